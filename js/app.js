@@ -1,0 +1,290 @@
+/** The app's side: its capabilities, and one connection for each agent. */
+import { Fault, Feature, Role, Session } from './core.js';
+import { Endpoint } from './endpoint.js';
+import { AbpError } from './errors.js';
+import { milliseconds, own } from './messages.js';
+import { validatorFor } from './schema.js';
+import { portTransport } from './transports/port.js';
+
+/**
+ * @typedef {object} CallContext What a handler gets besides the params. It may be destructured.
+ * @property {AbortSignal} signal aborts when the call is cancelled, times out, or its caller is gone
+ * @property {(info: { progress: number, total?: number, stage?: string, status?: string, estimatedRemaining?: number }) => void} progress
+ *   reports progress, if the caller asked for it
+ * @property {(request: { method: string, params?: any, timeout?: number }) => Promise<import('./client.js').Response>} elicit
+ *   asks the agent a question; ends as cancelled when this call does
+ * @property {(name: string, params?: any, options?: { signal?: AbortSignal, timeout?: number }) => Promise<import('./client.js').Response>} call
+ *   calls another capability of this app as a part of this call
+ * @property {string} callId
+ */
+
+/**
+ * @callback Handler
+ * @param {any} params
+ * @param {CallContext} context
+ * @returns {any} the data of the response, or a promise of it. Throw an AbpError to choose the code, anything
+ *   else is OPERATION_FAILED; an AbortError says that the operation was cancelled
+ */
+
+/**
+ * @typedef {object} Requirement
+ * @property {'permission' | 'context' | 'gesture' | 'browser' | 'hardware' | 'state'} type
+ * @property {string} description
+ * @property {boolean | (() => boolean)} met
+ * @property {string} [resolution]
+ */
+
+/**
+ * @typedef {object} Capability
+ * @property {Handler} handler
+ * @property {string} [description]
+ * @property {object} [inputSchema] JSON Schema of the params; enforced
+ * @property {object} [outputSchema]
+ * @property {boolean | (() => boolean)} [available] (true)
+ * @property {Requirement[]} [requirements]
+ * @property {Record<string, boolean>} [features]
+ * @property {boolean} [experimental]
+ * @property {boolean} [deprecated]
+ * @property {string} [deprecationMessage]
+ * @property {string[]} [alternatives]
+ */
+
+/** What the world may know of a capability. */
+const PUBLISHED = /** @type {const} */ ([
+  'description',
+  'inputSchema',
+  'outputSchema',
+  'features',
+  'experimental',
+  'deprecated',
+  'deprecationMessage',
+  'alternatives',
+]);
+
+/** @param {boolean | (() => boolean) | undefined} value */
+const holds = (value) => (typeof value === 'function' ? value() : value !== false);
+
+/** The capabilities of an app. */
+export class Registry {
+  /** @type {Map<string, Capability & { validate?: Promise<(params: unknown) => void> }>} */
+  #capabilities = new Map();
+
+  /** @param {Record<string, Capability | Handler>} capabilities */
+  constructor(capabilities) {
+    for (const [name, capability] of Object.entries(capabilities ?? {})) this.set(name, capability);
+  }
+
+  /**
+   * @param {string} name
+   * @param {Capability | Handler} capability
+   */
+  set(name, capability) {
+    const entry = typeof capability === 'function' ? { handler: capability } : { ...capability };
+    if (typeof entry.handler !== 'function') {
+      throw new TypeError(`capability ${name} needs a handler: async (params, { signal }) => data`);
+    }
+    if (entry.inputSchema) {
+      entry.validate = validatorFor(entry.inputSchema);
+      // Calls await it and fail with what it says; until then it is nobody's unhandled rejection.
+      entry.validate.catch(() => {});
+    }
+    this.#capabilities.set(name, entry);
+  }
+
+  /** @param {string} name */
+  delete(name) {
+    return this.#capabilities.delete(name);
+  }
+
+  /** @param {string} name */
+  has(name) {
+    return this.#capabilities.has(name);
+  }
+
+  /**
+   * @param {string} name
+   * @returns {any} as the protocol shows it, or null
+   */
+  describe(name) {
+    const capability = this.#capabilities.get(name);
+    if (!capability) return null;
+    /** @type {any} */
+    const shown = { name, available: holds(capability.available) };
+    for (const key of PUBLISHED) if (capability[key] !== undefined) shown[key] = capability[key];
+    if (capability.requirements) {
+      shown.requirements = capability.requirements.map((r) => ({ ...r, met: holds(r.met) }));
+    }
+    return shown;
+  }
+
+  list() {
+    return [...this.#capabilities.keys()].map((name) => this.describe(name));
+  }
+
+  /**
+   * What stands in the way of a call, as an `abp_error`, or 0.
+   * @param {any} name
+   */
+  fault(name) {
+    const capability = this.#capabilities.get(name);
+    if (!capability) return Fault.UNKNOWN_CAPABILITY;
+    if (!holds(capability.available)) return Fault.CAPABILITY_UNAVAILABLE;
+    if (capability.requirements?.some((r) => !holds(r.met))) return Fault.REQUIREMENT_NOT_MET;
+    return 0;
+  }
+
+  /**
+   * What to add to the error that refuses a call.
+   * @param {any} name
+   * @param {number} code
+   */
+  explain(name, code) {
+    const shown = this.describe(name);
+    const { error } = { error: `${name}` };
+    switch (code) {
+      case Fault.UNKNOWN_CAPABILITY:
+        return { message: `Unknown capability: ${error.slice(0, 200)}` };
+      case Fault.CAPABILITY_UNAVAILABLE:
+        return {
+          message: `${name} is not available at the moment`,
+          ...(shown?.alternatives && { alternatives: shown.alternatives }),
+        };
+      case Fault.REQUIREMENT_NOT_MET: {
+        const unmet = shown.requirements.filter((/** @type {any} */ r) => !r.met);
+        return {
+          message: `${name} needs: ${unmet.map((/** @type {any} */ r) => r.description).join(', ')}`,
+          details: { requirements: unmet },
+        };
+      }
+      case Fault.RATE_LIMITED:
+        return { retryAfter: 1000 };
+    }
+    return {};
+  }
+
+  /**
+   * @param {import('./messages.js').Request} request
+   * @param {CallContext} context
+   */
+  run({ name, params }, context) {
+    const capability = this.#capabilities.get(/** @type {string} */ (name));
+    // It may have been taken away while the call waited for its turn.
+    if (!capability) throw new AbpError('UNKNOWN_CAPABILITY', `Unknown capability: ${name}`);
+    if (!capability.validate) return capability.handler(params, context);
+    return capability.validate.then((validate) => {
+      validate(params);
+      return capability.handler(params, context);
+    });
+  }
+}
+
+/** One agent's connection to an app. */
+export class Connection {
+  /** @type {import('./endpoint.js').Transport | undefined} */
+  #port;
+
+  /**
+   * @param {object} options
+   * @param {{ id: string, name: string, version: string, description?: string }} options.app
+   * @param {Registry} options.registry
+   * @param {import('./endpoint.js').Transport} options.transport
+   * @param {boolean} options.offersPort whether to offer a port of our own
+   * @param {boolean} options.dynamic
+   * @param {import('./core.js').Limits} [options.limits]
+   * @param {boolean} [options.restart]
+   * @param {boolean} [options.plain] nothing beyond the published protocol
+   */
+  constructor({ app, registry, transport, offersPort, limits, restart, plain }) {
+    this.transport = transport;
+    this.registry = registry;
+    this.endpoint = new Endpoint({
+      role: Role.APP,
+      features:
+        Feature.NOTIFICATIONS |
+        Feature.PROGRESS |
+        Feature.ELICITATION |
+        Feature.DYNAMIC_CAPABILITIES |
+        (plain ? 0 : Feature.LIVENESS | Feature.FRAMES) |
+        (offersPort && !plain ? Feature.PORT : 0),
+      limits,
+      restart,
+      transport,
+      side: {
+        fault: ({ name }) => registry.fault(name),
+        explain: ({ name }, code) => registry.explain(name, code),
+        run: (request, context) => registry.run(request, /** @type {any} */ (context)),
+        elicit: (request, invocation) => this.elicit(request, invocation.handle || -1),
+        onHandshake: (message, via) => this.#answer(message, via ?? transport),
+        onSession: (state) => {
+          if (state === Session.CLOSED || state === Session.LOST) this.#leavePort();
+        },
+      },
+    });
+    this.endpoint.core.describe('app', app);
+    this.refresh();
+  }
+
+  get ready() {
+    return this.endpoint.core.x.state() === Session.READY;
+  }
+
+  /** Whether only its port counts, as it does from the offer on. */
+  get onPort() {
+    return this.#port !== undefined;
+  }
+
+  /** The capabilities have changed: the next handshake says so. */
+  refresh() {
+    this.endpoint.core.describe('capabilities', this.registry.list());
+  }
+
+  /**
+   * Answers the handshake and offers a port with it: this document made it, so that whoever holds its other
+   * end speaks to this document and no other.
+   * @param {any} message
+   * @param {import('./endpoint.js').Transport} via
+   */
+  #answer(message, via) {
+    if (!this.endpoint.has(Feature.PORT) || this.#port) return via.post(message);
+    const { port1, port2 } = new MessageChannel();
+    this.#port = portTransport(port1);
+    this.endpoint.upgrade(this.#port);
+    return via.post(message, [port2]);
+  }
+
+  #leavePort() {
+    if (!this.#port) return;
+    this.#port.close();
+    this.#port = undefined;
+    this.endpoint.upgrade(this.transport);
+  }
+
+  /**
+   * @param {string} event
+   * @param {any} [data]
+   */
+  notify(event, data) {
+    if (this.endpoint.has(Feature.NOTIFICATIONS)) {
+      this.endpoint.send({ type: 'notification', payload: { event, data } });
+    }
+  }
+
+  /** @param {any} info */
+  notifyProgress(info) {
+    if (this.endpoint.has(Feature.PROGRESS)) this.endpoint.send({ type: 'progress', payload: info });
+  }
+
+  /**
+   * @param {any} request
+   * @param {number} [parent]
+   */
+  async elicit(request, parent) {
+    const method = own(request, 'method');
+    if (typeof method !== 'string') throw new TypeError('elicit needs { method, params }');
+    if (this.ready && !this.endpoint.has(Feature.ELICITATION)) {
+      return this.endpoint.failure(Fault.NOT_SUPPORTED, 'The agent takes no questions');
+    }
+    const timeout = milliseconds(request.timeout);
+    return this.endpoint.request(method, request.params, { timeout }, parent);
+  }
+}

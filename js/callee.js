@@ -1,0 +1,172 @@
+/** The callee's side of a call: a handler, what it is given, and what becomes of what it returns. */
+import { Fault, Outcome } from './core.js';
+import { reasonText, saysCancelled, toErrorObject } from './errors.js';
+import { milliseconds, progressInfo } from './messages.js';
+import { abortError, listen, unlisten } from './signals.js';
+import { transferOf } from './transfer.js';
+
+/**
+ * A call that came in. Handlers get it as their second argument, so what they may use is public and
+ * survives destructuring; each is made when it is first read.
+ */
+export class Invocation {
+  handle = 0;
+  #started = 0;
+  #settled = false;
+  /** @type {AbortController | undefined} */
+  #controller;
+  #aborted = false;
+  /** @type {string | undefined} */
+  #reason;
+  /** @type {any} */
+  #response;
+  /** @type {Transferable[] | undefined} */
+  #transfer;
+  #endpoint;
+  #resolve;
+  /** @type {AbortSignal | undefined} */
+  #followed;
+
+  /**
+   * @param {import('./endpoint.js').Endpoint} endpoint
+   * @param {import('./messages.js').Request} request
+   * @param {any} [message] what it came in, unless that was a frame
+   * @param {(response: any) => void} [resolve] takes the answer of a call that the app makes to itself
+   */
+  constructor(endpoint, request, message, resolve) {
+    this.#endpoint = endpoint;
+    this.request = request;
+    this.message = message;
+    this.#resolve = resolve;
+  }
+
+  // --- What a handler uses -------------------------------------------------------------------------
+
+  /** Aborts when the call is cancelled, times out, or its caller is gone. The reason is an `AbortError`. */
+  get signal() {
+    if (!this.#controller) {
+      this.#controller = new AbortController();
+      if (this.#aborted) this.#controller.abort(abortError(this.#reason));
+    }
+    return this.#controller.signal;
+  }
+
+  /** The name by which the caller can cancel this call. */
+  get callId() {
+    const { key } = this.request;
+    return typeof key === 'string' ? key : this.#endpoint.core.idText(this.handle);
+  }
+
+  /** Reports progress. Nothing is sent unless the caller asked for it, nor after a cancel. */
+  get progress() {
+    return (/** @type {any} */ info) => this.#endpoint.progress(this, progressInfo(info));
+  }
+
+  /** Asks the agent a question. Ends with this call, as `cancelled`, if that is cancelled first. */
+  get elicit() {
+    return (/** @type {any} */ request) => this.#endpoint.side.elicit(request, this);
+  }
+
+  /**
+   * Calls another capability of this app, as a part of this call: when this one is cancelled, so is that.
+   */
+  get call() {
+    return (
+      /** @type {string} */ name,
+      /** @type {any} */ params = {},
+      /** @type {{ signal?: AbortSignal, timeout?: number }} */ { signal, timeout } = {},
+    ) =>
+      this.#endpoint.callLocal(
+        this,
+        { key: undefined, name, params, timeout: milliseconds(timeout), progress: false },
+        signal,
+      );
+  }
+
+  // --- What the endpoint tells it ------------------------------------------------------------------
+
+  async start() {
+    this.#started = performance.now();
+    try {
+      const data = await this.#endpoint.side.run(this.request, this);
+      this.#transfer = transferOf(data);
+      this.#settle(Outcome.COMPLETED, this.#endpoint.incoming.succeed(data, this.#duration));
+    } catch (error) {
+      if (saysCancelled(error)) {
+        this.#reason ??= reasonText(error);
+        this.#settle(Outcome.CANCELLED);
+      } else {
+        this.#settle(Outcome.COMPLETED, {
+          success: false,
+          error: toErrorObject(error),
+          metadata: { duration: this.#duration },
+        });
+      }
+    }
+  }
+
+  get #duration() {
+    return Math.round(performance.now() - this.#started);
+  }
+
+  /**
+   * @param {1 | 2} outcome
+   * @param {any} [response]
+   */
+  #settle(outcome, response) {
+    unlisten(this.#followed, this);
+    this.#settled = true;
+    this.#response = response;
+    this.#endpoint.finish(this, outcome);
+  }
+
+  /** @param {string | undefined} reason */
+  abort(reason) {
+    this.#aborted = true;
+    this.#reason = reason;
+    this.#controller?.abort(abortError(reason));
+  }
+
+  /** @param {number} outcome */
+  answer(outcome) {
+    if (outcome === Outcome.COMPLETED) return this.#send(this.#response, this.#transfer);
+    const code = outcome === Outcome.TIMED_OUT ? Fault.TIMEOUT : Fault.CANCELLED;
+    this.#send(
+      this.#endpoint.failure(code, outcome === Outcome.TIMED_OUT ? undefined : this.#reason),
+    );
+  }
+
+  /** @param {number} code */
+  refuse(code) {
+    const response = this.#endpoint.failure(code);
+    Object.assign(response.error, this.#endpoint.side.explain?.(this.request, code));
+    this.#send(response);
+  }
+
+  /**
+   * @param {any} response
+   * @param {Transferable[]} [transfer]
+   */
+  #send(response, transfer) {
+    if (this.#resolve) this.#resolve(response);
+    else this.#endpoint.respond(this, response, transfer);
+  }
+
+  /** The core has failed. @param {any} response */
+  broken(response) {
+    this.#resolve?.(response);
+    if (!this.#settled) this.abort(response.error.message);
+  }
+
+  // --- A call that the app makes to itself may have a signal of its own ---------------------------
+
+  /** @param {AbortSignal | undefined} signal */
+  follow(signal) {
+    this.#followed = signal;
+    listen(signal, this);
+  }
+
+  handleEvent() {
+    this.#endpoint.cancel(this.handle, reasonText(this.#followed?.reason));
+  }
+}

@@ -1,0 +1,123 @@
+/** The caller's side of a call: a promise, and the signal that may end it early. */
+import { Fault, Outcome } from './core.js';
+import { reasonText } from './errors.js';
+import { own } from './messages.js';
+import { listen, unlisten } from './signals.js';
+
+/** A call that was made and has not settled. It is its own abort listener, so none is allocated. */
+export class PendingCall {
+  handle = 0;
+  timeout = 0;
+  /** @type {string | undefined} */
+  callId;
+  /** How frames name it. @type {string | number} */
+  key = 0;
+
+  /**
+   * @param {import('./endpoint.js').Endpoint} endpoint
+   * @param {(response: any) => void} resolve
+   * @param {string} name
+   * @param {any} params
+   * @param {AbortSignal} [signal]
+   * @param {(info: any) => void} [onProgress]
+   * @param {Transferable[]} [transfer]
+   */
+  constructor(endpoint, resolve, name, params, signal, onProgress, transfer) {
+    this.endpoint = endpoint;
+    this.resolve = resolve;
+    this.name = name;
+    this.params = params;
+    this.signal = signal;
+    this.onProgress = onProgress;
+    this.transfer = transfer;
+    if (!signal?.aborted) listen(signal, this);
+  }
+
+  handleEvent() {
+    this.endpoint.cancel(this.handle, reasonText(this.signal?.reason));
+  }
+
+  /**
+   * @param {number} outcome
+   * @param {any} response what the peer said, if that is what settles it
+   */
+  settle(outcome, response) {
+    unlisten(this.signal, this);
+    switch (outcome) {
+      case Outcome.COMPLETED:
+        return this.resolve(response);
+      case Outcome.DISCONNECTED:
+        return this.resolve(this.endpoint.failure(Fault.DISCONNECTED));
+      case Outcome.TIMED_OUT:
+        return this.resolve(this.endpoint.failure(Fault.TIMEOUT));
+    }
+    // Who aborted knows why; else the peer's own words stand.
+    const error = this.signal?.aborted ? undefined : own(response, 'error');
+    return this.resolve({
+      ...response,
+      ...this.cancelled(this.signal?.reason),
+      ...(typeof own(error, 'code') === 'string' && { error }),
+    });
+  }
+
+  /** @param {any} reason */
+  cancelled(reason) {
+    return this.endpoint.failure(Fault.CANCELLED, reasonText(reason));
+  }
+
+  /** @param {any} response */
+  broken(response) {
+    unlisten(this.signal, this);
+    this.resolve(response);
+  }
+}
+
+/** A `capabilities/cancel` that waits for the app's word. */
+export class PendingCancel {
+  /**
+   * @param {import('./endpoint.js').Endpoint} endpoint
+   * @param {(response: any) => void} resolve
+   * @param {string} callId
+   */
+  constructor(endpoint, resolve, callId) {
+    this.endpoint = endpoint;
+    this.resolve = resolve;
+    this.callId = callId;
+  }
+
+  /**
+   * @param {number} outcome
+   * @param {any} message
+   */
+  settle(outcome, message) {
+    const { callId, endpoint } = this;
+    const said = own(message, 'payload');
+    if (outcome === Outcome.CANCELLED && said) this.resolve({ ...said, callId, cancelled: true });
+    else if (outcome === Outcome.COMPLETED) this.resolve({ ...said, callId, cancelled: false });
+    else
+      this.resolve(
+        this.failed(
+          endpoint.failure(
+            outcome === Outcome.TIMED_OUT
+              ? Fault.TIMEOUT
+              : outcome === Outcome.DISCONNECTED
+                ? Fault.DISCONNECTED
+                : Fault.CANCELLED,
+          ),
+        ),
+      );
+  }
+
+  /**
+   * Nobody knows: the call may or may not have been stopped.
+   * @param {any} response
+   */
+  failed({ error }) {
+    return { callId: this.callId, cancelled: false, reason: error.message, error };
+  }
+
+  /** @param {any} response */
+  broken(response) {
+    this.resolve(this.failed(response));
+  }
+}

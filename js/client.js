@@ -1,0 +1,391 @@
+/** The agent's side: connects to an app and calls its capabilities. */
+import { Fault, Feature, Role, Session, ready } from './core.js';
+import { Endpoint } from './endpoint.js';
+import { AbpError } from './errors.js';
+import { own } from './messages.js';
+import { exactOrigin } from './origins.js';
+import { portTransport } from './transports/port.js';
+import { OPAQUE, iframeTransport } from './transports/window.js';
+import { watchFrame } from './watch.js';
+
+const LIST_CHANGED = 'notifications/capabilities/list_changed';
+
+/**
+ * @typedef {object} ConnectOptions
+ * @property {string} [origin] the app's exact origin; required for an iframe. `'null'` is a sandboxed
+ *   iframe, which must run this library too: only what it says through its own port is believed
+ * @property {{ name: string, version: string }} agent who calls
+ * @property {number} [timeout] ms until the handshake is given up (10000)
+ * @property {AbortSignal} [signal] gives the handshake up
+ * @property {string[]} [requestedCapabilities] a hint to the app
+ * @property {string[]} [allowedRequests] the elicitation methods that the app may use (all)
+ * @property {'frames' | 'port' | 'none'} [upgrade] how far to leave the published protocol when the app
+ *   agrees: `'none'` is window messages only, readable in the browser's tools (`'frames'`)
+ * @property {import('./core.js').Limits} [limits]
+ * @property {(event: string, data: any) => void} [onNotification]
+ * @property {(info: any) => void} [onProgress] progress that no call here asked for
+ * @property {(request: { method: string, params: any, timeout?: number }, context: { signal: AbortSignal }) => any} [onElicitation]
+ *   answers the app's questions: return the data, throw to decline (an `AbortError` says cancelled)
+ * @property {(changes: { added: string[], removed: string[], changed: string[] }) => void} [onCapabilitiesChanged]
+ * @property {(error: AbpError) => void} [onDisconnect] the app is gone, or has ended the session
+ */
+
+/**
+ * @typedef {object} CallOptions
+ * @property {AbortSignal} [signal] cancels the call; the app's word decides how it ended
+ * @property {number} [timeout] ms after which the call cancels itself; 0 or absent is never
+ * @property {(info: ProgressInfo) => void} [onProgress]
+ * @property {string} [callId] names the call, for `cancel`; minted when absent
+ * @property {Transferable[]} [transfer] what of the params is moved instead of copied
+ */
+
+/**
+ * @typedef {object} ProgressInfo
+ * @property {number} progress
+ * @property {number} [total]
+ * @property {number} [percentage] 0 to 100
+ * @property {string} [status]
+ * @property {string} [stage]
+ * @property {number} [estimatedRemaining] ms
+ */
+
+/**
+ * @typedef {object} Response The protocol's answer to a call.
+ * @property {boolean} success
+ * @property {any} [data]
+ * @property {import('./errors.js').ErrorObject} [error]
+ * @property {boolean} [cancelled]
+ * @property {{ duration?: number, cached?: boolean }} [metadata]
+ */
+
+/**
+ * @typedef {object} CancelResponse
+ * @property {string} callId
+ * @property {boolean} cancelled whether the app stopped the call
+ * @property {string} [reason] why not
+ * @property {import('./errors.js').ErrorObject} [error]
+ */
+
+/**
+ * Connects to an app: an iframe, or whatever is at the other end of a MessagePort.
+ * @param {HTMLIFrameElement | MessagePort} target
+ * @param {ConnectOptions} options
+ * @returns {Promise<Client>} rejects with an AbpError when the app does not answer or refuses
+ */
+export async function connect(target, options) {
+  const client = new Client(target, options);
+  await client.reconnect();
+  return client;
+}
+
+export class Client {
+  /** @type {Endpoint | undefined} */
+  #endpoint;
+  /** @type {Map<string, any>} */
+  #capabilities = new Map();
+  #target;
+  #options;
+  #origin;
+  /** @type {undefined | (() => void)} */
+  #unwatch;
+  /** The handshake under way. @type {undefined | { resolve: () => void, reject: (error: any) => void }} */
+  #handshake;
+  #closing = false;
+
+  /**
+   * Use {@link connect}.
+   * @param {HTMLIFrameElement | MessagePort} target
+   * @param {ConnectOptions} options
+   */
+  constructor(target, options) {
+    const { name, version } = options?.agent ?? {};
+    if (typeof name !== 'string' || typeof version !== 'string') {
+      throw new AbpError('INVALID_PARAMS', 'connect needs agent: { name, version }');
+    }
+    this.#target = target;
+    this.#options = options;
+    this.#origin =
+      isPort(target) || options.origin === OPAQUE ? OPAQUE : exactOrigin(options.origin);
+    /** Who answered. @type {{ id: string, name: string, version: string, description?: string } | undefined} */
+    this.app = undefined;
+    /** @type {string | undefined} */
+    this.sessionId = undefined;
+    this.onNotification = options.onNotification;
+    this.onProgress = options.onProgress;
+    this.onElicitation = options.onElicitation;
+    this.onCapabilitiesChanged = options.onCapabilitiesChanged;
+    this.onDisconnect = options.onDisconnect;
+  }
+
+  /** Whether there is a session. */
+  get connected() {
+    return this.#endpoint?.core.x.state() === Session.READY;
+  }
+
+  /** What both sides agreed on. */
+  get features() {
+    const has = (/** @type {number} */ feature) => this.#endpoint?.has(feature) ?? false;
+    return {
+      notifications: has(Feature.NOTIFICATIONS),
+      progress: has(Feature.PROGRESS),
+      elicitation: has(Feature.ELICITATION),
+      dynamicCapabilities: has(Feature.DYNAMIC_CAPABILITIES),
+      port: has(Feature.PORT),
+      frames: has(Feature.FRAMES),
+      liveness: has(Feature.LIVENESS),
+    };
+  }
+
+  /** What is in flight, and what was dropped and why; for people who debug. */
+  get counters() {
+    return this.#endpoint?.counters ?? {};
+  }
+
+  /**
+   * Begins a new session, after the old one was lost or closed; one that lasts is closed first. Nothing of
+   * an older session is taken over.
+   * @returns {Promise<void>}
+   */
+  async reconnect() {
+    const { agent, timeout, signal, requestedCapabilities, allowedRequests } = this.#options;
+    const { upgrade = 'frames', limits } = this.#options;
+    await ready;
+    signal?.throwIfAborted();
+    this.close();
+    const port = isPort(this.#target);
+    if (!port && !(/** @type {HTMLIFrameElement} */ (this.#target).contentWindow)) {
+      throw new AbpError('INVALID_PARAMS', 'The iframe is in no document: append it first');
+    }
+    const transport = port
+      ? portTransport(this.#target)
+      : iframeTransport(/** @type {HTMLIFrameElement} */ (this.#target), this.#origin);
+    const endpoint = new Endpoint({
+      role: Role.AGENT,
+      features:
+        Feature.NOTIFICATIONS |
+        Feature.PROGRESS |
+        (this.onElicitation ? Feature.ELICITATION : 0) |
+        (upgrade === 'none' ? 0 : Feature.LIVENESS | (port ? 0 : Feature.PORT)) |
+        (upgrade === 'frames' ? Feature.FRAMES : 0),
+      limits,
+      transport,
+      side: this.#side(),
+    });
+    endpoint.core.describe('agent', agent);
+    if (requestedCapabilities) endpoint.core.describe('requestedCapabilities', requestedCapabilities);
+    if (allowedRequests) endpoint.core.describe('agentCapabilities', { allowedRequests });
+    this.#endpoint = endpoint;
+    if (!port) {
+      this.#unwatch = watchFrame(
+        /** @type {HTMLIFrameElement} */ (this.#target),
+        endpoint,
+        () => this.connected,
+      );
+    }
+    const abandon = () => this.close();
+    signal?.addEventListener('abort', abandon, { once: true });
+    try {
+      await new Promise((resolve, reject) => {
+        this.#handshake = { resolve: () => resolve(undefined), reject };
+        endpoint.connect(timeout ?? 10000);
+      });
+    } catch (error) {
+      endpoint.dispose();
+      this.#unwatch?.();
+      throw signal?.aborted ? signal.reason : error;
+    } finally {
+      this.#handshake = undefined;
+      signal?.removeEventListener('abort', abandon);
+    }
+  }
+
+  /**
+   * Calls a capability.
+   * @param {string} name
+   * @param {any} [params]
+   * @param {CallOptions} [options]
+   * @returns {Promise<Response>} never rejects for what happens to the call: see `success`, `cancelled`, `error`
+   */
+  async call(name, params = {}, options = {}) {
+    if (typeof name !== 'string') throw new TypeError('call needs the name of a capability');
+    const { signal, onProgress } = options;
+    if (signal && typeof signal.addEventListener !== 'function') {
+      throw new TypeError('signal must be an AbortSignal');
+    }
+    if (onProgress && typeof onProgress !== 'function') {
+      throw new TypeError('onProgress must be a function');
+    }
+    return /** @type {Endpoint} */ (this.#endpoint).request(name, params, options);
+  }
+
+  /**
+   * Cancels a call by its id, which may be one that this client did not make.
+   * @param {string} callId
+   * @param {string} [reason]
+   * @returns {Promise<CancelResponse>} the app's word on it
+   */
+  async cancel(callId, reason) {
+    return /** @type {Endpoint} */ (this.#endpoint).cancelById(callId, reason);
+  }
+
+  /** @returns {Promise<any[]>} what the app said it can do, kept current by its notifications */
+  async listCapabilities() {
+    return [...this.#capabilities.values()];
+  }
+
+  /**
+   * @param {string} name
+   * @returns {Promise<any>} the capability, or null
+   */
+  async describeCapability(name) {
+    return this.#capabilities.get(name) ?? null;
+  }
+
+  /**
+   * @param {string} name
+   * @returns {Promise<{ supported: boolean, available: boolean, reason?: string, requirements?: any[], features?: Record<string, boolean>, alternatives?: string[] }>}
+   */
+  async supports(name) {
+    return supportOf(this.#capabilities.get(name));
+  }
+
+  /** Ends the session. What is pending settles as cancelled, and the app aborts what it still runs. */
+  close() {
+    this.#unwatch?.();
+    this.#closing = true;
+    this.#endpoint?.close();
+    this.#closing = false;
+  }
+
+  // --- What the endpoint asks ----------------------------------------------------------------------
+
+  /** @returns {import('./endpoint.js').Side} */
+  #side() {
+    return {
+      fault: ({ name }) => {
+        const { allowedRequests } = this.#options;
+        const allowed = !allowedRequests || allowedRequests.includes(/** @type {string} */ (name));
+        const able = this.onElicitation && this.#endpoint?.has(Feature.ELICITATION);
+        return able && allowed ? 0 : Fault.NOT_SUPPORTED;
+      },
+      run: ({ name, params, timeout }, { signal }) =>
+        this.onElicitation?.(
+          {
+            method: name === 'elicitation/text' ? 'elicitation/input' : String(name),
+            params,
+            ...(timeout && { timeout }),
+          },
+          { signal },
+        ),
+      onSession: (state, message) => this.#onSession(state, message),
+      onProgress: (info) => this.onProgress?.(info),
+      onNotification: (event, data) => {
+        if (event === LIST_CHANGED) this.#merge(data);
+        this.onNotification?.(event, data);
+      },
+    };
+  }
+
+  /**
+   * @param {number} state
+   * @param {any} message
+   */
+  #onSession(state, message) {
+    const payload = own(message, 'payload');
+    if (state === Session.READY) {
+      const problem = this.#accept(payload);
+      if (!problem) return this.#handshake?.resolve();
+      this.#handshake?.reject(problem);
+      return this.close();
+    }
+    const said = state === Session.FAILED && own(payload, 'error');
+    const fault = state === Session.FAILED ? Fault.TIMEOUT : Fault.DISCONNECTED;
+    const error = AbpError.from(said || /** @type {Endpoint} */ (this.#endpoint).error(fault));
+    if (state === Session.FAILED && !said) {
+      error.message = 'The app did not answer: does it run abp, and allow this origin?';
+    }
+    this.#unwatch?.();
+    this.#endpoint?.dispose();
+    if (this.#handshake) this.#handshake.reject(error);
+    else if (!this.#closing) this.onDisconnect?.(error);
+  }
+
+  /**
+   * @param {any} payload of the `initialize-result`
+   * @returns {AbpError | undefined}
+   */
+  #accept(payload) {
+    const endpoint = /** @type {Endpoint} */ (this.#endpoint);
+    const { ports } = endpoint;
+    const offered = endpoint.has(Feature.PORT);
+    if (offered && ports.length === 1) {
+      endpoint.transport.close();
+      endpoint.upgrade(portTransport(ports[0]));
+    } else {
+      for (const port of ports) port.close();
+      if (offered) return new AbpError('TRANSPORT_ERROR', 'The app agreed on a port but sent none');
+      if (this.#origin === OPAQUE && !isPort(this.#target)) {
+        return new AbpError(
+          'NOT_SUPPORTED',
+          'A sandboxed app must offer a port: nothing else tells its document from another',
+        );
+      }
+    }
+    this.app = own(payload, 'app');
+    this.sessionId = own(payload, 'sessionId');
+    this.#capabilities = new Map();
+    this.#put(own(payload, 'capabilities'));
+    return undefined;
+  }
+
+  /** @param {any} list */
+  #put(list) {
+    if (!Array.isArray(list)) return;
+    for (const capability of list) {
+      const name = own(capability, 'name');
+      if (typeof name === 'string') this.#capabilities.set(name, capability);
+    }
+  }
+
+  /** @param {any} data */
+  #merge(data) {
+    const names = (/** @type {string} */ key) => {
+      const list = own(data, key);
+      return Array.isArray(list) ? list.filter((name) => typeof name === 'string') : [];
+    };
+    const changes = { added: names('added'), removed: names('removed'), changed: names('changed') };
+    for (const name of changes.removed) this.#capabilities.delete(name);
+    for (const name of changes.added) {
+      if (!this.#capabilities.has(name)) this.#capabilities.set(name, { name, available: true });
+    }
+    // Ours say what the new ones are; the published notification has only names.
+    this.#put(own(data, 'capabilities'));
+    this.onCapabilitiesChanged?.(changes);
+  }
+}
+
+/**
+ * The protocol's `supports` for a capability.
+ * @param {any} capability
+ */
+export function supportOf(capability) {
+  if (!capability) return { supported: false, available: false, reason: 'Unknown capability' };
+  const { available = true, requirements, features, alternatives, unavailableReason } = capability;
+  const unmet = requirements?.find((/** @type {any} */ r) => r.met === false);
+  const reason = unmet?.description ?? unavailableReason;
+  return {
+    supported: true,
+    available: available !== false && !unmet,
+    ...(reason && { reason }),
+    ...(requirements && { requirements }),
+    ...(features && { features }),
+    ...(alternatives && { alternatives }),
+  };
+}
+
+/**
+ * @param {any} target
+ * @returns {target is MessagePort}
+ */
+export const isPort = (target) =>
+  typeof target?.postMessage === 'function' && typeof target.start === 'function';

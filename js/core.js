@@ -1,0 +1,278 @@
+/**
+ * The core: one instance of the WebAssembly module is one endpoint. This file moves text and numbers
+ * across the boundary (wasm/boundary.c lists it) and knows nothing of what they mean.
+ */
+import deflated from '../dist/abp-wasm.js';
+
+/** What an action asks for: `abp_kind` in src/abp.h. */
+export const Kind = /** @type {const} */ ({
+  QUEUED: 1,
+  START: 2,
+  ABORT: 3,
+  RESULT: 4,
+  REFUSE: 5,
+  REQUEST: 6,
+  SETTLE: 7,
+  REPORT: 8,
+  SEND: 9,
+  SESSION: 10,
+  WAKE: 11,
+});
+/** `abp_role` */
+export const Role = /** @type {const} */ ({ AGENT: 0, APP: 1 });
+/** `abp_outcome` */
+export const Outcome = /** @type {const} */ ({
+  COMPLETED: 1,
+  CANCELLED: 2,
+  TIMED_OUT: 3,
+  DISCONNECTED: 4,
+});
+/** `abp_error` */
+export const Fault = /** @type {const} */ ({
+  NOT_INITIALIZED: 1,
+  UNKNOWN_CAPABILITY: 3,
+  CAPABILITY_UNAVAILABLE: 4,
+  REQUIREMENT_NOT_MET: 5,
+  INVALID_PARAMS: 6,
+  DUPLICATE_CALL: 7,
+  INVALID_ID: 8,
+  RATE_LIMITED: 9,
+  NOT_SUPPORTED: 10,
+  OPERATION_FAILED: 11,
+  CANCELLED: 12,
+  TIMEOUT: 13,
+  DISCONNECTED: 14,
+  INTERNAL_ERROR: 15,
+});
+/** `abp_session` */
+export const Session = /** @type {const} */ ({ READY: 2, FAILED: 3, CLOSED: 4, LOST: 5 });
+/** `abp_message`, as far as the shim treats one of them apart */
+export const Control = /** @type {const} */ ({ INITIALIZE_RESULT: 1, CANCEL: 2 });
+/** `abp_feature` */
+export const Feature = /** @type {const} */ ({
+  NOTIFICATIONS: 1,
+  PROGRESS: 2,
+  ELICITATION: 4,
+  DYNAMIC_CAPABILITIES: 8,
+  PORT: 16,
+  FRAMES: 32,
+  LIVENESS: 64,
+});
+/** `abp_counter`, by the names under which `counters()` reports them */
+const COUNTERS = [
+  'inFlightOut',
+  'inFlightIn',
+  'remembered',
+  'late',
+  'stray',
+  'malformed',
+  'unknownType',
+  'refused',
+];
+
+/** Bits of a packed action. */
+export const MORE = 1 << 16;
+export const RELEASED = 1 << 17;
+/** The part of a handle that says where the call's slot is. */
+export const SLOT = (1 << 20) - 1;
+/** `abp_call_flag` */
+export const WANTS_PROGRESS = 1;
+
+/** Offsets of the cells, in 32-bit words. */
+const CELL = { AT: 0, CALL: 2, TEXT: 3, LENGTH: 4 };
+const LONGEST_ID = 1024;
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+/** @type {WebAssembly.Module | undefined} */
+let compiled;
+
+async function compile() {
+  const bytes = Uint8Array.from(atob(deflated), (c) => c.charCodeAt(0));
+  const inflated = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate-raw'));
+  compiled = await WebAssembly.compile(await new Response(inflated).arrayBuffer());
+}
+
+/**
+ * Resolves when cores can be made. Rejects where WebAssembly is missing or a Content Security Policy
+ * forbids it (`script-src` needs `'wasm-unsafe-eval'`).
+ */
+export const ready = compile();
+// Whoever needs a core awaits `ready`; a page that only imports us must not see an unhandled rejection.
+ready.catch(() => {});
+
+/**
+ * @typedef {object} Limits Each is optional and has a default; see `abp_config` in src/abp.h.
+ * @property {number} [maxCalls] calls in flight in each direction (4096)
+ * @property {number} [maxConcurrent] handlers running at once; more calls wait their turn (maxCalls)
+ * @property {number} [remembered] finished calls whose fate can still be asked for (1024)
+ * @property {number} [rememberFor] and for how long, in ms (300000)
+ * @property {number} [grace] how long a cancel waits for its call to end, in ms (app 3000, agent 5000)
+ * @property {number} [maxIdLength] bytes of an id (256)
+ * @property {number} [maxControlLength] bytes of a control message (1048576)
+ * @property {number} [heartbeat] ms of silence after which the peer is asked for a sign of life (5000)
+ */
+
+/** One endpoint in the core. Its inputs return the first action, packed, or a negative `abp_status`. */
+export class Core {
+  #u8 = new Uint8Array();
+  #u32 = new Uint32Array();
+  #f64 = new Float64Array();
+  #cells = 0;
+  #scratch = 0;
+  #room = 0;
+
+  /**
+   * @param {0 | 1} role
+   * @param {number} features
+   * @param {Limits} limits
+   * @param {boolean} restart
+   */
+  constructor(role, features, limits, restart) {
+    if (!compiled) throw new Error('await `ready` before making a core');
+    const instance = new WebAssembly.Instance(compiled, {
+      env: { emscripten_notify_memory_growth: () => this.#look() },
+    });
+    /** The module's exports: wasm/boundary.c. @type {any} */
+    this.x = instance.exports;
+    this.x._initialize();
+    this.#cells = this.x.cells() >> 2;
+    this.#look();
+    this.#reserve(LONGEST_ID);
+    this.#u8.set(crypto.getRandomValues(new Uint8Array(16)), this.#scratch);
+    const l = limits;
+    const status = this.x.create(
+      role,
+      features,
+      ...[l.maxCalls, l.maxConcurrent, l.remembered, l.rememberFor, l.grace, l.maxIdLength].map(Number),
+      ...[l.maxControlLength, l.heartbeat, restart].map(Number),
+      performance.now(),
+    );
+    if (status < 0) throw new RangeError('not enough memory for a connection');
+  }
+
+  /** Growing the memory detaches every view of it. */
+  #look() {
+    const { buffer } = this.x?.memory ?? { buffer: new ArrayBuffer(0) };
+    this.#u8 = new Uint8Array(buffer);
+    this.#u32 = new Uint32Array(buffer);
+    this.#f64 = new Float64Array(buffer);
+  }
+
+  /** @param {number} size */
+  #reserve(size) {
+    if (size <= this.#room) return true;
+    const at = this.x.scratch(size);
+    if (!at) return false;
+    this.#scratch = at;
+    this.#room = size;
+    return true;
+  }
+
+  /**
+   * Writes an id. A `charCodeAt` loop is several times faster than `encodeInto` for texts this short.
+   * What cannot be an id (too long, not well-formed, not a string) is given as the empty one, which the
+   * core refuses.
+   * @param {unknown} id
+   * @returns {number} its length in bytes
+   */
+  id(id) {
+    if (typeof id !== 'string' || id.length > LONGEST_ID / 4) return 0;
+    const u8 = this.#u8;
+    const at = this.#scratch;
+    for (let i = 0; i < id.length; i++) {
+      const code = id.charCodeAt(i);
+      if (code > 127) return this.#wideId(id);
+      u8[at + i] = code;
+    }
+    return id.length;
+  }
+
+  /** @param {string} id */
+  #wideId(id) {
+    // Lone surrogates would all become the same bytes: two ids could be one.
+    if (/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/.test(id)) return 0;
+    return encoder.encodeInto(id, this.#u8.subarray(this.#scratch, this.#scratch + LONGEST_ID))
+      .written;
+  }
+
+  /**
+   * Writes text to the scratch, from `offset` on. Returns its length in bytes, or -1 when memory is short.
+   * @param {string} text
+   * @param {number} [offset]
+   */
+  text(text, offset = 0) {
+    if (!this.#reserve(offset + text.length * 3)) return -1;
+    const from = this.#scratch + offset;
+    return encoder.encodeInto(text, this.#u8.subarray(from, from + text.length * 3)).written;
+  }
+
+  /**
+   * What this side says of itself in the handshake.
+   * @param {string} member
+   * @param {unknown} value
+   */
+  describe(member, value) {
+    const length = this.text(JSON.stringify(value), 32);
+    this.text(`${member}\0`);
+    if (length < 0 || this.x.describe(length) < 0) throw new RangeError(`no memory for ${member}`);
+  }
+
+  /** The call that the action just taken is about. */
+  get call() {
+    return this.#u32[this.#cells + CELL.CALL];
+  }
+
+  /** The time of the WAKE just taken. */
+  get at() {
+    return this.#f64[(this.#cells + CELL.AT) >> 1];
+  }
+
+  /** The text of the action just taken, or undefined. */
+  get reason() {
+    const length = this.#u32[this.#cells + CELL.LENGTH];
+    return length ? this.#read(this.#u32[this.#cells + CELL.TEXT], length) : undefined;
+  }
+
+  /** The message of the SEND or REFUSE just taken. */
+  get message() {
+    const at = this.x.print(Date.now());
+    if (!at) throw new RangeError('no memory for a message');
+    return JSON.parse(this.#read(at, this.#u32[this.#cells + CELL.LENGTH]));
+  }
+
+  /** @param {number} call */
+  idText(call) {
+    const length = this.x.id_text(call);
+    this.#scratch = this.x.scratch(0);
+    return this.#read(this.#scratch, length);
+  }
+
+  /**
+   * @param {number} at
+   * @param {number} length
+   */
+  #read(at, length) {
+    return decoder.decode(this.#u8.subarray(at, at + length));
+  }
+
+  /**
+   * The protocol's error for a code of the core.
+   * @param {number} code
+   * @returns {{ code: string, message: string, retryable: boolean }}
+   */
+  error(code) {
+    /** @param {number} at */
+    const terminated = (at) => this.#read(at, this.#u8.indexOf(0, at) - at);
+    return {
+      code: terminated(this.x.error_name(code)),
+      message: terminated(this.x.error_message(code)),
+      retryable: this.x.error_retryable(code) === 1,
+    };
+  }
+
+  /** What the core counts: calls in flight, and what it dropped. @returns {Record<string, number>} */
+  counters() {
+    return Object.fromEntries(COUNTERS.map((name, i) => [name, this.x.count(i)]));
+  }
+}

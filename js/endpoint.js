@@ -1,0 +1,726 @@
+/**
+ * One side of one connection: feeds the core, drains it, then does what it said. The switch in #act is the
+ * only one on verdicts; nothing here decides what happens to a call.
+ */
+import { Invocation } from './callee.js';
+import { PendingCall, PendingCancel } from './caller.js';
+import {
+  Control,
+  Core,
+  Fault,
+  Feature,
+  Kind,
+  MORE,
+  Outcome,
+  RELEASED,
+  Role,
+  Session,
+  SLOT,
+  WANTS_PROGRESS,
+} from './core.js';
+import { Entry, FrameWriter, LONGEST } from './frames.js';
+import { CALL, ELICITATION, isCancelled, milliseconds, own } from './messages.js';
+
+/**
+ * A way to the other side.
+ * @typedef {object} Transport
+ * @property {(message: unknown, transfer?: Transferable[]) => void} post
+ *   sends; throws what `postMessage` throws when the message cannot be cloned
+ * @property {(message: unknown, ports: readonly MessagePort[]) => void} onMessage called for what arrives
+ * @property {() => void} [onClose] called when the other side is known to be gone
+ * @property {() => void} close stops both; the other side is told nothing
+ */
+
+/**
+ * What an endpoint asks of the side that it belongs to.
+ * @typedef {object} Side
+ * @property {(request: import('./messages.js').Request) => number} fault what is wrong with a request: an
+ *   `abp_error`, or 0
+ * @property {(request: import('./messages.js').Request, code: number) => object} [explain] what to add to
+ *   the error that refuses it
+ * @property {(request: import('./messages.js').Request, context: Invocation) => any} run runs the handler
+ * @property {(state: number, message: any) => void} onSession
+ * @property {(message: any, via: Transport | undefined) => void} [onHandshake] app: sends the answer to
+ *   `initialize`, and the offer of a port with it
+ * @property {(info: any) => void} [onProgress] progress of an operation that no call here belongs to
+ * @property {(event: string, data: any) => void} [onNotification]
+ */
+
+/** A status of the core, as the fault that a caller is told. */
+const STATUS_FAULT = new Map([
+  [-1, Fault.INTERNAL_ERROR],
+  [-2, Fault.RATE_LIMITED],
+  [-3, Fault.NOT_INITIALIZED],
+  [-4, Fault.INVALID_ID],
+  [-5, Fault.DUPLICATE_CALL],
+]);
+
+/**
+ * Whether a key is a call's number.
+ * @param {any} key
+ * @returns {key is number}
+ */
+const isNumber = (key) =>
+  typeof key === 'number' && key > 0 && key < 2 ** 32 && Math.floor(key) === key;
+
+export class Endpoint {
+  /** What is going on, by slot: pending calls and cancels, and invocations. @type {any[]} */
+  #records = [];
+  /** @type {FrameWriter | undefined} */
+  #frames;
+  /** Where an answer to the handshake goes: back the way that it came. @type {Transport | undefined} */
+  #via;
+  #timer = /** @type {any} */ (undefined);
+  #broken = false;
+  #lost = false;
+
+  /**
+   * @param {object} options
+   * @param {0 | 1} options.role
+   * @param {number} options.features
+   * @param {import('./core.js').Limits} [options.limits]
+   * @param {boolean} [options.restart]
+   * @param {Transport} options.transport
+   * @param {Side} options.side
+   */
+  constructor({ role, features, limits = {}, restart = false, transport, side }) {
+    this.role = role;
+    this.side = side;
+    this.core = new Core(role, features, limits, restart);
+    this.outgoing = role === Role.AGENT ? CALL : ELICITATION;
+    this.incoming = role === Role.AGENT ? ELICITATION : CALL;
+    this.transport = transport;
+    this.#attach(transport);
+  }
+
+  /** @param {Transport} transport */
+  #attach(transport) {
+    transport.onMessage = (data, ports) => this.receive(data, ports, transport);
+    transport.onClose = () => this.lost();
+  }
+
+  /**
+   * Leaves the transport for a better one. What still comes in through the old one goes nowhere, but for a
+   * handshake (the app's side decides that).
+   * @param {Transport} transport
+   */
+  upgrade(transport) {
+    this.transport = transport;
+    this.#attach(transport);
+  }
+
+  /** What both sides agreed on. @param {number} feature */
+  has(feature) {
+    return (this.core.x.features() & feature) !== 0;
+  }
+
+  /** @param {number} code */
+  error(code) {
+    return this.core.error(code);
+  }
+
+  // --- In ------------------------------------------------------------------------------------------
+
+  /**
+   * @param {any} data
+   * @param {readonly MessagePort[]} [ports]
+   * @param {Transport} [via]
+   */
+  receive(data, ports = [], via = this.transport) {
+    if (this.#broken) return;
+    this.#via = via;
+    this.ports = ports;
+    try {
+      this.#run(this.core.x.advance(performance.now()), undefined);
+      if (Array.isArray(data)) this.#frame(data);
+      else if (typeof data === 'object' && data !== null) this.#message(data);
+    } catch (error) {
+      this.#trapped(error);
+    } finally {
+      this.#via = undefined;
+    }
+  }
+
+  /** @param {any} message */
+  #message(message) {
+    const { core } = this;
+    const payload = own(message, 'payload');
+    const app = this.role === Role.APP;
+    switch (own(message, 'type')) {
+      case this.incoming.request:
+        return this.#request(this.incoming.read(message), message);
+      case 'call-result':
+        if (app) break;
+      // falls through
+      case this.outgoing.response:
+        return this.#response(own(message, 'id'), payload);
+      case 'progress':
+        if (app) break;
+        return this.#run(core.x.progress_received(core.id(own(payload, 'operationId')), 0), payload);
+      case 'notification':
+        if (app) break;
+        return this.#notification(payload);
+    }
+    this.#control(message);
+  }
+
+  /** Anything that is not of the data plane is the core's to understand. @param {any} message */
+  #control(message) {
+    let length = -1;
+    try {
+      length = this.core.text(JSON.stringify(message));
+    } catch {
+      // Too deep, cyclic or not JSON at all: as malformed as can be.
+    }
+    this.#run(this.core.x.receive(Math.max(length, 0)), message);
+  }
+
+  /** @param {any[]} frame */
+  #frame(frame) {
+    if (!this.has(Feature.FRAMES) || frame.length % 4 || frame.length > LONGEST * 4) {
+      return this.#control(null);
+    }
+    for (let i = 0; i < frame.length && !this.#broken; i += 4) {
+      const key = frame[i + 1];
+      const a = frame[i + 2];
+      const b = frame[i + 3];
+      switch (frame[i]) {
+        case Entry.REQUEST:
+          this.#request({ key, name: a, params: b ?? {}, timeout: 0, progress: false });
+          break;
+        case Entry.REQUEST_WITH:
+          this.#request({
+            key,
+            name: a,
+            params: own(b, '0') ?? {},
+            timeout: milliseconds(own(b, '1')),
+            progress: own(b, '2') === true,
+          });
+          break;
+        case Entry.VALUE:
+          this.#response(key, { success: true, data: b, metadata: { duration: a } });
+          break;
+        case Entry.RESPONSE:
+          this.#response(key, b);
+          break;
+        case Entry.PROGRESS:
+          this.#run(this.core.x.progress_received(...this.#key(key)), b);
+          break;
+        case Entry.MESSAGE:
+          if (typeof b === 'object' && b !== null) this.#message(b);
+          break;
+        default:
+          this.#control(null);
+      }
+    }
+  }
+
+  /**
+   * A key of a frame or an id of a message, for the core: length in the scratch and number.
+   * @param {unknown} key
+   * @returns {[number, number]}
+   */
+  #key(key) {
+    return isNumber(key) ? [0, key] : [this.core.id(key), 0];
+  }
+
+  /**
+   * @param {import('./messages.js').Request} request
+   * @param {any} [message] the message it came in, unless that was a frame
+   */
+  #request(request, message) {
+    const { core } = this;
+    const fault = typeof request.name === 'string' ? this.side.fault(request) : Fault.INVALID_PARAMS;
+    const { key } = request;
+    const number = isNumber(key);
+    const invocation = new Invocation(this, request, message);
+    this.#run(
+      core.x.call_received(
+        number ? 0 : core.id(key),
+        number ? key : 0,
+        request.timeout,
+        request.progress ? WANTS_PROGRESS : 0,
+        fault,
+      ),
+      invocation,
+    );
+  }
+
+  /**
+   * @param {unknown} key
+   * @param {any} response
+   */
+  #response(key, response) {
+    const { core } = this;
+    const cancelled = isCancelled(response) ? 1 : 0;
+    const number = isNumber(key);
+    this.#run(
+      core.x.result_received(number ? 0 : core.id(key), number ? key : 0, cancelled),
+      response,
+    );
+  }
+
+  /** @param {any} payload */
+  #notification(payload) {
+    // One client library wraps it the other way round.
+    const event = own(payload, 'event') ?? own(payload, 'method');
+    const data = own(payload, 'data') ?? own(payload, 'params');
+    if (this.has(Feature.NOTIFICATIONS) && typeof event === 'string') {
+      this.side.onNotification?.(event, data);
+    }
+  }
+
+  // --- The caller ----------------------------------------------------------------------------------
+
+  /**
+   * Makes a call, or asks a question.
+   * @param {string} name
+   * @param {any} params
+   * @param {object} [options]
+   * @param {AbortSignal} [options.signal]
+   * @param {number} [options.timeout] ms
+   * @param {(info: any) => void} [options.onProgress]
+   * @param {string} [options.callId]
+   * @param {Transferable[]} [options.transfer]
+   * @param {number} [parent] the call on whose behalf this is made
+   * @returns {Promise<any>} the response: it never rejects
+   */
+  request(name, params, options = {}, parent = 0) {
+    const { signal, timeout, onProgress, callId, transfer } = options;
+    return new Promise((resolve) => {
+      const pending = new PendingCall(this, resolve, name, params, signal, onProgress, transfer);
+      if (signal?.aborted) return resolve(pending.cancelled(signal.reason));
+      if (this.#broken) return resolve(this.failure(Fault.INTERNAL_ERROR));
+      try {
+        const ms = milliseconds(timeout);
+        // The clock of the core stands still between its inputs: a deadline counts from now.
+        if (ms) this.#run(this.core.x.advance(performance.now()), undefined);
+        pending.timeout = ms;
+        pending.callId = callId;
+        const length = callId === undefined ? 0 : this.core.id(callId);
+        const action =
+          callId !== undefined && !length
+            ? -4
+            : this.core.x.request(length, ms, onProgress ? WANTS_PROGRESS : 0, parent);
+        if (action < 0) resolve(this.refusal(action, parent));
+        else this.#run(action, pending);
+      } catch (error) {
+        this.#trapped(error);
+        resolve(this.failure(Fault.INTERNAL_ERROR));
+      }
+    });
+  }
+
+  /**
+   * What a caller hears whom the core refused.
+   * @param {number} status
+   * @param {number} parent
+   */
+  refusal(status, parent) {
+    if (status === -3 && parent) return this.failure(Fault.CANCELLED);
+    if (status === -3 && this.#lost) return this.failure(Fault.DISCONNECTED);
+    return this.failure(STATUS_FAULT.get(status) ?? Fault.INTERNAL_ERROR);
+  }
+
+  /**
+   * @param {number} code
+   * @param {string} [message]
+   */
+  failure(code, message) {
+    const error = this.error(code);
+    if (message) error.message = message;
+    const cancelled = code === Fault.CANCELLED || code === Fault.TIMEOUT;
+    return { success: false, error, ...(cancelled && { cancelled }) };
+  }
+
+  /**
+   * @param {number} call
+   * @param {string | undefined} reason
+   */
+  cancel(call, reason) {
+    this.#feed(() => this.core.x.cancel(call, reason ? this.core.text(reason) : 0));
+  }
+
+  /**
+   * @param {string} callId
+   * @param {string | undefined} reason
+   */
+  cancelById(callId, reason) {
+    return new Promise((resolve) => {
+      const pending = new PendingCancel(this, resolve, callId);
+      this.#feed(() => {
+        // The reason may move the scratch, so it is written first, and again after the id.
+        const room = reason ? this.core.text(reason, 1024) : 0;
+        const length = this.core.id(callId);
+        const status = this.core.x.cancel_by_id(
+          length,
+          room > 0 && reason ? this.core.text(reason, length) : 0,
+        );
+        if (status < 0) resolve(pending.failed(this.refusal(status, 0)));
+        return status;
+      }, pending);
+    });
+  }
+
+  // --- The callee ----------------------------------------------------------------------------------
+
+  /**
+   * A handler has settled.
+   * @param {Invocation} invocation
+   * @param {1 | 2} outcome
+   */
+  finish(invocation, outcome) {
+    const { handle } = invocation;
+    this.#feed(() => this.core.x.finish(handle, outcome), invocation);
+    // A call whose result was out before its handler unwound has nothing more to be told.
+    if (this.#records[handle & SLOT] === invocation) this.#records[handle & SLOT] = undefined;
+    invocation.handle = 0;
+  }
+
+  /**
+   * A handler calls another capability of its own app.
+   * @param {Invocation} parent
+   * @param {import('./messages.js').Request} request
+   * @param {AbortSignal} [signal]
+   */
+  callLocal(parent, request, signal) {
+    return new Promise((resolve) => {
+      const invocation = new Invocation(this, request, undefined, resolve);
+      invocation.follow(signal);
+      if (signal?.aborted) return resolve(this.failure(Fault.CANCELLED));
+      this.#feed(() => {
+        const status = this.core.x.call_local(
+          parent.handle,
+          request.timeout,
+          this.side.fault(request),
+        );
+        if (status < 0) resolve(this.refusal(status, parent.handle || 1));
+        return status;
+      }, invocation);
+    });
+  }
+
+  /**
+   * @param {Invocation} invocation
+   * @param {object} info
+   */
+  progress(invocation, info) {
+    if (this.#broken || !this.core.x.progress_wanted(invocation.handle)) return;
+    const number = this.#frames && this.core.x.number(invocation.handle);
+    if (number) this.#frames?.add(Entry.PROGRESS, number, undefined, info);
+    else {
+      const operationId = this.core.idText(invocation.handle);
+      this.send({ type: 'progress', payload: { ...info, operationId } });
+    }
+  }
+
+  // --- The session ---------------------------------------------------------------------------------
+
+  /** @param {number} timeout ms */
+  connect(timeout) {
+    this.#feed(() => this.core.x.advance(performance.now()));
+    this.#feed(() => this.core.x.connect(milliseconds(timeout)));
+  }
+
+  close() {
+    this.#feed(() => this.core.x.close());
+    this.#frames?.flush();
+    this.dispose();
+  }
+
+  /** The other side is gone. */
+  lost() {
+    this.#lost = true;
+    this.#feed(() => this.core.x.lost());
+    this.dispose();
+  }
+
+  /** This page may be frozen and come back. */
+  suspend() {
+    this.#feed(() => this.core.x.suspend());
+    this.#frames?.flush();
+  }
+
+  dispose() {
+    clearTimeout(this.#timer);
+    this.transport.close();
+  }
+
+  /** What is pending and what was dropped, for people who debug. */
+  get counters() {
+    return this.core.counters();
+  }
+
+  // --- Drain, then act -----------------------------------------------------------------------------
+
+  /**
+   * @param {() => number} input
+   * @param {any} [context]
+   */
+  #feed(input, context) {
+    if (this.#broken) return;
+    try {
+      this.#run(input(), context);
+    } catch (error) {
+      this.#trapped(error);
+    }
+  }
+
+  /**
+   * Takes every action of an input before any is acted on: acting runs listeners and handlers, which call.
+   * @param {number} action
+   * @param {any} context what the input was about: a pending call, an invocation, a message
+   */
+  #run(action, context) {
+    if (action <= 0) return;
+    if (!(action & MORE)) {
+      this.#act(action, this.core.call, this.#extra(action, context), context);
+      return;
+    }
+    const actions = [];
+    for (; action; action = action & MORE ? this.core.x.next() : 0) {
+      actions.push(action, this.core.call, this.#extra(action, context));
+    }
+    for (let i = 0; i < actions.length; i += 3) {
+      this.#act(actions[i], actions[i + 1], actions[i + 2], context);
+    }
+  }
+
+  /**
+   * What must be read before the next action is taken.
+   * @param {number} action
+   * @param {any} context
+   */
+  #extra(action, context) {
+    switch (action & 255) {
+      case Kind.ABORT:
+        return this.core.reason;
+      case Kind.REFUSE:
+        return context instanceof Invocation ? undefined : this.core.message;
+      case Kind.SEND:
+        return this.core.message;
+      case Kind.WAKE:
+        return this.core.at;
+    }
+    return undefined;
+  }
+
+  /**
+   * @param {number} action
+   * @param {number} call
+   * @param {any} extra
+   * @param {any} context
+   */
+  #act(action, call, extra, context) {
+    const arg = (action >> 8) & 255;
+    const slot = call & SLOT;
+    const record = this.#records[slot];
+    switch (action & 255) {
+      case Kind.REQUEST:
+        this.#records[slot] = context;
+        this.#sendRequest(context, call);
+        return;
+      case Kind.SETTLE:
+        this.#records[slot] = undefined;
+        record.settle(arg, context);
+        return;
+      case Kind.REPORT:
+        if (call) record.onProgress?.(context);
+        else this.side.onProgress?.(context);
+        return;
+      case Kind.QUEUED:
+        this.#records[slot] = context;
+        context.handle = call;
+        return;
+      case Kind.START: {
+        // One that waited has its record; one that starts at once is what the input was about.
+        const invocation = record?.handle === call ? record : context;
+        this.#records[slot] = invocation;
+        invocation.handle = call;
+        invocation.start();
+        return;
+      }
+      case Kind.ABORT:
+        if (action & RELEASED) this.#records[slot] = undefined;
+        record.abort(extra);
+        return;
+      case Kind.RESULT: {
+        const invocation = record ?? context;
+        if (action & RELEASED) this.#records[slot] = undefined;
+        invocation.answer(arg);
+        return;
+      }
+      case Kind.REFUSE:
+        if (context instanceof Invocation) context.refuse(arg);
+        else (this.#via ?? this.transport).post(extra);
+        return;
+      case Kind.SEND:
+        if (arg === Control.CANCEL && context instanceof PendingCancel) {
+          this.#records[slot] = context;
+        }
+        this.#sendControl(arg, extra);
+        return;
+      case Kind.SESSION:
+        if (arg === Session.LOST) this.#lost = true;
+        this.#frames =
+          arg === Session.READY && this.has(Feature.FRAMES)
+            ? new FrameWriter((frame, transfer) => this.#postFrame(frame, transfer))
+            : undefined;
+        this.side.onSession(arg, context);
+        return;
+      case Kind.WAKE:
+        clearTimeout(this.#timer);
+        this.#timer = setTimeout(
+          // Timers may fire a fraction of a millisecond early.
+          () => this.#feed(() => this.core.x.advance(Math.max(extra, performance.now()))),
+          Math.max(0, Math.ceil(extra - performance.now())),
+        );
+        // A timer alone must not keep a Node process alive; what it waits for does.
+        this.#timer.unref?.();
+        return;
+    }
+  }
+
+  // --- Out -----------------------------------------------------------------------------------------
+
+  /**
+   * Any message but calls and results. Throws if it cannot be cloned.
+   * @param {object} message
+   */
+  send(message) {
+    const stamped = { ...message, timestamp: Date.now() };
+    if (this.#frames) this.#frames.add(Entry.MESSAGE, 0, undefined, stamped);
+    else this.transport.post(stamped);
+  }
+
+  /**
+   * @param {number} arg
+   * @param {any} message
+   */
+  #sendControl(arg, message) {
+    if (arg === Control.INITIALIZE_RESULT) this.side.onHandshake?.(message, this.#via);
+    else if (this.#frames) this.#frames.add(Entry.MESSAGE, 0, undefined, message);
+    else this.transport.post(message);
+  }
+
+  /**
+   * @param {PendingCall} pending
+   * @param {number} call
+   */
+  #sendRequest(pending, call) {
+    pending.handle = call;
+    const { name, params, timeout, callId, transfer } = pending;
+    const progress = pending.onProgress !== undefined;
+    if (this.#frames) {
+      const key = (pending.key = callId ?? this.core.x.number(call));
+      if (timeout || progress) {
+        this.#frames.add(Entry.REQUEST_WITH, key, name, [params, timeout, progress], transfer);
+      } else this.#frames.add(Entry.REQUEST, key, name, params, transfer);
+      return;
+    }
+    const { request, write } = this.outgoing;
+    const id = callId ?? this.core.idText(call);
+    const payload = write(id, name, params, timeout, progress);
+    try {
+      this.transport.post({ type: request, id, timestamp: Date.now(), payload }, transfer);
+    } catch (error) {
+      this.#unsent(pending, error);
+    }
+  }
+
+  /**
+   * @param {PendingCall} pending
+   * @param {any} error
+   */
+  #unsent(pending, error) {
+    const why = `The parameters cannot be sent: ${error?.message ?? error}`;
+    const response = this.failure(Fault.INVALID_PARAMS, why);
+    this.#feed(() => this.core.x.unsent(pending.handle), response);
+  }
+
+  /**
+   * Sends what became of a call that came in.
+   * @param {Invocation} invocation
+   * @param {any} response
+   * @param {Transferable[]} [transfer]
+   */
+  respond({ request, message }, response, transfer) {
+    if (this.#frames && !message) {
+      const { key } = request;
+      if (response.success === true && this.role === Role.APP) {
+        const { data, metadata } = response;
+        this.#frames.add(Entry.VALUE, key, metadata.duration, data, transfer);
+      } else this.#frames.add(Entry.RESPONSE, key, undefined, response, transfer);
+      return;
+    }
+    const answer = { type: this.incoming.response, timestamp: Date.now(), payload: response };
+    if (own(message, 'id') !== undefined) answer.id = message.id;
+    try {
+      this.transport.post(answer, transfer);
+    } catch (error) {
+      if (transfer?.length) return this.respond({ request, message }, response);
+      this.transport.post({ ...answer, payload: this.#unsendable(error) });
+    }
+  }
+
+  /** @param {any} error */
+  #unsendable(error) {
+    const why = `The result cannot be sent: ${error?.message ?? error}`;
+    return this.failure(Fault.OPERATION_FAILED, why);
+  }
+
+  /**
+   * One value that cannot be cloned must not take the rest of its frame with it.
+   * @param {any[]} frame
+   * @param {(Transferable[] | undefined)[]} transfers by entry
+   */
+  #postFrame(frame, transfers) {
+    try {
+      this.transport.post(frame, [...new Set(transfers.flatMap((list) => list ?? []))]);
+    } catch (error) {
+      if (frame.length > 4) {
+        for (let i = 0; i < frame.length; i += 4) {
+          this.#postFrame(frame.slice(i, i + 4), [transfers[i / 4]]);
+        }
+      } else this.#undeliverable(frame, transfers[0], error);
+    }
+  }
+
+  /**
+   * @param {any[]} entry
+   * @param {Transferable[] | undefined} transfer
+   * @param {any} error
+   */
+  #undeliverable([kind, key, a, b], transfer, error) {
+    switch (kind) {
+      case Entry.REQUEST:
+      case Entry.REQUEST_WITH: {
+        const pending = this.#records.find((r) => r instanceof PendingCall && r.key === key);
+        if (pending) this.#unsent(pending, error);
+        return;
+      }
+      case Entry.VALUE:
+      case Entry.RESPONSE:
+        if (transfer?.length) this.#postFrame([kind, key, a, b], [undefined]);
+        else this.transport.post([Entry.RESPONSE, key, undefined, this.#unsendable(error)]);
+        return;
+      default:
+        console.warn('abp-bridge: a message could not be sent:', error);
+    }
+  }
+
+  /**
+   * The core has failed. Its connection is given up, all that hangs on it is told, and others go on.
+   * @param {any} error
+   */
+  #trapped(error) {
+    if (!(error instanceof WebAssembly.RuntimeError) && !(error instanceof RangeError)) throw error;
+    this.#broken = true;
+    console.error('abp-bridge: the connection failed and is closed:', error);
+    const records = this.#records;
+    this.#records = [];
+    this.dispose();
+    for (const record of records) record?.broken(this.failure(Fault.INTERNAL_ERROR));
+    this.side.onSession(Session.LOST, undefined);
+  }
+}

@@ -1,0 +1,78 @@
+/** Errors: the class that this library throws, and the protocol's error objects made from what others throw. */
+
+/**
+ * @typedef {object} ErrorObject An ABP error as it stands on the wire.
+ * @property {string} code such as `INVALID_PARAMS`; unknown codes are legal
+ * @property {string} message what was wrong and what to do
+ * @property {boolean} retryable whether the same request may succeed later
+ * @property {unknown} [details]
+ * @property {number} [retryAfter] ms
+ * @property {string[]} [alternatives]
+ */
+
+/**
+ * The one error class of this library. Throw one from a handler to choose the code that the agent sees.
+ * @extends {Error}
+ */
+export class AbpError extends Error {
+  /**
+   * @param {string} code
+   * @param {string} message
+   * @param {{ retryable?: boolean, details?: unknown, retryAfter?: number, alternatives?: string[], cause?: unknown }} [more]
+   */
+  constructor(code, message, { retryable = false, details, retryAfter, alternatives, cause } = {}) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.name = 'AbpError';
+    this.code = code;
+    this.retryable = retryable;
+    if (details !== undefined) this.details = details;
+    if (retryAfter !== undefined) this.retryAfter = retryAfter;
+    if (alternatives !== undefined) this.alternatives = alternatives;
+  }
+
+  /** @param {ErrorObject} error */
+  static from(error) {
+    return new AbpError(String(error.code), String(error.message), error);
+  }
+}
+
+/** What browsers throw when the user or a policy says no, in the protocol's codes. */
+const PERMISSION = new Map([
+  ['NotAllowedError', ['PERMISSION_DENIED', true]],
+  ['SecurityError', ['PERMISSION_REQUIRED', true]],
+]);
+const PARTS = /** @type {const} */ (['details', 'retryAfter', 'alternatives']);
+
+/**
+ * The protocol's error for whatever a handler threw. An error of the protocol's own shape passes through.
+ * @param {any} thrown
+ * @returns {ErrorObject}
+ */
+export function toErrorObject(thrown) {
+  const message = String(thrown?.message ?? thrown);
+  if (typeof thrown?.code === 'string' && typeof thrown.retryable === 'boolean') {
+    /** @type {ErrorObject} */
+    const error = { code: thrown.code, message, retryable: thrown.retryable };
+    for (const part of PARTS) if (thrown[part] !== undefined) error[part] = thrown[part];
+    return error;
+  }
+  const [code, retryable] = PERMISSION.get(thrown?.name) ?? ['OPERATION_FAILED', false];
+  return { code: String(code), message, retryable: Boolean(retryable) };
+}
+
+/**
+ * Whether a handler says by itself that its call was cancelled.
+ * @param {any} thrown
+ */
+export const saysCancelled = (thrown) =>
+  thrown?.name === 'AbortError' || (thrown instanceof AbpError && thrown.code === 'CANCELLED');
+
+/**
+ * The text of an abort reason, as the protocol carries it: a string as it is, an error by its message.
+ * @param {any} reason
+ * @returns {string | undefined}
+ */
+export function reasonText(reason) {
+  const text = typeof reason === 'string' ? reason : reason?.message;
+  return typeof text === 'string' ? text.slice(0, 1024) : undefined;
+}

@@ -1,0 +1,218 @@
+/** Exposes an app: hears its agents, gives each a connection, and installs `window.abp`. */
+import { Connection, Registry } from './app.js';
+import { ready } from './core.js';
+import { AbpError } from './errors.js';
+import { own } from './messages.js';
+import { exactOrigin } from './origins.js';
+import { portTransport } from './transports/port.js';
+import { listen, peerTransport } from './transports/window.js';
+import { LocalAgent, install } from './window-abp.js';
+
+const LIST_CHANGED = 'notifications/capabilities/list_changed';
+/** Windows that may hold a connection at once. */
+const MOST_PEERS = 64;
+
+/**
+ * @typedef {object} Definition
+ * @property {{ id: string, name: string, version: string, description?: string }} app
+ * @property {Record<string, import('./app.js').Capability | import('./app.js').Handler>} capabilities by name
+ */
+
+/**
+ * @typedef {object} ExposeOptions
+ * @property {string[]} [origins] who may connect by window messages: exact origins, no wildcards
+ * @property {MessagePort} [port] the one agent to speak to, instead of window messages
+ * @property {boolean} [restart] whether a new `initialize` replaces the session of the same window (false:
+ *   it is refused with ALREADY_INITIALIZED until the old session has ended)
+ * @property {'frames' | 'none'} [upgrade] `'none'` keeps to the published protocol (`'frames'`)
+ * @property {import('./core.js').Limits} [limits]
+ */
+
+/**
+ * Makes an app's capabilities callable.
+ * @param {Definition} definition
+ * @param {ExposeOptions} options
+ * @returns {Exposed}
+ */
+export function expose(definition, options) {
+  return new Exposed(definition, options);
+}
+
+export class Exposed {
+  /** By window, then by origin. @type {Map<MessageEventSource, Map<string, Connection>>} */
+  #peers = new Map();
+  /** @type {Set<Connection>} */
+  #connections = new Set();
+  #app;
+  #registry;
+  #options;
+  #stop = () => {};
+
+  /**
+   * Use {@link expose}.
+   * @param {Definition} definition
+   * @param {ExposeOptions} options
+   */
+  constructor({ app, capabilities }, options) {
+    const { origins, port } = options ?? {};
+    if (![app?.id, app?.name, app?.version].every((text) => typeof text === 'string')) {
+      throw new AbpError('INVALID_PARAMS', 'expose needs app: { id, name, version }');
+    }
+    if (!port && !origins?.length) {
+      throw new AbpError(
+        'INVALID_PARAMS',
+        'expose needs origins: the exact origins of the pages that may call this app',
+      );
+    }
+    this.#app = app;
+    this.#options = options;
+    this.#registry = new Registry(capabilities);
+    const allowed = new Set(origins?.map(exactOrigin));
+    /** What came before the core was ready. @type {(() => void)[]} */
+    const early = [];
+    let isReady = false;
+    const whenReady = (/** @type {() => void} */ act) => (isReady ? act() : early.push(act));
+    /** The protocol's interface, also installed as `window.abp` where that is free. */
+    this.abp = new LocalAgent(this, app, this.#registry, (transport) =>
+      this.#connect(transport, false, true),
+    ).abp;
+    if (allowed.size) {
+      this.#stop = listen(allowed, (source, origin, data, ports) =>
+        whenReady(() => this.#heard(source, origin, data, ports)),
+      );
+      install(this.abp);
+      this.#onHide = this.#onHide.bind(this);
+      addEventListener('pagehide', this.#onHide);
+    }
+    const transport = port && portTransport(port);
+    /** @type {[unknown, readonly MessagePort[]][]} */
+    const waiting = [];
+    if (transport) transport.onMessage = (data, ports) => waiting.push([data, ports]);
+    /** Resolves when agents are answered; rejects where WebAssembly is not allowed. @type {Promise<void>} */
+    this.ready = ready.then(() => {
+      isReady = true;
+      if (transport) {
+        const { endpoint } = this.#connect(transport, false, this.#options.upgrade === 'none');
+        for (const [data, ports] of waiting) endpoint.receive(data, ports);
+      }
+      for (const act of early.splice(0)) act();
+    });
+    this.ready.catch((error) => console.error('abp-bridge: this app answers nobody:', error));
+  }
+
+  /**
+   * @param {import('./endpoint.js').Transport} transport
+   * @param {boolean} offersPort
+   * @param {boolean} plain
+   */
+  #connect(transport, offersPort, plain) {
+    const connection = new Connection({
+      app: this.#app,
+      registry: this.#registry,
+      transport,
+      offersPort,
+      plain,
+      limits: this.#options.limits,
+      restart: this.#options.restart,
+    });
+    this.#connections.add(connection);
+    return connection;
+  }
+
+  /**
+   * @param {MessageEventSource} source
+   * @param {string} origin
+   * @param {unknown} data
+   * @param {readonly MessagePort[]} ports
+   */
+  #heard(source, origin, data, ports) {
+    for (const port of ports) port.close();
+    const type = own(data, 'type');
+    // Other traffic is none of ours, and is never answered.
+    if (typeof type !== 'string') return;
+    let connection = this.#peers.get(source)?.get(origin);
+    if (!connection) {
+      if (!/^(initialize|capabilities\/(call|cancel))$/.test(type) || !this.#room()) return;
+      const transport = peerTransport(source, origin);
+      connection = this.#connect(transport, true, this.#options.upgrade === 'none');
+      const byOrigin = this.#peers.get(source) ?? new Map();
+      this.#peers.set(source, byOrigin.set(origin, connection));
+    }
+    if (connection.onPort && type !== 'initialize') return;
+    connection.endpoint.receive(data, [], connection.transport);
+  }
+
+  /** Whether one more window can be served: those without a session give way. */
+  #room() {
+    for (const [source, byOrigin] of this.#peers) {
+      if (this.#connections.size < MOST_PEERS) break;
+      if ([...byOrigin.values()].some((connection) => connection.ready)) continue;
+      for (const connection of byOrigin.values()) this.#connections.delete(connection);
+      this.#peers.delete(source);
+    }
+    return this.#connections.size < MOST_PEERS;
+  }
+
+  #onHide(/** @type {PageTransitionEvent} */ event) {
+    for (const { endpoint } of this.#connections) {
+      if (event.persisted) endpoint.suspend();
+      else endpoint.close();
+    }
+  }
+
+  /** The connections that have a session. */
+  get sessions() {
+    return [...this.#connections].filter((connection) => connection.ready);
+  }
+
+  /** What each connection has in flight, and what it dropped; for people who debug. */
+  get counters() {
+    return [...this.#connections].map(({ endpoint }) => endpoint.counters);
+  }
+
+  /**
+   * Tells every agent that asked for notifications.
+   * @param {string} event
+   * @param {any} [data]
+   */
+  notify(event, data) {
+    for (const connection of this.sessions) connection.notify(event, data);
+  }
+
+  /**
+   * Adds or replaces a capability, and tells the agents.
+   * @param {string} name
+   * @param {import('./app.js').Capability | import('./app.js').Handler} capability
+   */
+  set(name, capability) {
+    const had = this.#registry.has(name);
+    this.#registry.set(name, capability);
+    this.#changed({ added: had ? [] : [name], removed: [], changed: had ? [name] : [] });
+  }
+
+  /**
+   * Takes a capability away, and tells the agents. Calls that run go on.
+   * @param {string} name
+   */
+  delete(name) {
+    if (this.#registry.delete(name)) this.#changed({ added: [], removed: [name], changed: [] });
+  }
+
+  /** @param {{ added: string[], removed: string[], changed: string[] }} changes */
+  #changed(changes) {
+    for (const connection of this.#connections) connection.refresh();
+    const capabilities = [...changes.added, ...changes.changed].map((name) =>
+      this.#registry.describe(name),
+    );
+    this.notify(LIST_CHANGED, { ...changes, capabilities });
+  }
+
+  /** Ends every session: running handlers are aborted, agents are told where they can be. */
+  close() {
+    this.#stop();
+    if (this.#onHide) globalThis.removeEventListener?.('pagehide', this.#onHide);
+    for (const { endpoint } of this.#connections) endpoint.close();
+    this.#connections.clear();
+    this.#peers.clear();
+  }
+}

@@ -1,0 +1,72 @@
+/**
+ * Frames: the messages of a microtask as one flat array, four places each:
+ *
+ *   [kind, key, a, b,  kind, key, a, b,  …]
+ *
+ * A key is a call's number or, where the caller chose the callId, that text. Number n stands for the id
+ * "P.n", P being the id of the session's `initialize` (calls) or its sessionId (elicitations). A frame says
+ * exactly what the messages would have said, and is only sent when both sides agreed on it.
+ */
+export const Entry = /** @type {const} */ ({
+  REQUEST: 1, // a name, b params
+  REQUEST_WITH: 2, // a name, b [params, timeout, wants progress]
+  VALUE: 3, // a duration in ms, b data: a result that succeeded
+  RESPONSE: 4, // b the whole response
+  PROGRESS: 5, // b info
+  MESSAGE: 6, // b any other message as it is
+});
+
+/** Entries of one frame: more are sent in further frames, and longer frames are not read. */
+export const LONGEST = 4096;
+
+export class FrameWriter {
+  /** @type {any[]} */
+  #entries = [];
+  /** By entry. @type {(Transferable[] | undefined)[]} */
+  #transfers = [];
+  #waiting = false;
+  #post;
+
+  /** @param {(frame: any[], transfers: (Transferable[] | undefined)[]) => void} post */
+  constructor(post) {
+    this.#post = post;
+  }
+
+  /**
+   * The first entry of a turn goes at once, since a call made alone should not wait; what follows is
+   * gathered until the turn's microtasks have run.
+   * @param {number} kind
+   * @param {unknown} key
+   * @param {unknown} a
+   * @param {unknown} b
+   * @param {Transferable[]} [transfer]
+   */
+  add(kind, key, a, b, transfer) {
+    if (!this.#waiting) {
+      this.#waiting = true;
+      queueMicrotask(() => this.#settle());
+      this.#post([kind, key, a, b], [transfer]);
+      return;
+    }
+    this.#entries.push(kind, key, a, b);
+    this.#transfers.push(transfer);
+    if (this.#entries.length >= LONGEST * 4) this.flush();
+  }
+
+  /** Handlers that settle in this turn do so a few microtasks from now: one more round gathers them. */
+  #settle() {
+    queueMicrotask(() => {
+      this.#waiting = false;
+      this.flush();
+    });
+  }
+
+  flush() {
+    if (!this.#entries.length) return;
+    const frame = this.#entries;
+    const transfers = this.#transfers;
+    this.#entries = [];
+    this.#transfers = [];
+    this.#post(frame, transfers);
+  }
+}

@@ -1,0 +1,127 @@
+/**
+ * The shape of a call and its result: all that JavaScript knows of the wire. Only own properties are read,
+ * so that nothing inherited, polluted or not, is ever taken for what the peer said.
+ */
+
+/**
+ * @param {any} object
+ * @param {string} key
+ * @returns {any}
+ */
+export const own = (object, key) =>
+  typeof object === 'object' && object !== null && Object.hasOwn(object, key)
+    ? object[key]
+    : undefined;
+
+/**
+ * Milliseconds for a timer, or 0 for none: absent, zero, negative and infinite ones are none.
+ * @param {unknown} value
+ */
+export function milliseconds(value) {
+  if (typeof value !== 'number' || !(value > 0) || value === Infinity) return 0;
+  return Math.min(Math.ceil(value), 2 ** 31 - 1);
+}
+
+/**
+ * @typedef {object} Request A call or an elicitation that came in.
+ * @property {unknown} key the id that cancels will name
+ * @property {unknown} name
+ * @property {any} params
+ * @property {number} timeout
+ * @property {boolean} progress whether progress is wanted
+ */
+
+/** An agent's call of a capability. */
+export const CALL = {
+  request: 'capabilities/call',
+  response: 'capabilities/call-result',
+  /**
+   * @param {any} message
+   * @returns {Request}
+   */
+  read(message) {
+    const payload = own(message, 'payload');
+    const options = own(payload, 'options');
+    const id = own(message, 'id');
+    return {
+      // One client sends the callId here, another there, a third not at all.
+      key: own(options, 'callId') ?? own(payload, 'callId') ?? (typeof id === 'number' ? `${id}` : id),
+      name: own(payload, 'capability'),
+      params: own(payload, 'params') ?? {},
+      timeout: milliseconds(own(options, 'timeout')),
+      progress: own(options, 'progressToken') !== undefined,
+    };
+  },
+  /**
+   * @param {string} id
+   * @param {string} capability
+   * @param {any} params
+   * @param {number} timeout
+   * @param {boolean} progress
+   */
+  write: (id, capability, params, timeout, progress) => ({
+    capability,
+    params,
+    callId: id,
+    options: {
+      callId: id,
+      ...(timeout && { timeout }),
+      ...(progress && { progressToken: id }),
+    },
+  }),
+  /**
+   * @param {any} data
+   * @param {number} duration ms
+   */
+  succeed: (data, duration) => ({ success: true, data, metadata: { duration } }),
+};
+
+/** An app's question to its agent. */
+export const ELICITATION = {
+  request: 'elicitation/request',
+  response: 'elicitation/response',
+  /**
+   * @param {any} message
+   * @returns {Request}
+   */
+  read(message) {
+    const payload = own(message, 'payload');
+    const id = own(message, 'id');
+    return {
+      key: typeof id === 'number' ? `${id}` : id,
+      name: own(payload, 'method'),
+      params: own(payload, 'params'),
+      timeout: milliseconds(own(payload, 'timeout')),
+      progress: false,
+    };
+  },
+  /**
+   * @param {string} _id
+   * @param {string} method
+   * @param {any} params
+   * @param {number} timeout
+   */
+  write: (_id, method, params, timeout) => ({ method, params, ...(timeout && { timeout }) }),
+  /** @param {any} data */
+  succeed: (data) => ({ success: true, data }),
+};
+
+/**
+ * Whether a response says that its call was cancelled, in either of the two ways there are.
+ * @param {any} response
+ */
+export const isCancelled = (response) =>
+  own(response, 'cancelled') === true || own(own(response, 'error'), 'code') === 'CANCELLED';
+
+/**
+ * Progress, with a `percentage` wherever there is a total to reckon it from.
+ * @param {any} info
+ */
+export function progressInfo(info) {
+  const known = typeof info?.progress === 'number' && info.total > 0;
+  return {
+    progress: 0,
+    ...(known && { percentage: Math.min(100, (info.progress / info.total) * 100) }),
+    ...info,
+  };
+}

@@ -1,0 +1,25 @@
+/** The only place that listens to abort signals. The listener is the call's own record, so no closure is made. */
+
+/**
+ * @param {AbortSignal | undefined} signal
+ * @param {EventListenerObject} record
+ */
+export function listen(signal, record) {
+  signal?.addEventListener('abort', record, { once: true });
+}
+
+/**
+ * @param {AbortSignal | undefined} signal
+ * @param {EventListenerObject} record
+ */
+export function unlisten(signal, record) {
+  signal?.removeEventListener('abort', record);
+}
+
+/**
+ * What a handler finds in `signal.reason`: always an AbortError, with the other side's words.
+ * @param {string | undefined} reason
+ */
+export function abortError(reason) {
+  return new DOMException(reason ?? 'The operation was cancelled', 'AbortError');
+}

@@ -1,0 +1,31 @@
+/** A MessagePort, or anything with its form: Node's MessagePort, a Worker's own end. */
+
+/**
+ * @param {any} port
+ * @returns {import('../endpoint.js').Transport}
+ */
+export function portTransport(port) {
+  const receive = (/** @type {MessageEvent} */ event) => transport.onMessage(event.data, event.ports);
+  const lost = () => transport.onClose?.();
+  const transport = {
+    /**
+     * @param {unknown} message
+     * @param {Transferable[]} [transfer]
+     */
+    post: (message, transfer = []) => port.postMessage(message, transfer),
+    /** @type {(message: unknown, ports: readonly MessagePort[]) => void} */
+    onMessage() {},
+    /** @type {undefined | (() => void)} */
+    onClose: undefined,
+    close() {
+      port.removeEventListener('message', receive);
+      port.removeEventListener('close', lost);
+      port.close();
+    },
+  };
+  port.addEventListener('message', receive);
+  // Node's ports say when the other end closes; no browser's do.
+  port.addEventListener('close', lost);
+  port.start();
+  return transport;
+}

@@ -1,0 +1,221 @@
+/**
+ * `window.abp`: the protocol's interface in the app's own page, for clients that find it there, such as
+ * automation. It is one more agent, and speaks the messages that a remote one speaks.
+ */
+import { supportOf } from './client.js';
+import { AbpError, reasonText } from './errors.js';
+import { CALL, own } from './messages.js';
+import { listen, unlisten } from './signals.js';
+
+/** Events of the page, by the protocol's names of their handlers and the callbacks clients expose. */
+const EVENTS = /** @type {const} */ ({
+  Notification: ['__abp_notification', '__abpOnNotification'],
+  Progress: ['__abp_progress', '__abpOnProgress'],
+  Elicitation: ['__abp_elicitation', '__abpOnElicitation'],
+  CapabilitiesChanged: ['__abp_capabilities_changed', '__abpOnCapabilitiesChanged'],
+});
+/** @typedef {keyof typeof EVENTS} EventName */
+
+/** Installs the interface where `window.abp` is free or has its form: other libraries use the name, too. */
+export function install(/** @type {any} */ abp) {
+  const { window } = /** @type {any} */ (globalThis);
+  if (!window) return;
+  const there = window.abp;
+  const ours = typeof there?.initialize === 'function' && typeof there.call === 'function';
+  if (there !== undefined && !ours) return;
+  window.abp = abp;
+  window.__abp_cancel ??= abp.cancel;
+  window.__abpReadyResolve?.();
+}
+
+export class LocalAgent {
+  /** Requests without an answer, by id. @type {Map<string, (payload: any) => void>} */
+  #pending = new Map();
+  /** @type {Partial<Record<EventName, (...args: any[]) => any>>} */
+  #handlers = {};
+  #next = 0;
+  /** @type {import('./app.js').Connection | undefined} */
+  #connection;
+  #open;
+  #exposed;
+  /** @type {string | null} */
+  #sessionId = null;
+  /** @type {import('./endpoint.js').Transport} */
+  #transport = {
+    post: (message) => this.#receive(message),
+    onMessage() {},
+    close() {},
+  };
+
+  /**
+   * @param {import('./expose.js').Exposed} exposed
+   * @param {any} app
+   * @param {import('./app.js').Registry} registry
+   * @param {(transport: import('./endpoint.js').Transport) => import('./app.js').Connection} open
+   */
+  constructor(exposed, app, registry, open) {
+    this.#exposed = exposed;
+    this.#open = open;
+    const session = () => this.#sessionId;
+    this.abp = {
+      protocolVersion: '0.1',
+      app,
+      get initialized() {
+        return session() !== null;
+      },
+      get sessionId() {
+        return session();
+      },
+      initialize: (/** @type {any} */ params) => this.#initialize(params),
+      shutdown: async (/** @type {any} */ params) => {
+        this.#send('shutdown', params ?? {});
+        this.#sessionId = null;
+      },
+      call: (/** @type {string} */ name, /** @type {any} */ params, /** @type {any} */ options) =>
+        this.#call(name, params, options),
+      listCapabilities: async () => registry.list(),
+      describeCapability: async (/** @type {string} */ name) => registry.describe(name),
+      supports: async (/** @type {string} */ name) => supportOf(registry.describe(name)),
+      // The protocol's own pages disagree on the form of the arguments.
+      cancel: (/** @type {any} */ callId, /** @type {any} */ reason) =>
+        typeof callId === 'object'
+          ? this.#ask('capabilities/cancel', callId ?? {})
+          : this.#ask('capabilities/cancel', { callId, reason }),
+      notify: (/** @type {string} */ event, /** @type {any} */ data) => exposed.notify(event, data),
+      notifyProgress: (/** @type {any} */ info) => {
+        for (const connection of exposed.sessions) connection.notifyProgress(info);
+      },
+      elicit: (/** @type {any} */ request) => this.#elicit(request),
+    };
+    for (const name of /** @type {EventName[]} */ (Object.keys(EVENTS))) {
+      // Some clients assign a handler, others call a registrar.
+      Object.defineProperty(this.abp, `on${name}`, {
+        get: () => (/** @type {any} */ handler) => void (this.#handlers[name] = handler),
+        set: (handler) => void (this.#handlers[name] = handler),
+        enumerable: true,
+      });
+    }
+  }
+
+  /**
+   * @param {string} type
+   * @param {any} payload
+   * @param {string} [id]
+   */
+  async #send(type, payload, id) {
+    await this.#exposed.ready;
+    this.#connection ??= this.#open(this.#transport);
+    this.#transport.onMessage({ type, id, timestamp: Date.now(), payload }, []);
+  }
+
+  /**
+   * @param {string} type
+   * @param {any} payload
+   * @returns {Promise<any>}
+   */
+  #ask(type, payload, id = `page-${++this.#next}`) {
+    return new Promise((resolve, reject) => {
+      this.#pending.set(id, resolve);
+      this.#send(type, payload, id).catch(reject);
+    });
+  }
+
+  /** @param {any} params */
+  async #initialize(params) {
+    const result = await this.#ask('initialize', params);
+    if (result.success === false) throw AbpError.from(result.error);
+    this.#sessionId = result.sessionId;
+    return result;
+  }
+
+  /**
+   * @param {string} capability
+   * @param {any} [params]
+   * @param {any} [options]
+   */
+  async #call(capability, params = {}, options = {}) {
+    const { signal, ...rest } = options ?? {};
+    const id = `page-${++this.#next}`;
+    const callId = rest.callId ?? id;
+    const record = {
+      handleEvent: () =>
+        void this.#ask('capabilities/cancel', { callId, reason: reasonText(signal.reason) }),
+    };
+    if (signal?.aborted) {
+      const error = { code: 'CANCELLED', message: reasonText(signal.reason), retryable: false };
+      return { success: false, cancelled: true, error };
+    }
+    listen(signal, record);
+    const response = await this.#ask(
+      CALL.request,
+      { capability, params, options: { ...rest, callId } },
+      id,
+    );
+    unlisten(signal, record);
+    return response;
+  }
+
+  /** @param {any} request */
+  async #elicit(request) {
+    await this.#exposed.ready;
+    const connection = this.#exposed.sessions.at(-1) ?? this.#connection;
+    if (connection) return connection.elicit(request);
+    throw new AbpError('NOT_INITIALIZED', 'No agent has connected', { retryable: true });
+  }
+
+  /** @param {any} message */
+  #receive(message) {
+    const { type, id, payload } = message;
+    switch (type) {
+      case 'notification':
+        if (payload.event === 'notifications/capabilities/list_changed') {
+          const { added, removed, changed } = payload.data ?? {};
+          this.#emit('CapabilitiesChanged', { added, removed, changed });
+        }
+        return this.#emit('Notification', payload.event, payload.data);
+      case 'progress':
+        return this.#emit('Progress', payload);
+      case 'elicitation/request':
+        return void this.#question(id, payload);
+    }
+    this.#pending.get(id)?.(payload);
+    this.#pending.delete(id);
+  }
+
+  /**
+   * Tells whoever listens, once: the page's own handler, else a callback of the client.
+   * @param {EventName} name
+   * @param {...any} args
+   */
+  #emit(name, ...args) {
+    const handler = this.#handlers[name];
+    if (handler) return handler(...args);
+    const callback = EVENTS[name].map((key) => /** @type {any} */ (globalThis)[key]).find(Boolean);
+    if (typeof callback !== 'function') return undefined;
+    const [event, data] = args;
+    const result = callback(name === 'Notification' ? { event, data } : event);
+    // What a client exposed answers with a promise that rejects when the client fails.
+    if (name !== 'Elicitation') result?.catch?.(() => {});
+    return result;
+  }
+
+  /**
+   * @param {string} id
+   * @param {any} payload
+   */
+  async #question(id, payload) {
+    let response;
+    try {
+      response = await this.#emit('Elicitation', payload);
+      response ??= {
+        success: false,
+        error: { code: 'NOT_SUPPORTED', message: 'No handler', retryable: false },
+      };
+      if (typeof own(response, 'success') !== 'boolean') response = { success: true, data: response };
+    } catch (error) {
+      const message = String(/** @type {any} */ (error)?.message ?? error);
+      response = { success: false, error: { code: 'OPERATION_FAILED', message, retryable: false } };
+    }
+    await this.#send('elicitation/response', response, id);
+  }
+}

@@ -1,0 +1,337 @@
+/*
+ * abp.h - one side of an agent-app connection: the Agentic Browser Protocol (ABP) 0.1 without I/O.
+ *
+ * This header is the manual. An *endpoint* is one side of one connection: the agent, which calls,
+ * or the app, which runs what is called. It reads no clock, draws no random numbers, opens nothing
+ * and keeps no globals: time and entropy come in as arguments, messages go in and out as JSON text
+ * or, on the fast path, as ids and numbers.
+ *
+ *   1. Create it:         abp_new(), once for each connection.
+ *   2. Feed it:           an *input* says what happened: a message came, a handler settled, time
+ * passed.
+ *   3. Drain it:          abp_next() until it returns 0. Each *action* says what to do now.
+ *   4. Send what it says: abp_print() gives the text of an action that sends something.
+ *
+ * Drain completely before the next input; then act. An action's text stays valid until the next
+ * input, and so must any text that you passed to the last one.
+ *
+ * Inputs return ABP_OK or a negative code. A negative code is your mistake, a limit or a lack of
+ * memory, and nothing has changed. What the *peer* does wrong is never a return code: it becomes an
+ * answer to the peer or is counted (abp_count).
+ *
+ * Endpoints share nothing, so each may live in a thread of its own; one endpoint takes one input at
+ * a time. A complete program is examples/two_endpoints.c.
+ */
+#ifndef ABP_H
+#define ABP_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct abp_endpoint abp_endpoint;
+
+/* Names a call from the input that made it until the action that has `released` set. 0 is no call.
+ * A handle that outlived its call is recognised, and is never another call's. */
+typedef uint32_t abp_call;
+
+/* --- Codes -------------------------------------------------------------------------------------
+ */
+
+/* What an input returns. */
+enum abp_status {
+  ABP_OK = 0,
+  ABP_E_MEMORY = -1, /* an allocation failed; free something and try again */
+  ABP_E_LIMIT = -2,  /* as many calls are in flight as the limits allow; retry when one has ended */
+  ABP_E_STATE = -3,  /* there is no session, or not that call; a finished call says this too */
+  ABP_E_ID = -4,     /* an id is empty, too long, not UTF-8, or contains NUL */
+  ABP_E_DUPLICATE = -5, /* a call with this id is in flight; choose another */
+  ABP_E_TEXT = -6,      /* the text is not JSON, or larger or deeper than the limits allow */
+  ABP_E_UNDRAINED = -7  /* actions are left: call abp_next() until it returns 0 */
+};
+
+/* The protocol's error codes, as far as the core sends them. Their text: abp_error_name(). */
+typedef enum abp_error {
+  ABP_NO_ERROR,
+  ABP_NOT_INITIALIZED,
+  ABP_ALREADY_INITIALIZED,
+  ABP_UNKNOWN_CAPABILITY,
+  ABP_CAPABILITY_UNAVAILABLE,
+  ABP_REQUIREMENT_NOT_MET,
+  ABP_INVALID_PARAMS,
+  ABP_DUPLICATE_CALL, /* sent as INVALID_PARAMS */
+  ABP_INVALID_ID,     /* sent as INVALID_PARAMS */
+  ABP_RATE_LIMITED,
+  ABP_NOT_SUPPORTED,
+  ABP_OPERATION_FAILED,
+  ABP_CANCELLED_ERROR, /* sent as CANCELLED */
+  ABP_TIMEOUT_ERROR,   /* sent as TIMEOUT */
+  ABP_DISCONNECTED_ERROR,
+  ABP_INTERNAL_ERROR,
+  ABP_PERMISSION_DENIED,
+  ABP_ERROR_COUNT
+} abp_error;
+
+/* The code's name on the wire, such as "INVALID_PARAMS"; "" for anything else. Static. */
+const char *abp_error_name(int error);
+/* A sentence that says what was wrong and what to do. Static. */
+const char *abp_error_message(int error);
+/* 1 if the same request may succeed later (the protocol's `retryable`). */
+int abp_error_retryable(int error);
+
+/* How a call ended. */
+typedef enum abp_outcome {
+  ABP_PENDING,
+  ABP_COMPLETED,    /* with the handler's value or its error */
+  ABP_CANCELLED,    /* because somebody asked */
+  ABP_TIMED_OUT,    /* because its deadline passed */
+  ABP_DISCONNECTED, /* because the peer is gone */
+} abp_outcome;
+
+/* --- Endpoint ----------------------------------------------------------------------------------
+ */
+
+typedef enum abp_role { ABP_AGENT, ABP_APP } abp_role;
+
+/* What a session can do. Both sides say what they want; the session has what both have. The last
+ * three are not in the published protocol: a peer that does not know them never agrees to them. */
+enum abp_feature {
+  ABP_NOTIFICATIONS = 1,
+  ABP_PROGRESS = 2,
+  ABP_ELICITATION = 4,
+  ABP_DYNAMIC_CAPABILITIES = 8, /* the app's alone: it is announced, not negotiated */
+  ABP_PORT = 16,                /* `bridge.port`: the app offers a channel of its own */
+  ABP_FRAMES = 32,              /* `bridge.frames`: many messages in one array, calls by number */
+  ABP_LIVENESS = 64             /* `bridge.liveness`: bridge/ping, bridge/pong, bridge/bye */
+};
+
+typedef struct abp_config {
+  abp_role role;
+  uint8_t seed[16];  /* secret and random: ids and hashes come from it */
+  uint32_t features; /* enum abp_feature, or'ed */
+
+  /* Limits; 0 takes the default in brackets. */
+  uint32_t max_calls;      /* [4096] calls in flight in each direction, at most 2^20 - 2 in all */
+  uint32_t max_concurrent; /* [max_calls] handlers running at once; more calls wait their turn */
+  uint32_t remembered;     /* [1024] finished calls whose fate can still be asked for */
+  uint32_t remember_ms;    /* [300000] and for how long */
+  uint32_t grace_ms;       /* [3000 app, 5000 agent] how long a cancel waits for its call to end */
+  uint32_t max_id;         /* [256] bytes of an id */
+  uint32_t max_text;       /* [1048576] bytes of a control message */
+  uint32_t heartbeat_ms;   /* [5000] silence after which the peer is asked for a sign of life */
+  uint32_t restart; /* app: 1 lets a new `initialize` replace the session; else it is refused */
+} abp_config;
+
+/* A new endpoint, or NULL when memory is short. `now` is a monotonic time in ms. Free with
+ * abp_free. */
+abp_endpoint *abp_new(const abp_config *config, uint64_t now);
+/* Frees everything that the endpoint owns. NULL is allowed. */
+void abp_free(abp_endpoint *endpoint);
+
+/* Sets a member of what this side says of itself in the handshake, from JSON text that is copied
+ * and sent as it is: "agent" (required of agents), "app" and "capabilities" (required of apps),
+ * "requestedCapabilities", "agentCapabilities". ABP_E_MEMORY; ABP_E_LIMIT for a fifth name. */
+int abp_describe(abp_endpoint *endpoint, const char *member, const char *json, size_t length);
+
+/* --- Actions -----------------------------------------------------------------------------------
+ */
+
+typedef enum abp_kind {
+  ABP_NONE,
+  ABP_QUEUED,  /* callee: the call just received was accepted and waits for its turn: keep its
+                  payload */
+  ABP_START,   /* callee: run the handler, then abp_finish() */
+  ABP_ABORT,   /* callee: fire the call's signal; `text` is the reason, if one was given */
+  ABP_RESULT,  /* callee: send the call's result; `arg` is an abp_outcome */
+  ABP_REFUSE,  /* callee: answer what was just received with the error `arg` and forget it */
+  ABP_REQUEST, /* caller: send the call */
+  ABP_SETTLE,  /* caller: the call has ended; `arg` is an abp_outcome */
+  ABP_REPORT,  /* caller: hand the progress just received to the call; 0 is a call nobody knows */
+  ABP_SEND,    /* send this control message: abp_print() gives its text; `arg` is an abp_message */
+  ABP_SESSION, /* the session changed; `arg` is an abp_session */
+  ABP_WAKE     /* call abp_advance() at `at`, in ms; a later ABP_WAKE replaces an earlier one */
+} abp_kind;
+
+/* Control messages; abp_action.arg of an ABP_SEND. */
+typedef enum abp_message {
+  ABP_MSG_INITIALIZE,
+  ABP_MSG_INITIALIZE_RESULT, /* `offer` a port with it when abp_features() has ABP_PORT */
+  ABP_MSG_CANCEL,
+  ABP_MSG_CANCEL_RESULT,
+  ABP_MSG_SHUTDOWN,
+  ABP_MSG_PING,
+  ABP_MSG_PONG,
+  ABP_MSG_BYE
+} abp_message;
+
+typedef enum abp_session {
+  ABP_SESSION_NONE,
+  ABP_SESSION_CONNECTING,
+  ABP_SESSION_READY,  /* the handshake is done: abp_features() tells what both sides agreed on */
+  ABP_SESSION_FAILED, /* the app refused it, or did not answer in time */
+  ABP_SESSION_CLOSED, /* by shutdown, from either side */
+  ABP_SESSION_LOST    /* the peer is gone */
+} abp_session;
+
+typedef struct abp_action {
+  abp_kind kind;
+  uint32_t arg;
+  abp_call call;
+  int released;     /* 1: `call` is over on this side, the handle is void after this action */
+  uint64_t at;      /* ABP_WAKE */
+  const char *text; /* ABP_ABORT: not terminated, valid until the next input; NULL if none */
+  size_t length;
+} abp_action;
+
+/* Takes the next action. Returns 1, or 0 when nothing is left. */
+int abp_next(abp_endpoint *endpoint, abp_action *action);
+
+/* --- Inputs for both sides ---------------------------------------------------------------------
+ */
+
+/* Time has passed: `now` is monotonic, in ms. Deadlines, grace periods and the heartbeat run on
+ * this alone. Call it when ABP_WAKE says so, and with each batch of messages. */
+int abp_advance(abp_endpoint *endpoint, uint64_t now);
+
+/* Ends the session in good order. An agent sends `shutdown`; an app says `bridge/bye` where that
+ * was agreed. Calls still pending settle as cancelled; running handlers are aborted and their calls
+ * answered. */
+int abp_close(abp_endpoint *endpoint);
+/* The connection is gone. Pending calls settle as ABP_DISCONNECTED, running handlers are aborted.
+ */
+int abp_lost(abp_endpoint *endpoint);
+/* This side is about to be frozen (a page in the back/forward cache) and may come back. */
+int abp_suspend(abp_endpoint *endpoint);
+
+/* An id is a text or, for short, a number: number n of a side whose `initialize` had id (agent) or
+ * whose first session had id (app) "P" stands for the text "P.n". */
+typedef struct abp_id {
+  const char *text; /* UTF-8, not terminated; NULL when number is meant */
+  uint32_t length;  /* bytes */
+  uint32_t number;  /* 1 and up */
+} abp_id;
+
+/* Writes a call's id as text. Returns its length in bytes, whatever `size` is; 0 for a void handle.
+ */
+size_t abp_id_text(const abp_endpoint *endpoint, abp_call call, char *buffer, size_t size);
+/* The number of a call that this side or the peer minted by number, else 0. */
+uint32_t abp_number(const abp_endpoint *endpoint, abp_call call);
+
+/* --- The caller: an agent's calls, an app's elicitations
+ * -------------------------------------------- */
+
+enum abp_call_flag {
+  ABP_WANTS_PROGRESS = 1 /* the call has a progress token */
+};
+
+/* Makes a call (agent) or an elicitation (app). `id` NULL mints one. `timeout_ms` 0 is none; over
+ * 2^31-1 is clamped. `parent` is the received call on whose behalf this is made, or 0: when that is
+ * cancelled, so is this. The handle is in *call. Errors: ABP_E_STATE without a session or with a
+ * finished parent, ABP_E_LIMIT, ABP_E_ID, ABP_E_DUPLICATE, ABP_E_MEMORY. */
+int abp_request(abp_endpoint *endpoint, const abp_id *id, uint32_t timeout_ms, uint32_t flags,
+                abp_call parent, abp_call *call);
+
+/* Asks for a call to stop, as its signal does. Sends one cancel however often it is asked; the call
+ * settles with the answer, or after the grace period. `reason` may be NULL. A call that has ended
+ * is left alone and says ABP_OK. */
+int abp_cancel(abp_endpoint *endpoint, abp_call call, const char *reason, size_t length);
+
+/* Agent: sends `capabilities/cancel` for whatever id, known here or not, and waits for the app's
+ * word: *request settles as ABP_CANCELLED if the app said `cancelled: true`, ABP_COMPLETED if
+ * false, ABP_TIMED_OUT if it said nothing within the grace period. */
+int abp_cancel_by_id(abp_endpoint *endpoint, const abp_id *id, const char *reason, size_t length,
+                     abp_call *request);
+
+/* A result has come. `cancelled`: it says that the call was cancelled. */
+int abp_result_received(abp_endpoint *endpoint, const abp_id *id, int cancelled);
+/* A call could not be sent (its parameters cannot be cloned, say): it settles as ABP_COMPLETED,
+ * with the error that you found, and the peer never hears of it. */
+int abp_unsent(abp_endpoint *endpoint, abp_call call);
+/* Progress has come for the operation with this id. */
+int abp_progress_received(abp_endpoint *endpoint, const abp_id *id);
+
+/* --- The callee: an app's handlers, an agent's elicitation handler
+ * ---------------------------------- */
+
+/* A call has come. `fault` is what its receiver found wrong with it (an unknown capability, say),
+ * or 0. */
+int abp_call_received(abp_endpoint *endpoint, const abp_id *id, uint32_t timeout_ms, uint32_t flags,
+                      abp_error fault);
+/* A handler calls another capability of its own app: run like any call, answered to nobody. */
+int abp_call_local(abp_endpoint *endpoint, abp_call parent, uint32_t timeout_ms, abp_error fault);
+/* The handler has settled: with a value or an error (ABP_COMPLETED), or saying by itself that it
+ * was cancelled (ABP_CANCELLED). What the peer hears is in the ABP_RESULT that follows: a call
+ * whose cancel was accepted stays cancelled. */
+int abp_finish(abp_endpoint *endpoint, abp_call call, abp_outcome outcome);
+/* 1 if progress may be sent for this call now. */
+int abp_progress_wanted(const abp_endpoint *endpoint, abp_call call);
+
+/* --- The session
+ * ------------------------------------------------------------------------------------ */
+
+/* Agent: begins the handshake. `initialize` is sent again, with the same id and growing pauses,
+ * until it is answered or `timeout_ms` (0: 10000) is over. */
+int abp_connect(abp_endpoint *endpoint, uint32_t timeout_ms);
+/* What both sides agreed on; 0 without a session. */
+uint32_t abp_features(const abp_endpoint *endpoint);
+abp_session abp_session_state(const abp_endpoint *endpoint);
+
+/* --- Text: any message, in and out
+ * ------------------------------------------------------------------ */
+
+/* The parts of a message of the data plane, as slices of its text, untouched. */
+typedef struct abp_body {
+  const char *name; /* the capability, event or elicitation method, without quotes and escapes */
+  size_t name_length;
+  const char *payload; /* JSON: params of a call, a result's ABPResponse, a notification's data */
+  size_t payload_length;
+  const char *id; /* JSON: the message's id. A call's answer goes to it: keep it with the call */
+  size_t id_length;
+} abp_body;
+
+/* A message has come, as JSON text, which must stay until the next input. Unknown types, echoes and
+ * answers to nothing are counted. ABP_E_TEXT if it is no message at all; the connection is as good
+ * as before. */
+int abp_receive(abp_endpoint *endpoint, const char *text, size_t length);
+/* The parts of the message last received; valid until the next input. */
+const abp_body *abp_received(const abp_endpoint *endpoint);
+
+/* The text of the message that an action sends, or NULL when memory is short (try again). `body` is
+ * what only you know, NULL for ABP_SEND and ABP_REFUSE: name and params of an ABP_REQUEST; for an
+ * ABP_RESULT the id of its call's message and, if the outcome is ABP_COMPLETED, the ABPResponse.
+ * `unix_ms` becomes the timestamp. Terminated, owned by the endpoint, valid until the next input or
+ * print. */
+const char *abp_print(abp_endpoint *endpoint, const abp_action *action, const abp_body *body,
+                      uint64_t unix_ms, size_t *length);
+/* Progress of a received call: `progress` is a JSON number. Send it if abp_progress_wanted(). Same
+ * rules. */
+const char *abp_print_progress(abp_endpoint *endpoint, abp_call call, const char *progress,
+                               size_t progress_length, uint64_t unix_ms, size_t *length);
+/* A notification: `body` has event (name) and data (payload). Send it if abp_features() has
+ * ABP_NOTIFICATIONS. Same rules. */
+const char *abp_print_notification(abp_endpoint *endpoint, const abp_body *body, uint64_t unix_ms,
+                                   size_t *length);
+
+/* --- Looking in
+ * ------------------------------------------------------------------------------------- */
+
+typedef enum abp_counter {
+  ABP_IN_FLIGHT_OUT, /* calls made and not settled */
+  ABP_IN_FLIGHT_IN,  /* calls received whose handler has not settled */
+  ABP_REMEMBERED,    /* finished calls still remembered */
+  ABP_LATE,          /* answers to calls that were settled before */
+  ABP_STRAY,         /* answers to, and progress of, calls that nobody made */
+  ABP_MALFORMED,     /* messages that could not be read */
+  ABP_UNKNOWN_TYPE,
+  ABP_REFUSED, /* calls answered with an error by the core */
+  ABP_COUNTERS
+} abp_counter;
+uint32_t abp_count(const abp_endpoint *endpoint, abp_counter counter);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

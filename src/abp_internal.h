@@ -1,0 +1,263 @@
+/*
+ * What the files of the core share. Arrows point one way:
+ *   wire_abp -> json, endpoint -> session, call_table -> call_state.
+ */
+#ifndef ABP_INTERNAL_H
+#define ABP_INTERNAL_H
+
+#include "abp.h"
+
+/* --- call_state.c: what happens to a call ------------------------------------------------------
+ */
+
+enum call_state {
+  FREE,       /* the slot holds no call */
+  QUEUED,     /* callee: accepted, its handler has not started */
+  RUNNING,    /* callee: the handler works */
+  CANCELLING, /* callee: cancelled, and said so; the handler has not unwound */
+  UNWINDING,  /* callee: the result is out or nobody wants it; the handler still has not unwound */
+  WAITING,    /* caller: sent, nothing heard */
+  STOPPING,   /* caller: sent, and a cancel after it */
+  COMPLETED,  /* callee, remembered: the handler's outcome stands */
+  CANCELLED,  /* callee, remembered: the cancel stands */
+  SETTLED,    /* caller, remembered: so that late answers are known for what they are */
+  CALL_STATES
+};
+
+enum call_event {
+  EV_START,    /* callee: there is room for the handler to run */
+  EV_CANCEL,   /* somebody asks the call to stop: the peer (callee), this side (caller), a parent */
+  EV_TIMER,    /* its deadline passed or, once it is cancelled, its grace period */
+  EV_COMPLETE, /* there is an outcome: the handler settled (callee), the result came (caller) */
+  EV_CANCELLED, /* there is an outcome, and it says: cancelled */
+  EV_ABANDON,   /* caller: stop, and the protocol has no message to say so */
+  EV_CLOSE,     /* the session ends in good order */
+  EV_LOST,      /* the peer is gone */
+  CALL_EVENTS
+};
+
+/* What a step owes the outside. Paid in the order of the bits. */
+enum {
+  OWE_QUEUED = 1 << 0,
+  OWE_START = 1 << 1,
+  OWE_REQUEST = 1 << 2,
+  OWE_ACK = 1 << 3, /* the cancel is answered: true */
+  OWE_NAK = 1 << 4, /* the cancel is answered: false, already completed */
+  OWE_CANCEL = 1 << 5,
+  OWE_ABORT = 1 << 6,
+  OWE_RESULT = 1 << 7,
+  OWE_SETTLE = 1 << 8
+};
+
+struct call_step {
+  uint8_t next;
+  uint16_t owed;
+};
+
+struct call_step call_step(enum call_state state, enum call_event event);
+/* 1 if the call has ended and only its memory is left. */
+int call_is_over(enum call_state state);
+/* 1 if a handler has been started and has not returned. */
+int call_has_handler(enum call_state state);
+
+/* --- call_table.c: where calls are kept --------------------------------------------------------
+ */
+
+/*
+ * A call's slot, 56 bytes. Slots live in slabs that never move:
+ *
+ *   slabs ──▶ [slab 0][slab 1]…          slab: 256 slots, and 256 id cells once a text id needs one
+ *
+ *   index: open addressing, {hash, slot + 1}, a power of two, at most 3/4 full
+ *   timers: binary heap of slots by deadline; slot.timer is the place in it, so leaving costs log n
+ *   lists: free; queue (accepted calls in order); memory (ended calls, oldest first)
+ *
+ *   handle = generation << 20 | slot: 30 bits, so that it is a small integer in JavaScript
+ */
+struct call {
+  uint32_t number; /* the id, or 0 when it is text and stands in the slab's cell */
+  uint32_t hash;
+  uint64_t deadline; /* of the timer; once the call is over: when it ended */
+  uint32_t timer;    /* place in the heap + 1, or 0 */
+  uint32_t next, prev;
+  uint32_t debtor; /* next call that owes something */
+  uint32_t parent, child, sibling;
+  uint16_t generation;
+  uint16_t id_length;
+  uint16_t owed;
+  uint8_t state;
+  uint8_t cause; /* abp_outcome: why it was cancelled */
+  uint8_t flags;
+  uint8_t depth; /* of local calls within local calls */
+};
+
+enum {
+  CALL_OUT = 1,     /* made here; else received */
+  CALL_INDEXED = 2, /* found by its id */
+  CALL_PROGRESS = 4,
+  CALL_LOCAL = 8,      /* made by a handler here to a handler here */
+  CALL_NO_CANCEL = 16, /* there is no message to cancel it with */
+  CALL_IS_CANCEL = 32  /* is itself a `capabilities/cancel` waiting for its answer */
+};
+
+#define NO_CALL UINT32_MAX
+#define SLOT_BITS 20
+#define SLAB_CALLS 256
+#define ID_CELL 40 /* holds a UUID; longer ids are allocated */
+
+struct call_list {
+  uint32_t head, tail, count;
+};
+
+struct call_slab {
+  struct call calls[SLAB_CALLS];
+  char (*ids)[ID_CELL];
+};
+
+struct call_table {
+  struct call_slab **slabs;
+  uint32_t slab_count, slab_room;
+  struct index_entry {
+    uint32_t hash, slot;
+  } * index;
+  uint32_t index_mask, indexed;
+  uint32_t *timers;
+  uint32_t timer_count;
+  struct call_list free, queue, memory;
+  uint32_t seed;
+  uint64_t multiplier;
+};
+
+void table_init(struct call_table *table, const uint8_t seed[16]);
+void table_free(struct call_table *table);
+struct call *table_call(const struct call_table *table, uint32_t slot);
+const char *table_id(const struct call_table *table, uint32_t slot);
+/* A slot for a new call, indexed by `id` unless that is NULL. All that the call will need is
+ * allocated here, or nothing is: ABP_E_MEMORY, ABP_E_LIMIT. */
+int table_add(struct call_table *table, const abp_id *id, uint32_t flags, uint32_t *slot);
+uint32_t table_find(const struct call_table *table, const abp_id *id, uint32_t direction);
+void table_unindex(struct call_table *table, uint32_t slot);
+void table_release(struct call_table *table, uint32_t slot);
+void table_set_timer(struct call_table *table, uint32_t slot, uint64_t deadline);
+void table_clear_timer(struct call_table *table, uint32_t slot);
+void table_adopt(struct call_table *table, uint32_t parent, uint32_t child);
+void table_orphan(struct call_table *table, uint32_t child);
+void list_push(struct call_table *table, struct call_list *list, uint32_t slot);
+void list_remove(struct call_table *table, struct call_list *list, uint32_t slot);
+
+/* --- session.c: the handshake, versions, features, the heartbeat
+ * ------------------------------------ */
+
+enum session_event {
+  SE_CONNECT,
+  SE_INITIALIZE,       /* app: the agent says hello */
+  SE_INITIALIZE_AGAIN, /* app: the same hello */
+  SE_INITIALIZE_OTHER, /* app: another hello while the session lasts */
+  SE_ACCEPTED,         /* agent: the app says yes */
+  SE_BUSY,             /* agent: the app has a session that has not ended yet */
+  SE_REFUSED,
+  SE_TIMEOUT,
+  SE_SHUTDOWN, /* the peer ends it */
+  SE_CLOSE,    /* this side ends it */
+  SE_LOST,
+  SESSION_EVENTS
+};
+
+struct session_step {
+  uint8_t next;
+  uint8_t calls;  /* 1 + the call_event that every call gets, or 0 */
+  uint8_t refuse; /* abp_error that the peer is answered */
+  uint8_t sends;  /* 1 << abp_message */
+};
+
+struct session {
+  abp_session state;
+  uint32_t wanted, agreed; /* features */
+  uint64_t heard;          /* when the peer last said something */
+  uint64_t due;            /* when the session's own timer runs out, or 0 */
+  uint64_t give_up;        /* agent: end of the handshake */
+  uint32_t pause;          /* agent: until `initialize` is sent again */
+  uint8_t asked;           /* a ping is out */
+  uint8_t suspended;       /* the peer said that it is frozen */
+  uint8_t leaving;         /* this side said so: the `bye` owed is not for good */
+  uint8_t number_id;       /* `initialize` had a number as its id */
+  uint32_t serial;         /* of this side's sessions */
+  char *id;                /* `initialize`'s id, as text */
+  uint32_t id_length;
+};
+
+struct session_step session_step(abp_session state, enum session_event event);
+/* 1 if `version` reads major.minor. */
+int session_version_ok(const char *version, size_t length);
+/* Runs the session's clock. Returns the event that it caused, or SESSION_EVENTS; sends are or'ed
+ * into *sends. */
+enum session_event session_tick(struct session *session, uint64_t now, uint32_t heartbeat_ms,
+                                uint32_t *sends);
+void session_heard(struct session *session, uint64_t now);
+void session_start_heartbeat(struct session *session, uint64_t now, uint32_t heartbeat_ms);
+
+/* --- endpoint.c
+ * ------------------------------------------------------------------------------------ */
+
+#define PREFIX 32 /* bytes of the text that this side's ids begin with */
+#define DESCRIPTIONS 4
+
+/* How a cancel is answered. */
+enum cancel_answer {
+  ANSWER_NONE,
+  ANSWER_CANCELLED,
+  ANSWER_COMPLETED,
+  ANSWER_NOT_FOUND,
+  ANSWER_NOT_INITIALIZED,
+  ANSWER_INVALID
+};
+
+struct wire;
+
+struct abp_endpoint {
+  abp_config config;
+  struct call_table table;
+  struct session session;
+  uint64_t now;
+  uint64_t wake; /* when the outside was told to come back, or 0 */
+  uint32_t minted, running, sends, debts, last_debt;
+  uint32_t in_flight[2]; /* received, made */
+  abp_call report;
+  const char *reason; /* borrowed until the next input */
+  size_t reason_length;
+  const abp_id *target; /* of abp_cancel_by_id, borrowed likewise */
+  uint8_t refuse;       /* abp_error */
+  uint8_t reporting;
+  uint8_t answer;   /* enum cancel_answer that is owed */
+  uint8_t answered; /* the last one handed out, for abp_print */
+  uint8_t session_event;
+  char prefix[PREFIX + 1];
+  struct {
+    char name[24];
+    char *json;
+    size_t length;
+  } about[DESCRIPTIONS];
+  uint32_t counts[ABP_COUNTERS];
+  struct wire *wire; /* wire_abp.c's; freed through free_wire, so that the core links without it */
+  void (*free_wire)(struct wire *wire);
+};
+
+/* Inputs of the control plane, called by the wire. */
+int endpoint_initialize(abp_endpoint *endpoint, const char *id, size_t length, int number_id,
+                        const char *version, size_t version_length, uint32_t features);
+int endpoint_initialized(abp_endpoint *endpoint, const char *session_id, size_t length,
+                         int accepted, int busy, uint32_t features);
+int endpoint_cancel(abp_endpoint *endpoint, const abp_id *id, const char *reason, size_t length);
+int endpoint_cancel_result(abp_endpoint *endpoint, const abp_id *id, int cancelled);
+int endpoint_shutdown(abp_endpoint *endpoint);
+int endpoint_bye(abp_endpoint *endpoint, int persisted);
+int endpoint_ping(abp_endpoint *endpoint, int pong);
+void endpoint_count(abp_endpoint *endpoint, abp_counter counter);
+/* Begins an input: ABP_E_UNDRAINED while actions of the last one are left. */
+int endpoint_enter(abp_endpoint *endpoint);
+int endpoint_undrained(const abp_endpoint *endpoint);
+/* The slot of a live call, or NO_CALL. */
+uint32_t endpoint_slot(const abp_endpoint *endpoint, abp_call call);
+int utf8_valid(const char *text, size_t length);
+
+#endif

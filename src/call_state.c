@@ -1,0 +1,92 @@
+/*
+ * The life of a call.
+ *
+ * Two rules. Whatever changes a call's state is a row of the table below. And this file does not
+ * know who asks, over what, or what time it is: endpoint.c turns the world into events.
+ *
+ * The side that executes a call (the callee) owns its outcome and decides it once. A cancel is
+ * accepted by moving to CANCELLING or CANCELLED; from there no row leads to COMPLETED. A result is
+ * accepted by moving to COMPLETED; from there no row leads to CANCELLED. So an acknowledged cancel
+ * and a success can never both happen, and every repeat of a cancel finds the same answer.
+ *
+ *   callee   QUEUED ──start──▶ RUNNING ──complete──▶ COMPLETED
+ *               │cancel           │cancel, timer
+ *               ▼                 ▼
+ *           CANCELLED ◀────── CANCELLING ──timer──▶ UNWINDING ──▶ CANCELLED
+ *                     complete
+ *
+ * The caller only waits. It may ask, it may stop waiting, but it never decides:
+ *
+ *   caller   WAITING ──cancel, timer──▶ STOPPING ──complete, cancelled, timer──▶ SETTLED
+ *               └──────────complete, cancelled────────────────────────────────────┘
+ *
+ * A deadline is a cancel that a clock asked for, which is why EV_TIMER walks the same rows. What is
+ * not in the table cannot change the call.
+ */
+#include "abp_internal.h"
+
+static const struct call_step TABLE[CALL_STATES][CALL_EVENTS] =
+    {
+        [QUEUED] =
+            {
+                [EV_START] = {RUNNING, OWE_START},
+                [EV_CANCEL] = {CANCELLED, OWE_ACK | OWE_RESULT},
+                [EV_TIMER] = {CANCELLED, OWE_RESULT},
+                [EV_CLOSE] = {CANCELLED, OWE_RESULT},
+                [EV_LOST] = {CANCELLED, OWE_ABORT},
+            },
+        [RUNNING] =
+            {
+                [EV_CANCEL] = {CANCELLING, OWE_ACK | OWE_ABORT},
+                [EV_TIMER] = {CANCELLING, OWE_ABORT},
+                [EV_COMPLETE] = {COMPLETED, OWE_RESULT},
+                [EV_CANCELLED] = {CANCELLED, OWE_RESULT},
+                [EV_CLOSE] = {UNWINDING, OWE_ABORT | OWE_RESULT},
+                [EV_LOST] = {UNWINDING, OWE_ABORT},
+            },
+        [CANCELLING] =
+            {
+                [EV_CANCEL] = {CANCELLING, OWE_ACK},
+                [EV_TIMER] = {UNWINDING, OWE_RESULT},
+                [EV_COMPLETE] = {CANCELLED, OWE_RESULT},
+                [EV_CANCELLED] = {CANCELLED, OWE_RESULT},
+                [EV_CLOSE] = {UNWINDING, OWE_RESULT},
+                [EV_LOST] = {UNWINDING, 0},
+            },
+        [UNWINDING] =
+            {
+                [EV_CANCEL] = {UNWINDING, OWE_ACK},
+                [EV_COMPLETE] = {CANCELLED, 0},
+                [EV_CANCELLED] = {CANCELLED, 0},
+            },
+        [WAITING] =
+            {
+                [EV_CANCEL] = {STOPPING, OWE_CANCEL},
+                [EV_TIMER] = {STOPPING, OWE_CANCEL},
+                [EV_COMPLETE] = {SETTLED, OWE_SETTLE},
+                [EV_CANCELLED] = {SETTLED, OWE_SETTLE},
+                [EV_ABANDON] = {SETTLED, OWE_SETTLE},
+                [EV_CLOSE] = {SETTLED, OWE_SETTLE},
+                [EV_LOST] = {SETTLED, OWE_SETTLE},
+            },
+        [STOPPING] =
+            {
+                [EV_TIMER] = {SETTLED, OWE_SETTLE},
+                [EV_COMPLETE] = {SETTLED, OWE_SETTLE},
+                [EV_CANCELLED] = {SETTLED, OWE_SETTLE},
+                [EV_CLOSE] = {SETTLED, OWE_SETTLE},
+                [EV_LOST] = {SETTLED, OWE_SETTLE},
+            },
+        [COMPLETED] = {[EV_CANCEL] = {COMPLETED, OWE_NAK}},
+        [CANCELLED] = {[EV_CANCEL] = {CANCELLED, OWE_ACK}},
+};
+
+struct call_step call_step(enum call_state state, enum call_event event) {
+  struct call_step step = TABLE[state][event];
+  if (step.next == FREE) step.next = (uint8_t)state;
+  return step;
+}
+
+int call_is_over(enum call_state state) { return state >= COMPLETED; }
+
+int call_has_handler(enum call_state state) { return state >= RUNNING && state <= UNWINDING; }

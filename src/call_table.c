@@ -1,0 +1,314 @@
+/* Where calls are kept. The picture is in abp_internal.h. */
+#include "abp_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+void table_init(struct call_table *table, const uint8_t seed[16]) {
+  memset(table, 0, sizeof *table);
+  memcpy(&table->seed, seed, sizeof table->seed);
+  memcpy(&table->multiplier, seed + 8, sizeof table->multiplier);
+  table->multiplier |= 1;
+  const struct call_list none = {NO_CALL, NO_CALL, 0};
+  table->free = table->queue = table->memory = none;
+}
+
+struct call *table_call(const struct call_table *table, uint32_t slot) {
+  return &table->slabs[slot / SLAB_CALLS]->calls[slot % SLAB_CALLS];
+}
+
+static char *id_cell(const struct call_table *table, uint32_t slot) {
+  return table->slabs[slot / SLAB_CALLS]->ids[slot % SLAB_CALLS];
+}
+
+const char *table_id(const struct call_table *table, uint32_t slot) {
+  const char *cell = id_cell(table, slot);
+  if (table_call(table, slot)->id_length <= ID_CELL) return cell;
+  const char *text;
+  memcpy(&text, cell, sizeof text);
+  return text;
+}
+
+static void free_long_id(struct call_table *table, uint32_t slot) {
+  if (table_call(table, slot)->id_length > ID_CELL) free((void *)(uintptr_t)table_id(table, slot));
+}
+
+void table_free(struct call_table *table) {
+  for (uint32_t i = 0; i < table->slab_count; i++) {
+    for (uint32_t j = 0; j < SLAB_CALLS; j++)
+      free_long_id(table, i * SLAB_CALLS + j);
+    free(table->slabs[i]->ids);
+    free(table->slabs[i]);
+  }
+  free(table->slabs);
+  free(table->index);
+  free(table->timers);
+}
+
+/* --- Lists -------------------------------------------------------------------------------------
+ */
+
+void list_push(struct call_table *table, struct call_list *list, uint32_t slot) {
+  struct call *call = table_call(table, slot);
+  call->next = NO_CALL;
+  call->prev = list->tail;
+  if (list->tail == NO_CALL)
+    list->head = slot;
+  else
+    table_call(table, list->tail)->next = slot;
+  list->tail = slot;
+  list->count++;
+}
+
+void list_remove(struct call_table *table, struct call_list *list, uint32_t slot) {
+  struct call *call = table_call(table, slot);
+  if (call->prev == NO_CALL)
+    list->head = call->next;
+  else
+    table_call(table, call->prev)->next = call->next;
+  if (call->next == NO_CALL)
+    list->tail = call->prev;
+  else
+    table_call(table, call->next)->prev = call->prev;
+  list->count--;
+}
+
+/* --- Index -------------------------------------------------------------------------------------
+ */
+
+/* Seeded, so that a peer cannot choose ids that collide; how long a run of collisions can get is
+ * bounded by the limit on calls in any case. */
+static uint32_t hash_id(const struct call_table *table, const abp_id *id, uint32_t direction) {
+  uint64_t hash = (uint64_t)table->seed << 1 | direction;
+  if (!id->text) return (uint32_t)(((hash ^ id->number) * table->multiplier) >> 32);
+  const char *text = id->text;
+  uint32_t left = id->length;
+  for (; left >= 8; left -= 8, text += 8) {
+    uint64_t chunk;
+    memcpy(&chunk, text, 8);
+    hash = (hash ^ chunk) * table->multiplier;
+    hash ^= hash >> 32;
+  }
+  uint64_t chunk = id->length;
+  while (left--)
+    chunk = chunk << 8 | (uint8_t)*text++;
+  hash = (hash ^ chunk) * table->multiplier;
+  return (uint32_t)(hash >> 32);
+}
+
+static int same_id(const struct call_table *table, uint32_t slot, const abp_id *id,
+                   uint32_t direction) {
+  const struct call *call = table_call(table, slot);
+  if ((call->flags & CALL_OUT) != direction) return 0;
+  if (!id->text) return call->number == id->number;
+  return call->number == 0 && call->id_length == id->length &&
+         memcmp(table_id(table, slot), id->text, id->length) == 0;
+}
+
+uint32_t table_find(const struct call_table *table, const abp_id *id, uint32_t direction) {
+  if (!table->index) return NO_CALL;
+  uint32_t hash = hash_id(table, id, direction);
+  for (uint32_t i = hash & table->index_mask; table->index[i].slot;
+       i = (i + 1) & table->index_mask) {
+    uint32_t slot = table->index[i].slot - 1;
+    if (table->index[i].hash == hash && same_id(table, slot, id, direction)) return slot;
+  }
+  return NO_CALL;
+}
+
+static void index_put(struct index_entry *index, uint32_t mask, uint32_t hash, uint32_t slot) {
+  uint32_t i = hash & mask;
+  while (index[i].slot)
+    i = (i + 1) & mask;
+  index[i].hash = hash;
+  index[i].slot = slot;
+}
+
+static int index_reserve(struct call_table *table) {
+  uint32_t room = table->index ? table->index_mask + 1 : 0;
+  if (table->indexed + 1 <= room / 4 * 3) return ABP_OK;
+  uint32_t grown = room ? room * 2 : 64;
+  struct index_entry *index = calloc(grown, sizeof *index);
+  if (!index) return ABP_E_MEMORY;
+  for (uint32_t i = 0; i < room; i++) {
+    if (table->index[i].slot)
+      index_put(index, grown - 1, table->index[i].hash, table->index[i].slot);
+  }
+  free(table->index);
+  table->index = index;
+  table->index_mask = grown - 1;
+  return ABP_OK;
+}
+
+/* Closes the gap by moving back what had to move on because of it: no markers are left behind, so
+ * that look-ups stay short however many calls come and go. */
+void table_unindex(struct call_table *table, uint32_t slot) {
+  struct call *call = table_call(table, slot);
+  if (!(call->flags & CALL_INDEXED)) return;
+  call->flags &= (uint8_t)~CALL_INDEXED;
+  table->indexed--;
+  const uint32_t mask = table->index_mask;
+  uint32_t gap = call->hash & mask;
+  while (table->index[gap].slot != slot + 1)
+    gap = (gap + 1) & mask;
+  for (uint32_t i = (gap + 1) & mask; table->index[i].slot; i = (i + 1) & mask) {
+    uint32_t home = table->index[i].hash & mask;
+    if (((i - home) & mask) < ((i - gap) & mask)) continue;
+    table->index[gap] = table->index[i];
+    gap = i;
+  }
+  table->index[gap].slot = 0;
+}
+
+/* --- Slots -------------------------------------------------------------------------------------
+ */
+
+static int add_slab(struct call_table *table) {
+  const uint32_t calls = (table->slab_count + 1) * SLAB_CALLS;
+  if (calls > 1u << SLOT_BITS) return ABP_E_LIMIT;
+  if (table->slab_count == table->slab_room) {
+    uint32_t room = table->slab_room ? table->slab_room * 2 : 4;
+    struct call_slab **slabs = realloc(table->slabs, room * sizeof *slabs);
+    if (!slabs) return ABP_E_MEMORY;
+    table->slabs = slabs;
+    /* Every call may need a timer when it is cancelled, which must not fail: there is room for all.
+     */
+    uint32_t *timers = realloc(table->timers, room * SLAB_CALLS * sizeof *timers);
+    if (!timers) return ABP_E_MEMORY;
+    table->timers = timers;
+    table->slab_room = room;
+  }
+  struct call_slab *slab = calloc(1, sizeof *slab);
+  if (!slab) return ABP_E_MEMORY;
+  table->slabs[table->slab_count++] = slab;
+  for (uint32_t slot = calls - SLAB_CALLS; slot < calls; slot++) {
+    table_call(table, slot)->generation = 1;
+    list_push(table, &table->free, slot);
+  }
+  return ABP_OK;
+}
+
+static int store_id(struct call_table *table, uint32_t slot, const abp_id *id) {
+  struct call_slab *slab = table->slabs[slot / SLAB_CALLS];
+  if (!slab->ids) {
+    slab->ids = malloc(sizeof *slab->ids * SLAB_CALLS);
+    if (!slab->ids) return ABP_E_MEMORY;
+  }
+  char *cell = id_cell(table, slot);
+  if (id->length > ID_CELL) {
+    char *text = malloc(id->length);
+    if (!text) return ABP_E_MEMORY;
+    memcpy(cell, &text, sizeof text);
+    cell = text;
+  }
+  memcpy(cell, id->text, id->length);
+  table_call(table, slot)->id_length = (uint16_t)id->length;
+  return ABP_OK;
+}
+
+int table_add(struct call_table *table, const abp_id *id, uint32_t flags, uint32_t *added) {
+  int status = index_reserve(table);
+  if (status == ABP_OK && table->free.head == NO_CALL) status = add_slab(table);
+  if (status != ABP_OK) return status;
+  /* The latest freed is the one still in the processor's cache. */
+  const uint32_t slot = table->free.tail;
+  struct call *call = table_call(table, slot);
+  call->id_length = 0;
+  if (id && id->text) status = store_id(table, slot, id);
+  if (status != ABP_OK) return status;
+  list_remove(table, &table->free, slot);
+  call->number = id && !id->text ? id->number : 0;
+  call->deadline = 0;
+  call->timer = 0;
+  call->parent = call->child = call->sibling = NO_CALL;
+  call->owed = 0;
+  call->cause = ABP_PENDING;
+  call->depth = 0;
+  call->flags = (uint8_t)flags;
+  if (id) {
+    call->hash = hash_id(table, id, flags & CALL_OUT);
+    call->flags |= CALL_INDEXED;
+    index_put(table->index, table->index_mask, call->hash, slot + 1);
+    table->indexed++;
+  }
+  *added = slot;
+  return ABP_OK;
+}
+
+void table_release(struct call_table *table, uint32_t slot) {
+  struct call *call = table_call(table, slot);
+  table_unindex(table, slot);
+  table_clear_timer(table, slot);
+  free_long_id(table, slot);
+  call->id_length = 0;
+  call->state = FREE;
+  /* 10 bits, never 0, so that no handle is 0. */
+  call->generation = call->generation == 1023 ? 1 : (uint16_t)(call->generation + 1);
+  list_push(table, &table->free, slot);
+}
+
+/* --- Timers ------------------------------------------------------------------------------------
+ */
+
+static uint64_t timer_at(const struct call_table *table, uint32_t place) {
+  return table_call(table, table->timers[place])->deadline;
+}
+
+static void timer_put(struct call_table *table, uint32_t place, uint32_t slot) {
+  table->timers[place] = slot;
+  table_call(table, slot)->timer = place + 1;
+}
+
+static void timer_sift(struct call_table *table, uint32_t place) {
+  const uint32_t slot = table->timers[place];
+  const uint64_t deadline = table_call(table, slot)->deadline;
+  for (; place && timer_at(table, (place - 1) / 2) > deadline; place = (place - 1) / 2)
+    timer_put(table, place, table->timers[(place - 1) / 2]);
+  for (;;) {
+    uint32_t child = place * 2 + 1;
+    if (child >= table->timer_count) break;
+    if (child + 1 < table->timer_count && timer_at(table, child + 1) < timer_at(table, child))
+      child++;
+    if (timer_at(table, child) >= deadline) break;
+    timer_put(table, place, table->timers[child]);
+    place = child;
+  }
+  timer_put(table, place, slot);
+}
+
+void table_clear_timer(struct call_table *table, uint32_t slot) {
+  struct call *call = table_call(table, slot);
+  if (!call->timer) return;
+  const uint32_t place = call->timer - 1;
+  const uint32_t last = table->timers[--table->timer_count];
+  call->timer = 0;
+  if (last == slot) return;
+  timer_put(table, place, last);
+  timer_sift(table, place);
+}
+
+void table_set_timer(struct call_table *table, uint32_t slot, uint64_t deadline) {
+  table_clear_timer(table, slot);
+  table_call(table, slot)->deadline = deadline;
+  timer_put(table, table->timer_count, slot);
+  timer_sift(table, table->timer_count++);
+}
+
+/* --- Parents and children ----------------------------------------------------------------------
+ */
+
+void table_adopt(struct call_table *table, uint32_t parent, uint32_t child) {
+  table_call(table, child)->parent = parent;
+  table_call(table, child)->sibling = table_call(table, parent)->child;
+  table_call(table, parent)->child = child;
+}
+
+void table_orphan(struct call_table *table, uint32_t child) {
+  struct call *call = table_call(table, child);
+  if (call->parent == NO_CALL) return;
+  uint32_t *link = &table_call(table, call->parent)->child;
+  while (*link != child)
+    link = &table_call(table, *link)->sibling;
+  *link = call->sibling;
+  call->parent = NO_CALL;
+}

@@ -1,0 +1,105 @@
+/*
+ * The life of a session, in the form of call_state.c: one table, and nothing that is not in it
+ * happens.
+ *
+ *   agent   NONE ──connect──▶ CONNECTING ──accepted──▶ READY ──close, shutdown──▶ CLOSED
+ *                                 └──refused, timeout──▶ FAILED      lost──▶ LOST
+ *   app     NONE ──initialize──▶ READY ──shutdown, close──▶ CLOSED ──initialize──▶ READY
+ *
+ * A new session has no authority over what an older one left: its calls are not found any more.
+ */
+#include "abp_internal.h"
+
+#define NONE ABP_SESSION_NONE
+#define CONNECTING ABP_SESSION_CONNECTING
+#define READY ABP_SESSION_READY
+#define FAILED ABP_SESSION_FAILED
+#define CLOSED ABP_SESSION_CLOSED
+#define LOST ABP_SESSION_LOST
+#define SEND(message) (1 << ABP_MSG_##message)
+#define CALLS(event) (EV_##event + 1)
+
+static const struct session_step CONNECT = {CONNECTING, 0, 0, SEND(INITIALIZE)};
+static const struct session_step ACCEPT = {READY, 0, 0, SEND(INITIALIZE_RESULT)};
+
+struct session_step session_step(abp_session state, enum session_event event) {
+  static const struct session_step TABLE[][SESSION_EVENTS] =
+      {
+          [CONNECTING] =
+              {
+                  [SE_ACCEPTED] = {READY, 0, 0, 0},
+                  [SE_BUSY] = {CONNECTING, 0, 0,
+                               0}, /* asked again later: the old session may be ending */
+                  [SE_REFUSED] = {FAILED, 0, 0, 0},
+                  [SE_TIMEOUT] = {FAILED, 0, 0, 0},
+                  [SE_CLOSE] = {CLOSED, 0, 0, 0},
+                  [SE_LOST] = {LOST, 0, 0, 0},
+              },
+          [READY] =
+              {
+                  [SE_INITIALIZE_AGAIN] = {READY, 0, 0, SEND(INITIALIZE_RESULT)},
+                  [SE_INITIALIZE_OTHER] = {READY, 0, ABP_ALREADY_INITIALIZED, 0},
+                  [SE_SHUTDOWN] = {CLOSED, CALLS(CLOSE), 0, 0},
+                  [SE_CLOSE] = {CLOSED, CALLS(CLOSE), 0, SEND(SHUTDOWN)},
+                  [SE_LOST] = {LOST, CALLS(LOST), 0, 0},
+              },
+          [LOST] = {{NONE, 0, 0, 0}},
+      };
+  const int over = state != CONNECTING && state != READY;
+  if (over && event == SE_CONNECT) return CONNECT;
+  if (over && event == SE_INITIALIZE) return ACCEPT;
+  struct session_step step = TABLE[state][event];
+  if (step.next == NONE) step.next = (uint8_t)state;
+  return step;
+}
+
+int session_version_ok(const char *version, size_t length) {
+  size_t dot = 0, i = 0;
+  for (; i < length; i++) {
+    if (version[i] == '.' && !dot)
+      dot = i;
+    else if (version[i] < '0' || version[i] > '9')
+      return 0;
+  }
+  return dot > 0 && dot + 1 < length;
+}
+
+void session_heard(struct session *session, uint64_t now) {
+  session->heard = now;
+  session->asked = 0;
+  if (session->suspended) {
+    session->suspended = 0;
+    session->due = now;
+  }
+}
+
+void session_start_heartbeat(struct session *session, uint64_t now, uint32_t heartbeat_ms) {
+  session_heard(session, now);
+  session->due = session->agreed & ABP_LIVENESS ? now + heartbeat_ms : 0;
+}
+
+enum session_event session_tick(struct session *session, uint64_t now, uint32_t heartbeat_ms,
+                                uint32_t *sends) {
+  if (!session->due || now < session->due) return SESSION_EVENTS;
+  if (session->state == CONNECTING) {
+    if (now >= session->give_up) return SE_TIMEOUT;
+    *sends |= SEND(INITIALIZE);
+    session->pause = session->pause < 500 ? session->pause * 2 : 1000;
+    session->due =
+        now + session->pause < session->give_up ? now + session->pause : session->give_up;
+    return SESSION_EVENTS;
+  }
+  /* A clock that comes far too late was stopped itself (a sleeping machine, a throttled page): the
+   * peer is asked once more before it is given up. */
+  const int stalled = now - session->due > heartbeat_ms;
+  if (now - session->heard < heartbeat_ms) {
+    session->due = session->heard + heartbeat_ms;
+  } else if (!session->asked || stalled) {
+    *sends |= SEND(PING);
+    session->asked = 1;
+    session->due = now + heartbeat_ms;
+  } else {
+    return SE_LOST;
+  }
+  return SESSION_EVENTS;
+}

@@ -1,0 +1,173 @@
+/*
+ * The boundary between the core and JavaScript: what the module exports, all of it. One module
+ * instance is one endpoint.
+ *
+ * Texts go in through a scratch buffer, ids either as text there (`id_length`) or as `number`. An
+ * input returns its first action, or a negative abp_status; next() returns the following ones, 0
+ * when nothing is left. An action is packed into one small integer,
+ *
+ *   kind | arg << 8 | MORE | RELEASED
+ *
+ * and its call, text and time are read from the cells. MORE spares the call of next() that would
+ * return 0.
+ */
+#include "../src/abp_internal.h"
+
+#include <stdlib.h>
+
+#define EXPORT(name) __attribute__((export_name(name), used))
+#define MORE (1 << 16)
+#define RELEASED (1 << 17)
+
+static abp_endpoint *endpoint;
+static abp_action action;
+static char *buffer;
+static uint32_t room;
+
+/* Read by JavaScript: see CELLS in js/core.js. */
+static struct {
+  double at;
+  uint32_t call, text, length;
+} cells;
+
+static int32_t pack(void) {
+  if (!abp_next(endpoint, &action)) return 0;
+  cells.call = action.call;
+  cells.text = (uint32_t)(uintptr_t)action.text;
+  cells.length = (uint32_t)action.length;
+  cells.at = (double)action.at;
+  return (int32_t)((uint32_t)action.kind | action.arg << 8) |
+         (endpoint_undrained(endpoint) ? MORE : 0) | (action.released ? RELEASED : 0);
+}
+
+static int32_t first(int status) { return status < 0 ? status : pack(); }
+
+static abp_id id_of(uint32_t id_length, uint32_t number) {
+  return (abp_id){number ? NULL : buffer, id_length, number};
+}
+
+EXPORT("next") int32_t next(void) { return pack(); }
+EXPORT("cells") void *get_cells(void) { return &cells; }
+
+/* At least `size` bytes to write to, valid until the next call of this; 0 when memory is short. */
+EXPORT("scratch") void *scratch(uint32_t size) {
+  if (size <= room) return buffer;
+  char *grown = realloc(buffer, size);
+  if (!grown) return NULL;
+  buffer = grown;
+  room = size;
+  return buffer;
+}
+
+/* The seed is in the scratch. */
+EXPORT("create")
+int32_t create(uint32_t role, uint32_t features, uint32_t max_calls, uint32_t max_concurrent,
+               uint32_t remembered, uint32_t remember_ms, uint32_t grace_ms, uint32_t max_id,
+               uint32_t max_text, uint32_t heartbeat_ms, uint32_t restart, double now) {
+  abp_config config = {role == ABP_APP ? ABP_APP : ABP_AGENT,
+                       {0},
+                       features,
+                       max_calls,
+                       max_concurrent,
+                       remembered,
+                       remember_ms,
+                       grace_ms,
+                       max_id,
+                       max_text,
+                       heartbeat_ms,
+                       restart};
+  for (int i = 0; i < 16; i++)
+    config.seed[i] = (uint8_t)buffer[i];
+  endpoint = abp_new(&config, (uint64_t)now);
+  return endpoint ? ABP_OK : ABP_E_MEMORY;
+}
+
+/* In the scratch: the member's name, terminated, and the JSON from byte 32. */
+EXPORT("describe") int32_t describe(uint32_t length) {
+  return abp_describe(endpoint, buffer, buffer + 32, length);
+}
+
+EXPORT("connect") int32_t connect(uint32_t timeout_ms) {
+  return first(abp_connect(endpoint, timeout_ms));
+}
+EXPORT("close") int32_t close_session(void) { return first(abp_close(endpoint)); }
+EXPORT("lost") int32_t lost(void) { return first(abp_lost(endpoint)); }
+EXPORT("suspend") int32_t suspend(void) { return first(abp_suspend(endpoint)); }
+EXPORT("advance") int32_t advance(double now) {
+  return first(abp_advance(endpoint, (uint64_t)now));
+}
+
+/* 0 for id_length and number mints an id. */
+EXPORT("request")
+int32_t request(uint32_t id_length, uint32_t timeout_ms, uint32_t flags, uint32_t parent) {
+  const abp_id id = id_of(id_length, 0);
+  abp_call call;
+  return first(abp_request(endpoint, id_length ? &id : NULL, timeout_ms, flags, parent, &call));
+}
+/* The reason is in the scratch; length 0 is none. */
+EXPORT("cancel") int32_t cancel(uint32_t call, uint32_t reason_length) {
+  return first(abp_cancel(endpoint, call, reason_length ? buffer : NULL, reason_length));
+}
+/* The reason follows the id in the scratch. */
+EXPORT("cancel_by_id") int32_t cancel_by_id(uint32_t id_length, uint32_t reason_length) {
+  static abp_id id;
+  id = id_of(id_length, 0);
+  abp_call call;
+  return first(abp_cancel_by_id(endpoint, &id, reason_length ? buffer + id_length : NULL,
+                                reason_length, &call));
+}
+EXPORT("result_received")
+int32_t result_received(uint32_t id_length, uint32_t number, uint32_t cancelled) {
+  const abp_id id = id_of(id_length, number);
+  return first(abp_result_received(endpoint, &id, (int)cancelled));
+}
+EXPORT("unsent") int32_t unsent(uint32_t call) { return first(abp_unsent(endpoint, call)); }
+EXPORT("progress_received") int32_t progress_received(uint32_t id_length, uint32_t number) {
+  const abp_id id = id_of(id_length, number);
+  return first(abp_progress_received(endpoint, &id));
+}
+EXPORT("progress_wanted") int32_t progress_wanted(uint32_t call) {
+  return abp_progress_wanted(endpoint, call);
+}
+
+EXPORT("call_received")
+int32_t call_received(uint32_t id_length, uint32_t number, uint32_t timeout_ms, uint32_t flags,
+                      uint32_t fault) {
+  const abp_id id = id_of(id_length, number);
+  return first(abp_call_received(endpoint, &id, timeout_ms, flags, (abp_error)fault));
+}
+EXPORT("call_local") int32_t call_local(uint32_t parent, uint32_t timeout_ms, uint32_t fault) {
+  return first(abp_call_local(endpoint, parent, timeout_ms, (abp_error)fault));
+}
+EXPORT("finish") int32_t finish(uint32_t call, uint32_t outcome) {
+  return first(abp_finish(endpoint, call, (abp_outcome)outcome));
+}
+
+/* The message is in the scratch. */
+EXPORT("receive") int32_t receive(uint32_t length) {
+  return first(abp_receive(endpoint, buffer, length));
+}
+/* The text of the ABP_SEND or ABP_REFUSE just taken; its length is in the cells. */
+EXPORT("print") const char *print(double unix_ms) {
+  size_t length;
+  const char *text = abp_print(endpoint, &action, NULL, (uint64_t)unix_ms, &length);
+  cells.length = (uint32_t)length;
+  return text;
+}
+/* Writes the call's id to the scratch, at most max_id and some bytes, and returns its length. */
+EXPORT("id_text") uint32_t id_text(uint32_t call) {
+  return scratch(1024) ? (uint32_t)abp_id_text(endpoint, call, buffer, 1024) : 0;
+}
+EXPORT("number") uint32_t number(uint32_t call) { return abp_number(endpoint, call); }
+EXPORT("features") uint32_t features(void) { return abp_features(endpoint); }
+EXPORT("state") uint32_t state(void) { return (uint32_t)abp_session_state(endpoint); }
+EXPORT("count") uint32_t count(uint32_t counter) {
+  return abp_count(endpoint, (abp_counter)counter);
+}
+EXPORT("error_name") const char *error_name(uint32_t code) { return abp_error_name((int)code); }
+EXPORT("error_message") const char *error_message(uint32_t code) {
+  return abp_error_message((int)code);
+}
+EXPORT("error_retryable") int32_t error_retryable(uint32_t code) {
+  return abp_error_retryable((int)code);
+}

@@ -1,0 +1,93 @@
+/*
+ * The functions of libc that cJSON uses for numbers, as much of them as the core needs. libc's own
+ * would be most of the module. The core prints only whole numbers and raw text through cJSON, and
+ * what it reads of numbers it only compares, so an error in the last digit harms nobody.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+
+#include "libc.h"
+
+/* Decimal text to number, without a locale. Digits past the 18th only scale. */
+double small_strtod(const char *text, char **end) {
+  const char *p = text;
+  const int negative = *p == '-';
+  if (*p == '-' || *p == '+') p++;
+  const char *start = p;
+  double value = 0;
+  int exponent = 0, digits = 0, fraction = 0;
+  for (;; p++) {
+    if (*p == '.' && !fraction) {
+      fraction = 1;
+      continue;
+    }
+    if (*p < '0' || *p > '9') break;
+    if (digits < 18) {
+      value = value * 10 + (*p - '0');
+      if (value > 0) digits++;
+      exponent -= fraction;
+    } else {
+      exponent += !fraction;
+    }
+  }
+  if (p == start) p = text;
+  if (p != text && (*p == 'e' || *p == 'E')) {
+    const char *q = p + 1;
+    const int down = *q == '-';
+    int power = 0;
+    if (*q == '-' || *q == '+') q++;
+    if (*q >= '0' && *q <= '9') {
+      for (; *q >= '0' && *q <= '9'; q++) {
+        if (power < 10000) power = power * 10 + (*q - '0');
+      }
+      exponent += down ? -power : power;
+      p = q;
+    }
+  }
+  if (exponent > 400) exponent = 400;
+  if (exponent < -400) exponent = -400;
+  for (; exponent > 0; exponent--)
+    value *= 10;
+  for (; exponent < 0; exponent++)
+    value /= 10;
+  if (end) *end = (char *)(size_t)p;
+  return negative ? -value : value;
+}
+
+/* cJSON prints "%d", "null" and, for control characters, "u%04x". */
+int small_sprintf(char *out, const char *format, ...) {
+  va_list args;
+  va_start(args, format);
+  char *p = out;
+  for (; *format; format++) {
+    if (*format != '%') {
+      *p++ = *format;
+      continue;
+    }
+    const int hex = format[1] == '0';
+    unsigned value = va_arg(args, unsigned);
+    if (!hex && (int)value < 0) {
+      *p++ = '-';
+      value = 0 - value;
+    }
+    char digits[10];
+    int count = 0;
+    do
+      digits[count++] = "0123456789abcdef"[value % (hex ? 16 : 10)];
+    while (value /= hex ? 16 : 10);
+    while (hex && count < 4)
+      digits[count++] = '0';
+    while (count)
+      *p++ = digits[--count];
+    break;
+  }
+  *p = 0;
+  va_end(args);
+  return (int)(p - out);
+}
+
+/* Only asked whether a printed fraction reads back, and fractions are not printed. */
+int small_sscanf(const char *text, const char *format, ...) {
+  (void)text, (void)format;
+  return 0;
+}

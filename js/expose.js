@@ -81,7 +81,6 @@ export class Exposed {
         whenReady(() => this.#heard(source, origin, data, ports)),
       );
       install(this.abp);
-      this.#onHide = this.#onHide.bind(this);
       addEventListener('pagehide', this.#onHide);
     }
     const transport = port && portTransport(port);
@@ -153,12 +152,12 @@ export class Exposed {
     return this.#connections.size < MOST_PEERS;
   }
 
-  #onHide(/** @type {PageTransitionEvent} */ event) {
+  #onHide = (/** @type {PageTransitionEvent} */ event) => {
     for (const { endpoint } of this.#connections) {
       if (event.persisted) endpoint.suspend();
       else endpoint.close();
     }
-  }
+  };
 
   /** The connections that have a session. */
   get sessions() {
@@ -210,7 +209,7 @@ export class Exposed {
   /** Ends every session: running handlers are aborted, agents are told where they can be. */
   close() {
     this.#stop();
-    if (this.#onHide) globalThis.removeEventListener?.('pagehide', this.#onHide);
+    globalThis.removeEventListener?.('pagehide', this.#onHide);
     for (const { endpoint } of this.#connections) endpoint.close();
     this.#connections.clear();
     this.#peers.clear();

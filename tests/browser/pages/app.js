@@ -1,0 +1,50 @@
+// The app page of the browser tests. What it is is said in its address.
+import { expose, transfer } from '/js/index.js';
+import { plainApp, windowChannel } from '/tests/plain/plain.js';
+import { AppDriver } from '/tests/support/drivers.js';
+
+const options = JSON.parse(decodeURIComponent(location.search.slice(1)));
+const driver = new AppDriver((line) => window.record?.(line));
+window.driver = driver;
+window.calls = 0;
+Object.assign(driver.handlers, {
+  echo: (params) => (window.calls++, params),
+  hang: (_params, { signal }) =>
+    new Promise((_resolve, reject) => {
+      window.calls++;
+      signal.addEventListener('abort', () => {
+        window.aborted = [...(window.aborted ?? []), signal.reason.message];
+        reject(signal.reason);
+      });
+    }),
+  bytes: ({ size }) => ({ content: new ArrayBuffer(size), mimeType: 'application/octet-stream' }),
+  moved: ({ size }) => {
+    const pixels = new Uint8Array(size);
+    window.pixels = pixels;
+    return transfer({ pixels }, [pixels.buffer]);
+  },
+  size: ({ content }) => content.byteLength,
+  unsendable: () => ({ f() {} }),
+  ask: (params, { elicit }) => elicit({ method: 'elicitation/input', params }),
+});
+if (options.kind === 'plain') {
+  window.exposed = plainApp(windowChannel(parent, options.origins[0]), driver.handlers, options.odd);
+} else {
+  window.exposed = expose(
+    {
+      app: { id: 'test.app', name: 'Test', version: '1' },
+      capabilities: {
+        ...driver.handlers,
+        add: {
+          inputSchema: {
+            type: 'object',
+            properties: { a: { type: 'number' }, b: { type: 'number' } },
+            required: ['a', 'b'],
+          },
+          handler: ({ a, b }) => a + b,
+        },
+      },
+    },
+    options,
+  );
+}

@@ -423,8 +423,9 @@ export class Endpoint {
   }
 
   close() {
+    const frames = this.#frames;
     this.#feed(() => this.core.x.close());
-    this.#frames?.flush();
+    frames?.flush();
     this.dispose();
   }
 
@@ -435,10 +436,14 @@ export class Endpoint {
     this.dispose();
   }
 
-  /** This page may be frozen and come back. */
-  suspend() {
-    this.#feed(() => this.core.x.suspend());
-    this.#frames?.flush();
+  /**
+   * This document is going away, or is frozen and may come back.
+   * @param {boolean} persisted
+   */
+  leave(persisted) {
+    const frames = this.#frames;
+    this.#feed(() => this.core.x.leave(persisted ? 1 : 0));
+    frames?.flush();
   }
 
   dispose() {

@@ -153,10 +153,7 @@ export class Exposed {
   }
 
   #onHide = (/** @type {PageTransitionEvent} */ event) => {
-    for (const { endpoint } of this.#connections) {
-      if (event.persisted) endpoint.suspend();
-      else endpoint.close();
-    }
+    for (const { endpoint } of this.#connections) endpoint.leave(event.persisted);
   };
 
   /** The connections that have a session. */

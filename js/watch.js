@@ -23,7 +23,7 @@ export function watchFrame(iframe, endpoint, connected) {
     if (++loads > 1 && connected() && !endpoint.has(Feature.LIVENESS)) endpoint.lost();
   };
   const onHide = (/** @type {PageTransitionEvent} */ event) =>
-    event.persisted ? endpoint.suspend() : endpoint.close();
+    event.persisted ? endpoint.leave(true) : endpoint.close();
   observer.observe(iframe.ownerDocument, { childList: true, subtree: true });
   iframe.addEventListener('load', onLoad);
   addEventListener('pagehide', onHide);

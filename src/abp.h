@@ -203,8 +203,11 @@ int abp_close(abp_endpoint *endpoint);
 /* The connection is gone. Pending calls settle as ABP_DISCONNECTED, running handlers are aborted.
  */
 int abp_lost(abp_endpoint *endpoint);
-/* This side is about to be frozen (a page in the back/forward cache) and may come back. */
-int abp_suspend(abp_endpoint *endpoint);
+/* This side's document is going away: it says `bridge/bye` where that was agreed and answers
+ * nothing more; the peer settles what it has pending as ABP_DISCONNECTED. `persisted`: it is only
+ * frozen (a page in the back/forward cache), the session lasts and its heartbeat stops until it is
+ * heard again. */
+int abp_leave(abp_endpoint *endpoint, int persisted);
 
 /* An id is a text or, for short, a number: number n of a side whose `initialize` had id (agent) or
  * whose first session had id (app) "P" stands for the text "P.n". */

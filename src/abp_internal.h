@@ -179,7 +179,7 @@ struct session {
   uint32_t pause;          /* agent: until `initialize` is sent again */
   uint8_t asked;           /* a ping is out */
   uint8_t suspended;       /* the peer said that it is frozen */
-  uint8_t leaving;         /* this side said so: the `bye` owed is not for good */
+  uint8_t staying;         /* this side says `bye`, but may come back */
   uint8_t number_id;       /* `initialize` had a number as its id */
   uint32_t serial;         /* of this side's sessions */
   char *id;                /* `initialize`'s id, as text */

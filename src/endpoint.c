@@ -555,12 +555,11 @@ int abp_lost(abp_endpoint *ep) {
   return ABP_OK;
 }
 
-int abp_suspend(abp_endpoint *ep) {
+int abp_leave(abp_endpoint *ep, int persisted) {
   if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
-  if (abp_features(ep) & ABP_LIVENESS) {
-    ep->sends |= 1u << ABP_MSG_BYE;
-    ep->session.leaving = 1;
-  }
+  if (abp_features(ep) & ABP_LIVENESS) ep->sends |= 1u << ABP_MSG_BYE;
+  ep->session.staying = persisted != 0;
+  if (!persisted) change_session(ep, SE_LOST);
   return ABP_OK;
 }
 

@@ -374,7 +374,7 @@ static const char *print_control(abp_endpoint *ep, const abp_action *action, jso
   case ABP_MSG_PING: return "bridge/ping";
   case ABP_MSG_PONG: return "bridge/pong";
   case ABP_MSG_BYE:
-    return json_add_bool(payload, "persisted", ep->session.leaving) ? "bridge/bye" : NULL;
+    return json_add_bool(payload, "persisted", ep->session.staying) ? "bridge/bye" : NULL;
   }
   return NULL;
 }

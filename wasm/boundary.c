@@ -92,7 +92,9 @@ EXPORT("connect") int32_t connect(uint32_t timeout_ms) {
 }
 EXPORT("close") int32_t close_session(void) { return first(abp_close(endpoint)); }
 EXPORT("lost") int32_t lost(void) { return first(abp_lost(endpoint)); }
-EXPORT("suspend") int32_t suspend(void) { return first(abp_suspend(endpoint)); }
+EXPORT("leave") int32_t leave(uint32_t persisted) {
+  return first(abp_leave(endpoint, (int)persisted));
+}
 EXPORT("advance") int32_t advance(double now) {
   return first(abp_advance(endpoint, (uint64_t)now));
 }

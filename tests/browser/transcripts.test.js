@@ -26,7 +26,7 @@ for (const mode of MODES) {
       page = await site.browser.newPage();
       await page.exposeFunction('record', (line) => log.add(line));
       await page.goto(site.hostUrl);
-      await page.waitForFunction('window.isReady');
+      await page.waitForFunction(() => window.isReady);
     });
     after(() => site.close());
 

@@ -1,0 +1,321 @@
+// What becomes of calls when the page under them changes, and what data does on its way, in a real Chromium.
+import assert from 'node:assert/strict';
+import { after, before, beforeEach, describe, test } from 'node:test';
+import { frameAt, sites } from '../support/browser.js';
+
+let site, page;
+before(async () => {
+  site = await sites();
+});
+after(() => site.close());
+beforeEach(async () => {
+  await page?.close();
+  page = await site.browser.newPage();
+  await page.goto(site.hostUrl);
+  await page.waitForFunction(() => window.isReady);
+});
+
+const open = (options = {}, appOptions = {}) =>
+  page.evaluate((o) => window.open_(o), {
+    src: site.appUrl(appOptions),
+    origin: site.appOrigin,
+    ...options,
+  });
+
+describe('the document under a call', () => {
+  const ENDINGS = {
+    'is reloaded': (frame) => frame.evaluate(() => void location.reload()),
+    'navigates elsewhere': (frame) => frame.evaluate(() => void (location.href = 'about:blank')),
+    'is removed': () => page.evaluate(() => window.iframe.remove()),
+    'gets another address': () => page.evaluate(() => void (window.iframe.src = 'about:blank')),
+  };
+  for (const [what, end] of Object.entries(ENDINGS)) {
+    for (const upgrade of ['frames', 'port']) {
+      test(`${what}: its call settles with DISCONNECTED (${upgrade})`, async () => {
+        await open({ upgrade });
+        await page.evaluate(() => {
+          window.pending = window.client.call('hang');
+        });
+        const frame = page.frames()[1];
+        await frame.waitForFunction(() => window.calls === 1);
+        await end(frame);
+        const response = await page.evaluate(() => window.pending);
+        assert.equal(response.success, false);
+        assert.equal(response.error.code, 'DISCONNECTED');
+        assert.equal(response.error.retryable, true);
+        assert.equal(response.cancelled, undefined);
+        await page.waitForFunction(() => window.lost?.length === 1);
+        assert.equal(await page.evaluate(() => window.client.connected), false);
+        const later = await page.evaluate(() => window.client.call('echo'));
+        assert.equal(later.error.code, 'DISCONNECTED');
+      });
+    }
+  }
+
+  test('is removed where the app is a plain one: its call settles, too', async () => {
+    await open({}, { kind: 'plain' });
+    await page.evaluate(() => {
+      window.pending = window.client.call('hang');
+    });
+    await page.frames()[1].waitForFunction(() => window.calls === 1);
+    await page.evaluate(() => window.iframe.remove());
+    const response = await page.evaluate(() => window.pending);
+    assert.equal(response.error.code, 'DISCONNECTED');
+  });
+
+  test('is killed: the heartbeat notices', async () => {
+    const renderers = async () => {
+      const session = await site.browser.newBrowserCDPSession();
+      const { processInfo } = await session.send('SystemInfo.getProcessInfo');
+      return processInfo.filter(({ type }) => type === 'renderer').map(({ id }) => id);
+    };
+    const before = await renderers();
+    await open({ limits: { heartbeat: 100 } });
+    await page.evaluate(() => {
+      window.pending = window.client.call('hang');
+    });
+    await page.frames()[1].waitForFunction(() => window.calls === 1);
+    for (const pid of await renderers()) if (!before.includes(pid)) process.kill(pid, 'SIGKILL');
+    const response = await page.evaluate(() => window.pending);
+    assert.equal(response.error.code, 'DISCONNECTED');
+  });
+
+  test('is reloaded: the client reconnects, and nothing of the old session is heard', async () => {
+    await open();
+    const before = await page.evaluate(() => window.client.sessionId);
+    await page.evaluate(() => {
+      window.pending = window.client.call('hang', {}, { callId: 'same' });
+    });
+    await page.frames()[1].waitForFunction(() => window.calls === 1);
+    await page.evaluate(() => void (window.iframe.src += ''));
+    await page.evaluate(() => window.pending);
+    await page.evaluate(() => window.client.reconnect());
+    const after = await page.evaluate(() => window.client.sessionId);
+    assert.notEqual(after, before);
+    const response = await page.evaluate(() => window.client.call('echo', 7, { callId: 'same' }));
+    assert.equal(response.data, 7);
+  });
+
+  test('is the host: the handlers of the app are aborted', async () => {
+    await open();
+    await page.evaluate(() => void window.client.call('hang'));
+    const frame = page.frames()[1];
+    await frame.waitForFunction(() => window.calls === 1);
+    await page.evaluate(() => window.client.close());
+    await frame.waitForFunction(() => window.aborted?.length === 1);
+  });
+
+  test('does not listen yet: the handshake is sent again until it does', async () => {
+    // Each attempt looks the frame's window up. The frame's script starts after several of them.
+    await page.evaluate(() => {
+      const { get } = Object.getOwnPropertyDescriptor(HTMLIFrameElement.prototype, 'contentWindow');
+      window.looks = 0;
+      Object.defineProperty(HTMLIFrameElement.prototype, 'contentWindow', {
+        get() {
+          window.looks++;
+          return get.call(this);
+        },
+      });
+    });
+    await page.route(/pages\/app\.js/, async (route) => {
+      const looks = await page.evaluate(() => window.looks);
+      await page.waitForFunction((n) => window.looks > n + 3, looks);
+      await route.continue();
+    });
+    assert.equal((await open()).port, true);
+  });
+
+  test('never answers: connect rejects and says what to look for', async () => {
+    const message = await page.evaluate(async (origin) => {
+      const iframe = window.embed(`${origin}/nothing.html`);
+      try {
+        await window.connect(iframe, { origin, timeout: 300, agent: { name: 'a', version: '1' } });
+      } catch (error) {
+        return `${error.name} ${error.code} ${error.message}`;
+      }
+    }, site.appOrigin);
+    assert.match(message, /AbpError TIMEOUT The app did not answer/);
+  });
+
+  test('has another agent already: a second one is refused until the first has closed', async () => {
+    await open({ upgrade: 'none' });
+    const outcome = await page.evaluate(async (origin) => {
+      const options = { origin, agent: { name: 'b', version: '1' }, upgrade: 'none' };
+      const second = window.connect(window.iframe, { ...options, timeout: 300 }).then(
+        () => 'connected',
+        (error) => error.code,
+      );
+      const refused = await second;
+      window.client.close();
+      const third = await window.connect(window.iframe, options);
+      return [refused, (await third.call('echo', 1)).data];
+    }, site.appOrigin);
+    assert.deepEqual(outcome, ['TIMEOUT', 1]);
+  });
+});
+
+describe('data', () => {
+  const MODES = ['none', 'port', 'frames'];
+  for (const upgrade of MODES) {
+    test(`params and results are moved, not copied (${upgrade})`, async () => {
+      await open({ upgrade });
+      const outcome = await page.evaluate(async () => {
+        const content = new ArrayBuffer(1 << 20);
+        const sent = await window.client.call('size', { content }, { transfer: [content] });
+        const received = await window.client.call('bytes', { size: 4096 });
+        await window.client.call('moved', { size: 10 });
+        return {
+          left: content.byteLength,
+          sent: sent.data,
+          received: received.data.content.byteLength,
+          mimeType: received.data.mimeType,
+        };
+      });
+      assert.deepEqual(outcome, {
+        left: 0,
+        sent: 1 << 20,
+        received: 4096,
+        mimeType: 'application/octet-stream',
+      });
+      // The handler's own buffer is gone, too.
+      assert.equal(await page.frames()[1].evaluate(() => window.pixels.byteLength), 0);
+    });
+
+    test(`what cannot be cloned fails its own call and no other (${upgrade})`, async () => {
+      await open({ upgrade });
+      const outcome = await page.evaluate(async () => {
+        const cyclic = {};
+        cyclic.self = cyclic;
+        const all = await Promise.all([
+          window.client.call('echo', 1),
+          window.client.call('echo', { f() {} }),
+          window.client.call('unsendable'),
+          window.client.call('echo', {
+            get x() {
+              throw new Error('a getter');
+            },
+          }),
+          window.client.call('echo', cyclic),
+          window.client.call('echo', 2),
+        ]);
+        return all.map(({ success, data, error }) =>
+          success ? (data?.self === data ? 'cyclic' : data) : error.code,
+        );
+      });
+      assert.deepEqual(outcome.slice(0, 4).concat(outcome.slice(5)), [
+        1,
+        'INVALID_PARAMS',
+        'OPERATION_FAILED',
+        'INVALID_PARAMS',
+        2,
+      ]);
+    });
+  }
+
+  test('params are checked against the schema: where and why', async () => {
+    await open();
+    const [bad, good] = await page.evaluate(async () => [
+      await window.client.call('add', { a: 1, b: 'two' }),
+      await window.client.call('add', { a: 1, b: 2 }),
+    ]);
+    assert.equal(bad.error.code, 'INVALID_PARAMS');
+    assert.match(bad.error.message, /params\/b.*string.*number/);
+    assert.equal(good.data, 3);
+  });
+
+  test('an elicitation goes to the agent and back', async () => {
+    await open();
+    const response = await page.evaluate(() => window.client.call('ask', { prompt: 'name?' }));
+    assert.deepEqual(response.data, { success: true, data: { prompt: 'name?' } });
+  });
+});
+
+describe('window.abp', () => {
+  test('is the whole interface, and calls through it can be cancelled', async () => {
+    await page.goto(site.appUrl({}));
+    await page.waitForFunction(() => window.abp);
+    const outcome = await page.evaluate(async () => {
+      const { abp } = window;
+      const early = await abp.call('echo', 1);
+      const features = { notifications: true, progress: true, elicitation: false };
+      const init = { agent: { name: 'x', version: '1' }, protocolVersion: '0.1', features };
+      const session = await abp.initialize(init);
+      const again = await abp.initialize(init).catch((error) => error.code);
+      const controller = new AbortController();
+      const call = abp.call('hang', {}, { callId: 'c', signal: controller.signal });
+      const positional = abp.call('hang', {}, { callId: 'p' });
+      controller.abort('no');
+      const answers = [
+        await abp.cancel('p', 'why'),
+        await abp.cancel({ callId: 'p' }),
+        await abp.cancel('unknown'),
+      ];
+      const result = {
+        early: early.error.code,
+        again,
+        session: typeof session.sessionId,
+        initialized: abp.initialized,
+        cancelled: (await call).cancelled,
+        positional: (await positional).error.code,
+        answers,
+        list: (await abp.listCapabilities()).some(({ name }) => name === 'echo'),
+        supports: await abp.supports('nothing'),
+        echo: (await abp.call('echo', 5)).data,
+        alias: typeof window.__abp_cancel,
+      };
+      await abp.shutdown();
+      return { ...result, after: (await abp.call('echo', 1)).error.code };
+    });
+    assert.deepEqual(outcome, {
+      early: 'NOT_INITIALIZED',
+      again: 'ALREADY_INITIALIZED',
+      session: 'string',
+      initialized: true,
+      cancelled: true,
+      positional: 'CANCELLED',
+      answers: [
+        { callId: 'p', cancelled: true },
+        { callId: 'p', cancelled: true },
+        { callId: 'unknown', cancelled: false, reason: 'Operation not found' },
+      ],
+      list: true,
+      supports: { supported: false, available: false, reason: 'Unknown capability' },
+      echo: 5,
+      alias: 'function',
+      after: 'NOT_INITIALIZED',
+    });
+  });
+});
+
+describe('the frame of the page', () => {
+  test('capabilities come and go, and the agent is told', async () => {
+    await open();
+    await page.evaluate(() => {
+      window.changes = [];
+      window.client.onCapabilitiesChanged = (changes) => window.changes.push(changes);
+    });
+    const frame = await frameAt(page, site.appUrl({}));
+    await frame.evaluate(() => {
+      window.exposed.set('new.one', { description: 'added', handler: () => 1 });
+      window.exposed.delete('echo');
+    });
+    await page.waitForFunction(() => window.changes.length === 2);
+    const outcome = await page.evaluate(async () => ({
+      changes: window.changes,
+      described: (await window.client.describeCapability('new.one')).description,
+      gone: await window.client.describeCapability('echo'),
+      called: (await window.client.call('new.one')).data,
+      refused: (await window.client.call('echo')).error.code,
+    }));
+    assert.deepEqual(outcome, {
+      changes: [
+        { added: ['new.one'], removed: [], changed: [] },
+        { added: [], removed: ['echo'], changed: [] },
+      ],
+      described: 'added',
+      gone: null,
+      called: 1,
+      refused: 'UNKNOWN_CAPABILITY',
+    });
+  });
+});

@@ -3,6 +3,12 @@ import { expose, transfer } from '/js/index.js';
 import { plainApp, windowChannel } from '/tests/plain/plain.js';
 import { AppDriver } from '/tests/support/drivers.js';
 
+/** Messages that arrived, by origin: shows that an attack was really fired. */
+window.heard = {};
+addEventListener('message', ({ origin }) => {
+  window.heard[origin] = (window.heard[origin] ?? 0) + 1;
+});
+
 const options = JSON.parse(decodeURIComponent(location.search.slice(1)));
 const driver = new AppDriver((line) => window.record?.(line));
 window.driver = driver;

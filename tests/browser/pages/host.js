@@ -3,6 +3,12 @@ import { connect } from '/js/index.js';
 import { plainAgent, windowChannel } from '/tests/plain/plain.js';
 import { AgentDriver } from '/tests/support/drivers.js';
 
+/** Messages that arrived, by origin: shows that an attack was really fired. */
+window.heard = {};
+addEventListener('message', ({ origin }) => {
+  window.heard[origin] = (window.heard[origin] ?? 0) + 1;
+});
+
 /** Replaces whatever iframe there is. */
 window.embed = (src, attributes = {}) => {
   window.iframe?.remove();

@@ -14,6 +14,16 @@
 
 #define DEEPEST 64
 
+/* Four hex digits that are not NUL: cJSON takes what is no digit for 0. */
+static int escape_ok(const char *text, size_t length) {
+  if (length < 4 || memcmp(text, "0000", 4) == 0) return 0;
+  for (int i = 0; i < 4; i++) {
+    const char c = text[i];
+    if (!((c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F'))) return 0;
+  }
+  return 1;
+}
+
 /* One pass over the text: depth, NUL in strings, control characters. Well-formedness is cJSON's. */
 static int admissible(const char *text, size_t length) {
   size_t depth = 0;
@@ -24,8 +34,7 @@ static int admissible(const char *text, size_t length) {
       if ((uint8_t)c < 0x20) return 0;
       if (c == '"') in_string = 0;
       if (c != '\\') continue;
-      if (length - i > 5 && memcmp(text + i + 1, "u0000", 5) == 0) return 0;
-      i++;
+      if (++i < length && text[i] == 'u' && !escape_ok(text + i + 1, length - i - 1)) return 0;
     } else if (c == '"') {
       in_string = 1;
     } else if (c == '{' || c == '[') {

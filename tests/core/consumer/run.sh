@@ -1,0 +1,17 @@
+#!/bin/sh
+# Installs the library to an empty place and uses it from there, as a stranger would: by CMake, by pkg-config.
+set -eu
+source=$1 work=$2
+rm -rf "$work"
+cmake -S "$source" -B "$work/build" -DCMAKE_BUILD_TYPE=Release >"$work.log"
+cmake --build "$work/build" -j >>"$work.log"
+cmake --install "$work/build" --prefix "$work/prefix" >>"$work.log"
+here=$source/tests/core/consumer
+cmake -S "$here" -B "$work/use" -DCMAKE_PREFIX_PATH="$work/prefix" >>"$work.log"
+cmake --build "$work/use" >>"$work.log"
+"$work/use/use"
+PKG_CONFIG_PATH=$(dirname "$(find "$work/prefix" -name abp.pc)")
+export PKG_CONFIG_PATH
+# shellcheck disable=SC2046
+cc "$here/use.c" -o "$work/use-pc" $(pkg-config --define-prefix --cflags --libs abp)
+"$work/use-pc"

@@ -1,0 +1,92 @@
+/* What the table of call_state.c promises, read off the table itself: every path, not some. */
+#include "abp_internal.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+static int reachable(enum call_state from, enum call_state to) {
+  uint32_t seen = 1u << from, before = 0;
+  while (seen != before) {
+    before = seen;
+    for (int state = 0; state < CALL_STATES; state++) {
+      if (!(seen & 1u << state)) continue;
+      for (int event = 0; event < CALL_EVENTS; event++)
+        seen |= 1u << call_step((enum call_state)state, (enum call_event)event).next;
+    }
+  }
+  return (seen >> to) & 1;
+}
+
+static void a_cancel_answered_true_never_leads_to_a_completed_call(void **state) {
+  (void)state;
+  for (int from = 0; from < CALL_STATES; from++) {
+    const struct call_step step = call_step((enum call_state)from, EV_CANCEL);
+    if (step.owed & OWE_ACK) assert_false(reachable(step.next, COMPLETED));
+  }
+}
+
+static void a_completed_call_answers_false_for_ever(void **state) {
+  (void)state;
+  assert_int_equal(call_step(COMPLETED, EV_CANCEL).owed, OWE_NAK);
+  for (int event = 0; event < CALL_EVENTS; event++)
+    assert_int_equal(call_step(COMPLETED, (enum call_event)event).next, COMPLETED);
+}
+
+static void no_cancel_is_left_without_an_answer(void **state) {
+  (void)state;
+  for (int from = QUEUED; from <= CANCELLED; from++) {
+    if (from == WAITING || from == STOPPING) continue;
+    assert_true(call_step((enum call_state)from, EV_CANCEL).owed & (OWE_ACK | OWE_NAK));
+  }
+}
+
+static void a_handler_starts_only_from_the_queue(void **state) {
+  (void)state;
+  for (int from = 0; from < CALL_STATES; from++) {
+    for (int event = 0; event < CALL_EVENTS; event++) {
+      const struct call_step step = call_step((enum call_state)from, (enum call_event)event);
+      assert_int_equal((step.owed & OWE_START) != 0, from == QUEUED && event == EV_START);
+    }
+  }
+}
+
+/* From any state, follow every event: a result is sent, and a promise settled, at most once. */
+static void walk(enum call_state at, int results, int settles, int depth) {
+  assert_true(results <= 1 && settles <= 1);
+  for (int event = 0; depth && event < CALL_EVENTS; event++) {
+    const struct call_step step = call_step(at, (enum call_event)event);
+    if (step.next == at && !(step.owed & (OWE_RESULT | OWE_SETTLE))) continue;
+    walk(step.next, results + !!(step.owed & OWE_RESULT), settles + !!(step.owed & OWE_SETTLE),
+         depth - 1);
+  }
+}
+
+static void a_call_has_one_outcome(void **state) {
+  (void)state;
+  walk(QUEUED, 0, 0, CALL_STATES);
+  walk(WAITING, 0, 0, CALL_STATES);
+}
+
+static void what_is_over_stays_over(void **state) {
+  (void)state;
+  for (int from = COMPLETED; from < CALL_STATES; from++) {
+    for (int event = 0; event < CALL_EVENTS; event++)
+      assert_int_equal(call_step((enum call_state)from, (enum call_event)event).next, from);
+  }
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(a_cancel_answered_true_never_leads_to_a_completed_call),
+      cmocka_unit_test(a_completed_call_answers_false_for_ever),
+      cmocka_unit_test(no_cancel_is_left_without_an_answer),
+      cmocka_unit_test(a_handler_starts_only_from_the_queue),
+      cmocka_unit_test(a_call_has_one_outcome),
+      cmocka_unit_test(what_is_over_stays_over),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

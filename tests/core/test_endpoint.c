@@ -1,0 +1,391 @@
+/* The endpoint by its numbers, without JSON: limits, handles, ids, trees, time. Linked without
+ * cJSON. */
+#include "abp_internal.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static abp_endpoint *app(abp_config config) {
+  config.role = ABP_APP;
+  config.features = ABP_PROGRESS | ABP_ELICITATION | ABP_LIVENESS;
+  abp_endpoint *ep = abp_new(&config, 1000);
+  endpoint_initialize(ep, "P", 1, 0, "0.1", 3, config.features);
+  abp_action action;
+  while (abp_next(ep, &action)) {
+  }
+  return ep;
+}
+
+static abp_endpoint *agent(abp_config config) {
+  config.role = ABP_AGENT;
+  config.features = ABP_PROGRESS | ABP_LIVENESS;
+  abp_endpoint *ep = abp_new(&config, 1000);
+  abp_action action;
+  assert_int_equal(abp_connect(ep, 0), ABP_OK);
+  while (abp_next(ep, &action)) {
+  }
+  endpoint_initialized(ep, "S", 1, 1, 0, config.features);
+  while (abp_next(ep, &action)) {
+  }
+  return ep;
+}
+
+static abp_id text(const char *id) { return (abp_id){id, (uint32_t)strlen(id), 0}; }
+
+/* Drains; returns the kinds in order as a number with one hex digit each, and the call of the last.
+ */
+static uint64_t drain(abp_endpoint *ep, abp_action *last) {
+  uint64_t kinds = 0;
+  abp_action action;
+  while (abp_next(ep, &action)) {
+    if (action.kind == ABP_WAKE) continue;
+    kinds = kinds << 4 | (uint64_t)action.kind;
+    if (last) *last = action;
+  }
+  return kinds;
+}
+
+static abp_action received(abp_endpoint *ep, abp_id id) {
+  abp_action action = {0};
+  assert_int_equal(abp_call_received(ep, &id, 0, 0, ABP_NO_ERROR), ABP_OK);
+  drain(ep, &action);
+  return action;
+}
+
+static void an_input_must_be_drained_before_the_next(void **state) {
+  (void)state;
+  abp_endpoint *ep = app((abp_config){0});
+  const abp_id id = text("a");
+  abp_call_received(ep, &id, 0, 0, ABP_NO_ERROR);
+  assert_int_equal(abp_advance(ep, 2000), ABP_E_UNDRAINED);
+  drain(ep, NULL);
+  assert_int_equal(abp_advance(ep, 2000), ABP_OK);
+  abp_free(ep);
+}
+
+static void a_handle_of_a_call_that_is_over_is_nobody_elses(void **state) {
+  (void)state;
+  abp_endpoint *ep = app((abp_config){.remembered = 1});
+  const abp_call first = received(ep, text("a")).call;
+  assert_int_equal(abp_finish(ep, first, ABP_COMPLETED), ABP_OK);
+  drain(ep, NULL);
+  for (int i = 0; i < 600; i++) {
+    const abp_call next = received(ep, text("b")).call;
+    assert_int_not_equal(next, first);
+    assert_int_equal(abp_finish(ep, first, ABP_COMPLETED), ABP_E_STATE);
+    assert_int_equal(abp_finish(ep, next, ABP_COMPLETED), ABP_OK);
+    drain(ep, NULL);
+  }
+  assert_int_equal(abp_finish(ep, 0, ABP_COMPLETED), ABP_E_STATE);
+  assert_int_equal(abp_finish(ep, UINT32_MAX, ABP_COMPLETED), ABP_E_STATE);
+  abp_free(ep);
+}
+
+static void too_many_calls_are_refused_and_one_more_fits_when_one_has_ended(void **state) {
+  (void)state;
+  abp_endpoint *ep = app((abp_config){.max_calls = 2});
+  const abp_call a = received(ep, text("a")).call;
+  received(ep, text("b"));
+  abp_action refused = received(ep, text("c"));
+  assert_int_equal(refused.kind, ABP_REFUSE);
+  assert_int_equal(refused.arg, ABP_RATE_LIMITED);
+  abp_finish(ep, a, ABP_COMPLETED);
+  drain(ep, NULL);
+  assert_int_equal(received(ep, text("c")).kind, ABP_START);
+  abp_free(ep);
+}
+
+static void ids_are_refused_when_they_are_no_ids(void **state) {
+  (void)state;
+  abp_endpoint *ep = app((abp_config){.max_id = 8});
+  const char *const bad[] = {"",          "123456789",       "\xff", "\xed\xa0\x80", "\xc0\x80",
+                             "a\xe2\x82", "\xf5\x80\x80\x80"};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+    const abp_action action = received(ep, text(bad[i]));
+    assert_int_equal(action.kind, ABP_REFUSE);
+    assert_int_equal(action.arg, ABP_INVALID_ID);
+  }
+  assert_int_equal(received(ep, (abp_id){"a\0b", 3, 0}).arg, ABP_INVALID_ID);
+  assert_int_equal(received(ep, text("t\xc3\xa2"
+                                     "che"))
+                       .kind,
+                   ABP_START);
+  abp_free(ep);
+}
+
+static void a_number_and_its_text_are_one_id_and_nothing_else_is(void **state) {
+  (void)state;
+  abp_endpoint *ep = app((abp_config){0});
+  assert_int_equal(received(ep, (abp_id){NULL, 0, 7}).kind, ABP_START);
+  assert_int_equal(received(ep, text("P.7")).arg, ABP_DUPLICATE_CALL);
+  const char *const others[] = {"P.07", "P.7 ", "P.", "7", "p.7", "P.4294967303", "Q.7"};
+  for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+    assert_int_equal(received(ep, text(others[i])).kind, ABP_START);
+  assert_int_equal(received(ep, (abp_id){NULL, 0, 0}).kind, ABP_REFUSE);
+  abp_free(ep);
+}
+
+static void what_is_remembered_is_bounded_in_number_and_in_age(void **state) {
+  (void)state;
+  abp_endpoint *ep = app((abp_config){.remembered = 2, .remember_ms = 100});
+  const char *const ids[] = {"a", "b", "c"};
+  for (int i = 0; i < 3; i++) {
+    abp_finish(ep, received(ep, text(ids[i])).call, ABP_COMPLETED);
+    drain(ep, NULL);
+  }
+  assert_int_equal(abp_count(ep, ABP_REMEMBERED), 2);
+  const abp_id a = text("a"), c = text("c");
+  endpoint_cancel(ep, &a, NULL, 0);
+  assert_int_equal(ep->answer, ANSWER_NOT_FOUND);
+  drain(ep, NULL);
+  endpoint_cancel(ep, &c, NULL, 0);
+  assert_int_equal(ep->answer, ANSWER_COMPLETED);
+  drain(ep, NULL);
+  abp_advance(ep, 1101);
+  drain(ep, NULL);
+  assert_int_equal(abp_count(ep, ABP_REMEMBERED), 0);
+  abp_free(ep);
+}
+
+static void a_tree_of_calls_stops_with_its_root_and_its_children_first(void **state) {
+  (void)state;
+  abp_endpoint *ep = app((abp_config){.max_concurrent = 1});
+  const abp_call root = received(ep, text("root")).call;
+  abp_action action;
+  assert_int_equal(abp_call_local(ep, root, 0, ABP_NO_ERROR), ABP_OK);
+  assert_int_equal(drain(ep, &action), ABP_START); /* although only one may run: its parent waits */
+  const abp_call child = action.call;
+  abp_call question;
+  assert_int_equal(abp_request(ep, NULL, 0, 0, child, &question), ABP_OK);
+  drain(ep, NULL);
+  const abp_id id = text("root");
+  endpoint_cancel(ep, &id, "why", 3);
+  abp_action actions[8];
+  int count = 0;
+  while (abp_next(ep, &actions[count]))
+    count += actions[count].kind != ABP_WAKE;
+  assert_int_equal(count, 4);
+  assert_int_equal(actions[0].arg, ABP_MSG_CANCEL_RESULT);
+  assert_int_equal(actions[1].kind, ABP_SETTLE);
+  assert_int_equal(actions[1].call, question);
+  assert_int_equal(actions[1].arg, ABP_CANCELLED);
+  assert_int_equal(actions[2].kind, ABP_ABORT);
+  assert_int_equal(actions[2].call, child);
+  assert_memory_equal(actions[2].text, "why", 3);
+  assert_int_equal(actions[3].call, root);
+  assert_int_equal(abp_request(ep, NULL, 0, 0, root, &question), ABP_E_STATE);
+  abp_free(ep);
+}
+
+static void calls_within_calls_go_only_so_deep(void **state) {
+  (void)state;
+  abp_endpoint *ep = app((abp_config){0});
+  abp_call parent = received(ep, text("root")).call;
+  for (int depth = 1;; depth++) {
+    abp_action action;
+    assert_int_equal(abp_call_local(ep, parent, 0, ABP_NO_ERROR), ABP_OK);
+    drain(ep, &action);
+    if (action.kind == ABP_REFUSE) {
+      assert_int_equal(depth, 33);
+      break;
+    }
+    parent = action.call;
+  }
+  const abp_id id = text("root");
+  endpoint_cancel(ep, &id, NULL, 0);
+  drain(ep, NULL);
+  abp_free(ep);
+}
+
+static void deadlines_fire_in_order_and_only_once(void **state) {
+  (void)state;
+  abp_endpoint *ep = app((abp_config){.grace_ms = 1000});
+  enum { N = 500 };
+  uint32_t seed = 1;
+  for (uint32_t i = 1; i <= N; i++) {
+    const abp_id id = {NULL, 0, i};
+    seed = seed * 1664525 + 1013904223;
+    abp_call_received(ep, &id, 1 + (seed >> 8) % 900, 0, ABP_NO_ERROR);
+    drain(ep, NULL);
+  }
+  int aborted = 0;
+  for (uint64_t now = 1001; now <= 1900; now++) {
+    abp_advance(ep, now);
+    abp_action action;
+    while (abp_next(ep, &action))
+      aborted += action.kind == ABP_ABORT;
+    if (ep->table.timer_count)
+      assert_true(table_call(&ep->table, ep->table.timers[0])->deadline > now);
+  }
+  assert_int_equal(aborted, N);
+  abp_free(ep);
+}
+
+static void a_timeout_is_clamped_to_what_a_timer_can_wait(void **state) {
+  (void)state;
+  abp_endpoint *ep = agent((abp_config){0});
+  abp_call call;
+  assert_int_equal(abp_request(ep, NULL, UINT32_MAX, 0, 0, &call), ABP_OK);
+  drain(ep, NULL);
+  assert_int_equal(ep->table.timer_count, 1);
+  assert_int_equal(table_call(&ep->table, ep->table.timers[0])->deadline, 1000 + 0x7fffffffull);
+  abp_free(ep);
+}
+
+static void a_silent_peer_is_asked_once_and_then_given_up(void **state) {
+  (void)state;
+  abp_endpoint *ep = agent((abp_config){.heartbeat_ms = 100});
+  abp_call call;
+  abp_request(ep, NULL, 0, 0, 0, &call);
+  drain(ep, NULL);
+  abp_action action;
+  abp_advance(ep, 1100);
+  assert_int_equal(drain(ep, &action), ABP_SEND);
+  assert_int_equal(action.arg, ABP_MSG_PING);
+  abp_advance(ep, 1200);
+  assert_int_equal(drain(ep, &action), ABP_SETTLE << 4 | ABP_SESSION);
+  assert_int_equal(action.arg, ABP_SESSION_LOST);
+  abp_free(ep);
+}
+
+static void a_clock_that_stood_still_asks_again_before_it_gives_up(void **state) {
+  (void)state;
+  abp_endpoint *ep = agent((abp_config){.heartbeat_ms = 100});
+  abp_action action;
+  abp_advance(ep, 1100);
+  drain(ep, NULL);
+  abp_advance(ep, 90000); /* the machine slept */
+  assert_int_equal(drain(ep, &action), ABP_SEND);
+  assert_int_equal(action.arg, ABP_MSG_PING);
+  endpoint_enter(ep);
+  endpoint_ping(ep, 1);
+  session_heard(&ep->session, ep->now);
+  abp_advance(ep, 90100);
+  drain(ep, NULL);
+  assert_int_equal(abp_session_state(ep), ABP_SESSION_READY);
+  abp_free(ep);
+}
+
+static void a_new_session_has_no_authority_over_the_old_ones_calls(void **state) {
+  (void)state;
+  abp_endpoint *ep = app((abp_config){0});
+  const abp_call running = received(ep, text("a")).call;
+  endpoint_enter(ep);
+  endpoint_shutdown(ep);
+  assert_int_equal(drain(ep, NULL), ABP_ABORT << 8 | ABP_RESULT << 4 | ABP_SESSION);
+  const abp_id id = text("a");
+  endpoint_cancel(ep, &id, NULL, 0);
+  assert_int_equal(ep->answer, ANSWER_NOT_INITIALIZED);
+  drain(ep, NULL);
+  endpoint_initialize(ep, "Q", 1, 0, "0.1", 3, 0);
+  drain(ep, NULL);
+  endpoint_cancel(ep, &id, NULL, 0);
+  assert_int_equal(ep->answer, ANSWER_NOT_FOUND);
+  drain(ep, NULL);
+  /* Its handler still runs, and is counted; the id is free. */
+  assert_int_equal(abp_count(ep, ABP_IN_FLIGHT_IN), 1);
+  assert_int_equal(received(ep, text("a")).kind, ABP_START);
+  assert_int_equal(abp_finish(ep, running, ABP_COMPLETED), ABP_OK);
+  assert_int_equal(drain(ep, NULL), 0);
+  assert_int_equal(abp_count(ep, ABP_IN_FLIGHT_IN), 1);
+  abp_free(ep);
+}
+
+static void late_and_stray_answers_are_counted_and_change_nothing(void **state) {
+  (void)state;
+  abp_endpoint *ep = agent((abp_config){0});
+  abp_call call;
+  abp_request(ep, NULL, 0, 0, 0, &call);
+  drain(ep, NULL);
+  const abp_id id = {NULL, 0, abp_number(ep, call)}, other = {NULL, 0, 99};
+  abp_result_received(ep, &id, 0);
+  assert_int_equal(drain(ep, NULL), ABP_SETTLE);
+  abp_result_received(ep, &id, 1);
+  abp_result_received(ep, &other, 0);
+  abp_progress_received(ep, &id);
+  assert_int_equal(drain(ep, NULL), 0);
+  assert_int_equal(abp_count(ep, ABP_LATE), 2);
+  assert_int_equal(abp_count(ep, ABP_STRAY), 1);
+  abp_free(ep);
+}
+
+static void numbers_never_meet_when_they_wrap(void **state) {
+  (void)state;
+  abp_endpoint *ep = agent((abp_config){0});
+  abp_call call;
+  abp_request(ep, NULL, 0, 0, 0, &call);
+  drain(ep, NULL);
+  assert_int_equal(abp_number(ep, call), 1);
+  ep->minted = UINT32_MAX - 1;
+  uint32_t numbers[3];
+  for (int i = 0; i < 3; i++) {
+    assert_int_equal(abp_request(ep, NULL, 0, 0, 0, &call), ABP_OK);
+    drain(ep, NULL);
+    numbers[i] = abp_number(ep, call);
+  }
+  assert_int_equal(numbers[0], UINT32_MAX);
+  assert_int_equal(numbers[1], 2); /* 0 is no number, and 1 is in flight */
+  assert_int_equal(numbers[2], 3);
+  abp_free(ep);
+}
+
+/* The table against a list: the same calls are found, whatever comes and goes. */
+static void the_index_finds_what_a_list_finds(void **state) {
+  (void)state;
+  abp_endpoint *ep = app((abp_config){.max_calls = 100000, .remembered = 50});
+  enum { N = 400 };
+  abp_call live[N] = {0};
+  char ids[N][64];
+  uint32_t seed = 7;
+  for (int i = 0; i < N; i++) {
+    for (int j = 0; j < 63; j++)
+      ids[i][j] = (char)('a' + (i * 7 + j) % 26);
+    ids[i][i % 60] = 0;
+    snprintf(ids[i] + strlen(ids[i]), 64 - strlen(ids[i]), "%d", i);
+  }
+  for (int round = 0; round < 40000; round++) {
+    seed = seed * 1664525 + 1013904223;
+    const int i = (int)(seed >> 8) % N;
+    if (!live[i]) {
+      const abp_action action = received(ep, text(ids[i]));
+      assert_int_equal(action.kind, ABP_START);
+      live[i] = action.call;
+    } else if (seed & 0x80) {
+      assert_int_equal(received(ep, text(ids[i])).arg, ABP_DUPLICATE_CALL);
+    } else {
+      assert_int_equal(abp_finish(ep, live[i], ABP_COMPLETED), ABP_OK);
+      drain(ep, NULL);
+      live[i] = 0;
+    }
+  }
+  abp_free(ep);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(an_input_must_be_drained_before_the_next),
+      cmocka_unit_test(a_handle_of_a_call_that_is_over_is_nobody_elses),
+      cmocka_unit_test(too_many_calls_are_refused_and_one_more_fits_when_one_has_ended),
+      cmocka_unit_test(ids_are_refused_when_they_are_no_ids),
+      cmocka_unit_test(a_number_and_its_text_are_one_id_and_nothing_else_is),
+      cmocka_unit_test(what_is_remembered_is_bounded_in_number_and_in_age),
+      cmocka_unit_test(a_tree_of_calls_stops_with_its_root_and_its_children_first),
+      cmocka_unit_test(calls_within_calls_go_only_so_deep),
+      cmocka_unit_test(deadlines_fire_in_order_and_only_once),
+      cmocka_unit_test(a_timeout_is_clamped_to_what_a_timer_can_wait),
+      cmocka_unit_test(a_silent_peer_is_asked_once_and_then_given_up),
+      cmocka_unit_test(a_clock_that_stood_still_asks_again_before_it_gives_up),
+      cmocka_unit_test(a_new_session_has_no_authority_over_the_old_ones_calls),
+      cmocka_unit_test(late_and_stray_answers_are_counted_and_change_nothing),
+      cmocka_unit_test(numbers_never_meet_when_they_wrap),
+      cmocka_unit_test(the_index_finds_what_a_list_finds),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,237 @@
+/* JSON text in: what is admitted, what it means, and that a hostile text costs nobody anything. */
+#include "pair.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct pair pair;
+
+static int open_pair(void **state) {
+  (void)state;
+  const abp_config agent = {.role = ABP_AGENT, .seed = {1}, .features = ABP_PROGRESS};
+  const abp_config app = {.role = ABP_APP, .seed = {2}, .features = ABP_PROGRESS};
+  memset(&pair, 0, sizeof pair);
+  return !pair_open(&pair, &agent, &app);
+}
+
+static int close_pair(void **state) {
+  (void)state;
+  pair_close(&pair);
+  return 0;
+}
+
+static int tell(const char *text) { return abp_receive(pair.app.endpoint, text, strlen(text)); }
+
+/* Gives the app a message and returns its answer's text. */
+static const char *answer(const char *text) {
+  static char copy[4096];
+  copy[0] = 0;
+  assert_int_equal(tell(text), ABP_OK);
+  abp_action action;
+  while (abp_next(pair.app.endpoint, &action)) {
+    size_t length;
+    if (action.kind == ABP_SEND || action.kind == ABP_REFUSE)
+      snprintf(copy, sizeof copy, "%s", abp_print(pair.app.endpoint, &action, NULL, 42, &length));
+  }
+  return copy;
+}
+
+static void text_that_is_no_message_is_refused_and_counted(void **state) {
+  (void)state;
+  static const char *const bad[] = {"",
+                                    " ",
+                                    "[]",
+                                    "1",
+                                    "null",
+                                    "{",
+                                    "{}}",
+                                    "{\"type\":}",
+                                    "{\"type\":\"x\"} x",
+                                    "\xef\xbb\xbf{}",
+                                    "{\"type\":\"a\\u0000b\"}",
+                                    "{\"type\":\"\\ud800\"}",
+                                    "{\"type\":\"\xff\"}",
+                                    "{\"type\":\"\n\"}",
+                                    "{\"a\":\"\\u00G0\"}",
+                                    "{\"1\":1,",
+                                    "{'a':1}",
+                                    "\"\\uD8\""};
+  for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
+    assert_int_equal(tell(bad[i]), ABP_E_TEXT);
+  assert_int_equal(abp_count(pair.app.endpoint, ABP_MALFORMED), sizeof bad / sizeof *bad);
+  assert_int_equal(tell("{}"), ABP_OK);
+  assert_int_equal(tell("{\"type\":\"nonsense\"}"), ABP_OK);
+  assert_int_equal(abp_count(pair.app.endpoint, ABP_UNKNOWN_TYPE), 1);
+}
+
+static void depth_and_length_are_limited(void **state) {
+  (void)state;
+  enum { DEEP = 10000 };
+  char *text = malloc(2 * DEEP + 32);
+  memset(text, '[', DEEP);
+  memset(text + DEEP, ']', DEEP);
+  text[2 * DEEP] = 0;
+  char *message = malloc(2 * DEEP + 64);
+  snprintf(message, 2 * DEEP + 64, "{\"type\":\"shutdown\",\"payload\":%s}", text);
+  assert_int_equal(tell(message), ABP_E_TEXT);
+  free(message);
+  free(text);
+  const size_t long_length = 10 << 20;
+  char *longer = malloc(long_length);
+  memset(longer, ' ', long_length);
+  assert_int_equal(abp_receive(pair.app.endpoint, longer, long_length), ABP_E_TEXT);
+  free(longer);
+  assert_int_equal(abp_session_state(pair.app.endpoint), ABP_SESSION_READY);
+}
+
+static void every_prefix_of_a_message_is_refused_alone(void **state) {
+  (void)state;
+  static const char text[] =
+      "{\"type\":\"capabilities/cancel\",\"id\":\"x\",\"timestamp\":1.5e3,\"payload\":{\"callId\":"
+      "\"\\u00e9\\\"\",\"reason\":null,\"more\":[1,-0,true,{\"a\":[]}]}}";
+  for (size_t length = 0; length < sizeof text - 1; length++) {
+    char *copy = malloc(length ? length : 1); /* exactly as long, so that a read beyond is seen */
+    memcpy(copy, text, length);
+    assert_int_equal(abp_receive(pair.app.endpoint, copy, length), ABP_E_TEXT);
+    free(copy);
+  }
+  assert_non_null(strstr(answer(text), "Operation not found"));
+}
+
+static void a_cancel_is_answered_to_its_own_id_verbatim(void **state) {
+  (void)state;
+  const char *text =
+      answer("{\"type\":\"capabilities/cancel\",\"id\":1.50,\"payload\":{\"callId\":\"n\"}}");
+  assert_non_null(strstr(text, "\"id\":1.50,"));
+  assert_non_null(strstr(text, "\"callId\":\"n\""));
+  assert_non_null(strstr(text, "\"cancelled\":false"));
+  assert_non_null(strstr(text, "\"type\":\"capabilities/cancel-result\""));
+  assert_non_null(strstr(text, "\"timestamp\":42"));
+}
+
+static void a_cancel_without_a_string_to_name_its_call_is_invalid(void **state) {
+  (void)state;
+  static const char *const ids[] = {"1", "null", "[1]", "{}", "true"};
+  for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
+    char text[128];
+    snprintf(text, sizeof text,
+             "{\"type\":\"capabilities/cancel\",\"id\":\"c\",\"payload\":{\"callId\":%s}}", ids[i]);
+    assert_non_null(strstr(answer(text), "INVALID_PARAMS"));
+  }
+  assert_non_null(
+      strstr(answer("{\"type\":\"capabilities/cancel\",\"id\":\"c\"}"), "INVALID_PARAMS"));
+}
+
+static void names_are_read_exactly_and_once(void **state) {
+  (void)state;
+  assert_int_equal(pair_call(&pair, "known", "work", 0), ABP_OK);
+  pair_run(&pair);
+  const char *const names[] = {
+      "\"CALLID\":\"known\"", "\"callid\":\"known\"", "\"callId\":\"known\",\"callId\":\"other\"",
+      "\"callId\":\"other\",\"callId\":\"known\"", "\"__proto__\":{\"callId\":\"known\"}"};
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    char text[160];
+    snprintf(text, sizeof text, "{\"type\":\"capabilities/cancel\",\"id\":\"c\",\"payload\":{%s}}",
+             names[i]);
+    assert_non_null(strstr(answer(text), "\"cancelled\":false"));
+  }
+  assert_int_equal(abp_count(pair.app.endpoint, ABP_IN_FLIGHT_IN), 1);
+}
+
+static void an_echo_of_what_this_side_says_does_nothing(void **state) {
+  (void)state;
+  abp_endpoint *agent = pair.agent.endpoint;
+  const char *const own[] = {
+      "{\"type\":\"capabilities/call\",\"id\":\"a\",\"payload\":{\"capability\":\"x\"}}",
+      "{\"type\":\"capabilities/cancel\",\"id\":\"a\",\"payload\":{\"callId\":\"x\"}}",
+      "{\"type\":\"initialize\",\"id\":\"a\",\"payload\":{\"protocolVersion\":\"0.1\"}}",
+      "{\"type\":\"shutdown\"}"};
+  for (size_t i = 0; i < sizeof own / sizeof *own; i++) {
+    assert_int_equal(abp_receive(agent, own[i], strlen(own[i])), ABP_OK);
+    abp_action action;
+    assert_false(abp_next(agent, &action));
+  }
+  assert_int_equal(abp_session_state(agent), ABP_SESSION_READY);
+  assert_int_equal(abp_count(agent, ABP_UNKNOWN_TYPE), 4);
+}
+
+static void the_same_hello_gets_the_same_answer_and_another_is_refused(void **state) {
+  (void)state;
+  abp_action action;
+  assert_int_equal(tell("{\"type\":\"shutdown\"}"), ABP_OK);
+  while (abp_next(pair.app.endpoint, &action)) {
+  }
+  char first[4096];
+  const char *hello = "{\"type\":\"initialize\",\"id\":\"h1\",\"payload\":{\"protocolVersion\":\"0."
+                      "1\",\"features\":{\"progress\":true}}}";
+  snprintf(first, sizeof first, "%s", answer(hello));
+  assert_non_null(strstr(first, "\"sessionId\""));
+  assert_non_null(strstr(first, "\"progress\":true"));
+  assert_string_equal(answer(hello), first);
+  assert_non_null(strstr(
+      answer("{\"type\":\"initialize\",\"id\":\"h2\",\"payload\":{\"protocolVersion\":\"0.1\"}}"),
+      "ALREADY_INITIALIZED"));
+}
+
+static void a_version_that_cannot_be_read_is_refused_and_any_other_is_taken(void **state) {
+  (void)state;
+  abp_action action;
+  static const struct {
+    const char *version;
+    int ok;
+  } versions[] = {{"\"0.1\"", 1}, {"\"1.0\"", 1}, {"\"12.34\"", 1}, {"\"1\"", 0}, {"\"x.y\"", 0},
+                  {"\".1\"", 0},  {"\"1.\"", 0},  {"1.0", 0},       {"null", 0},  {"\"0.1.2\"", 0}};
+  for (size_t i = 0; i < sizeof versions / sizeof *versions; i++) {
+    assert_int_equal(tell("{\"type\":\"shutdown\"}"), ABP_OK);
+    while (abp_next(pair.app.endpoint, &action)) {
+    }
+    char text[128];
+    snprintf(text, sizeof text,
+             "{\"type\":\"initialize\",\"id\":\"v%zu\",\"payload\":{\"protocolVersion\":%s}}", i,
+             versions[i].version);
+    assert_int_equal(strstr(answer(text), "NOT_SUPPORTED") == NULL, versions[i].ok);
+  }
+}
+
+static void a_payload_passes_through_untouched(void **state) {
+  (void)state;
+  const char *params = "{ \"a\" : 9007199254740993, \"b\":[0.30000000000000004, 1e400], "
+                       "\"c\\u0065\":\"\\ud83d\\ude00\" }";
+  char text[512];
+  snprintf(text, sizeof text,
+           "{\"id\":\"x\",\"payload\":{\"capability\":\"we\\\"ird\",\"params\":%s,\"options\":{"
+           "\"callId\":\"y\"}},\"type\":\"capabilities/call\"}",
+           params);
+  assert_int_equal(tell(text), ABP_OK);
+  const abp_body *body = abp_received(pair.app.endpoint);
+  assert_int_equal(body->payload_length, strlen(params));
+  assert_memory_equal(body->payload, params, strlen(params));
+  assert_int_equal(body->name_length, strlen("we\"ird"));
+  assert_memory_equal(body->id, "\"x\"", 3);
+  pair_drain(&pair.app);
+  assert_int_not_equal(pair_handle(&pair.app, "y"), 0);
+}
+
+int main(void) {
+#define TEST(f) cmocka_unit_test_setup_teardown(f, open_pair, close_pair)
+  const struct CMUnitTest tests[] = {
+      TEST(text_that_is_no_message_is_refused_and_counted),
+      TEST(depth_and_length_are_limited),
+      TEST(every_prefix_of_a_message_is_refused_alone),
+      TEST(a_cancel_is_answered_to_its_own_id_verbatim),
+      TEST(a_cancel_without_a_string_to_name_its_call_is_invalid),
+      TEST(names_are_read_exactly_and_once),
+      TEST(an_echo_of_what_this_side_says_does_nothing),
+      TEST(the_same_hello_gets_the_same_answer_and_another_is_refused),
+      TEST(a_version_that_cannot_be_read_is_refused_and_any_other_is_taken),
+      TEST(a_payload_passes_through_untouched),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

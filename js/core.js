@@ -133,8 +133,11 @@ export class Core {
     const instance = new WebAssembly.Instance(compiled, {
       env: { emscripten_notify_memory_growth: () => this.#look() },
     });
-    /** The module's exports: wasm/boundary.c. @type {any} */
-    this.x = instance.exports;
+    /**
+     * The module's exports: wasm/boundary.c. As a copy, since engines look names up in the original slowly.
+     * @type {any}
+     */
+    this.x = { ...instance.exports };
     this.x._initialize();
     this.#cells = this.x.cells() >> 2;
     this.#look();

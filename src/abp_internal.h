@@ -70,7 +70,7 @@ int call_has_handler(enum call_state state);
  *
  *   index: open addressing, {hash, slot + 1}, a power of two, at most 3/4 full
  *   timers: binary heap of slots by deadline; slot.timer is the place in it, so leaving costs log n
- *   lists: free; queue (accepted calls in order); memory (ended calls, oldest first)
+ *   lists: queue (accepted calls in order); memory (ended calls, oldest first)
  *
  *   handle = generation << 20 | slot: 30 bits, so that it is a small integer in JavaScript
  */
@@ -97,7 +97,8 @@ enum {
   CALL_PROGRESS = 4,
   CALL_LOCAL = 8,      /* made by a handler here to a handler here */
   CALL_NO_CANCEL = 16, /* there is no message to cancel it with */
-  CALL_IS_CANCEL = 32  /* is itself a `capabilities/cancel` waiting for its answer */
+  CALL_IS_CANCEL = 32, /* is itself a `capabilities/cancel` waiting for its answer */
+  CALL_LISTED = 64     /* waits in the queue */
 };
 
 #define NO_CALL UINT32_MAX
@@ -123,14 +124,16 @@ struct call_table {
   uint32_t index_mask, indexed;
   uint32_t *timers;
   uint32_t timer_count;
-  struct call_list free, queue, memory;
-  uint32_t seed;
-  uint64_t multiplier;
+  struct call_list queue, memory;
+  uint32_t free;
+  uint64_t seed, multiplier;
 };
 
 void table_init(struct call_table *table, const uint8_t seed[16]);
 void table_free(struct call_table *table);
-struct call *table_call(const struct call_table *table, uint32_t slot);
+static inline struct call *table_call(const struct call_table *table, uint32_t slot) {
+  return &table->slabs[slot / SLAB_CALLS]->calls[slot % SLAB_CALLS];
+}
 const char *table_id(const struct call_table *table, uint32_t slot);
 /* A slot for a new call, indexed by `id` unless that is NULL. All that the call will need is
  * allocated here, or nothing is: ABP_E_MEMORY, ABP_E_LIMIT. */

@@ -10,11 +10,8 @@ void table_init(struct call_table *table, const uint8_t seed[16]) {
   memcpy(&table->multiplier, seed + 8, sizeof table->multiplier);
   table->multiplier |= 1;
   const struct call_list none = {NO_CALL, NO_CALL, 0};
-  table->free = table->queue = table->memory = none;
-}
-
-struct call *table_call(const struct call_table *table, uint32_t slot) {
-  return &table->slabs[slot / SLAB_CALLS]->calls[slot % SLAB_CALLS];
+  table->queue = table->memory = none;
+  table->free = NO_CALL;
 }
 
 static char *id_cell(const struct call_table *table, uint32_t slot) {
@@ -79,21 +76,23 @@ void list_remove(struct call_table *table, struct call_list *list, uint32_t slot
 /* Seeded, so that a peer cannot choose ids that collide; how long a run of collisions can get is
  * bounded by the limit on calls in any case. */
 static uint32_t hash_id(const struct call_table *table, const abp_id *id, uint32_t direction) {
-  uint64_t hash = (uint64_t)table->seed << 1 | direction;
-  if (!id->text) return (uint32_t)(((hash ^ id->number) * table->multiplier) >> 32);
-  const char *text = id->text;
-  uint32_t left = id->length;
-  for (; left >= 8; left -= 8, text += 8) {
-    uint64_t chunk;
-    memcpy(&chunk, text, 8);
-    hash = (hash ^ chunk) * table->multiplier;
-    hash ^= hash >> 32;
+  uint64_t hash = table->seed ^ direction;
+  uint64_t chunk = id->number;
+  if (id->text) {
+    const char *text = id->text;
+    uint32_t left = id->length;
+    for (; left >= 8; left -= 8, text += 8) {
+      memcpy(&chunk, text, 8);
+      hash = (hash ^ chunk) * table->multiplier;
+      hash ^= hash >> 29;
+    }
+    chunk = id->length;
+    while (left--)
+      chunk = chunk << 8 | (uint8_t)*text++;
   }
-  uint64_t chunk = id->length;
-  while (left--)
-    chunk = chunk << 8 | (uint8_t)*text++;
   hash = (hash ^ chunk) * table->multiplier;
-  return (uint32_t)(hash >> 32);
+  hash ^= hash >> 32;
+  return (uint32_t)((hash * 0x9e3779b97f4a7c15u) >> 32);
 }
 
 static int same_id(const struct call_table *table, uint32_t slot, const abp_id *id,
@@ -163,6 +162,12 @@ void table_unindex(struct call_table *table, uint32_t slot) {
 /* --- Slots -------------------------------------------------------------------------------------
  */
 
+/* The latest freed is used first: it is the one still in the processor's cache. */
+static void push_free(struct call_table *table, uint32_t slot) {
+  table_call(table, slot)->next = table->free;
+  table->free = slot;
+}
+
 static int add_slab(struct call_table *table) {
   const uint32_t calls = (table->slab_count + 1) * SLAB_CALLS;
   if (calls > 1u << SLOT_BITS) return ABP_E_LIMIT;
@@ -183,7 +188,7 @@ static int add_slab(struct call_table *table) {
   table->slabs[table->slab_count++] = slab;
   for (uint32_t slot = calls - SLAB_CALLS; slot < calls; slot++) {
     table_call(table, slot)->generation = 1;
-    list_push(table, &table->free, slot);
+    push_free(table, slot);
   }
   return ABP_OK;
 }
@@ -208,15 +213,14 @@ static int store_id(struct call_table *table, uint32_t slot, const abp_id *id) {
 
 int table_add(struct call_table *table, const abp_id *id, uint32_t flags, uint32_t *added) {
   int status = index_reserve(table);
-  if (status == ABP_OK && table->free.head == NO_CALL) status = add_slab(table);
+  if (status == ABP_OK && table->free == NO_CALL) status = add_slab(table);
   if (status != ABP_OK) return status;
-  /* The latest freed is the one still in the processor's cache. */
-  const uint32_t slot = table->free.tail;
+  const uint32_t slot = table->free;
   struct call *call = table_call(table, slot);
   call->id_length = 0;
   if (id && id->text) status = store_id(table, slot, id);
   if (status != ABP_OK) return status;
-  list_remove(table, &table->free, slot);
+  table->free = call->next;
   call->number = id && !id->text ? id->number : 0;
   call->deadline = 0;
   call->timer = 0;
@@ -244,7 +248,7 @@ void table_release(struct call_table *table, uint32_t slot) {
   call->state = FREE;
   /* 10 bits, never 0, so that no handle is 0. */
   call->generation = call->generation == 1023 ? 1 : (uint16_t)(call->generation + 1);
-  list_push(table, &table->free, slot);
+  push_free(table, slot);
 }
 
 /* --- Timers ------------------------------------------------------------------------------------

@@ -326,7 +326,10 @@ static uint32_t step(abp_endpoint *ep, uint32_t slot, enum call_event event) {
                         cause_of(event) != ABP_CANCELLED && cause_of(event) != ABP_TIMED_OUT)))
     call->cause = (uint8_t)cause_of(event);
   if (event != EV_START && call->child != NO_CALL) cascade(ep, call);
-  if (before == QUEUED) list_remove(&ep->table, &ep->table.queue, slot);
+  if (call->flags & CALL_LISTED) {
+    call->flags &= (uint8_t)~CALL_LISTED;
+    list_remove(&ep->table, &ep->table.queue, slot);
+  }
   if (after == CANCELLING || after == STOPPING)
     table_set_timer(&ep->table, slot, ep->now + ep->config.grace_ms);
   else if (after != RUNNING)
@@ -366,8 +369,8 @@ static int wake_owed(const abp_endpoint *ep) {
 }
 
 int endpoint_undrained(const abp_endpoint *ep) {
-  return ep->refuse || ep->reporting || ep->answer || ep->debts != NO_CALL || ep->sends ||
-         ep->session_event || wake_owed(ep);
+  return ep->debts != NO_CALL || ep->sends ||
+         (ep->refuse | ep->reporting | ep->answer | ep->session_event) || wake_owed(ep);
 }
 
 static void pay(abp_endpoint *ep, abp_action *action) {
@@ -759,13 +762,15 @@ static void accept(abp_endpoint *ep, uint32_t slot, uint32_t timeout_ms) {
   table_call(&ep->table, slot)->state = QUEUED;
   ep->in_flight[0]++;
   set_deadline(ep, slot, timeout_ms);
-  list_push(&ep->table, &ep->table.queue, slot);
+  struct call *call = table_call(&ep->table, slot);
   /* A local call starts at once: its parent, which has a place, may be waiting for it. */
-  if (table_call(&ep->table, slot)->flags & CALL_LOCAL)
+  if (ep->running < ep->config.max_concurrent || call->flags & CALL_LOCAL) {
     step(ep, slot, EV_START);
-  else
-    admit(ep);
-  if (table_call(&ep->table, slot)->state == QUEUED) owe(ep, slot, OWE_QUEUED);
+  } else {
+    call->flags |= CALL_LISTED;
+    list_push(&ep->table, &ep->table.queue, slot);
+    owe(ep, slot, OWE_QUEUED);
+  }
 }
 
 static abp_error add_received(abp_endpoint *ep, const abp_id *id, uint32_t flags, abp_error fault,

@@ -1,22 +1,15 @@
 /*
- * ABP's messages: text in, text out. Reading finds the parts and feeds the endpoint; printing says
- * what an action means in the protocol's words. What to do is decided in endpoint.c.
+ * ABP's control plane: session, cancel and its answer, refusals. Reading finds a message's parts
+ * and feeds the endpoint; printing says what an action means in the protocol's words. What to do is
+ * decided in endpoint.c. The data plane's text is wire_abp_data.c's: a page's shim carries that
+ * itself.
  */
-#include "abp_internal.h"
-#include "json.h"
+#include "wire_abp.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #define VERSION "0.1"
-
-struct wire {
-  json_value *message; /* the one being worked on: its strings are borrowed until the next input */
-  const char *text;    /* and where it was parsed from */
-  abp_body body;       /* its parts, for native users */
-  struct json_slice target; /* a cancel's callId as JSON */
-  char *printed;
-};
 
 static const struct {
   uint32_t bit;
@@ -38,7 +31,7 @@ static void free_wire(struct wire *wire) {
   free(wire);
 }
 
-static struct wire *wire_of(abp_endpoint *ep) {
+struct wire *wire_of(abp_endpoint *ep) {
   if (!ep->wire) {
     ep->wire = calloc(1, sizeof *ep->wire);
     ep->free_wire = free_wire;
@@ -49,13 +42,14 @@ static struct wire *wire_of(abp_endpoint *ep) {
 /* --- Reading -----------------------------------------------------------------------------------
  */
 
-static struct json_slice source(const struct wire *wire, const json_value *value) {
+struct json_slice wire_source(const struct wire *wire, const json_value *value) {
   return json_source(wire->message, wire->text, value);
 }
 
 /* An id is a string; a number is taken by its digits. */
-static abp_id id_from(const struct wire *wire, const json_value *value) {
-  const struct json_slice text = json_is_number(value) ? source(wire, value) : json_string(value);
+abp_id wire_id(const struct wire *wire, const json_value *value) {
+  const struct json_slice text =
+      json_is_number(value) ? wire_source(wire, value) : json_string(value);
   const uint32_t length = text.length > UINT32_MAX ? UINT32_MAX : (uint32_t)text.length;
   return (abp_id){text.text, length, 0};
 }
@@ -68,8 +62,6 @@ static uint32_t read_features(const json_value *payload) {
   }
   return bits;
 }
-
-typedef int (*reader)(abp_endpoint *, struct wire *, const json_value *payload, const abp_id *id);
 
 static int read_initialize(abp_endpoint *ep, struct wire *wire, const json_value *payload,
                            const abp_id *id) {
@@ -101,7 +93,7 @@ static int read_cancel(abp_endpoint *ep, struct wire *wire, const json_value *pa
   const struct json_slice text = json_string(call),
                           reason = json_string(json_member(payload, "reason"));
   const abp_id target = {text.text, (uint32_t)text.length, 0};
-  wire->target = source(wire, call);
+  wire->target = wire_source(wire, call);
   return endpoint_cancel(ep, &target, reason.text, reason.length);
 }
 
@@ -135,98 +127,21 @@ static int read_pong(abp_endpoint *ep, struct wire *wire, const json_value *payl
   return endpoint_ping(ep, 1);
 }
 
-/* --- Reading the data plane: for native users; a page's shim reads these itself
- * ------------------- */
-
-static void set_payload(struct wire *wire, const json_value *value) {
-  const struct json_slice json = source(wire, value);
-  wire->body.payload = json.text;
-  wire->body.payload_length = json.length;
-}
-
-static struct json_slice set_name(struct wire *wire, const json_value *value) {
-  const struct json_slice name = json_string(value);
-  wire->body.name = name.text;
-  wire->body.name_length = name.length;
-  return name;
-}
-
-static int read_call(abp_endpoint *ep, struct wire *wire, const json_value *payload,
-                     const abp_id *id) {
-  const json_value *options = json_member(payload, "options");
-  const json_value *call = json_member(options, "callId");
-  if (!call) call = json_member(payload, "callId");
-  const struct json_slice text = json_string(call);
-  const abp_id key = call ? (abp_id){text.text, (uint32_t)text.length, 0} : *id;
-  const struct json_slice name = set_name(wire, json_member(payload, "capability"));
-  set_payload(wire, json_member(payload, "params"));
-  return abp_call_received(ep, &key, json_ms(json_member(options, "timeout")),
-                           json_member(options, "progressToken") ? ABP_WANTS_PROGRESS : 0,
-                           name.length ? ABP_NO_ERROR : ABP_INVALID_PARAMS);
-}
-
-static int read_elicitation(abp_endpoint *ep, struct wire *wire, const json_value *payload,
-                            const abp_id *id) {
-  const struct json_slice name = set_name(wire, json_member(payload, "method"));
-  set_payload(wire, json_member(payload, "params"));
-  return abp_call_received(ep, id, json_ms(json_member(payload, "timeout")), 0,
-                           name.length ? ABP_NO_ERROR : ABP_INVALID_PARAMS);
-}
-
-static int read_result(abp_endpoint *ep, struct wire *wire, const json_value *payload,
-                       const abp_id *id) {
-  const struct json_slice code = json_string(json_member(json_member(payload, "error"), "code"));
-  wire->body.payload = source(wire, payload).text;
-  wire->body.payload_length = source(wire, payload).length;
-  return abp_result_received(
-      ep, id,
-      json_is_true(json_member(payload, "cancelled")) ||
-          (code.text && strcmp(code.text, abp_error_name(ABP_CANCELLED_ERROR)) == 0));
-}
-
-static int read_progress(abp_endpoint *ep, struct wire *wire, const json_value *payload,
-                         const abp_id *id) {
-  (void)id;
-  const abp_id operation = id_from(wire, json_member(payload, "operationId"));
-  set_payload(wire, payload);
-  return abp_progress_received(ep, &operation);
-}
-
-static int read_notification(abp_endpoint *ep, struct wire *wire, const json_value *payload,
-                             const abp_id *id) {
-  (void)ep, (void)id;
-  set_name(wire, json_member(payload, "event"));
-  set_payload(wire, json_member(payload, "data"));
-  return ABP_OK;
-}
-
-/* Every type, and who may send it: an agent's message to an agent is an echo, and is only counted.
- */
-static const struct {
-  const char *type;
-  abp_role to;
-  int both;
-  reader read;
-} TYPES[] = {
+/* Every type of the control plane, and who may be told it: an agent's message to an agent is an
+ * echo. */
+static const struct message_type TYPES[] = {
     {"initialize", ABP_APP, 0, read_initialize},
     {"initialize-result", ABP_AGENT, 0, read_initialize_result},
-    {"capabilities/call", ABP_APP, 0, read_call},
-    {"capabilities/call-result", ABP_AGENT, 0, read_result},
-    {"call-result", ABP_AGENT, 0, read_result},
     {"capabilities/cancel", ABP_APP, 0, read_cancel},
     {"capabilities/cancel-result", ABP_AGENT, 0, read_cancel_result},
     {"cancel-result", ABP_AGENT, 0, read_cancel_result},
-    {"notification", ABP_AGENT, 0, read_notification},
-    {"progress", ABP_AGENT, 0, read_progress},
-    {"elicitation/request", ABP_AGENT, 0, read_elicitation},
-    {"elicitation/response", ABP_APP, 0, read_result},
     {"shutdown", ABP_APP, 0, read_shutdown},
     {"bridge/bye", ABP_APP, 1, read_bye},
     {"bridge/ping", ABP_APP, 1, read_ping},
     {"bridge/pong", ABP_APP, 1, read_pong},
 };
 
-int abp_receive(abp_endpoint *ep, const char *text, size_t length) {
+int wire_open(abp_endpoint *ep, const char *text, size_t length) {
   if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
   struct wire *wire = wire_of(ep);
   if (!wire) return ABP_E_MEMORY;
@@ -241,29 +156,41 @@ int abp_receive(abp_endpoint *ep, const char *text, size_t length) {
   wire->text = text;
   memset(&wire->body, 0, sizeof wire->body);
   wire->target = (struct json_slice){NULL, 0};
-  const struct json_slice type = json_string(json_member(message, "type"));
-  const struct json_slice id = source(wire, json_member(message, "id"));
+  const struct json_slice id = wire_source(wire, json_member(message, "id"));
   wire->body.id = id.text;
   wire->body.id_length = id.length;
-  for (size_t i = 0; type.text && i < sizeof TYPES / sizeof *TYPES; i++) {
-    if (strcmp(type.text, TYPES[i].type) != 0) continue;
-    if (TYPES[i].to != ep->config.role && !TYPES[i].both) break;
-    const abp_id key = id_from(wire, json_member(message, "id"));
-    return TYPES[i].read(ep, wire, json_member(message, "payload"), &key);
-  }
-  endpoint_count(ep, type.text ? ABP_UNKNOWN_TYPE : ABP_MALFORMED);
   return ABP_OK;
 }
 
-const abp_body *abp_received(const abp_endpoint *ep) {
-  static const abp_body NOTHING;
-  return ep->wire ? &ep->wire->body : &NOTHING;
+int wire_dispatch(abp_endpoint *ep, const struct message_type *types, size_t count) {
+  struct wire *wire = ep->wire;
+  const struct json_slice type = json_string(json_member(wire->message, "type"));
+  for (size_t i = 0; type.text && i < count; i++) {
+    if (strcmp(type.text, types[i].type) != 0) continue;
+    if (types[i].to != ep->config.role && !types[i].both) break;
+    const abp_id key = wire_id(wire, json_member(wire->message, "id"));
+    return types[i].read(ep, wire, json_member(wire->message, "payload"), &key);
+  }
+  return NOT_MINE;
+}
+
+int wire_control(abp_endpoint *ep) {
+  const int status = wire_dispatch(ep, TYPES, sizeof TYPES / sizeof *TYPES);
+  if (status != NOT_MINE) return status;
+  endpoint_count(ep, json_string(json_member(ep->wire->message, "type")).text ? ABP_UNKNOWN_TYPE
+                                                                              : ABP_MALFORMED);
+  return ABP_OK;
+}
+
+int wire_receive_control(abp_endpoint *ep, const char *text, size_t length) {
+  const int status = wire_open(ep, text, length);
+  return status == ABP_OK ? wire_control(ep) : status;
 }
 
 /* --- Printing ----------------------------------------------------------------------------------
  */
 
-static int add_text(json_value *object, const char *name, const char *text) {
+int wire_add_text(json_value *object, const char *name, const char *text) {
   return json_add_string(object, name, text, strlen(text));
 }
 
@@ -280,21 +207,21 @@ static int add_features(json_value *payload, uint32_t bits, abp_role role) {
   return added;
 }
 
-static int add_error(json_value *payload, abp_error code) {
+int wire_add_error(json_value *payload, abp_error code) {
   json_value *error = json_add_object(payload, "error");
-  return add_text(error, "code", abp_error_name((int)code)) &
-         add_text(error, "message", abp_error_message((int)code)) &
+  return wire_add_text(error, "code", abp_error_name((int)code)) &
+         wire_add_text(error, "message", abp_error_message((int)code)) &
          json_add_bool(error, "retryable", abp_error_retryable((int)code));
 }
 
 static int add_handshake(abp_endpoint *ep, json_value *payload, uint32_t features) {
-  int added = add_text(payload, "protocolVersion", VERSION);
+  int added = wire_add_text(payload, "protocolVersion", VERSION);
   for (int i = 0; i < DESCRIPTIONS && ep->about[i].json; i++)
     added &= json_add_raw(payload, ep->about[i].name, ep->about[i].json, ep->about[i].length);
   return added & add_features(payload, features, ep->config.role);
 }
 
-static int add_call_id(abp_endpoint *ep, json_value *object, const char *name, abp_call call) {
+int wire_add_call_id(abp_endpoint *ep, json_value *object, const char *name, abp_call call) {
   const size_t length = abp_id_text(ep, call, NULL, 0);
   char *text = malloc(length + 1);
   if (text) abp_id_text(ep, call, text, length);
@@ -321,12 +248,12 @@ static int print_cancel(abp_endpoint *ep, const abp_action *action, json_value *
   const struct call *call = table_call(&ep->table, endpoint_slot(ep, action->call));
   int added;
   if (call->flags & CALL_IS_CANCEL)
-    added = add_call_id(ep, envelope, "id", action->call) &
+    added = wire_add_call_id(ep, envelope, "id", action->call) &
             json_add_string(payload, "callId", ep->target->text, ep->target->length);
   else
     added = add_own_cancel_id(ep, envelope, action->call) &
-            add_call_id(ep, payload, "callId", action->call);
-  if (call->cause == ABP_TIMED_OUT) return added & add_text(payload, "reason", "Timeout");
+            wire_add_call_id(ep, payload, "callId", action->call);
+  if (call->cause == ABP_TIMED_OUT) return added & wire_add_text(payload, "reason", "Timeout");
   if (!ep->reason) return added;
   return added & json_add_string(payload, "reason", ep->reason, ep->reason_length);
 }
@@ -346,10 +273,10 @@ static int print_cancel_result(abp_endpoint *ep, json_value *payload) {
   const char *reason = ANSWERS[ep->answered].reason;
   const abp_error error = ANSWERS[ep->answered].error;
   int added = target.text ? json_add_raw(payload, "callId", target.text, target.length)
-                          : add_text(payload, "callId", "");
+                          : wire_add_text(payload, "callId", "");
   added &= json_add_bool(payload, "cancelled", ep->answered == ANSWER_CANCELLED);
-  if (reason) added &= add_text(payload, "reason", reason);
-  if (error) added &= add_error(payload, error);
+  if (reason) added &= wire_add_text(payload, "reason", reason);
+  if (error) added &= wire_add_error(payload, error);
   return added;
 }
 
@@ -358,11 +285,12 @@ static const char *print_control(abp_endpoint *ep, const abp_action *action, jso
                                  json_value *payload) {
   switch ((abp_message)action->arg) {
   case ABP_MSG_INITIALIZE:
-    return add_text(envelope, "id", ep->prefix) & add_handshake(ep, payload, ep->session.wanted)
+    return wire_add_text(envelope, "id", ep->prefix) &
+                   add_handshake(ep, payload, ep->session.wanted)
                ? "initialize"
                : NULL;
   case ABP_MSG_INITIALIZE_RESULT:
-    return add_text(payload, "sessionId", ep->prefix) &
+    return wire_add_text(payload, "sessionId", ep->prefix) &
                    add_handshake(ep, payload, ep->session.agreed)
                ? "initialize-result"
                : NULL;
@@ -381,109 +309,39 @@ static const char *print_control(abp_endpoint *ep, const abp_action *action, jso
 
 static const char *print_refusal(abp_endpoint *ep, const abp_action *action, json_value *payload) {
   const struct json_slice type = json_string(json_member(ep->wire->message, "type"));
-  if (!(json_add_bool(payload, "success", 0) & add_error(payload, (abp_error)action->arg)))
+  if (!(json_add_bool(payload, "success", 0) & wire_add_error(payload, (abp_error)action->arg)))
     return NULL;
   if (strcmp(type.text, "initialize") == 0) return "initialize-result";
   return ep->config.role == ABP_APP ? "capabilities/call-result" : "elicitation/response";
 }
 
-static const char *print_request(abp_endpoint *ep, const abp_action *action, const abp_body *body,
-                                 json_value *envelope, json_value *payload) {
-  const struct call *call = table_call(&ep->table, endpoint_slot(ep, action->call));
-  const uint64_t timeout = call->timer ? call->deadline - ep->now : 0;
-  const int agent = ep->config.role == ABP_AGENT;
-  int added =
-      add_call_id(ep, envelope, "id", action->call) &
-      json_add_string(payload, agent ? "capability" : "method", body->name, body->name_length);
-  if (body->payload) added &= json_add_raw(payload, "params", body->payload, body->payload_length);
-  json_value *options = payload;
-  if (agent) {
-    options = json_add_object(payload, "options");
-    added &= add_call_id(ep, payload, "callId", action->call) &
-             add_call_id(ep, options, "callId", action->call);
-    if (call->flags & CALL_PROGRESS)
-      added &= add_call_id(ep, options, "progressToken", action->call);
-  }
-  if (timeout) added &= json_add_number(options, "timeout", timeout);
-  if (!added) return NULL;
-  return agent ? "capabilities/call" : "elicitation/request";
-}
-
-static const char *finish_print(abp_endpoint *ep, json_value *envelope, const char *type,
-                                uint64_t unix_ms, size_t *length) {
+const char *wire_finish(abp_endpoint *ep, json_value *envelope, const char *type, uint64_t unix_ms,
+                        size_t *length) {
   struct wire *wire = ep->wire;
   json_free_text(wire->printed);
   wire->printed = NULL;
-  if (type && add_text(envelope, "type", type) & json_add_number(envelope, "timestamp", unix_ms))
+  if (type &&
+      wire_add_text(envelope, "type", type) & json_add_number(envelope, "timestamp", unix_ms))
     wire->printed = json_print(envelope);
   json_free(envelope);
   *length = wire->printed ? strlen(wire->printed) : 0;
   return wire->printed;
 }
 
-static int add_reply_id(abp_endpoint *ep, json_value *envelope, const abp_body *body,
-                        abp_call call) {
+int wire_add_reply_id(abp_endpoint *ep, json_value *envelope, const abp_body *body, abp_call call) {
   if (body && body->id) return json_add_raw(envelope, "id", body->id, body->id_length);
-  return !call || add_call_id(ep, envelope, "id", call);
+  return !call || wire_add_call_id(ep, envelope, "id", call);
 }
 
-static const char *print_result(abp_endpoint *ep, const abp_action *action, const abp_body *body,
-                                json_value *envelope) {
-  int added = add_reply_id(ep, envelope, body, action->call);
-  if (action->arg == ABP_COMPLETED) {
-    added &= json_add_raw(envelope, "payload", body->payload, body->payload_length);
-  } else {
-    json_value *payload = json_add_object(envelope, "payload");
-    added &=
-        json_add_bool(payload, "success", 0) & json_add_bool(payload, "cancelled", 1) &
-        add_error(payload, action->arg == ABP_TIMED_OUT ? ABP_TIMEOUT_ERROR : ABP_CANCELLED_ERROR);
-  }
-  if (!added) return NULL;
-  return ep->config.role == ABP_APP ? "capabilities/call-result" : "elicitation/response";
-}
-
-const char *abp_print(abp_endpoint *ep, const abp_action *action, const abp_body *body,
-                      uint64_t unix_ms, size_t *length) {
-  *length = 0;
-  if (!wire_of(ep)) return NULL;
-  json_value *envelope = json_new();
-  const char *type = NULL;
-  if (action->kind == ABP_RESULT) {
-    type = print_result(ep, action, body, envelope);
-  } else {
-    json_value *payload = json_add_object(envelope, "payload");
-    if (action->kind == ABP_REQUEST)
-      type = print_request(ep, action, body, envelope, payload);
-    else if (action->kind == ABP_REFUSE)
-      type = print_refusal(ep, action, payload);
-    else
-      type = print_control(ep, action, envelope, payload);
-    const int reply = action->kind == ABP_REFUSE ||
-                      (action->kind == ABP_SEND && (action->arg == ABP_MSG_INITIALIZE_RESULT ||
-                                                    action->arg == ABP_MSG_CANCEL_RESULT));
-    if (type && reply && !add_reply_id(ep, envelope, &ep->wire->body, 0)) type = NULL;
-  }
-  return finish_print(ep, envelope, type, unix_ms, length);
-}
-
-const char *abp_print_progress(abp_endpoint *ep, abp_call call, const char *info,
-                               size_t info_length, uint64_t unix_ms, size_t *length) {
+const char *wire_print_control(abp_endpoint *ep, const abp_action *action, uint64_t unix_ms,
+                               size_t *length) {
   *length = 0;
   if (!wire_of(ep)) return NULL;
   json_value *envelope = json_new(), *payload = json_add_object(envelope, "payload");
-  const char *type = add_call_id(ep, payload, "operationId", call) &
-                             json_add_raw(payload, "progress", info, info_length)
-                         ? "progress"
-                         : NULL;
-  return finish_print(ep, envelope, type, unix_ms, length);
-}
-
-const char *abp_print_notification(abp_endpoint *ep, const abp_body *body, uint64_t unix_ms,
-                                   size_t *length) {
-  *length = 0;
-  if (!wire_of(ep)) return NULL;
-  json_value *envelope = json_new(), *payload = json_add_object(envelope, "payload");
-  int added = json_add_string(payload, "event", body->name, body->name_length);
-  if (body->payload) added &= json_add_raw(payload, "data", body->payload, body->payload_length);
-  return finish_print(ep, envelope, added ? "notification" : NULL, unix_ms, length);
+  const char *type = action->kind == ABP_REFUSE ? print_refusal(ep, action, payload)
+                                                : print_control(ep, action, envelope, payload);
+  const int reply = action->kind == ABP_REFUSE || action->arg == ABP_MSG_INITIALIZE_RESULT ||
+                    action->arg == ABP_MSG_CANCEL_RESULT;
+  if (type && reply && !wire_add_reply_id(ep, envelope, &ep->wire->body, 0)) type = NULL;
+  return wire_finish(ep, envelope, type, unix_ms, length);
 }

@@ -11,7 +11,7 @@
  * and its call, text and time are read from the cells. MORE spares the call of next() that would
  * return 0.
  */
-#include "../src/abp_internal.h"
+#include "../src/wire_abp.h"
 
 #include <stdlib.h>
 
@@ -147,12 +147,12 @@ EXPORT("finish") int32_t finish(uint32_t call, uint32_t outcome) {
 
 /* The message is in the scratch. */
 EXPORT("receive") int32_t receive(uint32_t length) {
-  return first(abp_receive(endpoint, buffer, length));
+  return first(wire_receive_control(endpoint, buffer, length));
 }
 /* The text of the ABP_SEND or ABP_REFUSE just taken; its length is in the cells. */
 EXPORT("print") const char *print(double unix_ms) {
   size_t length;
-  const char *text = abp_print(endpoint, &action, NULL, (uint64_t)unix_ms, &length);
+  const char *text = wire_print_control(endpoint, &action, (uint64_t)unix_ms, &length);
   cells.length = (uint32_t)length;
   return text;
 }

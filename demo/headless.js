@@ -1,0 +1,68 @@
+/** Three operations at once, without a browser: one is cancelled, one runs out of time, one finishes. */
+import { connect, expose } from '../js/index.js';
+import { capabilities } from './operations/index.js';
+import { sampleMarkdown } from './sample.js';
+
+/**
+ * @param {(line: string) => void} print
+ * @returns {Promise<boolean>} whether each ended as it should
+ */
+export async function runHeadless(print) {
+  const { port1, port2 } = new MessageChannel();
+  const app = expose({ app: { id: 'demo.app', name: 'Demo', version: '1' }, capabilities }, { port: port2 });
+  const client = await connect(port1, { agent: { name: 'demo', version: '1' } });
+  const start = performance.now();
+  const rows = [];
+  const at = () => Math.round(performance.now() - start);
+  const say = (name, what) => print(`${String(at()).padStart(6)} ms  ${name.padEnd(15)} ${what}`);
+
+  async function run(name, params, options = {}, onProgress) {
+    const row = { name, from: at() };
+    rows.push(row);
+    say(name, 'called');
+    let last = -25;
+    const response = await client.call(name, params, {
+      ...options,
+      onProgress(info) {
+        if (info.percentage - last >= 25) {
+          last = info.percentage;
+          say(name, `${info.percentage.toFixed(0)} % ${info.stage ?? ''}`);
+        }
+        onProgress?.(info);
+      },
+    });
+    row.to = at();
+    row.outcome = response.success ? 'completed' : response.error.code;
+    say(name, row.outcome + (response.success ? '' : `: ${response.error.message}`));
+    return response;
+  }
+
+  const controller = new AbortController();
+  const text = sampleMarkdown(200).replace(/[#*`-]/g, '');
+  const [blurred, summary, pdf] = await Promise.all([
+    run('image.blur', { size: 512, radius: 8 }),
+    run('text.summarise', { text }, { timeout: 250 }),
+    run('export.pdf', { markdown: sampleMarkdown(120) }, { signal: controller.signal }, (info) => {
+      if (info.percentage >= 20) controller.abort('the user pressed stop');
+    }),
+  ]);
+  // The same session goes on.
+  const after = await run('export.pdf', { markdown: sampleMarkdown(2) });
+
+  const end = at();
+  print('');
+  for (const { name, from, to, outcome } of rows) {
+    const cell = (ms) => Math.round((ms / end) * 50);
+    const bar = '·'.repeat(cell(from)) + '█'.repeat(Math.max(1, cell(to) - cell(from)));
+    print(`${name.padEnd(15)} ${bar.padEnd(51, '·')} ${outcome}`);
+  }
+  client.close();
+  app.close();
+  return (
+    blurred.success === true &&
+    summary.error?.code === 'TIMEOUT' &&
+    pdf.error?.code === 'CANCELLED' &&
+    pdf.cancelled === true &&
+    after.success === true
+  );
+}

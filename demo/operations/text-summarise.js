@@ -1,0 +1,42 @@
+/** text.summarise: the sentences of a text that say most of it, by how often their words occur. */
+import { breather } from './breathe.js';
+
+export const inputSchema = {
+  type: 'object',
+  properties: {
+    text: { type: 'string', minLength: 1 },
+    sentences: { type: 'integer', minimum: 1, maximum: 50 },
+  },
+  required: ['text'],
+};
+
+const words = (text) => text.toLowerCase().match(/\p{L}{4,}/gu) ?? [];
+
+/**
+ * @param {{ text: string, sentences?: number }} params
+ * @param {{ signal: AbortSignal, progress: (info: object) => void }} context
+ */
+export async function handler({ text, sentences = 3 }, { signal, progress }) {
+  const breathe = breather(signal);
+  const list = text.match(/[^.!?\n]+[.!?]/g)?.map((s) => s.trim()) ?? [text];
+  const sets = list.map((sentence) => new Set(words(sentence)));
+  const scores = [];
+  // How much each sentence has in common with every other: the centre of the text scores highest.
+  for (const [i, own] of sets.entries()) {
+    let score = 0;
+    for (const other of sets) {
+      let common = 0;
+      for (const word of own) if (other.has(word)) common++;
+      score += common / (1 + Math.log(1 + own.size) + Math.log(1 + other.size));
+    }
+    scores.push({ i, score });
+    await breathe();
+    if (i % 10 === 0) progress({ progress: i, total: list.length, stage: 'comparing' });
+  }
+  progress({ progress: list.length, total: list.length, stage: 'done' });
+  const chosen = scores.sort((a, b) => b.score - a.score).slice(0, sentences);
+  return {
+    summary: chosen.sort((a, b) => a.i - b.i).map(({ i }) => list[i]).join(' '),
+    sentences: list.length,
+  };
+}

@@ -1,0 +1,73 @@
+/** Serves the host page and the app on two sites. */
+import { readFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { fileURLToPath } from 'node:url';
+import { build } from 'esbuild';
+
+const file = (name) => fileURLToPath(new URL(name, import.meta.url));
+
+async function bundle(name) {
+  const { outputFiles } = await build({
+    entryPoints: [file(name)],
+    bundle: true,
+    format: 'esm',
+    target: 'es2022',
+    write: false,
+    logLevel: 'error',
+  });
+  return outputFiles[0].text;
+}
+
+/** Listens on the port, or on a free one if that is taken. */
+function listen(server, port) {
+  return new Promise((resolve, reject) => {
+    server.once('error', (error) =>
+      error.code === 'EADDRINUSE' && port ? resolve(listen(server, 0)) : reject(error),
+    );
+    server.listen(port, () => resolve(server.address().port));
+  });
+}
+
+function site(files, policy) {
+  return createServer(async (request, response) => {
+    const name = new URL(request.url, 'http://localhost').pathname;
+    const [type, content] = files[name] ?? [];
+    if (!type) return response.writeHead(404).end();
+    return response
+      .writeHead(200, { 'content-type': type, 'content-security-policy': policy() })
+      .end(await content());
+  });
+}
+
+/**
+ * @param {number} [port] of the host; the app takes the next
+ * @returns {Promise<{ hostUrl: string, appUrl: string, close: () => void }>}
+ */
+export async function startServer(port = 0) {
+  const [hostScript, appScript] = await Promise.all([bundle('host.js'), bundle('app.js')]);
+  const page = (name) => ['text/html; charset=utf-8', () => readFile(file(name))];
+  const style = ['text/css', () => readFile(file('style.css'))];
+  const script = (text) => ['text/javascript', () => text];
+  let hostUrl;
+  let appUrl;
+  const common = "script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; img-src 'self' blob: data:; object-src 'none'";
+  const host = site(
+    { '/': page('host.html'), '/host.js': script(hostScript), '/style.css': style },
+    () => `default-src 'self'; frame-src ${appUrl} blob:; ${common}`,
+  );
+  const app = site(
+    { '/': page('app.html'), '/app.js': script(appScript), '/style.css': style },
+    () => `default-src 'self'; frame-ancestors ${hostUrl}; ${common}`,
+  );
+  const hostPort = await listen(host, port);
+  hostUrl = `http://127.0.0.1:${hostPort}`;
+  appUrl = `http://localhost:${await listen(app, port && hostPort + 1)}`;
+  return {
+    hostUrl: `${hostUrl}/?app=${encodeURIComponent(appUrl)}`,
+    appUrl,
+    close() {
+      host.close();
+      app.close();
+    },
+  };
+}

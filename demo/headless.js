@@ -9,7 +9,10 @@ import { sampleMarkdown } from './sample.js';
  */
 export async function runHeadless(print) {
   const { port1, port2 } = new MessageChannel();
-  const app = expose({ app: { id: 'demo.app', name: 'Demo', version: '1' }, capabilities }, { port: port2 });
+  const app = expose(
+    { app: { id: 'demo.app', name: 'Demo', version: '1' }, capabilities },
+    { port: port2 },
+  );
   const client = await connect(port1, { agent: { name: 'demo', version: '1' } });
   const start = performance.now();
   const rows = [];

@@ -5,7 +5,11 @@ import { sampleMarkdown } from './sample.js';
 const $ = (selector, within = document) => within.querySelector(selector);
 const origin = new URLSearchParams(location.search).get('app');
 const OPERATIONS = [
-  { name: 'export.pdf', params: () => ({ markdown: sampleMarkdown(150), filename: 'report.pdf' }), show: showPdf },
+  {
+    name: 'export.pdf',
+    params: () => ({ markdown: sampleMarkdown(150), filename: 'report.pdf' }),
+    show: showPdf,
+  },
   { name: 'image.blur', params: () => ({ size: 900, radius: 10 }), show: showImage },
   {
     name: 'text.summarise',
@@ -22,18 +26,27 @@ function log(text) {
 
 function link(data, text) {
   const url = URL.createObjectURL(new Blob([data.content], { type: data.mimeType }));
-  const a = Object.assign(document.createElement('a'), { href: url, textContent: text, target: '_blank' });
+  const a = Object.assign(document.createElement('a'), {
+    href: url,
+    textContent: text,
+    target: '_blank',
+  });
   a.download = data.filename;
   return { a, url };
 }
 
 function showPdf(box, data) {
-  box.append(link(data, `${data.filename}: ${data.pages} pages, ${(data.size / 1024).toFixed(0)} KB`).a);
+  box.append(
+    link(data, `${data.filename}: ${data.pages} pages, ${(data.size / 1024).toFixed(0)} KB`).a,
+  );
 }
 
 function showImage(box, data) {
   const { a, url } = link(data, data.filename);
-  const img = Object.assign(document.createElement('img'), { src: url, alt: 'the blurred picture' });
+  const img = Object.assign(document.createElement('img'), {
+    src: url,
+    alt: 'the blurred picture',
+  });
   box.append(img, a);
 }
 
@@ -63,7 +76,9 @@ function card(client, { name, params, show }, about) {
     });
     run.disabled = !(cancel.disabled = true);
     const { success, data, error, metadata } = response;
-    const how = success ? `completed in ${metadata.duration} ms` : `${error.code}: ${error.message}`;
+    const how = success
+      ? `completed in ${metadata.duration} ms`
+      : `${error.code}: ${error.message}`;
     box.dataset.state = success ? 'completed' : error.code.toLowerCase();
     $('.status', box).textContent = how;
     log(`${name} ${how}`);

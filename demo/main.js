@@ -3,9 +3,15 @@ import { runHeadless } from './headless.js';
 import { startServer } from './server.js';
 
 const ok = await runHeadless(console.log);
-console.log(ok ? '\nOne completed, one cancelled, one timed out, and the session went on.' : '\nNot as expected.');
+console.log(
+  ok
+    ? '\nOne completed, one cancelled, one timed out, and the session went on.'
+    : '\nNot as expected.',
+);
 if (!ok) process.exit(1);
 if (!process.argv.includes('--once')) {
   const { hostUrl, appUrl } = await startServer(Number(process.env.PORT ?? 8080));
-  console.log(`\nThe same in a browser: open ${hostUrl} (its app is on another site, ${appUrl}). Ctrl+C ends it.`);
+  console.log(
+    `\nThe same in a browser: open ${hostUrl} (its app is on another site, ${appUrl}). Ctrl+C ends it.`,
+  );
 }

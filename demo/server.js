@@ -50,7 +50,8 @@ export async function startServer(port = 0) {
   const script = (text) => ['text/javascript', () => text];
   let hostUrl;
   let appUrl;
-  const common = "script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; img-src 'self' blob: data:; object-src 'none'";
+  const common =
+    "script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; img-src 'self' blob: data:; object-src 'none'";
   const host = site(
     { '/': page('host.html'), '/host.js': script(hostScript), '/style.css': style },
     () => `default-src 'self'; frame-src ${appUrl} blob:; ${common}`,

@@ -79,6 +79,7 @@ export class Registry {
    * @param {Capability | Handler} capability
    */
   set(name, capability) {
+    /** @type {Capability & { validate?: Promise<(params: unknown) => void> }} */
     const entry = typeof capability === 'function' ? { handler: capability } : { ...capability };
     if (typeof entry.handler !== 'function') {
       throw new TypeError(`capability ${name} needs a handler: async (params, { signal }) => data`);
@@ -140,10 +141,9 @@ export class Registry {
    */
   explain(name, code) {
     const shown = this.describe(name);
-    const { error } = { error: `${name}` };
     switch (code) {
       case Fault.UNKNOWN_CAPABILITY:
-        return { message: `Unknown capability: ${error.slice(0, 200)}` };
+        return { message: `Unknown capability: ${`${name}`.slice(0, 200)}` };
       case Fault.CAPABILITY_UNAVAILABLE:
         return {
           message: `${name} is not available at the moment`,
@@ -189,7 +189,6 @@ export class Connection {
    * @param {Registry} options.registry
    * @param {import('./endpoint.js').Transport} options.transport
    * @param {boolean} options.offersPort whether to offer a port of our own
-   * @param {boolean} options.dynamic
    * @param {import('./core.js').Limits} [options.limits]
    * @param {boolean} [options.restart]
    * @param {boolean} [options.plain] nothing beyond the published protocol
@@ -271,7 +270,8 @@ export class Connection {
 
   /** @param {any} info */
   notifyProgress(info) {
-    if (this.endpoint.has(Feature.PROGRESS)) this.endpoint.send({ type: 'progress', payload: info });
+    if (this.endpoint.has(Feature.PROGRESS))
+      this.endpoint.send({ type: 'progress', payload: info });
   }
 
   /**

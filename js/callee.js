@@ -64,7 +64,7 @@ export class Invocation {
 
   /** Asks the agent a question. Ends with this call, as `cancelled`, if that is cancelled first. */
   get elicit() {
-    return (/** @type {any} */ request) => this.#endpoint.side.elicit(request, this);
+    return (/** @type {any} */ request) => this.#endpoint.side.elicit?.(request, this);
   }
 
   /**

@@ -172,7 +172,8 @@ export class Client {
       side: this.#side(),
     });
     endpoint.core.describe('agent', agent);
-    if (requestedCapabilities) endpoint.core.describe('requestedCapabilities', requestedCapabilities);
+    if (requestedCapabilities)
+      endpoint.core.describe('requestedCapabilities', requestedCapabilities);
     if (allowedRequests) endpoint.core.describe('agentCapabilities', { allowedRequests });
     this.#endpoint = endpoint;
     if (!port) {

@@ -147,7 +147,9 @@ export class Core {
     const status = this.x.create(
       role,
       features,
-      ...[l.maxCalls, l.maxConcurrent, l.remembered, l.rememberFor, l.grace, l.maxIdLength].map(Number),
+      ...[l.maxCalls, l.maxConcurrent, l.remembered, l.rememberFor, l.grace, l.maxIdLength].map(
+        Number,
+      ),
       ...[l.maxControlLength, l.heartbeat, restart].map(Number),
       performance.now(),
     );

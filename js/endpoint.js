@@ -11,7 +11,6 @@ import {
   Feature,
   Kind,
   MORE,
-  Outcome,
   RELEASED,
   Role,
   Session,
@@ -42,6 +41,7 @@ import { CALL, ELICITATION, isCancelled, milliseconds, own } from './messages.js
  * @property {(state: number, message: any) => void} onSession
  * @property {(message: any, via: Transport | undefined) => void} [onHandshake] app: sends the answer to
  *   `initialize`, and the offer of a port with it
+ * @property {(request: any, invocation: Invocation) => Promise<any>} [elicit] app: asks the agent a question
  * @property {(info: any) => void} [onProgress] progress of an operation that no call here belongs to
  * @property {(event: string, data: any) => void} [onNotification]
  */
@@ -73,6 +73,8 @@ export class Endpoint {
   #timer = /** @type {any} */ (undefined);
   #broken = false;
   #lost = false;
+  /** What came with the message being worked on. @type {readonly MessagePort[]} */
+  ports = [];
 
   /**
    * @param {object} options
@@ -156,7 +158,10 @@ export class Endpoint {
         return this.#response(own(message, 'id'), payload);
       case 'progress':
         if (app) break;
-        return this.#run(core.x.progress_received(core.id(own(payload, 'operationId')), 0), payload);
+        return this.#run(
+          core.x.progress_received(core.id(own(payload, 'operationId')), 0),
+          payload,
+        );
       case 'notification':
         if (app) break;
         return this.#notification(payload);
@@ -230,7 +235,8 @@ export class Endpoint {
    */
   #request(request, message) {
     const { core } = this;
-    const fault = typeof request.name === 'string' ? this.side.fault(request) : Fault.INVALID_PARAMS;
+    const fault =
+      typeof request.name === 'string' ? this.side.fault(request) : Fault.INVALID_PARAMS;
     const { key } = request;
     const number = isNumber(key);
     const invocation = new Invocation(this, request, message);
@@ -645,9 +651,10 @@ export class Endpoint {
 
   /**
    * Sends what became of a call that came in.
-   * @param {Invocation} invocation
+   * @param {{ request: import('./messages.js').Request, message: any }} invocation
    * @param {any} response
    * @param {Transferable[]} [transfer]
+   * @returns {void}
    */
   respond({ request, message }, response, transfer) {
     if (this.#frames && !message) {
@@ -658,8 +665,9 @@ export class Endpoint {
       } else this.#frames.add(Entry.RESPONSE, key, undefined, response, transfer);
       return;
     }
-    const answer = { type: this.incoming.response, timestamp: Date.now(), payload: response };
-    if (own(message, 'id') !== undefined) answer.id = message.id;
+    const id = own(message, 'id');
+    const type = this.incoming.response;
+    const answer = { type, id, timestamp: Date.now(), payload: response };
     try {
       this.transport.post(answer, transfer);
     } catch (error) {

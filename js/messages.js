@@ -45,7 +45,8 @@ export const CALL = {
     const id = own(message, 'id');
     return {
       // One client sends the callId here, another there, a third not at all.
-      key: own(options, 'callId') ?? own(payload, 'callId') ?? (typeof id === 'number' ? `${id}` : id),
+      key:
+        own(options, 'callId') ?? own(payload, 'callId') ?? (typeof id === 'number' ? `${id}` : id),
       name: own(payload, 'capability'),
       params: own(payload, 'params') ?? {},
       timeout: milliseconds(own(options, 'timeout')),

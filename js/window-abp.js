@@ -91,7 +91,9 @@ export class LocalAgent {
       // Some clients assign a handler, others call a registrar.
       Object.defineProperty(this.abp, `on${name}`, {
         get: () => (/** @type {any} */ handler) => void (this.#handlers[name] = handler),
-        set: (handler) => void (this.#handlers[name] = handler),
+        set: (handler) => {
+          this.#handlers[name] = handler;
+        },
         enumerable: true,
       });
     }
@@ -211,7 +213,8 @@ export class LocalAgent {
         success: false,
         error: { code: 'NOT_SUPPORTED', message: 'No handler', retryable: false },
       };
-      if (typeof own(response, 'success') !== 'boolean') response = { success: true, data: response };
+      if (typeof own(response, 'success') !== 'boolean')
+        response = { success: true, data: response };
     } catch (error) {
       const message = String(/** @type {any} */ (error)?.message ?? error);
       response = { success: false, error: { code: 'OPERATION_FAILED', message, retryable: false } };

@@ -9,7 +9,9 @@ const wasm = readFileSync(from);
 const imports = WebAssembly.Module.imports(new WebAssembly.Module(wasm)).map((i) => i.name);
 const strangers = imports.filter((name) => name !== 'emscripten_notify_memory_growth');
 if (strangers.length) {
-  console.error(`the core must not need anything from outside, but imports ${strangers.join(', ')}`);
+  console.error(
+    `the core must not need anything from outside, but imports ${strangers.join(', ')}`,
+  );
   process.exit(1);
 }
 mkdirSync(dirname(to), { recursive: true });

@@ -52,7 +52,8 @@ function* blocks(tokens, fonts) {
         yield { text: `\u2022 ${item.text}`.replace('\u2022', '-'), font: fonts.plain, indent: 16 };
       }
     } else if (token.type === 'code') {
-      for (const line of token.text.split('\n')) yield { text: line, font: fonts.mono, size: 9, raw: true };
+      for (const line of token.text.split('\n'))
+        yield { text: line, font: fonts.mono, size: 9, raw: true };
     } else if (token.type === 'paragraph') {
       yield { text: token.text.replace(/[*_`]/g, ''), font: fonts.plain, before: 8 };
     }
@@ -101,7 +102,12 @@ export async function handler({ markdown, filename = 'document.pdf' }, { signal,
     const done = Math.floor(((i + 1) / list.length) * 90);
     if (done > reported) {
       reported = done;
-      progress({ progress: done, total: 100, stage: 'layout', status: `page ${pdf.getPageCount()}` });
+      progress({
+        progress: done,
+        total: 100,
+        stage: 'layout',
+        status: `page ${pdf.getPageCount()}`,
+      });
     }
   }
   progress({ progress: 92, total: 100, stage: 'writing' });

@@ -36,7 +36,10 @@ export async function handler({ text, sentences = 3 }, { signal, progress }) {
   progress({ progress: list.length, total: list.length, stage: 'done' });
   const chosen = scores.sort((a, b) => b.score - a.score).slice(0, sentences);
   return {
-    summary: chosen.sort((a, b) => a.i - b.i).map(({ i }) => list[i]).join(' '),
+    summary: chosen
+      .sort((a, b) => a.i - b.i)
+      .map(({ i }) => list[i])
+      .join(' '),
     sentences: list.length,
   };
 }

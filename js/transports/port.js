@@ -5,7 +5,8 @@
  * @returns {import('../endpoint.js').Transport}
  */
 export function portTransport(port) {
-  const receive = (/** @type {MessageEvent} */ event) => transport.onMessage(event.data, event.ports);
+  const receive = (/** @type {MessageEvent} */ event) =>
+    transport.onMessage(event.data, event.ports);
   const lost = () => transport.onClose?.();
   const transport = {
     /**

@@ -14,7 +14,13 @@ await page.evaluate((src) => window.open_(src), appUrl);
 
 const rows = [];
 const row = (what, value, target, more = '') =>
-  rows.push({ what, value: Number(value.toFixed(2)), target, ok: value <= target ? '' : 'MISSED', more });
+  rows.push({
+    what,
+    value: Number(value.toFixed(2)),
+    target,
+    ok: value <= target ? '' : 'MISSED',
+    more,
+  });
 const median = (list) => list.sort((a, b) => a - b)[list.length >> 1];
 
 /** The median over rounds of ours/theirs. */

@@ -176,11 +176,15 @@ describe('messages of the right origin', () => {
     );
     await page.evaluate(
       ([target, messages]) => {
-        for (const message of messages.slice(1)) window.iframe.contentWindow.postMessage(message, target);
+        for (const message of messages.slice(1))
+          window.iframe.contentWindow.postMessage(message, target);
       },
       [site.appOrigin, HOSTILE],
     );
-    await app.waitForFunction(([from, n]) => window.heard[from] > n, [site.hostOrigin, HOSTILE.length - 1]);
+    await app.waitForFunction(
+      ([from, n]) => window.heard[from] > n,
+      [site.hostOrigin, HOSTILE.length - 1],
+    );
     await unharmed(app);
   });
 
@@ -234,13 +238,12 @@ describe('a sandboxed app', () => {
   });
 
   test('is only spoken to when it was asked for: an exact origin never means "null"', async () => {
-    const code = await page
-      .evaluate((o) => window.open_(o).catch((error) => error.code), {
-        ...sandboxed,
-        origin: site.appOrigin,
-        src: site.appUrl({}),
-        timeout: 500,
-      });
+    const code = await page.evaluate((o) => window.open_(o).catch((error) => error.code), {
+      ...sandboxed,
+      origin: site.appOrigin,
+      src: site.appUrl({}),
+      timeout: 500,
+    });
     assert.equal(code, 'TIMEOUT');
   });
 });
@@ -269,7 +272,9 @@ test('a million calls at once: each is answered, few run, and another agent noti
     let most = 0;
     const hang = (_params, { signal }) => {
       most = Math.max(most, ++running);
-      return new Promise((resolve) => signal.addEventListener('abort', resolve)).then(() => running--);
+      return new Promise((resolve) => signal.addEventListener('abort', resolve)).then(
+        () => running--,
+      );
     };
     const definition = {
       app: { id: 'a', name: 'A', version: '1' },
@@ -293,7 +298,11 @@ test('a million calls at once: each is answered, few run, and another agent noti
     const payload = { protocolVersion: '0.1', agent: {}, features: {} };
     attacker.postMessage({ type: 'initialize', id: 'i', payload });
     for (let i = 0; i < wanted; i++) {
-      attacker.postMessage({ type: 'capabilities/call', id: `${i}`, payload: { capability: 'hang' } });
+      attacker.postMessage({
+        type: 'capabilities/call',
+        id: `${i}`,
+        payload: { capability: 'hang' },
+      });
     }
     const echo = await honest.call('echo', 'honest');
     await done;

@@ -27,7 +27,11 @@ async function pairOf({ agent, app, upgrade }, { limits }) {
   } else plainApp(portChannel(port2), appSide.handlers);
   agentSide.client =
     agent === 'ours'
-      ? await connect(port1, { agent: { name: 'test', version: '1' }, upgrade, limits: limits.agent })
+      ? await connect(port1, {
+          agent: { name: 'test', version: '1' },
+          upgrade,
+          limits: limits.agent,
+        })
       : await plainAgent(portChannel(port1), agentSide);
   return {
     log,

@@ -19,7 +19,9 @@ export class AgentDriver {
   onProgress = (info) => this.#progress(info.operationId, info);
 
   #progress(id, { progress, total, percentage }) {
-    this.log(`agent: progress ${id} ${progress}/${total} ${percentage ?? (100 * progress) / total}%`);
+    this.log(
+      `agent: progress ${id} ${progress}/${total} ${percentage ?? (100 * progress) / total}%`,
+    );
   }
 
   async #call(id, signal, { timeout, name = 'work' }) {
@@ -28,7 +30,8 @@ export class AgentDriver {
     const response = await this.client.call(name, {}, options);
     const { success, cancelled, error } = response;
     if (success) this.log(`agent: ${id} completed`);
-    else if (cancelled) this.log(`agent: ${id} ${error?.code === 'TIMEOUT' ? 'timed out' : 'cancelled'}`);
+    else if (cancelled)
+      this.log(`agent: ${id} ${error?.code === 'TIMEOUT' ? 'timed out' : 'cancelled'}`);
     else this.log(`agent: ${id} failed ${error.code}`);
   }
 
@@ -79,7 +82,13 @@ export class AppDriver {
       const { name, message } = signal.reason;
       if (name !== 'AbortError') this.log(`app: wrong reason ${name}`);
       // Without words from the other side, each library has its own.
-      this.log(line('app: abort', callId, /^(The operation was )?cancelled$|aborted/.test(message) ? '' : message));
+      this.log(
+        line(
+          'app: abort',
+          callId,
+          /^(The operation was )?cancelled$|aborted/.test(message) ? '' : message,
+        ),
+      );
     });
     return new Promise((resolve, reject) => this.#calls.set(callId, { resolve, reject, progress }));
   }

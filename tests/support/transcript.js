@@ -21,7 +21,9 @@ export function sections() {
       .map((text) => {
         const options = /^with: (.*)$/m.exec(text)?.[1].split(' ') ?? [];
         const limits = { agent: {}, app: {} };
-        for (const [, side, key, value] of options.map((o) => /^(\w+)\.(\w+)=(\d+)$/.exec(o) ?? [])) {
+        for (const [, side, key, value] of options.map(
+          (o) => /^(\w+)\.(\w+)=(\d+)$/.exec(o) ?? [],
+        )) {
           if (side) limits[side][key] = Number(value);
         }
         return {

@@ -34,7 +34,11 @@ Object.assign(driver.handlers, {
   ask: (params, { elicit }) => elicit({ method: 'elicitation/input', params }),
 });
 if (options.kind === 'plain') {
-  window.exposed = plainApp(windowChannel(parent, options.origins[0]), driver.handlers, options.odd);
+  window.exposed = plainApp(
+    windowChannel(parent, options.origins[0]),
+    driver.handlers,
+    options.odd,
+  );
 } else {
   window.exposed = expose(
     {

@@ -1,0 +1,43 @@
+// What a TypeScript user sees: this file must compile against the package, and each marked line must not.
+import { AbpError, connect, expose, transfer, type Client } from 'abp-bridge';
+
+const exposed = expose(
+  {
+    app: { id: 'a.b', name: 'A', version: '1' },
+    capabilities: {
+      'text.echo': async (params, { signal, progress, elicit, call, callId }) => {
+        signal.throwIfAborted();
+        progress({ progress: 1, total: 2 });
+        const answer = await elicit({ method: 'elicitation/confirm', params: { message: callId } });
+        if (!answer.success) throw new AbpError('USER_CANCELLED', 'declined', { retryable: true });
+        return (await call('other', params, { timeout: 5 })).data;
+      },
+      other: { handler: () => transfer({ a: 1 }, []), inputSchema: { type: 'object' } },
+    },
+  },
+  { origins: ['https://host.example'], limits: { maxConcurrent: 2 } },
+);
+exposed.notify('event', 1);
+
+export async function agent(iframe: HTMLIFrameElement): Promise<Client> {
+  const client = await connect(iframe, {
+    origin: 'https://app.example',
+    agent: { name: 'x', version: '1' },
+    onDisconnect: (error) => console.log(error.code, error.retryable),
+  });
+  const response = await client.call('text.echo', 1, {
+    signal: AbortSignal.timeout(5),
+    onProgress: ({ percentage }) => console.log(percentage?.toFixed(1)),
+  });
+  if (response.cancelled) console.log(response.error?.code);
+  const { cancelled, reason } = await client.cancel('id', 'why');
+  console.log(cancelled, reason?.length);
+
+  // @ts-expect-error an agent must say who it is
+  await connect(iframe, { origin: 'https://app.example' });
+  // @ts-expect-error a timeout is a number of milliseconds
+  await client.call('x', {}, { timeout: '5' });
+  // @ts-expect-error an app needs capabilities
+  expose({ app: { id: 'a', name: 'b', version: '1' } }, { origins: [] });
+  return client;
+}

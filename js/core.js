@@ -110,7 +110,7 @@ ready.catch(() => {});
  * @property {number} [grace] how long a cancel waits for its call to end, in ms (app 3000, agent 5000)
  * @property {number} [maxIdLength] bytes of an id (256)
  * @property {number} [maxControlLength] bytes of a control message (1048576)
- * @property {number} [heartbeat] ms of silence after which the peer is asked for a sign of life (5000)
+ * @property {number} [heartbeat] ms of silence after which the peer is asked for a sign of life (15000)
  */
 
 /** One endpoint in the core. Its inputs return the first action, packed, or a negative `abp_status`. */

@@ -18,7 +18,7 @@ import {
   WANTS_PROGRESS,
 } from './core.js';
 import { Entry, FrameWriter, LONGEST } from './frames.js';
-import { CALL, ELICITATION, isCancelled, milliseconds, own } from './messages.js';
+import { CALL, ELICITATION, milliseconds, outcomeOf, own } from './messages.js';
 
 /**
  * A way to the other side.
@@ -155,7 +155,7 @@ export class Endpoint {
         if (app) break;
       // falls through
       case this.outgoing.response:
-        return this.#response(own(message, 'id'), payload);
+        return this.#response(this.core.id(own(message, 'id')), 0, payload);
       case 'progress':
         if (app) break;
         return this.#run(
@@ -203,10 +203,14 @@ export class Endpoint {
           });
           break;
         case Entry.VALUE:
-          this.#response(key, { success: true, data: b, metadata: { duration: a } });
+          this.#response(...this.#key(key), {
+            success: true,
+            data: b,
+            metadata: { duration: a },
+          });
           break;
         case Entry.RESPONSE:
-          this.#response(key, b);
+          this.#response(...this.#key(key), b);
           break;
         case Entry.PROGRESS:
           this.#run(this.core.x.progress_received(...this.#key(key)), b);
@@ -238,7 +242,8 @@ export class Endpoint {
     const fault =
       typeof request.name === 'string' ? this.side.fault(request) : Fault.INVALID_PARAMS;
     const { key } = request;
-    const number = isNumber(key);
+    // Only in a frame is a number a call's: in a message it is no id at all.
+    const number = !message && isNumber(key);
     const invocation = new Invocation(this, request, message);
     this.#run(
       core.x.call_received(
@@ -253,17 +258,12 @@ export class Endpoint {
   }
 
   /**
-   * @param {unknown} key
+   * @param {number} length of the id in the scratch
+   * @param {number} number the id, if that is one
    * @param {any} response
    */
-  #response(key, response) {
-    const { core } = this;
-    const cancelled = isCancelled(response) ? 1 : 0;
-    const number = isNumber(key);
-    this.#run(
-      core.x.result_received(number ? 0 : core.id(key), number ? key : 0, cancelled),
-      response,
-    );
+  #response(length, number, response) {
+    this.#run(this.core.x.result_received(length, number, outcomeOf(response)), response);
   }
 
   /** @param {any} payload */

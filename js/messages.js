@@ -2,6 +2,7 @@
  * The shape of a call and its result: all that JavaScript knows of the wire. Only own properties are read,
  * so that nothing inherited, polluted or not, is ever taken for what the peer said.
  */
+import { Outcome } from './core.js';
 
 /**
  * @param {any} object
@@ -108,11 +109,16 @@ export const ELICITATION = {
 };
 
 /**
- * Whether a response says that its call was cancelled, in either of the two ways there are.
+ * What a response says of its call, as an `abp_outcome`: cancelled, in either of the two ways there are to
+ * say so, because of a timeout, or completed.
  * @param {any} response
  */
-export const isCancelled = (response) =>
-  own(response, 'cancelled') === true || own(own(response, 'error'), 'code') === 'CANCELLED';
+export function outcomeOf(response) {
+  const flagged = own(response, 'cancelled') === true;
+  const code = own(own(response, 'error'), 'code');
+  if (flagged && code === 'TIMEOUT') return Outcome.TIMED_OUT;
+  return flagged || code === 'CANCELLED' ? Outcome.CANCELLED : Outcome.COMPLETED;
+}
 
 /**
  * Progress, with a `percentage` wherever there is a total to reckon it from.

@@ -121,7 +121,7 @@ typedef struct abp_config {
   uint32_t grace_ms;       /* [3000 app, 5000 agent] how long a cancel waits for its call to end */
   uint32_t max_id;         /* [256] bytes of an id */
   uint32_t max_text;       /* [1048576] bytes of a control message */
-  uint32_t heartbeat_ms;   /* [5000] silence after which the peer is asked for a sign of life */
+  uint32_t heartbeat_ms;   /* [15000] silence after which the peer is asked for a sign of life */
   uint32_t restart; /* app: 1 lets a new `initialize` replace the session; else it is refused */
 } abp_config;
 
@@ -248,8 +248,9 @@ int abp_cancel(abp_endpoint *endpoint, abp_call call, const char *reason, size_t
 int abp_cancel_by_id(abp_endpoint *endpoint, const abp_id *id, const char *reason, size_t length,
                      abp_call *request);
 
-/* A result has come. `cancelled`: it says that the call was cancelled. */
-int abp_result_received(abp_endpoint *endpoint, const abp_id *id, int cancelled);
+/* A result has come, and says: ABP_COMPLETED, ABP_CANCELLED or ABP_TIMED_OUT. The app's word on why
+ * it stopped the call outweighs this side's guess. */
+int abp_result_received(abp_endpoint *endpoint, const abp_id *id, abp_outcome outcome);
 /* A call could not be sent (its parameters cannot be cloned, say): it settles as ABP_COMPLETED,
  * with the error that you found, and the peer never hears of it. */
 int abp_unsent(abp_endpoint *endpoint, abp_call call);

@@ -67,7 +67,7 @@ abp_endpoint *abp_new(const abp_config *config, uint64_t now) {
   set_default(&ep->config.max_id, 256);
   if (ep->config.max_id > UINT16_MAX) ep->config.max_id = UINT16_MAX;
   set_default(&ep->config.max_text, 1 << 20);
-  set_default(&ep->config.heartbeat_ms, 5000);
+  set_default(&ep->config.heartbeat_ms, 15000);
   ep->session.wanted = config->features;
   ep->now = now;
   ep->debts = ep->last_debt = NO_CALL;
@@ -697,7 +697,7 @@ int abp_cancel_by_id(abp_endpoint *ep, const abp_id *id, const char *reason, siz
   return ABP_OK;
 }
 
-static int answered(abp_endpoint *ep, const abp_id *id, uint32_t is_cancel, int cancelled) {
+static int answered(abp_endpoint *ep, const abp_id *id, uint32_t is_cancel, abp_outcome outcome) {
   if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
   session_heard(&ep->session, ep->now);
   const uint32_t slot = find(ep, id, CALL_OUT);
@@ -705,16 +705,18 @@ static int answered(abp_endpoint *ep, const abp_id *id, uint32_t is_cancel, int 
     endpoint_count(ep, ABP_STRAY);
     return ABP_OK;
   }
-  const struct call *call = table_call(&ep->table, slot);
-  if ((call->flags & CALL_IS_CANCEL) != is_cancel || call_is_over(call->state))
+  struct call *call = table_call(&ep->table, slot);
+  if ((call->flags & CALL_IS_CANCEL) != is_cancel || call_is_over(call->state)) {
     endpoint_count(ep, call_is_over(call->state) ? ABP_LATE : ABP_STRAY);
-  else
-    step(ep, slot, cancelled ? EV_CANCELLED : EV_COMPLETE);
+    return ABP_OK;
+  }
+  if (outcome == ABP_TIMED_OUT) call->cause = ABP_TIMED_OUT;
+  step(ep, slot, outcome == ABP_COMPLETED ? EV_COMPLETE : EV_CANCELLED);
   return ABP_OK;
 }
 
-int abp_result_received(abp_endpoint *ep, const abp_id *id, int cancelled) {
-  return answered(ep, id, 0, cancelled);
+int abp_result_received(abp_endpoint *ep, const abp_id *id, abp_outcome outcome) {
+  return answered(ep, id, 0, outcome);
 }
 
 int endpoint_cancel_result(abp_endpoint *ep, const abp_id *id, int cancelled) {
@@ -723,7 +725,7 @@ int endpoint_cancel_result(abp_endpoint *ep, const abp_id *id, int cancelled) {
   if (id->text && id->length > length + 1 && memcmp(id->text, ep->prefix, length) == 0 &&
       memcmp(id->text + length, ".c", 2) == 0)
     return ABP_OK;
-  return answered(ep, id, CALL_IS_CANCEL, cancelled);
+  return answered(ep, id, CALL_IS_CANCEL, cancelled ? ABP_CANCELLED : ABP_COMPLETED);
 }
 
 int abp_unsent(abp_endpoint *ep, abp_call call) {

@@ -46,10 +46,12 @@ static int read_result(abp_endpoint *ep, struct wire *wire, const json_value *pa
   const struct json_slice code = json_string(json_member(json_member(payload, "error"), "code"));
   wire->body.payload = wire_source(wire, payload).text;
   wire->body.payload_length = wire_source(wire, payload).length;
-  return abp_result_received(
-      ep, id,
-      json_is_true(json_member(payload, "cancelled")) ||
-          (code.text && strcmp(code.text, abp_error_name(ABP_CANCELLED_ERROR)) == 0));
+  const int cancelled = json_is_true(json_member(payload, "cancelled"));
+  if (cancelled && code.text && strcmp(code.text, abp_error_name(ABP_TIMEOUT_ERROR)) == 0)
+    return abp_result_received(ep, id, ABP_TIMED_OUT);
+  if (cancelled || (code.text && strcmp(code.text, abp_error_name(ABP_CANCELLED_ERROR)) == 0))
+    return abp_result_received(ep, id, ABP_CANCELLED);
+  return abp_result_received(ep, id, ABP_COMPLETED);
 }
 
 static int read_progress(abp_endpoint *ep, struct wire *wire, const json_value *payload,

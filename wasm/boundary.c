@@ -119,9 +119,9 @@ EXPORT("cancel_by_id") int32_t cancel_by_id(uint32_t id_length, uint32_t reason_
                                 reason_length, &call));
 }
 EXPORT("result_received")
-int32_t result_received(uint32_t id_length, uint32_t number, uint32_t cancelled) {
+int32_t result_received(uint32_t id_length, uint32_t number, uint32_t outcome) {
   const abp_id id = id_of(id_length, number);
-  return first(abp_result_received(endpoint, &id, (int)cancelled));
+  return first(abp_result_received(endpoint, &id, (abp_outcome)outcome));
 }
 EXPORT("unsent") int32_t unsent(uint32_t call) { return first(abp_unsent(endpoint, call)); }
 EXPORT("progress_received") int32_t progress_received(uint32_t id_length, uint32_t number) {

@@ -305,10 +305,10 @@ static void late_and_stray_answers_are_counted_and_change_nothing(void **state) 
   abp_request(ep, NULL, 0, 0, 0, &call);
   drain(ep, NULL);
   const abp_id id = {NULL, 0, abp_number(ep, call)}, other = {NULL, 0, 99};
-  abp_result_received(ep, &id, 0);
+  abp_result_received(ep, &id, ABP_COMPLETED);
   assert_int_equal(drain(ep, NULL), ABP_SETTLE);
-  abp_result_received(ep, &id, 1);
-  abp_result_received(ep, &other, 0);
+  abp_result_received(ep, &id, ABP_CANCELLED);
+  abp_result_received(ep, &other, ABP_COMPLETED);
   abp_progress_received(ep, &id);
   assert_int_equal(drain(ep, NULL), 0);
   assert_int_equal(abp_count(ep, ABP_LATE), 2);

@@ -1,0 +1,579 @@
+// A peer that speaks raw messages and means no good, against either side over a MessagePort. Each attack is
+// followed by an honest call, which must notice nothing.
+import assert from 'node:assert/strict';
+import { afterEach, beforeEach, describe, test } from 'node:test';
+import { AbpError, connect, expose } from '../../js/index.js';
+
+const HELLO = { agent: { name: 'raw', version: '1' }, protocolVersion: '0.1', features: {} };
+const FEATURES = { ...HELLO, features: { 'bridge.frames': true, progress: true } };
+
+/** One end of a channel, by hand. */
+class Raw {
+  #queue = [];
+  #waiting = [];
+  constructor(port) {
+    this.port = port;
+    port.onmessage = ({ data }) => {
+      this.#queue.push(data);
+      this.#waiting.shift()?.();
+    };
+  }
+  send(type, id, payload, more) {
+    this.port.postMessage({ type, id, payload, ...more });
+  }
+  /** The next message, in order. */
+  async next() {
+    if (!this.#queue.length) await new Promise((resolve) => this.#waiting.push(resolve));
+    return this.#queue.shift();
+  }
+  async ask(type, id, payload) {
+    this.send(type, id, payload);
+    return this.next();
+  }
+}
+
+let channel, exposed, raw;
+beforeEach(() => (channel = new MessageChannel()));
+afterEach(() => {
+  channel.port1.close();
+  channel.port2.close();
+});
+
+describe('an agent that means no good', () => {
+  let ran;
+  beforeEach(async () => {
+    ran = 0;
+    exposed = expose(
+      {
+        app: { id: 'a.b', name: 'A', version: '1' },
+        capabilities: {
+          echo: (params) => (ran++, params),
+          hang: (_params, { signal }) =>
+            new Promise((_resolve, reject) => {
+              ran++;
+              signal.addEventListener('abort', () => reject(signal.reason));
+            }),
+          gone: { handler: () => 1, available: false, alternatives: ['echo'] },
+          locked: {
+            handler: () => 1,
+            requirements: [{ type: 'permission', description: 'a key', met: () => false }],
+          },
+          needs: {
+            handler: (params) => (ran++, params),
+            inputSchema: {
+              type: 'object',
+              properties: { deep: { type: 'object', properties: { n: { type: 'integer' } } } },
+              required: ['deep'],
+              additionalProperties: false,
+            },
+          },
+        },
+      },
+      { port: channel.port1, limits: { maxCalls: 8 } },
+    );
+    raw = new Raw(channel.port2);
+  });
+  const hello = () => raw.ask('initialize', 'P', HELLO);
+  const call = async (capability, more = {}, id = 'x') =>
+    (await raw.ask('capabilities/call', id, { capability, ...more })).payload;
+  async function honest() {
+    assert.deepEqual((await call('echo', { params: 'fine' }, 'honest')).data, 'fine');
+  }
+
+  test('calls before initialize are refused, and so are cancels', async () => {
+    assert.equal((await call('echo')).error.code, 'NOT_INITIALIZED');
+    const { type, payload } = await raw.ask('capabilities/cancel', 'c', { callId: 'x' });
+    assert.equal(type, 'capabilities/cancel-result');
+    assert.equal(payload.error.code, 'NOT_INITIALIZED');
+    assert.equal(payload.cancelled, false);
+    assert.equal(ran, 0);
+  });
+
+  for (const name of ['__proto__', 'constructor', 'toString', 'hasOwnProperty', '', 'échec']) {
+    test(`a capability called ${JSON.stringify(name)} is unknown`, async () => {
+      await hello();
+      assert.equal((await call(name)).error.code, 'UNKNOWN_CAPABILITY');
+      await honest();
+    });
+  }
+
+  for (const name of [undefined, null, 7, {}, ['echo'], 1n]) {
+    test(`a capability that is no string is invalid: ${typeof name} ${name}`, async () => {
+      await hello();
+      assert.equal((await call(name)).error.code, 'INVALID_PARAMS');
+      await honest();
+    });
+  }
+
+  const IDS = {
+    '10 KB long': 'x'.repeat(10_000),
+    empty: '',
+    'half a surrogate': '\ud800',
+    'with NUL': 'a\u0000b',
+    'a number': 7,
+    'an object': { toString: 1 },
+    'an array': ['a'],
+    null: null,
+    'a bigint': 1n,
+  };
+  for (const [what, callId] of Object.entries(IDS)) {
+    test(`a callId that is ${what} is refused, and nothing runs`, async () => {
+      await hello();
+      const { error } = await call('echo', { options: { callId } });
+      // null is as good as absent: the message's own id is taken.
+      if (callId === null) assert.equal(error, undefined);
+      else assert.equal(error.code, 'INVALID_PARAMS');
+      assert.equal(ran, callId === null ? 1 : 0);
+      await honest();
+    });
+  }
+
+  test('ids that JSON and UTF-8 confuse are kept apart', async () => {
+    await hello();
+    const ids = ['1', 'é', 'e\u0301', '1 ', '__proto__', 'constructor'];
+    for (const callId of ids)
+      raw.send('capabilities/call', callId, { capability: 'hang', options: { callId } });
+    for (const callId of ids) {
+      const answer = await raw.ask('capabilities/cancel', `c-${callId}`, { callId });
+      assert.deepEqual(
+        [answer.id, answer.payload.cancelled, answer.payload.callId],
+        [`c-${callId}`, true, callId],
+      );
+      const { id, payload } = await raw.next();
+      assert.deepEqual([id, payload.cancelled], [callId, true]);
+    }
+    await honest();
+  });
+
+  test('a numeric id is echoed as a number', async () => {
+    await hello();
+    const { id } = await raw.ask('capabilities/call', 7, { capability: 'echo' });
+    assert.equal(id, 7);
+    assert.equal((await raw.ask('capabilities/cancel', 8, { callId: '7' })).id, 8);
+  });
+
+  test('the callId may stand in options, in the payload, or be the message’s id', async () => {
+    await hello();
+    const places = [
+      ['o', { options: { callId: 'o' } }, 'm1'],
+      ['p', { callId: 'p' }, 'm2'],
+      ['m3', {}, 'm3'],
+    ];
+    for (const [callId, more, id] of places) {
+      raw.send('capabilities/call', id, { capability: 'hang', ...more });
+      const answer = await raw.ask('capabilities/cancel', 'c', { callId });
+      assert.equal(answer.payload.cancelled, true);
+      assert.equal((await raw.next()).id, id);
+    }
+  });
+
+  test('own __proto__ keys are data, and pollute nothing', async () => {
+    await hello();
+    const params = JSON.parse(
+      '{"__proto__": {"polluted": 1}, "constructor": {"prototype": {"polluted": 1}}}',
+    );
+    const { data } = await call('echo', { params });
+    assert.deepEqual(Object.keys(data), ['__proto__', 'constructor']);
+    assert.equal({}.polluted, undefined);
+    await honest();
+  });
+
+  test('what is inherited is not read, not even from a polluted prototype', async () => {
+    await hello();
+    Object.prototype.callId = 'x';
+    Object.prototype.timeout = 1;
+    try {
+      raw.send('capabilities/call', 'm', { capability: 'hang' });
+      const answer = await raw.ask(
+        'capabilities/cancel',
+        'c',
+        Object.assign(Object.create(null), { callId: 'm' }),
+      );
+      assert.equal(answer.payload.cancelled, true);
+      assert.equal((await raw.next()).payload.error.code, 'CANCELLED');
+    } finally {
+      delete Object.prototype.callId;
+      delete Object.prototype.timeout;
+    }
+    await honest();
+  });
+
+  test('control messages that are too long, too deep, cyclic or not JSON are dropped and counted', async () => {
+    await hello();
+    let deep = 1;
+    for (let i = 0; i < 1000; i++) deep = { deep };
+    const cyclic = {};
+    cyclic.self = cyclic;
+    const hostile = ['x'.repeat(10 << 20), deep, cyclic, { n: 1n }];
+    for (const reason of hostile) raw.send('capabilities/cancel', 'c', { callId: 'x', reason });
+    await honest();
+    assert.equal(exposed.counters[0].malformed, hostile.length);
+  });
+
+  test('messages that are no messages are dropped', async () => {
+    await hello();
+    const nothing = [
+      null,
+      1,
+      'initialize',
+      [],
+      [[]],
+      [1, 2, 3],
+      {},
+      { type: 7 },
+      new Map(),
+      new ArrayBuffer(8),
+      new Date(),
+    ];
+    for (const message of nothing) channel.port2.postMessage(message);
+    await honest();
+  });
+
+  test('unknown types, and those of the other direction, are counted and not answered', async () => {
+    await hello();
+    for (const type of [
+      'x',
+      'capabilities/call-result',
+      'initialize-result',
+      'progress',
+      'toString',
+    ]) {
+      raw.send(type, 'honest', { success: true });
+    }
+    await honest();
+    assert.equal(exposed.counters[0].unknownType, 5);
+  });
+
+  test('results of questions that were never asked settle nothing', async () => {
+    await hello();
+    for (let i = 0; i < 1000; i++) raw.send('elicitation/response', `${i}`, { success: true });
+    await honest();
+    assert.equal(exposed.counters[0].stray, 1000);
+  });
+
+  test('params are held to the schema: where and why', async () => {
+    await hello();
+    const wrong = [{}, { deep: { n: 1.5 } }, { deep: {}, more: 1 }, [], 'x', null];
+    for (const params of wrong) {
+      const { error } = await call('needs', { params });
+      assert.equal(error.code, 'INVALID_PARAMS', JSON.stringify(params));
+      assert.ok(error.details[0].path.startsWith('params'));
+    }
+    assert.match(
+      (await call('needs', { params: { deep: { n: 1.5 } } })).error.message,
+      /params\/deep\/n/,
+    );
+    assert.equal(ran, 0);
+    assert.deepEqual((await call('needs', { params: { deep: { n: 1 } } })).data, {
+      deep: { n: 1 },
+    });
+  });
+
+  test('what is not available, or lacks a requirement, says so', async () => {
+    await hello();
+    const gone = (await call('gone')).error;
+    assert.equal(gone.code, 'CAPABILITY_UNAVAILABLE');
+    assert.deepEqual(gone.alternatives, ['echo']);
+    const locked = (await call('locked')).error;
+    assert.equal(locked.code, 'REQUIREMENT_NOT_MET');
+    assert.match(locked.message, /a key/);
+  });
+
+  test('call-and-cancel floods start no more handlers than there are places', async () => {
+    await hello();
+    exposed.set('stubborn', () => new Promise(() => void ran++));
+    const codes = {};
+    for (let i = 0; i < 1000; i++) {
+      raw.send('capabilities/call', `${i}`, { capability: 'stubborn' });
+      raw.send('capabilities/cancel', `c${i}`, { callId: `${i}` });
+    }
+    for (let i = 0; i < 1000 + 992; i++) {
+      const { type, payload } = await raw.next();
+      const code = payload.error?.code ?? (payload.cancelled ? 'cancelled' : payload.reason);
+      codes[`${type} ${code}`] = (codes[`${type} ${code}`] ?? 0) + 1;
+    }
+    assert.equal(ran, 8);
+    assert.deepEqual(codes, {
+      'capabilities/cancel-result cancelled': 8,
+      'capabilities/call-result RATE_LIMITED': 992,
+      'capabilities/cancel-result Operation not found': 992,
+    });
+  });
+
+  test('timeouts that no timer takes are no timeouts, or the longest there is', async () => {
+    await hello();
+    for (const timeout of [-1, 0, NaN, Infinity, '5', 2 ** 31, 2 ** 53, {}]) {
+      raw.send('capabilities/call', 'm', { capability: 'hang', options: { timeout } });
+      await honest();
+      await raw.ask('capabilities/cancel', 'c', { callId: 'm' });
+      assert.equal((await raw.next()).payload.error.code, 'CANCELLED');
+    }
+  });
+
+  test('frames of any shape are taken for what they are', async () => {
+    const { payload } = await raw.ask('initialize', 'P', FEATURES);
+    assert.equal(payload.features['bridge.frames'], true);
+    const hostile = [
+      [99, 1, 'echo', 1],
+      [1, 1, 'echo'],
+      [1, -1, 'echo', 1],
+      [1, 0, 'echo', 1],
+      [1, 1.5, 'echo', 1],
+      [1, NaN, 'echo', 1],
+      [1, 2 ** 32, 'echo', 1],
+      [1, null, 'echo', 1],
+      [1, [1], 'echo', 1],
+      [1, {}, 'echo', 1],
+      [1, 'x'.repeat(10_000), 'echo', 1],
+      [2, 1, 'echo', null],
+      [2, 2, 'echo', 'text'],
+      [3, 1, 0, 'forged'],
+      [4, 1, 0, { success: true }],
+      [5, 1, 0, {}],
+      [6, 0, 0, null],
+      [6, 0, 0, [[[]]]],
+      new Array(4 * 4097).fill(1),
+    ];
+    for (const frame of hostile) channel.port2.postMessage(frame);
+    channel.port2.postMessage([1, 77, 'echo', 'honest']);
+    const values = [];
+    for (let frame; !values.includes(77);) {
+      frame = await raw.next();
+      for (let i = 0; i < frame.length; i += 4) if (frame[i] === 3) values.push(frame[i + 1]);
+    }
+    // Keys 1 and 2 of the well-formed ones ran; no other key did.
+    assert.deepEqual(values.sort(), [1, 2, 77]);
+  });
+
+  test('a second initialize is refused, the same one is answered again, and shutdown makes room', async () => {
+    const first = await hello();
+    const again = await hello();
+    assert.deepEqual(again.payload, first.payload);
+    const other = await raw.ask('initialize', 'Q', HELLO);
+    assert.equal(other.payload.error.code, 'ALREADY_INITIALIZED');
+    raw.send('shutdown');
+    const next = await raw.ask('initialize', 'Q', HELLO);
+    assert.notEqual(next.payload.sessionId, first.payload.sessionId);
+    await honest();
+  });
+});
+
+describe('an app that means no good', () => {
+  const RESULT = {
+    sessionId: 's',
+    protocolVersion: '0.1',
+    app: { id: 'a', name: 'A', version: '1' },
+    capabilities: [{ name: 'echo' }, { name: 7 }, null, 'x', { name: '__proto__' }],
+    features: { progress: true, notifications: true, elicitation: true },
+  };
+  let client;
+  async function open(options = {}) {
+    raw = new Raw(channel.port2);
+    const connecting = connect(channel.port1, {
+      agent: { name: 'a', version: '1' },
+      onElicitation: ({ params }) => params,
+      ...options,
+    });
+    const { id, type } = await raw.next();
+    assert.equal(type, 'initialize');
+    raw.send('initialize-result', id, options.result ?? RESULT);
+    client = await connecting;
+  }
+  async function calls(n) {
+    const pending = Array.from({ length: n }, () => client.call('echo', 'x'));
+    const ids = [];
+    for (let i = 0; i < n; i++) ids.push((await raw.next()).id);
+    return [pending, ids];
+  }
+
+  test('its list of capabilities is read as data', async () => {
+    await open();
+    const names = (await client.listCapabilities()).map(({ name }) => name);
+    assert.deepEqual(names, ['echo', '__proto__']);
+    assert.equal((await client.supports('constructor')).supported, false);
+  });
+
+  test('results for guessed ids settle nothing, and each call settles once, by the first', async () => {
+    await open();
+    const [[first, second], [id1, id2]] = await calls(2);
+    for (let i = 0; i < 1000; i++)
+      raw.send('capabilities/call-result', `${i}`, { success: true, data: 'forged' });
+    for (let i = 0; i < 1000; i++)
+      raw.send('capabilities/call-result', i, { success: true, data: 'forged' });
+    raw.send('capabilities/call-result', id1, { success: true, data: 1 });
+    raw.send('capabilities/call-result', id1, { success: true, data: 2 });
+    raw.send('capabilities/call-result', id2, { success: true, data: 3 });
+    assert.deepEqual([(await first).data, (await second).data], [1, 3]);
+    assert.equal(client.counters.stray, 2000);
+    assert.equal(client.counters.late, 1);
+  });
+
+  test('ids cannot be told from one another’s', async () => {
+    await open();
+    const [, ids] = await calls(1);
+    assert.match(ids[0], /^[0-9a-f]{20}-1\.\d+$/);
+  });
+
+  test('its cancel-result does not settle the call, nor its call-result the cancel', async () => {
+    await open();
+    const [[pending], [id]] = await calls(1);
+    const cancelling = client.cancel(id, 'why');
+    const cancel = await raw.next();
+    assert.deepEqual([cancel.type, cancel.payload.callId], ['capabilities/cancel', id]);
+    assert.notEqual(cancel.id, id);
+    raw.send('capabilities/cancel-result', id, { cancelled: true });
+    raw.send('capabilities/call-result', cancel.id, { success: true });
+    raw.send('capabilities/cancel-result', cancel.id, {
+      callId: '',
+      cancelled: false,
+      reason: 'no',
+    });
+    assert.deepEqual(await cancelling, { callId: id, cancelled: false, reason: 'no' });
+    raw.send('capabilities/call-result', id, { success: true, data: 'still' });
+    assert.equal((await pending).data, 'still');
+  });
+
+  test('an app that answers no cancel: the call settles as cancelled after the grace period', async () => {
+    await open({ limits: { grace: 30 } });
+    const controller = new AbortController();
+    const pending = client.call('echo', {}, { signal: controller.signal });
+    const { id } = await raw.next();
+    controller.abort('enough');
+    const { success, cancelled, error } = await pending;
+    assert.deepEqual(
+      [success, cancelled, error.code, error.message],
+      [false, true, 'CANCELLED', 'enough'],
+    );
+    raw.send('capabilities/call-result', id, { success: true, data: 'late' });
+    const answer = await client.cancel('x');
+    assert.deepEqual([answer.cancelled, answer.error.code], [false, 'TIMEOUT']);
+    assert.equal(client.counters.late, 1);
+  });
+
+  test('a result that comes in spite of the cancel is delivered as it is', async () => {
+    await open();
+    const controller = new AbortController();
+    const pending = client.call('echo', {}, { signal: controller.signal });
+    const { id } = await raw.next();
+    controller.abort();
+    raw.send('capabilities/call-result', id, { success: true, data: 'done' });
+    assert.deepEqual(await pending, { success: true, data: 'done' });
+  });
+
+  test('both shapes of a cancelled response are one to the caller', async () => {
+    await open();
+    for (const payload of [
+      { success: false, cancelled: true },
+      { success: false, error: { code: 'CANCELLED', message: 'm', retryable: false } },
+    ]) {
+      const [[pending], [id]] = await calls(1);
+      raw.send('capabilities/call-result', id, payload);
+      const { success, cancelled, error } = await pending;
+      assert.deepEqual([success, cancelled, error.code], [false, true, 'CANCELLED']);
+    }
+  });
+
+  test('responses of any shape resolve, and none throws', async () => {
+    await open();
+    const shapes = [
+      undefined,
+      null,
+      1,
+      'x',
+      [],
+      { success: 'yes' },
+      { error: 'x' },
+      { error: { code: 1 } },
+    ];
+    for (const shape of shapes) {
+      const [[pending], [id]] = await calls(1);
+      raw.send('capabilities/call-result', id, shape);
+      assert.deepEqual(await pending, shape);
+    }
+  });
+
+  test('short type names are taken only for what is pending', async () => {
+    await open();
+    const [[pending], [id]] = await calls(1);
+    raw.send('call-result', 'other', { success: true, data: 'forged' });
+    raw.send('call-result', id, { success: true, data: 'short' });
+    assert.equal((await pending).data, 'short');
+  });
+
+  test('questions of every shape are answered, and only allowed ones are put to the user', async () => {
+    await open({ allowedRequests: ['elicitation/input'] });
+    const answer = async (payload, id = 'q') =>
+      (await raw.ask('elicitation/request', id, payload)).payload;
+    assert.deepEqual(await answer({ method: 'elicitation/input', params: 5 }), {
+      success: true,
+      data: 5,
+    });
+    assert.equal((await answer({ method: 'sampling/create' })).error.code, 'NOT_SUPPORTED');
+    assert.equal((await answer({ method: 7 })).error.code, 'INVALID_PARAMS');
+    assert.equal((await answer({}, 'x'.repeat(10_000))).error.code, 'INVALID_PARAMS');
+  });
+
+  test('it cannot call the agent', async () => {
+    await open();
+    raw.send('capabilities/call', 'x', { capability: 'echo' });
+    raw.send('capabilities/cancel', 'x', { callId: 'x' });
+    raw.send('shutdown');
+    const [[pending], [id]] = await calls(1);
+    raw.send('capabilities/call-result', id, { success: true, data: 1 });
+    assert.equal((await pending).data, 1);
+    assert.equal(client.counters.unknownType, 3);
+  });
+
+  test('a refused handshake rejects with the app’s error', async () => {
+    const error = { code: 'PERMISSION_DENIED', message: 'not you', retryable: false };
+    await assert.rejects(open({ result: { success: false, error } }), (thrown) => {
+      assert.ok(thrown instanceof AbpError);
+      assert.deepEqual([thrown.code, thrown.message], ['PERMISSION_DENIED', 'not you']);
+      return true;
+    });
+  });
+
+  test('a port that closes settles what is pending', async () => {
+    await open();
+    const [[pending]] = await calls(1);
+    channel.port2.close();
+    assert.equal((await pending).error.code, 'DISCONNECTED');
+  });
+});
+
+describe('configuration', () => {
+  const app = { id: 'a', name: 'A', version: '1' };
+  const bad = [
+    '*',
+    '',
+    'null',
+    'localhost.',
+    'x@y',
+    'https://a.example/path',
+    'https://u@a.example',
+    'https://a.example.',
+    'file:///x',
+    7,
+    null,
+    /a/,
+  ];
+  for (const origin of bad) {
+    test(`${String(origin)} is no origin`, () => {
+      assert.throws(() => expose({ app, capabilities: {} }, { origins: [origin] }), {
+        name: 'AbpError',
+        code: 'INVALID_PARAMS',
+      });
+    });
+  }
+  test('an app without origins exposes itself to nobody, and says so', () => {
+    assert.throws(() => expose({ app, capabilities: {} }, {}), /origins/);
+    assert.throws(
+      () => expose({ app, capabilities: { x: {} } }, { port: channel.port1 }),
+      /handler/,
+    );
+    assert.throws(() => expose({ app: {}, capabilities: {} }, { port: channel.port1 }), /app/);
+  });
+  test('an agent says who it is', async () => {
+    await assert.rejects(connect(channel.port1, {}), /agent/);
+  });
+});

@@ -207,14 +207,15 @@ export class Client {
    * @param {CallOptions} [options]
    * @returns {Promise<Response>} never rejects for what happens to the call: see `success`, `cancelled`, `error`
    */
-  async call(name, params = {}, options = {}) {
-    if (typeof name !== 'string') throw new TypeError('call needs the name of a capability');
+  call(name, params = {}, options = {}) {
+    const wrong = (/** @type {string} */ why) => Promise.reject(new TypeError(why));
+    if (typeof name !== 'string') return wrong('call needs the name of a capability');
     const { signal, onProgress } = options;
     if (signal && typeof signal.addEventListener !== 'function') {
-      throw new TypeError('signal must be an AbortSignal');
+      return wrong('signal must be an AbortSignal');
     }
     if (onProgress && typeof onProgress !== 'function') {
-      throw new TypeError('onProgress must be a function');
+      return wrong('onProgress must be a function');
     }
     return /** @type {Endpoint} */ (this.#endpoint).request(name, params, options);
   }

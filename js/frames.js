@@ -44,7 +44,7 @@ export class FrameWriter {
   add(kind, key, a, b, transfer) {
     if (!this.#waiting) {
       this.#waiting = true;
-      queueMicrotask(() => this.#settle());
+      queueMicrotask(this.#settle);
       this.#post([kind, key, a, b], [transfer]);
       return;
     }
@@ -54,12 +54,12 @@ export class FrameWriter {
   }
 
   /** Handlers that settle in this turn do so a few microtasks from now: one more round gathers them. */
-  #settle() {
-    queueMicrotask(() => {
-      this.#waiting = false;
-      this.flush();
-    });
-  }
+  #settle = () => queueMicrotask(this.#end);
+
+  #end = () => {
+    this.#waiting = false;
+    this.flush();
+  };
 
   flush() {
     if (!this.#entries.length) return;

@@ -135,10 +135,14 @@ static inline struct call *table_call(const struct call_table *table, uint32_t s
   return &table->slabs[slot / SLAB_CALLS]->calls[slot % SLAB_CALLS];
 }
 const char *table_id(const struct call_table *table, uint32_t slot);
+/* The hash of an id, which finding and adding take, so that it is reckoned once. */
+uint32_t table_hash(const struct call_table *table, const abp_id *id, uint32_t direction);
+uint32_t table_find(const struct call_table *table, const abp_id *id, uint32_t hash,
+                    uint32_t direction);
 /* A slot for a new call, indexed by `id` unless that is NULL. All that the call will need is
  * allocated here, or nothing is: ABP_E_MEMORY, ABP_E_LIMIT. */
-int table_add(struct call_table *table, const abp_id *id, uint32_t flags, uint32_t *slot);
-uint32_t table_find(const struct call_table *table, const abp_id *id, uint32_t direction);
+int table_add(struct call_table *table, const abp_id *id, uint32_t hash, uint32_t flags,
+              uint32_t *slot);
 void table_unindex(struct call_table *table, uint32_t slot);
 void table_release(struct call_table *table, uint32_t slot);
 void table_set_timer(struct call_table *table, uint32_t slot, uint64_t deadline);
@@ -232,6 +236,7 @@ struct abp_endpoint {
   uint8_t refuse;       /* abp_error */
   uint8_t reporting;
   uint8_t answer;   /* enum cancel_answer that is owed */
+  uint8_t wrapped;  /* the numbers minted have begun again */
   uint8_t answered; /* the last one handed out, for abp_print */
   uint8_t session_event;
   char prefix[PREFIX + 1];

@@ -75,7 +75,7 @@ void list_remove(struct call_table *table, struct call_list *list, uint32_t slot
 
 /* Seeded, so that a peer cannot choose ids that collide; how long a run of collisions can get is
  * bounded by the limit on calls in any case. */
-static uint32_t hash_id(const struct call_table *table, const abp_id *id, uint32_t direction) {
+uint32_t table_hash(const struct call_table *table, const abp_id *id, uint32_t direction) {
   uint64_t hash = table->seed ^ direction;
   uint64_t chunk = id->number;
   if (id->text) {
@@ -104,9 +104,9 @@ static int same_id(const struct call_table *table, uint32_t slot, const abp_id *
          memcmp(table_id(table, slot), id->text, id->length) == 0;
 }
 
-uint32_t table_find(const struct call_table *table, const abp_id *id, uint32_t direction) {
+uint32_t table_find(const struct call_table *table, const abp_id *id, uint32_t hash,
+                    uint32_t direction) {
   if (!table->index) return NO_CALL;
-  uint32_t hash = hash_id(table, id, direction);
   for (uint32_t i = hash & table->index_mask; table->index[i].slot;
        i = (i + 1) & table->index_mask) {
     uint32_t slot = table->index[i].slot - 1;
@@ -211,7 +211,8 @@ static int store_id(struct call_table *table, uint32_t slot, const abp_id *id) {
   return ABP_OK;
 }
 
-int table_add(struct call_table *table, const abp_id *id, uint32_t flags, uint32_t *added) {
+int table_add(struct call_table *table, const abp_id *id, uint32_t hash, uint32_t flags,
+              uint32_t *added) {
   int status = index_reserve(table);
   if (status == ABP_OK && table->free == NO_CALL) status = add_slab(table);
   if (status != ABP_OK) return status;
@@ -230,9 +231,9 @@ int table_add(struct call_table *table, const abp_id *id, uint32_t flags, uint32
   call->depth = 0;
   call->flags = (uint8_t)flags;
   if (id) {
-    call->hash = hash_id(table, id, flags & CALL_OUT);
+    call->hash = hash;
     call->flags |= CALL_INDEXED;
-    index_put(table->index, table->index_mask, call->hash, slot + 1);
+    index_put(table->index, table->index_mask, hash, slot + 1);
     table->indexed++;
   }
   *added = slot;

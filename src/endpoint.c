@@ -122,6 +122,15 @@ abp_session abp_session_state(const abp_endpoint *ep) { return ep->session.state
 int utf8_valid(const char *text, size_t length) {
   const uint8_t *s = (const uint8_t *)text, *end = s + length;
   while (s < end) {
+    /* Eight plain characters at once: most ids have no others. */
+    uint64_t eight;
+    if (end - s >= 8) {
+      memcpy(&eight, s, 8);
+      if (!((eight | (eight - 0x0101010101010101u)) & 0x8080808080808080u)) {
+        s += 8;
+        continue;
+      }
+    }
     const uint8_t lead = *s++;
     if (lead == 0) return 0;
     if (lead < 0x80) continue;
@@ -167,7 +176,7 @@ static abp_id canonical(const abp_endpoint *ep, const abp_id *id, uint32_t own) 
 
 static uint32_t find(const abp_endpoint *ep, const abp_id *id, uint32_t direction) {
   const abp_id key = canonical(ep, id, direction);
-  return table_find(&ep->table, &key, direction);
+  return table_find(&ep->table, &key, table_hash(&ep->table, &key, direction), direction);
 }
 
 static abp_call handle(const abp_endpoint *ep, uint32_t slot) {
@@ -237,9 +246,10 @@ static void new_prefix(abp_endpoint *ep) {
 
 static uint32_t mint(abp_endpoint *ep) {
   abp_id id = {NULL, 0, 0};
-  do
+  do {
     id.number = ++ep->minted;
-  while (id.number == 0 || table_find(&ep->table, &id, CALL_OUT) != NO_CALL);
+    if (id.number == 0) ep->wrapped = 1;
+  } while (id.number == 0 || (ep->wrapped && find(ep, &id, CALL_OUT) != NO_CALL));
   return id.number;
 }
 
@@ -408,7 +418,12 @@ static void pay(abp_endpoint *ep, abp_action *action) {
 }
 
 int abp_next(abp_endpoint *ep, abp_action *action) {
-  memset(action, 0, sizeof *action);
+  action->kind = ABP_NONE;
+  action->arg = 0;
+  action->call = 0;
+  action->released = 0;
+  action->text = NULL;
+  action->length = 0;
   if (ep->refuse) {
     action->kind = ABP_REFUSE;
     action->arg = ep->refuse;
@@ -621,18 +636,21 @@ static void set_deadline(abp_endpoint *ep, uint32_t slot, uint32_t timeout_ms) {
 
 static int make_call(abp_endpoint *ep, const abp_id *id, uint32_t flags, uint32_t *slot) {
   if (ep->in_flight[1] >= ep->config.max_calls) return ABP_E_LIMIT;
-  abp_id key;
+  abp_id key = {NULL, 0, 0};
+  uint32_t hash;
   if (id) {
     if (!id_ok(ep, id)) return ABP_E_ID;
     key = canonical(ep, id, CALL_OUT);
-    const uint32_t same = table_find(&ep->table, &key, CALL_OUT);
+    hash = table_hash(&ep->table, &key, CALL_OUT);
+    const uint32_t same = table_find(&ep->table, &key, hash, CALL_OUT);
     if (same != NO_CALL && !call_is_over(table_call(&ep->table, same)->state))
       return ABP_E_DUPLICATE;
     if (same != NO_CALL) forget(ep, same);
   } else {
-    key = (abp_id){NULL, 0, mint(ep)};
+    key.number = mint(ep);
+    hash = table_hash(&ep->table, &key, CALL_OUT);
   }
-  const int status = table_add(&ep->table, &key, flags | CALL_OUT, slot);
+  const int status = table_add(&ep->table, &key, hash, flags | CALL_OUT, slot);
   if (status != ABP_OK) return status;
   table_call(&ep->table, *slot)->state = WAITING;
   ep->in_flight[1]++;
@@ -778,19 +796,20 @@ static void accept(abp_endpoint *ep, uint32_t slot, uint32_t timeout_ms) {
 static abp_error add_received(abp_endpoint *ep, const abp_id *id, uint32_t flags, abp_error fault,
                               uint32_t *slot) {
   abp_id key = {0};
-  uint32_t same = NO_CALL;
+  uint32_t same = NO_CALL, hash = 0;
   if (ep->session.state != ABP_SESSION_READY) return ABP_NOT_INITIALIZED;
   if (id) {
     if (!id_ok(ep, id)) return ABP_INVALID_ID;
     key = canonical(ep, id, 0);
-    same = table_find(&ep->table, &key, 0);
+    hash = table_hash(&ep->table, &key, 0);
+    same = table_find(&ep->table, &key, hash, 0);
   }
   if (same != NO_CALL && !call_is_over(table_call(&ep->table, same)->state))
     return ABP_DUPLICATE_CALL;
   if (fault) return fault;
   if (ep->in_flight[0] >= ep->config.max_calls) return ABP_RATE_LIMITED;
   if (same != NO_CALL) forget(ep, same);
-  switch (table_add(&ep->table, id ? &key : NULL, flags, slot)) {
+  switch (table_add(&ep->table, id ? &key : NULL, hash, flags, slot)) {
   case ABP_OK: return ABP_NO_ERROR;
   case ABP_E_LIMIT: return ABP_RATE_LIMITED;
   default: return ABP_INTERNAL_ERROR;

@@ -13,7 +13,8 @@ export function portTransport(port) {
      * @param {unknown} message
      * @param {Transferable[]} [transfer]
      */
-    post: (message, transfer = []) => port.postMessage(message, transfer),
+    post: (message, transfer) =>
+      transfer ? port.postMessage(message, transfer) : port.postMessage(message),
     /** @type {(message: unknown, ports: readonly MessagePort[]) => void} */
     onMessage() {},
     /** @type {undefined | (() => void)} */

@@ -304,7 +304,9 @@ export class Client {
     const fault = state === Session.FAILED ? Fault.TIMEOUT : Fault.DISCONNECTED;
     const error = AbpError.from(said || /** @type {Endpoint} */ (this.#endpoint).error(fault));
     if (state === Session.FAILED && !said) {
-      error.message = 'The app did not answer: does it run abp, and allow this origin?';
+      error.message = payload
+        ? 'The app answered without a sessionId'
+        : 'The app did not answer: does it run abp, and allow this origin?';
     }
     this.#unwatch?.();
     this.#endpoint?.dispose();

@@ -3,6 +3,7 @@
  * across the boundary (wasm/boundary.c lists it) and knows nothing of what they mean.
  */
 import deflated from '../dist/abp-wasm.js';
+import { AbpError } from './errors.js';
 
 /** What an action asks for: `abp_kind` in src/abp.h. */
 export const Kind = /** @type {const} */ ({
@@ -90,7 +91,12 @@ let compiled;
 async function compile() {
   const bytes = Uint8Array.from(atob(deflated), (c) => c.charCodeAt(0));
   const inflated = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate-raw'));
-  compiled = await WebAssembly.compile(await new Response(inflated).arrayBuffer());
+  const module = await new Response(inflated).arrayBuffer();
+  compiled = await WebAssembly.compile(module).catch((cause) => {
+    const why =
+      "This page may not run WebAssembly: add 'wasm-unsafe-eval' to the script-src of its CSP";
+    throw new AbpError('NOT_SUPPORTED', why, { cause });
+  });
 }
 
 /**

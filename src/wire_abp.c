@@ -65,7 +65,10 @@ static uint32_t read_features(const json_value *payload) {
 
 static int read_initialize(abp_endpoint *ep, struct wire *wire, const json_value *payload,
                            const abp_id *id) {
-  const struct json_slice version = json_string(json_member(payload, "protocolVersion"));
+  const json_value *member = json_member(payload, "protocolVersion");
+  /* What is not said cannot be wrong; what cannot be read is refused. */
+  const struct json_slice version =
+      member ? json_string(member) : (struct json_slice){VERSION, strlen(VERSION)};
   return endpoint_initialize(ep, id->text, id->length,
                              json_is_number(json_member(wire->message, "id")), version.text,
                              version.length, read_features(payload));

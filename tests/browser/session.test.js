@@ -287,7 +287,30 @@ describe('window.abp', () => {
   });
 });
 
-describe('the frame of the page', () => {
+test('a page that has another window.abp keeps it', async () => {
+  await page.addInitScript(() => (window.abp = { notify: { success() {} } }));
+  await page.goto(site.appUrl({}));
+  await page.waitForFunction(() => window.exposed);
+  assert.deepEqual(await page.evaluate(() => Object.keys(window.abp)), ['notify']);
+  assert.equal(await page.evaluate(() => typeof window.exposed.abp.initialize), 'function');
+});
+
+test('a page whose CSP forbids WebAssembly is told what to allow', async () => {
+  await page.route(/host\.html/, async (route) => {
+    const response = await route.fetch();
+    const headers = {
+      ...response.headers(),
+      'content-security-policy': "script-src 'self' 'unsafe-inline'",
+    };
+    await route.fulfill({ response, headers });
+  });
+  await page.goto(site.hostUrl);
+  await page.waitForFunction(() => window.isReady);
+  const message = await open().catch((error) => error.message);
+  assert.match(message, /wasm-unsafe-eval/);
+});
+
+describe('the capabilities of an app', () => {
   test('capabilities come and go, and the agent is told', async () => {
     await open();
     await page.evaluate(() => {

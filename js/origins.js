@@ -9,7 +9,7 @@ import { AbpError } from './errors.js';
 export function exactOrigin(text) {
   if (typeof text === 'string' && URL.canParse(text)) {
     const { origin, href, hostname } = new URL(text);
-    if (origin !== 'null' && href === `${origin}/` && !hostname.endsWith('.')) return origin;
+    if (href === `${origin}/` && !hostname.endsWith('.')) return origin;
   }
   throw new AbpError(
     'INVALID_PARAMS',

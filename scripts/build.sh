@@ -3,27 +3,32 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/setup.sh
+mkdir -p build
 
-for what in "${@:-wasm test}"; do
+# build <preset> [configure command...]: quiet unless it fails.
+build() {
+  local preset=$1 log=build/$1.log
+  shift
+  { "$@" cmake --preset "$preset" "${options[@]}" && cmake --build "build/$preset" -j"$(nproc)"; } \
+    >"$log" 2>&1 || { cat "$log"; exit 1; }
+}
+
+for what in ${@:-wasm test}; do
+  options=()
   case $what in
-    *wasm*)
-      cjson=build/deps/cjson
-      # Emscripten caches what it builds of its libraries; Debian's own cache cannot always be written.
-      [ -w "$(dirname "$(command -v emcc)")" ] || export EM_CACHE=${EM_CACHE:-$PWD/build/emscripten}
-      emcmake cmake --preset wasm ${cjson:+-DABP_CJSON_SOURCE_DIR="$PWD/$cjson"} >build/wasm.log 2>&1 &&
-        cmake --build build/wasm -j >>build/wasm.log 2>&1 || { cat build/wasm.log; exit 1; }
-      ;;&
-    *test*)
-      cmake --preset test >build/test.log 2>&1 && cmake --build build/test -j >>build/test.log 2>&1 ||
-        { cat build/test.log; exit 1; }
-      ;;&
-    *native*)
-      cmake --preset native >build/native.log 2>&1 &&
-        cmake --build build/native -j >>build/native.log 2>&1 || { cat build/native.log; exit 1; }
-      ;;&
-    *package*)
+    wasm)
+      # Without the source, CMake fetches it.
+      [ ! -e build/deps/cjson/cJSON.c ] || options=("-DABP_CJSON_SOURCE_DIR=$PWD/build/deps/cjson")
+      build wasm emcmake
+      ;;
+    test | native) build "$what" ;;
+    package)
       "$0" wasm
       node scripts/package.js
+      ;;
+    *)
+      echo "unknown: $what (wasm, test, native, package)"
+      exit 1
       ;;
   esac
 done

@@ -3,75 +3,90 @@
 # Does nothing, quickly, when everything is there.
 set -euo pipefail
 cd "$(dirname "$0")/.."
+mkdir -p build/deps
 
-# tool or file that shows it is there | Debian package | what it is for
+# needed to | tool, file or pkg-config module that shows it is there | Debian package | what it is for
+# Without what is needed to build there is no going on; the rest only the tests want.
 needed='
-cc|build-essential|compiling the core
-cmake|cmake|building
-pkg-config|pkg-config|finding cJSON
-emcc|emscripten|compiling the core to WebAssembly (or an activated emsdk)
-clang-format|clang-format|checking the layout of C
-cppcheck|cppcheck|linting C
-chromium|chromium|browser tests (or set CHROMIUM to a Chromium or Chrome)
-/usr/include/cmocka.h|libcmocka-dev|C tests
-/usr/include/cjson/cJSON.h|libcjson-dev|JSON in the native build
-dpkg-source|dpkg-dev|unpacking the source of cJSON
+build|node||the shim and its build: version 20 or later
+build|npm||the shim and its build: version 20 or later
+build|cc|build-essential|compiling the core
+build|cmake|cmake|building
+build|emcc|emscripten|compiling the core to WebAssembly (or an activated emsdk)
+test|pkg-config|pkg-config|finding cJSON and cmocka
+test|lib:libcjson|libcjson-dev|JSON in the native build (otherwise CMake fetches it)
+test|lib:cmocka|libcmocka-dev|C tests
+test|clang-format|clang-format|checking the layout of C
+test|cppcheck|cppcheck|linting C
+test|chromium|chromium|browser tests (or set CHROMIUM to a Chromium or Chrome)
+debian|dpkg-source|dpkg-dev|unpacking the source of cJSON
+debian|/etc/ssl/certs/ca-certificates.crt|ca-certificates|package sources over HTTPS
 '
 debian() { [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; }
 present() {
   case $1 in
     /*) [ -e "$1" ] ;;
+    lib:*) command -v pkg-config >/dev/null && pkg-config --exists "${1#lib:}" ;;
     chromium) [ -n "${CHROMIUM:-}" ] || command -v chromium >/dev/null ;;
     dpkg-source) [ -e build/deps/cjson/cJSON.c ] || command -v dpkg-source >/dev/null ;;
     *) command -v "$1" >/dev/null ;;
   esac
 }
 
-missing=()
-while IFS='|' read -r tool package purpose; do
+packages=()
+stop=
+while IFS='|' read -r need tool package purpose; do
   [ -n "$tool" ] && ! present "$tool" || continue
-  if debian; then missing+=("$package"); else
-    echo "missing: $tool, for $purpose: install the package $package or its equivalent"
-    missing+=("$package")
+  if debian && [ -n "$package" ]; then
+    packages+=("$package")
+  elif [ "$need" != debian ]; then
+    echo "missing: ${tool#lib:}, for $purpose${package:+: install the package $package or its equivalent}"
+    # CI that skipped tests for want of a tool would report what it did not see.
+    if [ "$need" = build ] || [ "${CI:-}" = true ]; then stop=1; fi
   fi
 done <<<"$needed"
+[ -z "$stop" ] || exit 1
 
-if [ ${#missing[@]} -gt 0 ]; then
-  debian || exit 1
-  echo "installing ${missing[*]}"
+if [ ${#packages[@]} -gt 0 ]; then
+  echo "installing ${packages[*]}"
   export DEBIAN_FRONTEND=noninteractive
   # One unreachable third-party source must not stop the rest.
   apt-get update -qq || true
-  apt-get install -y -qq --no-install-recommends "${missing[@]}" >build-setup.log 2>&1 ||
-    { cat build-setup.log; exit 1; }
-  rm -f build-setup.log
+  apt-get install -y -qq --no-install-recommends "${packages[@]}" >build/setup.log 2>&1 ||
+    { cat build/setup.log; exit 1; }
 fi
 
 # The WebAssembly build compiles cJSON from source. Debian's has its security fixes; where there is no
 # Debian, CMake fetches the release it has pinned.
-if [ ! -e build/deps/cjson/cJSON.c ] && debian; then
-  echo 'fetching the source of cJSON'
+fetch_cjson() {
   apt=$(mktemp -d)
   trap 'rm -rf "$apt"' EXIT
-  mkdir -p "$apt/lists/partial" "$apt/parts" build/deps
+  mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial" "$apt/parts"
   # The machine's own sources, as source repositories, in a configuration of their own.
   for file in /etc/apt/sources.list /etc/apt/sources.list.d/*.list; do
-    [ -e "$file" ] && sed -n 's/^deb /deb-src /p' "$file"
-  done >"$apt/parts/src.list" || true
+    [ ! -e "$file" ] || sed -nE 's/^deb[[:space:]]/deb-src /p' "$file"
+  done >"$apt/parts/src.list"
   for file in /etc/apt/sources.list.d/*.sources; do
-    [ -e "$file" ] && sed -E 's/^Types:.*/Types: deb-src/' "$file" >"$apt/parts/$(basename "$file")"
-  done || true
-  options=(-o "Dir::Etc::sourcelist=/dev/null" -o "Dir::Etc::sourceparts=$apt/parts"
-    -o "Dir::State::lists=$apt/lists" -o "APT::Sandbox::User=root")
-  apt-get "${options[@]}" update -qq 2>/dev/null || true
-  (cd "$apt" && apt-get "${options[@]}" source -qq cjson >/dev/null 2>"$apt/log") ||
-    { cat "$apt/log"; exit 1; }
+    [ ! -e "$file" ] || sed -E 's/^Types:.*/Types: deb-src/' "$file" >"$apt/parts/$(basename "$file")"
+  done
+  local options=(-o "Dir::Etc::sourcelist=/dev/null" -o "Dir::Etc::sourceparts=$apt/parts"
+    -o "Dir::State::lists=$apt/lists" -o "Dir::Cache=$apt/cache" -o "APT::Sandbox::User=root")
+  apt-get "${options[@]}" update -qq >/dev/null 2>&1 || true
+  (cd "$apt" && apt-get "${options[@]}" source -qq cjson >/dev/null 2>"$apt/log") || { tail -n 2 "$apt/log"; return 1; }
   rm -rf build/deps/cjson
   mv "$apt"/cjson-*/ build/deps/cjson
+}
+if [ ! -e build/deps/cjson/cJSON.c ]; then
+  if command -v apt-get >/dev/null && command -v dpkg-source >/dev/null; then
+    echo 'fetching the source of cJSON'
+    fetch_cjson || echo 'no source package of cJSON: CMake will fetch the release'
+  else
+    echo 'no source package of cJSON here: CMake will fetch the release'
+  fi
 fi
 
-if [ ! -e node_modules/.package-lock.json ] ||
-  [ package-lock.json -nt node_modules/.package-lock.json ]; then
+if [ -e package-lock.json ] && { [ ! -e node_modules/.package-lock.json ] ||
+  [ package-lock.json -nt node_modules/.package-lock.json ]; }; then
   echo 'installing npm packages'
   npm ci --silent --no-audit --no-fund
   touch node_modules/.package-lock.json

@@ -13,15 +13,15 @@ double small_strtod(const char *text, char **end) {
   const char *p = text;
   const int negative = *p == '-';
   if (*p == '-' || *p == '+') p++;
-  const char *start = p;
   double value = 0;
-  int exponent = 0, digits = 0, fraction = 0;
+  int exponent = 0, any = 0, digits = 0, fraction = 0;
   for (;; p++) {
     if (*p == '.' && !fraction) {
       fraction = 1;
       continue;
     }
     if (*p < '0' || *p > '9') break;
+    any = 1;
     if (digits < 18) {
       value = value * 10 + (*p - '0');
       if (value > 0) digits++;
@@ -30,8 +30,8 @@ double small_strtod(const char *text, char **end) {
       exponent += !fraction;
     }
   }
-  if (p == start) p = text;
-  if (p != text && (*p == 'e' || *p == 'E')) {
+  if (!any) p = text;
+  if (any && (*p == 'e' || *p == 'E')) {
     const char *q = p + 1;
     const int down = *q == '-';
     int power = 0;

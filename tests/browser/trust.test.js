@@ -261,6 +261,16 @@ test('a frame that navigates to an attacker under an exact origin: nothing is se
   assert.deepEqual(await evil.evaluate(() => window.got.map(({ data }) => data)), ['proof']);
 });
 
+test('a frame that navigates to an attacker: what it says from the same window is not believed', async () => {
+  const app = await honest();
+  const origin = `http://evil.localhost:${site.appPort}`;
+  const forged = encodeURIComponent(JSON.stringify(HOSTILE));
+  await app.evaluate((to) => void (location.href = to), `${origin}${BLANK}#${forged}`);
+  await page.waitForFunction(([from, n]) => window.heard[from] === n, [origin, HOSTILE.length]);
+  const response = await page.evaluate(() => window.pending);
+  assert.equal(response.error.code, 'DISCONNECTED');
+});
+
 test('a million calls at once: each is answered, few run, and another agent notices nothing', async () => {
   await page.goto(site.appUrl({}));
   await page.waitForFunction(() => window.exposed);

@@ -1,7 +1,7 @@
 /** The app's side: its capabilities, and one connection for each agent. */
 import { Fault, Feature, Role, Session } from './core.js';
 import { Endpoint } from './endpoint.js';
-import { AbpError } from './errors.js';
+import { AbpError, callOut } from './errors.js';
 import { milliseconds, own } from './messages.js';
 import { validatorFor } from './schema.js';
 import { portTransport } from './transports/port.js';
@@ -62,7 +62,7 @@ const PUBLISHED = /** @type {const} */ ([
 ]);
 
 /** @param {boolean | (() => boolean) | undefined} value */
-const holds = (value) => (typeof value === 'function' ? value() : value !== false);
+const holds = (value) => (typeof value === 'function' ? callOut(value) === true : value !== false);
 
 /** The capabilities of an app. */
 export class Registry {

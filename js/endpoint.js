@@ -17,6 +17,7 @@ import {
   SLOT,
   WANTS_PROGRESS,
 } from './core.js';
+import { callOut } from './errors.js';
 import { Entry, FrameWriter, LONGEST } from './frames.js';
 import { CALL, ELICITATION, milliseconds, outcomeOf, own } from './messages.js';
 
@@ -137,6 +138,7 @@ export class Endpoint {
       this.#tick();
       if (Array.isArray(data)) this.#frame(data);
       else if (typeof data === 'object' && data !== null) this.#message(data);
+      else this.#control(null);
     } catch (error) {
       this.#trapped(error);
     } finally {
@@ -281,7 +283,7 @@ export class Endpoint {
     const event = own(payload, 'event') ?? own(payload, 'method');
     const data = own(payload, 'data') ?? own(payload, 'params');
     if (this.has(Feature.NOTIFICATIONS) && typeof event === 'string') {
-      this.side.onNotification?.(event, data);
+      callOut(this.side.onNotification, event, data);
     }
   }
 
@@ -545,8 +547,7 @@ export class Endpoint {
         record.settle(arg, context);
         return;
       case Kind.REPORT:
-        if (call) record.onProgress?.(context);
-        else this.side.onProgress?.(context);
+        callOut(call ? record.onProgress : this.side.onProgress, context);
         return;
       case Kind.QUEUED:
         this.#records[slot] = context;
@@ -586,7 +587,7 @@ export class Endpoint {
           arg === Session.READY && this.has(Feature.FRAMES)
             ? new FrameWriter((frame, transfer) => this.#postFrame(frame, transfer))
             : undefined;
-        this.side.onSession(arg, context);
+        callOut(this.side.onSession, arg, context);
         return;
       case Kind.WAKE:
         clearTimeout(this.#timer);
@@ -745,6 +746,6 @@ export class Endpoint {
     this.#records = [];
     this.dispose();
     for (const record of records) record?.broken(this.failure(Fault.INTERNAL_ERROR));
-    this.side.onSession(Session.LOST, undefined);
+    callOut(this.side.onSession, Session.LOST, undefined);
   }
 }

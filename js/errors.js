@@ -36,6 +36,30 @@ export class AbpError extends Error {
   }
 }
 
+/**
+ * Runs a callback of the page's. What it throws is the page's to see, as if nobody had called it from here,
+ * and costs no other call anything.
+ * @template {any[]} A
+ * @template T
+ * @param {((...args: A) => T) | undefined} callback
+ * @param {A} args
+ * @returns {T | undefined}
+ */
+export function callOut(callback, ...args) {
+  try {
+    return callback?.(...args);
+  } catch (error) {
+    (globalThis.reportError ?? throwLater)(error);
+    return undefined;
+  }
+}
+
+/** @param {unknown} error */
+const throwLater = (error) =>
+  queueMicrotask(() => {
+    throw error;
+  });
+
 /** What browsers throw when the user or a policy says no, in the protocol's codes. */
 const PERMISSION = new Map([
   ['NotAllowedError', ['PERMISSION_DENIED', true]],

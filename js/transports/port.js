@@ -7,6 +7,8 @@
 export function portTransport(port) {
   const receive = (/** @type {MessageEvent} */ event) =>
     transport.onMessage(event.data, event.ports);
+  // What cannot be read here (shared memory of another site, say) counts as malformed.
+  const unreadable = () => transport.onMessage(null, []);
   const lost = () => transport.onClose?.();
   const transport = {
     /**
@@ -21,11 +23,13 @@ export function portTransport(port) {
     onClose: undefined,
     close() {
       port.removeEventListener('message', receive);
+      port.removeEventListener('messageerror', unreadable);
       port.removeEventListener('close', lost);
       port.close();
     },
   };
   port.addEventListener('message', receive);
+  port.addEventListener('messageerror', unreadable);
   // Node's ports say when the other end closes; no browser's do.
   port.addEventListener('close', lost);
   port.start();

@@ -158,7 +158,7 @@ static void a_tree_of_calls_stops_with_its_root_and_its_children_first(void **st
   (void)state;
   abp_endpoint *ep = app((abp_config){.max_concurrent = 1});
   const abp_call root = received(ep, text("root")).call;
-  abp_action action;
+  abp_action action = {0};
   assert_int_equal(abp_call_local(ep, root, 0, ABP_NO_ERROR), ABP_OK);
   assert_int_equal(drain(ep, &action), ABP_START); /* although only one may run: its parent waits */
   const abp_call child = action.call;
@@ -189,7 +189,7 @@ static void calls_within_calls_go_only_so_deep(void **state) {
   abp_endpoint *ep = app((abp_config){0});
   abp_call parent = received(ep, text("root")).call;
   for (int depth = 1;; depth++) {
-    abp_action action;
+    abp_action action = {0};
     assert_int_equal(abp_call_local(ep, parent, 0, ABP_NO_ERROR), ABP_OK);
     drain(ep, &action);
     if (action.kind == ABP_REFUSE) {

@@ -6,6 +6,7 @@ import { connect, expose } from '../../js/index.js';
 
 test('a signal that outlives many calls keeps no listener of theirs', async () => {
   const { port1, port2 } = new MessageChannel();
+  const shared = new AbortController(); // of the app, for calls within calls
   const app = expose(
     {
       app: { id: 'a', name: 'A', version: '1' },
@@ -14,7 +15,7 @@ test('a signal that outlives many calls keeps no listener of theirs', async () =
         fail: () => {
           throw new Error('no');
         },
-        nested: (params, { call, signal }) => call('echo', params, { signal }),
+        nested: (params, { call }) => call('echo', params, { signal: shared.signal }),
       },
     },
     { port: port1 },
@@ -25,6 +26,7 @@ test('a signal that outlives many calls keeps no listener of theirs', async () =
   await Promise.all(['echo', 'fail', 'nested', 'unknown'].map(call));
   assert.equal((await client.call('echo', { f() {} }, { signal })).error.code, 'INVALID_PARAMS');
   assert.deepEqual(getEventListeners(signal, 'abort'), []);
+  assert.deepEqual(getEventListeners(shared.signal, 'abort'), []);
   assert.equal(client.counters.inFlightOut, 0);
   assert.equal(app.counters[0].inFlightIn, 0);
   assert.equal(app.counters[0].inFlightOut, 0);

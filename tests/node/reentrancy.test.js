@@ -1,0 +1,119 @@
+// User code runs in the middle of things: it may call, cancel, close and throw wherever it is run.
+import assert from 'node:assert/strict';
+import { beforeEach, afterEach, test } from 'node:test';
+import { connect, expose } from '../../js/index.js';
+
+let channel, client, app, aborts;
+beforeEach(async () => {
+  channel = new MessageChannel();
+  aborts = [];
+  app = expose(
+    {
+      app: { id: 'a', name: 'A', version: '1' },
+      capabilities: {
+        echo: (params) => params,
+        hang: (_params, { signal, callId }) =>
+          new Promise((_resolve, reject) =>
+            signal.addEventListener('abort', () => {
+              aborts.push(callId);
+              reject(signal.reason);
+            }),
+          ),
+        steps: async (n, { progress }) => {
+          for (let i = 1; i <= n; i++) progress({ progress: i, total: n });
+          return 'done';
+        },
+        chain: async (_params, { call, signal }) => {
+          const inner = call('hang');
+          signal.addEventListener('abort', () => void call('echo', 'too late'));
+          return inner;
+        },
+        fork: (_params, { call }) => Promise.all([call('hang'), call('hang'), call('nothing')]),
+      },
+    },
+    { port: channel.port1 },
+  );
+  client = await connect(channel.port2, { agent: { name: 'a', version: '1' } });
+});
+afterEach(() => {
+  channel.port1.close();
+  channel.port2.close();
+});
+
+test('a listener of the signal may call, and be answered', async () => {
+  const controller = new AbortController();
+  let inner;
+  controller.signal.addEventListener('abort', () => (inner = client.call('echo', 'from abort')));
+  const pending = client.call('hang', {}, { signal: controller.signal });
+  controller.abort();
+  assert.equal((await pending).cancelled, true);
+  assert.equal((await inner).data, 'from abort');
+});
+
+test('progress may cancel its own call, and what comes after is not heard', async () => {
+  const controller = new AbortController();
+  const heard = [];
+  const response = await client.call('steps', 3, {
+    signal: controller.signal,
+    onProgress({ progress }) {
+      heard.push(progress);
+      controller.abort('seen enough');
+    },
+  });
+  // The app had finished by then: its word stands.
+  assert.equal(response.data, 'done');
+  assert.deepEqual(heard, [1, 2, 3]);
+});
+
+test('progress may close the session', async () => {
+  const response = await client.call('steps', 3, { onProgress: () => client.close() });
+  assert.equal(response.cancelled, true);
+  assert.equal(client.connected, false);
+});
+
+test('a handler of the page that throws harms no other call of the same frame', async () => {
+  const errors = [];
+  // Browsers have this; here it stands in for Node's uncaughtException, which the test runner takes.
+  globalThis.reportError = (error) => errors.push(error.message);
+  const [steps, echo] = await Promise.all([
+    client.call('steps', 2, {
+      onProgress() {
+        throw new Error('the page’s own');
+      },
+    }),
+    client.call('echo', 'whole'),
+  ]);
+  delete globalThis.reportError;
+  assert.equal(steps.data, 'done');
+  assert.equal(echo.data, 'whole');
+  assert.deepEqual(errors, ['the page’s own', 'the page’s own']);
+});
+
+test('a tree of calls is aborted from its leaves, and what it calls then is refused', async () => {
+  const controller = new AbortController();
+  const [chain, fork, echo] = [
+    client.call('chain', {}, { signal: controller.signal }),
+    client.call('fork', {}, { signal: controller.signal }),
+    client.call('echo', 'bystander'),
+  ];
+  assert.equal((await echo).data, 'bystander');
+  controller.abort('all of it');
+  assert.deepEqual([(await chain).cancelled, (await fork).cancelled], [true, true]);
+  assert.equal(aborts.length, 3);
+  assert.equal(app.counters[0].inFlightIn, 0);
+});
+
+test('a signal aborted by the answer to its own call does nothing', async () => {
+  const controller = new AbortController();
+  const response = await client.call('echo', 1, { signal: controller.signal });
+  controller.abort();
+  assert.equal(response.data, 1);
+  assert.equal((await client.call('echo', 2)).data, 2);
+  assert.equal(client.counters.stray, 0);
+});
+
+test('a message that cannot be read is counted, and the session goes on', async () => {
+  channel.port1.dispatchEvent(new Event('messageerror'));
+  assert.equal((await client.call('echo', 3)).data, 3);
+  assert.equal(app.counters[0].malformed, 1);
+});

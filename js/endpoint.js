@@ -19,7 +19,7 @@ import {
 } from './core.js';
 import { callOut } from './errors.js';
 import { Entry, FrameWriter, LONGEST } from './frames.js';
-import { CALL, ELICITATION, milliseconds, outcomeOf, own } from './messages.js';
+import { CALL, ELICITATION, milliseconds, outcomeOf, own, progressInfo } from './messages.js';
 
 /**
  * A way to the other side.
@@ -547,7 +547,7 @@ export class Endpoint {
         record.settle(arg, context);
         return;
       case Kind.REPORT:
-        callOut(call ? record.onProgress : this.side.onProgress, context);
+        callOut(call ? record.onProgress : this.side.onProgress, progressInfo(context));
         return;
       case Kind.QUEUED:
         this.#records[slot] = context;

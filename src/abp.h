@@ -7,8 +7,7 @@
  * or, on the fast path, as ids and numbers.
  *
  *   1. Create it:         abp_new(), once for each connection.
- *   2. Feed it:           an *input* says what happened: a message came, a handler settled, time
- * passed.
+ *   2. Feed it:           an *input* says what happened: a message came, time passed.
  *   3. Drain it:          abp_next() until it returns 0. Each *action* says what to do now.
  *   4. Send what it says: abp_print() gives the text of an action that sends something.
  *
@@ -38,8 +37,7 @@ typedef struct abp_endpoint abp_endpoint;
  * A handle that outlived its call is recognised, and is never another call's. */
 typedef uint32_t abp_call;
 
-/* --- Codes -------------------------------------------------------------------------------------
- */
+/* --- Codes ------------------------------------------------------------------------------------ */
 
 /* What an input returns. */
 enum abp_status {
@@ -91,8 +89,7 @@ typedef enum abp_outcome {
   ABP_DISCONNECTED, /* because the peer is gone */
 } abp_outcome;
 
-/* --- Endpoint ----------------------------------------------------------------------------------
- */
+/* --- Endpoint --------------------------------------------------------------------------------- */
 
 typedef enum abp_role { ABP_AGENT, ABP_APP } abp_role;
 
@@ -136,8 +133,7 @@ void abp_free(abp_endpoint *endpoint);
  * "requestedCapabilities", "agentCapabilities". ABP_E_MEMORY; ABP_E_LIMIT for a fifth name. */
 int abp_describe(abp_endpoint *endpoint, const char *member, const char *json, size_t length);
 
-/* --- Actions -----------------------------------------------------------------------------------
- */
+/* --- Actions ---------------------------------------------------------------------------------- */
 
 typedef enum abp_kind {
   ABP_NONE,
@@ -189,8 +185,7 @@ typedef struct abp_action {
 /* Takes the next action. Returns 1, or 0 when nothing is left. */
 int abp_next(abp_endpoint *endpoint, abp_action *action);
 
-/* --- Inputs for both sides ---------------------------------------------------------------------
- */
+/* --- Inputs for both sides -------------------------------------------------------------------- */
 
 /* Time has passed: `now` is monotonic, in ms. Deadlines, grace periods and the heartbeat run on
  * this alone. Call it when ABP_WAKE says so, and with each batch of messages. */
@@ -200,8 +195,7 @@ int abp_advance(abp_endpoint *endpoint, uint64_t now);
  * was agreed. Calls still pending settle as cancelled; running handlers are aborted and their calls
  * answered. */
 int abp_close(abp_endpoint *endpoint);
-/* The connection is gone. Pending calls settle as ABP_DISCONNECTED, running handlers are aborted.
- */
+/* The connection is gone. Pending calls settle as ABP_DISCONNECTED, handlers are aborted. */
 int abp_lost(abp_endpoint *endpoint);
 /* This side's document is going away: it says `bridge/bye` where that was agreed and answers
  * nothing more; the peer settles what it has pending as ABP_DISCONNECTED. `persisted`: it is only
@@ -217,14 +211,12 @@ typedef struct abp_id {
   uint32_t number;  /* 1 and up */
 } abp_id;
 
-/* Writes a call's id as text. Returns its length in bytes, whatever `size` is; 0 for a void handle.
- */
+/* Writes a call's id as text. Returns its length, whatever `size` is; 0 for a void handle. */
 size_t abp_id_text(const abp_endpoint *endpoint, abp_call call, char *buffer, size_t size);
 /* The number of a call that this side or the peer minted by number, else 0. */
 uint32_t abp_number(const abp_endpoint *endpoint, abp_call call);
 
-/* --- The caller: an agent's calls, an app's elicitations
- * -------------------------------------------- */
+/* --- The caller: an agent's calls, an app's elicitations -------------------------------------- */
 
 enum abp_call_flag {
   ABP_WANTS_PROGRESS = 1 /* the call has a progress token */
@@ -257,8 +249,7 @@ int abp_unsent(abp_endpoint *endpoint, abp_call call);
 /* Progress has come for the operation with this id. */
 int abp_progress_received(abp_endpoint *endpoint, const abp_id *id);
 
-/* --- The callee: an app's handlers, an agent's elicitation handler
- * ---------------------------------- */
+/* --- The callee: an app's handlers, an agent's elicitation handler ---------------------------- */
 
 /* A call has come. `fault` is what its receiver found wrong with it (an unknown capability, say),
  * or 0. */
@@ -273,8 +264,7 @@ int abp_finish(abp_endpoint *endpoint, abp_call call, abp_outcome outcome);
 /* 1 if progress may be sent for this call now. */
 int abp_progress_wanted(const abp_endpoint *endpoint, abp_call call);
 
-/* --- The session
- * ------------------------------------------------------------------------------------ */
+/* --- The session ------------------------------------------------------------------------------ */
 
 /* Agent: begins the handshake. `initialize` is sent again, with the same id and growing pauses,
  * until it is answered or `timeout_ms` (0: 10000) is over. */
@@ -283,8 +273,7 @@ int abp_connect(abp_endpoint *endpoint, uint32_t timeout_ms);
 uint32_t abp_features(const abp_endpoint *endpoint);
 abp_session abp_session_state(const abp_endpoint *endpoint);
 
-/* --- Text: any message, in and out
- * ------------------------------------------------------------------ */
+/* --- Text: any message, in and out ------------------------------------------------------------ */
 
 /* The parts of a message of the data plane, as slices of its text, untouched. */
 typedef struct abp_body {
@@ -319,8 +308,7 @@ const char *abp_print_progress(abp_endpoint *endpoint, abp_call call, const char
 const char *abp_print_notification(abp_endpoint *endpoint, const abp_body *body, uint64_t unix_ms,
                                    size_t *length);
 
-/* --- Looking in
- * ------------------------------------------------------------------------------------- */
+/* --- Looking in ------------------------------------------------------------------------------- */
 
 typedef enum abp_counter {
   ABP_IN_FLIGHT_OUT, /* calls made and not settled */

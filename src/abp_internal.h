@@ -7,8 +7,7 @@
 
 #include "abp.h"
 
-/* --- call_state.c: what happens to a call ------------------------------------------------------
- */
+/* --- call_state.c: what happens to a call ----------------------------------------------------- */
 
 enum call_state {
   FREE,       /* the slot holds no call */
@@ -60,8 +59,7 @@ int call_is_over(enum call_state state);
 /* 1 if a handler has been started and has not returned. */
 int call_has_handler(enum call_state state);
 
-/* --- call_table.c: where calls are kept --------------------------------------------------------
- */
+/* --- call_table.c: where calls are kept ------------------------------------------------------- */
 
 /*
  * A call's slot, 56 bytes. Slots live in slabs that never move:
@@ -152,8 +150,7 @@ void table_orphan(struct call_table *table, uint32_t child);
 void list_push(struct call_table *table, struct call_list *list, uint32_t slot);
 void list_remove(struct call_table *table, struct call_list *list, uint32_t slot);
 
-/* --- session.c: the handshake, versions, features, the heartbeat
- * ------------------------------------ */
+/* --- session.c: the handshake, versions, features, the heartbeat ------------------------------ */
 
 enum session_event {
   SE_CONNECT,
@@ -203,8 +200,7 @@ enum session_event session_tick(struct session *session, uint64_t now, uint32_t 
 void session_heard(struct session *session, uint64_t now);
 void session_start_heartbeat(struct session *session, uint64_t now, uint32_t heartbeat_ms);
 
-/* --- endpoint.c
- * ------------------------------------------------------------------------------------ */
+/* --- endpoint.c ------------------------------------------------------------------------------- */
 
 #define PREFIX 32 /* bytes of the text that this side's ids begin with */
 #define DESCRIPTIONS 4

@@ -42,8 +42,7 @@ void table_free(struct call_table *table) {
   free(table->timers);
 }
 
-/* --- Lists -------------------------------------------------------------------------------------
- */
+/* --- Lists ------------------------------------------------------------------------------------ */
 
 void list_push(struct call_table *table, struct call_list *list, uint32_t slot) {
   struct call *call = table_call(table, slot);
@@ -70,8 +69,7 @@ void list_remove(struct call_table *table, struct call_list *list, uint32_t slot
   list->count--;
 }
 
-/* --- Index -------------------------------------------------------------------------------------
- */
+/* --- Index ------------------------------------------------------------------------------------ */
 
 /* Seeded, so that a peer cannot choose ids that collide; how long a run of collisions can get is
  * bounded by the limit on calls in any case. */
@@ -159,8 +157,7 @@ void table_unindex(struct call_table *table, uint32_t slot) {
   table->index[gap].slot = 0;
 }
 
-/* --- Slots -------------------------------------------------------------------------------------
- */
+/* --- Slots ------------------------------------------------------------------------------------ */
 
 /* The latest freed is used first: it is the one still in the processor's cache. */
 static void push_free(struct call_table *table, uint32_t slot) {
@@ -252,8 +249,7 @@ void table_release(struct call_table *table, uint32_t slot) {
   push_free(table, slot);
 }
 
-/* --- Timers ------------------------------------------------------------------------------------
- */
+/* --- Timers ----------------------------------------------------------------------------------- */
 
 static uint64_t timer_at(const struct call_table *table, uint32_t place) {
   return table_call(table, table->timers[place])->deadline;
@@ -299,8 +295,7 @@ void table_set_timer(struct call_table *table, uint32_t slot, uint64_t deadline)
   timer_sift(table, table->timer_count++);
 }
 
-/* --- Parents and children ----------------------------------------------------------------------
- */
+/* --- Parents and children --------------------------------------------------------------------- */
 
 void table_adopt(struct call_table *table, uint32_t parent, uint32_t child) {
   table_call(table, child)->parent = parent;

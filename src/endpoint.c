@@ -48,8 +48,7 @@ const char *abp_error_name(int error) { return ERRORS[known_error(error)].name; 
 const char *abp_error_message(int error) { return ERRORS[known_error(error)].message; }
 int abp_error_retryable(int error) { return ERRORS[known_error(error)].retryable; }
 
-/* --- Endpoint ----------------------------------------------------------------------------------
- */
+/* --- Endpoint --------------------------------------------------------------------------------- */
 
 static void set_default(uint32_t *limit, uint32_t value) {
   if (*limit == 0) *limit = value;
@@ -116,8 +115,7 @@ uint32_t abp_features(const abp_endpoint *ep) {
 
 abp_session abp_session_state(const abp_endpoint *ep) { return ep->session.state; }
 
-/* --- Ids and handles ---------------------------------------------------------------------------
- */
+/* --- Ids and handles -------------------------------------------------------------------------- */
 
 int utf8_valid(const char *text, size_t length) {
   const uint8_t *s = (const uint8_t *)text, *end = s + length;
@@ -253,8 +251,7 @@ static uint32_t mint(abp_endpoint *ep) {
   return id.number;
 }
 
-/* --- Steps -------------------------------------------------------------------------------------
- */
+/* --- Steps ------------------------------------------------------------------------------------ */
 
 static void owe(abp_endpoint *ep, uint32_t slot, uint32_t owed) {
   struct call *call = table_call(&ep->table, slot);
@@ -363,8 +360,7 @@ static void step_all(abp_endpoint *ep, enum call_event event) {
   }
 }
 
-/* --- Actions -----------------------------------------------------------------------------------
- */
+/* --- Actions ---------------------------------------------------------------------------------- */
 
 static uint64_t earliest(const abp_endpoint *ep) {
   const uint64_t due = ep->session.due;
@@ -456,8 +452,7 @@ int abp_next(abp_endpoint *ep, abp_action *action) {
   return action->kind != ABP_NONE;
 }
 
-/* --- The session -------------------------------------------------------------------------------
- */
+/* --- The session ------------------------------------------------------------------------------ */
 
 /* What an older session left is not found any more; handlers that still unwind keep their place. */
 static void forget_session(abp_endpoint *ep) {
@@ -625,8 +620,7 @@ int abp_advance(abp_endpoint *ep, uint64_t now) {
   return ABP_OK;
 }
 
-/* --- The caller --------------------------------------------------------------------------------
- */
+/* --- The caller ------------------------------------------------------------------------------- */
 
 static void set_deadline(abp_endpoint *ep, uint32_t slot, uint32_t timeout_ms) {
   if (timeout_ms)
@@ -770,8 +764,7 @@ int abp_progress_received(abp_endpoint *ep, const abp_id *id) {
   return ABP_OK;
 }
 
-/* --- The callee --------------------------------------------------------------------------------
- */
+/* --- The callee ------------------------------------------------------------------------------- */
 
 static void refuse(abp_endpoint *ep, abp_error error) {
   ep->refuse = (uint8_t)error;

@@ -101,8 +101,7 @@ uint32_t json_ms(const json_value *value) {
   return value->valuedouble < 2147483647.0 ? (uint32_t)value->valuedouble : 2147483647u;
 }
 
-/* --- Where a value stands ----------------------------------------------------------------------
- */
+/* --- Where a value stands --------------------------------------------------------------------- */
 
 static size_t skip_string(const char *text, size_t at) {
   for (at++; text[at] != '"'; at++) {
@@ -151,8 +150,7 @@ struct json_slice json_source(const json_value *document, const char *text,
   return found;
 }
 
-/* --- Printing ----------------------------------------------------------------------------------
- */
+/* --- Printing --------------------------------------------------------------------------------- */
 
 json_value *json_new(void) { return cJSON_CreateObject(); }
 

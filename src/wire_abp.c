@@ -39,8 +39,7 @@ struct wire *wire_of(abp_endpoint *ep) {
   return ep->wire;
 }
 
-/* --- Reading -----------------------------------------------------------------------------------
- */
+/* --- Reading ---------------------------------------------------------------------------------- */
 
 struct json_slice wire_source(const struct wire *wire, const json_value *value) {
   return json_source(wire->message, wire->text, value);
@@ -190,8 +189,7 @@ int wire_receive_control(abp_endpoint *ep, const char *text, size_t length) {
   return status == ABP_OK ? wire_control(ep) : status;
 }
 
-/* --- Printing ----------------------------------------------------------------------------------
- */
+/* --- Printing --------------------------------------------------------------------------------- */
 
 int wire_add_text(json_value *object, const char *name, const char *text) {
   return json_add_string(object, name, text, strlen(text));
@@ -314,7 +312,7 @@ static const char *print_refusal(abp_endpoint *ep, const abp_action *action, jso
   const struct json_slice type = json_string(json_member(ep->wire->message, "type"));
   if (!(json_add_bool(payload, "success", 0) & wire_add_error(payload, (abp_error)action->arg)))
     return NULL;
-  if (strcmp(type.text, "initialize") == 0) return "initialize-result";
+  if (type.text && strcmp(type.text, "initialize") == 0) return "initialize-result";
   return ep->config.role == ABP_APP ? "capabilities/call-result" : "elicitation/response";
 }
 

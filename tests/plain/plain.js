@@ -37,7 +37,8 @@ export async function plainAgent(channel, { onProgress, onElicitation, onNotific
     });
   channel.listen(async (message) => {
     const { type, id, payload } = message ?? {};
-    if (type === 'progress') onProgress?.(payload);
+    if (type === 'progress')
+      onProgress?.({ percentage: (100 * payload.progress) / payload.total, ...payload });
     else if (type === 'notification') onNotification?.(payload);
     else if (type === 'elicitation/request') {
       post(envelope('elicitation/response', id, await onElicitation(payload)));

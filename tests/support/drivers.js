@@ -19,9 +19,7 @@ export class AgentDriver {
   onProgress = (info) => this.#progress(info.operationId, info);
 
   #progress(id, { progress, total, percentage }) {
-    this.log(
-      `agent: progress ${id} ${progress}/${total} ${percentage ?? (100 * progress) / total}%`,
-    );
+    this.log(`agent: progress ${id} ${progress}/${total} ${percentage}%`);
   }
 
   async #call(id, signal, { timeout, name = 'work' }) {

@@ -66,7 +66,7 @@ int call_has_handler(enum call_state state);
  *
  *   slabs ──▶ [slab 0][slab 1]…          slab: 256 slots, and 256 id cells once a text id needs one
  *
- *   index: open addressing, {hash, slot + 1}, a power of two, at most 3/4 full
+ *   index: open addressing, {hash, slot + 1}, a power of two, at most half full
  *   timers: binary heap of slots by deadline; slot.timer is the place in it, so leaving costs log n
  *   lists: queue (accepted calls in order); memory (ended calls, oldest first)
  *

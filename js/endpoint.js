@@ -695,19 +695,19 @@ export class Endpoint {
   /**
    * One value that cannot be cloned must not take the rest of its frame with it.
    * @param {any[]} frame
-   * @param {(Transferable[] | undefined)[]} transfers by entry
+   * @param {(Transferable[] | undefined)[]} [transfers] by entry
    */
   #postFrame(frame, transfers) {
     try {
-      const lists = transfers.filter(Boolean);
-      if (lists.length) this.transport.post(frame, [...new Set(/** @type {any} */ (lists.flat()))]);
-      else this.transport.post(frame);
+      if (!transfers) this.transport.post(frame);
+      else this.transport.post(frame, [...new Set(transfers.flatMap((list) => list ?? []))]);
     } catch (error) {
       if (frame.length > 4) {
         for (let i = 0; i < frame.length; i += 4) {
-          this.#postFrame(frame.slice(i, i + 4), [transfers[i / 4]]);
+          const transfer = transfers?.[i / 4];
+          this.#postFrame(frame.slice(i, i + 4), transfer && [transfer]);
         }
-      } else this.#undeliverable(frame, transfers[0], error);
+      } else this.#undeliverable(frame, transfers?.[0], error);
     }
   }
 
@@ -726,7 +726,7 @@ export class Endpoint {
       }
       case Entry.VALUE:
       case Entry.RESPONSE:
-        if (transfer?.length) this.#postFrame([kind, key, a, b], [undefined]);
+        if (transfer?.length) this.#postFrame([kind, key, a, b]);
         else this.transport.post([Entry.RESPONSE, key, undefined, this.#unsendable(error)]);
         return;
       default:

@@ -30,22 +30,26 @@ export function transferOf(value) {
   if (typeof value !== 'object' || value === null) return undefined;
   const listed = marked.get(value);
   if (listed) return listed;
-  /** @type {Set<ArrayBuffer>} */
-  const found = new Set();
-  collect(value, 3, found);
-  return found.size ? [...found] : undefined;
+  return collect(value, 3, undefined);
 }
 
 /**
  * @param {any} value
  * @param {number} depth
- * @param {Set<ArrayBuffer>} found
+ * @param {ArrayBuffer[] | undefined} found
  */
 function collect(value, depth, found) {
-  if (isBinary(value)) found.add(value.content);
-  else if (depth && (Array.isArray(value) || Object.getPrototypeOf(value) === Object.prototype)) {
-    for (const part of Object.values(value).slice(0, 64)) {
-      if (typeof part === 'object' && part !== null) collect(part, depth - 1, found);
-    }
+  if (isBinary(value)) {
+    return found?.includes(value.content) ? found : [...(found ?? []), value.content];
   }
+  if (!depth || !(Array.isArray(value) || Object.getPrototypeOf(value) === Object.prototype)) {
+    return found;
+  }
+  let left = 64;
+  for (const key in value) {
+    const part = value[key];
+    if (typeof part === 'object' && part !== null) found = collect(part, depth - 1, found);
+    if (--left === 0) break;
+  }
+  return found;
 }

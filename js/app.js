@@ -1,6 +1,6 @@
 /** The app's side: its capabilities, and one connection for each agent. */
 import { Fault, Feature, Role, Session } from './core.js';
-import { Endpoint } from './endpoint.js';
+import { ENDED, Endpoint } from './endpoint.js';
 import { AbpError, callOut } from './errors.js';
 import { milliseconds, own } from './messages.js';
 import { validatorFor } from './schema.js';
@@ -212,7 +212,7 @@ export class Connection {
         fault: ({ name }) => registry.fault(name),
         explain: ({ name }, code) => registry.explain(name, code),
         run: (request, context) => registry.run(request, /** @type {any} */ (context)),
-        elicit: (request, invocation) => this.elicit(request, invocation.handle || -1),
+        elicit: (request, invocation) => this.elicit(request, invocation.handle || ENDED),
         onHandshake: (message, via) => this.#answer(message, via ?? transport),
         onSession: (state) => {
           if (state === Session.CLOSED || state === Session.LOST) this.#leavePort();

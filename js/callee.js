@@ -163,7 +163,8 @@ export class Invocation {
   /** @param {AbortSignal | undefined} signal */
   follow(signal) {
     this.#followed = signal;
-    listen(signal, this);
+    if (signal?.aborted) this.handleEvent();
+    else listen(signal, this);
   }
 
   handleEvent() {

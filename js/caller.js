@@ -2,7 +2,7 @@
 import { Fault, Outcome } from './core.js';
 import { reasonText } from './errors.js';
 import { own } from './messages.js';
-import { listen, unlisten } from './signals.js';
+import { unlisten } from './signals.js';
 
 /** A call that was made and has not settled. It is its own abort listener, so none is allocated. */
 export class PendingCall {
@@ -30,7 +30,6 @@ export class PendingCall {
     this.signal = signal;
     this.onProgress = onProgress;
     this.transfer = transfer;
-    if (!signal?.aborted) listen(signal, this);
   }
 
   handleEvent() {

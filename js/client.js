@@ -1,7 +1,7 @@
 /** The agent's side: connects to an app and calls its capabilities. */
 import { Fault, Feature, Role, Session, ready } from './core.js';
 import { Endpoint } from './endpoint.js';
-import { AbpError } from './errors.js';
+import { AbpError, reasonText } from './errors.js';
 import { own } from './messages.js';
 import { exactOrigin } from './origins.js';
 import { portTransport } from './transports/port.js';
@@ -227,7 +227,7 @@ export class Client {
    * @returns {Promise<CancelResponse>} the app's word on it
    */
   async cancel(callId, reason) {
-    return /** @type {Endpoint} */ (this.#endpoint).cancelById(callId, reason);
+    return /** @type {Endpoint} */ (this.#endpoint).cancelById(callId, reasonText(reason));
   }
 
   /** @returns {Promise<any[]>} what the app said it can do, kept current by its notifications */
@@ -374,13 +374,12 @@ export class Client {
  */
 export function supportOf(capability) {
   if (!capability) return { supported: false, available: false, reason: 'Unknown capability' };
-  const { available = true, requirements, features, alternatives, unavailableReason } = capability;
+  const { available = true, requirements, features, alternatives } = capability;
   const unmet = requirements?.find((/** @type {any} */ r) => r.met === false);
-  const reason = unmet?.description ?? unavailableReason;
   return {
     supported: true,
     available: available !== false && !unmet,
-    ...(reason && { reason }),
+    ...(unmet && { reason: unmet.description }),
     ...(requirements && { requirements }),
     ...(features && { features }),
     ...(alternatives && { alternatives }),

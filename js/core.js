@@ -28,6 +28,14 @@ export const Outcome = /** @type {const} */ ({
   TIMED_OUT: 3,
   DISCONNECTED: 4,
 });
+/** `abp_status`, with which the core turns an input down */
+export const Status = /** @type {const} */ ({
+  MEMORY: -1,
+  LIMIT: -2,
+  STATE: -3,
+  ID: -4,
+  DUPLICATE: -5,
+});
 /** `abp_error` */
 export const Fault = /** @type {const} */ ({
   NOT_INITIALIZED: 1,

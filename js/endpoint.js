@@ -15,11 +15,13 @@ import {
   Role,
   Session,
   SLOT,
+  Status,
   WANTS_PROGRESS,
 } from './core.js';
-import { callOut } from './errors.js';
+import { callOut, reasonText } from './errors.js';
 import { Entry, FrameWriter, LONGEST } from './frames.js';
 import { CALL, ELICITATION, milliseconds, outcomeOf, own, progressInfo } from './messages.js';
+import { listen } from './signals.js';
 
 /**
  * A way to the other side.
@@ -48,13 +50,17 @@ import { CALL, ELICITATION, milliseconds, outcomeOf, own, progressInfo } from '.
  */
 
 /** A status of the core, as the fault that a caller is told. */
+/** @type {Map<number, number>} */
 const STATUS_FAULT = new Map([
-  [-1, Fault.INTERNAL_ERROR],
-  [-2, Fault.RATE_LIMITED],
-  [-3, Fault.NOT_INITIALIZED],
-  [-4, Fault.INVALID_ID],
-  [-5, Fault.DUPLICATE_CALL],
+  [Status.MEMORY, Fault.INTERNAL_ERROR],
+  [Status.LIMIT, Fault.RATE_LIMITED],
+  [Status.STATE, Fault.NOT_INITIALIZED],
+  [Status.ID, Fault.INVALID_ID],
+  [Status.DUPLICATE, Fault.DUPLICATE_CALL],
 ]);
+
+/** The handle of a parent that has ended: no call's, but not none. */
+export const ENDED = -1;
 
 /**
  * Whether a key is a call's number.
@@ -317,10 +323,11 @@ export class Endpoint {
         const length = callId === undefined ? 0 : this.core.id(callId);
         const action =
           callId !== undefined && !length
-            ? -4
+            ? Status.ID
             : this.core.x.request(length, ms, onProgress ? WANTS_PROGRESS : 0, parent);
-        if (action < 0) resolve(this.refusal(action, parent));
-        else this.#run(action, pending);
+        if (action < 0) return resolve(this.refusal(action, parent));
+        listen(signal, pending);
+        this.#run(action, pending);
       } catch (error) {
         this.#trapped(error);
         resolve(this.failure(Fault.INTERNAL_ERROR));
@@ -334,8 +341,8 @@ export class Endpoint {
    * @param {number} parent
    */
   refusal(status, parent) {
-    if (status === -3 && parent) return this.failure(Fault.CANCELLED);
-    if (status === -3 && this.#lost) return this.failure(Fault.DISCONNECTED);
+    if (status === Status.STATE && parent) return this.failure(Fault.CANCELLED);
+    if (status === Status.STATE && this.#lost) return this.failure(Fault.DISCONNECTED);
     return this.failure(STATUS_FAULT.get(status) ?? Fault.INTERNAL_ERROR);
   }
 
@@ -355,7 +362,7 @@ export class Endpoint {
    * @param {string | undefined} reason
    */
   cancel(call, reason) {
-    this.#feed(() => this.core.x.cancel(call, reason ? this.core.text(reason) : 0));
+    this.#feed(() => this.core.x.cancel(call, reason ? Math.max(this.core.text(reason), 0) : 0));
   }
 
   /**
@@ -366,13 +373,9 @@ export class Endpoint {
     return new Promise((resolve) => {
       const pending = new PendingCancel(this, resolve, callId);
       this.#feed(() => {
-        // The reason may move the scratch, so it is written first, and again after the id.
-        const room = reason ? this.core.text(reason, 1024) : 0;
         const length = this.core.id(callId);
-        const status = this.core.x.cancel_by_id(
-          length,
-          room > 0 && reason ? this.core.text(reason, length) : 0,
-        );
+        const reasonLength = reason ? this.core.text(reason, length) : 0;
+        const status = this.core.x.cancel_by_id(length, Math.max(reasonLength, 0));
         if (status < 0) resolve(pending.failed(this.refusal(status, 0)));
         return status;
       }, pending);
@@ -402,18 +405,21 @@ export class Endpoint {
    */
   callLocal(parent, request, signal) {
     return new Promise((resolve) => {
+      if (signal?.aborted) {
+        return resolve(this.failure(Fault.CANCELLED, reasonText(signal.reason)));
+      }
       const invocation = new Invocation(this, request, undefined, resolve);
-      invocation.follow(signal);
-      if (signal?.aborted) return resolve(this.failure(Fault.CANCELLED));
       this.#feed(() => {
         const status = this.core.x.call_local(
           parent.handle,
           request.timeout,
           this.side.fault(request),
         );
-        if (status < 0) resolve(this.refusal(status, parent.handle || 1));
+        // The parent has ended or is ending: what is asked of it then is cancelled with it.
+        if (status < 0) resolve(this.refusal(status, ENDED));
         return status;
       }, invocation);
+      if (invocation.handle) invocation.follow(signal);
     });
   }
 

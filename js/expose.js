@@ -47,6 +47,7 @@ export class Exposed {
   #registry;
   #options;
   #stop = () => {};
+  #closed = false;
 
   /**
    * Use {@link expose}.
@@ -89,6 +90,7 @@ export class Exposed {
     if (transport) transport.onMessage = (data, ports) => waiting.push([data, ports]);
     /** Resolves when agents are answered; rejects where WebAssembly is not allowed. @type {Promise<void>} */
     this.ready = ready.then(() => {
+      if (this.#closed) return;
       isReady = true;
       if (transport) {
         const { endpoint } = this.#connect(transport, false, this.#options.upgrade === 'none');
@@ -205,6 +207,7 @@ export class Exposed {
 
   /** Ends every session: running handlers are aborted, agents are told where they can be. */
   close() {
+    this.#closed = true;
     this.#stop();
     globalThis.removeEventListener?.('pagehide', this.#onHide);
     for (const { endpoint } of this.#connections) endpoint.close();

@@ -3,7 +3,8 @@
  * automation. It is one more agent, and speaks the messages that a remote one speaks.
  */
 import { supportOf } from './client.js';
-import { AbpError, reasonText } from './errors.js';
+import { Fault } from './core.js';
+import { AbpError, reasonText, toErrorObject } from './errors.js';
 import { CALL, own } from './messages.js';
 import { listen, unlisten } from './signals.js';
 
@@ -99,14 +100,18 @@ export class LocalAgent {
     }
   }
 
+  async #connected() {
+    await this.#exposed.ready;
+    return (this.#connection ??= this.#open(this.#transport));
+  }
+
   /**
    * @param {string} type
    * @param {any} payload
    * @param {string} [id]
    */
   async #send(type, payload, id) {
-    await this.#exposed.ready;
-    this.#connection ??= this.#open(this.#transport);
+    await this.#connected();
     this.#transport.onMessage({ type, id, timestamp: Date.now(), payload }, []);
   }
 
@@ -144,8 +149,8 @@ export class LocalAgent {
         void this.#ask('capabilities/cancel', { callId, reason: reasonText(signal.reason) }),
     };
     if (signal?.aborted) {
-      const error = { code: 'CANCELLED', message: reasonText(signal.reason), retryable: false };
-      return { success: false, cancelled: true, error };
+      const { endpoint } = await this.#connected();
+      return endpoint.failure(Fault.CANCELLED, reasonText(signal.reason));
     }
     listen(signal, record);
     const response = await this.#ask(
@@ -209,15 +214,12 @@ export class LocalAgent {
     let response;
     try {
       response = await this.#emit('Elicitation', payload);
-      response ??= {
-        success: false,
-        error: { code: 'NOT_SUPPORTED', message: 'No handler', retryable: false },
-      };
+      if (response === undefined)
+        throw new AbpError('NOT_SUPPORTED', 'Nobody here takes questions');
       if (typeof own(response, 'success') !== 'boolean')
         response = { success: true, data: response };
     } catch (error) {
-      const message = String(/** @type {any} */ (error)?.message ?? error);
-      response = { success: false, error: { code: 'OPERATION_FAILED', message, retryable: false } };
+      response = { success: false, error: toErrorObject(error) };
     }
     await this.#send('elicitation/response', response, id);
   }

@@ -557,6 +557,7 @@ int endpoint_initialized(abp_endpoint *ep, const char *session_id, size_t length
 int abp_close(abp_endpoint *ep) {
   if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
   const uint32_t liveness = abp_features(ep) & ABP_LIVENESS;
+  ep->session.staying = 0;
   change_session(ep, SE_CLOSE);
   /* An app has no shutdown to send. */
   if (ep->config.role == ABP_APP && ep->sends) ep->sends = liveness ? 1u << ABP_MSG_BYE : 0;

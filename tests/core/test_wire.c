@@ -200,6 +200,31 @@ static void a_version_that_cannot_be_read_is_refused_and_any_other_is_taken(void
   }
 }
 
+static void a_side_that_came_back_and_closes_says_bye_for_good(void **state) {
+  (void)state;
+  const abp_config config = {.role = ABP_APP, .seed = {3}, .features = ABP_LIVENESS};
+  abp_endpoint *app = abp_new(&config, 0);
+  const char *hello = "{\"type\":\"initialize\",\"id\":\"h\",\"payload\":{\"features\":{"
+                      "\"bridge.liveness\":true}}}";
+  abp_action action;
+  size_t length;
+  assert_int_equal(abp_receive(app, hello, strlen(hello)), ABP_OK);
+  while (abp_next(app, &action)) {
+  }
+  const char *const said[] = {"\"persisted\":true", "\"persisted\":false"};
+  for (int i = 0; i < 2; i++) {
+    int byes = 0;
+    assert_int_equal(i ? abp_close(app) : abp_leave(app, 1), ABP_OK);
+    while (abp_next(app, &action)) {
+      if (action.kind != ABP_SEND) continue;
+      byes++;
+      assert_non_null(strstr(abp_print(app, &action, NULL, 0, &length), said[i]));
+    }
+    assert_int_equal(byes, 1);
+  }
+  abp_free(app);
+}
+
 static void a_payload_passes_through_untouched(void **state) {
   (void)state;
   const char *params = "{ \"a\" : 9007199254740993, \"b\":[0.30000000000000004, 1e400], "
@@ -231,6 +256,7 @@ int main(void) {
       TEST(an_echo_of_what_this_side_says_does_nothing),
       TEST(the_same_hello_gets_the_same_answer_and_another_is_refused),
       TEST(a_version_that_cannot_be_read_is_refused_and_any_other_is_taken),
+      TEST(a_side_that_came_back_and_closes_says_bye_for_good),
       TEST(a_payload_passes_through_untouched),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

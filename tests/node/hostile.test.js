@@ -358,6 +358,36 @@ describe('an agent that means no good', () => {
   });
 });
 
+test('with restart, a new initialize replaces the session, and what ran is answered first', async () => {
+  exposed = expose(
+    {
+      app: { id: 'a', name: 'A', version: '1' },
+      capabilities: { hang: () => new Promise(() => {}), echo: (params) => params },
+    },
+    { port: channel.port1, restart: true },
+  );
+  raw = new Raw(channel.port2);
+  const first = await raw.ask('initialize', 'P', HELLO);
+  raw.send('capabilities/call', 'old', { capability: 'hang' });
+  const answer = await raw.ask('initialize', 'Q', HELLO);
+  assert.deepEqual([answer.id, answer.payload.cancelled], ['old', true]);
+  const second = await raw.next();
+  assert.equal(second.id, 'Q');
+  assert.notEqual(second.payload.sessionId, first.payload.sessionId);
+  const cancel = await raw.ask('capabilities/cancel', 'c', { callId: 'old' });
+  assert.equal(cancel.payload.reason, 'Operation not found');
+});
+
+test('an app that is closed before its core is ready answers nobody', async () => {
+  exposed = expose(
+    { app: { id: 'a', name: 'A', version: '1' }, capabilities: {} },
+    { port: channel.port1 },
+  );
+  exposed.close();
+  await exposed.ready;
+  assert.equal(exposed.counters.length, 0);
+});
+
 describe('an app that means no good', () => {
   const RESULT = {
     sessionId: 's',

@@ -15,7 +15,10 @@ test('a signal that outlives many calls keeps no listener of theirs', async () =
         fail: () => {
           throw new Error('no');
         },
-        nested: (params, { call }) => call('echo', params, { signal: shared.signal }),
+        nested: (params, { call }) =>
+          Promise.all(
+            ['echo', 'nothing'].map((name) => call(name, params, { signal: shared.signal })),
+          ),
       },
     },
     { port: port1 },
@@ -25,6 +28,9 @@ test('a signal that outlives many calls keeps no listener of theirs', async () =
   const call = (name) => client.call(name, 1, { signal, timeout: 60_000, onProgress() {} });
   await Promise.all(['echo', 'fail', 'nested', 'unknown'].map(call));
   assert.equal((await client.call('echo', { f() {} }, { signal })).error.code, 'INVALID_PARAMS');
+  // Nor do calls that were refused before they left.
+  const twice = ['same', 'same'].map((callId) => client.call('echo', 1, { signal, callId }));
+  assert.equal((await Promise.all(twice))[1].error.code, 'INVALID_PARAMS');
   assert.deepEqual(getEventListeners(signal, 'abort'), []);
   assert.deepEqual(getEventListeners(shared.signal, 'abort'), []);
   assert.equal(client.counters.inFlightOut, 0);

@@ -1,5 +1,5 @@
 /** The app's side: its capabilities, and one connection for each agent. */
-import { Fault, Feature, Role, Session } from './core.js';
+import * as abp from '../dist/abp-constants.js';
 import { ENDED, Endpoint } from './endpoint.js';
 import { AbpError, callOut } from './errors.js';
 import { milliseconds, own } from './messages.js';
@@ -128,9 +128,9 @@ export class Registry {
    */
   fault(name) {
     const capability = this.#capabilities.get(name);
-    if (!capability) return Fault.UNKNOWN_CAPABILITY;
-    if (!holds(capability.available)) return Fault.CAPABILITY_UNAVAILABLE;
-    if (capability.requirements?.some((r) => !holds(r.met))) return Fault.REQUIREMENT_NOT_MET;
+    if (!capability) return abp.UNKNOWN_CAPABILITY;
+    if (!holds(capability.available)) return abp.CAPABILITY_UNAVAILABLE;
+    if (capability.requirements?.some((r) => !holds(r.met))) return abp.REQUIREMENT_NOT_MET;
     return 0;
   }
 
@@ -142,21 +142,21 @@ export class Registry {
   explain(name, code) {
     const shown = this.describe(name);
     switch (code) {
-      case Fault.UNKNOWN_CAPABILITY:
+      case abp.UNKNOWN_CAPABILITY:
         return { message: `Unknown capability: ${`${name}`.slice(0, 200)}` };
-      case Fault.CAPABILITY_UNAVAILABLE:
+      case abp.CAPABILITY_UNAVAILABLE:
         return {
           message: `${name} is not available at the moment`,
           ...(shown?.alternatives && { alternatives: shown.alternatives }),
         };
-      case Fault.REQUIREMENT_NOT_MET: {
+      case abp.REQUIREMENT_NOT_MET: {
         const unmet = shown.requirements.filter((/** @type {any} */ r) => !r.met);
         return {
           message: `${name} needs: ${unmet.map((/** @type {any} */ r) => r.description).join(', ')}`,
           details: { requirements: unmet },
         };
       }
-      case Fault.RATE_LIMITED:
+      case abp.RATE_LIMITED:
         return { retryAfter: 1000 };
     }
     return {};
@@ -197,14 +197,14 @@ export class Connection {
     this.transport = transport;
     this.registry = registry;
     this.endpoint = new Endpoint({
-      role: Role.APP,
+      role: abp.APP,
       features:
-        Feature.NOTIFICATIONS |
-        Feature.PROGRESS |
-        Feature.ELICITATION |
-        Feature.DYNAMIC_CAPABILITIES |
-        (plain ? 0 : Feature.LIVENESS | Feature.FRAMES) |
-        (offersPort && !plain ? Feature.PORT : 0),
+        abp.NOTIFICATIONS |
+        abp.PROGRESS |
+        abp.ELICITATION |
+        abp.DYNAMIC_CAPABILITIES |
+        (plain ? 0 : abp.LIVENESS | abp.FRAMES) |
+        (offersPort && !plain ? abp.PORT : 0),
       limits,
       restart,
       transport,
@@ -215,7 +215,7 @@ export class Connection {
         elicit: (request, invocation) => this.elicit(request, invocation.handle || ENDED),
         onHandshake: (message, via) => this.#answer(message, via ?? transport),
         onSession: (state) => {
-          if (state === Session.CLOSED || state === Session.LOST) this.#leavePort();
+          if (state === abp.SESSION_CLOSED || state === abp.SESSION_LOST) this.#leavePort();
         },
       },
     });
@@ -224,7 +224,7 @@ export class Connection {
   }
 
   get ready() {
-    return this.endpoint.core.x.state() === Session.READY;
+    return this.endpoint.core.x.state() === abp.SESSION_READY;
   }
 
   /** Whether only its port counts, as it does from the offer on. */
@@ -244,7 +244,7 @@ export class Connection {
    * @param {import('./endpoint.js').Transport} via
    */
   #answer(message, via) {
-    if (!this.endpoint.has(Feature.PORT) || this.#port) return via.post(message);
+    if (!this.endpoint.has(abp.PORT) || this.#port) return via.post(message);
     const { port1, port2 } = new MessageChannel();
     this.#port = portTransport(port1);
     this.endpoint.upgrade(this.#port);
@@ -263,15 +263,14 @@ export class Connection {
    * @param {any} [data]
    */
   notify(event, data) {
-    if (this.endpoint.has(Feature.NOTIFICATIONS)) {
+    if (this.endpoint.has(abp.NOTIFICATIONS)) {
       this.endpoint.send({ type: 'notification', payload: { event, data } });
     }
   }
 
   /** @param {any} info */
   notifyProgress(info) {
-    if (this.endpoint.has(Feature.PROGRESS))
-      this.endpoint.send({ type: 'progress', payload: info });
+    if (this.endpoint.has(abp.PROGRESS)) this.endpoint.send({ type: 'progress', payload: info });
   }
 
   /**
@@ -281,8 +280,8 @@ export class Connection {
   async elicit(request, parent) {
     const method = own(request, 'method');
     if (typeof method !== 'string') throw new TypeError('elicit needs { method, params }');
-    if (this.ready && !this.endpoint.has(Feature.ELICITATION)) {
-      return this.endpoint.failure(Fault.NOT_SUPPORTED, 'The agent takes no questions');
+    if (this.ready && !this.endpoint.has(abp.ELICITATION)) {
+      return this.endpoint.failure(abp.NOT_SUPPORTED, 'The agent takes no questions');
     }
     const timeout = milliseconds(request.timeout);
     return this.endpoint.request(method, request.params, { timeout }, parent);

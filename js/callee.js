@@ -1,5 +1,5 @@
 /** The callee's side of a call: a handler, what it is given, and what becomes of what it returns. */
-import { Fault, Outcome } from './core.js';
+import * as abp from '../dist/abp-constants.js';
 import { reasonText, saysCancelled, toErrorObject } from './errors.js';
 import { milliseconds, progressInfo } from './messages.js';
 import { abortError, listen, unlisten } from './signals.js';
@@ -90,13 +90,13 @@ export class Invocation {
     try {
       const data = await this.#endpoint.side.run(this.request, this);
       this.#transfer = transferOf(data);
-      this.#settle(Outcome.COMPLETED, this.#endpoint.incoming.succeed(data, this.#duration));
+      this.#settle(abp.COMPLETED, this.#endpoint.incoming.succeed(data, this.#duration));
     } catch (error) {
       if (saysCancelled(error)) {
         this.#reason ??= reasonText(error);
-        this.#settle(Outcome.CANCELLED);
+        this.#settle(abp.CANCELLED);
       } else {
-        this.#settle(Outcome.COMPLETED, {
+        this.#settle(abp.COMPLETED, {
           success: false,
           error: toErrorObject(error),
           metadata: { duration: this.#duration },
@@ -129,11 +129,9 @@ export class Invocation {
 
   /** @param {number} outcome */
   answer(outcome) {
-    if (outcome === Outcome.COMPLETED) return this.#send(this.#response, this.#transfer);
-    const code = outcome === Outcome.TIMED_OUT ? Fault.TIMEOUT : Fault.CANCELLED;
-    this.#send(
-      this.#endpoint.failure(code, outcome === Outcome.TIMED_OUT ? undefined : this.#reason),
-    );
+    if (outcome === abp.COMPLETED) return this.#send(this.#response, this.#transfer);
+    const code = outcome === abp.TIMED_OUT ? abp.TIMEOUT_ERROR : abp.CANCELLED_ERROR;
+    this.#send(this.#endpoint.failure(code, outcome === abp.TIMED_OUT ? undefined : this.#reason));
   }
 
   /** @param {number} code */

@@ -1,5 +1,5 @@
 /** The caller's side of a call: a promise, and the signal that may end it early. */
-import { Fault, Outcome } from './core.js';
+import * as abp from '../dist/abp-constants.js';
 import { reasonText } from './errors.js';
 import { own } from './messages.js';
 import { unlisten } from './signals.js';
@@ -43,12 +43,12 @@ export class PendingCall {
   settle(outcome, response) {
     unlisten(this.signal, this);
     switch (outcome) {
-      case Outcome.COMPLETED:
+      case abp.COMPLETED:
         return this.resolve(response);
-      case Outcome.DISCONNECTED:
-        return this.resolve(this.endpoint.failure(Fault.DISCONNECTED));
-      case Outcome.TIMED_OUT:
-        return this.resolve(this.endpoint.failure(Fault.TIMEOUT));
+      case abp.DISCONNECTED:
+        return this.resolve(this.endpoint.failure(abp.DISCONNECTED_ERROR));
+      case abp.TIMED_OUT:
+        return this.resolve(this.endpoint.failure(abp.TIMEOUT_ERROR));
     }
     // Who aborted knows why; else the peer's own words stand.
     const error = this.signal?.aborted ? undefined : own(response, 'error');
@@ -61,7 +61,7 @@ export class PendingCall {
 
   /** @param {any} reason */
   cancelled(reason) {
-    return this.endpoint.failure(Fault.CANCELLED, reasonText(reason));
+    return this.endpoint.failure(abp.CANCELLED_ERROR, reasonText(reason));
   }
 
   /** @param {any} response */
@@ -91,17 +91,17 @@ export class PendingCancel {
   settle(outcome, message) {
     const { callId, endpoint } = this;
     const said = own(message, 'payload');
-    if (outcome === Outcome.CANCELLED && said) this.resolve({ ...said, callId, cancelled: true });
-    else if (outcome === Outcome.COMPLETED) this.resolve({ ...said, callId, cancelled: false });
+    if (outcome === abp.CANCELLED && said) this.resolve({ ...said, callId, cancelled: true });
+    else if (outcome === abp.COMPLETED) this.resolve({ ...said, callId, cancelled: false });
     else
       this.resolve(
         this.failed(
           endpoint.failure(
-            outcome === Outcome.TIMED_OUT
-              ? Fault.TIMEOUT
-              : outcome === Outcome.DISCONNECTED
-                ? Fault.DISCONNECTED
-                : Fault.CANCELLED,
+            outcome === abp.TIMED_OUT
+              ? abp.TIMEOUT_ERROR
+              : outcome === abp.DISCONNECTED
+                ? abp.DISCONNECTED_ERROR
+                : abp.CANCELLED_ERROR,
           ),
         ),
       );

@@ -1,5 +1,6 @@
 /** The agent's side: connects to an app and calls its capabilities. */
-import { Fault, Feature, Role, Session, ready } from './core.js';
+import * as abp from '../dist/abp-constants.js';
+import { ready } from './core.js';
 import { Endpoint } from './endpoint.js';
 import { AbpError, reasonText } from './errors.js';
 import { own } from './messages.js';
@@ -119,20 +120,20 @@ export class Client {
 
   /** Whether there is a session. */
   get connected() {
-    return this.#endpoint?.core.x.state() === Session.READY;
+    return this.#endpoint?.core.x.state() === abp.SESSION_READY;
   }
 
   /** What both sides agreed on. */
   get features() {
     const has = (/** @type {number} */ feature) => this.#endpoint?.has(feature) ?? false;
     return {
-      notifications: has(Feature.NOTIFICATIONS),
-      progress: has(Feature.PROGRESS),
-      elicitation: has(Feature.ELICITATION),
-      dynamicCapabilities: has(Feature.DYNAMIC_CAPABILITIES),
-      port: has(Feature.PORT),
-      frames: has(Feature.FRAMES),
-      liveness: has(Feature.LIVENESS),
+      notifications: has(abp.NOTIFICATIONS),
+      progress: has(abp.PROGRESS),
+      elicitation: has(abp.ELICITATION),
+      dynamicCapabilities: has(abp.DYNAMIC_CAPABILITIES),
+      port: has(abp.PORT),
+      frames: has(abp.FRAMES),
+      liveness: has(abp.LIVENESS),
     };
   }
 
@@ -160,13 +161,13 @@ export class Client {
       ? portTransport(this.#target)
       : iframeTransport(/** @type {HTMLIFrameElement} */ (this.#target), this.#origin);
     const endpoint = new Endpoint({
-      role: Role.AGENT,
+      role: abp.AGENT,
       features:
-        Feature.NOTIFICATIONS |
-        Feature.PROGRESS |
-        (this.onElicitation ? Feature.ELICITATION : 0) |
-        (upgrade === 'none' ? 0 : Feature.LIVENESS | (port ? 0 : Feature.PORT)) |
-        (upgrade === 'frames' ? Feature.FRAMES : 0),
+        abp.NOTIFICATIONS |
+        abp.PROGRESS |
+        (this.onElicitation ? abp.ELICITATION : 0) |
+        (upgrade === 'none' ? 0 : abp.LIVENESS | (port ? 0 : abp.PORT)) |
+        (upgrade === 'frames' ? abp.FRAMES : 0),
       limits,
       transport,
       side: this.#side(),
@@ -267,8 +268,8 @@ export class Client {
       fault: ({ name }) => {
         const { allowedRequests } = this.#options;
         const allowed = !allowedRequests || allowedRequests.includes(/** @type {string} */ (name));
-        const able = this.onElicitation && this.#endpoint?.has(Feature.ELICITATION);
-        return able && allowed ? 0 : Fault.NOT_SUPPORTED;
+        const able = this.onElicitation && this.#endpoint?.has(abp.ELICITATION);
+        return able && allowed ? 0 : abp.NOT_SUPPORTED;
       },
       run: ({ name, params, timeout }, { signal }) =>
         this.onElicitation?.(
@@ -294,16 +295,16 @@ export class Client {
    */
   #onSession(state, message) {
     const payload = own(message, 'payload');
-    if (state === Session.READY) {
+    if (state === abp.SESSION_READY) {
       const problem = this.#accept(payload);
       if (!problem) return this.#handshake?.resolve();
       this.#handshake?.reject(problem);
       return this.close();
     }
-    const said = state === Session.FAILED && own(payload, 'error');
-    const fault = state === Session.FAILED ? Fault.TIMEOUT : Fault.DISCONNECTED;
+    const said = state === abp.SESSION_FAILED && own(payload, 'error');
+    const fault = state === abp.SESSION_FAILED ? abp.TIMEOUT_ERROR : abp.DISCONNECTED_ERROR;
     const error = AbpError.from(said || /** @type {Endpoint} */ (this.#endpoint).error(fault));
-    if (state === Session.FAILED && !said) {
+    if (state === abp.SESSION_FAILED && !said) {
       error.message = payload
         ? 'The app answered without a sessionId'
         : 'The app did not answer: does it run abp, and allow this origin?';
@@ -321,7 +322,7 @@ export class Client {
   #accept(payload) {
     const endpoint = /** @type {Endpoint} */ (this.#endpoint);
     const { ports } = endpoint;
-    const offered = endpoint.has(Feature.PORT);
+    const offered = endpoint.has(abp.PORT);
     if (offered && ports.length === 1) {
       endpoint.transport.close();
       endpoint.upgrade(portTransport(ports[0]));

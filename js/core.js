@@ -2,93 +2,21 @@
  * The core: one instance of the WebAssembly module is one endpoint. This file moves text and numbers
  * across the boundary (wasm/boundary.c lists it) and knows nothing of what they mean.
  */
+import * as abp from '../dist/abp-constants.js';
 import deflated from '../dist/abp-wasm.js';
 import { AbpError } from './errors.js';
-
-/** What an action asks for: `abp_kind` in src/abp.h. */
-export const Kind = /** @type {const} */ ({
-  QUEUED: 1,
-  START: 2,
-  ABORT: 3,
-  RESULT: 4,
-  REFUSE: 5,
-  REQUEST: 6,
-  SETTLE: 7,
-  REPORT: 8,
-  SEND: 9,
-  SESSION: 10,
-  WAKE: 11,
-});
-/** `abp_role` */
-export const Role = /** @type {const} */ ({ AGENT: 0, APP: 1 });
-/** `abp_outcome` */
-export const Outcome = /** @type {const} */ ({
-  COMPLETED: 1,
-  CANCELLED: 2,
-  TIMED_OUT: 3,
-  DISCONNECTED: 4,
-});
-/** `abp_status`, with which the core turns an input down */
-export const Status = /** @type {const} */ ({
-  MEMORY: -1,
-  LIMIT: -2,
-  STATE: -3,
-  ID: -4,
-  DUPLICATE: -5,
-});
-/** `abp_error` */
-export const Fault = /** @type {const} */ ({
-  NOT_INITIALIZED: 1,
-  UNKNOWN_CAPABILITY: 3,
-  CAPABILITY_UNAVAILABLE: 4,
-  REQUIREMENT_NOT_MET: 5,
-  INVALID_PARAMS: 6,
-  DUPLICATE_CALL: 7,
-  INVALID_ID: 8,
-  RATE_LIMITED: 9,
-  NOT_SUPPORTED: 10,
-  OPERATION_FAILED: 11,
-  CANCELLED: 12,
-  TIMEOUT: 13,
-  DISCONNECTED: 14,
-  INTERNAL_ERROR: 15,
-});
-/** `abp_session` */
-export const Session = /** @type {const} */ ({ READY: 2, FAILED: 3, CLOSED: 4, LOST: 5 });
-/** `abp_message`, as far as the shim treats one of them apart */
-export const Control = /** @type {const} */ ({ INITIALIZE_RESULT: 1, CANCEL: 2 });
-/** `abp_feature` */
-export const Feature = /** @type {const} */ ({
-  NOTIFICATIONS: 1,
-  PROGRESS: 2,
-  ELICITATION: 4,
-  DYNAMIC_CAPABILITIES: 8,
-  PORT: 16,
-  FRAMES: 32,
-  LIVENESS: 64,
-});
-/** `abp_counter`, by the names under which `counters()` reports them */
-const COUNTERS = [
-  'inFlightOut',
-  'inFlightIn',
-  'remembered',
-  'late',
-  'stray',
-  'malformed',
-  'unknownType',
-  'refused',
-];
 
 /** Bits of a packed action. */
 export const MORE = 1 << 16;
 export const RELEASED = 1 << 17;
 /** The part of a handle that says where the call's slot is. */
 export const SLOT = (1 << 20) - 1;
-/** `abp_call_flag` */
-export const WANTS_PROGRESS = 1;
 
 /** Offsets of the cells, in 32-bit words. */
-const CELL = { AT: 0, CALL: 2, TEXT: 3, LENGTH: 4 };
+const AT = 0;
+const CALL = 2;
+const TEXT = 3;
+const LENGTH = 4;
 const LONGEST_ID = 1024;
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
@@ -239,25 +167,25 @@ export class Core {
 
   /** The call that the action just taken is about. */
   get call() {
-    return this.#u32[this.#cells + CELL.CALL];
+    return this.#u32[this.#cells + CALL];
   }
 
   /** The time of the WAKE just taken. */
   get at() {
-    return this.#f64[(this.#cells + CELL.AT) >> 1];
+    return this.#f64[(this.#cells + AT) >> 1];
   }
 
   /** The text of the action just taken, or undefined. */
   get reason() {
-    const length = this.#u32[this.#cells + CELL.LENGTH];
-    return length ? this.#read(this.#u32[this.#cells + CELL.TEXT], length) : undefined;
+    const length = this.#u32[this.#cells + LENGTH];
+    return length ? this.#read(this.#u32[this.#cells + TEXT], length) : undefined;
   }
 
   /** The message of the SEND or REFUSE just taken. */
   get message() {
     const at = this.x.print(Date.now());
     if (!at) throw new RangeError('no memory for a message');
-    return JSON.parse(this.#read(at, this.#u32[this.#cells + CELL.LENGTH]));
+    return JSON.parse(this.#read(at, this.#u32[this.#cells + LENGTH]));
   }
 
   /** @param {number} call */
@@ -292,6 +220,16 @@ export class Core {
 
   /** What the core counts: calls in flight, and what it dropped. @returns {Record<string, number>} */
   counters() {
-    return Object.fromEntries(COUNTERS.map((name, i) => [name, this.x.count(i)]));
+    const { count } = this.x;
+    return {
+      inFlightOut: count(abp.IN_FLIGHT_OUT),
+      inFlightIn: count(abp.IN_FLIGHT_IN),
+      remembered: count(abp.REMEMBERED),
+      late: count(abp.LATE),
+      stray: count(abp.STRAY),
+      malformed: count(abp.MALFORMED),
+      unknownType: count(abp.UNKNOWN_TYPE),
+      refused: count(abp.REFUSED),
+    };
   }
 }

@@ -2,22 +2,10 @@
  * One side of one connection: feeds the core, drains it, then does what it said. The switch in #act is the
  * only one on verdicts; nothing here decides what happens to a call.
  */
+import * as abp from '../dist/abp-constants.js';
 import { Invocation } from './callee.js';
 import { PendingCall, PendingCancel } from './caller.js';
-import {
-  Control,
-  Core,
-  Fault,
-  Feature,
-  Kind,
-  MORE,
-  RELEASED,
-  Role,
-  Session,
-  SLOT,
-  Status,
-  WANTS_PROGRESS,
-} from './core.js';
+import { Core, MORE, RELEASED, SLOT } from './core.js';
 import { callOut, reasonText } from './errors.js';
 import { Entry, FrameWriter, LONGEST } from './frames.js';
 import { CALL, ELICITATION, milliseconds, outcomeOf, own, progressInfo } from './messages.js';
@@ -52,11 +40,11 @@ import { listen } from './signals.js';
 /** A status of the core, as the fault that a caller is told. */
 /** @type {Map<number, number>} */
 const STATUS_FAULT = new Map([
-  [Status.MEMORY, Fault.INTERNAL_ERROR],
-  [Status.LIMIT, Fault.RATE_LIMITED],
-  [Status.STATE, Fault.NOT_INITIALIZED],
-  [Status.ID, Fault.INVALID_ID],
-  [Status.DUPLICATE, Fault.DUPLICATE_CALL],
+  [abp.E_MEMORY, abp.INTERNAL_ERROR],
+  [abp.E_LIMIT, abp.RATE_LIMITED],
+  [abp.E_STATE, abp.NOT_INITIALIZED],
+  [abp.E_ID, abp.INVALID_ID],
+  [abp.E_DUPLICATE, abp.DUPLICATE_CALL],
 ]);
 
 /** The handle of a parent that has ended: no call's, but not none. */
@@ -97,8 +85,8 @@ export class Endpoint {
     this.role = role;
     this.side = side;
     this.core = new Core(role, features, limits, restart);
-    this.outgoing = role === Role.AGENT ? CALL : ELICITATION;
-    this.incoming = role === Role.AGENT ? ELICITATION : CALL;
+    this.outgoing = role === abp.AGENT ? CALL : ELICITATION;
+    this.incoming = role === abp.AGENT ? ELICITATION : CALL;
     this.transport = transport;
     this.#attach(transport);
   }
@@ -164,7 +152,7 @@ export class Endpoint {
   #message(message) {
     const { core } = this;
     const payload = own(message, 'payload');
-    const app = this.role === Role.APP;
+    const app = this.role === abp.APP;
     switch (own(message, 'type')) {
       case this.incoming.request:
         return this.#request(this.incoming.read(message), message);
@@ -199,7 +187,7 @@ export class Endpoint {
 
   /** @param {any[]} frame */
   #frame(frame) {
-    if (!this.has(Feature.FRAMES) || frame.length % 4 || frame.length > LONGEST * 4) {
+    if (!this.has(abp.FRAMES) || frame.length % 4 || frame.length > LONGEST * 4) {
       return this.#control(null);
     }
     for (let i = 0; i < frame.length && !this.#broken; i += 4) {
@@ -256,8 +244,7 @@ export class Endpoint {
    */
   #request(request, message) {
     const { core } = this;
-    const fault =
-      typeof request.name === 'string' ? this.side.fault(request) : Fault.INVALID_PARAMS;
+    const fault = typeof request.name === 'string' ? this.side.fault(request) : abp.INVALID_PARAMS;
     const { key } = request;
     // Only in a frame is a number a call's: in a message it is no id at all.
     const number = !message && isNumber(key);
@@ -267,7 +254,7 @@ export class Endpoint {
         number ? 0 : core.id(key),
         number ? key : 0,
         request.timeout,
-        request.progress ? WANTS_PROGRESS : 0,
+        request.progress ? abp.WANTS_PROGRESS : 0,
         fault,
       ),
       invocation,
@@ -288,7 +275,7 @@ export class Endpoint {
     // One client library wraps it the other way round.
     const event = own(payload, 'event') ?? own(payload, 'method');
     const data = own(payload, 'data') ?? own(payload, 'params');
-    if (this.has(Feature.NOTIFICATIONS) && typeof event === 'string') {
+    if (this.has(abp.NOTIFICATIONS) && typeof event === 'string') {
       callOut(this.side.onNotification, event, data);
     }
   }
@@ -313,7 +300,7 @@ export class Endpoint {
     return new Promise((resolve) => {
       const pending = new PendingCall(this, resolve, name, params, signal, onProgress, transfer);
       if (signal?.aborted) return resolve(pending.cancelled(signal.reason));
-      if (this.#broken) return resolve(this.failure(Fault.INTERNAL_ERROR));
+      if (this.#broken) return resolve(this.failure(abp.INTERNAL_ERROR));
       try {
         const ms = milliseconds(timeout);
         // The clock of the core stands still between its inputs: a deadline counts from now.
@@ -323,14 +310,14 @@ export class Endpoint {
         const length = callId === undefined ? 0 : this.core.id(callId);
         const action =
           callId !== undefined && !length
-            ? Status.ID
-            : this.core.x.request(length, ms, onProgress ? WANTS_PROGRESS : 0, parent);
+            ? abp.E_ID
+            : this.core.x.request(length, ms, onProgress ? abp.WANTS_PROGRESS : 0, parent);
         if (action < 0) return resolve(this.refusal(action, parent));
         listen(signal, pending);
         this.#run(action, pending);
       } catch (error) {
         this.#trapped(error);
-        resolve(this.failure(Fault.INTERNAL_ERROR));
+        resolve(this.failure(abp.INTERNAL_ERROR));
       }
     });
   }
@@ -341,9 +328,9 @@ export class Endpoint {
    * @param {number} parent
    */
   refusal(status, parent) {
-    if (status === Status.STATE && parent) return this.failure(Fault.CANCELLED);
-    if (status === Status.STATE && this.#lost) return this.failure(Fault.DISCONNECTED);
-    return this.failure(STATUS_FAULT.get(status) ?? Fault.INTERNAL_ERROR);
+    if (status === abp.E_STATE && parent) return this.failure(abp.CANCELLED_ERROR);
+    if (status === abp.E_STATE && this.#lost) return this.failure(abp.DISCONNECTED_ERROR);
+    return this.failure(STATUS_FAULT.get(status) ?? abp.INTERNAL_ERROR);
   }
 
   /**
@@ -353,7 +340,7 @@ export class Endpoint {
   failure(code, message) {
     const error = this.error(code);
     if (message) error.message = message;
-    const cancelled = code === Fault.CANCELLED || code === Fault.TIMEOUT;
+    const cancelled = code === abp.CANCELLED_ERROR || code === abp.TIMEOUT_ERROR;
     return { success: false, error, ...(cancelled && { cancelled }) };
   }
 
@@ -406,7 +393,7 @@ export class Endpoint {
   callLocal(parent, request, signal) {
     return new Promise((resolve) => {
       if (signal?.aborted) {
-        return resolve(this.failure(Fault.CANCELLED, reasonText(signal.reason)));
+        return resolve(this.failure(abp.CANCELLED_ERROR, reasonText(signal.reason)));
       }
       const invocation = new Invocation(this, request, undefined, resolve);
       this.#feed(() => {
@@ -521,13 +508,13 @@ export class Endpoint {
    */
   #extra(action, context) {
     switch (action & 255) {
-      case Kind.ABORT:
+      case abp.ABORT:
         return this.core.reason;
-      case Kind.REFUSE:
+      case abp.REFUSE:
         return context instanceof Invocation ? undefined : this.core.message;
-      case Kind.SEND:
+      case abp.SEND:
         return this.core.message;
-      case Kind.WAKE:
+      case abp.WAKE:
         return this.core.at;
     }
     return undefined;
@@ -544,22 +531,22 @@ export class Endpoint {
     const slot = call & SLOT;
     const record = this.#records[slot];
     switch (action & 255) {
-      case Kind.REQUEST:
+      case abp.REQUEST:
         this.#records[slot] = context;
         this.#sendRequest(context, call);
         return;
-      case Kind.SETTLE:
+      case abp.SETTLE:
         this.#records[slot] = undefined;
         record.settle(arg, context);
         return;
-      case Kind.REPORT:
+      case abp.REPORT:
         callOut(call ? record.onProgress : this.side.onProgress, progressInfo(context));
         return;
-      case Kind.QUEUED:
+      case abp.QUEUED:
         this.#records[slot] = context;
         context.handle = call;
         return;
-      case Kind.START: {
+      case abp.START: {
         // One that waited has its record; one that starts at once is what the input was about.
         const invocation = record?.handle === call ? record : context;
         this.#records[slot] = invocation;
@@ -567,35 +554,35 @@ export class Endpoint {
         invocation.start();
         return;
       }
-      case Kind.ABORT:
+      case abp.ABORT:
         if (action & RELEASED) this.#records[slot] = undefined;
         record.abort(extra);
         return;
-      case Kind.RESULT: {
+      case abp.RESULT: {
         const invocation = record ?? context;
         if (action & RELEASED) this.#records[slot] = undefined;
         invocation.answer(arg);
         return;
       }
-      case Kind.REFUSE:
+      case abp.REFUSE:
         if (context instanceof Invocation) context.refuse(arg);
         else (this.#via ?? this.transport).post(extra);
         return;
-      case Kind.SEND:
-        if (arg === Control.CANCEL && context instanceof PendingCancel) {
+      case abp.SEND:
+        if (arg === abp.MSG_CANCEL && context instanceof PendingCancel) {
           this.#records[slot] = context;
         }
         this.#sendControl(arg, extra);
         return;
-      case Kind.SESSION:
-        if (arg === Session.LOST) this.#lost = true;
+      case abp.SESSION:
+        if (arg === abp.SESSION_LOST) this.#lost = true;
         this.#frames =
-          arg === Session.READY && this.has(Feature.FRAMES)
+          arg === abp.SESSION_READY && this.has(abp.FRAMES)
             ? new FrameWriter((frame, transfer) => this.#postFrame(frame, transfer))
             : undefined;
         callOut(this.side.onSession, arg, context);
         return;
-      case Kind.WAKE:
+      case abp.WAKE:
         clearTimeout(this.#timer);
         this.#timer = setTimeout(
           // Timers may fire a fraction of a millisecond early.
@@ -625,7 +612,7 @@ export class Endpoint {
    * @param {any} message
    */
   #sendControl(arg, message) {
-    if (arg === Control.INITIALIZE_RESULT) this.side.onHandshake?.(message, this.#via);
+    if (arg === abp.MSG_INITIALIZE_RESULT) this.side.onHandshake?.(message, this.#via);
     else if (this.#frames) this.#frames.add(Entry.MESSAGE, 0, undefined, message);
     else this.transport.post(message);
   }
@@ -661,7 +648,7 @@ export class Endpoint {
    */
   #unsent(pending, error) {
     const why = `The parameters cannot be sent: ${error?.message ?? error}`;
-    const response = this.failure(Fault.INVALID_PARAMS, why);
+    const response = this.failure(abp.INVALID_PARAMS, why);
     this.#feed(() => this.core.x.unsent(pending.handle), response);
   }
 
@@ -675,7 +662,7 @@ export class Endpoint {
   respond({ request, message }, response, transfer) {
     if (this.#frames && !message) {
       const { key } = request;
-      if (response.success === true && this.role === Role.APP) {
+      if (response.success === true && this.role === abp.APP) {
         const { data, metadata } = response;
         this.#frames.add(Entry.VALUE, key, metadata.duration, data, transfer);
       } else this.#frames.add(Entry.RESPONSE, key, undefined, response, transfer);
@@ -695,7 +682,7 @@ export class Endpoint {
   /** @param {any} error */
   #unsendable(error) {
     const why = `The result cannot be sent: ${error?.message ?? error}`;
-    return this.failure(Fault.OPERATION_FAILED, why);
+    return this.failure(abp.OPERATION_FAILED, why);
   }
 
   /**
@@ -751,7 +738,7 @@ export class Endpoint {
     const records = this.#records;
     this.#records = [];
     this.dispose();
-    for (const record of records) record?.broken(this.failure(Fault.INTERNAL_ERROR));
-    callOut(this.side.onSession, Session.LOST, undefined);
+    for (const record of records) record?.broken(this.failure(abp.INTERNAL_ERROR));
+    callOut(this.side.onSession, abp.SESSION_LOST, undefined);
   }
 }

@@ -2,7 +2,7 @@
  * The shape of a call and its result: all that JavaScript knows of the wire. Only own properties are read,
  * so that nothing inherited, polluted or not, is ever taken for what the peer said.
  */
-import { Outcome } from './core.js';
+import * as abp from '../dist/abp-constants.js';
 
 /**
  * @param {any} object
@@ -116,8 +116,8 @@ export const ELICITATION = {
 export function outcomeOf(response) {
   const flagged = own(response, 'cancelled') === true;
   const code = own(own(response, 'error'), 'code');
-  if (flagged && code === 'TIMEOUT') return Outcome.TIMED_OUT;
-  return flagged || code === 'CANCELLED' ? Outcome.CANCELLED : Outcome.COMPLETED;
+  if (flagged && code === 'TIMEOUT') return abp.TIMED_OUT;
+  return flagged || code === 'CANCELLED' ? abp.CANCELLED : abp.COMPLETED;
 }
 
 /**

@@ -2,7 +2,7 @@
  * Notices what becomes of an iframe. No engine tells when a frame's document dies, so a frame that runs
  * this library says `bye` itself and answers the heartbeat; what the element shows is watched for the rest.
  */
-import { Feature } from './core.js';
+import * as abp from '../dist/abp-constants.js';
 
 /**
  * @param {HTMLIFrameElement} iframe
@@ -20,7 +20,7 @@ export function watchFrame(iframe, endpoint, connected) {
   const onLoad = () => {
     // The first load is that of the document we speak to, which may have answered before it was complete.
     // A frame that can say `bye` needs no guess.
-    if (++loads > 1 && connected() && !endpoint.has(Feature.LIVENESS)) endpoint.lost();
+    if (++loads > 1 && connected() && !endpoint.has(abp.LIVENESS)) endpoint.lost();
   };
   const onHide = (/** @type {PageTransitionEvent} */ event) =>
     event.persisted ? endpoint.leave(true) : endpoint.close();

@@ -3,7 +3,7 @@
  * automation. It is one more agent, and speaks the messages that a remote one speaks.
  */
 import { supportOf } from './client.js';
-import { Fault } from './core.js';
+import * as abp from '../dist/abp-constants.js';
 import { AbpError, reasonText, toErrorObject } from './errors.js';
 import { CALL, own } from './messages.js';
 import { listen, unlisten } from './signals.js';
@@ -18,14 +18,14 @@ const EVENTS = /** @type {const} */ ({
 /** @typedef {keyof typeof EVENTS} EventName */
 
 /** Installs the interface where `window.abp` is free or has its form: other libraries use the name, too. */
-export function install(/** @type {any} */ abp) {
+export function install(/** @type {any} */ instance) {
   const { window } = /** @type {any} */ (globalThis);
   if (!window) return;
   const there = window.abp;
   const ours = typeof there?.initialize === 'function' && typeof there.call === 'function';
   if (there !== undefined && !ours) return;
-  window.abp = abp;
-  window.__abp_cancel ??= abp.cancel;
+  window.abp = instance;
+  window.__abp_cancel ??= instance.cancel;
   window.__abpReadyResolve?.();
 }
 
@@ -150,7 +150,7 @@ export class LocalAgent {
     };
     if (signal?.aborted) {
       const { endpoint } = await this.#connected();
-      return endpoint.failure(Fault.CANCELLED, reasonText(signal.reason));
+      return endpoint.failure(abp.CANCELLED_ERROR, reasonText(signal.reason));
     }
     listen(signal, record);
     const response = await this.#ask(

@@ -1,7 +1,8 @@
 // The host page of the benchmark. Each function does one round of both sides of a comparison and returns
 // the two times, so that a ratio is of neighbours in time.
 import { connect } from '/js/index.js';
-import { Core, Kind, RELEASED, Role, ready } from '/js/core.js';
+import * as abp from '/dist/abp-constants.js';
+import { Core, RELEASED, ready } from '/js/core.js';
 
 /** A record such as an agent sends. */
 const PARAMS = { title: 'a document', pages: [1, 2, 3], options: { size: 'A4', color: true } };
@@ -126,7 +127,7 @@ window.core = async (inFlight, calls) => {
     return ((performance.now() - start) * 1e6) / calls;
   };
   const fresh = () => {
-    const core = new Core(Role.APP, 0, { maxCalls: 1 << 20, remembered: 1024 }, false);
+    const core = new Core(abp.APP, 0, { maxCalls: 1 << 20, remembered: 1024 }, false);
     const hello = { type: 'initialize', id: 'P', payload: { protocolVersion: '0.1' } };
     let action = core.x.receive(core.text(JSON.stringify(hello)));
     while (action > 0) action = core.x.next();
@@ -134,14 +135,14 @@ window.core = async (inFlight, calls) => {
   };
   const records = [];
   const accept = (core, action) => {
-    if ((action & 255) !== Kind.START) throw new Error(`not started: ${action}`);
+    if ((action & 255) !== abp.START) throw new Error(`not started: ${action}`);
     const { call } = core;
     records[call & 0xfffff] = record;
     return call;
   };
   const finish = (core) => (call) => {
     const action = core.x.finish(call, 1);
-    if (!(action & RELEASED) || (action & 255) !== Kind.RESULT) throw new Error('no result');
+    if (!(action & RELEASED) || (action & 255) !== abp.RESULT) throw new Error('no result');
     const slot = call & 0xfffff;
     const kept = records[slot];
     records[slot] = undefined;

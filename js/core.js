@@ -1,10 +1,9 @@
 /**
- * The core: one instance of the WebAssembly module is one endpoint. This file moves text and numbers
+ * The core: one instance of the module is one endpoint. This file moves text and numbers
  * across the boundary (wasm/boundary.c lists it) and knows nothing of what they mean.
  */
 import * as abp from '../dist/abp-constants.js';
 import deflated from '../dist/abp-wasm.js';
-import { AbpError } from './errors.js';
 
 /** Bits of a packed action. */
 export const MORE = 1 << 16;
@@ -21,24 +20,28 @@ const LONGEST_ID = 1024;
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-/** @type {WebAssembly.Module | undefined} */
-let compiled;
+/**
+ * Makes an instance of the core, given its imports.
+ * @type {undefined | ((env: Record<string, () => void>) => any)}
+ */
+let instantiate;
 
+/** @returns {Promise<'wasm' | 'js'>} */
 async function compile() {
-  const bytes = Uint8Array.from(atob(deflated), (c) => c.charCodeAt(0));
-  const inflated = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate-raw'));
-  const module = await new Response(inflated).arrayBuffer();
-  compiled = await WebAssembly.compile(module).catch((cause) => {
-    const why =
-      "This page may not run WebAssembly: add 'wasm-unsafe-eval' to the script-src of its CSP";
-    throw new AbpError('NOT_SUPPORTED', why, { cause });
-  });
+  try {
+    const bytes = Uint8Array.from(atob(deflated), (c) => c.charCodeAt(0));
+    const inflated = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate-raw'));
+    const module = await WebAssembly.compile(await new Response(inflated).arrayBuffer());
+    instantiate = (env) => new WebAssembly.Instance(module, { env }).exports;
+    return 'wasm';
+  } catch {
+    // No WebAssembly, or a Content Security Policy without 'wasm-unsafe-eval': the same core, slower.
+    instantiate = (await import('../dist/abp-js.js')).default;
+    return 'js';
+  }
 }
 
-/**
- * Resolves when cores can be made. Rejects where WebAssembly is missing or a Content Security Policy
- * forbids it (`script-src` needs `'wasm-unsafe-eval'`).
- */
+/** Resolves when cores can be made, with what they are made of. */
 export const ready = compile();
 // Whoever needs a core awaits `ready`; a page that only imports us must not see an unhandled rejection.
 ready.catch(() => {});
@@ -71,15 +74,12 @@ export class Core {
    * @param {boolean} restart
    */
   constructor(role, features, limits, restart) {
-    if (!compiled) throw new Error('await `ready` before making a core');
-    const instance = new WebAssembly.Instance(compiled, {
-      env: { emscripten_notify_memory_growth: () => this.#look() },
-    });
+    if (!instantiate) throw new Error('await `ready` before making a core');
     /**
      * The module's exports: wasm/boundary.c. As a copy, since engines look names up in the original slowly.
      * @type {any}
      */
-    this.x = { ...instance.exports };
+    this.x = { ...instantiate({ emscripten_notify_memory_growth: () => this.#look() }) };
     this.x._initialize();
     this.#cells = this.x.cells() >> 2;
     this.#look();

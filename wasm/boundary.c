@@ -59,7 +59,7 @@ EXPORT("scratch") void *scratch(uint32_t size) {
   return buffer;
 }
 
-/* The seed is in the scratch. */
+/* The seed is in the scratch. An endpoint made before is freed. */
 EXPORT("create")
 int32_t create(uint32_t role, uint32_t features, uint32_t max_calls, uint32_t max_concurrent,
                uint32_t remembered, uint32_t remember_ms, uint32_t grace_ms, uint32_t max_id,
@@ -78,6 +78,7 @@ int32_t create(uint32_t role, uint32_t features, uint32_t max_calls, uint32_t ma
                        restart};
   for (int i = 0; i < 16; i++)
     config.seed[i] = (uint8_t)buffer[i];
+  abp_free(endpoint);
   endpoint = abp_new(&config, (uint64_t)now);
   return endpoint ? ABP_OK : ABP_E_MEMORY;
 }

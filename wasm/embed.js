@@ -1,16 +1,38 @@
-// Writes the module as a JavaScript module: text that every bundler, page and CSP takes, and that compiles
-// without waiting for the network.
+// Writes the core as JavaScript modules: the WebAssembly as text that every bundler and page takes and that
+// compiles without waiting for the network, and what wasm2js made of it for pages that forbid WebAssembly.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname } from 'node:path';
 import { deflateRawSync } from 'node:zlib';
 
-const [, , from, to] = process.argv;
-const wasm = readFileSync(from);
-mkdirSync(dirname(to), { recursive: true });
+const [, , wasmFile, jsFile, folder] = process.argv;
+mkdirSync(folder, { recursive: true });
+
+const wasm = readFileSync(wasmFile);
 // Base64 of compressed bytes costs a download what the bytes cost; of the bytes themselves, a third more.
 const deflated = deflateRawSync(wasm, { level: 9 });
 writeFileSync(
-  to,
-  `// Made by the build from src/ and wasm/: the core, deflated, in base64.\nexport default '${deflated.toString('base64')}';\n`,
+  `${folder}/abp-wasm.js`,
+  `// Made by the build from src/ and wasm/: the core, deflated, in base64.
+/** @type {string} */
+export default '${deflated.toString('base64')}';
+`,
+);
+
+// wasm2js makes a module with one instance in it; a function around it makes as many as are wanted.
+const js = readFileSync(jsFile, 'utf8');
+const body = js.slice(
+  js.indexOf('\n', js.lastIndexOf('\nimport ') + 1),
+  js.indexOf('\nvar retasmFunc'),
+);
+if (!body.includes('function asmFunc'))
+  throw new Error(`${jsFile} is not what wasm2js made before`);
+writeFileSync(
+  `${folder}/abp-js.js`,
+  `// Made by the build from src/ and wasm/: the core as JavaScript.
+// @ts-nocheck
+/** @type {(env: object) => any} */
+export default (env) => {${body}
+return asmFunc({ abort() { throw new Error('the core has failed'); }, ...env });
+};
+`,
 );
 console.log(`core: ${wasm.length} bytes, ${deflated.length} deflated`);

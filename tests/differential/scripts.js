@@ -1,0 +1,268 @@
+/**
+ * Random scripts of inputs to the core, and what plays them on an instance of it. An input is seven 32-bit
+ * numbers, the function, five arguments and the length of the text that stands in the scratch, and that
+ * text. What a script does next depends on what came out before, so that calls are really made, found,
+ * cancelled and forgotten.
+ */
+const FUNCTIONS =
+  'end create describe connect close lost leave advance request cancel cancel_by_id result_received unsent progress_received progress_wanted call_received call_local finish receive'.split(
+    ' ',
+  );
+const CODE = Object.fromEntries(FUNCTIONS.map((name, i) => [name, i]));
+const [SEND, REFUSE] = [9, 5];
+const encoder = new TextEncoder();
+
+/** Mulberry32: the same numbers from the same seed everywhere. */
+export function random(seed) {
+  return (below) => {
+    seed = (seed + 0x6d2b79f5) | 0;
+    let t = Math.imul(seed ^ (seed >>> 15), seed | 1);
+    t ^= t + Math.imul(t ^ (t >>> 7), t | 61);
+    return ((t ^ (t >>> 14)) >>> 0) % below;
+  };
+}
+
+/** Plays inputs on the exports of a core. */
+export class Player {
+  hash = 0;
+  /** Handles that actions named, latest last. */
+  calls = [];
+
+  /** @param {any} exports */
+  constructor(exports) {
+    this.x = exports;
+    exports._initialize();
+    this.cells = exports.cells() >> 2;
+  }
+
+  #add(value) {
+    for (let shift = 0; shift < 32; shift += 8) {
+      this.hash = Math.imul(this.hash ^ ((value >>> shift) & 255), 16777619);
+    }
+  }
+
+  #text(at, length) {
+    this.#add(length);
+    for (const byte of new Uint8Array(this.x.memory.buffer, at, length)) {
+      this.hash = Math.imul(this.hash ^ byte, 16777619);
+    }
+  }
+
+  #drain(packed) {
+    this.#add(packed);
+    while (packed > 0) {
+      const words = new Uint32Array(this.x.memory.buffer);
+      const at = new Float64Array(this.x.memory.buffer)[this.cells >> 1];
+      const [call, text, length] = words.subarray(this.cells + 2, this.cells + 5);
+      this.#add(call);
+      this.#add(at);
+      if (text) this.#text(text, length);
+      if (call && this.calls.at(-1) !== call) this.calls.push(call);
+      const kind = packed & 255;
+      if (kind === SEND || kind === REFUSE) {
+        const printed = this.x.print(1700000000000);
+        if (printed) this.#text(printed, new Uint32Array(this.x.memory.buffer)[this.cells + 4]);
+      }
+      packed = this.x.next();
+      this.#add(packed);
+    }
+  }
+
+  /**
+   * @param {number} code
+   * @param {number[]} args
+   * @param {Uint8Array} text
+   */
+  play(code, args, text) {
+    const { x } = this;
+    const at = x.scratch(text.length + 64);
+    new Uint8Array(x.memory.buffer).set(text, at);
+    const [a, b, c, d, e] = args;
+    const name = FUNCTIONS[code];
+    switch (name) {
+      case 'end':
+        for (const counter of [3, 4, 5]) this.#add(x.count(counter));
+        return;
+      case 'create':
+        this.hash = 2166136261 | 0;
+        this.calls = [];
+        return this.#add(x.create(a, b, 4, c, 3, 1000, 50, 64, 4096, 200, d, e));
+      case 'describe':
+      case 'progress_wanted':
+        return this.#add(x[name](a));
+      default:
+        return this.#drain(x[name](a, b, c, d, e));
+    }
+  }
+}
+
+const IDS = [
+  'a',
+  'b',
+  'c',
+  'é',
+  'i1.1',
+  'i1.2',
+  'i1.02',
+  's.1',
+  'long'.repeat(12),
+  'x'.repeat(65),
+  '',
+];
+const VALUES = [
+  '"a"',
+  '"b"',
+  '"i1.1"',
+  '7',
+  'null',
+  '"\\u0000"',
+  '"é"',
+  '{"a":[1,2,{"b":-1.5e3}]}',
+  '"\\ud83d\\ude00"',
+];
+const TYPES = [
+  'initialize',
+  'initialize-result',
+  'capabilities/cancel',
+  'capabilities/cancel-result',
+  'shutdown',
+  'bridge/bye',
+  'bridge/ping',
+  'bridge/pong',
+  'capabilities/list',
+  'constructor',
+];
+
+/**
+ * Makes one script and plays it.
+ * @param {number} seed
+ * @param {Player} player
+ * @param {(bytes: Uint8Array) => void} write takes the script, an input at a time
+ */
+export function script(seed, player, write) {
+  const pick = random(seed);
+  const one = (list) => list[pick(list.length)];
+  let now = pick(1000);
+  const does = (name, args = [], text = '') => {
+    const bytes = typeof text === 'string' ? encoder.encode(text) : text;
+    const record = new Uint8Array(28 + bytes.length);
+    new Uint32Array(record.buffer, 0, 7).set([
+      CODE[name],
+      ...args.concat([0, 0, 0, 0, 0]).slice(0, 5),
+      bytes.length,
+    ]);
+    record.set(bytes, 28);
+    write(record);
+    player.play(CODE[name], args.concat([0, 0, 0, 0, 0]), bytes);
+  };
+  const call = () => (pick(8) ? (player.calls.at(-1 - pick(4)) ?? 0) : pick(2 ** 30));
+  const id = () => {
+    const text = one(IDS);
+    return [encoder.encode(text).length, text];
+  };
+  /** An id as text in the scratch or, as often, a number. */
+  const key = () => {
+    if (pick(2)) return [[0, 1 + pick(6)], ''];
+    const [length, text] = id();
+    return [[length, 0], text];
+  };
+  const control = () => {
+    const type = one(TYPES);
+    const session = type.startsWith('initialize');
+    const features = `{"notifications":true,"progress":${pick(2) === 1},"bridge.frames":true,"bridge.liveness":${pick(2) === 1}}`;
+    const payload = session
+      ? `{"protocolVersion":"${one(['0.1', '1', 'x'])}","sessionId":${one(['"s"', '7', '""'])},"features":${features}${pick(3) ? '' : ',"error":{"code":"ALREADY_INITIALIZED"}'}}`
+      : `{"callId":${one(VALUES)},"cancelled":${pick(2) === 1},"reason":${one(VALUES)},"persisted":${pick(2) === 1}}`;
+    const messageId = session ? one(['"i1"', '"i1"', '"i1"', '3']) : one(VALUES);
+    const text = `{"type":"${type}","id":${messageId},"payload":${payload}}`;
+    if (pick(8)) return text;
+    const at = pick(text.length);
+    return pick(2)
+      ? text.slice(0, at)
+      : text.slice(0, at) + one(['"', '{', ',', '\\', ' ']) + text.slice(at + 1);
+  };
+  const STEPS = [
+    [3, () => does('advance', [(now += pick(120))])],
+    [1, () => does(one(['close', 'lost', 'leave']), [pick(2)])],
+    [1, () => does('connect', [pick(1000)])],
+    [
+      4,
+      () => {
+        const [length, text] = pick(2) ? id() : [0, ''];
+        does('request', [length, pick(3) ? 0 : pick(100), pick(2), pick(3) ? 0 : call()], text);
+      },
+    ],
+    [
+      3,
+      () => {
+        const reason = pick(2) ? 'why' : '';
+        does('cancel', [call(), reason.length], reason);
+      },
+    ],
+    [
+      1,
+      () => {
+        const [length, text] = id();
+        does('cancel_by_id', [length, 3], `${text}why`);
+      },
+    ],
+    [
+      4,
+      () => {
+        const [args, text] = key();
+        does('result_received', [...args, 1 + pick(3)], text);
+      },
+    ],
+    [1, () => does('unsent', [call()])],
+    [1, () => does('progress_wanted', [call()])],
+    [
+      1,
+      () => {
+        const [args, text] = key();
+        does('progress_received', args, text);
+      },
+    ],
+    [
+      6,
+      () => {
+        const [args, text] = key();
+        does(
+          'call_received',
+          [...args, pick(3) ? 0 : pick(100), pick(2), pick(6) ? 0 : 3 + pick(4)],
+          text,
+        );
+      },
+    ],
+    [1, () => does('call_local', [call(), pick(100), pick(6) ? 0 : 3])],
+    [5, () => does('finish', [call(), 1 + pick(2)])],
+    [
+      5,
+      () => {
+        const text = control();
+        does('receive', [encoder.encode(text).length], text);
+      },
+    ],
+  ].flatMap(([weight, step]) => Array(weight).fill(step));
+
+  const role = pick(2);
+  does(
+    'create',
+    [role, pick(128), pick(3), pick(2), now],
+    new Uint8Array(16).map(() => pick(256)),
+  );
+  const about = '{"id":"x","name":"é","n":1.50}';
+  const member = `${role ? 'app' : 'agent'}\0`.padEnd(32, ' ');
+  does('describe', [encoder.encode(about).length], member + about);
+  if (!role) does('connect', [500]);
+  // Most scripts have a session from the start.
+  if (pick(8)) {
+    const features =
+      '{"notifications":true,"progress":true,"elicitation":true,"bridge.liveness":true}';
+    const text = role
+      ? `{"type":"initialize","id":"i1","payload":{"protocolVersion":"0.1","features":${features}}}`
+      : `{"type":"initialize-result","payload":{"protocolVersion":"0.1","sessionId":"s","features":${features}}}`;
+    does('receive', [text.length], text);
+  }
+  for (let left = 10 + pick(30); left; left--) one(STEPS)();
+  does('end');
+}

@@ -1,0 +1,87 @@
+/*
+ * The boundary, natively: reads scripts of inputs from stdin (tests/differential/scripts.js says
+ * how they look), plays them, and writes for each the hash of all that came out.
+ */
+#pragma GCC diagnostic ignored "-Wattributes" /* its exports mean something to WebAssembly only */
+#define connect boundary_connect              /* libc has one, too */
+#include "../../wasm/boundary.c"
+
+#include <stdio.h>
+#include <string.h>
+
+static uint32_t hash;
+
+static void add(uint32_t value) {
+  for (int shift = 0; shift < 32; shift += 8)
+    hash = (hash ^ (value >> shift & 255)) * 16777619u;
+}
+
+static void add_text(const char *text, size_t length) {
+  add((uint32_t)length);
+  for (size_t i = 0; i < length; i++)
+    hash = (hash ^ (uint8_t)text[i]) * 16777619u;
+}
+
+/* All that an input causes. */
+static void drain(int32_t packed) {
+  add((uint32_t)packed);
+  while (packed > 0) {
+    const abp_action taken = action;
+    add(taken.call);
+    add((uint32_t)taken.at);
+    if (taken.text) add_text(taken.text, taken.length);
+    if (taken.kind == ABP_SEND || taken.kind == ABP_REFUSE) {
+      const char *text = print(1700000000000.0);
+      if (text) add_text(text, cells.length);
+    }
+    packed = next();
+    add((uint32_t)packed);
+  }
+}
+
+static int read_script(uint32_t *args, char *text, uint32_t *length) {
+  return fread(args, 4, 7, stdin) == 7 &&
+         (*length = args[6], fread(text, 1, *length, stdin) == *length);
+}
+
+int main(void) {
+  static char text[1 << 16];
+  uint32_t a[7], length;
+  while (read_script(a, text, &length)) {
+    if (!scratch(length + 64)) return 1;
+    memcpy(buffer, text, length);
+    switch (a[0]) {
+    case 0:
+      add(abp_count(endpoint, ABP_LATE));
+      add(abp_count(endpoint, ABP_STRAY));
+      add(abp_count(endpoint, ABP_MALFORMED));
+      fwrite(&hash, 4, 1, stdout);
+      break;
+    case 1:
+      hash = 2166136261u;
+      add((uint32_t)create(a[1], a[2], 4, a[3], 3, 1000, 50, 64, 4096, 200, a[4], a[5]));
+      break;
+    case 2: add((uint32_t)describe(a[1])); break;
+    case 3: drain(boundary_connect(a[1])); break;
+    case 4: drain(close_session()); break;
+    case 5: drain(lost()); break;
+    case 6: drain(leave(a[1])); break;
+    case 7: drain(advance(a[1])); break;
+    case 8: drain(request(a[1], a[2], a[3], a[4])); break;
+    case 9: drain(cancel(a[1], a[2])); break;
+    case 10: drain(cancel_by_id(a[1], a[2])); break;
+    case 11: drain(result_received(a[1], a[2], a[3])); break;
+    case 12: drain(unsent(a[1])); break;
+    case 13: drain(progress_received(a[1], a[2])); break;
+    case 14: add((uint32_t)progress_wanted(a[1])); break;
+    case 15: drain(call_received(a[1], a[2], a[3], a[4], a[5])); break;
+    case 16: drain(call_local(a[1], a[2], a[3])); break;
+    case 17: drain(finish(a[1], a[2])); break;
+    case 18: drain(receive(a[1])); break;
+    default: return 2;
+    }
+  }
+  abp_free(endpoint);
+  free(buffer);
+  return 0;
+}

@@ -33,6 +33,8 @@ async function compile() {
     const inflated = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate-raw'));
     const module = await WebAssembly.compile(await new Response(inflated).arrayBuffer());
     instantiate = (env) => new WebAssembly.Instance(module, { env }).exports;
+    // WebKit compiles what it then refuses to run.
+    instantiate({ emscripten_notify_memory_growth() {} });
     return 'wasm';
   } catch {
     // No WebAssembly, or a Content Security Policy without 'wasm-unsafe-eval': the same core, slower.

@@ -2,8 +2,6 @@
  * Notices what becomes of an iframe. No engine tells when a frame's document dies, so a frame that runs
  * this library says `bye` itself and answers the heartbeat; what the element shows is watched for the rest.
  */
-import * as abp from '../dist/abp-constants.js';
-
 /**
  * @param {HTMLIFrameElement} iframe
  * @param {import('./endpoint.js').Endpoint} endpoint
@@ -18,9 +16,9 @@ export function watchFrame(iframe, endpoint, connected) {
     if (iframe.contentWindow !== document) endpoint.lost();
   });
   const onLoad = () => {
-    // The first load is that of the document we speak to, which may have answered before it was complete.
-    // A frame that can say `bye` needs no guess.
-    if (++loads > 1 && connected() && !endpoint.has(abp.LIVENESS)) endpoint.lost();
+    // The first load may be that of the document we speak to, which may have answered before it was complete.
+    // The second is another document's: a `bye` can be lost with the process that said it.
+    if (++loads > 1 && connected()) endpoint.lost();
   };
   const onHide = (/** @type {PageTransitionEvent} */ event) =>
     event.persisted ? endpoint.leave(true) : endpoint.close();

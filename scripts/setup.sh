@@ -19,6 +19,10 @@ test|lib:cmocka|libcmocka-dev|C tests
 test|clang-format|clang-format|checking the layout of C
 test|cppcheck|cppcheck|linting C
 test|chromium|chromium|browser tests (or set CHROMIUM to a Chromium or Chrome)
+test|firefox-esr|firefox-esr|browser tests
+test|WebKitWebDriver|webkit2gtk-driver|browser tests
+test|xvfb-run|xvfb|a screen for WebKit
+test|xauth|xauth|a screen for WebKit
 debian|dpkg-source|dpkg-dev|unpacking the source of cJSON
 debian|/etc/ssl/certs/ca-certificates.crt|ca-certificates|package sources over HTTPS
 '

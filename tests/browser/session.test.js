@@ -1,7 +1,7 @@
-// What becomes of calls when the page under them changes, and what data does on its way, in a real Chromium.
+// What becomes of calls when the page under them changes, and what data does on its way, in a real browser.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
-import { frameAt, sites } from '../support/browser.js';
+import { CORE, ENGINE, frameAt, sites } from '../support/browser.js';
 
 let site, page;
 before(async () => {
@@ -9,8 +9,7 @@ before(async () => {
 });
 after(() => site.close());
 beforeEach(async () => {
-  await page?.close();
-  page = await site.browser.newPage();
+  page ??= await site.browser.newPage();
   await page.goto(site.hostUrl);
   await page.waitForFunction(() => window.isReady);
 });
@@ -63,22 +62,25 @@ describe('the document under a call', () => {
     assert.equal(response.error.code, 'DISCONNECTED');
   });
 
-  test('is killed: the heartbeat notices', async () => {
-    const renderers = async () => {
-      const session = await site.browser.newBrowserCDPSession();
-      const { processInfo } = await session.send('SystemInfo.getProcessInfo');
-      return processInfo.filter(({ type }) => type === 'renderer').map(({ id }) => id);
-    };
-    const before = await renderers();
-    await open({ limits: { heartbeat: 100 } });
-    await page.evaluate(() => {
-      window.pending = window.client.call('hang');
+  // WebKit keeps a frame in the process of its host: they die together. Firefox does not say whose is whose.
+  if (ENGINE === 'chromium') {
+    test('is killed: the heartbeat notices', async () => {
+      const renderers = async () => {
+        const session = await site.browser.newBrowserCDPSession();
+        const { processInfo } = await session.send('SystemInfo.getProcessInfo');
+        return processInfo.filter(({ type }) => type === 'renderer').map(({ id }) => id);
+      };
+      const before = await renderers();
+      await open({ limits: { heartbeat: 100 } });
+      await page.evaluate(() => {
+        window.pending = window.client.call('hang');
+      });
+      await page.frames()[1].waitForFunction(() => window.calls === 1);
+      for (const pid of await renderers()) if (!before.includes(pid)) process.kill(pid, 'SIGKILL');
+      const response = await page.evaluate(() => window.pending);
+      assert.equal(response.error.code, 'DISCONNECTED');
     });
-    await page.frames()[1].waitForFunction(() => window.calls === 1);
-    for (const pid of await renderers()) if (!before.includes(pid)) process.kill(pid, 'SIGKILL');
-    const response = await page.evaluate(() => window.pending);
-    assert.equal(response.error.code, 'DISCONNECTED');
-  });
+  }
 
   test('is reloaded: the client reconnects, and nothing of the old session is heard', async () => {
     await open();
@@ -117,12 +119,17 @@ describe('the document under a call', () => {
         },
       });
     });
-    await page.route(/pages\/app\.js/, async (route) => {
+    const release = site.hold('/tests/browser/pages/app.html');
+    try {
+      const options = { src: site.appUrl({ late: true }), origin: site.appOrigin };
+      await page.evaluate((o) => void (window.opening = window.open_(o)), options);
+      await page.waitForFunction(() => window.iframe);
       const looks = await page.evaluate(() => window.looks);
       await page.waitForFunction((n) => window.looks > n + 3, looks);
-      await route.continue();
-    });
-    assert.equal((await open()).port, true);
+    } finally {
+      release();
+    }
+    assert.equal((await page.evaluate(() => window.opening)).port, true);
   });
 
   test('never answers: connect rejects and says what to look for', async () => {
@@ -288,26 +295,18 @@ describe('window.abp', () => {
 });
 
 test('a page that has another window.abp keeps it', async () => {
-  await page.addInitScript(() => (window.abp = { notify: { success() {} } }));
-  await page.goto(site.appUrl({}));
+  await page.goto(site.appUrl({ taken: true }));
   await page.waitForFunction(() => window.exposed);
   assert.deepEqual(await page.evaluate(() => Object.keys(window.abp)), ['notify']);
   assert.equal(await page.evaluate(() => typeof window.exposed.abp.initialize), 'function');
 });
 
-test('a page whose CSP forbids WebAssembly is told what to allow', async () => {
-  await page.route(/host\.html/, async (route) => {
-    const response = await route.fetch();
-    const headers = {
-      ...response.headers(),
-      'content-security-policy': "script-src 'self' 'unsafe-inline'",
-    };
-    await route.fulfill({ response, headers });
-  });
-  await page.goto(site.hostUrl);
-  await page.waitForFunction(() => window.isReady);
-  const message = await open().catch((error) => error.message);
-  assert.match(message, /wasm-unsafe-eval/);
+test('a page that forbids WebAssembly gets the same core as JavaScript', async () => {
+  // The proof that this run is about what it says.
+  await open();
+  for (const realm of [page, page.frames()[1]]) {
+    assert.equal(await realm.evaluate(() => window.core), CORE);
+  }
 });
 
 describe('the capabilities of an app', () => {

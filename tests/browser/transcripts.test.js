@@ -1,8 +1,8 @@
-// The rules of the protocol in a real Chromium, across two sites, in every combination of channels and peers.
+// The rules of the protocol in a real browser, across two sites, in every combination of channels and peers.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { frameAt, sites } from '../support/browser.js';
-import { Log, play, sections } from '../support/transcript.js';
+import { sites } from '../support/browser.js';
+import { sections } from '../support/sections.js';
 
 const MODES = [
   { name: 'window messages only', agent: 'ours', app: 'ours', upgrade: 'none' },
@@ -18,49 +18,32 @@ const AGREED = {
   frames: { port: true, frames: true },
 };
 
+let site, page;
+before(async () => {
+  site = await sites();
+  page = await site.browser.newPage();
+  await page.goto(site.hostUrl);
+  await page.waitForFunction(() => window.isReady);
+});
+after(() => site.close());
+
 for (const mode of MODES) {
   describe(mode.name, () => {
-    let site, page, log;
-    before(async () => {
-      site = await sites();
-      page = await site.browser.newPage();
-      await page.exposeFunction('record', (line) => log.add(line));
-      await page.goto(site.hostUrl);
-      await page.waitForFunction(() => window.isReady);
-    });
-    after(() => site.close());
-
     const both = mode.agent === 'ours' && mode.app === 'ours';
     let serial = 0;
     for (const section of sections().filter(({ ours }) => both || !ours)) {
       test(section.title, async () => {
-        log = new Log();
         const src = site.appUrl({ kind: mode.app, limits: section.limits.app, serial: ++serial });
-        const features = await page.evaluate((options) => window.open_(options), {
-          src,
-          origin: site.appOrigin,
-          kind: mode.agent,
-          upgrade: mode.upgrade,
-          limits: section.limits.agent,
-        });
+        const options = { src, origin: site.appOrigin, kind: mode.agent, upgrade: mode.upgrade };
+        const { seen, expected, features } = await page.evaluate(
+          ([script, how]) => window.play(script, how),
+          [section, options],
+        );
+        assert.deepEqual(seen, expected);
         if (both) {
           const { port, frames } = features;
           assert.deepEqual({ port, frames }, AGREED[mode.upgrade]);
         }
-        const frame = await frameAt(page, src);
-        await play(
-          section,
-          {
-            log,
-            do: (side, ...words) =>
-              (side === 'agent' ? page : frame).evaluate(
-                (all) => void window.driver.do(...all),
-                words,
-              ),
-            settle: () => page.evaluate(() => void window.client.call('barrier')),
-          },
-          assert,
-        );
       });
     }
   });

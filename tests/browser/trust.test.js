@@ -2,7 +2,7 @@
 // attack was fired, what it got the attacker, and that the honest user noticed nothing.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
-import { sites } from '../support/browser.js';
+import { CORE, ENGINE, frameAt, sites } from '../support/browser.js';
 
 const BLANK = '/tests/browser/pages/blank.html';
 let site, page;
@@ -11,8 +11,7 @@ before(async () => {
 });
 after(() => site.close());
 beforeEach(async () => {
-  await page?.close();
-  page = await site.browser.newPage();
+  page ??= await site.browser.newPage();
   await page.goto(site.hostUrl);
   await page.waitForFunction(() => window.isReady);
 });
@@ -47,14 +46,12 @@ async function unharmed(app) {
 /** Another frame in the host page. */
 async function stranger(origin) {
   const url = `${origin}${BLANK}`;
-  const [frame] = await Promise.all([
-    page.waitForEvent('framenavigated', (f) => f.url() === url),
-    page.evaluate((src) => {
-      const iframe = document.createElement('iframe');
-      iframe.src = src;
-      document.body.append(iframe);
-    }, url),
-  ]);
+  await page.evaluate((src) => {
+    const iframe = document.createElement('iframe');
+    iframe.src = src;
+    document.body.append(iframe);
+  }, url);
+  const frame = await frameAt(page, url);
   await frame.waitForFunction(() => window.got);
   return frame;
 }
@@ -210,11 +207,10 @@ describe('a sandboxed app', () => {
   });
 
   test('that navigates to an attacker takes nothing along: it sees initialize and no more', async () => {
-    await honest(sandboxed);
+    await honest({ ...sandboxed, timeout: 1500 });
     const url = `http://evil.localhost:${site.appPort}${BLANK}`;
-    const moved = page.waitForEvent('framenavigated', (f) => f.url() === url);
     await page.frames()[1].evaluate((to) => void (location.href = to), url);
-    const evil = await moved;
+    const evil = await frameAt(page, url);
     const outcome = await page.evaluate(async () => {
       const pending = await window.pending;
       const late = await window.client.call('echo', { secret: 1 });
@@ -251,9 +247,8 @@ describe('a sandboxed app', () => {
 test('a frame that navigates to an attacker under an exact origin: nothing is sent there', async () => {
   const app = await honest();
   const url = `http://evil.localhost:${site.appPort}${BLANK}`;
-  const moved = page.waitForEvent('framenavigated', (f) => f.url() === url);
   await app.evaluate((to) => void (location.href = to), url);
-  const evil = await moved;
+  const evil = await frameAt(page, url);
   await evil.waitForFunction(() => window.got);
   await page.evaluate(() => void window.client.call('echo', { secret: 1 }));
   await page.evaluate(() => window.iframe.contentWindow.postMessage('proof', '*'));
@@ -271,56 +266,60 @@ test('a frame that navigates to an attacker: what it says from the same window i
   assert.equal(response.error.code, 'DISCONNECTED');
 });
 
-test('a million calls at once: each is answered, few run, and another agent notices nothing', async () => {
+// Millions in Chromium, once; the others answer a tenth of it in the same time.
+const FLOOD = ENGINE === 'chromium' && CORE === 'wasm' ? 1_000_000 : 50_000;
+test(`${FLOOD} calls at once: each is answered, few run, and another agent notices nothing`, async () => {
   await page.goto(site.appUrl({}));
   await page.waitForFunction(() => window.exposed);
-  const outcome = await page.evaluate(async (limit) => {
-    const { expose, connect } = await import('/js/index.js');
-    const flood = new MessageChannel();
-    const fair = new MessageChannel();
-    let running = 0;
-    let most = 0;
-    const hang = (_params, { signal }) => {
-      most = Math.max(most, ++running);
-      return new Promise((resolve) => signal.addEventListener('abort', resolve)).then(
-        () => running--,
-      );
-    };
-    const definition = {
-      app: { id: 'a', name: 'A', version: '1' },
-      capabilities: { hang, echo: (x) => x },
-    };
-    for (const { port1 } of [flood, fair]) {
-      expose(definition, { port: port1, limits: { maxCalls: limit, heartbeat: 600_000 } });
-    }
-    // The flood shares this page's thread: silence is not what is tested here.
-    const honest = await connect(fair.port2, {
-      agent: { name: 'h', version: '1' },
-      limits: { heartbeat: 600_000 },
-    });
-    const attacker = flood.port2;
-    const codes = {};
-    const wanted = 1_000_000;
-    let answers = 0;
-    const done = new Promise((resolve) => {
-      attacker.onmessage = ({ data: { type, payload } }) => {
-        if (type !== 'capabilities/call-result') return;
-        codes[payload.error.code] = (codes[payload.error.code] ?? 0) + 1;
-        if (++answers === wanted - limit) resolve();
+  const outcome = await page.evaluate(
+    async ([limit, wanted]) => {
+      const { expose, connect } = await import('/js/index.js');
+      const flood = new MessageChannel();
+      const fair = new MessageChannel();
+      let running = 0;
+      let most = 0;
+      const hang = (_params, { signal }) => {
+        most = Math.max(most, ++running);
+        return new Promise((resolve) => signal.addEventListener('abort', resolve)).then(
+          () => running--,
+        );
       };
-    });
-    const payload = { protocolVersion: '0.1', agent: {}, features: {} };
-    attacker.postMessage({ type: 'initialize', id: 'i', payload });
-    for (let i = 0; i < wanted; i++) {
-      attacker.postMessage({
-        type: 'capabilities/call',
-        id: `${i}`,
-        payload: { capability: 'hang' },
+      const definition = {
+        app: { id: 'a', name: 'A', version: '1' },
+        capabilities: { hang, echo: (x) => x },
+      };
+      for (const { port1 } of [flood, fair]) {
+        expose(definition, { port: port1, limits: { maxCalls: limit, heartbeat: 600_000 } });
+      }
+      // The flood shares this page's thread: silence is not what is tested here.
+      const honest = await connect(fair.port2, {
+        agent: { name: 'h', version: '1' },
+        limits: { heartbeat: 600_000 },
       });
-    }
-    const echo = await honest.call('echo', 'honest');
-    await done;
-    return { codes, most, echo: echo.data };
-  }, 100);
-  assert.deepEqual(outcome, { codes: { RATE_LIMITED: 999_900 }, most: 100, echo: 'honest' });
+      const attacker = flood.port2;
+      const codes = {};
+      let answers = 0;
+      const done = new Promise((resolve) => {
+        attacker.onmessage = ({ data: { type, payload } }) => {
+          if (type !== 'capabilities/call-result') return;
+          codes[payload.error.code] = (codes[payload.error.code] ?? 0) + 1;
+          if (++answers === wanted - limit) resolve();
+        };
+      });
+      const payload = { protocolVersion: '0.1', agent: {}, features: {} };
+      attacker.postMessage({ type: 'initialize', id: 'i', payload });
+      for (let i = 0; i < wanted; i++) {
+        attacker.postMessage({
+          type: 'capabilities/call',
+          id: `${i}`,
+          payload: { capability: 'hang' },
+        });
+      }
+      const echo = await honest.call('echo', 'honest');
+      await done;
+      return { codes, most, echo: echo.data };
+    },
+    [100, FLOOD],
+  );
+  assert.deepEqual(outcome, { codes: { RATE_LIMITED: FLOOD - 100 }, most: 100, echo: 'honest' });
 });

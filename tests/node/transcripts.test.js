@@ -5,7 +5,8 @@ import { describe, test } from 'node:test';
 import { connect, expose } from '../../js/index.js';
 import { plainAgent, plainApp, portChannel } from '../plain/plain.js';
 import { AgentDriver, AppDriver } from '../support/drivers.js';
-import { Log, play, sections } from '../support/transcript.js';
+import { sections } from '../support/sections.js';
+import { Log, play } from '../support/transcript.js';
 
 const MODES = [
   { name: 'ours, frames', agent: 'ours', app: 'ours', upgrade: 'frames' },
@@ -49,7 +50,8 @@ for (const mode of MODES) {
       test(section.title, async () => {
         const pair = await pairOf(mode, section);
         try {
-          await play(section, pair, assert);
+          const { seen, expected } = await play(section, pair);
+          assert.deepEqual(seen, expected);
         } finally {
           pair.close();
         }

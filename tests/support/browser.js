@@ -1,17 +1,38 @@
-/** A real Chromium, and pages on two sites: the host on http://127.0.0.1:A, the app on http://localhost:B. */
+/**
+ * A real browser, and pages on two sites: the host on http://127.0.0.1:A, the app on http://localhost:B.
+ *
+ * ENGINE chooses the browser (chromium, firefox, webkit); CORE=js serves the pages under the policy of MCP Apps,
+ * which forbids WebAssembly.
+ */
 import { existsSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { extname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { chromium } from 'playwright-core';
+import { launch as launchByWebDriver } from './webdriver.js';
+
+export const ENGINE = process.env.ENGINE ?? 'chromium';
+export const CORE = process.env.CORE ?? 'wasm';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const TYPES = { '.js': 'text/javascript', '.mjs': 'text/javascript', '.html': 'text/html' };
 
-/** Serves the repository, on one port. Folders of a page are `?` free: /tests/browser/pages/host.html */
+// In WebKit, a sandboxed frame's own site is not 'self'.
+const OWN = ENGINE === 'webkit' ? ' http://localhost:*' : '';
+const STRICT = `default-src 'none'; script-src 'self' 'unsafe-inline'${OWN}; connect-src 'none'`;
+const policy = (pathname) => {
+  if (CORE === 'wasm')
+    return "script-src 'self' 'unsafe-inline' 'wasm-unsafe-eval' http://localhost:* http://*.localhost:*";
+  // A host must be allowed its frames.
+  return pathname.endsWith('host.html') ? `${STRICT}; frame-src *` : STRICT;
+};
+
+/** Serves the repository, on one port: /tests/browser/pages/host.html */
 export function serve() {
-  const server = createServer((request, response) => {
+  const held = new Map();
+  const server = createServer(async (request, response) => {
     const { pathname } = new URL(request.url, 'http://localhost');
+    await held.get(pathname);
     const path = join(root, normalize(decodeURIComponent(pathname)));
     if (!path.startsWith(root) || !existsSync(path) || !TYPES[extname(path)]) {
       response.writeHead(404).end();
@@ -22,13 +43,26 @@ export function serve() {
       'cache-control': 'max-age=600',
       // A sandboxed frame's modules are fetched from the origin "null".
       'access-control-allow-origin': '*',
-      'content-security-policy':
-        "script-src 'self' 'unsafe-inline' 'wasm-unsafe-eval' http://localhost:* http://*.localhost:*",
+      'content-security-policy': policy(pathname),
     });
     response.end(readFileSync(path));
   });
   return new Promise((resolve) => {
-    server.listen(0, () => resolve({ port: server.address().port, close: () => server.close() }));
+    server.listen(0, () =>
+      resolve({
+        port: server.address().port,
+        /** Holds a file back. Returns what lets it go. */
+        hold(pathname) {
+          let release;
+          held.set(pathname, new Promise((done) => (release = done)));
+          return () => (held.delete(pathname), release());
+        },
+        close() {
+          server.close();
+          server.closeAllConnections();
+        },
+      }),
+    );
   });
 }
 
@@ -48,7 +82,8 @@ export function launch(more = {}) {
 
 /** A browser with both sites up; `close` ends it all. */
 export async function sites() {
-  const [host, app, browser] = await Promise.all([serve(), serve(), launch()]);
+  const opened = ENGINE === 'chromium' ? launch() : launchByWebDriver(ENGINE);
+  const [host, app, browser] = await Promise.all([serve(), serve(), opened]);
   const hostOrigin = `http://127.0.0.1:${host.port}`;
   const appOrigin = `http://localhost:${app.port}`;
   return {
@@ -61,6 +96,7 @@ export async function sites() {
       `${origin}/tests/browser/pages/app.html?${encodeURIComponent(JSON.stringify({ origins: [hostOrigin], ...options }))}`,
     /** A port of the app's server, under any name that resolves to this machine. */
     appPort: app.port,
+    hold: app.hold,
     async close() {
       await browser.close();
       host.close();
@@ -72,8 +108,10 @@ export async function sites() {
 /** The frame of a page whose address is `url`, once it has a document. */
 export async function frameAt(page, url) {
   for (;;) {
-    const frame = page.frames().find((f) => f.url() === url);
-    if (frame) return frame;
-    await page.waitForEvent('framenavigated');
+    for (const frame of page.frames().slice(1)) {
+      const at = await frame.evaluate(() => location.href).catch(() => '');
+      if (at === url) return frame;
+    }
+    await new Promise((resolve) => setTimeout(resolve, 20));
   }
 }

@@ -1,40 +1,4 @@
-/** Reads tests/transcripts/*.md and runs a section against a pair of sides. */
-import { readFileSync, readdirSync } from 'node:fs';
-
-const folder = new URL('../transcripts/', import.meta.url);
-
-/**
- * @typedef {object} Section
- * @property {string} title
- * @property {string[]} lines
- * @property {boolean} ours whether it needs this library on both sides
- * @property {Record<'agent' | 'app', Record<string, number>>} limits
- */
-
-/** @returns {Section[]} */
-export function sections() {
-  const files = readdirSync(folder).filter((name) => name !== 'README.md');
-  return files.flatMap((name) =>
-    readFileSync(new URL(name, folder), 'utf8')
-      .split(/^## /m)
-      .slice(1)
-      .map((text) => {
-        const options = /^with: (.*)$/m.exec(text)?.[1].split(' ') ?? [];
-        const limits = { agent: {}, app: {} };
-        for (const [, side, key, value] of options.map(
-          (o) => /^(\w+)\.(\w+)=(\d+)$/.exec(o) ?? [],
-        )) {
-          if (side) limits[side][key] = Number(value);
-        }
-        return {
-          title: text.split('\n', 1)[0],
-          lines: text.match(/^ {4}.*$/gm).map((line) => line.trim()),
-          ours: options.includes('ours'),
-          limits,
-        };
-      }),
-  );
-}
+/** Runs a section of a transcript against a pair of sides, in Node or in a page. */
 
 /**
  * What each side has been seen to do, for a script to wait for.
@@ -63,11 +27,11 @@ export class Log {
 }
 
 /**
- * @param {Section} section
+ * @param {import('./sections.js').Section} section
  * @param {{ do(side: string, ...words: string[]): unknown, settle(): Promise<void>, log: Log }} pair
- * @param {import('node:assert').strict} assert
+ * @returns what was seen and what should have been
  */
-export async function play(section, pair, assert) {
+export async function play(section, pair) {
   const expected = { agent: [], app: [] };
   const limit = AbortSignal.timeout(20000);
   for (const line of section.lines) {
@@ -85,5 +49,5 @@ export async function play(section, pair, assert) {
   }
   for (const side of ['agent', 'app']) await pair.log.reached(side, expected[side].length, limit);
   await pair.settle();
-  assert.deepEqual(pair.log.lines, expected);
+  return { seen: pair.log.lines, expected };
 }

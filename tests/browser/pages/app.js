@@ -1,7 +1,22 @@
 // The app page of the browser tests. What it is is said in its address.
 import { expose, transfer } from '/js/index.js';
+import { ready } from '/js/core.js';
 import { plainApp, windowChannel } from '/tests/plain/plain.js';
 import { AppDriver } from '/tests/support/drivers.js';
+
+const record = (/** @type {string} */ line) => window.control?.postMessage(line);
+
+/** A transcript tells the app what to do through a port of its own, which the bridge does not see. */
+addEventListener('message', (event) => {
+  if (event.data !== 'control') return;
+  event.stopImmediatePropagation();
+  [window.control] = event.ports;
+  window.control.onmessage = ({ data }) => window.driver.do(...data);
+  record('ready');
+});
+
+/** What the core is made of. */
+window.core = ready;
 
 /** Messages that arrived, by origin: shows that an attack was really fired. */
 window.heard = {};
@@ -10,7 +25,7 @@ addEventListener('message', ({ origin }) => {
 });
 
 const options = JSON.parse(decodeURIComponent(location.search.slice(1)));
-const driver = new AppDriver((line) => window.record?.(line));
+const driver = new AppDriver(record);
 window.driver = driver;
 window.calls = 0;
 Object.assign(driver.handlers, {
@@ -33,6 +48,7 @@ Object.assign(driver.handlers, {
   unsendable: () => ({ f() {} }),
   ask: (params, { elicit }) => elicit({ method: 'elicitation/input', params }),
 });
+if (options.taken) window.abp = { notify: { success() {} } };
 if (options.kind === 'plain') {
   window.exposed = plainApp(
     windowChannel(parent, options.origins[0]),

@@ -1,7 +1,12 @@
 // The host page of the browser tests: does nothing until a test asks.
 import { connect } from '/js/index.js';
+import { ready } from '/js/core.js';
 import { plainAgent, windowChannel } from '/tests/plain/plain.js';
 import { AgentDriver } from '/tests/support/drivers.js';
+import { Log, play } from '/tests/support/transcript.js';
+
+/** What the core is made of. */
+window.core = ready;
 
 /** Messages that arrived, by origin: shows that an attack was really fired. */
 window.heard = {};
@@ -19,14 +24,16 @@ window.embed = (src, attributes = {}) => {
   return iframe;
 };
 
-window.open_ = async ({ src, origin, kind = 'ours', upgrade, limits, attributes }) => {
+window.open_ = async ({ src, origin, kind = 'ours', upgrade, limits, attributes, timeout }) => {
   const iframe = window.embed(src, attributes);
-  const driver = new AgentDriver((line) => window.record?.(line));
+  const log = (window.log = new Log());
+  const driver = new AgentDriver((line) => log.add(line));
   if (kind === 'ours') {
     driver.client = await connect(iframe, {
       origin,
       upgrade,
       limits,
+      timeout,
       agent: { name: 'test', version: '1' },
       onElicitation: ({ params }) => params,
       onDisconnect: (error) => (window.lost ??= []).push(error.code),
@@ -38,6 +45,26 @@ window.open_ = async ({ src, origin, kind = 'ours', upgrade, limits, attributes 
   window.driver = driver;
   window.client = driver.client;
   return driver.client.features;
+};
+/** Opens the app and plays a section of a transcript with it. */
+window.play = async (section, options) => {
+  const features = await window.open_({ ...options, limits: section.limits.agent });
+  const { driver, client, log } = window;
+  const { port1: control, port2 } = new MessageChannel();
+  const ready = new Promise((resolve) => {
+    control.onmessage = ({ data }) => (data === 'ready' ? resolve() : log.add(data));
+  });
+  window.iframe.contentWindow.postMessage('control', options.origin, [port2]);
+  await ready;
+  const outcome = await play(section, {
+    log,
+    do: (side, ...words) => {
+      if (side === 'app') control.postMessage(words);
+      else void driver.do(...words);
+    },
+    settle: () => client.call('barrier'),
+  });
+  return { ...outcome, features };
 };
 window.connect = connect;
 window.isReady = true;

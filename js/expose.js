@@ -88,7 +88,7 @@ export class Exposed {
     /** @type {[unknown, readonly MessagePort[]][]} */
     const waiting = [];
     if (transport) transport.onMessage = (data, ports) => waiting.push([data, ports]);
-    /** Resolves when agents are answered; rejects where WebAssembly is not allowed. @type {Promise<void>} */
+    /** Resolves when agents are answered. @type {Promise<void>} */
     this.ready = ready.then(() => {
       if (this.#closed) return;
       isReady = true;

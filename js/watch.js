@@ -2,6 +2,7 @@
  * Notices what becomes of an iframe. No engine tells when a frame's document dies, so a frame that runs
  * this library says `bye` itself and answers the heartbeat; what the element shows is watched for the rest.
  */
+
 /**
  * @param {HTMLIFrameElement} iframe
  * @param {import('./endpoint.js').Endpoint} endpoint
@@ -9,11 +10,11 @@
  * @returns {() => void} stops watching
  */
 export function watchFrame(iframe, endpoint, connected) {
-  const document = iframe.contentWindow;
+  const there = iframe.contentWindow;
   let loads = 0;
   // A removed frame has no window any more, and one put back has another.
   const observer = new MutationObserver(() => {
-    if (iframe.contentWindow !== document) endpoint.lost();
+    if (iframe.contentWindow !== there) endpoint.lost();
   });
   const onLoad = () => {
     // The first load may be that of the document we speak to, which may have answered before it was complete.

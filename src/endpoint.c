@@ -596,6 +596,7 @@ int endpoint_bye(abp_endpoint *ep, int persisted) {
 }
 
 int endpoint_ping(abp_endpoint *ep, int pong) {
+  session_heard(&ep->session, ep->now);
   if (!(abp_features(ep) & ABP_LIVENESS))
     endpoint_count(ep, ABP_UNKNOWN_TYPE);
   else if (!pong)

@@ -1,7 +1,7 @@
 // What becomes of calls when the page under them changes, and what data does on its way, in a real browser.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
-import { CORE, ENGINE, frameAt, sites } from '../support/browser.js';
+import { CORE, ENGINE, frameAt, renderers, sites } from '../support/browser.js';
 
 let site, page;
 before(async () => {
@@ -65,18 +65,14 @@ describe('the document under a call', () => {
   // WebKit keeps a frame in the process of its host: they die together. Firefox does not say whose is whose.
   if (ENGINE === 'chromium') {
     test('is killed: the heartbeat notices', async () => {
-      const renderers = async () => {
-        const session = await site.browser.newBrowserCDPSession();
-        const { processInfo } = await session.send('SystemInfo.getProcessInfo');
-        return processInfo.filter(({ type }) => type === 'renderer').map(({ id }) => id);
-      };
-      const before = await renderers();
+      const before = await renderers(site.browser);
       await open({ limits: { heartbeat: 100 } });
       await page.evaluate(() => {
         window.pending = window.client.call('hang');
       });
       await page.frames()[1].waitForFunction(() => window.calls === 1);
-      for (const pid of await renderers()) if (!before.includes(pid)) process.kill(pid, 'SIGKILL');
+      for (const pid of await renderers(site.browser))
+        if (!before.includes(pid)) process.kill(pid, 'SIGKILL');
       const response = await page.evaluate(() => window.pending);
       assert.equal(response.error.code, 'DISCONNECTED');
     });

@@ -71,6 +71,8 @@ export function launch(more = {}) {
   const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
   return chromium.launch({
     executablePath,
+    // Playwright turns it off, and tests of it would test nothing.
+    ignoreDefaultArgs: ['--disable-back-forward-cache'],
     args: [
       ...['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-sync'],
       ...['--disable-background-networking', '--disable-component-update'],
@@ -114,4 +116,11 @@ export async function frameAt(page, url) {
     }
     await new Promise((resolve) => setTimeout(resolve, 20));
   }
+}
+
+/** The processes in which a Chromium's pages run. */
+export async function renderers(browser) {
+  const session = await browser.newBrowserCDPSession();
+  const { processInfo } = await session.send('SystemInfo.getProcessInfo');
+  return processInfo.filter(({ type }) => type === 'renderer').map(({ id }) => id);
 }

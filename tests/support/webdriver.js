@@ -99,6 +99,7 @@ async function webkit() {
   session = `/session/${sessionId}`;
   return {
     go: (url) => send('/url', { url }),
+    back: () => send('/back'),
     execute: (script, args) => send('/execute/async', { script, args }),
     frame: (id) => send('/frame', { id }),
     timeouts: (values) => send('/timeouts', values),
@@ -176,6 +177,7 @@ async function firefox() {
   await send('WebDriver:NewSession', {});
   return {
     go: (url) => send('WebDriver:Navigate', { url }),
+    back: () => send('WebDriver:Back', {}),
     execute: async (script, args) =>
       (await send('WebDriver:ExecuteAsyncScript', { script, args, sandbox: null })).value,
     frame: (id) => send('WebDriver:SwitchToFrame', { id }),
@@ -228,6 +230,10 @@ class Realm {
 class Page extends Realm {
   goto(url) {
     return this.driver.locked((driver) => driver.go(url));
+  }
+
+  back() {
+    return this.driver.locked((driver) => driver.back());
   }
 
   /** The page, and places for frames: whether there is one shows when it is used. */

@@ -4,6 +4,7 @@ import { ready } from '/js/core.js';
 import { plainAgent, windowChannel } from '/tests/plain/plain.js';
 import { AgentDriver } from '/tests/support/drivers.js';
 import { Log, play } from '/tests/support/transcript.js';
+import { watchHeld } from './held.js';
 
 /** What the core is made of. */
 window.core = ready;
@@ -67,4 +68,5 @@ window.play = async (section, options) => {
   return { ...outcome, features };
 };
 window.connect = connect;
+window.watchHeld = watchHeld;
 window.isReady = true;

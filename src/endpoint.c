@@ -542,6 +542,7 @@ int endpoint_initialized(abp_endpoint *ep, const char *session_id, size_t length
   struct session *session = &ep->session;
   if (session->state != ABP_SESSION_CONNECTING) {
     endpoint_count(ep, ABP_LATE);
+    if (accepted) change_session(ep, SE_ACCEPTED);
     return ABP_OK;
   }
   if (accepted) {

@@ -520,16 +520,16 @@ int endpoint_initialize(abp_endpoint *ep, const char *id, size_t length, int num
   const int ready = session->state == ABP_SESSION_READY;
   const int again = ready && number_id == session->number_id && length == session->id_length &&
                     memcmp(id, session->id, length) == 0;
-  if (ready && !again && ep->config.restart) change_session(ep, SE_SHUTDOWN);
   if (length == 0 || length > ep->config.max_id) {
     ep->refuse = ABP_INVALID_ID;
-  } else if (session->state == ABP_SESSION_READY) {
+  } else if (again || (ready && !ep->config.restart)) {
     change_session(ep, again ? SE_INITIALIZE_AGAIN : SE_INITIALIZE_OTHER);
   } else if (!session_version_ok(version, version_length)) {
     ep->refuse = ABP_NOT_SUPPORTED;
   } else {
     if (keep_session_id(ep, id, length) != ABP_OK) return ABP_E_MEMORY;
     session->number_id = (uint8_t)number_id;
+    if (ready) change_session(ep, SE_SHUTDOWN);
     change_session(ep, SE_INITIALIZE);
     session->agreed = session->wanted & (features | ABP_DYNAMIC_CAPABILITIES);
     session_start_heartbeat(session, ep->now, ep->config.heartbeat_ms);

@@ -30,8 +30,7 @@ struct session_step session_step(abp_session state, enum session_event event) {
           [CONNECTING] =
               {
                   [SE_ACCEPTED] = {READY, 0, 0, 0},
-                  [SE_BUSY] = {CONNECTING, 0, 0,
-                               0}, /* asked again later: the old session may be ending */
+                  /* SE_BUSY is asked again later: the old session may be ending. */
                   [SE_REFUSED] = {FAILED, 0, 0, 0},
                   /* The app may have said yes already. */
                   [SE_TIMEOUT] = {FAILED, 0, 0, SEND(SHUTDOWN)},

@@ -163,8 +163,7 @@ static void stop_serving(struct world *w, enum side side, int at, abp_outcome wh
                          enum answer_when when) {
   struct ghost *call = &w->calls[at];
   struct part *part = &call->part[side];
-  if (part->phase == WAITS)
-    end(w, side, at, why, when == NEVER ? ABP_ABORT : ABP_RESULT);
+  if (part->phase == WAITS) end(w, side, at, why, when == NEVER ? ABP_ABORT : ABP_RESULT);
   if (part->phase != RUNS) return;
   if (!part->stopped) {
     part->stopped = (uint8_t)why;
@@ -327,7 +326,8 @@ static int find_handle(struct world *w, enum side side, abp_call handle) {
 
 static void observe_result(struct world *w, enum side side, int at, int success) {
   struct ghost *call = &w->calls[at];
-  const uint8_t outcome = call->part[side].outcome ? call->part[side].outcome : call->part[side].stopped;
+  const uint8_t outcome =
+      call->part[side].outcome ? call->part[side].outcome : call->part[side].stopped;
   must(w, !call->results++, at, "a second result");
   if (outcome != ABP_COMPLETED) success = 0;
   must(w, !success || !call->said_true, at, "a success after a cancel was answered `true`");
@@ -398,16 +398,16 @@ static void observe_call(struct world *w, enum side side, const abp_action *acti
 static void observe(struct world *w, enum side side, const abp_action *action, int success) {
   struct peer *peer = &w->peer[side];
   const struct message *received = &w->received;
-  struct message reply = {.owner = received->owner,
-                          .serial = received->serial,
-                          .number = received->number};
+  struct message reply = {
+      .owner = received->owner, .serial = received->serial, .number = received->number};
   switch (action->kind) {
   case ABP_REPORT:
     must(w, peer->report == 1 + (action->call != 0), -1, "progress of no or another call");
     if (action->call) {
       const int at = find_handle(w, side, action->call);
       must(w,
-           at >= 0 && at == find_known(w, side, received->owner, received->serial, received->number),
+           at >= 0 &&
+               at == find_known(w, side, received->owner, received->serial, received->number),
            at, "progress of another call");
     }
     peer->report = 0;
@@ -444,8 +444,7 @@ static void observe(struct world *w, enum side side, const abp_action *action, i
       break;
     case ABP_MSG_CANCEL_RESULT: {
       const uint8_t answer = peer->endpoint->answered;
-      const int at =
-          find_known(w, side, AGENT, received->other_serial, received->other_number);
+      const int at = find_known(w, side, AGENT, received->other_serial, received->other_number);
       must(w, answer == peer->answer, at, "a cancel is answered wrongly");
       if (at >= 0) {
         struct ghost *call = &w->calls[at];
@@ -555,7 +554,8 @@ static void ask(struct world *w, int target) {
   abp_call handle;
   const int fits = in_flight(w, AGENT, 1) < w->bounds.max_calls;
   const int status = abp_cancel_by_id(agent->endpoint, &id, NULL, 0, &handle);
-  must(w, status == (fits ? ABP_OK : ABP_E_LIMIT), -1, "a cancel is made or not, against the limit");
+  must(w, status == (fits ? ABP_OK : ABP_E_LIMIT), -1,
+       "a cancel is made or not, against the limit");
   if (status != ABP_OK) return;
   /* What it says is the target's cancel, so that the signal need not send another. */
   struct part *part = &call->part[AGENT];
@@ -584,7 +584,8 @@ static void receive_call(struct world *w, enum side side, const struct message *
        -1, "a call is not taken in");
   const int full = in_flight(w, side, 0) >= w->bounds.max_calls;
   if (peer->session != ABP_SESSION_READY || full) {
-    peer->refuse = full && peer->session == ABP_SESSION_READY ? ABP_RATE_LIMITED : ABP_NOT_INITIALIZED;
+    peer->refuse =
+        full && peer->session == ABP_SESSION_READY ? ABP_RATE_LIMITED : ABP_NOT_INITIALIZED;
     peer->refused++;
     return;
   }
@@ -618,8 +619,8 @@ static void receive_cancel(struct world *w, const struct message *message) {
     app->answer = ANSWER_NOT_FOUND;
   } else {
     const struct part *part = &w->calls[at].part[APP];
-    app->answer = part->phase == OVER && part->outcome == ABP_COMPLETED ? ANSWER_COMPLETED
-                                                                       : ANSWER_CANCELLED;
+    app->answer =
+        part->phase == OVER && part->outcome == ABP_COMPLETED ? ANSWER_COMPLETED : ANSWER_CANCELLED;
     stop(w, APP, at, ABP_CANCELLED);
   }
 }
@@ -823,8 +824,7 @@ int world_can(const struct world *w, struct move move) {
   case COMPLETE:
   case FAIL:
   case THROW_ABORT: return part->phase == RUNS;
-  case PROGRESS:
-    return part->phase == RUNS && !part->stopped && call->progress;
+  case PROGRESS: return part->phase == RUNS && !part->stopped && call->progress;
   case ELICIT:
   case LOCAL:
     return call->kind != AN_ELICITATION && part->phase == RUNS && !part->stopped &&
@@ -866,8 +866,8 @@ static void perform(struct world *w, struct move move) {
   }
   case SIGNAL:
     side = signal_side(call);
-    must(w, abp_cancel(w->peer[side].endpoint, call->part[side].handle, NULL, 0) == ABP_OK,
-         move.at, "a cancel is refused");
+    must(w, abp_cancel(w->peer[side].endpoint, call->part[side].handle, NULL, 0) == ABP_OK, move.at,
+         "a cancel is refused");
     stop(w, side, move.at, ABP_CANCELLED);
     break;
   case ASK:
@@ -1006,11 +1006,12 @@ int world_do(struct world *w, struct move move) {
 void world_open(struct world *w, const struct bounds *bounds) {
   memset(w, 0, sizeof *w);
   w->bounds = *bounds;
+  if (!bounds->max_calls) w->bounds.max_calls = WORLD_CALLS;
   for (int side = 0; side < 2; side++) {
     const abp_config config = {.role = side == AGENT ? ABP_AGENT : ABP_APP,
                                .seed = {(uint8_t)side, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11},
                                .features = FEATURES,
-                               .max_calls = bounds->max_calls,
+                               .max_calls = w->bounds.max_calls,
                                .max_concurrent = bounds->max_concurrent,
                                .remembered = bounds->remembered,
                                .remember_ms = REMEMBER_MS,
@@ -1028,16 +1029,25 @@ void world_close(struct world *w) {
 }
 
 static const char *const NAMES[MOVE_KINDS] = {
-    [CONNECT] = "connect",   [CONNECT_UNREADABLE] = "connect-unreadable",
-    [CALL] = "call",         [CALL_TIMED] = "call-timed",
+    [CONNECT] = "connect",
+    [CONNECT_UNREADABLE] = "connect-unreadable",
+    [CALL] = "call",
+    [CALL_TIMED] = "call-timed",
     [CALL_UNSENT] = "call-unsent",
-    [SIGNAL] = "signal",     [ASK] = "ask",
-    [COMPLETE] = "complete", [FAIL] = "fail",
-    [THROW_ABORT] = "abort", [PROGRESS] = "progress",
-    [ELICIT] = "elicit",     [LOCAL] = "local",
-    [DELIVER] = "deliver",   [TICK] = "tick",
-    [SLEEP] = "sleep",       [CLOSE] = "close",
-    [LEAVE] = "leave",       [CUT] = "cut",
+    [SIGNAL] = "signal",
+    [ASK] = "ask",
+    [COMPLETE] = "complete",
+    [FAIL] = "fail",
+    [THROW_ABORT] = "abort",
+    [PROGRESS] = "progress",
+    [ELICIT] = "elicit",
+    [LOCAL] = "local",
+    [DELIVER] = "deliver",
+    [TICK] = "tick",
+    [SLEEP] = "sleep",
+    [CLOSE] = "close",
+    [LEAVE] = "leave",
+    [CUT] = "cut",
     [LEARN] = "learn",
 };
 

@@ -69,7 +69,7 @@ struct move {
 /* How many calls there are and how often each move may be made. */
 struct bounds {
   const char *name;
-  uint32_t calls, max_calls, max_concurrent, remembered, restart;
+  uint32_t calls, max_calls, max_concurrent, remembered, restart; /* max_calls 0: no limit */
   uint32_t moves[MOVE_KINDS];
 };
 
@@ -89,7 +89,7 @@ struct ghost {
   uint32_t serial, number; /* its id: number n of its caller's session */
   int parent;              /* while that may stop it, or -1 */
   uint32_t depth;
-  uint32_t owed;           /* bits 1 << abp_kind that must come out now */
+  uint32_t owed; /* bits 1 << abp_kind that must come out now */
   uint8_t progress;
   /* What was seen. */
   uint8_t started, results, settled, said_true, said_false, succeeded;
@@ -125,10 +125,10 @@ struct peer {
   abp_endpoint *endpoint;
   abp_session session;
   uint64_t now;
-  uint32_t serial, peer_serial;     /* of the sessions, this side's count and the other's */
-  uint64_t resend, give_up, pause;  /* while it connects */
-  uint32_t late, stray, refused;    /* counted */
-  int remembered;                   /* ended calls, the oldest first */
+  uint32_t serial, peer_serial;    /* of the sessions, this side's count and the other's */
+  uint64_t resend, give_up, pause; /* while it connects */
+  uint32_t late, stray, refused;   /* counted */
+  int remembered;                  /* ended calls, the oldest first */
   struct memory {
     int at;
     uint64_t since;

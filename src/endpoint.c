@@ -324,8 +324,10 @@ static uint32_t step(abp_endpoint *ep, uint32_t slot, enum call_event event) {
   const enum call_state before = call->state;
   const struct call_step taken = call_step(before, event);
   const enum call_state after = taken.next;
-  const uint32_t owed = taken.owed & ~(uint32_t)(OWE_ACK | OWE_NAK);
+  uint32_t owed = taken.owed & ~(uint32_t)(OWE_ACK | OWE_NAK);
   if (after == before) return taken.owed;
+  /* Whoever is lost, the handler that made a local call is here and waits for its answer. */
+  if (event == EV_LOST && call->flags & CALL_LOCAL) owed |= OWE_RESULT;
   call->state = taken.next;
   /* The first cause stands; for a caller, an outcome outweighs its own wish. */
   if (event != EV_START &&

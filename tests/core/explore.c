@@ -54,7 +54,7 @@ static const struct bounds CONFIGURATIONS[] = {
      .remembered = 2,
      .max_concurrent = 1,
      .moves = {ALWAYS, [CONNECT] = 1, [CALL_TIMED] = 1, [SIGNAL] = 1, [ELICIT] = 1, [LOCAL] = 1,
-               [LEAVE] = 1}},
+               [CLOSE] = 1, [CUT] = 1}},
     {.name = "session",
      .calls = 1,
      .remembered = 1,

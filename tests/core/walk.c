@@ -23,10 +23,16 @@ static uint32_t dice(uint32_t sides) {
 
 /* How often each move is tried, of all. */
 static const uint32_t WEIGHTS[MOVE_KINDS] = {
-    [CONNECT] = 500, [CONNECT_UNREADABLE] = 50, [CALL] = 6000, [CALL_TIMED] = 4000,
-    [CALL_UNSENT] = 100, [SIGNAL] = 1500, [ASK] = 600, [COMPLETE] = 2500, [FAIL] = 1000,
-    [THROW_ABORT] = 500, [PROGRESS] = 1000, [ELICIT] = 1500, [LOCAL] = 1000, [DELIVER] = 20000,
-    [TICK] = 800, [SLEEP] = 5, [CLOSE] = 1, [LEAVE] = 1, [CUT] = 1, [LEARN] = 500,
+    [CONNECT] = 500,     [CONNECT_UNREADABLE] = 50,
+    [CALL] = 6000,       [CALL_TIMED] = 4000,
+    [CALL_UNSENT] = 100, [SIGNAL] = 1500,
+    [ASK] = 600,         [COMPLETE] = 2500,
+    [FAIL] = 1000,       [THROW_ABORT] = 500,
+    [PROGRESS] = 1000,   [ELICIT] = 1500,
+    [LOCAL] = 1000,      [DELIVER] = 20000,
+    [TICK] = 800,        [SLEEP] = 5,
+    [CLOSE] = 1,         [LEAVE] = 1,
+    [CUT] = 1,           [LEARN] = 500,
 };
 
 int main(int argc, char **argv) {

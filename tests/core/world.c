@@ -165,6 +165,8 @@ static void stop_serving(struct world *w, enum side side, int at, abp_outcome wh
   struct part *part = &call->part[side];
   if (part->phase == WAITS) end(w, side, at, why, when == NEVER ? ABP_ABORT : ABP_RESULT);
   if (part->phase != RUNS) return;
+  /* The handler that made a local call is there to hear of it, whoever else is gone. */
+  if (when == NEVER && call->kind == A_LOCAL) when = NOW;
   if (!part->stopped) {
     part->stopped = (uint8_t)why;
     part->deadline = w->peer[side].now + GRACE_MS;
@@ -983,11 +985,14 @@ static void check(struct world *w, enum side side) {
 static void sweep(struct world *w) {
   for (int i = 0; i < w->ghosts; i++) {
     struct ghost *call = &w->calls[i];
-    if (call->part[AGENT].phase == NOT_HERE && call->part[APP].phase == NOT_HERE)
-      memset(call, 0, sizeof *call);
+    int here = 0;
     for (int side = 0; side < 2; side++) {
-      if (call->part[side].phase == NOT_HERE) memset(&call->part[side], 0, sizeof(struct part));
+      here |= call->part[side].phase != NOT_HERE;
+      if (call->part[side].phase == NOT_HERE) call->part[side] = (struct part){0};
     }
+    if (here) continue;
+    must(w, call->kind != A_LOCAL || call->results, i, "a local call is never answered");
+    *call = (struct ghost){0};
   }
   while (w->ghosts && w->calls[w->ghosts - 1].kind == NOBODY)
     w->ghosts--;

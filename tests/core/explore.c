@@ -54,7 +54,7 @@ static const struct bounds CONFIGURATIONS[] = {
      .remembered = 2,
      .max_concurrent = 1,
      .moves = {ALWAYS, [CONNECT] = 1, [CALL_TIMED] = 1, [SIGNAL] = 1, [ELICIT] = 1, [LOCAL] = 1,
-               [CLOSE] = 1, [CUT] = 1}},
+               [CLOSE] = 1, [LEAVE] = 1}},
     {.name = "session",
      .calls = 1,
      .remembered = 1,
@@ -64,7 +64,7 @@ static const struct bounds CONFIGURATIONS[] = {
     {.name = "three",
      .calls = 3,
      .remembered = 2,
-     .max_concurrent = 1,
+     .max_concurrent = 2,
      .moves = {ALWAYS, [CONNECT] = 1, [CALL] = 3, [SIGNAL] = 3, [CLOSE] = 1, [CUT] = 1}},
     {.name = "two",
      .calls = 2,
@@ -260,7 +260,7 @@ static uint64_t state_hash(const struct world *w) {
   mix(&key, pack(w->bounds.calls, (uint32_t)w->line, (uint32_t)w->unreadable, (uint32_t)w->ghosts));
   for (int i = 0; i < w->ghosts; i++) {
     const struct ghost *call = &w->calls[i];
-    mix(&key, pack(call->kind, call->serial, call->number, (uint32_t)call->parent & 0xff));
+    mix(&key, pack(call->kind, call->id.serial, call->id.number, (uint32_t)call->parent & 0xff));
     mix(&key, pack((uint32_t)(call->started << 8 | call->results << 4 | call->settled),
                    (uint32_t)(call->said_true << 8 | call->said_false << 4 | call->succeeded),
                    call->depth, call->progress));
@@ -273,9 +273,9 @@ static uint64_t state_hash(const struct world *w) {
     mix(&key, (uint64_t)w->to[side].count);
     for (int i = 0; i < w->to[side].count; i++) {
       const struct message *m = &w->to[side].messages[i];
-      mix(&key, pack((uint32_t)(m->kind << 8 | m->owner << 4 | m->success), m->arg, m->timeout,
-                     m->other_serial));
-      mix(&key, pack(m->serial, m->number, m->other_number, 0));
+      mix(&key, pack((uint32_t)(m->kind << 8 | m->arg), m->success, m->timeout, 0));
+      mix(&key, pack(m->id.owner, m->id.serial, m->id.number, 0));
+      mix(&key, pack(m->about.owner, m->about.serial, m->about.number, 0));
     }
   }
   return key.hash ? key.hash : 1;

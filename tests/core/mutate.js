@@ -107,6 +107,7 @@ const sources = {
   call_table: 'src/call_table.c',
   session: 'src/session.c',
   endpoint: 'src/endpoint.c',
+  model: 'tests/core/model.c',
   world: 'tests/core/world.c',
   explore: 'tests/core/explore.c',
 };

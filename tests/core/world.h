@@ -35,6 +35,8 @@
 
 enum side { AGENT, APP };
 
+enum { GRACE_MS = 7, REMEMBER_MS = 100 };
+
 enum move_kind {
   CONNECT,
   CONNECT_UNREADABLE, /* with a version that is none: the app refuses */
@@ -73,6 +75,11 @@ struct bounds {
   uint32_t moves[MOVE_KINDS];
 };
 
+/* Number n of the session `serial` of the side that it belongs to; 0 names the session itself. */
+struct id {
+  uint32_t owner, serial, number;
+};
+
 /* What one side knows of a call. */
 struct part {
   enum { NOT_HERE, WAITS, RUNS, OVER } phase; /* OVER: and still remembered */
@@ -86,8 +93,8 @@ struct part {
 
 struct ghost {
   enum { NOBODY, A_CALL, AN_ELICITATION, A_LOCAL, A_CANCEL } kind;
-  uint32_t serial, number; /* its id: number n of its caller's session */
-  int parent;              /* while that may stop it, or -1 */
+  struct id id;
+  int parent; /* while that may stop it, or -1 */
   uint32_t depth;
   uint32_t owed; /* bits 1 << abp_kind that must come out now */
   uint8_t progress;
@@ -108,12 +115,11 @@ struct message {
     SHUTDOWN,
     BYE
   } kind;
-  uint8_t owner;           /* the side whose id this is */
-  uint8_t arg;             /* what was said */
-  uint8_t success;         /* of a RESULT */
-  uint32_t serial, number; /* the id */
-  uint32_t other_serial, other_number;
+  uint8_t arg; /* what it says */
+  uint8_t success;
   uint32_t timeout;
+  struct id id;    /* that its answer goes to */
+  struct id about; /* the call that a cancel is about; the app's session */
 };
 
 struct channel {
@@ -125,10 +131,10 @@ struct peer {
   abp_endpoint *endpoint;
   abp_session session;
   uint64_t now;
-  uint32_t serial, peer_serial;    /* of the sessions, this side's count and the other's */
-  uint64_t resend, give_up, pause; /* while it connects */
-  uint32_t late, stray, refused;   /* counted */
-  int remembered;                  /* ended calls, the oldest first */
+  uint32_t serial, peer_serial;  /* of the sessions, this side's count and the other's */
+  uint64_t resend, give_up;      /* while it connects */
+  uint32_t late, stray, refused; /* counted */
+  int remembered;                /* ended calls, the oldest first */
   struct memory {
     int at;
     uint64_t since;
@@ -143,9 +149,10 @@ struct world {
   const char *violation;
   int violation_at; /* the call that it is about, or -1 */
   int line;         /* the two are joined */
-  int unreadable;
-  int ghosts; /* 1 + the last place in use */
-  struct message received;
+  uint8_t unreadable;
+  int ghosts;              /* 1 + the last place in use */
+  struct message received; /* in this move */
+  struct id asked;         /* in this move, to be cancelled */
   struct peer peer[2];
   struct channel to[2];
   struct ghost calls[WORLD_CALLS];

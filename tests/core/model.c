@@ -18,7 +18,9 @@ enum side model_handler_side(const struct ghost *call) {
   return call->kind == AN_ELICITATION ? AGENT : APP;
 }
 
-struct part *model_handled(struct ghost *call) { return &call->part[model_handler_side(call)]; }
+struct part *model_handled(struct ghost *call) {
+  return &call->part[model_handler_side(call)];
+}
 
 int model_live(const struct part *part) { return part->phase == WAITS || part->phase == RUNS; }
 
@@ -265,4 +267,3 @@ void model_clocks(struct world *w, enum side side, uint64_t now) {
   }
   forget_old(w, side);
 }
-

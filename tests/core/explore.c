@@ -14,9 +14,10 @@
  * The bounds, exactly, are in CONFIGURATIONS: how many calls there are and how often each move may
  * be made; a move that is not named is not made. Delivering, clocks and handlers' ends are never
  * bounded. Clocks are the two sides' own and run independently of each other: each goes to its next
- * deadline whenever it likes, or (SLEEP) far beyond all of them. What is not explored: reordering
- * and loss without a break, which no transport of this protocol does; ids as text and the
- * heartbeat, which do not touch the tables.
+ * deadline whenever it likes, or (SLEEP) far beyond all of them. Calls have the timeouts 10, 20 and
+ * 30 and elicitations 15, a cancel waits 7, and between two ticks no time passes. What is not
+ * explored: messages that overtake each other or are lost without a break, which no transport of
+ * this protocol does; ids as text, frozen pages and the heartbeat, which are no part of the tables.
  *
  * An endpoint is copied as memory: all that it allocates comes from an arena that is a part of the
  * state. A state that waits to be expanded is kept as its difference from the first one.
@@ -32,51 +33,60 @@
 #define ALWAYS [COMPLETE] = ANY, [THROW_ABORT] = ANY, [DELIVER] = ANY, [TICK] = ANY, [LEARN] = ANY
 
 static const struct bounds CONFIGURATIONS[] = {
+    /* A new document of the agent replaces the session of the old one. */
     {.name = "restart",
      .calls = 2,
      .remembered = 1,
      .max_concurrent = 1,
      .restart = 1,
      .moves = {ALWAYS, [CONNECT] = 2, [CONNECT_UNREADABLE] = 1, [CALL] = 2, [ASK] = 1, [CUT] = 1}},
+    /* One call, and the session ends and begins again around it. */
     {.name = "again",
      .calls = 1,
      .remembered = 1,
      .max_concurrent = 1,
      .moves = {ALWAYS, [CONNECT] = 2, [CALL_TIMED] = 1, [SIGNAL] = 1, [ASK] = 1, [SLEEP] = 1,
                [CLOSE] = 1, [CUT] = 1}},
+    /* Deadlines of calls that run and of calls that wait. */
     {.name = "clocks",
      .calls = 2,
      .remembered = 2,
      .max_concurrent = 1,
      .moves = {ALWAYS, [CONNECT] = 1, [CALL_TIMED] = 2, [SIGNAL] = 1, [CLOSE] = 1}},
+    /* A handler that calls and asks, and all that may end it. */
     {.name = "tree",
      .calls = 1,
      .remembered = 2,
      .max_concurrent = 1,
      .moves = {ALWAYS, [CONNECT] = 1, [CALL] = 1, [SIGNAL] = 1, [ELICIT] = 1, [LOCAL] = 1,
                [CLOSE] = 1, [LEAVE] = 1}},
+    /* How sessions begin and end, and what a call sees of it. */
     {.name = "session",
      .calls = 1,
      .remembered = 1,
      .max_concurrent = 8,
      .moves = {ALWAYS, [CONNECT] = 2, [CONNECT_UNREADABLE] = 1, [CALL] = 1, [SIGNAL] = 1,
                [CLOSE] = 2, [LEAVE] = 1, [CUT] = 1}},
+    /* Three calls that wait for each other. */
     {.name = "three",
      .calls = 3,
      .remembered = 2,
      .max_concurrent = 1,
      .moves = {ALWAYS, [CONNECT] = 1, [CALL] = 3, [SIGNAL] = 3, [CLOSE] = 1}},
+    /* Three calls of which two run at once. */
     {.name = "beside",
      .calls = 3,
      .remembered = 2,
      .max_concurrent = 2,
      .moves = {ALWAYS, [CONNECT] = 1, [CALL] = 3, [SIGNAL] = 2, [CUT] = 1}},
+    /* Two calls, by every way to cancel them. */
     {.name = "two",
      .calls = 2,
      .remembered = 1,
      .max_concurrent = 1,
      .moves = {ALWAYS, [CONNECT] = 1, [CALL] = 1, [CALL_TIMED] = 1, [SIGNAL] = 2, [ASK] = 1,
                [CLOSE] = 1, [CUT] = 1}},
+    /* One call, and everything that can happen to it in one session. */
     {.name = "one",
      .calls = 1,
      .remembered = 1,

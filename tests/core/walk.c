@@ -10,6 +10,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 static uint64_t seed;
@@ -48,7 +49,7 @@ int main(int argc, char **argv) {
   }
   static struct world world;
   world_open(&world, &bounds);
-  uint64_t made[MOVE_KINDS] = {0}, sessions = 0;
+  uint64_t made[MOVE_KINDS] = {0};
   uint32_t most = 0;
   for (uint64_t step = 0; step < steps;) {
     struct move move = {0};
@@ -68,16 +69,15 @@ int main(int argc, char **argv) {
     }
     step++;
     made[move.kind]++;
-    sessions = world.peer[APP].serial;
     const abp_endpoint *app = world.peer[APP].endpoint;
     const uint32_t flying = abp_count(app, ABP_IN_FLIGHT_IN) + abp_count(app, ABP_IN_FLIGHT_OUT);
     if (flying > most) most = flying;
   }
+  for (int kind = 0; kind < MOVE_KINDS; kind++) {
+    const char *name = move_text((struct move){(enum move_kind)kind, 0});
+    printf("%llu %.*s, ", (unsigned long long)made[kind], (int)strcspn(name, ":"), name);
+  }
+  printf("\n%u sessions, up to %u calls in flight at the app\n", world.peer[APP].serial, most);
   world_close(&world);
-  for (int kind = 0; kind < MOVE_KINDS; kind++)
-    printf("%s%llu %s", kind ? ", " : "", (unsigned long long)made[kind],
-           move_text((struct move){(enum move_kind)kind, 0}));
-  printf("\n%llu sessions, up to %u calls in flight at the app\n", (unsigned long long)sessions,
-         most);
   return 0;
 }

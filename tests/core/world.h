@@ -18,7 +18,8 @@
  *   - a handler does not start after a cancel that was answered `true`;
  *   - a cancel answered `true` and a success never both happen, in either order;
  *   - every cancel of a call gets the same answer while the call is remembered;
- *   - no call waits for an answer that nobody can send any more.
+ *   - no call waits for an answer that nobody can send any more, at either side;
+ *   - no session is left that only the app still has.
  *
  * To the core, a handler that fails has completed: the messages carry a mark for success, so that
  * the laws can tell.
@@ -91,6 +92,7 @@ struct part {
   uint64_t deadline; /* or 0 */
 };
 
+/* A call, wherever it is remembered. */
 struct ghost {
   enum { NOBODY, A_CALL, AN_ELICITATION, A_LOCAL, A_CANCEL } kind;
   struct id id;

@@ -872,6 +872,7 @@ int endpoint_cancel(abp_endpoint *ep, const abp_id *id, const char *reason, size
     ep->answer = !ready ? ANSWER_NOT_INITIALIZED : id->text ? ANSWER_NOT_FOUND : ANSWER_INVALID;
     return ABP_OK;
   }
-  ep->answer = step(ep, slot, EV_CANCEL) & OWE_ACK ? ANSWER_CANCELLED : ANSWER_COMPLETED;
+  const uint32_t owed = step(ep, slot, EV_CANCEL);
+  ep->answer = owed & OWE_ACK ? ANSWER_CANCELLED : owed & OWE_NAK ? ANSWER_COMPLETED : ANSWER_NONE;
   return ABP_OK;
 }

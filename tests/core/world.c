@@ -649,6 +649,11 @@ static void check(struct world *w, enum side side) {
          !(waits && caller && quiet) || part->deadline || (model_live(beyond) && !beyond->answered),
          i, "a call waits for ever");
     must(w,
+         caller || part->phase != OVER ||
+             (table_call(&ep->table, part->handle & ((1u << SLOT_BITS) - 1))->state == COMPLETED) ==
+                 (part->outcome == ABP_COMPLETED),
+         i, "it remembers what did not happen");
+    must(w,
          part->phase != RUNS ||
              abp_progress_wanted(ep, part->handle) == (call->progress && !part->stopped),
          i, "progress is wanted or not, wrongly");

@@ -101,7 +101,9 @@ enum {
 
 #define NO_CALL UINT32_MAX
 #define SLOT_BITS 20
+#ifndef SLAB_CALLS /* the exploration takes small ones */
 #define SLAB_CALLS 256
+#endif
 #define ID_CELL 40 /* holds a UUID; longer ids are allocated */
 
 struct call_list {

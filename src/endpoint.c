@@ -324,8 +324,10 @@ static uint32_t step(abp_endpoint *ep, uint32_t slot, enum call_event event) {
   const enum call_state before = call->state;
   const struct call_step taken = call_step(before, event);
   const enum call_state after = taken.next;
-  const uint32_t owed = taken.owed & ~(uint32_t)(OWE_ACK | OWE_NAK);
+  uint32_t owed = taken.owed & ~(uint32_t)(OWE_ACK | OWE_NAK);
   if (after == before) return taken.owed;
+  /* Whoever is lost, the handler that made a local call is here and waits for its answer. */
+  if (event == EV_LOST && call->flags & CALL_LOCAL) owed |= OWE_RESULT;
   call->state = taken.next;
   /* The first cause stands; for a caller, an outcome outweighs its own wish. */
   if (event != EV_START &&
@@ -520,16 +522,16 @@ int endpoint_initialize(abp_endpoint *ep, const char *id, size_t length, int num
   const int ready = session->state == ABP_SESSION_READY;
   const int again = ready && number_id == session->number_id && length == session->id_length &&
                     memcmp(id, session->id, length) == 0;
-  if (ready && !again && ep->config.restart) change_session(ep, SE_SHUTDOWN);
   if (length == 0 || length > ep->config.max_id) {
     ep->refuse = ABP_INVALID_ID;
-  } else if (session->state == ABP_SESSION_READY) {
+  } else if (again || (ready && !ep->config.restart)) {
     change_session(ep, again ? SE_INITIALIZE_AGAIN : SE_INITIALIZE_OTHER);
   } else if (!session_version_ok(version, version_length)) {
     ep->refuse = ABP_NOT_SUPPORTED;
   } else {
     if (keep_session_id(ep, id, length) != ABP_OK) return ABP_E_MEMORY;
     session->number_id = (uint8_t)number_id;
+    if (ready) change_session(ep, SE_SHUTDOWN);
     change_session(ep, SE_INITIALIZE);
     session->agreed = session->wanted & (features | ABP_DYNAMIC_CAPABILITIES);
     session_start_heartbeat(session, ep->now, ep->config.heartbeat_ms);
@@ -542,6 +544,7 @@ int endpoint_initialized(abp_endpoint *ep, const char *session_id, size_t length
   struct session *session = &ep->session;
   if (session->state != ABP_SESSION_CONNECTING) {
     endpoint_count(ep, ABP_LATE);
+    if (accepted) change_session(ep, SE_ACCEPTED);
     return ABP_OK;
   }
   if (accepted) {
@@ -870,6 +873,7 @@ int endpoint_cancel(abp_endpoint *ep, const abp_id *id, const char *reason, size
     ep->answer = !ready ? ANSWER_NOT_INITIALIZED : id->text ? ANSWER_NOT_FOUND : ANSWER_INVALID;
     return ABP_OK;
   }
-  ep->answer = step(ep, slot, EV_CANCEL) & OWE_ACK ? ANSWER_CANCELLED : ANSWER_COMPLETED;
+  const uint32_t owed = step(ep, slot, EV_CANCEL);
+  ep->answer = owed & OWE_ACK ? ANSWER_CANCELLED : owed & OWE_NAK ? ANSWER_COMPLETED : ANSWER_NONE;
   return ABP_OK;
 }

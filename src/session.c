@@ -21,6 +21,8 @@
 
 static const struct session_step CONNECT = {CONNECTING, 0, 0, SEND(INITIALIZE)};
 static const struct session_step ACCEPT = {READY, 0, 0, SEND(INITIALIZE_RESULT)};
+/* The app says yes to what this side has given up: it must not keep a session alone. */
+static const struct session_step DECLINE = {NONE, 0, 0, SEND(SHUTDOWN)};
 
 struct session_step session_step(abp_session state, enum session_event event) {
   static const struct session_step TABLE[][SESSION_EVENTS] =
@@ -28,11 +30,11 @@ struct session_step session_step(abp_session state, enum session_event event) {
           [CONNECTING] =
               {
                   [SE_ACCEPTED] = {READY, 0, 0, 0},
-                  [SE_BUSY] = {CONNECTING, 0, 0,
-                               0}, /* asked again later: the old session may be ending */
+                  /* SE_BUSY is asked again later: the old session may be ending. */
                   [SE_REFUSED] = {FAILED, 0, 0, 0},
-                  [SE_TIMEOUT] = {FAILED, 0, 0, 0},
-                  [SE_CLOSE] = {CLOSED, 0, 0, 0},
+                  /* The app may have said yes already. */
+                  [SE_TIMEOUT] = {FAILED, 0, 0, SEND(SHUTDOWN)},
+                  [SE_CLOSE] = {CLOSED, 0, 0, SEND(SHUTDOWN)},
                   [SE_LOST] = {LOST, 0, 0, 0},
               },
           [READY] =
@@ -48,7 +50,7 @@ struct session_step session_step(abp_session state, enum session_event event) {
   const int over = state != CONNECTING && state != READY;
   if (over && event == SE_CONNECT) return CONNECT;
   if (over && event == SE_INITIALIZE) return ACCEPT;
-  struct session_step step = TABLE[state][event];
+  struct session_step step = over && event == SE_ACCEPTED ? DECLINE : TABLE[state][event];
   if (step.next == NONE) step.next = (uint8_t)state;
   return step;
 }

@@ -313,6 +313,57 @@ static void a_new_session_has_no_authority_over_the_old_ones_calls(void **state)
   abp_free(ep);
 }
 
+static void a_handler_hears_of_its_local_call_when_the_peer_is_lost(void **state) {
+  (void)state;
+  abp_endpoint *ep = app((abp_config){0});
+  const abp_call root = received(ep, text("root")).call;
+  abp_action action = {0};
+  abp_call_local(ep, root, 0, ABP_NO_ERROR);
+  drain(ep, &action);
+  const abp_call child = action.call;
+  abp_lost(ep);
+  int answers = 0;
+  while (abp_next(ep, &action)) {
+    answers += action.kind == ABP_RESULT;
+    assert_true(action.kind != ABP_RESULT || action.call == child);
+  }
+  assert_int_equal(answers, 1);
+  abp_free(ep);
+}
+
+static void an_initialize_that_is_refused_replaces_no_session(void **state) {
+  (void)state;
+  abp_endpoint *ep = app((abp_config){.restart = 1});
+  received(ep, text("a"));
+  endpoint_enter(ep);
+  endpoint_initialize(ep, "Q", 1, 0, "x", 1, 0);
+  assert_int_equal(drain(ep, NULL), ABP_REFUSE);
+  assert_int_equal(abp_session_state(ep), ABP_SESSION_READY);
+  endpoint_enter(ep);
+  endpoint_initialize(ep, "Q", 1, 0, "0.1", 3, 0);
+  assert_int_equal(drain(ep, NULL),
+                   ABP_ABORT << 12 | ABP_RESULT << 8 | ABP_SEND << 4 | ABP_SESSION);
+  abp_free(ep);
+}
+
+static void an_app_keeps_no_session_that_its_agent_has_given_up(void **state) {
+  (void)state;
+  const abp_config config = {.role = ABP_AGENT};
+  abp_endpoint *ep = abp_new(&config, 1000);
+  abp_action action = {0};
+  abp_connect(ep, 0);
+  drain(ep, NULL);
+  abp_close(ep);
+  assert_true(abp_next(ep, &action));
+  assert_int_equal(action.arg, ABP_MSG_SHUTDOWN);
+  drain(ep, NULL);
+  /* It says so again to a yes that comes later. */
+  endpoint_initialized(ep, "S", 1, 1, 0, 0);
+  assert_int_equal(drain(ep, &action), ABP_SEND);
+  assert_int_equal(action.arg, ABP_MSG_SHUTDOWN);
+  abp_free(ep);
+}
+
 static void late_and_stray_answers_are_counted_and_change_nothing(void **state) {
   (void)state;
   abp_endpoint *ep = agent((abp_config){0});
@@ -399,6 +450,9 @@ int main(void) {
       cmocka_unit_test(a_peer_that_answers_is_asked_again_and_again),
       cmocka_unit_test(a_clock_that_stood_still_asks_again_before_it_gives_up),
       cmocka_unit_test(a_new_session_has_no_authority_over_the_old_ones_calls),
+      cmocka_unit_test(a_handler_hears_of_its_local_call_when_the_peer_is_lost),
+      cmocka_unit_test(an_initialize_that_is_refused_replaces_no_session),
+      cmocka_unit_test(an_app_keeps_no_session_that_its_agent_has_given_up),
       cmocka_unit_test(late_and_stray_answers_are_counted_and_change_nothing),
       cmocka_unit_test(numbers_never_meet_when_they_wrap),
       cmocka_unit_test(the_index_finds_what_a_list_finds),

@@ -1,0 +1,431 @@
+/*
+ * Every interleaving of what can happen between two endpoints, within bounds; world.h says what a
+ * move is and what is checked in every state.
+ *
+ * Breadth first, so that the trace of a violation is a shortest one; it is printed as the moves
+ * from the start, and `explore <configuration> <moves>` replays it.
+ *
+ * A state is the two endpoints, the two channels, the model and what is left of the bounds. Two
+ * states are one if they can only go on alike. Hence times count relative to their side's clock,
+ * and what nobody can see does not count: slots, generations, the order of free slots and of the
+ * index. A state is known by 64 bits of its hash: with 10^7 states, the chance that two share one
+ * is under 10^-5.
+ *
+ * The bounds, exactly, are in CONFIGURATIONS: how many calls there are and how often each move may
+ * be made; a move that is not named is not made. Delivering, clocks and handlers' ends are never
+ * bounded. Clocks are the two sides' own and run independently of each other: each goes to its next
+ * deadline whenever it likes, or (SLEEP) far beyond all of them. Calls have the timeouts 10, 20 and
+ * 30 and elicitations 15, a cancel waits 7, and between two ticks no time passes. What is not
+ * explored: messages that overtake each other or are lost without a break, which no transport of
+ * this protocol does; ids as text, frozen pages and the heartbeat, which are no part of the tables.
+ *
+ * An endpoint is copied as memory: all that it allocates comes from an arena that is a part of the
+ * state. A state that waits to be expanded is kept as its difference from the first one.
+ */
+#include "world.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+/* What every configuration has: handlers settle, messages arrive and deadlines pass at any time. */
+#define ALWAYS [COMPLETE] = ANY, [THROW_ABORT] = ANY, [DELIVER] = ANY, [TICK] = ANY, [LEARN] = ANY
+
+static const struct bounds CONFIGURATIONS[] = {
+    /* A new document of the agent replaces the session of the old one. */
+    {.name = "restart",
+     .calls = 2,
+     .remembered = 1,
+     .max_concurrent = 1,
+     .restart = 1,
+     .moves = {ALWAYS, [CONNECT] = 2, [CONNECT_UNREADABLE] = 1, [CALL] = 2, [ASK] = 1, [CUT] = 1}},
+    /* One call, and the session ends and begins again around it. */
+    {.name = "again",
+     .calls = 1,
+     .remembered = 1,
+     .max_concurrent = 1,
+     .moves = {ALWAYS, [CONNECT] = 2, [CALL_TIMED] = 1, [SIGNAL] = 1, [ASK] = 1, [SLEEP] = 1,
+               [CLOSE] = 1, [CUT] = 1}},
+    /* Deadlines of calls that run and of calls that wait. */
+    {.name = "clocks",
+     .calls = 2,
+     .remembered = 2,
+     .max_concurrent = 1,
+     .moves = {ALWAYS, [CONNECT] = 1, [CALL_TIMED] = 2, [SIGNAL] = 1, [CLOSE] = 1}},
+    /* A handler that calls and asks, and all that may end it. */
+    {.name = "tree",
+     .calls = 1,
+     .remembered = 2,
+     .max_concurrent = 1,
+     .moves = {ALWAYS, [CONNECT] = 1, [CALL] = 1, [SIGNAL] = 1, [ELICIT] = 1, [LOCAL] = 1,
+               [CLOSE] = 1, [LEAVE] = 1}},
+    /* How sessions begin and end, and what a call sees of it. */
+    {.name = "session",
+     .calls = 1,
+     .remembered = 1,
+     .max_concurrent = 8,
+     .moves = {ALWAYS, [CONNECT] = 2, [CONNECT_UNREADABLE] = 1, [CALL] = 1, [SIGNAL] = 1,
+               [CLOSE] = 2, [LEAVE] = 1, [CUT] = 1}},
+    /* Three calls that wait for each other. */
+    {.name = "three",
+     .calls = 3,
+     .remembered = 2,
+     .max_concurrent = 1,
+     .moves = {ALWAYS, [CONNECT] = 1, [CALL] = 3, [SIGNAL] = 3, [CLOSE] = 1}},
+    /* Three calls of which two run at once. */
+    {.name = "beside",
+     .calls = 3,
+     .remembered = 2,
+     .max_concurrent = 2,
+     .moves = {ALWAYS, [CONNECT] = 1, [CALL] = 3, [SIGNAL] = 2, [CUT] = 1}},
+    /* Two calls, by every way to cancel them. */
+    {.name = "two",
+     .calls = 2,
+     .remembered = 1,
+     .max_concurrent = 1,
+     .moves = {ALWAYS, [CONNECT] = 1, [CALL] = 1, [CALL_TIMED] = 1, [SIGNAL] = 2, [ASK] = 1,
+               [CLOSE] = 1, [CUT] = 1}},
+    /* One call, and everything that can happen to it in one session. */
+    {.name = "one",
+     .calls = 1,
+     .remembered = 1,
+     .max_concurrent = 1,
+     .moves = {ALWAYS, [CONNECT] = 1, [CALL] = 1, [CALL_TIMED] = 1, [CALL_UNSENT] = 1, [SIGNAL] = 2,
+               [ASK] = 2, [FAIL] = ANY, [PROGRESS] = 1, [SLEEP] = 1, [CLOSE] = 1, [CUT] = 1}},
+};
+
+/* --- A state as memory ------------------------------------------------------------------------ */
+
+#define ARENA 4096
+
+static struct state {
+  struct world world;
+  size_t used;
+  _Alignas(16) char arena[ARENA];
+} now, first;
+
+#define WORDS (sizeof(struct state) / sizeof(uint64_t))
+#define MAP_WORDS ((WORDS + 63) / 64)
+
+static int in_arena; /* whoever allocates now is an endpoint */
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *old, size_t size);
+void __real_free(void *memory);
+
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size) {
+  if (!in_arena) return __real_calloc(count, size);
+  const size_t room = (count * size + 15) / 16 * 16;
+  if (now.used + room > ARENA) {
+    fprintf(stderr, "ARENA is too small\n");
+    exit(2);
+  }
+  void *memory = now.arena + now.used;
+  now.used += room;
+  return memset(memory, 0, room);
+}
+
+void *__wrap_malloc(size_t size);
+void *__wrap_malloc(size_t size) { return in_arena ? __wrap_calloc(1, size) : __real_malloc(size); }
+
+/* A table grows only from nothing here. */
+void *__wrap_realloc(void *old, size_t size);
+void *__wrap_realloc(void *old, size_t size) {
+  if (!in_arena) return __real_realloc(old, size);
+  if (old) abort();
+  return __wrap_calloc(1, size);
+}
+
+void __wrap_free(void *memory);
+void __wrap_free(void *memory) {
+  if (!in_arena) __real_free(memory);
+}
+
+static void *grown(void *old, size_t size) {
+  void *memory = realloc(old, size);
+  if (!memory) {
+    fprintf(stderr, "out of memory\n");
+    exit(2);
+  }
+  return memory;
+}
+
+/* States that wait to be expanded: a number, a map of the words that differ, and those. */
+struct frontier {
+  uint64_t *words;
+  size_t count, room;
+};
+
+static void put_state(struct frontier *frontier, uint32_t number) {
+  if (frontier->count + 1 + MAP_WORDS + WORDS > frontier->room) {
+    frontier->room = frontier->room ? frontier->room * 2 : 1 << 16;
+    frontier->words = grown(frontier->words, frontier->room * sizeof(uint64_t));
+  }
+  uint64_t *map = frontier->words + frontier->count, *word = map + 1 + MAP_WORDS;
+  *map++ = number;
+  memset(map, 0, MAP_WORDS * sizeof *map);
+  const uint64_t *a = (const uint64_t *)(const void *)&now, *b = (const uint64_t *)(void *)&first;
+  for (size_t i = 0; i < WORDS; i++) {
+    if (a[i] == b[i]) continue;
+    map[i / 64] |= (uint64_t)1 << i % 64;
+    *word++ = a[i];
+  }
+  frontier->count = (size_t)(word - frontier->words);
+}
+
+/* Takes the state at a place; returns the place of the next. */
+static size_t get_state(const struct frontier *frontier, size_t place, uint32_t *number) {
+  const uint64_t *map = frontier->words + place, *word = map + 1 + MAP_WORDS;
+  *number = (uint32_t)*map++;
+  now = first;
+  uint64_t *words = (uint64_t *)(void *)&now;
+  for (size_t i = 0; i < MAP_WORDS; i++) {
+    for (uint64_t bits = map[i]; bits; bits &= bits - 1)
+      words[i * 64 + (size_t)__builtin_ctzll(bits)] = *word++;
+  }
+  return (size_t)(word - frontier->words);
+}
+
+/* --- When two states are one ------------------------------------------------------------------ */
+
+struct key {
+  uint64_t hash;
+};
+
+static void mix(struct key *key, uint64_t value) {
+  key->hash = (key->hash ^ value) * 0x9e3779b97f4a7c15u;
+  key->hash ^= key->hash >> 29;
+}
+
+static uint64_t pack(uint32_t a, uint32_t b, uint32_t c, uint32_t d) {
+  return (uint64_t)a << 48 ^ (uint64_t)b << 32 ^ (uint64_t)c << 16 ^ d;
+}
+
+static uint32_t until(uint64_t at, uint64_t clock) {
+  if (!at) return 0xffff;
+  return at - clock > 0x1000 ? 0xfffe : (uint32_t)(at - clock);
+}
+
+static uint32_t since(uint64_t at, uint64_t clock) {
+  return clock - at > 0x1000 ? 0x1000 : (uint32_t)(clock - at);
+}
+
+static uint32_t ghost_of(const struct world *w, int side, uint32_t slot) {
+  if (slot == NO_CALL) return 0xff;
+  for (int i = 0; i < w->ghosts; i++) {
+    const struct part *part = &w->calls[i].part[side];
+    if (part->phase != NOT_HERE && (part->handle & ((1u << SLOT_BITS) - 1)) == slot)
+      return (uint32_t)i;
+  }
+  return 0xfe;
+}
+
+static void mix_list(struct key *key, const struct world *w, int side, struct call_list list) {
+  const struct call_table *table = &w->peer[side].endpoint->table;
+  uint64_t order = list.count;
+  for (uint32_t slot = list.head; slot != NO_CALL; slot = table_call(table, slot)->next)
+    order = order << 6 | ghost_of(w, side, slot);
+  mix(key, order);
+}
+
+static void mix_call(struct key *key, const struct world *w, int side, const struct part *part) {
+  const struct peer *peer = &w->peer[side];
+  const struct call_table *table = &peer->endpoint->table;
+  mix(key,
+      pack((uint32_t)(part->phase << 8 | part->known << 4 | part->answered),
+           (uint32_t)(part->stopped << 8 | part->outcome), 0, until(part->deadline, peer->now)));
+  const struct call *call = table_call(table, part->handle & ((1u << SLOT_BITS) - 1));
+  const uint32_t clock = call_is_over(call->state) ? since(call->deadline, peer->now)
+                         : call->timer             ? 0x4000 + until(call->deadline, peer->now)
+                                                   : 0;
+  mix(key, pack(call->state, (uint32_t)(call->cause << 8 | call->flags), call->number, clock));
+  mix(key, pack(ghost_of(w, side, call->parent), ghost_of(w, side, call->child),
+                ghost_of(w, side, call->sibling), call->depth));
+}
+
+static void mix_peer(struct key *key, const struct world *w, int side) {
+  const struct peer *peer = &w->peer[side];
+  const abp_endpoint *ep = peer->endpoint;
+  const struct session *session = &ep->session;
+  const int connecting = session->state == ABP_SESSION_CONNECTING;
+  mix(key, pack(peer->session, (uint32_t)peer->torn, peer->serial, peer->peer_serial));
+  mix(key, pack(session->state, session->agreed, session->serial, until(ep->wake, ep->now)));
+  mix(key, pack(ep->running, ep->minted, ep->in_flight[0], ep->in_flight[1]));
+  if (connecting)
+    mix(key, pack(until(session->due, ep->now), until(session->give_up, ep->now), session->pause,
+                  until(peer->resend, peer->now)));
+  for (int i = 0; i < peer->remembered; i++)
+    mix(key, pack(1, (uint32_t)peer->memory[i].at, 0, since(peer->memory[i].since, peer->now)));
+  uint64_t timers = ep->table.timer_count;
+  for (uint32_t i = 0; i < ep->table.timer_count; i++)
+    timers = timers << 6 | ghost_of(w, side, ep->table.timers[i]);
+  mix(key, timers);
+  mix_list(key, w, side, ep->table.queue);
+  mix_list(key, w, side, ep->table.memory);
+}
+
+static uint64_t state_hash(const struct world *w) {
+  struct key key = {0};
+  for (int i = 0; i < MOVE_KINDS; i += 4)
+    mix(&key, pack(w->bounds.moves[i], w->bounds.moves[i + 1], w->bounds.moves[i + 2],
+                   w->bounds.moves[i + 3]));
+  mix(&key, pack(w->bounds.calls, (uint32_t)w->line, (uint32_t)w->unreadable, (uint32_t)w->ghosts));
+  for (int i = 0; i < w->ghosts; i++) {
+    const struct ghost *call = &w->calls[i];
+    mix(&key, pack(call->kind, call->id.serial, call->id.number, (uint32_t)call->parent & 0xff));
+    mix(&key, pack((uint32_t)(call->started << 8 | call->results << 4 | call->settled),
+                   (uint32_t)(call->said_true << 8 | call->said_false << 4 | call->succeeded),
+                   call->depth, call->progress));
+    for (int side = 0; side < 2; side++) {
+      if (call->part[side].phase != NOT_HERE) mix_call(&key, w, side, &call->part[side]);
+    }
+  }
+  for (int side = 0; side < 2; side++) {
+    mix_peer(&key, w, side);
+    mix(&key, (uint64_t)w->to[side].count);
+    for (int i = 0; i < w->to[side].count; i++) {
+      const struct message *m = &w->to[side].messages[i];
+      mix(&key, pack((uint32_t)(m->kind << 8 | m->arg), m->success, m->timeout, 0));
+      mix(&key, pack(m->id.owner, m->id.serial, m->id.number, 0));
+      mix(&key, pack(m->about.owner, m->about.serial, m->about.number, 0));
+    }
+  }
+  return key.hash ? key.hash : 1;
+}
+
+/* --- The search ------------------------------------------------------------------------------- */
+
+static struct {
+  uint64_t *hashes; /* of states seen: open addressing, at most half full */
+  size_t room;
+  struct origin {
+    uint32_t parent;
+    uint8_t kind, at;
+  } * origins; /* how each state was first reached */
+  uint32_t states, origin_room;
+} seen;
+
+static int put_hash(uint64_t *hashes, size_t room, uint64_t hash) {
+  size_t i = (hash ^ hash >> 32) & (room - 1);
+  for (; hashes[i]; i = (i + 1) & (room - 1)) {
+    if (hashes[i] == hash) return 0;
+  }
+  hashes[i] = hash;
+  return 1;
+}
+
+/* 1 if the state is new. */
+static int see(uint64_t hash, uint32_t parent, struct move move) {
+  if ((seen.states + 1) * (size_t)2 > seen.room) {
+    const size_t room = seen.room ? seen.room * 2 : 1 << 16;
+    uint64_t *hashes = calloc(room, sizeof *hashes);
+    if (!hashes) exit(2);
+    for (size_t i = 0; i < seen.room; i++) {
+      if (seen.hashes[i]) put_hash(hashes, room, seen.hashes[i]);
+    }
+    free(seen.hashes);
+    seen.hashes = hashes;
+    seen.room = room;
+  }
+  if (!put_hash(seen.hashes, seen.room, hash)) return 0;
+  if (seen.states == seen.origin_room) {
+    seen.origin_room = seen.origin_room ? seen.origin_room * 2 : 1 << 16;
+    seen.origins = grown(seen.origins, seen.origin_room * sizeof *seen.origins);
+  }
+  seen.origins[seen.states++] = (struct origin){parent, (uint8_t)move.kind, (uint8_t)move.at};
+  return 1;
+}
+
+static void print_trace(const struct bounds *bounds, uint32_t state, struct move last) {
+  struct move trace[256];
+  int length = 0;
+  trace[length++] = last;
+  for (; state; state = seen.origins[state].parent)
+    trace[length++] = (struct move){seen.origins[state].kind, seen.origins[state].at};
+  printf("  explore %s", bounds->name);
+  while (length)
+    printf(" %s", move_text(trace[--length]));
+  printf("\n");
+}
+
+static int explore(const struct bounds *bounds) {
+  const clock_t began = clock();
+  uint64_t transitions = 0;
+  int depth = 0;
+  struct frontier at = {0}, next = {0};
+  memset(&now, 0, sizeof now);
+  in_arena = 1;
+  world_open(&now.world, bounds);
+  in_arena = 0;
+  first = now;
+  seen.states = 0;
+  if (seen.hashes) memset(seen.hashes, 0, seen.room * sizeof *seen.hashes);
+  see(state_hash(&now.world), 0, (struct move){0});
+  put_state(&at, 0);
+  for (; at.count; depth++) {
+    for (size_t place = 0, after; place < at.count; place = after) {
+      uint32_t number;
+      after = get_state(&at, place, &number);
+      for (struct move move = {0}; move.kind < MOVE_KINDS; move.kind++) {
+        for (move.at = 0; move.at < move_places(&now.world, move.kind); move.at++) {
+          if (!world_can(&now.world, move)) continue;
+          transitions++;
+          in_arena = 1;
+          const int fine = world_do(&now.world, move);
+          in_arena = 0;
+          if (!fine) {
+            printf("%s: violated: %s (call %d)\n", bounds->name, now.world.violation,
+                   now.world.violation_at);
+            print_trace(bounds, number, move);
+            return 0;
+          }
+          if (see(state_hash(&now.world), number, move)) put_state(&next, seen.states - 1);
+          get_state(&at, place, &number);
+        }
+      }
+    }
+    const struct frontier done = at;
+    at = next;
+    next = done;
+    next.count = 0;
+  }
+  free(at.words);
+  free(next.words);
+  printf("%-8s %9u states, %10llu transitions, depth %3d, %5.1f s\n", bounds->name, seen.states,
+         (unsigned long long)transitions, depth - 1, (double)(clock() - began) / CLOCKS_PER_SEC);
+  fflush(stdout);
+  return 1;
+}
+
+static int replay(const struct bounds *bounds, char **moves) {
+  world_open(&now.world, bounds);
+  for (; *moves; moves++) {
+    struct move move;
+    if (!move_parse(*moves, &move) || !world_can(&now.world, move)) {
+      printf("%s: cannot be done here\n", *moves);
+      return 0;
+    }
+    const int fine = world_do(&now.world, move);
+    printf("%s\n", *moves);
+    if (fine) continue;
+    printf("violated: %s (call %d)\n", now.world.violation, now.world.violation_at);
+    return 0;
+  }
+  world_close(&now.world);
+  return 1;
+}
+
+/* No arguments: all configurations. One: that configuration. More: its replay. */
+int main(int argc, char **argv) {
+  int found = 0;
+  for (size_t i = 0; i < sizeof CONFIGURATIONS / sizeof *CONFIGURATIONS; i++) {
+    const struct bounds *bounds = &CONFIGURATIONS[i];
+    if (argc > 1 && strcmp(argv[1], bounds->name) != 0) continue;
+    found = 1;
+    if (!(argc > 2 ? replay(bounds, argv + 2) : explore(bounds))) return 1;
+  }
+  return !found;
+}

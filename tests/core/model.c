@@ -1,0 +1,269 @@
+#include "model.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* --- Facts ------------------------------------------------------------------------------------ */
+
+enum side model_caller(const struct ghost *call) {
+  return call->kind == AN_ELICITATION ? APP : AGENT;
+}
+
+int model_made_at(const struct ghost *call, enum side side) {
+  return call->kind != A_LOCAL && model_caller(call) == side;
+}
+
+enum side model_handler_side(const struct ghost *call) {
+  return call->kind == AN_ELICITATION ? AGENT : APP;
+}
+
+struct part *model_handled(struct ghost *call) {
+  return &call->part[model_handler_side(call)];
+}
+
+int model_live(const struct part *part) { return part->phase == WAITS || part->phase == RUNS; }
+
+uint32_t model_handlers(const struct world *w, enum side side) {
+  uint32_t count = 0;
+  for (int i = 0; i < w->ghosts; i++)
+    count += w->calls[i].part[side].phase == RUNS;
+  return count;
+}
+
+uint32_t model_in_flight(const struct world *w, enum side side, int made) {
+  uint32_t count = 0;
+  for (int i = 0; i < w->ghosts; i++) {
+    const struct ghost *call = &w->calls[i];
+    count += model_live(&call->part[side]) && model_made_at(call, side) == made;
+  }
+  return count;
+}
+
+int model_find(const struct world *w, struct id id) {
+  for (int i = 0; i < w->ghosts; i++) {
+    const struct ghost *call = &w->calls[i];
+    if (call->kind != NOBODY && call->kind != A_LOCAL && call->id.owner == id.owner &&
+        call->id.serial == id.serial && call->id.number == id.number)
+      return i;
+  }
+  return -1;
+}
+
+int model_find_known(const struct world *w, enum side side, struct id id) {
+  const int at = model_find(w, id);
+  return at >= 0 && w->calls[at].part[side].known ? at : -1;
+}
+
+int model_add(struct world *w, struct ghost call) {
+  int at = 0;
+  while (at < WORLD_CALLS && w->calls[at].kind != NOBODY)
+    at++;
+  if (at == WORLD_CALLS) {
+    fprintf(stderr, "WORLD_CALLS is too small\n");
+    exit(2);
+  }
+  if (at >= w->ghosts) w->ghosts = at + 1;
+  w->calls[at] = call;
+  return at;
+}
+
+uint64_t model_earliest(const struct world *w, enum side side) {
+  uint64_t first = w->peer[side].resend;
+  for (int i = 0; i < w->ghosts; i++) {
+    const uint64_t deadline = w->calls[i].part[side].deadline;
+    if (deadline && (!first || deadline < first)) first = deadline;
+  }
+  return first;
+}
+
+/* --- What must come of it --------------------------------------------------------------------- */
+
+void model_expect(struct ghost *call, abp_kind kind) { call->owed |= 1u << kind; }
+
+static void forget_first(struct world *w, enum side side) {
+  struct peer *peer = &w->peer[side];
+  w->calls[peer->memory[0].at].part[side] = (struct part){0};
+  memmove(peer->memory, peer->memory + 1, sizeof *peer->memory * (size_t)--peer->remembered);
+}
+
+static void forget_old(struct world *w, enum side side) {
+  struct peer *peer = &w->peer[side];
+  while (peer->remembered > (int)w->bounds.remembered ||
+         (peer->remembered && peer->now - peer->memory[0].since > REMEMBER_MS))
+    forget_first(w, side);
+}
+
+/* The call is over here and has said all it had to say. */
+void model_remember(struct world *w, enum side side, int at) {
+  struct peer *peer = &w->peer[side];
+  struct part *part = &w->calls[at].part[side];
+  if (!part->known) {
+    part->phase = NOT_HERE;
+    return;
+  }
+  peer->memory[peer->remembered++] = (struct memory){at, peer->now};
+  forget_old(w, side);
+}
+
+void model_end(struct world *w, enum side side, int at, abp_outcome outcome, abp_kind said) {
+  struct ghost *call = &w->calls[at];
+  struct part *part = &call->part[side];
+  part->phase = OVER;
+  part->outcome = (uint8_t)outcome;
+  part->deadline = 0;
+  if (side == APP) call->parent = -1; /* which only the app's calls have */
+  if (said)
+    model_expect(call, said);
+  else
+    model_remember(w, side, at);
+}
+
+/* A caller wants its call to end. Only calls to the app have a message for that. */
+static void stop_asking(struct world *w, enum side side, int at, abp_outcome why) {
+  struct part *part = &w->calls[at].part[side];
+  if (part->phase != WAITS) return;
+  if (w->calls[at].kind != A_CALL) {
+    model_end(w, side, at, why, ABP_SETTLE);
+  } else if (!part->stopped) {
+    part->stopped = (uint8_t)why;
+    part->deadline = w->peer[side].now + GRACE_MS;
+    model_expect(&w->calls[at], ABP_SEND);
+  }
+}
+
+enum answer_when { LATER, NOW, NEVER };
+
+static void stop_children(struct world *w, int parent, abp_outcome why);
+
+/* A callee ends a call that has no outcome yet: LATER is when its handler has settled. */
+static void stop_serving(struct world *w, enum side side, int at, abp_outcome why,
+                         enum answer_when when) {
+  struct ghost *call = &w->calls[at];
+  struct part *part = &call->part[side];
+  if (part->phase == WAITS) model_end(w, side, at, why, when == NEVER ? ABP_ABORT : ABP_RESULT);
+  if (part->phase != RUNS) return;
+  /* The handler that made a local call is there to hear of it, whoever else is gone. */
+  if (when == NEVER && call->kind == A_LOCAL) when = NOW;
+  if (!part->stopped) {
+    part->stopped = (uint8_t)why;
+    part->deadline = w->peer[side].now + GRACE_MS;
+    stop_children(w, at, why);
+    model_expect(call, ABP_ABORT);
+  }
+  if (when != LATER && !part->answered) {
+    part->answered = 1;
+    part->deadline = 0;
+    if (when == NOW) model_expect(call, ABP_RESULT);
+  }
+}
+
+void model_stop(struct world *w, enum side side, int at, abp_outcome why) {
+  if (model_made_at(&w->calls[at], side))
+    stop_asking(w, side, at, why);
+  else
+    stop_serving(w, side, at, why, LATER);
+}
+
+static void stop_children(struct world *w, int parent, abp_outcome why) {
+  for (int i = 0; i < w->ghosts; i++) {
+    if (w->calls[i].kind == NOBODY || w->calls[i].parent != parent) continue;
+    w->calls[i].parent = -1;
+    model_stop(w, APP, i, why);
+  }
+}
+
+void model_start(struct world *w, enum side side, int at) {
+  w->calls[at].part[side].phase = RUNS;
+  model_expect(&w->calls[at], ABP_START);
+}
+
+/* Calls come in the order of their numbers, and start in it. */
+static void start_next(struct world *w, enum side side) {
+  for (;;) {
+    int first = -1;
+    for (int i = 0; i < w->ghosts; i++) {
+      const struct ghost *call = &w->calls[i];
+      if (call->part[side].phase != WAITS || model_made_at(call, side)) continue;
+      if (first < 0 || call->id.number < w->calls[first].id.number) first = i;
+    }
+    if (first < 0 || model_handlers(w, side) >= w->bounds.max_concurrent) return;
+    model_start(w, side, first);
+  }
+}
+
+void model_handler_settled(struct world *w, int at, abp_outcome outcome) {
+  struct ghost *call = &w->calls[at];
+  const enum side side = model_handler_side(call);
+  struct part *part = model_handled(call);
+  if (part->stopped) outcome = part->stopped;
+  stop_children(w, at, outcome == ABP_COMPLETED ? ABP_CANCELLED : outcome);
+  model_end(w, side, at, outcome, part->answered ? ABP_NONE : ABP_RESULT);
+  start_next(w, side);
+}
+
+void model_set_session(struct world *w, enum side side, abp_session session) {
+  w->peer[side].session = session;
+  w->peer[side].resend = 0;
+  w->peer[side].session_event = session == ABP_SESSION_CONNECTING ? 0 : (uint8_t)session;
+}
+
+void model_end_session(struct world *w, enum side side, abp_session how) {
+  if (w->peer[side].session == ABP_SESSION_READY) {
+    const int lost = how == ABP_SESSION_LOST;
+    for (int i = 0; i < w->ghosts; i++) {
+      struct part *part = &w->calls[i].part[side];
+      const abp_outcome why = lost            ? ABP_DISCONNECTED
+                              : part->stopped ? part->stopped
+                                              : ABP_CANCELLED;
+      if (!model_made_at(&w->calls[i], side))
+        stop_serving(w, side, i, why, lost ? NEVER : NOW);
+      else if (part->phase == WAITS)
+        model_end(w, side, i, why, ABP_SETTLE);
+    }
+  }
+  model_set_session(w, side, how);
+}
+
+/* A new session knows nothing of the calls of an older one. */
+void model_new_session(struct world *w, enum side side) {
+  w->peer[side].serial++;
+  w->peer[side].torn = 0;
+  for (int i = 0; i < w->ghosts; i++)
+    w->calls[i].part[side].known = 0;
+  while (w->peer[side].remembered)
+    forget_first(w, side);
+}
+
+void model_clocks(struct world *w, enum side side, uint64_t now) {
+  struct peer *peer = &w->peer[side];
+  peer->now = now;
+  for (;;) {
+    int first = -1;
+    for (int i = 0; i < w->ghosts; i++) {
+      const uint64_t deadline = w->calls[i].part[side].deadline;
+      if (deadline && deadline <= now &&
+          (first < 0 || deadline < w->calls[first].part[side].deadline))
+        first = i;
+    }
+    if (first < 0) break;
+    struct ghost *call = &w->calls[first];
+    struct part *part = &call->part[side];
+    part->deadline = 0;
+    if (!part->stopped) {
+      model_stop(w, side, first, ABP_TIMED_OUT);
+    } else if (model_made_at(call, side)) {
+      model_end(w, side, first, part->stopped, ABP_SETTLE);
+    } else {
+      part->answered = 1;
+      model_expect(call, ABP_RESULT);
+    }
+  }
+  if (peer->resend && now >= peer->resend) {
+    const int over = now >= peer->give_up;
+    peer->sends = 1u << (over ? ABP_MSG_SHUTDOWN : ABP_MSG_INITIALIZE);
+    peer->resend = peer->give_up; /* the next pause is longer than what is left */
+    if (over) model_set_session(w, side, ABP_SESSION_FAILED);
+  }
+  forget_old(w, side);
+}

@@ -1,0 +1,44 @@
+/*
+ * What an endpoint must do, said naively: facts about calls, and what follows from each thing that
+ * can happen to them. It searches from end to end and knows nothing of the core's states.
+ */
+#ifndef MODEL_H
+#define MODEL_H
+
+#include "world.h"
+
+/* --- Facts ------------------------------------------------------------------------------------ */
+
+enum side model_caller(const struct ghost *call);
+int model_made_at(const struct ghost *call, enum side side);
+enum side model_handler_side(const struct ghost *call);
+struct part *model_handled(struct ghost *call);
+int model_live(const struct part *part);
+/* How many handlers run. */
+uint32_t model_handlers(const struct world *w, enum side side);
+uint32_t model_in_flight(const struct world *w, enum side side, int made);
+/* A call's place, or -1; known: as far as that side still knows it. */
+int model_find(const struct world *w, struct id id);
+int model_find_known(const struct world *w, enum side side, struct id id);
+int model_add(struct world *w, struct ghost call);
+/* The next deadline, or 0. */
+uint64_t model_earliest(const struct world *w, enum side side);
+
+/* --- What must come of it --------------------------------------------------------------------- */
+
+/* This action, of this call, before the input is drained. */
+void model_expect(struct ghost *call, abp_kind kind);
+/* A call has an outcome at one side, which says so, or nothing. */
+void model_end(struct world *w, enum side side, int at, abp_outcome outcome, abp_kind said);
+/* It is over and has said all it had to say. */
+void model_remember(struct world *w, enum side side, int at);
+/* Somebody wants it to end. */
+void model_stop(struct world *w, enum side side, int at, abp_outcome why);
+void model_start(struct world *w, enum side side, int at);
+void model_handler_settled(struct world *w, int at, abp_outcome outcome);
+void model_set_session(struct world *w, enum side side, abp_session session);
+void model_end_session(struct world *w, enum side side, abp_session how);
+void model_new_session(struct world *w, enum side side);
+void model_clocks(struct world *w, enum side side, uint64_t now);
+
+#endif

@@ -1,0 +1,138 @@
+/**
+ * Breaks every transition of src/call_state.c and src/session.c in turn, in every way that still
+ * compiles into another table: the row is missing, leads elsewhere, or owes or sends one thing
+ * less. The exploration has to notice each of them.
+ *
+ *   node tests/core/mutate.js [a part of the mutants' names]
+ */
+import { execFile, execFileSync } from 'node:child_process';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { availableParallelism, tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { promisify } from 'node:util';
+
+const root = join(import.meta.dirname, '../..');
+const folder = mkdtempSync(join(tmpdir(), 'mutate-'));
+const run = promisify(execFile);
+const COMPILER = process.env.CC ?? 'cc';
+const FLAGS = ['-std=c11', '-O2', '-DSLAB_CALLS=8', `-I${root}/src`];
+const WRAP = '-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free';
+const MOST_SECONDS = 300;
+
+const CALLEE = ['QUEUED', 'RUNNING', 'CANCELLING', 'UNWINDING', 'COMPLETED', 'CANCELLED'];
+const CALLER = ['WAITING', 'STOPPING', 'SETTLED'];
+const SESSION = ['CONNECTING', 'READY', 'FAILED', 'CLOSED', 'LOST'];
+
+/** Each row of a table: which it is, where it stands, where it leads, what else it says. */
+function rowsOf(file) {
+  const text = readFileSync(join(root, 'src', file), 'utf8');
+  const rows = [];
+  const state = /\[([A-Z]+)\] =\s*\{/g;
+  const row = /(?:\[((?:EV|SE)_\w+)\] =|session_step ([A-Z]+) =) \{(\w+), ([^}]*)\}/g;
+  const states = [...text.matchAll(state)];
+  for (const match of text.matchAll(row)) {
+    const [whole, event, constant, next, rest] = match;
+    const from = states.findLast(({ index }) => index < match.index)?.[1];
+    const start = match.index + whole.lastIndexOf('{');
+    rows.push({
+      file,
+      text,
+      name: constant ?? `${from} ${event}`,
+      next,
+      parts: rest.split(', '),
+      replace: (next, parts) =>
+        `${text.slice(0, start)}{${[next, ...parts].join(', ')}}${text.slice(match.index + whole.length)}`,
+    });
+  }
+  return rows;
+}
+
+function mutantsOf({ file, name, next, parts, replace }) {
+  const states = [CALLEE, CALLER, SESSION].find((all) =>
+    file === 'session.c' ? all === SESSION : all.includes(next),
+  );
+  const nothing = file === 'session.c' ? 'NONE' : 'FREE';
+  const mutants = [
+    {
+      name: `${name}: missing`,
+      text: replace(
+        nothing,
+        parts.map(() => '0'),
+      ),
+    },
+  ];
+  for (const other of states)
+    if (other !== next)
+      mutants.push({ name: `${name}: leads to ${other}`, text: replace(other, parts) });
+  parts.forEach((part, place) => {
+    const terms = part.split(' | ').filter((term) => term !== '0');
+    for (const term of terms) {
+      const less = terms.filter((other) => other !== term).join(' | ') || '0';
+      mutants.push({
+        name: `${name}: without ${term}`,
+        text: replace(next, parts.with(place, less)),
+      });
+    }
+  });
+  return mutants.map((mutant) => ({ ...mutant, file }));
+}
+
+const object = (name) => join(folder, `${name}.o`);
+const compile = (source, output) => [...FLAGS, '-c', source, '-o', output];
+
+/** How the exploration ends on a mutant: the first line of what it says, or nothing if it is happy. */
+async function verdict(mutant, number) {
+  const source = join(folder, `${number}.c`);
+  const program = join(folder, `${number}`);
+  writeFileSync(source, mutant.text);
+  await run(COMPILER, compile(source, object(number)));
+  const others = objects.filter((name) => `${name}.c` !== mutant.file);
+  await run(COMPILER, [...[...others, number].map(object), WRAP, '-o', program]);
+  try {
+    await run(program, { timeout: MOST_SECONDS * 1000, killSignal: 'SIGKILL' });
+    return undefined;
+  } catch (error) {
+    if (error.killed) return undefined; // nothing was found in good time
+    if (error.signal) return error.signal;
+    return (
+      error.stdout.split('\n').find((line) => line.includes('violated')) ?? error.stderr.trim()
+    );
+  } finally {
+    for (const file of [source, program, object(number)]) rmSync(file);
+  }
+}
+
+const sources = {
+  call_state: 'src/call_state.c',
+  call_table: 'src/call_table.c',
+  session: 'src/session.c',
+  endpoint: 'src/endpoint.c',
+  model: 'tests/core/model.c',
+  world: 'tests/core/world.c',
+  explore: 'tests/core/explore.c',
+};
+const objects = Object.keys(sources);
+const began = Date.now();
+for (const name of objects)
+  execFileSync(COMPILER, compile(join(root, sources[name]), object(name)));
+
+const mutants = ['call_state.c', 'session.c']
+  .flatMap(rowsOf)
+  .flatMap(mutantsOf)
+  .filter(({ name }) => name.includes(process.argv[2] ?? ''));
+const survivors = [];
+let next = 0;
+async function work() {
+  while (next < mutants.length) {
+    const number = next++;
+    const found = await verdict(mutants[number], number);
+    if (!found) survivors.push(mutants[number].name);
+    console.log(`${found ? 'killed  ' : 'SURVIVED'}  ${mutants[number].name}  (${found ?? ''})`);
+  }
+}
+await Promise.all(Array.from({ length: Math.min(2, availableParallelism()) }, work));
+rmSync(folder, { recursive: true });
+const seconds = Math.round((Date.now() - began) / 1000);
+console.log(`${mutants.length} mutants, ${survivors.length} survived, ${seconds} s`);
+for (const name of survivors) console.log(`  ${name}`);
+process.exitCode = survivors.length || !mutants.length ? 1 : 0;

@@ -1,0 +1,731 @@
+#include "model.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum {
+  RESEND_MS = 50,
+  CONNECT_MS = 60,
+  ELICIT_MS = 15,
+  LOCAL_MS = 12,
+  SLEEP_MS = 500,
+  NEVER_MS = 1 << 30
+};
+
+static const uint32_t FEATURES = ABP_PROGRESS | ABP_ELICITATION | ABP_LIVENESS;
+
+/* How an `initialize` is answered. */
+enum { REFUSED, ACCEPTED, BUSY };
+
+static void must(struct world *w, int holds, int at, const char *what) {
+  if (holds || w->violation) return;
+  w->violation = what;
+  w->violation_at = at;
+}
+
+static void taken(struct world *w, int status) {
+  must(w, status == ABP_OK, -1, "an input is not taken in");
+}
+
+/* --- Messages --------------------------------------------------------------------------------- */
+
+static void post(struct world *w, enum side from, struct message message) {
+  struct channel *channel = &w->to[!from];
+  if (!w->line) return;
+  if (channel->count == WORLD_CHANNEL) {
+    fprintf(stderr, "WORLD_CHANNEL is too small\n");
+    exit(2);
+  }
+  channel->messages[channel->count++] = message;
+}
+
+/* An id as text, as the wire reads it. */
+static abp_id text_of(const struct world *w, struct id id, char text[64]) {
+  const char *prefix = w->peer[id.owner].endpoint->prefix; /* 20 digits, a dash, the serial */
+  int length = snprintf(text, 64, "%.21s%u", prefix, id.serial);
+  if (id.number) length += snprintf(text + length, 24, ".%u", id.number);
+  return (abp_id){text, (uint32_t)length, 0};
+}
+
+/* --- What comes of a move: compared with the model, and said to the other side ------------------
+ */
+
+static void pay(struct world *w, int at, abp_kind kind) {
+  struct ghost *call = &w->calls[at];
+  must(w, call->owed >> kind & 1, at, "an action that nothing asked for");
+  must(w, !(call->owed & ((1u << kind) - 1)), at, "actions of one call in the wrong order");
+  call->owed &= ~(1u << kind);
+}
+
+static int find_handle(struct world *w, enum side side, abp_call handle) {
+  for (int i = 0; i < w->ghosts; i++) {
+    if (w->calls[i].part[side].handle == handle && w->calls[i].part[side].phase != NOT_HERE)
+      return i;
+  }
+  /* A call that has just come in gets its handle with its first action. */
+  for (int i = 0; i < w->ghosts; i++) {
+    struct part *part = &w->calls[i].part[side];
+    if (!model_live(part) || part->handle || !w->calls[i].owed) continue;
+    part->handle = handle;
+    return i;
+  }
+  return -1;
+}
+
+static void observe_call(struct world *w, enum side side, const abp_action *action, int success) {
+  const int at = find_handle(w, side, action->call);
+  must(w, at >= 0, -1, "an action of a call that nobody knows");
+  if (at < 0) return;
+  struct ghost *call = &w->calls[at];
+  struct part *part = &call->part[side];
+  const uint32_t outcome = part->outcome ? part->outcome : part->stopped;
+  success = success && outcome == ABP_COMPLETED;
+  pay(w, at, action->kind);
+  switch (action->kind) {
+  case ABP_START:
+    must(w, !call->started++, at, "a handler starts twice");
+    must(w, !call->said_true, at, "a handler starts after a cancel was answered `true`");
+    break;
+  case ABP_REQUEST: {
+    const uint64_t left = part->deadline ? part->deadline - w->peer[side].now : 0;
+    if (part->known)
+      post(w, side, (struct message){REQUEST, call->progress, 0, (uint32_t)left, call->id, {0}});
+    break;
+  }
+  case ABP_SEND: {
+    struct id id = call->id;
+    if (call->kind != A_CANCEL) id.number = 0; /* nobody waits for its answer */
+    post(w, side,
+         (struct message){CANCEL, 0, 0, 0, id, call->kind == A_CANCEL ? w->asked : call->id});
+    break;
+  }
+  case ABP_RESULT:
+    must(w, action->arg == outcome, at, "a result says what did not happen");
+    must(w, !call->results++, at, "a second result");
+    must(w, !success || !call->said_true, at, "a success after a cancel was answered `true`");
+    call->succeeded |= (uint8_t)success;
+    if (call->kind != A_LOCAL)
+      post(w, side, (struct message){RESULT, (uint8_t)outcome, (uint8_t)success, 0, call->id, {0}});
+    break;
+  case ABP_SETTLE:
+    must(w, action->arg == outcome, at, "a call settles as what did not happen");
+    must(w, !call->settled++, at, "a call settles twice");
+    must(w, !success || !call->said_true, at, "a success settles what a cancel had stopped");
+    break;
+  default: break;
+  }
+  must(w, action->released == (part->phase == OVER && !call->owed), at,
+       "a call is let go too early or too late");
+  if (action->released) model_remember(w, side, at);
+}
+
+static void observe_cancel_result(struct world *w, enum side side) {
+  const uint8_t answer = w->peer[side].endpoint->answered;
+  const int at = model_find_known(w, side, w->received.about);
+  must(w, answer == w->peer[side].answer, at, "a cancel is answered wrongly");
+  if (at < 0) return;
+  struct ghost *call = &w->calls[at];
+  call->said_true |= answer == ANSWER_CANCELLED;
+  call->said_false |= answer == ANSWER_COMPLETED;
+  must(w, !(call->said_true && call->said_false), at, "two cancels, two answers");
+  must(w, !(call->said_true && call->succeeded), at, "a cancel is answered `true` after a success");
+}
+
+static void observe_message(struct world *w, enum side side, uint32_t kind) {
+  struct peer *peer = &w->peer[side];
+  const struct id id = w->received.id, own = {side, peer->serial, 0};
+  must(w, peer->sends >> kind & 1, -1, "a message that nothing asked for");
+  peer->sends &= ~(1u << kind);
+  switch (kind) {
+  case ABP_MSG_INITIALIZE:
+    post(w, side, (struct message){INITIALIZE, w->unreadable, 0, 0, own, {0}});
+    break;
+  case ABP_MSG_INITIALIZE_RESULT:
+    post(w, side, (struct message){INITIALIZE_RESULT, ACCEPTED, 0, 0, id, own});
+    break;
+  case ABP_MSG_CANCEL_RESULT:
+    observe_cancel_result(w, side);
+    post(w, side, (struct message){CANCEL_RESULT, peer->answer == ANSWER_CANCELLED, 0, 0, id, {0}});
+    break;
+  case ABP_MSG_SHUTDOWN: post(w, side, (struct message){.kind = SHUTDOWN}); break;
+  case ABP_MSG_BYE: post(w, side, (struct message){.kind = BYE}); break;
+  default: break;
+  }
+}
+
+static void observe_refusal(struct world *w, enum side side, uint32_t error) {
+  struct peer *peer = &w->peer[side];
+  const struct id id = w->received.id;
+  must(w, peer->refuse && error == peer->refuse, -1, "a refusal that nothing asked for");
+  peer->refuse = 0;
+  if (w->received.kind == INITIALIZE)
+    post(w, side,
+         (struct message){
+             INITIALIZE_RESULT, error == ABP_ALREADY_INITIALIZED ? BUSY : REFUSED, 0, 0, id, {0}});
+  else if (id.number) /* else it is a local call's */
+    post(w, side, (struct message){RESULT, ABP_COMPLETED, 0, 0, id, {0}});
+}
+
+static void observe(struct world *w, enum side side, const abp_action *action, int success) {
+  struct peer *peer = &w->peer[side];
+  switch (action->kind) {
+  case ABP_WAKE: return;
+  case ABP_REPORT: {
+    const int at = action->call ? find_handle(w, side, action->call) : -1;
+    must(w, peer->report && at == model_find_known(w, side, w->received.id), at,
+         "progress of another call");
+    peer->report = 0;
+    return;
+  }
+  case ABP_REFUSE: observe_refusal(w, side, action->arg); return;
+  case ABP_SESSION:
+    must(w, action->arg == peer->session_event, -1, "another session than it should be");
+    peer->session_event = 0;
+    return;
+  default: break;
+  }
+  if (action->kind == ABP_SEND && action->arg != ABP_MSG_CANCEL)
+    observe_message(w, side, action->arg);
+  else
+    observe_call(w, side, action, success);
+}
+
+static void drain(struct world *w, enum side side, int success) {
+  struct peer *peer = &w->peer[side];
+  abp_action action;
+  while (!w->violation && abp_next(peer->endpoint, &action))
+    observe(w, side, &action, success);
+  for (int i = 0; i < w->ghosts; i++)
+    must(w, !w->calls[i].owed, i, "an action is missing");
+  must(w, !peer->sends, -1, "a message is missing");
+  must(w, !(peer->refuse | peer->session_event | peer->report), -1, "an action is missing");
+}
+
+/* --- Making calls and ending them ------------------------------------------------------------- */
+
+static uint64_t deadline(const struct world *w, enum side side, uint32_t timeout) {
+  return timeout ? w->peer[side].now + timeout : 0;
+}
+
+/* Checks the limit and the status; returns 1 if the call was made. */
+static int made(struct world *w, enum side side, int status) {
+  const int fits = model_in_flight(w, side, 1) < w->bounds.max_calls;
+  must(w, status == (fits ? ABP_OK : ABP_E_LIMIT), -1, "a call is made or not, against the limit");
+  return status == ABP_OK;
+}
+
+static int add_made(struct world *w, enum side side, struct ghost call, abp_call handle,
+                    abp_kind owed, uint32_t timeout, int known) {
+  const struct peer *peer = &w->peer[side];
+  call.id = (struct id){side, peer->serial, abp_number(peer->endpoint, handle)};
+  call.owed = 1u << owed;
+  call.part[side] = (struct part){.phase = WAITS,
+                                  .known = (uint8_t)known,
+                                  .handle = handle,
+                                  .deadline = deadline(w, side, timeout)};
+  return model_add(w, call);
+}
+
+static void make(struct world *w, enum side side, struct ghost call, uint32_t timeout, int unsent) {
+  abp_endpoint *ep = w->peer[side].endpoint;
+  const uint32_t flags = call.progress ? ABP_WANTS_PROGRESS : 0;
+  const abp_call parent = call.parent < 0 ? 0 : model_handled(&w->calls[call.parent])->handle;
+  abp_call handle;
+  if (!made(w, side, abp_request(ep, NULL, timeout, flags, parent, &handle))) return;
+  const int at = add_made(w, side, call, handle, ABP_REQUEST, timeout, !unsent);
+  if (!unsent) return;
+  drain(w, side, 0);
+  taken(w, abp_unsent(ep, handle));
+  model_end(w, side, at, ABP_COMPLETED, ABP_SETTLE);
+}
+
+static void ask(struct world *w, int target) {
+  struct ghost *call = &w->calls[target];
+  struct part *part = &call->part[AGENT];
+  char text[64];
+  const abp_id id = text_of(w, call->id, text);
+  abp_call handle;
+  if (!made(w, AGENT, abp_cancel_by_id(w->peer[AGENT].endpoint, &id, NULL, 0, &handle))) return;
+  /* It is the target's cancel, so that the signal need not send another. */
+  if (part->phase == WAITS && part->known && !part->stopped) {
+    part->stopped = ABP_CANCELLED;
+    part->deadline = deadline(w, AGENT, GRACE_MS);
+  }
+  w->asked = call->id;
+  const struct ghost cancel = {.kind = A_CANCEL, .parent = -1};
+  add_made(w, AGENT, cancel, handle, ABP_SEND, GRACE_MS, 1);
+}
+
+static void settle_handler(struct world *w, int at, abp_outcome outcome, int success) {
+  const enum side side = model_handler_side(&w->calls[at]);
+  const abp_call handle = model_handled(&w->calls[at])->handle;
+  abp_endpoint *ep = w->peer[side].endpoint;
+  taken(w, abp_finish(ep, handle, outcome));
+  model_handler_settled(w, at, outcome);
+  drain(w, side, success);
+  must(w, abp_finish(ep, handle, ABP_COMPLETED) == ABP_E_STATE, at, "a handler ends twice");
+}
+
+/* Takes a call in, or refuses it. */
+static int admitted(struct world *w, enum side side) {
+  struct peer *peer = &w->peer[side];
+  if (peer->session != ABP_SESSION_READY)
+    peer->refuse = ABP_NOT_INITIALIZED;
+  else if (model_in_flight(w, side, 0) >= w->bounds.max_calls)
+    peer->refuse = ABP_RATE_LIMITED;
+  peer->refused += peer->refuse != 0;
+  return !peer->refuse;
+}
+
+static void call_local(struct world *w, int parent) {
+  const abp_call handle = model_handled(&w->calls[parent])->handle;
+  taken(w, abp_call_local(w->peer[APP].endpoint, handle, LOCAL_MS, ABP_NO_ERROR));
+  if (!admitted(w, APP)) return;
+  struct ghost call = {.kind = A_LOCAL, .parent = parent, .depth = w->calls[parent].depth + 1};
+  call.part[APP].deadline = deadline(w, APP, LOCAL_MS);
+  model_start(w, APP, model_add(w, call));
+}
+
+/* --- Receiving -------------------------------------------------------------------------------- */
+
+static void receive_call(struct world *w, enum side side, const struct message *message) {
+  if (!admitted(w, side)) return;
+  int at = model_find(w, message->id);
+  if (at < 0) /* its caller has forgotten it */
+    at = model_add(w, (struct ghost){.kind = message->id.owner == AGENT ? A_CALL : AN_ELICITATION,
+                                     .id = message->id,
+                                     .progress = message->arg,
+                                     .parent = -1});
+  w->calls[at].part[side] =
+      (struct part){.phase = WAITS, .known = 1, .deadline = deadline(w, side, message->timeout)};
+  if (model_handlers(w, side) < w->bounds.max_concurrent)
+    model_start(w, side, at);
+  else
+    model_expect(&w->calls[at], ABP_QUEUED);
+}
+
+static void receive_cancel(struct world *w, struct id about) {
+  struct peer *app = &w->peer[APP];
+  const int at = model_find_known(w, APP, about);
+  app->sends = 1u << ABP_MSG_CANCEL_RESULT;
+  app->answer = ANSWER_CANCELLED;
+  if (app->session != ABP_SESSION_READY)
+    app->answer = ANSWER_NOT_INITIALIZED;
+  else if (at < 0)
+    app->answer = ANSWER_NOT_FOUND;
+  else if (w->calls[at].part[APP].outcome == ABP_COMPLETED)
+    app->answer = ANSWER_COMPLETED;
+  else
+    model_stop(w, APP, at, ABP_CANCELLED);
+}
+
+/* A result, or a cancel's answer. */
+static void receive_answer(struct world *w, enum side side, struct id id, abp_outcome outcome) {
+  struct peer *peer = &w->peer[side];
+  const int at = model_find_known(w, side, id);
+  if (at < 0) {
+    peer->stray++;
+    return;
+  }
+  const struct part *part = &w->calls[at].part[side];
+  if (part->phase == OVER) {
+    peer->late++;
+    return;
+  }
+  if (outcome == ABP_CANCELLED && part->stopped) outcome = (abp_outcome)part->stopped;
+  model_end(w, side, at, outcome, ABP_SETTLE);
+}
+
+static void receive_progress(struct world *w, enum side side, struct id id) {
+  struct peer *peer = &w->peer[side];
+  const int at = model_find_known(w, side, id);
+  if (at >= 0 && w->calls[at].part[side].phase == OVER)
+    peer->late++;
+  else if (peer->session != ABP_SESSION_READY)
+    peer->stray++;
+  else
+    peer->report = 1;
+}
+
+static void receive_initialize(struct world *w, const struct message *message) {
+  struct peer *app = &w->peer[APP];
+  const int ready = app->session == ABP_SESSION_READY;
+  const int again = ready && message->id.serial == app->peer_serial;
+  if (ready && !again && !w->bounds.restart) {
+    app->refuse = ABP_ALREADY_INITIALIZED;
+    return;
+  }
+  if (!again && message->arg) {
+    app->refuse = ABP_NOT_SUPPORTED;
+    return;
+  }
+  app->sends = 1u << ABP_MSG_INITIALIZE_RESULT;
+  if (again) return;
+  if (ready) model_end_session(w, APP, ABP_SESSION_CLOSED);
+  model_new_session(w, APP);
+  app->peer_serial = message->id.serial;
+  model_set_session(w, APP, ABP_SESSION_READY);
+}
+
+static void receive_initialize_result(struct world *w, const struct message *message) {
+  struct peer *agent = &w->peer[AGENT];
+  if (agent->session != ABP_SESSION_CONNECTING) {
+    agent->late++;
+    if (message->arg == ACCEPTED && agent->session != ABP_SESSION_READY)
+      agent->sends = 1u << ABP_MSG_SHUTDOWN;
+  } else if (message->arg == ACCEPTED) {
+    agent->peer_serial = message->about.serial;
+    model_set_session(w, AGENT, ABP_SESSION_READY);
+  } else if (message->arg == REFUSED) {
+    model_set_session(w, AGENT, ABP_SESSION_FAILED);
+  }
+}
+
+/* Feeds the endpoint as the wire does, and the model. Returns what the message says of success. */
+static int deliver(struct world *w, enum side side) {
+  struct peer *peer = &w->peer[side];
+  struct channel *channel = &w->to[side];
+  const struct message message = w->received = channel->messages[0];
+  memmove(channel->messages, channel->messages + 1, sizeof message * (size_t)--channel->count);
+  channel->messages[channel->count] = (struct message){0};
+  abp_endpoint *ep = peer->endpoint;
+  char text[64], more[64];
+  abp_id id = text_of(w, message.id, text);
+  const abp_id about = text_of(w, message.about, more);
+  endpoint_enter(ep);
+  switch (message.kind) {
+  case INITIALIZE:
+    endpoint_initialize(ep, id.text, id.length, 0, message.arg ? "x" : "0.1", message.arg ? 1 : 3,
+                        FEATURES);
+    receive_initialize(w, &message);
+    break;
+  case INITIALIZE_RESULT:
+    if (message.id.serial != peer->serial) break; /* the wire drops it */
+    endpoint_initialized(ep, about.text, about.length, message.arg == ACCEPTED, message.arg == BUSY,
+                         FEATURES);
+    receive_initialize_result(w, &message);
+    break;
+  case REQUEST:
+    taken(w, abp_call_received(ep, &id, message.timeout, message.arg ? ABP_WANTS_PROGRESS : 0,
+                               ABP_NO_ERROR));
+    receive_call(w, side, &message);
+    break;
+  case RESULT:
+    taken(w, abp_result_received(ep, &id, (abp_outcome)message.arg));
+    receive_answer(w, side, message.id, (abp_outcome)message.arg);
+    break;
+  case REPORT:
+    taken(w, abp_progress_received(ep, &id));
+    receive_progress(w, side, message.id);
+    break;
+  case CANCEL:
+    endpoint_cancel(ep, &about, NULL, 0);
+    receive_cancel(w, message.about);
+    break;
+  case CANCEL_RESULT:
+    if (!message.id.number) { /* of a signal's, whose call waits for the result instead */
+      memcpy(text + id.length, ".c0", 3);
+      id.length += 3;
+    }
+    endpoint_cancel_result(ep, &id, message.arg);
+    if (message.id.number)
+      receive_answer(w, side, message.id, message.arg ? ABP_CANCELLED : ABP_COMPLETED);
+    else
+      peer->stray += message.id.serial != peer->serial;
+    break;
+  case SHUTDOWN:
+    endpoint_shutdown(ep);
+    if (peer->session == ABP_SESSION_READY) model_end_session(w, side, ABP_SESSION_CLOSED);
+    break;
+  case BYE:
+    endpoint_bye(ep, 0);
+    if (peer->session == ABP_SESSION_READY) model_end_session(w, side, ABP_SESSION_LOST);
+    break;
+  }
+  return message.success;
+}
+
+/* --- Moves ------------------------------------------------------------------------------------ */
+
+static const struct {
+  const char *name;
+  enum { OF_ALL, OF_A_CALL, OF_A_SIDE } of;
+} MOVES[MOVE_KINDS] = {
+    [CONNECT] = {"connect", OF_ALL},
+    [CONNECT_UNREADABLE] = {"connect-unreadable", OF_ALL},
+    [CALL] = {"call", OF_ALL},
+    [CALL_TIMED] = {"call-timed", OF_ALL},
+    [CALL_UNSENT] = {"call-unsent", OF_ALL},
+    [SIGNAL] = {"signal", OF_A_CALL},
+    [ASK] = {"ask", OF_A_CALL},
+    [COMPLETE] = {"complete", OF_A_CALL},
+    [FAIL] = {"fail", OF_A_CALL},
+    [THROW_ABORT] = {"abort", OF_A_CALL},
+    [PROGRESS] = {"progress", OF_A_CALL},
+    [ELICIT] = {"elicit", OF_A_CALL},
+    [LOCAL] = {"local", OF_A_CALL},
+    [DELIVER] = {"deliver", OF_A_SIDE},
+    [TICK] = {"tick", OF_A_SIDE},
+    [SLEEP] = {"sleep", OF_A_SIDE},
+    [CLOSE] = {"close", OF_A_SIDE},
+    [LEAVE] = {"leave", OF_ALL},
+    [CUT] = {"cut", OF_ALL},
+    [LEARN] = {"learn", OF_A_SIDE},
+};
+
+int move_places(const struct world *w, enum move_kind kind) {
+  return MOVES[kind].of == OF_A_CALL ? w->ghosts : MOVES[kind].of == OF_A_SIDE ? 2 : 1;
+}
+
+const char *move_text(struct move move) {
+  static char text[40];
+  const char *name = MOVES[move.kind].name;
+  switch (MOVES[move.kind].of) {
+  case OF_ALL: return name;
+  case OF_A_CALL: snprintf(text, sizeof text, "%s:%d", name, move.at); break;
+  case OF_A_SIDE: snprintf(text, sizeof text, "%s:%s", name, move.at ? "app" : "agent"); break;
+  }
+  return text;
+}
+
+int move_parse(const char *text, struct move *move) {
+  const size_t length = strcspn(text, ":");
+  for (int kind = 0; kind < MOVE_KINDS; kind++) {
+    if (strlen(MOVES[kind].name) != length || memcmp(MOVES[kind].name, text, length) != 0) continue;
+    const char *at = text[length] ? text + length + 1 : "0";
+    *move = (struct move){(enum move_kind)kind, strcmp(at, "app") == 0 ? 1 : atoi(at)};
+    return 1;
+  }
+  return 0;
+}
+
+/* Where a call's signal is: with its caller; a local call's is in the handler that made it. */
+static enum side signal_side(const struct ghost *call) {
+  return call->kind == A_LOCAL ? APP : model_caller(call);
+}
+
+static int has_session(const struct world *w, enum side side) {
+  const abp_session session = w->peer[side].session;
+  return session == ABP_SESSION_READY || session == ABP_SESSION_CONNECTING;
+}
+
+int world_can(const struct world *w, struct move move) {
+  if (!w->bounds.moves[move.kind] || move.at >= move_places(w, move.kind)) return 0;
+  const enum side side = move.at ? APP : AGENT;
+  const int ready = w->peer[AGENT].session == ABP_SESSION_READY;
+  const struct ghost *call = &w->calls[move.at];
+  const struct part *part = &call->part[model_handler_side(call)];
+  const int works = part->phase == RUNS && !part->stopped;
+  switch (move.kind) {
+  case CONNECT:
+  case CONNECT_UNREADABLE: return !has_session(w, AGENT);
+  case CALL:
+  case CALL_TIMED:
+  case CALL_UNSENT: return w->bounds.calls > 0 && ready;
+  case SIGNAL:
+    return call->kind != NOBODY && call->kind != A_CANCEL &&
+           call->part[signal_side(call)].phase != NOT_HERE;
+  case ASK: return call->kind == A_CALL && ready;
+  case COMPLETE:
+  case FAIL:
+  case THROW_ABORT: return part->phase == RUNS;
+  case PROGRESS: return works && call->progress;
+  case ELICIT: return works && call->kind != AN_ELICITATION;
+  case LOCAL: return works && call->kind != AN_ELICITATION && call->depth < 4;
+  case DELIVER: return w->to[side].count > 0;
+  case TICK: return model_earliest(w, side) != 0;
+  case SLEEP: return 1;
+  case CLOSE: return has_session(w, side);
+  case LEAVE: return has_session(w, APP);
+  case CUT: return w->line;
+  case LEARN: return w->peer[side].torn;
+  default: return 0;
+  }
+}
+
+static void begin_session(struct world *w, int unreadable) {
+  struct peer *agent = &w->peer[AGENT];
+  w->unreadable = (uint8_t)unreadable;
+  w->line = 1;
+  taken(w, abp_connect(agent->endpoint, CONNECT_MS));
+  model_new_session(w, AGENT);
+  model_set_session(w, AGENT, ABP_SESSION_CONNECTING);
+  agent->sends = 1u << ABP_MSG_INITIALIZE;
+  agent->resend = deadline(w, AGENT, RESEND_MS);
+  agent->give_up = deadline(w, AGENT, CONNECT_MS);
+}
+
+static void perform(struct world *w, struct move move) {
+  enum side side = move.at ? APP : AGENT;
+  int success = 0;
+  struct ghost *call = &w->calls[move.at];
+  struct peer *peer = &w->peer[side];
+  switch (move.kind) {
+  case CONNECT:
+  case CONNECT_UNREADABLE: begin_session(w, move.kind == CONNECT_UNREADABLE); break;
+  case CALL:
+  case CALL_TIMED:
+  case CALL_UNSENT: {
+    static const uint32_t TIMEOUTS[] = {30, 20, 10}; /* a later call may have to end earlier */
+    const uint32_t timeout = move.kind == CALL_TIMED ? TIMEOUTS[w->bounds.calls % 3] : 0;
+    w->bounds.calls--;
+    make(w, AGENT, (struct ghost){.kind = A_CALL, .parent = -1, .progress = 1}, timeout,
+         move.kind == CALL_UNSENT);
+    break;
+  }
+  case SIGNAL:
+    side = signal_side(call);
+    taken(w, abp_cancel(w->peer[side].endpoint, call->part[side].handle, NULL, 0));
+    model_stop(w, side, move.at, ABP_CANCELLED);
+    break;
+  case ASK:
+    side = AGENT;
+    ask(w, move.at);
+    break;
+  case COMPLETE: settle_handler(w, move.at, ABP_COMPLETED, 1); return;
+  case FAIL: settle_handler(w, move.at, ABP_COMPLETED, 0); return;
+  case THROW_ABORT: settle_handler(w, move.at, ABP_CANCELLED, 0); return;
+  case PROGRESS:
+    post(w, model_handler_side(call), (struct message){.kind = REPORT, .id = call->id});
+    return;
+  case ELICIT:
+    side = APP;
+    make(w, APP, (struct ghost){.kind = AN_ELICITATION, .parent = move.at}, ELICIT_MS, 0);
+    break;
+  case LOCAL:
+    side = APP;
+    call_local(w, move.at);
+    break;
+  case DELIVER: success = deliver(w, side); break;
+  case TICK:
+  case SLEEP: {
+    const uint64_t now = move.kind == TICK ? model_earliest(w, side) : peer->now + SLEEP_MS;
+    taken(w, abp_advance(peer->endpoint, now));
+    model_clocks(w, side, now);
+    break;
+  }
+  case CLOSE:
+    taken(w, abp_close(peer->endpoint));
+    peer->sends = 1u << (side == APP ? ABP_MSG_BYE : ABP_MSG_SHUTDOWN);
+    model_end_session(w, side, ABP_SESSION_CLOSED);
+    break;
+  case LEAVE:
+    side = APP;
+    taken(w, abp_leave(w->peer[APP].endpoint, 0));
+    w->peer[APP].sends = 1u << ABP_MSG_BYE;
+    model_end_session(w, APP, ABP_SESSION_LOST);
+    break;
+  case CUT:
+    w->line = 0;
+    w->peer[AGENT].torn = w->peer[APP].torn = 1;
+    memset(w->to, 0, sizeof w->to);
+    return;
+  case LEARN:
+    taken(w, abp_lost(peer->endpoint));
+    peer->torn = 0;
+    if (has_session(w, side)) model_end_session(w, side, ABP_SESSION_LOST);
+    break;
+  default: break;
+  }
+  drain(w, side, success);
+}
+
+/* --- What holds in every state ---------------------------------------------------------------- */
+
+static void check(struct world *w, enum side side) {
+  const struct peer *peer = &w->peer[side], *other = &w->peer[!side];
+  const abp_endpoint *ep = peer->endpoint;
+  const int quiet = !w->to[AGENT].count && !w->to[APP].count && !peer->torn && !other->torn;
+  uint32_t known = 0, timers = 0, queued = 0;
+  for (int i = 0; i < w->ghosts; i++) {
+    const struct ghost *call = &w->calls[i];
+    const struct part *part = &call->part[side], *beyond = &call->part[!side];
+    const int waits = part->phase == WAITS, caller = model_made_at(call, side);
+    known += part->known;
+    timers += part->deadline != 0;
+    queued += waits && !caller;
+    must(w,
+         !(waits && caller && quiet) || part->deadline || (model_live(beyond) && !beyond->answered),
+         i, "a call waits for ever");
+    must(w,
+         caller || part->phase != OVER ||
+             (table_call(&ep->table, part->handle & ((1u << SLOT_BITS) - 1))->state == COMPLETED) ==
+                 (part->outcome == ABP_COMPLETED),
+         i, "it remembers what did not happen");
+    must(w,
+         part->phase != RUNS ||
+             abp_progress_wanted(ep, part->handle) == (call->progress && !part->stopped),
+         i, "progress is wanted or not, wrongly");
+  }
+  must(w, !quiet || has_session(w, AGENT) || !has_session(w, APP), -1,
+       "a session that only the app still has");
+  must(w, abp_session_state(ep) == peer->session, -1, "the session is in another state");
+  must(w, abp_count(ep, ABP_IN_FLIGHT_IN) == model_in_flight(w, side, 0), -1,
+       "calls received are miscounted");
+  must(w, abp_count(ep, ABP_IN_FLIGHT_OUT) == model_in_flight(w, side, 1), -1,
+       "calls made are miscounted");
+  must(w, abp_count(ep, ABP_REMEMBERED) == (uint32_t)peer->remembered, -1, "memory is miscounted");
+  must(w, abp_count(ep, ABP_LATE) == peer->late, -1, "late answers are miscounted");
+  must(w, abp_count(ep, ABP_STRAY) == peer->stray, -1, "stray answers are miscounted");
+  must(w, abp_count(ep, ABP_REFUSED) == peer->refused, -1, "refusals are miscounted");
+  must(w, ep->running == model_handlers(w, side), -1, "handlers are miscounted");
+  must(w, ep->table.queue.count == queued, -1, "the queue holds what it should not");
+  must(w, ep->table.timer_count == timers, -1, "a timer is left or missing");
+  must(w, ep->table.indexed == known, -1, "the index holds what it should not");
+  const uint64_t first = model_earliest(w, side);
+  must(w, !first || (ep->wake && ep->wake <= first), -1, "nobody will wake it in time");
+}
+
+/* What neither side remembers is gone. */
+static void sweep(struct world *w) {
+  for (int i = 0; i < w->ghosts; i++) {
+    struct ghost *call = &w->calls[i];
+    int here = 0;
+    for (int side = 0; side < 2; side++) {
+      here |= call->part[side].phase != NOT_HERE;
+      if (call->part[side].phase == NOT_HERE) call->part[side] = (struct part){0};
+    }
+    if (here) continue;
+    must(w, call->kind != A_LOCAL || call->results, i, "a local call is never answered");
+    *call = (struct ghost){0};
+  }
+  while (w->ghosts && w->calls[w->ghosts - 1].kind == NOBODY)
+    w->ghosts--;
+}
+
+int world_do(struct world *w, struct move move) {
+  if (w->bounds.moves[move.kind] != ANY) w->bounds.moves[move.kind]--;
+  perform(w, move);
+  w->received = (struct message){0};
+  w->asked = (struct id){0};
+  if (!w->violation) sweep(w);
+  for (int side = 0; side < 2 && !w->violation; side++)
+    check(w, (enum side)side);
+  return !w->violation;
+}
+
+void world_open(struct world *w, const struct bounds *bounds) {
+  memset(w, 0, sizeof *w);
+  w->bounds = *bounds;
+  if (!bounds->max_calls) w->bounds.max_calls = WORLD_CALLS;
+  for (int side = 0; side < 2; side++) {
+    const abp_config config = {.role = side == AGENT ? ABP_AGENT : ABP_APP,
+                               .seed = {(uint8_t)side, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11},
+                               .features = FEATURES,
+                               .max_calls = w->bounds.max_calls,
+                               .max_concurrent = bounds->max_concurrent,
+                               .remembered = bounds->remembered,
+                               .remember_ms = REMEMBER_MS,
+                               .grace_ms = GRACE_MS,
+                               .heartbeat_ms = NEVER_MS,
+                               .restart = bounds->restart};
+    w->peer[side].now = 1000;
+    w->peer[side].endpoint = abp_new(&config, 1000);
+  }
+}
+
+void world_close(struct world *w) {
+  abp_free(w->peer[AGENT].endpoint);
+  abp_free(w->peer[APP].endpoint);
+}

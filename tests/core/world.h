@@ -1,0 +1,175 @@
+/*
+ * Two endpoints of the core, joined by in-order channels, and a naive model of what each must do.
+ *
+ * A *move* is one thing that can happen: a call is made, a signal fires, a handler settles, a
+ * message arrives, a clock runs on, the line breaks. world_do() makes it happen to the real
+ * endpoint and to the model, drains the endpoint, and compares: every action must be one that the
+ * model expects of that very call, and nothing that it expects may be missing. So a move that
+ * touches another call, a second settlement, a message that the protocol does not allow or a
+ * forgotten one is found in the move that causes it. After each move the two must also hold the
+ * same: as many calls, timers, places in the queue and memories, so that nothing is left at rest.
+ *
+ * The model knows nothing of the core's states. It keeps plain facts about each call (who stopped
+ * it and why, whether its handler runs, whether it was answered) in arrays, and searches those from
+ * end to end.
+ *
+ * The *laws* are stated apart from the model, on what is seen from outside alone:
+ *   - a call settles once, has one result, and its handler starts at most once;
+ *   - a handler does not start after a cancel that was answered `true`;
+ *   - a cancel answered `true` and a success never both happen, in either order;
+ *   - every cancel of a call gets the same answer while the call is remembered;
+ *   - no call waits for an answer that nobody can send any more, at either side;
+ *   - no session is left that only the app still has.
+ *
+ * To the core, a handler that fails has completed: the messages carry a mark for success, so that
+ * the laws can tell.
+ */
+#ifndef WORLD_H
+#define WORLD_H
+
+#include "abp_internal.h"
+
+#ifndef WORLD_CALLS
+#define WORLD_CALLS 8
+#define WORLD_CHANNEL 24
+#endif
+
+enum side { AGENT, APP };
+
+enum { GRACE_MS = 7, REMEMBER_MS = 100 };
+
+enum move_kind {
+  CONNECT,
+  CONNECT_UNREADABLE, /* with a version that is none: the app refuses */
+  CALL,
+  CALL_TIMED, /* both sides watch its deadline */
+  CALL_UNSENT,
+  SIGNAL, /* of a call: its caller's signal fires */
+  ASK,    /* of a call: `cancel(callId)`, whether it has ended or not */
+  COMPLETE,
+  FAIL,
+  THROW_ABORT,
+  PROGRESS,
+  ELICIT, /* of a running call: its handler asks the agent */
+  LOCAL,  /* of a running call: its handler calls another of the app */
+  DELIVER,
+  TICK,  /* of a side: its clock reaches its next deadline */
+  SLEEP, /* of a side: its clock jumps ahead of all deadlines and of what is remembered */
+  CLOSE,
+  LEAVE, /* the app's document goes away, and says so */
+  CUT,   /* the line breaks; what is under way is lost */
+  LEARN, /* of a side: it hears that the line broke */
+  MOVE_KINDS
+};
+
+struct move {
+  enum move_kind kind;
+  int at; /* a place in calls[], or a side */
+};
+
+#define ANY UINT32_MAX
+
+/* How many calls there are and how often each move may be made. */
+struct bounds {
+  const char *name;
+  uint32_t calls, max_calls, max_concurrent, remembered, restart; /* max_calls 0: no limit */
+  uint32_t moves[MOVE_KINDS];
+};
+
+/* Number n of the session `serial` of the side that it belongs to; 0 names the session itself. */
+struct id {
+  uint32_t owner, serial, number;
+};
+
+/* What one side knows of a call. */
+struct part {
+  enum { NOT_HERE, WAITS, RUNS, OVER } phase; /* OVER: and still remembered */
+  uint8_t known;                              /* found by its id */
+  uint8_t stopped;                            /* abp_outcome: somebody wants it to end, and why */
+  uint8_t answered;                           /* callee: its result is out, or nobody wants it */
+  uint8_t outcome;                            /* once it is over */
+  abp_call handle;
+  uint64_t deadline; /* or 0 */
+};
+
+/* A call, wherever it is remembered. */
+struct ghost {
+  enum { NOBODY, A_CALL, AN_ELICITATION, A_LOCAL, A_CANCEL } kind;
+  struct id id;
+  int parent; /* while that may stop it, or -1 */
+  uint32_t depth;
+  uint32_t owed; /* bits 1 << abp_kind that must come out now */
+  uint8_t progress;
+  /* What was seen. */
+  uint8_t started, results, settled, said_true, said_false, succeeded;
+  struct part part[2];
+};
+
+struct message {
+  enum {
+    INITIALIZE,
+    INITIALIZE_RESULT,
+    REQUEST,
+    RESULT,
+    REPORT,
+    CANCEL,
+    CANCEL_RESULT,
+    SHUTDOWN,
+    BYE
+  } kind;
+  uint8_t arg; /* what it says */
+  uint8_t success;
+  uint32_t timeout;
+  struct id id;    /* that its answer goes to */
+  struct id about; /* the call that a cancel is about; the app's session */
+};
+
+struct channel {
+  int count;
+  struct message messages[WORLD_CHANNEL];
+};
+
+struct peer {
+  abp_endpoint *endpoint;
+  abp_session session;
+  uint64_t now;
+  uint32_t serial, peer_serial;  /* of the sessions, this side's count and the other's */
+  uint64_t resend, give_up;      /* while it connects */
+  uint32_t late, stray, refused; /* counted */
+  int remembered;                /* ended calls, the oldest first */
+  struct memory {
+    int at;
+    uint64_t since;
+  } memory[WORLD_CALLS];
+  uint32_t sends; /* bits 1 << abp_message that must come out now */
+  uint8_t refuse, answer, session_event, report;
+  int torn; /* the line broke, and it does not know */
+};
+
+struct world {
+  struct bounds bounds; /* what is left of them */
+  const char *violation;
+  int violation_at; /* the call that it is about, or -1 */
+  int line;         /* the two are joined */
+  uint8_t unreadable;
+  int ghosts;              /* 1 + the last place in use */
+  struct message received; /* in this move */
+  struct id asked;         /* in this move, to be cancelled */
+  struct peer peer[2];
+  struct channel to[2];
+  struct ghost calls[WORLD_CALLS];
+};
+
+void world_open(struct world *world, const struct bounds *bounds);
+void world_close(struct world *world);
+/* 1 if the move is possible. */
+int world_can(const struct world *world, struct move move);
+/* Makes it. 0 if something was violated: world->violation says what. */
+int world_do(struct world *world, struct move move);
+/* "signal 1", as traces print it, and back; parsing returns 0 for what is no move. */
+const char *move_text(struct move move);
+int move_parse(const char *text, struct move *move);
+/* How many things this kind of move can be done to. */
+int move_places(const struct world *world, enum move_kind kind);
+
+#endif

@@ -65,6 +65,10 @@ describe('the document under a call', () => {
   // WebKit keeps a frame in the process of its host: they die together. Firefox does not say whose is whose.
   if (ENGINE === 'chromium') {
     test('is killed: the heartbeat notices', async () => {
+      // A page of its own, so that its frame gets a process of its own.
+      page = await site.browser.newPage();
+      await page.goto(site.hostUrl);
+      await page.waitForFunction(() => window.isReady);
       const before = await renderers(site.browser);
       await open({ limits: { heartbeat: 100 } });
       await page.evaluate(() => {

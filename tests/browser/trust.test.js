@@ -70,6 +70,7 @@ describe('messages from another origin', () => {
     'another site': (port) => `http://evil.localhost:${port}`,
     'a name that ends like ours': (port) => `http://evil-localhost.localhost:${port}`,
     'a name that begins like ours': (port) => `http://127.0.0.1.evil.localhost:${port}`,
+    'a name that a pattern would take for ours': (port) => `http://127x0x0x1.localhost:${port}`,
   };
   for (const [what, originOf] of Object.entries(origins)) {
     test(`from ${what} reach neither side`, async () => {
@@ -197,6 +198,156 @@ describe('messages of the right origin', () => {
     await unharmed(app);
   });
 });
+
+test('a page that an attacker embeds serves only the hosts that it names', async () => {
+  const url = site.appUrl({ origins: ['http://only.localhost:1'] });
+  await page.evaluate((src) => void window.embed(src), url);
+  const app = await frameAt(page, url);
+  await app.waitForFunction(() => window.exposed);
+  await page.evaluate((messages) => {
+    window.answers = [];
+    addEventListener('message', ({ data }) => window.answers.push(data));
+    for (const message of messages) window.iframe.contentWindow.postMessage(message, '*');
+  }, HOSTILE);
+  await app.waitForFunction(
+    ([from, n]) => window.heard[from] === n,
+    [site.hostOrigin, HOSTILE.length],
+  );
+  assert.deepEqual(await app.evaluate(() => [window.calls, window.exposed.counters]), [0, []]);
+  assert.deepEqual(await page.evaluate(() => window.answers), []);
+});
+
+test('messages of a frame within the app, of the app’s own origin, are not the app’s', async () => {
+  const app = await honest({ src: site.appUrl({ embeds: true }) });
+  await app.evaluate(
+    ([src, messages]) => {
+      const inner = document.createElement('iframe');
+      inner.src = `${src}#${encodeURIComponent(JSON.stringify(messages))}`;
+      // What it says to its parent, it says to the host as well.
+      addEventListener('message', ({ source, data }) => {
+        if (source === inner.contentWindow) window.repeated = [...(window.repeated ?? []), data];
+      });
+      document.body.append(inner);
+    },
+    [BLANK, HOSTILE],
+  );
+  await app.waitForFunction((n) => window.repeated?.length === n, HOSTILE.length);
+  await app.evaluate((messages) => {
+    // A same-origin parent may speak through its child's window: then the child is the source.
+    const script = document.querySelector('iframe').contentDocument.createElement('script');
+    script.textContent = `for (const m of ${JSON.stringify(messages)}) top.postMessage(m, '*')`;
+    document.querySelector('iframe').contentDocument.body.append(script);
+  }, HOSTILE);
+  await page.waitForFunction(
+    ([from, n]) => window.heard[from] >= n,
+    [site.appOrigin, HOSTILE.length],
+  );
+  await unharmed(app);
+});
+
+test('a burst of messages from a frame that is removed meanwhile settles nothing twice', async () => {
+  const app = await honest();
+  await page.evaluate(() => {
+    window.sourceless = 0;
+    addEventListener('message', ({ source }) => {
+      if (!source) window.sourceless++;
+    });
+  });
+  await app.evaluate((to) => {
+    const payload = { success: true, data: 'late' };
+    for (let i = 0; i < 2000; i++) {
+      parent.postMessage({ type: 'capabilities/call-result', id: `x${i}`, payload }, to);
+    }
+    parent.postMessage({ type: 'capabilities/call-result', id: 'known', payload }, to);
+  }, site.hostOrigin);
+  const outcome = await page.evaluate(async () => {
+    window.iframe.remove();
+    const response = await window.pending;
+    return { code: response.error?.code, data: response.data };
+  });
+  // The answer was the app's own, if it came before the frame went; the burst settled nothing else.
+  assert.ok(outcome.code === 'DISCONNECTED' || outcome.data === 'late', JSON.stringify(outcome));
+  const heard = await page.evaluate(
+    (from) => (window.heard[from] ?? 0) + window.sourceless,
+    site.appOrigin,
+  );
+  assert.ok(heard > 0, 'the burst was fired');
+});
+
+test('what another site may not have does not stop the port: the session goes on', async () => {
+  const app = await honest({ upgrade: 'frames' });
+  const unreadable = await app.evaluate(async () => {
+    // A module and shared memory are for the same process only. Where the core is JavaScript, neither exists.
+    const [connection] = window.exposed.sessions;
+    const { transport } = connection.endpoint;
+    if (typeof SharedArrayBuffer === 'function') {
+      try {
+        transport.post(new SharedArrayBuffer(8));
+        return true;
+      } catch {
+        return false;
+      }
+    }
+    const empty = new Uint8Array([0, 97, 115, 109, 1, 0, 0, 0]);
+    const module = await WebAssembly.compile(empty).catch(() => undefined);
+    if (module) transport.post(module);
+    return module !== undefined;
+  });
+  await page.evaluate(() => window.client.call('echo', 1));
+  const { malformed } = await page.evaluate(() => window.client.counters);
+  assert.equal(malformed, unreadable ? 1 : 0);
+  await app.evaluate(() => (window.calls = 1));
+  await unharmed(app);
+});
+
+test('two agents that use the same ids never hear of each other', async () => {
+  const outcome = await page.evaluate(
+    async ([src, origin]) => {
+      const options = { origin, agent: { name: 'two', version: '1' } };
+      const frames = ['one', 'two'].map((name) => {
+        const iframe = document.createElement('iframe');
+        iframe.src = src.replace('SERIAL', name);
+        document.body.append(iframe);
+        return iframe;
+      });
+      const [one, two] = await Promise.all(frames.map((iframe) => window.connect(iframe, options)));
+      const hanging = one.call('hang', {}, { callId: 'same' });
+      const other = two.call('hang', {}, { callId: 'same' });
+      const cancelled = await two.cancel('same');
+      const answers = [
+        cancelled.cancelled,
+        (await other).cancelled,
+        await Promise.race([hanging, Promise.resolve('pending')]),
+        (await one.call('echo', 'one', { callId: 'x' })).data,
+        (await two.call('echo', 'two', { callId: 'x' })).data,
+      ];
+      one.close();
+      two.close();
+      return answers;
+    },
+    [site.appUrl({ serial: 'SERIAL' }), site.appOrigin],
+  );
+  assert.deepEqual(outcome, [true, true, 'pending', 'one', 'two']);
+});
+
+for (const count of [0, 2, 100]) {
+  test(`an app that offers ${count} ports instead of one is refused, and they are closed`, async () => {
+    const url = `${site.appOrigin}${BLANK}#offer-${count}`;
+    const refused = page.evaluate(
+      ([src, origin]) => {
+        const iframe = window.embed(src);
+        return window
+          .connect(iframe, { origin, agent: { name: 'a', version: '1' }, timeout: 5000 })
+          .then(
+            () => 'connected',
+            (error) => `${error.code}: ${error.message}`,
+          );
+      },
+      [url, site.appOrigin],
+    );
+    assert.match(await refused, /^TRANSPORT_ERROR: The app agreed on a port but sent/);
+  });
+}
 
 describe('a sandboxed app', () => {
   const sandboxed = { attributes: { sandbox: 'allow-scripts' }, origin: 'null', upgrade: 'frames' };

@@ -543,6 +543,17 @@ describe('an app that means no good', () => {
     assert.equal((await answer({}, 'x'.repeat(10_000))).error.code, 'INVALID_PARAMS');
   });
 
+  test('one that sends back whatever it gets is no app', async () => {
+    let sent = 0;
+    channel.port2.onmessage = ({ data }) => {
+      sent++;
+      channel.port2.postMessage(data);
+    };
+    const agent = { name: 'a', version: '1' };
+    await assert.rejects(connect(channel.port1, { agent, timeout: 200 }), { code: 'TIMEOUT' });
+    assert.ok(sent > 1 && sent < 10, `${sent} messages: no loop`);
+  });
+
   test('it cannot call the agent', async () => {
     await open();
     raw.send('capabilities/call', 'x', { capability: 'echo' });

@@ -20,18 +20,20 @@ const TYPES = { '.js': 'text/javascript', '.mjs': 'text/javascript', '.html': 't
 // In WebKit, a sandboxed frame's own site is not 'self'.
 const OWN = ENGINE === 'webkit' ? ' http://localhost:*' : '';
 const STRICT = `default-src 'none'; script-src 'self' 'unsafe-inline'${OWN}; connect-src 'none'`;
-const policy = (pathname) => {
+const policy = ({ pathname, search }) => {
   if (CORE === 'wasm')
     return "script-src 'self' 'unsafe-inline' 'wasm-unsafe-eval' http://localhost:* http://*.localhost:*";
-  // A host must be allowed its frames.
-  return pathname.endsWith('host.html') ? `${STRICT}; frame-src *` : STRICT;
+  // Who embeds others must be allowed its frames.
+  const embeds = pathname.endsWith('host.html') || search.includes('embeds');
+  return embeds ? `${STRICT}; frame-src *` : STRICT;
 };
 
 /** Serves the repository, on one port: /tests/browser/pages/host.html */
 export function serve() {
   const held = new Map();
   const server = createServer(async (request, response) => {
-    const { pathname } = new URL(request.url, 'http://localhost');
+    const url = new URL(request.url, 'http://localhost');
+    const { pathname } = url;
     await held.get(pathname);
     const path = join(root, normalize(decodeURIComponent(pathname)));
     if (!path.startsWith(root) || !existsSync(path) || !TYPES[extname(path)]) {
@@ -43,7 +45,7 @@ export function serve() {
       'cache-control': 'max-age=600',
       // A sandboxed frame's modules are fetched from the origin "null".
       'access-control-allow-origin': '*',
-      'content-security-policy': policy(pathname),
+      'content-security-policy': policy(url),
     });
     response.end(readFileSync(path));
   });

@@ -15,7 +15,7 @@ cppcheck --quiet --error-exitcode=1 --std=c11 --enable=warning,portability --inl
 step 'C, under AddressSanitizer and UndefinedBehaviorSanitizer'
 ctest --test-dir build/test --output-on-failure -j2
 step 'Node, the demo, and the package as a stranger gets it'
-node --test --test-concurrency=2 tests/plain tests/node tests/differential tests/package tests/browser/demo.test.js
+node --test --test-concurrency=2 tests/plain tests/node tests/differential tests/soak tests/package tests/browser/demo.test.js
 step 'Node without WebAssembly'
 NODE_OPTIONS="--import $PWD/tests/support/no-wasm.js" node --test --test-reporter=dot tests/node
 

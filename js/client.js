@@ -227,7 +227,7 @@ export class Client {
    * @param {string} [reason]
    * @returns {Promise<CancelResponse>} the app's word on it
    */
-  async cancel(callId, reason) {
+  cancel(callId, reason) {
     return /** @type {Endpoint} */ (this.#endpoint).cancelById(callId, reasonText(reason));
   }
 

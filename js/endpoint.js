@@ -613,6 +613,8 @@ export class Endpoint {
    */
   #sendControl(arg, message) {
     if (arg === abp.MSG_INITIALIZE_RESULT) this.side.onHandshake?.(message, this.#via);
+    // A handler's signal fires before time is spent on posting that it will.
+    else if (this.#frames && arg === abp.MSG_CANCEL_RESULT) this.#frames.addLater(message);
     else if (this.#frames) this.#frames.add(Entry.MESSAGE, 0, undefined, message);
     else this.transport.post(message);
   }
@@ -732,7 +734,8 @@ export class Endpoint {
    * @param {any} error
    */
   #trapped(error) {
-    if (!(error instanceof WebAssembly.RuntimeError) && !(error instanceof RangeError)) throw error;
+    // WebAssembly's own, or what the core as JavaScript throws; and memory that is short.
+    if (error?.name !== 'RuntimeError' && !(error instanceof RangeError)) throw error;
     this.#broken = true;
     console.error('abp-bridge: the connection failed and is closed:', error);
     const records = this.#records;

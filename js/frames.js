@@ -45,15 +45,30 @@ export class FrameWriter {
    * @param {Transferable[]} [transfer]
    */
   add(kind, key, a, b, transfer) {
-    if (!this.#waiting) {
-      this.#waiting = true;
-      soon.then(this.#settle);
+    if (this.#begins()) {
       this.#post([kind, key, a, b], transfer && [transfer]);
       return;
     }
     this.#entries.push(kind, key, a, b);
     if (transfer) this.#transfers[this.#entries.length / 4 - 1] = transfer;
     if (this.#entries.length >= LONGEST * 4) this.flush();
+  }
+
+  /**
+   * A message that nobody waits for more than for what this turn still does: it goes when that is done.
+   * @param {object} message
+   */
+  addLater(message) {
+    this.#begins();
+    this.#entries.push(Entry.MESSAGE, 0, undefined, message);
+  }
+
+  /** Whether the turn's first entry is coming. */
+  #begins() {
+    if (this.#waiting) return false;
+    this.#waiting = true;
+    soon.then(this.#settle);
+    return true;
   }
 
   /** Handlers that settle in this turn do so a few microtasks from now: one more round gathers them. */

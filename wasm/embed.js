@@ -31,7 +31,7 @@ writeFileSync(
 // @ts-nocheck
 /** @type {(env: object) => any} */
 export default (env) => {${body}
-return asmFunc({ abort() { throw new Error('the core has failed'); }, ...env });
+return asmFunc({ abort() { throw new RangeError('the core has failed'); }, ...env });
 };
 `,
 );

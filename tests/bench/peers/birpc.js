@@ -1,0 +1,17 @@
+import { createBirpc } from 'birpc';
+
+const channel = (port) => ({
+  post: (data) => port.postMessage(data),
+  on: (heard) => (port.onmessage = ({ data }) => heard(data)),
+  timeout: -1,
+});
+export async function host({ port }) {
+  const rpc = createBirpc({}, channel(port));
+  return {
+    echo: (params) => rpc.echo(params),
+    pend: () => void rpc.pend().catch(() => {}),
+    close: () => port.close(),
+  };
+}
+export const app = ({ port }, { echo }) =>
+  createBirpc({ echo, pend: () => new Promise(() => {}) }, channel(port));

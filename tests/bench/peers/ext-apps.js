@@ -1,0 +1,33 @@
+import { App, PostMessageTransport } from '@modelcontextprotocol/ext-apps';
+import { AppBridge } from '@modelcontextprotocol/ext-apps/app-bridge';
+
+const info = { name: 'bench', version: '1' };
+const YEAR = { timeout: 2 ** 31 - 1 };
+// It reports every message to the console, which is no part of the work.
+console.debug = () => {};
+
+export async function host({ iframe }) {
+  const bridge = new AppBridge(null, info, {});
+  const ready = new Promise((resolve) => (bridge.oninitialized = resolve));
+  await bridge.connect(new PostMessageTransport(iframe.contentWindow, iframe.contentWindow));
+  iframe.contentWindow.postMessage({ setUp: 'connect' }, '*');
+  await ready;
+  const call = (name, params, options) =>
+    bridge.callTool({ name, arguments: params }, { ...YEAR, ...options });
+  return {
+    echo: async (params) => (await call('echo', params)).structuredContent,
+    wait: (signal) => call('wait', {}, { signal }).catch((error) => error),
+    pend: () => void call('wait', {}).catch(() => {}),
+    close: () => bridge.close(),
+  };
+}
+export function app(_way, { echo, wait }) {
+  const server = new App(info, { tools: {} }, { autoResize: false });
+  server.oncalltool = async ({ name, arguments: params }, { mcpReq }) => {
+    if (name === 'wait') await wait(mcpReq.signal);
+    return { content: [], structuredContent: echo(params) };
+  };
+  addEventListener('message', ({ data }) => {
+    if (data?.setUp === 'connect') void server.connect(new PostMessageTransport(parent, parent));
+  });
+}

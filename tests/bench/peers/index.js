@@ -1,0 +1,11 @@
+export * as 'abp-bridge' from './abp-bridge.js';
+export * as 'birpc' from './birpc.js';
+export * as 'capnweb' from './capnweb.js';
+export * as 'comlink' from './comlink.js';
+export * as 'ext-apps' from './ext-apps.js';
+export * as 'mcp' from './mcp.js';
+export * as 'orpc' from './orpc.js';
+export * as 'penpal' from './penpal.js';
+export * as 'raw-port' from './raw-port.js';
+export * as 'raw-window' from './raw-window.js';
+export * as 'vscode-jsonrpc' from './vscode-jsonrpc.js';

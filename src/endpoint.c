@@ -342,6 +342,8 @@ static uint32_t step(abp_endpoint *ep, uint32_t slot, enum call_event event) {
   else if (after != RUNNING)
     table_clear_timer(&ep->table, slot);
   owe(ep, slot, owed);
+  /* What has settled needs no cancel any more, and when it is sent there may be no such call. */
+  if (after == SETTLED) call->owed &= (uint16_t)~OWE_CANCEL;
   ep->running += (uint32_t)(call_has_handler(after) - call_has_handler(before));
   if (call_is_over(after)) {
     ep->in_flight[call->flags & CALL_OUT]--;
@@ -642,6 +644,8 @@ static int make_call(abp_endpoint *ep, const abp_id *id, uint32_t flags, uint32_
     if (same != NO_CALL && !call_is_over(table_call(&ep->table, same)->state))
       return ABP_E_DUPLICATE;
     if (same != NO_CALL) forget(ep, same);
+    /* A number that the caller chose is not minted again. */
+    if (key.number > ep->minted) ep->minted = key.number;
   } else {
     key.number = mint(ep);
     hash = table_hash(&ep->table, &key, CALL_OUT);
@@ -690,7 +694,7 @@ int abp_cancel_by_id(abp_endpoint *ep, const abp_id *id, const char *reason, siz
                      abp_call *request) {
   if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
   if (ep->session.state != ABP_SESSION_READY) return ABP_E_STATE;
-  if (!id_ok(ep, id)) return ABP_E_ID;
+  if (!id->text || !id_ok(ep, id)) return ABP_E_ID;
   const uint32_t target = find(ep, id, CALL_OUT);
   uint32_t slot;
   const int status = make_call(ep, NULL, CALL_NO_CANCEL | CALL_IS_CANCEL, &slot);
@@ -699,9 +703,9 @@ int abp_cancel_by_id(abp_endpoint *ep, const abp_id *id, const char *reason, siz
   ep->reason_length = length;
   ep->target = id;
   /* The call is now waiting for this cancel: its own signal need not send another. */
-  if (target != NO_CALL && table_call(&ep->table, target)->state == WAITING) {
+  struct call *call = target == NO_CALL ? NULL : table_call(&ep->table, target);
+  if (call && call->state == WAITING && !(call->flags & CALL_NO_CANCEL)) {
     step(ep, target, EV_CANCEL);
-    struct call *call = table_call(&ep->table, target);
     call->owed &= (uint16_t)~OWE_CANCEL;
     ep->debts = call->debtor;
   }
@@ -746,6 +750,7 @@ int abp_unsent(abp_endpoint *ep, abp_call call) {
   if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
   const uint32_t slot = live_slot(ep, call);
   if (slot == NO_CALL) return ABP_OK;
+  if (!(table_call(&ep->table, slot)->flags & CALL_OUT)) return ABP_E_STATE;
   /* The peer never heard of it: there is nothing to wait for and nothing to remember. */
   table_unindex(&ep->table, slot);
   step(ep, slot, EV_COMPLETE);
@@ -847,7 +852,7 @@ int abp_call_local(abp_endpoint *ep, abp_call parent, uint32_t timeout_ms, abp_e
 int abp_finish(abp_endpoint *ep, abp_call call, abp_outcome outcome) {
   if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
   const uint32_t slot = live_slot(ep, call);
-  if (slot == NO_CALL) return ABP_E_STATE;
+  if (slot == NO_CALL || !call_has_handler(table_call(&ep->table, slot)->state)) return ABP_E_STATE;
   step(ep, slot, outcome == ABP_COMPLETED ? EV_COMPLETE : EV_CANCELLED);
   return ABP_OK;
 }

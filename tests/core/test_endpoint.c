@@ -336,6 +336,76 @@ static void numbers_never_meet_when_they_wrap(void **state) {
   abp_free(ep);
 }
 
+static void a_cancel_by_id_leaves_alone_what_has_no_cancel(void **state) {
+  (void)state;
+  abp_endpoint *ep = agent((abp_config){.grace_ms = 100});
+  const abp_id other = text("other");
+  abp_call first, second;
+  assert_int_equal(abp_cancel_by_id(ep, &other, NULL, 0, &first), ABP_OK);
+  drain(ep, NULL);
+  char name[64];
+  name[abp_id_text(ep, first, name, sizeof name - 1)] = 0;
+  const abp_id itself = text(name), number = {NULL, 0, 1};
+  assert_int_equal(abp_cancel_by_id(ep, &itself, NULL, 0, &second), ABP_OK);
+  drain(ep, NULL);
+  /* Both end with their grace period; neither waits for ever. */
+  abp_advance(ep, 1100);
+  assert_int_equal(drain(ep, NULL), ABP_SETTLE << 4 | ABP_SETTLE);
+  assert_int_equal(abp_count(ep, ABP_IN_FLIGHT_OUT), 0);
+  assert_int_equal(abp_cancel_by_id(ep, &number, NULL, 0, &first), ABP_E_ID);
+  abp_free(ep);
+}
+
+static void what_settles_at_once_is_not_cancelled_as_well(void **state) {
+  (void)state;
+  abp_endpoint *ep = agent((abp_config){.remembered = 1, .heartbeat_ms = 100});
+  const abp_call question = received(ep, text("q")).call;
+  abp_call call;
+  for (int i = 0; i < 3; i++) {
+    assert_int_equal(abp_request(ep, NULL, 0, 0, question, &call), ABP_OK);
+    drain(ep, NULL);
+  }
+  abp_lost(ep);
+  abp_action action;
+  int settled = 0;
+  while (abp_next(ep, &action)) {
+    assert_int_not_equal(action.kind, ABP_SEND);
+    settled += action.kind == ABP_SETTLE;
+  }
+  assert_int_equal(settled, 3);
+  abp_free(ep);
+}
+
+static void a_number_that_the_caller_chose_is_not_minted_again(void **state) {
+  (void)state;
+  abp_endpoint *ep = agent((abp_config){0});
+  const abp_id chosen = {NULL, 0, 2};
+  abp_call calls[3];
+  for (int i = 0; i < 3; i++) {
+    assert_int_equal(abp_request(ep, i ? NULL : &chosen, 0, 0, 0, &calls[i]), ABP_OK);
+    drain(ep, NULL);
+    assert_int_equal(abp_number(ep, calls[i]), 2 + i);
+  }
+  abp_free(ep);
+}
+
+static void only_a_handler_finishes_and_only_a_caller_fails_to_send(void **state) {
+  (void)state;
+  abp_endpoint *ep = agent((abp_config){.max_concurrent = 1});
+  abp_call call;
+  assert_int_equal(abp_request(ep, NULL, 0, 0, 0, &call), ABP_OK);
+  drain(ep, NULL);
+  assert_int_equal(abp_finish(ep, call, ABP_COMPLETED), ABP_E_STATE);
+  const abp_call running = received(ep, text("q")).call, waiting = received(ep, text("r")).call;
+  assert_int_equal(abp_finish(ep, waiting, ABP_COMPLETED), ABP_E_STATE);
+  assert_int_equal(abp_unsent(ep, running), ABP_E_STATE);
+  assert_int_equal(abp_unsent(ep, call), ABP_OK);
+  assert_int_equal(drain(ep, NULL), ABP_SETTLE);
+  assert_int_equal(abp_finish(ep, running, ABP_COMPLETED), ABP_OK);
+  assert_int_equal(drain(ep, NULL), ABP_RESULT << 4 | ABP_START);
+  abp_free(ep);
+}
+
 /* The table against a list: the same calls are found, whatever comes and goes. */
 static void the_index_finds_what_a_list_finds(void **state) {
   (void)state;
@@ -385,6 +455,10 @@ int main(void) {
       cmocka_unit_test(a_new_session_has_no_authority_over_the_old_ones_calls),
       cmocka_unit_test(late_and_stray_answers_are_counted_and_change_nothing),
       cmocka_unit_test(numbers_never_meet_when_they_wrap),
+      cmocka_unit_test(a_cancel_by_id_leaves_alone_what_has_no_cancel),
+      cmocka_unit_test(what_settles_at_once_is_not_cancelled_as_well),
+      cmocka_unit_test(a_number_that_the_caller_chose_is_not_minted_again),
+      cmocka_unit_test(only_a_handler_finishes_and_only_a_caller_fails_to_send),
       cmocka_unit_test(the_index_finds_what_a_list_finds),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -518,23 +518,24 @@ static int keep_session_id(abp_endpoint *ep, const char *id, size_t length) {
 int endpoint_initialize(abp_endpoint *ep, const char *id, size_t length, int number_id,
                         const char *version, size_t version_length, uint32_t features) {
   struct session *session = &ep->session;
-  session_heard(session, ep->now);
-  const int ready = session->state == ABP_SESSION_READY;
+  const int ready = session->state == ABP_SESSION_READY,
+            valid = length > 0 && length <= ep->config.max_id;
   const int again = ready && number_id == session->number_id && length == session->id_length &&
                     memcmp(id, session->id, length) == 0;
-  if (ready && !again && ep->config.restart) change_session(ep, SE_SHUTDOWN);
-  if (length == 0 || length > ep->config.max_id) {
-    ep->refuse = ABP_INVALID_ID;
-  } else if (session->state == ABP_SESSION_READY) {
-    change_session(ep, again ? SE_INITIALIZE_AGAIN : SE_INITIALIZE_OTHER);
-  } else if (!session_version_ok(version, version_length)) {
-    ep->refuse = ABP_NOT_SUPPORTED;
-  } else {
-    if (keep_session_id(ep, id, length) != ABP_OK) return ABP_E_MEMORY;
+  const int stays = ready && (again || !ep->config.restart);
+  const int accepted = valid && !stays && session_version_ok(version, version_length);
+  if (accepted && keep_session_id(ep, id, length) != ABP_OK) return ABP_E_MEMORY;
+  session_heard(session, ep->now);
+  if (accepted) {
+    if (ready) change_session(ep, SE_SHUTDOWN);
     session->number_id = (uint8_t)number_id;
     change_session(ep, SE_INITIALIZE);
     session->agreed = session->wanted & (features | ABP_DYNAMIC_CAPABILITIES);
     session_start_heartbeat(session, ep->now, ep->config.heartbeat_ms);
+  } else if (valid && stays) {
+    change_session(ep, again ? SE_INITIALIZE_AGAIN : SE_INITIALIZE_OTHER);
+  } else {
+    ep->refuse = valid ? ABP_NOT_SUPPORTED : ABP_INVALID_ID;
   }
   return ABP_OK;
 }

@@ -79,13 +79,16 @@ export const movable = made(
   () => ({ port: new MessageChannel().port1 }),
 );
 
-/** Anything at all, most of it not to be cloned, some of it not even to be looked at. */
+/**
+ * Anything at all, most of it not to be cloned, some of it not even to be looked at: so this is a function
+ * that makes it.
+ */
 export const anything = fc.oneof(
-  { weight: 3, arbitrary: cloneable },
-  { weight: 1, arbitrary: movable },
+  { weight: 3, arbitrary: cloneable.map((value) => () => value) },
+  { weight: 1, arbitrary: movable.map((value) => () => value) },
   {
     weight: 4,
-    arbitrary: made(
+    arbitrary: fc.constantFrom(
       () => () => 1,
       () => Symbol('one'),
       () => ({ nested: [() => 1] }),
@@ -161,7 +164,7 @@ export function alter(message, replacements) {
   for (const [where, value] of replacements) {
     const places = placesIn(copy);
     const [holder, key] = places[where % places.length];
-    holder[key] = value;
+    Reflect.set(holder, key, value); // not of a boxed string's characters
   }
   return copy;
 }

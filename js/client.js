@@ -376,7 +376,7 @@ export class Client {
 export function supportOf(capability) {
   if (!capability) return { supported: false, available: false, reason: 'Unknown capability' };
   const { available = true, requirements, features, alternatives } = capability;
-  const unmet = requirements?.find((/** @type {any} */ r) => r.met === false);
+  const unmet = Array.isArray(requirements) && requirements.find((r) => own(r, 'met') === false);
   return {
     supported: true,
     available: available !== false && !unmet,

@@ -6,7 +6,7 @@ import * as abp from '../dist/abp-constants.js';
 import { Invocation } from './callee.js';
 import { PendingCall, PendingCancel } from './caller.js';
 import { Core, MORE, RELEASED, SLOT } from './core.js';
-import { callOut, reasonText } from './errors.js';
+import { callOut, reasonText, toErrorObject } from './errors.js';
 import { Entry, FrameWriter, LONGEST } from './frames.js';
 import { CALL, ELICITATION, milliseconds, outcomeOf, own, progressInfo } from './messages.js';
 import { listen } from './signals.js';
@@ -649,7 +649,7 @@ export class Endpoint {
    * @param {any} error
    */
   #unsent(pending, error) {
-    const why = `The parameters cannot be sent: ${error?.message ?? error}`;
+    const why = `The parameters cannot be sent: ${toErrorObject(error).message}`;
     const response = this.failure(abp.INVALID_PARAMS, why);
     this.#feed(() => this.core.x.unsent(pending.handle), response);
   }
@@ -677,13 +677,25 @@ export class Endpoint {
       this.transport.post(answer, transfer);
     } catch (error) {
       if (transfer?.length) return this.respond({ request, message }, response);
-      this.transport.post({ ...answer, payload: this.#unsendable(error) });
+      this.#post({ ...answer, payload: this.#unsendable(error) });
+    }
+  }
+
+  /**
+   * Sends, if that is possible: an answer whose own id cannot be cloned goes to nobody.
+   * @param {any} message
+   */
+  #post(message) {
+    try {
+      this.transport.post(message);
+    } catch (error) {
+      console.warn('abp-bridge: a message could not be sent:', error);
     }
   }
 
   /** @param {any} error */
   #unsendable(error) {
-    const why = `The result cannot be sent: ${error?.message ?? error}`;
+    const why = `The result cannot be sent: ${toErrorObject(error).message}`;
     return this.failure(abp.OPERATION_FAILED, why);
   }
 
@@ -722,7 +734,7 @@ export class Endpoint {
       case Entry.VALUE:
       case Entry.RESPONSE:
         if (transfer?.length) this.#postFrame([kind, key, a, b]);
-        else this.transport.post([Entry.RESPONSE, key, undefined, this.#unsendable(error)]);
+        else this.#post([Entry.RESPONSE, key, undefined, this.#unsendable(error)]);
         return;
       default:
         console.warn('abp-bridge: a message could not be sent:', error);

@@ -32,7 +32,24 @@ export class AbpError extends Error {
 
   /** @param {ErrorObject} error */
   static from(error) {
-    return new AbpError(String(error.code), String(error.message), error);
+    return safely(
+      () => new AbpError(String(error.code), String(error.message), error),
+      new AbpError('OPERATION_FAILED', 'The other side gave no readable error'),
+    );
+  }
+}
+
+/**
+ * Reads what may throw when it is looked at: a getter, a revoked proxy, an object that is no text.
+ * @template T
+ * @param {() => T} read
+ * @param {T} otherwise
+ */
+function safely(read, otherwise) {
+  try {
+    return read();
+  } catch {
+    return otherwise;
   }
 }
 
@@ -72,7 +89,18 @@ const PARTS = /** @type {const} */ (['details', 'retryAfter', 'alternatives']);
  * @param {any} thrown
  * @returns {ErrorObject}
  */
-export function toErrorObject(thrown) {
+export const toErrorObject = (thrown) =>
+  safely(() => errorObject(thrown), {
+    code: 'OPERATION_FAILED',
+    message: 'What was thrown cannot be read',
+    retryable: false,
+  });
+
+/**
+ * @param {any} thrown
+ * @returns {ErrorObject}
+ */
+function errorObject(thrown) {
   const message = String(thrown?.message ?? thrown);
   if (typeof thrown?.code === 'string' && typeof thrown.retryable === 'boolean') {
     /** @type {ErrorObject} */
@@ -89,7 +117,11 @@ export function toErrorObject(thrown) {
  * @param {any} thrown
  */
 export const saysCancelled = (thrown) =>
-  thrown?.name === 'AbortError' || (thrown instanceof AbpError && thrown.code === 'CANCELLED');
+  safely(
+    () =>
+      thrown?.name === 'AbortError' || (thrown instanceof AbpError && thrown.code === 'CANCELLED'),
+    false,
+  );
 
 /**
  * The text of an abort reason, as the protocol carries it: a string as it is, an error by its message.
@@ -97,6 +129,6 @@ export const saysCancelled = (thrown) =>
  * @returns {string | undefined}
  */
 export function reasonText(reason) {
-  const text = typeof reason === 'string' ? reason : reason?.message;
+  const text = typeof reason === 'string' ? reason : safely(() => reason?.message, undefined);
   return typeof text === 'string' ? text.slice(0, 1024) : undefined;
 }

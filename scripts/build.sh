@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Builds what is out of date. Arguments: wasm, test, native, package; none is wasm and test.
+# Builds what is out of date. Arguments: wasm, test, fuzz, coverage, native, package; none is wasm and test.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/setup.sh
@@ -16,18 +16,18 @@ build() {
 for what in ${@:-wasm test}; do
   options=()
   case $what in
-    wasm)
+    wasm | fuzz)
       # Without the source, CMake fetches it.
       [ ! -e build/deps/cjson/cJSON.c ] || options=("-DABP_CJSON_SOURCE_DIR=$PWD/build/deps/cjson")
-      build wasm emcmake
+      if [ "$what" = wasm ]; then build wasm emcmake; else build fuzz; fi
       ;;
-    test | native) build "$what" ;;
+    test | coverage | native) build "$what" ;;
     package)
       "$0" wasm
       node scripts/package.js
       ;;
     *)
-      echo "unknown: $what (wasm, test, native, package)"
+      echo "unknown: $what (wasm, test, fuzz, coverage, native, package)"
       exit 1
       ;;
   esac

@@ -16,6 +16,8 @@ build|emcc|emscripten|compiling the core to WebAssembly (or an activated emsdk)
 test|pkg-config|pkg-config|finding cJSON and cmocka
 test|lib:libcjson|libcjson-dev|JSON in the native build (otherwise CMake fetches it)
 test|lib:cmocka|libcmocka-dev|C tests
+test|clang|clang|fuzzing
+test|libfuzzer|libclang-rt-dev|fuzzing
 test|clang-format|clang-format|checking the layout of C
 test|cppcheck|cppcheck|linting C
 test|chromium|chromium|browser tests (or set CHROMIUM to a Chromium or Chrome)
@@ -32,6 +34,7 @@ present() {
     /*) [ -e "$1" ] ;;
     lib:*) command -v pkg-config >/dev/null && pkg-config --exists "${1#lib:}" ;;
     chromium) [ -n "${CHROMIUM:-}" ] || command -v chromium >/dev/null ;;
+    libfuzzer) compgen -G "$(clang -print-resource-dir 2>/dev/null)/lib/*/libclang_rt.fuzzer*" >/dev/null ;;
     dpkg-source) [ -e build/deps/cjson/cJSON.c ] || command -v dpkg-source >/dev/null ;;
     *) command -v "$1" >/dev/null ;;
   esac

@@ -14,6 +14,10 @@ cppcheck --quiet --error-exitcode=1 --std=c11 --enable=warning,portability --inl
   --suppress=missingIncludeSystem -I src src wasm
 step 'C, under AddressSanitizer and UndefinedBehaviorSanitizer'
 ctest --test-dir build/test --output-on-failure -j2
+step 'coverage of src/'
+scripts/coverage.sh
+step 'fuzzing, a little of it: npm run fuzz is the long run'
+scripts/fuzz.sh short
 step 'Node, the demo, and the package as a stranger gets it'
 node --test --test-concurrency=2 tests/plain tests/node tests/differential tests/soak tests/package tests/browser/demo.test.js
 step 'Node without WebAssembly'

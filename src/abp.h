@@ -234,8 +234,8 @@ int abp_request(abp_endpoint *endpoint, const abp_id *id, uint32_t timeout_ms, u
  * is left alone and says ABP_OK. */
 int abp_cancel(abp_endpoint *endpoint, abp_call call, const char *reason, size_t length);
 
-/* Agent: sends `capabilities/cancel` for whatever id, known here or not, and waits for the app's
- * word: *request settles as ABP_CANCELLED if the app said `cancelled: true`, ABP_COMPLETED if
+/* Agent: sends `capabilities/cancel` for whatever id, a text, known here or not, and waits for the
+ * app's word: *request settles as ABP_CANCELLED if the app said `cancelled: true`, ABP_COMPLETED if
  * false, ABP_TIMED_OUT if it said nothing within the grace period. */
 int abp_cancel_by_id(abp_endpoint *endpoint, const abp_id *id, const char *reason, size_t length,
                      abp_call *request);
@@ -255,7 +255,8 @@ int abp_progress_received(abp_endpoint *endpoint, const abp_id *id);
  * or 0. */
 int abp_call_received(abp_endpoint *endpoint, const abp_id *id, uint32_t timeout_ms, uint32_t flags,
                       abp_error fault);
-/* A handler calls another capability of its own app: run like any call, answered to nobody. */
+/* A handler calls another capability of its own app: run like any call, answered to nobody, so that
+ * its ABP_RESULT or ABP_REFUSE is not printed. */
 int abp_call_local(abp_endpoint *endpoint, abp_call parent, uint32_t timeout_ms, abp_error fault);
 /* The handler has settled: with a value or an error (ABP_COMPLETED), or saying by itself that it
  * was cancelled (ABP_CANCELLED). What the peer hears is in the ABP_RESULT that follows: a call

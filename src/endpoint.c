@@ -344,6 +344,8 @@ static uint32_t step(abp_endpoint *ep, uint32_t slot, enum call_event event) {
   else if (after != RUNNING)
     table_clear_timer(&ep->table, slot);
   owe(ep, slot, owed);
+  /* What has settled needs no cancel any more, and when it is sent there may be no such call. */
+  if (after == SETTLED) call->owed &= (uint16_t)~OWE_CANCEL;
   ep->running += (uint32_t)(call_has_handler(after) - call_has_handler(before));
   if (call_is_over(after)) {
     ep->in_flight[call->flags & CALL_OUT]--;
@@ -518,23 +520,24 @@ static int keep_session_id(abp_endpoint *ep, const char *id, size_t length) {
 int endpoint_initialize(abp_endpoint *ep, const char *id, size_t length, int number_id,
                         const char *version, size_t version_length, uint32_t features) {
   struct session *session = &ep->session;
-  session_heard(session, ep->now);
   const int ready = session->state == ABP_SESSION_READY;
+  const int valid = length > 0 && length <= ep->config.max_id;
   const int again = ready && number_id == session->number_id && length == session->id_length &&
                     memcmp(id, session->id, length) == 0;
-  if (length == 0 || length > ep->config.max_id) {
-    ep->refuse = ABP_INVALID_ID;
-  } else if (again || (ready && !ep->config.restart)) {
-    change_session(ep, again ? SE_INITIALIZE_AGAIN : SE_INITIALIZE_OTHER);
-  } else if (!session_version_ok(version, version_length)) {
-    ep->refuse = ABP_NOT_SUPPORTED;
-  } else {
-    if (keep_session_id(ep, id, length) != ABP_OK) return ABP_E_MEMORY;
-    session->number_id = (uint8_t)number_id;
+  const int stays = ready && (again || !ep->config.restart);
+  const int accepted = valid && !stays && session_version_ok(version, version_length);
+  if (accepted && keep_session_id(ep, id, length) != ABP_OK) return ABP_E_MEMORY;
+  session_heard(session, ep->now);
+  if (accepted) {
     if (ready) change_session(ep, SE_SHUTDOWN);
+    session->number_id = (uint8_t)number_id;
     change_session(ep, SE_INITIALIZE);
     session->agreed = session->wanted & (features | ABP_DYNAMIC_CAPABILITIES);
     session_start_heartbeat(session, ep->now, ep->config.heartbeat_ms);
+  } else if (valid && stays) {
+    change_session(ep, again ? SE_INITIALIZE_AGAIN : SE_INITIALIZE_OTHER);
+  } else {
+    ep->refuse = valid ? ABP_NOT_SUPPORTED : ABP_INVALID_ID;
   }
   return ABP_OK;
 }
@@ -646,6 +649,8 @@ static int make_call(abp_endpoint *ep, const abp_id *id, uint32_t flags, uint32_
     if (same != NO_CALL && !call_is_over(table_call(&ep->table, same)->state))
       return ABP_E_DUPLICATE;
     if (same != NO_CALL) forget(ep, same);
+    /* A number that the caller chose is not minted again. */
+    if (key.number > ep->minted) ep->minted = key.number;
   } else {
     key.number = mint(ep);
     hash = table_hash(&ep->table, &key, CALL_OUT);
@@ -694,7 +699,7 @@ int abp_cancel_by_id(abp_endpoint *ep, const abp_id *id, const char *reason, siz
                      abp_call *request) {
   if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
   if (ep->session.state != ABP_SESSION_READY) return ABP_E_STATE;
-  if (!id_ok(ep, id)) return ABP_E_ID;
+  if (!id->text || !id_ok(ep, id)) return ABP_E_ID;
   const uint32_t target = find(ep, id, CALL_OUT);
   uint32_t slot;
   const int status = make_call(ep, NULL, CALL_NO_CANCEL | CALL_IS_CANCEL, &slot);
@@ -703,9 +708,9 @@ int abp_cancel_by_id(abp_endpoint *ep, const abp_id *id, const char *reason, siz
   ep->reason_length = length;
   ep->target = id;
   /* The call is now waiting for this cancel: its own signal need not send another. */
-  if (target != NO_CALL && table_call(&ep->table, target)->state == WAITING) {
+  struct call *call = target == NO_CALL ? NULL : table_call(&ep->table, target);
+  if (call && call->state == WAITING && !(call->flags & CALL_NO_CANCEL)) {
     step(ep, target, EV_CANCEL);
-    struct call *call = table_call(&ep->table, target);
     call->owed &= (uint16_t)~OWE_CANCEL;
     ep->debts = call->debtor;
   }
@@ -750,6 +755,7 @@ int abp_unsent(abp_endpoint *ep, abp_call call) {
   if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
   const uint32_t slot = live_slot(ep, call);
   if (slot == NO_CALL) return ABP_OK;
+  if (!(table_call(&ep->table, slot)->flags & CALL_OUT)) return ABP_E_STATE;
   /* The peer never heard of it: there is nothing to wait for and nothing to remember. */
   table_unindex(&ep->table, slot);
   step(ep, slot, EV_COMPLETE);
@@ -851,7 +857,7 @@ int abp_call_local(abp_endpoint *ep, abp_call parent, uint32_t timeout_ms, abp_e
 int abp_finish(abp_endpoint *ep, abp_call call, abp_outcome outcome) {
   if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
   const uint32_t slot = live_slot(ep, call);
-  if (slot == NO_CALL) return ABP_E_STATE;
+  if (slot == NO_CALL || !call_has_handler(table_call(&ep->table, slot)->state)) return ABP_E_STATE;
   step(ep, slot, outcome == ABP_COMPLETED ? EV_COMPLETE : EV_CANCELLED);
   return ABP_OK;
 }

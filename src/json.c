@@ -61,9 +61,9 @@ json_value *json_parse(const char *text, size_t length, int *memory) {
     return NULL;
   const char *end = NULL;
   cJSON *value = cJSON_ParseWithLengthOpts(text, length, &end, 0);
+  /* cJSON does not say why. If memory was short for a moment, the text is good the second time. */
+  if (!value) value = cJSON_ParseWithLengthOpts(text, length, &end, 0);
   if (!value) {
-    /* cJSON does not say why. Where it stopped tells: at the end of good text only for lack of
-     * memory, but the safe reading of anything else is that the text is at fault. */
     void *probe = cJSON_malloc(length);
     *memory = probe == NULL;
     cJSON_free(probe);

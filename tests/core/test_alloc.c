@@ -1,7 +1,9 @@
 /*
- * Every allocation of a whole conversation fails in turn, once and from then on: each failure is a
- * status, nothing leaks, and the endpoint works again as soon as there is memory.
+ * Every allocation fails in turn, once and from then on, in a whole conversation and in each
+ * operation by itself: each failure is a status, nothing leaks, and what failed works as soon as
+ * there is memory.
  */
+#include "abp_internal.h"
 #include "pair.h"
 
 #include <cjson/cJSON.h>
@@ -132,12 +134,236 @@ static void from_then_on(void **state) {
   every_allocation_fails(1);
 }
 
+/* --- Each operation by itself ----------------------------------------------------------------- */
+
+#define LONG_ID "an-id-that-is-longer-than-a-cell-of-the-table-can-hold"
+#define FEATURES                                                                                   \
+  "\"features\":{\"progress\":true,\"notifications\":true,\"elicitation\":true,"                   \
+  "\"bridge.liveness\":true}"
+#define MESSAGE(type, id, payload) "{\"type\":\"" type "\",\"id\":" id ",\"payload\":{" payload "}}"
+#define HELLO(id) MESSAGE("initialize", "\"" id "\"", "\"protocolVersion\":\"0.1\"," FEATURES)
+#define PREFIX_OF_SEED_0 "00000000000000000000-1"
+
+/* How far an endpoint has come before the operation. */
+enum stage { CREATED, CONNECTING_, READY_, CALLING };
+
+static abp_call made, received;
+
+/* Takes all actions and prints those that are sent. What cannot be printed for want of memory can
+ * be when there is some. */
+static void drain(abp_endpoint *ep) {
+  const abp_body body = {.name = "x",
+                         .name_length = 1,
+                         .payload = "{}",
+                         .payload_length = 2,
+                         .id = "\"a\"",
+                         .id_length = 3};
+  abp_action action;
+  size_t length;
+  while (abp_next(ep, &action)) {
+    if (action.kind == ABP_START) received = action.call;
+    if (action.kind != ABP_SEND && action.kind != ABP_REFUSE && action.kind != ABP_REQUEST &&
+        action.kind != ABP_RESULT)
+      continue;
+    if (abp_print(ep, &action, &body, 42, &length)) continue;
+    const int was_armed = armed;
+    assert_true(failures > 0);
+    armed = 0;
+    assert_non_null(abp_print(ep, &action, &body, 42, &length));
+    armed = was_armed;
+  }
+}
+
+static int hear(abp_endpoint *ep, const char *text) { return abp_receive(ep, text, strlen(text)); }
+
+static int request(abp_endpoint *ep) { return abp_request(ep, NULL, 50, 1, 0, &made); }
+static int request_by_id(abp_endpoint *ep) {
+  const abp_id id = {LONG_ID, sizeof LONG_ID - 1, 0};
+  return abp_request(ep, &id, 0, 0, 0, &made);
+}
+static int request_within(abp_endpoint *ep) { return abp_request(ep, NULL, 0, 0, received, &made); }
+static int cancel(abp_endpoint *ep) { return abp_cancel(ep, made, "why", 3); }
+static int cancel_by_id(abp_endpoint *ep) {
+  static const abp_id id = {PREFIX_OF_SEED_0 ".1", sizeof PREFIX_OF_SEED_0 + 1, 0};
+  return abp_cancel_by_id(ep, &id, "why", 3, &made);
+}
+static int unsent(abp_endpoint *ep) { return abp_unsent(ep, made); }
+static int finish(abp_endpoint *ep) { return abp_finish(ep, received, ABP_COMPLETED); }
+static int finish_cancelled(abp_endpoint *ep) { return abp_finish(ep, received, ABP_CANCELLED); }
+static int call_local(abp_endpoint *ep) { return abp_call_local(ep, received, 0, ABP_NO_ERROR); }
+static int describe(abp_endpoint *ep) { return abp_describe(ep, "agentCapabilities", "{}", 2); }
+static int connect_(abp_endpoint *ep) { return abp_connect(ep, 0); }
+static int leave(abp_endpoint *ep) { return abp_leave(ep, 0); }
+static int deadline(abp_endpoint *ep) { return abp_advance(ep, 60); }
+static int silence(abp_endpoint *ep) { return abp_advance(ep, 16000); }
+static int print_progress(abp_endpoint *ep) {
+  size_t length;
+  return abp_print_progress(ep, received, "1", 1, 42, &length) ? ABP_OK : ABP_E_MEMORY;
+}
+static int print_notification(abp_endpoint *ep) {
+  const abp_body body = {.name = "e", .name_length = 1, .payload = "[]", .payload_length = 2};
+  size_t length;
+  return abp_print_notification(ep, &body, 42, &length) ? ABP_OK : ABP_E_MEMORY;
+}
+
+static const struct operation {
+  abp_role role;
+  enum stage stage;
+  int (*run)(abp_endpoint *ep);
+  const char *message; /* or that this comes */
+} OPERATIONS[] = {
+    {ABP_AGENT, CREATED, describe, NULL},
+    {ABP_AGENT, CREATED, connect_, NULL},
+    {ABP_AGENT, CONNECTING_, NULL,
+     MESSAGE("initialize-result", "\"" PREFIX_OF_SEED_0 "\"", "\"sessionId\":\"s\"," FEATURES)},
+    {ABP_AGENT, READY_, request, NULL},
+    {ABP_AGENT, READY_, request_by_id, NULL},
+    {ABP_AGENT, READY_, cancel_by_id, NULL},
+    {ABP_AGENT, READY_, NULL, MESSAGE("elicitation/request", "\"q\"", "\"method\":\"m\"")},
+    {ABP_AGENT, READY_, NULL, MESSAGE("notification", "1", "\"event\":\"e\",\"data\":1")},
+    {ABP_AGENT, READY_, print_progress, NULL},
+    {ABP_AGENT, CALLING, cancel, NULL},
+    {ABP_AGENT, CALLING, cancel_by_id, NULL},
+    {ABP_AGENT, CALLING, unsent, NULL},
+    {ABP_AGENT, CALLING, request_within, NULL},
+    {ABP_AGENT, CALLING, finish, NULL},
+    {ABP_AGENT, CALLING, deadline, NULL},
+    {ABP_AGENT, CALLING, silence, NULL},
+    {ABP_AGENT, CALLING, abp_close, NULL},
+    {ABP_AGENT, CALLING, abp_lost, NULL},
+    {ABP_AGENT, CALLING, leave, NULL},
+    {ABP_AGENT, CALLING, NULL,
+     MESSAGE("call-result", "\"" PREFIX_OF_SEED_0 ".1\"", "\"success\":true")},
+    {ABP_AGENT, CALLING, NULL, MESSAGE("cancel-result", "1", "\"cancelled\":true")},
+    {ABP_AGENT, CALLING, NULL,
+     MESSAGE("progress", "1", "\"operationId\":\"" PREFIX_OF_SEED_0 ".1\"")},
+    {ABP_AGENT, CALLING, NULL, MESSAGE("bridge/ping", "1", "")},
+    {ABP_AGENT, CALLING, NULL, MESSAGE("bridge/bye", "1", "\"persisted\":false")},
+    {ABP_APP, CREATED, NULL, HELLO("P")},
+    {ABP_APP, CREATED, NULL, MESSAGE("initialize", "\"P\"", "\"protocolVersion\":1")},
+    {ABP_APP, READY_, request, NULL},
+    {ABP_APP, READY_, NULL,
+     MESSAGE("capabilities/call", "1", "\"capability\":\"x\",\"callId\":\"" LONG_ID "\"")},
+    {ABP_APP, READY_, print_notification, NULL},
+    {ABP_APP, CALLING, NULL, HELLO("P")},
+    {ABP_APP, CALLING, NULL, HELLO("Q")},
+    {ABP_APP, CALLING, NULL, MESSAGE("capabilities/call", "\"c\"", "\"capability\":\"x\"")},
+    {ABP_APP, CALLING, NULL, MESSAGE("capabilities/cancel", "1", "\"callId\":\"c\"")},
+    {ABP_APP, CALLING, NULL, MESSAGE("capabilities/cancel", "1", "\"callId\":1")},
+    {ABP_APP, CALLING, NULL, MESSAGE("elicitation/response", "\"x\"", "")},
+    {ABP_APP, CALLING, NULL, MESSAGE("shutdown", "1", "")},
+    {ABP_APP, CALLING, finish, NULL},
+    {ABP_APP, CALLING, finish_cancelled, NULL},
+    {ABP_APP, CALLING, call_local, NULL},
+    {ABP_APP, CALLING, request_within, NULL},
+    {ABP_APP, CALLING, cancel, NULL},
+    {ABP_APP, CALLING, print_progress, NULL},
+    {ABP_APP, CALLING, deadline, NULL},
+    {ABP_APP, CALLING, abp_close, NULL},
+    {ABP_APP, CALLING, leave, NULL},
+};
+
+static abp_endpoint *prepared(const struct operation *operation) {
+  const abp_config config = {.role = operation->role, .features = 127, .restart = 1};
+  abp_endpoint *ep = abp_new(&config, 0);
+  assert_non_null(ep);
+  made = received = 0;
+  const int agent = operation->role == ABP_AGENT;
+  assert_int_equal(abp_describe(ep, agent ? "agent" : "app", "{}", 2), ABP_OK);
+  if (operation->stage >= CONNECTING_ && agent) assert_int_equal(abp_connect(ep, 0), ABP_OK);
+  drain(ep);
+  if (operation->stage >= READY_) {
+    assert_int_equal(hear(ep, agent ? OPERATIONS[2].message : HELLO("P")), ABP_OK);
+    drain(ep);
+    assert_int_equal(abp_session_state(ep), ABP_SESSION_READY);
+  }
+  if (operation->stage == CALLING) {
+    assert_int_equal(request(ep), ABP_OK);
+    drain(ep);
+    assert_int_equal(
+        hear(ep, agent ? MESSAGE("elicitation/request", "\"c\"", "\"method\":\"m\"")
+                       : MESSAGE("capabilities/call", "\"c\"",
+                                 "\"capability\":\"x\",\"options\":{\"progressToken\":1}")),
+        ABP_OK);
+    drain(ep);
+    assert_true(made && received);
+  }
+  return ep;
+}
+
+static int run(abp_endpoint *ep, const struct operation *operation) {
+  return operation->run ? operation->run(ep) : hear(ep, operation->message);
+}
+
+/* After all that, it still does what it is for. */
+static void still_works(abp_endpoint *ep) {
+  const int agent = ep->config.role == ABP_AGENT;
+  char text[128];
+  assert_int_equal(abp_lost(ep), ABP_OK);
+  drain(ep);
+  if (agent) assert_int_equal(abp_connect(ep, 0), ABP_OK);
+  drain(ep);
+  snprintf(text, sizeof text, MESSAGE("initialize-result", "\"%s\"", "\"sessionId\":\"s\""),
+           ep->prefix);
+  assert_int_equal(hear(ep, agent ? text : HELLO("again")), ABP_OK);
+  drain(ep);
+  assert_int_equal(abp_session_state(ep), ABP_SESSION_READY);
+  received = 0;
+  assert_int_equal(hear(ep, agent ? MESSAGE("elicitation/request", "\"c\"", "\"method\":\"m\"")
+                                  : MESSAGE("capabilities/call", "\"c\"", "\"capability\":\"x\"")),
+                   ABP_OK);
+  drain(ep);
+  assert_int_equal(finish(ep), ABP_OK);
+  drain(ep);
+}
+
+static void each_operation(int good) {
+  for (size_t i = 0; i < sizeof OPERATIONS / sizeof *OPERATIONS; i++) {
+    long failed = 1;
+    for (long n = 0; failed; n++) {
+      balance = failures = armed = 0;
+      abp_endpoint *ep = prepared(&OPERATIONS[i]);
+      until_failure = n;
+      for_good = good;
+      armed = 1;
+      const int status = run(ep, &OPERATIONS[i]);
+      if (status != ABP_OK && status != ABP_E_MEMORY)
+        print_error("operation %zu, allocation %ld\n", i, n);
+      assert_true(status == ABP_OK || (status == ABP_E_MEMORY && failures > 0));
+      /* What failed for want of memory has changed nothing, and can be done once there is some. */
+      if (status != ABP_OK) {
+        armed = 0;
+        assert_false(endpoint_undrained(ep));
+        assert_int_equal(run(ep, &OPERATIONS[i]), ABP_OK);
+      }
+      drain(ep);
+      armed = 0;
+      failed = failures;
+      still_works(ep);
+      abp_free(ep);
+      assert_int_equal(balance, 0);
+    }
+  }
+}
+
+static void each_once(void **state) {
+  (void)state;
+  each_operation(0);
+}
+
+static void each_from_then_on(void **state) {
+  (void)state;
+  each_operation(1);
+}
+
 int main(void) {
   cJSON_Hooks hooks = {__wrap_malloc, __wrap_free};
   cJSON_InitHooks(&hooks);
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(once),
       cmocka_unit_test(from_then_on),
+      cmocka_unit_test(each_once),
+      cmocka_unit_test(each_from_then_on),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -64,8 +64,22 @@ static void an_input_must_be_drained_before_the_next(void **state) {
   abp_endpoint *ep = app((abp_config){0});
   const abp_id id = text("a");
   abp_call_received(ep, &id, 0, 0, ABP_NO_ERROR);
+  abp_call call;
   assert_int_equal(abp_advance(ep, 2000), ABP_E_UNDRAINED);
-  drain(ep, NULL);
+  assert_int_equal(abp_connect(ep, 0), ABP_E_UNDRAINED);
+  assert_int_equal(abp_close(ep), ABP_E_UNDRAINED);
+  assert_int_equal(abp_lost(ep), ABP_E_UNDRAINED);
+  assert_int_equal(abp_leave(ep, 0), ABP_E_UNDRAINED);
+  assert_int_equal(abp_request(ep, &id, 0, 0, 0, &call), ABP_E_UNDRAINED);
+  assert_int_equal(abp_cancel(ep, 1, NULL, 0), ABP_E_UNDRAINED);
+  assert_int_equal(abp_cancel_by_id(ep, &id, NULL, 0, &call), ABP_E_UNDRAINED);
+  assert_int_equal(abp_result_received(ep, &id, ABP_COMPLETED), ABP_E_UNDRAINED);
+  assert_int_equal(abp_unsent(ep, 1), ABP_E_UNDRAINED);
+  assert_int_equal(abp_progress_received(ep, &id), ABP_E_UNDRAINED);
+  assert_int_equal(abp_call_received(ep, &id, 0, 0, ABP_NO_ERROR), ABP_E_UNDRAINED);
+  assert_int_equal(abp_call_local(ep, 1, 0, ABP_NO_ERROR), ABP_E_UNDRAINED);
+  assert_int_equal(abp_finish(ep, 1, ABP_COMPLETED), ABP_E_UNDRAINED);
+  assert_int_equal(drain(ep, NULL), ABP_START);
   assert_int_equal(abp_advance(ep, 2000), ABP_OK);
   abp_free(ep);
 }
@@ -331,21 +345,6 @@ static void a_handler_hears_of_its_local_call_when_the_peer_is_lost(void **state
   abp_free(ep);
 }
 
-static void an_initialize_that_is_refused_replaces_no_session(void **state) {
-  (void)state;
-  abp_endpoint *ep = app((abp_config){.restart = 1});
-  received(ep, text("a"));
-  endpoint_enter(ep);
-  endpoint_initialize(ep, "Q", 1, 0, "x", 1, 0);
-  assert_int_equal(drain(ep, NULL), ABP_REFUSE);
-  assert_int_equal(abp_session_state(ep), ABP_SESSION_READY);
-  endpoint_enter(ep);
-  endpoint_initialize(ep, "Q", 1, 0, "0.1", 3, 0);
-  assert_int_equal(drain(ep, NULL),
-                   ABP_ABORT << 12 | ABP_RESULT << 8 | ABP_SEND << 4 | ABP_SESSION);
-  abp_free(ep);
-}
-
 static void an_app_keeps_no_session_that_its_agent_has_given_up(void **state) {
   (void)state;
   const abp_config config = {.role = ABP_AGENT};
@@ -361,6 +360,42 @@ static void an_app_keeps_no_session_that_its_agent_has_given_up(void **state) {
   endpoint_initialized(ep, "S", 1, 1, 0, 0);
   assert_int_equal(drain(ep, &action), ABP_SEND);
   assert_int_equal(action.arg, ABP_MSG_SHUTDOWN);
+  abp_free(ep);
+}
+
+static void a_hello_that_is_refused_replaces_no_session(void **state) {
+  (void)state;
+  abp_endpoint *ep = app((abp_config){.restart = 1});
+  abp_action action;
+  endpoint_initialize(ep, "Q", 1, 0, "x", 1, 0);
+  assert_int_equal(drain(ep, &action), ABP_REFUSE);
+  assert_int_equal(action.arg, ABP_NOT_SUPPORTED);
+  endpoint_initialize(ep, "", 0, 0, "0.1", 3, 0);
+  assert_int_equal(drain(ep, &action), ABP_REFUSE);
+  assert_int_equal(action.arg, ABP_INVALID_ID);
+  assert_int_equal(abp_session_state(ep), ABP_SESSION_READY);
+  endpoint_initialize(ep, "Q", 1, 0, "0.1", 3, 0);
+  assert_int_equal(drain(ep, &action), ABP_SEND << 4 | ABP_SESSION);
+  abp_free(ep);
+}
+
+/* A million calls: as many as there are handles. The table is full before the limit is reached. */
+static void a_full_table_turns_calls_down_on_both_sides(void **state) {
+  (void)state;
+  abp_endpoint *ep = app((abp_config){.max_calls = UINT32_MAX});
+  abp_call call = 0, last = 0;
+  int status = ABP_OK;
+  for (uint32_t i = 1; status == ABP_OK; i++) {
+    last = call;
+    status = abp_request(ep, NULL, 0, 0, 0, &call);
+    drain(ep, NULL);
+    assert_true(i <= (1u << SLOT_BITS) + 1);
+  }
+  assert_int_equal(status, ABP_E_LIMIT);
+  assert_int_equal(received(ep, text("one more")).arg, ABP_RATE_LIMITED);
+  assert_int_equal(abp_unsent(ep, last), ABP_OK);
+  drain(ep, NULL);
+  assert_int_equal(received(ep, text("one more")).kind, ABP_START);
   abp_free(ep);
 }
 
@@ -399,6 +434,82 @@ static void numbers_never_meet_when_they_wrap(void **state) {
   assert_int_equal(numbers[0], UINT32_MAX);
   assert_int_equal(numbers[1], 2); /* 0 is no number, and 1 is in flight */
   assert_int_equal(numbers[2], 3);
+  abp_free(ep);
+}
+
+static void a_cancel_by_id_leaves_alone_what_has_no_cancel(void **state) {
+  (void)state;
+  abp_endpoint *ep = agent((abp_config){.grace_ms = 100});
+  const abp_id other = text("other");
+  abp_call first, second;
+  assert_int_equal(abp_cancel_by_id(ep, &other, NULL, 0, &first), ABP_OK);
+  drain(ep, NULL);
+  char name[64];
+  name[abp_id_text(ep, first, name, sizeof name - 1)] = 0;
+  const abp_id itself = text(name), number = {NULL, 0, 1};
+  assert_int_equal(abp_cancel_by_id(ep, &itself, NULL, 0, &second), ABP_OK);
+  drain(ep, NULL);
+  /* Both end with their grace period; neither waits for ever. */
+  abp_advance(ep, 1100);
+  assert_int_equal(drain(ep, NULL), ABP_SETTLE << 4 | ABP_SETTLE);
+  assert_int_equal(abp_count(ep, ABP_IN_FLIGHT_OUT), 0);
+  assert_int_equal(abp_cancel_by_id(ep, &number, NULL, 0, &first), ABP_E_ID);
+  abp_free(ep);
+}
+
+static void what_settles_at_once_is_not_cancelled_as_well(void **state) {
+  (void)state;
+  abp_endpoint *ep = agent((abp_config){.remembered = 1});
+  /* The calls' slots come after their parent's, which is stepped first and stops them. */
+  abp_call calls[3];
+  abp_call question = 0;
+  for (int i = 0; i < 6; i++) {
+    if (i == 3) question = received(ep, text("q")).call;
+    for (int j = 0; i == 3 && j < 3; j++) {
+      assert_int_equal(abp_unsent(ep, calls[j]), ABP_OK);
+      drain(ep, NULL);
+    }
+    assert_int_equal(abp_request(ep, NULL, 0, 0, question, &calls[i % 3]), ABP_OK);
+    drain(ep, NULL);
+  }
+  abp_lost(ep);
+  abp_action action;
+  int settled = 0;
+  while (abp_next(ep, &action)) {
+    assert_int_not_equal(action.kind, ABP_SEND);
+    settled += action.kind == ABP_SETTLE;
+  }
+  assert_int_equal(settled, 3);
+  abp_free(ep);
+}
+
+static void a_number_that_the_caller_chose_is_not_minted_again(void **state) {
+  (void)state;
+  abp_endpoint *ep = agent((abp_config){0});
+  const abp_id chosen = {NULL, 0, 2};
+  abp_call calls[3];
+  for (int i = 0; i < 3; i++) {
+    assert_int_equal(abp_request(ep, i ? NULL : &chosen, 0, 0, 0, &calls[i]), ABP_OK);
+    drain(ep, NULL);
+    assert_int_equal(abp_number(ep, calls[i]), 2 + i);
+  }
+  abp_free(ep);
+}
+
+static void only_a_handler_finishes_and_only_a_caller_fails_to_send(void **state) {
+  (void)state;
+  abp_endpoint *ep = agent((abp_config){.max_concurrent = 1});
+  abp_call call;
+  assert_int_equal(abp_request(ep, NULL, 0, 0, 0, &call), ABP_OK);
+  drain(ep, NULL);
+  assert_int_equal(abp_finish(ep, call, ABP_COMPLETED), ABP_E_STATE);
+  const abp_call running = received(ep, text("q")).call, waiting = received(ep, text("r")).call;
+  assert_int_equal(abp_finish(ep, waiting, ABP_COMPLETED), ABP_E_STATE);
+  assert_int_equal(abp_unsent(ep, running), ABP_E_STATE);
+  assert_int_equal(abp_unsent(ep, call), ABP_OK);
+  assert_int_equal(drain(ep, NULL), ABP_SETTLE);
+  assert_int_equal(abp_finish(ep, running, ABP_COMPLETED), ABP_OK);
+  assert_int_equal(drain(ep, NULL), ABP_RESULT << 4 | ABP_START);
   abp_free(ep);
 }
 
@@ -451,10 +562,15 @@ int main(void) {
       cmocka_unit_test(a_clock_that_stood_still_asks_again_before_it_gives_up),
       cmocka_unit_test(a_new_session_has_no_authority_over_the_old_ones_calls),
       cmocka_unit_test(a_handler_hears_of_its_local_call_when_the_peer_is_lost),
-      cmocka_unit_test(an_initialize_that_is_refused_replaces_no_session),
       cmocka_unit_test(an_app_keeps_no_session_that_its_agent_has_given_up),
+      cmocka_unit_test(a_hello_that_is_refused_replaces_no_session),
+      cmocka_unit_test(a_full_table_turns_calls_down_on_both_sides),
       cmocka_unit_test(late_and_stray_answers_are_counted_and_change_nothing),
       cmocka_unit_test(numbers_never_meet_when_they_wrap),
+      cmocka_unit_test(a_cancel_by_id_leaves_alone_what_has_no_cancel),
+      cmocka_unit_test(what_settles_at_once_is_not_cancelled_as_well),
+      cmocka_unit_test(a_number_that_the_caller_chose_is_not_minted_again),
+      cmocka_unit_test(only_a_handler_finishes_and_only_a_caller_fails_to_send),
       cmocka_unit_test(the_index_finds_what_a_list_finds),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

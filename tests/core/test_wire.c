@@ -244,6 +244,62 @@ static void a_payload_passes_through_untouched(void **state) {
   assert_int_not_equal(pair_handle(&pair.app, "y"), 0);
 }
 
+/* What one side prints, the other reads. */
+static void progress_and_notifications_arrive_as_they_were_said(void **state) {
+  (void)state;
+  abp_endpoint *agent = pair.agent.endpoint, *app = pair.app.endpoint;
+  size_t length;
+  assert_int_equal(pair_call(&pair, "c", "work", 0), ABP_OK);
+  pair_run(&pair);
+  const abp_call running = pair_handle(&pair.app, "c");
+  assert_true(abp_progress_wanted(app, running));
+  const char *text = abp_print_progress(app, running, "0.50", 4, 42, &length);
+  assert_int_equal(abp_receive(agent, text, length), ABP_OK);
+  const abp_body *body = abp_received(agent);
+  assert_non_null(strstr(body->payload, "\"progress\":0.50"));
+  abp_action action;
+  assert_true(abp_next(agent, &action));
+  assert_int_equal(action.kind, ABP_REPORT);
+  assert_int_equal(action.call, pair_handle(&pair.agent, "c"));
+  assert_false(abp_next(agent, &action));
+
+  const abp_body news = {.name = "e\"", .name_length = 2, .payload = "[1.0]", .payload_length = 5};
+  text = abp_print_notification(app, &news, 42, &length);
+  assert_int_equal(abp_receive(agent, text, length), ABP_OK);
+  body = abp_received(agent);
+  assert_int_equal(body->name_length, 2);
+  assert_memory_equal(body->name, "e\"", 2);
+  assert_int_equal(body->payload_length, 5);
+  assert_memory_equal(body->payload, "[1.0]", 5);
+  assert_false(abp_next(agent, &action));
+}
+
+static void an_endpoint_that_has_heard_nothing_has_received_nothing(void **state) {
+  (void)state;
+  const abp_config config = {.role = ABP_APP};
+  abp_endpoint *ep = abp_new(&config, 0);
+  assert_null(abp_received(ep)->id);
+  assert_int_equal(abp_session_state(ep), ABP_SESSION_NONE);
+  abp_free(ep);
+  abp_free(NULL);
+}
+
+static void a_side_says_at_most_four_things_of_itself_and_each_anew(void **state) {
+  (void)state;
+  abp_endpoint *app = pair.app.endpoint;
+  assert_int_equal(abp_describe(app, "app", "{\"id\":\"new\"}", 12), ABP_OK);
+  assert_int_equal(abp_describe(app, "third", "3", 1), ABP_OK);
+  assert_int_equal(abp_describe(app, "a-name-that-is-far-too-long", "0", 1), ABP_E_LIMIT);
+  assert_int_equal(abp_describe(app, "fourth", "4", 1), ABP_OK);
+  assert_int_equal(abp_describe(app, "fifth", "5", 1), ABP_E_LIMIT);
+  abp_lost(app);
+  pair_drain(&pair.app);
+  const char *text = answer("{\"type\":\"initialize\",\"id\":\"i\"}");
+  assert_non_null(strstr(text, "{\"id\":\"new\"}"));
+  assert_non_null(strstr(text, "\"fourth\":4"));
+  assert_null(strstr(text, "fifth"));
+}
+
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_pair, close_pair)
   const struct CMUnitTest tests[] = {
@@ -257,6 +313,9 @@ int main(void) {
       TEST(the_same_hello_gets_the_same_answer_and_another_is_refused),
       TEST(a_version_that_cannot_be_read_is_refused_and_any_other_is_taken),
       TEST(a_side_that_came_back_and_closes_says_bye_for_good),
+      TEST(progress_and_notifications_arrive_as_they_were_said),
+      TEST(an_endpoint_that_has_heard_nothing_has_received_nothing),
+      TEST(a_side_says_at_most_four_things_of_itself_and_each_anew),
       TEST(a_payload_passes_through_untouched),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

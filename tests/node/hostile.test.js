@@ -345,6 +345,18 @@ describe('an agent that means no good', () => {
     assert.deepEqual(values.sort(), [1, 2, 77]);
   });
 
+  for (const features of [{}, FEATURES.features]) {
+    test(`an id that cannot be sent back is answered to nobody: ${Object.keys(features)}`, async (t) => {
+      t.mock.method(console, 'warn', () => {});
+      await raw.ask('initialize', 'P', { ...HELLO, features });
+      const { port1: id } = new MessageChannel();
+      channel.port2.postMessage({ type: 'capabilities/call', id, payload: {} }, [id]);
+      const { port1: key } = new MessageChannel();
+      channel.port2.postMessage([1, key, 'echo', 1], [key]);
+      await honest();
+    });
+  }
+
   test('a second initialize is refused, the same one is answered again, and shutdown makes room', async () => {
     const first = await hello();
     const again = await hello();
@@ -572,6 +584,22 @@ describe('an app that means no good', () => {
       assert.deepEqual([thrown.code, thrown.message], ['PERMISSION_DENIED', 'not you']);
       return true;
     });
+  });
+
+  test('a refusal that cannot be read rejects the handshake, too', async () => {
+    const error = { code: { toString: 1 }, message: { toString: null } };
+    await assert.rejects(open({ result: { success: false, error } }), { name: 'AbpError' });
+  });
+
+  test('requirements of any shape are read as data', async () => {
+    const capabilities = [5, 'x', [null], [{ met: false, description: 'd' }]].map(
+      (requirements, i) => ({ name: `${i}`, requirements }),
+    );
+    await open({ result: { ...RESULT, capabilities } });
+    const available = await Promise.all(
+      capabilities.map(async ({ name }) => (await client.supports(name)).available),
+    );
+    assert.deepEqual(available, [true, true, true, false]);
   });
 
   test('a port that closes settles what is pending', async () => {

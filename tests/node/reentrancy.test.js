@@ -89,6 +89,27 @@ test('a handler of the page that throws harms no other call of the same frame', 
   assert.deepEqual(errors, ['the page’s own', 'the page’s own']);
 });
 
+test('what cannot even be read may be thrown, given as a reason or stand in params', async () => {
+  const unreadable = Object.create(null, {
+    name: { get: () => assert.fail('read') },
+    message: { get: () => assert.fail('read') },
+  });
+  app.set('fail', () => {
+    throw unreadable;
+  });
+  assert.equal((await client.call('fail')).error.code, 'OPERATION_FAILED');
+  const { error } = await client.call('echo', {
+    get params() {
+      throw unreadable;
+    },
+  });
+  assert.equal(error.code, 'INVALID_PARAMS');
+  const controller = new AbortController();
+  const pending = client.call('hang', {}, { signal: controller.signal });
+  controller.abort(unreadable);
+  assert.equal((await pending).error.code, 'CANCELLED');
+});
+
 test('a tree of calls is aborted from its leaves, and what it calls then is refused', async () => {
   const controller = new AbortController();
   const [chain, fork, echo] = [

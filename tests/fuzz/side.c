@@ -1,0 +1,236 @@
+#include "side.h"
+#include "wire_abp.h"
+
+#include <string.h>
+
+uint8_t take8(struct bytes *bytes) {
+  if (!bytes->left) return 0;
+  bytes->left--;
+  return *bytes->at++;
+}
+
+uint32_t take32(struct bytes *bytes) {
+  uint32_t value = 0;
+  for (int i = 0; i < 4; i++)
+    value = value << 8 | take8(bytes);
+  return value;
+}
+
+static struct known_call *known(struct side *side, abp_call handle) {
+  for (int i = 0; i < SIDE_CALLS; i++) {
+    if (side->calls[i].handle == handle) return &side->calls[i];
+  }
+  return NULL;
+}
+
+static struct known_call *know(struct side *side, abp_call handle) {
+  struct known_call *call = known(side, handle);
+  if (call) return call;
+  call = known(side, 0);
+  REQUIRE(call); /* no peer makes this side hold more calls than it allowed */
+  *call = (struct known_call){handle, 0};
+  return call;
+}
+
+abp_call side_handle(const struct side *side, uint32_t nth) {
+  abp_call handles[SIDE_CALLS];
+  uint32_t count = 0;
+  for (int i = 0; i < SIDE_CALLS; i++) {
+    if (side->calls[i].handle) handles[count++] = side->calls[i].handle;
+  }
+  return count ? handles[nth % count] : 0;
+}
+
+void side_open(struct side *side, abp_role role, uint32_t restart, uint64_t now) {
+  const abp_config config = {.role = role,
+                             .features = 127,
+                             .max_calls = SIDE_LIMIT,
+                             .max_concurrent = SIDE_LIMIT / 2,
+                             .remembered = 4,
+                             .max_text = 4096,
+                             .restart = restart};
+  side->endpoint = abp_new(&config, now);
+  if (role == ABP_APP) {
+    REQUIRE(abp_describe(side->endpoint, "app", "{\"id\":\"a\"}", 10) == ABP_OK);
+    REQUIRE(abp_describe(side->endpoint, "capabilities", "[]", 2) == ABP_OK);
+  } else {
+    REQUIRE(abp_describe(side->endpoint, "agent", "{}", 2) == ABP_OK);
+  }
+}
+
+/* --- What must hold
+ * ------------------------------------------------------------------------------- */
+
+static void check_call(const abp_endpoint *ep, uint32_t slot, const struct call *call) {
+  const struct call_table *table = &ep->table;
+  const int over = call_is_over(call->state);
+  REQUIRE(!call->owed);
+  REQUIRE(!over || !call->timer);
+  /* What is being stopped does not wait for the peer for ever. */
+  REQUIRE(call->timer || (call->state != STOPPING && call->state != CANCELLING));
+  if (call->timer) {
+    REQUIRE(call->timer <= table->timer_count && table->timers[call->timer - 1] == slot);
+    const uint32_t above = table->timers[call->timer / 2 - (call->timer > 1)];
+    REQUIRE(table_call(table, above)->deadline <= call->deadline);
+  }
+  if (call->flags & CALL_INDEXED) {
+    const uint32_t direction = call->flags & CALL_OUT;
+    abp_id id = {NULL, 0, call->number};
+    if (!call->number) id = (abp_id){table_id(table, slot), call->id_length, 0};
+    REQUIRE(table_find(table, &id, table_hash(table, &id, direction), direction) == slot);
+  }
+  if (call->parent != NO_CALL) {
+    REQUIRE(!over && table_call(table, call->parent)->state == RUNNING);
+    uint32_t sibling = table_call(table, call->parent)->child;
+    while (sibling != slot && sibling != NO_CALL)
+      sibling = table_call(table, sibling)->sibling;
+    REQUIRE(sibling == slot);
+  }
+}
+
+static void check(const abp_endpoint *ep) {
+  const struct call_table *table = &ep->table;
+  uint32_t in_flight[2] = {0, 0}, running = 0, over = 0, timers = 0, queued = 0, indexed = 0;
+  for (uint32_t slot = 0; slot < table->slab_count * SLAB_CALLS; slot++) {
+    const struct call *call = table_call(table, slot);
+    if (call->state == FREE) continue;
+    check_call(ep, slot, call);
+    if (call_is_over(call->state))
+      over++;
+    else
+      in_flight[call->flags & CALL_OUT]++;
+    running += (uint32_t)call_has_handler(call->state);
+    queued += call->state == QUEUED;
+    timers += call->timer != 0;
+    indexed += (call->flags & CALL_INDEXED) != 0;
+  }
+  REQUIRE(in_flight[0] == ep->in_flight[0] && in_flight[0] <= ep->config.max_calls);
+  REQUIRE(in_flight[1] == ep->in_flight[1] && in_flight[1] <= ep->config.max_calls);
+  REQUIRE(running == ep->running && queued == table->queue.count);
+  REQUIRE(!queued || running >= ep->config.max_concurrent); /* nothing waits without need */
+  REQUIRE(over == table->memory.count && over <= ep->config.remembered);
+  REQUIRE(timers == table->timer_count && indexed == table->indexed);
+  REQUIRE(in_flight[1] == 0 || ep->session.state == ABP_SESSION_READY);
+  const uint64_t timer = timers ? table_call(table, table->timers[0])->deadline : UINT64_MAX;
+  const uint64_t due = ep->session.due ? ep->session.due : UINT64_MAX;
+  REQUIRE((timer == UINT64_MAX && due == UINT64_MAX) ||
+          (ep->wake && ep->wake <= timer && ep->wake <= due));
+}
+
+/* Each thing is said of a call once at most, and of a call that was aborted never that it
+ * completed. */
+static void hear(struct side *side, const abp_action *action) {
+  const int finished = action->kind == ABP_RESULT || action->kind == ABP_SETTLE;
+  if (!action->call || action->kind == ABP_SEND || action->kind == ABP_REPORT) return;
+  struct known_call *call = know(side, action->call);
+  const uint32_t bit = 1u << action->kind;
+  REQUIRE(!(call->said & bit));
+  REQUIRE(!(action->kind == ABP_RESULT && action->arg == ABP_COMPLETED &&
+            call->said & 1u << ABP_ABORT));
+  REQUIRE(!finished || (action->arg >= ABP_COMPLETED && action->arg <= ABP_DISCONNECTED));
+  REQUIRE(action->kind != ABP_SETTLE || action->released);
+  call->said |= bit;
+  if (action->released) call->handle = 0;
+}
+
+static void say(struct side *side, const abp_action *action) {
+  static const abp_body body = {
+      .name = "work", .name_length = 4, .payload = "{\"success\":true}", .payload_length = 16};
+  size_t length;
+  const char *text = abp_print(side->endpoint, action, &body, 1, &length);
+  REQUIRE(text && strlen(text) == length);
+  int memory;
+  json_value *printed = json_parse(text, length, &memory);
+  REQUIRE(printed); /* what is said can be read */
+  const json_value *id = json_member(printed, "id");
+  REQUIRE(action->kind != ABP_REQUEST || json_string(id).length > 0);
+  json_free(printed);
+  if (side->post) side->post(side, text, length);
+}
+
+void side_drain(struct side *side, int status) {
+  static abp_action actions[8 * SIDE_CALLS];
+  REQUIRE(status <= ABP_OK && status >= ABP_E_UNDRAINED);
+  REQUIRE(status != ABP_E_MEMORY && status != ABP_E_UNDRAINED);
+  int count = 0;
+  while (abp_next(side->endpoint, &actions[count])) {
+    REQUIRE(actions[count].kind > ABP_NONE && actions[count].kind <= ABP_WAKE);
+    hear(side, &actions[count]);
+    REQUIRE(++count < 8 * SIDE_CALLS);
+  }
+  REQUIRE(status == ABP_OK || count == 0 || (count == 1 && actions[0].kind == ABP_WAKE));
+  check(side->endpoint);
+  for (int i = 0; i < count; i++) {
+    const abp_kind kind = actions[i].kind;
+    if (kind == ABP_REQUEST || kind == ABP_RESULT || kind == ABP_SEND ||
+        (kind == ABP_REFUSE && !side->local))
+      say(side, &actions[i]);
+  }
+}
+
+void side_finish(struct side *side, uint32_t nth, abp_outcome outcome) {
+  const abp_call call = side_handle(side, nth);
+  struct known_call *entry = known(side, call);
+  if (!call || !(entry->said & 1u << ABP_START)) return;
+  const int told = (entry->said & 1u << ABP_RESULT) != 0;
+  REQUIRE(abp_finish(side->endpoint, call, outcome) == ABP_OK);
+  side_drain(side, ABP_OK);
+  /* Who has been told already, or is gone, is not told when the handler has unwound. */
+  struct known_call *left = known(side, call);
+  REQUIRE(!left || told || left->said & 1u << ABP_ABORT);
+  if (left) left->handle = 0;
+}
+
+void side_call(struct side *side, const abp_id *id, uint32_t timeout_ms, abp_call parent) {
+  abp_call call = 0;
+  const int status =
+      abp_request(side->endpoint, id, timeout_ms, timeout_ms & ABP_WANTS_PROGRESS, parent, &call);
+  REQUIRE((status == ABP_OK) == (call != 0));
+  side_drain(side, status);
+  REQUIRE(status != ABP_OK || known(side, call)->said == 1u << ABP_REQUEST);
+}
+
+void side_call_local(struct side *side, abp_call parent, uint32_t timeout_ms, abp_error fault) {
+  side->local = 1;
+  side_drain(side, abp_call_local(side->endpoint, parent, timeout_ms, fault));
+  side->local = 0;
+}
+
+/* --- The end
+ * --------------------------------------------------------------------------------------- */
+
+static void receive(struct side *side, const char *text) {
+  REQUIRE(abp_receive(side->endpoint, text, strlen(text)) == ABP_OK);
+  side_drain(side, ABP_OK);
+}
+
+void side_still_works(struct side *side) {
+  abp_endpoint *ep = side->endpoint;
+  side->post = NULL;
+  side_drain(side, abp_lost(ep));
+  REQUIRE(abp_count(ep, ABP_IN_FLIGHT_OUT) == 0);
+  for (int i = 0; i < SIDE_CALLS; i++)
+    side_finish(side, 0, ABP_CANCELLED);
+  REQUIRE(abp_count(ep, ABP_IN_FLIGHT_IN) == 0);
+  char text[128];
+  if (ep->config.role == ABP_APP) {
+    receive(side, "{\"type\":\"initialize\",\"id\":\"again\"}");
+    receive(side,
+            "{\"type\":\"capabilities/call\",\"id\":\"c\",\"payload\":{\"capability\":\"x\"}}");
+    REQUIRE(side_handle(side, 0));
+    side_finish(side, 0, ABP_COMPLETED);
+  } else {
+    side_drain(side, abp_connect(ep, 0));
+    snprintf(text, sizeof text,
+             "{\"type\":\"initialize-result\",\"id\":\"%s\",\"payload\":{\"sessionId\":\"s\"}}",
+             ep->prefix);
+    receive(side, text);
+    side_call(side, NULL, 0, 0);
+    snprintf(text, sizeof text, "{\"type\":\"capabilities/call-result\",\"id\":\"%s.%u\"}",
+             ep->prefix, ep->minted);
+    receive(side, text);
+  }
+  REQUIRE(abp_session_state(ep) == ABP_SESSION_READY);
+  REQUIRE(!side_handle(side, 0));
+  abp_free(ep);
+}

@@ -1,0 +1,58 @@
+/* What the fuzz targets share: bytes to choose from, and one side whose every step is checked. */
+#ifndef FUZZ_SIDE_H
+#define FUZZ_SIDE_H
+
+#include "abp_internal.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Stands in every build, unlike assert. */
+#define REQUIRE(what)                                                                              \
+  do {                                                                                             \
+    if (!(what)) {                                                                                 \
+      fprintf(stderr, "%s:%d: not so: %s\n", __FILE__, __LINE__, #what);                           \
+      abort();                                                                                     \
+    }                                                                                              \
+  } while (0)
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+struct bytes {
+  const uint8_t *at;
+  size_t left;
+};
+/* What is read beyond the end is 0. */
+uint8_t take8(struct bytes *bytes);
+uint32_t take32(struct bytes *bytes);
+
+enum { SIDE_CALLS = 128, SIDE_LIMIT = 8 };
+
+/* One endpoint, its handlers and its callers. */
+struct side {
+  abp_endpoint *endpoint;
+  void (*post)(struct side *side, const char *text, size_t length);
+  /* Every call that has a handle, and what was said of it: 1 << abp_kind, or'ed. */
+  struct known_call {
+    abp_call handle;
+    uint32_t said;
+  } calls[SIDE_CALLS];
+  int local; /* the input is a call of this side's to itself: a refusal of that has no message */
+};
+
+/* Limits small enough to be reached. */
+void side_open(struct side *side, abp_role role, uint32_t restart, uint64_t now);
+/* Takes every action of the input that returned `status`, then does what they say, and looks
+ * whether all is as it should be. */
+void side_drain(struct side *side, int status);
+/* The nth handler that runs settles. */
+void side_finish(struct side *side, uint32_t nth, abp_outcome outcome);
+/* This side makes a call; `id` may be NULL. */
+void side_call(struct side *side, const abp_id *id, uint32_t timeout_ms, abp_call parent);
+void side_call_local(struct side *side, abp_call parent, uint32_t timeout_ms, abp_error fault);
+/* The nth call that has a handle, made or received, or 0. */
+abp_call side_handle(const struct side *side, uint32_t nth);
+/* With its connection lost and a new one, it still does what it is for. */
+void side_still_works(struct side *side);
+
+#endif

@@ -24,14 +24,15 @@ static int escape_ok(const char *text, size_t length) {
   return 1;
 }
 
-/* One pass over the text: depth, NUL in strings, control characters. Well-formedness is cJSON's. */
+/* One pass over the text: depth, NUL in strings, control characters, which cJSON takes for space.
+ * Well-formedness is cJSON's. */
 static int admissible(const char *text, size_t length) {
   size_t depth = 0;
   int in_string = 0;
   for (size_t i = 0; i < length; i++) {
     const char c = text[i];
+    if ((uint8_t)c < 0x20 && (in_string || (c != '\t' && c != '\n' && c != '\r'))) return 0;
     if (in_string) {
-      if ((uint8_t)c < 0x20) return 0;
       if (c == '"') in_string = 0;
       if (c != '\\') continue;
       if (++i < length && text[i] == 'u' && !escape_ok(text + i + 1, length - i - 1)) return 0;

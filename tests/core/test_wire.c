@@ -55,6 +55,7 @@ static void text_that_is_no_message_is_refused_and_counted(void **state) {
                                     "{\"type\":}",
                                     "{\"type\":\"x\"} x",
                                     "\xef\xbb\xbf{}",
+                                    "{\"type\":\x16\"shutdown\",\"id\":\"x\"}",
                                     "{\"type\":\"a\\u0000b\"}",
                                     "{\"type\":\"\\ud800\"}",
                                     "{\"type\":\"\xff\"}",

@@ -230,8 +230,8 @@ int abp_request(abp_endpoint *endpoint, const abp_id *id, uint32_t timeout_ms, u
                 abp_call parent, abp_call *call);
 
 /* Asks for a call to stop, as its signal does. Sends one cancel however often it is asked; the call
- * settles with the answer, or after the grace period. `reason` may be NULL. A call that has ended
- * is left alone and says ABP_OK. */
+ * settles with the answer, or after the grace period. `reason` may be NULL; one that is not UTF-8
+ * or contains NUL is not sent. A call that has ended is left alone and says ABP_OK. */
 int abp_cancel(abp_endpoint *endpoint, abp_call call, const char *reason, size_t length);
 
 /* Agent: sends `capabilities/cancel` for whatever id, a text, known here or not, and waits for the

@@ -255,7 +255,8 @@ static int print_cancel(abp_endpoint *ep, const abp_action *action, json_value *
     added = add_own_cancel_id(ep, envelope, action->call) &
             wire_add_call_id(ep, payload, "callId", action->call);
   if (call->cause == ABP_TIMED_OUT) return added & wire_add_text(payload, "reason", "Timeout");
-  if (!ep->reason) return added;
+  /* Words that no text can carry are left out: the cancel counts. */
+  if (!ep->reason || !utf8_valid(ep->reason, ep->reason_length)) return added;
   return added & json_add_string(payload, "reason", ep->reason, ep->reason_length);
 }
 

@@ -55,7 +55,7 @@ ready.catch(() => {});
  * @property {number} [remembered] finished calls whose fate can still be asked for (1024)
  * @property {number} [rememberFor] and for how long, in ms (300000)
  * @property {number} [grace] how long a cancel waits for its call to end, in ms (app 3000, agent 5000)
- * @property {number} [maxIdLength] bytes of an id (256)
+ * @property {number} [maxIdLength] bytes of an id (256); no more than 256 characters
  * @property {number} [maxControlLength] bytes of a control message (1048576)
  * @property {number} [heartbeat] ms of silence after which the peer is asked for a sign of life (15000)
  */
@@ -68,6 +68,7 @@ export class Core {
   #cells = 0;
   #scratch = 0;
   #room = 0;
+  #longest;
 
   /**
    * @param {0 | 1} role
@@ -88,6 +89,7 @@ export class Core {
     this.#reserve(LONGEST_ID);
     this.#u8.set(crypto.getRandomValues(new Uint8Array(16)), this.#scratch);
     const l = limits;
+    this.#longest = l.maxControlLength ?? 1 << 20;
     const status = this.x.create(
       role,
       features,
@@ -154,6 +156,15 @@ export class Core {
     if (!this.#reserve(offset + text.length * 3)) return -1;
     const from = this.#scratch + offset;
     return encoder.encodeInto(text, this.#u8.subarray(from, from + text.length * 3)).written;
+  }
+
+  /**
+   * Writes a control message. One beyond the limit is not even copied.
+   * @param {string} text
+   * @returns {number} its length in bytes, or -1
+   */
+  control(text) {
+    return text.length > this.#longest ? -1 : this.text(text);
   }
 
   /**

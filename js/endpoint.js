@@ -178,7 +178,7 @@ export class Endpoint {
   #control(message) {
     let length = -1;
     try {
-      length = this.core.text(JSON.stringify(message));
+      length = this.core.control(JSON.stringify(message));
     } catch {
       // Too deep, cyclic or not JSON at all: as malformed as can be.
     }

@@ -18,6 +18,8 @@
 #define EXPORT(name) __attribute__((export_name(name), used))
 #define MORE (1 << 16)
 #define RELEASED (1 << 17)
+#define LONGEST_ID                                                                                 \
+  768 /* 256 characters; with a number after it, it fits the scratch of id_text() */
 
 static abp_endpoint *endpoint;
 static abp_action action;
@@ -72,7 +74,7 @@ int32_t create(uint32_t role, uint32_t features, uint32_t max_calls, uint32_t ma
                        remembered,
                        remember_ms,
                        grace_ms,
-                       max_id,
+                       max_id < LONGEST_ID ? max_id : LONGEST_ID,
                        max_text,
                        heartbeat_ms,
                        restart};

@@ -210,6 +210,35 @@ describe('an agent that means no good', () => {
     assert.equal(exposed.counters[0].malformed, hostile.length);
   });
 
+  test('a control message of 10 MB takes no memory of the core', async () => {
+    await hello();
+    const [{ endpoint }] = exposed.sessions;
+    const before = endpoint.core.x.memory.buffer.byteLength;
+    raw.send('capabilities/cancel', 'c', { callId: 'x', reason: 'long'.repeat(2_500_000) });
+    await honest();
+    assert.equal(endpoint.core.x.memory.buffer.byteLength, before);
+    assert.equal(exposed.counters[0].malformed, 1);
+  });
+
+  test('however long ids may be, the core writes no further than its scratch', async () => {
+    const wide = new MessageChannel();
+    expose(
+      {
+        app: { id: 'a', name: 'A', version: '1' },
+        capabilities: { who: (_p, { callId }) => callId },
+      },
+      { port: wide.port1, limits: { maxIdLength: 60_000 } },
+    );
+    const other = new Raw(wide.port2);
+    const refused = await other.ask('initialize', 'P'.repeat(2000), FEATURES);
+    assert.equal(refused.payload.error.code, 'INVALID_PARAMS');
+    await other.ask('initialize', 'P'.repeat(700), FEATURES);
+    wide.port2.postMessage([1, 7, 'who', {}]);
+    assert.equal((await other.next())[3], `${'P'.repeat(700)}.7`);
+    wide.port1.close();
+    wide.port2.close();
+  });
+
   test('messages that are no messages are dropped', async () => {
     await hello();
     const nothing = [

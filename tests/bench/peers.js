@@ -42,9 +42,11 @@ async function download(name) {
   return { together: await size('host, app'), apart: (await size('host')) + (await size('app')) };
 }
 
+/** The median of a list, its ends, and the middle half. */
 export function spread(list) {
   const sorted = [...list].sort((a, b) => a - b);
-  return { median: sorted[sorted.length >> 1], low: sorted[0], high: sorted.at(-1) };
+  const at = (part) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))];
+  return { median: at(0.5), low: sorted[0], high: sorted.at(-1), from: at(0.25), to: at(0.75) };
 }
 
 /**
@@ -69,12 +71,13 @@ export async function compare(site, { quick, only, log = () => {} }) {
     );
   }
   const heap = {};
-  const download_ = {};
+  const bytes = {};
   for (const name of names) {
     heap[name] = await heapPerCall(site, name, quick ? 2000 : 100_000);
-    download_[name] = await download(name);
+    bytes[name] = await download(name);
   }
-  return { names, tables, heap, download: download_ };
+  log('heap and download');
+  return { names, tables, heap, bytes };
 }
 
 async function hostPage(site, appOrigin) {
@@ -94,46 +97,44 @@ async function timings(site, appOrigin, names, quick, log) {
   const { context, appUrl, ask, open } = await hostPage(site, appOrigin);
   const can = {};
 
-  /** One library after the other, in an order that moves on each round; a list for each time measured. */
-  async function rounds(count, who, what, ...args) {
-    const lists = Object.fromEntries(who.map((name) => [name, []]));
-    for (let round = 0; round <= count; round++) {
+  /**
+   * One library after the other, in an order that moves on each round. `slices`: how often each is timed in
+   * a round, in turn with the floor. Returns a column for each time measured.
+   */
+  async function rounds(count, slices, who, what, ...args) {
+    const taken = Object.fromEntries(who.map((name) => [name, []]));
+    for (let round = 0; round <= (quick ? 2 : count); round++) {
       for (let i = 0; i < who.length; i++) {
         const name = who[(i + round) % who.length];
-        const [times, floor] = await ask('pair', name, what, args, (i + round) % 2 === 0);
-        if (round === 0) continue; // cold
-        lists[name].push({ times, floor });
+        const pair = await ask('pair', name, what, args, quick ? 1 : slices);
+        if (round > 0) taken[name].push(pair); // the first was cold
       }
     }
     log(what);
-    return [0, 1].map((at) =>
-      Object.fromEntries(
-        who.map((name) => [
-          name,
-          {
-            ...spread(lists[name].map(({ times, floor }) => times[at] / floor[at])),
-            time: spread(lists[name].map(({ times }) => times[at])).median,
-          },
-        ]),
-      ),
-    );
+    const column = (at) => (name) => {
+      const ratios = taken[name].map(([times, floor]) => times[at] / floor[at]);
+      const { median: ms } = spread(taken[name].map(([times]) => times[at]));
+      return [name, { ...spread(ratios), ms }];
+    };
+    return [0, 1].map((at) => Object.fromEntries(who.map(column(at))));
   }
 
   const table = {};
-  [table.connect] = await rounds(quick ? 1 : 7, names, 'connect', appUrl);
+  [table.connect] = await rounds(7, 1, names, 'connect', appUrl);
   for (const name of names) can[name] = await open(name);
   const { ahead, roundTrip } = await ask('skew');
   const us = (ms) => Math.round(ms * 1000);
   log(`the app's clock is ${us(ahead)} µs ahead, by a round trip of ${us(roundTrip)} µs`);
-  [table.oneAtATime] = await rounds(quick ? 2 : 11, names, 'oneAtATime', quick ? 50 : 300);
-  [table.inFlight] = await rounds(quick ? 2 : 9, names, 'inFlight', 1000, 2);
-  [table.copy] = await rounds(quick ? 2 : 9, names, 'copy', 1 << 20, 4);
+  [table.oneAtATime] = await rounds(11, 8, names, 'oneAtATime', 50);
+  [table.inFlight] = await rounds(9, 3, names, 'inFlight', 1000);
+  [table.copy] = await rounds(9, 5, names, 'copy', 1 << 20, 1);
   const moving = names.filter((name) => can[name].moves);
-  [table.move] = await rounds(quick ? 2 : 11, moving, 'move', 1 << 20, 4);
+  [table.move] = await rounds(9, 7, moving, 'move', 1 << 20, 4);
   const aborting = names.filter((name) => can[name].aborts);
-  [table.signal, table.settled] = await rounds(quick ? 2 : 11, aborting, 'abort', quick ? 5 : 25);
+  [table.signal, table.settled] = await rounds(11, 15, aborting, 'abort');
+  // The caller has settled before the handler could have heard of it.
   for (const name of aborting)
-    table.settled[name].early = table.settled[name].time < table.signal[name].time;
+    table.settled[name].early = table.settled[name].ms < table.signal[name].ms;
   await context.close();
   return table;
 }

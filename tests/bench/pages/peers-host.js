@@ -55,7 +55,7 @@ async function check(name, { value, size, move, wait }, echo) {
     must(value(await answer) === 1000, 'not all bytes arrive that are moved');
   }
   // Hangs where an abort fires no signal.
-  if (wait) await measures.abort(name, 1);
+  if (wait) await measures.abort(name);
 }
 
 function close(name) {
@@ -71,7 +71,7 @@ async function time(work) {
   return [performance.now() - start];
 }
 
-/** Each returns a list of times: what `measure` in ../peers.js says they are. */
+/** Each returns the times of one slice of work. */
 const measures = {
   async connect(name, appUrl) {
     const { connect } = await open(name, appUrl);
@@ -84,50 +84,52 @@ const measures = {
       for (let i = 0; i < n; i++) await echo(PARAMS);
     });
   },
-  inFlight(name, n, times) {
+  inFlight(name, n) {
     const { echo } = sides.get(name);
-    return time(async () => {
-      for (let i = 0; i < times; i++)
-        await Promise.all(Array.from({ length: n }, () => echo(PARAMS)));
-    });
+    return time(() => Promise.all(Array.from({ length: n }, () => echo(PARAMS))));
   },
-  copy: (name, bytes, times) => measures.bytes(name, bytes, times, 'size'),
-  move: (name, bytes, times) => measures.bytes(name, bytes, times, 'move'),
-  bytes(name, bytes, times, how) {
+  copy: (name, bytes, n) => measures.bytes(name, bytes, n, 'size'),
+  move: (name, bytes, n) => measures.bytes(name, bytes, n, 'move'),
+  bytes(name, bytes, n, how) {
     const peer = sides.get(name);
-    // Filled, since pages that nobody has written cost more to send than those that hold something.
-    const buffers = Array.from({ length: times }, () => new Uint8Array(bytes).fill(1));
+    // Filled, since memory that nobody has written to costs more to send.
+    const buffers = Array.from({ length: n }, () => new Uint8Array(bytes).fill(1));
     return time(async () => {
       for (const buffer of buffers) await peer[how](buffer);
     });
   },
   /** From abort() to the handler's signal, by the clock that both documents share, and to settled. */
-  async abort(name, n) {
+  async abort(name) {
     const { wait, ask } = sides.get(name);
-    const [signalled, settled] = [[], []];
-    for (let i = 0; i < n; i++) {
-      const controller = new AbortController();
-      const end = wait(controller.signal);
-      await ask('started');
-      const from = now();
-      controller.abort();
-      await end;
-      settled.push(now() - from);
-      signalled.push((await ask('aborted')) - from);
-    }
-    return [median(signalled), median(settled)];
+    const controller = new AbortController();
+    const end = wait(controller.signal);
+    await ask('started');
+    const from = now();
+    controller.abort();
+    await end;
+    const settled = now() - from;
+    return [(await ask('aborted')) - from, settled];
   },
 };
 
-/** @returns {Promise<[number[], number[]]>} the times of a library and of the floor */
-async function pair(name, what, args, floorFirst) {
-  if (floorFirst) {
-    const floor = await measures[what](FLOOR, ...args);
-    return [await measures[what](name, ...args), floor];
+/**
+ * So many slices of a library's work, each next to one of the floor's, now after it and now before.
+ * @returns {Promise<[number[], number[]]>} the median of each time, of the library and of the floor
+ */
+async function pair(name, what, args, slices) {
+  const taken = [[], []];
+  const take = async (who, i) => taken[i].push(await measures[what](who, ...args));
+  for (let slice = 0; slice < slices; slice++) {
+    const first = (slice + turn) % 2;
+    await take(first ? FLOOR : name, first);
+    await take(first ? name : FLOOR, 1 - first);
   }
-  const times = await measures[what](name, ...args);
-  return [times, await measures[what](FLOOR, ...args)];
+  turn++;
+  return taken.map((slices) =>
+    slices[0].map((_time, i) => median(slices.map((times) => times[i]))),
+  );
 }
+let turn = 0;
 
 /** How far the app's clock is ahead: the best guess of many, from the fastest round trip. ms */
 async function skew() {

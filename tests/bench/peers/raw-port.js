@@ -29,15 +29,18 @@ export async function host({ port }) {
 
 export function app({ port }, { echo, size, wait, pend }) {
   const controllers = new Map();
-  port.onmessage = async ({ data: { id, method, params, abort } }) => {
+  // Not an async function: that would keep the whole event for as long as a call is pending.
+  port.onmessage = ({ data: { id, method, params, abort } }) => {
+    const reply = (result) => port.postMessage({ id, result });
     if (abort) return controllers.get(abort).abort();
-    if (method === 'echo') return port.postMessage({ id, result: echo(params) });
-    if (method === 'size') return port.postMessage({ id, result: size(params) });
-    if (method === 'pend') return port.postMessage({ id, result: await pend() });
+    if (method === 'echo') return reply(echo(params));
+    if (method === 'size') return reply(size(params));
+    if (method === 'pend') return void pend().then(reply);
     const controller = new AbortController();
     controllers.set(id, controller);
-    const result = await wait(controller.signal);
-    controllers.delete(id);
-    port.postMessage({ id, result });
+    void wait(controller.signal).then((result) => {
+      controllers.delete(id);
+      reply(result);
+    });
   };
 }

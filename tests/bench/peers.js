@@ -1,17 +1,17 @@
 /** The comparison with what a user would pick instead: peers/README.md says what is compared. */
 import { execFileSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, statSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { build } from 'esbuild';
 
 const folder = (path) => fileURLToPath(new URL(path, import.meta.url));
-const NAMES =
+export const NAMES =
   'raw-port raw-window abp-bridge comlink penpal birpc capnweb orpc mcp ext-apps vscode-jsonrpc'.split(
     ' ',
   );
-/** What the ratios are to, in the same round. */
-const FLOOR = 'raw-port';
+/** What the ratios are to. */
+export const FLOOR = 'raw-port';
 
 const options = {
   bundle: true,
@@ -23,48 +23,38 @@ const options = {
   external: ['@cfworker/json-schema', '*/abp-js.js'],
 };
 
-/** Bytes of both sides together, minified and gzipped. */
-async function download(name) {
-  const { outputFiles } = await build({
-    ...options,
-    entryPoints: [folder(`peers/${name}.js`)],
-    write: false,
-  });
-  return gzipSync(outputFiles[0].contents, { level: 9 }).length;
+/** The libraries, in a folder of their own: whoever works on the bridge does not need them. */
+function install() {
+  const age = (path) => (existsSync(folder(path)) ? statSync(folder(path)).mtimeMs : 0);
+  if (age('node_modules/.package-lock.json') >= age('package-lock.json')) return;
+  const args = ['ci', '--legacy-peer-deps', '--no-audit', '--no-fund', '--silent'];
+  execFileSync('npm', args, { cwd: folder('.') });
 }
 
-const median = (list) => [...list].sort((a, b) => a - b)[list.length >> 1];
-const spread = (list) => ({
-  median: median(list),
-  low: Math.min(...list),
-  high: Math.max(...list),
-});
+/** Bytes, minified and gzipped, of a bundle with both sides and of one bundle for each page. */
+async function download(name) {
+  const size = async (sides) => {
+    const contents = `export { ${sides} } from './peers/${name}.js'`;
+    const stdin = { contents, resolveDir: folder('.') };
+    const { outputFiles } = await build({ ...options, stdin, write: false });
+    return gzipSync(outputFiles[0].contents, { level: 9 }).length;
+  };
+  return { together: await size('host, app'), apart: (await size('host')) + (await size('app')) };
+}
 
-/** One library after the other, in an order that moves on each round. */
-async function rounds(count, names, measure) {
-  const ratios = Object.fromEntries(names.map((name) => [name, []]));
-  for (let round = 0; round <= count; round++) {
-    const took = {};
-    for (let i = 0; i < names.length; i++) {
-      const name = names[(i + round) % names.length];
-      took[name] = await measure(name);
-    }
-    if (round === 0) continue; // cold
-    for (const name of names) ratios[name].push(took[name] / took[FLOOR]);
-  }
-  return Object.fromEntries(names.map((name) => [name, spread(ratios[name])]));
+/** The median of a list, its ends, and the middle half. */
+export function spread(list) {
+  const sorted = [...list].sort((a, b) => a - b);
+  const at = (part) => sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * part))];
+  return { median: at(0.5), low: sorted[0], high: sorted.at(-1), from: at(0.25), to: at(0.75) };
 }
 
 /**
  * @param {Awaited<ReturnType<import('../support/browser.js').sites>>} site
- * @param {{ quick: boolean, only?: string[] }} how
+ * @param {{ quick: boolean, only?: string[], log?: (line: string) => void }} how
  */
-export async function compare(site, { quick, only }) {
-  if (!existsSync(folder('node_modules'))) {
-    execFileSync('npm', ['ci', '--legacy-peer-deps', '--no-audit', '--no-fund', '--silent'], {
-      cwd: folder('.'),
-    });
-  }
+export async function compare(site, { quick, only, log = () => {} }) {
+  install();
   await build({
     ...options,
     entryPoints: [folder('pages/peers-host.js'), folder('pages/peers-app.js')],
@@ -76,64 +66,99 @@ export async function compare(site, { quick, only }) {
     ['across origins', site.appOrigin],
     ['same origin', site.hostOrigin],
   ]) {
-    const context = await site.browser.newContext();
-    const page = await context.newPage();
-    await page.goto(`${site.hostOrigin}/tests/bench/pages/peers-host.html`);
-    await page.waitForFunction(() => window.isReady);
-    const appUrl = `${appOrigin}/tests/bench/pages/peers-app.html`;
-    const open = (name) => page.evaluate(([n, url]) => window.open_(n, url), [name, appUrl]);
-    const measure =
-      (what, ...args) =>
-      (name) =>
-        page.evaluate(([w, n, more]) => window.measures[w](n, ...more), [what, name, args]);
-
-    const table = {};
-    const can = {};
-    table.connect = await rounds(quick ? 1 : 7, names, async (name) => {
-      can[name] = await open(name);
-      await page.evaluate((n) => window.close_(n), name);
-      return can[name].connect;
-    });
-    for (const name of names) await open(name);
-    const n = quick ? 50 : 300;
-    table.oneAtATime = await rounds(quick ? 2 : 11, names, measure('oneAtATime', n));
-    table.inFlight = await rounds(quick ? 2 : 7, names, measure('inFlight', 1000));
-    table.copy = await rounds(quick ? 2 : 9, names, measure('copy', 1 << 20));
-    const moves = names.filter((name) => can[name].transfers);
-    table.move = await rounds(quick ? 2 : 9, moves, measure('move', 1 << 20));
-    const aborts = names.filter((name) => can[name].aborts);
-    table.signal = await rounds(quick ? 2 : 9, aborts, measure('abort', quick ? 3 : 25, 'signal'));
-    table.settled = await rounds(
-      quick ? 2 : 9,
-      aborts,
-      measure('abort', quick ? 3 : 25, 'settled'),
+    tables[where] = await timings(site, appOrigin, names, quick, (line) =>
+      log(`${where}: ${line}`),
     );
-    if (where === 'across origins') {
-      const sessions = [];
-      for (const frame of page.frames()) {
-        sessions.push(await context.newCDPSession(frame).catch(() => undefined));
-      }
-      const heap = async () => {
-        let total = 0;
-        for (const session of sessions.filter(Boolean)) {
-          await session.send('HeapProfiler.collectGarbage');
-          const { usedSize, backingStorageSize = 0 } = await session.send('Runtime.getHeapUsage');
-          total += usedSize + backingStorageSize;
-        }
-        return total;
-      };
-      const pending = quick ? 2000 : 100_000;
-      table.heap = {};
-      for (const name of names) {
-        const before = await heap();
-        await page.evaluate(([w, count]) => window.pend(w, count), [name, pending]);
-        table.heap[name] = ((await heap()) - before) / pending;
+  }
+  const heap = {};
+  const bytes = {};
+  for (const name of names) {
+    heap[name] = await heapPerCall(site, name, quick ? 2000 : 100_000);
+    bytes[name] = await download(name);
+  }
+  log('heap and download');
+  return { names, tables, heap, bytes };
+}
+
+async function hostPage(site, appOrigin) {
+  const context = await site.browser.newContext();
+  const page = await context.newPage();
+  await page.goto(`${site.hostOrigin}/tests/bench/pages/peers-host.html`);
+  await page.waitForFunction(() => window.comparison);
+  const appUrl = `${appOrigin}/tests/bench/pages/peers-app.html`;
+  const ask = (what, ...args) =>
+    page.evaluate(([w, a]) => window.comparison[w](...a), [what, args]);
+  const open = (name) => ask('open', name, appUrl);
+  return { context, page, appUrl, ask, open };
+}
+
+/** By measure and library: what the ratios to the floor were. */
+async function timings(site, appOrigin, names, quick, log) {
+  const { context, appUrl, ask, open } = await hostPage(site, appOrigin);
+  const can = {};
+
+  /**
+   * One library after the other, in an order that moves on each round. `slices`: how often each is timed in
+   * a round, in turn with the floor. Returns a column for each time measured.
+   */
+  async function rounds(count, slices, who, what, ...args) {
+    const taken = Object.fromEntries(who.map((name) => [name, []]));
+    for (let round = 0; round <= (quick ? 2 : count); round++) {
+      for (let i = 0; i < who.length; i++) {
+        const name = who[(i + round) % who.length];
+        const pair = await ask('pair', name, what, args, quick ? 1 : slices);
+        if (round > 0) taken[name].push(pair); // the first was cold
       }
     }
-    tables[where] = table;
-    await context.close();
+    log(what);
+    const column = (at) => (name) => {
+      const ratios = taken[name].map(([times, floor]) => times[at] / floor[at]);
+      const { median: ms } = spread(taken[name].map(([times]) => times[at]));
+      return [name, { ...spread(ratios), ms }];
+    };
+    return [0, 1].map((at) => Object.fromEntries(who.map(column(at))));
   }
-  const sizes = {};
-  for (const name of names) sizes[name] = await download(name);
-  return { names, tables, sizes };
+
+  const table = {};
+  [table.connect] = await rounds(7, 1, names, 'connect', appUrl);
+  for (const name of names) can[name] = await open(name);
+  const { ahead, roundTrip } = await ask('skew');
+  const us = (ms) => Math.round(ms * 1000);
+  log(`the app's clock is ${us(ahead)} µs ahead, by a round trip of ${us(roundTrip)} µs`);
+  [table.oneAtATime] = await rounds(11, 8, names, 'oneAtATime', 50);
+  [table.inFlight] = await rounds(9, 3, names, 'inFlight', 1000);
+  [table.copy] = await rounds(9, 5, names, 'copy', 1 << 20, 1);
+  const moving = names.filter((name) => can[name].moves);
+  [table.move] = await rounds(9, 7, moving, 'move', 1 << 20, 4);
+  const aborting = names.filter((name) => can[name].aborts);
+  [table.signal, table.settled] = await rounds(11, 15, aborting, 'abort');
+  // The caller has settled before the handler could have heard of it.
+  for (const name of aborting)
+    table.settled[name].early = table.settled[name].ms < table.signal[name].ms;
+  await context.close();
+  return table;
+}
+
+/** Bytes that a pending call keeps in the host's process and in the app's, both after a collection. */
+async function heapPerCall(site, name, pending) {
+  const { context, page, ask, open } = await hostPage(site, site.appOrigin);
+  await open(name);
+  const sessions = [];
+  for (const frame of page.frames()) sessions.push(await context.newCDPSession(frame));
+  const heap = () =>
+    Promise.all(
+      sessions.map(async (session) => {
+        await session.send('HeapProfiler.collectGarbage');
+        const usage = await session.send('Runtime.getHeapUsage');
+        return usage.usedSize + usage.embedderHeapUsedSize + usage.backingStorageSize;
+      }),
+    );
+  // The first calls make tables and compile.
+  await ask('pend', name, 1000);
+  const before = await heap();
+  await ask('pend', name, pending);
+  const after = await heap();
+  await context.close();
+  const [host, app] = after.map((bytes, i) => (bytes - before[i]) / pending);
+  return { host, app, both: host + app };
 }

@@ -166,6 +166,42 @@ window.core = async (inFlight, calls) => {
   return [withText, withNumbers, withMap];
 };
 
+/**
+ * Bytes by which the core's memory grows for each pending call with a call number, on the caller's side and
+ * on the callee's.
+ */
+window.corePending = async (calls) => {
+  await ready;
+  const settle = (core, action) => {
+    while (action > 0) action = core.x.next();
+  };
+  const perCall = (core, begin) => {
+    const before = core.x.memory.buffer.byteLength;
+    for (let i = 1; i <= calls; i++) settle(core, begin(i));
+    return (core.x.memory.buffer.byteLength - before) / calls;
+  };
+  const limits = { maxCalls: 1 << 20, remembered: 1024 };
+
+  const agent = new Core(abp.AGENT, 0, limits, false);
+  let id;
+  for (let action = agent.x.connect(1000); action > 0; action = agent.x.next()) {
+    if ((action & 255) === abp.SEND) ({ id } = agent.message);
+  }
+  const payload = { protocolVersion: '0.1', sessionId: 'S' };
+  const welcome = { type: 'initialize-result', id, payload };
+  settle(agent, agent.x.receive(agent.text(JSON.stringify(welcome))));
+  if (agent.x.state() !== abp.SESSION_READY) throw new Error('no session');
+  const caller = perCall(agent, () => agent.x.request(0, 0, 0, 0));
+  if (agent.counters().inFlightOut !== calls) throw new Error('not all are pending');
+
+  const app = new Core(abp.APP, 0, limits, false);
+  const hello = { type: 'initialize', id: 'P', payload: { protocolVersion: '0.1' } };
+  settle(app, app.x.receive(app.text(JSON.stringify(hello))));
+  const callee = perCall(app, (i) => app.x.call_received(0, i, 0, 0, 0));
+  if (app.counters().inFlightIn !== calls) throw new Error('not all are pending');
+  return [caller, callee];
+};
+
 /** Many calls, a tenth of them cancelled. */
 window.many = async (calls) => {
   for (let done = 0; done < calls; done += 1000) {

@@ -3,29 +3,38 @@ import * as PEERS from '../peers/index.js';
 
 const [name, host] = location.search.slice(1).split('&');
 const origin = decodeURIComponent(host);
-/** What happened last to `wait`, for the host to ask: a time each. */
-const happened = {};
-const events = {};
-const expectNext = (what) => (events[what] = new Promise((resolve) => (happened[what] = resolve)));
-expectNext('started');
-expectNext('aborted');
 const now = () => performance.timeOrigin + performance.now();
+
+/** The times of what `wait` saw, for the host to ask: each is asked for once. */
+const seen = { started: Promise.withResolvers(), aborted: Promise.withResolvers() };
+
+const held = [];
 
 const handlers = {
   echo: (params) => params,
+  size(bytes) {
+    if (!(bytes instanceof Uint8Array)) throw new TypeError('not the bytes that were sent');
+    return bytes.byteLength;
+  },
   wait: (signal) =>
     new Promise((resolve) => {
-      happened.started(now());
-      signal?.addEventListener('abort', () => {
-        happened.aborted(now());
+      const stop = () => {
+        seen.aborted.resolve(now());
         resolve('stopped');
-      });
+      };
+      signal.addEventListener('abort', stop, { once: true });
+      seen.started.resolve(now());
     }),
+  // Whatever a real handler waits for holds it.
+  pend: () => new Promise((resolve) => held.push(resolve)),
 };
+
 const [channel, side] = [new MessageChannel(), new MessageChannel()];
 side.port1.onmessage = async ({ data: what }) => {
-  side.port1.postMessage(await events[what]);
-  expectNext(what);
+  if (what === 'now') return side.port1.postMessage(now());
+  const time = await seen[what].promise;
+  seen[what] = Promise.withResolvers();
+  side.port1.postMessage(time);
 };
 PEERS[name].app({ port: channel.port1, origin }, handlers);
 parent.postMessage({ setUp: name }, origin, [channel.port2, side.port2]);

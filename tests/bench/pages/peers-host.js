@@ -1,13 +1,19 @@
-// The host page of the comparison: opens a frame for each library and times one thing at a time.
+// The host page of the comparison: opens a frame for each library, and times one thing at a time. Whatever
+// is timed is timed for the floor too, right before or after, so that a ratio is of neighbours in time.
 import * as PEERS from '../peers/index.js';
 
 /** A record such as an agent sends. */
 const PARAMS = { title: 'a document', pages: [1, 2, 3], options: { size: 'A4', color: true } };
+const FLOOR = 'raw-port';
 const sides = new Map();
-const clock = () => performance.timeOrigin + performance.now();
+const now = () => performance.timeOrigin + performance.now();
+const median = (list) => list.sort((a, b) => a - b)[list.length >> 1];
 
-/** @returns what the library can do, and ms from the frame's being ready to the first call's answer */
-window.open_ = async (name, appUrl) => {
+/**
+ * Opens a frame, connects to it, and looks whether it does what it is asked.
+ * @returns what the library can do, and ms from the frame's being ready to the first call's answer
+ */
+async function open(name, appUrl) {
   const origin = new URL(appUrl).origin;
   const iframe = document.createElement('iframe');
   iframe.allow = 'cross-origin-isolated';
@@ -27,69 +33,125 @@ window.open_ = async (name, appUrl) => {
       side.postMessage(what);
     });
   const start = performance.now();
-  const peer = await PEERS[name].host({ port, iframe, origin });
+  const peer = { value: (answer) => answer, ...(await PEERS[name].host({ port, iframe, origin })) };
   const answer = await peer.echo(PARAMS);
   const connect = performance.now() - start;
-  if (JSON.stringify(answer) !== JSON.stringify(PARAMS)) throw new Error(`${name} is no echo`);
   sides.set(name, { ...peer, ask, iframe });
-  return { connect, transfers: peer.echo.length > 1, aborts: 'wait' in peer };
-};
+  await check(name, peer, answer);
+  return { connect, moves: 'move' in peer, aborts: 'wait' in peer };
+}
 
-window.close_ = (name) => {
-  const { close, iframe } = sides.get(name);
-  close();
-  iframe.remove();
+async function check(name, { value, size, move, wait }, echo) {
+  const must = (holds, what) => {
+    if (!holds) throw new Error(`${name}: ${what}`);
+  };
+  must(JSON.stringify(value(echo)) === JSON.stringify(PARAMS), 'the echo is another');
+  must(value(await size(new Uint8Array(1000))) === 1000, 'not all bytes arrive');
+  if (move) {
+    const bytes = new Uint8Array(1000);
+    const answer = move(bytes);
+    await Promise.resolve();
+    must(bytes.byteLength === 0, 'the bytes were not moved');
+    must(value(await answer) === 1000, 'not all bytes arrive that are moved');
+  }
+  // Hangs where an abort fires no signal.
+  if (wait) await measures.abort(name);
+}
+
+function close(name) {
+  const side = sides.get(name);
+  side.close();
+  side.iframe.remove();
   sides.delete(name);
-};
+}
 
-const time = async (work) => {
+async function time(work) {
   const start = performance.now();
   await work();
-  return performance.now() - start;
-};
+  return [performance.now() - start];
+}
 
-window.measures = {
-  oneAtATime: (name, n) =>
-    time(async () => {
-      const { echo } = sides.get(name);
+/** Each returns the times of one slice of work. */
+const measures = {
+  async connect(name, appUrl) {
+    const { connect } = await open(name, appUrl);
+    close(name);
+    return [connect];
+  },
+  oneAtATime(name, n) {
+    const { echo } = sides.get(name);
+    return time(async () => {
       for (let i = 0; i < n; i++) await echo(PARAMS);
-    }),
-  inFlight: (name, n) => {
+    });
+  },
+  inFlight(name, n) {
     const { echo } = sides.get(name);
     return time(() => Promise.all(Array.from({ length: n }, () => echo(PARAMS))));
   },
-  copy: (name, bytes) => {
-    const data = new Uint8Array(bytes);
-    return time(() => sides.get(name).echo({ data }));
+  copy: (name, bytes, n) => measures.bytes(name, bytes, n, 'size'),
+  move: (name, bytes, n) => measures.bytes(name, bytes, n, 'move'),
+  bytes(name, bytes, n, how) {
+    const peer = sides.get(name);
+    // Filled, since memory that nobody has written to costs more to send.
+    const buffers = Array.from({ length: n }, () => new Uint8Array(bytes).fill(1));
+    return time(async () => {
+      for (const buffer of buffers) await peer[how](buffer);
+    });
   },
-  move: (name, bytes) => {
-    const data = new Uint8Array(bytes);
-    return time(() => sides.get(name).echo({ data }, [data.buffer]));
-  },
-  /** From abort() to the handler's signal, by the clock that both documents share, or to settled: a median. */
-  async abort(name, n, until) {
+  /** From abort() to the handler's signal, by the clock that both documents share, and to settled. */
+  async abort(name) {
     const { wait, ask } = sides.get(name);
-    const times = [];
-    for (let i = 0; i < n; i++) {
-      const controller = new AbortController();
-      const settled = wait(controller.signal);
-      await ask('started');
-      const from = clock();
-      controller.abort();
-      await settled;
-      const to = clock();
-      const signal = await ask('aborted');
-      times.push((until === 'signal' ? signal : to) - from);
-    }
-    return times.sort((a, b) => a - b)[n >> 1];
+    const controller = new AbortController();
+    const end = wait(controller.signal);
+    await ask('started');
+    const from = now();
+    controller.abort();
+    await end;
+    const settled = now() - from;
+    return [(await ask('aborted')) - from, settled];
   },
 };
+
+/**
+ * So many slices of a library's work, each next to one of the floor's, now after it and now before.
+ * @returns {Promise<[number[], number[]]>} the median of each time, of the library and of the floor
+ */
+async function pair(name, what, args, slices) {
+  const taken = [[], []];
+  const take = async (who, i) => taken[i].push(await measures[what](who, ...args));
+  for (let slice = 0; slice < slices; slice++) {
+    const first = (slice + turn) % 2;
+    await take(first ? FLOOR : name, first);
+    await take(first ? name : FLOOR, 1 - first);
+  }
+  turn++;
+  return taken.map((slices) =>
+    slices[0].map((_time, i) => median(slices.map((times) => times[i]))),
+  );
+}
+let turn = 0;
+
+/** How far the app's clock is ahead: the best guess of many, from the fastest round trip. ms */
+async function skew() {
+  const { ask } = sides.get(FLOOR);
+  let best = Infinity;
+  let ahead = 0;
+  for (let i = 0; i < 200; i++) {
+    const from = now();
+    const there = await ask('now');
+    const to = now();
+    if (to - from < best) [best, ahead] = [to - from, there - (from + to) / 2];
+  }
+  return { ahead, roundTrip: best };
+}
+
 /** Makes calls that stay pending, and waits until the other side has them. */
-window.pend = async (name, n) => {
+async function pend(name, n) {
   const { pend, echo } = sides.get(name);
   for (let i = 0; i < n; i += 1000) {
     for (let j = 0; j < 1000; j++) pend();
     await echo(PARAMS);
   }
-};
-window.isReady = true;
+}
+
+window.comparison = { open, pair, skew, pend };

@@ -5,21 +5,18 @@ const limits = { maxCalls: 1 << 19 };
 export async function host({ iframe, origin }) {
   const client = await connect(iframe, { origin, limits, agent: { name: 'bench', version: '1' } });
   return {
-    echo: async (params, transfer) => (await client.call('echo', params, { transfer })).data,
+    echo: (params) => client.call('echo', params),
+    size: (bytes) => client.call('size', bytes),
+    move: (bytes) => client.call('size', bytes, { transfer: [bytes.buffer] }),
     wait: (signal) => client.call('wait', {}, { signal }),
-    pend: () => void client.call('wait'),
+    pend: () => void client.call('pend'),
     close: () => client.close(),
+    value: ({ data }) => data,
   };
 }
 
-export function app({ origin }, { echo, wait }) {
-  const capabilities = {
-    echo,
-    wait: (_params, { signal }) => wait(signal),
-    pend: () => new Promise(() => {}),
-  };
-  expose(
-    { app: { id: 'bench.app', name: 'Bench', version: '1' }, capabilities },
-    { origins: [origin], limits },
-  );
+export function app({ origin }, { echo, size, wait, pend }) {
+  const capabilities = { echo, size, wait: (_params, { signal }) => wait(signal), pend };
+  const about = { id: 'bench.app', name: 'Bench', version: '1' };
+  expose({ app: about, capabilities }, { origins: [origin], limits });
 }

@@ -5,13 +5,16 @@ const channel = (port) => ({
   on: (heard) => (port.onmessage = ({ data }) => heard(data)),
   timeout: -1,
 });
+
 export async function host({ port }) {
   const rpc = createBirpc({}, channel(port));
   return {
     echo: (params) => rpc.echo(params),
+    size: (bytes) => rpc.size(bytes),
     pend: () => void rpc.pend().catch(() => {}),
     close: () => port.close(),
   };
 }
-export const app = ({ port }, { echo }) =>
-  createBirpc({ echo, pend: () => new Promise(() => {}) }, channel(port));
+
+export const app = ({ port }, { echo, size, pend }) =>
+  createBirpc({ echo, size, pend }, channel(port));

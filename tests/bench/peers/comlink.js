@@ -1,12 +1,14 @@
-import { expose, transfer as move, wrap } from 'comlink';
+import { expose, transfer, wrap } from 'comlink';
 
 export async function host({ port }) {
   const api = wrap(port);
   return {
-    echo: (params, transfer) => api.echo(transfer ? move(params, transfer) : params),
+    echo: (params) => api.echo(params),
+    size: (bytes) => api.size(bytes),
+    move: (bytes) => api.size(transfer(bytes, [bytes.buffer])),
     pend: () => void api.pend(),
     close: () => port.close(),
   };
 }
-export const app = ({ port }, { echo }) =>
-  expose({ echo, pend: () => new Promise(() => {}) }, port);
+
+export const app = ({ port }, { echo, size, pend }) => expose({ echo, size, pend }, port);

@@ -15,18 +15,27 @@ export async function host({ iframe }) {
   const call = (name, params, options) =>
     bridge.callTool({ name, arguments: params }, { ...YEAR, ...options });
   return {
-    echo: async (params) => (await call('echo', params)).structuredContent,
+    echo: (params) => call('echo', params),
+    size: (bytes) => call('size', { bytes }),
     wait: (signal) => call('wait', {}, { signal }).catch((error) => error),
-    pend: () => void call('wait', {}).catch(() => {}),
+    pend: () => void call('pend', {}).catch(() => {}),
     close: () => bridge.close(),
+    value: ({ structuredContent }) => structuredContent.size ?? structuredContent,
   };
 }
-export function app(_way, { echo, wait }) {
+
+export function app(_way, { echo, size, wait, pend }) {
   const server = new App(info, { tools: {} }, { autoResize: false });
-  server.oncalltool = async ({ name, arguments: params }, { mcpReq }) => {
-    if (name === 'wait') await wait(mcpReq.signal);
-    return { content: [], structuredContent: echo(params) };
+  const tools = {
+    echo,
+    size: async ({ bytes }) => ({ size: await size(bytes) }),
+    wait: async (_params, signal) => ({ said: await wait(signal) }),
+    pend,
   };
+  server.oncalltool = async ({ name, arguments: params }, { mcpReq }) => ({
+    content: [],
+    structuredContent: await tools[name](params, mcpReq.signal),
+  });
   addEventListener('message', ({ data }) => {
     if (data?.setUp === 'connect') void server.connect(new PostMessageTransport(parent, parent));
   });

@@ -2,6 +2,8 @@ import { Client } from '@modelcontextprotocol/client';
 import { Server } from '@modelcontextprotocol/server';
 
 const info = { name: 'bench', version: '1' };
+const YEAR = { timeout: 2 ** 31 - 1 };
+/** The SDK brings no transport for ports: this is the least that its interface asks for. */
 const transport = (port) => ({
   async start() {
     port.onmessage = ({ data }) => this.onmessage?.(data);
@@ -12,7 +14,6 @@ const transport = (port) => ({
     this.onclose?.();
   },
 });
-const YEAR = { timeout: 2 ** 31 - 1 };
 
 export async function host({ port }) {
   const client = new Client(info);
@@ -23,17 +24,26 @@ export async function host({ port }) {
       { ...YEAR, ...options },
     );
   return {
-    echo: async (params) => (await call('echo', params)).structuredContent,
+    echo: (params) => call('echo', params),
+    size: (bytes) => call('size', { bytes }),
     wait: (signal) => call('wait', {}, { signal }).catch((error) => error),
-    pend: () => void call('wait', {}).catch(() => {}),
+    pend: () => void call('pend', {}).catch(() => {}),
     close: () => client.close(),
+    value: ({ structuredContent }) => structuredContent.size ?? structuredContent,
   };
 }
-export function app({ port }, { echo, wait }) {
+
+export function app({ port }, { echo, size, wait, pend }) {
   const server = new Server(info, { capabilities: { tools: {} } });
-  server.setRequestHandler('tools/call', async ({ params }, { mcpReq }) => {
-    if (params.name === 'wait') await wait(mcpReq.signal);
-    return { content: [], structuredContent: echo(params.arguments) };
-  });
+  const tools = {
+    echo,
+    size: async ({ bytes }) => ({ size: await size(bytes) }),
+    wait: async (_params, signal) => ({ said: await wait(signal) }),
+    pend,
+  };
+  server.setRequestHandler('tools/call', async ({ params }, { mcpReq }) => ({
+    content: [],
+    structuredContent: await tools[params.name](params.arguments, mcpReq.signal),
+  }));
   void server.connect(transport(port));
 }

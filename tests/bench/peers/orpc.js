@@ -8,15 +8,19 @@ export async function host({ port }) {
   port.start();
   return {
     echo: (params) => client.echo(params),
+    size: (bytes) => client.size(new Blob([bytes])),
     wait: (signal) => client.wait({}, { signal }).catch((error) => error),
-    pend: () => void client.wait({}).catch(() => {}),
+    pend: () => void client.pend({}).catch(() => {}),
     close: () => port.close(),
   };
 }
-export function app({ port }, { echo, wait }) {
+
+export function app({ port }, { echo, size, wait, pend }) {
   const router = {
     echo: os.handler(({ input }) => echo(input)),
+    size: os.handler(async ({ input }) => size(new Uint8Array(await input.arrayBuffer()))),
     wait: os.handler(({ signal }) => wait(signal)),
+    pend: os.handler(pend),
   };
   new RPCHandler(router).upgrade(port);
   port.start();

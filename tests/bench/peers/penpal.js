@@ -4,14 +4,13 @@ export async function host({ port }) {
   const connection = connect({ messenger: new PortMessenger({ port }) });
   const remote = await connection.promise;
   return {
-    echo: (params, transferables) =>
-      transferables ? remote.echo(params, new CallOptions({ transferables })) : remote.echo(params),
+    echo: (params) => remote.echo(params),
+    size: (bytes) => remote.size(bytes),
+    move: (bytes) => remote.size(bytes, new CallOptions({ transferables: [bytes.buffer] })),
     pend: () => void remote.pend().catch(() => {}),
     close: () => connection.destroy(),
   };
 }
-export const app = ({ port }, { echo }) =>
-  connect({
-    messenger: new PortMessenger({ port }),
-    methods: { echo, pend: () => new Promise(() => {}) },
-  });
+
+export const app = ({ port }, { echo, size, pend }) =>
+  connect({ messenger: new PortMessenger({ port }), methods: { echo, size, pend } });

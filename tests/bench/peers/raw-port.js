@@ -1,38 +1,46 @@
-/** What everything else is built on: an id and a table. `wait` and its abort are one message each. */
+/** What everything else is built on: an id and a table. An abort is one message, as is its answer. */
 export async function host({ port }) {
   const waiting = new Map();
   let next = 0;
-  const send = (message, transfer) =>
+  const send = (method, params, transfer) =>
     new Promise((resolve) => {
       waiting.set(++next, resolve);
-      port.postMessage({ id: next, ...message }, transfer ?? []);
+      if (transfer) port.postMessage({ id: next, method, params }, transfer);
+      else port.postMessage({ id: next, method, params });
     });
   port.onmessage = ({ data: { id, result } }) => {
     waiting.get(id)(result);
     waiting.delete(id);
   };
   return {
-    echo: (params, transfer) => send({ method: 'echo', params }, transfer),
+    echo: (params) => send('echo', params),
+    size: (bytes) => send('size', bytes),
+    move: (bytes) => send('size', bytes, [bytes.buffer]),
     wait(signal) {
-      const settled = send({ method: 'wait' });
+      const settled = send('wait');
       const id = next;
-      signal.addEventListener('abort', () => port.postMessage({ abort: id }));
+      signal.addEventListener('abort', () => port.postMessage({ abort: id }), { once: true });
       return settled;
     },
-    pend: () => void send({ method: 'wait' }),
+    pend: () => void send('pend'),
     close: () => port.close(),
   };
 }
 
-export function app({ port }, { echo, wait }) {
+export function app({ port }, { echo, size, wait, pend }) {
   const controllers = new Map();
-  port.onmessage = async ({ data: { id, method, params, abort } }) => {
+  // Not an async function: that would keep the whole event for as long as a call is pending.
+  port.onmessage = ({ data: { id, method, params, abort } }) => {
+    const reply = (result) => port.postMessage({ id, result });
     if (abort) return controllers.get(abort).abort();
-    if (method === 'echo') return port.postMessage({ id, result: echo(params) });
+    if (method === 'echo') return reply(echo(params));
+    if (method === 'size') return reply(size(params));
+    if (method === 'pend') return void pend().then(reply);
     const controller = new AbortController();
     controllers.set(id, controller);
-    const result = await wait(controller.signal);
-    controllers.delete(id);
-    port.postMessage({ id, result });
+    void wait(controller.signal).then((result) => {
+      controllers.delete(id);
+      reply(result);
+    });
   };
 }

@@ -1,0 +1,164 @@
+/** The results as tables for the terminal and the README, and the chart. */
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { format, resolveConfig } from 'prettier';
+import { chart } from './chart.js';
+import { FLOOR } from './peers.js';
+
+const root = new URL('../../', import.meta.url);
+const OURS = 'abp-bridge';
+const FLOORS = [FLOOR, 'raw-window'];
+
+/** The columns of the comparison. Less is better in each. `target`: of ours, across origins. */
+export const COLUMNS = [
+  { key: 'oneAtATime', title: 'one at a time', target: 1.05 },
+  { key: 'inFlight', title: '1,000 in flight', target: 0.1 },
+  { key: 'copy', title: '1 MiB copied' },
+  { key: 'move', title: '1 MiB moved' },
+  { key: 'connect', title: 'connect' },
+  { key: 'signal', title: 'abort to signal', target: 1.1 },
+  { key: 'settled', title: 'abort to settled' },
+  { key: 'heap', title: 'bytes a pending call' },
+  { key: 'bytes', title: 'KB to download' },
+];
+
+/** By column and library: a number, and how to write it. */
+function tableOf({ names, tables, heap, bytes }, where) {
+  const table = structuredClone(tables[where]);
+  if (where === 'across origins') {
+    const each = (value) =>
+      Object.fromEntries(names.map((name) => [name, { median: value(name) }]));
+    table.heap = each((name) => heap[name].both);
+    table.bytes = each((name) => bytes[name].together / 1000);
+  }
+  return table;
+}
+
+/** Two digits that mean something: what is large is told whole. */
+const digits = (value) =>
+  value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2);
+const cell = (entry) => (entry ? `${digits(entry.median)}${entry.early ? '*' : ''}` : '–');
+
+/** Which library is first, of those whose figure means the same. */
+function first(table, key, names) {
+  const able = names.filter(
+    (name) => !FLOORS.includes(name) && table[key][name] && !table[key][name].early,
+  );
+  return able.sort((a, b) => table[key][a].median - table[key][b].median)[0];
+}
+
+const wheres = ({ tables }) => Object.keys(tables);
+
+/** Prints it all. Returns how many targets are missed. */
+export function print({ where, rows, comparison }) {
+  console.log(where);
+  const missed = rows.filter(({ value, target }) => value > target);
+  if (rows.length) {
+    console.table(
+      rows.map(({ what, value, low, high, target, more = '' }) => ({
+        what,
+        value: Number(value.toFixed(2)),
+        spread: low === undefined ? '' : `${digits(low)} to ${digits(high)}`,
+        target,
+        ok: value <= target ? '' : 'MISSED',
+        more,
+      })),
+    );
+  }
+  if (!comparison) return missed.length;
+  const { names } = comparison;
+  for (const place of wheres(comparison)) {
+    const table = tableOf(comparison, place);
+    console.log(`${place}: the ratio to ${FLOOR}, its median and its ends over the rounds`);
+    const columns = COLUMNS.filter(({ key }) => table[key]);
+    const line = (name) =>
+      columns.map(({ key, title }) => {
+        const entry = table[key][name];
+        const ends =
+          entry?.low === undefined ? '' : ` (${digits(entry.low)}–${digits(entry.high)})`;
+        return [title, `${cell(entry)}${ends}`];
+      });
+    console.table(Object.fromEntries(names.map((name) => [name, Object.fromEntries(line(name))])));
+    console.log('milliseconds, for orientation:');
+    const ms = (name) =>
+      columns
+        .filter(({ key }) => table[key][name]?.ms)
+        .map(({ key, title }) => [title, Number(table[key][name].ms.toPrecision(3))]);
+    console.table(Object.fromEntries(names.map((name) => [name, Object.fromEntries(ms(name))])));
+    if (!names.includes(OURS)) continue;
+    for (const { key, title, target } of columns) {
+      const mine = table[key][OURS];
+      const best = first(table, key, names);
+      if (best !== OURS) console.log(`${place}, ${title}: ${best} is ahead of ${OURS}`);
+      if (place !== 'across origins' || target === undefined || mine.median <= target) continue;
+      console.log(`${place}, ${title}: ${cell(mine)} MISSES its target of ${target}`);
+      missed.push(title);
+    }
+  }
+  console.table(
+    Object.fromEntries(
+      names.map((name) => [
+        name,
+        {
+          'pending call, host': Math.round(comparison.heap[name].host),
+          'pending call, app': Math.round(comparison.heap[name].app),
+          'download, both sides in one': comparison.bytes[name].together,
+          'download, a bundle a page': comparison.bytes[name].apart,
+        },
+      ]),
+    ),
+  );
+  return missed.length;
+}
+
+const markdownTable = (head, lines) =>
+  [head, head.map((_text, i) => (i ? '--:' : '---')), ...lines]
+    .map((cells) => `| ${cells.join(' | ')} |`)
+    .join('\n');
+
+function comparisonTable(comparison, place) {
+  const table = tableOf(comparison, place);
+  const { names } = comparison;
+  const columns = COLUMNS.filter(({ key }) => table[key]);
+  const strong = (key, name) =>
+    first(table, key, names) === name ? `**${cell(table[key][name])}**` : cell(table[key][name]);
+  return markdownTable(
+    [place, ...columns.map(({ title }) => title)],
+    names.map((name) => [name, ...columns.map(({ key }) => strong(key, name))]),
+  );
+}
+
+function markdown({ where, rows, comparison }) {
+  const own = rows.map(({ what, value, low, high, target }) => [
+    what,
+    `${digits(value)}${low === undefined ? '' : ` (${digits(low)} to ${digits(high)})`}`,
+    value <= target ? digits(target) : `${digits(target)}, missed`,
+  ]);
+  return `Measured by \`npm run bench -- --write\` in ${where}. Times are ratios to the raw port, each of neighbours in
+time; the median over the rounds. Less is better; the first of the libraries is in bold.
+
+![One chart a measure, a dot a library](docs/bench.svg)
+
+${wheres(comparison)
+  .map((place) => comparisonTable(comparison, place))
+  .join('\n\n')}
+
+\\* settles at the caller's own abort, whether or not the app has stopped. – cannot do it.
+
+${markdownTable(['the bridge by itself', 'measured (lowest to highest)', 'target'], own)}`;
+}
+
+/** Writes README.md, between its markers, and the chart. */
+export async function write(results) {
+  const readme = new URL('README.md', root);
+  const text = readFileSync(readme, 'utf8');
+  const [begin, end] = ['<!-- bench -->', '<!-- /bench -->'];
+  const [from, to] = [text.indexOf(begin), text.indexOf(end)];
+  if (from < 0 || to < from) throw new Error(`README.md lacks ${begin} or ${end}`);
+  const written = `${text.slice(0, from)}${begin}\n\n${markdown(results)}\n\n${text.slice(to)}`;
+  const config = await resolveConfig(readme);
+  writeFileSync(readme, await format(written, { ...config, parser: 'markdown' }));
+  mkdirSync(new URL('docs', root), { recursive: true });
+  const { comparison } = results;
+  const table = tableOf(comparison, 'across origins');
+  writeFileSync(new URL('docs/bench.svg', root), chart(comparison.names, table, COLUMNS, OURS));
+}

@@ -128,9 +128,19 @@ export async function frameAt(page, url) {
   }
 }
 
-/** The processes in which a Chromium's pages run. */
+/** The processes in which a Chromium's pages run, with the CPU time that each has used. */
 export async function renderers(browser) {
   const session = await browser.newBrowserCDPSession();
   const { processInfo } = await session.send('SystemInfo.getProcessInfo');
-  return processInfo.filter(({ type }) => type === 'renderer').map(({ id }) => id);
+  return processInfo.filter(({ type }) => type === 'renderer');
+}
+
+/** The process of a frame. Nothing says which it is, so the frame is kept busy: the busiest is its own. */
+export async function processOf(browser, frame) {
+  const before = new Map((await renderers(browser)).map(({ id, cpuTime }) => [id, cpuTime]));
+  await frame.evaluate(() => {
+    for (const end = performance.now() + 300; performance.now() < end;);
+  });
+  const used = ({ id, cpuTime }) => cpuTime - (before.get(id) ?? 0);
+  return (await renderers(browser)).sort((a, b) => used(b) - used(a))[0].id;
 }

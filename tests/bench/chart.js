@@ -16,7 +16,7 @@ circle { fill: #8c959f }
 text { fill: #9198a1 } .title { fill: #f0f6fc } .axis { stroke: #3d444d } .ours { fill: #4493f8 }
 }`;
 
-const short = (value) => (value >= 100 ? value.toFixed(0) : value.toPrecision(2));
+const short = (value) => value.toFixed(value >= 100 ? 0 : value >= 10 ? 1 : 2);
 
 function panel(names, column, { key, title }, ours, x0, y0) {
   const shown = names

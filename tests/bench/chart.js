@@ -16,13 +16,15 @@ circle { fill: #8c959f }
 text { fill: #9198a1 } .title { fill: #f0f6fc } .axis { stroke: #3d444d } .ours { fill: #4493f8 }
 }`;
 
-const short = (value) => (value >= 100 ? value.toFixed(0) : value.toPrecision(2));
+const short = (value) => value.toFixed(value >= 100 ? 0 : value >= 10 ? 1 : 2);
 
-function panel(names, column, { title }, unit, ours, x0, y0) {
+function panel(names, column, { key, title }, ours, x0, y0) {
   const shown = names
     .filter((name) => column[name])
     .sort((a, b) => column[a].median - column[b].median);
-  const values = shown.map((name) => column[name].median);
+  const ratios = !UNITS[key];
+  const unit = UNITS[key] ?? '× raw port, across origins';
+  const values = shown.map((name) => column[name].median).concat(ratios ? 1 : []);
   const [low, high] = [Math.min(...values), Math.max(...values)].map(Math.log);
   const width = WIDTH - LABEL - VALUE - GAP * 2;
   const x = (value) => {
@@ -41,11 +43,10 @@ function panel(names, column, { title }, unit, ours, x0, y0) {
       `<text x="${x0 + WIDTH - GAP}" y="${y + 4}" text-anchor="end"${mark}>${short(median)}</text>`,
     ].join('');
   });
-  const one = Math.log(1) >= low && Math.log(1) <= high && unit.includes('raw');
   return [
     `<text class="title" x="${x0 + 4}" y="${y0 + 14}">${title}</text>`,
     `<text x="${x0 + 4}" y="${y0 + 29}">${unit}</text>`,
-    one ? `<path class="axis" d="M${x(1)} ${y0 + TOP}V${bottom}"/>` : '',
+    ratios ? `<path class="axis" d="M${x(1)} ${y0 + TOP}V${bottom}"/>` : '',
     ...lines,
   ].join('\n');
 }
@@ -60,9 +61,8 @@ export function chart(names, table, columns, ours) {
   const height = TOP + names.length * LINE + GAP;
   const panels = SHOWN.map((key, i) => {
     const column = columns.find((c) => c.key === key);
-    const unit = UNITS[key] ?? '× raw port, across origins';
     const [x0, y0] = [(i % ACROSS) * WIDTH, Math.floor(i / ACROSS) * height];
-    return panel(names, table[key], column, unit, ours, x0, y0);
+    return panel(names, table[key], column, ours, x0, y0);
   });
   const box = `0 0 ${WIDTH * ACROSS} ${height * Math.ceil(SHOWN.length / ACROSS)}`;
   return `<svg xmlns="http://www.w3.org/2000/svg" viewBox="${box}" role="img">

@@ -120,7 +120,7 @@ async function timings(site, appOrigin, names, quick, log) {
   }
 
   const table = {};
-  [table.connect] = await rounds(7, 1, names, 'connect', appUrl);
+  [table.connect] = await rounds(5, 3, names, 'connect', appUrl);
   for (const name of names) can[name] = await open(name);
   const { ahead, roundTrip } = await ask('skew');
   const us = (ms) => Math.round(ms * 1000);
@@ -132,9 +132,7 @@ async function timings(site, appOrigin, names, quick, log) {
   [table.move] = await rounds(9, 7, moving, 'move', 1 << 20, 4);
   const aborting = names.filter((name) => can[name].aborts);
   [table.signal, table.settled] = await rounds(11, 15, aborting, 'abort');
-  // The caller has settled before the handler could have heard of it.
-  for (const name of aborting)
-    table.settled[name].early = table.settled[name].ms < table.signal[name].ms;
+  for (const name of aborting) table.settled[name].early = can[name].early;
   await context.close();
   return table;
 }

@@ -38,12 +38,18 @@ const digits = (value) =>
   value >= 100 ? value.toFixed(0) : value >= 10 ? value.toFixed(1) : value.toFixed(2);
 const cell = (entry) => (entry ? `${digits(entry.median)}${entry.early ? '*' : ''}` : '–');
 
-/** Which library is first, of those whose figure means the same. */
-function first(table, key, names) {
+/**
+ * The libraries that are first, and those that are not to be told from the first: the middle halves of their
+ * rounds overlap. Not the floors, nor what settles too early to be compared.
+ */
+function leading(table, key, names) {
   const able = names.filter(
     (name) => !FLOORS.includes(name) && table[key][name] && !table[key][name].early,
   );
-  return able.sort((a, b) => table[key][a].median - table[key][b].median)[0];
+  const column = table[key];
+  able.sort((a, b) => column[a].median - column[b].median);
+  const { median, to = median } = column[able[0]];
+  return able.filter((name) => (column[name].from ?? column[name].median) <= to);
 }
 
 const wheres = ({ tables }) => Object.keys(tables);
@@ -87,8 +93,8 @@ export function print({ where, rows, comparison }) {
     if (!names.includes(OURS)) continue;
     for (const { key, title, target } of columns) {
       const mine = table[key][OURS];
-      const best = first(table, key, names);
-      if (best !== OURS) console.log(`${place}, ${title}: ${best} is ahead of ${OURS}`);
+      const ahead = leading(table, key, names);
+      if (!ahead.includes(OURS)) console.log(`${place}, ${title}: first is ${ahead.join(', ')}`);
       if (place !== 'across origins' || target === undefined || mine.median <= target) continue;
       console.log(`${place}, ${title}: ${cell(mine)} MISSES its target of ${target}`);
       missed.push(title);
@@ -120,7 +126,9 @@ function comparisonTable(comparison, place) {
   const { names } = comparison;
   const columns = COLUMNS.filter(({ key }) => table[key]);
   const strong = (key, name) =>
-    first(table, key, names) === name ? `**${cell(table[key][name])}**` : cell(table[key][name]);
+    leading(table, key, names).includes(name)
+      ? `**${cell(table[key][name])}**`
+      : cell(table[key][name]);
   return markdownTable(
     [place, ...columns.map(({ title }) => title)],
     names.map((name) => [name, ...columns.map(({ key }) => strong(key, name))]),
@@ -133,8 +141,9 @@ function markdown({ where, rows, comparison }) {
     `${digits(value)}${low === undefined ? '' : ` (${digits(low)} to ${digits(high)})`}`,
     value <= target ? digits(target) : `${digits(target)}, missed`,
   ]);
-  return `Measured by \`npm run bench -- --write\` in ${where}. Times are ratios to the raw port, each of neighbours in
-time; the median over the rounds. Less is better; the first of the libraries is in bold.
+  return `${where}. Times are ratios to the raw port, each of neighbours in time, and the median over the rounds;
+memory and download are of both sides together. Less is better. Bold is the first of the libraries, with those
+whose rounds are not to be told from its own.
 
 ![One chart a measure, a dot a library](docs/bench.svg)
 
@@ -142,7 +151,7 @@ ${wheres(comparison)
   .map((place) => comparisonTable(comparison, place))
   .join('\n\n')}
 
-\\* settles at the caller's own abort, whether or not the app has stopped. – cannot do it.
+\\* settles at the caller's own abort, whether or not the app has stopped: not compared. – cannot do it.
 
 ${markdownTable(['the bridge by itself', 'measured (lowest to highest)', 'target'], own)}`;
 }

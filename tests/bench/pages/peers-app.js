@@ -9,6 +9,8 @@ const now = () => performance.timeOrigin + performance.now();
 const seen = { started: Promise.withResolvers(), aborted: Promise.withResolvers() };
 
 const held = [];
+/** For how many ms the next `wait` goes on after its signal has fired. */
+let lingers = 0;
 
 const handlers = {
   echo: (params) => params,
@@ -20,7 +22,9 @@ const handlers = {
     new Promise((resolve) => {
       const stop = () => {
         seen.aborted.resolve(now());
-        resolve('stopped');
+        if (lingers) setTimeout(resolve, lingers, 'stopped');
+        else resolve('stopped');
+        lingers = 0;
       };
       signal.addEventListener('abort', stop, { once: true });
       seen.started.resolve(now());
@@ -32,6 +36,7 @@ const handlers = {
 const [channel, side] = [new MessageChannel(), new MessageChannel()];
 side.port1.onmessage = async ({ data: what }) => {
   if (what === 'now') return side.port1.postMessage(now());
+  if (what === 'linger') return side.port1.postMessage((lingers = 50));
   const time = await seen[what].promise;
   seen[what] = Promise.withResolvers();
   side.port1.postMessage(time);

@@ -4,6 +4,7 @@
  */
 import * as abp from '../dist/abp-constants.js';
 import deflated from '../dist/abp-wasm.js';
+import { load } from './module.js';
 
 /** Bits of a packed action. */
 export const MORE = 1 << 16;
@@ -20,31 +21,14 @@ const LONGEST_ID = 1024;
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
 
-/**
- * Makes an instance of the core, given its imports.
- * @type {undefined | ((env: Record<string, () => void>) => any)}
- */
+/** @type {undefined | import('./module.js').Instantiate} */
 let instantiate;
 
-/** @returns {Promise<'wasm' | 'js'>} */
-async function compile() {
-  try {
-    const bytes = Uint8Array.from(atob(deflated), (c) => c.charCodeAt(0));
-    const inflated = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate-raw'));
-    const module = await WebAssembly.compile(await new Response(inflated).arrayBuffer());
-    instantiate = (env) => new WebAssembly.Instance(module, { env }).exports;
-    // WebKit compiles what it then refuses to run.
-    instantiate({ emscripten_notify_memory_growth() {} });
-    return 'wasm';
-  } catch {
-    // No WebAssembly, or a Content Security Policy without 'wasm-unsafe-eval': the same core, slower.
-    instantiate = (await import('../dist/abp-js.js')).default;
-    return 'js';
-  }
-}
-
-/** Resolves when cores can be made, with what they are made of. */
-export const ready = compile();
+/** Resolves when cores can be made, with what they are made of: `'wasm'` or `'js'`. */
+export const ready = load(deflated, () => import('../dist/abp-js.js')).then((module) => {
+  instantiate = module.instantiate;
+  return module.kind;
+});
 // Whoever needs a core awaits `ready`; a page that only imports us must not see an unhandled rejection.
 ready.catch(() => {});
 

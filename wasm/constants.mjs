@@ -1,6 +1,7 @@
-// Writes the enumerators of src/abp.h as JavaScript constants, so that the shim cannot drift from the core:
+// Writes the enumerators of a header as JavaScript constants, so that the shim cannot drift from the core:
 // ABP_SESSION_READY becomes SESSION_READY. A bundler puts the numbers where the names stand.
 import { readFileSync, writeFileSync } from 'node:fs';
+import { basename } from 'node:path';
 
 const [, , from, to] = process.argv;
 const header = readFileSync(from, 'utf8').replace(/\/\*[^]*?\*\//g, '');
@@ -15,4 +16,4 @@ for (const [, body] of header.matchAll(/enum \w+ \{([^}]*)\}/g)) {
     lines.push(`export const ${name} = ${next++};`);
   }
 }
-writeFileSync(to, `// Made by the build from src/abp.h.\n${lines.join('\n')}\n`);
+writeFileSync(to, `// Made by the build from src/${basename(from)}.\n${lines.join('\n')}\n`);

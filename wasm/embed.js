@@ -3,14 +3,14 @@
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { deflateRawSync } from 'node:zlib';
 
-const [, , wasmFile, jsFile, folder] = process.argv;
+const [, , wasmFile, jsFile, folder, name] = process.argv;
 mkdirSync(folder, { recursive: true });
 
 const wasm = readFileSync(wasmFile);
 // Base64 of compressed bytes costs a download what the bytes cost; of the bytes themselves, a third more.
 const deflated = deflateRawSync(wasm, { level: 9 });
 writeFileSync(
-  `${folder}/abp-wasm.js`,
+  `${folder}/${name}-wasm.js`,
   `// Made by the build from src/ and wasm/: the core, deflated, in base64.
 /** @type {string} */
 export default '${deflated.toString('base64')}';
@@ -26,7 +26,7 @@ const body = js.slice(
 if (!body.includes('function asmFunc'))
   throw new Error(`${jsFile} is not what wasm2js made before`);
 writeFileSync(
-  `${folder}/abp-js.js`,
+  `${folder}/${name}-js.js`,
   `// Made by the build from src/ and wasm/: the core as JavaScript.
 // @ts-nocheck
 /** @type {(env: object) => any} */
@@ -35,4 +35,4 @@ return asmFunc({ abort() { throw new RangeError('the core has failed'); }, ...en
 };
 `,
 );
-console.log(`core: ${wasm.length} bytes, ${deflated.length} deflated`);
+console.log(`${name}: ${wasm.length} bytes, ${deflated.length} deflated`);

@@ -1,6 +1,6 @@
 /** The app's side: its capabilities, and one connection for each agent. */
 import * as abp from '../dist/abp-constants.js';
-import { ENDED, Endpoint } from './endpoint.js';
+import { ENDED, Endpoint, carried } from './endpoint.js';
 import { AbpError, callOut } from './errors.js';
 import { milliseconds, own } from './messages.js';
 import { validatorFor } from './schema.js';
@@ -188,12 +188,12 @@ export class Connection {
    * @param {{ id: string, name: string, version: string, description?: string }} options.app
    * @param {Registry} options.registry
    * @param {import('./endpoint.js').Transport} options.transport
-   * @param {boolean} options.offersPort whether to offer a port of our own
    * @param {import('./core.js').Limits} [options.limits]
    * @param {boolean} [options.restart]
    * @param {boolean} [options.plain] nothing beyond the published protocol
+   * @param {(connection: Connection) => void} [options.onEnd]
    */
-  constructor({ app, registry, transport, offersPort, limits, restart, plain }) {
+  constructor({ app, registry, transport, limits, restart, plain, onEnd }) {
     this.transport = transport;
     this.registry = registry;
     this.endpoint = new Endpoint({
@@ -203,8 +203,7 @@ export class Connection {
         abp.PROGRESS |
         abp.ELICITATION |
         abp.DYNAMIC_CAPABILITIES |
-        (plain ? 0 : abp.LIVENESS | abp.FRAMES) |
-        (offersPort && !plain ? abp.PORT : 0),
+        (plain ? 0 : carried(transport)),
       limits,
       restart,
       transport,
@@ -217,6 +216,7 @@ export class Connection {
         onSession: (state) => {
           if (state === abp.SESSION_CLOSED || state === abp.SESSION_LOST) this.#leavePort();
         },
+        onEnd: () => onEnd?.(this),
       },
     });
     this.endpoint.core.describe('app', app);
@@ -224,7 +224,7 @@ export class Connection {
   }
 
   get ready() {
-    return this.endpoint.core.x.state() === abp.SESSION_READY;
+    return this.endpoint.core.state() === abp.SESSION_READY;
   }
 
   /** Whether only its port counts, as it does from the offer on. */

@@ -1,7 +1,7 @@
 /** The agent's side: connects to an app and calls its capabilities. */
 import * as abp from '../dist/abp-constants.js';
 import { ready } from './core.js';
-import { Endpoint } from './endpoint.js';
+import { Endpoint, carried } from './endpoint.js';
 import { AbpError, reasonText } from './errors.js';
 import { own } from './messages.js';
 import { exactOrigin } from './origins.js';
@@ -68,8 +68,14 @@ const LIST_CHANGED = 'notifications/capabilities/list_changed';
  */
 
 /**
- * Connects to an app: an iframe, or whatever is at the other end of a MessagePort.
- * @param {HTMLIFrameElement | MessagePort} target
+ * Begins a way to the app; called once for each session.
+ * @callback Opener
+ * @returns {import('./endpoint.js').Transport | Promise<import('./endpoint.js').Transport>}
+ */
+
+/**
+ * Connects to an app: in an iframe, at the other end of a MessagePort, or over whatever a function opens.
+ * @param {HTMLIFrameElement | MessagePort | Opener} target
  * @param {ConnectOptions} options
  * @returns {Promise<Client>} rejects with an AbpError when the app does not answer or refuses
  */
@@ -84,18 +90,23 @@ export class Client {
   #endpoint;
   /** @type {Map<string, any>} */
   #capabilities = new Map();
+  /** @type {HTMLIFrameElement | undefined} */
+  #iframe;
   #target;
   #options;
-  #origin;
+  /** The app's, if it is in an iframe. @type {string} */
+  #origin = '';
   /** @type {undefined | (() => void)} */
   #unwatch;
   /** The handshake under way. @type {undefined | { resolve: () => void, reject: (error: any) => void }} */
   #handshake;
   #closing = false;
+  /** Changes when what is being opened is wanted no more. */
+  #attempt = 0;
 
   /**
    * Use {@link connect}.
-   * @param {HTMLIFrameElement | MessagePort} target
+   * @param {HTMLIFrameElement | MessagePort | Opener} target
    * @param {ConnectOptions} options
    */
   constructor(target, options) {
@@ -103,10 +114,18 @@ export class Client {
     if (typeof name !== 'string' || typeof version !== 'string') {
       throw new AbpError('INVALID_PARAMS', 'connect needs agent: { name, version }');
     }
+    if (typeof target !== 'object' && typeof target !== 'function') {
+      throw new AbpError(
+        'INVALID_PARAMS',
+        'connect needs an iframe, a port or a function that opens a transport',
+      );
+    }
+    if ('contentWindow' in target) {
+      this.#iframe = target;
+      this.#origin = options.origin === OPAQUE ? OPAQUE : exactOrigin(options.origin);
+    }
     this.#target = target;
     this.#options = options;
-    this.#origin =
-      isPort(target) || options.origin === OPAQUE ? OPAQUE : exactOrigin(options.origin);
     /** Who answered. @type {{ id: string, name: string, version: string, description?: string } | undefined} */
     this.app = undefined;
     /** @type {string | undefined} */
@@ -120,7 +139,7 @@ export class Client {
 
   /** Whether there is a session. */
   get connected() {
-    return this.#endpoint?.core.x.state() === abp.SESSION_READY;
+    return this.#endpoint?.core.state() === abp.SESSION_READY;
   }
 
   /** What both sides agreed on. */
@@ -150,24 +169,23 @@ export class Client {
   async reconnect() {
     const { agent, timeout, signal, requestedCapabilities, allowedRequests } = this.#options;
     const { upgrade = 'frames', limits } = this.#options;
+    const attempt = ++this.#attempt;
     await ready;
     signal?.throwIfAborted();
-    this.close();
-    const port = isPort(this.#target);
-    if (!port && !(/** @type {HTMLIFrameElement} */ (this.#target).contentWindow)) {
-      throw new AbpError('INVALID_PARAMS', 'The iframe is in no document: append it first');
+    this.#end();
+    const transport = await this.#open();
+    if (attempt !== this.#attempt || signal?.aborted) {
+      transport.close();
+      throw signal?.reason ?? new AbpError('CANCELLED', 'The client was closed while it connected');
     }
-    const transport = port
-      ? portTransport(this.#target)
-      : iframeTransport(/** @type {HTMLIFrameElement} */ (this.#target), this.#origin);
+    const offered = carried(transport);
     const endpoint = new Endpoint({
       role: abp.AGENT,
       features:
         abp.NOTIFICATIONS |
         abp.PROGRESS |
         (this.onElicitation ? abp.ELICITATION : 0) |
-        (upgrade === 'none' ? 0 : abp.LIVENESS | (port ? 0 : abp.PORT)) |
-        (upgrade === 'frames' ? abp.FRAMES : 0),
+        (upgrade === 'frames' ? offered : upgrade === 'port' ? offered & ~abp.FRAMES : 0),
       limits,
       transport,
       side: this.#side(),
@@ -177,13 +195,7 @@ export class Client {
       endpoint.core.describe('requestedCapabilities', requestedCapabilities);
     if (allowedRequests) endpoint.core.describe('agentCapabilities', { allowedRequests });
     this.#endpoint = endpoint;
-    if (!port) {
-      this.#unwatch = watchFrame(
-        /** @type {HTMLIFrameElement} */ (this.#target),
-        endpoint,
-        () => this.connected,
-      );
-    }
+    if (this.#iframe) this.#unwatch = watchFrame(this.#iframe, endpoint, () => this.connected);
     const abandon = () => this.close();
     signal?.addEventListener('abort', abandon, { once: true });
     try {
@@ -199,6 +211,14 @@ export class Client {
       this.#handshake = undefined;
       signal?.removeEventListener('abort', abandon);
     }
+  }
+
+  async #open() {
+    if (this.#iframe) {
+      if (this.#iframe.contentWindow) return iframeTransport(this.#iframe, this.#origin);
+      throw new AbpError('INVALID_PARAMS', 'The iframe is in no document: append it first');
+    }
+    return typeof this.#target === 'function' ? this.#target() : portTransport(this.#target);
   }
 
   /**
@@ -254,6 +274,11 @@ export class Client {
 
   /** Ends the session. What is pending settles as cancelled, and the app aborts what it still runs. */
   close() {
+    this.#attempt++;
+    this.#end();
+  }
+
+  #end() {
     this.#unwatch?.();
     this.#closing = true;
     this.#endpoint?.close();
@@ -329,7 +354,7 @@ export class Client {
     } else {
       for (const port of ports) port.close();
       if (offered) return new AbpError('TRANSPORT_ERROR', 'The app agreed on a port but sent none');
-      if (this.#origin === OPAQUE && !isPort(this.#target)) {
+      if (this.#origin === OPAQUE) {
         return new AbpError(
           'NOT_SUPPORTED',
           'A sandboxed app must offer a port: nothing else tells its document from another',
@@ -386,10 +411,3 @@ export function supportOf(capability) {
     ...(alternatives && { alternatives }),
   };
 }
-
-/**
- * @param {any} target
- * @returns {target is MessagePort}
- */
-export const isPort = (target) =>
-  typeof target?.postMessage === 'function' && typeof target.start === 'function';

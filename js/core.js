@@ -1,9 +1,10 @@
 /**
- * The core: one instance of the module is one endpoint. This file moves text and numbers
- * across the boundary (wasm/boundary.c lists it) and knows nothing of what they mean.
+ * The core: its endpoints, and how their actions are packed. What they mean is not known here;
+ * wasm/boundary.c lists what crosses.
  */
 import * as abp from '../dist/abp-constants.js';
 import deflated from '../dist/abp-wasm.js';
+import { Instance } from './instance.js';
 import { load } from './module.js';
 
 /** Bits of a packed action. */
@@ -17,9 +18,6 @@ const AT = 0;
 const CALL = 2;
 const TEXT = 3;
 const LENGTH = 4;
-const LONGEST_ID = 1024;
-const encoder = new TextEncoder();
-const decoder = new TextDecoder();
 
 /** @type {undefined | import('./module.js').Instantiate} */
 let instantiate;
@@ -44,14 +42,15 @@ ready.catch(() => {});
  * @property {number} [heartbeat] ms of silence after which the peer is asked for a sign of life (15000)
  */
 
-/** One endpoint in the core. Its inputs return the first action, packed, or a negative `abp_status`. */
+/** Where endpoints are made. @type {Instance | undefined} */
+let shared;
+
+/**
+ * One endpoint in the core. An input returns the first action, packed, or a negative `abp_status`.
+ */
 export class Core {
-  #u8 = new Uint8Array();
-  #u32 = new Uint32Array();
-  #f64 = new Float64Array();
-  #cells = 0;
-  #scratch = 0;
-  #room = 0;
+  #instance;
+  #cells;
   #longest;
 
   /**
@@ -62,19 +61,14 @@ export class Core {
    */
   constructor(role, features, limits, restart) {
     if (!instantiate) throw new Error('await `ready` before making a core');
-    /**
-     * The module's exports: wasm/boundary.c. As a copy, since engines look names up in the original slowly.
-     * @type {any}
-     */
-    this.x = { ...instantiate({ emscripten_notify_memory_growth: () => this.#look() }) };
-    this.x._initialize();
+    const instance = (shared ??= new Instance(instantiate));
+    this.#instance = instance;
+    this.x = instance.x;
     this.#cells = this.x.cells() >> 2;
-    this.#look();
-    this.#reserve(LONGEST_ID);
-    this.#u8.set(crypto.getRandomValues(new Uint8Array(16)), this.#scratch);
+    instance.seed();
     const l = limits;
     this.#longest = l.maxControlLength ?? 1 << 20;
-    const status = this.x.create(
+    this.ep = this.x.create(
       role,
       features,
       ...[l.maxCalls, l.maxConcurrent, l.remembered, l.rememberFor, l.grace, l.maxIdLength].map(
@@ -83,63 +77,31 @@ export class Core {
       ...[l.maxControlLength, l.heartbeat, restart].map(Number),
       performance.now(),
     );
-    if (status < 0) throw new RangeError('not enough memory for a connection');
+    if (!this.ep) throw new RangeError('not enough memory for a connection');
   }
 
-  /** Growing the memory detaches every view of it. */
-  #look() {
-    const { buffer } = this.x?.memory ?? { buffer: new ArrayBuffer(0) };
-    this.#u8 = new Uint8Array(buffer);
-    this.#u32 = new Uint32Array(buffer);
-    this.#f64 = new Float64Array(buffer);
+  /** Gives the endpoint's memory back. What still comes for it finds no session and no call. */
+  free() {
+    this.ep = this.x.destroy(this.ep);
   }
 
-  /** @param {number} size */
-  #reserve(size) {
-    if (size <= this.#room) return true;
-    const at = this.x.scratch(size);
-    if (!at) return false;
-    this.#scratch = at;
-    this.#room = size;
-    return true;
+  /** The instance has trapped: those who have it go on as long as they can, new endpoints get another. */
+  abandon() {
+    if (shared === this.#instance) shared = undefined;
   }
 
-  /**
-   * Writes an id. A `charCodeAt` loop is several times faster than `encodeInto` for texts this short.
-   * What cannot be an id (too long, not well-formed, not a string) is given as the empty one, which the
-   * core refuses.
-   * @param {unknown} id
-   * @returns {number} its length in bytes
-   */
+  /** Writes an id to the scratch. @param {unknown} id @returns {number} its length in bytes, 0 if it is none */
   id(id) {
-    if (typeof id !== 'string' || id.length > LONGEST_ID / 4) return 0;
-    const u8 = this.#u8;
-    const at = this.#scratch;
-    for (let i = 0; i < id.length; i++) {
-      const code = id.charCodeAt(i);
-      if (code > 127) return this.#wideId(id);
-      u8[at + i] = code;
-    }
-    return id.length;
-  }
-
-  /** @param {string} id */
-  #wideId(id) {
-    // Lone surrogates would all become the same bytes: two ids could be one.
-    if (/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/.test(id)) return 0;
-    return encoder.encodeInto(id, this.#u8.subarray(this.#scratch, this.#scratch + LONGEST_ID))
-      .written;
+    return this.#instance.id(id);
   }
 
   /**
-   * Writes text to the scratch, from `offset` on. Returns its length in bytes, or -1 when memory is short.
+   * Writes text to the scratch. Returns its length in bytes, or -1 when memory is short.
    * @param {string} text
    * @param {number} [offset]
    */
-  text(text, offset = 0) {
-    if (!this.#reserve(offset + text.length * 3)) return -1;
-    const from = this.#scratch + offset;
-    return encoder.encodeInto(text, this.#u8.subarray(from, from + text.length * 3)).written;
+  text(text, offset) {
+    return this.#instance.text(text, offset);
   }
 
   /**
@@ -159,45 +121,152 @@ export class Core {
   describe(member, value) {
     const length = this.text(JSON.stringify(value), 32);
     this.text(`${member}\0`);
-    if (length < 0 || this.x.describe(length) < 0) throw new RangeError(`no memory for ${member}`);
+    if (length < 0 || this.x.describe(this.ep, length) < 0) {
+      throw new RangeError(`no memory for ${member}`);
+    }
   }
+
+  // --- The exports: what each means is in wasm/boundary.c and src/abp.h ----------------------------
+
+  /** The next action, packed; 0 when nothing is left. */
+  next() {
+    return this.x.next(this.ep);
+  }
+  /** @param {number} timeout ms */
+  connect(timeout) {
+    return this.x.connect(this.ep, timeout);
+  }
+  close() {
+    return this.x.close(this.ep);
+  }
+  lost() {
+    return this.x.lost(this.ep);
+  }
+  /** @param {boolean} persisted */
+  leave(persisted) {
+    return this.x.leave(this.ep, persisted);
+  }
+  /** @param {number} now ms */
+  advance(now) {
+    return this.x.advance(this.ep, now);
+  }
+  /**
+   * @param {number} idLength
+   * @param {number} timeout
+   * @param {number} flags
+   * @param {number} parent
+   */
+  request(idLength, timeout, flags, parent) {
+    return this.x.request(this.ep, idLength, timeout, flags, parent);
+  }
+  /**
+   * @param {number} call
+   * @param {number} reasonLength
+   */
+  cancel(call, reasonLength) {
+    return this.x.cancel(this.ep, call, reasonLength);
+  }
+  /**
+   * @param {number} idLength
+   * @param {number} reasonLength
+   */
+  cancelById(idLength, reasonLength) {
+    return this.x.cancel_by_id(this.ep, idLength, reasonLength);
+  }
+  /**
+   * @param {number} idLength
+   * @param {number} number
+   * @param {number} outcome
+   */
+  resultReceived(idLength, number, outcome) {
+    return this.x.result_received(this.ep, idLength, number, outcome);
+  }
+  /** @param {number} call */
+  unsent(call) {
+    return this.x.unsent(this.ep, call);
+  }
+  /**
+   * @param {number} idLength
+   * @param {number} number
+   */
+  progressReceived(idLength, number) {
+    return this.x.progress_received(this.ep, idLength, number);
+  }
+  /** @param {number} call */
+  progressWanted(call) {
+    return this.x.progress_wanted(this.ep, call) === 1;
+  }
+  /**
+   * @param {number} idLength
+   * @param {number} number
+   * @param {number} timeout
+   * @param {number} flags
+   * @param {number} fault
+   */
+  callReceived(idLength, number, timeout, flags, fault) {
+    return this.x.call_received(this.ep, idLength, number, timeout, flags, fault);
+  }
+  /**
+   * @param {number} parent
+   * @param {number} timeout
+   * @param {number} fault
+   */
+  callLocal(parent, timeout, fault) {
+    return this.x.call_local(this.ep, parent, timeout, fault);
+  }
+  /**
+   * @param {number} call
+   * @param {number} outcome
+   */
+  finish(call, outcome) {
+    return this.x.finish(this.ep, call, outcome);
+  }
+  /** @param {number} length of the message in the scratch */
+  receive(length) {
+    return this.x.receive(this.ep, length);
+  }
+  /** @param {number} call @returns {number} */
+  number(call) {
+    return this.x.number(this.ep, call);
+  }
+  /** @returns {number} */
+  features() {
+    return this.x.features(this.ep);
+  }
+  /** @returns {number} */
+  state() {
+    return this.x.state(this.ep);
+  }
+
+  // --- What the action just taken says -------------------------------------------------------------
 
   /** The call that the action just taken is about. */
   get call() {
-    return this.#u32[this.#cells + CALL];
+    return this.#instance.u32[this.#cells + CALL];
   }
 
   /** The time of the WAKE just taken. */
   get at() {
-    return this.#f64[(this.#cells + AT) >> 1];
+    return this.#instance.f64[(this.#cells + AT) >> 1];
   }
 
   /** The text of the action just taken, or undefined. */
   get reason() {
-    const length = this.#u32[this.#cells + LENGTH];
-    return length ? this.#read(this.#u32[this.#cells + TEXT], length) : undefined;
+    const { u32 } = this.#instance;
+    const length = u32[this.#cells + LENGTH];
+    return length ? this.#instance.read(u32[this.#cells + TEXT], length) : undefined;
   }
 
   /** The message of the SEND or REFUSE just taken. */
   get message() {
-    const at = this.x.print(Date.now());
+    const at = this.x.print(this.ep, Date.now());
     if (!at) throw new RangeError('no memory for a message');
-    return JSON.parse(this.#read(at, this.#u32[this.#cells + LENGTH]));
+    return JSON.parse(this.#instance.read(at, this.#instance.u32[this.#cells + LENGTH]));
   }
 
   /** @param {number} call */
   idText(call) {
-    const length = this.x.id_text(call);
-    this.#scratch = this.x.scratch(0);
-    return this.#read(this.#scratch, length);
-  }
-
-  /**
-   * @param {number} at
-   * @param {number} length
-   */
-  #read(at, length) {
-    return decoder.decode(this.#u8.subarray(at, at + length));
+    return this.#instance.readScratch(this.x.id_text(this.ep, call));
   }
 
   /**
@@ -206,18 +275,16 @@ export class Core {
    * @returns {{ code: string, message: string, retryable: boolean }}
    */
   error(code) {
-    /** @param {number} at */
-    const terminated = (at) => this.#read(at, this.#u8.indexOf(0, at) - at);
     return {
-      code: terminated(this.x.error_name(code)),
-      message: terminated(this.x.error_message(code)),
+      code: this.#instance.readTerminated(this.x.error_name(code)),
+      message: this.#instance.readTerminated(this.x.error_message(code)),
       retryable: this.x.error_retryable(code) === 1,
     };
   }
 
   /** What the core counts: calls in flight, and what it dropped. @returns {Record<string, number>} */
   counters() {
-    const { count } = this.x;
+    const count = (/** @type {number} */ counter) => this.x.count(this.ep, counter);
     return {
       inFlightOut: count(abp.IN_FLIGHT_OUT),
       inFlightIn: count(abp.IN_FLIGHT_IN),

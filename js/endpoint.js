@@ -19,6 +19,8 @@ import { listen } from './signals.js';
  * @property {(message: unknown, ports: readonly MessagePort[]) => void} onMessage called for what arrives
  * @property {() => void} [onClose] called when the other side is known to be gone
  * @property {() => void} close stops both; the other side is told nothing
+ * @property {number} [carries] which of the features beyond the published protocol can cross it, of
+ *   `abp_feature`: LIVENESS and FRAMES unless it says otherwise
  */
 
 /**
@@ -35,6 +37,7 @@ import { listen } from './signals.js';
  * @property {(request: any, invocation: Invocation) => Promise<any>} [elicit] app: asks the agent a question
  * @property {(info: any) => void} [onProgress] progress of an operation that no call here belongs to
  * @property {(event: string, data: any) => void} [onNotification]
+ * @property {() => void} [onEnd] nothing is sent or heard any more
  */
 
 /** A status of the core, as the fault that a caller is told. */
@@ -46,6 +49,12 @@ const STATUS_FAULT = new Map([
   [abp.E_ID, abp.INVALID_ID],
   [abp.E_DUPLICATE, abp.DUPLICATE_CALL],
 ]);
+
+/**
+ * The features beyond the published protocol that can be agreed on over a transport.
+ * @param {Transport} transport
+ */
+export const carried = ({ carries = abp.LIVENESS | abp.FRAMES }) => carries;
 
 /** The handle of a parent that has ended: no call's, but not none. */
 export const ENDED = -1;
@@ -68,6 +77,9 @@ export class Endpoint {
   #timer = /** @type {any} */ (undefined);
   #broken = false;
   #lost = false;
+  #over = false;
+  /** Those at the end, when there is nothing in the core any more. @type {Record<string, number> | undefined} */
+  #counters;
   #ticked = 0;
   /** What came with the message being worked on. @type {readonly MessagePort[]} */
   ports = [];
@@ -109,7 +121,7 @@ export class Endpoint {
 
   /** What both sides agreed on. @param {number} feature */
   has(feature) {
-    return (this.core.x.features() & feature) !== 0;
+    return (this.core.features() & feature) !== 0;
   }
 
   /** @param {number} code */
@@ -125,7 +137,7 @@ export class Endpoint {
    * @param {Transport} [via]
    */
   receive(data, ports = [], via = this.transport) {
-    if (this.#broken) return;
+    if (this.#broken || this.#over) return;
     this.#via = via;
     this.ports = ports;
     try {
@@ -145,7 +157,7 @@ export class Endpoint {
     const now = performance.now();
     if (now - this.#ticked < 10) return;
     this.#ticked = now;
-    this.#run(this.core.x.advance(now), undefined);
+    this.#run(this.core.advance(now), undefined);
   }
 
   /** @param {any} message */
@@ -163,10 +175,7 @@ export class Endpoint {
         return this.#response(this.core.id(own(message, 'id')), 0, payload);
       case 'progress':
         if (app) break;
-        return this.#run(
-          core.x.progress_received(core.id(own(payload, 'operationId')), 0),
-          payload,
-        );
+        return this.#run(core.progressReceived(core.id(own(payload, 'operationId')), 0), payload);
       case 'notification':
         if (app) break;
         return this.#notification(payload);
@@ -182,7 +191,7 @@ export class Endpoint {
     } catch {
       // Too deep, cyclic or not JSON at all: as malformed as can be.
     }
-    this.#run(this.core.x.receive(Math.max(length, 0)), message);
+    this.#run(this.core.receive(Math.max(length, 0)), message);
   }
 
   /** @param {any[]} frame */
@@ -218,7 +227,7 @@ export class Endpoint {
           this.#response(...this.#key(key), b);
           break;
         case Entry.PROGRESS:
-          this.#run(this.core.x.progress_received(...this.#key(key)), b);
+          this.#run(this.core.progressReceived(...this.#key(key)), b);
           break;
         case Entry.MESSAGE:
           if (typeof b === 'object' && b !== null) this.#message(b);
@@ -250,7 +259,7 @@ export class Endpoint {
     const number = !message && isNumber(key);
     const invocation = new Invocation(this, request, message);
     this.#run(
-      core.x.call_received(
+      core.callReceived(
         number ? 0 : core.id(key),
         number ? key : 0,
         request.timeout,
@@ -267,7 +276,7 @@ export class Endpoint {
    * @param {any} response
    */
   #response(length, number, response) {
-    this.#run(this.core.x.result_received(length, number, outcomeOf(response)), response);
+    this.#run(this.core.resultReceived(length, number, outcomeOf(response)), response);
   }
 
   /** @param {any} payload */
@@ -304,14 +313,14 @@ export class Endpoint {
       try {
         const ms = milliseconds(timeout);
         // The clock of the core stands still between its inputs: a deadline counts from now.
-        if (ms) this.#run(this.core.x.advance(performance.now()), undefined);
+        if (ms) this.#run(this.core.advance(performance.now()), undefined);
         pending.timeout = ms;
         pending.callId = callId;
         const length = callId === undefined ? 0 : this.core.id(callId);
         const action =
           callId !== undefined && !length
             ? abp.E_ID
-            : this.core.x.request(length, ms, onProgress ? abp.WANTS_PROGRESS : 0, parent);
+            : this.core.request(length, ms, onProgress ? abp.WANTS_PROGRESS : 0, parent);
         if (action < 0) return resolve(this.refusal(action, parent));
         listen(signal, pending);
         this.#run(action, pending);
@@ -349,7 +358,7 @@ export class Endpoint {
    * @param {string | undefined} reason
    */
   cancel(call, reason) {
-    this.#feed(() => this.core.x.cancel(call, reason ? Math.max(this.core.text(reason), 0) : 0));
+    this.#feed(() => this.core.cancel(call, reason ? Math.max(this.core.text(reason), 0) : 0));
   }
 
   /**
@@ -362,7 +371,7 @@ export class Endpoint {
       this.#feed(() => {
         const length = this.core.id(callId);
         const reasonLength = reason ? this.core.text(reason, length) : 0;
-        const status = this.core.x.cancel_by_id(length, Math.max(reasonLength, 0));
+        const status = this.core.cancelById(length, Math.max(reasonLength, 0));
         if (status < 0) resolve(pending.failed(this.refusal(status, 0)));
         return status;
       }, pending);
@@ -378,10 +387,11 @@ export class Endpoint {
    */
   finish(invocation, outcome) {
     const { handle } = invocation;
-    this.#feed(() => this.core.x.finish(handle, outcome), invocation);
+    this.#feed(() => this.core.finish(handle, outcome), invocation);
     // A call whose result was out before its handler unwound has nothing more to be told.
     if (this.#records[handle & SLOT] === invocation) this.#records[handle & SLOT] = undefined;
     invocation.handle = 0;
+    if (this.#over) this.#release();
   }
 
   /**
@@ -397,7 +407,7 @@ export class Endpoint {
       }
       const invocation = new Invocation(this, request, undefined, resolve);
       this.#feed(() => {
-        const status = this.core.x.call_local(
+        const status = this.core.callLocal(
           parent.handle,
           request.timeout,
           this.side.fault(request),
@@ -415,8 +425,8 @@ export class Endpoint {
    * @param {object} info
    */
   progress(invocation, info) {
-    if (this.#broken || !this.core.x.progress_wanted(invocation.handle)) return;
-    const number = this.#frames && this.core.x.number(invocation.handle);
+    if (this.#broken || !this.core.progressWanted(invocation.handle)) return;
+    const number = this.#frames && this.core.number(invocation.handle);
     if (number) this.#frames?.add(Entry.PROGRESS, number, undefined, info);
     else {
       const operationId = this.core.idText(invocation.handle);
@@ -428,13 +438,13 @@ export class Endpoint {
 
   /** @param {number} timeout ms */
   connect(timeout) {
-    this.#feed(() => this.core.x.advance(performance.now()));
-    this.#feed(() => this.core.x.connect(milliseconds(timeout)));
+    this.#feed(() => this.core.advance(performance.now()));
+    this.#feed(() => this.core.connect(milliseconds(timeout)));
   }
 
   close() {
     const frames = this.#frames;
-    this.#feed(() => this.core.x.close());
+    this.#feed(() => this.core.close());
     frames?.flush();
     this.dispose();
   }
@@ -442,7 +452,7 @@ export class Endpoint {
   /** The other side is gone. */
   lost() {
     this.#lost = true;
-    this.#feed(() => this.core.x.lost());
+    this.#feed(() => this.core.lost());
     this.dispose();
   }
 
@@ -452,18 +462,32 @@ export class Endpoint {
    */
   leave(persisted) {
     const frames = this.#frames;
-    this.#feed(() => this.core.x.leave(persisted ? 1 : 0));
+    this.#feed(() => this.core.leave(persisted));
     frames?.flush();
   }
 
+  /** Nothing is sent or heard any more. */
   dispose() {
+    if (this.#over) return;
+    this.#over = true;
     clearTimeout(this.#timer);
     this.transport.close();
+    this.#release();
+    this.side.onEnd?.();
+  }
+
+  /** Gives back what the core keeps, once no handler can ask for it. */
+  #release() {
+    if (this.#broken || this.#counters) return;
+    const counters = this.core.counters();
+    if (counters.inFlightIn) return;
+    this.#counters = counters;
+    this.core.free();
   }
 
   /** What is pending and what was dropped, for people who debug. */
   get counters() {
-    return this.core.counters();
+    return this.#counters ?? this.core.counters();
   }
 
   // --- Drain, then act -----------------------------------------------------------------------------
@@ -493,7 +517,7 @@ export class Endpoint {
       return;
     }
     const actions = [];
-    for (; action; action = action & MORE ? this.core.x.next() : 0) {
+    for (; action; action = action & MORE ? this.core.next() : 0) {
       actions.push(action, this.core.call, this.#extra(action, context));
     }
     for (let i = 0; i < actions.length; i += 3) {
@@ -586,7 +610,7 @@ export class Endpoint {
         clearTimeout(this.#timer);
         this.#timer = setTimeout(
           // Timers may fire a fraction of a millisecond early.
-          () => this.#feed(() => this.core.x.advance(Math.max(extra, performance.now()))),
+          () => this.#feed(() => this.core.advance(Math.max(extra, performance.now()))),
           Math.max(0, Math.ceil(extra - performance.now())),
         );
         // A timer alone must not keep a Node process alive; what it waits for does.
@@ -628,7 +652,7 @@ export class Endpoint {
     const { name, params, timeout, callId, transfer } = pending;
     const progress = pending.onProgress !== undefined;
     if (this.#frames) {
-      const key = (pending.key = callId ?? this.core.x.number(call));
+      const key = (pending.key = callId ?? this.core.number(call));
       if (timeout || progress) {
         this.#frames.add(Entry.REQUEST_WITH, key, name, [params, timeout, progress], transfer);
       } else this.#frames.add(Entry.REQUEST, key, name, params, transfer);
@@ -651,7 +675,7 @@ export class Endpoint {
   #unsent(pending, error) {
     const why = `The parameters cannot be sent: ${toErrorObject(error).message}`;
     const response = this.failure(abp.INVALID_PARAMS, why);
-    this.#feed(() => this.core.x.unsent(pending.handle), response);
+    this.#feed(() => this.core.unsent(pending.handle), response);
   }
 
   /**
@@ -749,6 +773,7 @@ export class Endpoint {
     // WebAssembly's own, or what the core as JavaScript throws; and memory that is short.
     if (error?.name !== 'RuntimeError' && !(error instanceof RangeError)) throw error;
     this.#broken = true;
+    this.core.abandon();
     console.error('abp-bridge: the connection failed and is closed:', error);
     const records = this.#records;
     this.#records = [];

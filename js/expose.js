@@ -20,7 +20,8 @@ const MOST_PEERS = 64;
 
 /**
  * @typedef {object} ExposeOptions
- * @property {string[]} [origins] who may connect by window messages: exact origins, no wildcards
+ * @property {string[]} [origins] who may connect by window messages: exact origins, no wildcards. Required in a
+ *   page without a `port`; elsewhere {@link Exposed#accept} says who is served
  * @property {MessagePort} [port] the one agent to speak to, instead of window messages
  * @property {boolean} [restart] whether a new `initialize` replaces the session of the same window (false:
  *   it is refused with ALREADY_INITIALIZED until the old session has ended)
@@ -31,7 +32,7 @@ const MOST_PEERS = 64;
 /**
  * Makes an app's capabilities callable.
  * @param {Definition} definition
- * @param {ExposeOptions} options
+ * @param {ExposeOptions} [options]
  * @returns {Exposed}
  */
 export function expose(definition, options) {
@@ -48,18 +49,21 @@ export class Exposed {
   #options;
   #stop = () => {};
   #closed = false;
+  #isReady = false;
+  /** What waits for the core to be ready. @type {(() => void)[]} */
+  #early = [];
 
   /**
    * Use {@link expose}.
    * @param {Definition} definition
-   * @param {ExposeOptions} options
+   * @param {ExposeOptions} [options]
    */
-  constructor({ app, capabilities }, options) {
-    const { origins, port } = options ?? {};
+  constructor({ app, capabilities }, options = {}) {
+    const { origins, port } = options;
     if (![app?.id, app?.name, app?.version].every((text) => typeof text === 'string')) {
       throw new AbpError('INVALID_PARAMS', 'expose needs app: { id, name, version }');
     }
-    if (!port && !origins?.length) {
+    if (!port && !origins && globalThis.window) {
       throw new AbpError(
         'INVALID_PARAMS',
         'expose needs origins: the exact origins of the pages that may call this app',
@@ -69,52 +73,63 @@ export class Exposed {
     this.#options = options;
     this.#registry = new Registry(capabilities);
     const allowed = new Set(origins?.map(exactOrigin));
-    /** What came before the core was ready. @type {(() => void)[]} */
-    const early = [];
-    let isReady = false;
-    const whenReady = (/** @type {() => void} */ act) => (isReady ? act() : early.push(act));
     /** The protocol's interface, also installed as `window.abp` where that is free. */
     this.abp = new LocalAgent(this, app, this.#registry, (transport) =>
-      this.#connect(transport, false, true),
+      this.#connect(transport, true),
     ).abp;
     if (allowed.size) {
       this.#stop = listen(allowed, (source, origin, data, ports) =>
-        whenReady(() => this.#heard(source, origin, data, ports)),
+        this.#whenReady(() => this.#heard(source, origin, data, ports)),
       );
       install(this.abp);
       addEventListener('pagehide', this.#onHide);
     }
-    const transport = port && portTransport(port);
-    /** @type {[unknown, readonly MessagePort[]][]} */
-    const waiting = [];
-    if (transport) transport.onMessage = (data, ports) => waiting.push([data, ports]);
     /** Resolves when agents are answered. @type {Promise<void>} */
     this.ready = ready.then(() => {
-      if (this.#closed) return;
-      isReady = true;
-      if (transport) {
-        const { endpoint } = this.#connect(transport, false, this.#options.upgrade === 'none');
-        for (const [data, ports] of waiting) endpoint.receive(data, ports);
-      }
-      for (const act of early.splice(0)) act();
+      this.#isReady = true;
+      for (const act of this.#early.splice(0)) act();
     });
     this.ready.catch((error) => console.error('abp-bridge: this app answers nobody:', error));
+    if (port) this.accept(portTransport(port));
+  }
+
+  /** What comes before the core is ready is kept until it is. @param {() => void} act */
+  #whenReady(act) {
+    if (this.#isReady) act();
+    else this.#early.push(act);
+  }
+
+  /**
+   * Serves one more agent, over a way of its own: the other end of a socket, say. It is served until that is
+   * closed.
+   * @param {import('./endpoint.js').Transport} transport
+   */
+  accept(transport) {
+    /** @type {[unknown, readonly MessagePort[]][]} */
+    const waiting = [];
+    transport.onMessage = (data, ports) => waiting.push([data, ports]);
+    let gone = false;
+    transport.onClose = () => (gone = true);
+    this.#whenReady(() => {
+      if (gone || this.#closed) return transport.close();
+      const { endpoint } = this.#connect(transport, this.#options.upgrade === 'none');
+      for (const [data, ports] of waiting) endpoint.receive(data, ports);
+    });
   }
 
   /**
    * @param {import('./endpoint.js').Transport} transport
-   * @param {boolean} offersPort
    * @param {boolean} plain
    */
-  #connect(transport, offersPort, plain) {
+  #connect(transport, plain) {
     const connection = new Connection({
       app: this.#app,
       registry: this.#registry,
       transport,
-      offersPort,
       plain,
       limits: this.#options.limits,
       restart: this.#options.restart,
+      onEnd: (ended) => this.#connections.delete(ended),
     });
     this.#connections.add(connection);
     return connection;
@@ -127,6 +142,7 @@ export class Exposed {
    * @param {readonly MessagePort[]} ports
    */
   #heard(source, origin, data, ports) {
+    if (this.#closed) return;
     for (const port of ports) port.close();
     const type = own(data, 'type');
     // Other traffic is none of ours, and is never answered.
@@ -135,7 +151,7 @@ export class Exposed {
     if (!connection) {
       if (!/^(initialize|capabilities\/(call|cancel))$/.test(type) || !this.#room()) return;
       const transport = peerTransport(source, origin);
-      connection = this.#connect(transport, true, this.#options.upgrade === 'none');
+      connection = this.#connect(transport, this.#options.upgrade === 'none');
       const byOrigin = this.#peers.get(source) ?? new Map();
       this.#peers.set(source, byOrigin.set(origin, connection));
     }

@@ -45,7 +45,7 @@ export class LocalAgent {
   #transport = {
     post: (message) => this.#receive(message),
     onMessage() {},
-    close() {},
+    close: () => (this.#connection = undefined),
   };
 
   /**

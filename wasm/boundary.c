@@ -1,6 +1,7 @@
 /*
- * The boundary between the core and JavaScript: what the module exports, all of it. One module
- * instance is one endpoint.
+ * The boundary between the core and JavaScript: what the module exports, all of it. Endpoints share
+ * an instance, since a page has room for about a hundred memories; each export names the one it is
+ * about. Inputs are drained one by one, so that they can share scratch, cells and action, too.
  *
  * Texts go in through a scratch buffer, ids either as text there (`id_length`) or as `number`. An
  * input returns its first action, or a negative abp_status; next() returns the following ones, 0
@@ -21,7 +22,6 @@
 #define LONGEST_ID                                                                                 \
   768 /* 256 characters; with a number after it, it fits the scratch of id_text() */
 
-static abp_endpoint *endpoint;
 static abp_action action;
 static char *buffer;
 static uint32_t room;
@@ -32,23 +32,23 @@ static struct {
   uint32_t call, text, length;
 } cells;
 
-static int32_t pack(void) {
-  if (!abp_next(endpoint, &action)) return 0;
+static int32_t pack(abp_endpoint *ep) {
+  if (!abp_next(ep, &action)) return 0;
   cells.call = action.call;
   cells.text = (uint32_t)(uintptr_t)action.text;
   cells.length = (uint32_t)action.length;
   cells.at = (double)action.at;
-  return (int32_t)((uint32_t)action.kind | action.arg << 8) |
-         (endpoint_undrained(endpoint) ? MORE : 0) | (action.released ? RELEASED : 0);
+  return (int32_t)((uint32_t)action.kind | action.arg << 8) | (endpoint_undrained(ep) ? MORE : 0) |
+         (action.released ? RELEASED : 0);
 }
 
-static int32_t first(int status) { return status < 0 ? status : pack(); }
+static int32_t first(abp_endpoint *ep, int status) { return status < 0 ? status : pack(ep); }
 
 static abp_id id_of(uint32_t id_length, uint32_t number) {
   return (abp_id){number ? NULL : buffer, id_length, number};
 }
 
-EXPORT("next") int32_t next(void) { return pack(); }
+EXPORT("next") int32_t next(abp_endpoint *ep) { return pack(ep); }
 EXPORT("cells") void *get_cells(void) { return &cells; }
 
 /* At least `size` bytes to write to, valid until the next call of this; 0 when memory is short. */
@@ -61,11 +61,15 @@ EXPORT("scratch") void *scratch(uint32_t size) {
   return buffer;
 }
 
-/* The seed is in the scratch. An endpoint made before is freed. */
+/* Stands in for endpoints that have been freed: it never has a session, so whatever still comes for
+ * one of them finds none. */
+static abp_endpoint *ended;
+
+/* A new endpoint, or 0 when memory is short. The seed is in the scratch. */
 EXPORT("create")
-int32_t create(uint32_t role, uint32_t features, uint32_t max_calls, uint32_t max_concurrent,
-               uint32_t remembered, uint32_t remember_ms, uint32_t grace_ms, uint32_t max_id,
-               uint32_t max_text, uint32_t heartbeat_ms, uint32_t restart, double now) {
+abp_endpoint *create(uint32_t role, uint32_t features, uint32_t max_calls, uint32_t max_concurrent,
+                     uint32_t remembered, uint32_t remember_ms, uint32_t grace_ms, uint32_t max_id,
+                     uint32_t max_text, uint32_t heartbeat_ms, uint32_t restart, double now) {
   abp_config config = {role == ABP_APP ? ABP_APP : ABP_AGENT,
                        {0},
                        features,
@@ -80,94 +84,104 @@ int32_t create(uint32_t role, uint32_t features, uint32_t max_calls, uint32_t ma
                        restart};
   for (int i = 0; i < 16; i++)
     config.seed[i] = (uint8_t)buffer[i];
-  abp_free(endpoint);
-  endpoint = abp_new(&config, (uint64_t)now);
-  return endpoint ? ABP_OK : ABP_E_MEMORY;
+  if (!ended) ended = abp_new(&(const abp_config){.role = ABP_AGENT}, 0);
+  return ended ? abp_new(&config, (uint64_t)now) : NULL;
+}
+/* Frees an endpoint. Returns what to use in its place from now on. */
+EXPORT("destroy") abp_endpoint *destroy(abp_endpoint *ep) {
+  if (ep != ended) abp_free(ep);
+  return ended;
 }
 
 /* In the scratch: the member's name, terminated, and the JSON from byte 32. */
-EXPORT("describe") int32_t describe(uint32_t length) {
-  return abp_describe(endpoint, buffer, buffer + 32, length);
+EXPORT("describe") int32_t describe(abp_endpoint *ep, uint32_t length) {
+  return abp_describe(ep, buffer, buffer + 32, length);
 }
 
-EXPORT("connect") int32_t connect(uint32_t timeout_ms) {
-  return first(abp_connect(endpoint, timeout_ms));
+EXPORT("connect") int32_t connect(abp_endpoint *ep, uint32_t timeout_ms) {
+  return first(ep, abp_connect(ep, timeout_ms));
 }
-EXPORT("close") int32_t close_session(void) { return first(abp_close(endpoint)); }
-EXPORT("lost") int32_t lost(void) { return first(abp_lost(endpoint)); }
-EXPORT("leave") int32_t leave(uint32_t persisted) {
-  return first(abp_leave(endpoint, (int)persisted));
+EXPORT("close") int32_t close_session(abp_endpoint *ep) { return first(ep, abp_close(ep)); }
+EXPORT("lost") int32_t lost(abp_endpoint *ep) { return first(ep, abp_lost(ep)); }
+EXPORT("leave") int32_t leave(abp_endpoint *ep, uint32_t persisted) {
+  return first(ep, abp_leave(ep, (int)persisted));
 }
-EXPORT("advance") int32_t advance(double now) {
-  return first(abp_advance(endpoint, (uint64_t)now));
+EXPORT("advance") int32_t advance(abp_endpoint *ep, double now) {
+  return first(ep, abp_advance(ep, (uint64_t)now));
 }
 
 /* 0 for id_length and number mints an id. */
 EXPORT("request")
-int32_t request(uint32_t id_length, uint32_t timeout_ms, uint32_t flags, uint32_t parent) {
+int32_t request(abp_endpoint *ep, uint32_t id_length, uint32_t timeout_ms, uint32_t flags,
+                uint32_t parent) {
   const abp_id id = id_of(id_length, 0);
   abp_call call;
-  return first(abp_request(endpoint, id_length ? &id : NULL, timeout_ms, flags, parent, &call));
+  return first(ep, abp_request(ep, id_length ? &id : NULL, timeout_ms, flags, parent, &call));
 }
 /* The reason is in the scratch; length 0 is none. */
-EXPORT("cancel") int32_t cancel(uint32_t call, uint32_t reason_length) {
-  return first(abp_cancel(endpoint, call, reason_length ? buffer : NULL, reason_length));
+EXPORT("cancel") int32_t cancel(abp_endpoint *ep, uint32_t call, uint32_t reason_length) {
+  return first(ep, abp_cancel(ep, call, reason_length ? buffer : NULL, reason_length));
 }
 /* The reason follows the id in the scratch. */
-EXPORT("cancel_by_id") int32_t cancel_by_id(uint32_t id_length, uint32_t reason_length) {
+EXPORT("cancel_by_id")
+int32_t cancel_by_id(abp_endpoint *ep, uint32_t id_length, uint32_t reason_length) {
   static abp_id id;
   id = id_of(id_length, 0);
   abp_call call;
-  return first(abp_cancel_by_id(endpoint, &id, reason_length ? buffer + id_length : NULL,
-                                reason_length, &call));
+  return first(ep, abp_cancel_by_id(ep, &id, reason_length ? buffer + id_length : NULL,
+                                    reason_length, &call));
 }
 EXPORT("result_received")
-int32_t result_received(uint32_t id_length, uint32_t number, uint32_t outcome) {
+int32_t result_received(abp_endpoint *ep, uint32_t id_length, uint32_t number, uint32_t outcome) {
   const abp_id id = id_of(id_length, number);
-  return first(abp_result_received(endpoint, &id, (abp_outcome)outcome));
+  return first(ep, abp_result_received(ep, &id, (abp_outcome)outcome));
 }
-EXPORT("unsent") int32_t unsent(uint32_t call) { return first(abp_unsent(endpoint, call)); }
-EXPORT("progress_received") int32_t progress_received(uint32_t id_length, uint32_t number) {
+EXPORT("unsent") int32_t unsent(abp_endpoint *ep, uint32_t call) {
+  return first(ep, abp_unsent(ep, call));
+}
+EXPORT("progress_received")
+int32_t progress_received(abp_endpoint *ep, uint32_t id_length, uint32_t number) {
   const abp_id id = id_of(id_length, number);
-  return first(abp_progress_received(endpoint, &id));
+  return first(ep, abp_progress_received(ep, &id));
 }
-EXPORT("progress_wanted") int32_t progress_wanted(uint32_t call) {
-  return abp_progress_wanted(endpoint, call);
+EXPORT("progress_wanted") int32_t progress_wanted(abp_endpoint *ep, uint32_t call) {
+  return abp_progress_wanted(ep, call);
 }
 
 EXPORT("call_received")
-int32_t call_received(uint32_t id_length, uint32_t number, uint32_t timeout_ms, uint32_t flags,
-                      uint32_t fault) {
+int32_t call_received(abp_endpoint *ep, uint32_t id_length, uint32_t number, uint32_t timeout_ms,
+                      uint32_t flags, uint32_t fault) {
   const abp_id id = id_of(id_length, number);
-  return first(abp_call_received(endpoint, &id, timeout_ms, flags, (abp_error)fault));
+  return first(ep, abp_call_received(ep, &id, timeout_ms, flags, (abp_error)fault));
 }
-EXPORT("call_local") int32_t call_local(uint32_t parent, uint32_t timeout_ms, uint32_t fault) {
-  return first(abp_call_local(endpoint, parent, timeout_ms, (abp_error)fault));
+EXPORT("call_local")
+int32_t call_local(abp_endpoint *ep, uint32_t parent, uint32_t timeout_ms, uint32_t fault) {
+  return first(ep, abp_call_local(ep, parent, timeout_ms, (abp_error)fault));
 }
-EXPORT("finish") int32_t finish(uint32_t call, uint32_t outcome) {
-  return first(abp_finish(endpoint, call, (abp_outcome)outcome));
+EXPORT("finish") int32_t finish(abp_endpoint *ep, uint32_t call, uint32_t outcome) {
+  return first(ep, abp_finish(ep, call, (abp_outcome)outcome));
 }
 
 /* The message is in the scratch. */
-EXPORT("receive") int32_t receive(uint32_t length) {
-  return first(wire_receive_control(endpoint, buffer, length));
+EXPORT("receive") int32_t receive(abp_endpoint *ep, uint32_t length) {
+  return first(ep, wire_receive_control(ep, buffer, length));
 }
 /* The text of the ABP_SEND or ABP_REFUSE just taken; its length is in the cells. */
-EXPORT("print") const char *print(double unix_ms) {
+EXPORT("print") const char *print(abp_endpoint *ep, double unix_ms) {
   size_t length;
-  const char *text = wire_print_control(endpoint, &action, (uint64_t)unix_ms, &length);
+  const char *text = wire_print_control(ep, &action, (uint64_t)unix_ms, &length);
   cells.length = (uint32_t)length;
   return text;
 }
 /* Writes the call's id to the scratch, at most max_id and some bytes, and returns its length. */
-EXPORT("id_text") uint32_t id_text(uint32_t call) {
-  return scratch(1024) ? (uint32_t)abp_id_text(endpoint, call, buffer, 1024) : 0;
+EXPORT("id_text") uint32_t id_text(abp_endpoint *ep, uint32_t call) {
+  return scratch(1024) ? (uint32_t)abp_id_text(ep, call, buffer, 1024) : 0;
 }
-EXPORT("number") uint32_t number(uint32_t call) { return abp_number(endpoint, call); }
-EXPORT("features") uint32_t features(void) { return abp_features(endpoint); }
-EXPORT("state") uint32_t state(void) { return (uint32_t)abp_session_state(endpoint); }
-EXPORT("count") uint32_t count(uint32_t counter) {
-  return abp_count(endpoint, (abp_counter)counter);
+EXPORT("number") uint32_t number(abp_endpoint *ep, uint32_t call) { return abp_number(ep, call); }
+EXPORT("features") uint32_t features(abp_endpoint *ep) { return abp_features(ep); }
+EXPORT("state") uint32_t state(abp_endpoint *ep) { return (uint32_t)abp_session_state(ep); }
+EXPORT("count") uint32_t count(abp_endpoint *ep, uint32_t counter) {
+  return abp_count(ep, (abp_counter)counter);
 }
 EXPORT("error_name") const char *error_name(uint32_t code) { return abp_error_name((int)code); }
 EXPORT("error_message") const char *error_message(uint32_t code) {

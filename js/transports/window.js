@@ -3,7 +3,11 @@
  * exact origin, and the very window. `event.origin` is read before `event.data`: the other way round,
  * Chromium charges milliseconds for large messages from other sites.
  */
+import { FRAMES, LIVENESS, PORT } from '../../dist/abp-constants.js';
 import { own } from '../messages.js';
+
+/** The app's document can offer a port, which is better. */
+const carries = PORT | FRAMES | LIVENESS;
 
 /** The origin of a sandboxed frame, and the word by which it is asked for. */
 export const OPAQUE = 'null';
@@ -31,6 +35,7 @@ export function iframeTransport(iframe, origin) {
     },
     onMessage() {},
     close: () => removeEventListener('message', receive),
+    carries,
   };
   addEventListener('message', receive);
   return transport;
@@ -48,6 +53,7 @@ export function peerTransport(source, origin) {
       /** @type {Window} */ (source).postMessage(message, { targetOrigin: origin, transfer }),
     onMessage() {},
     close() {},
+    carries,
   };
 }
 

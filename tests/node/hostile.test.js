@@ -663,8 +663,15 @@ describe('configuration', () => {
       });
     });
   }
-  test('an app without origins exposes itself to nobody, and says so', () => {
-    assert.throws(() => expose({ app, capabilities: {} }, {}), /origins/);
+  test('an app in a page, without origins, exposes itself to nobody, and says so', () => {
+    globalThis.window = globalThis;
+    try {
+      assert.throws(() => expose({ app, capabilities: {} }), /origins/);
+    } finally {
+      delete globalThis.window;
+    }
+  });
+  test('what cannot be exposed or connected is named', async () => {
     assert.throws(
       () => expose({ app, capabilities: { x: {} } }, { port: channel.port1 }),
       /handler/,
@@ -673,5 +680,9 @@ describe('configuration', () => {
   });
   test('an agent says who it is', async () => {
     await assert.rejects(connect(channel.port1, {}), /agent/);
+    await assert.rejects(
+      connect(undefined, { agent: { name: 'a', version: '1' } }),
+      /iframe, a port or a function/,
+    );
   });
 });

@@ -129,8 +129,8 @@ window.core = async (inFlight, calls) => {
   const fresh = () => {
     const core = new Core(abp.APP, 0, { maxCalls: 1 << 20, remembered: 1024 }, false);
     const hello = { type: 'initialize', id: 'P', payload: { protocolVersion: '0.1' } };
-    let action = core.x.receive(core.text(JSON.stringify(hello)));
-    while (action > 0) action = core.x.next();
+    let action = core.receive(core.text(JSON.stringify(hello)));
+    while (action > 0) action = core.next();
     return core;
   };
   const records = [];
@@ -141,7 +141,7 @@ window.core = async (inFlight, calls) => {
     return call;
   };
   const finish = (core) => (call) => {
-    const action = core.x.finish(call, 1);
+    const action = core.finish(call, 1);
     if (!(action & RELEASED) || (action & 255) !== abp.RESULT) throw new Error('no result');
     const slot = call & 0xfffff;
     const kept = records[slot];
@@ -150,12 +150,12 @@ window.core = async (inFlight, calls) => {
   };
   const text = fresh();
   const withText = run(
-    (i) => accept(text, text.x.call_received(text.id(ids[i]), 0, 0, 0, 0)),
+    (i) => accept(text, text.callReceived(text.id(ids[i]), 0, 0, 0, 0)),
     finish(text),
   );
   const numbers = fresh();
   const withNumbers = run(
-    (i) => accept(numbers, numbers.x.call_received(0, i + 1, 0, 0, 0)),
+    (i) => accept(numbers, numbers.callReceived(0, i + 1, 0, 0, 0)),
     finish(numbers),
   );
   const map = new MapTable();
@@ -173,7 +173,7 @@ window.core = async (inFlight, calls) => {
 window.corePending = async (calls) => {
   await ready;
   const settle = (core, action) => {
-    while (action > 0) action = core.x.next();
+    while (action > 0) action = core.next();
   };
   const perCall = (core, begin) => {
     const before = core.x.memory.buffer.byteLength;
@@ -184,20 +184,20 @@ window.corePending = async (calls) => {
 
   const agent = new Core(abp.AGENT, 0, limits, false);
   let id;
-  for (let action = agent.x.connect(1000); action > 0; action = agent.x.next()) {
+  for (let action = agent.connect(1000); action > 0; action = agent.next()) {
     if ((action & 255) === abp.SEND) ({ id } = agent.message);
   }
   const payload = { protocolVersion: '0.1', sessionId: 'S' };
   const welcome = { type: 'initialize-result', id, payload };
-  settle(agent, agent.x.receive(agent.text(JSON.stringify(welcome))));
-  if (agent.x.state() !== abp.SESSION_READY) throw new Error('no session');
-  const caller = perCall(agent, () => agent.x.request(0, 0, 0, 0));
+  settle(agent, agent.receive(agent.text(JSON.stringify(welcome))));
+  if (agent.state() !== abp.SESSION_READY) throw new Error('no session');
+  const caller = perCall(agent, () => agent.request(0, 0, 0, 0));
   if (agent.counters().inFlightOut !== calls) throw new Error('not all are pending');
 
   const app = new Core(abp.APP, 0, limits, false);
   const hello = { type: 'initialize', id: 'P', payload: { protocolVersion: '0.1' } };
-  settle(app, app.x.receive(app.text(JSON.stringify(hello))));
-  const callee = perCall(app, (i) => app.x.call_received(0, i, 0, 0, 0));
+  settle(app, app.receive(app.text(JSON.stringify(hello))));
+  const callee = perCall(app, (i) => app.callReceived(0, i, 0, 0, 0));
   if (app.counters().inFlightIn !== calls) throw new Error('not all are pending');
   return [caller, callee];
 };

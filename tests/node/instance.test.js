@@ -1,0 +1,174 @@
+// Endpoints share an instance of the core: how many there can be, what they leave behind, and what one that
+// fails does to the rest.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Core, ready } from '../../js/core.js';
+import { connect, expose } from '../../js/index.js';
+import * as abp from '../../dist/abp-constants.js';
+
+const agent = { name: 'a', version: '1' };
+const definition = (capabilities) => ({
+  app: { id: 'a', name: 'A', version: '1' },
+  capabilities: { echo: (params) => params, ...capabilities },
+});
+
+async function pair(capabilities) {
+  const { port1, port2 } = new MessageChannel();
+  const exposed = expose(definition(capabilities), { port: port1 });
+  return { exposed, client: await connect(port2, { agent }), port1, port2 };
+}
+
+/** The memory that all endpoints share. */
+async function memory() {
+  await ready;
+  const core = new Core(abp.AGENT, 0, {}, false);
+  const { byteLength } = core.x.memory.buffer;
+  core.free();
+  return byteLength;
+}
+
+test('a thousand connections live at once, and each is answered', async () => {
+  const pairs = await Promise.all(Array.from({ length: 500 }, () => pair()));
+  const all = await Promise.all(pairs.map(({ client }, i) => client.call('echo', i)));
+  assert.deepEqual(
+    all.map(({ data }) => data),
+    pairs.map((_, i) => i),
+  );
+  for (const { client, exposed } of pairs) (client.close(), exposed.close());
+});
+
+test('sessions that have ended give their memory back', async () => {
+  const session = async () => {
+    const { client, exposed } = await pair();
+    assert.equal((await client.call('echo', 1)).data, 1);
+    client.close();
+    exposed.close();
+  };
+  for (let i = 0; i < 100; i++) await session();
+  const before = await memory();
+  for (let i = 0; i < 2000; i++) await session();
+  assert.equal(await memory(), before);
+});
+
+test('a handler that outlives its session can still say which call it was, and what it asks is answered', async () => {
+  let resume;
+  const resumed = new Promise((resolve) => (resume = resolve));
+  const heard = Promise.withResolvers?.() ?? {};
+  heard.promise ??= new Promise((resolve) => (heard.resolve = resolve));
+  const { client, exposed } = await pair({
+    slow: async (_params, context) => {
+      await resumed;
+      context.progress({ progress: 1 });
+      heard.resolve([
+        context.callId,
+        await context.call('echo', 1),
+        await context.elicit({ method: 'x' }),
+      ]);
+    },
+  });
+  const pending = client.call('slow', {}, { callId: undefined });
+  await client.call('echo');
+  client.close();
+  assert.equal((await pending).cancelled, true);
+  exposed.close();
+  resume();
+  const [callId, called, asked] = await heard.promise;
+  assert.match(callId, /\.1$/);
+  assert.equal(called.error.code, 'CANCELLED');
+  assert.equal(asked.success, false);
+  assert.equal((await client.call('echo')).error.code, 'NOT_INITIALIZED');
+  assert.equal((await client.cancel('x')).error.code, 'NOT_INITIALIZED');
+  assert.equal(client.connected, false);
+});
+
+test('an app serves whoever it accepts, until that connection ends', async () => {
+  const exposed = expose(definition());
+  const channels = [new MessageChannel(), new MessageChannel()];
+  const clients = [];
+  for (const { port1, port2 } of channels) {
+    let closed = () => {};
+    const transport = {
+      post: (message, transfer) => port1.postMessage(message, transfer),
+      onMessage() {},
+      close: () => port1.close(),
+    };
+    port1.addEventListener('message', ({ data }) => transport.onMessage(data, []));
+    port1.addEventListener('close', () => (transport.onClose?.(), closed()));
+    port1.start();
+    exposed.accept(transport);
+    clients.push(await connect(port2, { agent }));
+    const gone = new Promise((resolve) => (closed = resolve));
+    clients.at(-1).gone = gone;
+  }
+  assert.equal(exposed.sessions.length, 2);
+  clients[0].close();
+  channels[0].port2.close();
+  await clients[0].gone;
+  assert.equal(exposed.sessions.length, 1);
+  assert.equal(exposed.counters.length, 1);
+  assert.equal((await clients[1].call('echo', 2)).data, 2);
+  exposed.close();
+  channels[1].port2.close();
+});
+
+test('each session of a client that opens its own way has a new one, and a closed one waits for none', async () => {
+  const exposed = expose(definition());
+  let opened = 0;
+  const open = () => {
+    opened++;
+    const { port1, port2 } = new MessageChannel();
+    const serve = {
+      post: (m, t) => port1.postMessage(m, t),
+      onMessage() {},
+      close: () => port1.close(),
+    };
+    port1.onmessage = ({ data }) => serve.onMessage(data, []);
+    exposed.accept(serve);
+    const mine = {
+      post: (m, t) => port2.postMessage(m, t),
+      onMessage() {},
+      close: () => port2.close(),
+    };
+    port2.onmessage = ({ data }) => mine.onMessage(data, []);
+    return mine;
+  };
+  const client = await connect(open, { agent });
+  const first = client.sessionId;
+  await client.reconnect();
+  assert.equal(opened, 2);
+  assert.notEqual(client.sessionId, first);
+  assert.equal((await client.call('echo', 3)).data, 3);
+  const again = client.reconnect();
+  client.close();
+  await assert.rejects(again, { code: 'CANCELLED' });
+  exposed.close();
+});
+
+test('an endpoint that traps is given up; the others go on, and new ones get an instance of their own', async () => {
+  const one = await pair();
+  const other = await pair();
+  const [{ endpoint }] = one.exposed.sessions;
+  const { core } = endpoint;
+  const trap = () => {
+    throw new RangeError('unreachable'); // as WebAssembly's RuntimeError, where the core is JavaScript
+  };
+  // What the module does when it fails.
+  core.x = { ...core.x, call_received: trap };
+  const { error } = console;
+  const said = [];
+  console.error = (...words) => said.push(words);
+  try {
+    void one.client.call('echo', 1);
+    while (!said.length) await other.client.call('echo', 2);
+  } finally {
+    console.error = error;
+  }
+  assert.match(String(said[0][0]), /connection failed/);
+  assert.equal((await other.client.call('echo', 3)).data, 3);
+  const fresh = new Core(abp.AGENT, 0, {}, false);
+  assert.notEqual(fresh.x.memory, core.x.memory);
+  fresh.free();
+  const later = await pair();
+  assert.equal((await later.client.call('echo', 4)).data, 4);
+  for (const { port1, port2 } of [one, other, later]) (port1.close(), port2.close());
+});

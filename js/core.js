@@ -207,6 +207,14 @@ export class Core {
     return this.x.call_received(this.ep, idLength, number, timeout, flags, fault);
   }
   /**
+   * @param {number} idLength
+   * @param {number} number
+   * @param {number} reasonLength
+   */
+  cancelReceived(idLength, number, reasonLength) {
+    return this.x.cancel_received(this.ep, idLength, number, reasonLength);
+  }
+  /**
    * @param {number} parent
    * @param {number} timeout
    * @param {number} fault

@@ -6,7 +6,7 @@ import * as abp from '../dist/abp-constants.js';
 import { Invocation } from './callee.js';
 import { PendingCall, PendingCancel } from './caller.js';
 import { Core, MORE, RELEASED, SLOT } from './core.js';
-import { callOut, reasonText, toErrorObject } from './errors.js';
+import { LONGEST_REASON, callOut, reasonText, toErrorObject } from './errors.js';
 import { Entry, FrameWriter, LONGEST } from './frames.js';
 import { CALL, ELICITATION, milliseconds, outcomeOf, own, progressInfo } from './messages.js';
 import { listen } from './signals.js';
@@ -229,6 +229,9 @@ export class Endpoint {
         case Entry.PROGRESS:
           this.#run(this.core.progressReceived(...this.#key(key)), b);
           break;
+        case Entry.CANCEL:
+          this.#cancelled(key, a);
+          break;
         case Entry.MESSAGE:
           if (typeof b === 'object' && b !== null) this.#message(b);
           break;
@@ -268,6 +271,17 @@ export class Endpoint {
       ),
       invocation,
     );
+  }
+
+  /**
+   * @param {unknown} key
+   * @param {unknown} reason
+   */
+  #cancelled(key, reason) {
+    const [length, number] = this.#key(key);
+    const reasonLength =
+      typeof reason === 'string' ? this.core.text(reason.slice(0, LONGEST_REASON), length) : 0;
+    this.#run(this.core.cancelReceived(length, number, Math.max(reasonLength, 0)), undefined);
   }
 
   /**
@@ -537,11 +551,24 @@ export class Endpoint {
       case abp.REFUSE:
         return context instanceof Invocation ? undefined : this.core.message;
       case abp.SEND:
-        return this.core.message;
+        return this.#frames && this.#cancels(action, this.core.call)
+          ? this.core.reason
+          : this.core.message;
       case abp.WAKE:
         return this.core.at;
     }
     return undefined;
+  }
+
+  /**
+   * Whether an action asks a call that was made here to stop, which frames say in an entry of their own.
+   * @param {number} action
+   * @param {number} call
+   */
+  #cancels(action, call) {
+    return (
+      ((action >> 8) & 255) === abp.MSG_CANCEL && this.#records[call & SLOT] instanceof PendingCall
+    );
   }
 
   /**
@@ -593,6 +620,10 @@ export class Endpoint {
         else (this.#via ?? this.transport).post(extra);
         return;
       case abp.SEND:
+        if (this.#frames && this.#cancels(action, call)) {
+          this.#frames.add(Entry.CANCEL, record.key, extra, undefined);
+          return;
+        }
         if (arg === abp.MSG_CANCEL && context instanceof PendingCancel) {
           this.#records[slot] = context;
         }

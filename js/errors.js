@@ -123,6 +123,9 @@ export const saysCancelled = (thrown) =>
     false,
   );
 
+/** Characters of a reason that are carried. */
+export const LONGEST_REASON = 1024;
+
 /**
  * The text of an abort reason, as the protocol carries it: a string as it is, an error by its message.
  * @param {any} reason
@@ -130,5 +133,5 @@ export const saysCancelled = (thrown) =>
  */
 export function reasonText(reason) {
   const text = typeof reason === 'string' ? reason : safely(() => reason?.message, undefined);
-  return typeof text === 'string' ? text.slice(0, 1024) : undefined;
+  return typeof text === 'string' ? text.slice(0, LONGEST_REASON) : undefined;
 }

@@ -14,6 +14,7 @@ export const Entry = /** @type {const} */ ({
   RESPONSE: 4, // b the whole response
   PROGRESS: 5, // b info
   MESSAGE: 6, // b any other message as it is
+  CANCEL: 7, // a reason: the call is to stop, which its result will say
 });
 
 /** Entries of one frame: more are sent in further frames, and longer frames are not read. */

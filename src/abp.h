@@ -178,7 +178,8 @@ typedef struct abp_action {
   abp_call call;
   int released;     /* 1: `call` is over on this side, the handle is void after this action */
   uint64_t at;      /* ABP_WAKE */
-  const char *text; /* ABP_ABORT: not terminated, valid until the next input; NULL if none */
+  const char *text; /* reason of an ABP_ABORT or ABP_MSG_CANCEL: not terminated, valid until the
+                       next input; NULL if none */
   size_t length;
 } abp_action;
 
@@ -255,6 +256,10 @@ int abp_progress_received(abp_endpoint *endpoint, const abp_id *id);
  * or 0. */
 int abp_call_received(abp_endpoint *endpoint, const abp_id *id, uint32_t timeout_ms, uint32_t flags,
                       abp_error fault);
+/* A cancel has come that nobody waits for the answer of: the call's own result says what became of
+ * it. Of a call that is not known, or has ended, nothing is said at all. */
+int abp_cancel_received(abp_endpoint *endpoint, const abp_id *id, const char *reason,
+                        size_t length);
 /* A handler calls another capability of its own app: run like any call, answered to nobody, so that
  * its ABP_RESULT or ABP_REFUSE is not printed. */
 int abp_call_local(abp_endpoint *endpoint, abp_call parent, uint32_t timeout_ms, abp_error fault);

@@ -383,6 +383,16 @@ int endpoint_undrained(const abp_endpoint *ep) {
          (ep->refuse | ep->reporting | ep->answer | ep->session_event) || wake_owed(ep);
 }
 
+/* Why a call is stopped, as far as anybody said. */
+static void give_reason(const abp_endpoint *ep, const struct call *call, abp_action *action) {
+  action->text = ep->reason;
+  action->length = ep->reason_length;
+  if (!ep->reason && call->cause == ABP_TIMED_OUT) {
+    action->text = "Timeout";
+    action->length = strlen(action->text);
+  }
+}
+
 static void pay(abp_endpoint *ep, abp_action *action) {
   const uint32_t slot = ep->debts;
   struct call *call = table_call(&ep->table, slot);
@@ -398,15 +408,11 @@ static void pay(abp_endpoint *ep, abp_action *action) {
   case OWE_CANCEL:
     action->kind = ABP_SEND;
     action->arg = ABP_MSG_CANCEL;
+    give_reason(ep, call, action);
     break;
   case OWE_ABORT:
     action->kind = ABP_ABORT;
-    action->text = ep->reason;
-    action->length = ep->reason_length;
-    if (!ep->reason && call->cause == ABP_TIMED_OUT) {
-      action->text = "Timeout"; /* as the agent's own clock would have said */
-      action->length = strlen(action->text);
-    }
+    give_reason(ep, call, action);
     break;
   case OWE_RESULT: action->kind = ABP_RESULT; break;
   default: action->kind = ABP_SETTLE; break;
@@ -881,5 +887,12 @@ int endpoint_cancel(abp_endpoint *ep, const abp_id *id, const char *reason, size
   }
   const uint32_t owed = step(ep, slot, EV_CANCEL);
   ep->answer = owed & OWE_ACK ? ANSWER_CANCELLED : owed & OWE_NAK ? ANSWER_COMPLETED : ANSWER_NONE;
+  return ABP_OK;
+}
+
+int abp_cancel_received(abp_endpoint *ep, const abp_id *id, const char *reason, size_t length) {
+  if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
+  endpoint_cancel(ep, id, reason, length);
+  ep->answer = ANSWER_NONE;
   return ABP_OK;
 }

@@ -254,10 +254,9 @@ static int print_cancel(abp_endpoint *ep, const abp_action *action, json_value *
   else
     added = add_own_cancel_id(ep, envelope, action->call) &
             wire_add_call_id(ep, payload, "callId", action->call);
-  if (call->cause == ABP_TIMED_OUT) return added & wire_add_text(payload, "reason", "Timeout");
   /* Words that no text can carry are left out: the cancel counts. */
-  if (!ep->reason || !utf8_valid(ep->reason, ep->reason_length)) return added;
-  return added & json_add_string(payload, "reason", ep->reason, ep->reason_length);
+  if (!action->text || !utf8_valid(action->text, action->length)) return added;
+  return added & json_add_string(payload, "reason", action->text, action->length);
 }
 
 static int print_cancel_result(abp_endpoint *ep, json_value *payload) {

@@ -154,6 +154,14 @@ int32_t call_received(abp_endpoint *ep, uint32_t id_length, uint32_t number, uin
   const abp_id id = id_of(id_length, number);
   return first(ep, abp_call_received(ep, &id, timeout_ms, flags, (abp_error)fault));
 }
+/* The reason follows the id in the scratch. */
+EXPORT("cancel_received")
+int32_t cancel_received(abp_endpoint *ep, uint32_t id_length, uint32_t number,
+                        uint32_t reason_length) {
+  const abp_id id = id_of(id_length, number);
+  const char *reason = reason_length ? buffer + id_length : NULL;
+  return first(ep, abp_cancel_received(ep, &id, reason, reason_length));
+}
 EXPORT("call_local")
 int32_t call_local(abp_endpoint *ep, uint32_t parent, uint32_t timeout_ms, uint32_t fault) {
   return first(ep, abp_call_local(ep, parent, timeout_ms, (abp_error)fault));

@@ -457,6 +457,30 @@ static void a_cancel_by_id_leaves_alone_what_has_no_cancel(void **state) {
   abp_free(ep);
 }
 
+static void a_cancel_that_nobody_waits_for_is_answered_by_the_result_alone(void **state) {
+  (void)state;
+  abp_endpoint *ep = app((abp_config){.remembered = 2});
+  const abp_id unknown = text("unknown"), running = text("r"), none = {"", 0, 0};
+  const abp_call call = received(ep, running).call;
+  assert_int_equal(abp_cancel_received(ep, &unknown, NULL, 0), ABP_OK);
+  assert_int_equal(drain(ep, NULL), 0);
+  assert_int_equal(abp_cancel_received(ep, &none, NULL, 0), ABP_OK);
+  assert_int_equal(drain(ep, NULL), 0);
+  abp_action action;
+  assert_int_equal(abp_cancel_received(ep, &running, "why", 3), ABP_OK);
+  assert_int_equal(abp_cancel_received(ep, &running, "why", 3), ABP_E_UNDRAINED);
+  assert_int_equal(abp_next(ep, &action), 1);
+  assert_int_equal(action.kind, ABP_ABORT);
+  assert_memory_equal(action.text, "why", action.length);
+  drain(ep, NULL);
+  assert_int_equal(abp_finish(ep, call, ABP_COMPLETED), ABP_OK);
+  assert_int_equal(drain(ep, &action), ABP_RESULT);
+  assert_int_equal(action.arg, ABP_CANCELLED);
+  assert_int_equal(abp_cancel_received(ep, &running, NULL, 0), ABP_OK);
+  assert_int_equal(drain(ep, NULL), 0);
+  abp_free(ep);
+}
+
 static void what_settles_at_once_is_not_cancelled_as_well(void **state) {
   (void)state;
   abp_endpoint *ep = agent((abp_config){.remembered = 1});
@@ -568,6 +592,7 @@ int main(void) {
       cmocka_unit_test(late_and_stray_answers_are_counted_and_change_nothing),
       cmocka_unit_test(numbers_never_meet_when_they_wrap),
       cmocka_unit_test(a_cancel_by_id_leaves_alone_what_has_no_cancel),
+      cmocka_unit_test(a_cancel_that_nobody_waits_for_is_answered_by_the_result_alone),
       cmocka_unit_test(what_settles_at_once_is_not_cancelled_as_well),
       cmocka_unit_test(a_number_that_the_caller_chose_is_not_minted_again),
       cmocka_unit_test(only_a_handler_finishes_and_only_a_caller_fails_to_send),

@@ -5,7 +5,7 @@
  * cancelled and forgotten.
  */
 const FUNCTIONS =
-  'end create describe connect close lost leave advance request cancel cancel_by_id result_received unsent progress_received progress_wanted call_received call_local finish receive'.split(
+  'end create describe connect close lost leave advance request cancel cancel_by_id result_received unsent progress_received progress_wanted call_received call_local finish receive cancel_received'.split(
     ' ',
   );
 const CODE = Object.fromEntries(FUNCTIONS.map((name, i) => [name, i]));
@@ -25,6 +25,8 @@ export function random(seed) {
 /** Plays inputs on the exports of a core. */
 export class Player {
   hash = 0;
+  /** The endpoint that scripts are about. */
+  ep = 0;
   /** Handles that actions named, latest last. */
   calls = [];
 
@@ -60,10 +62,10 @@ export class Player {
       if (call && this.calls.at(-1) !== call) this.calls.push(call);
       const kind = packed & 255;
       if (kind === SEND || kind === REFUSE) {
-        const printed = this.x.print(1700000000000);
+        const printed = this.x.print(this.ep, 1700000000000);
         if (printed) this.#text(printed, new Uint32Array(this.x.memory.buffer)[this.cells + 4]);
       }
-      packed = this.x.next();
+      packed = this.x.next(this.ep);
       this.#add(packed);
     }
   }
@@ -81,17 +83,19 @@ export class Player {
     const name = FUNCTIONS[code];
     switch (name) {
       case 'end':
-        for (const counter of [3, 4, 5]) this.#add(x.count(counter));
+        for (const counter of [3, 4, 5]) this.#add(x.count(this.ep, counter));
         return;
       case 'create':
         this.hash = 2166136261 | 0;
         this.calls = [];
-        return this.#add(x.create(a, b, 4, c, 3, 1000, 50, 64, 4096, 200, d, e));
+        x.destroy(this.ep);
+        this.ep = x.create(a, b, 4, c, 3, 1000, 50, 64, 4096, 200, d, e);
+        return;
       case 'describe':
       case 'progress_wanted':
-        return this.#add(x[name](a));
+        return this.#add(x[name](this.ep, a));
       default:
-        return this.#drain(x[name](a, b, c, d, e));
+        return this.#drain(x[name](this.ep, a, b, c, d, e));
     }
   }
 }
@@ -231,6 +235,13 @@ export function script(seed, player, write) {
           [...args, pick(3) ? 0 : pick(100), pick(2), pick(6) ? 0 : 3 + pick(4)],
           text,
         );
+      },
+    ],
+    [
+      3,
+      () => {
+        const [args, text] = key();
+        does('cancel_received', [...args, 3], `${text}why`);
       },
     ],
     [1, () => does('call_local', [call(), pick(100), pick(6) ? 0 : 3])],

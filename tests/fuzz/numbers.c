@@ -116,7 +116,8 @@ static void step(struct side *side, struct bytes *bytes, uint64_t *now) {
     return;
   case 20:
     id = take_id(bytes);
-    side_drain(side, endpoint_cancel(ep, &id, "why", 3));
+    side_drain(side, op & 128 ? abp_cancel_received(ep, &id, "why", 3)
+                              : endpoint_cancel(ep, &id, "why", 3));
     return;
   case 21:
     id = take_id(bytes);

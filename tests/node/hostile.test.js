@@ -361,6 +361,10 @@ describe('an agent that means no good', () => {
       [5, 1, 0, {}],
       [6, 0, 0, null],
       [6, 0, 0, [[[]]]],
+      [7, 1, 'of nobody', 0],
+      [7, 'x'.repeat(10_000), 'why', 0],
+      [7, {}, 'why', 0],
+      [7, null, null, 0],
       new Array(4 * 4097).fill(1),
     ];
     for (const frame of hostile) channel.port2.postMessage(frame);
@@ -372,6 +376,25 @@ describe('an agent that means no good', () => {
     }
     // Keys 1 and 2 of the well-formed ones ran; no other key did.
     assert.deepEqual(values.sort(), [1, 2, 77]);
+  });
+
+  test('a cancel in a frame stops its call, whatever its reason is, and only the result answers it', async () => {
+    await raw.ask('initialize', 'P', FEATURES);
+    const reasons = ['stop', 'x'.repeat(1 << 20), '\ud800', '', 7, { message: 'm' }, undefined];
+    for (const [i, reason] of reasons.entries()) {
+      for (const key of [i + 1, `ключ ${i}`]) {
+        channel.port2.postMessage([1, key, 'hang', {}, 7, key, reason, 0]);
+        const [kind, of, , response] = await raw.next();
+        assert.deepEqual([kind, of, response.cancelled], [4, key, true]);
+        const said =
+          typeof reason === 'string' && reason !== '' ? reason.slice(0, 1024) : undefined;
+        assert.equal(
+          response.error.message,
+          said?.replace('\ud800', '\ufffd') ?? 'The operation was cancelled',
+        );
+      }
+    }
+    await honest();
   });
 
   for (const features of [{}, FEATURES.features]) {

@@ -180,7 +180,7 @@ function placesIn(value, seen = new Set()) {
 export const frames = (values, names) => {
   const key = fc.oneof(fc.integer({ min: 0, max: 5 }), text, values);
   const entry = fc.tuple(
-    fc.oneof(fc.integer({ min: 0, max: 7 }), values),
+    fc.oneof(fc.integer({ min: 0, max: 8 }), values),
     key,
     fc.oneof(fc.constantFrom(...names), values),
     values,

@@ -14,7 +14,7 @@ const MOST_PEERS = 64;
 
 /**
  * @typedef {object} Definition
- * @property {{ id: string, name: string, version: string, description?: string }} app
+ * @property {import('./manifest.js').Manifest['app']} app
  * @property {Record<string, import('./app.js').Capability | import('./app.js').Handler>} capabilities by name
  */
 
@@ -219,6 +219,17 @@ export class Exposed {
       this.#registry.describe(name),
     );
     this.notify(LIST_CHANGED, { ...changes, capabilities });
+  }
+
+  /**
+   * The manifest of this app as it stands: see `manifestOf` of abp-bridge/discover.
+   * @returns {Promise<import('./manifest.js').Manifest>}
+   */
+  async manifest() {
+    // Few pages need it, so it is not a part of what all of them load.
+    const { manifestOf } = await import('./manifest.js');
+    const capabilities = this.#registry.list().map((capability) => [capability.name, capability]);
+    return manifestOf({ app: this.#app, capabilities: Object.fromEntries(capabilities) });
   }
 
   /** Ends every session: running handlers are aborted, agents are told where they can be. */

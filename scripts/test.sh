@@ -19,7 +19,7 @@ scripts/coverage.sh
 step 'fuzzing, a little of it: npm run fuzz is the long run'
 scripts/fuzz.sh short
 step 'Node, the demo, and the package as a stranger gets it'
-node --test --test-concurrency=2 tests/plain tests/node tests/differential tests/soak tests/package tests/browser/demo.test.js
+node --test --test-concurrency=2 tests/plain tests/node tests/differential tests/soak tests/package tests/browser/{demo,discover}.test.js
 step 'Node without WebAssembly'
 NODE_OPTIONS="--import $PWD/tests/support/no-wasm.js" node --test --test-reporter=dot tests/node
 

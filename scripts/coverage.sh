@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
-# Says which lines and branches of src/ the C tests run, the replay of the fuzzer's corpus among them but not the
-# exploration, which is long and compiled for itself, and fails
-# if they are too few. --missed lists those that never ran.
+# Says which lines and branches of src/ the C tests run, and fails if they are too few. The replay of the fuzzer's
+# corpus counts; the exploration, which is long and compiled for itself, does not. --missed lists what never ran.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 scripts/build.sh coverage

@@ -12,20 +12,24 @@ npx --no-install eslint .
 npx --no-install tsc -p .
 cppcheck --quiet --error-exitcode=1 --std=c11 --enable=warning,portability --inline-suppr \
   --suppress=missingIncludeSystem -I src src wasm
-step 'C, under AddressSanitizer and UndefinedBehaviorSanitizer'
-ctest --test-dir build/test --output-on-failure -j2
-step 'coverage of src/'
-scripts/coverage.sh
-step 'fuzzing, a little of it: npm run fuzz is the long run'
-scripts/fuzz.sh short
-step 'Node, the demo, and the package as a stranger gets it'
-node --test --test-concurrency=2 tests/plain tests/node tests/differential tests/soak tests/package tests/browser/{demo,discover}.test.js
-step 'Node without WebAssembly'
-NODE_OPTIONS="--import $PWD/tests/support/no-wasm.js" node --test --test-reporter=dot tests/node
+
+# What computes (C, fuzzing) goes beside what waits (Node, browsers): two cores do both in the time of the longer.
+c_tests() {
+  step 'C, under AddressSanitizer and UndefinedBehaviorSanitizer'
+  ctest --test-dir build/test --output-on-failure
+  step 'coverage of src/'
+  scripts/coverage.sh
+  step 'fuzzing, a little of it: npm run fuzz is the long run'
+  scripts/fuzz.sh short
+}
 
 # Every engine, with the core as WebAssembly and, under a policy that forbids it, as JavaScript. Browsers
-# wait often, so three runs share two cores.
-step 'Chromium, Firefox and WebKit'
+# wait often, so several runs share what is left.
+browser_tests() {
+  step 'Chromium, Firefox and WebKit'
+  printf '%s\n' 'firefox wasm' 'firefox js' 'chromium wasm' 'chromium js' 'webkit wasm' 'webkit js' |
+    xargs -P3 -L1 bash -c 'engine "$@"' engine
+}
 engine() {
   local log=build/browser-$1-$2.log
   if ENGINE=$1 CORE=$2 node --test --test-concurrency=1 tests/browser/{transcripts,session,trust,faults}.test.js >"$log" 2>&1; then
@@ -36,5 +40,17 @@ engine() {
   fi
 }
 export -f engine
-printf '%s\n' 'firefox wasm' 'firefox js' 'chromium wasm' 'chromium js' 'webkit wasm' 'webkit js' |
-  xargs -P3 -L1 bash -c 'engine "$@"' engine
+
+(set -e; c_tests) >build/c-tests.log 2>&1 &
+c_tests=$!
+trap 'kill $c_tests 2>/dev/null || true' EXIT
+failed=
+step 'Node, the demo, and the package as a stranger gets it'
+node --test --test-concurrency=2 tests/plain tests/node tests/differential tests/soak tests/package \
+  tests/browser/{demo,discover}.test.js || failed=1
+step 'Node without WebAssembly'
+NODE_OPTIONS="--import $PWD/tests/support/no-wasm.js" node --test --test-reporter=dot tests/node || failed=1
+browser_tests || failed=1
+wait $c_tests || failed=1
+cat build/c-tests.log
+[ -z "$failed" ] || { printf '\nsomething failed: see above\n'; exit 1; }

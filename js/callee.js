@@ -88,7 +88,10 @@ export class Invocation {
   async start() {
     this.#started = performance.now();
     try {
-      const data = await this.#endpoint.side.run(this.request, this);
+      const { prepare } = this.#endpoint.transport;
+      let data = await this.#endpoint.side.run(this.request, this);
+      // That is part of the call, which can still be cancelled.
+      if (prepare && !this.#resolve) data = await prepare(data, this);
       this.#transfer = transferOf(data);
       this.#settle(abp.COMPLETED, this.#endpoint.incoming.succeed(data, this.#duration));
     } catch (error) {

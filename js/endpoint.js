@@ -6,7 +6,7 @@ import * as abp from '../dist/abp-constants.js';
 import { Invocation } from './callee.js';
 import { PendingCall, PendingCancel } from './caller.js';
 import { Core, MORE, RELEASED, SLOT } from './core.js';
-import { LONGEST_REASON, callOut, reasonText, toErrorObject } from './errors.js';
+import { LONGEST_REASON, callOut, isErrorObject, reasonText, toErrorObject } from './errors.js';
 import { Entry, FrameWriter, LONGEST } from './frames.js';
 import { CALL, ELICITATION, milliseconds, outcomeOf, own, progressInfo } from './messages.js';
 import { listen } from './signals.js';
@@ -15,10 +15,14 @@ import { listen } from './signals.js';
  * A way to the other side.
  * @typedef {object} Transport
  * @property {(message: unknown, transfer?: Transferable[]) => void} post
- *   sends; throws what `postMessage` throws when the message cannot be cloned
+ *   sends; throws what `postMessage` throws when the message cannot be cloned, or an error of the protocol's
+ *   shape that tells the caller why not
  * @property {(message: unknown, ports: readonly MessagePort[]) => void} onMessage called for what arrives
- * @property {() => void} [onClose] called when the other side is known to be gone
+ * @property {(cause?: unknown) => void} [onClose] called when the other side is known to be gone, with what is
+ *   known of the cause
  * @property {() => void} close stops both; the other side is told nothing
+ * @property {(value: any, context: Invocation) => any} [prepare] makes of a handler's result what can cross, or a
+ *   promise of it
  * @property {number} [carries] which of the features beyond the published protocol can cross it, of
  *   `abp_feature`: LIVENESS and FRAMES unless it says otherwise
  */
@@ -81,6 +85,8 @@ export class Endpoint {
   /** Those at the end, when there is nothing in the core any more. @type {Record<string, number> | undefined} */
   #counters;
   #ticked = 0;
+  /** Why the other side is gone, if that is known. @type {unknown} */
+  cause = undefined;
   /** What came with the message being worked on. @type {readonly MessagePort[]} */
   ports = [];
 
@@ -106,7 +112,7 @@ export class Endpoint {
   /** @param {Transport} transport */
   #attach(transport) {
     transport.onMessage = (data, ports) => this.receive(data, ports, transport);
-    transport.onClose = () => this.lost();
+    transport.onClose = (cause) => this.lost(cause);
   }
 
   /**
@@ -126,7 +132,9 @@ export class Endpoint {
 
   /** @param {number} code */
   error(code) {
-    return this.core.error(code);
+    const error = this.core.error(code);
+    const why = code === abp.DISCONNECTED_ERROR && reasonText(this.cause);
+    return why ? { ...error, message: why } : error;
   }
 
   // --- In ------------------------------------------------------------------------------------------
@@ -463,9 +471,10 @@ export class Endpoint {
     this.dispose();
   }
 
-  /** The other side is gone. */
-  lost() {
+  /** The other side is gone. @param {unknown} [cause] */
+  lost(cause) {
     this.#lost = true;
+    this.cause = cause;
     this.#feed(() => this.core.lost());
     this.dispose();
   }
@@ -704,8 +713,10 @@ export class Endpoint {
    * @param {any} error
    */
   #unsent(pending, error) {
-    const why = `The parameters cannot be sent: ${toErrorObject(error).message}`;
-    const response = this.failure(abp.INVALID_PARAMS, why);
+    const found = toErrorObject(error);
+    const response = isErrorObject(error)
+      ? { success: false, error: found }
+      : this.failure(abp.INVALID_PARAMS, `The parameters cannot be sent: ${found.message}`);
     this.#feed(() => this.core.unsent(pending.handle), response);
   }
 

@@ -85,6 +85,13 @@ const PERMISSION = new Map([
 const PARTS = /** @type {const} */ (['details', 'retryAfter', 'alternatives']);
 
 /**
+ * Whether something has the protocol's own shape of an error.
+ * @param {any} thrown
+ */
+export const isErrorObject = (thrown) =>
+  safely(() => typeof thrown?.code === 'string' && typeof thrown.retryable === 'boolean', false);
+
+/**
  * The protocol's error for whatever a handler threw. An error of the protocol's own shape passes through.
  * @param {any} thrown
  * @returns {ErrorObject}
@@ -102,7 +109,7 @@ export const toErrorObject = (thrown) =>
  */
 function errorObject(thrown) {
   const message = String(thrown?.message ?? thrown);
-  if (typeof thrown?.code === 'string' && typeof thrown.retryable === 'boolean') {
+  if (isErrorObject(thrown)) {
     /** @type {ErrorObject} */
     const error = { code: thrown.code, message, retryable: thrown.retryable };
     for (const part of PARTS) if (thrown[part] !== undefined) error[part] = thrown[part];

@@ -20,6 +20,11 @@ export const portChannel = (port) => ({
   },
 });
 
+export const socketChannel = (socket) => ({
+  post: (message) => socket.send(JSON.stringify(message)),
+  listen: (heard) => socket.addEventListener('message', ({ data }) => heard(JSON.parse(data))),
+});
+
 const envelope = (type, id, payload) => ({ type, id, timestamp: Date.now(), payload });
 
 /** @returns a client: call, cancel, shutdown, and `sent`, a log of what it posted */

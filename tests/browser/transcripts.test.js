@@ -1,49 +1,72 @@
-// The rules of the protocol in a real browser, across two sites, in every combination of channels and peers.
+// The rules of the protocol in a real browser, over every channel: to an app on another site, with both sides ours
+// and with plain peers, and over WebSockets to and from Node.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { sites } from '../support/browser.js';
+import { remote } from '../support/remote.js';
 import { sections } from '../support/sections.js';
 
-const MODES = [
-  { name: 'window messages only', agent: 'ours', app: 'ours', upgrade: 'none' },
-  { name: 'port', agent: 'ours', app: 'ours', upgrade: 'port' },
-  { name: 'port with frames', agent: 'ours', app: 'ours', upgrade: 'frames' },
-  { name: 'our agent, plain app', agent: 'ours', app: 'plain', upgrade: 'frames' },
-  { name: 'plain agent, our app', agent: 'plain', app: 'ours', upgrade: 'frames' },
+/** A line each: how a section is played, and what must have been agreed on, lest one test another. */
+const CHANNELS = [
+  {
+    name: 'window messages only',
+    play: framed({ upgrade: 'none' }),
+    agreed: { port: false, frames: false },
+  },
+  { name: 'port', play: framed({ upgrade: 'port' }), agreed: { port: true, frames: false } },
+  {
+    name: 'port with frames',
+    play: framed({ upgrade: 'frames' }),
+    agreed: { port: true, frames: true },
+  },
+  { name: 'our agent, plain app', play: framed({ app: 'plain' }), plain: true },
+  { name: 'plain agent, our app', play: framed({ agent: 'plain' }), plain: true },
+  {
+    name: 'WebSocket to an app in Node',
+    play: socket('app'),
+    agreed: { port: false, frames: false },
+  },
+  { name: 'WebSocket to an agent in Node', play: socket('agent') },
 ];
-/** What must have been agreed on, lest a combination test another. */
-const AGREED = {
-  none: { port: false, frames: false },
-  port: { port: true, frames: false },
-  frames: { port: true, frames: true },
-};
 
-let site, page;
+let site, page, node;
+let serial = 0;
 before(async () => {
-  site = await sites();
+  [site, node] = await Promise.all([sites(), remote()]);
   page = await site.browser.newPage();
-  await page.goto(site.hostUrl);
+  await page.goto(`${site.hostUrl}?dials`);
   await page.waitForFunction(() => window.isReady);
 });
-after(() => site.close());
+after(() => {
+  node.close();
+  return site.close();
+});
 
-for (const mode of MODES) {
-  describe(mode.name, () => {
-    const both = mode.agent === 'ours' && mode.app === 'ours';
-    let serial = 0;
-    for (const section of sections().filter(({ ours }) => both || !ours)) {
+/** In an iframe. */
+function framed({ agent = 'ours', app = 'ours', upgrade = 'frames' }) {
+  return (section) => {
+    const src = site.appUrl({ kind: app, limits: section.limits.app, serial: ++serial });
+    const options = { src, origin: site.appOrigin, kind: agent, upgrade };
+    return page.evaluate(([script, how]) => window.play(script, how), [section, options]);
+  };
+}
+
+/** With one side in Node. */
+function socket(side) {
+  return (section) =>
+    page.evaluate(
+      ([script, how]) => window.playSocket(script, how),
+      [section, { url: node.url, serial: ++serial, side }],
+    );
+}
+
+for (const { name, play, agreed, plain } of CHANNELS) {
+  describe(name, () => {
+    for (const section of sections().filter(({ ours }) => !plain || !ours)) {
       test(section.title, async () => {
-        const src = site.appUrl({ kind: mode.app, limits: section.limits.app, serial: ++serial });
-        const options = { src, origin: site.appOrigin, kind: mode.agent, upgrade: mode.upgrade };
-        const { seen, expected, features } = await page.evaluate(
-          ([script, how]) => window.play(script, how),
-          [section, options],
-        );
+        const { seen, expected, features } = await play(section);
         assert.deepEqual(seen, expected);
-        if (both) {
-          const { port, frames } = features;
-          assert.deepEqual({ port, frames }, AGREED[mode.upgrade]);
-        }
+        if (agreed) assert.deepEqual({ ...features, ...agreed }, features);
       });
     }
   });

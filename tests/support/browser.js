@@ -19,13 +19,15 @@ const TYPES = { '.js': 'text/javascript', '.mjs': 'text/javascript', '.html': 't
 
 // In WebKit, a sandboxed frame's own site is not 'self'.
 const OWN = ENGINE === 'webkit' ? ' http://localhost:*' : '';
-const STRICT = `default-src 'none'; script-src 'self' 'unsafe-inline'${OWN}; connect-src 'none'`;
+const STRICT = `default-src 'none'; script-src 'self' 'unsafe-inline'${OWN}; connect-src `;
 const policy = ({ pathname, search }) => {
   if (CORE === 'wasm')
     return "script-src 'self' 'unsafe-inline' 'wasm-unsafe-eval' http://localhost:* http://*.localhost:*";
   // Who embeds others must be allowed its frames.
   const embeds = pathname.endsWith('host.html') || search.includes('embeds');
-  return embeds ? `${STRICT}; frame-src *` : STRICT;
+  // Who dials must be allowed that, too.
+  const strict = STRICT + (search.includes('dials') ? 'ws://127.0.0.1:*' : "'none'");
+  return embeds ? `${strict}; frame-src *` : strict;
 };
 
 /** Pages that have these measure time in steps of 5 µs, not 100. */

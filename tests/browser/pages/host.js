@@ -1,8 +1,9 @@
 // The host page of the browser tests: does nothing until a test asks.
-import { connect } from '/js/index.js';
+import { connect, expose } from '/js/index.js';
 import { ready } from '/js/core.js';
+import { webSocketTransport } from '/js/transports/websocket.js';
 import { plainAgent, windowChannel } from '/tests/plain/plain.js';
-import { AgentDriver } from '/tests/support/drivers.js';
+import { AgentDriver, AppDriver } from '/tests/support/drivers.js';
 import { Log, play } from '/tests/support/transcript.js';
 import { watchHeld } from './held.js';
 
@@ -67,6 +68,44 @@ window.play = async (section, options) => {
   });
   return { ...outcome, features };
 };
+
+/** Plays a section with a side in Node, over a WebSocket (tests/support/remote.js). */
+window.playSocket = async (section, { url, serial, side }) => {
+  const address = (more) => `${url}?${encodeURIComponent(JSON.stringify({ serial, ...more }))}`;
+  const log = new Log();
+  const control = new WebSocket(address({ side, limits: section.limits[side] }));
+  const heard = {};
+  const said = Object.fromEntries(
+    ['open', 'ready', 'settled'].map((word) => [word, new Promise((done) => (heard[word] = done))]),
+  );
+  control.onmessage = ({ data }) => (heard[data] ? heard[data]() : log.add(data));
+  await said.open;
+  const tell = (...words) => control.send(JSON.stringify(words));
+  const add = (line) => log.add(line);
+  const here = side === 'app' ? new AgentDriver(add) : new AppDriver(add);
+  const transport = () => webSocketTransport(address());
+  if (side === 'app') {
+    here.client = await connect(transport, {
+      agent: { name: 'test', version: '1' },
+      limits: section.limits.agent,
+    });
+  } else {
+    expose(
+      { app: { id: 'test.app', name: 'Test', version: '1' }, capabilities: here.handlers },
+      { origins: [], limits: section.limits.app },
+    ).accept(transport());
+    await said.ready;
+  }
+  const outcome = await play(section, {
+    log,
+    do: (who, ...words) => void (who === side ? tell(...words) : here.do(...words)),
+    settle: () => (side === 'app' ? here.client.call('barrier') : (tell('settle'), said.settled)),
+  });
+  control.close();
+  return { ...outcome, features: here.client?.features };
+};
 window.connect = connect;
+window.expose = expose;
+window.webSocketTransport = webSocketTransport;
 window.watchHeld = watchHeld;
 window.isReady = true;

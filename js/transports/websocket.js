@@ -102,10 +102,14 @@ export function webSocketTransport(target, options = {}) {
     close() {
       if (closed) return;
       closed = true;
+      globalThis.removeEventListener?.('pagehide', leave);
       socket.close(NORMAL);
     },
   };
 
+  // Chromium keeps the sockets of a page in its back-forward cache open, and the other side waiting.
+  const leave = () => giveUp(NORMAL, 'The page was left');
+  globalThis.addEventListener?.('pagehide', leave);
   // The listeners stay: `ws` ends the process over an error that nobody listens to.
   socket.addEventListener('open', () => {
     if (first !== undefined && !closed) socket.send(first);

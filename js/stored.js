@@ -106,15 +106,18 @@ const OCTETS = 'application/octet-stream';
 const isBlob = (value) => typeof Blob === 'function' && value instanceof Blob;
 
 /**
- * How many bytes `BinaryData` has, about; NaN if its content is of no kind that has any.
+ * How many bytes `BinaryData` has; characters, where it is text. NaN if its content is of no kind that has any.
  * @param {any} data
+ * @returns {number}
  */
 function sizeOf(data) {
   const content = own(data, 'content');
-  if (typeof content === 'string') {
-    return content.length * (own(data, 'encoding') === 'base64' ? 0.75 : 1);
+  if (typeof content !== 'string') {
+    return isBlob(content) ? content.size : (bytesOf(content)?.length ?? NaN);
   }
-  return isBlob(content) ? content.size : (bytesOf(content)?.length ?? NaN);
+  if (own(data, 'encoding') !== 'base64') return content.length;
+  const padding = content.indexOf('=');
+  return Math.floor((padding < 0 ? content.length : padding) * 0.75);
 }
 
 /**

@@ -112,10 +112,10 @@ export function webSocketTransport(target, options = {}) {
   globalThis.addEventListener?.('pagehide', leave);
   // The listeners stay: `ws` ends the process over an error that nobody listens to.
   socket.addEventListener('open', () => {
-    if (first !== undefined && !closed) socket.send(first);
+    if (first !== undefined) socket.send(first);
   });
   socket.addEventListener('message', ({ data }) => {
-    if (closed || why !== undefined) return;
+    if (closed) return;
     if (typeof data === 'string' && data.length > maxLength) {
       giveUp(TOO_LONG, `A message of ${data.length} characters came, the limit is ${maxLength}`);
     } else transport.onMessage(parse(data), []);
@@ -152,7 +152,7 @@ function dial(url) {
  */
 export function fromOrigins(origins) {
   const allowed = new Set(origins.map(exactOrigin));
-  return ({ headers }) => headers.origin !== undefined && allowed.has(headers.origin);
+  return ({ headers }) => allowed.has(headers.origin ?? '');
 }
 
 /**

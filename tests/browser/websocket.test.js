@@ -242,7 +242,7 @@ describe('an agent in a page', () => {
 
   test('notices a server that reads no more: new calls are refused, then its heartbeat is missed', async (t) => {
     const { url, server } = await raw(t);
-    await dial(url, { socket: { maxUnsent: MIB }, limits: { heartbeat: 300 } });
+    await dial(url, { socket: { maxUnsent: MIB }, limits: { heartbeat: 1000 } });
     for (const socket of server.clients) socket.pause();
     const { codes, retryable } = await page.evaluate(async () => {
       const large = 'x'.repeat(1 << 20);

@@ -72,12 +72,17 @@ async function dial(t, url, { socket = {}, ...options } = {}) {
 class Raw {
   #queue = [];
   #waiting = [];
+  /** Answers a handshake, as an app. */
+  #welcome;
 
   constructor(socket) {
     this.socket = socket;
     socket.on('message', (data, isBinary) => {
       assert.equal(isBinary, false);
-      this.#queue.push(JSON.parse(data));
+      const message = JSON.parse(data);
+      // What took long to answer is asked again.
+      if (message.type === 'initialize' && this.#welcome) return this.#welcome(message);
+      this.#queue.push(message);
       this.#waiting.shift()?.();
     });
     socket.on('error', () => {});
@@ -116,17 +121,14 @@ class Raw {
     return answer.payload;
   }
 
-  /** Answers a handshake as an app. */
+  /** Waits for a handshake and answers it, as an app. */
   async welcome(features = {}) {
-    const { type, id } = await this.next();
-    assert.equal(type, 'initialize');
-    this.send('initialize-result', id, {
-      sessionId: 's',
-      protocolVersion: '0.1',
-      app: { id: 'raw', name: 'Raw', version: '1' },
-      capabilities: [{ name: 'echo', available: true }],
-      features,
-    });
+    const { app } = APP;
+    const session = { sessionId: 's', protocolVersion: '0.1', app, capabilities: [], features };
+    const message = await this.next();
+    assert.equal(message.type, 'initialize');
+    this.#welcome = ({ id }) => this.send('initialize-result', id, session);
+    this.#welcome(message);
   }
 }
 
@@ -261,8 +263,11 @@ describe('what crosses', () => {
     for (const params of [cyclic, { n: 1n }]) {
       assert.equal((await client.call('echo', params)).error.code, 'INVALID_PARAMS');
     }
-    assert.equal((await client.call('cycle')).error.code, 'OPERATION_FAILED');
-    assert.equal((await client.call('big')).error.code, 'OPERATION_FAILED');
+    for (const name of ['cycle', 'big']) {
+      const { error } = await client.call(name);
+      assert.equal(error.code, 'OPERATION_FAILED');
+      assert.match(error.message, /^The result cannot be sent: /);
+    }
     assert.equal((await client.call('echo', 1)).data, 1);
   });
 
@@ -304,6 +309,31 @@ describe('results that are Blobs or large', () => {
     );
   });
 
+  test('what stands in several places is in all of them, and the handler’s own stays as it is', async (t) => {
+    const page = { file: new Blob(['abc']) };
+    class Picture {
+      file = page.file;
+      toJSON() {
+        return 'a picture';
+      }
+    }
+    const book = { first: page, last: [page], cover: new Picture() };
+    const { url } = await serve(t, {
+      read: () => book,
+      part: async (_params, { call }) => (await call('read')).data === book,
+    });
+    const { client } = await dial(t, url);
+    const { data } = await client.call('read');
+    for (const { file } of [data.first, ...data.last]) {
+      assert.deepEqual(Buffer.from(file.content).toString(), 'abc');
+    }
+    // What says itself how it is written is taken at its word.
+    assert.equal(data.cover, 'a picture');
+    assert.ok(book.last[0].file instanceof Blob);
+    // A call within the app crosses nothing.
+    assert.equal((await client.call('part')).data, true);
+  });
+
   /** An app that stores what has more than ten bytes. */
   const storing = (t, store, capabilities) =>
     serve(t, capabilities, { socket: { store, storeAbove: 10 } });
@@ -325,7 +355,10 @@ describe('results that are Blobs or large', () => {
     ];
     const { url } = await storing(t, store, {
       make: ({ form }) => ({
-        small: { content: bytes(10), mimeType: 'a/b' },
+        small: [
+          { content: bytes(10), mimeType: 'a/b' },
+          { content: base64(bytes(10)), encoding: 'base64', mimeType: 'a/b' },
+        ],
         large: {
           content: forms[form],
           mimeType: 'c/d',
@@ -337,7 +370,7 @@ describe('results that are Blobs or large', () => {
     const { client } = await dial(t, url);
     for (let form = 0; form < forms.length; form++) {
       const { data } = await client.call('make', { form });
-      assert.deepEqual(data.small.content, bytes(10));
+      for (const { content } of data.small) assert.deepEqual(content, bytes(10));
       assert.deepEqual(data.large, {
         downloadUrl: 'https://files.example/1',
         mimeType: 'c/d',
@@ -625,6 +658,21 @@ describe('a socket that fails', () => {
     assert.equal(exposed.sessions.length, 1);
   });
 
+  test('what is said before a socket is open is said when it is, and nothing after it is closed', async (t) => {
+    const { server, url } = await listen(t);
+    const connected = once(server, 'connection');
+    const transport = webSocketTransport(new WebSocket(url));
+    transport.onMessage = transport.onClose = () => assert.fail('it is closed');
+    transport.post({ type: 'early' });
+    const raw = new Raw((await connected)[0]);
+    assert.equal((await raw.next()).type, 'early');
+    raw.send('too', 'late', {});
+    transport.close();
+    transport.post({ type: 'late' });
+    assert.equal((await raw.closed)[0], 1000);
+    await new Promise(setImmediate);
+  });
+
   test('one socket serves one session: the next is refused at once', async (t) => {
     const { url } = await serve(t);
     const socket = new WebSocket(url);
@@ -777,7 +825,7 @@ describe('a peer that never reads', () => {
 
   test('is noticed by its heartbeat', async (t) => {
     const features = { 'bridge.liveness': true };
-    const { raw, client } = await rawApp(t, { features, limits: { heartbeat: 25 } });
+    const { raw, client } = await rawApp(t, { features, limits: { heartbeat: 60 } });
     const call = client.call('echo');
     assert.equal((await raw.next()).type, 'capabilities/call');
     for (let i = 0; i < 3; i++) {
@@ -801,7 +849,8 @@ describe('a closing handshake that never ends', () => {
       upgrade(connection, (opcode, text, reply) => {
         if (opcode === 8) return closing.resolve();
         const { type, id } = JSON.parse(text);
-        heard.push({ type, connection });
+        // What took long to answer is asked again.
+        if (!heard.some((message) => message.id === id)) heard.push({ type, id, connection });
         if (type === 'initialize') {
           const app = { id: 'a', name: 'A', version: '1' };
           const payload = { sessionId: id, protocolVersion: '0.1', app, capabilities: [] };
@@ -937,11 +986,19 @@ test('Node’s own WebSocket serves as well', async (t) => {
     const again = (await client.call('echo', 1)).data;
     client.close();
     const refused = await connect(() => webSocketTransport('ws://127.0.0.1:1'), ${JSON.stringify(AGENT)}).catch((e) => e.code);
-    console.log(JSON.stringify([data.content.byteLength, cancelled, error.message, again, refused]));
+    const failed = await connect(async () => {
+      const socket = new WebSocket('ws://127.0.0.1:1');
+      const transport = webSocketTransport(socket);
+      await new Promise((resolve) => socket.addEventListener('error', resolve));
+      return transport;
+    }, ${JSON.stringify(AGENT)}).catch((e) => e.code);
+    console.log(JSON.stringify([data.content.byteLength, cancelled, error.message, again, refused, failed]));
   `;
   const args = ['--experimental-websocket', '--no-warnings', '--input-type=module', '-e', script];
-  const { stdout } = await promisify(execFile)(process.execPath, args);
-  assert.deepEqual(JSON.parse(stdout), [2, true, 'enough', 1, 'DISCONNECTED']);
+  // It needs WebAssembly for itself, which some runs of these tests do without.
+  const env = { ...process.env, NODE_OPTIONS: '' };
+  const { stdout } = await promisify(execFile)(process.execPath, args, { env });
+  assert.deepEqual(JSON.parse(stdout), [2, true, 'enough', 1, 'DISCONNECTED', 'DISCONNECTED']);
 });
 
 /** A server that does what it is told with each connection, and never ends one. */

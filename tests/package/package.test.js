@@ -77,6 +77,13 @@ test('in Node', () => {
   assert.equal(execFileSync('node', args, { cwd: project, encoding: 'utf8' }).trim(), EXPECTED);
 });
 
+test('its other entries, in Node', () => {
+  const script =
+    "import { webSocketTransport } from 'abp-bridge/websocket'; console.log(typeof webSocketTransport);";
+  const args = ['--input-type=module', '-e', script];
+  assert.equal(execFileSync('node', args, { cwd: project, encoding: 'utf8' }).trim(), 'function');
+});
+
 test('in a page without a bundler', async () => {
   assert.equal(await outcomeOf('/direct.html'), EXPECTED);
 });

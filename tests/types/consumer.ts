@@ -1,5 +1,6 @@
 // What a TypeScript user sees: this file must compile against the package, and each marked line must not.
 import { AbpError, connect, expose, transfer, type Client } from 'abp-bridge';
+import { fromOrigins, webSocketTransport } from 'abp-bridge/websocket';
 
 const exposed = expose(
   {
@@ -18,6 +19,25 @@ const exposed = expose(
   { origins: ['https://host.example'], limits: { maxConcurrent: 2 } },
 );
 exposed.notify('event', 1);
+
+const allowed = fromOrigins(['https://agent.example']);
+export function served(socket: WebSocket, request: { headers: { origin?: string } }) {
+  if (!allowed(request)) return;
+  const transport = webSocketTransport(socket, {
+    maxLength: 1000,
+    store: async ({ content, mimeType }, { signal }) => {
+      const body = new Blob([content], { type: mimeType });
+      const { url } = await fetch('https://files.example', { method: 'PUT', body, signal });
+      return { downloadUrl: url, expiresAt: Date.now() + 3_600_000 };
+    },
+  });
+  exposed.accept(transport);
+  // @ts-expect-error what was stored has an address
+  webSocketTransport(socket, { store: () => ({ size: 1 }) });
+  return connect(() => webSocketTransport('wss://app.example/abp'), {
+    agent: { name: 'x', version: '1' },
+  });
+}
 
 export async function agent(iframe: HTMLIFrameElement): Promise<Client> {
   const client = await connect(iframe, {

@@ -58,13 +58,12 @@ export function bytesOf(value) {
  * @returns {any}
  */
 export function bytesToText(key, value) {
-  const data = bytesOf(this[key]) ? { content: this[key] } : value;
-  if (typeof data !== 'object' || data === null || !Object.hasOwn(data, 'content')) return value;
-  const { content } = data;
-  if (typeof Blob === 'function' && content instanceof Blob) {
+  if (typeof Blob === 'function' && value instanceof Blob) {
     throw new TypeError('A Blob cannot be sent: read it first, await blob.arrayBuffer()');
   }
-  const bytes = bytesOf(content);
+  const data = bytesOf(this[key]) ? { content: this[key] } : value;
+  if (typeof data !== 'object' || data === null || !Object.hasOwn(data, 'content')) return value;
+  const bytes = bytesOf(data.content);
   if (!bytes) return value;
   const size = bytes.length;
   const mimeType = 'application/octet-stream';

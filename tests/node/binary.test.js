@@ -69,6 +69,7 @@ test('__proto__ in what came in is data, and an inherited content is none', () =
 
 test('what JSON cannot hold is an error: a Blob, a cycle, a value too deep', () => {
   assert.throws(() => write({ content: new Blob(['x']), mimeType: 'a/b' }), /read it first/);
+  assert.throws(() => write({ file: new Blob(['x']) }), /read it first/);
   const cycle = {};
   cycle.cycle = cycle;
   assert.throws(() => write(cycle), TypeError);

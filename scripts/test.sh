@@ -47,7 +47,7 @@ trap 'kill $c_tests 2>/dev/null || true' EXIT
 failed=
 step 'Node, the demo, and the package as a stranger gets it'
 node --test --test-concurrency=2 tests/plain tests/node tests/differential tests/soak tests/package \
-  tests/browser/{demo,discover}.test.js || failed=1
+  tests/browser/{demo,discover,automation}.test.js || failed=1
 step 'Node without WebAssembly'
 NODE_OPTIONS="--import $PWD/tests/support/no-wasm.js" node --test --test-reporter=dot tests/node || failed=1
 browser_tests || failed=1

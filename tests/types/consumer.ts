@@ -1,6 +1,7 @@
 // What a TypeScript user sees: this file must compile against the package, and each marked line must not.
 import { AbpError, connect, expose, transfer, type Client } from 'abp-bridge';
 import { fromOrigins, webSocketTransport } from 'abp-bridge/websocket';
+import { connectPage } from 'abp-bridge/automation';
 
 const exposed = expose(
   {
@@ -59,5 +60,12 @@ export async function agent(iframe: HTMLIFrameElement): Promise<Client> {
   await client.call('x', {}, { timeout: '5' });
   // @ts-expect-error an app needs capabilities
   expose({ app: { id: 'a', name: 'b', version: '1' } }, { origins: [] });
+  return client;
+}
+
+export async function automation(page: { evaluateHandle(script: string): Promise<unknown> }) {
+  const client: Client = await connectPage(page, { agent: { name: 'x', version: '1' } });
+  // @ts-expect-error what is no page has no apps
+  await connectPage({}, { agent: { name: 'x', version: '1' } });
   return client;
 }

@@ -269,8 +269,46 @@ export function pageAgent(piece) {
     return { ...result, capabilities };
   }
 
+  /** Calls under way, and whether the app has cancelled one. @type {Map<string, Promise<boolean> | undefined>} */
+  const running = new Map();
+
+  /**
+   * A call that fails after the app said that it is cancelled is cancelled: the protocol's own sample forgets
+   * that when the reason is a string.
+   * @param {any} payload
+   */
+  async function call({ capability, params, options }) {
+    const { callId } = options;
+    const stopped = () => Promise.race([running.get(callId), later(PATIENCE)]);
+    running.set(callId, undefined);
+    try {
+      const response = await page.abp.call(capability, params, options);
+      const failed = response?.success === false && response.cancelled !== true;
+      return failed && (await stopped()) ? { ...response, cancelled: true } : response;
+    } catch (error) {
+      const why = /** @type {any} */ (error);
+      throw (await stopped())
+        ? { name: 'AbortError', message: why?.message ?? String(why) }
+        : error;
+    } finally {
+      running.delete(callId);
+    }
+  }
+
+  /** @param {any} payload */
+  async function cancel(payload) {
+    const { callId } = payload;
+    const asked = askToCancel(payload);
+    if (running.has(callId)) {
+      const said = asked.then(({ cancelled }) => cancelled).catch(() => false);
+      const any = Promise.all([running.get(callId), said]).then((all) => all.includes(true));
+      running.set(callId, any);
+    }
+    return asked;
+  }
+
   /** The protocol's own pages disagree on the arguments, so that an app may understand either. */
-  async function cancel(/** @type {any} */ { callId, reason }) {
+  async function askToCancel(/** @type {any} */ { callId, reason }) {
     const { abp, __abp_cancel } = page;
     const outcomes = [];
     /** @type {((() => any)[])} */
@@ -320,11 +358,8 @@ export function pageAgent(piece) {
         // It is repeated until it is answered.
         if (id !== hello) void answer('initialize-result', (hello = id), () => initialize(payload));
         return;
-      case 'capabilities/call': {
-        const { capability, params, options } = payload;
-        const call = () => page.abp.call(capability, params, options);
-        return void answer('capabilities/call-result', id, call);
-      }
+      case 'capabilities/call':
+        return void answer('capabilities/call-result', id, () => call(payload));
       case 'capabilities/cancel':
         return void answer('capabilities/cancel-result', id, () => cancel(payload));
       case 'elicitation/response':

@@ -144,11 +144,16 @@ for (const [name, library] of Object.entries(LIBRARIES)) {
         });
 
         test(`ends by close: the app has been shut down, and takes another (${kind})`, async () => {
-          const client = await open({ kind });
+          await goto({ kind });
+          const listeners = () =>
+            ['close', 'crash', 'error'].map((event) => page.listenerCount(event));
+          const before = listeners();
+          const client = await connect();
           const pending = client.call('hang');
           await until(() => window.started === 1);
           client.close();
           assert.equal((await pending).cancelled, true);
+          assert.deepEqual(listeners(), before);
           await until(() => window.aborted.length === 1 && !window.abp.initialized);
           await until(() => !Object.keys(window).some((key) => /^__abp(On|_(?!cancel))/.test(key)));
           const next = await connect();
@@ -303,6 +308,27 @@ for (const [name, library] of Object.entries(LIBRARIES)) {
           assert.equal(response.error.code, 'CANCELLED');
           assert.deepEqual(await page.evaluate(() => window.aborted), ['enough']);
           assert.equal((await client.cancel('nobody')).cancelled, false);
+        });
+      }
+
+      for (const sample of ['fails', 'throws']) {
+        test(`is acknowledged, and whose call then ${sample} as the protocol's sample does: it is cancelled`, async () => {
+          const client = await open({ kind: 'plain', odd: { sample } });
+          const controller = new AbortController();
+          const calls = [
+            client.call('hang', {}, { signal: controller.signal }),
+            client.call('hang', {}, { callId: 'A' }),
+          ];
+          await until(() => window.started === 2);
+          controller.abort('enough');
+          assert.equal((await client.cancel('A', 'this, too')).cancelled, true);
+          for (const response of await Promise.all(calls)) {
+            assert.equal(response.success, false);
+            assert.equal(response.cancelled, true);
+          }
+          assert.equal((await calls[0]).error.message, 'enough');
+          const failed = await client.call('throw', { name: 'code' }).catch((error) => error);
+          assert.equal(failed.cancelled, undefined);
         });
       }
 

@@ -17,6 +17,8 @@ const CANCELLED = failure('CANCELLED', 'cancelled', { cancelled: true });
  *   `false`; throws; is not there; is `__abp_cancel` instead; answers with a bare boolean; answers with nothing
  * @param {'sync' | 'empty' | 'envelope' | 'throws' | 'none' | 'hangs'} [odd.list] what `listCapabilities` does
  * @param {'few' | 'none'} [odd.capabilities] what `initialize` says of them
+ * @param {'fails' | 'throws'} [odd.sample] takes the protocol's sample at its word, which aborts with the reason as it
+ *   is and knows a cancelled call by the error's name: one with a string for a reason has failed, or throws
  * @param {boolean} [odd.strict] whether it refuses a second session
  * @param {boolean} [odd.noCallId] whether it knows calls by no id
  * @param {string[]} [odd.emit] how it tells the agent: `globals`, `legacy` (`__abpOn…`), `notify` (one callback that
@@ -65,7 +67,9 @@ export function plainPage(handlers, odd = {}) {
     if (!abp.initialized)
       return { callId, cancelled: false, error: failure('NOT_INITIALIZED').error };
     if (running.has(callId)) {
-      running.get(callId).abort(new DOMException(reason ?? 'cancelled', 'AbortError'));
+      running
+        .get(callId)
+        .abort(odd.sample ? reason : new DOMException(reason ?? 'cancelled', 'AbortError'));
       return { callId, cancelled: true };
     }
     if (!done.has(callId)) return { callId, cancelled: false, reason: 'Operation not found' };
@@ -123,13 +127,14 @@ export function plainPage(handlers, odd = {}) {
         });
         answer = { success: true, data };
       } catch (error) {
+        if (odd.sample === 'throws') throw error;
         answer =
           error?.name === 'AbortError' ? CANCELLED : failure('OPERATION_FAILED', error.message);
       }
       running.delete(callId);
       const { aborted } = controller.signal;
       done.set(callId, aborted || answer.cancelled === true);
-      return aborted ? CANCELLED : answer;
+      return aborted && !odd.sample ? CANCELLED : answer;
     },
     cancel:
       {

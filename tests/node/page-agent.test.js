@@ -46,7 +46,7 @@ test('a piece that comes twice is taken once, and one that was not received is f
   });
   const agent = pageAgent(30);
   const line = (name) =>
-    `{"type":"capabilities/call","id":"${name}","payload":{"capability":"${name}"}}\n`;
+    `{"type":"capabilities/call","id":"${name}","payload":{"capability":"${name}","options":{"callId":"${name}"}}}\n`;
   const both = line('a') + line('b');
   agent.take(0, both.slice(0, 80));
   agent.take(0, both.slice(0, 80));

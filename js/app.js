@@ -9,6 +9,8 @@ import { portTransport } from './transports/port.js';
 /**
  * @typedef {object} CallContext What a handler gets besides the params. It may be destructured.
  * @property {AbortSignal} signal aborts when the call is cancelled, times out, or its caller is gone
+ * @property {import('./token.js').Token} token says the same in memory that other threads see: for workers and
+ *   WebAssembly that compute without returning to the event loop; see docs/workers.md
  * @property {(info: { progress: number, total?: number, stage?: string, status?: string, estimatedRemaining?: number }) => void} progress
  *   reports progress, if the caller asked for it
  * @property {(request: { method: string, params?: any, timeout?: number }) => Promise<import('./client.js').Response>} elicit

@@ -3,6 +3,7 @@ import * as abp from '../dist/abp-constants.js';
 import { reasonText, saysCancelled, toErrorObject } from './errors.js';
 import { milliseconds, progressInfo } from './messages.js';
 import { abortError, listen, unlisten } from './signals.js';
+import { Token } from './token.js';
 import { transferOf } from './transfer.js';
 
 /**
@@ -15,6 +16,8 @@ export class Invocation {
   #settled = false;
   /** @type {AbortController | undefined} */
   #controller;
+  /** @type {Token | undefined} */
+  #token;
   #aborted = false;
   /** @type {string | undefined} */
   #reason;
@@ -49,6 +52,15 @@ export class Invocation {
       if (this.#aborted) this.#controller.abort(abortError(this.#reason));
     }
     return this.#controller.signal;
+  }
+
+  /** Says the same to threads that no event reaches: it is set before the signal fires. */
+  get token() {
+    if (!this.#token) {
+      this.#token = new Token();
+      if (this.#aborted) this.#token.cancel();
+    }
+    return this.#token;
   }
 
   /** The name by which the caller can cancel this call. */
@@ -127,6 +139,7 @@ export class Invocation {
   abort(reason) {
     this.#aborted = true;
     this.#reason = reason;
+    this.#token?.cancel();
     this.#controller?.abort(abortError(reason));
   }
 

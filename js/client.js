@@ -7,7 +7,8 @@ import { own } from './messages.js';
 import { exactOrigin } from './origins.js';
 import { portTransport } from './transports/port.js';
 import { OPAQUE, iframeTransport } from './transports/window.js';
-import { watchFrame } from './watch.js';
+import { transportTo } from './transports/worker.js';
+import { watchFrame, watchPage } from './watch.js';
 
 const LIST_CHANGED = 'notifications/capabilities/list_changed';
 
@@ -68,14 +69,25 @@ const LIST_CHANGED = 'notifications/capabilities/list_changed';
  */
 
 /**
- * Begins a way to the app; called once for each session.
- * @callback Opener
- * @returns {import('./endpoint.js').Transport | Promise<import('./endpoint.js').Transport>}
+ * A worker, of a page's or of Node's.
+ * @typedef {{ postMessage(message: any, transfer?: any): void, terminate(): any }} AnyWorker
  */
 
 /**
- * Connects to an app: in an iframe, at the other end of a MessagePort, or over whatever a function opens.
- * @param {HTMLIFrameElement | MessagePort | Opener} target
+ * Takes messages to an app: a port or a worker, or a transport of another kind.
+ * @typedef {MessagePort | AnyWorker | SharedWorker | import('./endpoint.js').Transport} Way
+ */
+
+/**
+ * Begins a way to the app; called once for each session, and closed with it: a worker is ended.
+ * @callback Opener
+ * @returns {Way | Promise<Way>}
+ */
+
+/**
+ * Connects to an app: in an iframe, at the other end of a MessagePort, in a worker, or over whatever a
+ * function opens.
+ * @param {HTMLIFrameElement | Way | Opener} target
  * @param {ConnectOptions} options
  * @returns {Promise<Client>} rejects with an AbpError when the app does not answer or refuses
  */
@@ -106,7 +118,7 @@ export class Client {
 
   /**
    * Use {@link connect}.
-   * @param {HTMLIFrameElement | MessagePort | Opener} target
+   * @param {HTMLIFrameElement | Way | Opener} target
    * @param {ConnectOptions} options
    */
   constructor(target, options) {
@@ -195,7 +207,9 @@ export class Client {
       endpoint.core.describe('requestedCapabilities', requestedCapabilities);
     if (allowedRequests) endpoint.core.describe('agentCapabilities', { allowedRequests });
     this.#endpoint = endpoint;
-    if (this.#iframe) this.#unwatch = watchFrame(this.#iframe, endpoint, () => this.connected);
+    this.#unwatch = this.#iframe
+      ? watchFrame(this.#iframe, endpoint, () => this.connected)
+      : watchPage(endpoint);
     const abandon = () => this.close();
     signal?.addEventListener('abort', abandon, { once: true });
     try {
@@ -218,7 +232,9 @@ export class Client {
       if (this.#iframe.contentWindow) return iframeTransport(this.#iframe, this.#origin);
       throw new AbpError('INVALID_PARAMS', 'The iframe is in no document: append it first');
     }
-    return typeof this.#target === 'function' ? this.#target() : portTransport(this.#target);
+    return typeof this.#target === 'function'
+      ? transportTo(await this.#target(), true)
+      : transportTo(this.#target, false);
   }
 
   /**
@@ -328,14 +344,16 @@ export class Client {
     }
     const said = state === abp.SESSION_FAILED && own(payload, 'error');
     const fault = state === abp.SESSION_FAILED ? abp.TIMEOUT_ERROR : abp.DISCONNECTED_ERROR;
-    const error = AbpError.from(said || /** @type {Endpoint} */ (this.#endpoint).error(fault));
+    const endpoint = /** @type {Endpoint} */ (this.#endpoint);
+    const error = AbpError.from(said || endpoint.error(fault));
+    if (endpoint.cause !== undefined) error.cause = endpoint.cause;
     if (state === abp.SESSION_FAILED && !said) {
       error.message = payload
         ? 'The app answered without a sessionId'
         : 'The app did not answer: does it run abp, and allow this origin?';
     }
     this.#unwatch?.();
-    this.#endpoint?.dispose();
+    endpoint.dispose();
     if (this.#handshake) this.#handshake.reject(error);
     else if (!this.#closing) this.onDisconnect?.(error);
   }

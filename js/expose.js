@@ -6,10 +6,11 @@ import { own } from './messages.js';
 import { exactOrigin } from './origins.js';
 import { portTransport } from './transports/port.js';
 import { listen, peerTransport } from './transports/window.js';
+import { hearOwners } from './transports/worker.js';
 import { LocalAgent, install } from './window-abp.js';
 
 const LIST_CHANGED = 'notifications/capabilities/list_changed';
-/** Windows that may hold a connection at once. */
+/** Windows, or pages of a shared worker, that may hold a connection at once. */
 const MOST_PEERS = 64;
 
 /**
@@ -21,7 +22,8 @@ const MOST_PEERS = 64;
 /**
  * @typedef {object} ExposeOptions
  * @property {string[]} [origins] who may connect by window messages: exact origins, no wildcards. Required in a
- *   page without a `port`; elsewhere {@link Exposed#accept} says who is served
+ *   page without a `port`. Elsewhere {@link Exposed#accept} says who is served and, in a worker, its owner is,
+ *   or every page that connects to it if it is a shared one
  * @property {MessagePort} [port] the one agent to speak to, instead of window messages
  * @property {boolean} [restart] whether a new `initialize` replaces the session of the same window (false:
  *   it is refused with ALREADY_INITIALIZED until the old session has ended)
@@ -91,6 +93,7 @@ export class Exposed {
     });
     this.ready.catch((error) => console.error('abp-bridge: this app answers nobody:', error));
     if (port) this.accept(portTransport(port));
+    else if (!origins) this.#stop = hearOwners((transport) => this.#joined(transport));
   }
 
   /** What comes before the core is ready is kept until it is. @param {() => void} act */
@@ -115,6 +118,20 @@ export class Exposed {
       const { endpoint } = this.#connect(transport, this.#options.upgrade === 'none');
       for (const [data, ports] of waiting) endpoint.receive(data, ports);
     });
+  }
+
+  /**
+   * The owner of this worker, or one more page where that is shared. A page does not say when it is gone, so
+   * those without a session give way.
+   * @param {import('./endpoint.js').Transport} transport
+   */
+  #joined(transport) {
+    for (const { ready, endpoint } of this.#connections) {
+      if (this.#connections.size < MOST_PEERS) break;
+      if (!ready) endpoint.dispose();
+    }
+    if (this.#connections.size < MOST_PEERS) this.accept(transport);
+    else transport.close();
   }
 
   /**

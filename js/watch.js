@@ -21,14 +21,24 @@ export function watchFrame(iframe, endpoint, connected) {
     // The second is another document's: a `bye` can be lost with the process that said it.
     if (++loads > 1 && connected()) endpoint.lost();
   };
-  const onHide = (/** @type {PageTransitionEvent} */ event) =>
-    event.persisted ? endpoint.leave(true) : endpoint.close();
+  const unwatchPage = watchPage(endpoint);
   observer.observe(iframe.ownerDocument, { childList: true, subtree: true });
   iframe.addEventListener('load', onLoad);
-  addEventListener('pagehide', onHide);
   return () => {
     observer.disconnect();
     iframe.removeEventListener('load', onLoad);
-    removeEventListener('pagehide', onHide);
+    unwatchPage();
   };
+}
+
+/**
+ * Tells the other side when this page goes away.
+ * @param {import('./endpoint.js').Endpoint} endpoint
+ * @returns {() => void} stops watching
+ */
+export function watchPage(endpoint) {
+  const onHide = (/** @type {PageTransitionEvent} */ event) =>
+    event.persisted ? endpoint.leave(true) : endpoint.close();
+  globalThis.addEventListener?.('pagehide', onHide);
+  return () => globalThis.removeEventListener?.('pagehide', onHide);
 }

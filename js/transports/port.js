@@ -2,9 +2,10 @@
 
 /**
  * @param {any} port
+ * @param {() => void} [closed] what closing does besides: a port of our own is closed with it
  * @returns {import('../endpoint.js').Transport}
  */
-export function portTransport(port) {
+export function portTransport(port, closed = () => port.close()) {
   // Ports are only offered by window messages: any that come here are nobody's, and looking costs time.
   const receive = (/** @type {MessageEvent} */ event) => transport.onMessage(event.data, []);
   // What cannot be read here (shared memory of another site, say) counts as malformed.
@@ -25,13 +26,13 @@ export function portTransport(port) {
       port.removeEventListener('message', receive);
       port.removeEventListener('messageerror', unreadable);
       port.removeEventListener('close', lost);
-      port.close();
+      closed();
     },
   };
   port.addEventListener('message', receive);
   port.addEventListener('messageerror', unreadable);
   // Node's ports say when the other end closes; no browser's do.
   port.addEventListener('close', lost);
-  port.start();
+  port.start?.(); // a worker's own scope has nothing to start
   return transport;
 }

@@ -3,6 +3,7 @@
  * of the protocol are played over it (tests/node/transcripts.test.js).
  */
 import { once } from 'node:events';
+import { Worker } from 'node:worker_threads';
 import { WebSocket, WebSocketServer } from 'ws';
 import { connect, expose } from '../../js/index.js';
 import { portTransport } from '../../js/transports/port.js';
@@ -26,6 +27,7 @@ export const CHANNELS = [
   { name: 'MessageChannel', frames: true, pair: over(ports) },
   { name: 'WebSocket, the agent dials', frames: false, pair: over(sockets) },
   { name: 'WebSocket, the app dials', frames: false, pair: over(socketsReversed) },
+  { name: 'worker thread', frames: true, pair: inWorker },
 ];
 
 /** Who is at the ends. @type {Mode[]} */
@@ -68,6 +70,43 @@ function over(ends) {
       settle: async () => void (await agentSide.client.call('barrier')),
       close: () => [agentEnd, appEnd].forEach((end) => end.close()),
     };
+  };
+}
+
+let workers = 0;
+
+/** A pair whose app lives in a worker thread, which is told what to do past the bridge. */
+async function inWorker({ agent, app, upgrade }, { limits }) {
+  const log = new Log();
+  const agentSide = new AgentDriver((line) => log.add(line));
+  const control = new BroadcastChannel(`transcript-${process.pid}-${++workers}`);
+  control.onmessage = ({ data }) => data.log && log.add(data.log);
+  const script = app === 'ours' ? 'app.js' : 'plain.js';
+  const worker = new Worker(new URL(`../support/workers/${script}`, import.meta.url), {
+    workerData: { control: control.name, limits: limits.app },
+  });
+  const channel = {
+    post: (message) => worker.postMessage(message),
+    listen: (heard) => worker.on('message', heard),
+  };
+  agentSide.client =
+    agent === 'ours'
+      ? await connect(worker, {
+          agent: { name: 'test', version: '1' },
+          upgrade,
+          limits: limits.agent,
+        })
+      : await plainAgent(channel, agentSide);
+  return {
+    log,
+    features: agentSide.client.features,
+    do: (side, ...words) =>
+      side === 'agent' ? agentSide.do(...words) : control.postMessage({ do: words }),
+    settle: async () => void (await agentSide.client.call('barrier')),
+    close() {
+      control.close();
+      return worker.terminate();
+    },
   };
 }
 

@@ -1,0 +1,143 @@
+// An app in a worker thread, and its agent outside: what is pending settles when the thread ends, however it ends.
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { describe, test } from 'node:test';
+import { MessageChannel, Worker } from 'node:worker_threads';
+import { connect, expose } from '../../js/index.js';
+import { Token } from '../../js/token.js';
+
+const agent = { name: 'test', version: '1' };
+let serial = 0;
+
+/** An app in a worker, which a test tells what to do by the channel of the same name. */
+const start = (options = {}) =>
+  new Worker(new URL('../support/workers/app.js', import.meta.url), {
+    workerData: { control: 'idle', ...options },
+  });
+
+/** A channel to an app, past the bridge. */
+const controlled = () => new BroadcastChannel(`${process.pid}-${++serial}`);
+
+/** Resolves when the app has said so. */
+const said = (control, line) =>
+  new Promise((resolve) => {
+    control.onmessage = ({ data }) => data.log === line && resolve();
+  });
+
+describe('a worker that is given', () => {
+  test('is left alone by the session that ends, and begins the next one', async () => {
+    const worker = start();
+    const client = await connect(worker, { agent });
+    assert.equal((await client.call('echo', 1)).data, 1);
+    client.close();
+    await client.reconnect();
+    assert.equal((await client.call('echo', 2)).data, 2);
+    await worker.terminate();
+  });
+
+  test('moves BinaryData both ways', async () => {
+    const worker = start();
+    const client = await connect(worker, { agent });
+    const content = new ArrayBuffer(1 << 20);
+    const params = { content, mimeType: 'a/b' };
+    assert.equal((await client.call('size', params, { transfer: [content] })).data, 1 << 20);
+    assert.equal(content.byteLength, 0);
+    assert.equal((await client.call('bytes', { size: 1000 })).data.content.byteLength, 1000);
+    await worker.terminate();
+  });
+
+  test('that computes is stopped by a token that its agent sent along, and says itself that it was cancelled', async () => {
+    const worker = start();
+    const client = await connect(worker, { agent });
+    const token = new Token();
+    const controller = new AbortController();
+    controller.signal.addEventListener('abort', () => token.cancel());
+    const { success, cancelled } = await client.call(
+      'asks',
+      { word: token.word },
+      { signal: controller.signal, onProgress: () => controller.abort() },
+    );
+    assert.deepEqual([success, cancelled], [false, true]);
+    assert.equal((await client.call('echo', 1)).data, 1);
+    await worker.terminate();
+  });
+
+  for (const [how, end] of [
+    ['is terminated', ({ worker }) => worker.terminate()],
+    ['exits', ({ client }) => client.call('exit')],
+    ['throws where nobody catches it', ({ client }) => client.call('throwLater')],
+  ]) {
+    test(`${how}: what is pending settles with DISCONNECTED`, async () => {
+      const control = controlled();
+      const worker = start({ control: control.name });
+      const client = await connect(worker, { agent });
+      const lost = new Promise((resolve) => (client.onDisconnect = resolve));
+      const hangs = said(control, 'app: hangs');
+      const pending = client.call('hang');
+      await hangs;
+      control.close();
+      void end({ worker, client });
+      assert.equal((await pending).error.code, 'DISCONNECTED');
+      assert.equal((await lost).code, 'DISCONNECTED');
+      assert.equal((await client.call('echo')).error.code, 'DISCONNECTED');
+    });
+  }
+
+  test('that does not run any more is noticed when a session is begun', async () => {
+    const worker = start({ throws: true });
+    await assert.rejects(connect(worker, { agent }), ({ code, cause }) => {
+      assert.deepEqual([code, cause.message], ['DISCONNECTED', 'broken at the start']);
+      return true;
+    });
+  });
+});
+
+describe('a function that makes a worker', () => {
+  test('is called for each session, and its worker ends with the session', async () => {
+    const made = [];
+    const client = await connect(() => (made.push(start()), made.at(-1)), { agent });
+    const pending = client.call('hang');
+    const [first] = made;
+    const exit = once(first, 'exit');
+    client.close();
+    await exit;
+    assert.equal((await pending).cancelled, true);
+    await client.reconnect();
+    assert.equal(made.length, 2);
+    const ended = once(made[1], 'exit');
+    await made[1].terminate();
+    await ended;
+    await client.reconnect();
+    assert.equal((await client.call('echo', 3)).data, 3);
+    client.close();
+    await once(made[2], 'exit');
+  });
+
+  test('a script that is missing, and one that throws, are noticed at once', async () => {
+    const missing = new URL('../support/workers/missing.js', import.meta.url);
+    for (const make of [() => new Worker(missing), () => start({ throws: true })]) {
+      await assert.rejects(connect(make, { agent }), { code: 'DISCONNECTED' });
+    }
+  });
+
+  test('that throws makes connect reject with its error', async () => {
+    const error = new RangeError('no');
+    const make = () => {
+      throw error;
+    };
+    await assert.rejects(connect(make, { agent }), error);
+  });
+});
+
+test('a port of a worker thread, and one to it, serve as well', async () => {
+  const { port1, port2 } = new MessageChannel();
+  const app = expose(
+    { app: { id: 'a', name: 'A', version: '1' }, capabilities: { echo: (params) => params } },
+    { port: port1 },
+  );
+  const client = await connect(port2, { agent });
+  assert.equal((await client.call('echo', 1)).data, 1);
+  const pending = client.call('echo', 2);
+  app.close();
+  assert.equal((await pending).error?.code, 'DISCONNECTED');
+});

@@ -2,6 +2,7 @@
 import { AbpError, connect, expose, transfer, type Client } from 'abp-bridge';
 import { fromOrigins, webSocketTransport } from 'abp-bridge/websocket';
 import { connectPage } from 'abp-bridge/automation';
+import { pool, serve } from 'abp-bridge/pool';
 
 const exposed = expose(
   {
@@ -39,6 +40,17 @@ export function served(socket: WebSocket, request: { headers: { origin?: string 
     agent: { name: 'x', version: '1' },
   });
 }
+const workers = pool(() => new Worker('worker.js'), { size: 2, grace: 500 });
+exposed.set('image.blur', workers.run('blur'));
+serve({
+  blur: async (params, { token, signal, progress }) => {
+    token.throwIfCancelled();
+    progress({ progress: 1 });
+    return token.cancelled || signal.aborted ? undefined : params;
+  },
+});
+// @ts-expect-error a pool's worker is made by a function
+pool(new Worker('worker.js'));
 
 export async function agent(iframe: HTMLIFrameElement): Promise<Client> {
   const client = await connect(iframe, {

@@ -1,0 +1,87 @@
+// A worker of a pool, in Node or in a page.
+import { serve, transfer } from '../../../js/pool.js';
+
+const options =
+  globalThis.process?.getBuiltinModule('node:worker_threads').workerData ??
+  JSON.parse(decodeURIComponent(globalThis.location?.search.slice(1) || '{}'));
+
+if (options.throws) throw new Error('broken at the start');
+
+/** Work that returns to nobody until its time is over, so that a test that fails ends all the same. */
+function busy(round, ms = 60_000) {
+  for (const end = performance.now() + ms; performance.now() < end;) round();
+}
+
+/** The progress of a task that has ended. */
+let leftBehind;
+/** One module for all tasks, as its memory is. */
+let sieve;
+async function instantiate(wasm) {
+  const memory = new WebAssembly.Memory({ initial: 3, maximum: 3, shared: true });
+  const { instance } = await WebAssembly.instantiate(wasm, { env: { memory } });
+  return { memory, exports: instance.exports };
+}
+
+if (options.silent) setInterval(() => {}, 1000);
+else {
+  serve({
+    echo: (params) => params,
+    /** Computes until its token says stop; `started` tells that it does. */
+    asks: (_params, { token, progress }) => {
+      progress({ progress: 0, stage: 'started' });
+      busy(() => token.throwIfCancelled());
+    },
+    /** Computes and never asks. */
+    deaf: (_params, { progress }) => {
+      progress({ progress: 0, stage: 'started' });
+      busy(() => {});
+    },
+    /** Yields, so that messages come in. */
+    yields: async (_params, { token, signal, progress }) => {
+      progress({ progress: 0, stage: 'started' });
+      await new Promise((resolve) => signal.addEventListener('abort', resolve));
+      return {
+        cancelled: token.cancelled,
+        reason: signal.reason.message,
+        name: signal.reason.name,
+      };
+    },
+    fails: () => {
+      throw Object.assign(new Error('no ink'), {
+        code: 'RENDER_ERROR',
+        retryable: true,
+        details: { page: 3 },
+      });
+    },
+    unsendable: () => ({ f() {} }),
+    unsendableError: () => {
+      throw Object.assign(new Error('no'), { code: 'X', retryable: false, details: () => {} });
+    },
+    size: ({ content }) => content.byteLength,
+    bytes: ({ size }) => ({ content: new ArrayBuffer(size), mimeType: 'a/b' }),
+    moved: ({ size }) => {
+      const pixels = new Uint8Array(size);
+      return transfer({ pixels }, [pixels.buffer]);
+    },
+    talks: (_params, { progress }) => {
+      for (let i = 1; i <= 3; i++) progress({ progress: i, total: 3 });
+      leftBehind = progress;
+    },
+    /** What an earlier task left behind speaks while this one is under way. */
+    isInterrupted: () => leftBehind({ progress: 9 }),
+    exits: () => globalThis.process.exit(3),
+    throwsLater: () => {
+      queueMicrotask(() => globalThis.nothing.there);
+      return new Promise(() => {});
+    },
+    /** examples/sieve.c: counts primes below the limit, or says -1 if its token stopped it. */
+    sieve: async ({ wasm, limit }, { token, progress }) => {
+      sieve ??= await instantiate(wasm);
+      token.bind(sieve.memory, sieve.exports.sieve_token());
+      progress({ progress: 0, stage: 'started' });
+      return sieve.exports.sieve(limit);
+    },
+    bindsItsOwn: (_params, { token }) => token.bind(new WebAssembly.Memory({ initial: 1 }), 0),
+    shares: (_params, { token }) => !(token.word.buffer instanceof ArrayBuffer),
+  });
+}

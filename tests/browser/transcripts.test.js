@@ -1,5 +1,5 @@
 // The rules of the protocol in a real browser, over every channel: to an app on another site, with both sides ours
-// and with plain peers, and over WebSockets to and from Node.
+// and with plain peers, over WebSockets to and from Node, and to apps in workers.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { sites } from '../support/browser.js';
@@ -27,6 +27,8 @@ const CHANNELS = [
     agreed: { port: false, frames: false },
   },
   { name: 'WebSocket to an agent in Node', play: socket('agent') },
+  { name: 'worker', play: inWorker('Worker'), agreed: { port: false, frames: true } },
+  { name: 'shared worker', play: inWorker('SharedWorker'), agreed: { port: false, frames: true } },
 ];
 
 let site, page, node;
@@ -57,6 +59,15 @@ function socket(side) {
     page.evaluate(
       ([script, how]) => window.playSocket(script, how),
       [section, { url: node.url, serial: ++serial, side }],
+    );
+}
+
+/** With the app in a worker of the page. */
+function inWorker(kind) {
+  return (section) =>
+    page.evaluate(
+      ([script, how]) => window.playWorker(script, how),
+      [section, { kind, control: `worker-${++serial}` }],
     );
 }
 

@@ -77,6 +77,7 @@ async function webkit() {
   const child = start('xvfb-run', [...screen, 'WebKitWebDriver', `--port=${port}`], {
     LIBGL_ALWAYS_SOFTWARE: '1',
     GDK_BACKEND: 'x11',
+    JSC_useSharedArrayBuffer: '1',
     NO_AT_BRIDGE: '1',
     WEBKIT_DISABLE_SANDBOX_THIS_IS_DANGEROUS: '1',
   });

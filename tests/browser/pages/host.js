@@ -104,6 +104,32 @@ window.playSocket = async (section, { url, serial, side }) => {
   control.close();
   return { ...outcome, features: here.client?.features };
 };
+/** Plays a section of a transcript with an app in a worker, which is told what to do past the bridge. */
+window.playWorker = async (section, { kind, control }) => {
+  const log = new Log();
+  const driver = new AgentDriver((line) => log.add(line));
+  const channel = new BroadcastChannel(control);
+  channel.onmessage = ({ data }) => data.log && log.add(data.log);
+  const options = encodeURIComponent(JSON.stringify({ control, limits: section.limits.app }));
+  const worker = new window[kind](`/tests/support/workers/app.js?${options}`, { type: 'module' });
+  driver.client = await connect(worker, {
+    agent: { name: 'test', version: '1' },
+    limits: section.limits.agent,
+  });
+  const { features } = driver.client;
+  const outcome = await play(section, {
+    log,
+    do: (side, ...words) => {
+      if (side === 'app') channel.postMessage({ do: words });
+      else void driver.do(...words);
+    },
+    settle: () => driver.client.call('barrier'),
+  });
+  driver.client.close();
+  channel.close();
+  worker.terminate?.();
+  return { ...outcome, features };
+};
 window.connect = connect;
 window.expose = expose;
 window.webSocketTransport = webSocketTransport;

@@ -181,7 +181,7 @@ export class Exposed {
     for (const [source, byOrigin] of this.#peers) {
       if (this.#connections.size < MOST_PEERS) break;
       if ([...byOrigin.values()].some((connection) => connection.ready)) continue;
-      for (const connection of byOrigin.values()) this.#connections.delete(connection);
+      for (const { endpoint } of byOrigin.values()) endpoint.dispose();
       this.#peers.delete(source);
     }
     return this.#connections.size < MOST_PEERS;

@@ -165,7 +165,8 @@ export class Exposed {
     // Other traffic is none of ours, and is never answered.
     if (typeof type !== 'string') return;
     let connection = this.#peers.get(source)?.get(origin);
-    if (!connection) {
+    // One that failed has ended: the same window may begin anew.
+    if (!connection || !this.#connections.has(connection)) {
       if (!/^(initialize|capabilities\/(call|cancel))$/.test(type) || !this.#room()) return;
       const transport = peerTransport(source, origin);
       connection = this.#connect(transport, this.#options.upgrade === 'none');

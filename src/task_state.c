@@ -1,0 +1,147 @@
+/*
+ * The life of a task.
+ *
+ * Two rules, as for calls: whatever changes a task's state is a row of the table below, and this
+ * file does not know who asks. The first terminal state wins, because no row leads out of one; and
+ * nothing is told of a task that has ended, because no such row owes TELL.
+ *
+ *   SUBMITTED ──start──▶ WORKING ──returns, says──▶ COMPLETED, FAILED, REJECTED, CANCELED
+ *                         ▲   │
+ *                   start │   │ says
+ *                         │   ▼
+ *            INPUT_REQUIRED, AUTH_REQUIRED
+ *
+ * A cancel takes effect at once (TE_CANCEL), or asks the executor first:
+ *
+ *   WORKING ──ask──▶ CANCELING ──returns, throws, parks, grace──▶ CANCELED
+ *                        └──says──▶ COMPLETED, FAILED, REJECTED, CANCELED
+ *
+ * An executor that stops because its signal fired need not say why: that it returns is enough. And
+ * one that asks for input while its caller wants it to stop would wait for ever, so that is a stop.
+ */
+#include "task_state.h"
+
+enum {
+  ABORT = ABP_TASK_ABORT,
+  TELL = ABP_TASK_TELL,
+  SETTLE = ABP_TASK_SETTLE,
+  END = ABP_TASK_END,
+  START = ABP_TASK_START,
+  ACK = ABP_TASK_ACK,
+  WAIT = ABP_TASK_WAIT,
+  NAK = ABP_TASK_NAK,
+  AGAIN = TASK_AGAIN,
+  LAST = TELL | SETTLE | END
+};
+
+enum {
+  UNKNOWN = ABP_TASK_UNKNOWN,
+  SUBMITTED = ABP_TASK_SUBMITTED,
+  WORKING = ABP_TASK_WORKING,
+  COMPLETED = ABP_TASK_COMPLETED,
+  FAILED = ABP_TASK_FAILED,
+  CANCELED = ABP_TASK_CANCELED,
+  INPUT_REQUIRED = ABP_TASK_INPUT_REQUIRED,
+  REJECTED = ABP_TASK_REJECTED,
+  AUTH_REQUIRED = ABP_TASK_AUTH_REQUIRED,
+  CANCELING = TASK_CANCELING
+};
+
+static const struct task_step TABLE[TASK_STATES][TASK_EVENTS] = {
+    [UNKNOWN] =
+        {
+            [SUBMITTED] = {SUBMITTED, TELL},
+            [WORKING] = {WORKING, TELL},
+            [COMPLETED] = {COMPLETED, LAST},
+            [FAILED] = {FAILED, LAST},
+            [CANCELED] = {CANCELED, LAST},
+            [INPUT_REQUIRED] = {INPUT_REQUIRED, LAST},
+            [REJECTED] = {REJECTED, LAST},
+            [AUTH_REQUIRED] = {AUTH_REQUIRED, TELL | SETTLE},
+        },
+    [SUBMITTED] =
+        {
+            [SUBMITTED] = {SUBMITTED, TELL},
+            [WORKING] = {WORKING, TELL},
+            [COMPLETED] = {COMPLETED, LAST},
+            [FAILED] = {FAILED, LAST},
+            [CANCELED] = {CANCELED, LAST},
+            [INPUT_REQUIRED] = {INPUT_REQUIRED, LAST},
+            [REJECTED] = {REJECTED, LAST},
+            [AUTH_REQUIRED] = {AUTH_REQUIRED, TELL | SETTLE},
+            [TE_START] = {WORKING, TELL | START},
+            [TE_CANCEL] = {CANCELED, LAST | ACK},
+        },
+    [WORKING] =
+        {
+            [WORKING] = {WORKING, TELL},
+            [COMPLETED] = {COMPLETED, LAST},
+            [FAILED] = {FAILED, LAST},
+            [CANCELED] = {CANCELED, LAST},
+            [INPUT_REQUIRED] = {INPUT_REQUIRED, LAST},
+            [REJECTED] = {REJECTED, LAST},
+            [AUTH_REQUIRED] = {AUTH_REQUIRED, TELL | SETTLE},
+            [TE_RETURN] = {COMPLETED, LAST},
+            [TE_THROW] = {FAILED, LAST},
+            [TE_CANCEL] = {CANCELED, ABORT | LAST | ACK},
+            [TE_ASK] = {CANCELING, ABORT | WAIT},
+        },
+    [INPUT_REQUIRED] =
+        {
+            [WORKING] = {WORKING, TELL},
+            [COMPLETED] = {COMPLETED, LAST},
+            [FAILED] = {FAILED, LAST},
+            [CANCELED] = {CANCELED, LAST},
+            [INPUT_REQUIRED] = {INPUT_REQUIRED, LAST},
+            [REJECTED] = {REJECTED, LAST},
+            [AUTH_REQUIRED] = {AUTH_REQUIRED, TELL | SETTLE},
+            [TE_START] = {WORKING, ABORT | TELL | START},
+            [TE_THROW] = {FAILED, LAST},
+            [TE_CANCEL] = {CANCELED, ABORT | LAST | ACK},
+            [TE_ASK] = {CANCELED, ABORT | LAST | ACK},
+        },
+    [AUTH_REQUIRED] =
+        {
+            [WORKING] = {WORKING, TELL},
+            [COMPLETED] = {COMPLETED, LAST},
+            [FAILED] = {FAILED, LAST},
+            [CANCELED] = {CANCELED, LAST},
+            [INPUT_REQUIRED] = {INPUT_REQUIRED, LAST},
+            [REJECTED] = {REJECTED, LAST},
+            [AUTH_REQUIRED] = {AUTH_REQUIRED, TELL | SETTLE},
+            [TE_START] = {WORKING, ABORT | TELL | START},
+            [TE_THROW] = {FAILED, LAST},
+            [TE_CANCEL] = {CANCELED, ABORT | LAST | ACK},
+            [TE_ASK] = {CANCELING, ABORT | WAIT},
+        },
+    [CANCELING] =
+        {
+            [WORKING] = {CANCELING, TELL},
+            [COMPLETED] = {COMPLETED, LAST},
+            [FAILED] = {FAILED, LAST},
+            [CANCELED] = {CANCELED, LAST},
+            [INPUT_REQUIRED] = {CANCELED, LAST},
+            [REJECTED] = {REJECTED, LAST},
+            [AUTH_REQUIRED] = {CANCELED, LAST},
+            [TE_RETURN] = {CANCELED, LAST},
+            [TE_THROW] = {CANCELED, LAST},
+            [TE_CANCEL] = {CANCELED, LAST | ACK},
+            [TE_ASK] = {CANCELING, WAIT},
+            [TE_GRACE] = {CANCELED, LAST},
+        },
+    [COMPLETED] = {[TE_CANCEL] = {COMPLETED, NAK}, [TE_ASK] = {COMPLETED, NAK}},
+    [FAILED] = {[TE_CANCEL] = {FAILED, NAK}, [TE_ASK] = {FAILED, NAK}},
+    [REJECTED] = {[TE_CANCEL] = {REJECTED, NAK}, [TE_ASK] = {REJECTED, NAK}},
+    [CANCELED] = {[TE_CANCEL] = {CANCELED, AGAIN}, [TE_ASK] = {CANCELED, AGAIN}},
+};
+
+struct task_step task_step(enum abp_task_state state, enum task_event event) {
+  struct task_step step = TABLE[state][event];
+  if (step.next == UNKNOWN) step.next = (uint8_t)state;
+  return step;
+}
+
+int abp_task_ended(enum abp_task_state state) {
+  return state == ABP_TASK_COMPLETED || state == ABP_TASK_FAILED || state == ABP_TASK_CANCELED ||
+         state == ABP_TASK_REJECTED;
+}

@@ -1,0 +1,33 @@
+/* What happens to a task: task_state.c, which tasks.c asks. */
+#ifndef ABP_TASK_STATE_H
+#define ABP_TASK_STATE_H
+
+#include "tasks.h"
+
+/* A state that the protocol does not know: a cancel waits for the executor. Elsewhere the task is
+ * what it was said to be last. */
+#define TASK_CANCELING ((enum abp_task_state)(ABP_TASK_AUTH_REQUIRED + 1))
+#define TASK_STATES (ABP_TASK_AUTH_REQUIRED + 2)
+
+enum task_event {
+  TE_SAYS, /* + an abp_task_state: the executor, or an agent somewhere else, says so */
+  TE_START = ABP_TASK_AUTH_REQUIRED + 1, /* there is a message for the executor */
+  TE_RETURN,                             /* the executor has returned */
+  TE_THROW,                              /* the executor has failed */
+  TE_CANCEL,                             /* stop now */
+  TE_ASK,                                /* stop, and the executor may say how */
+  TE_GRACE,                              /* the executor has not said it in time */
+  TASK_EVENTS
+};
+
+/* A cancel of a task that is canceled: ACK or NAK, the dialect says which. */
+#define TASK_AGAIN (ABP_TASK_ACK | ABP_TASK_NAK)
+
+struct task_step {
+  uint8_t next;
+  uint8_t owed; /* abp_task_verdict */
+};
+
+struct task_step task_step(enum abp_task_state state, enum task_event event);
+
+#endif

@@ -1,0 +1,310 @@
+/*
+ * Every input about tasks: find the slot, step the table, say what is to be done.
+ *
+ * Tasks and their artifacts are kept in the calls' table (call_table.c), found by their ids; an
+ * artifact is a child of its task, and its key begins with the task's slot. What the calls' table
+ * has no place for stands beside it, by slot.
+ */
+#include "task_state.h"
+
+#include "abp_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define LONGEST_ID 1024
+
+/* The two kinds of keys in one table, in place of a call's two directions. */
+enum { TASK_KEY, ARTIFACT_KEY = CALL_OUT };
+
+struct abp_tasks {
+  abp_tasks_config config;
+  struct call_table table; /* `memory` has the finished tasks, oldest first */
+  struct extra {
+    uint32_t run;    /* a task's latest run */
+    uint32_t place;  /* an artifact's, or how many artifacts a task has */
+    uint32_t active; /* runs that have not returned */
+    uint8_t told;    /* the state as the protocol has it */
+  } * extras;
+  uint32_t room; /* of extras */
+  uint32_t live, dropped;
+  uint64_t now;
+};
+
+static void set_default(uint32_t *limit, uint32_t value) {
+  if (*limit == 0) *limit = value;
+}
+
+abp_tasks *abp_tasks_new(const abp_tasks_config *config, uint64_t now) {
+  abp_tasks *tasks = calloc(1, sizeof *tasks);
+  if (!tasks) return NULL;
+  tasks->config = *config;
+  set_default(&tasks->config.max_tasks, 4096);
+  set_default(&tasks->config.max_artifacts, 4096);
+  set_default(&tasks->config.remembered, 1024);
+  set_default(&tasks->config.remember_ms, 3600000);
+  set_default(&tasks->config.max_id, 256);
+  if (tasks->config.max_id > LONGEST_ID) tasks->config.max_id = LONGEST_ID;
+  tasks->now = now;
+  table_init(&tasks->table, config->seed);
+  return tasks;
+}
+
+void abp_tasks_free(abp_tasks *tasks) {
+  if (!tasks) return;
+  table_free(&tasks->table);
+  free(tasks->extras);
+  free(tasks);
+}
+
+/* --- Slots ------------------------------------------------------------------------------------ */
+
+static uint32_t slot_of(const abp_tasks *tasks, abp_task task) {
+  const uint32_t slot = task & ((1u << SLOT_BITS) - 1);
+  if (slot >= tasks->table.slab_count * SLAB_CALLS) return NO_CALL;
+  const struct call *call = table_call(&tasks->table, slot);
+  const int is_task = (call->flags & (CALL_INDEXED | ARTIFACT_KEY)) == CALL_INDEXED;
+  return is_task && call->generation == task >> SLOT_BITS ? slot : NO_CALL;
+}
+
+static abp_task handle(const abp_tasks *tasks, uint32_t slot) {
+  return (abp_task)table_call(&tasks->table, slot)->generation << SLOT_BITS | slot;
+}
+
+static enum abp_task_state state_of(const abp_tasks *tasks, uint32_t slot) {
+  return (enum abp_task_state)table_call(&tasks->table, slot)->state;
+}
+
+static int id_ok(const abp_tasks *tasks, uint32_t length) {
+  return length > 0 && length <= tasks->config.max_id;
+}
+
+/* A slot for what is found by `id`, and its extra, or nothing. */
+static int add(abp_tasks *tasks, const abp_id *id, uint32_t hash, uint32_t kind, uint32_t *slot) {
+  const int status = table_add(&tasks->table, id, hash, kind, slot);
+  if (status != ABP_OK) return status;
+  const uint32_t room = tasks->table.slab_count * SLAB_CALLS;
+  if (room > tasks->room) {
+    struct extra *extras = realloc(tasks->extras, room * sizeof *extras);
+    if (!extras) {
+      table_release(&tasks->table, *slot);
+      return ABP_E_MEMORY;
+    }
+    tasks->extras = extras;
+    tasks->room = room;
+  }
+  tasks->extras[*slot] = (struct extra){0, 0, 0, ABP_TASK_UNKNOWN};
+  return ABP_OK;
+}
+
+static void forget_artifacts(abp_tasks *tasks, uint32_t slot) {
+  struct call *task = table_call(&tasks->table, slot);
+  while (task->child != NO_CALL) {
+    const uint32_t artifact = task->child;
+    task->child = table_call(&tasks->table, artifact)->sibling;
+    table_release(&tasks->table, artifact);
+  }
+}
+
+/* Nothing more can happen to it, and nothing runs on its behalf. */
+static void finish(abp_tasks *tasks, uint32_t slot) {
+  tasks->live--;
+  table_call(&tasks->table, slot)->deadline = tasks->now;
+  list_push(&tasks->table, &tasks->table.memory, slot);
+}
+
+static int finished(const abp_tasks *tasks, uint32_t slot) {
+  return abp_task_ended(state_of(tasks, slot)) && !tasks->extras[slot].active;
+}
+
+/* --- Steps ------------------------------------------------------------------------------------ */
+
+static int step(abp_tasks *tasks, uint32_t slot, enum task_event event) {
+  struct extra *extra = &tasks->extras[slot];
+  const enum abp_task_state before = state_of(tasks, slot);
+  struct task_step step = task_step(before, event);
+  if (step.next == (uint8_t)before && !step.owed) return 0;
+  if (!extra->active) step.owed &= (uint8_t)~ABP_TASK_ABORT;
+  table_call(&tasks->table, slot)->state = step.next;
+  if (step.owed & ABP_TASK_TELL)
+    extra->told = step.next == TASK_CANCELING ? ABP_TASK_WORKING : step.next;
+  if (step.owed & ABP_TASK_START) {
+    extra->run++;
+    extra->active++;
+  }
+  if (before == TASK_CANCELING && step.next != TASK_CANCELING)
+    table_clear_timer(&tasks->table, slot);
+  if (!abp_task_ended(before) && abp_task_ended((enum abp_task_state)step.next)) {
+    forget_artifacts(tasks, slot);
+    if (!extra->active) finish(tasks, slot);
+  }
+  return step.owed | extra->told << ABP_TASK_STATE_SHIFT;
+}
+
+int abp_task_add(abp_tasks *tasks, const char *id, uint32_t length, enum abp_task_state state,
+                 abp_task *task) {
+  if (!id_ok(tasks, length)) return ABP_E_ID;
+  if (tasks->live >= tasks->config.max_tasks) return ABP_E_LIMIT;
+  const abp_id key = {id, length, 0};
+  const uint32_t hash = table_hash(&tasks->table, &key, TASK_KEY);
+  if (table_find(&tasks->table, &key, hash, TASK_KEY) != NO_CALL) return ABP_E_DUPLICATE;
+  uint32_t slot;
+  const int status = add(tasks, &key, hash, TASK_KEY, &slot);
+  if (status != ABP_OK) return status;
+  tasks->live++;
+  tasks->extras[slot].told = (uint8_t)state;
+  table_call(&tasks->table, slot)->state = (uint8_t)state;
+  *task = handle(tasks, slot);
+  return ABP_OK;
+}
+
+abp_task abp_task_find(const abp_tasks *tasks, const char *id, uint32_t length) {
+  if (!id_ok(tasks, length)) return 0;
+  const abp_id key = {id, length, 0};
+  const uint32_t hash = table_hash(&tasks->table, &key, TASK_KEY);
+  const uint32_t slot = table_find(&tasks->table, &key, hash, TASK_KEY);
+  return slot == NO_CALL ? 0 : handle(tasks, slot);
+}
+
+int abp_task_start(abp_tasks *tasks, abp_task task) {
+  const uint32_t slot = slot_of(tasks, task);
+  return slot == NO_CALL ? 0 : step(tasks, slot, TE_START);
+}
+
+uint32_t abp_task_run(const abp_tasks *tasks, abp_task task) {
+  const uint32_t slot = slot_of(tasks, task);
+  return slot == NO_CALL ? 0 : tasks->extras[slot].run;
+}
+
+/* The slot of a task that this run may still speak for, or NO_CALL, which is counted. */
+static uint32_t speaker(abp_tasks *tasks, abp_task task, uint32_t run) {
+  const uint32_t slot = slot_of(tasks, task);
+  if (slot != NO_CALL && tasks->extras[slot].run == run && !abp_task_ended(state_of(tasks, slot)))
+    return slot;
+  tasks->dropped++;
+  return NO_CALL;
+}
+
+int abp_task_says(abp_tasks *tasks, abp_task task, uint32_t run, enum abp_task_state state,
+                  int news) {
+  const uint32_t slot = speaker(tasks, task, run);
+  if (slot == NO_CALL || state > ABP_TASK_AUTH_REQUIRED) return 0;
+  if (state == tasks->extras[slot].told && !news) return 0;
+  return step(tasks, slot, (enum task_event)(TE_SAYS + state));
+}
+
+int abp_task_returns(abp_tasks *tasks, abp_task task, uint32_t run, int failed) {
+  const uint32_t slot = slot_of(tasks, task);
+  if (slot == NO_CALL || !tasks->extras[slot].active) return 0;
+  struct extra *extra = &tasks->extras[slot];
+  extra->active--;
+  const int latest = extra->run == run && !abp_task_ended(state_of(tasks, slot));
+  if (latest) return step(tasks, slot, failed ? TE_THROW : TE_RETURN);
+  if (finished(tasks, slot)) finish(tasks, slot);
+  return 0;
+}
+
+int abp_task_cancel(abp_tasks *tasks, abp_task task, uint32_t grace_ms, int repeatable) {
+  const uint32_t slot = slot_of(tasks, task);
+  if (slot == NO_CALL) return ABP_E_STATE;
+  /* Where nothing runs, there is nobody to wait for. */
+  const int asks = grace_ms && tasks->extras[slot].active;
+  int verdict = step(tasks, slot, asks ? TE_ASK : TE_CANCEL);
+  if (verdict & ABP_TASK_WAIT && !table_call(&tasks->table, slot)->timer)
+    table_set_timer(&tasks->table, slot, tasks->now + grace_ms);
+  if ((verdict & TASK_AGAIN) == TASK_AGAIN)
+    verdict &= repeatable ? ~ABP_TASK_NAK : ~ABP_TASK_ACK;
+  return verdict;
+}
+
+/* --- Artifacts -------------------------------------------------------------------------------- */
+
+int abp_task_artifact(abp_tasks *tasks, abp_task task, uint32_t run, const char *id,
+                      uint32_t length, int append, uint32_t *place) {
+  if (!id_ok(tasks, length)) return ABP_E_ID;
+  const uint32_t slot = speaker(tasks, task, run);
+  if (slot == NO_CALL) return ABP_ARTIFACT_DROP;
+  char text[sizeof slot + LONGEST_ID];
+  memcpy(text, &slot, sizeof slot);
+  memcpy(text + sizeof slot, id, length);
+  const abp_id key = {text, (uint32_t)sizeof slot + length, 0};
+  const uint32_t hash = table_hash(&tasks->table, &key, ARTIFACT_KEY);
+  uint32_t artifact = table_find(&tasks->table, &key, hash, ARTIFACT_KEY);
+  if (artifact != NO_CALL) {
+    *place = tasks->extras[artifact].place;
+    return append ? ABP_ARTIFACT_APPEND : ABP_ARTIFACT_REPLACE;
+  }
+  if (tasks->extras[slot].place >= tasks->config.max_artifacts) return ABP_E_LIMIT;
+  const int status = add(tasks, &key, hash, ARTIFACT_KEY, &artifact);
+  if (status != ABP_OK) return status;
+  table_adopt(&tasks->table, slot, artifact);
+  *place = tasks->extras[artifact].place = tasks->extras[slot].place++;
+  return ABP_ARTIFACT_CREATE;
+}
+
+/* --- Time and memory -------------------------------------------------------------------------- */
+
+static int forget(abp_tasks *tasks, uint32_t slot) {
+  if (finished(tasks, slot))
+    list_remove(&tasks->table, &tasks->table.memory, slot);
+  else
+    tasks->live--;
+  forget_artifacts(tasks, slot);
+  table_release(&tasks->table, slot);
+  return ABP_TASK_FORGET;
+}
+
+void abp_task_forget(abp_tasks *tasks, abp_task task) {
+  const uint32_t slot = slot_of(tasks, task);
+  if (slot != NO_CALL) forget(tasks, slot);
+}
+
+void abp_tasks_advance(abp_tasks *tasks, uint64_t now) {
+  if (now > tasks->now) tasks->now = now;
+}
+
+/* When the oldest finished task is forgotten. */
+static uint64_t forgets_at(const abp_tasks *tasks) {
+  return table_call(&tasks->table, tasks->table.memory.head)->deadline + tasks->config.remember_ms;
+}
+
+int abp_tasks_next(abp_tasks *tasks, abp_task *task) {
+  struct call_table *table = &tasks->table;
+  if (table->timer_count && table_call(table, table->timers[0])->deadline <= tasks->now) {
+    const uint32_t slot = table->timers[0];
+    *task = handle(tasks, slot);
+    return step(tasks, slot, TE_GRACE);
+  }
+  const struct call_list *memory = &table->memory;
+  if (memory->count > tasks->config.remembered ||
+      (memory->count && forgets_at(tasks) <= tasks->now)) {
+    *task = handle(tasks, memory->head);
+    return forget(tasks, memory->head);
+  }
+  return 0;
+}
+
+uint64_t abp_tasks_wake(const abp_tasks *tasks) {
+  const struct call_table *table = &tasks->table;
+  uint64_t wake = table->memory.count ? forgets_at(tasks) : 0;
+  if (table->timer_count) {
+    const uint64_t grace = table_call(table, table->timers[0])->deadline;
+    if (!wake || grace < wake) wake = grace;
+  }
+  return wake;
+}
+
+/* --- Looking ---------------------------------------------------------------------------------- */
+
+enum abp_task_state abp_task_state(const abp_tasks *tasks, abp_task task) {
+  const uint32_t slot = slot_of(tasks, task);
+  return slot == NO_CALL ? ABP_TASK_UNKNOWN : (enum abp_task_state)tasks->extras[slot].told;
+}
+
+uint32_t abp_tasks_count(const abp_tasks *tasks, enum abp_task_count count) {
+  switch (count) {
+  case ABP_TASKS_LIVE: return tasks->live;
+  case ABP_TASKS_FINISHED: return tasks->table.memory.count;
+  default: return tasks->dropped;
+  }
+}

@@ -1,0 +1,80 @@
+/*
+ * The boundary between the tasks' core and JavaScript: what the module exports, all of it. Many
+ * tables share one instance of the module; each is named by its address.
+ *
+ * Ids go in through the scratch. An input returns a verdict or a negative abp_status; src/tasks.h
+ * says what they mean.
+ */
+#include "../src/tasks.h"
+
+#include <stdlib.h>
+
+#define EXPORT(name) __attribute__((export_name(name), used))
+#define LONGEST_ID 1024
+
+static char scratch[LONGEST_ID];
+static abp_task due;
+
+/* Where ids are written, and for a new table 16 bytes of seed. */
+EXPORT("scratch") void *get_scratch(void) { return scratch; }
+
+EXPORT("create")
+abp_tasks *create(uint32_t max_tasks, uint32_t max_artifacts, uint32_t remembered,
+                  uint32_t remember_ms, double now) {
+  abp_tasks_config config = {{0}, max_tasks, max_artifacts, remembered, remember_ms, 0};
+  for (int i = 0; i < 16; i++)
+    config.seed[i] = (uint8_t)scratch[i];
+  return abp_tasks_new(&config, (uint64_t)now);
+}
+EXPORT("destroy") void destroy(abp_tasks *tasks) { abp_tasks_free(tasks); }
+
+/* The new task, or a negative abp_status; a handle has 30 bits. */
+EXPORT("add") int32_t add(abp_tasks *tasks, uint32_t length, uint32_t state) {
+  abp_task task;
+  const int status = abp_task_add(tasks, scratch, length, (enum abp_task_state)state, &task);
+  return status < 0 ? status : (int32_t)task;
+}
+EXPORT("find") abp_task find(abp_tasks *tasks, uint32_t length) {
+  return abp_task_find(tasks, scratch, length);
+}
+EXPORT("start") int32_t start(abp_tasks *tasks, abp_task task) {
+  return abp_task_start(tasks, task);
+}
+EXPORT("run") uint32_t run(abp_tasks *tasks, abp_task task) { return abp_task_run(tasks, task); }
+EXPORT("says")
+int32_t says(abp_tasks *tasks, abp_task task, uint32_t number, uint32_t state, uint32_t news) {
+  return abp_task_says(tasks, task, number, (enum abp_task_state)state, (int)news);
+}
+EXPORT("returns")
+int32_t returns(abp_tasks *tasks, abp_task task, uint32_t number, uint32_t failed) {
+  return abp_task_returns(tasks, task, number, (int)failed);
+}
+EXPORT("cancel")
+int32_t cancel(abp_tasks *tasks, abp_task task, uint32_t grace_ms, uint32_t repeatable) {
+  return abp_task_cancel(tasks, task, grace_ms, (int)repeatable);
+}
+/* What becomes of the artifact, and its place << 2. */
+EXPORT("artifact")
+int32_t artifact(abp_tasks *tasks, abp_task task, uint32_t number, uint32_t length,
+                 uint32_t append) {
+  uint32_t place = 0;
+  const int what = abp_task_artifact(tasks, task, number, scratch, length, (int)append, &place);
+  return what < 0 ? what : (int32_t)((uint32_t)what | place << 2);
+}
+EXPORT("forget") void forget(abp_tasks *tasks, abp_task task) { abp_task_forget(tasks, task); }
+
+EXPORT("advance") void advance(abp_tasks *tasks, double now) {
+  abp_tasks_advance(tasks, (uint64_t)now);
+}
+/* The verdict of what is due, 0 for nothing; its task is due_task(). */
+EXPORT("next") int32_t next(abp_tasks *tasks) { return abp_tasks_next(tasks, &due); }
+EXPORT("due_task") abp_task due_task(void) { return due; }
+EXPORT("wake") double wake(abp_tasks *tasks) { return (double)abp_tasks_wake(tasks); }
+
+EXPORT("state") uint32_t state(abp_tasks *tasks, abp_task task) {
+  return (uint32_t)abp_task_state(tasks, task);
+}
+EXPORT("ended") int32_t ended(uint32_t of) { return abp_task_ended((enum abp_task_state)of); }
+EXPORT("count") uint32_t count(abp_tasks *tasks, uint32_t what) {
+  return abp_tasks_count(tasks, (enum abp_task_count)what);
+}

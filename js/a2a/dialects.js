@@ -1,0 +1,516 @@
+/**
+ * What the versions of A2A say differently: names of methods, spellings of states, shapes of tasks and events,
+ * codes of errors. Whatever is read becomes one form, whichever version it is of; whatever is printed is of one.
+ *
+ * The form is that of 1.0 (a part is `{ text }`, `{ data }`, `{ url }` or `{ raw }`), with the states and roles of
+ * 0.3 (`'input-required'`, `'user'`). Only own properties are read.
+ */
+import { AbpError } from '../errors.js';
+import { own } from '../messages.js';
+
+/**
+ * @typedef {'unknown' | 'submitted' | 'working' | 'completed' | 'failed' | 'canceled' | 'input-required'
+ *   | 'rejected' | 'auth-required'} State
+ * @typedef {{ text?: string, data?: unknown, url?: string, raw?: string, mediaType?: string,
+ *   filename?: string, metadata?: any }} Part `raw` is base64
+ * @typedef {{ messageId: string, role: 'user' | 'agent', parts: Part[], contextId?: string, taskId?: string,
+ *   metadata?: any, extensions?: string[], referenceTaskIds?: string[] }} Message
+ * @typedef {{ state: State, timestamp?: string, message?: Message, text?: string }} Status `text` is the
+ *   message when it came as a plain string
+ * @typedef {{ artifactId: string, parts: Part[], name?: string, description?: string, metadata?: any,
+ *   extensions?: string[] }} Artifact
+ * @typedef {{ id: string, contextId: string, status: Status, artifacts: Artifact[], history: Message[],
+ *   metadata?: any }} Task
+ * @typedef {{ kind: 'task', task: Task }
+ *   | { kind: 'message', message: Message }
+ *   | { kind: 'status', taskId: string, contextId: string, status: Status, final?: boolean, metadata?: any }
+ *   | { kind: 'artifact', taskId: string, contextId: string, artifact: Artifact, append: boolean,
+ *       lastChunk: boolean, metadata?: any }} Event what a stream carries, and what a send is answered
+ */
+
+/** By the core's numbers. @type {State[]} */
+export const STATES = [
+  ...['unknown', 'submitted', 'working', 'completed', 'failed', 'canceled', 'input-required'],
+  ...['rejected', 'auth-required'],
+].map((state) => /** @type {State} */ (state));
+
+// --- Reading, in whatever version ----------------------------------------------------------------------
+
+/** @param {unknown} value */
+const text = (value) => (typeof value === 'string' ? value : undefined);
+/** @param {unknown} value @returns {any[]} */
+const list = (value) => (Array.isArray(value) ? value : []);
+/** @param {unknown} value @returns {any} */
+const record = (value) =>
+  typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined;
+/** @param {unknown} value */
+const texts = (value) => {
+  const all = list(value).filter((item) => typeof item === 'string');
+  return all.length ? all : undefined;
+};
+
+/**
+ * Leaves out what is not there.
+ * @template {object} T
+ * @param {T} object
+ * @returns {T}
+ */
+function compact(object) {
+  for (const key of /** @type {(keyof T)[]} */ (Object.keys(object)))
+    if (object[key] === undefined) delete object[key];
+  return object;
+}
+
+/**
+ * A state in any spelling (`TASK_STATE_INPUT_REQUIRED`, `input_required`, 6), as its number; 0 for one that is
+ * none.
+ * @param {unknown} state
+ * @returns {number}
+ */
+export function readState(state) {
+  if (typeof state === 'number') return STATES[state] === undefined ? 0 : state;
+  const word = text(state)
+    ?.replace(/^TASK_STATE_/, '')
+    .toLowerCase()
+    .replace('_', '-')
+    .replace('cancelled', 'canceled');
+  return Math.max(0, STATES.indexOf(/** @type {State} */ (word)));
+}
+
+/** Marks data that 0.3 could not carry as it was. */
+const WRAPPED = 'data_part_compat';
+
+/** @param {any} part @returns {Part} */
+function readPart(part) {
+  const file = own(part, 'file');
+  const metadata = record(own(part, 'metadata'));
+  if (own(metadata, WRAPPED) === true) {
+    const rest = Object.entries(metadata).filter(([key]) => key !== WRAPPED);
+    return compact({
+      data: own(own(part, 'data'), 'value'),
+      metadata: rest.length ? Object.fromEntries(rest) : undefined,
+    });
+  }
+  if (file !== undefined)
+    return compact({
+      url: text(own(file, 'uri')),
+      raw: text(own(file, 'bytes')),
+      mediaType: text(own(file, 'mimeType')),
+      filename: text(own(file, 'name')),
+      metadata,
+    });
+  return compact({
+    text: text(own(part, 'text')),
+    data: own(part, 'data'),
+    url: text(own(part, 'url')),
+    raw: text(own(part, 'raw')),
+    mediaType: text(own(part, 'mediaType')),
+    filename: text(own(part, 'filename')),
+    metadata,
+  });
+}
+
+/** @param {any} message @returns {Message} */
+export function readMessage(message) {
+  const role = own(message, 'role');
+  return compact({
+    messageId: text(own(message, 'messageId')) ?? '',
+    role: role === 'user' || role === 'ROLE_USER' || role === 1 ? 'user' : 'agent',
+    parts: list(own(message, 'parts')).map(readPart),
+    contextId: text(own(message, 'contextId')),
+    taskId: text(own(message, 'taskId')),
+    metadata: record(own(message, 'metadata')),
+    extensions: texts(own(message, 'extensions')),
+    referenceTaskIds: texts(own(message, 'referenceTaskIds')),
+  });
+}
+
+/** @param {any} artifact @returns {Artifact} */
+export function readArtifact(artifact) {
+  return compact({
+    artifactId: text(own(artifact, 'artifactId')) ?? '',
+    parts: list(own(artifact, 'parts')).map(readPart),
+    name: text(own(artifact, 'name')),
+    description: text(own(artifact, 'description')),
+    metadata: record(own(artifact, 'metadata')),
+    extensions: texts(own(artifact, 'extensions')),
+  });
+}
+
+/** @param {any} status @returns {Status} */
+function readStatus(status) {
+  const message = own(status, 'message');
+  return compact({
+    state: STATES[readState(own(status, 'state'))],
+    timestamp: text(own(status, 'timestamp')),
+    text: text(message),
+    message: record(message) && readMessage(message),
+  });
+}
+
+/** @param {any} task @returns {Task} */
+export function readTask(task) {
+  return compact({
+    id: text(own(task, 'id')) ?? '',
+    contextId: text(own(task, 'contextId')) ?? '',
+    status: readStatus(own(task, 'status')),
+    artifacts: list(own(task, 'artifacts')).map(readArtifact),
+    history: list(own(task, 'history')).map(readMessage),
+    metadata: record(own(task, 'metadata')),
+  });
+}
+
+/**
+ * The result of a send, or of a frame of a stream: 1.0 wraps it, 0.3 names its `kind`, the gem its `type`, and
+ * what is left shows itself by what it has.
+ * @param {any} result
+ * @returns {Event | undefined} undefined for what is none
+ */
+export function readEvent(result) {
+  const wrapped = (/** @type {string} */ name) => record(own(result, name));
+  const whole = own(result, 'kind') === undefined && own(result, 'type') === undefined;
+  // Another version's `message` and `task` are what their names say only where nothing else is there.
+  if (whole && wrapped('task')) return { kind: 'task', task: readTask(wrapped('task')) };
+  if (whole && wrapped('message'))
+    return { kind: 'message', message: readMessage(wrapped('message')) };
+  const inner = wrapped('statusUpdate') ?? wrapped('artifactUpdate') ?? record(result);
+  if (!inner) return undefined;
+  const common = {
+    // 0.1 calls it `id`.
+    taskId: text(own(inner, 'taskId')) ?? text(own(inner, 'id')) ?? '',
+    contextId: text(own(inner, 'contextId')) ?? '',
+    metadata: record(own(inner, 'metadata')),
+  };
+  const artifact = own(inner, 'artifact');
+  if (record(artifact))
+    return compact({
+      kind: /** @type {const} */ ('artifact'),
+      ...common,
+      artifact: readArtifact(artifact),
+      // 0.1 has them in the artifact.
+      append: (own(inner, 'append') ?? own(artifact, 'append')) === true,
+      lastChunk: (own(inner, 'lastChunk') ?? own(artifact, 'lastChunk')) === true,
+    });
+  if (record(own(inner, 'status'))) {
+    const final = own(inner, 'final');
+    const isTask =
+      own(inner, 'kind') === 'task' || (final === undefined && !text(own(inner, 'taskId')));
+    if (isTask) return { kind: 'task', task: readTask(inner) };
+    return compact({
+      kind: /** @type {const} */ ('status'),
+      ...common,
+      status: readStatus(own(inner, 'status')),
+      final: typeof final === 'boolean' ? final : undefined,
+    });
+  }
+  if (Array.isArray(own(inner, 'parts'))) return { kind: 'message', message: readMessage(inner) };
+  return undefined;
+}
+
+/** The tasks of a list: the gem answers with the list itself. @param {any} result @returns {Task[]} */
+export const readTasks = (result) =>
+  list(Array.isArray(result) ? result : own(result, 'tasks')).map(readTask);
+
+// --- Printing, in one version ----------------------------------------------------------------------------
+
+/** @typedef {'send' | 'stream' | 'get' | 'cancel' | 'resubscribe' | 'list'} Operation */
+
+/**
+ * One version. `gem` is the dialect of the Ruby gem simple_a2a: the names of 0.1 with the payloads of 1.0.
+ * @typedef {object} Dialect
+ * @property {'gem' | '0.3' | '1.0'} name
+ * @property {string | undefined} header what a client sends as `A2A-Version`
+ * @property {Record<Operation, string | undefined>} methods
+ * @property {boolean} numbered whether a stream's frames have the request's `id`
+ * @property {boolean} snapshot whether the stream of a new task begins with the task
+ * @property {boolean} repeatable whether a canceled task may be cancelled again
+ * @property {Record<string, number>} codes of errors, by reason
+ * @property {string} malformed the reason of a request that is not JSON-RPC
+ * @property {(method: string) => string} noMethod
+ * @property {string} noId
+ * @property {(id: string) => string} notFound
+ * @property {(id: string) => string} notCancelable
+ * @property {(message: Message) => any} message
+ * @property {(task: Task) => any} task
+ * @property {(event: Event) => any} event as the frame of a stream has it, and the answer to a send
+ * @property {(tasks: Task[], page: { nextPageToken: string, pageSize: number, totalSize: number }) => any} list
+ * @property {boolean} explains whether errors carry `data`
+ */
+
+/** @param {State} state */
+export const isFinal = (state) =>
+  state === 'completed' || state === 'failed' || state === 'canceled' || state === 'rejected';
+
+/** Codes that every version has. */
+const CODES = {
+  PARSE_ERROR: -32700,
+  INVALID_REQUEST: -32600,
+  METHOD_NOT_FOUND: -32601,
+  INVALID_PARAMS: -32602,
+  INTERNAL_ERROR: -32603,
+  TASK_NOT_FOUND: -32001,
+  TASK_NOT_CANCELABLE: -32002,
+  PUSH_NOTIFICATION_NOT_SUPPORTED: -32003,
+  UNSUPPORTED_OPERATION: -32004,
+  CONTENT_TYPE_NOT_SUPPORTED: -32005,
+  INVALID_AGENT_RESPONSE: -32006,
+};
+
+/**
+ * A status as a version has it, whose states and messages those are.
+ * @param {Status} status
+ * @param {string} state
+ * @param {(message: Message) => any} message
+ */
+const printStatus = (status, state, message) =>
+  compact({
+    state,
+    timestamp: status.timestamp,
+    message: status.message && message(status.message),
+  });
+
+/** @type {Dialect} */
+const V10 = {
+  name: '1.0',
+  header: '1.0',
+  methods: {
+    send: 'SendMessage',
+    stream: 'SendStreamingMessage',
+    get: 'GetTask',
+    cancel: 'CancelTask',
+    resubscribe: 'SubscribeToTask',
+    list: 'ListTasks',
+  },
+  numbered: true,
+  snapshot: true,
+  repeatable: true,
+  codes: {
+    ...CODES,
+    EXTENDED_AGENT_CARD_NOT_CONFIGURED: -32007,
+    EXTENSION_SUPPORT_REQUIRED: -32008,
+    VERSION_NOT_SUPPORTED: -32009,
+  },
+  malformed: 'INVALID_PARAMS',
+  noMethod: () => 'Invalid method.',
+  noId: 'Task ID is required',
+  notFound: (id) => `Task not found: ${id}`,
+  notCancelable: (id) => `Task not cancelable: ${id}`,
+  message: (message) => ({
+    ...message,
+    role: message.role === 'user' ? 'ROLE_USER' : 'ROLE_AGENT',
+  }),
+  task: ({ status, artifacts, history, metadata = {}, ...task }) =>
+    compact({
+      ...task,
+      status: status10(status),
+      artifacts: artifacts.length ? artifacts.map(artifact10) : undefined,
+      history: history.length ? history.map(V10.message) : undefined,
+      metadata,
+    }),
+  event(event) {
+    if (event.kind === 'task') return { task: V10.task(event.task) };
+    if (event.kind === 'message') return { message: V10.message(event.message) };
+    const { taskId, contextId, metadata = {} } = event;
+    if (event.kind === 'status')
+      return { statusUpdate: { taskId, contextId, status: status10(event.status), metadata } };
+    return {
+      artifactUpdate: compact({
+        taskId,
+        contextId,
+        artifact: artifact10(event.artifact),
+        append: event.append || undefined,
+        lastChunk: event.lastChunk || undefined,
+        metadata,
+      }),
+    };
+  },
+  list: (tasks, page) => ({ tasks: tasks.map(V10.task), ...page }),
+  explains: true,
+};
+/** @param {Status} status */
+const status10 = (status) =>
+  printStatus(
+    status,
+    `TASK_STATE_${status.state === 'unknown' ? 'UNSPECIFIED' : status.state.toUpperCase().replace('-', '_')}`,
+    V10.message,
+  );
+/** @param {Artifact} artifact */
+const artifact10 = (artifact) => ({ ...artifact, metadata: artifact.metadata ?? {} });
+
+/** @type {Dialect} */
+const V03 = {
+  ...V10,
+  name: '0.3',
+  header: undefined,
+  methods: {
+    send: 'message/send',
+    stream: 'message/stream',
+    get: 'tasks/get',
+    cancel: 'tasks/cancel',
+    resubscribe: 'tasks/resubscribe',
+    list: undefined,
+  },
+  malformed: 'INVALID_REQUEST',
+  noMethod: (method) => `Method not found: ${method}`,
+  message: (message) => ({ kind: 'message', ...message, parts: message.parts.map(part03) }),
+  task: ({ status, artifacts, history, metadata = {}, ...task }) =>
+    compact({
+      kind: 'task',
+      ...task,
+      status: printStatus(status, status.state, V03.message),
+      artifacts: artifacts.length ? artifacts.map(artifact03) : undefined,
+      history: history.length ? history.map(V03.message) : undefined,
+      metadata,
+    }),
+  event(event) {
+    if (event.kind === 'task') return V03.task(event.task);
+    if (event.kind === 'message') return V03.message(event.message);
+    const { taskId, contextId, metadata = {} } = event;
+    if (event.kind === 'status')
+      return {
+        kind: 'status-update',
+        taskId,
+        contextId,
+        status: printStatus(event.status, event.status.state, V03.message),
+        final: isFinal(event.status.state),
+        metadata,
+      };
+    const { append, lastChunk } = event;
+    const artifact = artifact03(event.artifact);
+    return { kind: 'artifact-update', taskId, contextId, artifact, append, lastChunk, metadata };
+  },
+  list: (tasks, page) => ({ tasks: tasks.map(V03.task), ...page }),
+  explains: false,
+};
+/** @param {Artifact} artifact */
+const artifact03 = (artifact) => ({
+  ...artifact,
+  parts: artifact.parts.map(part03),
+  metadata: artifact.metadata ?? {},
+});
+
+/** @param {Part} part @returns {any} */
+function part03(part) {
+  const { metadata } = part;
+  if (part.text !== undefined) return compact({ kind: 'text', text: part.text, metadata });
+  if (part.url !== undefined || part.raw !== undefined) {
+    const { url: uri, raw: bytes, mediaType: mimeType, filename: name } = part;
+    return compact({ kind: 'file', file: compact({ uri, bytes, mimeType, name }), metadata });
+  }
+  if (record(part.data)) return compact({ kind: 'data', data: part.data, metadata });
+  // 0.3 has only objects as data: others are wrapped, and known again by this.
+  const wrapped = { ...metadata, [WRAPPED]: true };
+  return { kind: 'data', data: { value: part.data ?? null }, metadata: wrapped };
+}
+
+/** @type {Dialect} */
+const GEM = {
+  ...V10,
+  name: 'gem',
+  header: undefined,
+  methods: {
+    send: 'tasks/send',
+    stream: 'tasks/sendSubscribe',
+    get: 'tasks/get',
+    cancel: 'tasks/cancel',
+    resubscribe: 'tasks/resubscribe',
+    list: 'tasks/list',
+  },
+  numbered: false,
+  snapshot: false,
+  repeatable: false,
+  codes: { ...CODES, EXTENSION_SUPPORT_REQUIRED: -32007, VERSION_NOT_SUPPORTED: -32008 },
+  malformed: 'INVALID_REQUEST',
+  noMethod: V03.noMethod,
+  noId: 'id is required',
+  notFound: (id) => `Task ${id} not found`,
+  notCancelable: (id) => `Task ${id} is already terminal`,
+  message: (message) => message,
+  task: ({ status, artifacts, history, ...task }) => ({
+    ...task,
+    status: statusGem(status),
+    artifacts: artifacts.map(artifactGem),
+    history,
+  }),
+  event(event) {
+    if (event.kind === 'task') return GEM.task(event.task);
+    if (event.kind === 'message') return event.message;
+    const { taskId, contextId } = event;
+    if (event.kind === 'status')
+      return {
+        taskId,
+        contextId,
+        status: statusGem(event.status),
+        final: isFinal(event.status.state),
+        type: 'TaskStatusUpdateEvent',
+      };
+    const { append, lastChunk } = event;
+    const artifact = artifactGem(event.artifact);
+    return { taskId, contextId, artifact, append, lastChunk, type: 'TaskArtifactUpdateEvent' };
+  },
+  list: (tasks) => tasks.map(GEM.task),
+  explains: false,
+};
+/** @param {Status} status */
+const statusGem = (status) => ({
+  ...printStatus(status, status.state.replace('-', '_'), GEM.message),
+  // Its messages are plain strings as often as not.
+  ...(status.text !== undefined && { message: status.text }),
+});
+/** @param {Artifact} artifact */
+const artifactGem = (artifact) => ({ ...artifact, extensions: artifact.extensions ?? [] });
+
+/** By name. */
+export const DIALECTS = { gem: GEM, 0.3: V03, '1.0': V10 };
+
+/**
+ * The method of a request: what it asks for, and in which versions it has this name.
+ * @type {Map<unknown, { operation: Operation, dialects: Dialect[] }>}
+ */
+export const METHODS = new Map();
+for (const dialect of [V03, V10, GEM])
+  for (const [operation, name] of Object.entries(dialect.methods)) {
+    if (!name) continue;
+    const method = METHODS.get(name) ?? {
+      operation: /** @type {Operation} */ (operation),
+      dialects: [],
+    };
+    method.dialects.push(dialect);
+    METHODS.set(name, method);
+  }
+
+// --- Errors ------------------------------------------------------------------------------------------------
+
+const ERROR_INFO = 'type.googleapis.com/google.rpc.ErrorInfo';
+const DOMAIN = 'a2a-protocol.org';
+
+/**
+ * An error for the wire. The code of an AbpError here is the reason that 1.0 gives: `TASK_NOT_FOUND`.
+ * @param {Dialect} dialect
+ * @param {AbpError} error
+ * @returns {{ code: number, message: string, data?: unknown }}
+ */
+export function printError(dialect, { code: reason, message }) {
+  const code = Object.hasOwn(dialect.codes, reason) ? dialect.codes[reason] : CODES.INTERNAL_ERROR;
+  // JSON-RPC's own errors are explained by their codes.
+  const explained = code > CODES.INVALID_REQUEST || reason === 'INVALID_PARAMS';
+  if (!dialect.explains || !explained) return { code, message };
+  return { code, message, data: [{ '@type': ERROR_INFO, reason, domain: DOMAIN }] };
+}
+
+/**
+ * An error from the wire: by the reason that it names, else by its code.
+ * @param {Dialect} dialect
+ * @param {any} error
+ */
+export function readError(dialect, error) {
+  const data = own(error, 'data');
+  const info = list(data).find((item) => own(item, '@type') === ERROR_INFO);
+  const number = own(error, 'code');
+  const named = Object.entries(dialect.codes).find(([, code]) => code === number)?.[0];
+  return new AbpError(
+    text(own(info, 'reason')) ?? named ?? 'OPERATION_FAILED',
+    text(own(error, 'message')) ?? 'The agent gave no message',
+    { details: compact({ code: number, data }) },
+  );
+}

@@ -212,8 +212,7 @@ int abp_task_cancel(abp_tasks *tasks, abp_task task, uint32_t grace_ms, int repe
   int verdict = step(tasks, slot, asks ? TE_ASK : TE_CANCEL);
   if (verdict & ABP_TASK_WAIT && !table_call(&tasks->table, slot)->timer)
     table_set_timer(&tasks->table, slot, tasks->now + grace_ms);
-  if ((verdict & TASK_AGAIN) == TASK_AGAIN)
-    verdict &= repeatable ? ~ABP_TASK_NAK : ~ABP_TASK_ACK;
+  if ((verdict & TASK_AGAIN) == TASK_AGAIN) verdict &= repeatable ? ~ABP_TASK_NAK : ~ABP_TASK_ACK;
   return verdict;
 }
 

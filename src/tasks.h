@@ -44,8 +44,8 @@ enum abp_task_state {
 
 /* What a verdict says, to be done in this order; the state to tell is above the bits. */
 enum abp_task_verdict {
-  ABP_TASK_ABORT = 1,   /* fire the signal of the executor's run so far */
-  ABP_TASK_TELL = 2,    /* store the state and tell every stream */
+  ABP_TASK_TELL = 1,    /* store the state and tell every stream */
+  ABP_TASK_ABORT = 2,   /* fire the signal of the run so far */
   ABP_TASK_SETTLE = 4,  /* answer whoever waits for the task: it has ended, or needs somebody */
   ABP_TASK_END = 8,     /* end the streams: there is nothing more to come in them */
   ABP_TASK_START = 16,  /* run the executor; the run's number is abp_task_run() */

@@ -126,7 +126,7 @@ export class TaskTable {
    */
   advance(act) {
     x.advance(this.#table, performance.now());
-    for (let verdict; (verdict = x.next(this.#table)); ) act(x.due_task(), verdict);
+    for (let verdict; (verdict = x.next(this.#table));) act(x.due_task(), verdict);
   }
 
   /** When to call `advance`, in ms of `performance.now()`, or 0. @returns {number} */

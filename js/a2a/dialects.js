@@ -214,6 +214,7 @@ export const readTasks = (result) =>
 // --- Printing, in one version ----------------------------------------------------------------------------
 
 /** @typedef {'send' | 'stream' | 'get' | 'cancel' | 'resubscribe' | 'list'} Operation */
+/** @typedef {'push' | 'extendedCard'} Refused what this server knows by name and does not do */
 
 /**
  * One version. `gem` is the dialect of the Ruby gem simple_a2a: the names of 0.1 with the payloads of 1.0.
@@ -221,6 +222,11 @@ export const readTasks = (result) =>
  * @property {'gem' | '0.3' | '1.0'} name
  * @property {string | undefined} header what a client sends as `A2A-Version`
  * @property {Record<Operation, string | undefined>} methods
+ * @property {string[]} push methods of push notifications
+ * @property {string | undefined} extendedCard the method that asks for the card behind a login
+ * @property {(configuration: any) => boolean} blocks whether a send is answered only when the task has ended or
+ *   needs somebody
+ * @property {boolean} streamsErrors whether a failed resubscription is answered with a stream that says so
  * @property {boolean} numbered whether a stream's frames have the request's `id`
  * @property {boolean} snapshot whether the stream of a new task begins with the task
  * @property {boolean} repeatable whether a canceled task may be cancelled again
@@ -234,6 +240,7 @@ export const readTasks = (result) =>
  * @property {(task: Task) => any} task
  * @property {(event: Event) => any} event as the frame of a stream has it, and the answer to a send
  * @property {(tasks: Task[], page: { nextPageToken: string, pageSize: number, totalSize: number }) => any} list
+ * @property {boolean} pages whether a list comes in pages, and without artifacts unless they are asked for
  * @property {boolean} explains whether errors carry `data`
  */
 
@@ -281,6 +288,12 @@ const V10 = {
     resubscribe: 'SubscribeToTask',
     list: 'ListTasks',
   },
+  push: ['Create', 'Get', 'Delete']
+    .map((verb) => `${verb}TaskPushNotificationConfig`)
+    .concat('ListTaskPushNotificationConfigs'),
+  extendedCard: 'GetExtendedAgentCard',
+  blocks: (configuration) => own(configuration, 'returnImmediately') !== true,
+  streamsErrors: false,
   numbered: true,
   snapshot: true,
   repeatable: true,
@@ -325,6 +338,7 @@ const V10 = {
     };
   },
   list: (tasks, page) => ({ tasks: tasks.map(V10.task), ...page }),
+  pages: true,
   explains: true,
 };
 /** @param {Status} status */
@@ -350,6 +364,10 @@ const V03 = {
     resubscribe: 'tasks/resubscribe',
     list: undefined,
   },
+  push: ['set', 'get', 'list', 'delete'].map((verb) => `tasks/pushNotificationConfig/${verb}`),
+  extendedCard: 'agent/getAuthenticatedExtendedCard',
+  blocks: (configuration) => !record(configuration) || own(configuration, 'blocking') === true,
+  streamsErrors: true,
   malformed: 'INVALID_REQUEST',
   noMethod: (method) => `Method not found: ${method}`,
   message: (message) => ({ kind: 'message', ...message, parts: message.parts.map(part03) }),
@@ -416,6 +434,10 @@ const GEM = {
     resubscribe: 'tasks/resubscribe',
     list: 'tasks/list',
   },
+  push: ['set', 'get', 'list', 'delete'].map((verb) => `tasks/pushNotification/${verb}`),
+  extendedCard: undefined,
+  blocks: () => true,
+  streamsErrors: false,
   numbered: false,
   snapshot: false,
   repeatable: false,
@@ -449,6 +471,7 @@ const GEM = {
     return { taskId, contextId, artifact, append, lastChunk, type: 'TaskArtifactUpdateEvent' };
   },
   list: (tasks) => tasks.map(GEM.task),
+  pages: false,
   explains: false,
 };
 /** @param {Status} status */
@@ -465,19 +488,22 @@ export const DIALECTS = { gem: GEM, 0.3: V03, '1.0': V10 };
 
 /**
  * The method of a request: what it asks for, and in which versions it has this name.
- * @type {Map<unknown, { operation: Operation, dialects: Dialect[] }>}
+ * @type {Map<unknown, { operation: any, dialects: Dialect[] }>} operations are those of `Operation` and `Refused`
  */
 export const METHODS = new Map();
-for (const dialect of [V03, V10, GEM])
-  for (const [operation, name] of Object.entries(dialect.methods)) {
+for (const dialect of [V03, V10, GEM]) {
+  const named = [
+    ...Object.entries(dialect.methods),
+    ...dialect.push.map((name) => ['push', name]),
+    ['extendedCard', dialect.extendedCard],
+  ];
+  for (const [operation, name] of named) {
     if (!name) continue;
-    const method = METHODS.get(name) ?? {
-      operation: /** @type {Operation} */ (operation),
-      dialects: [],
-    };
+    const method = METHODS.get(name) ?? { operation, dialects: [] };
     method.dialects.push(dialect);
     METHODS.set(name, method);
   }
+}
 
 // --- Errors ------------------------------------------------------------------------------------------------
 

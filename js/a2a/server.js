@@ -1,0 +1,719 @@
+/**
+ * An A2A agent: answers requests of every version, runs an executor for each task, and tells every stream of a task
+ * the same. What becomes of a task is the core's to say (src/tasks.h); #act is the one place that does it.
+ */
+import * as abp from '../../dist/abp-constants.js';
+import * as core from '../../dist/tasks-constants.js';
+import { AbpError, reasonText, toErrorObject } from '../errors.js';
+import { milliseconds, own } from '../messages.js';
+import { TaskTable, ready } from './core.js';
+import { printCard } from './card.js';
+import { DIALECTS, METHODS, STATES, printError, readMessage, readState } from './dialects.js';
+import { httpListener, respond } from './http.js';
+import { serveTransport } from './port.js';
+import { ExecutorContext, StoredTask, statusOf } from './task.js';
+
+/** @import { Dialect, Event, Message, Status, Task } from './dialects.js' */
+
+/**
+ * Where the answer to one request goes.
+ * @typedef {object} Reply
+ * @property {(response: object) => void} answer one JSON-RPC response, and that is all
+ * @property {() => void} open begins a stream
+ * @property {(response: object, text: string, failed?: boolean) => void} frame
+ *   one JSON-RPC response in the stream, and the same as text
+ * @property {() => void} end ends the stream
+ * @property {undefined | (() => void)} onLeave called when nobody reads the answer any more
+ */
+
+/**
+ * @typedef {object} TaskServerOptions Each is optional and has a default.
+ * @property {number} [grace] how long a cancel waits for the executor to say how its task ended, in ms; with 0 the
+ *   task is canceled at once, whatever the executor does (0)
+ * @property {number} [maxRequest] characters of a request (4194304)
+ * @property {number} [maxUnread] bytes that may wait for a slow reader of a stream; one that has more is cut off,
+ *   and its task goes on (4194304)
+ * @property {number} [keepAlive] ms between comments in an idle stream, for proxies that end silent ones; 0 is
+ *   none (0)
+ * @property {import('./core.js').TaskLimits} [limits]
+ */
+
+/** How deep a request may be nested: deeper ones could be read, but not printed again. */
+const DEEPEST = 100;
+const MOST_IN_PAGE = 100;
+
+/** One frame of a task, printed at most once for each version. */
+class Frame {
+  /** @type {Map<Dialect, { object: any, text: string }>} */
+  #printed = new Map();
+
+  /** @param {Event} event */
+  constructor(event) {
+    this.event = event;
+  }
+
+  /** @param {Dialect} dialect */
+  in(dialect) {
+    let printed = this.#printed.get(dialect);
+    if (!printed) {
+      const object = dialect.event(this.event);
+      printed = { object, text: JSON.stringify(object) };
+      this.#printed.set(dialect, printed);
+    }
+    return printed;
+  }
+}
+
+/** Somebody who reads what happens to a task, in one version. */
+class Stream {
+  /** @param {Reply} reply @param {Dialect} dialect @param {unknown} id of the request */
+  constructor(reply, dialect, id) {
+    this.reply = reply;
+    this.dialect = dialect;
+    this.head = dialect.numbered ? { jsonrpc: '2.0', id } : { jsonrpc: '2.0' };
+  }
+
+  /** @param {Frame} frame */
+  send(frame) {
+    const { object, text } = frame.in(this.dialect);
+    const head = JSON.stringify(this.head);
+    const response = { ...this.head, result: object };
+    this.reply.frame(response, `${head.slice(0, -1)},"result":${text}}`);
+  }
+}
+
+/** A task and all that hangs on it. */
+class Entry {
+  /** @type {Set<Stream>} */
+  streams = new Set();
+  /** Who waits for the task to settle. @type {Set<() => void>} */
+  waiting = new Set();
+  /** The latest run. @type {ExecutorContext | undefined} */
+  run;
+
+  /** @param {number} handle @param {StoredTask} task @param {Dialect} dialect of the message that made it */
+  constructor(handle, task, dialect) {
+    this.handle = handle;
+    this.task = task;
+    this.dialect = dialect;
+  }
+}
+
+export class TaskServer {
+  /** @type {Map<number, Entry>} */
+  #entries = new Map();
+  /** Made when the core is ready. @type {TaskTable} */
+  #table = /** @type {any} */ (undefined);
+  #card;
+  #execute;
+  #options;
+  #grace;
+  #streaming;
+  #ready;
+  #closed = false;
+  #timer = /** @type {any} */ (undefined);
+  #wake = 0;
+
+  /**
+   * Use {@link createTaskServer}.
+   * @param {{ card: any, execute: (context: ExecutorContext) => unknown }} agent
+   * @param {TaskServerOptions} options
+   */
+  constructor({ card, execute }, options) {
+    if (typeof card?.name !== 'string' || typeof execute !== 'function') {
+      throw new AbpError(
+        'INVALID_PARAMS',
+        'createTaskServer needs card: { name, … } and execute(context)',
+      );
+    }
+    this.#card = card;
+    this.#execute = execute;
+    this.#options = { maxRequest: 4 << 20, maxUnread: 4 << 20, keepAlive: 0, ...options };
+    this.#grace = milliseconds(options.grace);
+    this.#streaming = card.capabilities?.streaming !== false;
+    this.#ready = ready.then(() => {
+      this.#table = new TaskTable(options.limits);
+    });
+    // Whoever asks something awaits it.
+    this.#ready.catch(() => {});
+
+    /** A listener for `http.createServer`, and middleware for Express: whatever is not A2A goes to `next`. */
+    this.handle = httpListener(this, this.#options);
+    /**
+     * For servers in the style of `fetch`: Hono, a service worker.
+     * @param {Request} request
+     * @returns {Promise<Response>}
+     */
+    this.fetch = (request) => respond(this, request, this.#options);
+  }
+
+  /**
+   * Serves whoever is at the other end of a transport: a port, a window, a socket. See js/a2a/frames.js.
+   * @param {import('../endpoint.js').Transport} transport
+   * @returns {() => void} stops serving it; the tasks go on
+   */
+  serve(transport) {
+    return serveTransport(this, transport);
+  }
+
+  /** What is going on, for people who debug. */
+  get counters() {
+    const streams = [...this.#entries.values()].reduce((sum, { streams }) => sum + streams.size, 0);
+    return { ...this.#table?.counters(), streams };
+  }
+
+  /** Cancels every task, ends every stream, and refuses what comes from now on. */
+  close() {
+    this.#closed = true;
+    clearTimeout(this.#timer);
+    for (const entry of this.#entries.values())
+      this.#act(entry, this.#table.cancel(entry.handle, 0, true), { reason: 'The agent closes' });
+  }
+
+  /**
+   * The agent card of a version.
+   * @param {'1.0' | '0.3' | '0.2' | 'gem'} version
+   * @param {string} url where the agent is asked, unless the card says so itself
+   */
+  card(version, url) {
+    return printCard(this.#card, version, url);
+  }
+
+  /**
+   * Answers one request.
+   * @param {string} text
+   * @param {string | undefined} version its `A2A-Version`
+   * @param {Reply} reply
+   */
+  async receive(text, version, reply) {
+    await this.#ready;
+    this.#table.advance((handle, verdict) => this.#act(this.#entries.get(handle), verdict));
+    let request;
+    try {
+      request = JSON.parse(text);
+    } catch {
+      refuse(reply, version, 'PARSE_ERROR', 'Invalid JSON payload.');
+      return;
+    }
+    const id = own(request, 'id') ?? null;
+    const method = METHODS.get(own(request, 'method'));
+    const params = own(request, 'params');
+    const dialect = this.#dialect(method, version, params);
+    /** @param {object} body */
+    const answer = (body) =>
+      reply.answer({ jsonrpc: '2.0', id: typeof id === 'object' ? null : id, ...body });
+    try {
+      if (this.#closed) throw new AbpError('INTERNAL_ERROR', 'The agent is closing');
+      check(request, version, dialect);
+      const asked = { dialect, params, id, reply, answer };
+      switch (method?.operation) {
+        case 'send':
+        case 'stream':
+          return this.#send(asked, method.operation === 'stream');
+        case 'get':
+          return answer({ result: dialect.task(historyOf(this.#find(asked).task, params)) });
+        case 'list':
+          return answer({ result: this.#list(asked) });
+        case 'cancel':
+          return this.#cancel(asked);
+        case 'resubscribe':
+          return this.#resubscribe(asked);
+        case 'push':
+          throw new AbpError(
+            'PUSH_NOTIFICATION_NOT_SUPPORTED',
+            'Push Notification is not supported',
+          );
+        case 'extendedCard':
+          throw new AbpError(
+            'UNSUPPORTED_OPERATION',
+            'Agent does not support authenticated extended card.',
+          );
+        default:
+          throw new AbpError('METHOD_NOT_FOUND', dialect.noMethod(own(request, 'method')));
+      }
+    } catch (error) {
+      answer({ error: printError(dialect, asError(error)) });
+    }
+  }
+
+  /**
+   * The version to answer in. A name that two versions share says nothing, so then the header counts; without one,
+   * a task is answered for as it was begun.
+   * @param {{ dialects: Dialect[] } | undefined} method
+   * @param {string | undefined} version
+   * @param {any} params
+   * @returns {Dialect}
+   */
+  #dialect(method, version, params) {
+    const asked = versionOf(version);
+    if (!method) return DIALECTS[asked ?? '0.3'];
+    if (method.dialects.length === 1) return method.dialects[0];
+    if (asked) return DIALECTS[asked === '1.0' ? 'gem' : asked];
+    const entry = this.#entries.get(this.#table.find(taskIdOf(params)));
+    return entry && method.dialects.includes(entry.dialect) ? entry.dialect : DIALECTS['0.3'];
+  }
+
+  /**
+   * @param {Asked} asked
+   * @returns {Entry}
+   */
+  #find({ dialect, params }) {
+    const id = taskIdOf(params);
+    if (typeof id !== 'string' || id.trim() === '')
+      throw new AbpError('INVALID_PARAMS', dialect.noId);
+    return this.#entry(id, dialect);
+  }
+
+  /** @param {string} id @param {Dialect} dialect */
+  #entry(id, dialect) {
+    const entry = this.#entries.get(this.#table.find(id));
+    if (!entry) throw new AbpError('TASK_NOT_FOUND', dialect.notFound(id));
+    return entry;
+  }
+
+  // --- Operations ----------------------------------------------------------------------------------
+
+  /**
+   * @param {Asked} asked
+   * @param {boolean} streams
+   */
+  #send(asked, streams) {
+    const { dialect, params, reply, answer } = asked;
+    if (streams) this.#needStreaming();
+    const message = messageOf(params, dialect);
+    const entry = message.taskId
+      ? this.#entry(message.taskId, dialect)
+      : this.#newTask(message.contextId, dialect);
+    const { task } = entry;
+    if (message.contextId && message.contextId !== task.contextId)
+      throw new AbpError(
+        'INVALID_PARAMS',
+        `contextId mismatch: message contextId '${message.contextId}' does not match task '${task.id}' contextId '${task.contextId}'`,
+      );
+    const verdict = this.#table.start(entry.handle);
+    if (!(verdict & core.TASK_START))
+      throw new AbpError('UNSUPPORTED_OPERATION', `Task ${task.id} ${whyNot(task, 'modified')}`);
+    message.taskId = task.id;
+    message.contextId = task.contextId;
+    task.remember(message);
+    const send = () =>
+      answer({
+        result: dialect.event({
+          kind: 'task',
+          task: historyOf(task, own(params, 'configuration')),
+        }),
+      });
+    const waits = !streams && dialect.blocks(own(params, 'configuration'));
+    if (streams) this.#subscribe(entry, asked, dialect.snapshot);
+    else if (waits) wait(entry, reply, send);
+    this.#act(entry, verdict, { prompt: message });
+    if (!streams && !waits) send();
+  }
+
+  /** @param {string | undefined} contextId @param {Dialect} dialect */
+  #newTask(contextId, dialect) {
+    const id = crypto.randomUUID();
+    const handle = this.#table.add(id, core.TASK_SUBMITTED);
+    if (handle < 0)
+      throw new AbpError(
+        'INTERNAL_ERROR',
+        handle === abp.E_LIMIT ? 'Too many tasks are going on: try again later' : 'Out of memory',
+      );
+    const entry = new Entry(handle, new StoredTask(id, contextId ?? crypto.randomUUID()), dialect);
+    this.#entries.set(handle, entry);
+    return entry;
+  }
+
+  /** @param {Asked} asked */
+  #cancel(asked) {
+    const { dialect, params, reply, answer } = asked;
+    const entry = this.#find(asked);
+    const { handle, task } = entry;
+    /** @param {number} verdict */
+    const say = (verdict) => {
+      if (verdict & core.TASK_ACK) answer({ result: dialect.task(task) });
+      else
+        answer({
+          error: printError(
+            dialect,
+            new AbpError('TASK_NOT_CANCELABLE', dialect.notCancelable(task.id)),
+          ),
+        });
+    };
+    const verdict = this.#table.cancel(handle, this.#grace, dialect.repeatable);
+    // It waited, so how the task ended is what it is told, in every version.
+    if (verdict & core.TASK_WAIT)
+      wait(entry, reply, () => say(this.#table.cancel(handle, 0, true)));
+    this.#act(entry, verdict, { reason: reasonText(own(own(params, 'metadata'), 'reason')) });
+    if (!(verdict & core.TASK_WAIT)) say(verdict);
+  }
+
+  /** @param {Asked} asked */
+  #resubscribe(asked) {
+    const { dialect, reply, id } = asked;
+    this.#needStreaming();
+    try {
+      const entry = this.#find(asked);
+      if (entry.task.terminal)
+        throw new AbpError(
+          'UNSUPPORTED_OPERATION',
+          `Task ${entry.task.id} ${whyNot(entry.task, 'subscribed to')}`,
+        );
+      this.#subscribe(entry, asked, true);
+    } catch (error) {
+      if (!dialect.streamsErrors) throw error;
+      const response = { jsonrpc: '2.0', id, error: printError(dialect, asError(error)) };
+      reply.open();
+      reply.frame(response, JSON.stringify(response), true);
+      reply.end();
+    }
+  }
+
+  #needStreaming() {
+    if (!this.#streaming)
+      throw new AbpError('UNSUPPORTED_OPERATION', 'Streaming is not supported.');
+  }
+
+  /**
+   * @param {Entry} entry
+   * @param {Asked} asked
+   * @param {boolean} snapshot whether the task itself comes first
+   */
+  #subscribe(entry, { dialect, params, reply, id }, snapshot) {
+    const stream = new Stream(reply, dialect, id);
+    reply.onLeave = () => entry.streams.delete(stream);
+    reply.open();
+    entry.streams.add(stream);
+    const task = historyOf(entry.task, own(params, 'configuration'));
+    if (snapshot) stream.send(new Frame({ kind: 'task', task }));
+  }
+
+  /** @param {Asked} asked */
+  #list({ dialect, params }) {
+    const { contextId, status, after, pageSize, cursor } = filterOf(params);
+    const found = [...this.#entries.values()]
+      .map(({ task }) => task)
+      .filter(
+        (task) =>
+          (contextId === undefined || task.contextId === contextId) &&
+          (!status || task.state === STATES[status]) &&
+          (after === undefined || Date.parse(timeOf(task)) > after),
+      )
+      .sort((a, b) => (keyOf(a) < keyOf(b) ? 1 : -1));
+    const rest = cursor === undefined ? found : found.filter((task) => keyOf(task) < cursor);
+    const page = dialect.pages ? rest.slice(0, pageSize) : rest;
+    const nextPageToken = page.length < rest.length ? btoa(keyOf(page[pageSize - 1])) : '';
+    const tasks = page.map((task) => historyOf(task, params));
+    if (dialect.pages && own(params, 'includeArtifacts') !== true)
+      for (const task of tasks) task.artifacts = [];
+    return dialect.list(tasks, { nextPageToken, pageSize, totalSize: found.length });
+  }
+
+  // --- What the core said ----------------------------------------------------------------------------
+
+  /**
+   * Does what a verdict says.
+   * @param {Entry | undefined} entry
+   * @param {number} verdict
+   * @param {{ said?: number, status?: Partial<Status>, reason?: string, prompt?: Message }} [about]
+   *   what was said of which state, why it is to stop, the message for a new run
+   */
+  #act(entry, verdict, { said, status, reason, prompt } = {}) {
+    if (!entry || verdict <= 0) return;
+    const { task, streams } = entry;
+    if (verdict & core.TASK_TELL) {
+      const state = verdict >> core.TASK_STATE_SHIFT;
+      task.status = {
+        state: STATES[state],
+        timestamp: new Date().toISOString(),
+        // What was said of one state does not explain another.
+        ...(said === state && status),
+      };
+      if (task.status.message) task.remember(task.status.message);
+      this.#tell(entry, {
+        kind: 'status',
+        taskId: task.id,
+        contextId: task.contextId,
+        status: task.status,
+      });
+    }
+    if (verdict & core.TASK_ABORT) entry.run?.abort(reason);
+    if (verdict & core.TASK_SETTLE) {
+      const waiting = [...entry.waiting];
+      entry.waiting.clear();
+      for (const settle of waiting) settle();
+    }
+    if (verdict & core.TASK_END) {
+      for (const { reply } of streams) reply.end();
+      streams.clear();
+    }
+    if (verdict & core.TASK_FORGET) this.#entries.delete(entry.handle);
+    if (verdict & core.TASK_START && prompt) this.#run(entry, prompt);
+    this.#arm();
+  }
+
+  /** @param {Entry} entry @param {Event} event */
+  #tell({ streams }, event) {
+    if (streams.size === 0) return;
+    const frame = new Frame(event);
+    for (const stream of streams) stream.send(frame);
+  }
+
+  /**
+   * Runs the executor for one message.
+   * @param {Entry} entry
+   * @param {Message} prompt
+   */
+  async #run(entry, prompt) {
+    const { handle, task } = entry;
+    const run = this.#table.run(handle);
+    entry.run = new ExecutorContext(task, prompt, {
+      status: (said, status) => {
+        const verdict = this.#table.says(handle, run, said, status.message !== undefined);
+        this.#act(entry, verdict, { said, status });
+        return verdict > 0;
+      },
+      artifact: (artifact, append, lastChunk) =>
+        this.#artifact(entry, run, artifact, append, lastChunk),
+    });
+    let failure;
+    try {
+      await this.#execute(entry.run);
+    } catch (error) {
+      failure = { said: core.TASK_FAILED, status: failed(task, error) };
+    }
+    if (this.#table.run(handle) === run) entry.run = undefined;
+    this.#act(entry, this.#table.returns(handle, run, failure !== undefined), failure);
+    this.#arm();
+  }
+
+  /**
+   * @param {Entry} entry
+   * @param {number} run
+   * @param {import('./dialects.js').Artifact} artifact
+   * @param {boolean} append
+   * @param {boolean} lastChunk
+   */
+  #artifact(entry, run, artifact, append, lastChunk) {
+    const { task } = entry;
+    const verdict = this.#table.artifact(entry.handle, run, artifact.artifactId, append);
+    if (verdict < 0)
+      throw verdict === abp.E_ID
+        ? new TypeError('The artifactId is empty, too long or not well-formed')
+        : new RangeError('The task has as many artifacts as it may have');
+    const place = verdict >> 2;
+    switch (verdict & 3) {
+      case core.ARTIFACT_DROP:
+        return false;
+      case core.ARTIFACT_APPEND: {
+        const stored = task.artifacts[place];
+        const { parts, metadata, ...rest } = artifact;
+        Object.assign(stored, rest);
+        stored.parts.push(...parts);
+        if (metadata) stored.metadata = { ...stored.metadata, ...metadata };
+        break;
+      }
+      default:
+        task.artifacts[place] = { ...artifact, parts: [...artifact.parts] };
+    }
+    this.#tell(entry, {
+      kind: 'artifact',
+      taskId: task.id,
+      contextId: task.contextId,
+      artifact,
+      append,
+      lastChunk,
+    });
+    return true;
+  }
+
+  /** Wakes up for what is due: a cancel's grace period, a finished task that is kept no longer. */
+  #arm() {
+    const { wake } = this.#table;
+    if (wake === this.#wake || this.#closed) return;
+    this.#wake = wake;
+    clearTimeout(this.#timer);
+    if (!wake) return;
+    this.#timer = setTimeout(
+      () => {
+        this.#wake = 0;
+        this.#table.advance((handle, verdict) => this.#act(this.#entries.get(handle), verdict));
+        this.#arm();
+      },
+      Math.max(0, Math.ceil(wake - performance.now())),
+    );
+    // A timer alone must not keep a Node process alive; what it waits for does.
+    this.#timer.unref?.();
+  }
+}
+
+/**
+ * @typedef {object} Asked A request, read.
+ * @property {Dialect} dialect
+ * @property {any} params
+ * @property {unknown} id
+ * @property {Reply} reply
+ * @property {(body: object) => void} answer
+ */
+
+/**
+ * Creates an A2A agent.
+ * @param {object} agent
+ * @param {any} agent.card the agent card: `name`, `description`, `version`, `skills`, `capabilities`, …, in the
+ *   form of 1.0; where it names no interfaces and no `url`, it is given the one that it was fetched from
+ * @param {(context: ExecutorContext) => unknown} agent.execute works on a message. The task is `working` when it is
+ *   called and `completed` when it returns, unless it said otherwise; what it throws makes the task `failed`.
+ * @param {TaskServerOptions} [options]
+ */
+export const createTaskServer = (agent, options = {}) => new TaskServer(agent, options);
+
+// --- Requests, read ------------------------------------------------------------------------------------
+
+/**
+ * A version that is spoken here, by a header; undefined without one.
+ * @param {string | undefined} header
+ * @returns {'0.3' | '1.0' | undefined}
+ */
+function versionOf(header) {
+  const [, version] = /^\s*(0\.3|1\.0)(?:\.\d+)?\s*$/.exec(header ?? '') ?? [];
+  return /** @type {any} */ (version);
+}
+
+/**
+ * @param {any} request
+ * @param {string | undefined} version
+ * @param {Dialect} dialect
+ */
+function check(request, version, dialect) {
+  if (version?.trim() && !versionOf(version))
+    throw new AbpError(
+      'VERSION_NOT_SUPPORTED',
+      `The requested A2A protocol version '${version}' is not supported. Supported versions: 1.0, 0.3`,
+    );
+  const id = own(request, 'id') ?? null;
+  const idIsFine = id === null || typeof id === 'string' || Number.isInteger(id);
+  const method = own(request, 'method');
+  const methodIsFine = typeof method === 'string' && method !== '';
+  if (own(request, 'jsonrpc') !== '2.0' || !idIsFine || !methodIsFine)
+    throw new AbpError(dialect.malformed, 'Invalid JSON-RPC Request.');
+  const params = own(request, 'params');
+  if (
+    params !== undefined &&
+    (typeof params !== 'object' || params === null || Array.isArray(params))
+  )
+    throw new AbpError('INVALID_PARAMS', 'Invalid method parameters.');
+  if (tooDeep(params)) throw new AbpError('INVALID_PARAMS', 'The parameters are nested too deeply');
+}
+
+/** @param {any} value */
+function tooDeep(value) {
+  let level = [value];
+  for (let depth = 0; level.length; depth++) {
+    if (depth > DEEPEST) return true;
+    level = level.flatMap((item) =>
+      typeof item === 'object' && item !== null ? Object.values(item) : [],
+    );
+  }
+  return false;
+}
+
+/**
+ * @param {any} params
+ * @param {Dialect} dialect
+ * @returns {Message}
+ */
+function messageOf(params, dialect) {
+  const given = own(params, 'message');
+  if (typeof given !== 'object' || given === null)
+    throw new AbpError('INVALID_PARAMS', 'message is required');
+  if (!Array.isArray(own(given, 'parts')))
+    throw new AbpError('INVALID_PARAMS', 'message.parts must be an array');
+  const message = readMessage(given);
+  // The gem makes one up.
+  if (!message.messageId && dialect === DIALECTS.gem) message.messageId = crypto.randomUUID();
+  if (!message.messageId) throw new AbpError('INVALID_PARAMS', 'message.messageId is required');
+  return message;
+}
+
+/** @param {any} params */
+const taskIdOf = (params) => own(params, 'id') ?? own(params, 'taskId');
+
+/** @param {StoredTask} task @param {string} what */
+const whyNot = ({ state, terminal }, what) =>
+  terminal
+    ? `is in a terminal state (${state}) and cannot be ${what}.`
+    : `is ${state} and takes no message until it asks for one.`;
+
+/**
+ * A task with as much of its history as was asked for.
+ * @param {StoredTask} task
+ * @param {any} asked
+ * @returns {Task}
+ */
+function historyOf({ id, contextId, status, artifacts, history }, asked) {
+  const length = own(asked, 'historyLength');
+  const kept =
+    typeof length !== 'number' ? history : length > 0 ? history.slice(-Math.floor(length)) : [];
+  return { id, contextId, status, artifacts, history: kept };
+}
+
+/** @param {StoredTask} task */
+const timeOf = ({ status }) => /** @type {string} */ (status.timestamp);
+/** What tasks are sorted by: the latest first. @param {StoredTask} task */
+const keyOf = (task) => `${timeOf(task)}|${task.id}`;
+
+/** @param {any} params */
+function filterOf(params) {
+  const pageSize = own(params, 'pageSize') ?? MOST_IN_PAGE / 2;
+  if (!Number.isInteger(pageSize) || pageSize < 1 || pageSize > MOST_IN_PAGE)
+    throw new AbpError('INVALID_PARAMS', `pageSize must be between 1 and ${MOST_IN_PAGE}`);
+  const wanted = own(params, 'status');
+  const status = wanted === undefined ? 0 : readState(wanted);
+  if (wanted && !status && wanted !== 'TASK_STATE_UNSPECIFIED')
+    throw new AbpError('INVALID_PARAMS', `Invalid status filter: ${wanted}`);
+  const since = own(params, 'statusTimestampAfter');
+  const after = since ? Date.parse(since) : undefined;
+  if (Number.isNaN(after))
+    throw new AbpError(
+      'INVALID_PARAMS',
+      'statusTimestampAfter must be a valid ISO 8601 date string',
+    );
+  const token = own(params, 'pageToken');
+  try {
+    const cursor = token ? atob(token) : undefined;
+    return { contextId: own(params, 'contextId') || undefined, status, after, pageSize, cursor };
+  } catch {
+    throw new AbpError('INVALID_PARAMS', 'Token is not a valid base64-encoded cursor.');
+  }
+}
+
+// --- Answers -------------------------------------------------------------------------------------------
+
+/**
+ * Refuses what could not even be read.
+ * @param {Reply} reply
+ * @param {string | undefined} version
+ * @param {string} reason
+ * @param {string} message
+ */
+export function refuse(reply, version, reason, message) {
+  const error = printError(DIALECTS[versionOf(version) ?? '0.3'], new AbpError(reason, message));
+  reply.answer({ jsonrpc: '2.0', id: null, error });
+}
+
+/** @param {Entry} entry @param {Reply} reply @param {() => void} settle */
+function wait({ waiting }, reply, settle) {
+  waiting.add(settle);
+  reply.onLeave = () => waiting.delete(settle);
+}
+
+/** @param {unknown} error */
+function asError(error) {
+  if (error instanceof AbpError) return error;
+  console.error('abp-bridge: a request could not be answered:', error);
+  return new AbpError('INTERNAL_ERROR', 'The agent failed to answer');
+}
+
+/** @param {StoredTask} task @param {unknown} thrown */
+const failed = (task, thrown) =>
+  statusOf(task, `Agent execution error: ${toErrorObject(thrown).message}`);

@@ -92,13 +92,13 @@ export async function ask(url, method, params, headers) {
  * One request, a stream: `next()` gives the next frame (its event's name and its data), or undefined when the
  * stream has ended; `rest()` all that is left. On a connection of its own, so that leaving it is leaving.
  */
-export async function open(url, method, params, headers = {}) {
+export async function open(url, method, params, headers = {}, id = undefined) {
   const outgoing = httpRequest(url, {
     method: 'POST',
     agent: false,
     headers: { 'content-type': 'application/json', accept: 'text/event-stream', ...headers },
   });
-  outgoing.end(bodyOf(method, params));
+  outgoing.end(bodyOf(method, params, id));
   const [response] = await once(outgoing, 'response');
   response.setEncoding('utf8');
   response.on('error', () => {}); // cut off

@@ -11,14 +11,23 @@
 
 enum task_event {
   TE_SAYS, /* + an abp_task_state: the executor, or an agent somewhere else, says so */
-  TE_START = ABP_TASK_AUTH_REQUIRED + 1, /* there is a message for the executor */
-  TE_RETURN,                             /* the executor has returned */
-  TE_THROW,                              /* the executor has failed */
-  TE_CANCEL,                             /* stop now */
-  TE_ASK,                                /* stop, and the executor may say how */
-  TE_GRACE,                              /* the executor has not said it in time */
+  TE_SAYS_SUBMITTED,
+  TE_SAYS_WORKING,
+  TE_SAYS_COMPLETED,
+  TE_SAYS_FAILED,
+  TE_SAYS_CANCELED,
+  TE_SAYS_INPUT_REQUIRED,
+  TE_SAYS_REJECTED,
+  TE_SAYS_AUTH_REQUIRED,
+  TE_START,  /* there is a message for the executor */
+  TE_RETURN, /* the executor has returned */
+  TE_THROW,  /* the executor has failed */
+  TE_CANCEL, /* stop now */
+  TE_ASK,    /* stop, and the executor may say how */
+  TE_GRACE,  /* the executor has not said it in time */
   TASK_EVENTS
 };
+_Static_assert((int)TE_SAYS_AUTH_REQUIRED == (int)ABP_TASK_AUTH_REQUIRED, "events follow states");
 
 /* A cancel of a task that is canceled: ACK or NAK, the dialect says which. */
 #define TASK_AGAIN (ABP_TASK_ACK | ABP_TASK_NAK)

@@ -24,7 +24,7 @@ struct abp_tasks {
     uint32_t run;    /* a task's latest run */
     uint32_t place;  /* an artifact's, or how many artifacts a task has */
     uint32_t active; /* runs that have not returned */
-    uint8_t told;    /* the state as the protocol has it */
+    uint8_t told;    /* while a task is CANCELING: the state that it was said to be in last */
   } * extras;
   uint32_t room; /* of extras */
   uint32_t live, dropped;
@@ -73,6 +73,12 @@ static abp_task handle(const abp_tasks *tasks, uint32_t slot) {
 
 static enum abp_task_state state_of(const abp_tasks *tasks, uint32_t slot) {
   return (enum abp_task_state)table_call(&tasks->table, slot)->state;
+}
+
+/* The state as the protocol has it. */
+static enum abp_task_state told(const abp_tasks *tasks, uint32_t slot) {
+  const enum abp_task_state state = state_of(tasks, slot);
+  return state == TASK_CANCELING ? (enum abp_task_state)tasks->extras[slot].told : state;
 }
 
 static int id_ok(const abp_tasks *tasks, uint32_t length) {
@@ -125,9 +131,9 @@ static int step(abp_tasks *tasks, uint32_t slot, enum task_event event) {
   struct task_step step = task_step(before, event);
   if (step.next == (uint8_t)before && !step.owed) return 0;
   if (!extra->active) step.owed &= (uint8_t)~ABP_TASK_ABORT;
+  /* What is told of a task that is CANCELING is that it works. */
+  extra->told = step.owed & ABP_TASK_TELL ? ABP_TASK_WORKING : (uint8_t)told(tasks, slot);
   table_call(&tasks->table, slot)->state = step.next;
-  if (step.owed & ABP_TASK_TELL)
-    extra->told = step.next == TASK_CANCELING ? ABP_TASK_WORKING : step.next;
   if (step.owed & ABP_TASK_START) {
     extra->run++;
     extra->active++;
@@ -138,7 +144,7 @@ static int step(abp_tasks *tasks, uint32_t slot, enum task_event event) {
     forget_artifacts(tasks, slot);
     if (!extra->active) finish(tasks, slot);
   }
-  return step.owed | extra->told << ABP_TASK_STATE_SHIFT;
+  return step.owed | (int)told(tasks, slot) << ABP_TASK_STATE_SHIFT;
 }
 
 int abp_task_add(abp_tasks *tasks, const char *id, uint32_t length, enum abp_task_state state,
@@ -152,7 +158,6 @@ int abp_task_add(abp_tasks *tasks, const char *id, uint32_t length, enum abp_tas
   const int status = add(tasks, &key, hash, TASK_KEY, &slot);
   if (status != ABP_OK) return status;
   tasks->live++;
-  tasks->extras[slot].told = (uint8_t)state;
   table_call(&tasks->table, slot)->state = (uint8_t)state;
   *task = handle(tasks, slot);
   return ABP_OK;
@@ -189,7 +194,7 @@ int abp_task_says(abp_tasks *tasks, abp_task task, uint32_t run, enum abp_task_s
                   int news) {
   const uint32_t slot = speaker(tasks, task, run);
   if (slot == NO_CALL || state > ABP_TASK_AUTH_REQUIRED) return 0;
-  if (state == tasks->extras[slot].told && !news) return 0;
+  if (state == told(tasks, slot) && !news) return 0;
   return step(tasks, slot, (enum task_event)(TE_SAYS + state));
 }
 
@@ -297,7 +302,7 @@ uint64_t abp_tasks_wake(const abp_tasks *tasks) {
 
 enum abp_task_state abp_task_state(const abp_tasks *tasks, abp_task task) {
   const uint32_t slot = slot_of(tasks, task);
-  return slot == NO_CALL ? ABP_TASK_UNKNOWN : (enum abp_task_state)tasks->extras[slot].told;
+  return slot == NO_CALL ? ABP_TASK_UNKNOWN : told(tasks, slot);
 }
 
 uint32_t abp_tasks_count(const abp_tasks *tasks, enum abp_task_count count) {

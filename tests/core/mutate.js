@@ -1,7 +1,7 @@
 /**
- * Breaks every transition of src/call_state.c and src/session.c in turn, in every way that still
- * compiles into another table: the row is missing, leads elsewhere, or owes or sends one thing
- * less. The exploration has to notice each of them.
+ * Breaks every transition of src/call_state.c, src/session.c and src/task_state.c in turn, in every
+ * way that still compiles into another table: the row is missing, leads elsewhere, or owes or sends
+ * one thing less. The exploration of calls, or that of tasks, has to notice each of them.
  *
  *   node tests/core/mutate.js [a part of the mutants' names]
  */
@@ -22,13 +22,31 @@ const MOST_SECONDS = 300;
 const CALLEE = ['QUEUED', 'RUNNING', 'CANCELLING', 'UNWINDING', 'COMPLETED', 'CANCELLED'];
 const CALLER = ['WAITING', 'STOPPING', 'SETTLED'];
 const SESSION = ['CONNECTING', 'READY', 'FAILED', 'CLOSED', 'LOST'];
+const TASK = [
+  ...['SUBMITTED', 'WORKING', 'COMPLETED', 'FAILED', 'CANCELED', 'INPUT_REQUIRED', 'REJECTED'],
+  ...['AUTH_REQUIRED', 'CANCELING'],
+];
+
+/** What explores what: the files of each program, those with tables first. */
+const CALLS = {
+  'call_state.c': { nothing: 'FREE', states: [CALLEE, CALLER] },
+  'session.c': { nothing: 'NONE', states: [SESSION] },
+};
+const TASKS = { 'task_state.c': { nothing: 'UNKNOWN', states: [TASK] } };
+const PROGRAMS = [
+  {
+    tables: CALLS,
+    objects: ['call_state', 'call_table', 'session', 'endpoint', 'model', 'world', 'explore'],
+  },
+  { tables: TASKS, objects: ['task_state', 'tasks', 'call_table', 'explore_tasks'] },
+];
 
 /** Each row of a table: which it is, where it stands, where it leads, what else it says. */
 function rowsOf(file) {
   const text = readFileSync(join(root, 'src', file), 'utf8');
   const rows = [];
-  const state = /\[([A-Z]+)\] =\s*\{/g;
-  const row = /(?:\[((?:EV|SE)_\w+)\] =|session_step ([A-Z]+) =) \{(\w+), ([^}]*)\}/g;
+  const state = /\[((?!TE_)[A-Z]+(?:_REQUIRED)?)\] =\s*\{/g;
+  const row = /(?:\[((?:EV|SE|TE)_\w+)\] =|session_step ([A-Z]+) =) \{(\w+), ([^}]*)\}/g;
   const states = [...text.matchAll(state)];
   for (const match of text.matchAll(row)) {
     const [whole, event, constant, next, rest] = match;
@@ -48,10 +66,8 @@ function rowsOf(file) {
 }
 
 function mutantsOf({ file, name, next, parts, replace }) {
-  const states = [CALLEE, CALLER, SESSION].find((all) =>
-    file === 'session.c' ? all === SESSION : all.includes(next),
-  );
-  const nothing = file === 'session.c' ? 'NONE' : 'FREE';
+  const { nothing, states: kinds } = { ...CALLS, ...TASKS }[file];
+  const states = kinds.find((all) => all.includes(next)) ?? kinds[0];
   const mutants = [
     {
       name: `${name}: missing`,
@@ -86,8 +102,10 @@ async function verdict(mutant, number) {
   const program = join(folder, `${number}`);
   writeFileSync(source, mutant.text);
   await run(COMPILER, compile(source, object(number)));
+  const { objects } = PROGRAMS.find(({ tables }) => mutant.file in tables);
   const others = objects.filter((name) => `${name}.c` !== mutant.file);
-  await run(COMPILER, [...[...others, number].map(object), WRAP, '-o', program]);
+  const wrap = objects.includes('explore') ? [WRAP] : [];
+  await run(COMPILER, [...[...others, number].map(object), ...wrap, '-o', program]);
   try {
     await run(program, { timeout: MOST_SECONDS * 1000, killSignal: 'SIGKILL' });
     return undefined;
@@ -102,21 +120,15 @@ async function verdict(mutant, number) {
   }
 }
 
-const sources = {
-  call_state: 'src/call_state.c',
-  call_table: 'src/call_table.c',
-  session: 'src/session.c',
-  endpoint: 'src/endpoint.c',
-  model: 'tests/core/model.c',
-  world: 'tests/core/world.c',
-  explore: 'tests/core/explore.c',
-};
-const objects = Object.keys(sources);
 const began = Date.now();
-for (const name of objects)
-  execFileSync(COMPILER, compile(join(root, sources[name]), object(name)));
+for (const name of new Set(PROGRAMS.flatMap(({ objects }) => objects))) {
+  const folder = ['model', 'world', 'explore', 'explore_tasks'].includes(name)
+    ? 'tests/core'
+    : 'src';
+  execFileSync(COMPILER, compile(join(root, folder, `${name}.c`), object(name)));
+}
 
-const mutants = ['call_state.c', 'session.c']
+const mutants = Object.keys({ ...CALLS, ...TASKS })
   .flatMap(rowsOf)
   .flatMap(mutantsOf)
   .filter(({ name }) => name.includes(process.argv[2] ?? ''));

@@ -1,0 +1,309 @@
+/*
+ * Every history of a task, up to a length: each input at each point, against a model that says in
+ * rules what tasks.c says in a table. A history goes no further through an input that changed
+ * nothing, unless it told something.
+ *
+ * One task; it may be an agent's, or one that a client hears of. Grace periods are 10, time passes
+ * in steps of 10, finished tasks are remembered for 20.
+ *
+ *   explore_tasks [length]
+ */
+#include "tasks.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { GRACE = 10, TICK = 10, REMEMBER = 20, RUNS = 7, ARTIFACTS = 2 };
+
+enum kind { START, SAY, SAY_LATE, RETURN, THROW, CANCEL, ASK, TIME, ADD, ADD_LATE, KINDS };
+
+struct move {
+  uint8_t kind, arg;
+};
+
+/* What there is to choose from for each kind: states with and without news, runs, and so on. */
+static const uint8_t CHOICES[KINDS] = {
+    [START] = 1,  [SAY] = 18, [SAY_LATE] = 9, [RETURN] = RUNS, [THROW] = RUNS,
+    [CANCEL] = 2, [ASK] = 2,  [TIME] = 1,     [ADD] = 4,       [ADD_LATE] = 1,
+};
+
+static struct model {
+  uint64_t now, gives_up, ended_at;
+  enum abp_task_state told;
+  int gone, canceling, run, active, dropped, artifacts;
+  int running[RUNS]; /* by number: has not returned */
+  int place[ARTIFACTS];
+} model;
+_Static_assert(sizeof model == 3 * sizeof(uint64_t) + (9 + RUNS) * sizeof(int), "no padding");
+
+static struct {
+  abp_tasks *tasks;
+  abp_task task;
+  int waiting; /* cancels that have no answer yet */
+  const char *violation;
+} world;
+
+static void require(int fine, const char *what) {
+  if (!fine && !world.violation) world.violation = what;
+}
+
+/* --- The rules -------------------------------------------------------------------------------- */
+
+static int is_end(enum abp_task_state state) {
+  switch (state) {
+  case ABP_TASK_COMPLETED:
+  case ABP_TASK_FAILED:
+  case ABP_TASK_CANCELED:
+  case ABP_TASK_REJECTED: return 1;
+  default: return 0;
+  }
+}
+
+static int needs_somebody(enum abp_task_state state) {
+  return state == ABP_TASK_INPUT_REQUIRED || state == ABP_TASK_AUTH_REQUIRED;
+}
+
+static void note_end(void) {
+  if (is_end(model.told) && !model.active) model.ended_at = model.now;
+}
+
+/* The task is told to be in this state. */
+static int tell(enum abp_task_state state) {
+  model.told = state;
+  int bits = ABP_TASK_TELL;
+  if (is_end(state) || needs_somebody(state)) bits |= ABP_TASK_SETTLE;
+  if (is_end(state) || state == ABP_TASK_INPUT_REQUIRED) bits |= ABP_TASK_END;
+  if (is_end(state)) {
+    model.canceling = 0;
+    note_end();
+  }
+  return bits;
+}
+
+static int expect_says(int run, enum abp_task_state state, int news) {
+  if (model.gone || run != model.run || is_end(model.told)) {
+    model.dropped++;
+    return 0;
+  }
+  if (state == ABP_TASK_UNKNOWN || (state == model.told && !news)) return 0;
+  if (state == ABP_TASK_SUBMITTED &&
+      (model.canceling || (model.told != ABP_TASK_UNKNOWN && model.told != state)))
+    return 0;
+  return tell(model.canceling && needs_somebody(state) ? ABP_TASK_CANCELED : state);
+}
+
+static int expect_start(void) {
+  const int ready = model.told == ABP_TASK_SUBMITTED || needs_somebody(model.told);
+  if (model.gone || model.canceling || !ready || model.run == RUNS - 1) return 0;
+  int bits = ABP_TASK_START | tell(ABP_TASK_WORKING);
+  if (model.active) bits |= ABP_TASK_ABORT;
+  model.running[++model.run] = 1;
+  model.active++;
+  return bits;
+}
+
+static int expect_returns(int run, int failed) {
+  model.running[run] = 0;
+  model.active--;
+  if (is_end(model.told)) note_end();
+  if (is_end(model.told) || run != model.run) return 0;
+  if (model.canceling) return tell(ABP_TASK_CANCELED);
+  if (failed) return tell(ABP_TASK_FAILED);
+  return needs_somebody(model.told) ? 0 : tell(ABP_TASK_COMPLETED);
+}
+
+static int expect_cancel(int grace, int repeatable) {
+  if (model.gone) return ABP_E_STATE;
+  if (is_end(model.told))
+    return model.told == ABP_TASK_CANCELED && repeatable ? ABP_TASK_ACK : ABP_TASK_NAK;
+  if (model.told == ABP_TASK_UNKNOWN) return 0;
+  const int fires = model.active && !model.canceling ? ABP_TASK_ABORT : 0;
+  if (grace && model.active && model.told != ABP_TASK_INPUT_REQUIRED) {
+    if (!model.canceling) model.gives_up = model.now + GRACE;
+    model.canceling = 1;
+    return fires | ABP_TASK_WAIT;
+  }
+  return fires | ABP_TASK_ACK | tell(ABP_TASK_CANCELED);
+}
+
+static int expect_artifact(int run, int id, int append) {
+  if (model.gone || run != model.run || is_end(model.told)) {
+    model.dropped++;
+    return ABP_ARTIFACT_DROP;
+  }
+  if (model.place[id] >= 0) return append ? ABP_ARTIFACT_APPEND : ABP_ARTIFACT_REPLACE;
+  model.place[id] = model.artifacts++;
+  return ABP_ARTIFACT_CREATE;
+}
+
+static int expect_due(void) {
+  if (model.gone) return 0;
+  if (model.canceling && model.gives_up <= model.now) return tell(ABP_TASK_CANCELED);
+  if (is_end(model.told) && !model.active && model.ended_at + REMEMBER <= model.now) {
+    model.gone = 1;
+    return ABP_TASK_FORGET;
+  }
+  return 0;
+}
+
+/* --- A move, and what is checked after it ------------------------------------------------------
+ */
+
+static void check(int verdict, int expected, const char *what) {
+  const int tells = expected > 0 && !(expected & ABP_TASK_FORGET);
+  const int state = tells ? (int)model.told << ABP_TASK_STATE_SHIFT : 0;
+  require(verdict == (expected | state), what);
+  if (verdict & ABP_TASK_WAIT) world.waiting++;
+  if (verdict & ABP_TASK_SETTLE) world.waiting = 0;
+}
+
+static void check_state(void) {
+  require(abp_task_state(world.tasks, world.task) == (model.gone ? ABP_TASK_UNKNOWN : model.told),
+          "the state is what was told");
+  require(!world.waiting || (!is_end(model.told) && model.active),
+          "a cancel that waits has somebody to wait for");
+  const int finished = !model.gone && is_end(model.told) && !model.active;
+  require(abp_tasks_count(world.tasks, ABP_TASKS_LIVE) == (uint32_t)(!model.gone && !finished),
+          "a task lives until it has ended and its executors have returned");
+  require(abp_tasks_count(world.tasks, ABP_TASKS_FINISHED) == (uint32_t)finished,
+          "a finished task is remembered");
+  require(abp_tasks_count(world.tasks, ABP_TASKS_DROPPED) == (uint32_t)model.dropped,
+          "what comes too late is counted");
+  require(abp_task_find(world.tasks, "task", 4) == (model.gone ? 0 : world.task),
+          "a task is found until it is forgotten");
+  const uint64_t wake = model.canceling ? model.gives_up : finished ? model.ended_at + REMEMBER : 0;
+  require(abp_tasks_wake(world.tasks) == wake, "the next time to wake up is known");
+}
+
+/* 1 if the move can be made here. */
+static int can(struct move move) {
+  switch (move.kind) {
+  case SAY_LATE:
+  case ADD_LATE: return model.run > 1;
+  case RETURN:
+  case THROW: return model.running[move.arg];
+  case START: return model.run < 3;
+  default: return 1;
+  }
+}
+
+/* 1 if the task was told to be in a state. */
+static int make(struct move move) {
+  abp_tasks *tasks = world.tasks;
+  const abp_task task = world.task;
+  const uint32_t run = (uint32_t)model.run;
+  uint32_t place = 0;
+  int verdict;
+  switch (move.kind) {
+  case START:
+    verdict = abp_task_start(tasks, task);
+    check(verdict, expect_start(), "a message starts a run where one is awaited");
+    break;
+  case SAY:
+  case SAY_LATE: {
+    const enum abp_task_state state = (enum abp_task_state)(move.arg % 9);
+    const uint32_t by = move.kind == SAY ? run : run - 1;
+    verdict = abp_task_says(tasks, task, by, state, move.arg / 9);
+    check(verdict, expect_says((int)by, state, move.arg / 9), "a state is told, or dropped");
+    break;
+  }
+  case RETURN:
+  case THROW:
+    verdict = abp_task_returns(tasks, task, move.arg, move.kind == THROW);
+    check(verdict, expect_returns(move.arg, move.kind == THROW), "a return ends what it may end");
+    break;
+  case CANCEL:
+  case ASK: {
+    const uint32_t grace = move.kind == ASK ? GRACE : 0;
+    verdict = abp_task_cancel(tasks, task, grace, move.arg);
+    check(verdict, expect_cancel(grace != 0, move.arg), "a cancel is answered, now or later");
+    break;
+  }
+  case TIME: {
+    abp_tasks_advance(tasks, model.now += TICK);
+    abp_task due = 0;
+    do {
+      verdict = abp_tasks_next(tasks, &due);
+      check(verdict, expect_due(), "what is due is done");
+      require(!verdict || due == task, "it is due to the task");
+    } while (verdict && !world.violation);
+    break;
+  }
+  default: {
+    const uint32_t by = move.kind == ADD ? run : run - 1;
+    const char *id = move.arg & 1 ? "b" : "a";
+    verdict = abp_task_artifact(tasks, task, by, id, 1, move.arg >> 1, &place);
+    const int expected = expect_artifact((int)by, move.arg & 1, move.arg >> 1);
+    require(verdict == expected, "an artifact is created, replaced, appended to, or dropped");
+    require(!verdict || (int)place == model.place[move.arg & 1], "an artifact keeps its place");
+  }
+  }
+  check_state();
+  return move.kind == SAY && verdict > 0;
+}
+
+static void open_world(enum abp_task_state state) {
+  const abp_tasks_config config = {.seed = {1}, .remember_ms = REMEMBER};
+  abp_tasks_free(world.tasks);
+  world.tasks = abp_tasks_new(&config, 0);
+  if (!world.tasks || abp_task_add(world.tasks, "task", 4, state, &world.task) != ABP_OK) exit(2);
+  world.waiting = 0;
+  model = (struct model){.told = state, .place = {-1, -1}};
+}
+
+/* --- The search ------------------------------------------------------------------------------- */
+
+#define LONGEST 16
+static struct move history[LONGEST];
+static int longest = 5;
+static uint64_t histories;
+
+static void replay(enum abp_task_state state, int length) {
+  open_world(state);
+  for (int i = 0; i < length; i++)
+    make(history[i]);
+}
+
+static int explore(enum abp_task_state state, int length) {
+  if (length == longest) return 1;
+  for (history[length].kind = 0; history[length].kind < KINDS; history[length].kind++) {
+    for (history[length].arg = 0; history[length].arg < CHOICES[history[length].kind];
+         history[length].arg++) {
+      if (!can(history[length])) continue;
+      const struct model before = model;
+      const int waited = world.waiting;
+      const int told = make(history[length]);
+      histories++;
+      if (world.violation) {
+        printf("violated: %s, after", world.violation);
+        for (int i = 0; i <= length; i++)
+          printf(" %d.%d", history[i].kind, history[i].arg);
+        printf(" from %d\n", (int)state);
+        return 0;
+      }
+      struct model same = before;
+      same.dropped = model.dropped;
+      if (memcmp(&model, &same, sizeof model) == 0 && waited == world.waiting && !told) {
+        model.dropped = before.dropped;
+        if (abp_tasks_count(world.tasks, ABP_TASKS_DROPPED) == (uint32_t)before.dropped) continue;
+      } else if (!explore(state, length + 1)) {
+        return 0;
+      }
+      replay(state, length);
+    }
+  }
+  return 1;
+}
+
+int main(int argc, char **argv) {
+  if (argc > 1) longest = atoi(argv[1]);
+  if (longest < 1 || longest > LONGEST) return 2;
+  for (int state = ABP_TASK_UNKNOWN; state <= ABP_TASK_SUBMITTED; state++) {
+    open_world((enum abp_task_state)state);
+    if (!explore((enum abp_task_state)state, 0)) return 1;
+  }
+  abp_tasks_free(world.tasks);
+  printf("%llu histories of at most %d inputs\n", (unsigned long long)histories, longest);
+  return 0;
+}

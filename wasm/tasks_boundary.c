@@ -7,7 +7,7 @@
  */
 #include "../src/tasks.h"
 
-#include <stdlib.h>
+#include <stddef.h>
 
 #define EXPORT(name) __attribute__((export_name(name), used))
 #define LONGEST_ID 1024
@@ -15,8 +15,8 @@
 static char scratch[LONGEST_ID];
 static abp_task due;
 
-/* Where ids are written, and for a new table 16 bytes of seed. */
-EXPORT("scratch") void *get_scratch(void) { return scratch; }
+/* Where ids are written, and for a new table 16 bytes of seed; 0 for more than an id. */
+EXPORT("scratch") void *get_scratch(uint32_t size) { return size <= LONGEST_ID ? scratch : NULL; }
 
 EXPORT("create")
 abp_tasks *create(uint32_t max_tasks, uint32_t max_artifacts, uint32_t remembered,

@@ -4,24 +4,18 @@
  */
 import deflated from '../../dist/tasks-wasm.js';
 import * as tasks from '../../dist/tasks-constants.js';
+import { Instance } from '../instance.js';
 import { load } from '../module.js';
 
-const LONGEST_ID = 1024;
-const encoder = new TextEncoder();
-
-/** The module's exports. @type {any} */
+/** @type {Instance} */
+let instance;
+/** Its exports. @type {any} */
 let x;
-let scratch = 0;
-let u8 = new Uint8Array();
 
 /** Resolves when tables can be made, with what the core is: `'wasm'` or `'js'`. */
 export const ready = load(deflated, () => import('../../dist/tasks-js.js')).then((module) => {
-  // Growing the memory detaches the view of it.
-  const look = () => (u8 = new Uint8Array(x.memory.buffer));
-  x = { ...module.instantiate({ emscripten_notify_memory_growth: look }) };
-  x._initialize();
-  scratch = x.scratch();
-  look();
+  instance = new Instance(module.instantiate);
+  x = instance.x;
   return module.kind;
 });
 // Whoever needs a table awaits `ready`; a page that only imports us must not see an unhandled rejection.
@@ -29,17 +23,6 @@ ready.catch(() => {});
 
 /** Frees the table of one that nobody has any more. */
 const forgotten = new FinalizationRegistry((table) => x.destroy(table));
-
-/**
- * Writes an id. Returns its length in bytes, or 0 for what cannot be one: too long, not well-formed, not a string.
- * @param {unknown} id
- */
-function write(id) {
-  if (typeof id !== 'string' || id.length > LONGEST_ID / 4) return 0;
-  // Lone surrogates would all become the same bytes: two ids could be one.
-  if (/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/.test(id)) return 0;
-  return encoder.encodeInto(id, u8.subarray(scratch, scratch + LONGEST_ID)).written;
-}
 
 /**
  * @typedef {object} TaskLimits Each is optional and has a default; see `abp_tasks_config` in src/tasks.h.
@@ -56,7 +39,7 @@ export class TaskTable {
   /** @param {TaskLimits} [limits] */
   constructor({ maxTasks, maxArtifacts, remembered, rememberFor } = {}) {
     if (!x) throw new Error('await `ready` before making a table');
-    u8.set(crypto.getRandomValues(new Uint8Array(16)), scratch);
+    instance.seed();
     const limits = [maxTasks, maxArtifacts, remembered, rememberFor].map((n) => Number(n ?? 0));
     this.#table = x.create(...limits, performance.now());
     if (!this.#table) throw new RangeError('not enough memory for a table of tasks');
@@ -65,12 +48,12 @@ export class TaskTable {
 
   /** @param {unknown} id @param {number} state @returns {number} the task, or a negative status */
   add(id, state) {
-    return x.add(this.#table, write(id), state);
+    return x.add(this.#table, instance.id(id), state);
   }
 
   /** @param {unknown} id @returns {number} the task, or 0 */
   find(id) {
-    return x.find(this.#table, write(id));
+    return x.find(this.#table, instance.id(id));
   }
 
   /** @param {number} task @returns {number} */
@@ -112,7 +95,7 @@ export class TaskTable {
    * @returns {number} what becomes of it, and its place << 2
    */
   artifact(task, run, id, append) {
-    return x.artifact(this.#table, task, run, write(id), append ? 1 : 0);
+    return x.artifact(this.#table, task, run, instance.id(id), append ? 1 : 0);
   }
 
   /** @param {number} task */

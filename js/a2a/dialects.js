@@ -244,8 +244,8 @@ export const readTasks = (result) =>
  * @property {boolean} explains whether errors carry `data`
  */
 
-/** @param {State} state */
-export const isFinal = (state) =>
+/** What `final` says on the wire. @param {State} state */
+const isFinal = (state) =>
   state === 'completed' || state === 'failed' || state === 'canceled' || state === 'rejected';
 
 /** Codes that every version has. */

@@ -1,6 +1,7 @@
 /** A task as its executor and the server see it. What happens to it is decided by the core. */
 import { abortError } from '../signals.js';
-import { isFinal, readArtifact, readMessage, readState } from './dialects.js';
+import { ended } from './core.js';
+import { readArtifact, readMessage, readState } from './dialects.js';
 
 /** @import { Artifact, Message, Part, State, Status, Task } from './dialects.js' */
 
@@ -38,7 +39,7 @@ export class StoredTask {
 
   /** Whether it has ended: nothing that is emitted from now on is stored or told. */
   get terminal() {
-    return isFinal(this.status.state);
+    return ended(readState(this.status.state));
   }
 
   /** @param {Message} message */

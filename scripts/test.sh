@@ -46,7 +46,7 @@ c_tests=$!
 trap 'kill $c_tests 2>/dev/null || true' EXIT
 failed=
 step 'Node, the demo, and the package as a stranger gets it'
-node --test --test-concurrency=2 tests/plain tests/node tests/differential tests/soak tests/package \
+node --test --test-concurrency=2 tests/plain tests/node tests/differential tests/soak tests/interop tests/package \
   tests/browser/{demo,discover,automation}.test.js || failed=1
 step 'Node without WebAssembly'
 NODE_OPTIONS="--import $PWD/tests/support/no-wasm.js" node --test --test-reporter=dot tests/node || failed=1

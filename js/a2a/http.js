@@ -80,6 +80,7 @@ const COMMENT = ':\n\n';
 
 /** @implements {Reply} */
 class NodeReply {
+  left = false;
   /** @type {undefined | (() => void)} */
   onLeave;
   #response;
@@ -90,7 +91,7 @@ class NodeReply {
   constructor(response, options) {
     this.#response = response;
     this.#options = options;
-    response.on('close', () => this.onLeave?.());
+    response.on('close', () => this.#leave());
     // A reader that is gone is no failure of ours.
     response.on('error', () => {});
   }
@@ -117,13 +118,18 @@ class NodeReply {
   #write(text) {
     // What it has not taken from before is too much: nothing that it is sent now would reach it in time.
     if (this.#response.writableLength > this.#options.maxUnread) {
-      this.onLeave?.();
+      this.#leave();
       this.#response.destroy();
     } else this.#response.write(text);
   }
 
   end() {
     this.#response.end();
+  }
+
+  #leave() {
+    this.left = true;
+    this.onLeave?.();
   }
 }
 
@@ -197,6 +203,7 @@ const encoder = new TextEncoder();
 
 /** @implements {Reply} */
 class FetchReply {
+  left = false;
   /** @type {undefined | (() => void)} */
   onLeave;
   status = 200;
@@ -253,6 +260,7 @@ class FetchReply {
   #leave() {
     clearInterval(this.#timer);
     this.#controller = undefined;
+    this.left = true;
     this.onLeave?.();
   }
 

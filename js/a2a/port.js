@@ -11,6 +11,7 @@ const MOST_STREAMS = 4096;
 
 /** @implements {Reply} */
 class PortReply {
+  left = false;
   /** @type {undefined | (() => void)} */
   onLeave;
   #post;
@@ -26,6 +27,11 @@ class PortReply {
   answer(response) {
     this.#post(RESULT, response);
     this.end();
+  }
+
+  leave() {
+    this.left = true;
+    this.onLeave?.();
   }
 
   open() {}
@@ -47,10 +53,10 @@ class PortReply {
  * @returns {() => void} stops
  */
 export function serveTransport(server, transport) {
-  /** @type {Map<unknown, Reply>} */
+  /** @type {Map<unknown, PortReply>} */
   const replies = new Map();
   const leaveAll = () => {
-    for (const reply of replies.values()) reply.onLeave?.();
+    for (const reply of replies.values()) reply.leave();
     replies.clear();
   };
   transport.onMessage = (message) => {
@@ -59,7 +65,7 @@ export function serveTransport(server, transport) {
     if (typeof stream !== 'string' && typeof stream !== 'number') return;
     switch (own(message, 'type')) {
       case LEAVE:
-        replies.get(stream)?.onLeave?.();
+        replies.get(stream)?.leave();
         replies.delete(stream);
         return;
       case CARD: {

@@ -23,7 +23,8 @@ import { ExecutorContext, StoredTask, statusOf } from './task.js';
  * @property {(response: object, text: string, failed?: boolean) => void} frame
  *   one JSON-RPC response in the stream, and the same as text
  * @property {() => void} end ends the stream
- * @property {undefined | (() => void)} onLeave called when nobody reads the answer any more
+ * @property {boolean} left whether nobody reads the answer any more
+ * @property {undefined | (() => void)} onLeave called when that becomes so
  */
 
 /**
@@ -186,7 +187,12 @@ export class TaskServer {
    * @param {Reply} reply
    */
   async receive(text, version, reply) {
-    await this.#ready;
+    try {
+      await this.#ready;
+    } catch (error) {
+      refuse(reply, version, 'INTERNAL_ERROR', asError(error).message);
+      return;
+    }
     this.#table.advance((handle, verdict) => this.#act(this.#entries.get(handle), verdict));
     let request;
     try {
@@ -383,7 +389,8 @@ export class TaskServer {
     const stream = new Stream(reply, dialect, id);
     reply.onLeave = () => entry.streams.delete(stream);
     reply.open();
-    entry.streams.add(stream);
+    // It may have left while the core was still being loaded.
+    if (!reply.left) entry.streams.add(stream);
     const task = historyOf(entry.task, own(params, 'configuration'));
     if (snapshot) stream.send(new Frame({ kind: 'task', task }));
   }

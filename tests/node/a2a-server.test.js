@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { createServer } from 'node:http';
 import { connect } from 'node:net';
 import { after, describe, test } from 'node:test';
 import { MessageChannel } from 'node:worker_threads';
@@ -750,6 +751,32 @@ describe('mounted elsewhere', () => {
     ctx.emitArtifact({ artifactId: 'a', parts: [{ text: '1' }] });
   };
 
+  test('among the middleware of another server, below a path, after a parser of bodies', async () => {
+    const agent = createTaskServer({ card: CARD, execute: steps });
+    const http = createServer(async (request, response) => {
+      // What Express does: the path it is mounted at goes, the body is parsed.
+      request.originalUrl = request.url;
+      request.url = request.url.replace('/a2a', '');
+      let text = '';
+      for await (const chunk of request) text += chunk;
+      if (text) request.body = JSON.parse(text);
+      agent.handle(request, response, () => response.writeHead(418).end());
+    });
+    http.listen(0, '127.0.0.1');
+    await once(http, 'listening');
+    const url = `http://127.0.0.1:${http.address().port}/a2a`;
+    const card = await (await fetch(`${url}/.well-known/agent-card.json`)).json();
+    assert.equal(card.url, url);
+    assert.equal(
+      stateOf(await ask(url, names.send, { message: names.message('go') })),
+      'completed',
+    );
+    assert.equal((await fetch(`${url}/else`)).status, 418);
+    assert.equal((await fetch(url, { method: 'DELETE' })).status, 418);
+    http.close();
+    http.closeAllConnections();
+  });
+
   test('in a server in the style of fetch', async () => {
     const agent = createTaskServer({ card: CARD, execute: steps });
     const card = await agent.fetch(
@@ -831,6 +858,14 @@ describe('mounted elsewhere', () => {
     assert.equal(heard.filter(({ stream }) => stream === 2).length, 1);
     port2.postMessage({ type: 'a2a/request', stream: 4, request: { cyclic: new Map(), n: 1n } });
     assert.equal((await until(({ stream }) => stream === 4)).result.error.code, -32700);
+    // One that leaves before its request has been looked at.
+    const { streams } = agent.counters;
+    const parked = script.nextRun();
+    say(5, names.stream, { message: names.message('go') });
+    port2.postMessage({ type: 'a2a/leave', stream: 5 });
+    const left = await parked;
+    while (agent.counters.streams > streams) await new Promise(setImmediate);
+    left.gate.resolve();
     gate.resolve();
     stop();
     port1.close();

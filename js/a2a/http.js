@@ -2,7 +2,7 @@
  * A2A over HTTP, for Node's `http` and for servers in the style of `fetch`: requests are posted, to whatever path
  * this is mounted at; cards are got; streams are Server-Sent Events.
  */
-import { refuse } from './server.js';
+import { refuse } from './requests.js';
 
 /** @import { Reply, TaskServer } from './server.js' */
 /** @typedef {{ maxRequest: number, maxUnread: number, keepAlive: number }} HttpOptions */

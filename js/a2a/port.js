@@ -1,7 +1,7 @@
 /** The agent's end of A2A over a Transport; js/a2a/frames.js lists the messages. */
 import { own } from '../messages.js';
 import { CARD, END, LEAVE, REQUEST, RESULT } from './frames.js';
-import { refuse } from './server.js';
+import { refuse } from './requests.js';
 
 /** @import { Reply, TaskServer } from './server.js' */
 /** @import { Transport } from '../endpoint.js' */

@@ -8,9 +8,20 @@ import { AbpError, reasonText, toErrorObject } from '../errors.js';
 import { milliseconds, own } from '../messages.js';
 import { TaskTable, ready } from './core.js';
 import { printCard } from './card.js';
-import { DIALECTS, METHODS, STATES, printError, readMessage, readState } from './dialects.js';
+import { DIALECTS, METHODS, STATES, printError } from './dialects.js';
 import { httpListener, respond } from './http.js';
 import { serveTransport } from './port.js';
+import {
+  check,
+  filterOf,
+  historyOf,
+  keyOf,
+  messageOf,
+  refuse,
+  taskIdOf,
+  timeOf,
+  versionOf,
+} from './requests.js';
 import { ExecutorContext, StoredTask, statusOf } from './task.js';
 
 /** @import { Dialect, Event, Message, Status, Task } from './dialects.js' */
@@ -38,10 +49,6 @@ import { ExecutorContext, StoredTask, statusOf } from './task.js';
  *   none (0)
  * @property {import('./core.js').TaskLimits} [limits]
  */
-
-/** How deep a request may be nested: deeper ones could be read, but not printed again. */
-const DEEPEST = 100;
-const MOST_IN_PAGE = 100;
 
 /** One frame of a task, printed at most once for each version. */
 class Frame {
@@ -547,7 +554,7 @@ export class TaskServer {
         this.#table.advance((handle, verdict) => this.#act(this.#entries.get(handle), verdict));
         this.#arm();
       },
-      Math.max(0, Math.ceil(wake - performance.now())),
+      milliseconds(wake - performance.now()),
     );
     // A timer alone must not keep a Node process alive; what it waits for does.
     this.#timer.unref?.();
@@ -574,140 +581,6 @@ export class TaskServer {
  */
 export const createTaskServer = (agent, options = {}) => new TaskServer(agent, options);
 
-// --- Requests, read ------------------------------------------------------------------------------------
-
-/**
- * A version that is spoken here, by a header; undefined without one.
- * @param {string | undefined} header
- * @returns {'0.3' | '1.0' | undefined}
- */
-function versionOf(header) {
-  const [, version] = /^\s*(0\.3|1\.0)(?:\.\d+)?\s*$/.exec(header ?? '') ?? [];
-  return /** @type {any} */ (version);
-}
-
-/**
- * @param {any} request
- * @param {string | undefined} version
- * @param {Dialect} dialect
- */
-function check(request, version, dialect) {
-  if (version?.trim() && !versionOf(version))
-    throw new AbpError(
-      'VERSION_NOT_SUPPORTED',
-      `The requested A2A protocol version '${version}' is not supported. Supported versions: 1.0, 0.3`,
-    );
-  const id = own(request, 'id') ?? null;
-  const idIsFine = id === null || typeof id === 'string' || Number.isInteger(id);
-  const method = own(request, 'method');
-  const methodIsFine = typeof method === 'string' && method !== '';
-  if (own(request, 'jsonrpc') !== '2.0' || !idIsFine || !methodIsFine)
-    throw new AbpError(dialect.malformed, 'Invalid JSON-RPC Request.');
-  const params = own(request, 'params');
-  if (
-    params !== undefined &&
-    (typeof params !== 'object' || params === null || Array.isArray(params))
-  )
-    throw new AbpError('INVALID_PARAMS', 'Invalid method parameters.');
-  if (tooDeep(params)) throw new AbpError('INVALID_PARAMS', 'The parameters are nested too deeply');
-}
-
-/** @param {any} value */
-function tooDeep(value) {
-  let level = [value];
-  for (let depth = 0; level.length; depth++) {
-    if (depth > DEEPEST) return true;
-    level = level.flatMap((item) =>
-      typeof item === 'object' && item !== null ? Object.values(item) : [],
-    );
-  }
-  return false;
-}
-
-/**
- * @param {any} params
- * @param {Dialect} dialect
- * @returns {Message}
- */
-function messageOf(params, dialect) {
-  const given = own(params, 'message');
-  if (typeof given !== 'object' || given === null)
-    throw new AbpError('INVALID_PARAMS', 'message is required');
-  if (!Array.isArray(own(given, 'parts')))
-    throw new AbpError('INVALID_PARAMS', 'message.parts must be an array');
-  const message = readMessage(given);
-  // The gem makes one up.
-  if (!message.messageId && dialect === DIALECTS.gem) message.messageId = crypto.randomUUID();
-  if (!message.messageId) throw new AbpError('INVALID_PARAMS', 'message.messageId is required');
-  return message;
-}
-
-/** @param {any} params */
-const taskIdOf = (params) => own(params, 'id') ?? own(params, 'taskId');
-
-/** @param {StoredTask} task @param {string} what */
-const whyNot = ({ state, terminal }, what) =>
-  terminal
-    ? `is in a terminal state (${state}) and cannot be ${what}.`
-    : `is ${state} and takes no message until it asks for one.`;
-
-/**
- * A task with as much of its history as was asked for.
- * @param {StoredTask} task
- * @param {any} asked
- * @returns {Task}
- */
-function historyOf({ id, contextId, status, artifacts, history }, asked) {
-  const length = own(asked, 'historyLength');
-  const kept =
-    typeof length !== 'number' ? history : length > 0 ? history.slice(-Math.floor(length)) : [];
-  return { id, contextId, status, artifacts, history: kept };
-}
-
-/** @param {StoredTask} task */
-const timeOf = ({ status }) => /** @type {string} */ (status.timestamp);
-/** What tasks are sorted by: the latest first. @param {StoredTask} task */
-const keyOf = (task) => `${timeOf(task)}|${task.id}`;
-
-/** @param {any} params */
-function filterOf(params) {
-  const pageSize = own(params, 'pageSize') ?? MOST_IN_PAGE / 2;
-  if (!Number.isInteger(pageSize) || pageSize < 1 || pageSize > MOST_IN_PAGE)
-    throw new AbpError('INVALID_PARAMS', `pageSize must be between 1 and ${MOST_IN_PAGE}`);
-  const wanted = own(params, 'status');
-  const status = wanted === undefined ? 0 : readState(wanted);
-  if (wanted && !status && wanted !== 'TASK_STATE_UNSPECIFIED')
-    throw new AbpError('INVALID_PARAMS', `Invalid status filter: ${wanted}`);
-  const since = own(params, 'statusTimestampAfter');
-  const after = since ? Date.parse(since) : undefined;
-  if (Number.isNaN(after))
-    throw new AbpError(
-      'INVALID_PARAMS',
-      'statusTimestampAfter must be a valid ISO 8601 date string',
-    );
-  const token = own(params, 'pageToken');
-  try {
-    const cursor = token ? atob(token) : undefined;
-    return { contextId: own(params, 'contextId') || undefined, status, after, pageSize, cursor };
-  } catch {
-    throw new AbpError('INVALID_PARAMS', 'Token is not a valid base64-encoded cursor.');
-  }
-}
-
-// --- Answers -------------------------------------------------------------------------------------------
-
-/**
- * Refuses what could not even be read.
- * @param {Reply} reply
- * @param {string | undefined} version
- * @param {string} reason
- * @param {string} message
- */
-export function refuse(reply, version, reason, message) {
-  const error = printError(DIALECTS[versionOf(version) ?? '0.3'], new AbpError(reason, message));
-  reply.answer({ jsonrpc: '2.0', id: null, error });
-}
-
 /** @param {Entry} entry @param {Reply} reply @param {() => void} settle */
 function wait({ waiting }, reply, settle) {
   waiting.add(settle);
@@ -724,3 +597,9 @@ function asError(error) {
 /** @param {StoredTask} task @param {unknown} thrown */
 const failed = (task, thrown) =>
   statusOf(task, `Agent execution error: ${toErrorObject(thrown).message}`);
+
+/** @param {StoredTask} task @param {string} what */
+const whyNot = ({ state, terminal }, what) =>
+  terminal
+    ? `is in a terminal state (${state}) and cannot be ${what}.`
+    : `is ${state} and takes no message until it asks for one.`;

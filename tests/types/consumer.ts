@@ -1,4 +1,5 @@
 // What a TypeScript user sees: this file must compile against the package, and each marked line must not.
+import { createTaskServer } from 'abp-bridge/a2a';
 import { AbpError, connect, expose, transfer, type Client } from 'abp-bridge';
 import { fromOrigins, webSocketTransport } from 'abp-bridge/websocket';
 import { connectPage } from 'abp-bridge/automation';
@@ -81,3 +82,26 @@ export async function automation(page: { evaluateHandle(script: string): Promise
   await connectPage({}, { agent: { name: 'x', version: '1' } });
   return client;
 }
+const tasks = createTaskServer(
+  {
+    card: { name: 'x' },
+    async execute(ctx) {
+      ctx.signal.throwIfAborted();
+    },
+  },
+  { grace: 5, limits: { maxTasks: 2 } },
+);
+createTaskServer({
+  card: { name: 'x' },
+  execute(ctx) {
+    const told: boolean = ctx.emitStatus('working', { parts: [{ text: ctx.message.messageId }] });
+    ctx.emitArtifact({ parts: [{ data: told }] }, { append: true });
+    // @ts-expect-error a state is one of the protocol's
+    ctx.emitStatus('busy');
+    // @ts-expect-error an artifact has parts
+    ctx.emitArtifact({ artifactId: 'x' });
+  },
+});
+tasks.fetch(new Request('http://x')).then((response) => response.body);
+// @ts-expect-error an agent has an executor
+createTaskServer({ card: { name: 'x' } });

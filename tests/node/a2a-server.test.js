@@ -513,7 +513,7 @@ describe('requests that are none', () => {
         `{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":${'['.repeat(9000)}${']'.repeat(9000)}}`,
       ],
       [
-        `{"jsonrpc":"2.0","id":1,"method":"tasks/get","params":{"id":${'['.repeat(9000)}${']'.repeat(9000)}}}`,
+        `{"jsonrpc":"2.0","id":1,"method":"message/send","params":{"message":{"messageId":"x","parts":[],"metadata":${'{"a":'.repeat(9000)}1${'}'.repeat(9000)}}}}`,
       ],
     ]) {
       const answer = await error(body, headers);

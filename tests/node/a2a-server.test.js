@@ -559,11 +559,13 @@ describe('requests that are none', () => {
         `POST / HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n${head}\r\n\r\n`,
       );
       const piece = 'x'.repeat(1 << 20);
-      const chunk = head.includes('chunked') ? `100000\r\n${piece}\r\n` : piece;
+      const chunk = `100000\r\n${piece}\r\n`;
       let text = '';
       socket.setEncoding('utf8').on('data', (data) => (text += data));
       let sent = 0;
-      for (; sent < 100 && !text.includes('\r\n\r\n'); sent++) {
+      // Where its length says enough, none of it need come.
+      const announced = head.startsWith('Content-Length');
+      for (; !announced && sent < 100 && !text.includes('\r\n\r\n'); sent++) {
         if (!socket.write(chunk)) await Promise.race([once(socket, 'drain'), once(socket, 'data')]);
         await new Promise(setImmediate);
       }

@@ -18,6 +18,7 @@
  *
  * An executor that stops because its signal fired need not say why: that it returns is enough. And
  * one that asks for input while its caller wants it to stop would wait for ever, so that is a stop.
+ * A task whose question nobody answers is not kept for ever either (TE_GRACE).
  */
 #include "task_state.h"
 
@@ -100,6 +101,7 @@ static const struct task_step TABLE[TASK_STATES][TASK_EVENTS] =
                 [TE_THROW] = {FAILED, LAST},
                 [TE_CANCEL] = {CANCELED, ABORT | LAST | ACK},
                 [TE_ASK] = {CANCELED, ABORT | LAST | ACK},
+                [TE_GRACE] = {CANCELED, LAST},
             },
         [AUTH_REQUIRED] =
             {
@@ -114,6 +116,7 @@ static const struct task_step TABLE[TASK_STATES][TASK_EVENTS] =
                 [TE_THROW] = {FAILED, LAST},
                 [TE_CANCEL] = {CANCELED, ABORT | LAST | ACK},
                 [TE_ASK] = {CANCELING, ABORT | WAIT},
+                [TE_GRACE] = {CANCELED, LAST},
             },
         [CANCELING] =
             {

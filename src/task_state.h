@@ -24,7 +24,7 @@ enum task_event {
   TE_THROW,  /* the executor has failed */
   TE_CANCEL, /* stop now */
   TE_ASK,    /* stop, and the executor may say how */
-  TE_GRACE,  /* the executor has not said it in time */
+  TE_GRACE,  /* it was not said in time: by the executor how the task ended, by anybody an answer */
   TASK_EVENTS
 };
 _Static_assert((int)TE_SAYS_AUTH_REQUIRED == (int)ABP_TASK_AUTH_REQUIRED, "events follow states");

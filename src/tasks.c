@@ -123,6 +123,19 @@ static int finished(const abp_tasks *tasks, uint32_t slot) {
   return abp_task_ended(state_of(tasks, slot)) && !tasks->extras[slot].active;
 }
 
+/* A task that waits for an answer, and has nobody who works on it, waits as long as a finished one
+ * is remembered. What a client hears of is not its own to end: it has no runs. */
+static void set_patience(abp_tasks *tasks, uint32_t slot) {
+  const enum abp_task_state state = state_of(tasks, slot);
+  const struct extra *extra = &tasks->extras[slot];
+  const int asks = state == ABP_TASK_INPUT_REQUIRED || state == ABP_TASK_AUTH_REQUIRED;
+  if (state == TASK_CANCELING) return; /* its grace period runs */
+  if (asks && extra->run && !extra->active)
+    table_set_timer(&tasks->table, slot, tasks->now + tasks->config.remember_ms);
+  else
+    table_clear_timer(&tasks->table, slot);
+}
+
 /* --- Steps ------------------------------------------------------------------------------------ */
 
 static int step(abp_tasks *tasks, uint32_t slot, enum task_event event) {
@@ -138,8 +151,7 @@ static int step(abp_tasks *tasks, uint32_t slot, enum task_event event) {
     extra->run++;
     extra->active++;
   }
-  if (before == TASK_CANCELING && step.next != TASK_CANCELING)
-    table_clear_timer(&tasks->table, slot);
+  set_patience(tasks, slot);
   if (!abp_task_ended(before) && abp_task_ended((enum abp_task_state)step.next)) {
     forget_artifacts(tasks, slot);
     if (!extra->active) finish(tasks, slot);
@@ -203,9 +215,15 @@ int abp_task_returns(abp_tasks *tasks, abp_task task, uint32_t run, int failed) 
   if (slot == NO_CALL || !tasks->extras[slot].active) return 0;
   struct extra *extra = &tasks->extras[slot];
   extra->active--;
-  const int latest = extra->run == run && !abp_task_ended(state_of(tasks, slot));
-  if (latest) return step(tasks, slot, failed ? TE_THROW : TE_RETURN);
-  if (finished(tasks, slot)) finish(tasks, slot);
+  if (abp_task_ended(state_of(tasks, slot))) {
+    if (!extra->active) finish(tasks, slot);
+    return 0;
+  }
+  if (extra->run == run) {
+    const int verdict = step(tasks, slot, failed ? TE_THROW : TE_RETURN);
+    if (verdict) return verdict;
+  }
+  set_patience(tasks, slot);
   return 0;
 }
 

@@ -78,7 +78,8 @@ typedef struct abp_tasks_config {
   uint32_t max_tasks;     /* [4096] live tasks */
   uint32_t max_artifacts; /* [4096] artifacts of one task */
   uint32_t remembered;    /* [1024] finished tasks */
-  uint32_t remember_ms;   /* [3600000] and for how long */
+  uint32_t remember_ms;   /* [3600000] and for how long; an agent's task that asks for something and
+                             is not answered for as long is canceled */
   uint32_t max_id;        /* [256] bytes of an id */
 } abp_tasks_config;
 
@@ -123,8 +124,9 @@ void abp_task_forget(abp_tasks *tasks, abp_task task);
 
 /* Time has passed: `now` is monotonic, in ms. */
 void abp_tasks_advance(abp_tasks *tasks, uint64_t now);
-/* Takes what time and limits have done, after any input: a grace period that is over, a finished
- * task that is forgotten. Returns its verdict and sets *task, or 0 when nothing is left. */
+/* Takes what time and limits have done, after any input: a grace period that is over, a question
+ * that nobody answered, a finished task that is forgotten. Returns its verdict and sets *task, or 0
+ * when nothing is left. */
 int abp_tasks_next(abp_tasks *tasks, abp_task *task);
 /* When to call abp_tasks_advance(), or 0. */
 uint64_t abp_tasks_wake(const abp_tasks *tasks);

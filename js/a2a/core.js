@@ -29,7 +29,8 @@ const forgotten = new FinalizationRegistry((table) => x.destroy(table));
  * @property {number} [maxTasks] tasks that have not ended, or whose executor has not returned (4096)
  * @property {number} [maxArtifacts] artifacts of one task (4096)
  * @property {number} [remembered] finished tasks that can still be asked for (1024)
- * @property {number} [rememberFor] and for how long, in ms (3600000)
+ * @property {number} [rememberFor] and for how long, in ms; an agent's task that asks for something and is not
+ *   answered for as long is canceled (3600000)
  */
 
 /** A table of tasks. Its inputs return a verdict, or a negative `abp_status`; src/tasks.h is the manual. */

@@ -64,8 +64,18 @@ static int needs_somebody(enum abp_task_state state) {
   return state == ABP_TASK_INPUT_REQUIRED || state == ABP_TASK_AUTH_REQUIRED;
 }
 
+/* It waits for an answer, and nobody works on it. */
+static int parked(void) {
+  return needs_somebody(model.told) && !model.canceling && model.run && !model.active;
+}
+
 static void note_end(void) {
   if (is_end(model.told) && !model.active) model.ended_at = model.now;
+}
+
+/* An answer is awaited from now on. */
+static void note_question(void) {
+  if (parked()) model.gives_up = model.now + REMEMBER;
 }
 
 /* The task is told to be in this state. */
@@ -78,6 +88,7 @@ static int tell(enum abp_task_state state) {
     model.canceling = 0;
     note_end();
   }
+  note_question();
   return bits;
 }
 
@@ -107,6 +118,7 @@ static int expect_returns(int run, int failed) {
   model.running[run] = 0;
   model.active--;
   if (is_end(model.told)) note_end();
+  note_question();
   if (is_end(model.told) || run != model.run) return 0;
   if (model.canceling) return tell(ABP_TASK_CANCELED);
   if (failed) return tell(ABP_TASK_FAILED);
@@ -139,7 +151,7 @@ static int expect_artifact(int run, int id, int append) {
 
 static int expect_due(void) {
   if (model.gone) return 0;
-  if (model.canceling && model.gives_up <= model.now) return tell(ABP_TASK_CANCELED);
+  if ((model.canceling || parked()) && model.gives_up <= model.now) return tell(ABP_TASK_CANCELED);
   if (is_end(model.told) && !model.active && model.ended_at + REMEMBER <= model.now) {
     model.gone = 1;
     return ABP_TASK_FORGET;
@@ -172,7 +184,9 @@ static void check_state(void) {
           "what comes too late is counted");
   require(abp_task_find(world.tasks, "task", 4) == (model.gone ? 0 : world.task),
           "a task is found until it is forgotten");
-  const uint64_t wake = model.canceling ? model.gives_up : finished ? model.ended_at + REMEMBER : 0;
+  const uint64_t wake = model.canceling || parked() ? model.gives_up
+                        : finished                  ? model.ended_at + REMEMBER
+                                                    : 0;
   require(abp_tasks_wake(world.tasks) == wake, "the next time to wake up is known");
 }
 

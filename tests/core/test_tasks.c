@@ -225,6 +225,32 @@ static void grace_periods_end_in_their_order(void **state) {
   abp_tasks_free(tasks);
 }
 
+static void a_question_that_nobody_answers_ends_its_task(void **state) {
+  (void)state;
+  const abp_tasks_config config = {.remember_ms = 100};
+  abp_tasks *tasks = abp_tasks_new(&config, 0);
+  const abp_task asks = add(tasks, "asks"), answered = add(tasks, "answered");
+  abp_task heard = 0, due = 0;
+  assert_int_equal(abp_task_add(tasks, "heard", 5, ABP_TASK_UNKNOWN, &heard), ABP_OK);
+  abp_task_says(tasks, heard, 0, ABP_TASK_INPUT_REQUIRED, 0); /* not ours to end */
+  abp_task_start(tasks, asks);
+  abp_task_start(tasks, answered);
+  abp_task_says(tasks, asks, 1, ABP_TASK_INPUT_REQUIRED, 0);
+  abp_task_says(tasks, answered, 1, ABP_TASK_AUTH_REQUIRED, 0);
+  assert_int_equal(abp_tasks_wake(tasks), 0); /* their executors work on */
+  abp_task_returns(tasks, asks, 1, 0);
+  abp_task_returns(tasks, answered, 1, 0);
+  assert_int_equal(abp_tasks_wake(tasks), 100);
+  assert_true(abp_task_start(tasks, answered) & ABP_TASK_START);
+  abp_tasks_advance(tasks, 100);
+  assert_true(abp_tasks_next(tasks, &due) & ABP_TASK_SETTLE);
+  assert_int_equal(due, asks);
+  assert_int_equal(abp_task_state(tasks, asks), ABP_TASK_CANCELED);
+  assert_int_equal(abp_tasks_next(tasks, &due), 0);
+  assert_int_equal(abp_task_state(tasks, heard), ABP_TASK_INPUT_REQUIRED);
+  abp_tasks_free(tasks);
+}
+
 static void a_task_may_be_let_go_at_any_time(void **state) {
   (void)state;
   const abp_tasks_config config = {.remembered = 8};
@@ -309,6 +335,7 @@ int main(void) {
       cmocka_unit_test(artifacts_belong_to_their_task_and_are_limited),
       cmocka_unit_test(the_oldest_finished_tasks_are_forgotten_first),
       cmocka_unit_test(grace_periods_end_in_their_order),
+      cmocka_unit_test(a_question_that_nobody_answers_ends_its_task),
       cmocka_unit_test(a_task_may_be_let_go_at_any_time),
       cmocka_unit_test(every_allocation_fails_and_nothing_is_lost),
   };

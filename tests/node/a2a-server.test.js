@@ -417,6 +417,17 @@ test('finished tasks are remembered within bounds of number and age; the tasks t
   assert.equal((await asked(url, names, 'get', two.id)).error.code, -32001);
 });
 
+test('a task whose question nobody answers is canceled when it has waited long enough', async () => {
+  const names = VERSIONS['1.0'];
+  const { url } = await served((ctx) => ctx.emitStatus('input-required', 'Anybody?'), {
+    limits: { rememberFor: 500 },
+  });
+  const sent = await ask(url, names.send, { message: names.message('go') }, names.headers);
+  assert.equal(stateOf(sent), 'input-required');
+  const again = await open(url, names.resubscribe, { id: sent.result.task.id }, names.headers);
+  assert.deepEqual((await again.rest()).map(gist), ['task input-required', 'canceled']);
+});
+
 describe('cards', () => {
   test('each version has its own, at its own path', async () => {
     const { url } = await served(() => {});

@@ -1,0 +1,268 @@
+/**
+ * A2A over HTTP, the client's side: a request is a POST of its own, and what it is answered with (one JSON body or
+ * a stream of server-sent events) is read as frames, bounded, one after the other.
+ */
+import { AbpError } from '../errors.js';
+import { own } from '../messages.js';
+import { EventParser } from './sse.js';
+
+/**
+ * What a request is answered with.
+ * @typedef {object} Frames
+ * @property {() => Promise<any>} next the next JSON-RPC response, or undefined at the end: the agent's, ours
+ *   (`close`), or that of a connection that broke
+ * @property {() => void} close nobody reads any more
+ */
+
+/**
+ * A way to an agent.
+ * @typedef {object} Connection
+ * @property {(timeout: number) => Promise<any>} card the agent card
+ * @property {(url: string | undefined) => void} [use] the card says where requests go
+ * @property {(dialect: import('./dialects.js').Dialect, request: object, stream: boolean) => Frames} open sends
+ *   a JSON-RPC request
+ */
+
+/** @typedef {typeof fetch} Fetch */
+
+/** Where agents show their cards: since 0.3, before that, and the gem. */
+const CARDS = ['.well-known/agent-card.json', '.well-known/agent.json', 'agentCard'];
+
+const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json\b/i;
+const STREAM_TYPE = /^text\/event-stream\b/i;
+
+/** The connection ended before there was an answer. */
+export const disconnected = () =>
+  new AbpError('DISCONNECTED', 'The agent went away', { retryable: true });
+
+/** @param {string} message @param {unknown} [cause] */
+const malformed = (message, cause) => new AbpError('INVALID_AGENT_RESPONSE', message, { cause });
+
+/** @implements {Connection} */
+export class HttpConnection {
+  #given;
+  #url;
+  #fetch;
+  #headers;
+  #limits;
+
+  /**
+   * @param {URL} url of the agent, or of its card
+   * @param {object} options
+   * @param {Fetch} options.fetch
+   * @param {HeadersInit} [options.headers] sent to the origin of the URL, and to no other
+   * @param {{ event: number, body: number }} limits
+   */
+  constructor(url, { fetch, headers }, limits) {
+    this.#given = url;
+    this.#url = url;
+    this.#fetch = fetch;
+    this.#headers = headers;
+    this.#limits = limits;
+  }
+
+  /**
+   * The card, at the first of the places where there can be one.
+   * @param {number} timeout ms
+   */
+  async card(timeout) {
+    const given = this.#given;
+    const folder = given.href.replace(/[?#].*|\/?$/, '/');
+    const places = CARDS.flatMap((path) => [new URL(path, given.origin), new URL(path, folder)]);
+    const path = CARDS.find((path) => given.pathname.endsWith(`/${path}`));
+    if (path || given.pathname.endsWith('.json')) places.unshift(given);
+    if (path) this.#url = new URL(given.pathname.slice(0, -path.length), given);
+    for (const place of new Set(places.map(String))) {
+      const init = { headers: { 'A2A-Version': '1.0', Accept: 'application/json' } };
+      try {
+        const answer = new HttpFrames(this.#request(new URL(place), init), this.#limits);
+        const card = await within(timeout, answer);
+        if (own(card, 'capabilities')) return card;
+      } catch (error) {
+        // A page for whatever is not found is no card either.
+        const missing = [404, 405].includes(own(own(error, 'details'), 'status'));
+        if (!missing && own(error, 'code') !== 'INVALID_AGENT_RESPONSE') throw error;
+      }
+    }
+    throw new AbpError(
+      'AGENT_CARD_NOT_FOUND',
+      `No agent card at ${given}: an agent without one needs \`version\``,
+    );
+  }
+
+  /** @param {string | undefined} url */
+  use(url) {
+    if (url !== undefined) this.#url = new URL(url, this.#given);
+  }
+
+  /**
+   * @param {import('./dialects.js').Dialect} dialect
+   * @param {object} request
+   * @param {boolean} stream
+   */
+  open(dialect, request, stream) {
+    const headers = {
+      'Content-Type': 'application/json',
+      Accept: stream ? 'text/event-stream' : 'application/json',
+      ...(dialect.header && { 'A2A-Version': dialect.header }),
+    };
+    const init = { method: 'POST', headers, body: JSON.stringify(request) };
+    return new HttpFrames(this.#request(this.#url, init), this.#limits);
+  }
+
+  /**
+   * @param {URL} url
+   * @param {RequestInit} init
+   * @returns {(signal: AbortSignal) => Promise<Response>}
+   */
+  #request(url, init) {
+    const headers = new Headers(url.origin === this.#given.origin ? this.#headers : undefined);
+    for (const [name, value] of Object.entries(init.headers ?? {})) headers.set(name, value);
+    // Browsers' own must not be called as somebody's method.
+    const fetch = this.#fetch;
+    // A redirect could take the message and the credentials elsewhere.
+    return async (signal) => fetch(url, { ...init, headers, signal, redirect: 'manual' });
+  }
+}
+
+/**
+ * The only answer to a request, if it comes in time.
+ * @param {number} timeout ms
+ * @param {Frames} frames
+ */
+export async function within(timeout, frames) {
+  let late = false;
+  const timer = setTimeout(() => {
+    late = true;
+    frames.close();
+  }, timeout);
+  try {
+    const frame = await frames.next();
+    if (frame !== undefined) return frame;
+    if (late) throw new AbpError('TIMEOUT', `The agent did not answer within ${timeout} ms`);
+    throw disconnected();
+  } finally {
+    clearTimeout(timer);
+    frames.close();
+  }
+}
+
+/** @implements {Frames} */
+class HttpFrames {
+  #controller = new AbortController();
+  #response;
+  #limits;
+  /** @type {ReadableStreamDefaultReader<Uint8Array> | undefined} */
+  #reader;
+  #parser;
+  /** @type {any[]} */
+  #ready = [];
+
+  /**
+   * @param {(signal: AbortSignal) => Promise<Response>} request
+   * @param {{ event: number, body: number }} limits
+   */
+  constructor(request, limits) {
+    this.#limits = limits;
+    this.#parser = new EventParser(limits.event);
+    this.#response = request(this.#controller.signal);
+    // Whoever closes before reading does not want to hear of it.
+    this.#response.catch(() => {});
+  }
+
+  close() {
+    this.#controller.abort();
+  }
+
+  async next() {
+    try {
+      if (!this.#reader) await this.#begin();
+      while (!this.#ready.length) {
+        const bytes = await this.#read();
+        if (!bytes) return undefined;
+        for (const { data } of this.#parser.push(bytes)) if (data) this.#ready.push(data);
+      }
+      return parse(this.#ready.shift());
+    } catch (error) {
+      const closed = this.#controller.signal.aborted;
+      this.close();
+      if (closed) return undefined;
+      throw error;
+    }
+  }
+
+  async #begin() {
+    let response;
+    try {
+      response = await this.#response;
+    } catch (cause) {
+      throw new AbpError('TRANSPORT_ERROR', 'The agent cannot be reached', {
+        retryable: true,
+        cause,
+      });
+    }
+    const { status, headers } = response;
+    if (response.type === 'opaqueredirect' || (status >= 300 && status < 400)) {
+      const to = headers.get('location') ?? 'another place';
+      throw new AbpError('TRANSPORT_ERROR', `The agent redirects to ${to}: give that URL`, {
+        details: { status },
+      });
+    }
+    if (!response.body) throw malformed(`The agent answered nothing (HTTP ${status})`);
+    this.#reader = response.body.getReader();
+    const type = headers.get('content-type') ?? 'none';
+    if (response.ok && STREAM_TYPE.test(type)) return;
+    const isJson = JSON_TYPE.test(type);
+    if (response.ok && !isJson) throw malformed(`The agent answers with content of type ${type}`);
+    const body = await this.#body(Number(headers.get('content-length')));
+    // Some agents say with HTTP's status what their JSON says better.
+    if (!response.ok && !(isJson && typeof own(errorOf(body), 'code') === 'number')) {
+      throw new AbpError('TRANSPORT_ERROR', `The agent answers HTTP ${status}`, {
+        retryable: status >= 500 || status === 429,
+        details: { status, body: body.slice(0, 1024) },
+      });
+    }
+    this.#ready.push(body);
+  }
+
+  /** @returns {Promise<Uint8Array | undefined>} undefined at the end, or when the connection breaks */
+  #read() {
+    const reader = /** @type {ReadableStreamDefaultReader<Uint8Array>} */ (this.#reader);
+    return reader.read().then(
+      ({ value }) => value,
+      () => undefined,
+    );
+  }
+
+  /** @param {number} announced */
+  async #body(announced) {
+    const { body: limit } = this.#limits;
+    const decoder = new TextDecoder();
+    let text = '';
+    let size = announced > limit ? announced : 0;
+    for (let bytes; size <= limit && (bytes = await this.#read());) {
+      size += bytes.length;
+      text += decoder.decode(bytes, { stream: true });
+    }
+    if (size <= limit) return text;
+    throw new AbpError('TOO_LARGE', `The agent answers with more than ${limit} bytes`);
+  }
+}
+
+/** @param {string} text */
+function parse(text) {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw malformed('The agent answers with what is not JSON', cause);
+  }
+}
+
+/** @param {string} text */
+function errorOf(text) {
+  try {
+    return own(JSON.parse(text), 'error');
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,352 @@
+/**
+ * The client of A2A agents: tasks as promises and async iterators, cancelled by plain signals. Versions differ in
+ * dialects.js, ways to the agent in client-http.js and client-port.js, and what happens to a task is the core's to say.
+ */
+import { AbpError, callOut } from '../errors.js';
+import { milliseconds, own } from '../messages.js';
+import { PortConnection } from './client-port.js';
+import { TaskTable, ready } from './core.js';
+import { DIALECTS, readError, readEvent, readMessage, readTask, readTasks } from './dialects.js';
+import { HttpConnection, disconnected, within } from './client-http.js';
+import { TaskStream } from './task-stream.js';
+import { View } from './view.js';
+
+/** @import { Dialect, Event, Message, Operation, Part, Task } from './dialects.js' */
+
+/**
+ * @typedef {object} ClientLimits Each is optional and has a default.
+ * @property {number} [timeout] ms for an answer to `get`, `cancel`, `list` and for the card (30000)
+ * @property {number} [grace] ms that an agent has to end a task after its cancel (30000)
+ * @property {number} [linger] ms that a stream may stay open when its task has ended (5000)
+ * @property {number} [maxEvent] characters of one event of a stream (1048576)
+ * @property {number} [maxBody] bytes of one answer (16777216)
+ * @property {number} [maxTask] characters of all the artifacts of a task that a stream shows (67108864)
+ * @property {number} [maxTasks] streams at once (4096)
+ * @property {number} [maxArtifacts] artifacts of a task that a stream shows (4096)
+ * @property {number} [maxQueue] over a transport, events that wait to be read (4096)
+ */
+
+/**
+ * @typedef {object} ClientOptions
+ * @property {keyof typeof DIALECTS} [version] of the agent: then `url` is where it takes requests, and no card is
+ *   asked for
+ * @property {HeadersInit} [headers] sent with every request to the URL's origin, and to no other
+ * @property {typeof fetch} [fetch]
+ * @property {ClientLimits} [limits]
+ * @property {(event: Event) => void} [onDropped] hears of events that came when their task had ended
+ */
+
+/**
+ * @typedef {object} SendOptions
+ * @property {AbortSignal} [signal] cancels the task
+ * @property {any} [configuration] the protocol's own
+ * @property {any} [metadata]
+ */
+
+/** @typedef {string | Partial<Message> & { parts: Part[] }} Sendable text, or a message: its `taskId` continues a task */
+
+/**
+ * A client of one agent. Nothing is sent before the first request.
+ * @param {string | URL | import('../endpoint.js').Transport} to the URL of the agent, of its card, or with
+ *   `version` of where it takes requests; or a transport to an agent in another frame, worker or process
+ * @param {ClientOptions} [options]
+ */
+export const createTaskClient = (to, options) => new TaskClient(to, options);
+
+export class TaskClient {
+  #options;
+  #limits;
+  /** @type {import('./client-http.js').Connection} */
+  #connection;
+  /** @type {Promise<void> | undefined} */
+  #begun;
+  /** @type {Dialect | undefined} */
+  #dialect;
+  /** @type {TaskTable | undefined} */
+  #table;
+  /** @type {any} */
+  #card;
+  #streaming = true;
+  #requests = 0;
+  #views = 0;
+  #dropped = 0;
+  #streams;
+
+  /**
+   * @param {string | URL | import('../endpoint.js').Transport} to
+   * @param {ClientOptions} [options]
+   */
+  constructor(to, options = {}) {
+    const { version, headers, limits = {} } = options;
+    if (version !== undefined && !Object.hasOwn(DIALECTS, version)) {
+      throw new AbpError('NOT_SUPPORTED', `A2A ${version} is not known: ${Object.keys(DIALECTS)}`);
+    }
+    this.#options = options;
+    this.#limits = {
+      timeout: milliseconds(limits.timeout) || 30_000,
+      grace: milliseconds(limits.grace) || 30_000,
+      linger: milliseconds(limits.linger) || 5_000,
+      event: limits.maxEvent ?? 2 ** 20,
+      body: limits.maxBody ?? 2 ** 24,
+      task: limits.maxTask ?? 2 ** 26,
+      queue: limits.maxQueue ?? 4096,
+    };
+    this.#connection =
+      typeof to === 'string' || to instanceof URL
+        ? new HttpConnection(
+            new URL(to, globalThis.location?.href),
+            { fetch: options.fetch ?? fetch, headers },
+            this.#limits,
+          )
+        : new PortConnection(to, this.#limits);
+    this.#streams = this.#side();
+  }
+
+  /** Events that came when their task had ended, or that were no news of it. */
+  get dropped() {
+    return this.#dropped;
+  }
+
+  /** @returns {Promise<any>} the agent card, as the agent has it */
+  async card() {
+    this.#card ??= await this.#connection.card(this.#limits.timeout);
+    return this.#card;
+  }
+
+  /**
+   * Sends a message and waits for what becomes of it: a task that has ended or needs somebody, or a message.
+   * With a `signal` it travels as a stream where the agent has streams, since only they tell a task's id early
+   * enough to cancel it.
+   * @param {Sendable} message
+   * @param {SendOptions} [options]
+   * @returns {Promise<Task | Message>} a task has a `status`
+   */
+  async send(message, options = {}) {
+    const { signal } = options;
+    signal?.throwIfAborted();
+    await this.#begin();
+    signal?.throwIfAborted();
+    if (signal && this.#streaming) {
+      const stream = this.subscribe(message, options);
+      while (!(await stream.next()).done);
+      return /** @type {Task | Message} */ (stream.task ?? stream.message);
+    }
+    const frames = this.#open('send', this.#sendParams(message, options));
+    const frame = await frames.next();
+    if (frame === undefined) throw disconnected();
+    const event = readEvent(this.#result(frame));
+    if (event?.kind === 'message') return event.message;
+    if (event?.kind !== 'task') throw malformed('send');
+    return signal?.aborted ? this.cancel(event.task.id) : event.task;
+  }
+
+  /**
+   * Sends a message and streams what becomes of it. When the signal is aborted the task is cancelled, as soon as
+   * its id is known, and the stream goes on to the event that ends the task: usually `canceled`, but it may have
+   * completed by then. Aborted before the first event is asked for, nothing is sent and the stream throws the
+   * signal's reason.
+   * @param {Sendable} message
+   * @param {SendOptions} [options]
+   */
+  subscribe(message, options = {}) {
+    const params = () => this.#sendParams(message, options);
+    return new TaskStream(this.#streams, 'stream', params, undefined, options.signal);
+  }
+
+  /**
+   * Streams a task that is under way; its first event is the task as it stands.
+   * @param {string} id
+   * @param {{ signal?: AbortSignal }} [options]
+   */
+  resubscribe(id, { signal } = {}) {
+    return new TaskStream(this.#streams, 'resubscribe', () => ({ id }), id, signal);
+  }
+
+  /**
+   * @param {string} id
+   * @param {{ historyLength?: number }} [options]
+   * @returns {Promise<Task>}
+   */
+  get(id, options) {
+    return this.#task('get', { id, ...options }, this.#limits.timeout);
+  }
+
+  /**
+   * Cancels a task. The state of the task that comes back says what that did: an agent may not have ended it yet.
+   * One that is canceled already is no error, in whichever version.
+   * @param {string} id
+   * @returns {Promise<Task>}
+   */
+  async cancel(id) {
+    try {
+      return await this.#cancel(id);
+    } catch (error) {
+      if (own(error, 'code') !== 'TASK_NOT_CANCELABLE') throw error;
+      const task = await this.get(id).catch(() => undefined);
+      if (task?.status.state !== 'canceled') throw error;
+      return task;
+    }
+  }
+
+  /**
+   * @param {object} [filter] the protocol's own: `contextId`, `pageSize`, `pageToken`, …
+   * @returns {Promise<{ tasks: Task[], nextPageToken?: string }>}
+   */
+  async list(filter = {}) {
+    const result = await this.#request('list', filter, this.#limits.timeout);
+    return { tasks: readTasks(result), nextPageToken: own(result, 'nextPageToken') };
+  }
+
+  // --- What a stream asks ----------------------------------------------------------------------------
+
+  /** @returns {import('./task-stream.js').StreamClient} */
+  #side() {
+    const { grace, linger, task: room } = this.#limits;
+    return {
+      begin: () => this.#begin(),
+      view: () => new View(/** @type {TaskTable} */ (this.#table), `${++this.#views}`, room),
+      read: (frame) => readEvent(this.#result(frame)),
+      open: (operation, params) => this.#open(operation, params),
+      get: (id) => this.get(id),
+      cancelOnce: (id) => this.#cancel(id),
+      drop: (event) => {
+        this.#dropped++;
+        callOut(this.#options.onDropped, event);
+      },
+      grace,
+      linger,
+    };
+  }
+
+  // --- Requests --------------------------------------------------------------------------------------
+
+  /** Loads the core and finds the agent, once. A failure is tried again. */
+  #begin() {
+    this.#begun ??= this.#prepare().catch((error) => {
+      this.#begun = undefined;
+      throw error;
+    });
+    return this.#begun;
+  }
+
+  async #prepare() {
+    const { version, limits } = this.#options;
+    await ready;
+    this.#table = new TaskTable(limits);
+    if (version) {
+      this.#dialect = DIALECTS[version];
+      return;
+    }
+    const card = await this.card();
+    this.#streaming = own(own(card, 'capabilities'), 'streaming') === true;
+    const { dialect, url } = spokenAt(card);
+    this.#dialect = dialect;
+    this.#connection.use?.(url);
+  }
+
+  /** @param {Sendable} message @param {SendOptions} options */
+  #sendParams(message, { configuration, metadata }) {
+    const given =
+      typeof message === 'string'
+        ? { parts: [{ text: message, mediaType: 'text/plain' }] }
+        : message;
+    const read = readMessage({ role: 'user', messageId: crypto.randomUUID(), ...given });
+    const { message: print } = /** @type {Dialect} */ (this.#dialect);
+    return {
+      message: print(read),
+      ...(configuration && { configuration }),
+      ...(metadata && { metadata }),
+    };
+  }
+
+  /**
+   * @param {Operation} operation
+   * @param {object} params
+   */
+  #open(operation, params) {
+    const dialect = /** @type {Dialect} */ (this.#dialect);
+    const method = dialect.methods[operation];
+    if (!method) {
+      throw new AbpError(
+        'NOT_SUPPORTED',
+        `A2A ${dialect.name} has no method to ${operation} tasks`,
+      );
+    }
+    const request = { jsonrpc: '2.0', id: ++this.#requests, method, params };
+    const stream = operation === 'stream' || operation === 'resubscribe';
+    return this.#connection.open(dialect, request, stream);
+  }
+
+  /**
+   * @param {Operation} operation
+   * @param {object} params
+   * @param {number} timeout ms
+   */
+  async #request(operation, params, timeout) {
+    await this.#begin();
+    return this.#result(await within(timeout, this.#open(operation, params)));
+  }
+
+  /**
+   * @param {Operation} operation
+   * @param {object} params
+   * @param {number} timeout
+   * @returns {Promise<Task>}
+   */
+  async #task(operation, params, timeout) {
+    const result = await this.#request(operation, params, timeout);
+    if (!own(result, 'status')) throw malformed(operation);
+    return readTask(result);
+  }
+
+  /** An agent may wait for its executor before it answers. @param {string} id */
+  #cancel(id) {
+    const { timeout, grace } = this.#limits;
+    return this.#task('cancel', { id }, Math.max(timeout, grace));
+  }
+
+  /**
+   * @param {any} frame
+   * @returns {any} the result in it
+   */
+  #result(frame) {
+    const error = own(frame, 'error');
+    if (error) throw readError(/** @type {Dialect} */ (this.#dialect), error);
+    const result = own(frame, 'result');
+    if (result === undefined) throw malformed('a request');
+    return result;
+  }
+}
+
+/** @param {string} what */
+const malformed = (what) =>
+  new AbpError('INVALID_AGENT_RESPONSE', `The agent's answer to ${what} is none`);
+
+/**
+ * What to speak with an agent, and where: the first of its interfaces that is known.
+ * @param {any} card
+ * @returns {{ dialect: Dialect, url?: string }}
+ */
+function spokenAt(card) {
+  const url = own(card, 'url');
+  // The gem's has what its author typed as URL: its clients go where the card is.
+  if (Array.isArray(own(card, 'interfaces'))) return { dialect: DIALECTS.gem };
+  const interfaces = own(card, 'supportedInterfaces');
+  if (!Array.isArray(interfaces)) {
+    const others = own(card, 'additionalInterfaces');
+    const preferred = own(card, 'preferredTransport') ?? 'JSONRPC';
+    const all = [{ url, transport: preferred }, ...(Array.isArray(others) ? others : [])];
+    const found = all.find((one) => own(one, 'transport') === 'JSONRPC');
+    if (found) return { dialect: DIALECTS['0.3'], url: own(found, 'url') };
+  } else {
+    for (const one of interfaces) {
+      const version = /^\d+\.\d+/.exec(own(one, 'protocolVersion'))?.[0] ?? '';
+      const known = own(one, 'protocolBinding') === 'JSONRPC' && own(DIALECTS, version);
+      if (known) return { dialect: known, url: own(one, 'url') };
+    }
+  }
+  throw new AbpError(
+    'NOT_SUPPORTED',
+    'The agent card has no JSON-RPC interface of a known version',
+  );
+}

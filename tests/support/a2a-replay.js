@@ -35,13 +35,13 @@ export async function replay(lines, { bytes = Infinity } = {}) {
   const server = createServer(async (request, response) => {
     let text = '';
     for await (const chunk of request) text += chunk;
-    const { method, url: path, headers } = request;
+    const { method, url: path } = request;
     requests.push(text ? JSON.parse(text) : path);
     if (!lines.some((line) => line.ev === 'request' && sameRequest(line, method, path, text))) {
       response.writeHead(404).end();
       return;
     }
-    arrived.push({ method, path, text, headers, response });
+    arrived.push({ method, path, text, response });
     wake();
   });
   server.listen(0, '127.0.0.1');
@@ -78,12 +78,28 @@ export async function replay(lines, { bytes = Infinity } = {}) {
       } else response.end();
     }
   };
+  /** Whoever asks once more than was recorded is answered as the last time. */
+  const repeat = async () => {
+    for (;;) {
+      for (const { method, path, text, response } of arrived.splice(0)) {
+        const { conn } = lines.findLast(
+          (line) => line.ev === 'request' && sameRequest(line, method, path, text),
+        );
+        const answer = lines.filter((line) => line.conn === conn && line.dir === 's2c');
+        response.writeHead(200, { 'content-type': answer[0].headers['content-type'] });
+        response.end(answer.map(({ raw = '' }) => raw).join(''));
+      }
+      await new Promise((resolve) => (wake = resolve));
+    }
+  };
+  const played = play();
+  played.then(repeat);
   return {
     url,
     /** Every request, as it came. */
     requests,
     /** Resolves when the recording has been played to its end. */
-    played: play(),
+    played,
     close() {
       server.closeAllConnections();
       server.close();

@@ -5,6 +5,7 @@
 import { E_LIMIT } from '../../dist/abp-constants.js';
 import * as core from '../../dist/tasks-constants.js';
 import { AbpError } from '../errors.js';
+import { ended } from './core.js';
 import { readState } from './dialects.js';
 
 /** @import { Artifact, Event, Message, Part, Status, Task } from './dialects.js' */
@@ -51,7 +52,9 @@ export class View {
       Object.assign(this.#task(rest.id, rest.contextId), { history: rest.history });
       // The last snapshot of a task may come with artifacts that no event brought.
       for (const artifact of artifacts) this.#artifact(artifact, false);
-      return this.#status(rest.status, rest.metadata);
+      const verdict = this.#status(rest.status, rest.metadata);
+      // A stream may begin with a task that still waits for what was just sent to it.
+      return ended(readState(rest.status.state)) ? verdict : verdict & ~core.TASK_END;
     }
     this.#task(event.taskId, event.contextId);
     return this.#status(event.status);

@@ -46,7 +46,7 @@ test('the scenario draws over its bars on a terminal', async () => {
   const { ok, steps } = await runScenario({ speed: 100, output });
   assert.equal(ok, true);
   assert.ok(steps.B < 10);
-  assert.match(written, /\x1b\[3A/);
+  assert.ok(written.includes('\x1b[3A'));
 });
 
 test('the scenario refuses a speed that is none', async () => {

@@ -21,6 +21,7 @@ import { EventParser } from './sse.js';
  * @property {(url: string | undefined) => void} [use] the card says where requests go
  * @property {(dialect: import('./dialects.js').Dialect, request: object, stream: boolean) => Frames} open sends
  *   a JSON-RPC request
+ * @property {() => void} [close]
  */
 
 /** @typedef {typeof fetch} Fetch */

@@ -24,10 +24,18 @@ export class PortConnection {
     this.#transport = transport;
     this.#limits = limits;
     transport.onMessage = (message) => this.#receive(message);
-    transport.onClose = () => {
-      this.#lost = true;
-      for (const frames of this.#streams.values()) frames.end();
-    };
+    transport.onClose = () => this.#end();
+  }
+
+  close() {
+    this.#transport.close();
+    this.#end();
+  }
+
+  #end() {
+    this.#lost = true;
+    for (const frames of this.#streams.values()) frames.end();
+    this.#streams.clear();
   }
 
   /** @param {number} timeout ms */

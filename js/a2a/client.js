@@ -197,6 +197,11 @@ export class TaskClient {
     return { tasks: readTasks(result), nextPageToken: own(result, 'nextPageToken') };
   }
 
+  /** Closes the transport, if the client has one: its streams end as broken ones do. Tasks go on. */
+  close() {
+    this.#connection.close?.();
+  }
+
   // --- What a stream asks ----------------------------------------------------------------------------
 
   /** @returns {import('./task-stream.js').StreamClient} */

@@ -413,3 +413,456 @@ test('leaving the stream closes it, and cancels nothing', async (t) => {
   await asked.closed;
   assert.deepEqual(agent.seen, ['SendStreamingMessage']);
 });
+
+// --- Streams that end as they should not -------------------------------------------------------------------
+
+test('a stream that ends before its task: the task is asked for', async (t) => {
+  const { agent, stream, asked } = await working(t);
+  const events = rest(stream);
+  asked.artifact('t', 'a', 'one').end();
+  const artifacts = ['a', 'b'].map((artifactId) => ({ artifactId, parts: [{ text: 'all' }] }));
+  (await agent.next('GetTask')).answer({ result: task('t', 'COMPLETED', artifacts) });
+  assert.deepEqual((await events).map(stateOf), ['artifact', 'completed']);
+  assert.deepEqual(
+    stream.task.artifacts.map(({ artifactId, parts }) => [artifactId, parts[0].text]),
+    [
+      ['a', 'all'],
+      ['b', 'all'],
+    ],
+  );
+});
+
+test('a stream that breaks while its task works is opened again, once for all that it brings', async (t) => {
+  const { agent, stream, asked } = await working(t);
+  const events = rest(stream);
+  asked.artifact('t', 'a', 'one').destroy();
+  const artifact = (...parts) => ({ artifactId: 'a', parts: parts.map((text) => ({ text })) });
+  (await agent.next('GetTask')).answer({ result: task('t', 'WORKING', [artifact('one', 'two')]) });
+  const again = (await agent.next('SubscribeToTask')).open();
+  again.frame({ task: task('t', 'WORKING', [artifact('one', 'two')]) });
+  again.artifact('t', 'a', 'three', true).status('t', 'COMPLETED').end();
+  await events;
+  assert.deepEqual(
+    stream.task.artifacts[0].parts.map(({ text }) => text),
+    ['one', 'two', 'three'],
+  );
+  assert.equal(stream.task.status.state, 'completed');
+});
+
+test('a stream that is opened again and brings nothing is not opened for ever', async (t) => {
+  const { agent, stream, asked } = await working(t);
+  const events = rest(stream);
+  asked.destroy();
+  for (let i = 0; i < 2; i++) {
+    (await agent.next('GetTask')).answer({ result: task('t', 'WORKING') });
+    if (i === 0)
+      (await agent.next('SubscribeToTask'))
+        .open()
+        .frame({ task: task('t', 'WORKING') })
+        .end();
+  }
+  await assert.rejects(events, { code: 'DISCONNECTED', retryable: true });
+});
+
+test('an agent that is gone mid-stream', async (t) => {
+  const { agent, stream } = await working(t);
+  const events = rest(stream);
+  agent.close();
+  await assert.rejects(events, { code: 'DISCONNECTED', retryable: true });
+});
+
+test('a stream that breaks before it says which task it is of', async (t) => {
+  const { agent, stream } = await begun(t);
+  const events = rest(stream);
+  (await agent.next('SendStreamingMessage')).open().destroy();
+  await assert.rejects(events, { code: 'DISCONNECTED' });
+});
+
+test('a task that needs somebody to log in: a stream that ends there has ended', async (t) => {
+  const { agent, stream, asked } = await working(t);
+  const events = rest(stream);
+  asked.status('t', 'AUTH_REQUIRED').end();
+  (await agent.next('GetTask')).answer({ result: task('t', 'AUTH_REQUIRED') });
+  assert.deepEqual((await events).map(stateOf), ['auth-required', 'auth-required']);
+});
+
+test('events after the end are dropped and counted, and the stream is closed when they do not stop', async (t) => {
+  const dropped = [];
+  const { client, stream, asked } = await working(t, {
+    onDropped: (event) => dropped.push(stateOf(event)),
+    limits: { linger: 200 },
+  });
+  asked.status('t', 'CANCELED').artifact('t', 'a', 'late').status('t', 'COMPLETED');
+  assert.deepEqual((await rest(stream)).map(stateOf), ['canceled']);
+  assert.equal(stream.task.status.state, 'canceled');
+  await asked.closed;
+  assert.deepEqual(dropped, ['artifact', 'completed']);
+  assert.equal(client.dropped, 2);
+  assert.deepEqual(stream.task.artifacts, []);
+});
+
+test('events of another task are none of this one', async (t) => {
+  const { client, stream, asked } = await working(t);
+  asked.status('other', 'COMPLETED').artifact('other', 'a', 'x').status('t', 'COMPLETED').end();
+  assert.deepEqual((await rest(stream)).map(stateOf), ['completed']);
+  assert.deepEqual(stream.task.artifacts, []);
+  assert.equal(client.dropped, 2);
+});
+
+test('artifacts are created, replaced and appended to', async (t) => {
+  const { stream, asked } = await working(t);
+  asked.artifact('t', 'a', '1', true).artifact('t', 'a', '2', true).artifact('t', 'b', 'x');
+  asked.artifact('t', 'a', '3').artifact('t', '__proto__', 'y', true).artifact('t', 'b', 'z', true);
+  asked.status('t', 'COMPLETED').end();
+  const events = await rest(stream);
+  assert.deepEqual(
+    stream.task.artifacts.map(({ artifactId, parts }) => [artifactId, ...parts.map((p) => p.text)]),
+    [
+      ['a', '3'],
+      ['b', 'x', 'z'],
+      ['__proto__', 'y'],
+    ],
+  );
+  // What an event said stays what it said.
+  assert.deepEqual(events[2].artifact.parts, [{ text: 'x' }]);
+});
+
+test('an error mid-stream is thrown as the agent gave it', async (t) => {
+  const { stream, asked } = await working(t);
+  const error = { code: -32603, message: 'Out of luck', data: { more: 1 } };
+  asked.text(`event: error\ndata: ${JSON.stringify({ jsonrpc: '2.0', id: 1, error })}\n\n`).end();
+  await assert.rejects(rest(stream), {
+    name: 'AbpError',
+    code: 'INTERNAL_ERROR',
+    message: 'Out of luck',
+    details: { code: -32603, data: { more: 1 } },
+  });
+  await asked.closed;
+});
+
+test('frames that are no events yet are skipped', async (t) => {
+  const { stream, asked } = await working(t);
+  asked.text(': ping\n\ndata:\n\n').frame({ kind: 'of-the-future' }).status('t', 'COMPLETED').end();
+  assert.deepEqual((await rest(stream)).map(stateOf), ['completed']);
+});
+
+// --- Faults ------------------------------------------------------------------------------------------------
+
+const LIMITS = { maxEvent: 1 << 16, maxBody: 1 << 20, maxTask: 1 << 16, maxArtifacts: 3 };
+
+for (const [what, code, answer] of [
+  ['an endless line', 'TOO_LARGE', (asked) => asked.open().endless('x'.repeat(1 << 14))],
+  ['an endless event', 'TOO_LARGE', (asked) => asked.open().endless(`data: ${'x'.repeat(100)}\n`)],
+  [
+    'a body of 100 MB',
+    'TOO_LARGE',
+    (asked) => asked.open('application/json').endless(' '.repeat(1 << 16), 100 << 20),
+  ],
+  [
+    'a frame that is not JSON',
+    'INVALID_AGENT_RESPONSE',
+    (asked) => asked.open().text('data: {"a":\n\n'),
+  ],
+  [
+    'a frame without a result',
+    'INVALID_AGENT_RESPONSE',
+    (asked) => asked.open().text('data: {}\n\n'),
+  ],
+  [
+    'a frame that is no object',
+    'INVALID_AGENT_RESPONSE',
+    (asked) => asked.open().text('data: null\n\n'),
+  ],
+  ['a page', 'INVALID_AGENT_RESPONSE', (asked) => asked.raw(200, 'text/html', '<p>hello</p>')],
+  [
+    'JSON that is none',
+    'INVALID_AGENT_RESPONSE',
+    (asked) => asked.raw(200, 'application/json', '{'),
+  ],
+  ['nothing', 'INVALID_AGENT_RESPONSE', (asked) => asked.raw(204, 'application/json', '')],
+  ['HTTP 500', 'TRANSPORT_ERROR', (asked) => asked.raw(500, 'text/plain', 'oh no')],
+  [
+    'HTTP 401',
+    'TRANSPORT_ERROR',
+    (asked) => asked.raw(401, 'application/json', '{"error":"who?"}'),
+  ],
+  [
+    'a redirect',
+    'TRANSPORT_ERROR',
+    (asked) => asked.raw(307, 'text/plain', '', { location: 'http://127.0.0.1:1/' }),
+  ],
+  [
+    'HTTP 400 and an error of JSON-RPC',
+    'INVALID_REQUEST',
+    (asked) => asked.raw(400, 'application/json', '{"error":{"code":-32600,"message":"no"}}'),
+  ],
+  [
+    'an error in place of a stream',
+    'UNSUPPORTED_OPERATION',
+    (asked) => asked.answer({ error: { code: -32004, message: 'no' } }),
+  ],
+  ['an error that is none', 'OPERATION_FAILED', (asked) => asked.answer({ error: 'no' })],
+  [
+    'artifacts without end',
+    'TOO_LARGE',
+    (asked) => {
+      asked.open();
+      for (let i = 0; i < 40; i++) asked.artifact('t', 'a', 'x'.repeat(2000), true);
+    },
+  ],
+  [
+    'too many artifacts',
+    'TOO_LARGE',
+    (asked) => {
+      asked.open();
+      for (let i = 0; i < 4; i++) asked.artifact('t', `a${i}`, 'x');
+    },
+  ],
+  [
+    'an artifact without an id',
+    'INVALID_AGENT_RESPONSE',
+    (asked) => asked.open().artifact('t', undefined, 'x'),
+  ],
+]) {
+  test(`an agent that answers a stream with ${what}: ${code}`, async (t) => {
+    const { agent, stream } = await begun(t, { limits: LIMITS });
+    const events = rest(stream);
+    const asked = await agent.next('SendStreamingMessage');
+    const sent = answer(asked);
+    await assert.rejects(events, { name: 'AbpError', code });
+    // The connection is let go of, however much was still to come.
+    await asked.closed;
+    if (what === 'a body of 100 MB') assert.ok((await sent) < 50 << 20, `${await sent} bytes sent`);
+  });
+}
+
+test('an answer that is announced as too large is not read', async (t) => {
+  const { agent, client } = await begun(t, { limits: LIMITS });
+  const got = client.get('t');
+  const asked = await agent.next('GetTask');
+  asked.raw(200, 'application/json', '', { 'content-length': `${100 << 20}` });
+  await assert.rejects(got, { code: 'TOO_LARGE' });
+});
+
+test('an agent that does not answer in time', async (t) => {
+  const { agent, client } = await begun(t, { limits: { timeout: 20 } });
+  const got = client.get('t');
+  await assert.rejects(got, { code: 'TIMEOUT' });
+  await (
+    await agent.next('GetTask')
+  ).closed;
+});
+
+test('an agent that cannot be reached', async () => {
+  const client = createTaskClient('http://127.0.0.1:1/', { version: '1.0' });
+  await assert.rejects(client.subscribe('go').next(), { code: 'TRANSPORT_ERROR', retryable: true });
+  await assert.rejects(client.get('t'), { code: 'TRANSPORT_ERROR' });
+});
+
+test('a version that nobody speaks', () => {
+  assert.throws(() => createTaskClient('http://127.0.0.1:1/', { version: '9' }), {
+    code: 'NOT_SUPPORTED',
+  });
+});
+
+// --- The card ----------------------------------------------------------------------------------------------
+
+const CARD = { capabilities: { streaming: true } };
+const interfaceOf = (url, protocolVersion) => ({
+  url,
+  protocolVersion,
+  protocolBinding: 'JSONRPC',
+});
+
+for (const [what, path, card, method] of [
+  [
+    '1.0',
+    '/.well-known/agent-card.json',
+    (url) => ({ ...CARD, supportedInterfaces: [interfaceOf(url, '1.0')] }),
+    'GetTask',
+  ],
+  [
+    'the first version that is known',
+    '/.well-known/agent-card.json',
+    (url) => ({
+      ...CARD,
+      supportedInterfaces: [
+        { url, protocolBinding: 'GRPC', protocolVersion: '1.0' },
+        interfaceOf(url, '7.1'),
+        interfaceOf(url, '0.3.0'),
+        interfaceOf(url, '1.0'),
+      ],
+    }),
+    'tasks/get',
+  ],
+  [
+    '0.3',
+    '/.well-known/agent-card.json',
+    (url) => ({ ...CARD, url, protocolVersion: '0.3.0' }),
+    'tasks/get',
+  ],
+  [
+    '0.3 by another transport',
+    '/.well-known/agent-card.json',
+    (url) => ({
+      ...CARD,
+      url: 'http://127.0.0.1:1/',
+      preferredTransport: 'GRPC',
+      additionalInterfaces: [{ url, transport: 'JSONRPC' }],
+    }),
+    'tasks/get',
+  ],
+  ['0.2', '/.well-known/agent.json', (url) => ({ ...CARD, url }), 'tasks/get'],
+  [
+    'the gem, whose URL is not to be trusted',
+    '/agentCard',
+    () => ({
+      ...CARD,
+      interfaces: [{ type: 'json-rpc', url: 'http://127.0.0.1', version: '1.0' }],
+    }),
+    'tasks/get',
+  ],
+]) {
+  test(`the agent card says what to speak: ${what}`, async (t) => {
+    const { agent, client } = await begun(t, { version: undefined });
+    const got = client.get('t');
+    for (const place of ['/.well-known/agent-card.json', '/.well-known/agent.json', '/agentCard']) {
+      const asked = await agent.next(place);
+      if (place === path) {
+        asked.raw(200, 'application/json', JSON.stringify(card(agent.url)));
+        break;
+      }
+      // Whatever an agent says that has no card there: nothing, or its home page.
+      if (place === '/agentCard') asked.raw(404, 'text/plain', '');
+      else asked.raw(200, 'text/html', '<p>hello</p>');
+    }
+    (await agent.next(method)).answer({ result: task('t', 'WORKING') });
+    assert.equal((await got).status.state, 'working');
+  });
+}
+
+test('an agent without a card: the error says what to do, and the next request asks again', async (t) => {
+  const { agent, client } = await begun(t, { version: undefined });
+  for (let i = 0; i < 2; i++) {
+    const got = client.get('t');
+    for (const place of ['/.well-known/agent-card.json', '/.well-known/agent.json', '/agentCard'])
+      (await agent.next(place)).raw(404, 'text/plain', '');
+    await assert.rejects(got, { code: 'AGENT_CARD_NOT_FOUND', message: /version/ });
+  }
+});
+
+test('headers go to the origin that they were given for, and to no other', async (t) => {
+  const { agent, client } = await begun(t, {
+    version: undefined,
+    headers: { authorization: 'secret' },
+  });
+  const other = await startAgent();
+  t.after(() => other.close());
+  const got = client.get('t');
+  const asked = await agent.next('/.well-known/agent-card.json');
+  assert.equal(asked.headers.authorization, 'secret');
+  asked.raw(
+    200,
+    'application/json',
+    JSON.stringify({ ...CARD, supportedInterfaces: [interfaceOf(other.url, '1.0')] }),
+  );
+  const elsewhere = await other.next('GetTask');
+  assert.equal(elsewhere.headers.authorization, undefined);
+  assert.equal(elsewhere.headers['a2a-version'], '1.0');
+  elsewhere.answer({ result: task('t', 'WORKING') });
+  await got;
+});
+
+// --- Transports --------------------------------------------------------------------------------------------
+
+/** Our client and our server at the ends of a channel. */
+function channel(t, execute, options) {
+  const server = createTaskServer({ card: { name: 'Agent' }, execute });
+  const { port1, port2 } = new MessageChannel();
+  server.serve(portTransport(port2));
+  const client = createTaskClient(portTransport(port1), options);
+  t.after(() => {
+    client.close();
+    server.close();
+  });
+  return { server, port2, client };
+}
+
+test('over a port: three tasks, one cancelled by its signal', async (t) => {
+  const stop = new AbortController();
+  let aborted = 0;
+  const { client, server } = channel(t, async (context) => {
+    const { message, signal } = context;
+    for (let n = 1; n <= 3; n++) {
+      if (signal.aborted) return void aborted++;
+      context.emitArtifact({ artifactId: `${n}`, parts: [{ text: `${n}` }] });
+      if (message.parts[0].text !== 'B') continue;
+      await new Promise((resolve) => signal.addEventListener('abort', resolve));
+    }
+  });
+  const states = await Promise.all(
+    ['A', 'B', 'C'].map(async (name) => {
+      const stream = client.subscribe(name, name === 'B' ? { signal: stop.signal } : {});
+      for await (const event of stream) if (event.kind === 'artifact' && name === 'B') stop.abort();
+      return [stream.task.status.state, stream.task.artifacts.length];
+    }),
+  );
+  assert.deepEqual(states, [
+    ['completed', 3],
+    ['canceled', 1],
+    ['completed', 3],
+  ]);
+  assert.equal(aborted, 1);
+  assert.equal(server.counters.streams, 0);
+});
+
+test('over a port: leaving a stream cancels nothing', async (t) => {
+  let go;
+  const gone = new Promise((resolve) => (go = resolve));
+  const { client, server } = channel(t, () => gone);
+  const stream = client.subscribe('A');
+  for await (const _ of stream) break;
+  const { id } = stream.task;
+  assert.equal((await client.get(id)).status.state, 'working');
+  assert.equal(server.counters.streams, 0);
+  const states = rest(client.resubscribe(id));
+  await client.get(id);
+  go();
+  assert.equal((await states).map(stateOf).at(-1), 'completed');
+});
+
+test('over a port: an agent that is gone', async (t) => {
+  const { client, port2 } = channel(t, () => new Promise(() => {}));
+  const stream = client.subscribe('A');
+  await stream.next();
+  const events = rest(stream);
+  port2.close();
+  await assert.rejects(events, { code: 'DISCONNECTED' });
+  await assert.rejects(client.get('t'), { code: 'DISCONNECTED' });
+});
+
+test('over a port: a client that is closed ends its streams', async (t) => {
+  const { client } = channel(t, () => new Promise(() => {}));
+  const stream = client.subscribe('A');
+  await stream.next();
+  const events = rest(stream);
+  client.close();
+  await assert.rejects(events, { code: 'DISCONNECTED' });
+});
+
+test('over a port: a reader that is too slow loses events, and learns how the task ended', async (t) => {
+  const execute = (context) => {
+    for (let n = 1; n <= 100; n++) {
+      context.emitArtifact({ artifactId: 'a', parts: [{ text: `${n}` }] }, { append: n > 1 });
+    }
+  };
+  const { client } = channel(t, execute, { limits: { maxQueue: 10 } });
+  const stream = client.subscribe('A');
+  await stream.next();
+  // What is answered now comes after all that the executor has emitted.
+  await client.get(stream.task.id);
+  const events = await rest(stream);
+  assert.ok(events.length < 20, `${events.length} events`);
+  assert.equal(stateOf(events.at(-1)), 'completed');
+  assert.equal(stream.task.artifacts[0].parts.length, 100);
+});

@@ -58,7 +58,7 @@ export class HttpConnection {
     this.#given = url;
     this.#url = url;
     this.#fetch = fetch;
-    this.#headers = headers;
+    this.#headers = Object.fromEntries(new Headers(headers));
     this.#limits = limits;
   }
 
@@ -74,7 +74,7 @@ export class HttpConnection {
     if (path || given.pathname.endsWith('.json')) places.unshift(given);
     if (path) this.#url = new URL(given.pathname.slice(0, -path.length), given);
     for (const place of new Set(places.map(String))) {
-      const init = { headers: { 'A2A-Version': '1.0', Accept: 'application/json' } };
+      const init = { headers: { 'a2a-version': '1.0', accept: 'application/json' } };
       try {
         const answer = new HttpFrames(this.#request(new URL(place), init), this.#limits);
         const card = await within(timeout, answer);
@@ -103,9 +103,9 @@ export class HttpConnection {
    */
   open(dialect, request, stream) {
     const headers = {
-      'Content-Type': 'application/json',
-      Accept: stream ? 'text/event-stream' : 'application/json',
-      ...(dialect.header && { 'A2A-Version': dialect.header }),
+      'content-type': 'application/json',
+      accept: stream ? 'text/event-stream' : 'application/json',
+      ...(dialect.header && { 'a2a-version': dialect.header }),
     };
     const init = { method: 'POST', headers, body: JSON.stringify(request) };
     return new HttpFrames(this.#request(this.#url, init), this.#limits);
@@ -113,12 +113,12 @@ export class HttpConnection {
 
   /**
    * @param {URL} url
-   * @param {RequestInit} init
+   * @param {{ method?: string, headers: Record<string, string>, body?: string }} init
    * @returns {(signal: AbortSignal) => Promise<Response>}
    */
   #request(url, init) {
-    const headers = new Headers(url.origin === this.#given.origin ? this.#headers : undefined);
-    for (const [name, value] of Object.entries(init.headers ?? {})) headers.set(name, value);
+    const own = url.origin === this.#given.origin ? this.#headers : {};
+    const headers = { ...own, ...init.headers };
     // Browsers' own must not be called as somebody's method.
     const fetch = this.#fetch;
     // A redirect could take the message and the credentials elsewhere.
@@ -151,6 +151,7 @@ export async function within(timeout, frames) {
 /** @implements {Frames} */
 class HttpFrames {
   #controller = new AbortController();
+  #closed = false;
   #response;
   #limits;
   /** @type {ReadableStreamDefaultReader<Uint8Array> | undefined} */
@@ -172,7 +173,11 @@ class HttpFrames {
   }
 
   close() {
-    this.#controller.abort();
+    if (this.#closed) return;
+    this.#closed = true;
+    // To abort what has ended would cost its connection, which the next request can use.
+    if (this.#reader) this.#reader.cancel().catch(() => {});
+    else this.#controller.abort();
   }
 
   async next() {
@@ -185,7 +190,7 @@ class HttpFrames {
       }
       return parse(this.#ready.shift());
     } catch (error) {
-      const closed = this.#controller.signal.aborted;
+      const closed = this.#closed;
       this.close();
       if (closed) return undefined;
       throw error;

@@ -175,11 +175,12 @@ export class TaskClient {
    * Cancels a task. The state of the task that comes back says what that did: an agent may not have ended it yet.
    * One that is canceled already is no error, in whichever version.
    * @param {string} id
+   * @param {{ reason?: string }} [options] why: the protocol has no place for it but the request's metadata
    * @returns {Promise<Task>}
    */
-  async cancel(id) {
+  async cancel(id, { reason } = {}) {
     try {
-      return await this.#cancel(id);
+      return await this.#cancel(id, reason);
     } catch (error) {
       if (own(error, 'code') !== 'TASK_NOT_CANCELABLE') throw error;
       const task = await this.get(id).catch(() => undefined);
@@ -213,7 +214,7 @@ export class TaskClient {
       read: (frame) => readEvent(this.#result(frame)),
       open: (operation, params) => this.#open(operation, params),
       get: (id) => this.get(id),
-      cancelOnce: (id) => this.#cancel(id),
+      cancel: (id, reason) => this.#cancel(id, reason),
       drop: (event) => {
         this.#dropped++;
         callOut(this.#options.onDropped, event);
@@ -304,10 +305,15 @@ export class TaskClient {
     return readTask(result);
   }
 
-  /** An agent may wait for its executor before it answers. @param {string} id */
-  #cancel(id) {
+  /**
+   * @param {string} id
+   * @param {string | undefined} reason
+   */
+  #cancel(id, reason) {
     const { timeout, grace } = this.#limits;
-    return this.#task('cancel', { id }, Math.max(timeout, grace));
+    const params = { id, ...(reason && { metadata: { reason } }) };
+    // An agent may wait for its executor before it answers.
+    return this.#task('cancel', params, Math.max(timeout, grace));
   }
 
   /**

@@ -3,7 +3,7 @@
  * event still counts is the core's to say; here it is read, told, or dropped.
  */
 import * as core from '../../dist/tasks-constants.js';
-import { AbpError } from '../errors.js';
+import { AbpError, reasonText } from '../errors.js';
 import { listen, unlisten } from '../signals.js';
 import { ended } from './core.js';
 import { readState } from './dialects.js';
@@ -20,7 +20,7 @@ import { readState } from './dialects.js';
  * @property {(frame: any) => Event | undefined} read throws the agent's error
  * @property {(operation: 'stream' | 'resubscribe', params: object) => Frames} open
  * @property {(id: string) => Promise<Task>} get
- * @property {(id: string) => Promise<Task>} cancelOnce
+ * @property {(id: string, reason: string | undefined) => Promise<Task>} cancel
  * @property {(event: Event) => void} drop
  * @property {number} grace
  * @property {number} linger
@@ -192,7 +192,7 @@ export class TaskStream {
     if (!this.#id || this.#asked) return;
     this.#asked = true;
     try {
-      const { status } = await this.#client.cancelOnce(this.#id);
+      const { status } = await this.#client.cancel(this.#id, reasonText(this.#signal?.reason));
       if (!ended(readState(status.state))) return;
     } catch (error) {
       this.#refusal = error;

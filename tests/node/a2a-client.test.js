@@ -282,10 +282,10 @@ test('a signal aborted before the id is known: the cancel is sent as soon as it 
   const { agent, stream } = await begun(t, { signal: stop.signal });
   const events = rest(stream);
   const asked = await agent.next('SendStreamingMessage');
-  stop.abort();
+  stop.abort('enough');
   asked.open().frame({ task: task('t', 'SUBMITTED') });
   const cancel = await agent.next('CancelTask');
-  assert.deepEqual(cancel.rpc.params, { id: 't' });
+  assert.deepEqual(cancel.rpc.params, { id: 't', metadata: { reason: 'enough' } });
   cancel.answer({ result: task('t', 'CANCELED') });
   asked.status('t', 'CANCELED').end();
   assert.deepEqual((await events).map(stateOf), ['submitted', 'canceled']);
@@ -821,7 +821,8 @@ test('over a port: leaving a stream cancels nothing', async (t) => {
   const gone = new Promise((resolve) => (go = resolve));
   const { client, server } = channel(t, () => gone);
   const stream = client.subscribe('A');
-  for await (const _ of stream) break;
+  await stream.next();
+  await stream.return();
   const { id } = stream.task;
   assert.equal((await client.get(id)).status.state, 'working');
   assert.equal(server.counters.streams, 0);

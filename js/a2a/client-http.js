@@ -19,8 +19,9 @@ import { EventParser } from './sse.js';
  * @typedef {object} Connection
  * @property {(timeout: number) => Promise<any>} card the agent card
  * @property {(url: string | undefined) => void} [use] the card says where requests go
- * @property {(dialect: import('./dialects.js').Dialect, request: object, stream: boolean) => Frames} open sends
- *   a JSON-RPC request
+ * @property {(dialect: import('./dialects.js').Dialect, request: object, how: { stream: boolean, abortable: boolean }) => Frames} open sends
+ *   a JSON-RPC request. Only one that is `abortable` can be closed before there is an answer, which costs: another
+ *   is closed when the answer begins
  * @property {() => void} [close]
  */
 
@@ -76,7 +77,7 @@ export class HttpConnection {
     for (const place of new Set(places.map(String))) {
       const init = { headers: { 'a2a-version': '1.0', accept: 'application/json' } };
       try {
-        const answer = new HttpFrames(this.#request(new URL(place), init), this.#limits);
+        const answer = new HttpFrames(this.#request(new URL(place), init), this.#limits, true);
         const card = await within(timeout, answer);
         if (own(card, 'capabilities')) return card;
       } catch (error) {
@@ -99,22 +100,22 @@ export class HttpConnection {
   /**
    * @param {import('./dialects.js').Dialect} dialect
    * @param {object} request
-   * @param {boolean} stream
+   * @param {{ stream: boolean, abortable: boolean }} how
    */
-  open(dialect, request, stream) {
+  open(dialect, request, { stream, abortable }) {
     const headers = {
       'content-type': 'application/json',
       accept: stream ? 'text/event-stream' : 'application/json',
       ...(dialect.header && { 'a2a-version': dialect.header }),
     };
     const init = { method: 'POST', headers, body: JSON.stringify(request) };
-    return new HttpFrames(this.#request(this.#url, init), this.#limits);
+    return new HttpFrames(this.#request(this.#url, init), this.#limits, abortable);
   }
 
   /**
    * @param {URL} url
    * @param {{ method?: string, headers: Record<string, string>, body?: string }} init
-   * @returns {(signal: AbortSignal) => Promise<Response>}
+   * @returns {(signal: AbortSignal | undefined) => Promise<Response>}
    */
   #request(url, init) {
     const own = url.origin === this.#given.origin ? this.#headers : {};
@@ -150,7 +151,8 @@ export async function within(timeout, frames) {
 
 /** @implements {Frames} */
 class HttpFrames {
-  #controller = new AbortController();
+  /** @type {AbortController | undefined} */
+  #controller;
   #closed = false;
   #response;
   #limits;
@@ -161,13 +163,15 @@ class HttpFrames {
   #ready = [];
 
   /**
-   * @param {(signal: AbortSignal) => Promise<Response>} request
+   * @param {(signal: AbortSignal | undefined) => Promise<Response>} request
    * @param {{ event: number, body: number }} limits
+   * @param {boolean} abortable
    */
-  constructor(request, limits) {
+  constructor(request, limits, abortable) {
     this.#limits = limits;
     this.#parser = new EventParser(limits.event);
-    this.#response = request(this.#controller.signal);
+    if (abortable) this.#controller = new AbortController();
+    this.#response = request(this.#controller?.signal);
     // Whoever closes before reading does not want to hear of it.
     this.#response.catch(() => {});
   }
@@ -177,7 +181,7 @@ class HttpFrames {
     this.#closed = true;
     // To abort what has ended would cost its connection, which the next request can use.
     if (this.#reader) this.#reader.cancel().catch(() => {});
-    else this.#controller.abort();
+    else this.#controller?.abort();
   }
 
   async next() {
@@ -216,6 +220,7 @@ class HttpFrames {
     }
     if (!response.body) throw malformed(`The agent answered nothing (HTTP ${status})`);
     this.#reader = response.body.getReader();
+    if (this.#closed) this.#reader.cancel().catch(() => {});
     const type = headers.get('content-type') ?? 'none';
     if (response.ok && STREAM_TYPE.test(type)) return;
     const isJson = JSON_TYPE.test(type);

@@ -212,7 +212,7 @@ export class TaskClient {
       begin: () => this.#begin(),
       view: () => new View(/** @type {TaskTable} */ (this.#table), `${++this.#views}`, room),
       read: (frame) => readEvent(this.#result(frame)),
-      open: (operation, params) => this.#open(operation, params),
+      open: (operation, params, abortable) => this.#open(operation, params, abortable),
       get: (id) => this.get(id),
       cancel: (id, reason) => this.#cancel(id, reason),
       drop: (event) => {
@@ -268,8 +268,9 @@ export class TaskClient {
   /**
    * @param {Operation} operation
    * @param {object} params
+   * @param {boolean} [abortable]
    */
-  #open(operation, params) {
+  #open(operation, params, abortable = true) {
     const dialect = /** @type {Dialect} */ (this.#dialect);
     const method = dialect.methods[operation];
     if (!method) {
@@ -280,7 +281,7 @@ export class TaskClient {
     }
     const request = { jsonrpc: '2.0', id: ++this.#requests, method, params };
     const stream = operation === 'stream' || operation === 'resubscribe';
-    return this.#connection.open(dialect, request, stream);
+    return this.#connection.open(dialect, request, { stream, abortable });
   }
 
   /**

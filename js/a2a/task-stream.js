@@ -18,7 +18,7 @@ import { readState } from './dialects.js';
  * @property {() => Promise<void>} begin
  * @property {() => View} view
  * @property {(frame: any) => Event | undefined} read throws the agent's error
- * @property {(operation: 'stream' | 'resubscribe', params: object) => Frames} open
+ * @property {(operation: 'stream' | 'resubscribe', params: object, abortable: boolean) => Frames} open
  * @property {(id: string) => Promise<Task>} get
  * @property {(id: string, reason: string | undefined) => Promise<Task>} cancel
  * @property {(event: Event) => void} drop
@@ -102,7 +102,8 @@ export class TaskStream {
     if (this.#left) return;
     this.#view = client.view();
     try {
-      this.#frames = client.open(this.#operation, this.#params());
+      const abortable = Boolean(this.#signal);
+      this.#frames = client.open(this.#operation, this.#params(), abortable);
       listen(this.#signal, this);
       for (let again = false; ; again = true) {
         let heard = 0;
@@ -122,7 +123,7 @@ export class TaskStream {
         if (this.#overdue) throw this.#refusal ?? this.#tooLate();
         // A stream that brings nothing but the task as it stands would be opened again for ever.
         if (heard <= (again ? 1 : 0)) throw this.#broken();
-        this.#frames = client.open('resubscribe', { id: task.id });
+        this.#frames = client.open('resubscribe', { id: task.id }, abortable);
       }
     } finally {
       this.#finish();

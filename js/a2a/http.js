@@ -303,11 +303,16 @@ export async function respond(server, request, options) {
  * @param {number} longest
  * @returns {Promise<string | [string, string, number]>}
  */
-async function bodyOf({ body }, longest) {
+async function bodyOf(request, longest) {
+  // Firefox has no streams of requests.
+  if (!request.body) {
+    const whole = await request.text();
+    return whole.length > longest ? tooLarge(longest) : whole;
+  }
   const decoder = new TextDecoder();
   let text = '';
-  const reader = body?.getReader();
-  for (let next; reader && !(next = await reader.read()).done;) {
+  const reader = request.body.getReader();
+  for (let next; !(next = await reader.read()).done;) {
     if (text.length + next.value.length > longest) {
       await reader.cancel();
       return tooLarge(longest);

@@ -1,8 +1,11 @@
 /** Our client against the real SDK's server, in 1.0 and through its compatibility with 0.3. */
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test as nodeTest } from 'node:test';
 import { createTaskClient } from '../../js/a2a/index.js';
 import { startSdkAgent } from '../support/a2a-sdk.js';
+
+/** What a peer is waited for may never come: a test that waits fails. */
+const test = (name, run) => nodeTest(name, { timeout: 60_000 }, run);
 
 const VERSIONS = ['1.0', '0.3'];
 const stateOf = (event) => event.status?.state ?? event.task?.status.state ?? event.kind;

@@ -1,10 +1,13 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { test as nodeTest } from 'node:test';
 import { createTaskClient, createTaskServer } from '../../js/a2a/index.js';
 import { EventParser } from '../../js/a2a/sse.js';
 import { portTransport } from '../../js/transports/port.js';
 import { startAgent, task } from '../support/a2a-agent.js';
 import { recording, replay } from '../support/a2a-replay.js';
+
+/** What a peer is waited for may never come: a test that waits fails. */
+const test = (name, run) => nodeTest(name, { timeout: 60_000 }, run);
 
 /** Collects the rest of a stream. */
 async function rest(stream) {

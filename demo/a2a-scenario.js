@@ -21,14 +21,13 @@ async function startAgent(step) {
       description: 'Takes ten steps; can be cancelled at any point',
       skills: [{ id: 'slow', name: 'slow' }],
     },
-    async execute(context) {
-      const { message, task, signal } = context;
+    async execute({ message, task, signal, emitArtifact }) {
       const name = message.parts[0].text;
       for (let n = 1; n <= STEPS; n++) {
         await sleep(step, undefined, { signal });
         if (task.terminal) afterCancel++;
         steps[name]++;
-        context.emitArtifact({ artifactId: `step-${n}`, parts: [{ text: `step ${n}/${STEPS}` }] });
+        emitArtifact({ artifactId: `step-${n}`, parts: [{ text: `step ${n}/${STEPS}` }] });
       }
     },
   });

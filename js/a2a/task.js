@@ -50,7 +50,7 @@ export class StoredTask {
 }
 
 /**
- * What an executor is given.
+ * What an executor is given. Its methods may be taken out of it: `execute({ signal, emitArtifact })`.
  */
 export class ExecutorContext {
   #emit;
@@ -94,11 +94,11 @@ export class ExecutorContext {
    * @param {string | { parts: Part[], metadata?: any }} [message] what to tell the client with it
    * @returns {boolean} whether it was told
    */
-  emitStatus(state, message) {
+  emitStatus = (state, message) => {
     const number = readState(state);
     if (!number) throw new TypeError(`"${state}" is not a state of a task`);
     return this.#emit.status(number, message === undefined ? {} : statusOf(this.task, message));
-  }
+  };
 
   /**
    * Adds an artifact, replaces the one with this id, or with `append` adds to its parts.
@@ -107,11 +107,11 @@ export class ExecutorContext {
    * @param {{ append?: boolean, lastChunk?: boolean }} [options] `lastChunk` says that this ends the artifact
    * @returns {boolean} whether it was told
    */
-  emitArtifact(artifact, { append = false, lastChunk = false } = {}) {
+  emitArtifact = (artifact, { append = false, lastChunk = false } = {}) => {
     const read = readArtifact(plain(artifact));
     read.artifactId ||= crypto.randomUUID();
     return this.#emit.artifact(read, append, lastChunk);
-  }
+  };
 }
 
 /**

@@ -10,6 +10,7 @@ import { DIALECTS, readError, readEvent, readMessage, readTask, readTasks } from
 import { HttpConnection, disconnected, within } from './client-http.js';
 import { TaskStream } from './task-stream.js';
 import { View } from './view.js';
+import { newId } from './ids.js';
 
 /** @import { Dialect, Event, Message, Operation, Part, Task } from './dialects.js' */
 
@@ -256,7 +257,7 @@ export class TaskClient {
       typeof message === 'string'
         ? { parts: [{ text: message, mediaType: 'text/plain' }] }
         : message;
-    const read = readMessage({ role: 'user', messageId: crypto.randomUUID(), ...given });
+    const read = readMessage({ role: 'user', messageId: newId(), ...given });
     const { message: print } = /** @type {Dialect} */ (this.#dialect);
     return {
       message: print(read),

@@ -2,6 +2,7 @@
 import { AbpError } from '../errors.js';
 import { own } from '../messages.js';
 import { DIALECTS, printError, readMessage, readState } from './dialects.js';
+import { newId } from './ids.js';
 
 /** @import { Dialect, Message, Task } from './dialects.js' */
 /** @import { Reply } from './server.js' */
@@ -72,7 +73,7 @@ export function messageOf(params, dialect) {
     throw new AbpError('INVALID_PARAMS', 'message.parts must be an array');
   const message = readMessage(given);
   // The gem makes one up.
-  if (!message.messageId && dialect === DIALECTS.gem) message.messageId = crypto.randomUUID();
+  if (!message.messageId && dialect === DIALECTS.gem) message.messageId = newId();
   if (!message.messageId) throw new AbpError('INVALID_PARAMS', 'message.messageId is required');
   return message;
 }

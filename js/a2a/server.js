@@ -23,6 +23,7 @@ import {
   versionOf,
 } from './requests.js';
 import { ExecutorContext, StoredTask, statusOf } from './task.js';
+import { newId } from './ids.js';
 
 /** @import { Dialect, Event, Message, Status, Task } from './dialects.js' */
 
@@ -325,14 +326,14 @@ export class TaskServer {
 
   /** @param {string | undefined} contextId @param {Dialect} dialect */
   #newTask(contextId, dialect) {
-    const id = crypto.randomUUID();
+    const id = newId();
     const handle = this.#table.add(id, core.TASK_SUBMITTED);
     if (handle < 0)
       throw new AbpError(
         'INTERNAL_ERROR',
         handle === abp.E_LIMIT ? 'Too many tasks are going on: try again later' : 'Out of memory',
       );
-    const entry = new Entry(handle, new StoredTask(id, contextId ?? crypto.randomUUID()), dialect);
+    const entry = new Entry(handle, new StoredTask(id, contextId ?? newId()), dialect);
     this.#entries.set(handle, entry);
     return entry;
   }

@@ -2,6 +2,7 @@
 import { abortError } from '../signals.js';
 import { ended } from './core.js';
 import { readArtifact, readMessage, readState } from './dialects.js';
+import { newId } from './ids.js';
 
 /** @import { Artifact, Message, Part, State, Status, Task } from './dialects.js' */
 
@@ -109,7 +110,7 @@ export class ExecutorContext {
    */
   emitArtifact = (artifact, { append = false, lastChunk = false } = {}) => {
     const read = readArtifact(plain(artifact));
-    read.artifactId ||= crypto.randomUUID();
+    read.artifactId ||= newId();
     return this.#emit.artifact(read, append, lastChunk);
   };
 }
@@ -123,6 +124,6 @@ export class ExecutorContext {
 export function statusOf({ id: taskId, contextId }, said) {
   const given = typeof said === 'string' ? { parts: [{ text: said }] } : plain(said);
   const message = readMessage({ role: 'agent', taskId, contextId, ...given });
-  message.messageId ||= crypto.randomUUID();
+  message.messageId ||= newId();
   return typeof said === 'string' ? { text: said, message } : { message };
 }

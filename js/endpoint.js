@@ -274,7 +274,7 @@ export class Endpoint {
         number ? 0 : core.id(key),
         number ? key : 0,
         request.timeout,
-        request.progress ? abp.WANTS_PROGRESS : 0,
+        request.progress === false ? 0 : abp.WANTS_PROGRESS,
         fault,
       ),
       invocation,
@@ -448,10 +448,11 @@ export class Endpoint {
    */
   progress(invocation, info) {
     if (this.#broken || !this.core.progressWanted(invocation.handle)) return;
-    const number = this.#frames && this.core.number(invocation.handle);
+    const token = invocation.request.progress;
+    const number = this.#frames && token === true && this.core.number(invocation.handle);
     if (number) this.#frames?.add(Entry.PROGRESS, number, undefined, info);
     else {
-      const operationId = this.core.idText(invocation.handle);
+      const operationId = token === true ? this.core.idText(invocation.handle) : token;
       this.send({ type: 'progress', payload: { ...info, operationId } });
     }
   }

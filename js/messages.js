@@ -29,7 +29,7 @@ export function milliseconds(value) {
  * @property {unknown} name
  * @property {any} params
  * @property {number} timeout
- * @property {boolean} progress whether progress is wanted
+ * @property {unknown} progress what its progress is named by: true is its own id, false is that none is wanted
  */
 
 /** An agent's call of a capability. */
@@ -51,7 +51,7 @@ export const CALL = {
       name: own(payload, 'capability'),
       params: own(payload, 'params') ?? {},
       timeout: milliseconds(own(options, 'timeout')),
-      progress: own(options, 'progressToken') !== undefined,
+      progress: own(options, 'progressToken') ?? false,
     };
   },
   /**

@@ -1,0 +1,86 @@
+// Peers as they are found: agents and apps that speak the published protocol with their own habits, over a
+// MessagePort and through `window.abp`.
+import assert from 'node:assert/strict';
+import { afterEach, beforeEach, describe, test } from 'node:test';
+import { connect, expose } from '../../js/index.js';
+
+const FEATURES = { notifications: true, progress: true, elicitation: true };
+const APP = { id: 'a', name: 'A', version: '1' };
+
+/** One end of a channel, by hand. */
+class Raw {
+  #queue = [];
+  #waiting = [];
+  constructor(port) {
+    this.port = port;
+    port.onmessage = ({ data }) => {
+      this.#queue.push(data);
+      this.#waiting.shift()?.();
+    };
+  }
+  send(type, id, payload) {
+    this.port.postMessage({ type, id, payload });
+  }
+  /** The next message, in order. */
+  async next() {
+    if (!this.#queue.length) await new Promise((resolve) => this.#waiting.push(resolve));
+    return this.#queue.shift();
+  }
+  async ask(type, id, payload) {
+    this.send(type, id, payload);
+    return this.next();
+  }
+}
+
+const HANDLERS = {
+  echo: (params) => params,
+  hang: (_params, { signal }) =>
+    new Promise((_resolve, reject) =>
+      signal.addEventListener('abort', () => reject(signal.reason), { once: true }),
+    ),
+  steps: (_params, { progress }) => progress({ progress: 1, total: 4 }),
+  ask: (request, { elicit }) => elicit(request),
+};
+
+let channel, raw;
+beforeEach(() => {
+  channel = new MessageChannel();
+  raw = new Raw(channel.port2);
+});
+afterEach(() => {
+  channel.port1.close();
+  channel.port2.close();
+});
+
+describe('a plain agent', () => {
+  let exposed;
+  beforeEach(async () => {
+    exposed = expose({ app: APP, capabilities: HANDLERS }, { port: channel.port1 });
+    await raw.ask('initialize', 'hello', { protocolVersion: '0.1', features: FEATURES });
+  });
+  afterEach(() => exposed.close());
+
+  for (const progressToken of ['a token of its own', 7, 0]) {
+    test(`progress is named by the call’s progressToken: ${JSON.stringify(progressToken)}`, async () => {
+      const options = { callId: 'the call', progressToken };
+      const { type, payload } = await raw.ask('capabilities/call', 'c', {
+        capability: 'steps',
+        options,
+      });
+      assert.equal(type, 'progress');
+      assert.deepEqual(payload, {
+        operationId: progressToken,
+        progress: 1,
+        total: 4,
+        percentage: 25,
+      });
+      assert.equal((await raw.next()).id, 'c');
+    });
+  }
+
+  test('a progressToken of null, as some clients write for none, asks for no progress', async () => {
+    const options = { progressToken: null, timeout: null, callId: null };
+    const { type } = await raw.ask('capabilities/call', 'c', { capability: 'steps', options });
+    assert.equal(type, 'capabilities/call-result');
+  });
+});

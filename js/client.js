@@ -27,7 +27,8 @@ const LIST_CHANGED = 'notifications/capabilities/list_changed';
  * @property {(event: string, data: any) => void} [onNotification]
  * @property {(info: any) => void} [onProgress] progress that no call here asked for
  * @property {(request: { method: string, params: any, timeout?: number }, context: { signal: AbortSignal }) => any} [onElicitation]
- *   answers the app's questions: return the data, throw to decline (an `AbortError` says cancelled)
+ *   answers the app's questions: return the data, or the protocol's response `{ success, data?, error?, cancelled? }`;
+ *   throw to decline (an `AbortError` says cancelled)
  * @property {(changes: { added: string[], removed: string[], changed: string[] }) => void} [onCapabilitiesChanged]
  * @property {(error: AbpError) => void} [onDisconnect] the app is gone, or has ended the session
  */

@@ -104,8 +104,12 @@ export const ELICITATION = {
    * @param {number} timeout
    */
   write: (_id, method, params, timeout) => ({ method, params, ...(timeout && { timeout }) }),
-  /** @param {any} data */
-  succeed: (data) => ({ success: true, data }),
+  /**
+   * Handlers of the protocol's own form answer with its response, others with the data alone.
+   * @param {any} answer
+   */
+  succeed: (answer) =>
+    typeof own(answer, 'success') === 'boolean' ? answer : { success: true, data: answer },
 };
 
 /**

@@ -5,7 +5,7 @@
 import { supportOf } from './client.js';
 import * as abp from '../dist/abp-constants.js';
 import { AbpError, reasonText, toErrorObject } from './errors.js';
-import { CALL, own } from './messages.js';
+import { CALL, ELICITATION } from './messages.js';
 import { listen, unlisten } from './signals.js';
 
 /** Events of the page, by the protocol's names of their handlers and the callbacks clients expose. */
@@ -216,8 +216,7 @@ export class LocalAgent {
       response = await this.#emit('Elicitation', payload);
       if (response === undefined)
         throw new AbpError('NOT_SUPPORTED', 'Nobody here takes questions');
-      if (typeof own(response, 'success') !== 'boolean')
-        response = { success: true, data: response };
+      response = ELICITATION.succeed(response);
     } catch (error) {
       response = { success: false, error: toErrorObject(error) };
     }

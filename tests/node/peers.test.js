@@ -84,3 +84,44 @@ describe('a plain agent', () => {
     assert.equal(type, 'capabilities/call-result');
   });
 });
+
+describe('a plain app', () => {
+  const ACCEPTED = {
+    sessionId: 's',
+    protocolVersion: '0.1',
+    app: APP,
+    capabilities: [{ name: 'echo' }],
+    features: FEATURES,
+  };
+  let client;
+  async function open(options, result = ACCEPTED) {
+    const connecting = connect(channel.port1, {
+      agent: { name: 'a', version: '1' },
+      limits: { grace: 60 },
+      ...options,
+    });
+    const { id } = await raw.next();
+    raw.send('initialize-result', id, result);
+    client = await connecting;
+  }
+
+  describe('its questions may be answered with', () => {
+    const DECLINED = { success: false, cancelled: true };
+    const REFUSED = {
+      success: false,
+      error: { code: 'USER_CANCELLED', message: 'no', retryable: false },
+    };
+    for (const [what, answer, expected] of [
+      ['the data', { confirmed: true }, { success: true, data: { confirmed: true } }],
+      ['a response', { success: true, data: 1 }, { success: true, data: 1 }],
+      ['a response that says cancelled', DECLINED, DECLINED],
+      ['a response that fails', REFUSED, REFUSED],
+    ]) {
+      test(what, async () => {
+        await open({ onElicitation: () => answer });
+        const { payload } = await raw.ask('elicitation/request', 1, { method: 'm' });
+        assert.deepEqual(payload, expected);
+      });
+    }
+  });
+});

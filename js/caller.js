@@ -44,7 +44,8 @@ export class PendingCall {
     unlisten(this.signal, this);
     switch (outcome) {
       case abp.COMPLETED:
-        return this.resolve(response);
+        if (typeof response === 'object' && response !== null) return this.resolve(response);
+        return this.resolve(this.endpoint.failure(abp.INTERNAL_ERROR, 'The answer is no response'));
       case abp.DISCONNECTED:
         return this.resolve(this.endpoint.failure(abp.DISCONNECTED_ERROR));
       case abp.TIMED_OUT:
@@ -71,6 +72,17 @@ export class PendingCall {
   }
 }
 
+/**
+ * The published answer to a cancel has no place for an error, so some apps put its code beside the rest.
+ * @param {any} said
+ */
+function errorBeside(said) {
+  const code = own(said, 'code');
+  if (typeof code !== 'string') return undefined;
+  const message = String(own(said, 'message') ?? own(said, 'reason') ?? code);
+  return { error: { code, message, retryable: own(said, 'retryable') === true } };
+}
+
 /** A `capabilities/cancel` that waits for the app's word. */
 export class PendingCancel {
   /**
@@ -92,7 +104,8 @@ export class PendingCancel {
     const { callId, endpoint } = this;
     const said = own(message, 'payload');
     if (outcome === abp.CANCELLED && said) this.resolve({ ...said, callId, cancelled: true });
-    else if (outcome === abp.COMPLETED) this.resolve({ ...said, callId, cancelled: false });
+    else if (outcome === abp.COMPLETED)
+      this.resolve({ ...errorBeside(said), ...said, callId, cancelled: false });
     else
       this.resolve(
         this.failed(

@@ -248,14 +248,14 @@ export class Client {
   call(name, params = {}, options = {}) {
     const wrong = (/** @type {string} */ why) => Promise.reject(new TypeError(why));
     if (typeof name !== 'string') return wrong('call needs the name of a capability');
-    const { signal, onProgress } = options;
+    const { signal, onProgress } = options ?? {};
     if (signal && typeof signal.addEventListener !== 'function') {
       return wrong('signal must be an AbortSignal');
     }
     if (onProgress && typeof onProgress !== 'function') {
       return wrong('onProgress must be a function');
     }
-    return /** @type {Endpoint} */ (this.#endpoint).request(name, params, options);
+    return /** @type {Endpoint} */ (this.#endpoint).request(name, params, options ?? {});
   }
 
   /**

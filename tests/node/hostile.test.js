@@ -569,20 +569,20 @@ describe('an app that means no good', () => {
 
   test('responses of any shape resolve, and none throws', async () => {
     await open();
-    const shapes = [
-      undefined,
-      null,
-      1,
-      'x',
-      [],
-      { success: 'yes' },
-      { error: 'x' },
-      { error: { code: 1 } },
-    ];
-    for (const shape of shapes) {
+    for (const shape of [[], { success: 'yes' }, { error: 'x' }, { error: { code: 1 } }]) {
       const [[pending], [id]] = await calls(1);
       raw.send('capabilities/call-result', id, shape);
       assert.deepEqual(await pending, shape);
+    }
+  });
+
+  test('a response that is none fails its call, so that a caller can always ask for success', async () => {
+    await open();
+    for (const shape of [undefined, null, 1, 'x']) {
+      const [[pending], [id]] = await calls(1);
+      raw.send('capabilities/call-result', id, shape);
+      const { success, error } = await pending;
+      assert.deepEqual([success, error.code], [false, 'INTERNAL_ERROR']);
     }
   });
 

@@ -124,4 +124,21 @@ describe('a plain app', () => {
       });
     }
   });
+
+  test('options of null are none', async () => {
+    await open();
+    const pending = client.call('echo', {}, null);
+    raw.send('capabilities/call-result', (await raw.next()).id, { success: true });
+    assert.deepEqual(await pending, { success: true });
+  });
+
+  test('the error of a cancel may stand beside its answer', async () => {
+    await open();
+    const said = { callId: 'x', cancelled: false, reason: 'No session', code: 'NOT_INITIALIZED' };
+    const answered = client.cancel('x');
+    raw.send('capabilities/cancel-result', (await raw.next()).id, said);
+    const { cancelled, error } = await answered;
+    assert.equal(cancelled, false);
+    assert.deepEqual(error, { code: 'NOT_INITIALIZED', message: 'No session', retryable: false });
+  });
 });

@@ -343,16 +343,12 @@ export class Client {
       this.#handshake?.reject(problem);
       return this.close();
     }
-    const said = state === abp.SESSION_FAILED && own(payload, 'error');
-    const fault = state === abp.SESSION_FAILED ? abp.TIMEOUT_ERROR : abp.DISCONNECTED_ERROR;
     const endpoint = /** @type {Endpoint} */ (this.#endpoint);
-    const error = AbpError.from(said || endpoint.error(fault));
+    const error =
+      state === abp.SESSION_FAILED
+        ? failedHandshake(message)
+        : AbpError.from(endpoint.error(abp.DISCONNECTED_ERROR));
     if (endpoint.cause !== undefined) error.cause = endpoint.cause;
-    if (state === abp.SESSION_FAILED && !said) {
-      error.message = payload
-        ? 'The app answered without a sessionId'
-        : 'The app did not answer: does it run abp, and allow this origin?';
-    }
     this.#unwatch?.();
     endpoint.dispose();
     if (this.#handshake) this.#handshake.reject(error);
@@ -411,6 +407,23 @@ export class Client {
     this.#put(own(data, 'capabilities'));
     this.onCapabilitiesChanged?.(changes);
   }
+}
+
+/**
+ * Why there is no session.
+ * @param {any} message the app's refusal; none if time ran out
+ */
+function failedHandshake(message) {
+  const said = own(own(message, 'payload'), 'error');
+  if (said) return AbpError.from(said);
+  if (message) {
+    return new AbpError('SESSION_INVALID', 'The app answered initialize without a sessionId');
+  }
+  return new AbpError(
+    'TIMEOUT',
+    'The app did not answer with a session: does it run abp, allow this origin, and serve no other agent?',
+    { retryable: true },
+  );
 }
 
 /**

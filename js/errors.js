@@ -33,7 +33,7 @@ export class AbpError extends Error {
   /** @param {ErrorObject} error */
   static from(error) {
     return safely(
-      () => new AbpError(String(error.code), String(error.message), error),
+      () => new AbpError(String(error.code ?? 'OPERATION_FAILED'), wordsOf(error), error),
       new AbpError('OPERATION_FAILED', 'The other side gave no readable error'),
     );
   }
@@ -77,6 +77,12 @@ const throwLater = (error) =>
     throw error;
   });
 
+/**
+ * What an error says, of whatever form it is.
+ * @param {any} error
+ */
+const wordsOf = (error) => String(error?.message ?? error ?? 'The operation failed');
+
 /** What browsers throw when the user or a policy says no, in the protocol's codes. */
 const PERMISSION = new Map([
   ['NotAllowedError', ['PERMISSION_DENIED', true]],
@@ -108,7 +114,7 @@ export const toErrorObject = (thrown) =>
  * @returns {ErrorObject}
  */
 function errorObject(thrown) {
-  const message = String(thrown?.message ?? thrown);
+  const message = wordsOf(thrown);
   if (isErrorObject(thrown)) {
     /** @type {ErrorObject} */
     const error = { code: thrown.code, message, retryable: thrown.retryable };
@@ -125,8 +131,7 @@ function errorObject(thrown) {
  */
 export const saysCancelled = (thrown) =>
   safely(
-    () =>
-      thrown?.name === 'AbortError' || (thrown instanceof AbpError && thrown.code === 'CANCELLED'),
+    () => thrown?.name === 'AbortError' || (thrown?.code === 'CANCELLED' && isErrorObject(thrown)),
     false,
   );
 

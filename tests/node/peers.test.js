@@ -11,9 +11,13 @@ const APP = { id: 'a', name: 'A', version: '1' };
 class Raw {
   #queue = [];
   #waiting = [];
+  #hello;
   constructor(port) {
     this.port = port;
     port.onmessage = ({ data }) => {
+      // It is sent again until it is answered.
+      if (data.type === 'initialize' && data.id === this.#hello) return;
+      if (data.type === 'initialize') this.#hello = data.id;
       this.#queue.push(data);
       this.#waiting.shift()?.();
     };
@@ -85,6 +89,34 @@ describe('a plain agent', () => {
   });
 });
 
+describe('a handler that throws', () => {
+  for (const [what, thrown, expected] of [
+    ['nothing', undefined, { code: 'OPERATION_FAILED', message: 'The operation failed' }],
+    ['null', null, { code: 'OPERATION_FAILED', message: 'The operation failed' }],
+    ['a text', 'no paper', { code: 'OPERATION_FAILED', message: 'no paper' }],
+  ]) {
+    test(`${what} fails its call in words`, async () => {
+      const capabilities = { fail: () => Promise.reject(thrown) };
+      expose({ app: APP, capabilities }, { port: channel.port1 });
+      await raw.ask('initialize', 'hello', {});
+      const { payload } = await raw.ask('capabilities/call', 'c', { capability: 'fail' });
+      assert.deepEqual(payload.error, { ...expected, retryable: false });
+    });
+  }
+
+  test('the protocol’s CANCELLED, as an object of any class, has cancelled its call', async () => {
+    const capabilities = {
+      fail: () => Promise.reject({ code: 'CANCELLED', message: 'declined', retryable: false }),
+    };
+    expose({ app: APP, capabilities }, { port: channel.port1 });
+    await raw.ask('initialize', 'hello', {});
+    const { payload } = await raw.ask('capabilities/call', 'c', { capability: 'fail' });
+    assert.deepEqual([payload.cancelled, payload.error.message], [true, 'declined']);
+    const answer = await raw.ask('capabilities/cancel', 'k', { callId: 'c' });
+    assert.equal(answer.payload.cancelled, true);
+  });
+});
+
 describe('a plain app', () => {
   const ACCEPTED = {
     sessionId: 's',
@@ -140,5 +172,30 @@ describe('a plain app', () => {
     const { cancelled, error } = await answered;
     assert.equal(cancelled, false);
     assert.deepEqual(error, { code: 'NOT_INITIALIZED', message: 'No session', retryable: false });
+  });
+
+  describe('that refuses the handshake', () => {
+    for (const [what, result, code, words] of [
+      ['with a text', { success: false, error: 'not today' }, 'OPERATION_FAILED', /^not today$/],
+      ['without a code', { success: false, error: { message: 'no' } }, 'OPERATION_FAILED', /^no$/],
+      ['without an error', { success: false }, 'SESSION_INVALID', /sessionId/],
+      ['without a payload', null, 'SESSION_INVALID', /sessionId/],
+    ]) {
+      test(`${what}: connect rejects with a code and words`, async () => {
+        await assert.rejects(open({}, result), (error) => {
+          assert.equal(error.code, code);
+          assert.match(error.message, words);
+          return true;
+        });
+      });
+    }
+
+    test('because it serves another agent: connect says that this may be so', async () => {
+      const error = { code: 'ALREADY_INITIALIZED', message: 'busy', retryable: false };
+      await assert.rejects(open({ timeout: 20 }, { success: false, error }), {
+        code: 'TIMEOUT',
+        message: /no other agent/,
+      });
+    });
   });
 });

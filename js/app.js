@@ -2,7 +2,7 @@
 import * as abp from '../dist/abp-constants.js';
 import { ENDED, Endpoint, carried } from './endpoint.js';
 import { AbpError, callOut } from './errors.js';
-import { milliseconds, own } from './messages.js';
+import { milliseconds, own, progressInfo } from './messages.js';
 import { validatorFor } from './schema.js';
 import { portTransport } from './transports/port.js';
 
@@ -272,7 +272,8 @@ export class Connection {
 
   /** @param {any} info */
   notifyProgress(info) {
-    if (this.endpoint.has(abp.PROGRESS)) this.endpoint.send({ type: 'progress', payload: info });
+    if (!this.endpoint.has(abp.PROGRESS)) return;
+    this.endpoint.send({ type: 'progress', payload: progressInfo(info) });
   }
 
   /**

@@ -76,16 +76,18 @@ export class Exposed {
     this.#registry = new Registry(capabilities);
     const allowed = new Set(origins?.map(exactOrigin));
     /** The protocol's interface, also installed as `window.abp` where that is free. */
-    this.abp = new LocalAgent(this, app, this.#registry, (transport) =>
-      this.#connect(transport, true),
-    ).abp;
+    this.abp = new LocalAgent(this, app, this.#registry, (transport) => {
+      if (!this.#closed) return this.#connect(transport, true);
+      throw new AbpError('DISCONNECTED', 'This app has been closed', { retryable: true });
+    }).abp;
     if (allowed.size) {
       this.#stop = listen(allowed, (source, origin, data, ports) =>
         this.#whenReady(() => this.#heard(source, origin, data, ports)),
       );
-      install(this.abp);
       addEventListener('pagehide', this.#onHide);
     }
+    // Clients of this page itself need no origin.
+    if (origins) install(this.abp);
     /** Resolves when agents are answered. @type {Promise<void>} */
     this.ready = ready.then(() => {
       this.#isReady = true;

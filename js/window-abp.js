@@ -4,8 +4,8 @@
  */
 import { supportOf } from './client.js';
 import * as abp from '../dist/abp-constants.js';
-import { AbpError, reasonText, toErrorObject } from './errors.js';
-import { CALL, ELICITATION } from './messages.js';
+import { AbpError, callOut, reasonText, toErrorObject } from './errors.js';
+import { CALL, ELICITATION, own } from './messages.js';
 import { listen, unlisten } from './signals.js';
 
 /** Events of the page, by the protocol's names of their handlers and the callbacks clients expose. */
@@ -23,11 +23,14 @@ export function install(/** @type {any} */ instance) {
   if (!window) return;
   const there = window.abp;
   const ours = typeof there?.initialize === 'function' && typeof there.call === 'function';
-  if (there !== undefined && !ours) return;
+  if (there && !ours) return;
   window.abp = instance;
   window.__abp_cancel ??= instance.cancel;
   window.__abpReadyResolve?.();
 }
+
+/** @param {any} error */
+const failed = (error) => ({ success: false, error: toErrorObject(error) });
 
 export class LocalAgent {
   /** Requests without an answer, by id. @type {Map<string, (payload: any) => void>} */
@@ -45,7 +48,11 @@ export class LocalAgent {
   #transport = {
     post: (message) => this.#receive(message),
     onMessage() {},
-    close: () => (this.#connection = undefined),
+    close: () => {
+      const gone = this.#connection?.endpoint.failure(abp.DISCONNECTED_ERROR);
+      this.#connection = undefined;
+      for (const id of this.#pending.keys()) this.#answered(id, gone);
+    },
   };
 
   /**
@@ -57,7 +64,7 @@ export class LocalAgent {
   constructor(exposed, app, registry, open) {
     this.#exposed = exposed;
     this.#open = open;
-    const session = () => this.#sessionId;
+    const session = () => (this.#connection?.ready ? this.#sessionId : null);
     this.abp = {
       protocolVersion: '0.1',
       app,
@@ -68,10 +75,8 @@ export class LocalAgent {
         return session();
       },
       initialize: (/** @type {any} */ params) => this.#initialize(params),
-      shutdown: async (/** @type {any} */ params) => {
-        this.#send('shutdown', params ?? {});
-        this.#sessionId = null;
-      },
+      // Where no connection can be had, there is none to end.
+      shutdown: (/** @type {any} */ params) => this.#send('shutdown', params ?? {}).catch(() => {}),
       call: (/** @type {string} */ name, /** @type {any} */ params, /** @type {any} */ options) =>
         this.#call(name, params, options),
       listCapabilities: async () => registry.list(),
@@ -80,8 +85,8 @@ export class LocalAgent {
       // The protocol's own pages disagree on the form of the arguments.
       cancel: (/** @type {any} */ callId, /** @type {any} */ reason) =>
         typeof callId === 'object'
-          ? this.#ask('capabilities/cancel', callId ?? {})
-          : this.#ask('capabilities/cancel', { callId, reason }),
+          ? this.#cancel(own(callId, 'callId'), own(callId, 'reason'))
+          : this.#cancel(callId, reason),
       notify: (/** @type {string} */ event, /** @type {any} */ data) => exposed.notify(event, data),
       notifyProgress: (/** @type {any} */ info) => {
         for (const connection of exposed.sessions) connection.notifyProgress(info);
@@ -91,13 +96,22 @@ export class LocalAgent {
     for (const name of /** @type {EventName[]} */ (Object.keys(EVENTS))) {
       // Some clients assign a handler, others call a registrar.
       Object.defineProperty(this.abp, `on${name}`, {
-        get: () => (/** @type {any} */ handler) => void (this.#handlers[name] = handler),
+        get: () => (/** @type {any} */ handler) => this.#register(name, handler),
         set: (handler) => {
-          this.#handlers[name] = handler;
+          this.#register(name, handler);
         },
         enumerable: true,
       });
     }
+  }
+
+  /**
+   * @param {EventName} name
+   * @param {any} handler
+   */
+  #register(name, handler) {
+    // Who chains to what was there before calls the registrar with an event.
+    if (typeof handler === 'function' || !handler) this.#handlers[name] = handler || undefined;
   }
 
   async #connected() {
@@ -121,15 +135,36 @@ export class LocalAgent {
    * @returns {Promise<any>}
    */
   #ask(type, payload, id = `page-${++this.#next}`) {
-    return new Promise((resolve, reject) => {
+    return new Promise((resolve) => {
       this.#pending.set(id, resolve);
-      this.#send(type, payload, id).catch(reject);
+      this.#send(type, payload, id).catch((error) => this.#answered(id, failed(error)));
     });
+  }
+
+  /**
+   * @param {string} id
+   * @param {any} payload
+   */
+  #answered(id, payload) {
+    this.#pending.get(id)?.(payload);
+    this.#pending.delete(id);
+  }
+
+  /**
+   * @param {unknown} callId
+   * @param {unknown} reason
+   */
+  async #cancel(callId, reason) {
+    // What is no text is no callId, and may be what no message can carry.
+    const named = typeof callId === 'string' && { callId };
+    const said = await this.#ask('capabilities/cancel', { ...named, reason: reasonText(reason) });
+    return { ...named, cancelled: false, ...said };
   }
 
   /** @param {any} params */
   async #initialize(params) {
-    const result = await this.#ask('initialize', params);
+    // What no message can carry is refused here, where it can be said.
+    const result = await this.#ask('initialize', JSON.parse(JSON.stringify(params ?? {})));
     if (result.success === false) throw AbpError.from(result.error);
     this.#sessionId = result.sessionId;
     return result;
@@ -141,12 +176,13 @@ export class LocalAgent {
    * @param {any} [options]
    */
   async #call(capability, params = {}, options = {}) {
-    const { signal, ...rest } = options ?? {};
+    const { signal: given, ...rest } = options ?? {};
+    // Automation makes a plain object of a signal that it sends into the page.
+    const signal = typeof given?.addEventListener === 'function' ? given : undefined;
     const id = `page-${++this.#next}`;
     const callId = rest.callId ?? id;
     const record = {
-      handleEvent: () =>
-        void this.#ask('capabilities/cancel', { callId, reason: reasonText(signal.reason) }),
+      handleEvent: () => void this.#cancel(callId, signal.reason),
     };
     if (signal?.aborted) {
       const { endpoint } = await this.#connected();
@@ -164,10 +200,8 @@ export class LocalAgent {
 
   /** @param {any} request */
   async #elicit(request) {
-    await this.#exposed.ready;
-    const connection = this.#exposed.sessions.at(-1) ?? this.#connection;
-    if (connection) return connection.elicit(request);
-    throw new AbpError('NOT_INITIALIZED', 'No agent has connected', { retryable: true });
+    const connection = this.#exposed.sessions.at(-1) ?? (await this.#connected());
+    return connection.elicit(request);
   }
 
   /** @param {any} message */
@@ -176,17 +210,16 @@ export class LocalAgent {
     switch (type) {
       case 'notification':
         if (payload.event === 'notifications/capabilities/list_changed') {
-          const { added, removed, changed } = payload.data ?? {};
-          this.#emit('CapabilitiesChanged', { added, removed, changed });
+          const { added = [], removed = [], changed = [] } = payload.data ?? {};
+          this.#tell('CapabilitiesChanged', { added, removed, changed });
         }
-        return this.#emit('Notification', payload.event, payload.data);
+        return this.#tell('Notification', payload.event, payload.data);
       case 'progress':
-        return this.#emit('Progress', payload);
+        return this.#tell('Progress', payload);
       case 'elicitation/request':
         return void this.#question(id, payload);
     }
-    this.#pending.get(id)?.(payload);
-    this.#pending.delete(id);
+    this.#answered(id, payload);
   }
 
   /**
@@ -207,6 +240,15 @@ export class LocalAgent {
   }
 
   /**
+   * What a listener throws is not the app's to deal with, which only reports.
+   * @param {EventName} name
+   * @param {...any} args
+   */
+  #tell(name, ...args) {
+    callOut(() => this.#emit(name, ...args));
+  }
+
+  /**
    * @param {string} id
    * @param {any} payload
    */
@@ -218,7 +260,7 @@ export class LocalAgent {
         throw new AbpError('NOT_SUPPORTED', 'Nobody here takes questions');
       response = ELICITATION.succeed(response);
     } catch (error) {
-      response = { success: false, error: toErrorObject(error) };
+      response = failed(error);
     }
     await this.#send('elicitation/response', response, id);
   }

@@ -199,3 +199,118 @@ describe('a plain app', () => {
     });
   });
 });
+
+describe('window.abp', () => {
+  const LIST_CHANGED = 'notifications/capabilities/list_changed';
+  const HELLO = { agent: { name: 'client' }, protocolVersion: '0.1', features: FEATURES };
+  const CALLBACKS = ['progress', 'notification', 'elicitation', 'capabilities_changed'];
+  let exposed, abp, errors;
+  beforeEach(async () => {
+    errors = [];
+    globalThis.window = globalThis;
+    globalThis.reportError = (error) => errors.push(error.message);
+    exposed = expose({ app: APP, capabilities: HANDLERS }, { origins: [], limits: { grace: 60 } });
+    abp = globalThis.abp;
+    await abp.initialize(HELLO);
+  });
+  afterEach(() => {
+    exposed.close();
+    for (const name of CALLBACKS) delete globalThis[`__abp_${name}`];
+    for (const name of ['window', 'reportError', 'abp', '__abp_cancel']) delete globalThis[name];
+  });
+  const steps = () => abp.call('steps', {}, { progressToken: 't' });
+
+  test('is installed for the clients of its page, though no other page may connect', () => {
+    assert.equal(abp, exposed.abp);
+  });
+
+  test('a listener or a callback that throws fails neither the call nor the notification', async () => {
+    globalThis.__abp_progress = () => {
+      throw new Error('the client is gone');
+    };
+    assert.equal((await steps()).success, true);
+    abp.onNotification = () => {
+      throw new Error('the page’s own');
+    };
+    abp.notify('x');
+    assert.deepEqual(errors, ['the client is gone', 'the page’s own']);
+  });
+
+  test('a handler may be assigned, registered, chained to the one before, and taken away', async () => {
+    const heard = [];
+    abp.onProgress = () => heard.push('assigned');
+    await steps();
+    abp.onProgress(() => heard.push('registered'));
+    await steps();
+    const before = abp.onProgress;
+    abp.onProgress = (info) => {
+      before(info);
+      heard.push('chained');
+    };
+    await steps();
+    await steps();
+    abp.onProgress = null;
+    await steps();
+    assert.deepEqual(heard, ['assigned', 'registered', 'chained', 'chained']);
+  });
+
+  test('changes of capabilities come with all three lists, whichever the app gave', () => {
+    const heard = [];
+    abp.onCapabilitiesChanged = (changes) => heard.push(changes);
+    abp.notify(LIST_CHANGED, { changed: ['echo'] });
+    assert.deepEqual(heard, [{ added: [], removed: [], changed: ['echo'] }]);
+  });
+
+  test('notifyProgress says progress and percentage, as clients that look no further need', () => {
+    const heard = [];
+    abp.onProgress = (info) => heard.push(info);
+    abp.notifyProgress({ operationId: 'crawl', status: 'begun' });
+    abp.notifyProgress({ operationId: 'crawl', progress: 1, total: 2 });
+    assert.deepEqual(heard, [
+      { operationId: 'crawl', status: 'begun', progress: 0 },
+      { operationId: 'crawl', progress: 1, total: 2, percentage: 50 },
+    ]);
+  });
+
+  test('a cancel is answered, whatever it is asked with', async () => {
+    const pending = abp.call('hang', {}, { callId: 'h' });
+    assert.equal((await abp.cancel({ callId: 'h', reason: new Error('why') })).cancelled, true);
+    assert.equal((await pending).error.message, 'why');
+    const cyclic = {};
+    cyclic.self = cyclic;
+    for (const args of [['x', cyclic], ['x', 1n], [cyclic], [1n], [null], []]) {
+      assert.equal((await abp.cancel(...args)).cancelled, false);
+    }
+  });
+
+  test('an initialize that no message can carry is rejected', async () => {
+    await abp.shutdown();
+    const agent = { id: 1n };
+    await assert.rejects(abp.initialize({ ...HELLO, agent }), TypeError);
+  });
+
+  test('a signal that lost its form on the way into the page is none', async () => {
+    assert.equal((await abp.call('echo', 1, { signal: {} })).data, 1);
+  });
+
+  test('elicit before initialize resolves with NOT_INITIALIZED, as call does', async () => {
+    await abp.shutdown();
+    assert.deepEqual([abp.initialized, abp.sessionId], [false, null]);
+    const { success, error } = await abp.elicit({ method: 'elicitation/input' });
+    assert.deepEqual([success, error.code], [false, 'NOT_INITIALIZED']);
+  });
+
+  test('an app that is closed settles what is pending, on its way or not, and begins no session', async () => {
+    const running = abp.call('hang');
+    await abp.call('echo');
+    const onItsWay = abp.call('hang');
+    exposed.close();
+    assert.equal((await running).cancelled, true);
+    assert.equal((await onItsWay).error.code, 'DISCONNECTED');
+    assert.deepEqual([abp.initialized, abp.sessionId], [false, null]);
+    assert.equal((await abp.call('echo')).error.code, 'DISCONNECTED');
+    assert.equal((await abp.cancel('x')).cancelled, false);
+    await assert.rejects(abp.initialize(HELLO), { code: 'DISCONNECTED' });
+    await abp.shutdown();
+  });
+});

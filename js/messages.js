@@ -136,3 +136,24 @@ export function progressInfo(info) {
     ...info,
   };
 }
+
+/**
+ * A control message as text. Words may hold what the core cannot carry: NUL, half a surrogate. They are mended,
+ * so that a reason or a description that was cut in the wrong place does not cost the message; a callId that
+ * holds such is none, since mended it could be another's.
+ * @param {unknown} message
+ */
+export function controlText(message) {
+  const text = JSON.stringify(message);
+  return /\\u(0000|d[89a-f])/.test(text) ? JSON.stringify(message, mended) : text;
+}
+
+/**
+ * @param {string} key
+ * @param {unknown} value
+ */
+function mended(key, value) {
+  if (typeof value !== 'string' || key === 'id') return value;
+  const words = value.replace(/[\0\p{Surrogate}]/gu, '\ufffd');
+  return key === 'callId' && words !== value ? null : words;
+}

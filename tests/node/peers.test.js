@@ -82,6 +82,28 @@ describe('a plain agent', () => {
     });
   }
 
+  for (const [what, reason, words] of [
+    ['half a surrogate', 'no more \ud83d', 'no more \ufffd'],
+    ['NUL', 'no\0more', 'no\ufffdmore'],
+    ['null', null, 'The operation was cancelled'],
+  ]) {
+    test(`a cancel counts, though its reason holds ${what}`, async () => {
+      raw.send('capabilities/call', 'h', { capability: 'hang' });
+      const answer = await raw.ask('capabilities/cancel', 'k', { callId: 'h', reason });
+      assert.deepEqual([answer.id, answer.payload.cancelled], ['k', true]);
+      const { payload } = await raw.next();
+      assert.deepEqual([payload.cancelled, payload.error.message], [true, words]);
+    });
+  }
+
+  for (const callId of ['a\ud83d', 'a\0b', null, undefined, 7]) {
+    test(`a cancel for a callId that none can have is answered: ${JSON.stringify(callId)}`, async () => {
+      const { id, payload } = await raw.ask('capabilities/cancel', 'k', { callId });
+      assert.equal(id, 'k');
+      assert.deepEqual([payload.cancelled, payload.error.code], [false, 'INVALID_PARAMS']);
+    });
+  }
+
   test('a progressToken of null, as some clients write for none, asks for no progress', async () => {
     const options = { progressToken: null, timeout: null, callId: null };
     const { type } = await raw.ask('capabilities/call', 'c', { capability: 'steps', options });
@@ -155,6 +177,12 @@ describe('a plain app', () => {
         assert.deepEqual(payload, expected);
       });
     }
+  });
+
+  test('a description that was cut within a character costs no session', async () => {
+    const capabilities = [{ name: 'echo', description: 'Says it again \ud83d' }];
+    await open({}, { ...ACCEPTED, capabilities, app: { ...APP, description: 'a\0b' } });
+    assert.deepEqual(await client.listCapabilities(), capabilities);
   });
 
   test('options of null are none', async () => {

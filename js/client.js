@@ -18,7 +18,7 @@ const LIST_CHANGED = 'notifications/capabilities/list_changed';
  *   iframe, which must run this library too: only what it says through its own port is believed
  * @property {{ name: string, version: string }} agent who calls
  * @property {number} [timeout] ms until the handshake is given up (10000)
- * @property {AbortSignal} [signal] gives the handshake up
+ * @property {AbortSignal} [signal] gives the first handshake up
  * @property {string[]} [requestedCapabilities] a hint to the app
  * @property {string[]} [allowedRequests] the elicitation methods that the app may use (all)
  * @property {'frames' | 'port' | 'none'} [upgrade] how far to leave the published protocol when the app
@@ -94,7 +94,7 @@ const LIST_CHANGED = 'notifications/capabilities/list_changed';
  */
 export async function connect(target, options) {
   const client = new Client(target, options);
-  await client.reconnect();
+  await client.reconnect(options.signal);
   return client;
 }
 
@@ -176,11 +176,12 @@ export class Client {
 
   /**
    * Begins a new session, after the old one was lost or closed; one that lasts is closed first. Nothing of
-   * an older session is taken over.
+   * an older session is taken over. A port serves one session only.
+   * @param {AbortSignal} [signal] gives the handshake up
    * @returns {Promise<void>}
    */
-  async reconnect() {
-    const { agent, timeout, signal, requestedCapabilities, allowedRequests } = this.#options;
+  async reconnect(signal) {
+    const { agent, timeout, requestedCapabilities, allowedRequests } = this.#options;
     const { upgrade = 'frames', limits } = this.#options;
     const attempt = ++this.#attempt;
     await ready;
@@ -233,9 +234,14 @@ export class Client {
       if (this.#iframe.contentWindow) return iframeTransport(this.#iframe, this.#origin);
       throw new AbpError('INVALID_PARAMS', 'The iframe is in no document: append it first');
     }
-    return typeof this.#target === 'function'
-      ? transportTo(await this.#target(), true)
-      : transportTo(this.#target, false);
+    if (typeof this.#target === 'function') return transportTo(await this.#target(), true);
+    if (this.#endpoint && this.#target instanceof MessagePort) {
+      throw new AbpError(
+        'TRANSPORT_ERROR',
+        'This port has been closed with its session: connect to a new one, or by a function that opens one',
+      );
+    }
+    return transportTo(this.#target, false);
   }
 
   /**
@@ -309,14 +315,14 @@ export class Client {
     return {
       fault: ({ name }) => {
         const { allowedRequests } = this.#options;
-        const allowed = !allowedRequests || allowedRequests.includes(/** @type {string} */ (name));
+        const allowed = !allowedRequests || allowedRequests.includes(methodOf(name));
         const able = this.onElicitation && this.#endpoint?.has(abp.ELICITATION);
         return able && allowed ? 0 : abp.NOT_SUPPORTED;
       },
       run: ({ name, params, timeout }, { signal }) =>
         this.onElicitation?.(
           {
-            method: name === 'elicitation/text' ? 'elicitation/input' : String(name),
+            method: methodOf(name),
             params,
             ...(timeout && { timeout }),
           },
@@ -408,6 +414,12 @@ export class Client {
     this.onCapabilitiesChanged?.(changes);
   }
 }
+
+/**
+ * An elicitation's method, by its standard name.
+ * @param {unknown} name
+ */
+const methodOf = (name) => (name === 'elicitation/text' ? 'elicitation/input' : String(name));
 
 /**
  * Why there is no session.

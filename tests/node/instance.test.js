@@ -132,12 +132,16 @@ test('each session of a client that opens its own way has a new one, and a close
     port2.onmessage = ({ data }) => mine.onMessage(data, []);
     return mine;
   };
-  const client = await connect(open, { agent });
+  const handshake = new AbortController();
+  const client = await connect(open, { agent, signal: handshake.signal });
   const first = client.sessionId;
   await client.reconnect();
   assert.equal(opened, 2);
   assert.notEqual(client.sessionId, first);
   assert.equal((await client.call('echo', 3)).data, 3);
+  // The signal of the first handshake has nothing to say about later ones.
+  handshake.abort();
+  await client.reconnect();
   const again = client.reconnect();
   client.close();
   await assert.rejects(again, { code: 'CANCELLED' });
@@ -171,4 +175,11 @@ test('an endpoint that traps is given up; the others go on, and new ones get an 
   const later = await pair();
   assert.equal((await later.client.call('echo', 4)).data, 4);
   for (const { port1, port2 } of [one, other, later]) (port1.close(), port2.close());
+});
+
+test('a port has one session: connecting again says what to do instead', async () => {
+  const { exposed, client } = await pair();
+  client.close();
+  await assert.rejects(client.reconnect(), { code: 'TRANSPORT_ERROR', message: /a new one/ });
+  exposed.close();
 });

@@ -185,6 +185,13 @@ describe('a plain app', () => {
     assert.deepEqual(await client.listCapabilities(), capabilities);
   });
 
+  test('elicitation/text is elicitation/input by another name, and allowed where that is', async () => {
+    const allowedRequests = ['elicitation/input'];
+    await open({ allowedRequests, onElicitation: ({ method }) => method });
+    const { payload } = await raw.ask('elicitation/request', 1, { method: 'elicitation/text' });
+    assert.equal(payload.data, 'elicitation/input');
+  });
+
   test('options of null are none', async () => {
     await open();
     const pending = client.call('echo', {}, null);

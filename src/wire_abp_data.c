@@ -12,6 +12,12 @@ static void set_payload(struct wire *wire, const json_value *value) {
   wire->body.payload_length = json.length;
 }
 
+/* A member, unless it is null, which some languages write for what is absent. */
+static const json_value *given(const json_value *object, const char *name) {
+  const json_value *member = json_member(object, name);
+  return json_is_null(member) ? NULL : member;
+}
+
 static struct json_slice set_name(struct wire *wire, const json_value *value) {
   const struct json_slice name = json_string(value);
   wire->body.name = name.text;
@@ -22,14 +28,14 @@ static struct json_slice set_name(struct wire *wire, const json_value *value) {
 static int read_call(abp_endpoint *ep, struct wire *wire, const json_value *payload,
                      const abp_id *id) {
   const json_value *options = json_member(payload, "options");
-  const json_value *call = json_member(options, "callId");
-  if (!call) call = json_member(payload, "callId");
+  const json_value *call = given(options, "callId");
+  if (!call) call = given(payload, "callId");
   const struct json_slice text = json_string(call);
   const abp_id key = call ? (abp_id){text.text, (uint32_t)text.length, 0} : *id;
   const struct json_slice name = set_name(wire, json_member(payload, "capability"));
   set_payload(wire, json_member(payload, "params"));
   return abp_call_received(ep, &key, json_ms(json_member(options, "timeout")),
-                           json_member(options, "progressToken") ? ABP_WANTS_PROGRESS : 0,
+                           given(options, "progressToken") ? ABP_WANTS_PROGRESS : 0,
                            name.length ? ABP_NO_ERROR : ABP_INVALID_PARAMS);
 }
 
@@ -65,8 +71,10 @@ static int read_progress(abp_endpoint *ep, struct wire *wire, const json_value *
 static int read_notification(abp_endpoint *ep, struct wire *wire, const json_value *payload,
                              const abp_id *id) {
   (void)ep, (void)id;
-  set_name(wire, json_member(payload, "event"));
-  set_payload(wire, json_member(payload, "data"));
+  /* One client library wraps it the other way round. */
+  const json_value *event = json_member(payload, "event"), *data = json_member(payload, "data");
+  set_name(wire, event ? event : json_member(payload, "method"));
+  set_payload(wire, data ? data : json_member(payload, "params"));
   return ABP_OK;
 }
 

@@ -275,6 +275,30 @@ static void progress_and_notifications_arrive_as_they_were_said(void **state) {
   assert_false(abp_next(agent, &action));
 }
 
+static void a_notification_may_be_wrapped_as_method_and_params(void **state) {
+  (void)state;
+  static const char text[] =
+      "{\"type\":\"notification\",\"payload\":{\"method\":\"m\",\"params\":[1]}}";
+  assert_int_equal(abp_receive(pair.agent.endpoint, text, sizeof text - 1), ABP_OK);
+  const abp_body *body = abp_received(pair.agent.endpoint);
+  assert_int_equal(body->name_length, 1);
+  assert_memory_equal(body->name, "m", 1);
+  assert_int_equal(body->payload_length, 3);
+  assert_memory_equal(body->payload, "[1]", 3);
+}
+
+static void options_that_are_null_are_absent(void **state) {
+  (void)state;
+  assert_int_equal(tell("{\"type\":\"capabilities/call\",\"id\":\"x\",\"payload\":{\"capability\":"
+                        "\"work\",\"callId\":null,\"options\":{\"callId\":null,\"timeout\":null,"
+                        "\"progressToken\":null}}}"),
+                   ABP_OK);
+  pair_drain(&pair.app);
+  const abp_call call = pair_handle(&pair.app, "x");
+  assert_int_not_equal(call, 0);
+  assert_false(abp_progress_wanted(pair.app.endpoint, call));
+}
+
 static void an_endpoint_that_has_heard_nothing_has_received_nothing(void **state) {
   (void)state;
   const abp_config config = {.role = ABP_APP};
@@ -315,6 +339,8 @@ int main(void) {
       TEST(a_version_that_cannot_be_read_is_refused_and_any_other_is_taken),
       TEST(a_side_that_came_back_and_closes_says_bye_for_good),
       TEST(progress_and_notifications_arrive_as_they_were_said),
+      TEST(a_notification_may_be_wrapped_as_method_and_params),
+      TEST(options_that_are_null_are_absent),
       TEST(an_endpoint_that_has_heard_nothing_has_received_nothing),
       TEST(a_side_says_at_most_four_things_of_itself_and_each_anew),
       TEST(a_payload_passes_through_untouched),

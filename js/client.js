@@ -44,6 +44,7 @@ const LIST_CHANGED = 'notifications/capabilities/list_changed';
 
 /**
  * @typedef {object} ProgressInfo
+ * @property {string} operationId the callId
  * @property {number} progress
  * @property {number} [total]
  * @property {number} [percentage] 0 to 100

@@ -608,9 +608,13 @@ export class Endpoint {
         this.#records[slot] = undefined;
         record.settle(arg, context);
         return;
-      case abp.REPORT:
-        callOut(call ? record.onProgress : this.side.onProgress, progressInfo(context));
+      case abp.REPORT: {
+        const info = progressInfo(context);
+        // A frame named the call by its number.
+        if (call) info.operationId ??= this.core.idText(call);
+        callOut(call ? record.onProgress : this.side.onProgress, info);
         return;
+      }
       case abp.QUEUED:
         this.#records[slot] = context;
         context.handle = call;

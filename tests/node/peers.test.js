@@ -349,3 +349,23 @@ describe('window.abp', () => {
     await abp.shutdown();
   });
 });
+
+describe('both sides ours', () => {
+  for (const upgrade of ['none', 'frames']) {
+    const say = (what) => `${what}, with ${upgrade === 'none' ? 'messages' : 'frames'}`;
+    const pair = async (capabilities) => {
+      expose({ app: APP, capabilities }, { port: channel.port1, upgrade });
+      return connect(channel.port2, { agent: { name: 'a', version: '1' }, upgrade });
+    };
+
+    test(say('progress names its operation'), async () => {
+      const client = await pair(HANDLERS);
+      const heard = [];
+      const onProgress = (info) => heard.push(info.operationId);
+      await client.call('steps', {}, { onProgress, callId: 'named' });
+      await client.call('steps', {}, { onProgress });
+      assert.equal(heard[0], 'named');
+      assert.match(heard[1], /\.\d+$/);
+    });
+  }
+});

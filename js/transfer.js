@@ -16,9 +16,15 @@ export function transfer(value, transferables) {
   return value;
 }
 
-/** The protocol's `BinaryData`. @param {any} value */
+/**
+ * The protocol's `BinaryData`, if it has anything to move. A buffer that was moved before has nothing left: Node
+ * would move it again as an empty one, where copying it fails, as it should.
+ * @param {any} value
+ */
 const isBinary = (value) =>
-  value?.content instanceof ArrayBuffer && typeof value.mimeType === 'string';
+  value?.content instanceof ArrayBuffer &&
+  value.content.byteLength > 0 &&
+  typeof value.mimeType === 'string';
 
 /**
  * The buffers to move: those marked, else those of `BinaryData`, which may be the value itself, or stand

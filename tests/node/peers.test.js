@@ -367,5 +367,17 @@ describe('both sides ours', () => {
       assert.equal(heard[0], 'named');
       assert.match(heard[1], /\.\d+$/);
     });
+
+    test(
+      say('a buffer that an earlier result took along is not sent as an empty one'),
+      async () => {
+        const content = new ArrayBuffer(4);
+        const client = await pair({ cached: () => ({ content, mimeType: 'a/b' }) });
+        assert.equal((await client.call('cached')).data.content.byteLength, 4);
+        const { success, error } = await client.call('cached');
+        assert.equal(success, false);
+        assert.match(error.message, /detached/);
+      },
+    );
   }
 });

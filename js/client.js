@@ -128,10 +128,12 @@ export class Client {
     if (typeof name !== 'string' || typeof version !== 'string') {
       throw new AbpError('INVALID_PARAMS', 'connect needs agent: { name, version }');
     }
-    if (typeof target !== 'object' && typeof target !== 'function') {
+    const forms = ['contentWindow', 'postMessage', 'port', 'post'];
+    const isWay = typeof target === 'object' && forms.some((key) => key in (target ?? {}));
+    if (!isWay && typeof target !== 'function') {
       throw new AbpError(
         'INVALID_PARAMS',
-        'connect needs an iframe, a port or a function that opens a transport',
+        'connect needs an iframe, a port, a worker or a function that opens a transport',
       );
     }
     if ('contentWindow' in target) {

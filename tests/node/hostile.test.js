@@ -703,9 +703,12 @@ describe('configuration', () => {
   });
   test('an agent says who it is', async () => {
     await assert.rejects(connect(channel.port1, {}), /agent/);
-    await assert.rejects(
-      connect(undefined, { agent: { name: 'a', version: '1' } }),
-      /iframe, a port or a function/,
-    );
+    // null is what querySelector finds where there is no iframe yet.
+    for (const target of [undefined, null, 'x', {}]) {
+      await assert.rejects(connect(target, { agent: { name: 'a', version: '1' } }), {
+        code: 'INVALID_PARAMS',
+        message: /iframe, a port, a worker or a function/,
+      });
+    }
   });
 });

@@ -11,9 +11,13 @@ const FEATURES = { ...HELLO, features: { 'bridge.frames': true, progress: true }
 class Raw {
   #queue = [];
   #waiting = [];
+  #hello;
   constructor(port) {
     this.port = port;
     port.onmessage = ({ data }) => {
+      // It is sent again until it is answered.
+      if (data.type === 'initialize' && data.id === this.#hello) return;
+      if (data.type === 'initialize') this.#hello = data.id;
       this.#queue.push(data);
       this.#waiting.shift()?.();
     };

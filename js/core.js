@@ -5,6 +5,7 @@
 import * as abp from '../dist/abp-constants.js';
 import deflated from '../dist/abp-wasm.js';
 import { Instance } from './instance.js';
+import { controlText } from './messages.js';
 import { load } from './module.js';
 
 /** Bits of a packed action. */
@@ -105,11 +106,12 @@ export class Core {
   }
 
   /**
-   * Writes a control message. One beyond the limit is not even copied.
-   * @param {string} text
+   * Writes a control message. One beyond the limit is not even copied. Throws what cannot be text.
+   * @param {unknown} message
    * @returns {number} its length in bytes, or -1
    */
-  control(text) {
+  control(message) {
+    const text = controlText(message, this.#longest);
     return text.length > this.#longest ? -1 : this.text(text);
   }
 

@@ -8,15 +8,7 @@ import { PendingCall, PendingCancel } from './caller.js';
 import { Core, MORE, RELEASED, SLOT } from './core.js';
 import { LONGEST_REASON, callOut, isErrorObject, reasonText, toErrorObject } from './errors.js';
 import { Entry, FrameWriter, LONGEST } from './frames.js';
-import {
-  CALL,
-  ELICITATION,
-  controlText,
-  milliseconds,
-  outcomeOf,
-  own,
-  progressInfo,
-} from './messages.js';
+import { CALL, ELICITATION, milliseconds, outcomeOf, own, progressInfo } from './messages.js';
 import { listen } from './signals.js';
 
 /**
@@ -203,7 +195,7 @@ export class Endpoint {
   #control(message) {
     let length = -1;
     try {
-      length = this.core.control(controlText(message));
+      length = this.core.control(message);
     } catch {
       // Too deep, cyclic or not JSON at all: as malformed as can be.
     }

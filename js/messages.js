@@ -141,19 +141,19 @@ export function progressInfo(info) {
  * A control message as text. Words may hold what the core cannot carry: NUL, half a surrogate. They are mended,
  * so that a reason or a description that was cut in the wrong place does not cost the message; a callId that
  * holds such is none, since mended it could be another's.
+ *
+ * What is binary is left out, and how many values are written is bounded: buffers and sparse arrays are sent in
+ * no time, and would take seconds to write.
  * @param {unknown} message
+ * @param {number} longest characters; throws a RangeError for what has too many values to fit
  */
-export function controlText(message) {
-  const text = JSON.stringify(message);
-  return /\\u(0000|d[89a-f])/.test(text) ? JSON.stringify(message, mended) : text;
-}
-
-/**
- * @param {string} key
- * @param {unknown} value
- */
-function mended(key, value) {
-  if (typeof value !== 'string' || key === 'id') return value;
-  const words = value.replace(/[\0\p{Surrogate}]/gu, '\ufffd');
-  return key === 'callId' && words !== value ? null : words;
+export function controlText(message, longest) {
+  let left = longest / 8;
+  return JSON.stringify(message, (key, value) => {
+    if (--left < 0) throw new RangeError('too many values for a control message');
+    if (ArrayBuffer.isView(value)) return undefined;
+    if (typeof value !== 'string' || key === 'id') return value;
+    const words = value.replace(/[\0\p{Surrogate}]/gu, '\ufffd');
+    return key === 'callId' && words !== value ? null : words;
+  });
 }

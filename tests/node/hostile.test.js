@@ -224,6 +224,32 @@ describe('an agent that means no good', () => {
     assert.equal(exposed.counters[0].malformed, 1);
   });
 
+  test('what is sent in no time takes none to be dropped: buffers and sparse arrays', async () => {
+    await hello();
+    const writes = [];
+    const { stringify } = JSON;
+    JSON.stringify = (...args) => {
+      const text = stringify(...args);
+      writes.push(text.length);
+      return text;
+    };
+    try {
+      raw.send('nobody knows', 'x', { bytes: new Uint8Array(1 << 24) });
+      raw.send('nobody knows', 'x', new Array(1 << 24));
+      raw.send(
+        'nobody knows',
+        'x',
+        Array.from({ length: 256 }, () => new Array(1 << 16)),
+      );
+      await honest();
+    } finally {
+      JSON.stringify = stringify;
+    }
+    assert.ok(writes.every((length) => length < 1000));
+    const { unknownType, malformed } = exposed.counters[0];
+    assert.deepEqual([writes.length, unknownType, malformed], [1, 1, 2]);
+  });
+
   test('however long ids may be, the core writes no further than its scratch', async () => {
     const wide = new MessageChannel();
     expose(

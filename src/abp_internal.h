@@ -1,6 +1,6 @@
 /*
  * What the files of the core share. Arrows point one way:
- *   wire_abp -> json, endpoint -> session, call_table -> call_state.
+ *   wire_abp -> json, endpoint -> session, calls;  rpc -> calls;  calls -> call_table, call_state.
  */
 #ifndef ABP_INTERNAL_H
 #define ABP_INTERNAL_H
@@ -13,8 +13,11 @@ enum call_state {
   FREE,       /* the slot holds no call */
   QUEUED,     /* callee: accepted, its handler has not started */
   RUNNING,    /* callee: the handler works */
+  ASKED,      /* callee: somebody wants it to stop; the handler's answer decides */
   CANCELLING, /* callee: cancelled, and said so; the handler has not unwound */
   UNWINDING,  /* callee: the result is out or nobody wants it; the handler still has not unwound */
+  RETURNED,   /* callee: asked to stop, it has a value; requests of its own are unanswered */
+  UNWOUND,    /* callee: asked to stop, it did; requests of its own are unanswered */
   WAITING,    /* caller: sent, nothing heard */
   STOPPING,   /* caller: sent, and a cancel after it */
   COMPLETED,  /* callee, remembered: the handler's outcome stands */
@@ -27,8 +30,13 @@ enum call_event {
   EV_START,    /* callee: there is room for the handler to run */
   EV_CANCEL,   /* somebody asks the call to stop: the peer (callee), this side (caller), a parent */
   EV_TIMER,    /* its deadline passed or, once it is cancelled, its grace period */
+  EV_ASK,      /* callee: the peer asks, and the handler's answer is to decide */
+  EV_DROP,     /* callee: the peer takes no answer any more */
   EV_COMPLETE, /* there is an outcome: the handler settled (callee), the result came (caller) */
+  EV_FAIL,     /* it is an error, where errors and values are told apart */
   EV_CANCELLED, /* there is an outcome, and it says: cancelled */
+  EV_ALONE,     /* callee: no request made on its behalf is unanswered any more */
+  EV_LEAVE,     /* caller: stop, say so, and wait for nothing */
   EV_ABANDON,   /* caller: stop, and the protocol has no message to say so */
   EV_CLOSE,     /* the session ends in good order */
   EV_LOST,      /* the peer is gone */
@@ -96,7 +104,8 @@ enum {
   CALL_LOCAL = 8,      /* made by a handler here to a handler here */
   CALL_NO_CANCEL = 16, /* there is no message to cancel it with */
   CALL_IS_CANCEL = 32, /* is itself a `capabilities/cancel` waiting for its answer */
-  CALL_LISTED = 64     /* waits in the queue */
+  CALL_LISTED = 64,    /* waits in the queue */
+  CALL_NO_WAIT = 128   /* its caller waits for no answer once it has cancelled it */
 };
 
 #define NO_CALL UINT32_MAX
@@ -151,6 +160,72 @@ void table_adopt(struct call_table *table, uint32_t parent, uint32_t child);
 void table_orphan(struct call_table *table, uint32_t child);
 void list_push(struct call_table *table, struct call_list *list, uint32_t slot);
 void list_remove(struct call_table *table, struct call_list *list, uint32_t slot);
+
+/* --- calls.c: what every protocol does with calls --------------------------------------------- */
+
+struct call_limits { /* as in abp_config; 0 takes the default */
+  uint32_t max_calls, max_concurrent, remembered, remember_ms, grace_ms;
+};
+
+struct calls {
+  struct call_limits limits;
+  struct call_table table;
+  uint64_t now;
+  uint64_t wake; /* when the outside was told to come back, or 0 */
+  uint32_t minted, running, debts, last_debt;
+  uint32_t in_flight[2]; /* received, made */
+  const char *reason;    /* of a cancel, borrowed until the next input */
+  size_t reason_length;
+  const char *timeout_reason; /* what is said when the clock asked */
+  uint8_t wrapped;            /* the numbers minted have begun again */
+};
+
+static inline void set_default(uint32_t *limit, uint32_t value) {
+  if (*limit == 0) *limit = value;
+}
+
+void calls_init(struct calls *calls, const struct call_limits *limits, const uint8_t seed[16],
+                uint64_t now);
+abp_call calls_handle(const struct calls *calls, uint32_t slot);
+/* The slot of a call, remembered or live, or NO_CALL; of a live one only. */
+uint32_t calls_slot(const struct calls *calls, abp_call call);
+uint32_t calls_live(const struct calls *calls, abp_call call);
+uint32_t calls_find(const struct calls *calls, const abp_id *key, uint32_t direction);
+/* A number for a call made here, which no call has. */
+uint32_t calls_mint(struct calls *calls);
+
+/* Takes a step and notes what it owes, of this call and of those below and above it. Returns what
+ * the table says is owed, a cancel's answer included. */
+uint32_t calls_step(struct calls *calls, uint32_t slot, enum call_event event);
+/* Asks a call to end, because of EV_CANCEL or EV_TIMER, in the way that is open to it. */
+uint32_t calls_stop(struct calls *calls, uint32_t slot, enum call_event why);
+void calls_step_all(struct calls *calls, enum call_event event);
+void calls_owe(struct calls *calls, uint32_t slot, uint32_t owed);
+/* Starts the handlers of waiting calls for which there is room. */
+void calls_admit(struct calls *calls);
+/* What was made on behalf of this call goes on without it. */
+void calls_disown(struct calls *calls, uint32_t slot);
+void calls_forget_old(struct calls *calls, uint32_t most);
+void calls_forget_all(struct calls *calls);
+
+/* The next thing owed by a call; some are left while calls->debts is not NO_CALL. */
+void calls_pay(struct calls *calls, abp_action *action);
+/* The first of all timers and `due` (0: none), or 0; and whether the outside must be told. */
+uint64_t calls_earliest(const struct calls *calls, uint64_t due);
+int calls_wake_owed(const struct calls *calls, uint64_t due);
+
+void calls_advance(struct calls *calls, uint64_t now);
+void calls_set_deadline(struct calls *calls, uint32_t slot, uint32_t timeout_ms);
+/* A call made here: WAITING. `id` NULL mints one. An abp_status. */
+int calls_make(struct calls *calls, const abp_id *id, uint32_t flags, uint32_t *slot);
+/* A call that came in: QUEUED, but in no queue. `id` NULL: nobody else names it. An abp_status, or
+ * `fault` if its receiver found one. */
+int calls_receive(struct calls *calls, const abp_id *id, uint32_t flags, int fault, uint32_t *slot);
+/* Lets it wait for its turn. */
+void calls_queue(struct calls *calls, uint32_t slot);
+/* Whether a call may be made on behalf of `parent`, whose slot is in *slot. */
+int calls_adoptable(const struct calls *calls, abp_call parent, uint32_t *slot);
+int utf8_valid(const char *text, size_t length);
 
 /* --- session.c: the handshake, versions, features, the heartbeat ------------------------------ */
 
@@ -221,20 +296,14 @@ struct wire;
 
 struct abp_endpoint {
   abp_config config;
-  struct call_table table;
+  struct calls calls;
   struct session session;
-  uint64_t now;
-  uint64_t wake; /* when the outside was told to come back, or 0 */
-  uint32_t minted, running, sends, debts, last_debt;
-  uint32_t in_flight[2]; /* received, made */
+  uint32_t sends;
   abp_call report;
-  const char *reason; /* borrowed until the next input */
-  size_t reason_length;
-  const abp_id *target; /* of abp_cancel_by_id, borrowed likewise */
+  const abp_id *target; /* of abp_cancel_by_id, borrowed until the next input */
   uint8_t refuse;       /* abp_error */
   uint8_t reporting;
   uint8_t answer;   /* enum cancel_answer that is owed */
-  uint8_t wrapped;  /* the numbers minted have begun again */
   uint8_t answered; /* the last one handed out, for abp_print */
   uint8_t session_event;
   char prefix[PREFIX + 1];
@@ -262,8 +331,5 @@ void endpoint_count(abp_endpoint *endpoint, abp_counter counter);
 /* Begins an input: ABP_E_UNDRAINED while actions of the last one are left. */
 int endpoint_enter(abp_endpoint *endpoint);
 int endpoint_undrained(const abp_endpoint *endpoint);
-/* The slot of a live call, or NO_CALL. */
-uint32_t endpoint_slot(const abp_endpoint *endpoint, abp_call call);
-int utf8_valid(const char *text, size_t length);
 
 #endif

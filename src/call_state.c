@@ -20,6 +20,15 @@
  *   caller   WAITING ──cancel, timer──▶ STOPPING ──complete, cancelled, timer──▶ SETTLED
  *               └──────────complete, cancelled────────────────────────────────────┘
  *
+ * Some protocols leave the decision to the handler: a cancel is noted (ASKED), and what the handler
+ * then answers stands, a value too. Its answer follows those to the requests made on its behalf.
+ *
+ *   callee   RUNNING ──ask──▶ ASKED ──complete──────────▶ RETURNED ──alone──▶ COMPLETED
+ *                               └──fail, cancelled──────▶ UNWOUND ───alone──▶ CANCELLED
+ *
+ * Others want to hear nothing more of what they cancelled (drop), and do not wait when they do so
+ * themselves (leave).
+ *
  * A deadline is a cancel that a clock asked for, which is why EV_TIMER walks the same rows. What is
  * not in the table cannot change the call.
  */
@@ -32,6 +41,8 @@ static const struct call_step TABLE[CALL_STATES][CALL_EVENTS] =
                 [EV_START] = {RUNNING, OWE_START},
                 [EV_CANCEL] = {CANCELLED, OWE_ACK | OWE_RESULT},
                 [EV_TIMER] = {CANCELLED, OWE_RESULT},
+                [EV_ASK] = {CANCELLED, OWE_RESULT},
+                [EV_DROP] = {CANCELLED, OWE_ABORT},
                 [EV_CLOSE] = {CANCELLED, OWE_RESULT},
                 [EV_LOST] = {CANCELLED, OWE_ABORT},
             },
@@ -39,10 +50,31 @@ static const struct call_step TABLE[CALL_STATES][CALL_EVENTS] =
             {
                 [EV_CANCEL] = {CANCELLING, OWE_ACK | OWE_ABORT},
                 [EV_TIMER] = {CANCELLING, OWE_ABORT},
+                [EV_ASK] = {ASKED, OWE_ABORT},
+                [EV_DROP] = {UNWINDING, OWE_ABORT},
                 [EV_COMPLETE] = {COMPLETED, OWE_RESULT},
+                [EV_FAIL] = {COMPLETED, OWE_RESULT},
                 [EV_CANCELLED] = {CANCELLED, OWE_RESULT},
                 [EV_CLOSE] = {UNWINDING, OWE_ABORT | OWE_RESULT},
                 [EV_LOST] = {UNWINDING, OWE_ABORT},
+            },
+        [ASKED] =
+            {
+                [EV_COMPLETE] = {RETURNED, 0},
+                [EV_FAIL] = {UNWOUND, 0},
+                [EV_CANCELLED] = {UNWOUND, 0},
+                [EV_CLOSE] = {UNWINDING, OWE_RESULT},
+                [EV_LOST] = {UNWINDING, 0},
+            },
+        [RETURNED] =
+            {
+                [EV_ALONE] = {COMPLETED, OWE_RESULT},
+                [EV_LOST] = {CANCELLED, OWE_ABORT},
+            },
+        [UNWOUND] =
+            {
+                [EV_ALONE] = {CANCELLED, OWE_RESULT},
+                [EV_LOST] = {CANCELLED, OWE_ABORT},
             },
         [CANCELLING] =
             {
@@ -57,6 +89,7 @@ static const struct call_step TABLE[CALL_STATES][CALL_EVENTS] =
             {
                 [EV_CANCEL] = {UNWINDING, OWE_ACK},
                 [EV_COMPLETE] = {CANCELLED, 0},
+                [EV_FAIL] = {CANCELLED, 0},
                 [EV_CANCELLED] = {CANCELLED, 0},
             },
         [WAITING] =
@@ -64,7 +97,9 @@ static const struct call_step TABLE[CALL_STATES][CALL_EVENTS] =
                 [EV_CANCEL] = {STOPPING, OWE_CANCEL},
                 [EV_TIMER] = {STOPPING, OWE_CANCEL},
                 [EV_COMPLETE] = {SETTLED, OWE_SETTLE},
+                [EV_FAIL] = {SETTLED, OWE_SETTLE},
                 [EV_CANCELLED] = {SETTLED, OWE_SETTLE},
+                [EV_LEAVE] = {SETTLED, OWE_CANCEL | OWE_SETTLE},
                 [EV_ABANDON] = {SETTLED, OWE_SETTLE},
                 [EV_CLOSE] = {SETTLED, OWE_SETTLE},
                 [EV_LOST] = {SETTLED, OWE_SETTLE},
@@ -73,7 +108,9 @@ static const struct call_step TABLE[CALL_STATES][CALL_EVENTS] =
             {
                 [EV_TIMER] = {SETTLED, OWE_SETTLE},
                 [EV_COMPLETE] = {SETTLED, OWE_SETTLE},
+                [EV_FAIL] = {SETTLED, OWE_SETTLE},
                 [EV_CANCELLED] = {SETTLED, OWE_SETTLE},
+                [EV_LEAVE] = {SETTLED, OWE_SETTLE},
                 [EV_CLOSE] = {SETTLED, OWE_SETTLE},
                 [EV_LOST] = {SETTLED, OWE_SETTLE},
             },

@@ -31,10 +31,6 @@ struct abp_tasks {
   uint64_t now;
 };
 
-static void set_default(uint32_t *limit, uint32_t value) {
-  if (*limit == 0) *limit = value;
-}
-
 abp_tasks *abp_tasks_new(const abp_tasks_config *config, uint64_t now) {
   abp_tasks *tasks = calloc(1, sizeof *tasks);
   if (!tasks) return NULL;

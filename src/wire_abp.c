@@ -246,7 +246,7 @@ static int add_own_cancel_id(abp_endpoint *ep, json_value *envelope, abp_call ca
 
 static int print_cancel(abp_endpoint *ep, const abp_action *action, json_value *envelope,
                         json_value *payload) {
-  const struct call *call = table_call(&ep->table, endpoint_slot(ep, action->call));
+  const struct call *call = table_call(&ep->calls.table, calls_slot(&ep->calls, action->call));
   int added;
   if (call->flags & CALL_IS_CANCEL)
     added = wire_add_call_id(ep, envelope, "id", action->call) &

@@ -102,8 +102,8 @@ const abp_body *abp_received(const abp_endpoint *ep) {
 
 static const char *print_request(abp_endpoint *ep, const abp_action *action, const abp_body *body,
                                  json_value *envelope, json_value *payload) {
-  const struct call *call = table_call(&ep->table, endpoint_slot(ep, action->call));
-  const uint64_t timeout = call->timer ? call->deadline - ep->now : 0;
+  const struct call *call = table_call(&ep->calls.table, calls_slot(&ep->calls, action->call));
+  const uint64_t timeout = call->timer ? call->deadline - ep->calls.now : 0;
   const int agent = ep->config.role == ABP_AGENT;
   int added =
       wire_add_call_id(ep, envelope, "id", action->call) &

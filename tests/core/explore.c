@@ -224,7 +224,7 @@ static uint32_t ghost_of(const struct world *w, int side, uint32_t slot) {
 }
 
 static void mix_list(struct key *key, const struct world *w, int side, struct call_list list) {
-  const struct call_table *table = &w->peer[side].endpoint->table;
+  const struct call_table *table = &w->peer[side].endpoint->calls.table;
   uint64_t order = list.count;
   for (uint32_t slot = list.head; slot != NO_CALL; slot = table_call(table, slot)->next)
     order = order << 6 | ghost_of(w, side, slot);
@@ -233,7 +233,7 @@ static void mix_list(struct key *key, const struct world *w, int side, struct ca
 
 static void mix_call(struct key *key, const struct world *w, int side, const struct part *part) {
   const struct peer *peer = &w->peer[side];
-  const struct call_table *table = &peer->endpoint->table;
+  const struct call_table *table = &peer->endpoint->calls.table;
   mix(key,
       pack((uint32_t)(part->phase << 8 | part->known << 4 | part->answered),
            (uint32_t)(part->stopped << 8 | part->outcome), 0, until(part->deadline, peer->now)));
@@ -252,19 +252,21 @@ static void mix_peer(struct key *key, const struct world *w, int side) {
   const struct session *session = &ep->session;
   const int connecting = session->state == ABP_SESSION_CONNECTING;
   mix(key, pack(peer->session, (uint32_t)peer->torn, peer->serial, peer->peer_serial));
-  mix(key, pack(session->state, session->agreed, session->serial, until(ep->wake, ep->now)));
-  mix(key, pack(ep->running, ep->minted, ep->in_flight[0], ep->in_flight[1]));
+  mix(key,
+      pack(session->state, session->agreed, session->serial, until(ep->calls.wake, ep->calls.now)));
+  mix(key,
+      pack(ep->calls.running, ep->calls.minted, ep->calls.in_flight[0], ep->calls.in_flight[1]));
   if (connecting)
-    mix(key, pack(until(session->due, ep->now), until(session->give_up, ep->now), session->pause,
-                  until(peer->resend, peer->now)));
+    mix(key, pack(until(session->due, ep->calls.now), until(session->give_up, ep->calls.now),
+                  session->pause, until(peer->resend, peer->now)));
   for (int i = 0; i < peer->remembered; i++)
     mix(key, pack(1, (uint32_t)peer->memory[i].at, 0, since(peer->memory[i].since, peer->now)));
-  uint64_t timers = ep->table.timer_count;
-  for (uint32_t i = 0; i < ep->table.timer_count; i++)
-    timers = timers << 6 | ghost_of(w, side, ep->table.timers[i]);
+  uint64_t timers = ep->calls.table.timer_count;
+  for (uint32_t i = 0; i < ep->calls.table.timer_count; i++)
+    timers = timers << 6 | ghost_of(w, side, ep->calls.table.timers[i]);
   mix(key, timers);
-  mix_list(key, w, side, ep->table.queue);
-  mix_list(key, w, side, ep->table.memory);
+  mix_list(key, w, side, ep->calls.table.queue);
+  mix_list(key, w, side, ep->calls.table.memory);
 }
 
 static uint64_t state_hash(const struct world *w) {

@@ -40,6 +40,7 @@ static void no_cancel_is_left_without_an_answer(void **state) {
   (void)state;
   for (int from = QUEUED; from <= CANCELLED; from++) {
     if (from == WAITING || from == STOPPING) continue;
+    if (from == ASKED || from == RETURNED || from == UNWOUND) continue; /* only asking leads here */
     assert_true(call_step((enum call_state)from, EV_CANCEL).owed & (OWE_ACK | OWE_NAK));
   }
 }
@@ -79,6 +80,30 @@ static void what_is_over_stays_over(void **state) {
   }
 }
 
+static void a_call_that_was_asked_to_stop_ends_as_its_handler_says(void **state) {
+  (void)state;
+  const enum call_state asked = (enum call_state)call_step(RUNNING, EV_ASK).next;
+  const enum call_state returned = (enum call_state)call_step(asked, EV_COMPLETE).next;
+  assert_int_equal(call_step(returned, EV_ALONE).next, COMPLETED);
+  assert_int_equal(call_step(returned, EV_ALONE).owed, OWE_RESULT);
+  for (int thrown = EV_FAIL; thrown <= EV_CANCELLED; thrown++) {
+    const enum call_state unwound = (enum call_state)call_step(asked, (enum call_event)thrown).next;
+    assert_int_equal(call_step(unwound, EV_ALONE).next, CANCELLED);
+    assert_int_equal(call_step(unwound, EV_ALONE).owed, OWE_RESULT);
+  }
+}
+
+static void what_the_peer_dropped_is_never_answered(void **state) {
+  (void)state;
+  for (int from = QUEUED; from <= RUNNING; from++) {
+    const struct call_step dropped = call_step((enum call_state)from, EV_DROP);
+    assert_int_equal(dropped.owed, OWE_ABORT);
+    for (int event = 0; event < CALL_EVENTS; event++)
+      assert_false(call_step((enum call_state)dropped.next, (enum call_event)event).owed &
+                   OWE_RESULT);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_cancel_answered_true_never_leads_to_a_completed_call),
@@ -87,6 +112,8 @@ int main(void) {
       cmocka_unit_test(a_handler_starts_only_from_the_queue),
       cmocka_unit_test(a_call_has_one_outcome),
       cmocka_unit_test(what_is_over_stays_over),
+      cmocka_unit_test(a_call_that_was_asked_to_stop_ends_as_its_handler_says),
+      cmocka_unit_test(what_the_peer_dropped_is_never_answered),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

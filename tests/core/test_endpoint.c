@@ -235,8 +235,8 @@ static void deadlines_fire_in_order_and_only_once(void **state) {
     abp_action action;
     while (abp_next(ep, &action))
       aborted += action.kind == ABP_ABORT;
-    if (ep->table.timer_count)
-      assert_true(table_call(&ep->table, ep->table.timers[0])->deadline > now);
+    if (ep->calls.table.timer_count)
+      assert_true(table_call(&ep->calls.table, ep->calls.table.timers[0])->deadline > now);
   }
   assert_int_equal(aborted, N);
   abp_free(ep);
@@ -248,8 +248,9 @@ static void a_timeout_is_clamped_to_what_a_timer_can_wait(void **state) {
   abp_call call;
   assert_int_equal(abp_request(ep, NULL, UINT32_MAX, 0, 0, &call), ABP_OK);
   drain(ep, NULL);
-  assert_int_equal(ep->table.timer_count, 1);
-  assert_int_equal(table_call(&ep->table, ep->table.timers[0])->deadline, 1000 + 0x7fffffffull);
+  assert_int_equal(ep->calls.table.timer_count, 1);
+  assert_int_equal(table_call(&ep->calls.table, ep->calls.table.timers[0])->deadline,
+                   1000 + 0x7fffffffull);
   abp_free(ep);
 }
 
@@ -424,7 +425,7 @@ static void numbers_never_meet_when_they_wrap(void **state) {
   abp_request(ep, NULL, 0, 0, 0, &call);
   drain(ep, NULL);
   assert_int_equal(abp_number(ep, call), 1);
-  ep->minted = UINT32_MAX - 1;
+  ep->calls.minted = UINT32_MAX - 1;
   uint32_t numbers[3];
   for (int i = 0; i < 3; i++) {
     assert_int_equal(abp_request(ep, NULL, 0, 0, 0, &call), ABP_OK);

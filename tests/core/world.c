@@ -650,8 +650,8 @@ static void check(struct world *w, enum side side) {
          i, "a call waits for ever");
     must(w,
          caller || part->phase != OVER ||
-             (table_call(&ep->table, part->handle & ((1u << SLOT_BITS) - 1))->state == COMPLETED) ==
-                 (part->outcome == ABP_COMPLETED),
+             (table_call(&ep->calls.table, part->handle & ((1u << SLOT_BITS) - 1))->state ==
+              COMPLETED) == (part->outcome == ABP_COMPLETED),
          i, "it remembers what did not happen");
     must(w,
          part->phase != RUNS ||
@@ -669,12 +669,12 @@ static void check(struct world *w, enum side side) {
   must(w, abp_count(ep, ABP_LATE) == peer->late, -1, "late answers are miscounted");
   must(w, abp_count(ep, ABP_STRAY) == peer->stray, -1, "stray answers are miscounted");
   must(w, abp_count(ep, ABP_REFUSED) == peer->refused, -1, "refusals are miscounted");
-  must(w, ep->running == model_handlers(w, side), -1, "handlers are miscounted");
-  must(w, ep->table.queue.count == queued, -1, "the queue holds what it should not");
-  must(w, ep->table.timer_count == timers, -1, "a timer is left or missing");
-  must(w, ep->table.indexed == known, -1, "the index holds what it should not");
+  must(w, ep->calls.running == model_handlers(w, side), -1, "handlers are miscounted");
+  must(w, ep->calls.table.queue.count == queued, -1, "the queue holds what it should not");
+  must(w, ep->calls.table.timer_count == timers, -1, "a timer is left or missing");
+  must(w, ep->calls.table.indexed == known, -1, "the index holds what it should not");
   const uint64_t first = model_earliest(w, side);
-  must(w, !first || (ep->wake && ep->wake <= first), -1, "nobody will wake it in time");
+  must(w, !first || (ep->calls.wake && ep->calls.wake <= first), -1, "nobody will wake it in time");
 }
 
 /* What neither side remembers is gone. */

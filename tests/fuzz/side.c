@@ -62,7 +62,7 @@ void side_open(struct side *side, abp_role role, uint32_t restart, uint64_t now)
  * ------------------------------------------------------------------------------- */
 
 static void check_call(const abp_endpoint *ep, uint32_t slot, const struct call *call) {
-  const struct call_table *table = &ep->table;
+  const struct call_table *table = &ep->calls.table;
   const int over = call_is_over(call->state);
   REQUIRE(!call->owed);
   REQUIRE(!over || !call->timer);
@@ -80,7 +80,10 @@ static void check_call(const abp_endpoint *ep, uint32_t slot, const struct call 
     REQUIRE(table_find(table, &id, table_hash(table, &id, direction), direction) == slot);
   }
   if (call->parent != NO_CALL) {
-    REQUIRE(!over && table_call(table, call->parent)->state == RUNNING);
+    const enum call_state above = table_call(table, call->parent)->state;
+    REQUIRE(!over && !call_is_over(above));
+    /* What is below a call that stops is being stopped. */
+    REQUIRE(above == RUNNING || call->state == STOPPING || call->cause > ABP_COMPLETED);
     uint32_t sibling = table_call(table, call->parent)->child;
     while (sibling != slot && sibling != NO_CALL)
       sibling = table_call(table, sibling)->sibling;
@@ -89,7 +92,7 @@ static void check_call(const abp_endpoint *ep, uint32_t slot, const struct call 
 }
 
 static void check(const abp_endpoint *ep) {
-  const struct call_table *table = &ep->table;
+  const struct call_table *table = &ep->calls.table;
   uint32_t in_flight[2] = {0, 0}, running = 0, over = 0, timers = 0, queued = 0, indexed = 0;
   for (uint32_t slot = 0; slot < table->slab_count * SLAB_CALLS; slot++) {
     const struct call *call = table_call(table, slot);
@@ -104,17 +107,17 @@ static void check(const abp_endpoint *ep) {
     timers += call->timer != 0;
     indexed += (call->flags & CALL_INDEXED) != 0;
   }
-  REQUIRE(in_flight[0] == ep->in_flight[0] && in_flight[0] <= ep->config.max_calls);
-  REQUIRE(in_flight[1] == ep->in_flight[1] && in_flight[1] <= ep->config.max_calls);
-  REQUIRE(running == ep->running && queued == table->queue.count);
-  REQUIRE(!queued || running >= ep->config.max_concurrent); /* nothing waits without need */
-  REQUIRE(over == table->memory.count && over <= ep->config.remembered);
+  REQUIRE(in_flight[0] == ep->calls.in_flight[0] && in_flight[0] <= ep->calls.limits.max_calls);
+  REQUIRE(in_flight[1] == ep->calls.in_flight[1] && in_flight[1] <= ep->calls.limits.max_calls);
+  REQUIRE(running == ep->calls.running && queued == table->queue.count);
+  REQUIRE(!queued || running >= ep->calls.limits.max_concurrent); /* nothing waits without need */
+  REQUIRE(over == table->memory.count && over <= ep->calls.limits.remembered);
   REQUIRE(timers == table->timer_count && indexed == table->indexed);
   REQUIRE(in_flight[1] == 0 || ep->session.state == ABP_SESSION_READY);
   const uint64_t timer = timers ? table_call(table, table->timers[0])->deadline : UINT64_MAX;
   const uint64_t due = ep->session.due ? ep->session.due : UINT64_MAX;
   REQUIRE((timer == UINT64_MAX && due == UINT64_MAX) ||
-          (ep->wake && ep->wake <= timer && ep->wake <= due));
+          (ep->calls.wake && ep->calls.wake <= timer && ep->calls.wake <= due));
 }
 
 /* Each thing is said of a call once at most, and of a call that was aborted never that it
@@ -227,7 +230,7 @@ void side_still_works(struct side *side) {
     receive(side, text);
     side_call(side, NULL, 0, 0);
     snprintf(text, sizeof text, "{\"type\":\"capabilities/call-result\",\"id\":\"%s.%u\"}",
-             ep->prefix, ep->minted);
+             ep->prefix, ep->calls.minted);
     receive(side, text);
   }
   REQUIRE(abp_session_state(ep) == ABP_SESSION_READY);

@@ -1,0 +1,344 @@
+/*
+ * What every protocol does with calls: find the slot, step the table, note what is owed; and hand
+ * out what is owed, call by call. What a message means, and which event it is, is the protocol's:
+ * endpoint.c (ABP), rpc.c (JSON-RPC).
+ *
+ * Nothing is queued that could overflow: a call's slot has bits for what it owes and a link to the
+ * next debtor.
+ */
+#include "abp_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define LONGEST_MS 0x7fffffffu /* longer timers fire at once in JavaScript */
+
+void calls_init(struct calls *calls, const struct call_limits *limits, const uint8_t seed[16],
+                uint64_t now) {
+  calls->limits = *limits;
+  set_default(&calls->limits.max_calls, 4096);
+  set_default(&calls->limits.max_concurrent, calls->limits.max_calls);
+  set_default(&calls->limits.remembered, 1024);
+  set_default(&calls->limits.remember_ms, 300000);
+  set_default(&calls->limits.grace_ms, 5000);
+  calls->now = now;
+  calls->debts = calls->last_debt = NO_CALL;
+  table_init(&calls->table, seed);
+}
+
+/* --- Ids and handles -------------------------------------------------------------------------- */
+
+int utf8_valid(const char *text, size_t length) {
+  const uint8_t *s = (const uint8_t *)text, *end = s + length;
+  while (s < end) {
+    /* Eight plain characters at once: most ids have no others. */
+    uint64_t eight;
+    if (end - s >= 8) {
+      memcpy(&eight, s, 8);
+      if (!((eight | (eight - 0x0101010101010101u)) & 0x8080808080808080u)) {
+        s += 8;
+        continue;
+      }
+    }
+    const uint8_t lead = *s++;
+    if (lead == 0) return 0;
+    if (lead < 0x80) continue;
+    const int more = lead >= 0xf0 ? 3 : lead >= 0xe0 ? 2 : 1;
+    if (lead < 0xc2 || lead > 0xf4 || end - s < more) return 0;
+    uint32_t point = lead & (0x3fu >> more);
+    for (int i = 0; i < more; i++) {
+      if ((s[i] & 0xc0) != 0x80) return 0;
+      point = point << 6 | (s[i] & 0x3fu);
+    }
+    static const uint32_t least[] = {0, 0x80, 0x800, 0x10000};
+    if (point < least[more] || point > 0x10ffff || (point >= 0xd800 && point < 0xe000)) return 0;
+    s += more;
+  }
+  return 1;
+}
+
+abp_call calls_handle(const struct calls *calls, uint32_t slot) {
+  return (uint32_t)table_call(&calls->table, slot)->generation << SLOT_BITS | slot;
+}
+
+uint32_t calls_slot(const struct calls *calls, abp_call call) {
+  const uint32_t slot = call & ((1u << SLOT_BITS) - 1);
+  if (slot >= calls->table.slab_count * SLAB_CALLS) return NO_CALL;
+  const struct call *c = table_call(&calls->table, slot);
+  return c->state != FREE && c->generation == call >> SLOT_BITS ? slot : NO_CALL;
+}
+
+uint32_t calls_live(const struct calls *calls, abp_call call) {
+  const uint32_t slot = calls_slot(calls, call);
+  if (slot == NO_CALL || call_is_over(table_call(&calls->table, slot)->state)) return NO_CALL;
+  return slot;
+}
+
+uint32_t calls_find(const struct calls *calls, const abp_id *key, uint32_t direction) {
+  return table_find(&calls->table, key, table_hash(&calls->table, key, direction), direction);
+}
+
+uint32_t calls_mint(struct calls *calls) {
+  abp_id id = {NULL, 0, 0};
+  do {
+    id.number = ++calls->minted;
+    if (id.number == 0) calls->wrapped = 1;
+  } while (id.number == 0 || (calls->wrapped && calls_find(calls, &id, CALL_OUT) != NO_CALL));
+  return id.number;
+}
+
+/* --- Steps ------------------------------------------------------------------------------------ */
+
+void calls_owe(struct calls *calls, uint32_t slot, uint32_t owed) {
+  struct call *call = table_call(&calls->table, slot);
+  if (!owed) return;
+  if (!call->owed) {
+    call->debtor = NO_CALL;
+    if (calls->debts == NO_CALL)
+      calls->debts = slot;
+    else
+      table_call(&calls->table, calls->last_debt)->debtor = slot;
+    calls->last_debt = slot;
+  }
+  call->owed |= (uint16_t)owed;
+}
+
+static void forget(struct calls *calls, uint32_t slot) {
+  list_remove(&calls->table, &calls->table.memory, slot);
+  table_release(&calls->table, slot);
+}
+
+void calls_forget_old(struct calls *calls, uint32_t most) {
+  struct call_list *memory = &calls->table.memory;
+  while (memory->count > most ||
+         (memory->count && calls->now - table_call(&calls->table, memory->head)->deadline >
+                               calls->limits.remember_ms))
+    forget(calls, memory->head);
+}
+
+/* A call is over and has paid what it owed: only its id and its fate are kept. */
+static void remember(struct calls *calls, uint32_t slot) {
+  struct call *call = table_call(&calls->table, slot);
+  call->deadline = calls->now;
+  list_push(&calls->table, &calls->table.memory, slot);
+  if (call->flags & CALL_INDEXED)
+    calls_forget_old(calls, calls->limits.remembered);
+  else
+    forget(calls, slot);
+}
+
+static abp_outcome cause_of(enum call_event event) {
+  switch (event) {
+  case EV_TIMER: return ABP_TIMED_OUT;
+  case EV_LOST: return ABP_DISCONNECTED;
+  case EV_COMPLETE:
+  case EV_FAIL: return ABP_COMPLETED;
+  default: return ABP_CANCELLED;
+  }
+}
+
+/* What a handler began ends with it: the tree below a call that stops is stopped first. */
+static void cascade(struct calls *calls, const struct call *parent) {
+  for (uint32_t slot = parent->child, next; slot != NO_CALL; slot = next) {
+    struct call *child = table_call(&calls->table, slot);
+    next = child->sibling;
+    child->cause = child->cause                    ? child->cause
+                   : parent->cause > ABP_COMPLETED ? parent->cause
+                                                   : ABP_CANCELLED;
+    calls_stop(calls, slot, EV_CANCEL);
+  }
+}
+
+void calls_admit(struct calls *calls) {
+  while (calls->running < calls->limits.max_concurrent && calls->table.queue.head != NO_CALL)
+    calls_step(calls, calls->table.queue.head, EV_START);
+}
+
+void calls_disown(struct calls *calls, uint32_t slot) {
+  while (table_call(&calls->table, slot)->child != NO_CALL)
+    table_orphan(&calls->table, table_call(&calls->table, slot)->child);
+}
+
+/* A call has ended: what is above it may have waited for it, what is below it belongs to nobody. */
+static void end(struct calls *calls, uint32_t slot) {
+  struct call *call = table_call(&calls->table, slot);
+  const uint32_t parent = call->parent;
+  calls->in_flight[call->flags & CALL_OUT]--;
+  calls_disown(calls, slot);
+  table_orphan(&calls->table, slot);
+  if (!call->owed) remember(calls, slot);
+  if (parent != NO_CALL && table_call(&calls->table, parent)->child == NO_CALL)
+    calls_step(calls, parent, EV_ALONE);
+}
+
+uint32_t calls_step(struct calls *calls, uint32_t slot, enum call_event event) {
+  struct call *call = table_call(&calls->table, slot);
+  const enum call_state before = call->state;
+  const struct call_step taken = call_step(before, event);
+  const enum call_state after = taken.next;
+  uint32_t owed = taken.owed & ~(uint32_t)(OWE_ACK | OWE_NAK);
+  if (after == before) return taken.owed;
+  /* Whoever is lost, the handler that made a local call is here and waits for its answer. */
+  if (event == EV_LOST && call->flags & CALL_LOCAL) owed |= OWE_RESULT;
+  call->state = taken.next;
+  /* The first cause stands; for a caller, an outcome outweighs its own wish. */
+  const int outweighs =
+      call->flags & CALL_OUT && call_is_over(after) && (event == EV_COMPLETE || event == EV_LOST);
+  if (event != EV_START && (!call->cause || outweighs)) call->cause = (uint8_t)cause_of(event);
+  if (event != EV_START && call->child != NO_CALL) cascade(calls, call);
+  if (call->flags & CALL_LISTED) {
+    call->flags &= (uint8_t)~CALL_LISTED;
+    list_remove(&calls->table, &calls->table.queue, slot);
+  }
+  if (after == CANCELLING || after == STOPPING)
+    table_set_timer(&calls->table, slot, calls->now + calls->limits.grace_ms);
+  else if (after != RUNNING)
+    table_clear_timer(&calls->table, slot);
+  calls_owe(calls, slot, owed);
+  /* What has settled needs no cancel any more, and when it is sent there may be no such call. */
+  if (after == SETTLED && event != EV_LEAVE) call->owed &= (uint16_t)~OWE_CANCEL;
+  calls->running += (uint32_t)(call_has_handler(after) - call_has_handler(before));
+  if (call_is_over(after)) end(calls, slot);
+  if (call_has_handler(before) && call_is_over(after)) calls_admit(calls);
+  return taken.owed;
+}
+
+uint32_t calls_stop(struct calls *calls, uint32_t slot, enum call_event why) {
+  const uint8_t flags = table_call(&calls->table, slot)->flags;
+  return calls_step(calls, slot,
+                    flags & CALL_NO_CANCEL ? EV_ABANDON
+                    : flags & CALL_NO_WAIT ? EV_LEAVE
+                                           : why);
+}
+
+void calls_step_all(struct calls *calls, enum call_event event) {
+  const uint32_t slots = calls->table.slab_count * SLAB_CALLS;
+  for (uint32_t slot = 0; slot < slots; slot++) {
+    const enum call_state state = table_call(&calls->table, slot)->state;
+    if (state != FREE && !call_is_over(state)) calls_step(calls, slot, event);
+  }
+}
+
+/* What an older session left is not found any more; handlers that still unwind keep their place. */
+void calls_forget_all(struct calls *calls) {
+  const uint32_t slots = calls->table.slab_count * SLAB_CALLS;
+  for (uint32_t slot = 0; slot < slots; slot++) {
+    if (table_call(&calls->table, slot)->state != FREE) table_unindex(&calls->table, slot);
+  }
+  calls_forget_old(calls, 0);
+}
+
+/* --- What is owed ----------------------------------------------------------------------------- */
+
+uint64_t calls_earliest(const struct calls *calls, uint64_t due) {
+  if (!calls->table.timer_count) return due;
+  const uint64_t timer = table_call(&calls->table, calls->table.timers[0])->deadline;
+  return due && due < timer ? due : timer;
+}
+
+int calls_wake_owed(const struct calls *calls, uint64_t due) {
+  const uint64_t at = calls_earliest(calls, due);
+  return at && (!calls->wake || at < calls->wake);
+}
+
+void calls_pay(struct calls *calls, abp_action *action) {
+  const uint32_t slot = calls->debts;
+  struct call *call = table_call(&calls->table, slot);
+  const uint32_t debt = call->owed & -(uint32_t)call->owed;
+  call->owed &= (uint16_t)~debt;
+  action->call = calls_handle(calls, slot);
+  action->arg = call->state == COMPLETED ? ABP_COMPLETED : call->cause;
+  action->released = call_is_over(call->state) && !call->owed;
+  if (debt & (OWE_CANCEL | OWE_ABORT)) {
+    action->text = calls->reason;
+    action->length = calls->reason_length;
+    if (!calls->reason && call->cause == ABP_TIMED_OUT) {
+      action->text = calls->timeout_reason;
+      action->length = strlen(action->text);
+    }
+  }
+  switch (debt) {
+  case OWE_QUEUED: action->kind = ABP_QUEUED; break;
+  case OWE_START: action->kind = ABP_START; break;
+  case OWE_REQUEST: action->kind = ABP_REQUEST; break;
+  case OWE_CANCEL:
+    action->kind = ABP_SEND;
+    action->arg = ABP_MSG_CANCEL;
+    break;
+  case OWE_ABORT: action->kind = ABP_ABORT; break;
+  case OWE_RESULT: action->kind = ABP_RESULT; break;
+  default: action->kind = ABP_SETTLE; break;
+  }
+  if (!call->owed) {
+    calls->debts = call->debtor;
+    if (action->released) remember(calls, slot);
+  }
+}
+
+/* --- Inputs that every protocol has ----------------------------------------------------------- */
+
+void calls_advance(struct calls *calls, uint64_t now) {
+  if (now > calls->now) calls->now = now;
+  if (calls->wake && calls->now >= calls->wake) calls->wake = 0;
+  struct call_table *table = &calls->table;
+  while (table->timer_count && table_call(table, table->timers[0])->deadline <= calls->now) {
+    const uint32_t slot = table->timers[0];
+    struct call *call = table_call(table, slot);
+    table_clear_timer(table, slot);
+    if (!call->cause) call->cause = ABP_TIMED_OUT;
+    calls_stop(calls, slot, EV_TIMER);
+  }
+  calls_forget_old(calls, calls->limits.remembered);
+}
+
+void calls_set_deadline(struct calls *calls, uint32_t slot, uint32_t timeout_ms) {
+  if (timeout_ms)
+    table_set_timer(&calls->table, slot,
+                    calls->now + (timeout_ms < LONGEST_MS ? timeout_ms : LONGEST_MS));
+}
+
+int calls_make(struct calls *calls, const abp_id *id, uint32_t flags, uint32_t *slot) {
+  if (calls->in_flight[1] >= calls->limits.max_calls) return ABP_E_LIMIT;
+  const abp_id key = id ? *id : (abp_id){NULL, 0, calls_mint(calls)};
+  const uint32_t hash = table_hash(&calls->table, &key, CALL_OUT);
+  if (id) {
+    const uint32_t same = table_find(&calls->table, &key, hash, CALL_OUT);
+    if (same != NO_CALL && !call_is_over(table_call(&calls->table, same)->state))
+      return ABP_E_DUPLICATE;
+    if (same != NO_CALL) forget(calls, same);
+    /* A number that the caller chose is not minted again. */
+    if (key.number > calls->minted) calls->minted = key.number;
+  }
+  const int status = table_add(&calls->table, &key, hash, flags | CALL_OUT, slot);
+  if (status != ABP_OK) return status;
+  table_call(&calls->table, *slot)->state = WAITING;
+  calls->in_flight[1]++;
+  return ABP_OK;
+}
+
+int calls_adoptable(const struct calls *calls, abp_call parent, uint32_t *slot) {
+  *slot = calls_live(calls, parent);
+  return *slot != NO_CALL && table_call(&calls->table, *slot)->state == RUNNING;
+}
+
+int calls_receive(struct calls *calls, const abp_id *id, uint32_t flags, int fault,
+                  uint32_t *slot) {
+  const uint32_t hash = id ? table_hash(&calls->table, id, 0) : 0;
+  const uint32_t same = id ? table_find(&calls->table, id, hash, 0) : NO_CALL;
+  if (same != NO_CALL && !call_is_over(table_call(&calls->table, same)->state))
+    return ABP_E_DUPLICATE;
+  if (fault) return fault;
+  if (calls->in_flight[0] >= calls->limits.max_calls) return ABP_E_LIMIT;
+  if (same != NO_CALL) forget(calls, same);
+  const int status = table_add(&calls->table, id, hash, flags, slot);
+  if (status != ABP_OK) return status;
+  table_call(&calls->table, *slot)->state = QUEUED;
+  calls->in_flight[0]++;
+  return ABP_OK;
+}
+
+void calls_queue(struct calls *calls, uint32_t slot) {
+  table_call(&calls->table, slot)->flags |= CALL_LISTED;
+  list_push(&calls->table, &calls->table.queue, slot);
+  calls_owe(calls, slot, OWE_QUEUED);
+}

@@ -225,6 +225,11 @@ int calls_receive(struct calls *calls, const abp_id *id, uint32_t flags, int fau
 void calls_queue(struct calls *calls, uint32_t slot);
 /* Whether a call may be made on behalf of `parent`, whose slot is in *slot. */
 int calls_adoptable(const struct calls *calls, abp_call parent, uint32_t *slot);
+/* A call made here could not be sent, and is over. An abp_status. */
+int calls_unsent(struct calls *calls, abp_call call);
+/* A counter: what is counted here, or what its owner counted. */
+uint32_t calls_count(const struct calls *calls, const uint32_t counts[ABP_COUNTERS],
+                     abp_counter counter);
 int utf8_valid(const char *text, size_t length);
 
 /* --- session.c: the handshake, versions, features, the heartbeat ------------------------------ */

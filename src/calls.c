@@ -342,3 +342,21 @@ void calls_queue(struct calls *calls, uint32_t slot) {
   list_push(&calls->table, &calls->table.queue, slot);
   calls_owe(calls, slot, OWE_QUEUED);
 }
+
+int calls_unsent(struct calls *calls, abp_call call) {
+  const uint32_t slot = calls_live(calls, call);
+  if (slot == NO_CALL) return ABP_OK;
+  if (!(table_call(&calls->table, slot)->flags & CALL_OUT)) return ABP_E_STATE;
+  /* The peer never heard of it: there is nothing to wait for and nothing to remember. */
+  table_unindex(&calls->table, slot);
+  calls_step(calls, slot, EV_COMPLETE);
+  return ABP_OK;
+}
+
+uint32_t calls_count(const struct calls *calls, const uint32_t counts[ABP_COUNTERS],
+                     abp_counter counter) {
+  if (counter == ABP_IN_FLIGHT_IN) return calls->in_flight[0];
+  if (counter == ABP_IN_FLIGHT_OUT) return calls->in_flight[1];
+  if (counter == ABP_REMEMBERED) return calls->table.memory.count;
+  return counts[counter];
+}

@@ -96,10 +96,7 @@ int abp_describe(abp_endpoint *ep, const char *member, const char *json, size_t 
 void endpoint_count(abp_endpoint *ep, abp_counter counter) { ep->counts[counter]++; }
 
 uint32_t abp_count(const abp_endpoint *ep, abp_counter counter) {
-  if (counter == ABP_IN_FLIGHT_IN) return ep->calls.in_flight[0];
-  if (counter == ABP_IN_FLIGHT_OUT) return ep->calls.in_flight[1];
-  if (counter == ABP_REMEMBERED) return ep->calls.table.memory.count;
-  return ep->counts[counter];
+  return calls_count(&ep->calls, ep->counts, counter);
 }
 
 uint32_t abp_features(const abp_endpoint *ep) {
@@ -485,14 +482,7 @@ int endpoint_cancel_result(abp_endpoint *ep, const abp_id *id, int cancelled) {
 }
 
 int abp_unsent(abp_endpoint *ep, abp_call call) {
-  if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
-  const uint32_t slot = calls_live(&ep->calls, call);
-  if (slot == NO_CALL) return ABP_OK;
-  if (!(table_call(&ep->calls.table, slot)->flags & CALL_OUT)) return ABP_E_STATE;
-  /* The peer never heard of it: there is nothing to wait for and nothing to remember. */
-  table_unindex(&ep->calls.table, slot);
-  calls_step(&ep->calls, slot, EV_COMPLETE);
-  return ABP_OK;
+  return endpoint_enter(ep) == ABP_OK ? calls_unsent(&ep->calls, call) : ABP_E_UNDRAINED;
 }
 
 int abp_progress_received(abp_endpoint *ep, const abp_id *id) {

@@ -1,45 +1,19 @@
 /*
- * The boundary between the core and JavaScript: what the module exports, all of it. Endpoints share
- * an instance, since a page has room for about a hundred memories; each export names the one it is
- * about. Inputs are drained one by one, so that they can share scratch, cells and action, too.
+ * The boundary between ABP's core and JavaScript: what the module exports, all of it. What the
+ * boundaries have in common is in boundary.h.
  *
- * Texts go in through a scratch buffer, ids either as text there (`id_length`) or as `number`. An
- * input returns its first action, or a negative abp_status; next() returns the following ones, 0
- * when nothing is left. An action is packed into one small integer,
- *
- *   kind | arg << 8 | MORE | RELEASED
- *
- * and its call, text and time are read from the cells. MORE spares the call of next() that would
- * return 0.
+ * Ids go in either as text in the scratch (`id_length`) or as `number`. An input returns its first
+ * action, or a negative abp_status; next() returns the following ones, 0 when nothing is left.
  */
 #include "../src/wire_abp.h"
 
-#include <stdlib.h>
+#include "boundary.h"
 
-#define EXPORT(name) __attribute__((export_name(name), used))
-#define MORE (1 << 16)
-#define RELEASED (1 << 17)
 #define LONGEST_ID                                                                                 \
   768 /* 256 characters; with a number after it, it fits the scratch of id_text() */
 
-static abp_action action;
-static char *buffer;
-static uint32_t room;
-
-/* Read by JavaScript: see CELLS in js/core.js. */
-static struct {
-  double at;
-  uint32_t call, text, length;
-} cells;
-
 static int32_t pack(abp_endpoint *ep) {
-  if (!abp_next(ep, &action)) return 0;
-  cells.call = action.call;
-  cells.text = (uint32_t)(uintptr_t)action.text;
-  cells.length = (uint32_t)action.length;
-  cells.at = (double)action.at;
-  return (int32_t)((uint32_t)action.kind | action.arg << 8) | (endpoint_undrained(ep) ? MORE : 0) |
-         (action.released ? RELEASED : 0);
+  return abp_next(ep, &action) ? packed(endpoint_undrained(ep)) : 0;
 }
 
 static int32_t first(abp_endpoint *ep, int status) { return status < 0 ? status : pack(ep); }
@@ -49,18 +23,6 @@ static abp_id id_of(uint32_t id_length, uint32_t number) {
 }
 
 EXPORT("next") int32_t next(abp_endpoint *ep) { return pack(ep); }
-EXPORT("cells") void *get_cells(void) { return &cells; }
-
-/* At least `size` bytes to write to, valid until the next call of this; 0 when memory is short. */
-EXPORT("scratch") void *scratch(uint32_t size) {
-  if (size <= room) return buffer;
-  char *grown = realloc(buffer, size);
-  if (!grown) return NULL;
-  buffer = grown;
-  room = size;
-  return buffer;
-}
-
 /* Stands in for endpoints that have been freed: it never has a session, so whatever still comes for
  * one of them finds none. */
 static abp_endpoint *ended;

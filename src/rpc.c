@@ -1,0 +1,432 @@
+/*
+ * JSON-RPC's inputs: find the request, step the table (calls.c does), note what is owed. The
+ * dialects differ in one row each, and nowhere else.
+ */
+#include "rpc.h"
+
+#include "abp_internal.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define LARGEST 9007199254740991.0 /* 2^53 - 1: beyond it two ids are one number */
+
+struct dialect {
+  const char *cancel_method, *cancel_key;
+  const char *handshake; /* is not to be cancelled */
+  const char *timeout_reason;
+  int32_t closed_code;
+  uint8_t asked;    /* call_event of the peer's cancel */
+  uint8_t gives_up; /* a handler may say by itself that its request is cancelled */
+  uint8_t closing;  /* abp_outcome that requests are answered with when this side closes */
+  uint8_t leaves;   /* CALL_NO_WAIT if callers do not wait for the answer to what they cancelled */
+  uint8_t reasons;  /* a cancel has a reason */
+  uint8_t null_ids, fraction_ids;
+  uint8_t answers_malformed;
+  uint8_t unversioned; /* `jsonrpc` may be missing */
+};
+
+static const struct dialect DIALECTS[ABP_DIALECTS] = {
+    [ABP_ACP] = {.cancel_method = "$/cancel_request",
+                 .cancel_key = "requestId",
+                 .handshake = "",
+                 .timeout_reason = "",
+                 .closed_code = -32097,
+                 .asked = EV_ASK,
+                 .gives_up = 1,
+                 .closing = ABP_CANCELLED,
+                 .null_ids = 1,
+                 .fraction_ids = 1,
+                 .answers_malformed = 1},
+    [ABP_LSP] = {.cancel_method = "$/cancelRequest",
+                 .cancel_key = "id",
+                 .handshake = "",
+                 .timeout_reason = "",
+                 .closed_code = -32097,
+                 .asked = EV_ASK,
+                 .gives_up = 1,
+                 .closing = ABP_CANCELLED,
+                 .fraction_ids = 1,
+                 .unversioned = 1},
+    [ABP_MCP] = {.cancel_method = "notifications/cancelled",
+                 .cancel_key = "requestId",
+                 .handshake = "initialize",
+                 /* What its SDK says: who reads logs knows it. */
+                 .timeout_reason = "McpError: MCP error -32001: Request timed out",
+                 .closed_code = -32000,
+                 .asked = EV_DROP,
+                 .closing = ABP_DISCONNECTED,
+                 .leaves = CALL_NO_WAIT,
+                 .reasons = 1},
+};
+
+static const struct {
+  int32_t code;
+  const char *message;
+  int has_no_id;
+} ERRORS[ABP_RPC_ERRORS] = {
+    [ABP_RPC_NO_ERROR] = {0, "", 0},
+    [ABP_RPC_PARSE] = {-32700, "Parse error", 1},
+    [ABP_RPC_INVALID_REQUEST] = {-32600, "Invalid request", 1},
+    [ABP_RPC_BATCH] = {-32600, "Invalid request: JSON-RPC batches are not supported", 1},
+    [ABP_RPC_NUMBER_ID] = {-32600, "Invalid request: the id is a number beyond 2^53 - 1", 1},
+    [ABP_RPC_TEXT_ID] = {-32600, "Invalid request: the id is too long or not well-formed", 0},
+    [ABP_RPC_DUPLICATE_ID] = {-32600, "Invalid request: a request with this id is in flight", 0},
+    [ABP_RPC_METHOD_NOT_FOUND] = {-32601, "Method not found", 0},
+    [ABP_RPC_INTERNAL] = {-32603, "Internal error", 0},
+    [ABP_RPC_BUSY] = {-32005, "Too many requests are in flight: retry when some have ended", 0},
+    [ABP_RPC_CANCELLED] = {-32800, "Request cancelled", 0},
+    [ABP_RPC_TIMEOUT] = {-32001, "Request timed out", 0},
+    [ABP_RPC_CLOSED] = {0, "Connection closed", 0}, /* the dialect has its code */
+};
+
+/* How long a request whose timeout begins anew may still take; by slot. */
+struct patience {
+  uint64_t latest;     /* 0: for ever */
+  uint32_t timeout_ms; /* 0: progress does not matter to it */
+};
+
+struct abp_peer {
+  const struct dialect *dialect;
+  struct calls calls;
+  uint32_t max_id;
+  struct patience *patience;
+  uint32_t patience_room;
+  abp_call report;
+  uint8_t refuse; /* abp_rpc_error */
+  uint8_t closed;
+  uint32_t counts[ABP_COUNTERS];
+};
+
+abp_peer *abp_peer_new(const abp_peer_config *config, uint64_t now) {
+  abp_peer *peer = calloc(1, sizeof *peer);
+  if (!peer) return NULL;
+  const struct call_limits limits = {config->max_calls, config->max_concurrent, config->remembered,
+                                     config->remember_ms, config->grace_ms};
+  calls_init(&peer->calls, &limits, config->seed, now);
+  peer->dialect = &DIALECTS[config->dialect < ABP_DIALECTS ? config->dialect : ABP_ACP];
+  peer->calls.timeout_reason = peer->dialect->timeout_reason;
+  peer->max_id = config->max_id;
+  set_default(&peer->max_id, 256);
+  if (peer->max_id > UINT16_MAX) peer->max_id = UINT16_MAX;
+  return peer;
+}
+
+void abp_peer_free(abp_peer *peer) {
+  if (!peer) return;
+  table_free(&peer->calls.table);
+  free(peer->patience);
+  free(peer);
+}
+
+const char *abp_peer_cancel_method(const abp_peer *peer) { return peer->dialect->cancel_method; }
+const char *abp_peer_cancel_key(const abp_peer *peer) { return peer->dialect->cancel_key; }
+const char *abp_peer_handshake(const abp_peer *peer) { return peer->dialect->handshake; }
+int abp_peer_unversioned(const abp_peer *peer) { return peer->dialect->unversioned; }
+
+static int known_error(int error) { return error > 0 && error < ABP_RPC_ERRORS ? error : 0; }
+int32_t abp_rpc_error_code(const abp_peer *peer, int error) {
+  return error == ABP_RPC_CLOSED ? peer->dialect->closed_code : ERRORS[known_error(error)].code;
+}
+const char *abp_rpc_error_message(int error) { return ERRORS[known_error(error)].message; }
+int abp_rpc_error_has_no_id(int error) { return ERRORS[known_error(error)].has_no_id; }
+
+uint32_t abp_peer_count(const abp_peer *peer, abp_counter counter) {
+  return calls_count(&peer->calls, peer->counts, counter);
+}
+
+/* --- Actions ---------------------------------------------------------------------------------- */
+
+int abp_peer_undrained(const abp_peer *peer) {
+  return peer->calls.debts != NO_CALL || peer->refuse || peer->report ||
+         calls_wake_owed(&peer->calls, 0);
+}
+
+int abp_peer_next(abp_peer *peer, abp_action *action) {
+  *action = (abp_action){.kind = ABP_NONE};
+  if (peer->refuse) {
+    action->kind = ABP_REFUSE;
+    action->arg = peer->refuse;
+    peer->refuse = 0;
+  } else if (peer->report) {
+    action->kind = ABP_REPORT;
+    action->call = peer->report;
+    peer->report = 0;
+  } else if (peer->calls.debts != NO_CALL) {
+    calls_pay(&peer->calls, action);
+    if (action->kind == ABP_SEND && !peer->dialect->reasons) {
+      action->text = NULL;
+      action->length = 0;
+    }
+  } else if (calls_wake_owed(&peer->calls, 0)) {
+    action->kind = ABP_WAKE;
+    action->at = peer->calls.wake = calls_earliest(&peer->calls, 0);
+  }
+  return action->kind != ABP_NONE;
+}
+
+__attribute__((noinline)) static int enter(abp_peer *peer) {
+  if (abp_peer_undrained(peer)) return ABP_E_UNDRAINED;
+  peer->calls.reason = NULL;
+  peer->calls.reason_length = 0;
+  return ABP_OK;
+}
+
+static int refuse(abp_peer *peer, abp_rpc_error error) {
+  peer->refuse = (uint8_t)error;
+  peer->counts[ABP_REFUSED]++;
+  return ABP_OK;
+}
+
+static int count(abp_peer *peer, abp_counter counter) {
+  peer->counts[counter]++;
+  return ABP_OK;
+}
+
+/* --- Ids -------------------------------------------------------------------------------------- */
+
+/* An id as the table keeps it. Numbers as far as they are counted; all others as bytes, which begin
+ * as no text does where they are none, so that no two ids are one. */
+struct key {
+  abp_id id;
+  char bytes[1 + sizeof(double)];
+};
+
+static const abp_id *key_of(const abp_rpc_id *id, struct key *key) {
+  key->bytes[0] = (char)0xff;
+  key->id = (abp_id){key->bytes, 1, 0}; /* null */
+  if (id->type == ABP_ID_TEXT) {
+    key->id = (abp_id){id->text, id->length, 0};
+  } else if (id->type == ABP_ID_NUMBER) {
+    const uint32_t counted = id->number >= 1 && id->number <= UINT32_MAX ? (uint32_t)id->number : 0;
+    const double number = id->number + 0.0; /* -0 is 0 */
+    memcpy(key->bytes + 1, &number, sizeof number);
+    key->id.length = sizeof key->bytes;
+    if ((double)counted == id->number && counted) key->id = (abp_id){NULL, 0, counted};
+  }
+  return &key->id;
+}
+
+/* What is wrong with the id of a request; ABP_RPC_INVALID_REQUEST is no id in this dialect. */
+static abp_rpc_error id_fault(const abp_peer *peer, const abp_rpc_id *id) {
+  const struct dialect *dialect = peer->dialect;
+  switch (id->type) {
+  case ABP_ID_TEXT:
+    return id->length <= peer->max_id && utf8_valid(id->text, id->length) ? ABP_RPC_NO_ERROR
+                                                                          : ABP_RPC_TEXT_ID;
+  case ABP_ID_NUMBER:
+    if (!(id->number >= -LARGEST && id->number <= LARGEST)) return ABP_RPC_NUMBER_ID;
+    return dialect->fraction_ids || (double)(int64_t)id->number == id->number
+               ? ABP_RPC_NO_ERROR
+               : ABP_RPC_INVALID_REQUEST;
+  case ABP_ID_NULL: return dialect->null_ids ? ABP_RPC_NO_ERROR : ABP_RPC_INVALID_REQUEST;
+  default: return ABP_RPC_INVALID_REQUEST;
+  }
+}
+
+static uint32_t find(const abp_peer *peer, const abp_rpc_id *id, uint32_t direction) {
+  struct key key;
+  if (id_fault(peer, id)) return NO_CALL;
+  return calls_find(&peer->calls, key_of(id, &key), direction);
+}
+
+/* --- Both sides ------------------------------------------------------------------------------- */
+
+int abp_peer_advance(abp_peer *peer, uint64_t now) {
+  if (enter(peer) != ABP_OK) return ABP_E_UNDRAINED;
+  calls_advance(&peer->calls, now);
+  return ABP_OK;
+}
+
+static int malformed(abp_peer *peer, abp_rpc_error fault) {
+  return peer->dialect->answers_malformed ? refuse(peer, fault) : count(peer, ABP_MALFORMED);
+}
+
+int abp_peer_malformed(abp_peer *peer, abp_rpc_error fault) {
+  if (enter(peer) != ABP_OK) return ABP_E_UNDRAINED;
+  return peer->closed ? ABP_OK : malformed(peer, fault);
+}
+
+/* The requests made here first: once they have settled, nothing that was received waits for them.
+ */
+int abp_peer_close(abp_peer *peer) {
+  if (enter(peer) != ABP_OK) return ABP_E_UNDRAINED;
+  struct calls *calls = &peer->calls;
+  peer->closed = 1;
+  for (int made = 1; made >= 0; made--) {
+    for (uint32_t slot = 0; slot < calls->table.slab_count * SLAB_CALLS; slot++) {
+      struct call *call = table_call(&calls->table, slot);
+      if (call->state == FREE || call_is_over(call->state) || (call->flags & CALL_OUT) != made)
+        continue;
+      if (!call->cause) call->cause = made ? ABP_DISCONNECTED : peer->dialect->closing;
+      calls_step(calls, slot, made && !(call->flags & CALL_NO_CANCEL) ? EV_LEAVE : EV_CLOSE);
+    }
+  }
+  return ABP_OK;
+}
+
+int abp_peer_lost(abp_peer *peer) {
+  if (enter(peer) != ABP_OK) return ABP_E_UNDRAINED;
+  peer->closed = 1;
+  calls_step_all(&peer->calls, EV_LOST);
+  return ABP_OK;
+}
+
+/* --- The caller ------------------------------------------------------------------------------- */
+
+/* There is room for whatever slot the next request gets. */
+static int reserve_patience(abp_peer *peer) {
+  const uint32_t room = (peer->calls.table.slab_count + 1) * SLAB_CALLS;
+  if (room <= peer->patience_room) return ABP_OK;
+  struct patience *grown = realloc(peer->patience, room * sizeof *grown);
+  if (!grown) return ABP_E_MEMORY;
+  memset(grown + peer->patience_room, 0, (room - peer->patience_room) * sizeof *grown);
+  peer->patience = grown;
+  peer->patience_room = room;
+  return ABP_OK;
+}
+
+int abp_peer_request(abp_peer *peer, uint32_t timeout_ms, uint32_t longest_ms, uint32_t flags,
+                     abp_call parent, abp_call *made) {
+  if (enter(peer) != ABP_OK) return ABP_E_UNDRAINED;
+  struct calls *calls = &peer->calls;
+  uint32_t slot, above = NO_CALL;
+  if (peer->closed || (parent && !calls_adoptable(calls, parent, &above))) return ABP_E_STATE;
+  const uint32_t resets = flags & ABP_RESETS && timeout_ms;
+  if (resets && reserve_patience(peer) != ABP_OK) return ABP_E_MEMORY;
+  uint32_t leaves = peer->dialect->leaves;
+  if (flags & (ABP_WAITS | ABP_LEAVES)) leaves = flags & ABP_LEAVES ? CALL_NO_WAIT : 0;
+  const int status =
+      calls_make(calls, NULL, leaves | (flags & ABP_HANDSHAKE ? CALL_NO_CANCEL : 0u), &slot);
+  if (status != ABP_OK) return status;
+  if (above != NO_CALL) table_adopt(&calls->table, above, slot);
+  if (slot < peer->patience_room)
+    peer->patience[slot] =
+        (struct patience){longest_ms ? calls->now + longest_ms : 0, resets ? timeout_ms : 0};
+  const int longest_first = longest_ms && (!timeout_ms || longest_ms < timeout_ms);
+  calls_set_deadline(calls, slot, longest_first ? longest_ms : timeout_ms);
+  calls_owe(calls, slot, OWE_REQUEST);
+  *made = calls_handle(calls, slot);
+  return ABP_OK;
+}
+
+uint32_t abp_peer_number(const abp_peer *peer, abp_call call) {
+  const uint32_t slot = calls_slot(&peer->calls, call);
+  if (slot == NO_CALL) return 0;
+  const struct call *c = table_call(&peer->calls.table, slot);
+  return c->flags & CALL_OUT ? c->number : 0;
+}
+
+int abp_peer_cancel(abp_peer *peer, abp_call call, const char *reason, size_t length) {
+  if (enter(peer) != ABP_OK) return ABP_E_UNDRAINED;
+  const uint32_t slot = calls_live(&peer->calls, call);
+  if (slot == NO_CALL) return ABP_OK;
+  if (!(table_call(&peer->calls.table, slot)->flags & CALL_OUT)) return ABP_E_STATE;
+  peer->calls.reason = reason;
+  peer->calls.reason_length = length;
+  calls_stop(&peer->calls, slot, EV_CANCEL);
+  return ABP_OK;
+}
+
+int abp_peer_unsent(abp_peer *peer, abp_call call) {
+  return enter(peer) == ABP_OK ? calls_unsent(&peer->calls, call) : ABP_E_UNDRAINED;
+}
+
+/* The request that an answer or a progress report is for, or NO_CALL: it is late or nobody's. */
+static uint32_t addressee(abp_peer *peer, const abp_rpc_id *id) {
+  const uint32_t slot = find(peer, id, CALL_OUT);
+  if (slot != NO_CALL && !call_is_over(table_call(&peer->calls.table, slot)->state)) return slot;
+  count(peer, slot == NO_CALL ? ABP_STRAY : ABP_LATE);
+  return NO_CALL;
+}
+
+int abp_peer_response(abp_peer *peer, const abp_rpc_id *id, int is_error) {
+  if (enter(peer) != ABP_OK) return ABP_E_UNDRAINED;
+  const uint32_t slot = addressee(peer, id);
+  if (slot != NO_CALL) calls_step(&peer->calls, slot, is_error ? EV_FAIL : EV_COMPLETE);
+  return ABP_OK;
+}
+
+int abp_peer_progress(abp_peer *peer, const abp_rpc_id *token) {
+  if (enter(peer) != ABP_OK) return ABP_E_UNDRAINED;
+  struct calls *calls = &peer->calls;
+  const uint32_t slot = addressee(peer, token);
+  if (slot == NO_CALL) return ABP_OK;
+  peer->report = calls_handle(calls, slot);
+  const struct patience none = {0, 0},
+                        left = slot < peer->patience_room ? peer->patience[slot] : none;
+  /* Once it is cancelled, its timer is the grace period's. */
+  if (!left.timeout_ms || table_call(&calls->table, slot)->state != WAITING) return ABP_OK;
+  const uint64_t until = calls->now + left.timeout_ms;
+  table_set_timer(&calls->table, slot, left.latest && left.latest < until ? left.latest : until);
+  return ABP_OK;
+}
+
+/* --- The callee ------------------------------------------------------------------------------- */
+
+int abp_peer_received(abp_peer *peer, const abp_rpc_id *id, abp_rpc_error fault) {
+  if (enter(peer) != ABP_OK) return ABP_E_UNDRAINED;
+  if (peer->closed) return ABP_OK;
+  const abp_rpc_error bad_id = id_fault(peer, id);
+  if (bad_id == ABP_RPC_INVALID_REQUEST) return malformed(peer, bad_id);
+  if (bad_id) return refuse(peer, bad_id);
+  struct key key;
+  uint32_t slot;
+  switch (calls_receive(&peer->calls, key_of(id, &key), 0, (int)fault, &slot)) {
+  case ABP_OK: calls_queue(&peer->calls, slot); return ABP_OK;
+  case ABP_E_DUPLICATE: return refuse(peer, ABP_RPC_DUPLICATE_ID);
+  case ABP_E_LIMIT: return refuse(peer, ABP_RPC_BUSY);
+  case ABP_E_MEMORY: return refuse(peer, ABP_RPC_INTERNAL);
+  default: return refuse(peer, fault);
+  }
+}
+
+int abp_peer_start(abp_peer *peer) {
+  if (enter(peer) != ABP_OK) return ABP_E_UNDRAINED;
+  calls_admit(&peer->calls);
+  return ABP_OK;
+}
+
+int abp_peer_cancel_received(abp_peer *peer, const abp_rpc_id *id, const char *reason,
+                             size_t length, int readable) {
+  if (enter(peer) != ABP_OK) return ABP_E_UNDRAINED;
+  if (id->type == ABP_ID_OTHER || (peer->dialect->reasons && !readable))
+    return count(peer, ABP_MALFORMED);
+  const uint32_t slot = find(peer, id, 0);
+  if (slot == NO_CALL) return count(peer, ABP_STRAY);
+  if (peer->dialect->reasons) {
+    peer->calls.reason = reason;
+    peer->calls.reason_length = length;
+  }
+  calls_step(&peer->calls, slot, (enum call_event)peer->dialect->asked);
+  return ABP_OK;
+}
+
+int abp_peer_finish(abp_peer *peer, abp_call call, abp_ending ending) {
+  if (enter(peer) != ABP_OK) return ABP_E_UNDRAINED;
+  struct calls *calls = &peer->calls;
+  const uint32_t slot = calls_live(calls, call);
+  if (slot == NO_CALL) return ABP_E_STATE;
+  const struct call *c = table_call(&calls->table, slot);
+  if (!call_has_handler(c->state)) return ABP_E_STATE;
+  enum call_event event = ending == ABP_RETURNED ? EV_COMPLETE : EV_FAIL;
+  if (ending == ABP_GAVE_UP && peer->dialect->gives_up) {
+    /* It has cancelled its own request, and with it what it asked for. */
+    calls_step(calls, slot, EV_ASK);
+    event = EV_CANCELLED;
+  }
+  /* What a handler that ends by itself leaves pending goes on: nobody cancelled it. */
+  if (c->state == RUNNING) calls_disown(calls, slot);
+  calls_step(calls, slot, event);
+  if (c->child == NO_CALL) calls_step(calls, slot, EV_ALONE);
+  return ABP_OK;
+}
+
+int abp_peer_pending(const abp_peer *peer, abp_call call) {
+  return calls_live(&peer->calls, call) != NO_CALL;
+}
+
+int abp_peer_running(const abp_peer *peer, abp_call call) {
+  const uint32_t slot = calls_live(&peer->calls, call);
+  return slot != NO_CALL && table_call(&peer->calls.table, slot)->state == RUNNING;
+}

@@ -1,0 +1,190 @@
+/*
+ * rpc.h - one side of a JSON-RPC 2.0 connection whose requests can be cancelled: ACP, LSP or MCP,
+ * without I/O.
+ *
+ * This header is the manual of JSON-RPC; abp.h is that of the library, and what it says of inputs,
+ * actions, return codes, handles and ownership holds here. A *peer* is one side of one connection;
+ * both sides are alike. A peer's *request* is a call of abp.h.
+ *
+ *   1. Create it:         abp_peer_new(), once for each connection.
+ *   2. Feed it:           an input says what happened: a message came, time passed.
+ *   3. Drain it:          abp_peer_next() until it returns 0.
+ *
+ * Only ids, numbers and flags come in here, never params, results or whole messages: whoever
+ * carries the messages reads their shape, and puts a message together from an action (see
+ * ABP_REQUEST, ABP_RESULT, ABP_REFUSE and ABP_SEND below). What becomes of a request is decided
+ * here:
+ *
+ *   ABP_QUEUED   a request just received is taken in; abp_peer_start() starts it. Keep its params.
+ *   ABP_START    run its handler, then abp_peer_finish().
+ *   ABP_ABORT    fire its signal; `text` is the reason, if one was given.
+ *   ABP_RESULT   answer it. `arg` ABP_COMPLETED: with what its handler made of it; ABP_CANCELLED or
+ *                ABP_DISCONNECTED: with the error ABP_RPC_CANCELLED or ABP_RPC_CLOSED.
+ *   ABP_REFUSE   answer what was just received with the error `arg`, an abp_rpc_error.
+ *   ABP_REQUEST  send a request; abp_peer_number() is its id.
+ *   ABP_SEND     send the dialect's cancel of a request; `text` is the reason, if one is to be
+ * said. ABP_SETTLE   a request made here has ended. `arg` ABP_COMPLETED: with what was just
+ * received; ABP_CANCELLED, ABP_TIMED_OUT: it was stopped, and the error just received, if any, is
+ * why; ABP_DISCONNECTED: the connection is closed. ABP_REPORT   hand the progress just received to
+ * a request. ABP_WAKE     call abp_peer_advance() at `at`.
+ */
+#ifndef ABP_RPC_H
+#define ABP_RPC_H
+
+#include "abp.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct abp_peer abp_peer;
+
+/* What a dialect of JSON-RPC says about cancelling. */
+typedef enum abp_dialect {
+  ABP_ACP, /* `$/cancel_request`: a cancelled request is answered, as its handler decides */
+  ABP_LSP, /* `$/cancelRequest`: likewise */
+  ABP_MCP, /* `notifications/cancelled`: a cancelled request is not answered */
+  ABP_DIALECTS
+} abp_dialect;
+
+/* The errors that a peer answers with by itself, and those that callers are told.
+ * abp_rpc_error_code() gives the number on the wire, abp_rpc_error_message() the words. */
+typedef enum abp_rpc_error {
+  ABP_RPC_NO_ERROR,
+  ABP_RPC_PARSE,           /* what came is no JSON; answered with `id: null` */
+  ABP_RPC_INVALID_REQUEST, /* it is no message; answered with `id: null` */
+  ABP_RPC_BATCH,           /* it is a batch; answered once, with `id: null` */
+  ABP_RPC_NUMBER_ID, /* its id is a number beyond 2^53 - 1, which is another's too; `id: null` */
+  ABP_RPC_TEXT_ID,   /* its id is too long, or not well-formed */
+  ABP_RPC_DUPLICATE_ID,
+  ABP_RPC_METHOD_NOT_FOUND,
+  ABP_RPC_INTERNAL,
+  ABP_RPC_BUSY, /* as many requests are in flight as the limits allow */
+  ABP_RPC_CANCELLED,
+  ABP_RPC_TIMEOUT,
+  ABP_RPC_CLOSED,
+  ABP_RPC_ERRORS
+} abp_rpc_error;
+
+typedef struct abp_peer_config {
+  abp_dialect dialect;
+  uint8_t seed[16]; /* random: hashes come from it */
+
+  /* Limits; 0 takes the default in brackets. */
+  uint32_t max_calls;      /* [4096] requests in flight in each direction */
+  uint32_t max_concurrent; /* [max_calls] handlers running at once; more requests wait their turn */
+  uint32_t remembered;  /* [1024] ended requests whose late answers are known for what they are */
+  uint32_t remember_ms; /* [300000] and for how long */
+  uint32_t grace_ms;    /* [5000] how long a cancelled request is waited for */
+  uint32_t max_id;      /* [256] bytes of an id that is a text */
+} abp_peer_config;
+
+/* A new peer, or NULL when memory is short. `now` is a monotonic time in ms. */
+abp_peer *abp_peer_new(const abp_peer_config *config, uint64_t now);
+/* Frees everything that the peer owns. NULL is allowed. */
+void abp_peer_free(abp_peer *peer);
+
+/* Takes the next action. Returns 1, or 0 when nothing is left. */
+int abp_peer_next(abp_peer *peer, abp_action *action);
+/* 1 if something is left. */
+int abp_peer_undrained(const abp_peer *peer);
+
+/* An id as it stands in a message. Ids are told apart by type and value: 7 is not "7", and 0 and ""
+ * are ids like any other. */
+typedef enum abp_id_type { ABP_ID_OTHER, ABP_ID_TEXT, ABP_ID_NUMBER, ABP_ID_NULL } abp_id_type;
+typedef struct abp_rpc_id {
+  abp_id_type type;
+  const char *text; /* ABP_ID_TEXT: UTF-8, not terminated */
+  uint32_t length;  /* bytes */
+  double number;    /* ABP_ID_NUMBER */
+} abp_rpc_id;
+
+/* --- Both sides ------------------------------------------------------------------------------- */
+
+/* Time has passed: `now` is monotonic, in ms. */
+int abp_peer_advance(abp_peer *peer, uint64_t now);
+/* Something came that is no request, notification or response: ABP_RPC_PARSE,
+ * ABP_RPC_INVALID_REQUEST or ABP_RPC_BATCH. It is answered or counted, as the dialect does. */
+int abp_peer_malformed(abp_peer *peer, abp_rpc_error fault);
+/* 1 if messages without `jsonrpc: "2.0"` are taken. */
+int abp_peer_unversioned(const abp_peer *peer);
+/* Ends the connection in good order: what is pending is cancelled and settles as ABP_DISCONNECTED;
+ * handlers are aborted, and their requests answered. Then nothing is taken in any more. */
+int abp_peer_close(abp_peer *peer);
+/* The connection is gone: the same, but there is nobody to tell. */
+int abp_peer_lost(abp_peer *peer);
+
+/* --- The caller ------------------------------------------------------------------------------- */
+
+enum abp_request_flag {
+  ABP_RESETS = 1,   /* progress begins its timeout anew */
+  ABP_WAITS = 2,    /* once cancelled, it waits for the answer: ACP's and LSP's default */
+  ABP_LEAVES = 4,   /* once cancelled, it settles at once and drops the answer: MCP's */
+  ABP_HANDSHAKE = 8 /* it must not be cancelled on the wire: see abp_peer_handshake() */
+};
+
+/* Makes a request. Its timeout (0: none) cancels it; so does `longest_ms` (0: none), which progress
+ * does not put off. `parent` is the received request on whose behalf this is made, or 0: when that
+ * is cancelled, so is this, and its answer waits for this one's, for the grace period at most.
+ * Errors: ABP_E_STATE when closed or when the parent is cancelled or has ended, ABP_E_LIMIT,
+ * ABP_E_MEMORY. */
+int abp_peer_request(abp_peer *peer, uint32_t timeout_ms, uint32_t longest_ms, uint32_t flags,
+                     abp_call parent, abp_call *call);
+/* The id of a request made here, 1 and up; 0 for any other. */
+uint32_t abp_peer_number(const abp_peer *peer, abp_call call);
+/* Asks a request to stop, as its signal does. One cancel is sent however often it is asked. A
+ * request that has ended is left alone and says ABP_OK. */
+int abp_peer_cancel(abp_peer *peer, abp_call call, const char *reason, size_t length);
+/* A request could not be sent: it settles as ABP_COMPLETED, with the error that you found. */
+int abp_peer_unsent(abp_peer *peer, abp_call call);
+/* A response has come, with a result or with an error. */
+int abp_peer_response(abp_peer *peer, const abp_rpc_id *id, int is_error);
+/* Progress has come; its token is the id of the request. */
+int abp_peer_progress(abp_peer *peer, const abp_rpc_id *token);
+
+/* --- The callee ------------------------------------------------------------------------------- */
+
+/* How a handler ended. */
+typedef enum abp_ending {
+  ABP_RETURNED, /* with a value */
+  ABP_THREW,    /* with an error */
+  ABP_GAVE_UP   /* with an error that says by itself that it was cancelled */
+} abp_ending;
+
+/* A request has come. `fault` is what its receiver found wrong with it (ABP_RPC_METHOD_NOT_FOUND),
+ * or 0. */
+int abp_peer_received(abp_peer *peer, const abp_rpc_id *id, abp_rpc_error fault);
+/* Starts what was received, as far as there is room. Call it when all that came together has been
+ * taken in: a request cancelled before that never starts. */
+int abp_peer_start(abp_peer *peer);
+/* The dialect's cancel has come. `id` is the request that it names. `readable` is 0 if its reason
+ * is not what the dialect says, so that the cancel does not count where reasons do. */
+int abp_peer_cancel_received(abp_peer *peer, const abp_rpc_id *id, const char *reason,
+                             size_t length, int readable);
+/* The handler has settled. What the other side hears is in the ABP_RESULT that follows, at once or
+ * when the requests made on its behalf have been answered; none follows where the dialect wants
+ * none. */
+int abp_peer_finish(abp_peer *peer, abp_call call, abp_ending ending);
+/* 1 while a received request has not ended. */
+int abp_peer_pending(const abp_peer *peer, abp_call call);
+/* 1 while its handler works and nobody has asked it to stop, so that progress may be sent. */
+int abp_peer_running(const abp_peer *peer, abp_call call);
+
+/* --- The dialect's words, and looking in ------------------------------------------------------ */
+
+/* The method of the dialect's cancel, and the member of its params that names the request. */
+const char *abp_peer_cancel_method(const abp_peer *peer);
+const char *abp_peer_cancel_key(const abp_peer *peer);
+/* The method of a request that must not be cancelled; "" for none. */
+const char *abp_peer_handshake(const abp_peer *peer);
+int32_t abp_rpc_error_code(const abp_peer *peer, int error);
+const char *abp_rpc_error_message(int error);
+/* 1 if its answer goes to `id: null`, since what it answers has no id that could be repeated. */
+int abp_rpc_error_has_no_id(int error);
+/* Counters of abp.h: in flight, remembered, late, stray, malformed, refused. */
+uint32_t abp_peer_count(const abp_peer *peer, abp_counter counter);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

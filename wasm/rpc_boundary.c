@@ -1,0 +1,130 @@
+/*
+ * The boundary between JSON-RPC's core and JavaScript: what the module exports, all of it. What the
+ * boundaries have in common is in boundary.h.
+ *
+ * An id goes in as its abp_id_type and its value: a number, or a text in the scratch and its
+ * length, which is UINT32_MAX for what is too long or not well-formed. An input returns its first
+ * action, or a negative abp_status; next() returns the following ones, 0 when nothing is left.
+ */
+#include "../src/rpc.h"
+
+#include "boundary.h"
+
+#define LONGEST_ID 768 /* bytes of the scratch that an id may take */
+
+static int32_t pack(abp_peer *peer) {
+  return abp_peer_next(peer, &action) ? packed(abp_peer_undrained(peer)) : 0;
+}
+
+static int32_t first(abp_peer *peer, int status) { return status < 0 ? status : pack(peer); }
+
+static abp_rpc_id id_of(uint32_t type, double number) {
+  return type == ABP_ID_TEXT ? (abp_rpc_id){ABP_ID_TEXT, buffer, (uint32_t)number, 0}
+                             : (abp_rpc_id){(abp_id_type)type, NULL, 0, number};
+}
+
+EXPORT("next") int32_t next(abp_peer *peer) { return pack(peer); }
+
+/* Stands in for peers that have been freed: it is closed, so that nothing comes of what is still
+ * said of one of them. */
+static abp_peer *ended;
+
+/* A new peer, or 0 when memory is short. The seed is in the scratch. */
+EXPORT("create")
+abp_peer *create(uint32_t dialect, uint32_t max_calls, uint32_t max_concurrent, uint32_t remembered,
+                 uint32_t remember_ms, uint32_t grace_ms, uint32_t max_id, double now) {
+  abp_peer_config config = {
+      (abp_dialect)dialect, {0},         max_calls, max_concurrent,
+      remembered,           remember_ms, grace_ms,  max_id < LONGEST_ID ? max_id : LONGEST_ID};
+  for (int i = 0; i < 16; i++)
+    config.seed[i] = (uint8_t)buffer[i];
+  if (!ended) {
+    ended = abp_peer_new(&(const abp_peer_config){.dialect = ABP_ACP}, 0);
+    if (!ended) return NULL;
+    abp_peer_lost(ended);
+  }
+  return abp_peer_new(&config, (uint64_t)now);
+}
+/* Frees a peer. Returns what to use in its place from now on. */
+EXPORT("destroy") abp_peer *destroy(abp_peer *peer) {
+  if (peer != ended) abp_peer_free(peer);
+  return ended;
+}
+
+EXPORT("advance") int32_t advance(abp_peer *peer, double now) {
+  return first(peer, abp_peer_advance(peer, (uint64_t)now));
+}
+EXPORT("malformed") int32_t malformed(abp_peer *peer, uint32_t fault) {
+  return first(peer, abp_peer_malformed(peer, (abp_rpc_error)fault));
+}
+EXPORT("close") int32_t close_peer(abp_peer *peer) { return first(peer, abp_peer_close(peer)); }
+EXPORT("lost") int32_t lost(abp_peer *peer) { return first(peer, abp_peer_lost(peer)); }
+
+EXPORT("request")
+int32_t request(abp_peer *peer, uint32_t timeout_ms, uint32_t longest_ms, uint32_t flags,
+                uint32_t parent) {
+  abp_call call;
+  return first(peer, abp_peer_request(peer, timeout_ms, longest_ms, flags, parent, &call));
+}
+EXPORT("number") uint32_t number(abp_peer *peer, uint32_t call) {
+  return abp_peer_number(peer, call);
+}
+/* The reason is in the scratch; length 0 is none. */
+EXPORT("cancel") int32_t cancel(abp_peer *peer, uint32_t call, uint32_t reason_length) {
+  return first(peer, abp_peer_cancel(peer, call, reason_length ? buffer : NULL, reason_length));
+}
+EXPORT("unsent") int32_t unsent(abp_peer *peer, uint32_t call) {
+  return first(peer, abp_peer_unsent(peer, call));
+}
+EXPORT("response")
+int32_t response(abp_peer *peer, uint32_t type, double value, uint32_t is_error) {
+  const abp_rpc_id id = id_of(type, value);
+  return first(peer, abp_peer_response(peer, &id, (int)is_error));
+}
+EXPORT("progress") int32_t progress(abp_peer *peer, uint32_t type, double value) {
+  const abp_rpc_id id = id_of(type, value);
+  return first(peer, abp_peer_progress(peer, &id));
+}
+
+EXPORT("received")
+int32_t received(abp_peer *peer, uint32_t type, double value, uint32_t fault) {
+  const abp_rpc_id id = id_of(type, value);
+  return first(peer, abp_peer_received(peer, &id, (abp_rpc_error)fault));
+}
+EXPORT("start") int32_t start(abp_peer *peer) { return first(peer, abp_peer_start(peer)); }
+/* The reason follows the id in the scratch, from `reason_at` on; length 0 is none. */
+EXPORT("cancel_received")
+int32_t cancel_received(abp_peer *peer, uint32_t type, double value, uint32_t reason_at,
+                        uint32_t reason_length, uint32_t readable) {
+  const abp_rpc_id id = id_of(type, value);
+  return first(peer, abp_peer_cancel_received(peer, &id, reason_length ? buffer + reason_at : NULL,
+                                              reason_length, (int)readable));
+}
+EXPORT("finish") int32_t finish(abp_peer *peer, uint32_t call, uint32_t ending) {
+  return first(peer, abp_peer_finish(peer, call, (abp_ending)ending));
+}
+EXPORT("pending") int32_t pending(abp_peer *peer, uint32_t call) {
+  return abp_peer_pending(peer, call);
+}
+EXPORT("running") int32_t running(abp_peer *peer, uint32_t call) {
+  return abp_peer_running(peer, call);
+}
+
+EXPORT("unversioned") int32_t unversioned(abp_peer *peer) { return abp_peer_unversioned(peer); }
+EXPORT("cancel_method") const char *cancel_method(abp_peer *peer) {
+  return abp_peer_cancel_method(peer);
+}
+EXPORT("cancel_key") const char *cancel_key(abp_peer *peer) { return abp_peer_cancel_key(peer); }
+EXPORT("handshake") const char *handshake(abp_peer *peer) { return abp_peer_handshake(peer); }
+EXPORT("error_code") int32_t error_code(abp_peer *peer, uint32_t error) {
+  return abp_rpc_error_code(peer, (int)error);
+}
+EXPORT("error_message") const char *error_message(uint32_t error) {
+  return abp_rpc_error_message((int)error);
+}
+EXPORT("error_has_no_id") int32_t error_has_no_id(uint32_t error) {
+  return abp_rpc_error_has_no_id((int)error);
+}
+EXPORT("count") uint32_t count(abp_peer *peer, uint32_t counter) {
+  return abp_peer_count(peer, (abp_counter)counter);
+}

@@ -4,21 +4,10 @@
  */
 import * as abp from '../dist/abp-constants.js';
 import deflated from '../dist/abp-wasm.js';
+import { Cells } from './cells.js';
 import { Instance } from './instance.js';
 import { controlText } from './messages.js';
 import { load } from './module.js';
-
-/** Bits of a packed action. */
-export const MORE = 1 << 16;
-export const RELEASED = 1 << 17;
-/** The part of a handle that says where the call's slot is. */
-export const SLOT = (1 << 20) - 1;
-
-/** Offsets of the cells, in 32-bit words. */
-const AT = 0;
-const CALL = 2;
-const TEXT = 3;
-const LENGTH = 4;
 
 /** @type {undefined | import('./module.js').Instantiate} */
 let instantiate;
@@ -65,7 +54,7 @@ export class Core {
     const instance = (shared ??= new Instance(instantiate));
     this.#instance = instance;
     this.x = instance.x;
-    this.#cells = this.x.cells() >> 2;
+    this.#cells = new Cells(instance);
     instance.seed();
     const l = limits;
     this.#longest = l.maxControlLength ?? 1 << 20;
@@ -252,26 +241,24 @@ export class Core {
 
   /** The call that the action just taken is about. */
   get call() {
-    return this.#instance.u32[this.#cells + CALL];
+    return this.#cells.call;
   }
 
   /** The time of the WAKE just taken. */
   get at() {
-    return this.#instance.f64[(this.#cells + AT) >> 1];
+    return this.#cells.at;
   }
 
   /** The text of the action just taken, or undefined. */
   get reason() {
-    const { u32 } = this.#instance;
-    const length = u32[this.#cells + LENGTH];
-    return length ? this.#instance.read(u32[this.#cells + TEXT], length) : undefined;
+    return this.#cells.reason;
   }
 
   /** The message of the SEND or REFUSE just taken. */
   get message() {
     const at = this.x.print(this.ep, Date.now());
     if (!at) throw new RangeError('no memory for a message');
-    return JSON.parse(this.#instance.read(at, this.#instance.u32[this.#cells + LENGTH]));
+    return JSON.parse(this.#instance.read(at, this.#cells.length));
   }
 
   /** @param {number} call */

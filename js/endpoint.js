@@ -5,7 +5,8 @@
 import * as abp from '../dist/abp-constants.js';
 import { Invocation } from './callee.js';
 import { PendingCall, PendingCancel } from './caller.js';
-import { Core, MORE, RELEASED, SLOT } from './core.js';
+import { MORE, RELEASED, SLOT } from './cells.js';
+import { Core } from './core.js';
 import { LONGEST_REASON, callOut, isErrorObject, reasonText, toErrorObject } from './errors.js';
 import { Entry, FrameWriter, LONGEST } from './frames.js';
 import { CALL, ELICITATION, milliseconds, outcomeOf, own, progressInfo } from './messages.js';

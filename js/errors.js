@@ -45,7 +45,7 @@ export class AbpError extends Error {
  * @param {() => T} read
  * @param {T} otherwise
  */
-function safely(read, otherwise) {
+export function safely(read, otherwise) {
   try {
     return read();
   } catch {

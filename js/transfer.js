@@ -16,6 +16,10 @@ export function transfer(value, transferables) {
   return value;
 }
 
+/** The buffers to move that were marked, if any were. @param {any} value */
+export const markedTransfer = (value) =>
+  typeof value === 'object' && value !== null ? marked.get(value) : undefined;
+
 /**
  * The protocol's `BinaryData`, if it has anything to move. A buffer that was moved before has nothing left: Node
  * would move it again as an empty one, where copying it fails, as it should.
@@ -34,9 +38,7 @@ const isBinary = (value) =>
  */
 export function transferOf(value) {
   if (typeof value !== 'object' || value === null) return undefined;
-  const listed = marked.get(value);
-  if (listed) return listed;
-  return collect(value, 3, undefined);
+  return markedTransfer(value) ?? collect(value, 3, undefined);
 }
 
 /**

@@ -2,7 +2,8 @@
 // the two times, so that a ratio is of neighbours in time.
 import { connect } from '/js/index.js';
 import * as abp from '/dist/abp-constants.js';
-import { Core, RELEASED, ready } from '/js/core.js';
+import { RELEASED } from '/js/cells.js';
+import { Core, ready } from '/js/core.js';
 
 /** A record such as an agent sends. */
 const PARAMS = { title: 'a document', pages: [1, 2, 3], options: { size: 'A4', color: true } };

@@ -19,6 +19,8 @@ import { listen } from './signals.js';
  *   sends; throws what `postMessage` throws when the message cannot be cloned, or an error of the protocol's
  *   shape that tells the caller why not
  * @property {(message: unknown, ports: readonly MessagePort[]) => void} onMessage called for what arrives
+ * @property {(error: import('./errors.js').AbpError) => void} [onUnreadable] called for what arrives and is
+ *   no message, where the transport itself reads text
  * @property {(cause?: unknown) => void} [onClose] called when the other side is known to be gone, with what is
  *   known of the cause
  * @property {() => void} close stops both; the other side is told nothing

@@ -87,8 +87,10 @@ export class Peer {
     if (onNotification) this.onNotification(ANY, onNotification);
     /** Resolves when nothing is sent or heard any more. @type {Promise<void>} */
     this.closed = new Promise((resolve) => (this.#resolveClosed = resolve));
-    transport.onMessage = (message) => this.#whenReady(() => this.#receive(message));
+    transport.onUnreadable = () => this.#whenReady(() => this.#malformed(rpc.RPC_PARSE));
     transport.onClose = () => this.#whenReady(() => this.#end((core) => core.lost()));
+    // Some transports read as soon as somebody listens.
+    transport.onMessage = (message) => this.#whenReady(() => this.#receive(message));
     const open = () => {
       this.#core = new PeerCore(this.dialect.number, limits);
       this.cancelledCode = this.errorObject(rpc.RPC_CANCELLED).code;
@@ -235,7 +237,7 @@ export class Peer {
     // A getter or a proxy may throw: what cannot be read is no message.
     const parts = safely(() => this.#parts(received), undefined);
     if (typeof parts !== 'object') {
-      return this.#feed((core) => core.malformed(parts ?? rpc.RPC_INVALID_REQUEST));
+      return this.#malformed(parts ?? rpc.RPC_INVALID_REQUEST);
     }
     const { id, method, params } = parts;
     if (method === undefined) this.#response(id, received);
@@ -249,7 +251,6 @@ export class Peer {
    * @returns {number | { id: unknown, method: string | undefined, params: any }}
    */
   #parts(received) {
-    if (received === undefined) return rpc.RPC_PARSE;
     if (Array.isArray(received)) return rpc.RPC_BATCH;
     if (own(received, 'jsonrpc') !== '2.0' && !this.#core?.unversioned) {
       return rpc.RPC_INVALID_REQUEST;
@@ -262,6 +263,11 @@ export class Peer {
     return method === undefined && answers
       ? { id, method, params: undefined }
       : rpc.RPC_INVALID_REQUEST;
+  }
+
+  /** @param {number} fault */
+  #malformed(fault) {
+    if (!this.#over) this.#feed((core) => core.malformed(fault));
   }
 
   /** The core's clock. Messages that come together find it near enough. */

@@ -43,6 +43,13 @@ export function peerPair(dialect, { a = {}, b = {} } = {}) {
   };
 }
 
+/** As a request it is unknown, whatever handlers there are. */
+const CANCELS = {
+  acp: '$/cancel_request',
+  lsp: '$/cancelRequest',
+  mcp: 'notifications/cancelled',
+};
+
 /** One of our peers, and a script in the other's place: `post` speaks, `heard` is what our peer says. */
 export function scriptedPeer(dialect, options = {}) {
   const waiting = [];
@@ -75,7 +82,7 @@ export function scriptedPeer(dialect, options = {}) {
     /** Resolves when whatever our peer had to do at once is done: it answers this request after all else. */
     async quiet() {
       const id = `quiet ${heard.length}`;
-      transport.onMessage({ jsonrpc: '2.0', id, method: 'nobody handles this' }, []);
+      transport.onMessage({ jsonrpc: '2.0', id, method: CANCELS[dialect] }, []);
       while (!heard.some((message) => message.id === id)) {
         await new Promise((wake) => waiting.push(wake));
       }

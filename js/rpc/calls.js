@@ -7,6 +7,8 @@ import { abortError, unlisten } from '../signals.js';
 import { markedTransfer } from '../transfer.js';
 import { RpcError, saysCancelled, toErrorObject } from './errors.js';
 
+/** @typedef {{ result: any } | { error: any }} Answer */
+
 /** A request that was made and has not settled. It is its own abort listener, so none is allocated. */
 export class PendingRequest {
   handle = 0;
@@ -39,19 +41,15 @@ export class PendingRequest {
 
   /**
    * @param {number} outcome
-   * @param {any} response what the other side said, if that is what settles it
+   * @param {Answer | undefined} answer what the other side said, if that is what settles it
    */
-  settle(outcome, response) {
+  settle(outcome, answer) {
     const { signal, timeout, maxTotalTimeout } = this.options;
     unlisten(signal, this);
-    const failed = own(response, 'error') ?? undefined;
-    const cause = failed && RpcError.from(failed);
+    const cause = answer && 'error' in answer ? RpcError.from(answer.error) : undefined;
     switch (outcome) {
       case abp.COMPLETED:
-        if (cause) this.reject(cause);
-        else if (Object.hasOwn(response, 'result')) this.resolve(response.result);
-        else this.reject(RpcError.from(response));
-        return;
+        return cause ? this.reject(cause) : this.resolve(own(answer, 'result'));
       case abp.DISCONNECTED:
         return this.reject(this.peer.error(rpc.RPC_CLOSED));
       case abp.TIMED_OUT:
@@ -101,7 +99,7 @@ export class IncomingRequest {
   #handler;
   /** The handler said that it was cancelled, in an error of its own making. */
   #said = false;
-  /** What its answer is made of. @type {{ result: any } | { error: import('./errors.js').ErrorObject } | undefined} */
+  /** What its handler made of it. @type {Answer | undefined} */
   #answer;
   /** @type {Transferable[] | undefined} */
   #transfer;

@@ -31,14 +31,18 @@ export class RpcError extends Error {
    * @param {any} error
    */
   static from(error) {
-    const code = own(error, 'code');
-    const message = own(error, 'message');
-    if (Number.isInteger(code) && typeof message === 'string') {
+    return safely(() => {
+      const code = own(error, 'code');
+      const message = own(error, 'message');
+      if (!Number.isInteger(code) || typeof message !== 'string') return unreadable(error);
       return new RpcError(code, message, own(error, 'data'));
-    }
-    return new RpcError(INVALID_REQUEST, 'The response has neither a result nor an error', error);
+    }, unreadable(undefined));
   }
 }
+
+/** @param {unknown} data */
+const unreadable = (data) =>
+  new RpcError(INVALID_REQUEST, 'The response has neither a result nor a readable error', data);
 
 /**
  * The error object for whatever a handler threw: its own code, if it has one of JSON-RPC's kind, else an

@@ -39,6 +39,8 @@ const STATUS_ERROR = new Map([
   [abp.E_LIMIT, rpc.RPC_BUSY],
   [abp.E_STATE, rpc.RPC_CLOSED],
 ]);
+/** What has none of these is no response; what has, is never answered, whatever is wrong with it. */
+const ANSWERS = ['id', 'result', 'error'];
 /** The name under which handlers take what no other handler does. */
 const ANY = '*';
 
@@ -239,8 +241,8 @@ export class Peer {
     if (typeof parts !== 'object') {
       return this.#malformed(parts ?? rpc.RPC_INVALID_REQUEST);
     }
-    const { id, method, params } = parts;
-    if (method === undefined) this.#response(id, received);
+    const { id, method, params, answer } = parts;
+    if (answer) this.#feed((core) => core.response(id, Object.hasOwn(answer, 'error')), answer);
     else if (id === undefined) this.#notification(method, params);
     else this.#incoming(id, method, params);
   }
@@ -248,7 +250,7 @@ export class Peer {
   /**
    * The parts of a message, or the `abp_rpc_error` that says what it is instead.
    * @param {any} received
-   * @returns {number | { id: unknown, method: string | undefined, params: any }}
+   * @returns {number | { id: unknown, method: string, params: any, answer?: import('./calls.js').Answer }}
    */
   #parts(received) {
     if (Array.isArray(received)) return rpc.RPC_BATCH;
@@ -257,12 +259,15 @@ export class Peer {
     }
     const id = own(received, 'id');
     const method = own(received, 'method');
-    if (typeof method === 'string') return { id, method, params: own(received, 'params') };
-    const answers =
-      id !== undefined || Object.hasOwn(received, 'result') || Object.hasOwn(received, 'error');
-    return method === undefined && answers
-      ? { id, method, params: undefined }
-      : rpc.RPC_INVALID_REQUEST;
+    const params = own(received, 'params');
+    if (typeof method === 'string') return { id, method, params };
+    const result = own(received, 'result');
+    const error = own(received, 'error');
+    if (method !== undefined || !ANSWERS.some((key) => Object.hasOwn(received, key))) {
+      return rpc.RPC_INVALID_REQUEST;
+    }
+    const fine = Object.hasOwn(received, 'result') && (error ?? null) === null;
+    return { id, method: '', params, answer: fine ? { result } : { error } };
   }
 
   /** @param {number} fault */
@@ -302,25 +307,17 @@ export class Peer {
     const core = /** @type {PeerCore} */ (this.#core);
     const { progress } = this.dialect;
     if (method === core.cancelMethod) {
-      const id = own(params, core.cancelKey);
-      return this.#feed(() => core.cancelReceived(id, own(params, 'reason')));
+      const id = safely(() => own(params, core.cancelKey), undefined);
+      const reason = safely(() => own(params, 'reason'), null);
+      return this.#feed(() => core.cancelReceived(id, reason));
     }
     const listener = this.#listeners.get(method);
     if (method === progress?.method && !listener) {
       this.#feed(() => core.advance(performance.now()));
-      const { token, info } = progress.read(params);
+      const { token, info } = safely(() => progress.read(params), { token: undefined, info: {} });
       return this.#feed(() => core.progress(token), info);
     }
     callOut(listener ?? this.#listeners.get(ANY), params, { method });
-  }
-
-  /**
-   * @param {unknown} id
-   * @param {any} response
-   */
-  #response(id, response) {
-    const isError = !Object.hasOwn(response, 'result') || (own(response, 'error') ?? null) !== null;
-    this.#feed((core) => core.response(id, isError), response);
   }
 
   // --- What records tell ---------------------------------------------------------------------------

@@ -1,0 +1,715 @@
+/** JSON-RPC peers: what a program sees, and what odd and hostile messages come to. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { RpcError, createPeer, transfer } from '../../js/rpc/index.js';
+import { fired, gate, outcome, peerPair, scriptedPeer } from '../support/rpc.js';
+
+const DIALECTS = /** @type {const} */ (['acp', 'lsp', 'mcp']);
+const ANSWERING = /** @type {const} */ (['acp', 'lsp']);
+const CANCEL = {
+  acp: ['$/cancel_request', 'requestId'],
+  lsp: ['$/cancelRequest', 'id'],
+  mcp: ['notifications/cancelled', 'requestId'],
+};
+const request = (id, method = 'slow', params = {}) => ({ jsonrpc: '2.0', id, method, params });
+const cancelOf = (dialect, id, more) => {
+  const [method, key] = CANCEL[dialect];
+  return { jsonrpc: '2.0', method, params: { [key]: id, ...more } };
+};
+const closeBoth = ({ a, b }) => {
+  a.close();
+  b.close();
+};
+
+for (const dialect of DIALECTS) {
+  test(`${dialect}: requests, errors with code and data, notifications, a fallback`, async () => {
+    const pair = peerPair(dialect, { b: { onRequest: (params, { method }) => [method, params] } });
+    const { a, b } = pair;
+    b.handle('fails', () => {
+      throw new RpcError(-32050, 'no luck', { tries: 3 });
+    });
+    b.handle('breaks', () => {
+      throw new TypeError('x is not a function');
+    });
+    const noted = gate();
+    b.onNotification('*', (params, { method }) => noted.open([method, params]));
+    a.notify('log/it', { level: 1 });
+    assert.deepEqual(await noted.opened, ['log/it', { level: 1 }]);
+    assert.deepEqual(await a.request('any/thing', { x: 1 }), ['any/thing', { x: 1 }]);
+    const { err } = await outcome(a.request('fails'));
+    assert.ok(err instanceof RpcError);
+    assert.deepEqual([err.code, err.message, err.data], [-32050, 'no luck', { tries: 3 }]);
+    const broken = await outcome(a.request('breaks'));
+    assert.deepEqual([broken.err.code, broken.err.message], [-32603, 'x is not a function']);
+    closeBoth(pair);
+  });
+
+  test(`${dialect}: a request cancelled in the same read never starts`, async () => {
+    const { peer, heard, post, quiet } = scriptedPeer(dialect);
+    let ran = false;
+    peer.handle('slow', () => (ran = true));
+    post(request(7), cancelOf(dialect, 7));
+    await quiet();
+    assert.equal(ran, false);
+    const code = dialect === 'mcp' ? [] : [-32800];
+    assert.deepEqual(
+      heard.map(({ error }) => error.code),
+      code,
+    );
+    assert.equal(peer.counters.inFlightIn, 0);
+    peer.close();
+  });
+
+  test(`${dialect}: one cancel goes out however often signal and clock ask, and none after the answer`, async () => {
+    const pair = peerPair(dialect);
+    const { a, b, sent } = pair;
+    const started = gate();
+    b.handle('slow', async (_, { signal }) => {
+      started.open();
+      throw await fired(signal);
+    });
+    b.handle('quick', () => 1);
+    const controller = new AbortController();
+    const { signal } = controller;
+    const slow = outcome(a.request('slow', {}, { signal, timeout: 50, maxTotalTimeout: 60 }));
+    await started.opened;
+    controller.abort('enough');
+    const { err } = await slow;
+    assert.deepEqual([err.name, err.message], ['AbortError', 'enough']);
+    await a.request('quick', {}, { signal: AbortSignal.any([]) });
+    const cancels = sent('a2b').filter(({ method }) => method === CANCEL[dialect][0]);
+    assert.equal(cancels.length, 1);
+    closeBoth(pair);
+  });
+
+  test(`${dialect}: a timeout cancels the request and rejects with a TimeoutError`, async () => {
+    const pair = peerPair(dialect);
+    const { a, b } = pair;
+    const aborted = gate();
+    b.handle('slow', async (_, { signal }) => {
+      aborted.open(await fired(signal));
+      throw new Error('unwound');
+    });
+    const { err } = await outcome(a.request('slow', {}, { timeout: 20 }));
+    assert.deepEqual([err.name, err.code, err.data], ['TimeoutError', -32001, { timeout: 20 }]);
+    assert.equal(err.cause?.code, dialect === 'mcp' ? undefined : -32800);
+    assert.equal((await aborted.opened).name, 'AbortError');
+    closeBoth(pair);
+  });
+
+  test(`${dialect}: cancelling a request cancels the tree below it, three levels deep`, async () => {
+    const pair = peerPair(dialect);
+    const { a, b, sent } = pair;
+    const deepest = gate();
+    const order = [];
+    const pass = (name) => async (_, context) => {
+      context.request('next', { from: name }).catch(() => {});
+      order.push(name, await fired(context.signal).then((reason) => reason.message));
+      throw new Error('unwound');
+    };
+    b.handle('outer', pass('outer'));
+    a.handle('next', pass('middle'));
+    b.handle('next', async (_, { signal }) => {
+      deepest.open();
+      await fired(signal);
+      throw new Error('unwound');
+    });
+    const controller = new AbortController();
+    const outer = outcome(a.request('outer', {}, { signal: controller.signal }));
+    await deepest.opened;
+    controller.abort('all of it');
+    assert.equal((await outer).err.name, 'AbortError');
+    if (dialect !== 'mcp') {
+      // Every answer follows those to what was asked on its behalf.
+      const ended = pair.log.filter(({ msg }) => msg.error).map(({ dir, msg }) => [dir, msg.id]);
+      assert.deepEqual(ended, [
+        ['b2a', 2],
+        ['a2b', 1],
+        ['b2a', 1],
+      ]);
+    } else {
+      while (b.counters.inFlightIn + a.counters.inFlightIn) {
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+      assert.deepEqual(order, ['outer', 'all of it', 'middle', 'all of it']);
+    }
+    const cancels = [...sent('a2b'), ...sent('b2a')].filter(
+      ({ method }) => method === CANCEL[dialect][0],
+    );
+    assert.equal(cancels.length, 3);
+    closeBoth(pair);
+  });
+
+  test(`${dialect}: what a handler asked for and did not wait for goes on after it returned`, async () => {
+    const pair = peerPair(dialect);
+    const { a, b, sent } = pair;
+    const [asked, release] = [gate(), gate()];
+    let shown;
+    b.handle('quick', (_, context) => {
+      shown = context.request('show');
+      return { done: true };
+    });
+    a.handle('show', async () => {
+      asked.open();
+      await release.opened;
+      return { seen: true };
+    });
+    assert.deepEqual(await a.request('quick'), { done: true });
+    await asked.opened;
+    release.open();
+    assert.deepEqual(await shown, { seen: true });
+    assert.equal(sent('b2a').filter(({ method }) => method === CANCEL[dialect][0]).length, 0);
+    closeBoth(pair);
+  });
+
+  test(`${dialect}: after its signal fired, a handler's context makes no requests`, async () => {
+    const pair = peerPair(dialect);
+    const { a, b, sent } = pair;
+    const [started, late] = [gate(), gate()];
+    b.handle('slow', async (_, { signal, request: ask }) => {
+      started.open();
+      await fired(signal);
+      late.open(outcome(ask('clean/up')));
+      return {};
+    });
+    const controller = new AbortController();
+    const slow = outcome(a.request('slow', {}, { signal: controller.signal }));
+    await started.opened;
+    controller.abort();
+    assert.equal((await late.opened).err.name, 'AbortError');
+    await slow;
+    assert.ok(!sent('b2a').some(({ method }) => method === 'clean/up'));
+    closeBoth(pair);
+  });
+
+  test(`${dialect}: close rejects what is pending, aborts handlers and tells the other side`, async () => {
+    const pair = peerPair(dialect);
+    const { a, b } = pair;
+    const [started, asked, theirs, ours] = [gate(), gate(), gate(), gate()];
+    b.handle('slow', async (_, { signal }) => {
+      started.open();
+      theirs.open(await fired(signal));
+    });
+    a.handle('ask', async (_, { signal }) => {
+      asked.open();
+      ours.open(await fired(signal));
+    });
+    const pending = outcome(a.request('slow'));
+    const theirPending = outcome(b.request('ask'));
+    await Promise.all([started.opened, asked.opened]);
+    a.close();
+    a.close();
+    assert.equal((await pending).err.message, 'Connection closed');
+    assert.equal((await theirs.opened).name, 'AbortError');
+    assert.equal((await ours.opened).name, 'AbortError');
+    assert.equal((await theirPending).err.code, dialect === 'mcp' ? -32000 : -32800);
+    await a.closed;
+    await b.closed;
+    assert.equal((await outcome(a.request('slow'))).err.message, 'Connection closed');
+    assert.throws(() => a.notify('x'), /Connection closed/);
+    assert.equal(a.counters.inFlightOut, 0);
+  });
+
+  test(`${dialect}: a lost transport rejects what is pending and aborts handlers`, async () => {
+    const { peer, transport, post, said } = scriptedPeer(dialect);
+    const [started, aborted] = [gate(), gate()];
+    peer.handle('slow', async (_, { signal }) => {
+      started.open();
+      aborted.open(await fired(signal));
+    });
+    const pending = outcome(peer.request('never'));
+    post(request('s'));
+    await started.opened;
+    await said(1);
+    transport.onClose();
+    assert.equal((await pending).err.message, 'Connection closed');
+    await aborted.opened;
+    await peer.closed;
+    assert.equal(transport.closed, true);
+    post(request('later'));
+    assert.equal((await said(1)).length, 1);
+  });
+
+  test(`${dialect}: the same id twice: the second is refused, the first untouched`, async () => {
+    const { peer, post, quiet, said } = scriptedPeer(dialect);
+    const release = gate();
+    let runs = 0;
+    peer.handle('slow', async () => {
+      runs++;
+      await release.opened;
+      return { first: true };
+    });
+    post(request('same'), request('same'));
+    const heard = await quiet();
+    assert.equal(runs, 1);
+    assert.deepEqual([heard[0].id, heard[0].error.code], ['same', -32600]);
+    release.open();
+    assert.deepEqual((await said(2))[1], { jsonrpc: '2.0', id: 'same', result: { first: true } });
+    post(request('same'));
+    assert.deepEqual((await said(3))[2].result, { first: true });
+    peer.close();
+  });
+
+  test(`${dialect}: ids are told apart by type and value`, async () => {
+    const { peer, post, quiet } = scriptedPeer(dialect);
+    const aborted = [];
+    peer.handle('slow', async (_, { id, signal }) => {
+      await fired(signal);
+      aborted.push(id);
+      return {};
+    });
+    const ids = [7, '7', 0, '', '0', -3, 2 ** 53 - 1, 4294967296, 'null', 'ключ'];
+    if (dialect !== 'mcp') ids.push(1.5, '1.5');
+    if (dialect === 'acp') ids.push(null);
+    post(...ids.map((id) => request(id)));
+    await quiet();
+    assert.equal(peer.counters.inFlightIn, ids.length);
+    const expected = [];
+    for (const id of ids) {
+      post(cancelOf(dialect, id));
+      await quiet();
+      expected.push(id);
+      assert.deepEqual(aborted, expected);
+    }
+    peer.close();
+  });
+
+  test(`${dialect}: ids that cannot be kept apart are refused, and those it does not know are dropped`, async () => {
+    const { peer, heard, post, quiet } = scriptedPeer(dialect);
+    let runs = 0;
+    peer.handle('slow', () => runs++);
+    const refused = [2 ** 53, -(2 ** 60), 1e300, JSON.parse('1e400'), NaN];
+    post(...refused.map((id) => request(id)));
+    await quiet();
+    assert.deepEqual(
+      heard.splice(0).map(({ id, error }) => [id, error.code]),
+      refused.map(() => [null, -32600]),
+    );
+    const longest = 'i'.repeat(257);
+    post(request(longest), request('lone \ud800'), request('nul \0'));
+    await quiet();
+    assert.deepEqual(
+      heard.splice(0).map(({ id, error }) => [id, error.code]),
+      [longest, 'lone \ud800', 'nul \0'].map((id) => [id, -32600]),
+    );
+    const none = [
+      {},
+      [],
+      true,
+      ...(dialect === 'acp' ? [] : [null]),
+      ...(dialect === 'mcp' ? [1.5] : []),
+    ];
+    const before = peer.counters.malformed;
+    post(...none.map((id) => request(id)));
+    await quiet();
+    if (dialect === 'acp')
+      assert.deepEqual(
+        heard.splice(0).map(({ id, error }) => [id, error.code]),
+        none.map(() => [null, -32600]),
+      );
+    else assert.equal(peer.counters.malformed - before, none.length);
+    assert.equal(runs, 0);
+    assert.deepEqual(heard, []);
+    peer.close();
+  });
+
+  test(`${dialect}: malformed messages are answered or counted as its SDK does, and cost nothing else`, async () => {
+    const { peer, heard, post, quiet, transport } = scriptedPeer(dialect);
+    peer.handle('echo', (params) => params);
+    const bad = [
+      1,
+      'text',
+      null,
+      true,
+      {},
+      { jsonrpc: '2.0' },
+      { jsonrpc: '2.0', method: 5, id: 1 },
+      { jsonrpc: '2.0', method: {} },
+      Array.from({ length: 10_000 }, (_, id) => request(id, 'echo')),
+      [],
+    ];
+    if (dialect !== 'lsp')
+      bad.push({ jsonrpc: '1.0', id: 1, method: 'echo' }, { id: 1, method: 'echo' });
+    post(...bad);
+    transport.onUnreadable(new Error('no JSON'));
+    await quiet();
+    const answers = heard.splice(0);
+    if (dialect === 'acp') {
+      const codes = [...bad.map(() => -32600), -32700];
+      assert.deepEqual(
+        answers.map(({ id, error }) => [id, error.code]),
+        codes.map((code) => [null, code]),
+      );
+    } else {
+      assert.deepEqual(answers, []);
+      assert.equal(peer.counters.malformed, bad.length + 1);
+    }
+    post(request(1, 'echo', { fine: true }));
+    await quiet();
+    assert.deepEqual(heard[0].result, { fine: true });
+    peer.close();
+  });
+
+  test(`${dialect}: responses to nothing, of another type, or twice are dropped`, async () => {
+    const { peer, heard, post, said } = scriptedPeer(dialect);
+    const first = outcome(peer.request('a'));
+    await said(1);
+    post(
+      { jsonrpc: '2.0', id: '1', result: 'of a text' },
+      { jsonrpc: '2.0', id: 99, result: 'to nothing' },
+      { jsonrpc: '2.0', id: null, error: { code: -32600, message: 'what?' } },
+      { jsonrpc: '2.0', id: {}, result: 1 },
+      { jsonrpc: '2.0', id: 1, result: 'right', extra: true },
+      { jsonrpc: '2.0', id: 1, result: 'again' },
+    );
+    assert.deepEqual(await first, { ok: 'right' });
+    assert.equal(heard.length, 1);
+    assert.deepEqual([peer.counters.stray, peer.counters.late], [4, 1]);
+    peer.close();
+  });
+
+  test(`${dialect}: a response that cannot be read rejects its request`, async () => {
+    const { peer, post, said } = scriptedPeer(dialect);
+    for (const wrong of [{}, { error: 'no' }, { error: { code: 'x' } }, { error: null }]) {
+      const pending = outcome(peer.request('a'));
+      const { id } = (await said(1)).pop();
+      post({ jsonrpc: '2.0', id, ...wrong });
+      assert.equal((await pending).err.code, -32600);
+    }
+    peer.close();
+  });
+
+  test(`${dialect}: cancels of what is unknown, finished, malformed or the other side's do nothing`, async () => {
+    const { peer, heard, post, quiet, said } = scriptedPeer(dialect);
+    const [method, key] = CANCEL[dialect];
+    const aborted = gate();
+    peer.handle('quick', () => ({ done: true }));
+    peer.handle('slow', async (_, { signal }) => {
+      aborted.open(await fired(signal));
+      return {};
+    });
+    const pending = outcome(peer.request('theirs'));
+    await said(1);
+    post(cancelOf(dialect, 5), request(5, 'quick'));
+    await said(2);
+    assert.deepEqual(
+      heard[1].result,
+      { done: true },
+      'a cancel before its request is not remembered',
+    );
+    post(request(6));
+    post(
+      cancelOf(dialect, 5),
+      cancelOf(dialect, 1), // ours, not theirs
+      cancelOf(dialect, '6'),
+      { jsonrpc: '2.0', method },
+      { jsonrpc: '2.0', method, params: [6] },
+      { jsonrpc: '2.0', method, params: null },
+      { jsonrpc: '2.0', method, params: { [key]: null } },
+      { jsonrpc: '2.0', method, params: { [key === 'id' ? 'requestId' : 'id']: 6 } },
+      { jsonrpc: '2.0', method, params: Object.create({ [key]: 6 }) },
+    );
+    if (dialect === 'mcp') post(cancelOf(dialect, 6, { reason: { not: 'text' } }));
+    await quiet();
+    assert.equal(heard.length, 2);
+    assert.equal(peer.counters.inFlightIn, 1);
+    post(cancelOf(dialect, 6, { reason: 'why' }));
+    assert.equal(
+      (await aborted.opened).message,
+      dialect === 'mcp' ? 'why' : 'The operation was cancelled',
+    );
+    post({ jsonrpc: '2.0', id: 1, result: 1 });
+    assert.deepEqual(await pending, { ok: 1 });
+    peer.close();
+  });
+
+  test(`${dialect}: a cancel sent as a request is unknown, even to a fallback`, async () => {
+    const { peer, post, said } = scriptedPeer(dialect, { onRequest: () => 'fallback' });
+    const { params, method } = cancelOf(dialect, 1);
+    post({ jsonrpc: '2.0', id: 1, method, params });
+    assert.equal((await said(1))[0].error.code, -32601);
+    peer.close();
+  });
+
+  test(`${dialect}: names of Object's own are no handlers, and prototypes are not read`, async () => {
+    const { peer, heard, post, quiet } = scriptedPeer(dialect);
+    peer.handle('echo', (params) => params);
+    const names = ['__proto__', 'constructor', 'toString', 'hasOwnProperty'];
+    post(...names.map((name) => request(name, name)));
+    await quiet();
+    assert.deepEqual(
+      heard.splice(0).map(({ id, error }) => [id, error.code]),
+      names.map((name) => [name, -32601]),
+    );
+    post(JSON.parse('{"jsonrpc":"2.0","id":1,"method":"echo","params":{"__proto__":{"x":1}}}'));
+    await quiet();
+    assert.ok(Object.hasOwn(heard[0].result, '__proto__'));
+    assert.equal({}.x, undefined);
+    post(Object.create(request(2, 'echo')));
+    await quiet();
+    assert.equal(heard.filter(({ result }) => result).length, 1);
+    peer.close();
+  });
+
+  test(`${dialect}: getters and proxies that throw are malformed messages`, async () => {
+    const { peer, post, quiet } = scriptedPeer(dialect);
+    const trap = new Proxy(
+      {},
+      {
+        getOwnPropertyDescriptor() {
+          throw new Error('gotcha');
+        },
+      },
+    );
+    post(
+      {
+        jsonrpc: '2.0',
+        get method() {
+          throw new Error('gotcha');
+        },
+      },
+      trap,
+      {
+        jsonrpc: '2.0',
+        method: CANCEL[dialect][0],
+        get params() {
+          throw new Error('gotcha');
+        },
+      },
+    );
+    const hidden = {
+      get [CANCEL[dialect][1]]() {
+        throw new Error('gotcha');
+      },
+    };
+    post({ jsonrpc: '2.0', method: CANCEL[dialect][0], params: hidden });
+    await quiet();
+    // Those three, one cancel that names nobody, and the question of `quiet`.
+    assert.equal(peer.counters.malformed + peer.counters.refused, 5);
+    peer.close();
+  });
+
+  test(`${dialect}: limits are ordinary errors on both sides`, async () => {
+    const { peer, heard, post, quiet } = scriptedPeer(dialect, { limits: { maxCalls: 2 } });
+    peer.handle('slow', (_, { signal }) => fired(signal));
+    post(request(1), request(2), request(3));
+    await quiet();
+    // The question of `quiet` is the fourth.
+    assert.deepEqual([heard[0].id, heard[0].error.code], [3, -32005]);
+    const first = outcome(peer.request('a'));
+    const second = outcome(peer.request('b'));
+    const { err } = await outcome(peer.request('c'));
+    assert.equal(err.code, -32005);
+    peer.close();
+    await Promise.all([first, second]);
+  });
+
+  test(`${dialect}: a reason that is an error rejects the request as it is`, async () => {
+    const pair = peerPair(dialect);
+    pair.b.handle('slow', (_, { signal }) => fired(signal).then(() => Promise.reject(new Error())));
+    const controller = new AbortController();
+    const slow = outcome(pair.a.request('slow', {}, { signal: controller.signal }));
+    const reason = new Error('mine');
+    controller.abort(reason);
+    assert.equal((await slow).err, reason);
+    closeBoth(pair);
+  });
+
+  test(`${dialect}: what cannot be sent rejects here, and the other side never hears of it`, async () => {
+    const pair = peerPair(dialect);
+    const { a, b, sent } = pair;
+    const { err } = await outcome(a.request('x', { f() {} }));
+    assert.match(err.message, /cannot be sent/);
+    b.handle('odd', () => ({ f() {} }));
+    const odd = await outcome(a.request('odd'));
+    assert.match(odd.err.message, /cannot be sent/);
+    const buffer = new ArrayBuffer(8);
+    b.handle('length', ({ buffer: moved }) => transfer({ moved }, [moved]));
+    const result = await a.request('length', { buffer }, { transfer: [buffer] });
+    assert.deepEqual([buffer.byteLength, result.moved.byteLength], [0, 8]);
+    assert.equal(sent('a2b').filter(({ method }) => method === 'x').length, 0);
+    closeBoth(pair);
+  });
+}
+
+for (const dialect of ANSWERING) {
+  test(`${dialect}: what a handler answers after a cancel decides`, async () => {
+    const pair = peerPair(dialect);
+    const { a, b } = pair;
+    const endings = {
+      value: () => ({ partial: true }),
+      anything: () => Promise.reject(new TypeError('oops')),
+      reason: (reason) => Promise.reject(reason),
+      own: () => Promise.reject(new RpcError(-32800, 'Stopped', { retry: false })),
+    };
+    const ended = {};
+    for (const [name, end] of Object.entries(endings)) {
+      const started = gate();
+      b.handle(name, async (_, { signal }) => {
+        started.open();
+        return end(await fired(signal));
+      });
+      const controller = new AbortController();
+      const pending = outcome(a.request(name, {}, { signal: controller.signal }));
+      await started.opened;
+      controller.abort('enough');
+      const { ok, err } = await pending;
+      ended[name] = ok ?? [err.name, err.cause.code, err.cause.message];
+    }
+    assert.deepEqual(ended, {
+      value: { partial: true },
+      anything: ['AbortError', -32800, 'Request cancelled'],
+      reason: ['AbortError', -32800, 'Request cancelled'],
+      own: ['AbortError', -32800, 'Stopped'],
+    });
+    closeBoth(pair);
+  });
+
+  test(`${dialect}: a parent waits for its children no longer than the grace period`, async () => {
+    const pair = peerPair(dialect, { b: { limits: { grace: 30 } } });
+    const { a, b } = pair;
+    const [asked, release] = [gate(), gate()];
+    a.handle('deaf', async () => {
+      asked.open();
+      await release.opened;
+      return { late: true };
+    });
+    b.handle('outer', async (_, context) => {
+      context.request('deaf').catch(() => {});
+      throw await fired(context.signal);
+    });
+    const controller = new AbortController();
+    const outer = outcome(a.request('outer', {}, { signal: controller.signal }));
+    await asked.opened;
+    controller.abort('enough');
+    assert.equal((await outer).err.cause.code, -32800);
+    assert.equal(b.counters.late, 0);
+    release.open();
+    while (!b.counters.late) await new Promise((resolve) => setImmediate(resolve));
+    closeBoth(pair);
+  });
+
+  test(`${dialect}: wait: false settles at once, and the late answer is dropped quietly`, async () => {
+    const pair = peerPair(dialect);
+    const { a, b } = pair;
+    const [started, release] = [gate(), gate()];
+    b.handle('slow', async () => {
+      started.open();
+      await release.opened;
+      return 1;
+    });
+    const controller = new AbortController();
+    const { signal } = controller;
+    const slow = outcome(a.request('slow', {}, { signal, wait: false }));
+    await started.opened;
+    controller.abort();
+    assert.equal((await slow).err.name, 'AbortError');
+    release.open();
+    while (!a.counters.late) await new Promise((resolve) => setImmediate(resolve));
+    closeBoth(pair);
+  });
+}
+
+test('mcp: wait: true waits for an answer, as long as the grace period', async () => {
+  const pair = peerPair('mcp', { a: { limits: { grace: 20 } } });
+  const { a, b } = pair;
+  b.handle('slow', (_, { signal }) => fired(signal));
+  const controller = new AbortController();
+  const slow = outcome(a.request('slow', {}, { signal: controller.signal, wait: true }));
+  setTimeout(() => controller.abort(), 5);
+  assert.equal((await slow).err.name, 'AbortError');
+  closeBoth(pair);
+});
+
+test('mcp: an AbortError that nobody asked for is an error of its own', async () => {
+  const pair = peerPair('mcp');
+  pair.b.handle('limited', () => {
+    throw new DOMException('out of context', 'AbortError');
+  });
+  const { err } = await outcome(pair.a.request('limited'));
+  assert.deepEqual([err.name, err.code, err.message], ['RpcError', -32603, 'out of context']);
+  closeBoth(pair);
+});
+
+test('acp: a handler that cancels itself cancels what it asked for, and answers after it', async () => {
+  const pair = peerPair('acp');
+  const { a, b, log } = pair;
+  const asked = gate();
+  a.handle('ask', async (_, { signal }) => {
+    asked.open();
+    throw await fired(signal);
+  });
+  b.handle('outer', async (_, context) => {
+    context.request('ask').catch(() => {});
+    await asked.opened;
+    throw new DOMException('out of context', 'AbortError');
+  });
+  const { err } = await outcome(a.request('outer'));
+  assert.deepEqual([err.name, err.code], ['RpcError', -32800]);
+  assert.deepEqual(
+    log.map(({ dir, msg }) => `${dir} ${msg.method ?? msg.error.code}`),
+    ['a2b outer', 'b2a ask', 'b2a $/cancel_request', 'a2b -32800', 'b2a -32800'],
+  );
+  closeBoth(pair);
+});
+
+test('lsp: messages without a version are taken', async () => {
+  const { peer, post, said } = scriptedPeer('lsp');
+  peer.handle('echo', (params) => params);
+  post({ id: 1, method: 'echo', params: [1] });
+  assert.deepEqual((await said(1))[0].result, [1]);
+  peer.close();
+});
+
+test('progress that nobody asked for here goes to listeners; late progress is counted', async () => {
+  const { peer, post, said, quiet } = scriptedPeer('mcp');
+  const seen = [];
+  const pending = outcome(peer.request('a', {}, { onProgress: (info) => seen.push(info) }));
+  await said(1);
+  const progress = (progressToken, n) => ({
+    jsonrpc: '2.0',
+    method: 'notifications/progress',
+    params: { progressToken, progress: n },
+  });
+  post(progress(1, 0.5), progress('1', 0.6), progress(99, 0.7));
+  post({ jsonrpc: '2.0', id: 1, result: {} }, progress(1, 1));
+  await pending;
+  await quiet();
+  assert.deepEqual(seen, [{ progress: 0.5 }]);
+  assert.deepEqual([peer.counters.stray, peer.counters.late], [2, 1]);
+  peer.close();
+});
+
+test('createPeer and its methods say what is wrong with their arguments', async () => {
+  assert.throws(() => createPeer({}, { dialect: 'soap' }), /dialect: acp, lsp, mcp/);
+  assert.throws(() => createPeer({}, {}), TypeError);
+  const { peer } = scriptedPeer('acp');
+  assert.throws(() => peer.handle('x'), TypeError);
+  assert.throws(() => peer.onNotification(5, () => {}), TypeError);
+  await assert.rejects(peer.request(5), TypeError);
+  await assert.rejects(peer.request('x', {}, { signal: {} }), TypeError);
+  await assert.rejects(peer.request('x', {}, { onProgress: 1 }), TypeError);
+  peer.close();
+});
+
+test('1,000 requests in flight, a third of them cancelled: each settles once', async () => {
+  const pair = peerPair('acp');
+  const { a, b } = pair;
+  b.handle('work', async ({ n }, { signal }) => {
+    if (n % 3) return { n };
+    throw await fired(signal);
+  });
+  const all = Array.from({ length: 1000 }, (_, n) => {
+    const controller = new AbortController();
+    const pending = outcome(a.request('work', { n }, { signal: controller.signal }));
+    if (n % 3 === 0) setTimeout(() => controller.abort('enough'), n % 7);
+    return pending;
+  });
+  const ended = await Promise.all(all);
+  ended.forEach(({ ok, err }, n) => {
+    if (n % 3) assert.equal(ok.n, n);
+    else assert.equal(err.name, 'AbortError');
+  });
+  assert.deepEqual([a.counters.inFlightOut, b.counters.inFlightIn], [0, 0]);
+  closeBoth(pair);
+});

@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 scripts/build.sh fuzz
 how=${1:-300}
 found=build/fuzz/found
-targets='text numbers peers libc tasks'
+targets='text numbers peers rpc libc tasks'
 
 # fuzz <target> <folder for new inputs> [option...]: quiet unless it finds something; that is kept, and its
 # name said.

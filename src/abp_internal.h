@@ -199,6 +199,8 @@ uint32_t calls_mint(struct calls *calls);
 uint32_t calls_step(struct calls *calls, uint32_t slot, enum call_event event);
 /* Asks a call to end, because of EV_CANCEL or EV_TIMER, in the way that is open to it. */
 uint32_t calls_stop(struct calls *calls, uint32_t slot, enum call_event why);
+/* The first slot from `slot` on whose call is not over, or NO_CALL. */
+uint32_t calls_next_live(const struct calls *calls, uint32_t slot);
 void calls_step_all(struct calls *calls, enum call_event event);
 void calls_owe(struct calls *calls, uint32_t slot, uint32_t owed);
 /* Starts the handlers of waiting calls for which there is room. */
@@ -231,6 +233,12 @@ int calls_unsent(struct calls *calls, abp_call call);
 uint32_t calls_count(const struct calls *calls, const uint32_t counts[ABP_COUNTERS],
                      abp_counter counter);
 int utf8_valid(const char *text, size_t length);
+
+/* --- rpc.c: for those who check it from inside -------------------------------------------------
+ */
+
+struct abp_peer;
+const struct calls *abp_peer_calls(const struct abp_peer *peer);
 
 /* --- session.c: the handshake, versions, features, the heartbeat ------------------------------ */
 

@@ -199,7 +199,7 @@ uint32_t calls_step(struct calls *calls, uint32_t slot, enum call_event event) {
   if (after == SETTLED && event != EV_LEAVE) call->owed &= (uint16_t)~OWE_CANCEL;
   calls->running += (uint32_t)(call_has_handler(after) - call_has_handler(before));
   if (call_is_over(after)) end(calls, slot);
-  if (call_has_handler(before) && call_is_over(after)) calls_admit(calls);
+  if (call_has_handler(before) && !call_has_handler(after)) calls_admit(calls);
   return taken.owed;
 }
 
@@ -211,12 +211,18 @@ uint32_t calls_stop(struct calls *calls, uint32_t slot, enum call_event why) {
                                            : why);
 }
 
-void calls_step_all(struct calls *calls, enum call_event event) {
+uint32_t calls_next_live(const struct calls *calls, uint32_t slot) {
   const uint32_t slots = calls->table.slab_count * SLAB_CALLS;
-  for (uint32_t slot = 0; slot < slots; slot++) {
+  for (; slot < slots; slot++) {
     const enum call_state state = table_call(&calls->table, slot)->state;
-    if (state != FREE && !call_is_over(state)) calls_step(calls, slot, event);
+    if (state != FREE && !call_is_over(state)) return slot;
   }
+  return NO_CALL;
+}
+
+void calls_step_all(struct calls *calls, enum call_event event) {
+  for (uint32_t slot = 0; (slot = calls_next_live(calls, slot)) != NO_CALL; slot++)
+    calls_step(calls, slot, event);
 }
 
 /* What an older session left is not found any more; handlers that still unwind keep their place. */

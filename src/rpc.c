@@ -119,6 +119,8 @@ void abp_peer_free(abp_peer *peer) {
   free(peer);
 }
 
+const struct calls *abp_peer_calls(const abp_peer *peer) { return &peer->calls; }
+
 const char *abp_peer_cancel_method(const abp_peer *peer) { return peer->dialect->cancel_method; }
 const char *abp_peer_cancel_key(const abp_peer *peer) { return peer->dialect->cancel_key; }
 const char *abp_peer_handshake(const abp_peer *peer) { return peer->dialect->handshake; }
@@ -247,28 +249,42 @@ int abp_peer_malformed(abp_peer *peer, abp_rpc_error fault) {
   return peer->closed ? ABP_OK : malformed(peer, fault);
 }
 
+/* Steps all requests made here, or all that were received. */
+static void step_each(struct calls *calls, uint32_t direction, enum call_event event) {
+  for (uint32_t slot = 0; (slot = calls_next_live(calls, slot)) != NO_CALL; slot++) {
+    struct call *call = table_call(&calls->table, slot);
+    if ((call->flags & CALL_OUT) != direction) continue;
+    /* Nobody is told of what is lost, nor waits for it. */
+    if (event == EV_LOST) calls_disown(calls, slot);
+    calls_step(calls, slot, call->flags & CALL_NO_CANCEL ? EV_ABANDON : event);
+  }
+}
+
+static void give_cause(struct calls *calls, uint32_t direction, uint8_t cause) {
+  for (uint32_t slot = 0; (slot = calls_next_live(calls, slot)) != NO_CALL; slot++) {
+    struct call *call = table_call(&calls->table, slot);
+    if ((call->flags & CALL_OUT) == direction && !call->cause) call->cause = cause;
+  }
+}
+
 /* The requests made here first: once they have settled, nothing that was received waits for them.
  */
 int abp_peer_close(abp_peer *peer) {
   if (enter(peer) != ABP_OK) return ABP_E_UNDRAINED;
-  struct calls *calls = &peer->calls;
   peer->closed = 1;
-  for (int made = 1; made >= 0; made--) {
-    for (uint32_t slot = 0; slot < calls->table.slab_count * SLAB_CALLS; slot++) {
-      struct call *call = table_call(&calls->table, slot);
-      if (call->state == FREE || call_is_over(call->state) || (call->flags & CALL_OUT) != made)
-        continue;
-      if (!call->cause) call->cause = made ? ABP_DISCONNECTED : peer->dialect->closing;
-      calls_step(calls, slot, made && !(call->flags & CALL_NO_CANCEL) ? EV_LEAVE : EV_CLOSE);
-    }
-  }
+  give_cause(&peer->calls, CALL_OUT, ABP_DISCONNECTED);
+  give_cause(&peer->calls, 0, peer->dialect->closing);
+  step_each(&peer->calls, CALL_OUT, EV_LEAVE);
+  step_each(&peer->calls, 0, EV_CLOSE);
   return ABP_OK;
 }
 
 int abp_peer_lost(abp_peer *peer) {
   if (enter(peer) != ABP_OK) return ABP_E_UNDRAINED;
   peer->closed = 1;
-  calls_step_all(&peer->calls, EV_LOST);
+  step_each(&peer->calls, 0, EV_LOST);
+  give_cause(&peer->calls, CALL_OUT, ABP_DISCONNECTED);
+  step_each(&peer->calls, CALL_OUT, EV_LOST);
   return ABP_OK;
 }
 

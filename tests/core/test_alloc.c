@@ -5,6 +5,7 @@
  */
 #include "abp_internal.h"
 #include "pair.h"
+#include "rpc.h"
 
 #include <cjson/cJSON.h>
 #include <setjmp.h>
@@ -356,14 +357,91 @@ static void each_from_then_on(void **state) {
   each_operation(1);
 }
 
+/* --- JSON-RPC --------------------------------------------------------------------------------- */
+
+static abp_call started[8];
+static int starts;
+
+/* Drains a peer; returns the error by which a request was refused, if one was. */
+static uint32_t settled(abp_peer *peer) {
+  abp_action done;
+  uint32_t refused = 0;
+  while (abp_peer_next(peer, &done)) {
+    if (done.kind == ABP_REFUSE) refused = done.arg;
+    if (done.kind == ABP_START) started[starts++] = done.call;
+  }
+  return refused;
+}
+
+static void exchange(abp_peer *peer) {
+  const abp_rpc_id ids[] = {{ABP_ID_NUMBER, NULL, 0, 1},
+                            {ABP_ID_TEXT, LONG_ID, (uint32_t)strlen(LONG_ID), 0},
+                            {ABP_ID_NULL, NULL, 0, 0}};
+  abp_call call;
+  for (uint32_t flags = 0; flags <= ABP_RESETS; flags++) {
+    const int status = abp_peer_request(peer, 10, 20, flags, 0, &call);
+    assert_true(status == ABP_OK || (status == ABP_E_MEMORY && failures));
+    settled(peer);
+  }
+  for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
+    assert_int_equal(abp_peer_received(peer, &ids[i], ABP_RPC_NO_ERROR), ABP_OK);
+    const uint32_t refused = settled(peer);
+    assert_true(!refused || (refused == ABP_RPC_INTERNAL && failures));
+  }
+  /* What is in flight can always be stopped. */
+  assert_int_equal(abp_peer_start(peer), ABP_OK);
+  settled(peer);
+  for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
+    assert_int_equal(abp_peer_cancel_received(peer, &ids[i], NULL, 0, 1), ABP_OK);
+    settled(peer);
+  }
+  while (starts) {
+    assert_int_equal(abp_peer_finish(peer, started[--starts], ABP_THREW), ABP_OK);
+    settled(peer);
+  }
+  assert_int_equal(abp_peer_advance(peer, 1000), ABP_OK);
+  settled(peer);
+}
+
+static void each_allocation_of_a_peer_fails(int good) {
+  const abp_peer_config config = {.dialect = ABP_ACP};
+  for (long n = 0;; n++) {
+    balance = failures = 0;
+    until_failure = n;
+    for_good = good;
+    armed = 1;
+    abp_peer *peer = abp_peer_new(&config, 0);
+    if (peer) exchange(peer);
+    const long failed = failures;
+    armed = 0;
+    failures = 0;
+    if (peer) exchange(peer);
+    abp_peer_free(peer);
+    assert_int_equal(balance, 0);
+    if (!failed) {
+      assert_true(n >= 8); /* the peer, index, slabs, timers, slab, cells, a long id, patience */
+      return;
+    }
+  }
+}
+
+static void peers_once(void **state) {
+  (void)state;
+  each_allocation_of_a_peer_fails(0);
+}
+
+static void peers_from_then_on(void **state) {
+  (void)state;
+  each_allocation_of_a_peer_fails(1);
+}
+
 int main(void) {
   cJSON_Hooks hooks = {__wrap_malloc, __wrap_free};
   cJSON_InitHooks(&hooks);
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(once),
-      cmocka_unit_test(from_then_on),
-      cmocka_unit_test(each_once),
-      cmocka_unit_test(each_from_then_on),
+      cmocka_unit_test(once),       cmocka_unit_test(from_then_on),
+      cmocka_unit_test(each_once),  cmocka_unit_test(each_from_then_on),
+      cmocka_unit_test(peers_once), cmocka_unit_test(peers_from_then_on),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

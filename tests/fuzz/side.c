@@ -61,8 +61,7 @@ void side_open(struct side *side, abp_role role, uint32_t restart, uint64_t now)
 /* --- What must hold
  * ------------------------------------------------------------------------------- */
 
-static void check_call(const abp_endpoint *ep, uint32_t slot, const struct call *call) {
-  const struct call_table *table = &ep->calls.table;
+static void check_call(const struct call_table *table, uint32_t slot, const struct call *call) {
   const int over = call_is_over(call->state);
   REQUIRE(!call->owed);
   REQUIRE(!over || !call->timer);
@@ -91,13 +90,13 @@ static void check_call(const abp_endpoint *ep, uint32_t slot, const struct call 
   }
 }
 
-static void check(const abp_endpoint *ep) {
-  const struct call_table *table = &ep->calls.table;
+void side_check_calls(const struct calls *calls, uint64_t session_due) {
+  const struct call_table *table = &calls->table;
   uint32_t in_flight[2] = {0, 0}, running = 0, over = 0, timers = 0, queued = 0, indexed = 0;
   for (uint32_t slot = 0; slot < table->slab_count * SLAB_CALLS; slot++) {
     const struct call *call = table_call(table, slot);
     if (call->state == FREE) continue;
-    check_call(ep, slot, call);
+    check_call(table, slot, call);
     if (call_is_over(call->state))
       over++;
     else
@@ -107,17 +106,23 @@ static void check(const abp_endpoint *ep) {
     timers += call->timer != 0;
     indexed += (call->flags & CALL_INDEXED) != 0;
   }
-  REQUIRE(in_flight[0] == ep->calls.in_flight[0] && in_flight[0] <= ep->calls.limits.max_calls);
-  REQUIRE(in_flight[1] == ep->calls.in_flight[1] && in_flight[1] <= ep->calls.limits.max_calls);
-  REQUIRE(running == ep->calls.running && queued == table->queue.count);
-  REQUIRE(!queued || running >= ep->calls.limits.max_concurrent); /* nothing waits without need */
-  REQUIRE(over == table->memory.count && over <= ep->calls.limits.remembered);
+  REQUIRE(in_flight[0] == calls->in_flight[0] && in_flight[0] <= calls->limits.max_calls);
+  REQUIRE(in_flight[1] == calls->in_flight[1] && in_flight[1] <= calls->limits.max_calls);
+  REQUIRE(running == calls->running && queued == table->queue.count);
+  REQUIRE(over == table->memory.count && over <= calls->limits.remembered);
   REQUIRE(timers == table->timer_count && indexed == table->indexed);
-  REQUIRE(in_flight[1] == 0 || ep->session.state == ABP_SESSION_READY);
   const uint64_t timer = timers ? table_call(table, table->timers[0])->deadline : UINT64_MAX;
-  const uint64_t due = ep->session.due ? ep->session.due : UINT64_MAX;
+  const uint64_t due = session_due ? session_due : UINT64_MAX;
   REQUIRE((timer == UINT64_MAX && due == UINT64_MAX) ||
-          (ep->calls.wake && ep->calls.wake <= timer && ep->calls.wake <= due));
+          (calls->wake && calls->wake <= timer && calls->wake <= due));
+}
+
+static void check(const abp_endpoint *ep) {
+  const struct calls *calls = &ep->calls;
+  side_check_calls(calls, ep->session.due);
+  /* Nothing waits without need. */
+  REQUIRE(!calls->table.queue.count || calls->running >= calls->limits.max_concurrent);
+  REQUIRE(calls->in_flight[1] == 0 || ep->session.state == ABP_SESSION_READY);
 }
 
 /* Each thing is said of a call once at most, and of a call that was aborted never that it

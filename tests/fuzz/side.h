@@ -52,6 +52,8 @@ void side_call(struct side *side, const abp_id *id, uint32_t timeout_ms, abp_cal
 void side_call_local(struct side *side, abp_call parent, uint32_t timeout_ms, abp_error fault);
 /* The nth call that has a handle, made or received, or 0. */
 abp_call side_handle(const struct side *side, uint32_t nth);
+/* Whether what is kept of calls agrees with itself. */
+void side_check_calls(const struct calls *calls, uint64_t session_due);
 /* With its connection lost and a new one, it still does what it is for. */
 void side_still_works(struct side *side);
 

@@ -1,0 +1,599 @@
+/*
+ * Every interleaving of what can happen between two JSON-RPC peers, within bounds, against a naive
+ * model of what each must say, and when.
+ *
+ * A move is one thing that can happen: a request is made, on behalf of another or not; its signal
+ * fires; a handler returns, throws or gives up; a message arrives; what arrived starts; a clock
+ * goes to its next deadline; a side closes; the line breaks. A move happens to the real peer and to
+ * the model. The model says which actions must come of it, of which requests, with what argument;
+ * all of those must come and no others, a request's own in order. After each move both hold the
+ * same: as many requests each way, handlers and timers.
+ *
+ * The model keeps plain facts about each request and searches them from end to end; it knows
+ * nothing of the core's states. Depth first; a state is known by the hash of its bytes. A violation
+ * is printed with the moves that lead to it.
+ */
+#include "abp_internal.h"
+#include "rpc.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FACTS = 4, CHANNEL = 16, ARENA = 6144, GRACE = 7, TIMEOUT = 10, DEEPEST = 64 };
+
+enum move_kind {
+  CALL,  /* A asks */
+  TIMED, /* likewise, with a timeout */
+  NEST,  /* of a request: its handler asks back */
+  SIGNAL,
+  RETURN,
+  THROW,
+  GIVE_UP,
+  DELIVER, /* to a side */
+  START,
+  TICK,
+  CLOSE,
+  LOSE,
+  MOVES
+};
+
+static const char *const NAMES[MOVES] = {"call",    "timed",   "nest",  "signal", "return", "throw",
+                                         "give-up", "deliver", "start", "tick",   "close",  "lose"};
+
+struct bounds {
+  const char *name;
+  abp_dialect dialect;
+  uint32_t concurrent;
+  uint8_t moves[MOVES]; /* how often each may be made */
+};
+
+#define ANY 255
+#define ALWAYS                                                                                     \
+  [RETURN] = ANY, [THROW] = ANY, [GIVE_UP] = ANY, [DELIVER] = ANY, [START] = ANY, [TICK] = ANY
+
+static const struct bounds CONFIGURATIONS[] = {
+    {"acp, one",
+     ABP_ACP,
+     8,
+     {ALWAYS, [CALL] = 1, [TIMED] = 1, [SIGNAL] = 1, [CLOSE] = 1, [LOSE] = 1}},
+    {"acp, tree", ABP_ACP, 8, {ALWAYS, [CALL] = 1, [NEST] = 2, [SIGNAL] = 1, [CLOSE] = 1}},
+    {"acp, lost", ABP_ACP, 8, {ALWAYS, [CALL] = 1, [NEST] = 1, [SIGNAL] = 2, [LOSE] = 2}},
+    {"acp, queue", ABP_ACP, 1, {ALWAYS, [CALL] = 2, [NEST] = 1, [SIGNAL] = 1}},
+    {"mcp, one",
+     ABP_MCP,
+     8,
+     {ALWAYS, [CALL] = 1, [TIMED] = 1, [SIGNAL] = 1, [CLOSE] = 1, [LOSE] = 1}},
+    {"mcp, tree",
+     ABP_MCP,
+     8,
+     {ALWAYS, [CALL] = 1, [NEST] = 2, [SIGNAL] = 1, [CLOSE] = 1, [LOSE] = 1}},
+    {"mcp, queue", ABP_MCP, 1, {ALWAYS, [CALL] = 2, [NEST] = 1, [SIGNAL] = 2}},
+};
+
+/* --- The state -------------------------------------------------------------------------------- */
+
+/* What must come out now: bits 1 << abp_kind, and what they must say. */
+struct expected {
+  uint32_t kinds;
+  uint8_t outcome; /* of ABP_SETTLE or ABP_RESULT */
+};
+
+struct fact {
+  uint8_t caller; /* the side that made it */
+  int8_t parent;  /* while that may stop it, else -1 */
+  uint32_t number;
+  /* At its caller. */
+  abp_call out;
+  uint8_t waits, stopped; /* stopped: why, an abp_outcome */
+  uint64_t deadline;
+  /* At its callee. */
+  abp_call in;
+  uint8_t phase; /* enum phase */
+  uint8_t asked; /* its signal has fired */
+  uint8_t mute;  /* nobody is to be answered any more */
+  uint8_t ending, held;
+  struct expected expected[2]; /* of its caller, of its callee */
+};
+
+enum phase { NOT_HERE, QUEUED_UP, RUNS, HELD, OVER };
+
+struct message {
+  enum { REQUEST, CANCEL, VALUE, FAILURE } kind;
+  int fact;
+};
+
+static struct state {
+  struct bounds left;
+  int facts;
+  int closed[2]; /* the side has closed, or knows that the line broke */
+  uint64_t clock[2];
+  abp_peer *peer[2];
+  struct fact fact[FACTS];
+  int count[2];
+  struct message channel[2][CHANNEL];
+  size_t used;
+  _Alignas(16) char arena[ARENA];
+} now;
+
+static int in_arena;
+static const char *violation;
+static struct {
+  enum move_kind kind;
+  int at;
+} trace[DEEPEST];
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t count, size_t size);
+void *__real_realloc(void *old, size_t size);
+void __real_free(void *memory);
+
+void *__wrap_calloc(size_t count, size_t size);
+void *__wrap_calloc(size_t count, size_t size) {
+  if (!in_arena) return __real_calloc(count, size);
+  const size_t room = (count * size + 15) / 16 * 16;
+  if (now.used + room > ARENA) {
+    fprintf(stderr, "ARENA is too small\n");
+    exit(2);
+  }
+  void *memory = now.arena + now.used;
+  now.used += room;
+  return memset(memory, 0, room);
+}
+void *__wrap_malloc(size_t size);
+void *__wrap_malloc(size_t size) { return in_arena ? __wrap_calloc(1, size) : __real_malloc(size); }
+void *__wrap_realloc(void *old, size_t size);
+void *__wrap_realloc(void *old, size_t size) {
+  if (!in_arena) return __real_realloc(old, size);
+  if (old) abort();
+  return __wrap_calloc(1, size);
+}
+void __wrap_free(void *memory);
+void __wrap_free(void *memory) {
+  if (!in_arena) __real_free(memory);
+}
+
+static void must(int holds, const char *what) {
+  if (!holds && !violation) violation = what;
+}
+
+/* --- The model -------------------------------------------------------------------------------- */
+
+static int drops(void) { return now.left.dialect == ABP_MCP; }
+
+static void expect(struct fact *fact, int at_callee, abp_kind kind) {
+  fact->expected[at_callee].kinds |= 1u << kind;
+}
+
+static void ends(struct fact *fact, uint8_t outcome);
+
+static void settles(struct fact *fact, uint8_t outcome) {
+  fact->waits = 0;
+  fact->deadline = 0;
+  fact->expected[0].outcome = outcome;
+  expect(fact, 0, ABP_SETTLE);
+  if (fact->parent < 0) return;
+  struct fact *parent = &now.fact[fact->parent];
+  fact->parent = -1;
+  for (int i = 0; i < now.facts; i++) {
+    if (now.fact[i].parent == parent - now.fact) return;
+  }
+  if (parent->phase == HELD) ends(parent, parent->held);
+}
+
+/* A caller wants it to end, and says so. */
+static void stops(struct fact *fact, uint8_t why) {
+  if (!fact->waits || fact->stopped) return;
+  fact->stopped = why;
+  fact->deadline = now.clock[fact->caller] + GRACE;
+  expect(fact, 0, ABP_SEND);
+  if (drops()) settles(fact, why);
+}
+
+static void asked(struct fact *fact) {
+  fact->asked = 1;
+  expect(fact, 1, ABP_ABORT);
+  for (int i = 0; i < now.facts; i++) {
+    if (now.fact[i].parent == fact - now.fact) stops(&now.fact[i], ABP_CANCELLED);
+  }
+}
+
+/* Its callee answers. */
+static void ends(struct fact *fact, uint8_t outcome) {
+  fact->phase = OVER;
+  fact->expected[1].outcome = outcome;
+  expect(fact, 1, ABP_RESULT);
+}
+
+static void disown(const struct fact *fact) {
+  for (int i = 0; i < now.facts; i++) {
+    if (now.fact[i].parent == fact - now.fact) now.fact[i].parent = -1;
+  }
+}
+
+static uint32_t running(int side) {
+  uint32_t count = 0;
+  for (int i = 0; i < now.facts; i++)
+    count += now.fact[i].caller != side && now.fact[i].phase == RUNS;
+  return count;
+}
+
+/* Requests come in the order of their numbers, so the first that waits is the next. */
+static void admits(int side) {
+  for (int i = 0; i < now.facts && running(side) < now.left.concurrent; i++) {
+    struct fact *fact = &now.fact[i];
+    if (fact->caller == side || fact->phase != QUEUED_UP) continue;
+    fact->phase = RUNS;
+    expect(fact, 1, ABP_START);
+  }
+}
+
+static void handler_ends(struct fact *fact, abp_ending ending) {
+  fact->ending = (uint8_t)ending;
+  if (ending == ABP_GAVE_UP && !drops() && !fact->asked && !fact->mute) asked(fact);
+  if (fact->mute) {
+    fact->phase = OVER;
+  } else if (!fact->asked) {
+    disown(fact);
+    ends(fact, ABP_COMPLETED);
+  } else {
+    fact->held = ending == ABP_RETURNED ? ABP_COMPLETED : ABP_CANCELLED;
+    fact->phase = HELD;
+    int children = 0;
+    for (int i = 0; i < now.facts; i++)
+      children += now.fact[i].parent == fact - now.fact;
+    if (!children) ends(fact, fact->held);
+  }
+}
+
+static void cancel_comes(struct fact *fact) {
+  if (fact->phase == QUEUED_UP && drops()) {
+    fact->phase = OVER;
+    expect(fact, 1, ABP_ABORT);
+  } else if (fact->phase == QUEUED_UP) {
+    ends(fact, ABP_CANCELLED);
+  } else if (fact->phase == RUNS && !fact->asked && !fact->mute) {
+    fact->mute = (uint8_t)drops();
+    asked(fact);
+  }
+}
+
+static void closes(int side) {
+  for (int i = 0; i < now.facts; i++) {
+    struct fact *fact = &now.fact[i];
+    if (fact->caller != side || !fact->waits) continue;
+    if (!fact->stopped) expect(fact, 0, ABP_SEND);
+    settles(fact, fact->stopped ? fact->stopped : ABP_DISCONNECTED);
+  }
+  for (int i = 0; i < now.facts; i++) {
+    struct fact *fact = &now.fact[i];
+    if (fact->caller == side || fact->mute) continue;
+    const int runs = fact->phase == RUNS;
+    if (!runs && fact->phase != QUEUED_UP) continue;
+    if (runs && !fact->asked) expect(fact, 1, ABP_ABORT);
+    ends(fact, drops() ? ABP_DISCONNECTED : ABP_CANCELLED);
+    if (runs) fact->phase = RUNS;
+    fact->mute = 1;
+  }
+}
+
+static void loses(int side) {
+  for (int i = 0; i < now.facts; i++) {
+    struct fact *fact = &now.fact[i];
+    if (fact->caller == side) {
+      fact->parent = -1;
+      if (fact->waits) settles(fact, ABP_DISCONNECTED);
+      continue;
+    }
+    if (fact->mute || fact->phase == NOT_HERE || fact->phase == OVER) continue;
+    if (!fact->asked || fact->phase != RUNS) expect(fact, 1, ABP_ABORT);
+    fact->mute = 1;
+    if (fact->phase != RUNS) fact->phase = OVER;
+  }
+}
+
+/* --- What comes of a move, compared ----------------------------------------------------------- */
+
+static void post(int from, int kind, int fact) {
+  if (now.closed[!from]) return;
+  if (now.count[!from] == CHANNEL) {
+    fprintf(stderr, "CHANNEL is too small\n");
+    exit(2);
+  }
+  now.channel[!from][now.count[!from]++] = (struct message){kind, fact};
+}
+
+static void observe(int side, const abp_action *action) {
+  if (action->kind == ABP_WAKE) return;
+  int at = 0, at_callee = 0;
+  for (; at < now.facts; at++) {
+    at_callee = now.fact[at].caller != side;
+    if (action->call && action->call == (at_callee ? now.fact[at].in : now.fact[at].out)) break;
+    if (action->kind == ABP_QUEUED && now.fact[at].expected[1].kinds & 1u << ABP_QUEUED) break;
+  }
+  must(at < now.facts, "an action of a request that nobody knows");
+  if (violation) return;
+  struct fact *fact = &now.fact[at];
+  struct expected *due = &fact->expected[at_callee];
+  must(due->kinds >> action->kind & 1, "an action that nothing asked for");
+  due->kinds &= ~(1u << action->kind);
+  const int before = action->kind == ABP_SETTLE || action->kind == ABP_RESULT;
+  must(!before || !due->kinds, "an answer precedes what was owed before it");
+  switch (action->kind) {
+  case ABP_QUEUED: fact->in = action->call; break;
+  case ABP_REQUEST: post(side, REQUEST, at); break;
+  case ABP_SEND:
+    must(abp_peer_number(now.peer[side], action->call) == fact->number, "a cancel names another");
+    post(side, CANCEL, at);
+    break;
+  case ABP_SETTLE: must(action->arg == due->outcome, "it settles as what did not happen"); break;
+  case ABP_RESULT:
+    must(action->arg == due->outcome, "an answer says what did not happen");
+    for (int i = 0; i < now.facts; i++)
+      must(now.fact[i].parent != at, "an answer precedes that to a request on its behalf");
+    post(side, action->arg == ABP_COMPLETED && fact->ending == ABP_RETURNED ? VALUE : FAILURE, at);
+    break;
+  default: break;
+  }
+  const int over = at_callee ? fact->phase == OVER : !fact->waits;
+  must(action->released == (over && !due->kinds), "a request is let go too early or too late");
+}
+
+static void check(int side) {
+  const abp_peer *peer = now.peer[side];
+  const struct calls *calls = abp_peer_calls(peer);
+  uint32_t in = 0, out = 0, timers = 0, queued = 0;
+  for (int i = 0; i < now.facts; i++) {
+    const struct fact *fact = &now.fact[i];
+    must(!fact->expected[0].kinds && !fact->expected[1].kinds, "an action is missing");
+    if (fact->caller == side) {
+      out += fact->waits;
+      timers += fact->deadline != 0;
+      continue;
+    }
+    in += fact->phase == QUEUED_UP || fact->phase == RUNS || fact->phase == HELD;
+    queued += fact->phase == QUEUED_UP;
+    must(!fact->in || abp_peer_running(peer, fact->in) ==
+                          (fact->phase == RUNS && !fact->asked && !fact->mute),
+         "progress is wanted or not, wrongly");
+    must(!fact->in || abp_peer_pending(peer, fact->in) == (fact->phase != OVER),
+         "it has ended or not, wrongly");
+  }
+  must(abp_peer_count(peer, ABP_IN_FLIGHT_IN) == in, "requests received are miscounted");
+  must(abp_peer_count(peer, ABP_IN_FLIGHT_OUT) == out, "requests made are miscounted");
+  must(calls->running == running(side), "handlers are miscounted");
+  must(calls->table.queue.count == queued, "the queue holds what it should not");
+  must(calls->table.timer_count == timers, "a timer is left or missing");
+}
+
+static void drain(int side) {
+  abp_action action;
+  while (!violation && abp_peer_next(now.peer[side], &action))
+    observe(side, &action);
+  if (!violation) check(side);
+}
+
+/* --- Moves ------------------------------------------------------------------------------------ */
+
+static void make(int side, int parent, uint32_t timeout) {
+  const abp_call above = parent < 0 ? 0 : now.fact[parent].in;
+  abp_call call;
+  must(abp_peer_request(now.peer[side], timeout, 0, 0, above, &call) == ABP_OK, "a request fails");
+  struct fact *fact = &now.fact[now.facts++];
+  *fact = (struct fact){.caller = (uint8_t)side,
+                        .parent = (int8_t)parent,
+                        .number = abp_peer_number(now.peer[side], call),
+                        .out = call,
+                        .waits = 1,
+                        .deadline = timeout ? now.clock[side] + timeout : 0};
+  expect(fact, 0, ABP_REQUEST);
+}
+
+static void deliver(int side) {
+  abp_peer *peer = now.peer[side];
+  const struct message message = now.channel[side][0];
+  memmove(now.channel[side], now.channel[side] + 1, sizeof message * (size_t)--now.count[side]);
+  now.channel[side][now.count[side]] = (struct message){0};
+  struct fact *fact = &now.fact[message.fact];
+  const abp_rpc_id id = {ABP_ID_NUMBER, NULL, 0, fact->number};
+  switch (message.kind) {
+  case REQUEST:
+    abp_peer_received(peer, &id, ABP_RPC_NO_ERROR);
+    fact->phase = QUEUED_UP;
+    expect(fact, 1, ABP_QUEUED);
+    break;
+  case CANCEL:
+    abp_peer_cancel_received(peer, &id, NULL, 0, 1);
+    cancel_comes(fact);
+    break;
+  case VALUE:
+    abp_peer_response(peer, &id, 0);
+    if (fact->waits) settles(fact, ABP_COMPLETED);
+    break;
+  case FAILURE:
+    abp_peer_response(peer, &id, 1);
+    if (fact->waits) settles(fact, fact->stopped ? fact->stopped : ABP_COMPLETED);
+    break;
+  }
+}
+
+static void tick(int side) {
+  now.clock[side] = calls_earliest(abp_peer_calls(now.peer[side]), 0);
+  abp_peer_advance(now.peer[side], now.clock[side]);
+  for (int i = 0; i < now.facts; i++) {
+    struct fact *fact = &now.fact[i];
+    if (fact->caller != side || !fact->deadline || fact->deadline > now.clock[side]) continue;
+    if (fact->stopped)
+      settles(fact, fact->stopped);
+    else
+      stops(fact, ABP_TIMED_OUT);
+  }
+}
+
+static int can(enum move_kind kind, int at) {
+  if (!now.left.moves[kind]) return 0;
+  const struct fact *fact = &now.fact[at];
+  const int known = at < now.facts;
+  switch (kind) {
+  case CALL:
+  case TIMED: return at == 0 && !now.closed[0] && now.facts < FACTS;
+  case NEST:
+    return known && fact->phase == RUNS && !fact->asked && !fact->mute && now.facts < FACTS &&
+           !now.closed[!fact->caller];
+  case SIGNAL: return known && fact->waits;
+  case RETURN:
+  case THROW:
+  case GIVE_UP: return known && fact->phase == RUNS;
+  case DELIVER: return at < 2 && now.count[at] > 0 && !now.closed[at];
+  case START:
+    for (int i = 0; at < 2 && i < now.facts; i++) {
+      if (now.fact[i].caller != at && now.fact[i].phase == QUEUED_UP)
+        return running(at) < now.left.concurrent;
+    }
+    return 0;
+  case TICK: return at < 2 && calls_earliest(abp_peer_calls(now.peer[at]), 0) != 0;
+  case CLOSE: return at < 2 && !now.closed[at];
+  default: return at < 2 && !now.closed[at];
+  }
+}
+
+static void act(enum move_kind kind, int at) {
+  struct fact *fact = &now.fact[at];
+  const int callee = at < now.facts ? !fact->caller : 0;
+  int side = kind >= DELIVER ? at : kind >= RETURN || kind == NEST ? callee : fact->caller;
+  if (kind == CALL || kind == TIMED) side = 0;
+  if (now.left.moves[kind] != ANY) now.left.moves[kind]--;
+  in_arena = 1;
+  switch (kind) {
+  case CALL: make(0, -1, 0); break;
+  case TIMED: make(0, -1, TIMEOUT); break;
+  case NEST: make(callee, at, 0); break;
+  case SIGNAL:
+    must(abp_peer_cancel(now.peer[side], fact->out, NULL, 0) == ABP_OK, "a signal is refused");
+    stops(fact, ABP_CANCELLED);
+    break;
+  case RETURN:
+  case THROW:
+  case GIVE_UP: {
+    const abp_ending ending = (abp_ending)(kind - RETURN);
+    must(abp_peer_finish(now.peer[side], fact->in, ending) == ABP_OK, "a handler's end is refused");
+    handler_ends(fact, ending);
+    admits(side);
+    break;
+  }
+  case DELIVER: deliver(side); break;
+  case START:
+    abp_peer_start(now.peer[side]);
+    admits(side);
+    break;
+  case TICK: tick(side); break;
+  case CLOSE:
+    abp_peer_close(now.peer[side]);
+    closes(side);
+    break;
+  default:
+    abp_peer_lost(now.peer[side]);
+    loses(side);
+    break;
+  }
+  drain(side);
+  in_arena = 0;
+  if (kind < CLOSE) return;
+  now.closed[side] = 1;
+  now.count[side] = 0;
+  memset(now.channel[side], 0, sizeof now.channel[side]);
+}
+
+/* --- Exploring -------------------------------------------------------------------------------- */
+
+static uint64_t *seen;
+static size_t seen_room, seen_count;
+
+/* As much of the state as is in use. */
+static size_t size_now(void) { return offsetof(struct state, arena) + now.used; }
+
+static uint64_t hash(void) {
+  uint64_t sum = 0;
+  const uint64_t *words = (const uint64_t *)(const void *)&now;
+  for (size_t i = 0; i < size_now() / sizeof *words; i++) {
+    sum = (sum ^ words[i]) * 0x9e3779b97f4a7c15u;
+    sum ^= sum >> 29;
+  }
+  return sum ? sum : 1;
+}
+
+static int put(uint64_t key) {
+  if (seen_count * 2 >= seen_room) {
+    uint64_t *old = seen;
+    const size_t room = seen_room;
+    seen_room = room ? room * 2 : 1 << 16;
+    seen = calloc(seen_room, sizeof *seen);
+    if (!seen) exit(2);
+    seen_count = 0;
+    for (size_t i = 0; i < room; i++) {
+      if (old[i]) put(old[i]);
+    }
+    free(old);
+  }
+  size_t i = key & (seen_room - 1);
+  for (; seen[i]; i = (i + 1) & (seen_room - 1)) {
+    if (seen[i] == key) return 0;
+  }
+  seen[i] = key;
+  seen_count++;
+  return 1;
+}
+
+static uint64_t transitions;
+
+static void explore(int depth) {
+  if (depth == DEEPEST) {
+    violation = "it goes on for ever";
+    return;
+  }
+  const size_t size = size_now();
+  struct state *before = malloc(size);
+  if (!before) exit(2);
+  memcpy(before, &now, size);
+  for (int kind = 0; kind < MOVES; kind++) {
+    for (int at = 0; at < FACTS; at++) {
+      if (!can((enum move_kind)kind, at)) continue;
+      trace[depth].kind = (enum move_kind)kind;
+      trace[depth].at = at;
+      act((enum move_kind)kind, at);
+      transitions++;
+      if (violation) {
+        printf("violated: %s\n ", violation);
+        for (int i = 0; i <= depth; i++)
+          printf(" %s:%d", NAMES[trace[i].kind], trace[i].at);
+        printf("\n");
+        exit(1);
+      }
+      if (put(hash())) explore(depth + 1);
+      memcpy(&now, before, size);
+    }
+  }
+  free(before);
+}
+
+int main(void) {
+  for (size_t i = 0; i < sizeof CONFIGURATIONS / sizeof *CONFIGURATIONS; i++) {
+    memset(&now, 0, sizeof now);
+    now.left = CONFIGURATIONS[i];
+    free(seen);
+    seen = NULL;
+    seen_room = seen_count = 0;
+    transitions = 0;
+    in_arena = 1;
+    for (int side = 0; side < 2; side++) {
+      const abp_peer_config config = {
+          .dialect = now.left.dialect, .max_concurrent = now.left.concurrent, .grace_ms = GRACE};
+      now.peer[side] = abp_peer_new(&config, 0);
+    }
+    in_arena = 0;
+    explore(0);
+    printf("%s: %zu states, %llu transitions\n", now.left.name, seen_count,
+           (unsigned long long)transitions);
+  }
+  return 0;
+}

@@ -1,0 +1,362 @@
+/* A peer by itself: what each input comes to, dialect by dialect. Orders are rpc_explore.c's. */
+#include "rpc.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static abp_peer *open_with(abp_peer_config config) {
+  config.seed[0] = 1;
+  return abp_peer_new(&config, 1000);
+}
+
+static abp_peer *open_peer(abp_dialect dialect) {
+  return open_with((abp_peer_config){.dialect = dialect});
+}
+
+static abp_rpc_id text(const char *value) {
+  return (abp_rpc_id){ABP_ID_TEXT, value, (uint32_t)strlen(value), 0};
+}
+static abp_rpc_id number(double value) { return (abp_rpc_id){ABP_ID_NUMBER, NULL, 0, value}; }
+static const abp_rpc_id null_id = {ABP_ID_NULL, NULL, 0, 0};
+
+/* Drains the peer; what it did, in short, is in `done`, and the call of the last action returned.
+ */
+static char done[512];
+static abp_action last;
+static abp_call drain(abp_peer *peer, int status) {
+  static const char *const names[] = {
+      [ABP_QUEUED] = "queued", [ABP_START] = "start",   [ABP_ABORT] = "abort",
+      [ABP_RESULT] = "result", [ABP_REFUSE] = "refuse", [ABP_REQUEST] = "request",
+      [ABP_SETTLE] = "settle", [ABP_REPORT] = "report", [ABP_SEND] = "cancel",
+      [ABP_WAKE] = NULL};
+  assert_int_equal(status, ABP_OK);
+  abp_action action;
+  done[0] = 0;
+  while (abp_peer_next(peer, &action)) {
+    if (!names[action.kind]) continue;
+    const size_t at = strlen(done);
+    const int says =
+        action.kind == ABP_RESULT || action.kind == ABP_SETTLE || action.kind == ABP_REFUSE;
+    snprintf(done + at, sizeof done - at, says ? "%s%s %u" : "%s%s", at ? ", " : "",
+             names[action.kind], action.arg);
+    last = action;
+  }
+  assert_false(abp_peer_undrained(peer));
+  return last.call;
+}
+#define COMES_TO(status, expected)                                                                 \
+  do {                                                                                             \
+    drain(peer, status);                                                                           \
+    assert_string_equal(done, expected);                                                           \
+  } while (0)
+
+static abp_call receive(abp_peer *peer, abp_rpc_id id) {
+  const abp_call call = drain(peer, abp_peer_received(peer, &id, ABP_RPC_NO_ERROR));
+  assert_string_equal(done, "queued");
+  return call;
+}
+
+static void start(abp_peer *peer) { drain(peer, abp_peer_start(peer)); }
+
+static abp_call make(abp_peer *peer, uint32_t timeout, uint32_t longest, uint32_t flags) {
+  abp_call call = 0;
+  drain(peer, abp_peer_request(peer, timeout, longest, flags, 0, &call));
+  assert_string_equal(done, "request");
+  return call;
+}
+
+static int cancel(abp_peer *peer, abp_rpc_id id) {
+  return abp_peer_cancel_received(peer, &id, "why", 3, 1);
+}
+
+static void ids_are_told_apart_by_type_and_value(void **state) {
+  (void)state;
+  abp_peer *peer = open_peer(ABP_ACP);
+  const abp_rpc_id ids[] = {number(7),
+                            text("7"),
+                            number(0),
+                            text(""),
+                            text("0"),
+                            number(-7),
+                            number(1.5),
+                            null_id,
+                            text("null"),
+                            number(4294967296.),
+                            number(9007199254740991.)};
+  const size_t count = sizeof ids / sizeof *ids;
+  for (size_t i = 0; i < count; i++)
+    receive(peer, ids[i]);
+  start(peer);
+  assert_int_equal(abp_peer_count(peer, ABP_IN_FLIGHT_IN), count);
+  for (size_t i = 0; i < count; i++) {
+    COMES_TO(abp_peer_received(peer, &ids[i], ABP_RPC_NO_ERROR), "refuse 6");
+    COMES_TO(cancel(peer, ids[i]), "abort");
+    COMES_TO(cancel(peer, ids[i]), "");
+  }
+  const abp_rpc_id minus_zero = number(-0.0);
+  COMES_TO(abp_peer_received(peer, &minus_zero, ABP_RPC_NO_ERROR), "refuse 6");
+  abp_peer_free(peer);
+}
+
+static void ids_are_judged_by_the_dialect(void **state) {
+  (void)state;
+  static const char *const null_ids[] = {"queued", "", ""};
+  static const char *const fractions[] = {"queued", "queued", ""};
+  static const char *const others[] = {"refuse 2", "", ""};
+  for (int dialect = ABP_ACP; dialect < ABP_DIALECTS; dialect++) {
+    abp_peer *peer = open_peer((abp_dialect)dialect);
+    const abp_rpc_id fraction = number(0.5), other = {ABP_ID_OTHER, NULL, 0, 0};
+    COMES_TO(abp_peer_received(peer, &null_id, ABP_RPC_NO_ERROR), null_ids[dialect]);
+    COMES_TO(abp_peer_received(peer, &fraction, ABP_RPC_NO_ERROR), fractions[dialect]);
+    COMES_TO(abp_peer_received(peer, &other, ABP_RPC_NO_ERROR), others[dialect]);
+    const double beyond[] = {9007199254740992., -9007199254740992., 1e300 * 1e300, -1e300 * 1e300,
+                             0 * (1e300 * 1e300)};
+    for (size_t i = 0; i < sizeof beyond / sizeof *beyond; i++) {
+      const abp_rpc_id id = number(beyond[i]);
+      COMES_TO(abp_peer_received(peer, &id, ABP_RPC_NO_ERROR), "refuse 4");
+      COMES_TO(cancel(peer, id), "");
+    }
+    const abp_rpc_id ill = text("\xff"), nul = {ABP_ID_TEXT, "a\0b", 3, 0},
+                     too_long = {ABP_ID_TEXT, "x", UINT32_MAX, 0};
+    COMES_TO(abp_peer_received(peer, &ill, ABP_RPC_NO_ERROR), "refuse 5");
+    COMES_TO(abp_peer_received(peer, &nul, ABP_RPC_NO_ERROR), "refuse 5");
+    COMES_TO(abp_peer_received(peer, &too_long, ABP_RPC_NO_ERROR), "refuse 5");
+    abp_peer_free(peer);
+  }
+}
+
+static void what_is_no_message_is_answered_where_the_dialect_does(void **state) {
+  (void)state;
+  abp_peer *peer = open_peer(ABP_ACP);
+  COMES_TO(abp_peer_malformed(peer, ABP_RPC_PARSE), "refuse 1");
+  COMES_TO(abp_peer_malformed(peer, ABP_RPC_BATCH), "refuse 3");
+  assert_int_equal(abp_peer_count(peer, ABP_REFUSED), 2);
+  drain(peer, abp_peer_lost(peer));
+  COMES_TO(abp_peer_malformed(peer, ABP_RPC_PARSE), "");
+  abp_peer_free(peer);
+  peer = open_peer(ABP_MCP);
+  COMES_TO(abp_peer_malformed(peer, ABP_RPC_PARSE), "");
+  assert_int_equal(abp_peer_count(peer, ABP_MALFORMED), 1);
+  abp_peer_free(peer);
+}
+
+static void a_cancel_before_the_start_is_the_end(void **state) {
+  (void)state;
+  static const char *const ends[] = {"result 2", "result 2", "abort"};
+  for (int dialect = ABP_ACP; dialect < ABP_DIALECTS; dialect++) {
+    abp_peer *peer = open_peer((abp_dialect)dialect);
+    receive(peer, number(1));
+    COMES_TO(cancel(peer, number(1)), ends[dialect]);
+    assert_int_equal(last.released, 1);
+    COMES_TO(abp_peer_start(peer), "");
+    abp_peer_free(peer);
+  }
+}
+
+static void the_reason_comes_where_the_dialect_has_one(void **state) {
+  (void)state;
+  abp_peer *peer = open_peer(ABP_MCP);
+  receive(peer, number(1));
+  receive(peer, number(2));
+  start(peer);
+  COMES_TO(cancel(peer, number(1)), "abort");
+  assert_memory_equal(last.text, "why", 3);
+  const abp_rpc_id second = number(2), other = {ABP_ID_OTHER, NULL, 0, 0};
+  COMES_TO(abp_peer_cancel_received(peer, &second, NULL, 0, 0), "");
+  COMES_TO(abp_peer_cancel_received(peer, &other, NULL, 0, 1), "");
+  assert_int_equal(abp_peer_count(peer, ABP_MALFORMED), 2);
+  const abp_call call = make(peer, 0, 0, 0);
+  COMES_TO(abp_peer_cancel(peer, call, "stop", 4), "cancel, settle 2");
+  abp_peer_free(peer);
+  peer = open_peer(ABP_LSP);
+  receive(peer, number(1));
+  start(peer);
+  const abp_rpc_id first = number(1);
+  COMES_TO(abp_peer_cancel_received(peer, &first, NULL, 0, 0), "abort");
+  const abp_call made = make(peer, 0, 0, 0);
+  COMES_TO(abp_peer_cancel(peer, made, "stop", 4), "cancel");
+  assert_null(last.text);
+  abp_peer_free(peer);
+}
+
+static void a_timeout_says_so(void **state) {
+  (void)state;
+  abp_peer *peer = open_peer(ABP_MCP);
+  make(peer, 10, 0, ABP_WAITS);
+  abp_action action;
+  assert_int_equal(abp_peer_advance(peer, 1010), ABP_OK);
+  assert_int_equal(abp_peer_next(peer, &action), 1);
+  assert_int_equal(action.kind, ABP_SEND);
+  assert_non_null(strstr(action.text, "timed out"));
+  drain(peer, ABP_OK);
+  const abp_rpc_id id = number(1);
+  COMES_TO(abp_peer_response(peer, &id, 1), "settle 3");
+  abp_peer_free(peer);
+}
+
+static void progress_puts_off_the_timeout_but_not_the_longest(void **state) {
+  (void)state;
+  abp_peer *peer = open_peer(ABP_ACP);
+  make(peer, 0, 0, 0); /* there is a slot with no patience */
+  make(peer, 10, 25, ABP_RESETS);
+  const abp_rpc_id first = number(1), second = number(2), other = number(3), wrong = text("2");
+  COMES_TO(abp_peer_advance(peer, 1009), "");
+  COMES_TO(abp_peer_progress(peer, &second), "report");
+  COMES_TO(abp_peer_progress(peer, &first), "report");
+  COMES_TO(abp_peer_progress(peer, &other), "");
+  COMES_TO(abp_peer_progress(peer, &wrong), "");
+  COMES_TO(abp_peer_advance(peer, 1018), "");
+  COMES_TO(abp_peer_progress(peer, &second), "report");
+  COMES_TO(abp_peer_advance(peer, 1024), "");
+  COMES_TO(abp_peer_advance(peer, 1025), "cancel");
+  COMES_TO(abp_peer_progress(peer, &second), "report"); /* it may be unwinding */
+  COMES_TO(abp_peer_advance(peer, 1025 + 4999), "");
+  COMES_TO(abp_peer_advance(peer, 1025 + 5000), "settle 3");
+  COMES_TO(abp_peer_progress(peer, &second), "");
+  COMES_TO(abp_peer_response(peer, &second, 0), "");
+  assert_int_equal(abp_peer_count(peer, ABP_LATE), 2);
+  assert_int_equal(abp_peer_count(peer, ABP_STRAY), 2);
+  abp_peer_free(peer);
+}
+
+static void a_timeout_that_progress_does_not_put_off(void **state) {
+  (void)state;
+  abp_peer *peer = open_peer(ABP_ACP);
+  const abp_rpc_id first = number(1);
+  make(peer, 10, 0, 0);
+  make(peer, 0, 20, ABP_RESETS);
+  make(peer, 30, 0, ABP_RESETS);
+  COMES_TO(abp_peer_progress(peer, &first), "report");
+  COMES_TO(abp_peer_advance(peer, 1010), "cancel");
+  COMES_TO(abp_peer_advance(peer, 1020), "cancel");
+  COMES_TO(abp_peer_advance(peer, 1030), "cancel");
+  abp_peer_free(peer);
+}
+
+static void the_handshake_is_not_cancelled_on_the_wire(void **state) {
+  (void)state;
+  abp_peer *peer = open_peer(ABP_MCP);
+  assert_string_equal(abp_peer_handshake(peer), "initialize");
+  abp_call call = make(peer, 0, 0, ABP_HANDSHAKE);
+  COMES_TO(abp_peer_cancel(peer, call, NULL, 0), "settle 2");
+  make(peer, 5, 0, ABP_HANDSHAKE);
+  COMES_TO(abp_peer_advance(peer, 1005), "settle 3");
+  make(peer, 0, 0, ABP_HANDSHAKE);
+  COMES_TO(abp_peer_close(peer), "settle 4");
+  abp_peer_free(peer);
+}
+
+static void inputs_that_are_mistakes_change_nothing(void **state) {
+  (void)state;
+  abp_peer *peer = open_with((abp_peer_config){.dialect = ABP_ACP, .max_calls = 1});
+  abp_call call;
+  assert_int_equal(abp_peer_request(peer, 0, 0, 0, 0, &call), ABP_OK);
+  const abp_rpc_id id = number(1);
+  assert_int_equal(abp_peer_request(peer, 0, 0, 0, 0, &call), ABP_E_UNDRAINED);
+  assert_int_equal(abp_peer_cancel(peer, call, NULL, 0), ABP_E_UNDRAINED);
+  assert_int_equal(abp_peer_unsent(peer, call), ABP_E_UNDRAINED);
+  assert_int_equal(abp_peer_response(peer, &id, 0), ABP_E_UNDRAINED);
+  assert_int_equal(abp_peer_progress(peer, &id), ABP_E_UNDRAINED);
+  assert_int_equal(abp_peer_received(peer, &id, ABP_RPC_NO_ERROR), ABP_E_UNDRAINED);
+  assert_int_equal(abp_peer_start(peer), ABP_E_UNDRAINED);
+  assert_int_equal(cancel(peer, id), ABP_E_UNDRAINED);
+  assert_int_equal(abp_peer_finish(peer, call, ABP_RETURNED), ABP_E_UNDRAINED);
+  assert_int_equal(abp_peer_malformed(peer, ABP_RPC_PARSE), ABP_E_UNDRAINED);
+  assert_int_equal(abp_peer_advance(peer, 2000), ABP_E_UNDRAINED);
+  assert_int_equal(abp_peer_close(peer), ABP_E_UNDRAINED);
+  assert_int_equal(abp_peer_lost(peer), ABP_E_UNDRAINED);
+  COMES_TO(ABP_OK, "request");
+  assert_int_equal(abp_peer_request(peer, 0, 0, 0, 0, &call), ABP_E_LIMIT);
+  assert_int_equal(abp_peer_request(peer, 0, 0, 0, 77, &call), ABP_E_STATE);
+  assert_int_equal(abp_peer_finish(peer, call, ABP_RETURNED), ABP_E_STATE);
+  assert_int_equal(abp_peer_finish(peer, 77, ABP_RETURNED), ABP_E_STATE);
+  const abp_call in = receive(peer, number(1));
+  assert_int_equal(abp_peer_finish(peer, in, ABP_RETURNED), ABP_E_STATE);
+  assert_int_equal(abp_peer_cancel(peer, in, NULL, 0), ABP_E_STATE);
+  assert_int_equal(abp_peer_unsent(peer, in), ABP_E_STATE);
+  assert_int_equal(abp_peer_number(peer, in), 0);
+  assert_int_equal(abp_peer_number(peer, 77), 0);
+  const abp_rpc_id second = number(2);
+  COMES_TO(abp_peer_received(peer, &second, ABP_RPC_NO_ERROR), "refuse 9");
+  COMES_TO(abp_peer_received(peer, &second, ABP_RPC_METHOD_NOT_FOUND), "refuse 7");
+  COMES_TO(abp_peer_unsent(peer, call), "settle 1");
+  COMES_TO(abp_peer_unsent(peer, call), "");
+  COMES_TO(abp_peer_cancel(peer, call, NULL, 0), "");
+  COMES_TO(abp_peer_response(peer, &id, 0), "");
+  assert_int_equal(abp_peer_count(peer, ABP_STRAY), 1); /* what was never sent is not remembered */
+  COMES_TO(abp_peer_lost(peer), "abort");
+  COMES_TO(abp_peer_received(peer, &second, ABP_RPC_NO_ERROR), "");
+  assert_int_equal(abp_peer_request(peer, 0, 0, 0, 0, &call), ABP_E_STATE);
+  abp_peer_free(peer);
+  abp_peer_free(NULL);
+}
+
+static void requests_wait_for_their_turn(void **state) {
+  (void)state;
+  abp_peer *peer = open_with((abp_peer_config){.dialect = ABP_ACP, .max_concurrent = 1});
+  const abp_call first = receive(peer, number(1));
+  const abp_call second = receive(peer, number(2));
+  COMES_TO(abp_peer_start(peer), "start");
+  assert_int_equal(abp_peer_running(peer, first), 1);
+  assert_int_equal(abp_peer_running(peer, second), 0);
+  abp_call child;
+  drain(peer, abp_peer_request(peer, 0, 0, 0, first, &child));
+  COMES_TO(cancel(peer, number(1)), "cancel, abort");
+  /* Its handler has ended, so that there is room; its answer waits for its child's. */
+  COMES_TO(abp_peer_finish(peer, first, ABP_RETURNED), "start");
+  assert_int_equal(last.call, second);
+  assert_int_equal(abp_peer_pending(peer, first), 1);
+  const abp_rpc_id id = number(1);
+  COMES_TO(abp_peer_response(peer, &id, 1), "settle 2, result 1");
+  assert_int_equal(abp_peer_pending(peer, first), 0);
+  COMES_TO(abp_peer_finish(peer, second, ABP_THREW), "result 1");
+  abp_peer_free(peer);
+}
+
+static void errors_have_the_protocols_codes(void **state) {
+  (void)state;
+  abp_peer *peer = open_peer(ABP_ACP), *mcp = open_peer(ABP_MCP);
+  static const int32_t codes[] = {0,      -32700, -32600, -32600, -32600, -32600, -32600,
+                                  -32601, -32603, -32005, -32800, -32001, -32097};
+  for (int error = 0; error < ABP_RPC_ERRORS; error++) {
+    assert_int_equal(abp_rpc_error_code(peer, error), codes[error]);
+    assert_int_equal(error == 0, abp_rpc_error_message(error)[0] == 0);
+    assert_int_equal(abp_rpc_error_has_no_id(error),
+                     error >= ABP_RPC_PARSE && error <= ABP_RPC_NUMBER_ID);
+  }
+  assert_int_equal(abp_rpc_error_code(mcp, ABP_RPC_CLOSED), -32000);
+  assert_int_equal(abp_rpc_error_code(peer, -1), 0);
+  assert_string_equal(abp_rpc_error_message(99), "");
+  assert_string_equal(abp_peer_cancel_method(peer), "$/cancel_request");
+  assert_string_equal(abp_peer_cancel_key(mcp), "requestId");
+  assert_int_equal(abp_peer_unversioned(peer), 0);
+  abp_peer_free(peer);
+  abp_peer_free(mcp);
+  peer = open_with((abp_peer_config){.dialect = (abp_dialect)99, .max_id = 1 << 20});
+  assert_string_equal(abp_peer_cancel_method(peer), "$/cancel_request");
+  abp_peer_free(peer);
+}
+
+int main(void) {
+  const struct CMUnitTest tests[] = {
+      cmocka_unit_test(ids_are_told_apart_by_type_and_value),
+      cmocka_unit_test(ids_are_judged_by_the_dialect),
+      cmocka_unit_test(what_is_no_message_is_answered_where_the_dialect_does),
+      cmocka_unit_test(a_cancel_before_the_start_is_the_end),
+      cmocka_unit_test(the_reason_comes_where_the_dialect_has_one),
+      cmocka_unit_test(a_timeout_says_so),
+      cmocka_unit_test(progress_puts_off_the_timeout_but_not_the_longest),
+      cmocka_unit_test(a_timeout_that_progress_does_not_put_off),
+      cmocka_unit_test(the_handshake_is_not_cancelled_on_the_wire),
+      cmocka_unit_test(inputs_that_are_mistakes_change_nothing),
+      cmocka_unit_test(requests_wait_for_their_turn),
+      cmocka_unit_test(errors_have_the_protocols_codes),
+  };
+  return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -353,6 +353,11 @@ static void check(int side) {
     }
     in += fact->phase == QUEUED_UP || fact->phase == RUNS || fact->phase == HELD;
     queued += fact->phase == QUEUED_UP;
+    const uint32_t slot = calls_slot(calls, fact->in);
+    if (fact->in && fact->phase == OVER && slot != NO_CALL)
+      must((table_call(&calls->table, slot)->state == COMPLETED) ==
+               (fact->expected[1].outcome == ABP_COMPLETED),
+           "it remembers what did not happen");
     must(!fact->in || abp_peer_running(peer, fact->in) ==
                           (fact->phase == RUNS && !fact->asked && !fact->mute),
          "progress is wanted or not, wrongly");

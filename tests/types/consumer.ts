@@ -4,6 +4,7 @@ import { AbpError, connect, expose, transfer, type Client } from 'abp-bridge';
 import { fromOrigins, webSocketTransport } from 'abp-bridge/websocket';
 import { connectPage } from 'abp-bridge/automation';
 import { pool, serve } from 'abp-bridge/pool';
+import { RpcError, createPeer } from 'abp-bridge/rpc';
 
 const exposed = expose(
   {
@@ -105,3 +106,22 @@ createTaskServer({
 tasks.fetch(new Request('http://x')).then((response) => response.body);
 // @ts-expect-error an agent has an executor
 createTaskServer({ card: { name: 'x' } });
+
+const peer = createPeer(
+  { post() {}, onMessage() {}, close() {} },
+  { dialect: 'acp', limits: { grace: 100 }, onRequest: (_, { method }) => method },
+);
+peer.handle('session/prompt', async (params, { signal, request, progress, id }) => {
+  signal.throwIfAborted();
+  progress({ progress: 1 });
+  if (id === null) throw new RpcError(-32602, 'no', { params });
+  return request('ask', params, { signal, timeout: 5, wait: false });
+});
+peer.onNotification('*', (params, { method }) => console.log(params, method));
+export const rpc: Promise<unknown> = peer.request(
+  'x',
+  {},
+  { onProgress: (info) => console.log(info) },
+);
+// @ts-expect-error there are three dialects
+createPeer({ post() {}, onMessage() {}, close() {} }, { dialect: 'soap' });

@@ -333,6 +333,7 @@ export class Peer {
    * @param {number} ending
    */
   finish(request, ending) {
+    if (this.#broken) return;
     const { handle } = request;
     this.#feed((core) => core.finish(handle, ending), request);
     // One whose answer waits for others is still to be told; one that nobody wants answered is not.
@@ -349,13 +350,14 @@ export class Peer {
   progress(request, info) {
     const { progress } = this.dialect;
     const token = progress?.wanted(request.params);
-    if (!progress || token === undefined || !this.#core?.running(request.handle)) return;
+    if (this.#broken || !progress || token === undefined || !this.#core?.running(request.handle)) return;
     this.notify(progress.method, progress.write(token, info));
   }
 
   /** The error on the wire for an `abp_rpc_error`. @param {number} code */
   errorObject(code) {
-    return this.#core?.error(code) ?? { code: -32603, message: 'The connection failed' };
+    const core = this.#broken ? undefined : this.#core;
+    return core?.error(code) ?? { code: -32603, message: 'The connection failed' };
   }
 
   /**

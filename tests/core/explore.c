@@ -24,6 +24,8 @@
  */
 #include "world.h"
 
+#include "arena.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -107,42 +109,6 @@ static struct state {
 
 #define WORDS (sizeof(struct state) / sizeof(uint64_t))
 #define MAP_WORDS ((WORDS + 63) / 64)
-
-static int in_arena; /* whoever allocates now is an endpoint */
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *old, size_t size);
-void __real_free(void *memory);
-
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_calloc(size_t count, size_t size) {
-  if (!in_arena) return __real_calloc(count, size);
-  const size_t room = (count * size + 15) / 16 * 16;
-  if (now.used + room > ARENA) {
-    fprintf(stderr, "ARENA is too small\n");
-    exit(2);
-  }
-  void *memory = now.arena + now.used;
-  now.used += room;
-  return memset(memory, 0, room);
-}
-
-void *__wrap_malloc(size_t size);
-void *__wrap_malloc(size_t size) { return in_arena ? __wrap_calloc(1, size) : __real_malloc(size); }
-
-/* A table grows only from nothing here. */
-void *__wrap_realloc(void *old, size_t size);
-void *__wrap_realloc(void *old, size_t size) {
-  if (!in_arena) return __real_realloc(old, size);
-  if (old) abort();
-  return __wrap_calloc(1, size);
-}
-
-void __wrap_free(void *memory);
-void __wrap_free(void *memory) {
-  if (!in_arena) __real_free(memory);
-}
 
 static void *grown(void *old, size_t size) {
   void *memory = realloc(old, size);
@@ -359,9 +325,9 @@ static int explore(const struct bounds *bounds) {
   int depth = 0;
   struct frontier at = {0}, next = {0};
   memset(&now, 0, sizeof now);
-  in_arena = 1;
+  arena.on = 1;
   world_open(&now.world, bounds);
-  in_arena = 0;
+  arena.on = 0;
   first = now;
   seen.states = 0;
   if (seen.hashes) memset(seen.hashes, 0, seen.room * sizeof *seen.hashes);
@@ -375,9 +341,9 @@ static int explore(const struct bounds *bounds) {
         for (move.at = 0; move.at < move_places(&now.world, move.kind); move.at++) {
           if (!world_can(&now.world, move)) continue;
           transitions++;
-          in_arena = 1;
+          arena.on = 1;
           const int fine = world_do(&now.world, move);
-          in_arena = 0;
+          arena.on = 0;
           if (!fine) {
             printf("%s: violated: %s (call %d)\n", bounds->name, now.world.violation,
                    now.world.violation_at);
@@ -423,6 +389,7 @@ static int replay(const struct bounds *bounds, char **moves) {
 /* No arguments: all configurations. One: that configuration. More: its replay. */
 int main(int argc, char **argv) {
   int found = 0;
+  arena = (struct arena){0, now.arena, ARENA, &now.used};
   for (size_t i = 0; i < sizeof CONFIGURATIONS / sizeof *CONFIGURATIONS; i++) {
     const struct bounds *bounds = &CONFIGURATIONS[i];
     if (argc > 1 && strcmp(argv[1], bounds->name) != 0) continue;

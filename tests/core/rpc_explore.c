@@ -14,6 +14,7 @@
  * is printed with the moves that lead to it.
  */
 #include "abp_internal.h"
+#include "arena.h"
 #include "rpc.h"
 
 #include <stdio.h>
@@ -116,42 +117,11 @@ static struct state {
   _Alignas(16) char arena[ARENA];
 } now;
 
-static int in_arena;
 static const char *violation;
 static struct {
   enum move_kind kind;
   int at;
 } trace[DEEPEST];
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *old, size_t size);
-void __real_free(void *memory);
-
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_calloc(size_t count, size_t size) {
-  if (!in_arena) return __real_calloc(count, size);
-  const size_t room = (count * size + 15) / 16 * 16;
-  if (now.used + room > ARENA) {
-    fprintf(stderr, "ARENA is too small\n");
-    exit(2);
-  }
-  void *memory = now.arena + now.used;
-  now.used += room;
-  return memset(memory, 0, room);
-}
-void *__wrap_malloc(size_t size);
-void *__wrap_malloc(size_t size) { return in_arena ? __wrap_calloc(1, size) : __real_malloc(size); }
-void *__wrap_realloc(void *old, size_t size);
-void *__wrap_realloc(void *old, size_t size) {
-  if (!in_arena) return __real_realloc(old, size);
-  if (old) abort();
-  return __wrap_calloc(1, size);
-}
-void __wrap_free(void *memory);
-void __wrap_free(void *memory) {
-  if (!in_arena) __real_free(memory);
-}
 
 static void must(int holds, const char *what) {
   if (!holds && !violation) violation = what;
@@ -468,7 +438,7 @@ static void act(enum move_kind kind, int at) {
   int side = kind >= DELIVER ? at : kind >= RETURN || kind == NEST ? callee : fact->caller;
   if (kind == CALL || kind == TIMED) side = 0;
   if (now.left.moves[kind] != ANY) now.left.moves[kind]--;
-  in_arena = 1;
+  arena.on = 1;
   switch (kind) {
   case CALL: make(0, -1, 0); break;
   case TIMED: make(0, -1, TIMEOUT); break;
@@ -502,7 +472,7 @@ static void act(enum move_kind kind, int at) {
     break;
   }
   drain(side);
-  in_arena = 0;
+  arena.on = 0;
   if (kind < CLOSE) return;
   now.closed[side] = 1;
   now.count[side] = 0;
@@ -582,6 +552,7 @@ static void explore(int depth) {
 }
 
 int main(void) {
+  arena = (struct arena){0, now.arena, ARENA, &now.used};
   for (size_t i = 0; i < sizeof CONFIGURATIONS / sizeof *CONFIGURATIONS; i++) {
     memset(&now, 0, sizeof now);
     now.left = CONFIGURATIONS[i];
@@ -589,13 +560,13 @@ int main(void) {
     seen = NULL;
     seen_room = seen_count = 0;
     transitions = 0;
-    in_arena = 1;
+    arena.on = 1;
     for (int side = 0; side < 2; side++) {
       const abp_peer_config config = {
           .dialect = now.left.dialect, .max_concurrent = now.left.concurrent, .grace_ms = GRACE};
       now.peer[side] = abp_peer_new(&config, 0);
     }
-    in_arena = 0;
+    arena.on = 0;
     explore(0);
     printf("%s: %zu states, %llu transitions\n", now.left.name, seen_count,
            (unsigned long long)transitions);

@@ -1,6 +1,7 @@
 /** JSON-RPC peers: what a program sees, and what odd and hostile messages come to. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { PeerCore } from '../../js/rpc/core.js';
 import { RpcError, createPeer, transfer } from '../../js/rpc/index.js';
 import { fired, gate, outcome, peerPair, scriptedPeer } from '../support/rpc.js';
 
@@ -712,4 +713,63 @@ test('1,000 requests in flight, a third of them cancelled: each settles once', a
   });
   assert.deepEqual([a.counters.inFlightOut, b.counters.inFlightIn], [0, 0]);
   closeBoth(pair);
+});
+
+test('a peer that traps is given up; the others go on, and new ones get an instance of their own', async () => {
+  const one = peerPair('acp');
+  const other = peerPair('acp');
+  for (const { b } of [one, other]) b.handle('echo', (params) => params);
+  assert.equal(await other.a.request('echo', 1), 1);
+  await one.a.request('echo', 1);
+  const aborted = gate();
+  const started = gate();
+  one.b.handle('slow', async (_, { signal }) => {
+    started.open();
+    aborted.open(await fired(signal));
+  });
+  void outcome(one.a.request('slow'));
+  await started.opened;
+  const pending = outcome(one.b.request('never'));
+  const old = new PeerCore(0, {});
+  const { malformed } = old.x;
+  const { error } = console;
+  const said = [];
+  console.error = (...words) => said.push(words);
+  old.x.malformed = () => {
+    throw new RangeError('unreachable'); // as WebAssembly's RuntimeError, where the core is JavaScript
+  };
+  try {
+    one.toB('no message');
+    while (!said.length) await new Promise((resolve) => setImmediate(resolve));
+  } finally {
+    console.error = error;
+    old.x.malformed = malformed;
+  }
+  assert.equal((await pending).err.code, -32603);
+  assert.equal((await aborted.opened).name, 'AbortError');
+  assert.equal(await other.a.request('echo', 2), 2);
+  const fresh = new PeerCore(0, {});
+  assert.notEqual(fresh.x.memory, old.x.memory);
+  for (const core of [fresh, old]) core.free();
+  closeBoth(one);
+  closeBoth(other);
+});
+
+test('peers that have ended give their memory back', async () => {
+  const session = async () => {
+    const pair = peerPair('acp');
+    pair.b.handle('echo', (params) => params);
+    assert.equal(await pair.a.request('echo', 1), 1);
+    closeBoth(pair);
+  };
+  const memory = () => {
+    const core = new PeerCore(0, {});
+    const { byteLength } = core.x.memory.buffer;
+    core.free();
+    return byteLength;
+  };
+  for (let i = 0; i < 50; i++) await session();
+  const before = memory();
+  for (let i = 0; i < 1000; i++) await session();
+  assert.equal(memory(), before);
 });

@@ -39,6 +39,8 @@ export function peerPair(dialect, { a = {}, b = {} } = {}) {
     a: createPeer(recording(left, log, 'a2b'), { dialect, ...a }),
     b: createPeer(recording(right, log, 'b2a'), { dialect, ...b }),
     log,
+    /** Says anything to b. */
+    toB: (message) => left.post(message),
     sent: (dir) => log.filter((entry) => entry.dir === dir).map(({ msg }) => msg),
   };
 }

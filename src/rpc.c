@@ -432,9 +432,10 @@ int abp_peer_finish(abp_peer *peer, abp_call call, abp_ending ending) {
     event = EV_CANCELLED;
   }
   /* What a handler that ends by itself leaves pending goes on: nobody cancelled it. */
-  if (c->state == RUNNING) calls_disown(calls, slot);
+  const int by_itself = c->state == RUNNING;
+  if (by_itself) calls_disown(calls, slot);
   calls_step(calls, slot, event);
-  if (c->child == NO_CALL) calls_step(calls, slot, EV_ALONE);
+  if (!by_itself && c->child == NO_CALL) calls_step(calls, slot, EV_ALONE);
   return ABP_OK;
 }
 

@@ -350,7 +350,8 @@ export class Peer {
   progress(request, info) {
     const { progress } = this.dialect;
     const token = progress?.wanted(request.params);
-    if (this.#broken || !progress || token === undefined || !this.#core?.running(request.handle)) return;
+    if (this.#broken || !progress || token === undefined || !this.#core?.running(request.handle))
+      return;
     this.notify(progress.method, progress.write(token, info));
   }
 

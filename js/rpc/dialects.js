@@ -15,19 +15,39 @@ import { own } from '../messages.js';
  */
 
 /**
+ * @callback Explain What the error that refuses a message says, as the dialect's own SDK would say it.
+ * @param {number} fault `abp_rpc_error`
+ * @param {string | undefined} method of the request that is refused
+ * @param {unknown} received what is no message
+ * @returns {{ message?: string, data?: unknown }}
+ */
+
+/**
  * @typedef {object} Dialect
  * @property {number} number `abp_dialect`
  * @property {Progress} [progress]
  * @property {any} nothing the result of a handler that returns nothing
+ * @property {Explain} [explain]
  * @property {(id: unknown) => unknown} [cancelled] what the error says besides that a request was cancelled
  */
 
 /** @type {Record<'acp' | 'lsp' | 'mcp', Dialect>} */
 export const DIALECTS = {
-  acp: { number: rpc.ACP, nothing: null, cancelled: (requestId) => ({ requestId }) },
+  acp: {
+    number: rpc.ACP,
+    nothing: null,
+    cancelled: (requestId) => ({ requestId }),
+    explain(fault, method, received) {
+      if (fault === rpc.RPC_INVALID_REQUEST) return { data: received };
+      if (fault !== rpc.RPC_METHOD_NOT_FOUND) return {};
+      return { message: `"Method not found": ${method}`, data: { method } };
+    },
+  },
   lsp: {
     number: rpc.LSP,
     nothing: null,
+    explain: (fault, method) =>
+      fault === rpc.RPC_METHOD_NOT_FOUND ? { message: `Unhandled method ${method}` } : {},
     progress: {
       method: '$/progress',
       ask: (params, token) => ({ ...params, workDoneToken: token }),

@@ -71,6 +71,8 @@ export class Peer {
   /** @type {Record<string, number> | undefined} */
   #counters;
   #resolveClosed = () => {};
+  /** The message being worked on. @type {unknown} */
+  #received;
 
   /**
    * Use {@link createPeer}.
@@ -236,6 +238,13 @@ export class Peer {
   #receive(received) {
     if (this.#broken || this.#over) return;
     this.#tick();
+    this.#received = received;
+    this.#dispatch(received);
+    this.#received = undefined;
+  }
+
+  /** @param {any} received */
+  #dispatch(received) {
     // A getter or a proxy may throw: what cannot be read is no message.
     const parts = safely(() => this.#parts(received), undefined);
     if (typeof parts !== 'object') {
@@ -440,9 +449,7 @@ export class Peer {
         if (action & RELEASED) this.#records[slot] = undefined;
         return record.answer(arg);
       case abp.REFUSE:
-        return this.respond(this.#core?.hasNoId(arg) ? null : own(context, 'id'), {
-          error: this.errorObject(arg),
-        });
+        return this.#refuse(arg, context);
       case abp.SEND:
         return this.#sendCancel(extra);
       case abp.WAKE:
@@ -456,6 +463,18 @@ export class Peer {
         this.#timer.unref?.();
         return;
     }
+  }
+
+  /**
+   * @param {number} fault
+   * @param {IncomingRequest | undefined} request
+   */
+  #refuse(fault, request) {
+    const error = {
+      ...this.errorObject(fault),
+      ...this.dialect.explain?.(fault, request?.method, this.#received),
+    };
+    this.respond(this.#core?.hasNoId(fault) ? null : request?.id, { error });
   }
 
   /** Handlers start when all that came together has been read: what was cancelled in it never starts. */

@@ -325,6 +325,26 @@ test('cancelling the prompt cancels what our agent asked their client, whose ans
   peer.close();
 });
 
+test('our agent cancels by itself: they hear -32800 unasked', async () => {
+  const { context, peer } = await withClient(as);
+  peer.handle('ext/limited', () => {
+    throw new DOMException('out of context', 'AbortError');
+  });
+  const { err } = await outcome(context.request('ext/limited', {}));
+  assert.deepEqual([err.code, err.message], [-32800, 'Request cancelled']);
+  peer.close();
+});
+
+test('their client finds out about an unknown method as from its own agent', async () => {
+  const { context, peer } = await withClient(as);
+  const { err } = await outcome(context.request('ext/none', {}));
+  assert.deepEqual(
+    [err.message, err.data],
+    ['"Method not found": ext/none', { method: 'ext/none' }],
+  );
+  peer.close();
+});
+
 test('closing our agent answers their requests and ends their connection', async () => {
   const { context, peer, connection } = await withClient(as);
   const started = gate();

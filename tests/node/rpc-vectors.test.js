@@ -22,6 +22,8 @@ const outcomes = read('jsonrpc-outcomes.jsonl');
 const DIALECT = { acp: 'acp', lsp: 'lsp', mcp: 'mcp', mcpapps: 'mcp' };
 const CANCEL = /^(\$\/cancel_request|\$\/cancelRequest|notifications\/cancelled)$/;
 const PROGRESS = 'notifications/progress';
+/** A message that does not come is a failure, not a wait. */
+const LIMIT = { timeout: 60_000 };
 
 const isRequest = ({ method, id }) => method !== undefined && id !== undefined;
 const cancelled = ({ method, params }) =>
@@ -154,7 +156,7 @@ for (const file of files) {
   const name = file.replace('.jsonl', '');
   const dialect = DIALECT[file.split('-')[0]];
   for (const ours of ['a2b', 'b2a']) {
-    test(`${name}, our peer as ${ours === 'a2b' ? 'the caller' : 'the callee'}`, async () => {
+    test(`${name}, our peer as ${ours === 'a2b' ? 'the caller' : 'the callee'}`, LIMIT, async () => {
       const replay = new Replay(dialect, ours, lines);
       await replay.run();
       if (ours === 'a2b') await sameOutcome(name, replay);

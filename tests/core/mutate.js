@@ -1,7 +1,7 @@
 /**
  * Breaks every transition of src/call_state.c, src/session.c and src/task_state.c in turn, in every
  * way that still compiles into another table: the row is missing, leads elsewhere, or owes or sends
- * one thing less. The exploration of calls, or that of tasks, has to notice each of them.
+ * one thing less. One of the explorations that have the table has to notice each of them.
  *
  *   node tests/core/mutate.js [a part of the mutants' names]
  */
@@ -19,7 +19,10 @@ const FLAGS = ['-std=c11', '-O2', '-DSLAB_CALLS=8', `-I${root}/src`];
 const WRAP = '-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free';
 const MOST_SECONDS = 300;
 
-const CALLEE = ['QUEUED', 'RUNNING', 'CANCELLING', 'UNWINDING', 'COMPLETED', 'CANCELLED'];
+const CALLEE = [
+  ...['QUEUED', 'RUNNING', 'ASKED', 'CANCELLING', 'UNWINDING', 'RETURNED', 'UNWOUND'],
+  ...['COMPLETED', 'CANCELLED'],
+];
 const CALLER = ['WAITING', 'STOPPING', 'SETTLED'];
 const SESSION = ['CONNECTING', 'READY', 'FAILED', 'CLOSED', 'LOST'];
 const TASK = [
@@ -27,18 +30,18 @@ const TASK = [
   ...['AUTH_REQUIRED', 'CANCELING'],
 ];
 
-/** What explores what: the files of each program, those with tables first. */
-const CALLS = {
+const TABLES = {
   'call_state.c': { nothing: 'FREE', states: [CALLEE, CALLER] },
   'session.c': { nothing: 'NONE', states: [SESSION] },
+  'task_state.c': { nothing: 'UNKNOWN', states: [TASK] },
 };
-const TASKS = { 'task_state.c': { nothing: 'UNKNOWN', states: [TASK] } };
+/** The files of each exploration, the quick one first. */
+const CORE = ['call_state', 'call_table', 'calls'];
+const TESTS = ['arena', 'model', 'world', 'explore', 'explore_tasks', 'rpc_explore'];
 const PROGRAMS = [
-  {
-    tables: CALLS,
-    objects: ['call_state', 'call_table', 'session', 'endpoint', 'model', 'world', 'explore'],
-  },
-  { tables: TASKS, objects: ['task_state', 'tasks', 'call_table', 'explore_tasks'] },
+  [...CORE, 'rpc', 'arena', 'rpc_explore'],
+  [...CORE, 'session', 'endpoint', 'arena', 'model', 'world', 'explore'],
+  ['task_state', 'tasks', 'call_table', 'explore_tasks'],
 ];
 
 /** Each row of a table: which it is, where it stands, where it leads, what else it says. */
@@ -66,7 +69,7 @@ function rowsOf(file) {
 }
 
 function mutantsOf({ file, name, next, parts, replace }) {
-  const { nothing, states: kinds } = { ...CALLS, ...TASKS }[file];
+  const { nothing, states: kinds } = TABLES[file];
   const states = kinds.find((all) => all.includes(next)) ?? kinds[0];
   const mutants = [
     {
@@ -96,16 +99,29 @@ function mutantsOf({ file, name, next, parts, replace }) {
 const object = (name) => join(folder, `${name}.o`);
 const compile = (source, output) => [...FLAGS, '-c', source, '-o', output];
 
-/** How the exploration ends on a mutant: the first line of what it says, or nothing if it is happy. */
+/** How the explorations end on a mutant: the first line of what one says, or nothing if they are happy. */
 async function verdict(mutant, number) {
   const source = join(folder, `${number}.c`);
-  const program = join(folder, `${number}`);
   writeFileSync(source, mutant.text);
   await run(COMPILER, compile(source, object(number)));
-  const { objects } = PROGRAMS.find(({ tables }) => mutant.file in tables);
-  const others = objects.filter((name) => `${name}.c` !== mutant.file);
-  const wrap = objects.includes('explore') ? [WRAP] : [];
-  await run(COMPILER, [...[...others, number].map(object), ...wrap, '-o', program]);
+  const file = mutant.file.replace('.c', '');
+  try {
+    for (const objects of PROGRAMS.filter((all) => all.includes(file))) {
+      const others = objects.filter((name) => name !== file);
+      const found = await explored([...others, number], `${number}`);
+      if (found) return found;
+    }
+    return undefined;
+  } finally {
+    for (const made of [source, object(number)]) rmSync(made);
+  }
+}
+
+/** How one exploration ends. */
+async function explored(objects, name) {
+  const program = join(folder, name);
+  const wrap = objects.includes('arena') ? [WRAP] : [];
+  await run(COMPILER, [...objects.map(object), ...wrap, '-o', program]);
   try {
     await run(program, { timeout: MOST_SECONDS * 1000, killSignal: 'SIGKILL' });
     return undefined;
@@ -116,19 +132,17 @@ async function verdict(mutant, number) {
       error.stdout.split('\n').find((line) => line.includes('violated')) ?? error.stderr.trim()
     );
   } finally {
-    for (const file of [source, program, object(number)]) rmSync(file);
+    rmSync(program);
   }
 }
 
 const began = Date.now();
-for (const name of new Set(PROGRAMS.flatMap(({ objects }) => objects))) {
-  const folder = ['model', 'world', 'explore', 'explore_tasks'].includes(name)
-    ? 'tests/core'
-    : 'src';
-  execFileSync(COMPILER, compile(join(root, folder, `${name}.c`), object(name)));
+for (const name of new Set(PROGRAMS.flat())) {
+  const place = TESTS.includes(name) ? 'tests/core' : 'src';
+  execFileSync(COMPILER, compile(join(root, place, `${name}.c`), object(name)));
 }
 
-const mutants = Object.keys({ ...CALLS, ...TASKS })
+const mutants = Object.keys(TABLES)
   .flatMap(rowsOf)
   .flatMap(mutantsOf)
   .filter(({ name }) => name.includes(process.argv[2] ?? ''));

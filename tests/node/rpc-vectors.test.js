@@ -156,12 +156,16 @@ for (const file of files) {
   const name = file.replace('.jsonl', '');
   const dialect = DIALECT[file.split('-')[0]];
   for (const ours of ['a2b', 'b2a']) {
-    test(`${name}, our peer as ${ours === 'a2b' ? 'the caller' : 'the callee'}`, LIMIT, async () => {
-      const replay = new Replay(dialect, ours, lines);
-      await replay.run();
-      if (ours === 'a2b') await sameOutcome(name, replay);
-      replay.peer.close();
-    });
+    test(
+      `${name}, our peer as ${ours === 'a2b' ? 'the caller' : 'the callee'}`,
+      LIMIT,
+      async () => {
+        const replay = new Replay(dialect, ours, lines);
+        await replay.run();
+        if (ours === 'a2b') await sameOutcome(name, replay);
+        replay.peer.close();
+      },
+    );
   }
 }
 

@@ -8,7 +8,7 @@ import { PendingCall, PendingCancel } from './caller.js';
 import { MORE, RELEASED, SLOT } from './cells.js';
 import { Core } from './core.js';
 import { LONGEST_REASON, callOut, isErrorObject, reasonText, toErrorObject } from './errors.js';
-import { Entry, FrameWriter, LONGEST } from './frames.js';
+import { Entry, FrameWriter, LONGEST, postFrame } from './frames.js';
 import { CALL, ELICITATION, milliseconds, outcomeOf, own, progressInfo } from './messages.js';
 import { listen } from './signals.js';
 
@@ -779,17 +779,12 @@ export class Endpoint {
    * @param {(Transferable[] | undefined)[]} [transfers] by entry
    */
   #postFrame(frame, transfers) {
-    try {
-      if (!transfers) this.transport.post(frame);
-      else this.transport.post(frame, [...new Set(transfers.flatMap((list) => list ?? []))]);
-    } catch (error) {
-      if (frame.length > 4) {
-        for (let i = 0; i < frame.length; i += 4) {
-          const transfer = transfers?.[i / 4];
-          this.#postFrame(frame.slice(i, i + 4), transfer && [transfer]);
-        }
-      } else this.#undeliverable(frame, transfers?.[0], error);
-    }
+    postFrame(
+      (message, transfer) => this.transport.post(message, transfer),
+      frame,
+      transfers,
+      (entry, transfer, error) => this.#undeliverable(entry, transfer, error),
+    );
   }
 
   /**

@@ -89,3 +89,23 @@ export class FrameWriter {
     this.#post(frame, transfers.length ? transfers : undefined);
   }
 }
+
+/**
+ * Posts a frame. One value that cannot be cloned must not take the rest of its frame with it.
+ * @param {(frame: any[], transfer?: Transferable[]) => void} post
+ * @param {any[]} frame
+ * @param {(Transferable[] | undefined)[] | undefined} transfers by entry
+ * @param {(entry: any[], transfer: Transferable[] | undefined, error: unknown) => void} undeliverable
+ */
+export function postFrame(post, frame, transfers, undeliverable) {
+  try {
+    if (!transfers) post(frame);
+    else post(frame, [...new Set(transfers.flatMap((list) => list ?? []))]);
+  } catch (error) {
+    if (frame.length === 4) return undeliverable(frame, transfers?.[0], error);
+    for (let i = 0; i < frame.length; i += 4) {
+      const transfer = transfers?.[i / 4];
+      postFrame(post, frame.slice(i, i + 4), transfer && [transfer], undeliverable);
+    }
+  }
+}

@@ -3,9 +3,11 @@
  * this library says `bye` itself and answers the heartbeat; what the element shows is watched for the rest.
  */
 
+/** @typedef {Pick<import('./endpoint.js').Endpoint, 'lost' | 'leave' | 'close'>} Watched who is told */
+
 /**
  * @param {HTMLIFrameElement} iframe
- * @param {import('./endpoint.js').Endpoint} endpoint
+ * @param {Watched} endpoint
  * @param {() => boolean} connected
  * @returns {() => void} stops watching
  */
@@ -33,7 +35,7 @@ export function watchFrame(iframe, endpoint, connected) {
 
 /**
  * Tells the other side when this page goes away.
- * @param {import('./endpoint.js').Endpoint} endpoint
+ * @param {Watched} endpoint
  * @returns {() => void} stops watching
  */
 export function watchPage(endpoint) {

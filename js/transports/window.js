@@ -16,9 +16,14 @@ export const OPAQUE = 'null';
  * From a host page to its iframe.
  * @param {HTMLIFrameElement} iframe
  * @param {string} origin exact, or OPAQUE
+ * @param {(message: unknown) => boolean} [isFirst] whether it is of the first words, which hold no secret
  * @returns {import('../endpoint.js').Transport}
  */
-export function iframeTransport(iframe, origin) {
+export function iframeTransport(
+  iframe,
+  origin,
+  isFirst = (message) => own(message, 'type') === 'initialize',
+) {
   const receive = (/** @type {MessageEvent} */ event) => {
     if (event.origin !== origin || !event.isTrusted) return;
     if (!event.source || event.source !== iframe.contentWindow) return;
@@ -27,10 +32,10 @@ export function iframeTransport(iframe, origin) {
   /** @type {import('../endpoint.js').Transport} */
   const transport = {
     post(message, transfer) {
-      // No target names an opaque origin. Only the first words, which hold no secret, may go to whoever is
-      // there; all else waits for the port that the frame's own document offers.
+      // No target names an opaque origin. Only the first words may go to whoever is there; all else waits for
+      // the port that the frame's own document offers.
       const opaque = origin === OPAQUE;
-      if (opaque && own(message, 'type') !== 'initialize') return;
+      if (opaque && !isFirst(message)) return;
       iframe.contentWindow?.postMessage(message, { targetOrigin: opaque ? '*' : origin, transfer });
     },
     onMessage() {},

@@ -1,0 +1,145 @@
+// The object channel over MessagePorts: frames, and what they must not do to each other.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { portChannel } from '../../js/rpc/channel.js';
+
+/** Two ends, and what each was told. */
+function ends() {
+  const { port1, port2 } = new MessageChannel();
+  const frames = [];
+  const { postMessage } = port1;
+  port1.postMessage = (frame, transfer) => {
+    postMessage.call(port1, frame, transfer);
+    frames.push(frame);
+  };
+  return { near: end(port1), far: end(port2), frames, port1, port2 };
+}
+function end(port) {
+  const channel = portChannel(port);
+  const log = [];
+  let wake = () => {};
+  channel.onClose = () => {
+    log.push('closed');
+    wake();
+  };
+  channel.onMessage = (message) => {
+    log.push(message);
+    wake();
+  };
+  const reached = async (count) => {
+    while (log.length < count) await new Promise((resolve) => (wake = resolve));
+    return log;
+  };
+  return { channel, log, reached };
+}
+const request = (id, params) => ({ jsonrpc: '2.0', id, method: 'm', params });
+
+test('the messages of a turn go together, in order, and the first of them at once', async () => {
+  const { near, far, frames } = ends();
+  const messages = Array.from({ length: 100 }, (_, id) => request(id));
+  for (const message of messages) near.channel.post(message);
+  assert.equal(frames.length, 1);
+  assert.deepEqual(await far.reached(100), messages);
+  assert.equal(frames.length, 2);
+  near.channel.close();
+});
+
+test('what a frame cannot hold goes in another', async () => {
+  const { near, far } = ends();
+  for (let id = 0; id < 10_000; id++) near.channel.post(request(id));
+  const log = await far.reached(10_000);
+  assert.deepEqual(
+    log.map(({ id }) => id),
+    Array.from({ length: 10_000 }, (_, id) => id),
+  );
+  near.channel.close();
+});
+
+test('what cannot be cloned is answered in its place, and harms no other', async () => {
+  const { near, far } = ends();
+  const f = () => 1;
+  near.channel.post(request(0));
+  near.channel.post(request(1));
+  near.channel.post(request(2, { f }));
+  near.channel.post({ jsonrpc: '2.0', method: 'notification', params: { f } });
+  near.channel.post({ jsonrpc: '2.0', id: 'theirs', result: { f } });
+  near.channel.post({ jsonrpc: '2.0', id: f, result: 1 });
+  near.channel.post(request(3));
+  const [, , answer] = await far.reached(4);
+  assert.deepEqual(
+    far.log.map(({ id }) => id),
+    [0, 1, 'theirs', 3],
+  );
+  assert.equal(answer.error.code, -32603);
+  assert.match(answer.error.message, /could not be cloned/);
+  const [own] = await near.reached(1);
+  assert.deepEqual([own.id, own.error.code], [2, -32603]);
+  near.channel.close();
+});
+
+test('buffers are moved, each of its own message', async () => {
+  const { near, far } = ends();
+  const [a, b] = [new ArrayBuffer(8), new ArrayBuffer(16)];
+  near.channel.post(request(0));
+  near.channel.post(request(1, a), [a]);
+  near.channel.post(request(2, b), [b]);
+  const log = await far.reached(3);
+  assert.deepEqual(
+    log.slice(1).map(({ params }) => params.byteLength),
+    [8, 16],
+  );
+  assert.deepEqual([a.byteLength, b.byteLength], [0, 0]);
+  near.channel.close();
+});
+
+test('closing says so after all that was said', async () => {
+  const { near, far } = ends();
+  for (let id = 0; id < 3; id++) near.channel.post(request(id));
+  near.channel.close();
+  assert.deepEqual(await far.reached(4), [request(0), request(1), request(2), 'closed']);
+  near.channel.post(request(4));
+  far.channel.post(request(5));
+  far.channel.close();
+  near.channel.close();
+  assert.deepEqual([near.log, far.log.length], [[], 4]);
+});
+
+test('the end of the other port is the end', async () => {
+  const { near, port2 } = ends();
+  port2.close();
+  assert.deepEqual(await near.reached(1), ['closed']);
+});
+
+test('nothing is read before somebody listens', async () => {
+  const { port1, port2 } = new MessageChannel();
+  const near = portChannel(port1);
+  const far = portChannel(port2);
+  near.post(request(0));
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual(await new Promise((resolve) => (far.onMessage = resolve)), request(0));
+  near.close();
+});
+
+test('a listener that throws does not keep the rest from being delivered', async () => {
+  const { near, far } = ends();
+  const thrown = new Promise((resolve) => (globalThis.reportError = resolve));
+  const { onMessage } = far.channel;
+  far.channel.onMessage = (message) => {
+    onMessage(message);
+    if (message.id === 1) throw new Error('its own');
+  };
+  for (let id = 0; id < 3; id++) near.channel.post(request(id));
+  await far.reached(3);
+  assert.equal((await thrown).message, 'its own');
+  delete globalThis.reportError;
+  near.channel.close();
+});
+
+test('frames that are none are passed over', async () => {
+  const { near, far, port1 } = ends();
+  const hostile = [null, 1, 'x', {}, [], [1], [99, 0, 0, 0], Array(20_000).fill(6), [[[]]]];
+  for (const data of hostile) port1.postMessage(data);
+  near.channel.post(request(0));
+  assert.deepEqual(await far.reached(1), [request(0)]);
+  near.channel.close();
+});

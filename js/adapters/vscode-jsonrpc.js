@@ -1,0 +1,85 @@
+/** Our transports under vscode-jsonrpc, which speaks LSP, on either side. */
+import { callOut } from '../errors.js';
+import { Observed } from './observed.js';
+
+/** @type {import('./observed.js').Dialect} */
+const LSP = {
+  cancel: '$/cancelRequest',
+  idKey: 'id',
+  answers: true,
+  ended: -32097,
+  abandons: true,
+};
+
+/**
+ * One of vscode-jsonrpc's events.
+ * @template T
+ */
+class Emitter {
+  /** @type {Set<(value: T) => void>} */
+  #listeners = new Set();
+
+  /**
+   * @param {(value: T) => void} listener
+   * @param {any} [thisArg]
+   * @param {{ dispose(): void }[]} [disposables]
+   */
+  event = (listener, thisArg, disposables) => {
+    const call = (/** @type {T} */ value) => listener.call(thisArg, value);
+    this.#listeners.add(call);
+    const disposable = { dispose: () => void this.#listeners.delete(call) };
+    disposables?.push(disposable);
+    return disposable;
+  };
+
+  /** @param {T} value */
+  fire(value) {
+    for (const listener of this.#listeners) callOut(listener, value);
+  }
+}
+
+/**
+ * A `MessageReader` and a `MessageWriter` for `createMessageConnection`. They close what they stand on.
+ * @param {import('../endpoint.js').Transport} transport
+ */
+export function readerAndWriter(transport) {
+  const observed = new Observed(transport, LSP);
+  const close = () => observed.close();
+  /** @type {Emitter<Error>} */
+  const readError = new Emitter();
+  /** @type {Emitter<[Error, any, number | undefined]>} */
+  const writeError = new Emitter();
+  /** @type {Emitter<void>} */
+  const closed = new Emitter();
+  observed.onError = (error) => readError.fire(error);
+  observed.onClose = () => closed.fire(undefined);
+  const reader = {
+    onError: readError.event,
+    onClose: closed.event,
+    /** No part of a message is ever seen. */
+    onPartialMessage: new Emitter().event,
+    /** @param {(message: any) => void} callback */
+    listen(callback) {
+      observed.onMessage = callback;
+      observed.start();
+      return { dispose: close };
+    },
+    dispose: close,
+  };
+  const writer = {
+    onError: writeError.event,
+    onClose: closed.event,
+    /** @param {any} message */
+    async write(message) {
+      try {
+        observed.send(message);
+      } catch (error) {
+        writeError.fire([/** @type {Error} */ (error), message, undefined]);
+        throw error;
+      }
+    },
+    end: close,
+    dispose: close,
+  };
+  return { reader, writer };
+}

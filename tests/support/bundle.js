@@ -17,3 +17,17 @@ export async function bundleSize() {
   });
   return gzipSync(outputFiles[0].contents, { level: 9 }).length;
 }
+
+/** Bundles pages that use other people's packages: tests/browser/pages/NAME/*.js to build/pages/NAME. */
+export async function bundlePages(name) {
+  const from = fileURLToPath(new URL(`../browser/pages/${name}/`, import.meta.url));
+  await build({
+    entryPoints: ['host', 'app', 'worker'].map((page) => `${from}${page}.js`),
+    outdir: fileURLToPath(new URL(`../../build/pages/${name}`, import.meta.url)),
+    bundle: true,
+    splitting: true,
+    format: 'esm',
+    target: 'es2022',
+    logLevel: 'error',
+  });
+}

@@ -295,8 +295,11 @@ export function pageAgent(piece) {
     }
   }
 
-  /** @param {any} payload */
-  async function cancel(payload) {
+  /**
+   * Answers as soon as the app does, so that its acknowledgement stays before its call's result.
+   * @param {any} payload
+   */
+  function cancel(payload) {
     const { callId } = payload;
     const asked = askToCancel(payload);
     if (running.has(callId)) {

@@ -4,13 +4,12 @@
  */
 import { LIVENESS } from '../../dist/abp-constants.js';
 import { bytesToText, textToBytes } from '../binary.js';
-import { AbpError } from '../errors.js';
+import { AbpError, reasonText } from '../errors.js';
 import { own } from '../messages.js';
 import { exactOrigin } from '../origins.js';
 import { prepare } from '../stored.js';
 
-/** States of a socket. */
-const CONNECTING = 0;
+/** The state of a socket that is open; one that is connecting has a lesser, one that is not any more a greater. */
 const OPEN = 1;
 
 /** Codes of closing; those over 4000 are left to applications. */
@@ -53,14 +52,35 @@ export function webSocketTransport(target, options = {}) {
   let closed = false;
   /** Why nothing can be sent any more. @type {string | undefined} */
   let why;
-  /** The handshake, until the socket is open. It is all that is said before. @type {string | undefined} */
-  let first;
+  /** What is said before the socket is open. @type {string[]} */
+  let early = [];
+  /** Characters of it. */
+  let waiting = 0;
 
   /** @param {string} reason */
   const lost = (reason) => {
     why ??= reason;
     // Not at once: an endpoint that is sending has more to do before it hears of it.
     queueMicrotask(() => closed || transport.onClose?.(new Error(why)));
+  };
+  /**
+   * What is no JSON text counts as malformed, for those who do not tell the two apart.
+   * @param {unknown} cause
+   */
+  const unreadable = (cause) => {
+    if (!transport.onUnreadable) return transport.onMessage(null, []);
+    const why = `No JSON text: ${reasonText(cause)}`;
+    transport.onUnreadable(new AbpError('PARSE_ERROR', why, { cause }));
+  };
+  /** @param {unknown} data */
+  const receive = (data) => {
+    let message;
+    try {
+      message = parse(data);
+    } catch (cause) {
+      return unreadable(cause);
+    }
+    transport.onMessage(message, []);
   };
   /**
    * @param {number} code
@@ -77,7 +97,7 @@ export function webSocketTransport(target, options = {}) {
     post(message) {
       if (closed) return;
       if (why !== undefined || socket.readyState > OPEN) return lost('The socket is closing');
-      const unsent = socket.bufferedAmount;
+      const unsent = socket.bufferedAmount + waiting;
       if (unsent > maxUnsent) {
         const type = own(message, 'type');
         if (REQUESTS.includes(type)) throw busy(unsent);
@@ -94,8 +114,10 @@ export function webSocketTransport(target, options = {}) {
       if (text.length > maxLength) {
         throw new Error(`${text.length} characters are too many, the limit is ${maxLength}`);
       }
-      if (socket.readyState === CONNECTING) first = text;
-      else socket.send(text);
+      // Somebody may hear before us that the socket is open.
+      if (socket.readyState === OPEN && !early.length) return socket.send(text);
+      early.push(text);
+      waiting += text.length;
     },
     onMessage() {},
     prepare: (value, context) => prepare(value, context, store, storeAbove),
@@ -112,13 +134,15 @@ export function webSocketTransport(target, options = {}) {
   globalThis.addEventListener?.('pagehide', leave);
   // The listeners stay: `ws` ends the process over an error that nobody listens to.
   socket.addEventListener('open', () => {
-    if (first !== undefined) socket.send(first);
+    for (const text of early) socket.send(text);
+    early = [];
+    waiting = 0;
   });
   socket.addEventListener('message', ({ data }) => {
     if (closed) return;
     if (typeof data === 'string' && data.length > maxLength) {
       giveUp(TOO_LONG, `A message of ${data.length} characters came, the limit is ${maxLength}`);
-    } else transport.onMessage(parse(data), []);
+    } else receive(data);
   });
   // Where a connection cannot be made, not every WebSocket says that it is closed as well.
   socket.addEventListener('error', ({ message }) =>
@@ -156,17 +180,13 @@ export function fromOrigins(origins) {
 }
 
 /**
- * What a frame says. What is no JSON text is no message, and counts as malformed.
+ * What a frame says. Throws if it is no JSON text.
  * @param {unknown} data
  */
 function parse(data) {
-  if (typeof data !== 'string') return null;
-  try {
-    // Few messages have bytes, and looking for them takes longer than all the rest.
-    return data.includes('base64') ? JSON.parse(data, textToBytes) : JSON.parse(data);
-  } catch {
-    return null;
-  }
+  if (typeof data !== 'string') throw new TypeError('the frame is binary');
+  // Few messages have bytes, and looking for them takes longer than all the rest.
+  return data.includes('base64') ? JSON.parse(data, textToBytes) : JSON.parse(data);
 }
 
 /** @param {number} unsent */

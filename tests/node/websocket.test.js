@@ -10,6 +10,7 @@ import { describe, test } from 'node:test';
 import { promisify } from 'node:util';
 import { WebSocket, WebSocketServer } from 'ws';
 import { AbpError, connect, expose } from '../../js/index.js';
+import { createPeer } from '../../js/rpc/index.js';
 import { fromOrigins, webSocketTransport } from '../../js/transports/websocket.js';
 
 const AGENT = { agent: { name: 'test', version: '1' } };
@@ -673,6 +674,37 @@ describe('a socket that fails', () => {
     await new Promise(setImmediate);
   });
 
+  test('all that is said before a socket is open is said in its order, also before what is said as it opens', async (t) => {
+    const { server, url } = await listen(t);
+    const connected = once(server, 'connection');
+    const socket = new WebSocket(url);
+    socket.addEventListener('open', () => transport.post({ type: 'last' }));
+    const transport = webSocketTransport(socket);
+    for (let n = 0; n < 100; n++) transport.post({ type: 'early', n });
+    const raw = new Raw((await connected)[0]);
+    for (let n = 0; n < 100; n++) assert.equal((await raw.next()).n, n);
+    assert.equal((await raw.next()).type, 'last');
+    transport.close();
+  });
+
+  test('what waits for a socket to open is bounded: with more it is given up, and says so', async (t) => {
+    // It accepts, and says nothing: the socket is connecting for as long as we look.
+    const silent = createServer().listen(0, '127.0.0.1');
+    t.after(() => silent.close());
+    silent.on('connection', (socket) => t.after(() => socket.destroy()));
+    await once(silent, 'listening');
+    const socket = new WebSocket(`ws://127.0.0.1:${silent.address().port}`);
+    const transport = webSocketTransport(socket, { maxUnsent: 1000 });
+    const lost = new Promise((told) => (transport.onClose = told));
+    let sent = 0;
+    for (; socket.readyState === WebSocket.CONNECTING; sent++) {
+      assert.ok(sent < 100, 'it takes what it is given for ever');
+      transport.post({ type: 'early', text: 'x'.repeat(100) });
+    }
+    assert.ok(sent > 20, `given up after ${sent}`);
+    assert.match((await lost).message, /does not read/);
+  });
+
   test('one socket serves one session: the next is refused at once', async (t) => {
     const { url } = await serve(t);
     const socket = new WebSocket(url);
@@ -933,6 +965,51 @@ describe('who may open a socket', () => {
     for (const origin of ['*', 'null', 'agent.example', 'https://agent.example/path']) {
       assert.throws(() => fromOrigins([origin]), { code: 'INVALID_PARAMS' });
     }
+  });
+});
+
+describe('JSON-RPC peers', () => {
+  /** Our peer that dials, and the socket at the other end. */
+  async function dialling(t, dialect) {
+    const { server, url } = await listen(t);
+    const accepted = once(server, 'connection');
+    const peer = createPeer(webSocketTransport(new WebSocket(url)), { dialect });
+    t.after(() => peer.close());
+    return { peer, accepted };
+  }
+
+  for (const dialect of ['acp', 'lsp', 'mcp']) {
+    test(`${dialect}: may speak while their socket is connecting; all arrives, in order`, async (t) => {
+      const { peer, accepted } = await dialling(t, dialect);
+      const requests = ['one', 'two', 'three'].map((method) => peer.request(method));
+      const [socket] = await accepted;
+      const served = createPeer(webSocketTransport(socket), { dialect });
+      t.after(() => served.close());
+      const heard = [];
+      served.handle('*', (_params, { method }) => heard.push(method));
+      assert.deepEqual(await Promise.all(requests), [1, 2, 3]);
+      assert.deepEqual(heard, ['one', 'two', 'three']);
+    });
+  }
+
+  test('acp: text that is no JSON is answered with a parse error', async (t) => {
+    const { peer, accepted } = await dialling(t, 'acp');
+    const [socket] = await accepted;
+    const answers = [];
+    const answered = new Promise((told) =>
+      socket.on('message', (data) => answers.push(JSON.parse(data)) === 3 && told()),
+    );
+    for (const text of ['{"jsonrpc"', 'null', '[]']) socket.send(text);
+    await answered;
+    assert.deepEqual(
+      answers.map(({ id, error }) => [id, error.code]),
+      [
+        [null, -32700],
+        [null, -32600],
+        [null, -32600],
+      ],
+    );
+    assert.equal(peer.counters.refused, 3);
   });
 });
 

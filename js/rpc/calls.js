@@ -160,6 +160,10 @@ export class IncomingRequest {
     let ending = rpc.RETURNED;
     try {
       const result = await /** @type {Handler} */ (this.#handler)(this.params, this);
+      // JSON would leave it out, and with it all that makes this an answer.
+      if (typeof result === 'function' || typeof result === 'symbol') {
+        throw new TypeError(`A ${typeof result} is no result`);
+      }
       this.#transfer = markedTransfer(result);
       this.#answer = { result: result === undefined ? this.#peer.dialect.nothing : result };
     } catch (error) {

@@ -64,6 +64,8 @@ export class Peer {
   #listeners = new Map();
   #transport;
   #timer = /** @type {any} */ (undefined);
+  /** Requests made here that have not settled. */
+  #asking = 0;
   #ticked = 0;
   #starting = false;
   #over = false;
@@ -429,9 +431,11 @@ export class Peer {
     switch (action & 255) {
       case abp.REQUEST:
         this.#records[slot] = context;
+        if (++this.#asking === 1) this.#holdTimer();
         return this.#sendRequest(context, call);
       case abp.SETTLE:
         this.#records[slot] = undefined;
+        if (--this.#asking === 0) this.#holdTimer();
         return record.settle(arg, context);
       case abp.REPORT:
         return callOut(record.options.onProgress, context);
@@ -459,10 +463,15 @@ export class Peer {
           () => this.#feed((core) => core.advance(Math.max(extra, performance.now()))),
           Math.max(0, Math.ceil(extra - performance.now())),
         );
-        // A timer alone must not keep a Node process alive; what it waits for does.
-        this.#timer.unref?.();
+        this.#holdTimer();
         return;
     }
+  }
+
+  /** The timer keeps a Node process alive for as long as somebody here waits for an answer. */
+  #holdTimer() {
+    if (this.#asking) this.#timer?.ref?.();
+    else this.#timer?.unref?.();
   }
 
   /**

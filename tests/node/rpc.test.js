@@ -1,6 +1,8 @@
 /** JSON-RPC peers: what a program sees, and what odd and hostile messages come to. */
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { test } from 'node:test';
+import { promisify } from 'node:util';
 import { PeerCore } from '../../js/rpc/core.js';
 import { RpcError, createPeer, transfer } from '../../js/rpc/index.js';
 import { fired, gate, outcome, peerPair, scriptedPeer } from '../support/rpc.js';
@@ -248,6 +250,22 @@ for (const dialect of DIALECTS) {
     assert.deepEqual((await said(2))[1], { jsonrpc: '2.0', id: 'same', result: { first: true } });
     post(request('same'));
     assert.deepEqual((await said(3))[2].result, { first: true });
+    peer.close();
+  });
+
+  test(`${dialect}: a handler that returns what is no value has failed`, async () => {
+    const { peer, heard, post, said } = scriptedPeer(dialect);
+    peer.handle('function', () => () => {});
+    peer.handle('symbol', () => Symbol('s'));
+    post(request(1, 'function'), request(2, 'symbol'));
+    await said(2);
+    assert.deepEqual(
+      heard.map(({ id, error }) => [id, error.code, error.message]),
+      [
+        [1, -32603, 'A function is no result'],
+        [2, -32603, 'A symbol is no result'],
+      ],
+    );
     peer.close();
   });
 
@@ -763,6 +781,23 @@ test('a peer that traps is given up; the others go on, and new ones get an insta
   for (const core of [fresh, old]) core.free();
   closeBoth(one);
   closeBoth(other);
+});
+
+test('a timeout keeps its process alive while somebody waits for it, and no longer', async () => {
+  const script = `
+    import { createPeer } from '${new URL('../../js/rpc/index.js', import.meta.url)}';
+    const nobody = { post() {}, close() {}, onMessage() {} };
+    const peer = createPeer(nobody, { dialect: 'acp', limits: { grace: 1 } });
+    const answered = peer.request('answered', {}, { timeout: 3_600_000 });
+    nobody.onMessage({ jsonrpc: '2.0', id: 1, result: 'an answer' }, []);
+    console.log(await answered);
+    console.log((await peer.request('unanswered', {}, { timeout: 1 }).catch((error) => error)).name);`;
+  const { stdout } = await promisify(execFile)(
+    process.execPath,
+    ['--input-type=module', '-e', script],
+    { timeout: 60_000 },
+  );
+  assert.equal(stdout, 'an answer\nTimeoutError\n');
 });
 
 test('peers that have ended give their memory back', async () => {

@@ -367,7 +367,7 @@ int abp_peer_progress(abp_peer *peer, const abp_rpc_id *token) {
   if (enter(peer) != ABP_OK) return ABP_E_UNDRAINED;
   struct calls *calls = &peer->calls;
   const uint32_t slot = addressee(peer, token);
-  if (slot == NO_CALL) return ABP_OK;
+  if (slot == NO_CALL) return find(peer, token, CALL_OUT) == NO_CALL ? ABP_E_STATE : ABP_OK;
   peer->report = calls_handle(calls, slot);
   const struct patience none = {0, 0},
                         left = slot < peer->patience_room ? peer->patience[slot] : none;

@@ -139,7 +139,8 @@ int abp_peer_cancel(abp_peer *peer, abp_call call, const char *reason, size_t le
 int abp_peer_unsent(abp_peer *peer, abp_call call);
 /* A response has come, with a result or with an error. */
 int abp_peer_response(abp_peer *peer, const abp_rpc_id *id, int is_error);
-/* Progress has come; its token is the id of the request. */
+/* Progress has come; its token is the id of the request. Errors: ABP_E_STATE when it names none of
+ * this side's, but maybe something that is not known here. */
 int abp_peer_progress(abp_peer *peer, const abp_rpc_id *token);
 
 /* --- The callee ------------------------------------------------------------------------------- */

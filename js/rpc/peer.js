@@ -322,13 +322,25 @@ export class Peer {
       const reason = safely(() => own(params, 'reason'), null);
       return this.#feed(() => core.cancelReceived(id, reason));
     }
-    const listener = this.#listeners.get(method);
-    if (method === progress?.method && !listener) {
-      this.#feed(() => core.advance(performance.now()));
-      const { token, info } = safely(() => progress.read(params), { token: undefined, info: {} });
-      return this.#feed(() => core.progress(token), info);
-    }
-    callOut(listener ?? this.#listeners.get(ANY), params, { method });
+    if (method === progress?.method && this.#progressed(progress.read, params)) return;
+    callOut(this.#listeners.get(method) ?? this.#listeners.get(ANY), params, { method });
+  }
+
+  /**
+   * Progress has come. Whether it is that of a request made here, which may have ended.
+   * @param {import('./dialects.js').Progress['read']} read
+   * @param {any} params
+   */
+  #progressed(read, params) {
+    this.#feed((core) => core.advance(performance.now()));
+    const { token, info } = safely(() => read(params), { token: undefined, info: {} });
+    let ours = true;
+    this.#feed((core) => {
+      const action = core.progress(token);
+      ours = action !== abp.E_STATE;
+      return action;
+    }, info);
+    return ours;
   }
 
   // --- What records tell ---------------------------------------------------------------------------

@@ -690,24 +690,33 @@ test('lsp: messages without a version are taken', async () => {
   peer.close();
 });
 
-test('progress that nobody asked for here goes to listeners; late progress is counted', async () => {
-  const { peer, post, said, quiet } = scriptedPeer('mcp');
-  const seen = [];
-  const pending = outcome(peer.request('a', {}, { onProgress: (info) => seen.push(info) }));
-  await said(1);
-  const progress = (progressToken, n) => ({
-    jsonrpc: '2.0',
-    method: 'notifications/progress',
-    params: { progressToken, progress: n },
-  });
-  post(progress(1, 0.5), progress('1', 0.6), progress(99, 0.7));
-  post({ jsonrpc: '2.0', id: 1, result: {} }, progress(1, 1));
-  await pending;
-  await quiet();
-  assert.deepEqual(seen, [{ progress: 0.5 }]);
-  assert.deepEqual([peer.counters.stray, peer.counters.late], [2, 1]);
-  peer.close();
-});
+for (const [dialect, method, progress] of /** @type {const} */ ([
+  ['mcp', 'notifications/progress', (progressToken, n) => ({ progressToken, progress: n })],
+  ['lsp', '$/progress', (token, n) => ({ token, value: { progress: n } })],
+])) {
+  for (const listens of ['*', method]) {
+    test(`${dialect}: progress is its request's, late progress is counted, all other goes to listeners of ${listens}`, async () => {
+      const { peer, post, said, quiet } = scriptedPeer(dialect);
+      const seen = [];
+      const others = [];
+      peer.onNotification(listens, (params) => others.push(params));
+      const pending = outcome(peer.request('a', {}, { onProgress: (info) => seen.push(info) }));
+      await said(1);
+      const report = (token, n) => post({ jsonrpc: '2.0', method, params: progress(token, n) });
+      report(1, 0.5);
+      report('1', 0.6);
+      report(99, 0.7);
+      post({ jsonrpc: '2.0', id: 1, result: {} });
+      report(1, 1);
+      await pending;
+      await quiet();
+      assert.deepEqual(seen, [{ progress: 0.5 }]);
+      assert.deepEqual(others, [progress('1', 0.6), progress(99, 0.7)]);
+      assert.deepEqual([peer.counters.stray, peer.counters.late], [2, 1]);
+      peer.close();
+    });
+  }
+}
 
 test('createPeer and its methods say what is wrong with their arguments', async () => {
   assert.throws(() => createPeer({}, { dialect: 'soap' }), /dialect: acp, lsp, mcp/);

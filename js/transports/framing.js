@@ -9,6 +9,9 @@ const LF = 10;
 /** Of a header block only the end is kept: what comes before it, if it is as long as this, is no header. */
 const LONGEST_HEADER = 8192;
 
+/** The header that counts, alone on its line or after what was left of a JSON text. */
+const HEADER = /^(?:.*[\]}])?content-length:(.*)$/i;
+
 const encoder = new TextEncoder();
 const NEWLINE = Uint8Array.of(LF);
 
@@ -125,6 +128,8 @@ export class HeaderFraming {
   #body = new Part();
   /** Bytes that the body has, once that is known. @type {number | undefined} */
   #length;
+  /** A body that is too long comes: whatever it is, it stands before the next header. */
+  #skipping = false;
 
   /** @param {Reader} reader */
   constructor(reader) {
@@ -182,7 +187,8 @@ export class HeaderFraming {
     const lengths = new Set(
       block.split('\r\n').flatMap((line) => {
         // The remainder of a body whose length was wrong may stand before it.
-        const value = /^(?:.*[\]}])?content-length:(.*)$/i.exec(line)?.[1].trim();
+        const header = this.#skipping ? /^.*content-length:(.*)$/i : HEADER;
+        const value = header.exec(line)?.[1].trim();
         return value === undefined ? [] : [/^\d+$/.test(value) ? Number(value) : NaN];
       }),
     );
@@ -191,13 +197,16 @@ export class HeaderFraming {
       const problem =
         'A message came without a header that says its Content-Length once and rightly';
       this.reader.unreadable(new AbpError('PARSE_ERROR', problem));
-    } else if (length > this.reader.limit) this.reader.unreadable(tooLong(this.reader.limit));
-    else this.#expect(length);
+    } else if (length > this.reader.limit) {
+      this.#skipping = true;
+      this.reader.unreadable(tooLong(this.reader.limit));
+    } else this.#expect(length);
   }
 
   /** @param {number} length */
   #expect(length) {
     this.#length = length;
+    this.#skipping = false;
     // No byte will come to end it.
     if (length === 0) this.#rest(new Uint8Array(0), 0);
   }

@@ -421,6 +421,18 @@ describe('Content-Length', () => {
     });
   }
 
+  test('that is too long and no JSON costs no other message', async () => {
+    const { input, reached } = open(HEADERS, { maxMessage: 64 });
+    input.write(`Content-Length: 20000\r\n\r\n${'x'.repeat(20_000)}${HEADERS.frame('1')}`);
+    input.write(`Content-Length: 65\r\n\r\n${'"'.repeat(65)}${HEADERS.frame('2')}`);
+    assert.deepEqual(await reached(4), [
+      ['unreadable', 'MESSAGE_TOO_LONG'],
+      ['message', 1],
+      ['unreadable', 'MESSAGE_TOO_LONG'],
+      ['message', 2],
+    ]);
+  });
+
   test('of nothing is no message', async () => {
     const { input, reached } = open(HEADERS);
     input.write(`Content-Length: 0\r\n\r\n${HEADERS.frame('1')}`);

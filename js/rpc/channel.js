@@ -18,6 +18,7 @@ import { Entry, FrameWriter, LONGEST, postFrame } from '../frames.js';
 import { own } from '../messages.js';
 import { exactOrigin } from '../origins.js';
 import { portTransport } from '../transports/port.js';
+import { workerTransport } from '../transports/worker.js';
 import { OPAQUE, iframeTransport, listen, peerTransport } from '../transports/window.js';
 import { watchFrame } from '../watch.js';
 
@@ -42,9 +43,16 @@ const isWord = (message) => typeof own(message, WORD) === 'string';
 const mark = () => crypto.getRandomValues(new Uint32Array(4)).join('-');
 
 /**
+ * @typedef {object} NodeWorker What we use of `worker_threads.Worker`, and of `parentPort` in it.
+ * @property {(message: any, transfer?: any) => void} postMessage
+ * @property {(event: any, listener: (...args: any[]) => void) => unknown} on
+ * @property {(event: any, listener: (...args: any[]) => void) => unknown} off
+ */
+
+/**
  * A port to another of ours, or what has a port's form: the messages of a turn go together, and either side hears
  * when the other's document goes. (A port to anybody else is `portTransport`'s.)
- * @param {MessagePort | Worker | typeof globalThis} port in a worker, its own scope
+ * @param {MessagePort | Worker | NodeWorker | typeof globalThis} port in a worker, its own scope or Node's `parentPort`
  * @param {() => void} [closed] what closing does besides: a port of our own is closed with it
  * @returns {Transport}
  */
@@ -66,7 +74,7 @@ class PortChannel {
    * @param {any} port
    * @param {() => void} [closed]
    */
-  constructor(port, closed = () => port.close()) {
+  constructor(port, closed = () => port.close?.()) {
     this.#port = port;
     this.#close = closed;
     this.#writer = new FrameWriter((frame, transfers) =>
@@ -87,7 +95,9 @@ class PortChannel {
   set onMessage(listener) {
     this.#onMessage = listener;
     if (this.#transport) return;
-    this.#transport = portTransport(this.#port, this.#close);
+    // Node's workers are no event targets.
+    const open = this.#port.terminate ? workerTransport : portTransport;
+    this.#transport = open(this.#port, this.#close);
     this.#transport.onMessage = (data) => this.#receive(data);
     this.#transport.onClose = () => this.#lost();
   }

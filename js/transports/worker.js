@@ -10,9 +10,19 @@ import { portTransport } from './port.js';
 export function transportTo(target, made) {
   if (typeof target?.post === 'function') return target;
   if (!target?.port && !target?.terminate) return portTransport(target);
-  const port = target.port ?? target;
+  return workerTransport(target, () => made && end(target));
+}
+
+/**
+ * To a worker, of a page's or of Node's.
+ * @param {any} worker
+ * @param {() => void} closed what closing does besides
+ * @returns {import('../endpoint.js').Transport}
+ */
+export function workerTransport(worker, closed) {
+  const port = worker.port ?? worker;
   const stop = hear(
-    target,
+    worker,
     (data) => transport.onMessage(data, []),
     (error) => transport.onClose?.(error),
   );
@@ -23,7 +33,7 @@ export function transportTo(target, made) {
     onClose: undefined,
     close() {
       stop();
-      if (made) end(target);
+      closed();
     },
   };
   return transport;

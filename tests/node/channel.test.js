@@ -1,6 +1,7 @@
 // The object channel over MessagePorts: frames, and what they must not do to each other.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { Worker } from 'node:worker_threads';
 import { portChannel } from '../../js/rpc/channel.js';
 
 /** Two ends, and what each was told. */
@@ -142,4 +143,24 @@ test('frames that are none are passed over', async () => {
   near.channel.post(request(0));
   assert.deepEqual(await far.reached(1), [request(0)]);
   near.channel.close();
+});
+
+test('a worker of Node’s is spoken to as a page’s is, and its end is noticed', async () => {
+  const { href } = new URL('../../js/rpc/channel.js', import.meta.url);
+  const worker = new Worker(
+    `const { parentPort } = require('node:worker_threads');
+    import(${JSON.stringify(href)}).then(({ portChannel }) => {
+      const channel = portChannel(parentPort);
+      channel.onMessage = (message) => {
+        if (message === 'exit') process.exit(3);
+        channel.post({ said: message });
+      };
+    });`,
+    { eval: true },
+  );
+  const { channel, reached } = end(worker);
+  channel.post('hello');
+  assert.deepEqual(await reached(1), [{ said: 'hello' }]);
+  channel.post('exit');
+  assert.deepEqual(await reached(2), [{ said: 'hello' }, 'closed']);
 });

@@ -1,12 +1,21 @@
-// What the package has beyond the sources: a bundle for pages without a bundler, and type declarations.
+// What the package has beyond the sources: its entries for pages without a bundler, and type declarations.
 import { execFileSync } from 'node:child_process';
 import { build } from 'esbuild';
 
 await build({
-  entryPoints: { 'abp-bridge': 'js/index.js' },
+  entryPoints: {
+    'abp-bridge': 'js/index.js',
+    a2a: 'js/a2a/index.js',
+    discover: 'js/discover.js',
+    pool: 'js/pool.js',
+    rpc: 'js/rpc/index.js',
+    websocket: 'js/transports/websocket.js',
+  },
   bundle: true,
   minify: true,
-  splitting: true, // the schema validator stays a file of its own, which loads when it is needed
+  // What several entries use is there once, and what few pages need, such as the schema validator, loads when
+  // it is needed.
+  splitting: true,
   format: 'esm',
   target: 'es2022',
   outdir: 'dist/page',

@@ -1,7 +1,7 @@
 // The package as a stranger gets it: packed, installed into an empty project, and used in Node, through
 // esbuild, through Vite, in a page without a bundler, and from TypeScript.
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
@@ -12,7 +12,13 @@ import { launch } from '../support/browser.js';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const bin = (name) => join(root, 'node_modules/.bin', name);
-const EXPECTED = '42,INVALID_PARAMS,enough';
+const EXPECTED = [
+  '42,INVALID_PARAMS,enough',
+  '42,200,0.1,BLOCKED,No worker could be started: no workers today,true,true',
+].join();
+const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
+/** What a user may write after `from`. */
+const entries = Object.keys(exports).map((path) => `abp-bridge${path.slice(1)}`);
 let project, browser, server, url;
 
 before(async () => {
@@ -21,29 +27,27 @@ before(async () => {
   const packed = run('pack', '--silent', '--pack-destination', project).trim().split('\n').at(-1);
   const [listed] = JSON.parse(run('pack', '--dry-run', '--ignore-scripts', '--json'));
   assert.deepEqual(
-    listed.files.filter(
-      ({ path }) => !/^(js|dist)\/|^(LICENSE|README.md|package.json|src\/abp_token.h)$/.test(path),
-    ),
-    [],
+    listed.files.map(({ path }) => path).filter((path) => !/^(js|dist|docs)\//.test(path)),
+    ['LICENSE', 'README.md', 'examples/sieve.c', 'package.json', 'src/abp_token.h'],
   );
   writeFileSync(join(project, 'package.json'), '{ "type": "module", "private": true }');
   execFileSync('npm', ['install', '--silent', '--no-audit', '--no-fund', join(project, packed)], {
     cwd: project,
   });
-  cpSync(join(root, 'tests/package/smoke.js'), join(project, 'smoke.js'));
-  writeFileSync(
-    join(project, 'main.js'),
-    "import { smoke } from './smoke.js';\nsmoke().then((outcome) => (globalThis.outcome = outcome), (error) => (globalThis.outcome = String(error)));\n",
-  );
+  for (const name of ['smoke.js', 'entries.js', 'main.js']) {
+    cpSync(join(root, 'tests/package', name), join(project, name));
+  }
   const page = (script, map = '') =>
     `<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,">${map}<script type="module" src="${script}"></script>`;
   writeFileSync(join(project, 'index.html'), page('/main.js'));
   writeFileSync(join(project, 'esbuild.html'), page('/out/main.js'));
-  const direct = '{"imports":{"abp-bridge":"/node_modules/abp-bridge/dist/page/abp-bridge.js"}}';
-  writeFileSync(
-    join(project, 'direct.html'),
-    page('/main.js', `<script type="importmap">${direct}</script>`),
-  );
+  const files = '/node_modules/abp-bridge/dist/page/';
+  const imports = { 'abp-bridge': `${files}abp-bridge.js` };
+  for (const entry of ['a2a', 'discover', 'pool', 'rpc', 'websocket']) {
+    imports[`abp-bridge/${entry}`] = `${files}${entry}.js`;
+  }
+  const map = `<script type="importmap">${JSON.stringify({ imports })}</script>`;
+  writeFileSync(join(project, 'direct.html'), page('/main.js', map));
   const types = { '.html': 'text/html', '.js': 'text/javascript' };
   server = createServer((request, response) => {
     const path = join(project, new URL(request.url, 'http://localhost').pathname);
@@ -71,31 +75,42 @@ async function outcomeOf(path) {
   return page.evaluate(() => globalThis.outcome);
 }
 
+const inNode = (script) =>
+  execFileSync('node', ['--input-type=module', '-e', script], { cwd: project, encoding: 'utf8' });
+
 test('in Node', () => {
-  const script = "import { smoke } from './smoke.js'; console.log(await smoke());";
-  const args = ['--input-type=module', '-e', script];
-  assert.equal(execFileSync('node', args, { cwd: project, encoding: 'utf8' }).trim(), EXPECTED);
+  assert.equal(inNode("import './main.js'; console.log(await outcome);").trim(), EXPECTED);
 });
 
-test('its other entries, in Node', () => {
-  const script =
-    "import { webSocketTransport } from 'abp-bridge/websocket'; console.log(typeof webSocketTransport);";
-  const args = ['--input-type=module', '-e', script];
-  assert.equal(execFileSync('node', args, { cwd: project, encoding: 'utf8' }).trim(), 'function');
+test('every entry can be imported in Node, and by name from TypeScript', () => {
+  const consumer = readFileSync(join(root, 'tests/types/consumer.ts'), 'utf8');
+  for (const entry of entries) {
+    assert.match(inNode(`console.log(Object.keys(await import('${entry}')).join());`), /\w/);
+    assert.ok(consumer.includes(`from '${entry}';`), `consumer.ts does not import ${entry}`);
+  }
 });
 
 test('in a page without a bundler', async () => {
   assert.equal(await outcomeOf('/direct.html'), EXPECTED);
 });
 
+/** What it says, which is nothing if it has nothing to warn of. */
+function bundle(command, ...args) {
+  const { status, stdout, stderr } = spawnSync(bin(command), args, {
+    cwd: project,
+    encoding: 'utf8',
+  });
+  assert.deepEqual({ status, said: stdout + stderr }, { status: 0, said: '' });
+}
+
 test('through esbuild', async () => {
-  const args = ['main.js', '--bundle', '--splitting', '--format=esm', '--outdir=out'];
-  execFileSync(bin('esbuild'), [...args, '--log-level=error'], { cwd: project });
+  const args = ['--bundle', '--splitting', '--format=esm', '--outdir=out', '--log-level=warning'];
+  bundle('esbuild', 'main.js', ...args);
   assert.equal(await outcomeOf('/esbuild.html'), EXPECTED);
 });
 
 test('through Vite', async () => {
-  execFileSync(bin('vite'), ['build', '--logLevel', 'error', '--base', '/dist/'], { cwd: project });
+  bundle('vite', 'build', '--logLevel', 'warn', '--base', '/dist/');
   assert.equal(await outcomeOf('/dist/index.html'), EXPECTED);
 });
 

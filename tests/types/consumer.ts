@@ -1,10 +1,15 @@
 // What a TypeScript user sees: this file must compile against the package, and each marked line must not.
-import { createTaskServer } from 'abp-bridge/a2a';
 import { AbpError, connect, expose, transfer, type Client } from 'abp-bridge';
-import { fromOrigins, webSocketTransport } from 'abp-bridge/websocket';
+import { createTaskServer } from 'abp-bridge/a2a';
+import { acpStream } from 'abp-bridge/adapters/acp';
+import { mcpTransport } from 'abp-bridge/adapters/mcp';
+import { readerAndWriter } from 'abp-bridge/adapters/vscode-jsonrpc';
 import { connectPage } from 'abp-bridge/automation';
+import { discover, manifestOf } from 'abp-bridge/discover';
+import { connect as connectInPage } from 'abp-bridge/page';
 import { pool, serve } from 'abp-bridge/pool';
-import { RpcError, createPeer } from 'abp-bridge/rpc';
+import { RpcError, createPeer, portChannel } from 'abp-bridge/rpc';
+import { fromOrigins, webSocketTransport } from 'abp-bridge/websocket';
 
 const exposed = expose(
   {
@@ -125,3 +130,22 @@ export const rpc: Promise<unknown> = peer.request(
 );
 // @ts-expect-error there are three dialects
 createPeer({ post() {}, onMessage() {}, close() {} }, { dialect: 'soap' });
+
+export async function discovery(signal: AbortSignal) {
+  const found = await discover('https://app.example', { signal, timeout: 5, allowPrivate: true });
+  if (!found.supported) return `${found.code}: ${found.reason}`;
+  // @ts-expect-error what is supported has no reason why not
+  console.log(found.reason);
+  return [found.manifest.app.name, found.manifestUrl, ...found.warnings].join();
+}
+manifestOf({ app: { id: 'a.b', name: 'A', version: '1' }, capabilities: { x: () => 1 } });
+// @ts-expect-error a manifest names the app
+manifestOf({ capabilities: {} });
+
+export function adapted(port: MessagePort) {
+  const { reader, writer } = readerAndWriter(portChannel(port));
+  return [acpStream(portChannel(port)), mcpTransport(portChannel(port)), reader, writer];
+}
+// @ts-expect-error an adapter takes a transport
+mcpTransport({});
+export const sameInPage: typeof connect = connectInPage;

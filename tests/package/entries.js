@@ -1,0 +1,33 @@
+// Uses each entry that is meant for pages, once: what they share must be one thing to all of them.
+import { AbpError, transfer } from 'abp-bridge';
+import { createTaskServer } from 'abp-bridge/a2a';
+import * as discovery from 'abp-bridge/discover';
+import * as pools from 'abp-bridge/pool';
+import { createPeer, portChannel } from 'abp-bridge/rpc';
+import { fromOrigins } from 'abp-bridge/websocket';
+
+export async function entries() {
+  const { port1, port2 } = new MessageChannel();
+  const [asks, answers] = [port1, port2].map((port) =>
+    createPeer(portChannel(port), { dialect: 'lsp' }),
+  );
+  answers.handle('double', ({ n }) => n * 2);
+  const tasks = createTaskServer({ card: { name: 'Entries' }, execute() {} });
+  const app = { id: 'entries.app', name: 'Entries', version: '1' };
+  const workers = pools.pool(() => {
+    throw new Error('no workers today');
+  });
+  const outcome = [
+    await asks.request('double', { n: 21 }),
+    (await tasks.fetch(new Request('http://x/.well-known/agent-card.json'))).status,
+    discovery.manifestOf({ app, capabilities: {} }).abp,
+    (await discovery.discover('http://127.0.0.1/')).code,
+    await workers
+      .run('x')()
+      .catch((error) => error instanceof AbpError && error.message),
+    fromOrigins(['https://agent.example'])({ headers: { origin: 'https://agent.example' } }),
+    pools.transfer === transfer && discovery.AbpError === AbpError,
+  ].join();
+  asks.close();
+  return outcome;
+}

@@ -1,11 +1,17 @@
 /** The only place that listens to abort signals. The listener is the call's own record, so no closure is made. */
 
+/** Node's, which warns of a leak when a signal has more than ten listeners. */
+const { setMaxListeners } =
+  /** @type {any} */ (globalThis).process?.getBuiltinModule?.('node:events') ?? {};
+
 /**
  * @param {AbortSignal | undefined} signal
  * @param {EventListenerObject} record
  */
 export function listen(signal, record) {
   signal?.addEventListener('abort', record, { once: true });
+  // Any number of calls may share a signal. Others' signals (jsdom's, say) are no EventTarget of Node's.
+  if (setMaxListeners && signal instanceof EventTarget) setMaxListeners(0, signal);
 }
 
 /**

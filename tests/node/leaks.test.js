@@ -64,3 +64,28 @@ test('many more calls than a frame holds all come back, each with its own answer
   assert.deepEqual([one.data, other.data], [1, 2]);
   client.close();
 });
+
+test('a signal that many calls share raises no warning of a leak', async (t) => {
+  const warnings = [];
+  const note = (warning) => warnings.push(warning);
+  process.on('warning', note);
+  t.after(() => process.off('warning', note));
+  const { port1, port2 } = new MessageChannel();
+  const hang = (_params, { signal }) =>
+    new Promise((_resolve, reject) => {
+      signal.addEventListener('abort', () => reject(signal.reason));
+    });
+  const app = expose(
+    { app: { id: 'a', name: 'A', version: '1' }, capabilities: { hang } },
+    { port: port1 },
+  );
+  const client = await connect(port2, { agent: { name: 'a', version: '1' } });
+  const controller = new AbortController();
+  const { signal } = controller;
+  const calls = Array.from({ length: 20 }, () => client.call('hang', {}, { signal }));
+  controller.abort();
+  for (const { cancelled } of await Promise.all(calls)) assert.equal(cancelled, true);
+  assert.deepEqual(warnings, []);
+  client.close();
+  app.close();
+});

@@ -34,7 +34,7 @@ EXPORT(sieve) int32_t sieve(uint32_t limit) {
     for (uint32_t i = 0; i < to - from; i++)
       composite[i] = 0;
     for (uint32_t p = 2; (uint64_t)p * p < to; p++) {
-      uint64_t at = (uint64_t)(from + p - 1) / p * p;
+      uint64_t at = ((uint64_t)from + p - 1) / p * p;
       if (at < (uint64_t)p * p) at = (uint64_t)p * p;
       for (; at < to; at += p)
         composite[at - from] = 1;

@@ -9,7 +9,7 @@
  * `done`, `failed` or `cancelled`. A worker has one task at a time, so none is named.
  */
 import { AbpError, callOut, reasonText, saysCancelled, toErrorObject } from './errors.js';
-import { milliseconds, own } from './messages.js';
+import { own } from './messages.js';
 import { abortError, listen, unlisten } from './signals.js';
 import { Token } from './token.js';
 import { transfer, transferOf } from './transfer.js';
@@ -52,9 +52,16 @@ export function pool(start, options) {
   return new Pool(start, options);
 }
 
-/** @param {number} ms @param {() => void} act */
+/** @returns {number} how many there are; Node has no `navigator` before 21 */
+const processors = () =>
+  globalThis.navigator?.hardwareConcurrency ??
+  /** @type {any} */ (globalThis).process?.getBuiltinModule('node:os').availableParallelism() ??
+  4;
+
+/** @param {number} ms Infinity is never @param {() => void} act */
 function after(ms, act) {
-  const timer = /** @type {any} */ (setTimeout(act, milliseconds(ms)));
+  // What is longer than a timer can be would fire at once.
+  const timer = /** @type {any} */ (setTimeout(act, Math.min(ms, 2 ** 31 - 1)));
   // Where it matters, in Node, the worker that it is about keeps the process alive.
   timer.unref?.();
   return timer;
@@ -225,16 +232,11 @@ export class Pool {
    * @param {() => any} start
    * @param {PoolOptions} [options]
    */
-  constructor(start, options) {
+  constructor(start, options = {}) {
+    const { size = processors(), grace = 1000, timeout = 10_000, maxWaiting = 1024 } = options;
+    if (!(size >= 1)) throw new AbpError('INVALID_PARAMS', 'size must be 1 or more');
     this.#start = start;
-    this.options = {
-      size: globalThis.navigator?.hardwareConcurrency ?? 4,
-      grace: 1000,
-      timeout: 10_000,
-      maxWaiting: 1024,
-      ...options,
-    };
-    if (!(this.options.size >= 1)) throw new AbpError('INVALID_PARAMS', 'size must be 1 or more');
+    this.options = { size, grace, timeout, maxWaiting };
   }
 
   /**
@@ -363,14 +365,23 @@ export class Pool {
   }
 }
 
+/** What {@link serve} has been called for. @type {WeakSet<object>} */
+const served = new WeakSet();
+
 /**
- * Serves a pool, in a worker.
+ * Serves a pool, in a worker. It can be called once.
  * @param {Record<string, (params: any, context: TaskContext) => any>} handlers by name. What one returns
  *   is the result; buffers of `BinaryData` and what `transfer` marks are moved
  * @param {any} [port] of the pool's page (this worker's owner)
  */
 export function serve(handlers, port = ownerPort()) {
   if (!port) throw new AbpError('NOT_SUPPORTED', 'serve needs to run in a worker');
+  // Each would answer every task, and the later answer would be taken for that of the next task.
+  if (served.has(port)) {
+    const already = 'This worker serves a pool already: give serve all handlers at once';
+    throw new AbpError('ALREADY_INITIALIZED', already);
+  }
+  served.add(port);
   /** Stops the task that is under way. @type {undefined | ((reason: string | undefined) => void)} */
   let abort;
   const post = (/** @type {any} */ message, /** @type {Transferable[]} */ transferables = []) =>

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
 import { readFileSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
 import { afterEach, describe, test } from 'node:test';
 import { Worker } from 'node:worker_threads';
 import { connect, expose } from '../../js/index.js';
@@ -271,6 +272,11 @@ describe('a worker that cannot start', () => {
     await made[0].exited;
   });
 
+  test('because it serves twice, is no worker: it would answer twice', async () => {
+    open({}, { twice: true });
+    await assert.rejects(workers.run('echo')(1), { message: /serves a pool already/ });
+  });
+
   test('leaves what waits to the others', async () => {
     let starts = 0;
     open({ size: 2, grace: 60_000 });
@@ -285,6 +291,18 @@ describe('a worker that cannot start', () => {
     await assert.rejects(ended, { name: 'AbortError' });
     assert.equal(await waits, 'served');
   });
+});
+
+test('an option that is undefined is its default', async () => {
+  const undefinedOnes = { size: undefined, grace: undefined, timeout: undefined };
+  workers = pool(start(), { ...undefinedOnes, maxWaiting: undefined });
+  const size = globalThis.navigator?.hardwareConcurrency ?? availableParallelism();
+  assert.deepEqual(workers.options, { size, grace: 1000, timeout: 10_000, maxWaiting: 1024 });
+});
+
+test('a time that is infinite is never over', async () => {
+  open({ timeout: Infinity });
+  assert.equal(await workers.run('echo')(1), 1);
 });
 
 test('more than may wait is refused as RATE_LIMITED', async () => {

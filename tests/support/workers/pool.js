@@ -84,4 +84,5 @@ else {
     bindsItsOwn: (_params, { token }) => token.bind(new WebAssembly.Memory({ initial: 1 }), 0),
     shares: (_params, { token }) => !(token.word.buffer instanceof ArrayBuffer),
   });
+  if (options.twice) serve({});
 }

@@ -2,10 +2,18 @@
 // esbuild, through Vite, in a page without a bundler, and from TypeScript.
 import assert from 'node:assert/strict';
 import { execFileSync, spawnSync } from 'node:child_process';
-import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  cpSync,
+  existsSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
-import { extname, join } from 'node:path';
+import { dirname, extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { after, before, test } from 'node:test';
 import { launch } from '../support/browser.js';
@@ -87,6 +95,18 @@ test('every entry can be imported in Node, and by name from TypeScript', () => {
   for (const entry of entries) {
     assert.match(inNode(`console.log(Object.keys(await import('${entry}')).join());`), /\w/);
     assert.ok(consumer.includes(`from '${entry}';`), `consumer.ts does not import ${entry}`);
+  }
+});
+
+test('what its README and its documents link to is in it', () => {
+  const folder = join(project, 'node_modules/abp-bridge');
+  const documents = readdirSync(join(folder, 'docs')).map((name) => `docs/${name}`);
+  for (const name of ['README.md', ...documents].filter((path) => path.endsWith('.md'))) {
+    const links = readFileSync(join(folder, name), 'utf8').matchAll(/\]\(([^)#]+)/g);
+    for (const [, link] of links) {
+      if (/^https?:/.test(link)) continue;
+      assert.ok(existsSync(join(folder, dirname(name), link)), `${name} links to ${link}`);
+    }
   }
 });
 

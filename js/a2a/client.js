@@ -2,17 +2,25 @@
  * The client of A2A agents: tasks as promises and async iterators, cancelled by plain signals. Versions differ in
  * dialects.js, ways to the agent in client-http.js and client-port.js, and what happens to a task is the core's to say.
  */
-import { AbpError, callOut } from '../errors.js';
+import { AbpError, callOut, reasonText } from '../errors.js';
 import { milliseconds, own } from '../messages.js';
 import { PortConnection } from './client-port.js';
-import { TaskTable, ready } from './core.js';
-import { DIALECTS, readError, readEvent, readMessage, readTask, readTasks } from './dialects.js';
+import { TaskTable, ended, ready } from './core.js';
+import {
+  DIALECTS,
+  readError,
+  readEvent,
+  readMessage,
+  readState,
+  readTask,
+  readTasks,
+} from './dialects.js';
 import { HttpConnection, disconnected, within } from './client-http.js';
 import { TaskStream } from './task-stream.js';
 import { View } from './view.js';
 import { newId } from './ids.js';
 
-/** @import { Dialect, Event, Message, Operation, Part, Task } from './dialects.js' */
+/** @import { Dialect, Event, Message, Operation, Part, State, Task } from './dialects.js' */
 
 /**
  * @typedef {object} ClientLimits Each is optional and has a default.
@@ -138,7 +146,9 @@ export class TaskClient {
     const event = readEvent(this.#result(frame));
     if (event?.kind === 'message') return event.message;
     if (event?.kind !== 'task') throw malformed('send');
-    return signal?.aborted ? this.cancel(event.task.id) : event.task;
+    const { id, status } = event.task;
+    if (!signal?.aborted || hasEnded(status.state)) return event.task;
+    return this.#stop(id, reasonText(signal.reason), hasEnded);
   }
 
   /**
@@ -179,15 +189,8 @@ export class TaskClient {
    * @param {{ reason?: string }} [options] why: the protocol has no place for it but the request's metadata
    * @returns {Promise<Task>}
    */
-  async cancel(id, { reason } = {}) {
-    try {
-      return await this.#cancel(id, reason);
-    } catch (error) {
-      if (own(error, 'code') !== 'TASK_NOT_CANCELABLE') throw error;
-      const task = await this.get(id).catch(() => undefined);
-      if (task?.status.state !== 'canceled') throw error;
-      return task;
-    }
+  cancel(id, { reason } = {}) {
+    return this.#stop(id, reason, (state) => state === 'canceled');
   }
 
   /**
@@ -308,6 +311,23 @@ export class TaskClient {
   }
 
   /**
+   * Cancels a task, and asks for it when that is refused.
+   * @param {string} id
+   * @param {string | undefined} reason
+   * @param {(state: State) => boolean} isFine whether a refusal is none, since the task is in this state
+   */
+  async #stop(id, reason, isFine) {
+    try {
+      return await this.#cancel(id, reason);
+    } catch (error) {
+      if (own(error, 'code') !== 'TASK_NOT_CANCELABLE') throw error;
+      const task = await this.get(id).catch(() => undefined);
+      if (!task || !isFine(task.status.state)) throw error;
+      return task;
+    }
+  }
+
+  /**
    * @param {string} id
    * @param {string | undefined} reason
    */
@@ -330,6 +350,9 @@ export class TaskClient {
     return result;
   }
 }
+
+/** @param {State} state */
+const hasEnded = (state) => ended(readState(state));
 
 /** @param {string} what */
 const malformed = (what) =>

@@ -295,6 +295,34 @@ test('a signal aborted before the id is known: the cancel is sent as soon as it 
   assert.deepEqual(agent.seen, ['SendStreamingMessage', 'CancelTask']);
 });
 
+for (const [what, sent, refused] of [
+  ['has completed when it is known', 'COMPLETED', []],
+  ['completes before its cancel comes', 'WORKING', ['CancelTask', 'GetTask']],
+]) {
+  test(`an agent without streams: a task that ${what} is what a send brings, aborted or not`, async (t) => {
+    const stop = new AbortController();
+    const { agent, client } = await begun(t, { version: undefined });
+    const answer = client.send('go', { signal: stop.signal });
+    const card = await agent.next('/.well-known/agent-card.json');
+    const supportedInterfaces = [
+      { url: agent.url, protocolBinding: 'JSONRPC', protocolVersion: '1.0' },
+    ];
+    const capabilities = { streaming: false };
+    card.raw(200, 'application/json', JSON.stringify({ capabilities, supportedInterfaces }));
+    const asked = await agent.next('SendMessage');
+    stop.abort('enough');
+    asked.answer({ result: { task: task('t', sent) } });
+    if (refused.length) {
+      const cancel = await agent.next('CancelTask');
+      assert.deepEqual(cancel.rpc.params, { id: 't', metadata: { reason: 'enough' } });
+      cancel.answer({ error: { code: -32002, message: 'Task not cancelable: t' } });
+      (await agent.next('GetTask')).answer({ result: task('t', 'COMPLETED') });
+    }
+    assert.equal((await answer).status.state, 'completed');
+    assert.deepEqual(agent.seen.slice(1), ['SendMessage', ...refused]);
+  });
+}
+
 test('a stream left after its signal and before its id is known: the cancel is sent all the same', async (t) => {
   const stop = new AbortController();
   const { agent, stream } = await begun(t, { signal: stop.signal });

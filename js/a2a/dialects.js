@@ -127,8 +127,10 @@ export function readMessage(message) {
 
 /** @param {any} artifact @returns {Artifact} */
 export function readArtifact(artifact) {
+  // 0.1 numbers them.
+  const index = own(artifact, 'index');
   return compact({
-    artifactId: text(own(artifact, 'artifactId')) ?? '',
+    artifactId: text(own(artifact, 'artifactId')) ?? (Number.isInteger(index) ? `${index}` : ''),
     parts: list(own(artifact, 'parts')).map(readPart),
     name: text(own(artifact, 'name')),
     description: text(own(artifact, 'description')),

@@ -18,6 +18,18 @@ const LONGEST_HISTORY = 1000;
  */
 const plain = (value) => JSON.parse(JSON.stringify(value));
 
+/**
+ * Readers take what they can; an executor shall hear that what it gives is nothing that they could.
+ * @param {any} given
+ * @param {Part[]} parts as they will be told
+ */
+function checkParts(given, parts) {
+  const isPart = (/** @type {Part} */ { text, data, url, raw }) =>
+    [text, data, url, raw].some((content) => content !== undefined);
+  if (!Array.isArray(given.parts) || !parts.every(isPart))
+    throw new TypeError('`parts` is a list of { text }, { data }, { url } and { raw }');
+}
+
 /** What is stored of a task, in the form of js/a2a/dialects.js. */
 export class StoredTask {
   /** @type {Artifact[]} */
@@ -98,7 +110,8 @@ export class ExecutorContext {
   emitStatus = (state, message) => {
     const number = readState(state);
     if (!number) throw new TypeError(`"${state}" is not a state of a task`);
-    return this.#emit.status(number, message === undefined ? {} : statusOf(this.task, message));
+    const silent = message === undefined || message === null;
+    return this.#emit.status(number, silent ? {} : statusOf(this.task, message));
   };
 
   /**
@@ -109,7 +122,9 @@ export class ExecutorContext {
    * @returns {boolean} whether it was told
    */
   emitArtifact = (artifact, { append = false, lastChunk = false } = {}) => {
-    const read = readArtifact(plain(artifact));
+    const given = plain({ ...artifact });
+    const read = readArtifact(given);
+    checkParts(given, read.parts);
     read.artifactId ||= newId();
     return this.#emit.artifact(read, append, lastChunk);
   };
@@ -122,8 +137,9 @@ export class ExecutorContext {
  * @returns {Partial<Status>}
  */
 export function statusOf({ id: taskId, contextId }, said) {
-  const given = typeof said === 'string' ? { parts: [{ text: said }] } : plain(said);
+  const given = typeof said === 'string' ? { parts: [{ text: said }] } : plain({ ...said });
   const message = readMessage({ role: 'agent', taskId, contextId, ...given });
+  checkParts(given, message.parts);
   message.messageId ||= newId();
   return typeof said === 'string' ? { text: said, message } : { message };
 }

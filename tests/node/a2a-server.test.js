@@ -300,6 +300,31 @@ test('an executor that throws fails its task, with what it threw; one whose task
   assert.equal(stateOf(await asked(url, names, 'get', cancelled.id)), 'canceled');
 });
 
+test('an executor that emits what is no artifact and no message hears so, and nothing is told', async () => {
+  const heard = [];
+  const { url } = await served(({ emitArtifact, emitStatus }) => {
+    const wrong = [undefined, null, {}, { parts: 'x' }, { parts: ['x'] }, { parts: [{}, null] }];
+    for (const given of wrong) {
+      for (const emit of [() => emitArtifact(given), () => emitStatus('working', given ?? 5)]) {
+        try {
+          heard.push(emit());
+        } catch (error) {
+          heard.push(error.constructor);
+        }
+      }
+    }
+    emitArtifact({ artifactId: 'a', parts: [{ text: '' }, { data: null }] });
+    emitArtifact({ artifactId: 'a', parts: [] }, { append: true, lastChunk: true });
+    emitStatus('completed', null);
+  });
+  const names = VERSIONS['1.0'];
+  const stream = await open(url, names.stream, { message: names.message('go') }, names.headers);
+  assert.deepEqual((await stream.rest()).map(gist), [
+    ...['task submitted', 'working', 'artifact a', 'artifact a', 'completed'],
+  ]);
+  assert.deepEqual(heard, Array(12).fill(TypeError));
+});
+
 test('a message that comes while the task works is refused, and so is one to a task nobody knows', async () => {
   const names = VERSIONS['1.0'];
   const script = stepwise();

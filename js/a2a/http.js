@@ -180,6 +180,7 @@ const originOf = (scheme, host) =>
  */
 function textOf(request, longest) {
   const { body } = request; // of a body parser that came before
+  if (body instanceof Uint8Array) return Promise.resolve(new TextDecoder().decode(body));
   if (body !== undefined)
     return Promise.resolve(typeof body === 'string' ? body : JSON.stringify(body));
   return new Promise((resolve) => {

@@ -796,31 +796,36 @@ describe('mounted elsewhere', () => {
     ctx.emitArtifact({ artifactId: 'a', parts: [{ text: '1' }] });
   };
 
-  test('among the middleware of another server, below a path, after a parser of bodies', async () => {
-    const agent = createTaskServer({ card: CARD, execute: steps });
-    const http = createServer(async (request, response) => {
-      // What Express does: the path it is mounted at goes, the body is parsed.
-      request.originalUrl = request.url;
-      request.url = request.url.replace('/a2a', '');
-      let text = '';
-      for await (const chunk of request) text += chunk;
-      if (text) request.body = JSON.parse(text);
-      agent.handle(request, response, () => response.writeHead(418).end());
+  for (const [what, parse] of [
+    ['an object', JSON.parse],
+    ['a text', String],
+    ['bytes', Buffer.from],
+  ])
+    test(`among the middleware of another server, below a path, after a parser of bodies into ${what}`, async () => {
+      const agent = createTaskServer({ card: CARD, execute: steps });
+      const http = createServer(async (request, response) => {
+        // What Express does: the path it is mounted at goes, the body is parsed.
+        request.originalUrl = request.url;
+        request.url = request.url.replace('/a2a', '');
+        let text = '';
+        for await (const chunk of request) text += chunk;
+        if (text) request.body = parse(text);
+        agent.handle(request, response, () => response.writeHead(418).end());
+      });
+      http.listen(0, '127.0.0.1');
+      await once(http, 'listening');
+      const url = `http://127.0.0.1:${http.address().port}/a2a`;
+      const card = await (await fetch(`${url}/.well-known/agent-card.json`)).json();
+      assert.equal(card.url, url);
+      assert.equal(
+        stateOf(await ask(url, names.send, { message: names.message('go') })),
+        'completed',
+      );
+      assert.equal((await fetch(`${url}/else`)).status, 418);
+      assert.equal((await fetch(url, { method: 'DELETE' })).status, 418);
+      http.close();
+      http.closeAllConnections();
     });
-    http.listen(0, '127.0.0.1');
-    await once(http, 'listening');
-    const url = `http://127.0.0.1:${http.address().port}/a2a`;
-    const card = await (await fetch(`${url}/.well-known/agent-card.json`)).json();
-    assert.equal(card.url, url);
-    assert.equal(
-      stateOf(await ask(url, names.send, { message: names.message('go') })),
-      'completed',
-    );
-    assert.equal((await fetch(`${url}/else`)).status, 418);
-    assert.equal((await fetch(url, { method: 'DELETE' })).status, 418);
-    http.close();
-    http.closeAllConnections();
-  });
 
   test('in a server in the style of fetch', async () => {
     const agent = createTaskServer({ card: CARD, execute: steps });

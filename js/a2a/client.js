@@ -242,7 +242,10 @@ export class TaskClient {
   async #prepare() {
     const { version, limits } = this.#options;
     await ready;
-    this.#table = new TaskTable(limits);
+    this.#table = new TaskTable(limits, () => {
+      this.#begun = undefined;
+      throw new AbpError('INTERNAL_ERROR', 'The core failed', { retryable: true });
+    });
     if (version) {
       this.#dialect = DIALECTS[version];
       return;

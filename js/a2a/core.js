@@ -7,22 +7,26 @@ import * as tasks from '../../dist/tasks-constants.js';
 import { Instance } from '../instance.js';
 import { load } from '../module.js';
 
-/** @type {Instance} */
-let instance;
-/** Its exports. @type {any} */
-let x;
+/** @type {undefined | import('../module.js').Instantiate} */
+let instantiate;
+/** Where tables are made. @type {Instance | undefined} */
+let shared;
+
+function current() {
+  if (!instantiate) throw new Error('await `ready` before making a table');
+  return (shared ??= new Instance(instantiate));
+}
 
 /** Resolves when tables can be made, with what the core is: `'wasm'` or `'js'`. */
 export const ready = load(deflated, () => import('../../dist/tasks-js.js')).then((module) => {
-  instance = new Instance(module.instantiate);
-  x = instance.x;
+  instantiate = module.instantiate;
   return module.kind;
 });
 // Whoever needs a table awaits `ready`; a page that only imports us must not see an unhandled rejection.
 ready.catch(() => {});
 
 /** Frees the table of one that nobody has any more. */
-const forgotten = new FinalizationRegistry((table) => x.destroy(table));
+const forgotten = new FinalizationRegistry(({ x, table }) => x.destroy(table));
 
 /**
  * @typedef {object} TaskLimits Each is optional and has a default; see `abp_tasks_config` in src/tasks.h.
@@ -35,36 +39,67 @@ const forgotten = new FinalizationRegistry((table) => x.destroy(table));
 
 /** A table of tasks. Its inputs return a verdict, or a negative `abp_status`; src/tasks.h is the manual. */
 export class TaskTable {
+  #instance = current();
   #table;
+  #onTrap;
 
-  /** @param {TaskLimits} [limits] */
-  constructor({ maxTasks, maxArtifacts, remembered, rememberFor } = {}) {
-    if (!x) throw new Error('await `ready` before making a table');
-    instance.seed();
+  /**
+   * @param {TaskLimits} [limits]
+   * @param {() => void} [onTrap] the core has failed, and its tasks are lost: from now on the table is empty, and
+   *   nothing comes of what it is told
+   */
+  constructor({ maxTasks, maxArtifacts, remembered, rememberFor } = {}, onTrap = () => {}) {
+    this.x = this.#instance.x;
+    this.#onTrap = onTrap;
+    this.#instance.seed();
     const limits = [maxTasks, maxArtifacts, remembered, rememberFor].map((n) => Number(n ?? 0));
-    this.#table = x.create(...limits, performance.now());
+    this.#table = this.x.create(...limits, performance.now());
     if (!this.#table) throw new RangeError('not enough memory for a table of tasks');
-    forgotten.register(this, this.#table);
+    forgotten.register(this, { x: this.x, table: this.#table }, this);
   }
 
-  /** @param {unknown} id @param {number} state @returns {number} the task, or a negative status */
+  /**
+   * Calls an export; none has more arguments. When it traps, those who have the instance go on as long as they can,
+   * and new tables get another.
+   * @param {string} name
+   * @param {number} [a]
+   * @param {number} [b]
+   * @param {number} [c]
+   * @param {number} [d]
+   * @returns {number}
+   */
+  #ask(name, a, b, c, d) {
+    if (!this.#table) return 0;
+    try {
+      return this.x[name](this.#table, a, b, c, d);
+    } catch (error) {
+      this.#table = 0;
+      forgotten.unregister(this);
+      if (shared === this.#instance) shared = undefined;
+      console.error('abp-bridge: the core of the tasks failed, and they are lost:', error);
+      this.#onTrap();
+      return 0;
+    }
+  }
+
+  /** @param {unknown} id @param {number} state @returns {number} the task, 0 when the core fails, or a negative status */
   add(id, state) {
-    return x.add(this.#table, instance.id(id), state);
+    return this.#ask('add', this.#instance.id(id), state);
   }
 
   /** @param {unknown} id @returns {number} the task, or 0 */
   find(id) {
-    return x.find(this.#table, instance.id(id));
+    return this.#ask('find', this.#instance.id(id));
   }
 
   /** @param {number} task @returns {number} */
   start(task) {
-    return x.start(this.#table, task);
+    return this.#ask('start', task);
   }
 
   /** @param {number} task @returns {number} */
   run(task) {
-    return x.run(this.#table, task);
+    return this.#ask('run', task);
   }
 
   /**
@@ -75,17 +110,17 @@ export class TaskTable {
    * @returns {number}
    */
   says(task, run, state, news) {
-    return x.says(this.#table, task, run, state, news ? 1 : 0);
+    return this.#ask('says', task, run, state, news ? 1 : 0);
   }
 
   /** @param {number} task @param {number} run @param {boolean} failed @returns {number} */
   returns(task, run, failed) {
-    return x.returns(this.#table, task, run, failed ? 1 : 0);
+    return this.#ask('returns', task, run, failed ? 1 : 0);
   }
 
   /** @param {number} task @param {number} grace @param {boolean} repeatable @returns {number} */
   cancel(task, grace, repeatable) {
-    return x.cancel(this.#table, task, grace, repeatable ? 1 : 0);
+    return this.#ask('cancel', task, grace, repeatable ? 1 : 0);
   }
 
   /**
@@ -96,12 +131,12 @@ export class TaskTable {
    * @returns {number} what becomes of it, and its place << 2
    */
   artifact(task, run, id, append) {
-    return x.artifact(this.#table, task, run, instance.id(id), append ? 1 : 0);
+    return this.#ask('artifact', task, run, this.#instance.id(id), append ? 1 : 0);
   }
 
   /** @param {number} task */
   forget(task) {
-    x.forget(this.#table, task);
+    this.#ask('forget', task);
   }
 
   /**
@@ -109,24 +144,24 @@ export class TaskTable {
    * @param {(task: number, verdict: number) => void} act
    */
   advance(act) {
-    x.advance(this.#table, performance.now());
-    for (let verdict; (verdict = x.next(this.#table));) act(x.due_task(), verdict);
+    this.#ask('advance', performance.now());
+    for (let verdict; (verdict = this.#ask('next'));) act(this.x.due_task(), verdict);
   }
 
   /** When to call `advance`, in ms of `performance.now()`, or 0. @returns {number} */
   get wake() {
-    return x.wake(this.#table);
+    return this.#ask('wake');
   }
 
   /** What the table counts. */
   counters() {
     return {
-      live: x.count(this.#table, tasks.TASKS_LIVE),
-      finished: x.count(this.#table, tasks.TASKS_FINISHED),
-      dropped: x.count(this.#table, tasks.TASKS_DROPPED),
+      live: this.#ask('count', tasks.TASKS_LIVE),
+      finished: this.#ask('count', tasks.TASKS_FINISHED),
+      dropped: this.#ask('count', tasks.TASKS_DROPPED),
     };
   }
 }
 
 /** Whether a task in this state has ended. @param {number} state @returns {boolean} */
-export const ended = (state) => x.ended(state) === 1;
+export const ended = (state) => current().x.ended(state) === 1;

@@ -51,6 +51,14 @@ import { newId } from './ids.js';
  * @property {import('./core.js').TaskLimits} [limits]
  */
 
+/** What is done about a task that the core cannot be asked about any more. */
+const LOST =
+  core.TASK_TELL |
+  core.TASK_ABORT |
+  core.TASK_SETTLE |
+  core.TASK_END |
+  (core.TASK_FAILED << core.TASK_STATE_SHIFT);
+
 /** One frame of a task, printed at most once for each version. */
 class Frame {
   /** @type {Map<Dialect, { object: any, text: string }>} */
@@ -100,8 +108,14 @@ class Entry {
   /** The latest run. @type {ExecutorContext | undefined} */
   run;
 
-  /** @param {number} handle @param {StoredTask} task @param {Dialect} dialect of the message that made it */
-  constructor(handle, task, dialect) {
+  /**
+   * @param {TaskTable} table
+   * @param {number} handle
+   * @param {StoredTask} task
+   * @param {Dialect} dialect of the message that made it
+   */
+  constructor(table, handle, task, dialect) {
+    this.table = table;
     this.handle = handle;
     this.task = task;
     this.dialect = dialect;
@@ -140,9 +154,7 @@ export class TaskServer {
     this.#options = { maxRequest: 4 << 20, maxUnread: 4 << 20, keepAlive: 0, ...options };
     this.#grace = milliseconds(options.grace);
     this.#streaming = card.capabilities?.streaming !== false;
-    this.#ready = ready.then(() => {
-      this.#table = new TaskTable(options.limits);
-    });
+    this.#ready = ready.then(() => this.#begin());
     // Whoever asks something awaits it.
     this.#ready.catch(() => {});
 
@@ -171,12 +183,26 @@ export class TaskServer {
     return { ...this.#table?.counters(), streams };
   }
 
+  #begin() {
+    this.#table = new TaskTable(this.#options.limits, () => this.#lost());
+  }
+
+  /** The core has failed. Whoever waits for its tasks is told, and the agent goes on without them. */
+  #lost() {
+    const entries = [...this.#entries.values()];
+    this.#entries.clear();
+    this.#begin();
+    const status = (/** @type {StoredTask} */ task) => statusOf(task, 'The agent lost the task');
+    for (const entry of entries.filter(({ task }) => !task.terminal))
+      this.#act(entry, LOST, { said: core.TASK_FAILED, status: status(entry.task) });
+  }
+
   /** Cancels every task, ends every stream, and refuses what comes from now on. */
   close() {
     this.#closed = true;
     clearTimeout(this.#timer);
     for (const entry of this.#entries.values())
-      this.#act(entry, this.#table.cancel(entry.handle, 0, true), { reason: 'The agent closes' });
+      this.#act(entry, entry.table.cancel(entry.handle, 0, true), { reason: 'The agent closes' });
   }
 
   /**
@@ -304,7 +330,7 @@ export class TaskServer {
         'INVALID_PARAMS',
         `contextId mismatch: message contextId '${message.contextId}' does not match task '${task.id}' contextId '${task.contextId}'`,
       );
-    const verdict = this.#table.start(entry.handle);
+    const verdict = entry.table.start(entry.handle);
     if (!(verdict & core.TASK_START))
       throw new AbpError('UNSUPPORTED_OPERATION', `Task ${task.id} ${whyNot(task, 'modified')}`);
     message.taskId = task.id;
@@ -327,13 +353,14 @@ export class TaskServer {
   /** @param {string | undefined} contextId @param {Dialect} dialect */
   #newTask(contextId, dialect) {
     const id = newId();
-    const handle = this.#table.add(id, core.TASK_SUBMITTED);
-    if (handle < 0)
+    const table = this.#table;
+    const handle = table.add(id, core.TASK_SUBMITTED);
+    if (handle <= 0)
       throw new AbpError(
         'INTERNAL_ERROR',
         handle === abp.E_LIMIT ? 'Too many tasks are going on: try again later' : 'Out of memory',
       );
-    const entry = new Entry(handle, new StoredTask(id, contextId ?? newId()), dialect);
+    const entry = new Entry(table, handle, new StoredTask(id, contextId ?? newId()), dialect);
     this.#entries.set(handle, entry);
     return entry;
   }
@@ -342,7 +369,7 @@ export class TaskServer {
   #cancel(asked) {
     const { dialect, params, reply, answer } = asked;
     const entry = this.#find(asked);
-    const { handle, task } = entry;
+    const { table, handle, task } = entry;
     /** @param {number} verdict */
     const say = (verdict) => {
       if (verdict & core.TASK_ACK) answer({ result: dialect.task(task) });
@@ -354,10 +381,9 @@ export class TaskServer {
           ),
         });
     };
-    const verdict = this.#table.cancel(handle, this.#grace, dialect.repeatable);
+    const verdict = table.cancel(handle, this.#grace, dialect.repeatable);
     // It waited, so how the task ended is what it is told, in every version.
-    if (verdict & core.TASK_WAIT)
-      wait(entry, reply, () => say(this.#table.cancel(handle, 0, true)));
+    if (verdict & core.TASK_WAIT) wait(entry, reply, () => say(table.cancel(handle, 0, true)));
     this.#act(entry, verdict, { reason: reasonText(own(own(params, 'metadata'), 'reason')) });
     if (!(verdict & core.TASK_WAIT)) say(verdict);
   }
@@ -480,11 +506,11 @@ export class TaskServer {
    * @param {Message} prompt
    */
   async #run(entry, prompt) {
-    const { handle, task } = entry;
-    const run = this.#table.run(handle);
+    const { table, handle, task } = entry;
+    const run = table.run(handle);
     entry.run = new ExecutorContext(task, prompt, {
       status: (said, status) => {
-        const verdict = this.#table.says(handle, run, said, status.message !== undefined);
+        const verdict = table.says(handle, run, said, status.message !== undefined);
         this.#act(entry, verdict, { said, status });
         return verdict > 0;
       },
@@ -497,8 +523,8 @@ export class TaskServer {
     } catch (error) {
       failure = { said: core.TASK_FAILED, status: failed(task, error) };
     }
-    if (this.#table.run(handle) === run) entry.run = undefined;
-    this.#act(entry, this.#table.returns(handle, run, failure !== undefined), failure);
+    if (table.run(handle) === run) entry.run = undefined;
+    this.#act(entry, table.returns(handle, run, failure !== undefined), failure);
     this.#arm();
   }
 
@@ -510,8 +536,8 @@ export class TaskServer {
    * @param {boolean} lastChunk
    */
   #artifact(entry, run, artifact, append, lastChunk) {
-    const { task } = entry;
-    const verdict = this.#table.artifact(entry.handle, run, artifact.artifactId, append);
+    const { table, task } = entry;
+    const verdict = table.artifact(entry.handle, run, artifact.artifactId, append);
     if (verdict < 0)
       throw verdict === abp.E_ID
         ? new TypeError('The artifactId is empty, too long or not well-formed')

@@ -4,7 +4,8 @@ import { createServer } from 'node:http';
 import { connect } from 'node:net';
 import { after, describe, test } from 'node:test';
 import { MessageChannel } from 'node:worker_threads';
-import { createTaskServer } from '../../js/a2a/index.js';
+import { TaskTable } from '../../js/a2a/core.js';
+import { createTaskClient, createTaskServer } from '../../js/a2a/index.js';
 import { portTransport } from '../../js/transports/port.js';
 import {
   CARD,
@@ -61,6 +62,8 @@ async function begin(url, script, version, text = 'go') {
   return { stream, run, id: run.ctx.task.id, names };
 }
 
+const sent = (url, names, text) =>
+  ask(url, names.send, { message: names.message(text) }, names.headers);
 const asked = (url, names, what, id) => ask(url, names[what], { id }, names.headers);
 const stateOf = ({ result }) => plainState((result.task ?? result).status.state);
 
@@ -677,6 +680,74 @@ test('a server that closes cancels its tasks, ends their streams, and refuses wh
   }
   const late = await ask(url, names.send, { message: names.message('late') }, names.headers);
   assert.equal(late.error.code, -32603);
+});
+
+/** Has the core fail at the next call of an export. Resolves with what was said of it. */
+function trap(name) {
+  const { x } = new TaskTable(); // of the instance that all have
+  const whole = x[name];
+  const { error } = console;
+  const { promise, resolve } = deferred();
+  console.error = (...words) => {
+    console.error = error;
+    resolve(words.join(' '));
+  };
+  x[name] = () => {
+    x[name] = whole;
+    throw new RangeError('unreachable'); // as WebAssembly's RuntimeError, where the core is JavaScript
+  };
+  return { x, said: promise };
+}
+
+describe('a core that traps', () => {
+  for (const name of ['says', 'artifact', 'find', 'cancel', 'advance', 'add', 'returns'])
+    test(`in "${name}": its tasks have failed, whoever waits hears so, and the agent goes on`, async () => {
+      const names = VERSIONS['1.0'];
+      const script = stepwise();
+      const { url, agent } = await served(script.execute);
+      const running = script.nextRun();
+      const send = sent(url, names, 'kept waiting');
+      await running;
+      const { stream, run, id } = await begin(url, script, '1.0');
+      const { x, said } = trap(name);
+      if (name === 'says') assert.equal(run.ctx.emitStatus('working', 'hm'), false);
+      else if (name === 'artifact') assert.equal(run.ctx.emitArtifact({ parts: [] }), false);
+      else if (name === 'returns') run.gate.resolve();
+      else if (name === 'add') assert.ok((await sent(url, names, 'new')).error);
+      else assert.ok((await asked(url, names, 'cancel', id)).error);
+      assert.match(await said, /core of the tasks failed/);
+      assert.deepEqual((await stream.rest()).map(gist), ['failed']);
+      assert.equal(stateOf(await send), 'failed');
+      assert.equal(run.ctx.signal.aborted, name !== 'returns');
+      // What was said of the lost task is nobody else's, though its number may be.
+      assert.notEqual(new TaskTable().x, x);
+      const next = await begin(url, script, '1.0');
+      assert.equal(run.ctx.emitStatus('failed'), false);
+      run.gate.resolve();
+      script.runs[0].gate.resolve();
+      await script.runs[0].returned.promise;
+      next.run.gate.resolve();
+      assert.deepEqual((await next.stream.rest()).map(gist), ['completed']);
+      assert.equal(agent.counters.finished, 1);
+      assert.equal((await asked(url, names, 'get', id)).error.code, -32001);
+    });
+
+  test('fails the stream of a client, whose next one is none the worse', async () => {
+    const { url } = await served(() => {});
+    const client = createTaskClient(url);
+    const stream = client.subscribe('go');
+    await stream.next();
+    trap('says');
+    await assert.rejects(
+      (async () => {
+        while (!(await stream.next()).done);
+      })(),
+      { code: 'INTERNAL_ERROR', retryable: true },
+    );
+    const next = client.subscribe('go');
+    while (!(await next.next()).done);
+    assert.equal(next.task.status.state, 'completed');
+  });
 });
 
 describe('a cancel that races the completion', () => {

@@ -96,7 +96,10 @@ export function serveTransport(server, transport) {
   };
   transport.onClose = leaveAll;
   return () => {
-    leaveAll();
+    for (const reply of [...replies.values()]) {
+      reply.end();
+      reply.leave();
+    }
     transport.onMessage = () => {};
   };
 }

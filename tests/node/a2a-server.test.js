@@ -985,6 +985,28 @@ describe('mounted elsewhere', () => {
     agent.close();
   });
 
+  test('at the end of a port that it stops serving: streams end there, and tasks go on', async () => {
+    const script = stepwise();
+    const agent = createTaskServer({ card: CARD, execute: script.execute });
+    const posted = [];
+    const transport = { post: (message) => posted.push(message), onMessage() {}, close() {} };
+    const stop = agent.serve(transport);
+    const running = script.nextRun();
+    const params = { message: names.message('go') };
+    const asks = { jsonrpc: '2.0', id: 1, method: names.stream, params };
+    transport.onMessage({ type: 'a2a/request', stream: 1, request: asks }, []);
+    const { ctx, gate } = await running;
+    stop();
+    ctx.emitArtifact({ artifactId: 'unseen', parts: [] });
+    assert.deepEqual(
+      posted.map(({ type, result }) => (result ? gist(result) : type)),
+      ['task submitted', 'working', 'a2a/end'],
+    );
+    assert.deepEqual([agent.counters.streams, ctx.signal.aborted], [0, false]);
+    gate.resolve();
+    agent.close();
+  });
+
   test('at the end of a port, whose reader leaves before its request has been looked at', async () => {
     const script = stepwise();
     const agent = createTaskServer({ card: CARD, execute: script.execute });

@@ -145,7 +145,8 @@ export const httpListener = (server, options) => async (request, response, next)
   const header = (name) => request.headers[name];
   const version = header(VERSION);
   if (request.method === 'GET' || request.method === 'HEAD') {
-    const origin = originOf(request.socket.encrypted ? 'https' : 'http', header('host'));
+    const host = header('host') ?? header(':authority'); // of HTTP/2
+    const origin = originOf(request.socket.encrypted ? 'https' : 'http', host);
     const card = cardAt(server, path, origin, version);
     if (card !== undefined) response.writeHead(200, CARD_HEADERS).end(card);
     else if (next) next();

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
+import { connect as connect2, createServer as createServer2 } from 'node:http2';
 import { connect } from 'node:net';
 import { after, describe, test } from 'node:test';
 import { MessageChannel } from 'node:worker_threads';
@@ -499,6 +500,21 @@ describe('cards', () => {
     for await (const chunk of socket) text += chunk;
     assert.match(text, /"url":"\/"/);
     assert.doesNotMatch(text, /<script/);
+  });
+
+  test('over HTTP/2 they tell the address that was asked, too', async () => {
+    const agent = createTaskServer({ card: CARD, execute() {} });
+    const http = createServer2(agent.handle).listen(0, '127.0.0.1');
+    await once(http, 'listening');
+    const origin = `http://127.0.0.1:${http.address().port}`;
+    const client = connect2(origin);
+    const request = client.request({ ':path': '/.well-known/agent-card.json' });
+    let text = '';
+    for await (const chunk of request) text += chunk;
+    assert.equal(JSON.parse(text).url, `${origin}/`);
+    client.close();
+    http.close();
+    agent.close();
   });
 
   test('an agent that does not stream says so', async () => {

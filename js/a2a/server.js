@@ -227,7 +227,7 @@ export class TaskServer {
       refuse(reply, version, 'INTERNAL_ERROR', asError(error).message);
       return;
     }
-    this.#table.advance((handle, verdict) => this.#act(this.#entries.get(handle), verdict));
+    this.#advance();
     let request;
     try {
       request = JSON.parse(text);
@@ -525,7 +525,7 @@ export class TaskServer {
     }
     if (table.run(handle) === run) entry.run = undefined;
     this.#act(entry, table.returns(handle, run, failure !== undefined), failure);
-    this.#arm();
+    this.#advance();
   }
 
   /**
@@ -568,6 +568,12 @@ export class TaskServer {
     return true;
   }
 
+  /** Does what time and limits have done. */
+  #advance() {
+    this.#table.advance((handle, verdict) => this.#act(this.#entries.get(handle), verdict));
+    this.#arm();
+  }
+
   /** Wakes up for what is due: a cancel's grace period, a finished task that is kept no longer. */
   #arm() {
     const { wake } = this.#table;
@@ -578,8 +584,7 @@ export class TaskServer {
     this.#timer = setTimeout(
       () => {
         this.#wake = 0;
-        this.#table.advance((handle, verdict) => this.#act(this.#entries.get(handle), verdict));
-        this.#arm();
+        this.#advance();
       },
       milliseconds(wake - performance.now()),
     );

@@ -436,6 +436,7 @@ test('finished tasks are remembered within bounds of number and age; the tasks t
   await one.stream.rest();
   two.run.gate.resolve();
   await two.stream.rest();
+  assert.equal(agent.counters.finished, 1);
   assert.equal((await asked(url, names, 'get', one.id)).error.code, -32001);
   assert.equal((await ask(url, 'tasks/list', {})).result.length, 1);
   while (agent.counters.finished) {

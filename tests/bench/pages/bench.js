@@ -154,11 +154,13 @@ window.core = async (inFlight, calls) => {
     (i) => accept(text, text.callReceived(text.id(ids[i]), 0, 0, 0, 0)),
     finish(text),
   );
+  text.free();
   const numbers = fresh();
   const withNumbers = run(
     (i) => accept(numbers, numbers.callReceived(0, i + 1, 0, 0, 0)),
     finish(numbers),
   );
+  numbers.free();
   const map = new MapTable();
   const withMap = run(
     (i) => (map.receive(ids[i], { name: 'echo', state: 'running' }), ids[i]),

@@ -6,7 +6,7 @@ import * as abp from '../dist/abp-constants.js';
 import deflated from '../dist/abp-wasm.js';
 import { Cells } from './cells.js';
 import { Instance } from './instance.js';
-import { controlText } from './messages.js';
+import { controlText, limitOf } from './messages.js';
 import { load } from './module.js';
 
 /** @type {undefined | import('./module.js').Instantiate} */
@@ -62,9 +62,9 @@ export class Core {
       role,
       features,
       ...[l.maxCalls, l.maxConcurrent, l.remembered, l.rememberFor, l.grace, l.maxIdLength].map(
-        Number,
+        limitOf,
       ),
-      ...[l.maxControlLength, l.heartbeat, restart].map(Number),
+      ...[l.maxControlLength, l.heartbeat, restart].map(limitOf),
       performance.now(),
     );
     if (!this.ep) throw new RangeError('not enough memory for a connection');

@@ -24,6 +24,12 @@ export function milliseconds(value) {
 }
 
 /**
+ * A limit for the core: Infinity is as much as a timer can take, 0 and what is no number is the default.
+ * @param {unknown} value
+ */
+export const limitOf = (value) => Math.min(Math.max(Number(value), 0), 2 ** 31 - 1);
+
+/**
  * @typedef {object} Request A call or an elicitation that came in.
  * @property {unknown} key the id that cancels will name
  * @property {unknown} name

@@ -5,6 +5,7 @@
 import deflated from '../../dist/tasks-wasm.js';
 import * as tasks from '../../dist/tasks-constants.js';
 import { Instance } from '../instance.js';
+import { limitOf } from '../messages.js';
 import { load } from '../module.js';
 
 /** @type {undefined | import('../module.js').Instantiate} */
@@ -52,7 +53,7 @@ export class TaskTable {
     this.x = this.#instance.x;
     this.#onTrap = onTrap;
     this.#instance.seed();
-    const limits = [maxTasks, maxArtifacts, remembered, rememberFor].map((n) => Number(n ?? 0));
+    const limits = [maxTasks, maxArtifacts, remembered, rememberFor].map(limitOf);
     this.#table = this.x.create(...limits, performance.now());
     if (!this.#table) throw new RangeError('not enough memory for a table of tasks');
     forgotten.register(this, { x: this.x, table: this.#table }, this);

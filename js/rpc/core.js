@@ -7,6 +7,7 @@ import * as rpc from '../../dist/rpc-constants.js';
 import deflated from '../../dist/rpc-wasm.js';
 import { Cells } from '../cells.js';
 import { Instance } from '../instance.js';
+import { limitOf } from '../messages.js';
 import { load } from '../module.js';
 
 /** @type {undefined | import('../module.js').Instantiate} */
@@ -55,7 +56,7 @@ export class PeerCore {
     const { maxCalls, maxConcurrent, remembered, rememberFor, grace, maxIdLength } = limits;
     this.peer = this.x.create(
       dialect,
-      ...[maxCalls, maxConcurrent, remembered, rememberFor, grace, maxIdLength].map(Number),
+      ...[maxCalls, maxConcurrent, remembered, rememberFor, grace, maxIdLength].map(limitOf),
       performance.now(),
     );
     if (!this.peer) throw new RangeError('not enough memory for a connection');

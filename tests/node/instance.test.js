@@ -81,6 +81,22 @@ test('a handler that outlives its session can still say which call it was, and w
   assert.equal(client.connected, false);
 });
 
+test('a limit of Infinity is none to speak of, and not the default', async () => {
+  const limits = { maxCalls: Infinity };
+  const { port1, port2 } = new MessageChannel();
+  const exposed = expose(definition({ hang: () => new Promise(() => {}) }), {
+    port: port1,
+    limits,
+  });
+  const client = await connect(port2, { agent, limits });
+  const pending = Array.from({ length: 5000 }, () => client.call('hang'));
+  assert.equal((await client.call('echo', 1)).data, 1);
+  assert.equal(client.counters.inFlightOut, 5000);
+  client.close();
+  assert.ok((await Promise.all(pending)).every(({ cancelled }) => cancelled));
+  exposed.close();
+});
+
 test('an app serves whoever it accepts, until that connection ends', async () => {
   const exposed = expose(definition());
   const channels = [new MessageChannel(), new MessageChannel()];

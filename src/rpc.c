@@ -2,7 +2,7 @@
  * JSON-RPC's inputs: find the request, step the table (calls.c does), note what is owed. The
  * dialects differ in one row each, and nowhere else.
  */
-#include "rpc.h"
+#include "abp_rpc.h"
 
 #include "abp_internal.h"
 

@@ -2,7 +2,7 @@
 #ifndef ABP_TASK_STATE_H
 #define ABP_TASK_STATE_H
 
-#include "tasks.h"
+#include "abp_tasks.h"
 
 /* A state that the protocol does not know: a cancel waits for the executor. Elsewhere the task is
  * what it was said to be last. */

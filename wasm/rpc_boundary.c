@@ -6,7 +6,7 @@
  * length, which is UINT32_MAX for what is too long or not well-formed. An input returns its first
  * action, or a negative abp_status; next() returns the following ones, 0 when nothing is left.
  */
-#include "../src/rpc.h"
+#include "../src/abp_rpc.h"
 
 #include "boundary.h"
 

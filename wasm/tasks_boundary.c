@@ -2,10 +2,10 @@
  * The boundary between the tasks' core and JavaScript: what the module exports, all of it. Many
  * tables share one instance of the module; each is named by its address.
  *
- * Ids go in through the scratch. An input returns a verdict or a negative abp_status; src/tasks.h
- * says what they mean.
+ * Ids go in through the scratch. An input returns a verdict or a negative abp_status;
+ * src/abp_tasks.h says what they mean.
  */
-#include "../src/tasks.h"
+#include "../src/abp_tasks.h"
 
 #include <stddef.h>
 

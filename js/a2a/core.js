@@ -30,7 +30,7 @@ ready.catch(() => {});
 const forgotten = new FinalizationRegistry(({ x, table }) => x.destroy(table));
 
 /**
- * @typedef {object} TaskLimits Each is optional and has a default; see `abp_tasks_config` in src/tasks.h.
+ * @typedef {object} TaskLimits Each is optional and has a default; see `abp_tasks_config` in src/abp_tasks.h.
  * @property {number} [maxTasks] tasks that have not ended, or whose executor has not returned (4096)
  * @property {number} [maxArtifacts] artifacts of one task (4096)
  * @property {number} [remembered] finished tasks that can still be asked for (1024)
@@ -38,7 +38,7 @@ const forgotten = new FinalizationRegistry(({ x, table }) => x.destroy(table));
  *   answered for as long is canceled (3600000)
  */
 
-/** A table of tasks. Its inputs return a verdict, or a negative `abp_status`; src/tasks.h is the manual. */
+/** A table of tasks. Its inputs return a verdict, or a negative `abp_status`; src/abp_tasks.h is the manual. */
 export class TaskTable {
   #instance = current();
   #table;

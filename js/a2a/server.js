@@ -1,6 +1,6 @@
 /**
  * An A2A agent: answers requests of every version, runs an executor for each task, and tells every stream of a task
- * the same. What becomes of a task is the core's to say (src/tasks.h); #act is the one place that does it.
+ * the same. What becomes of a task is the core's to say (src/abp_tasks.h); #act is the one place that does it.
  */
 import * as abp from '../../dist/abp-constants.js';
 import * as core from '../../dist/tasks-constants.js';

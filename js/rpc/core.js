@@ -22,7 +22,7 @@ export const ready = load(deflated, () => import('../../dist/rpc-js.js')).then((
 ready.catch(() => {});
 
 /**
- * @typedef {object} Limits Each is optional and has a default; see `abp_peer_config` in src/rpc.h.
+ * @typedef {object} Limits Each is optional and has a default; see `abp_peer_config` in src/abp_rpc.h.
  * @property {number} [maxCalls] requests in flight in each direction (4096)
  * @property {number} [maxConcurrent] handlers running at once; more requests wait their turn (maxCalls)
  * @property {number} [remembered] ended requests whose late answers are known for what they are (1024)
@@ -92,7 +92,7 @@ export class PeerCore {
     return [id === null ? rpc.ID_NULL : rpc.ID_OTHER, 0];
   }
 
-  // --- The exports: what each means is in wasm/rpc_boundary.c and src/rpc.h ------------------------
+  // --- The exports: what each means is in wasm/rpc_boundary.c and src/abp_rpc.h ------------------------
 
   /** The next action, packed; 0 when nothing is left. */
   next() {

@@ -8,7 +8,7 @@
  *
  *   explore_tasks [length]
  */
-#include "tasks.h"
+#include "abp_tasks.h"
 
 #include <stdio.h>
 #include <stdlib.h>

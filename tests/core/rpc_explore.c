@@ -14,8 +14,8 @@
  * is printed with the moves that lead to it.
  */
 #include "abp_internal.h"
+#include "abp_rpc.h"
 #include "arena.h"
-#include "rpc.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -4,8 +4,8 @@
  * there is memory.
  */
 #include "abp_internal.h"
+#include "abp_rpc.h"
 #include "pair.h"
-#include "rpc.h"
 
 #include <cjson/cJSON.h>
 #include <setjmp.h>

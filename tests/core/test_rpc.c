@@ -1,5 +1,5 @@
 /* A peer by itself: what each input comes to, dialect by dialect. Orders are rpc_explore.c's. */
-#include "rpc.h"
+#include "abp_rpc.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

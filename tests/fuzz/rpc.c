@@ -2,7 +2,7 @@
  * Every input of a JSON-RPC peer, in any order and with any value: a byte says which, the bytes
  * after it with what. This is what JavaScript can ask of it, and more.
  */
-#include "rpc.h"
+#include "abp_rpc.h"
 
 #include "side.h"
 

@@ -3,7 +3,7 @@
  * after it with what. What must hold whatever happened: a task that has ended stays as it ended,
  * what is told is the state that is kept, and a verdict has no bit that is nobody's.
  */
-#include "tasks.h"
+#include "abp_tasks.h"
 #include "side.h"
 
 #include <string.h>

@@ -1,5 +1,5 @@
 /*
- * tasks.h - the tasks of one A2A agent, or of one client of such agents, without I/O.
+ * abp_tasks.h - the tasks of one A2A agent, or of one client of such agents, without I/O.
  *
  * A task is a long call: it has a state, artifacts, and an end. This table knows each task's state
  * and the ids of its artifacts; messages and parts stay with whoever uses it. Whatever happens to a

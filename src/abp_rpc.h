@@ -1,6 +1,6 @@
 /*
- * rpc.h - one side of a JSON-RPC 2.0 connection whose requests can be cancelled: ACP, LSP or MCP,
- * without I/O.
+ * abp_rpc.h - one side of a JSON-RPC 2.0 connection whose requests can be cancelled: ACP, LSP or
+ * MCP, without I/O.
  *
  * This header is the manual of JSON-RPC; abp.h is that of the library, and what it says of inputs,
  * actions, return codes, handles and ownership holds here. A *peer* is one side of one connection;
@@ -22,11 +22,12 @@
  *                ABP_DISCONNECTED: with the error ABP_RPC_CANCELLED or ABP_RPC_CLOSED.
  *   ABP_REFUSE   answer what was just received with the error `arg`, an abp_rpc_error.
  *   ABP_REQUEST  send a request; abp_peer_number() is its id.
- *   ABP_SEND     send the dialect's cancel of a request; `text` is the reason, if one is to be
- * said. ABP_SETTLE   a request made here has ended. `arg` ABP_COMPLETED: with what was just
- * received; ABP_CANCELLED, ABP_TIMED_OUT: it was stopped, and the error just received, if any, is
- * why; ABP_DISCONNECTED: the connection is closed. ABP_REPORT   hand the progress just received to
- * a request. ABP_WAKE     call abp_peer_advance() at `at`.
+ *   ABP_SEND     send the dialect's cancel of a request; `text` is the reason, if one is due.
+ *   ABP_SETTLE   a request made here has ended. `arg` ABP_COMPLETED: with what was just received.
+ *                ABP_CANCELLED, ABP_TIMED_OUT: it was stopped, and the error just received, if
+ *                any, is why. ABP_DISCONNECTED: the connection is closed.
+ *   ABP_REPORT   hand the progress just received to a request.
+ *   ABP_WAKE     call abp_peer_advance() at `at`.
  */
 #ifndef ABP_RPC_H
 #define ABP_RPC_H

@@ -5,6 +5,7 @@
  */
 #include "abp_internal.h"
 #include "abp_rpc.h"
+#include "failing.h"
 #include "pair.h"
 
 #include <cjson/cJSON.h>
@@ -17,7 +18,7 @@
 
 #include <cmocka.h>
 
-static long until_failure, failures, balance;
+static long until_failure, failures;
 static int for_good, armed;
 
 static int fails(void) {
@@ -25,35 +26,6 @@ static int fails(void) {
   failures++;
   if (!for_good) armed = 0;
   return 1;
-}
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *old, size_t size);
-void __real_free(void *memory);
-
-void *__wrap_malloc(size_t size);
-void *__wrap_malloc(size_t size) {
-  void *memory = fails() ? NULL : __real_malloc(size);
-  balance += memory != NULL;
-  return memory;
-}
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_calloc(size_t count, size_t size) {
-  void *memory = fails() ? NULL : __real_calloc(count, size);
-  balance += memory != NULL;
-  return memory;
-}
-void *__wrap_realloc(void *old, size_t size);
-void *__wrap_realloc(void *old, size_t size) {
-  void *memory = fails() ? NULL : __real_realloc(old, size);
-  balance += memory != NULL && old == NULL;
-  return memory;
-}
-void __wrap_free(void *memory);
-void __wrap_free(void *memory) {
-  balance -= memory != NULL;
-  __real_free(memory);
 }
 
 static void converse(struct pair *pair) {

@@ -1,6 +1,7 @@
 /* The tasks of an agent: what the table of task_state.c promises on every path, what several tasks
  * have to do with each other, and what happens when memory is short. explore_tasks.c has the rest:
  * every short history of one. */
+#include "failing.h"
 #include "task_state.h"
 
 #include <setjmp.h>
@@ -12,38 +13,9 @@
 
 #include <cmocka.h>
 
-static long until_failure = -1, balance;
+static long until_failure = -1;
 
 static int fails(void) { return until_failure >= 0 && until_failure-- == 0; }
-
-void *__real_malloc(size_t size);
-void *__real_calloc(size_t count, size_t size);
-void *__real_realloc(void *old, size_t size);
-void __real_free(void *memory);
-
-void *__wrap_malloc(size_t size);
-void *__wrap_malloc(size_t size) {
-  void *memory = fails() ? NULL : __real_malloc(size);
-  balance += memory != NULL;
-  return memory;
-}
-void *__wrap_calloc(size_t count, size_t size);
-void *__wrap_calloc(size_t count, size_t size) {
-  void *memory = fails() ? NULL : __real_calloc(count, size);
-  balance += memory != NULL;
-  return memory;
-}
-void *__wrap_realloc(void *old, size_t size);
-void *__wrap_realloc(void *old, size_t size) {
-  void *memory = fails() ? NULL : __real_realloc(old, size);
-  balance += memory != NULL && old == NULL;
-  return memory;
-}
-void __wrap_free(void *memory);
-void __wrap_free(void *memory) {
-  balance -= memory != NULL;
-  __real_free(memory);
-}
 
 /* --- The table -------------------------------------------------------------------------------- */
 

@@ -3,38 +3,10 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { connect, expose } from '../../js/index.js';
+import { Raw } from '../support/raw.js';
 
 const FEATURES = { notifications: true, progress: true, elicitation: true };
 const APP = { id: 'a', name: 'A', version: '1' };
-
-/** One end of a channel, by hand. */
-class Raw {
-  #queue = [];
-  #waiting = [];
-  #hello;
-  constructor(port) {
-    this.port = port;
-    port.onmessage = ({ data }) => {
-      // It is sent again until it is answered.
-      if (data.type === 'initialize' && data.id === this.#hello) return;
-      if (data.type === 'initialize') this.#hello = data.id;
-      this.#queue.push(data);
-      this.#waiting.shift()?.();
-    };
-  }
-  send(type, id, payload) {
-    this.port.postMessage({ type, id, payload });
-  }
-  /** The next message, in order. */
-  async next() {
-    if (!this.#queue.length) await new Promise((resolve) => this.#waiting.push(resolve));
-    return this.#queue.shift();
-  }
-  async ask(type, id, payload) {
-    this.send(type, id, payload);
-    return this.next();
-  }
-}
 
 const HANDLERS = {
   echo: (params) => params,

@@ -377,7 +377,8 @@ for (const [name, library] of Object.entries(LIBRARIES)) {
       test('knows no callId answers false, and its call is given up after the grace period', async () => {
         const client = await open(
           { kind: 'plain', odd: { noCallId: true } },
-          { limits: { grace: 50 } },
+          // Which the page has for its answer to `cancel`, too.
+          { limits: { grace: 2000 } },
         );
         const response = await client.call('hang', {}, { timeout: 50 });
         assert.equal(response.error.code, 'TIMEOUT');
@@ -819,7 +820,7 @@ for (const [name, library] of Object.entries(LIBRARIES)) {
             return value.type === 'capabilities/call-result' ? 'null' : stringify(value, ...more);
           };
         });
-        const lost = await client.call('echo', 1, { timeout: 200 });
+        const lost = await client.call('echo', 1, { timeout: 2000 });
         assert.equal(lost.error.code, 'TIMEOUT');
         assert.equal(client.counters.malformed, 1);
         assert.equal((await client.call('echo', 2)).data, 2);

@@ -38,9 +38,8 @@ let shared;
 /**
  * One endpoint in the core. An input returns the first action, packed, or a negative `abp_status`.
  */
-export class Core {
+export class Core extends Cells {
   #instance;
-  #cells;
   #longest;
 
   /**
@@ -52,9 +51,9 @@ export class Core {
   constructor(role, features, limits, restart) {
     if (!instantiate) throw new Error('await `ready` before making a core');
     const instance = (shared ??= new Instance(instantiate));
+    super(instance);
     this.#instance = instance;
     this.x = instance.x;
-    this.#cells = new Cells(instance);
     instance.seed();
     const l = limits;
     this.#longest = l.maxControlLength ?? 1 << 20;
@@ -239,26 +238,11 @@ export class Core {
 
   // --- What the action just taken says -------------------------------------------------------------
 
-  /** The call that the action just taken is about. */
-  get call() {
-    return this.#cells.call;
-  }
-
-  /** The time of the WAKE just taken. */
-  get at() {
-    return this.#cells.at;
-  }
-
-  /** The text of the action just taken, or undefined. */
-  get reason() {
-    return this.#cells.reason;
-  }
-
   /** The message of the SEND or REFUSE just taken. */
   get message() {
     const at = this.x.print(this.ep, Date.now());
     if (!at) throw new RangeError('no memory for a message');
-    return JSON.parse(this.#instance.read(at, this.#cells.length));
+    return JSON.parse(this.#instance.read(at, this.length));
   }
 
   /** @param {number} call */

@@ -6,6 +6,7 @@ import * as abp from '../../dist/abp-constants.js';
 import * as rpc from '../../dist/rpc-constants.js';
 import deflated from '../../dist/rpc-wasm.js';
 import { Cells } from '../cells.js';
+import { LONGEST_REASON } from '../errors.js';
 import { Instance } from '../instance.js';
 import { limitOf } from '../messages.js';
 import { load } from '../module.js';
@@ -38,9 +39,8 @@ const NO_TEXT = 2 ** 32 - 1;
 let shared;
 
 /** One peer in the core. An input returns the first action, packed, or a negative `abp_status`. */
-export class PeerCore {
+export class PeerCore extends Cells {
   #instance;
-  #cells;
 
   /**
    * @param {number} dialect
@@ -49,9 +49,9 @@ export class PeerCore {
   constructor(dialect, limits) {
     if (!instantiate) throw new Error('await `ready` before making a core');
     const instance = (shared ??= new Instance(instantiate));
+    super(instance);
     this.#instance = instance;
     this.x = instance.x;
-    this.#cells = new Cells(instance);
     instance.seed();
     const { maxCalls, maxConcurrent, remembered, rememberFor, grace, maxIdLength } = limits;
     this.peer = this.x.create(
@@ -165,7 +165,7 @@ export class PeerCore {
   cancelReceived(id, reason) {
     const [type, value] = this.#id(id);
     const at = type === rpc.ID_TEXT && value !== NO_TEXT ? value : 0;
-    const text = typeof reason === 'string' ? reason.slice(0, 1024) : '';
+    const text = typeof reason === 'string' ? reason.slice(0, LONGEST_REASON) : '';
     const length = text ? Math.max(this.#instance.text(text, at), 0) : 0;
     const readable = reason === undefined || typeof reason === 'string';
     return this.x.cancel_received(this.peer, type, value, at, length, readable);
@@ -184,21 +184,6 @@ export class PeerCore {
   /** Whether its handler works and nobody has asked it to stop. @param {number} call */
   running(call) {
     return this.x.running(this.peer, call) === 1;
-  }
-
-  // --- What the action just taken says -------------------------------------------------------------
-
-  /** The call that the action just taken is about. */
-  get call() {
-    return this.#cells.call;
-  }
-  /** The time of the WAKE just taken. */
-  get at() {
-    return this.#cells.at;
-  }
-  /** The text of the action just taken, or undefined. */
-  get reason() {
-    return this.#cells.reason;
   }
 
   /**

@@ -153,48 +153,88 @@ struct json_slice json_source(const json_value *document, const char *text,
   return found;
 }
 
-/* --- Printing --------------------------------------------------------------------------------- */
+/* --- Writing ---------------------------------------------------------------------------------- */
 
-json_value *json_new(void) { return cJSON_CreateObject(); }
+#define ROOM 256 /* a little more than a control message takes, mostly */
 
-json_value *json_add_object(json_value *object, const char *name) {
-  return cJSON_AddObjectToObject(object, name);
+static void put(struct json_text *out, const char *text, size_t length) {
+  if (length > out->room - out->length) {
+    const size_t least = out->length + length + ROOM;
+    const size_t room = 2 * out->room > least ? 2 * out->room : least;
+    char *grown = out->failed ? NULL : malloc(room);
+    if (!grown) {
+      out->failed = 1;
+      return;
+    }
+    if (out->length) memcpy(grown, out->text, out->length);
+    free(out->text);
+    out->text = grown;
+    out->room = room;
+  }
+  if (length) memcpy(out->text + out->length, text, length);
+  out->length += length;
 }
 
-static char *terminated(const char *text, size_t length) {
-  char *copy = malloc(length + 1);
-  if (!copy) return NULL;
-  memcpy(copy, text, length);
-  copy[length] = 0;
-  return copy;
+static void put_string(struct json_text *out, const char *text, size_t length) {
+  put(out, "\"", 1);
+  for (size_t i = 0; i < length; i++) {
+    const char c = text[i];
+    char escape[] = {'\\', c, '0', '0', (char)('0' + (c >> 4)), "0123456789abcdef"[c & 15]};
+    if (c == '"' || c == '\\') {
+      put(out, escape, 2);
+    } else if ((uint8_t)c >= ' ') {
+      put(out, &c, 1);
+    } else if (c >= '\b' && c <= '\r' && c != '\v') {
+      escape[1] = "btnvfr"[c - '\b'];
+      put(out, escape, 2);
+    } else {
+      escape[1] = 'u';
+      put(out, escape, 6);
+    }
+  }
+  put(out, "\"", 1);
 }
 
-int json_add_string(json_value *object, const char *name, const char *text, size_t length) {
-  char *copy = terminated(text, length);
-  const int added = copy && cJSON_AddStringToObject(object, name, copy);
-  free(copy);
-  return added;
+static void put_name(struct json_text *out, const char *name) {
+  if (out->length && out->text[out->length - 1] != '{') put(out, ",", 1);
+  put_string(out, name, strlen(name));
+  put(out, ":", 1);
 }
 
-int json_add_raw(json_value *object, const char *name, const char *json, size_t length) {
-  char *copy = terminated(json, length);
-  const int added = copy && cJSON_AddRawToObject(object, name, copy);
-  free(copy);
-  return added;
+void json_begin(struct json_text *out) {
+  free(out->text);
+  *out = (struct json_text){0};
+  put(out, "{", 1);
 }
 
-int json_add_bool(json_value *object, const char *name, int value) {
-  return cJSON_AddBoolToObject(object, name, value) != NULL;
+void json_open(struct json_text *out, const char *name) { json_add_raw(out, name, "{", 1); }
+
+void json_close(struct json_text *out) { put(out, "}", 1); }
+
+void json_add_string(struct json_text *out, const char *name, const char *text, size_t length) {
+  put_name(out, name);
+  put_string(out, text, length);
 }
 
-int json_add_number(json_value *object, const char *name, uint64_t number) {
+void json_add_raw(struct json_text *out, const char *name, const char *json, size_t length) {
+  put_name(out, name);
+  put(out, json, length);
+}
+
+void json_add_bool(struct json_text *out, const char *name, int value) {
+  json_add_raw(out, name, value ? "true" : "false", value ? 4 : 5);
+}
+
+void json_add_number(struct json_text *out, const char *name, uint64_t number) {
   char digits[20], *first = digits + sizeof digits;
   do
     *--first = (char)('0' + number % 10);
   while (number /= 10);
-  return json_add_raw(object, name, first, (size_t)(digits + sizeof digits - first));
+  json_add_raw(out, name, first, (size_t)(digits + sizeof digits - first));
 }
 
-char *json_print(const json_value *object) { return cJSON_PrintUnformatted(object); }
-
-void json_free_text(char *text) { cJSON_free(text); }
+const char *json_end(struct json_text *out, size_t *length) {
+  put(out, "}", 2); /* and what terminates it */
+  *length = out->failed ? 0 : out->length - 1;
+  return out->failed ? NULL : out->text;
+}

@@ -30,16 +30,25 @@ uint32_t json_ms(const json_value *value);
 struct json_slice json_source(const json_value *document, const char *text,
                               const json_value *value);
 
-/* A message under construction. Adding to NULL fails, so that only the end needs a look: each
- * returns 0 when memory was short. Names are literals; texts are copied. */
-json_value *json_new(void);
-json_value *json_add_object(json_value *object, const char *name);
-int json_add_string(json_value *object, const char *name, const char *text, size_t length);
-int json_add_raw(json_value *object, const char *name, const char *json, size_t length);
-int json_add_bool(json_value *object, const char *name, int value);
-int json_add_number(json_value *object, const char *name, uint64_t number);
-/* The text, to be freed with json_free_text, or NULL when memory is short. */
-char *json_print(const json_value *object);
-void json_free_text(char *text);
+/* An object being written as text, from json_begin to json_end. Want of memory is remembered, so
+ * that only the end needs a look. Names are literals without anything to escape; texts are copied.
+ * All zero, it is none yet. */
+struct json_text {
+  char *text;
+  size_t length, room;
+  int failed;
+};
+
+/* Begins anew; what was written before is freed. */
+void json_begin(struct json_text *out);
+/* The members until json_close are those of an object within. */
+void json_open(struct json_text *out, const char *name);
+void json_close(struct json_text *out);
+void json_add_string(struct json_text *out, const char *name, const char *text, size_t length);
+void json_add_raw(struct json_text *out, const char *name, const char *json, size_t length);
+void json_add_bool(struct json_text *out, const char *name, int value);
+void json_add_number(struct json_text *out, const char *name, uint64_t number);
+/* The text, terminated and still `out`'s, or NULL when memory was short. */
+const char *json_end(struct json_text *out, size_t *length);
 
 #endif

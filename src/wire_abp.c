@@ -27,7 +27,7 @@ static const struct {
 
 static void free_wire(struct wire *wire) {
   json_free(wire->message);
-  json_free_text(wire->printed);
+  free(wire->printed.text);
   free(wire);
 }
 
@@ -191,49 +191,80 @@ int wire_receive_control(abp_endpoint *ep, const char *text, size_t length) {
 
 /* --- Printing --------------------------------------------------------------------------------- */
 
-int wire_add_text(json_value *object, const char *name, const char *text) {
-  return json_add_string(object, name, text, strlen(text));
+void wire_begin(struct json_text *out) {
+  json_begin(out);
+  json_open(out, "payload");
 }
 
-static int add_features(json_value *payload, uint32_t bits, abp_role role) {
-  json_value *features = json_add_object(payload, "features");
-  int added = features != NULL;
+void wire_add_text(struct json_text *out, const char *name, const char *text) {
+  json_add_string(out, name, text, strlen(text));
+}
+
+void wire_add_error(struct json_text *out, abp_error code) {
+  json_open(out, "error");
+  wire_add_text(out, "code", abp_error_name((int)code));
+  wire_add_text(out, "message", abp_error_message((int)code));
+  json_add_bool(out, "retryable", abp_error_retryable((int)code));
+  json_close(out);
+}
+
+static void add_handshake(const abp_endpoint *ep, struct json_text *out, uint32_t features) {
+  wire_add_text(out, "protocolVersion", VERSION);
+  for (int i = 0; i < DESCRIPTIONS && ep->about[i].json; i++)
+    json_add_raw(out, ep->about[i].name, ep->about[i].json, ep->about[i].length);
+  json_open(out, "features");
   for (size_t i = 0; i < FEATURE_COUNT; i++) {
     /* Of what is not in the published protocol only what holds is said. */
-    const int published = FEATURES[i].bit < ABP_DYNAMIC_CAPABILITIES ||
-                          (FEATURES[i].bit == ABP_DYNAMIC_CAPABILITIES && role == ABP_APP);
-    if (published || bits & FEATURES[i].bit)
-      added &= json_add_bool(features, FEATURES[i].name, (bits & FEATURES[i].bit) != 0);
+    const uint32_t bit = FEATURES[i].bit;
+    const int published = bit < ABP_DYNAMIC_CAPABILITIES ||
+                          (bit == ABP_DYNAMIC_CAPABILITIES && ep->config.role == ABP_APP);
+    if (published || features & bit) json_add_bool(out, FEATURES[i].name, (features & bit) != 0);
   }
-  return added;
+  json_close(out);
 }
 
-int wire_add_error(json_value *payload, abp_error code) {
-  json_value *error = json_add_object(payload, "error");
-  return wire_add_text(error, "code", abp_error_name((int)code)) &
-         wire_add_text(error, "message", abp_error_message((int)code)) &
-         json_add_bool(error, "retryable", abp_error_retryable((int)code));
-}
-
-static int add_handshake(abp_endpoint *ep, json_value *payload, uint32_t features) {
-  int added = wire_add_text(payload, "protocolVersion", VERSION);
-  for (int i = 0; i < DESCRIPTIONS && ep->about[i].json; i++)
-    added &= json_add_raw(payload, ep->about[i].name, ep->about[i].json, ep->about[i].length);
-  return added & add_features(payload, features, ep->config.role);
-}
-
-int wire_add_call_id(abp_endpoint *ep, json_value *object, const char *name, abp_call call) {
+void wire_add_call_id(const abp_endpoint *ep, const char *name, abp_call call) {
+  struct json_text *out = &ep->wire->printed;
   const size_t length = abp_id_text(ep, call, NULL, 0);
   char *text = malloc(length + 1);
-  if (text) abp_id_text(ep, call, text, length);
-  const int added = text && json_add_string(object, name, text, length);
-  free(text);
-  return added;
+  if (text) {
+    abp_id_text(ep, call, text, length);
+    json_add_string(out, name, text, length);
+    free(text);
+  } else {
+    out->failed = 1;
+  }
+}
+
+void wire_add_reply_id(const abp_endpoint *ep, const abp_body *body, abp_call call) {
+  if (body && body->id)
+    json_add_raw(&ep->wire->printed, "id", body->id, body->id_length);
+  else if (call)
+    wire_add_call_id(ep, "id", call);
+}
+
+/* Whether a cancel is a request of its own, whose answer somebody waits for. */
+static int is_request(const abp_endpoint *ep, abp_call call) {
+  return table_call(&ep->calls.table, calls_slot(&ep->calls, call))->flags & CALL_IS_CANCEL;
+}
+
+static void print_cancel(const abp_endpoint *ep, const abp_action *action, struct json_text *out) {
+  if (is_request(ep, action->call))
+    json_add_string(out, "callId", ep->target->text, ep->target->length);
+  else
+    wire_add_call_id(ep, "callId", action->call);
+  /* Words that no text can carry are left out: the cancel counts. */
+  if (action->text && utf8_valid(action->text, action->length))
+    json_add_string(out, "reason", action->text, action->length);
 }
 
 /* A cancel that a signal or the clock asked for needs no id that could be waited for: one a call is
  * enough, and with a letter in it, it is never taken for a call's. */
-static int add_own_cancel_id(abp_endpoint *ep, json_value *envelope, abp_call call) {
+static void add_cancel_id(const abp_endpoint *ep, struct json_text *out, abp_call call) {
+  if (is_request(ep, call)) {
+    wire_add_call_id(ep, "id", call);
+    return;
+  }
   char id[PREFIX + 12];
   size_t length = strlen(ep->prefix);
   memcpy(id, ep->prefix, length);
@@ -241,25 +272,10 @@ static int add_own_cancel_id(abp_endpoint *ep, json_value *envelope, abp_call ca
   id[length++] = 'c';
   for (int shift = 28; shift >= 0; shift -= 4)
     id[length++] = "0123456789abcdef"[call >> shift & 15];
-  return json_add_string(envelope, "id", id, length);
+  json_add_string(out, "id", id, length);
 }
 
-static int print_cancel(abp_endpoint *ep, const abp_action *action, json_value *envelope,
-                        json_value *payload) {
-  const struct call *call = table_call(&ep->calls.table, calls_slot(&ep->calls, action->call));
-  int added;
-  if (call->flags & CALL_IS_CANCEL)
-    added = wire_add_call_id(ep, envelope, "id", action->call) &
-            json_add_string(payload, "callId", ep->target->text, ep->target->length);
-  else
-    added = add_own_cancel_id(ep, envelope, action->call) &
-            wire_add_call_id(ep, payload, "callId", action->call);
-  /* Words that no text can carry are left out: the cancel counts. */
-  if (!action->text || !utf8_valid(action->text, action->length)) return added;
-  return added & json_add_string(payload, "reason", action->text, action->length);
-}
-
-static int print_cancel_result(abp_endpoint *ep, json_value *payload) {
+static void print_cancel_result(const abp_endpoint *ep, struct json_text *out) {
   static const struct {
     const char *reason;
     abp_error error;
@@ -273,76 +289,63 @@ static int print_cancel_result(abp_endpoint *ep, json_value *payload) {
   const struct json_slice target = ep->wire->target;
   const char *reason = ANSWERS[ep->answered].reason;
   const abp_error error = ANSWERS[ep->answered].error;
-  int added = target.text ? json_add_raw(payload, "callId", target.text, target.length)
-                          : wire_add_text(payload, "callId", "");
-  added &= json_add_bool(payload, "cancelled", ep->answered == ANSWER_CANCELLED);
-  if (reason) added &= wire_add_text(payload, "reason", reason);
-  if (error) added &= wire_add_error(payload, error);
-  return added;
+  if (target.text)
+    json_add_raw(out, "callId", target.text, target.length);
+  else
+    wire_add_text(out, "callId", "");
+  json_add_bool(out, "cancelled", ep->answered == ANSWER_CANCELLED);
+  if (reason) wire_add_text(out, "reason", reason);
+  if (error) wire_add_error(out, error);
 }
 
-/* The type of the message, and what is in it. NULL when memory is short. */
-static const char *print_control(abp_endpoint *ep, const abp_action *action, json_value *envelope,
-                                 json_value *payload) {
+/* Writes what is in the message, and returns its type. */
+static const char *print_payload(const abp_endpoint *ep, const abp_action *action,
+                                 struct json_text *out) {
+  if (action->kind == ABP_REFUSE) {
+    const struct json_slice type = json_string(json_member(ep->wire->message, "type"));
+    json_add_bool(out, "success", 0);
+    wire_add_error(out, (abp_error)action->arg);
+    if (type.text && strcmp(type.text, "initialize") == 0) return "initialize-result";
+    return ep->config.role == ABP_APP ? "capabilities/call-result" : "elicitation/response";
+  }
   switch ((abp_message)action->arg) {
-  case ABP_MSG_INITIALIZE:
-    return wire_add_text(envelope, "id", ep->prefix) &
-                   add_handshake(ep, payload, ep->session.wanted)
-               ? "initialize"
-               : NULL;
+  case ABP_MSG_INITIALIZE: add_handshake(ep, out, ep->session.wanted); return "initialize";
   case ABP_MSG_INITIALIZE_RESULT:
-    return wire_add_text(payload, "sessionId", ep->prefix) &
-                   add_handshake(ep, payload, ep->session.agreed)
-               ? "initialize-result"
-               : NULL;
-  case ABP_MSG_CANCEL:
-    return print_cancel(ep, action, envelope, payload) ? "capabilities/cancel" : NULL;
-  case ABP_MSG_CANCEL_RESULT:
-    return print_cancel_result(ep, payload) ? "capabilities/cancel-result" : NULL;
+    wire_add_text(out, "sessionId", ep->prefix);
+    add_handshake(ep, out, ep->session.agreed);
+    return "initialize-result";
+  case ABP_MSG_CANCEL: print_cancel(ep, action, out); return "capabilities/cancel";
+  case ABP_MSG_CANCEL_RESULT: print_cancel_result(ep, out); return "capabilities/cancel-result";
   case ABP_MSG_SHUTDOWN: return "shutdown";
   case ABP_MSG_PING: return "bridge/ping";
   case ABP_MSG_PONG: return "bridge/pong";
-  case ABP_MSG_BYE:
-    return json_add_bool(payload, "persisted", ep->session.staying) ? "bridge/bye" : NULL;
+  case ABP_MSG_BYE: break;
   }
-  return NULL;
+  json_add_bool(out, "persisted", ep->session.staying);
+  return "bridge/bye";
 }
 
-static const char *print_refusal(abp_endpoint *ep, const abp_action *action, json_value *payload) {
-  const struct json_slice type = json_string(json_member(ep->wire->message, "type"));
-  if (!(json_add_bool(payload, "success", 0) & wire_add_error(payload, (abp_error)action->arg)))
-    return NULL;
-  if (type.text && strcmp(type.text, "initialize") == 0) return "initialize-result";
-  return ep->config.role == ABP_APP ? "capabilities/call-result" : "elicitation/response";
-}
-
-const char *wire_finish(abp_endpoint *ep, json_value *envelope, const char *type, uint64_t unix_ms,
-                        size_t *length) {
-  struct wire *wire = ep->wire;
-  json_free_text(wire->printed);
-  wire->printed = NULL;
-  if (type &&
-      wire_add_text(envelope, "type", type) & json_add_number(envelope, "timestamp", unix_ms))
-    wire->printed = json_print(envelope);
-  json_free(envelope);
-  *length = wire->printed ? strlen(wire->printed) : 0;
-  return wire->printed;
-}
-
-int wire_add_reply_id(abp_endpoint *ep, json_value *envelope, const abp_body *body, abp_call call) {
-  if (body && body->id) return json_add_raw(envelope, "id", body->id, body->id_length);
-  return !call || wire_add_call_id(ep, envelope, "id", call);
+const char *wire_finish(abp_endpoint *ep, const char *type, uint64_t unix_ms, size_t *length) {
+  struct json_text *out = &ep->wire->printed;
+  wire_add_text(out, "type", type);
+  json_add_number(out, "timestamp", unix_ms);
+  return json_end(out, length);
 }
 
 const char *wire_print_control(abp_endpoint *ep, const abp_action *action, uint64_t unix_ms,
                                size_t *length) {
   *length = 0;
   if (!wire_of(ep)) return NULL;
-  json_value *envelope = json_new(), *payload = json_add_object(envelope, "payload");
-  const char *type = action->kind == ABP_REFUSE ? print_refusal(ep, action, payload)
-                                                : print_control(ep, action, envelope, payload);
-  const int reply = action->kind == ABP_REFUSE || action->arg == ABP_MSG_INITIALIZE_RESULT ||
-                    action->arg == ABP_MSG_CANCEL_RESULT;
-  if (type && reply && !wire_add_reply_id(ep, envelope, &ep->wire->body, 0)) type = NULL;
-  return wire_finish(ep, envelope, type, unix_ms, length);
+  struct json_text *out = &ep->wire->printed;
+  wire_begin(out);
+  const char *type = print_payload(ep, action, out);
+  json_close(out);
+  if (action->kind == ABP_REFUSE || action->arg == ABP_MSG_INITIALIZE_RESULT ||
+      action->arg == ABP_MSG_CANCEL_RESULT)
+    wire_add_reply_id(ep, &ep->wire->body, 0);
+  else if (action->arg == ABP_MSG_INITIALIZE)
+    wire_add_text(out, "id", ep->prefix);
+  else if (action->arg == ABP_MSG_CANCEL)
+    add_cancel_id(ep, out, action->call);
+  return wire_finish(ep, type, unix_ms, length);
 }

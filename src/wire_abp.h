@@ -10,7 +10,7 @@ struct wire {
   const char *text;    /* and where it was parsed from */
   abp_body body;       /* its parts, for native users */
   struct json_slice target; /* a cancel's callId as JSON */
-  char *printed;
+  struct json_text printed; /* the message last printed, or the one being printed */
 };
 
 struct message_type {
@@ -37,12 +37,13 @@ const char *wire_print_control(abp_endpoint *endpoint, const abp_action *action,
 
 struct json_slice wire_source(const struct wire *wire, const json_value *value);
 abp_id wire_id(const struct wire *wire, const json_value *value);
-int wire_add_text(json_value *object, const char *name, const char *text);
-int wire_add_error(json_value *payload, abp_error code);
-int wire_add_call_id(abp_endpoint *endpoint, json_value *object, const char *name, abp_call call);
-int wire_add_reply_id(abp_endpoint *endpoint, json_value *envelope, const abp_body *body,
-                      abp_call call);
-const char *wire_finish(abp_endpoint *endpoint, json_value *envelope, const char *type,
-                        uint64_t unix_ms, size_t *length);
+/* What is printed: a message begins with its payload. */
+void wire_begin(struct json_text *out);
+void wire_add_text(struct json_text *out, const char *name, const char *text);
+void wire_add_error(struct json_text *out, abp_error code);
+void wire_add_call_id(const abp_endpoint *endpoint, const char *name, abp_call call);
+void wire_add_reply_id(const abp_endpoint *endpoint, const abp_body *body, abp_call call);
+/* The message's text, or NULL when memory was short. */
+const char *wire_finish(abp_endpoint *endpoint, const char *type, uint64_t unix_ms, size_t *length);
 
 #endif

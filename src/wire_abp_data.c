@@ -100,41 +100,45 @@ const abp_body *abp_received(const abp_endpoint *ep) {
   return ep->wire ? &ep->wire->body : &NOTHING;
 }
 
-static const char *print_request(abp_endpoint *ep, const abp_action *action, const abp_body *body,
-                                 json_value *envelope, json_value *payload) {
+static void add_payload(struct json_text *out, const char *name, const abp_body *body) {
+  if (body->payload) json_add_raw(out, name, body->payload, body->payload_length);
+}
+
+static void print_request(const abp_endpoint *ep, const abp_action *action, const abp_body *body,
+                          struct json_text *out) {
   const struct call *call = table_call(&ep->calls.table, calls_slot(&ep->calls, action->call));
   const uint64_t timeout = call->timer ? call->deadline - ep->calls.now : 0;
   const int agent = ep->config.role == ABP_AGENT;
-  int added =
-      wire_add_call_id(ep, envelope, "id", action->call) &
-      json_add_string(payload, agent ? "capability" : "method", body->name, body->name_length);
-  if (body->payload) added &= json_add_raw(payload, "params", body->payload, body->payload_length);
-  json_value *options = payload;
+  wire_begin(out);
+  json_add_string(out, agent ? "capability" : "method", body->name, body->name_length);
+  add_payload(out, "params", body);
   if (agent) {
-    options = json_add_object(payload, "options");
-    added &= wire_add_call_id(ep, payload, "callId", action->call) &
-             wire_add_call_id(ep, options, "callId", action->call);
-    if (call->flags & CALL_PROGRESS)
-      added &= wire_add_call_id(ep, options, "progressToken", action->call);
+    json_open(out, "options");
+    wire_add_call_id(ep, "callId", action->call);
+    if (call->flags & CALL_PROGRESS) wire_add_call_id(ep, "progressToken", action->call);
   }
-  if (timeout) added &= json_add_number(options, "timeout", timeout);
-  if (!added) return NULL;
-  return agent ? "capabilities/call" : "elicitation/request";
+  if (timeout) json_add_number(out, "timeout", timeout);
+  if (agent) {
+    json_close(out);
+    wire_add_call_id(ep, "callId", action->call);
+  }
+  json_close(out);
+  wire_add_call_id(ep, "id", action->call);
 }
 
-static const char *print_result(abp_endpoint *ep, const abp_action *action, const abp_body *body,
-                                json_value *envelope) {
-  int added = wire_add_reply_id(ep, envelope, body, action->call);
+static void print_result(const abp_endpoint *ep, const abp_action *action, const abp_body *body,
+                         struct json_text *out) {
+  json_begin(out);
+  wire_add_reply_id(ep, body, action->call);
   if (action->arg == ABP_COMPLETED) {
-    added &= json_add_raw(envelope, "payload", body->payload, body->payload_length);
-  } else {
-    json_value *payload = json_add_object(envelope, "payload");
-    added &= json_add_bool(payload, "success", 0) & json_add_bool(payload, "cancelled", 1) &
-             wire_add_error(payload,
-                            action->arg == ABP_TIMED_OUT ? ABP_TIMEOUT_ERROR : ABP_CANCELLED_ERROR);
+    json_add_raw(out, "payload", body->payload, body->payload_length);
+    return;
   }
-  if (!added) return NULL;
-  return ep->config.role == ABP_APP ? "capabilities/call-result" : "elicitation/response";
+  json_open(out, "payload");
+  json_add_bool(out, "success", 0);
+  json_add_bool(out, "cancelled", 1);
+  wire_add_error(out, action->arg == ABP_TIMED_OUT ? ABP_TIMEOUT_ERROR : ABP_CANCELLED_ERROR);
+  json_close(out);
 }
 
 const char *abp_print(abp_endpoint *ep, const abp_action *action, const abp_body *body,
@@ -143,33 +147,38 @@ const char *abp_print(abp_endpoint *ep, const abp_action *action, const abp_body
     return wire_print_control(ep, action, unix_ms, length);
   *length = 0;
   if (!wire_of(ep)) return NULL;
-  json_value *envelope = json_new();
+  const int app = ep->config.role == ABP_APP;
   const char *type;
-  if (action->kind == ABP_RESULT)
-    type = print_result(ep, action, body, envelope);
-  else
-    type = print_request(ep, action, body, envelope, json_add_object(envelope, "payload"));
-  return wire_finish(ep, envelope, type, unix_ms, length);
+  if (action->kind == ABP_RESULT) {
+    print_result(ep, action, body, &ep->wire->printed);
+    type = app ? "capabilities/call-result" : "elicitation/response";
+  } else {
+    print_request(ep, action, body, &ep->wire->printed);
+    type = app ? "elicitation/request" : "capabilities/call";
+  }
+  return wire_finish(ep, type, unix_ms, length);
 }
 
 const char *abp_print_progress(abp_endpoint *ep, abp_call call, const char *info,
                                size_t info_length, uint64_t unix_ms, size_t *length) {
   *length = 0;
   if (!wire_of(ep)) return NULL;
-  json_value *envelope = json_new(), *payload = json_add_object(envelope, "payload");
-  const char *type = wire_add_call_id(ep, payload, "operationId", call) &
-                             json_add_raw(payload, "progress", info, info_length)
-                         ? "progress"
-                         : NULL;
-  return wire_finish(ep, envelope, type, unix_ms, length);
+  struct json_text *out = &ep->wire->printed;
+  wire_begin(out);
+  wire_add_call_id(ep, "operationId", call);
+  json_add_raw(out, "progress", info, info_length);
+  json_close(out);
+  return wire_finish(ep, "progress", unix_ms, length);
 }
 
 const char *abp_print_notification(abp_endpoint *ep, const abp_body *body, uint64_t unix_ms,
                                    size_t *length) {
   *length = 0;
   if (!wire_of(ep)) return NULL;
-  json_value *envelope = json_new(), *payload = json_add_object(envelope, "payload");
-  int added = json_add_string(payload, "event", body->name, body->name_length);
-  if (body->payload) added &= json_add_raw(payload, "data", body->payload, body->payload_length);
-  return wire_finish(ep, envelope, added ? "notification" : NULL, unix_ms, length);
+  struct json_text *out = &ep->wire->printed;
+  wire_begin(out);
+  json_add_string(out, "event", body->name, body->name_length);
+  add_payload(out, "data", body);
+  json_close(out);
+  return wire_finish(ep, "notification", unix_ms, length);
 }

@@ -1,9 +1,8 @@
 /*
- * The functions of libc that cJSON uses for numbers, as much of them as the core needs. libc's own
- * would be most of the module. The core prints only whole numbers and raw text through cJSON, and
- * what it reads of numbers it only compares, so an error in the last digit harms nobody.
+ * The function of libc that cJSON uses for numbers, as much of it as the core needs. libc's own
+ * would be most of the module. What the core reads of numbers it only compares, so an error in the
+ * last digit harms nobody.
  */
-#include <stdarg.h>
 #include <stddef.h>
 
 #include "libc.h"
@@ -52,42 +51,4 @@ double small_strtod(const char *text, char **end) {
     value /= 10;
   if (end) *end = (char *)(size_t)p;
   return negative ? -value : value;
-}
-
-/* cJSON prints "%d", "null" and, for control characters, "u%04x". */
-int small_sprintf(char *out, const char *format, ...) {
-  va_list args;
-  va_start(args, format);
-  char *p = out;
-  for (; *format; format++) {
-    if (*format != '%') {
-      *p++ = *format;
-      continue;
-    }
-    const int hex = format[1] == '0';
-    unsigned value = va_arg(args, unsigned);
-    if (!hex && (int)value < 0) {
-      *p++ = '-';
-      value = 0 - value;
-    }
-    char digits[10];
-    int count = 0;
-    do
-      digits[count++] = "0123456789abcdef"[value % (hex ? 16 : 10)];
-    while (value /= hex ? 16 : 10);
-    while (hex && count < 4)
-      digits[count++] = '0';
-    while (count)
-      *p++ = digits[--count];
-    break;
-  }
-  *p = 0;
-  va_end(args);
-  return (int)(p - out);
-}
-
-/* Only asked whether a printed fraction reads back, and fractions are not printed. */
-int small_sscanf(const char *text, const char *format, ...) {
-  (void)text, (void)format;
-  return 0;
 }

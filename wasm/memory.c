@@ -1,0 +1,27 @@
+/*
+ * libc's functions for memory, by the instructions that WebAssembly has for them. libc's own are
+ * loops for every alignment, and the allocator's realloc a second allocator's worth of code that
+ * tries not to move what grows: here everything grows by doubling, so that moving costs little.
+ */
+#ifndef __wasm_bulk_memory__
+#error "needs -mbulk-memory: without it these functions would call themselves"
+#endif
+
+#include <malloc.h>
+#include <stdlib.h>
+#include <string.h>
+
+void *memcpy(void *restrict to, const void *restrict from, size_t size) {
+  return __builtin_memcpy(to, from, size);
+}
+
+void *memset(void *at, int byte, size_t size) { return __builtin_memset(at, byte, size); }
+
+void *realloc(void *old, size_t size) {
+  void *grown = malloc(size);
+  if (!old || !grown) return grown;
+  const size_t had = malloc_usable_size(old);
+  memcpy(grown, old, had < size ? had : size);
+  free(old);
+  return grown;
+}

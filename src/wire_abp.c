@@ -45,7 +45,6 @@ struct json_slice wire_source(const struct wire *wire, const json_value *value) 
   return json_source(wire->message, wire->text, value);
 }
 
-/* An id is a string; a number is taken by its digits. */
 abp_id wire_id(const struct wire *wire, const json_value *value) {
   const struct json_slice text =
       json_is_number(value) ? wire_source(wire, value) : json_string(value);
@@ -62,20 +61,17 @@ static uint32_t read_features(const json_value *payload) {
   return bits;
 }
 
-static int read_initialize(abp_endpoint *ep, struct wire *wire, const json_value *payload,
-                           const abp_id *id) {
+static int read_initialize(abp_endpoint *ep, const json_value *payload, const abp_id *id) {
   const json_value *member = json_member(payload, "protocolVersion");
   /* What is not said cannot be wrong; what cannot be read is refused. */
   const struct json_slice version =
       member ? json_string(member) : (struct json_slice){VERSION, strlen(VERSION)};
   return endpoint_initialize(ep, id->text, id->length,
-                             json_is_number(json_member(wire->message, "id")), version.text,
+                             json_is_number(json_member(ep->wire->message, "id")), version.text,
                              version.length, read_features(payload));
 }
 
-static int read_initialize_result(abp_endpoint *ep, struct wire *wire, const json_value *payload,
-                                  const abp_id *id) {
-  (void)wire;
+static int read_initialize_result(abp_endpoint *ep, const json_value *payload, const abp_id *id) {
   if (!id->text || id->length != strlen(ep->prefix) ||
       memcmp(id->text, ep->prefix, id->length) != 0) {
     endpoint_count(ep, ABP_STRAY);
@@ -88,59 +84,26 @@ static int read_initialize_result(abp_endpoint *ep, struct wire *wire, const jso
                               read_features(payload));
 }
 
-static int read_cancel(abp_endpoint *ep, struct wire *wire, const json_value *payload,
-                       const abp_id *id) {
-  (void)id;
+static int read_cancel(abp_endpoint *ep, const json_value *payload) {
   const json_value *call = json_member(payload, "callId");
   const struct json_slice text = json_string(call),
                           reason = json_string(json_member(payload, "reason"));
   const abp_id target = {text.text, (uint32_t)text.length, 0};
-  wire->target = wire_source(wire, call);
+  ep->wire->target = wire_source(ep->wire, call);
   return endpoint_cancel(ep, &target, reason.text, reason.length);
 }
 
-static int read_cancel_result(abp_endpoint *ep, struct wire *wire, const json_value *payload,
-                              const abp_id *id) {
-  (void)wire;
-  return endpoint_cancel_result(ep, id, json_is_true(json_member(payload, "cancelled")));
-}
-
-static int read_shutdown(abp_endpoint *ep, struct wire *wire, const json_value *payload,
-                         const abp_id *id) {
-  (void)wire, (void)payload, (void)id;
-  return endpoint_shutdown(ep);
-}
-
-static int read_bye(abp_endpoint *ep, struct wire *wire, const json_value *payload,
-                    const abp_id *id) {
-  (void)wire, (void)id;
-  return endpoint_bye(ep, json_is_true(json_member(payload, "persisted")));
-}
-
-static int read_ping(abp_endpoint *ep, struct wire *wire, const json_value *payload,
-                     const abp_id *id) {
-  (void)wire, (void)payload, (void)id;
-  return endpoint_ping(ep, 0);
-}
-
-static int read_pong(abp_endpoint *ep, struct wire *wire, const json_value *payload,
-                     const abp_id *id) {
-  (void)wire, (void)payload, (void)id;
-  return endpoint_ping(ep, 1);
-}
-
-/* Every type of the control plane, and who may be told it: an agent's message to an agent is an
- * echo. */
+/* Every type of the control plane, those that are printed at the place of their abp_message. */
 static const struct message_type TYPES[] = {
-    {"initialize", ABP_APP, 0, read_initialize},
-    {"initialize-result", ABP_AGENT, 0, read_initialize_result},
-    {"capabilities/cancel", ABP_APP, 0, read_cancel},
-    {"capabilities/cancel-result", ABP_AGENT, 0, read_cancel_result},
-    {"cancel-result", ABP_AGENT, 0, read_cancel_result},
-    {"shutdown", ABP_APP, 0, read_shutdown},
-    {"bridge/bye", ABP_APP, 1, read_bye},
-    {"bridge/ping", ABP_APP, 1, read_ping},
-    {"bridge/pong", ABP_APP, 1, read_pong},
+    {"initialize", TO_APP, ABP_MSG_INITIALIZE},
+    {"initialize-result", TO_AGENT, ABP_MSG_INITIALIZE_RESULT},
+    {"capabilities/cancel", TO_APP, ABP_MSG_CANCEL},
+    {"capabilities/cancel-result", TO_AGENT, ABP_MSG_CANCEL_RESULT},
+    {"shutdown", TO_APP, ABP_MSG_SHUTDOWN},
+    {"bridge/ping", TO_APP | TO_AGENT, ABP_MSG_PING},
+    {"bridge/pong", TO_APP | TO_AGENT, ABP_MSG_PONG},
+    {"bridge/bye", TO_APP | TO_AGENT, ABP_MSG_BYE},
+    {"cancel-result", TO_AGENT, ABP_MSG_CANCEL_RESULT},
 };
 
 int wire_open(abp_endpoint *ep, const char *text, size_t length) {
@@ -164,24 +127,33 @@ int wire_open(abp_endpoint *ep, const char *text, size_t length) {
   return ABP_OK;
 }
 
-int wire_dispatch(abp_endpoint *ep, const struct message_type *types, size_t count) {
-  struct wire *wire = ep->wire;
-  const struct json_slice type = json_string(json_member(wire->message, "type"));
+int wire_kind(const abp_endpoint *ep, const struct message_type *types, size_t count) {
+  const struct json_slice type = json_string(json_member(ep->wire->message, "type"));
   for (size_t i = 0; type.text && i < count; i++) {
-    if (strcmp(type.text, types[i].type) != 0) continue;
-    if (types[i].to != ep->config.role && !types[i].both) break;
-    const abp_id key = wire_id(wire, json_member(wire->message, "id"));
-    return types[i].read(ep, wire, json_member(wire->message, "payload"), &key);
+    if (strcmp(type.text, types[i].type) == 0)
+      return types[i].to >> ep->config.role & 1 ? types[i].kind : NOT_MINE;
   }
   return NOT_MINE;
 }
 
 int wire_control(abp_endpoint *ep) {
-  const int status = wire_dispatch(ep, TYPES, sizeof TYPES / sizeof *TYPES);
-  if (status != NOT_MINE) return status;
-  endpoint_count(ep, json_string(json_member(ep->wire->message, "type")).text ? ABP_UNKNOWN_TYPE
-                                                                              : ABP_MALFORMED);
-  return ABP_OK;
+  const json_value *message = ep->wire->message, *payload = json_member(message, "payload");
+  const abp_id id = wire_id(ep->wire, json_member(message, "id"));
+  switch (wire_kind(ep, TYPES, sizeof TYPES / sizeof *TYPES)) {
+  case ABP_MSG_INITIALIZE: return read_initialize(ep, payload, &id);
+  case ABP_MSG_INITIALIZE_RESULT: return read_initialize_result(ep, payload, &id);
+  case ABP_MSG_CANCEL: return read_cancel(ep, payload);
+  case ABP_MSG_CANCEL_RESULT:
+    return endpoint_cancel_result(ep, &id, json_is_true(json_member(payload, "cancelled")));
+  case ABP_MSG_SHUTDOWN: return endpoint_shutdown(ep);
+  case ABP_MSG_PING: return endpoint_ping(ep, 0);
+  case ABP_MSG_PONG: return endpoint_ping(ep, 1);
+  case ABP_MSG_BYE: return endpoint_bye(ep, json_is_true(json_member(payload, "persisted")));
+  default:
+    endpoint_count(ep, json_string(json_member(message, "type")).text ? ABP_UNKNOWN_TYPE
+                                                                      : ABP_MALFORMED);
+    return ABP_OK;
+  }
 }
 
 int wire_receive_control(abp_endpoint *ep, const char *text, size_t length) {
@@ -308,21 +280,17 @@ static const char *print_payload(const abp_endpoint *ep, const abp_action *actio
     if (type.text && strcmp(type.text, "initialize") == 0) return "initialize-result";
     return ep->config.role == ABP_APP ? "capabilities/call-result" : "elicitation/response";
   }
-  switch ((abp_message)action->arg) {
-  case ABP_MSG_INITIALIZE: add_handshake(ep, out, ep->session.wanted); return "initialize";
+  switch (action->arg) {
+  case ABP_MSG_INITIALIZE: add_handshake(ep, out, ep->session.wanted); break;
   case ABP_MSG_INITIALIZE_RESULT:
     wire_add_text(out, "sessionId", ep->prefix);
     add_handshake(ep, out, ep->session.agreed);
-    return "initialize-result";
-  case ABP_MSG_CANCEL: print_cancel(ep, action, out); return "capabilities/cancel";
-  case ABP_MSG_CANCEL_RESULT: print_cancel_result(ep, out); return "capabilities/cancel-result";
-  case ABP_MSG_SHUTDOWN: return "shutdown";
-  case ABP_MSG_PING: return "bridge/ping";
-  case ABP_MSG_PONG: return "bridge/pong";
-  case ABP_MSG_BYE: break;
+    break;
+  case ABP_MSG_CANCEL: print_cancel(ep, action, out); break;
+  case ABP_MSG_CANCEL_RESULT: print_cancel_result(ep, out); break;
+  case ABP_MSG_BYE: json_add_bool(out, "persisted", ep->session.staying); break;
   }
-  json_add_bool(out, "persisted", ep->session.staying);
-  return "bridge/bye";
+  return TYPES[action->arg].type;
 }
 
 const char *wire_finish(abp_endpoint *ep, const char *type, uint64_t unix_ms, size_t *length) {

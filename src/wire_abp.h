@@ -13,20 +13,22 @@ struct wire {
   struct json_text printed; /* the message last printed, or the one being printed */
 };
 
+/* A type of message, and who may be told it: an agent's message to an agent is an echo. */
 struct message_type {
   const char *type;
-  abp_role to; /* who may be told it */
-  int both;    /* 1: either side may */
-  int (*read)(abp_endpoint *, struct wire *, const json_value *payload, const abp_id *id);
+  uint8_t to;   /* 1 << abp_role of each */
+  uint8_t kind; /* what it is to those whose list it is in */
 };
+#define TO_AGENT (1 << ABP_AGENT)
+#define TO_APP (1 << ABP_APP)
 
-/* What wire_dispatch says of a type that is not in the list. */
-#define NOT_MINE 1
+/* What wire_kind says of a type that is not in the list. */
+#define NOT_MINE (-1)
 
 struct wire *wire_of(abp_endpoint *endpoint);
-/* Parses a message; then its type decides which of the lists has its reader. */
+/* Parses a message; then its type decides which of the lists it is in. */
 int wire_open(abp_endpoint *endpoint, const char *text, size_t length);
-int wire_dispatch(abp_endpoint *endpoint, const struct message_type *types, size_t count);
+int wire_kind(const abp_endpoint *endpoint, const struct message_type *types, size_t count);
 int wire_control(abp_endpoint *endpoint);
 
 /* The control plane alone, in and out: all that a shim needs that carries calls and results itself.
@@ -36,6 +38,7 @@ const char *wire_print_control(abp_endpoint *endpoint, const abp_action *action,
                                size_t *length);
 
 struct json_slice wire_source(const struct wire *wire, const json_value *value);
+/* An id is a string; a number is taken by its digits. */
 abp_id wire_id(const struct wire *wire, const json_value *value);
 /* What is printed: a message begins with its payload. */
 void wire_begin(struct json_text *out);

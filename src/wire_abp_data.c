@@ -25,8 +25,8 @@ static struct json_slice set_name(struct wire *wire, const json_value *value) {
   return name;
 }
 
-static int read_call(abp_endpoint *ep, struct wire *wire, const json_value *payload,
-                     const abp_id *id) {
+static int read_call(abp_endpoint *ep, const json_value *payload, const abp_id *id) {
+  struct wire *wire = ep->wire;
   const json_value *options = json_member(payload, "options");
   const json_value *call = given(options, "callId");
   if (!call) call = given(payload, "callId");
@@ -39,19 +39,17 @@ static int read_call(abp_endpoint *ep, struct wire *wire, const json_value *payl
                            name.length ? ABP_NO_ERROR : ABP_INVALID_PARAMS);
 }
 
-static int read_elicitation(abp_endpoint *ep, struct wire *wire, const json_value *payload,
-                            const abp_id *id) {
+static int read_elicitation(abp_endpoint *ep, const json_value *payload, const abp_id *id) {
+  struct wire *wire = ep->wire;
   const struct json_slice name = set_name(wire, json_member(payload, "method"));
   set_payload(wire, json_member(payload, "params"));
   return abp_call_received(ep, id, json_ms(json_member(payload, "timeout")), 0,
                            name.length ? ABP_NO_ERROR : ABP_INVALID_PARAMS);
 }
 
-static int read_result(abp_endpoint *ep, struct wire *wire, const json_value *payload,
-                       const abp_id *id) {
+static int read_result(abp_endpoint *ep, const json_value *payload, const abp_id *id) {
   const struct json_slice code = json_string(json_member(json_member(payload, "error"), "code"));
-  wire->body.payload = wire_source(wire, payload).text;
-  wire->body.payload_length = wire_source(wire, payload).length;
+  set_payload(ep->wire, payload);
   const int cancelled = json_is_true(json_member(payload, "cancelled"));
   if (cancelled && code.text && strcmp(code.text, abp_error_name(ABP_TIMEOUT_ERROR)) == 0)
     return abp_result_received(ep, id, ABP_TIMED_OUT);
@@ -60,17 +58,13 @@ static int read_result(abp_endpoint *ep, struct wire *wire, const json_value *pa
   return abp_result_received(ep, id, ABP_COMPLETED);
 }
 
-static int read_progress(abp_endpoint *ep, struct wire *wire, const json_value *payload,
-                         const abp_id *id) {
-  (void)id;
-  const abp_id operation = wire_id(wire, json_member(payload, "operationId"));
-  set_payload(wire, payload);
+static int read_progress(abp_endpoint *ep, const json_value *payload) {
+  const abp_id operation = wire_id(ep->wire, json_member(payload, "operationId"));
+  set_payload(ep->wire, payload);
   return abp_progress_received(ep, &operation);
 }
 
-static int read_notification(abp_endpoint *ep, struct wire *wire, const json_value *payload,
-                             const abp_id *id) {
-  (void)ep, (void)id;
+static int read_notification(struct wire *wire, const json_value *payload) {
   /* One client library wraps it the other way round. */
   const json_value *event = json_member(payload, "event"), *data = json_member(payload, "data");
   set_name(wire, event ? event : json_member(payload, "method"));
@@ -78,21 +72,28 @@ static int read_notification(abp_endpoint *ep, struct wire *wire, const json_val
   return ABP_OK;
 }
 
+enum { CALL, RESULT, NOTIFICATION, PROGRESS, ELICITATION };
+
 static const struct message_type TYPES[] = {
-    {"capabilities/call", ABP_APP, 0, read_call},
-    {"capabilities/call-result", ABP_AGENT, 0, read_result},
-    {"call-result", ABP_AGENT, 0, read_result},
-    {"notification", ABP_AGENT, 0, read_notification},
-    {"progress", ABP_AGENT, 0, read_progress},
-    {"elicitation/request", ABP_AGENT, 0, read_elicitation},
-    {"elicitation/response", ABP_APP, 0, read_result},
+    {"capabilities/call", TO_APP, CALL},      {"capabilities/call-result", TO_AGENT, RESULT},
+    {"call-result", TO_AGENT, RESULT},        {"notification", TO_AGENT, NOTIFICATION},
+    {"progress", TO_AGENT, PROGRESS},         {"elicitation/request", TO_AGENT, ELICITATION},
+    {"elicitation/response", TO_APP, RESULT},
 };
 
 int abp_receive(abp_endpoint *ep, const char *text, size_t length) {
-  int status = wire_open(ep, text, length);
+  const int status = wire_open(ep, text, length);
   if (status != ABP_OK) return status;
-  status = wire_dispatch(ep, TYPES, sizeof TYPES / sizeof *TYPES);
-  return status == NOT_MINE ? wire_control(ep) : status;
+  const json_value *message = ep->wire->message, *payload = json_member(message, "payload");
+  const abp_id id = wire_id(ep->wire, json_member(message, "id"));
+  switch (wire_kind(ep, TYPES, sizeof TYPES / sizeof *TYPES)) {
+  case CALL: return read_call(ep, payload, &id);
+  case RESULT: return read_result(ep, payload, &id);
+  case NOTIFICATION: return read_notification(ep->wire, payload);
+  case PROGRESS: return read_progress(ep, payload);
+  case ELICITATION: return read_elicitation(ep, payload, &id);
+  default: return wire_control(ep);
+  }
 }
 
 const abp_body *abp_received(const abp_endpoint *ep) {

@@ -47,9 +47,11 @@ static int admissible(const char *text, size_t length) {
   return depth == 0 && !in_string;
 }
 
+/* In what is admitted, no other character is as low as space. */
+static int is_space(char c) { return (uint8_t)c <= ' '; }
+
 static size_t skip_space(const char *text, size_t at, size_t length) {
-  while (at < length &&
-         (text[at] == ' ' || text[at] == '\t' || text[at] == '\n' || text[at] == '\r'))
+  while (at < length && is_space(text[at]))
     at++;
   return at;
 }
@@ -120,12 +122,13 @@ static size_t skip_value(const char *text, size_t at, size_t length) {
     const char c = text[at];
     if (c == '"') {
       at = skip_string(text, at);
-      continue;
+    } else {
+      depth += c == '{' || c == '[';
+      depth -= c == '}' || c == ']';
+      at++;
     }
-    if (c == '{' || c == '[') depth++;
-    if (c == '}' || c == ']') depth--;
-    at++;
-  } while (at < length && (depth || !strchr(",]} \t\r\n", text[at])));
+  } while (at < length && (depth || !(text[at] == ',' || text[at] == ']' || text[at] == '}' ||
+                                      is_space(text[at]))));
   return at;
 }
 

@@ -61,11 +61,20 @@ struct call_step {
   uint16_t owed;
 };
 
-struct call_step call_step(enum call_state state, enum call_event event);
+/* Where an event leads from a state; FREE stands for: nowhere. */
+extern const struct call_step call_steps[CALL_STATES][CALL_EVENTS];
+
+static inline struct call_step call_step(enum call_state state, enum call_event event) {
+  struct call_step step = call_steps[state][event];
+  if (step.next == FREE) step.next = (uint8_t)state;
+  return step;
+}
 /* 1 if the call has ended and only its memory is left. */
-int call_is_over(enum call_state state);
+static inline int call_is_over(enum call_state state) { return state >= COMPLETED; }
 /* 1 if a handler has been started and has not returned. */
-int call_has_handler(enum call_state state);
+static inline int call_has_handler(enum call_state state) {
+  return state >= RUNNING && state <= UNWINDING;
+}
 
 /* --- call_table.c: where calls are kept ------------------------------------------------------- */
 
@@ -124,13 +133,20 @@ struct call_slab {
   char (*ids)[ID_CELL];
 };
 
+struct index_entry {
+  uint32_t hash, slot; /* slot + 1; 0: nobody's place */
+};
+
+struct call_index {
+  struct index_entry *entries;
+  uint32_t mask, shift; /* of a hash, to a place */
+  uint32_t most, count;
+};
+
 struct call_table {
   struct call_slab **slabs;
   uint32_t slab_count, slab_room;
-  struct index_entry {
-    uint32_t hash, slot;
-  } * index;
-  uint32_t index_mask, indexed;
+  struct call_index index;
   uint32_t *timers;
   uint32_t timer_count;
   struct call_list queue, memory;
@@ -197,6 +213,8 @@ uint32_t calls_mint(struct calls *calls);
 /* Takes a step and notes what it owes, of this call and of those below and above it. Returns what
  * the table says is owed, a cancel's answer included. */
 uint32_t calls_step(struct calls *calls, uint32_t slot, enum call_event event);
+/* The same for EV_COMPLETE, which nearly every call gets. */
+void calls_complete(struct calls *calls, uint32_t slot);
 /* Asks a call to end, because of EV_CANCEL or EV_TIMER, in the way that is open to it. */
 uint32_t calls_stop(struct calls *calls, uint32_t slot, enum call_event why);
 /* The first slot from `slot` on whose call is not over, or NO_CALL. */
@@ -215,6 +233,7 @@ void calls_pay(struct calls *calls, abp_action *action);
 /* The first of all timers and `due` (0: none), or 0; and whether the outside must be told. */
 uint64_t calls_earliest(const struct calls *calls, uint64_t due);
 int calls_wake_owed(const struct calls *calls, uint64_t due);
+void calls_wake(struct calls *calls, uint64_t due, abp_action *action);
 
 void calls_advance(struct calls *calls, uint64_t now);
 void calls_set_deadline(struct calls *calls, uint32_t slot, uint32_t timeout_ms);
@@ -223,8 +242,9 @@ int calls_make(struct calls *calls, const abp_id *id, uint32_t flags, uint32_t *
 /* A call that came in: QUEUED, but in no queue. `id` NULL: nobody else names it. An abp_status, or
  * `fault` if its receiver found one. */
 int calls_receive(struct calls *calls, const abp_id *id, uint32_t flags, int fault, uint32_t *slot);
-/* Lets it wait for its turn. */
+/* Lets it wait for its turn; or starts it, if there is room. */
 void calls_queue(struct calls *calls, uint32_t slot);
+void calls_accept(struct calls *calls, uint32_t slot);
 /* Whether a call may be made on behalf of `parent`, whose slot is in *slot. */
 int calls_adoptable(const struct calls *calls, abp_call parent, uint32_t *slot);
 /* A call made here could not be sent, and is over. An abp_status. */
@@ -305,20 +325,26 @@ enum cancel_answer {
   ANSWER_INVALID
 };
 
+/* What an endpoint owes beside messages (1 << abp_message), and what of all comes before that which
+ * calls owe: an acknowledgement precedes whatever the cancel does to the call. */
+enum outbox {
+  OUT_SESSION = 1 << 16,
+  OUT_REFUSE = 1 << 17,
+  OUT_REPORT = 1 << 18,
+  OUT_FIRST = OUT_REFUSE | OUT_REPORT | 1 << ABP_MSG_CANCEL_RESULT
+};
+
 struct wire;
 
 struct abp_endpoint {
   abp_config config;
   struct calls calls;
   struct session session;
-  uint32_t sends;
+  uint32_t outbox; /* what is owed beside what calls owe: see enum outbox */
   abp_call report;
   const abp_id *target; /* of abp_cancel_by_id, borrowed until the next input */
   uint8_t refuse;       /* abp_error */
-  uint8_t reporting;
-  uint8_t answer;   /* enum cancel_answer that is owed */
-  uint8_t answered; /* the last one handed out, for abp_print */
-  uint8_t session_event;
+  uint8_t answer;       /* enum cancel_answer */
   char prefix[PREFIX + 1];
   struct {
     char name[24];

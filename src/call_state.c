@@ -34,7 +34,7 @@
  */
 #include "abp_internal.h"
 
-static const struct call_step TABLE[CALL_STATES][CALL_EVENTS] =
+const struct call_step call_steps[CALL_STATES][CALL_EVENTS] =
     {
         [QUEUED] =
             {
@@ -117,13 +117,3 @@ static const struct call_step TABLE[CALL_STATES][CALL_EVENTS] =
         [COMPLETED] = {[EV_CANCEL] = {COMPLETED, OWE_NAK}},
         [CANCELLED] = {[EV_CANCEL] = {CANCELLED, OWE_ACK}},
 };
-
-struct call_step call_step(enum call_state state, enum call_event event) {
-  struct call_step step = TABLE[state][event];
-  if (step.next == FREE) step.next = (uint8_t)state;
-  return step;
-}
-
-int call_is_over(enum call_state state) { return state >= COMPLETED; }
-
-int call_has_handler(enum call_state state) { return state >= RUNNING && state <= UNWINDING; }

@@ -38,7 +38,7 @@ void table_free(struct call_table *table) {
     free(table->slabs[i]);
   }
   free(table->slabs);
-  free(table->index);
+  free(table->index.entries);
   free(table->timers);
 }
 
@@ -71,29 +71,42 @@ void list_remove(struct call_table *table, struct call_list *list, uint32_t slot
 
 /* --- Index ------------------------------------------------------------------------------------ */
 
-/* Eight numbers in a row, which is how they come, share a line of the processor's cache.
+/*
  * Seeded, so that a peer cannot choose ids that collide; how long a run of collisions can get is
- * bounded by the limit on calls in any case. */
+ * bounded by the limit on calls in any case.
+ *
+ * Numbers come one after the other. Eight in a row share a line of the processor's cache, and the
+ * eights of 4,096 in a row are spread evenly (by the golden ratio) from a place that only the seed
+ * tells.
+ */
 uint32_t table_hash(const struct call_table *table, const abp_id *id, uint32_t direction) {
   uint64_t hash = table->seed ^ direction;
-  uint64_t chunk = id->number >> 3;
+  uint64_t chunk = id->number >> 12;
   if (id->text) {
-    const char *text = id->text;
-    uint32_t left = id->length;
-    for (; left >= 8; left -= 8, text += 8) {
+    const char *text = id->text, *const end = text + id->length;
+    hash ^= id->length;
+    for (; end - text > 8; text += 8) {
       memcpy(&chunk, text, 8);
       hash = (hash ^ chunk) * table->multiplier;
       hash ^= hash >> 29;
     }
-    chunk = id->length;
-    while (left--)
-      chunk = chunk << 8 | (uint8_t)*text++;
+    /* The last eight bytes, some of them for the second time; all there are, if they are fewer. */
+    chunk = 0;
+    if (id->length >= 8)
+      memcpy(&chunk, end - 8, 8);
+    else
+      while (text < end)
+        chunk = chunk << 8 | (uint8_t)*text++;
   }
   hash = (hash ^ chunk) * table->multiplier;
   hash ^= hash >> 32;
   const uint32_t mixed = (uint32_t)((hash * 0x9e3779b97f4a7c15u) >> 32);
-  return id->text ? mixed : (mixed & ~7u) | (id->number & 7);
+  return id->text ? mixed : ((mixed + (id->number >> 3) * 0x9e3779b1u) & ~7u) | (id->number & 7);
 }
+
+/* Where an entry belongs: the hash's first bits say which eight places, its last three which of
+ * them. */
+static uint32_t home(uint32_t hash, uint32_t shift) { return (hash >> shift & ~7u) | (hash & 7); }
 
 static int same_id(const struct call_table *table, uint32_t slot, const abp_id *id,
                    uint32_t direction) {
@@ -104,59 +117,73 @@ static int same_id(const struct call_table *table, uint32_t slot, const abp_id *
          memcmp(table_id(table, slot), id->text, id->length) == 0;
 }
 
+/* Robin Hood hashing: of entries that want the same place, those farther from home come first. So a
+ * search ends where nearer ones begin, and what follows a gap moves back only until one is at home.
+ */
+static uint32_t distance(const struct call_index *index, uint32_t place, uint32_t hash) {
+  return (place - home(hash, index->shift)) & index->mask;
+}
+
 uint32_t table_find(const struct call_table *table, const abp_id *id, uint32_t hash,
                     uint32_t direction) {
-  if (!table->index) return NO_CALL;
-  for (uint32_t i = hash & table->index_mask; table->index[i].slot;
-       i = (i + 1) & table->index_mask) {
-    uint32_t slot = table->index[i].slot - 1;
-    if (table->index[i].hash == hash && same_id(table, slot, id, direction)) return slot;
+  const struct call_index *index = &table->index;
+  if (!index->entries) return NO_CALL;
+  uint32_t place = home(hash, index->shift);
+  for (uint32_t far = 0;; far++) {
+    const struct index_entry entry = index->entries[place];
+    if (!entry.slot || distance(index, place, entry.hash) < far) return NO_CALL;
+    if (entry.hash == hash && same_id(table, entry.slot - 1, id, direction)) return entry.slot - 1;
+    place = (place + 1) & index->mask;
   }
-  return NO_CALL;
 }
 
-static void index_put(struct index_entry *index, uint32_t mask, uint32_t hash, uint32_t slot) {
-  uint32_t i = hash & mask;
-  while (index[i].slot)
-    i = (i + 1) & mask;
-  index[i].hash = hash;
-  index[i].slot = slot;
+static void index_put(struct call_index *index, struct index_entry entry) {
+  uint32_t place = home(entry.hash, index->shift), far = 0;
+  for (; index->entries[place].slot; place = (place + 1) & index->mask, far++) {
+    const struct index_entry other = index->entries[place];
+    const uint32_t others = distance(index, place, other.hash);
+    if (others >= far) continue;
+    index->entries[place] = entry;
+    entry = other;
+    far = others;
+  }
+  index->entries[place] = entry;
+  index->count++;
 }
 
-static int index_reserve(struct call_table *table) {
-  uint32_t room = table->index ? table->index_mask + 1 : 0;
-  if (table->indexed + 1 <= room / 2) return ABP_OK;
-  uint32_t grown = room ? room * 2 : 64;
-  struct index_entry *index = calloc(grown, sizeof *index);
-  if (!index) return ABP_E_MEMORY;
-  for (uint32_t i = 0; i < room; i++) {
-    if (table->index[i].slot)
-      index_put(index, grown - 1, table->index[i].hash, table->index[i].slot);
+static int index_grow(struct call_index *index) {
+  const struct call_index old = *index;
+  const uint32_t room = old.entries ? (old.mask + 1) * 2 : 64;
+  struct index_entry *entries = calloc(room, sizeof *entries);
+  if (!entries) return ABP_E_MEMORY;
+  *index = (struct call_index){entries, room - 1, 32, room / 2, 0};
+  for (uint32_t i = room; i > 1; i /= 2)
+    index->shift--;
+  for (uint32_t i = 0; i < old.most * 2; i++) {
+    if (old.entries[i].slot) index_put(index, old.entries[i]);
   }
-  free(table->index);
-  table->index = index;
-  table->index_mask = grown - 1;
+  free(old.entries);
   return ABP_OK;
 }
 
-/* Closes the gap by moving back what had to move on because of it: no markers are left behind, so
- * that look-ups stay short however many calls come and go. */
+/* Leaves no marker behind, so that look-ups stay short however many calls come and go. */
 void table_unindex(struct call_table *table, uint32_t slot) {
   struct call *call = table_call(table, slot);
   if (!(call->flags & CALL_INDEXED)) return;
   call->flags &= (uint8_t)~CALL_INDEXED;
-  table->indexed--;
-  const uint32_t mask = table->index_mask;
-  uint32_t gap = call->hash & mask;
-  while (table->index[gap].slot != slot + 1)
-    gap = (gap + 1) & mask;
-  for (uint32_t i = (gap + 1) & mask; table->index[i].slot; i = (i + 1) & mask) {
-    uint32_t home = table->index[i].hash & mask;
-    if (((i - home) & mask) < ((i - gap) & mask)) continue;
-    table->index[gap] = table->index[i];
-    gap = i;
+  struct call_index *index = &table->index;
+  index->count--;
+  uint32_t gap = home(call->hash, index->shift);
+  while (index->entries[gap].slot != slot + 1)
+    gap = (gap + 1) & index->mask;
+  for (;;) {
+    const uint32_t next = (gap + 1) & index->mask;
+    const struct index_entry entry = index->entries[next];
+    if (!entry.slot || !distance(index, next, entry.hash)) break;
+    index->entries[gap] = entry;
+    gap = next;
   }
-  table->index[gap].slot = 0;
+  index->entries[gap].slot = 0;
 }
 
 /* --- Slots ------------------------------------------------------------------------------------ */
@@ -212,14 +239,14 @@ static int store_id(struct call_table *table, uint32_t slot, const abp_id *id) {
 
 int table_add(struct call_table *table, const abp_id *id, uint32_t hash, uint32_t flags,
               uint32_t *added) {
-  int status = index_reserve(table);
+  int status = ABP_OK;
+  if (table->index.count == table->index.most) status = index_grow(&table->index);
   if (status == ABP_OK && table->free == NO_CALL) status = add_slab(table);
   if (status != ABP_OK) return status;
   const uint32_t slot = table->free;
   struct call *call = table_call(table, slot);
   call->id_length = 0;
-  if (id && id->text) status = store_id(table, slot, id);
-  if (status != ABP_OK) return status;
+  if (id && id->text && store_id(table, slot, id) != ABP_OK) return ABP_E_MEMORY;
   table->free = call->next;
   call->number = id && !id->text ? id->number : 0;
   call->deadline = 0;
@@ -232,8 +259,7 @@ int table_add(struct call_table *table, const abp_id *id, uint32_t hash, uint32_
   if (id) {
     call->hash = hash;
     call->flags |= CALL_INDEXED;
-    index_put(table->index, table->index_mask, hash, slot + 1);
-    table->indexed++;
+    index_put(&table->index, (struct index_entry){hash, slot + 1});
   }
   *added = slot;
   return ABP_OK;

@@ -28,17 +28,21 @@ void calls_init(struct calls *calls, const struct call_limits *limits, const uin
 
 /* --- Ids and handles -------------------------------------------------------------------------- */
 
+/* Eight characters that are plain, NUL not among them. */
+static int plain(const uint8_t *s) {
+  uint64_t eight;
+  memcpy(&eight, s, 8);
+  return !((eight | (eight - 0x0101010101010101u)) & 0x8080808080808080u);
+}
+
 int utf8_valid(const char *text, size_t length) {
   const uint8_t *s = (const uint8_t *)text, *end = s + length;
   while (s < end) {
-    /* Eight plain characters at once: most ids have no others. */
-    uint64_t eight;
-    if (end - s >= 8) {
-      memcpy(&eight, s, 8);
-      if (!((eight | (eight - 0x0101010101010101u)) & 0x8080808080808080u)) {
-        s += 8;
-        continue;
-      }
+    /* Most ids have no others: eight at once, some of the last eight for the second time. */
+    const uint8_t *const eight = end - s >= 8 || length < 8 ? s : end - 8;
+    if (length >= 8 && plain(eight)) {
+      s = eight + 8;
+      continue;
     }
     const uint8_t lead = *s++;
     if (lead == 0) return 0;
@@ -57,8 +61,12 @@ int utf8_valid(const char *text, size_t length) {
   return 1;
 }
 
+static abp_call handle_of(const struct call *call, uint32_t slot) {
+  return (uint32_t)call->generation << SLOT_BITS | slot;
+}
+
 abp_call calls_handle(const struct calls *calls, uint32_t slot) {
-  return (uint32_t)table_call(&calls->table, slot)->generation << SLOT_BITS | slot;
+  return handle_of(table_call(&calls->table, slot), slot);
 }
 
 uint32_t calls_slot(const struct calls *calls, abp_call call) {
@@ -128,13 +136,10 @@ static void remember(struct calls *calls, uint32_t slot) {
 }
 
 static abp_outcome cause_of(enum call_event event) {
-  switch (event) {
-  case EV_TIMER: return ABP_TIMED_OUT;
-  case EV_LOST: return ABP_DISCONNECTED;
-  case EV_COMPLETE:
-  case EV_FAIL: return ABP_COMPLETED;
-  default: return ABP_CANCELLED;
-  }
+  return event == EV_COMPLETE || event == EV_FAIL ? ABP_COMPLETED
+         : event == EV_TIMER                      ? ABP_TIMED_OUT
+         : event == EV_LOST                       ? ABP_DISCONNECTED
+                                                  : ABP_CANCELLED;
 }
 
 /* What a handler began ends with it: the tree below a call that stops is stopped first. */
@@ -160,48 +165,62 @@ void calls_disown(struct calls *calls, uint32_t slot) {
 }
 
 /* A call has ended: what is above it may have waited for it, what is below it belongs to nobody. */
-static void end(struct calls *calls, uint32_t slot) {
-  struct call *call = table_call(&calls->table, slot);
-  const uint32_t parent = call->parent;
-  calls->in_flight[call->flags & CALL_OUT]--;
+static void leave_family(struct calls *calls, uint32_t slot) {
+  const uint32_t parent = table_call(&calls->table, slot)->parent;
   calls_disown(calls, slot);
   table_orphan(&calls->table, slot);
-  if (!call->owed) remember(calls, slot);
   if (parent != NO_CALL && table_call(&calls->table, parent)->child == NO_CALL)
     calls_step(calls, parent, EV_ALONE);
 }
 
-uint32_t calls_step(struct calls *calls, uint32_t slot, enum call_event event) {
+/* In line, because most of it falls away where the event is known. */
+__attribute__((always_inline)) static inline uint32_t step(struct calls *calls, uint32_t slot,
+                                                           enum call_event event) {
   struct call *call = table_call(&calls->table, slot);
   const enum call_state before = call->state;
   const struct call_step taken = call_step(before, event);
   const enum call_state after = taken.next;
   uint32_t owed = taken.owed & ~(uint32_t)(OWE_ACK | OWE_NAK);
   if (after == before) return taken.owed;
-  /* Whoever is lost, the handler that made a local call is here and waits for its answer. */
-  if (event == EV_LOST && call->flags & CALL_LOCAL) owed |= OWE_RESULT;
   call->state = taken.next;
-  /* The first cause stands; for a caller, an outcome outweighs its own wish. */
-  const int outweighs =
-      call->flags & CALL_OUT && call_is_over(after) && (event == EV_COMPLETE || event == EV_LOST);
-  if (event != EV_START && (!call->cause || outweighs)) call->cause = (uint8_t)cause_of(event);
-  if (event != EV_START && call->child != NO_CALL) cascade(calls, call);
   if (call->flags & CALL_LISTED) {
     call->flags &= (uint8_t)~CALL_LISTED;
     list_remove(&calls->table, &calls->table.queue, slot);
   }
+  if (after == RUNNING) {
+    calls->running++;
+    calls_owe(calls, slot, owed);
+    return taken.owed;
+  }
+  /* Whoever is lost, the handler that made a local call is here and waits for its answer. */
+  if (event == EV_LOST && call->flags & CALL_LOCAL) owed |= OWE_RESULT;
+  /* The first cause stands; for a caller, an outcome outweighs its own wish. */
+  if (!call->cause || (after == SETTLED && (event == EV_COMPLETE || event == EV_LOST)))
+    call->cause = (uint8_t)cause_of(event);
+  if (call->child != NO_CALL) cascade(calls, call);
   if (after == CANCELLING || after == STOPPING)
     table_set_timer(&calls->table, slot, calls->now + calls->limits.grace_ms);
-  else if (after != RUNNING)
+  else
     table_clear_timer(&calls->table, slot);
   calls_owe(calls, slot, owed);
   /* What has settled needs no cancel any more, and when it is sent there may be no such call. */
   if (after == SETTLED && event != EV_LEAVE) call->owed &= (uint16_t)~OWE_CANCEL;
-  calls->running += (uint32_t)(call_has_handler(after) - call_has_handler(before));
-  if (call_is_over(after)) end(calls, slot);
-  if (call_has_handler(before) && !call_has_handler(after)) calls_admit(calls);
+  const int unwound = call_has_handler(before) && !call_has_handler(after);
+  calls->running -= (uint32_t)unwound;
+  if (call_is_over(after)) {
+    calls->in_flight[call->flags & CALL_OUT]--;
+    if ((call->parent & call->child) != NO_CALL) leave_family(calls, slot);
+    if (!call->owed) remember(calls, slot);
+  }
+  if (unwound) calls_admit(calls);
   return taken.owed;
 }
+
+uint32_t calls_step(struct calls *calls, uint32_t slot, enum call_event event) {
+  return step(calls, slot, event);
+}
+
+void calls_complete(struct calls *calls, uint32_t slot) { step(calls, slot, EV_COMPLETE); }
 
 uint32_t calls_stop(struct calls *calls, uint32_t slot, enum call_event why) {
   const uint8_t flags = table_call(&calls->table, slot)->flags;
@@ -247,38 +266,38 @@ int calls_wake_owed(const struct calls *calls, uint64_t due) {
   return at && (!calls->wake || at < calls->wake);
 }
 
+void calls_wake(struct calls *calls, uint64_t due, abp_action *action) {
+  action->kind = ABP_WAKE;
+  action->at = calls->wake = calls_earliest(calls, due);
+}
+
+static void say_why(const struct calls *calls, const struct call *call, abp_action *action) {
+  action->text = calls->reason;
+  action->length = calls->reason_length;
+  if (!calls->reason && call->cause == ABP_TIMED_OUT) {
+    action->text = calls->timeout_reason;
+    action->length = strlen(action->text);
+  }
+}
+
 void calls_pay(struct calls *calls, abp_action *action) {
+  static const uint8_t KINDS[] = {ABP_QUEUED, ABP_START, ABP_REQUEST, ABP_NONE,  ABP_NONE,
+                                  ABP_SEND,   ABP_ABORT, ABP_RESULT,  ABP_SETTLE};
   const uint32_t slot = calls->debts;
   struct call *call = table_call(&calls->table, slot);
-  const uint32_t debt = call->owed & -(uint32_t)call->owed;
-  call->owed &= (uint16_t)~debt;
-  action->call = calls_handle(calls, slot);
-  action->arg = call->state == COMPLETED ? ABP_COMPLETED : call->cause;
-  action->released = call_is_over(call->state) && !call->owed;
-  if (debt & (OWE_CANCEL | OWE_ABORT)) {
-    action->text = calls->reason;
-    action->length = calls->reason_length;
-    if (!calls->reason && call->cause == ABP_TIMED_OUT) {
-      action->text = calls->timeout_reason;
-      action->length = strlen(action->text);
-    }
-  }
-  switch (debt) {
-  case OWE_QUEUED: action->kind = ABP_QUEUED; break;
-  case OWE_START: action->kind = ABP_START; break;
-  case OWE_REQUEST: action->kind = ABP_REQUEST; break;
-  case OWE_CANCEL:
-    action->kind = ABP_SEND;
-    action->arg = ABP_MSG_CANCEL;
-    break;
-  case OWE_ABORT: action->kind = ABP_ABORT; break;
-  case OWE_RESULT: action->kind = ABP_RESULT; break;
-  default: action->kind = ABP_SETTLE; break;
-  }
-  if (!call->owed) {
-    calls->debts = call->debtor;
-    if (action->released) remember(calls, slot);
-  }
+  const uint32_t owed = call->owed, debt = owed & -owed, left = owed ^ debt;
+  call->owed = (uint16_t)left;
+  action->kind = (abp_kind)KINDS[__builtin_ctz(debt)];
+  action->call = handle_of(call, slot);
+  action->arg = debt == OWE_CANCEL         ? (uint32_t)ABP_MSG_CANCEL
+                : call->state == COMPLETED ? (uint32_t)ABP_COMPLETED
+                                           : call->cause;
+  if (debt & (OWE_CANCEL | OWE_ABORT)) say_why(calls, call, action);
+  if (left) return;
+  calls->debts = call->debtor;
+  if (!call_is_over(call->state)) return;
+  action->released = 1;
+  remember(calls, slot);
 }
 
 /* --- Inputs that every protocol has ----------------------------------------------------------- */
@@ -341,6 +360,15 @@ int calls_receive(struct calls *calls, const abp_id *id, uint32_t flags, int fau
   table_call(&calls->table, *slot)->state = QUEUED;
   calls->in_flight[0]++;
   return ABP_OK;
+}
+
+void calls_accept(struct calls *calls, uint32_t slot) {
+  /* A local call starts at once: its parent, which has a place, may be waiting for it. */
+  if (calls->running < calls->limits.max_concurrent ||
+      table_call(&calls->table, slot)->flags & CALL_LOCAL)
+    step(calls, slot, EV_START);
+  else
+    calls_queue(calls, slot);
 }
 
 void calls_queue(struct calls *calls, uint32_t slot) {

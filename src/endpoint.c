@@ -120,9 +120,10 @@ static const char *prefix_of(const abp_endpoint *ep, uint32_t own, size_t *lengt
 /* The one place that reads "P.n" as the number n. Only the canonical decimal, so that no two texts
  * are one id. */
 static abp_id canonical(const abp_endpoint *ep, const abp_id *id, uint32_t own) {
+  if (!id->text) return *id;
   size_t skip;
   const char *prefix = prefix_of(ep, own, &skip);
-  if (!id->text || !skip || id->length < skip + 2 || id->length > skip + 11) return *id;
+  if (!skip || id->length < skip + 2 || id->length > skip + 11) return *id;
   if (id->text[skip] != '.' || memcmp(id->text, prefix, skip) != 0) return *id;
   uint64_t number = 0;
   for (uint32_t i = (uint32_t)skip + 1; i < id->length; i++) {
@@ -189,68 +190,72 @@ static void new_prefix(abp_endpoint *ep) {
 /* --- Actions ---------------------------------------------------------------------------------- */
 
 int endpoint_undrained(const abp_endpoint *ep) {
-  return ep->calls.debts != NO_CALL || ep->sends ||
-         (ep->refuse | ep->reporting | ep->answer | ep->session_event) ||
-         calls_wake_owed(&ep->calls, ep->session.due);
+  return ep->calls.debts != NO_CALL || ep->outbox || calls_wake_owed(&ep->calls, ep->session.due);
+}
+
+/* Takes the first of these from the outbox. */
+static void hand_out(abp_endpoint *ep, uint32_t of, abp_action *action) {
+  uint32_t place = 0;
+  while (!(ep->outbox & of & 1u << place))
+    place++;
+  ep->outbox &= ~(1u << place);
+  switch (1u << place) {
+  case OUT_REFUSE:
+    action->kind = ABP_REFUSE;
+    action->arg = ep->refuse;
+    break;
+  case OUT_REPORT:
+    action->kind = ABP_REPORT;
+    action->call = ep->report;
+    break;
+  case OUT_SESSION:
+    action->kind = ABP_SESSION;
+    action->arg = ep->session.state;
+    break;
+  default:
+    action->kind = ABP_SEND;
+    action->arg = place;
+    break;
+  }
 }
 
 int abp_next(abp_endpoint *ep, abp_action *action) {
-  action->kind = ABP_NONE;
-  action->arg = 0;
-  action->call = 0;
-  action->released = 0;
-  action->text = NULL;
-  action->length = 0;
-  if (ep->refuse) {
-    action->kind = ABP_REFUSE;
-    action->arg = ep->refuse;
-    ep->refuse = 0;
-  } else if (ep->reporting) {
-    action->kind = ABP_REPORT;
-    action->call = ep->report;
-    ep->reporting = 0;
-  } else if (ep->answer) {
-    /* An acknowledgement precedes whatever the cancel does to the call. */
-    action->kind = ABP_SEND;
-    action->arg = ABP_MSG_CANCEL_RESULT;
-    ep->answered = ep->answer;
-    ep->answer = ANSWER_NONE;
-  } else if (ep->calls.debts != NO_CALL) {
+  *action = (abp_action){.kind = ABP_NONE};
+  if (ep->outbox & OUT_FIRST)
+    hand_out(ep, OUT_FIRST, action);
+  else if (ep->calls.debts != NO_CALL)
     calls_pay(&ep->calls, action);
-  } else if (ep->sends) {
-    action->kind = ABP_SEND;
-    while (!(ep->sends & 1u << action->arg))
-      action->arg++;
-    ep->sends &= ~(1u << action->arg);
-  } else if (ep->session_event) {
-    action->kind = ABP_SESSION;
-    action->arg = ep->session_event;
-    ep->session_event = 0;
-  } else if (calls_wake_owed(&ep->calls, ep->session.due)) {
-    action->kind = ABP_WAKE;
-    action->at = ep->calls.wake = calls_earliest(&ep->calls, ep->session.due);
-  }
+  else if (ep->outbox)
+    hand_out(ep, ep->outbox, action);
+  else if (calls_wake_owed(&ep->calls, ep->session.due))
+    calls_wake(&ep->calls, ep->session.due, action);
   return action->kind != ABP_NONE;
 }
 
 /* --- The session ------------------------------------------------------------------------------ */
 
+static void refuse(abp_endpoint *ep, abp_error error) {
+  ep->outbox |= OUT_REFUSE;
+  ep->refuse = (uint8_t)error;
+}
+
 static void change_session(abp_endpoint *ep, enum session_event event) {
   struct session *session = &ep->session;
   const struct session_step taken = session_step(session->state, event);
-  ep->refuse = taken.refuse;
-  ep->sends |= taken.sends;
+  if (taken.refuse) refuse(ep, (abp_error)taken.refuse);
+  ep->outbox |= taken.sends;
   if (taken.calls) calls_step_all(&ep->calls, (enum call_event)(taken.calls - 1));
   if (taken.next == session->state) return;
   session->state = (abp_session)taken.next;
-  ep->session_event = taken.next;
+  /* Nobody needs to be told that it connects. */
+  ep->outbox &= ~(uint32_t)OUT_SESSION;
+  if (taken.next != ABP_SESSION_CONNECTING) ep->outbox |= OUT_SESSION;
   session->due = 0;
   session->suspended = 0;
   if (taken.next == ABP_SESSION_CONNECTING || event == SE_INITIALIZE) {
     calls_forget_all(&ep->calls);
     new_prefix(ep);
   }
-  if (taken.next == ABP_SESSION_CONNECTING) ep->session_event = 0;
 }
 
 /* Every input begins with it: one copy is a tenth less of the module, and no slower. */
@@ -305,7 +310,7 @@ int endpoint_initialize(abp_endpoint *ep, const char *id, size_t length, int num
   } else if (valid && stays) {
     change_session(ep, again ? SE_INITIALIZE_AGAIN : SE_INITIALIZE_OTHER);
   } else {
-    ep->refuse = valid ? ABP_NOT_SUPPORTED : ABP_INVALID_ID;
+    refuse(ep, valid ? ABP_NOT_SUPPORTED : ABP_INVALID_ID);
   }
   return ABP_OK;
 }
@@ -334,7 +339,9 @@ int abp_close(abp_endpoint *ep) {
   ep->session.staying = 0;
   change_session(ep, SE_CLOSE);
   /* An app has no shutdown to send. */
-  if (ep->config.role == ABP_APP && ep->sends) ep->sends = liveness ? 1u << ABP_MSG_BYE : 0;
+  const uint32_t shutdown = ep->outbox & 1u << ABP_MSG_SHUTDOWN;
+  if (ep->config.role == ABP_APP && shutdown)
+    ep->outbox ^= shutdown | (liveness ? 1u << ABP_MSG_BYE : 0);
   return ABP_OK;
 }
 
@@ -346,7 +353,7 @@ int abp_lost(abp_endpoint *ep) {
 
 int abp_leave(abp_endpoint *ep, int persisted) {
   if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
-  if (abp_features(ep) & ABP_LIVENESS) ep->sends |= 1u << ABP_MSG_BYE;
+  if (abp_features(ep) & ABP_LIVENESS) ep->outbox |= 1u << ABP_MSG_BYE;
   ep->session.staying = persisted != 0;
   if (!persisted) change_session(ep, SE_LOST);
   return ABP_OK;
@@ -374,7 +381,7 @@ int endpoint_ping(abp_endpoint *ep, int pong) {
   if (!(abp_features(ep) & ABP_LIVENESS))
     endpoint_count(ep, ABP_UNKNOWN_TYPE);
   else if (!pong)
-    ep->sends |= 1u << ABP_MSG_PONG;
+    ep->outbox |= 1u << ABP_MSG_PONG;
   return ABP_OK;
 }
 
@@ -382,7 +389,7 @@ int abp_advance(abp_endpoint *ep, uint64_t now) {
   if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
   calls_advance(&ep->calls, now);
   const enum session_event event =
-      session_tick(&ep->session, ep->calls.now, ep->config.heartbeat_ms, &ep->sends);
+      session_tick(&ep->session, ep->calls.now, ep->config.heartbeat_ms, &ep->outbox);
   if (event != SESSION_EVENTS) change_session(ep, event);
   return ABP_OK;
 }
@@ -494,15 +501,15 @@ int abp_progress_received(abp_endpoint *ep, const abp_id *id) {
     endpoint_count(ep, over ? ABP_LATE : ABP_STRAY);
     return ABP_OK;
   }
-  ep->reporting = 1;
+  ep->outbox |= OUT_REPORT;
   ep->report = slot == NO_CALL ? 0 : calls_handle(&ep->calls, slot);
   return ABP_OK;
 }
 
 /* --- The callee ------------------------------------------------------------------------------- */
 
-static void refuse(abp_endpoint *ep, abp_error error) {
-  ep->refuse = (uint8_t)error;
+static void refuse_call(abp_endpoint *ep, abp_error error) {
+  refuse(ep, error);
   endpoint_count(ep, ABP_REFUSED);
 }
 
@@ -521,16 +528,6 @@ static abp_error add_received(abp_endpoint *ep, const abp_id *id, uint32_t flags
   }
 }
 
-static void accept(abp_endpoint *ep, uint32_t slot, uint32_t timeout_ms) {
-  calls_set_deadline(&ep->calls, slot, timeout_ms);
-  /* A local call starts at once: its parent, which has a place, may be waiting for it. */
-  if (ep->calls.running < ep->calls.limits.max_concurrent ||
-      table_call(&ep->calls.table, slot)->flags & CALL_LOCAL)
-    calls_step(&ep->calls, slot, EV_START);
-  else
-    calls_queue(&ep->calls, slot);
-}
-
 int abp_call_received(abp_endpoint *ep, const abp_id *id, uint32_t timeout_ms, uint32_t flags,
                       abp_error fault) {
   if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
@@ -538,10 +535,12 @@ int abp_call_received(abp_endpoint *ep, const abp_id *id, uint32_t timeout_ms, u
   uint32_t slot;
   const abp_error error =
       add_received(ep, id, flags & ABP_WANTS_PROGRESS ? CALL_PROGRESS : 0, fault, &slot);
-  if (error)
-    refuse(ep, error);
-  else
-    accept(ep, slot, timeout_ms);
+  if (error) {
+    refuse_call(ep, error);
+    return ABP_OK;
+  }
+  calls_set_deadline(&ep->calls, slot, timeout_ms);
+  calls_accept(&ep->calls, slot);
   return ABP_OK;
 }
 
@@ -553,14 +552,15 @@ int abp_call_local(abp_endpoint *ep, abp_call parent, uint32_t timeout_ms, abp_e
   const abp_error error =
       depth > DEEPEST ? ABP_RATE_LIMITED : add_received(ep, NULL, CALL_LOCAL, fault, &slot);
   if (error) {
-    refuse(ep, error);
+    refuse_call(ep, error);
     return ABP_OK;
   }
   struct call *call = table_call(&ep->calls.table, slot);
   call->depth = depth;
   call->number = calls_mint(&ep->calls);
   table_adopt(&ep->calls.table, above, slot);
-  accept(ep, slot, timeout_ms);
+  calls_set_deadline(&ep->calls, slot, timeout_ms);
+  calls_accept(&ep->calls, slot);
   return ABP_OK;
 }
 
@@ -569,7 +569,10 @@ int abp_finish(abp_endpoint *ep, abp_call call, abp_outcome outcome) {
   const uint32_t slot = calls_live(&ep->calls, call);
   if (slot == NO_CALL || !call_has_handler(table_call(&ep->calls.table, slot)->state))
     return ABP_E_STATE;
-  calls_step(&ep->calls, slot, outcome == ABP_COMPLETED ? EV_COMPLETE : EV_CANCELLED);
+  if (outcome == ABP_COMPLETED)
+    calls_complete(&ep->calls, slot);
+  else
+    calls_step(&ep->calls, slot, EV_CANCELLED);
   return ABP_OK;
 }
 
@@ -586,18 +589,20 @@ int endpoint_cancel(abp_endpoint *ep, const abp_id *id, const char *reason, size
   ep->calls.reason_length = length;
   const int ready = ep->session.state == ABP_SESSION_READY;
   const uint32_t slot = ready && id_ok(ep, id) ? find(ep, id, 0) : NO_CALL;
-  if (slot == NO_CALL) {
-    ep->answer = !ready ? ANSWER_NOT_INITIALIZED : id->text ? ANSWER_NOT_FOUND : ANSWER_INVALID;
-    return ABP_OK;
-  }
-  const uint32_t owed = calls_step(&ep->calls, slot, EV_CANCEL);
-  ep->answer = owed & OWE_ACK ? ANSWER_CANCELLED : owed & OWE_NAK ? ANSWER_COMPLETED : ANSWER_NONE;
+  const uint32_t owed = slot == NO_CALL ? 0 : calls_step(&ep->calls, slot, EV_CANCEL);
+  ep->answer = owed & OWE_ACK    ? ANSWER_CANCELLED
+               : owed & OWE_NAK  ? ANSWER_COMPLETED
+               : slot != NO_CALL ? ANSWER_NONE
+               : !ready          ? ANSWER_NOT_INITIALIZED
+               : id->text        ? ANSWER_NOT_FOUND
+                                 : ANSWER_INVALID;
+  if (ep->answer) ep->outbox |= 1u << ABP_MSG_CANCEL_RESULT;
   return ABP_OK;
 }
 
 int abp_cancel_received(abp_endpoint *ep, const abp_id *id, const char *reason, size_t length) {
   if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
   endpoint_cancel(ep, id, reason, length);
-  ep->answer = ANSWER_NONE;
+  ep->outbox &= ~(1u << ABP_MSG_CANCEL_RESULT);
   return ABP_OK;
 }

@@ -161,8 +161,7 @@ int abp_peer_next(abp_peer *peer, abp_action *action) {
       action->length = 0;
     }
   } else if (calls_wake_owed(&peer->calls, 0)) {
-    action->kind = ABP_WAKE;
-    action->at = peer->calls.wake = calls_earliest(&peer->calls, 0);
+    calls_wake(&peer->calls, 0, action);
   }
   return action->kind != ABP_NONE;
 }

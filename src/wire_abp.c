@@ -259,13 +259,13 @@ static void print_cancel_result(const abp_endpoint *ep, struct json_text *out) {
       [ANSWER_INVALID] = {"The callId is not a string", ABP_INVALID_ID},
   };
   const struct json_slice target = ep->wire->target;
-  const char *reason = ANSWERS[ep->answered].reason;
-  const abp_error error = ANSWERS[ep->answered].error;
+  const char *reason = ANSWERS[ep->answer].reason;
+  const abp_error error = ANSWERS[ep->answer].error;
   if (target.text)
     json_add_raw(out, "callId", target.text, target.length);
   else
     wire_add_text(out, "callId", "");
-  json_add_bool(out, "cancelled", ep->answered == ANSWER_CANCELLED);
+  json_add_bool(out, "cancelled", ep->answer == ANSWER_CANCELLED);
   if (reason) wire_add_text(out, "reason", reason);
   if (error) wire_add_error(out, error);
 }

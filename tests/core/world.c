@@ -121,7 +121,7 @@ static void observe_call(struct world *w, enum side side, const abp_action *acti
 }
 
 static void observe_cancel_result(struct world *w, enum side side) {
-  const uint8_t answer = w->peer[side].endpoint->answered;
+  const uint8_t answer = w->peer[side].endpoint->answer;
   const int at = model_find_known(w, side, w->received.about);
   must(w, answer == w->peer[side].answer, at, "a cancel is answered wrongly");
   if (at < 0) return;
@@ -672,7 +672,7 @@ static void check(struct world *w, enum side side) {
   must(w, ep->calls.running == model_handlers(w, side), -1, "handlers are miscounted");
   must(w, ep->calls.table.queue.count == queued, -1, "the queue holds what it should not");
   must(w, ep->calls.table.timer_count == timers, -1, "a timer is left or missing");
-  must(w, ep->calls.table.indexed == known, -1, "the index holds what it should not");
+  must(w, ep->calls.table.index.count == known, -1, "the index holds what it should not");
   const uint64_t first = model_earliest(w, side);
   must(w, !first || (ep->calls.wake && ep->calls.wake <= first), -1, "nobody will wake it in time");
 }

@@ -110,7 +110,7 @@ void side_check_calls(const struct calls *calls, uint64_t session_due) {
   REQUIRE(in_flight[1] == calls->in_flight[1] && in_flight[1] <= calls->limits.max_calls);
   REQUIRE(running == calls->running && queued == table->queue.count);
   REQUIRE(over == table->memory.count && over <= calls->limits.remembered);
-  REQUIRE(timers == table->timer_count && indexed == table->indexed);
+  REQUIRE(timers == table->timer_count && indexed == table->index.count);
   const uint64_t timer = timers ? table_call(table, table->timers[0])->deadline : UINT64_MAX;
   const uint64_t due = session_due ? session_due : UINT64_MAX;
   REQUIRE((timer == UINT64_MAX && due == UINT64_MAX) ||

@@ -187,7 +187,7 @@ __attribute__((always_inline)) static inline uint32_t step(struct calls *calls, 
     call->flags &= (uint8_t)~CALL_LISTED;
     list_remove(&calls->table, &calls->table.queue, slot);
   }
-  if (after == RUNNING) {
+  if (event == EV_START) {
     calls->running++;
     calls_owe(calls, slot, owed);
     return taken.owed;

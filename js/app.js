@@ -3,7 +3,6 @@ import * as abp from '../dist/abp-constants.js';
 import { ENDED, Endpoint, carried } from './endpoint.js';
 import { AbpError, callOut } from './errors.js';
 import { milliseconds, own, progressInfo } from './messages.js';
-import { validatorFor } from './schema.js';
 import { portTransport } from './transports/port.js';
 
 /**
@@ -87,7 +86,9 @@ export class Registry {
       throw new TypeError(`capability ${name} needs a handler: async (params, { signal }) => data`);
     }
     if (entry.inputSchema) {
-      entry.validate = validatorFor(entry.inputSchema);
+      const { inputSchema } = entry;
+      // Few apps have schemas, so what checks them is loaded with the first.
+      entry.validate = import('./schema.js').then(({ validatorFor }) => validatorFor(inputSchema));
       // Calls await it and fail with what it says; until then it is nobody's unhandled rejection.
       entry.validate.catch(() => {});
     }

@@ -5,6 +5,7 @@ import { Endpoint, carried } from './endpoint.js';
 import { AbpError, reasonText } from './errors.js';
 import { own } from './messages.js';
 import { exactOrigin } from './origins.js';
+import { supportOf } from './support.js';
 import { portTransport } from './transports/port.js';
 import { OPAQUE, iframeTransport } from './transports/window.js';
 import { transportTo } from './transports/worker.js';
@@ -439,22 +440,4 @@ function failedHandshake(message) {
     'The app did not answer with a session: does it run abp, allow this origin, and serve no other agent?',
     { retryable: true },
   );
-}
-
-/**
- * The protocol's `supports` for a capability.
- * @param {any} capability
- */
-export function supportOf(capability) {
-  if (!capability) return { supported: false, available: false, reason: 'Unknown capability' };
-  const { available = true, requirements, features, alternatives } = capability;
-  const unmet = Array.isArray(requirements) && requirements.find((r) => own(r, 'met') === false);
-  return {
-    supported: true,
-    available: available !== false && !unmet,
-    ...(unmet && { reason: unmet.description }),
-    ...(requirements && { requirements }),
-    ...(features && { features }),
-    ...(alternatives && { alternatives }),
-  };
 }

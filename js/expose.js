@@ -7,7 +7,7 @@ import { exactOrigin } from './origins.js';
 import { portTransport } from './transports/port.js';
 import { listen, peerTransport } from './transports/window.js';
 import { hearOwners } from './transports/worker.js';
-import { LocalAgent, install } from './window-abp.js';
+import { createInterface, install } from './window-abp.js';
 
 const LIST_CHANGED = 'notifications/capabilities/list_changed';
 /** Windows, or pages of a shared worker, that may hold a connection at once. */
@@ -76,10 +76,11 @@ export class Exposed {
     this.#registry = new Registry(capabilities);
     const allowed = new Set(origins?.map(exactOrigin));
     /** The protocol's interface, also installed as `window.abp` where that is free. */
-    this.abp = new LocalAgent(this, app, this.#registry, (transport) => {
-      if (!this.#closed) return this.#connect(transport, true);
-      throw new AbpError('DISCONNECTED', 'This app has been closed', { retryable: true });
-    }).abp;
+    this.abp = createInterface(app, {
+      exposed: this,
+      registry: this.#registry,
+      open: (transport) => (this.#closed ? undefined : this.#connect(transport, true)),
+    });
     if (allowed.size) {
       this.#stop = listen(allowed, (source, origin, data, ports) =>
         this.#whenReady(() => this.#heard(source, origin, data, ports)),

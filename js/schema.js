@@ -1,16 +1,12 @@
-/** Validation of params. The validator needs no `eval`, and is only loaded once a capability has a schema. */
+/** Validation of params, by a library that needs no `eval`. Loaded once a capability has a schema. */
+import { Validator } from '@cfworker/json-schema';
 import { AbpError } from './errors.js';
-
-/** @type {Promise<typeof import('@cfworker/json-schema')> | undefined} */
-let library;
 
 /**
  * @param {object} schema a JSON Schema, draft 2020-12
- * @returns {Promise<(params: unknown) => void>} throws INVALID_PARAMS, which says where and why
+ * @returns {(params: unknown) => void} throws INVALID_PARAMS, which says where and why
  */
-export async function validatorFor(schema) {
-  library ??= import('@cfworker/json-schema');
-  const { Validator } = await library;
+export function validatorFor(schema) {
   const validator = new Validator(schema, '2020-12', false);
   return (params) => {
     const { valid, errors } = validator.validate(params);

@@ -1,21 +1,67 @@
 /**
  * `window.abp`: the protocol's interface in the app's own page, for clients that find it there, such as
- * automation. It is one more agent, and speaks the messages that a remote one speaks.
+ * automation. It is there at once; what answers is loaded when a method is first called, as few pages need it.
  */
-import { supportOf } from './client.js';
-import * as abp from '../dist/abp-constants.js';
-import { AbpError, callOut, reasonText, toErrorObject } from './errors.js';
-import { CALL, ELICITATION, own } from './messages.js';
-import { listen, unlisten } from './signals.js';
 
-/** Events of the page, by the protocol's names of their handlers and the callbacks clients expose. */
-const EVENTS = /** @type {const} */ ({
-  Notification: ['__abp_notification', '__abpOnNotification'],
-  Progress: ['__abp_progress', '__abpOnProgress'],
-  Elicitation: ['__abp_elicitation', '__abpOnElicitation'],
-  CapabilitiesChanged: ['__abp_capabilities_changed', '__abpOnCapabilitiesChanged'],
-});
-/** @typedef {keyof typeof EVENTS} EventName */
+const METHODS = /** @type {const} */ ([
+  ...['initialize', 'shutdown', 'call', 'cancel', 'elicit'],
+  ...['listCapabilities', 'describeCapability', 'supports'],
+]);
+const EVENTS = /** @type {const} */ ([
+  ...['Notification', 'Progress', 'Elicitation', 'CapabilitiesChanged'],
+]);
+
+/**
+ * @param {any} app
+ * @param {Omit<import('./local-agent.js').Page, 'handlers'>} page
+ */
+export function createInterface(app, page) {
+  /** @type {import('./local-agent.js').LocalAgent | undefined} */
+  let agent;
+  /** One for all, so that what is asked before it is there keeps its order. @type {Promise<any> | undefined} */
+  let loading;
+  const load = async () => {
+    try {
+      const { LocalAgent } = await import('./local-agent.js');
+      return (agent = new LocalAgent({ ...page, handlers }));
+    } catch (error) {
+      loading = undefined; // the next one who asks may have a network
+      throw error;
+    }
+  };
+  /** @type {import('./local-agent.js').Page['handlers']} */
+  const handlers = {};
+  /** @type {any} */
+  const abp = {
+    protocolVersion: '0.1',
+    app,
+    get initialized() {
+      return abp.sessionId !== null;
+    },
+    get sessionId() {
+      return agent?.sessionId ?? null;
+    },
+    notify: (/** @type {string} */ event, /** @type {any} */ data) =>
+      page.exposed.notify(event, data),
+    notifyProgress(/** @type {any} */ info) {
+      for (const connection of page.exposed.sessions) connection.notifyProgress(info);
+    },
+  };
+  for (const method of METHODS) {
+    abp[method] = async (/** @type {any[]} */ ...args) =>
+      (await (loading ??= load()))[method](...args);
+  }
+  for (const name of EVENTS) {
+    const register = (/** @type {any} */ handler) => {
+      // Who chains to what was there before calls the registrar with an event.
+      if (typeof handler === 'function' || !handler) handlers[name] = handler || undefined;
+    };
+    // Some clients assign a handler, others call a registrar.
+    const property = { get: () => register, set: register, enumerable: true };
+    Object.defineProperty(abp, `on${name}`, property);
+  }
+  return abp;
+}
 
 /** Installs the interface where `window.abp` is free or has its form: other libraries use the name, too. */
 export function install(/** @type {any} */ instance) {
@@ -27,241 +73,4 @@ export function install(/** @type {any} */ instance) {
   window.abp = instance;
   window.__abp_cancel ??= instance.cancel;
   window.__abpReadyResolve?.();
-}
-
-/** @param {any} error */
-const failed = (error) => ({ success: false, error: toErrorObject(error) });
-
-export class LocalAgent {
-  /** Requests without an answer, by id. @type {Map<string, (payload: any) => void>} */
-  #pending = new Map();
-  /** @type {Partial<Record<EventName, (...args: any[]) => any>>} */
-  #handlers = {};
-  #next = 0;
-  /** @type {import('./app.js').Connection | undefined} */
-  #connection;
-  #open;
-  #exposed;
-  /** @type {string | null} */
-  #sessionId = null;
-  /** @type {import('./endpoint.js').Transport} */
-  #transport = {
-    post: (message) => this.#receive(message),
-    onMessage() {},
-    close: () => {
-      const gone = this.#connection?.endpoint.failure(abp.DISCONNECTED_ERROR);
-      this.#connection = undefined;
-      for (const id of this.#pending.keys()) this.#answered(id, gone);
-    },
-  };
-
-  /**
-   * @param {import('./expose.js').Exposed} exposed
-   * @param {any} app
-   * @param {import('./app.js').Registry} registry
-   * @param {(transport: import('./endpoint.js').Transport) => import('./app.js').Connection} open
-   */
-  constructor(exposed, app, registry, open) {
-    this.#exposed = exposed;
-    this.#open = open;
-    const session = () => (this.#connection?.ready ? this.#sessionId : null);
-    this.abp = {
-      protocolVersion: '0.1',
-      app,
-      get initialized() {
-        return session() !== null;
-      },
-      get sessionId() {
-        return session();
-      },
-      initialize: (/** @type {any} */ params) => this.#initialize(params),
-      // Where no connection can be had, there is none to end.
-      shutdown: (/** @type {any} */ params) => this.#send('shutdown', params ?? {}).catch(() => {}),
-      call: (/** @type {string} */ name, /** @type {any} */ params, /** @type {any} */ options) =>
-        this.#call(name, params, options),
-      listCapabilities: async () => registry.list(),
-      describeCapability: async (/** @type {string} */ name) => registry.describe(name),
-      supports: async (/** @type {string} */ name) => supportOf(registry.describe(name)),
-      // The protocol's own pages disagree on the form of the arguments.
-      cancel: (/** @type {any} */ callId, /** @type {any} */ reason) =>
-        typeof callId === 'object'
-          ? this.#cancel(own(callId, 'callId'), own(callId, 'reason'))
-          : this.#cancel(callId, reason),
-      notify: (/** @type {string} */ event, /** @type {any} */ data) => exposed.notify(event, data),
-      notifyProgress: (/** @type {any} */ info) => {
-        for (const connection of exposed.sessions) connection.notifyProgress(info);
-      },
-      elicit: (/** @type {any} */ request) => this.#elicit(request),
-    };
-    for (const name of /** @type {EventName[]} */ (Object.keys(EVENTS))) {
-      // Some clients assign a handler, others call a registrar.
-      Object.defineProperty(this.abp, `on${name}`, {
-        get: () => (/** @type {any} */ handler) => this.#register(name, handler),
-        set: (handler) => {
-          this.#register(name, handler);
-        },
-        enumerable: true,
-      });
-    }
-  }
-
-  /**
-   * @param {EventName} name
-   * @param {any} handler
-   */
-  #register(name, handler) {
-    // Who chains to what was there before calls the registrar with an event.
-    if (typeof handler === 'function' || !handler) this.#handlers[name] = handler || undefined;
-  }
-
-  async #connected() {
-    await this.#exposed.ready;
-    return (this.#connection ??= this.#open(this.#transport));
-  }
-
-  /**
-   * @param {string} type
-   * @param {any} payload
-   * @param {string} [id]
-   */
-  async #send(type, payload, id) {
-    await this.#connected();
-    this.#transport.onMessage({ type, id, timestamp: Date.now(), payload }, []);
-  }
-
-  /**
-   * @param {string} type
-   * @param {any} payload
-   * @returns {Promise<any>}
-   */
-  #ask(type, payload, id = `page-${++this.#next}`) {
-    return new Promise((resolve) => {
-      this.#pending.set(id, resolve);
-      this.#send(type, payload, id).catch((error) => this.#answered(id, failed(error)));
-    });
-  }
-
-  /**
-   * @param {string} id
-   * @param {any} payload
-   */
-  #answered(id, payload) {
-    this.#pending.get(id)?.(payload);
-    this.#pending.delete(id);
-  }
-
-  /**
-   * @param {unknown} callId
-   * @param {unknown} reason
-   */
-  async #cancel(callId, reason) {
-    // What is no text is no callId, and may be what no message can carry.
-    const named = typeof callId === 'string' && { callId };
-    const said = await this.#ask('capabilities/cancel', { ...named, reason: reasonText(reason) });
-    return { ...named, cancelled: false, ...said };
-  }
-
-  /** @param {any} params */
-  async #initialize(params) {
-    // What no message can carry is refused here, where it can be said.
-    const result = await this.#ask('initialize', JSON.parse(JSON.stringify(params ?? {})));
-    if (result.success === false) throw AbpError.from(result.error);
-    this.#sessionId = result.sessionId;
-    return result;
-  }
-
-  /**
-   * @param {string} capability
-   * @param {any} [params]
-   * @param {any} [options]
-   */
-  async #call(capability, params = {}, options = {}) {
-    const { signal: given, ...rest } = options ?? {};
-    // Automation makes a plain object of a signal that it sends into the page.
-    const signal = typeof given?.addEventListener === 'function' ? given : undefined;
-    const id = `page-${++this.#next}`;
-    const callId = rest.callId ?? id;
-    const record = {
-      handleEvent: () => void this.#cancel(callId, signal.reason),
-    };
-    if (signal?.aborted) {
-      const { endpoint } = await this.#connected();
-      return endpoint.failure(abp.CANCELLED_ERROR, reasonText(signal.reason));
-    }
-    listen(signal, record);
-    const response = await this.#ask(
-      CALL.request,
-      { capability, params, options: { ...rest, callId } },
-      id,
-    );
-    unlisten(signal, record);
-    return response;
-  }
-
-  /** @param {any} request */
-  async #elicit(request) {
-    const connection = this.#exposed.sessions.at(-1) ?? (await this.#connected());
-    return connection.elicit(request);
-  }
-
-  /** @param {any} message */
-  #receive(message) {
-    const { type, id, payload } = message;
-    switch (type) {
-      case 'notification':
-        if (payload.event === 'notifications/capabilities/list_changed') {
-          const { added = [], removed = [], changed = [] } = payload.data ?? {};
-          this.#tell('CapabilitiesChanged', { added, removed, changed });
-        }
-        return this.#tell('Notification', payload.event, payload.data);
-      case 'progress':
-        return this.#tell('Progress', payload);
-      case 'elicitation/request':
-        return void this.#question(id, payload);
-    }
-    this.#answered(id, payload);
-  }
-
-  /**
-   * Tells whoever listens, once: the page's own handler, else a callback of the client.
-   * @param {EventName} name
-   * @param {...any} args
-   */
-  #emit(name, ...args) {
-    const handler = this.#handlers[name];
-    if (handler) return handler(...args);
-    const callback = EVENTS[name].map((key) => /** @type {any} */ (globalThis)[key]).find(Boolean);
-    if (typeof callback !== 'function') return undefined;
-    const [event, data] = args;
-    const result = callback(name === 'Notification' ? { event, data } : event);
-    // What a client exposed answers with a promise that rejects when the client fails.
-    if (name !== 'Elicitation') result?.catch?.(() => {});
-    return result;
-  }
-
-  /**
-   * What a listener throws is not the app's to deal with, which only reports.
-   * @param {EventName} name
-   * @param {...any} args
-   */
-  #tell(name, ...args) {
-    callOut(() => this.#emit(name, ...args));
-  }
-
-  /**
-   * @param {string} id
-   * @param {any} payload
-   */
-  async #question(id, payload) {
-    let response;
-    try {
-      response = await this.#emit('Elicitation', payload);
-      if (response === undefined)
-        throw new AbpError('NOT_SUPPORTED', 'Nobody here takes questions');
-      response = ELICITATION.succeed(response);
-    } catch (error) {
-      response = failed(error);
-    }
-    await this.#send('elicitation/response', response, id);
-  }
 }

@@ -1,6 +1,6 @@
 /** The app's side: its capabilities, and one connection for each agent. */
 import * as abp from '../dist/abp-constants.js';
-import { ENDED, Endpoint, carried } from './endpoint.js';
+import { Endpoint, carried } from './endpoint.js';
 import { AbpError, callOut } from './errors.js';
 import { milliseconds, own, progressInfo } from './messages.js';
 import { portTransport } from './transports/port.js';
@@ -127,10 +127,10 @@ export class Registry {
 
   /**
    * What stands in the way of a call, as an `abp_error`, or 0.
-   * @param {any} name
+   * @param {import('./messages.js').Request} request
    */
-  fault(name) {
-    const capability = this.#capabilities.get(name);
+  fault({ name }) {
+    const capability = this.#capabilities.get(/** @type {string} */ (name));
     if (!capability) return abp.UNKNOWN_CAPABILITY;
     if (!holds(capability.available)) return abp.CAPABILITY_UNAVAILABLE;
     if (capability.requirements?.some((r) => !holds(r.met))) return abp.REQUIREMENT_NOT_MET;
@@ -139,11 +139,11 @@ export class Registry {
 
   /**
    * What to add to the error that refuses a call.
-   * @param {any} name
+   * @param {import('./messages.js').Request} request
    * @param {number} code
    */
-  explain(name, code) {
-    const shown = this.describe(name);
+  explain({ name }, code) {
+    const shown = this.describe(/** @type {string} */ (name));
     switch (code) {
       case abp.UNKNOWN_CAPABILITY:
         return { message: `Unknown capability: ${`${name}`.slice(0, 200)}` };
@@ -210,12 +210,10 @@ export class Connection {
       limits,
       restart,
       transport,
+      callee: registry,
       side: {
-        fault: ({ name }) => registry.fault(name),
-        explain: ({ name }, code) => registry.explain(name, code),
-        run: (request, context) => registry.run(request, /** @type {any} */ (context)),
-        elicit: (request, invocation) => this.elicit(request, invocation.handle || ENDED),
-        onHandshake: (message, via) => this.#answer(message, via ?? transport),
+        elicit: (request, parent) => this.elicit(request, parent),
+        onHandshake: (message, via) => this.#answer(message, via),
         onSession: (state) => {
           if (state === abp.SESSION_CLOSED || state === abp.SESSION_LOST) this.#leavePort();
         },
@@ -227,7 +225,7 @@ export class Connection {
   }
 
   get ready() {
-    return this.endpoint.core.state() === abp.SESSION_READY;
+    return this.endpoint.ready;
   }
 
   /** Whether only its port counts, as it does from the offer on. */

@@ -6,6 +6,9 @@ import { abortError, listen, unlisten } from './signals.js';
 import { Token } from './token.js';
 import { transferOf } from './transfer.js';
 
+/** The handle of a parent that has ended: no call's, but not none. */
+export const ENDED = -1;
+
 /**
  * A call that came in. Handlers get it as their second argument, so what they may use is public and
  * survives destructuring; each is made when it is first read.
@@ -76,7 +79,8 @@ export class Invocation {
 
   /** Asks the agent a question. Ends with this call, as `cancelled`, if that is cancelled first. */
   get elicit() {
-    return (/** @type {any} */ request) => this.#endpoint.side.elicit?.(request, this);
+    return (/** @type {any} */ request) =>
+      this.#endpoint.side.elicit?.(request, this.handle || ENDED);
   }
 
   /**
@@ -101,7 +105,7 @@ export class Invocation {
     this.#started = performance.now();
     try {
       const { prepare } = this.#endpoint.transport;
-      let data = await this.#endpoint.side.run(this.request, this);
+      let data = await this.#endpoint.callee.run(this.request, this);
       // That is part of the call, which can still be cancelled.
       if (prepare && !this.#resolve) data = await prepare(data, this);
       this.#transfer = transferOf(data);
@@ -146,14 +150,13 @@ export class Invocation {
   /** @param {number} outcome */
   answer(outcome) {
     if (outcome === abp.COMPLETED) return this.#send(this.#response, this.#transfer);
-    const code = outcome === abp.TIMED_OUT ? abp.TIMEOUT_ERROR : abp.CANCELLED_ERROR;
-    this.#send(this.#endpoint.failure(code, outcome === abp.TIMED_OUT ? undefined : this.#reason));
+    this.#send(this.#endpoint.ended(outcome, this.#reason));
   }
 
   /** @param {number} code */
   refuse(code) {
     const response = this.#endpoint.failure(code);
-    Object.assign(response.error, this.#endpoint.side.explain?.(this.request, code));
+    Object.assign(response.error, this.#endpoint.callee.explain?.(this.request, code));
     this.#send(response);
   }
 
@@ -166,8 +169,8 @@ export class Invocation {
     else this.#endpoint.respond(this, response, transfer);
   }
 
-  /** The core has failed. @param {any} response */
-  broken(response) {
+  /** The core has failed or, if this is a call that the app makes to itself, refused it. @param {any} response */
+  fail(response) {
     this.#resolve?.(response);
     if (!this.#settled) this.abort(response.error.message);
   }
@@ -182,6 +185,6 @@ export class Invocation {
   }
 
   handleEvent() {
-    this.#endpoint.cancel(this.handle, reasonText(this.#followed?.reason));
+    this.#endpoint.cancel(this.handle, this.#followed?.reason);
   }
 }

@@ -2,7 +2,7 @@
 import * as abp from '../dist/abp-constants.js';
 import { ready } from './core.js';
 import { Endpoint, carried } from './endpoint.js';
-import { AbpError, reasonText } from './errors.js';
+import { AbpError } from './errors.js';
 import { own } from './messages.js';
 import { exactOrigin } from './origins.js';
 import { supportOf } from './support.js';
@@ -156,7 +156,7 @@ export class Client {
 
   /** Whether there is a session. */
   get connected() {
-    return this.#endpoint?.core.state() === abp.SESSION_READY;
+    return this.#endpoint?.ready ?? false;
   }
 
   /** What both sides agreed on. */
@@ -206,6 +206,7 @@ export class Client {
         (upgrade === 'frames' ? offered : upgrade === 'port' ? offered & ~abp.FRAMES : 0),
       limits,
       transport,
+      callee: this.#callee,
       side: this.#side(),
     });
     endpoint.core.describe('agent', agent);
@@ -275,7 +276,7 @@ export class Client {
    * @returns {Promise<CancelResponse>} the app's word on it
    */
   cancel(callId, reason) {
-    return /** @type {Endpoint} */ (this.#endpoint).cancelById(callId, reasonText(reason));
+    return /** @type {Endpoint} */ (this.#endpoint).cancelById(callId, reason);
   }
 
   /** @returns {Promise<any[]>} what the app said it can do, kept current by its notifications */
@@ -314,24 +315,24 @@ export class Client {
 
   // --- What the endpoint asks ----------------------------------------------------------------------
 
+  /** The app's questions. @type {import('./endpoint.js').Callee} */
+  #callee = {
+    fault: ({ name }) => {
+      const { allowedRequests } = this.#options;
+      const allowed = !allowedRequests || allowedRequests.includes(methodOf(name));
+      const able = this.onElicitation && this.#endpoint?.has(abp.ELICITATION);
+      return able && allowed ? 0 : abp.NOT_SUPPORTED;
+    },
+    run: ({ name, params, timeout }, { signal }) =>
+      this.onElicitation?.(
+        { method: methodOf(name), params, ...(timeout && { timeout }) },
+        { signal },
+      ),
+  };
+
   /** @returns {import('./endpoint.js').Side} */
   #side() {
     return {
-      fault: ({ name }) => {
-        const { allowedRequests } = this.#options;
-        const allowed = !allowedRequests || allowedRequests.includes(methodOf(name));
-        const able = this.onElicitation && this.#endpoint?.has(abp.ELICITATION);
-        return able && allowed ? 0 : abp.NOT_SUPPORTED;
-      },
-      run: ({ name, params, timeout }, { signal }) =>
-        this.onElicitation?.(
-          {
-            method: methodOf(name),
-            params,
-            ...(timeout && { timeout }),
-          },
-          { signal },
-        ),
       onSession: (state, message) => this.#onSession(state, message),
       onProgress: (info) => this.onProgress?.(info),
       onNotification: (event, data) => {

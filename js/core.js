@@ -2,9 +2,9 @@
  * The core: its endpoints, and how their actions are packed. What they mean is not known here;
  * wasm/boundary.c lists what crosses.
  */
-import * as abp from '../dist/abp-constants.js';
 import deflated from '../dist/abp-wasm.js';
 import { Cells } from './cells.js';
+import { LONGEST_REASON } from './errors.js';
 import { Instance } from './instance.js';
 import { controlText, limitOf } from './messages.js';
 import { load } from './module.js';
@@ -35,8 +35,15 @@ ready.catch(() => {});
 /** Where endpoints are made. @type {Instance | undefined} */
 let shared;
 
+/** The names of what it counts, in the order of `abp_counter`. */
+const COUNTERS = [
+  ...['inFlightOut', 'inFlightIn', 'remembered', 'late'],
+  ...['stray', 'malformed', 'unknownType', 'refused'],
+];
+
 /**
- * One endpoint in the core. An input returns the first action, packed, or a negative `abp_status`.
+ * One endpoint in the core. Its inputs are the exports of the module as they are, `x.NAME(ep, …)`: what each means
+ * is in wasm/boundary.c and src/abp.h. They return the first action, packed, or a negative `abp_status`.
  */
 export class Core extends Cells {
   #instance;
@@ -60,10 +67,10 @@ export class Core extends Cells {
     this.ep = this.x.create(
       role,
       features,
-      ...[l.maxCalls, l.maxConcurrent, l.remembered, l.rememberFor, l.grace, l.maxIdLength].map(
-        limitOf,
-      ),
-      ...[l.maxControlLength, l.heartbeat, restart].map(limitOf),
+      ...[
+        ...[l.maxCalls, l.maxConcurrent, l.remembered, l.rememberFor, l.grace],
+        ...[l.maxIdLength, l.maxControlLength, l.heartbeat, restart],
+      ].map(limitOf),
       performance.now(),
     );
     if (!this.ep) throw new RangeError('not enough memory for a connection');
@@ -79,28 +86,35 @@ export class Core extends Cells {
     if (shared === this.#instance) shared = undefined;
   }
 
-  /** Writes an id to the scratch. @param {unknown} id @returns {number} its length in bytes, 0 if it is none */
+  // --- Texts on their way in: each says how many bytes of the scratch it takes ----------------------
+
+  /** An id; 0 if it is none. @param {unknown} id */
   id(id) {
     return this.#instance.id(id);
   }
 
   /**
-   * Writes text to the scratch. Returns its length in bytes, or -1 when memory is short.
-   * @param {string} text
-   * @param {number} [offset]
+   * A reason, as far as it is carried; 0 if it is none, or memory is short.
+   * @param {unknown} reason
+   * @param {number} [offset] what is in front of it
    */
-  text(text, offset) {
-    return this.#instance.text(text, offset);
+  why(reason, offset) {
+    if (typeof reason !== 'string') return 0;
+    return Math.max(this.#instance.text(reason.slice(0, LONGEST_REASON), offset), 0);
   }
 
   /**
-   * Writes a control message. One beyond the limit is not even copied. Throws what cannot be text.
+   * A control message; 0, which is as malformed as can be, for one beyond the limit, too deep, cyclic or not JSON
+   * at all.
    * @param {unknown} message
-   * @returns {number} its length in bytes, or -1
    */
   control(message) {
-    const text = controlText(message, this.#longest);
-    return text.length > this.#longest ? -1 : this.text(text);
+    try {
+      const text = controlText(message, this.#longest);
+      return text.length > this.#longest ? 0 : Math.max(this.#instance.text(text), 0);
+    } catch {
+      return 0;
+    }
   }
 
   /**
@@ -109,134 +123,14 @@ export class Core extends Cells {
    * @param {unknown} value
    */
   describe(member, value) {
-    const length = this.text(JSON.stringify(value), 32);
-    this.text(`${member}\0`);
+    const length = this.#instance.text(JSON.stringify(value), 32);
+    this.#instance.text(`${member}\0`);
     if (length < 0 || this.x.describe(this.ep, length) < 0) {
       throw new RangeError(`no memory for ${member}`);
     }
   }
 
-  // --- The exports: what each means is in wasm/boundary.c and src/abp.h ----------------------------
-
-  /** The next action, packed; 0 when nothing is left. */
-  next() {
-    return this.x.next(this.ep);
-  }
-  /** @param {number} timeout ms */
-  connect(timeout) {
-    return this.x.connect(this.ep, timeout);
-  }
-  close() {
-    return this.x.close(this.ep);
-  }
-  lost() {
-    return this.x.lost(this.ep);
-  }
-  /** @param {boolean} persisted */
-  leave(persisted) {
-    return this.x.leave(this.ep, persisted);
-  }
-  /** @param {number} now ms */
-  advance(now) {
-    return this.x.advance(this.ep, now);
-  }
-  /**
-   * @param {number} idLength
-   * @param {number} timeout
-   * @param {number} flags
-   * @param {number} parent
-   */
-  request(idLength, timeout, flags, parent) {
-    return this.x.request(this.ep, idLength, timeout, flags, parent);
-  }
-  /**
-   * @param {number} call
-   * @param {number} reasonLength
-   */
-  cancel(call, reasonLength) {
-    return this.x.cancel(this.ep, call, reasonLength);
-  }
-  /**
-   * @param {number} idLength
-   * @param {number} reasonLength
-   */
-  cancelById(idLength, reasonLength) {
-    return this.x.cancel_by_id(this.ep, idLength, reasonLength);
-  }
-  /**
-   * @param {number} idLength
-   * @param {number} number
-   * @param {number} outcome
-   */
-  resultReceived(idLength, number, outcome) {
-    return this.x.result_received(this.ep, idLength, number, outcome);
-  }
-  /** @param {number} call */
-  unsent(call) {
-    return this.x.unsent(this.ep, call);
-  }
-  /**
-   * @param {number} idLength
-   * @param {number} number
-   */
-  progressReceived(idLength, number) {
-    return this.x.progress_received(this.ep, idLength, number);
-  }
-  /** @param {number} call */
-  progressWanted(call) {
-    return this.x.progress_wanted(this.ep, call) === 1;
-  }
-  /**
-   * @param {number} idLength
-   * @param {number} number
-   * @param {number} timeout
-   * @param {number} flags
-   * @param {number} fault
-   */
-  callReceived(idLength, number, timeout, flags, fault) {
-    return this.x.call_received(this.ep, idLength, number, timeout, flags, fault);
-  }
-  /**
-   * @param {number} idLength
-   * @param {number} number
-   * @param {number} reasonLength
-   */
-  cancelReceived(idLength, number, reasonLength) {
-    return this.x.cancel_received(this.ep, idLength, number, reasonLength);
-  }
-  /**
-   * @param {number} parent
-   * @param {number} timeout
-   * @param {number} fault
-   */
-  callLocal(parent, timeout, fault) {
-    return this.x.call_local(this.ep, parent, timeout, fault);
-  }
-  /**
-   * @param {number} call
-   * @param {number} outcome
-   */
-  finish(call, outcome) {
-    return this.x.finish(this.ep, call, outcome);
-  }
-  /** @param {number} length of the message in the scratch */
-  receive(length) {
-    return this.x.receive(this.ep, length);
-  }
-  /** @param {number} call @returns {number} */
-  number(call) {
-    return this.x.number(this.ep, call);
-  }
-  /** @returns {number} */
-  features() {
-    return this.x.features(this.ep);
-  }
-  /** @returns {number} */
-  state() {
-    return this.x.state(this.ep);
-  }
-
-  // --- What the action just taken says -------------------------------------------------------------
+  // --- Texts on their way out -----------------------------------------------------------------------
 
   /** The message of the SEND or REFUSE just taken. */
   get message() {
@@ -265,16 +159,6 @@ export class Core extends Cells {
 
   /** What the core counts: calls in flight, and what it dropped. @returns {Record<string, number>} */
   counters() {
-    const count = (/** @type {number} */ counter) => this.x.count(this.ep, counter);
-    return {
-      inFlightOut: count(abp.IN_FLIGHT_OUT),
-      inFlightIn: count(abp.IN_FLIGHT_IN),
-      remembered: count(abp.REMEMBERED),
-      late: count(abp.LATE),
-      stray: count(abp.STRAY),
-      malformed: count(abp.MALFORMED),
-      unknownType: count(abp.UNKNOWN_TYPE),
-      refused: count(abp.REFUSED),
-    };
+    return Object.fromEntries(COUNTERS.map((name, i) => [name, this.x.count(this.ep, i)]));
   }
 }

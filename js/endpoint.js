@@ -3,13 +3,21 @@
  * only one on verdicts; nothing here decides what happens to a call.
  */
 import * as abp from '../dist/abp-constants.js';
-import { Invocation } from './callee.js';
+import { ENDED, Invocation } from './callee.js';
 import { PendingCall, PendingCancel } from './caller.js';
 import { MORE, RELEASED, SLOT } from './cells.js';
 import { Core } from './core.js';
-import { LONGEST_REASON, callOut, isErrorObject, reasonText, toErrorObject } from './errors.js';
+import { callOut, isErrorObject, reasonText, toErrorObject } from './errors.js';
 import { Entry, FrameWriter, LONGEST, postFrame } from './frames.js';
-import { CALL, ELICITATION, milliseconds, outcomeOf, own, progressInfo } from './messages.js';
+import {
+  CALL,
+  ELICITATION,
+  isObject,
+  milliseconds,
+  outcomeOf,
+  own,
+  progressInfo,
+} from './messages.js';
 import { listen } from './signals.js';
 
 /**
@@ -31,40 +39,55 @@ import { listen } from './signals.js';
  */
 
 /**
- * What an endpoint asks of the side that it belongs to.
- * @typedef {object} Side
+ * Who answers the requests that come in.
+ * @typedef {object} Callee
  * @property {(request: import('./messages.js').Request) => number} fault what is wrong with a request: an
  *   `abp_error`, or 0
  * @property {(request: import('./messages.js').Request, code: number) => object} [explain] what to add to
  *   the error that refuses it
- * @property {(request: import('./messages.js').Request, context: Invocation) => any} run runs the handler
+ * @property {(request: import('./messages.js').Request, context: any) => any} run runs the handler
+ */
+
+/**
+ * What an endpoint tells the side that it belongs to.
+ * @typedef {object} Side
  * @property {(state: number, message: any) => void} onSession
- * @property {(message: any, via: Transport | undefined) => void} [onHandshake] app: sends the answer to
+ * @property {(message: any, via: Transport) => void} [onHandshake] app: sends the answer to
  *   `initialize`, and the offer of a port with it
- * @property {(request: any, invocation: Invocation) => Promise<any>} [elicit] app: asks the agent a question
+ * @property {(request: any, parent: number) => Promise<any>} [elicit] app: asks the agent a question for a call
  * @property {(info: any) => void} [onProgress] progress of an operation that no call here belongs to
  * @property {(event: string, data: any) => void} [onNotification]
  * @property {() => void} [onEnd] nothing is sent or heard any more
  */
 
-/** A status of the core, as the fault that a caller is told. */
-/** @type {Map<number, number>} */
-const STATUS_FAULT = new Map([
-  [abp.E_MEMORY, abp.INTERNAL_ERROR],
-  [abp.E_LIMIT, abp.RATE_LIMITED],
-  [abp.E_STATE, abp.NOT_INITIALIZED],
-  [abp.E_ID, abp.INVALID_ID],
-  [abp.E_DUPLICATE, abp.DUPLICATE_CALL],
-]);
+/** What a caller is told of a status of the core. @type {Record<number, number | undefined>} */
+const STATUS_ERROR = {
+  [abp.E_LIMIT]: abp.RATE_LIMITED,
+  [abp.E_STATE]: abp.NOT_INITIALIZED,
+  [abp.E_ID]: abp.INVALID_ID,
+  [abp.E_DUPLICATE]: abp.DUPLICATE_CALL,
+};
+
+/** What a caller is told of a call that was not completed. @type {Record<number, number>} */
+const OUTCOME_ERROR = {
+  [abp.CANCELLED]: abp.CANCELLED_ERROR,
+  [abp.TIMED_OUT]: abp.TIMEOUT_ERROR,
+  [abp.DISCONNECTED]: abp.DISCONNECTED_ERROR,
+};
+
+/**
+ * An input of the core: an export of its module.
+ * @callback Input
+ * @param {any} x the exports
+ * @param {number} ep the endpoint
+ * @returns {number} the first action, packed, or a negative `abp_status`
+ */
 
 /**
  * The features beyond the published protocol that can be agreed on over a transport.
  * @param {Transport} transport
  */
 export const carried = ({ carries = abp.LIVENESS | abp.FRAMES }) => carries;
-
-/** The handle of a parent that has ended: no call's, but not none. */
-export const ENDED = -1;
 
 /**
  * Whether a key is a call's number.
@@ -79,7 +102,7 @@ export class Endpoint {
   #records = [];
   /** @type {FrameWriter | undefined} */
   #frames;
-  /** Where an answer to the handshake goes: back the way that it came. @type {Transport | undefined} */
+  /** Where an answer to what came last goes: back the way that it came. @type {Transport} */
   #via;
   #timer = /** @type {any} */ (undefined);
   #broken = false;
@@ -100,22 +123,18 @@ export class Endpoint {
    * @param {import('./core.js').Limits} [options.limits]
    * @param {boolean} [options.restart]
    * @param {Transport} options.transport
+   * @param {Callee} options.callee
    * @param {Side} options.side
    */
-  constructor({ role, features, limits = {}, restart = false, transport, side }) {
+  constructor({ role, features, limits = {}, restart = false, transport, callee, side }) {
     this.role = role;
+    this.callee = callee;
     this.side = side;
     this.core = new Core(role, features, limits, restart);
     this.outgoing = role === abp.AGENT ? CALL : ELICITATION;
     this.incoming = role === abp.AGENT ? ELICITATION : CALL;
-    this.transport = transport;
-    this.#attach(transport);
-  }
-
-  /** @param {Transport} transport */
-  #attach(transport) {
-    transport.onMessage = (data, ports) => this.receive(data, ports, transport);
-    transport.onClose = (cause) => this.lost(cause);
+    this.#via = this.transport = transport;
+    this.upgrade(transport);
   }
 
   /**
@@ -125,12 +144,20 @@ export class Endpoint {
    */
   upgrade(transport) {
     this.transport = transport;
-    this.#attach(transport);
+    transport.onMessage = (data, ports) => this.receive(data, ports, transport);
+    transport.onClose = (cause) => this.lost(cause);
+  }
+
+  /** Whether there is a session. */
+  get ready() {
+    const { x, ep } = this.core;
+    return x.state(ep) === abp.SESSION_READY;
   }
 
   /** What both sides agreed on. @param {number} feature */
   has(feature) {
-    return (this.core.features() & feature) !== 0;
+    const { x, ep } = this.core;
+    return (x.features(ep) & feature) !== 0;
   }
 
   /** @param {number} code */
@@ -154,12 +181,10 @@ export class Endpoint {
     try {
       this.#tick();
       if (Array.isArray(data)) this.#frame(data);
-      else if (typeof data === 'object' && data !== null) this.#message(data);
+      else if (isObject(data)) this.#message(data);
       else this.#control(null);
     } catch (error) {
       this.#trapped(error);
-    } finally {
-      this.#via = undefined;
     }
   }
 
@@ -168,41 +193,37 @@ export class Endpoint {
     const now = performance.now();
     if (now - this.#ticked < 10) return;
     this.#ticked = now;
-    this.#run(this.core.advance(now), undefined);
+    this.#advance(now);
+  }
+
+  /** @param {number} now */
+  #advance(now) {
+    const { x, ep } = this.core;
+    this.#run(x.advance(ep, now), undefined);
   }
 
   /** @param {any} message */
   #message(message) {
     const { core } = this;
     const payload = own(message, 'payload');
-    const app = this.role === abp.APP;
-    switch (own(message, 'type')) {
-      case this.incoming.request:
-        return this.#request(this.incoming.read(message), message);
-      case 'call-result':
-        if (app) break;
-      // falls through
-      case this.outgoing.response:
-        return this.#response(this.core.id(own(message, 'id')), 0, payload);
-      case 'progress':
-        if (app) break;
-        return this.#run(core.progressReceived(core.id(own(payload, 'operationId')), 0), payload);
-      case 'notification':
-        if (app) break;
-        return this.#notification(payload);
+    const type = own(message, 'type');
+    if (type === this.incoming.request)
+      return this.#request(this.incoming.read(message), 0, message);
+    if (type === this.outgoing.response || (type === 'call-result' && this.role === abp.AGENT)) {
+      return this.#response(core.id(own(message, 'id')), 0, outcomeOf(payload), payload);
+    }
+    if (this.role === abp.AGENT) {
+      if (type === 'progress')
+        return this.#progress(core.id(own(payload, 'operationId')), 0, payload);
+      if (type === 'notification') return this.#notification(payload);
     }
     this.#control(message);
   }
 
   /** Anything that is not of the data plane is the core's to understand. @param {any} message */
   #control(message) {
-    let length = -1;
-    try {
-      length = this.core.control(message);
-    } catch {
-      // Too deep, cyclic or not JSON at all: as malformed as can be.
-    }
-    this.#run(this.core.receive(Math.max(length, 0)), message);
+    const { core } = this;
+    this.#run(core.x.receive(core.ep, core.control(message)), message);
   }
 
   /** @param {any[]} frame */
@@ -211,97 +232,94 @@ export class Endpoint {
       return this.#control(null);
     }
     for (let i = 0; i < frame.length && !this.#broken; i += 4) {
-      const key = frame[i + 1];
-      const a = frame[i + 2];
-      const b = frame[i + 3];
-      switch (frame[i]) {
-        case Entry.REQUEST:
-          this.#request({ key, name: a, params: b ?? {}, timeout: 0, progress: false });
-          break;
-        case Entry.REQUEST_WITH:
-          this.#request({
-            key,
-            name: a,
-            params: own(b, '0') ?? {},
-            timeout: milliseconds(own(b, '1')),
-            progress: own(b, '2') === true,
-          });
-          break;
-        case Entry.VALUE:
-          this.#response(...this.#key(key), {
-            success: true,
-            data: b,
-            metadata: { duration: a },
-          });
-          break;
-        case Entry.RESPONSE:
-          this.#response(...this.#key(key), b);
-          break;
-        case Entry.PROGRESS:
-          this.#run(this.core.progressReceived(...this.#key(key)), b);
-          break;
-        case Entry.CANCEL:
-          this.#cancelled(key, a);
-          break;
-        case Entry.MESSAGE:
-          if (typeof b === 'object' && b !== null) this.#message(b);
-          break;
-        default:
-          this.#control(null);
-      }
+      this.#entry(frame[i], frame[i + 1], frame[i + 2], frame[i + 3]);
     }
   }
 
   /**
-   * A key of a frame or an id of a message, for the core: length in the scratch and number.
-   * @param {unknown} key
-   * @returns {[number, number]}
+   * @param {number} kind
+   * @param {any} key
+   * @param {any} a
+   * @param {any} b
    */
-  #key(key) {
-    return isNumber(key) ? [0, key] : [this.core.id(key), 0];
+  #entry(kind, key, a, b) {
+    const { core } = this;
+    const number = isNumber(key) ? key : 0;
+    const length = number ? 0 : core.id(key);
+    switch (kind) {
+      case Entry.REQUEST:
+        return this.#request(
+          { key, name: a, params: b ?? {}, timeout: 0, progress: false },
+          number,
+        );
+      case Entry.REQUEST_WITH: {
+        const params = own(b, '0') ?? {};
+        const timeout = milliseconds(own(b, '1'));
+        return this.#request(
+          { key, name: a, params, timeout, progress: own(b, '2') === true },
+          number,
+        );
+      }
+      case Entry.VALUE: {
+        const response = { success: true, data: b, metadata: { duration: a } };
+        return this.#response(length, number, abp.COMPLETED, response);
+      }
+      case Entry.RESPONSE:
+        return this.#response(length, number, outcomeOf(b), b);
+      case Entry.PROGRESS:
+        return this.#progress(length, number, b);
+      case Entry.CANCEL:
+        return this.#run(
+          core.x.cancel_received(core.ep, length, number, core.why(a, length)),
+          undefined,
+        );
+      case Entry.MESSAGE:
+        return isObject(b) && this.#message(b);
+    }
+    this.#control(null);
   }
 
   /**
    * @param {import('./messages.js').Request} request
+   * @param {number} number its key, if that is a call's number
    * @param {any} [message] the message it came in, unless that was a frame
    */
-  #request(request, message) {
-    const { core } = this;
-    const fault = typeof request.name === 'string' ? this.side.fault(request) : abp.INVALID_PARAMS;
-    const { key } = request;
-    // Only in a frame is a number a call's: in a message it is no id at all.
-    const number = !message && isNumber(key);
-    const invocation = new Invocation(this, request, message);
+  #request(request, number, message) {
+    const fault =
+      typeof request.name === 'string' ? this.callee.fault(request) : abp.INVALID_PARAMS;
+    const { x, ep } = this.core;
     this.#run(
-      core.callReceived(
-        number ? 0 : core.id(key),
-        number ? key : 0,
+      x.call_received(
+        ep,
+        number ? 0 : this.core.id(request.key),
+        number,
         request.timeout,
         request.progress === false ? 0 : abp.WANTS_PROGRESS,
         fault,
       ),
-      invocation,
+      new Invocation(this, request, message),
     );
-  }
-
-  /**
-   * @param {unknown} key
-   * @param {unknown} reason
-   */
-  #cancelled(key, reason) {
-    const [length, number] = this.#key(key);
-    const reasonLength =
-      typeof reason === 'string' ? this.core.text(reason.slice(0, LONGEST_REASON), length) : 0;
-    this.#run(this.core.cancelReceived(length, number, Math.max(reasonLength, 0)), undefined);
   }
 
   /**
    * @param {number} length of the id in the scratch
    * @param {number} number the id, if that is one
+   * @param {number} outcome
    * @param {any} response
    */
-  #response(length, number, response) {
-    this.#run(this.core.resultReceived(length, number, outcomeOf(response)), response);
+  #response(length, number, outcome, response) {
+    const { x, ep } = this.core;
+    this.#run(x.result_received(ep, length, number, outcome), response);
+  }
+
+  /**
+   * @param {number} length
+   * @param {number} number
+   * @param {any} info
+   */
+  #progress(length, number, info) {
+    const { x, ep } = this.core;
+    this.#run(x.progress_received(ep, length, number), info);
   }
 
   /** @param {any} payload */
@@ -330,30 +348,31 @@ export class Endpoint {
    * @returns {Promise<any>} the response: it never rejects
    */
   request(name, params, options = {}, parent = 0) {
-    const { signal, timeout, onProgress, callId, transfer } = options;
     return new Promise((resolve) => {
-      const pending = new PendingCall(this, resolve, name, params, signal, onProgress, transfer);
-      if (signal?.aborted) return resolve(pending.cancelled(signal.reason));
-      if (this.#broken) return resolve(this.failure(abp.INTERNAL_ERROR));
-      try {
-        const ms = milliseconds(timeout);
+      const pending = new PendingCall(this, resolve, name, params, options);
+      const { signal, timeout, callId, onProgress } = pending;
+      if (signal?.aborted) return pending.settle(abp.CANCELLED);
+      this.#begin(pending, parent, (x, ep) => {
         // The clock of the core stands still between its inputs: a deadline counts from now.
-        if (ms) this.#run(this.core.advance(performance.now()), undefined);
-        pending.timeout = ms;
-        pending.callId = callId;
+        if (timeout) this.#advance(performance.now());
         const length = callId === undefined ? 0 : this.core.id(callId);
-        const action =
-          callId !== undefined && !length
-            ? abp.E_ID
-            : this.core.request(length, ms, onProgress ? abp.WANTS_PROGRESS : 0, parent);
-        if (action < 0) return resolve(this.refusal(action, parent));
+        if (callId !== undefined && !length) return abp.E_ID;
         listen(signal, pending);
-        this.#run(action, pending);
-      } catch (error) {
-        this.#trapped(error);
-        resolve(this.failure(abp.INTERNAL_ERROR));
-      }
+        return x.request(ep, length, timeout, onProgress ? abp.WANTS_PROGRESS : 0, parent);
+      });
     });
+  }
+
+  /**
+   * Gives the core an input that begins something. What it refuses has failed.
+   * @param {PendingCall | PendingCancel | Invocation} record
+   * @param {number} parent
+   * @param {Input} input
+   */
+  #begin(record, parent, input) {
+    let status = 0;
+    this.#feed((x, ep) => (status = input(x, ep)), record);
+    if (status < 0 || this.#broken) record.fail(this.#refusal(status, parent));
   }
 
   /**
@@ -361,10 +380,22 @@ export class Endpoint {
    * @param {number} status
    * @param {number} parent
    */
-  refusal(status, parent) {
+  #refusal(status, parent) {
     if (status === abp.E_STATE && parent) return this.failure(abp.CANCELLED_ERROR);
     if (status === abp.E_STATE && this.#lost) return this.failure(abp.DISCONNECTED_ERROR);
-    return this.failure(STATUS_FAULT.get(status) ?? abp.INTERNAL_ERROR);
+    return this.failure(STATUS_ERROR[status] ?? abp.INTERNAL_ERROR);
+  }
+
+  /**
+   * What a caller hears whose call was not completed.
+   * @param {number} outcome
+   * @param {any} [reason] of a cancel
+   */
+  ended(outcome, reason) {
+    return this.failure(
+      OUTCOME_ERROR[outcome],
+      outcome === abp.CANCELLED ? reasonText(reason) : undefined,
+    );
   }
 
   /**
@@ -380,26 +411,23 @@ export class Endpoint {
 
   /**
    * @param {number} call
-   * @param {string | undefined} reason
+   * @param {any} reason
    */
   cancel(call, reason) {
-    this.#feed(() => this.core.cancel(call, reason ? Math.max(this.core.text(reason), 0) : 0));
+    this.#feed((x, ep) => x.cancel(ep, call, this.core.why(reasonText(reason))));
   }
 
   /**
    * @param {string} callId
-   * @param {string | undefined} reason
+   * @param {any} reason
    */
   cancelById(callId, reason) {
+    const why = reasonText(reason);
     return new Promise((resolve) => {
-      const pending = new PendingCancel(this, resolve, callId);
-      this.#feed(() => {
+      this.#begin(new PendingCancel(this, resolve, callId), 0, (x, ep) => {
         const length = this.core.id(callId);
-        const reasonLength = reason ? this.core.text(reason, length) : 0;
-        const status = this.core.cancelById(length, Math.max(reasonLength, 0));
-        if (status < 0) resolve(pending.failed(this.refusal(status, 0)));
-        return status;
-      }, pending);
+        return x.cancel_by_id(ep, length, this.core.why(why, length));
+      });
     });
   }
 
@@ -412,7 +440,7 @@ export class Endpoint {
    */
   finish(invocation, outcome) {
     const { handle } = invocation;
-    this.#feed(() => this.core.finish(handle, outcome), invocation);
+    this.#feed((x, ep) => x.finish(ep, handle, outcome), invocation);
     // A call whose result was out before its handler unwound has nothing more to be told.
     if (this.#records[handle & SLOT] === invocation) this.#records[handle & SLOT] = undefined;
     invocation.handle = 0;
@@ -427,20 +455,12 @@ export class Endpoint {
    */
   callLocal(parent, request, signal) {
     return new Promise((resolve) => {
-      if (signal?.aborted) {
-        return resolve(this.failure(abp.CANCELLED_ERROR, reasonText(signal.reason)));
-      }
+      if (signal?.aborted) return resolve(this.ended(abp.CANCELLED, signal.reason));
       const invocation = new Invocation(this, request, undefined, resolve);
-      this.#feed(() => {
-        const status = this.core.callLocal(
-          parent.handle,
-          request.timeout,
-          this.side.fault(request),
-        );
-        // The parent has ended or is ending: what is asked of it then is cancelled with it.
-        if (status < 0) resolve(this.refusal(status, ENDED));
-        return status;
-      }, invocation);
+      // If the parent has ended or is ending, what is asked of it is cancelled with it.
+      this.#begin(invocation, ENDED, (x, ep) =>
+        x.call_local(ep, parent.handle, request.timeout, this.callee.fault(request)),
+      );
       if (invocation.handle) invocation.follow(signal);
     });
   }
@@ -450,27 +470,27 @@ export class Endpoint {
    * @param {object} info
    */
   progress(invocation, info) {
-    if (this.#broken || !this.core.progressWanted(invocation.handle)) return;
+    const { handle } = invocation;
+    const { x, ep } = this.core;
+    if (this.#broken || !x.progress_wanted(ep, handle)) return;
     const token = invocation.request.progress;
-    const number = this.#frames && token === true && this.core.number(invocation.handle);
-    if (number) this.#frames?.add(Entry.PROGRESS, number, undefined, info);
-    else {
-      const operationId = token === true ? this.core.idText(invocation.handle) : token;
-      this.send({ type: 'progress', payload: { ...info, operationId } });
-    }
+    const number = token === true && this.#frames && x.number(ep, handle);
+    if (number) return this.#frames?.add(Entry.PROGRESS, number, undefined, info);
+    const operationId = token === true ? this.core.idText(handle) : token;
+    this.send({ type: 'progress', payload: { ...info, operationId } });
   }
 
   // --- The session ---------------------------------------------------------------------------------
 
   /** @param {number} timeout ms */
   connect(timeout) {
-    this.#feed(() => this.core.advance(performance.now()));
-    this.#feed(() => this.core.connect(milliseconds(timeout)));
+    this.#feed((x, ep) => x.advance(ep, performance.now()));
+    this.#feed((x, ep) => x.connect(ep, milliseconds(timeout)));
   }
 
   close() {
     const frames = this.#frames;
-    this.#feed(() => this.core.close());
+    this.#feed((x, ep) => x.close(ep));
     frames?.flush();
     this.dispose();
   }
@@ -479,7 +499,7 @@ export class Endpoint {
   lost(cause) {
     this.#lost = true;
     this.cause = cause;
-    this.#feed(() => this.core.lost());
+    this.#feed((x, ep) => x.lost(ep));
     this.dispose();
   }
 
@@ -489,7 +509,7 @@ export class Endpoint {
    */
   leave(persisted) {
     const frames = this.#frames;
-    this.#feed(() => this.core.leave(persisted));
+    this.#feed((x, ep) => x.leave(ep, persisted));
     frames?.flush();
   }
 
@@ -520,13 +540,13 @@ export class Endpoint {
   // --- Drain, then act -----------------------------------------------------------------------------
 
   /**
-   * @param {() => number} input
+   * @param {Input} input
    * @param {any} [context]
    */
   #feed(input, context) {
     if (this.#broken) return;
     try {
-      this.#run(input(), context);
+      this.#run(input(this.core.x, this.core.ep), context);
     } catch (error) {
       this.#trapped(error);
     }
@@ -544,7 +564,8 @@ export class Endpoint {
       return;
     }
     const actions = [];
-    for (; action; action = action & MORE ? this.core.next() : 0) {
+    const { x, ep } = this.core;
+    for (; action; action = action & MORE ? x.next(ep) : 0) {
       actions.push(action, this.core.call, this.#extra(action, context));
     }
     for (let i = 0; i < actions.length; i += 3) {
@@ -564,9 +585,7 @@ export class Endpoint {
       case abp.REFUSE:
         return context instanceof Invocation ? undefined : this.core.message;
       case abp.SEND:
-        return this.#frames && this.#cancels(action, this.core.call)
-          ? this.core.reason
-          : this.core.message;
+        return this.#cancels(action, this.core.call) ? this.core.reason : this.core.message;
       case abp.WAKE:
         return this.core.at;
     }
@@ -574,14 +593,12 @@ export class Endpoint {
   }
 
   /**
-   * Whether an action asks a call that was made here to stop, which frames say in an entry of their own.
+   * Whether an action asks a call that went out in a frame to stop, which has an entry of its own.
    * @param {number} action
    * @param {number} call
    */
   #cancels(action, call) {
-    return (
-      ((action >> 8) & 255) === abp.MSG_CANCEL && this.#records[call & SLOT] instanceof PendingCall
-    );
+    return ((action >> 8) & 255) === abp.MSG_CANCEL && this.#records[call & SLOT]?.key;
   }
 
   /**
@@ -634,11 +651,11 @@ export class Endpoint {
       }
       case abp.REFUSE:
         if (context instanceof Invocation) context.refuse(arg);
-        else (this.#via ?? this.transport).post(extra);
+        else this.#via.post(extra);
         return;
       case abp.SEND:
-        if (this.#frames && this.#cancels(action, call)) {
-          this.#frames.add(Entry.CANCEL, record.key, extra, undefined);
+        if (this.#cancels(action, call)) {
+          this.#frames?.add(Entry.CANCEL, record.key, extra, undefined);
           return;
         }
         if (arg === abp.MSG_CANCEL && context instanceof PendingCancel) {
@@ -658,7 +675,7 @@ export class Endpoint {
         clearTimeout(this.#timer);
         this.#timer = setTimeout(
           // Timers may fire a fraction of a millisecond early.
-          () => this.#feed(() => this.core.advance(Math.max(extra, performance.now()))),
+          () => this.#feed((x, ep) => x.advance(ep, Math.max(extra, performance.now()))),
           Math.max(0, Math.ceil(extra - performance.now())),
         );
         // A timer alone must not keep a Node process alive; what it waits for does.
@@ -700,7 +717,8 @@ export class Endpoint {
     const { name, params, timeout, callId, transfer } = pending;
     const progress = pending.onProgress !== undefined;
     if (this.#frames) {
-      const key = (pending.key = callId ?? this.core.number(call));
+      const { x, ep } = this.core;
+      const key = (pending.key = callId ?? x.number(ep, call));
       if (timeout || progress) {
         this.#frames.add(Entry.REQUEST_WITH, key, name, [params, timeout, progress], transfer);
       } else this.#frames.add(Entry.REQUEST, key, name, params, transfer);
@@ -725,7 +743,7 @@ export class Endpoint {
     const response = isErrorObject(error)
       ? { success: false, error: found }
       : this.failure(abp.INVALID_PARAMS, `The parameters cannot be sent: ${found.message}`);
-    this.#feed(() => this.core.unsent(pending.handle), response);
+    this.#feed((x, ep) => x.unsent(ep, pending.handle), response);
   }
 
   /**
@@ -796,7 +814,7 @@ export class Endpoint {
     switch (kind) {
       case Entry.REQUEST:
       case Entry.REQUEST_WITH: {
-        const pending = this.#records.find((r) => r instanceof PendingCall && r.key === key);
+        const pending = this.#records.find((record) => record?.key === key);
         if (pending) this.#unsent(pending, error);
         return;
       }
@@ -823,7 +841,7 @@ export class Endpoint {
     const records = this.#records;
     this.#records = [];
     this.dispose();
-    for (const record of records) record?.broken(this.failure(abp.INTERNAL_ERROR));
+    for (const record of records) record?.fail(this.failure(abp.INTERNAL_ERROR));
     callOut(this.side.onSession, abp.SESSION_LOST, undefined);
   }
 }

@@ -5,14 +5,18 @@
 import * as abp from '../dist/abp-constants.js';
 
 /**
+ * @param {any} value
+ * @returns {value is object}
+ */
+export const isObject = (value) => typeof value === 'object' && value !== null;
+
+/**
  * @param {any} object
  * @param {string} key
  * @returns {any}
  */
 export const own = (object, key) =>
-  typeof object === 'object' && object !== null && Object.hasOwn(object, key)
-    ? object[key]
-    : undefined;
+  isObject(object) && Object.hasOwn(object, key) ? /** @type {any} */ (object)[key] : undefined;
 
 /**
  * Milliseconds for a timer, or 0 for none: absent, zero, negative and infinite ones are none.

@@ -108,6 +108,9 @@ class MapTable {
   }
 }
 
+/** Gives a core a message as text. */
+const receive = (core, message) => core.x.receive(core.ep, core.control(message));
+
 /**
  * Calls received and finished on one side with `inFlight` of them open all the time: ns per call.
  * @returns {Promise<[number, number, number]>} this core with text ids, with numbers; a Map
@@ -130,8 +133,8 @@ window.core = async (inFlight, calls) => {
   const fresh = () => {
     const core = new Core(abp.APP, 0, { maxCalls: 1 << 20, remembered: 1024 }, false);
     const hello = { type: 'initialize', id: 'P', payload: { protocolVersion: '0.1' } };
-    let action = core.receive(core.text(JSON.stringify(hello)));
-    while (action > 0) action = core.next();
+    let action = receive(core, hello);
+    while (action > 0) action = core.x.next(core.ep);
     return core;
   };
   const records = [];
@@ -142,7 +145,7 @@ window.core = async (inFlight, calls) => {
     return call;
   };
   const finish = (core) => (call) => {
-    const action = core.finish(call, 1);
+    const action = core.x.finish(core.ep, call, 1);
     if (!(action & RELEASED) || (action & 255) !== abp.RESULT) throw new Error('no result');
     const slot = call & 0xfffff;
     const kept = records[slot];
@@ -151,13 +154,13 @@ window.core = async (inFlight, calls) => {
   };
   const text = fresh();
   const withText = run(
-    (i) => accept(text, text.callReceived(text.id(ids[i]), 0, 0, 0, 0)),
+    (i) => accept(text, text.x.call_received(text.ep, text.id(ids[i]), 0, 0, 0, 0)),
     finish(text),
   );
   text.free();
   const numbers = fresh();
   const withNumbers = run(
-    (i) => accept(numbers, numbers.callReceived(0, i + 1, 0, 0, 0)),
+    (i) => accept(numbers, numbers.x.call_received(numbers.ep, 0, i + 1, 0, 0, 0)),
     finish(numbers),
   );
   numbers.free();
@@ -176,7 +179,7 @@ window.core = async (inFlight, calls) => {
 window.corePending = async (calls) => {
   await ready;
   const settle = (core, action) => {
-    while (action > 0) action = core.next();
+    while (action > 0) action = core.x.next(core.ep);
   };
   const perCall = (core, begin) => {
     const before = core.x.memory.buffer.byteLength;
@@ -187,20 +190,21 @@ window.corePending = async (calls) => {
 
   const agent = new Core(abp.AGENT, 0, limits, false);
   let id;
-  for (let action = agent.connect(1000); action > 0; action = agent.next()) {
+  const { x, ep } = agent;
+  for (let action = x.connect(ep, 1000); action > 0; action = x.next(ep)) {
     if ((action & 255) === abp.SEND) ({ id } = agent.message);
   }
   const payload = { protocolVersion: '0.1', sessionId: 'S' };
   const welcome = { type: 'initialize-result', id, payload };
-  settle(agent, agent.receive(agent.text(JSON.stringify(welcome))));
-  if (agent.state() !== abp.SESSION_READY) throw new Error('no session');
-  const caller = perCall(agent, () => agent.request(0, 0, 0, 0));
+  settle(agent, receive(agent, welcome));
+  if (x.state(ep) !== abp.SESSION_READY) throw new Error('no session');
+  const caller = perCall(agent, () => x.request(ep, 0, 0, 0, 0));
   if (agent.counters().inFlightOut !== calls) throw new Error('not all are pending');
 
   const app = new Core(abp.APP, 0, limits, false);
   const hello = { type: 'initialize', id: 'P', payload: { protocolVersion: '0.1' } };
-  settle(app, app.receive(app.text(JSON.stringify(hello))));
-  const callee = perCall(app, (i) => app.callReceived(0, i, 0, 0, 0));
+  settle(app, receive(app, hello));
+  const callee = perCall(app, (i) => app.x.call_received(app.ep, 0, i, 0, 0, 0));
   if (app.counters().inFlightIn !== calls) throw new Error('not all are pending');
   return [caller, callee];
 };

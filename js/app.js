@@ -121,6 +121,11 @@ export class Registry {
     return shown;
   }
 
+  /** @returns {Record<string, Capability>} */
+  get definitions() {
+    return Object.fromEntries(this.#capabilities);
+  }
+
   list() {
     return [...this.#capabilities.keys()].map((name) => this.describe(name));
   }
@@ -138,31 +143,29 @@ export class Registry {
   }
 
   /**
-   * What to add to the error that refuses a call.
+   * Completes the error that refuses a call.
    * @param {import('./messages.js').Request} request
    * @param {number} code
+   * @param {import('./errors.js').ErrorObject} error
    */
-  explain({ name }, code) {
-    const shown = this.describe(/** @type {string} */ (name));
+  explain({ name }, code, error) {
+    const { alternatives, requirements } = this.describe(/** @type {string} */ (name)) ?? {};
     switch (code) {
-      case abp.UNKNOWN_CAPABILITY:
-        return { message: `Unknown capability: ${`${name}`.slice(0, 200)}` };
       case abp.CAPABILITY_UNAVAILABLE:
-        return {
-          message: `${name} is not available at the moment`,
-          ...(shown?.alternatives && { alternatives: shown.alternatives }),
-        };
+        if (alternatives) error.alternatives = alternatives;
+      // falls through
+      case abp.UNKNOWN_CAPABILITY:
+        error.message += `: ${`${name}`.slice(0, 200)}`;
+        return;
       case abp.REQUIREMENT_NOT_MET: {
-        const unmet = shown.requirements.filter((/** @type {any} */ r) => !r.met);
-        return {
-          message: `${name} needs: ${unmet.map((/** @type {any} */ r) => r.description).join(', ')}`,
-          details: { requirements: unmet },
-        };
+        const unmet = requirements.filter((/** @type {any} */ r) => !r.met);
+        error.message += `: ${unmet.map((/** @type {any} */ r) => r.description).join(', ')}`;
+        error.details = { requirements: unmet };
+        return;
       }
       case abp.RATE_LIMITED:
-        return { retryAfter: 1000 };
+        error.retryAfter = 1000;
     }
-    return {};
   }
 
   /**
@@ -194,7 +197,7 @@ export class Connection {
    * @param {import('./core.js').Limits} [options.limits]
    * @param {boolean} [options.restart]
    * @param {boolean} [options.plain] nothing beyond the published protocol
-   * @param {(connection: Connection) => void} [options.onEnd]
+   * @param {() => void} options.onEnd
    */
   constructor({ app, registry, transport, limits, restart, plain, onEnd }) {
     this.transport = transport;
@@ -217,7 +220,7 @@ export class Connection {
         onSession: (state) => {
           if (state === abp.SESSION_CLOSED || state === abp.SESSION_LOST) this.#leavePort();
         },
-        onEnd: () => onEnd?.(this),
+        onEnd,
       },
     });
     this.endpoint.core.describe('app', app);

@@ -156,7 +156,7 @@ export class Invocation {
   /** @param {number} code */
   refuse(code) {
     const response = this.#endpoint.failure(code);
-    Object.assign(response.error, this.#endpoint.callee.explain?.(this.request, code));
+    this.#endpoint.callee.explain?.(this.request, code, response.error);
     this.#send(response);
   }
 

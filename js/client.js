@@ -5,12 +5,15 @@ import { Endpoint, carried } from './endpoint.js';
 import { AbpError } from './errors.js';
 import { own } from './messages.js';
 import { exactOrigin } from './origins.js';
+import { listen, unlisten } from './signals.js';
 import { supportOf } from './support.js';
 import { portTransport } from './transports/port.js';
 import { OPAQUE, iframeTransport } from './transports/window.js';
 import { transportTo } from './transports/worker.js';
 import { watchFrame, watchPage } from './watch.js';
 
+/** What of the features beyond the published protocol is asked for. */
+const UPGRADES = { frames: ~0, port: ~abp.FRAMES, none: 0 };
 const LIST_CHANGED = 'notifications/capabilities/list_changed';
 
 /**
@@ -113,7 +116,7 @@ export class Client {
   #origin = '';
   /** @type {undefined | (() => void)} */
   #unwatch;
-  /** The handshake under way. @type {undefined | { resolve: () => void, reject: (error: any) => void }} */
+  /** Ends the handshake under way. @type {undefined | ((problem: AbpError | undefined) => void)} */
   #handshake;
   #closing = false;
   /** Changes when what is being opened is wanted no more. */
@@ -196,32 +199,30 @@ export class Client {
       transport.close();
       throw signal?.reason ?? new AbpError('CANCELLED', 'The client was closed while it connected');
     }
-    const offered = carried(transport);
     const endpoint = new Endpoint({
       role: abp.AGENT,
       features:
         abp.NOTIFICATIONS |
         abp.PROGRESS |
         (this.onElicitation ? abp.ELICITATION : 0) |
-        (upgrade === 'frames' ? offered : upgrade === 'port' ? offered & ~abp.FRAMES : 0),
+        (carried(transport) & UPGRADES[upgrade]),
       limits,
       transport,
       callee: this.#callee,
-      side: this.#side(),
+      side: this.#side,
     });
     endpoint.core.describe('agent', agent);
-    if (requestedCapabilities)
-      endpoint.core.describe('requestedCapabilities', requestedCapabilities);
-    if (allowedRequests) endpoint.core.describe('agentCapabilities', { allowedRequests });
+    endpoint.core.describe('requestedCapabilities', requestedCapabilities);
+    endpoint.core.describe('agentCapabilities', allowedRequests && { allowedRequests });
     this.#endpoint = endpoint;
     this.#unwatch = this.#iframe
       ? watchFrame(this.#iframe, endpoint, () => this.connected)
       : watchPage(endpoint);
-    const abandon = () => this.close();
-    signal?.addEventListener('abort', abandon, { once: true });
+    const abandon = { handleEvent: () => this.close() };
+    listen(signal, abandon);
     try {
       await new Promise((resolve, reject) => {
-        this.#handshake = { resolve: () => resolve(undefined), reject };
+        this.#handshake = (problem) => (problem ? reject(problem) : resolve(undefined));
         endpoint.connect(timeout ?? 10000);
       });
     } catch (error) {
@@ -230,7 +231,7 @@ export class Client {
       throw signal?.aborted ? signal.reason : error;
     } finally {
       this.#handshake = undefined;
-      signal?.removeEventListener('abort', abandon);
+      unlisten(signal, abandon);
     }
   }
 
@@ -330,29 +331,26 @@ export class Client {
       ),
   };
 
-  /** @returns {import('./endpoint.js').Side} */
-  #side() {
-    return {
-      onSession: (state, message) => this.#onSession(state, message),
-      onProgress: (info) => this.onProgress?.(info),
-      onNotification: (event, data) => {
-        if (event === LIST_CHANGED) this.#merge(data);
-        this.onNotification?.(event, data);
-      },
-    };
-  }
+  /** @type {import('./endpoint.js').Side} */
+  #side = {
+    onSession: (state, message) => this.#onSession(state, message),
+    onProgress: (info) => this.onProgress?.(info),
+    onNotification: (event, data) => {
+      if (event === LIST_CHANGED) this.#merge(data);
+      this.onNotification?.(event, data);
+    },
+  };
 
   /**
    * @param {number} state
    * @param {any} message
    */
   #onSession(state, message) {
-    const payload = own(message, 'payload');
     if (state === abp.SESSION_READY) {
-      const problem = this.#accept(payload);
-      if (!problem) return this.#handshake?.resolve();
-      this.#handshake?.reject(problem);
-      return this.close();
+      const problem = this.#accept(own(message, 'payload'));
+      this.#handshake?.(problem);
+      if (problem) this.close();
+      return;
     }
     const endpoint = /** @type {Endpoint} */ (this.#endpoint);
     const error =
@@ -362,7 +360,7 @@ export class Client {
     if (endpoint.cause !== undefined) error.cause = endpoint.cause;
     this.#unwatch?.();
     endpoint.dispose();
-    if (this.#handshake) this.#handshake.reject(error);
+    if (this.#handshake) this.#handshake(error);
     else if (!this.#closing) this.onDisconnect?.(error);
   }
 

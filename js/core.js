@@ -118,11 +118,12 @@ export class Core extends Cells {
   }
 
   /**
-   * What this side says of itself in the handshake.
+   * What this side says of itself in the handshake, if it does.
    * @param {string} member
    * @param {unknown} value
    */
   describe(member, value) {
+    if (value === undefined) return;
     const length = this.#instance.text(JSON.stringify(value), 32);
     this.#instance.text(`${member}\0`);
     if (length < 0 || this.x.describe(this.ep, length) < 0) {

@@ -7,8 +7,9 @@ import { ENDED, Invocation } from './callee.js';
 import { PendingCall, PendingCancel } from './caller.js';
 import { MORE, RELEASED, SLOT } from './cells.js';
 import { Core } from './core.js';
+import * as Entry from './entries.js';
 import { callOut, isErrorObject, reasonText, toErrorObject } from './errors.js';
-import { Entry, FrameWriter, LONGEST, postFrame } from './frames.js';
+import { FrameWriter, LONGEST, postFrame } from './frames.js';
 import {
   CALL,
   ELICITATION,
@@ -34,6 +35,8 @@ import { listen } from './signals.js';
  * @property {() => void} close stops both; the other side is told nothing
  * @property {(value: any, context: Invocation) => any} [prepare] makes of a handler's result what can cross, or a
  *   promise of it
+ * @property {MessageEventSource} [target] the window that it leads to, where it leads to one
+ * @property {string} [origin] and the origin of that
  * @property {number} [carries] which of the features beyond the published protocol can cross it, of
  *   `abp_feature`: LIVENESS and FRAMES unless it says otherwise
  */
@@ -43,8 +46,8 @@ import { listen } from './signals.js';
  * @typedef {object} Callee
  * @property {(request: import('./messages.js').Request) => number} fault what is wrong with a request: an
  *   `abp_error`, or 0
- * @property {(request: import('./messages.js').Request, code: number) => object} [explain] what to add to
- *   the error that refuses it
+ * @property {(request: import('./messages.js').Request, code: number, error: import('./errors.js').ErrorObject) => void} [explain]
+ *   completes the error that refuses it
  * @property {(request: import('./messages.js').Request, context: any) => any} run runs the handler
  */
 
@@ -88,6 +91,9 @@ const OUTCOME_ERROR = {
  * @param {Transport} transport
  */
 export const carried = ({ carries = abp.LIVENESS | abp.FRAMES }) => carries;
+
+/** @param {any} error */
+const unsent = (error) => console.warn('abp-bridge: a message could not be sent:', error);
 
 /**
  * Whether a key is a call's number.
@@ -727,11 +733,8 @@ export class Endpoint {
     const { request, write } = this.outgoing;
     const id = callId ?? this.core.idText(call);
     const payload = write(id, name, params, timeout, progress);
-    try {
-      this.transport.post({ type: request, id, timestamp: Date.now(), payload }, transfer);
-    } catch (error) {
-      this.#unsent(pending, error);
-    }
+    const message = { type: request, id, timestamp: Date.now(), payload };
+    this.#post(message, transfer, (error) => this.#unsent(pending, error));
   }
 
   /**
@@ -762,26 +765,28 @@ export class Endpoint {
       } else this.#frames.add(Entry.RESPONSE, key, undefined, response, transfer);
       return;
     }
-    const id = own(message, 'id');
-    const type = this.incoming.response;
-    const answer = { type, id, timestamp: Date.now(), payload: response };
-    try {
-      this.transport.post(answer, transfer);
-    } catch (error) {
-      if (transfer?.length) return this.respond({ request, message }, response);
-      this.#post({ ...answer, payload: this.#unsendable(error) });
-    }
+    const answer = {
+      type: this.incoming.response,
+      id: own(message, 'id'),
+      timestamp: Date.now(),
+    };
+    this.#post({ ...answer, payload: response }, transfer, (error) => {
+      if (transfer?.length) this.respond({ request, message }, response);
+      else this.#post({ ...answer, payload: this.#unsendable(error) });
+    });
   }
 
   /**
    * Sends, if that is possible: an answer whose own id cannot be cloned goes to nobody.
-   * @param {any} message
+   * @param {object} message
+   * @param {Transferable[]} [transfer]
+   * @param {(error: any) => void} [failed]
    */
-  #post(message) {
+  #post(message, transfer, failed = unsent) {
     try {
-      this.transport.post(message);
+      this.transport.post(message, transfer);
     } catch (error) {
-      console.warn('abp-bridge: a message could not be sent:', error);
+      failed(error);
     }
   }
 
@@ -824,7 +829,7 @@ export class Endpoint {
         else this.#post([Entry.RESPONSE, key, undefined, this.#unsendable(error)]);
         return;
       default:
-        console.warn('abp-bridge: a message could not be sent:', error);
+        unsent(error);
     }
   }
 

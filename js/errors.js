@@ -20,8 +20,9 @@ export class AbpError extends Error {
    * @param {string} message
    * @param {{ retryable?: boolean, details?: unknown, retryAfter?: number, alternatives?: string[], cause?: unknown }} [more]
    */
-  constructor(code, message, { retryable = false, details, retryAfter, alternatives, cause } = {}) {
-    super(message, cause === undefined ? undefined : { cause });
+  constructor(code, message, more = {}) {
+    super(message, more);
+    const { retryable = false, details, retryAfter, alternatives } = more;
     this.name = 'AbpError';
     this.code = code;
     this.retryable = retryable;
@@ -85,8 +86,8 @@ const wordsOf = (error) => String(error?.message ?? error ?? 'The operation fail
 
 /** What browsers throw when the user or a policy says no, in the protocol's codes. */
 const PERMISSION = new Map([
-  ['NotAllowedError', ['PERMISSION_DENIED', true]],
-  ['SecurityError', ['PERMISSION_REQUIRED', true]],
+  ['NotAllowedError', 'PERMISSION_DENIED'],
+  ['SecurityError', 'PERMISSION_REQUIRED'],
 ]);
 const PARTS = /** @type {const} */ (['details', 'retryAfter', 'alternatives']);
 
@@ -121,8 +122,8 @@ function errorObject(thrown) {
     for (const part of PARTS) if (thrown[part] !== undefined) error[part] = thrown[part];
     return error;
   }
-  const [code, retryable] = PERMISSION.get(thrown?.name) ?? ['OPERATION_FAILED', false];
-  return { code: String(code), message, retryable: Boolean(retryable) };
+  const code = PERMISSION.get(thrown?.name);
+  return { code: code ?? 'OPERATION_FAILED', message, retryable: code !== undefined };
 }
 
 /**

@@ -10,7 +10,7 @@ import { hearOwners } from './transports/worker.js';
 import { createInterface, install } from './window-abp.js';
 
 const LIST_CHANGED = 'notifications/capabilities/list_changed';
-/** Windows, or pages of a shared worker, that may hold a connection at once. */
+/** Agents that may hold a connection at once, where anybody of a given origin may come. */
 const MOST_PEERS = 64;
 
 /**
@@ -42,8 +42,6 @@ export function expose(definition, options) {
 }
 
 export class Exposed {
-  /** By window, then by origin. @type {Map<MessageEventSource, Map<string, Connection>>} */
-  #peers = new Map();
   /** @type {Set<Connection>} */
   #connections = new Set();
   #app;
@@ -96,7 +94,10 @@ export class Exposed {
     });
     this.ready.catch((error) => console.error('abp-bridge: this app answers nobody:', error));
     if (port) this.accept(portTransport(port));
-    else if (!origins) this.#stop = hearOwners((transport) => this.#joined(transport));
+    else if (!origins)
+      this.#stop = hearOwners((transport) =>
+        this.#room() ? this.accept(transport) : transport.close(),
+      );
   }
 
   /** What comes before the core is ready is kept until it is. @param {() => void} act */
@@ -111,45 +112,39 @@ export class Exposed {
    * @param {import('./endpoint.js').Transport} transport
    */
   accept(transport) {
-    /** @type {[unknown, readonly MessagePort[]][]} */
-    const waiting = [];
-    transport.onMessage = (data, ports) => waiting.push([data, ports]);
     let gone = false;
+    /** @type {Connection | undefined} */
+    let connection;
+    transport.onMessage = (data, ports) =>
+      this.#whenReady(() => connection?.endpoint.receive(data, ports));
     transport.onClose = () => (gone = true);
     this.#whenReady(() => {
-      if (gone || this.#closed) return transport.close();
-      const { endpoint } = this.#connect(transport, this.#options.upgrade === 'none');
-      for (const [data, ports] of waiting) endpoint.receive(data, ports);
+      if (gone || this.#closed) transport.close();
+      else connection = this.#connect(transport);
     });
   }
 
-  /**
-   * The owner of this worker, or one more page where that is shared. A page does not say when it is gone, so
-   * those without a session give way.
-   * @param {import('./endpoint.js').Transport} transport
-   */
-  #joined(transport) {
+  /** Whether one more can be served. Who is gone may not have said so: those without a session give way. */
+  #room() {
     for (const { ready, endpoint } of this.#connections) {
       if (this.#connections.size < MOST_PEERS) break;
       if (!ready) endpoint.dispose();
     }
-    if (this.#connections.size < MOST_PEERS) this.accept(transport);
-    else transport.close();
+    return this.#connections.size < MOST_PEERS;
   }
 
   /**
    * @param {import('./endpoint.js').Transport} transport
-   * @param {boolean} plain
+   * @param {boolean} [plain]
    */
-  #connect(transport, plain) {
+  #connect(transport, plain = this.#options.upgrade === 'none') {
     const connection = new Connection({
+      ...this.#options,
       app: this.#app,
       registry: this.#registry,
       transport,
       plain,
-      limits: this.#options.limits,
-      restart: this.#options.restart,
-      onEnd: (ended) => this.#connections.delete(ended),
+      onEnd: () => this.#connections.delete(connection),
     });
     this.#connections.add(connection);
     return connection;
@@ -167,28 +162,15 @@ export class Exposed {
     const type = own(data, 'type');
     // Other traffic is none of ours, and is never answered.
     if (typeof type !== 'string') return;
-    let connection = this.#peers.get(source)?.get(origin);
-    // One that failed has ended: the same window may begin anew.
-    if (!connection || !this.#connections.has(connection)) {
+    let connection = [...this.#connections].find(
+      ({ transport }) => transport.target === source && transport.origin === origin,
+    );
+    if (!connection) {
       if (!/^(initialize|capabilities\/(call|cancel))$/.test(type) || !this.#room()) return;
-      const transport = peerTransport(source, origin);
-      connection = this.#connect(transport, this.#options.upgrade === 'none');
-      const byOrigin = this.#peers.get(source) ?? new Map();
-      this.#peers.set(source, byOrigin.set(origin, connection));
+      connection = this.#connect(peerTransport(source, origin));
     }
     if (connection.onPort && type !== 'initialize') return;
     connection.endpoint.receive(data, [], connection.transport);
-  }
-
-  /** Whether one more window can be served: those without a session give way. */
-  #room() {
-    for (const [source, byOrigin] of this.#peers) {
-      if (this.#connections.size < MOST_PEERS) break;
-      if ([...byOrigin.values()].some((connection) => connection.ready)) continue;
-      for (const { endpoint } of byOrigin.values()) endpoint.dispose();
-      this.#peers.delete(source);
-    }
-    return this.#connections.size < MOST_PEERS;
   }
 
   #onHide = (/** @type {PageTransitionEvent} */ event) => {
@@ -249,8 +231,7 @@ export class Exposed {
   async manifest() {
     // Few pages need it, so it is not a part of what all of them load.
     const { manifestOf } = await import('./manifest.js');
-    const capabilities = this.#registry.list().map((capability) => [capability.name, capability]);
-    return manifestOf({ app: this.#app, capabilities: Object.fromEntries(capabilities) });
+    return manifestOf({ app: this.#app, capabilities: this.#registry.definitions });
   }
 
   /** Ends every session: running handlers are aborted, agents are told where they can be. */
@@ -260,6 +241,5 @@ export class Exposed {
     globalThis.removeEventListener?.('pagehide', this.#onHide);
     for (const { endpoint } of this.#connections) endpoint.close();
     this.#connections.clear();
-    this.#peers.clear();
   }
 }

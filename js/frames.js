@@ -1,21 +1,5 @@
-/**
- * Frames: the messages of a microtask as one flat array, four places each:
- *
- *   [kind, key, a, b,  kind, key, a, b,  …]
- *
- * A key is a call's number or, where the caller chose the callId, that text. Number n stands for the id
- * "P.n", P being the id of the session's `initialize` (calls) or its sessionId (elicitations). A frame says
- * exactly what the messages would have said, and is only sent when both sides agreed on it.
- */
-export const Entry = /** @type {const} */ ({
-  REQUEST: 1, // a name, b params
-  REQUEST_WITH: 2, // a name, b [params, timeout, wants progress]
-  VALUE: 3, // a duration in ms, b data: a result that succeeded
-  RESPONSE: 4, // b the whole response
-  PROGRESS: 5, // b info
-  MESSAGE: 6, // b any other message as it is
-  CANCEL: 7, // a reason: the call is to stop, which its result will say
-});
+/** Frames on their way out: js/entries.js says what they are. */
+import * as Entry from './entries.js';
 
 /** Entries of one frame: more are sent in further frames, and longer frames are not read. */
 export const LONGEST = 4096;

@@ -71,7 +71,7 @@ export class Instance {
   /** @param {string} id */
   #wideId(id) {
     // Lone surrogates would all become the same bytes: two ids could be one.
-    if (/[\ud800-\udbff](?![\udc00-\udfff])|(?<![\ud800-\udbff])[\udc00-\udfff]/.test(id)) return 0;
+    if (/\p{Surrogate}/u.test(id)) return 0;
     return encoder.encodeInto(id, this.u8.subarray(this.#scratch, this.#scratch + LONGEST_ID))
       .written;
   }

@@ -42,6 +42,12 @@ export const limitOf = (value) => Math.min(Math.max(Number(value), 0), 2 ** 31 -
  * @property {unknown} progress what its progress is named by: true is its own id, false is that none is wanted
  */
 
+/** @param {any} message */
+function idOf(message) {
+  const id = own(message, 'id');
+  return typeof id === 'number' ? `${id}` : id;
+}
+
 /** An agent's call of a capability. */
 export const CALL = {
   request: 'capabilities/call',
@@ -53,11 +59,9 @@ export const CALL = {
   read(message) {
     const payload = own(message, 'payload');
     const options = own(payload, 'options');
-    const id = own(message, 'id');
     return {
       // One client sends the callId here, another there, a third not at all.
-      key:
-        own(options, 'callId') ?? own(payload, 'callId') ?? (typeof id === 'number' ? `${id}` : id),
+      key: own(options, 'callId') ?? own(payload, 'callId') ?? idOf(message),
       name: own(payload, 'capability'),
       params: own(payload, 'params') ?? {},
       timeout: milliseconds(own(options, 'timeout')),
@@ -98,9 +102,8 @@ export const ELICITATION = {
    */
   read(message) {
     const payload = own(message, 'payload');
-    const id = own(message, 'id');
     return {
-      key: typeof id === 'number' ? `${id}` : id,
+      key: idOf(message),
       name: own(payload, 'method'),
       params: own(payload, 'params'),
       timeout: milliseconds(own(payload, 'timeout')),

@@ -13,7 +13,8 @@ import { own } from './messages.js';
 import { abortError, listen, unlisten } from './signals.js';
 import { Token } from './token.js';
 import { transfer, transferOf } from './transfer.js';
-import { end, hear, ownerPort } from './transports/worker.js';
+import { hear } from './transports/port.js';
+import { end, ownerPort } from './transports/worker.js';
 
 // A worker's script needs no more than this file.
 export { AbpError, Token, transfer };
@@ -131,11 +132,12 @@ class PoolWorker {
   constructor(pool, worker) {
     this.#pool = pool;
     this.#worker = worker;
-    this.#stop = hear(
-      worker,
-      (message) => this.#heard(message),
-      (error) => this.#lost(error?.message ?? 'its script could not be loaded'),
-    );
+    const listener = {
+      onMessage: (/** @type {any} */ message) => this.#heard(message),
+      onClose: (/** @type {any} */ error) =>
+        this.#lost(error?.message ?? 'its script could not be loaded'),
+    };
+    this.#stop = hear(worker, listener, worker);
     this.#timer = after(pool.options.timeout, () => this.#lost('it did not call serve in time'));
   }
 

@@ -13,12 +13,12 @@
  *
  * A side reads the port once the other has said its last word on the window, so nothing overtakes.
  */
+import * as Entry from '../entries.js';
 import { AbpError, callOut, reasonText } from '../errors.js';
-import { Entry, FrameWriter, LONGEST, postFrame } from '../frames.js';
+import { FrameWriter, LONGEST, postFrame } from '../frames.js';
 import { own } from '../messages.js';
 import { exactOrigin } from '../origins.js';
 import { portTransport } from '../transports/port.js';
-import { workerTransport } from '../transports/worker.js';
 import { OPAQUE, iframeTransport, listen, peerTransport } from '../transports/window.js';
 import { watchFrame } from '../watch.js';
 
@@ -95,9 +95,8 @@ class PortChannel {
   set onMessage(listener) {
     this.#onMessage = listener;
     if (this.#transport) return;
-    // Node's workers are no event targets.
-    const open = this.#port.terminate ? workerTransport : portTransport;
-    this.#transport = open(this.#port, this.#close);
+    const worker = this.#port.terminate && this.#port;
+    this.#transport = portTransport(this.#port, this.#close, worker);
     this.#transport.onMessage = (data) => this.#receive(data);
     this.#transport.onClose = () => this.#lost();
   }

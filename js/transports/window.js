@@ -54,6 +54,8 @@ export function iframeTransport(
  */
 export function peerTransport(source, origin) {
   return {
+    target: source,
+    origin,
     post: (message, transfer) =>
       /** @type {Window} */ (source).postMessage(message, { targetOrigin: origin, transfer }),
     onMessage() {},

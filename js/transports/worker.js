@@ -9,75 +9,9 @@ import { portTransport } from './port.js';
  */
 export function transportTo(target, made) {
   if (typeof target?.post === 'function') return target;
-  if (!target?.port && !target?.terminate) return portTransport(target);
-  return workerTransport(target, () => made && end(target));
-}
-
-/**
- * To a worker, of a page's or of Node's.
- * @param {any} worker
- * @param {() => void} closed what closing does besides
- * @returns {import('../endpoint.js').Transport}
- */
-export function workerTransport(worker, closed) {
-  const port = worker.port ?? worker;
-  const stop = hear(
-    worker,
-    (data) => transport.onMessage(data, []),
-    (error) => transport.onClose?.(error),
-  );
-  /** @type {import('../endpoint.js').Transport} */
-  const transport = {
-    post: (message, transfer) => port.postMessage(message, transfer ?? []),
-    onMessage() {},
-    onClose: undefined,
-    close() {
-      stop();
-      closed();
-    },
-  };
-  return transport;
-}
-
-/**
- * Listens to a worker.
- * @param {any} worker a Worker or a SharedWorker of a page's, or a Worker of Node's
- * @param {(data: any) => void} heard
- * @param {(error: any) => void} ended it has ended or never ran. Nobody tells that a page's worker was
- *   terminated or closed itself; `error` is what is known of the cause
- * @returns {() => void} stops listening
- */
-export function hear(worker, heard, ended) {
-  const port = worker.port ?? worker;
-  // Node's workers tell more than a page's, in a form of their own.
-  const ofNode = !worker.addEventListener;
-  let spoke = false;
-  const receive = (/** @type {any} */ message) => {
-    spoke = true;
-    heard(ofNode ? message : message.data);
-  };
-  const unreadable = () => heard(null);
-  const failed = (/** @type {any} */ error) => {
-    // A page's worker lives on after an error that nobody caught, unless it was the script that failed.
-    if (ofNode || !spoke) ended(error);
-  };
-  const exited = (/** @type {number} */ code) => ended(new Error(`it exited with code ${code}`));
-  /** @type {[any, string, (event: any) => void][]} */
-  const listeners = [
-    [port, 'message', receive],
-    [port, 'messageerror', unreadable],
-    [worker, 'error', failed],
-    [worker, 'exit', exited],
-  ];
-  for (const [target, type, listener] of listeners) {
-    target[ofNode ? 'on' : 'addEventListener'](type, listener);
-  }
-  port.start?.();
-  return () => {
-    for (const [target, type, listener] of listeners) {
-      target[ofNode ? 'off' : 'removeEventListener'](type, listener);
-    }
-  };
+  const worker = (target?.port || target?.terminate) && target;
+  if (!worker) return portTransport(target);
+  return portTransport(worker.port ?? worker, () => made && end(worker), worker);
 }
 
 /**

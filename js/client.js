@@ -14,6 +14,8 @@ import { watchFrame, watchPage } from './watch.js';
 
 /** What of the features beyond the published protocol is asked for. */
 const UPGRADES = { frames: ~0, port: ~abp.FRAMES, none: 0 };
+/** @param {string} why */
+const wrong = (why) => Promise.reject(new TypeError(why));
 const LIST_CHANGED = 'notifications/capabilities/list_changed';
 
 /**
@@ -258,7 +260,6 @@ export class Client {
    * @returns {Promise<Response>} never rejects for what happens to the call: see `success`, `cancelled`, `error`
    */
   call(name, params = {}, options = {}) {
-    const wrong = (/** @type {string} */ why) => Promise.reject(new TypeError(why));
     if (typeof name !== 'string') return wrong('call needs the name of a capability');
     const { signal, onProgress } = options ?? {};
     if (signal && typeof signal.addEventListener !== 'function') {
@@ -356,7 +357,7 @@ export class Client {
     const error =
       state === abp.SESSION_FAILED
         ? failedHandshake(message)
-        : AbpError.from(endpoint.error(abp.DISCONNECTED_ERROR));
+        : AbpError.from(endpoint.failure(abp.DISCONNECTED_ERROR).error);
     if (endpoint.cause !== undefined) error.cause = endpoint.cause;
     this.#unwatch?.();
     endpoint.dispose();

@@ -9,7 +9,7 @@ import { MORE, RELEASED, SLOT } from './cells.js';
 import { Core } from './core.js';
 import * as Entry from './entries.js';
 import { callOut, isErrorObject, reasonText, toErrorObject } from './errors.js';
-import { FrameWriter, LONGEST, postFrame } from './frames.js';
+import { FrameWriter, LONGEST } from './frames.js';
 import {
   CALL,
   ELICITATION,
@@ -160,17 +160,10 @@ export class Endpoint {
     return x.state(ep) === abp.SESSION_READY;
   }
 
-  /** What both sides agreed on. @param {number} feature */
+  /** Whether both sides agreed on it. @param {number} feature */
   has(feature) {
     const { x, ep } = this.core;
     return (x.features(ep) & feature) !== 0;
-  }
-
-  /** @param {number} code */
-  error(code) {
-    const error = this.core.error(code);
-    const why = code === abp.DISCONNECTED_ERROR && reasonText(this.cause);
-    return why ? { ...error, message: why } : error;
   }
 
   // --- In ------------------------------------------------------------------------------------------
@@ -408,8 +401,8 @@ export class Endpoint {
    * @param {number} code
    * @param {string} [message]
    */
-  failure(code, message) {
-    const error = this.error(code);
+  failure(code, message = code === abp.DISCONNECTED_ERROR ? reasonText(this.cause) : undefined) {
+    const error = this.core.error(code);
     if (message) error.message = message;
     const cancelled = code === abp.CANCELLED_ERROR || code === abp.TIMEOUT_ERROR;
     return { success: false, error, ...(cancelled && { cancelled }) };
@@ -490,8 +483,10 @@ export class Endpoint {
 
   /** @param {number} timeout ms */
   connect(timeout) {
-    this.#feed((x, ep) => x.advance(ep, performance.now()));
-    this.#feed((x, ep) => x.connect(ep, milliseconds(timeout)));
+    this.#feed((x, ep) => {
+      this.#advance(performance.now());
+      return x.connect(ep, milliseconds(timeout));
+    });
   }
 
   close() {
@@ -591,20 +586,14 @@ export class Endpoint {
       case abp.REFUSE:
         return context instanceof Invocation ? undefined : this.core.message;
       case abp.SEND:
-        return this.#cancels(action, this.core.call) ? this.core.reason : this.core.message;
+        // What asks a call that went out in a frame to stop has an entry of its own.
+        return ((action >> 8) & 255) === abp.MSG_CANCEL && this.#records[this.core.call & SLOT]?.key
+          ? this.core.reason
+          : this.core.message;
       case abp.WAKE:
         return this.core.at;
     }
     return undefined;
-  }
-
-  /**
-   * Whether an action asks a call that went out in a frame to stop, which has an entry of its own.
-   * @param {number} action
-   * @param {number} call
-   */
-  #cancels(action, call) {
-    return ((action >> 8) & 255) === abp.MSG_CANCEL && this.#records[call & SLOT]?.key;
   }
 
   /**
@@ -617,13 +606,13 @@ export class Endpoint {
     const arg = (action >> 8) & 255;
     const slot = call & SLOT;
     const record = this.#records[slot];
+    if (action & RELEASED || (action & 255) === abp.SETTLE) this.#records[slot] = undefined;
     switch (action & 255) {
       case abp.REQUEST:
         this.#records[slot] = context;
         this.#sendRequest(context, call);
         return;
       case abp.SETTLE:
-        this.#records[slot] = undefined;
         record.settle(arg, context);
         return;
       case abp.REPORT: {
@@ -646,34 +635,30 @@ export class Endpoint {
         return;
       }
       case abp.ABORT:
-        if (action & RELEASED) this.#records[slot] = undefined;
         record.abort(extra);
         return;
-      case abp.RESULT: {
-        const invocation = record ?? context;
-        if (action & RELEASED) this.#records[slot] = undefined;
-        invocation.answer(arg);
+      case abp.RESULT:
+        (record ?? context).answer(arg);
         return;
-      }
       case abp.REFUSE:
         if (context instanceof Invocation) context.refuse(arg);
         else this.#via.post(extra);
         return;
       case abp.SEND:
-        if (this.#cancels(action, call)) {
-          this.#frames?.add(Entry.CANCEL, record.key, extra, undefined);
-          return;
-        }
         if (arg === abp.MSG_CANCEL && context instanceof PendingCancel) {
           this.#records[slot] = context;
         }
-        this.#sendControl(arg, extra);
+        if (isObject(extra)) this.#sendControl(arg, extra);
+        else this.#frames?.add(Entry.CANCEL, record.key, extra, undefined);
         return;
       case abp.SESSION:
         if (arg === abp.SESSION_LOST) this.#lost = true;
         this.#frames =
           arg === abp.SESSION_READY && this.has(abp.FRAMES)
-            ? new FrameWriter((frame, transfer) => this.#postFrame(frame, transfer))
+            ? new FrameWriter(
+                (frame, transfer) => this.transport.post(frame, transfer),
+                (entry, transfer, error) => this.#undeliverable(entry, transfer, error),
+              )
             : undefined;
         callOut(this.side.onSession, arg, context);
         return;
@@ -697,9 +682,13 @@ export class Endpoint {
    * @param {object} message
    */
   send(message) {
-    const stamped = { ...message, timestamp: Date.now() };
-    if (this.#frames) this.#frames.add(Entry.MESSAGE, 0, undefined, stamped);
-    else this.transport.post(stamped);
+    this.#say({ ...message, timestamp: Date.now() });
+  }
+
+  /** @param {object} message */
+  #say(message) {
+    if (this.#frames) this.#frames.add(Entry.MESSAGE, 0, undefined, message);
+    else this.transport.post(message);
   }
 
   /**
@@ -710,8 +699,7 @@ export class Endpoint {
     if (arg === abp.MSG_INITIALIZE_RESULT) this.side.onHandshake?.(message, this.#via);
     // A handler's signal fires before time is spent on posting that it will.
     else if (this.#frames && arg === abp.MSG_CANCEL_RESULT) this.#frames.addLater(message);
-    else if (this.#frames) this.#frames.add(Entry.MESSAGE, 0, undefined, message);
-    else this.transport.post(message);
+    else this.#say(message);
   }
 
   /**
@@ -797,25 +785,12 @@ export class Endpoint {
   }
 
   /**
-   * One value that cannot be cloned must not take the rest of its frame with it.
-   * @param {any[]} frame
-   * @param {(Transferable[] | undefined)[]} [transfers] by entry
-   */
-  #postFrame(frame, transfers) {
-    postFrame(
-      (message, transfer) => this.transport.post(message, transfer),
-      frame,
-      transfers,
-      (entry, transfer, error) => this.#undeliverable(entry, transfer, error),
-    );
-  }
-
-  /**
    * @param {any[]} entry
    * @param {Transferable[] | undefined} transfer
    * @param {any} error
    */
-  #undeliverable([kind, key, a, b], transfer, error) {
+  #undeliverable(entry, transfer, error) {
+    const [kind, key] = entry;
     switch (kind) {
       case Entry.REQUEST:
       case Entry.REQUEST_WITH: {
@@ -825,8 +800,9 @@ export class Endpoint {
       }
       case Entry.VALUE:
       case Entry.RESPONSE:
-        if (transfer?.length) this.#postFrame([kind, key, a, b]);
-        else this.#post([Entry.RESPONSE, key, undefined, this.#unsendable(error)]);
+        if (transfer?.length) {
+          this.#post(entry, undefined, (again) => this.#undeliverable(entry, undefined, again));
+        } else this.#post([Entry.RESPONSE, key, undefined, this.#unsendable(error)]);
         return;
       default:
         unsent(error);

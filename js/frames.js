@@ -14,10 +14,15 @@ export class FrameWriter {
   #transfers = [];
   #waiting = false;
   #post;
+  #undeliverable;
 
-  /** @param {(frame: any[], transfers?: (Transferable[] | undefined)[]) => void} post */
-  constructor(post) {
+  /**
+   * @param {(frame: any[], transfer?: Transferable[]) => void} post
+   * @param {(entry: any[], transfer: Transferable[] | undefined, error: unknown) => void} undeliverable
+   */
+  constructor(post, undeliverable) {
     this.#post = post;
+    this.#undeliverable = undeliverable;
   }
 
   /**
@@ -31,7 +36,7 @@ export class FrameWriter {
    */
   add(kind, key, a, b, transfer) {
     if (this.#begins()) {
-      this.#post([kind, key, a, b], transfer && [transfer]);
+      this.#send([kind, key, a, b], transfer && [transfer]);
       return;
     }
     this.#entries.push(kind, key, a, b);
@@ -70,26 +75,23 @@ export class FrameWriter {
     const transfers = this.#transfers;
     this.#entries = [];
     this.#transfers = [];
-    this.#post(frame, transfers.length ? transfers : undefined);
+    this.#send(frame, transfers.length ? transfers : undefined);
   }
-}
 
-/**
- * Posts a frame. One value that cannot be cloned must not take the rest of its frame with it.
- * @param {(frame: any[], transfer?: Transferable[]) => void} post
- * @param {any[]} frame
- * @param {(Transferable[] | undefined)[] | undefined} transfers by entry
- * @param {(entry: any[], transfer: Transferable[] | undefined, error: unknown) => void} undeliverable
- */
-export function postFrame(post, frame, transfers, undeliverable) {
-  try {
-    if (!transfers) post(frame);
-    else post(frame, [...new Set(transfers.flatMap((list) => list ?? []))]);
-  } catch (error) {
-    if (frame.length === 4) return undeliverable(frame, transfers?.[0], error);
-    for (let i = 0; i < frame.length; i += 4) {
-      const transfer = transfers?.[i / 4];
-      postFrame(post, frame.slice(i, i + 4), transfer && [transfer], undeliverable);
+  /**
+   * One value that cannot be cloned must not take the rest of its frame with it.
+   * @param {any[]} frame
+   * @param {(Transferable[] | undefined)[]} [transfers] by entry
+   */
+  #send(frame, transfers) {
+    try {
+      this.#post(frame, transfers && [...new Set(transfers.flatMap((list) => list ?? []))]);
+    } catch (error) {
+      if (frame.length === 4) return this.#undeliverable(frame, transfers?.[0], error);
+      for (let i = 0; i < frame.length; i += 4) {
+        const transfer = transfers?.[i / 4];
+        this.#send(frame.slice(i, i + 4), transfer && [transfer]);
+      }
     }
   }
 }

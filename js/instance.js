@@ -28,7 +28,7 @@ export class Instance {
 
   /** Growing the memory detaches every view of it. */
   #look() {
-    const { buffer } = this.x?.memory ?? { buffer: new ArrayBuffer(0) };
+    const { buffer } = this.x.memory;
     this.u8 = new Uint8Array(buffer);
     this.u32 = new Uint32Array(buffer);
     this.f64 = new Float64Array(buffer);

@@ -48,7 +48,7 @@ export class Token {
    */
   bind(memory, address) {
     if (memory.buffer instanceof ArrayBuffer) {
-      throw new TypeError('bind needs shared memory: no thread could set a word of this one');
+      throw new TypeError('bind needs memory that is shared');
     }
     const word = new Uint32Array(memory.buffer, address, 1);
     Atomics.store(word, 0, 0);

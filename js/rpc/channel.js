@@ -15,7 +15,7 @@
  */
 import * as Entry from '../entries.js';
 import { AbpError, callOut, reasonText } from '../errors.js';
-import { FrameWriter, LONGEST, postFrame } from '../frames.js';
+import { FrameWriter, LONGEST } from '../frames.js';
 import { own } from '../messages.js';
 import { exactOrigin } from '../origins.js';
 import { portTransport } from '../transports/port.js';
@@ -77,13 +77,9 @@ class PortChannel {
   constructor(port, closed = () => port.close?.()) {
     this.#port = port;
     this.#close = closed;
-    this.#writer = new FrameWriter((frame, transfers) =>
-      postFrame(
-        (message, transfer) => port.postMessage(message, transfer ?? []),
-        frame,
-        transfers,
-        ([, , , message], transfer, error) => this.#undeliverable(message, transfer, error),
-      ),
+    this.#writer = new FrameWriter(
+      (frame, transfer) => port.postMessage(frame, transfer ?? []),
+      ([, , , message], transfer, error) => this.#undeliverable(message, transfer, error),
     );
     globalThis.window?.addEventListener('pagehide', this.#leave);
   }

@@ -2,7 +2,7 @@
 import * as abp from '../dist/abp-constants.js';
 import { ready } from './core.js';
 import { Endpoint, carried } from './endpoint.js';
-import { AbpError } from './errors.js';
+import { AbpError, requireTexts } from './errors.js';
 import { own } from './messages.js';
 import { exactOrigin } from './origins.js';
 import { listen, unlisten } from './signals.js';
@@ -130,10 +130,7 @@ export class Client {
    * @param {ConnectOptions} options
    */
   constructor(target, options) {
-    const { name, version } = options?.agent ?? {};
-    if (typeof name !== 'string' || typeof version !== 'string') {
-      throw new AbpError('INVALID_PARAMS', 'connect needs agent: { name, version }');
-    }
+    requireTexts('connect needs agent', options?.agent, 'name', 'version');
     const forms = ['contentWindow', 'postMessage', 'port', 'post'];
     const isWay = typeof target === 'object' && forms.some((key) => key in (target ?? {}));
     if (!isWay && typeof target !== 'function') {

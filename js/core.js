@@ -9,7 +9,7 @@ import { Instance } from './instance.js';
 import { controlText, limitOf } from './messages.js';
 import { load } from './module.js';
 
-/** @type {undefined | import('./module.js').Instantiate} */
+/** What cores are made by, once `ready` has resolved. @type {import('./module.js').Instantiate} */
 let instantiate;
 
 /** Resolves when cores can be made, with what they are made of: `'wasm'` or `'js'`. */
@@ -35,6 +35,8 @@ ready.catch(() => {});
 /** Where endpoints are made. @type {Instance | undefined} */
 let shared;
 
+const outOfMemory = () => new RangeError('not enough memory');
+
 /** The names of what it counts, in the order of `abp_counter`. */
 const COUNTERS = [
   ...['inFlightOut', 'inFlightIn', 'remembered', 'late'],
@@ -56,7 +58,6 @@ export class Core extends Cells {
    * @param {boolean} restart
    */
   constructor(role, features, limits, restart) {
-    if (!instantiate) throw new Error('await `ready` before making a core');
     const instance = (shared ??= new Instance(instantiate));
     super(instance);
     this.#instance = instance;
@@ -73,7 +74,7 @@ export class Core extends Cells {
       ].map(limitOf),
       performance.now(),
     );
-    if (!this.ep) throw new RangeError('not enough memory for a connection');
+    if (!this.ep) throw outOfMemory();
   }
 
   /** Gives the endpoint's memory back. What still comes for it finds no session and no call. */
@@ -127,7 +128,7 @@ export class Core extends Cells {
     const length = this.#instance.text(JSON.stringify(value), 32);
     this.#instance.text(`${member}\0`);
     if (length < 0 || this.x.describe(this.ep, length) < 0) {
-      throw new RangeError(`no memory for ${member}`);
+      throw outOfMemory();
     }
   }
 
@@ -136,7 +137,7 @@ export class Core extends Cells {
   /** The message of the SEND or REFUSE just taken. */
   get message() {
     const at = this.x.print(this.ep, Date.now());
-    if (!at) throw new RangeError('no memory for a message');
+    if (!at) throw outOfMemory();
     return JSON.parse(this.#instance.read(at, this.length));
   }
 

@@ -369,8 +369,7 @@ export class Endpoint {
    * @param {Input} input
    */
   #begin(record, parent, input) {
-    let status = 0;
-    this.#feed((x, ep) => (status = input(x, ep)), record);
+    const status = this.#feed(input, record);
     if (status < 0 || this.#broken) record.fail(this.#refusal(status, parent));
   }
 
@@ -543,13 +542,17 @@ export class Endpoint {
   /**
    * @param {Input} input
    * @param {any} [context]
+   * @returns what the input did, 0 if the core has failed
    */
   #feed(input, context) {
-    if (this.#broken) return;
+    if (this.#broken) return 0;
     try {
-      this.#run(input(this.core.x, this.core.ep), context);
+      const action = input(this.core.x, this.core.ep);
+      this.#run(action, context);
+      return action;
     } catch (error) {
       this.#trapped(error);
+      return 0;
     }
   }
 

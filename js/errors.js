@@ -41,6 +41,17 @@ export class AbpError extends Error {
 }
 
 /**
+ * Throws unless an object has texts of these names.
+ * @param {string} needed who needs what
+ * @param {any} object
+ * @param {...string} keys
+ */
+export function requireTexts(needed, object, ...keys) {
+  if (keys.every((key) => typeof object?.[key] === 'string')) return;
+  throw new AbpError('INVALID_PARAMS', `${needed}: { ${keys.join(', ')} }`);
+}
+
+/**
  * Reads what may throw when it is looked at: a getter, a revoked proxy, an object that is no text.
  * @template T
  * @param {() => T} read

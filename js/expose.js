@@ -1,7 +1,7 @@
 /** Exposes an app: hears its agents, gives each a connection, and installs `window.abp`. */
 import { Connection, Registry } from './app.js';
 import { ready } from './core.js';
-import { AbpError } from './errors.js';
+import { AbpError, requireTexts } from './errors.js';
 import { own } from './messages.js';
 import { exactOrigin } from './origins.js';
 import { portTransport } from './transports/port.js';
@@ -60,9 +60,7 @@ export class Exposed {
    */
   constructor({ app, capabilities }, options = {}) {
     const { origins, port } = options;
-    if (![app?.id, app?.name, app?.version].every((text) => typeof text === 'string')) {
-      throw new AbpError('INVALID_PARAMS', 'expose needs app: { id, name, version }');
-    }
+    requireTexts('expose needs app', app, 'id', 'name', 'version');
     if (!port && !origins && globalThis.window) {
       throw new AbpError(
         'INVALID_PARAMS',

@@ -13,6 +13,6 @@ export function exactOrigin(text) {
   }
   throw new AbpError(
     'INVALID_PARAMS',
-    `${JSON.stringify(text)} is not an origin: give scheme, host and port, as in "https://app.example:8443"`,
+    `${JSON.stringify(text)} is not an origin, such as "https://app.example:8443"`,
   );
 }

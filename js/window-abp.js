@@ -18,16 +18,11 @@ const EVENTS = /** @type {const} */ ([
 export function createInterface(app, page) {
   /** @type {import('./local-agent.js').LocalAgent | undefined} */
   let agent;
-  /** One for all, so that what is asked before it is there keeps its order. @type {Promise<any> | undefined} */
+  /** One promise for all, so that what is asked before it is there keeps its order. @type {Promise<any> | undefined} */
   let loading;
   const load = async () => {
-    try {
-      const { LocalAgent } = await import('./local-agent.js');
-      return (agent = new LocalAgent({ ...page, handlers }));
-    } catch (error) {
-      loading = undefined; // the next one who asks may have a network
-      throw error;
-    }
+    const { LocalAgent } = await import('./local-agent.js');
+    return (agent = new LocalAgent({ ...page, handlers }));
   };
   /** @type {import('./local-agent.js').Page['handlers']} */
   const handlers = {};

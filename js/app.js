@@ -267,15 +267,22 @@ export class Connection {
    * @param {any} [data]
    */
   notify(event, data) {
-    if (this.endpoint.has(abp.NOTIFICATIONS)) {
-      this.endpoint.send({ type: 'notification', payload: { event, data } });
-    }
+    this.#tell(abp.NOTIFICATIONS, 'notification', { event, data });
   }
 
   /** @param {any} info */
   notifyProgress(info) {
-    if (!this.endpoint.has(abp.PROGRESS)) return;
-    this.endpoint.send({ type: 'progress', payload: progressInfo(info) });
+    this.#tell(abp.PROGRESS, 'progress', progressInfo(info));
+  }
+
+  /**
+   * Says what nobody asked for, if the agent takes it.
+   * @param {number} feature
+   * @param {string} type
+   * @param {object} payload
+   */
+  #tell(feature, type, payload) {
+    if (this.endpoint.has(feature)) this.endpoint.send({ type, payload });
   }
 
   /**

@@ -14,34 +14,34 @@ const LENGTH = 4;
 
 /** What the action just taken says beside its packed part. */
 export class Cells {
-  #instance;
   #at;
 
   /** @param {import('./instance.js').Instance} instance */
   constructor(instance) {
-    this.#instance = instance;
+    this.instance = instance;
+    this.x = instance.x;
     this.#at = instance.x.cells() >> 2;
   }
 
   /** The call that it is about. */
   get call() {
-    return this.#instance.u32[this.#at + CALL];
+    return this.instance.u32[this.#at + CALL];
   }
 
   /** The time of a WAKE. */
   get at() {
-    return this.#instance.f64[(this.#at + AT) >> 1];
+    return this.instance.f64[(this.#at + AT) >> 1];
   }
 
   /** How long its text is, in bytes. */
   get length() {
-    return this.#instance.u32[this.#at + LENGTH];
+    return this.instance.u32[this.#at + LENGTH];
   }
 
   /** Its text, or undefined. */
   get reason() {
     const { length } = this;
-    const at = this.#instance.u32[this.#at + TEXT];
-    return length ? this.#instance.read(at, length) : undefined;
+    const at = this.instance.u32[this.#at + TEXT];
+    return length ? this.instance.read(at, length) : undefined;
   }
 }

@@ -48,7 +48,6 @@ const COUNTERS = [
  * is in wasm/boundary.c and src/abp.h. They return the first action, packed, or a negative `abp_status`.
  */
 export class Core extends Cells {
-  #instance;
   #longest;
 
   /**
@@ -60,8 +59,6 @@ export class Core extends Cells {
   constructor(role, features, limits, restart) {
     const instance = (shared ??= new Instance(instantiate));
     super(instance);
-    this.#instance = instance;
-    this.x = instance.x;
     instance.seed();
     const l = limits;
     this.#longest = l.maxControlLength ?? 1 << 20;
@@ -84,14 +81,14 @@ export class Core extends Cells {
 
   /** The instance has trapped: those who have it go on as long as they can, new endpoints get another. */
   abandon() {
-    if (shared === this.#instance) shared = undefined;
+    if (shared === this.instance) shared = undefined;
   }
 
   // --- Texts on their way in: each says how many bytes of the scratch it takes ----------------------
 
   /** An id; 0 if it is none. @param {unknown} id */
   id(id) {
-    return this.#instance.id(id);
+    return this.instance.id(id);
   }
 
   /**
@@ -101,7 +98,7 @@ export class Core extends Cells {
    */
   why(reason, offset) {
     if (typeof reason !== 'string') return 0;
-    return Math.max(this.#instance.text(reason.slice(0, LONGEST_REASON), offset), 0);
+    return Math.max(this.instance.text(reason.slice(0, LONGEST_REASON), offset), 0);
   }
 
   /**
@@ -112,7 +109,7 @@ export class Core extends Cells {
   control(message) {
     try {
       const text = controlText(message, this.#longest);
-      return text.length > this.#longest ? 0 : Math.max(this.#instance.text(text), 0);
+      return text.length > this.#longest ? 0 : Math.max(this.instance.text(text), 0);
     } catch {
       return 0;
     }
@@ -125,8 +122,8 @@ export class Core extends Cells {
    */
   describe(member, value) {
     if (value === undefined) return;
-    const length = this.#instance.text(JSON.stringify(value), 32);
-    this.#instance.text(`${member}\0`);
+    const length = this.instance.text(JSON.stringify(value), 32);
+    this.instance.text(`${member}\0`);
     if (length < 0 || this.x.describe(this.ep, length) < 0) {
       throw outOfMemory();
     }
@@ -138,12 +135,12 @@ export class Core extends Cells {
   get message() {
     const at = this.x.print(this.ep, Date.now());
     if (!at) throw outOfMemory();
-    return JSON.parse(this.#instance.read(at, this.length));
+    return JSON.parse(this.instance.read(at, this.length));
   }
 
   /** @param {number} call */
   idText(call) {
-    return this.#instance.readScratch(this.x.id_text(this.ep, call));
+    return this.instance.readScratch(this.x.id_text(this.ep, call));
   }
 
   /**
@@ -153,8 +150,8 @@ export class Core extends Cells {
    */
   error(code) {
     return {
-      code: this.#instance.readTerminated(this.x.error_name(code)),
-      message: this.#instance.readTerminated(this.x.error_message(code)),
+      code: this.instance.readTerminated(this.x.error_name(code)),
+      message: this.instance.readTerminated(this.x.error_message(code)),
       retryable: this.x.error_retryable(code) === 1,
     };
   }

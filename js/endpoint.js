@@ -733,10 +733,9 @@ export class Endpoint {
    * @param {any} error
    */
   #unsent(pending, error) {
-    const found = toErrorObject(error);
     const response = isErrorObject(error)
-      ? { success: false, error: found }
-      : this.failure(abp.INVALID_PARAMS, `The parameters cannot be sent: ${found.message}`);
+      ? { success: false, error: toErrorObject(error) }
+      : this.#unsendable(abp.INVALID_PARAMS, 'parameters', error);
     this.#feed((x, ep) => x.unsent(ep, pending.handle), response);
   }
 
@@ -763,7 +762,8 @@ export class Endpoint {
     };
     this.#post({ ...answer, payload: response }, transfer, (error) => {
       if (transfer?.length) this.respond({ request, message }, response);
-      else this.#post({ ...answer, payload: this.#unsendable(error) });
+      else
+        this.#post({ ...answer, payload: this.#unsendable(abp.OPERATION_FAILED, 'result', error) });
     });
   }
 
@@ -781,10 +781,13 @@ export class Endpoint {
     }
   }
 
-  /** @param {any} error */
-  #unsendable(error) {
-    const why = `The result cannot be sent: ${toErrorObject(error).message}`;
-    return this.failure(abp.OPERATION_FAILED, why);
+  /**
+   * @param {number} code
+   * @param {string} what
+   * @param {any} error
+   */
+  #unsendable(code, what, error) {
+    return this.failure(code, `The ${what} cannot be sent: ${toErrorObject(error).message}`);
   }
 
   /**
@@ -805,7 +808,13 @@ export class Endpoint {
       case Entry.RESPONSE:
         if (transfer?.length) {
           this.#post(entry, undefined, (again) => this.#undeliverable(entry, undefined, again));
-        } else this.#post([Entry.RESPONSE, key, undefined, this.#unsendable(error)]);
+        } else
+          this.#post([
+            Entry.RESPONSE,
+            key,
+            undefined,
+            this.#unsendable(abp.OPERATION_FAILED, 'result', error),
+          ]);
         return;
       default:
         unsent(error);

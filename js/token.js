@@ -48,7 +48,7 @@ export class Token {
    */
   bind(memory, address) {
     if (memory.buffer instanceof ArrayBuffer) {
-      throw new TypeError('bind needs memory that is shared');
+      throw new TypeError('bind needs shared memory');
     }
     const word = new Uint32Array(memory.buffer, address, 1);
     Atomics.store(word, 0, 0);

@@ -40,8 +40,6 @@ let shared;
 
 /** One peer in the core. An input returns the first action, packed, or a negative `abp_status`. */
 export class PeerCore extends Cells {
-  #instance;
-
   /**
    * @param {number} dialect
    * @param {Limits} limits
@@ -50,8 +48,6 @@ export class PeerCore extends Cells {
     if (!instantiate) throw new Error('await `ready` before making a core');
     const instance = (shared ??= new Instance(instantiate));
     super(instance);
-    this.#instance = instance;
-    this.x = instance.x;
     instance.seed();
     const { maxCalls, maxConcurrent, remembered, rememberFor, grace, maxIdLength } = limits;
     this.peer = this.x.create(
@@ -78,7 +74,7 @@ export class PeerCore extends Cells {
 
   /** The instance has trapped: those who have it go on as long as they can, new peers get another. */
   abandon() {
-    if (shared === this.#instance) shared = undefined;
+    if (shared === this.instance) shared = undefined;
   }
 
   /**
@@ -88,7 +84,7 @@ export class PeerCore extends Cells {
    */
   #id(id) {
     if (typeof id === 'number') return [rpc.ID_NUMBER, id];
-    if (typeof id === 'string') return [rpc.ID_TEXT, this.#instance.id(id) || (id && NO_TEXT) || 0];
+    if (typeof id === 'string') return [rpc.ID_TEXT, this.instance.id(id) || (id && NO_TEXT) || 0];
     return [id === null ? rpc.ID_NULL : rpc.ID_OTHER, 0];
   }
 
@@ -130,7 +126,7 @@ export class PeerCore extends Cells {
    * @param {string | undefined} reason
    */
   cancel(call, reason) {
-    const length = reason ? this.#instance.text(reason) : 0;
+    const length = reason ? this.instance.text(reason) : 0;
     return this.x.cancel(this.peer, call, Math.max(length, 0));
   }
   /** @param {number} call */
@@ -166,7 +162,7 @@ export class PeerCore extends Cells {
     const [type, value] = this.#id(id);
     const at = type === rpc.ID_TEXT && value !== NO_TEXT ? value : 0;
     const text = typeof reason === 'string' ? reason.slice(0, LONGEST_REASON) : '';
-    const length = text ? Math.max(this.#instance.text(text, at), 0) : 0;
+    const length = text ? Math.max(this.instance.text(text, at), 0) : 0;
     const readable = reason === undefined || typeof reason === 'string';
     return this.x.cancel_received(this.peer, type, value, at, length, readable);
   }
@@ -192,7 +188,7 @@ export class PeerCore extends Cells {
    * @returns {{ code: number, message: string }}
    */
   error(error) {
-    const message = this.#instance.readTerminated(this.x.error_message(error));
+    const message = this.instance.readTerminated(this.x.error_message(error));
     return { code: this.x.error_code(this.peer, error), message };
   }
 

@@ -100,8 +100,7 @@ const unsent = (error) => console.warn('abp-bridge: a message could not be sent:
  * @param {any} key
  * @returns {key is number}
  */
-const isNumber = (key) =>
-  typeof key === 'number' && key > 0 && key < 2 ** 32 && Math.floor(key) === key;
+const isNumber = (key) => Number.isInteger(key) && key > 0 && key < 2 ** 32;
 
 export class Endpoint {
   /** What is going on, by slot: pending calls and cancels, and invocations. @type {any[]} */

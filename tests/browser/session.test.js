@@ -294,6 +294,25 @@ describe('window.abp', () => {
       after: 'NOT_INITIALIZED',
     });
   });
+
+  test('loads what answers with the first question, and keeps the order of what is asked until then', async () => {
+    await page.goto(site.appUrl({}));
+    await page.waitForFunction(() => window.abp);
+    const outcome = await page.evaluate(async () => {
+      const { abp } = window;
+      const loaded = () =>
+        performance
+          .getEntriesByType('resource')
+          .some(({ name }) => name.endsWith('local-agent.js'));
+      const before = [loaded(), abp.initialized, abp.sessionId];
+      const init = { agent: { name: 'x', version: '1' }, protocolVersion: '0.1', features: {} };
+      const answers = [abp.call('echo', 1), abp.initialize(init), abp.call('echo', 2)];
+      const [early, , result] = await Promise.all(answers);
+      return { before, early: early.error.code, data: result.data, after: loaded() };
+    });
+    const before = [false, false, null];
+    assert.deepEqual(outcome, { before, early: 'NOT_INITIALIZED', data: 2, after: true });
+  });
 });
 
 test('a page that has another window.abp keeps it', async () => {

@@ -5,10 +5,6 @@ import { unlisten } from './signals.js';
 
 /** A call that was made and has not settled. It is its own abort listener, so none is allocated. */
 export class PendingCall {
-  handle = 0;
-  /** How frames name it; 0 if it went out in a message. @type {string | number} */
-  key = 0;
-
   /**
    * @param {import('./endpoint.js').Endpoint} endpoint
    * @param {(response: any) => void} resolve
@@ -17,6 +13,9 @@ export class PendingCall {
    * @param {import('./client.js').CallOptions} options
    */
   constructor(endpoint, resolve, name, params, { signal, timeout, onProgress, callId, transfer }) {
+    this.handle = 0;
+    /** How frames name it; 0 if it went out in a message. @type {string | number} */
+    this.key = 0;
     this.endpoint = endpoint;
     this.resolve = resolve;
     this.name = name;

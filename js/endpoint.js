@@ -92,6 +92,9 @@ const OUTCOME_ERROR = {
  */
 export const carried = ({ carries = abp.LIVENESS | abp.FRAMES }) => carries;
 
+/** The actions that say more than what they are about. */
+const SAYS_MORE = (1 << abp.ABORT) | (1 << abp.REFUSE) | (1 << abp.SEND) | (1 << abp.WAKE);
+
 /** @param {any} error */
 const unsent = (error) => console.warn('abp-bridge: a message could not be sent:', error);
 
@@ -563,7 +566,8 @@ export class Endpoint {
   #run(action, context) {
     if (action <= 0) return;
     if (!(action & MORE)) {
-      this.#act(action, this.core.call, this.#extra(action, context), context);
+      const extra = SAYS_MORE & (1 << (action & 255)) ? this.#extra(action, context) : undefined;
+      this.#act(action, this.core.call, extra, context);
       return;
     }
     const actions = [];

@@ -310,7 +310,7 @@ enum session_event session_tick(struct session *session, uint64_t now, uint32_t 
 void session_heard(struct session *session, uint64_t now);
 void session_start_heartbeat(struct session *session, uint64_t now, uint32_t heartbeat_ms);
 
-/* --- endpoint.c ------------------------------------------------------------------------------- */
+/* --- endpoint.c and endpoint_calls.c ---------------------------------------------------------- */
 
 #define PREFIX 32 /* bytes of the text that this side's ids begin with */
 #define DESCRIPTIONS 4
@@ -346,6 +346,7 @@ struct abp_endpoint {
   uint8_t refuse;       /* abp_error */
   uint8_t answer;       /* enum cancel_answer */
   char prefix[PREFIX + 1];
+  uint32_t prefix_length;
   struct {
     char name[24];
     char *json;
@@ -367,6 +368,9 @@ int endpoint_shutdown(abp_endpoint *endpoint);
 int endpoint_bye(abp_endpoint *endpoint, int persisted);
 int endpoint_ping(abp_endpoint *endpoint, int pong);
 void endpoint_count(abp_endpoint *endpoint, abp_counter counter);
+void endpoint_refuse(abp_endpoint *endpoint, abp_error error);
+/* What precedes the number in the ids of calls made here (`own`) or received. */
+const char *endpoint_prefix(const abp_endpoint *endpoint, uint32_t own, uint32_t *length);
 /* Begins an input: ABP_E_UNDRAINED while actions of the last one are left. */
 int endpoint_enter(abp_endpoint *endpoint);
 int endpoint_undrained(const abp_endpoint *endpoint);

@@ -2,7 +2,7 @@
  * The life of a call.
  *
  * Two rules. Whatever changes a call's state is a row of the table below. And this file does not
- * know who asks, over what, or what time it is: endpoint.c turns the world into events.
+ * know who asks, over what, or what time it is: endpoint_calls.c turns the world into events.
  *
  * The side that executes a call (the callee) owns its outcome and decides it once. A cancel is
  * accepted by moving to CANCELLING or CANCELLED; from there no row leads to COMPLETED. A result is

@@ -1,7 +1,7 @@
 /*
  * What every protocol does with calls: find the slot, step the table, note what is owed; and hand
  * out what is owed, call by call. What a message means, and which event it is, is the protocol's:
- * endpoint.c (ABP), rpc.c (JSON-RPC).
+ * endpoint_calls.c (ABP), rpc.c (JSON-RPC).
  *
  * Nothing is queued that could overflow: a call's slot has bits for what it owes and a link to the
  * next debtor.

@@ -1,16 +1,11 @@
 /*
- * Every input of ABP: find the call, step the table (calls.c does), note what is owed. What is owed
- * is handed out by abp_next.
- *
- * What an input can cause beside what calls owe is one field each, because inputs are drained one
- * by one.
+ * An endpoint: its errors, its ids as text, and its session. What happens to calls, which is most
+ * of what happens, is endpoint_calls.c's.
  */
 #include "abp_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
-
-#define DEEPEST 32 /* local calls within local calls */
 
 static const struct {
   const char *name, *message;
@@ -105,38 +100,11 @@ uint32_t abp_features(const abp_endpoint *ep) {
 
 abp_session abp_session_state(const abp_endpoint *ep) { return ep->session.state; }
 
-/* --- Ids and handles -------------------------------------------------------------------------- */
+/* --- Ids as text     -------------------------------------------------------------------------- */
 
-static int id_ok(const abp_endpoint *ep, const abp_id *id) {
-  if (!id->text) return id->number != 0;
-  return id->length > 0 && id->length <= ep->config.max_id && utf8_valid(id->text, id->length);
-}
-
-static const char *prefix_of(const abp_endpoint *ep, uint32_t own, size_t *length) {
-  *length = own ? strlen(ep->prefix) : ep->session.id_length;
+const char *endpoint_prefix(const abp_endpoint *ep, uint32_t own, uint32_t *length) {
+  *length = own ? ep->prefix_length : ep->session.id_length;
   return own ? ep->prefix : ep->session.id;
-}
-
-/* The one place that reads "P.n" as the number n. Only the canonical decimal, so that no two texts
- * are one id. */
-static abp_id canonical(const abp_endpoint *ep, const abp_id *id, uint32_t own) {
-  if (!id->text) return *id;
-  size_t skip;
-  const char *prefix = prefix_of(ep, own, &skip);
-  if (!skip || id->length < skip + 2 || id->length > skip + 11) return *id;
-  if (id->text[skip] != '.' || memcmp(id->text, prefix, skip) != 0) return *id;
-  uint64_t number = 0;
-  for (uint32_t i = (uint32_t)skip + 1; i < id->length; i++) {
-    const char digit = id->text[i];
-    if (digit < '0' || digit > '9' || (digit == '0' && number == 0)) return *id;
-    number = number * 10 + (uint64_t)(digit - '0');
-  }
-  return number > UINT32_MAX ? *id : (abp_id){NULL, 0, (uint32_t)number};
-}
-
-static uint32_t find(const abp_endpoint *ep, const abp_id *id, uint32_t direction) {
-  const abp_id key = canonical(ep, id, direction);
-  return calls_find(&ep->calls, &key, direction);
 }
 
 static char *print_number(char *end, uint32_t number) {
@@ -151,13 +119,13 @@ size_t abp_id_text(const abp_endpoint *ep, abp_call call, char *buffer, size_t s
   if (slot == NO_CALL) return 0;
   const struct call *c = table_call(&ep->calls.table, slot);
   char digits[11];
-  size_t length = c->id_length, digits_length = 0;
+  uint32_t length = c->id_length, digits_length = 0;
   const char *text = digits;
   if (c->number) {
-    text = prefix_of(ep, c->flags & (CALL_OUT | CALL_LOCAL), &length);
+    text = endpoint_prefix(ep, c->flags & (CALL_OUT | CALL_LOCAL), &length);
     char *first = print_number(digits + sizeof digits, c->number);
     *--first = '.';
-    digits_length = (size_t)(digits + sizeof digits - first);
+    digits_length = (uint32_t)(digits + sizeof digits - first);
     if (length + digits_length <= size) memcpy(buffer + length, first, digits_length);
   } else if (length) {
     text = table_id(&ep->calls.table, slot);
@@ -185,56 +153,12 @@ static void new_prefix(abp_endpoint *ep) {
   const size_t length = (size_t)(digits + sizeof digits - first);
   memcpy(p, first, length);
   p[length] = 0;
-}
-
-/* --- Actions ---------------------------------------------------------------------------------- */
-
-int endpoint_undrained(const abp_endpoint *ep) {
-  return ep->calls.debts != NO_CALL || ep->outbox || calls_wake_owed(&ep->calls, ep->session.due);
-}
-
-/* Takes the first of these from the outbox. */
-static void hand_out(abp_endpoint *ep, uint32_t of, abp_action *action) {
-  uint32_t place = 0;
-  while (!(ep->outbox & of & 1u << place))
-    place++;
-  ep->outbox &= ~(1u << place);
-  switch (1u << place) {
-  case OUT_REFUSE:
-    action->kind = ABP_REFUSE;
-    action->arg = ep->refuse;
-    break;
-  case OUT_REPORT:
-    action->kind = ABP_REPORT;
-    action->call = ep->report;
-    break;
-  case OUT_SESSION:
-    action->kind = ABP_SESSION;
-    action->arg = ep->session.state;
-    break;
-  default:
-    action->kind = ABP_SEND;
-    action->arg = place;
-    break;
-  }
-}
-
-int abp_next(abp_endpoint *ep, abp_action *action) {
-  *action = (abp_action){.kind = ABP_NONE};
-  if (ep->outbox & OUT_FIRST)
-    hand_out(ep, OUT_FIRST, action);
-  else if (ep->calls.debts != NO_CALL)
-    calls_pay(&ep->calls, action);
-  else if (ep->outbox)
-    hand_out(ep, ep->outbox, action);
-  else if (calls_wake_owed(&ep->calls, ep->session.due))
-    calls_wake(&ep->calls, ep->session.due, action);
-  return action->kind != ABP_NONE;
+  ep->prefix_length = (uint32_t)(p + length - ep->prefix);
 }
 
 /* --- The session ------------------------------------------------------------------------------ */
 
-static void refuse(abp_endpoint *ep, abp_error error) {
+void endpoint_refuse(abp_endpoint *ep, abp_error error) {
   ep->outbox |= OUT_REFUSE;
   ep->refuse = (uint8_t)error;
 }
@@ -242,7 +166,7 @@ static void refuse(abp_endpoint *ep, abp_error error) {
 static void change_session(abp_endpoint *ep, enum session_event event) {
   struct session *session = &ep->session;
   const struct session_step taken = session_step(session->state, event);
-  if (taken.refuse) refuse(ep, (abp_error)taken.refuse);
+  if (taken.refuse) endpoint_refuse(ep, (abp_error)taken.refuse);
   ep->outbox |= taken.sends;
   if (taken.calls) calls_step_all(&ep->calls, (enum call_event)(taken.calls - 1));
   if (taken.next == session->state) return;
@@ -256,15 +180,6 @@ static void change_session(abp_endpoint *ep, enum session_event event) {
     calls_forget_all(&ep->calls);
     new_prefix(ep);
   }
-}
-
-/* Every input begins with it: one copy is a tenth less of the module, and no slower. */
-__attribute__((noinline)) int endpoint_enter(abp_endpoint *ep) {
-  if (endpoint_undrained(ep)) return ABP_E_UNDRAINED;
-  ep->calls.reason = NULL;
-  ep->calls.reason_length = 0;
-  ep->target = NULL;
-  return ABP_OK;
 }
 
 int abp_connect(abp_endpoint *ep, uint32_t timeout_ms) {
@@ -310,7 +225,7 @@ int endpoint_initialize(abp_endpoint *ep, const char *id, size_t length, int num
   } else if (valid && stays) {
     change_session(ep, again ? SE_INITIALIZE_AGAIN : SE_INITIALIZE_OTHER);
   } else {
-    refuse(ep, valid ? ABP_NOT_SUPPORTED : ABP_INVALID_ID);
+    endpoint_refuse(ep, valid ? ABP_NOT_SUPPORTED : ABP_INVALID_ID);
   }
   return ABP_OK;
 }
@@ -391,218 +306,5 @@ int abp_advance(abp_endpoint *ep, uint64_t now) {
   const enum session_event event =
       session_tick(&ep->session, ep->calls.now, ep->config.heartbeat_ms, &ep->outbox);
   if (event != SESSION_EVENTS) change_session(ep, event);
-  return ABP_OK;
-}
-
-/* --- The caller ------------------------------------------------------------------------------- */
-
-static int make_call(abp_endpoint *ep, const abp_id *id, uint32_t flags, uint32_t *slot) {
-  if (!id) return calls_make(&ep->calls, NULL, flags, slot);
-  if (!id_ok(ep, id)) return ABP_E_ID;
-  const abp_id key = canonical(ep, id, CALL_OUT);
-  return calls_make(&ep->calls, &key, flags, slot);
-}
-
-int abp_request(abp_endpoint *ep, const abp_id *id, uint32_t timeout_ms, uint32_t flags,
-                abp_call parent, abp_call *call) {
-  if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
-  uint32_t slot, above = NO_CALL;
-  if (ep->session.state != ABP_SESSION_READY ||
-      (parent && !calls_adoptable(&ep->calls, parent, &above)))
-    return ABP_E_STATE;
-  const int status = make_call(ep, id,
-                               (ep->config.role == ABP_APP ? CALL_NO_CANCEL : 0u) |
-                                   (flags & ABP_WANTS_PROGRESS ? CALL_PROGRESS : 0u),
-                               &slot);
-  if (status != ABP_OK) return status;
-  if (above != NO_CALL) table_adopt(&ep->calls.table, above, slot);
-  calls_set_deadline(&ep->calls, slot, timeout_ms);
-  calls_owe(&ep->calls, slot, OWE_REQUEST);
-  *call = calls_handle(&ep->calls, slot);
-  return ABP_OK;
-}
-
-int abp_cancel(abp_endpoint *ep, abp_call call, const char *reason, size_t length) {
-  if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
-  const uint32_t slot = calls_live(&ep->calls, call);
-  if (slot == NO_CALL) return ABP_OK;
-  ep->calls.reason = reason;
-  ep->calls.reason_length = length;
-  calls_stop(&ep->calls, slot, EV_CANCEL);
-  return ABP_OK;
-}
-
-int abp_cancel_by_id(abp_endpoint *ep, const abp_id *id, const char *reason, size_t length,
-                     abp_call *request) {
-  if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
-  if (ep->session.state != ABP_SESSION_READY) return ABP_E_STATE;
-  if (!id->text || !id_ok(ep, id)) return ABP_E_ID;
-  const uint32_t target = find(ep, id, CALL_OUT);
-  uint32_t slot;
-  const int status = make_call(ep, NULL, CALL_NO_CANCEL | CALL_IS_CANCEL, &slot);
-  if (status != ABP_OK) return status;
-  ep->calls.reason = reason;
-  ep->calls.reason_length = length;
-  ep->target = id;
-  /* The call is now waiting for this cancel: its own signal need not send another. */
-  struct call *call = target == NO_CALL ? NULL : table_call(&ep->calls.table, target);
-  if (call && call->state == WAITING && !(call->flags & CALL_NO_CANCEL)) {
-    calls_step(&ep->calls, target, EV_CANCEL);
-    call->owed &= (uint16_t)~OWE_CANCEL;
-    ep->calls.debts = call->debtor;
-  }
-  calls_set_deadline(&ep->calls, slot, ep->calls.limits.grace_ms);
-  calls_owe(&ep->calls, slot, OWE_CANCEL);
-  *request = calls_handle(&ep->calls, slot);
-  return ABP_OK;
-}
-
-static int answered(abp_endpoint *ep, const abp_id *id, uint32_t is_cancel, abp_outcome outcome) {
-  if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
-  session_heard(&ep->session, ep->calls.now);
-  const uint32_t slot = find(ep, id, CALL_OUT);
-  if (slot == NO_CALL) {
-    endpoint_count(ep, ABP_STRAY);
-    return ABP_OK;
-  }
-  struct call *call = table_call(&ep->calls.table, slot);
-  if ((call->flags & CALL_IS_CANCEL) != is_cancel || call_is_over(call->state)) {
-    endpoint_count(ep, call_is_over(call->state) ? ABP_LATE : ABP_STRAY);
-    return ABP_OK;
-  }
-  if (outcome == ABP_TIMED_OUT) call->cause = ABP_TIMED_OUT;
-  calls_step(&ep->calls, slot, outcome == ABP_COMPLETED ? EV_COMPLETE : EV_CANCELLED);
-  return ABP_OK;
-}
-
-int abp_result_received(abp_endpoint *ep, const abp_id *id, abp_outcome outcome) {
-  return answered(ep, id, 0, outcome);
-}
-
-int endpoint_cancel_result(abp_endpoint *ep, const abp_id *id, int cancelled) {
-  /* A signal's cancel is acknowledged, too, but its call waits for the result, not for this. */
-  const size_t length = strlen(ep->prefix);
-  if (id->text && id->length > length + 1 && memcmp(id->text, ep->prefix, length) == 0 &&
-      memcmp(id->text + length, ".c", 2) == 0)
-    return ABP_OK;
-  return answered(ep, id, CALL_IS_CANCEL, cancelled ? ABP_CANCELLED : ABP_COMPLETED);
-}
-
-int abp_unsent(abp_endpoint *ep, abp_call call) {
-  return endpoint_enter(ep) == ABP_OK ? calls_unsent(&ep->calls, call) : ABP_E_UNDRAINED;
-}
-
-int abp_progress_received(abp_endpoint *ep, const abp_id *id) {
-  if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
-  session_heard(&ep->session, ep->calls.now);
-  const uint32_t slot = find(ep, id, CALL_OUT);
-  const int over = slot != NO_CALL && call_is_over(table_call(&ep->calls.table, slot)->state);
-  if (over || !(abp_features(ep) & ABP_PROGRESS)) {
-    endpoint_count(ep, over ? ABP_LATE : ABP_STRAY);
-    return ABP_OK;
-  }
-  ep->outbox |= OUT_REPORT;
-  ep->report = slot == NO_CALL ? 0 : calls_handle(&ep->calls, slot);
-  return ABP_OK;
-}
-
-/* --- The callee ------------------------------------------------------------------------------- */
-
-static void refuse_call(abp_endpoint *ep, abp_error error) {
-  refuse(ep, error);
-  endpoint_count(ep, ABP_REFUSED);
-}
-
-static abp_error add_received(abp_endpoint *ep, const abp_id *id, uint32_t flags, abp_error fault,
-                              uint32_t *slot) {
-  if (ep->session.state != ABP_SESSION_READY) return ABP_NOT_INITIALIZED;
-  if (id && !id_ok(ep, id)) return ABP_INVALID_ID;
-  const abp_id key = id ? canonical(ep, id, 0) : (abp_id){0};
-  const int status = calls_receive(&ep->calls, id ? &key : NULL, flags, (int)fault, slot);
-  switch (status) {
-  case ABP_OK: return ABP_NO_ERROR;
-  case ABP_E_DUPLICATE: return ABP_DUPLICATE_CALL;
-  case ABP_E_LIMIT: return ABP_RATE_LIMITED;
-  case ABP_E_MEMORY: return ABP_INTERNAL_ERROR;
-  default: return fault;
-  }
-}
-
-int abp_call_received(abp_endpoint *ep, const abp_id *id, uint32_t timeout_ms, uint32_t flags,
-                      abp_error fault) {
-  if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
-  session_heard(&ep->session, ep->calls.now);
-  uint32_t slot;
-  const abp_error error =
-      add_received(ep, id, flags & ABP_WANTS_PROGRESS ? CALL_PROGRESS : 0, fault, &slot);
-  if (error) {
-    refuse_call(ep, error);
-    return ABP_OK;
-  }
-  calls_set_deadline(&ep->calls, slot, timeout_ms);
-  calls_accept(&ep->calls, slot);
-  return ABP_OK;
-}
-
-int abp_call_local(abp_endpoint *ep, abp_call parent, uint32_t timeout_ms, abp_error fault) {
-  if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
-  uint32_t above, slot;
-  if (!calls_adoptable(&ep->calls, parent, &above)) return ABP_E_STATE;
-  const uint8_t depth = (uint8_t)(table_call(&ep->calls.table, above)->depth + 1);
-  const abp_error error =
-      depth > DEEPEST ? ABP_RATE_LIMITED : add_received(ep, NULL, CALL_LOCAL, fault, &slot);
-  if (error) {
-    refuse_call(ep, error);
-    return ABP_OK;
-  }
-  struct call *call = table_call(&ep->calls.table, slot);
-  call->depth = depth;
-  call->number = calls_mint(&ep->calls);
-  table_adopt(&ep->calls.table, above, slot);
-  calls_set_deadline(&ep->calls, slot, timeout_ms);
-  calls_accept(&ep->calls, slot);
-  return ABP_OK;
-}
-
-int abp_finish(abp_endpoint *ep, abp_call call, abp_outcome outcome) {
-  if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
-  const uint32_t slot = calls_live(&ep->calls, call);
-  if (slot == NO_CALL || !call_has_handler(table_call(&ep->calls.table, slot)->state))
-    return ABP_E_STATE;
-  if (outcome == ABP_COMPLETED)
-    calls_complete(&ep->calls, slot);
-  else
-    calls_step(&ep->calls, slot, EV_CANCELLED);
-  return ABP_OK;
-}
-
-int abp_progress_wanted(const abp_endpoint *ep, abp_call call) {
-  const uint32_t slot = calls_live(&ep->calls, call);
-  if (slot == NO_CALL || !(abp_features(ep) & ABP_PROGRESS)) return 0;
-  const struct call *c = table_call(&ep->calls.table, slot);
-  return c->state == RUNNING && c->flags & CALL_PROGRESS;
-}
-
-int endpoint_cancel(abp_endpoint *ep, const abp_id *id, const char *reason, size_t length) {
-  session_heard(&ep->session, ep->calls.now);
-  ep->calls.reason = reason;
-  ep->calls.reason_length = length;
-  const int ready = ep->session.state == ABP_SESSION_READY;
-  const uint32_t slot = ready && id_ok(ep, id) ? find(ep, id, 0) : NO_CALL;
-  const uint32_t owed = slot == NO_CALL ? 0 : calls_step(&ep->calls, slot, EV_CANCEL);
-  ep->answer = owed & OWE_ACK    ? ANSWER_CANCELLED
-               : owed & OWE_NAK  ? ANSWER_COMPLETED
-               : slot != NO_CALL ? ANSWER_NONE
-               : !ready          ? ANSWER_NOT_INITIALIZED
-               : id->text        ? ANSWER_NOT_FOUND
-                                 : ANSWER_INVALID;
-  if (ep->answer) ep->outbox |= 1u << ABP_MSG_CANCEL_RESULT;
-  return ABP_OK;
-}
-
-int abp_cancel_received(abp_endpoint *ep, const abp_id *id, const char *reason, size_t length) {
-  if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
-  endpoint_cancel(ep, id, reason, length);
-  ep->outbox &= ~(1u << ABP_MSG_CANCEL_RESULT);
   return ABP_OK;
 }

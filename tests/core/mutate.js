@@ -40,7 +40,7 @@ const CORE = ['call_state', 'call_table', 'calls'];
 const TESTS = ['arena', 'model', 'world', 'explore', 'explore_tasks', 'rpc_explore'];
 const PROGRAMS = [
   [...CORE, 'rpc', 'arena', 'rpc_explore'],
-  [...CORE, 'session', 'endpoint', 'arena', 'model', 'world', 'explore'],
+  [...CORE, 'session', 'endpoint', 'endpoint_calls', 'arena', 'model', 'world', 'explore'],
   ['task_state', 'tasks', 'call_table', 'explore_tasks'],
 ];
 

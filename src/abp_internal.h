@@ -7,6 +7,9 @@
 
 #include "abp.h"
 
+/* What happens to few calls: compiled for size, and out of the way of what happens to all. */
+#define COLD __attribute__((cold))
+
 /* --- call_state.c: what happens to a call ----------------------------------------------------- */
 
 enum call_state {

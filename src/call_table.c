@@ -151,7 +151,7 @@ static void index_put(struct call_index *index, struct index_entry entry) {
   index->count++;
 }
 
-static int index_grow(struct call_index *index) {
+COLD static int index_grow(struct call_index *index) {
   const struct call_index old = *index;
   const uint32_t room = old.entries ? (old.mask + 1) * 2 : 64;
   struct index_entry *entries = calloc(room, sizeof *entries);
@@ -194,7 +194,7 @@ static void push_free(struct call_table *table, uint32_t slot) {
   table->free = slot;
 }
 
-static int add_slab(struct call_table *table) {
+COLD static int add_slab(struct call_table *table) {
   const uint32_t calls = (table->slab_count + 1) * SLAB_CALLS;
   if (calls > 1u << SLOT_BITS) return ABP_E_LIMIT;
   if (table->slab_count == table->slab_room) {
@@ -288,7 +288,7 @@ static void timer_put(struct call_table *table, uint32_t place, uint32_t slot) {
   table_call(table, slot)->timer = place + 1;
 }
 
-static void timer_sift(struct call_table *table, uint32_t place) {
+COLD static void timer_sift(struct call_table *table, uint32_t place) {
   const uint32_t slot = table->timers[place];
   const uint64_t deadline = table_call(table, slot)->deadline;
   for (; place && timer_at(table, (place - 1) / 2) > deadline; place = (place - 1) / 2)

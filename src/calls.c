@@ -143,7 +143,7 @@ static abp_outcome cause_of(enum call_event event) {
 }
 
 /* What a handler began ends with it: the tree below a call that stops is stopped first. */
-static void cascade(struct calls *calls, const struct call *parent) {
+COLD static void cascade(struct calls *calls, const struct call *parent) {
   for (uint32_t slot = parent->child, next; slot != NO_CALL; slot = next) {
     struct call *child = table_call(&calls->table, slot);
     next = child->sibling;
@@ -216,7 +216,7 @@ __attribute__((always_inline)) static inline uint32_t step(struct calls *calls, 
   return taken.owed;
 }
 
-uint32_t calls_step(struct calls *calls, uint32_t slot, enum call_event event) {
+COLD uint32_t calls_step(struct calls *calls, uint32_t slot, enum call_event event) {
   return step(calls, slot, event);
 }
 
@@ -271,7 +271,7 @@ void calls_wake(struct calls *calls, uint64_t due, abp_action *action) {
   action->at = calls->wake = calls_earliest(calls, due);
 }
 
-static void say_why(const struct calls *calls, const struct call *call, abp_action *action) {
+COLD static void say_why(const struct calls *calls, const struct call *call, abp_action *action) {
   action->text = calls->reason;
   action->length = calls->reason_length;
   if (!calls->reason && call->cause == ABP_TIMED_OUT) {
@@ -302,7 +302,7 @@ void calls_pay(struct calls *calls, abp_action *action) {
 
 /* --- Inputs that every protocol has ----------------------------------------------------------- */
 
-void calls_advance(struct calls *calls, uint64_t now) {
+COLD void calls_advance(struct calls *calls, uint64_t now) {
   if (now > calls->now) calls->now = now;
   if (calls->wake && calls->now >= calls->wake) calls->wake = 0;
   struct call_table *table = &calls->table;
@@ -371,7 +371,7 @@ void calls_accept(struct calls *calls, uint32_t slot) {
     calls_queue(calls, slot);
 }
 
-void calls_queue(struct calls *calls, uint32_t slot) {
+COLD void calls_queue(struct calls *calls, uint32_t slot) {
   table_call(&calls->table, slot)->flags |= CALL_LISTED;
   list_push(&calls->table, &calls->table.queue, slot);
   calls_owe(calls, slot, OWE_QUEUED);

@@ -15,7 +15,7 @@ int endpoint_undrained(const abp_endpoint *ep) {
 }
 
 /* Takes the first of these from the outbox. */
-static void hand_out(abp_endpoint *ep, uint32_t of, abp_action *action) {
+COLD static void hand_out(abp_endpoint *ep, uint32_t of, abp_action *action) {
   uint32_t place = 0;
   while (!(ep->outbox & of & 1u << place))
     place++;
@@ -119,7 +119,7 @@ int abp_request(abp_endpoint *ep, const abp_id *id, uint32_t timeout_ms, uint32_
   return ABP_OK;
 }
 
-int abp_cancel(abp_endpoint *ep, abp_call call, const char *reason, size_t length) {
+COLD int abp_cancel(abp_endpoint *ep, abp_call call, const char *reason, size_t length) {
   if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
   const uint32_t slot = calls_live(&ep->calls, call);
   if (slot == NO_CALL) return ABP_OK;
@@ -129,8 +129,8 @@ int abp_cancel(abp_endpoint *ep, abp_call call, const char *reason, size_t lengt
   return ABP_OK;
 }
 
-int abp_cancel_by_id(abp_endpoint *ep, const abp_id *id, const char *reason, size_t length,
-                     abp_call *request) {
+COLD int abp_cancel_by_id(abp_endpoint *ep, const abp_id *id, const char *reason, size_t length,
+                          abp_call *request) {
   if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
   if (ep->session.state != ABP_SESSION_READY) return ABP_E_STATE;
   if (!id->text || !id_ok(ep, id)) return ABP_E_ID;
@@ -185,7 +185,7 @@ int endpoint_cancel_result(abp_endpoint *ep, const abp_id *id, int cancelled) {
   return answered(ep, id, CALL_IS_CANCEL, cancelled ? ABP_CANCELLED : ABP_COMPLETED);
 }
 
-int abp_unsent(abp_endpoint *ep, abp_call call) {
+COLD int abp_unsent(abp_endpoint *ep, abp_call call) {
   return endpoint_enter(ep) == ABP_OK ? calls_unsent(&ep->calls, call) : ABP_E_UNDRAINED;
 }
 
@@ -241,7 +241,7 @@ int abp_call_received(abp_endpoint *ep, const abp_id *id, uint32_t timeout_ms, u
   return ABP_OK;
 }
 
-int abp_call_local(abp_endpoint *ep, abp_call parent, uint32_t timeout_ms, abp_error fault) {
+COLD int abp_call_local(abp_endpoint *ep, abp_call parent, uint32_t timeout_ms, abp_error fault) {
   if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
   uint32_t above, slot;
   if (!calls_adoptable(&ep->calls, parent, &above)) return ABP_E_STATE;
@@ -280,7 +280,7 @@ int abp_progress_wanted(const abp_endpoint *ep, abp_call call) {
   return c->state == RUNNING && c->flags & CALL_PROGRESS;
 }
 
-int endpoint_cancel(abp_endpoint *ep, const abp_id *id, const char *reason, size_t length) {
+COLD int endpoint_cancel(abp_endpoint *ep, const abp_id *id, const char *reason, size_t length) {
   session_heard(&ep->session, ep->calls.now);
   ep->calls.reason = reason;
   ep->calls.reason_length = length;
@@ -297,7 +297,8 @@ int endpoint_cancel(abp_endpoint *ep, const abp_id *id, const char *reason, size
   return ABP_OK;
 }
 
-int abp_cancel_received(abp_endpoint *ep, const abp_id *id, const char *reason, size_t length) {
+COLD int abp_cancel_received(abp_endpoint *ep, const abp_id *id, const char *reason,
+                             size_t length) {
   if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
   endpoint_cancel(ep, id, reason, length);
   ep->outbox &= ~(1u << ABP_MSG_CANCEL_RESULT);

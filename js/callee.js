@@ -102,7 +102,7 @@ export class Invocation {
   // --- What the endpoint tells it ------------------------------------------------------------------
 
   async start() {
-    this.#started = performance.now();
+    this.#started = this.#endpoint.now || performance.now();
     try {
       const { prepare } = this.#endpoint.transport;
       let data = await this.#endpoint.callee.run(this.request, this);

@@ -21,8 +21,13 @@ export function createInterface(app, page) {
   /** One promise for all, so that what is asked before it is there keeps its order. @type {Promise<any> | undefined} */
   let loading;
   const load = async () => {
-    const { LocalAgent } = await import('./local-agent.js');
-    return (agent = new LocalAgent({ ...page, handlers }));
+    try {
+      const { LocalAgent } = await import('./local-agent.js');
+      return (agent = new LocalAgent({ ...page, handlers }));
+    } catch (error) {
+      loading = undefined; // The next call tries again.
+      throw error;
+    }
   };
   /** @type {import('./local-agent.js').Page['handlers']} */
   const handlers = {};

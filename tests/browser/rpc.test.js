@@ -3,14 +3,13 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { CORE, frameAt, sites } from '../support/browser.js';
-import { bundlePages } from '../support/bundle.js';
 
 const HOST = '/tests/browser/pages/rpc/host.html';
 const APP = '/tests/browser/pages/rpc/app.html';
 const BLANK = '/tests/browser/pages/blank.html';
 let site, page;
 before(async () => {
-  [site] = await Promise.all([sites(), bundlePages('rpc')]);
+  site = await sites();
 });
 after(() => site.close());
 beforeEach(async () => {
@@ -145,7 +144,7 @@ describe('the channel', () => {
   });
 
   test('waits for an app that is still loading', async () => {
-    const release = site.hold('/build/pages/rpc/app.js');
+    const release = site.hold('/tests/browser/pages/rpc/app.js');
     const src = appUrl({ sdk });
     // It resolves when the app has answered `initialize`.
     const opened = page.evaluate((o) => window.open_(o), { sdk, src, origin: site.appOrigin });
@@ -225,7 +224,7 @@ describe('the channel', () => {
   });
 
   test('answers for what waited and cannot be sent, and sends the rest', async () => {
-    const release = site.hold('/build/pages/rpc/app.js');
+    const release = site.hold('/tests/browser/pages/rpc/app.js');
     const lsp = { sdk: 'vscode-jsonrpc', origin: site.appOrigin };
     await page.evaluate((o) => window.open_(o), { ...lsp, src: appUrl(lsp) });
     await page.evaluate(() => {

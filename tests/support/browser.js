@@ -6,9 +6,10 @@
  */
 import { existsSync, readFileSync } from 'node:fs';
 import { createServer } from 'node:http';
-import { extname, join, normalize } from 'node:path';
+import { dirname, extname, join, normalize } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { chromium } from 'playwright-core';
+import { bundleFolder } from './bundle.js';
 import { launch as launchByWebDriver } from './webdriver.js';
 
 export const ENGINE = process.env.ENGINE ?? 'chromium';
@@ -37,6 +38,14 @@ const ISOLATED = {
   'cross-origin-resource-policy': 'cross-origin',
 };
 
+/** Folders whose scripts are served as bundles, made when one is first asked for. */
+const bundles = new Map(
+  ['/tests/browser/pages', '/tests/browser/pages/rpc', '/tests/support/workers'].map((folder) => {
+    let made;
+    return [folder, () => (made ??= bundleFolder(folder))];
+  }),
+);
+
 /** Serves the repository, on one port: /tests/browser/pages/host.html */
 export function serve({ isolated = false } = {}) {
   const held = new Map();
@@ -45,7 +54,9 @@ export function serve({ isolated = false } = {}) {
     const { pathname } = url;
     await held.get(pathname);
     const path = join(root, normalize(decodeURIComponent(pathname)));
-    if (!path.startsWith(root) || !existsSync(path) || !TYPES[extname(path)]) {
+    const bundled = (await bundles.get(dirname(pathname))?.())?.get(pathname);
+    const served = bundled !== undefined || (path.startsWith(root) && existsSync(path));
+    if (!served || !TYPES[extname(path)]) {
       response.writeHead(404).end();
       return;
     }
@@ -57,7 +68,7 @@ export function serve({ isolated = false } = {}) {
       'content-security-policy': policy(url),
       ...(isolated && ISOLATED),
     });
-    response.end(readFileSync(path));
+    response.end(bundled ?? readFileSync(path));
   });
   return new Promise((resolve) => {
     server.listen(0, () =>
@@ -94,9 +105,17 @@ export function launch(more = {}) {
   });
 }
 
+/** The browser of all `sites` of this process from now on. Returns what ends it. */
+export function shareBrowser() {
+  shared = launchEngine();
+  return async () => (await shared).close();
+}
+let shared;
+const launchEngine = () => (ENGINE === 'chromium' ? launch() : launchByWebDriver(ENGINE));
+
 /** A browser with both sites up; `close` ends it all. */
 export async function sites(options = {}) {
-  const opened = ENGINE === 'chromium' ? launch() : launchByWebDriver(ENGINE);
+  const opened = shared ?? launchEngine();
   const [host, app, browser] = await Promise.all([serve(options), serve(options), opened]);
   const hostOrigin = `http://127.0.0.1:${host.port}`;
   const appOrigin = `http://localhost:${app.port}`;
@@ -112,7 +131,8 @@ export async function sites(options = {}) {
     appPort: app.port,
     hold: app.hold,
     async close() {
-      await browser.close();
+      await Promise.all(browser.contexts().map((context) => context.close()));
+      if (!shared) await browser.close();
       host.close();
       app.close();
     },

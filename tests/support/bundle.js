@@ -1,4 +1,6 @@
-/** What a page downloads: the library in one minified file, as a bundler makes it. */
+/** What bundlers make: what a page downloads, and the pages of the tests. */
+import { readdirSync } from 'node:fs';
+import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { build } from 'esbuild';
@@ -6,7 +8,7 @@ import { build } from 'esbuild';
 /** Files that are loaded only where they are needed. */
 export const LAZY = ['*/schema.js', '*/abp-js.js', '*/manifest.js', '*/local-agent.js'];
 
-/** @returns {Promise<number>} bytes, gzipped, of both sides together */
+/** The library in one minified file. @returns {Promise<number>} bytes, gzipped, of both sides together */
 export async function bundleSize() {
   const { outputFiles } = await build({
     entryPoints: [fileURLToPath(new URL('../../js/index.js', import.meta.url))],
@@ -20,16 +22,37 @@ export async function bundleSize() {
   return gzipSync(outputFiles[0].contents, { level: 9 }).length;
 }
 
-/** Bundles pages that use other people's packages: tests/browser/pages/NAME/*.js to build/pages/NAME. */
-export async function bundlePages(name) {
-  const from = fileURLToPath(new URL(`../browser/pages/${name}/`, import.meta.url));
-  await build({
-    entryPoints: ['host', 'app', 'worker'].map((page) => `${from}${page}.js`),
-    outdir: fileURLToPath(new URL(`../../build/pages/${name}`, import.meta.url)),
+const root = fileURLToPath(new URL('../../', import.meta.url));
+/** `/js/index.js` is the page's way to name it. */
+const fromRoot = {
+  name: 'from the root',
+  setup: ({ onResolve }) =>
+    onResolve({ filter: /^\// }, ({ kind, path }) =>
+      kind === 'entry-point' ? undefined : { path: join(root, path) },
+    ),
+};
+
+/**
+ * Bundles the scripts of a folder, which share what they have in common: a page is a few requests then, not forty,
+ * and most of what a browser run costs is requests.
+ * @param {string} folder from the root of the repository
+ * @returns {Promise<Map<string, string>>} texts by their paths on the server
+ */
+export async function bundleFolder(folder) {
+  const from = join(root, folder);
+  const { outputFiles } = await build({
+    entryPoints: readdirSync(from)
+      .filter((name) => name.endsWith('.js'))
+      .map((name) => join(from, name)),
+    outdir: from,
+    write: false,
     bundle: true,
     splitting: true,
     format: 'esm',
     target: 'es2022',
+    external: ['node:*'],
     logLevel: 'error',
+    plugins: [fromRoot],
   });
+  return new Map(outputFiles.map(({ path, text }) => [`/${relative(root, path)}`, text]));
 }

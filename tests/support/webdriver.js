@@ -259,5 +259,6 @@ export async function launch(engine) {
     last = mine.catch(() => {});
     return mine;
   };
-  return { newPage: async () => new Page(driver), close: () => driver.stop() };
+  const page = new Page(driver);
+  return { newPage: async () => page, contexts: () => [page], close: () => driver.stop() };
 }

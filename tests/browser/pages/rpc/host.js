@@ -35,7 +35,7 @@ window.again = async ({ sdk, origin }) => {
 
 /** Speaks with a worker. */
 window.openWorker = async () => {
-  const worker = new Worker('/build/pages/rpc/worker.js', { type: 'module' });
+  const worker = new Worker('/tests/browser/pages/rpc/worker.js', { type: 'module' });
   const channel = portChannel(worker, () => worker.terminate());
   window.end = await SDKS['vscode-jsonrpc'].open('client', channel, handlers(note));
 };

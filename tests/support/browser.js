@@ -15,6 +15,9 @@ import { launch as launchByWebDriver } from './webdriver.js';
 export const ENGINE = process.env.ENGINE ?? 'chromium';
 export const CORE = process.env.CORE ?? 'wasm';
 
+// Who is told to end ends at once, and its browsers with it.
+process.once('SIGTERM', () => process.exit(143));
+
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const TYPES = { '.js': 'text/javascript', '.mjs': 'text/javascript', '.html': 'text/html' };
 

@@ -39,6 +39,7 @@ function start(command, args, env) {
       // It has ended by itself.
     }
   };
+  process.once('exit', () => kill('SIGKILL'));
   return {
     gone: gone.then((code) => Promise.reject(new Error(`${command} ended (${code}): ${output}`))),
     async stop() {
@@ -207,7 +208,8 @@ class Realm {
     const { value, error } = await this.driver.locked(async (driver) => {
       if (this.index !== undefined) await driver.frame(this.index);
       try {
-        return JSON.parse(await driver.execute(script, [arg ?? null]));
+        // Null comes of a script that ran and took its document away before it could answer.
+        return JSON.parse(await driver.execute(script, [arg ?? null])) ?? {};
       } finally {
         if (this.index !== undefined) await driver.frame(null);
       }

@@ -102,13 +102,10 @@ static const struct bounds CONFIGURATIONS[] = {
 #define ARENA 4096
 
 static struct state {
-  struct world world;
+  _Alignas(64) struct world world;
   size_t used;
   _Alignas(16) char arena[ARENA];
 } now, first;
-
-#define WORDS (sizeof(struct state) / sizeof(uint64_t))
-#define MAP_WORDS ((WORDS + 63) / 64)
 
 static void *grown(void *old, size_t size) {
   void *memory = realloc(old, size);
@@ -119,25 +116,33 @@ static void *grown(void *old, size_t size) {
   return memory;
 }
 
-/* States that wait to be expanded: a number, a map of the words that differ, and those. */
+/*
+ * States that wait to be expanded: a number, a map of the lines that differ, and those. Most of the
+ * time goes into copies of states, so a line is what the processor compares and copies at once.
+ */
+#define LINE 64
+#define LINES (sizeof(struct state) / LINE)
+#define MAP_WORDS ((LINES + 63) / 64)
+
 struct frontier {
   uint64_t *words;
   size_t count, room;
 };
 
 static void put_state(struct frontier *frontier, uint32_t number) {
-  if (frontier->count + 1 + MAP_WORDS + WORDS > frontier->room) {
+  if (frontier->count + 1 + MAP_WORDS + sizeof now / sizeof(uint64_t) > frontier->room) {
     frontier->room = frontier->room ? frontier->room * 2 : 1 << 16;
     frontier->words = grown(frontier->words, frontier->room * sizeof(uint64_t));
   }
   uint64_t *map = frontier->words + frontier->count, *word = map + 1 + MAP_WORDS;
   *map++ = number;
   memset(map, 0, MAP_WORDS * sizeof *map);
-  const uint64_t *a = (const uint64_t *)(const void *)&now, *b = (const uint64_t *)(void *)&first;
-  for (size_t i = 0; i < WORDS; i++) {
-    if (a[i] == b[i]) continue;
+  const char *a = (const char *)&now, *b = (const char *)&first;
+  for (size_t i = 0; i < LINES; i++, a += LINE, b += LINE) {
+    if (memcmp(a, b, LINE) == 0) continue;
     map[i / 64] |= (uint64_t)1 << i % 64;
-    *word++ = a[i];
+    memcpy(word, a, LINE);
+    word += LINE / sizeof *word;
   }
   frontier->count = (size_t)(word - frontier->words);
 }
@@ -147,10 +152,12 @@ static size_t get_state(const struct frontier *frontier, size_t place, uint32_t 
   const uint64_t *map = frontier->words + place, *word = map + 1 + MAP_WORDS;
   *number = (uint32_t)*map++;
   now = first;
-  uint64_t *words = (uint64_t *)(void *)&now;
+  char *bytes = (char *)&now;
   for (size_t i = 0; i < MAP_WORDS; i++) {
-    for (uint64_t bits = map[i]; bits; bits &= bits - 1)
-      words[i * 64 + (size_t)__builtin_ctzll(bits)] = *word++;
+    for (uint64_t bits = map[i]; bits; bits &= bits - 1) {
+      memcpy(bytes + (i * 64 + (size_t)__builtin_ctzll(bits)) * LINE, word, LINE);
+      word += LINE / sizeof *word;
+    }
   }
   return (size_t)(word - frontier->words);
 }

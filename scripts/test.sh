@@ -1,59 +1,56 @@
 #!/usr/bin/env bash
-# Everything that must hold. Sets up and builds what is missing first.
+# Everything that must hold. Sets up and builds what is missing first. Arguments: the jobs to run; none is all of them.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-step() { printf '\n== %s\n' "$*"; }
 
-step 'set up and build'
+# The longest come first. Browsers wait often, so there are more at once than cores.
+all='chromium-wasm c firefox-wasm node firefox-js node-without-wasm webkit-wasm chromium-js webkit-js automation
+  differential fuzz lint coverage package interop discover soak demo'
+at_once=4
+
+# Each engine's suite runs with the core as WebAssembly and, under a policy that forbids it, as JavaScript.
+job() {
+  tests() { node --test --test-reporter=spec --test-concurrency=2 "$@"; }
+  case $1 in
+    chromium-* | firefox-* | webkit-*) ENGINE=${1%-*} CORE=${1#*-} tests tests/browser/engine.js ;;
+    automation | discover | demo) tests "tests/browser/$1.test.js" ;;
+    node) tests tests/plain tests/node ;;
+    node-without-wasm) NODE_OPTIONS="--import $PWD/tests/support/no-wasm.js" tests tests/node ;;
+    differential | package | interop | soak) tests "tests/$1" ;;
+    c) ctest --test-dir build/test --output-on-failure ;; # under AddressSanitizer and UndefinedBehaviorSanitizer
+    coverage) scripts/coverage.sh ;;
+    fuzz) scripts/fuzz.sh short ;; # a little of it: npm run fuzz is the long run
+    lint)
+      scripts/format.sh --check
+      npx --no-install eslint .
+      npx --no-install tsc -p .
+      cppcheck --quiet --error-exitcode=1 --std=c11 --enable=warning,portability --inline-suppr \
+        --suppress=missingIncludeSystem -I src src wasm
+      ;;
+    *) echo "no such job: $1" && false ;;
+  esac
+}
+
+# run <job>: a line when it has ended; what it said, if it failed, is shown at the end of all.
+run() {
+  local log=build/logs/$1.log word=passed
+  bash -euo pipefail -c 'job "$1"' job "$1" >"$log" 2>&1 || word=FAILED
+  printf '%4d s  %-18s %s %s\n' $((SECONDS)) "$1" "$word" "$(sed -nE 's/^ℹ pass ([0-9]+)/(\1)/p' "$log")"
+  [ $word = passed ] || echo "$1" >>build/logs/failed
+}
+export -f job run
+
 scripts/build.sh wasm test
-step 'layout and lint'
-scripts/format.sh --check
-npx --no-install eslint .
-npx --no-install tsc -p .
-cppcheck --quiet --error-exitcode=1 --std=c11 --enable=warning,portability --inline-suppr \
-  --suppress=missingIncludeSystem -I src src wasm
-
-# What computes (C, fuzzing) goes beside what waits (Node, browsers): two cores do both in the time of the longer.
-c_tests() {
-  step 'C, under AddressSanitizer and UndefinedBehaviorSanitizer'
-  ctest --test-dir build/test --output-on-failure
-  step 'coverage of src/'
-  scripts/coverage.sh
-  step 'fuzzing, a little of it: npm run fuzz is the long run'
-  scripts/fuzz.sh short
+rm -rf build/logs
+mkdir build/logs
+trap 'exit 130' INT TERM
+set -m # the jobs are a process group of their own: all of it ends with this script
+xargs -n1 -P$at_once bash -c 'run "$1"' run <<<"${*:-$all}" &
+set +m
+trap "kill -- -$! 2>/dev/null || true" EXIT
+wait $!
+[ ! -e build/logs/failed ] || {
+  for name in $(cat build/logs/failed); do printf '\n== %s\n' "$name" && cat "build/logs/$name.log"; done
+  printf '\nfailed: %s\n' "$(xargs <build/logs/failed)"
+  exit 1
 }
-
-# Every engine, with the core as WebAssembly and, under a policy that forbids it, as JavaScript. Browsers
-# wait often, so several runs share what is left.
-browser_tests() {
-  step 'Chromium, Firefox and WebKit'
-  printf '%s\n' 'firefox wasm' 'firefox js' 'chromium wasm' 'chromium js' 'webkit wasm' 'webkit js' |
-    xargs -P3 -L1 bash -c 'engine "$@"' engine
-}
-engine() {
-  local log=build/browser-$1-$2.log
-  local files=(tests/browser/{transcripts,session,trust,faults,websocket,workers,a2a}.test.js)
-  # What other people's packages do is theirs to test in every engine.
-  [ "$1" != chromium ] || files+=(tests/browser/rpc.test.js)
-  if ENGINE=$1 CORE=$2 node --test --test-concurrency=1 "${files[@]}" >"$log" 2>&1; then
-    echo "$1, core as $2: $(sed -n 's/^# pass //p' "$log") passed"
-  else
-    cat "$log"
-    return 1
-  fi
-}
-export -f engine
-
-(set -e; c_tests) >build/c-tests.log 2>&1 &
-c_tests=$!
-trap 'kill $c_tests 2>/dev/null || true' EXIT
-failed=
-step 'Node, the demo, and the package as a stranger gets it'
-node --test --test-concurrency=2 tests/plain tests/node tests/differential tests/soak tests/interop tests/package \
-  tests/browser/{demo,discover,automation}.test.js || failed=1
-step 'Node without WebAssembly'
-NODE_OPTIONS="--import $PWD/tests/support/no-wasm.js" node --test --test-reporter=dot tests/node || failed=1
-browser_tests || failed=1
-wait $c_tests || failed=1
-cat build/c-tests.log
-[ -z "$failed" ] || { printf '\nsomething failed: see above\n'; exit 1; }

@@ -331,6 +331,34 @@ describe('an agent that means no good', () => {
     });
   });
 
+  // A million once: the core as JavaScript takes far longer for each, and so do browsers.
+  const FLOOD = globalThis.WebAssembly ? 1_000_000 : 10_000;
+  test(`${FLOOD} calls at once: each is answered, few run, and another agent notices nothing`, async (t) => {
+    const fair = new MessageChannel();
+    t.after(() => fair.port1.close());
+    const app = { app: { id: 'b', name: 'B', version: '1' }, capabilities: { echo: (x) => x } };
+    // Both share this thread: silence is not what is tested here.
+    const limits = { heartbeat: 600_000 };
+    expose(app, { port: fair.port1, limits });
+    const options = { agent: { name: 'fair', version: '1' }, limits };
+    const other = await connect(fair.port2, options);
+    await hello();
+    const codes = {};
+    let answers = 0;
+    const done = new Promise((resolve) => {
+      channel.port2.onmessage = ({ data: { type, payload } }) => {
+        if (type !== 'capabilities/call-result') return;
+        codes[payload.error.code] = (codes[payload.error.code] ?? 0) + 1;
+        if (++answers === FLOOD - 8) resolve();
+      };
+    });
+    for (let i = 0; i < FLOOD; i++) raw.send('capabilities/call', `${i}`, { capability: 'hang' });
+    assert.equal((await other.call('echo', 'honest')).data, 'honest');
+    await done;
+    assert.deepEqual([ran, codes], [8, { RATE_LIMITED: FLOOD - 8 }]);
+    other.close();
+  });
+
   test('timeouts that no timer takes are no timeouts, or the longest there is', async () => {
     await hello();
     for (const timeout of [-1, 0, NaN, Infinity, '5', 2 ** 31, 2 ** 53, {}]) {

@@ -126,6 +126,7 @@ describe('a plain app', () => {
       limits: { grace: 60 },
       ...options,
     });
+    connecting.catch(() => {}); // it may time out before what it sent has arrived
     const { id } = await raw.next();
     raw.send('initialize-result', id, result);
     client = await connecting;

@@ -73,6 +73,7 @@ async function dial(t, url, { socket = {}, ...options } = {}) {
 class Raw {
   #queue = [];
   #waiting = [];
+  #asked = false;
   /** Answers a handshake, as an app. */
   #welcome;
 
@@ -82,7 +83,9 @@ class Raw {
       assert.equal(isBinary, false);
       const message = JSON.parse(data);
       // What took long to answer is asked again.
-      if (message.type === 'initialize' && this.#welcome) return this.#welcome(message);
+      const hello = message.type === 'initialize';
+      if (hello && this.#asked) return this.#welcome?.(message);
+      this.#asked ||= hello;
       this.#queue.push(message);
       this.#waiting.shift()?.();
     });

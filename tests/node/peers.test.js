@@ -173,7 +173,7 @@ describe('a plain app', () => {
   });
 
   test('the error of a cancel may stand beside its answer', async () => {
-    await open();
+    await open({ limits: { grace: 60_000 } });
     const said = { callId: 'x', cancelled: false, reason: 'No session', code: 'NOT_INITIALIZED' };
     const answered = client.cancel('x');
     raw.send('capabilities/cancel-result', (await raw.next()).id, said);

@@ -3,7 +3,7 @@
  * wasm/boundary.c lists what crosses.
  */
 import deflated from '../dist/abp-wasm.js';
-import { Cells } from './cells.js';
+import { Boundary } from './boundary.js';
 import { LONGEST_REASON } from './errors.js';
 import { Instance } from './instance.js';
 import { controlText, limitOf } from './messages.js';
@@ -47,7 +47,7 @@ const COUNTERS = [
  * One endpoint in the core. Its inputs are the exports of the module as they are, `x.NAME(ep, …)`: what each means
  * is in wasm/boundary.c and src/abp.h. They return the first action, packed, or a negative `abp_status`.
  */
-export class Core extends Cells {
+export class Core extends Boundary {
   #longest;
 
   /**
@@ -135,7 +135,7 @@ export class Core extends Cells {
   get message() {
     const at = this.x.print(this.ep, Date.now());
     if (!at) throw outOfMemory();
-    return JSON.parse(this.instance.read(at, this.length));
+    return JSON.parse(this.instance.readTerminated(at));
   }
 
   /** @param {number} call */

@@ -5,7 +5,7 @@
 import * as abp from '../dist/abp-constants.js';
 import { ENDED, Invocation } from './callee.js';
 import { PendingCall, PendingCancel } from './caller.js';
-import { MORE, RELEASED, SLOT } from './cells.js';
+import { MORE, RELEASED, SLOT } from './boundary.js';
 import { Core } from './core.js';
 import * as Entry from './entries.js';
 import { callOut, isErrorObject, reasonText, toErrorObject } from './errors.js';

@@ -9,7 +9,6 @@ const decoder = new TextDecoder();
 export class Instance {
   u8 = new Uint8Array();
   u32 = new Uint32Array();
-  f64 = new Float64Array();
   #scratch = 0;
   #room = 0;
 
@@ -31,7 +30,6 @@ export class Instance {
     const { buffer } = this.x.memory;
     this.u8 = new Uint8Array(buffer);
     this.u32 = new Uint32Array(buffer);
-    this.f64 = new Float64Array(buffer);
   }
 
   /** @param {number} size */

@@ -124,15 +124,17 @@ void calls_forget_old(struct calls *calls, uint32_t most) {
     forget(calls, memory->head);
 }
 
-/* A call is over and has paid what it owed: only its id and its fate are kept. */
+/* A call is over and has paid what it owed: only its id and its fate are kept. How old they get is
+ * calls_advance's to see: until then no time passes. */
 static void remember(struct calls *calls, uint32_t slot) {
   struct call *call = table_call(&calls->table, slot);
+  if (!(call->flags & CALL_INDEXED)) {
+    table_release(&calls->table, slot);
+    return;
+  }
   call->deadline = calls->now;
   list_push(&calls->table, &calls->table.memory, slot);
-  if (call->flags & CALL_INDEXED)
-    calls_forget_old(calls, calls->limits.remembered);
-  else
-    forget(calls, slot);
+  if (calls->table.memory.count > calls->limits.remembered) forget(calls, calls->table.memory.head);
 }
 
 static abp_outcome cause_of(enum call_event event) {

@@ -71,8 +71,7 @@ static int id_ok(const abp_endpoint *ep, const abp_id *id) {
 
 /* The one place that reads "P.n" as the number n. Only the canonical decimal, so that no two texts
  * are one id. */
-static abp_id canonical(const abp_endpoint *ep, const abp_id *id, uint32_t own) {
-  if (!id->text) return *id;
+static abp_id number_in(const abp_endpoint *ep, const abp_id *id, uint32_t own) {
   uint32_t skip;
   const char *prefix = endpoint_prefix(ep, own, &skip);
   if (!skip || id->length < skip + 2 || id->length > skip + 11) return *id;
@@ -84,6 +83,10 @@ static abp_id canonical(const abp_endpoint *ep, const abp_id *id, uint32_t own) 
     number = number * 10 + (uint64_t)(digit - '0');
   }
   return number > UINT32_MAX ? *id : (abp_id){NULL, 0, (uint32_t)number};
+}
+
+static abp_id canonical(const abp_endpoint *ep, const abp_id *id, uint32_t own) {
+  return id->text ? number_in(ep, id, own) : *id;
 }
 
 static uint32_t find(const abp_endpoint *ep, const abp_id *id, uint32_t direction) {

@@ -136,12 +136,10 @@ EXPORT("finish") int32_t finish(abp_endpoint *ep, uint32_t call, uint32_t outcom
 EXPORT("receive") int32_t receive(abp_endpoint *ep, uint32_t length) {
   return first(ep, wire_receive_control(ep, buffer, length));
 }
-/* The text of the ABP_SEND or ABP_REFUSE just taken; its length is in the cells. */
+/* The text of the ABP_SEND or ABP_REFUSE just taken, terminated; 0 when memory is short. */
 EXPORT("print") const char *print(abp_endpoint *ep, double unix_ms) {
   size_t length;
-  const char *text = wire_print_control(ep, &action, (uint64_t)unix_ms, &length);
-  cells.length = (uint32_t)length;
-  return text;
+  return wire_print_control(ep, &action, (uint64_t)unix_ms, &length);
 }
 /* Writes the call's id to the scratch, at most max_id and some bytes, and returns its length. */
 EXPORT("id_text") uint32_t id_text(abp_endpoint *ep, uint32_t call) {

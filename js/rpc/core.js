@@ -5,7 +5,7 @@
 import * as abp from '../../dist/abp-constants.js';
 import * as rpc from '../../dist/rpc-constants.js';
 import deflated from '../../dist/rpc-wasm.js';
-import { Cells } from '../cells.js';
+import { Boundary } from '../boundary.js';
 import { LONGEST_REASON } from '../errors.js';
 import { Instance } from '../instance.js';
 import { limitOf } from '../messages.js';
@@ -39,7 +39,7 @@ const NO_TEXT = 2 ** 32 - 1;
 let shared;
 
 /** One peer in the core. An input returns the first action, packed, or a negative `abp_status`. */
-export class PeerCore extends Cells {
+export class PeerCore extends Boundary {
   /**
    * @param {number} dialect
    * @param {Limits} limits

@@ -4,7 +4,7 @@
  */
 import * as abp from '../../dist/abp-constants.js';
 import * as rpc from '../../dist/rpc-constants.js';
-import { MORE, RELEASED, SLOT } from '../cells.js';
+import { MORE, RELEASED, SLOT } from '../boundary.js';
 import { callOut, safely } from '../errors.js';
 import { milliseconds, own } from '../messages.js';
 import { listen } from '../signals.js';

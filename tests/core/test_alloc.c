@@ -391,7 +391,7 @@ static void each_allocation_of_a_peer_fails(int good) {
     abp_peer_free(peer);
     assert_int_equal(balance, 0);
     if (!failed) {
-      assert_true(n >= 8); /* the peer, index, slabs, timers, slab, cells, a long id, patience */
+      assert_true(n >= 8); /* the peer, index, slabs, timers, slab, id cells, a long id, patience */
       return;
     }
   }

@@ -34,7 +34,7 @@ export class Player {
   constructor(exports) {
     this.x = exports;
     exports._initialize();
-    this.cells = exports.cells() >> 2;
+    this.action = exports.action() >> 2;
   }
 
   #add(value) {
@@ -53,9 +53,8 @@ export class Player {
   #drain(packed) {
     this.#add(packed);
     while (packed > 0) {
-      const words = new Uint32Array(this.x.memory.buffer);
-      const at = new Float64Array(this.x.memory.buffer)[this.cells >> 1];
-      const [call, text, length] = words.subarray(this.cells + 2, this.cells + 5);
+      const words = new Uint32Array(this.x.memory.buffer, this.action << 2, 8);
+      const [, , call, , at, , text, length] = words;
       this.#add(call);
       this.#add(at);
       if (text) this.#text(text, length);
@@ -63,7 +62,8 @@ export class Player {
       const kind = packed & 255;
       if (kind === SEND || kind === REFUSE) {
         const printed = this.x.print(this.ep, 1700000000000);
-        if (printed) this.#text(printed, new Uint32Array(this.x.memory.buffer)[this.cells + 4]);
+        const bytes = new Uint8Array(this.x.memory.buffer);
+        if (printed) this.#text(printed, bytes.indexOf(0, printed) - printed);
       }
       packed = this.x.next(this.ep);
       this.#add(packed);

@@ -33,7 +33,7 @@ static void drain(int32_t packed) {
     if (taken.text) add_text(taken.text, taken.length);
     if (taken.kind == ABP_SEND || taken.kind == ABP_REFUSE) {
       const char *text = print(ep, 1700000000000.0);
-      if (text) add_text(text, cells.length);
+      if (text) add_text(text, strlen(text));
     }
     packed = next(ep);
     add((uint32_t)packed);

@@ -2,7 +2,7 @@
 // the two times, so that a ratio is of neighbours in time.
 import { connect } from '/js/index.js';
 import * as abp from '/dist/abp-constants.js';
-import { RELEASED } from '/js/cells.js';
+import { RELEASED } from '/js/boundary.js';
 import { Core, ready } from '/js/core.js';
 
 /** A record such as an agent sends. */

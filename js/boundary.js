@@ -1,4 +1,4 @@
-/** An action of the core as it crosses: one packed integer, and cells with the rest (wasm/boundary.h). */
+/** An action of the core as it crosses: one packed integer, and the rest where it lies (wasm/boundary.h). */
 
 /** Bits of a packed action. */
 export const MORE = 1 << 16;
@@ -6,21 +6,21 @@ export const RELEASED = 1 << 17;
 /** The part of a handle that says where the call's slot is. */
 export const SLOT = (1 << 20) - 1;
 
-/** Offsets of the cells, in 32-bit words. */
-const AT = 0;
+/** Offsets in `abp_action`, in 32-bit words. */
 const CALL = 2;
-const TEXT = 3;
-const LENGTH = 4;
+const AT = 4;
+const TEXT = 6;
+const LENGTH = 7;
 
 /** What the action just taken says beside its packed part. */
-export class Cells {
+export class Boundary {
   #at;
 
   /** @param {import('./instance.js').Instance} instance */
   constructor(instance) {
     this.instance = instance;
     this.x = instance.x;
-    this.#at = instance.x.cells() >> 2;
+    this.#at = instance.x.action() >> 2;
   }
 
   /** The call that it is about. */
@@ -30,18 +30,14 @@ export class Cells {
 
   /** The time of a WAKE. */
   get at() {
-    return this.instance.f64[(this.#at + AT) >> 1];
-  }
-
-  /** How long its text is, in bytes. */
-  get length() {
-    return this.instance.u32[this.#at + LENGTH];
+    const { u32 } = this.instance;
+    return u32[this.#at + AT] + u32[this.#at + AT + 1] * 2 ** 32;
   }
 
   /** Its text, or undefined. */
   get reason() {
-    const { length } = this;
-    const at = this.instance.u32[this.#at + TEXT];
-    return length ? this.instance.read(at, length) : undefined;
+    const { u32 } = this.instance;
+    const length = u32[this.#at + LENGTH];
+    return length ? this.instance.read(u32[this.#at + TEXT], length) : undefined;
   }
 }

@@ -855,7 +855,7 @@ for (const [name, library] of Object.entries(LIBRARIES)) {
       test('Puppeteer gives up what takes long: the session does not', async () => {
         const impatient = await puppeteer.connect({
           browserWSEndpoint: browser.wsEndpoint(),
-          protocolTimeout: 300,
+          protocolTimeout: 2000, // long enough for all that is answered, on a busy machine, too
         });
         const own = await impatient.newPage();
         await goto({}, own);

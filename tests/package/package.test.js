@@ -130,6 +130,9 @@ test('through esbuild', async () => {
 });
 
 test('through Vite', async () => {
+  // It warns of what takes long, as all does on a busy machine.
+  const checks = '{ build: { rolldownOptions: { checks: { bundlerTimings: false } } } }';
+  writeFileSync(join(project, 'vite.config.js'), `export default ${checks};`);
   bundle('vite', 'build', '--logLevel', 'warn', '--base', '/dist/');
   assert.equal(await outcomeOf('/dist/index.html'), EXPECTED);
 });

@@ -2,6 +2,7 @@
  * The core: its endpoints, and how their actions are packed. What they mean is not known here;
  * wasm/boundary.c lists what crosses.
  */
+import * as abp from '../dist/abp-constants.js';
 import deflated from '../dist/abp-wasm.js';
 import { Boundary } from './boundary.js';
 import { LONGEST_REASON } from './errors.js';
@@ -37,11 +38,16 @@ let shared;
 
 const outOfMemory = () => new RangeError('not enough memory');
 
-/** The names of what it counts, in the order of `abp_counter`. */
-const COUNTERS = [
-  ...['inFlightOut', 'inFlightIn', 'remembered', 'late'],
-  ...['stray', 'malformed', 'unknownType', 'refused'],
-];
+const COUNTERS = {
+  inFlightOut: abp.IN_FLIGHT_OUT,
+  inFlightIn: abp.IN_FLIGHT_IN,
+  remembered: abp.REMEMBERED,
+  late: abp.LATE,
+  stray: abp.STRAY,
+  malformed: abp.MALFORMED,
+  unknownType: abp.UNKNOWN_TYPE,
+  refused: abp.REFUSED,
+};
 
 /**
  * One endpoint in the core. Its inputs are the exports of the module as they are, `x.NAME(ep, …)`: what each means
@@ -158,6 +164,10 @@ export class Core extends Boundary {
 
   /** What the core counts: calls in flight, and what it dropped. @returns {Record<string, number>} */
   counters() {
-    return Object.fromEntries(COUNTERS.map((name, i) => [name, this.x.count(this.ep, i)]));
+    const count = (/** @type {[string, number]} */ [name, counter]) => [
+      name,
+      this.x.count(this.ep, counter),
+    ];
+    return Object.fromEntries(Object.entries(COUNTERS).map(count));
   }
 }

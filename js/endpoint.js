@@ -119,7 +119,7 @@ export class Endpoint {
   /** Those at the end, when there is nothing in the core any more. @type {Record<string, number> | undefined} */
   #counters;
   #ticked = 0;
-  /** When what is being worked on came in, or 0: looking at the clock costs a tenth of a call. */
+  /** When what is being worked on came in, or 0: the clock is looked at once. */
   now = 0;
   /** Why the other side is gone, if that is known. @type {unknown} */
   cause = undefined;

@@ -1,4 +1,5 @@
 /** What of a value is moved to the other side instead of copied. */
+import { isObject } from './messages.js';
 
 /** @type {WeakMap<object, Transferable[]>} */
 const marked = new WeakMap();
@@ -17,8 +18,7 @@ export function transfer(value, transferables) {
 }
 
 /** The buffers to move that were marked, if any were. @param {any} value */
-export const markedTransfer = (value) =>
-  typeof value === 'object' && value !== null ? marked.get(value) : undefined;
+export const markedTransfer = (value) => (isObject(value) ? marked.get(value) : undefined);
 
 /**
  * The protocol's `BinaryData`, if it has anything to move. A buffer that was moved before has nothing left: Node
@@ -37,7 +37,7 @@ const isBinary = (value) =>
  * @returns {Transferable[] | undefined}
  */
 export function transferOf(value) {
-  if (typeof value !== 'object' || value === null) return undefined;
+  if (!isObject(value)) return undefined;
   return markedTransfer(value) ?? collect(value, 3, undefined);
 }
 
@@ -55,9 +55,9 @@ function collect(value, depth, found) {
   }
   if (!depth) return found;
   const look = (/** @type {any} */ part) => {
-    if (typeof part === 'object' && part !== null) found = collect(part, depth - 1, found);
+    if (isObject(part)) found = collect(part, depth - 1, found);
   };
-  // Fourteen times as fast as naming every element of a list.
+  // Naming every element of a list takes far longer.
   if (Array.isArray(value)) {
     for (let i = 0; i < value.length && i < MOST; i++) look(value[i]);
   } else if (Object.getPrototypeOf(value) === Object.prototype) {

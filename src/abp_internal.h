@@ -216,8 +216,8 @@ uint32_t calls_mint(struct calls *calls);
 /* Takes a step and notes what it owes, of this call and of those below and above it. Returns what
  * the table says is owed, a cancel's answer included. */
 uint32_t calls_step(struct calls *calls, uint32_t slot, enum call_event event);
-/* The same for EV_COMPLETE, which nearly every call gets. */
-void calls_complete(struct calls *calls, uint32_t slot);
+/* There is an outcome: ABP_COMPLETED, or that it was cancelled. */
+void calls_settle(struct calls *calls, uint32_t slot, abp_outcome outcome);
 /* Asks a call to end, because of EV_CANCEL or EV_TIMER, in the way that is open to it. */
 uint32_t calls_stop(struct calls *calls, uint32_t slot, enum call_event why);
 /* The first slot from `slot` on whose call is not over, or NO_CALL. */
@@ -233,7 +233,8 @@ void calls_forget_all(struct calls *calls);
 
 /* The next thing owed by a call; some are left while calls->debts is not NO_CALL. */
 void calls_pay(struct calls *calls, abp_action *action);
-/* The first of all timers and `due` (0: none), or 0; and whether the outside must be told. */
+/* The first of all timers and `due` (0: none), or 0; whether the outside must be told; telling it.
+ */
 uint64_t calls_earliest(const struct calls *calls, uint64_t due);
 int calls_wake_owed(const struct calls *calls, uint64_t due);
 void calls_wake(struct calls *calls, uint64_t due, abp_action *action);
@@ -256,6 +257,13 @@ int calls_unsent(struct calls *calls, abp_call call);
 uint32_t calls_count(const struct calls *calls, const uint32_t counts[ABP_COUNTERS],
                      abp_counter counter);
 int utf8_valid(const char *text, size_t length);
+/* Writes a number in front of `end`. Returns where it begins. */
+static inline char *print_number(char *end, uint64_t number) {
+  do
+    *--end = (char)('0' + number % 10);
+  while (number /= 10);
+  return end;
+}
 
 /* --- rpc.c: for those who check it from inside -------------------------------------------------
  */

@@ -157,8 +157,9 @@ COLD static void cascade(struct calls *calls, const struct call *parent) {
 }
 
 void calls_admit(struct calls *calls) {
-  while (calls->running < calls->limits.max_concurrent && calls->table.queue.head != NO_CALL)
-    calls_step(calls, calls->table.queue.head, EV_START);
+  while (calls->running < calls->limits.max_concurrent && calls->table.queue.head != NO_CALL &&
+         calls_step(calls, calls->table.queue.head, EV_START))
+    ;
 }
 
 void calls_disown(struct calls *calls, uint32_t slot) {
@@ -189,7 +190,7 @@ __attribute__((always_inline)) static inline uint32_t step(struct calls *calls, 
     call->flags &= (uint8_t)~CALL_LISTED;
     list_remove(&calls->table, &calls->table.queue, slot);
   }
-  if (event == EV_START) {
+  if (after == RUNNING) {
     calls->running++;
     calls_owe(calls, slot, owed);
     return taken.owed;
@@ -222,7 +223,12 @@ COLD uint32_t calls_step(struct calls *calls, uint32_t slot, enum call_event eve
   return step(calls, slot, event);
 }
 
-void calls_complete(struct calls *calls, uint32_t slot) { step(calls, slot, EV_COMPLETE); }
+void calls_settle(struct calls *calls, uint32_t slot, abp_outcome outcome) {
+  if (outcome == ABP_COMPLETED)
+    step(calls, slot, EV_COMPLETE);
+  else
+    calls_step(calls, slot, EV_CANCELLED);
+}
 
 uint32_t calls_stop(struct calls *calls, uint32_t slot, enum call_event why) {
   const uint8_t flags = table_call(&calls->table, slot)->flags;

@@ -100,18 +100,11 @@ uint32_t abp_features(const abp_endpoint *ep) {
 
 abp_session abp_session_state(const abp_endpoint *ep) { return ep->session.state; }
 
-/* --- Ids as text     -------------------------------------------------------------------------- */
+/* --- Ids as text ------------------------------------------------------------------------------ */
 
 const char *endpoint_prefix(const abp_endpoint *ep, uint32_t own, uint32_t *length) {
   *length = own ? ep->prefix_length : ep->session.id_length;
   return own ? ep->prefix : ep->session.id;
-}
-
-static char *print_number(char *end, uint32_t number) {
-  do
-    *--end = (char)('0' + number % 10);
-  while (number /= 10);
-  return end;
 }
 
 size_t abp_id_text(const abp_endpoint *ep, abp_call call, char *buffer, size_t size) {

@@ -171,7 +171,7 @@ static int answered(abp_endpoint *ep, const abp_id *id, uint32_t is_cancel, abp_
     return ABP_OK;
   }
   if (outcome == ABP_TIMED_OUT) call->cause = ABP_TIMED_OUT;
-  calls_step(&ep->calls, slot, outcome == ABP_COMPLETED ? EV_COMPLETE : EV_CANCELLED);
+  calls_settle(&ep->calls, slot, outcome);
   return ABP_OK;
 }
 
@@ -269,10 +269,7 @@ int abp_finish(abp_endpoint *ep, abp_call call, abp_outcome outcome) {
   const uint32_t slot = calls_live(&ep->calls, call);
   if (slot == NO_CALL || !call_has_handler(table_call(&ep->calls.table, slot)->state))
     return ABP_E_STATE;
-  if (outcome == ABP_COMPLETED)
-    calls_complete(&ep->calls, slot);
-  else
-    calls_step(&ep->calls, slot, EV_CANCELLED);
+  calls_settle(&ep->calls, slot, outcome);
   return ABP_OK;
 }
 

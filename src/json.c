@@ -229,10 +229,8 @@ void json_add_bool(struct json_text *out, const char *name, int value) {
 }
 
 void json_add_number(struct json_text *out, const char *name, uint64_t number) {
-  char digits[20], *first = digits + sizeof digits;
-  do
-    *--first = (char)('0' + number % 10);
-  while (number /= 10);
+  char digits[20];
+  const char *first = print_number(digits + sizeof digits, number);
   json_add_raw(out, name, first, (size_t)(digits + sizeof digits - first));
 }
 

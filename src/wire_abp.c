@@ -72,7 +72,7 @@ static int read_initialize(abp_endpoint *ep, const json_value *payload, const ab
 }
 
 static int read_initialize_result(abp_endpoint *ep, const json_value *payload, const abp_id *id) {
-  if (!id->text || id->length != strlen(ep->prefix) ||
+  if (!id->text || id->length != ep->prefix_length ||
       memcmp(id->text, ep->prefix, id->length) != 0) {
     endpoint_count(ep, ABP_STRAY);
     return ABP_OK;
@@ -238,7 +238,7 @@ static void add_cancel_id(const abp_endpoint *ep, struct json_text *out, abp_cal
     return;
   }
   char id[PREFIX + 12];
-  size_t length = strlen(ep->prefix);
+  size_t length = ep->prefix_length;
   memcpy(id, ep->prefix, length);
   id[length++] = '.';
   id[length++] = 'c';

@@ -12,6 +12,7 @@ import { WebSocket, WebSocketServer } from 'ws';
 import { AbpError, connect, expose } from '../../js/index.js';
 import { createPeer } from '../../js/rpc/index.js';
 import { fromOrigins, webSocketTransport } from '../../js/transports/websocket.js';
+import { Peer } from '../support/raw.js';
 
 const AGENT = { agent: { name: 'test', version: '1' } };
 const APP = { app: { id: 'test.app', name: 'Test', version: '1' } };
@@ -70,14 +71,13 @@ async function dial(t, url, { socket = {}, ...options } = {}) {
 }
 
 /** A peer by hand: envelopes as JSON text over a bare socket. */
-class Raw {
-  #queue = [];
-  #waiting = [];
+class Raw extends Peer {
   #asked = false;
   /** Answers a handshake, as an app. */
   #welcome;
 
   constructor(socket) {
+    super();
     this.socket = socket;
     socket.on('message', (data, isBinary) => {
       assert.equal(isBinary, false);
@@ -86,8 +86,7 @@ class Raw {
       const hello = message.type === 'initialize';
       if (hello && this.#asked) return this.#welcome?.(message);
       this.#asked ||= hello;
-      this.#queue.push(message);
-      this.#waiting.shift()?.();
+      this.arrived(message);
     });
     socket.on('error', () => {});
     this.closed = once(socket, 'close').then(([code, reason]) => [code, String(reason)]);
@@ -101,16 +100,6 @@ class Raw {
 
   send(type, id, payload) {
     this.socket.send(JSON.stringify({ type, id, timestamp: Date.now(), payload }));
-  }
-
-  async next() {
-    while (!this.#queue.length) await new Promise((resolve) => this.#waiting.push(resolve));
-    return this.#queue.shift();
-  }
-
-  async ask(type, id, payload) {
-    this.send(type, id, payload);
-    return this.next();
   }
 
   /** Begins a session as an agent. */

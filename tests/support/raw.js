@@ -1,28 +1,36 @@
-/** One end of a channel, by hand. */
-export class Raw {
+/** A peer by hand: what it is sent waits until it is asked for. Who extends it says how it sends. */
+export class Peer {
   #queue = [];
   #waiting = [];
-  #hello;
-  constructor(port) {
-    this.port = port;
-    port.onmessage = ({ data }) => {
-      // It is sent again until it is answered.
-      if (data.type === 'initialize' && data.id === this.#hello) return;
-      if (data.type === 'initialize') this.#hello = data.id;
-      this.#queue.push(data);
-      this.#waiting.shift()?.();
-    };
-  }
-  send(type, id, payload, more) {
-    this.port.postMessage({ type, id, payload, ...more });
+  arrived(message) {
+    this.#queue.push(message);
+    this.#waiting.shift()?.();
   }
   /** The next message, in order. */
   async next() {
-    if (!this.#queue.length) await new Promise((resolve) => this.#waiting.push(resolve));
+    while (!this.#queue.length) await new Promise((resolve) => this.#waiting.push(resolve));
     return this.#queue.shift();
   }
   async ask(type, id, payload) {
     this.send(type, id, payload);
     return this.next();
+  }
+}
+
+/** One end of a channel. */
+export class Raw extends Peer {
+  #hello;
+  constructor(port) {
+    super();
+    this.port = port;
+    port.onmessage = ({ data }) => {
+      // It is sent again until it is answered.
+      if (data.type === 'initialize' && data.id === this.#hello) return;
+      if (data.type === 'initialize') this.#hello = data.id;
+      this.arrived(data);
+    };
+  }
+  send(type, id, payload, more) {
+    this.port.postMessage({ type, id, payload, ...more });
   }
 }

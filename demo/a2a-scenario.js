@@ -33,8 +33,9 @@ async function startAgent(step) {
   });
   const server = createServer(agent.handle).listen(0, '127.0.0.1');
   await once(server, 'listening');
+  const { port } = /** @type {import('node:net').AddressInfo} */ (server.address());
   return {
-    url: `http://127.0.0.1:${server.address().port}`,
+    url: `http://127.0.0.1:${port}`,
     steps,
     get afterCancel() {
       return afterCancel;

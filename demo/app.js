@@ -1,4 +1,4 @@
-// The app: what it can do, and to whom it does it. All the rest is to show it.
+// The app: its capabilities, and who may call them. The rest is display.
 import { expose } from '../js/index.js';
 import { capabilities } from './operations/index.js';
 
@@ -32,6 +32,7 @@ expose(
     app: { id: 'example.demo', name: 'Demo app', version: '1.0' },
     capabilities: Object.fromEntries(working),
   },
-  // The page that embeds this one, in this demo; a real app lists the hosts it trusts.
-  { origins: [new URL(document.referrer).origin] },
+  // The page that embeds this one, in this demo; a real app lists the hosts it trusts. Opened by itself, it serves
+  // clients of its own page.
+  { origins: document.referrer ? [new URL(document.referrer).origin] : [] },
 );

@@ -4,6 +4,11 @@ import { sampleMarkdown } from './sample.js';
 
 const $ = (selector, within = document) => within.querySelector(selector);
 const origin = new URLSearchParams(location.search).get('app');
+if (!origin) {
+  $('#session').textContent =
+    'This page needs ?app=ORIGIN, where its app is served: open the address that npm run demo prints.';
+  throw new Error('The address lacks ?app=ORIGIN');
+}
 const OPERATIONS = [
   {
     name: 'export.pdf',

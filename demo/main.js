@@ -14,4 +14,7 @@ if (!process.argv.includes('--once')) {
   console.log(
     `\nThe same in a browser: open ${hostUrl} (its app is on another site, ${appUrl}). Ctrl+C ends it.`,
   );
+  console.log(
+    `\nThe app in an MCP client: claude mcp add demo -- npx abp-bridge-gateway mcp ${appUrl}`,
+  );
 }

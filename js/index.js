@@ -1,5 +1,5 @@
 /** abp-bridge: cancellable calls between AI agents and web apps. */
-export { Client, connect } from './client.js';
-export { AbpError } from './errors.js';
-export { Exposed, expose } from './expose.js';
-export { transfer } from './transfer.js';
+export { Client, connect } from './agent/client.js';
+export { AbpError } from './common/errors.js';
+export { Exposed, expose } from './app/expose.js';
+export { transfer } from './common/transfer.js';

@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# Builds what is out of date. Arguments: wasm, test, fuzz, coverage, native, package; none is wasm and test.
+# Builds what is out of date. Arguments: wasm, test, fuzz, coverage, native, package, mcpb; none is all that package.json points to, the C tests and the gateway's bundle: wasm, test, package and mcpb.
 set -euo pipefail
 cd "$(dirname "$0")/.."
-scripts/setup.sh
 mkdir -p build
 
 # build <preset> [configure command...]: quiet unless it fails.
@@ -13,8 +12,13 @@ build() {
     >"$log" 2>&1 || { cat "$log"; exit 1; }
 }
 
-for what in ${@:-wasm test}; do
+for what in ${@:-wasm test package mcpb}; do
   options=()
+  case $what in
+    wasm | native | package | mcpb) scripts/setup.sh build ;;
+    test) scripts/setup.sh test ;;
+    *) scripts/setup.sh all ;;
+  esac
   case $what in
     wasm | fuzz)
       # Without the source, CMake fetches it.
@@ -26,8 +30,12 @@ for what in ${@:-wasm test}; do
       "$0" wasm
       node scripts/package.js
       ;;
+    mcpb)
+      "$0" wasm
+      node gateway/scripts/bundle.js >build/mcpb.log
+      ;;
     *)
-      echo "unknown: $what (wasm, test, fuzz, coverage, native, package)"
+      echo "unknown: $what (wasm, test, fuzz, coverage, native, package, mcpb)"
       exit 1
       ;;
   esac

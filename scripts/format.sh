@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Lays the sources out; with --check, says whether they are.
+# Formats the sources; with --check, fails if they are not formatted.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 c=$(git ls-files '*.c' '*.h')

@@ -1,16 +1,10 @@
 // What the package has beyond the sources: its entries for pages without a bundler, and type declarations.
 import { execFileSync } from 'node:child_process';
 import { build } from 'esbuild';
+import { PAGES } from './entries.js';
 
 await build({
-  entryPoints: {
-    'abp-bridge': 'js/index.js',
-    a2a: 'js/a2a/index.js',
-    discover: 'js/discover.js',
-    pool: 'js/pool.js',
-    rpc: 'js/rpc/index.js',
-    websocket: 'js/transports/websocket.js',
-  },
+  entryPoints: PAGES,
   bundle: true,
   minify: true,
   // What several entries use is there once, and what few pages need, such as the schema validator, loads when

@@ -1,12 +1,22 @@
 #!/usr/bin/env bash
 # Installs what is missing: as root on Debian or Ubuntu by itself, elsewhere it says what to install.
-# Does nothing, quickly, when everything is there.
+# Does nothing, quickly, when everything is there. Argument: what it is for: build (and the demo), test (npm test), or
+# all (npm run test:all), which is the default; each includes the one before it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mkdir -p build/deps
+case ${1:-all} in
+  build) wanted='build debian' ;;
+  test) wanted='build debian test' ;;
+  all) wanted='build debian test all' ;;
+  *)
+    echo "unknown: $1 (build, test, all)"
+    exit 1
+    ;;
+esac
 
-# needed to | tool, file or pkg-config module that shows it is there | Debian package | what it is for
-# Without what is needed to build there is no going on; the rest only the tests want.
+# needed for | tool, file or pkg-config module that shows it is there | Debian package | what it is for
+# Nothing goes on without what is needed to build; the rest only tests need.
 needed='
 build|node||the shim and its build: version 20 or later
 build|npm||the shim and its build: version 20 or later
@@ -16,15 +26,16 @@ build|emcc|emscripten|compiling the core to WebAssembly (or an activated emsdk)
 test|pkg-config|pkg-config|finding cJSON and cmocka
 test|lib:libcjson|libcjson-dev|JSON in the native build (otherwise CMake fetches it)
 test|lib:cmocka|libcmocka-dev|C tests
-test|clang|clang|fuzzing
-test|libfuzzer|libclang-rt-dev|fuzzing
 test|clang-format|clang-format|checking the layout of C
 test|cppcheck|cppcheck|linting C
 test|chromium|chromium|browser tests (or set CHROMIUM to a Chromium or Chrome)
-test|firefox-esr|firefox-esr|browser tests
-test|WebKitWebDriver|webkit2gtk-driver|browser tests
-test|xvfb-run|xvfb|a screen for WebKit
-test|xauth|xauth|a screen for WebKit
+all|gcovr|gcovr|the coverage of C
+all|clang|clang|fuzzing
+all|libfuzzer|libclang-rt-dev|fuzzing
+all|firefox-esr|firefox-esr|browser tests
+all|WebKitWebDriver|webkit2gtk-driver|browser tests
+all|xvfb-run|xvfb|a screen for WebKit
+all|xauth|xauth|a screen for WebKit
 debian|dpkg-source|dpkg-dev|unpacking the source of cJSON
 debian|/etc/ssl/certs/ca-certificates.crt|ca-certificates|package sources over HTTPS
 '
@@ -35,6 +46,7 @@ present() {
     lib:*) command -v pkg-config >/dev/null && pkg-config --exists "${1#lib:}" ;;
     chromium) [ -n "${CHROMIUM:-}" ] || command -v chromium >/dev/null ;;
     libfuzzer) compgen -G "$(clang -print-resource-dir 2>/dev/null)/lib/*/libclang_rt.fuzzer*" >/dev/null ;;
+    npm) [ node_modules/.package-lock.json -nt package-lock.json ] || command -v npm >/dev/null ;;
     dpkg-source) [ -e build/deps/cjson/cJSON.c ] || command -v dpkg-source >/dev/null ;;
     *) command -v "$1" >/dev/null ;;
   esac
@@ -43,7 +55,7 @@ present() {
 packages=()
 stop=
 while IFS='|' read -r need tool package purpose; do
-  [ -n "$tool" ] && ! present "$tool" || continue
+  [ -n "$tool" ] && [[ " $wanted " == *" $need "* ]] && ! present "$tool" || continue
   if debian && [ -n "$package" ]; then
     packages+=("$package")
   elif [ "$need" != debian ]; then
@@ -54,14 +66,27 @@ while IFS='|' read -r need tool package purpose; do
 done <<<"$needed"
 [ -z "$stop" ] || exit 1
 
+missing=()
 if [ ${#packages[@]} -gt 0 ]; then
   echo "installing ${packages[*]}"
   export DEBIAN_FRONTEND=noninteractive
-  # One unreachable third-party source must not stop the rest.
-  apt-get update -qq || true
-  apt-get install -y -qq --no-install-recommends "${packages[@]}" >build/setup.log 2>&1 ||
-    { cat build/setup.log; exit 1; }
+  install() { apt-get install -y -qq --no-install-recommends "$@" >>build/setup.log 2>&1; }
+  : >build/setup.log
+  # One unreachable third-party source must not stop the rest, nor must one package that cannot be had.
+  apt-get update -qq >>build/setup.log 2>&1 || true
+  if ! install "${packages[@]}"; then
+    for package in "${packages[@]}"; do
+      install "$package" || missing+=("$package")
+    done
+  fi
 fi
+for package in "${missing[@]}"; do
+  IFS='|' read -r need _ _ purpose <<<"$(grep "|$package|" <<<"$needed")"
+  echo "cannot install $package, for $purpose: see build/setup.log"
+  # CI that skipped tests for want of a tool would report what it did not see.
+  if [ "$need" = build ] || [ "${CI:-}" = true ]; then stop=1; fi
+done
+[ -z "$stop" ] || exit 1
 
 # The WebAssembly build compiles cJSON from source. Debian's has its security fixes; where there is no
 # Debian, CMake fetches the release it has pinned.

@@ -1,29 +1,54 @@
 #!/usr/bin/env bash
-# Everything that must hold. Sets up and builds what is missing first. Arguments: the jobs to run; none is all of them.
+# Runs tests. Sets up and builds what is missing first. Arguments: the jobs to run; none is those that tell whether it
+# works, `all` is everything.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# The longest come first. Browsers wait often, so there are more at once than cores.
-all='chromium-wasm c firefox-wasm node firefox-js node-without-wasm webkit-wasm chromium-js webkit-js automation
-  differential fuzz lint coverage package interop discover soak demo'
-at_once=4
+# The longest come first.
+quick='node chromium-short c-short lint package demo'
+all='chromium firefox webkit node lint c automation gateway chromium-js firefox-js webkit-js node-js node-22 node-24 coverage fuzz
+  differential package interop discover soak demo'
+# Browsers wait often, so there may be more jobs at once than processors.
+at_once=$(($(nproc) + 1))
 
-# Each engine's suite runs with the core as WebAssembly and, under a policy that forbids it, as JavaScript.
+# A test that hangs ends the run, but late: a busy machine makes tests slow.
 job() {
-  tests() { node --test --test-reporter=spec --test-concurrency=2 "$@"; }
+  local options='--test --test-timeout=900000 --test-reporter=spec --test-concurrency=2'
+  tests() { node $options "$@"; }
+  browser() { ENGINE=$1 CORE=$2 SUITES=${3:-} tests tests/browser/engine.js; }
+  local engine=${1%-*}
   case $1 in
-    chromium-* | firefox-* | webkit-*) ENGINE=${1%-*} CORE=${1#*-} tests tests/browser/engine.js ;;
+    chromium | firefox | webkit) browser "$1" wasm ;;
+    # The most telling part: calls, cancels, the end of a page, and strangers that are refused.
+    chromium-short) browser chromium wasm 'session trust websocket' ;;
+    # The core as JavaScript, in pages that forbid WebAssembly. It is the same core (tests/differential): what an
+    # engine decides is how it is loaded and how it runs.
+    firefox-js | webkit-js) browser "$engine" js 'transcripts session' ;;
+    chromium-js) browser chromium js 'transcripts session trust workers' ;; # what else such pages forbid
+    chromium-js-long | firefox-js-long | webkit-js-long) browser "${engine%-js}" js ;;
+    node-js | node-js-long)
+      local files=(core instance transcripts reentrancy leaks pool)
+      files=("${files[@]/#/tests/node/}")
+      files=("${files[@]/%/.test.js}")
+      if [ "$1" = node-js-long ]; then files=(tests/node/*.test.js); fi
+      NODE_OPTIONS="--import $PWD/tests/support/no-wasm.js" tests "${files[@]}"
+      ;;
+    node) npx --no-install c8 node $options tests/node/*.test.js ;;
+    node-2?) npx --yes --package="node@${1#node-}" -- node $options tests/node/*.test.js ;; # Node's versions, from npm
     automation | discover | demo) tests "tests/browser/$1.test.js" ;;
-    node) tests tests/plain tests/node ;;
-    node-without-wasm) NODE_OPTIONS="--import $PWD/tests/support/no-wasm.js" tests tests/node ;;
-    differential | package | interop | soak) tests "tests/$1" ;;
-    c) ctest --test-dir build/test --output-on-failure ;; # under AddressSanitizer and UndefinedBehaviorSanitizer
+    differential | package | interop | soak) tests tests/"$1"/*.test.js ;;
+    gateway) tests gateway/tests/*.test.js ;;
+    gateway-peers) tests gateway/tests/peers/*.test.js ;; # downloads 300 MB, once: not one of `all`
+    # Under AddressSanitizer and UndefinedBehaviorSanitizer, except the explorations.
+    c) ctest --test-dir build/test -j2 --output-on-failure --label-exclude short ;;
+    c-short) ctest --test-dir build/test -j2 --output-on-failure --label-exclude long ;;
     coverage) scripts/coverage.sh ;;
     fuzz) scripts/fuzz.sh short ;; # a little of it: npm run fuzz is the long run
     lint)
       scripts/format.sh --check
       npx --no-install eslint .
-      npx --no-install tsc -p .
+      npx --no-install oxlint --quiet # what needs types: no promise is left to itself
+      for project in . gateway scripts demo; do npx --no-install tsc -p "$project"; done
       cppcheck --quiet --error-exitcode=1 --std=c11 --enable=warning,portability --inline-suppr \
         --suppress=missingIncludeSystem -I src src wasm
       ;;
@@ -31,26 +56,46 @@ job() {
   esac
 }
 
-# run <job>: a line when it has ended; what it said, if it failed, is shown at the end of all.
+# run <job>: prints a line when it has ended; the output of a job that failed is shown at the end.
 run() {
   local log=build/logs/$1.log word=passed
+  touch "build/logs/$1.running"
   bash -euo pipefail -c 'job "$1"' job "$1" >"$log" 2>&1 || word=FAILED
-  printf '%4d s  %-18s %s %s\n' $((SECONDS)) "$1" "$word" "$(sed -nE 's/^ℹ pass ([0-9]+)/(\1)/p' "$log")"
+  rm "build/logs/$1.running"
+  printf '%4d s  %-16s %s %s\n' $(($(date +%s) - STARTED)) "$1" "$word" "$(sed -nE 's/^ℹ pass ([0-9]+)/(\1)/p' "$log")"
   [ $word = passed ] || echo "$1" >>build/logs/failed
 }
 export -f job run
+STARTED=$(date +%s)
+export STARTED
 
+jobs=${*:-$quick}
+if [ "$jobs" = all ]; then
+  jobs=$all
+  scripts/setup.sh all
+fi
 scripts/build.sh wasm test
 rm -rf build/logs
 mkdir build/logs
 trap 'exit 130' INT TERM
 set -m # the jobs are a process group of their own: all of it ends with this script
-xargs -n1 -P$at_once bash -c 'run "$1"' run <<<"${*:-$all}" &
+xargs -n1 -P"$at_once" bash -c 'run "$1"' run <<<"$jobs" &
+queue=$!
+while sleep 20; do
+  running=$(cd build/logs && compgen -G '*.running' || true)
+  printf '%4d s  … %s\n' $(($(date +%s) - STARTED)) "$(xargs <<<"${running//.running/}")"
+done &
+ticker=$!
 set +m
-trap "kill -- -$! 2>/dev/null || true" EXIT
-wait $!
-[ ! -e build/logs/failed ] || {
+trap 'kill -- -$queue -$ticker 2>/dev/null || true' EXIT
+wait $queue
+kill -- -$ticker
+if [ -e build/logs/failed ]; then
   for name in $(cat build/logs/failed); do printf '\n== %s\n' "$name" && cat "build/logs/$name.log"; done
   printf '\nfailed: %s\n' "$(xargs <build/logs/failed)"
-  exit 1
-}
+fi
+# What the runners counted: node's "pass 3" and "fail 0", and ctest's "0 tests failed out of 22".
+awk '/^ℹ pass / { passed += $3 } /^ℹ (fail|cancelled) / { failed += $3 }
+  / tests failed out of / { failed += $4; passed += $NF - $4 }
+  END { printf "\n%d passed, %d failed\n", passed, failed }' build/logs/*.log
+[ ! -e build/logs/failed ]

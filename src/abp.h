@@ -11,12 +11,17 @@
  *   3. Drain it:          abp_next() until it returns 0. Each *action* says what to do now.
  *   4. Send what it says: abp_print() gives the text of an action that sends something.
  *
- * Drain completely before the next input; then act. An action's text stays valid until the next
- * input, and so must any text that you passed to the last one.
+ * Drain completely before the next input; then act.
  *
- * Inputs return ABP_OK or a negative code. A negative code is your mistake, a limit or a lack of
- * memory, and nothing has changed. What the *peer* does wrong is never a return code: it becomes an
- * answer to the peer or is counted (abp_count).
+ * Lifetimes. A struct that you pass (abp_config, abp_id, abp_body) and where you want a handle are
+ * used before the function returns, so they may be on the stack. The text that an input gets, a
+ * struct's included, must stay until the next input: actions may say it again. What a function
+ * hands to you is the endpoint's: an action's text, and abp_received(), are valid until the next
+ * input, a printed text until the next input or print. You free nothing but the endpoint.
+ *
+ * Inputs return ABP_OK or a negative code; each names below those that it can return. A negative
+ * code is your mistake, a limit or a lack of memory, and nothing has changed. What the *peer* does
+ * wrong is never a return code: it becomes an answer to the peer or is counted (abp_count).
  *
  * Endpoints share nothing, so each may live in a thread of its own; one endpoint takes one input at
  * a time. A complete program is examples/two_endpoints.c.
@@ -34,7 +39,7 @@ extern "C" {
 typedef struct abp_endpoint abp_endpoint;
 
 /* Names a call from the input that made it until the action that has `released` set. 0 is no call.
- * A handle that outlived its call is recognised, and is never another call's. */
+ * A handle that outlived its call is void: it is recognised, and is never another call's. */
 typedef uint32_t abp_call;
 
 /* --- Codes ------------------------------------------------------------------------------------ */
@@ -73,11 +78,12 @@ typedef enum abp_error {
   ABP_ERROR_COUNT
 } abp_error;
 
-/* The code's name on the wire, such as "INVALID_PARAMS"; "" for anything else. Static. */
+/* The code's name on the wire, such as "INVALID_PARAMS"; "" for anything else. The text is static.
+ */
 const char *abp_error_name(int error);
-/* A sentence that says what was wrong and what to do. Static. */
+/* A sentence that says what was wrong and what to do; "" for anything else. The text is static. */
 const char *abp_error_message(int error);
-/* 1 if the same request may succeed later (the protocol's `retryable`). */
+/* 1 if the same request may succeed later (the protocol's `retryable`), else 0. */
 int abp_error_retryable(int error);
 
 /* How a call ended. */
@@ -105,32 +111,50 @@ enum abp_feature {
   ABP_LIVENESS = 64             /* `bridge.liveness`: bridge/ping, bridge/pong, bridge/bye */
 };
 
+/* What a limit is that the configuration leaves at 0. */
+enum abp_default {
+  ABP_DEFAULT_MAX_CALLS = 4096,
+  ABP_DEFAULT_REMEMBERED = 1024,
+  ABP_DEFAULT_REMEMBER_MS = 300000,
+  ABP_DEFAULT_APP_GRACE_MS = 3000,
+  ABP_DEFAULT_AGENT_GRACE_MS = 5000,
+  ABP_DEFAULT_MAX_ID = 256,
+  ABP_DEFAULT_MAX_TEXT = 1048576,
+  ABP_DEFAULT_HEARTBEAT_MS = 15000,
+  ABP_DEFAULT_CONNECT_MS = 10000
+};
+
 typedef struct abp_config {
   abp_role role;
-  uint8_t seed[16];  /* secret and random: ids and hashes come from it */
+  uint8_t seed[16];  /* secret and random: ids and hashes are derived from it; it is never sent */
   uint32_t features; /* enum abp_feature, or'ed */
 
-  /* Limits; 0 takes the default in brackets. */
-  uint32_t max_calls;      /* [4096] calls in flight in each direction, at most 2^20 - 2 in all */
-  uint32_t max_concurrent; /* [max_calls] handlers running at once; more calls wait their turn */
-  uint32_t remembered;     /* [1024] finished calls whose fate can still be asked for */
-  uint32_t remember_ms;    /* [300000] and for how long */
-  uint32_t grace_ms;       /* [3000 app, 5000 agent] how long a cancel waits for its call to end */
-  uint32_t max_id;         /* [256] bytes of an id */
-  uint32_t max_text;       /* [1048576] bytes of a control message */
-  uint32_t heartbeat_ms;   /* [15000] silence after which the peer is asked for a sign of life */
+  /* Limits; 0 takes the default (enum abp_default). */
+  uint32_t max_calls;      /* calls in flight in each direction, at most 2^20 - 2 in all */
+  uint32_t max_concurrent; /* handlers running at once (default: max_calls); more calls wait */
+  uint32_t remembered;     /* finished calls whose fate can still be asked for */
+  uint32_t remember_ms;    /* and for how long */
+  uint32_t grace_ms;       /* how long a cancel waits for its call to end */
+  uint32_t max_id;         /* bytes of an id, at most 65535 */
+  uint32_t max_text;       /* bytes of a control message */
+  uint32_t heartbeat_ms;   /* silence after which the peer is asked for a sign of life */
   uint32_t restart; /* app: 1 lets a new `initialize` replace the session; else it is refused */
+
+  /* The number of the first call that is made here; 0 and 1 are 1. For tests: after 2^32-1 the
+   * numbers begin again. */
+  uint32_t first_number;
 } abp_config;
 
-/* A new endpoint, or NULL when memory is short. `now` is a monotonic time in ms. Free with
- * abp_free. */
+/* A new endpoint, or NULL when memory is short. `now` is a monotonic time in ms. Free it with
+ * abp_free(). */
 abp_endpoint *abp_new(const abp_config *config, uint64_t now);
-/* Frees everything that the endpoint owns. NULL is allowed. */
+/* Frees the endpoint and everything that it owns. NULL is allowed. */
 void abp_free(abp_endpoint *endpoint);
 
-/* Sets a member of what this side says of itself in the handshake, from JSON text that is copied
- * and sent as it is: "agent" (required of agents), "app" and "capabilities" (required of apps),
- * "requestedCapabilities", "agentCapabilities". ABP_E_MEMORY; ABP_E_LIMIT for a fifth name. */
+/* Sets a member of what this side says of itself in the handshake, from JSON text that is sent as
+ * it is: "agent" (required of agents), "app" and "capabilities" (required of apps),
+ * "requestedCapabilities", "agentCapabilities". Name and text are copied. Errors: ABP_E_MEMORY,
+ * ABP_E_LIMIT for a fifth name or one of more than 23 bytes. */
 int abp_describe(abp_endpoint *endpoint, const char *member, const char *json, size_t length);
 
 /* --- Actions ---------------------------------------------------------------------------------- */
@@ -148,7 +172,8 @@ typedef enum abp_kind {
   ABP_REPORT,  /* caller: hand the progress just received to the call; 0 is a call nobody knows */
   ABP_SEND,    /* send this control message: abp_print() gives its text; `arg` is an abp_message */
   ABP_SESSION, /* the session changed; `arg` is an abp_session */
-  ABP_WAKE     /* call abp_advance() at `at`, in ms; a later ABP_WAKE replaces an earlier one */
+  ABP_WAKE,    /* call abp_advance() at `at`, in ms; a later ABP_WAKE replaces an earlier one */
+  ABP_DROP     /* JSON-RPC: what was just received is dropped; `arg` is the abp_counter of such */
 } abp_kind;
 
 /* Control messages; abp_action.arg of an ABP_SEND. */
@@ -177,31 +202,33 @@ typedef struct abp_action {
   uint32_t arg;
   abp_call call;
   int released;     /* 1: `call` is over on this side, the handle is void after this action */
-  uint64_t at;      /* ABP_WAKE */
+  uint64_t at;      /* ABP_WAKE; a timeout of JSON-RPC */
   const char *text; /* reason of an ABP_ABORT or ABP_MSG_CANCEL: not terminated, valid until the
                        next input; NULL if none */
   size_t length;
 } abp_action;
 
-/* Takes the next action. Returns 1, or 0 when nothing is left. */
+/* Takes the next action into *action. Returns 1, or 0 when nothing is left. */
 int abp_next(abp_endpoint *endpoint, abp_action *action);
 
 /* --- Inputs for both sides -------------------------------------------------------------------- */
 
 /* Time has passed: `now` is monotonic, in ms. Deadlines, grace periods and the heartbeat run on
- * this alone. Call it when ABP_WAKE says so, and with each batch of messages. */
+ * this alone. Call it when ABP_WAKE says so, and with each batch of messages. A time that is
+ * earlier than the last one counts as that. Errors: ABP_E_UNDRAINED. */
 int abp_advance(abp_endpoint *endpoint, uint64_t now);
 
 /* Ends the session in good order. An agent sends `shutdown`; an app says `bridge/bye` where that
  * was agreed. Calls still pending settle as cancelled; running handlers are aborted and their calls
- * answered. */
+ * answered. Without a session nothing happens. Errors: ABP_E_UNDRAINED. */
 int abp_close(abp_endpoint *endpoint);
-/* The connection is gone. Pending calls settle as ABP_DISCONNECTED, handlers are aborted. */
+/* The connection is gone. Pending calls settle as ABP_DISCONNECTED, handlers are aborted. Errors:
+ * ABP_E_UNDRAINED. */
 int abp_lost(abp_endpoint *endpoint);
-/* This side's document is going away: it says `bridge/bye` where that was agreed and answers
- * nothing more; the peer settles what it has pending as ABP_DISCONNECTED. `persisted`: it is only
- * frozen (a page in the back/forward cache), the session lasts and its heartbeat stops until it is
- * heard again. */
+/* This side's document is going away: it says `bridge/bye` where that was agreed (an agent that
+ * still connects: `shutdown`) and answers nothing more; the peer settles what it has pending as
+ * ABP_DISCONNECTED. `persisted`: it is only frozen (a page in the back/forward cache), the session
+ * lasts and its heartbeat stops until it is heard again. Errors: ABP_E_UNDRAINED. */
 int abp_leave(abp_endpoint *endpoint, int persisted);
 
 /* An id is a text or, for short, a number: number n of a side whose `initialize` had id (agent) or
@@ -212,9 +239,10 @@ typedef struct abp_id {
   uint32_t number;  /* 1 and up */
 } abp_id;
 
-/* Writes a call's id as text. Returns its length, whatever `size` is; 0 for a void handle. */
+/* Writes a call's id as text to `buffer`, not terminated, as far as the whole of it fits into
+ * `size` bytes. Returns its length, whatever `size` is; 0 for a void handle. */
 size_t abp_id_text(const abp_endpoint *endpoint, abp_call call, char *buffer, size_t size);
-/* The number of a call that this side or the peer minted by number, else 0. */
+/* The number of a call whose id is one; 0 for a call with another id and for a void handle. */
 uint32_t abp_number(const abp_endpoint *endpoint, abp_call call);
 
 /* --- The caller: an agent's calls, an app's elicitations -------------------------------------- */
@@ -224,59 +252,75 @@ enum abp_call_flag {
 };
 
 /* Makes a call (agent) or an elicitation (app). `id` NULL mints one. `timeout_ms` 0 is none; over
- * 2^31-1 is clamped. `parent` is the received call on whose behalf this is made, or 0: when that is
- * cancelled, so is this. The handle is in *call. Errors: ABP_E_STATE without a session or with a
- * finished parent, ABP_E_LIMIT, ABP_E_ID, ABP_E_DUPLICATE, ABP_E_MEMORY. */
+ * 2^31-1 is clamped. `flags` are abp_call_flags. `parent` is the received call on whose behalf this
+ * is made, or 0: when that is cancelled, so is this. The handle is in *call. Errors:
+ * ABP_E_UNDRAINED, ABP_E_STATE without a session or when the parent's handler does not run or was
+ * asked to stop, ABP_E_LIMIT, ABP_E_ID, ABP_E_DUPLICATE, ABP_E_MEMORY. */
 int abp_request(abp_endpoint *endpoint, const abp_id *id, uint32_t timeout_ms, uint32_t flags,
                 abp_call parent, abp_call *call);
 
 /* Asks for a call to stop, as its signal does. Sends one cancel however often it is asked; the call
  * settles with the answer, or after the grace period. `reason` may be NULL; one that is not UTF-8
- * or contains NUL is not sent. A call that has ended is left alone and says ABP_OK. */
+ * or contains NUL is not sent. A call that has ended, or a void handle, is left alone and says
+ * ABP_OK. Errors: ABP_E_UNDRAINED. */
 int abp_cancel(abp_endpoint *endpoint, abp_call call, const char *reason, size_t length);
 
 /* Agent: sends `capabilities/cancel` for whatever id, a text, known here or not, and waits for the
  * app's word: *request settles as ABP_CANCELLED if the app said `cancelled: true`, ABP_COMPLETED if
- * false, ABP_TIMED_OUT if it said nothing within the grace period. */
+ * false, ABP_TIMED_OUT if it said nothing within the grace period. `reason` as for abp_cancel().
+ * Errors: ABP_E_UNDRAINED, ABP_E_STATE without a session, ABP_E_ID, ABP_E_LIMIT, ABP_E_MEMORY. */
 int abp_cancel_by_id(abp_endpoint *endpoint, const abp_id *id, const char *reason, size_t length,
                      abp_call *request);
 
 /* A result has come, and says: ABP_COMPLETED, ABP_CANCELLED or ABP_TIMED_OUT. The app's word on why
- * it stopped the call outweighs this side's guess. */
+ * it stopped the call outweighs this side's guess. Once the app has accepted this side's cancel,
+ * the call settles as ABP_CANCELLED or ABP_TIMED_OUT whatever its result says. A result for no
+ * call, or for one that was settled before, is counted. Errors: ABP_E_UNDRAINED. */
 int abp_result_received(abp_endpoint *endpoint, const abp_id *id, abp_outcome outcome);
 /* A call could not be sent (its parameters cannot be cloned, say): it settles as ABP_COMPLETED,
- * with the error that you found, and the peer never hears of it. */
-int abp_unsent(abp_endpoint *endpoint, abp_call call);
-/* Progress has come for the operation with this id. */
+ * with the error that you found, and the peer never hears of it. A call that has ended, or a void
+ * handle, is left alone and says ABP_OK. Errors: ABP_E_UNDRAINED, ABP_E_STATE for a call that was
+ * received. */
+int abp_send_failed(abp_endpoint *endpoint, abp_call call);
+#define abp_unsent abp_send_failed /* its name until 0.1 */
+/* Progress has come for the operation with this id: ABP_REPORT follows if it may be handed on. What
+ * comes too late, or was not agreed on, is counted. Errors: ABP_E_UNDRAINED. */
 int abp_progress_received(abp_endpoint *endpoint, const abp_id *id);
 
 /* --- The callee: an app's handlers, an agent's elicitation handler ---------------------------- */
 
-/* A call has come. `fault` is what its receiver found wrong with it (an unknown capability, say),
- * or 0. */
+/* A call has come. `timeout_ms` and `flags` as for abp_request(). `fault` is what its receiver
+ * found wrong with it (an unknown capability, say), or 0. ABP_START, ABP_QUEUED or ABP_REFUSE
+ * follows; want of memory is a refusal. Errors: ABP_E_UNDRAINED. */
 int abp_call_received(abp_endpoint *endpoint, const abp_id *id, uint32_t timeout_ms, uint32_t flags,
                       abp_error fault);
-/* A cancel has come that nobody waits for the answer of: the call's own result says what became of
- * it. Of a call that is not known, or has ended, nothing is said at all. */
+/* A cancel has come whose answer nobody waits for: the call's own result says what became of it. If
+ * the call is not known, or has ended, nothing happens. `reason` may be NULL. Errors:
+ * ABP_E_UNDRAINED. */
 int abp_cancel_received(abp_endpoint *endpoint, const abp_id *id, const char *reason,
                         size_t length);
-/* A handler calls another capability of its own app: run like any call, answered to nobody, so that
- * its ABP_RESULT or ABP_REFUSE is not printed. */
+/* A handler calls another capability of its own app. It runs like any call, but its ABP_RESULT or
+ * ABP_REFUSE goes to that handler and is not printed. Beyond 32 calls within calls it is refused.
+ * Errors: ABP_E_UNDRAINED, ABP_E_STATE when the parent's handler does not run or was asked to stop.
+ */
 int abp_call_local(abp_endpoint *endpoint, abp_call parent, uint32_t timeout_ms, abp_error fault);
 /* The handler has settled: with a value or an error (ABP_COMPLETED), or saying by itself that it
  * was cancelled (ABP_CANCELLED). What the peer hears is in the ABP_RESULT that follows: a call
- * whose cancel was accepted stays cancelled. */
+ * whose cancel was accepted stays cancelled. Errors: ABP_E_UNDRAINED, ABP_E_STATE when no handler
+ * of this call runs. */
 int abp_finish(abp_endpoint *endpoint, abp_call call, abp_outcome outcome);
-/* 1 if progress may be sent for this call now. */
+/* 1 if progress may be sent for this call now, else 0; 0 for a void handle. */
 int abp_progress_wanted(const abp_endpoint *endpoint, abp_call call);
 
 /* --- The session ------------------------------------------------------------------------------ */
 
 /* Agent: begins the handshake. `initialize` is sent again, with the same id and growing pauses,
- * until it is answered or `timeout_ms` (0: 10000) is over. */
+ * until it is answered or `timeout_ms` (0: ABP_DEFAULT_CONNECT_MS) is over. Errors:
+ * ABP_E_UNDRAINED, ABP_E_STATE when there is a session or one is being opened. */
 int abp_connect(abp_endpoint *endpoint, uint32_t timeout_ms);
-/* What both sides agreed on; 0 without a session. */
+/* What both sides agreed on, abp_features or'ed; 0 without a session. */
 uint32_t abp_features(const abp_endpoint *endpoint);
+/* Where the session stands; the last ABP_SESSION said so, but for ABP_SESSION_CONNECTING. */
 abp_session abp_session_state(const abp_endpoint *endpoint);
 
 /* --- Text: any message, in and out ------------------------------------------------------------ */
@@ -289,28 +333,35 @@ typedef struct abp_body {
   size_t payload_length;
   const char *id; /* JSON: the message's id. A call's answer goes to it: keep it with the call */
   size_t id_length;
+  const char *token; /* JSON: the progressToken of a call, NULL if it has none. Keep it, too */
+  size_t token_length;
 } abp_body;
 
-/* A message has come, as JSON text, which must stay until the next input. Unknown types, echoes and
- * answers to nothing are counted. ABP_E_TEXT if it is no message at all; the connection is as good
- * as before. */
+/* A message has come, as JSON text. Unknown types, echoes and answers to nothing are counted.
+ * Errors: ABP_E_UNDRAINED, ABP_E_MEMORY, ABP_E_TEXT if it is no message at all; the connection is
+ * as good as before. */
 int abp_receive(abp_endpoint *endpoint, const char *text, size_t length);
-/* The parts of the message last received; valid until the next input. */
+/* The parts of the message that the last input was; all empty if it was another input. */
 const abp_body *abp_received(const abp_endpoint *endpoint);
 
-/* The text of the message that an action sends, or NULL when memory is short (try again). `body` is
- * what only you know, NULL for ABP_SEND and ABP_REFUSE: name and params of an ABP_REQUEST; for an
- * ABP_RESULT the id of its call's message and, if the outcome is ABP_COMPLETED, the ABPResponse.
- * `unix_ms` becomes the timestamp. Terminated, owned by the endpoint, valid until the next input or
- * print. */
+/* The text of the message that an action sends, terminated, its length in *length; or NULL when
+ * memory is short (try again). Print before the next input. `body` is what only you know, NULL for
+ * ABP_SEND and ABP_REFUSE: name and params of an ABP_REQUEST; for an ABP_RESULT the id of its
+ * call's message and, if the outcome is ABP_COMPLETED, the ABPResponse. `unix_ms` becomes the
+ * timestamp. */
 const char *abp_print(abp_endpoint *endpoint, const abp_action *action, const abp_body *body,
                       uint64_t unix_ms, size_t *length);
-/* Progress of a received call: `progress` is a JSON number. Send it if abp_progress_wanted(). Same
- * rules. */
+/* Progress of a received call, under its id: `progress` is a JSON number. Send it if
+ * abp_progress_wanted(). As abp_print(): terminated, NULL when memory is short. */
 const char *abp_print_progress(abp_endpoint *endpoint, abp_call call, const char *progress,
                                size_t progress_length, uint64_t unix_ms, size_t *length);
+/* The same under the token that the caller chose, as the protocol wants it: `body` has the token of
+ * the call's message and, as its payload, the number. Without a token the call's id stands for it;
+ * that is also the token that this library's callers choose. */
+const char *abp_print_progress_token(abp_endpoint *endpoint, abp_call call, const abp_body *body,
+                                     uint64_t unix_ms, size_t *length);
 /* A notification: `body` has event (name) and data (payload). Send it if abp_features() has
- * ABP_NOTIFICATIONS. Same rules. */
+ * ABP_NOTIFICATIONS. As abp_print(): terminated, NULL when memory is short. */
 const char *abp_print_notification(abp_endpoint *endpoint, const abp_body *body, uint64_t unix_ms,
                                    size_t *length);
 
@@ -327,6 +378,7 @@ typedef enum abp_counter {
   ABP_REFUSED, /* calls answered with an error by the core */
   ABP_COUNTERS
 } abp_counter;
+/* A counter's value; those of what went wrong begin again after 2^32-1. */
 uint32_t abp_count(const abp_endpoint *endpoint, abp_counter counter);
 
 #ifdef __cplusplus

@@ -3,8 +3,8 @@
  * MCP, without I/O.
  *
  * This header is the manual of JSON-RPC; abp.h is that of the library, and what it says of inputs,
- * actions, return codes, handles and ownership holds here. A *peer* is one side of one connection;
- * both sides are alike. A peer's *request* is a call of abp.h.
+ * actions, return codes, handles, lifetimes and ownership holds here. A *peer* is one side of one
+ * connection; both sides are alike. A peer's *request* is a call of abp.h.
  *
  *   1. Create it:         abp_peer_new(), once for each connection.
  *   2. Feed it:           an input says what happened: a message came, time passed.
@@ -21,11 +21,14 @@
  *   ABP_RESULT   answer it. `arg` ABP_COMPLETED: with what its handler made of it; ABP_CANCELLED or
  *                ABP_DISCONNECTED: with the error ABP_RPC_CANCELLED or ABP_RPC_CLOSED.
  *   ABP_REFUSE   answer what was just received with the error `arg`, an abp_rpc_error.
+ *   ABP_DROP     nothing comes of what was just received: `arg` is ABP_LATE, ABP_STRAY or
+ *                ABP_MALFORMED.
  *   ABP_REQUEST  send a request; abp_peer_number() is its id.
  *   ABP_SEND     send the dialect's cancel of a request; `text` is the reason, if one is due.
  *   ABP_SETTLE   a request made here has ended. `arg` ABP_COMPLETED: with what was just received.
- *                ABP_CANCELLED, ABP_TIMED_OUT: it was stopped, and the error just received, if
- *                any, is why. ABP_DISCONNECTED: the connection is closed.
+ *                ABP_CANCELLED: it was stopped, and the error just received, if any, is why.
+ *                ABP_TIMED_OUT: its own clock stopped it, whatever was just received; `at` is the
+ *                limit that passed, in ms. ABP_DISCONNECTED: the connection is closed.
  *   ABP_REPORT   hand the progress just received to a request.
  *   ABP_WAKE     call abp_peer_advance() at `at`.
  */
@@ -67,27 +70,35 @@ typedef enum abp_rpc_error {
   ABP_RPC_ERRORS
 } abp_rpc_error;
 
+/* What a limit is that the configuration leaves at 0; all others are as in abp_default. */
+enum abp_peer_default { ABP_PEER_DEFAULT_GRACE_MS = 5000 };
+
 typedef struct abp_peer_config {
   abp_dialect dialect;
-  uint8_t seed[16]; /* random: hashes come from it */
+  uint8_t seed[16]; /* secret and random: hashes come from it */
 
-  /* Limits; 0 takes the default in brackets. */
-  uint32_t max_calls;      /* [4096] requests in flight in each direction */
-  uint32_t max_concurrent; /* [max_calls] handlers running at once; more requests wait their turn */
-  uint32_t remembered;  /* [1024] ended requests whose late answers are known for what they are */
-  uint32_t remember_ms; /* [300000] and for how long */
-  uint32_t grace_ms;    /* [5000] how long a cancelled request is waited for */
-  uint32_t max_id;      /* [256] bytes of an id that is a text */
+  /* Limits; 0 takes the default (abp_peer_default, abp_default). */
+  uint32_t max_calls;      /* requests in flight in each direction */
+  uint32_t max_concurrent; /* handlers running at once (default: max_calls); more requests wait */
+  uint32_t remembered;     /* ended requests whose late answers are known for what they are */
+  uint32_t remember_ms;    /* and for how long */
+  uint32_t grace_ms;       /* how long a cancelled request is waited for */
+  uint32_t max_id;         /* bytes of an id that is a text, at most 65535 */
+
+  /* The id of the first request that is made here; 0 and 1 are 1. For tests: after 2^32-1 the ids
+   * begin again. */
+  uint32_t first_number;
 } abp_peer_config;
 
-/* A new peer, or NULL when memory is short. `now` is a monotonic time in ms. */
+/* A new peer, or NULL when memory is short. `now` is a monotonic time in ms. Free it with
+ * abp_peer_free(). */
 abp_peer *abp_peer_new(const abp_peer_config *config, uint64_t now);
-/* Frees everything that the peer owns. NULL is allowed. */
+/* Frees the peer and everything that it owns. NULL is allowed. */
 void abp_peer_free(abp_peer *peer);
 
-/* Takes the next action. Returns 1, or 0 when nothing is left. */
+/* Takes the next action into *action. Returns 1, or 0 when nothing is left. */
 int abp_peer_next(abp_peer *peer, abp_action *action);
-/* 1 if something is left. */
+/* 1 if something is left, else 0. */
 int abp_peer_undrained(const abp_peer *peer);
 
 /* An id as it stands in a message. Ids are told apart by type and value: 7 is not "7", and 0 and ""
@@ -102,46 +113,61 @@ typedef struct abp_rpc_id {
 
 /* --- Both sides ------------------------------------------------------------------------------- */
 
-/* Time has passed: `now` is monotonic, in ms. */
+/* Time has passed: `now` is monotonic, in ms. Errors: ABP_E_UNDRAINED. */
 int abp_peer_advance(abp_peer *peer, uint64_t now);
 /* Something came that is no request, notification or response: ABP_RPC_PARSE,
- * ABP_RPC_INVALID_REQUEST or ABP_RPC_BATCH. It is answered or counted, as the dialect does. */
+ * ABP_RPC_INVALID_REQUEST or ABP_RPC_BATCH. It is answered or counted, as the dialect does; a batch
+ * is answered in every dialect, since its sender waits for what is in it. Errors: ABP_E_UNDRAINED.
+ */
 int abp_peer_malformed(abp_peer *peer, abp_rpc_error fault);
-/* 1 if messages without `jsonrpc: "2.0"` are taken. */
+/* 1 if messages without `jsonrpc: "2.0"` are taken, else 0. */
 int abp_peer_unversioned(const abp_peer *peer);
 /* Ends the connection in good order: what is pending is cancelled and settles as ABP_DISCONNECTED;
- * handlers are aborted, and their requests answered. Then nothing is taken in any more. */
+ * handlers are aborted, and their requests answered. Then nothing is taken in any more. Errors:
+ * ABP_E_UNDRAINED. */
 int abp_peer_close(abp_peer *peer);
-/* The connection is gone: the same, but there is nobody to tell. */
+/* The connection is gone: the same, but there is nobody to tell. Errors: ABP_E_UNDRAINED. */
 int abp_peer_lost(abp_peer *peer);
+/* The peer will say nothing more, but it may still read: what is pending settles as
+ * ABP_DISCONNECTED, since nobody answers it; handlers go on, and what they answer is sent. Nothing
+ * is taken in any more. Errors: ABP_E_UNDRAINED. */
+int abp_peer_half_closed(abp_peer *peer);
 
 /* --- The caller ------------------------------------------------------------------------------- */
 
 enum abp_request_flag {
-  ABP_RESETS = 1,   /* progress begins its timeout anew */
-  ABP_WAITS = 2,    /* once cancelled, it waits for the answer: ACP's and LSP's default */
-  ABP_LEAVES = 4,   /* once cancelled, it settles at once and drops the answer: MCP's */
-  ABP_HANDSHAKE = 8 /* it must not be cancelled on the wire: see abp_peer_handshake() */
+  ABP_RESETS = 1,       /* progress begins its timeout anew */
+  ABP_WAITS = 2,        /* once cancelled, it waits for the answer: ACP's and LSP's default */
+  ABP_LEAVES = 4,       /* once cancelled, it settles at once and drops the answer: MCP's */
+  ABP_HANDSHAKE = 8,    /* it must not be cancelled on the wire: see abp_peer_handshake() */
+  ABP_REPORTS = 16,     /* its progress was asked for, by its id */
+  ABP_SUBSCRIPTION = 32 /* the peer may end it by the dialect's cancel: abp_peer_subscription() */
 };
 
 /* Makes a request. Its timeout (0: none) cancels it; so does `longest_ms` (0: none), which progress
  * does not put off. `parent` is the received request on whose behalf this is made, or 0: when that
  * is cancelled, so is this, and its answer waits for this one's, for the grace period at most.
- * Errors: ABP_E_STATE when closed or when the parent is cancelled or has ended, ABP_E_LIMIT,
- * ABP_E_MEMORY. */
+ * `flags` are abp_request_flags. The handle is in *call. Errors: ABP_E_UNDRAINED, ABP_E_STATE when
+ * closed or when the parent is cancelled or has ended, ABP_E_LIMIT, ABP_E_MEMORY. */
 int abp_peer_request(abp_peer *peer, uint32_t timeout_ms, uint32_t longest_ms, uint32_t flags,
                      abp_call parent, abp_call *call);
 /* The id of a request made here, 1 and up; 0 for any other. */
 uint32_t abp_peer_number(const abp_peer *peer, abp_call call);
-/* Asks a request to stop, as its signal does. One cancel is sent however often it is asked. A
- * request that has ended is left alone and says ABP_OK. */
+/* Asks a request to stop, as its signal does. One cancel is sent however often it is asked.
+ * `reason` may be NULL. A request that has ended, or a void handle, is left alone and says ABP_OK.
+ * Errors: ABP_E_UNDRAINED, ABP_E_STATE for a request that was received. */
 int abp_peer_cancel(abp_peer *peer, abp_call call, const char *reason, size_t length);
-/* A request could not be sent: it settles as ABP_COMPLETED, with the error that you found. */
-int abp_peer_unsent(abp_peer *peer, abp_call call);
-/* A response has come, with a result or with an error. */
+/* A request could not be sent: it settles as ABP_COMPLETED, with the error that you found. A
+ * request that has ended, or a void handle, is left alone and says ABP_OK. Errors: ABP_E_UNDRAINED,
+ * ABP_E_STATE for a request that was received. */
+int abp_peer_send_failed(abp_peer *peer, abp_call call);
+#define abp_peer_unsent abp_peer_send_failed /* its name until 0.1 */
+/* A response has come, with a result or, with is_error 1, an error. One to no request, or to one
+ * that was settled before, is counted. Errors: ABP_E_UNDRAINED. */
 int abp_peer_response(abp_peer *peer, const abp_rpc_id *id, int is_error);
-/* Progress has come; its token is the id of the request. Errors: ABP_E_STATE when it names none of
- * this side's, but maybe something that is not known here. */
+/* Progress has come; `token` is the id of the request that it is for. Errors: ABP_E_UNDRAINED,
+ * ABP_E_STATE when it names none of this side's with ABP_REPORTS, but maybe something that is not
+ * known here. */
 int abp_peer_progress(abp_peer *peer, const abp_rpc_id *token);
 
 /* --- The callee ------------------------------------------------------------------------------- */
@@ -150,38 +176,53 @@ int abp_peer_progress(abp_peer *peer, const abp_rpc_id *token);
 typedef enum abp_ending {
   ABP_RETURNED, /* with a value */
   ABP_THREW,    /* with an error */
-  ABP_GAVE_UP   /* with an error that says by itself that it was cancelled */
+  ABP_GAVE_UP,  /* with an error that says by itself that it was cancelled */
+  ABP_RAN_OUT   /* with an error that says that its time ran out */
 } abp_ending;
 
 /* A request has come. `fault` is what its receiver found wrong with it (ABP_RPC_METHOD_NOT_FOUND),
- * or 0. */
+ * or 0. ABP_QUEUED or ABP_REFUSE follows, or nothing where the dialect does not answer what is
+ * malformed, or when closed; want of memory is a refusal. Errors: ABP_E_UNDRAINED. */
 int abp_peer_received(abp_peer *peer, const abp_rpc_id *id, abp_rpc_error fault);
 /* Starts what was received, as far as there is room. Call it when all that came together has been
- * taken in: a request cancelled before that never starts. */
+ * taken in: a request cancelled before that never starts. Errors: ABP_E_UNDRAINED. */
 int abp_peer_start(abp_peer *peer);
-/* The dialect's cancel has come. `id` is the request that it names. `readable` is 0 if its reason
- * is not what the dialect says, so that the cancel does not count where reasons do. */
+/* The dialect's cancel has come. `id` is the request that it names. `reason` may be NULL.
+ * `readable` is 0 if its reason is not what the dialect says, so that the cancel does not count
+ * where reasons do. A request made here that is an ABP_SUBSCRIPTION settles as ABP_CANCELLED.
+ * Errors: ABP_E_UNDRAINED. */
 int abp_peer_cancel_received(abp_peer *peer, const abp_rpc_id *id, const char *reason,
                              size_t length, int readable);
 /* The handler has settled. What the other side hears is in the ABP_RESULT that follows, at once or
  * when the requests made on its behalf have been answered; none follows where the dialect wants
- * none. */
+ * none. Errors: ABP_E_UNDRAINED, ABP_E_STATE when no handler of this request runs. */
 int abp_peer_finish(abp_peer *peer, abp_call call, abp_ending ending);
-/* 1 while a received request has not ended. */
+/* 1 while a request has not ended, else 0; 0 for a void handle. */
 int abp_peer_pending(const abp_peer *peer, abp_call call);
-/* 1 while its handler works and nobody has asked it to stop, so that progress may be sent. */
+/* 1 while its handler works and nobody has asked it to stop, so that progress may be sent, else 0.
+ */
 int abp_peer_running(const abp_peer *peer, abp_call call);
 
 /* --- The dialect's words, and looking in ------------------------------------------------------ */
+
+/* Every text that these return is static. */
 
 /* The method of the dialect's cancel, and the member of its params that names the request. */
 const char *abp_peer_cancel_method(const abp_peer *peer);
 const char *abp_peer_cancel_key(const abp_peer *peer);
 /* The method of a request that must not be cancelled; "" for none. */
 const char *abp_peer_handshake(const abp_peer *peer);
+/* The method of a request that is a subscription; "" for none. */
+const char *abp_peer_subscription(const abp_peer *peer);
+/* The version of the dialect that has batches: each message in one is taken by itself; "" for none.
+ */
+const char *abp_peer_batch_version(const abp_peer *peer);
+/* The number of an abp_rpc_error on the wire, in this peer's dialect, and its words; 0 and "" for
+ * anything else. */
 int32_t abp_rpc_error_code(const abp_peer *peer, int error);
 const char *abp_rpc_error_message(int error);
-/* 1 if its answer goes to `id: null`, since what it answers has no id that could be repeated. */
+/* 1 if its answer goes to `id: null`, since what it answers has no id that could be repeated, else
+ * 0. */
 int abp_rpc_error_has_no_id(int error);
 /* Counters of abp.h: in flight, remembered, late, stray, malformed, refused. */
 uint32_t abp_peer_count(const abp_peer *peer, abp_counter counter);

@@ -13,7 +13,9 @@
  *   4. Pass the time:    abp_tasks_advance(), then abp_tasks_next() until it returns 0.
  *
  * Inputs return a verdict, 0 for "nothing: drop it", or a negative abp_status (abp.h), after which
- * nothing has changed. Tables share nothing; one table takes one input at a time.
+ * nothing has changed; each names below those that it can return. Whatever is passed is read, and
+ * ids are copied, before the function returns. Tables share nothing; one table takes one input at a
+ * time.
  */
 #ifndef ABP_TASKS_H
 #define ABP_TASKS_H
@@ -71,70 +73,85 @@ enum abp_task_count {
   ABP_TASKS_DROPPED   /* states and artifacts that came too late */
 };
 
+/* What a limit is that the configuration leaves at 0. */
+enum abp_tasks_default {
+  ABP_TASKS_DEFAULT_MAX_TASKS = 4096,
+  ABP_TASKS_DEFAULT_MAX_ARTIFACTS = 4096,
+  ABP_TASKS_DEFAULT_REMEMBERED = 1024,
+  ABP_TASKS_DEFAULT_REMEMBER_MS = 3600000,
+  ABP_TASKS_DEFAULT_MAX_ID = 256
+};
+
 typedef struct abp_tasks_config {
   uint8_t seed[16]; /* secret and random: hashes come from it */
 
-  /* Limits; 0 takes the default in brackets. */
-  uint32_t max_tasks;     /* [4096] live tasks */
-  uint32_t max_artifacts; /* [4096] artifacts of one task */
-  uint32_t remembered;    /* [1024] finished tasks */
-  uint32_t remember_ms;   /* [3600000] and for how long; an agent's task that asks for something and
-                             is not answered for as long is canceled */
-  uint32_t max_id;        /* [256] bytes of an id */
+  /* Limits; 0 takes the default (enum abp_tasks_default). */
+  uint32_t max_tasks;     /* live tasks */
+  uint32_t max_artifacts; /* artifacts of one task */
+  uint32_t remembered;    /* finished tasks */
+  uint32_t remember_ms;   /* and for how long; an agent's task that asks for something and is not
+                             answered for as long is canceled */
+  uint32_t max_id;        /* bytes of an id, at most 1024 */
 } abp_tasks_config;
 
-/* A new table, or NULL when memory is short. `now` is a monotonic time in ms. */
+/* A new table, or NULL when memory is short. `now` is a monotonic time in ms. Free it with
+ * abp_tasks_free(). */
 abp_tasks *abp_tasks_new(const abp_tasks_config *config, uint64_t now);
-/* NULL is allowed. */
+/* Frees the table and everything that it owns. NULL is allowed. */
 void abp_tasks_free(abp_tasks *tasks);
 
 /* Adds a task: ABP_TASK_SUBMITTED for an agent's own, ABP_TASK_UNKNOWN for one that a client hears
- * of. ABP_E_ID, ABP_E_DUPLICATE, ABP_E_LIMIT, ABP_E_MEMORY. */
+ * of. `id` has `length` bytes. Returns ABP_OK, with the handle in *task. Errors: ABP_E_ID,
+ * ABP_E_DUPLICATE, ABP_E_LIMIT, ABP_E_MEMORY. */
 int abp_task_add(abp_tasks *tasks, const char *id, uint32_t length, enum abp_task_state state,
                  abp_task *task);
-/* The task with this id, remembered ones among them, or 0. */
+/* The task with this id, finished ones included while they are remembered, or 0. */
 abp_task abp_task_find(const abp_tasks *tasks, const char *id, uint32_t length);
 
-/* A message is there for the executor: the task's first, or the answer that it asked for. START,
- * or 0 when the task takes no message now: it works, or has ended. */
+/* A message is there for the executor: the task's first, or the answer that it asked for. START is
+ * in the verdict, or it is 0 when the task takes no message now: it works, has ended, or is void.
+ * No errors. */
 int abp_task_start(abp_tasks *tasks, abp_task task);
-/* The number of the latest run. What an earlier one still says is dropped. */
+/* The number of the latest run; 0 before the first, and for a void handle. What an earlier run
+ * still says is dropped. */
 uint32_t abp_task_run(const abp_tasks *tasks, abp_task task);
 /* The executor, or an agent somewhere else (run 0), says that the task is in this state. `news`: it
- * says more than the state, so it is told even when the state is the old one. */
+ * says more than the state, so it is told even when the state is the old one. No errors. */
 int abp_task_says(abp_tasks *tasks, abp_task task, uint32_t run, enum abp_task_state state,
                   int news);
 /* The executor has returned: the task is completed (or failed) unless it was said what it is. To be
- * called once for each START. */
+ * called once for each START. No errors. */
 int abp_task_returns(abp_tasks *tasks, abp_task task, uint32_t run, int failed);
 
 /* Somebody asks for the task to be cancelled. With `grace_ms` the executor, if one runs, has that
  * long to say how the task ended; with 0 it is canceled at once. `repeatable`: in this dialect a
  * canceled task may be cancelled again, and is answered as it is. Always one of ACK, WAIT, NAK.
- * ABP_E_STATE: there is no such task. */
+ * Errors: ABP_E_STATE for a void handle. */
 int abp_task_cancel(abp_tasks *tasks, abp_task task, uint32_t grace_ms, int repeatable);
 
-/* An artifact has come: an abp_task_artifact, and where it stands among the task's in *place.
- * ABP_E_ID, ABP_E_LIMIT, ABP_E_MEMORY. */
+/* An artifact has come: returns an abp_task_artifact and, unless that is DROP, where the artifact
+ * stands among the task's in *place. Errors: ABP_E_ID, ABP_E_LIMIT, ABP_E_MEMORY. */
 int abp_task_artifact(abp_tasks *tasks, abp_task task, uint32_t run, const char *id,
                       uint32_t length, int append, uint32_t *place);
 
-/* Forgets a task that nobody asks for any more, whatever its state; a client's way to let go. */
+/* Forgets a task that nobody asks for any more, whatever its state; a client's way to let go. Its
+ * handle is void. */
 void abp_task_forget(abp_tasks *tasks, abp_task task);
 
-/* Time has passed: `now` is monotonic, in ms. */
+/* Time has passed: `now` is monotonic, in ms. abp_tasks_next() says what came of it. */
 void abp_tasks_advance(abp_tasks *tasks, uint64_t now);
 /* Takes what time and limits have done, after any input: a grace period that is over, a question
- * that nobody answered, a finished task that is forgotten. Returns its verdict and sets *task, or 0
- * when nothing is left. */
+ * that nobody answered, a finished task that is forgotten. Returns its verdict and sets *task, or
+ * returns 0 when nothing is left. No errors. */
 int abp_tasks_next(abp_tasks *tasks, abp_task *task);
-/* When to call abp_tasks_advance(), or 0. */
+/* When to call abp_tasks_advance(), in ms, or 0 for never. */
 uint64_t abp_tasks_wake(const abp_tasks *tasks);
 
 /* The task's state as the protocol has it; ABP_TASK_UNKNOWN for a void handle. */
 enum abp_task_state abp_task_state(const abp_tasks *tasks, abp_task task);
-/* 1 if a task in this state has ended. */
+/* 1 if a task in this state has ended, else 0. */
 int abp_task_ended(enum abp_task_state state);
+/* A counter's value. */
 uint32_t abp_tasks_count(const abp_tasks *tasks, enum abp_task_count count);
 
 #ifdef __cplusplus

@@ -30,12 +30,14 @@ typedef struct abp_token {
 } abp_token;
 
 /* 1 once the call is cancelled, else 0. Costs a load; any thread may ask. What the thread that
- * cancelled wrote before can be read after a 1. */
+ * cancelled wrote before can be read after a 1. The token must outlive the call; there are no
+ * errors. */
 static inline int abp_token_cancelled(const abp_token *token) {
   return __atomic_load_n(&token->word, __ATOMIC_ACQUIRE) != 0;
 }
 
-/* Cancels. Any thread may, and more than once; there is no way back. */
+/* Cancels. Any thread may, and more than once; there is no way back. The token must outlive the
+ * call; there are no errors. */
 static inline void abp_token_cancel(abp_token *token) {
   __atomic_store_n(&token->word, 1, __ATOMIC_RELEASE);
 }

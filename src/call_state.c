@@ -18,21 +18,33 @@
  * The caller only waits. It may ask, it may stop waiting, but it never decides:
  *
  *   caller   WAITING ──cancel, timer──▶ STOPPING ──complete, cancelled, timer──▶ SETTLED
+ *               │                          └──acknowledged──▶ STOPPED ─────────────┤
  *               └──────────complete, cancelled────────────────────────────────────┘
+ *
+ * STOPPED holds the callee to its word: whatever result comes then, the call was cancelled.
  *
  * Some protocols leave the decision to the handler: a cancel is noted (ASKED), and what the handler
  * then answers stands, a value too. Its answer follows those to the requests made on its behalf.
  *
- *   callee   RUNNING ──ask──▶ ASKED ──complete──────────▶ RETURNED ──alone──▶ COMPLETED
- *                               └──fail, cancelled──────▶ UNWOUND ───alone──▶ CANCELLED
+ *   callee   RUNNING ──ask──▶ ASKED ──complete──────────▶ RETURNED ──children done──▶ COMPLETED
+ *                               └──fail, cancelled──────▶ UNWOUND ───children done──▶ CANCELLED
  *
- * Others want to hear nothing more of what they cancelled (drop), and do not wait when they do so
- * themselves (leave).
+ * Others take no answer to what they cancelled (peer abandoned), and as callers do not wait for one
+ * (cancel, no wait).
  *
  * A deadline is a cancel that a clock asked for, which is why EV_TIMER walks the same rows. What is
  * not in the table cannot change the call.
+ *
+ * Three things stand beside the table, each in one place of calls.c. A call that becomes CANCELLING
+ * or STOPPING gets the grace period as its timer, which STOPPED keeps; any other loses its timer
+ * (step). A cancel that
+ * has not been handed out when its call settles is not owed any more, except to a peer that is
+ * asked for no answer (step). And a call's cause, which its outcome names, is the first one; only
+ * for a caller a result, unless the cancel was accepted before, or the loss of its peer outweighs
+ * its own wish (step), and so does the peer's word that a deadline passed (endpoint_calls.c,
+ * answered).
  */
-#include "abp_internal.h"
+#include "call_state.h"
 
 const struct call_step call_steps[CALL_STATES][CALL_EVENTS] =
     {
@@ -42,7 +54,7 @@ const struct call_step call_steps[CALL_STATES][CALL_EVENTS] =
                 [EV_CANCEL] = {CANCELLED, OWE_ACK | OWE_RESULT},
                 [EV_TIMER] = {CANCELLED, OWE_RESULT},
                 [EV_ASK] = {CANCELLED, OWE_RESULT},
-                [EV_DROP] = {CANCELLED, OWE_ABORT},
+                [EV_PEER_ABANDONED] = {CANCELLED, OWE_ABORT},
                 [EV_CLOSE] = {CANCELLED, OWE_RESULT},
                 [EV_LOST] = {CANCELLED, OWE_ABORT},
             },
@@ -51,7 +63,7 @@ const struct call_step call_steps[CALL_STATES][CALL_EVENTS] =
                 [EV_CANCEL] = {CANCELLING, OWE_ACK | OWE_ABORT},
                 [EV_TIMER] = {CANCELLING, OWE_ABORT},
                 [EV_ASK] = {ASKED, OWE_ABORT},
-                [EV_DROP] = {UNWINDING, OWE_ABORT},
+                [EV_PEER_ABANDONED] = {UNWINDING, OWE_ABORT},
                 [EV_COMPLETE] = {COMPLETED, OWE_RESULT},
                 [EV_FAIL] = {COMPLETED, OWE_RESULT},
                 [EV_CANCELLED] = {CANCELLED, OWE_RESULT},
@@ -68,12 +80,12 @@ const struct call_step call_steps[CALL_STATES][CALL_EVENTS] =
             },
         [RETURNED] =
             {
-                [EV_ALONE] = {COMPLETED, OWE_RESULT},
+                [EV_CHILDREN_DONE] = {COMPLETED, OWE_RESULT},
                 [EV_LOST] = {CANCELLED, OWE_ABORT},
             },
         [UNWOUND] =
             {
-                [EV_ALONE] = {CANCELLED, OWE_RESULT},
+                [EV_CHILDREN_DONE] = {CANCELLED, OWE_RESULT},
                 [EV_LOST] = {CANCELLED, OWE_ABORT},
             },
         [CANCELLING] =
@@ -95,22 +107,32 @@ const struct call_step call_steps[CALL_STATES][CALL_EVENTS] =
         [WAITING] =
             {
                 [EV_CANCEL] = {STOPPING, OWE_CANCEL},
+                [EV_CANCEL_BY_ID] = {STOPPING, 0},
                 [EV_TIMER] = {STOPPING, OWE_CANCEL},
                 [EV_COMPLETE] = {SETTLED, OWE_SETTLE},
                 [EV_FAIL] = {SETTLED, OWE_SETTLE},
                 [EV_CANCELLED] = {SETTLED, OWE_SETTLE},
-                [EV_LEAVE] = {SETTLED, OWE_CANCEL | OWE_SETTLE},
-                [EV_ABANDON] = {SETTLED, OWE_SETTLE},
+                [EV_CANCEL_NO_WAIT] = {SETTLED, OWE_CANCEL | OWE_SETTLE},
+                [EV_STOP_SILENTLY] = {SETTLED, OWE_SETTLE},
                 [EV_CLOSE] = {SETTLED, OWE_SETTLE},
                 [EV_LOST] = {SETTLED, OWE_SETTLE},
             },
         [STOPPING] =
             {
+                [EV_ACKNOWLEDGED] = {STOPPED, 0},
                 [EV_TIMER] = {SETTLED, OWE_SETTLE},
                 [EV_COMPLETE] = {SETTLED, OWE_SETTLE},
                 [EV_FAIL] = {SETTLED, OWE_SETTLE},
                 [EV_CANCELLED] = {SETTLED, OWE_SETTLE},
-                [EV_LEAVE] = {SETTLED, OWE_SETTLE},
+                [EV_CANCEL_NO_WAIT] = {SETTLED, OWE_SETTLE},
+                [EV_CLOSE] = {SETTLED, OWE_SETTLE},
+                [EV_LOST] = {SETTLED, OWE_SETTLE},
+            },
+        [STOPPED] =
+            {
+                [EV_TIMER] = {SETTLED, OWE_SETTLE},
+                [EV_COMPLETE] = {SETTLED, OWE_SETTLE},
+                [EV_CANCELLED] = {SETTLED, OWE_SETTLE},
                 [EV_CLOSE] = {SETTLED, OWE_SETTLE},
                 [EV_LOST] = {SETTLED, OWE_SETTLE},
             },

@@ -1,14 +1,16 @@
-/* Where calls are kept. The picture is in abp_internal.h. */
-#include "abp_internal.h"
+/* Where calls are kept. The picture is in call_table.h. */
+#include "call_table.h"
+
+#include "call_state.h"
+#include "siphash.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 void table_init(struct call_table *table, const uint8_t seed[16]) {
   memset(table, 0, sizeof *table);
-  memcpy(&table->seed, seed, sizeof table->seed);
-  memcpy(&table->multiplier, seed + 8, sizeof table->multiplier);
-  table->multiplier |= 1;
+  table->key[0] = siphash_derive(seed, "index 0");
+  table->key[1] = siphash_derive(seed, "index 1");
   const struct call_list none = {NO_CALL, NO_CALL, 0};
   table->queue = table->memory = none;
   table->free = NO_CALL;
@@ -71,41 +73,31 @@ void list_remove(struct call_table *table, struct call_list *list, uint32_t slot
 
 /* --- Index ------------------------------------------------------------------------------------ */
 
-/*
- * Seeded, so that a peer cannot choose ids that collide; how long a run of collisions can get is
- * bounded by the limit on calls in any case.
- *
- * Numbers come one after the other. Eight in a row share a line of the processor's cache, and the
- * eights of 4,096 in a row are spread evenly (by the golden ratio) from a place that only the seed
- * tells.
- */
-uint32_t table_hash(const struct call_table *table, const abp_id *id, uint32_t direction) {
-  uint64_t hash = table->seed ^ direction;
-  uint64_t chunk = id->number >> 12;
-  if (id->text) {
-    const char *text = id->text, *const end = text + id->length;
-    hash ^= id->length;
-    for (; end - text > 8; text += 8) {
-      memcpy(&chunk, text, 8);
-      hash = (hash ^ chunk) * table->multiplier;
-      hash ^= hash >> 29;
-    }
-    /* The last eight bytes, some of them for the second time; all there are, if they are fewer. */
-    chunk = 0;
-    if (id->length >= 8)
-      memcpy(&chunk, end - 8, 8);
-    else
-      while (text < end)
-        chunk = chunk << 8 | (uint8_t)*text++;
-  }
-  hash = (hash ^ chunk) * table->multiplier;
-  hash ^= hash >> 32;
-  const uint32_t mixed = (uint32_t)((hash * 0x9e3779b97f4a7c15u) >> 32);
-  return id->text ? mixed : ((mixed + (id->number >> 3) * 0x9e3779b1u) & ~7u) | (id->number & 7);
+/* A keyed hash, so that a peer cannot choose ids that collide; the limit on calls
+ * bounds how long a run of collisions can get in any case. */
+uint32_t table_hash_text(const struct call_table *table, const abp_id *id, uint32_t direction) {
+  return (uint32_t)siphash_text(table->key, id->text, id->length,
+                                (uint8_t)(id->length << 1 | direction));
 }
 
-/* Where an entry belongs: the hash's first bits say which eight places, its last three which of
- * them. */
+/*
+ * Numbers are consecutive. Eight in a row share a line of the processor's cache. The 512 groups of
+ * eight in a block of 4,096 are spread evenly (by the golden ratio), beginning at a place that only
+ * the key tells. That place is kept for the latest block of each direction.
+ */
+uint32_t table_hash(struct call_table *table, const abp_id *id, uint32_t direction) {
+  if (id->text) return table_hash_text(table, id, direction);
+  const uint32_t block = id->number >> 12;
+  struct call_block *latest = &table->latest[direction];
+  if (latest->block != block + 1) {
+    const uint64_t word = (uint64_t)block << 1 | direction;
+    *latest = (struct call_block){block + 1, (uint32_t)siphash_word(table->key, word)};
+  }
+  return ((latest->start + (id->number >> 3) * 0x9e3779b1u) & ~7u) | (id->number & 7);
+}
+
+/* Where an entry belongs: the hash's first bits choose a group of eight places, its last three bits
+ * one of them. */
 static uint32_t home(uint32_t hash, uint32_t shift) { return (hash >> shift & ~7u) | (hash & 7); }
 
 static int same_id(const struct call_table *table, uint32_t slot, const abp_id *id,
@@ -156,17 +148,17 @@ COLD static int index_grow(struct call_index *index) {
   const uint32_t room = old.entries ? (old.mask + 1) * 2 : 64;
   struct index_entry *entries = calloc(room, sizeof *entries);
   if (!entries) return ABP_E_MEMORY;
-  *index = (struct call_index){entries, room - 1, 32, room / 2, 0};
+  *index = (struct call_index){entries, room - 1, 32, 0, room / 2};
   for (uint32_t i = room; i > 1; i /= 2)
     index->shift--;
-  for (uint32_t i = 0; i < old.most * 2; i++) {
+  for (uint32_t i = 0; i < old.max_count * 2; i++) {
     if (old.entries[i].slot) index_put(index, old.entries[i]);
   }
   free(old.entries);
   return ABP_OK;
 }
 
-/* Leaves no marker behind, so that look-ups stay short however many calls come and go. */
+/* Leaves no tombstone, so that look-ups stay short however many calls come and go. */
 void table_unindex(struct call_table *table, uint32_t slot) {
   struct call *call = table_call(table, slot);
   if (!(call->flags & CALL_INDEXED)) return;
@@ -188,7 +180,7 @@ void table_unindex(struct call_table *table, uint32_t slot) {
 
 /* --- Slots ------------------------------------------------------------------------------------ */
 
-/* The latest freed is used first: it is the one still in the processor's cache. */
+/* The slot freed last is used first: it is still in the processor's cache. */
 static void push_free(struct call_table *table, uint32_t slot) {
   table_call(table, slot)->next = table->free;
   table->free = slot;
@@ -202,8 +194,7 @@ COLD static int add_slab(struct call_table *table) {
     struct call_slab **slabs = realloc(table->slabs, room * sizeof *slabs);
     if (!slabs) return ABP_E_MEMORY;
     table->slabs = slabs;
-    /* Every call may need a timer when it is cancelled, which must not fail: there is room for all.
-     */
+    /* A cancel must not fail, and it needs a timer: so there is room for a timer of every call. */
     uint32_t *timers = realloc(table->timers, room * SLAB_CALLS * sizeof *timers);
     if (!timers) return ABP_E_MEMORY;
     table->timers = timers;
@@ -240,7 +231,7 @@ static int store_id(struct call_table *table, uint32_t slot, const abp_id *id) {
 int table_add(struct call_table *table, const abp_id *id, uint32_t hash, uint32_t flags,
               uint32_t *added) {
   int status = ABP_OK;
-  if (table->index.count == table->index.most) status = index_grow(&table->index);
+  if (table->index.count == table->index.max_count) status = index_grow(&table->index);
   if (status == ABP_OK && table->free == NO_CALL) status = add_slab(table);
   if (status != ABP_OK) return status;
   const uint32_t slot = table->free;

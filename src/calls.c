@@ -6,60 +6,26 @@
  * Nothing is queued that could overflow: a call's slot has bits for what it owes and a link to the
  * next debtor.
  */
-#include "abp_internal.h"
+#include "calls.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define LONGEST_MS 0x7fffffffu /* longer timers fire at once in JavaScript */
+#define MAX_TIMER_MS 0x7fffffffu /* longer timers fire at once in JavaScript */
 
 void calls_init(struct calls *calls, const struct call_limits *limits, const uint8_t seed[16],
                 uint64_t now) {
   calls->limits = *limits;
-  set_default(&calls->limits.max_calls, 4096);
+  set_default(&calls->limits.max_calls, ABP_DEFAULT_MAX_CALLS);
   set_default(&calls->limits.max_concurrent, calls->limits.max_calls);
-  set_default(&calls->limits.remembered, 1024);
-  set_default(&calls->limits.remember_ms, 300000);
-  set_default(&calls->limits.grace_ms, 5000);
+  set_default(&calls->limits.remembered, ABP_DEFAULT_REMEMBERED);
+  set_default(&calls->limits.remember_ms, ABP_DEFAULT_REMEMBER_MS);
   calls->now = now;
   calls->debts = calls->last_debt = NO_CALL;
   table_init(&calls->table, seed);
 }
 
 /* --- Ids and handles -------------------------------------------------------------------------- */
-
-/* Eight characters that are plain, NUL not among them. */
-static int plain(const uint8_t *s) {
-  uint64_t eight;
-  memcpy(&eight, s, 8);
-  return !((eight | (eight - 0x0101010101010101u)) & 0x8080808080808080u);
-}
-
-int utf8_valid(const char *text, size_t length) {
-  const uint8_t *s = (const uint8_t *)text, *end = s + length;
-  while (s < end) {
-    /* Most ids have no others: eight at once, some of the last eight for the second time. */
-    const uint8_t *const eight = end - s >= 8 || length < 8 ? s : end - 8;
-    if (length >= 8 && plain(eight)) {
-      s = eight + 8;
-      continue;
-    }
-    const uint8_t lead = *s++;
-    if (lead == 0) return 0;
-    if (lead < 0x80) continue;
-    const int more = lead >= 0xf0 ? 3 : lead >= 0xe0 ? 2 : 1;
-    if (lead < 0xc2 || lead > 0xf4 || end - s < more) return 0;
-    uint32_t point = lead & (0x3fu >> more);
-    for (int i = 0; i < more; i++) {
-      if ((s[i] & 0xc0) != 0x80) return 0;
-      point = point << 6 | (s[i] & 0x3fu);
-    }
-    static const uint32_t least[] = {0, 0x80, 0x800, 0x10000};
-    if (point < least[more] || point > 0x10ffff || (point >= 0xd800 && point < 0xe000)) return 0;
-    s += more;
-  }
-  return 1;
-}
 
 static abp_call handle_of(const struct call *call, uint32_t slot) {
   return (uint32_t)call->generation << SLOT_BITS | slot;
@@ -82,7 +48,7 @@ uint32_t calls_live(const struct calls *calls, abp_call call) {
   return slot;
 }
 
-uint32_t calls_find(const struct calls *calls, const abp_id *key, uint32_t direction) {
+uint32_t calls_find(struct calls *calls, const abp_id *key, uint32_t direction) {
   return table_find(&calls->table, key, table_hash(&calls->table, key, direction), direction);
 }
 
@@ -116,16 +82,16 @@ static void forget(struct calls *calls, uint32_t slot) {
   table_release(&calls->table, slot);
 }
 
-void calls_forget_old(struct calls *calls, uint32_t most) {
+void calls_forget_old(struct calls *calls, uint32_t keep) {
   struct call_list *memory = &calls->table.memory;
-  while (memory->count > most ||
+  while (memory->count > keep ||
          (memory->count && calls->now - table_call(&calls->table, memory->head)->deadline >
                                calls->limits.remember_ms))
     forget(calls, memory->head);
 }
 
-/* A call is over and has paid what it owed: only its id and its fate are kept. How old they get is
- * calls_advance's to see: until then no time passes. */
+/* A call is over and has paid what it owed: only its id and its outcome are kept. calls_advance
+ * removes what is too old; nothing ages before that. */
 static void remember(struct calls *calls, uint32_t slot) {
   struct call *call = table_call(&calls->table, slot);
   if (!(call->flags & CALL_INDEXED)) {
@@ -137,14 +103,31 @@ static void remember(struct calls *calls, uint32_t slot) {
   if (calls->table.memory.count > calls->limits.remembered) forget(calls, calls->table.memory.head);
 }
 
+/* Every event is named, so that a new one does not compile without an answer. */
 static abp_outcome cause_of(enum call_event event) {
-  return event == EV_COMPLETE || event == EV_FAIL ? ABP_COMPLETED
-         : event == EV_TIMER                      ? ABP_TIMED_OUT
-         : event == EV_LOST                       ? ABP_DISCONNECTED
-                                                  : ABP_CANCELLED;
+  switch (event) {
+  case EV_COMPLETE:
+  case EV_FAIL: return ABP_COMPLETED;
+  case EV_TIMER: return ABP_TIMED_OUT;
+  case EV_LOST: return ABP_DISCONNECTED;
+  case EV_CANCEL:
+  case EV_CANCEL_BY_ID:
+  case EV_ASK:
+  case EV_PEER_ABANDONED:
+  case EV_CANCELLED:
+  case EV_CANCEL_NO_WAIT:
+  case EV_STOP_SILENTLY:
+  case EV_CLOSE: return ABP_CANCELLED;
+  case EV_START: /* ends nothing */
+  case EV_ACKNOWLEDGED:
+  case EV_CHILDREN_DONE: /* whoever asked was the cause */
+  case CALL_EVENTS: break;
+  }
+  return ABP_PENDING;
 }
 
-/* What a handler began ends with it: the tree below a call that stops is stopped first. */
+/* The calls that a handler made end with it: when a call stops, those below it are stopped first.
+ */
 COLD static void cascade(struct calls *calls, const struct call *parent) {
   for (uint32_t slot = parent->child, next; slot != NO_CALL; slot = next) {
     struct call *child = table_call(&calls->table, slot);
@@ -167,23 +150,23 @@ void calls_disown(struct calls *calls, uint32_t slot) {
     table_orphan(&calls->table, table_call(&calls->table, slot)->child);
 }
 
-/* A call has ended: what is above it may have waited for it, what is below it belongs to nobody. */
+/* A call has ended: its parent may have waited for it, and its children have no parent any more. */
 static void leave_family(struct calls *calls, uint32_t slot) {
   const uint32_t parent = table_call(&calls->table, slot)->parent;
   calls_disown(calls, slot);
   table_orphan(&calls->table, slot);
   if (parent != NO_CALL && table_call(&calls->table, parent)->child == NO_CALL)
-    calls_step(calls, parent, EV_ALONE);
+    calls_step(calls, parent, EV_CHILDREN_DONE);
 }
 
-/* In line, because most of it falls away where the event is known. */
+/* Inlined, because the compiler drops most of it where the event is a constant. */
 __attribute__((always_inline)) static inline uint32_t step(struct calls *calls, uint32_t slot,
                                                            enum call_event event) {
   struct call *call = table_call(&calls->table, slot);
   const enum call_state before = call->state;
   const struct call_step taken = call_step(before, event);
   const enum call_state after = taken.next;
-  uint32_t owed = taken.owed & ~(uint32_t)(OWE_ACK | OWE_NAK);
+  const uint32_t owed = taken.owed & ~(uint32_t)(OWE_ACK | OWE_NAK);
   if (after == before) return taken.owed;
   call->state = taken.next;
   if (call->flags & CALL_LISTED) {
@@ -195,19 +178,18 @@ __attribute__((always_inline)) static inline uint32_t step(struct calls *calls, 
     calls_owe(calls, slot, owed);
     return taken.owed;
   }
-  /* Whoever is lost, the handler that made a local call is here and waits for its answer. */
-  if (event == EV_LOST && call->flags & CALL_LOCAL) owed |= OWE_RESULT;
-  /* The first cause stands; for a caller, an outcome outweighs its own wish. */
-  if (!call->cause || (after == SETTLED && (event == EV_COMPLETE || event == EV_LOST)))
-    call->cause = (uint8_t)cause_of(event);
+  /* The first cause stands; for a caller, an outcome outweighs a wish that nobody has granted. */
+  const int outweighs = (event == EV_COMPLETE && before != STOPPED) || event == EV_LOST;
+  if (!call->cause || (after == SETTLED && outweighs)) call->cause = (uint8_t)cause_of(event);
   if (call->child != NO_CALL) cascade(calls, call);
   if (after == CANCELLING || after == STOPPING)
     table_set_timer(&calls->table, slot, calls->now + calls->limits.grace_ms);
-  else
+  else if (after != STOPPED)
     table_clear_timer(&calls->table, slot);
   calls_owe(calls, slot, owed);
-  /* What has settled needs no cancel any more, and when it is sent there may be no such call. */
-  if (after == SETTLED && event != EV_LEAVE) call->owed &= (uint16_t)~OWE_CANCEL;
+  /* A settled call needs no cancel any more, unless this step is what sends it: when the cancel is
+   * handed out, there may be no such call. */
+  if (after == SETTLED) call->owed &= (uint16_t)(~OWE_CANCEL | taken.owed);
   const int unwound = call_has_handler(before) && !call_has_handler(after);
   calls->running -= (uint32_t)unwound;
   if (call_is_over(after)) {
@@ -233,8 +215,8 @@ void calls_settle(struct calls *calls, uint32_t slot, abp_outcome outcome) {
 uint32_t calls_stop(struct calls *calls, uint32_t slot, enum call_event why) {
   const uint8_t flags = table_call(&calls->table, slot)->flags;
   return calls_step(calls, slot,
-                    flags & CALL_NO_CANCEL ? EV_ABANDON
-                    : flags & CALL_NO_WAIT ? EV_LEAVE
+                    flags & CALL_NO_CANCEL ? EV_STOP_SILENTLY
+                    : flags & CALL_NO_WAIT ? EV_CANCEL_NO_WAIT
                                            : why);
 }
 
@@ -247,12 +229,17 @@ uint32_t calls_next_live(const struct calls *calls, uint32_t slot) {
   return NO_CALL;
 }
 
-void calls_step_all(struct calls *calls, enum call_event event) {
-  for (uint32_t slot = 0; (slot = calls_next_live(calls, slot)) != NO_CALL; slot++)
-    calls_step(calls, slot, event);
+void calls_end_all(struct calls *calls, enum call_event event) {
+  for (uint32_t slot = 0; (slot = calls_next_live(calls, slot)) != NO_CALL; slot++) {
+    struct call *call = table_call(&calls->table, slot);
+    const int local = (call->flags & CALL_LOCAL) != 0;
+    if (!call->cause && local) call->cause = (uint8_t)cause_of(event);
+    /* Whoever is lost, the handler that made a local call is here and waits for its answer. */
+    calls_step(calls, slot, local ? EV_CLOSE : event);
+  }
 }
 
-/* What an older session left is not found any more; handlers that still unwind keep their place. */
+/* Handlers that are still unwinding keep their slots. */
 void calls_forget_all(struct calls *calls) {
   const uint32_t slots = calls->table.slab_count * SLAB_CALLS;
   for (uint32_t slot = 0; slot < slots; slot++) {
@@ -289,8 +276,10 @@ COLD static void say_why(const struct calls *calls, const struct call *call, abp
 }
 
 void calls_pay(struct calls *calls, abp_action *action) {
+  /* Indexed by the number of the bit. */
   static const uint8_t KINDS[] = {ABP_QUEUED, ABP_START, ABP_REQUEST, ABP_NONE,  ABP_NONE,
                                   ABP_SEND,   ABP_ABORT, ABP_RESULT,  ABP_SETTLE};
+  _Static_assert(OWE_SETTLE == 1 << (sizeof KINDS - 1) && OWE_CANCEL == 1 << 5, "bits have kinds");
   const uint32_t slot = calls->debts;
   struct call *call = table_call(&calls->table, slot);
   const uint32_t owed = call->owed, debt = owed & -owed, left = owed ^ debt;
@@ -327,7 +316,7 @@ COLD void calls_advance(struct calls *calls, uint64_t now) {
 void calls_set_deadline(struct calls *calls, uint32_t slot, uint32_t timeout_ms) {
   if (timeout_ms)
     table_set_timer(&calls->table, slot,
-                    calls->now + (timeout_ms < LONGEST_MS ? timeout_ms : LONGEST_MS));
+                    calls->now + (timeout_ms < MAX_TIMER_MS ? timeout_ms : MAX_TIMER_MS));
 }
 
 int calls_make(struct calls *calls, const abp_id *id, uint32_t flags, uint32_t *slot) {
@@ -371,7 +360,7 @@ int calls_receive(struct calls *calls, const abp_id *id, uint32_t flags, int fau
 }
 
 void calls_accept(struct calls *calls, uint32_t slot) {
-  /* A local call starts at once: its parent, which has a place, may be waiting for it. */
+  /* A local call starts at once: its parent, which counts as running, may be waiting for it. */
   if (calls->running < calls->limits.max_concurrent ||
       table_call(&calls->table, slot)->flags & CALL_LOCAL)
     step(calls, slot, EV_START);
@@ -385,7 +374,7 @@ COLD void calls_queue(struct calls *calls, uint32_t slot) {
   calls_owe(calls, slot, OWE_QUEUED);
 }
 
-int calls_unsent(struct calls *calls, abp_call call) {
+int calls_send_failed(struct calls *calls, abp_call call) {
   const uint32_t slot = calls_live(calls, call);
   if (slot == NO_CALL) return ABP_OK;
   if (!(table_call(&calls->table, slot)->flags & CALL_OUT)) return ABP_E_STATE;

@@ -1,8 +1,9 @@
 /*
- * An endpoint: its errors, its ids as text, and its session. What happens to calls, which is most
- * of what happens, is endpoint_calls.c's.
+ * What all inputs of an endpoint share: its errors, its memory, its ids as text. What happens to
+ * calls is endpoint_calls.c's, what happens to the session endpoint_session.c's, and what comes of
+ * it endpoint_actions.c's.
  */
-#include "abp_internal.h"
+#include "endpoint.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -47,17 +48,17 @@ abp_endpoint *abp_new(const abp_config *config, uint64_t now) {
   abp_endpoint *ep = calloc(1, sizeof *ep);
   if (!ep) return NULL;
   ep->config = *config;
-  const struct call_limits limits = {config->max_calls, config->max_concurrent, config->remembered,
-                                     config->remember_ms,
-                                     config->grace_ms          ? config->grace_ms
-                                     : config->role == ABP_APP ? 3000
-                                                               : 5000};
-  calls_init(&ep->calls, &limits, config->seed, now);
-  ep->calls.timeout_reason = "Timeout"; /* as the agent's own clock would have said */
-  set_default(&ep->config.max_id, 256);
+  set_default(&ep->config.max_id, ABP_DEFAULT_MAX_ID);
   if (ep->config.max_id > UINT16_MAX) ep->config.max_id = UINT16_MAX;
-  set_default(&ep->config.max_text, 1 << 20);
-  set_default(&ep->config.heartbeat_ms, 15000);
+  set_default(&ep->config.max_text, ABP_DEFAULT_MAX_TEXT);
+  set_default(&ep->config.heartbeat_ms, ABP_DEFAULT_HEARTBEAT_MS);
+  set_default(&ep->config.grace_ms,
+              config->role == ABP_APP ? ABP_DEFAULT_APP_GRACE_MS : ABP_DEFAULT_AGENT_GRACE_MS);
+  const struct call_limits limits = {config->max_calls, config->max_concurrent, config->remembered,
+                                     config->remember_ms, ep->config.grace_ms};
+  calls_init(&ep->calls, &limits, config->seed, now);
+  calls_number_from(&ep->calls, config->first_number);
+  ep->calls.timeout_reason = "Timeout"; /* as the agent's own clock would have said */
   ep->session.wanted = config->features;
   return ep;
 }
@@ -86,6 +87,11 @@ int abp_describe(abp_endpoint *ep, const char *member, const char *json, size_t 
   ep->about[i].json = copy;
   ep->about[i].length = length;
   return ABP_OK;
+}
+
+void endpoint_refuse(abp_endpoint *ep, abp_error error) {
+  ep->outbox |= OUT_REFUSE;
+  ep->refuse = (uint8_t)error;
 }
 
 void endpoint_count(abp_endpoint *ep, abp_counter counter) { ep->counts[counter]++; }
@@ -130,174 +136,4 @@ size_t abp_id_text(const abp_endpoint *ep, abp_call call, char *buffer, size_t s
 uint32_t abp_number(const abp_endpoint *ep, abp_call call) {
   const uint32_t slot = calls_slot(&ep->calls, call);
   return slot == NO_CALL ? 0 : table_call(&ep->calls.table, slot)->number;
-}
-
-/* Unguessable, since the seed is secret, and new with each session, so that an answer to an older
- * one finds nothing. */
-static void new_prefix(abp_endpoint *ep) {
-  char *p = ep->prefix;
-  for (int i = 0; i < 10; i++) {
-    *p++ = "0123456789abcdef"[ep->config.seed[i] >> 4];
-    *p++ = "0123456789abcdef"[ep->config.seed[i] & 15];
-  }
-  *p++ = '-';
-  char digits[10];
-  const char *first = print_number(digits + sizeof digits, ++ep->session.serial);
-  const size_t length = (size_t)(digits + sizeof digits - first);
-  memcpy(p, first, length);
-  p[length] = 0;
-  ep->prefix_length = (uint32_t)(p + length - ep->prefix);
-}
-
-/* --- The session ------------------------------------------------------------------------------ */
-
-void endpoint_refuse(abp_endpoint *ep, abp_error error) {
-  ep->outbox |= OUT_REFUSE;
-  ep->refuse = (uint8_t)error;
-}
-
-static void change_session(abp_endpoint *ep, enum session_event event) {
-  struct session *session = &ep->session;
-  const struct session_step taken = session_step(session->state, event);
-  if (taken.refuse) endpoint_refuse(ep, (abp_error)taken.refuse);
-  ep->outbox |= taken.sends;
-  if (taken.calls) calls_step_all(&ep->calls, (enum call_event)(taken.calls - 1));
-  if (taken.next == session->state) return;
-  session->state = (abp_session)taken.next;
-  /* Nobody needs to be told that it connects. */
-  ep->outbox &= ~(uint32_t)OUT_SESSION;
-  if (taken.next != ABP_SESSION_CONNECTING) ep->outbox |= OUT_SESSION;
-  session->due = 0;
-  session->suspended = 0;
-  if (taken.next == ABP_SESSION_CONNECTING || event == SE_INITIALIZE) {
-    calls_forget_all(&ep->calls);
-    new_prefix(ep);
-  }
-}
-
-int abp_connect(abp_endpoint *ep, uint32_t timeout_ms) {
-  if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
-  const abp_session state = ep->session.state;
-  if (state == ABP_SESSION_CONNECTING || state == ABP_SESSION_READY) return ABP_E_STATE;
-  change_session(ep, SE_CONNECT);
-  set_default(&timeout_ms, 10000);
-  ep->session.pause = 50;
-  ep->session.give_up = ep->calls.now + timeout_ms;
-  ep->session.due = ep->calls.now + (timeout_ms < 50 ? timeout_ms : 50);
-  return ABP_OK;
-}
-
-static int keep_session_id(abp_endpoint *ep, const char *id, size_t length) {
-  char *copy = malloc(length + 1);
-  if (!copy) return ABP_E_MEMORY;
-  memcpy(copy, id, length);
-  copy[length] = 0;
-  free(ep->session.id);
-  ep->session.id = copy;
-  ep->session.id_length = (uint32_t)length;
-  return ABP_OK;
-}
-
-int endpoint_initialize(abp_endpoint *ep, const char *id, size_t length, int number_id,
-                        const char *version, size_t version_length, uint32_t features) {
-  struct session *session = &ep->session;
-  const int ready = session->state == ABP_SESSION_READY;
-  const int valid = length > 0 && length <= ep->config.max_id;
-  const int again = ready && number_id == session->number_id && length == session->id_length &&
-                    memcmp(id, session->id, length) == 0;
-  const int stays = ready && (again || !ep->config.restart);
-  const int accepted = valid && !stays && session_version_ok(version, version_length);
-  if (accepted && keep_session_id(ep, id, length) != ABP_OK) return ABP_E_MEMORY;
-  session_heard(session, ep->calls.now);
-  if (accepted) {
-    if (ready) change_session(ep, SE_SHUTDOWN);
-    session->number_id = (uint8_t)number_id;
-    change_session(ep, SE_INITIALIZE);
-    session->agreed = session->wanted & (features | ABP_DYNAMIC_CAPABILITIES);
-    session_start_heartbeat(session, ep->calls.now, ep->config.heartbeat_ms);
-  } else if (valid && stays) {
-    change_session(ep, again ? SE_INITIALIZE_AGAIN : SE_INITIALIZE_OTHER);
-  } else {
-    endpoint_refuse(ep, valid ? ABP_NOT_SUPPORTED : ABP_INVALID_ID);
-  }
-  return ABP_OK;
-}
-
-int endpoint_initialized(abp_endpoint *ep, const char *session_id, size_t length, int accepted,
-                         int busy, uint32_t features) {
-  struct session *session = &ep->session;
-  if (session->state != ABP_SESSION_CONNECTING) {
-    endpoint_count(ep, ABP_LATE);
-    if (accepted) change_session(ep, SE_ACCEPTED);
-    return ABP_OK;
-  }
-  if (accepted) {
-    if (keep_session_id(ep, session_id, length <= ep->config.max_id ? length : 0) != ABP_OK)
-      return ABP_E_MEMORY;
-    session->agreed = features & (session->wanted | ABP_DYNAMIC_CAPABILITIES);
-  }
-  change_session(ep, accepted ? SE_ACCEPTED : busy ? SE_BUSY : SE_REFUSED);
-  if (accepted) session_start_heartbeat(session, ep->calls.now, ep->config.heartbeat_ms);
-  return ABP_OK;
-}
-
-int abp_close(abp_endpoint *ep) {
-  if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
-  const uint32_t liveness = abp_features(ep) & ABP_LIVENESS;
-  ep->session.staying = 0;
-  change_session(ep, SE_CLOSE);
-  /* An app has no shutdown to send. */
-  const uint32_t shutdown = ep->outbox & 1u << ABP_MSG_SHUTDOWN;
-  if (ep->config.role == ABP_APP && shutdown)
-    ep->outbox ^= shutdown | (liveness ? 1u << ABP_MSG_BYE : 0);
-  return ABP_OK;
-}
-
-int abp_lost(abp_endpoint *ep) {
-  if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
-  change_session(ep, SE_LOST);
-  return ABP_OK;
-}
-
-int abp_leave(abp_endpoint *ep, int persisted) {
-  if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
-  if (abp_features(ep) & ABP_LIVENESS) ep->outbox |= 1u << ABP_MSG_BYE;
-  ep->session.staying = persisted != 0;
-  if (!persisted) change_session(ep, SE_LOST);
-  return ABP_OK;
-}
-
-int endpoint_shutdown(abp_endpoint *ep) {
-  change_session(ep, SE_SHUTDOWN);
-  return ABP_OK;
-}
-
-int endpoint_bye(abp_endpoint *ep, int persisted) {
-  if (!(abp_features(ep) & ABP_LIVENESS)) {
-    endpoint_count(ep, ABP_UNKNOWN_TYPE);
-  } else if (persisted) {
-    ep->session.suspended = 1;
-    ep->session.due = 0;
-  } else {
-    change_session(ep, SE_LOST);
-  }
-  return ABP_OK;
-}
-
-int endpoint_ping(abp_endpoint *ep, int pong) {
-  session_heard(&ep->session, ep->calls.now);
-  if (!(abp_features(ep) & ABP_LIVENESS))
-    endpoint_count(ep, ABP_UNKNOWN_TYPE);
-  else if (!pong)
-    ep->outbox |= 1u << ABP_MSG_PONG;
-  return ABP_OK;
-}
-
-int abp_advance(abp_endpoint *ep, uint64_t now) {
-  if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
-  calls_advance(&ep->calls, now);
-  const enum session_event event =
-      session_tick(&ep->session, ep->calls.now, ep->config.heartbeat_ms, &ep->outbox);
-  if (event != SESSION_EVENTS) change_session(ep, event);
-  return ABP_OK;
 }

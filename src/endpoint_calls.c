@@ -1,66 +1,13 @@
 /*
  * Every input of ABP that is about a call: find the call, step the table (calls.c does), note what
- * is owed; and abp_next, which hands that out.
+ * is owed.
  */
-#include "abp_internal.h"
+#include "endpoint.h"
+#include "utf8.h"
 
 #include <string.h>
 
-#define DEEPEST 32 /* local calls within local calls */
-
-/* --- Actions ---------------------------------------------------------------------------------- */
-
-int endpoint_undrained(const abp_endpoint *ep) {
-  return ep->calls.debts != NO_CALL || ep->outbox || calls_wake_owed(&ep->calls, ep->session.due);
-}
-
-/* Takes the first of these from the outbox. */
-COLD static void hand_out(abp_endpoint *ep, uint32_t of, abp_action *action) {
-  uint32_t place = 0;
-  while (!(ep->outbox & of & 1u << place))
-    place++;
-  ep->outbox &= ~(1u << place);
-  switch (1u << place) {
-  case OUT_REFUSE:
-    action->kind = ABP_REFUSE;
-    action->arg = ep->refuse;
-    break;
-  case OUT_REPORT:
-    action->kind = ABP_REPORT;
-    action->call = ep->report;
-    break;
-  case OUT_SESSION:
-    action->kind = ABP_SESSION;
-    action->arg = ep->session.state;
-    break;
-  default:
-    action->kind = ABP_SEND;
-    action->arg = place;
-    break;
-  }
-}
-
-int abp_next(abp_endpoint *ep, abp_action *action) {
-  *action = (abp_action){.kind = ABP_NONE};
-  if (ep->outbox & OUT_FIRST)
-    hand_out(ep, OUT_FIRST, action);
-  else if (ep->calls.debts != NO_CALL)
-    calls_pay(&ep->calls, action);
-  else if (ep->outbox)
-    hand_out(ep, ep->outbox, action);
-  else if (calls_wake_owed(&ep->calls, ep->session.due))
-    calls_wake(&ep->calls, ep->session.due, action);
-  return action->kind != ABP_NONE;
-}
-
-/* Every input begins with it: one copy is a tenth less of the module, and no slower. */
-__attribute__((noinline)) int endpoint_enter(abp_endpoint *ep) {
-  if (endpoint_undrained(ep)) return ABP_E_UNDRAINED;
-  ep->calls.reason = NULL;
-  ep->calls.reason_length = 0;
-  ep->target = NULL;
-  return ABP_OK;
-}
+#define MAX_LOCAL_DEPTH 32 /* local calls within local calls */
 
 /* --- Ids and handles -------------------------------------------------------------------------- */
 
@@ -89,7 +36,7 @@ static abp_id canonical(const abp_endpoint *ep, const abp_id *id, uint32_t own) 
   return id->text ? number_in(ep, id, own) : *id;
 }
 
-static uint32_t find(const abp_endpoint *ep, const abp_id *id, uint32_t direction) {
+static uint32_t find(abp_endpoint *ep, const abp_id *id, uint32_t direction) {
   const abp_id key = canonical(ep, id, direction);
   return calls_find(&ep->calls, &key, direction);
 }
@@ -143,14 +90,12 @@ COLD int abp_cancel_by_id(abp_endpoint *ep, const abp_id *id, const char *reason
   if (status != ABP_OK) return status;
   ep->calls.reason = reason;
   ep->calls.reason_length = length;
-  ep->target = id;
-  /* The call is now waiting for this cancel: its own signal need not send another. */
-  struct call *call = target == NO_CALL ? NULL : table_call(&ep->calls.table, target);
-  if (call && call->state == WAITING && !(call->flags & CALL_NO_CANCEL)) {
-    calls_step(&ep->calls, target, EV_CANCEL);
-    call->owed &= (uint16_t)~OWE_CANCEL;
-    ep->calls.debts = call->debtor;
-  }
+  ep->target = *id;
+  /* This is the call's cancel, too: its own signal need not send another. */
+  table_call(&ep->calls.table, slot)->target =
+      target == NO_CALL ? 0 : calls_handle(&ep->calls, target);
+  if (target != NO_CALL && !(table_call(&ep->calls.table, target)->flags & CALL_NO_CANCEL))
+    calls_step(&ep->calls, target, EV_CANCEL_BY_ID);
   calls_set_deadline(&ep->calls, slot, ep->calls.limits.grace_ms);
   calls_owe(&ep->calls, slot, OWE_CANCEL);
   *request = calls_handle(&ep->calls, slot);
@@ -179,17 +124,19 @@ int abp_result_received(abp_endpoint *ep, const abp_id *id, abp_outcome outcome)
   return answered(ep, id, 0, outcome);
 }
 
-int endpoint_cancel_result(abp_endpoint *ep, const abp_id *id, int cancelled) {
-  /* A signal's cancel is acknowledged, too, but its call waits for the result, not for this. */
-  const uint32_t length = ep->prefix_length;
-  if (id->text && id->length > length + 1 && memcmp(id->text, ep->prefix, length) == 0 &&
-      memcmp(id->text + length, ".c", 2) == 0)
-    return ABP_OK;
+COLD int endpoint_cancel_result(abp_endpoint *ep, const abp_id *id, abp_call call, int cancelled) {
+  const uint32_t request = call ? NO_CALL : find(ep, id, CALL_OUT);
+  const struct call *asked = request == NO_CALL ? NULL : table_call(&ep->calls.table, request);
+  const abp_call target = asked && asked->flags & CALL_IS_CANCEL ? asked->target : call;
+  const uint32_t slot = calls_live(&ep->calls, target);
+  if (cancelled && slot != NO_CALL) calls_step(&ep->calls, slot, EV_ACKNOWLEDGED);
+  /* Nobody waits for the answer to a signal's cancel: its call waits for the result. */
+  if (call) return ABP_OK;
   return answered(ep, id, CALL_IS_CANCEL, cancelled ? ABP_CANCELLED : ABP_COMPLETED);
 }
 
-COLD int abp_unsent(abp_endpoint *ep, abp_call call) {
-  return endpoint_enter(ep) == ABP_OK ? calls_unsent(&ep->calls, call) : ABP_E_UNDRAINED;
+COLD int abp_send_failed(abp_endpoint *ep, abp_call call) {
+  return endpoint_enter(ep) == ABP_OK ? calls_send_failed(&ep->calls, call) : ABP_E_UNDRAINED;
 }
 
 int abp_progress_received(abp_endpoint *ep, const abp_id *id) {
@@ -250,7 +197,7 @@ COLD int abp_call_local(abp_endpoint *ep, abp_call parent, uint32_t timeout_ms, 
   if (!calls_adoptable(&ep->calls, parent, &above)) return ABP_E_STATE;
   const uint8_t depth = (uint8_t)(table_call(&ep->calls.table, above)->depth + 1);
   const abp_error error =
-      depth > DEEPEST ? ABP_RATE_LIMITED : add_received(ep, NULL, CALL_LOCAL, fault, &slot);
+      depth > MAX_LOCAL_DEPTH ? ABP_RATE_LIMITED : add_received(ep, NULL, CALL_LOCAL, fault, &slot);
   if (error) {
     refuse_call(ep, error);
     return ABP_OK;
@@ -280,19 +227,24 @@ int abp_progress_wanted(const abp_endpoint *ep, abp_call call) {
   return c->state == RUNNING && c->flags & CALL_PROGRESS;
 }
 
-COLD int endpoint_cancel(abp_endpoint *ep, const abp_id *id, const char *reason, size_t length) {
+/* A cancel has come. Returns the answer to it, for whoever waits for one. */
+static enum cancel_answer cancel(abp_endpoint *ep, const abp_id *id, const char *reason,
+                                 size_t length) {
   session_heard(&ep->session, ep->calls.now);
   ep->calls.reason = reason;
   ep->calls.reason_length = length;
   const int ready = ep->session.state == ABP_SESSION_READY;
   const uint32_t slot = ready && id_ok(ep, id) ? find(ep, id, 0) : NO_CALL;
   const uint32_t owed = slot == NO_CALL ? 0 : calls_step(&ep->calls, slot, EV_CANCEL);
-  ep->answer = owed & OWE_ACK    ? ANSWER_CANCELLED
-               : owed & OWE_NAK  ? ANSWER_COMPLETED
-               : slot != NO_CALL ? ANSWER_NONE
-               : !ready          ? ANSWER_NOT_INITIALIZED
-               : id->text        ? ANSWER_NOT_FOUND
-                                 : ANSWER_INVALID;
+  if (owed & OWE_ACK) return ANSWER_CANCELLED;
+  if (owed & OWE_NAK) return ANSWER_COMPLETED;
+  if (slot != NO_CALL) return ANSWER_NONE;
+  if (!ready) return ANSWER_NOT_INITIALIZED;
+  return id->text ? ANSWER_NOT_FOUND : ANSWER_INVALID;
+}
+
+COLD int endpoint_cancel(abp_endpoint *ep, const abp_id *id, const char *reason, size_t length) {
+  ep->answer = (uint8_t)cancel(ep, id, reason, length);
   if (ep->answer) ep->outbox |= 1u << ABP_MSG_CANCEL_RESULT;
   return ABP_OK;
 }
@@ -300,7 +252,6 @@ COLD int endpoint_cancel(abp_endpoint *ep, const abp_id *id, const char *reason,
 COLD int abp_cancel_received(abp_endpoint *ep, const abp_id *id, const char *reason,
                              size_t length) {
   if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
-  endpoint_cancel(ep, id, reason, length);
-  ep->outbox &= ~(1u << ABP_MSG_CANCEL_RESULT);
+  cancel(ep, id, reason, length);
   return ABP_OK;
 }

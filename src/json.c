@@ -6,15 +6,16 @@
  */
 #include "json.h"
 
-#include "abp_internal.h"
+#include "base.h"
+#include "utf8.h"
 
 #include <cjson/cJSON.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define DEEPEST 64
+#define MAX_DEPTH 64
 
-/* Four hex digits that are not NUL: cJSON takes what is no digit for 0. */
+/* Four hex digits that are not NUL: cJSON takes any other character for the digit 0. */
 static int escape_ok(const char *text, size_t length) {
   if (length < 4 || memcmp(text, "0000", 4) == 0) return 0;
   for (int i = 0; i < 4; i++) {
@@ -39,7 +40,7 @@ static int admissible(const char *text, size_t length) {
     } else if (c == '"') {
       in_string = 1;
     } else if (c == '{' || c == '[') {
-      if (++depth > DEEPEST) return 0;
+      if (++depth > MAX_DEPTH) return 0;
     } else if ((c == '}' || c == ']') && depth-- == 0) {
       return 0;
     }

@@ -30,18 +30,18 @@ uint32_t json_ms(const json_value *value);
 struct json_slice json_source(const json_value *document, const char *text,
                               const json_value *value);
 
-/* An object being written as text, from json_begin to json_end. Want of memory is remembered, so
- * that only the end needs a look. Names are literals without anything to escape; texts are copied.
- * All zero, it is none yet. */
+/* An object being written as text, from json_begin to json_end. Lack of memory is remembered,
+ * so that only json_end() needs a check. Names are literals without anything to escape; texts are
+ * copied. Initialise it with zeros. */
 struct json_text {
   char *text;
   size_t length, room;
   int failed;
 };
 
-/* Begins anew; what was written before is freed. */
+/* Begins a new object; what was written before is freed. */
 void json_begin(struct json_text *out);
-/* The members until json_close are those of an object within. */
+/* Begins an object within the object; json_close ends it. */
 void json_open(struct json_text *out, const char *name);
 void json_close(struct json_text *out);
 void json_add_string(struct json_text *out, const char *name, const char *text, size_t length);

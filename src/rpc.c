@@ -1,23 +1,26 @@
 /*
- * JSON-RPC's inputs: find the request, step the table (calls.c does), note what is owed. The
- * dialects differ in one row each, and nowhere else.
+ * JSON-RPC's inputs: find the request, step the table (calls.c does), note what is owed. All that
+ * the dialects differ in is in DIALECTS.
  */
-#include "abp_rpc.h"
+#include "rpc.h"
 
-#include "abp_internal.h"
+#include "utf8.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define LARGEST 9007199254740991.0 /* 2^53 - 1: beyond it two ids are one number */
+#define MAX_SAFE_INTEGER 9007199254740991.0 /* 2^53 - 1: beyond it two ids are one number */
 
 struct dialect {
   const char *cancel_method, *cancel_key;
-  const char *handshake; /* is not to be cancelled */
+  const char *handshake;     /* the method that must not be cancelled */
+  const char *subscription;  /* is ended by its receiver's cancel, too */
+  const char *batch_version; /* the one that has batches */
   const char *timeout_reason;
   int32_t closed_code;
   uint8_t asked;    /* call_event of the peer's cancel */
   uint8_t gives_up; /* a handler may say by itself that its request is cancelled */
+  uint8_t runs_out; /* and it does by saying that its time ran out */
   uint8_t closing;  /* abp_outcome that requests are answered with when this side closes */
   uint8_t leaves;   /* CALL_NO_WAIT if callers do not wait for the answer to what they cancelled */
   uint8_t reasons;  /* a cancel has a reason */
@@ -30,10 +33,13 @@ static const struct dialect DIALECTS[ABP_DIALECTS] = {
     [ABP_ACP] = {.cancel_method = "$/cancel_request",
                  .cancel_key = "requestId",
                  .handshake = "",
+                 .subscription = "",
+                 .batch_version = "",
                  .timeout_reason = "",
                  .closed_code = -32097,
                  .asked = EV_ASK,
                  .gives_up = 1,
+                 .runs_out = 1,
                  .closing = ABP_CANCELLED,
                  .null_ids = 1,
                  .fraction_ids = 1,
@@ -41,6 +47,8 @@ static const struct dialect DIALECTS[ABP_DIALECTS] = {
     [ABP_LSP] = {.cancel_method = "$/cancelRequest",
                  .cancel_key = "id",
                  .handshake = "",
+                 .subscription = "",
+                 .batch_version = "",
                  .timeout_reason = "",
                  .closed_code = -32097,
                  .asked = EV_ASK,
@@ -51,10 +59,12 @@ static const struct dialect DIALECTS[ABP_DIALECTS] = {
     [ABP_MCP] = {.cancel_method = "notifications/cancelled",
                  .cancel_key = "requestId",
                  .handshake = "initialize",
-                 /* What its SDK says: who reads logs knows it. */
+                 .subscription = "subscriptions/listen",
+                 .batch_version = "2025-03-26",
+                 /* As MCP's SDK says it, for whoever searches logs. */
                  .timeout_reason = "McpError: MCP error -32001: Request timed out",
                  .closed_code = -32000,
-                 .asked = EV_DROP,
+                 .asked = EV_PEER_ABANDONED,
                  .closing = ABP_DISCONNECTED,
                  .leaves = CALL_NO_WAIT,
                  .reasons = 1},
@@ -80,10 +90,12 @@ static const struct {
     [ABP_RPC_CLOSED] = {0, "Connection closed", 0}, /* the dialect has its code */
 };
 
-/* How long a request whose timeout begins anew may still take; by slot. */
+/* How long a request that has a timeout may still take; by slot. */
 struct patience {
   uint64_t latest;     /* 0: for ever */
   uint32_t timeout_ms; /* 0: progress does not matter to it */
+  uint32_t longest_ms;
+  uint32_t limit_ms; /* the one of the two that passes first */
 };
 
 struct abp_peer {
@@ -94,6 +106,7 @@ struct abp_peer {
   uint32_t patience_room;
   abp_call report;
   uint8_t refuse; /* abp_rpc_error */
+  uint8_t drop;   /* abp_counter + 1 */
   uint8_t closed;
   uint32_t counts[ABP_COUNTERS];
 };
@@ -101,13 +114,15 @@ struct abp_peer {
 abp_peer *abp_peer_new(const abp_peer_config *config, uint64_t now) {
   abp_peer *peer = calloc(1, sizeof *peer);
   if (!peer) return NULL;
-  const struct call_limits limits = {config->max_calls, config->max_concurrent, config->remembered,
-                                     config->remember_ms, config->grace_ms};
+  const struct call_limits limits = {
+      config->max_calls, config->max_concurrent, config->remembered, config->remember_ms,
+      config->grace_ms ? config->grace_ms : ABP_PEER_DEFAULT_GRACE_MS};
   calls_init(&peer->calls, &limits, config->seed, now);
+  calls_number_from(&peer->calls, config->first_number);
   peer->dialect = &DIALECTS[config->dialect < ABP_DIALECTS ? config->dialect : ABP_ACP];
   peer->calls.timeout_reason = peer->dialect->timeout_reason;
   peer->max_id = config->max_id;
-  set_default(&peer->max_id, 256);
+  set_default(&peer->max_id, ABP_DEFAULT_MAX_ID);
   if (peer->max_id > UINT16_MAX) peer->max_id = UINT16_MAX;
   return peer;
 }
@@ -124,6 +139,8 @@ const struct calls *abp_peer_calls(const abp_peer *peer) { return &peer->calls; 
 const char *abp_peer_cancel_method(const abp_peer *peer) { return peer->dialect->cancel_method; }
 const char *abp_peer_cancel_key(const abp_peer *peer) { return peer->dialect->cancel_key; }
 const char *abp_peer_handshake(const abp_peer *peer) { return peer->dialect->handshake; }
+const char *abp_peer_subscription(const abp_peer *peer) { return peer->dialect->subscription; }
+const char *abp_peer_batch_version(const abp_peer *peer) { return peer->dialect->batch_version; }
 int abp_peer_unversioned(const abp_peer *peer) { return peer->dialect->unversioned; }
 
 static int known_error(int error) { return error > 0 && error < ABP_RPC_ERRORS ? error : 0; }
@@ -140,7 +157,7 @@ uint32_t abp_peer_count(const abp_peer *peer, abp_counter counter) {
 /* --- Actions ---------------------------------------------------------------------------------- */
 
 int abp_peer_undrained(const abp_peer *peer) {
-  return peer->calls.debts != NO_CALL || peer->refuse || peer->report ||
+  return peer->calls.debts != NO_CALL || peer->refuse || peer->drop || peer->report ||
          calls_wake_owed(&peer->calls, 0);
 }
 
@@ -150,6 +167,10 @@ int abp_peer_next(abp_peer *peer, abp_action *action) {
     action->kind = ABP_REFUSE;
     action->arg = peer->refuse;
     peer->refuse = 0;
+  } else if (peer->drop) {
+    action->kind = ABP_DROP;
+    action->arg = peer->drop - 1u;
+    peer->drop = 0;
   } else if (peer->report) {
     action->kind = ABP_REPORT;
     action->call = peer->report;
@@ -160,6 +181,9 @@ int abp_peer_next(abp_peer *peer, abp_action *action) {
       action->text = NULL;
       action->length = 0;
     }
+    const uint32_t slot = action->call & ((1u << SLOT_BITS) - 1);
+    if (action->kind == ABP_SETTLE && action->arg == ABP_TIMED_OUT && slot < peer->patience_room)
+      action->at = peer->patience[slot].limit_ms;
   } else if (calls_wake_owed(&peer->calls, 0)) {
     calls_wake(&peer->calls, 0, action);
   }
@@ -179,15 +203,17 @@ static int refuse(abp_peer *peer, abp_rpc_error error) {
   return ABP_OK;
 }
 
-static int count(abp_peer *peer, abp_counter counter) {
+static int drop(abp_peer *peer, abp_counter counter) {
   peer->counts[counter]++;
+  peer->drop = (uint8_t)(counter + 1);
   return ABP_OK;
 }
 
 /* --- Ids -------------------------------------------------------------------------------------- */
 
-/* An id as the table keeps it. Numbers as far as they are counted; all others as bytes, which begin
- * as no text does where they are none, so that no two ids are one. */
+/* An id as the table keeps it: a number from 1 to 2^32-1 as that, any other id as bytes. The bytes
+ * of what is no text begin with 0xff, as no UTF-8 does, so that different ids have different keys.
+ */
 struct key {
   abp_id id;
   char bytes[1 + sizeof(double)];
@@ -216,7 +242,8 @@ static abp_rpc_error id_fault(const abp_peer *peer, const abp_rpc_id *id) {
     return id->length <= peer->max_id && utf8_valid(id->text, id->length) ? ABP_RPC_NO_ERROR
                                                                           : ABP_RPC_TEXT_ID;
   case ABP_ID_NUMBER:
-    if (!(id->number >= -LARGEST && id->number <= LARGEST)) return ABP_RPC_NUMBER_ID;
+    if (!(id->number >= -MAX_SAFE_INTEGER && id->number <= MAX_SAFE_INTEGER))
+      return ABP_RPC_NUMBER_ID;
     return dialect->fraction_ids || (double)(int64_t)id->number == id->number
                ? ABP_RPC_NO_ERROR
                : ABP_RPC_INVALID_REQUEST;
@@ -225,7 +252,7 @@ static abp_rpc_error id_fault(const abp_peer *peer, const abp_rpc_id *id) {
   }
 }
 
-static uint32_t find(const abp_peer *peer, const abp_rpc_id *id, uint32_t direction) {
+static uint32_t find(abp_peer *peer, const abp_rpc_id *id, uint32_t direction) {
   struct key key;
   if (id_fault(peer, id)) return NO_CALL;
   return calls_find(&peer->calls, key_of(id, &key), direction);
@@ -240,12 +267,13 @@ int abp_peer_advance(abp_peer *peer, uint64_t now) {
 }
 
 static int malformed(abp_peer *peer, abp_rpc_error fault) {
-  return peer->dialect->answers_malformed ? refuse(peer, fault) : count(peer, ABP_MALFORMED);
+  return peer->dialect->answers_malformed ? refuse(peer, fault) : drop(peer, ABP_MALFORMED);
 }
 
 int abp_peer_malformed(abp_peer *peer, abp_rpc_error fault) {
   if (enter(peer) != ABP_OK) return ABP_E_UNDRAINED;
-  return peer->closed ? ABP_OK : malformed(peer, fault);
+  if (peer->closed) return ABP_OK;
+  return fault == ABP_RPC_BATCH ? refuse(peer, fault) : malformed(peer, fault);
 }
 
 /* Steps all requests made here, or all that were received. */
@@ -253,9 +281,9 @@ static void step_each(struct calls *calls, uint32_t direction, enum call_event e
   for (uint32_t slot = 0; (slot = calls_next_live(calls, slot)) != NO_CALL; slot++) {
     struct call *call = table_call(&calls->table, slot);
     if ((call->flags & CALL_OUT) != direction) continue;
-    /* Nobody is told of what is lost, nor waits for it. */
+    /* When the connection is lost, no request waits for those below it. */
     if (event == EV_LOST) calls_disown(calls, slot);
-    calls_step(calls, slot, call->flags & CALL_NO_CANCEL ? EV_ABANDON : event);
+    calls_step(calls, slot, call->flags & CALL_NO_CANCEL ? EV_STOP_SILENTLY : event);
   }
 }
 
@@ -266,14 +294,13 @@ static void give_cause(struct calls *calls, uint32_t direction, uint8_t cause) {
   }
 }
 
-/* The requests made here first: once they have settled, nothing that was received waits for them.
- */
+/* The requests made here come first: once they have settled, no received request waits for them. */
 int abp_peer_close(abp_peer *peer) {
   if (enter(peer) != ABP_OK) return ABP_E_UNDRAINED;
   peer->closed = 1;
   give_cause(&peer->calls, CALL_OUT, ABP_DISCONNECTED);
   give_cause(&peer->calls, 0, peer->dialect->closing);
-  step_each(&peer->calls, CALL_OUT, EV_LEAVE);
+  step_each(&peer->calls, CALL_OUT, EV_CANCEL_NO_WAIT);
   step_each(&peer->calls, 0, EV_CLOSE);
   return ABP_OK;
 }
@@ -287,9 +314,17 @@ int abp_peer_lost(abp_peer *peer) {
   return ABP_OK;
 }
 
+int abp_peer_half_closed(abp_peer *peer) {
+  if (enter(peer) != ABP_OK) return ABP_E_UNDRAINED;
+  peer->closed = 1;
+  give_cause(&peer->calls, CALL_OUT, ABP_DISCONNECTED);
+  step_each(&peer->calls, CALL_OUT, EV_LOST);
+  return ABP_OK;
+}
+
 /* --- The caller ------------------------------------------------------------------------------- */
 
-/* There is room for whatever slot the next request gets. */
+/* Makes room for whatever slot the next request gets. */
 static int reserve_patience(abp_peer *peer) {
   const uint32_t room = (peer->calls.table.slab_count + 1) * SLAB_CALLS;
   if (room <= peer->patience_room) return ABP_OK;
@@ -307,19 +342,23 @@ int abp_peer_request(abp_peer *peer, uint32_t timeout_ms, uint32_t longest_ms, u
   struct calls *calls = &peer->calls;
   uint32_t slot, above = NO_CALL;
   if (peer->closed || (parent && !calls_adoptable(calls, parent, &above))) return ABP_E_STATE;
-  const uint32_t resets = flags & ABP_RESETS && timeout_ms;
-  if (resets && reserve_patience(peer) != ABP_OK) return ABP_E_MEMORY;
+  if ((timeout_ms || longest_ms) && reserve_patience(peer) != ABP_OK) return ABP_E_MEMORY;
   uint32_t leaves = peer->dialect->leaves;
   if (flags & (ABP_WAITS | ABP_LEAVES)) leaves = flags & ABP_LEAVES ? CALL_NO_WAIT : 0;
-  const int status =
-      calls_make(calls, NULL, leaves | (flags & ABP_HANDSHAKE ? CALL_NO_CANCEL : 0u), &slot);
+  const int status = calls_make(calls, NULL,
+                                leaves | (flags & ABP_HANDSHAKE ? CALL_NO_CANCEL : 0u) |
+                                    (flags & ABP_REPORTS ? CALL_PROGRESS : 0u) |
+                                    (flags & ABP_SUBSCRIPTION ? CALL_SUBSCRIPTION : 0u),
+                                &slot);
   if (status != ABP_OK) return status;
   if (above != NO_CALL) table_adopt(&calls->table, above, slot);
+  const int longest_first = longest_ms && (!timeout_ms || longest_ms < timeout_ms);
+  const uint32_t limit_ms = longest_first ? longest_ms : timeout_ms;
   if (slot < peer->patience_room)
     peer->patience[slot] =
-        (struct patience){longest_ms ? calls->now + longest_ms : 0, resets ? timeout_ms : 0};
-  const int longest_first = longest_ms && (!timeout_ms || longest_ms < timeout_ms);
-  calls_set_deadline(calls, slot, longest_first ? longest_ms : timeout_ms);
+        (struct patience){longest_ms ? calls->now + longest_ms : 0,
+                          flags & ABP_RESETS ? timeout_ms : 0, longest_ms, limit_ms};
+  calls_set_deadline(calls, slot, limit_ms);
   calls_owe(calls, slot, OWE_REQUEST);
   *made = calls_handle(calls, slot);
   return ABP_OK;
@@ -343,37 +382,45 @@ int abp_peer_cancel(abp_peer *peer, abp_call call, const char *reason, size_t le
   return ABP_OK;
 }
 
-int abp_peer_unsent(abp_peer *peer, abp_call call) {
-  return enter(peer) == ABP_OK ? calls_unsent(&peer->calls, call) : ABP_E_UNDRAINED;
+int abp_peer_send_failed(abp_peer *peer, abp_call call) {
+  return enter(peer) == ABP_OK ? calls_send_failed(&peer->calls, call) : ABP_E_UNDRAINED;
 }
 
-/* The request that an answer or a progress report is for, or NO_CALL: it is late or nobody's. */
-static uint32_t addressee(abp_peer *peer, const abp_rpc_id *id) {
-  const uint32_t slot = find(peer, id, CALL_OUT);
-  if (slot != NO_CALL && !call_is_over(table_call(&peer->calls.table, slot)->state)) return slot;
-  count(peer, slot == NO_CALL ? ABP_STRAY : ABP_LATE);
-  return NO_CALL;
+/* What is for no request that is pending: late, or nobody's. */
+static int not_pending(abp_peer *peer, uint32_t slot) {
+  return drop(peer, slot == NO_CALL ? ABP_STRAY : ABP_LATE);
+}
+
+static int is_pending(const abp_peer *peer, uint32_t slot) {
+  return slot != NO_CALL && !call_is_over(table_call(&peer->calls.table, slot)->state);
 }
 
 int abp_peer_response(abp_peer *peer, const abp_rpc_id *id, int is_error) {
   if (enter(peer) != ABP_OK) return ABP_E_UNDRAINED;
-  const uint32_t slot = addressee(peer, id);
-  if (slot != NO_CALL) calls_step(&peer->calls, slot, is_error ? EV_FAIL : EV_COMPLETE);
+  const uint32_t slot = find(peer, id, CALL_OUT);
+  if (!is_pending(peer, slot)) return not_pending(peer, slot);
+  /* Whose time has run out is not helped by a value. */
+  const int timed_out = table_call(&peer->calls.table, slot)->cause == ABP_TIMED_OUT;
+  calls_step(&peer->calls, slot, is_error || timed_out ? EV_FAIL : EV_COMPLETE);
   return ABP_OK;
 }
 
 int abp_peer_progress(abp_peer *peer, const abp_rpc_id *token) {
   if (enter(peer) != ABP_OK) return ABP_E_UNDRAINED;
   struct calls *calls = &peer->calls;
-  const uint32_t slot = addressee(peer, token);
-  if (slot == NO_CALL) return find(peer, token, CALL_OUT) == NO_CALL ? ABP_E_STATE : ABP_OK;
+  const uint32_t slot = find(peer, token, CALL_OUT);
+  if (slot == NO_CALL || !(table_call(&calls->table, slot)->flags & CALL_PROGRESS))
+    return ABP_E_STATE;
+  if (!is_pending(peer, slot)) return not_pending(peer, slot);
   peer->report = calls_handle(calls, slot);
-  const struct patience none = {0, 0},
-                        left = slot < peer->patience_room ? peer->patience[slot] : none;
+  if (slot >= peer->patience_room) return ABP_OK;
+  struct patience *left = &peer->patience[slot];
   /* Once it is cancelled, its timer is the grace period's. */
-  if (!left.timeout_ms || table_call(&calls->table, slot)->state != WAITING) return ABP_OK;
-  const uint64_t until = calls->now + left.timeout_ms;
-  table_set_timer(&calls->table, slot, left.latest && left.latest < until ? left.latest : until);
+  if (!left->timeout_ms || table_call(&calls->table, slot)->state != WAITING) return ABP_OK;
+  const uint64_t until = calls->now + left->timeout_ms;
+  const int latest_first = left->latest && left->latest < until;
+  left->limit_ms = latest_first ? left->longest_ms : left->timeout_ms;
+  table_set_timer(&calls->table, slot, latest_first ? left->latest : until);
   return ABP_OK;
 }
 
@@ -406,9 +453,16 @@ int abp_peer_cancel_received(abp_peer *peer, const abp_rpc_id *id, const char *r
                              size_t length, int readable) {
   if (enter(peer) != ABP_OK) return ABP_E_UNDRAINED;
   if (id->type == ABP_ID_OTHER || (peer->dialect->reasons && !readable))
-    return count(peer, ABP_MALFORMED);
+    return drop(peer, ABP_MALFORMED);
   const uint32_t slot = find(peer, id, 0);
-  if (slot == NO_CALL) return count(peer, ABP_STRAY);
+  if (!is_pending(peer, slot)) {
+    const uint32_t ours = find(peer, id, CALL_OUT);
+    if (!is_pending(peer, ours) ||
+        !(table_call(&peer->calls.table, ours)->flags & CALL_SUBSCRIPTION))
+      return not_pending(peer, slot);
+    calls_step(&peer->calls, ours, EV_CANCELLED);
+    return ABP_OK;
+  }
   if (peer->dialect->reasons) {
     peer->calls.reason = reason;
     peer->calls.reason_length = length;
@@ -425,16 +479,17 @@ int abp_peer_finish(abp_peer *peer, abp_call call, abp_ending ending) {
   const struct call *c = table_call(&calls->table, slot);
   if (!call_has_handler(c->state)) return ABP_E_STATE;
   enum call_event event = ending == ABP_RETURNED ? EV_COMPLETE : EV_FAIL;
-  if (ending == ABP_GAVE_UP && peer->dialect->gives_up) {
-    /* It has cancelled its own request, and with it what it asked for. */
+  if ((ending == ABP_GAVE_UP && peer->dialect->gives_up) ||
+      (ending == ABP_RAN_OUT && peer->dialect->runs_out)) {
+    /* It has cancelled its own request, and with that the requests that it made. */
     calls_step(calls, slot, EV_ASK);
     event = EV_CANCELLED;
   }
-  /* What a handler that ends by itself leaves pending goes on: nobody cancelled it. */
+  /* A handler that ends by itself leaves its own requests running: nobody cancelled them. */
   const int by_itself = c->state == RUNNING;
   if (by_itself) calls_disown(calls, slot);
   calls_step(calls, slot, event);
-  if (!by_itself && c->child == NO_CALL) calls_step(calls, slot, EV_ALONE);
+  if (!by_itself && c->child == NO_CALL) calls_step(calls, slot, EV_CHILDREN_DONE);
   return ABP_OK;
 }
 

@@ -4,11 +4,13 @@
  *
  *   agent   NONE ──connect──▶ CONNECTING ──accepted──▶ READY ──close, shutdown──▶ CLOSED
  *                                 └──refused, timeout──▶ FAILED      lost──▶ LOST
- *   app     NONE ──initialize──▶ READY ──shutdown, close──▶ CLOSED ──initialize──▶ READY
+ *   app     NONE ──initialize──▶ READY ──shutdown, stop──▶ CLOSED ──initialize──▶ READY
  *
  * A new session has no authority over what an older one left: its calls are not found any more.
  */
-#include "abp_internal.h"
+#include "session.h"
+
+#include "call_state.h"
 
 #define NONE ABP_SESSION_NONE
 #define CONNECTING ABP_SESSION_CONNECTING
@@ -35,6 +37,7 @@ struct session_step session_step(abp_session state, enum session_event event) {
                   /* The app may have said yes already. */
                   [SE_TIMEOUT] = {FAILED, 0, 0, SEND(SHUTDOWN)},
                   [SE_CLOSE] = {CLOSED, 0, 0, SEND(SHUTDOWN)},
+                  [SE_LEAVE] = {LOST, 0, 0, SEND(SHUTDOWN)},
                   [SE_LOST] = {LOST, 0, 0, 0},
               },
           [READY] =
@@ -43,6 +46,8 @@ struct session_step session_step(abp_session state, enum session_event event) {
                   [SE_INITIALIZE_OTHER] = {READY, 0, ABP_ALREADY_INITIALIZED, 0},
                   [SE_SHUTDOWN] = {CLOSED, CALLS(CLOSE), 0, 0},
                   [SE_CLOSE] = {CLOSED, CALLS(CLOSE), 0, SEND(SHUTDOWN)},
+                  [SE_STOP] = {CLOSED, CALLS(CLOSE), 0, SEND(BYE)},
+                  [SE_LEAVE] = {LOST, CALLS(LOST), 0, SEND(BYE)},
                   [SE_LOST] = {LOST, CALLS(LOST), 0, 0},
               },
           [LOST] = {{NONE, 0, 0, 0}},

@@ -1,4 +1,4 @@
-/* What happens to a task: task_state.c, which tasks.c asks. */
+/* What happens to a task: its states and events. task_state.c has the table. */
 #ifndef ABP_TASK_STATE_H
 #define ABP_TASK_STATE_H
 
@@ -24,10 +24,12 @@ enum task_event {
   TE_THROW,  /* the executor has failed */
   TE_CANCEL, /* stop now */
   TE_ASK,    /* stop, and the executor may say how */
-  TE_GRACE,  /* it was not said in time: by the executor how the task ended, by anybody an answer */
+  TE_GRACE,  /* too late: the executor has not said how it ended, or nobody has answered */
   TASK_EVENTS
 };
 _Static_assert((int)TE_SAYS_AUTH_REQUIRED == (int)ABP_TASK_AUTH_REQUIRED, "events follow states");
+_Static_assert(ABP_TASK_UNKNOWN == 0, "a row that is not in the table leads to UNKNOWN: nowhere");
+_Static_assert(ABP_TASK_NAK <= UINT8_MAX, "task_step.owed has a bit for all that the table owes");
 
 /* A cancel of a task that is canceled: ACK or NAK, the dialect says which. */
 #define TASK_AGAIN (ABP_TASK_ACK | ABP_TASK_NAK)

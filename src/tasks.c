@@ -2,17 +2,16 @@
  * Every input about tasks: find the slot, step the table, say what is to be done.
  *
  * Tasks and their artifacts are kept in the calls' table (call_table.c), found by their ids; an
- * artifact is a child of its task, and its key begins with the task's slot. What the calls' table
- * has no place for stands beside it, by slot.
+ * artifact is a child of its task, and its key begins with the task's slot. What a slot has no room
+ * for is in `extras`, by slot.
  */
+#include "call_table.h"
 #include "task_state.h"
-
-#include "abp_internal.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#define LONGEST_ID 1024
+#define MAX_TASK_ID 1024
 
 /* The two kinds of keys in one table, in place of a call's two directions. */
 enum { TASK_KEY, ARTIFACT_KEY = CALL_OUT };
@@ -35,12 +34,12 @@ abp_tasks *abp_tasks_new(const abp_tasks_config *config, uint64_t now) {
   abp_tasks *tasks = calloc(1, sizeof *tasks);
   if (!tasks) return NULL;
   tasks->config = *config;
-  set_default(&tasks->config.max_tasks, 4096);
-  set_default(&tasks->config.max_artifacts, 4096);
-  set_default(&tasks->config.remembered, 1024);
-  set_default(&tasks->config.remember_ms, 3600000);
-  set_default(&tasks->config.max_id, 256);
-  if (tasks->config.max_id > LONGEST_ID) tasks->config.max_id = LONGEST_ID;
+  set_default(&tasks->config.max_tasks, ABP_TASKS_DEFAULT_MAX_TASKS);
+  set_default(&tasks->config.max_artifacts, ABP_TASKS_DEFAULT_MAX_ARTIFACTS);
+  set_default(&tasks->config.remembered, ABP_TASKS_DEFAULT_REMEMBERED);
+  set_default(&tasks->config.remember_ms, ABP_TASKS_DEFAULT_REMEMBER_MS);
+  set_default(&tasks->config.max_id, ABP_TASKS_DEFAULT_MAX_ID);
+  if (tasks->config.max_id > MAX_TASK_ID) tasks->config.max_id = MAX_TASK_ID;
   tasks->now = now;
   table_init(&tasks->table, config->seed);
   return tasks;
@@ -108,7 +107,7 @@ static void forget_artifacts(abp_tasks *tasks, uint32_t slot) {
   }
 }
 
-/* Nothing more can happen to it, and nothing runs on its behalf. */
+/* The task has ended, and none of its runs is left. */
 static void finish(abp_tasks *tasks, uint32_t slot) {
   tasks->live--;
   table_call(&tasks->table, slot)->deadline = tasks->now;
@@ -119,8 +118,8 @@ static int finished(const abp_tasks *tasks, uint32_t slot) {
   return abp_task_ended(state_of(tasks, slot)) && !tasks->extras[slot].active;
 }
 
-/* A task that waits for an answer, and has nobody who works on it, waits as long as a finished one
- * is remembered. What a client hears of is not its own to end: it has no runs. */
+/* A task that waits for an answer, and that nobody works on, waits for as long as a finished one is
+ * remembered. A client does not end the tasks that it hears of: they have no runs. */
 static void set_patience(abp_tasks *tasks, uint32_t slot) {
   const enum abp_task_state state = state_of(tasks, slot);
   const struct extra *extra = &tasks->extras[slot];
@@ -160,7 +159,7 @@ int abp_task_add(abp_tasks *tasks, const char *id, uint32_t length, enum abp_tas
   if (!id_ok(tasks, length)) return ABP_E_ID;
   if (tasks->live >= tasks->config.max_tasks) return ABP_E_LIMIT;
   const abp_id key = {id, length, 0};
-  const uint32_t hash = table_hash(&tasks->table, &key, TASK_KEY);
+  const uint32_t hash = table_hash_text(&tasks->table, &key, TASK_KEY);
   if (table_find(&tasks->table, &key, hash, TASK_KEY) != NO_CALL) return ABP_E_DUPLICATE;
   uint32_t slot;
   const int status = add(tasks, &key, hash, TASK_KEY, &slot);
@@ -174,7 +173,7 @@ int abp_task_add(abp_tasks *tasks, const char *id, uint32_t length, enum abp_tas
 abp_task abp_task_find(const abp_tasks *tasks, const char *id, uint32_t length) {
   if (!id_ok(tasks, length)) return 0;
   const abp_id key = {id, length, 0};
-  const uint32_t hash = table_hash(&tasks->table, &key, TASK_KEY);
+  const uint32_t hash = table_hash_text(&tasks->table, &key, TASK_KEY);
   const uint32_t slot = table_find(&tasks->table, &key, hash, TASK_KEY);
   return slot == NO_CALL ? 0 : handle(tasks, slot);
 }
@@ -189,7 +188,7 @@ uint32_t abp_task_run(const abp_tasks *tasks, abp_task task) {
   return slot == NO_CALL ? 0 : tasks->extras[slot].run;
 }
 
-/* The slot of a task that this run may still speak for, or NO_CALL, which is counted. */
+/* The slot of a task, or NO_CALL, which is counted, when this run may not speak for it any more. */
 static uint32_t speaker(abp_tasks *tasks, abp_task task, uint32_t run) {
   const uint32_t slot = slot_of(tasks, task);
   if (slot != NO_CALL && tasks->extras[slot].run == run && !abp_task_ended(state_of(tasks, slot)))
@@ -203,7 +202,7 @@ int abp_task_says(abp_tasks *tasks, abp_task task, uint32_t run, enum abp_task_s
   const uint32_t slot = speaker(tasks, task, run);
   if (slot == NO_CALL || state > ABP_TASK_AUTH_REQUIRED) return 0;
   if (state == told(tasks, slot) && !news) return 0;
-  return step(tasks, slot, (enum task_event)(TE_SAYS + state));
+  return step(tasks, slot, (enum task_event)((int)TE_SAYS + (int)state));
 }
 
 int abp_task_returns(abp_tasks *tasks, abp_task task, uint32_t run, int failed) {
@@ -242,11 +241,11 @@ int abp_task_artifact(abp_tasks *tasks, abp_task task, uint32_t run, const char 
   if (!id_ok(tasks, length)) return ABP_E_ID;
   const uint32_t slot = speaker(tasks, task, run);
   if (slot == NO_CALL) return ABP_ARTIFACT_DROP;
-  char text[sizeof slot + LONGEST_ID];
+  char text[sizeof slot + MAX_TASK_ID];
   memcpy(text, &slot, sizeof slot);
   memcpy(text + sizeof slot, id, length);
   const abp_id key = {text, (uint32_t)sizeof slot + length, 0};
-  const uint32_t hash = table_hash(&tasks->table, &key, ARTIFACT_KEY);
+  const uint32_t hash = table_hash_text(&tasks->table, &key, ARTIFACT_KEY);
   uint32_t artifact = table_find(&tasks->table, &key, hash, ARTIFACT_KEY);
   if (artifact != NO_CALL) {
     *place = tasks->extras[artifact].place;

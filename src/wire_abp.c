@@ -1,10 +1,12 @@
 /*
  * ABP's control plane: session, cancel and its answer, refusals. Reading finds a message's parts
  * and feeds the endpoint; printing says what an action means in the protocol's words. What to do is
- * decided in endpoint.c. The data plane's text is wire_abp_data.c's: a page's shim carries that
- * itself.
+ * decided in endpoint_calls.c and endpoint_session.c. The data plane's text is wire_abp_data.c's: a
+ * page's shim carries that itself.
  */
 #include "wire_abp.h"
+
+#include "utf8.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +36,7 @@ static void free_wire(struct wire *wire) {
 struct wire *wire_of(abp_endpoint *ep) {
   if (!ep->wire) {
     ep->wire = calloc(1, sizeof *ep->wire);
-    ep->free_wire = free_wire;
+    if (ep->wire) ep->free_wire = free_wire;
   }
   return ep->wire;
 }
@@ -63,7 +65,7 @@ static uint32_t read_features(const json_value *payload) {
 
 static int read_initialize(abp_endpoint *ep, const json_value *payload, const abp_id *id) {
   const json_value *member = json_member(payload, "protocolVersion");
-  /* What is not said cannot be wrong; what cannot be read is refused. */
+  /* A missing version is taken for ours; one that cannot be read is refused. */
   const struct json_slice version =
       member ? json_string(member) : (struct json_slice){VERSION, strlen(VERSION)};
   return endpoint_initialize(ep, id->text, id->length,
@@ -93,7 +95,27 @@ static int read_cancel(abp_endpoint *ep, const json_value *payload) {
   return endpoint_cancel(ep, &target, reason.text, reason.length);
 }
 
-/* Every type of the control plane, those that are printed at the place of their abp_message. */
+static const char HEX[] = "0123456789abcdef";
+
+/* Nobody waits for the answer to a cancel that a signal or the clock asked for, but it decides how
+ * the call ends. So the cancel's id is P.c and the handle of its call: the letter tells it from
+ * every call's id. add_cancel_id() writes it. Returns 0 if the id is not such a one. */
+static abp_call stopped_call(const abp_endpoint *ep, const abp_id *id) {
+  const uint32_t length = ep->prefix_length;
+  if (!id->text || id->length != length + 10 || memcmp(id->text, ep->prefix, length) != 0 ||
+      memcmp(id->text + length, ".c", 2) != 0)
+    return 0;
+  abp_call call = 0;
+  for (uint32_t i = length + 2; i < id->length; i++) {
+    const char *digit = memchr(HEX, id->text[i], 16);
+    if (!digit) return 0;
+    call = call << 4 | (abp_call)(digit - HEX);
+  }
+  return call;
+}
+
+/* Every type of the control plane. The first are at the place of their abp_message, for printing.
+ */
 static const struct message_type TYPES[] = {
     {"initialize", TO_APP, ABP_MSG_INITIALIZE},
     {"initialize-result", TO_AGENT, ABP_MSG_INITIALIZE_RESULT},
@@ -116,6 +138,7 @@ int wire_open(abp_endpoint *ep, const char *text, size_t length) {
     if (!memory) endpoint_count(ep, ABP_MALFORMED);
     return memory ? ABP_E_MEMORY : ABP_E_TEXT;
   }
+  ep->has_message = 1;
   json_free(wire->message);
   wire->message = message;
   wire->text = text;
@@ -144,7 +167,8 @@ int wire_control(abp_endpoint *ep) {
   case ABP_MSG_INITIALIZE_RESULT: return read_initialize_result(ep, payload, &id);
   case ABP_MSG_CANCEL: return read_cancel(ep, payload);
   case ABP_MSG_CANCEL_RESULT:
-    return endpoint_cancel_result(ep, &id, json_is_true(json_member(payload, "cancelled")));
+    return endpoint_cancel_result(ep, &id, stopped_call(ep, &id),
+                                  json_is_true(json_member(payload, "cancelled")));
   case ABP_MSG_SHUTDOWN: return endpoint_shutdown(ep);
   case ABP_MSG_PING: return endpoint_ping(ep, 0);
   case ABP_MSG_PONG: return endpoint_ping(ep, 1);
@@ -186,7 +210,7 @@ static void add_handshake(const abp_endpoint *ep, struct json_text *out, uint32_
     json_add_raw(out, ep->about[i].name, ep->about[i].json, ep->about[i].length);
   json_open(out, "features");
   for (size_t i = 0; i < FEATURE_COUNT; i++) {
-    /* Of what is not in the published protocol only what holds is said. */
+    /* What the published protocol does not have is mentioned only where it holds. */
     const uint32_t bit = FEATURES[i].bit;
     const int published = bit < ABP_DYNAMIC_CAPABILITIES ||
                           (bit == ABP_DYNAMIC_CAPABILITIES && ep->config.role == ABP_APP);
@@ -222,16 +246,14 @@ static int is_request(const abp_endpoint *ep, abp_call call) {
 
 static void print_cancel(const abp_endpoint *ep, const abp_action *action, struct json_text *out) {
   if (is_request(ep, action->call))
-    json_add_string(out, "callId", ep->target->text, ep->target->length);
+    json_add_string(out, "callId", ep->target.text, ep->target.length);
   else
     wire_add_call_id(ep, "callId", action->call);
-  /* Words that no text can carry are left out: the cancel counts. */
+  /* A reason that is not well-formed is left out; the cancel is sent all the same. */
   if (action->text && utf8_valid(action->text, action->length))
     json_add_string(out, "reason", action->text, action->length);
 }
 
-/* A cancel that a signal or the clock asked for needs no id that could be waited for: one a call is
- * enough, and with a letter in it, it is never taken for a call's. */
 static void add_cancel_id(const abp_endpoint *ep, struct json_text *out, abp_call call) {
   if (is_request(ep, call)) {
     wire_add_call_id(ep, "id", call);
@@ -243,7 +265,7 @@ static void add_cancel_id(const abp_endpoint *ep, struct json_text *out, abp_cal
   id[length++] = '.';
   id[length++] = 'c';
   for (int shift = 28; shift >= 0; shift -= 4)
-    id[length++] = "0123456789abcdef"[call >> shift & 15];
+    id[length++] = HEX[call >> shift & 15];
   json_add_string(out, "id", id, length);
 }
 
@@ -270,11 +292,16 @@ static void print_cancel_result(const abp_endpoint *ep, struct json_text *out) {
   if (error) wire_add_error(out, error);
 }
 
+/* The type of the message that is being answered; none if it did not come as text. */
+static struct json_slice message_type(const abp_endpoint *ep) {
+  return json_string(ep->has_message ? json_member(ep->wire->message, "type") : NULL);
+}
+
 /* Writes what is in the message, and returns its type. */
 static const char *print_payload(const abp_endpoint *ep, const abp_action *action,
                                  struct json_text *out) {
   if (action->kind == ABP_REFUSE) {
-    const struct json_slice type = json_string(json_member(ep->wire->message, "type"));
+    const struct json_slice type = message_type(ep);
     json_add_bool(out, "success", 0);
     wire_add_error(out, (abp_error)action->arg);
     if (type.text && strcmp(type.text, "initialize") == 0) return "initialize-result";
@@ -310,7 +337,7 @@ const char *wire_print_control(abp_endpoint *ep, const abp_action *action, uint6
   json_close(out);
   if (action->kind == ABP_REFUSE || action->arg == ABP_MSG_INITIALIZE_RESULT ||
       action->arg == ABP_MSG_CANCEL_RESULT)
-    wire_add_reply_id(ep, &ep->wire->body, 0);
+    wire_add_reply_id(ep, ep->has_message ? &ep->wire->body : NULL, 0);
   else if (action->arg == ABP_MSG_INITIALIZE)
     wire_add_text(out, "id", ep->prefix);
   else if (action->arg == ABP_MSG_CANCEL)

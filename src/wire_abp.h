@@ -2,7 +2,7 @@
 #ifndef ABP_WIRE_ABP_H
 #define ABP_WIRE_ABP_H
 
-#include "abp_internal.h"
+#include "endpoint.h"
 #include "json.h"
 
 struct wire {
@@ -13,11 +13,12 @@ struct wire {
   struct json_text printed; /* the message last printed, or the one being printed */
 };
 
-/* A type of message, and who may be told it: an agent's message to an agent is an echo. */
+/* A type of message, and who may receive it: an agent that hears an agent's message hears an echo.
+ */
 struct message_type {
   const char *type;
   uint8_t to;   /* 1 << abp_role of each */
-  uint8_t kind; /* what it is to those whose list it is in */
+  uint8_t kind; /* for whoever looks it up */
 };
 #define TO_AGENT (1 << ABP_AGENT)
 #define TO_APP (1 << ABP_APP)
@@ -38,7 +39,7 @@ const char *wire_print_control(abp_endpoint *endpoint, const abp_action *action,
                                size_t *length);
 
 struct json_slice wire_source(const struct wire *wire, const json_value *value);
-/* An id is a string; a number is taken by its digits. */
+/* An id is a string; of a number, its digits are the id. */
 abp_id wire_id(const struct wire *wire, const json_value *value);
 /* What is printed: a message begins with its payload. */
 void wire_begin(struct json_text *out);

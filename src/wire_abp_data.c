@@ -34,8 +34,11 @@ static int read_call(abp_endpoint *ep, const json_value *payload, const abp_id *
   const abp_id key = call ? (abp_id){text.text, (uint32_t)text.length, 0} : *id;
   const struct json_slice name = set_name(wire, json_member(payload, "capability"));
   set_payload(wire, json_member(payload, "params"));
+  const struct json_slice token = wire_source(wire, given(options, "progressToken"));
+  wire->body.token = token.text;
+  wire->body.token_length = token.length;
   return abp_call_received(ep, &key, json_ms(json_member(options, "timeout")),
-                           given(options, "progressToken") ? ABP_WANTS_PROGRESS : 0,
+                           token.text ? ABP_WANTS_PROGRESS : 0,
                            name.length ? ABP_NO_ERROR : ABP_INVALID_PARAMS);
 }
 
@@ -65,7 +68,7 @@ static int read_progress(abp_endpoint *ep, const json_value *payload) {
 }
 
 static int read_notification(struct wire *wire, const json_value *payload) {
-  /* One client library wraps it the other way round. */
+  /* One client library says `method` and `params` instead. */
   const json_value *event = json_member(payload, "event"), *data = json_member(payload, "data");
   set_name(wire, event ? event : json_member(payload, "method"));
   set_payload(wire, data ? data : json_member(payload, "params"));
@@ -81,9 +84,7 @@ static const struct message_type TYPES[] = {
     {"elicitation/response", TO_APP, RESULT},
 };
 
-int abp_receive(abp_endpoint *ep, const char *text, size_t length) {
-  const int status = wire_open(ep, text, length);
-  if (status != ABP_OK) return status;
+static int read_message(abp_endpoint *ep) {
   const json_value *message = ep->wire->message, *payload = json_member(message, "payload");
   const abp_id id = wire_id(ep->wire, json_member(message, "id"));
   switch (wire_kind(ep, TYPES, sizeof TYPES / sizeof *TYPES)) {
@@ -96,9 +97,17 @@ int abp_receive(abp_endpoint *ep, const char *text, size_t length) {
   }
 }
 
+int abp_receive(abp_endpoint *ep, const char *text, size_t length) {
+  int status = wire_open(ep, text, length);
+  if (status != ABP_OK) return status;
+  status = read_message(ep);
+  ep->has_message = 1; /* the input that the message became has cleared it */
+  return status;
+}
+
 const abp_body *abp_received(const abp_endpoint *ep) {
   static const abp_body NOTHING;
-  return ep->wire ? &ep->wire->body : &NOTHING;
+  return ep->has_message ? &ep->wire->body : &NOTHING;
 }
 
 static void add_payload(struct json_text *out, const char *name, const abp_body *body) {
@@ -160,16 +169,25 @@ const char *abp_print(abp_endpoint *ep, const abp_action *action, const abp_body
   return wire_finish(ep, type, unix_ms, length);
 }
 
-const char *abp_print_progress(abp_endpoint *ep, abp_call call, const char *info,
-                               size_t info_length, uint64_t unix_ms, size_t *length) {
+const char *abp_print_progress_token(abp_endpoint *ep, abp_call call, const abp_body *body,
+                                     uint64_t unix_ms, size_t *length) {
   *length = 0;
   if (!wire_of(ep)) return NULL;
   struct json_text *out = &ep->wire->printed;
   wire_begin(out);
-  wire_add_call_id(ep, "operationId", call);
-  json_add_raw(out, "progress", info, info_length);
+  if (body->token)
+    json_add_raw(out, "operationId", body->token, body->token_length);
+  else
+    wire_add_call_id(ep, "operationId", call);
+  json_add_raw(out, "progress", body->payload, body->payload_length);
   json_close(out);
   return wire_finish(ep, "progress", unix_ms, length);
+}
+
+const char *abp_print_progress(abp_endpoint *ep, abp_call call, const char *progress,
+                               size_t progress_length, uint64_t unix_ms, size_t *length) {
+  const abp_body body = {.payload = progress, .payload_length = progress_length};
+  return abp_print_progress_token(ep, call, &body, unix_ms, length);
 }
 
 const char *abp_print_notification(abp_endpoint *ep, const abp_body *body, uint64_t unix_ms,

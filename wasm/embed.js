@@ -1,39 +1,100 @@
 // Writes the core as JavaScript modules: the WebAssembly as text that every bundler and page takes and that
 // compiles without waiting for the network, and what wasm2js made of it for pages that forbid WebAssembly.
+// Then tries both: what does not run, or not as the other, fails the build.
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { basename, dirname, join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+import { isDeepStrictEqual } from 'node:util';
+import { inflateRawSync } from 'node:zlib';
 import zopfli from '@gfx/zopfli';
+import { build } from 'esbuild';
+
+// Its listener for uncaught errors would print two pages of its own source.
+process.removeAllListeners('uncaughtException').removeAllListeners('unhandledRejection');
 
 const [, , wasmFile, jsFile, folder, name] = process.argv;
+const wasmModule = join(folder, `${name}-wasm.js`);
+const jsModule = join(folder, `${name}-js.js`);
 mkdirSync(folder, { recursive: true });
 
 const wasm = readFileSync(wasmFile);
 // Base64 of compressed bytes costs a download what the bytes cost; of the bytes themselves, a third more.
 // Zopfli makes a twentieth less of them than zlib does.
-const deflated = Buffer.from(await zopfli.deflateAsync(wasm));
+const deflated = Buffer.from(await zopfli.deflateAsync(wasm, {}));
 writeFileSync(
-  `${folder}/${name}-wasm.js`,
+  wasmModule,
   `// Made by the build from src/ and wasm/: the core, deflated, in base64.
 /** @type {string} */
 export default '${deflated.toString('base64')}';
 `,
 );
 
-// wasm2js makes a module with one instance in it; a function around it makes as many as are wanted.
-const js = readFileSync(jsFile, 'utf8');
-const body = js.slice(
-  js.indexOf('\n', js.lastIndexOf('\nimport ') + 1),
-  js.indexOf('\nvar retasmFunc'),
-);
-if (!body.includes('function asmFunc'))
-  throw new Error(`${jsFile} is not what wasm2js made before`);
+// wasm2js makes an ES module that imports 'env' and is one instance. As a CommonJS module it is the body of a
+// function, which makes as many as are wanted. A trap is thrown as a RangeError, by which it is known: where
+// this runs, there may be no WebAssembly.RuntimeError.
+const module = new WebAssembly.Module(wasm);
+const names = WebAssembly.Module.exports(module)
+  .filter(({ kind }) => kind !== 'table')
+  .map(({ name }) => name);
+const { outputFiles } = await build({
+  stdin: {
+    contents: `import { ${names} } from './${basename(jsFile)}'; core = { ${names} };`,
+    resolveDir: dirname(resolve(jsFile)),
+  },
+  bundle: true,
+  external: ['env'],
+  format: 'cjs',
+  define: { Error: 'RangeError' },
+  minify: true,
+  write: false,
+});
 writeFileSync(
-  `${folder}/${name}-js.js`,
+  jsModule,
   `// Made by the build from src/ and wasm/: the core as JavaScript.
 // @ts-nocheck
 /** @type {(env: object) => any} */
-export default (env) => {${body}
-return asmFunc({ abort() { throw new RangeError('the core has failed'); }, ...env });
+export default (env) => {
+let core;
+const require = () => env;
+${outputFiles[0].text}
+return core;
 };
 `,
 );
+
+// --- Trying what was made ------------------------------------------------------------------------
+
+/** What can be seen of a core: its exports, and its memory before and after it has been asked for more. */
+function tryCore(instantiate) {
+  let growths = 0;
+  const env = { emscripten_notify_memory_growth: () => growths++ };
+  const core = instantiate(env);
+  const other = instantiate(env);
+  const memory = () => Buffer.from(core.memory.buffer);
+  const before = Buffer.from(memory()); // a copy
+  core._initialize();
+  const scratch = [64, before.length].map((size) => core.scratch(size));
+  const isOwn = before.equals(Buffer.from(other.memory.buffer));
+  return {
+    exports: names.filter((name) => name in core),
+    scratch,
+    growths,
+    isOwn,
+    before,
+    after: memory(),
+  };
+}
+
+/** The default export of a module as it lies on the disk. */
+const load = async (file) => (await import(pathToFileURL(file).href)).default;
+
+const embedded = new WebAssembly.Module(
+  inflateRawSync(Buffer.from(await load(wasmModule), 'base64')),
+);
+const expected = tryCore((env) => new WebAssembly.Instance(embedded, { env }).exports);
+const actual = tryCore(await load(jsModule));
+const different = Object.keys(expected).filter(
+  (what) => !isDeepStrictEqual(actual[what], expected[what]),
+);
+if (different.length) throw new Error(`${jsModule} differs from WebAssembly in: ${different}`);
 console.log(`${name}: ${wasm.length} bytes, ${deflated.length} deflated`);

@@ -8,9 +8,13 @@
  */
 #include "../src/abp_rpc.h"
 
-#include "boundary.h"
+#include "action.h"
 
-#define LONGEST_ID 768 /* bytes of the scratch that an id may take */
+#include "rpc_abi.h"
+
+#define MAX_ID_BYTES 768 /* bytes of the scratch that an id may take */
+
+EXPORT("abi") uint32_t abi(void) { return ABP_ABI; }
 
 static int32_t pack(abp_peer *peer) {
   return abp_peer_next(peer, &action) ? packed(abp_peer_undrained(peer)) : 0;
@@ -29,15 +33,15 @@ EXPORT("next") int32_t next(abp_peer *peer) { return pack(peer); }
  * said of one of them. */
 static abp_peer *ended;
 
-/* A new peer, or 0 when memory is short. The seed is in the scratch. */
-EXPORT("create")
-abp_peer *create(uint32_t dialect, uint32_t max_calls, uint32_t max_concurrent, uint32_t remembered,
-                 uint32_t remember_ms, uint32_t grace_ms, uint32_t max_id, double now) {
-  abp_peer_config config = {
-      (abp_dialect)dialect, {0},         max_calls, max_concurrent,
-      remembered,           remember_ms, grace_ms,  max_id < LONGEST_ID ? max_id : LONGEST_ID};
-  for (int i = 0; i < 16; i++)
-    config.seed[i] = (uint8_t)buffer[i];
+/* The configuration of the next peer, all zero; fill it in, then create(). */
+static abp_peer_config config;
+EXPORT("config") void *get_config(void) {
+  config = (abp_peer_config){0};
+  return &config;
+}
+/* A new peer, or 0 when memory is short. */
+EXPORT("create") abp_peer *create(double now) {
+  if (config.max_id > MAX_ID_BYTES) config.max_id = MAX_ID_BYTES;
   if (!ended) {
     ended = abp_peer_new(&(const abp_peer_config){.dialect = ABP_ACP}, 0);
     if (!ended) return NULL;
@@ -59,6 +63,9 @@ EXPORT("malformed") int32_t malformed(abp_peer *peer, uint32_t fault) {
 }
 EXPORT("close") int32_t close_peer(abp_peer *peer) { return first(peer, abp_peer_close(peer)); }
 EXPORT("lost") int32_t lost(abp_peer *peer) { return first(peer, abp_peer_lost(peer)); }
+EXPORT("half_closed") int32_t half_closed(abp_peer *peer) {
+  return first(peer, abp_peer_half_closed(peer));
+}
 
 EXPORT("request")
 int32_t request(abp_peer *peer, uint32_t timeout_ms, uint32_t longest_ms, uint32_t flags,
@@ -74,7 +81,7 @@ EXPORT("cancel") int32_t cancel(abp_peer *peer, uint32_t call, uint32_t reason_l
   return first(peer, abp_peer_cancel(peer, call, reason_length ? buffer : NULL, reason_length));
 }
 EXPORT("unsent") int32_t unsent(abp_peer *peer, uint32_t call) {
-  return first(peer, abp_peer_unsent(peer, call));
+  return first(peer, abp_peer_send_failed(peer, call));
 }
 EXPORT("response")
 int32_t response(abp_peer *peer, uint32_t type, double value, uint32_t is_error) {
@@ -116,6 +123,12 @@ EXPORT("cancel_method") const char *cancel_method(abp_peer *peer) {
 }
 EXPORT("cancel_key") const char *cancel_key(abp_peer *peer) { return abp_peer_cancel_key(peer); }
 EXPORT("handshake") const char *handshake(abp_peer *peer) { return abp_peer_handshake(peer); }
+EXPORT("subscription") const char *subscription(abp_peer *peer) {
+  return abp_peer_subscription(peer);
+}
+EXPORT("batch_version") const char *batch_version(abp_peer *peer) {
+  return abp_peer_batch_version(peer);
+}
 EXPORT("error_code") int32_t error_code(abp_peer *peer, uint32_t error) {
   return abp_rpc_error_code(peer, (int)error);
 }

@@ -7,35 +7,36 @@
  */
 #include "../src/abp_tasks.h"
 
-#include <stddef.h>
+#include "boundary.h"
 
-#define EXPORT(name) __attribute__((export_name(name), used))
-#define LONGEST_ID 1024
+#include "tasks_abi.h"
 
-static char scratch[LONGEST_ID];
 static abp_task due;
 
-/* Where ids are written, and for a new table 16 bytes of seed; 0 for more than an id. */
-EXPORT("scratch") void *get_scratch(uint32_t size) { return size <= LONGEST_ID ? scratch : NULL; }
+EXPORT("abi") uint32_t abi(void) { return ABP_ABI; }
 
-EXPORT("create")
-abp_tasks *create(uint32_t max_tasks, uint32_t max_artifacts, uint32_t remembered,
-                  uint32_t remember_ms, double now) {
-  abp_tasks_config config = {{0}, max_tasks, max_artifacts, remembered, remember_ms, 0};
-  for (int i = 0; i < 16; i++)
-    config.seed[i] = (uint8_t)scratch[i];
-  return abp_tasks_new(&config, (uint64_t)now);
+/* The configuration of the next table, all zero; fill it in, then create(). */
+static abp_tasks_config config;
+EXPORT("config") void *get_config(void) {
+  config = (abp_tasks_config){0};
+  return &config;
 }
-EXPORT("destroy") void destroy(abp_tasks *tasks) { abp_tasks_free(tasks); }
+/* A new table, or 0 when memory is short. */
+EXPORT("create") abp_tasks *create(double now) { return abp_tasks_new(&config, (uint64_t)now); }
+/* Frees a table. Returns 0, which is none. */
+EXPORT("destroy") abp_tasks *destroy(abp_tasks *tasks) {
+  abp_tasks_free(tasks);
+  return NULL;
+}
 
 /* The new task, or a negative abp_status; a handle has 30 bits. */
 EXPORT("add") int32_t add(abp_tasks *tasks, uint32_t length, uint32_t state) {
   abp_task task;
-  const int status = abp_task_add(tasks, scratch, length, (enum abp_task_state)state, &task);
+  const int status = abp_task_add(tasks, buffer, length, (enum abp_task_state)state, &task);
   return status < 0 ? status : (int32_t)task;
 }
 EXPORT("find") abp_task find(abp_tasks *tasks, uint32_t length) {
-  return abp_task_find(tasks, scratch, length);
+  return abp_task_find(tasks, buffer, length);
 }
 EXPORT("start") int32_t start(abp_tasks *tasks, abp_task task) {
   return abp_task_start(tasks, task);
@@ -58,7 +59,7 @@ EXPORT("artifact")
 int32_t artifact(abp_tasks *tasks, abp_task task, uint32_t number, uint32_t length,
                  uint32_t append) {
   uint32_t place = 0;
-  const int what = abp_task_artifact(tasks, task, number, scratch, length, (int)append, &place);
+  const int what = abp_task_artifact(tasks, task, number, buffer, length, (int)append, &place);
   return what < 0 ? what : (int32_t)((uint32_t)what | place << 2);
 }
 EXPORT("forget") void forget(abp_tasks *tasks, abp_task task) { abp_task_forget(tasks, task); }

@@ -1,7 +1,6 @@
 /** export.pdf: Markdown to a PDF, with marked and pdf-lib. */
 import { marked } from 'marked';
 import { PDFDocument, StandardFonts, rgb } from 'pdf-lib';
-import { breather } from './breathe.js';
 
 const PAGE = { width: 595, height: 842, margin: 64 };
 const STYLES = {
@@ -62,10 +61,12 @@ function* blocks(tokens, fonts) {
 
 /**
  * @param {{ markdown: string, filename?: string }} params
- * @param {{ signal: AbortSignal, progress: (info: object) => void }} context
+ * @param {import('../../js/app/registry.js').CallContext} context
  */
-export async function handler({ markdown, filename = 'document.pdf' }, { signal, progress }) {
-  const breathe = breather(signal);
+export async function handler(
+  { markdown, filename = 'document.pdf' },
+  { signal, progress, breathe },
+) {
   const pdf = await PDFDocument.create();
   const fonts = {
     plain: await pdf.embedFont(StandardFonts.TimesRoman),

@@ -1,6 +1,5 @@
 /** image.blur: blurs a picture, pixel by pixel, and encodes it as PNG with upng-js. */
 import UPNG from 'upng-js';
-import { breather } from './breathe.js';
 
 export const inputSchema = {
   type: 'object',
@@ -28,10 +27,9 @@ function rings(size) {
 
 /**
  * @param {{ size?: number, radius?: number }} params
- * @param {{ signal: AbortSignal, progress: (info: object) => void }} context
+ * @param {import('../../js/app/registry.js').CallContext} context
  */
-export async function handler({ size = 640, radius = 6 }, { signal, progress }) {
-  const breathe = breather(signal);
+export async function handler({ size = 640, radius = 6 }, { progress, breathe }) {
   let from = rings(size);
   for (const [pass, step] of [4, size * 4].entries()) {
     const to = new Uint8ClampedArray(from.length);

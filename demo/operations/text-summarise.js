@@ -1,5 +1,4 @@
-/** text.summarise: the sentences of a text that say most of it, by how often their words occur. */
-import { breather } from './breathe.js';
+/** text.summarise: the most typical sentences of a text, by how often their words occur. */
 
 export const inputSchema = {
   type: 'object',
@@ -14,10 +13,9 @@ const words = (text) => text.toLowerCase().match(/\p{L}{4,}/gu) ?? [];
 
 /**
  * @param {{ text: string, sentences?: number }} params
- * @param {{ signal: AbortSignal, progress: (info: object) => void }} context
+ * @param {import('../../js/app/registry.js').CallContext} context
  */
-export async function handler({ text, sentences = 3 }, { signal, progress }) {
-  const breathe = breather(signal);
+export async function handler({ text, sentences = 3 }, { progress, breathe }) {
   const list = text.match(/[^.!?\n]+[.!?]/g)?.map((s) => s.trim()) ?? [text];
   const sets = list.map((sentence) => new Set(words(sentence)));
   const scores = [];

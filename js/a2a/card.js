@@ -1,35 +1,50 @@
-/** The agent card: one, given in the form of 1.0, printed for each version. */
+/** The agent card: given in the form of 1.0, printed for each version. */
 
-const PROTOCOLS = ['1.0', '0.3'];
+/** The versions that this agent speaks, the preferred one first. */
+const SPOKEN = [
+  { protocolBinding: 'JSONRPC', protocolVersion: '1.0' },
+  { protocolBinding: 'HTTP+JSON', protocolVersion: '1.0' },
+  { protocolBinding: 'JSONRPC', protocolVersion: '0.3' },
+];
+
+/** @typedef {'1.0' | '0.3' | '0.2' | 'gem'} CardVersion */
+
+/**
+ * The version of a card for a request that names none: that of the agent's preferred interface, or 1.0.
+ * @param {any} card
+ * @returns {'1.0' | '0.3'}
+ */
+export const preferredVersion = (card) => (isLegacy(card.supportedInterfaces?.[0]) ? '0.3' : '1.0');
+
+/** @param {any} one of a card's interfaces */
+const isLegacy = (one) => /^0\./.test(one?.protocolVersion ?? '');
 
 /**
  * @param {any} card
- * @param {'1.0' | '0.3' | '0.2' | 'gem'} version
+ * @param {CardVersion} version
  * @param {string} url where the agent is asked, unless the card says so itself
  * @returns {any}
  */
 export function printCard(card, version, url) {
-  const at = card.url ?? card.supportedInterfaces?.[0]?.url ?? url;
+  // A signed card must not be changed: its signature would be wrong.
+  if (version === '1.0' && card.signatures?.length) return card;
+  const supportedInterfaces = (card.supportedInterfaces ?? SPOKEN).map(
+    (/** @type {any} */ one) => ({
+      protocolBinding: 'JSONRPC',
+      tenant: '',
+      ...one,
+      url: one.url ?? card.url ?? url,
+    }),
+  );
   const { name, description = '', version: agentVersion = '1.0' } = card;
   const who = { name, description, version: agentVersion };
   const { defaultInputModes = ['text/plain'], defaultOutputModes = ['text/plain'] } = card;
   const { provider, documentationUrl, iconUrl, signatures = [] } = card;
   const streaming = card.capabilities?.streaming !== false;
   const extensions = card.capabilities?.extensions ?? [];
-  const skills = (card.skills ?? []).map(skillOf);
-  const supportedInterfaces =
-    card.supportedInterfaces ??
-    PROTOCOLS.map((protocolVersion) => ({
-      url: at,
-      protocolBinding: 'JSONRPC',
-      tenant: '',
-      protocolVersion,
-    }));
   const { securitySchemes = {}, securityRequirements = [] } = card;
-  const optional = {
-    ...(provider && { provider }),
-    ...(iconUrl && { iconUrl }),
-  };
+  const security = securityRequirements.map(legacyRequirement);
+  const optional = { ...(provider && { provider }), ...(iconUrl && { iconUrl }) };
   switch (version) {
     case '1.0':
       return {
@@ -40,7 +55,7 @@ export function printCard(card, version, url) {
         securityRequirements,
         defaultInputModes,
         defaultOutputModes,
-        skills,
+        skills: (card.skills ?? []).map(skillOf),
         documentationUrl: documentationUrl ?? '',
         signatures,
         ...optional,
@@ -49,35 +64,83 @@ export function printCard(card, version, url) {
       return {
         ...who,
         capabilities: { streaming, pushNotifications: false, extendedAgentCard: false },
-        skills: skills.map((/** @type {any} */ { name, description }) => ({ name, description })),
-        interfaces: [{ type: 'json-rpc', url: at, version: '1.0' }],
-        securitySchemes: [],
-        security: [],
-        extensions: [],
+        skills: (card.skills ?? []).map((/** @type {any} */ { name, description = '' }) => ({
+          name,
+          description,
+        })),
+        // Clients of the gem speak JSON-RPC, and it has version numbers of its own.
+        interfaces: [{ type: 'json-rpc', url: urlOf(supportedInterfaces) ?? url, version: '1.0' }],
+        securitySchemes: Object.values(securitySchemes).map(legacyScheme),
+        security,
+        extensions,
       };
-    default:
+    default: {
+      const legacy = supportedInterfaces.filter(isLegacy);
+      const preferred = legacy[0] ?? supportedInterfaces.find(speaksJsonRpc) ?? { url };
+      const others = legacy.filter((/** @type {any} */ one) => one !== preferred);
       return {
         ...who,
-        url: at,
-        // 0.2 knows one protocol and one transport; a client of 1.0 that says nothing finds its own in this, too.
+        url: preferred.url,
+        // 0.2 knows one protocol and one transport; a client of 1.0 finds its own in this, too.
         ...(version === '0.3' && {
-          preferredTransport: 'JSONRPC',
+          preferredTransport: preferred.protocolBinding ?? 'JSONRPC',
           protocolVersion: '0.3',
           supportedInterfaces,
+          ...(others.length && {
+            additionalInterfaces: others.map((/** @type {any} */ { url, protocolBinding }) => ({
+              url,
+              transport: protocolBinding,
+            })),
+          }),
         }),
         capabilities: {
           streaming,
           pushNotifications: false,
           ...(extensions.length && { extensions }),
         },
+        ...(Object.keys(securitySchemes).length && {
+          securitySchemes: Object.fromEntries(
+            Object.entries(securitySchemes).map(([key, scheme]) => [key, legacyScheme(scheme)]),
+          ),
+        }),
+        ...(security.length && { security }),
         defaultInputModes,
         defaultOutputModes,
-        skills: skills.map(legacySkill),
+        skills: (card.skills ?? []).map(legacySkill),
         ...(documentationUrl && { documentationUrl }),
+        ...(signatures.length && { signatures }),
         ...optional,
       };
+    }
   }
 }
+
+/** @param {any} one */
+const speaksJsonRpc = (one) => one.protocolBinding === 'JSONRPC';
+
+/** Where JSON-RPC is spoken. @param {any[]} interfaces @returns {string | undefined} */
+const urlOf = (interfaces) => interfaces.find(speaksJsonRpc)?.url;
+
+/** Types of security schemes: 1.0 names them by a member, 0.3 by `type`. */
+const SCHEMES = /** @type {const} */ ([
+  ['apiKeySecurityScheme', 'apiKey'],
+  ['httpAuthSecurityScheme', 'http'],
+  ['oauth2SecurityScheme', 'oauth2'],
+  ['openIdConnectSecurityScheme', 'openIdConnect'],
+  ['mtlsSecurityScheme', 'mutualTLS'],
+]);
+
+/** A security scheme of 1.0 as OpenAPI has it, which 0.3 follows. @param {any} scheme @returns {any} */
+function legacyScheme(scheme) {
+  const [member, type] = SCHEMES.find(([member]) => scheme[member]) ?? [];
+  if (!member) return scheme;
+  const { location, ...rest } = scheme[member];
+  return { type, ...rest, ...(location && { in: location }) };
+}
+
+/** @param {any} requirement */
+const legacyRequirement = ({ schemes = {} }) =>
+  Object.fromEntries(Object.entries(schemes).map(([key, scopes]) => [key, scopes?.list ?? []]));
 
 /** @param {any} skill */
 const skillOf = (skill) => ({
@@ -92,12 +155,17 @@ const skillOf = (skill) => ({
 });
 
 /** Without the lists that are empty: 0.3 takes them for "none", not for "the agent's". @param {any} skill */
-const legacySkill = ({ id, name, description, tags, examples, inputModes, outputModes }) => ({
-  id,
-  name,
-  description,
-  tags,
-  ...(examples.length && { examples }),
-  ...(inputModes.length && { inputModes }),
-  ...(outputModes.length && { outputModes }),
-});
+function legacySkill(skill) {
+  const { id, name, description, tags, examples, inputModes, outputModes, securityRequirements } =
+    skillOf(skill);
+  return {
+    id,
+    name,
+    description,
+    tags,
+    ...(examples.length && { examples }),
+    ...(inputModes.length && { inputModes }),
+    ...(outputModes.length && { outputModes }),
+    ...(securityRequirements.length && { security: securityRequirements.map(legacyRequirement) }),
+  };
+}

@@ -2,23 +2,25 @@
  * A2A over HTTP, the client's side: a request is a POST of its own, and what it is answered with (one JSON body or
  * a stream of server-sent events) is read as frames, bounded, one after the other.
  */
-import { AbpError } from '../errors.js';
-import { own } from '../messages.js';
+import { AbpError } from '../common/errors.js';
+import { getOwn } from '../common/values.js';
+import { restRequest, restResponse } from './client-rest.js';
 import { EventParser } from './sse.js';
 
 /**
- * What a request is answered with.
+ * The answer to a request.
  * @typedef {object} Frames
  * @property {() => Promise<any>} next the next JSON-RPC response, or undefined at the end: the agent's, ours
  *   (`close`), or that of a connection that broke
- * @property {() => void} close nobody reads any more
+ * @property {() => void} close called when nobody reads any more
  */
 
 /**
- * A way to an agent.
+ * A connection to an agent.
  * @typedef {object} Connection
  * @property {(timeout: number) => Promise<any>} card the agent card
- * @property {(url: string | undefined) => void} [use] the card says where requests go
+ * @property {(url: string | undefined, rest: boolean) => void} [use] the card says where requests go, and in which
+ *   binding
  * @property {(dialect: import('./dialects.js').Dialect, request: object, how: { stream: boolean, abortable: boolean }) => Frames} open sends
  *   a JSON-RPC request. Only one that is `abortable` can be closed before there is an answer, which costs: another
  *   is closed when the answer begins
@@ -27,11 +29,26 @@ import { EventParser } from './sse.js';
 
 /** @typedef {typeof fetch} Fetch */
 
-/** Where agents show their cards: since 0.3, before that, and the gem. */
+/** The paths of agent cards: since 0.3, before 0.3, and in the gem. */
 const CARDS = ['.well-known/agent-card.json', '.well-known/agent.json', 'agentCard'];
 
 const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json\b/i;
 const STREAM_TYPE = /^text\/event-stream\b/i;
+
+/** Where Node's fetch finds its connections; other places have none. */
+const DISPATCHER = Symbol.for('undici.globalDispatcher.1');
+/**
+ * Those connections, whatever the program has put there, without their end after 300 s of silence: a task may be silent
+ * for longer, and who waits for an answer has a limit of its own.
+ */
+const patient = {
+  /** @param {object} options @param {unknown} handler */
+  dispatch: (options, handler) =>
+    /** @type {any} */ (globalThis)[DISPATCHER].dispatch(
+      { ...options, headersTimeout: 0, bodyTimeout: 0 },
+      handler,
+    ),
+};
 
 /** The connection ended before there was an answer. */
 export const disconnected = () =>
@@ -46,20 +63,27 @@ export class HttpConnection {
   #url;
   #fetch;
   #headers;
+  #extensions;
+  #onExtensions;
   #limits;
+  #rest = false;
 
   /**
    * @param {URL} url of the agent, or of its card
    * @param {object} options
-   * @param {Fetch} options.fetch
+   * @param {Fetch} [options.fetch] in place of the global one
    * @param {HeadersInit} [options.headers] sent to the origin of the URL, and to no other
+   * @param {string[]} options.extensions declared with every request
+   * @param {(extensions: string[]) => void} options.onExtensions gets those that an answer says are in use
    * @param {{ event: number, body: number }} limits
    */
-  constructor(url, { fetch, headers }, limits) {
+  constructor(url, { fetch, headers, extensions, onExtensions }, limits) {
     this.#given = url;
     this.#url = url;
     this.#fetch = fetch;
     this.#headers = Object.fromEntries(new Headers(headers));
+    this.#extensions = extensions;
+    this.#onExtensions = onExtensions;
     this.#limits = limits;
   }
 
@@ -79,11 +103,11 @@ export class HttpConnection {
       try {
         const answer = new HttpFrames(this.#request(new URL(place), init), this.#limits, true);
         const card = await within(timeout, answer);
-        if (own(card, 'capabilities')) return card;
+        if (getOwn(card, 'capabilities')) return card;
       } catch (error) {
-        // A page for whatever is not found is no card either.
-        const missing = [404, 405].includes(own(own(error, 'details'), 'status'));
-        if (!missing && own(error, 'code') !== 'INVALID_AGENT_RESPONSE') throw error;
+        // Some servers answer unknown paths with a page, which is not a card.
+        const missing = [404, 405].includes(getOwn(getOwn(error, 'details'), 'status'));
+        if (!missing && getOwn(error, 'code') !== 'INVALID_AGENT_RESPONSE') throw error;
       }
     }
     throw new AbpError(
@@ -92,9 +116,10 @@ export class HttpConnection {
     );
   }
 
-  /** @param {string | undefined} url */
-  use(url) {
+  /** @param {string | undefined} url @param {boolean} [rest] whether HTTP+JSON is spoken there */
+  use(url, rest = false) {
     if (url !== undefined) this.#url = new URL(url, this.#given);
+    this.#rest = rest;
   }
 
   /**
@@ -105,11 +130,19 @@ export class HttpConnection {
   open(dialect, request, { stream, abortable }) {
     const headers = {
       'content-type': 'application/json',
-      accept: stream ? 'text/event-stream' : 'application/json',
+      accept: stream ? 'text/event-stream' : 'application/json, application/a2a+json',
       ...(dialect.header && { 'a2a-version': dialect.header }),
+      ...(this.#extensions.length && {
+        [dialect.extensionsHeader]: this.#extensions.join(','),
+      }),
     };
-    const init = { method: 'POST', headers, body: JSON.stringify(request) };
-    return new HttpFrames(this.#request(this.#url, init), this.#limits, abortable);
+    const { verb, path, body } = this.#rest
+      ? restRequest(/** @type {any} */ (request))
+      : { verb: 'POST', path: '', body: request };
+    const init = { method: verb, headers, ...(body && { body: JSON.stringify(body) }) };
+    const url = path ? new URL(this.#url.href.replace(/\/*$/, path)) : this.#url;
+    const read = this.#rest ? restResponse : undefined;
+    return new HttpFrames(this.#request(url, init), this.#limits, abortable, read);
   }
 
   /**
@@ -118,12 +151,24 @@ export class HttpConnection {
    * @returns {(signal: AbortSignal | undefined) => Promise<Response>}
    */
   #request(url, init) {
-    const own = url.origin === this.#given.origin ? this.#headers : {};
-    const headers = { ...own, ...init.headers };
-    // Browsers' own must not be called as somebody's method.
-    const fetch = this.#fetch;
-    // A redirect could take the message and the credentials elsewhere.
-    return async (signal) => fetch(url, { ...init, headers, signal, redirect: 'manual' });
+    const given = url.origin === this.#given.origin ? this.#headers : {};
+    const headers = { ...given, ...init.headers };
+    // A browser's fetch must not be called as a method.
+    const own = this.#fetch;
+    const ask = own ?? fetch;
+    return async (signal) => {
+      const answer = await ask(url, {
+        ...init,
+        headers,
+        signal,
+        // A redirect could take the message and the credentials elsewhere.
+        redirect: 'manual',
+        ...(!own && DISPATCHER in globalThis && { dispatcher: patient }),
+      });
+      const used = answer.headers.get('a2a-extensions') ?? answer.headers.get('x-a2a-extensions');
+      if (used) this.#onExtensions(used.split(',').map((uri) => uri.trim()));
+      return answer;
+    };
   }
 }
 
@@ -154,6 +199,7 @@ class HttpFrames {
   /** @type {AbortController | undefined} */
   #controller;
   #closed = false;
+  #respond;
   #response;
   #limits;
   /** @type {ReadableStreamDefaultReader<Uint8Array> | undefined} */
@@ -166,20 +212,22 @@ class HttpFrames {
    * @param {(signal: AbortSignal | undefined) => Promise<Response>} request
    * @param {{ event: number, body: number }} limits
    * @param {boolean} abortable
+   * @param {(body: any) => any} [read] makes a response of JSON-RPC of a body
    */
-  constructor(request, limits, abortable) {
+  constructor(request, limits, abortable, read = (body) => body) {
     this.#limits = limits;
+    this.#respond = read;
     this.#parser = new EventParser(limits.event);
     if (abortable) this.#controller = new AbortController();
     this.#response = request(this.#controller?.signal);
-    // Whoever closes before reading does not want to hear of it.
+    // If it is closed before it is read, nobody wants the error.
     this.#response.catch(() => {});
   }
 
   close() {
     if (this.#closed) return;
     this.#closed = true;
-    // To abort what has ended would cost its connection, which the next request can use.
+    // Aborting a finished response would close its connection, which the next request can use.
     if (this.#reader) this.#reader.cancel().catch(() => {});
     else this.#controller?.abort();
   }
@@ -192,7 +240,7 @@ class HttpFrames {
         if (!bytes) return undefined;
         for (const { data } of this.#parser.push(bytes)) if (data) this.#ready.push(data);
       }
-      return parse(this.#ready.shift());
+      return this.#respond(parse(this.#ready.shift()));
     } catch (error) {
       const closed = this.#closed;
       this.close();
@@ -226,8 +274,8 @@ class HttpFrames {
     const isJson = JSON_TYPE.test(type);
     if (response.ok && !isJson) throw malformed(`The agent answers with content of type ${type}`);
     const body = await this.#body(Number(headers.get('content-length')));
-    // Some agents say with HTTP's status what their JSON says better.
-    if (!response.ok && !(isJson && typeof own(errorOf(body), 'code') === 'number')) {
+    // Some agents send an HTTP error status with a JSON body that says more.
+    if (!response.ok && !(isJson && typeof getOwn(errorOf(body), 'code') === 'number')) {
       throw new AbpError('TRANSPORT_ERROR', `The agent answers HTTP ${status}`, {
         retryable: status >= 500 || status === 429,
         details: { status, body: body.slice(0, 1024) },
@@ -272,7 +320,7 @@ function parse(text) {
 /** @param {string} text */
 function errorOf(text) {
   try {
-    return own(JSON.parse(text), 'error');
+    return getOwn(JSON.parse(text), 'error');
   } catch {
     return undefined;
   }

@@ -1,27 +1,34 @@
 /** A2A over a Transport (a port, a window, a socket), the client's side: frames.js says what is sent. */
-import { own } from '../messages.js';
-import { CARD, END, LEAVE, REQUEST, RESULT } from './frames.js';
+import { requireBounded } from '../common/bounds.js';
+import { AbpError } from '../common/errors.js';
+import { getOwn } from '../common/values.js';
+import { CARD, END, LEAVE, REQUEST, RESULT, readUris } from './frames.js';
 import { within } from './client-http.js';
 
 /** @import { Connection, Frames } from './client-http.js' */
 /** @import { Dialect } from './dialects.js' */
-/** @import { Transport } from '../endpoint.js' */
+/** @import { Transport } from '../transports/transport.js' */
 
 /** @implements {Connection} */
 export class PortConnection {
   /** Open streams, by name. @type {Map<unknown, PortFrames>} */
   #streams = new Map();
   #transport;
+  #extensions;
+  #onExtensions;
   #limits;
   #named = 0;
   #lost = false;
 
   /**
    * @param {Transport} transport which this takes over
-   * @param {{ queue: number }} limits
+   * @param {{ extensions: string[], onExtensions: (extensions: string[]) => void }} options
+   * @param {{ queue: number, body: number }} limits
    */
-  constructor(transport, limits) {
+  constructor(transport, { extensions, onExtensions }, limits) {
     this.#transport = transport;
+    this.#extensions = extensions;
+    this.#onExtensions = onExtensions;
     this.#limits = limits;
     transport.onMessage = (message) => this.#receive(message);
     transport.onClose = () => this.#end();
@@ -48,11 +55,19 @@ export class PortConnection {
    * @param {object} request
    */
   open(dialect, request) {
-    return this.#send({ type: REQUEST, version: dialect.header, request });
+    // A cancel goes, however much waits to be read.
+    const kind = getOwn(request, 'method') === dialect.methods.cancel ? undefined : 'request';
+    const extensions = this.#extensions;
+    const declared = extensions.length ? { extensions } : {};
+    const { header: version } = dialect;
+    return this.#send({ type: REQUEST, version, request, ...declared }, kind);
   }
 
-  /** @param {{ type: string, version?: string, request?: object }} message */
-  #send(message) {
+  /**
+   * @param {{ type: string, version?: string, request?: object }} message
+   * @param {import('../transports/transport.js').MessageKind} [kind]
+   */
+  #send(message, kind) {
     const stream = `${++this.#named}`;
     const frames = new PortFrames(this.#limits.queue, () => {
       if (this.#streams.delete(stream)) this.#transport.post({ type: LEAVE, stream });
@@ -61,18 +76,30 @@ export class PortConnection {
       frames.end();
       return frames;
     }
+    this.#transport.post({ ...message, stream }, undefined, kind);
     this.#streams.set(stream, frames);
-    this.#transport.post({ ...message, stream });
     return frames;
+  }
+
+  /** @param {PortFrames} frames @param {any} frame */
+  #push(frames, frame) {
+    try {
+      requireBounded(frame, { maxCharacters: this.#limits.body });
+      frames.push(frame);
+    } catch (error) {
+      frames.fail(new AbpError('TOO_LARGE', /** @type {Error} */ (error).message));
+    }
   }
 
   /** @param {any} message */
   #receive(message) {
-    const stream = own(message, 'stream');
+    const stream = getOwn(message, 'stream');
     const frames = this.#streams.get(stream);
-    switch (own(message, 'type')) {
+    switch (getOwn(message, 'type')) {
       case RESULT:
-        frames?.push(own(message, 'result'));
+        if (!frames) return;
+        this.#onExtensions(readUris(getOwn(message, 'extensions')));
+        this.#push(frames, getOwn(message, 'result'));
         break;
       case END:
         this.#streams.delete(stream);
@@ -88,6 +115,8 @@ class PortFrames {
   /** Wakes whoever reads. */
   #wake = () => {};
   #over = false;
+  /** What the agent sent and nobody should read. @type {AbpError | undefined} */
+  #failure;
   #limit;
   #leave;
 
@@ -118,10 +147,17 @@ class PortFrames {
     this.#leave();
   }
 
+  /** @param {AbpError} error */
+  fail(error) {
+    this.#failure ??= error;
+    this.close();
+  }
+
   async next() {
     while (!this.#ready.length && !this.#over) {
       await new Promise((resolve) => (this.#wake = () => resolve(undefined)));
     }
+    if (!this.#ready.length && this.#failure) throw this.#failure;
     return this.#ready.shift();
   }
 }

@@ -2,10 +2,10 @@
  * The client of A2A agents: tasks as promises and async iterators, cancelled by plain signals. Versions differ in
  * dialects.js, ways to the agent in client-http.js and client-port.js, and what happens to a task is the core's to say.
  */
-import { AbpError, callOut, reasonText } from '../errors.js';
-import { milliseconds, own } from '../messages.js';
+import { AbpError, invokeReportingErrors, reasonText } from '../common/errors.js';
+import { milliseconds, getOwn } from '../common/values.js';
 import { PortConnection } from './client-port.js';
-import { TaskTable, ended, ready } from './core.js';
+import { TaskTable, ended, ready } from '../core/tasks-core.js';
 import {
   DIALECTS,
   readError,
@@ -26,6 +26,8 @@ import { newId } from './ids.js';
  * @typedef {object} ClientLimits Each is optional and has a default.
  * @property {number} [timeout] ms for an answer to `get`, `cancel`, `list` and for the card (30000)
  * @property {number} [grace] ms that an agent has to end a task after its cancel (30000)
+ * @property {number} [retry] ms before a stream that brought nothing is opened again; each time twice as long, up to
+ *   30 s (1000)
  * @property {number} [linger] ms that a stream may stay open when its task has ended (5000)
  * @property {number} [maxEvent] characters of one event of a stream (1048576)
  * @property {number} [maxBody] bytes of one answer (16777216)
@@ -41,6 +43,7 @@ import { newId } from './ids.js';
  *   asked for
  * @property {HeadersInit} [headers] sent with every request to the URL's origin, and to no other
  * @property {typeof fetch} [fetch]
+ * @property {string[]} [extensions] URIs of the extensions that this client knows, declared with every request
  * @property {ClientLimits} [limits]
  * @property {(event: Event) => void} [onDropped] hears of events that came when their task had ended
  */
@@ -56,7 +59,7 @@ import { newId } from './ids.js';
 
 /**
  * A client of one agent. Nothing is sent before the first request.
- * @param {string | URL | import('../endpoint.js').Transport} to the URL of the agent, of its card, or with
+ * @param {string | URL | import('../transports/transport.js').Transport} to the URL of the agent, of its card, or with
  *   `version` of where it takes requests; or a transport to an agent in another frame, worker or process
  * @param {ClientOptions} [options]
  */
@@ -75,18 +78,21 @@ export class TaskClient {
   #table;
   /** @type {any} */
   #card;
-  #streaming = true;
+  /** Whether the agent's card says that it streams; undefined without a card. @type {boolean | undefined} */
+  #streaming;
+  /** @type {string[]} */
+  #extensions = [];
   #requests = 0;
   #views = 0;
   #dropped = 0;
   #streams;
 
   /**
-   * @param {string | URL | import('../endpoint.js').Transport} to
+   * @param {string | URL | import('../transports/transport.js').Transport} to
    * @param {ClientOptions} [options]
    */
   constructor(to, options = {}) {
-    const { version, headers, limits = {} } = options;
+    const { version, headers, extensions = [], limits = {} } = options;
     if (version !== undefined && !Object.hasOwn(DIALECTS, version)) {
       throw new AbpError('NOT_SUPPORTED', `A2A ${version} is not known: ${Object.keys(DIALECTS)}`);
     }
@@ -95,25 +101,35 @@ export class TaskClient {
       timeout: milliseconds(limits.timeout) || 30_000,
       grace: milliseconds(limits.grace) || 30_000,
       linger: milliseconds(limits.linger) || 5_000,
+      retry: milliseconds(limits.retry) || 1_000,
       event: limits.maxEvent ?? 2 ** 20,
       body: limits.maxBody ?? 2 ** 24,
       task: limits.maxTask ?? 2 ** 26,
       queue: limits.maxQueue ?? 4096,
     };
+    const negotiation = {
+      extensions,
+      onExtensions: (/** @type {string[]} */ used) => void (this.#extensions = used),
+    };
     this.#connection =
       typeof to === 'string' || to instanceof URL
         ? new HttpConnection(
             new URL(to, globalThis.location?.href),
-            { fetch: options.fetch ?? fetch, headers },
+            { fetch: options.fetch, headers, ...negotiation },
             this.#limits,
           )
-        : new PortConnection(to, this.#limits);
+        : new PortConnection(to, negotiation, this.#limits);
     this.#streams = this.#side();
   }
 
   /** Events that came when their task had ended, or that were no news of it. */
   get dropped() {
     return this.#dropped;
+  }
+
+  /** The extensions that the agent said it uses with this client, when it last answered. */
+  get extensions() {
+    return this.#extensions;
   }
 
   /** @returns {Promise<any>} the agent card, as the agent has it */
@@ -124,8 +140,8 @@ export class TaskClient {
 
   /**
    * Sends a message and waits for what becomes of it: a task that has ended or needs somebody, or a message.
-   * With a `signal` it travels as a stream where the agent has streams, since only they tell a task's id early
-   * enough to cancel it.
+   * It travels as a stream where the agent has streams, since only they tell a task's id early enough to cancel it, or
+   * to find it again when the connection breaks.
    * @param {Sendable} message
    * @param {SendOptions} [options]
    * @returns {Promise<Task | Message>} a task has a `status`
@@ -135,7 +151,7 @@ export class TaskClient {
     signal?.throwIfAborted();
     await this.#begin();
     signal?.throwIfAborted();
-    if (signal && this.#streaming) {
+    if (this.#sendsStreams(message, options)) {
       const stream = this.subscribe(message, options);
       while (!(await stream.next()).done);
       return /** @type {Task | Message} */ (stream.task ?? stream.message);
@@ -149,6 +165,17 @@ export class TaskClient {
     const { id, status } = event.task;
     if (!signal?.aborted || hasEnded(status.state)) return event.task;
     return this.#stop(id, reasonText(signal.reason), hasEnded);
+  }
+
+  /**
+   * @param {Sendable} message
+   * @param {SendOptions} options
+   */
+  #sendsStreams(message, { signal, configuration }) {
+    const { streamsAnswers, blocks } = /** @type {Dialect} */ (this.#dialect);
+    if (typeof message !== 'string' && message.taskId && !streamsAnswers) return false;
+    if (signal) return this.#streaming !== false;
+    return this.#streaming === true && blocks(configuration);
   }
 
   /**
@@ -199,7 +226,7 @@ export class TaskClient {
    */
   async list(filter = {}) {
     const result = await this.#request('list', filter, this.#limits.timeout);
-    return { tasks: readTasks(result), nextPageToken: own(result, 'nextPageToken') };
+    return { tasks: readTasks(result), nextPageToken: getOwn(result, 'nextPageToken') };
   }
 
   /** Closes the transport, if the client has one: its streams end as broken ones do. Tasks go on. */
@@ -211,7 +238,7 @@ export class TaskClient {
 
   /** @returns {import('./task-stream.js').StreamClient} */
   #side() {
-    const { grace, linger, task: room } = this.#limits;
+    const { grace, linger, retry, task: room } = this.#limits;
     return {
       begin: () => this.#begin(),
       view: () => new View(/** @type {TaskTable} */ (this.#table), `${++this.#views}`, room),
@@ -221,10 +248,11 @@ export class TaskClient {
       cancel: (id, reason) => this.#cancel(id, reason),
       drop: (event) => {
         this.#dropped++;
-        callOut(this.#options.onDropped, event);
+        invokeReportingErrors(this.#options.onDropped, event);
       },
       grace,
       linger,
+      retry,
     };
   }
 
@@ -242,19 +270,21 @@ export class TaskClient {
   async #prepare() {
     const { version, limits } = this.#options;
     await ready;
-    this.#table = new TaskTable(limits, () => {
-      this.#begun = undefined;
-      throw new AbpError('INTERNAL_ERROR', 'The core failed', { retryable: true });
+    this.#table = new TaskTable(limits, {
+      onFailure: () => {
+        this.#begun = undefined;
+        throw new AbpError('INTERNAL_ERROR', 'The core failed', { retryable: true });
+      },
     });
     if (version) {
       this.#dialect = DIALECTS[version];
       return;
     }
     const card = await this.card();
-    this.#streaming = own(own(card, 'capabilities'), 'streaming') === true;
-    const { dialect, url } = spokenAt(card);
+    this.#streaming = getOwn(getOwn(card, 'capabilities'), 'streaming') === true;
+    const { dialect, url, rest = false } = spokenAt(card);
     this.#dialect = dialect;
-    this.#connection.use?.(url);
+    this.#connection.use?.(url, rest);
   }
 
   /** @param {Sendable} message @param {SendOptions} options */
@@ -264,8 +294,9 @@ export class TaskClient {
         ? { parts: [{ text: message, mediaType: 'text/plain' }] }
         : message;
     const read = readMessage({ role: 'user', messageId: newId(), ...given });
-    const { message: print } = /** @type {Dialect} */ (this.#dialect);
+    const { message: print, sendParams } = /** @type {Dialect} */ (this.#dialect);
     return {
+      ...sendParams(read),
       message: print(read),
       ...(configuration && { configuration }),
       ...(metadata && { metadata }),
@@ -309,7 +340,7 @@ export class TaskClient {
    */
   async #task(operation, params, timeout) {
     const result = await this.#request(operation, params, timeout);
-    if (!own(result, 'status')) throw malformed(operation);
+    if (!getOwn(result, 'status')) throw malformed(operation);
     return readTask(result);
   }
 
@@ -323,7 +354,7 @@ export class TaskClient {
     try {
       return await this.#cancel(id, reason);
     } catch (error) {
-      if (own(error, 'code') !== 'TASK_NOT_CANCELABLE') throw error;
+      if (getOwn(error, 'code') !== 'TASK_NOT_CANCELABLE') throw error;
       const task = await this.get(id).catch(() => undefined);
       if (!task || !isFine(task.status.state)) throw error;
       return task;
@@ -346,9 +377,9 @@ export class TaskClient {
    * @returns {any} the result in it
    */
   #result(frame) {
-    const error = own(frame, 'error');
+    const error = getOwn(frame, 'error');
     if (error) throw readError(/** @type {Dialect} */ (this.#dialect), error);
-    const result = own(frame, 'result');
+    const result = getOwn(frame, 'result');
     if (result === undefined) throw malformed('a request');
     return result;
   }
@@ -364,28 +395,30 @@ const malformed = (what) =>
 /**
  * What to speak with an agent, and where: the first of its interfaces that is known.
  * @param {any} card
- * @returns {{ dialect: Dialect, url?: string }}
+ * @returns {{ dialect: Dialect, url?: string, rest?: boolean }}
  */
 function spokenAt(card) {
-  const url = own(card, 'url');
+  const url = getOwn(card, 'url');
   // The gem's has what its author typed as URL: its clients go where the card is.
-  if (Array.isArray(own(card, 'interfaces'))) return { dialect: DIALECTS.gem };
-  const interfaces = own(card, 'supportedInterfaces');
+  if (Array.isArray(getOwn(card, 'interfaces'))) return { dialect: DIALECTS.gem };
+  const interfaces = getOwn(card, 'supportedInterfaces');
   if (!Array.isArray(interfaces)) {
-    const others = own(card, 'additionalInterfaces');
-    const preferred = own(card, 'preferredTransport') ?? 'JSONRPC';
+    const others = getOwn(card, 'additionalInterfaces');
+    const preferred = getOwn(card, 'preferredTransport') ?? 'JSONRPC';
     const all = [{ url, transport: preferred }, ...(Array.isArray(others) ? others : [])];
-    const found = all.find((one) => own(one, 'transport') === 'JSONRPC');
-    if (found) return { dialect: DIALECTS['0.3'], url: own(found, 'url') };
+    const found = all.find((one) => getOwn(one, 'transport') === 'JSONRPC');
+    if (found) return { dialect: DIALECTS['0.3'], url: getOwn(found, 'url') };
   } else {
     for (const one of interfaces) {
-      const version = /^\d+\.\d+/.exec(own(one, 'protocolVersion'))?.[0] ?? '';
-      const known = own(one, 'protocolBinding') === 'JSONRPC' && own(DIALECTS, version);
-      if (known) return { dialect: known, url: own(one, 'url') };
+      const version = /^\d+\.\d+/.exec(getOwn(one, 'protocolVersion'))?.[0] ?? '';
+      const binding = getOwn(one, 'protocolBinding');
+      const rest = binding === 'HTTP+JSON' && version === '1.0';
+      const known = (rest || binding === 'JSONRPC') && getOwn(DIALECTS, version);
+      if (known) return { dialect: known, url: getOwn(one, 'url'), rest };
     }
   }
   throw new AbpError(
     'NOT_SUPPORTED',
-    'The agent card has no JSON-RPC interface of a known version',
+    'The agent card has no interface of a known version and binding',
   );
 }

@@ -1,12 +1,12 @@
 /**
- * What the versions of A2A say differently: names of methods, spellings of states, shapes of tasks and events,
- * codes of errors. Whatever is read becomes one form, whichever version it is of; whatever is printed is of one.
+ * The differences between the versions of A2A: names of methods, spellings of states, shapes of tasks and events, codes
+ * of errors. Reading accepts every version and returns one form; printing writes a given version.
  *
  * The form is that of 1.0 (a part is `{ text }`, `{ data }`, `{ url }` or `{ raw }`), with the states and roles of
  * 0.3 (`'input-required'`, `'user'`). Only own properties are read.
  */
-import { AbpError } from '../errors.js';
-import { own } from '../messages.js';
+import { AbpError } from '../common/errors.js';
+import { getOwn } from '../common/values.js';
 
 /**
  * @typedef {'unknown' | 'submitted' | 'working' | 'completed' | 'failed' | 'canceled' | 'input-required'
@@ -36,6 +36,29 @@ export const STATES = [
 
 // --- Reading, in whatever version ----------------------------------------------------------------------
 
+/** Fields of more than one word, as a2a.proto spells them: ProtoJSON reads both spellings. */
+const SNAKE = new Map(
+  [
+    ...['messageId', 'contextId', 'taskId', 'artifactId', 'mediaType', 'referenceTaskIds'],
+    ...['statusUpdate', 'artifactUpdate', 'lastChunk', 'acceptedOutputModes', 'historyLength'],
+    ...['returnImmediately', 'pageSize', 'pageToken', 'nextPageToken', 'statusTimestampAfter'],
+    'includeArtifacts',
+  ].map((name) => [name, name.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`)]),
+);
+
+/**
+ * A field by its name in JSON, however it is spelled.
+ * @param {any} object
+ * @param {string} name
+ * @returns {any}
+ */
+export function getField(object, name) {
+  const value = getOwn(object, name);
+  if (value !== undefined) return value;
+  const spelled = SNAKE.get(name);
+  return spelled && getOwn(object, spelled);
+}
+
 /** @param {unknown} value */
 const text = (value) => (typeof value === 'string' ? value : undefined);
 /** @param {unknown} value @returns {any[]} */
@@ -50,7 +73,7 @@ const texts = (value) => {
 };
 
 /**
- * Leaves out what is not there.
+ * Leaves out members that are undefined.
  * @template {object} T
  * @param {T} object
  * @returns {T}
@@ -82,69 +105,70 @@ const WRAPPED = 'data_part_compat';
 
 /** @param {any} part @returns {Part} */
 function readPart(part) {
-  const file = own(part, 'file');
-  const metadata = record(own(part, 'metadata'));
-  if (own(metadata, WRAPPED) === true) {
+  const file = getField(part, 'file');
+  const metadata = record(getField(part, 'metadata'));
+  if (getField(metadata, WRAPPED) === true) {
     const rest = Object.entries(metadata).filter(([key]) => key !== WRAPPED);
     return compact({
-      data: own(own(part, 'data'), 'value'),
+      data: getField(getField(part, 'data'), 'value'),
       metadata: rest.length ? Object.fromEntries(rest) : undefined,
     });
   }
   if (file !== undefined)
     return compact({
-      url: text(own(file, 'uri')),
-      raw: text(own(file, 'bytes')),
-      mediaType: text(own(file, 'mimeType')),
-      filename: text(own(file, 'name')),
+      url: text(getField(file, 'uri')),
+      raw: text(getField(file, 'bytes')),
+      mediaType: text(getField(file, 'mimeType')),
+      filename: text(getField(file, 'name')),
       metadata,
     });
   return compact({
-    text: text(own(part, 'text')),
-    data: own(part, 'data'),
-    url: text(own(part, 'url')),
-    raw: text(own(part, 'raw')),
-    mediaType: text(own(part, 'mediaType')),
-    filename: text(own(part, 'filename')),
+    text: text(getField(part, 'text')),
+    data: getField(part, 'data'),
+    url: text(getField(part, 'url')),
+    raw: text(getField(part, 'raw')),
+    mediaType: text(getField(part, 'mediaType')),
+    filename: text(getField(part, 'filename')),
     metadata,
   });
 }
 
 /** @param {any} message @returns {Message} */
 export function readMessage(message) {
-  const role = own(message, 'role');
+  const role = getField(message, 'role');
   return compact({
-    messageId: text(own(message, 'messageId')) ?? '',
+    messageId: text(getField(message, 'messageId')) ?? '',
     role: role === 'user' || role === 'ROLE_USER' || role === 1 ? 'user' : 'agent',
-    parts: list(own(message, 'parts')).map(readPart),
-    contextId: text(own(message, 'contextId')),
-    taskId: text(own(message, 'taskId')),
-    metadata: record(own(message, 'metadata')),
-    extensions: texts(own(message, 'extensions')),
-    referenceTaskIds: texts(own(message, 'referenceTaskIds')),
+    parts: list(getField(message, 'parts')).map(readPart),
+    contextId: text(getField(message, 'contextId')),
+    taskId: text(getField(message, 'taskId')),
+    metadata: record(getField(message, 'metadata')),
+    extensions: texts(getField(message, 'extensions')),
+    referenceTaskIds: texts(getField(message, 'referenceTaskIds')),
   });
 }
 
 /** @param {any} artifact @returns {Artifact} */
 export function readArtifact(artifact) {
   // 0.1 numbers them.
-  const index = own(artifact, 'index');
+  const index = getField(artifact, 'index');
   return compact({
-    artifactId: text(own(artifact, 'artifactId')) ?? (Number.isInteger(index) ? `${index}` : ''),
-    parts: list(own(artifact, 'parts')).map(readPart),
-    name: text(own(artifact, 'name')),
-    description: text(own(artifact, 'description')),
-    metadata: record(own(artifact, 'metadata')),
-    extensions: texts(own(artifact, 'extensions')),
+    artifactId:
+      text(getField(artifact, 'artifactId')) ?? (Number.isInteger(index) ? `${index}` : ''),
+    parts: list(getField(artifact, 'parts')).map(readPart),
+    name: text(getField(artifact, 'name')),
+    description: text(getField(artifact, 'description')),
+    metadata: record(getField(artifact, 'metadata')),
+    extensions: texts(getField(artifact, 'extensions')),
   });
 }
 
 /** @param {any} status @returns {Status} */
 function readStatus(status) {
-  const message = own(status, 'message');
+  const message = getField(status, 'message');
   return compact({
-    state: STATES[readState(own(status, 'state'))],
-    timestamp: text(own(status, 'timestamp')),
+    state: STATES[readState(getField(status, 'state'))],
+    timestamp: text(getField(status, 'timestamp')),
     text: text(message),
     message: record(message) && readMessage(message),
   });
@@ -153,12 +177,12 @@ function readStatus(status) {
 /** @param {any} task @returns {Task} */
 export function readTask(task) {
   return compact({
-    id: text(own(task, 'id')) ?? '',
-    contextId: text(own(task, 'contextId')) ?? '',
-    status: readStatus(own(task, 'status')),
-    artifacts: list(own(task, 'artifacts')).map(readArtifact),
-    history: list(own(task, 'history')).map(readMessage),
-    metadata: record(own(task, 'metadata')),
+    id: text(getField(task, 'id')) ?? '',
+    contextId: text(getField(task, 'contextId')) ?? '',
+    status: readStatus(getField(task, 'status')),
+    artifacts: list(getField(task, 'artifacts')).map(readArtifact),
+    history: list(getField(task, 'history')).map(readMessage),
+    metadata: record(getField(task, 'metadata')),
   });
 }
 
@@ -169,8 +193,8 @@ export function readTask(task) {
  * @returns {Event | undefined} undefined for what is none
  */
 export function readEvent(result) {
-  const wrapped = (/** @type {string} */ name) => record(own(result, name));
-  const whole = own(result, 'kind') === undefined && own(result, 'type') === undefined;
+  const wrapped = (/** @type {string} */ name) => record(getField(result, name));
+  const whole = getField(result, 'kind') === undefined && getField(result, 'type') === undefined;
   // Another version's `message` and `task` are what their names say only where nothing else is there.
   if (whole && wrapped('task')) return { kind: 'task', task: readTask(wrapped('task')) };
   if (whole && wrapped('message'))
@@ -179,39 +203,41 @@ export function readEvent(result) {
   if (!inner) return undefined;
   const common = {
     // 0.1 calls it `id`.
-    taskId: text(own(inner, 'taskId')) ?? text(own(inner, 'id')) ?? '',
-    contextId: text(own(inner, 'contextId')) ?? '',
-    metadata: record(own(inner, 'metadata')),
+    taskId: text(getField(inner, 'taskId')) ?? text(getField(inner, 'id')) ?? '',
+    contextId: text(getField(inner, 'contextId')) ?? '',
+    metadata: record(getField(inner, 'metadata')),
   };
-  const artifact = own(inner, 'artifact');
+  const artifact = getField(inner, 'artifact');
   if (record(artifact))
     return compact({
       kind: /** @type {const} */ ('artifact'),
       ...common,
       artifact: readArtifact(artifact),
       // 0.1 has them in the artifact.
-      append: (own(inner, 'append') ?? own(artifact, 'append')) === true,
-      lastChunk: (own(inner, 'lastChunk') ?? own(artifact, 'lastChunk')) === true,
+      append: (getField(inner, 'append') ?? getField(artifact, 'append')) === true,
+      lastChunk: (getField(inner, 'lastChunk') ?? getField(artifact, 'lastChunk')) === true,
     });
-  if (record(own(inner, 'status'))) {
-    const final = own(inner, 'final');
+  if (record(getField(inner, 'status'))) {
+    const final = getField(inner, 'final');
     const isTask =
-      own(inner, 'kind') === 'task' || (final === undefined && !text(own(inner, 'taskId')));
+      getField(inner, 'kind') === 'task' ||
+      (final === undefined && !text(getField(inner, 'taskId')));
     if (isTask) return { kind: 'task', task: readTask(inner) };
     return compact({
       kind: /** @type {const} */ ('status'),
       ...common,
-      status: readStatus(own(inner, 'status')),
+      status: readStatus(getField(inner, 'status')),
       final: typeof final === 'boolean' ? final : undefined,
     });
   }
-  if (Array.isArray(own(inner, 'parts'))) return { kind: 'message', message: readMessage(inner) };
+  if (Array.isArray(getField(inner, 'parts')))
+    return { kind: 'message', message: readMessage(inner) };
   return undefined;
 }
 
 /** The tasks of a list: the gem answers with the list itself. @param {any} result @returns {Task[]} */
 export const readTasks = (result) =>
-  list(Array.isArray(result) ? result : own(result, 'tasks')).map(readTask);
+  list(Array.isArray(result) ? result : getField(result, 'tasks')).map(readTask);
 
 // --- Printing, in one version ----------------------------------------------------------------------------
 
@@ -223,6 +249,7 @@ export const readTasks = (result) =>
  * @typedef {object} Dialect
  * @property {'gem' | '0.3' | '1.0'} name
  * @property {string | undefined} header what a client sends as `A2A-Version`
+ * @property {string} extensionsHeader what it calls the header that names extensions
  * @property {Record<Operation, string | undefined>} methods
  * @property {string[]} push methods of push notifications
  * @property {string | undefined} extendedCard the method that asks for the card behind a login
@@ -236,6 +263,9 @@ export const readTasks = (result) =>
  * @property {string} malformed the reason of a request that is not JSON-RPC
  * @property {(method: string) => string} noMethod
  * @property {string} noId
+ * @property {(params: any) => unknown} answers the task that a message is for
+ * @property {boolean} streamsAnswers whether a message to a task that is there can be streamed
+ * @property {(message: Message) => object} sendParams the parameters that say which task a message is for, besides it
  * @property {(id: string) => string} notFound
  * @property {(id: string) => string} notCancelable
  * @property {(message: Message) => any} message
@@ -246,11 +276,11 @@ export const readTasks = (result) =>
  * @property {boolean} explains whether errors carry `data`
  */
 
-/** What `final` says on the wire. @param {State} state */
+/** What the gem's `final` says: not that the stream ends, but that the task has. @param {State} state */
 const isFinal = (state) =>
   state === 'completed' || state === 'failed' || state === 'canceled' || state === 'rejected';
 
-/** Codes that every version has. */
+/** Codes that every version has. @type {Record<string, number>} */
 const CODES = {
   PARSE_ERROR: -32700,
   INVALID_REQUEST: -32600,
@@ -282,6 +312,7 @@ const printStatus = (status, state, message) =>
 const V10 = {
   name: '1.0',
   header: '1.0',
+  extensionsHeader: 'a2a-extensions',
   methods: {
     send: 'SendMessage',
     stream: 'SendStreamingMessage',
@@ -294,7 +325,7 @@ const V10 = {
     .map((verb) => `${verb}TaskPushNotificationConfig`)
     .concat('ListTaskPushNotificationConfigs'),
   extendedCard: 'GetExtendedAgentCard',
-  blocks: (configuration) => own(configuration, 'returnImmediately') !== true,
+  blocks: (configuration) => getField(configuration, 'returnImmediately') !== true,
   streamsErrors: false,
   numbered: true,
   snapshot: true,
@@ -308,15 +339,20 @@ const V10 = {
   malformed: 'INVALID_PARAMS',
   noMethod: () => 'Invalid method.',
   noId: 'Task ID is required',
+  answers: (params) => getField(getOwn(params, 'message'), 'taskId'),
+  streamsAnswers: true,
+  sendParams: () => ({}),
   notFound: (id) => `Task not found: ${id}`,
   notCancelable: (id) => `Task not cancelable: ${id}`,
   message: (message) => ({
     ...message,
     role: message.role === 'user' ? 'ROLE_USER' : 'ROLE_AGENT',
   }),
-  task: ({ status, artifacts, history, metadata = {}, ...task }) =>
+  // Listed by name: other members of a stored task are private.
+  task: ({ id, contextId, status, artifacts, history, metadata = {} }) =>
     compact({
-      ...task,
+      id,
+      contextId,
       status: status10(status),
       artifacts: artifacts.length ? artifacts.map(artifact10) : undefined,
       history: history.length ? history.map(V10.message) : undefined,
@@ -358,6 +394,7 @@ const V03 = {
   ...V10,
   name: '0.3',
   header: undefined,
+  extensionsHeader: 'x-a2a-extensions',
   methods: {
     send: 'message/send',
     stream: 'message/stream',
@@ -368,15 +405,16 @@ const V03 = {
   },
   push: ['set', 'get', 'list', 'delete'].map((verb) => `tasks/pushNotificationConfig/${verb}`),
   extendedCard: 'agent/getAuthenticatedExtendedCard',
-  blocks: (configuration) => !record(configuration) || own(configuration, 'blocking') === true,
+  blocks: (configuration) => !record(configuration) || getOwn(configuration, 'blocking') === true,
   streamsErrors: true,
   malformed: 'INVALID_REQUEST',
   noMethod: (method) => `Method not found: ${method}`,
   message: (message) => ({ kind: 'message', ...message, parts: message.parts.map(part03) }),
-  task: ({ status, artifacts, history, metadata = {}, ...task }) =>
+  task: ({ id, contextId, status, artifacts, history, metadata = {} }) =>
     compact({
       kind: 'task',
-      ...task,
+      id,
+      contextId,
       status: printStatus(status, status.state, V03.message),
       artifacts: artifacts.length ? artifacts.map(artifact03) : undefined,
       history: history.length ? history.map(V03.message) : undefined,
@@ -392,7 +430,7 @@ const V03 = {
         taskId,
         contextId,
         status: printStatus(event.status, event.status.state, V03.message),
-        final: isFinal(event.status.state),
+        final: event.final === true,
         metadata,
       };
     const { append, lastChunk } = event;
@@ -447,11 +485,16 @@ const GEM = {
   malformed: 'INVALID_REQUEST',
   noMethod: V03.noMethod,
   noId: 'id is required',
+  answers: (params) => getOwn(params, 'id') ?? V10.answers(params),
+  // Its own server begins another task with every message that is streamed.
+  streamsAnswers: false,
+  sendParams: ({ taskId }) => (taskId ? { id: taskId } : {}),
   notFound: (id) => `Task ${id} not found`,
   notCancelable: (id) => `Task ${id} is already terminal`,
   message: (message) => message,
-  task: ({ status, artifacts, history, ...task }) => ({
-    ...task,
+  task: ({ id, contextId, status, artifacts, history }) => ({
+    id,
+    contextId,
     status: statusGem(status),
     artifacts: artifacts.map(artifactGem),
     history,
@@ -479,7 +522,7 @@ const GEM = {
 /** @param {Status} status */
 const statusGem = (status) => ({
   ...printStatus(status, status.state.replace('-', '_'), GEM.message),
-  // Its messages are plain strings as often as not.
+  // Its messages are often plain strings.
   ...(status.text !== undefined && { message: status.text }),
 });
 /** @param {Artifact} artifact */
@@ -510,6 +553,7 @@ for (const dialect of [V03, V10, GEM]) {
 // --- Errors ------------------------------------------------------------------------------------------------
 
 const ERROR_INFO = 'type.googleapis.com/google.rpc.ErrorInfo';
+const BAD_REQUEST = 'type.googleapis.com/google.rpc.BadRequest';
 const DOMAIN = 'a2a-protocol.org';
 
 /**
@@ -518,12 +562,15 @@ const DOMAIN = 'a2a-protocol.org';
  * @param {AbpError} error
  * @returns {{ code: number, message: string, data?: unknown }}
  */
-export function printError(dialect, { code: reason, message }) {
+export function printError(dialect, { code: reason, message, details }) {
   const code = Object.hasOwn(dialect.codes, reason) ? dialect.codes[reason] : CODES.INTERNAL_ERROR;
-  // JSON-RPC's own errors are explained by their codes.
-  const explained = code > CODES.INVALID_REQUEST || reason === 'INVALID_PARAMS';
-  if (!dialect.explains || !explained) return { code, message };
-  return { code, message, data: [{ '@type': ERROR_INFO, reason, domain: DOMAIN }] };
+  // The codes of JSON-RPC's own errors need no explanation.
+  const standard = Object.hasOwn(CODES, reason) && CODES[reason] <= CODES.INVALID_REQUEST;
+  if (!dialect.explains || (standard && reason !== 'INVALID_PARAMS')) return { code, message };
+  const domain = Object.hasOwn(dialect.codes, reason) ? DOMAIN : 'abp-bridge';
+  const data = /** @type {object[]} */ ([{ '@type': ERROR_INFO, reason, domain }]);
+  if (getOwn(details, 'field')) data.push({ '@type': BAD_REQUEST, fieldViolations: [details] });
+  return { code, message, data };
 }
 
 /**
@@ -532,13 +579,13 @@ export function printError(dialect, { code: reason, message }) {
  * @param {any} error
  */
 export function readError(dialect, error) {
-  const data = own(error, 'data');
-  const info = list(data).find((item) => own(item, '@type') === ERROR_INFO);
-  const number = own(error, 'code');
+  const data = getOwn(error, 'data');
+  const info = list(data).find((item) => getOwn(item, '@type') === ERROR_INFO);
+  const number = getOwn(error, 'code');
   const named = Object.entries(dialect.codes).find(([, code]) => code === number)?.[0];
   return new AbpError(
-    text(own(info, 'reason')) ?? named ?? 'OPERATION_FAILED',
-    text(own(error, 'message')) ?? 'The agent gave no message',
+    text(getOwn(info, 'reason')) ?? named ?? 'OPERATION_FAILED',
+    text(getOwn(error, 'message')) ?? 'The agent gave no message',
     { details: compact({ code: number, data }) },
   );
 }

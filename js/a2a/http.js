@@ -1,173 +1,275 @@
 /**
- * A2A over HTTP, for Node's `http` and for servers in the style of `fetch`: requests are posted, to whatever path
- * this is mounted at; cards are got; streams are Server-Sent Events.
+ * A2A over HTTP, for Node's `http` and for servers in the style of `fetch`: cards are got, requests of JSON-RPC are
+ * posted to whatever path this is mounted at, those of HTTP+JSON have paths of their own (js/a2a/rest.js), and streams
+ * are Server-Sent Events.
  */
-import { refuse } from './requests.js';
+import { AbpError, safely } from '../common/errors.js';
+import { exactOrigin } from '../common/origins.js';
+import { refuse, versionOf } from './requests.js';
+import { FetchReply, JSON_TYPE, NodeReply } from './http-reply.js';
+import { RestReply, mergeParams, readQuery, routeOf, versionIn } from './rest.js';
 
-/** @import { Reply, TaskServer } from './server.js' */
-/** @typedef {{ maxRequest: number, maxUnread: number, keepAlive: number }} HttpOptions */
+/** @import { TaskServer } from './server.js' */
+/** @import { HttpReply } from './http-reply.js' */
+/** @typedef {{ maxRequest: number, maxUnread: number, keepAlive: number, origins: string[] | '*' }} HttpOptions */
 
-const JSON_HEADERS = { 'content-type': 'application/json; charset=utf-8' };
-const CARD_HEADERS = {
-  ...JSON_HEADERS,
-  'cache-control': 'public, max-age=3600',
-  vary: 'A2A-Version',
-};
-const STREAM_HEADERS = {
-  'content-type': 'text/event-stream',
-  'cache-control': 'no-cache',
-  'x-accel-buffering': 'no', // nginx, do not wait for more
-};
-const VERSION = 'a2a-version';
+/**
+ * A request, whoever took it.
+ * @typedef {object} Asked
+ * @property {string} verb
+ * @property {string} path
+ * @property {string} place the path below that place, where it is known
+ * @property {URLSearchParams} query
+ * @property {string} origin where the agent was asked
+ * @property {Record<string, string>} headers by their names in lower case
+ * @property {unknown} user
+ * @property {boolean} shared whether others answer what is none of ours
+ * @property {(longest: number) => Promise<string | Refusal | undefined>} text the body; undefined when it was broken off
+ * @property {() => void} refused called when the body is not read to its end
+ */
+/** @typedef {[reason: string, message: string, status: number]} Refusal */
+
+const TYPES = [JSON_TYPE, 'application/a2a+json'];
+const VERBS = 'GET, HEAD, POST, OPTIONS';
+/** Seconds for which a browser may remember that it may ask. */
+const PREFLIGHT_AGE = '7200';
 
 /** Where the cards of versions are, from the place on that the agent is mounted at. */
 const CARDS = /** @type {const} */ ([
-  ['/.well-known/agent-card.json', '0.3'],
+  ['/.well-known/agent-card.json', undefined],
   ['/.well-known/agent.json', '0.2'],
   ['/agentCard', 'gem'],
 ]);
 
+// --- Requests ------------------------------------------------------------------------------------------
+
 /**
- * The card that is asked for, or undefined when it is none.
+ * Answers a request.
  * @param {TaskServer} server
- * @param {string} path
- * @param {string} origin
- * @param {string | null | undefined} version
+ * @param {Asked} asked
+ * @param {HttpReply} reply
+ * @param {HttpOptions} options
+ * @returns {Promise<boolean>} false when it is none of ours, and nothing has been answered
  */
-function cardAt(server, path, origin, version) {
-  const [suffix, name] = CARDS.find(([suffix]) => path.endsWith(suffix)) ?? [];
-  if (!suffix) return undefined;
-  const url = `${origin}${path.slice(0, -suffix.length) || '/'}`;
-  // 0.3 and 1.0 share a path.
-  const shape = name === '0.3' && version?.trim().startsWith('1.') ? '1.0' : name;
-  return JSON.stringify(server.card(shape, url));
+async function answer(server, asked, reply, options) {
+  const { verb, place, query, headers, shared, user } = asked;
+  const version = headers['a2a-version'] ?? versionIn(query);
+  const caller = { version, headers, user, extensions: extensionsOf(headers) };
+  if (!headers['a2a-extensions'] && headers['x-a2a-extensions'])
+    reply.extensionsHeader = 'x-a2a-extensions';
+  const allowed = allowOrigin(headers.origin, options.origins, reply);
+  if (verb === 'GET' || verb === 'HEAD') {
+    const card = cardAt(server, asked, version);
+    if (card) {
+      sendCard(reply, card, server.since, headers);
+      return true;
+    }
+  }
+  if (verb === 'OPTIONS' && allowed) {
+    const wanted = headers['access-control-request-headers'];
+    reply.send(204, {
+      'access-control-allow-methods': VERBS,
+      'access-control-max-age': PREFLIGHT_AGE,
+      ...(wanted && { 'access-control-allow-headers': wanted }),
+    });
+    return true;
+  }
+  const route = routeOf(verb, place, shared);
+  if (!route && verb !== 'POST') {
+    if (shared) return false;
+    const unknown = verb === 'GET' || verb === 'HEAD';
+    reply.send(unknown ? 404 : 405, unknown ? {} : { allow: VERBS });
+    return true;
+  }
+  const to = route ? new RestReply(reply) : reply;
+  const dialect = route ? '1.0' : version;
+  const why = verb === 'POST' ? unreadable(headers, options) : undefined;
+  const text = why ?? (verb === 'POST' ? await asked.text(options.maxRequest) : '');
+  if (text === undefined) return true;
+  if (typeof text !== 'string') {
+    // HTTP+JSON has a status for each error.
+    if (text[2] !== 200) reply.status = text[2];
+    refuse(to, dialect, text[0], text[1]);
+    asked.refused();
+    return true;
+  }
+  if (!route) await server.receive(text, caller, to);
+  else if (version && versionOf(version) !== '1.0')
+    refuse(to, dialect, 'VERSION_NOT_SUPPORTED', `A2A ${version} has no HTTP+JSON here: 1.0 has`);
+  else await server.receive(text || '{}', caller, to, (body) => read(route, verb, query, body));
+  return true;
+}
+
+/**
+ * The same, whatever fails.
+ * @param {TaskServer} server
+ * @param {Asked} asked
+ * @param {HttpReply} reply
+ * @param {HttpOptions} options
+ */
+async function safeAnswer(server, asked, reply, options) {
+  try {
+    return await answer(server, asked, reply, options);
+  } catch (error) {
+    console.error('abp-bridge: a request could not be answered:', error);
+    // Unless something was sent before.
+    safely(() => reply.send(500, {}), undefined);
+    return true;
+  }
+}
+
+/**
+ * The request that JSON-RPC would have made.
+ * @param {{ method: string, params: Record<string, unknown> }} route
+ * @param {string} verb
+ * @param {URLSearchParams} query
+ * @param {unknown} body
+ */
+const read = ({ method, params }, verb, query, body) => ({
+  jsonrpc: '2.0',
+  method,
+  params: mergeParams(params, verb === 'POST' ? body : readQuery(query)),
+});
+
+/** @param {Record<string, string>} headers */
+const extensionsOf = (headers) =>
+  (headers['a2a-extensions'] ?? headers['x-a2a-extensions'] ?? '')
+    .split(',')
+    .map((uri) => uri.trim())
+    .filter(Boolean);
+
+/**
+ * Lets a page of an origin read the answer, if it may.
+ * @param {string | undefined} origin
+ * @param {string[] | '*'} origins
+ * @param {HttpReply} reply
+ */
+function allowOrigin(origin, origins, reply) {
+  if (origins !== '*' && origins.length === 0) return false;
+  reply.headers.vary = 'Origin';
+  if (!origin || (origins !== '*' && !origins.includes(origin))) return false;
+  reply.headers['access-control-allow-origin'] = origin;
+  reply.headers['access-control-expose-headers'] = 'A2A-Extensions, ETag, X-A2A-Extensions';
+  return true;
+}
+
+/**
+ * Origins whose pages may ask.
+ * @param {unknown} origins
+ * @returns {string[] | '*'}
+ */
+export function readOrigins(origins = []) {
+  if (origins === '*') return origins;
+  if (Array.isArray(origins)) return origins.map(exactOrigin);
+  throw new AbpError('INVALID_PARAMS', 'origins is a list of origins, or "*"');
 }
 
 /**
  * Why a body is not even read: what to answer, and with which status.
- * @param {(name: string) => string | null | undefined} header
- * @param {number} longest
- * @returns {[reason: string, message: string, status: number] | undefined}
+ * @param {Record<string, string>} headers
+ * @param {HttpOptions} options
+ * @returns {Refusal | undefined}
  */
-function unreadable(header, longest) {
-  const type = header('content-type');
-  if (type && type.split(';', 1)[0].trim().toLowerCase() !== 'application/json')
+function unreadable(headers, { maxRequest }) {
+  const { origin, 'content-type': type = '' } = headers;
+  // Any page may post here, if only it does not say that it posts JSON: so a page has to say it.
+  if ((type || origin) && !TYPES.includes(type.split(';', 1)[0].trim().toLowerCase()))
     return [
       'CONTENT_TYPE_NOT_SUPPORTED',
       `Unsupported Content-Type "${type}"; expected application/json.`,
       200,
     ];
-  const encoding = header('content-encoding');
+  const encoding = headers['content-encoding'];
   if (encoding && encoding.trim().toLowerCase() !== 'identity')
     return [
       'CONTENT_TYPE_NOT_SUPPORTED',
       `Unsupported Content-Encoding "${encoding}"; expected none.`,
       200,
     ];
-  return Number(header('content-length')) > longest ? tooLarge(longest) : undefined;
+  return Number(headers['content-length']) > maxRequest ? tooLarge(maxRequest) : undefined;
 }
 
-/** @param {number} longest @returns {[string, string, number]} */
+/** @param {number} longest @returns {Refusal} */
 const tooLarge = (longest) => ['INVALID_REQUEST', `The request is longer than ${longest}`, 413];
 
-/** @param {string} text @param {boolean} [failed] */
-const sse = (text, failed) => `${failed ? 'event: error\n' : ''}data: ${text}\n\n`;
+// --- Cards ---------------------------------------------------------------------------------------------
 
-/** A line that says nothing, which keeps a stream alive. */
-const COMMENT = ':\n\n';
+/**
+ * The card that is asked for, or undefined when it is none.
+ * @param {TaskServer} server
+ * @param {Asked} asked
+ * @param {string | undefined} version
+ */
+function cardAt(server, { path, origin }, version) {
+  const found = CARDS.find(([suffix]) => path.endsWith(suffix));
+  if (!found) return undefined;
+  const [suffix, name] = found;
+  const url = `${origin}${path.slice(0, -suffix.length) || '/'}`;
+  // 0.3 and 1.0 share a path.
+  return JSON.stringify(server.card(name ?? versionOf(version), url));
+}
+
+/**
+ * @param {HttpReply} reply
+ * @param {string} card
+ * @param {Date} since when it became what it is
+ * @param {Record<string, string>} headers
+ */
+function sendCard(reply, card, since, headers) {
+  const etag = `"${hashOf(card)}"`;
+  const { 'if-none-match': tags, 'if-modified-since': date } = headers;
+  const known = tags
+    ? tags.split(',').some((tag) => ['*', etag].includes(tag.trim().replace(/^W\//, '')))
+    : Date.parse(date) >= Math.floor(since.getTime() / 1000) * 1000;
+  const validators = {
+    etag,
+    'last-modified': since.toUTCString(),
+    'cache-control': 'public, max-age=3600',
+    vary: ['A2A-Version', reply.headers.vary].filter(Boolean).join(', '),
+  };
+  if (known) reply.send(304, validators);
+  else reply.send(200, { ...validators, 'content-type': `${JSON_TYPE}; charset=utf-8` }, card);
+}
+
+/** FNV-1a, twice: it tells one card from another, and that is all. @param {string} text */
+function hashOf(text) {
+  let [a, b] = [0x811c9dc5, 0x01000193];
+  for (let i = 0; i < text.length; i++) {
+    a = Math.imul(a ^ text.charCodeAt(i), 0x01000193);
+    b = Math.imul(b ^ a, 0x85ebca6b);
+  }
+  return [a, b].map((half) => (half >>> 0).toString(16).padStart(8, '0')).join('');
+}
 
 // --- Node ----------------------------------------------------------------------------------------------
-
-/** @implements {Reply} */
-class NodeReply {
-  left = false;
-  /** @type {undefined | (() => void)} */
-  onLeave;
-  #response;
-  #options;
-  status = 200;
-
-  /** @param {any} response Node's `ServerResponse` @param {HttpOptions} options */
-  constructor(response, options) {
-    this.#response = response;
-    this.#options = options;
-    response.on('close', () => this.#leave());
-    // A reader that is gone is no failure of ours.
-    response.on('error', () => {});
-  }
-
-  /** @param {object} body */
-  answer(body) {
-    this.#response.writeHead(this.status, JSON_HEADERS).end(JSON.stringify(body));
-  }
-
-  open() {
-    const { keepAlive } = this.#options;
-    this.#response.writeHead(200, STREAM_HEADERS).flushHeaders();
-    if (!keepAlive) return;
-    const timer = setInterval(() => this.#write(COMMENT), keepAlive);
-    this.#response.on('close', () => clearInterval(timer));
-  }
-
-  /** @param {object} _ @param {string} text @param {boolean} [failed] */
-  frame(_, text, failed) {
-    this.#write(sse(text, failed));
-  }
-
-  /** @param {string} text */
-  #write(text) {
-    // What it has not taken from before is too much: nothing that it is sent now would reach it in time.
-    if (this.#response.writableLength > this.#options.maxUnread) {
-      this.#leave();
-      this.#response.destroy();
-    } else this.#response.write(text);
-  }
-
-  end() {
-    this.#response.end();
-  }
-
-  #leave() {
-    this.left = true;
-    this.onLeave?.();
-  }
-}
 
 /**
  * @param {TaskServer} server
  * @param {HttpOptions} options
+ * @param {import('./backlog.js').Backlog} backlog
  * @returns {(request: any, response: any, next?: (error?: any) => void) => Promise<void>} takes Node's
  *   `IncomingMessage` and `ServerResponse`
  */
-export const httpListener = (server, options) => async (request, response, next) => {
-  const path = (request.originalUrl ?? request.url).split('?', 1)[0];
-  /** @param {string} name */
-  const header = (name) => request.headers[name];
-  const version = header(VERSION);
-  if (request.method === 'GET' || request.method === 'HEAD') {
-    const host = header('host') ?? header(':authority'); // of HTTP/2
-    const origin = originOf(request.socket.encrypted ? 'https' : 'http', host);
-    const card = cardAt(server, path, origin, version);
-    if (card !== undefined) response.writeHead(200, CARD_HEADERS).end(card);
-    else if (next) next();
-    else response.writeHead(404).end();
-    return;
-  }
-  if (request.method !== 'POST') {
-    if (next) next();
-    else response.writeHead(405, { allow: 'GET, HEAD, POST' }).end();
-    return;
-  }
-  const reply = new NodeReply(response, options);
-  const why = unreadable(header, options.maxRequest);
-  const text = why ?? (await textOf(request, options.maxRequest));
-  if (typeof text === 'string') await server.receive(text, version, reply);
-  else if (text) {
-    reply.status = text[2];
-    refuse(reply, version, text[0], text[1]);
+export const httpListener = (server, options, backlog) => async (request, response, next) => {
+  const [path, search] = (request.originalUrl ?? request.url).split('?', 2);
+  const { headers, socket, user } = request;
+  const host = headers.host ?? headers[':authority']; // of HTTP/2
+  const asked = {
+    verb: request.method,
+    path,
+    // Express takes the place that it mounted us at from the URL.
+    place: request.url.split('?', 1)[0],
+    query: new URLSearchParams(search),
+    origin: originOf(socket.encrypted ? 'https' : 'http', host),
+    headers,
+    user,
+    shared: next !== undefined,
+    text: (/** @type {number} */ longest) => textOf(request, longest),
     // What still comes is thrown away, so that the sender lives to read the answer.
-    request.resume();
-  }
+    refused: () => request.resume(),
+  };
+  const reply = new NodeReply(response, options, backlog);
+  if (!(await safeAnswer(server, asked, reply, options))) next?.();
 };
 
 /** @param {string} scheme @param {string | undefined} host as the client wrote it */
@@ -177,7 +279,7 @@ const originOf = (scheme, host) =>
 /**
  * @param {any} request
  * @param {number} longest
- * @returns {Promise<string | [string, string, number] | undefined>} undefined when it was broken off
+ * @returns {Promise<string | Refusal | undefined>} undefined when it was broken off
  */
 function textOf(request, longest) {
   const { body } = request; // of a body parser that came before
@@ -201,109 +303,38 @@ function textOf(request, longest) {
 
 // --- fetch ---------------------------------------------------------------------------------------------
 
-const encoder = new TextEncoder();
-
-/** @implements {Reply} */
-class FetchReply {
-  left = false;
-  /** @type {undefined | (() => void)} */
-  onLeave;
-  status = 200;
-  #options;
-  #resolve = /** @type {(response: Response) => void} */ (() => {});
-  /** @type {Promise<Response>} */
-  response = new Promise((resolve) => (this.#resolve = resolve));
-  /** @type {ReadableStreamDefaultController | undefined} */
-  #controller;
-  #timer = /** @type {any} */ (undefined);
-
-  /** @param {HttpOptions} options */
-  constructor(options) {
-    this.#options = options;
-  }
-
-  /** @param {object} body */
-  answer(body) {
-    this.#resolve(
-      new Response(JSON.stringify(body), { status: this.status, headers: JSON_HEADERS }),
-    );
-  }
-
-  open() {
-    const { keepAlive, maxUnread } = this.#options;
-    const stream = new ReadableStream(
-      {
-        start: (controller) => {
-          this.#controller = controller;
-        },
-        cancel: () => this.#leave(),
-      },
-      { highWaterMark: maxUnread, size: (chunk) => chunk.byteLength },
-    );
-    if (keepAlive) this.#timer = setInterval(() => this.#write(COMMENT), keepAlive);
-    this.#resolve(new Response(stream, { headers: STREAM_HEADERS }));
-  }
-
-  /** @param {object} _ @param {string} text @param {boolean} [failed] */
-  frame(_, text, failed) {
-    this.#write(sse(text, failed));
-  }
-
-  /** @param {string} text */
-  #write(text) {
-    const controller = this.#controller;
-    if (!controller) return;
-    if (/** @type {number} */ (controller.desiredSize) <= 0) {
-      this.#leave();
-      controller.error(new RangeError('The reader is too slow'));
-    } else controller.enqueue(encoder.encode(text));
-  }
-
-  #leave() {
-    clearInterval(this.#timer);
-    this.#controller = undefined;
-    this.left = true;
-    this.onLeave?.();
-  }
-
-  end() {
-    clearInterval(this.#timer);
-    this.#controller?.close();
-    this.#controller = undefined;
-  }
-}
-
 /**
  * @param {TaskServer} server
  * @param {Request} request
  * @param {HttpOptions} options
+ * @param {import('./backlog.js').Backlog} backlog
+ * @param {unknown} user
  * @returns {Promise<Response>}
  */
-export async function respond(server, request, options) {
-  const { origin, pathname } = new URL(request.url);
-  const version = request.headers.get(VERSION) ?? undefined;
-  if (request.method === 'GET' || request.method === 'HEAD') {
-    const card = cardAt(server, pathname, origin, version);
-    if (card === undefined) return new Response(null, { status: 404 });
-    return new Response(card, { headers: CARD_HEADERS });
-  }
-  if (request.method !== 'POST')
-    return new Response(null, { status: 405, headers: { allow: 'GET, HEAD, POST' } });
-  const reply = new FetchReply(options);
-  const why = unreadable((name) => request.headers.get(name), options.maxRequest);
-  const text = why ?? (await bodyOf(request, options.maxRequest));
-  if (typeof text === 'string') server.receive(text, version, reply);
-  else {
-    reply.status = text[2];
-    refuse(reply, version, text[0], text[1]);
-  }
+export async function respond(server, request, options, backlog, user) {
+  const { origin, pathname, searchParams } = new URL(request.url);
+  const reply = new FetchReply(options, backlog);
+  const asked = {
+    verb: request.method,
+    path: pathname,
+    place: pathname,
+    query: searchParams,
+    origin,
+    headers: Object.fromEntries(request.headers),
+    user,
+    shared: false,
+    text: (/** @type {number} */ longest) => bodyOf(request, longest),
+    refused: () => {},
+  };
+  // A stream is answered as soon as it begins.
+  void safeAnswer(server, asked, reply, options);
   return reply.response;
 }
 
 /**
  * @param {Request} request
  * @param {number} longest
- * @returns {Promise<string | [string, string, number]>}
+ * @returns {Promise<string | Refusal>}
  */
 async function bodyOf(request, longest) {
   // Firefox has no streams of requests.

@@ -1,17 +1,24 @@
 /** The agent's end of A2A over a Transport; js/a2a/frames.js lists the messages. */
-import { own } from '../messages.js';
-import { CARD, END, LEAVE, REQUEST, RESULT } from './frames.js';
-import { refuse } from './requests.js';
+import { requireBounded } from '../common/bounds.js';
+import { safely } from '../common/errors.js';
+import { getOwn } from '../common/values.js';
+import { CARD, END, LEAVE, REQUEST, RESULT, readUris } from './frames.js';
+import { refuse, versionOf } from './requests.js';
 
-/** @import { Reply, TaskServer } from './server.js' */
-/** @import { Transport } from '../endpoint.js' */
+/** @import { Reply } from './reply.js' */
+/** @import { TaskServer } from './server.js' */
+/** @import { Transport } from '../transports/transport.js' */
 
 /** Streams and requests of one peer that may be open at once. */
-const MOST_STREAMS = 4096;
+const MAX_STREAMS = 4096;
+/** Characters of a stream's name, which is kept for as long as it is open. */
+const MAX_NAME_LENGTH = 256;
 
 /** @implements {Reply} */
 class PortReply {
   left = false;
+  /** @type {string[]} */
+  extensions = [];
   /** @type {undefined | (() => void)} */
   onLeave;
   #post;
@@ -36,79 +43,102 @@ class PortReply {
 
   open() {}
 
-  /** @param {object} response */
-  frame(response) {
-    this.#post(RESULT, response);
+  /** @param {object} head @param {import('./reply.js').Printed} body @param {boolean} [failed] */
+  frame(head, { object }, failed) {
+    this.#post(RESULT, { ...head, [failed ? 'error' : 'result']: object });
   }
 
   end() {
-    this.#post(END);
-    this.#done();
+    try {
+      this.#post(END);
+    } finally {
+      this.#done();
+    }
   }
 }
 
 /**
  * @param {TaskServer} server
  * @param {Transport} transport
+ * @param {unknown} user who is at its other end
  * @returns {() => void} stops
  */
-export function serveTransport(server, transport) {
+export function serveTransport(server, transport, user) {
   /** @type {Map<unknown, PortReply>} */
   const replies = new Map();
   const leaveAll = () => {
     for (const reply of replies.values()) reply.leave();
     replies.clear();
   };
+  /** What cannot be sent is lost, and nobody else hears of it. @param {object} message */
+  const post = (message) => safely(() => transport.post(message), undefined);
   transport.onMessage = (message) => {
-    const stream = own(message, 'stream');
-    const version = own(message, 'version');
-    if (typeof stream !== 'string' && typeof stream !== 'number') return;
-    switch (own(message, 'type')) {
+    const stream = getOwn(message, 'stream');
+    const given = getOwn(message, 'version');
+    const version = typeof given === 'string' ? given : undefined;
+    const named = typeof stream === 'string' && stream.length <= MAX_NAME_LENGTH;
+    if (!named && typeof stream !== 'number') return;
+    switch (getOwn(message, 'type')) {
       case LEAVE:
         replies.get(stream)?.leave();
         replies.delete(stream);
         return;
       case CARD: {
-        const card = server.card(version === '1.0' ? '1.0' : '0.3', '');
-        transport.post({ type: RESULT, stream, result: card });
-        transport.post({ type: END, stream });
+        const card = server.card(versionOf(version), '');
+        post({ type: RESULT, stream, result: card });
+        post({ type: END, stream });
         return;
       }
       case REQUEST: {
         const reply = new PortReply(
           (type, result) => {
             // Who has left is told nothing more.
-            if (replies.get(stream) === reply)
-              transport.post({ type, stream, ...(result && { result }) });
+            if (replies.get(stream) !== reply) return;
+            const { extensions } = reply;
+            const told = result && { result, ...(extensions.length && { extensions }) };
+            transport.post({ type, stream, ...told });
           },
           () => replies.get(stream) === reply && replies.delete(stream),
         );
-        if (replies.has(stream) || replies.size >= MOST_STREAMS) {
-          transport.post({ type: END, stream });
+        if (replies.has(stream) || replies.size >= MAX_STREAMS) {
+          post({ type: END, stream });
           return;
         }
         replies.set(stream, reply);
-        const text = textOf(own(message, 'request'));
-        if (text === undefined) refuse(reply, version, 'PARSE_ERROR', 'Invalid JSON payload.');
-        else server.receive(text, typeof version === 'string' ? version : undefined, reply);
+        const text = textOf(getOwn(message, 'request'), server.maxRequest);
+        if (typeof text !== 'string') refuse(reply, version, ...text);
+        else {
+          const extensions = readUris(getOwn(message, 'extensions'));
+          void server.receive(text, { version, headers: {}, user, extensions }, reply);
+        }
       }
     }
   };
   transport.onClose = leaveAll;
   return () => {
     for (const reply of [...replies.values()]) {
-      reply.end();
+      safely(() => reply.end(), undefined);
       reply.leave();
     }
     transport.onMessage = () => {};
   };
 }
 
-/** A request as text, whatever structured clone let through. @param {unknown} request */
-function textOf(request) {
+/**
+ * A request as text, whatever structured clone let through, or why it is none.
+ * @param {unknown} request
+ * @param {number} longest characters of it
+ * @returns {string | [reason: string, message: string]}
+ */
+function textOf(request, longest) {
   try {
-    return JSON.stringify(request);
-  } catch {
-    return undefined;
+    requireBounded(request, { maxCharacters: longest });
+    const text = JSON.stringify(request);
+    if (text.length <= longest) return text;
+    return ['INVALID_REQUEST', `The request is longer than ${longest}`];
+  } catch (error) {
+    return error instanceof RangeError
+      ? ['INVALID_REQUEST', error.message]
+      : ['PARSE_ERROR', 'Invalid JSON payload.'];
   }
 }

@@ -1,16 +1,17 @@
 /** Requests of an A2A agent, read: what they ask for, and why some are refused. */
-import { AbpError } from '../errors.js';
-import { own } from '../messages.js';
-import { DIALECTS, printError, readMessage, readState } from './dialects.js';
-import { newId } from './ids.js';
+import { requireBounded } from '../common/bounds.js';
+import { AbpError } from '../common/errors.js';
+import { getOwn } from '../common/values.js';
+import { DIALECTS, getField, printError, readState } from './dialects.js';
+import { invalid, readHistoryLength } from './validation.js';
 
-/** @import { Dialect, Message, Task } from './dialects.js' */
-/** @import { Reply } from './server.js' */
+/** @import { Dialect, Task } from './dialects.js' */
+/** @import { Reply } from './reply.js' */
 /** @import { StoredTask } from './task.js' */
 
 /** How deep a request may be nested: deeper ones could be read, but not printed again. */
-const DEEPEST = 100;
-const MOST_IN_PAGE = 100;
+const MAX_DEPTH = 100;
+const MAX_PAGE_SIZE = 100;
 
 /**
  * A version that is spoken here, by a header; undefined without one.
@@ -33,53 +34,27 @@ export function check(request, version, dialect) {
       'VERSION_NOT_SUPPORTED',
       `The requested A2A protocol version '${version}' is not supported. Supported versions: 1.0, 0.3`,
     );
-  const id = own(request, 'id') ?? null;
+  const id = getOwn(request, 'id') ?? null;
   const idIsFine = id === null || typeof id === 'string' || Number.isInteger(id);
-  const method = own(request, 'method');
+  const method = getOwn(request, 'method');
   const methodIsFine = typeof method === 'string' && method !== '';
-  if (own(request, 'jsonrpc') !== '2.0' || !idIsFine || !methodIsFine)
+  if (getOwn(request, 'jsonrpc') !== '2.0' || !idIsFine || !methodIsFine)
     throw new AbpError(dialect.malformed, 'Invalid JSON-RPC Request.');
-  const params = own(request, 'params');
+  const params = getOwn(request, 'params');
   if (
     params !== undefined &&
     (typeof params !== 'object' || params === null || Array.isArray(params))
   )
     throw new AbpError('INVALID_PARAMS', 'Invalid method parameters.');
-  if (tooDeep(params)) throw new AbpError('INVALID_PARAMS', 'The parameters are nested too deeply');
-}
-
-/** @param {any} value */
-function tooDeep(value) {
-  let level = [value];
-  for (let depth = 0; level.length; depth++) {
-    if (depth > DEEPEST) return true;
-    level = level.flatMap((item) =>
-      typeof item === 'object' && item !== null ? Object.values(item) : [],
-    );
+  try {
+    requireBounded(params, { maxDepth: MAX_DEPTH });
+  } catch (error) {
+    throw new AbpError('INVALID_PARAMS', /** @type {Error} */ (error).message);
   }
-  return false;
-}
-
-/**
- * @param {any} params
- * @param {Dialect} dialect
- * @returns {Message}
- */
-export function messageOf(params, dialect) {
-  const given = own(params, 'message');
-  if (typeof given !== 'object' || given === null)
-    throw new AbpError('INVALID_PARAMS', 'message is required');
-  if (!Array.isArray(own(given, 'parts')))
-    throw new AbpError('INVALID_PARAMS', 'message.parts must be an array');
-  const message = readMessage(given);
-  // The gem makes one up.
-  if (!message.messageId && dialect === DIALECTS.gem) message.messageId = newId();
-  if (!message.messageId) throw new AbpError('INVALID_PARAMS', 'message.messageId is required');
-  return message;
 }
 
 /** @param {any} params */
-export const taskIdOf = (params) => own(params, 'id') ?? own(params, 'taskId');
+export const taskIdOf = (params) => getField(params, 'id') ?? getField(params, 'taskId');
 
 /**
  * A task with as much of its history as was asked for.
@@ -88,9 +63,8 @@ export const taskIdOf = (params) => own(params, 'id') ?? own(params, 'taskId');
  * @returns {Task}
  */
 export function historyOf({ id, contextId, status, artifacts, history }, asked) {
-  const length = own(asked, 'historyLength');
-  const kept =
-    typeof length !== 'number' ? history : length > 0 ? history.slice(-Math.floor(length)) : [];
+  const length = readHistoryLength(asked);
+  const kept = length === undefined ? history : length > 0 ? history.slice(-length) : [];
   return { id, contextId, status, artifacts, history: kept };
 }
 
@@ -101,26 +75,25 @@ export const keyOf = (task) => `${timeOf(task)}|${task.id}`;
 
 /** @param {any} params */
 export function filterOf(params) {
-  const pageSize = own(params, 'pageSize') ?? MOST_IN_PAGE / 2;
-  if (!Number.isInteger(pageSize) || pageSize < 1 || pageSize > MOST_IN_PAGE)
-    throw new AbpError('INVALID_PARAMS', `pageSize must be between 1 and ${MOST_IN_PAGE}`);
-  const wanted = own(params, 'status');
+  const pageSize = getField(params, 'pageSize') ?? MAX_PAGE_SIZE / 2;
+  if (!Number.isInteger(pageSize) || pageSize < 1 || pageSize > MAX_PAGE_SIZE)
+    throw invalid('pageSize', `must be between 1 and ${MAX_PAGE_SIZE}`);
+  const wanted = getField(params, 'status');
   const status = wanted === undefined ? 0 : readState(wanted);
   if (wanted && !status && wanted !== 'TASK_STATE_UNSPECIFIED')
-    throw new AbpError('INVALID_PARAMS', `Invalid status filter: ${wanted}`);
-  const since = own(params, 'statusTimestampAfter');
+    throw invalid('status', `is not a state of a task: ${wanted}`);
+  const since = getField(params, 'statusTimestampAfter');
   const after = since ? Date.parse(since) : undefined;
   if (Number.isNaN(after))
-    throw new AbpError(
-      'INVALID_PARAMS',
-      'statusTimestampAfter must be a valid ISO 8601 date string',
-    );
-  const token = own(params, 'pageToken');
+    throw invalid('statusTimestampAfter', 'must be a valid ISO 8601 date string');
+  const token = getField(params, 'pageToken');
   try {
     const cursor = token ? atob(token) : undefined;
-    return { contextId: own(params, 'contextId') || undefined, status, after, pageSize, cursor };
+    const contextId = getField(params, 'contextId') || undefined;
+    const artifacts = getField(params, 'includeArtifacts') === true;
+    return { contextId, status, after, pageSize, cursor, artifacts };
   } catch {
-    throw new AbpError('INVALID_PARAMS', 'Token is not a valid base64-encoded cursor.');
+    throw invalid('pageToken', 'is not a valid base64-encoded cursor');
   }
 }
 

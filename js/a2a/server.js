@@ -2,42 +2,43 @@
  * An A2A agent: answers requests of every version, runs an executor for each task, and tells every stream of a task
  * the same. What becomes of a task is the core's to say (src/abp_tasks.h); #act is the one place that does it.
  */
-import * as abp from '../../dist/abp-constants.js';
-import * as core from '../../dist/tasks-constants.js';
-import { AbpError, reasonText, toErrorObject } from '../errors.js';
-import { milliseconds, own } from '../messages.js';
-import { TaskTable, ready } from './core.js';
-import { printCard } from './card.js';
+import * as abp from '../core/abp-boundary.js';
+import * as core from '../core/tasks-boundary.js';
+import {
+  AbpError,
+  invokeReportingErrors,
+  reasonText,
+  safely,
+  toErrorObject,
+} from '../common/errors.js';
+import { milliseconds, getOwn } from '../common/values.js';
+import { TaskTable, ready } from '../core/tasks-core.js';
+import { Backlog } from './backlog.js';
+import { preferredVersion, printCard } from './card.js';
 import { DIALECTS, METHODS, STATES, printError } from './dialects.js';
-import { httpListener, respond } from './http.js';
+import { httpListener, readOrigins, respond } from './http.js';
 import { serveTransport } from './port.js';
 import {
   check,
   filterOf,
   historyOf,
   keyOf,
-  messageOf,
   refuse,
   taskIdOf,
   timeOf,
   versionOf,
 } from './requests.js';
-import { ExecutorContext, StoredTask, statusOf } from './task.js';
+import { Frame, Stream, unsendable } from './reply.js';
+import { ExecutorContext, StoredTask, replyOf, statusOf } from './task.js';
+import { Entry, TaskStore } from './task-store.js';
+import { checkExtensions, extensionsOf, readSend, requestInfo } from './validation.js';
 import { newId } from './ids.js';
 
-/** @import { Dialect, Event, Message, Status, Task } from './dialects.js' */
+/** @import { Dialect, Event, Message, Status } from './dialects.js' */
+/** @import { Caller, Reply } from './reply.js' */
+/** @import { RequestInfo } from './task.js' */
 
-/**
- * Where the answer to one request goes.
- * @typedef {object} Reply
- * @property {(response: object) => void} answer one JSON-RPC response, and that is all
- * @property {() => void} open begins a stream
- * @property {(response: object, text: string, failed?: boolean) => void} frame
- *   one JSON-RPC response in the stream, and the same as text
- * @property {() => void} end ends the stream
- * @property {boolean} left whether nobody reads the answer any more
- * @property {undefined | (() => void)} onLeave called when that becomes so
- */
+/** @typedef {'send' | 'get' | 'list' | 'cancel' | 'subscribe'} Access what somebody wants of a task that is there */
 
 /**
  * @typedef {object} TaskServerOptions Each is optional and has a default.
@@ -46,10 +47,27 @@ import { newId } from './ids.js';
  * @property {number} [maxRequest] characters of a request (4194304)
  * @property {number} [maxUnread] bytes that may wait for a slow reader of a stream; one that has more is cut off,
  *   and its task goes on (4194304)
- * @property {number} [keepAlive] ms between comments in an idle stream, for proxies that end silent ones; 0 is
- *   none (0)
- * @property {import('./core.js').TaskLimits} [limits]
+ * @property {number} [maxBacklog] bytes that may wait for all readers; then whoever has waited longest is cut off
+ *   (268435456)
+ * @property {number} [keepAlive] ms between signs of life in an answer that takes its time, for those who end silent
+ *   connections; 0 is none (15000)
+ * @property {string[] | '*'} [origins] whose pages may ask, over HTTP (none but the agent's own)
+ * @property {(task: StoredTask, access: Access, request: import('./task.js').RequestInfo) => boolean} [authorize]
+ *   whether a request may do that to a task. Only `true` is yes; what it may not see is not found (everybody may)
+ * @property {import('../core/tasks-core.js').TaskLimits & ServerLimits} [limits]
  */
+
+/**
+ * @typedef {object} ServerLimits
+ * @property {number} [maxTask] characters of a task: its artifacts and its messages, as JSON (67108864)
+ * @property {number} [maxStored] characters of all tasks; finished ones are forgotten to make room (268435456)
+ * @property {number} [maxAnswer] characters of an answer; a page of a list ends before it is longer (67108864)
+ */
+
+/** Defaults of options, which TaskServerOptions describes. */
+const DEFAULTS = { maxRequest: 4 << 20, maxUnread: 4 << 20, maxBacklog: 256 << 20 };
+const DEFAULT_KEEP_ALIVE = 15_000;
+const DEFAULT_LIMITS = { maxTask: 64 << 20, maxStored: 256 << 20, maxAnswer: 64 << 20 };
 
 /** What is done about a task that the core cannot be asked about any more. */
 const LOST =
@@ -59,90 +77,31 @@ const LOST =
   core.TASK_END |
   (core.TASK_FAILED << core.TASK_STATE_SHIFT);
 
-/** One frame of a task, printed at most once for each version. */
-class Frame {
-  /** @type {Map<Dialect, { object: any, text: string }>} */
-  #printed = new Map();
-
-  /** @param {Event} event */
-  constructor(event) {
-    this.event = event;
-  }
-
-  /** @param {Dialect} dialect */
-  in(dialect) {
-    let printed = this.#printed.get(dialect);
-    if (!printed) {
-      const object = dialect.event(this.event);
-      printed = { object, text: JSON.stringify(object) };
-      this.#printed.set(dialect, printed);
-    }
-    return printed;
-  }
-}
-
-/** Somebody who reads what happens to a task, in one version. */
-class Stream {
-  /** @param {Reply} reply @param {Dialect} dialect @param {unknown} id of the request */
-  constructor(reply, dialect, id) {
-    this.reply = reply;
-    this.dialect = dialect;
-    this.head = dialect.numbered ? { jsonrpc: '2.0', id } : { jsonrpc: '2.0' };
-  }
-
-  /** @param {Frame} frame */
-  send(frame) {
-    const { object, text } = frame.in(this.dialect);
-    const head = JSON.stringify(this.head);
-    const response = { ...this.head, result: object };
-    this.reply.frame(response, `${head.slice(0, -1)},"result":${text}}`);
-  }
-}
-
-/** A task and all that hangs on it. */
-class Entry {
-  /** @type {Set<Stream>} */
-  streams = new Set();
-  /** Who waits for the task to settle. @type {Set<() => void>} */
-  waiting = new Set();
-  /** The latest run. @type {ExecutorContext | undefined} */
-  run;
-
-  /**
-   * @param {TaskTable} table
-   * @param {number} handle
-   * @param {StoredTask} task
-   * @param {Dialect} dialect of the message that made it
-   */
-  constructor(table, handle, task, dialect) {
-    this.table = table;
-    this.handle = handle;
-    this.task = task;
-    this.dialect = dialect;
-  }
-}
-
 export class TaskServer {
-  /** @type {Map<number, Entry>} */
-  #entries = new Map();
+  /** @type {TaskStore} */
+  #entries;
   /** Made when the core is ready. @type {TaskTable} */
   #table = /** @type {any} */ (undefined);
   #card;
   #execute;
   #options;
+  #limits;
   #grace;
   #streaming;
+  /** Resolves when there is a table. @type {Promise<void> | undefined} */
   #ready;
   #closed = false;
-  #timer = /** @type {any} */ (undefined);
-  #wake = 0;
+  #extensions;
+  #reply;
+  /** @type {Date | undefined} */
+  #since;
 
   /**
    * Use {@link createTaskServer}.
-   * @param {{ card: any, execute: (context: ExecutorContext) => unknown }} agent
+   * @param {Agent} agent
    * @param {TaskServerOptions} options
    */
-  constructor({ card, execute }, options) {
+  constructor({ card, execute, reply }, options) {
     if (typeof card?.name !== 'string' || typeof execute !== 'function') {
       throw new AbpError(
         'INVALID_PARAMS',
@@ -151,46 +110,66 @@ export class TaskServer {
     }
     this.#card = card;
     this.#execute = execute;
-    this.#options = { maxRequest: 4 << 20, maxUnread: 4 << 20, keepAlive: 0, ...options };
+    const origins = readOrigins(options.origins);
+    this.#options = { ...DEFAULTS, ...options, origins, keepAlive: keepAliveOf(options) };
+    this.#limits = { ...DEFAULT_LIMITS, ...options.limits };
+    this.#entries = new TaskStore(this.#limits.maxStored);
+    this.#reply = reply;
+    this.#extensions = extensionsOf(card);
     this.#grace = milliseconds(options.grace);
     this.#streaming = card.capabilities?.streaming !== false;
-    this.#ready = ready.then(() => this.#begin());
-    // Whoever asks something awaits it.
-    this.#ready.catch(() => {});
 
-    /** A listener for `http.createServer`, and middleware for Express: whatever is not A2A goes to `next`. */
-    this.handle = httpListener(this, this.#options);
+    const backlog = new Backlog(this.#options.maxBacklog);
+    /**
+     * A listener for `http.createServer`, and middleware for Express: whatever is not A2A goes to `next`. The user is
+     * the request's `user`, where whoever authenticates requests leaves it.
+     */
+    this.handle = httpListener(this, this.#options, backlog);
     /**
      * For servers in the style of `fetch`: Hono, a service worker.
      * @param {Request} request
+     * @param {{ user?: unknown }} [by] who asks
      * @returns {Promise<Response>}
      */
-    this.fetch = (request) => respond(this, request, this.#options);
+    this.fetch = (request, { user } = {}) => respond(this, request, this.#options, backlog, user);
   }
 
   /**
    * Serves whoever is at the other end of a transport: a port, a window, a socket. See js/a2a/frames.js.
-   * @param {import('../endpoint.js').Transport} transport
+   * @param {import('../transports/transport.js').Transport} transport
+   * @param {{ user?: unknown }} [by] who is at its other end
    * @returns {() => void} stops serving it; the tasks go on
    */
-  serve(transport) {
-    return serveTransport(this, transport);
+  serve(transport, { user } = {}) {
+    return serveTransport(this, transport, user);
+  }
+
+  /** Characters of a request. */
+  get maxRequest() {
+    return this.#options.maxRequest;
+  }
+
+  /** Since when the card is what it is. */
+  get since() {
+    return (this.#since ??= new Date());
   }
 
   /** What is going on, for people who debug. */
   get counters() {
-    const streams = [...this.#entries.values()].reduce((sum, { streams }) => sum + streams.size, 0);
+    const streams = [...this.#entries].reduce((sum, { streams }) => sum + streams.size, 0);
     return { ...this.#table?.counters(), streams };
   }
 
   #begin() {
-    this.#table = new TaskTable(this.#options.limits, () => this.#lost());
+    this.#table = new TaskTable(this.#options.limits, {
+      onDue: (task, verdict) => this.#act(this.#entries.get(task), verdict),
+      onFailure: () => this.#lost(),
+    });
   }
 
   /** The core has failed. Whoever waits for its tasks is told, and the agent goes on without them. */
   #lost() {
-    const entries = [...this.#entries.values()];
-    this.#entries.clear();
+    const entries = this.#entries.clear();
     this.#begin();
     const status = (/** @type {StoredTask} */ task) => statusOf(task, 'The agent lost the task');
     for (const entry of entries.filter(({ task }) => !task.terminal))
@@ -200,58 +179,80 @@ export class TaskServer {
   /** Cancels every task, ends every stream, and refuses what comes from now on. */
   close() {
     this.#closed = true;
-    clearTimeout(this.#timer);
-    for (const entry of this.#entries.values())
+    for (const entry of this.#entries)
       this.#act(entry, entry.table.cancel(entry.handle, 0, true), { reason: 'The agent closes' });
+    this.#table?.arm(0);
   }
 
   /**
    * The agent card of a version.
-   * @param {'1.0' | '0.3' | '0.2' | 'gem'} version
+   * @param {import('./card.js').CardVersion | undefined} version without one it is that which the agent prefers
    * @param {string} url where the agent is asked, unless the card says so itself
    */
   card(version, url) {
-    return printCard(this.#card, version, url);
+    return printCard(this.#card, version ?? preferredVersion(this.#card), url);
   }
 
   /**
    * Answers one request.
    * @param {string} text
-   * @param {string | undefined} version its `A2A-Version`
+   * @param {Caller} caller
    * @param {Reply} reply
+   * @param {(body: any) => object} [read] makes the request of JSON-RPC, where the text is none
    */
-  async receive(text, version, reply) {
+  async receive(text, caller, reply, read = (body) => body) {
+    const { version } = caller;
     try {
-      await this.#ready;
+      // Not before somebody asks: where a module is evaluated there may be neither randomness nor timers.
+      await (this.#ready ??= ready.then(() => this.#begin()));
     } catch (error) {
       refuse(reply, version, 'INTERNAL_ERROR', asError(error).message);
       return;
     }
-    this.#advance();
+    this.#table.advance();
     let request;
     try {
-      request = JSON.parse(text);
+      request = read(JSON.parse(text));
     } catch {
       refuse(reply, version, 'PARSE_ERROR', 'Invalid JSON payload.');
       return;
     }
-    const id = own(request, 'id') ?? null;
-    const method = METHODS.get(own(request, 'method'));
-    const params = own(request, 'params');
-    const dialect = this.#dialect(method, version, params);
+    const id = getOwn(request, 'id') ?? null;
+    const method = METHODS.get(getOwn(request, 'method'));
+    const params = getOwn(request, 'params');
+    const info = requestInfo(caller, params, this.#extensions);
+    const dialect = this.#dialect(method, info, params);
     /** @param {object} body */
-    const answer = (body) =>
-      reply.answer({ jsonrpc: '2.0', id: typeof id === 'object' ? null : id, ...body });
+    const answer = (body) => {
+      const response = (/** @type {object} */ body) => ({
+        jsonrpc: '2.0',
+        id: typeof id === 'object' ? null : id,
+        ...body,
+      });
+      try {
+        reply.answer(response(body));
+      } catch (thrown) {
+        const error = printError(dialect, unsendable(thrown));
+        try {
+          reply.answer(response({ error }));
+        } catch {
+          safely(() => reply.end(), undefined);
+        }
+      }
+    };
     try {
       if (this.#closed) throw new AbpError('INTERNAL_ERROR', 'The agent is closing');
       check(request, version, dialect);
-      const asked = { dialect, params, id, reply, answer };
+      reply.extensions = info.extensions;
+      const asked = { dialect, params, id, reply, answer, info };
       switch (method?.operation) {
         case 'send':
         case 'stream':
-          return this.#send(asked, method.operation === 'stream');
-        case 'get':
-          return answer({ result: dialect.task(historyOf(this.#find(asked).task, params)) });
+          return await this.#send(asked, method.operation === 'stream');
+        case 'get': {
+          const { task } = this.#find(asked, 'get');
+          return answer({ result: dialect.task(this.#fitting(historyOf(task, params), task)) });
+        }
         case 'list':
           return answer({ result: this.#list(asked) });
         case 'cancel':
@@ -269,7 +270,7 @@ export class TaskServer {
             'Agent does not support authenticated extended card.',
           );
         default:
-          throw new AbpError('METHOD_NOT_FOUND', dialect.noMethod(own(request, 'method')));
+          throw new AbpError('METHOD_NOT_FOUND', dialect.noMethod(getOwn(request, 'method')));
       }
     } catch (error) {
       answer({ error: printError(dialect, asError(error)) });
@@ -279,36 +280,67 @@ export class TaskServer {
   /**
    * The version to answer in. A name that two versions share says nothing, so then the header counts; without one,
    * a task is answered for as it was begun.
-   * @param {{ dialects: Dialect[] } | undefined} method
-   * @param {string | undefined} version
+   * @param {{ operation: string, dialects: Dialect[] } | undefined} method
+   * @param {RequestInfo} info
    * @param {any} params
    * @returns {Dialect}
    */
-  #dialect(method, version, params) {
-    const asked = versionOf(version);
+  #dialect(method, info, params) {
+    const asked = versionOf(info.version);
     if (!method) return DIALECTS[asked ?? '0.3'];
     if (method.dialects.length === 1) return method.dialects[0];
     if (asked) return DIALECTS[asked === '1.0' ? 'gem' : asked];
-    const entry = this.#entries.get(this.#table.find(taskIdOf(params)));
+    // How somebody else's task was begun is nobody's business.
+    const entry = this.#visible(taskIdOf(params), ACCESS[method.operation], info);
     return entry && method.dialects.includes(entry.dialect) ? entry.dialect : DIALECTS['0.3'];
   }
 
   /**
+   * The task of this id, if the request may do that to it.
+   * @param {unknown} id
+   * @param {Access} access
+   * @param {RequestInfo} info
+   */
+  #visible(id, access, info) {
+    const entry = this.#entries.get(this.#table.find(id));
+    return entry && this.#allows(entry.task, access, info) ? entry : undefined;
+  }
+
+  /** @param {StoredTask} task @param {Access} access @param {RequestInfo} info */
+  #allows(task, access, info) {
+    const { authorize } = this.#options;
+    return !authorize || invokeReportingErrors(authorize, task, access, info) === true;
+  }
+
+  /**
    * @param {Asked} asked
+   * @param {Access} access
    * @returns {Entry}
    */
-  #find({ dialect, params }) {
+  #find({ dialect, params, info }, access) {
     const id = taskIdOf(params);
     if (typeof id !== 'string' || id.trim() === '')
       throw new AbpError('INVALID_PARAMS', dialect.noId);
-    return this.#entry(id, dialect);
+    return this.#entry(id, access, dialect, info);
   }
 
-  /** @param {string} id @param {Dialect} dialect */
-  #entry(id, dialect) {
-    const entry = this.#entries.get(this.#table.find(id));
+  /** @param {string} id @param {Access} access @param {Dialect} dialect @param {RequestInfo} info */
+  #entry(id, access, dialect, info) {
+    const entry = this.#visible(id, access, info);
     if (!entry) throw new AbpError('TASK_NOT_FOUND', dialect.notFound(id));
     return entry;
+  }
+
+  /**
+   * A task that is to be answered with, if that is not too long.
+   * @template T
+   * @param {T} shown
+   * @param {StoredTask} task
+   */
+  #fitting(shown, task) {
+    const { maxAnswer } = this.#limits;
+    if (task.size <= maxAnswer) return shown;
+    throw new AbpError('TOO_LARGE', `The task is longer than ${maxAnswer} characters`);
   }
 
   // --- Operations ----------------------------------------------------------------------------------
@@ -317,13 +349,15 @@ export class TaskServer {
    * @param {Asked} asked
    * @param {boolean} streams
    */
-  #send(asked, streams) {
-    const { dialect, params, reply, answer } = asked;
+  async #send(asked, streams) {
+    const { dialect, params, reply, answer, info } = asked;
     if (streams) this.#needStreaming();
-    const message = messageOf(params, dialect);
-    const entry = message.taskId
-      ? this.#entry(message.taskId, dialect)
-      : this.#newTask(message.contextId, dialect);
+    checkExtensions(this.#extensions, info, params);
+    const { message, configuration, size } = readSend(params, dialect);
+    if (!message.taskId && this.#reply && (await this.#replied(asked, streams, message))) return;
+    const known = message.taskId && this.#entry(message.taskId, 'send', dialect, info);
+    if (!this.#entries.makeRoom(0)) throw busy();
+    const entry = known || this.#newTask(message, dialect, info);
     const { task } = entry;
     if (message.contextId && message.contextId !== task.contextId)
       throw new AbpError(
@@ -335,40 +369,63 @@ export class TaskServer {
       throw new AbpError('UNSUPPORTED_OPERATION', `Task ${task.id} ${whyNot(task, 'modified')}`);
     message.taskId = task.id;
     message.contextId = task.contextId;
-    task.remember(message);
+    task.remember(message, size);
+    this.#entries.update(entry);
     const send = () =>
       answer({
-        result: dialect.event({
-          kind: 'task',
-          task: historyOf(task, own(params, 'configuration')),
-        }),
+        result: dialect.event({ kind: 'task', task: historyOf(task, configuration) }),
       });
-    const waits = !streams && dialect.blocks(own(params, 'configuration'));
+    const waits = !streams && dialect.blocks(configuration);
+    entry.silent = false;
     if (streams) this.#subscribe(entry, asked, dialect.snapshot);
-    else if (waits) wait(entry, reply, send);
-    this.#act(entry, verdict, { prompt: message });
+    else if (waits) {
+      wait(entry, reply, send);
+      reply.wait?.();
+    }
+    this.#act(entry, verdict, { prompt: message, info });
     if (!streams && !waits) send();
   }
 
-  /** @param {string | undefined} contextId @param {Dialect} dialect */
-  #newTask(contextId, dialect) {
+  /**
+   * Answers with a message in place of a task, if the agent does so.
+   * @param {Asked} asked
+   * @param {boolean} streams
+   * @param {Message} message
+   * @returns {Promise<boolean>}
+   */
+  async #replied({ dialect, id, reply, answer, info }, streams, message) {
+    const said = await this.#reply?.({ message, request: info });
+    if (this.#closed) throw new AbpError('INTERNAL_ERROR', 'The agent is closing');
+    if (said === undefined || said === null) return false;
+    const event = /** @type {const} */ ({
+      kind: 'message',
+      message: replyOf(message.contextId ?? newId(), said),
+    });
+    if (streams) {
+      const stream = new Stream(reply, dialect, id);
+      reply.open();
+      if (stream.send(new Frame(event))) stream.end();
+    } else answer({ result: dialect.event(event) });
+    return true;
+  }
+
+  /** @param {Message} message @param {Dialect} dialect @param {RequestInfo} info */
+  #newTask(message, dialect, info) {
     const id = newId();
     const table = this.#table;
     const handle = table.add(id, core.TASK_SUBMITTED);
     if (handle <= 0)
-      throw new AbpError(
-        'INTERNAL_ERROR',
-        handle === abp.E_LIMIT ? 'Too many tasks are going on: try again later' : 'Out of memory',
-      );
-    const entry = new Entry(table, handle, new StoredTask(id, contextId ?? newId()), dialect);
-    this.#entries.set(handle, entry);
+      throw handle === abp.E_LIMIT ? busy() : new AbpError('INTERNAL_ERROR', 'Out of memory');
+    const task = new StoredTask(id, message.contextId ?? newId(), this.#limits.maxTask, info.user);
+    const entry = new Entry(table, handle, task, dialect);
+    this.#entries.add(entry);
     return entry;
   }
 
   /** @param {Asked} asked */
   #cancel(asked) {
     const { dialect, params, reply, answer } = asked;
-    const entry = this.#find(asked);
+    const entry = this.#find(asked, 'cancel');
     const { table, handle, task } = entry;
     /** @param {number} verdict */
     const say = (verdict) => {
@@ -384,7 +441,7 @@ export class TaskServer {
     const verdict = table.cancel(handle, this.#grace, dialect.repeatable);
     // It waited, so how the task ended is what it is told, in every version.
     if (verdict & core.TASK_WAIT) wait(entry, reply, () => say(table.cancel(handle, 0, true)));
-    this.#act(entry, verdict, { reason: reasonText(own(own(params, 'metadata'), 'reason')) });
+    this.#act(entry, verdict, { reason: reasonText(getOwn(getOwn(params, 'metadata'), 'reason')) });
     if (!(verdict & core.TASK_WAIT)) say(verdict);
   }
 
@@ -393,7 +450,8 @@ export class TaskServer {
     const { dialect, reply, id } = asked;
     this.#needStreaming();
     try {
-      const entry = this.#find(asked);
+      const entry = this.#find(asked, 'subscribe');
+      this.#fitting(entry, entry.task);
       if (entry.task.terminal)
         throw new AbpError(
           'UNSUPPORTED_OPERATION',
@@ -402,10 +460,8 @@ export class TaskServer {
       this.#subscribe(entry, asked, true);
     } catch (error) {
       if (!dialect.streamsErrors) throw error;
-      const response = { jsonrpc: '2.0', id, error: printError(dialect, asError(error)) };
       reply.open();
-      reply.frame(response, JSON.stringify(response), true);
-      reply.end();
+      new Stream(reply, dialect, id).fail(printError(dialect, asError(error)));
     }
   }
 
@@ -424,29 +480,40 @@ export class TaskServer {
     reply.onLeave = () => entry.streams.delete(stream);
     reply.open();
     // It may have left while the core was still being loaded.
-    if (!reply.left) entry.streams.add(stream);
-    const task = historyOf(entry.task, own(params, 'configuration'));
-    if (snapshot) stream.send(new Frame({ kind: 'task', task }));
+    if (reply.left) return;
+    const task = historyOf(entry.task, getOwn(params, 'configuration'));
+    if (snapshot && !stream.send(new Frame({ kind: 'task', task }))) return;
+    if (entry.silent) stream.end();
+    else entry.streams.add(stream);
   }
 
   /** @param {Asked} asked */
-  #list({ dialect, params }) {
-    const { contextId, status, after, pageSize, cursor } = filterOf(params);
-    const found = [...this.#entries.values()]
+  #list({ dialect, params, info }) {
+    const { contextId, status, after, pageSize, cursor, artifacts } = filterOf(params);
+    const withArtifacts = artifacts || !dialect.pages;
+    const found = [...this.#entries]
       .map(({ task }) => task)
       .filter(
         (task) =>
           (contextId === undefined || task.contextId === contextId) &&
           (!status || task.state === STATES[status]) &&
-          (after === undefined || Date.parse(timeOf(task)) > after),
+          (after === undefined || Date.parse(timeOf(task)) >= after) &&
+          this.#allows(task, 'list', info),
       )
       .sort((a, b) => (keyOf(a) < keyOf(b) ? 1 : -1));
     const rest = cursor === undefined ? found : found.filter((task) => keyOf(task) < cursor);
-    const page = dialect.pages ? rest.slice(0, pageSize) : rest;
-    const nextPageToken = page.length < rest.length ? btoa(keyOf(page[pageSize - 1])) : '';
+    let room = this.#limits.maxAnswer;
+    const tooLong = rest.findIndex(
+      (task) => (room -= withArtifacts ? task.size : task.size - task.artifactsSize) < 0,
+    );
+    const fitting = tooLong < 0 ? rest.length : tooLong;
+    const length = dialect.pages ? Math.min(pageSize, fitting) : fitting;
+    if (length < rest.length && (length === 0 || !dialect.pages))
+      throw new AbpError('TOO_LARGE', 'The tasks are too long for one answer');
+    const page = rest.slice(0, length);
+    const nextPageToken = length < rest.length ? btoa(keyOf(page[length - 1])) : '';
     const tasks = page.map((task) => historyOf(task, params));
-    if (dialect.pages && own(params, 'includeArtifacts') !== true)
-      for (const task of tasks) task.artifacts = [];
+    if (!withArtifacts) for (const task of tasks) task.artifacts = [];
     return dialect.list(tasks, { nextPageToken, pageSize, totalSize: found.length });
   }
 
@@ -456,10 +523,10 @@ export class TaskServer {
    * Does what a verdict says.
    * @param {Entry | undefined} entry
    * @param {number} verdict
-   * @param {{ said?: number, status?: Partial<Status>, reason?: string, prompt?: Message }} [about]
-   *   what was said of which state, why it is to stop, the message for a new run
+   * @param {{ said?: number, status?: Partial<Status>, reason?: string, prompt?: Message, info?: RequestInfo }} [about]
+   *   what was said of which state, why it is to stop, the message for a new run and its request
    */
-  #act(entry, verdict, { said, status, reason, prompt } = {}) {
+  #act(entry, verdict, { said, status, reason, prompt, info } = {}) {
     if (!entry || verdict <= 0) return;
     const { task, streams } = entry;
     if (verdict & core.TASK_TELL) {
@@ -471,11 +538,14 @@ export class TaskServer {
         ...(said === state && status),
       };
       if (task.status.message) task.remember(task.status.message);
+      this.#entries.update(entry);
+      entry.silent = (verdict & core.TASK_END) !== 0;
       this.#tell(entry, {
         kind: 'status',
         taskId: task.id,
         contextId: task.contextId,
         status: task.status,
+        final: entry.silent,
       });
     }
     if (verdict & core.TASK_ABORT) entry.run?.abort(reason);
@@ -485,37 +555,37 @@ export class TaskServer {
       for (const settle of waiting) settle();
     }
     if (verdict & core.TASK_END) {
-      for (const { reply } of streams) reply.end();
+      for (const stream of streams) stream.end();
       streams.clear();
     }
-    if (verdict & core.TASK_FORGET) this.#entries.delete(entry.handle);
-    if (verdict & core.TASK_START && prompt) this.#run(entry, prompt);
-    this.#arm();
+    if (verdict & core.TASK_FORGET) this.#entries.delete(entry);
+    if (verdict & core.TASK_START && prompt && info) void this.#run(entry, prompt, info);
   }
 
   /** @param {Entry} entry @param {Event} event */
   #tell({ streams }, event) {
     if (streams.size === 0) return;
     const frame = new Frame(event);
-    for (const stream of streams) stream.send(frame);
+    for (const stream of streams) if (!stream.send(frame)) streams.delete(stream);
   }
 
   /**
    * Runs the executor for one message.
    * @param {Entry} entry
    * @param {Message} prompt
+   * @param {RequestInfo} info
    */
-  async #run(entry, prompt) {
+  async #run(entry, prompt, info) {
     const { table, handle, task } = entry;
     const run = table.run(handle);
-    entry.run = new ExecutorContext(task, prompt, {
+    entry.run = new ExecutorContext(task, prompt, info, {
       status: (said, status) => {
         const verdict = table.says(handle, run, said, status.message !== undefined);
         this.#act(entry, verdict, { said, status });
         return verdict > 0;
       },
-      artifact: (artifact, append, lastChunk) =>
-        this.#artifact(entry, run, artifact, append, lastChunk),
+      artifact: (artifact, size, append, lastChunk) =>
+        this.#artifact(entry, run, artifact, size, append, lastChunk),
     });
     let failure;
     try {
@@ -525,18 +595,23 @@ export class TaskServer {
     }
     if (table.run(handle) === run) entry.run = undefined;
     this.#act(entry, table.returns(handle, run, failure !== undefined), failure);
-    this.#advance();
   }
 
   /**
    * @param {Entry} entry
    * @param {number} run
    * @param {import('./dialects.js').Artifact} artifact
+   * @param {number} size characters
    * @param {boolean} append
    * @param {boolean} lastChunk
    */
-  #artifact(entry, run, artifact, append, lastChunk) {
+  #artifact(entry, run, artifact, size, append, lastChunk) {
     const { table, task } = entry;
+    const grows = task.growth(artifact.artifactId, size, append);
+    if (!task.terminal && task.size + grows > this.#limits.maxTask)
+      throw new RangeError(`The task would be longer than ${this.#limits.maxTask} characters`);
+    if (!task.terminal && !this.#entries.makeRoom(grows))
+      throw new RangeError('The tasks of the agent are as long as they may be');
     const verdict = table.artifact(entry.handle, run, artifact.artifactId, append);
     if (verdict < 0)
       throw verdict === abp.E_ID
@@ -557,6 +632,8 @@ export class TaskServer {
       default:
         task.artifacts[place] = { ...artifact, parts: [...artifact.parts] };
     }
+    task.grow(artifact.artifactId, grows);
+    this.#entries.update(entry);
     this.#tell(entry, {
       kind: 'artifact',
       taskId: task.id,
@@ -567,30 +644,6 @@ export class TaskServer {
     });
     return true;
   }
-
-  /** Does what time and limits have done. */
-  #advance() {
-    this.#table.advance((handle, verdict) => this.#act(this.#entries.get(handle), verdict));
-    this.#arm();
-  }
-
-  /** Wakes up for what is due: a cancel's grace period, a finished task that is kept no longer. */
-  #arm() {
-    const { wake } = this.#table;
-    if (wake === this.#wake || this.#closed) return;
-    this.#wake = wake;
-    clearTimeout(this.#timer);
-    if (!wake) return;
-    this.#timer = setTimeout(
-      () => {
-        this.#wake = 0;
-        this.#advance();
-      },
-      milliseconds(wake - performance.now()),
-    );
-    // A timer alone must not keep a Node process alive; what it waits for does.
-    this.#timer.unref?.();
-  }
 }
 
 /**
@@ -600,18 +653,35 @@ export class TaskServer {
  * @property {unknown} id
  * @property {Reply} reply
  * @property {(body: object) => void} answer
+ * @property {RequestInfo} info
+ */
+
+/**
+ * @typedef {object} Agent
+ * @property {any} card the agent card: `name`, `description`, `version`, `skills`, `capabilities`, …, in the form of 1.0;
+ *   where it names no interfaces and no `url`, it is given those that it was fetched from
+ * @property {(context: ExecutorContext) => unknown} execute works on a message. The task is `working` when it is called
+ *   and `completed` when it returns, unless it said otherwise; what it throws makes the task `failed`.
+ * @property {(asked: { message: Message, request: RequestInfo }) => import('./task.js').Said | undefined | null
+ *   | Promise<import('./task.js').Said | undefined | null>} [reply] answers a message that begins a task with another
+ *   message instead; with `undefined` there is a task. What it throws is the error that the client gets
  */
 
 /**
  * Creates an A2A agent.
- * @param {object} agent
- * @param {any} agent.card the agent card: `name`, `description`, `version`, `skills`, `capabilities`, …, in the
- *   form of 1.0; where it names no interfaces and no `url`, it is given the one that it was fetched from
- * @param {(context: ExecutorContext) => unknown} agent.execute works on a message. The task is `working` when it is
- *   called and `completed` when it returns, unless it said otherwise; what it throws makes the task `failed`.
+ * @param {Agent} agent
  * @param {TaskServerOptions} [options]
  */
 export const createTaskServer = (agent, options = {}) => new TaskServer(agent, options);
+
+/** @param {TaskServerOptions} options */
+const keepAliveOf = ({ keepAlive = DEFAULT_KEEP_ALIVE }) => milliseconds(keepAlive);
+
+/** What the methods want of a task whose names versions share. @type {Record<string, Access>} */
+const ACCESS = { get: 'get', cancel: 'cancel', resubscribe: 'subscribe' };
+
+const busy = () =>
+  new AbpError('RATE_LIMITED', 'Too many tasks are going on: try again later', { retryable: true });
 
 /** @param {Entry} entry @param {Reply} reply @param {() => void} settle */
 function wait({ waiting }, reply, settle) {

@@ -1,5 +1,5 @@
 /** Server-sent events, read from bytes: https://html.spec.whatwg.org/multipage/server-sent-events.html */
-import { AbpError } from '../errors.js';
+import { AbpError } from '../common/errors.js';
 
 /**
  * @typedef {object} ServerSentEvent
@@ -40,8 +40,12 @@ export class EventParser {
       this.#afterReturn = false;
       if (text[0] === '\n') from = 1;
     }
+    // Looked for once, however many carriage returns stand before it.
+    let feed = -1;
     for (;;) {
-      const end = lineEnd(text, from);
+      if (feed < from) feed = indexOrEnd(text, '\n', from);
+      // Few streams have carriage returns, so one is looked for in this line only.
+      const end = from + indexOrEnd(text.slice(from, feed), '\r', 0);
       this.#grow(text.slice(from, end));
       if (end === text.length) return events;
       const event = this.#endLine();
@@ -86,14 +90,12 @@ export class EventParser {
 }
 
 /**
- * Where the line ends that begins at `from`, or the text.
+ * Where the character stands next, or the end of the text.
  * @param {string} text
+ * @param {string} character
  * @param {number} from
  */
-function lineEnd(text, from) {
-  const feed = text.indexOf('\n', from);
-  const end = feed < 0 ? text.length : feed;
-  // Few streams have carriage returns, so one is looked for in this line only.
-  const carriage = text.slice(from, end).indexOf('\r');
-  return carriage < 0 ? end : from + carriage;
+function indexOrEnd(text, character, from) {
+  const found = text.indexOf(character, from);
+  return found < 0 ? text.length : found;
 }

@@ -2,10 +2,10 @@
  * One task as a stream shows it: events one after the other, the task that they make, and its cancel. Whether an
  * event still counts is the core's to say; here it is read, told, or dropped.
  */
-import * as core from '../../dist/tasks-constants.js';
-import { AbpError, reasonText } from '../errors.js';
-import { listen, unlisten } from '../signals.js';
-import { ended } from './core.js';
+import * as core from '../core/tasks-boundary.js';
+import { AbpError, reasonText } from '../common/errors.js';
+import { onAbort, offAbort } from '../common/signals.js';
+import { ended } from '../core/tasks-core.js';
 import { readState } from './dialects.js';
 
 /** @import { Event, Task } from './dialects.js' */
@@ -24,7 +24,17 @@ import { readState } from './dialects.js';
  * @property {(event: Event) => void} drop
  * @property {number} grace
  * @property {number} linger
+ * @property {number} retry
  */
+
+/** Ms between two attempts to open a stream, at most. */
+const MAX_RETRY = 30_000;
+
+/** In place of an event: the agent does not open the stream again. */
+const REFUSED = Symbol('refused');
+
+/** A stream that has ended. @type {Frames} */
+const ENDED = { next: async () => undefined, close() {} };
 
 /**
  * The events of one task, as an async iterator. It ends with the task, or when the task needs somebody
@@ -33,6 +43,7 @@ import { readState } from './dialects.js';
  */
 export class TaskStream {
   #client;
+  /** What the stream was opened with, the latest time. */
   #operation;
   #params;
   #signal;
@@ -43,6 +54,9 @@ export class TaskStream {
   #view;
   /** @type {Frames | undefined} */
   #frames;
+  /** Ends a pause, or the next one before it begins. */
+  #wake = () => {};
+  #woken = false;
   #left = false;
   #finished = false;
   #wanted = false;
@@ -90,6 +104,7 @@ export class TaskStream {
   /** Closes the stream; the task goes on. A cancel that waits for the task's id is still sent. */
   return() {
     this.#left = true;
+    this.#interrupt();
     if (!this.#wanted || this.#asked) this.#frames?.close();
     return this.#events.return();
   }
@@ -104,11 +119,13 @@ export class TaskStream {
     try {
       const abortable = Boolean(this.#signal);
       this.#frames = client.open(this.#operation, this.#params(), abortable);
-      listen(this.#signal, this);
+      onAbort(this.#signal, this);
+      let silences = 0;
       for (let again = false; ; again = true) {
         let heard = 0;
         for (let frame; (frame = await this.#next(again)) !== undefined; heard++) {
-          const event = client.read(frame);
+          const event = this.#read(frame, again && heard === 0);
+          if (event === REFUSED) break;
           const verdict = event ? this.#apply(event) : 0;
           if (verdict) yield /** @type {Event} */ (event);
           if (verdict & core.TASK_END) return;
@@ -121,13 +138,36 @@ export class TaskStream {
         if (verdict) yield event;
         if (verdict & core.TASK_SETTLE) return;
         if (this.#overdue) throw this.#refusal ?? this.#tooLate();
-        // A stream that brings nothing but the task as it stands would be opened again for ever.
-        if (heard <= (again ? 1 : 0)) throw this.#broken();
-        this.#frames = client.open('resubscribe', { id: task.id }, abortable);
+        // One that brings nothing but the task as it stands is opened again less and less often.
+        silences = heard <= (again ? 1 : 0) ? silences + 1 : 0;
+        if (silences) await this.#pause(Math.min(client.retry * 2 ** (silences - 1), MAX_RETRY));
+        if (this.#left) return;
+        this.#operation = 'resubscribe';
+        this.#frames = this.#overdue
+          ? ENDED
+          : client.open(this.#operation, { id: task.id }, abortable);
       }
     } finally {
       this.#finish();
     }
+  }
+
+  /** There is something to do: a pause ends, or does not begin. */
+  #interrupt() {
+    this.#woken = true;
+    this.#wake();
+  }
+
+  /** Waits, unless there is something to do. @param {number} ms */
+  async #pause(ms) {
+    let timer;
+    if (!this.#woken)
+      await new Promise((resolve) => {
+        timer = setTimeout(resolve, ms);
+        this.#wake = () => resolve(undefined);
+      });
+    clearTimeout(timer);
+    this.#woken = false;
   }
 
   /**
@@ -139,6 +179,19 @@ export class TaskStream {
       return await /** @type {Frames} */ (this.#frames).next();
     } catch (error) {
       if (again) return undefined;
+      throw error;
+    }
+  }
+
+  /**
+   * @param {any} frame
+   * @param {boolean} first whether it is the first of a stream that is opened again, which may be an error
+   */
+  #read(frame, first) {
+    try {
+      return this.#client.read(frame);
+    } catch (error) {
+      if (first) return REFUSED;
       throw error;
     }
   }
@@ -173,19 +226,20 @@ export class TaskStream {
     const view = /** @type {View} */ (this.#view);
     const id = event.kind === 'task' ? event.task.id : event.kind !== 'message' && event.taskId;
     const others = id && this.#id && id !== this.#id;
-    const verdict = others ? 0 : view.apply(event);
+    const verdict = others ? 0 : view.apply(event, this.#operation === 'resubscribe');
     if (!verdict) this.#client.drop(event);
     this.#id ||= id || undefined;
     if (verdict & core.TASK_END) this.#finish(true);
-    else if (this.#wanted) this.#cancel();
+    else if (this.#wanted) void this.#cancel();
     return verdict;
   }
 
   /** The signal is aborted. */
   handleEvent() {
     this.#wanted = true;
+    this.#interrupt();
     this.#expect(this.#client.grace);
-    this.#cancel();
+    void this.#cancel();
   }
 
   /** Cancels the task as soon as its id is known. */
@@ -208,6 +262,7 @@ export class TaskStream {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => {
       this.#overdue = true;
+      this.#interrupt();
       this.#frames?.close();
     }, ms);
   }
@@ -216,9 +271,9 @@ export class TaskStream {
   #finish(linger = false) {
     if (this.#finished) return;
     this.#finished = true;
-    unlisten(this.#signal, this);
+    offAbort(this.#signal, this);
     clearTimeout(this.#timer);
-    if (linger) this.#drain();
+    if (linger) void this.#drain();
     else this.#close();
   }
 

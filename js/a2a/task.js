@@ -1,22 +1,37 @@
 /** A task as its executor and the server see it. What happens to it is decided by the core. */
-import { abortError } from '../signals.js';
-import { ended } from './core.js';
+import { abortError } from '../common/signals.js';
+import { ended } from '../core/tasks-core.js';
 import { readArtifact, readMessage, readState } from './dialects.js';
 import { newId } from './ids.js';
 
 /** @import { Artifact, Message, Part, State, Status, Task } from './dialects.js' */
 
 /** The latest messages of a task; of a longer dialogue the earliest are let go. */
-const LONGEST_HISTORY = 1000;
+export const MAX_HISTORY_MESSAGES = 1000;
+
+/** @typedef {string | { parts: Part[], metadata?: any, extensions?: string[] }} Said text, or the parts of a message */
+
+/**
+ * What is known of a request.
+ * @typedef {object} RequestInfo
+ * @property {string} [version] the `A2A-Version` that it named
+ * @property {Record<string, string>} headers of HTTP, by their names in lower case
+ * @property {unknown} user who asks, as whoever authenticated the request left it
+ * @property {string[]} extensions URIs that the client declares and the agent's card has
+ * @property {any} metadata of the request, as the client gave it
+ * @property {string[]} acceptedOutputModes media types that the client takes; none is all of the agent's
+ */
 
 /**
  * What an executor gave, as JSON will have it: later changes to it are its own, and what cannot be printed throws
  * here and now.
- * @template T
- * @param {T} value
- * @returns {T}
+ * @param {object} value
+ * @returns {{ value: any, size: number }} and how many characters it takes
  */
-const plain = (value) => JSON.parse(JSON.stringify(value));
+function plain(value) {
+  const text = JSON.stringify(value);
+  return { value: JSON.parse(text), size: text.length };
+}
 
 /**
  * Readers take what they can; an executor shall hear that what it gives is nothing that they could.
@@ -39,10 +54,26 @@ export class StoredTask {
   /** @type {Status} */
   status = { state: 'submitted', timestamp: new Date().toISOString() };
 
-  /** @param {string} id @param {string} contextId */
-  constructor(id, contextId) {
+  /** Characters of its artifacts and its messages, as JSON. */
+  size = 0;
+  artifactsSize = 0;
+  /** Sizes of artifacts, by id. @type {Map<string, number>} */
+  #sizes = new Map();
+  /** Sizes of the messages in `history`. @type {number[]} */
+  #lengths = [];
+  #limit;
+
+  /**
+   * @param {string} id
+   * @param {string} contextId
+   * @param {number} limit characters of all of it: of a longer dialogue the earliest messages are let go
+   * @param {unknown} user who began it
+   */
+  constructor(id, contextId, limit, user) {
     this.id = id;
     this.contextId = contextId;
+    this.user = user;
+    this.#limit = limit;
   }
 
   /** @returns {State} */
@@ -55,10 +86,35 @@ export class StoredTask {
     return ended(readState(this.status.state));
   }
 
-  /** @param {Message} message */
-  remember(message) {
+  /** @param {Message} message @param {number} [size] its characters */
+  remember(message, size = JSON.stringify(message).length) {
     this.history.push(message);
-    if (this.history.length > LONGEST_HISTORY) this.history.shift();
+    this.#lengths.push(size);
+    this.size += size;
+    while (
+      this.history.length > MAX_HISTORY_MESSAGES ||
+      (this.size > this.#limit && this.history.length > 1)
+    ) {
+      this.history.shift();
+      this.size -= this.#lengths.shift() ?? 0;
+    }
+  }
+
+  /**
+   * By how much an artifact makes it longer.
+   * @param {string} id
+   * @param {number} size
+   * @param {boolean} append
+   */
+  growth(id, size, append) {
+    return append ? size : size - (this.#sizes.get(id) ?? 0);
+  }
+
+  /** @param {string} id of an artifact @param {number} by characters */
+  grow(id, by) {
+    this.#sizes.set(id, (this.#sizes.get(id) ?? 0) + by);
+    this.artifactsSize += by;
+    this.size += by;
   }
 }
 
@@ -76,14 +132,17 @@ export class ExecutorContext {
   /**
    * @param {StoredTask} task
    * @param {Message} message
+   * @param {RequestInfo} request
    * @param {{ status: (state: number, status: Partial<Status>) => boolean,
-   *   artifact: (artifact: Artifact, append: boolean, lastChunk: boolean) => boolean }} emit
+   *   artifact: (artifact: Artifact, size: number, append: boolean, lastChunk: boolean) => boolean }} emit
    */
-  constructor(task, message, emit) {
+  constructor(task, message, request, emit) {
     /** The task: `id`, `contextId`, `state`, `terminal`, `history`, `artifacts`. To be read only. */
     this.task = task;
     /** The message that this run is to answer. */
     this.message = message;
+    /** The request that brought it: `user`, `headers`, `metadata`, `acceptedOutputModes`, `extensions`, `version`. */
+    this.request = request;
     this.#emit = emit;
   }
 
@@ -122,24 +181,41 @@ export class ExecutorContext {
    * @returns {boolean} whether it was told
    */
   emitArtifact = (artifact, { append = false, lastChunk = false } = {}) => {
-    const given = plain({ ...artifact });
-    const read = readArtifact(given);
-    checkParts(given, read.parts);
+    const { value, size } = plain({ ...artifact });
+    const read = readArtifact(value);
+    checkParts(value, read.parts);
     read.artifactId ||= newId();
-    return this.#emit.artifact(read, append, lastChunk);
+    return this.#emit.artifact(read, size, append, lastChunk);
   };
 }
 
 /**
  * The part of a status that an agent's message is.
  * @param {StoredTask} task
- * @param {string | { parts: Part[] }} said
+ * @param {Said} said
  * @returns {Partial<Status>}
  */
 export function statusOf({ id: taskId, contextId }, said) {
-  const given = typeof said === 'string' ? { parts: [{ text: said }] } : plain({ ...said });
-  const message = readMessage({ role: 'agent', taskId, contextId, ...given });
+  const message = messageOf({ taskId, contextId }, said);
+  return typeof said === 'string' ? { text: said, message } : { message };
+}
+
+/**
+ * A message in place of a task.
+ * @param {string} contextId
+ * @param {Said} said
+ */
+export const replyOf = (contextId, said) => messageOf({ contextId }, said);
+
+/**
+ * @param {object} about what the message is about
+ * @param {Said} said
+ * @returns {Message}
+ */
+function messageOf(about, said) {
+  const given = typeof said === 'string' ? { parts: [{ text: said }] } : plain({ ...said }).value;
+  const message = readMessage({ ...about, ...given, role: 'agent' });
   checkParts(given, message.parts);
   message.messageId ||= newId();
-  return typeof said === 'string' ? { text: said, message } : { message };
+  return message;
 }

@@ -2,11 +2,12 @@
  * A task as one stream of it shows it. Whether an event still counts is the core's to say; here its status and its
  * artifacts are kept.
  */
-import { E_LIMIT } from '../../dist/abp-constants.js';
-import * as core from '../../dist/tasks-constants.js';
-import { AbpError } from '../errors.js';
-import { ended } from './core.js';
+import { E_LIMIT } from '../core/abp-boundary.js';
+import * as core from '../core/tasks-boundary.js';
+import { AbpError } from '../common/errors.js';
+import { ended } from '../core/tasks-core.js';
 import { readState } from './dialects.js';
+import { MAX_HISTORY_MESSAGES } from './task.js';
 
 /** @import { Artifact, Event, Message, Part, Status, Task } from './dialects.js' */
 
@@ -19,11 +20,13 @@ export class View {
   #table;
   #handle;
   #room;
+  /** Characters of the history. */
+  #historySize = 0;
 
   /**
-   * @param {import('./core.js').TaskTable} table
+   * @param {import('../core/tasks-core.js').TaskTable} table
    * @param {string} name nobody else's in this table
-   * @param {number} room characters of artifacts that are kept
+   * @param {number} room characters of artifacts and messages that are kept
    */
   constructor(table, name, room) {
     this.#table = table;
@@ -36,9 +39,11 @@ export class View {
 
   /**
    * @param {Event} event
+   * @param {boolean} [asked] whether the stream was opened to hear of a task that is there. One that was opened with
+   *   a message may begin with a task that still waits for it
    * @returns {number} the core's verdict, 0 for an event that comes too late
    */
-  apply(event) {
+  apply(event, asked = false) {
     if (event.kind === 'message') {
       this.message = event.message;
       return core.TASK_TELL | core.TASK_END;
@@ -49,15 +54,20 @@ export class View {
     }
     if (event.kind === 'task') {
       const { artifacts, ...rest } = event.task;
-      Object.assign(this.#task(rest.id, rest.contextId), { history: rest.history });
+      this.#task(rest.id, rest.contextId).history = [];
+      this.#room += this.#historySize;
+      this.#historySize = 0;
+      for (const message of rest.history) this.#remember(message);
       // The last snapshot of a task may come with artifacts that no event brought.
       for (const artifact of artifacts) this.#artifact(artifact, false);
       const verdict = this.#status(rest.status, rest.metadata);
-      // A stream may begin with a task that still waits for what was just sent to it.
-      return ended(readState(rest.status.state)) ? verdict : verdict & ~core.TASK_END;
+      return asked || ended(readState(rest.status.state)) ? verdict : verdict & ~core.TASK_END;
     }
     this.#task(event.taskId, event.contextId);
-    return this.#status(event.status);
+    const verdict = this.#status(event.status);
+    // As agents keep it: what they said with a status is a part of the dialogue.
+    if (verdict & core.TASK_TELL && event.status.message) this.#remember(event.status.message);
+    return verdict;
   }
 
   forget() {
@@ -72,6 +82,22 @@ export class View {
   #task(id, contextId) {
     this.task ??= { id, contextId, status: { state: 'unknown' }, artifacts: [], history: [] };
     return this.task;
+  }
+
+  /** Keeps a message; of a longer dialogue the earliest are let go. @param {Message} message */
+  #remember(message) {
+    const { history } = /** @type {Task} */ (this.task);
+    history.push(message);
+    this.#count(sizeOf(message.parts));
+    while (history.length > MAX_HISTORY_MESSAGES || (this.#room < 0 && history.length > 1)) {
+      this.#count(-sizeOf(/** @type {Message} */ (history.shift()).parts));
+    }
+  }
+
+  /** @param {number} size */
+  #count(size) {
+    this.#historySize += size;
+    this.#room -= size;
   }
 
   /**

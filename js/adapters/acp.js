@@ -9,7 +9,7 @@ const PARSE_ERROR = { code: -32700, message: 'Parse error' };
 
 /**
  * A `Stream` for `connect` of a client or agent of the ACP SDK. It closes what it stands on.
- * @param {import('../endpoint.js').Transport} transport
+ * @param {import('../transports/transport.js').Transport} transport
  * @returns {{ readable: ReadableStream<any>, writable: WritableStream<any> }}
  */
 export function acpStream(transport) {

@@ -1,5 +1,5 @@
 /** Our transports under vscode-jsonrpc, which speaks LSP, on either side. */
-import { callOut } from '../errors.js';
+import { invokeReportingErrors } from '../common/errors.js';
 import { Observed } from './observed.js';
 
 /** @type {import('./observed.js').Dialect} */
@@ -34,13 +34,13 @@ class Emitter {
 
   /** @param {T} value */
   fire(value) {
-    for (const listener of this.#listeners) callOut(listener, value);
+    for (const listener of this.#listeners) invokeReportingErrors(listener, value);
   }
 }
 
 /**
  * A `MessageReader` and a `MessageWriter` for `createMessageConnection`. They close what they stand on.
- * @param {import('../endpoint.js').Transport} transport
+ * @param {import('../transports/transport.js').Transport} transport
  */
 export function readerAndWriter(transport) {
   const observed = new Observed(transport, LSP);

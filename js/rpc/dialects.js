@@ -1,17 +1,21 @@
 /**
- * The shapes that dialects give to payloads, which never reach the core: where progress stands, and what an
- * answer holds that says nothing. What dialects decide is one row each in src/rpc.c.
+ * How dialects shape payloads, which never reach the core: where progress is, and what an empty result is. The decisions
+ * of each dialect are a row in src/rpc.c.
  */
-import * as rpc from '../../dist/rpc-constants.js';
-import { own } from '../messages.js';
+import * as rpc from '../core/rpc-boundary.js';
+import { copyRecord, getOwn } from '../common/values.js';
+
+/** @typedef {'onProgress' | 'onPartialResult'} Kind what is reported, named after the option that takes it */
 
 /**
  * @typedef {object} Progress How a dialect reports progress.
  * @property {string} method of the notification
- * @property {(params: any, token: number) => any} ask the params of a request that wants it
- * @property {(params: any) => unknown} wanted the token in a request's params, or undefined
+ * @property {(params: any, id: number, options: Partial<Record<Kind, unknown>>) => any} ask the params of a request that
+ *   wants what there are options for
+ * @property {(params: any, kind: Kind) => unknown} wanted the token in a request's params, or undefined
  * @property {(token: unknown, info: any) => object} write the notification's params
- * @property {(params: any) => { token: unknown, info: any }} read
+ * @property {(params: any) => { id: unknown, kind: Kind, info: any }} read `id` is that of the request which asked, as
+ *   the token has it; undefined if no request of this side made the token
  */
 
 /**
@@ -26,10 +30,27 @@ import { own } from '../messages.js';
  * @typedef {object} Dialect
  * @property {number} number `abp_dialect`
  * @property {Progress} [progress]
+ * @property {import('./task-progress.js').TaskWords} [tasks]
+ * @property {ReadonlyMap<string, (params: any) => any>} [answers] requests that are answered where nobody handles them
  * @property {any} nothing the result of a handler that returns nothing
  * @property {Explain} [explain]
  * @property {(id: unknown) => unknown} [cancelled] what the error says besides that a request was cancelled
  */
+
+/**
+ * LSP servers make tokens, too, and use small numbers: ours cannot be confused with those. In MCP all tokens are made by
+ * the side that receives the progress.
+ * @param {number} id of the request
+ */
+const workDoneToken = (id) => `abp-bridge/work/${id}`;
+/** @param {number} id of the request */
+const partialResultToken = (id) => `abp-bridge/partial/${id}`;
+const LSP_TOKEN = /^abp-bridge\/(work|partial)\/(\d{1,10})$/;
+
+const TASK_ENDS = new Set(['completed', 'failed', 'cancelled']);
+
+/** @param {unknown} value */
+const text = (value) => (typeof value === 'string' ? value : undefined);
 
 /** @type {Record<'acp' | 'lsp' | 'mcp', Dialect>} */
 export const DIALECTS = {
@@ -50,26 +71,48 @@ export const DIALECTS = {
       fault === rpc.RPC_METHOD_NOT_FOUND ? { message: `Unhandled method ${method}` } : {},
     progress: {
       method: '$/progress',
-      ask: (params, token) => ({ ...params, workDoneToken: token }),
-      wanted: (params) => own(params, 'workDoneToken'),
+      ask: (params, id, { onProgress, onPartialResult }) => ({
+        ...params,
+        ...(onProgress ? { workDoneToken: workDoneToken(id) } : {}),
+        ...(onPartialResult ? { partialResultToken: partialResultToken(id) } : {}),
+      }),
+      wanted: (params, kind) =>
+        getOwn(params, kind === 'onProgress' ? 'workDoneToken' : 'partialResultToken'),
       write: (token, value) => ({ token, value }),
-      read: (params) => ({ token: own(params, 'token'), info: own(params, 'value') }),
+      read(params) {
+        const [, kind, id] = LSP_TOKEN.exec(text(getOwn(params, 'token')) ?? '') ?? [];
+        return {
+          id: id && Number(id),
+          kind: kind === 'work' ? 'onProgress' : 'onPartialResult',
+          info: getOwn(params, 'value'),
+        };
+      },
     },
   },
   mcp: {
     number: rpc.MCP,
     nothing: {},
+    answers: new Map([['ping', () => ({})]]),
     progress: {
       method: 'notifications/progress',
-      ask: (params, token) => ({
+      ask: (params, id) => ({
         ...params,
-        _meta: { ...own(params, '_meta'), progressToken: token },
+        _meta: { ...getOwn(params, '_meta'), progressToken: id },
       }),
-      wanted: (params) => own(own(params, '_meta'), 'progressToken'),
+      wanted: (params, kind) =>
+        kind === 'onProgress' ? getOwn(getOwn(params, '_meta'), 'progressToken') : undefined,
       write: (token, info) => ({ ...info, progressToken: token }),
-      read: (params) => {
-        const { progressToken: token, ...info } = { ...params };
-        return { token, info };
+      read(params) {
+        const { progressToken: id, ...info } = copyRecord(params);
+        return { id, kind: 'onProgress', info };
+      },
+    },
+    tasks: {
+      started: (result) => text(getOwn(getOwn(result, 'task'), 'taskId')),
+      ended(params) {
+        const related = getOwn(getOwn(params, '_meta'), 'io.modelcontextprotocol/related-task');
+        const ended = TASK_ENDS.has(getOwn(params, 'status'));
+        return text(ended ? getOwn(params, 'taskId') : getOwn(related, 'taskId'));
       },
     },
   },

@@ -1,6 +1,6 @@
 /** JSON-RPC's errors: the class that peers reject with, and error objects made from what handlers throw. */
-import { safely } from '../errors.js';
-import { own } from '../messages.js';
+import { safely } from '../common/errors.js';
+import { getOwn } from '../common/values.js';
 
 /** @typedef {{ code: number, message: string, data?: unknown }} ErrorObject as it stands on the wire */
 
@@ -32,10 +32,10 @@ export class RpcError extends Error {
    */
   static from(error) {
     return safely(() => {
-      const code = own(error, 'code');
-      const message = own(error, 'message');
+      const code = getOwn(error, 'code');
+      const message = getOwn(error, 'message');
       if (!Number.isInteger(code) || typeof message !== 'string') return unreadable(error);
-      return new RpcError(code, message, own(error, 'data'));
+      return new RpcError(code, message, getOwn(error, 'data'));
     }, unreadable(undefined));
   }
 }
@@ -63,6 +63,12 @@ export const toErrorObject = (thrown) =>
     },
     { code: INTERNAL_ERROR, message: 'What was thrown cannot be read' },
   );
+
+/**
+ * Whether what a handler threw says that its time ran out.
+ * @param {any} thrown
+ */
+export const saysTimedOut = (thrown) => safely(() => thrown?.name === 'TimeoutError', false);
 
 /**
  * Whether what a handler threw says that its request was cancelled.

@@ -1,26 +1,41 @@
 /**
- * One side of a JSON-RPC connection: feeds the core, drains it, then does what it said. The switch in #act is the
- * only one on verdicts; nothing here decides what happens to a request.
+ * One side of a JSON-RPC connection: reads what comes in, gives it to the core, and sends what the core's actions say.
+ * The machine (js/core/machine.js) drives the core; nothing here decides what happens to a request.
  */
-import * as abp from '../../dist/abp-constants.js';
-import * as rpc from '../../dist/rpc-constants.js';
-import { MORE, RELEASED, SLOT } from '../boundary.js';
-import { callOut, safely } from '../errors.js';
-import { milliseconds, own } from '../messages.js';
-import { listen } from '../signals.js';
-import { IncomingRequest, PendingRequest } from './calls.js';
-import { PeerCore, ready } from './core.js';
+import * as abp from '../core/abp-boundary.js';
+import { invokeReportingErrors, safely } from '../common/errors.js';
+import { onAbort } from '../common/signals.js';
+import { getOwn, milliseconds } from '../common/values.js';
+import { Machine, kindOf } from '../core/machine.js';
+import * as rpc from '../core/rpc-boundary.js';
+import { PeerCore, ready } from '../core/rpc-core.js';
+import { Batch, MAX_BATCH } from './batch.js';
 import { DIALECTS } from './dialects.js';
 import { RpcError, toErrorObject } from './errors.js';
+import { IncomingRequest } from './incoming-request.js';
+import { canHoldToken, message, partsOf } from './message.js';
+import { PendingRequest } from './pending-request.js';
+import { TaskProgress } from './task-progress.js';
 
 /**
  * @typedef {object} PeerOptions
  * @property {'acp' | 'lsp' | 'mcp'} dialect whose way of cancelling is spoken
- * @property {import('./core.js').Limits} [limits]
- * @property {import('./calls.js').Handler} [onRequest] answers requests for which there is no handler; the same as
+ * @property {import('../core/rpc-core.js').Limits} [limits]
+ * @property {import('./incoming-request.js').Handler} [onRequest] answers requests for which there is no handler; the same as
  *   `handle('*', …)`
  * @property {(params: any, context: { method: string }) => void} [onNotification] takes notifications for which there
  *   is no handler; the same as `onNotification('*', …)`
+ * @property {boolean} [start] false reads nothing before `start()`: for handlers that are registered later (true)
+ * @property {(event: TraceEvent) => void} [trace] hears what is said, what is dropped or refused, and why it ended
+ */
+
+/**
+ * @typedef {object} TraceEvent
+ * @property {'sent' | 'received' | 'late' | 'stray' | 'malformed' | 'refused' | 'unsent' | 'closed'} type `late` and
+ *   `stray` are answers, cancels and progress for what has ended, or never was; `malformed` is no message; `refused` is
+ *   answered with an error before any handler; `unsent` could not be sent
+ * @property {unknown} [message] what was said; absent where it could not even be read
+ * @property {unknown} [error] what was wrong, or why it ended
  */
 
 /**
@@ -29,7 +44,8 @@ import { RpcError, toErrorObject } from './errors.js';
  * @property {number} [timeout] ms after which the request cancels itself; 0 or absent is never
  * @property {number} [maxTotalTimeout] the same, but progress does not put it off
  * @property {boolean} [resetTimeoutOnProgress] whether each progress begins the timeout anew (false)
- * @property {(info: any) => void} [onProgress] asks for progress (MCP, LSP) and takes it
+ * @property {(info: any) => void} [onProgress] asks for progress (MCP, LSP) and takes it; the params must be an object
+ * @property {(part: any) => void} [onPartialResult] asks for the result in parts (LSP) and takes them
  * @property {boolean} [wait] whether a cancelled request waits for its answer (true; MCP: false)
  * @property {Transferable[]} [transfer] what of the params is moved instead of copied, where the transport can
  */
@@ -39,77 +55,99 @@ const STATUS_ERROR = new Map([
   [abp.E_LIMIT, rpc.RPC_BUSY],
   [abp.E_STATE, rpc.RPC_CLOSED],
 ]);
-/** What has none of these is no response; what has, is never answered, whatever is wrong with it. */
-const ANSWERS = ['id', 'result', 'error'];
+/** @type {Record<number, TraceEvent['type']>} */
+const DROPPED = { [abp.LATE]: 'late', [abp.STRAY]: 'stray', [abp.MALFORMED]: 'malformed' };
 /** The name under which handlers take what no other handler does. */
 const ANY = '*';
 
 /**
  * Speaks JSON-RPC over a transport, on either side of it. What is said before the core is loaded waits for it.
- * @param {import('../endpoint.js').Transport} transport
+ * @param {import('../transports/transport.js').Transport} transport
  * @param {PeerOptions} options
  */
 export const createPeer = (transport, options) => new Peer(transport, options);
 
 export class Peer {
-  /** @type {PeerCore | undefined} */
-  #core;
-  /** What is to be done once there is a core. @type {(() => void)[]} */
+  /** Made when the core is loaded. @type {Machine<PeerCore> | undefined} */
+  #machine;
+  /** Work that waits until the core is loaded. @type {(() => void)[]} */
   #early = [];
-  /** What is going on, by slot. @type {any[]} */
-  #records = [];
-  /** @type {Map<string, import('./calls.js').Handler>} */
+  /** @type {Map<string, import('./incoming-request.js').Handler>} */
   #handlers = new Map();
   /** @type {Map<string, (params: any, context: { method: string }) => void>} */
   #listeners = new Map();
   #transport;
-  #timer = /** @type {any} */ (undefined);
-  /** Requests made here that have not settled. */
-  #asking = 0;
-  #ticked = 0;
   #starting = false;
   #over = false;
-  #broken = false;
-  /** @type {Record<string, number> | undefined} */
-  #counters;
-  #resolveClosed = () => {};
-  /** The message being worked on. @type {unknown} */
-  #received;
+  /** Whether it was closed, maybe before the core was loaded. */
+  #closing = false;
+  #reading = false;
+  /** The other side will say nothing more, and is still answered. */
+  #heardAll = false;
+  /** What ended the connection, once something has. @type {RpcError | undefined} */
+  ended = undefined;
+  #resolveClosed = (/** @type {RpcError} */ _why) => {};
+  /** The current message, and what was wrong with it. @type {{ message?: unknown, error?: unknown }} */
+  #received = {};
+  #trace;
+  /** @type {TaskProgress | undefined} */
+  #tasks;
+  /** The batch being read. @type {Batch | undefined} */
+  #batch;
+  /** The version that `initialize` agreed on (MCP), from either side. @type {string | undefined} */
+  protocolVersion = undefined;
 
   /**
    * Use {@link createPeer}.
-   * @param {import('../endpoint.js').Transport} transport
+   * @param {import('../transports/transport.js').Transport} transport
    * @param {PeerOptions} options
    */
   constructor(transport, options) {
-    const { dialect, limits = {}, onRequest, onNotification } = options ?? {};
+    const { dialect, limits = {}, onRequest, onNotification, start = true, trace } = options ?? {};
     if (!Object.hasOwn(DIALECTS, dialect)) {
       throw new TypeError(`createPeer needs a dialect: ${Object.keys(DIALECTS).join(', ')}`);
     }
     this.#transport = transport;
     this.dialect = DIALECTS[dialect];
     this.cancelledCode = 0;
+    this.#trace = trace;
+    if (this.dialect.tasks) this.#tasks = new TaskProgress(this.dialect.tasks);
     if (onRequest) this.handle(ANY, onRequest);
     if (onNotification) this.onNotification(ANY, onNotification);
-    /** Resolves when nothing is sent or heard any more. @type {Promise<void>} */
+    /**
+     * Resolves when nothing is sent or heard any more, with why: `data.closedBy` is `'self'` or `'peer'`, and `cause` what
+     * the transport knows. @type {Promise<RpcError>}
+     */
     this.closed = new Promise((resolve) => (this.#resolveClosed = resolve));
-    transport.onUnreadable = () => this.#whenReady(() => this.#malformed(rpc.RPC_PARSE));
-    transport.onClose = () => this.#whenReady(() => this.#end((core) => core.lost()));
-    // Some transports read as soon as somebody listens.
-    transport.onMessage = (message) => this.#whenReady(() => this.#receive(message));
+    transport.onUnreadable = (error) =>
+      this.#whenReady(() => this.#malformed(rpc.RPC_PARSE, { error }));
+    transport.onClose = (cause) =>
+      this.#whenReady(() =>
+        this.#end('peer', cause, (machine) => machine.feed((x, peer) => x.lost(peer))),
+      );
+    transport.onEnd = () => this.#whenReady(() => this.#halfClosed());
+    if (start) this.start();
     const open = () => {
-      this.#core = new PeerCore(this.dialect.number, limits);
+      this.#machine = new Machine(new PeerCore(this.dialect.number, limits), this.#acts());
       this.cancelledCode = this.errorObject(rpc.RPC_CANCELLED).code;
-      // What they cause joins the queue, behind them.
-      for (const act of this.#early) act();
+      // Work that they cause is queued behind them.
+      for (const act of this.#early) invokeReportingErrors(act);
       this.#early = [];
     };
-    ready.then(open).catch((error) => this.#trapped(error));
+    ready.then(open).catch((error) => this.#failed(error));
+  }
+
+  /** Begins to read, if the option `start` was false. Until then messages wait in the transport. */
+  start() {
+    if (this.#reading) return;
+    this.#reading = true;
+    // Some transports read as soon as somebody listens.
+    this.#transport.onMessage = (message) => this.#whenReady(() => this.#receive(message));
   }
 
   /** @param {() => void} act */
   #whenReady(act) {
-    if (this.#core && !this.#early.length) act();
+    if ((this.#machine || this.#over) && !this.#early.length) act();
     else this.#early.push(act);
   }
 
@@ -118,7 +156,7 @@ export class Peer {
   /**
    * Answers the requests of a method; `'*'` those that no other handler answers. A second handler replaces the first.
    * @param {string} method
-   * @param {import('./calls.js').Handler} handler
+   * @param {import('./incoming-request.js').Handler} handler
    */
   handle(method, handler) {
     this.#register(this.#handlers, method, handler);
@@ -133,6 +171,18 @@ export class Peer {
    */
   onNotification(method, listener) {
     this.#register(this.#listeners, method, listener);
+    return this;
+  }
+
+  /** Removes a handler. @param {string} method as given to `handle` */
+  removeHandler(method) {
+    this.#handlers.delete(method);
+    return this;
+  }
+
+  /** Removes a listener. @param {string} method as given to `onNotification` */
+  removeListener(method) {
+    this.#listeners.delete(method);
     return this;
   }
 
@@ -170,13 +220,17 @@ export class Peer {
    */
   requestFor(parent, method, params, options) {
     return new Promise((resolve, reject) => {
-      const { signal, onProgress } = options;
+      const { signal, onProgress, onPartialResult } = options;
       if (typeof method !== 'string') throw new TypeError('request needs a method');
       if (signal && typeof signal.addEventListener !== 'function') {
         throw new TypeError('signal must be an AbortSignal');
       }
-      if (onProgress && typeof onProgress !== 'function') {
-        throw new TypeError('onProgress must be a function');
+      for (const listener of [onProgress, onPartialResult]) {
+        if (!listener) continue;
+        if (typeof listener !== 'function') throw new TypeError('onProgress must be a function');
+        if (this.dialect.progress && params !== undefined && !canHoldToken(params)) {
+          throw new TypeError('to ask for progress, the params must be an object');
+        }
       }
       const pending = new PendingRequest(this, resolve, reject, method, params, options);
       this.#whenReady(() => this.#request(pending, parent));
@@ -188,26 +242,27 @@ export class Peer {
    * @param {number} parent
    */
   #request(pending, parent) {
-    const { method, options, reject } = pending;
+    const { method, options } = pending;
     const { signal, timeout, maxTotalTimeout, resetTimeoutOnProgress, wait } = options;
-    if (signal?.aborted) return reject(pending.cancelled());
-    if (this.#over) return reject(this.error(rpc.RPC_CLOSED));
+    const reports = (options.onProgress || options.onPartialResult) && this.dialect.progress;
+    if (signal?.aborted) return pending.fail(pending.cancelled());
+    if (this.#over) return pending.fail(this.closedError());
+    const { machine } = this;
     const ms = milliseconds(timeout);
     const longest = milliseconds(maxTotalTimeout);
     const flags =
       (resetTimeoutOnProgress ? rpc.RESETS : 0) |
       (wait === undefined ? 0 : wait ? rpc.WAITS : rpc.LEAVES) |
-      (method === this.#core?.handshake ? rpc.HANDSHAKE : 0);
-    // The clock of the core stands still between its inputs: a deadline counts from now.
-    if (ms || longest) this.#feed((core) => core.advance(performance.now()));
-    this.#feed((core) => {
-      const action = core.request(ms, longest, flags, parent);
-      if (action === abp.E_STATE && parent) reject(pending.cancelled());
-      else if (action < 0) reject(this.error(STATUS_ERROR.get(action) ?? rpc.RPC_INTERNAL));
-      else listen(signal, pending);
-      return action;
-    }, pending);
-    if (this.#broken) reject(this.error(rpc.RPC_INTERNAL));
+      (method === machine.core.handshake ? rpc.HANDSHAKE : 0) |
+      (method === machine.core.subscription ? rpc.SUBSCRIPTION : 0) |
+      (reports ? rpc.REPORTS : 0);
+    // The core's clock stands still between inputs, and a deadline counts from now.
+    if (ms || longest) machine.advance();
+    onAbort(signal, pending);
+    const status = machine.feed((x, peer) => x.request(peer, ms, longest, flags, parent), pending);
+    if (status === abp.E_STATE && this.ended) pending.fail(this.closedError());
+    else if (status === abp.E_STATE && parent) pending.fail(pending.cancelled());
+    else if (status < 0) pending.fail(this.error(STATUS_ERROR.get(status) ?? rpc.RPC_INTERNAL));
   }
 
   /**
@@ -217,8 +272,11 @@ export class Peer {
    * @param {any} [params]
    */
   notify(method, params) {
-    if (this.#over) throw this.error(rpc.RPC_CLOSED);
-    this.#whenReady(() => this.#transport.post(message({ method, params })));
+    if (this.#over || this.#closing) throw this.closedError();
+    const notification = message({ method, params });
+    // It needs no core, but must not overtake earlier messages.
+    if (this.#early.length) this.#whenReady(() => this.#over || this.#post(notification));
+    else this.#send(notification);
   }
 
   /**
@@ -226,72 +284,75 @@ export class Peer {
    * answered as cancelled, as far as the dialect and the transport can.
    */
   close() {
-    this.#whenReady(() => this.#end((core) => core.close()));
+    this.#closing = true;
+    this.#whenReady(() =>
+      this.#end('self', undefined, (machine) => machine.feed((x, peer) => x.close(peer))),
+    );
   }
 
-  /** What is pending and what was dropped, for people who debug. @returns {Record<string, number>} */
+  /** Counts of what is pending and what was dropped, for debugging. @returns {Record<string, number>} */
   get counters() {
-    return this.#counters ?? this.#core?.counters() ?? {};
+    return this.#machine?.counters ?? {};
   }
 
   // --- In ------------------------------------------------------------------------------------------
 
   /** @param {any} received */
   #receive(received) {
-    if (this.#broken || this.#over) return;
-    this.#tick();
-    this.#received = received;
-    this.#dispatch(received);
-    this.#received = undefined;
+    if (this.#over) return;
+    this.machine.tick();
+    this.#traced('received', received);
+    if (Array.isArray(received) && this.#takesBatches(received.length)) this.#readBatch(received);
+    else this.#dispatch(received);
+  }
+
+  /** @param {number} length */
+  #takesBatches(length) {
+    const { batchVersion } = this.machine.core;
+    if (this.protocolVersion === undefined || this.protocolVersion !== batchVersion) return false;
+    return length > 0 && length <= MAX_BATCH;
+  }
+
+  /** @param {unknown[]} messages */
+  #readBatch(messages) {
+    const batch = new Batch((answers) => this.#over || this.#post(answers));
+    this.#batch = batch;
+    for (const message of messages) this.#dispatch(message);
+    this.#batch = undefined;
+    batch.read();
   }
 
   /** @param {any} received */
   #dispatch(received) {
-    // A getter or a proxy may throw: what cannot be read is no message.
-    const parts = safely(() => this.#parts(received), undefined);
+    if (this.#over) return;
+    this.#received = { message: received };
+    // A getter or a proxy may throw: then it is not a message.
+    const { unversioned } = this.machine.core;
+    const parts = safely(() => partsOf(received, unversioned), undefined);
     if (typeof parts !== 'object') {
       return this.#malformed(parts ?? rpc.RPC_INVALID_REQUEST);
     }
     const { id, method, params, answer } = parts;
-    if (answer) this.#feed((core) => core.response(id, Object.hasOwn(answer, 'error')), answer);
+    if (answer) this.#response(id, answer);
     else if (id === undefined) this.#notification(method, params);
     else this.#incoming(id, method, params);
   }
 
-  /**
-   * The parts of a message, or the `abp_rpc_error` that says what it is instead.
-   * @param {any} received
-   * @returns {number | { id: unknown, method: string, params: any, answer?: import('./calls.js').Answer }}
-   */
-  #parts(received) {
-    if (Array.isArray(received)) return rpc.RPC_BATCH;
-    if (own(received, 'jsonrpc') !== '2.0' && !this.#core?.unversioned) {
-      return rpc.RPC_INVALID_REQUEST;
-    }
-    const id = own(received, 'id');
-    const method = own(received, 'method');
-    const params = own(received, 'params');
-    if (typeof method === 'string') return { id, method, params };
-    const result = own(received, 'result');
-    const error = own(received, 'error');
-    if (method !== undefined || !ANSWERS.some((key) => Object.hasOwn(received, key))) {
-      return rpc.RPC_INVALID_REQUEST;
-    }
-    const fine = Object.hasOwn(received, 'result') && (error ?? null) === null;
-    return { id, method: '', params, answer: fine ? { result } : { error } };
+  /** @param {number} fault `abp_rpc_error` @param {{ message?: unknown, error?: unknown }} [received] */
+  #malformed(fault, received = this.#received) {
+    if (this.#over) return;
+    this.#received = received;
+    this.machine.feed((x, peer) => x.malformed(peer, fault));
   }
 
-  /** @param {number} fault */
-  #malformed(fault) {
-    if (!this.#over) this.#feed((core) => core.malformed(fault));
-  }
-
-  /** The core's clock. Messages that come together find it near enough. */
-  #tick() {
-    const now = performance.now();
-    if (now - this.#ticked < 10) return;
-    this.#ticked = now;
-    this.#feed((core) => core.advance(now));
+  /** @param {unknown} id @param {import('./pending-request.js').Answer} answer */
+  #response(id, answer) {
+    const { core } = this.machine;
+    const isError = Number(Object.hasOwn(answer, 'error'));
+    this.machine.feed(
+      (x, peer) => x.response(peer, core.idType(id), core.writeIdValue(id), isError),
+      answer,
+    );
   }
 
   /**
@@ -300,14 +361,23 @@ export class Peer {
    * @param {any} params
    */
   #incoming(id, method, params) {
+    const { core } = this.machine;
     // The dialect's cancel is a notification: as a request it is unknown, whatever handlers there are.
     const handler =
-      method === this.#core?.cancelMethod
+      method === core.cancelMethod
         ? undefined
-        : (this.#handlers.get(method) ?? this.#handlers.get(ANY));
+        : (this.#handlers.get(method) ??
+          this.#handlers.get(ANY) ??
+          this.dialect.answers?.get(method));
     const fault = handler ? rpc.RPC_NO_ERROR : rpc.RPC_METHOD_NOT_FOUND;
     const request = new IncomingRequest(this, handler, id, method, params);
-    this.#feed((core) => core.received(id, fault), request);
+    request.batch = this.#batch;
+    request.batch?.opened(request);
+    this.machine.feed(
+      (x, peer) => x.received(peer, core.idType(id), core.writeIdValue(id), fault),
+      request,
+    );
+    if (!request.handle) request.batch?.ended(request);
   }
 
   /**
@@ -315,73 +385,113 @@ export class Peer {
    * @param {any} params
    */
   #notification(method, params) {
-    const core = /** @type {PeerCore} */ (this.#core);
+    const { core } = this.machine;
     const { progress } = this.dialect;
     if (method === core.cancelMethod) {
-      const id = safely(() => own(params, core.cancelKey), undefined);
-      const reason = safely(() => own(params, 'reason'), null);
-      return this.#feed(() => core.cancelReceived(id, reason));
+      const id = safely(() => getOwn(params, core.cancelKey), undefined);
+      const reason = safely(() => getOwn(params, 'reason'), null);
+      const message = typeof reason === 'string' ? reason : 'The other side ended it';
+      const error = { code: this.cancelledCode, message };
+      this.machine.feed(() => core.cancelReceived(id, reason), { error });
+      return;
     }
     if (method === progress?.method && this.#progressed(progress.read, params)) return;
-    callOut(this.#listeners.get(method) ?? this.#listeners.get(ANY), params, { method });
+    safely(() => this.#tasks?.noticed(params), undefined);
+    invokeReportingErrors(this.#listeners.get(method) ?? this.#listeners.get(ANY), params, {
+      method,
+    });
   }
 
   /**
-   * Progress has come. Whether it is that of a request made here, which may have ended.
+   * Progress has arrived. Returns whether it belongs to a request made here, which may have ended.
    * @param {import('./dialects.js').Progress['read']} read
    * @param {any} params
    */
   #progressed(read, params) {
-    this.#feed((core) => core.advance(performance.now()));
-    const { token, info } = safely(() => read(params), { token: undefined, info: {} });
-    let ours = true;
-    this.#feed((core) => {
-      const action = core.progress(token);
-      ours = action !== abp.E_STATE;
-      return action;
-    }, info);
-    return ours;
+    const { machine } = this;
+    const progress = safely(() => read(params), undefined);
+    const id = progress?.id;
+    if (id === undefined) return false;
+    const listener = this.#tasks?.listener(id);
+    if (listener) {
+      invokeReportingErrors(listener, progress?.info);
+      return true;
+    }
+    machine.advance();
+    const status = machine.feed(
+      (x, peer) => x.progress(peer, machine.core.idType(id), machine.core.writeIdValue(id)),
+      progress,
+    );
+    return status !== abp.E_STATE;
   }
 
   // --- What records tell ---------------------------------------------------------------------------
 
-  /** A request's signal fired. @param {PendingRequest} pending */
-  cancel(pending) {
-    this.#feed((core) => core.cancel(pending.handle, pending.reason));
+  /** What drives the core; only there once it is loaded. */
+  get machine() {
+    return /** @type {Machine<PeerCore>} */ (this.#machine);
   }
 
-  /**
-   * A handler has settled.
-   * @param {IncomingRequest} request
-   * @param {number} ending
-   */
-  finish(request, ending) {
-    if (this.#broken) return;
-    const { handle } = request;
-    this.#feed((core) => core.finish(handle, ending), request);
-    // One whose answer waits for others is still to be told; one that nobody wants answered is not.
-    if (this.#records[handle & SLOT] === request && !this.#core?.pending(handle)) {
-      this.#records[handle & SLOT] = undefined;
-    }
-    if (this.#over) this.#release();
+  /** A request's signal fired. @param {number} call @param {string | undefined} reason */
+  cancel(call, reason) {
+    this.machine.cancel(call, reason);
   }
 
   /**
    * @param {IncomingRequest} request
+   * @param {import('./dialects.js').Kind} kind
    * @param {any} info
    */
-  progress(request, info) {
+  progress(request, kind, info) {
     const { progress } = this.dialect;
-    const token = progress?.wanted(request.params);
-    if (this.#broken || !progress || token === undefined || !this.#core?.running(request.handle))
-      return;
-    this.notify(progress.method, progress.write(token, info));
+    const token = progress?.wanted(request.params, kind);
+    const { failed, core } = this.machine;
+    if (failed || this.#over || !progress || token === undefined) return;
+    if (request.goesOn ? request.aborted : !core.isRunning(request.handle)) return;
+    const report = message({ method: progress.method, params: progress.write(token, info) });
+    // A part of the result must not be dropped: it is not sent again.
+    this.#send(report, undefined, kind === 'onProgress' ? 'droppable' : undefined);
+  }
+
+  /**
+   * A request was answered. Returns the result.
+   * @param {PendingRequest} pending
+   * @param {any} result
+   */
+  answered(pending, result) {
+    const { onProgress } = pending.options;
+    safely(() => this.#tasks?.answered(pending.number, onProgress, result), undefined);
+    this.#agreed(pending.method, result);
+    return result;
+  }
+
+  /**
+   * The handshake, whoever made it, says which version is spoken.
+   * @param {string} method
+   * @param {any} result
+   */
+  #agreed(method, result) {
+    if (method !== this.machine.core.handshake) return;
+    const version = safely(() => getOwn(result, 'protocolVersion'), undefined);
+    if (typeof version === 'string') this.protocolVersion = version;
+  }
+
+  /** Whether a request that was received may still be answered. @param {number} handle */
+  isPending(handle) {
+    return !this.machine.failed && this.machine.core.isPending(handle);
+  }
+
+  /** The error of requests after the end. */
+  closedError() {
+    const { data, cause } = this.ended ?? { data: { closedBy: 'self' }, cause: undefined };
+    return this.error(rpc.RPC_CLOSED, { data, cause });
   }
 
   /** The error on the wire for an `abp_rpc_error`. @param {number} code */
   errorObject(code) {
-    const core = this.#broken ? undefined : this.#core;
-    return core?.error(code) ?? { code: -32603, message: 'The connection failed' };
+    const core = this.#machine?.failed ? undefined : this.#machine?.core;
+    const message = code === rpc.RPC_CLOSED ? 'Connection closed' : 'The connection failed';
+    return core?.error(code) ?? { code: -32603, message };
   }
 
   /**
@@ -393,149 +503,109 @@ export class Peer {
     return new RpcError(known.code, message ?? known.message, data, { name, cause });
   }
 
-  // --- Drain, then act -----------------------------------------------------------------------------
+  // --- What the core's actions do --------------------------------------------------------------------
 
-  /**
-   * @param {(core: PeerCore) => number} input
-   * @param {any} [context]
-   */
-  #feed(input, context) {
-    if (this.#broken) return;
-    const core = /** @type {PeerCore} */ (this.#core);
-    try {
-      this.#run(core, input(core), context);
-    } catch (error) {
-      this.#trapped(error);
-    }
+  /** @returns {import('../core/machine.js').Acts} */
+  #acts() {
+    return {
+      read: (action, call) =>
+        kindOf(action) === abp.SEND && {
+          id: this.machine.core.number(call),
+          reason: this.machine.core.reason,
+        },
+      sendRequest: (pending) => this.#sendRequest(pending),
+      send: (_message, _record, cancel) => this.#sendCancel(cancel),
+      refuse: (fault, request) => this.#refuse(fault, request),
+      report: (pending, { kind, info }) => invokeReportingErrors(pending.options[kind], info),
+      drop: (counter) => this.#traced(DROPPED[counter]),
+      queued: () => this.#startSoon(),
+      failed: (records) => {
+        this.ended ??= this.error(rpc.RPC_INTERNAL);
+        this.#dispose();
+        for (const record of records) record.fail(this.error(rpc.RPC_INTERNAL));
+      },
+    };
   }
 
   /**
-   * Takes every action of an input before any is acted on: acting runs listeners and handlers, which call.
-   * @param {PeerCore} core
-   * @param {number} action
-   * @param {any} context what the input was about: a request, a response
-   */
-  #run(core, action, context) {
-    if (action <= 0) return;
-    if (!(action & MORE)) {
-      this.#act(action, core.call, extraOf(core, action), context);
-      return;
-    }
-    const actions = [];
-    for (; action; action = action & MORE ? core.next() : 0) {
-      actions.push(action, core.call, extraOf(core, action));
-    }
-    for (let i = 0; i < actions.length; i += 3) {
-      this.#act(actions[i], actions[i + 1], actions[i + 2], context);
-    }
-  }
-
-  /**
-   * @param {number} action
-   * @param {number} call
-   * @param {any} extra
-   * @param {any} context
-   */
-  #act(action, call, extra, context) {
-    const arg = (action >> 8) & 255;
-    const slot = call & SLOT;
-    const record = this.#records[slot];
-    switch (action & 255) {
-      case abp.REQUEST:
-        this.#records[slot] = context;
-        if (++this.#asking === 1) this.#holdTimer();
-        return this.#sendRequest(context, call);
-      case abp.SETTLE:
-        this.#records[slot] = undefined;
-        if (--this.#asking === 0) this.#holdTimer();
-        return record.settle(arg, context);
-      case abp.REPORT:
-        return callOut(record.options.onProgress, context);
-      case abp.QUEUED:
-        this.#records[slot] = context;
-        context.handle = call;
-        return this.#startSoon();
-      case abp.START:
-        record.start();
-        return;
-      case abp.ABORT:
-        if (action & RELEASED) this.#records[slot] = undefined;
-        return record.abort(extra);
-      case abp.RESULT:
-        if (action & RELEASED) this.#records[slot] = undefined;
-        return record.answer(arg);
-      case abp.REFUSE:
-        return this.#refuse(arg, context);
-      case abp.SEND:
-        return this.#sendCancel(extra);
-      case abp.WAKE:
-        clearTimeout(this.#timer);
-        this.#timer = setTimeout(
-          // Timers may fire a fraction of a millisecond early.
-          () => this.#feed((core) => core.advance(Math.max(extra, performance.now()))),
-          Math.max(0, Math.ceil(extra - performance.now())),
-        );
-        this.#holdTimer();
-        return;
-    }
-  }
-
-  /** The timer keeps a Node process alive for as long as somebody here waits for an answer. */
-  #holdTimer() {
-    if (this.#asking) this.#timer?.ref?.();
-    else this.#timer?.unref?.();
-  }
-
-  /**
-   * @param {number} fault
+   * @param {number} fault `abp_rpc_error`
    * @param {IncomingRequest | undefined} request
    */
   #refuse(fault, request) {
     const error = {
       ...this.errorObject(fault),
-      ...this.dialect.explain?.(fault, request?.method, this.#received),
+      ...this.dialect.explain?.(fault, request?.method, this.#received.message),
     };
-    this.respond(this.#core?.hasNoId(fault) ? null : request?.id, { error });
+    this.#traced('refused', undefined, error);
+    const id = this.machine.core.hasNoId(fault) ? null : request?.id;
+    if (request?.batch) request.batch.ended(request, { jsonrpc: '2.0', id, error });
+    else if (this.#batch) this.#batch.refused({ jsonrpc: '2.0', id, error });
+    else this.#respond(id, { error });
   }
 
-  /** Handlers start when all that came together has been read: what was cancelled in it never starts. */
+  /** Starts handlers once everything that arrived together has been read, so that requests cancelled in it never start. */
   #startSoon() {
     if (this.#starting) return;
     this.#starting = true;
     queueMicrotask(() => {
       this.#starting = false;
-      this.#feed((core) => core.start());
+      this.machine.feed((x, peer) => x.start(peer));
     });
   }
 
   // --- Out -----------------------------------------------------------------------------------------
 
-  /**
-   * @param {PendingRequest} pending
-   * @param {number} call
-   */
-  #sendRequest(pending, call) {
-    const { method, params, options } = pending;
+  /** @param {PendingRequest} pending */
+  #sendRequest(pending) {
+    const { handle, method, params, options } = pending;
     const { progress } = this.dialect;
-    const id = this.#core?.number(call) ?? 0;
-    pending.handle = call;
-    const asks = options.onProgress && progress;
+    const id = this.machine.core.number(handle);
+    pending.number = id;
+    const asks = (options.onProgress || options.onPartialResult) && progress;
     try {
-      this.#transport.post(
-        message({ id, method, params: asks ? asks.ask(params, id) : params }),
+      this.#send(
+        message({ id, method, params: asks ? asks.ask(params, id, options) : params }),
         options.transfer,
+        'request',
       );
     } catch (error) {
+      if (getOwn(error, 'code') === 'RATE_LIMITED') return this.#busy(handle, error);
       const why = toErrorObject(error);
       const response = { error: { ...why, message: `The params cannot be sent: ${why.message}` } };
-      this.#feed((core) => core.unsent(call), response);
+      this.machine.sendFailed(handle, response);
     }
+  }
+
+  /**
+   * Too much waits for the other side to read it.
+   * @param {number} call
+   * @param {any} error
+   */
+  #busy(call, { message, retryable, retryAfter }) {
+    const error = {
+      ...this.errorObject(rpc.RPC_BUSY),
+      message,
+      data: { retryable, retryAfter },
+    };
+    this.machine.sendFailed(call, { error });
   }
 
   /** @param {{ id: number, reason: string | undefined }} cancel */
   #sendCancel({ id, reason }) {
-    const { cancelMethod: method, cancelKey } = /** @type {PeerCore} */ (this.#core);
+    const { cancelMethod: method, cancelKey } = this.machine.core;
     this.#post(message({ method, params: { [cancelKey]: id, ...(reason && { reason }) } }));
+  }
+
+  /**
+   * @param {IncomingRequest} request
+   * @param {any} answer
+   * @param {Transferable[]} [transfer]
+   */
+  respond(request, answer, transfer) {
+    const { id, batch } = request;
+    this.#agreed(request.method, getOwn(answer, 'result'));
+    if (batch) batch.ended(request, { jsonrpc: '2.0', id, ...answer });
+    else this.#respond(id, answer, transfer);
   }
 
   /**
@@ -543,9 +613,9 @@ export class Peer {
    * @param {any} answer
    * @param {Transferable[]} [transfer]
    */
-  respond(id, answer, transfer) {
+  #respond(id, answer, transfer) {
     try {
-      this.#transport.post({ jsonrpc: '2.0', id, ...answer }, transfer);
+      this.#send({ jsonrpc: '2.0', id, ...answer }, transfer);
     } catch (error) {
       const why = toErrorObject(error);
       const unsendable = { ...why, message: `The answer cannot be sent: ${why.message}` };
@@ -560,81 +630,91 @@ export class Peer {
    */
   #post(what) {
     try {
-      this.#transport.post(what);
+      this.#send(what);
     } catch (error) {
-      console.warn('abp-bridge: a message could not be sent:', error);
+      if (!this.#trace) console.warn('abp-bridge: a message could not be sent:', error);
     }
+  }
+
+  /**
+   * @param {object} what
+   * @param {Transferable[]} [transfer]
+   * @param {import('../transports/transport.js').MessageKind} [kind]
+   */
+  #send(what, transfer, kind) {
+    try {
+      this.#transport.post(what, transfer, kind);
+    } catch (error) {
+      this.#traced('unsent', what, error);
+      throw error;
+    }
+    this.#traced('sent', what);
+  }
+
+  /**
+   * @param {TraceEvent['type']} type
+   * @param {unknown} [message] without one: what was received
+   * @param {unknown} [error]
+   */
+  #traced(type, message, error) {
+    if (!this.#trace) return;
+    const event = message === undefined && type !== 'closed' ? this.#received : { message };
+    invokeReportingErrors(this.#trace, { type, ...event, ...(error !== undefined && { error }) });
   }
 
   // --- The end -------------------------------------------------------------------------------------
 
-  /** @param {(core: PeerCore) => number} input */
-  #end(input) {
+  /** The other side has ended its half of a stream: what it asked before is answered, and that is the end. */
+  #halfClosed() {
     if (this.#over) return;
-    this.#feed(input);
-    this.#dispose();
-    this.#release();
+    const { machine } = this;
+    const { core } = machine;
+    this.#heardAll = true;
+    this.ended ??= this.error(rpc.RPC_CLOSED, { data: { closedBy: 'peer' } });
+    machine.feed((x, peer) => x.half_closed(peer));
+    // A subscription is never answered by itself: its client has left it.
+    const isOpen = (/** @type {any} */ { method, aborted }) =>
+      method === core.subscription && !aborted;
+    for (let request; core.subscription && (request = machine.find(isOpen));) {
+      const { id } = request;
+      machine.feed(() => core.cancelReceived(id, undefined));
+    }
+    this.endIfAnswered();
   }
 
-  #dispose() {
-    this.#over = true;
-    clearTimeout(this.#timer);
-    this.#transport.close();
-    this.#resolveClosed();
-  }
-
-  /** Gives back what the core keeps, once no handler can ask for it. */
-  #release() {
-    if (this.#broken || this.#counters) return;
-    const core = /** @type {PeerCore} */ (this.#core);
-    const counters = core.counters();
-    if (counters.inFlightIn) return;
-    this.#counters = counters;
-    core.free();
+  /** A handler has settled: it may be the last that the other side waited for. */
+  endIfAnswered() {
+    if (!this.#heardAll || this.#over || this.counters.inFlightIn) return;
+    this.#end('peer', undefined, (machine) => machine.feed((x, peer) => x.lost(peer)));
   }
 
   /**
-   * The core has failed. Its connection is given up, all that hangs on it is told, and others go on.
-   * @param {any} error
+   * @param {'self' | 'peer'} closedBy
+   * @param {unknown} cause
+   * @param {(machine: Machine<PeerCore>) => void} input
    */
-  #trapped(error) {
-    // WebAssembly's own, or what the core as JavaScript throws; and memory that is short.
-    if (error?.name !== 'RuntimeError' && !(error instanceof RangeError)) throw error;
-    this.#broken = true;
-    this.#core?.abandon();
-    console.error('abp-bridge: the connection failed and is closed:', error);
-    const records = this.#records;
-    this.#records = [];
+  #end(closedBy, cause, input) {
+    if (this.#over) return;
+    this.ended ??= this.error(rpc.RPC_CLOSED, { data: { closedBy }, cause });
+    input(this.machine);
     this.#dispose();
-    for (const record of records) record?.broken(this.error(rpc.RPC_INTERNAL));
   }
-}
 
-/**
- * A request or a notification.
- * @param {{ id?: number, method: string, params: any }} parts
- */
-const message = ({ id, method, params }) => ({
-  jsonrpc: '2.0',
-  ...(id !== undefined && { id }),
-  method,
-  ...(params !== undefined && { params }),
-});
-
-/**
- * What must be read before the next action is taken.
- * @param {PeerCore} core
- * @param {number} action
- * @returns {any}
- */
-function extraOf(core, action) {
-  switch (action & 255) {
-    case abp.ABORT:
-      return core.reason;
-    case abp.SEND:
-      return { id: core.number(core.call), reason: core.reason };
-    case abp.WAKE:
-      return core.at;
+  #dispose() {
+    if (this.#over) return;
+    this.#over = true;
+    this.#transport.close();
+    this.#machine?.end();
+    const why = this.ended ?? this.closedError();
+    this.#traced('closed', undefined, why);
+    this.#resolveClosed(why);
   }
-  return undefined;
+
+  /** The core could not be loaded. @param {unknown} error */
+  #failed(error) {
+    console.error('abp-bridge: the core could not be loaded, and the connection is closed:', error);
+    this.ended ??= this.error(rpc.RPC_INTERNAL, { cause: error });
+    this.#dispose();
+    for (const act of this.#early.splice(0)) act();
+  }
 }

@@ -1,32 +1,34 @@
 /**
- * Where messages begin and end in a stream of bytes. Both framings read in linear time whatever the chunks
- * are, hold no more than one message of the allowed length, and go on after what they could not read.
+ * Finds messages in a stream of bytes. Both framings read in linear time, however the bytes are split into chunks. They
+ * keep no more than one message of the allowed length, and continue after anything that they could not read.
  */
-import { AbpError } from '../errors.js';
+import { AbpError } from '../common/errors.js';
 
 const CR = 13;
 const LF = 10;
-/** Of a header block only the end is kept: what comes before it, if it is as long as this, is no header. */
-const LONGEST_HEADER = 8192;
+/** Bytes of a header block that are kept. Anything longer is not a header block, so only its end is kept. */
+const MAX_HEADER_BYTES = 8192;
 
-/** The header that counts, alone on its line or after what was left of a JSON text. */
+/** The header that counts: alone on its line, or after the remainder of a JSON text. */
 const HEADER = /^(?:.*[\]}])?content-length:(.*)$/i;
 
 const encoder = new TextEncoder();
 const NEWLINE = Uint8Array.of(LF);
 
 /**
- * @typedef {object} Reader What a framing tells.
+ * @typedef {object} Reader What a framing reports to.
  * @property {number} limit bytes that a message may have
- * @property {(bytes: Uint8Array) => void} message takes each message; the bytes are its own until it returns
- * @property {(error: AbpError) => void} unreadable takes what was wrong with what is no message
+ * @property {number} left lines, or blocks of headers, that may be read in this turn: a framing counts it down and stops
+ *   at 0
+ * @property {(bytes: Uint8Array) => void} message takes each message; the bytes are only valid until it returns
+ * @property {(error: AbpError) => void} unreadable takes an error for each piece that is not a message
  */
 
 /** @param {number} limit */
 const tooLong = (limit) =>
   new AbpError('MESSAGE_TOO_LONG', `A message of more than ${limit} bytes came and was skipped`);
 
-/** The part of a message that has come. It is copied, for chunks may be single bytes. */
+/** The part of a message that has arrived. It is copied, because chunks may be single bytes. */
 class Part {
   #bytes = new Uint8Array(0);
   length = 0;
@@ -44,8 +46,8 @@ class Part {
   }
 
   /**
-   * All of it, with what still comes: without a copy where nothing was kept.
-   * @param {Uint8Array} rest
+   * The whole message, without a copy if nothing was kept.
+   * @param {Uint8Array} rest its last part
    */
   take(rest) {
     if (!this.length) return rest;
@@ -57,12 +59,12 @@ class Part {
 
   clear() {
     this.length = 0;
-    // One long message must not hold its memory for ever.
+    // Do not keep the memory of one long message for ever.
     if (this.#bytes.length > 2 ** 16) this.#bytes = new Uint8Array(0);
   }
 }
 
-/** A message a line, as ACP and MCP's stdio have it. A line that is too long is skipped up to its end. */
+/** One message a line, as in ACP and in MCP over stdio. A line that is too long is skipped. */
 export class LineFraming {
   #part = new Part();
   #skipping = false;
@@ -78,12 +80,15 @@ export class LineFraming {
   }
 
   /**
-   * Takes what came.
-   * @param {Uint8Array} bytes
+   * Reads a chunk.
+   * @param {Uint8Array} bytes the chunk
+   * @param {number} [from] the offset at which to continue
+   * @returns {number} the offset at which it stopped
    */
-  push(bytes) {
-    let from = 0;
+  push(bytes, from = 0) {
+    const { reader } = this;
     for (let end; (end = bytes.indexOf(LF, from)) >= 0; from = end + 1) {
+      if (reader.left-- <= 0) return from;
       if (this.#fits(bytes.subarray(from, end))) {
         this.#line(this.#part.take(bytes.subarray(from, end)));
       }
@@ -91,9 +96,10 @@ export class LineFraming {
     }
     const rest = bytes.subarray(from);
     if (this.#fits(rest)) this.#part.append(rest);
+    return bytes.length;
   }
 
-  /** Nothing more will come: the last line need not be ended. */
+  /** The stream has ended. The last line needs no line end. */
   end() {
     this.push(NEWLINE);
   }
@@ -110,25 +116,24 @@ export class LineFraming {
 
   /** @param {Uint8Array} line */
   #line(line) {
-    // Blank lines are none. Space before and after a message is JSON's own, the CR of a CRLF included.
+    // Blank lines are not messages. JSON allows white space around a message, which includes the CR of a CRLF.
     if (line.some((byte) => byte !== CR && byte !== 32 && byte !== 9)) this.reader.message(line);
   }
 }
 
 /**
- * A message after a block of headers, as LSP has it. A block without a usable `Content-Length` is reported,
- * and what follows it is searched for the next block: no text within JSON can look like one, as its line
- * ends are escaped there.
+ * A message after a block of headers, as in LSP. A block without a usable `Content-Length` is reported, and what follows
+ * is searched for the next block. No text within JSON can look like a block, because line ends are escaped there.
  */
 export class HeaderFraming {
-  #header = new Uint8Array(LONGEST_HEADER);
+  #header = new Uint8Array(MAX_HEADER_BYTES);
   #kept = 0;
-  /** Bytes of CR LF CR LF seen. */
+  /** How many bytes of CR LF CR LF were seen. */
   #seen = 0;
   #body = new Part();
-  /** Bytes that the body has, once that is known. @type {number | undefined} */
+  /** Length of the body in bytes, once it is known. @type {number | undefined} */
   #length;
-  /** A body that is too long comes: whatever it is, it stands before the next header. */
+  /** Whether a body that is too long is being skipped: it ends before the next header. */
   #skipping = false;
 
   /** @param {Reader} reader */
@@ -142,16 +147,20 @@ export class HeaderFraming {
   }
 
   /**
-   * Takes what came.
-   * @param {Uint8Array} bytes
+   * Reads a chunk.
+   * @param {Uint8Array} bytes the chunk
+   * @param {number} [from] the offset at which to continue
+   * @returns {number} the offset at which it stopped
    */
-  push(bytes) {
-    for (let from = 0; from < bytes.length;) {
+  push(bytes, from = 0) {
+    const { reader } = this;
+    while (from < bytes.length && reader.left > 0) {
       from = this.#length === undefined ? this.#head(bytes, from) : this.#rest(bytes, from);
     }
+    return from;
   }
 
-  /** Nothing more will come. */
+  /** The stream has ended. */
   end() {
     if (!this.#kept && this.#length === undefined) return;
     this.reader.unreadable(new AbpError('PARSE_ERROR', 'The stream ended within a message'));
@@ -164,8 +173,8 @@ export class HeaderFraming {
   #head(bytes, from) {
     for (let at = from; at < bytes.length;) {
       const byte = bytes[at++];
-      if (this.#kept === LONGEST_HEADER) {
-        this.#header.copyWithin(0, LONGEST_HEADER / 2);
+      if (this.#kept === MAX_HEADER_BYTES) {
+        this.#header.copyWithin(0, MAX_HEADER_BYTES / 2);
         this.#kept /= 2;
       }
       this.#header[this.#kept++] = byte;
@@ -184,9 +193,10 @@ export class HeaderFraming {
 
   /** @param {string} block */
   #block(block) {
+    this.reader.left--;
     const lengths = new Set(
       block.split('\r\n').flatMap((line) => {
-        // The remainder of a body whose length was wrong may stand before it.
+        // The remainder of a body whose length was wrong may precede it.
         const header = this.#skipping ? /^.*content-length:(.*)$/i : HEADER;
         const value = header.exec(line)?.[1].trim();
         return value === undefined ? [] : [/^\d+$/.test(value) ? Number(value) : NaN];
@@ -207,7 +217,7 @@ export class HeaderFraming {
   #expect(length) {
     this.#length = length;
     this.#skipping = false;
-    // No byte will come to end it.
+    // An empty body is complete already.
     if (length === 0) this.#rest(new Uint8Array(0), 0);
   }
 

@@ -1,65 +1,111 @@
-/** A MessagePort, or anything with its form: Node's MessagePort, a worker, a worker's own end. */
+/**
+ * A MessagePort, or anything with the same interface: Node's MessagePort, a worker, a worker's end of it, and ports that
+ * are event emitters, such as Electron's MessagePortMain.
+ */
+import { AbpError } from '../common/errors.js';
+import { Receiver } from './receiver.js';
 
 /**
- * @param {any} port
- * @param {() => void} [closed] what closing does besides: a port of our own is closed with it
- * @param {any} [worker] whose port it is
- * @returns {import('../endpoint.js').Transport}
+ * Makes a transport over a port.
+ * @param {unknown} port a MessagePort, or anything with the same interface
+ * @param {() => void} [closed] called when it closes, in place of closing the port
+ * @param {unknown} [worker] the worker that the port belongs to
+ * @returns {import('./transport.js').Transport}
  */
-export function portTransport(port, closed = () => port.close(), worker) {
-  /** @type {import('../endpoint.js').Transport} */
-  const transport = {
-    post: (message, transfer) =>
-      transfer ? port.postMessage(message, transfer) : port.postMessage(message),
-    onMessage() {},
-    onClose: undefined,
-    close() {
-      stop();
-      closed();
-    },
-  };
-  const stop = hear(port, transport, worker);
-  return transport;
+export const portTransport = (port, closed, worker) => new PortTransport(port, closed, worker);
+
+class PortTransport extends Receiver {
+  #port;
+  #closed;
+  #stop;
+
+  /**
+   * @param {any} port
+   * @param {() => void} [closed]
+   * @param {unknown} [worker]
+   */
+  constructor(port, closed = () => port.close?.(), worker = undefined) {
+    super();
+    this.#port = port;
+    this.#closed = closed;
+    this.#stop = listenToPort(
+      port,
+      {
+        onMessage: (message) => this.receive(message),
+        onUnreadable: (error) => this.receiveUnreadable(error),
+        onClose: (cause) => this.lose(cause),
+      },
+      worker,
+    );
+  }
+
+  /**
+   * @param {unknown} message
+   * @param {Transferable[]} [transfer]
+   */
+  post(message, transfer) {
+    if (this.stopped) return;
+    if (transfer) this.#port.postMessage(message, transfer);
+    else this.#port.postMessage(message);
+  }
+
+  /** @override */
+  end() {
+    this.#stop();
+    this.#closed();
+  }
 }
 
 /**
- * Listens to a port, and to the worker whose port it is.
- * @param {any} port
- * @param {Pick<import('../endpoint.js').Transport, 'onMessage' | 'onClose'>} listener
- * @param {any} [worker] a Worker or a SharedWorker of a page's, or a Worker of Node's
+ * Listens to a port, and to the worker that it belongs to.
+ * @param {any} port a MessagePort, or anything with the same interface
+ * @param {object} listener
+ * @param {(message: unknown) => void} listener.onMessage
+ * @param {(error: AbpError) => void} [listener.onUnreadable]
+ * @param {(cause?: unknown) => void} listener.onClose
+ * @param {unknown} [worker] a page's Worker or SharedWorker, or Node's Worker
  * @returns {() => void} stops listening
  */
-export function hear(port, listener, worker) {
-  // Node's workers are no event targets, and tell more than a page's.
-  const ofNode = !port.addEventListener;
+export function listenToPort(port, listener, worker) {
+  // Event emitters: ports, which need `start`, emit event objects like an EventTarget. Node's workers emit the message
+  // itself, and report more than a page's workers.
+  const emits = !port.addEventListener;
+  const emitsMessages = emits && !port.start;
   let spoke = false;
   /** @type {[any, string, (event: any) => void][]} */
   const listeners = [
-    // Ports are only offered by window messages: any that come here are nobody's, and looking costs time.
+    // Ports are only offered by window messages. Any that come here are ignored: reading `ports` costs time.
     [
       port,
       'message',
       (message) => {
         spoke = true;
-        listener.onMessage(ofNode ? message : message.data, []);
+        listener.onMessage(emitsMessages ? message : message.data);
       },
     ],
-    // What cannot be read here (shared memory of another site, say) counts as malformed.
-    [port, 'messageerror', () => listener.onMessage(null, [])],
-    // Node's ports say when the other end closes; no browser's do.
-    [port, 'close', () => listener.onClose?.()],
-    // Nobody tells that a page's worker was terminated or closed itself. It lives on after an error that nobody
-    // caught, unless it was the script that failed.
-    [worker, 'error', (error) => (ofNode || !spoke) && listener.onClose?.(error)],
-    [worker, 'exit', (code) => listener.onClose?.(new Error(`it exited with code ${code}`))],
+    // A message that cannot be deserialised here: shared memory of another site, say.
+    [
+      port,
+      'messageerror',
+      () => listener.onUnreadable?.(new AbpError('PARSE_ERROR', 'A message cannot be read here')),
+    ],
+    // Ports of Node and Electron report when the other end closes; those of browsers do not.
+    [port, 'close', () => listener.onClose()],
+    // Nothing reports that a page's worker was terminated or closed itself. A worker survives an uncaught error, unless
+    // its script failed to load.
+    [worker, 'error', (error) => (emits || !spoke) && listener.onClose(error)],
+    [worker, 'exit', (code) => listener.onClose(new Error(`it exited with code ${code}`))],
   ];
   for (const [target, type, heard] of listeners) {
-    target?.[ofNode ? 'on' : 'addEventListener'](type, heard);
+    if (emits) target?.on(type, heard);
+    else target?.addEventListener(type, heard);
   }
   port.start?.(); // a worker's own scope has nothing to start
   return () => {
     for (const [target, type, heard] of listeners) {
-      target?.[ofNode ? 'off' : 'removeEventListener'](type, heard);
+      if (!emits) target?.removeEventListener(type, heard);
+      else if (target?.off) target.off(type, heard);
+      else target?.removeListener(type, heard);
     }
   };
 }

@@ -1,21 +1,26 @@
 /**
- * Streams of bytes: a process's standard input and output, a socket, whatever else has web streams or Node's.
+ * Streams of bytes: a process's standard input and output, a socket, or anything else with web or Node streams.
  * Each message is JSON text in UTF-8, framed by lines or by `Content-Length`.
  *
- * Nothing is read before `onMessage` is set. What cannot be read as a message (bytes that are no UTF-8, text
- * that is no JSON, a header without a length, more than `maxMessage` bytes) is given to `onUnreadable` and
- * skipped, and the messages after it are read. The end of what can be read is the end of the other side.
+ * Nothing is read before `onMessage` is set. What cannot be read as a message (bytes that are not UTF-8, text that is not
+ * JSON, a header without a length, more than `maxMessage` bytes) is reported to `onUnreadable` and skipped; reading
+ * continues after it. When the readable stream ends, the other side is gone.
  */
-import { AbpError, callOut, reasonText } from '../errors.js';
+import { AbpError, reasonText } from '../common/errors.js';
+import { MAX_MESSAGES_PER_TURN, inLaterTurn } from '../common/turns.js';
+import { jsonText } from '../wire/json-text.js';
 import { HeaderFraming, LineFraming } from './framing.js';
+import { Receiver } from './receiver.js';
 
-/** @typedef {import('../endpoint.js').Transport} Transport */
+/** @typedef {import('./transport.js').Transport} Transport */
 
 /**
  * @typedef {object} NodeReadable What we use of `stream.Readable`.
  * @property {(event: any, listener: (...args: any[]) => void) => unknown} on
  * @property {(event: any, listener: (...args: any[]) => void) => unknown} off
  * @property {() => unknown} destroy
+ * @property {() => unknown} [pause]
+ * @property {() => unknown} [resume]
  */
 
 /**
@@ -27,7 +32,7 @@ import { HeaderFraming, LineFraming } from './framing.js';
  */
 
 /**
- * @typedef {object} Streams Both ends are the transport's from now on: it closes them.
+ * @typedef {object} Streams The transport owns both from now on, and closes them.
  * @property {ReadableStream<Uint8Array> | NodeReadable} readable
  * @property {WritableStream<Uint8Array> | NodeWritable} writable
  */
@@ -35,14 +40,14 @@ import { HeaderFraming, LineFraming } from './framing.js';
 /**
  * @typedef {object} StreamOptions
  * @property {number} [maxMessage] bytes of the longest message (32 MiB): longer ones are skipped when they
- *   come, and refused by `post`
- * @property {number} [maxBacklog] bytes that may wait for the other side to read them (128 MiB): one that is
- *   further behind is given up
+ *   arrive, and refused by `post`
+ * @property {number} [maxBacklog] bytes that may wait for the other side to read them (128 MiB): with more,
+ *   the connection is closed
  */
 
 /**
- * A message a line: ACP, and MCP over stdio.
- * @param {Streams} streams
+ * One message a line: ACP, and MCP over stdio.
+ * @param {Streams} streams what to read and write
  * @param {StreamOptions} [options]
  * @returns {Transport}
  */
@@ -50,31 +55,34 @@ export const lineTransport = (streams, options) =>
   new StreamTransport(LineFraming, streams, options);
 
 /**
- * A message after its `Content-Length`: LSP.
- * @param {Streams} streams
+ * Messages after a `Content-Length` header: LSP.
+ * @param {Streams} streams what to read and write
  * @param {StreamOptions} [options]
  * @returns {Transport}
  */
 export const headerTransport = (streams, options) =>
   new StreamTransport(HeaderFraming, streams, options);
 
-/** Bytes that are no UTF-8 are no message: replaced, two ids could become one. */
+/** Bytes that are not UTF-8 are an error: if they were replaced, two ids could become the same. */
 const decoder = new TextDecoder('utf-8', { fatal: true });
 const encoder = new TextEncoder();
 const soon = Promise.resolve();
 
-class StreamTransport {
-  /** @type {Transport['onUnreadable']} */
-  onUnreadable;
-  /** @type {Transport['onClose']} */
-  onClose;
-  /** @type {Transport['onMessage']} */
-  #onMessage = () => {};
+class StreamTransport extends Receiver {
+  /** @type {readonly import('./transport.js').Feature[]} */
+  carries = ['liveness'];
   #reading = false;
-  #closed = false;
-  /** What this turn has to say: one write says it. @type {Uint8Array[]} */
+  /** The chunks that have not been read yet. @type {Uint8Array[]} */
+  #incoming = [];
+  /** The offset in the first of them at which to continue. */
+  #at = 0;
+  /** How the stream ended, if it has. @type {{ cause?: unknown } | undefined} */
+  #ending;
+  /** Whether all that the other side said was read. */
+  #finished = false;
+  /** What was posted in this turn, for a single write. @type {Uint8Array[]} */
   #outgoing = [];
-  /** Bytes that the other side has not taken. */
+  /** Bytes that were written and that the other side has not read. */
   #backlog = 0;
 
   /**
@@ -83,67 +91,81 @@ class StreamTransport {
    * @param {StreamOptions} [options]
    */
   constructor(Framing, { readable, writable }, options = {}) {
+    super();
     const { maxMessage = 2 ** 25, maxBacklog = 2 ** 27 } = options;
     this.maxMessage = maxMessage;
     this.maxBacklog = maxBacklog;
     this.wrap = Framing.wrap;
-    this.framing = new Framing({
+    this.reader = {
       limit: maxMessage,
-      message: (bytes) => this.#message(bytes),
-      unreadable: (error) => this.#unreadable(error),
-    });
-    const failed = (/** @type {unknown} */ error) => this.#failed(error);
-    this.source = sourceOf(readable, failed);
-    this.sink = sinkOf(writable, failed);
+      left: MAX_MESSAGES_PER_TURN,
+      message: (/** @type {Uint8Array} */ bytes) => this.#message(bytes),
+      unreadable: (/** @type {AbpError} */ error) => this.receiveUnreadable(error),
+    };
+    this.framing = new Framing(this.reader);
+    this.source = sourceOf(readable, (error) => this.#ended(error));
+    this.sink = sinkOf(
+      writable,
+      (error) => this.#failed(error),
+      () => this.#sinkClosed(),
+    );
+    const { allowHalfOpen } = /** @type {{ allowHalfOpen?: boolean }} */ (writable);
+    /** Whether the writable stays open when the readable ends: a socket is both, and says so. */
+    this.mayOutlive = allowHalfOpen !== false || /** @type {unknown} */ (readable) !== writable;
   }
 
-  get onMessage() {
-    return this.#onMessage;
-  }
-
-  set onMessage(listener) {
-    this.#onMessage = listener;
+  /** @override */
+  listen() {
     if (this.#reading) return;
     this.#reading = true;
-    this.source.start(
+    void this.source.start(
       (chunk) => this.#chunk(chunk),
-      () => this.#end(),
+      () => this.#ended(),
     );
   }
 
   /** @param {unknown} message */
   post(message) {
-    const text = JSON.stringify(message);
-    if (text === undefined) throw new TypeError('What is no JSON value cannot be sent');
-    if (this.#closed) return;
-    const bytes = encoder.encode(text);
-    if (bytes.length > this.maxMessage) {
-      const why = `A message of ${bytes.length} bytes is too long to be sent`;
-      throw new AbpError('MESSAGE_TOO_LONG', why);
-    }
+    const bytes = this.#encode(message);
+    if (this.stopped) return;
     const parts = this.wrap(bytes);
     this.#backlog += lengthOf(parts);
     if (this.#backlog > this.maxBacklog) {
       const why = new Error(`the other side is ${this.#backlog} bytes behind with reading`);
-      // Whoever posts is in the middle of something.
-      soon.then(() => this.#failed(why));
+      // Not now: whoever posts is in the middle of something.
+      void soon.then(() => this.#failed(why));
       return;
     }
-    if (!this.#outgoing.length) soon.then(() => this.#flush());
+    if (!this.#outgoing.length) void soon.then(() => this.#flush());
     this.#outgoing.push(...parts);
   }
 
-  close() {
-    if (this.#closed) return;
+  /**
+   * @param {unknown} message
+   * @returns {Uint8Array}
+   */
+  #encode(message) {
+    try {
+      const bytes = encoder.encode(jsonText(message, this.maxMessage));
+      if (bytes.length > this.maxMessage) throw new RangeError(`It has ${bytes.length} bytes`);
+      return bytes;
+    } catch (cause) {
+      if (!(cause instanceof RangeError)) throw cause;
+      const why = `A message is too long to be sent: ${cause.message}`;
+      throw new AbpError('MESSAGE_TOO_LONG', why, { cause });
+    }
+  }
+
+  /** @override */
+  end() {
     this.#flush();
-    this.#closed = true;
     this.source.stop();
-    // They may be one stream, which has something to say yet.
+    // Both may be the same stream, which may still have something to write.
     this.sink.end(() => this.source.destroy());
   }
 
   #flush() {
-    if (this.#closed || !this.#outgoing.length) return;
+    if (!this.#outgoing.length) return;
     const bytes = joined(this.#outgoing);
     this.#outgoing = [];
     this.sink.write(bytes, () => (this.#backlog -= bytes.length));
@@ -151,47 +173,87 @@ class StreamTransport {
 
   /** @param {unknown} chunk */
   #chunk(chunk) {
-    if (this.#closed) return;
-    // A stream that was told its encoding gives text.
+    if (this.stopped) return;
+    // A stream with an encoding gives strings.
     const bytes = typeof chunk === 'string' ? encoder.encode(chunk) : chunk;
-    if (bytes instanceof Uint8Array) this.framing.push(bytes);
-    else this.#failed(new TypeError('the stream gives something else than bytes'));
+    if (!(bytes instanceof Uint8Array)) {
+      return this.#failed(new TypeError('the stream gives something else than bytes'));
+    }
+    // A reading that is under way continues by itself.
+    if (this.#incoming.push(bytes) === 1) this.#read();
+  }
+
+  /** Reads the chunks, as much as one turn allows. */
+  #read() {
+    while (this.#incoming.length) {
+      const [bytes] = this.#incoming;
+      this.#at = this.framing.push(bytes, this.#at);
+      if (this.stopped) return;
+      if (this.#at < bytes.length) {
+        this.source.pause();
+        return inLaterTurn(() => {
+          this.reader.left = MAX_MESSAGES_PER_TURN;
+          this.#read();
+          if (!this.#incoming.length) this.source.resume();
+        });
+      }
+      this.#incoming.shift();
+      this.#at = 0;
+    }
+    if (this.#ending) this.#finish(this.#ending);
   }
 
   /** @param {Uint8Array} bytes */
   #message(bytes) {
-    if (this.#closed) return;
+    if (this.stopped) return;
     let message;
     try {
       message = JSON.parse(decoder.decode(bytes));
     } catch (cause) {
       const { message: why } = /** @type {Error} */ (cause);
-      return this.#unreadable(new AbpError('PARSE_ERROR', `No JSON in UTF-8: ${why}`, { cause }));
+      return this.receiveUnreadable(
+        new AbpError('PARSE_ERROR', `No JSON in UTF-8: ${why}`, { cause }),
+      );
     }
-    callOut(this.#onMessage, message, []);
+    this.receive(message);
   }
 
-  /** @param {AbpError} error */
-  #unreadable(error) {
-    if (!this.#closed) callOut(this.onUnreadable, error);
+  /**
+   * The readable stream has ended.
+   * @param {unknown} [error] why, unless the other side has ended it in an orderly way
+   */
+  #ended(error) {
+    this.#ending ??= error === undefined ? {} : { cause: error };
+    if (!this.#incoming.length) this.#finish(this.#ending);
   }
 
-  #end() {
-    if (this.#closed) return;
+  /** @param {{ cause?: unknown }} ending */
+  #finish(ending) {
+    if (this.stopped || this.#finished) return;
+    if ('cause' in ending) return this.#failed(ending.cause);
+    this.#finished = true;
+    this.reader.left = Infinity;
     this.framing.end();
-    if (!this.#closed) callOut(this.onClose);
+    if (this.mayOutlive && this.sink.isOpen()) this.receiveEnd();
+    else this.lose();
+  }
+
+  /** The writable was closed. While the other side still speaks, that is not its end. */
+  #sinkClosed() {
+    if (this.stopped || !this.#finished) return;
+    this.lose();
+    this.stop();
   }
 
   /** @param {unknown} cause */
   #failed(cause) {
-    if (this.#closed) return;
-    this.#closed = true;
+    if (this.stopped) return;
     this.#outgoing = [];
-    this.source.stop();
     this.source.destroy();
     this.sink.destroy();
     const why = `The stream failed: ${reasonText(cause) ?? cause}`;
-    callOut(this.onClose, new AbpError('TRANSPORT_ERROR', why, { cause }));
+    this.lose(new AbpError('TRANSPORT_ERROR', why, { cause }));
+    this.stop();
   }
 }
 
@@ -211,8 +273,10 @@ function joined(parts) {
 
 /**
  * @typedef {object} Source
- * @property {(chunk: (chunk: unknown) => void, end: () => void) => void} start
+ * @property {(chunk: (chunk: unknown) => void, end: () => void) => void | Promise<void>} start
  * @property {() => void} stop gives no more chunks
+ * @property {() => void} pause gives no chunks for a while, if it can
+ * @property {() => void} resume
  * @property {() => void} destroy
  */
 
@@ -225,10 +289,16 @@ function sourceOf(readable, failed) {
   if (typeof readable.getReader === 'function') {
     const reader = readable.getReader();
     const cancel = () => void reader.cancel().catch(() => {});
+    let resume = () => {};
+    /** @type {Promise<void> | undefined} */
+    let paused;
     return {
       async start(chunk, end) {
         try {
-          for (let read; !(read = await reader.read()).done;) chunk(read.value);
+          for (let read; !(read = await reader.read()).done;) {
+            chunk(read.value);
+            await paused;
+          }
           end();
         } catch (error) {
           failed(error);
@@ -236,11 +306,16 @@ function sourceOf(readable, failed) {
       },
       stop: cancel,
       destroy: cancel,
+      pause: () => void (paused ??= new Promise((resolve) => (resume = resolve))),
+      resume() {
+        paused = undefined;
+        resume();
+      },
     };
   }
   /** @type {[string, (...args: any[]) => void][]} */
   let listeners = [];
-  // For as long as the stream lives: an error that nobody listens to ends the process.
+  // This listener is never removed: an `error` event without a listener ends the process.
   readable.on('error', failed);
   return {
     start(chunk, end) {
@@ -256,36 +331,43 @@ function sourceOf(readable, failed) {
       for (const [event, listener] of listeners) readable.off(event, listener);
     },
     destroy: () => readable.destroy(),
+    pause: () => readable.pause?.(),
+    resume: () => readable.resume?.(),
   };
 }
 
 /**
  * @typedef {object} Sink
  * @property {(bytes: Uint8Array, done: () => void) => void} write
- * @property {(then: () => void) => void} end says all that was written, and closes
+ * @property {(then: () => void) => void} end closes after everything was written
+ * @property {() => boolean} isOpen whether what is written can arrive, as far as is known
  * @property {() => void} destroy
  */
 
 /**
  * @param {any} writable
  * @param {(error: unknown) => void} failed
+ * @param {() => void} closed
  * @returns {Sink}
  */
-function sinkOf(writable, failed) {
+function sinkOf(writable, failed, closed) {
   if (typeof writable.getWriter === 'function') {
     const writer = writable.getWriter();
     writer.closed.catch(failed);
     return {
       write: (bytes, done) => void writer.write(bytes).then(done, failed),
       end: (then) => void writer.close().then(then, then),
+      isOpen: () => true,
       destroy: () => void writer.abort().catch(() => {}),
     };
   }
   writable.on('error', failed);
+  writable.on('close', closed);
   return {
     write: (bytes, done) =>
       writable.write(bytes, (/** @type {unknown} */ error) => (error ? failed(error) : done())),
     end: (then) => writable.end(then),
+    isOpen: () => writable.writable !== false,
     destroy: () => writable.destroy(),
   };
 }

@@ -1,26 +1,24 @@
 /**
- * A WebSocket, to an app or from one, in pages and in Node: each text frame is one message of the protocol
- * as JSON. Bytes cross as base64, within `BinaryData`.
+ * A WebSocket to an app or from one, in pages and in Node. Each text frame is one message as JSON. Bytes are sent as
+ * base64, within `BinaryData`.
  */
-import { LIVENESS } from '../../dist/abp-constants.js';
-import { bytesToText, textToBytes } from '../binary.js';
-import { AbpError, reasonText } from '../errors.js';
-import { own } from '../messages.js';
-import { exactOrigin } from '../origins.js';
-import { prepare } from '../stored.js';
+import { bytesToText, textToBytes } from '../wire/binary.js';
+import { jsonText } from '../wire/json-text.js';
+import { AbpError, reasonText } from '../common/errors.js';
+import { exactOrigin } from '../common/origins.js';
+import { prepare } from '../wire/result-store.js';
+import { Receiver } from './receiver.js';
 
-/** The state of a socket that is open; one that is connecting has a lesser, one that is not any more a greater. */
+/** The `readyState` of an open socket; it is less while connecting and greater afterwards. */
 const OPEN = 1;
 
-/** Codes of closing; those over 4000 are left to applications. */
+/** Close codes; those from 4000 on are for applications. */
 const NORMAL = 1000;
 const UNREAD = 4008;
 const TOO_LONG = 4009;
 
-const REQUESTS = ['capabilities/call', 'elicitation/request'];
-
 /**
- * @typedef {object} Socket What is used of a WebSocket: the browser's, Node's own, or one of the package `ws`.
+ * @typedef {object} Socket What we use of a WebSocket: the browser's, Node's, or that of the package `ws`.
  * @property {number} readyState
  * @property {number} bufferedAmount
  * @property {(text: string) => void} send
@@ -32,11 +30,11 @@ const REQUESTS = ['capabilities/call', 'elicitation/request'];
 /**
  * @typedef {object} SocketOptions
  * @property {number} [maxLength] characters of the longest message, either way (33554432)
- * @property {number} [maxUnsent] bytes that may wait because the other side does not read: with more, new
- *   calls fail with RATE_LIMITED; with four times as many, the socket is closed (16777216)
- * @property {import('../stored.js').Store} [store] keeps large parts of a result, so that references to them
- *   cross in their place
- * @property {number} [storeAbove] bytes: what is larger is stored (10485760)
+ * @property {number} [maxUnsent] bytes that may wait to be sent: with more, new calls fail with
+ *   RATE_LIMITED; with four times as many, the socket is closed (16777216)
+ * @property {import('../wire/result-store.js').Store} [store] stores large parts of a result, so that
+ *   references are sent in their place
+ * @property {number} [storeAbove] bytes above which a part is stored (10485760)
  */
 
 /**
@@ -44,115 +42,135 @@ const REQUESTS = ['capabilities/call', 'elicitation/request'];
  * session gets a socket of its own: `connect(() => webSocketTransport(url), options)`.
  * @param {string | URL | Socket} target an address, or a socket that nobody else uses
  * @param {SocketOptions} [options]
- * @returns {import('../endpoint.js').Transport}
+ * @returns {import('./transport.js').Transport}
  */
-export function webSocketTransport(target, options = {}) {
-  const { maxLength = 32 << 20, maxUnsent = 16 << 20, store, storeAbove = 10 << 20 } = options;
-  const socket = typeof target === 'string' || target instanceof URL ? dial(target) : target;
-  let closed = false;
-  /** Why nothing can be sent any more. @type {string | undefined} */
-  let why;
-  /** What is said before the socket is open. @type {string[]} */
-  let early = [];
-  /** Characters of it. */
-  let waiting = 0;
+export const webSocketTransport = (target, options) => new WebSocketTransport(target, options);
 
-  /** @param {string} reason */
-  const lost = (reason) => {
-    why ??= reason;
-    // Not at once: an endpoint that is sending has more to do before it hears of it.
-    queueMicrotask(() => closed || transport.onClose?.(new Error(why)));
-  };
+class WebSocketTransport extends Receiver {
+  /** @type {readonly import('./transport.js').Feature[]} */
+  carries = ['liveness'];
+  #socket;
+  #maxLength;
+  #maxUnsent;
+  /** Whether nothing can be sent any more. */
+  #ending = false;
+  /** Messages that wait until the socket is open. @type {string[]} */
+  #unsent = [];
+  /** How many characters they have. */
+  #waiting = 0;
+
   /**
-   * What is no JSON text counts as malformed, for those who do not tell the two apart.
-   * @param {unknown} cause
+   * @param {string | URL | Socket} target
+   * @param {SocketOptions} [options]
    */
-  const unreadable = (cause) => {
-    if (!transport.onUnreadable) return transport.onMessage(null, []);
-    const why = `No JSON text: ${reasonText(cause)}`;
-    transport.onUnreadable(new AbpError('PARSE_ERROR', why, { cause }));
-  };
+  constructor(target, options = {}) {
+    super();
+    const { maxLength = 32 << 20, maxUnsent = 16 << 20, store, storeAbove = 10 << 20 } = options;
+    const socket = typeof target === 'string' || target instanceof URL ? dial(target) : target;
+    this.#socket = socket;
+    this.#maxLength = maxLength;
+    this.#maxUnsent = maxUnsent;
+    /** @type {NonNullable<import('./transport.js').Transport['prepare']>} */
+    this.prepare = (value, context) => prepare(value, context, store, storeAbove);
+    // Chromium keeps sockets of pages in its back-forward cache open, so that the other side would wait.
+    globalThis.addEventListener?.('pagehide', this.#leave);
+    // The listeners are never removed: `ws` ends the process over an `error` event without a listener.
+    socket.addEventListener('open', () => this.#opened());
+    socket.addEventListener('message', ({ data }) => this.#heard(data));
+    // If a connection cannot be made, not every WebSocket emits `close` as well.
+    socket.addEventListener('error', ({ message, error }) =>
+      this.#fail(`The socket failed${message ? `: ${message}` : ''}`, { cause: error }),
+    );
+    socket.addEventListener('close', ({ code, reason }) =>
+      this.#fail(`The socket was closed: ${code}${reason && ` ${reason}`}`, {
+        details: { code, reason },
+      }),
+    );
+    if (socket.readyState > OPEN)
+      this.#fail('The socket is closed: each session needs one of its own');
+  }
+
+  /**
+   * @param {unknown} message
+   * @param {Transferable[]} [_transfer] nothing can be moved
+   * @param {import('./transport.js').MessageKind} [kind]
+   */
+  post(message, _transfer, kind) {
+    const socket = this.#socket;
+    if (this.stopped) return;
+    if (this.#ending || socket.readyState > OPEN) return this.#fail('The socket is closing');
+    const unsent = socket.bufferedAmount + this.#waiting;
+    if (unsent > this.#maxUnsent) {
+      if (kind === 'request') throw busy(unsent);
+      if (kind === 'droppable') return;
+      if (unsent > 4 * this.#maxUnsent) {
+        this.#giveUp(UNREAD, `The other side does not read: ${unsent} bytes wait to be sent`);
+        // `close` alone would keep the waiting messages until the other side has answered.
+        socket.terminate?.();
+        return;
+      }
+    }
+    const text = jsonText(message, this.#maxLength, bytesToText);
+    // Another listener may be told before us that the socket is open.
+    if (socket.readyState === OPEN && !this.#unsent.length) return socket.send(text);
+    this.#unsent.push(text);
+    this.#waiting += text.length;
+  }
+
+  /** @override */
+  end() {
+    globalThis.removeEventListener?.('pagehide', this.#leave);
+    this.#socket.close(NORMAL);
+  }
+
+  #leave = () => this.#giveUp(NORMAL, 'The page was left');
+
+  #opened() {
+    for (const text of this.#unsent) this.#socket.send(text);
+    this.#unsent = [];
+    this.#waiting = 0;
+  }
+
   /** @param {unknown} data */
-  const receive = (data) => {
+  #heard(data) {
+    if (this.stopped) return;
+    const length = typeof data === 'string' ? data.length : 0;
+    if (length > this.#maxLength) {
+      const limit = this.#maxLength;
+      const why = `A message of ${length} characters came, the limit is ${limit}`;
+      return this.#giveUp(TOO_LONG, why);
+    }
     let message;
     try {
       message = parse(data);
     } catch (cause) {
-      return unreadable(cause);
+      const why = `No JSON text: ${reasonText(cause)}`;
+      return this.receiveUnreadable(new AbpError('PARSE_ERROR', why, { cause }));
     }
-    transport.onMessage(message, []);
-  };
+    this.receive(message, undefined, length);
+  }
+
   /**
    * @param {number} code
    * @param {string} reason
    */
-  const giveUp = (code, reason) => {
-    lost(reason);
-    socket.close(code, reason);
-  };
+  #giveUp(code, reason) {
+    this.#fail(reason, { details: { code, reason } });
+    this.#socket.close(code, reason);
+  }
 
-  /** @type {import('../endpoint.js').Transport} */
-  const transport = {
-    carries: LIVENESS,
-    post(message) {
-      if (closed) return;
-      if (why !== undefined || socket.readyState > OPEN) return lost('The socket is closing');
-      const unsent = socket.bufferedAmount + waiting;
-      if (unsent > maxUnsent) {
-        const type = own(message, 'type');
-        if (REQUESTS.includes(type)) throw busy(unsent);
-        // It says less than the next one will.
-        if (type === 'progress') return;
-        if (unsent > 4 * maxUnsent) {
-          giveUp(UNREAD, `The other side does not read: ${unsent} bytes wait to be sent`);
-          // They would be kept until it has answered that, too.
-          socket.terminate?.();
-          return;
-        }
-      }
-      const text = JSON.stringify(message, bytesToText);
-      if (text.length > maxLength) {
-        throw new Error(`${text.length} characters are too many, the limit is ${maxLength}`);
-      }
-      // Somebody may hear before us that the socket is open.
-      if (socket.readyState === OPEN && !early.length) return socket.send(text);
-      early.push(text);
-      waiting += text.length;
-    },
-    onMessage() {},
-    prepare: (value, context) => prepare(value, context, store, storeAbove),
-    close() {
-      if (closed) return;
-      closed = true;
-      globalThis.removeEventListener?.('pagehide', leave);
-      socket.close(NORMAL);
-    },
-  };
-
-  // Chromium keeps the sockets of a page in its back-forward cache open, and the other side waiting.
-  const leave = () => giveUp(NORMAL, 'The page was left');
-  globalThis.addEventListener?.('pagehide', leave);
-  // The listeners stay: `ws` ends the process over an error that nobody listens to.
-  socket.addEventListener('open', () => {
-    for (const text of early) socket.send(text);
-    early = [];
-    waiting = 0;
-  });
-  socket.addEventListener('message', ({ data }) => {
-    if (closed) return;
-    if (typeof data === 'string' && data.length > maxLength) {
-      giveUp(TOO_LONG, `A message of ${data.length} characters came, the limit is ${maxLength}`);
-    } else receive(data);
-  });
-  // Where a connection cannot be made, not every WebSocket says that it is closed as well.
-  socket.addEventListener('error', ({ message }) =>
-    lost(`The socket failed${message ? `: ${message}` : ''}`),
-  );
-  socket.addEventListener('close', ({ code, reason }) =>
-    lost(`The socket was closed: ${code}${reason && ` ${reason}`}`),
-  );
-  if (socket.readyState > OPEN) lost('The socket is closed: each session needs one of its own');
-  return transport;
+  /**
+   * Nothing can be sent any more. Only the first reason is reported.
+   * @param {string} why the error's message
+   * @param {{ cause?: unknown, details?: { code: number, reason: string } }} [more] `details`: how the socket was closed
+   */
+  #fail(why, more) {
+    if (this.#ending) return;
+    this.#ending = true;
+    const cause = new AbpError('TRANSPORT_ERROR', why, { retryable: true, ...more });
+    // Not at once: an endpoint that is sending must finish first.
+    queueMicrotask(() => this.lose(cause));
+  }
 }
 
 /**
@@ -168,11 +186,11 @@ function dial(url) {
 }
 
 /**
- * Who may open a socket to a server: pages of these origins. Any page can open one to any server, with the
- * user's cookies; only the `Origin` that its browser sends tells which it is.
- * @param {readonly string[]} origins exact
- * @returns {(request: { headers: { origin?: string } }) => boolean} whether a request comes from one of them;
- *   one without `Origin` is no page's and does not
+ * Makes a check for a server's upgrade requests: which pages may open a socket. Any page can open a socket to any server,
+ * with the user's cookies; only the `Origin` header, which the browser sets, tells which page it is.
+ * @param {readonly string[]} origins the exact origins of pages that may
+ * @returns {(request: { headers: { origin?: string } }) => boolean} whether a request comes from one of them. A request
+ *   without `Origin` does not come from a page, and is refused
  */
 export function fromOrigins(origins) {
   const allowed = new Set(origins.map(exactOrigin));
@@ -180,12 +198,12 @@ export function fromOrigins(origins) {
 }
 
 /**
- * What a frame says. Throws if it is no JSON text.
+ * Reads a frame. Throws if it is not JSON text.
  * @param {unknown} data
  */
 function parse(data) {
   if (typeof data !== 'string') throw new TypeError('the frame is binary');
-  // Few messages have bytes, and looking for them takes longer than all the rest.
+  // Few messages contain bytes, and a reviver takes longer than everything else.
   return data.includes('base64') ? JSON.parse(data, textToBytes) : JSON.parse(data);
 }
 

@@ -1,56 +1,71 @@
 /**
- * Window messages. Who sent one is decided by three things together: that the browser made the event, the
- * exact origin, and the very window. `event.origin` is read before `event.data`: the other way round,
- * Chromium charges milliseconds for large messages from other sites.
+ * Window messages. A message counts only if the browser made the event, the origin is exactly right, and it comes from
+ * the right window. Read `event.origin` before `event.data`: in the other order, Chromium takes milliseconds for large
+ * messages from other sites.
  */
-import { FRAMES, LIVENESS, PORT } from '../../dist/abp-constants.js';
-import { own } from '../messages.js';
+import { Receiver } from './receiver.js';
 
-/** The app's document can offer a port, which is better. */
-const carries = PORT | FRAMES | LIVENESS;
+/** `port`: the app's document can offer a port, which is better than the window. @type {readonly import('./transport.js').Feature[]} */
+const carries = ['port', 'frames', 'liveness'];
 
-/** The origin of a sandboxed frame, and the word by which it is asked for. */
+/** The origin of a sandboxed frame, and the value of the `origin` option that means it. */
 export const OPAQUE = 'null';
 
 /**
  * From a host page to its iframe.
- * @param {HTMLIFrameElement} iframe
- * @param {string} origin exact, or OPAQUE
- * @param {(message: unknown) => boolean} [isFirst] whether it is of the first words, which hold no secret
- * @returns {import('../endpoint.js').Transport}
+ * @param {HTMLIFrameElement} iframe where the app is
+ * @param {string} origin exact, or OPAQUE: then only greetings are sent
+ * @returns {import('./transport.js').Transport}
  */
-export function iframeTransport(
-  iframe,
-  origin,
-  isFirst = (message) => own(message, 'type') === 'initialize',
-) {
-  const receive = (/** @type {MessageEvent} */ event) => {
-    if (event.origin !== origin || !event.isTrusted) return;
-    if (!event.source || event.source !== iframe.contentWindow) return;
-    transport.onMessage(event.data, event.ports);
+export const iframeTransport = (iframe, origin) => new IframeTransport(iframe, origin);
+
+class IframeTransport extends Receiver {
+  carries = carries;
+  #iframe;
+  #origin;
+
+  /**
+   * @param {HTMLIFrameElement} iframe
+   * @param {string} origin
+   */
+  constructor(iframe, origin) {
+    super();
+    this.#iframe = iframe;
+    this.#origin = origin;
+    addEventListener('message', this.#hear);
+  }
+
+  /**
+   * @param {unknown} message
+   * @param {Transferable[]} [transfer]
+   * @param {import('./transport.js').MessageKind} [kind]
+   */
+  post(message, transfer, kind) {
+    // No target origin names an opaque origin. Only a greeting may go to an unknown document; the rest waits for the
+    // port that the frame's own document offers.
+    const opaque = this.#origin === OPAQUE;
+    if (this.stopped || (opaque && kind !== 'greeting')) return;
+    const targetOrigin = opaque ? '*' : this.#origin;
+    this.#iframe.contentWindow?.postMessage(message, { targetOrigin, transfer });
+  }
+
+  /** @override */
+  end() {
+    removeEventListener('message', this.#hear);
+  }
+
+  #hear = (/** @type {MessageEvent} */ event) => {
+    if (event.origin !== this.#origin || !event.isTrusted) return;
+    if (!event.source || event.source !== this.#iframe.contentWindow) return;
+    this.receive(event.data, event.ports);
   };
-  /** @type {import('../endpoint.js').Transport} */
-  const transport = {
-    post(message, transfer) {
-      // No target names an opaque origin. Only the first words may go to whoever is there; all else waits for
-      // the port that the frame's own document offers.
-      const opaque = origin === OPAQUE;
-      if (opaque && !isFirst(message)) return;
-      iframe.contentWindow?.postMessage(message, { targetOrigin: opaque ? '*' : origin, transfer });
-    },
-    onMessage() {},
-    close: () => removeEventListener('message', receive),
-    carries,
-  };
-  addEventListener('message', receive);
-  return transport;
 }
 
 /**
- * From an app to the window that embeds or opened it. What that window says comes in through `listen`.
- * @param {MessageEventSource} source
+ * From an app to the window that embeds or opened it. Messages from that window arrive through `listenToWindow`.
+ * @param {MessageEventSource} source that window
  * @param {string} origin exact
- * @returns {import('../endpoint.js').Transport}
+ * @returns {import('./transport.js').Transport}
  */
 export function peerTransport(source, origin) {
   return {
@@ -65,17 +80,18 @@ export function peerTransport(source, origin) {
 }
 
 /**
- * Hears the windows of the given origins.
- * @param {ReadonlySet<string>} origins
- * @param {(source: MessageEventSource, origin: string, data: unknown, ports: readonly MessagePort[]) => void} heard
+ * Listens to windows of the given origins.
+ * @param {ReadonlySet<string>} origins exact ones
+ * @param {(source: MessageEventSource, origin: string, data: unknown, ports: readonly MessagePort[]) => void} heard called for each message
+ * @param {(origin: string, event: MessageEvent) => void} [refused] called for messages from other origins
  * @returns {() => void} stops it
  */
-export function listen(origins, heard) {
+export function listenToWindow(origins, heard, refused) {
   const receive = (/** @type {MessageEvent} */ event) => {
     const { origin } = event;
-    if (!origins.has(origin) || !event.isTrusted || !event.source) return;
-    // Frames that look like us and our own echo come from here, and nothing of ours is sent to ourselves.
-    if (event.source === globalThis.window) return;
+    // Messages from our own window are an echo or a forgery: we send nothing to ourselves.
+    if (!event.isTrusted || !event.source || event.source === globalThis.window) return;
+    if (!origins.has(origin)) return refused?.(origin, event);
     heard(event.source, origin, event.data, event.ports);
   };
   addEventListener('message', receive);

@@ -1,31 +1,31 @@
-/** Workers, from their owner's side and from their own: those of pages, and those of Node. */
+/** Workers of pages and of Node, from the side of their owner and from inside. */
 import { portTransport } from './port.js';
 
 /**
- * To a port or a worker; what is a transport already is taken as it is.
- * @param {any} target
- * @param {boolean} made whether it was made for this: then closing ends it, too
- * @returns {import('../endpoint.js').Transport}
+ * Makes a transport to a port or a worker. A transport is returned unchanged.
+ * @param {any} target a MessagePort, a worker of a page or of Node, or a transport
+ * @param {boolean} made whether the worker was made for this: then closing terminates it, too
+ * @returns {import('./transport.js').Transport}
  */
 export function transportTo(target, made) {
   if (typeof target?.post === 'function') return target;
   const worker = (target?.port || target?.terminate) && target;
   if (!worker) return portTransport(target);
-  return portTransport(worker.port ?? worker, () => made && end(worker), worker);
+  return portTransport(worker.port ?? worker, () => made && void end(worker), worker);
 }
 
 /**
- * Ends a worker. A shared one may be others', too: it only loses its port.
- * @param {any} worker
- * @returns {Promise<unknown> | undefined} Node's says when it has ended
+ * Terminates a worker. A shared worker may serve others, too: only its port is closed.
+ * @param {any} worker of a page or of Node
+ * @returns {Promise<unknown> | undefined} in Node, settles when it has ended
  */
 export function end(worker) {
-  // What it still throws is nobody's any more, which Node takes for an error of the whole process.
+  // Nobody handles what it still throws, and Node would take that for an error of the whole process.
   worker.on?.('error', () => {});
   return worker.port ? worker.port.close() : worker.terminate();
 }
 
-/** What a worker speaks to its owner through, if this is one that has one: a page's or Node's. */
+/** The port from a worker to its owner, or undefined outside of workers. @returns {unknown} of a page's worker or of Node's */
 export function ownerPort() {
   const scope = /** @type {any} */ (globalThis);
   return scope.DedicatedWorkerGlobalScope
@@ -34,12 +34,12 @@ export function ownerPort() {
 }
 
 /**
- * Hears those whom this worker serves: its owner or, if it is a shared one, every page that connects.
- * Outside workers it does nothing.
- * @param {(transport: import('../endpoint.js').Transport) => void} accept
+ * Accepts connections to this worker: from its owner or, in a shared worker, from every page that connects.
+ * Outside of workers it does nothing.
+ * @param {(transport: import('./transport.js').Transport) => void} accept called for each connection
  * @returns {() => void} stops it
  */
-export function hearOwners(accept) {
+export function listenToOwners(accept) {
   if ('SharedWorkerGlobalScope' in globalThis) {
     const connected = (/** @type {any} */ { ports }) => accept(portTransport(ports[0]));
     addEventListener('connect', connected);
@@ -47,7 +47,7 @@ export function hearOwners(accept) {
   }
   let stopped = false;
   const port = ownerPort();
-  // The owner has no other way in: when a session is lost, the next one begins here.
+  // The owner has no other way to connect: when a session is lost, the next one begins on the same port.
   const hearOwner = () => accept(portTransport(port, () => stopped || hearOwner()));
   if (port) hearOwner();
   return () => (stopped = true);

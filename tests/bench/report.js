@@ -141,9 +141,9 @@ function markdown({ where, rows, comparison }) {
     `${digits(value)}${low === undefined ? '' : ` (${digits(low)} to ${digits(high)})`}`,
     value <= target ? digits(target) : `${digits(target)}, missed`,
   ]);
-  return `${where}. Times are ratios to the raw port, each of neighbours in time, and the median over the rounds;
-memory and download are of both sides together. Less is better. Bold is the first of the libraries, with those
-whose rounds are not to be told from its own.
+  return `${where}. Times are ratios to the raw port, measured right before or after; each is the median over the rounds;
+memory and download are of both sides together. Less is better. Bold is the best of the libraries, with those
+whose rounds cannot be told apart from its own.
 
 ![One chart a measure, a dot a library](docs/bench.svg)
 

@@ -65,7 +65,7 @@ if (CORE === 'wasm') {
       response.setHeader('access-control-allow-origin', '*');
       response.setHeader('access-control-allow-headers', '*');
       if (request.method === 'OPTIONS') response.writeHead(204).end();
-      else agent.handle(request, response);
+      else void agent.handle(request, response);
     });
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');

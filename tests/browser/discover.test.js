@@ -25,7 +25,9 @@ before(async () => {
   await page.goto(`http://127.0.0.1:${files.port}/tests/browser/pages/blank.html`);
   await page.evaluate(async () => {
     const [{ discover }, { readHead }, { heads }] = await Promise.all(
-      ['/js/discover.js', '/js/head.js', '/tests/support/heads.js'].map((path) => import(path)),
+      ['/js/discovery/discover.js', '/js/discovery/head-reader.js', '/tests/support/heads.js'].map(
+        (path) => import(path),
+      ),
     );
     const frame = document.body.appendChild(document.createElement('iframe'));
     const WANTED = 'link[rel~="abp-manifest" i][href]:not([href=""])';

@@ -1,10 +1,12 @@
 // The suite of one engine, in one process and one browser: each file is a suite, so its hooks are its own. ENGINE and
-// CORE say which (tests/support/browser.js). A file runs by itself, too: node --test tests/browser/trust.test.js
+// CORE say which (tests/support/browser.js), SUITES which files; without it, all. A file runs by itself, too:
+// node --test tests/browser/trust.test.js
 import { after, describe } from 'node:test';
 import { ENGINE, shareBrowser } from '../support/browser.js';
 
-const files = ['transcripts', 'session', 'trust', 'faults', 'websocket', 'workers', 'a2a'];
+const all = ['transcripts', 'session', 'trust', 'faults', 'websocket', 'workers', 'a2a'];
 // What other people's packages do is theirs to test in every engine.
-if (ENGINE === 'chromium') files.push('rpc');
+if (ENGINE === 'chromium') all.push('rpc');
+const files = process.env.SUITES ? process.env.SUITES.split(' ') : all;
 after(shareBrowser());
 for (const name of files) describe(name, () => import(`./${name}.test.js`));

@@ -91,12 +91,12 @@ test('a frame that is moved with its state keeps its session', async () => {
 if (ENGINE === 'chromium') {
   // Firefox and WebKit do not say which processes are a page's.
   test('both sides stand still for many heartbeats, as in a machine that sleeps: the session lasts', async () => {
-    await open({ limits: { heartbeat: 700 } });
+    await open({ limits: { heartbeat: 2000 } });
     await hang();
     await page.frames()[1].waitForFunction(() => window.calls === 1);
     const processes = await renderers(site.browser);
     for (const { id } of processes) process.kill(id, 'SIGSTOP');
-    await new Promise((resolve) => setTimeout(resolve, 2500)); // what stands still tells nothing to wait for
+    await new Promise((resolve) => setTimeout(resolve, 7000)); // what stands still tells nothing to wait for
     for (const { id } of processes) process.kill(id, 'SIGCONT');
     const outcome = await page.evaluate(async () => {
       const echo = await window.client.call('echo', 1);
@@ -108,7 +108,7 @@ if (ENGINE === 'chromium') {
 }
 
 test('a session with nothing to say outlives its heartbeats', async () => {
-  await open({ upgrade: 'port', limits: { heartbeat: 700 } });
+  await open({ upgrade: 'port', limits: { heartbeat: 2000 } });
   const outcome = await page.evaluate(async () => {
     // Each ping is a post of ours; what settles first is the fourth, or the loss.
     const { postMessage } = MessagePort.prototype;

@@ -62,10 +62,59 @@ describe('the document under a call', () => {
     assert.equal(response.error.code, 'DISCONNECTED');
   });
 
+  const PLAIN = {
+    'a plain app': [{}, { kind: 'plain' }],
+    'an app that keeps to plain messages': [{}, { upgrade: 'none' }],
+    'an app whose agent keeps to plain messages': [{ upgrade: 'none' }, {}],
+  };
+  for (const [what, [options, appOptions]] of Object.entries(PLAIN)) {
+    for (const loaded of [true, false]) {
+      test(`is reloaded, of ${what} that was ${loaded ? '' : 'not '}complete when the agent came: its call settles, each time`, async () => {
+        await open({ ...options, loaded }, appOptions);
+        for (let times = 1; times <= 2; times++) {
+          await page.evaluate(() => {
+            window.pending = window.client.call('hang');
+          });
+          const frame = page.frames()[1];
+          await frame.waitForFunction(() => window.calls === 1);
+          // It may have answered before it was complete.
+          await frame.waitForFunction(() => document.readyState === 'complete');
+          await frame.evaluate(() => void location.reload());
+          const response = await page.evaluate(() => window.pending);
+          assert.equal(response.error.code, 'DISCONNECTED');
+          assert.equal(await page.evaluate(() => window.client.connected), false);
+          await page.evaluate(() => window.client.reconnect());
+          assert.equal(await page.evaluate(() => window.client.connected), true);
+        }
+        assert.equal(
+          (await page.evaluate(() => window.client.call('echo', 'still there'))).data,
+          'still there',
+        );
+      });
+    }
+  }
+
+  test('is closed by its app: its call says so, and the agent knows at once', async () => {
+    for (const upgrade of ['frames', 'port']) {
+      await open({ upgrade });
+      await page.evaluate(() => {
+        window.lost = undefined;
+        window.pending = window.client.call('hang');
+      });
+      const frame = page.frames()[1];
+      await frame.waitForFunction(() => window.calls === 1);
+      await frame.evaluate(() => window.exposed.close());
+      const { cancelled, error } = await page.evaluate(() => window.pending);
+      assert.deepEqual([cancelled, error.message], [true, 'The app was closed'], upgrade);
+      await page.waitForFunction(() => window.lost?.length === 1);
+      assert.equal(await page.evaluate(() => window.client.connected), false);
+    }
+  });
+
   // WebKit keeps a frame in the process of its host: they die together. Firefox does not say whose is whose.
   if (ENGINE === 'chromium') {
     test('is killed: the heartbeat notices', async () => {
-      await open({ limits: { heartbeat: 500 } });
+      await open({ limits: { heartbeat: 3000 } });
       await page.evaluate(() => {
         window.pending = window.client.call('hang');
       });
@@ -163,6 +212,91 @@ describe('the document under a call', () => {
   });
 });
 
+describe('an app that takes another agent in place of the first', () => {
+  for (const upgrade of ['frames', 'port', 'none']) {
+    test(`serves the second one of the same window, and what the first had running is cancelled (${upgrade})`, async () => {
+      await open({ upgrade }, { restart: true });
+      const outcome = await page.evaluate(
+        async ([origin, upgrade]) => {
+          const { client } = window;
+          const running = client.call('hang');
+          await client.call('echo');
+          const options = { origin, agent: { name: 'b', version: '1' }, upgrade };
+          const second = await window.connect(window.iframe, options);
+          const { cancelled } = await running;
+          return [cancelled, (await second.call('echo', 1)).data, second.features.port];
+        },
+        [site.appOrigin, upgrade],
+      );
+      assert.deepEqual(outcome, [true, 1, upgrade !== 'none']);
+    });
+  }
+});
+
+test('a second app of a page for an origin that the first serves is refused, until that is closed', async () => {
+  await open();
+  const outcome = await page.frames()[1].evaluate((origin) => {
+    const again = () => window.expose_(origin);
+    try {
+      again();
+    } catch (error) {
+      window.exposed.close();
+      again().close();
+      return error.code;
+    }
+  }, site.hostOrigin);
+  assert.equal(outcome, 'ALREADY_INITIALIZED');
+});
+
+test('a window that is given in place of its iframe is refused, and is not closed', async () => {
+  await open();
+  const codes = await page.evaluate(async (origin) => {
+    const options = { origin, agent: { name: 'b', version: '1' } };
+    const code = (target) => window.connect(target, options).catch((error) => error.code);
+    return [await code(window.iframe.contentWindow), await code(window)];
+  }, site.appOrigin);
+  assert.deepEqual(codes, ['INVALID_PARAMS', 'INVALID_PARAMS']);
+  assert.equal((await page.evaluate(() => window.client.call('echo', 1))).data, 1);
+});
+
+describe('the app’s console says who was refused', () => {
+  const listen = (frame) =>
+    frame.evaluate(() => {
+      window.warned = [];
+      console.warn = (...words) => window.warned.push(words.join(' '));
+    });
+  const refused = (origin) =>
+    page.evaluate(
+      (origin) =>
+        window
+          .connect(window.iframe, { origin, timeout: 300, agent: { name: 'b', version: '1' } })
+          .catch((error) => error.code),
+      origin,
+    );
+
+  test('an agent of an origin that is not among those given, once', async () => {
+    const src = site.appUrl({ origins: ['https://another.example'] });
+    await page.evaluate((src) => void window.embed(src), src);
+    const frame = await frameAt(page, src);
+    await frame.waitForFunction(() => window.exposed);
+    await listen(frame);
+    assert.equal(await refused(site.appOrigin), 'TIMEOUT');
+    const warned = await frame.evaluate(() => window.warned);
+    assert.equal(warned.length, 1);
+    assert.ok(warned[0].includes(site.hostOrigin), warned[0]);
+  });
+
+  test('a second agent of a window whose first one has a session, once', async () => {
+    await open();
+    const frame = page.frames()[1];
+    await listen(frame);
+    assert.equal(await refused(site.appOrigin), 'TIMEOUT');
+    const warned = await frame.evaluate(() => window.warned);
+    assert.equal(warned.length, 1);
+    assert.match(warned[0], /another one of its window has a session/);
+  });
+});
+
 describe('data', () => {
   const MODES = ['none', 'port', 'frames'];
   for (const upgrade of MODES) {
@@ -235,7 +369,7 @@ describe('data', () => {
   test('an elicitation goes to the agent and back', async () => {
     await open();
     const response = await page.evaluate(() => window.client.call('ask', { prompt: 'name?' }));
-    assert.deepEqual(response.data, { success: true, data: { prompt: 'name?' } });
+    assert.deepEqual(response.data, { prompt: 'name?' });
   });
 });
 

@@ -32,6 +32,8 @@ const echo = async (value) =>
   (await page.evaluate((v) => window.client.call('echo', v), value)).data;
 
 describe('an app in a worker', () => {
+  /** For a handshake that an event ends: a busy browser takes long to start a worker. */
+  const timeout = 600_000;
   beforeEach(() => visit(site.hostOrigin));
 
   for (const kind of ['Worker', 'SharedWorker']) {
@@ -52,14 +54,14 @@ describe('an app in a worker', () => {
     });
 
     test(`a ${kind} whose script is missing settles the handshake`, async () => {
-      const what = { kind, made: true, script: 'missing.js', options: { control: 'x' } };
+      const what = { kind, made: true, script: 'missing.js', options: { control: 'x' }, timeout };
       const outcome = await page.evaluate((w) => window.failToConnect(w), what);
       assert.deepEqual(outcome, { code: 'DISCONNECTED', told: true });
     });
   }
 
   test('a worker whose script throws settles the handshake', async () => {
-    const what = { kind: 'Worker', made: true, options: { control: 'x', throws: true } };
+    const what = { kind: 'Worker', made: true, options: { control: 'x', throws: true }, timeout };
     const outcome = await page.evaluate((w) => window.failToConnect(w), what);
     assert.deepEqual(outcome, { code: 'DISCONNECTED', told: true });
   });
@@ -78,7 +80,7 @@ describe('an app in a worker', () => {
   });
 
   test('no engine tells that a worker was terminated: the heartbeat does, and a fresh one takes its place', async () => {
-    await connectTo({ kind: 'Worker', made: true, limits: { heartbeat: 200 } });
+    await connectTo({ kind: 'Worker', made: true, limits: { heartbeat: 2000 } });
     await page.evaluate(() => window.begin('hang'));
     await page.waitForFunction(() => window.control.lines.includes('app: hangs'));
     const code = await page.evaluate(async () => {
@@ -221,7 +223,7 @@ for (const [place, origin] of Object.entries(PLACES)) {
     });
 
     test('a worker of another site, which no policy allows, fails its tasks with the reason', async () => {
-      await page.evaluate((s) => window.openPool({}, s), `${site.appOrigin}/js/pool.js`);
+      await page.evaluate((s) => window.openPool({}, s), `${site.appOrigin}/js/workers/pool.js`);
       const { error } = await page.evaluate(() => window.client.call('echo', 1));
       assert.equal(error.code, 'CAPABILITY_UNAVAILABLE');
     });

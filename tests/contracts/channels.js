@@ -1,16 +1,27 @@
 /**
- * The ways between an agent and an app in Node, a line each. Whoever adds one adds a line here, and the rules
- * of the protocol are played over it (tests/node/transcripts.test.js).
+ * The ways between an agent and an app in Node. Whoever adds one adds a line to TRANSPORTS: the contract of
+ * transports is tested over it (tests/node/transports.test.js), and the rules of the protocol are played over it
+ * (tests/node/transcripts.test.js).
  */
-import { once } from 'node:events';
+import { EventEmitter, once } from 'node:events';
+import { PassThrough } from 'node:stream';
 import { Worker } from 'node:worker_threads';
 import { WebSocket, WebSocketServer } from 'ws';
 import { connect, expose } from '../../js/index.js';
+import { portChannel as framePort } from '../../js/rpc/index.js';
 import { portTransport } from '../../js/transports/port.js';
+import { headerTransport, lineTransport } from '../../js/transports/streams.js';
 import { webSocketTransport } from '../../js/transports/websocket.js';
 import { plainAgent, plainApp, portChannel, socketChannel } from '../plain/plain.js';
 import { AgentDriver, AppDriver } from '../support/drivers.js';
 import { Log } from '../support/transcript.js';
+
+/**
+ * @typedef {object} End
+ * @property {() => import('../../js/transports/transport.js').Transport} transport ours
+ * @property {() => { post: Function, listen: Function }} plain what a plain peer uses in its place
+ * @property {() => void} close ends it without a word of ours
+ */
 
 /**
  * @typedef {object} Channel
@@ -22,11 +33,24 @@ import { Log } from '../support/transcript.js';
  * @typedef {{ name: string, agent: 'ours' | 'plain', app: 'ours' | 'plain', upgrade: 'frames' | 'none' }} Mode
  */
 
+/**
+ * Every transport, a line each: `ends` makes two that are connected. Its contract is tested over each of them
+ * (tests/node/transports.test.js), and so are the rules of the protocol.
+ * @type {{ name: string, frames: boolean, ends: () => Promise<End[]> }[]}
+ */
+export const TRANSPORTS = [
+  { name: 'MessageChannel', frames: true, ends: ports },
+  { name: 'port that is an event emitter', frames: true, ends: emitters },
+  { name: 'port to another of ours', frames: false, ends: portChannels },
+  { name: 'WebSocket, the agent dials', frames: false, ends: sockets },
+  { name: 'WebSocket, the app dials', frames: false, ends: socketsReversed },
+  { name: 'lines', frames: false, ends: () => streams(lineTransport) },
+  { name: 'Content-Length', frames: false, ends: () => streams(headerTransport) },
+];
+
 /** @type {Channel[]} */
 export const CHANNELS = [
-  { name: 'MessageChannel', frames: true, pair: over(ports) },
-  { name: 'WebSocket, the agent dials', frames: false, pair: over(sockets) },
-  { name: 'WebSocket, the app dials', frames: false, pair: over(socketsReversed) },
+  ...TRANSPORTS.map(({ name, frames, ends }) => ({ name, frames, pair: over(ends) })),
   { name: 'worker thread', frames: true, pair: inWorker },
 ];
 
@@ -117,6 +141,78 @@ async function ports() {
     plain: () => portChannel(port),
     close: () => port.close(),
   }));
+}
+
+/**
+ * A port in the manner of an event emitter, as Electron's MessagePortMain is: events as an event target has them,
+ * nothing before `start`.
+ * @param {MessagePort} port
+ * @param {string} off what it calls the method that takes a listener away
+ */
+export function emitterPort(port, off = 'off') {
+  const emitter = new EventEmitter();
+  port.addEventListener('close', () => emitter.emit('close'));
+  const heard = ({ data, ports }) => emitter.emit('message', { data, ports });
+  return {
+    on: (type, listener) => void emitter.on(type, listener),
+    [off]: (type, listener) => void emitter.off(type, listener),
+    postMessage: (message, transfer) => port.postMessage(message, transfer),
+    start() {
+      port.addEventListener('message', heard);
+      port.start();
+    },
+    close: () => port.close(),
+  };
+}
+
+async function emitters() {
+  const { port1, port2 } = new MessageChannel();
+  return [
+    [port1, 'off'],
+    [port2, 'removeListener'],
+  ].map(([port, off]) => ({
+    transport: () => portTransport(emitterPort(port, off)),
+    plain: () => portChannel(port),
+    close: () => port.close(),
+  }));
+}
+
+/** What a plain peer needs of a transport of ours, where the way itself is of our making. */
+const plainOver = (transport) => () => ({
+  post: (message) => transport.post(message),
+  listen: (heard) => (transport.onMessage = heard),
+});
+
+async function portChannels() {
+  const { port1, port2 } = new MessageChannel();
+  return [port1, port2].map((port) => {
+    const transport = framePort(port);
+    return {
+      transport: () => transport,
+      plain: plainOver(transport),
+      close: () => port.close(),
+    };
+  });
+}
+
+async function streams(open) {
+  const [there, back] = [new PassThrough(), new PassThrough()];
+  // As a socket or a process would keep the test's process going.
+  const alive = setInterval(() => {}, 60_000);
+  return [
+    { readable: back, writable: there },
+    { readable: there, writable: back },
+  ].map((ends) => {
+    const transport = open(ends);
+    return {
+      transport: () => transport,
+      plain: plainOver(transport),
+      close() {
+        clearInterval(alive);
+        ends.writable.end();
+      },
+    };
+  });
 }
 
 async function sockets() {

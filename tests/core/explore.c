@@ -88,6 +88,14 @@ static const struct bounds CONFIGURATIONS[] = {
      .max_concurrent = 1,
      .moves = {ALWAYS, [CONNECT] = 1, [CALL] = 1, [CALL_TIMED] = 1, [SIGNAL] = 2, [ASK] = 1,
                [CLOSE] = 1, [CUT] = 1}},
+    /* An app that answers calls with a value though it has accepted their cancel. */
+    {.name = "heedless",
+     .calls = 1,
+     .remembered = 1,
+     .max_concurrent = 1,
+     .heedless = 1,
+     .moves = {ALWAYS, [CONNECT] = 1, [CALL_TIMED] = 1, [SIGNAL] = 1, [ASK] = 1, [CLOSE] = 1,
+               [CUT] = 1}},
     /* One call, and everything that can happen to it in one session. */
     {.name = "one",
      .calls = 1,
@@ -208,15 +216,18 @@ static void mix_call(struct key *key, const struct world *w, int side, const str
   const struct peer *peer = &w->peer[side];
   const struct call_table *table = &peer->endpoint->calls.table;
   mix(key,
-      pack((uint32_t)(part->phase << 8 | part->known << 4 | part->answered),
+      pack((uint32_t)(part->phase << 8 | part->known << 4 | part->answered << 1 | part->accepted),
            (uint32_t)(part->stopped << 8 | part->outcome), 0, until(part->deadline, peer->now)));
   const struct call *call = table_call(table, part->handle & ((1u << SLOT_BITS) - 1));
   const uint32_t clock = call_is_over(call->state) ? since(call->deadline, peer->now)
                          : call->timer             ? 0x4000 + until(call->deadline, peer->now)
                                                    : 0;
   mix(key, pack(call->state, (uint32_t)(call->cause << 8 | call->flags), call->number, clock));
+  const uint32_t other = call->flags & CALL_IS_CANCEL
+                             ? calls_live(&peer->endpoint->calls, call->target)
+                             : call->sibling;
   mix(key, pack(ghost_of(w, side, call->parent), ghost_of(w, side, call->child),
-                ghost_of(w, side, call->sibling), call->depth));
+                ghost_of(w, side, other), call->depth));
 }
 
 static void mix_peer(struct key *key, const struct world *w, int side) {

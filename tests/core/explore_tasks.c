@@ -268,8 +268,8 @@ static void open_world(enum abp_task_state state) {
 
 /* --- The search ------------------------------------------------------------------------------- */
 
-#define LONGEST 16
-static struct move history[LONGEST];
+#define MAX_MOVES 16
+static struct move history[MAX_MOVES];
 static int longest = 5;
 static uint64_t histories;
 
@@ -312,7 +312,7 @@ static int explore(enum abp_task_state state, int length) {
 
 int main(int argc, char **argv) {
   if (argc > 1) longest = atoi(argv[1]);
-  if (longest < 1 || longest > LONGEST) return 2;
+  if (longest < 1 || longest > MAX_MOVES) return 2;
   for (int state = ABP_TASK_UNKNOWN; state <= ABP_TASK_SUBMITTED; state++) {
     open_world((enum abp_task_state)state);
     if (!explore((enum abp_task_state)state, 0)) return 1;

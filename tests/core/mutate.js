@@ -17,13 +17,13 @@ const run = promisify(execFile);
 const COMPILER = process.env.CC ?? 'cc';
 const FLAGS = ['-std=c11', '-O2', '-DSLAB_CALLS=8', `-I${root}/src`];
 const WRAP = '-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free';
-const MOST_SECONDS = 300;
+const MAX_SECONDS = 300;
 
 const CALLEE = [
   ...['QUEUED', 'RUNNING', 'ASKED', 'CANCELLING', 'UNWINDING', 'RETURNED', 'UNWOUND'],
   ...['COMPLETED', 'CANCELLED'],
 ];
-const CALLER = ['WAITING', 'STOPPING', 'SETTLED'];
+const CALLER = ['WAITING', 'STOPPING', 'STOPPED', 'SETTLED'];
 const SESSION = ['CONNECTING', 'READY', 'FAILED', 'CLOSED', 'LOST'];
 const TASK = [
   ...['SUBMITTED', 'WORKING', 'COMPLETED', 'FAILED', 'CANCELED', 'INPUT_REQUIRED', 'REJECTED'],
@@ -35,13 +35,17 @@ const TABLES = {
   'session.c': { nothing: 'NONE', states: [SESSION] },
   'task_state.c': { nothing: 'UNKNOWN', states: [TASK] },
 };
-/** The files of each exploration, the quick one first. */
-const CORE = ['call_state', 'call_table', 'calls'];
+/** The files of each exploration and its arguments, the quick ones first: most mutants are found in a second. */
+const CORE = ['utf8', 'siphash', 'call_state', 'call_table', 'calls'];
+const ENDPOINT = ['session', 'endpoint', 'endpoint_actions', 'endpoint_session', 'endpoint_calls'];
 const TESTS = ['arena', 'model', 'world', 'explore', 'explore_tasks', 'rpc_explore'];
+const EXPLORE = [...CORE, ...ENDPOINT, 'arena', 'model', 'world', 'explore'];
 const PROGRAMS = [
-  [...CORE, 'rpc', 'arena', 'rpc_explore'],
-  [...CORE, 'session', 'endpoint', 'endpoint_calls', 'arena', 'model', 'world', 'explore'],
-  ['task_state', 'tasks', 'call_table', 'explore_tasks'],
+  { objects: EXPLORE, args: ['restart'] },
+  { objects: EXPLORE, args: ['again'] },
+  { objects: [...CORE, 'rpc', 'arena', 'rpc_explore'], args: [] },
+  { objects: EXPLORE, args: [] },
+  { objects: ['task_state', 'tasks', 'siphash', 'call_table', 'explore_tasks'], args: [] },
 ];
 
 /** Each row of a table: which it is, where it stands, where it leads, what else it says. */
@@ -106,9 +110,9 @@ async function verdict(mutant, number) {
   await run(COMPILER, compile(source, object(number)));
   const file = mutant.file.replace('.c', '');
   try {
-    for (const objects of PROGRAMS.filter((all) => all.includes(file))) {
+    for (const { objects, args } of PROGRAMS.filter(({ objects }) => objects.includes(file))) {
       const others = objects.filter((name) => name !== file);
-      const found = await explored([...others, number], `${number}`);
+      const found = await explored([...others, number], args, `${number}`);
       if (found) return found;
     }
     return undefined;
@@ -118,12 +122,12 @@ async function verdict(mutant, number) {
 }
 
 /** How one exploration ends. */
-async function explored(objects, name) {
+async function explored(objects, args, name) {
   const program = join(folder, name);
   const wrap = objects.includes('arena') ? [WRAP] : [];
   await run(COMPILER, [...objects.map(object), ...wrap, '-o', program]);
   try {
-    await run(program, { timeout: MOST_SECONDS * 1000, killSignal: 'SIGKILL' });
+    await run(program, args, { timeout: MAX_SECONDS * 1000, killSignal: 'SIGKILL' });
     return undefined;
   } catch (error) {
     if (error.killed) return undefined; // nothing was found in good time
@@ -137,7 +141,7 @@ async function explored(objects, name) {
 }
 
 const began = Date.now();
-for (const name of new Set(PROGRAMS.flat())) {
+for (const name of new Set(PROGRAMS.flatMap(({ objects }) => objects))) {
   const place = TESTS.includes(name) ? 'tests/core' : 'src';
   execFileSync(COMPILER, compile(join(root, place, `${name}.c`), object(name)));
 }

@@ -13,15 +13,14 @@
  * nothing of the core's states. Depth first; a state is known by the hash of its bytes. A violation
  * is printed with the moves that lead to it.
  */
-#include "abp_internal.h"
-#include "abp_rpc.h"
 #include "arena.h"
+#include "rpc.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { FACTS = 4, CHANNEL = 16, ARENA = 6144, GRACE = 7, TIMEOUT = 10, DEEPEST = 64 };
+enum { FACTS = 4, CHANNEL = 16, ARENA = 6144, GRACE = 7, TIMEOUT = 10, MAX_DEPTH = 64 };
 
 enum move_kind {
   CALL,  /* A asks */
@@ -121,7 +120,7 @@ static const char *violation;
 static struct {
   enum move_kind kind;
   int at;
-} trace[DEEPEST];
+} trace[MAX_DEPTH];
 
 static void must(int holds, const char *what) {
   if (!holds && !violation) violation = what;
@@ -274,7 +273,7 @@ static void post(int from, int kind, int fact) {
 }
 
 static void observe(int side, const abp_action *action) {
-  if (action->kind == ABP_WAKE) return;
+  if (action->kind == ABP_WAKE || action->kind == ABP_DROP) return;
   int at = 0, at_callee = 0;
   for (; at < now.facts; at++) {
     at_callee = now.fact[at].caller != side;
@@ -383,7 +382,8 @@ static void deliver(int side) {
     break;
   case VALUE:
     abp_peer_response(peer, &id, 0);
-    if (fact->waits) settles(fact, ABP_COMPLETED);
+    /* A value outweighs the caller's wish, but not its clock. */
+    if (fact->waits) settles(fact, fact->stopped == ABP_TIMED_OUT ? ABP_TIMED_OUT : ABP_COMPLETED);
     break;
   case FAILURE:
     abp_peer_response(peer, &id, 1);
@@ -522,7 +522,7 @@ static int put(uint64_t key) {
 static uint64_t transitions;
 
 static void explore(int depth) {
-  if (depth == DEEPEST) {
+  if (depth == MAX_DEPTH) {
     violation = "it goes on for ever";
     return;
   }

@@ -3,8 +3,8 @@
  * operation by itself: each failure is a status, nothing leaks, and what failed works as soon as
  * there is memory.
  */
-#include "abp_internal.h"
 #include "abp_rpc.h"
+#include "endpoint.h"
 #include "failing.h"
 #include "pair.h"
 
@@ -115,7 +115,7 @@ static void from_then_on(void **state) {
   "\"bridge.liveness\":true}"
 #define MESSAGE(type, id, payload) "{\"type\":\"" type "\",\"id\":" id ",\"payload\":{" payload "}}"
 #define HELLO(id) MESSAGE("initialize", "\"" id "\"", "\"protocolVersion\":\"0.1\"," FEATURES)
-#define PREFIX_OF_SEED_0 "00000000000000000000-1"
+#define PREFIX_OF_SEED_0 "e04454b7fbac018a7c5d-1"
 
 /* How far an endpoint has come before the operation. */
 enum stage { CREATED, CONNECTING_, READY_, CALLING };
@@ -160,7 +160,7 @@ static int cancel_by_id(abp_endpoint *ep) {
   static const abp_id id = {PREFIX_OF_SEED_0 ".1", sizeof PREFIX_OF_SEED_0 + 1, 0};
   return abp_cancel_by_id(ep, &id, "why", 3, &made);
 }
-static int unsent(abp_endpoint *ep) { return abp_unsent(ep, made); }
+static int unsent(abp_endpoint *ep) { return abp_send_failed(ep, made); }
 static int finish(abp_endpoint *ep) { return abp_finish(ep, received, ABP_COMPLETED); }
 static int finish_cancelled(abp_endpoint *ep) { return abp_finish(ep, received, ABP_CANCELLED); }
 static int call_local(abp_endpoint *ep) { return abp_call_local(ep, received, 0, ABP_NO_ERROR); }
@@ -407,13 +407,29 @@ static void peers_from_then_on(void **state) {
   each_allocation_of_a_peer_fails(1);
 }
 
+static void an_endpoint_whose_first_message_found_no_memory_can_be_freed(void **state) {
+  (void)state;
+  const abp_config config = {.role = ABP_APP};
+  abp_endpoint *ep = abp_new(&config, 0);
+  assert_non_null(ep);
+  until_failure = 0;
+  for_good = armed = 1;
+  assert_int_equal(abp_receive(ep, "{}", 2), ABP_E_MEMORY);
+  armed = 0;
+  abp_free(ep);
+}
+
 int main(void) {
   cJSON_Hooks hooks = {__wrap_malloc, __wrap_free};
   cJSON_InitHooks(&hooks);
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(once),       cmocka_unit_test(from_then_on),
-      cmocka_unit_test(each_once),  cmocka_unit_test(each_from_then_on),
-      cmocka_unit_test(peers_once), cmocka_unit_test(peers_from_then_on),
+      cmocka_unit_test(once),
+      cmocka_unit_test(from_then_on),
+      cmocka_unit_test(each_once),
+      cmocka_unit_test(each_from_then_on),
+      cmocka_unit_test(peers_once),
+      cmocka_unit_test(peers_from_then_on),
+      cmocka_unit_test(an_endpoint_whose_first_message_found_no_memory_can_be_freed),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

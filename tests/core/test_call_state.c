@@ -1,5 +1,5 @@
 /* What the table of call_state.c promises, read off the table itself: every path, not some. */
-#include "abp_internal.h"
+#include "call_state.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -39,7 +39,7 @@ static void a_completed_call_answers_false_for_ever(void **state) {
 static void no_cancel_is_left_without_an_answer(void **state) {
   (void)state;
   for (int from = QUEUED; from <= CANCELLED; from++) {
-    if (from == WAITING || from == STOPPING) continue;
+    if (from == WAITING || from == STOPPING || from == STOPPED) continue;
     if (from == ASKED || from == RETURNED || from == UNWOUND) continue; /* only asking leads here */
     assert_true(call_step((enum call_state)from, EV_CANCEL).owed & (OWE_ACK | OWE_NAK));
   }
@@ -80,23 +80,32 @@ static void what_is_over_stays_over(void **state) {
   }
 }
 
+static void only_a_caller_that_waits_for_its_cancel_takes_its_acknowledgement(void **state) {
+  (void)state;
+  for (int from = 0; from < CALL_STATES; from++) {
+    const struct call_step step = call_step((enum call_state)from, EV_ACKNOWLEDGED);
+    assert_int_equal(step.next, from == STOPPING ? STOPPED : from);
+    assert_int_equal(step.owed, 0);
+  }
+}
+
 static void a_call_that_was_asked_to_stop_ends_as_its_handler_says(void **state) {
   (void)state;
   const enum call_state asked = (enum call_state)call_step(RUNNING, EV_ASK).next;
   const enum call_state returned = (enum call_state)call_step(asked, EV_COMPLETE).next;
-  assert_int_equal(call_step(returned, EV_ALONE).next, COMPLETED);
-  assert_int_equal(call_step(returned, EV_ALONE).owed, OWE_RESULT);
+  assert_int_equal(call_step(returned, EV_CHILDREN_DONE).next, COMPLETED);
+  assert_int_equal(call_step(returned, EV_CHILDREN_DONE).owed, OWE_RESULT);
   for (int thrown = EV_FAIL; thrown <= EV_CANCELLED; thrown++) {
     const enum call_state unwound = (enum call_state)call_step(asked, (enum call_event)thrown).next;
-    assert_int_equal(call_step(unwound, EV_ALONE).next, CANCELLED);
-    assert_int_equal(call_step(unwound, EV_ALONE).owed, OWE_RESULT);
+    assert_int_equal(call_step(unwound, EV_CHILDREN_DONE).next, CANCELLED);
+    assert_int_equal(call_step(unwound, EV_CHILDREN_DONE).owed, OWE_RESULT);
   }
 }
 
 static void what_the_peer_dropped_is_never_answered(void **state) {
   (void)state;
   for (int from = QUEUED; from <= RUNNING; from++) {
-    const struct call_step dropped = call_step((enum call_state)from, EV_DROP);
+    const struct call_step dropped = call_step((enum call_state)from, EV_PEER_ABANDONED);
     assert_int_equal(dropped.owed, OWE_ABORT);
     for (int event = 0; event < CALL_EVENTS; event++)
       assert_false(call_step((enum call_state)dropped.next, (enum call_event)event).owed &
@@ -112,6 +121,7 @@ int main(void) {
       cmocka_unit_test(a_handler_starts_only_from_the_queue),
       cmocka_unit_test(a_call_has_one_outcome),
       cmocka_unit_test(what_is_over_stays_over),
+      cmocka_unit_test(only_a_caller_that_waits_for_its_cancel_takes_its_acknowledgement),
       cmocka_unit_test(a_call_that_was_asked_to_stop_ends_as_its_handler_says),
       cmocka_unit_test(what_the_peer_dropped_is_never_answered),
   };

@@ -34,7 +34,7 @@ static abp_call drain(abp_peer *peer, int status) {
       [ABP_QUEUED] = "queued", [ABP_START] = "start",   [ABP_ABORT] = "abort",
       [ABP_RESULT] = "result", [ABP_REFUSE] = "refuse", [ABP_REQUEST] = "request",
       [ABP_SETTLE] = "settle", [ABP_REPORT] = "report", [ABP_SEND] = "cancel",
-      [ABP_WAKE] = NULL};
+      [ABP_WAKE] = NULL,       [ABP_DROP] = "drop"};
   assert_int_equal(status, ABP_OK);
   abp_action action;
   done[0] = 0;
@@ -106,9 +106,9 @@ static void ids_are_told_apart_by_type_and_value(void **state) {
 
 static void ids_are_judged_by_the_dialect(void **state) {
   (void)state;
-  static const char *const null_ids[] = {"queued", "", ""};
-  static const char *const fractions[] = {"queued", "queued", ""};
-  static const char *const others[] = {"refuse 2", "", ""};
+  static const char *const null_ids[] = {"queued", "drop", "drop"};
+  static const char *const fractions[] = {"queued", "queued", "drop"};
+  static const char *const others[] = {"refuse 2", "drop", "drop"};
   for (int dialect = ABP_ACP; dialect < ABP_DIALECTS; dialect++) {
     abp_peer *peer = open_peer((abp_dialect)dialect);
     const abp_rpc_id fraction = number(0.5), other = {ABP_ID_OTHER, NULL, 0, 0};
@@ -120,7 +120,7 @@ static void ids_are_judged_by_the_dialect(void **state) {
     for (size_t i = 0; i < sizeof beyond / sizeof *beyond; i++) {
       const abp_rpc_id id = number(beyond[i]);
       COMES_TO(abp_peer_received(peer, &id, ABP_RPC_NO_ERROR), "refuse 4");
-      COMES_TO(cancel(peer, id), "");
+      COMES_TO(cancel(peer, id), "drop");
     }
     const abp_rpc_id ill = text("\xff"), nul = {ABP_ID_TEXT, "a\0b", 3, 0},
                      too_long = {ABP_ID_TEXT, "x", UINT32_MAX, 0};
@@ -141,8 +141,11 @@ static void what_is_no_message_is_answered_where_the_dialect_does(void **state) 
   COMES_TO(abp_peer_malformed(peer, ABP_RPC_PARSE), "");
   abp_peer_free(peer);
   peer = open_peer(ABP_MCP);
-  COMES_TO(abp_peer_malformed(peer, ABP_RPC_PARSE), "");
+  COMES_TO(abp_peer_malformed(peer, ABP_RPC_PARSE), "drop");
+  assert_int_equal(last.arg, ABP_MALFORMED);
   assert_int_equal(abp_peer_count(peer, ABP_MALFORMED), 1);
+  /* Whoever sends a batch waits for its answers. */
+  COMES_TO(abp_peer_malformed(peer, ABP_RPC_BATCH), "refuse 3");
   abp_peer_free(peer);
 }
 
@@ -168,8 +171,8 @@ static void the_reason_comes_where_the_dialect_has_one(void **state) {
   COMES_TO(cancel(peer, number(1)), "abort");
   assert_memory_equal(last.text, "why", 3);
   const abp_rpc_id second = number(2), other = {ABP_ID_OTHER, NULL, 0, 0};
-  COMES_TO(abp_peer_cancel_received(peer, &second, NULL, 0, 0), "");
-  COMES_TO(abp_peer_cancel_received(peer, &other, NULL, 0, 1), "");
+  COMES_TO(abp_peer_cancel_received(peer, &second, NULL, 0, 0), "drop");
+  COMES_TO(abp_peer_cancel_received(peer, &other, NULL, 0, 1), "drop");
   assert_int_equal(abp_peer_count(peer, ABP_MALFORMED), 2);
   const abp_call call = make(peer, 0, 0, 0);
   COMES_TO(abp_peer_cancel(peer, call, "stop", 4), "cancel, settle 2");
@@ -204,11 +207,11 @@ static void progress_puts_off_the_timeout_but_not_the_longest(void **state) {
   (void)state;
   abp_peer *peer = open_peer(ABP_ACP);
   make(peer, 0, 0, 0); /* there is a slot with no patience */
-  make(peer, 10, 25, ABP_RESETS);
+  make(peer, 10, 25, ABP_RESETS | ABP_REPORTS);
   const abp_rpc_id first = number(1), second = number(2), other = number(3), wrong = text("2");
   COMES_TO(abp_peer_advance(peer, 1009), "");
   COMES_TO(abp_peer_progress(peer, &second), "report");
-  COMES_TO(abp_peer_progress(peer, &first), "report");
+  assert_int_equal(abp_peer_progress(peer, &first), ABP_E_STATE); /* it did not ask */
   assert_int_equal(abp_peer_progress(peer, &other), ABP_E_STATE);
   assert_int_equal(abp_peer_progress(peer, &wrong), ABP_E_STATE);
   COMES_TO(abp_peer_advance(peer, 1018), "");
@@ -218,10 +221,14 @@ static void progress_puts_off_the_timeout_but_not_the_longest(void **state) {
   COMES_TO(abp_peer_progress(peer, &second), "report"); /* it may be unwinding */
   COMES_TO(abp_peer_advance(peer, 1025 + 4999), "");
   COMES_TO(abp_peer_advance(peer, 1025 + 5000), "settle 3");
-  COMES_TO(abp_peer_progress(peer, &second), "");
-  COMES_TO(abp_peer_response(peer, &second, 0), "");
+  assert_int_equal(last.at, 25);
+  COMES_TO(abp_peer_progress(peer, &second), "drop");
+  COMES_TO(abp_peer_response(peer, &second, 0), "drop");
+  assert_int_equal(last.arg, ABP_LATE);
+  COMES_TO(abp_peer_response(peer, &other, 0), "drop");
+  assert_int_equal(last.arg, ABP_STRAY);
   assert_int_equal(abp_peer_count(peer, ABP_LATE), 2);
-  assert_int_equal(abp_peer_count(peer, ABP_STRAY), 2);
+  assert_int_equal(abp_peer_count(peer, ABP_STRAY), 1);
   abp_peer_free(peer);
 }
 
@@ -229,7 +236,7 @@ static void a_timeout_that_progress_does_not_put_off(void **state) {
   (void)state;
   abp_peer *peer = open_peer(ABP_ACP);
   const abp_rpc_id first = number(1);
-  make(peer, 10, 0, 0);
+  make(peer, 10, 0, ABP_REPORTS);
   make(peer, 0, 20, ABP_RESETS);
   make(peer, 30, 0, ABP_RESETS);
   COMES_TO(abp_peer_progress(peer, &first), "report");
@@ -252,6 +259,57 @@ static void the_handshake_is_not_cancelled_on_the_wire(void **state) {
   abp_peer_free(peer);
 }
 
+static void a_value_does_not_help_whose_time_has_run_out(void **state) {
+  (void)state;
+  abp_peer *peer = open_peer(ABP_ACP);
+  const abp_rpc_id first = number(1), second = number(2);
+  make(peer, 10, 20, 0);
+  const abp_call cancelled = make(peer, 0, 20, 0);
+  COMES_TO(abp_peer_advance(peer, 1010), "cancel");
+  COMES_TO(abp_peer_cancel(peer, cancelled, NULL, 0), "cancel");
+  COMES_TO(abp_peer_response(peer, &first, 0), "settle 3");
+  assert_int_equal(last.at, 10);
+  COMES_TO(abp_peer_response(peer, &second, 0), "settle 1");
+  make(peer, 0, 20, 0);
+  COMES_TO(abp_peer_advance(peer, 1030), "cancel");
+  COMES_TO(abp_peer_advance(peer, 9999), "settle 3");
+  assert_int_equal(last.at, 20);
+  abp_peer_free(peer);
+}
+
+static void a_handler_whose_time_ran_out_is_cancelled_where_the_dialect_says_so(void **state) {
+  (void)state;
+  static const char *const answers[] = {"result 2", "result 1", "result 1"};
+  for (int dialect = ABP_ACP; dialect < ABP_DIALECTS; dialect++) {
+    abp_peer *peer = open_peer((abp_dialect)dialect);
+    const abp_call call = receive(peer, number(1));
+    start(peer);
+    drain(peer, abp_peer_finish(peer, call, ABP_RAN_OUT));
+    assert_non_null(strstr(done, answers[dialect]));
+    abp_peer_free(peer);
+  }
+}
+
+static void a_subscription_is_ended_by_its_receiver_too(void **state) {
+  (void)state;
+  abp_peer *peer = open_peer(ABP_MCP);
+  assert_string_equal(abp_peer_subscription(peer), "subscriptions/listen");
+  assert_string_equal(abp_peer_batch_version(peer), "2025-03-26");
+  make(peer, 0, 0, 0);
+  make(peer, 0, 0, ABP_SUBSCRIPTION);
+  COMES_TO(cancel(peer, number(1)), "drop");
+  assert_int_equal(last.arg, ABP_STRAY);
+  COMES_TO(cancel(peer, number(2)), "settle 2");
+  COMES_TO(cancel(peer, number(2)), "drop");
+  /* One of the same id that has ended is not in its way. */
+  make(peer, 0, 0, ABP_SUBSCRIPTION);
+  const abp_call theirs = receive(peer, number(3));
+  start(peer);
+  COMES_TO(abp_peer_finish(peer, theirs, ABP_RETURNED), "result 1");
+  COMES_TO(cancel(peer, number(3)), "settle 2");
+  abp_peer_free(peer);
+}
+
 static void inputs_that_are_mistakes_change_nothing(void **state) {
   (void)state;
   abp_peer *peer = open_with((abp_peer_config){.dialect = ABP_ACP, .max_calls = 1});
@@ -260,7 +318,7 @@ static void inputs_that_are_mistakes_change_nothing(void **state) {
   const abp_rpc_id id = number(1);
   assert_int_equal(abp_peer_request(peer, 0, 0, 0, 0, &call), ABP_E_UNDRAINED);
   assert_int_equal(abp_peer_cancel(peer, call, NULL, 0), ABP_E_UNDRAINED);
-  assert_int_equal(abp_peer_unsent(peer, call), ABP_E_UNDRAINED);
+  assert_int_equal(abp_peer_send_failed(peer, call), ABP_E_UNDRAINED);
   assert_int_equal(abp_peer_response(peer, &id, 0), ABP_E_UNDRAINED);
   assert_int_equal(abp_peer_progress(peer, &id), ABP_E_UNDRAINED);
   assert_int_equal(abp_peer_received(peer, &id, ABP_RPC_NO_ERROR), ABP_E_UNDRAINED);
@@ -271,6 +329,7 @@ static void inputs_that_are_mistakes_change_nothing(void **state) {
   assert_int_equal(abp_peer_advance(peer, 2000), ABP_E_UNDRAINED);
   assert_int_equal(abp_peer_close(peer), ABP_E_UNDRAINED);
   assert_int_equal(abp_peer_lost(peer), ABP_E_UNDRAINED);
+  assert_int_equal(abp_peer_half_closed(peer), ABP_E_UNDRAINED);
   COMES_TO(ABP_OK, "request");
   assert_int_equal(abp_peer_request(peer, 0, 0, 0, 0, &call), ABP_E_LIMIT);
   assert_int_equal(abp_peer_request(peer, 0, 0, 0, 77, &call), ABP_E_STATE);
@@ -279,22 +338,42 @@ static void inputs_that_are_mistakes_change_nothing(void **state) {
   const abp_call in = receive(peer, number(1));
   assert_int_equal(abp_peer_finish(peer, in, ABP_RETURNED), ABP_E_STATE);
   assert_int_equal(abp_peer_cancel(peer, in, NULL, 0), ABP_E_STATE);
-  assert_int_equal(abp_peer_unsent(peer, in), ABP_E_STATE);
+  assert_int_equal(abp_peer_send_failed(peer, in), ABP_E_STATE);
   assert_int_equal(abp_peer_number(peer, in), 0);
   assert_int_equal(abp_peer_number(peer, 77), 0);
   const abp_rpc_id second = number(2);
   COMES_TO(abp_peer_received(peer, &second, ABP_RPC_NO_ERROR), "refuse 9");
   COMES_TO(abp_peer_received(peer, &second, ABP_RPC_METHOD_NOT_FOUND), "refuse 7");
-  COMES_TO(abp_peer_unsent(peer, call), "settle 1");
-  COMES_TO(abp_peer_unsent(peer, call), "");
+  COMES_TO(abp_peer_send_failed(peer, call), "settle 1");
+  COMES_TO(abp_peer_send_failed(peer, call), "");
   COMES_TO(abp_peer_cancel(peer, call, NULL, 0), "");
-  COMES_TO(abp_peer_response(peer, &id, 0), "");
+  COMES_TO(abp_peer_response(peer, &id, 0), "drop");
   assert_int_equal(abp_peer_count(peer, ABP_STRAY), 1); /* what was never sent is not remembered */
   COMES_TO(abp_peer_lost(peer), "abort");
   COMES_TO(abp_peer_received(peer, &second, ABP_RPC_NO_ERROR), "");
   assert_int_equal(abp_peer_request(peer, 0, 0, 0, 0, &call), ABP_E_STATE);
   abp_peer_free(peer);
   abp_peer_free(NULL);
+}
+
+static void a_peer_that_only_listens_is_answered(void **state) {
+  (void)state;
+  abp_peer *peer = open_peer(ABP_LSP);
+  const abp_rpc_id first = number(1), second = number(2), third = number(3);
+  COMES_TO(abp_peer_received(peer, &first, ABP_RPC_NO_ERROR), "queued");
+  const abp_call runs = last.call;
+  COMES_TO(abp_peer_start(peer), "start");
+  COMES_TO(abp_peer_received(peer, &second, ABP_RPC_NO_ERROR), "queued");
+  const abp_call waits = last.call;
+  abp_call call;
+  COMES_TO(abp_peer_request(peer, 0, 0, 0, runs, &call), "request");
+  COMES_TO(abp_peer_half_closed(peer), "settle 4");
+  COMES_TO(abp_peer_received(peer, &third, ABP_RPC_NO_ERROR), "");
+  assert_int_equal(abp_peer_request(peer, 0, 0, 0, 0, &call), ABP_E_STATE);
+  COMES_TO(abp_peer_finish(peer, runs, ABP_RETURNED), "result 1, start");
+  COMES_TO(abp_peer_finish(peer, waits, ABP_RETURNED), "result 1");
+  assert_int_equal(abp_peer_count(peer, ABP_IN_FLIGHT_IN), 0);
+  abp_peer_free(peer);
 }
 
 static void requests_wait_for_their_turn(void **state) {
@@ -343,8 +422,28 @@ static void errors_have_the_protocols_codes(void **state) {
   abp_peer_free(peer);
 }
 
+static void ids_go_on_past_2_31_and_begin_again_after_2_32(void **state) {
+  (void)state;
+  static const uint32_t firsts[] = {0x7ffffffeu, 0xfffffffeu};
+  for (int i = 0; i < 2; i++) {
+    abp_peer *peer = open_with((abp_peer_config){.first_number = firsts[i]});
+    for (uint32_t n = 0; n < 4; n++) {
+      abp_call call;
+      drain(peer, abp_peer_request(peer, 0, 0, 0, 0, &call));
+      const uint32_t straight = firsts[i] + n;
+      const uint32_t expected = straight >= firsts[i] ? straight : straight + 1; /* 0 is none */
+      assert_int_equal(abp_peer_number(peer, call), expected);
+      const abp_rpc_id id = number(expected);
+      COMES_TO(abp_peer_response(peer, &id, 0), "settle 1");
+      assert_int_equal(last.call, call);
+    }
+    abp_peer_free(peer);
+  }
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
+      cmocka_unit_test(ids_go_on_past_2_31_and_begin_again_after_2_32),
       cmocka_unit_test(ids_are_told_apart_by_type_and_value),
       cmocka_unit_test(ids_are_judged_by_the_dialect),
       cmocka_unit_test(what_is_no_message_is_answered_where_the_dialect_does),
@@ -354,7 +453,11 @@ int main(void) {
       cmocka_unit_test(progress_puts_off_the_timeout_but_not_the_longest),
       cmocka_unit_test(a_timeout_that_progress_does_not_put_off),
       cmocka_unit_test(the_handshake_is_not_cancelled_on_the_wire),
+      cmocka_unit_test(a_value_does_not_help_whose_time_has_run_out),
+      cmocka_unit_test(a_handler_whose_time_ran_out_is_cancelled_where_the_dialect_says_so),
+      cmocka_unit_test(a_subscription_is_ended_by_its_receiver_too),
       cmocka_unit_test(inputs_that_are_mistakes_change_nothing),
+      cmocka_unit_test(a_peer_that_only_listens_is_answered),
       cmocka_unit_test(requests_wait_for_their_turn),
       cmocka_unit_test(errors_have_the_protocols_codes),
   };

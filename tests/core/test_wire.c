@@ -275,6 +275,39 @@ static void progress_and_notifications_arrive_as_they_were_said(void **state) {
   assert_false(abp_next(agent, &action));
 }
 
+static void progress_names_the_token_that_the_caller_chose(void **state) {
+  (void)state;
+  static const char *const tokens[] = {"\"to\\\"ken\"", "7", NULL};
+  abp_endpoint *app = pair.app.endpoint;
+  for (int i = 0; i < 3; i++) {
+    char text[256], kept[16], expected[64];
+    snprintf(text, sizeof text,
+             "{\"type\":\"capabilities/call\",\"id\":\"m%d\",\"payload\":{\"capability\":\"work\","
+             "\"callId\":\"c%d\",\"options\":{%s%s}}}",
+             i, i, tokens[i] ? "\"progressToken\":" : "", tokens[i] ? tokens[i] : "");
+    assert_int_equal(tell(text), ABP_OK);
+    abp_body body = *abp_received(app);
+    assert_int_equal(body.token_length, tokens[i] ? strlen(tokens[i]) : 0);
+    if (body.token) {
+      memcpy(kept, body.token, body.token_length);
+      body.token = kept; /* as one keeps it with the call */
+    }
+    pair_drain(&pair.app);
+    body.payload = "0.5";
+    body.payload_length = 3;
+    size_t length;
+    char id[8];
+    snprintf(id, sizeof id, "c%d", i);
+    const abp_call call = pair_handle(&pair.app, id);
+    assert_int_equal(abp_progress_wanted(app, call), tokens[i] != NULL);
+    const char *printed = abp_print_progress_token(app, call, &body, 42, &length);
+    assert_non_null(printed);
+    snprintf(expected, sizeof expected, "\"operationId\":%s,\"progress\":0.5",
+             tokens[i] ? tokens[i] : "\"c2\"");
+    assert_non_null(strstr(printed, expected));
+  }
+}
+
 static void a_notification_may_be_wrapped_as_method_and_params(void **state) {
   (void)state;
   static const char text[] =
@@ -325,10 +358,171 @@ static void a_side_says_at_most_four_things_of_itself_and_each_anew(void **state
   assert_null(strstr(text, "fifth"));
 }
 
+/* Under AddressSanitizer: memory that has been freed must not be read. */
+static void an_id_struct_may_be_gone_when_its_cancel_is_printed(void **state) {
+  (void)state;
+  abp_id *id = malloc(sizeof *id);
+  assert_non_null(id);
+  *id = (abp_id){"somebody's", 10, 0};
+  abp_call request;
+  assert_int_equal(abp_cancel_by_id(pair.agent.endpoint, id, NULL, 0, &request), ABP_OK);
+  free(id);
+  abp_action action;
+  assert_int_equal(abp_next(pair.agent.endpoint, &action), 1);
+  size_t length;
+  const char *text = abp_print(pair.agent.endpoint, &action, NULL, 42, &length);
+  assert_non_null(text);
+  assert_non_null(strstr(text, "\"callId\":\"somebody's\""));
+}
+
+/* Under AddressSanitizer, as above. */
+static void a_message_that_is_gone_is_not_printed_from(void **state) {
+  (void)state;
+  char *text = malloc(64);
+  assert_non_null(text);
+  strcpy(text, "{\"type\":\"notification\",\"id\":\"gone\",\"payload\":{}}");
+  assert_int_equal(abp_receive(pair.app.endpoint, text, strlen(text)), ABP_OK);
+  free(text);
+  const abp_id id = {"call", 4, 0};
+  abp_action action;
+  assert_int_equal(abp_call_received(pair.app.endpoint, &id, 0, 0, ABP_UNKNOWN_CAPABILITY), ABP_OK);
+  assert_null(abp_received(pair.app.endpoint)->id);
+  assert_int_equal(abp_next(pair.app.endpoint, &action), 1);
+  assert_int_equal(action.kind, ABP_REFUSE);
+  size_t length;
+  const char *refusal = abp_print(pair.app.endpoint, &action, NULL, 42, &length);
+  assert_non_null(strstr(refusal, "UNKNOWN_CAPABILITY"));
+  assert_null(strstr(refusal, "gone"));
+}
+
+/* --- What an acknowledged cancel decides at its caller -----------------------------------------
+ */
+
+static char last_line[128];
+
+static void on_log(struct pair *at, const char *line) {
+  (void)at;
+  snprintf(last_line, sizeof last_line, "%s", line);
+}
+
+/* The agent hears a message of an app's that keeps its own counsel. */
+static void agent_hears(const char *type, const char *id, const char *payload) {
+  char text[256];
+  snprintf(text, sizeof text, "{\"type\":\"%s\",\"id\":\"%s\",\"payload\":%s}", type, id, payload);
+  assert_int_equal(abp_receive(pair.agent.endpoint, text, strlen(text)), ABP_OK);
+  pair_drain(&pair.agent);
+}
+
+/* Calls A, lets the agent cancel it, and returns the cancel's id: the app is told of neither. */
+static const char *cancelled_call(uint32_t timeout_ms) {
+  static char ids[2][80];
+  static int turn;
+  char *id = ids[turn ^= 1];
+  pair.log = on_log;
+  last_line[0] = 0;
+  assert_int_equal(pair_call(&pair, "A", "work", timeout_ms), ABP_OK);
+  if (timeout_ms)
+    abp_advance(pair.agent.endpoint, pair.now += timeout_ms);
+  else
+    abp_cancel(pair.agent.endpoint, pair_handle(&pair.agent, "A"), NULL, 0);
+  pair_drain(&pair.agent);
+  for (id[0] = 0; pair.app.first < pair.app.last;) {
+    char *text = pair.app.inbox[pair.app.first++];
+    const char *at = strstr(text, "},\"id\":\"");
+    if (strstr(text, "capabilities/cancel") && at) sscanf(at + 8, "%79[^\"]", id);
+    free(text);
+  }
+  pair.app.first = pair.app.last = 0;
+  assert_int_not_equal(id[0], 0);
+  return id;
+}
+
+#define ACK "capabilities/cancel-result"
+#define RESULT "capabilities/call-result"
+#define SUCCESS "{\"success\":true,\"data\":1}"
+#define FAILURE "{\"success\":false,\"error\":{\"code\":\"OPERATION_FAILED\"}}"
+
+static void a_result_after_an_acknowledged_cancel_settles_as_cancelled(void **state) {
+  (void)state;
+  for (int fails = 0; fails < 2; fails++) {
+    agent_hears(ACK, cancelled_call(0), "{\"callId\":\"A\",\"cancelled\":true}");
+    assert_string_equal(last_line, "");
+    agent_hears(RESULT, "A", fails ? FAILURE : SUCCESS);
+    assert_string_equal(last_line, "agent: A cancelled");
+  }
+}
+
+static void a_result_after_the_acknowledged_cancel_of_a_clock_settles_as_timed_out(void **state) {
+  (void)state;
+  agent_hears(ACK, cancelled_call(10), "{\"callId\":\"A\",\"cancelled\":true}");
+  agent_hears(RESULT, "A", FAILURE);
+  assert_string_equal(last_line, "agent: A timed out");
+}
+
+static void
+an_acknowledged_cancel_waits_for_its_result_no_longer_than_the_grace_period(void **state) {
+  (void)state;
+  const char *id = cancelled_call(0);
+  abp_advance(pair.agent.endpoint, pair.now += ABP_DEFAULT_AGENT_GRACE_MS - 1);
+  pair_drain(&pair.agent);
+  agent_hears(ACK, id, "{\"callId\":\"A\",\"cancelled\":true}");
+  assert_string_equal(last_line, "");
+  abp_advance(pair.agent.endpoint, pair.now += 1);
+  pair_drain(&pair.agent);
+  assert_string_equal(last_line, "agent: A cancelled");
+}
+
+static void a_cancel_that_was_not_accepted_leaves_the_decision_to_the_result(void **state) {
+  (void)state;
+  agent_hears(ACK, cancelled_call(0), "{\"callId\":\"A\",\"cancelled\":false}");
+  agent_hears(RESULT, "A", SUCCESS);
+  assert_string_equal(last_line, "agent: A completed");
+}
+
+static void
+a_late_acknowledgement_is_not_taken_for_that_of_a_later_call_of_the_same_id(void **state) {
+  (void)state;
+  const char *first = cancelled_call(0);
+  agent_hears(RESULT, "A", SUCCESS);
+  assert_string_equal(last_line, "agent: A completed");
+  cancelled_call(0);
+  agent_hears(ACK, first, "{\"callId\":\"A\",\"cancelled\":true}");
+  agent_hears(RESULT, "A", SUCCESS);
+  assert_string_equal(last_line, "agent: A completed");
+}
+
+static void an_id_that_is_nearly_a_cancel_s_acknowledges_nothing(void **state) {
+  (void)state;
+  char id[96];
+  for (int odd = 0; odd < 3; odd++) {
+    snprintf(id, sizeof id, "%s", cancelled_call(0));
+    char *last = id + strlen(id) - 1;
+    if (odd == 0)
+      *last = 0;
+    else if (odd == 1)
+      *last = 'g';
+    else
+      strcat(id, "0");
+    agent_hears(ACK, id, "{\"callId\":\"A\",\"cancelled\":true}");
+    agent_hears(RESULT, "A", SUCCESS);
+    assert_string_equal(last_line, "agent: A completed");
+  }
+  assert_int_equal(abp_count(pair.agent.endpoint, ABP_STRAY), 3);
+}
+
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_pair, close_pair)
   const struct CMUnitTest tests[] = {
       TEST(text_that_is_no_message_is_refused_and_counted),
+      TEST(progress_names_the_token_that_the_caller_chose),
+      TEST(an_id_struct_may_be_gone_when_its_cancel_is_printed),
+      TEST(a_result_after_an_acknowledged_cancel_settles_as_cancelled),
+      TEST(a_result_after_the_acknowledged_cancel_of_a_clock_settles_as_timed_out),
+      TEST(an_acknowledged_cancel_waits_for_its_result_no_longer_than_the_grace_period),
+      TEST(a_cancel_that_was_not_accepted_leaves_the_decision_to_the_result),
+      TEST(a_late_acknowledgement_is_not_taken_for_that_of_a_later_call_of_the_same_id),
+      TEST(an_id_that_is_nearly_a_cancel_s_acknowledges_nothing),
+      TEST(a_message_that_is_gone_is_not_printed_from),
       TEST(depth_and_length_are_limited),
       TEST(every_prefix_of_a_message_is_refused_alone),
       TEST(a_cancel_is_answered_to_its_own_id_verbatim),

@@ -105,7 +105,9 @@ static void observe_call(struct world *w, enum side side, const abp_action *acti
     must(w, !call->results++, at, "a second result");
     must(w, !success || !call->said_true, at, "a success after a cancel was answered `true`");
     call->succeeded |= (uint8_t)success;
-    if (call->kind != A_LOCAL)
+    if (w->bounds.heedless && call->said_true)
+      post(w, side, (struct message){RESULT, ABP_COMPLETED, 1, 0, call->id, {0}});
+    else if (call->kind != A_LOCAL)
       post(w, side, (struct message){RESULT, (uint8_t)outcome, (uint8_t)success, 0, call->id, {0}});
     break;
   case ABP_SETTLE:
@@ -146,7 +148,9 @@ static void observe_message(struct world *w, enum side side, uint32_t kind) {
     break;
   case ABP_MSG_CANCEL_RESULT:
     observe_cancel_result(w, side);
-    post(w, side, (struct message){CANCEL_RESULT, peer->answer == ANSWER_CANCELLED, 0, 0, id, {0}});
+    post(w, side,
+         (struct message){CANCEL_RESULT, peer->answer == ANSWER_CANCELLED, 0, 0, id,
+                          w->received.about});
     break;
   case ABP_MSG_SHUTDOWN: post(w, side, (struct message){.kind = SHUTDOWN}); break;
   case ABP_MSG_BYE: post(w, side, (struct message){.kind = BYE}); break;
@@ -170,7 +174,8 @@ static void observe_refusal(struct world *w, enum side side, uint32_t error) {
 static void observe(struct world *w, enum side side, const abp_action *action, int success) {
   struct peer *peer = &w->peer[side];
   switch (action->kind) {
-  case ABP_WAKE: return;
+  case ABP_WAKE:
+  case ABP_DROP: return;
   case ABP_REPORT: {
     const int at = action->call ? find_handle(w, side, action->call) : -1;
     must(w, peer->report && at == model_find_known(w, side, w->received.id), at,
@@ -236,7 +241,7 @@ static void make(struct world *w, enum side side, struct ghost call, uint32_t ti
   const int at = add_made(w, side, call, handle, ABP_REQUEST, timeout, !unsent);
   if (!unsent) return;
   drain(w, side, 0);
-  taken(w, abp_unsent(ep, handle));
+  taken(w, abp_send_failed(ep, handle));
   model_end(w, side, at, ABP_COMPLETED, ABP_SETTLE);
 }
 
@@ -333,8 +338,23 @@ static void receive_answer(struct world *w, enum side side, struct id id, abp_ou
     peer->late++;
     return;
   }
-  if (outcome == ABP_CANCELLED && part->stopped) outcome = (abp_outcome)part->stopped;
+  if (part->stopped && (outcome == ABP_CANCELLED || (part->accepted && outcome == ABP_COMPLETED)))
+    outcome = (abp_outcome)part->stopped;
   model_end(w, side, at, outcome, ABP_SETTLE);
+}
+
+/* Feeds the endpoint a cancel's answer, and the model. A signal's has the handle of its call. */
+static void receive_cancel_result(struct world *w, enum side side, const abp_id *id,
+                                  const struct message *message) {
+  struct peer *peer = &w->peer[side];
+  const int at = model_find(w, message->about), ours = message->id.serial == peer->serial;
+  struct part *part = at < 0 ? NULL : &w->calls[at].part[side];
+  abp_call call = 0;
+  if (!message->id.number && ours)
+    call = part && part->phase != NOT_HERE ? part->handle : UINT32_MAX; /* which no call has */
+  endpoint_cancel_result(peer->endpoint, id, call, message->arg);
+  if (ours && message->arg && part && part->phase == WAITS && part->stopped) part->accepted = 1;
+  if (!call) receive_answer(w, side, message->id, message->arg ? ABP_CANCELLED : ABP_COMPLETED);
 }
 
 static void receive_progress(struct world *w, enum side side, struct id id) {
@@ -391,7 +411,7 @@ static int deliver(struct world *w, enum side side) {
   channel->messages[channel->count] = (struct message){0};
   abp_endpoint *ep = peer->endpoint;
   char text[64], more[64];
-  abp_id id = text_of(w, message.id, text);
+  const abp_id id = text_of(w, message.id, text);
   const abp_id about = text_of(w, message.about, more);
   endpoint_enter(ep);
   switch (message.kind) {
@@ -423,17 +443,7 @@ static int deliver(struct world *w, enum side side) {
     endpoint_cancel(ep, &about, NULL, 0);
     receive_cancel(w, message.about);
     break;
-  case CANCEL_RESULT:
-    if (!message.id.number) { /* of a signal's, whose call waits for the result instead */
-      memcpy(text + id.length, ".c0", 3);
-      id.length += 3;
-    }
-    endpoint_cancel_result(ep, &id, message.arg);
-    if (message.id.number)
-      receive_answer(w, side, message.id, message.arg ? ABP_CANCELLED : ABP_COMPLETED);
-    else
-      peer->stray += message.id.serial != peer->serial;
-    break;
+  case CANCEL_RESULT: receive_cancel_result(w, side, &id, &message); break;
   case SHUTDOWN:
     endpoint_shutdown(ep);
     if (peer->session == ABP_SESSION_READY) model_end_session(w, side, ABP_SESSION_CLOSED);
@@ -469,7 +479,7 @@ static const struct {
     [TICK] = {"tick", OF_A_SIDE},
     [SLEEP] = {"sleep", OF_A_SIDE},
     [CLOSE] = {"close", OF_A_SIDE},
-    [LEAVE] = {"leave", OF_ALL},
+    [LEAVE] = {"leave", OF_A_SIDE},
     [CUT] = {"cut", OF_ALL},
     [LEARN] = {"learn", OF_A_SIDE},
 };
@@ -536,8 +546,8 @@ int world_can(const struct world *w, struct move move) {
   case DELIVER: return w->to[side].count > 0;
   case TICK: return model_earliest(w, side) != 0;
   case SLEEP: return 1;
-  case CLOSE: return has_session(w, side);
-  case LEAVE: return has_session(w, APP);
+  case CLOSE:
+  case LEAVE: return has_session(w, side);
   case CUT: return w->line;
   case LEARN: return w->peer[side].torn;
   default: return 0;
@@ -611,10 +621,9 @@ static void perform(struct world *w, struct move move) {
     model_end_session(w, side, ABP_SESSION_CLOSED);
     break;
   case LEAVE:
-    side = APP;
-    taken(w, abp_leave(w->peer[APP].endpoint, 0));
-    w->peer[APP].sends = 1u << ABP_MSG_BYE;
-    model_end_session(w, APP, ABP_SESSION_LOST);
+    taken(w, abp_leave(peer->endpoint, 0));
+    peer->sends = 1u << (peer->session == ABP_SESSION_READY ? ABP_MSG_BYE : ABP_MSG_SHUTDOWN);
+    model_end_session(w, side, ABP_SESSION_LOST);
     break;
   case CUT:
     w->line = 0;
@@ -650,8 +659,8 @@ static void check(struct world *w, enum side side) {
          i, "a call waits for ever");
     must(w,
          caller || part->phase != OVER ||
-             (table_call(&ep->calls.table, part->handle & ((1u << SLOT_BITS) - 1))->state ==
-              COMPLETED) == (part->outcome == ABP_COMPLETED),
+             table_call(&ep->calls.table, part->handle & ((1u << SLOT_BITS) - 1))->state ==
+                 (part->outcome == ABP_COMPLETED ? COMPLETED : CANCELLED),
          i, "it remembers what did not happen");
     must(w,
          part->phase != RUNS ||

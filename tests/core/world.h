@@ -27,7 +27,7 @@
 #ifndef WORLD_H
 #define WORLD_H
 
-#include "abp_internal.h"
+#include "endpoint.h"
 
 #ifndef WORLD_CALLS
 #define WORLD_CALLS 8
@@ -56,7 +56,7 @@ enum move_kind {
   TICK,  /* of a side: its clock reaches its next deadline */
   SLEEP, /* of a side: its clock jumps ahead of all deadlines and of what is remembered */
   CLOSE,
-  LEAVE, /* the app's document goes away, and says so */
+  LEAVE, /* of a side: its document goes away, and says so */
   CUT,   /* the line breaks; what is under way is lost */
   LEARN, /* of a side: it hears that the line broke */
   MOVE_KINDS
@@ -73,6 +73,7 @@ struct move {
 struct bounds {
   const char *name;
   uint32_t calls, max_calls, max_concurrent, remembered, restart; /* max_calls 0: no limit */
+  uint32_t heedless; /* the app answers with a value what it has said to be cancelled */
   uint32_t moves[MOVE_KINDS];
 };
 
@@ -87,6 +88,7 @@ struct part {
   uint8_t known;                              /* found by its id */
   uint8_t stopped;                            /* abp_outcome: somebody wants it to end, and why */
   uint8_t answered;                           /* callee: its result is out, or nobody wants it */
+  uint8_t accepted;                           /* caller: it was told that the cancel stands */
   uint8_t outcome;                            /* once it is over */
   abp_call handle;
   uint64_t deadline; /* or 0 */

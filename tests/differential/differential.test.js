@@ -1,5 +1,5 @@
 // One C source, three cores: native, WebAssembly, JavaScript. The same inputs bring the same actions, texts and
-// counts out of each. Arguments: how many scripts, and the seed of the first.
+// counts out of each. SCRIPTS says how many scripts (npm run differential plays 100,000), SEED where they begin.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { test } from 'node:test';
@@ -9,7 +9,7 @@ import asJavaScript from '../../dist/abp-js.js';
 import deflated from '../../dist/abp-wasm.js';
 import { Player, script } from './scripts.js';
 
-const count = Number(process.env.SCRIPTS ?? 100_000);
+const count = Number(process.env.SCRIPTS ?? 10_000);
 const first = Number(process.env.SEED ?? 1);
 const env = { emscripten_notify_memory_growth() {} };
 const bytes = inflateRawSync(Buffer.from(deflated, 'base64'));

@@ -4,6 +4,8 @@
  * text. What a script does next depends on what came out before, so that calls are really made, found,
  * cancelled and forgotten.
  */
+import { CONFIG } from '../../js/core/abp-boundary.js';
+
 const FUNCTIONS =
   'end create describe connect close lost leave advance request cancel cancel_by_id result_received unsent progress_received progress_wanted call_received call_local finish receive cancel_received'.split(
     ' ',
@@ -50,6 +52,16 @@ export class Player {
     }
   }
 
+  /** @param {Uint8Array} seed @param {Record<string, number>} values */
+  #configure(seed, values) {
+    const at = this.x.config();
+    const { buffer } = this.x.memory;
+    new Uint8Array(buffer, at + CONFIG.seed, 16).set(seed.subarray(0, 16));
+    for (const [name, value] of Object.entries(values)) {
+      new Uint32Array(buffer, at + CONFIG[name], 1)[0] = value;
+    }
+  }
+
   #drain(packed) {
     this.#add(packed);
     while (packed > 0) {
@@ -89,7 +101,12 @@ export class Player {
         this.hash = 2166136261 | 0;
         this.calls = [];
         x.destroy(this.ep);
-        this.ep = x.create(a, b, 4, c, 3, 1000, 50, 64, 4096, 200, d, e);
+        this.#configure(text, {
+          ...{ role: a, features: b, max_calls: 4, max_concurrent: c, remembered: 3 },
+          ...{ remember_ms: 1000, grace_ms: 50, max_id: 64, max_text: 4096 },
+          ...{ heartbeat_ms: 200, restart: d },
+        });
+        this.ep = x.create(e);
         return;
       case 'describe':
       case 'progress_wanted':

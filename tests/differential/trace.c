@@ -4,7 +4,8 @@
  */
 #pragma GCC diagnostic ignored "-Wattributes" /* its exports mean something to WebAssembly only */
 #define connect boundary_connect              /* libc has one, too */
-#include "../../wasm/boundary.c"
+#define ABP_ABI 0                             /* nothing here was generated for WebAssembly */
+#include "../../wasm/abp_boundary.c"
 
 #include <stdio.h>
 #include <string.h>
@@ -61,7 +62,20 @@ int main(void) {
     case 1:
       hash = 2166136261u;
       destroy(ep);
-      ep = create(a[1], a[2], 4, a[3], 3, 1000, 50, 64, 4096, 200, a[4], a[5]);
+      get_config();
+      config = (abp_config){.role = (abp_role)a[1],
+                            .features = a[2],
+                            .max_calls = 4,
+                            .max_concurrent = a[3],
+                            .remembered = 3,
+                            .remember_ms = 1000,
+                            .grace_ms = 50,
+                            .max_id = 64,
+                            .max_text = 4096,
+                            .heartbeat_ms = 200,
+                            .restart = a[4]};
+      memcpy(config.seed, text, sizeof config.seed);
+      ep = create(a[5]);
       if (!ep) return 1;
       break;
     case 2: add((uint32_t)describe(ep, a[1])); break;

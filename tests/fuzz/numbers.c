@@ -4,6 +4,7 @@
  * core, and more.
  */
 #include "side.h"
+#include "utf8.h"
 
 #include <string.h>
 
@@ -81,7 +82,7 @@ static void step(struct side *side, struct bytes *bytes, uint64_t *now) {
     id = take_id(bytes);
     side_drain(side, abp_result_received(ep, &id, (abp_outcome)take8(bytes)));
     return;
-  case 11: side_drain(side, abp_unsent(ep, take_handle(side, bytes))); return;
+  case 11: side_drain(side, abp_send_failed(ep, take_handle(side, bytes))); return;
   case 12:
     id = take_id(bytes);
     side_drain(side, abp_progress_received(ep, &id));
@@ -121,7 +122,8 @@ static void step(struct side *side, struct bytes *bytes, uint64_t *now) {
     return;
   case 21:
     id = take_id(bytes);
-    side_drain(side, endpoint_cancel_result(ep, &id, op >> 7));
+    call = op & 64 ? side->calls[take8(bytes) % SIDE_CALLS].handle : 0;
+    side_drain(side, endpoint_cancel_result(ep, &id, call, op >> 7));
     return;
   case 22:
     side_drain(side, op & 128  ? endpoint_ping(ep, op >> 6 & 1)

@@ -2,7 +2,7 @@
  * Every input of a JSON-RPC peer, in any order and with any value: a byte says which, the bytes
  * after it with what. This is what JavaScript can ask of it, and more.
  */
-#include "abp_rpc.h"
+#include "rpc.h"
 
 #include "side.h"
 
@@ -97,7 +97,7 @@ static void step(abp_peer *peer, struct bytes *bytes, uint64_t *now) {
                                  op & 1 ? take_call(bytes) : 0, &call));
     return;
   case 6: drain(peer, abp_peer_cancel(peer, take_call(bytes), "why", 3)); return;
-  case 7: drain(peer, abp_peer_unsent(peer, take_call(bytes))); return;
+  case 7: drain(peer, abp_peer_send_failed(peer, take_call(bytes))); return;
   case 8:
     id = take_rpc_id(bytes);
     drain(peer, abp_peer_response(peer, &id, op >> 7));

@@ -7,7 +7,7 @@ import { Log, play, sections } from '../support/transcript.js';
 
 const folder = process.argv[2];
 /** What ids begin with in the target, whose seed is 0. */
-const PREFIX = '00000000000000000000-1';
+const PREFIX = 'e04454b7fbac018a7c5d-1';
 const words = new Set();
 
 /** Every name and short text in a message. */

@@ -2,7 +2,7 @@
 #ifndef FUZZ_SIDE_H
 #define FUZZ_SIDE_H
 
-#include "abp_internal.h"
+#include "endpoint.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -7,15 +7,15 @@ import { startSdkAgent } from '../support/a2a-sdk.js';
 /** What a peer is waited for may never come: a test that waits fails. */
 const test = (name, run) => nodeTest(name, { timeout: 60_000 }, run);
 
-const VERSIONS = ['1.0', '0.3'];
+const VERSIONS = ['1.0', '0.3', 'HTTP+JSON'];
 const stateOf = (event) => event.status?.state ?? event.task?.status.state ?? event.kind;
 
-/** An agent, and our client of it: of 1.0 found by its card, of 0.3 told. */
+/** An agent, and our client of it: of 1.0 found by its card in both bindings, of 0.3 told. */
 async function pair(t, version, options, clientOptions) {
-  const agent = await startSdkAgent(options);
+  const agent = await startSdkAgent({ ...options, rest: version === 'HTTP+JSON' });
   t.after(() => agent.close());
   const client =
-    version === '1.0'
+    version !== '0.3'
       ? createTaskClient(agent.url, clientOptions)
       : createTaskClient(`${agent.url}/a2a`, { version, ...clientOptions });
   return { agent, client };

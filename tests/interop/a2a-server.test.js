@@ -8,6 +8,7 @@ import {
   ClientFactory,
   DefaultAgentCardResolver,
   JsonRpcTransportFactory,
+  RestTransportFactory,
 } from '@a2a-js/sdk/client';
 import { VERSIONS, deferred, open, post, serve } from '../support/a2a.js';
 
@@ -22,10 +23,10 @@ const served = async (...args) => {
 // --- The SDK's client --------------------------------------------------------------------------------
 
 /** A client of a version; both find theirs in the card. */
-async function clientOf(url, version) {
+async function clientOf(url, version, Transport = JsonRpcTransportFactory) {
   const legacyCompat = { enabled: version === '0.3' };
   const factory = new ClientFactory({
-    transports: [new JsonRpcTransportFactory({ legacyCompat })],
+    transports: [new Transport({ legacyCompat })],
     cardResolver: new DefaultAgentCardResolver({ legacyCompat }),
   });
   if (version === '1.0') return factory.createFromUrl(url);
@@ -98,16 +99,20 @@ function follow(stream) {
 }
 
 const fails = (name) => (error) => {
-  assert.equal(error.name.replace('JsonRpc', ''), name);
+  assert.equal(error.name.replace(/JsonRpc|Rest/, ''), name);
   return true;
 };
 
-for (const version of ['1.0', '0.3']) {
-  describe(`the SDK's client of ${version}`, () => {
+for (const [version, Transport] of [
+  ['1.0', JsonRpcTransportFactory],
+  ['0.3', JsonRpcTransportFactory],
+  ['1.0', RestTransportFactory],
+]) {
+  describe(`the SDK's client of ${version}, by ${Transport.name}`, () => {
     test('runs three tasks of ten steps, and cancels the second after three of them', async () => {
       const steps = tenSteps();
       const { url } = await served((ctx) => steps.execute(ctx));
-      const client = await clientOf(url, version);
+      const client = await clientOf(url, version, Transport);
       assert.equal(client.protocolVersion, version);
       const streams = ['A', 'B', 'C'].map((name) =>
         follow(client.sendMessageStream(messageOf(`task ${name}`))),
@@ -144,7 +149,7 @@ for (const version of ['1.0', '0.3']) {
       const { url } = await served((ctx) =>
         ctx.message.parts[0].text === 'at once' ? undefined : steps.execute(ctx),
       );
-      const client = await clientOf(url, version);
+      const client = await clientOf(url, version, Transport);
       const unknown = client.cancelTask({ id: '00000000-0000-4000-8000-000000000000' });
       await assert.rejects(unknown, fails('TaskNotFoundError'));
       await assert.rejects(client.cancelTask({ id: '' }), fails('RequestMalformedError'));
@@ -175,7 +180,7 @@ for (const version of ['1.0', '0.3']) {
         else if (text === 'steps') return steps.execute(ctx);
         return undefined;
       });
-      const client = await clientOf(url, version);
+      const client = await clientOf(url, version, Transport);
       const leaving = new AbortController();
       const stream = follow(
         client.sendMessageStream(messageOf('steps'), { signal: leaving.signal }),
@@ -437,6 +442,10 @@ describe('what was said to another agent', () => {
         card,
       );
       card.url = new URL(path, server.url).href.replace(/\/$/, '');
+      // Those of the recorded agent, at our address.
+      card.supportedInterfaces = recorded
+        ? JSON.parse(recorded.raw).supportedInterfaces?.map((one) => ({ ...one, url: card.url }))
+        : undefined;
       await replay.play(server.url);
       for (const { gate } of replay.runs.values()) gate.resolve();
       const streams = lines.filter(({ ev }) => ev === 'stream-end').length;

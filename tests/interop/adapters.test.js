@@ -6,9 +6,12 @@ import { PassThrough } from 'node:stream';
 import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import 'vscode-jsonrpc/node';
+import { Client as Client2 } from '@modelcontextprotocol/client';
 import { WebSocket, WebSocketServer } from 'ws';
 import { acpStream } from '../../js/adapters/acp.js';
-import { portChannel } from '../../js/rpc/channel.js';
+import { mcpTransport } from '../../js/adapters/mcp.js';
+import { readerAndWriter } from '../../js/adapters/vscode-jsonrpc.js';
+import { portChannel } from '../../js/rpc/channels.js';
 import { portTransport } from '../../js/transports/port.js';
 import { headerTransport, lineTransport } from '../../js/transports/streams.js';
 import { webSocketTransport } from '../../js/transports/websocket.js';
@@ -286,13 +289,14 @@ describe('the observed cancel', () => {
         cancel: 'notifications/cancelled',
         key: 'requestId',
         code: -32000,
+        reason: { reason: 'The connection was closed' },
         initialize: MCP_SERVER,
         method: 'test/call',
       },
       'ACP SDK': { ...ACP, code: -32800, method: '_call' },
       'vscode-jsonrpc': { cancel: '$/cancelRequest', key: 'id', code: -32097, method: 'call' },
     };
-    for (const [sdk, { cancel: method, key, code, ...more }] of Object.entries(cases)) {
+    for (const [sdk, { cancel: method, key, code, reason, ...more }] of Object.entries(cases)) {
       const { raw, said, log, call, close } = await against(sdk, 'client', more.initialize);
       raw.post({ ...hang('theirs'), method: more.method });
       await log.reached(1);
@@ -301,12 +305,185 @@ describe('the observed cancel', () => {
       await close();
       await pending;
       const [, cancelled, answer] = await said.reached(3);
-      assert.deepEqual(cancelled, { jsonrpc: '2.0', method, params: { [key]: id } }, sdk);
+      const params = { [key]: id, ...reason };
+      assert.deepEqual(cancelled, { jsonrpc: '2.0', method, params }, sdk);
       assert.deepEqual([answer.id, answer.error.code], ['theirs', code], sdk);
       // Its dispose forgets its handlers before anybody can tell them.
       if (sdk !== 'vscode-jsonrpc') await log.reached(2);
       raw.close();
     }
+  });
+
+  test('MCP SDK 2.x: a server may end a subscription by a cancel, and nothing else', async () => {
+    const { port1, port2 } = new MessageChannel();
+    const raw = portTransport(port2);
+    const said = journal();
+    const version = '2026-07-28';
+    const answers = {
+      'server/discover': {
+        supportedVersions: [version],
+        capabilities: { tools: {} },
+        ttlMs: 0,
+        cacheScope: 'private',
+        resultType: 'complete',
+      },
+    };
+    raw.onMessage = (message) => {
+      said.add(message);
+      const result = answers[message.method];
+      if (result) raw.post({ jsonrpc: '2.0', id: message.id, result });
+      if (message.method !== 'subscriptions/listen') return;
+      const _meta = { 'io.modelcontextprotocol/subscriptionId': message.id };
+      const method = 'notifications/subscriptions/acknowledged';
+      raw.post({ jsonrpc: '2.0', method, params: { _meta, notifications: {} } });
+    };
+    const client = new Client2(
+      { name: 'test', version: '1' },
+      { versionNegotiation: { mode: { pin: version } } },
+    );
+    await client.connect(mcpTransport(portTransport(port1)));
+    const subscription = await client.listen({ toolsListChanged: true });
+    const call = client.callTool({ name: 'slow', arguments: {} });
+    while (said.lines.at(-1).method !== 'tools/call') await said.reached(said.lines.length + 1);
+    const { id } = said.lines.find(({ method }) => method === 'subscriptions/listen');
+    raw.post(cancel(said.lines.at(-1).id));
+    raw.post(cancel(id));
+    assert.equal(await subscription.closed, 'remote');
+    const result = { content: [{ type: 'text', text: 'fine' }], resultType: 'complete' };
+    raw.post({ jsonrpc: '2.0', id: said.lines.at(-1).id, result });
+    assert.equal((await call).content[0].text, 'fine');
+    await client.close();
+    raw.close();
+  });
+
+  test('MCP: a subscription whose id is 0 has that id to its client', async () => {
+    const posted = [];
+    const transport = { post: (message) => posted.push(message), close() {} };
+    const server = mcpTransport(transport);
+    const heard = [];
+    server.onmessage = (message) => heard.push(message);
+    await server.start();
+    const listen = (id) => ({ jsonrpc: '2.0', id, method: 'subscriptions/listen', params: {} });
+    transport.onMessage(listen(0));
+    const [{ id }] = heard;
+    const _meta = { 'io.modelcontextprotocol/subscriptionId': id };
+    const method = 'notifications/tools/list_changed';
+    await server.send({ jsonrpc: '2.0', method, params: { _meta } });
+    await server.send(cancel(id));
+    await server.send({ jsonrpc: '2.0', id, result: { _meta } });
+    transport.onMessage(listen(0));
+    await server.send({ jsonrpc: '2.0', id, result: { _meta } });
+    const trueMeta = { 'io.modelcontextprotocol/subscriptionId': 0 };
+    assert.deepEqual(posted, [
+      { jsonrpc: '2.0', method, params: { _meta: trueMeta }, id: undefined },
+      cancel(0),
+      { jsonrpc: '2.0', id: 0, result: { _meta: trueMeta } },
+    ]);
+    await server.close();
+  });
+
+  test('an orderly end is no error, one with a cause is; after it nothing is sent', async () => {
+    const adapters = {
+      mcp(transport, errors) {
+        const adapter = mcpTransport(transport);
+        adapter.onerror = (error) => errors.push(error.message);
+        void adapter.start();
+        return (message) => adapter.send(message);
+      },
+      'vscode-jsonrpc'(transport, errors) {
+        const { reader, writer } = readerAndWriter(transport);
+        reader.onError((error) => errors.push(error.message));
+        reader.listen(() => {});
+        return (message) => writer.write(message);
+      },
+      acp(transport) {
+        const writer = acpStream(transport).writable.getWriter();
+        return (message) => writer.write(message);
+      },
+    };
+    for (const [name, adapter] of Object.entries(adapters)) {
+      for (const cause of [undefined, new Error('the cable was cut')]) {
+        const transport = { post() {}, close() {} };
+        const errors = [];
+        const send = adapter(transport, errors);
+        transport.onClose(cause);
+        if (name !== 'acp') assert.deepEqual(errors, cause ? [cause.message] : [], name);
+        const sent = send({ jsonrpc: '2.0', method: 'late' });
+        await assert.rejects(sent, (error) => error.cause === cause, name);
+      }
+    }
+  });
+
+  test('a peer that ends its half of a stream is answered, and then told the end', async () => {
+    const adapters = {
+      mcp(transport, heard) {
+        const adapter = mcpTransport(transport);
+        adapter.onmessage = (message) => heard.push(message);
+        adapter.onclose = () => heard.push('closed');
+        void adapter.start();
+        return (message) => adapter.send(message);
+      },
+      'vscode-jsonrpc'(transport, heard) {
+        const { reader, writer } = readerAndWriter(transport);
+        reader.onClose(() => heard.push('closed'));
+        reader.listen((message) => heard.push(message));
+        return (message) => writer.write(message);
+      },
+      acp(transport, heard) {
+        const { readable, writable } = acpStream(transport);
+        const read = async () => {
+          for await (const message of readable) heard.push(message);
+          heard.push('closed');
+        };
+        void read();
+        const writer = writable.getWriter();
+        return (message) => writer.write(message);
+      },
+    };
+    const call = (id, method = 'call') => ({ jsonrpc: '2.0', id, method });
+    const turn = () => new Promise((resolve) => setImmediate(resolve));
+    for (const [name, adapter] of Object.entries(adapters)) {
+      const posted = [];
+      const transport = {
+        post: (message) => posted.push(message),
+        close: () => posted.push('closed'),
+      };
+      const heard = [];
+      const send = adapter(transport, heard);
+      const theirs = [
+        call(1),
+        call(2),
+        ...(name === 'mcp' ? [call(3, 'subscriptions/listen')] : []),
+      ];
+      for (const request of theirs) transport.onMessage(request);
+      await send(call('ours'));
+      transport.onEnd();
+      await turn();
+      assert.deepEqual(heard.slice(0, theirs.length), theirs, name);
+      const [refused, ...none] = heard.slice(theirs.length);
+      assert.deepEqual([refused.id, typeof refused.error.code, none], ['ours', 'number', []], name);
+      const answers = [1, 2].map((id) => ({ jsonrpc: '2.0', id, result: 'answer' }));
+      if (name !== 'acp') await assert.rejects(send(call('late')), { code: 'DISCONNECTED' }, name);
+      for (const answer of answers) await send(answer);
+      await turn();
+      assert.deepEqual(posted, [call('ours'), ...answers, 'closed'], name);
+      assert.equal(heard.at(-1), 'closed', name);
+    }
+  });
+
+  test('vscode-jsonrpc: the cancels that the end of a stream stands for say why, others do not', () => {
+    const posted = [];
+    const transport = { post: (message) => posted.push(message), close() {} };
+    const { reader, writer } = readerAndWriter(transport);
+    const heard = [];
+    reader.listen((message) => heard.push(message));
+    transport.onMessage({ ...hang(5), method: 'call' });
+    transport.onClose(new Error('the cable was cut'));
+    const method = '$/cancelRequest';
+    const params = { id: 5, reason: 'the cable was cut' };
+    assert.deepEqual(heard[1], { jsonrpc: '2.0', method, params });
+    writer.dispose();
+    assert.deepEqual(posted, []);
   });
 
   test('vscode-jsonrpc: malformed and unknown cancels are no errors', async () => {

@@ -1,8 +1,10 @@
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { runScenario } from '../../demo/a2a-scenario.js';
+import { serve } from '../support/a2a.js';
 
 const script = fileURLToPath(new URL('../../demo/a2a.js', import.meta.url));
 
@@ -52,3 +54,25 @@ test('the scenario draws over its bars on a terminal', async () => {
 test('the scenario refuses a speed that is none', async () => {
   assert.equal((await run('--speed', 'x')).code, 2);
 });
+
+const manual = readFileSync(new URL('../../docs/a2a.md', import.meta.url), 'utf8');
+const samples = [...manual.matchAll(/```js\n(.*?)```/gs)].map(([, text]) => text);
+
+for (const [i, sample] of samples.entries())
+  test(`the manual's sample ${i + 1} runs`, async (t) => {
+    const agent = await serve((ctx) => void ctx.emitArtifact({ parts: [{ text: 'step 1/10' }] }));
+    t.after(() => agent.close());
+    const source = sample
+      .replace(
+        "'abp-bridge/a2a'",
+        JSON.stringify(new URL('../../js/a2a/index.js', import.meta.url)),
+      )
+      .replace('https://agent.example/', agent.url)
+      .replace('.listen(8080)', '.listen(0).unref()');
+    assert.ok(source.includes('js/a2a/index.js'));
+    const script = ['--input-type=module', '--eval', source];
+    const { error, stderr } = await new Promise((resolve) => {
+      execFile(process.execPath, script, (error, _, stderr) => resolve({ error, stderr }));
+    });
+    assert.equal(error, null, stderr);
+  });

@@ -1,7 +1,8 @@
 // Bytes in text: BinaryData in base64, on its way out and on its way in.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { bytesToText, fromBase64, textToBytes, toBase64 } from '../../js/binary.js';
+import { fromBase64, toBase64 } from '../../js/common/base64.js';
+import { bytesToText, textToBytes } from '../../js/wire/binary.js';
 
 const write = (value) => JSON.stringify(value, bytesToText);
 const read = (text) => JSON.parse(text, textToBytes);

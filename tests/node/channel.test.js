@@ -1,8 +1,9 @@
 // The object channel over MessagePorts: frames, and what they must not do to each other.
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { once } from 'node:events';
+import { describe, test } from 'node:test';
 import { Worker } from 'node:worker_threads';
-import { portChannel } from '../../js/rpc/channel.js';
+import { hostChannel, portChannel } from '../../js/rpc/channels.js';
 
 /** Two ends, and what each was told. */
 function ends() {
@@ -93,6 +94,93 @@ test('buffers are moved, each of its own message', async () => {
   near.channel.close();
 });
 
+test('what cannot be moved is copied', async () => {
+  const { near, far } = ends();
+  // What is no buffer and no port cannot be moved.
+  const unmovable = [/** @type {any} */ ({})];
+  near.channel.post(request(0, 'alone'), unmovable);
+  near.channel.post(request(1, 'with others'), unmovable);
+  near.channel.post(request(2));
+  const log = await far.reached(3);
+  assert.deepEqual(log.map(({ id }) => id).sort(), [0, 1, 2]);
+  near.channel.close();
+});
+
+test('why a port is lost is told, and that it was closed in an orderly way by nothing', async () => {
+  const { near, far } = ends();
+  const causes = [];
+  far.channel.onClose = (...args) => causes.push(args);
+  near.channel.close();
+  while (!causes.length) await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual(causes, [[undefined]]);
+});
+
+describe('between windows', () => {
+  /** A window as an app in an iframe sees it. */
+  function appWindow(t) {
+    const listeners = new Set();
+    const host = { postMessage: (...args) => host.heard.push(args), heard: [] };
+    globalThis.addEventListener = (_type, listener) => listeners.add(listener);
+    globalThis.removeEventListener = (_type, listener) => listeners.delete(listener);
+    t.after(() => {
+      delete globalThis.addEventListener;
+      delete globalThis.removeEventListener;
+    });
+    const say = (data, more) => {
+      const event = { origin: 'https://host.example', isTrusted: true, source: host, data };
+      for (const listener of listeners) listener({ ports: [], ...event, ...more });
+    };
+    return { host, say };
+  }
+
+  test('ports that nobody asked for are closed, whatever came with them', async (t) => {
+    const { host, say } = appWindow(t);
+    const channel = hostChannel({ origins: ['https://host.example'], host });
+    channel.onMessage = () => {};
+    for (const data of [
+      request(1),
+      { 'abp-bridge': 'hello', to: 'x' },
+      { 'abp-bridge': 'offer' },
+      1,
+    ]) {
+      const { port1, port2 } = new MessageChannel();
+      const closed = once(
+        port1.on('message', () => {}),
+        'close',
+      );
+      say(data, { ports: [port2] });
+      await closed;
+    }
+    channel.close();
+  });
+
+  test('only the host of an allowed origin, by the browser’s word, is heard; nothing is posted to any other', (t) => {
+    const { host, say } = appWindow(t);
+    const channel = hostChannel({
+      origins: ['https://host.example', 'https://other.example'],
+      host,
+      upgrade: 'none',
+    });
+    const heard = [];
+    channel.onMessage = ({ id }) => heard.push(id);
+    say(request(1), { origin: 'https://host.example.evil' });
+    say(request(2), { origin: 'null' });
+    say(request(3), { source: {} });
+    say(request(4), { isTrusted: false });
+    say({ type: 'other traffic' });
+    say(request(5));
+    say(request(6), { origin: 'https://other.example' });
+    assert.deepEqual(heard, [5]);
+    host.heard.length = 0;
+    channel.post(request(7));
+    assert.deepEqual(
+      host.heard.map(([, { targetOrigin }]) => targetOrigin),
+      ['https://host.example'],
+    );
+    channel.close();
+  });
+});
+
 test('closing says so after all that was said', async () => {
   const { near, far } = ends();
   for (let id = 0; id < 3; id++) near.channel.post(request(id));
@@ -139,6 +227,7 @@ test('a listener that throws does not keep the rest from being delivered', async
 test('frames that are none are passed over', async () => {
   const { near, far, port1 } = ends();
   const hostile = [null, 1, 'x', {}, [], [1], [99, 0, 0, 0], Array(20_000).fill(6), [[[]]]];
+  hostile.push(new Array(2 ** 32 - 1));
   for (const data of hostile) port1.postMessage(data);
   near.channel.post(request(0));
   assert.deepEqual(await far.reached(1), [request(0)]);
@@ -146,7 +235,7 @@ test('frames that are none are passed over', async () => {
 });
 
 test('a worker of Node’s is spoken to as a page’s is, and its end is noticed', async () => {
-  const { href } = new URL('../../js/rpc/channel.js', import.meta.url);
+  const { href } = new URL('../../js/rpc/channels.js', import.meta.url);
   const worker = new Worker(
     `const { parentPort } = require('node:worker_threads');
     import(${JSON.stringify(href)}).then(({ portChannel }) => {

@@ -174,13 +174,13 @@ describe('an agent that means no good', () => {
     await honest();
   });
 
-  test('control messages that are too long, too deep, cyclic or not JSON are dropped and counted', async () => {
+  test('control messages that are too long, too deep or cyclic are dropped and counted', async () => {
     await hello();
     let deep = 1;
     for (let i = 0; i < 1000; i++) deep = { deep };
     const cyclic = {};
     cyclic.self = cyclic;
-    const hostile = ['x'.repeat(10 << 20), deep, cyclic, { n: 1n }];
+    const hostile = ['x'.repeat(10 << 20), deep, cyclic];
     for (const reason of hostile) raw.send('capabilities/cancel', 'c', { callId: 'x', reason });
     await honest();
     assert.equal(exposed.counters[0].malformed, hostile.length);
@@ -300,6 +300,17 @@ describe('an agent that means no good', () => {
     });
   });
 
+  test('params that JSON has no form of are held to the schema as JSON would have them', async () => {
+    await hello();
+    const response = await call('needs', { params: { deep: { n: undefined }, more: undefined } });
+    assert.deepEqual(response.data, { deep: { n: undefined }, more: undefined });
+    const wrong = [{ deep: undefined }, { deep: { n: 1n } }, { deep: new Array(2 ** 32 - 1) }];
+    for (const params of wrong) {
+      assert.equal((await call('needs', { params })).error.code, 'INVALID_PARAMS');
+    }
+    assert.equal(ran, 1);
+  });
+
   test('what is not available, or lacks a requirement, says so', async () => {
     await hello();
     const gone = (await call('gone')).error;
@@ -406,6 +417,13 @@ describe('an agent that means no good', () => {
     }
     // Keys 1 and 2 of the well-formed ones ran; no other key did.
     assert.deepEqual(values.sort(), [1, 2, 77]);
+  });
+
+  test('what is no message in a frame is counted as malformed, as it is by itself', async () => {
+    await raw.ask('initialize', 'P', FEATURES);
+    for (const entry of [[6, 0, 0, null], [99, 1, 0, 0], 'text']) channel.port2.postMessage(entry);
+    await honest();
+    assert.equal(exposed.counters[0].malformed, 3);
   });
 
   test('a cancel in a frame stops its call, whatever its reason is, and only the result answers it', async () => {
@@ -571,7 +589,7 @@ describe('an app that means no good', () => {
     raw.send('capabilities/call-result', id, { success: true, data: 'late' });
     const answer = await client.cancel('x');
     assert.deepEqual([answer.cancelled, answer.error.code], [false, 'TIMEOUT']);
-    assert.equal(client.counters.late, 1);
+    while (!client.counters.late) await new Promise(setImmediate);
   });
 
   test('a result that comes in spite of the cancel is delivered as it is', async () => {
@@ -582,6 +600,61 @@ describe('an app that means no good', () => {
     controller.abort();
     raw.send('capabilities/call-result', id, { success: true, data: 'done' });
     assert.deepEqual(await pending, { success: true, data: 'done' });
+  });
+
+  describe('a result that comes after the app has accepted the cancel settles as cancelled:', () => {
+    const error = { code: 'OPERATION_FAILED', message: 'fetch failed', retryable: true };
+    const RESULTS = {
+      'a success': { success: true, data: 'done' },
+      'a failure': { success: false, error },
+    };
+    for (const [what, payload] of Object.entries(RESULTS)) {
+      const accept = ({ id }, cancelled = true) =>
+        raw.send('capabilities/cancel-result', id, { callId: '', cancelled });
+      const settled = (message, code = 'CANCELLED') => ({
+        success: false,
+        error: { code, message, retryable: code === 'TIMEOUT' },
+        cancelled: true,
+      });
+
+      test(`${what}, with the signal's own reason`, async () => {
+        await open();
+        for (const [reason, expected] of [
+          ['enough', settled('enough')],
+          [new DOMException('too slow', 'TimeoutError'), settled('too slow', 'TIMEOUT')],
+        ]) {
+          const controller = new AbortController();
+          const pending = client.call('echo', {}, { signal: controller.signal });
+          const { id } = await raw.next();
+          controller.abort(reason);
+          accept(await raw.next());
+          raw.send('capabilities/call-result', id, payload);
+          assert.deepEqual(await pending, expected);
+        }
+      });
+
+      test(`${what}, with the app's words if no signal fired`, async () => {
+        await open();
+        const [[pending], [id]] = await calls(1);
+        const cancelling = client.cancel(id);
+        accept(await raw.next());
+        assert.equal((await cancelling).cancelled, true);
+        raw.send('capabilities/call-result', id, payload);
+        const { message } = payload.error ?? { message: 'The operation was cancelled' };
+        assert.deepEqual(await pending, settled(message));
+      });
+
+      test(`${what}, unless the cancel was refused`, async () => {
+        await open();
+        const controller = new AbortController();
+        const pending = client.call('echo', {}, { signal: controller.signal });
+        const { id } = await raw.next();
+        controller.abort();
+        accept(await raw.next(), false);
+        raw.send('capabilities/call-result', id, payload);
+        assert.deepEqual(await pending, payload);
+      });
+    }
   });
 
   test('both shapes of a cancelled response are one to the caller', async () => {
@@ -597,23 +670,131 @@ describe('an app that means no good', () => {
     }
   });
 
-  test('responses of any shape resolve, and none throws', async () => {
+  test('what is no response fails its call, and what was said is kept', async () => {
     await open();
-    for (const shape of [[], { success: 'yes' }, { error: 'x' }, { error: { code: 1 } }]) {
-      const [[pending], [id]] = await calls(1);
-      raw.send('capabilities/call-result', id, shape);
-      assert.deepEqual(await pending, shape);
-    }
-  });
-
-  test('a response that is none fails its call, so that a caller can always ask for success', async () => {
-    await open();
-    for (const shape of [undefined, null, 1, 'x']) {
+    const shapes = [undefined, null, 1, 'x', {}, [], { success: 'yes' }, { error: 'x' }];
+    const list = Object.assign([], { success: true });
+    for (const shape of [...shapes, list]) {
       const [[pending], [id]] = await calls(1);
       raw.send('capabilities/call-result', id, shape);
       const { success, error } = await pending;
-      assert.deepEqual([success, error.code], [false, 'INTERNAL_ERROR']);
+      assert.deepEqual([success, error.code], [false, 'OPERATION_FAILED']);
+      assert.deepEqual(error.details, shape);
     }
+  });
+
+  test('a response that failed has an error with a code, words and retryable, whatever it came with', async () => {
+    await open();
+    const failed = { code: 'OPERATION_FAILED', retryable: false };
+    for (const [error, expected] of [
+      ['boom', { ...failed, message: 'boom' }],
+      [undefined, { ...failed, message: 'The operation failed, and no reason was given' }],
+      [
+        { code: 7, message: { toString: 1 } },
+        { ...failed, message: 'The operation failed, and no reason was given' },
+      ],
+      [
+        { code: 'OWN', details: 1 },
+        { code: 'OWN', message: 'OWN', retryable: false, details: 1 },
+      ],
+    ]) {
+      const [[pending], [id]] = await calls(1);
+      raw.send('capabilities/call-result', id, { success: false, error });
+      assert.deepEqual(await pending, { success: false, error: expected });
+    }
+  });
+
+  describe('says something that cannot be calculated with or read as text', () => {
+    const odd = { valueOf: 1, toString: 1 };
+    const ODD = {
+      'a BigInt': 5n,
+      'a BigInt of many digits': 1n << 100_000n,
+      'a BigInt that is an object': Object(5n),
+      'an object that is no number and no text': odd,
+      'a list': [1],
+      'no finite number': NaN,
+    };
+    for (const [what, value] of Object.entries(ODD)) {
+      test(`${what}, in progress: the rest of it is reported`, async () => {
+        await open();
+        const heard = [];
+        client.onProgress = (info) => heard.push(info);
+        raw.send('progress', undefined, { operationId: 'o', progress: 1, total: value });
+        raw.send('progress', undefined, {
+          operationId: 'o',
+          progress: value,
+          total: 4,
+          stage: 's',
+        });
+        raw.send('progress', undefined, { operationId: 'o', percentage: value, status: value });
+        raw.send('progress', undefined, [value]);
+        const [[pending], [id]] = await calls(1);
+        raw.send('capabilities/call-result', id, { success: true });
+        await pending;
+        assert.deepEqual(heard, [
+          { operationId: 'o', progress: 1 },
+          { operationId: 'o', progress: 0, total: 4, percentage: 0, stage: 's' },
+          { operationId: 'o', progress: 0 },
+          { progress: 0 },
+        ]);
+      });
+
+      test(`${what}, as the words of an answer to a cancel: it is settled`, async () => {
+        await open();
+        const settled = client.cancel('x');
+        const { id } = await raw.next();
+        const payload = {
+          callId: 'x',
+          cancelled: false,
+          code: 'OWN',
+          message: value,
+          reason: value,
+        };
+        raw.send('capabilities/cancel-result', id, payload);
+        const { cancelled, reason, error } = await settled;
+        assert.deepEqual([cancelled, reason], [false, undefined]);
+        assert.deepEqual(error, { code: 'OWN', message: 'OWN', retryable: false });
+      });
+    }
+  });
+
+  describe('says a list of 2^32 - 1 places, which takes minutes to walk', () => {
+    const endless = () => Object.assign([], { length: 2 ** 32 - 1 });
+
+    test('that have changed: only the first are looked at', async () => {
+      await open();
+      const changes = new Promise((resolve) => (client.onCapabilitiesChanged = resolve));
+      const data = { added: endless(), removed: endless(), changed: endless() };
+      data.added[0] = 'new';
+      const event = 'notifications/capabilities/list_changed';
+      raw.send('notification', undefined, { event, data: { ...data, capabilities: endless() } });
+      assert.deepEqual(await changes, { added: ['new'], removed: [], changed: [] });
+    });
+
+    test('of what a capability requires: supports is answered', async () => {
+      await open();
+      const capabilities = [{ name: 'new', requirements: endless() }];
+      const event = 'notifications/capabilities/list_changed';
+      const heard = new Promise((resolve) => (client.onNotification = resolve));
+      raw.send('notification', undefined, { event, data: { added: ['new'], capabilities } });
+      await heard;
+      assert.equal((await client.supports('new')).available, true);
+    });
+  });
+
+  test('that adds capabilities without end is known for some of them only', async () => {
+    await open();
+    const event = 'notifications/capabilities/list_changed';
+    let heard;
+    for (let i = 0; i < 10; i++) {
+      heard = new Promise((resolve) => (client.onNotification = resolve));
+      const added = Array.from({ length: 1000 }, (_, j) => `c${i}.${j}`);
+      raw.send('notification', undefined, { event, data: { added: [...added, 'x'.repeat(1e6)] } });
+      await heard;
+    }
+    const names = (await client.listCapabilities()).map(({ name }) => name);
+    assert.equal(names.length, 4096);
+    assert.ok(names.every((name) => name.length < 10));
   });
 
   test('short type names are taken only for what is pending', async () => {

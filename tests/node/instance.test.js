@@ -2,9 +2,9 @@
 // fails does to the rest.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { Core, ready } from '../../js/core.js';
+import { AbpCore, ready } from '../../js/core/abp-core.js';
 import { connect, expose } from '../../js/index.js';
-import * as abp from '../../dist/abp-constants.js';
+import * as abp from '../../js/core/abp-boundary.js';
 
 const agent = { name: 'a', version: '1' };
 const definition = (capabilities) => ({
@@ -21,7 +21,7 @@ async function pair(capabilities) {
 /** The memory that all endpoints share. */
 async function memory() {
   await ready;
-  const core = new Core(abp.AGENT, 0, {}, false);
+  const core = new AbpCore(abp.AGENT, 0, {}, false);
   const { byteLength } = core.x.memory.buffer;
   core.free();
   return byteLength;
@@ -76,8 +76,8 @@ test('a handler that outlives its session can still say which call it was, and w
   assert.match(callId, /\.1$/);
   assert.equal(called.error.code, 'CANCELLED');
   assert.equal(asked.success, false);
-  assert.equal((await client.call('echo')).error.code, 'NOT_INITIALIZED');
-  assert.equal((await client.cancel('x')).error.code, 'NOT_INITIALIZED');
+  assert.equal((await client.call('echo')).error.code, 'DISCONNECTED');
+  assert.equal((await client.cancel('x')).error.code, 'DISCONNECTED');
   assert.equal(client.connected, false);
 });
 
@@ -185,7 +185,7 @@ test('an endpoint that traps is given up; the others go on, and new ones get an 
   }
   assert.match(String(said[0][0]), /connection failed/);
   assert.equal((await other.client.call('echo', 3)).data, 3);
-  const fresh = new Core(abp.AGENT, 0, {}, false);
+  const fresh = new AbpCore(abp.AGENT, 0, {}, false);
   assert.notEqual(fresh.x.memory, core.x.memory);
   fresh.free();
   const later = await pair();

@@ -1,7 +1,8 @@
 // The part of the page transport that lives in the page, without one.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { pageAgent } from '../../js/transports/page-agent.js';
+import { connectPage, preparePage } from '../../js/automation/index.js';
+import { pageAgent } from '../../js/automation/page-agent.js';
 
 test('an agent that fetches no more is gone: the app is shut down, and later it is said', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
@@ -65,3 +66,47 @@ test('a piece that comes twice is taken once, and one that was not received is f
   assert.equal(b.payload.data, 'b');
   await agent.end();
 });
+
+for (const method of ['evaluateOnNewDocument', 'addInitScript']) {
+  test(`an app that looks for the reporting functions while it loads is heard on a page that was prepared (${method})`, async (t) => {
+    const globals = ['addEventListener', 'removeEventListener', 'abp'];
+    const before = Object.keys(globalThis);
+    t.after(() =>
+      [...globals, ...Object.keys(globalThis).filter((key) => !before.includes(key))].forEach(
+        (name) => delete globalThis[name],
+      ),
+    );
+    const inPage = (script) => (0, eval)(script);
+    // What the driver does when the page is opened, before the page's own scripts run.
+    await preparePage({ [method]: async (script) => inPage(script) });
+    const { __abp_progress, __abp_notification, __abp_elicitation } = globalThis;
+    assert.equal(__abp_progress({ progress: 1 }), undefined);
+    const app = { id: 'a', name: 'A', version: '1' };
+    const session = { sessionId: '1', app, capabilities: [], features: {} };
+    const abp = { initialize: async () => session, call: async () => ({ success: true }) };
+    Object.assign(globalThis, { addEventListener() {}, removeEventListener() {}, abp });
+    const heard = [];
+    const client = await connectPage(
+      {
+        evaluateHandle: async (script) => {
+          const agent = inPage(script);
+          const evaluate = async (question, argument) => question(agent, argument);
+          return { evaluate, dispose: async () => {} };
+        },
+      },
+      {
+        agent: { name: 'a', version: '1' },
+        onProgress: ({ progress }) => heard.push(progress),
+        onNotification: (event) => heard.push(event),
+        onElicitation: ({ params }) => params,
+      },
+    );
+    await __abp_progress({ progress: 2 });
+    await __abp_notification({ event: 'e' });
+    const answer = await __abp_elicitation({ method: 'elicitation/input', params: 'asked' });
+    assert.equal(answer.data, 'asked');
+    assert.deepEqual(heard, [2, 'e']);
+    client.close();
+    while (__abp_progress({ progress: 3 })) await new Promise(setImmediate);
+  });
+}

@@ -134,6 +134,11 @@ describe('a plain app', () => {
 
   describe('its questions may be answered with', () => {
     const DECLINED = { success: false, cancelled: true };
+    const CANCELLED = {
+      code: 'CANCELLED',
+      message: 'The operation was cancelled',
+      retryable: false,
+    };
     const REFUSED = {
       success: false,
       error: { code: 'USER_CANCELLED', message: 'no', retryable: false },
@@ -141,7 +146,7 @@ describe('a plain app', () => {
     for (const [what, answer, expected] of [
       ['the data', { confirmed: true }, { success: true, data: { confirmed: true } }],
       ['a response', { success: true, data: 1 }, { success: true, data: 1 }],
-      ['a response that says cancelled', DECLINED, DECLINED],
+      ['a response that says cancelled', DECLINED, { ...DECLINED, error: CANCELLED }],
       ['a response that fails', REFUSED, REFUSED],
     ]) {
       test(what, async () => {
@@ -163,6 +168,24 @@ describe('a plain app', () => {
     await open({ allowedRequests, onElicitation: ({ method }) => method });
     const { payload } = await raw.ask('elicitation/request', 1, { method: 'elicitation/text' });
     assert.equal(payload.data, 'elicitation/input');
+  });
+
+  test('that offers no feature and uses them all the same is heard', async () => {
+    const features = { notifications: false, progress: false, elicitation: false };
+    const heard = [];
+    const onElicitation = ({ method }) => method;
+    const onNotification = (...args) => heard.push(args);
+    await open({ onElicitation, onNotification }, { ...ACCEPTED, features });
+    const onProgress = ({ progress }) => heard.push(progress);
+    const pending = client.call('echo', {}, { onProgress });
+    const { id, payload } = await raw.next();
+    raw.send('progress', undefined, { operationId: payload.options.progressToken, progress: 5 });
+    raw.send('notification', undefined, { event: 'e', data: 1 });
+    const answer = await raw.ask('elicitation/request', 1, { method: 'elicitation/input' });
+    assert.equal(answer.payload.data, 'elicitation/input');
+    raw.send('capabilities/call-result', id, { success: true });
+    await pending;
+    assert.deepEqual(heard, [5, ['e', 1]]);
   });
 
   test('options of null are none', async () => {
@@ -227,6 +250,47 @@ describe('window.abp', () => {
     for (const name of ['window', 'reportError', 'abp', '__abp_cancel']) delete globalThis[name];
   });
   const steps = () => abp.call('steps', {}, { progressToken: 't' });
+
+  test('a notification is one object for a handler, as it is for a callback', () => {
+    const heard = [];
+    abp.onNotification = (...args) => heard.push(args);
+    abp.notify('notifications/error', { code: 'X' });
+    abp.onNotification = undefined;
+    globalThis.__abp_notification = (...args) => heard.push(args);
+    abp.notify('notifications/error', { code: 'X' });
+    const told = [{ event: 'notifications/error', data: { code: 'X' } }];
+    assert.deepEqual(heard, [told, told]);
+  });
+
+  test('bytes are base64, as a client needs that evaluates in the page, which gets {} for a buffer', async () => {
+    exposed.set('bytes', () => ({
+      file: { content: new Uint8Array([104, 105]).buffer, mimeType: 'text/plain' },
+      bare: new Uint8Array([104, 105]),
+      when: new Date(0),
+    }));
+    const { data } = await abp.call('bytes');
+    const text = { content: 'aGk=', encoding: 'base64', size: 2 };
+    assert.deepEqual(data, {
+      file: { ...text, mimeType: 'text/plain' },
+      bare: { ...text, mimeType: 'application/octet-stream' },
+      when: new Date(0),
+    });
+  });
+
+  test('what is listed has every member that is not optional, and is available only if it is', async () => {
+    const handler = () => 1;
+    const met = () => false;
+    const requirement = { type: 'permission', description: 'a key' };
+    exposed.set('locked', { handler, requirements: [{ ...requirement, met }] });
+    exposed.set('modern', { handler, browserRequirement: { chrome: 100 } });
+    const named = Object.fromEntries((await abp.listCapabilities()).map((c) => [c.name, c]));
+    assert.deepEqual(named.echo, { name: 'echo', available: true, requirements: [], features: {} });
+    const { available, requirements } = named.locked;
+    assert.deepEqual([available, requirements], [false, [{ ...requirement, met: false }]]);
+    assert.deepEqual(named.modern.browserRequirement, { chrome: 100 });
+    assert.equal((await exposed.manifest()).capabilities.at(-2).name, 'locked');
+    assert.deepEqual((await exposed.manifest()).capabilities.at(-2).requirements, [requirement]);
+  });
 
   test('is installed for the clients of its page, though no other page may connect', () => {
     assert.equal(abp, exposed.abp);

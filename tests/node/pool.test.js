@@ -6,13 +6,13 @@ import { availableParallelism } from 'node:os';
 import { afterEach, describe, test } from 'node:test';
 import { Worker } from 'node:worker_threads';
 import { connect, expose } from '../../js/index.js';
-import { pool } from '../../js/pool.js';
+import { pool } from '../../js/workers/pool.js';
 
 const script = new URL('../support/workers/pool.js', import.meta.url);
 
 /** The workers of a test, and those that still run. */
 let made, running;
-/** @type {import('../../js/pool.js').Pool} */
+/** @type {import('../../js/workers/pool.js').Pool} */
 let workers;
 const start = (workerData) => () => {
   const worker = new Worker(script, { workerData: workerData ?? {} });
@@ -51,7 +51,7 @@ async function pair(names, limits) {
   const call = (name, options) =>
     new Promise((resolve, reject) => {
       const result = client.call(name, {}, { ...options, onProgress: () => resolve({ result }) });
-      result.then(({ error }) => reject(error));
+      void result.then(({ error }) => reject(error));
     });
   return { app, client, call };
 }
@@ -167,10 +167,10 @@ describe('a task that is cancelled', () => {
     assert.equal(running.has(deaf), false);
     assert.equal((await waiting).data, 'waited');
     assert.equal((await client.call('echo', 'again')).data, 'again');
+    assert.equal(made.length, 3);
     assert.equal(await Promise.race([neighbour, Promise.resolve('runs')]), 'runs');
     controllers[0].abort();
     assert.equal((await neighbour).cancelled, true);
-    assert.equal(made.length, 3);
     client.close();
   });
 
@@ -293,6 +293,19 @@ describe('a worker that cannot start', () => {
   });
 });
 
+test('a task whose options have no signal cannot be cancelled, which is said once', async (t) => {
+  const said = t.mock.method(console, 'warn', () => {});
+  open();
+  const { signal } = new AbortController();
+  await workers.run('echo')({ n: 1 });
+  await workers.run('echo')({ n: 1 }, { signal });
+  await workers.run('echo')({ n: 1 }, { signal: undefined });
+  assert.equal(said.mock.callCount(), 0);
+  for (let i = 0; i < 2; i++) await workers.run('echo')({ n: 1 }, { progress() {} });
+  assert.match(said.mock.calls[0].arguments[0], /no signal: pass the handler's context/);
+  assert.equal(said.mock.callCount(), 1);
+});
+
 test('an option that is undefined is its default', async () => {
   const undefinedOnes = { size: undefined, grace: undefined, timeout: undefined };
   workers = pool(start(), { ...undefinedOnes, maxWaiting: undefined });
@@ -332,15 +345,18 @@ test('closing ends the workers; what runs and what waits is cancelled, and nothi
 test('a pool that has nothing to do does not keep the process alive', async () => {
   const code = `
     import { Worker } from 'node:worker_threads';
-    import { pool } from '${new URL('../../js/pool.js', import.meta.url)}';
+    import { pool } from '${new URL('../../js/workers/pool.js', import.meta.url)}';
     const workers = pool(() => new Worker(new URL('${script}'), { execArgv: [], workerData: {} }));
-    console.log(await workers.run('echo')('done'));`;
+    const wrong = workers.run('echo')({ unsendable() {} });
+    await wrong.catch(({ code }) => console.log(code));
+    console.log(await workers.run('echo')('done'));
+    await workers.run('echo')({ unsendable() {} }).catch(({ code }) => console.log(code));`;
   const { execFileSync } = await import('node:child_process');
   const output = execFileSync(process.execPath, ['--input-type=module', '-e', code], {
     encoding: 'utf8',
     timeout: 60_000,
   });
-  assert.equal(output.trim(), 'done');
+  assert.deepEqual(output.trim().split('\n'), ['INVALID_PARAMS', 'done', 'INVALID_PARAMS']);
 });
 
 test('a handler in the page has a token, too: set before its signal fires, and known to who asks late', async () => {

@@ -73,7 +73,7 @@ test('progress may close the session', async () => {
 
 test('a handler of the page that throws harms no other call of the same frame', async () => {
   const errors = [];
-  // Browsers have this; here it stands in for Node's uncaughtException, which the test runner takes.
+  // Browsers have this.
   globalThis.reportError = (error) => errors.push(error.message);
   const [steps, echo] = await Promise.all([
     client.call('steps', 2, {

@@ -9,6 +9,7 @@ import assert from 'node:assert/strict';
 import { readFileSync, readdirSync } from 'node:fs';
 import { test } from 'node:test';
 import { RpcError } from '../../js/rpc/index.js';
+import { useClock } from '../support/clock.js';
 import { gate, outcome, scriptedPeer } from '../support/rpc.js';
 
 const folder = new URL('../vectors/', import.meta.url);
@@ -24,6 +25,8 @@ const CANCEL = /^(\$\/cancel_request|\$\/cancelRequest|notifications\/cancelled)
 const PROGRESS = 'notifications/progress';
 /** A message that does not come is a failure, not a wait. */
 const LIMIT = { timeout: 60_000 };
+/** Of the requests whose clock cancelled them, in ms. */
+const TIMEOUT = 30_000;
 
 const isRequest = ({ method, id }) => method !== undefined && id !== undefined;
 const cancelled = ({ method, params }) =>
@@ -38,8 +41,8 @@ const comparable = (message) =>
 
 /** Replays a recording with our peer as the side that sends `ours`. */
 class Replay {
-  constructor(dialect, ours, lines) {
-    Object.assign(this, scriptedPeer(dialect), { ours, lines, at: 0 });
+  constructor(dialect, ours, lines, clock) {
+    Object.assign(this, scriptedPeer(dialect), { ours, lines, clock, at: 0 });
     /** Recorded numbers of our requests, and those that our peer gave them. */
     this.numbers = new Map();
     /** Requests of ours: how they settle and what cancels them. By recorded number. */
@@ -89,7 +92,7 @@ class Replay {
       const options = {
         signal: controller.signal,
         ...(_meta && { onProgress: (info) => this.made.get(message.id).progress.push(info) }),
-        ...(cancel && timedOut(cancel.msg) && { timeout: 30 }),
+        ...(cancel && timedOut(cancel.msg) && { timeout: TIMEOUT }),
       };
       const maker = this.handled()?.context ?? peer;
       const settled = outcome(maker.request(message.method, message.params && rest, options));
@@ -100,8 +103,8 @@ class Replay {
     if (target) {
       const parent = this.handled();
       // A clock does it, or our peer does, for what was asked on behalf of a request that was cancelled.
-      if (!target.timed && !parent?.context.signal.aborted)
-        target.controller.abort(message.params.reason);
+      if (target.timed) this.clock.advance(TIMEOUT);
+      else if (!parent?.context.signal.aborted) target.controller.abort(message.params.reason);
     } else if (message.method === PROGRESS) {
       const { progressToken, ...info } = message.params;
       this.received.get(progressToken).context.progress(info);
@@ -159,8 +162,8 @@ for (const file of files) {
     test(
       `${name}, our peer as ${ours === 'a2b' ? 'the caller' : 'the callee'}`,
       LIMIT,
-      async () => {
-        const replay = new Replay(dialect, ours, lines);
+      async (t) => {
+        const replay = new Replay(dialect, ours, lines, useClock(t));
         await replay.run();
         if (ours === 'a2b') await sameOutcome(name, replay);
         replay.peer.close();

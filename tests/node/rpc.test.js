@@ -3,8 +3,9 @@ import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
-import { PeerCore } from '../../js/rpc/core.js';
-import { RpcError, createPeer, transfer } from '../../js/rpc/index.js';
+import { PeerCore } from '../../js/core/rpc-core.js';
+import { RpcError, createPeer, portTransport, transfer } from '../../js/rpc/index.js';
+import { useClock } from '../support/clock.js';
 import { fired, gate, outcome, peerPair, scriptedPeer } from '../support/rpc.js';
 
 const DIALECTS = /** @type {const} */ (['acp', 'lsp', 'mcp']);
@@ -63,7 +64,8 @@ for (const dialect of DIALECTS) {
     peer.close();
   });
 
-  test(`${dialect}: one cancel goes out however often signal and clock ask, and none after the answer`, async () => {
+  test(`${dialect}: one cancel goes out however often signal and clock ask, and none after the answer`, async (t) => {
+    const clock = useClock(t);
     const pair = peerPair(dialect);
     const { a, b, sent } = pair;
     const started = gate();
@@ -77,6 +79,7 @@ for (const dialect of DIALECTS) {
     const slow = outcome(a.request('slow', {}, { signal, timeout: 50, maxTotalTimeout: 60 }));
     await started.opened;
     controller.abort('enough');
+    clock.advance(60);
     const { err } = await slow;
     assert.deepEqual([err.name, err.message], ['AbortError', 'enough']);
     await a.request('quick', {}, { signal: AbortSignal.any([]) });
@@ -97,6 +100,18 @@ for (const dialect of DIALECTS) {
     assert.deepEqual([err.name, err.code, err.data], ['TimeoutError', -32001, { timeout: 20 }]);
     assert.equal(err.cause?.code, dialect === 'mcp' ? undefined : -32800);
     assert.equal((await aborted.opened).name, 'AbortError');
+    closeBoth(pair);
+  });
+
+  test(`${dialect}: an answer does not help a request whose timeout has passed`, async () => {
+    // MCP's are not answered: that is waited for no longer than this.
+    const limits = dialect === 'mcp' ? { grace: 10 } : {};
+    const pair = peerPair(dialect, { a: { limits } });
+    const { a, b } = pair;
+    b.handle('slow', (_, { signal }) => fired(signal).then(() => ['nothing found']));
+    const options = { timeout: 10, maxTotalTimeout: 60_000, wait: true };
+    const { err } = await outcome(a.request('slow', {}, options));
+    assert.deepEqual([err.name, err.code], ['TimeoutError', -32001]);
     closeBoth(pair);
   });
 
@@ -364,8 +379,15 @@ for (const dialect of DIALECTS) {
         codes.map((code) => [null, code]),
       );
     } else {
-      assert.deepEqual(answers, []);
-      assert.equal(peer.counters.malformed, bad.length + 1);
+      // Whoever sends a batch waits for its answers.
+      assert.deepEqual(
+        answers.map(({ id, error }) => [id, error.code]),
+        [
+          [null, -32600],
+          [null, -32600],
+        ],
+      );
+      assert.equal(peer.counters.malformed, bad.length - 2 + 1);
     }
     post(request(1, 'echo', { fine: true }));
     await quiet();
@@ -660,6 +682,37 @@ test('mcp: an AbortError that nobody asked for is an error of its own', async ()
   closeBoth(pair);
 });
 
+test('a handler whose time ran out is cancelled to ACP, and an error to the others', async () => {
+  const answers = {};
+  for (const dialect of DIALECTS) {
+    const pair = peerPair(dialect);
+    pair.b.handle('limited', () => {
+      throw new DOMException('out of time', 'TimeoutError');
+    });
+    const { err } = await outcome(pair.a.request('limited'));
+    answers[dialect] = [err.code, err.message];
+    closeBoth(pair);
+  }
+  assert.deepEqual(answers, {
+    acp: [-32800, 'Request cancelled'],
+    lsp: [-32603, 'out of time'],
+    mcp: [-32603, 'out of time'],
+  });
+});
+
+test('mcp: a server ends a subscription by a cancel, and nothing else of ours', async () => {
+  const { peer, post, said } = scriptedPeer('mcp');
+  const other = outcome(peer.request('tools/call'));
+  const subscription = outcome(peer.request('subscriptions/listen'));
+  await said(2);
+  post(cancelOf('mcp', 1), cancelOf('mcp', 2));
+  const { err } = await subscription;
+  assert.deepEqual([err.name, err.code], ['AbortError', -32800]);
+  post({ jsonrpc: '2.0', id: 1, result: 'an answer' });
+  assert.deepEqual(await other, { ok: 'an answer' });
+  peer.close();
+});
+
 test('acp: a handler that cancels itself cancels what it asked for, and answers after it', async () => {
   const pair = peerPair('acp');
   const { a, b, log } = pair;
@@ -701,18 +754,21 @@ for (const [dialect, method, progress] of /** @type {const} */ ([
       const others = [];
       peer.onNotification(listens, (params) => others.push(params));
       const pending = outcome(peer.request('a', {}, { onProgress: (info) => seen.push(info) }));
-      await said(1);
+      const [{ params }] = await said(1);
+      const token = params.workDoneToken ?? params._meta.progressToken;
+      // LSP's servers make tokens, too, and count: 1 is not that of request 1.
+      const theirs = dialect === 'lsp' ? 1 : '1';
       const report = (token, n) => post({ jsonrpc: '2.0', method, params: progress(token, n) });
-      report(1, 0.5);
-      report('1', 0.6);
+      report(token, 0.5);
+      report(theirs, 0.6);
       report(99, 0.7);
       post({ jsonrpc: '2.0', id: 1, result: {} });
-      report(1, 1);
+      report(token, 1);
       await pending;
       await quiet();
       assert.deepEqual(seen, [{ progress: 0.5 }]);
-      assert.deepEqual(others, [progress('1', 0.6), progress(99, 0.7)]);
-      assert.deepEqual([peer.counters.stray, peer.counters.late], [2, 1]);
+      assert.deepEqual(others, [progress(theirs, 0.6), progress(99, 0.7)]);
+      assert.deepEqual([peer.counters.stray, peer.counters.late], [0, 1]);
       peer.close();
     });
   }
@@ -809,6 +865,422 @@ test('a timeout keeps its process alive while somebody waits for it, and no long
   assert.equal(stdout, 'an answer\nTimeoutError\n');
 });
 
+test('a listener or an onProgress that throws or rejects is reported, and ends nothing', async () => {
+  const script = `
+    import { createPeer } from '${new URL('../../js/rpc/index.js', import.meta.url)}';
+    const sent = [];
+    const nobody = { post: (message) => sent.push(message), close() {}, onMessage() {} };
+    const peer = createPeer(nobody, { dialect: 'mcp' });
+    const awake = setInterval(() => {}, 1000);
+    const fail = (how) => {
+      if (how === 'throws') throw new Error('it throws');
+      return how === 'rejects' ? Promise.reject(new Error('it rejects')) : 'fine';
+    };
+    peer.onNotification('note', ({ how }) => fail(how));
+    const answer = peer.request('work', {}, { onProgress: ({ message }) => fail(message) });
+    while (!sent.length) await new Promise(setImmediate);
+    const { progressToken } = sent[0].params._meta;
+    for (const how of ['throws', 'rejects']) {
+      nobody.onMessage({ jsonrpc: '2.0', method: 'note', params: { how } }, []);
+      const params = { progressToken, progress: 1, message: how };
+      nobody.onMessage({ jsonrpc: '2.0', method: 'notifications/progress', params }, []);
+    }
+    await new Promise(setImmediate);
+    nobody.onMessage({ jsonrpc: '2.0', id: sent[0].id, result: 'an answer' }, []);
+    console.log(await answer);
+    clearInterval(awake);`;
+  const { stdout, stderr } = await promisify(execFile)(
+    process.execPath,
+    ['--input-type=module', '-e', script],
+    { timeout: 60_000 },
+  );
+  assert.equal(stdout, 'an answer\n');
+  assert.deepEqual(stderr.match(/Error: it (throws|rejects)/g), [
+    'Error: it throws',
+    'Error: it throws',
+    'Error: it rejects',
+    'Error: it rejects',
+  ]);
+});
+
+test('a notification before the core is there: what cannot be sent throws at once, and the rest goes on', async () => {
+  const { peer, heard, said } = scriptedPeer('mcp');
+  peer.handle('x', () => 1);
+  const transport = { post: () => assert.fail('posted'), onMessage() {}, close() {} };
+  const unsent = new Error('could not be cloned');
+  const other = createPeer(
+    {
+      ...transport,
+      post() {
+        throw unsent;
+      },
+    },
+    { dialect: 'mcp' },
+  );
+  assert.throws(() => other.notify('note', () => {}), unsent);
+  other.close();
+  assert.throws(() => other.notify('late'), /Connection closed/);
+  const closed = createPeer(transport, { dialect: 'mcp' });
+  closed.close();
+  assert.throws(() => closed.notify('late'), /Connection closed/);
+  assert.equal((await outcome(closed.request('late'))).err.message, 'Connection closed');
+  await closed.closed;
+  const first = outcome(peer.request('first'));
+  peer.notify('second');
+  await said(2);
+  assert.deepEqual(
+    heard.map(({ method }) => method),
+    ['first', 'second'],
+  );
+  peer.close();
+  await first;
+});
+
+test('a notification that waited and cannot be sent is traced, and the peer goes on', async () => {
+  const events = [];
+  const sent = [];
+  const transport = {
+    post(message) {
+      if (message.params?.bad) throw new Error('could not be cloned');
+      sent.push(message.method);
+    },
+    onMessage() {},
+    close() {},
+  };
+  const trace = (event) => events.push(event);
+  const peer = createPeer(transport, { dialect: 'lsp', trace });
+  const pending = outcome(peer.request('first'));
+  peer.notify('bad', { bad: true });
+  peer.notify('good');
+  while (sent.length < 2) await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual(sent, ['first', 'good']);
+  assert.deepEqual(
+    events.map(({ type, message }) => [type, message.method]),
+    [
+      ['sent', 'first'],
+      ['unsent', 'bad'],
+      ['sent', 'good'],
+    ],
+  );
+  peer.close();
+  await pending;
+});
+
+test('why a connection ended is told to callers, to handlers and by `closed`', async () => {
+  for (const dialect of DIALECTS) {
+    const code = dialect === 'mcp' ? -32000 : -32097;
+    for (const closedBy of ['peer', 'self']) {
+      const { peer, post, said, transport } = scriptedPeer(dialect);
+      const started = gate();
+      const aborted = gate();
+      peer.handle('slow', async (_, { signal }) => {
+        started.open();
+        aborted.open(await fired(signal));
+      });
+      const pending = outcome(peer.request('never'));
+      await said(1);
+      post(request('s'));
+      await started.opened;
+      const cause = closedBy === 'peer' ? new Error('the cable was cut') : undefined;
+      if (cause) transport.onClose(cause);
+      else peer.close();
+      const reason = await aborted.opened;
+      assert.equal(reason.name, 'AbortError');
+      const told = [(await pending).err, await peer.closed, reason.cause];
+      for (const error of told) {
+        assert.ok(error instanceof RpcError);
+        assert.deepEqual([error.code, error.data, error.cause], [code, { closedBy }, cause]);
+      }
+      const late = await outcome(peer.request('late'));
+      assert.deepEqual(late.err.data, { closedBy });
+    }
+    // A handler that was cancelled by its caller finds no cause.
+    const { peer, post } = scriptedPeer(dialect);
+    const [started, aborted] = [gate(), gate()];
+    peer.handle('slow', async (_, { signal }) => {
+      started.open();
+      aborted.open(await fired(signal));
+    });
+    post(request('s'));
+    await started.opened;
+    post(cancelOf(dialect, 's'));
+    assert.equal((await aborted.opened).cause, undefined);
+    peer.close();
+  }
+});
+
+test('a plain abort and AbortSignal.timeout() tell what the other side answered', async () => {
+  const pair = peerPair('acp');
+  const { a, b } = pair;
+  const started = [gate(), gate()];
+  b.handle('slow', async ({ n }, { signal }) => {
+    started[n].open();
+    await fired(signal);
+    throw new RpcError(-32800, 'Stopped', { saved: 3 });
+  });
+  const controller = new AbortController();
+  const aborted = outcome(a.request('slow', { n: 0 }, { signal: controller.signal }));
+  await started[0].opened;
+  controller.abort();
+  const timer = new AbortController();
+  const timed = outcome(a.request('slow', { n: 1 }, { signal: timer.signal }));
+  await started[1].opened;
+  timer.abort(new DOMException('The operation timed out', 'TimeoutError')); // as AbortSignal.timeout() does
+  const errors = [(await aborted).err, (await timed).err];
+  assert.deepEqual(
+    errors.map(({ name, code, cause }) => [name, code, cause.data]),
+    [
+      ['AbortError', -32800, { saved: 3 }],
+      ['TimeoutError', -32001, { saved: 3 }],
+    ],
+  );
+  closeBoth(pair);
+});
+
+test('a TimeoutError tells which of the two limits passed', async () => {
+  const { peer } = scriptedPeer('mcp');
+  const awake = setInterval(() => {}, 1000);
+  const limits = [
+    [{ timeout: 60_000, maxTotalTimeout: 5 }, 5],
+    [{ timeout: 4, maxTotalTimeout: 60_000 }, 4],
+    [{ timeout: 3 }, 3],
+    [{ timeout: 0, maxTotalTimeout: 2 }, 2],
+  ];
+  for (const [options, limit] of limits) {
+    const { err } = await outcome(peer.request('slow', {}, options));
+    assert.deepEqual([err.name, err.data], ['TimeoutError', { timeout: limit }]);
+  }
+  clearInterval(awake);
+  peer.close();
+});
+
+test('progress cannot be asked for by params that hold no token', async () => {
+  for (const dialect of /** @type {const} */ (['lsp', 'mcp'])) {
+    const { peer } = scriptedPeer(dialect);
+    for (const params of [[1, 2], 'text', null]) {
+      const { err } = await outcome(peer.request('x', params, { onProgress() {} }));
+      assert.match(err.message, /params must be an object/);
+    }
+    peer.close();
+  }
+});
+
+test('mcp: progress that was not asked for here is a listener’s, whatever number its token is', async () => {
+  const { peer, post, said } = scriptedPeer('mcp');
+  const heard = [];
+  peer.onNotification('notifications/progress', (params) => heard.push(params));
+  const pending = outcome(peer.request('x', { _meta: { progressToken: 1 } }));
+  await said(1);
+  const params = { progressToken: 1, progress: 5 };
+  post({ jsonrpc: '2.0', method: 'notifications/progress', params });
+  assert.deepEqual(heard, [params]);
+  peer.close();
+  await pending;
+});
+
+test('mcp: the progress of a task goes on until the task ends, from both sides', async () => {
+  const pair = peerPair('mcp');
+  const { a, b } = pair;
+  const working = gate();
+  b.handle('tools/call', (_, { progress }) => {
+    working.open(progress);
+    return { task: { taskId: 't1', status: 'working' } };
+  });
+  b.handle('tasks/get', ({ status }) => ({ taskId: 't1', status }));
+  const seen = [];
+  const others = [];
+  a.onNotification('notifications/progress', ({ progress }) => others.push(progress));
+  await a.request('tools/call', {}, { onProgress: ({ progress }) => seen.push(progress) });
+  const progress = await working.opened;
+  for (const [n, status] of ['working', 'completed', 'completed'].entries()) {
+    progress({ progress: n });
+    await a.request('tasks/get', { status });
+  }
+  assert.deepEqual(seen, [0, 1]);
+  assert.equal(a.counters.late, 1);
+  assert.deepEqual(others, []);
+  closeBoth(pair);
+});
+
+test('lsp: work done and partial results are asked for and taken apart', async () => {
+  const pair = peerPair('lsp');
+  const { a, b } = pair;
+  b.handle('textDocument/references', (_, { progress, partialResult }) => {
+    progress({ kind: 'begin', title: 'Searching' });
+    partialResult(['a']);
+    partialResult(['b']);
+    return [];
+  });
+  const seen = [];
+  const result = await a.request(
+    'textDocument/references',
+    {},
+    {
+      onProgress: ({ kind }) => seen.push(kind),
+      onPartialResult: (part) => seen.push(part),
+    },
+  );
+  assert.deepEqual([seen, result], [['begin', ['a'], ['b']], []]);
+  const unasked = await a.request('textDocument/references', {}, { onProgress() {} });
+  assert.deepEqual(unasked, []);
+  assert.equal(pair.sent('b2a').filter(({ method }) => method).length, 4);
+  closeBoth(pair);
+});
+
+test('mcp: ping is answered by default, and by a handler where there is one', async () => {
+  const { peer, post, said } = scriptedPeer('mcp');
+  post(request(1, 'ping'));
+  assert.deepEqual((await said(1))[0].result, {});
+  peer.handle('ping', () => ({ mine: true }));
+  post(request(2, 'ping'));
+  assert.deepEqual((await said(2))[1].result, { mine: true });
+  peer.close();
+});
+
+test('handlers and listeners can be taken back', async () => {
+  const { peer, post, said } = scriptedPeer('acp');
+  const heard = [];
+  peer.handle('x', () => 1).onNotification('n', () => heard.push('n'));
+  post(request(1, 'x'), { jsonrpc: '2.0', method: 'n' });
+  await said(1);
+  peer.removeHandler('x').removeListener('n');
+  post(request(2, 'x'), { jsonrpc: '2.0', method: 'n' });
+  assert.equal((await said(2))[1].error.code, -32601);
+  assert.deepEqual(heard, ['n']);
+  peer.close();
+});
+
+test('start: false reads nothing before start(), so that later handlers miss nothing', async () => {
+  const { port1, port2 } = new MessageChannel();
+  const caller = createPeer(portTransport(port1), { dialect: 'acp' });
+  const answer = caller.request('late');
+  const callee = createPeer(portTransport(port2), { dialect: 'acp', start: false });
+  await new Promise((resolve) => setImmediate(resolve));
+  callee.handle('late', () => 'in time');
+  callee.start();
+  callee.start();
+  assert.equal(await answer, 'in time');
+  caller.close();
+  callee.close();
+  port1.close();
+});
+
+test('a trace tells what is said, what is dropped and refused, and why it ended', async () => {
+  const events = [];
+  const { peer, post, said, transport } = scriptedPeer('mcp', {
+    trace: (event) => events.push(event),
+  });
+  const pending = peer.request('ours');
+  await said(1);
+  const answer = { jsonrpc: '2.0', id: 1, result: 1 };
+  const unknown = request('u', 'nobody');
+  post(answer, answer, { ...answer, id: 9 }, 5, unknown, cancelOf('mcp', 'z'));
+  await pending;
+  const unreadable = new Error('no JSON');
+  transport.onUnreadable(unreadable);
+  const cause = new Error('cut');
+  transport.onClose(cause);
+  const [last] = events.splice(-1);
+  assert.deepEqual([last.type, last.error.cause], ['closed', cause]);
+  const told = events
+    .filter(({ type }) => !['sent', 'received'].includes(type))
+    .map(({ type, message, error }) => [type, message, error?.code ?? error]);
+  assert.deepEqual(told, [
+    ['late', answer, undefined],
+    ['stray', { ...answer, id: 9 }, undefined],
+    ['malformed', 5, undefined],
+    ['refused', unknown, -32601],
+    ['stray', cancelOf('mcp', 'z'), undefined],
+    ['malformed', undefined, unreadable],
+  ]);
+  const said2 = events.filter(({ type }) => type === 'sent').map(({ message }) => message);
+  assert.deepEqual(
+    said2.map(({ method, error }) => method ?? error.code),
+    ['ours', -32601],
+  );
+  assert.equal(events.filter(({ type }) => type === 'received').length, 6);
+});
+
+test('mcp: batches are taken where the version has them, and their answers go together', async () => {
+  const { peer, heard, post, said, quiet } = scriptedPeer('mcp');
+  const release = gate();
+  peer.handle('initialize', ({ protocolVersion }) => ({ protocolVersion }));
+  peer.handle('echo', (params) => params);
+  peer.handle('slow', () => release.opened);
+  const noted = [];
+  peer.onNotification('note', ({ n }) => noted.push(n));
+  const batch = [
+    request(1, 'echo', { n: 1 }),
+    { jsonrpc: '2.0', method: 'note', params: { n: 2 } },
+    request(2, 'slow'),
+    request(3, 'nobody'),
+    request('cancelled', 'slow'),
+    cancelOf('mcp', 'cancelled'),
+    request(null, 'echo'),
+    7,
+  ];
+  post(batch);
+  assert.equal((await said(1)).pop().error.code, -32600);
+  post(request(0, 'initialize', { protocolVersion: '2025-03-26' }));
+  assert.equal((await said(1)).pop().result.protocolVersion, '2025-03-26');
+  assert.equal(peer.protocolVersion, '2025-03-26');
+  const pending = peer.request('ours');
+  await said(1);
+  const { id } = heard.pop();
+  post([{ jsonrpc: '2.0', id, result: 'an answer' }]);
+  assert.equal(await pending, 'an answer');
+  post(batch);
+  await quiet();
+  assert.deepEqual([noted, heard], [[2], []]);
+  release.open({ done: true });
+  const [answers] = await said(1);
+  assert.deepEqual(
+    answers.map(({ id, result, error }) => [id, result ?? error.code]),
+    [
+      [3, -32601],
+      [1, { n: 1 }],
+      [2, { done: true }],
+    ],
+  );
+  heard.pop();
+  post([], new Array(2 ** 32 - 1));
+  assert.deepEqual(
+    (await said(2)).map(({ id, error }) => [id, error.code]),
+    [
+      [null, -32600],
+      [null, -32600],
+    ],
+  );
+  peer.close();
+});
+
+test('ids go on beyond 2^31', async () => {
+  for (const dialect of DIALECTS) {
+    const firstNumber = 2 ** 31 - 2;
+    const pair = peerPair(dialect, { a: { limits: { firstNumber } } });
+    const { a, b, sent } = pair;
+    const asked = gate();
+    b.handle('echo', (params) => params);
+    b.handle('slow', async (_, { signal }) => {
+      asked.open();
+      throw await fired(signal);
+    });
+    for (let n = 0; n < 5; n++) assert.deepEqual(await a.request('echo', { n }), { n });
+    const controller = new AbortController();
+    const slow = outcome(a.request('slow', {}, { signal: controller.signal }));
+    await asked.opened;
+    controller.abort('enough');
+    assert.equal((await slow).err.name, 'AbortError');
+    assert.deepEqual(
+      sent('a2b').flatMap(({ id }) => id ?? []),
+      Array.from({ length: 6 }, (_, n) => firstNumber + n),
+    );
+    const { params } = sent('a2b').find(({ method }) => method === CANCEL[dialect][0]);
+    assert.equal(params[CANCEL[dialect][1]], firstNumber + 5);
+    closeBoth(pair);
+  }
+});
+
 test('peers that have ended give their memory back', async () => {
   const session = async () => {
     const pair = peerPair('acp');
@@ -826,4 +1298,117 @@ test('peers that have ended give their memory back', async () => {
   const before = memory();
   for (let i = 0; i < 1000; i++) await session();
   assert.equal(memory(), before);
+});
+
+test('a request whose core traps while it is made rejects', async () => {
+  const { peer, quiet } = scriptedPeer('acp');
+  await quiet();
+  const core = new PeerCore(0, {});
+  const { request: input } = core.x;
+  const { error } = console;
+  console.error = () => {};
+  core.x.request = () => {
+    throw new RangeError('unreachable');
+  };
+  try {
+    assert.equal((await outcome(peer.request('never'))).err.code, -32603);
+  } finally {
+    console.error = error;
+    core.x.request = input;
+    core.free();
+  }
+});
+
+test('what is no record or no text is not walked for progress and its tokens', async () => {
+  // Each took seconds to hours, and gigabytes.
+  const text = 'x'.repeat(2 ** 25);
+  const values = [
+    new Array(2 ** 28),
+    1n << 33_000_000n,
+    text,
+    [text],
+    { token: new Array(2 ** 28) },
+  ];
+  for (const dialect of DIALECTS) {
+    const { peer, post, quiet } = scriptedPeer(dialect);
+    const heard = [];
+    for (const method of ['$/progress', 'notifications/progress']) {
+      peer.onNotification(method, (params) => void heard.push(params));
+      for (const value of values) {
+        post(
+          { jsonrpc: '2.0', method, params: value },
+          { jsonrpc: '2.0', method, params: { token: value, progressToken: value } },
+        );
+      }
+    }
+    await quiet();
+    assert.equal(heard.length, 4 * values.length);
+    peer.close();
+  }
+});
+
+test('mcp: what throws when it is read costs a request nothing', async () => {
+  const { peer, heard, post, said } = scriptedPeer('mcp');
+  const thrower = (name) =>
+    Object.defineProperty({}, name, {
+      enumerable: true,
+      get() {
+        throw new Error('not to be read');
+      },
+    });
+  const onProgress = () => {};
+  const task = peer.request('tools/call', {}, { onProgress });
+  await said(1);
+  post({ jsonrpc: '2.0', id: heard.pop().id, result: { task: { taskId: 't' } } });
+  await task;
+  const results = [thrower('protocolVersion'), thrower('task'), thrower('_meta')];
+  for (const result of results) {
+    const pending = peer.request('initialize', {}, { onProgress });
+    await said(1);
+    post({ jsonrpc: '2.0', id: heard.pop().id, result });
+    assert.equal(await pending, result);
+  }
+  const noted = [];
+  peer.onNotification('note', (params) => noted.push(params));
+  for (const params of results) post({ jsonrpc: '2.0', method: 'note', params });
+  assert.deepEqual(noted, results);
+  peer.handle('initialize', () => results[0]);
+  post(request('theirs', 'initialize'));
+  assert.equal((await said(1)).pop().id, 'theirs');
+  peer.close();
+});
+
+test('mcp: the answers of a batch do not wait for a handler whose request was cancelled', async () => {
+  const { peer, post, said } = scriptedPeer('mcp');
+  peer.protocolVersion = '2025-03-26';
+  const started = gate();
+  peer.handle('echo', (params) => params);
+  peer.handle('hangs', () => {
+    started.open();
+    return new Promise(() => {});
+  });
+  post([request(1, 'echo', { n: 1 }), request(2, 'hangs')]);
+  await started.opened;
+  post(cancelOf('mcp', 2));
+  assert.deepEqual(await said(1), [[{ jsonrpc: '2.0', id: 1, result: { n: 1 } }]]);
+  peer.close();
+});
+
+test('a notification said after the other side has gone, and before the core is there, is not sent', async () => {
+  const script = `
+    import { createPeer } from '${new URL('../../js/rpc/index.js', import.meta.url)}';
+    const events = [];
+    const transport = { post: () => events.push('posted'), onMessage() {}, close: () => events.push('closed') };
+    const peer = createPeer(transport, { dialect: 'lsp' });
+    transport.onClose();
+    peer.notify('late');
+    await peer.closed;
+    await new Promise((resolve) => setImmediate(resolve));
+    console.log(events.join());`;
+  const { stdout } = await promisify(execFile)(process.execPath, [
+    '--input-type=module',
+    '-e',
+    script,
+  ]);
+  assert.equal(stdout.trim(), 'closed');
 });

@@ -6,7 +6,9 @@ import { readFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { Duplex, PassThrough, Writable } from 'node:stream';
 import { describe, test } from 'node:test';
+import { createPeer } from '../../js/rpc/index.js';
 import { headerTransport, lineTransport } from '../../js/transports/streams.js';
+import { fired, gate, outcome } from '../support/rpc.js';
 
 const LINES = {
   name: 'lines',
@@ -514,4 +516,112 @@ test('Duplex.from of web streams is one stream, both ways', async () => {
   transport.post('echo');
   assert.deepEqual(await reached(1), [['message', 'echo']]);
   transport.close();
+});
+
+describe('a client that has ended its half of the stream', () => {
+  const ask = (id, method) => ({ jsonrpc: '2.0', id, method, params: {} });
+  /** A server that has read these requests, and the end after them. */
+  async function asked(dialect, requests, streams, handlers) {
+    const input = new PassThrough();
+    const output = new PassThrough();
+    const transport = lineTransport({ readable: input, writable: output, ...streams });
+    const peer = createPeer(transport, { dialect });
+    for (const [method, handler] of Object.entries(handlers(peer))) peer.handle(method, handler);
+    const ended = new Promise((resolve) => {
+      const { onEnd } = transport;
+      transport.onEnd = () => (onEnd(), resolve());
+    });
+    input.end(framed(LINES, ...requests));
+    return { peer, output, ended, transport };
+  }
+  const answersOf = async (output) => {
+    const text = Buffer.concat(await output.toArray()).toString();
+    return text
+      .trim()
+      .split('\n')
+      .map((line) => JSON.parse(line));
+  };
+
+  for (const dialect of ['acp', 'lsp', 'mcp']) {
+    test(`${dialect}: gets its answers, and then the connection ends in an orderly way`, async () => {
+      const go = gate();
+      const { peer, output, ended } = await asked(
+        dialect,
+        [ask(1, 'slow'), ask(2, 'asks'), ask(3, 'subscriptions/listen')],
+        {},
+        () => ({
+          slow: async () => ({ slow: await go.opened }),
+          async asks(_, { request, progress, notify }) {
+            const { err } = await outcome(request('theirs'));
+            progress({ progress: 1 });
+            notify('note');
+            return { why: err.data.closedBy, again: (await outcome(request('theirs'))).err.code };
+          },
+          'subscriptions/listen': (_, { signal }) => dialect !== 'mcp' || fired(signal),
+        }),
+      );
+      await ended;
+      const { err } = await outcome(peer.request('late'));
+      assert.deepEqual(err.data, { closedBy: 'peer' });
+      go.open(true);
+      const { cause, data } = await peer.closed;
+      assert.deepEqual([cause, data], [undefined, { closedBy: 'peer' }]);
+      const answers = (await answersOf(output)).filter(({ id, method }) => id && !method);
+      const results = Object.fromEntries(answers.map(({ id, result }) => [id, result]));
+      assert.deepEqual(results[1], { slow: true });
+      assert.deepEqual(results[2], { why: 'peer', again: err.code });
+      assert.equal(answers.length, dialect === 'mcp' ? 2 : 3);
+    });
+  }
+
+  test('and then the other half, too: handlers are aborted', async () => {
+    for (const end of [(output) => output.destroy(), (output) => output.destroy(new Error('no'))]) {
+      const aborted = gate();
+      const { peer, output, ended } = await asked('acp', [ask(1, 'slow')], {}, () => ({
+        slow: async (_, { signal }) => aborted.open(await fired(signal)),
+      }));
+      await ended;
+      end(output);
+      assert.equal((await aborted.opened).name, 'AbortError');
+      await peer.closed;
+    }
+  });
+
+  test('over a socket that ends as a whole: handlers are aborted', async () => {
+    const aborted = gate();
+    const started = gate();
+    const server = createServer((socket) => {
+      const peer = createPeer(lineTransport({ readable: socket, writable: socket }), {
+        dialect: 'lsp',
+      });
+      peer.handle('slow', async (_, { signal }) => {
+        started.open();
+        aborted.open(await fired(signal));
+      });
+    });
+    await once(server.listen(0), 'listening');
+    const client = connect(server.address().port);
+    client.write(framed(LINES, ask(1, 'slow')));
+    await started.opened;
+    client.end();
+    assert.equal((await aborted.opened).name, 'AbortError');
+    client.destroy();
+    server.close();
+  });
+
+  test('cat requests | server', async () => {
+    const at = (path) => JSON.stringify(new URL(`../../js/${path}`, import.meta.url).href);
+    const script = `
+      import { setTimeout as sleep } from 'node:timers/promises';
+      import { createPeer } from ${at('rpc/index.js')};
+      import { lineTransport } from ${at('transports/streams.js')};
+      const streams = { readable: process.stdin, writable: process.stdout };
+      const peer = createPeer(lineTransport(streams), { dialect: 'mcp' });
+      peer.handle('slow', () => sleep(20, { done: true }));`;
+    const child = spawn(process.execPath, ['--input-type=module', '-e', script]);
+    child.stdin.end(framed(LINES, ask(1, 'slow')));
+    assert.deepEqual(await answersOf(child.stdout), [
+      { jsonrpc: '2.0', id: 1, result: { done: true } },
+    ]);
+  });
 });

@@ -12,6 +12,7 @@ import { WebSocket, WebSocketServer } from 'ws';
 import { AbpError, connect, expose } from '../../js/index.js';
 import { createPeer } from '../../js/rpc/index.js';
 import { fromOrigins, webSocketTransport } from '../../js/transports/websocket.js';
+import { useClock } from '../support/clock.js';
 import { Peer } from '../support/raw.js';
 
 const AGENT = { agent: { name: 'test', version: '1' } };
@@ -236,7 +237,7 @@ describe('what crosses', () => {
       onNotification: (event, data) => resolve([event, data]),
     });
     const { data } = await client.call('ask', { prompt: 'name?' });
-    assert.deepEqual(data.data, { value: 'NAME?' });
+    assert.deepEqual(data, { value: 'NAME?' });
     exposed.notify('notifications/error', { code: 'X' });
     assert.deepEqual(await promise, ['notifications/error', { code: 'X' }]);
   });
@@ -848,16 +849,24 @@ describe('a peer that never reads', () => {
   });
 
   test('is noticed by its heartbeat', async (t) => {
-    const features = { 'bridge.liveness': true };
-    const { raw, client } = await rawApp(t, { features, limits: { heartbeat: 60 } });
+    const clock = useClock(t);
+    const features = { 'bridge.liveness': true, notifications: true };
+    const { raw, client } = await rawApp(t, { features, limits: { heartbeat: 30_000 } });
+    let heard = () => {};
+    client.onNotification = () => heard();
     const call = client.call('echo');
     assert.equal((await raw.next()).type, 'capabilities/call');
     for (let i = 0; i < 3; i++) {
+      clock.advance(30_000);
       assert.equal((await raw.next()).type, 'bridge/ping');
+      const answered = new Promise((resolve) => (heard = resolve));
       raw.send('bridge/pong', undefined, {});
+      raw.send('notification', undefined, { event: 'after the pong' });
+      await answered;
     }
     assert.equal(client.connected, true);
     raw.socket.pause();
+    for (let i = 0; i < 3; i++) clock.advance(30_000);
     const { error } = await call;
     assert.deepEqual([error.code, error.retryable], ['DISCONNECTED', true]);
     assert.equal(client.connected, false);

@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { describe, test } from 'node:test';
 import { MessageChannel, Worker } from 'node:worker_threads';
 import { connect, expose } from '../../js/index.js';
-import { Token } from '../../js/token.js';
+import { Token } from '../../js/common/token.js';
 
 const agent = { name: 'test', version: '1' };
 let serial = 0;

@@ -16,6 +16,7 @@ import { tmpdir } from 'node:os';
 import { dirname, extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { after, before, test } from 'node:test';
+import { EXPORTS, PAGES } from '../../scripts/entries.js';
 import { launch } from '../support/browser.js';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -24,9 +25,8 @@ const EXPECTED = [
   '42,INVALID_PARAMS,enough',
   '42,200,0.1,BLOCKED,No worker could be started: no workers today,true,true',
 ].join();
-const { exports } = JSON.parse(readFileSync(join(root, 'package.json'), 'utf8'));
 /** What a user may write after `from`. */
-const entries = Object.keys(exports).map((path) => `abp-bridge${path.slice(1)}`);
+const entries = Object.keys(EXPORTS).map((path) => `abp-bridge${path.slice(1)}`);
 let project, browser, server, url;
 
 before(async () => {
@@ -36,7 +36,10 @@ before(async () => {
   const [listed] = JSON.parse(run('pack', '--dry-run', '--ignore-scripts', '--json'));
   assert.deepEqual(
     listed.files.map(({ path }) => path).filter((path) => !/^(js|dist|docs)\//.test(path)),
-    ['LICENSE', 'README.md', 'examples/sieve.c', 'package.json', 'src/abp_token.h'],
+    [
+      ...['CHANGELOG.md', 'CONTRIBUTING.md', 'LICENSE', 'README.md', 'SECURITY.md'],
+      ...['examples/sieve.c', 'package.json', 'src/abp_token.h'],
+    ],
   );
   writeFileSync(join(project, 'package.json'), '{ "type": "module", "private": true }');
   execFileSync('npm', ['install', '--silent', '--no-audit', '--no-fund', join(project, packed)], {
@@ -50,10 +53,12 @@ before(async () => {
   writeFileSync(join(project, 'index.html'), page('/main.js'));
   writeFileSync(join(project, 'esbuild.html'), page('/out/main.js'));
   const files = '/node_modules/abp-bridge/dist/page/';
-  const imports = { 'abp-bridge': `${files}abp-bridge.js` };
-  for (const entry of ['a2a', 'discover', 'pool', 'rpc', 'websocket']) {
-    imports[`abp-bridge/${entry}`] = `${files}${entry}.js`;
-  }
+  const imports = Object.fromEntries(
+    Object.keys(PAGES).map((name) => [
+      name === 'abp-bridge' ? name : `abp-bridge/${name}`,
+      `${files}${name}.js`,
+    ]),
+  );
   const map = `<script type="importmap">${JSON.stringify({ imports })}</script>`;
   writeFileSync(join(project, 'direct.html'), page('/main.js', map));
   const types = { '.html': 'text/html', '.js': 'text/javascript' };
@@ -101,7 +106,8 @@ test('every entry can be imported in Node, and by name from TypeScript', () => {
 test('what its README and its documents link to is in it', () => {
   const folder = join(project, 'node_modules/abp-bridge');
   const documents = readdirSync(join(folder, 'docs')).map((name) => `docs/${name}`);
-  for (const name of ['README.md', ...documents].filter((path) => path.endsWith('.md'))) {
+  const top = ['README.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md'];
+  for (const name of [...top, ...documents].filter((path) => path.endsWith('.md'))) {
     const links = readFileSync(join(folder, name), 'utf8').matchAll(/\]\(([^)#]+)/g);
     for (const [, link] of links) {
       if (/^https?:/.test(link)) continue;

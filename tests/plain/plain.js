@@ -142,7 +142,8 @@ export function plainApp(channel, handlers, odd = {}) {
     running.delete(callId);
     const cancelled = controller.signal.aborted && !odd.deaf && !odd.noop;
     done.set(callId, cancelled || payload.cancelled === true);
-    answer(cancelled ? CANCELLED : payload);
+    // As many published apps do, it forgets that it has accepted a cancel: what the handler came to is its answer.
+    answer(payload);
   }
   function cancel({ callId, reason }) {
     if (!session) return { callId, cancelled: false, error: failure('NOT_INITIALIZED').error };

@@ -93,7 +93,7 @@ export async function replay(lines, { bytes = Infinity } = {}) {
     }
   };
   const played = play();
-  played.then(repeat);
+  void played.then(repeat);
   return {
     url,
     /** Every request, as it came. */

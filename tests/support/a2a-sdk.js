@@ -1,7 +1,12 @@
 /** An agent on the real SDK's server, whose tasks take steps; it speaks 1.0, and 0.3 through its compatibility. */
 import { AGENT_CARD_PATH, TaskState } from '@a2a-js/sdk';
 import { AgentEvent, DefaultRequestHandler, InMemoryTaskStore } from '@a2a-js/sdk/server';
-import { UserBuilder, agentCardHandler, jsonRpcHandler } from '@a2a-js/sdk/server/express';
+import {
+  UserBuilder,
+  agentCardHandler,
+  jsonRpcHandler,
+  restHandler,
+} from '@a2a-js/sdk/server/express';
 import express from 'express';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -86,13 +91,14 @@ class SlowExecutor {
   }
 }
 
-/** @param {Partial<{ policy: Policy, steps: number, step: number, end: number, streaming: boolean }>} [options] */
+/** @param {Partial<{ policy: Policy, steps: number, step: number, end: number, streaming: boolean, rest: boolean }>} [options] */
 export async function startSdkAgent({
   policy = 'immediate',
   steps = 10,
   step = 20,
   end = TaskState.TASK_STATE_COMPLETED,
   streaming = true,
+  rest = false,
 } = {}) {
   const executor = new SlowExecutor({ policy, steps, step, end });
   const app = express();
@@ -109,7 +115,9 @@ export async function startSdkAgent({
     name: 'SlowAgent',
     description: 'Runs steps',
     version: '1.0',
-    supportedInterfaces: [supported('1.0'), supported('0.3')],
+    supportedInterfaces: rest
+      ? [{ ...supported('1.0'), url: `${url}/rest`, protocolBinding: 'HTTP+JSON' }]
+      : [supported('1.0'), supported('0.3')],
     capabilities: { streaming, pushNotifications: false, extensions: [], extendedAgentCard: false },
     securitySchemes: {},
     securityRequirements: [],
@@ -124,6 +132,7 @@ export async function startSdkAgent({
   const cards = agentCardHandler({ agentCardProvider: requestHandler, legacyCompat });
   app.use(`/${AGENT_CARD_PATH}`, cards);
   const userBuilder = UserBuilder.noAuthentication;
+  app.use('/rest', restHandler({ requestHandler, userBuilder }));
   app.use('/a2a', jsonRpcHandler({ requestHandler, userBuilder, legacyCompat }));
   return {
     url,

@@ -18,8 +18,8 @@ function withResolvers() {
 }
 
 /** Serves an executor until `close`. */
-export async function serve(execute, options = {}, card = CARD) {
-  const agent = createTaskServer({ card, execute }, options);
+export async function serve(execute, options = {}, card = CARD, reply = undefined) {
+  const agent = createTaskServer({ card, execute, reply }, options);
   const http = createServer(agent.handle);
   http.listen(0, '127.0.0.1');
   await once(http, 'listening');

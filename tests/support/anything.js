@@ -33,7 +33,7 @@ const text = fc.oneof(
   ),
 );
 
-/** What arrives, as far as it is itself: an arbitrary value of structured clone. */
+/** An arbitrary value that structured clone can carry. */
 export const cloneable = fc.oneof(
   { weight: 4, arbitrary: text },
   {

@@ -15,7 +15,7 @@ import { launch as launchByWebDriver } from './webdriver.js';
 export const ENGINE = process.env.ENGINE ?? 'chromium';
 export const CORE = process.env.CORE ?? 'wasm';
 
-// Who is told to end ends at once, and its browsers with it.
+// On a signal, end at once, together with the browsers.
 process.once('SIGTERM', () => process.exit(143));
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -27,9 +27,9 @@ const STRICT = `default-src 'none'; script-src 'self' 'unsafe-inline'${OWN}; con
 const policy = ({ pathname, search }) => {
   if (CORE === 'wasm')
     return "script-src 'self' 'unsafe-inline' 'wasm-unsafe-eval' http://localhost:* http://*.localhost:*";
-  // Who embeds others must be allowed its frames.
+  // The policy of the host must allow its frames.
   const embeds = pathname.endsWith('host.html') || search.includes('embeds');
-  // Who dials must be allowed that, too.
+  // And its sockets.
   const strict = STRICT + (search.includes('dials') ? 'ws://127.0.0.1:*' : "'none'");
   return embeds ? `${strict}; frame-src *` : strict;
 };
@@ -97,7 +97,7 @@ export function launch(more = {}) {
   const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
   return chromium.launch({
     executablePath,
-    // Playwright turns it off, and tests of it would test nothing.
+    // Playwright turns it off, and then its tests would test nothing.
     ignoreDefaultArgs: ['--disable-back-forward-cache'],
     args: [
       ...['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-sync'],

@@ -6,7 +6,13 @@ import { gzipSync } from 'node:zlib';
 import { build } from 'esbuild';
 
 /** Files that are loaded only where they are needed. */
-export const LAZY = ['*/schema.js', '*/abp-js.js', '*/manifest.js', '*/local-agent.js'];
+export const LAZY = [
+  '*/schema.js',
+  '*/abp-js.js',
+  '*/manifest.js',
+  '*/local-agent.js',
+  '*/implementation.js',
+];
 
 /** The library in one minified file. @returns {Promise<number>} bytes, gzipped, of both sides together */
 export async function bundleSize() {

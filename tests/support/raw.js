@@ -1,4 +1,4 @@
-/** A peer by hand: what it is sent waits until it is asked for. Who extends it says how it sends. */
+/** A peer that a test plays by hand: messages wait until the test asks for them. Subclasses say how to send. */
 export class Peer {
   #queue = [];
   #waiting = [];

@@ -18,12 +18,12 @@ import {
 declare const iframe: HTMLIFrameElement;
 declare const port: MessagePort;
 const t = windowChannel(iframe, { origin: 'https://x.example' });
-new Client({ name: 'a', version: '1' }).connect(mcpTransport(t));
-new C2({ name: 'a', version: '1' }).connect(
+void new Client({ name: 'a', version: '1' }).connect(mcpTransport(t));
+void new C2({ name: 'a', version: '1' }).connect(
   mcpTransport(hostChannel({ origins: ['https://h.example'] })),
 );
-new S2({ name: 'a', version: '1' }).connect(mcpTransport(portChannel(port)));
-new AppBridge(null, { name: 'a', version: '1' }, {}).connect(mcpTransport(t));
+void new S2({ name: 'a', version: '1' }).connect(mcpTransport(portChannel(port)));
+void new AppBridge(null, { name: 'a', version: '1' }, {}).connect(mcpTransport(t));
 client({ name: 'x' }).connect(acpStream(t));
 agent({ name: 'x' }).connect(acpStream(t));
 const { reader, writer } = readerAndWriter(t);

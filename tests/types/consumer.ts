@@ -8,6 +8,7 @@ import { connectPage } from 'abp-bridge/automation';
 import { discover, manifestOf } from 'abp-bridge/discover';
 import { connect as connectInPage } from 'abp-bridge/page';
 import { pool, serve } from 'abp-bridge/pool';
+import { connectMcp, serveMcp } from 'abp-bridge/mcp';
 import { RpcError, createPeer, portChannel } from 'abp-bridge/rpc';
 import { fromOrigins, webSocketTransport } from 'abp-bridge/websocket';
 
@@ -28,6 +29,25 @@ const exposed = expose(
   { origins: ['https://host.example'], limits: { maxConcurrent: 2 } },
 );
 exposed.notify('event', 1);
+expose(
+  {
+    app: { id: 'a.b', name: 'A', version: '1' },
+    capabilities: {
+      rows: async (_params, { breathe, progressToken, ...context }) => {
+        await breathe();
+        context.progress({ progress: 1, stage: `${progressToken}` });
+        return { success: true, data: 1 };
+      },
+    },
+  },
+  {
+    origins: [],
+    onSession: ({ agent, origin, allowedRequests }) =>
+      console.log(agent.name, origin, allowedRequests?.length),
+    onSessionEnd: ({ features }) => console.log(features.progress),
+  },
+);
+expose((window as unknown as { abp: { initialize(): void; call(): void } }).abp, { origins: [] });
 
 const allowed = fromOrigins(['https://agent.example']);
 export function served(socket: WebSocket, request: { headers: { origin?: string } }) {
@@ -108,7 +128,7 @@ createTaskServer({
     ctx.emitArtifact({ artifactId: 'x' });
   },
 });
-tasks.fetch(new Request('http://x')).then((response) => response.body);
+void tasks.fetch(new Request('http://x')).then((response) => response.body);
 // @ts-expect-error an agent has an executor
 createTaskServer({ card: { name: 'x' } });
 
@@ -128,6 +148,25 @@ export const rpc: Promise<unknown> = peer.request(
   {},
   { onProgress: (info) => console.log(info) },
 );
+const tracing = createPeer(
+  { post() {}, onMessage() {}, close() {} },
+  {
+    dialect: 'mcp',
+    start: false,
+    trace: ({ type, message, error }) => console.log(type, message, error),
+  },
+);
+tracing.removeHandler('x').removeListener('*').start();
+void tracing.closed.then(({ code, data, cause }) => console.log(code, data, cause));
+serveMcp(tracing, { serverInfo: { name: 'a', version: '1' } }).handle(
+  'tools/list',
+  (params, { signal }, { version, capabilities }) => [params, signal, version, capabilities],
+);
+export const mcp: Promise<string> = connectMcp(tracing, {
+  clientInfo: { name: 'a', version: '1' },
+}).then((client) => client.handle('roots/list', () => ({ roots: [] })).version);
+// @ts-expect-error a server has a name
+serveMcp(tracing, {});
 // @ts-expect-error there are three dialects
 createPeer({ post() {}, onMessage() {}, close() {} }, { dialect: 'soap' });
 

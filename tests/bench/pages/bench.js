@@ -1,9 +1,8 @@
 // The host page of the benchmark. Each function does one round of both sides of a comparison and returns
-// the two times, so that a ratio is of neighbours in time.
+// the two times, so that each ratio compares adjacent runs.
 import { connect } from '/js/index.js';
-import * as abp from '/dist/abp-constants.js';
-import { RELEASED } from '/js/boundary.js';
-import { Core, ready } from '/js/core.js';
+import * as abp from '/js/core/abp-boundary.js';
+import { AbpCore, ready } from '/js/core/abp-core.js';
 
 /** A record such as an agent sends. */
 const PARAMS = { title: 'a document', pages: [1, 2, 3], options: { size: 'A4', color: true } };
@@ -109,7 +108,7 @@ class MapTable {
 }
 
 /** Gives a core a message as text. */
-const receive = (core, message) => core.x.receive(core.ep, core.control(message));
+const receive = (core, message) => core.x.receive(core.pointer, core.writeControl(message));
 
 /**
  * Calls received and finished on one side with `inFlight` of them open all the time: ns per call.
@@ -131,36 +130,36 @@ window.core = async (inFlight, calls) => {
     return ((performance.now() - start) * 1e6) / calls;
   };
   const fresh = () => {
-    const core = new Core(abp.APP, 0, { maxCalls: 1 << 20, remembered: 1024 }, false);
+    const core = new AbpCore(abp.APP, 0, { maxCalls: 1 << 20, remembered: 1024 }, false);
     const hello = { type: 'initialize', id: 'P', payload: { protocolVersion: '0.1' } };
     let action = receive(core, hello);
-    while (action > 0) action = core.x.next(core.ep);
+    while (action > 0) action = core.x.next(core.pointer);
     return core;
   };
   const records = [];
   const accept = (core, action) => {
     if ((action & 255) !== abp.START) throw new Error(`not started: ${action}`);
     const { call } = core;
-    records[call & 0xfffff] = record;
+    records[call & abp.SLOT_MASK] = record;
     return call;
   };
   const finish = (core) => (call) => {
-    const action = core.x.finish(core.ep, call, 1);
-    if (!(action & RELEASED) || (action & 255) !== abp.RESULT) throw new Error('no result');
-    const slot = call & 0xfffff;
+    const action = core.x.finish(core.pointer, call, 1);
+    if (!(action & abp.RELEASED) || (action & 255) !== abp.RESULT) throw new Error('no result');
+    const slot = call & abp.SLOT_MASK;
     const kept = records[slot];
     records[slot] = undefined;
     return kept;
   };
   const text = fresh();
   const withText = run(
-    (i) => accept(text, text.x.call_received(text.ep, text.id(ids[i]), 0, 0, 0, 0)),
+    (i) => accept(text, text.x.call_received(text.pointer, text.writeId(ids[i]), 0, 0, 0, 0)),
     finish(text),
   );
   text.free();
   const numbers = fresh();
   const withNumbers = run(
-    (i) => accept(numbers, numbers.x.call_received(numbers.ep, 0, i + 1, 0, 0, 0)),
+    (i) => accept(numbers, numbers.x.call_received(numbers.pointer, 0, i + 1, 0, 0, 0)),
     finish(numbers),
   );
   numbers.free();
@@ -179,7 +178,7 @@ window.core = async (inFlight, calls) => {
 window.corePending = async (calls) => {
   await ready;
   const settle = (core, action) => {
-    while (action > 0) action = core.x.next(core.ep);
+    while (action > 0) action = core.x.next(core.pointer);
   };
   const perCall = (core, begin) => {
     const before = core.x.memory.buffer.byteLength;
@@ -188,9 +187,9 @@ window.corePending = async (calls) => {
   };
   const limits = { maxCalls: 1 << 20, remembered: 1024 };
 
-  const agent = new Core(abp.AGENT, 0, limits, false);
+  const agent = new AbpCore(abp.AGENT, 0, limits, false);
   let id;
-  const { x, ep } = agent;
+  const { x, pointer: ep } = agent;
   for (let action = x.connect(ep, 1000); action > 0; action = x.next(ep)) {
     if ((action & 255) === abp.SEND) ({ id } = agent.message);
   }
@@ -201,10 +200,10 @@ window.corePending = async (calls) => {
   const caller = perCall(agent, () => x.request(ep, 0, 0, 0, 0));
   if (agent.counters().inFlightOut !== calls) throw new Error('not all are pending');
 
-  const app = new Core(abp.APP, 0, limits, false);
+  const app = new AbpCore(abp.APP, 0, limits, false);
   const hello = { type: 'initialize', id: 'P', payload: { protocolVersion: '0.1' } };
   settle(app, receive(app, hello));
-  const callee = perCall(app, (i) => app.x.call_received(app.ep, 0, i, 0, 0, 0));
+  const callee = perCall(app, (i) => app.x.call_received(app.pointer, 0, i, 0, 0, 0));
   if (app.counters().inFlightIn !== calls) throw new Error('not all are pending');
   return [caller, callee];
 };

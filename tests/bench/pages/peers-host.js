@@ -1,5 +1,5 @@
 // The host page of the comparison: opens a frame for each library, and times one thing at a time. Whatever
-// is timed is timed for the floor too, right before or after, so that a ratio is of neighbours in time.
+// is timed is timed for the floor too, right before or after, so that each ratio compares adjacent runs.
 import * as PEERS from '../peers/index.js';
 
 /** A record such as an agent sends. */

@@ -1,5 +1,5 @@
 /** What it takes to stop a worker, in Node or in a page. */
-import { pool } from '../../../js/pool.js';
+import { pool } from '../../../js/workers/pool.js';
 
 const EVERY = [1, 16, 256, 4096];
 const median = (values) => values.sort((a, b) => a - b)[values.length >> 1];
@@ -98,7 +98,7 @@ export async function measure(start, quick) {
   const asking = Object.fromEntries(EVERY.map((every) => [every, []]));
   for (let i = 0; i < times(9); i++) {
     for (const every of EVERY) {
-      // Its neighbours in time are what it is compared with.
+      // It is compared with the runs right before and after it.
       const [before, ms, after] = [await run(0), await run(every), await run(0)];
       asking[every].push({
         ratio: (2 * ms) / (before + after),

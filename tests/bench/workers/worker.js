@@ -1,5 +1,5 @@
 // The worker of the benchmark: a bare echo, and tasks that compute.
-import { serve } from '../../../js/pool.js';
+import { serve } from '../../../js/workers/pool.js';
 import { ownerPort } from '../../../js/transports/worker.js';
 
 const port = ownerPort();

@@ -1,6 +1,6 @@
 // The app page of the browser tests. What it is is said in its address.
 import { expose, transfer } from '/js/index.js';
-import { ready } from '/js/core.js';
+import { ready } from '/js/core/abp-core.js';
 import { plainApp, windowChannel } from '/tests/plain/plain.js';
 import { AppDriver } from '/tests/support/drivers.js';
 
@@ -48,6 +48,8 @@ Object.assign(driver.handlers, {
   unsendable: () => ({ f() {} }),
   ask: (params, { elicit }) => elicit({ method: 'elicitation/input', params }),
 });
+window.expose_ = (origin) =>
+  expose({ app: { id: 'b', name: 'B', version: '1' }, capabilities: {} }, { origins: [origin] });
 if (options.taken) window.abp = { notify: { success() {} } };
 if (options.kind === 'plain') {
   window.exposed = plainApp(

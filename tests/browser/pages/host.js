@@ -1,6 +1,6 @@
 // The host page of the browser tests: does nothing until a test asks.
 import { connect, expose } from '/js/index.js';
-import { ready } from '/js/core.js';
+import { ready } from '/js/core/abp-core.js';
 import { webSocketTransport } from '/js/transports/websocket.js';
 import { plainAgent, windowChannel } from '/tests/plain/plain.js';
 import { AgentDriver, AppDriver } from '/tests/support/drivers.js';
@@ -26,8 +26,10 @@ window.embed = (src, attributes = {}) => {
   return iframe;
 };
 
-window.open_ = async ({ src, origin, kind = 'ours', upgrade, limits, attributes, timeout }) => {
+window.open_ = async (options) => {
+  const { src, origin, kind = 'ours', upgrade, limits, attributes, timeout, loaded } = options;
   const iframe = window.embed(src, attributes);
+  if (loaded) await new Promise((resolve) => (iframe.onload = resolve));
   const log = (window.log = new Log());
   const driver = new AgentDriver((line) => log.add(line));
   if (kind === 'ours') {

@@ -1,7 +1,7 @@
 // A page with workers: an agent of apps that live in them, and an app whose operations run in a pool of them.
 import { connect, expose } from '/js/index.js';
-import { ready } from '/js/core.js';
-import { pool } from '/js/pool.js';
+import { ready } from '/js/core/abp-core.js';
+import { pool } from '/js/workers/pool.js';
 import { watchHeld } from './held.js';
 
 const agent = { name: 'test', version: '1' };

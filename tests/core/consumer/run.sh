@@ -13,5 +13,11 @@ cmake --build "$work/use" >>"$work.log"
 PKG_CONFIG_PATH=$(dirname "$(find "$work/prefix" -name abp.pc)")
 export PKG_CONFIG_PATH
 # shellcheck disable=SC2046
-cc "$here/use.c" -o "$work/use-pc" $(pkg-config --define-prefix --cflags --libs abp)
+cc "$here/use.c" -o "$work/use-pc" $(pkg-config --cflags --libs abp)
 "$work/use-pc"
+# What is installed can be moved.
+mv "$work/prefix" "$work/moved"
+PKG_CONFIG_PATH=$(dirname "$(find "$work/moved" -name abp.pc)")
+# shellcheck disable=SC2046
+cc "$here/use.c" -o "$work/use-moved" $(pkg-config --cflags --libs abp)
+"$work/use-moved"

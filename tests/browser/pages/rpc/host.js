@@ -1,6 +1,6 @@
 // The host's page: does nothing until a test asks.
 import { mcpTransport } from '../../../../js/adapters/mcp.js';
-import { portChannel, windowChannel } from '../../../../js/rpc/channel.js';
+import { portChannel, windowChannel } from '../../../../js/rpc/channels.js';
 import { SDKS, handlers } from '../../../support/sdks.js';
 import { note } from './common.js';
 import { HOSTS } from './mcp-apps.js';

@@ -1,6 +1,6 @@
 // A worker that serves what the tests' pages serve.
 import 'vscode-jsonrpc/browser';
-import { portChannel } from '../../../../js/rpc/channel.js';
+import { portChannel } from '../../../../js/rpc/channels.js';
 import { SDKS, handlers } from '../../../support/sdks.js';
 
 let aborted = 0;

@@ -1,0 +1,81 @@
+/** Progress as MCP takes it: it rises each time, ends before the result, and says now and then that there is life. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { cleanText } from './texts.js';
+
+/** How long nothing may be heard of a call, in ms: hosts give up on what is silent. */
+const SIGN_OF_LIFE = 20_000;
+/** What a sign of life adds, so that progress rises. */
+const STEP = 0.001;
+/** Between the last progress and the result, in ms, where a client cannot be asked whether it has read that. */
+const DRAIN = 20;
+const MAX_MESSAGE = 500;
+
+/** @param {any} info as the app reports it */
+export function progressText({ stage, status, estimatedRemaining }) {
+  const words = [cleanText(stage, 100), cleanText(status, MAX_MESSAGE)];
+  if (Number.isFinite(estimatedRemaining) && estimatedRemaining > 0) {
+    words.push(`about ${Math.ceil(estimatedRemaining / 1000)} s left`);
+  }
+  return words.filter(Boolean).join(': ');
+}
+
+/**
+ * @param {string | number | undefined} progressToken of the request; without one nothing is sent
+ * @param {(params: any) => Promise<void>} notify sends `notifications/progress`
+ * @param {() => Promise<unknown>} [ping] asks the client for a sign of life
+ */
+export function progressSender(progressToken, notify, ping) {
+  if (progressToken === undefined) {
+    return { report: () => {}, drain: async () => {}, stop() {} };
+  }
+  let last = -Infinity;
+  let sentAt = -Infinity;
+  /** @type {{ total?: number, message?: string }} */
+  let rest = {};
+  let stopped = false;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let timer;
+  const send = (/** @type {number} */ progress) => {
+    last = progress;
+    sentAt = performance.now();
+    notify({ progressToken, progress, ...rest }).catch(() => {});
+    clearTimeout(timer);
+    timer = setTimeout(live, SIGN_OF_LIFE);
+  };
+  const live = () => send(last === -Infinity ? 0 : last + STEP);
+  timer = setTimeout(live, SIGN_OF_LIFE);
+  return {
+    /** @param {any} info */
+    report(info) {
+      if (stopped) return;
+      const { percentage, progress, total } = info;
+      const counts = Number.isFinite(progress);
+      const value = counts ? progress : percentage;
+      const most = !counts ? 100 : Number.isFinite(total) ? total : undefined;
+      // The result says that it is done.
+      if (!Number.isFinite(value) || value >= (most ?? Infinity)) return;
+      const message = progressText(info);
+      const isNews = message !== '' && message !== rest.message;
+      if (value <= last && !isNews) return;
+      rest = {
+        ...(most !== undefined && { total: most }),
+        ...(message && { message }),
+      };
+      send(value > last ? value : last + STEP);
+    },
+    /**
+     * Waits until the last was read. A client that reads it together with the result has forgotten the token when it
+     * comes to it, and two well-known ones end the connection over that.
+     */
+    async drain() {
+      if (sentAt === -Infinity) return;
+      if (ping) return void (await ping().catch(() => {}));
+      const left = sentAt + DRAIN - performance.now();
+      if (left > 0) await sleep(left);
+    },
+    stop() {
+      stopped = true;
+      clearTimeout(timer);
+    },
+  };
+}

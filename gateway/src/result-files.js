@@ -1,0 +1,113 @@
+/** Results that are too large for a message: files, which `resources/read` serves and nothing else. */
+import { randomBytes } from 'node:crypto';
+import { mkdir, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join, resolve } from 'node:path';
+import { pathToFileURL } from 'node:url';
+
+/** Files that are kept; the oldest give way. */
+const MAX_FILES = 64;
+/** Bytes of them all together. */
+const MAX_BYTES = 1 << 30;
+/** Bytes of one that a message may still carry. */
+const MAX_READ = 64 << 20;
+
+const EXTENSIONS = new Map([
+  ['application/json', 'json'],
+  ['application/pdf', 'pdf'],
+  ['application/zip', 'zip'],
+  ['audio/mpeg', 'mp3'],
+  ['audio/wav', 'wav'],
+  ['image/gif', 'gif'],
+  ['image/jpeg', 'jpg'],
+  ['image/png', 'png'],
+  ['image/svg+xml', 'svg'],
+  ['image/webp', 'webp'],
+  ['text/csv', 'csv'],
+  ['text/html', 'html'],
+  ['text/plain', 'txt'],
+  ['video/mp4', 'mp4'],
+]);
+
+/**
+ * @typedef {object} Kept
+ * @property {string} uri
+ * @property {string} name
+ * @property {string} mimeType
+ * @property {number} size
+ * @property {string} path
+ */
+
+export class ResultFiles {
+  #wanted;
+  /** @type {Promise<string> | undefined} */
+  #folder;
+  /** By address, the oldest first. @type {Map<string, Kept>} */
+  #kept = new Map();
+  #bytes = 0;
+
+  /** @param {string} [folder] where they go and stay; else into a folder that goes with the gateway */
+  constructor(folder) {
+    this.#wanted = folder;
+  }
+
+  get list() {
+    return [...this.#kept.values()];
+  }
+
+  /**
+   * @param {import('./plain.js').Bytes} found
+   * @returns {Promise<Kept>}
+   */
+  async keep({ bytes, mimeType }) {
+    const folder = await (this.#folder ??= this.#makeFolder());
+    // The app's own name for it names no file.
+    const name = `result-${randomBytes(9).toString('hex')}.${EXTENSIONS.get(mimeType) ?? 'bin'}`;
+    const path = join(folder, name);
+    await writeFile(path, bytes, { mode: 0o600 });
+    const kept = { uri: pathToFileURL(path).href, name, mimeType, size: bytes.length, path };
+    this.#kept.set(kept.uri, kept);
+    this.#bytes += kept.size;
+    for (const oldest of this.#kept.values()) {
+      if (this.#kept.size <= MAX_FILES && this.#bytes <= MAX_BYTES) break;
+      if (oldest === kept) break;
+      this.#kept.delete(oldest.uri);
+      this.#bytes -= oldest.size;
+      if (!this.#wanted) await rm(oldest.path, { force: true });
+    }
+    return kept;
+  }
+
+  async #makeFolder() {
+    if (!this.#wanted) return mkdtemp(join(tmpdir(), 'abp-bridge-gateway-'));
+    await mkdir(this.#wanted, { recursive: true });
+    return resolve(this.#wanted);
+  }
+
+  /**
+   * @param {string} uri
+   * @returns {Promise<{ uri: string, mimeType: string, blob?: string, text?: string } | undefined>} undefined for
+   *   whatever is not one of these files
+   */
+  async read(uri) {
+    const kept = this.#kept.get(uri);
+    if (!kept) return undefined;
+    const { mimeType } = kept;
+    if (kept.size > MAX_READ) {
+      const text = `${kept.size} bytes are too many for a message: read the file ${kept.path}`;
+      return { uri, mimeType: 'text/plain', text };
+    }
+    const bytes = await readFile(kept.path);
+    const isText = /^(text\/|application\/json$)/.test(mimeType);
+    return isText
+      ? { uri, mimeType, text: bytes.toString('utf8') }
+      : { uri, mimeType, blob: bytes.toString('base64') };
+  }
+
+  /** Removes what is nobody's any more. */
+  async close() {
+    if (this.#folder && !this.#wanted) {
+      await rm(await this.#folder, { recursive: true, force: true });
+    }
+  }
+}

@@ -1,0 +1,51 @@
+/**
+ * Limits how much may wait for all the readers of an agent together. If it is too much, the reader that has not read for
+ * the longest time is cut off, so that readers that do read are not affected.
+ */
+
+/**
+ * @typedef {object} Reader
+ * @property {() => number} unread bytes that wait for it now
+ * @property {() => void} cut ends it; it has nothing waiting from then on
+ */
+
+export class Backlog {
+  /** Bytes that waited for each reader when it was last checked; those that have waited longest come first. @type {Map<Reader, number>} */
+  #sizes = new Map();
+  #total = 0;
+  #limit;
+
+  /** @param {number} limit bytes */
+  constructor(limit) {
+    this.#limit = limit;
+  }
+
+  /**
+   * A reader has been written to, or has read.
+   * @param {Reader} reader
+   */
+  update(reader) {
+    this.#set(reader, reader.unread());
+    while (this.#total > this.#limit) {
+      const [[slowest, before]] = this.#sizes;
+      // A reader that has read since is not the slowest.
+      if (this.#set(slowest, slowest.unread()) < before) continue;
+      this.remove(slowest);
+      slowest.cut();
+    }
+  }
+
+  /** @param {Reader} reader which is gone */
+  remove(reader) {
+    this.#set(reader, 0);
+  }
+
+  /** @param {Reader} reader @param {number} size */
+  #set(reader, size) {
+    const before = this.#sizes.get(reader) ?? 0;
+    this.#total += size - before;
+    if (size < before || size === 0) this.#sizes.delete(reader);
+    if (size > 0) this.#sizes.set(reader, size);
+    return size;
+  }
+}

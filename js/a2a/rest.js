@@ -1,0 +1,165 @@
+/**
+ * The HTTP+JSON binding of A2A 1.0: what a method and a path ask for, as the request that JSON-RPC would have made, and
+ * its answer as a status and a body. Paths are those of the `google.api.http` annotations in the protocol's a2a.proto;
+ * what stands before them (a place where the agent is mounted, a tenant) is not looked at.
+ */
+import { getOwn, isObject } from '../common/values.js';
+import { DIALECTS } from './dialects.js';
+
+/** @import { Printed, Reply } from './reply.js' */
+
+const { methods, codes } = DIALECTS['1.0'];
+const [CREATE, GET, DELETE, LIST] = DIALECTS['1.0'].push;
+
+/**
+ * A part of a path that names a task, or one of its push notifications.
+ * @type {[verb: string, path: RegExp, method: string | undefined, names?: string[]][]}
+ */
+const ROUTES = [
+  ['POST', /\/message:send$/, methods.send],
+  ['POST', /\/message:stream$/, methods.stream],
+  ['GET', /\/tasks$/, methods.list],
+  ['GET', /\/tasks\/([^/:]*):subscribe$/, methods.resubscribe, ['id']],
+  ['POST', /\/tasks\/([^/:]*):subscribe$/, methods.resubscribe, ['id']],
+  ['POST', /\/tasks\/([^/:]*):cancel$/, methods.cancel, ['id']],
+  ['GET', /\/tasks\/([^/:]*)$/, methods.get, ['id']],
+  ['POST', /\/tasks\/([^/:]*)\/pushNotificationConfigs$/, CREATE, ['taskId']],
+  ['GET', /\/tasks\/([^/:]*)\/pushNotificationConfigs$/, LIST, ['taskId']],
+  ['GET', /\/tasks\/([^/:]*)\/pushNotificationConfigs\/([^/]+)$/, GET, ['taskId', 'id']],
+  ['DELETE', /\/tasks\/([^/:]*)\/pushNotificationConfigs\/([^/]+)$/, DELETE, ['taskId', 'id']],
+  ['GET', /\/extendedAgentCard$/, DIALECTS['1.0'].extendedCard],
+];
+
+/**
+ * What a request asks for, or undefined when its path is none of this binding.
+ * @param {string} verb
+ * @param {string} path
+ * @param {boolean} shared whether others answer under the same place, so that the path must be one of ours as a whole
+ * @returns {{ method: string, params: Record<string, unknown> } | undefined}
+ */
+export function routeOf(verb, path, shared) {
+  for (const [asked, pattern, method, names = []] of ROUTES) {
+    const found = verb === asked && pattern.exec(path);
+    if (!found || !method || (shared && found.index > 0)) continue;
+    try {
+      const values = found.slice(1).map(decodeURIComponent);
+      return { method, params: Object.fromEntries(names.map((name, i) => [name, values[i]])) };
+    } catch {
+      return undefined; // what is no URL encoding names nothing
+    }
+  }
+  return undefined;
+}
+
+const NUMBERS = new Set(['historyLength', 'pageSize']);
+
+/**
+ * The parameters in a query: text, but for numbers and for what is true or false.
+ * @param {URLSearchParams} query
+ */
+export const readQuery = (query) =>
+  Object.fromEntries(
+    [...query].map(([name, value]) => [
+      name,
+      NUMBERS.has(name) && /^-?\d+$/.test(value)
+        ? Number(value)
+        : name === 'includeArtifacts'
+          ? value === 'true'
+          : value,
+    ]),
+  );
+
+/** HTTP's status and gRPC's, by the code in JSON-RPC; what is not here is a fault of the server's. */
+const STATUS = new Map(
+  /** @type {[string, number, string][]} */ ([
+    ['TASK_NOT_FOUND', 404, 'NOT_FOUND'],
+    ['TASK_NOT_CANCELABLE', 400, 'FAILED_PRECONDITION'],
+    ['PUSH_NOTIFICATION_NOT_SUPPORTED', 400, 'FAILED_PRECONDITION'],
+    ['UNSUPPORTED_OPERATION', 400, 'FAILED_PRECONDITION'],
+    ['CONTENT_TYPE_NOT_SUPPORTED', 400, 'INVALID_ARGUMENT'],
+    ['EXTENDED_AGENT_CARD_NOT_CONFIGURED', 400, 'FAILED_PRECONDITION'],
+    ['EXTENSION_SUPPORT_REQUIRED', 400, 'FAILED_PRECONDITION'],
+    ['VERSION_NOT_SUPPORTED', 400, 'FAILED_PRECONDITION'],
+    ['PARSE_ERROR', 400, 'INVALID_ARGUMENT'],
+    ['INVALID_REQUEST', 400, 'INVALID_ARGUMENT'],
+    ['INVALID_PARAMS', 400, 'INVALID_ARGUMENT'],
+    ['METHOD_NOT_FOUND', 404, 'NOT_FOUND'],
+  ]).map(([reason, code, status]) => [codes[reason], { code, status }]),
+);
+
+/** @param {{ code: number, message: string, data?: unknown }} error of JSON-RPC @param {number} [status] of HTTP */
+function errorBody({ code: number, message, data = [] }, status) {
+  const busy = getOwn(getOwn(data, '0'), 'reason') === 'RATE_LIMITED';
+  const { code, status: name } = busy
+    ? { code: 429, status: 'RESOURCE_EXHAUSTED' }
+    : (STATUS.get(number) ?? { code: 500, status: 'INTERNAL' });
+  return { error: { code: status ?? code, status: name, message, details: data } };
+}
+
+/**
+ * Answers as this binding does: results by themselves, errors with their status.
+ * @implements {Reply}
+ */
+export class RestReply {
+  #http;
+
+  /** @param {import('./http-reply.js').HttpReply} http */
+  constructor(http) {
+    this.#http = http;
+    http.type = 'application/a2a+json';
+  }
+
+  get left() {
+    return this.#http.left;
+  }
+
+  /** @param {undefined | (() => void)} leave */
+  set onLeave(leave) {
+    this.#http.onLeave = leave;
+  }
+
+  /** @param {string[]} extensions */
+  set extensions(extensions) {
+    this.#http.extensions = extensions;
+  }
+
+  /** @param {any} response */
+  answer({ result, error }) {
+    // Whoever refused it before it was read has said with which status.
+    const status = this.#http.status === 200 ? undefined : this.#http.status;
+    const body = error ? errorBody(error, status) : result;
+    if (error) this.#http.status = body.error.code;
+    this.#http.sendJson(body);
+  }
+
+  wait() {
+    this.#http.wait();
+  }
+
+  open() {
+    this.#http.open();
+  }
+
+  /** @param {object} head @param {Printed} body @param {boolean} [failed] */
+  frame(head, { object, text }, failed) {
+    this.#http.sendEvent(
+      failed ? JSON.stringify(errorBody(/** @type {any} */ (object))) : text,
+      failed,
+    );
+  }
+
+  end() {
+    this.#http.end();
+  }
+}
+
+/**
+ * The parameters of a request: what its path names counts, whatever else it says.
+ * @param {Record<string, unknown>} named by the path
+ * @param {unknown} given by the body or the query
+ */
+export const mergeParams = (named, given) =>
+  isObject(given) && !Array.isArray(given) ? { ...given, ...named } : (given ?? named);
+
+/** The version that a query names, which may be said there as well as in a header. @param {URLSearchParams} query */
+export const versionIn = (query) => getOwn(Object.fromEntries(query), 'A2A-Version');

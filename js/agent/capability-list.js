@@ -1,0 +1,59 @@
+/** The capabilities that an agent knows its app to have, within bounds. */
+import { firstOf, getOwn } from '../common/values.js';
+
+/** Capabilities of an app that are kept, and characters of the name of one. */
+const MAX_CAPABILITIES = 4096;
+const MAX_NAME_LENGTH = 256;
+
+/** @param {unknown} name */
+const isName = (name) => typeof name === 'string' && name.length <= MAX_NAME_LENGTH;
+
+export class CapabilityList {
+  /** @type {Map<string, any>} */
+  #byName = new Map();
+
+  /** @param {string} name */
+  get(name) {
+    return this.#byName.get(name) ?? null;
+  }
+
+  list() {
+    return [...this.#byName.values()];
+  }
+
+  /**
+   * Takes descriptions in place of those of the same names.
+   * @param {any} list
+   */
+  put(list) {
+    for (const capability of firstOf(list, MAX_CAPABILITIES)) {
+      const name = getOwn(capability, 'name');
+      if (isName(name) && this.#hasRoom(name)) this.#byName.set(name, capability);
+    }
+  }
+
+  /**
+   * Takes in the data of a `list_changed`.
+   * @param {any} data
+   * @returns {{ added: string[], removed: string[], changed: string[] }} what it says has changed
+   */
+  merge(data) {
+    const names = (/** @type {string} */ key) =>
+      firstOf(getOwn(data, key), MAX_CAPABILITIES).filter(isName);
+    const changes = { added: names('added'), removed: names('removed'), changed: names('changed') };
+    for (const name of changes.removed) this.#byName.delete(name);
+    for (const name of changes.added) {
+      if (!this.#byName.has(name) && this.#hasRoom(name)) {
+        this.#byName.set(name, { name, available: true });
+      }
+    }
+    // Ours say what the new ones are; the published notification has only names.
+    this.put(getOwn(data, 'capabilities'));
+    return changes;
+  }
+
+  /** @param {string} name */
+  #hasRoom(name) {
+    return this.#byName.has(name) || this.#byName.size < MAX_CAPABILITIES;
+  }
+}

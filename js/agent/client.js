@@ -1,0 +1,519 @@
+/** The agent's side: connects to an app and calls its capabilities. */
+import * as abp from '../core/abp-boundary.js';
+import { ready } from '../core/abp-core.js';
+import { Endpoint, carried } from '../session/endpoint.js';
+import {
+  AbpError,
+  invokeReportingErrors,
+  requireFunctions,
+  requireTexts,
+  requireTimeout,
+  safely,
+} from '../common/errors.js';
+import { getOwn, milliseconds } from '../common/values.js';
+import { exactOrigin } from '../common/origins.js';
+import { onAbort, offAbort } from '../common/signals.js';
+import { CapabilityList } from './capability-list.js';
+import { elicitationMethod, readError } from '../wire/messages.js';
+import { supportOf } from '../session/capability-support.js';
+import { portTransport } from '../transports/port.js';
+import { OPAQUE, iframeTransport } from '../transports/window.js';
+import { transportTo } from '../transports/worker.js';
+import { forgetDocument, watchFrame, watchPage } from '../transports/frame-watcher.js';
+
+/** The features beyond the published protocol that each `upgrade` asks for. */
+const UPGRADES = { frames: ~0, port: ~abp.FRAMES, none: 0 };
+/** @param {string} why */
+const wrong = (why) => Promise.reject(new TypeError(why));
+const CALLBACKS = [
+  ...['onNotification', 'onProgress', 'onElicitation', 'onCapabilitiesChanged', 'onDisconnect'],
+];
+/** Whether a value is a window, of whatever origin: little else can be read of another origin's. @param {any} target */
+const isWindow = (target) => safely(() => target.window === target, false);
+const LIST_CHANGED = 'notifications/capabilities/list_changed';
+
+/**
+ * @typedef {object} ConnectOptions
+ * @property {string} [origin] the app's exact origin; required for an iframe. `'null'` is a sandboxed
+ *   iframe, which must run this library too: only what it says through its own port is believed
+ * @property {{ name: string, version: string }} agent who calls
+ * @property {number} [timeout] ms after which the handshake fails with TIMEOUT (10000)
+ * @property {AbortSignal} [signal] cancels the first handshake
+ * @property {string[]} [requestedCapabilities] a hint to the app
+ * @property {string[]} [allowedRequests] the elicitation methods that the app may use (all)
+ * @property {'frames' | 'port' | 'none'} [upgrade] how far to go beyond the published protocol when the
+ *   app agrees: `'none'` is window messages only, readable in the browser's tools (`'frames'`)
+ * @property {import('../core/abp-core.js').Limits} [limits]
+ * @property {(event: string, data: any) => void} [onNotification]
+ * @property {(info: any) => void} [onProgress] progress that no call here asked for
+ * @property {(request: { method: string, params: any, timeout?: number }, context: { signal: AbortSignal }) => any} [onElicitation]
+ *   answers the app's questions: return the data, or the protocol's response `{ success, data?, error?, cancelled? }`;
+ *   throw to decline (an `AbortError` says cancelled)
+ * @property {(changes: { added: string[], removed: string[], changed: string[] }) => void} [onCapabilitiesChanged]
+ * @property {(error: AbpError) => void} [onDisconnect] the app is gone, or has ended the session
+ */
+
+/**
+ * @typedef {object} CallOptions
+ * @property {AbortSignal} [signal] cancels the call; the app decides how it ended
+ * @property {number} [timeout] ms after which the call cancels itself; 0 or absent is never
+ * @property {(info: ProgressInfo) => void} [onProgress]
+ * @property {string} [callId] names the call, for `cancel`; minted when absent
+ * @property {string | number} [progressToken] the token that the app reports progress with (the callId)
+ * @property {Transferable[]} [transfer] objects in the params that are moved instead of copied
+ */
+
+/**
+ * @typedef {object} ProgressInfo
+ * @property {string | number} operationId the `progressToken`
+ * @property {number} progress
+ * @property {number} [total]
+ * @property {number} [percentage] 0 to 100
+ * @property {string} [status]
+ * @property {string} [stage]
+ * @property {number} [estimatedRemaining] ms
+ */
+
+/**
+ * @typedef {object} Response The protocol's answer to a call.
+ * @property {boolean} success
+ * @property {any} [data]
+ * @property {import('../common/errors.js').ErrorObject} [error]
+ * @property {boolean} [cancelled]
+ * @property {{ duration?: number, cached?: boolean }} [metadata]
+ */
+
+/**
+ * @typedef {object} CancelResponse
+ * @property {string} callId
+ * @property {boolean} cancelled whether the app stopped the call
+ * @property {string} [reason] why not
+ * @property {import('../common/errors.js').ErrorObject} [error]
+ */
+
+/**
+ * A worker, of a page's or of Node's.
+ * @typedef {{ postMessage(message: any, transfer?: any): void, terminate(): any }} AnyWorker
+ */
+
+/**
+ * What leads to an app: a port, a worker, or a transport of another kind.
+ * @typedef {MessagePort | AnyWorker | SharedWorker | import('../transports/transport.js').Transport} ConnectTarget
+ */
+
+/**
+ * Opens a connection to the app. It is called once for each session; the connection is closed with the session, and a
+ * worker is terminated.
+ * @callback Opener
+ * @returns {ConnectTarget | Promise<ConnectTarget>}
+ */
+
+/**
+ * Connects to an app: in an iframe, at the other end of a MessagePort, in a worker, or over whatever a
+ * function opens.
+ * @param {HTMLIFrameElement | ConnectTarget | Opener} target
+ * @param {ConnectOptions} options
+ * @returns {Promise<Client>} rejects with an AbpError when the app does not answer or refuses
+ */
+export async function connect(target, options) {
+  const client = new Client(target, options);
+  await client.reconnect(options.signal);
+  return client;
+}
+
+export class Client {
+  /** @type {Endpoint | undefined} */
+  #endpoint;
+  #capabilities = new CapabilityList();
+  /** Listeners for progress whose token the caller chose. @type {Map<unknown, (info: any) => void>} */
+  #onProgress = new Map();
+  /** @type {HTMLIFrameElement | undefined} */
+  #iframe;
+  #target;
+  #options;
+  /** The app's, if it is in an iframe. @type {string} */
+  #origin = '';
+  /** @type {undefined | (() => void)} */
+  #unwatch;
+  /** Settles the current handshake. @type {undefined | ((problem: AbpError | undefined) => void)} */
+  #handshake;
+  #closing = false;
+  /** Whether it was closed since it connected last. */
+  #closed = false;
+  /** Stops opening the connection. @type {undefined | (() => void)} */
+  #abandonOpening;
+  /** Changes when a connection that is being opened is not wanted any more. */
+  #attempt = 0;
+
+  /**
+   * Use {@link connect}.
+   * @param {HTMLIFrameElement | ConnectTarget | Opener} target
+   * @param {ConnectOptions} options
+   */
+  constructor(target, options) {
+    requireTexts('connect needs agent', options?.agent, 'name', 'version');
+    requireTimeout('connect', options.timeout);
+    requireFunctions('connect', options, ...CALLBACKS);
+    if (isWindow(target)) {
+      throw new AbpError(
+        'INVALID_PARAMS',
+        'connect needs the iframe itself, not its contentWindow or another window',
+      );
+    }
+    const forms = ['contentWindow', 'postMessage', 'port', 'post'];
+    const isTarget = typeof target === 'object' && forms.some((key) => key in (target ?? {}));
+    if (!isTarget && typeof target !== 'function') {
+      throw new AbpError(
+        'INVALID_PARAMS',
+        'connect needs an iframe, a port, a worker or a function that opens a transport',
+      );
+    }
+    if ('contentWindow' in target) {
+      this.#iframe = target;
+      this.#origin = options.origin === OPAQUE ? OPAQUE : exactOrigin(options.origin);
+    }
+    this.#target = target;
+    this.#options = options;
+    /** The app that answered. @type {{ id: string, name: string, version: string, description?: string } | undefined} */
+    this.app = undefined;
+    /** @type {string | undefined} */
+    this.sessionId = undefined;
+    this.onNotification = options.onNotification;
+    this.onProgress = options.onProgress;
+    this.onElicitation = options.onElicitation;
+    this.onCapabilitiesChanged = options.onCapabilitiesChanged;
+    this.onDisconnect = options.onDisconnect;
+  }
+
+  /** Whether there is a session. */
+  get connected() {
+    return this.#endpoint?.ready ?? false;
+  }
+
+  /** What both sides agreed on. */
+  get features() {
+    const has = (/** @type {number} */ feature) => this.#endpoint?.has(feature) ?? false;
+    return {
+      notifications: has(abp.NOTIFICATIONS),
+      progress: has(abp.PROGRESS),
+      elicitation: has(abp.ELICITATION),
+      dynamicCapabilities: has(abp.DYNAMIC_CAPABILITIES),
+      port: has(abp.PORT),
+      frames: has(abp.FRAMES),
+      liveness: has(abp.LIVENESS),
+    };
+  }
+
+  /** Counts of what is in flight and what was dropped, for debugging. */
+  get counters() {
+    return this.#endpoint?.counters ?? {};
+  }
+
+  /**
+   * Begins a new session, after the old one was lost or closed; one that lasts is closed first. Nothing of
+   * an older session is taken over. A port serves one session only.
+   * @param {AbortSignal} [signal] cancels the handshake
+   * @returns {Promise<void>}
+   */
+  async reconnect(signal) {
+    const { agent, timeout, requestedCapabilities, allowedRequests } = this.#options;
+    const { upgrade = 'frames', limits } = this.#options;
+    const attempt = ++this.#attempt;
+    const limit = milliseconds(timeout ?? 10_000);
+    await ready;
+    signal?.throwIfAborted();
+    this.#abandonOpening?.();
+    this.#end();
+    const transport = await this.#openWithin(limit, signal);
+    if (attempt !== this.#attempt || signal?.aborted) {
+      transport.close();
+      throw signal?.reason ?? abandoned();
+    }
+    this.#closed = false;
+    const endpoint = new Endpoint({
+      role: abp.AGENT,
+      features:
+        abp.NOTIFICATIONS |
+        abp.PROGRESS |
+        (this.onElicitation ? abp.ELICITATION : 0) |
+        (carried(transport) & UPGRADES[upgrade]),
+      limits,
+      transport,
+      callee: this.#callee,
+      side: this.#side,
+    });
+    this.#endpoint = endpoint;
+    this.#unwatch = this.#iframe
+      ? watchFrame(this.#iframe, endpoint, () => this.connected)
+      : watchPage(endpoint);
+    const abandon = { handleEvent: () => this.close() };
+    onAbort(signal, abandon);
+    try {
+      endpoint.core.describe('agent', agent);
+      endpoint.core.describe('requestedCapabilities', requestedCapabilities);
+      endpoint.core.describe('agentCapabilities', allowedRequests && { allowedRequests });
+      await new Promise((resolve, reject) => {
+        this.#handshake = (problem) => (problem ? reject(problem) : resolve(undefined));
+        endpoint.connect(limit);
+      });
+    } catch (error) {
+      endpoint.dispose();
+      this.#unwatch?.();
+      throw signal?.aborted ? signal.reason : error;
+    } finally {
+      this.#handshake = undefined;
+      offAbort(signal, abandon);
+    }
+  }
+
+  /**
+   * Opens the connection to the app, unless time runs out or the signal fires. If it opens later, it is closed.
+   * @param {number} limit ms, 0 for none
+   * @param {AbortSignal | undefined} signal
+   * @returns {Promise<import('../transports/transport.js').Transport>}
+   */
+  #openWithin(limit, signal) {
+    const opening = this.#open();
+    return new Promise((resolve, reject) => {
+      let done = false;
+      const end = (/** @type {() => void} */ act) => {
+        if (done) return;
+        done = true;
+        this.#abandonOpening = undefined;
+        clearTimeout(timer);
+        offAbort(signal, abort);
+        act();
+      };
+      const late = () => end(() => reject(failedHandshake(undefined)));
+      const timer = limit ? setTimeout(late, limit) : undefined;
+      const abort = { handleEvent: () => end(() => reject(signal?.reason)) };
+      onAbort(signal, abort);
+      this.#abandonOpening = () => end(() => reject(abandoned()));
+      opening.then(
+        (transport) => {
+          if (done) transport.close();
+          end(() => resolve(transport));
+        },
+        (error) => end(() => reject(error)),
+      );
+    });
+  }
+
+  async #open() {
+    if (this.#iframe) {
+      if (this.#iframe.contentWindow) return iframeTransport(this.#iframe, this.#origin);
+      throw new AbpError('INVALID_PARAMS', 'The iframe is in no document: append it first');
+    }
+    if (typeof this.#target === 'function') return transportTo(await this.#target(), true);
+    if (this.#endpoint && this.#target instanceof MessagePort) {
+      throw new AbpError(
+        'TRANSPORT_ERROR',
+        'This port has been closed with its session: connect to a new one, or by a function that opens one',
+      );
+    }
+    return transportTo(this.#target, false);
+  }
+
+  /**
+   * Calls a capability.
+   * @param {string} name
+   * @param {any} [params]
+   * @param {CallOptions} [options]
+   * @returns {Promise<Response>} never rejects for what happens to the call: see `success`, `cancelled`, `error`
+   */
+  call(name, params = {}, options = {}) {
+    if (typeof name !== 'string') return wrong('call needs the name of a capability');
+    const { signal, onProgress, timeout } = options ?? {};
+    if (signal && typeof signal.addEventListener !== 'function') {
+      return wrong('signal must be an AbortSignal');
+    }
+    if (onProgress && typeof onProgress !== 'function') {
+      return wrong('onProgress must be a function');
+    }
+    if (timeout !== undefined && timeout !== null && typeof timeout !== 'number') {
+      return wrong('timeout must be a number of milliseconds');
+    }
+    if (this.#closed) return Promise.resolve({ success: false, error: closedError() });
+    const endpoint = /** @type {Endpoint} */ (this.#endpoint);
+    const response = endpoint.request(name, params, options ?? {});
+    const { progressToken } = options ?? {};
+    if (progressToken === undefined || !onProgress) return response;
+    this.#onProgress.set(progressToken, onProgress);
+    return response.finally(() => {
+      if (this.#onProgress.get(progressToken) === onProgress)
+        this.#onProgress.delete(progressToken);
+    });
+  }
+
+  /**
+   * Cancels a call by its id, which may be one that this client did not make.
+   * @param {string} callId
+   * @param {string} [reason]
+   * @returns {Promise<CancelResponse>} the app's answer
+   */
+  cancel(callId, reason) {
+    if (this.#closed) {
+      const error = closedError();
+      return Promise.resolve({ callId, cancelled: false, reason: error.message, error });
+    }
+    return /** @type {Endpoint} */ (this.#endpoint).cancelById(callId, reason);
+  }
+
+  /** @returns {Promise<any[]>} the app's capabilities, kept up to date by its notifications */
+  async listCapabilities() {
+    return this.#capabilities.list();
+  }
+
+  /**
+   * @param {string} name
+   * @returns {Promise<any>} the capability, or null
+   */
+  async describeCapability(name) {
+    return this.#capabilities.get(name);
+  }
+
+  /**
+   * @param {string} name
+   * @returns {Promise<{ supported: boolean, available: boolean, reason?: string, requirements?: any[], features?: Record<string, boolean>, alternatives?: string[] }>}
+   */
+  async supports(name) {
+    return supportOf(this.#capabilities.get(name));
+  }
+
+  /** Ends the session. What is pending settles as cancelled, and the app aborts what it still runs. */
+  close() {
+    this.#attempt++;
+    this.#closed = true;
+    this.#abandonOpening?.();
+    this.#end();
+  }
+
+  #end() {
+    this.#unwatch?.();
+    this.#closing = true;
+    this.#endpoint?.close();
+    this.#closing = false;
+  }
+
+  // --- What the endpoint asks ----------------------------------------------------------------------
+
+  /** The app's questions. @type {import('../session/endpoint.js').Callee} */
+  #callee = {
+    rejectionFor: ({ name }) => {
+      const { allowedRequests } = this.#options;
+      const allowed = !allowedRequests || allowedRequests.includes(elicitationMethod(name));
+      const able = this.onElicitation && this.#endpoint?.has(abp.ELICITATION);
+      return able && allowed ? 0 : abp.NOT_SUPPORTED;
+    },
+    run: ({ name, params, timeout }, { signal }) =>
+      this.onElicitation?.(
+        { method: elicitationMethod(name), params, ...(timeout && { timeout }) },
+        { signal },
+      ),
+  };
+
+  /** @type {import('../session/endpoint.js').EndpointDelegate} */
+  #side = {
+    onSession: (state, message) => this.#onSession(state, message),
+    onExpired: (error) => this.#expired(error),
+    onProgress: (info) => (this.#onProgress.get(info.operationId) ?? this.onProgress)?.(info),
+    onNotification: (event, data) => {
+      if (event === LIST_CHANGED) {
+        invokeReportingErrors(this.onCapabilitiesChanged, this.#capabilities.merge(data));
+      }
+      return this.onNotification?.(event, data);
+    },
+  };
+
+  /**
+   * The app says that it has no session any more: ends this side's, and whatever the app may still have of it.
+   * @param {import('../common/errors.js').ErrorObject} error
+   */
+  #expired(error) {
+    const endpoint = /** @type {Endpoint} */ (this.#endpoint);
+    const payload = { reason: error.message };
+    safely(
+      () => endpoint.transport.post({ type: 'shutdown', timestamp: Date.now(), payload }),
+      undefined,
+    );
+    endpoint.lost(AbpError.from(error));
+  }
+
+  /**
+   * @param {number} state
+   * @param {any} message
+   */
+  #onSession(state, message) {
+    if (state === abp.SESSION_READY) {
+      const problem = this.#accept(getOwn(message, 'payload'));
+      this.#handshake?.(problem);
+      if (problem) this.close();
+      return;
+    }
+    const endpoint = /** @type {Endpoint} */ (this.#endpoint);
+    const error =
+      state === abp.SESSION_FAILED
+        ? failedHandshake(message)
+        : AbpError.from(endpoint.failure(abp.DISCONNECTED_ERROR).error);
+    if (endpoint.cause !== undefined) error.cause = endpoint.cause;
+    if (this.#iframe && state === abp.SESSION_LOST) forgetDocument(this.#iframe);
+    this.#unwatch?.();
+    endpoint.dispose();
+    if (this.#handshake) this.#handshake(error);
+    else if (!this.#closing) invokeReportingErrors(() => this.onDisconnect?.(error));
+  }
+
+  /**
+   * @param {any} payload of the `initialize-result`
+   * @returns {AbpError | undefined}
+   */
+  #accept(payload) {
+    const endpoint = /** @type {Endpoint} */ (this.#endpoint);
+    const { ports } = endpoint;
+    const offered = endpoint.has(abp.PORT);
+    if (offered && ports.length === 1) {
+      endpoint.transport.close();
+      endpoint.upgrade(portTransport(ports[0]));
+    } else {
+      for (const port of ports) port.close();
+      if (offered) return new AbpError('TRANSPORT_ERROR', 'The app agreed on a port but sent none');
+      if (this.#origin === OPAQUE) {
+        return new AbpError(
+          'NOT_SUPPORTED',
+          'A sandboxed app must offer a port: nothing else tells its document from another',
+        );
+      }
+    }
+    this.app = getOwn(payload, 'app');
+    this.sessionId = getOwn(payload, 'sessionId');
+    this.#capabilities = new CapabilityList();
+    this.#capabilities.put(getOwn(payload, 'capabilities'));
+    return undefined;
+  }
+}
+
+const abandoned = () => new AbpError('CANCELLED', 'The client was closed while it connected');
+
+/** The error of a request to a closed client. Trying again does not help; `reconnect()` does. */
+const closedError = () => ({
+  code: 'DISCONNECTED',
+  message: 'The client was closed: reconnect() begins a new session',
+  retryable: false,
+});
+
+/**
+ * The error of a handshake that failed.
+ * @param {any} message the app's refusal; undefined if time ran out
+ */
+function failedHandshake(message) {
+  const said = getOwn(getOwn(message, 'payload'), 'error');
+  if (said) return AbpError.from(readError(said));
+  if (message) {
+    return new AbpError('SESSION_INVALID', 'The app answered initialize without a sessionId');
+  }
+  return new AbpError(
+    'TIMEOUT',
+    'The app did not answer with a session: does it run abp, allow this origin, and serve no other agent?',
+    { retryable: true },
+  );
+}

@@ -1,0 +1,370 @@
+/** Exposes an app: hears its agents, gives each a connection, and installs `window.abp`. */
+import { Connection, sessionOf } from './connection.js';
+import { Registry } from './registry.js';
+import { ready } from '../core/abp-core.js';
+import {
+  AbpError,
+  invokeReportingErrors,
+  requireFunctions,
+  requireTexts,
+  toErrorObject,
+} from '../common/errors.js';
+import { getOwn } from '../common/values.js';
+import { exactOrigin } from '../common/origins.js';
+import { portTransport } from '../transports/port.js';
+import { listenToWindow, peerTransport } from '../transports/window.js';
+import { listenToOwners } from '../transports/worker.js';
+import { createInterface, install } from './window-abp.js';
+
+const LIST_CHANGED = 'notifications/capabilities/list_changed';
+/** Connections that agents of the given origins may have at once. */
+const MAX_PEERS = 64;
+/** Origins whose refusal is written to the console. */
+const MAX_REFUSALS_TOLD = 16;
+
+/** The origins that are served by an app of this page: only one app may answer an origin. @type {Set<string>} */
+const served = new Set();
+
+/**
+ * @typedef {object} Definition
+ * @property {import('../wire/manifest.js').Manifest['app']} app
+ * @property {Record<string, import('./registry.js').Capability | import('./registry.js').Handler>} capabilities by name
+ */
+
+/**
+ * @typedef {object} ExposeOptions
+ * @property {string[]} [origins] who may connect by window messages: exact origins, no wildcards. Required in a
+ *   page without a `port`. Elsewhere {@link Exposed#accept} says who is served and, in a worker, its owner is,
+ *   or every page that connects to it if it is a shared one
+ * @property {MessagePort} [port] the one agent to speak to, instead of window messages
+ * @property {boolean} [restart] whether a new `initialize` replaces the session of the same window (false:
+ *   it is refused with ALREADY_INITIALIZED until the old session has ended)
+ * @property {'frames' | 'none'} [upgrade] `'none'` keeps to the published protocol (`'frames'`)
+ * @property {import('../core/abp-core.js').Limits} [limits]
+ * @property {(session: import('./connection.js').Session) => void} [onSession] called when a session begins
+ * @property {(session: import('./connection.js').Session) => void} [onSessionEnd] called with the same object when it has
+ *   ended, however it has
+ */
+
+/**
+ * An app that has the protocol's interface already, as `window.abp` has, whoever made it.
+ * @typedef {{ initialize: (params: any) => any, call: (...args: any[]) => any }} Interface
+ */
+
+/**
+ * @param {any} definition
+ * @returns {definition is Interface}
+ */
+const isInterface = (definition) =>
+  typeof definition?.initialize === 'function' && typeof definition.call === 'function';
+
+/**
+ * Makes an app's capabilities callable.
+ * @param {Definition | Interface} definition what it can do, or its own `window.abp`
+ * @param {ExposeOptions} [options]
+ * @returns {Exposed}
+ */
+export function expose(definition, options) {
+  return new Exposed(definition, options);
+}
+
+export class Exposed {
+  /** @type {Set<Connection>} */
+  #connections = new Set();
+  #app;
+  #registry;
+  #options;
+  #stop = () => {};
+  #closed = false;
+  /** @type {import('./implementation.js').Implementation | undefined} */
+  #implementation;
+  #isReady = false;
+  /** The origins whose refusal was written to the console. @type {Set<string>} */
+  #refused = new Set();
+  /** Work that waits until the core is ready. @type {(() => void)[]} */
+  #early = [];
+
+  /**
+   * Use {@link expose}.
+   * @param {Definition | Interface} definition
+   * @param {ExposeOptions} [options]
+   */
+  constructor(definition, options = {}) {
+    const { origins, port } = options;
+    const foreign = isInterface(definition) ? definition : undefined;
+    const { app, capabilities } = /** @type {Definition} */ (definition ?? {});
+    if (!foreign) requireTexts('expose needs app', app, 'id', 'name', 'version');
+    requireFunctions('expose', options, 'onSession', 'onSessionEnd');
+    if (origins ? !Array.isArray(origins) : !port && globalThis.window) {
+      throw new AbpError(
+        'INVALID_PARAMS',
+        'expose needs origins: a list of the exact origins of the pages that may call this app',
+      );
+    }
+    this.#app = app;
+    this.#options = options;
+    this.#registry = new Registry(foreign ? {} : capabilities);
+    const allowed = new Set(origins?.map(exactOrigin));
+    for (const origin of allowed) {
+      if (!served.has(origin)) continue;
+      throw new AbpError(
+        'ALREADY_INITIALIZED',
+        `An app of this page serves ${origin} already: close() that one, or set() its capabilities`,
+      );
+    }
+    /** The protocol's interface, also installed as `window.abp` where that is free. */
+    this.abp =
+      foreign ??
+      createInterface(app, {
+        exposed: this,
+        registry: this.#registry,
+        open: (transport) => (this.#closed ? undefined : this.#connect(transport, true)),
+      });
+    if (allowed.size) {
+      const stop = listenToWindow(
+        allowed,
+        (source, origin, data, ports) =>
+          this.#whenReady(() => this.#heard(source, origin, data, ports)),
+        (origin, event) => this.#tellRefused(origin, event),
+      );
+      for (const origin of allowed) served.add(origin);
+      this.#stop = () => {
+        for (const origin of allowed) served.delete(origin);
+        stop();
+      };
+      addEventListener('pagehide', this.#onHide);
+    }
+    // Clients in this page itself need no origin.
+    if (origins && !foreign) install(this.abp);
+    /** Resolves when agents are answered. @type {Promise<void>} */
+    this.ready = Promise.all([ready, foreign && this.#adopt(foreign)]).then(() => this.#begin());
+    this.ready.catch((error) => {
+      console.error('abp-bridge: this app answers nobody:', error);
+      // Agents that wait are told, and nothing more is kept for them.
+      this.close();
+      this.#begin();
+    });
+    if (port) this.accept(portTransport(port));
+    else if (!origins)
+      this.#stop = listenToOwners((transport) =>
+        this.#room() ? this.accept(transport) : transport.close(),
+      );
+  }
+
+  /** @param {Interface} foreign */
+  async #adopt(foreign) {
+    // Loaded on demand: most apps are made with this library and do not need it.
+    const { Implementation } = await import('./implementation.js');
+    this.#implementation = new Implementation(foreign, this);
+  }
+
+  /**
+   * Hands a message to its connection. An app of others' making begins its session first, and what follows waits.
+   * @param {Connection} connection
+   * @param {any} data
+   * @param {readonly MessagePort[]} ports
+   * @param {import('../transports/transport.js').Transport} [via]
+   */
+  #deliver(connection, data, ports, via) {
+    const implementation = this.#implementation;
+    const { endpoint, transport } = connection;
+    if (!implementation || getOwn(data, 'type') !== 'initialize') {
+      return endpoint.receive(data, ports, via);
+    }
+    implementation.begin(sessionOf(getOwn(data, 'payload'))).then(
+      () => {
+        connection.refresh();
+        endpoint.receive(data, ports, via);
+      },
+      (error) => {
+        const payload = { success: false, error: toErrorObject(error) };
+        const id = getOwn(data, 'id');
+        transport.post({ type: 'initialize-result', id, timestamp: Date.now(), payload });
+      },
+    );
+  }
+
+  #begin() {
+    this.#isReady = true;
+    for (const act of this.#early.splice(0)) invokeReportingErrors(act);
+  }
+
+  /** Does something as soon as the core is ready. @param {() => void} act */
+  #whenReady(act) {
+    if (this.#isReady) act();
+    else this.#early.push(act);
+  }
+
+  /**
+   * Serves one more agent over a transport of its own, such as a socket, until that is closed.
+   * @param {import('../transports/transport.js').Transport} transport
+   */
+  accept(transport) {
+    let gone = false;
+    /** @type {Connection | undefined} */
+    let connection;
+    /** @type {import('../transports/transport.js').Transport['onMessage']} */
+    const hear = (data, ports) =>
+      this.#whenReady(() => connection && this.#deliver(connection, data, ports));
+    transport.onMessage = hear;
+    transport.onClose = () => (gone = true);
+    this.#whenReady(() => {
+      if (gone || this.#closed) transport.close();
+      else connection = this.#connect(transport);
+      // The endpoint would receive everything at once; here the messages may have to wait.
+      if (this.#implementation && connection) transport.onMessage = hear;
+    });
+  }
+
+  /** Whether there is room for one more connection. Peers can vanish silently, so connections without a session are evicted. */
+  #room() {
+    for (const { ready, endpoint } of this.#connections) {
+      if (this.#connections.size < MAX_PEERS) break;
+      if (!ready) endpoint.dispose();
+    }
+    return this.#connections.size < MAX_PEERS;
+  }
+
+  /**
+   * @param {import('../transports/transport.js').Transport} transport
+   * @param {boolean} [plain]
+   */
+  #connect(transport, plain = this.#options.upgrade === 'none') {
+    const connection = new Connection({
+      ...this.#options,
+      app: this.#app,
+      registry: this.#implementation ?? this.#registry,
+      transport,
+      plain,
+      onSessionEnd: (session) => {
+        invokeReportingErrors(this.#options.onSessionEnd, session);
+        if (!this.sessions.length) this.#implementation?.end();
+      },
+      onEnd: () => this.#connections.delete(connection),
+    });
+    this.#connections.add(connection);
+    return connection;
+  }
+
+  /**
+   * @param {MessageEventSource} source
+   * @param {string} origin
+   * @param {unknown} data
+   * @param {readonly MessagePort[]} ports
+   */
+  #heard(source, origin, data, ports) {
+    if (this.#closed) return;
+    for (const port of ports) port.close();
+    const type = getOwn(data, 'type');
+    // Other messages on this window are not ours, and are never answered.
+    if (typeof type !== 'string') return;
+    let connection = [...this.#connections].find(
+      ({ transport }) => transport.target === source && transport.origin === origin,
+    );
+    if (!connection) {
+      if (!/^(initialize|capabilities\/(call|cancel))$/.test(type) || !this.#room()) return;
+      connection = this.#connect(peerTransport(source, origin));
+    }
+    if (connection.onPort && type !== 'initialize') return;
+    if (type === 'initialize') this.#tellBusy(connection, getOwn(data, 'id'));
+    this.#deliver(connection, data, [], connection.transport);
+  }
+
+  /**
+   * A second agent of the same window is refused as long as the first has its session.
+   * @param {Connection} connection
+   * @param {unknown} hello by which it asks for one of its own
+   */
+  #tellBusy(connection, hello) {
+    if (!connection.ready || this.#options.restart || hello === connection.hello) return;
+    if (connection.toldBusy) return;
+    connection.toldBusy = true;
+    console.warn(
+      'abp-bridge: an agent was refused: another one of its window has a session. See restart, an option of expose',
+    );
+  }
+
+  /**
+   * Writes to the console that an origin was refused, so that the app's author finds out.
+   * @param {string} origin
+   * @param {MessageEvent} event
+   */
+  #tellRefused(origin, event) {
+    if (this.#refused.size >= MAX_REFUSALS_TOLD || this.#refused.has(origin)) return;
+    if (getOwn(event.data, 'type') !== 'initialize') return;
+    this.#refused.add(origin);
+    console.warn(
+      `abp-bridge: an agent of ${origin} was refused: it is not among the origins that expose was given`,
+    );
+  }
+
+  #onHide = (/** @type {PageTransitionEvent} */ event) => {
+    for (const { endpoint } of this.#connections) endpoint.leave(event.persisted);
+  };
+
+  /** The connections that have a session. */
+  get sessions() {
+    return [...this.#connections].filter((connection) => connection.ready);
+  }
+
+  /** Counts of what each connection has in flight and has dropped, for debugging. */
+  get counters() {
+    return [...this.#connections].map(({ endpoint }) => endpoint.counters);
+  }
+
+  /**
+   * Tells every agent that asked for notifications.
+   * @param {string} event
+   * @param {any} [data]
+   */
+  notify(event, data) {
+    for (const connection of this.sessions) connection.notify(event, data);
+  }
+
+  /**
+   * Adds or replaces a capability, and tells the agents.
+   * @param {string} name
+   * @param {import('./registry.js').Capability | import('./registry.js').Handler} capability
+   */
+  set(name, capability) {
+    const had = this.#registry.has(name);
+    this.#registry.set(name, capability);
+    this.#changed({ added: had ? [] : [name], removed: [], changed: had ? [name] : [] });
+  }
+
+  /**
+   * Removes a capability, and tells the agents. Calls that run continue.
+   * @param {string} name
+   */
+  delete(name) {
+    if (this.#registry.delete(name)) this.#changed({ added: [], removed: [name], changed: [] });
+  }
+
+  /** @param {{ added: string[], removed: string[], changed: string[] }} changes */
+  #changed(changes) {
+    for (const connection of this.#connections) connection.refresh();
+    const capabilities = [...changes.added, ...changes.changed].map((name) =>
+      this.#registry.describe(name),
+    );
+    this.notify(LIST_CHANGED, { ...changes, capabilities });
+  }
+
+  /**
+   * The manifest of this app as it stands: see `manifestOf` of abp-bridge/discover.
+   * @returns {Promise<import('../wire/manifest.js').Manifest>}
+   */
+  async manifest() {
+    // Loaded on demand: few pages need it.
+    const { manifestOf } = await import('../wire/manifest.js');
+    return manifestOf({ app: this.#app, capabilities: this.#registry.definitions });
+  }
+
+  /** Ends every session: running handlers are aborted, agents are told where they can be. */
+  close() {
+    this.#closed = true;
+    this.#stop();
+    globalThis.removeEventListener?.('pagehide', this.#onHide);
+    for (const connection of this.#connections) connection.close('The app was closed');
+    this.#connections.clear();
+  }
+}

@@ -1,0 +1,260 @@
+/**
+ * Implements `window.abp`; loaded when one of its methods is first called. It is one more agent, which exchanges the same
+ * messages as a remote one.
+ */
+import * as abp from '../core/abp-boundary.js';
+import { AbpError, invokeReportingErrors, reasonText, toErrorObject } from '../common/errors.js';
+import { getOwn } from '../common/values.js';
+import { CALL, ELICITATION, isResponse } from '../wire/messages.js';
+import { onAbort, offAbort } from '../common/signals.js';
+import { withBase64 } from '../wire/result-store.js';
+import { supportOf } from '../session/capability-support.js';
+
+/** The functions that clients expose to the page, by the protocol's names of the handlers. */
+const CALLBACKS = {
+  Notification: ['__abp_notification', '__abpOnNotification'],
+  Progress: ['__abp_progress', '__abpOnProgress'],
+  Elicitation: ['__abp_elicitation', '__abpOnElicitation'],
+  CapabilitiesChanged: ['__abp_capabilities_changed', '__abpOnCapabilitiesChanged'],
+};
+/** @typedef {keyof typeof CALLBACKS} EventName */
+
+/** The option with which a client says that it takes bytes as they are. */
+const TAKES_BYTES = Symbol.for('abp-bridge.bytes');
+
+/** @param {unknown} error */
+const failed = (error) => ({ success: false, error: toErrorObject(error) });
+
+/**
+ * @typedef {object} Page What it serves.
+ * @property {import('./expose.js').Exposed} exposed
+ * @property {import('./registry.js').Registry} registry
+ * @property {(transport: import('../transports/transport.js').Transport) => import('./connection.js').Connection | undefined} open
+ *   begins a connection, unless the app has been closed
+ * @property {Partial<Record<EventName, (...args: unknown[]) => unknown>>} handlers
+ */
+
+export class LocalAgent {
+  /** Unanswered requests, by id. @type {Map<string, (payload: unknown) => void>} */
+  #pending = new Map();
+  #next = 0;
+  /** @type {import('./connection.js').Connection | undefined} */
+  #connection;
+  #page;
+  /** @type {string | null} */
+  #sessionId = null;
+  /** @type {import('../transports/transport.js').Transport} */
+  #transport = {
+    post: (message) => this.#receive(message),
+    onMessage() {},
+    close: () => {
+      const gone = this.#connection?.endpoint.failure(abp.DISCONNECTED_ERROR);
+      this.#connection = undefined;
+      for (const id of this.#pending.keys()) this.#answered(id, gone);
+    },
+  };
+
+  /** @param {Page} page */
+  constructor(page) {
+    this.#page = page;
+  }
+
+  get sessionId() {
+    return this.#connection?.ready ? this.#sessionId : null;
+  }
+
+  async #connected() {
+    await this.#page.exposed.ready;
+    this.#connection ??= this.#page.open(this.#transport);
+    if (this.#connection) return this.#connection;
+    throw new AbpError('DISCONNECTED', 'This app has been closed', { retryable: true });
+  }
+
+  /**
+   * @param {string} type
+   * @param {unknown} payload
+   * @param {string} [id]
+   */
+  async #send(type, payload, id) {
+    await this.#connected();
+    this.#say(type, payload, id);
+  }
+
+  /**
+   * @param {string} type
+   * @param {unknown} payload
+   * @param {string} [id]
+   */
+  #say(type, payload, id) {
+    this.#transport.onMessage({ type, id, timestamp: Date.now(), payload }, []);
+  }
+
+  /**
+   * @param {string} type
+   * @param {unknown} payload
+   * @returns {Promise<any>}
+   */
+  #ask(type, payload, id = `page-${++this.#next}`) {
+    return new Promise((resolve) => {
+      this.#pending.set(id, resolve);
+      this.#send(type, payload, id).catch((error) => this.#answered(id, failed(error)));
+    });
+  }
+
+  /**
+   * @param {string} id
+   * @param {unknown} payload
+   */
+  #answered(id, payload) {
+    this.#pending.get(id)?.(payload);
+    this.#pending.delete(id);
+  }
+
+  /**
+   * The protocol's own pages disagree on the form of the arguments.
+   * @param {unknown} callId
+   * @param {unknown} [reason]
+   */
+  async cancel(callId, reason) {
+    if (typeof callId === 'object') {
+      reason = getOwn(callId, 'reason');
+      callId = getOwn(callId, 'callId');
+    }
+    // Anything but a string is not a callId, and might not be cloneable.
+    const named = typeof callId === 'string' && { callId };
+    const said = await this.#ask('capabilities/cancel', { ...named, reason: reasonText(reason) });
+    return { ...named, cancelled: false, ...said };
+  }
+
+  /** @param {unknown} params */
+  async initialize(params) {
+    // Params that cannot be cloned are refused here, where an error can be returned.
+    const result = await this.#ask('initialize', JSON.parse(JSON.stringify(params ?? {})));
+    if (result.success === false) throw AbpError.from(result.error);
+    this.#sessionId = result.sessionId;
+    return result;
+  }
+
+  /**
+   * @param {string} capability
+   * @param {unknown} [params]
+   * @param {any} [options]
+   */
+  async call(capability, params = {}, options = {}) {
+    const { signal: given, ...rest } = options ?? {};
+    // A signal that automation sends into the page arrives as a plain object.
+    const signal = typeof given?.addEventListener === 'function' ? given : undefined;
+    const id = `page-${++this.#next}`;
+    const callId = rest.callId ?? id;
+    const record = {
+      handleEvent: () => void this.cancel(callId, signal.reason),
+    };
+    if (signal?.aborted) {
+      const { endpoint } = await this.#connected();
+      return endpoint.ended(abp.CANCELLED, signal.reason);
+    }
+    onAbort(signal, record);
+    const response = await this.#ask(
+      CALL.request,
+      { capability, params, options: { ...rest, callId } },
+      id,
+    );
+    offAbort(signal, record);
+    // `evaluate` loses bytes in what it returns, without an error.
+    if (response.success && !options?.[TAKES_BYTES]) {
+      return { ...response, data: await withBase64(response.data) };
+    }
+    if (response.cancelled !== true || !signal?.aborted) return response;
+    const { endpoint } = await this.#connected();
+    return { ...response, ...endpoint.ended(abp.CANCELLED, signal.reason) };
+  }
+
+  /** @param {unknown} params */
+  async shutdown(params) {
+    // Without a connection there is no session to end.
+    await this.#send('shutdown', params ?? {}).catch(() => {});
+  }
+
+  listCapabilities() {
+    return this.#page.registry.list();
+  }
+
+  /** @param {string} name */
+  describeCapability(name) {
+    return this.#page.registry.describe(name);
+  }
+
+  /** @param {string} name */
+  supports(name) {
+    return supportOf(this.#page.registry.describe(name));
+  }
+
+  /** @param {unknown} request */
+  async elicit(request) {
+    const connection = this.#page.exposed.sessions.at(-1) ?? (await this.#connected());
+    return connection.elicit(request);
+  }
+
+  /** @param {any} message */
+  #receive(message) {
+    const { type, id, payload } = message;
+    switch (type) {
+      case 'notification':
+        if (payload.event === 'notifications/capabilities/list_changed') {
+          const { added = [], removed = [], changed = [] } = payload.data ?? {};
+          this.#tell('CapabilitiesChanged', { added, removed, changed });
+        }
+        return this.#tell('Notification', payload);
+      case 'progress':
+        return this.#tell('Progress', payload);
+      case 'elicitation/request':
+        return void this.#question(id, payload);
+    }
+    this.#answered(id, payload);
+  }
+
+  /**
+   * Calls one listener: the page's own handler or, if there is none, a function that the client exposed.
+   * @param {EventName} name
+   * @param {...any} args
+   */
+  #emit(name, ...args) {
+    const handler = this.#page.handlers[name];
+    if (handler) return handler(...args);
+    const callback = CALLBACKS[name]
+      .map((key) => /** @type {any} */ (globalThis)[key])
+      .find(Boolean);
+    if (typeof callback !== 'function') return undefined;
+    const result = callback(...args);
+    // A function that a client exposed returns a promise, which rejects when the client fails.
+    if (name !== 'Elicitation') result?.catch?.(() => {});
+    return result;
+  }
+
+  /**
+   * Calls a listener and reports what it throws: the app, which only reports, cannot handle it.
+   * @param {EventName} name
+   * @param {...any} args
+   */
+  #tell(name, ...args) {
+    invokeReportingErrors(() => this.#emit(name, ...args));
+  }
+
+  /**
+   * @param {string} id
+   * @param {unknown} payload
+   */
+  async #question(id, payload) {
+    let response;
+    try {
+      response = await this.#emit('Elicitation', payload);
+      if (response === undefined)
+        throw new AbpError('NOT_SUPPORTED', 'Nobody here takes questions');
+      if (!isResponse(response)) response = ELICITATION.succeed(response);
+    } catch (error) {
+      response = failed(error);
+    }
+    // Whoever asked may be gone by now: that begins no other session.
+    this.#say('elicitation/response', response, id);
+  }
+}

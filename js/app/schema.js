@@ -1,0 +1,148 @@
+/** Validates values by JSON Schema, with a library that needs no `eval`. Loaded when a capability has a schema. */
+import { Validator } from '@cfworker/json-schema';
+import { bytesToText } from '../wire/binary.js';
+import { requireBounded } from '../common/bounds.js';
+import { safely } from '../common/errors.js';
+import { isRecord } from '../common/values.js';
+
+/**
+ * @typedef {object} Problem What is wrong with a value.
+ * @property {string} message where and why
+ * @property {{ path: string, keyword: string, message: string }[]} details
+ */
+
+/**
+ * @param {object} schema a JSON Schema, draft 2020-12
+ * @param {string} what the values are called: `params`
+ * @returns {(value: unknown) => Problem | undefined}
+ * @throws {TypeError} if it is not a JSON Schema; the message says where and why
+ */
+export function checkerFor(schema, what) {
+  const fault = faultOf(schema, '#', 0);
+  if (fault) throw new TypeError(fault);
+  const validator = new Validator(schema, '2020-12', false);
+  return (value) => {
+    // It throws for values that JSON cannot represent, such as a member that is undefined.
+    const asIs = safely(() => validator.validate(value), undefined);
+    if (asIs?.valid) return undefined;
+    const text = safely(() => asText(value), undefined);
+    // A schema may describe bytes as base64, which they are over transports that carry only text.
+    const asSent = text && (text.hasBytes || !asIs) ? validator.validate(text.value) : undefined;
+    if (asSent?.valid) return undefined;
+    const { errors } = asIs ?? asSent ?? { errors: [] };
+    // Outer errors only say that there are inner ones.
+    const details = errors
+      .filter(({ keyword }) => keyword !== 'properties' && keyword !== 'items')
+      .map(({ instanceLocation, keyword, error }) => ({
+        path: instanceLocation.replace(/^#/, what),
+        keyword,
+        message: error,
+      }));
+    const first = details[0] ?? { path: what, message: 'does not match the schema' };
+    return { message: `${first.path}: ${first.message}`, details };
+  };
+}
+
+/**
+ * A value in the form in which it is sent over a transport that carries only text.
+ * @param {unknown} value
+ * @returns {{ value: any, hasBytes: boolean }}
+ */
+function asText(value) {
+  requireBounded(value);
+  let hasBytes = false;
+  const text = JSON.stringify(value, function (key, part) {
+    const written = bytesToText.call(this, key, part);
+    hasBytes ||= written !== part;
+    return written;
+  });
+  return { value: JSON.parse(text), hasBytes };
+}
+
+const TYPES = ['null', 'boolean', 'object', 'array', 'number', 'integer', 'string'];
+const MAX_DEPTH = 64;
+
+/** @param {any} value */
+const isList = (value) => Array.isArray(value);
+/** @param {any} value */
+const isText = (value) => typeof value === 'string';
+/** @param {any} value */
+const isNumber = (value) => typeof value === 'number';
+/** @param {any} value */
+const isPattern = (value) => {
+  try {
+    return isText(value) && Boolean(new RegExp(value, 'u'));
+  } catch {
+    return false;
+  }
+};
+
+/** The types that keywords must have; the validator ignores a keyword of a wrong type. */
+const KEYWORDS = [
+  {
+    names: ['type'],
+    holds: (/** @type {any} */ value) => [value].flat().every((name) => TYPES.includes(name)),
+    is: `one of ${TYPES.join(', ')}, or a list of them`,
+  },
+  {
+    names: ['required'],
+    holds: (/** @type {any} */ value) => isList(value) && value.every(isText),
+    is: 'a list of names',
+  },
+  { names: ['enum', 'allOf', 'anyOf', 'oneOf', 'prefixItems'], holds: isList, is: 'a list' },
+  { names: ['pattern'], holds: isPattern, is: 'a regular expression, as text' },
+  { names: ['format', '$ref', '$id'], holds: isText, is: 'text' },
+  {
+    names: [
+      ...['minimum', 'maximum', 'exclusiveMinimum', 'exclusiveMaximum', 'multipleOf'],
+      ...['minLength', 'maxLength', 'minItems', 'maxItems', 'minProperties', 'maxProperties'],
+    ],
+    holds: isNumber,
+    is: 'a number',
+  },
+  {
+    names: ['properties', 'patternProperties', 'dependentSchemas', '$defs'],
+    holds: isRecord,
+    is: 'an object of schemas',
+  },
+];
+
+/** The keywords that contain schemas: one, a list of them, or several by name. */
+const INNER = ['items', 'additionalProperties', 'not', 'if', 'then', 'else', 'contains'];
+const MANY = ['allOf', 'anyOf', 'oneOf', 'prefixItems'];
+const NAMED = ['properties', 'patternProperties', 'dependentSchemas', '$defs'];
+
+/**
+ * Finds a mistake in a JSON Schema that would make it accept or refuse everything.
+ * @param {any} schema
+ * @param {string} path
+ * @param {number} depth
+ * @returns {string | undefined}
+ */
+function faultOf(schema, path, depth) {
+  if (typeof schema === 'boolean') return undefined;
+  if (!isRecord(schema)) return `${path} must be an object`;
+  if (depth > MAX_DEPTH) return `${path} is nested too deep`;
+  const own = /** @type {any} */ (schema);
+  for (const { names, holds, is } of KEYWORDS) {
+    const wrong = names.find((name) => own[name] !== undefined && !holds(own[name]));
+    if (wrong) return `${path}/${wrong} must be ${is}`;
+  }
+  const inner = [
+    ...INNER.map((name) => [name, own[name]]),
+    ...MANY.flatMap((name) =>
+      (own[name] ?? []).map((/** @type {any} */ part, /** @type {number} */ i) => [
+        `${name}/${i}`,
+        part,
+      ]),
+    ),
+    ...NAMED.flatMap((name) =>
+      Object.entries(own[name] ?? {}).map(([key, part]) => [`${name}/${key}`, part]),
+    ),
+  ];
+  for (const [name, part] of inner) {
+    const fault = part === undefined ? undefined : faultOf(part, `${path}/${name}`, depth + 1);
+    if (fault) return fault;
+  }
+  return undefined;
+}

@@ -1,0 +1,76 @@
+/**
+ * `window.abp`: the protocol's interface in the app's own page, for clients that find it there, such as
+ * automation. It is installed at once; its implementation is loaded when a method is first called, because few pages need it.
+ */
+
+const METHODS = /** @type {const} */ ([
+  ...['initialize', 'shutdown', 'call', 'cancel', 'elicit'],
+  ...['listCapabilities', 'describeCapability', 'supports'],
+]);
+const EVENTS = /** @type {const} */ ([
+  ...['Notification', 'Progress', 'Elicitation', 'CapabilitiesChanged'],
+]);
+
+/**
+ * @param {any} app
+ * @param {Omit<import('./local-agent.js').Page, 'handlers'>} page
+ */
+export function createInterface(app, page) {
+  /** @type {import('./local-agent.js').LocalAgent | undefined} */
+  let agent;
+  /** One promise for all calls, so that those made before it is loaded keep their order. @type {Promise<any> | undefined} */
+  let loading;
+  const load = async () => {
+    try {
+      const { LocalAgent } = await import('./local-agent.js');
+      return (agent = new LocalAgent({ ...page, handlers }));
+    } catch (error) {
+      loading = undefined; // The next call tries again.
+      throw error;
+    }
+  };
+  /** @type {import('./local-agent.js').Page['handlers']} */
+  const handlers = {};
+  /** @type {any} */
+  const abp = {
+    protocolVersion: '0.1',
+    app,
+    get initialized() {
+      return abp.sessionId !== null;
+    },
+    get sessionId() {
+      return agent?.sessionId ?? null;
+    },
+    notify: (/** @type {string} */ event, /** @type {any} */ data) =>
+      page.exposed.notify(event, data),
+    notifyProgress(/** @type {any} */ info) {
+      for (const connection of page.exposed.sessions) connection.notifyProgress(info);
+    },
+  };
+  for (const method of METHODS) {
+    abp[method] = async (/** @type {any[]} */ ...args) =>
+      (await (loading ??= load()))[method](...args);
+  }
+  for (const name of EVENTS) {
+    const register = (/** @type {any} */ handler) => {
+      // A client that chains to the previous handler calls the registrar with an event.
+      if (typeof handler === 'function' || !handler) handlers[name] = handler || undefined;
+    };
+    // Some clients assign a handler, others call a registrar.
+    const property = { get: () => register, set: register, enumerable: true };
+    Object.defineProperty(abp, `on${name}`, property);
+  }
+  return abp;
+}
+
+/** Installs the interface if `window.abp` is free or has its form: other libraries use the name, too. */
+export function install(/** @type {any} */ instance) {
+  const { window } = /** @type {any} */ (globalThis);
+  if (!window) return;
+  const there = window.abp;
+  const ours = typeof there?.initialize === 'function' && typeof there.call === 'function';
+  if (there && !ours) return;
+  window.abp = instance;
+  window.__abp_cancel ??= instance.cancel;
+  window.__abpReadyResolve?.();
+}

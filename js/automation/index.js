@@ -1,0 +1,45 @@
+/** An agent in Node, and apps in the pages of a browser that it drives with Puppeteer or Playwright. */
+import { connect } from '../agent/client.js';
+import { keepPlaces } from './page-agent.js';
+import { pageTransport } from './page.js';
+
+export { Client } from '../agent/client.js';
+export { AbpError } from '../common/errors.js';
+
+/** The functions that apps call to report: those that the protocol names, and those of its guides. */
+const REPORTERS = [
+  ...['__abp_notification', '__abpOnNotification', '__abp_progress', '__abpOnProgress'],
+  ...['__abp_elicitation', '__abpOnElicitation'],
+  ...['__abp_capabilities_changed', '__abpOnCapabilitiesChanged'],
+];
+
+/**
+ * Installs the functions that apps call to report, before their page loads. Only apps that look for these functions once,
+ * early, need this; most look for them each time they report.
+ * @param {{ evaluateOnNewDocument?: (script: any) => Promise<any>, addInitScript?: (script: any) => Promise<any> }} page
+ *   a Page of Puppeteer or Playwright, or a context of the latter, before the app's page is opened in it
+ * @returns {Promise<void>} resolves when documents that are opened from now on have them
+ */
+export async function preparePage(page) {
+  const script = `(${keepPlaces})(${JSON.stringify(REPORTERS)})`;
+  if (page.evaluateOnNewDocument) await page.evaluateOnNewDocument(script);
+  else await page.addInitScript?.(script);
+}
+
+/**
+ * Connects to the app of a page that Puppeteer or Playwright drives: to its `window.abp`, whichever library made it.
+ * @param {import('./page.js').PageLike} target a Page, whose main frame is meant, or a Frame
+ * @param {Omit<import('../agent/client.js').ConnectOptions, 'origin' | 'upgrade'>} options `timeout` is how long to
+ *   wait for `window.abp`, and then for its answer
+ * @returns {Promise<import('../agent/client.js').Client>} rejects with an AbpError when there is no app, or it refuses
+ */
+export function connectPage(target, options) {
+  /** @type {Promise<void> | undefined} */
+  let after;
+  return connect(async () => {
+    const { timeout, signal } = options;
+    const transport = await pageTransport(target, { timeout, signal, after });
+    after = transport.ended;
+    return transport;
+  }, options);
+}

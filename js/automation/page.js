@@ -1,0 +1,136 @@
+/**
+ * The connection to the `window.abp` of a page that Puppeteer or Playwright drives. An object in the page (page-agent.js)
+ * calls it; js/transports/page.js carries the messages.
+ */
+import { fromBase64, toBase64 } from '../common/base64.js';
+import { requireBounded } from '../common/bounds.js';
+import { bytesOf } from '../wire/binary.js';
+import { boundedText, fromMarked, fromText, markedText, toText } from '../wire/clone-codec.js';
+import { AbpError, saysCancelled, toErrorObject } from '../common/errors.js';
+import { offAbort, onAbort } from '../common/signals.js';
+import { milliseconds } from '../common/values.js';
+import { MAX_FETCH_CHARACTERS, PageTransport, unless } from '../transports/page.js';
+import { pageAgent } from './page-agent.js';
+
+/**
+ * What we use of pages and frames; both libraries have it.
+ * @typedef {object} PageLike
+ * @property {(script: string) => Promise<any>} evaluateHandle of the result: `evaluate(function, argument)`, with
+ *   the object itself as the function's first argument, and `dispose()`
+ * @property {() => PageLike} [page] a frame's page
+ * @property {() => boolean} [isClosed]
+ * @property {(event: any, listener: (...args: any[]) => void) => any} [on]
+ * @property {(event: any, listener: (...args: any[]) => void) => any} [off]
+ */
+
+/** Events of a page that is gone: `crash` is Playwright's, `error` is Puppeteer's. */
+const GONE = ['close', 'crash', 'error'];
+
+const CANCEL_RESULT = 'capabilities/cancel-result';
+
+const SCRIPT = `(() => {
+'use strict';
+${[bytesOf, fromBase64, toBase64, requireBounded, boundedText, fromMarked, fromText, markedText, toText, pageAgent].join('\n')}
+return ${pageAgent.name}(${MAX_FETCH_CHARACTERS});
+})()`;
+
+/**
+ * Connects to the `window.abp` of a page, as soon as there is one.
+ * @param {PageLike} target a Page, whose main frame is meant, or a Frame
+ * @param {object} options
+ * @param {number} [options.timeout] ms to wait for `window.abp` (10000)
+ * @param {AbortSignal} [options.signal] stops waiting
+ * @param {Promise<void>} [options.after] what must have ended first
+ * @returns {Promise<PageTransport>}
+ */
+export async function pageTransport(target, { timeout = 10_000, signal, after }) {
+  const page = target.page?.() ?? target;
+  const stop = new AbortController();
+  const gone = () =>
+    stop.abort(new AbpError('DISCONNECTED', 'The page is gone', { retryable: true }));
+  const given = { handleEvent: () => stop.abort(signal?.reason) };
+  const release = () => GONE.forEach((event) => page.off?.(event, gone));
+  for (const event of GONE) page.on?.(event, gone);
+  onAbort(signal, given);
+  if (page.isClosed?.()) gone();
+  try {
+    const agent = await agentIn(target, stop, milliseconds(timeout), after);
+    return new PageTransport(agent, { read: readMessage, gone: stop.signal, release });
+  } catch (error) {
+    release();
+    throw error;
+  } finally {
+    offAbort(signal, given);
+  }
+}
+
+/**
+ * Injects the object into the page, where it waits for `window.abp`. If the page navigates, the object is lost, and
+ * another is injected.
+ * @param {PageLike} target
+ * @param {AbortController} stop
+ * @param {number} timeout ms
+ * @param {Promise<void>} [after]
+ * @returns {Promise<any>} its handle
+ */
+async function agentIn(target, stop, timeout, after) {
+  const { signal } = stop;
+  let found = 'none';
+  /** @type {any} */
+  let cause;
+  const late = () =>
+    stop.abort(
+      found === 'other'
+        ? new AbpError('NOT_SUPPORTED', 'window.abp has no initialize and call: it is not of ABP')
+        : new AbpError('TIMEOUT', 'The page has shown no window.abp in time', {
+            retryable: true,
+            cause,
+          }),
+    );
+  const timer = timeout ? setTimeout(late, timeout) : undefined;
+  try {
+    await unless(signal, Promise.resolve(after));
+    for (;;) {
+      try {
+        const agent = await unless(signal, target.evaluateHandle(SCRIPT));
+        for (let ms = 0; found !== 'ready'; ms = 1000) {
+          const question = (/** @type {any} */ there, /** @type {number} */ ms) => there.find(ms);
+          found = await unless(signal, agent.evaluate(question, ms));
+        }
+        return agent;
+      } catch (error) {
+        signal.throwIfAborted();
+        cause = error;
+        await unless(signal, new Promise((resolve) => setTimeout(resolve, 50)));
+      }
+    }
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/**
+ * Reads a message of the page. What an app threw is converted to the protocol's error here.
+ * @param {string} line
+ * @returns {any} null if it is unreadable
+ */
+function readMessage(line) {
+  let message;
+  try {
+    message = fromText(line);
+  } catch {
+    return null;
+  }
+  if (typeof message !== 'object' || message === null) return null;
+  const { type } = message;
+  if (Object.hasOwn(message, 'thrown')) {
+    const { thrown } = message;
+    const error = toErrorObject(thrown);
+    if (type === CANCEL_RESULT) {
+      message.payload = { cancelled: false, reason: error.message, error };
+    } else if (saysCancelled(thrown)) {
+      message.payload = { success: false, cancelled: true, error: { ...error, code: 'CANCELLED' } };
+    } else message.payload = { success: false, error };
+  }
+  return message;
+}

@@ -1,0 +1,44 @@
+/**
+ * Lets messages in during long work. A loop that awaits only promises never returns to the event loop, so it sees no
+ * cancel. In Chromium `scheduler.yield()` does not help either. Posting a message to ourselves does.
+ */
+
+/** How long a thread works before it returns to the event loop, in ms. */
+const SLICE = 8;
+
+/** When the next turn is due, in ms of `performance.now()`. */
+let due = 0;
+/** The turn that everyone in this thread waits for, if any. @type {Promise<void> | undefined} */
+let turn;
+
+const { setImmediate } = /** @type {{ setImmediate?: (callback: () => void) => void }} */ (
+  globalThis
+);
+
+/** @param {() => void} callback called in a later turn of the event loop, after the messages that are queued */
+function inAnotherTurn(callback) {
+  if (setImmediate) return setImmediate(callback);
+  // Browsers slow nested timers down, but not messages.
+  const { port1, port2 } = new MessageChannel();
+  port1.onmessage = () => {
+    port1.close();
+    callback();
+  };
+  port2.postMessage(0);
+}
+
+/**
+ * Returns to the event loop if the current slice of work is over.
+ * @returns {Promise<void> | undefined} a promise to await, or undefined if no turn is due, which only costs reading the
+ *   clock
+ */
+export function breathe() {
+  if (performance.now() < due) return undefined;
+  return (turn ??= new Promise((resolve) =>
+    inAnotherTurn(() => {
+      turn = undefined;
+      due = performance.now() + SLICE;
+      resolve();
+    }),
+  ));
+}

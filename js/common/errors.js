@@ -1,0 +1,198 @@
+/** Errors: the class that this library throws, and the conversion of any thrown value to the protocol's error object. */
+
+/**
+ * @typedef {object} ErrorObject An ABP error as it stands on the wire.
+ * @property {string} code such as `INVALID_PARAMS`; unknown codes are legal
+ * @property {string} message what was wrong and what to do
+ * @property {boolean} retryable whether the same request may succeed later
+ * @property {unknown} [details]
+ * @property {number} [retryAfter] ms
+ * @property {string[]} [alternatives]
+ */
+
+/**
+ * The one error class of this library. Throw one from a handler to choose the code that the agent sees.
+ * @extends {Error}
+ */
+export class AbpError extends Error {
+  /**
+   * @param {string} code one of the protocol's codes, or your own
+   * @param {string} message what was wrong and what to do
+   * @param {{ retryable?: boolean, details?: unknown, retryAfter?: number, alternatives?: string[], cause?: unknown }} [more]
+   *   `retryable` is false by default; `retryAfter` is in ms
+   */
+  constructor(code, message, more = {}) {
+    super(message, more);
+    const { retryable = false, details, retryAfter, alternatives } = more;
+    this.name = 'AbpError';
+    this.code = code;
+    this.retryable = retryable;
+    if (details !== undefined) this.details = details;
+    if (retryAfter !== undefined) this.retryAfter = retryAfter;
+    if (alternatives !== undefined) this.alternatives = alternatives;
+  }
+
+  /**
+   * Makes an AbpError of an error object that a peer sent.
+   * @param {ErrorObject} error as it arrived; any value is safe
+   */
+  static from(error) {
+    return safely(
+      () => new AbpError(String(error.code ?? 'OPERATION_FAILED'), wordsOf(error), error),
+      new AbpError('OPERATION_FAILED', 'The other side gave no readable error'),
+    );
+  }
+}
+
+/**
+ * Throws unless the given members of an object are strings.
+ * @param {string} needed begins the error's message: who needs what
+ * @param {any} object the object to check; any value is safe
+ * @param {...string} keys the names of the members
+ */
+export function requireTexts(needed, object, ...keys) {
+  if (keys.every((key) => typeof object?.[key] === 'string')) return;
+  throw new AbpError('INVALID_PARAMS', `${needed}: { ${keys.join(', ')} }`);
+}
+
+/**
+ * Throws unless the given members of an object are functions or absent.
+ * @param {string} who whose members they are, for the error's message
+ * @param {any} object the object to check; any value is safe
+ * @param {...string} keys the names of the members
+ */
+export function requireFunctions(who, object, ...keys) {
+  const wrong = keys.find((key) => object?.[key] && typeof object[key] !== 'function');
+  if (wrong) throw new AbpError('INVALID_PARAMS', `${wrong} of ${who} must be a function`);
+}
+
+/**
+ * Throws unless a timeout is a number or absent.
+ * @param {string} who whose timeout it is, for the error's message
+ * @param {unknown} timeout in ms
+ */
+export function requireTimeout(who, timeout) {
+  if (timeout === undefined || timeout === null || typeof timeout === 'number') return;
+  throw new AbpError('INVALID_PARAMS', `timeout of ${who} must be a number of milliseconds`);
+}
+
+/**
+ * Reads a value that may throw when it is read: a getter, a revoked proxy, an object that cannot become a string.
+ * @template T
+ * @param {() => T} read reads it
+ * @param {T} otherwise what to return if that throws
+ */
+export function safely(read, otherwise) {
+  try {
+    return read();
+  } catch {
+    return otherwise;
+  }
+}
+
+/**
+ * Runs a user's callback. If it throws, or returns a promise that rejects, the error is reported; it affects no other
+ * call and does not end the process.
+ * @template {unknown[]} A
+ * @template T
+ * @param {((...args: A) => T) | undefined} callback the callback, if there is one
+ * @param {A} args its arguments
+ * @returns {T | undefined} what it returned; undefined if it threw
+ */
+export function invokeReportingErrors(callback, ...args) {
+  try {
+    const returned = /** @type {any} */ (callback?.(...args));
+    if (typeof returned?.then === 'function') Promise.resolve(returned).catch(reportError);
+    return returned;
+  } catch (error) {
+    reportError(error);
+    return undefined;
+  }
+}
+
+/**
+ * As browsers report what nobody caught. Elsewhere it is written: thrown again, it would end a Node process.
+ * @param {unknown} error
+ */
+export function reportError(error) {
+  if (typeof globalThis.reportError === 'function') globalThis.reportError(error);
+  // What was thrown may not even be printed.
+  else safely(() => console.error('abp-bridge: a callback failed:', error), undefined);
+}
+
+/**
+ * What an error says, of whatever form it is.
+ * @param {any} error
+ */
+const wordsOf = (error) => String(error?.message ?? error ?? 'The operation failed');
+
+/** What browsers throw when the user or a policy says no, in the protocol's codes. */
+const PERMISSION = new Map([
+  ['NotAllowedError', 'PERMISSION_DENIED'],
+  ['SecurityError', 'PERMISSION_REQUIRED'],
+]);
+const PARTS = /** @type {const} */ (['details', 'retryAfter', 'alternatives']);
+
+/**
+ * Whether something has the protocol's own shape of an error.
+ * @param {any} thrown
+ */
+export const isErrorObject = (thrown) =>
+  safely(() => typeof thrown?.code === 'string' && typeof thrown.retryable === 'boolean', false);
+
+/**
+ * The protocol's error for whatever a handler threw. An error of the protocol's own shape passes through.
+ * @param {unknown} thrown
+ * @returns {ErrorObject}
+ */
+export const toErrorObject = (thrown) =>
+  safely(() => errorObject(thrown), {
+    code: 'OPERATION_FAILED',
+    message: 'What was thrown cannot be read',
+    retryable: false,
+  });
+
+/**
+ * @param {any} thrown
+ * @returns {ErrorObject}
+ */
+function errorObject(thrown) {
+  const message = wordsOf(thrown);
+  if (isErrorObject(thrown)) {
+    /** @type {ErrorObject} */
+    const error = { code: thrown.code, message, retryable: thrown.retryable };
+    for (const part of PARTS) if (thrown[part] !== undefined) error[part] = thrown[part];
+    return error;
+  }
+  const code = PERMISSION.get(thrown?.name);
+  return { code: code ?? 'OPERATION_FAILED', message, retryable: code !== undefined };
+}
+
+/**
+ * Whether a handler that threw says that its call was cancelled.
+ * @param {any} thrown what it threw
+ */
+export const saysCancelled = (thrown) =>
+  safely(
+    () => thrown?.name === 'AbortError' || (thrown?.code === 'CANCELLED' && isErrorObject(thrown)),
+    false,
+  );
+
+/**
+ * Whether an abort reason says that time ran out, as that of `AbortSignal.timeout()` does.
+ * @param {any} reason the signal's
+ */
+export const saysTimeout = (reason) => safely(() => reason?.name === 'TimeoutError', false);
+
+/** Characters of a reason that are sent; the rest is cut off. */
+export const MAX_REASON_LENGTH = 1024;
+
+/**
+ * The text of an abort reason, as the protocol carries it: a string unchanged, an error's message.
+ * @param {any} reason the signal's
+ * @returns {string | undefined} at most `MAX_REASON_LENGTH` characters; undefined if it has no text
+ */
+export function reasonText(reason) {
+  const text = typeof reason === 'string' ? reason : safely(() => reason?.message, undefined);
+  return typeof text === 'string' ? text.slice(0, MAX_REASON_LENGTH) : undefined;
+}

@@ -1,0 +1,35 @@
+/** The only place that listens to abort signals. The listener is the call's own record, so no closure is needed. */
+
+/** In Node, which warns of a leak when a signal has more than ten listeners. */
+const { setMaxListeners } =
+  /** @type {any} */ (globalThis).process?.getBuiltinModule?.('node:events') ?? {};
+
+/**
+ * Listens to a signal, once.
+ * @param {AbortSignal | undefined} signal the signal, if there is one
+ * @param {EventListenerObject} record its `handleEvent` is called when the signal fires
+ */
+export function onAbort(signal, record) {
+  signal?.addEventListener('abort', record, { once: true });
+  // Any number of calls may share a signal. Signals from elsewhere (jsdom, say) are not Node's EventTargets.
+  if (setMaxListeners && signal instanceof EventTarget) setMaxListeners(0, signal);
+}
+
+/**
+ * Stops listening.
+ * @param {AbortSignal | undefined} signal the signal, if there is one
+ * @param {EventListenerObject} record as given to `onAbort`
+ */
+export function offAbort(signal, record) {
+  signal?.removeEventListener('abort', record);
+}
+
+/**
+ * Makes what a handler finds in `signal.reason`: always an AbortError, with the reason that the other side gave.
+ * @param {string | undefined} reason its message, if there is one
+ * @param {unknown} [cause] what ended the connection, if that is the reason
+ */
+export function abortError(reason, cause) {
+  const error = new DOMException(reason ?? 'The operation was cancelled', 'AbortError');
+  return cause === undefined ? error : Object.assign(error, { cause });
+}

@@ -1,0 +1,71 @@
+/** Which parts of a value are moved to the other side instead of copied. */
+import { isObject } from './values.js';
+
+/** @type {WeakMap<object, Transferable[]>} */
+const marked = new WeakMap();
+
+/**
+ * Marks a handler's result: the listed objects are moved, not copied, and cannot be used here afterwards.
+ * `BinaryData` with an `ArrayBuffer` needs no mark.
+ * @template {object} T
+ * @param {T} value the result
+ * @param {Transferable[]} transferables the objects in it to move
+ * @returns {T} the value itself
+ */
+export function transfer(value, transferables) {
+  marked.set(value, transferables);
+  return value;
+}
+
+/** The objects that were marked to be moved with a value. @param {any} value the value that `transfer` got */
+export const markedTransfer = (value) => (isObject(value) ? marked.get(value) : undefined);
+
+/**
+ * Whether a value is the protocol's `BinaryData` and has something to move. A buffer that was moved before is empty: Node
+ * would move it again without an error, while copying it fails, as it should.
+ * @param {any} value
+ */
+const isBinary = (value) =>
+  value?.content instanceof ArrayBuffer &&
+  value.content.byteLength > 0 &&
+  typeof value.mimeType === 'string';
+
+/**
+ * The objects to move: those that were marked, or else the buffers of `BinaryData`, which may be the value itself or up
+ * to three levels inside it.
+ * @param {any} value what is about to be sent
+ * @returns {Transferable[] | undefined} undefined if there are none
+ */
+export function transferOf(value) {
+  if (!isObject(value)) return undefined;
+  return markedTransfer(value) ?? collect(value, 3, undefined);
+}
+
+/** Members or elements of one object that are searched. */
+const MAX_SEARCHED_MEMBERS = 64;
+
+/**
+ * @param {any} value
+ * @param {number} depth
+ * @param {ArrayBuffer[] | undefined} found
+ */
+function collect(value, depth, found) {
+  if (isBinary(value)) {
+    return found?.includes(value.content) ? found : [...(found ?? []), value.content];
+  }
+  if (!depth) return found;
+  const look = (/** @type {any} */ part) => {
+    if (isObject(part)) found = collect(part, depth - 1, found);
+  };
+  // `for in` over a list takes far longer.
+  if (Array.isArray(value)) {
+    for (let i = 0; i < value.length && i < MAX_SEARCHED_MEMBERS; i++) look(value[i]);
+  } else if (Object.getPrototypeOf(value) === Object.prototype) {
+    let left = MAX_SEARCHED_MEMBERS;
+    for (const key in value) {
+      look(value[key]);
+      if (--left === 0) break;
+    }
+  }
+  return found;
+}

@@ -1,0 +1,67 @@
+/** Reading values that come from outside. */
+
+/**
+ * Whether a value is an object, and not null.
+ * @param {unknown} value any value
+ * @returns {value is object}
+ */
+export const isObject = (value) => typeof value === 'object' && value !== null;
+
+/**
+ * Reads an own property, so that nothing inherited is taken for something that a peer sent.
+ * @param {unknown} object any value
+ * @param {string} key the name of the property
+ * @returns {any} undefined if there is none, or it is not an object
+ */
+export const getOwn = (object, key) =>
+  isObject(object) && Object.hasOwn(object, key) ? /** @type {any} */ (object)[key] : undefined;
+
+/**
+ * Whether a value is a plain object, of whatever realm, and not a list, text or bytes: those may have too many members
+ * to go through.
+ * @param {unknown} value any value
+ * @returns {value is object}
+ */
+export function isRecord(value) {
+  if (!isObject(value)) return false;
+  const prototype = Object.getPrototypeOf(value);
+  return prototype === null || Object.getPrototypeOf(prototype) === null;
+}
+
+/**
+ * Copies the members of an object that a peer sent.
+ * @param {unknown} value any value
+ * @returns {any} an empty object if the value is not a plain object or cannot be read
+ */
+export function copyRecord(value) {
+  try {
+    return isRecord(value) ? { ...value } : {};
+  } catch {
+    return {};
+  }
+}
+
+/**
+ * The first elements of a list that a peer sent. A sparse list may claim any length, so never go through all of it.
+ * @param {unknown} list any value
+ * @param {number} max how many elements to take
+ * @returns {any[]} empty if it is not a list
+ */
+export const firstOf = (list, max) => (Array.isArray(list) ? list.slice(0, max) : []);
+
+/**
+ * A time for a timer. Absent, zero, negative and infinite values mean: no timer.
+ * @param {unknown} value in ms
+ * @returns {number} whole ms that a timer can take; 0 for no timer
+ */
+export function milliseconds(value) {
+  if (typeof value !== 'number' || !(value > 0) || value === Infinity) return 0;
+  return Math.min(Math.ceil(value), 2 ** 31 - 1);
+}
+
+/**
+ * A limit in the form that the core takes.
+ * @param {unknown} value the user's; Infinity becomes the largest value that a timer can take
+ * @returns {number} 0 or NaN, either of which is the default, if the value is not a positive number
+ */
+export const limitOf = (value) => Math.min(Math.max(Number(value), 0), 2 ** 31 - 1);

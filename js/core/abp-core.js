@@ -1,0 +1,110 @@
+/** ABP's core: an endpoint, and the text that crosses. What the text means is not known here. */
+import deflated from '../../dist/abp-wasm.js';
+import * as abp from './abp-boundary.js';
+import { ActionReader } from './action-reader.js';
+import { controlText } from './control-text.js';
+import { outOfMemory } from './core.js';
+import { CoreModule } from './module.js';
+
+/** @type {CoreModule<abp.Exports>} */
+const module = new CoreModule(deflated, () => import('../../dist/abp-js.js'), abp.ABI);
+
+/** Resolves when cores can be made, with the form of the core: `'wasm'` or `'js'`. */
+export const { ready } = module;
+
+/**
+ * @typedef {object} Limits Each is optional and has a default; see `abp_config` in src/abp.h.
+ * @property {number} [maxCalls] calls in flight in each direction (4096)
+ * @property {number} [maxConcurrent] handlers running at once; more calls wait their turn (maxCalls)
+ * @property {number} [remembered] finished calls whose fate can still be asked for (1024)
+ * @property {number} [rememberFor] and for how long, in ms (300000)
+ * @property {number} [grace] how long a cancel waits for its call to end, in ms (app 3000, agent 5000)
+ * @property {number} [maxIdLength] bytes of an id (256); no more than 256 characters
+ * @property {number} [maxControlLength] bytes of a control message (1048576)
+ * @property {number} [heartbeat] ms of silence after which the peer is asked for a sign of life (15000)
+ * @property {number} [firstNumber] the number of the first call made here (1); for tests of what comes after 2^31
+ */
+
+/** Offset in the scratch, in bytes, of the JSON that describes a member of the handshake; its name comes first. */
+const DESCRIPTION_AT = 32;
+
+/**
+ * One endpoint in the core.
+ * @extends {ActionReader<'abp_endpoint', abp.Exports>}
+ */
+export class AbpCore extends ActionReader {
+  #maxControlLength;
+
+  /**
+   * @param {0 | 1} role `AGENT` or `APP`
+   * @param {number} features bits of `abp_feature`
+   * @param {Limits} [limits] absent ones are the defaults
+   * @param {boolean} [restart] app: whether a new `initialize` replaces the session
+   */
+  constructor(role, features, limits = {}, restart = false) {
+    super(module, abp.CONFIG, limits, {
+      role,
+      features,
+      max_text: limits.maxControlLength,
+      heartbeat_ms: limits.heartbeat,
+      restart,
+    });
+    this.#maxControlLength = limits.maxControlLength ?? abp.DEFAULT_MAX_TEXT;
+  }
+
+  /**
+   * Writes a control message to the scratch.
+   * @param {unknown} message
+   * @returns {number} its length in bytes; 0 if it exceeds a limit or cannot be written as JSON
+   */
+  writeControl(message) {
+    try {
+      const text = controlText(message, this.#maxControlLength);
+      return text.length > this.#maxControlLength ? 0 : Math.max(this.instance.write(text), 0);
+    } catch {
+      return 0;
+    }
+  }
+
+  /**
+   * Sets a member of this side's handshake message.
+   * @param {string} member its name
+   * @param {unknown} value its value; undefined leaves the member out
+   */
+  describe(member, value) {
+    if (value === undefined) return;
+    const length = this.instance.write(JSON.stringify(value), DESCRIPTION_AT);
+    this.instance.write(`${member}\0`);
+    if (length < 0 || this.x.describe(this.pointer, length) < 0) throw outOfMemory();
+  }
+
+  /** The message of the SEND or REFUSE just taken. */
+  get message() {
+    const at = this.x.print(this.pointer, Date.now());
+    if (!at) throw outOfMemory();
+    return JSON.parse(this.instance.readTerminated(at));
+  }
+
+  /** The id of a call as text. @param {number} call */
+  idText(call) {
+    return this.instance.readScratch(this.x.id_text(this.pointer, call));
+  }
+
+  /**
+   * The protocol's error for a code of the core.
+   * @param {number} code
+   * @returns {{ code: string, message: string, retryable: boolean }}
+   */
+  error(code) {
+    return {
+      code: this.instance.readTerminated(this.x.error_name(code)),
+      message: this.instance.readTerminated(this.x.error_message(code)),
+      retryable: this.x.error_retryable(code) === 1,
+    };
+  }
+
+  /** @override */
+  counters() {
+    return { ...super.counters(), ...this.count({ unknownType: abp.UNKNOWN_TYPE }) };
+  }
+}

@@ -1,0 +1,138 @@
+/** An instance of a module of the core: its exports, and text and numbers on their way in and out. */
+
+/** Bytes that an id may take in the scratch. */
+const MAX_ID_BYTES = 1024;
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+/**
+ * The address of an object in a module's memory.
+ * @template {string} T its type in C
+ * @typedef {number & { readonly pointsTo: T }} Pointer
+ */
+
+/**
+ * What every module exports.
+ * @typedef {object} BaseExports
+ * @property {WebAssembly.Memory} memory
+ * @property {() => void} _initialize
+ * @property {() => number} abi
+ * @property {() => number} config
+ * @property {(size: number) => number} scratch
+ */
+
+/**
+ * All endpoints of a module live in one instance, because a page has room for about a hundred memories.
+ * @template {BaseExports} X the module's exports
+ */
+export class Instance {
+  u8 = new Uint8Array();
+  u32 = new Uint32Array();
+  #scratch = 0;
+  #room = 0;
+
+  /**
+   * @param {import('./load.js').Instantiate} instantiate
+   * @param {number} abi the number that the module must have
+   */
+  constructor(instantiate, abi) {
+    /**
+     * The module's exports, as listed in wasm/*_boundary.c. A copy, because engines look names up slowly in the
+     * original.
+     * @type {X}
+     */
+    this.x = { ...instantiate({ emscripten_notify_memory_growth: () => this.#look() }) };
+    if (this.x.abi?.() !== abi) {
+      throw new Error('abp-bridge: dist/ was built from other sources than js/ has: npm run build');
+    }
+    this.x._initialize();
+    this.#look();
+    this.#reserve(MAX_ID_BYTES);
+  }
+
+  /** Makes new views of the memory: growing it detaches the old ones. */
+  #look() {
+    const { buffer } = this.x.memory;
+    this.u8 = new Uint8Array(buffer);
+    this.u32 = new Uint32Array(buffer);
+  }
+
+  /** @param {number} size */
+  #reserve(size) {
+    if (size <= this.#room) return true;
+    const at = this.x.scratch(size);
+    if (!at) return false;
+    this.#scratch = at;
+    this.#room = size;
+    return true;
+  }
+
+  /**
+   * Writes a configuration. Fields that are not given have their defaults.
+   * @param {number} seed offset of the 16 random bytes from which the core derives its secrets
+   * @param {number[][]} fields `[offset, value]` of each
+   */
+  configure(seed, fields) {
+    const at = this.x.config();
+    crypto.getRandomValues(this.u8.subarray(at + seed, at + seed + 16));
+    for (const [offset, value] of fields) this.u32[(at + offset) >> 2] = value;
+  }
+
+  /**
+   * Writes an id. A `charCodeAt` loop is several times faster than `encodeInto` for texts this short.
+   * Anything that cannot be an id (too long, not well-formed, not a string) becomes the empty id, which the
+   * core refuses.
+   * @param {unknown} id
+   * @returns {number} its length in bytes
+   */
+  writeId(id) {
+    if (typeof id !== 'string' || id.length > MAX_ID_BYTES / 4) return 0;
+    const u8 = this.u8;
+    const at = this.#scratch;
+    for (let i = 0; i < id.length; i++) {
+      const code = id.charCodeAt(i);
+      if (code > 127) return this.#writeWideId(id);
+      u8[at + i] = code;
+    }
+    return id.length;
+  }
+
+  /** @param {string} id */
+  #writeWideId(id) {
+    // Lone surrogates would all become the same bytes: two ids could be one.
+    if (/\p{Surrogate}/u.test(id)) return 0;
+    return encoder.encodeInto(id, this.u8.subarray(this.#scratch, this.#scratch + MAX_ID_BYTES))
+      .written;
+  }
+
+  /**
+   * Writes text to the scratch.
+   * @param {string} text
+   * @param {number} [offset] where in the scratch, in bytes
+   * @returns {number} its length in bytes; -1 when memory is short
+   */
+  write(text, offset = 0) {
+    if (!this.#reserve(offset + text.length * 3)) return -1;
+    const from = this.#scratch + offset;
+    return encoder.encodeInto(text, this.u8.subarray(from, from + text.length * 3)).written;
+  }
+
+  /**
+   * Reads text from the module's memory.
+   * @param {number} at its address
+   * @param {number} length bytes
+   */
+  read(at, length) {
+    return decoder.decode(this.u8.subarray(at, at + length));
+  }
+
+  /** Reads text from the scratch. @param {number} length bytes */
+  readScratch(length) {
+    return this.read(this.#scratch, length);
+  }
+
+  /** Reads text that ends with a zero byte. @param {number} at its address */
+  readTerminated(at) {
+    return this.read(at, this.u8.indexOf(0, at) - at);
+  }
+}

@@ -1,0 +1,368 @@
+/**
+ * Drives a core: feeds it an input, takes every action that this causes, and then performs them. It also keeps the
+ * core's timer, abandons the core when it traps, and frees its memory at the end. The switch in #do is the only one on
+ * actions. Nothing here decides what happens to a call.
+ */
+import { reportError } from '../common/errors.js';
+import * as abp from './abp-boundary.js';
+
+/** Inputs that come within this time of each other share one time stamp, in ms. */
+const CLOCK_STEP = 10;
+
+/** The core's timer, its failure, and its end: what a machine for any of the cores needs. */
+export class CoreDriver {
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #timer;
+  #armedFor = 0;
+  /** How many calls wait for the other side. */
+  #waiting = 0;
+  #tickedAt = 0;
+  /** The core has trapped and is not used any more. */
+  failed = false;
+
+  /** Called when the timer fires. @param {number} _now ms */
+  advance(_now) {}
+
+  /** Tells the core the time, unless hardly any has passed. @returns {number} now, in ms */
+  tick() {
+    const now = performance.now();
+    if (now - this.#tickedAt >= CLOCK_STEP) {
+      this.#tickedAt = now;
+      this.advance(now);
+    }
+    return now;
+  }
+
+  /** Sets the one timer. @param {number} at ms of `performance.now()`, 0 for none */
+  arm(at) {
+    if (at === this.#armedFor) return;
+    clearTimeout(this.#timer);
+    this.#armedFor = at;
+    if (!at) return;
+    this.#timer = setTimeout(
+      () => {
+        this.#armedFor = 0;
+        // Timers may fire a fraction of a millisecond early.
+        this.advance(Math.max(at, performance.now()));
+      },
+      Math.max(0, Math.ceil(at - performance.now())),
+    );
+    this.#hold();
+  }
+
+  /** Counts the calls that wait for the other side. @param {1 | -1} more 1 when a call begins to wait, -1 when it ends */
+  wait(more) {
+    this.#waiting += more;
+    if (this.#waiting < 2) this.#hold();
+  }
+
+  /** The timer keeps a Node process alive as long as a call waits. */
+  #hold() {
+    const timer = /** @type {any} */ (this.#timer);
+    if (this.#waiting > 0) timer?.ref?.();
+    else timer?.unref?.();
+  }
+
+  /**
+   * The core has trapped, or memory is short: this connection is over, and others continue.
+   * @param {import('./core.js').Core<any, any>} core
+   * @param {string} what has failed, and what follows from it, for the console
+   * @param {unknown} error
+   */
+  giveUp(core, what, error) {
+    this.failed = true;
+    core.abandon();
+    this.arm(0);
+    console.error(`abp-bridge: ${what}:`, error);
+  }
+}
+
+/**
+ * The JavaScript side's record of a call, kept by slot from the action that begins the call until the one that ends it.
+ * @typedef {object} CallRecord
+ * @property {number} handle of the call; 0 before it begins and after its handler has settled
+ * @property {(error: unknown) => void} fail called when the core has failed
+ * @property {(outcome: number, context: unknown, limit: number | undefined) => void} [settle] of a call made
+ *   here: called when it has ended. `limit` is the timeout that passed, in ms (JSON-RPC)
+ * @property {() => unknown} [start] of a call received: runs its handler
+ * @property {(reason: string | undefined) => void} [abort] of a call received: fires its signal
+ * @property {(outcome: number) => void} [answer] of a call received: sends its result
+ */
+
+/**
+ * How a protocol performs the actions. The context is what the input was about: a record, or the received message.
+ * @typedef {object} Acts
+ * @property {(action: number, call: number, record: any, context: unknown) => any} read
+ *   reads what a SEND or a REFUSE says, before the next action is taken
+ * @property {(record: any, call: number) => void} sendRequest
+ * @property {(message: number, record: any, text: any) => void} send
+ * @property {(code: number, context: any, text: unknown) => void} refuse
+ * @property {(record: any, context: any, call: number) => void} report
+ * @property {(counter: number) => void} [drop] what was received has no effect
+ * @property {() => void} [queued] a received call waits to be started
+ * @property {(state: number, context: unknown) => void} [session]
+ * @property {(records: CallRecord[]) => void} failed the core has failed while these calls were in flight
+ */
+
+/** The actions that carry more than a call. */
+const SAYS_MORE =
+  (1 << abp.SETTLE) | (1 << abp.ABORT) | (1 << abp.REFUSE) | (1 << abp.SEND) | (1 << abp.WAKE);
+
+/** The kind of a packed action. @param {number} action as the core gave it */
+export const kindOf = (action) => action & 255;
+/** The argument of a packed action. @param {number} action as the core gave it */
+export const argOf = (action) => (action >> abp.ARG_SHIFT) & 255;
+
+/**
+ * Drives an endpoint or a peer. Its records are those of the calls in flight.
+ * @template {import('./action-reader.js').ActionReader<any, any>} C
+ */
+export class Machine extends CoreDriver {
+  /** The records of the calls in flight, by slot. @type {any[]} */
+  #records = [];
+  /** The last counters, once the core's memory is free. @type {Record<string, number> | undefined} */
+  #counters;
+  #over = false;
+  #acts;
+
+  /**
+   * @param {C} core
+   * @param {Acts} acts
+   */
+  constructor(core, acts) {
+    super();
+    this.core = core;
+    this.#acts = acts;
+  }
+
+  // --- Inputs ----------------------------------------------------------------------------------------
+
+  /**
+   * Gives the core an input and performs the actions that it causes. The input must call nothing but the core: if it
+   * throws, the core has failed.
+   * @param {(x: C['x'], pointer: C['pointer']) => number} input returns the first action, packed, or a negative `abp_status`
+   * @param {any} [context] what the input is about; the acts get it
+   * @returns {number} what the input returned; `E_MEMORY` if the core has failed, with it or before
+   */
+  feed(input, context) {
+    if (this.failed) return abp.E_MEMORY;
+    const { core } = this;
+    let action;
+    let call;
+    let record;
+    let text;
+    let rest;
+    try {
+      action = input(core.x, core.pointer);
+      if (action <= 0) return action;
+      call = core.call;
+      record = this.#keep(action, call, context);
+      text = SAYS_MORE & (1 << kindOf(action)) ? this.#read(action, record, context) : undefined;
+      // Performing an action runs listeners and handlers, which may make calls: so take the rest first.
+      if (action & abp.MORE) rest = this.#takeRest(context);
+    } catch (error) {
+      this.#fail(error);
+      return abp.E_MEMORY;
+    }
+    this.#act(action, call, record, text, context);
+    for (let i = 0; rest && i < rest.length; i += 4) {
+      this.#act(rest[i], rest[i + 1], rest[i + 2], rest[i + 3], context);
+    }
+    return action;
+  }
+
+  /** @param {unknown} context */
+  #takeRest(context) {
+    const { core } = this;
+    const actions = [];
+    for (let action = abp.MORE; action & abp.MORE;) {
+      action = core.x.next(core.pointer);
+      if (!action) break;
+      const { call } = core;
+      const record = this.#keep(action, call, context);
+      actions.push(action, call, record, this.#read(action, record, context));
+    }
+    return actions;
+  }
+
+  /**
+   * Keeps the records of calls as actions are taken, before any is performed: a listener or a handler may make calls,
+   * which get the slots that a later action has given back, or settle, which ends its record.
+   * @param {number} action
+   * @param {number} call
+   * @param {any} context
+   * @returns {any} the record of the call that the action is about
+   */
+  #keep(action, call, context) {
+    const slot = call & abp.SLOT_MASK;
+    const record = this.#records[slot];
+    switch (kindOf(action)) {
+      case abp.REQUEST:
+        this.expect(context, call);
+        return context;
+      case abp.SETTLE: // which releases the call, too
+        this.wait(-1);
+        break;
+      case abp.QUEUED:
+      case abp.START: {
+        // A call that waited has a record; the record of one that starts at once is the context.
+        const begun = record?.handle === call ? record : context;
+        this.#records[slot] = begun;
+        begun.handle = call;
+        return begun;
+      }
+    }
+    if (action & abp.RELEASED) this.#records[slot] = undefined;
+    return record;
+  }
+
+  /**
+   * @param {number} action
+   * @param {any} record
+   * @param {unknown} context
+   */
+  #read(action, record, context) {
+    switch (kindOf(action)) {
+      case abp.ABORT:
+        return this.core.reason;
+      case abp.WAKE:
+        return this.core.at;
+      case abp.SETTLE:
+        return argOf(action) === abp.TIMED_OUT ? this.core.at : undefined;
+      case abp.SEND:
+      case abp.REFUSE:
+        return this.#acts.read(action, this.core.call, record, context);
+    }
+    return undefined;
+  }
+
+  /** @override @param {number} [now] ms */
+  advance(now = performance.now()) {
+    this.feed((x, pointer) => x.advance(pointer, now));
+  }
+
+  /** Asks a call to stop. @param {number} call its handle @param {string | undefined} reason */
+  cancel(call, reason) {
+    this.feed((x, pointer) => x.cancel(pointer, call, this.core.writeReason(reason)));
+  }
+
+  /** A call could not be sent. @param {number} call its handle @param {unknown} answer what its caller gets */
+  sendFailed(call, answer) {
+    this.feed((x, pointer) => x.unsent(pointer, call), answer);
+  }
+
+  /**
+   * A handler has settled.
+   * @param {CallRecord} record
+   * @param {number} how `abp_outcome` or `abp_ending`
+   */
+  finish(record, how) {
+    const { handle } = record;
+    this.feed((x, pointer) => x.finish(pointer, handle, how), record);
+    if (this.failed) return;
+    // A record is kept while its answer waits for other calls, and dropped if it was answered already.
+    const slot = handle & abp.SLOT_MASK;
+    if (this.#records[slot] === record && !this.core.isPending(handle)) {
+      this.#records[slot] = undefined;
+    }
+    record.handle = 0;
+    if (this.#over) this.#release();
+  }
+
+  // --- Actions ---------------------------------------------------------------------------------------
+
+  /**
+   * @param {number} action
+   * @param {number} call
+   * @param {any} record
+   * @param {unknown} text
+   * @param {unknown} context
+   */
+  #act(action, call, record, text, context) {
+    try {
+      this.#do(action, call, record, text, context);
+    } catch (error) {
+      // A defect of ours or of a transport: it must not affect other calls.
+      reportError(error);
+    }
+  }
+
+  /**
+   * @param {number} action
+   * @param {number} call
+   * @param {any} record
+   * @param {any} text
+   * @param {any} context
+   */
+  #do(action, call, record, text, context) {
+    const arg = argOf(action);
+    switch (kindOf(action)) {
+      case abp.REQUEST:
+        return this.#acts.sendRequest(record, call);
+      case abp.SETTLE:
+        return record.settle(arg, context, text);
+      case abp.REPORT:
+        return this.#acts.report(record, context, call);
+      case abp.QUEUED:
+        return this.#acts.queued?.();
+      case abp.START:
+        return void record.start();
+      case abp.ABORT:
+        return record.abort(text);
+      case abp.RESULT:
+        return (record ?? context).answer(arg);
+      case abp.REFUSE:
+        return this.#acts.refuse(arg, context, text);
+      case abp.SEND:
+        return this.#acts.send(arg, record, text);
+      case abp.DROP:
+        return this.#acts.drop?.(arg);
+      case abp.SESSION:
+        return this.#acts.session?.(arg, context);
+      case abp.WAKE:
+        return this.arm(text);
+    }
+  }
+
+  /** Keeps a record until the core settles its call. @param {CallRecord} record @param {number} call its handle */
+  expect(record, call) {
+    this.#records[call & abp.SLOT_MASK] = record;
+    record.handle = call;
+    this.wait(1);
+  }
+
+  /** The first record that matches. @param {(record: any) => unknown} matches tells whether one does */
+  find(matches) {
+    return this.#records.find((record) => record && matches(record));
+  }
+
+  // --- The end ---------------------------------------------------------------------------------------
+
+  /** No more input comes: frees the core's memory as soon as no handler runs. */
+  end() {
+    this.#over = true;
+    this.arm(0);
+    this.#release();
+  }
+
+  #release() {
+    if (this.failed || this.#counters) return;
+    const counters = this.core.counters();
+    if (counters.inFlightIn) return;
+    this.#counters = counters;
+    this.core.free();
+  }
+
+  /** Counts of what is pending and what was dropped, for debugging. */
+  get counters() {
+    return this.#counters ?? this.core.counters();
+  }
+
+  /** @param {unknown} error */
+  #fail(error) {
+    this.giveUp(this.core, 'the connection failed and is closed', error);
+    const records = this.#records.filter((record) => record);
+    this.#records = [];
+    this.#acts.failed(records);
+  }
+}

@@ -1,0 +1,106 @@
+/** JSON-RPC's core: a peer, and the ids and texts that it takes and gives. What they mean is not known here. */
+import deflated from '../../dist/rpc-wasm.js';
+import { ActionReader } from './action-reader.js';
+import { CoreModule } from './module.js';
+import * as rpc from './rpc-boundary.js';
+
+/** @type {CoreModule<rpc.Exports>} */
+const module = new CoreModule(deflated, () => import('../../dist/rpc-js.js'), rpc.ABI);
+
+/** Resolves when cores can be made, with what they are made of: `'wasm'` or `'js'`. */
+export const { ready } = module;
+
+/**
+ * @typedef {object} Limits Each is optional and has a default; see `abp_peer_config` in src/abp_rpc.h.
+ * @property {number} [maxCalls] requests in flight in each direction (4096)
+ * @property {number} [maxConcurrent] handlers running at once; more requests wait their turn (maxCalls)
+ * @property {number} [remembered] ended requests whose late answers are known for what they are (1024)
+ * @property {number} [rememberFor] and for how long, in ms (300000)
+ * @property {number} [grace] how long a cancelled request is waited for, in ms (5000)
+ * @property {number} [maxIdLength] bytes of an id that is a text (256); no more than 256 characters
+ * @property {number} [firstNumber] the number of the first call made here (1); for tests of what comes after 2^31
+ */
+
+/** The length of a text that is too long for an id, or not well-formed. */
+const NOT_WRITTEN = 2 ** 32 - 1;
+
+/**
+ * One peer in the core. An id goes in as two numbers: its type, and its value or, of a text, its length.
+ * @extends {ActionReader<'abp_peer', rpc.Exports>}
+ */
+export class PeerCore extends ActionReader {
+  /**
+   * @param {number} dialect
+   * @param {Limits} [limits]
+   */
+  constructor(dialect, limits = {}) {
+    super(module, rpc.CONFIG, limits, {
+      dialect,
+    });
+    const { x, pointer, instance } = this;
+    /** The method that cancels a request in this dialect. */
+    this.cancelMethod = instance.readTerminated(x.cancel_method(pointer));
+    /** Where its params name the request. */
+    this.cancelKey = instance.readTerminated(x.cancel_key(pointer));
+    /** The method that must not be cancelled, or ''. */
+    this.handshake = instance.readTerminated(x.handshake(pointer));
+    /** The method of a request that its receiver ends by a cancel, too. */
+    this.subscription = instance.readTerminated(x.subscription(pointer));
+    /** The version of the dialect that has batches, or ''. */
+    this.batchVersion = instance.readTerminated(x.batch_version(pointer));
+    /** Whether messages without `jsonrpc: "2.0"` are taken. */
+    this.unversioned = x.unversioned(pointer) === 1;
+  }
+
+  /** @param {unknown} id @returns {number} an `abp_id_type` */
+  idType(id) {
+    if (typeof id === 'number') return rpc.ID_NUMBER;
+    if (typeof id === 'string') return rpc.ID_TEXT;
+    return id === null ? rpc.ID_NULL : rpc.ID_OTHER;
+  }
+
+  /** Writes an id to the scratch if it is a text. @param {unknown} id @returns {number} its value */
+  writeIdValue(id) {
+    if (typeof id === 'number') return id;
+    if (typeof id !== 'string') return 0;
+    return this.writeId(id) || (id && NOT_WRITTEN) || 0;
+  }
+
+  /**
+   * Hands over a cancel that has come.
+   * @param {unknown} id
+   * @param {unknown} reason
+   */
+  cancelReceived(id, reason) {
+    const value = this.writeIdValue(id);
+    const at = typeof id === 'string' && value !== NOT_WRITTEN ? value : 0;
+    const length = this.writeReason(reason, at);
+    const readable = reason === undefined || typeof reason === 'string' ? 1 : 0;
+    return this.x.cancel_received(this.pointer, this.idType(id), value, at, length, readable);
+  }
+
+  /** @override @param {number} call */
+  isPending(call) {
+    return this.x.pending(this.pointer, call) === 1;
+  }
+
+  /** Whether its handler works and nobody has asked it to stop. @param {number} call */
+  isRunning(call) {
+    return this.x.running(this.pointer, call) === 1;
+  }
+
+  /**
+   * The error on the wire for a code of the core.
+   * @param {number} error `abp_rpc_error`
+   * @returns {{ code: number, message: string }}
+   */
+  error(error) {
+    const message = this.instance.readTerminated(this.x.error_message(error));
+    return { code: this.x.error_code(this.pointer, error), message };
+  }
+
+  /** Whether an error is answered with `id: null`. @param {number} error `abp_rpc_error` */
+  hasNoId(error) {
+    return this.x.error_has_no_id(error) === 1;
+  }
+}

@@ -1,0 +1,150 @@
+/** The callee's side of a request: runs the handler, provides its context, and sends its result. */
+import * as abp from '../core/abp-boundary.js';
+import * as rpc from '../core/rpc-boundary.js';
+import { getOwn } from '../common/values.js';
+import { Cancellable } from '../common/cancellable.js';
+import { markedTransfer } from '../common/transfer.js';
+import { RpcError, saysCancelled, saysTimedOut, toErrorObject } from './errors.js';
+
+/** @typedef {import('./pending-request.js').Answer} Answer */
+
+/** The handle of a request that was cancelled and has ended: no requests are made on its behalf any more. */
+const ENDED = -1;
+
+/**
+ * A received request. Handlers get it as their second argument: the members that they may use can be destructured, and
+ * each is made when it is first read.
+ */
+export class IncomingRequest extends Cancellable {
+  #peer;
+  #handler;
+  #started = false;
+  /** Whether the handler threw an error of its own that says: cancelled. */
+  #said = false;
+  /** Whether its answer was a task that continues, and so does its progress. */
+  goesOn = false;
+  /** The batch that its answer belongs to. @type {import('./batch.js').Batch | undefined} */
+  batch = undefined;
+  /** The answer of its handler. @type {Answer | undefined} */
+  #answer;
+  /** @type {Transferable[] | undefined} */
+  #transfer;
+
+  /**
+   * @param {import('./peer.js').Peer} peer
+   * @param {Handler | undefined} handler
+   * @param {unknown} id
+   * @param {string} method
+   * @param {any} params
+   */
+  constructor(peer, handler, id, method, params) {
+    super();
+    this.#peer = peer;
+    this.#handler = handler;
+    /** The id that the other side gave it. */
+    this.id = id;
+    this.method = method;
+    this.params = params;
+  }
+
+  // --- What a handler uses -------------------------------------------------------------------------
+
+  /**
+   * Makes a request on behalf of this one: when this one is cancelled, so is that one, and this one is answered after
+   * it.
+   */
+  get request() {
+    return (
+      /** @type {string} */ method,
+      /** @type {any} */ params = undefined,
+      /** @type {import('./peer.js').RequestOptions} */ options = {},
+    ) => this.#peer.requestFor(this.handle, method, params, options);
+  }
+
+  get notify() {
+    return (/** @type {string} */ method, /** @type {any} */ params = undefined) =>
+      this.#peer.notify(method, params);
+  }
+
+  /** Reports progress. Nothing is sent unless the caller asked for it, nor after a cancel. */
+  get progress() {
+    return (/** @type {any} */ info) => this.#peer.progress(this, 'onProgress', info);
+  }
+
+  /** Sends a part of the result (LSP), if the caller asked for parts: the result is then empty. */
+  get partialResult() {
+    return (/** @type {any} */ part) => this.#peer.progress(this, 'onPartialResult', part);
+  }
+
+  // --- What the peer tells it ----------------------------------------------------------------------
+
+  async start() {
+    /** @type {number} */
+    let ending = rpc.RETURNED;
+    this.#started = true;
+    try {
+      const result = await /** @type {Handler} */ (this.#handler)(this.params, this);
+      // JSON leaves out undefined, and an answer without a result is not an answer.
+      if (typeof result === 'function' || typeof result === 'symbol') {
+        throw new TypeError(`A ${typeof result} is no result`);
+      }
+      this.#transfer = markedTransfer(result);
+      this.#answer = { result: result === undefined ? this.#peer.dialect.nothing : result };
+      this.goesOn = this.#peer.dialect.tasks?.started(result) !== undefined;
+    } catch (error) {
+      ending = endingOf(error, this.#peer.cancelledCode);
+      this.#said = ending === rpc.GAVE_UP && error instanceof RpcError && error.name === 'RpcError';
+      this.#answer = { error: toErrorObject(error) };
+    }
+    const { handle } = this;
+    this.#peer.machine.finish(this, ending);
+    if (!this.#peer.isPending(handle)) this.batch?.ended(this);
+    if (this.aborted) this.handle = ENDED;
+    this.#peer.endIfAnswered();
+  }
+
+  /** @override @param {string | undefined} reason */
+  abort(reason) {
+    super.abort(reason, this.#peer.ended);
+    // Nothing answers what was cancelled where there are batches, and others' answers do not wait for its handler.
+    if (!this.#started || !this.#peer.ended) this.batch?.ended(this);
+  }
+
+  /** @param {number} outcome */
+  answer(outcome) {
+    if (outcome === abp.COMPLETED) this.#peer.respond(this, this.#answer, this.#transfer);
+    else this.#peer.respond(this, { error: this.#stopped(outcome) });
+  }
+
+  /** The answer to a request that was stopped. @param {number} outcome */
+  #stopped(outcome) {
+    const { dialect } = this.#peer;
+    if (outcome === abp.DISCONNECTED) return this.#peer.errorObject(rpc.RPC_CLOSED);
+    if (this.#said) return getOwn(this.#answer, 'error');
+    const data = dialect.cancelled?.(this.id);
+    return { ...this.#peer.errorObject(rpc.RPC_CANCELLED), ...(data !== undefined && { data }) };
+  }
+
+  /** The core has failed. @param {any} error */
+  fail(error) {
+    if (!this.#answer) this.abort(error.message);
+  }
+}
+
+/**
+ * What an error that a handler threw says, as `abp_ending`.
+ * @param {unknown} error
+ * @param {number} cancelledCode
+ */
+function endingOf(error, cancelledCode) {
+  if (saysCancelled(error, cancelledCode)) return rpc.GAVE_UP;
+  return saysTimedOut(error) ? rpc.RAN_OUT : rpc.THREW;
+}
+
+/**
+ * @callback Handler Answers a request. Its result is what it returns; throw an {@link RpcError} to choose the
+ *   error, anything else is an internal error; once its signal has fired, whatever it throws says: cancelled.
+ * @param {any} params
+ * @param {IncomingRequest} context
+ * @returns {any}
+ */

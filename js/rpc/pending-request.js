@@ -1,0 +1,84 @@
+/** The caller's side of a request: a promise, and the signal that may end it early. */
+import * as abp from '../core/abp-boundary.js';
+import * as rpc from '../core/rpc-boundary.js';
+import { Pending } from '../common/cancellable.js';
+import { getOwn } from '../common/values.js';
+import { RpcError } from './errors.js';
+
+/** @typedef {{ result: any } | { error: any }} Answer */
+
+const ABORTED = { name: 'AbortError', error: rpc.RPC_CANCELLED };
+/** The reasons that the platform gives to signals. */
+const PLATFORMS = new Map([
+  ['AbortError', ABORTED],
+  ['TimeoutError', { name: 'TimeoutError', error: rpc.RPC_TIMEOUT }],
+]);
+
+/** A request that was made and has not settled. */
+export class PendingRequest extends Pending {
+  /**
+   * @param {import('./peer.js').Peer} peer
+   * @param {(result: any) => void} resolve
+   * @param {(error: any) => void} reject
+   * @param {string} method
+   * @param {any} params
+   * @param {import('./peer.js').RequestOptions} options
+   */
+  constructor(peer, resolve, reject, method, params, options) {
+    super(peer, options.signal);
+    /** Its id on the wire, once it is sent. */
+    this.number = 0;
+    this.peer = peer;
+    this.resolve = resolve;
+    this.reject = reject;
+    this.method = method;
+    this.params = params;
+    this.options = options;
+  }
+
+  /**
+   * @param {number} outcome
+   * @param {Answer | undefined} answer the other side's answer, if it settles the request
+   * @param {number} [limit] the timeout that passed, in ms
+   */
+  settle(outcome, answer, limit) {
+    this.unfollow();
+    const cause = answer && 'error' in answer ? RpcError.from(answer.error) : undefined;
+    switch (outcome) {
+      case abp.COMPLETED:
+        if (cause) return this.reject(cause);
+        return this.resolve(this.peer.answered(this, getOwn(answer, 'result')));
+      case abp.DISCONNECTED:
+        return this.reject(this.peer.closedError());
+      case abp.TIMED_OUT:
+        return this.reject(
+          this.peer.error(rpc.RPC_TIMEOUT, {
+            name: 'TimeoutError',
+            data: { timeout: limit },
+            cause,
+          }),
+        );
+    }
+    this.reject(this.cancelled(cause));
+  }
+
+  /**
+   * The error of a cancelled request: the signal's own reason, if the caller made that error itself, or else an RpcError
+   * with the other side's answer as its cause.
+   * @param {any} [cause]
+   */
+  cancelled(cause) {
+    const reason = this.signal?.reason;
+    // The default reasons of `abort()` and `AbortSignal.timeout()` are not the caller's own.
+    const platforms = reason instanceof DOMException && PLATFORMS.get(reason.name);
+    if (reason instanceof Error && !platforms) return reason;
+    const { name, error } = platforms || ABORTED;
+    return this.peer.error(error, { name, message: this.reason, cause });
+  }
+
+  /** It cannot be made, or the core has failed. @param {any} error */
+  fail(error) {
+    this.unfollow();
+    this.reject(error);
+  }
+}

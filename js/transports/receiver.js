@@ -1,0 +1,154 @@
+/** Delivers what arrives, as js/transports/transport.js promises for every transport. */
+import { AbpError, invokeReportingErrors } from '../common/errors.js';
+
+/** @import { Transport } from './transport.js' */
+
+/** Messages, and characters of text, that may arrive before somebody listens. */
+const MAX_EARLY_MESSAGES = 1024;
+const MAX_EARLY_CHARACTERS = 2 ** 25;
+
+/** @type {readonly MessagePort[]} */
+const NO_PORTS = [];
+
+/** Delivers messages in order, keeps early ones, and reports the end once. Transports extend it. */
+export class Receiver {
+  /** @type {Transport['onMessage'] | undefined} */
+  #onMessage;
+  /** @type {Transport['onClose']} */
+  #onClose;
+  /** @type {Transport['onUnreadable']} */
+  onUnreadable = undefined;
+  /** @type {Transport['onEnd']} */
+  onEnd = undefined;
+  /** Deliveries that wait for a listener. @type {(() => void)[]} */
+  #early = [];
+  #earlyCharacters = 0;
+  #lost = false;
+  /** Whether nothing is sent or received any more. Earlier messages may still wait to be delivered. */
+  stopped = false;
+  /** Why the other side was lost, until `onClose` was called. @type {{ cause: unknown } | undefined} */
+  #untold;
+  #closed = false;
+
+  get onMessage() {
+    return this.#onMessage ?? (() => {});
+  }
+
+  set onMessage(listener) {
+    this.#onMessage = listener;
+    this.listen();
+    this.#deliverSoon();
+  }
+
+  get onClose() {
+    return this.#onClose;
+  }
+
+  set onClose(listener) {
+    this.#onClose = listener;
+    this.#deliverSoon();
+  }
+
+  /** Called when somebody listens: a transport that can wait begins to read. */
+  listen() {}
+
+  /** Releases what the transport uses: its listeners, its socket or port. Called once. */
+  end() {}
+
+  close() {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#early = [];
+    this.#untold = undefined;
+    this.stop();
+  }
+
+  /** Stops sending and receiving. What has arrived is still delivered. */
+  stop() {
+    if (this.stopped) return;
+    this.stopped = true;
+    this.end();
+  }
+
+  /**
+   * A message has arrived.
+   * @param {unknown} message the message
+   * @param {readonly MessagePort[]} [ports]
+   * @param {number} [length] characters, where it was text
+   */
+  receive(message, ports = NO_PORTS, length = 0) {
+    if (this.#closed || this.#lost) return;
+    if (this.#onMessage && !this.#early.length) {
+      invokeReportingErrors(this.#onMessage, message, ports);
+    } else this.#keep(() => invokeReportingErrors(this.#onMessage, message, ports), length);
+  }
+
+  /**
+   * Something has arrived that is not a message.
+   * @param {AbpError} error what was wrong with it
+   */
+  receiveUnreadable(error) {
+    if (this.#closed || this.#lost) return;
+    const deliver = () => {
+      if (this.onUnreadable) invokeReportingErrors(this.onUnreadable, error);
+      else invokeReportingErrors(this.#onMessage, null, NO_PORTS);
+    };
+    if (this.#onMessage && !this.#early.length) deliver();
+    else this.#keep(deliver, 0);
+  }
+
+  /** Nothing more will arrive, but the other side may still read. */
+  receiveEnd() {
+    if (this.#closed || this.#lost) return;
+    const deliver = () => (this.onEnd ? invokeReportingErrors(this.onEnd) : this.lose());
+    if (this.#onMessage && !this.#early.length) deliver();
+    else this.#keep(deliver, 0);
+  }
+
+  /**
+   * The other side is gone.
+   * @param {unknown} [cause] none where it has ended the connection in an orderly way
+   */
+  lose(cause) {
+    if (this.#closed || this.#lost) return;
+    this.#lost = true;
+    this.#untold = { cause };
+    this.#tell();
+  }
+
+  /**
+   * @param {() => void} deliver
+   * @param {number} length
+   */
+  #keep(deliver, length) {
+    this.#earlyCharacters += length;
+    if (this.#early.length < MAX_EARLY_MESSAGES && this.#earlyCharacters <= MAX_EARLY_CHARACTERS) {
+      this.#early.push(deliver);
+      return;
+    }
+    this.lose(new AbpError('RATE_LIMITED', 'Too much came before anybody listened'));
+    this.stop();
+  }
+
+  /** Not at once: the listener may have more to set up. */
+  #deliverSoon() {
+    if (this.#early.length || this.#untold) queueMicrotask(() => this.#deliver());
+  }
+
+  #deliver() {
+    // What arrives meanwhile is kept and comes after it.
+    while (this.#onMessage && this.#early.length) {
+      this.#early[0]();
+      this.#early.shift();
+    }
+    if (!this.#early.length) this.#earlyCharacters = 0;
+    this.#tell();
+  }
+
+  #tell() {
+    if (!this.#untold || !this.#onClose || this.#early.length) return;
+    const { cause } = this.#untold;
+    this.#untold = undefined;
+    invokeReportingErrors(this.#onClose, cause);
+  }
+}

@@ -1,0 +1,17 @@
+/**
+ * Frames: the messages of a microtask as one flat array, four elements each:
+ *
+ *   [kind, key, a, b,  kind, key, a, b,  …]
+ *
+ * A key is the number of a call or, if the caller chose its callId, that text. Number n stands for the id "P.n", where P
+ * is the id of the session's `initialize` (for calls) or its sessionId (for elicitations). A frame means exactly what the
+ * messages would have meant, and is only sent when both sides agreed on frames.
+ */
+
+export const REQUEST = 1; // a name, b params
+export const REQUEST_WITH = 2; // a name, b [params, timeout, wants progress]
+export const VALUE = 3; // a duration in ms, b data: a success
+export const RESPONSE = 4; // b the whole response
+export const PROGRESS = 5; // b info
+export const MESSAGE = 6; // b any other message
+export const CANCEL = 7; // a reason: stop the call; its result is the answer

@@ -1,0 +1,451 @@
+/**
+ * A pool of workers for long computations. The app's page stays responsive to its agents and gives tasks to workers. A
+ * worker that does not stop when its task is cancelled is terminated, and a new one takes its place.
+ *
+ * Nothing here decides what happens to a call: a task is the handler of one, and returns, throws or is stopped.
+ *
+ * The messages: the pool sends `task`, then `abort` at most once. A worker sends `ready` when it can take tasks; then for
+ * each task `progress`, `word` (one more word of a token, to be set with the task's own) and at last `done`, `failed` or
+ * `cancelled`. A worker has one task at a time, so that messages need not name it.
+ */
+import {
+  AbpError,
+  invokeReportingErrors,
+  reasonText,
+  saysCancelled,
+  toErrorObject,
+} from '../common/errors.js';
+import { getOwn } from '../common/values.js';
+import { abortError, onAbort, offAbort } from '../common/signals.js';
+import { Token } from '../common/token.js';
+import { transfer, transferOf } from '../common/transfer.js';
+import { listenToPort } from '../transports/port.js';
+import { end, ownerPort } from '../transports/worker.js';
+
+// So that a worker's script can import everything from this file.
+export { AbpError, Token, transfer };
+
+/**
+ * @typedef {object} PoolOptions
+ * @property {number} [size] the largest number of workers, each with one task at a time (the number of processors)
+ * @property {number} [grace] ms that a cancelled task has to stop by itself before its worker is terminated. Keep it
+ *   below the app's own `limits.grace`, or calls settle before their work has stopped (1000)
+ * @property {number} [timeout] ms that a worker has to start (10000)
+ * @property {number} [maxWaiting] tasks that may wait for a worker; further ones fail with RATE_LIMITED (1024)
+ */
+
+/**
+ * What a task uses of its call. The context of a handler has all of it; a signal alone is enough.
+ * @typedef {object} TaskOptions
+ * @property {AbortSignal} [signal]
+ * @property {Token} [token]
+ * @property {(info: any) => void} [progress]
+ */
+
+/**
+ * @typedef {object} TaskContext What a handler in a worker gets besides the params. It may be destructured.
+ * @property {Token} token says whether the task is cancelled; where memory can be shared (in Node, and in
+ *   cross-origin isolated pages) also to code that never yields
+ * @property {AbortSignal} signal fires when it is cancelled, for code that yields
+ * @property {(info: { progress: number, total?: number, stage?: string, status?: string, estimatedRemaining?: number }) => void} progress
+ */
+
+/**
+ * Makes a pool. Workers are started when there are tasks for them.
+ * @param {() => import('../agent/client.js').AnyWorker} start creates a worker whose script calls {@link serve}
+ * @param {PoolOptions} [options]
+ */
+export function pool(start, options) {
+  return new Pool(start, options);
+}
+
+/** @returns {number} the number of processors; Node has no `navigator` before 21 */
+const processors = () =>
+  globalThis.navigator?.hardwareConcurrency ??
+  /** @type {any} */ (globalThis).process?.getBuiltinModule('node:os').availableParallelism() ??
+  4;
+
+/** Starts a timer. @param {number} ms Infinity is never @param {() => void} act what to do then */
+function after(ms, act) {
+  // A timer with a longer time than that would fire at once.
+  const timer = /** @type {any} */ (setTimeout(act, Math.min(ms, 2 ** 31 - 1)));
+  // In Node the worker that it is for keeps the process alive; the timer need not.
+  timer.unref?.();
+  return timer;
+}
+
+/** A task of a pool. It is its own abort listener. */
+class Task {
+  /** The worker that has it, once it no longer waits. @type {PoolWorker | undefined} */
+  worker;
+  #resolve;
+  #reject;
+
+  /**
+   * @param {Pool} pool
+   * @param {string} name
+   * @param {any} params
+   * @param {TaskOptions} options
+   * @param {(data: any) => void} resolve
+   * @param {(error: any) => void} reject
+   */
+  constructor(pool, name, params, { signal, token = new Token(), progress }, resolve, reject) {
+    this.pool = pool;
+    this.name = name;
+    this.params = params;
+    this.signal = signal;
+    this.token = token;
+    this.progress = progress;
+    this.#resolve = resolve;
+    this.#reject = reject;
+    onAbort(signal, this);
+  }
+
+  handleEvent() {
+    this.token.cancel();
+    if (this.worker) this.worker.abort(reasonText(this.signal?.reason));
+    else this.pool.forget(this);
+  }
+
+  /** @param {any} data */
+  succeed(data) {
+    offAbort(this.signal, this);
+    this.#resolve(data);
+  }
+
+  /** @param {any} error */
+  fail(error) {
+    offAbort(this.signal, this);
+    this.#reject(this.signal?.aborted ? this.signal.reason : error);
+  }
+}
+
+/** A worker of a pool. */
+class PoolWorker {
+  /** Whether it can be given tasks. */
+  ready = false;
+  /** @type {Task | undefined} */
+  task;
+  #pool;
+  #worker;
+  #stop;
+  #timer;
+
+  /**
+   * @param {Pool} pool
+   * @param {any} worker
+   */
+  constructor(pool, worker) {
+    this.#pool = pool;
+    this.#worker = worker;
+    const listener = {
+      onMessage: (/** @type {any} */ message) => this.#heard(message),
+      onClose: (/** @type {any} */ error) =>
+        this.#lost(error?.message ?? 'its script could not be loaded'),
+    };
+    this.#stop = listenToPort(worker, listener, worker);
+    this.#timer = after(pool.options.timeout, () => this.#lost('it did not call serve in time'));
+  }
+
+  /** @param {Task} task */
+  take(task) {
+    const { name, params, token } = task;
+    try {
+      this.#post({ pool: 'task', name, params, word: token.word }, transferOf(params));
+      this.task = task;
+      task.worker = this;
+      this.#worker.ref?.();
+    } catch (error) {
+      const why = `The parameters cannot be sent to a worker: ${toErrorObject(error).message}`;
+      task.fail(new AbpError('INVALID_PARAMS', why));
+    }
+  }
+
+  /** @param {string | undefined} reason */
+  abort(reason) {
+    this.#post({ pool: 'abort', reason });
+    this.#timer = after(this.#pool.options.grace, () => {
+      // This thread may have been the busy one: let messages that have arrived come first.
+      this.#timer = after(0, () => void this.#pool.replace(this));
+    });
+  }
+
+  /** Terminates it. Resolves when it has ended, as far as that is known: a page's worker may be busy a while longer. */
+  async end() {
+    clearTimeout(this.#timer);
+    this.#stop();
+    await end(this.#worker);
+  }
+
+  /**
+   * @param {any} message
+   * @param {Transferable[]} [transferables]
+   */
+  #post(message, transferables = []) {
+    this.#worker.postMessage(message, transferables);
+  }
+
+  /** @param {any} message */
+  #heard(message) {
+    const kind = getOwn(message, 'pool');
+    if (kind === 'ready') {
+      this.ready = true;
+      return this.#free();
+    }
+    const { task } = this;
+    // Other messages of a worker are not ours.
+    if (!task) return;
+    switch (kind) {
+      case 'progress':
+        return invokeReportingErrors(task.progress, message.info);
+      case 'word':
+        return task.token.add(message.word);
+      case 'done':
+        task.succeed(message.moved ? transfer(message.data, message.moved) : message.data);
+        return this.#free();
+      case 'cancelled':
+        task.fail(abortError(message.reason));
+        return this.#free();
+      case 'failed':
+        task.fail(AbpError.from(message.error));
+        return this.#free();
+    }
+  }
+
+  #free() {
+    clearTimeout(this.#timer);
+    this.task = undefined;
+    // An idle worker should not keep a Node process alive.
+    this.#worker.unref?.();
+    this.#pool.next();
+  }
+
+  /** @param {string} why */
+  #lost(why) {
+    void this.end();
+    this.#pool.lost(this, why);
+  }
+}
+
+export class Pool {
+  /** @type {Set<PoolWorker>} */
+  #workers = new Set();
+  /** @type {Set<Task>} */
+  #waiting = new Set();
+  #start;
+  #closed = false;
+  #warned = false;
+
+  /**
+   * Use {@link pool}.
+   * @param {() => any} start
+   * @param {PoolOptions} [options]
+   */
+  constructor(start, options = {}) {
+    const { size = processors(), grace = 1000, timeout = 10_000, maxWaiting = 1024 } = options;
+    if (!(size >= 1)) throw new AbpError('INVALID_PARAMS', 'size must be 1 or more');
+    this.#start = start;
+    this.options = { size, grace, timeout, maxWaiting };
+  }
+
+  /**
+   * Makes a handler for `expose` that runs in the pool. It may also be called directly. Buffers of `BinaryData` in the
+   * params are moved to the worker, and those in results are moved back, not copied.
+   * @param {string} name the name of a handler that the workers serve
+   * @returns {(params?: any, options?: TaskOptions) => Promise<any>}
+   */
+  run(name) {
+    return (params, options) =>
+      new Promise((resolve, reject) => {
+        if (options && !('signal' in options)) this.#warn();
+        const task = new Task(this, name, params, options ?? {}, resolve, reject);
+        if (this.#closed) task.fail(new AbpError('CAPABILITY_UNAVAILABLE', 'The pool is closed'));
+        else if (task.signal?.aborted) task.fail(undefined);
+        else this.#admit(task);
+      });
+  }
+
+  /** Warns once that a task cannot be cancelled, because it got no signal. */
+  #warn() {
+    if (this.#warned) return;
+    this.#warned = true;
+    console.warn(
+      "abp-bridge: a task of a pool cannot be cancelled, as its options have no signal: pass the handler's context",
+    );
+  }
+
+  /** @param {Task} task */
+  #admit(task) {
+    this.#waiting.add(task);
+    this.next();
+    if (this.#waiting.size > this.options.maxWaiting && this.#waiting.delete(task)) {
+      const busy = 'Too much is waiting for a worker: try again when some of it is done';
+      task.fail(new AbpError('RATE_LIMITED', busy, { retryable: true, retryAfter: 1000 }));
+    }
+  }
+
+  /** Counts of workers and tasks, for debugging. */
+  get counters() {
+    return {
+      workers: this.#workers.size,
+      running: [...this.#workers].filter(({ task }) => task).length,
+      waiting: this.#waiting.size,
+    };
+  }
+
+  /**
+   * Terminates all workers. Tasks that run or wait are cancelled, and no more are accepted.
+   * @returns {Promise<void>} resolves when the workers have ended, as far as that is known
+   */
+  async close() {
+    this.#closed = true;
+    const workers = [...this.#workers];
+    const tasks = [...workers.flatMap(({ task }) => task ?? []), ...this.#waiting];
+    this.#workers.clear();
+    this.#waiting.clear();
+    const ended = Promise.all(workers.map((worker) => worker.end()));
+    for (const task of tasks) task.fail(abortError('The pool was closed'));
+    await ended;
+  }
+
+  // --- What tasks and workers tell it --------------------------------------------------------------
+
+  /** Gives waiting tasks to idle workers, and starts workers for the rest. */
+  next() {
+    let starting = 0;
+    for (const worker of this.#workers) {
+      if (!worker.ready) starting++;
+      else {
+        for (const task of this.#waiting) {
+          if (worker.task) break;
+          this.#waiting.delete(task);
+          worker.take(task);
+        }
+      }
+    }
+    while (this.#waiting.size > starting && this.#workers.size < this.options.size) {
+      if (!this.#launch()) break;
+      starting++;
+    }
+  }
+
+  /** A waiting task was cancelled. @param {Task} task */
+  forget(task) {
+    this.#waiting.delete(task);
+    task.fail(undefined);
+  }
+
+  /**
+   * A worker did not stop in time.
+   * @param {PoolWorker} worker
+   */
+  async replace(worker) {
+    const { task } = worker;
+    this.#workers.delete(worker);
+    const ended = worker.end();
+    this.#launch();
+    await ended;
+    task?.fail(undefined);
+  }
+
+  /**
+   * A worker has ended, or could not start. Another is only started for the next task, so that a worker that cannot start
+   * is not tried for ever.
+   * @param {PoolWorker} worker
+   * @param {string} why
+   */
+  lost(worker, why) {
+    this.#workers.delete(worker);
+    if (!worker.ready) return this.#unable(why);
+    worker.task?.fail(new AbpError('OPERATION_FAILED', `The worker ended: ${why}`));
+    return this.next();
+  }
+
+  /** @returns {boolean} whether a worker could be created: the constructor throws where a policy forbids it */
+  #launch() {
+    try {
+      this.#workers.add(new PoolWorker(this, this.#start()));
+      return true;
+    } catch (error) {
+      this.#unable(toErrorObject(error).message);
+      return false;
+    }
+  }
+
+  /** A worker could not be started. If there are others, they take the waiting tasks. @param {string} why */
+  #unable(why) {
+    if (this.#workers.size) return;
+    const tasks = [...this.#waiting];
+    this.#waiting.clear();
+    const error = `No worker could be started: ${why}`;
+    for (const task of tasks) {
+      task.fail(new AbpError('CAPABILITY_UNAVAILABLE', error, { retryable: true }));
+    }
+  }
+}
+
+/** The ports that {@link serve} was called for. @type {WeakSet<object>} */
+const served = new WeakSet();
+
+/**
+ * Serves a pool, in a worker. Call it once.
+ * @param {Record<string, (params: any, context: TaskContext) => any>} handlers by name. A handler
+ *   returns the result; buffers of `BinaryData` and what `transfer` marked are moved
+ * @param {any} [port] to the pool's page (the port to this worker's owner)
+ */
+export function serve(handlers, port = ownerPort()) {
+  if (!port) throw new AbpError('NOT_SUPPORTED', 'serve needs to run in a worker');
+  // Both would answer every task, and the second answer would be taken for that of the next task.
+  if (served.has(port)) {
+    const already = 'This worker serves a pool already: give serve all handlers at once';
+    throw new AbpError('ALREADY_INITIALIZED', already);
+  }
+  served.add(port);
+  /** Aborts the current task. @type {undefined | ((reason: string | undefined) => void)} */
+  let abort;
+  const post = (/** @type {any} */ message, /** @type {Transferable[]} */ transferables = []) =>
+    port.postMessage(message, transferables);
+
+  const run = async (/** @type {any} */ { name, params, word }) => {
+    const controller = new AbortController();
+    const stop = (/** @type {string | undefined} */ reason) => {
+      token.cancel();
+      controller.abort(abortError(reason));
+    };
+    abort = stop;
+    // Code that a handler left behind may still report during the next task.
+    const say = (/** @type {any} */ message) => abort === stop && post(message);
+    const token = new Token(word, (bound) => say({ pool: 'word', word: bound }));
+    /** @type {any} */
+    let outcome;
+    try {
+      const handler = getOwn(handlers, name);
+      if (!handler) throw new AbpError('INTERNAL_ERROR', `The worker does not serve ${name}`);
+      const data = await handler(params, {
+        token,
+        signal: controller.signal,
+        progress: (/** @type {any} */ info) => void say({ pool: 'progress', info }),
+      });
+      outcome = { pool: 'done', data, moved: transferOf(data) };
+    } catch (error) {
+      outcome = saysCancelled(error)
+        ? { pool: 'cancelled', reason: reasonText(error) }
+        : { pool: 'failed', error: toErrorObject(error) };
+    }
+    abort = undefined;
+    try {
+      post(outcome, outcome.moved);
+    } catch (error) {
+      const why = `The result cannot be sent: ${toErrorObject(error).message}`;
+      post({ pool: 'failed', error: toErrorObject(new AbpError('OPERATION_FAILED', why)) });
+    }
+  };
+
+  port.addEventListener('message', (/** @type {MessageEvent} */ { data }) => {
+    const kind = getOwn(data, 'pool');
+    if (kind === 'task') void run(data);
+    else if (kind === 'abort') abort?.(data.reason);
+  });
+  port.start?.();
+  post({ pool: 'ready' });
+}

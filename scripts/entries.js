@@ -1,0 +1,36 @@
+/**
+ * What the package offers: each entry, its source, and the name of its file for pages without a bundler, if it is
+ * meant for pages. package.json's exports, the files of dist/page, the tests of the package and those of its types
+ * are made from this list or checked against it.
+ * @type {Record<string, { source: string, page?: string }>}
+ */
+export const ENTRIES = {
+  '.': { source: 'js/index.js', page: 'abp-bridge' },
+  './websocket': { source: 'js/transports/websocket.js', page: 'websocket' },
+  './pool': { source: 'js/workers/pool.js', page: 'pool' },
+  './discover': { source: 'js/discovery/discover.js', page: 'discover' },
+  './automation': { source: 'js/automation/index.js' },
+  './a2a': { source: 'js/a2a/index.js', page: 'a2a' },
+  './rpc': { source: 'js/rpc/index.js', page: 'rpc' },
+  './mcp': { source: 'js/rpc/mcp.js' },
+  './adapters/acp': { source: 'js/adapters/acp.js' },
+  './adapters/mcp': { source: 'js/adapters/mcp.js' },
+  './adapters/vscode-jsonrpc': { source: 'js/adapters/vscode-jsonrpc.js' },
+};
+
+/** The files of dist/page: their names without `.js`, and the sources. @type {Record<string, string>} */
+export const PAGES = Object.fromEntries(
+  Object.values(ENTRIES).flatMap(({ source, page }) => (page ? [[page, source]] : [])),
+);
+
+/** @param {string} source */
+const typesOf = (source) => `./dist/types/${source.replace(/\.js$/, '.d.ts')}`;
+
+/** What package.json's `exports` must be. `./page` is the main entry for pages without a bundler. */
+export const EXPORTS = Object.fromEntries([
+  ...Object.entries(ENTRIES).map(([path, { source }]) => [
+    path,
+    { types: typesOf(source), default: `./${source}` },
+  ]),
+  ['./page', { types: typesOf(ENTRIES['.'].source), default: './dist/page/abp-bridge.js' }],
+]);

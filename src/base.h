@@ -1,0 +1,23 @@
+/* What every file of the core may use. */
+#ifndef ABP_BASE_H
+#define ABP_BASE_H
+
+#include <stdint.h>
+
+/* What happens to few calls: compiled for size, and out of the way of what happens to all. */
+#define COLD __attribute__((cold))
+
+/* Limits: 0 takes the default. */
+static inline void set_default(uint32_t *limit, uint32_t value) {
+  if (*limit == 0) *limit = value;
+}
+
+/* Writes a number in front of `end`. Returns where it begins. */
+static inline char *print_number(char *end, uint64_t number) {
+  do
+    *--end = (char)('0' + number % 10);
+  while (number /= 10);
+  return end;
+}
+
+#endif

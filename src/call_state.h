@@ -1,0 +1,83 @@
+/* What happens to a call: its states, the events, and what a step owes. call_state.c has the table.
+ */
+#ifndef ABP_CALL_STATE_H
+#define ABP_CALL_STATE_H
+
+#include <stdint.h>
+
+enum call_state {
+  FREE,       /* the slot holds no call */
+  QUEUED,     /* callee: accepted, its handler has not started */
+  RUNNING,    /* callee: the handler works */
+  ASKED,      /* callee: somebody wants it to stop; the handler's answer decides */
+  CANCELLING, /* callee: cancelled, and said so; the handler has not unwound */
+  UNWINDING,  /* callee: the result is out or nobody wants it; the handler still has not unwound */
+  RETURNED,   /* callee: asked to stop, it has a value; requests of its own are unanswered */
+  UNWOUND,    /* callee: asked to stop, it did; requests of its own are unanswered */
+  WAITING,    /* caller: sent, nothing heard */
+  STOPPING,   /* caller: sent, and a cancel after it */
+  STOPPED,    /* caller: the peer has accepted the cancel; its result is still to come */
+  COMPLETED,  /* callee, remembered: the handler's outcome stands */
+  CANCELLED,  /* callee, remembered: the cancel stands */
+  SETTLED,    /* caller, remembered: so that late answers are known for what they are */
+  CALL_STATES
+};
+_Static_assert(FREE == 0, "a row that is not in the table leads to FREE, which is nowhere");
+_Static_assert(ASKED == RUNNING + 1 && CANCELLING == ASKED + 1 && UNWINDING == CANCELLING + 1,
+               "the states in which a handler runs are next to each other: call_has_handler()");
+_Static_assert(CANCELLED == COMPLETED + 1 && SETTLED == CANCELLED + 1 && CALL_STATES == SETTLED + 1,
+               "the states of a call that has ended are the last: call_is_over()");
+
+enum call_event {
+  EV_START,  /* callee: there is room for the handler to run */
+  EV_CANCEL, /* somebody asks the call to stop: the peer (callee), this side (caller), a parent */
+  EV_CANCEL_BY_ID,   /* caller: a request to cancel it, which has an answer of its own, is sent */
+  EV_ACKNOWLEDGED,   /* caller: the peer has answered the cancel: true */
+  EV_TIMER,          /* its deadline passed or, once it is cancelled, its grace period */
+  EV_ASK,            /* callee: the peer asks it to stop, and the handler's answer decides */
+  EV_PEER_ABANDONED, /* callee: the peer cancelled it and takes no answer any more */
+  EV_COMPLETE,  /* there is an outcome: the handler settled (callee), the result came (caller) */
+  EV_FAIL,      /* it is an error, where errors and values are told apart */
+  EV_CANCELLED, /* there is an outcome, and it says: cancelled */
+  EV_CHILDREN_DONE,  /* callee: no request made on its behalf is unanswered any more */
+  EV_CANCEL_NO_WAIT, /* caller: send a cancel, and wait for no answer */
+  EV_STOP_SILENTLY,  /* caller: stop; the protocol has no message that says so */
+  EV_CLOSE,          /* the session ends in good order */
+  EV_LOST,           /* the peer is gone */
+  CALL_EVENTS
+};
+
+/* What a step owes the outside. Paid in the order of the bits. */
+enum {
+  OWE_QUEUED = 1 << 0,
+  OWE_START = 1 << 1,
+  OWE_REQUEST = 1 << 2,
+  OWE_ACK = 1 << 3, /* the cancel is answered: true */
+  OWE_NAK = 1 << 4, /* the cancel is answered: false, already completed */
+  OWE_CANCEL = 1 << 5,
+  OWE_ABORT = 1 << 6,
+  OWE_RESULT = 1 << 7,
+  OWE_SETTLE = 1 << 8
+};
+
+struct call_step {
+  uint8_t next;
+  uint16_t owed;
+};
+
+/* Where an event leads from a state; FREE stands for: nowhere. */
+extern const struct call_step call_steps[CALL_STATES][CALL_EVENTS];
+
+static inline struct call_step call_step(enum call_state state, enum call_event event) {
+  struct call_step step = call_steps[state][event];
+  if (step.next == FREE) step.next = (uint8_t)state;
+  return step;
+}
+/* 1 if the call has ended and only its memory is left. */
+static inline int call_is_over(enum call_state state) { return state >= COMPLETED; }
+/* 1 if a handler has been started and has not returned. */
+static inline int call_has_handler(enum call_state state) {
+  return state >= RUNNING && state <= UNWINDING;
+}
+
+#endif

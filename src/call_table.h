@@ -1,0 +1,120 @@
+/* Where calls are kept: slots, the index of their ids, timers, lists, families. */
+#ifndef ABP_CALL_TABLE_H
+#define ABP_CALL_TABLE_H
+
+#include "abp.h"
+#include "base.h"
+
+/*
+ * A call's slot, 56 bytes. Slots live in slabs that never move:
+ *
+ *   slabs ──▶ [slab 0][slab 1]…          slab: 256 slots, and 256 id cells once a text id needs one
+ *
+ *   index: open addressing, {hash, slot + 1}, a power of two, at most half full
+ *   timers: binary heap of slots by deadline; slot.timer is the place in it, so removal costs log n
+ *   lists: queue (accepted calls in order); memory (ended calls, oldest first)
+ *
+ *   handle = generation << 20 | slot: 30 bits, so that it is a small integer in JavaScript
+ */
+struct call {
+  uint32_t number; /* the id, or 0 when it is text, which is in the slab's cell */
+  uint32_t hash;
+  uint64_t deadline; /* of the timer; once the call is over: when it ended */
+  uint32_t timer;    /* place in the heap + 1, or 0 */
+  uint32_t next, prev;
+  uint32_t debtor; /* the next call that owes something */
+  uint32_t parent, child;
+  union {
+    uint32_t sibling;
+    abp_call target; /* of CALL_IS_CANCEL, which has no parent: the call made here that it is to
+                        end, or 0 */
+  };
+  uint16_t generation;
+  uint16_t id_length;
+  uint16_t owed;
+  uint8_t state;
+  uint8_t cause; /* abp_outcome: why it was cancelled */
+  uint8_t flags;
+  uint8_t depth; /* of local calls within local calls */
+};
+
+enum {
+  CALL_OUT = 1,     /* made here; else received */
+  CALL_INDEXED = 2, /* found by its id */
+  CALL_PROGRESS = 4,
+  CALL_LOCAL = 8,         /* made by a handler here to a handler here */
+  CALL_NO_CANCEL = 16,    /* there is no message to cancel it with */
+  CALL_IS_CANCEL = 32,    /* is itself a `capabilities/cancel` waiting for its answer */
+  CALL_SUBSCRIPTION = 32, /* JSON-RPC, which has no such calls: the peer may end it by a cancel */
+  CALL_LISTED = 64,       /* waits in the queue */
+  CALL_NO_WAIT = 128      /* its caller waits for no answer once it has cancelled it */
+};
+
+_Static_assert(CALL_OUT == 1, "call_table.latest has a place for each direction");
+
+#define NO_CALL UINT32_MAX
+#define SLOT_BITS 20
+#ifndef SLAB_CALLS /* the exploration takes small ones */
+#define SLAB_CALLS 256
+#endif
+#define ID_CELL 40 /* holds a UUID; longer ids are allocated */
+
+struct call_list {
+  uint32_t head, tail, count;
+};
+
+struct call_slab {
+  struct call calls[SLAB_CALLS];
+  char (*ids)[ID_CELL];
+};
+
+struct index_entry {
+  uint32_t hash, slot; /* slot + 1; 0: the place is free */
+};
+
+struct call_index {
+  struct index_entry *entries;
+  uint32_t mask, shift; /* from a hash to a place */
+  uint32_t count, max_count;
+};
+
+struct call_table {
+  struct call_slab **slabs;
+  uint32_t slab_count, slab_room;
+  struct call_index index;
+  uint32_t *timers;
+  uint32_t timer_count;
+  struct call_list queue, memory;
+  uint32_t free;
+  uint64_t key[2]; /* of the hash */
+  struct call_block {
+    uint32_t block, start; /* block + 1; 0: none yet */
+  } latest[2];             /* received, made: where the latest 4,096 numbers begin in the index */
+};
+
+void table_init(struct call_table *table, const uint8_t seed[16]);
+void table_free(struct call_table *table);
+static inline struct call *table_call(const struct call_table *table, uint32_t slot) {
+  return &table->slabs[slot / SLAB_CALLS]->calls[slot % SLAB_CALLS];
+}
+const char *table_id(const struct call_table *table, uint32_t slot);
+/* The hash of an id. table_find and table_add take it, so that it is computed once. */
+uint32_t table_hash(struct call_table *table, const abp_id *id, uint32_t direction);
+/* The same, for an id that is a text. */
+uint32_t table_hash_text(const struct call_table *table, const abp_id *id, uint32_t direction);
+uint32_t table_find(const struct call_table *table, const abp_id *id, uint32_t hash,
+                    uint32_t direction);
+/* A slot for a new call, indexed by `id` unless that is NULL. Everything that the call will need is
+ * allocated here. Errors, after which nothing has changed: ABP_E_MEMORY, ABP_E_LIMIT. */
+int table_add(struct call_table *table, const abp_id *id, uint32_t hash, uint32_t flags,
+              uint32_t *slot);
+void table_unindex(struct call_table *table, uint32_t slot);
+void table_release(struct call_table *table, uint32_t slot);
+void table_set_timer(struct call_table *table, uint32_t slot, uint64_t deadline);
+void table_clear_timer(struct call_table *table, uint32_t slot);
+void table_adopt(struct call_table *table, uint32_t parent, uint32_t child);
+void table_orphan(struct call_table *table, uint32_t child);
+void list_push(struct call_table *table, struct call_list *list, uint32_t slot);
+void list_remove(struct call_table *table, struct call_list *list, uint32_t slot);
+
+#endif

@@ -1,0 +1,87 @@
+/* What every protocol does with calls. */
+#ifndef ABP_CALLS_H
+#define ABP_CALLS_H
+
+#include "call_state.h"
+#include "call_table.h"
+
+struct call_limits { /* as in abp_config; 0 takes the default, but grace_ms has none */
+  uint32_t max_calls, max_concurrent, remembered, remember_ms, grace_ms;
+};
+
+struct calls {
+  struct call_limits limits;
+  struct call_table table;
+  uint64_t now;
+  uint64_t wake; /* when abp_advance() was asked for, or 0 */
+  uint32_t minted, running, debts, last_debt;
+  uint32_t in_flight[2]; /* received, made */
+  const char *reason;    /* of a cancel, borrowed until the next input */
+  size_t reason_length;
+  const char *timeout_reason; /* the reason of a cancel for which a deadline is the cause */
+  uint8_t wrapped;            /* after 2^32-1 the numbers have begun again */
+};
+
+void calls_init(struct calls *calls, const struct call_limits *limits, const uint8_t seed[16],
+                uint64_t now);
+/* The first call made here gets this number (0: 1). */
+static inline void calls_number_from(struct calls *calls, uint32_t first) {
+  calls->minted = first ? first - 1 : 0;
+}
+abp_call calls_handle(const struct calls *calls, uint32_t slot);
+/* The slot of a call, or NO_CALL. calls_live() finds only calls that are not over. */
+uint32_t calls_slot(const struct calls *calls, abp_call call);
+uint32_t calls_live(const struct calls *calls, abp_call call);
+uint32_t calls_find(struct calls *calls, const abp_id *key, uint32_t direction);
+/* A number for a call made here, which no call has. */
+uint32_t calls_mint(struct calls *calls);
+
+/* Takes a step and notes what it owes: for this call, for its children and for its parent. Returns
+ * what the table says is owed, the answer to a cancel included. */
+uint32_t calls_step(struct calls *calls, uint32_t slot, enum call_event event);
+/* There is an outcome: ABP_COMPLETED; any other says that the call was cancelled. */
+void calls_settle(struct calls *calls, uint32_t slot, abp_outcome outcome);
+/* Asks a call to end because of EV_CANCEL or EV_TIMER, in the way that its flags allow. */
+uint32_t calls_stop(struct calls *calls, uint32_t slot, enum call_event why);
+/* The first slot from `slot` on whose call is not over, or NO_CALL. */
+uint32_t calls_next_live(const struct calls *calls, uint32_t slot);
+/* Steps every call: the session has ended (EV_CLOSE, EV_LOST). */
+void calls_end_all(struct calls *calls, enum call_event event);
+void calls_owe(struct calls *calls, uint32_t slot, uint32_t owed);
+/* Starts the handlers of waiting calls for which there is room. */
+void calls_admit(struct calls *calls);
+/* The calls made on behalf of this one go on without it. */
+void calls_disown(struct calls *calls, uint32_t slot);
+/* Forgets what is too old, and the oldest until `keep` are left. */
+void calls_forget_old(struct calls *calls, uint32_t keep);
+/* An older session is over: nothing that it left is found any more. */
+void calls_forget_all(struct calls *calls);
+
+/* Hands out the next thing that a call owes; something is left while calls->debts is not NO_CALL.
+ */
+void calls_pay(struct calls *calls, abp_action *action);
+/* The earliest of all timers and of `due` (0: none), or 0. calls_wake_owed() says whether the
+ * outside must be told of it, and calls_wake() tells it. */
+uint64_t calls_earliest(const struct calls *calls, uint64_t due);
+int calls_wake_owed(const struct calls *calls, uint64_t due);
+void calls_wake(struct calls *calls, uint64_t due, abp_action *action);
+
+void calls_advance(struct calls *calls, uint64_t now);
+void calls_set_deadline(struct calls *calls, uint32_t slot, uint32_t timeout_ms);
+/* A call made here: WAITING. `id` NULL mints one. An abp_status. */
+int calls_make(struct calls *calls, const abp_id *id, uint32_t flags, uint32_t *slot);
+/* A call that came in: QUEUED, but in no queue. `id` NULL: nobody else names it. An abp_status, or
+ * `fault` if its receiver found one. */
+int calls_receive(struct calls *calls, const abp_id *id, uint32_t flags, int fault, uint32_t *slot);
+/* calls_queue() lets it wait for its turn; calls_accept() starts it if there is room. */
+void calls_queue(struct calls *calls, uint32_t slot);
+void calls_accept(struct calls *calls, uint32_t slot);
+/* Whether a call may be made on behalf of `parent`, whose slot is in *slot. */
+int calls_adoptable(const struct calls *calls, abp_call parent, uint32_t *slot);
+/* A call made here could not be sent, and is over. An abp_status. */
+int calls_send_failed(struct calls *calls, abp_call call);
+/* A counter: `counts` has those that the owner of the calls counts. */
+uint32_t calls_count(const struct calls *calls, const uint32_t counts[ABP_COUNTERS],
+                     abp_counter counter);
+
+#endif

@@ -1,0 +1,74 @@
+/* What the files of an endpoint share. */
+#ifndef ABP_ENDPOINT_H
+#define ABP_ENDPOINT_H
+
+#include "calls.h"
+#include "session.h"
+
+#define PREFIX 32 /* bytes of the text that this side's ids begin with */
+#define DESCRIPTIONS 4
+
+/* How a cancel is answered. */
+enum cancel_answer {
+  ANSWER_NONE,
+  ANSWER_CANCELLED,
+  ANSWER_COMPLETED,
+  ANSWER_NOT_FOUND,
+  ANSWER_NOT_INITIALIZED,
+  ANSWER_INVALID
+};
+
+/* What an endpoint owes beside messages (1 << abp_message). OUT_FIRST is handed out before what
+ * calls owe: an acknowledgement precedes whatever the cancel does to the call. */
+enum outbox {
+  OUT_SESSION = 1 << 16,
+  OUT_REFUSE = 1 << 17,
+  OUT_REPORT = 1 << 18,
+  OUT_FIRST = OUT_REFUSE | OUT_REPORT | 1 << ABP_MSG_CANCEL_RESULT
+};
+_Static_assert(ABP_MSG_BYE < 16, "the outbox's own bits are above the messages'");
+
+struct wire;
+
+struct abp_endpoint {
+  abp_config config;
+  struct calls calls;
+  struct session session;
+  uint32_t outbox; /* what is owed beside what calls owe: see enum outbox */
+  abp_call report;
+  abp_id target;       /* of abp_cancel_by_id; its text is borrowed until the next input */
+  uint8_t refuse;      /* abp_error */
+  uint8_t answer;      /* enum cancel_answer */
+  uint8_t has_message; /* the input being drained is a message that the wire has parsed */
+  char prefix[PREFIX + 1];
+  uint32_t prefix_length;
+  struct {
+    char name[24];
+    char *json;
+    size_t length;
+  } about[DESCRIPTIONS];
+  uint32_t counts[ABP_COUNTERS];
+  struct wire *wire; /* wire_abp.c's; freed through free_wire, so that the core links without it */
+  void (*free_wire)(struct wire *wire);
+};
+
+/* Inputs of the control plane, which the wire calls after endpoint_enter(). */
+int endpoint_initialize(abp_endpoint *endpoint, const char *id, size_t length, int number_id,
+                        const char *version, size_t version_length, uint32_t features);
+int endpoint_initialized(abp_endpoint *endpoint, const char *session_id, size_t length,
+                         int accepted, int busy, uint32_t features);
+int endpoint_cancel(abp_endpoint *endpoint, const abp_id *id, const char *reason, size_t length);
+/* `call`: the call whose signal or clock asked for the cancel; 0: the cancel is a request, `id`. */
+int endpoint_cancel_result(abp_endpoint *endpoint, const abp_id *id, abp_call call, int cancelled);
+int endpoint_shutdown(abp_endpoint *endpoint);
+int endpoint_bye(abp_endpoint *endpoint, int persisted);
+int endpoint_ping(abp_endpoint *endpoint, int pong);
+void endpoint_count(abp_endpoint *endpoint, abp_counter counter);
+void endpoint_refuse(abp_endpoint *endpoint, abp_error error);
+/* What precedes the number in the ids of calls made here (`own`) or received. */
+const char *endpoint_prefix(const abp_endpoint *endpoint, uint32_t own, uint32_t *length);
+/* Begins an input: ABP_E_UNDRAINED while actions of the last one are left. */
+int endpoint_enter(abp_endpoint *endpoint);
+int endpoint_undrained(const abp_endpoint *endpoint);
+
+#endif

@@ -1,0 +1,54 @@
+/* What comes of an input, action by action; and how the next input begins. */
+#include "endpoint.h"
+
+int endpoint_undrained(const abp_endpoint *ep) {
+  return ep->calls.debts != NO_CALL || ep->outbox || calls_wake_owed(&ep->calls, ep->session.due);
+}
+
+/* Takes the first of these from the outbox. */
+COLD static void hand_out(abp_endpoint *ep, uint32_t of, abp_action *action) {
+  uint32_t place = 0;
+  while (!(ep->outbox & of & 1u << place))
+    place++;
+  ep->outbox &= ~(1u << place);
+  switch (1u << place) {
+  case OUT_REFUSE:
+    action->kind = ABP_REFUSE;
+    action->arg = ep->refuse;
+    break;
+  case OUT_REPORT:
+    action->kind = ABP_REPORT;
+    action->call = ep->report;
+    break;
+  case OUT_SESSION:
+    action->kind = ABP_SESSION;
+    action->arg = ep->session.state;
+    break;
+  default:
+    action->kind = ABP_SEND;
+    action->arg = place;
+    break;
+  }
+}
+
+int abp_next(abp_endpoint *ep, abp_action *action) {
+  *action = (abp_action){.kind = ABP_NONE};
+  if (ep->outbox & OUT_FIRST)
+    hand_out(ep, OUT_FIRST, action);
+  else if (ep->calls.debts != NO_CALL)
+    calls_pay(&ep->calls, action);
+  else if (ep->outbox)
+    hand_out(ep, ep->outbox, action);
+  else if (calls_wake_owed(&ep->calls, ep->session.due))
+    calls_wake(&ep->calls, ep->session.due, action);
+  return action->kind != ABP_NONE;
+}
+
+/* Every input begins with it. One copy makes the module a tenth smaller, and nothing slower. */
+__attribute__((noinline)) int endpoint_enter(abp_endpoint *ep) {
+  if (endpoint_undrained(ep)) return ABP_E_UNDRAINED;
+  ep->calls.reason = NULL;
+  ep->calls.reason_length = 0;
+  ep->has_message = 0;
+  return ABP_OK;
+}

@@ -1,0 +1,177 @@
+/*
+ * Every input of ABP that is about the session: step the table (session.c), and do what it says to
+ * the calls and to the peer.
+ */
+#include "endpoint.h"
+#include "siphash.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* Unguessable, since it is derived from the secret seed, which it does not give away; and new with
+ * each session, so that an answer to an older one finds nothing. */
+static void new_prefix(abp_endpoint *ep) {
+  char *p = ep->prefix;
+  const uint64_t words[] = {siphash_derive(ep->config.seed, "prefix 0"),
+                            siphash_derive(ep->config.seed, "prefix 1")};
+  for (int i = 0; i < 20; i++)
+    *p++ = "0123456789abcdef"[words[i / 16] >> 4 * (i % 16) & 15];
+  *p++ = '-';
+  char digits[10];
+  const char *first = print_number(digits + sizeof digits, ++ep->session.serial);
+  const size_t length = (size_t)(digits + sizeof digits - first);
+  memcpy(p, first, length);
+  p[length] = 0;
+  ep->prefix_length = (uint32_t)(p + length - ep->prefix);
+}
+
+/* Only a peer that agreed to liveness is sent `bridge/bye`. */
+static void send(abp_endpoint *ep, uint32_t messages) {
+  ep->outbox |= abp_features(ep) & ABP_LIVENESS ? messages : messages & ~(1u << ABP_MSG_BYE);
+}
+
+static void change_session(abp_endpoint *ep, enum session_event event) {
+  struct session *session = &ep->session;
+  const struct session_step taken = session_step(session->state, event);
+  if (taken.refuse) endpoint_refuse(ep, (abp_error)taken.refuse);
+  send(ep, taken.sends);
+  if (taken.calls) calls_end_all(&ep->calls, (enum call_event)(taken.calls - 1));
+  if (taken.next == session->state) return;
+  session->state = (abp_session)taken.next;
+  /* Who called abp_connect() needs no action to know that it connects. */
+  ep->outbox &= ~(uint32_t)OUT_SESSION;
+  if (taken.next != ABP_SESSION_CONNECTING) ep->outbox |= OUT_SESSION;
+  session->due = 0;
+  session->suspended = 0;
+  if (taken.next == ABP_SESSION_CONNECTING || event == SE_INITIALIZE) {
+    calls_forget_all(&ep->calls);
+    new_prefix(ep);
+  }
+}
+
+int abp_connect(abp_endpoint *ep, uint32_t timeout_ms) {
+  if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
+  const abp_session state = ep->session.state;
+  if (state == ABP_SESSION_CONNECTING || state == ABP_SESSION_READY) return ABP_E_STATE;
+  change_session(ep, SE_CONNECT);
+  set_default(&timeout_ms, ABP_DEFAULT_CONNECT_MS);
+  ep->session.pause = 50;
+  ep->session.give_up = ep->calls.now + timeout_ms;
+  ep->session.due = ep->calls.now + (timeout_ms < 50 ? timeout_ms : 50);
+  return ABP_OK;
+}
+
+static int keep_session_id(abp_endpoint *ep, const char *id, size_t length) {
+  char *copy = malloc(length + 1);
+  if (!copy) return ABP_E_MEMORY;
+  memcpy(copy, id, length);
+  copy[length] = 0;
+  free(ep->session.id);
+  ep->session.id = copy;
+  ep->session.id_length = (uint32_t)length;
+  return ABP_OK;
+}
+
+int endpoint_initialize(abp_endpoint *ep, const char *id, size_t length, int number_id,
+                        const char *version, size_t version_length, uint32_t features) {
+  struct session *session = &ep->session;
+  const int ready = session->state == ABP_SESSION_READY;
+  const int valid = length > 0 && length <= ep->config.max_id;
+  const int again = ready && number_id == session->number_id && length == session->id_length &&
+                    memcmp(id, session->id, length) == 0;
+  const int stays = ready && (again || !ep->config.restart);
+  const int accepted = valid && !stays && session_version_ok(version, version_length);
+  if (accepted && keep_session_id(ep, id, length) != ABP_OK) return ABP_E_MEMORY;
+  session_heard(session, ep->calls.now);
+  if (accepted) {
+    if (ready) change_session(ep, SE_SHUTDOWN);
+    session->number_id = (uint8_t)number_id;
+    change_session(ep, SE_INITIALIZE);
+    session->agreed = session->wanted & (features | ABP_DYNAMIC_CAPABILITIES);
+    session_start_heartbeat(session, ep->calls.now, ep->config.heartbeat_ms);
+  } else if (valid && stays) {
+    change_session(ep, again ? SE_INITIALIZE_AGAIN : SE_INITIALIZE_OTHER);
+  } else {
+    endpoint_refuse(ep, valid ? ABP_NOT_SUPPORTED : ABP_INVALID_ID);
+  }
+  return ABP_OK;
+}
+
+int endpoint_initialized(abp_endpoint *ep, const char *session_id, size_t length, int accepted,
+                         int busy, uint32_t features) {
+  struct session *session = &ep->session;
+  if (session->state != ABP_SESSION_CONNECTING) {
+    endpoint_count(ep, ABP_LATE);
+    if (accepted) change_session(ep, SE_ACCEPTED);
+    return ABP_OK;
+  }
+  if (accepted) {
+    if (keep_session_id(ep, session_id, length <= ep->config.max_id ? length : 0) != ABP_OK)
+      return ABP_E_MEMORY;
+    /* Many apps say that they have none of the published features and use them all the same: what
+     * this agent asked for of those holds. */
+    features |= ABP_NOTIFICATIONS | ABP_PROGRESS | ABP_ELICITATION;
+    session->agreed = features & (session->wanted | ABP_DYNAMIC_CAPABILITIES);
+  }
+  change_session(ep, accepted ? SE_ACCEPTED : busy ? SE_BUSY : SE_REFUSED);
+  if (accepted) session_start_heartbeat(session, ep->calls.now, ep->config.heartbeat_ms);
+  return ABP_OK;
+}
+
+int abp_close(abp_endpoint *ep) {
+  if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
+  ep->session.staying = 0;
+  change_session(ep, ep->config.role == ABP_APP ? SE_STOP : SE_CLOSE);
+  return ABP_OK;
+}
+
+int abp_lost(abp_endpoint *ep) {
+  if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
+  change_session(ep, SE_LOST);
+  return ABP_OK;
+}
+
+int abp_leave(abp_endpoint *ep, int persisted) {
+  if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
+  ep->session.staying = persisted != 0;
+  if (persisted)
+    send(ep, 1u << ABP_MSG_BYE);
+  else
+    change_session(ep, SE_LEAVE);
+  return ABP_OK;
+}
+
+int endpoint_shutdown(abp_endpoint *ep) {
+  change_session(ep, SE_SHUTDOWN);
+  return ABP_OK;
+}
+
+int endpoint_bye(abp_endpoint *ep, int persisted) {
+  if (!(abp_features(ep) & ABP_LIVENESS)) {
+    endpoint_count(ep, ABP_UNKNOWN_TYPE);
+  } else if (persisted) {
+    ep->session.suspended = 1;
+    ep->session.due = 0;
+  } else {
+    change_session(ep, SE_LOST);
+  }
+  return ABP_OK;
+}
+
+int endpoint_ping(abp_endpoint *ep, int pong) {
+  session_heard(&ep->session, ep->calls.now);
+  if (!(abp_features(ep) & ABP_LIVENESS))
+    endpoint_count(ep, ABP_UNKNOWN_TYPE);
+  else if (!pong)
+    ep->outbox |= 1u << ABP_MSG_PONG;
+  return ABP_OK;
+}
+
+int abp_advance(abp_endpoint *ep, uint64_t now) {
+  if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
+  calls_advance(&ep->calls, now);
+  const enum session_event event =
+      session_tick(&ep->session, ep->calls.now, ep->config.heartbeat_ms, &ep->outbox);
+  if (event != SESSION_EVENTS) change_session(ep, event);
+  return ABP_OK;
+}

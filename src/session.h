@@ -1,0 +1,60 @@
+/* The session: the handshake, versions, features, the heartbeat. */
+#ifndef ABP_SESSION_H
+#define ABP_SESSION_H
+
+#include "abp.h"
+
+enum session_event {
+  SE_CONNECT,
+  SE_INITIALIZE,       /* app: the agent says hello */
+  SE_INITIALIZE_AGAIN, /* app: the same hello */
+  SE_INITIALIZE_OTHER, /* app: another hello while the session lasts */
+  SE_ACCEPTED,         /* agent: the app says yes */
+  SE_BUSY,             /* agent: the app has a session that has not ended yet */
+  SE_REFUSED,
+  SE_TIMEOUT,
+  SE_SHUTDOWN, /* the peer ends it */
+  SE_CLOSE,    /* agent: it ends the session */
+  SE_STOP,     /* app: it ends the session, and has no `shutdown` to say so */
+  SE_LEAVE,    /* this side's document goes away */
+  SE_LOST,     /* the peer is gone */
+  SESSION_EVENTS
+};
+
+struct session_step {
+  uint8_t next;
+  uint8_t calls;  /* 1 + the call_event that every call gets, or 0 */
+  uint8_t refuse; /* abp_error that the peer is answered */
+  uint8_t sends;  /* 1 << abp_message */
+};
+
+struct session {
+  abp_session state;
+  uint32_t wanted, agreed; /* features */
+  uint64_t heard;          /* when the peer last said something */
+  uint64_t due;            /* when the session's own timer runs out, or 0 */
+  uint64_t give_up;        /* agent: when the handshake fails */
+  uint32_t pause;          /* agent: until `initialize` is sent again */
+  uint8_t asked;           /* a ping is out */
+  uint8_t suspended;       /* the peer said that it is frozen */
+  uint8_t staying;         /* this side says `bye`, but may come back */
+  uint8_t number_id;       /* `initialize` had a number as its id */
+  uint32_t serial;         /* of this side's sessions */
+  char *id;                /* `initialize`'s id, as text */
+  uint32_t id_length;
+};
+
+_Static_assert(ABP_SESSION_NONE == 0, "a row that is not in the table leads to NONE: nowhere");
+_Static_assert(ABP_MSG_BYE < 8, "session_step.sends has a bit for every message");
+
+struct session_step session_step(abp_session state, enum session_event event);
+/* 1 if `version` reads major.minor. */
+int session_version_ok(const char *version, size_t length);
+/* Runs the session's clock. Returns the event that it caused, or SESSION_EVENTS; sends are or'ed
+ * into *sends. */
+enum session_event session_tick(struct session *session, uint64_t now, uint32_t heartbeat_ms,
+                                uint32_t *sends);
+void session_heard(struct session *session, uint64_t now);
+void session_start_heartbeat(struct session *session, uint64_t now, uint32_t heartbeat_ms);
+
+#endif

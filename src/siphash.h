@@ -1,0 +1,19 @@
+/*
+ * SipHash-1-3: a hash with a secret key. Who does not know the key can neither foretell a hash nor
+ * choose texts whose hashes are alike, and from hashes nobody learns the key.
+ */
+#ifndef ABP_SIPHASH_H
+#define ABP_SIPHASH_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* The hash of a text; `last` is the byte after it, which is the text's length where only texts are
+ * hashed. */
+uint64_t siphash_text(const uint64_t key[2], const char *text, size_t length, uint8_t last);
+/* The hash of one word. */
+uint64_t siphash_word(const uint64_t key[2], uint64_t word);
+/* A word derived from a seed, which it does not give away, for one purpose. */
+uint64_t siphash_derive(const uint8_t seed[16], const char *purpose);
+
+#endif

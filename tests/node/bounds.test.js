@@ -1,0 +1,258 @@
+// Values that are quick to send and take minutes to walk or to write: each is refused before that, everywhere.
+import assert from 'node:assert/strict';
+import { PassThrough } from 'node:stream';
+import { describe, test } from 'node:test';
+import { fromText, toText } from '../../js/wire/clone-codec.js';
+import { jsonText } from '../../js/wire/json-text.js';
+import { parseManifest } from '../../js/wire/manifest.js';
+import { prepare } from '../../js/wire/result-store.js';
+import { requireBounded } from '../../js/common/bounds.js';
+import { createPeer } from '../../js/rpc/index.js';
+import { PageTransport } from '../../js/transports/page.js';
+import { headerTransport, lineTransport } from '../../js/transports/streams.js';
+
+const doubled = (times) => {
+  let value = ['x', 'y'];
+  for (let i = 0; i < times; i++) value = [value, value];
+  return value;
+};
+const nested = (levels) => {
+  let value = {};
+  for (let i = 1; i < levels; i++) value = { value };
+  return value;
+};
+/** What is sent in no time, as a port brings it. */
+const SMALL_AND_LONG = {
+  'a sparse array': () => new Array(2 ** 32 - 1),
+  'sparse arrays in a list': () => Array.from({ length: 64 }, () => new Array(2 ** 26)),
+  'a sparse array in a map': () => new Map([[1, new Set([new Array(2 ** 32 - 1)])]]),
+  'a list that stands twice in a list, fifty times over': () => doubled(50),
+};
+
+describe('a value is bounded', () => {
+  for (const [what, make] of Object.entries(SMALL_AND_LONG)) {
+    test(`${what} is refused`, () => {
+      assert.throws(() => requireBounded(make()), {
+        name: 'RangeError',
+        message: /too many values/,
+      });
+    });
+  }
+
+  test('in the number of values, to the very one', () => {
+    const list = Array.from({ length: 9 }, (_, i) => i);
+    requireBounded(list, { maxValues: 10 });
+    assert.throws(() => requireBounded(list, { maxValues: 9 }), /the limit is 9/);
+    assert.throws(() => requireBounded({ a: list }, { maxValues: 10 }), RangeError);
+    requireBounded(new Map([[1, 2]]), { maxValues: 3 });
+    assert.throws(() => requireBounded(new Map([[1, 2]]), { maxValues: 2 }), RangeError);
+    assert.throws(() => requireBounded(new Set([1, 2]), { maxValues: 2 }), RangeError);
+  });
+
+  test('and a list that is too long is not even looked at', () => {
+    const looked = [];
+    const list = new Proxy(new Array(11), {
+      get: (target, key) => (looked.push(key), target[key]),
+    });
+    assert.throws(() => requireBounded(list, { maxValues: 10 }), RangeError);
+    assert.ok(!looked.includes('0'));
+  });
+
+  test('in characters, names of members included', () => {
+    requireBounded({ abc: 'de', f: ['gh'] }, { maxCharacters: 8 });
+    assert.throws(() => requireBounded({ abc: 'de', f: ['gh'] }, { maxCharacters: 7 }), RangeError);
+  });
+
+  test('in depth; what contains itself is told apart', () => {
+    requireBounded(nested(64), { maxDepth: 64 });
+    assert.throws(() => requireBounded(nested(65), { maxDepth: 64 }), /levels: the limit is 64/);
+    const cycle = { inner: {} };
+    cycle.inner.outer = cycle;
+    assert.throws(() => requireBounded(cycle), { name: 'TypeError', message: /itself/ });
+  });
+
+  test('in the digits of a BigInt, of either sign', () => {
+    requireBounded([2n ** 16383n - 1n, -(2n ** 16383n)]);
+    for (const long of [2n ** 16383n, -(2n ** 16383n) - 1n, 1n << 30_000_000n]) {
+      assert.throws(() => requireBounded({ long }), /too many bits/);
+    }
+  });
+
+  test('bytes are one value, and what has a toJSON of its own is taken at its word', () => {
+    requireBounded([new ArrayBuffer(1e6), new Uint8Array(1e6), Buffer.alloc(1e6)], {
+      maxValues: 4,
+    });
+    requireBounded(
+      { at: new Date(), own: { toJSON: () => 1, rest: new Array(1000) } },
+      { maxValues: 4 },
+    );
+  });
+
+  test('only by what is its own', () => {
+    requireBounded(Object.create({ inherited: new Array(1000) }), { maxValues: 10 });
+  });
+});
+
+describe('before it is written', () => {
+  for (const [what, make] of Object.entries(SMALL_AND_LONG)) {
+    test(`${what}: as JSON, for an app that is driven, and as a result`, async () => {
+      const context = { signal: new AbortController().signal, callId: 'x' };
+      if (!/map/.test(what)) assert.throws(() => jsonText({ v: make() }, 1 << 25), RangeError);
+      assert.throws(() => toText(make()), RangeError);
+      await assert.rejects(prepare(make(), context, undefined, 1), {
+        code: 'OPERATION_FAILED',
+        message: /cannot be sent: .*too many values/,
+      });
+    });
+  }
+
+  test('over lines, a post of one is refused as too long', () => {
+    const transport = lineTransport({ readable: new PassThrough(), writable: new PassThrough() });
+    for (const v of [new Array(2 ** 32 - 1), doubled(50)]) {
+      assert.throws(() => transport.post({ v }), { code: 'MESSAGE_TOO_LONG' });
+    }
+    transport.close();
+  });
+
+  test('a BigInt is neither written nor read beyond some thousand digits', () => {
+    assert.equal(fromText(toText(2n ** 16383n - 1n)), 2n ** 16383n - 1n);
+    assert.equal(fromText(toText(-(2n ** 16383n))), -(2n ** 16383n));
+    assert.throws(() => toText(2n ** 30_000_000n), RangeError);
+    assert.throws(() => fromText(`"~i${'9'.repeat(10_000_000)}"`), RangeError);
+  });
+
+  test('a manifest that is deep is refused', () => {
+    const deep = `{"abp":"0.1","deep":${'['.repeat(100_000)}${']'.repeat(100_000)}}`;
+    assert.throws(() => parseManifest(deep), { code: 'INVALID_MANIFEST', message: /64 levels/ });
+  });
+});
+
+/** Counts the turns that others have until something is done. */
+async function turnsUntil(done) {
+  let turns = 0;
+  let over = false;
+  const ended = Promise.resolve(done).finally(() => (over = true));
+  while (!over) {
+    await new Promise((resolve) => setImmediate(resolve));
+    turns++;
+  }
+  await ended;
+  return turns;
+}
+
+describe('a flood of lines lets others have their turns', () => {
+  const LINES = 20_000;
+
+  for (const [what, line] of Object.entries({ blank: '\n', broken: '{\n', short: '1\n' })) {
+    test(`${what}, at once`, async () => {
+      const readable = new PassThrough();
+      const transport = lineTransport({ readable, writable: new PassThrough() });
+      let heard = 0;
+      let unreadable = 0;
+      transport.onUnreadable = () => unreadable++;
+      const closed = new Promise((resolve) => (transport.onClose = resolve));
+      transport.onMessage = () => heard++;
+      readable.end(Buffer.from(line.repeat(LINES)));
+      const turns = await turnsUntil(closed);
+      assert.ok(turns > LINES / 1024 / 2, `${turns}`);
+      assert.deepEqual(
+        [heard, unreadable],
+        [line === '1\n' ? LINES : 0, line === '{\n' ? LINES : 0],
+      );
+    });
+  }
+
+  test('of headers without a length, from a web stream', async () => {
+    const readable = new ReadableStream({
+      start(controller) {
+        controller.enqueue(Buffer.from('x\r\n\r\n'.repeat(LINES)));
+        controller.close();
+      },
+    });
+    const transport = headerTransport({ readable, writable: new WritableStream() });
+    let unreadable = 0;
+    transport.onUnreadable = () => unreadable++;
+    const closed = new Promise((resolve) => (transport.onClose = resolve));
+    transport.onMessage = () => {};
+    assert.ok((await turnsUntil(closed)) > LINES / 1024 / 2);
+    assert.equal(unreadable, LINES);
+  });
+
+  test('at a JSON-RPC peer, whose handlers and requests go on', async () => {
+    const [there, back] = [new PassThrough(), new PassThrough()];
+    const peer = createPeer(
+      lineTransport({ readable: there, writable: back }, { maxBacklog: 2 ** 30 }),
+      { dialect: 'mcp' },
+    );
+    let turns = 0;
+    peer.onNotification('end', () => (turns = -turns));
+    back.resume();
+    there.write(Buffer.from('{\n'.repeat(LINES)));
+    there.write('{"jsonrpc":"2.0","method":"end"}\n');
+    while (turns >= 0) {
+      await new Promise((resolve) => setImmediate(resolve));
+      if (turns >= 0) turns++;
+    }
+    assert.ok(-turns > LINES / 1024 / 2, `${turns}`);
+    peer.close();
+  });
+});
+
+/** A page that says what it likes, without a browser: a driver's handle of what would be in it. */
+function page(next, t) {
+  const gone = new AbortController();
+  const handle = {
+    evaluate: async (question, argument) =>
+      question({ take() {}, next, end: async () => {} }, argument),
+    dispose: async () => {},
+  };
+  const transport = new PageTransport(handle, {
+    read: (line) => line,
+    gone: gone.signal,
+    release() {},
+  });
+  t.after(() => transport.close());
+  const closed = new Promise((resolve) => (transport.onClose = resolve));
+  const heard = [];
+  transport.onMessage = (line) => heard.push(line);
+  transport.post({});
+  return { transport, closed, heard };
+}
+
+describe('a page that is driven', () => {
+  test('may send line feeds without end: none is a message, and others have their turns', async (t) => {
+    const pieces = ['\n'.repeat(100_000), 'a\n\nb\n', 0];
+    const { closed, heard } = page(() => pieces.shift(), t);
+    assert.ok((await turnsUntil(closed)) > 100_000 / 1024 / 2);
+    assert.deepEqual(heard, ['a', 'b']);
+  });
+
+  test('that sends a message without end is left, and says why', async (t) => {
+    let fetches = 0;
+    const piece = 'x'.repeat(2 ** 22);
+    const { closed, heard } = page(() => (fetches++, piece), t);
+    assert.match((await closed).message, /too long/);
+    assert.deepEqual([heard.length, fetches], [0, 65]);
+  });
+
+  test('that sends more at once than it was asked for is left', async (t) => {
+    const { closed } = page(() => 'x'.repeat(2 ** 22 + 1), t);
+    assert.match((await closed).message, /too much at once/);
+  });
+});
+
+test('a reader of lines that is given up while it is behind reads no further', async () => {
+  const readable = new PassThrough();
+  const transport = lineTransport({ readable, writable: new PassThrough() });
+  let heard = 0;
+  await new Promise((resolve) => {
+    transport.onMessage = () => {
+      if (++heard !== 5000) return;
+      transport.close();
+      setImmediate(resolve);
+    };
+    readable.end(Buffer.from('1\n'.repeat(20_000)));
+  });
+  for (let i = 0; i < 5; i++) await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(heard, 5000);
+});

@@ -1,0 +1,31 @@
+// The list of entries (scripts/entries.js) and all that must agree with it.
+import assert from 'node:assert/strict';
+import { existsSync, readFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { ENTRIES, EXPORTS, PAGES } from '../../scripts/entries.js';
+
+const read = (path) => readFileSync(new URL(`../../${path}`, import.meta.url), 'utf8');
+
+test('package.json exports the entries and nothing else', () => {
+  assert.deepEqual(JSON.parse(read('package.json')).exports, EXPORTS);
+});
+
+test('each entry has its source, and is used in the tests of types', () => {
+  const consumer = read('tests/types/consumer.ts');
+  for (const [path, { source }] of Object.entries(ENTRIES)) {
+    assert.ok(existsSync(new URL(`../../${source}`, import.meta.url)), source);
+    assert.ok(consumer.includes(`from 'abp-bridge${path.slice(1)}';`), `${path} in consumer.ts`);
+  }
+});
+
+test('each entry for pages is used in the tests of the package', () => {
+  const used = read('tests/package/entries.js');
+  for (const name of Object.keys(PAGES)) {
+    const path = name === 'abp-bridge' ? name : `abp-bridge/${name}`;
+    assert.ok(used.includes(`from '${path}';`), `${path} in tests/package/entries.js`);
+  }
+});
+
+test('a build without arguments makes the files for pages and the types, too', () => {
+  assert.match(read('scripts/build.sh'), /for what in \$\{@:-[^}]*\bpackage\b/);
+});

@@ -1,0 +1,273 @@
+// What the authors of apps and agents get wrong is told where it is wrong, and to whom it belongs.
+import assert from 'node:assert/strict';
+import { afterEach, beforeEach, describe, mock, test } from 'node:test';
+import { connect, expose } from '../../js/index.js';
+
+const APP = { id: 'a.b', name: 'A', version: '1' };
+const agent = { name: 'a', version: '1' };
+
+let channel, told;
+beforeEach(() => {
+  channel = new MessageChannel();
+  told = [];
+  for (const method of ['error', 'warn'])
+    mock.method(console, method, (...words) => told.push(words));
+});
+afterEach(() => {
+  channel.port1.close();
+  channel.port2.close();
+  mock.restoreAll();
+});
+
+const exposed = (capabilities, options) =>
+  expose({ app: APP, capabilities }, { port: channel.port1, ...options });
+const pair = async (capabilities, options) => {
+  exposed(capabilities);
+  return connect(channel.port2, { agent, ...options });
+};
+
+describe('expose says at once what is wrong with', () => {
+  const handler = () => 1;
+  const zod = { '~standard': { vendor: 'zod', version: 1, validate() {} }, parse() {} };
+  class Own {}
+  const WRONG = {
+    'origins that are one text': [{}, { origins: 'https://a.example' }, /a list of the exact/],
+    'an origin that is a pattern': [{}, { origins: ['http://*.a.example'] }, /not an origin/],
+    'capabilities that are a list': [[handler], {}, /an object of handlers by name/],
+    'a schema of another library': [
+      { x: { handler, inputSchema: zod } },
+      {},
+      /inputSchema of x must be a JSON Schema.*zod/,
+    ],
+    'an outputSchema of another library': [
+      { x: { handler, outputSchema: zod } },
+      {},
+      /outputSchema of x must be/,
+    ],
+    'a schema of a class': [{ x: { handler, inputSchema: new Own() } }, {}, /must be a JSON Sch/],
+    'a schema that is text': [{ x: { handler, inputSchema: 'string' } }, {}, /must be a JSON Sch/],
+    'a callback that is none': [{}, { onSession: 'log' }, /onSession of expose must be a function/],
+  };
+  for (const [what, [capabilities, options, message]] of Object.entries(WRONG)) {
+    test(what, () => {
+      assert.throws(() => exposed(capabilities, options), { code: 'INVALID_PARAMS', message });
+    });
+  }
+});
+
+describe('a schema that would check nothing, or everything', () => {
+  const WRONG = {
+    '#/type must be one of': { type: 'objekt' },
+    '#/properties/a/type must be one of': { type: 'object', properties: { a: { type: 'str' } } },
+    '#/items must be an object': { type: 'array', items: [{ type: 'string' }] },
+    '#/required must be a list of names': { type: 'object', required: 'a' },
+    '#/properties must be an object of schemas': { type: 'object', properties: ['a'] },
+    '#/anyOf/0/pattern must be a regular expression': { anyOf: [{ pattern: '(' }] },
+    '#/minimum must be a number': { minimum: '1' },
+  };
+  for (const [message, inputSchema] of Object.entries(WRONG)) {
+    test(`is the app’s error: ${message}`, async () => {
+      const client = await pair({ x: { handler: () => 1, inputSchema } });
+      const { error } = await client.call('x', {});
+      assert.equal(error.code, 'INTERNAL_ERROR');
+      assert.ok(error.message.includes(message), error.message);
+      assert.ok(told.some(([words]) => words.includes(message)));
+    });
+  }
+
+  test('is none of those that are right', async () => {
+    const inputSchema = {
+      $schema: 'https://json-schema.org/draft/2020-12/schema',
+      $defs: { name: { type: ['string', 'null'], pattern: '^\\p{L}', minLength: 1 } },
+      type: 'object',
+      properties: { a: { $ref: '#/$defs/name' }, b: true, type: { enum: [1, 'x'] } },
+      required: ['a'],
+      additionalProperties: false,
+      allOf: [{ not: { required: ['c'] } }],
+      'x-own': { type: 'anything' },
+    };
+    const client = await pair({ x: { handler: (params) => params, inputSchema } });
+    assert.deepEqual((await client.call('x', { a: 'é' })).data, { a: 'é' });
+    assert.equal((await client.call('x', { a: 1 })).error.code, 'INVALID_PARAMS');
+    assert.deepEqual(told, []);
+  });
+});
+
+test('a result that breaks the outputSchema is the app’s error, in its console and not the caller’s', async () => {
+  const outputSchema = { type: 'object', properties: { n: { type: 'number' } }, required: ['n'] };
+  const client = await pair({
+    right: { handler: () => ({ n: 1 }), outputSchema },
+    responds: { handler: () => ({ success: true, data: { n: 1 } }), outputSchema },
+    fails: { handler: () => ({ success: false, error: 'no' }), outputSchema },
+    wrong: { handler: () => ({ n: 'one' }), outputSchema },
+    'responds.wrong': { handler: () => ({ success: true, data: {} }), outputSchema },
+  });
+  assert.equal((await client.call('right')).data.n, 1);
+  assert.equal((await client.call('responds')).data.n, 1);
+  assert.equal((await client.call('fails')).error.message, 'no');
+  assert.deepEqual(told, []);
+  for (const name of ['wrong', 'responds.wrong']) {
+    const { error } = await client.call(name);
+    assert.equal(error.code, 'OPERATION_FAILED');
+    assert.match(error.message, /outputSchema: data/);
+    assert.match(told.pop().join(' '), new RegExp(`${name} failed`));
+  }
+});
+
+test('bytes are what a schema says of them, whether that is base64 or nothing', async () => {
+  const schema = {
+    type: 'object',
+    properties: { content: { type: 'string' }, mimeType: { type: 'string' } },
+    required: ['content', 'mimeType'],
+  };
+  const handler = (params) => ({ file: params });
+  const outputSchema = { type: 'object', properties: { file: schema } };
+  const client = await pair({ x: { handler, inputSchema: schema, outputSchema } });
+  const file = { content: new ArrayBuffer(8), mimeType: 'x/y' };
+  assert.equal((await client.call('x', file)).data.file.content.byteLength, 8);
+  assert.equal((await client.call('x', { content: 'aGk=', mimeType: 'x/y' })).success, true);
+  assert.equal((await client.call('x', { ...file, mimeType: 1 })).error.code, 'INVALID_PARAMS');
+});
+
+for (const info of [
+  50,
+  'half',
+  { progress: 'half' },
+  null,
+  undefined,
+  { progress: 1, total: '2' },
+]) {
+  test(`progress(${JSON.stringify(info)}) says what progress takes`, async () => {
+    const client = await pair({ x: (_params, { progress }) => progress(info) });
+    const { error } = await client.call('x');
+    assert.match(error.message, /progress takes \{ progress, total \}/);
+    assert.match(told[0].join(' '), /x failed/);
+  });
+}
+
+test('a handler that throws is seen in the app’s console, unless it means to or was cancelled', async () => {
+  const controller = new AbortController();
+  const client = await pair({
+    bug: () => undefined.member,
+    means: () => {
+      throw Object.assign(new Error('no'), { code: 'OWN', retryable: true });
+    },
+    stops: (_params, { signal }) =>
+      new Promise((_resolve, reject) => {
+        signal.addEventListener('abort', () => reject(new Error('fetch failed')));
+        controller.abort();
+      }),
+  });
+  await client.call('means');
+  await client.call('stops', {}, { signal: controller.signal });
+  assert.deepEqual(told, []);
+  assert.equal((await client.call('bug')).error.code, 'OPERATION_FAILED');
+  const [[words, error]] = told;
+  assert.match(words, /bug failed/);
+  assert.match(error.stack, /mistakes\.test/);
+});
+
+test("the agents of an app that cannot begin are told at once, and the app's author", async () => {
+  let reads = 0;
+  const broken = {
+    get app() {
+      if (++reads > 1) throw new Error('no name');
+      return APP;
+    },
+    initialize() {},
+    call() {},
+  };
+  const { ready } = expose(broken, { port: channel.port1 });
+  await assert.rejects(connect(channel.port2, { agent, timeout: 0 }), { code: 'DISCONNECTED' });
+  await assert.rejects(ready, /no name/);
+  assert.match(told[0][0], /this app answers nobody/);
+});
+
+test('what a listener of an agent rejects with is reported, and ends nothing', async () => {
+  const fail = (name) => async () => {
+    throw new Error(name);
+  };
+  const names = ['onNotification', 'onCapabilitiesChanged', 'onProgress', 'onDisconnect'];
+  const app = exposed({ echo: (params) => params });
+  const client = await connect(channel.port2, {
+    agent,
+    ...Object.fromEntries(names.map((name) => [name, fail(name)])),
+  });
+  app.set('added', () => 1);
+  app.sessions[0].notifyProgress({ progress: 1 });
+  assert.equal((await client.call('echo', 1)).data, 1);
+  app.close();
+  const reported = () => told.map(([, error]) => error.message);
+  while (reported().length < names.length) await new Promise(setImmediate);
+  assert.deepEqual(reported().sort(), names.sort());
+});
+
+test('a description that is no JSON ends what connect has opened', async () => {
+  const transport = { post() {}, onMessage() {}, close: mock.fn() };
+  const wrong = { agent: { ...agent, size: 1n } };
+  await assert.rejects(
+    connect(() => transport, wrong),
+    TypeError,
+  );
+  assert.equal(transport.close.mock.callCount(), 1);
+});
+
+describe('a transport whose close throws', () => {
+  for (const connected of [true, false]) {
+    test(`${connected ? 'loses' : 'keeps'} nobody's news of the end`, async () => {
+      const mine = {
+        post: (message) => setImmediate(() => theirs.onMessage(structuredClone(message), [])),
+        onMessage() {},
+        close() {
+          throw new Error('cannot close');
+        },
+      };
+      const theirs = {
+        post: (message) => setImmediate(() => connected && mine.onMessage(message, [])),
+        onMessage() {},
+        close() {},
+      };
+      const app = expose({ app: APP, capabilities: {} });
+      app.accept(theirs);
+      await app.ready;
+      const disconnected = new Promise((resolve) => {
+        const connecting = connect(mine, { agent, onDisconnect: resolve });
+        if (!connected) connecting.catch(resolve);
+        else void connecting.then(() => mine.onClose(new Error('gone')));
+      });
+      if (!connected) {
+        while (!mine.onClose) await new Promise(setImmediate);
+        await new Promise(setImmediate);
+        mine.onClose(new Error('gone'));
+      }
+      assert.equal((await disconnected).code, 'DISCONNECTED');
+      assert.match(told[0][1].message, /cannot close/);
+      app.close();
+    });
+  }
+});
+
+describe('an agent is told of', () => {
+  test('a timeout that is no number', async () => {
+    const client = await pair({
+      x: () => 1,
+      asks: (_params, { elicit }) => elicit({ method: 'm', timeout: '5s' }),
+      calls: (_params, { call }) => call('x', {}, { timeout: '5s' }),
+    });
+    assert.match((await client.call('asks')).error.message, /timeout of elicit must be a number/);
+    assert.match((await client.call('calls')).error.message, /timeout of call must be a number/);
+    await assert.rejects(client.call('x', {}, { timeout: '5s' }), /timeout must be a number/);
+    await assert.rejects(connect(channel.port2, { agent, timeout: '5s' }), {
+      code: 'INVALID_PARAMS',
+    });
+  });
+
+  for (const name of ['onDisconnect', 'onElicitation', 'onNotification']) {
+    test(`${name} that is no function`, async () => {
+      await assert.rejects(connect(channel.port2, { agent, [name]: true }), {
+        code: 'INVALID_PARAMS',
+        message: new RegExp(name),
+      });
+    });
+  }
+});

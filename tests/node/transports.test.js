@@ -1,0 +1,383 @@
+// The contract of transports (js/transports/transport.js), over each of them.
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { readFileSync, readdirSync } from 'node:fs';
+import { describe, test } from 'node:test';
+import { connect, expose } from '../../js/index.js';
+import { createTaskServer, createTaskClient } from '../../js/a2a/index.js';
+import { createPeer } from '../../js/rpc/index.js';
+import { portTransport } from '../../js/transports/port.js';
+import { webSocketTransport } from '../../js/transports/websocket.js';
+import { TRANSPORTS, emitterPort } from '../contracts/channels.js';
+
+/** What a transport tells, in order; `reached` waits for so many of it. */
+function listen(transport) {
+  const log = [];
+  let wake = () => {};
+  const said = (...entry) => {
+    log.push(entry);
+    wake();
+  };
+  transport.onMessage = (message) => said('message', message);
+  transport.onClose = (cause) => said('closed', cause);
+  transport.onUnreadable = (error) => said('unreadable', error.code);
+  const reached = async (count) => {
+    while (log.length < count) await new Promise((resolve) => (wake = resolve));
+    return log;
+  };
+  return { log, reached };
+}
+
+const message = (id) => ({ id });
+/** What takes a round of the event loop has had its chance. */
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+for (const { name, ends } of TRANSPORTS) {
+  describe(name, () => {
+    /** Two ends, which the test leaves closed. */
+    async function pair(t) {
+      const both = await ends();
+      t.after(() => both.forEach((end) => end.close()));
+      return both;
+    }
+
+    test('what comes before somebody listens is kept, in order', async (t) => {
+      const [near, far] = await pair(t);
+      const [from, to] = [near.transport(), far.transport()];
+      for (let id = 0; id < 100; id++) from.post(message(id));
+      for (let i = 0; i < 20; i++) await turn();
+      const { reached } = listen(to);
+      assert.deepEqual(
+        await reached(100),
+        Array.from({ length: 100 }, (_, id) => ['message', message(id)]),
+      );
+      from.post(message('after'));
+      assert.deepEqual((await reached(101))[100], ['message', message('after')]);
+      from.close();
+      to.close();
+    });
+
+    test('messages go both ways, each once and in order', async (t) => {
+      const both = await pair(t);
+      const transports = both.map((end) => end.transport());
+      const heard = transports.map(listen);
+      for (const transport of transports) {
+        for (let id = 0; id < 10; id++) transport.post(message(id));
+      }
+      for (const { reached } of heard) {
+        assert.deepEqual(
+          await reached(10),
+          Array.from({ length: 10 }, (_, id) => ['message', message(id)]),
+        );
+      }
+      for (const transport of transports) transport.close();
+    });
+
+    test('a listener that throws is reported, and what follows is delivered', async (t) => {
+      const [near, far] = await pair(t);
+      const [from, to] = [near.transport(), far.transport()];
+      const thrown = [];
+      globalThis.reportError = (error) => thrown.push(error.message);
+      t.after(() => delete globalThis.reportError);
+      const { log, reached } = listen(to);
+      const { onMessage } = to;
+      to.onMessage = (message) => {
+        onMessage(message);
+        throw new Error(`its own: ${message.id}`);
+      };
+      from.post(message(1));
+      from.post(message(2));
+      await reached(2);
+      await turn();
+      assert.deepEqual(thrown, ['its own: 1', 'its own: 2']);
+      assert.equal(log.length, 2);
+      from.close();
+      to.close();
+    });
+
+    test('after close nothing is delivered, nothing is sent, and it is not told that it closed', async (t) => {
+      const [near, far] = await pair(t);
+      const [from, to] = [near.transport(), far.transport()];
+      const [back, { reached, log }] = [listen(from), listen(to)];
+      from.post(message('last'));
+      assert.deepEqual((await reached(1))[0], ['message', message('last')]);
+      to.post(message('never heard'));
+      from.close();
+      from.post(message('never sent'));
+      from.close();
+      for (let i = 0; i < 20; i++) await turn();
+      assert.deepEqual(back.log, []);
+      assert.deepEqual(
+        log.filter(([kind]) => kind === 'message'),
+        [['message', message('last')]],
+      );
+      to.close();
+    });
+
+    test('the end of the other side is told once, after all that it said, also to who listens later', async (t) => {
+      const [near, far] = await pair(t);
+      const [from, to] = [near.transport(), far.transport()];
+      from.post(message(1));
+      from.post(message(2));
+      // A microtask gathers what goes together.
+      await turn();
+      from.close();
+      for (let i = 0; i < 20; i++) await turn();
+      const { reached, log } = listen(to);
+      await reached(3);
+      assert.deepEqual(
+        log.map(([kind, said]) => (kind === 'message' ? said.id : kind)),
+        [1, 2, 'closed'],
+      );
+      for (let i = 0; i < 20; i++) await turn();
+      assert.equal(log.length, 3);
+      to.close();
+    });
+  });
+}
+
+test('what waits for a listener is bounded: with more, the connection is given up and says so', async () => {
+  const { port1, port2 } = new MessageChannel();
+  const transport = portTransport(port1);
+  for (let id = 0; id < 2000; id++) port2.postMessage(id);
+  await once(
+    port2.on('message', () => {}),
+    'close',
+  );
+  const { reached } = listen(transport);
+  const log = await reached(1025);
+  assert.deepEqual(log[1023], ['message', 1023]);
+  assert.deepEqual([log[1024][0], log[1024][1].code], ['closed', 'RATE_LIMITED']);
+});
+
+describe('ports of other forms', () => {
+  test('one that emits messages, as a worker of Node’s does, is taken at its word', async () => {
+    const { port1, port2 } = new MessageChannel();
+    const worker = {
+      on: (type, listener) => type === 'message' && port1.on('message', listener),
+      off: (type, listener) => port1.off(type, listener),
+      postMessage: (message) => port1.postMessage(message),
+    };
+    const transport = portTransport(worker);
+    const { reached } = listen(transport);
+    port2.postMessage({ data: 'is a member of the message', ports: [] });
+    assert.deepEqual(await reached(1), [
+      ['message', { data: 'is a member of the message', ports: [] }],
+    ]);
+    transport.close();
+    port1.close();
+  });
+
+  test('a session runs between an emitter’s port and an event target’s, and cancels', async () => {
+    const { port1, port2 } = new MessageChannel();
+    const exposed = expose(
+      {
+        app: { id: 'a.b', name: 'A', version: '1' },
+        capabilities: {
+          hang: (_params, { signal }) =>
+            new Promise((_resolve, reject) =>
+              signal.addEventListener('abort', () => reject(signal.reason)),
+            ),
+        },
+      },
+      { port: emitterPort(port1, 'removeListener') },
+    );
+    const client = await connect(emitterPort(port2), { agent: { name: 'x', version: '1' } });
+    const controller = new AbortController();
+    const hanging = client.call('hang', {}, { signal: controller.signal });
+    controller.abort('enough');
+    assert.deepEqual([(await hanging).cancelled, (await hanging).error.message], [true, 'enough']);
+    client.close();
+    exposed.close();
+  });
+});
+
+/** A socket whose other side reads when the test says so. */
+function socketPair() {
+  const make = () => {
+    const target = new EventTarget();
+    return Object.assign(target, {
+      readyState: 1,
+      bufferedAmount: 0,
+      sent: 0,
+      send(text) {
+        this.sent++;
+        queueMicrotask(() =>
+          this.other.dispatchEvent(Object.assign(new Event('message'), { data: text })),
+        );
+      },
+      close(code, reason = '') {
+        if (this.readyState > 1) return;
+        for (const side of [this, this.other]) {
+          side.readyState = 3;
+          side.dispatchEvent(Object.assign(new Event('close'), { code, reason }));
+        }
+      },
+    });
+  };
+  const [near, far] = [make(), make()];
+  near.other = far;
+  far.other = near;
+  return [near, far];
+}
+const MAX_UNSENT = 1000;
+const slow = { maxUnsent: MAX_UNSENT };
+
+describe('back-pressure of a WebSocket whose other side reads slowly', () => {
+  test('ABP: calls are refused, progress is left out, a cancel goes', async (t) => {
+    const [near, far] = socketPair();
+    const heard = Promise.withResolvers?.() ?? {};
+    heard.promise ??= new Promise((resolve) => (heard.resolve = resolve));
+    const exposed = expose({
+      app: { id: 'a.b', name: 'A', version: '1' },
+      capabilities: {
+        work: (_params, { progress, signal }) => {
+          heard.resolve(progress);
+          return new Promise((_resolve, reject) =>
+            signal.addEventListener('abort', () => reject(signal.reason)),
+          );
+        },
+      },
+    });
+    exposed.accept(webSocketTransport(far, slow));
+    const client = await connect(() => webSocketTransport(near, slow), {
+      agent: { name: 'x', version: '1' },
+    });
+    t.after(() => client.close());
+    const reports = [];
+    const controller = new AbortController();
+    const working = client.call(
+      'work',
+      {},
+      { signal: controller.signal, onProgress: ({ progress }) => reports.push(progress) },
+    );
+    const progress = await heard.promise;
+    far.bufferedAmount = MAX_UNSENT + 1;
+    progress({ progress: 1 });
+    far.bufferedAmount = 0;
+    progress({ progress: 2 });
+    near.bufferedAmount = MAX_UNSENT + 1;
+    const { error } = await client.call('work');
+    assert.deepEqual([error.code, error.retryable], ['RATE_LIMITED', true]);
+    controller.abort('enough');
+    assert.equal((await working).cancelled, true);
+    assert.deepEqual(reports, [2]);
+  });
+
+  for (const dialect of ['acp', 'lsp', 'mcp']) {
+    test(`JSON-RPC, ${dialect}: requests are refused, progress is left out, a cancel goes`, async (t) => {
+      const [near, far] = socketPair();
+      const asks = createPeer(webSocketTransport(near, slow), { dialect });
+      const answers = createPeer(webSocketTransport(far, slow), { dialect });
+      t.after(() => (asks.close(), answers.close()));
+      let report;
+      const started = new Promise((resolve) => (report = resolve));
+      let aborted;
+      const stopped = new Promise((resolve) => (aborted = resolve));
+      answers.handle('work', (_params, context) => {
+        report(context);
+        context.signal.addEventListener('abort', aborted);
+        return new Promise((_resolve, reject) =>
+          context.signal.addEventListener('abort', () => reject(context.signal.reason)),
+        );
+      });
+      const reports = [];
+      const controller = new AbortController();
+      const working = asks.request(
+        'work',
+        {},
+        {
+          signal: controller.signal,
+          onProgress: (info) => reports.push(info.progress ?? info.value),
+        },
+      );
+      const { progress } = await started;
+      const { sent } = far;
+      far.bufferedAmount = MAX_UNSENT + 1;
+      progress?.({ progress: 1 });
+      assert.equal(far.sent, sent);
+      far.bufferedAmount = 0;
+      progress?.({ progress: 2 });
+      if (dialect !== 'acp') assert.equal(far.sent, sent + 1);
+      near.bufferedAmount = MAX_UNSENT + 1;
+      await assert.rejects(asks.request('work'), ({ code, message, data }) => {
+        assert.deepEqual([code, data.retryable], [-32005, true]);
+        assert.ok(data.retryAfter > 0);
+        return /reads too slowly/.test(message);
+      });
+      controller.abort();
+      await assert.rejects(working, { name: 'AbortError' });
+      await stopped;
+    });
+  }
+
+  test('A2A: messages are refused as retryable, a cancel goes, updates are not left out', async (t) => {
+    const [near, far] = socketPair();
+    let started;
+    const running = new Promise((resolve) => (started = resolve));
+    const server = createTaskServer({
+      card: { name: 'x' },
+      async execute(context) {
+        started(context);
+        await new Promise((resolve) => context.signal.addEventListener('abort', resolve));
+        context.signal.throwIfAborted();
+      },
+    });
+    server.serve(webSocketTransport(far, slow));
+    const client = createTaskClient(webSocketTransport(near, slow), { version: '1.0' });
+    t.after(() => client.close());
+    const stream = client.subscribe('go');
+    const seen = [];
+    const read = (async () => {
+      for await (const event of stream) seen.push(event);
+    })();
+    const {
+      task: { id: taskId },
+    } = await running;
+    near.bufferedAmount = MAX_UNSENT + 1;
+    far.bufferedAmount = MAX_UNSENT + 1;
+    await assert.rejects(client.send('more'), { code: 'RATE_LIMITED', retryable: true });
+    const task = await client.cancel(taskId);
+    assert.equal(task.status.state, 'canceled');
+    await read;
+    assert.ok(seen.length > 0);
+  });
+
+  test('with four times as much, the connection is given up, whichever protocol', async () => {
+    const [near] = socketPair();
+    const transport = webSocketTransport(near, slow);
+    const { reached } = listen(transport);
+    near.bufferedAmount = 4 * MAX_UNSENT + 1;
+    assert.throws(() => transport.post({}, undefined, 'request'), { code: 'RATE_LIMITED' });
+    transport.post({}, undefined, 'droppable');
+    assert.equal(near.sent, 0);
+    transport.post({});
+    const [[, cause]] = await reached(1);
+    assert.deepEqual(cause.details.code, 4008);
+    assert.match(cause.message, /does not read/);
+  });
+});
+
+test('why a socket closed is told: code and reason', async () => {
+  const [near, far] = socketPair();
+  const { reached } = listen(webSocketTransport(near));
+  far.close(4321, 'because');
+  const [[, cause]] = await reached(1);
+  assert.deepEqual(cause.details, { code: 4321, reason: 'because' });
+});
+
+test('transports know no protocol', () => {
+  const folder = new URL('../../js/transports/', import.meta.url);
+  for (const file of readdirSync(folder)) {
+    const source = readFileSync(new URL(file, folder), 'utf8');
+    const imports = [...source.matchAll(/from '(\.[^']+)'/g)].map(([, path]) => path);
+    for (const path of imports) {
+      assert.match(path, /^\.\/|^\.\.\/(common|wire)\//, `${file} imports ${path}`);
+    }
+    assert.doesNotMatch(
+      source,
+      /'(initialize|progress|jsonrpc|(capabilities|elicitation)\/)/,
+      file,
+    );
+  }
+});

@@ -1,0 +1,33 @@
+/*
+ * An action as it crosses the boundary: packed into one small integer,
+ *
+ *   kind | arg << 8 | MORE | RELEASED
+ *
+ * and the rest where it lies. MORE spares the call of next() that would return 0.
+ */
+#ifndef ABP_BOUNDARY_ACTION_H
+#define ABP_BOUNDARY_ACTION_H
+
+#include "../src/abp.h"
+
+#include "boundary.h"
+
+enum {
+  ABP_ARG_SHIFT = 8,
+  ABP_MORE = 65536,
+  ABP_RELEASED = 131072,
+  ABP_SLOT_MASK = 1048575 /* the part of a handle that says where the call's slot is */
+};
+
+static abp_action action;
+
+/* Where JavaScript finds the rest of it. */
+EXPORT("action") const void *get_action(void) { return &action; }
+
+/* Packs `action`; `more` are left. */
+static int32_t packed(int more) {
+  return (int32_t)((uint32_t)action.kind | action.arg << ABP_ARG_SHIFT) | (more ? ABP_MORE : 0) |
+         (action.released ? ABP_RELEASED : 0);
+}
+
+#endif

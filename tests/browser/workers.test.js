@@ -54,8 +54,15 @@ describe('an app in a worker', () => {
     });
 
     test(`a ${kind} whose script is missing settles the handshake`, async () => {
-      const what = { kind, made: true, script: 'missing.js', options: { control: 'x' }, timeout };
-      const outcome = await page.evaluate((w) => window.failToConnect(w), what);
+      const what = { kind, made: true, script: 'missing.js', timeout: 60_000 };
+      // Once in some thousand times Chromium does not tell that a shared worker’s script is missing. Then the clock
+      // settles the handshake, and the next worker is asked.
+      let outcome;
+      for (let attempt = 0; attempt < 5 && outcome?.code !== 'DISCONNECTED'; attempt++) {
+        const options = { control: `missing-${attempt}` };
+        outcome = await page.evaluate((w) => window.failToConnect(w), { ...what, options });
+        if (!outcome.told) assert.deepEqual(outcome, { code: 'TIMEOUT', told: false });
+      }
       assert.deepEqual(outcome, { code: 'DISCONNECTED', told: true });
     });
   }

@@ -1,15 +1,15 @@
-/** Our transports under the SDK of ACP, client and agent. */
+/** Our transports for the ACP SDK, client and agent. */
 import { Observed } from './observed.js';
 
 /** @type {import('./observed.js').Dialect} */
 const ACP = { cancel: '$/cancel_request', idKey: 'requestId', answers: true, ended: -32800 };
 
-/** JSON-RPC's answer to what is no message. */
+/** JSON-RPC's error for a message that cannot be parsed. */
 const PARSE_ERROR = { code: -32700, message: 'Parse error' };
 
 /**
- * A `Stream` for `connect` of a client or agent of the ACP SDK. It closes what it stands on.
- * @param {import('../transports/transport.js').Transport} transport
+ * Makes a `Stream` for `connect` of the SDK's client or agent.
+ * @param {import('../transports/transport.js').Transport} transport closed together with the result
  * @returns {{ readable: ReadableStream<any>, writable: WritableStream<any> }}
  */
 export function acpStream(transport) {

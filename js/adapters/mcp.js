@@ -1,4 +1,4 @@
-/** Our transports under the SDKs of MCP, 1.x and 2.x, client and server. */
+/** Our transports for the MCP SDKs, 1.x and 2.x, client and server. */
 import { getOwn } from '../common/values.js';
 import { Observed } from './observed.js';
 
@@ -13,12 +13,13 @@ const MCP = {
 };
 
 /**
- * SDK 1.x takes these ids for none, and cannot cancel what they name; its own first request is 0. So requests
- * have other ids in their place, ours on the wire and the peer's towards the SDK, and answers the true ones.
+ * SDK 1.x treats these ids as missing and cannot cancel the requests that have them; its own first request is 0. So each
+ * is replaced by a string: in our requests on the wire, and in the peer's requests before the SDK sees them. Answers
+ * are translated back.
  */
 const FALSY = [0, ''];
 const THEIRS = FALSY.map((id) => `abp-bridge:theirs:${typeof id}`);
-/** No other connection's: the peer's requests may be named in the same way. */
+/** These differ for each connection, because the peer may name its requests in the same way. */
 const newOurs = () => {
   const mark = crypto.getRandomValues(new Uint32Array(2)).join('-');
   return FALSY.map((id) => `abp-bridge:${mark}:${typeof id}`);
@@ -26,17 +27,18 @@ const newOurs = () => {
 
 /**
  * @param {any} id
- * @param {any[]} from
- * @param {any[]} to
+ * @param {any[]} from the ids to replace
+ * @param {any[]} to what replaces them, in the same order
  */
 const replaced = (id, from, to) => (from.includes(id) ? to[from.indexOf(id)] : id);
 
-/** What belongs to a subscription repeats the id of the request that opened it. */
+/** Every message of a subscription repeats the id of the request that opened it, under this key of `_meta`. */
 const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId';
 
 /**
- * @param {any} part the params or the result of a message
- * @param {string[]} asked the ids of requests that go the other way than the message
+ * Restores the id of the subscription that a message belongs to.
+ * @param {any} part the params or the result of the message
+ * @param {string[]} asked the replaced ids of requests that go in the opposite direction
  */
 function withTrueSubscription(part, asked) {
   const meta = getOwn(part, '_meta');
@@ -46,9 +48,10 @@ function withTrueSubscription(part, asked) {
 }
 
 /**
+ * Translates the ids in a message.
  * @param {any} message
- * @param {string[]} asking the ids of requests that go the message's way
- * @param {string[]} asked those of requests that go the other way
+ * @param {string[]} asking what replaces FALSY in requests that go in the message's direction
+ * @param {string[]} asked what replaces it in requests that go in the opposite direction
  */
 function translated(message, asking, asked) {
   const method = getOwn(message, 'method');
@@ -56,7 +59,7 @@ function translated(message, asking, asked) {
   const params = getOwn(message, 'params');
   if (method === MCP.cancel) {
     const named = getOwn(params, MCP.idKey);
-    // One that goes the other way than its request ends a subscription.
+    // A cancel that goes in the opposite direction to its request ends a subscription.
     const requestId = asked.includes(named)
       ? replaced(named, asked, FALSY)
       : replaced(named, FALSY, asking);
@@ -71,20 +74,20 @@ function translated(message, asking, asked) {
 }
 
 /**
- * A `Transport` for `connect` of a client or server of the MCP SDK. It closes what it stands on.
- * @param {import('../transports/transport.js').Transport} transport
+ * Makes a `Transport` for `connect` of the SDK's client or server.
+ * @param {import('../transports/transport.js').Transport} transport closed together with the result
  */
 export const mcpTransport = (transport) => new McpTransport(transport);
 
 class McpTransport {
-  /** What the SDK sets. @type {undefined | ((message: any) => void)} */
+  /** The SDK sets these three. @type {undefined | ((message: any) => void)} */
   onmessage;
   /** @type {undefined | (() => void)} */
   onclose;
   /** @type {undefined | ((error: Error) => void)} */
   onerror;
   #observed;
-  /** What stands on the wire for FALSY. */
+  /** What replaces FALSY on the wire. */
   #ours = newOurs();
 
   /** @param {import('../transports/transport.js').Transport} transport */

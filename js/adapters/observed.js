@@ -1,12 +1,14 @@
 /**
- * What passes between an SDK and its peer, watched so far that each side is told the truth about cancels and about
- * the end: the SDKs send cancels for what is over, take an answer for another's, and say nothing when they close.
+ * The traffic between an SDK and its peer, observed so that both sides learn the truth about cancels and about the end
+ * of the connection. The SDKs cancel requests that are over, match answers to the wrong requests, and say nothing when
+ * they close.
  *
- *   - A cancel passes, either way, if the request that it names was made in that direction and is still going on. A
- *     subscription may be ended from either side.
- *   - An answer passes once, and only to the very id that asked: `"0"` is not 0.
- *   - A peer that ends its half of a stream is answered what it asked before.
- *   - At the end, pending requests are cancelled and open ones answered, so that nobody waits for ever.
+ *   - A cancel passes if its request was made in the same direction and is still open. A subscription may be ended
+ *     by either side.
+ *   - An answer passes once, and only if its id is exactly that of an open request: `"0"` is not 0.
+ *   - A peer that has ended its half of a stream still gets its answers.
+ *   - When the connection ends, requests that were sent are cancelled and requests that were received are answered, so
+ *     that nobody waits for ever.
  */
 import { AbpError, invokeReportingErrors, reasonText, toErrorObject } from '../common/errors.js';
 import { getOwn } from '../common/values.js';
@@ -14,39 +16,40 @@ import { getOwn } from '../common/values.js';
 /**
  * @typedef {object} Dialect
  * @property {string} cancel the method that cancels a request
- * @property {string} idKey where its params name the request
- * @property {boolean} answers whether a request that was cancelled is answered all the same
- * @property {number} ended the code of the error that answers what the end of the connection cut off
- * @property {boolean} [reasons] whether a cancel says why
- * @property {string} [subscribe] the method of a request that the side which serves it ends by a cancel, too
- * @property {boolean} [abandons] whether the SDK leaves what is open at the end as it is
+ * @property {string} idKey the member of its params that names the request
+ * @property {boolean} answers whether a cancelled request is answered, too
+ * @property {number} ended the error code that answers requests which the end of the connection cut off
+ * @property {boolean} [reasons] whether a cancel may give a reason
+ * @property {string} [subscribe] the method that opens a subscription, which its server may end by a cancel
+ * @property {boolean} [abandons] whether the SDK settles nothing when the connection ends
  */
 
 /** @typedef {string | number | null} Id */
 
-/** JSON-RPC's own: a message could not be sent. */
+/** JSON-RPC's code for a message that could not be sent. */
 const INTERNAL_ERROR = -32603;
 
 /**
- * @param {Id} id
+ * Makes an error answer.
+ * @param {Id} id of the request
  * @param {number} code
  * @param {string} message
  */
 const failure = (id, code, message) => ({ jsonrpc: '2.0', id, error: { code, message } });
 
-/** A request's sender waits and can be told to try later. @param {any} message */
+/** The kind of a message, for transports that refuse new requests under back-pressure. @param {any} message */
 const kindOf = (message) =>
   getOwn(message, 'method') !== undefined && getOwn(message, 'id') !== undefined
     ? 'request'
     : undefined;
 
-/** Why the connection is over where nobody says why. */
+/** The reason for which a connection ended, where none is known. */
 const GONE = 'The other side is gone';
 
-/** Requests in flight in one direction: more are refused. */
+/** More requests in flight in one direction are refused. */
 const MAX_OPEN_REQUESTS = 2 ** 16;
 
-/** What is known of a request in flight. */
+// The states of a request in flight.
 const OPEN = 0;
 const CANCELLED = 1;
 const SUBSCRIPTION = 2;
@@ -61,7 +64,7 @@ export class Observed {
   #closed = false;
   /** Whether the peer will say nothing more. */
   #halfClosed = false;
-  /** Why, if that was no orderly end. @type {unknown} */
+  /** Why the connection ended, unless it ended in good order. @type {unknown} */
   #cause;
   #transport;
   #dialect;
@@ -73,22 +76,22 @@ export class Observed {
   constructor(transport, dialect) {
     this.#transport = transport;
     this.#dialect = dialect;
-    /** Takes what has come. @type {(message: any) => void} */
+    /** Receives the peer's messages. @type {(message: any) => void} */
     this.onMessage = () => {};
-    /** Takes what went wrong. @type {(error: AbpError) => void} */
+    /** Receives errors of the transport. @type {(error: AbpError) => void} */
     this.onError = () => {};
-    /** The connection is over. */
+    /** Called once, when the connection has ended. */
     this.onClose = () => {};
-    /** What the SDK asks of its peer. @type {Direction} */
+    /** The SDK's requests. @type {Direction} */
     this.ours = {
       requests: new Map(),
       answer: (message) => invokeReportingErrors(this.onMessage, message),
     };
-    /** What the peer asks of the SDK. @type {Direction} */
+    /** The peer's requests. @type {Direction} */
     this.theirs = { requests: new Map(), answer: (message) => this.#post(message) };
   }
 
-  /** Begins to read. */
+  /** Starts to receive. */
   start() {
     this.#transport.onUnreadable = (error) => invokeReportingErrors(this.onError, error);
     this.#transport.onClose = (cause) => {
@@ -114,8 +117,8 @@ export class Observed {
   }
 
   /**
-   * Sends what the SDK has to say. Throws if that cannot be sent, unless the peer was told so in its place, and when the
-   * connection is over.
+   * Sends a message of the SDK. Throws an `AbpError` when the connection is over, and the transport's error if the message
+   * cannot be sent; an answer that cannot be sent is replaced by an error answer.
    * @param {any} message
    */
   send(message) {
@@ -136,14 +139,14 @@ export class Observed {
     this.#endIfAnswered();
   }
 
-  /** The peer has heard all that it waits for. A subscription never ends by itself. */
+  /** Ends the connection once a half-closed peer has its answers. Subscriptions, which never end by themselves, do not count. */
   #endIfAnswered() {
     if (!this.#halfClosed) return;
     for (const state of this.theirs.requests.values()) if (state !== SUBSCRIPTION) return;
     this.#end(GONE);
   }
 
-  /** The SDK is done: its peer hears what becomes of all that it waits for or works on. */
+  /** Ends the connection for the SDK: cancels its requests, and answers the peer's with an error. */
   close() {
     if (this.#closed) return;
     const why = 'The connection was closed';
@@ -160,7 +163,7 @@ export class Observed {
     this.#transport.close();
     if (this.#dialect.abandons) {
       for (const id of this.ours.requests.keys()) this.ours.answer(this.#ended(id, why));
-      // Nobody sent these: whoever traces what comes in can tell by the reason, which the dialect has not.
+      // The peer did not send these cancels. Traces can tell by the reason, which the dialect does not have.
       for (const cancel of this.#cancels(this.theirs, why)) {
         invokeReportingErrors(this.onMessage, cancel);
       }
@@ -169,6 +172,7 @@ export class Observed {
   }
 
   /**
+   * The answer to a request that the end of the connection cut off.
    * @param {Id} id
    * @param {string} why
    */
@@ -177,6 +181,7 @@ export class Observed {
   }
 
   /**
+   * The cancels of all open requests of a direction.
    * @param {Direction} direction
    * @param {string} [reason]
    */
@@ -192,7 +197,7 @@ export class Observed {
   }
 
   /**
-   * Posts what is short and simple: it fails only where the connection does.
+   * Posts a small message of our own, which fails only if the connection does.
    * @param {any} message
    */
   #post(message) {
@@ -204,15 +209,16 @@ export class Observed {
   }
 
   /**
+   * Whether a message may pass. Keeps the open requests up to date.
    * @param {any} message
-   * @param {Direction} direction its own
-   * @param {Direction} other
+   * @param {Direction} direction the message's own
+   * @param {Direction} other the opposite one
    */
   #passes(message, { requests, answer }, other) {
     const method = getOwn(message, 'method');
     const id = getOwn(message, 'id');
     if (method === undefined) {
-      // What is no answer either is the SDK's to complain of, and null answers what could not be read.
+      // A message that is neither is left to the SDK. The id null answers a message that could not be read.
       return id === undefined || id === null || other.requests.delete(id);
     }
     const { cancel, idKey, subscribe } = this.#dialect;

@@ -1,4 +1,4 @@
-/** Our transports under vscode-jsonrpc, which speaks LSP, on either side. */
+/** Our transports for vscode-jsonrpc, which speaks LSP, on either side. */
 import { invokeReportingErrors } from '../common/errors.js';
 import { Observed } from './observed.js';
 
@@ -12,7 +12,7 @@ const LSP = {
 };
 
 /**
- * One of vscode-jsonrpc's events.
+ * An event in the form of vscode-jsonrpc.
  * @template T
  */
 class Emitter {
@@ -20,6 +20,7 @@ class Emitter {
   #listeners = new Set();
 
   /**
+   * Subscribes.
    * @param {(value: T) => void} listener
    * @param {any} [thisArg]
    * @param {{ dispose(): void }[]} [disposables]
@@ -39,8 +40,8 @@ class Emitter {
 }
 
 /**
- * A `MessageReader` and a `MessageWriter` for `createMessageConnection`. They close what they stand on.
- * @param {import('../transports/transport.js').Transport} transport
+ * Makes a `MessageReader` and a `MessageWriter` for `createMessageConnection`.
+ * @param {import('../transports/transport.js').Transport} transport closed together with the result
  */
 export function readerAndWriter(transport) {
   const observed = new Observed(transport, LSP);
@@ -56,7 +57,7 @@ export function readerAndWriter(transport) {
   const reader = {
     onError: readError.event,
     onClose: closed.event,
-    /** No part of a message is ever seen. */
+    /** Never fires: messages arrive whole. */
     onPartialMessage: new Emitter().event,
     /** @param {(message: any) => void} callback */
     listen(callback) {

@@ -21,21 +21,21 @@ export class Backlog {
   }
 
   /**
-   * A reader has been written to, or has read.
+   * Call this after a reader was written to, or has read.
    * @param {Reader} reader
    */
   update(reader) {
     this.#set(reader, reader.unread());
     while (this.#total > this.#limit) {
       const [[slowest, before]] = this.#sizes;
-      // A reader that has read since is not the slowest.
+      // If it has read since then, it is not the slowest.
       if (this.#set(slowest, slowest.unread()) < before) continue;
       this.remove(slowest);
       slowest.cut();
     }
   }
 
-  /** @param {Reader} reader which is gone */
+  /** Forgets a reader that is gone. @param {Reader} reader */
   remove(reader) {
     this.#set(reader, 0);
   }

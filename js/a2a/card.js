@@ -1,4 +1,4 @@
-/** The agent card: given in the form of 1.0, printed for each version. */
+/** The agent card: written once, in the form of A2A 1.0, and printed in the form of each version. */
 
 /** The versions that this agent speaks, the preferred one first. */
 const SPOKEN = [
@@ -10,7 +10,7 @@ const SPOKEN = [
 /** @typedef {'1.0' | '0.3' | '0.2' | 'gem'} CardVersion */
 
 /**
- * The version of a card for a request that names none: that of the agent's preferred interface, or 1.0.
+ * The version of the card for a request that names no version: that of the agent's preferred interface, or 1.0.
  * @param {any} card
  * @returns {'1.0' | '0.3'}
  */
@@ -20,13 +20,14 @@ export const preferredVersion = (card) => (isLegacy(card.supportedInterfaces?.[0
 const isLegacy = (one) => /^0\./.test(one?.protocolVersion ?? '');
 
 /**
- * @param {any} card
- * @param {CardVersion} version
- * @param {string} url where the agent is asked, unless the card says so itself
+ * Prints a card.
+ * @param {any} card in the form of 1.0
+ * @param {CardVersion} version the form to print
+ * @param {string} url the agent's URL, for interfaces that name none
  * @returns {any}
  */
 export function printCard(card, version, url) {
-  // A signed card must not be changed: its signature would be wrong.
+  // A change would invalidate the signature.
   if (version === '1.0' && card.signatures?.length) return card;
   const supportedInterfaces = (card.supportedInterfaces ?? SPOKEN).map(
     (/** @type {any} */ one) => ({
@@ -68,7 +69,7 @@ export function printCard(card, version, url) {
           name,
           description,
         })),
-        // Clients of the gem speak JSON-RPC, and it has version numbers of its own.
+        // The gem's clients speak JSON-RPC. The gem numbers its versions independently of A2A.
         interfaces: [{ type: 'json-rpc', url: urlOf(supportedInterfaces) ?? url, version: '1.0' }],
         securitySchemes: Object.values(securitySchemes).map(legacyScheme),
         security,
@@ -81,7 +82,7 @@ export function printCard(card, version, url) {
       return {
         ...who,
         url: preferred.url,
-        // 0.2 knows one protocol and one transport; a client of 1.0 finds its own in this, too.
+        // 0.2 has a single protocol and transport. A client of 1.0 can read this form, too.
         ...(version === '0.3' && {
           preferredTransport: preferred.protocolBinding ?? 'JSONRPC',
           protocolVersion: '0.3',
@@ -118,10 +119,10 @@ export function printCard(card, version, url) {
 /** @param {any} one */
 const speaksJsonRpc = (one) => one.protocolBinding === 'JSONRPC';
 
-/** Where JSON-RPC is spoken. @param {any[]} interfaces @returns {string | undefined} */
+/** The URL of the first JSON-RPC interface. @param {any[]} interfaces @returns {string | undefined} */
 const urlOf = (interfaces) => interfaces.find(speaksJsonRpc)?.url;
 
-/** Types of security schemes: 1.0 names them by a member, 0.3 by `type`. */
+/** The types of security schemes: 1.0 marks them by a member's name, 0.3 by `type`. */
 const SCHEMES = /** @type {const} */ ([
   ['apiKeySecurityScheme', 'apiKey'],
   ['httpAuthSecurityScheme', 'http'],
@@ -130,7 +131,7 @@ const SCHEMES = /** @type {const} */ ([
   ['mtlsSecurityScheme', 'mutualTLS'],
 ]);
 
-/** A security scheme of 1.0 as OpenAPI has it, which 0.3 follows. @param {any} scheme @returns {any} */
+/** A security scheme of 1.0 in the form of 0.3, which is OpenAPI's. @param {any} scheme @returns {any} */
 function legacyScheme(scheme) {
   const [member, type] = SCHEMES.find(([member]) => scheme[member]) ?? [];
   if (!member) return scheme;
@@ -154,7 +155,7 @@ const skillOf = (skill) => ({
   securityRequirements: skill.securityRequirements ?? [],
 });
 
-/** Without the lists that are empty: 0.3 takes them for "none", not for "the agent's". @param {any} skill */
+/** Leaves out empty lists, which 0.3 reads as "none" and not as "the agent's". @param {any} skill */
 function legacySkill(skill) {
   const { id, name, description, tags, examples, inputModes, outputModes, securityRequirements } =
     skillOf(skill);

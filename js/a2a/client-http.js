@@ -1,6 +1,6 @@
 /**
- * A2A over HTTP, the client's side: a request is a POST of its own, and what it is answered with (one JSON body or
- * a stream of server-sent events) is read as frames, bounded, one after the other.
+ * The client's side of A2A over HTTP. Each request is a POST. Its answer, a JSON body or a stream of server-sent events,
+ * is read as a sequence of bounded frames.
  */
 import { AbpError } from '../common/errors.js';
 import { getOwn } from '../common/values.js';
@@ -10,36 +10,36 @@ import { EventParser } from './sse.js';
 /**
  * The answer to a request.
  * @typedef {object} Frames
- * @property {() => Promise<any>} next the next JSON-RPC response, or undefined at the end: the agent's, ours
- *   (`close`), or that of a connection that broke
- * @property {() => void} close called when nobody reads any more
+ * @property {() => Promise<any>} next the next JSON-RPC response, or undefined at the end: the agent ended the answer,
+ *   the connection broke, or `close` was called
+ * @property {() => void} close stops reading
  */
 
 /**
  * A connection to an agent.
  * @typedef {object} Connection
  * @property {(timeout: number) => Promise<any>} card the agent card
- * @property {(url: string | undefined, rest: boolean) => void} [use] the card says where requests go, and in which
- *   binding
+ * @property {(url: string | undefined, rest: boolean) => void} [use] sets the URL for requests, and whether to use the
+ *   HTTP+JSON binding, as the card says
  * @property {(dialect: import('./dialects.js').Dialect, request: object, how: { stream: boolean, abortable: boolean }) => Frames} open sends
- *   a JSON-RPC request. Only one that is `abortable` can be closed before there is an answer, which costs: another
- *   is closed when the answer begins
+ *   a JSON-RPC request. Only an `abortable` one, which costs more, can be closed before its answer begins; any other
+ *   is closed when it begins
  * @property {() => void} [close]
  */
 
 /** @typedef {typeof fetch} Fetch */
 
-/** The paths of agent cards: since 0.3, before 0.3, and in the gem. */
+/** The paths of agent cards: since 0.3, before 0.3, and of the gem. */
 const CARDS = ['.well-known/agent-card.json', '.well-known/agent.json', 'agentCard'];
 
 const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json\b/i;
 const STREAM_TYPE = /^text\/event-stream\b/i;
 
-/** Where Node's fetch finds its connections; other places have none. */
+/** The global under which Node's fetch finds its dispatcher. Other runtimes have none. */
 const DISPATCHER = Symbol.for('undici.globalDispatcher.1');
 /**
- * Those connections, whatever the program has put there, without their end after 300 s of silence: a task may be silent
- * for longer, and who waits for an answer has a limit of its own.
+ * The program's dispatcher without its limit of 300 s of silence. A task may be silent for longer, and requests have
+ * limits of their own.
  */
 const patient = {
   /** @param {object} options @param {unknown} handler */
@@ -50,7 +50,7 @@ const patient = {
     ),
 };
 
-/** The connection ended before there was an answer. */
+/** The error of a connection that ended before it brought an answer. */
 export const disconnected = () =>
   new AbpError('DISCONNECTED', 'The agent went away', { retryable: true });
 
@@ -88,7 +88,7 @@ export class HttpConnection {
   }
 
   /**
-   * The card, at the first of the places where there can be one.
+   * Fetches the card from the first of the usual paths that has one.
    * @param {number} timeout ms
    */
   async card(timeout) {
@@ -105,7 +105,7 @@ export class HttpConnection {
         const card = await within(timeout, answer);
         if (getOwn(card, 'capabilities')) return card;
       } catch (error) {
-        // Some servers answer unknown paths with a page, which is not a card.
+        // Some servers answer unknown paths with an HTML page.
         const missing = [404, 405].includes(getOwn(getOwn(error, 'details'), 'status'));
         if (!missing && getOwn(error, 'code') !== 'INVALID_AGENT_RESPONSE') throw error;
       }
@@ -116,7 +116,7 @@ export class HttpConnection {
     );
   }
 
-  /** @param {string | undefined} url @param {boolean} [rest] whether HTTP+JSON is spoken there */
+  /** Sets where requests go. @param {string | undefined} url @param {boolean} [rest] whether to speak HTTP+JSON */
   use(url, rest = false) {
     if (url !== undefined) this.#url = new URL(url, this.#given);
     this.#rest = rest;
@@ -153,7 +153,7 @@ export class HttpConnection {
   #request(url, init) {
     const given = url.origin === this.#given.origin ? this.#headers : {};
     const headers = { ...given, ...init.headers };
-    // A browser's fetch must not be called as a method.
+    // A browser's fetch throws when it is called as a method.
     const own = this.#fetch;
     const ask = own ?? fetch;
     return async (signal) => {
@@ -173,7 +173,7 @@ export class HttpConnection {
 }
 
 /**
- * The only answer to a request, if it comes in time.
+ * The single answer to a request. Rejects with `TIMEOUT` when it is late, with `DISCONNECTED` when there is none.
  * @param {number} timeout ms
  * @param {Frames} frames
  */
@@ -212,7 +212,7 @@ class HttpFrames {
    * @param {(signal: AbortSignal | undefined) => Promise<Response>} request
    * @param {{ event: number, body: number }} limits
    * @param {boolean} abortable
-   * @param {(body: any) => any} [read] makes a response of JSON-RPC of a body
+   * @param {(body: any) => any} [read] turns a body into a JSON-RPC response
    */
   constructor(request, limits, abortable, read = (body) => body) {
     this.#limits = limits;
@@ -220,14 +220,14 @@ class HttpFrames {
     this.#parser = new EventParser(limits.event);
     if (abortable) this.#controller = new AbortController();
     this.#response = request(this.#controller?.signal);
-    // If it is closed before it is read, nobody wants the error.
+    // If it is closed before it is read, its error is of no interest.
     this.#response.catch(() => {});
   }
 
   close() {
     if (this.#closed) return;
     this.#closed = true;
-    // Aborting a finished response would close its connection, which the next request can use.
+    // Aborting a finished response would close a connection that the next request could use.
     if (this.#reader) this.#reader.cancel().catch(() => {});
     else this.#controller?.abort();
   }
@@ -274,7 +274,7 @@ class HttpFrames {
     const isJson = JSON_TYPE.test(type);
     if (response.ok && !isJson) throw malformed(`The agent answers with content of type ${type}`);
     const body = await this.#body(Number(headers.get('content-length')));
-    // Some agents send an HTTP error status with a JSON body that says more.
+    // Some agents send an error status with a JSON-RPC error as the body.
     if (!response.ok && !(isJson && typeof getOwn(errorOf(body), 'code') === 'number')) {
       throw new AbpError('TRANSPORT_ERROR', `The agent answers HTTP ${status}`, {
         retryable: status >= 500 || status === 429,
@@ -293,7 +293,7 @@ class HttpFrames {
     );
   }
 
-  /** @param {number} announced */
+  /** Reads the body as text. @param {number} announced its length in bytes, if the agent names it */
   async #body(announced) {
     const { body: limit } = this.#limits;
     const decoder = new TextDecoder();

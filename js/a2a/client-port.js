@@ -1,4 +1,4 @@
-/** A2A over a Transport (a port, a window, a socket), the client's side: frames.js says what is sent. */
+/** The client's side of A2A over a Transport (a port, a window, a socket). frames.js lists the messages. */
 import { requireBounded } from '../common/bounds.js';
 import { AbpError } from '../common/errors.js';
 import { getOwn } from '../common/values.js';
@@ -21,7 +21,7 @@ export class PortConnection {
   #lost = false;
 
   /**
-   * @param {Transport} transport which this takes over
+   * @param {Transport} transport used by nobody else from now on
    * @param {{ extensions: string[], onExtensions: (extensions: string[]) => void }} options
    * @param {{ queue: number, body: number }} limits
    */
@@ -55,7 +55,7 @@ export class PortConnection {
    * @param {object} request
    */
   open(dialect, request) {
-    // A cancel goes, however much waits to be read.
+    // A cancel is sent even under back-pressure.
     const kind = getOwn(request, 'method') === dialect.methods.cancel ? undefined : 'request';
     const extensions = this.#extensions;
     const declared = extensions.length ? { extensions } : {};
@@ -112,10 +112,10 @@ export class PortConnection {
 class PortFrames {
   /** @type {any[]} */
   #ready = [];
-  /** Wakes whoever reads. */
+  /** Resolves the promise of a waiting `next`. */
   #wake = () => {};
   #over = false;
-  /** What the agent sent and nobody should read. @type {AbpError | undefined} */
+  /** Why reading fails once the frames before it are read. @type {AbpError | undefined} */
   #failure;
   #limit;
   #leave;

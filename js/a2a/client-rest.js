@@ -1,4 +1,4 @@
-/** The HTTP+JSON binding of 1.0, the client's side: what JSON-RPC would ask, as a method and a path, and its answers. */
+/** The client's side of A2A 1.0's HTTP+JSON binding: translates JSON-RPC requests and responses. */
 import { AbpError } from '../common/errors.js';
 import { getOwn } from '../common/values.js';
 import { DIALECTS } from './dialects.js';
@@ -6,13 +6,13 @@ import { DIALECTS } from './dialects.js';
 const { codes, methods } = DIALECTS['1.0'];
 
 /**
- * A request of JSON-RPC as HTTP has it.
+ * Translates a JSON-RPC request.
  * @param {{ method: string, params: any }} request
- * @returns {{ verb: string, path: string, body?: object }} the path is to be put after the interface's URL
+ * @returns {{ verb: string, path: string, body?: object }} the path is appended to the interface's URL
  */
 export function restRequest({ method, params }) {
   const { id, ...rest } = params;
-  // A path without it would name something else.
+  // Without an id the path would name the list of tasks.
   if (id === '') throw new AbpError('INVALID_PARAMS', 'Task ID is required');
   const task = `/tasks/${encodeURIComponent(id)}`;
   switch (method) {
@@ -37,13 +37,13 @@ function query(params) {
   return given.length ? `?${new URLSearchParams(given.map(([k, v]) => [k, String(v)]))}` : '';
 }
 
-/** An answer as JSON-RPC would have given it. @param {any} body */
+/** Translates an answer into a JSON-RPC response. @param {any} body */
 export function restResponse(body) {
   const error = getOwn(body, 'error');
   if (!error) return { result: body };
   const data = getOwn(error, 'details');
   const reason = getOwn(getOwn(data, '0'), 'reason');
-  // Its own code is HTTP's status, which several errors share.
+  // The code in the body is HTTP's status, which several errors share.
   const code = getOwn(codes, reason) ?? getOwn(error, 'code');
   return { error: { code, message: getOwn(error, 'message'), data } };
 }

@@ -1,6 +1,7 @@
 /**
- * The client of A2A agents: tasks as promises and async iterators, cancelled by plain signals. Versions differ in
- * dialects.js, ways to the agent in client-http.js and client-port.js, and what happens to a task is the core's to say.
+ * The client of A2A agents: tasks as promises and async iterators, cancelled by an AbortSignal. dialects.js has what
+ * differs between versions, client-http.js and client-port.js the ways to the agent, and the core decides what happens
+ * to a task.
  */
 import { AbpError, invokeReportingErrors, reasonText } from '../common/errors.js';
 import { milliseconds, getOwn } from '../common/values.js';
@@ -28,24 +29,24 @@ import { newId } from './ids.js';
  * @property {number} [grace] ms that an agent has to end a task after its cancel (30000)
  * @property {number} [retry] ms before a stream that brought nothing is opened again; each time twice as long, up to
  *   30 s (1000)
- * @property {number} [linger] ms that a stream may stay open when its task has ended (5000)
+ * @property {number} [linger] ms that a stream may stay open after its task has ended (5000)
  * @property {number} [maxEvent] characters of one event of a stream (1048576)
  * @property {number} [maxBody] bytes of one answer (16777216)
- * @property {number} [maxTask] characters of all the artifacts of a task that a stream shows (67108864)
+ * @property {number} [maxTask] characters of all artifacts of a streamed task together (67108864)
  * @property {number} [maxTasks] streams at once (4096)
- * @property {number} [maxArtifacts] artifacts of a task that a stream shows (4096)
+ * @property {number} [maxArtifacts] artifacts of a streamed task (4096)
  * @property {number} [maxQueue] over a transport, events that wait to be read (4096)
  */
 
 /**
  * @typedef {object} ClientOptions
- * @property {keyof typeof DIALECTS} [version] of the agent: then `url` is where it takes requests, and no card is
- *   asked for
+ * @property {keyof typeof DIALECTS} [version] of the agent. If it is given, the URL is that for requests, and no card
+ *   is fetched
  * @property {HeadersInit} [headers] sent with every request to the URL's origin, and to no other
  * @property {typeof fetch} [fetch]
  * @property {string[]} [extensions] URIs of the extensions that this client knows, declared with every request
  * @property {ClientLimits} [limits]
- * @property {(event: Event) => void} [onDropped] hears of events that came when their task had ended
+ * @property {(event: Event) => void} [onDropped] called with events that came after the end of their task
  */
 
 /**
@@ -122,26 +123,26 @@ export class TaskClient {
     this.#streams = this.#side();
   }
 
-  /** Events that came when their task had ended, or that were no news of it. */
+  /** How many events came after the end of their task, or did not belong to it. */
   get dropped() {
     return this.#dropped;
   }
 
-  /** The extensions that the agent said it uses with this client, when it last answered. */
+  /** The extensions in use with this agent, as its latest answer said. */
   get extensions() {
     return this.#extensions;
   }
 
-  /** @returns {Promise<any>} the agent card, as the agent has it */
+  /** @returns {Promise<any>} the agent card, as the agent sent it */
   async card() {
     this.#card ??= await this.#connection.card(this.#limits.timeout);
     return this.#card;
   }
 
   /**
-   * Sends a message and waits for what becomes of it: a task that has ended or needs somebody, or a message.
-   * It travels as a stream where the agent has streams, since only they tell a task's id early enough to cancel it, or
-   * to find it again when the connection breaks.
+   * Sends a message and waits for the outcome: a task that has ended or needs input, or a message. If the agent has
+   * streams, the request is a stream: only a stream tells the task's id early enough to cancel it, or to find it again
+   * when the connection breaks.
    * @param {Sendable} message
    * @param {SendOptions} [options]
    * @returns {Promise<Task | Message>} a task has a `status`
@@ -179,10 +180,9 @@ export class TaskClient {
   }
 
   /**
-   * Sends a message and streams what becomes of it. When the signal is aborted the task is cancelled, as soon as
-   * its id is known, and the stream goes on to the event that ends the task: usually `canceled`, but it may have
-   * completed by then. Aborted before the first event is asked for, nothing is sent and the stream throws the
-   * signal's reason.
+   * Sends a message and streams the events of its task. Aborting the signal cancels the task as soon as its id is known.
+   * The stream goes on to the event that ends the task: usually `canceled`, but the task may have completed by then. If
+   * the signal is aborted before the first event is asked for, nothing is sent and the stream throws the signal's reason.
    * @param {Sendable} message
    * @param {SendOptions} [options]
    */
@@ -192,7 +192,7 @@ export class TaskClient {
   }
 
   /**
-   * Streams a task that is under way; its first event is the task as it stands.
+   * Streams a running task. The first event is the task as it is now.
    * @param {string} id
    * @param {{ signal?: AbortSignal }} [options]
    */
@@ -210,10 +210,10 @@ export class TaskClient {
   }
 
   /**
-   * Cancels a task. The state of the task that comes back says what that did: an agent may not have ended it yet.
-   * One that is canceled already is no error, in whichever version.
+   * Cancels a task. The state of the resulting task tells whether it has ended already. To cancel a canceled task is no
+   * error in any version.
    * @param {string} id
-   * @param {{ reason?: string }} [options] why: the protocol has no place for it but the request's metadata
+   * @param {{ reason?: string }} [options] why; sent in the request's metadata, since the protocol has no other place for it
    * @returns {Promise<Task>}
    */
   cancel(id, { reason } = {}) {
@@ -229,12 +229,12 @@ export class TaskClient {
     return { tasks: readTasks(result), nextPageToken: getOwn(result, 'nextPageToken') };
   }
 
-  /** Closes the transport, if the client has one: its streams end as broken ones do. Tasks go on. */
+  /** Closes the transport, if the client has one. Streams end as if the connection had broken; tasks go on. */
   close() {
     this.#connection.close?.();
   }
 
-  // --- What a stream asks ----------------------------------------------------------------------------
+  // --- For streams ----------------------------------------------------------------------------
 
   /** @returns {import('./task-stream.js').StreamClient} */
   #side() {
@@ -258,7 +258,7 @@ export class TaskClient {
 
   // --- Requests --------------------------------------------------------------------------------------
 
-  /** Loads the core and finds the agent, once. A failure is tried again. */
+  /** Loads the core and finds the agent, once. After a failure the next request tries again. */
   #begin() {
     this.#begun ??= this.#prepare().catch((error) => {
       this.#begun = undefined;
@@ -345,10 +345,10 @@ export class TaskClient {
   }
 
   /**
-   * Cancels a task, and asks for it when that is refused.
+   * Cancels a task, and fetches it if the cancel is refused.
    * @param {string} id
    * @param {string | undefined} reason
-   * @param {(state: State) => boolean} isFine whether a refusal is none, since the task is in this state
+   * @param {(state: State) => boolean} isFine whether the refusal is no error when the task is in this state
    */
   async #stop(id, reason, isFine) {
     try {
@@ -374,7 +374,7 @@ export class TaskClient {
 
   /**
    * @param {any} frame
-   * @returns {any} the result in it
+   * @returns {any} its result
    */
   #result(frame) {
     const error = getOwn(frame, 'error');
@@ -390,16 +390,16 @@ const hasEnded = (state) => ended(readState(state));
 
 /** @param {string} what */
 const malformed = (what) =>
-  new AbpError('INVALID_AGENT_RESPONSE', `The agent's answer to ${what} is none`);
+  new AbpError('INVALID_AGENT_RESPONSE', `The agent's answer to ${what} is malformed`);
 
 /**
- * What to speak with an agent, and where: the first of its interfaces that is known.
+ * The dialect and the URL for an agent: those of its first interface that we speak.
  * @param {any} card
  * @returns {{ dialect: Dialect, url?: string, rest?: boolean }}
  */
 function spokenAt(card) {
   const url = getOwn(card, 'url');
-  // The gem's has what its author typed as URL: its clients go where the card is.
+  // The URL in the gem's cards is whatever the author typed. The gem's clients use the card's own address.
   if (Array.isArray(getOwn(card, 'interfaces'))) return { dialect: DIALECTS.gem };
   const interfaces = getOwn(card, 'supportedInterfaces');
   if (!Array.isArray(interfaces)) {

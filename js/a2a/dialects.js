@@ -25,7 +25,7 @@ import { getOwn } from '../common/values.js';
  *   | { kind: 'message', message: Message }
  *   | { kind: 'status', taskId: string, contextId: string, status: Status, final?: boolean, metadata?: any }
  *   | { kind: 'artifact', taskId: string, contextId: string, artifact: Artifact, append: boolean,
- *       lastChunk: boolean, metadata?: any }} Event what a stream carries, and what a send is answered
+ *       lastChunk: boolean, metadata?: any }} Event an event of a stream, or the answer to a send
  */
 
 /** By the core's numbers. @type {State[]} */
@@ -34,9 +34,9 @@ export const STATES = [
   ...['rejected', 'auth-required'],
 ].map((state) => /** @type {State} */ (state));
 
-// --- Reading, in whatever version ----------------------------------------------------------------------
+// --- Reading, in every version ----------------------------------------------------------------------
 
-/** Fields of more than one word, as a2a.proto spells them: ProtoJSON reads both spellings. */
+/** Fields of several words, as a2a.proto spells them. ProtoJSON accepts both spellings. */
 const SNAKE = new Map(
   [
     ...['messageId', 'contextId', 'taskId', 'artifactId', 'mediaType', 'referenceTaskIds'],
@@ -47,7 +47,7 @@ const SNAKE = new Map(
 );
 
 /**
- * A field by its name in JSON, however it is spelled.
+ * A field by its name in JSON, in either spelling.
  * @param {any} object
  * @param {string} name
  * @returns {any}
@@ -85,8 +85,7 @@ function compact(object) {
 }
 
 /**
- * A state in any spelling (`TASK_STATE_INPUT_REQUIRED`, `input_required`, 6), as its number; 0 for one that is
- * none.
+ * The number of a state in any spelling (`TASK_STATE_INPUT_REQUIRED`, `input_required`, 6), or 0 if it is unknown.
  * @param {unknown} state
  * @returns {number}
  */
@@ -100,7 +99,7 @@ export function readState(state) {
   return Math.max(0, STATES.indexOf(/** @type {State} */ (word)));
 }
 
-/** Marks data that 0.3 could not carry as it was. */
+/** Marks data that had to be wrapped for 0.3. */
 const WRAPPED = 'data_part_compat';
 
 /** @param {any} part @returns {Part} */
@@ -187,15 +186,15 @@ export function readTask(task) {
 }
 
 /**
- * The result of a send, or of a frame of a stream: 1.0 wraps it, 0.3 names its `kind`, the gem its `type`, and
- * what is left shows itself by what it has.
+ * The result of a send, or a frame of a stream. 1.0 wraps it, 0.3 names its `kind`, the gem its `type`. Anything else
+ * is recognised by its members.
  * @param {any} result
- * @returns {Event | undefined} undefined for what is none
+ * @returns {Event | undefined} undefined if it is no event
  */
 export function readEvent(result) {
   const wrapped = (/** @type {string} */ name) => record(getField(result, name));
   const whole = getField(result, 'kind') === undefined && getField(result, 'type') === undefined;
-  // Another version's `message` and `task` are what their names say only where nothing else is there.
+  // In other versions a `message` or a `task` beside other members is not the event itself.
   if (whole && wrapped('task')) return { kind: 'task', task: readTask(wrapped('task')) };
   if (whole && wrapped('message'))
     return { kind: 'message', message: readMessage(wrapped('message')) };
@@ -296,7 +295,7 @@ const CODES = {
 };
 
 /**
- * A status as a version has it, whose states and messages those are.
+ * Prints a status with a version's states and messages.
  * @param {Status} status
  * @param {string} state
  * @param {(message: Message) => any} message
@@ -348,7 +347,7 @@ const V10 = {
     ...message,
     role: message.role === 'user' ? 'ROLE_USER' : 'ROLE_AGENT',
   }),
-  // Listed by name: other members of a stored task are private.
+  // By name, since the other members of a stored task are private.
   task: ({ id, contextId, status, artifacts, history, metadata = {} }) =>
     compact({
       id,
@@ -456,7 +455,7 @@ function part03(part) {
     return compact({ kind: 'file', file: compact({ uri, bytes, mimeType, name }), metadata });
   }
   if (record(part.data)) return compact({ kind: 'data', data: part.data, metadata });
-  // 0.3 has only objects as data: others are wrapped, and known again by this.
+  // In 0.3 data must be an object. Other values are wrapped, and marked for reading them again.
   const wrapped = { ...metadata, [WRAPPED]: true };
   return { kind: 'data', data: { value: part.data ?? null }, metadata: wrapped };
 }
@@ -486,7 +485,7 @@ const GEM = {
   noMethod: V03.noMethod,
   noId: 'id is required',
   answers: (params) => getOwn(params, 'id') ?? V10.answers(params),
-  // Its own server begins another task with every message that is streamed.
+  // The gem's server begins a new task with every streamed message.
   streamsAnswers: false,
   sendParams: ({ taskId }) => (taskId ? { id: taskId } : {}),
   notFound: (id) => `Task ${id} not found`,
@@ -522,17 +521,17 @@ const GEM = {
 /** @param {Status} status */
 const statusGem = (status) => ({
   ...printStatus(status, status.state.replace('-', '_'), GEM.message),
-  // Its messages are often plain strings.
+  // The gem's messages are often plain strings.
   ...(status.text !== undefined && { message: status.text }),
 });
 /** @param {Artifact} artifact */
 const artifactGem = (artifact) => ({ ...artifact, extensions: artifact.extensions ?? [] });
 
-/** By name. */
+/** The dialects by name. */
 export const DIALECTS = { gem: GEM, 0.3: V03, '1.0': V10 };
 
 /**
- * The method of a request: what it asks for, and in which versions it has this name.
+ * The operation that a method names, and the versions that have this name for it.
  * @type {Map<unknown, { operation: any, dialects: Dialect[] }>} operations are those of `Operation` and `Refused`
  */
 export const METHODS = new Map();
@@ -557,14 +556,14 @@ const BAD_REQUEST = 'type.googleapis.com/google.rpc.BadRequest';
 const DOMAIN = 'a2a-protocol.org';
 
 /**
- * An error for the wire. The code of an AbpError here is the reason that 1.0 gives: `TASK_NOT_FOUND`.
+ * Prints an error. The codes of AbpErrors in A2A are the reasons of 1.0, such as `TASK_NOT_FOUND`.
  * @param {Dialect} dialect
  * @param {AbpError} error
  * @returns {{ code: number, message: string, data?: unknown }}
  */
 export function printError(dialect, { code: reason, message, details }) {
   const code = Object.hasOwn(dialect.codes, reason) ? dialect.codes[reason] : CODES.INTERNAL_ERROR;
-  // The codes of JSON-RPC's own errors need no explanation.
+  // JSON-RPC's own errors have no details.
   const standard = Object.hasOwn(CODES, reason) && CODES[reason] <= CODES.INVALID_REQUEST;
   if (!dialect.explains || (standard && reason !== 'INVALID_PARAMS')) return { code, message };
   const domain = Object.hasOwn(dialect.codes, reason) ? DOMAIN : 'abp-bridge';
@@ -574,7 +573,7 @@ export function printError(dialect, { code: reason, message, details }) {
 }
 
 /**
- * An error from the wire: by the reason that it names, else by its code.
+ * Reads an error, by the reason that it names or by its code.
  * @param {Dialect} dialect
  * @param {any} error
  */

@@ -1,4 +1,4 @@
-/** Answers over HTTP: to Node's `http`, and as a `Response`. */
+/** Answers over HTTP, for Node's `http` and as a `Response`. */
 
 /** @import { HttpOptions } from './http.js' */
 /** @import { Printed, Reply } from './reply.js' */
@@ -7,14 +7,14 @@ export const JSON_TYPE = 'application/json';
 const STREAM_HEADERS = {
   'content-type': 'text/event-stream',
   'cache-control': 'no-cache',
-  'x-accel-buffering': 'no', // nginx, do not wait for more
+  'x-accel-buffering': 'no', // tells nginx not to buffer
 };
-/** A line that says nothing, which keeps a stream alive; and what JSON may begin with. */
+/** Keep a connection alive: an empty event of a stream, and white space before JSON. */
 const COMMENT = ':\n\n';
 const SPACE = ' ';
 
 /**
- * Where the answer to a request over HTTP goes: what Node and `fetch` have in common.
+ * The answer to a request over HTTP: what Node and `fetch` have in common.
  * @implements {Reply}
  */
 export class HttpReply {
@@ -23,9 +23,9 @@ export class HttpReply {
   onLeave;
   status = 200;
   type = JSON_TYPE;
-  /** Headers of whatever is answered. @type {Record<string, string>} */
+  /** Sent with every answer. @type {Record<string, string>} */
   headers = {};
-  /** The header that names extensions. */
+  /** The name of the header for extensions. */
   extensionsHeader = 'a2a-extensions';
   #options;
   #backlog;
@@ -38,7 +38,7 @@ export class HttpReply {
     this.#backlog = backlog;
   }
 
-  /** What the request and the agent both know. @param {string[]} uris */
+  /** Those that the request and the agent have in common. @param {string[]} uris */
   set extensions(uris) {
     if (uris.length) this.headers[this.extensionsHeader] = uris.join(',');
   }
@@ -50,13 +50,13 @@ export class HttpReply {
 
   /** @param {object} body */
   sendJson(body) {
-    // Before anything is sent: what is too long to be text throws here.
+    // Throws if the text is too long for a string, before anything is sent.
     const text = JSON.stringify(body);
     clearInterval(this.#timer);
     this.send(this.status, { 'content-type': `${this.type}; charset=utf-8` }, text);
   }
 
-  /** All of an answer, or its rest. @param {number} status @param {object} headers @param {string} [text] */
+  /** Sends a whole answer, or the rest of one. @param {number} status @param {object} headers @param {string} [text] */
   send(status, headers, text) {
     if (this.#begun) {
       if (text) this.push(text);
@@ -65,7 +65,7 @@ export class HttpReply {
     this.progress();
   }
 
-  /** The answer will take its time: now and then something is sent, for those who end silent connections. */
+  /** The answer will take long: sends white space now and then, since proxies end silent connections. */
   wait() {
     const { keepAlive } = this.#options;
     if (!keepAlive || this.left) return;
@@ -78,7 +78,7 @@ export class HttpReply {
   open() {
     const { keepAlive } = this.#options;
     this.#begin(STREAM_HEADERS);
-    // Nobody would stop the clock of one that left before this.
+    // If the reader has left already, nothing would stop the timer.
     if (keepAlive && !this.left) this.#timer = setInterval(() => this.#write(COMMENT), keepAlive);
   }
 
@@ -102,13 +102,13 @@ export class HttpReply {
   /** @param {string} text */
   #write(text) {
     if (this.left) return;
-    // What it has not taken from before is too much: nothing that it is sent now would reach it in time.
+    // Checked before this text is added, so that one long event does not cut off a reader that keeps up.
     if (this.unread() > this.#options.maxUnread) this.cut();
     else this.push(text);
     this.progress();
   }
 
-  /** Something was written or read. */
+  /** Call this after something was written or read. */
   progress() {
     if (!this.left) this.#backlog.update(this);
   }
@@ -130,7 +130,7 @@ export class HttpReply {
     this.onLeave?.();
   }
 
-  // What Node and fetch do in their own ways:
+  // Implemented for Node and for fetch:
   /** @param {number} _status @param {object} _headers @param {string} [_text] */
   whole(_status, _headers, _text) {}
   /** @param {number} _status @param {object} _headers */
@@ -139,7 +139,7 @@ export class HttpReply {
   push(_text) {}
   close() {}
   destroy() {}
-  /** Bytes that have not been taken. */
+  /** Bytes that wait to be read. */
   unread() {
     return 0;
   }
@@ -160,7 +160,7 @@ export class NodeReply extends HttpReply {
     this.#response = response;
     response.on('close', () => this.leave());
     response.on('drain', () => this.progress());
-    // A reader that is gone is no failure of ours.
+    // 'close' follows. Without a listener the error would end the process.
     response.on('error', () => {});
   }
 
@@ -188,7 +188,7 @@ export class NodeReply extends HttpReply {
   }
 
   unread() {
-    return this.#response.writableLength ?? 0; // HTTP/2 has none when its stream is gone
+    return this.#response.writableLength ?? 0; // undefined in HTTP/2 when the stream is gone
   }
 }
 

@@ -1,7 +1,7 @@
 /**
- * A2A over HTTP, for Node's `http` and for servers in the style of `fetch`: cards are got, requests of JSON-RPC are
- * posted to whatever path this is mounted at, those of HTTP+JSON have paths of their own (js/a2a/rest.js), and streams
- * are Server-Sent Events.
+ * A2A over HTTP, for Node's `http` and for servers in the style of `fetch`. Cards have paths of their own, and so have
+ * the requests of HTTP+JSON (js/a2a/rest.js). JSON-RPC is posted to any path below the one that the agent is mounted at.
+ * Streams are server-sent events.
  */
 import { AbpError, safely } from '../common/errors.js';
 import { exactOrigin } from '../common/origins.js';
@@ -14,27 +14,27 @@ import { RestReply, mergeParams, readQuery, routeOf, versionIn } from './rest.js
 /** @typedef {{ maxRequest: number, maxUnread: number, keepAlive: number, origins: string[] | '*' }} HttpOptions */
 
 /**
- * A request, whoever took it.
+ * A request, from Node or from fetch.
  * @typedef {object} Asked
  * @property {string} verb
  * @property {string} path
- * @property {string} place the path below that place, where it is known
+ * @property {string} place the path below the one that the agent is mounted at, if that is known
  * @property {URLSearchParams} query
- * @property {string} origin where the agent was asked
- * @property {Record<string, string>} headers by their names in lower case
+ * @property {string} origin of the request's URL
+ * @property {Record<string, string>} headers with names in lower case
  * @property {unknown} user
- * @property {boolean} shared whether others answer what is none of ours
- * @property {(longest: number) => Promise<string | Refusal | undefined>} text the body; undefined when it was broken off
+ * @property {boolean} shared whether others serve the paths that are not ours
+ * @property {(longest: number) => Promise<string | Refusal | undefined>} text reads the body; undefined if it was broken off
  * @property {() => void} refused called when the body is not read to its end
  */
 /** @typedef {[reason: string, message: string, status: number]} Refusal */
 
 const TYPES = [JSON_TYPE, 'application/a2a+json'];
 const VERBS = 'GET, HEAD, POST, OPTIONS';
-/** Seconds for which a browser may remember that it may ask. */
+/** Seconds for which a browser may cache the answer to a preflight request. */
 const PREFLIGHT_AGE = '7200';
 
-/** Where the cards of versions are, from the place on that the agent is mounted at. */
+/** The paths of the cards, below the path that the agent is mounted at, and their versions. */
 const CARDS = /** @type {const} */ ([
   ['/.well-known/agent-card.json', undefined],
   ['/.well-known/agent.json', '0.2'],
@@ -49,7 +49,7 @@ const CARDS = /** @type {const} */ ([
  * @param {Asked} asked
  * @param {HttpReply} reply
  * @param {HttpOptions} options
- * @returns {Promise<boolean>} false when it is none of ours, and nothing has been answered
+ * @returns {Promise<boolean>} false if the path is not ours; then nothing was answered
  */
 async function answer(server, asked, reply, options) {
   const { verb, place, query, headers, shared, user } = asked;
@@ -87,7 +87,7 @@ async function answer(server, asked, reply, options) {
   const text = why ?? (verb === 'POST' ? await asked.text(options.maxRequest) : '');
   if (text === undefined) return true;
   if (typeof text !== 'string') {
-    // HTTP+JSON has a status for each error.
+    // In HTTP+JSON each error has a status.
     if (text[2] !== 200) reply.status = text[2];
     refuse(to, dialect, text[0], text[1]);
     asked.refused();
@@ -101,7 +101,7 @@ async function answer(server, asked, reply, options) {
 }
 
 /**
- * The same, whatever fails.
+ * The same, but never rejects.
  * @param {TaskServer} server
  * @param {Asked} asked
  * @param {HttpReply} reply
@@ -112,14 +112,14 @@ async function safeAnswer(server, asked, reply, options) {
     return await answer(server, asked, reply, options);
   } catch (error) {
     console.error('abp-bridge: a request could not be answered:', error);
-    // Unless something was sent before.
+    // Fails if something was sent before.
     safely(() => reply.send(500, {}), undefined);
     return true;
   }
 }
 
 /**
- * The request that JSON-RPC would have made.
+ * Makes a JSON-RPC request.
  * @param {{ method: string, params: Record<string, unknown> }} route
  * @param {string} verb
  * @param {URLSearchParams} query
@@ -139,7 +139,7 @@ const extensionsOf = (headers) =>
     .filter(Boolean);
 
 /**
- * Lets a page of an origin read the answer, if it may.
+ * Lets pages of an origin read the answer, if that is allowed.
  * @param {string | undefined} origin
  * @param {string[] | '*'} origins
  * @param {HttpReply} reply
@@ -154,7 +154,7 @@ function allowOrigin(origin, origins, reply) {
 }
 
 /**
- * Origins whose pages may ask.
+ * Checks the origins whose pages may send requests.
  * @param {unknown} origins
  * @returns {string[] | '*'}
  */
@@ -165,14 +165,14 @@ export function readOrigins(origins = []) {
 }
 
 /**
- * Why a body is not even read: what to answer, and with which status.
+ * Why a body is not read, with the answer and its status.
  * @param {Record<string, string>} headers
  * @param {HttpOptions} options
  * @returns {Refusal | undefined}
  */
 function unreadable(headers, { maxRequest }) {
   const { origin, 'content-type': type = '' } = headers;
-  // Any page may post here, if only it does not say that it posts JSON: so a page has to say it.
+  // Any page may post here without a preflight unless the type is JSON. So pages must send that type.
   if ((type || origin) && !TYPES.includes(type.split(';', 1)[0].trim().toLowerCase()))
     return [
       'CONTENT_TYPE_NOT_SUPPORTED',
@@ -195,7 +195,7 @@ const tooLarge = (longest) => ['INVALID_REQUEST', `The request is longer than ${
 // --- Cards ---------------------------------------------------------------------------------------------
 
 /**
- * The card that is asked for, or undefined when it is none.
+ * The card at the request's path, or undefined.
  * @param {TaskServer} server
  * @param {Asked} asked
  * @param {string | undefined} version
@@ -212,7 +212,7 @@ function cardAt(server, { path, origin }, version) {
 /**
  * @param {HttpReply} reply
  * @param {string} card
- * @param {Date} since when it became what it is
+ * @param {Date} since when the card last changed
  * @param {Record<string, string>} headers
  */
 function sendCard(reply, card, since, headers) {
@@ -231,7 +231,7 @@ function sendCard(reply, card, since, headers) {
   else reply.send(200, { ...validators, 'content-type': `${JSON_TYPE}; charset=utf-8` }, card);
 }
 
-/** FNV-1a, twice: it tells one card from another, and that is all. @param {string} text */
+/** FNV-1a, twice. It only has to tell one card from another. @param {string} text */
 function hashOf(text) {
   let [a, b] = [0x811c9dc5, 0x01000193];
   for (let i = 0; i < text.length; i++) {
@@ -257,7 +257,7 @@ export const httpListener = (server, options, backlog) => async (request, respon
   const asked = {
     verb: request.method,
     path,
-    // Express takes the place that it mounted us at from the URL.
+    // Express removes the path that we are mounted at from `url`.
     place: request.url.split('?', 1)[0],
     query: new URLSearchParams(search),
     origin: originOf(socket.encrypted ? 'https' : 'http', host),
@@ -265,7 +265,7 @@ export const httpListener = (server, options, backlog) => async (request, respon
     user,
     shared: next !== undefined,
     text: (/** @type {number} */ longest) => textOf(request, longest),
-    // What still comes is thrown away, so that the sender lives to read the answer.
+    // The rest of the body is discarded, so that the sender goes on to read the answer.
     refused: () => request.resume(),
   };
   const reply = new NodeReply(response, options, backlog);
@@ -279,10 +279,10 @@ const originOf = (scheme, host) =>
 /**
  * @param {any} request
  * @param {number} longest
- * @returns {Promise<string | Refusal | undefined>} undefined when it was broken off
+ * @returns {Promise<string | Refusal | undefined>} undefined if it was broken off
  */
 function textOf(request, longest) {
-  const { body } = request; // of a body parser that came before
+  const { body } = request; // set if a body parser ran before
   if (body instanceof Uint8Array) return Promise.resolve(new TextDecoder().decode(body));
   if (body !== undefined)
     return Promise.resolve(typeof body === 'string' ? body : JSON.stringify(body));
@@ -326,7 +326,7 @@ export async function respond(server, request, options, backlog, user) {
     text: (/** @type {number} */ longest) => bodyOf(request, longest),
     refused: () => {},
   };
-  // A stream is answered as soon as it begins.
+  // Not awaited: the response of a stream is there as soon as it begins.
   void safeAnswer(server, asked, reply, options);
   return reply.response;
 }
@@ -337,7 +337,7 @@ export async function respond(server, request, options, backlog, user) {
  * @returns {Promise<string | Refusal>}
  */
 async function bodyOf(request, longest) {
-  // Firefox has no streams of requests.
+  // In Firefox requests have no `body`.
   if (!request.body) {
     const whole = await request.text();
     return whole.length > longest ? tooLarge(longest) : whole;

@@ -1,4 +1,4 @@
-/** An id that is nobody else's. Pages that came without TLS have no `randomUUID`, but they have randomness. */
+/** A unique id. Pages without TLS have no `randomUUID`, but they have random values. */
 export const newId = () =>
   crypto.randomUUID?.() ??
   Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) =>

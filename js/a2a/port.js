@@ -1,4 +1,4 @@
-/** The agent's end of A2A over a Transport; js/a2a/frames.js lists the messages. */
+/** The agent's side of A2A over a Transport. js/a2a/frames.js lists the messages. */
 import { requireBounded } from '../common/bounds.js';
 import { safely } from '../common/errors.js';
 import { getOwn } from '../common/values.js';
@@ -9,9 +9,9 @@ import { refuse, versionOf } from './requests.js';
 /** @import { TaskServer } from './server.js' */
 /** @import { Transport } from '../transports/transport.js' */
 
-/** Streams and requests of one peer that may be open at once. */
+/** At most so many streams and requests of one peer are open at once. */
 const MAX_STREAMS = 4096;
-/** Characters of a stream's name, which is kept for as long as it is open. */
+/** Characters of a stream's name, which is stored while the stream is open. */
 const MAX_NAME_LENGTH = 256;
 
 /** @implements {Reply} */
@@ -92,7 +92,7 @@ export function serveTransport(server, transport, user) {
       case REQUEST: {
         const reply = new PortReply(
           (type, result) => {
-            // Who has left is told nothing more.
+            // Nothing is sent to a reader that has left.
             if (replies.get(stream) !== reply) return;
             const { extensions } = reply;
             const told = result && { result, ...(extensions.length && { extensions }) };
@@ -125,7 +125,7 @@ export function serveTransport(server, transport, user) {
 }
 
 /**
- * A request as text, whatever structured clone let through, or why it is none.
+ * A request as text, or why it cannot be one: structured clone carries more than JSON does.
  * @param {unknown} request
  * @param {number} longest characters of it
  * @returns {string | [reason: string, message: string]}

@@ -1,35 +1,35 @@
-/** Where answers go, and what is told in them. */
+/** Answers of an A2A agent: where they go, and their frames. */
 import { AbpError, safely, toErrorObject } from '../common/errors.js';
 import { printError } from './dialects.js';
 
 /** @import { Dialect, Event } from './dialects.js' */
 
 /**
- * What is told, as an object and as text.
+ * A result, as an object and as text.
  * @typedef {{ object: any, text: string }} Printed
  */
 
 /**
- * Where the answer to one request goes.
+ * The destination of the answer to one request.
  * @typedef {object} Reply
- * @property {(response: object) => void} answer one JSON-RPC response, and that is all
- * @property {() => void} [wait] the answer will take as long as its task, and is no error
+ * @property {(response: object) => void} answer sends one JSON-RPC response, which is the whole answer
+ * @property {() => void} [wait] announces that the answer takes as long as the task
  * @property {() => void} open begins a stream
- * @property {(head: object, body: Printed, failed?: boolean) => void} frame one JSON-RPC response in the stream: what
- *   it begins with, and its result, or its error when it has failed
+ * @property {(head: object, body: Printed, failed?: boolean) => void} frame sends one JSON-RPC response in the
+ *   stream: its first members, and its result, or its error if it `failed`
  * @property {() => void} end ends the stream
- * @property {string[]} extensions those that the request and the agent both know, set before anything is answered
- * @property {boolean} left whether nobody reads the answer any more
- * @property {undefined | (() => void)} onLeave called when that becomes so
+ * @property {string[]} extensions those that the request and the agent have in common; set before anything is sent
+ * @property {boolean} left whether the reader has gone
+ * @property {undefined | (() => void)} onLeave called when the reader goes
  */
 
 /**
- * Who asks, and how.
+ * The sender of a request.
  * @typedef {object} Caller
  * @property {string} [version] the `A2A-Version`
- * @property {Record<string, string>} headers by their names in lower case; none where there is no HTTP
- * @property {unknown} user as whoever authenticated the request left it
- * @property {string[]} extensions URIs that the client declares
+ * @property {Record<string, string>} headers with names in lower case; empty without HTTP
+ * @property {unknown} user set by whatever authenticated the request
+ * @property {string[]} extensions URIs that the client declared
  */
 
 /** One frame of a task, printed at most once for each version. */
@@ -54,7 +54,7 @@ export class Frame {
   }
 }
 
-/** Somebody who reads what happens to a task, in one version. */
+/** A reader of a task's events, in one version. */
 export class Stream {
   /** @param {Reply} reply @param {Dialect} dialect @param {unknown} id of the request */
   constructor(reply, dialect, id) {
@@ -65,7 +65,7 @@ export class Stream {
 
   /**
    * @param {Frame} frame
-   * @returns {boolean} false when the reader cannot be told, which is the end of its stream
+   * @returns {boolean} false if the frame could not be sent, which ended the stream
    */
   send(frame) {
     try {
@@ -89,6 +89,6 @@ export class Stream {
   }
 }
 
-/** What a reader is told of what cannot be sent to it. @param {unknown} thrown */
+/** The error in place of a frame that cannot be sent. @param {unknown} thrown */
 export const unsendable = (thrown) =>
   new AbpError('TOO_LARGE', `The answer cannot be sent: ${toErrorObject(thrown).message}`);

@@ -1,4 +1,4 @@
-/** Requests of an A2A agent, read: what they ask for, and why some are refused. */
+/** Reads the requests that an A2A agent receives, and refuses invalid ones. */
 import { requireBounded } from '../common/bounds.js';
 import { AbpError } from '../common/errors.js';
 import { getOwn } from '../common/values.js';
@@ -9,12 +9,12 @@ import { invalid, readHistoryLength } from './validation.js';
 /** @import { Reply } from './reply.js' */
 /** @import { StoredTask } from './task.js' */
 
-/** How deep a request may be nested: deeper ones could be read, but not printed again. */
+/** How deep a request may be nested. Deeper ones could be parsed, but not printed again. */
 const MAX_DEPTH = 100;
 const MAX_PAGE_SIZE = 100;
 
 /**
- * A version that is spoken here, by a header; undefined without one.
+ * The version that a header names, or undefined if we do not speak it.
  * @param {string | undefined} header
  * @returns {'0.3' | '1.0' | undefined}
  */
@@ -24,8 +24,9 @@ export function versionOf(header) {
 }
 
 /**
+ * Throws the `AbpError` of an invalid request.
  * @param {any} request
- * @param {string | undefined} version
+ * @param {string | undefined} version that the request names
  * @param {Dialect} dialect
  */
 export function check(request, version, dialect) {
@@ -57,7 +58,7 @@ export function check(request, version, dialect) {
 export const taskIdOf = (params) => getField(params, 'id') ?? getField(params, 'taskId');
 
 /**
- * A task with as much of its history as was asked for.
+ * A task with as much of its history as was requested.
  * @param {StoredTask} task
  * @param {any} asked
  * @returns {Task}
@@ -70,7 +71,7 @@ export function historyOf({ id, contextId, status, artifacts, history }, asked) 
 
 /** @param {StoredTask} task */
 export const timeOf = ({ status }) => /** @type {string} */ (status.timestamp);
-/** What tasks are sorted by: the latest first. @param {StoredTask} task */
+/** The key that tasks are sorted by, the latest first. @param {StoredTask} task */
 export const keyOf = (task) => `${timeOf(task)}|${task.id}`;
 
 /** @param {any} params */
@@ -98,7 +99,7 @@ export function filterOf(params) {
 }
 
 /**
- * Refuses what could not even be read.
+ * Refuses a request that could not be read.
  * @param {Reply} reply
  * @param {string | undefined} version
  * @param {string} reason

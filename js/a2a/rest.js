@@ -1,7 +1,7 @@
 /**
- * The HTTP+JSON binding of A2A 1.0: what a method and a path ask for, as the request that JSON-RPC would have made, and
- * its answer as a status and a body. Paths are those of the `google.api.http` annotations in the protocol's a2a.proto;
- * what stands before them (a place where the agent is mounted, a tenant) is not looked at.
+ * The HTTP+JSON binding of A2A 1.0: translates a method and a path into a JSON-RPC request, and its response into a
+ * status and a body. The paths are those of the `google.api.http` annotations in the protocol's a2a.proto. Whatever
+ * precedes them (the path that the agent is mounted at, a tenant) is ignored.
  */
 import { getOwn, isObject } from '../common/values.js';
 import { DIALECTS } from './dialects.js';
@@ -12,7 +12,7 @@ const { methods, codes } = DIALECTS['1.0'];
 const [CREATE, GET, DELETE, LIST] = DIALECTS['1.0'].push;
 
 /**
- * A part of a path that names a task, or one of its push notifications.
+ * The methods and paths, and the names of the parameters in them.
  * @type {[verb: string, path: RegExp, method: string | undefined, names?: string[]][]}
  */
 const ROUTES = [
@@ -31,10 +31,10 @@ const ROUTES = [
 ];
 
 /**
- * What a request asks for, or undefined when its path is none of this binding.
+ * The JSON-RPC request, or undefined if the path does not belong to this binding.
  * @param {string} verb
  * @param {string} path
- * @param {boolean} shared whether others answer under the same place, so that the path must be one of ours as a whole
+ * @param {boolean} shared whether others serve paths beside ours, so that nothing may precede a path
  * @returns {{ method: string, params: Record<string, unknown> } | undefined}
  */
 export function routeOf(verb, path, shared) {
@@ -45,7 +45,7 @@ export function routeOf(verb, path, shared) {
       const values = found.slice(1).map(decodeURIComponent);
       return { method, params: Object.fromEntries(names.map((name, i) => [name, values[i]])) };
     } catch {
-      return undefined; // what is no URL encoding names nothing
+      return undefined; // malformed URL encoding
     }
   }
   return undefined;
@@ -54,7 +54,7 @@ export function routeOf(verb, path, shared) {
 const NUMBERS = new Set(['historyLength', 'pageSize']);
 
 /**
- * The parameters in a query: text, but for numbers and for what is true or false.
+ * The parameters in a query, with numbers and booleans as such.
  * @param {URLSearchParams} query
  */
 export const readQuery = (query) =>
@@ -69,7 +69,7 @@ export const readQuery = (query) =>
     ]),
   );
 
-/** HTTP's status and gRPC's, by the code in JSON-RPC; what is not here is a fault of the server's. */
+/** The HTTP status and the gRPC status by JSON-RPC code. Codes that are not listed are faults of the server. */
 const STATUS = new Map(
   /** @type {[string, number, string][]} */ ([
     ['TASK_NOT_FOUND', 404, 'NOT_FOUND'],
@@ -97,7 +97,7 @@ function errorBody({ code: number, message, data = [] }, status) {
 }
 
 /**
- * Answers as this binding does: results by themselves, errors with their status.
+ * Sends answers in this binding: results without an envelope, errors with their status.
  * @implements {Reply}
  */
 export class RestReply {
@@ -125,7 +125,7 @@ export class RestReply {
 
   /** @param {any} response */
   answer({ result, error }) {
-    // Whoever refused it before it was read has said with which status.
+    // A request that was refused before it was read has its status already.
     const status = this.#http.status === 200 ? undefined : this.#http.status;
     const body = error ? errorBody(error, status) : result;
     if (error) this.#http.status = body.error.code;
@@ -154,12 +154,12 @@ export class RestReply {
 }
 
 /**
- * The parameters of a request: what its path names counts, whatever else it says.
+ * The parameters of a request. Those in the path take precedence.
  * @param {Record<string, unknown>} named by the path
  * @param {unknown} given by the body or the query
  */
 export const mergeParams = (named, given) =>
   isObject(given) && !Array.isArray(given) ? { ...given, ...named } : (given ?? named);
 
-/** The version that a query names, which may be said there as well as in a header. @param {URLSearchParams} query */
+/** The version in the query, which may be there instead of in a header. @param {URLSearchParams} query */
 export const versionIn = (query) => getOwn(Object.fromEntries(query), 'A2A-Version');

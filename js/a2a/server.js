@@ -1,6 +1,6 @@
 /**
- * An A2A agent: answers requests of every version, runs an executor for each task, and tells every stream of a task
- * the same. What becomes of a task is the core's to say (src/abp_tasks.h); #act is the one place that does it.
+ * An A2A agent: answers requests of every version, runs an executor for each task, and sends every stream of a task
+ * the same events. The core decides what happens to a task (src/abp_tasks.h), and #act carries that out.
  */
 import * as abp from '../core/abp-boundary.js';
 import * as core from '../core/tasks-boundary.js';
@@ -38,7 +38,7 @@ import { newId } from './ids.js';
 /** @import { Caller, Reply } from './reply.js' */
 /** @import { RequestInfo } from './task.js' */
 
-/** @typedef {'send' | 'get' | 'list' | 'cancel' | 'subscribe'} Access what somebody wants of a task that is there */
+/** @typedef {'send' | 'get' | 'list' | 'cancel' | 'subscribe'} Access what a request wants to do with an existing task */
 
 /**
  * @typedef {object} TaskServerOptions Each is optional and has a default.
@@ -64,12 +64,12 @@ import { newId } from './ids.js';
  * @property {number} [maxAnswer] characters of an answer; a page of a list ends before it is longer (67108864)
  */
 
-/** Defaults of options, which TaskServerOptions describes. */
+/** Defaults of TaskServerOptions. */
 const DEFAULTS = { maxRequest: 4 << 20, maxUnread: 4 << 20, maxBacklog: 256 << 20 };
 const DEFAULT_KEEP_ALIVE = 15_000;
 const DEFAULT_LIMITS = { maxTask: 64 << 20, maxStored: 256 << 20, maxAnswer: 64 << 20 };
 
-/** What is done about a task that the core cannot be asked about any more. */
+/** The verdict on a task whose core has failed. */
 const LOST =
   core.TASK_TELL |
   core.TASK_ABORT |
@@ -88,7 +88,7 @@ export class TaskServer {
   #limits;
   #grace;
   #streaming;
-  /** Resolves when there is a table. @type {Promise<void> | undefined} */
+  /** Resolves when the table has been made. @type {Promise<void> | undefined} */
   #ready;
   #closed = false;
   #extensions;
@@ -121,40 +121,40 @@ export class TaskServer {
 
     const backlog = new Backlog(this.#options.maxBacklog);
     /**
-     * A listener for `http.createServer`, and middleware for Express: whatever is not A2A goes to `next`. The user is
-     * the request's `user`, where whoever authenticates requests leaves it.
+     * A listener for `http.createServer`, and middleware for Express: what is not A2A goes to `next`. Authentication
+     * that runs before it sets `user` on the request.
      */
     this.handle = httpListener(this, this.#options, backlog);
     /**
      * For servers in the style of `fetch`: Hono, a service worker.
      * @param {Request} request
-     * @param {{ user?: unknown }} [by] who asks
+     * @param {{ user?: unknown }} [by] the sender, if it is authenticated
      * @returns {Promise<Response>}
      */
     this.fetch = (request, { user } = {}) => respond(this, request, this.#options, backlog, user);
   }
 
   /**
-   * Serves whoever is at the other end of a transport: a port, a window, a socket. See js/a2a/frames.js.
+   * Serves the peer of a transport: a port, a window, a socket. See js/a2a/frames.js.
    * @param {import('../transports/transport.js').Transport} transport
-   * @param {{ user?: unknown }} [by] who is at its other end
+   * @param {{ user?: unknown }} [by] the peer, if it is authenticated
    * @returns {() => void} stops serving it; the tasks go on
    */
   serve(transport, { user } = {}) {
     return serveTransport(this, transport, user);
   }
 
-  /** Characters of a request. */
+  /** At most so many characters of a request are read. */
   get maxRequest() {
     return this.#options.maxRequest;
   }
 
-  /** Since when the card is what it is. */
+  /** When the card last changed. */
   get since() {
     return (this.#since ??= new Date());
   }
 
-  /** What is going on, for people who debug. */
+  /** Counts for debugging. */
   get counters() {
     const streams = [...this.#entries].reduce((sum, { streams }) => sum + streams.size, 0);
     return { ...this.#table?.counters(), streams };
@@ -167,7 +167,7 @@ export class TaskServer {
     });
   }
 
-  /** The core has failed. Whoever waits for its tasks is told, and the agent goes on without them. */
+  /** The core has failed: its tasks fail, and the agent goes on with a new one. */
   #lost() {
     const entries = this.#entries.clear();
     this.#begin();
@@ -176,7 +176,7 @@ export class TaskServer {
       this.#act(entry, LOST, { said: core.TASK_FAILED, status: status(entry.task) });
   }
 
-  /** Cancels every task, ends every stream, and refuses what comes from now on. */
+  /** Cancels every task, ends every stream, and refuses further requests. */
   close() {
     this.#closed = true;
     for (const entry of this.#entries)
@@ -186,8 +186,8 @@ export class TaskServer {
 
   /**
    * The agent card of a version.
-   * @param {import('./card.js').CardVersion | undefined} version without one it is that which the agent prefers
-   * @param {string} url where the agent is asked, unless the card says so itself
+   * @param {import('./card.js').CardVersion | undefined} version the default is that which the agent prefers
+   * @param {string} url the agent's URL, for interfaces that name none
    */
   card(version, url) {
     return printCard(this.#card, version ?? preferredVersion(this.#card), url);
@@ -198,7 +198,7 @@ export class TaskServer {
    * @param {string} text
    * @param {Caller} caller
    * @param {Reply} reply
-   * @param {(body: any) => object} [read] makes the request of JSON-RPC, where the text is none
+   * @param {(body: any) => object} [read] makes a JSON-RPC request of a body that is none
    */
   async receive(text, caller, reply, read = (body) => body) {
     const { version } = caller;
@@ -278,8 +278,8 @@ export class TaskServer {
   }
 
   /**
-   * The version to answer in. A name that two versions share says nothing, so then the header counts; without one,
-   * a task is answered for as it was begun.
+   * The version to answer in: that of the method's name, or of the header if two versions share the name. Without a
+   * header it is the version in which the task was begun.
    * @param {{ operation: string, dialects: Dialect[] } | undefined} method
    * @param {RequestInfo} info
    * @param {any} params
@@ -290,13 +290,13 @@ export class TaskServer {
     if (!method) return DIALECTS[asked ?? '0.3'];
     if (method.dialects.length === 1) return method.dialects[0];
     if (asked) return DIALECTS[asked === '1.0' ? 'gem' : asked];
-    // How somebody else's task was begun is nobody's business.
+    // A task that the request may not see must not influence the answer.
     const entry = this.#visible(taskIdOf(params), ACCESS[method.operation], info);
     return entry && method.dialects.includes(entry.dialect) ? entry.dialect : DIALECTS['0.3'];
   }
 
   /**
-   * The task of this id, if the request may do that to it.
+   * The task of this id, if the request is allowed that access.
    * @param {unknown} id
    * @param {Access} access
    * @param {RequestInfo} info
@@ -332,7 +332,7 @@ export class TaskServer {
   }
 
   /**
-   * A task that is to be answered with, if that is not too long.
+   * Throws if a task is too long for an answer.
    * @template T
    * @param {T} shown
    * @param {StoredTask} task
@@ -387,7 +387,7 @@ export class TaskServer {
   }
 
   /**
-   * Answers with a message in place of a task, if the agent does so.
+   * Answers with a message instead of a task, if the agent has one.
    * @param {Asked} asked
    * @param {boolean} streams
    * @param {Message} message
@@ -439,7 +439,7 @@ export class TaskServer {
         });
     };
     const verdict = table.cancel(handle, this.#grace, dialect.repeatable);
-    // It waited, so how the task ended is what it is told, in every version.
+    // The client waited for the end, so in every version it gets the task as it ended.
     if (verdict & core.TASK_WAIT) wait(entry, reply, () => say(table.cancel(handle, 0, true)));
     this.#act(entry, verdict, { reason: reasonText(getOwn(getOwn(params, 'metadata'), 'reason')) });
     if (!(verdict & core.TASK_WAIT)) say(verdict);
@@ -479,7 +479,7 @@ export class TaskServer {
     const stream = new Stream(reply, dialect, id);
     reply.onLeave = () => entry.streams.delete(stream);
     reply.open();
-    // It may have left while the core was still being loaded.
+    // The reader may have left while the core was being loaded.
     if (reply.left) return;
     const task = historyOf(entry.task, getOwn(params, 'configuration'));
     if (snapshot && !stream.send(new Frame({ kind: 'task', task }))) return;
@@ -517,14 +517,14 @@ export class TaskServer {
     return dialect.list(tasks, { nextPageToken, pageSize, totalSize: found.length });
   }
 
-  // --- What the core said ----------------------------------------------------------------------------
+  // --- Verdicts of the core ----------------------------------------------------------------------------
 
   /**
-   * Does what a verdict says.
+   * Carries out a verdict.
    * @param {Entry | undefined} entry
    * @param {number} verdict
    * @param {{ said?: number, status?: Partial<Status>, reason?: string, prompt?: Message, info?: RequestInfo }} [about]
-   *   what was said of which state, why it is to stop, the message for a new run and its request
+   *   the status and the state that it belongs to, why the task is to stop, the message for a new run and its request
    */
   #act(entry, verdict, { said, status, reason, prompt, info } = {}) {
     if (!entry || verdict <= 0) return;
@@ -534,7 +534,7 @@ export class TaskServer {
       task.status = {
         state: STATES[state],
         timestamp: new Date().toISOString(),
-        // What was said of one state does not explain another.
+        // A status for one state does not describe another.
         ...(said === state && status),
       };
       if (task.status.message) task.remember(task.status.message);

@@ -9,13 +9,13 @@ import { AbpError } from '../common/errors.js';
  */
 
 /**
- * Parses a stream chunk by chunk, wherever that is cut. It holds one unfinished event and no more: a longer one
- * than the limit is an error (`TOO_LARGE`), after which the parser is of no use.
+ * Parses a stream from chunks that may be cut anywhere. It holds one unfinished event at most. An event that is longer
+ * than the limit is an error (`TOO_LARGE`), after which the parser must not be used.
  */
 export class EventParser {
   #decoder = new TextDecoder();
   #line = '';
-  /** The unfinished event's data: each of its lines, and a line feed after it. */
+  /** The data of the unfinished event: its lines, each with a line feed after it. */
   #data = '';
   #event = '';
   #id = '';
@@ -40,11 +40,11 @@ export class EventParser {
       this.#afterReturn = false;
       if (text[0] === '\n') from = 1;
     }
-    // Looked for once, however many carriage returns stand before it.
+    // Searched for once, however many carriage returns precede it.
     let feed = -1;
     for (;;) {
       if (feed < from) feed = indexOrEnd(text, '\n', from);
-      // Few streams have carriage returns, so one is looked for in this line only.
+      // Few streams have carriage returns, so only this line is searched for one.
       const end = from + indexOrEnd(text.slice(from, feed), '\r', 0);
       this.#grow(text.slice(from, end));
       if (end === text.length) return events;
@@ -90,7 +90,7 @@ export class EventParser {
 }
 
 /**
- * Where the character stands next, or the end of the text.
+ * The index of the next such character, or the end of the text.
  * @param {string} text
  * @param {string} character
  * @param {number} from

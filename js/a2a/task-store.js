@@ -1,8 +1,8 @@
 /**
- * The tasks of an agent and all that hangs on them, in bounded memory. How long a finished one is remembered is the
- * core's to say; here it is forgotten earlier when what is stored is too long.
+ * The tasks of an agent and all that belongs to them, in bounded memory. The core decides how long a finished task is
+ * remembered. If the tasks take too much room, it is forgotten earlier.
  */
-/** A task and all that hangs on it. */
+/** A task and all that belongs to it. */
 export class Entry {
   /** @type {Set<import('./reply.js').Stream>} */
   streams = new Set();
@@ -10,9 +10,9 @@ export class Entry {
   waiting = new Set();
   /** The latest run. @type {import('./task.js').ExecutorContext | undefined} */
   run;
-  /** Whether the core's latest word ended the streams: a task that waits for input has nothing to tell. */
+  /** Whether the latest verdict ended the streams: a task that waits for input sends nothing. */
   silent = false;
-  /** Characters of the task when it was last looked at. */
+  /** The task's characters when it was last measured. */
   counted = 0;
 
   /**
@@ -58,7 +58,7 @@ export class TaskStore {
   }
 
   /**
-   * A task has grown, or has ended.
+   * Call this when a task has grown or ended.
    * @param {Entry} entry
    */
   update(entry) {
@@ -77,7 +77,7 @@ export class TaskStore {
   makeRoom(size) {
     for (const entry of this.#finished) {
       if (this.#size + size <= this.#limit) return true;
-      // While its executor runs, the core counts it.
+      // While its executor runs, the task counts as running in the core.
       if (entry.run) continue;
       entry.table.forget(entry.handle);
       this.delete(entry);

@@ -1,6 +1,6 @@
 /**
- * One task as a stream shows it: events one after the other, the task that they make, and its cancel. Whether an
- * event still counts is the core's to say; here it is read, told, or dropped.
+ * A task as a stream of events: the events, the task that results from them, and its cancel. The core decides whether an
+ * event still counts. Here events are read, yielded or dropped.
  */
 import * as core from '../core/tasks-boundary.js';
 import { AbpError, reasonText } from '../common/errors.js';
@@ -13,7 +13,7 @@ import { readState } from './dialects.js';
 /** @import { View } from './view.js' */
 
 /**
- * What TaskStream asks of its client.
+ * What TaskStream needs of its client.
  * @typedef {object} StreamClient
  * @property {() => Promise<void>} begin
  * @property {() => View} view

@@ -151,6 +151,7 @@ export class Machine extends CoreDriver {
     let call;
     let record;
     let text;
+    /** @type {any[] | undefined} */
     let rest;
     try {
       action = input(core.x, core.pointer);
@@ -159,9 +160,9 @@ export class Machine extends CoreDriver {
       record = this.#keep(action, call, context);
       text = SAYS_MORE & (1 << kindOf(action)) ? this.#read(action, record, context) : undefined;
       // Performing an action runs listeners and handlers, which may make calls: so take the rest first.
-      if (action & abp.MORE) rest = this.#takeRest(context);
+      if (action & abp.MORE) this.#takeRest(context, (rest = []));
     } catch (error) {
-      this.#fail(error);
+      this.#fail(error, [record, ...(rest ?? []).filter((_, i) => i % 4 === 2)]);
       return abp.E_MEMORY;
     }
     this.#act(action, call, record, text, context);
@@ -171,18 +172,20 @@ export class Machine extends CoreDriver {
     return action;
   }
 
-  /** @param {unknown} context */
-  #takeRest(context) {
+  /**
+   * @param {unknown} context
+   * @param {any[]} actions gets them, four elements each: if the core traps, it says which records were taken
+   */
+  #takeRest(context, actions) {
     const { core } = this;
-    const actions = [];
     for (let action = abp.MORE; action & abp.MORE;) {
       action = core.x.next(core.pointer);
       if (!action) break;
       const { call } = core;
       const record = this.#keep(action, call, context);
-      actions.push(action, call, record, this.#read(action, record, context));
+      const at = actions.push(action, call, record, undefined);
+      actions[at - 1] = this.#read(action, record, context);
     }
-    return actions;
   }
 
   /**
@@ -358,11 +361,15 @@ export class Machine extends CoreDriver {
     return this.#counters ?? this.core.counters();
   }
 
-  /** @param {unknown} error */
-  #fail(error) {
+  /**
+   * @param {unknown} error
+   * @param {any[]} taken the records of actions that were taken and will not be performed: some are not kept any more
+   */
+  #fail(error, taken) {
     this.giveUp(this.core, 'the connection failed and is closed', error);
-    const records = this.#records.filter((record) => record);
+    const records = new Set([...taken, ...this.#records]);
+    records.delete(undefined);
     this.#records = [];
-    this.#acts.failed(records);
+    this.#acts.failed([...records]);
   }
 }

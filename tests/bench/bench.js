@@ -3,7 +3,7 @@
 //
 //   --check     fails where a target is missed
 //   --quick     a smoke run: its numbers mean nothing
-//   --write     writes the results to README.md and docs/bench.svg
+//   --write     writes the results to docs/benchmarks.md and docs/bench.svg
 //   --ours      the bridge by itself only
 //   --peers[=name,…]  the comparison only, of all or some
 import { execFileSync } from 'node:child_process';

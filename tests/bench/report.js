@@ -1,4 +1,4 @@
-/** The results as tables for the terminal and the README, and the chart. */
+/** The results as tables for the terminal and for docs/benchmarks.md, and the chart. */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { format, resolveConfig } from 'prettier';
 import { chart } from './chart.js';
@@ -145,7 +145,7 @@ function markdown({ where, rows, comparison }) {
 memory and download are of both sides together. Less is better. Bold is the best of the libraries, with those
 whose rounds cannot be told apart from its own.
 
-![One chart a measure, a dot a library](docs/bench.svg)
+![One chart a measure, a dot a library](bench.svg)
 
 ${wheres(comparison)
   .map((place) => comparisonTable(comparison, place))
@@ -156,16 +156,16 @@ ${wheres(comparison)
 ${markdownTable(['the bridge by itself', 'measured (lowest to highest)', 'target'], own)}`;
 }
 
-/** Writes README.md, between its markers, and the chart. */
+/** Writes docs/benchmarks.md, between its markers, and the chart. */
 export async function write(results) {
-  const readme = new URL('README.md', root);
-  const text = readFileSync(readme, 'utf8');
+  const page = new URL('docs/benchmarks.md', root);
+  const text = readFileSync(page, 'utf8');
   const [begin, end] = ['<!-- bench -->', '<!-- /bench -->'];
   const [from, to] = [text.indexOf(begin), text.indexOf(end)];
-  if (from < 0 || to < from) throw new Error(`README.md lacks ${begin} or ${end}`);
+  if (from < 0 || to < from) throw new Error(`docs/benchmarks.md lacks ${begin} or ${end}`);
   const written = `${text.slice(0, from)}${begin}\n\n${markdown(results)}\n\n${text.slice(to)}`;
-  const config = await resolveConfig(readme);
-  writeFileSync(readme, await format(written, { ...config, parser: 'markdown' }));
+  const config = await resolveConfig(page);
+  writeFileSync(page, await format(written, { ...config, parser: 'markdown' }));
   mkdirSync(new URL('docs', root), { recursive: true });
   const { comparison } = results;
   const table = tableOf(comparison, 'across origins');

@@ -2,6 +2,7 @@
 import * as abp from '../core/abp-boundary.js';
 import { ready } from '../core/abp-core.js';
 import { Endpoint, carried } from '../session/endpoint.js';
+import { Observers } from '../session/observers.js';
 import {
   AbpError,
   invokeReportingErrors,
@@ -26,14 +27,23 @@ const UPGRADES = { frames: ~0, port: ~abp.FRAMES, none: 0 };
 /** @param {string} why */
 const wrong = (why) => Promise.reject(new TypeError(why));
 const CALLBACKS = [
-  ...['onNotification', 'onProgress', 'onElicitation', 'onCapabilitiesChanged', 'onDisconnect'],
+  ...[
+    'trace',
+    'onNotification',
+    'onProgress',
+    'onElicitation',
+    'onCapabilitiesChanged',
+    'onDisconnect',
+  ],
 ];
 /** Whether a value is a window, of whatever origin: little else can be read of another origin's. @param {any} target */
 const isWindow = (target) => safely(() => target.window === target, false);
 const LIST_CHANGED = 'notifications/capabilities/list_changed';
 
+/** @typedef {AgentOptions & import('../session/observers.js').ObserverOptions} ConnectOptions */
+
 /**
- * @typedef {object} ConnectOptions
+ * @typedef {object} AgentOptions
  * @property {string} [origin] the app's exact origin; required for an iframe. `'null'` is a sandboxed
  *   iframe, which must run this library too: only what it says through its own port is believed
  * @property {{ name: string, version: string }} agent who calls
@@ -131,6 +141,7 @@ export class Client {
   #iframe;
   #target;
   #options;
+  #observers;
   /** The app's, if it is in an iframe. @type {string} */
   #origin = '';
   /** @type {undefined | (() => void)} */
@@ -174,6 +185,7 @@ export class Client {
     }
     this.#target = target;
     this.#options = options;
+    this.#observers = new Observers(options, () => (this.#endpoint ? [this.#endpoint] : []));
     /** The app that answered. @type {{ id: string, name: string, version: string, description?: string } | undefined} */
     this.app = undefined;
     /** @type {string | undefined} */
@@ -210,6 +222,15 @@ export class Client {
   }
 
   /**
+   * Calls a listener with each event from now on, as the option `trace` does from the start.
+   * @param {import('../session/trace.js').TraceListener} listener
+   * @returns {Promise<() => void>} what ends it
+   */
+  observe(listener) {
+    return this.#observers.add(listener);
+  }
+
+  /**
    * Begins a new session, after the old one was lost or closed; one that lasts is closed first. Nothing of
    * an older session is taken over. A port serves one session only.
    * @param {AbortSignal} [signal] cancels the handshake
@@ -221,6 +242,7 @@ export class Client {
     const attempt = ++this.#attempt;
     const limit = milliseconds(timeout ?? 10_000);
     await ready;
+    await this.#observers.ready;
     signal?.throwIfAborted();
     this.#abandonOpening?.();
     this.#end();
@@ -241,6 +263,7 @@ export class Client {
       transport,
       callee: this.#callee,
       side: this.#side,
+      observers: this.#observers,
     });
     this.#endpoint = endpoint;
     this.#unwatch = this.#iframe
@@ -432,10 +455,7 @@ export class Client {
   #expired(error) {
     const endpoint = /** @type {Endpoint} */ (this.#endpoint);
     const payload = { reason: error.message };
-    safely(
-      () => endpoint.transport.post({ type: 'shutdown', timestamp: Date.now(), payload }),
-      undefined,
-    );
+    safely(() => endpoint.post({ type: 'shutdown', timestamp: Date.now(), payload }), undefined);
     endpoint.lost(AbpError.from(error));
   }
 

@@ -43,9 +43,10 @@ export class Connection {
    * @param {(session: Session) => void} [options.onSession]
    * @param {(session: Session) => void} [options.onSessionEnd]
    * @param {() => void} options.onEnd
+   * @param {import('../session/observers.js').Observers} [options.observers]
    */
   constructor(options) {
-    const { app, registry, transport, limits, restart, plain, onEnd } = options;
+    const { app, registry, transport, limits, restart, plain, onEnd, observers } = options;
     this.#callbacks = options;
     this.transport = transport;
     this.registry = registry;
@@ -61,6 +62,7 @@ export class Connection {
       restart,
       transport,
       callee: registry,
+      observers,
       side: {
         elicit: (request, parent) => this.elicit(request, parent),
         onHandshake: (message, via) => this.#answer(message, via),
@@ -101,13 +103,15 @@ export class Connection {
    */
   #answer(message, via) {
     const { sessionId } = message.payload;
-    if (!this.endpoint.has(abp.PORT) || this.#offered === sessionId) return via.post(message);
+    if (!this.endpoint.has(abp.PORT) || this.#offered === sessionId) {
+      return this.endpoint.post(message, undefined, undefined, via);
+    }
     this.#leavePort();
     const { port1, port2 } = new MessageChannel();
     this.#offered = sessionId;
     this.#port = portTransport(port1);
     this.endpoint.upgrade(this.#port);
-    return via.post(message, [port2]);
+    return this.endpoint.post(message, [port2], undefined, via);
   }
 
   #leavePort() {

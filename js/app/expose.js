@@ -11,6 +11,7 @@ import {
 } from '../common/errors.js';
 import { getOwn } from '../common/values.js';
 import { exactOrigin } from '../common/origins.js';
+import { Observers } from '../session/observers.js';
 import { portTransport } from '../transports/port.js';
 import { listenToWindow, peerTransport } from '../transports/window.js';
 import { listenToOwners } from '../transports/worker.js';
@@ -31,8 +32,10 @@ const served = new Set();
  * @property {Record<string, import('./registry.js').Capability | import('./registry.js').Handler>} capabilities by name
  */
 
+/** @typedef {ServeOptions & import('../session/observers.js').ObserverOptions} ExposeOptions */
+
 /**
- * @typedef {object} ExposeOptions
+ * @typedef {object} ServeOptions
  * @property {string[]} [origins] who may connect by window messages: exact origins, no wildcards. Required in a
  *   page without a `port`. Elsewhere {@link Exposed#accept} says who is served and, in a worker, its owner is,
  *   or every page that connects to it if it is a shared one
@@ -74,6 +77,7 @@ export class Exposed {
   #app;
   #registry;
   #options;
+  #observers;
   #stop = () => {};
   #closed = false;
   /** @type {import('./implementation.js').Implementation | undefined} */
@@ -94,7 +98,7 @@ export class Exposed {
     const foreign = isInterface(definition) ? definition : undefined;
     const { app, capabilities } = /** @type {Definition} */ (definition ?? {});
     if (!foreign) requireTexts('expose needs app', app, 'id', 'name', 'version');
-    requireFunctions('expose', options, 'onSession', 'onSessionEnd');
+    requireFunctions('expose', options, 'onSession', 'onSessionEnd', 'trace');
     if (origins ? !Array.isArray(origins) : !port && globalThis.window) {
       throw new AbpError(
         'INVALID_PARAMS',
@@ -103,6 +107,9 @@ export class Exposed {
     }
     this.#app = app;
     this.#options = options;
+    this.#observers = new Observers(options, () =>
+      [...this.#connections].map(({ endpoint }) => endpoint),
+    );
     this.#registry = new Registry(foreign ? {} : capabilities);
     const allowed = new Set(origins?.map(exactOrigin));
     for (const origin of allowed) {
@@ -137,7 +144,9 @@ export class Exposed {
     // Clients in this page itself need no origin.
     if (origins && !foreign) install(this.abp);
     /** Resolves when agents are answered. @type {Promise<void>} */
-    this.ready = Promise.all([ready, foreign && this.#adopt(foreign)]).then(() => this.#begin());
+    this.ready = Promise.all([ready, this.#observers.ready, foreign && this.#adopt(foreign)]).then(
+      () => this.#begin(),
+    );
     this.ready.catch((error) => {
       console.error('abp-bridge: this app answers nobody:', error);
       // Agents that wait are told, and nothing more is kept for them.
@@ -236,6 +245,7 @@ export class Exposed {
       registry: this.#implementation ?? this.#registry,
       transport,
       plain,
+      observers: this.#observers,
       onSessionEnd: (session) => {
         invokeReportingErrors(this.#options.onSessionEnd, session);
         if (!this.sessions.length) this.#implementation?.end();
@@ -310,6 +320,15 @@ export class Exposed {
   /** Counts of what each connection has in flight and has dropped, for debugging. */
   get counters() {
     return [...this.#connections].map(({ endpoint }) => endpoint.counters);
+  }
+
+  /**
+   * Calls a listener with each event from now on, as the option `trace` does from the start.
+   * @param {import('../session/trace.js').TraceListener} listener
+   * @returns {Promise<() => void>} what ends it
+   */
+  observe(listener) {
+    return this.#observers.add(listener);
   }
 
   /**

@@ -100,6 +100,8 @@ export class Endpoint {
   closing = undefined;
   /** The ports that came with the current message. @type {readonly MessagePort[]} */
   ports = [];
+  /** Who is told what happens here: almost always nobody. @type {import('./observers.js').Observer | undefined} */
+  observer = undefined;
 
   /**
    * @param {object} options
@@ -110,8 +112,9 @@ export class Endpoint {
    * @param {Transport} options.transport
    * @param {Callee} options.callee
    * @param {EndpointDelegate} options.side
+   * @param {import('./observers.js').Observers} [options.observers]
    */
-  constructor({ role, features, limits, restart, transport, callee, side }) {
+  constructor({ role, features, limits, restart, transport, callee, side, observers }) {
     this.role = role;
     this.callee = callee;
     this.side = side;
@@ -120,7 +123,13 @@ export class Endpoint {
     this.outgoing = role === abp.AGENT ? CALL : ELICITATION;
     this.incoming = role === abp.AGENT ? ELICITATION : CALL;
     this.#via = this.transport = transport;
+    observers?.follow(this);
     this.upgrade(transport);
+  }
+
+  /** @param {import('./observers.js').Observer | undefined} observer is told what happens from now on */
+  observe(observer) {
+    this.observer = this.machine.observer = observer;
   }
 
   /**
@@ -158,6 +167,7 @@ export class Endpoint {
     this.#via = via;
     this.ports = ports;
     this.now = this.machine.tick();
+    this.observer?.message(false, data);
     try {
       if (Array.isArray(data)) this.#frame(data);
       else if (isObject(data)) this.#message(data);
@@ -168,6 +178,7 @@ export class Endpoint {
       this.#malformed();
     }
     this.now = 0;
+    this.observer?.read();
   }
 
   /** @param {unknown} message */
@@ -343,6 +354,8 @@ export class Endpoint {
    * @param {Parameters<typeof this.machine.feed>[0]} input
    */
   #begin(record, parent, input) {
+    this.observer?.begin(record, parent);
+
     const status = this.machine.feed(input, record);
     if (status < 0) record.fail(this.#refusal(status, parent));
   }
@@ -411,7 +424,7 @@ export class Endpoint {
       const invocation = new Invocation(this, request, undefined, resolve);
       // If the parent has ended or is ending, the new call is cancelled with it.
       const rejection = this.callee.rejectionFor(request);
-      this.#begin(invocation, ENDED, (x, pointer) =>
+      this.#begin(invocation, parent.handle || ENDED, (x, pointer) =>
         x.call_local(pointer, parent.handle, request.timeout, rejection),
       );
       if (invocation.handle) invocation.follow(signal);
@@ -426,6 +439,7 @@ export class Endpoint {
     const { handle } = invocation;
     const { x, pointer } = this.core;
     if (this.machine.failed || !x.progress_wanted(pointer, handle)) return;
+    this.observer?.progress(invocation, info);
     const token = invocation.request.progress;
     const number = token === true && this.#frames && this.core.number(handle);
     if (number) return this.#frames?.add(FrameKind.PROGRESS, number, undefined, info);
@@ -502,7 +516,7 @@ export class Endpoint {
       },
       refuse: (code, context, text) => {
         if (context instanceof Invocation) context.refuse(code);
-        else this.#via.post(text);
+        else this.post(text, undefined, undefined, this.#via);
       },
       report: (record, context, call) => {
         const info = progressInfo(context);
@@ -534,7 +548,7 @@ export class Endpoint {
     this.#frames =
       state === abp.SESSION_READY && this.has(abp.FRAMES)
         ? new FrameWriter(
-            (frame, transfer) => this.transport.post(frame, transfer),
+            (frame, transfer) => this.post(frame, transfer),
             (entry, transfer, error) => this.#undeliverable(entry, transfer, error),
           )
         : undefined;
@@ -542,6 +556,18 @@ export class Endpoint {
   }
 
   // --- Out -----------------------------------------------------------------------------------------
+
+  /**
+   * Posts a message or a frame. Throws if it cannot be cloned.
+   * @param {unknown} message
+   * @param {Transferable[]} [transfer]
+   * @param {import('../transports/transport.js').MessageKind} [kind]
+   * @param {Transport} [via]
+   */
+  post(message, transfer, kind, via = this.transport) {
+    this.observer?.message(true, message);
+    via.post(message, transfer, kind);
+  }
 
   /**
    * Any message but calls and results. Throws if it cannot be cloned.
@@ -560,7 +586,7 @@ export class Endpoint {
    */
   #say(message, kind) {
     if (this.#frames) this.#frames.add(FrameKind.MESSAGE, 0, undefined, message);
-    else this.transport.post(message, undefined, kind);
+    else this.post(message, undefined, kind);
   }
 
   /**
@@ -640,7 +666,7 @@ export class Endpoint {
    */
   #post(message, transfer, failed = unsent, kind = undefined) {
     try {
-      this.transport.post(message, transfer, kind);
+      this.post(message, transfer, kind);
     } catch (error) {
       failed(error);
     }

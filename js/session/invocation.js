@@ -145,6 +145,11 @@ export class Invocation extends Cancellable {
     };
   }
 
+  /** Whether the app makes this call to itself. */
+  get isLocal() {
+    return this.#resolve !== undefined;
+  }
+
   // --- What the endpoint tells it ------------------------------------------------------------------
 
   async start() {
@@ -256,12 +261,14 @@ export class Invocation extends Cancellable {
    * @param {Transferable[]} [transfer]
    */
   #send(response, transfer) {
+    this.#endpoint.observer?.end(this, response);
     if (this.#resolve) this.#resolve(response);
     else this.#endpoint.respond(this, response, transfer);
   }
 
   /** The core has failed or, if this is a call that the app makes to itself, refused it. @param {any} response */
   fail(response) {
+    this.#endpoint.observer?.end(this, response);
     this.#resolve?.(response);
     if (!this.#settled) this.abort(response.error.message);
   }

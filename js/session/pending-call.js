@@ -61,6 +61,7 @@ export class PendingCall extends Pending {
   /** @param {unknown} response */
   fail(response) {
     this.unfollow();
+    this.endpoint.observer?.end(this, response);
     this.resolve(response);
   }
 }

@@ -84,12 +84,16 @@ export async function agent(iframe: HTMLIFrameElement): Promise<Client> {
     origin: 'https://app.example',
     agent: { name: 'x', version: '1' },
     onDisconnect: (error) => console.log(error.code, error.retryable),
+    trace: ({ type, callId, outcome }) => console.log(type, callId, outcome === 'completed'),
+    debug: true,
   });
   const response = await client.call('text.echo', 1, {
     signal: AbortSignal.timeout(5),
     onProgress: ({ percentage }) => console.log(percentage?.toFixed(1)),
   });
   if (response.cancelled) console.log(response.error?.code);
+  const stop = await client.observe(({ error }) => console.log(error?.code));
+  stop();
   const { cancelled, reason } = await client.cancel('id', 'why');
   console.log(cancelled, reason?.length);
 

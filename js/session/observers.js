@@ -1,0 +1,72 @@
+/**
+ * Who observes the endpoints of a client or an app. What decodes the events is loaded with the first observer, so that
+ * nobody else downloads or runs anything of it.
+ */
+
+/** @import { TraceListener } from './trace.js' */
+
+/**
+ * What an endpoint tells its observer, as it happens. An observer changes nothing.
+ * @typedef {object} Observer
+ * @property {(sent: boolean, data: unknown) => void} message a message or a frame is about to be sent or read
+ * @property {() => void} read the message has been read, and all that it caused has been done
+ * @property {(record: any, parent: number) => void} begin a call is about to be made, on behalf of the call `parent`, if
+ *   that is not 0
+ * @property {(action: number, record: any, context: any, text: any) => void} action the core's action is about to be performed
+ * @property {(record: any, response: any) => void} end this is what becomes of a call
+ * @property {(record: any, info: any) => void} progress progress is about to be sent
+ */
+
+/**
+ * @typedef {object} ObserverOptions
+ * @property {TraceListener} [trace] called with each event: calls, progress, cancels, results, refusals, messages. See docs/tracing.md
+ * @property {boolean} [debug] writes these events to the console, and marks each call with `performance.measure`
+ */
+
+export class Observers {
+  /** @type {Set<TraceListener>} */
+  #listeners = new Set();
+  #endpoints;
+  /** @type {typeof import('./trace.js').Tracer | undefined} */
+  #Tracer;
+
+  /**
+   * @param {ObserverOptions} options
+   * @param {() => import('./endpoint.js').Endpoint[]} endpoints those that exist
+   */
+  constructor({ trace, debug }, endpoints) {
+    this.#endpoints = endpoints;
+    if (trace) this.#listeners.add(trace);
+    /** Settles when the observers that were given as options are ready to be told. */
+    this.ready = trace || debug ? this.#load(debug) : undefined;
+    this.ready?.catch(() => {}); // Who awaits it is told.
+  }
+
+  /** @param {boolean} [debug] */
+  async #load(debug) {
+    const { Tracer, print } = await import('./trace.js');
+    this.#Tracer = Tracer;
+    if (debug) this.#listeners.add(print);
+  }
+
+  /**
+   * @param {TraceListener} listener called with each event from now on
+   * @returns {Promise<() => void>} what ends it
+   */
+  async add(listener) {
+    await this.#load();
+    this.#listeners.add(listener);
+    for (const endpoint of this.#endpoints()) if (!endpoint.observer) this.follow(endpoint);
+    return () => {
+      this.#listeners.delete(listener);
+      if (this.#listeners.size) return;
+      for (const endpoint of this.#endpoints()) endpoint.observe(undefined);
+    };
+  }
+
+  /** Observes an endpoint if somebody listens. @param {import('./endpoint.js').Endpoint} endpoint */
+  follow(endpoint) {
+    if (!this.#Tracer || !this.#listeners.size) return;
+    endpoint.observe(new this.#Tracer(endpoint, this.#listeners));
+  }
+}

@@ -1,0 +1,363 @@
+/** Decodes what an endpoint's observer is told into events for people and tools. Loaded only where somebody listens. */
+import * as abp from '../core/abp-boundary.js';
+import { invokeReportingErrors, safely } from '../common/errors.js';
+import { getOwn, isObject } from '../common/values.js';
+import { argOf, kindOf } from '../core/machine.js';
+import * as FrameKind from '../wire/frame-kinds.js';
+import { CALL, ELICITATION } from '../wire/messages.js';
+import { Invocation } from './invocation.js';
+import { PendingCall, PendingCancel } from './pending-call.js';
+
+/** @import { Observer } from './observers.js' */
+
+/**
+ * How a call ended.
+ * @typedef {'completed' | 'failed' | 'cancelled' | 'timed out' | 'disconnected'} TraceOutcome
+ */
+
+/**
+ * One thing that happened. Members that make no sense for a type are absent. Params, responses and messages are those of
+ * the call, not copies: do not change them.
+ * @typedef {object} TraceEvent
+ * @property {'call' | 'start' | 'progress' | 'cancel' | 'result' | 'refused' | 'message' | 'dropped' | 'session'} type
+ *   `call`: it was sent, or received and accepted; `start`: a call that waited for its turn runs; `refused`: it was never sent,
+ *   or received and not accepted; `dropped`: what was received had no effect
+ * @property {number} time ms of `performance.now()`
+ * @property {number} connection which connection of this page or process
+ * @property {'agent' | 'app'} side on which this was seen
+ * @property {'out' | 'in' | 'local'} [direction] `out`: this side made the call, or sends; `local`: the app calls itself
+ * @property {string} [callId]
+ * @property {string} [name] of the capability; of an elicitation, its method
+ * @property {unknown} [params]
+ * @property {boolean} [elicitation] the call is a question of the app
+ * @property {string} [parent] the callId of the call on whose behalf this one is made
+ * @property {number} [timeout] of the call, in ms
+ * @property {boolean} [waiting] of a `call`: it waits for its turn
+ * @property {any} [progress] what was reported
+ * @property {string} [reason] of a `cancel`, if one was given; of `dropped`: `late`, `stray`, `malformed` or `unknown type`
+ * @property {TraceOutcome} [outcome]
+ * @property {any} [response] of a `result`
+ * @property {import('../common/errors.js').ErrorObject} [error] why it was refused, or failed
+ * @property {number} [duration] ms from the `call` to its `result`
+ * @property {any} [message] of a `message`: the message. An entry of a frame is shown as the message that it stands for
+ * @property {number} [frame] the number of the frame in which it travelled
+ * @property {string} [state] of a `session`: `connecting`, `ready`, `failed`, `closed` or `lost`
+ * @property {number} [count] of `dropped`: how many
+ */
+
+/** @typedef {(event: TraceEvent) => void} TraceListener */
+
+const SESSION_STATES = ['none', 'connecting', 'ready', 'failed', 'closed', 'lost'];
+
+/** Why something that was received had no effect, by the core's counters. @type {[number, string][]} */
+const DROPS = [
+  [abp.LATE, 'late'],
+  [abp.STRAY, 'stray'],
+  [abp.MALFORMED, 'malformed'],
+  [abp.UNKNOWN_TYPE, 'unknown type'],
+];
+
+let connections = 0;
+
+/**
+ * How a call ended, by its response.
+ * @param {any} response
+ * @returns {TraceOutcome}
+ */
+function outcomeNamed(response) {
+  const code = getOwn(getOwn(response, 'error'), 'code');
+  if (getOwn(response, 'success') === true) return 'completed';
+  if (getOwn(response, 'cancelled') === true) return code === 'TIMEOUT' ? 'timed out' : 'cancelled';
+  return code === 'DISCONNECTED' ? 'disconnected' : 'failed';
+}
+
+/**
+ * The observer of one endpoint.
+ * @implements {Observer}
+ */
+export class Tracer {
+  /** What is known of each call in flight, by its record. @type {Map<any, Partial<TraceEvent> & { began: number }>} */
+  #calls = new Map();
+  /** The parents of calls that are about to begin. @type {WeakMap<object, string | undefined>} */
+  #parents = new WeakMap();
+  /** What the numbers in frames are short for: the ids of agents' calls, and of apps' questions, begin with these. */
+  #prefix = { calls: '', questions: '' };
+  #frames = 0;
+  #endpoint;
+  #listeners;
+  #origin;
+  /** @type {number[]} */
+  #dropped;
+
+  /**
+   * @param {import('./endpoint.js').Endpoint} endpoint
+   * @param {Set<TraceListener>} listeners
+   */
+  constructor(endpoint, listeners) {
+    this.#endpoint = endpoint;
+    this.#listeners = listeners;
+    /** @type {Pick<TraceEvent, 'connection' | 'side'>} */
+    this.#origin = {
+      connection: ++connections,
+      side: endpoint.role === abp.AGENT ? 'agent' : 'app',
+    };
+    this.#dropped = this.#counts();
+    // Calls may be in flight already.
+    endpoint.machine.find((record) => void (record.handle && this.#begins(record, false)));
+  }
+
+  /** @param {Omit<TraceEvent, 'time' | 'connection' | 'side'>} event */
+  #tell({ type, ...event }) {
+    const whole = { type, time: performance.now(), ...this.#origin, ...event };
+    for (const listener of this.#listeners) invokeReportingErrors(listener, whole);
+  }
+
+  // --- Messages --------------------------------------------------------------------------------------
+
+  /** @param {boolean} sent @param {unknown} data */
+  message(sent, data) {
+    safely(() => this.#message(sent, data), undefined);
+  }
+
+  /** @param {boolean} sent @param {any} data */
+  #message(sent, data) {
+    const direction = sent ? 'out' : 'in';
+    if (!Array.isArray(data)) {
+      const type = getOwn(data, 'type');
+      if (type === 'initialize') this.#prefix.calls = getOwn(data, 'id');
+      if (type === 'initialize-result') {
+        this.#prefix.questions = getOwn(getOwn(data, 'payload'), 'sessionId');
+      }
+      return this.#tell({ type: 'message', direction, message: data });
+    }
+    const frame = ++this.#frames;
+    for (let i = 0; i + 3 < data.length; i += 4) {
+      const [kind, key, a, b] = data.slice(i, i + 4);
+      this.#tell({
+        type: 'message',
+        direction,
+        frame,
+        message: this.#entry(sent, kind, key, a, b),
+      });
+    }
+  }
+
+  /**
+   * The message that an entry of a frame stands for.
+   * @param {boolean} sent
+   * @param {number} kind
+   * @param {unknown} key
+   * @param {any} a
+   * @param {any} b
+   */
+  #entry(sent, kind, key, a, b) {
+    const byAgent = sent === (this.#origin.side === 'agent');
+    const { request, write } = byAgent ? CALL : ELICITATION;
+    switch (kind) {
+      case FrameKind.REQUEST:
+        return { type: request, id: this.#id(key, byAgent), payload: write('', a, b, 0, false) };
+      case FrameKind.REQUEST_WITH: {
+        const [params, timeout, progress] = b;
+        const id = this.#id(key, byAgent);
+        return { type: request, id, payload: write(id, a, params, timeout, progress) };
+      }
+      case FrameKind.VALUE: {
+        const payload = { success: true, data: b, metadata: { duration: a } };
+        return { type: CALL.response, id: this.#id(key, !byAgent), payload };
+      }
+      case FrameKind.RESPONSE: {
+        const { response } = byAgent ? ELICITATION : CALL;
+        return { type: response, id: this.#id(key, !byAgent), payload: b };
+      }
+      case FrameKind.PROGRESS:
+        return { type: 'progress', payload: { ...b, operationId: this.#id(key, !byAgent) } };
+      case FrameKind.CANCEL: {
+        const payload = { callId: this.#id(key, byAgent), reason: a };
+        return { type: 'capabilities/cancel', payload };
+      }
+      case FrameKind.MESSAGE:
+        return b;
+    }
+    return { type: `entry ${kind} of a frame`, id: key, payload: [a, b] };
+  }
+
+  /** The id that a key in a frame stands for. @param {any} key @param {boolean} ofCall */
+  #id(key, ofCall) {
+    const prefix = ofCall ? this.#prefix.calls : this.#prefix.questions;
+    return typeof key === 'number' ? `${prefix}.${key}` : key;
+  }
+
+  /** The message has been read: whether it had an effect is known now. */
+  read() {
+    const counts = this.#counts();
+    DROPS.forEach(([, reason], i) => {
+      const count = counts[i] - this.#dropped[i];
+      if (count > 0) this.#tell({ type: 'dropped', reason, count });
+    });
+    this.#dropped = counts;
+  }
+
+  #counts() {
+    const { x, pointer } = this.#endpoint.core;
+    return DROPS.map(([counter]) => x.count(pointer, counter));
+  }
+
+  // --- Calls -----------------------------------------------------------------------------------------
+
+  /** @param {any} record @param {number} parent */
+  begin(record, parent) {
+    for (const [{ handle }, { callId }] of parent ? this.#calls : []) {
+      if (handle === parent) this.#parents.set(record, callId);
+    }
+  }
+
+  /**
+   * What does not change about a call.
+   * @param {any} record
+   */
+  #describe(record) {
+    const made = record instanceof PendingCall;
+    const { name, params, timeout } = made ? record : record.request;
+    /** @type {Partial<TraceEvent>} */
+    const call = { direction: made ? 'out' : record.isLocal ? 'local' : 'in', name };
+    if (made === (this.#origin.side === 'app') && !record.isLocal) call.elicitation = true;
+    const key = made ? record.callId : record.request.key;
+    const id =
+      record.handle && typeof key !== 'string'
+        ? this.#endpoint.core.idText(record.handle)
+        : this.#id(key, !call.elicitation);
+    if (id) call.callId = id;
+    if (this.#parents.has(record)) call.parent = this.#parents.get(record);
+    return { call, more: { params, ...(timeout && { timeout }) } };
+  }
+
+  /** @param {any} record @param {boolean} waiting */
+  #begins(record, waiting) {
+    if (!(record instanceof PendingCall || record instanceof Invocation)) return;
+    const { call, more } = this.#describe(record);
+    this.#calls.set(record, { ...call, began: performance.now() });
+    this.#tell({ type: 'call', ...call, ...more, ...(waiting && { waiting }) });
+  }
+
+  /**
+   * @param {number} action
+   * @param {any} record
+   * @param {any} context
+   * @param {any} text
+   */
+  action(action, record, context, text) {
+    const arg = argOf(action);
+    switch (kindOf(action)) {
+      case abp.REQUEST:
+      case abp.QUEUED:
+        return this.#begins(record, kindOf(action) === abp.QUEUED);
+      case abp.START:
+        if (this.#calls.has(record)) return this.#told('start', record, {});
+        return this.#begins(record, false);
+      case abp.ABORT:
+        return this.#told('cancel', record, { reason: text ?? this.#endpoint.closing });
+      case abp.REPORT:
+        return this.#told('progress', record, { progress: context });
+      case abp.SEND:
+        if (arg !== abp.MSG_CANCEL) return;
+        if (context instanceof PendingCancel) {
+          return this.#tell({ type: 'cancel', direction: 'out', callId: context.callId });
+        }
+        return this.#told('cancel', record, { reason: record?.reason });
+      case abp.SESSION:
+        return this.#tell({ type: 'session', state: SESSION_STATES[arg] });
+    }
+  }
+
+  /**
+   * @param {TraceEvent['type']} type
+   * @param {any} record
+   * @param {Partial<TraceEvent>} more
+   */
+  #told(type, record, more) {
+    const { began: _began, ...call } = this.#calls.get(record) ?? { began: 0 };
+    this.#tell({ type, ...call, ...more });
+  }
+
+  /** @param {any} record @param {any} info */
+  progress(record, info) {
+    this.#told('progress', record, { progress: info });
+  }
+
+  /** @param {any} record @param {any} response */
+  end(record, response) {
+    const call = this.#calls.get(record);
+    const error = getOwn(response, 'error');
+    const failed = isObject(error) && { error: /** @type {any} */ (error) };
+    this.#calls.delete(record);
+    if (call) {
+      const { began, ...about } = call;
+      const outcome = outcomeNamed(response);
+      const duration = performance.now() - began;
+      return this.#tell({ type: 'result', ...about, outcome, duration, response, ...failed });
+    }
+    const { call: about, more } = this.#describe(record);
+    this.#tell({ type: 'refused', ...about, ...more, ...failed });
+  }
+}
+
+// --- For the console -------------------------------------------------------------------------------
+
+/** @param {number | undefined} ms */
+const rounded = (ms = 0) => `${Math.round(ms * 10) / 10} ms`;
+
+/**
+ * An event as a line, without what is in it.
+ * @param {TraceEvent} event
+ * @returns {string} such as `→ export.pdf i1.3: called`
+ */
+export function lineOf(event) {
+  const { type, direction, name, callId, reason, error, progress, message } = event;
+  const arrow = { out: '→', in: '←', local: '↻' }[direction ?? 'local'];
+  const about = [arrow, name, callId].filter(Boolean).join(' ');
+  switch (type) {
+    case 'call':
+      return `${about}: ${event.waiting ? 'waits for its turn' : 'called'}`;
+    case 'start':
+      return `${about}: its turn has come`;
+    case 'progress': {
+      const { percentage, progress: done, total } = progress ?? {};
+      const part = total > 0 ? `${done} of ${total}` : (done ?? '');
+      return `${about}: progress ${percentage === undefined ? part : `${Math.round(percentage)}%`}`;
+    }
+    case 'cancel':
+      return `${about}: cancel${reason ? `: ${reason}` : ''}`;
+    case 'result':
+      return `${about}: ${event.outcome} after ${rounded(event.duration)}${error ? `: ${error.code}: ${error.message}` : ''}`;
+    case 'refused':
+      return `${about}: refused: ${error?.code}: ${error?.message}`;
+    case 'message':
+      return `${arrow} ${getOwn(message, 'type')} ${getOwn(message, 'id') ?? ''}`.trim();
+    case 'dropped':
+      return `dropped ${event.count}: ${reason}`;
+    case 'session':
+      return `session ${event.state}`;
+  }
+}
+
+/** Writes an event to the console, and marks a call that has ended. @type {TraceListener} */
+export function print(event) {
+  const { type, side, time, duration, name, callId, outcome } = event;
+  if (type === 'message') return;
+  const content = { call: event.params, result: event.response, progress: event.progress }[
+    /** @type {'call'} */ (type)
+  ];
+  console.log(`abp-bridge ${side}: ${lineOf(event)}`, ...(content === undefined ? [] : [content]));
+  if (type !== 'result') return;
+  const track = { dataType: 'track-entry', track: `abp-bridge ${side}` };
+  const detail = { callId, outcome, devtools: track };
+  safely(
+    () =>
+      performance.measure(`abp: ${name}`, {
+        start: Math.max(0, time - (duration ?? 0)),
+        end: time,
+        detail,
+      }),
+    undefined,
+  );
+}

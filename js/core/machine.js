@@ -124,7 +124,7 @@ export class Machine extends CoreDriver {
   #counters;
   #over = false;
   #acts;
-  /** Is told of each action. @type {{ action(action: number, record: any, context: any, text: any): void } | undefined} */
+  /** Is told of each action. @type {{ action(kind: number, arg: number, record: any, context: any, text: any): void } | undefined} */
   observer = undefined;
 
   /**
@@ -285,7 +285,7 @@ export class Machine extends CoreDriver {
    */
   #act(action, call, record, text, context) {
     try {
-      this.observer?.action(action, record, context, text);
+      this.observer?.action(kindOf(action), argOf(action), record, context, text);
       this.#do(action, call, record, text, context);
     } catch (error) {
       // A defect of ours or of a transport: it must not affect other calls.

@@ -12,7 +12,7 @@
  * @property {() => void} read the message has been read, and all that it caused has been done
  * @property {(record: any, parent: number) => void} begin a call is about to be made, on behalf of the call `parent`, if
  *   that is not 0
- * @property {(action: number, record: any, context: any, text: any) => void} action the core's action is about to be performed
+ * @property {(kind: number, arg: number, record: any, context: any, text: any) => void} action the core's action is about to be performed
  * @property {(record: any, response: any) => void} end this is what becomes of a call
  * @property {(record: any, info: any) => void} progress progress is about to be sent
  */

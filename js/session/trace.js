@@ -2,11 +2,8 @@
 import * as abp from '../core/abp-boundary.js';
 import { invokeReportingErrors, safely } from '../common/errors.js';
 import { getOwn, isObject } from '../common/values.js';
-import { argOf, kindOf } from '../core/machine.js';
 import * as FrameKind from '../wire/frame-kinds.js';
 import { CALL, ELICITATION } from '../wire/messages.js';
-import { Invocation } from './invocation.js';
-import { PendingCall, PendingCancel } from './pending-call.js';
 
 /** @import { Observer } from './observers.js' */
 
@@ -57,6 +54,12 @@ const DROPS = [
   [abp.UNKNOWN_TYPE, 'unknown type'],
 ];
 
+// The classes of records are not imported: what two files of the page build share is a file of its own, for everybody.
+/** Whether a record is that of a call made here. @param {any} record a `PendingCall`, a `PendingCancel` or an `Invocation` */
+const isMade = (record) => 'params' in record;
+/** Whether a record is that of a call that was received. @param {any} record */
+const isReceived = (record) => 'request' in record;
+
 let connections = 0;
 
 /**
@@ -76,7 +79,7 @@ function outcomeNamed(response) {
  * @implements {Observer}
  */
 export class Tracer {
-  /** What is known of each call in flight, by its record. @type {Map<any, Partial<TraceEvent> & { began: number }>} */
+  /** What is known of each call in flight, by its record. @type {Map<any, { about: Partial<TraceEvent>, began: number }>} */
   #calls = new Map();
   /** The parents of calls that are about to begin. @type {WeakMap<object, string | undefined>} */
   #parents = new WeakMap();
@@ -103,7 +106,10 @@ export class Tracer {
     };
     this.#dropped = this.#counts();
     // Calls may be in flight already.
-    endpoint.machine.find((record) => void (record.handle && this.#begins(record, false)));
+    endpoint.machine.find((record) => {
+      if (record.handle && (isMade(record) || isReceived(record))) this.#begins(record, false);
+      return false;
+    });
   }
 
   /** @param {Omit<TraceEvent, 'time' | 'connection' | 'side'>} event */
@@ -206,8 +212,8 @@ export class Tracer {
 
   /** @param {any} record @param {number} parent */
   begin(record, parent) {
-    for (const [{ handle }, { callId }] of parent ? this.#calls : []) {
-      if (handle === parent) this.#parents.set(record, callId);
+    for (const [{ handle }, { about }] of parent ? this.#calls : []) {
+      if (handle === parent) this.#parents.set(record, about.callId);
     }
   }
 
@@ -216,7 +222,7 @@ export class Tracer {
    * @param {any} record
    */
   #describe(record) {
-    const made = record instanceof PendingCall;
+    const made = isMade(record);
     const { name, params, timeout } = made ? record : record.request;
     /** @type {Partial<TraceEvent>} */
     const call = { direction: made ? 'out' : record.isLocal ? 'local' : 'in', name };
@@ -233,24 +239,23 @@ export class Tracer {
 
   /** @param {any} record @param {boolean} waiting */
   #begins(record, waiting) {
-    if (!(record instanceof PendingCall || record instanceof Invocation)) return;
     const { call, more } = this.#describe(record);
-    this.#calls.set(record, { ...call, began: performance.now() });
+    this.#calls.set(record, { about: call, began: performance.now() });
     this.#tell({ type: 'call', ...call, ...more, ...(waiting && { waiting }) });
   }
 
   /**
-   * @param {number} action
+   * @param {number} kind
+   * @param {number} arg
    * @param {any} record
    * @param {any} context
    * @param {any} text
    */
-  action(action, record, context, text) {
-    const arg = argOf(action);
-    switch (kindOf(action)) {
+  action(kind, arg, record, context, text) {
+    switch (kind) {
       case abp.REQUEST:
       case abp.QUEUED:
-        return this.#begins(record, kindOf(action) === abp.QUEUED);
+        return this.#begins(record, kind === abp.QUEUED);
       case abp.START:
         if (this.#calls.has(record)) return this.#told('start', record, {});
         return this.#begins(record, false);
@@ -260,7 +265,7 @@ export class Tracer {
         return this.#told('progress', record, { progress: context });
       case abp.SEND:
         if (arg !== abp.MSG_CANCEL) return;
-        if (context instanceof PendingCancel) {
+        if (context && !isMade(context) && getOwn(context, 'callId')) {
           return this.#tell({ type: 'cancel', direction: 'out', callId: context.callId });
         }
         return this.#told('cancel', record, { reason: record?.reason });
@@ -275,8 +280,7 @@ export class Tracer {
    * @param {Partial<TraceEvent>} more
    */
   #told(type, record, more) {
-    const { began: _began, ...call } = this.#calls.get(record) ?? { began: 0 };
-    this.#tell({ type, ...call, ...more });
+    this.#tell({ type, ...this.#calls.get(record)?.about, ...more });
   }
 
   /** @param {any} record @param {any} info */
@@ -291,7 +295,7 @@ export class Tracer {
     const failed = isObject(error) && { error: /** @type {any} */ (error) };
     this.#calls.delete(record);
     if (call) {
-      const { began, ...about } = call;
+      const { began, about } = call;
       const outcome = outcomeNamed(response);
       const duration = performance.now() - began;
       return this.#tell({ type: 'result', ...about, outcome, duration, response, ...failed });

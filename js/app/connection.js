@@ -77,7 +77,6 @@ export class Connection {
       },
     });
     this.app = app;
-    this.refresh();
   }
 
   get ready() {
@@ -89,7 +88,7 @@ export class Connection {
     return this.#port !== undefined;
   }
 
-  /** Describes the app for the next handshake, after its capabilities have changed. */
+  /** Describes the app for the next handshake: at first, and after its capabilities have changed. */
   refresh() {
     this.endpoint.core.describe('app', this.registry.app ?? this.app);
     this.endpoint.core.describe('capabilities', this.registry.list());

@@ -6,6 +6,7 @@ import {
   AbpError,
   invokeReportingErrors,
   requireFunctions,
+  requireJson,
   requireTexts,
   toErrorObject,
 } from '../common/errors.js';
@@ -97,7 +98,10 @@ export class Exposed {
     const { origins, port } = options;
     const foreign = isInterface(definition) ? definition : undefined;
     const { app, capabilities } = /** @type {Definition} */ (definition ?? {});
-    if (!foreign) requireTexts('expose needs app', app, 'id', 'name', 'version');
+    if (!foreign) {
+      requireTexts('expose needs app', app, 'id', 'name', 'version');
+      requireJson('what expose is given', app, 'app');
+    }
     requireFunctions('expose', options, 'onSession', 'onSessionEnd', 'trace');
     if (origins ? !Array.isArray(origins) : !port && globalThis.window) {
       throw new AbpError(
@@ -180,17 +184,17 @@ export class Exposed {
     if (!implementation || getOwn(data, 'type') !== 'initialize') {
       return endpoint.receive(data, ports, via);
     }
-    implementation.begin(sessionOf(getOwn(data, 'payload'))).then(
-      () => {
-        connection.refresh();
-        endpoint.receive(data, ports, via);
-      },
-      (error) => {
-        const payload = { success: false, error: toErrorObject(error) };
-        const id = getOwn(data, 'id');
-        transport.post({ type: 'initialize-result', id, timestamp: Date.now(), payload });
-      },
-    );
+    implementation
+      .begin(sessionOf(getOwn(data, 'payload')))
+      .then(() => connection.refresh())
+      .then(
+        () => endpoint.receive(data, ports, via),
+        (error) => {
+          const payload = { success: false, error: toErrorObject(error) };
+          const id = getOwn(data, 'id');
+          transport.post({ type: 'initialize-result', id, timestamp: Date.now(), payload });
+        },
+      );
   }
 
   #begin() {
@@ -253,6 +257,12 @@ export class Exposed {
       onEnd: () => this.#connections.delete(connection),
     });
     this.#connections.add(connection);
+    try {
+      connection.refresh();
+    } catch (error) {
+      connection.endpoint.dispose();
+      throw error;
+    }
     return connection;
   }
 

@@ -4,6 +4,7 @@
  * page.
  */
 import { connect } from '../agent/client.js';
+import { requireJson } from '../common/errors.js';
 import { readResponse } from '../wire/messages.js';
 import { MAX_FETCH_CHARACTERS } from '../transports/page.js';
 import { pageAgent } from '../automation/page-agent.js';
@@ -63,10 +64,13 @@ export class Implementation {
     this.#client ??= this.#connect(session);
     try {
       const client = await this.#client;
+      const capabilities = await client.listCapabilities();
+      requireJson('what the app says of itself', client.app, 'app');
+      requireJson('what the app says of itself', capabilities, 'capabilities');
       this.app = client.app;
-      this.#capabilities = await client.listCapabilities();
+      this.#capabilities = capabilities;
     } catch (error) {
-      this.#client = undefined;
+      this.end();
       throw error;
     }
   }

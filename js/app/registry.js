@@ -1,6 +1,6 @@
 /** The app's side: its capabilities, and one connection for each agent. */
 import * as abp from '../core/abp-boundary.js';
-import { AbpError, invokeReportingErrors, toErrorObject } from '../common/errors.js';
+import { AbpError, invokeReportingErrors, requireJson, toErrorObject } from '../common/errors.js';
 import { isRecord } from '../common/values.js';
 import { isResponse } from '../wire/messages.js';
 
@@ -141,6 +141,16 @@ export class Registry {
     }
     entry.input = checkerOf(name, 'inputSchema', entry.inputSchema);
     entry.output = checkerOf(name, 'outputSchema', entry.outputSchema);
+    const what = `capability ${name}`;
+    const { requirements = [] } = entry;
+    if (!Array.isArray(requirements) || !requirements.every(isRecord)) {
+      throw new AbpError('INVALID_PARAMS', `requirements of ${what} must be a list of objects`);
+    }
+    // Agents are shown all this when they connect.
+    for (const key of PUBLISHED) requireJson(what, entry[key], key);
+    requirements.forEach(({ met: _met, ...shown }, i) =>
+      requireJson(what, shown, `requirements.${i}`),
+    );
     this.#capabilities.set(name, entry);
   }
 

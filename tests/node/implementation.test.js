@@ -130,3 +130,13 @@ test('an agent that it refuses hears why', async () => {
   app.refuses = { code: 'PERMISSION_DENIED', message: 'not you', retryable: false };
   await assert.rejects(open(), { code: 'PERMISSION_DENIED', message: 'not you' });
 });
+
+test('an agent hears that it describes itself in no JSON, and its session ends', async () => {
+  app.listCapabilities = async () => [{ name: 'echo', annotations: { limits: [1n] } }];
+  await assert.rejects(open(), {
+    code: 'INVALID_PARAMS',
+    message: /capabilities\.0\.annotations\.limits\.0 is a bigint/,
+  });
+  while (app.said.length < 2) await new Promise(setImmediate);
+  assert.deepEqual(app.said.at(-1), ['shutdown']);
+});

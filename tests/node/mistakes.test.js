@@ -19,17 +19,26 @@ afterEach(() => {
   mock.restoreAll();
 });
 
-const exposed = (capabilities, options) =>
-  expose({ app: APP, capabilities }, { port: channel.port1, ...options });
+const exposed = (capabilities, { app = APP, ...options } = {}) =>
+  expose({ app, capabilities }, { port: channel.port1, ...options });
 const pair = async (capabilities, options) => {
   exposed(capabilities);
   return connect(channel.port2, { agent, ...options });
 };
 
+/** A transport to nobody, and how often it was closed. */
+function silent() {
+  const close = mock.fn();
+  const transport = { post() {}, onMessage() {}, close };
+  return { transport, closed: () => close.mock.callCount() };
+}
+
 describe('expose says at once what is wrong with', () => {
   const handler = () => 1;
   const zod = { '~standard': { vendor: 'zod', version: 1, validate() {} }, parse() {} };
   class Own {}
+  const cyclic = {};
+  cyclic.again = cyclic;
   const WRONG = {
     'origins that are one text': [{}, { origins: 'https://a.example' }, /a list of the exact/],
     'an origin that is a pattern': [{}, { origins: ['http://*.a.example'] }, /not an origin/],
@@ -46,6 +55,32 @@ describe('expose says at once what is wrong with', () => {
     ],
     'a schema of a class': [{ x: { handler, inputSchema: new Own() } }, {}, /must be a JSON Sch/],
     'a schema that is text': [{ x: { handler, inputSchema: 'string' } }, {}, /must be a JSON Sch/],
+    'annotations that are no JSON': [
+      { x: { handler, annotations: { limits: [1, 2n] } } },
+      {},
+      /capability x must be JSON, but annotations\.limits\.1 is a bigint/,
+    ],
+    'a schema that holds a function': [
+      { x: { handler, inputSchema: { validate() {} } } },
+      {},
+      /inputSchema\.validate is a function/,
+    ],
+    'features that contain themselves': [
+      { x: { handler, features: cyclic } },
+      {},
+      /too deep, or contains itself/,
+    ],
+    'a requirement that is no JSON': [
+      { x: { handler, requirements: [{ met: () => true, description: Symbol('no') }] } },
+      {},
+      /requirements\.0\.description is a symbol/,
+    ],
+    'requirements that are no list': [
+      { x: { handler, requirements: { met: true } } },
+      {},
+      /requirements of capability x must be a list/,
+    ],
+    'an app that is no JSON': [{}, { app: { ...APP, size: 1n } }, /app\.size is a bigint/],
     'a callback that is none': [{}, { onSession: 'log' }, /onSession of expose must be a function/],
   };
   for (const [what, [capabilities, options, message]] of Object.entries(WRONG)) {
@@ -202,14 +237,24 @@ test('what a listener of an agent rejects with is reported, and ends nothing', a
   assert.deepEqual(reported().sort(), names.sort());
 });
 
+test('an app that describes itself in no JSON any more leaves nothing behind for each agent that asks', async () => {
+  const annotations = {};
+  const app = expose({ app: APP, capabilities: { x: { handler: () => 1, annotations } } });
+  annotations.later = 1n;
+  await app.ready;
+  const { transport, closed } = silent();
+  assert.throws(() => app.accept(transport), TypeError);
+  assert.deepEqual([closed(), app.counters], [1, []]);
+});
+
 test('a description that is no JSON ends what connect has opened', async () => {
-  const transport = { post() {}, onMessage() {}, close: mock.fn() };
+  const { transport, closed } = silent();
   const wrong = { agent: { ...agent, size: 1n } };
   await assert.rejects(
     connect(() => transport, wrong),
     TypeError,
   );
-  assert.equal(transport.close.mock.callCount(), 1);
+  assert.equal(closed(), 1);
 });
 
 describe('a transport whose close throws', () => {

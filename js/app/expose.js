@@ -159,8 +159,9 @@ export class Exposed {
     });
     if (port) this.accept(portTransport(port));
     else if (!origins)
-      this.#stop = listenToOwners((transport) =>
-        this.#room() ? this.accept(transport) : transport.close(),
+      this.#stop = listenToOwners(
+        (transport) => this.accept(transport),
+        () => this.#room(),
       );
   }
 

@@ -36,19 +36,38 @@ export function ownerPort() {
 /**
  * Accepts connections to this worker: from its owner or, in a shared worker, from every page that connects.
  * Outside of workers it does nothing.
- * @param {(transport: import('./transport.js').Transport) => void} accept called for each connection
+ * @param {(transport: import('./transport.js').Transport) => void} accept called for each connection; sets its `onMessage`
+ * @param {() => boolean} hasRoom whether a shared worker takes one more page; a worker always takes its owner
  * @returns {() => void} stops it
  */
-export function listenToOwners(accept) {
+export function listenToOwners(accept, hasRoom) {
   if ('SharedWorkerGlobalScope' in globalThis) {
-    const connected = (/** @type {any} */ { ports }) => accept(portTransport(ports[0]));
+    const connected = (/** @type {any} */ { ports }) => {
+      const transport = portTransport(ports[0]);
+      if (hasRoom()) accept(transport);
+      else transport.close();
+    };
     addEventListener('connect', connected);
     return () => removeEventListener('connect', connected);
   }
-  let stopped = false;
   const port = ownerPort();
-  // The owner has no other way to connect: when a session is lost, the next one begins on the same port.
-  const hearOwner = () => accept(portTransport(port, () => stopped || hearOwner()));
+  let stopped = false;
+  /** @type {import('./transport.js').Transport | undefined} */
+  let waiting;
+  // The owner has no other way to connect: when its connection has ended, the next one begins on the same port, with the
+  // next message.
+  const hearOwner = () => {
+    const transport = portTransport(port, () => stopped || hearOwner());
+    transport.onMessage = (message, ports) => {
+      waiting = undefined;
+      accept(transport);
+      transport.onMessage(message, ports);
+    };
+    waiting = transport;
+  };
   if (port) hearOwner();
-  return () => (stopped = true);
+  return () => {
+    stopped = true;
+    waiting?.close();
+  };
 }

@@ -129,6 +129,23 @@ describe('a function that makes a worker', () => {
   });
 });
 
+test('an owner that is turned away is heard again with its next message, and not before', async () => {
+  const module = new URL('../../js/transports/worker.js', import.meta.url);
+  const code = `import(${JSON.stringify(module)}).then(({ listenToOwners, ownerPort }) => {
+    listenToOwners((transport) => {
+      transport.onMessage = (message) => ownerPort().postMessage(message);
+      queueMicrotask(() => transport.close());
+    }, () => true);
+  });`;
+  const worker = new Worker(code, { eval: true });
+  for (const message of ['first', 'second']) {
+    worker.postMessage(message);
+    const [heard] = await once(worker, 'message');
+    assert.equal(heard, message);
+  }
+  await worker.terminate();
+});
+
 test('a port of a worker thread, and one to it, serve as well', async () => {
   const { port1, port2 } = new MessageChannel();
   const app = expose(

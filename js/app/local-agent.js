@@ -160,11 +160,10 @@ export class LocalAgent {
       id,
     );
     offAbort(signal, record);
-    // `evaluate` loses bytes in what it returns, without an error.
-    if (response.success && !options?.[TAKES_BYTES]) {
-      return { ...response, data: await withBase64(response.data) };
+    if (response.cancelled !== true || !signal?.aborted) {
+      // `evaluate` loses bytes in what it returns, without an error.
+      return options?.[TAKES_BYTES] ? response : withBase64(response);
     }
-    if (response.cancelled !== true || !signal?.aborted) return response;
     const { endpoint } = await this.#connected();
     return { ...response, ...endpoint.ended(abp.CANCELLED, signal.reason) };
   }
@@ -225,7 +224,10 @@ export class LocalAgent {
       .map((key) => /** @type {any} */ (globalThis)[key])
       .find(Boolean);
     if (typeof callback !== 'function') return undefined;
-    const result = callback(...args);
+    // Such functions lose bytes, too.
+    const text = withBase64(args);
+    const result =
+      text instanceof Promise ? text.then((args) => callback(...args)) : callback(...args);
     // A function that a client exposed returns a promise, which rejects when the client fails.
     if (name !== 'Elicitation') result?.catch?.(() => {});
     return result;

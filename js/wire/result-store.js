@@ -54,13 +54,23 @@ export async function prepare(value, context, store, storeAbove) {
 }
 
 /**
- * Makes a result that is text only: all bytes become `BinaryData` in base64.
- * @param {unknown} value the result
+ * Makes a value that is text only: all bytes become `BinaryData` in base64.
+ * @template T
+ * @param {T} value the value
+ * @returns {T | Promise<T>} the value itself if it has no bytes
  */
-export async function withBase64(value) {
+export function withBase64(value) {
   /** @type {Map<object, unknown>} */
   const parts = new Map();
   replaceBinary(value, (part) => (parts.set(part, part), part));
+  return parts.size ? replaceByBase64(value, parts) : value;
+}
+
+/**
+ * @param {any} value
+ * @param {Map<object, unknown>} parts its bytes
+ */
+async function replaceByBase64(value, parts) {
   for (const part of parts.keys()) {
     const data = binaryData(part);
     if (typeof data.content === 'string') continue;
@@ -68,7 +78,7 @@ export async function withBase64(value) {
     const size = content.length;
     parts.set(part, { ...data, content: toBase64(content), encoding: 'base64', size });
   }
-  return replaceBinary(value, (part) => parts.get(part));
+  return /** @type {any} */ (replaceBinary(value, (part) => parts.get(part)));
 }
 
 /**

@@ -277,6 +277,26 @@ describe('window.abp', () => {
     });
   });
 
+  test('bytes are base64 in errors, too, and in what a client’s own functions are told', async () => {
+    const content = new Uint8Array([104, 105]).buffer;
+    const file = { content, mimeType: 'a/b' };
+    const inText = { content: 'aGk=', mimeType: 'a/b', encoding: 'base64', size: 2 };
+    exposed.set('refuse', () => ({
+      success: false,
+      error: { code: 'X', message: 'no', retryable: false, details: { file } },
+    }));
+    exposed.set('ask', (_params, { elicit }) => elicit({ method: 'm', params: { file } }));
+    assert.deepEqual((await abp.call('refuse')).error.details, { file: inText });
+    globalThis.__abp_elicitation = ({ params }) => params;
+    assert.deepEqual((await abp.call('ask')).data, { file: inText });
+    const heard = new Promise((resolve) => (globalThis.__abp_notification = resolve));
+    abp.notify('e', file);
+    assert.deepEqual(await heard, { event: 'e', data: inText });
+    abp.onNotification = ({ data }) => data === file || assert.fail('changed');
+    abp.notify('e', file);
+    assert.deepEqual(errors, []);
+  });
+
   test('what is listed has every member that is not optional, and is available only if it is', async () => {
     const handler = () => 1;
     const met = () => false;

@@ -1,10 +1,11 @@
 // The package as a stranger gets it: packed, installed into an empty project, and used in Node, through
 // esbuild, through Vite, in a page without a bundler, and from TypeScript.
 import assert from 'node:assert/strict';
-import { execFileSync, spawnSync } from 'node:child_process';
+import { execFile, execFileSync, spawnSync } from 'node:child_process';
 import {
   cpSync,
   existsSync,
+  mkdirSync,
   mkdtempSync,
   readFileSync,
   readdirSync,
@@ -16,6 +17,7 @@ import { tmpdir } from 'node:os';
 import { dirname, extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { after, before, test } from 'node:test';
+import { promisify } from 'node:util';
 import { EXPORTS, PAGES } from '../../scripts/entries.js';
 import { launch } from '../support/browser.js';
 
@@ -27,13 +29,21 @@ const EXPECTED = [
 ].join();
 /** What a user may write after `from`. */
 const entries = Object.keys(EXPORTS).map((path) => `abp-bridge${path.slice(1)}`);
-let project, browser, server, url;
+let project, packed, browser, server, url;
+
+const npm = (...args) => execFileSync('npm', args, { cwd: root, encoding: 'utf8' });
+/** Packs the library, or a workspace. @returns {string} the file */
+const pack = (...options) => {
+  const said = npm('pack', '--silent', '--pack-destination', project, ...options);
+  return join(project, said.trim().split('\n').at(-1));
+};
+const install = (cwd, ...files) =>
+  execFileSync('npm', ['install', '--silent', '--no-audit', '--no-fund', ...files], { cwd });
 
 before(async () => {
   project = mkdtempSync(join(tmpdir(), 'abp-bridge-'));
-  const run = (...args) => execFileSync('npm', args, { cwd: root, encoding: 'utf8' });
-  const packed = run('pack', '--silent', '--pack-destination', project).trim().split('\n').at(-1);
-  const [listed] = JSON.parse(run('pack', '--dry-run', '--ignore-scripts', '--json'));
+  packed = pack();
+  const [listed] = JSON.parse(npm('pack', '--dry-run', '--ignore-scripts', '--json'));
   assert.deepEqual(
     listed.files.map(({ path }) => path).filter((path) => !/^(js|dist|docs)\//.test(path)),
     [
@@ -42,10 +52,8 @@ before(async () => {
     ],
   );
   writeFileSync(join(project, 'package.json'), '{ "type": "module", "private": true }');
-  execFileSync('npm', ['install', '--silent', '--no-audit', '--no-fund', join(project, packed)], {
-    cwd: project,
-  });
-  for (const name of ['smoke.js', 'entries.js', 'main.js']) {
+  install(project, packed);
+  for (const name of ['smoke.js', 'entries.js', 'main.js', 'app.js']) {
     cpSync(join(root, 'tests/package', name), join(project, name));
   }
   const page = (script, map = '') =>
@@ -61,6 +69,7 @@ before(async () => {
   );
   const map = `<script type="importmap">${JSON.stringify({ imports })}</script>`;
   writeFileSync(join(project, 'direct.html'), page('/main.js', map));
+  writeFileSync(join(project, 'app.html'), page('/app.js', map));
   const types = { '.html': 'text/html', '.js': 'text/javascript' };
   server = createServer((request, response) => {
     const path = join(project, new URL(request.url, 'http://localhost').pathname);
@@ -152,4 +161,25 @@ test('from TypeScript', () => {
     stdio: 'pipe',
     encoding: 'utf8',
   });
+});
+
+test("the gateway's package takes this one, and lists an app", async () => {
+  const folder = join(project, 'gateway');
+  mkdirSync(folder);
+  writeFileSync(join(folder, 'package.json'), '{ "private": true }');
+  install(folder, packed, pack('--workspace', 'abp-bridge-gateway'));
+  // What it asks for must be had from a registry, and be the version beside it.
+  const { packages } = JSON.parse(readFileSync(join(folder, 'package-lock.json'), 'utf8'));
+  const { dependencies } = packages['node_modules/abp-bridge-gateway'];
+  assert.match(dependencies['abp-bridge'], /^\^\d/);
+  const copies = Object.keys(packages).filter((path) => path.endsWith('/abp-bridge'));
+  assert.deepEqual(copies, ['node_modules/abp-bridge']);
+  const gateway = async (...args) => {
+    const env = { CHROME_PATH: process.env.CHROMIUM ?? '/usr/bin/chromium', ...process.env };
+    const command = ['--no-install', 'abp-bridge-gateway', ...args];
+    return (await promisify(execFile)('npx', command, { cwd: folder, env })).stdout;
+  };
+  assert.match(await gateway('--help'), /^Usage: abp-bridge-gateway COMMAND/m);
+  const listed = await gateway('list', `${url}/app.html`, '--temporary');
+  assert.match(listed, /^Packed app 1\n\nnumber\.add$/m);
 });

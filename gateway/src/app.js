@@ -106,9 +106,10 @@ export class App {
       return client;
     } catch (error) {
       if (error instanceof UserError) throw error;
-      const { code, message } = /** @type {any} */ (error);
-      const hint =
-        code === 'TIMEOUT' ? ` (what an app says of itself may be ${MAX_SAID} bytes long)` : '';
+      const { code, message, details } = /** @type {any} */ (error);
+      const hint = details?.unread
+        ? `. What an app says of itself may have ${MAX_SAID} bytes: shorten its descriptions and schemas`
+        : '';
       throw new UserError(`${this.url.href} has no app that answers: ${code}: ${message}${hint}`);
     }
   }

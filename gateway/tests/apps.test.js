@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { connectClient } from './support/clients.js';
+import { runGateway } from './support/program.js';
 import { startRaw } from './support/raw-client.js';
 import { startSite } from './support/site.js';
 
@@ -79,7 +80,7 @@ test('a hostile app: colliding names, a megabyte of description, and renames in 
   const changed = [];
   let heard = () => {};
   const mcp = await connectClient('2.x', {
-    args: ['mcp', site.url({ name: 'hostile', hostile: true }), '--temporary'],
+    args: ['mcp', site.url({ name: 'hostile', hostile: 1_000_000 }), '--temporary'],
     onListChanged: () => (changed.push(true), heard()),
   });
   const { tools } = await mcp.client.listTools();
@@ -105,6 +106,19 @@ test('a hostile app: colliding names, a megabyte of description, and renames in 
   assert.equal(textOf(await mcp.call('number_plus', { a: 3, b: 4 })), '7');
   assert.match(textOf(await mcp.call('number_add', { a: 3, b: 4 })), /^UNKNOWN_CAPABILITY/);
   await mcp.close();
+});
+
+test('an app that says more of itself than 8 MiB is told so', async () => {
+  const url = site.url({ name: 'endless', hostile: 9_000_000 });
+  let stderr = '';
+  // However slow the page is, some limit lets it answer.
+  for (let timeout = 4; !/What an app says/.test(stderr); timeout *= 3) {
+    const args = ['list', url, '--temporary', '--connect-timeout', `${timeout}`];
+    const listed = await runGateway(args);
+    assert.equal(listed.code, 3);
+    ({ stderr } = listed);
+  }
+  assert.match(stderr, /longer than limits.* may have 8388608 bytes: shorten its descriptions/);
 });
 
 test('text beyond the limit is a file, with its beginning in the message', async () => {
@@ -243,6 +257,28 @@ describe('calls that outlast patience', () => {
     await site.logged(/slow aborted: the client cancelled the task/, from);
     const { tasks } = (await raw.request('tasks/list')).result;
     assert.deepEqual(tasks.map(({ status }) => status).sort(), ['cancelled', 'completed']);
+    await end(raw);
+  });
+
+  test('as tasks of 2025-11-25 ask their questions while their result is waited for', async () => {
+    const raw = await startRaw(args(), { capabilities: { elicitation: {} } });
+    const begun = await raw.answerTo(raw.call('ask_confirm', {}, { task: {} }));
+    const { taskId } = begun.result.task;
+    let status;
+    do ({ status } = (await raw.request('tasks/get', { taskId })).result);
+    while (status === 'working');
+    assert.equal(status, 'input_required');
+    assert.ok(!raw.messages.some(({ method }) => method === 'elicitation/create'));
+    const id = raw.begin('tasks/result', { taskId });
+    const asked = await raw.seen(({ method }) => method === 'elicitation/create');
+    assert.equal(asked.params.message, 'Really?');
+    const related = { 'io.modelcontextprotocol/related-task': { taskId } };
+    assert.deepEqual(asked.params._meta, related);
+    raw.write({ id: asked.id, result: { action: 'accept', content: { confirmed: true } } });
+    const { result } = await raw.answerTo(id);
+    assert.deepEqual(result.structuredContent.answer.data, { confirmed: true });
+    assert.deepEqual(result._meta, related);
+    assert.equal((await raw.request('tasks/get', { taskId })).result.status, 'completed');
     await end(raw);
   });
 

@@ -6,12 +6,14 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
 import { createTaskClient } from 'abp-bridge/a2a';
-import { startServer } from '../../demo/server.js';
 import { connectClient } from './support/clients.js';
-import { lineMatching, startGateway } from './support/program.js';
+import { lineMatching, runGateway, startGateway } from './support/program.js';
+import { startScreen } from './support/screen.js';
 import { startSite } from './support/site.js';
 
+const DEMO = fileURLToPath(new URL('../../demo/main.js', import.meta.url));
 const TOKEN = 'a-token-of-the-tests';
 let site;
 before(async () => (site = await startSite()));
@@ -46,24 +48,42 @@ test('a2a: each capability is a skill, and a cancel reaches its handler', async 
 
 test("login shows the page on the app's own profile, until it is told to end", async () => {
   const home = mkdtempSync(join(tmpdir(), 'gateway-test-'));
-  const screen = spawn('Xvfb', ['-displayfd', '3'], {
-    stdio: ['ignore', 'ignore', 'ignore', 'pipe'],
-  });
-  const [display] = await once(screen.stdio[3], 'data');
+  const screen = await startScreen();
   const from = site.lines.length;
-  const env = { DISPLAY: `:${String(display).trim()}`, XDG_DATA_HOME: home };
+  const env = { ...screen.env, XDG_DATA_HOME: home };
   const child = startGateway(['login', site.url()], { env });
   await site.logged(/loaded/, from);
   child.kill('SIGINT');
   assert.equal((await once(child, 'close'))[0], 0);
-  screen.kill();
-  await once(screen, 'close');
+  await screen.close();
   rmSync(home, { recursive: true, force: true });
 });
 
-test("the demo's app: its tools, a PDF, and a cancel that stops one", async () => {
-  const demo = await startServer();
-  const mcp = await connectClient('1.x', { args: ['mcp', demo.appUrl, '--temporary'] });
+test('--headed calls in a window, and without it there is none', async () => {
+  const screen = await startScreen();
+  const browserOf = async (options, env) => {
+    const args = ['call', site.url(), 'page.where', '--temporary', ...options];
+    const { stdout, stderr } = await runGateway(args, { env });
+    assert.ok(stdout, stderr);
+    return JSON.parse(stdout).browser;
+  };
+  assert.doesNotMatch(await browserOf(['--headed'], screen.env), /Headless/);
+  assert.match(await browserOf([], screen.env), /Headless/);
+  const { code, stderr } = await runGateway(
+    ['call', site.url(), 'page.where', '--temporary', '--headed'],
+    { env: { DISPLAY: '', WAYLAND_DISPLAY: '' } },
+  );
+  assert.equal(code, 3);
+  assert.match(stderr, /does not start: .*Try: abp-bridge-gateway doctor\n$/);
+  await screen.close();
+});
+
+test("the demo's app by the line that the demo ends with: its tools, a PDF, and a cancel that stops one", async () => {
+  const demo = spawn(process.execPath, [DEMO], { env: { ...process.env, PORT: '0' } });
+  const line = await lineMatching(demo.stdout, /MCP client/);
+  // What it ends with is a line to paste.
+  const [, words] = /: claude mcp add demo -- npx abp-bridge-gateway (.+)$/.exec(line);
+  const mcp = await connectClient('1.x', { args: [...words.split(' '), '--temporary'] });
   const { tools } = await mcp.client.listTools();
   const names = tools.map(({ name }) => name);
   for (const name of ['export_pdf', 'image_blur', 'text_summarise'])
@@ -85,5 +105,6 @@ test("the demo's app: its tools, a PDF, and a cancel that stops one", async () =
   const picture = await mcp.call('image_blur', { size: 32 });
   assert.ok(picture.content.some(({ type }) => type === 'image'));
   await mcp.close();
-  demo.close();
+  demo.kill();
+  await once(demo, 'close');
 });

@@ -473,7 +473,7 @@ export class Client {
     const endpoint = /** @type {Endpoint} */ (this.#endpoint);
     const error =
       state === abp.SESSION_FAILED
-        ? failedHandshake(message)
+        ? failedHandshake(message, endpoint.counters.malformed)
         : AbpError.from(endpoint.failure(abp.DISCONNECTED_ERROR).error);
     if (endpoint.cause !== undefined) error.cause = endpoint.cause;
     if (this.#iframe && state === abp.SESSION_LOST) forgetDocument(this.#iframe);
@@ -524,16 +524,20 @@ const closedError = () => ({
 /**
  * The error of a handshake that failed.
  * @param {any} message the app's refusal; undefined if time ran out
+ * @param {number} [unread] how many messages came that could not be read
  */
-function failedHandshake(message) {
+function failedHandshake(message, unread) {
   const said = getOwn(getOwn(message, 'payload'), 'error');
   if (said) return AbpError.from(readError(said));
   if (message) {
     return new AbpError('SESSION_INVALID', 'The app answered initialize without a sessionId');
   }
+  const words =
+    'The app did not answer with a session: does it run abp, allow this origin, and serve no other agent?';
+  if (!unread) return new AbpError('TIMEOUT', words, { retryable: true });
   return new AbpError(
     'TIMEOUT',
-    'The app did not answer with a session: does it run abp, allow this origin, and serve no other agent?',
-    { retryable: true },
+    `${words} What came could not be read: it is malformed, or longer than limits.maxControlLength`,
+    { retryable: true, details: { unread } },
   );
 }

@@ -125,6 +125,23 @@ describe('the agent', () => {
     assert.deepEqual([answer.cancelled, answer.error.code], [false, 'DISCONNECTED']);
   });
 
+  test('whose app says more of itself than it reads learns why there is no session', async () => {
+    const description = 'x'.repeat(5000);
+    const capabilities = { hang: { description, handler: hang } };
+    let error;
+    // However slow the answer is, some limit lets it arrive.
+    for (let timeout = 100; !error?.details; timeout *= 2) {
+      const { port1, port2 } = new MessageChannel();
+      const app = expose({ app: APP, capabilities }, { port: port1 });
+      const options = { agent: AGENT, timeout, limits: { maxControlLength: 4000 } };
+      error = await connect(port2, options).catch((reason) => reason);
+      assert.equal(error.code, 'TIMEOUT');
+      app.close();
+    }
+    assert.ok(error.details.unread >= 1);
+    assert.match(error.message, /could not be read: it is malformed, or longer than limits/);
+  });
+
   describe('whose way to the app never opens', () => {
     const never = () => new Promise(() => {});
 

@@ -161,7 +161,7 @@ const capabilities = {
     setTimeout(() => location.assign(to), 50);
     await untilAborted(context, 'leave');
   },
-  'page.where': () => ({ origin: location.origin }),
+  'page.where': () => ({ origin: location.origin, browser: navigator.userAgent }),
   'page.rename': async () => {
     const { handler } = capabilities['number.add'];
     exposed.delete('number.add');
@@ -187,7 +187,7 @@ if (options.hostile) {
     'a.b': () => 'dot',
     'a-b': () => 'dash',
     a_b: () => 'underscore',
-    'long.description': { description: `\u001b[31m${'y'.repeat(1_000_000)}`, handler: () => 1 },
+    'long.description': { description: `\u001b[31m${'y'.repeat(options.hostile)}`, handler: () => 1 },
     [`${'n'.repeat(200)}1`]: () => 1,
     [`${'n'.repeat(200)}2`]: () => 2,
   });

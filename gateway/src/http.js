@@ -2,6 +2,7 @@
 import { randomUUID } from 'node:crypto';
 import { createServer as createHttpServer } from 'node:http';
 import { Readable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
 import {
   WebStandardStreamableHTTPServerTransport,
   createMcpHandler,
@@ -18,6 +19,8 @@ const MAX_BODY = 4 << 20;
 const MAX_SESSIONS = 64;
 /** How long one may be silent, in ms, before it gives way. */
 const SESSION_IDLE = 30 * 60_000;
+/** How long clients may take to read the last that they are told, in ms. */
+const CLOSING = 1000;
 const PATH = '/mcp';
 
 /**
@@ -140,7 +143,9 @@ export async function serveHttp(gateway, values) {
     async close() {
       for (const { transport } of sessions.values()) await transport.close();
       await modern.close();
-      http.close();
+      // What ends subscriptions and calls is still on its way.
+      const written = new Promise((resolve) => http.close(resolve));
+      await Promise.race([written, sleep(CLOSING, undefined, { ref: false })]);
       http.closeAllConnections();
     },
   };

@@ -18,7 +18,8 @@ after(async () => {
   site.close();
 });
 
-const attach = () => startRaw(['mcp', site.url(), '--cdp', browser.wsEndpoint()]);
+const attach = (endpoint = browser.wsEndpoint()) =>
+  startRaw(['mcp', site.url(), '--cdp', endpoint]);
 const appPages = async () => (await browser.pages()).filter((page) => page.url() === site.url());
 /** @param {Awaited<ReturnType<typeof startRaw>>} raw */
 async function end(raw) {
@@ -28,7 +29,7 @@ async function end(raw) {
 
 test('--cdp takes a tab of a browser that runs, and closes that tab alone', async () => {
   const others = (await browser.pages()).length;
-  const raw = await attach();
+  const raw = await attach(`http://${new URL(browser.wsEndpoint()).host}`);
   const { result } = await raw.answerTo(raw.call('number_add', { a: 40, b: 2 }));
   assert.equal(result.content[0].text, '42');
   const [page] = await appPages();
@@ -39,21 +40,28 @@ test('--cdp takes a tab of a browser that runs, and closes that tab alone', asyn
   assert.equal((await browser.pages()).length, others);
 });
 
-test('a page that crashes in the midst of a call settles it as DISCONNECTED, and is opened again for the next', async () => {
-  const raw = await attach();
-  const from = site.lines.length;
-  const id = raw.call('work_hang');
-  await site.logged(/hang started/, from);
-  const [page] = await appPages();
-  const session = await page.createCDPSession();
-  // A page that crashes does not answer.
-  session.send('Page.crash').catch(() => {});
-  const { result } = await raw.answerTo(id);
-  assert.match(result.content[0].text, /^DISCONNECTED: /);
-  const again = await raw.answerTo(raw.call('number_add', { a: 20, b: 22 }));
-  assert.equal(again.result.content[0].text, '42');
-  await end(raw);
-});
+for (const [what, take] of Object.entries({
+  'a page that crashes': async (page) => {
+    const session = await page.createCDPSession();
+    // A page that crashes does not answer.
+    session.send('Page.crash').catch(() => {});
+  },
+  'a tab that is closed': (page) => page.close(),
+})) {
+  test(`${what} in the midst of a call settles it as DISCONNECTED, and is opened again for the next`, async () => {
+    const raw = await attach();
+    const from = site.lines.length;
+    const id = raw.call('work_hang');
+    await site.logged(/hang started/, from);
+    const [page] = await appPages();
+    await take(page);
+    const { result } = await raw.answerTo(id);
+    assert.match(result.content[0].text, /^DISCONNECTED: /);
+    const again = await raw.answerTo(raw.call('number_add', { a: 20, b: 22 }));
+    assert.equal(again.result.content[0].text, '42');
+    await end(raw);
+  });
+}
 
 test('a browser that does not run is told plainly', async () => {
   const raw = await startRaw(['mcp', site.url(), '--cdp', 'http://127.0.0.1:9']);

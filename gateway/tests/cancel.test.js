@@ -1,14 +1,17 @@
 // Cancels by each of their ways, and clients, pages and browsers that go away: the handler's own log is the proof.
 import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
 import { readFileSync, readdirSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { once } from 'node:events';
+import { fileURLToPath } from 'node:url';
 import { lineMatching, startGateway } from './support/program.js';
 import { envelope, startRaw } from './support/raw-client.js';
 import { startSite } from './support/site.js';
 
 const TOKEN = 'a-token-of-the-tests';
+const CLIENT = fileURLToPath(new URL('./support/client-process.js', import.meta.url));
 let site;
 before(async () => (site = await startSite()));
 after(() => site.close());
@@ -100,16 +103,16 @@ for (const modern of [false, true]) {
   });
 }
 
-test('a client that is killed in the midst of a call leaves no browser', async () => {
-  const raw = await start();
-  const { from } = await begin(raw, 'work_hang', /hang started/);
-  const browsers = descendants(raw.child.pid);
-  // What a killed client leaves of its pipes is their end.
-  raw.child.stdin.destroy();
-  raw.child.stdout.destroy();
-  await site.logged(/hang aborted/, from);
-  await raw.closed;
-  await ended(browsers);
+test('a client that is killed in the midst of a call leaves no gateway and no browser', async () => {
+  const from = site.lines.length;
+  const client = spawn(process.execPath, [CLIENT, 'mcp', site.url(), '--temporary']);
+  client.stderr.resume();
+  await site.logged(/hang started/, from);
+  const left = descendants(client.pid);
+  assert.ok(left.length > 1);
+  client.kill('SIGKILL');
+  assert.match(await site.logged(/hang aborted/, from), /: the client is gone$/);
+  await ended(left);
 });
 
 test('a gateway that is killed leaves no browser', async () => {
@@ -213,6 +216,46 @@ describe('over HTTP', () => {
     });
     await site.logged(/hang aborted/, from);
     await (await hanging).text();
+  });
+
+  test('in the older version a response that is lost takes its result along, unless that is a task', async () => {
+    const params = {
+      protocolVersion: '2025-11-25',
+      capabilities: {},
+      clientInfo: { name: 'raw', version: '1' },
+    };
+    const opened = await post({ id: 1, method: 'initialize', params });
+    const session = { 'mcp-session-id': opened.headers.get('mcp-session-id') };
+    await opened.text();
+    const request = async (message) => {
+      const said = await (await post(message, session)).text();
+      return JSON.parse(/^data: (.+)$/m.exec(said)[1]).result;
+    };
+    const call = (id, task) => ({
+      id,
+      method: 'tools/call',
+      params: { name: 'work_count', arguments: { wait: true }, ...(task && { task }) },
+    });
+    const finish = (id) => ({ id, method: 'tools/call', params: { name: 'work_finish' } });
+    // The answer names no event that a client could resume from, so nobody takes it for less than lost.
+    const response = await post(finish(2), session);
+    assert.doesNotMatch(await response.text(), /^id:/m);
+    const { task } = await request(call(3, { ttl: 60_000 }));
+    const stop = new AbortController();
+    const waiting = post(
+      { id: 4, method: 'tasks/result', params: { taskId: task.taskId } },
+      session,
+      stop.signal,
+    );
+    stop.abort();
+    await assert.rejects(waiting.then((answered) => answered.text()));
+    await request(finish(5));
+    const result = await request({
+      id: 6,
+      method: 'tasks/result',
+      params: { taskId: task.taskId },
+    });
+    assert.deepEqual(result.structuredContent, { counted: 100 });
   });
 
   test('who has no token, another Host or a foreign Origin is refused', async () => {

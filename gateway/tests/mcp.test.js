@@ -9,6 +9,7 @@ import { KINDS, connectClient } from './support/clients.js';
 import { lineMatching, startGateway } from './support/program.js';
 import { startSite } from './support/site.js';
 
+const ONE_CHUNK = fileURLToPath(new URL('./support/one-chunk.js', import.meta.url));
 const TOKEN = 'a-token-of-the-tests';
 const textOf = ({ content }) => content.find(({ type }) => type === 'text').text;
 
@@ -217,4 +218,52 @@ for (const kind of KINDS) {
       });
     });
   }
+}
+
+test('progress that a client of the newer version reads together with the result is lost, and nothing else', async () => {
+  const mcp = await connectClient('2.x modern', {
+    command: { command: process.execPath, args: [ONE_CHUNK, 'mcp', site.url(), '--temporary'] },
+  });
+  const { structuredContent } = await mcp.call('work_count', {}, { onprogress() {} });
+  assert.deepEqual(structuredContent, { counted: 100 });
+  // The client says of each that it came too late, and the connection stays.
+  const isLate = (error) => /unknown token/.test(error);
+  assert.deepEqual(
+    mcp.errors.filter((error) => !isLate(error)),
+    [],
+  );
+  assert.equal(textOf(await mcp.call('number_add', { a: 1, b: 1 })), '2');
+  await mcp.close();
+});
+
+// The same gateway for both would hear of the other's change.
+for (const [kind, way] of [
+  ['2.x', 'HTTP'],
+  ['2.x modern', 'stdio'],
+  ['2.x modern', 'HTTP'],
+]) {
+  test(`client ${kind} over ${way} hears that the tools have changed`, async () => {
+    const args = ['mcp', site.url({ name: `changes ${kind} ${way}` }), '--temporary'];
+    const heard = deferred();
+    const options = { onListChanged: () => heard.resolve() };
+    let child;
+    if (way === 'HTTP') {
+      child = startGateway([...args, '--http', '127.0.0.1:0', '--token', TOKEN]);
+      const line = await lineMatching(child.stderr, /serves MCP at/);
+      Object.assign(options, { url: /http:\S+/.exec(line)[0], token: TOKEN });
+    } else options.args = args;
+    const mcp = await connectClient(kind, options);
+    await mcp.client.listTools();
+    const isModern = kind === '2.x modern';
+    const listening = isModern && (await mcp.client.listen({ toolsListChanged: true }));
+    await mcp.call('page_rename');
+    await heard.promise;
+    const { tools } = await mcp.client.listTools();
+    assert.ok(tools.some(({ name }) => name === 'number_plus'));
+    // A server that leaves says that the subscription is over.
+    process.kill(child?.pid ?? mcp.transport.pid, 'SIGTERM');
+    if (listening) assert.equal(await listening.closed, 'graceful');
+    await mcp.close();
+    if (child) await once(child, 'close');
+  });
 }

@@ -8,6 +8,7 @@ import { progressSender } from '../src/progress.js';
 import { formOf, responseOf } from '../src/questions.js';
 import { ResultFiles } from '../src/result-files.js';
 import { toolResult } from '../src/results.js';
+import { progressView } from '../src/terminal.js';
 import { cleanText } from '../src/texts.js';
 import { ToolNames, prefixOf } from '../src/tool-names.js';
 import { toolOf } from '../src/tools.js';
@@ -123,6 +124,44 @@ test('progress rises, however the app reports it, and the last hundred per cent 
   stop();
   report({ progress: 99, total: 100 });
   assert.deepEqual(sent, [0, 5, 7, 7.001, 90]);
+});
+
+test('a call that is silent gives a sign of life each 20 s, which rises, and none after its end', (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const sent = [];
+  const { report, stop } = progressSender('t', async (params) => void sent.push(params));
+  t.mock.timers.tick(19_999);
+  assert.deepEqual(sent, []);
+  t.mock.timers.tick(1);
+  report({ progress: 4, total: 10, status: 'reading' });
+  for (const ms of [19_999, 1]) t.mock.timers.tick(ms);
+  stop();
+  t.mock.timers.tick(60_000);
+  const last = { progressToken: 't', total: 10, message: 'reading' };
+  assert.deepEqual(sent, [
+    { progressToken: 't', progress: 0 },
+    { ...last, progress: 4 },
+    { ...last, progress: 4.001 },
+  ]);
+});
+
+test('progress is a bar on a terminal, drawn over, and lines elsewhere', () => {
+  const shown = (output) => {
+    let written = '';
+    const view = progressView({ ...output, write: (text) => (written += text) });
+    view.show({ progress: 1, total: 4, stage: 'reading\u001b[2J' });
+    view.show({ progress: 1, total: 4, stage: 'reading\u001b[2J' });
+    view.show({ percentage: 50 });
+    view.end();
+    return written;
+  };
+  const [quarter, half] = [6, 12].map((filled) => '█'.repeat(filled) + '·'.repeat(24 - filled));
+  const [over, clear] = ['\r', '\u001b[2K'];
+  assert.equal(
+    shown({ isTTY: true, columns: 80 }),
+    `${over}${clear}${quarter}  25 %  reading[2J${over}${clear}${half}  50 %\n`,
+  );
+  assert.equal(shown({}), '25 %  reading[2J\n50 %\n');
 });
 
 test('what a form cannot ask is not asked, and a refusal is no consent', () => {

@@ -44,7 +44,7 @@ export async function connectClient(kind, options) {
       (request) => onElicit(request.params),
     );
   }
-  if (onListChanged && !modern) {
+  if (onListChanged) {
     const method = 'notifications/tools/list_changed';
     client.setNotificationHandler(
       kind === '1.x' ? ToolListChangedNotificationSchema : method,

@@ -187,7 +187,10 @@ if (options.hostile) {
     'a.b': () => 'dot',
     'a-b': () => 'dash',
     a_b: () => 'underscore',
-    'long.description': { description: `\u001b[31m${'y'.repeat(options.hostile)}`, handler: () => 1 },
+    'long.description': {
+      description: `\u001b[31m${'y'.repeat(options.hostile)}`,
+      handler: () => 1,
+    },
     [`${'n'.repeat(200)}1`]: () => 1,
     [`${'n'.repeat(200)}2`]: () => 2,
   });

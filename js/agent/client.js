@@ -47,7 +47,7 @@ const LIST_CHANGED = 'notifications/capabilities/list_changed';
  * @property {string} [origin] the app's exact origin; required for an iframe. `'null'` is a sandboxed
  *   iframe, which must run this library too: only what it says through its own port is believed
  * @property {{ name: string, version: string }} agent who calls
- * @property {number} [timeout] ms after which the handshake fails with TIMEOUT (10000)
+ * @property {number} [timeout] ms after which the handshake fails with TIMEOUT (10000); 0 is never
  * @property {AbortSignal} [signal] cancels the first handshake
  * @property {string[]} [requestedCapabilities] a hint to the app
  * @property {string[]} [allowedRequests] the elicitation methods that the app may use (all)

@@ -49,6 +49,9 @@ export function copyRecord(value) {
  */
 export const firstOf = (list, max) => (Array.isArray(list) ? list.slice(0, max) : []);
 
+/** The longest time that a timer takes, in ms: 24 days. */
+export const MAX_TIMER = 2 ** 31 - 1;
+
 /**
  * A time for a timer. Absent, zero, negative and infinite values mean: no timer.
  * @param {unknown} value in ms
@@ -56,7 +59,7 @@ export const firstOf = (list, max) => (Array.isArray(list) ? list.slice(0, max) 
  */
 export function milliseconds(value) {
   if (typeof value !== 'number' || !(value > 0) || value === Infinity) return 0;
-  return Math.min(Math.ceil(value), 2 ** 31 - 1);
+  return Math.min(Math.ceil(value), MAX_TIMER);
 }
 
 /**
@@ -64,4 +67,4 @@ export function milliseconds(value) {
  * @param {unknown} value the user's; Infinity becomes the largest value that a timer can take
  * @returns {number} 0 or NaN, either of which is the default, if the value is not a positive number
  */
-export const limitOf = (value) => Math.min(Math.max(Number(value), 0), 2 ** 31 - 1);
+export const limitOf = (value) => Math.min(Math.max(Number(value), 0), MAX_TIMER);

@@ -12,7 +12,7 @@ import {
   toErrorObject,
 } from '../common/errors.js';
 import { onAbort } from '../common/signals.js';
-import { getOwn, isObject, milliseconds } from '../common/values.js';
+import { MAX_TIMER, getOwn, isObject, milliseconds } from '../common/values.js';
 import { AbpCore } from '../core/abp-core.js';
 import { Machine, argOf, kindOf } from '../core/machine.js';
 import * as FrameKind from '../wire/frame-kinds.js';
@@ -449,9 +449,10 @@ export class Endpoint {
 
   // --- The session ---------------------------------------------------------------------------------
 
-  /** Begins the handshake. @param {number} timeout ms until it is given up; 0 is the default */
+  /** Begins the handshake. @param {number} timeout ms until it is given up; 0 is none */
   connect(timeout) {
-    const ms = milliseconds(timeout);
+    // To the core 0 is the default.
+    const ms = timeout || MAX_TIMER;
     this.machine.advance();
     if (this.machine.feed((x, pointer) => x.connect(pointer, ms)) < 0 || this.#connecting) return;
     this.#connecting = true;

@@ -15,7 +15,7 @@ import {
   saysCancelled,
   toErrorObject,
 } from '../common/errors.js';
-import { getOwn } from '../common/values.js';
+import { MAX_TIMER, getOwn } from '../common/values.js';
 import { abortError, onAbort, offAbort } from '../common/signals.js';
 import { Token } from '../common/token.js';
 import { transfer, transferOf } from '../common/transfer.js';
@@ -68,7 +68,7 @@ const processors = () =>
 /** Starts a timer. @param {number} ms Infinity is never @param {() => void} act what to do then */
 function after(ms, act) {
   // A timer with a longer time than that would fire at once.
-  const timer = /** @type {any} */ (setTimeout(act, Math.min(ms, 2 ** 31 - 1)));
+  const timer = /** @type {any} */ (setTimeout(act, Math.min(ms, MAX_TIMER)));
   // In Node the worker that it is for keeps the process alive; the timer need not.
   timer.unref?.();
   return timer;

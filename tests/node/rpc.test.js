@@ -1037,6 +1037,17 @@ test('a plain abort and AbortSignal.timeout() tell what the other side answered'
   closeBoth(pair);
 });
 
+test('a timeout of 0 is none', async (t) => {
+  const clock = useClock(t);
+  const { peer, post, said } = scriptedPeer('lsp');
+  const pending = outcome(peer.request('slow', {}, { timeout: 0, maxTotalTimeout: 0 }));
+  await said(1);
+  clock.advance(24 * 3600_000);
+  post({ jsonrpc: '2.0', id: 1, result: 'late' });
+  assert.deepEqual(await pending, { ok: 'late' });
+  peer.close();
+});
+
 test('a TimeoutError tells which of the two limits passed', async () => {
   const { peer } = scriptedPeer('mcp');
   const awake = setInterval(() => {}, 1000);

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { connect, expose } from '../../js/index.js';
+import { useClock } from '../support/clock.js';
 import { Raw } from '../support/raw.js';
 
 const APP = { id: 'a.b', name: 'A', version: '1' };
@@ -140,6 +141,21 @@ describe('the agent', () => {
     }
     assert.ok(error.details.unread >= 1);
     assert.match(error.message, /could not be read: it is malformed, or longer than limits/);
+  });
+
+  test('waits for an answer as long as its signal allows, where the timeout is 0', async (t) => {
+    const clock = useClock(t);
+    let greeted;
+    const greeting = new Promise((resolve) => (greeted = resolve));
+    const transport = { post: greeted, onMessage() {}, close() {} };
+    const controller = new AbortController();
+    const options = { agent: AGENT, timeout: 0, signal: controller.signal };
+    const connecting = connect(transport, options).catch((error) => error);
+    await greeting;
+    clock.advance(24 * 3600_000);
+    await new Promise(setImmediate);
+    controller.abort(new Error('no more'));
+    assert.match(`${await connecting}`, /no more/);
   });
 
   describe('whose way to the app never opens', () => {

@@ -160,7 +160,7 @@ function allowOrigin(origin, origins, reply) {
  */
 export function readOrigins(origins = []) {
   if (origins === '*') return origins;
-  if (Array.isArray(origins)) return origins.map(exactOrigin);
+  if (Array.isArray(origins)) return origins.map((origin) => exactOrigin(origin));
   throw new AbpError('INVALID_PARAMS', 'origins is a list of origins, or "*"');
 }
 

@@ -181,7 +181,7 @@ export class Client {
     }
     if ('contentWindow' in target) {
       this.#iframe = target;
-      this.#origin = options.origin === OPAQUE ? OPAQUE : exactOrigin(options.origin);
+      this.#origin = options.origin === OPAQUE ? OPAQUE : exactOrigin(options.origin, target.src);
     }
     this.#target = target;
     this.#options = options;
@@ -237,10 +237,10 @@ export class Client {
    * @returns {Promise<void>}
    */
   async reconnect(signal) {
-    const { agent, timeout, requestedCapabilities, allowedRequests } = this.#options;
+    const { agent, requestedCapabilities, allowedRequests } = this.#options;
     const { upgrade = 'frames', limits } = this.#options;
     const attempt = ++this.#attempt;
-    const limit = milliseconds(timeout ?? 10_000);
+    const limit = this.#limit;
     await ready;
     await this.#observers.ready;
     signal?.throwIfAborted();
@@ -284,9 +284,32 @@ export class Client {
       this.#unwatch?.();
       throw signal?.aborted ? signal.reason : error;
     } finally {
-      this.#handshake = undefined;
+      // Another one may have begun in the meantime.
+      if (this.#endpoint === endpoint) this.#handshake = undefined;
       offAbort(signal, abandon);
     }
+  }
+
+  /** ms that a handshake may take; 0 for no limit. */
+  get #limit() {
+    return milliseconds(this.#options.timeout ?? 10_000);
+  }
+
+  /**
+   * The error of a handshake that had no answer.
+   * @param {Endpoint} endpoint
+   * @returns {Promise<AbpError>}
+   */
+  #unanswered({ transport, heard, counters }) {
+    const { stranger } = /** @type {{ stranger?: string }} */ (transport);
+    const limit = this.#limit;
+    const unread = counters.malformed;
+    const known = { iframe: this.#iframe, origin: this.#origin, stranger, heard, unread, limit };
+    // Loaded on demand: it says a lot, and few pages need it.
+    return import('./diagnosis.js').then(
+      ({ errorOf }) => errorOf(known),
+      () => late('The app did not answer with a session'),
+    );
   }
 
   /**
@@ -307,8 +330,11 @@ export class Client {
         offAbort(signal, abort);
         act();
       };
-      const late = () => end(() => reject(failedHandshake(undefined)));
-      const timer = limit ? setTimeout(late, limit) : undefined;
+      const stop = () =>
+        end(() =>
+          reject(late(`The function given to connect has opened nothing within ${limit} ms`)),
+        );
+      const timer = limit ? setTimeout(stop, limit) : undefined;
       const abort = { handleEvent: () => end(() => reject(signal?.reason)) };
       onAbort(signal, abort);
       this.#abandonOpening = () => end(() => reject(abandoned()));
@@ -324,8 +350,16 @@ export class Client {
 
   async #open() {
     if (this.#iframe) {
-      if (this.#iframe.contentWindow) return iframeTransport(this.#iframe, this.#origin);
-      throw new AbpError('INVALID_PARAMS', 'The iframe is in no document: append it first');
+      if (!this.#iframe.contentWindow) {
+        throw new AbpError('INVALID_PARAMS', 'The iframe is in no document: append it first');
+      }
+      // Such a frame never answers.
+      const sandbox = this.#iframe.getAttribute?.('sandbox') ?? 'allow-scripts allow-same-origin';
+      if (!sandbox.includes('allow-scripts')) throw await sandboxed('allow-scripts');
+      if (this.#origin !== OPAQUE && !sandbox.includes('allow-same-origin')) {
+        throw await sandboxed('allow-same-origin');
+      }
+      return iframeTransport(this.#iframe, this.#origin);
     }
     if (typeof this.#target === 'function') return transportTo(await this.#target(), true);
     if (this.#endpoint && this.#target instanceof MessagePort) {
@@ -471,15 +505,16 @@ export class Client {
       return;
     }
     const endpoint = /** @type {Endpoint} */ (this.#endpoint);
-    const error =
-      state === abp.SESSION_FAILED
-        ? failedHandshake(message, endpoint.counters.malformed)
-        : AbpError.from(endpoint.failure(abp.DISCONNECTED_ERROR).error);
+    const failed = state === abp.SESSION_FAILED;
+    const error = failed
+      ? refusedHandshake(message)
+      : AbpError.from(endpoint.failure(abp.DISCONNECTED_ERROR).error);
     if (endpoint.cause !== undefined) error.cause = endpoint.cause;
     if (this.#iframe && state === abp.SESSION_LOST) forgetDocument(this.#iframe);
     this.#unwatch?.();
     endpoint.dispose();
-    if (this.#handshake) this.#handshake(error);
+    if (failed && !message) void this.#unanswered(endpoint).then(this.#handshake);
+    else if (this.#handshake) this.#handshake(error);
     else if (!this.#closing) invokeReportingErrors(() => this.onDisconnect?.(error));
   }
 
@@ -514,6 +549,9 @@ export class Client {
 
 const abandoned = () => new AbpError('CANCELLED', 'The client was closed while it connected');
 
+/** @param {string} lacking what the iframe's sandbox does not allow */
+const sandboxed = async (lacking) => (await import('./diagnosis.js')).sandboxError(lacking);
+
 /** The error of a request to a closed client. Trying again does not help; `reconnect()` does. */
 const closedError = () => ({
   code: 'DISCONNECTED',
@@ -521,23 +559,17 @@ const closedError = () => ({
   retryable: false,
 });
 
+/** @param {string} what has not happened in time */
+const late = (what) =>
+  new AbpError('TIMEOUT', `${what} (docs/errors.md#no-answer)`, { retryable: true });
+
 /**
- * The error of a handshake that failed.
- * @param {any} message the app's refusal; undefined if time ran out
- * @param {number} [unread] how many messages came that could not be read
+ * The error of a handshake that the app refused.
+ * @param {unknown} message what the app said
  */
-function failedHandshake(message, unread) {
+function refusedHandshake(message) {
   const said = getOwn(getOwn(message, 'payload'), 'error');
-  if (said) return AbpError.from(readError(said));
-  if (message) {
-    return new AbpError('SESSION_INVALID', 'The app answered initialize without a sessionId');
-  }
-  const words =
-    'The app did not answer with a session: does it run abp, allow this origin, and serve no other agent?';
-  if (!unread) return new AbpError('TIMEOUT', words, { retryable: true });
-  return new AbpError(
-    'TIMEOUT',
-    `${words} What came could not be read: it is malformed, or longer than limits.maxControlLength`,
-    { retryable: true, details: { unread } },
-  );
+  return said
+    ? AbpError.from(readError(said))
+    : new AbpError('SESSION_INVALID', 'The app answered initialize without a sessionId');
 }

@@ -106,7 +106,7 @@ export class Exposed {
     if (origins ? !Array.isArray(origins) : !port && globalThis.window) {
       throw new AbpError(
         'INVALID_PARAMS',
-        'expose needs origins: a list of the exact origins of the pages that may call this app',
+        'expose needs origins: a list of the exact origins of the pages that may call this app (docs/errors.md#not-an-origin)',
       );
     }
     this.#app = app;
@@ -115,12 +115,12 @@ export class Exposed {
       [...this.#connections].map(({ endpoint }) => endpoint),
     );
     this.#registry = new Registry(foreign ? {} : capabilities);
-    const allowed = new Set(origins?.map(exactOrigin));
+    const allowed = new Set(origins?.map((origin) => exactOrigin(origin)));
     for (const origin of allowed) {
       if (!served.has(origin)) continue;
       throw new AbpError(
         'ALREADY_INITIALIZED',
-        `An app of this page serves ${origin} already: close() that one, or set() its capabilities`,
+        `An app of this page serves ${origin} already: close() that one, or set() its capabilities (docs/errors.md#exposed-twice)`,
       );
     }
     /** The protocol's interface, also installed as `window.abp` where that is free. */
@@ -301,7 +301,7 @@ export class Exposed {
     if (connection.toldBusy) return;
     connection.toldBusy = true;
     console.warn(
-      'abp-bridge: an agent was refused: another one of its window has a session. See restart, an option of expose',
+      'abp-bridge: an agent was refused: another one of its window has a session (docs/errors.md#already-connected)',
     );
   }
 
@@ -314,8 +314,9 @@ export class Exposed {
     if (this.#refused.size >= MAX_REFUSALS_TOLD || this.#refused.has(origin)) return;
     if (getOwn(event.data, 'type') !== 'initialize') return;
     this.#refused.add(origin);
+    const origins = JSON.stringify([...(this.#options.origins ?? []), origin]);
     console.warn(
-      `abp-bridge: an agent of ${origin} was refused: it is not among the origins that expose was given`,
+      `abp-bridge: an agent of ${origin} was refused. If it may call this app: expose(app, { origins: ${origins} }) (docs/errors.md#refused-origin)`,
     );
   }
 

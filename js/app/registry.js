@@ -1,6 +1,7 @@
 /** The app's side: its capabilities, and one connection for each agent. */
 import * as abp from '../core/abp-boundary.js';
 import { AbpError, invokeReportingErrors, requireJson, toErrorObject } from '../common/errors.js';
+import { nearestOf } from '../common/nearest.js';
 import { isRecord } from '../common/values.js';
 import { isResponse } from '../wire/messages.js';
 
@@ -97,14 +98,14 @@ function checkerOf(name, member, schema) {
   if (vendor || !(isRecord(schema) || schema === false)) {
     throw new AbpError(
       'INVALID_PARAMS',
-      `${which} must be a JSON Schema, a plain object${vendor ? `: convert the one of ${vendor}` : ''}`,
+      `${which} must be a JSON Schema, a plain object${vendor ? `: convert the one of ${vendor}` : ''} (docs/errors.md#schemas)`,
     );
   }
   // Few apps have schemas, so the validator is loaded with the first one.
   const checker = import('./schema.js')
     .then(({ checkerFor }) => checkerFor(schema, member === 'inputSchema' ? 'params' : 'data'))
     .catch((error) => {
-      const why = `${which} cannot be used: ${toErrorObject(error).message}`;
+      const why = `${which} cannot be used: ${toErrorObject(error).message} (docs/errors.md#schemas)`;
       console.error(`abp-bridge: ${why}`);
       throw new AbpError('INTERNAL_ERROR', why, { cause: error });
     });
@@ -208,13 +209,18 @@ export class Registry {
    */
   explain({ name }, code, error) {
     const { alternatives, requirements } = this.describe(/** @type {string} */ (name)) ?? {};
+    const shown = `${name}`.slice(0, 200);
     switch (code) {
       case abp.CAPABILITY_UNAVAILABLE:
         if (alternatives) error.alternatives = alternatives;
-      // falls through
-      case abp.UNKNOWN_CAPABILITY:
-        error.message += `: ${`${name}`.slice(0, 200)}`;
+        error.message += `: ${shown}`;
         return;
+      case abp.UNKNOWN_CAPABILITY: {
+        const near = nearestOf(shown, [...this.#capabilities.keys()]);
+        error.message += `: ${shown}${near === undefined ? '' : `. Did you mean ${near}?`}`;
+        if (near !== undefined) error.alternatives = [near];
+        return;
+      }
       case abp.REQUIREMENT_NOT_MET: {
         const unmet = requirements.filter((/** @type {any} */ r) => !r.met);
         error.message += `: ${unmet.map((/** @type {any} */ r) => r.description).join(', ')}`;

@@ -1,5 +1,6 @@
 /** Loads a module of the core: as WebAssembly, or as JavaScript where WebAssembly is missing or forbidden. */
 import { fromBase64 } from '../common/base64.js';
+import { AbpError, reasonText } from '../common/errors.js';
 
 /**
  * Instantiates a module.
@@ -23,6 +24,15 @@ function compile(deflated) {
   return WebAssembly.compileStreaming(new Response(readable, { headers }));
 }
 
+/** @param {unknown} cause @returns {never} */
+function noFallback(cause) {
+  throw new AbpError(
+    'NOT_SUPPORTED',
+    `WebAssembly is forbidden here, and what replaces it did not load: ${reasonText(cause)} (docs/errors.md#webassembly)`,
+    { cause },
+  );
+}
+
 /**
  * Loads a module.
  * @param {string} deflated the WebAssembly, deflated and in base64
@@ -39,6 +49,7 @@ export async function load(deflated, fallback) {
     return { kind: 'wasm', instantiate };
   } catch {
     // No WebAssembly, or a Content Security Policy without 'wasm-unsafe-eval': the same core, slower.
-    return { kind: 'js', instantiate: (await fallback()).default };
+    const { default: instantiate } = await fallback().catch(noFallback);
+    return { kind: 'js', instantiate };
   }
 }

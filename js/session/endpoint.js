@@ -12,6 +12,7 @@ import {
   toErrorObject,
 } from '../common/errors.js';
 import { onAbort } from '../common/signals.js';
+import { uncloneablePart } from '../common/uncloneable.js';
 import { MAX_TIMER, getOwn, isObject, milliseconds } from '../common/values.js';
 import { AbpCore } from '../core/abp-core.js';
 import { Machine, argOf, kindOf } from '../core/machine.js';
@@ -96,6 +97,8 @@ export class Endpoint {
   now = 0;
   /** Why the other side is gone, if that is known. @type {unknown} */
   cause = undefined;
+  /** The last message of the handshake that did not end it. @type {unknown} */
+  heard = undefined;
   /** Why this side ends the session. @type {string | undefined} */
   closing = undefined;
   /** The ports that came with the current message. @type {readonly MessagePort[]} */
@@ -201,6 +204,7 @@ export class Endpoint {
   /** Messages outside of the data plane are read by the core. @param {any} message */
   #control(message) {
     const { core } = this;
+    if (this.#connecting) this.heard = message;
     this.machine.feed((x, pointer) => x.receive(pointer, core.writeControl(message)), message);
   }
 
@@ -626,7 +630,7 @@ export class Endpoint {
   #unsent(pending, error) {
     const response = isErrorObject(error)
       ? { success: false, error: toErrorObject(error) }
-      : this.#unsendable(abp.INVALID_PARAMS, 'parameters', error);
+      : this.#unsendable(abp.INVALID_PARAMS, 'params', error, pending.params);
     this.machine.sendFailed(pending.handle, response);
   }
 
@@ -654,7 +658,10 @@ export class Endpoint {
     this.#post({ ...answer, payload: response }, transfer, (error) => {
       if (transfer?.length) this.respond({ request, message }, response);
       else
-        this.#post({ ...answer, payload: this.#unsendable(abp.OPERATION_FAILED, 'result', error) });
+        this.#post({
+          ...answer,
+          payload: this.#unsendable(abp.OPERATION_FAILED, 'data', error, response.data),
+        });
     });
   }
 
@@ -675,11 +682,18 @@ export class Endpoint {
 
   /**
    * @param {number} code
-   * @param {string} what
+   * @param {'params' | 'data'} what
    * @param {unknown} error
+   * @param {unknown} value
    */
-  #unsendable(code, what, error) {
-    return this.failure(code, `The ${what} cannot be sent: ${toErrorObject(error).message}`);
+  #unsendable(code, what, error, value) {
+    const part = uncloneablePart(value, what);
+    const why = `${part ? `${part}: ` : ''}${toErrorObject(error).message}`;
+    const name = what === 'params' ? 'parameters' : 'result';
+    return this.failure(
+      code,
+      `The ${name} cannot be sent: ${why} (docs/errors.md#what-cannot-be-sent)`,
+    );
   }
 
   /**
@@ -688,7 +702,7 @@ export class Endpoint {
    * @param {unknown} error
    */
   #undeliverable(entry, transfer, error) {
-    const [kind, key] = entry;
+    const [kind, key, , value] = entry;
     switch (kind) {
       case FrameKind.REQUEST:
       case FrameKind.REQUEST_WITH: {
@@ -705,7 +719,12 @@ export class Endpoint {
             FrameKind.RESPONSE,
             key,
             undefined,
-            this.#unsendable(abp.OPERATION_FAILED, 'result', error),
+            this.#unsendable(
+              abp.OPERATION_FAILED,
+              'data',
+              error,
+              kind === FrameKind.VALUE ? value : getOwn(value, 'data'),
+            ),
           ]);
         return;
       default:

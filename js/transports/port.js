@@ -56,6 +56,13 @@ class PortTransport extends Receiver {
   }
 }
 
+/** @param {{ message?: string }} event with which a page's worker failed to start */
+const startError = ({ message }) =>
+  new AbpError(
+    'TRANSPORT_ERROR',
+    message || "The worker's script did not load (docs/errors.md#a-file-did-not-load)",
+  );
+
 /**
  * Listens to a port, and to the worker that it belongs to.
  * @param {any} port a MessagePort, or anything with the same interface
@@ -93,7 +100,11 @@ export function listenToPort(port, listener, worker) {
     [port, 'close', () => listener.onClose()],
     // Nothing reports that a page's worker was terminated or closed itself. A worker survives an uncaught error, unless
     // its script failed to load.
-    [worker, 'error', (error) => (emits || !spoke) && listener.onClose(error)],
+    [
+      worker,
+      'error',
+      (error) => (emits || !spoke) && listener.onClose(emits ? error : startError(error)),
+    ],
     [worker, 'exit', (code) => listener.onClose(new Error(`it exited with code ${code}`))],
   ];
   for (const [target, type, heard] of listeners) {

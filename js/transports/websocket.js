@@ -193,7 +193,7 @@ function dial(url) {
  *   without `Origin` does not come from a page, and is refused
  */
 export function fromOrigins(origins) {
-  const allowed = new Set(origins.map(exactOrigin));
+  const allowed = new Set(origins.map((origin) => exactOrigin(origin)));
   return ({ headers }) => allowed.has(headers.origin ?? '');
 }
 

@@ -314,7 +314,10 @@ export class AppChannel extends WindowChannel {
    * @param {Protocol} protocol
    */
   constructor({ origins, host = parent, upgrade = 'frames' }, protocol) {
-    super(new HostTransport(host, [...new Set(origins.map(exactOrigin))]), protocol);
+    super(
+      new HostTransport(host, [...new Set(origins.map((origin) => exactOrigin(origin)))]),
+      protocol,
+    );
     this.#upgrade = upgrade;
     this.say('here', { document: this.#document });
   }

@@ -3,6 +3,7 @@
  * the right window. Read `event.origin` before `event.data`: in the other order, Chromium takes milliseconds for large
  * messages from other sites.
  */
+import { safely } from '../common/errors.js';
 import { Receiver } from './receiver.js';
 
 /** `port`: the app's document can offer a port, which is better than the window. @type {readonly import('./transport.js').Feature[]} */
@@ -12,15 +13,25 @@ const carries = ['port', 'frames', 'liveness'];
 export const OPAQUE = 'null';
 
 /**
+ * The origin of a window's document, if this page may see it.
+ * @param {Window | null} target
+ * @returns {string | undefined}
+ */
+export const visibleOrigin = (target) =>
+  safely(() => /** @type {any} */ (target)?.origin, undefined);
+
+/**
  * From a host page to its iframe.
  * @param {HTMLIFrameElement} iframe where the app is
  * @param {string} origin exact, or OPAQUE: then only greetings are sent
- * @returns {import('./transport.js').Transport}
+ * @returns {import('./transport.js').Transport & { stranger?: string }}
  */
 export const iframeTransport = (iframe, origin) => new IframeTransport(iframe, origin);
 
 class IframeTransport extends Receiver {
   carries = carries;
+  /** Another origin from which a document in the frame spoke. @type {string | undefined} */
+  stranger = undefined;
   #iframe;
   #origin;
 
@@ -46,7 +57,11 @@ class IframeTransport extends Receiver {
     const opaque = this.#origin === OPAQUE;
     if (this.stopped || (opaque && kind !== 'greeting')) return;
     const targetOrigin = opaque ? '*' : this.#origin;
-    this.#iframe.contentWindow?.postMessage(message, { targetOrigin, transfer });
+    const target = this.#iframe.contentWindow;
+    // A frame that has begun to load still shows an empty document of our own origin. Browsers log what it is not meant for.
+    if (kind === 'greeting' && !opaque && (visibleOrigin(target) ?? targetOrigin) !== targetOrigin)
+      return;
+    target?.postMessage(message, { targetOrigin, transfer });
   }
 
   /** @override */
@@ -55,8 +70,12 @@ class IframeTransport extends Receiver {
   }
 
   #hear = (/** @type {MessageEvent} */ event) => {
-    if (event.origin !== this.#origin || !event.isTrusted) return;
-    if (!event.source || event.source !== this.#iframe.contentWindow) return;
+    if (!event.isTrusted || !event.source) return;
+    if (event.origin !== this.#origin) {
+      if (event.source === this.#iframe.contentWindow) this.stranger = event.origin;
+      return;
+    }
+    if (event.source !== this.#iframe.contentWindow) return;
     this.receive(event.data, event.ports);
   };
 }

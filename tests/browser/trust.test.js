@@ -385,12 +385,17 @@ describe('a sandboxed app', () => {
   });
 
   test('is only spoken to when it was asked for: an exact origin never means "null"', async () => {
-    const code = await page.evaluate((o) => window.open_(o).catch((error) => error.code), {
-      ...sandboxed,
-      origin: site.appOrigin,
-      src: site.appUrl({}),
-      timeout: 500,
-    });
+    const code = await page.evaluate(
+      async ([src, origin]) => {
+        const iframe = window.embed(src, { sandbox: 'allow-scripts' });
+        await new Promise((resolve) => (iframe.onload = resolve));
+        // Its document stays in the sandbox. With the attribute, connect would refuse at once.
+        iframe.removeAttribute('sandbox');
+        const agent = { name: 'a', version: '1' };
+        return window.connect(iframe, { origin, timeout: 500, agent }).catch(({ code }) => code);
+      },
+      [site.appUrl({}), site.appOrigin],
+    );
     assert.equal(code, 'TIMEOUT');
   });
 });

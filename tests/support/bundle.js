@@ -12,6 +12,7 @@ export const LAZY = [
   '*/manifest.js',
   '*/local-agent.js',
   '*/implementation.js',
+  '*/diagnosis.js',
 ];
 
 /** The library in one minified file. @returns {Promise<number>} bytes, gzipped, of both sides together */

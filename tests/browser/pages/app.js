@@ -46,6 +46,8 @@ Object.assign(driver.handlers, {
   },
   size: ({ content }) => content.byteLength,
   unsendable: () => ({ f() {} }),
+  fetches: () => ({ answer: new Response('text') }),
+  'returns.nothing'() {},
   ask: (params, { elicit }) => elicit({ method: 'elicitation/input', params }),
 });
 window.expose_ = (origin) =>

@@ -1,0 +1,39 @@
+/** Finds what makes a value impossible to send. Runs only when sending it has failed. */
+import { safely } from './errors.js';
+import { isObject } from './values.js';
+
+/** Levels of objects that are searched. */
+const MAX_SEARCHED_LEVELS = 16;
+
+/** @param {() => unknown} read */
+function isCloneable(read) {
+  try {
+    structuredClone(read());
+    return true;
+  } catch (error) {
+    // A value that is too large or too deep is not what is looked for.
+    return safely(() => /** @type {any} */ (error).name !== 'DataCloneError', true);
+  }
+}
+
+/** @param {any} value */
+const kindOf = (value) =>
+  safely(() => (isObject(value) ? String(value.constructor.name) : ''), '') || typeof value;
+
+/**
+ * Finds the first part of a value that the structured clone algorithm refuses.
+ * @param {unknown} value what could not be sent; reading it may throw
+ * @param {string} path what the value is called, such as `params`
+ * @returns {string | undefined} where the part is and of what kind; undefined if all of the value can be cloned
+ */
+export function uncloneablePart(value, path) {
+  if (isCloneable(() => value)) return undefined;
+  for (let level = 0; isObject(value) && level < MAX_SEARCHED_LEVELS; level++) {
+    const whole = /** @type {any} */ (value);
+    const key = safely(() => Object.keys(whole), []).find((key) => !isCloneable(() => whole[key]));
+    if (key === undefined) break;
+    path += Array.isArray(value) ? `[${key}]` : `.${key}`;
+    value = safely(() => whole[key], undefined);
+  }
+  return `${path} (${kindOf(value)})`;
+}

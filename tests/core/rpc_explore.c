@@ -4,10 +4,10 @@
  *
  * A move is one thing that can happen: a request is made, on behalf of another or not; its signal
  * fires; a handler returns, throws or gives up; a message arrives; what arrived starts; a clock
- * goes to its next deadline; a side closes; the line breaks. A move happens to the real peer and to
- * the model. The model says which actions must come of it, of which requests, with what argument;
- * all of those must come and no others, a request's own in order. After each move both hold the
- * same: as many requests each way, handlers and timers.
+ * goes to its next deadline; a side ends its half of the line; a side closes; the line breaks. A
+ * move happens to the real peer and to the model. The model says which actions must come of it, of
+ * which requests, with what argument; all of those must come and no others, a request's own in
+ * order. After each move both hold the same: as many requests each way, handlers and timers.
  *
  * The model keeps plain facts about each request and searches them from end to end; it knows
  * nothing of the core's states. Depth first; a state is known by the hash of its bytes. A violation
@@ -33,13 +33,15 @@ enum move_kind {
   DELIVER, /* to a side */
   START,
   TICK,
+  HALF_CLOSE, /* a side hears that the other says nothing more */
   CLOSE,
   LOSE,
   MOVES
 };
 
-static const char *const NAMES[MOVES] = {"call",    "timed",   "nest",  "signal", "return", "throw",
-                                         "give-up", "deliver", "start", "tick",   "close",  "lose"};
+static const char *const NAMES[MOVES] = {"call",       "timed",   "nest",    "signal", "return",
+                                         "throw",      "give-up", "deliver", "start",  "tick",
+                                         "half-close", "close",   "lose"};
 
 struct bounds {
   const char *name;
@@ -59,6 +61,15 @@ static const struct bounds CONFIGURATIONS[] = {
      {ALWAYS, [CALL] = 1, [TIMED] = 1, [SIGNAL] = 1, [CLOSE] = 1, [LOSE] = 1}},
     {"acp, tree", ABP_ACP, 8, {ALWAYS, [CALL] = 1, [NEST] = 2, [SIGNAL] = 1, [CLOSE] = 1}},
     {"acp, lost", ABP_ACP, 8, {ALWAYS, [CALL] = 1, [NEST] = 1, [SIGNAL] = 2, [LOSE] = 2}},
+    {"acp, half-closed",
+     ABP_ACP,
+     8,
+     {ALWAYS, [CALL] = 1, [NEST] = 1, [SIGNAL] = 1, [HALF_CLOSE] = 1, [CLOSE] = 1, [LOSE] = 1}},
+    {"acp, queue, half-closed", ABP_ACP, 1, {ALWAYS, [CALL] = 2, [NEST] = 1, [HALF_CLOSE] = 1}},
+    {"mcp, half-closed",
+     ABP_MCP,
+     8,
+     {ALWAYS, [TIMED] = 1, [NEST] = 1, [SIGNAL] = 1, [HALF_CLOSE] = 2, [LOSE] = 1}},
     {"acp, queue", ABP_ACP, 1, {ALWAYS, [CALL] = 2, [NEST] = 1, [SIGNAL] = 1}},
     {"mcp, one",
      ABP_MCP,
@@ -106,7 +117,8 @@ struct message {
 static struct state {
   struct bounds left;
   int facts;
-  int closed[2]; /* the side has closed, or knows that the line broke */
+  int closed[2];    /* the side has closed, or knows that the line broke */
+  int heard_all[2]; /* the side has closed, or knows that the other says nothing more */
   uint64_t clock[2];
   abp_peer *peer[2];
   struct fact fact[FACTS];
@@ -246,6 +258,12 @@ static void closes(int side) {
   }
 }
 
+static void hears_all(int side) {
+  for (int i = 0; i < now.facts; i++) {
+    if (now.fact[i].caller == side && now.fact[i].waits) settles(&now.fact[i], ABP_DISCONNECTED);
+  }
+}
+
 static void loses(int side) {
   for (int i = 0; i < now.facts; i++) {
     struct fact *fact = &now.fact[i];
@@ -264,7 +282,7 @@ static void loses(int side) {
 /* --- What comes of a move, compared ----------------------------------------------------------- */
 
 static void post(int from, int kind, int fact) {
-  if (now.closed[!from]) return;
+  if (now.heard_all[!from]) return;
   if (now.count[!from] == CHANNEL) {
     fprintf(stderr, "CHANNEL is too small\n");
     exit(2);
@@ -411,15 +429,15 @@ static int can(enum move_kind kind, int at) {
   const int known = at < now.facts;
   switch (kind) {
   case CALL:
-  case TIMED: return at == 0 && !now.closed[0] && now.facts < FACTS;
+  case TIMED: return at == 0 && !now.heard_all[0] && now.facts < FACTS;
   case NEST:
     return known && fact->phase == RUNS && !fact->asked && !fact->mute && now.facts < FACTS &&
-           !now.closed[!fact->caller];
+           !now.heard_all[!fact->caller];
   case SIGNAL: return known && fact->waits;
   case RETURN:
   case THROW:
   case GIVE_UP: return known && fact->phase == RUNS;
-  case DELIVER: return at < 2 && now.count[at] > 0 && !now.closed[at];
+  case DELIVER: return at < 2 && now.count[at] > 0 && !now.heard_all[at];
   case START:
     for (int i = 0; at < 2 && i < now.facts; i++) {
       if (now.fact[i].caller != at && now.fact[i].phase == QUEUED_UP)
@@ -427,6 +445,7 @@ static int can(enum move_kind kind, int at) {
     }
     return 0;
   case TICK: return at < 2 && calls_earliest(abp_peer_calls(now.peer[at]), 0) != 0;
+  case HALF_CLOSE: return at < 2 && !now.heard_all[at];
   case CLOSE: return at < 2 && !now.closed[at];
   default: return at < 2 && !now.closed[at];
   }
@@ -462,6 +481,10 @@ static void act(enum move_kind kind, int at) {
     admits(side);
     break;
   case TICK: tick(side); break;
+  case HALF_CLOSE:
+    abp_peer_half_closed(now.peer[side]);
+    hears_all(side);
+    break;
   case CLOSE:
     abp_peer_close(now.peer[side]);
     closes(side);
@@ -473,8 +496,9 @@ static void act(enum move_kind kind, int at) {
   }
   drain(side);
   arena.on = 0;
-  if (kind < CLOSE) return;
-  now.closed[side] = 1;
+  if (kind < HALF_CLOSE) return;
+  now.heard_all[side] = 1;
+  now.closed[side] |= kind != HALF_CLOSE;
   now.count[side] = 0;
   memset(now.channel[side], 0, sizeof now.channel[side]);
 }

@@ -89,8 +89,11 @@ static void step(abp_peer *peer, struct bytes *bytes, uint64_t *now) {
     if (take8(bytes) == 0) drain(peer, abp_peer_close(peer));
     return;
   case 3:
-    if (take8(bytes) == 0) drain(peer, abp_peer_lost(peer));
-    return;
+    switch (take8(bytes)) {
+    case 0: drain(peer, abp_peer_lost(peer)); return;
+    case 1: drain(peer, abp_peer_half_closed(peer)); return;
+    default: return;
+    }
   case 4:
   case 5:
     drain(peer, abp_peer_request(peer, ms, op & 64 ? take8(bytes) : 0, op >> 4 & 15,

@@ -8,6 +8,7 @@ export const ENTRIES = {
   '.': { source: 'js/index.js', page: 'abp-bridge' },
   './websocket': { source: 'js/transports/websocket.js', page: 'websocket' },
   './pool': { source: 'js/workers/pool.js', page: 'pool' },
+  './recorder': { source: 'js/recorder/index.js', page: 'recorder' },
   './discover': { source: 'js/discovery/discover.js', page: 'discover' },
   './automation': { source: 'js/automation/index.js' },
   './a2a': { source: 'js/a2a/index.js', page: 'a2a' },

@@ -51,7 +51,7 @@ job() {
       npx --no-install oxlint --quiet # what needs types: no promise is left to itself
       for project in . gateway scripts demo; do npx --no-install tsc -p "$project"; done
       cppcheck --quiet --error-exitcode=1 --std=c11 --enable=warning,portability --inline-suppr \
-        --suppress=missingIncludeSystem -I src src wasm
+        --suppress=missingIncludeSystem -I src src wasm tools
       ;;
     *) echo "no such job: $1" && false ;;
   esac

@@ -40,15 +40,22 @@ export class AbpCore extends ActionReader {
    * @param {number} features bits of `abp_feature`
    * @param {Limits} [limits] absent ones are the defaults
    * @param {boolean} [restart] app: whether a new `initialize` replaces the session
+   * @param {import('./core.js').Tap<abp.Exports>} [tap]
    */
-  constructor(role, features, limits = {}, restart = false) {
-    super(module, abp.CONFIG, limits, {
-      role,
-      features,
-      max_text: limits.maxControlLength,
-      heartbeat_ms: limits.heartbeat,
-      restart,
-    });
+  constructor(role, features, limits = {}, restart = false, tap = undefined) {
+    super(
+      module,
+      abp.CONFIG,
+      limits,
+      {
+        role,
+        features,
+        max_text: limits.maxControlLength,
+        heartbeat_ms: limits.heartbeat,
+        restart,
+      },
+      tap,
+    );
     this.#maxControlLength = limits.maxControlLength ?? abp.DEFAULT_MAX_TEXT;
   }
 

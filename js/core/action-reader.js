@@ -50,18 +50,24 @@ export class ActionReader extends Core {
    * @param {Record<string, number>} layout where the fields of its configuration lie
    * @param {import('./rpc-core.js').Limits} limits
    * @param {Record<string, unknown>} config what it has besides these, by the names of its fields
+   * @param {import('./core.js').Tap<X>} [tap]
    */
-  constructor(module, layout, limits, config) {
-    super(module, layout, {
-      max_calls: limits.maxCalls,
-      max_concurrent: limits.maxConcurrent,
-      remembered: limits.remembered,
-      remember_ms: limits.rememberFor,
-      grace_ms: limits.grace,
-      max_id: limits.maxIdLength,
-      first_number: limits.firstNumber,
-      ...config,
-    });
+  constructor(module, layout, limits, config, tap) {
+    super(
+      module,
+      layout,
+      {
+        max_calls: limits.maxCalls,
+        max_concurrent: limits.maxConcurrent,
+        remembered: limits.remembered,
+        remember_ms: limits.rememberFor,
+        grace_ms: limits.grace,
+        max_id: limits.maxIdLength,
+        first_number: limits.firstNumber,
+        ...config,
+      },
+      tap,
+    );
     this.#action = this.x.action();
   }
 

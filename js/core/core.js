@@ -15,6 +15,14 @@ export const outOfMemory = () => new RangeError('not enough memory');
  */
 
 /**
+ * Stands between a core and who uses it, to record what goes in: returns exports that do as the instance's do.
+ * @template {import('./instance.js').BaseExports} X
+ * @callback Tap
+ * @param {import('./instance.js').Instance<X>} instance
+ * @returns {X}
+ */
+
+/**
  * One object of a core: an endpoint, a peer or a table of tasks. Inputs are called directly as exports of the module,
  * `core.x.NAME(core.pointer, …)`; the headers in src/ say what each means.
  * @template {string} T
@@ -27,11 +35,12 @@ export class Core {
    * @param {import('./module.js').CoreModule<X>} module
    * @param {Record<string, number>} layout the offsets of the fields of its configuration, in bytes
    * @param {Record<string, unknown>} config values of these fields, by name; an absent one is the default
+   * @param {Tap<X>} [tap]
    */
-  constructor(module, layout, config) {
+  constructor(module, layout, config, tap) {
     this.#module = module;
     this.instance = module.instance();
-    this.x = this.instance.x;
+    this.x = tap ? tap(this.instance) : this.instance.x;
     const fields = Object.entries(config).map(([name, value]) => [layout[name], limitOf(value)]);
     this.instance.configure(layout.seed, fields);
     /** Its address, the first argument of the exports. @type {import('./instance.js').Pointer<T>} */

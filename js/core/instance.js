@@ -126,9 +126,13 @@ export class Instance {
     return decoder.decode(this.u8.subarray(at, at + length));
   }
 
-  /** Reads text from the scratch. @param {number} length bytes */
-  readScratch(length) {
-    return this.read(this.#scratch, length);
+  /**
+   * Reads text from the scratch.
+   * @param {number} length bytes
+   * @param {number} [offset] where in the scratch, in bytes
+   */
+  readScratch(length, offset = 0) {
+    return this.read(this.#scratch + offset, length);
   }
 
   /** Reads text that ends with a zero byte. @param {number} at its address */

@@ -121,7 +121,7 @@ export class Endpoint {
     this.role = role;
     this.callee = callee;
     this.side = side;
-    this.core = new AbpCore(role, features, limits, restart);
+    this.core = new AbpCore(role, features, limits, restart, observers?.tap);
     this.machine = new Machine(this.core, this.#acts());
     this.outgoing = role === abp.AGENT ? CALL : ELICITATION;
     this.incoming = role === abp.AGENT ? ELICITATION : CALL;

@@ -21,6 +21,7 @@
  * @typedef {object} ObserverOptions
  * @property {TraceListener} [trace] called with each event: calls, progress, cancels, results, refusals, messages. See docs/tracing.md
  * @property {boolean} [debug] writes these events to the console, and marks each call with `performance.measure`
+ * @property {import('../recorder/recorder.js').Recorder} [recorder] writes down what goes into the core: see abp-bridge/recorder
  */
 
 export class Observers {
@@ -34,11 +35,14 @@ export class Observers {
    * @param {ObserverOptions} options
    * @param {() => import('./endpoint.js').Endpoint[]} endpoints those that exist
    */
-  constructor({ trace, debug }, endpoints) {
+  constructor({ trace, debug, recorder }, endpoints) {
     this.#endpoints = endpoints;
+    /** Stands between an endpoint and its core. */
+    this.tap = recorder?.tap;
+    if (recorder) this.#listeners.add(recorder.note);
     if (trace) this.#listeners.add(trace);
     /** Settles when the observers that were given as options are ready to be told. */
-    this.ready = trace || debug ? this.#load(debug) : undefined;
+    this.ready = trace || debug || recorder ? this.#load(debug) : undefined;
     this.ready?.catch(() => {}); // Who awaits it is told.
   }
 

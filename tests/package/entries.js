@@ -3,6 +3,7 @@ import { AbpError, transfer } from 'abp-bridge';
 import { createTaskServer } from 'abp-bridge/a2a';
 import * as discovery from 'abp-bridge/discover';
 import * as pools from 'abp-bridge/pool';
+import { createRecorder } from 'abp-bridge/recorder';
 import { createPeer, portChannel } from 'abp-bridge/rpc';
 import { fromOrigins } from 'abp-bridge/websocket';
 
@@ -26,6 +27,7 @@ export async function entries() {
       .run('x')()
       .catch((error) => error instanceof AbpError && error.message),
     fromOrigins(['https://agent.example'])({ headers: { origin: 'https://agent.example' } }),
+    createRecorder().truncated,
     pools.transfer === transfer && discovery.AbpError === AbpError,
   ].join();
   asks.close();

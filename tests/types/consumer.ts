@@ -10,6 +10,7 @@ import { connect as connectInPage } from 'abp-bridge/page';
 import { pool, serve } from 'abp-bridge/pool';
 import { connectMcp, serveMcp } from 'abp-bridge/mcp';
 import { RpcError, createPeer, portChannel } from 'abp-bridge/rpc';
+import { createRecorder, type Recorder } from 'abp-bridge/recorder';
 import { fromOrigins, webSocketTransport } from 'abp-bridge/websocket';
 
 const exposed = expose(
@@ -79,6 +80,8 @@ serve({
 // @ts-expect-error a pool's worker is made by a function
 pool(new Worker('worker.js'));
 
+const recorder: Recorder = createRecorder({ maxLength: 1000, payloads: true });
+console.log(recorder.text.length, recorder.truncated);
 export async function agent(iframe: HTMLIFrameElement): Promise<Client> {
   const client = await connect(iframe, {
     origin: 'https://app.example',
@@ -86,6 +89,7 @@ export async function agent(iframe: HTMLIFrameElement): Promise<Client> {
     onDisconnect: (error) => console.log(error.code, error.retryable),
     trace: ({ type, callId, outcome }) => console.log(type, callId, outcome === 'completed'),
     debug: true,
+    recorder,
   });
   const response = await client.call('text.echo', 1, {
     signal: AbortSignal.timeout(5),

@@ -10,6 +10,7 @@ here=$source/tests/core/consumer
 cmake -S "$here" -B "$work/use" -DCMAKE_PREFIX_PATH="$work/prefix" >>"$work.log"
 cmake --build "$work/use" >>"$work.log"
 "$work/use/use"
+"$work/prefix/bin/abp-replay" "$here/../recordings/session.jsonl"
 PKG_CONFIG_PATH=$(dirname "$(find "$work/prefix" -name abp.pc)")
 export PKG_CONFIG_PATH
 # shellcheck disable=SC2046

@@ -1,0 +1,295 @@
+/**
+ * Records what goes into the core and what comes out, as lines of JSON that the C program abp-replay plays again. The core
+ * has no clock and no randomness of its own, so that the same inputs bring the same actions. docs/recording.md has the format.
+ */
+import * as abp from '../core/abp-boundary.js';
+import { getOwn } from '../common/values.js';
+import { snapshot } from './snapshot.js';
+
+const DEFAULT_MAX_LENGTH = 4 * 2 ** 20;
+
+/**
+ * The inputs, and the names of their arguments. A name with `#` is that of a text in the scratch, whose length the argument
+ * is. wasm/abp_boundary.c says what they mean.
+ * @type {Record<string, string[]>}
+ */
+const INPUTS = {
+  connect: ['timeout'],
+  close: [],
+  lost: [],
+  leave: ['persisted'],
+  advance: ['now'],
+  request: ['#id', 'timeout', 'flags', 'parent'],
+  cancel: ['call', '#reason'],
+  cancel_by_id: ['#id', '#reason'],
+  result_received: ['#id', 'number', 'outcome'],
+  unsent: ['call'],
+  progress_received: ['#id', 'number'],
+  call_received: ['#id', 'number', 'timeout', 'flags', 'fault'],
+  cancel_received: ['#id', 'number', '#reason'],
+  call_local: ['parent', 'timeout', 'fault'],
+  finish: ['call', 'outcome'],
+  receive: ['#text'],
+};
+
+/** The names of `abp_kind`. */
+const ACTIONS = [
+  ...['none', 'queued', 'start', 'abort', 'result', 'refuse', 'request', 'settle', 'report'],
+  ...['send', 'session', 'wake', 'drop'],
+];
+
+/** @type {Record<string, number>} */
+const COUNTERS = {
+  late: abp.LATE,
+  stray: abp.STRAY,
+  malformed: abp.MALFORMED,
+  unknown: abp.UNKNOWN_TYPE,
+  refused: abp.REFUSED,
+};
+
+/** The types that the core reads: what else a message says is a payload. */
+const CONTROL = [
+  ...['initialize', 'initialize-result', 'capabilities/cancel', 'capabilities/cancel-result'],
+  ...['cancel-result', 'shutdown', 'bridge/ping', 'bridge/pong', 'bridge/bye'],
+];
+
+/**
+ * A text as a recording has it. The reader in C takes no NUL, so such a text is written as bytes.
+ * @param {string} text
+ */
+const written = (text) =>
+  text.includes('\0')
+    ? {
+        hex: [...new TextEncoder().encode(text)]
+          .map((byte) => byte.toString(16).padStart(2, '0'))
+          .join(''),
+      }
+    : text;
+
+/**
+ * What of an event is no payload.
+ * @param {import('../session/trace.js').TraceEvent} event
+ * @returns {Record<string, unknown>}
+ */
+function withoutPayloads({ params: _params, response, progress, error, message, ...rest }) {
+  const number = (/** @type {string} */ key) => getOwn(progress, key);
+  const payload = getOwn(message, 'payload');
+  const said = (/** @type {string} */ key) => getOwn(payload, key);
+  return {
+    ...rest,
+    ...(error && { error: { code: error.code } }),
+    ...(response && { response: { success: response.success, cancelled: response.cancelled } }),
+    ...(progress && {
+      progress: { progress: number('progress'), total: number('total') },
+    }),
+    ...(message && {
+      message: {
+        type: getOwn(message, 'type'),
+        id: getOwn(message, 'id'),
+        payload: {
+          capability: said('capability'),
+          method: said('method'),
+          callId: said('callId'),
+          operationId: said('operationId'),
+          success: said('success'),
+          cancelled: said('cancelled'),
+        },
+      },
+    }),
+  };
+}
+
+/** Writes down what happens to the endpoints that it is given to, as the option `recorder` of `connect` or `expose`. */
+export class Recorder {
+  /** @type {string[]} */
+  #lines = [];
+  #length = 0;
+  #endpoints = 0;
+  #maxLength;
+  #payloads;
+  /** The action that was taken last: its text may still be printed. @type {Record<string, unknown> | undefined} */
+  #action;
+  /** Whether the limit was reached: what came later is not there. */
+  truncated = false;
+
+  /**
+   * @param {object} [options]
+   * @param {number} [options.maxLength] characters after which nothing more is recorded (4 Mi)
+   * @param {boolean} [options.payloads] records params, results, progress and messages, too (false)
+   */
+  constructor({ maxLength = DEFAULT_MAX_LENGTH, payloads = false } = {}) {
+    this.#maxLength = maxLength;
+    this.#payloads = payloads;
+  }
+
+  /** The recording, a line of JSON each. */
+  get text() {
+    this.#flush();
+    return this.#lines.map((line) => `${line}\n`).join('');
+  }
+
+  /** @param {object} line */
+  #write(line) {
+    this.#flush();
+    const text = JSON.stringify(line);
+    this.#lines.push(text);
+    this.#length += text.length + 1;
+  }
+
+  #flush() {
+    const action = this.#action;
+    this.#action = undefined;
+    if (action) this.#write(action);
+  }
+
+  /** Whether one more input may be recorded. Its actions are recorded with it, however long they are. */
+  #room() {
+    if (this.#length < this.#maxLength) return true;
+    if (!this.truncated) {
+      this.truncated = true;
+      this.#write({ truncated: true });
+    }
+    return false;
+  }
+
+  /** Records an event, for people and the inspector: replaying does not need it. @type {import('../session/trace.js').TraceListener} */
+  note = (event) => {
+    if (!this.#room()) return;
+    this.#write({ note: snapshot(this.#payloads ? event : withoutPayloads(event)) });
+  };
+
+  /** Stands between an endpoint and its core. @type {import('../core/core.js').Tap<abp.Exports>} */
+  tap = (instance) => {
+    const { x } = instance;
+    if (!this.#room()) return x;
+    const e = ++this.#endpoints;
+    const action = x.action();
+    const word = (/** @type {number} */ at) => instance.u32[at >> 2];
+    // Where the configuration stands from which the endpoint is about to be made.
+    const config = x.config();
+    // What comes for an endpoint that was freed goes nowhere.
+    let freed = false;
+
+    /** @param {number} packed what an input or next() returned */
+    const took = (packed) => {
+      if (packed < 0) this.#write({ e, status: packed });
+      if (packed <= 0) return packed;
+      const length = word(action + abp.ACTION.length);
+      const text = length ? instance.read(word(action + abp.ACTION.text), length) : undefined;
+      this.#flush();
+      this.#action = {
+        e,
+        then: ACTIONS[word(action + abp.ACTION.kind)],
+        arg: word(action + abp.ACTION.arg) || undefined,
+        call: word(action + abp.ACTION.call) || undefined,
+        released: word(action + abp.ACTION.released) || undefined,
+        at: word(action + abp.ACTION.at) + word(action + abp.ACTION.at + 4) * 2 ** 32 || undefined,
+        ...(text !== undefined && { text: written(text) }),
+      };
+      return packed;
+    };
+
+    /** @param {string} name @param {any[]} args those of the export, without the endpoint */
+    const input = (name, args) => {
+      /** @type {Record<string, unknown>} */
+      const line = { e, do: name };
+      let offset = 0;
+      INPUTS[name].forEach((key, i) => {
+        const value = key === 'now' ? Math.floor(args[i]) : args[i] >>> 0;
+        if (!value) return;
+        if (key[0] === '#') {
+          line[key.slice(1)] = written(instance.readScratch(value, offset));
+          offset += value;
+        } else line[key] = value;
+      });
+      return line;
+    };
+
+    /** @type {any} */
+    const tapped = { ...x };
+    for (const name of Object.keys(INPUTS)) {
+      const run = /** @type {any} */ (x)[name];
+      tapped[name] = (/** @type {any} */ pointer, /** @type {any[]} */ ...args) => {
+        // An endpoint whose recording was cut off is not recorded again: it would not be replayed from the start.
+        if (freed || this.truncated || !this.#room()) return run(pointer, ...args);
+        const line = input(name, args);
+        // Before it runs, for it might trap.
+        if (name !== 'receive' || this.#payloads) {
+          this.#write(line);
+          return took(run(pointer, ...args));
+        }
+        let packed = 0;
+        try {
+          packed = run(pointer, ...args);
+        } finally {
+          this.#write({ ...line, text: readByCore(/** @type {string} */ (line.text), packed) });
+        }
+        return took(packed);
+      };
+    }
+    /** @type {Partial<abp.Exports>} */
+    const others = {
+      create: (now) => {
+        const pointer = x.create(now);
+        const fields = Object.entries(abp.CONFIG).map(([name, at]) => [
+          name,
+          word(config + at) || undefined,
+        ]);
+        const seed = instance.u8.subarray(config + abp.CONFIG.seed, config + abp.CONFIG.seed + 16);
+        const hex = [...seed].map((byte) => byte.toString(16).padStart(2, '0')).join('');
+        const about = { ...Object.fromEntries(fields), role: word(config), seed: hex };
+        this.#write({ e, do: 'create', now: Math.floor(now), config: about });
+        return pointer;
+      },
+      describe: (pointer, length) => {
+        const name = instance.readScratch(32);
+        const json = instance.readScratch(length, 32);
+        const status = x.describe(pointer, length);
+        if (!freed && this.#room()) {
+          const member = name.slice(0, name.indexOf('\0'));
+          this.#write({ e, do: 'describe', member, json: written(json) });
+          took(status);
+        }
+        return status;
+      },
+      next: (pointer) => (freed || this.truncated ? x.next(pointer) : took(x.next(pointer))),
+      print: (pointer, unix) => {
+        const at = x.print(pointer, unix);
+        if (at && this.#action) {
+          Object.assign(this.#action, { unix, says: written(instance.readTerminated(at)) });
+        }
+        return at;
+      },
+      destroy: (pointer) => {
+        if (!freed && this.#room()) {
+          const counts = Object.entries(COUNTERS).map(([key, counter]) => [
+            key,
+            x.count(pointer, counter),
+          ]);
+          this.#write({ e, do: 'free', counts: Object.fromEntries(counts) });
+        }
+        freed = true;
+        return x.destroy(pointer);
+      },
+    };
+    return Object.assign(tapped, others);
+  };
+}
+
+/**
+ * As much of a message as the core read: it does not look into what it cannot read or does not know.
+ * @param {string} text
+ * @param {number} packed what the core answered
+ */
+function readByCore(text, packed) {
+  if (packed === abp.E_TEXT) return undefined;
+  const { type } = text ? JSON.parse(text) : {};
+  return packed === 0 && !CONTROL.includes(type) ? JSON.stringify({ type }) : text;
+}
+
+/**
+ * Makes a recorder: `connect(iframe, { recorder })`, and later `recorder.text`.
+ * @param {ConstructorParameters<typeof Recorder>[0]} [options]
+ * @returns {Recorder}
+ */
+export const createRecorder = (options) => new Recorder(options);

@@ -580,6 +580,11 @@ export class TaskServer {
     const run = table.run(handle);
     entry.run = new ExecutorContext(task, prompt, info, {
       status: (said, status) => {
+        if (status.message) {
+          const { length } = JSON.stringify(status.message);
+          // Earlier messages make room for it in its task.
+          this.#requireRoom(task, task.artifactsSize + length, length);
+        }
         const verdict = table.says(handle, run, said, status.message !== undefined);
         this.#act(entry, verdict, { said, status });
         return verdict > 0;
@@ -598,6 +603,21 @@ export class TaskServer {
   }
 
   /**
+   * Throws if what an executor gives makes its task, or all tasks, longer than they may be.
+   * @param {StoredTask} task
+   * @param {number} size characters of the task with it
+   * @param {number} grows characters that are added
+   */
+  #requireRoom(task, size, grows) {
+    // Of a task that has ended nothing more is stored.
+    if (task.terminal) return;
+    if (size > this.#limits.maxTask)
+      throw new RangeError(`The task would be longer than ${this.#limits.maxTask} characters`);
+    if (!this.#entries.makeRoom(grows))
+      throw new RangeError('The tasks of the agent are as long as they may be');
+  }
+
+  /**
    * @param {Entry} entry
    * @param {number} run
    * @param {import('./dialects.js').Artifact} artifact
@@ -608,10 +628,7 @@ export class TaskServer {
   #artifact(entry, run, artifact, size, append, lastChunk) {
     const { table, task } = entry;
     const grows = task.growth(artifact.artifactId, size, append);
-    if (!task.terminal && task.size + grows > this.#limits.maxTask)
-      throw new RangeError(`The task would be longer than ${this.#limits.maxTask} characters`);
-    if (!task.terminal && !this.#entries.makeRoom(grows))
-      throw new RangeError('The tasks of the agent are as long as they may be');
+    this.#requireRoom(task, task.size + grows, grows);
     const verdict = table.artifact(entry.handle, run, artifact.artifactId, append);
     if (verdict < 0)
       throw verdict === abp.E_ID

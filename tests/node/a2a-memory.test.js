@@ -73,6 +73,53 @@ describe('tasks', () => {
     assert.equal(agent.counters.live, 0);
   });
 
+  test('are as long as the limits with what an executor says of its state, too', async () => {
+    const heard = [];
+    const { url } = await served(
+      ({ emitStatus, emitArtifact, message }) => {
+        const emit = (act) => {
+          try {
+            heard.push(act());
+          } catch (error) {
+            heard.push(error.constructor.name);
+          }
+        };
+        const [length, times] = message.parts[0].text.split(' ').map(Number);
+        emit(() => emitArtifact({ parts: [{ text: 'x'.repeat(1000) }] }));
+        for (let i = 0; i < times; i++) emit(() => emitStatus('working', 'x'.repeat(length)));
+        return emit(() => emitStatus('completed'));
+      },
+      { limits: { maxTask: 8000, maxStored: 15_000 } },
+    );
+    // The earlier messages of a task make room for later ones.
+    assert.equal(stateOf(await send(url, '2500 5')), 'completed');
+    assert.deepEqual(heard.splice(0), Array(7).fill(true));
+    assert.equal(stateOf(await send(url, '7000 1')), 'completed');
+    assert.deepEqual(heard.splice(0), [true, 'RangeError', true]);
+  });
+
+  test('that live take no more status messages than there is room for', async () => {
+    const heard = [];
+    const gate = deferred();
+    const { url } = await served(
+      async ({ emitStatus }) => {
+        try {
+          for (let i = 0; i < 4; i++) heard.push(emitStatus('working', 'x'.repeat(4000)));
+        } catch (error) {
+          heard.push(error.constructor.name);
+        }
+        await gate.promise;
+      },
+      { limits: { maxStored: 10_000 } },
+    );
+    const params = { message: names.message('go') };
+    const stream = await open(url, names.stream, params, names.headers);
+    for (let i = 0; i < 3; i++) await stream.next();
+    assert.deepEqual(heard, [true, true, 'RangeError']);
+    gate.resolve();
+    await stream.rest();
+  });
+
   test('that are full of live ones take no other, and say that it is not for ever', async () => {
     const gate = deferred();
     const { url } = await served(

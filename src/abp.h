@@ -100,7 +100,7 @@ typedef enum abp_outcome {
 typedef enum abp_role { ABP_AGENT, ABP_APP } abp_role;
 
 /* What a session can do. Both sides say what they want; the session has what both have. The last
- * three are not in the published protocol: a peer that does not know them never agrees to them. */
+ * four are not in the published protocol: a peer that does not know them never agrees to them. */
 enum abp_feature {
   ABP_NOTIFICATIONS = 1,
   ABP_PROGRESS = 2,
@@ -108,7 +108,8 @@ enum abp_feature {
   ABP_DYNAMIC_CAPABILITIES = 8, /* the app's alone: it is announced, not negotiated */
   ABP_PORT = 16,                /* `bridge.port`: the app offers a channel of its own */
   ABP_FRAMES = 32,              /* `bridge.frames`: many messages in one array, calls by number */
-  ABP_LIVENESS = 64             /* `bridge.liveness`: bridge/ping, bridge/pong, bridge/bye */
+  ABP_LIVENESS = 64,            /* `bridge.liveness`: bridge/ping, bridge/pong, bridge/bye */
+  ABP_STREAMS = 128 /* `bridge.streams`: chunks before a result, bridge/chunk, bridge/credit */
 };
 
 /* What a limit is that the configuration leaves at 0. */
@@ -121,7 +122,9 @@ enum abp_default {
   ABP_DEFAULT_MAX_ID = 256,
   ABP_DEFAULT_MAX_TEXT = 1048576,
   ABP_DEFAULT_HEARTBEAT_MS = 15000,
-  ABP_DEFAULT_CONNECT_MS = 10000
+  ABP_DEFAULT_CONNECT_MS = 10000,
+  ABP_DEFAULT_STREAM_CHUNKS = 64,
+  ABP_DEFAULT_STREAM_BYTES = 1048576
 };
 
 typedef struct abp_config {
@@ -143,6 +146,11 @@ typedef struct abp_config {
   /* The number of the first call that is made here; 0 and 1 are 1. For tests: after 2^32-1 the
    * numbers begin again. */
   uint32_t first_number;
+
+  /* The window of a stream: chunks and bytes under way that its reader has not read. The smaller
+   * one of the two sides counts. 0 takes the default. */
+  uint32_t stream_chunks;
+  uint32_t stream_bytes;
 } abp_config;
 
 /* A new endpoint, or NULL when memory is short. `now` is a monotonic time in ms. Free it with
@@ -173,7 +181,11 @@ typedef enum abp_kind {
   ABP_SEND,    /* send this control message: abp_print() gives its text; `arg` is an abp_message */
   ABP_SESSION, /* the session changed; `arg` is an abp_session */
   ABP_WAKE,    /* call abp_advance() at `at`, in ms; a later ABP_WAKE replaces an earlier one */
-  ABP_DROP     /* JSON-RPC: what was just received is dropped; `arg` is the abp_counter of such */
+  ABP_DROP,    /* JSON-RPC: what was just received is dropped; `arg` is the abp_counter of such */
+  ABP_CHUNK,   /* of a stream, `at` is its size. Callee: send the chunk. Caller: hand the chunk just
+                  received to the call's reader */
+  ABP_CREDIT,  /* caller: tell the peer that `chunks` chunks, `at` bytes, were read */
+  ABP_RESUME   /* callee: there is room in the stream again, for a chunk that had to wait */
 } abp_kind;
 
 /* Control messages; abp_action.arg of an ABP_SEND. */
@@ -202,10 +214,12 @@ typedef struct abp_action {
   uint32_t arg;
   abp_call call;
   int released;     /* 1: `call` is over on this side, the handle is void after this action */
-  uint64_t at;      /* ABP_WAKE; a timeout of JSON-RPC */
+  uint64_t at;      /* ABP_WAKE; a timeout of JSON-RPC; bytes of a stream */
   const char *text; /* reason of an ABP_ABORT or ABP_MSG_CANCEL: not terminated, valid until the
                        next input; NULL if none */
   size_t length;
+  uint32_t chunks; /* ABP_CREDIT; of an ABP_REQUEST that is a stream, the window (and `at`: its
+                      bytes), else 0 */
 } abp_action;
 
 /* Takes the next action into *action. Returns 1, or 0 when nothing is left. */
@@ -248,7 +262,8 @@ uint32_t abp_number(const abp_endpoint *endpoint, abp_call call);
 /* --- The caller: an agent's calls, an app's elicitations -------------------------------------- */
 
 enum abp_call_flag {
-  ABP_WANTS_PROGRESS = 1 /* the call has a progress token */
+  ABP_WANTS_PROGRESS = 1, /* the call has a progress token */
+  ABP_WANTS_STREAM = 2    /* agent: the call is a stream, if ABP_STREAMS was agreed on */
 };
 
 /* Makes a call (agent) or an elicitation (app). `id` NULL mints one. `timeout_ms` 0 is none; over
@@ -312,6 +327,43 @@ int abp_finish(abp_endpoint *endpoint, abp_call call, abp_outcome outcome);
 /* 1 if progress may be sent for this call now, else 0; 0 for a void handle. */
 int abp_progress_wanted(const abp_endpoint *endpoint, abp_call call);
 
+/* --- Streams ---------------------------------------------------------------------------------- */
+
+/*
+ * A stream is a call whose handler sends chunks before its result. It has one outcome, like any
+ * call, and ends in the same ways; no chunk follows the outcome, and those sent before it arrive
+ * before it.
+ *
+ * The caller says with its request how much may be under way (the window). What it reads it grants
+ * again: after half of the window, and whenever it has read all that came. So whatever is streamed,
+ * no more than the window waits at the reader, and one chunk at the handler. A chunk may be sent
+ * while fewer chunks and fewer bytes than the window are under way; so one may exceed it.
+ *
+ * A size is what the sender says, at most 2^53; more counts as that.
+ */
+
+/* Callee: as abp_call_received(), for a call whose caller reads a stream through a window of
+ * `chunks` and `bytes`. If either is 0, or streams were not agreed on, it is no stream. */
+int abp_stream_received(abp_endpoint *endpoint, const abp_id *id, uint32_t timeout_ms,
+                        uint32_t flags, uint32_t chunks, uint32_t bytes, abp_error fault);
+/* 1 if the call was received and is a stream, else 0: then the handler's chunks are collected into
+ * its result. 0 for a void handle. */
+int abp_stream_wanted(const abp_endpoint *endpoint, abp_call call);
+/* Callee: the handler has a chunk of this size. ABP_CHUNK follows. Errors: ABP_E_UNDRAINED;
+ * ABP_E_LIMIT while the window is full: keep the chunk and say it again after ABP_RESUME;
+ * ABP_E_STATE if the call is no stream, or nobody waits for chunks any more: drop it. */
+int abp_chunk(abp_endpoint *endpoint, abp_call call, uint64_t size);
+/* Callee: the caller says that it has read this much. More than was sent is counted and ignored.
+ * Errors: ABP_E_UNDRAINED. */
+int abp_credit_received(abp_endpoint *endpoint, const abp_id *id, uint64_t chunks, uint64_t bytes);
+/* Caller: a chunk has come. ABP_CHUNK follows, if it belongs to a stream that waits for chunks. One
+ * that the window has no room for is counted, and its call cancelled and settled at once, since the
+ * stream would have a gap. Errors: ABP_E_UNDRAINED. */
+int abp_chunk_received(abp_endpoint *endpoint, const abp_id *id, uint64_t size);
+/* Caller: the reader has taken a chunk of this size. A call that has ended, or a void handle, says
+ * ABP_OK. Errors: ABP_E_UNDRAINED, ABP_E_STATE if the call is no stream or no such chunk came. */
+int abp_chunk_read(abp_endpoint *endpoint, abp_call call, uint64_t size);
+
 /* --- The session ------------------------------------------------------------------------------ */
 
 /* Agent: begins the handshake. `initialize` is sent again, with the same id and growing pauses,
@@ -329,7 +381,8 @@ abp_session abp_session_state(const abp_endpoint *endpoint);
 typedef struct abp_body {
   const char *name; /* the capability, event or elicitation method, without quotes and escapes */
   size_t name_length;
-  const char *payload; /* JSON: params of a call, a result's ABPResponse, a notification's data */
+  const char
+      *payload; /* JSON: params of a call, a result's ABPResponse, a notification's data, a chunk */
   size_t payload_length;
   const char *id; /* JSON: the message's id. A call's answer goes to it: keep it with the call */
   size_t id_length;
@@ -346,8 +399,9 @@ const abp_body *abp_received(const abp_endpoint *endpoint);
 
 /* The text of the message that an action sends, terminated, its length in *length; or NULL when
  * memory is short (try again). Print before the next input. `body` is what only you know, NULL for
- * ABP_SEND and ABP_REFUSE: name and params of an ABP_REQUEST; for an ABP_RESULT the id of its
- * call's message and, if the outcome is ABP_COMPLETED, the ABPResponse. `unix_ms` becomes the
+ * ABP_SEND, ABP_REFUSE and ABP_CREDIT: name and params of an ABP_REQUEST; the chunk (payload) that
+ * an ABP_CHUNK sends; for an ABP_RESULT the id of its call's message and, if the outcome is
+ * ABP_COMPLETED, the ABPResponse. `unix_ms` becomes the
  * timestamp. */
 const char *abp_print(abp_endpoint *endpoint, const abp_action *action, const abp_body *body,
                       uint64_t unix_ms, size_t *length);
@@ -376,6 +430,7 @@ typedef enum abp_counter {
   ABP_MALFORMED,     /* messages that could not be read */
   ABP_UNKNOWN_TYPE,
   ABP_REFUSED, /* calls answered with an error by the core */
+  ABP_OVERRUN, /* chunks for which the window had no room, and grants of what was not sent */
   ABP_COUNTERS
 } abp_counter;
 /* A counter's value; those of what went wrong begin again after 2^32-1. */

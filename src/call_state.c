@@ -32,6 +32,10 @@
  * Others take no answer to what they cancelled (peer abandoned), and as callers do not wait for one
  * (cancel, no wait).
  *
+ * A stream is a call whose handler sends chunks before its result. They change no state: the table
+ * says in which states a chunk is sent on or handed over (chunk), what was read is told (read) and
+ * a handler goes on that had to wait (credit). How many chunks that is, is endpoint_streams.c's.
+ *
  * A deadline is a cancel that a clock asked for, which is why EV_TIMER walks the same rows. What is
  * not in the table cannot change the call.
  *
@@ -69,6 +73,8 @@ const struct call_step call_steps[CALL_STATES][CALL_EVENTS] =
                 [EV_CANCELLED] = {CANCELLED, OWE_RESULT},
                 [EV_CLOSE] = {UNWINDING, OWE_ABORT | OWE_RESULT},
                 [EV_LOST] = {UNWINDING, OWE_ABORT},
+                [EV_CHUNK] = {RUNNING, OWE_CHUNK},
+                [EV_CREDIT] = {RUNNING, OWE_RESUME},
             },
         [ASKED] =
             {
@@ -116,6 +122,8 @@ const struct call_step call_steps[CALL_STATES][CALL_EVENTS] =
                 [EV_STOP_SILENTLY] = {SETTLED, OWE_SETTLE},
                 [EV_CLOSE] = {SETTLED, OWE_SETTLE},
                 [EV_LOST] = {SETTLED, OWE_SETTLE},
+                [EV_CHUNK] = {WAITING, OWE_CHUNK},
+                [EV_READ] = {WAITING, OWE_CREDIT},
             },
         [STOPPING] =
             {
@@ -127,6 +135,7 @@ const struct call_step call_steps[CALL_STATES][CALL_EVENTS] =
                 [EV_CANCEL_NO_WAIT] = {SETTLED, OWE_SETTLE},
                 [EV_CLOSE] = {SETTLED, OWE_SETTLE},
                 [EV_LOST] = {SETTLED, OWE_SETTLE},
+                [EV_CHUNK] = {STOPPING, OWE_CHUNK},
             },
         [STOPPED] =
             {

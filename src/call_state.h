@@ -42,6 +42,9 @@ enum call_event {
   EV_CHILDREN_DONE,  /* callee: no request made on its behalf is unanswered any more */
   EV_CANCEL_NO_WAIT, /* caller: send a cancel, and wait for no answer */
   EV_STOP_SILENTLY,  /* caller: stop; the protocol has no message that says so */
+  EV_CHUNK,          /* of a stream: its handler has a chunk (callee), a chunk came (caller) */
+  EV_READ,           /* caller: so much of a stream was read that the peer is to be told */
+  EV_CREDIT,         /* callee: what was read makes room for a chunk again */
   EV_CLOSE,          /* the session ends in good order */
   EV_LOST,           /* the peer is gone */
   CALL_EVENTS
@@ -57,7 +60,10 @@ enum {
   OWE_CANCEL = 1 << 5,
   OWE_ABORT = 1 << 6,
   OWE_RESULT = 1 << 7,
-  OWE_SETTLE = 1 << 8
+  OWE_SETTLE = 1 << 8,
+  OWE_CHUNK = 1 << 9, /* a chunk is sent on, or handed to its reader */
+  OWE_CREDIT = 1 << 10,
+  OWE_RESUME = 1 << 11 /* the handler may go on: there is room for a chunk */
 };
 
 struct call_step {

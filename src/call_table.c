@@ -37,6 +37,7 @@ void table_free(struct call_table *table) {
     for (uint32_t j = 0; j < SLAB_CALLS; j++)
       free_long_id(table, i * SLAB_CALLS + j);
     free(table->slabs[i]->ids);
+    free(table->slabs[i]->streams);
     free(table->slabs[i]);
   }
   free(table->slabs);
@@ -162,7 +163,7 @@ COLD static int index_grow(struct call_index *index) {
 void table_unindex(struct call_table *table, uint32_t slot) {
   struct call *call = table_call(table, slot);
   if (!(call->flags & CALL_INDEXED)) return;
-  call->flags &= (uint8_t)~CALL_INDEXED;
+  call->flags &= (uint16_t)~CALL_INDEXED;
   struct call_index *index = &table->index;
   index->count--;
   uint32_t gap = home(call->hash, index->shift);
@@ -228,6 +229,11 @@ static int store_id(struct call_table *table, uint32_t slot, const abp_id *id) {
   return ABP_OK;
 }
 
+COLD static int add_streams(struct call_slab *slab) {
+  if (!slab->streams) slab->streams = calloc(SLAB_CALLS, sizeof *slab->streams);
+  return slab->streams ? ABP_OK : ABP_E_MEMORY;
+}
+
 int table_add(struct call_table *table, const abp_id *id, uint32_t hash, uint32_t flags,
               uint32_t *added) {
   int status = ABP_OK;
@@ -237,6 +243,8 @@ int table_add(struct call_table *table, const abp_id *id, uint32_t hash, uint32_
   const uint32_t slot = table->free;
   struct call *call = table_call(table, slot);
   call->id_length = 0;
+  if (flags & CALL_STREAM && add_streams(table->slabs[slot / SLAB_CALLS]) != ABP_OK)
+    return ABP_E_MEMORY;
   if (id && id->text && store_id(table, slot, id) != ABP_OK) return ABP_E_MEMORY;
   table->free = call->next;
   call->number = id && !id->text ? id->number : 0;
@@ -246,7 +254,7 @@ int table_add(struct call_table *table, const abp_id *id, uint32_t hash, uint32_
   call->owed = 0;
   call->cause = ABP_PENDING;
   call->depth = 0;
-  call->flags = (uint8_t)flags;
+  call->flags = (uint16_t)flags;
   if (id) {
     call->hash = hash;
     call->flags |= CALL_INDEXED;

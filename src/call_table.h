@@ -8,7 +8,8 @@
 /*
  * A call's slot, 56 bytes. Slots live in slabs that never move:
  *
- *   slabs ──▶ [slab 0][slab 1]…          slab: 256 slots, and 256 id cells once a text id needs one
+ *   slabs ──▶ [slab 0][slab 1]…          slab: 256 slots, and 256 id cells once a text id needs
+ * one, and 256 windows once a call is a stream
  *
  *   index: open addressing, {hash, slot + 1}, a power of two, at most half full
  *   timers: binary heap of slots by deadline; slot.timer is the place in it, so removal costs log n
@@ -32,9 +33,9 @@ struct call {
   uint16_t generation;
   uint16_t id_length;
   uint16_t owed;
+  uint16_t flags;
   uint8_t state;
   uint8_t cause; /* abp_outcome: why it was cancelled */
-  uint8_t flags;
   uint8_t depth; /* of local calls within local calls */
 };
 
@@ -47,7 +48,16 @@ enum {
   CALL_IS_CANCEL = 32,    /* is itself a `capabilities/cancel` waiting for its answer */
   CALL_SUBSCRIPTION = 32, /* JSON-RPC, which has no such calls: the peer may end it by a cancel */
   CALL_LISTED = 64,       /* waits in the queue */
-  CALL_NO_WAIT = 128      /* its caller waits for no answer once it has cancelled it */
+  CALL_NO_WAIT = 128,     /* its caller waits for no answer once it has cancelled it */
+  CALL_STREAM = 256       /* chunks precede its result */
+};
+
+/* How much of a stream is under way. */
+struct stream {
+  uint64_t bytes;      /* of the chunks that were sent or have come, and were not granted again */
+  uint64_t read_bytes; /* caller: of these, read */
+  uint32_t chunks, read_chunks;
+  uint32_t max_chunks, max_bytes; /* the window: with as many under way, no chunk is sent */
 };
 
 _Static_assert(CALL_OUT == 1, "call_table.latest has a place for each direction");
@@ -66,6 +76,7 @@ struct call_list {
 struct call_slab {
   struct call calls[SLAB_CALLS];
   char (*ids)[ID_CELL];
+  struct stream *streams;
 };
 
 struct index_entry {
@@ -98,6 +109,10 @@ static inline struct call *table_call(const struct call_table *table, uint32_t s
   return &table->slabs[slot / SLAB_CALLS]->calls[slot % SLAB_CALLS];
 }
 const char *table_id(const struct call_table *table, uint32_t slot);
+/* Of a call that has CALL_STREAM. */
+static inline struct stream *table_stream(const struct call_table *table, uint32_t slot) {
+  return &table->slabs[slot / SLAB_CALLS]->streams[slot % SLAB_CALLS];
+}
 /* The hash of an id. table_find and table_add take it, so that it is computed once. */
 uint32_t table_hash(struct call_table *table, const abp_id *id, uint32_t direction);
 /* The same, for an id that is a text. */

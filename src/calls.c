@@ -120,6 +120,9 @@ static abp_outcome cause_of(enum call_event event) {
   case EV_CLOSE: return ABP_CANCELLED;
   case EV_START: /* ends nothing */
   case EV_ACKNOWLEDGED:
+  case EV_CHUNK:
+  case EV_READ:
+  case EV_CREDIT:
   case EV_CHILDREN_DONE: /* whoever asked was the cause */
   case CALL_EVENTS: break;
   }
@@ -170,7 +173,7 @@ __attribute__((always_inline)) static inline uint32_t step(struct calls *calls, 
   if (after == before) return taken.owed;
   call->state = taken.next;
   if (call->flags & CALL_LISTED) {
-    call->flags &= (uint8_t)~CALL_LISTED;
+    call->flags &= (uint16_t)~CALL_LISTED;
     list_remove(&calls->table, &calls->table.queue, slot);
   }
   if (after == RUNNING) {
@@ -213,7 +216,7 @@ void calls_settle(struct calls *calls, uint32_t slot, abp_outcome outcome) {
 }
 
 uint32_t calls_stop(struct calls *calls, uint32_t slot, enum call_event why) {
-  const uint8_t flags = table_call(&calls->table, slot)->flags;
+  const uint32_t flags = table_call(&calls->table, slot)->flags;
   return calls_step(calls, slot,
                     flags & CALL_NO_CANCEL ? EV_STOP_SILENTLY
                     : flags & CALL_NO_WAIT ? EV_CANCEL_NO_WAIT
@@ -275,11 +278,33 @@ COLD static void say_why(const struct calls *calls, const struct call *call, abp
   }
 }
 
+/* What an action of a stream says: the size of a chunk, what is granted, or the window. */
+COLD static void say_how_much(struct calls *calls, uint32_t slot, uint32_t debt,
+                              abp_action *action) {
+  struct stream *stream = table_stream(&calls->table, slot);
+  if (debt == OWE_CHUNK) {
+    action->at = calls->chunk_size;
+    return;
+  }
+  if (debt == OWE_REQUEST) {
+    action->chunks = stream->max_chunks;
+    action->at = stream->max_bytes;
+    return;
+  }
+  action->chunks = stream->read_chunks;
+  action->at = stream->read_bytes;
+  stream->chunks -= stream->read_chunks;
+  stream->bytes -= stream->read_bytes;
+  stream->read_chunks = 0;
+  stream->read_bytes = 0;
+}
+
 void calls_pay(struct calls *calls, abp_action *action) {
   /* Indexed by the number of the bit. */
-  static const uint8_t KINDS[] = {ABP_QUEUED, ABP_START, ABP_REQUEST, ABP_NONE,  ABP_NONE,
-                                  ABP_SEND,   ABP_ABORT, ABP_RESULT,  ABP_SETTLE};
-  _Static_assert(OWE_SETTLE == 1 << (sizeof KINDS - 1) && OWE_CANCEL == 1 << 5, "bits have kinds");
+  static const uint8_t KINDS[] = {ABP_QUEUED, ABP_START, ABP_REQUEST, ABP_NONE,
+                                  ABP_NONE,   ABP_SEND,  ABP_ABORT,   ABP_RESULT,
+                                  ABP_SETTLE, ABP_CHUNK, ABP_CREDIT,  ABP_RESUME};
+  _Static_assert(OWE_RESUME == 1 << (sizeof KINDS - 1) && OWE_CANCEL == 1 << 5, "bits have kinds");
   const uint32_t slot = calls->debts;
   struct call *call = table_call(&calls->table, slot);
   const uint32_t owed = call->owed, debt = owed & -owed, left = owed ^ debt;
@@ -290,6 +315,8 @@ void calls_pay(struct calls *calls, abp_action *action) {
                 : call->state == COMPLETED ? (uint32_t)ABP_COMPLETED
                                            : call->cause;
   if (debt & (OWE_CANCEL | OWE_ABORT)) say_why(calls, call, action);
+  if (call->flags & CALL_STREAM && debt & (OWE_REQUEST | OWE_CHUNK | OWE_CREDIT))
+    say_how_much(calls, slot, debt, action);
   if (left) return;
   calls->debts = call->debtor;
   if (!call_is_over(call->state)) return;

@@ -19,6 +19,7 @@ struct calls {
   const char *reason;    /* of a cancel, borrowed until the next input */
   size_t reason_length;
   const char *timeout_reason; /* the reason of a cancel for which a deadline is the cause */
+  uint64_t chunk_size;        /* of the chunk that this input is about */
   uint8_t wrapped;            /* after 2^32-1 the numbers have begun again */
 };
 

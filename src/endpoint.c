@@ -1,7 +1,7 @@
 /*
  * What all inputs of an endpoint share: its errors, its memory, its ids as text. What happens to
- * calls is endpoint_calls.c's, what happens to the session endpoint_session.c's, and what comes of
- * it endpoint_actions.c's.
+ * calls is endpoint_calls.c's and endpoint_streams.c's, what happens to the session
+ * endpoint_session.c's, and what comes of it endpoint_actions.c's.
  */
 #include "endpoint.h"
 
@@ -52,6 +52,8 @@ abp_endpoint *abp_new(const abp_config *config, uint64_t now) {
   if (ep->config.max_id > UINT16_MAX) ep->config.max_id = UINT16_MAX;
   set_default(&ep->config.max_text, ABP_DEFAULT_MAX_TEXT);
   set_default(&ep->config.heartbeat_ms, ABP_DEFAULT_HEARTBEAT_MS);
+  set_default(&ep->config.stream_chunks, ABP_DEFAULT_STREAM_CHUNKS);
+  set_default(&ep->config.stream_bytes, ABP_DEFAULT_STREAM_BYTES);
   set_default(&ep->config.grace_ms,
               config->role == ABP_APP ? ABP_DEFAULT_APP_GRACE_MS : ABP_DEFAULT_AGENT_GRACE_MS);
   const struct call_limits limits = {config->max_calls, config->max_concurrent, config->remembered,

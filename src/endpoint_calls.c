@@ -36,7 +36,7 @@ static abp_id canonical(const abp_endpoint *ep, const abp_id *id, uint32_t own) 
   return id->text ? number_in(ep, id, own) : *id;
 }
 
-static uint32_t find(abp_endpoint *ep, const abp_id *id, uint32_t direction) {
+uint32_t endpoint_find(abp_endpoint *ep, const abp_id *id, uint32_t direction) {
   const abp_id key = canonical(ep, id, direction);
   return calls_find(&ep->calls, &key, direction);
 }
@@ -57,11 +57,13 @@ int abp_request(abp_endpoint *ep, const abp_id *id, uint32_t timeout_ms, uint32_
   if (ep->session.state != ABP_SESSION_READY ||
       (parent && !calls_adoptable(&ep->calls, parent, &above)))
     return ABP_E_STATE;
+  const uint32_t streams = flags & ABP_WANTS_STREAM ? endpoint_streams(ep, ABP_AGENT) : 0;
   const int status = make_call(ep, id,
                                (ep->config.role == ABP_APP ? CALL_NO_CANCEL : 0u) |
-                                   (flags & ABP_WANTS_PROGRESS ? CALL_PROGRESS : 0u),
+                                   (flags & ABP_WANTS_PROGRESS ? CALL_PROGRESS : 0u) | streams,
                                &slot);
   if (status != ABP_OK) return status;
+  if (streams) endpoint_open_window(ep, slot, UINT32_MAX, UINT32_MAX);
   if (above != NO_CALL) table_adopt(&ep->calls.table, above, slot);
   calls_set_deadline(&ep->calls, slot, timeout_ms);
   calls_owe(&ep->calls, slot, OWE_REQUEST);
@@ -84,7 +86,7 @@ COLD int abp_cancel_by_id(abp_endpoint *ep, const abp_id *id, const char *reason
   if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
   if (ep->session.state != ABP_SESSION_READY) return ABP_E_STATE;
   if (!id->text || !id_ok(ep, id)) return ABP_E_ID;
-  const uint32_t target = find(ep, id, CALL_OUT);
+  const uint32_t target = endpoint_find(ep, id, CALL_OUT);
   uint32_t slot;
   const int status = make_call(ep, NULL, CALL_NO_CANCEL | CALL_IS_CANCEL, &slot);
   if (status != ABP_OK) return status;
@@ -105,7 +107,7 @@ COLD int abp_cancel_by_id(abp_endpoint *ep, const abp_id *id, const char *reason
 static int answered(abp_endpoint *ep, const abp_id *id, uint32_t is_cancel, abp_outcome outcome) {
   if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
   session_heard(&ep->session, ep->calls.now);
-  const uint32_t slot = find(ep, id, CALL_OUT);
+  const uint32_t slot = endpoint_find(ep, id, CALL_OUT);
   if (slot == NO_CALL) {
     endpoint_count(ep, ABP_STRAY);
     return ABP_OK;
@@ -125,7 +127,7 @@ int abp_result_received(abp_endpoint *ep, const abp_id *id, abp_outcome outcome)
 }
 
 COLD int endpoint_cancel_result(abp_endpoint *ep, const abp_id *id, abp_call call, int cancelled) {
-  const uint32_t request = call ? NO_CALL : find(ep, id, CALL_OUT);
+  const uint32_t request = call ? NO_CALL : endpoint_find(ep, id, CALL_OUT);
   const struct call *asked = request == NO_CALL ? NULL : table_call(&ep->calls.table, request);
   const abp_call target = asked && asked->flags & CALL_IS_CANCEL ? asked->target : call;
   const uint32_t slot = calls_live(&ep->calls, target);
@@ -142,7 +144,7 @@ COLD int abp_send_failed(abp_endpoint *ep, abp_call call) {
 int abp_progress_received(abp_endpoint *ep, const abp_id *id) {
   if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
   session_heard(&ep->session, ep->calls.now);
-  const uint32_t slot = find(ep, id, CALL_OUT);
+  const uint32_t slot = endpoint_find(ep, id, CALL_OUT);
   const int over = slot != NO_CALL && call_is_over(table_call(&ep->calls.table, slot)->state);
   if (over || !(abp_features(ep) & ABP_PROGRESS)) {
     endpoint_count(ep, over ? ABP_LATE : ABP_STRAY);
@@ -177,15 +179,22 @@ static abp_error add_received(abp_endpoint *ep, const abp_id *id, uint32_t flags
 
 int abp_call_received(abp_endpoint *ep, const abp_id *id, uint32_t timeout_ms, uint32_t flags,
                       abp_error fault) {
+  return abp_stream_received(ep, id, timeout_ms, flags, 0, 0, fault);
+}
+
+int abp_stream_received(abp_endpoint *ep, const abp_id *id, uint32_t timeout_ms, uint32_t flags,
+                        uint32_t chunks, uint32_t bytes, abp_error fault) {
   if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
   session_heard(&ep->session, ep->calls.now);
   uint32_t slot;
-  const abp_error error =
-      add_received(ep, id, flags & ABP_WANTS_PROGRESS ? CALL_PROGRESS : 0, fault, &slot);
+  const uint32_t streams = chunks && bytes ? endpoint_streams(ep, ABP_APP) : 0;
+  const abp_error error = add_received(
+      ep, id, (flags & ABP_WANTS_PROGRESS ? CALL_PROGRESS : 0u) | streams, fault, &slot);
   if (error) {
     refuse_call(ep, error);
     return ABP_OK;
   }
+  if (streams) endpoint_open_window(ep, slot, chunks, bytes);
   calls_set_deadline(&ep->calls, slot, timeout_ms);
   calls_accept(&ep->calls, slot);
   return ABP_OK;
@@ -234,7 +243,7 @@ static enum cancel_answer cancel(abp_endpoint *ep, const abp_id *id, const char 
   ep->calls.reason = reason;
   ep->calls.reason_length = length;
   const int ready = ep->session.state == ABP_SESSION_READY;
-  const uint32_t slot = ready && id_ok(ep, id) ? find(ep, id, 0) : NO_CALL;
+  const uint32_t slot = ready && id_ok(ep, id) ? endpoint_find(ep, id, 0) : NO_CALL;
   const uint32_t owed = slot == NO_CALL ? 0 : calls_step(&ep->calls, slot, EV_CANCEL);
   if (owed & OWE_ACK) return ANSWER_CANCELLED;
   if (owed & OWE_NAK) return ANSWER_COMPLETED;

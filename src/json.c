@@ -107,6 +107,13 @@ uint32_t json_ms(const json_value *value) {
   return value->valuedouble < 2147483647.0 ? (uint32_t)value->valuedouble : 2147483647u;
 }
 
+uint64_t json_count(const json_value *value) {
+  const double number = cJSON_IsNumber(value) ? value->valuedouble : -1;
+  if (!(number >= 0 && number <= 9007199254740992.0)) return UINT64_MAX;
+  const uint64_t count = (uint64_t)number;
+  return (double)count < number ? UINT64_MAX : count;
+}
+
 /* --- Where a value stands --------------------------------------------------------------------- */
 
 static size_t skip_string(const char *text, size_t at) {

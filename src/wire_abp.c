@@ -24,6 +24,7 @@ static const struct {
     {ABP_PORT, "bridge.port"},
     {ABP_FRAMES, "bridge.frames"},
     {ABP_LIVENESS, "bridge.liveness"},
+    {ABP_STREAMS, "bridge.streams"},
 };
 #define FEATURE_COUNT (sizeof FEATURES / sizeof *FEATURES)
 

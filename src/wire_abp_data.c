@@ -1,6 +1,6 @@
 /*
- * ABP's data plane as text: calls, results, progress, notifications, elicitations. For native
- * users, who have both planes as JSON; the payload itself is never parsed, only found.
+ * ABP's data plane as text: calls, results, chunks, progress, notifications, elicitations. For
+ * native users, who have both planes as JSON; the payload itself is never parsed, only found.
  */
 #include "wire_abp.h"
 
@@ -25,6 +25,12 @@ static struct json_slice set_name(struct wire *wire, const json_value *value) {
   return name;
 }
 
+/* What a caller says of a window; 0 for anything but a whole number. */
+static uint32_t window_of(const json_value *stream, const char *name) {
+  const uint64_t count = json_count(json_member(stream, name));
+  return count == UINT64_MAX ? 0 : count > UINT32_MAX ? UINT32_MAX : (uint32_t)count;
+}
+
 static int read_call(abp_endpoint *ep, const json_value *payload, const abp_id *id) {
   struct wire *wire = ep->wire;
   const json_value *options = json_member(payload, "options");
@@ -37,9 +43,23 @@ static int read_call(abp_endpoint *ep, const json_value *payload, const abp_id *
   const struct json_slice token = wire_source(wire, given(options, "progressToken"));
   wire->body.token = token.text;
   wire->body.token_length = token.length;
-  return abp_call_received(ep, &key, json_ms(json_member(options, "timeout")),
-                           token.text ? ABP_WANTS_PROGRESS : 0,
-                           name.length ? ABP_NO_ERROR : ABP_INVALID_PARAMS);
+  const json_value *stream = json_member(options, "stream");
+  return abp_stream_received(ep, &key, json_ms(json_member(options, "timeout")),
+                             token.text ? ABP_WANTS_PROGRESS : 0, window_of(stream, "chunks"),
+                             window_of(stream, "bytes"),
+                             name.length ? ABP_NO_ERROR : ABP_INVALID_PARAMS);
+}
+
+static int read_chunk(abp_endpoint *ep, const json_value *payload) {
+  const abp_id call = wire_id(ep->wire, json_member(payload, "callId"));
+  set_payload(ep->wire, json_member(payload, "chunk"));
+  return abp_chunk_received(ep, &call, json_count(json_member(payload, "size")));
+}
+
+static int read_credit(abp_endpoint *ep, const json_value *payload) {
+  const abp_id call = wire_id(ep->wire, json_member(payload, "callId"));
+  return abp_credit_received(ep, &call, json_count(json_member(payload, "chunks")),
+                             json_count(json_member(payload, "bytes")));
 }
 
 static int read_elicitation(abp_endpoint *ep, const json_value *payload, const abp_id *id) {
@@ -75,13 +95,14 @@ static int read_notification(struct wire *wire, const json_value *payload) {
   return ABP_OK;
 }
 
-enum { CALL, RESULT, NOTIFICATION, PROGRESS, ELICITATION };
+enum { CALL, RESULT, NOTIFICATION, PROGRESS, ELICITATION, CHUNK, CREDIT };
 
 static const struct message_type TYPES[] = {
     {"capabilities/call", TO_APP, CALL},      {"capabilities/call-result", TO_AGENT, RESULT},
     {"call-result", TO_AGENT, RESULT},        {"notification", TO_AGENT, NOTIFICATION},
     {"progress", TO_AGENT, PROGRESS},         {"elicitation/request", TO_AGENT, ELICITATION},
-    {"elicitation/response", TO_APP, RESULT},
+    {"elicitation/response", TO_APP, RESULT}, {"bridge/chunk", TO_AGENT, CHUNK},
+    {"bridge/credit", TO_APP, CREDIT},
 };
 
 static int read_message(abp_endpoint *ep) {
@@ -93,6 +114,8 @@ static int read_message(abp_endpoint *ep) {
   case NOTIFICATION: return read_notification(ep->wire, payload);
   case PROGRESS: return read_progress(ep, payload);
   case ELICITATION: return read_elicitation(ep, payload, &id);
+  case CHUNK: return read_chunk(ep, payload);
+  case CREDIT: return read_credit(ep, payload);
   default: return wire_control(ep);
   }
 }
@@ -128,6 +151,12 @@ static void print_request(const abp_endpoint *ep, const abp_action *action, cons
     if (call->flags & CALL_PROGRESS) wire_add_call_id(ep, "progressToken", action->call);
   }
   if (timeout) json_add_number(out, "timeout", timeout);
+  if (action->chunks) {
+    json_open(out, "stream");
+    json_add_number(out, "chunks", action->chunks);
+    json_add_number(out, "bytes", action->at);
+    json_close(out);
+  }
   if (agent) {
     json_close(out);
     wire_add_call_id(ep, "callId", action->call);
@@ -151,9 +180,24 @@ static void print_result(const abp_endpoint *ep, const abp_action *action, const
   json_close(out);
 }
 
+static void print_flow(const abp_endpoint *ep, const abp_action *action, const abp_body *body,
+                       struct json_text *out) {
+  wire_begin(out);
+  wire_add_call_id(ep, "callId", action->call);
+  if (action->kind == ABP_CHUNK) {
+    json_add_number(out, "size", action->at);
+    json_add_raw(out, "chunk", body->payload, body->payload_length);
+  } else {
+    json_add_number(out, "chunks", action->chunks);
+    json_add_number(out, "bytes", action->at);
+  }
+  json_close(out);
+}
+
 const char *abp_print(abp_endpoint *ep, const abp_action *action, const abp_body *body,
                       uint64_t unix_ms, size_t *length) {
-  if (action->kind != ABP_REQUEST && action->kind != ABP_RESULT)
+  if (action->kind != ABP_REQUEST && action->kind != ABP_RESULT && action->kind != ABP_CHUNK &&
+      action->kind != ABP_CREDIT)
     return wire_print_control(ep, action, unix_ms, length);
   *length = 0;
   if (!wire_of(ep)) return NULL;
@@ -162,9 +206,12 @@ const char *abp_print(abp_endpoint *ep, const abp_action *action, const abp_body
   if (action->kind == ABP_RESULT) {
     print_result(ep, action, body, &ep->wire->printed);
     type = app ? "capabilities/call-result" : "elicitation/response";
-  } else {
+  } else if (action->kind == ABP_REQUEST) {
     print_request(ep, action, body, &ep->wire->printed);
     type = app ? "elicitation/request" : "capabilities/call";
+  } else {
+    print_flow(ep, action, body, &ep->wire->printed);
+    type = action->kind == ABP_CHUNK ? "bridge/chunk" : "bridge/credit";
   }
   return wire_finish(ep, type, unix_ms, length);
 }

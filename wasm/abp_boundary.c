@@ -107,12 +107,46 @@ EXPORT("progress_wanted") int32_t progress_wanted(abp_endpoint *ep, uint32_t cal
   return abp_progress_wanted(ep, call);
 }
 
+/* What a peer says of a stream. UINT64_MAX is what is no whole number in 0..2^53. */
+static uint64_t count_of(double number) {
+  if (!(number >= 0 && number <= 9007199254740992.0)) return UINT64_MAX;
+  const uint64_t count = (uint64_t)number;
+  return (double)count == number ? count : UINT64_MAX;
+}
+/* 0 is no window, and so is what is no whole number. */
+static uint32_t window_of(double number) {
+  const uint64_t count = count_of(number);
+  return count == UINT64_MAX ? 0 : count > UINT32_MAX ? UINT32_MAX : (uint32_t)count;
+}
+/* `chunks` and `bytes` are the window of a stream, 0 of any other call. */
 EXPORT("call_received")
 int32_t call_received(abp_endpoint *ep, uint32_t id_length, uint32_t number, uint32_t timeout_ms,
-                      uint32_t flags, uint32_t fault) {
+                      uint32_t flags, double chunks, double bytes, uint32_t fault) {
   const abp_id id = id_of(id_length, number);
-  return first(ep, abp_call_received(ep, &id, timeout_ms, flags, (abp_error)fault));
+  return first(ep, abp_stream_received(ep, &id, timeout_ms, flags, window_of(chunks),
+                                       window_of(bytes), (abp_error)fault));
 }
+EXPORT("stream_wanted") int32_t stream_wanted(abp_endpoint *ep, uint32_t call) {
+  return abp_stream_wanted(ep, call);
+}
+EXPORT("chunk") int32_t chunk(abp_endpoint *ep, uint32_t call, double size) {
+  return first(ep, abp_chunk(ep, call, count_of(size)));
+}
+EXPORT("chunk_received")
+int32_t chunk_received(abp_endpoint *ep, uint32_t id_length, uint32_t number, double size) {
+  const abp_id id = id_of(id_length, number);
+  return first(ep, abp_chunk_received(ep, &id, count_of(size)));
+}
+EXPORT("chunk_read") int32_t chunk_read(abp_endpoint *ep, uint32_t call, double size) {
+  return first(ep, abp_chunk_read(ep, call, count_of(size)));
+}
+EXPORT("credit_received")
+int32_t credit_received(abp_endpoint *ep, uint32_t id_length, uint32_t number, double chunks,
+                        double bytes) {
+  const abp_id id = id_of(id_length, number);
+  return first(ep, abp_credit_received(ep, &id, count_of(chunks), count_of(bytes)));
+}
+
 /* The reason follows the id in the scratch. */
 EXPORT("cancel_received")
 int32_t cancel_received(abp_endpoint *ep, uint32_t id_length, uint32_t number,

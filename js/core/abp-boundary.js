@@ -1,7 +1,7 @@
 // Generated from src/abp.h, wasm/action.h and wasm/abp_boundary.c by wasm/generate-boundary.mjs: change those instead.
 
 /** The digest of this file. The module must have the same: see js/core/instance.js. */
-export const ABI = 651415057;
+export const ABI = 334705886;
 
 export const OK = 0;
 export const E_MEMORY = -1;
@@ -43,6 +43,7 @@ export const DYNAMIC_CAPABILITIES = 8;
 export const PORT = 16;
 export const FRAMES = 32;
 export const LIVENESS = 64;
+export const STREAMS = 128;
 export const DEFAULT_MAX_CALLS = 4096;
 export const DEFAULT_REMEMBERED = 1024;
 export const DEFAULT_REMEMBER_MS = 300000;
@@ -52,6 +53,8 @@ export const DEFAULT_MAX_ID = 256;
 export const DEFAULT_MAX_TEXT = 1048576;
 export const DEFAULT_HEARTBEAT_MS = 15000;
 export const DEFAULT_CONNECT_MS = 10000;
+export const DEFAULT_STREAM_CHUNKS = 64;
+export const DEFAULT_STREAM_BYTES = 1048576;
 export const NONE = 0;
 export const QUEUED = 1;
 export const START = 2;
@@ -65,6 +68,9 @@ export const SEND = 9;
 export const SESSION = 10;
 export const WAKE = 11;
 export const DROP = 12;
+export const CHUNK = 13;
+export const CREDIT = 14;
+export const RESUME = 15;
 export const MSG_INITIALIZE = 0;
 export const MSG_INITIALIZE_RESULT = 1;
 export const MSG_CANCEL = 2;
@@ -80,6 +86,7 @@ export const SESSION_FAILED = 3;
 export const SESSION_CLOSED = 4;
 export const SESSION_LOST = 5;
 export const WANTS_PROGRESS = 1;
+export const WANTS_STREAM = 2;
 export const IN_FLIGHT_OUT = 0;
 export const IN_FLIGHT_IN = 1;
 export const REMEMBERED = 2;
@@ -88,7 +95,8 @@ export const STRAY = 4;
 export const MALFORMED = 5;
 export const UNKNOWN_TYPE = 6;
 export const REFUSED = 7;
-export const COUNTERS = 8;
+export const OVERRUN = 8;
+export const COUNTERS = 9;
 export const ARG_SHIFT = 8;
 export const MORE = 65536;
 export const RELEASED = 131072;
@@ -103,6 +111,7 @@ export const ACTION = {
   at: 16,
   text: 24,
   length: 28,
+  chunks: 32,
 };
 
 /** Where the fields of abp_config lie, in bytes. */
@@ -120,6 +129,8 @@ export const CONFIG = {
   heartbeat_ms: 52,
   restart: 56,
   first_number: 60,
+  stream_chunks: 64,
+  stream_bytes: 68,
 };
 
 /**
@@ -152,7 +163,12 @@ export const CONFIG = {
  * @property {(ep: Pointer<'abp_endpoint'>, call: number) => number} unsent
  * @property {(ep: Pointer<'abp_endpoint'>, id_length: number, number: number) => number} progress_received
  * @property {(ep: Pointer<'abp_endpoint'>, call: number) => number} progress_wanted
- * @property {(ep: Pointer<'abp_endpoint'>, id_length: number, number: number, timeout_ms: number, flags: number, fault: number) => number} call_received
+ * @property {(ep: Pointer<'abp_endpoint'>, id_length: number, number: number, timeout_ms: number, flags: number, chunks: number, bytes: number, fault: number) => number} call_received
+ * @property {(ep: Pointer<'abp_endpoint'>, call: number) => number} stream_wanted
+ * @property {(ep: Pointer<'abp_endpoint'>, call: number, size: number) => number} chunk
+ * @property {(ep: Pointer<'abp_endpoint'>, id_length: number, number: number, size: number) => number} chunk_received
+ * @property {(ep: Pointer<'abp_endpoint'>, call: number, size: number) => number} chunk_read
+ * @property {(ep: Pointer<'abp_endpoint'>, id_length: number, number: number, chunks: number, bytes: number) => number} credit_received
  * @property {(ep: Pointer<'abp_endpoint'>, id_length: number, number: number, reason_length: number) => number} cancel_received
  * @property {(ep: Pointer<'abp_endpoint'>, parent: number, timeout_ms: number, fault: number) => number} call_local
  * @property {(ep: Pointer<'abp_endpoint'>, call: number, outcome: number) => number} finish

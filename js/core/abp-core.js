@@ -22,6 +22,8 @@ export const { ready } = module;
  * @property {number} [maxIdLength] bytes of an id (256); no more than 256 characters
  * @property {number} [maxControlLength] bytes of a control message (1048576)
  * @property {number} [heartbeat] ms of silence after which the peer is asked for a sign of life (15000)
+ * @property {number} [streamChunks] chunks of a stream that may be under way and not read (64)
+ * @property {number} [streamBytes] and bytes (1048576)
  * @property {number} [firstNumber] the number of the first call made here (1); for tests of what comes after 2^31
  */
 
@@ -52,6 +54,8 @@ export class AbpCore extends ActionReader {
         features,
         max_text: limits.maxControlLength,
         heartbeat_ms: limits.heartbeat,
+        stream_chunks: limits.streamChunks,
+        stream_bytes: limits.streamBytes,
         restart,
       },
       tap,
@@ -112,6 +116,7 @@ export class AbpCore extends ActionReader {
 
   /** @override */
   counters() {
-    return { ...super.counters(), ...this.count({ unknownType: abp.UNKNOWN_TYPE }) };
+    const own = { unknownType: abp.UNKNOWN_TYPE, overrun: abp.OVERRUN };
+    return { ...super.counters(), ...this.count(own) };
   }
 }

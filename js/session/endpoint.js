@@ -278,7 +278,7 @@ export class Endpoint {
     this.machine.feed(
       (x, pointer) => {
         const length = number ? 0 : this.core.writeId(request.key);
-        return x.call_received(pointer, length, number, request.timeout, flags, rejection);
+        return x.call_received(pointer, length, number, request.timeout, flags, 0, 0, rejection);
       },
       new Invocation(this, request, message),
     );

@@ -69,6 +69,52 @@ static const struct bounds CONFIGURATIONS[] = {
      .max_concurrent = 8,
      .moves = {ALWAYS, [CONNECT] = 2, [CONNECT_UNREADABLE] = 1, [CALL] = 1, [SIGNAL] = 1,
                [CLOSE] = 2, [LEAVE] = 1, [CUT] = 1}},
+    /* Two streams, and all that may end them, through windows of 1 and 2. */
+    {.name = "streams",
+     .calls = 2,
+     .remembered = 1,
+     .max_concurrent = 2,
+     .chunks = {1, 1},
+     .moves = {ALWAYS, [CONNECT] = 1, [STREAM] = 2, [YIELD] = 4, [READ] = ANY, [SIGNAL] = 1,
+               [CLOSE] = 1, [CUT] = 1}},
+    {.name = "streams-1-2",
+     .calls = 2,
+     .remembered = 1,
+     .max_concurrent = 2,
+     .chunks = {1, 2},
+     .moves =
+         {ALWAYS, [CONNECT] = 1, [STREAM] = 2, [YIELD] = 4, [READ] = ANY, [SIGNAL] = 1, [CUT] = 1}},
+    {.name = "streams-2-1",
+     .calls = 2,
+     .remembered = 1,
+     .max_concurrent = 2,
+     .chunks = {2, 1},
+     .moves =
+         {ALWAYS, [CONNECT] = 1, [STREAM] = 2, [YIELD] = 4, [READ] = ANY, [SIGNAL] = 1, [CUT] = 1}},
+    {.name = "streams-2-2",
+     .calls = 2,
+     .remembered = 1,
+     .max_concurrent = 2,
+     .chunks = {2, 2},
+     .moves =
+         {ALWAYS, [CONNECT] = 1, [STREAM] = 2, [YIELD] = 5, [READ] = ANY, [SIGNAL] = 1, [CUT] = 1}},
+    /* A window that bytes fill, one stream after the other, and every way to cancel it. */
+    {.name = "bytes",
+     .calls = 2,
+     .remembered = 1,
+     .max_concurrent = 1,
+     .bytes = {5, 4},
+     .moves =
+         {ALWAYS, [CONNECT] = 1, [STREAM] = 2, [YIELD] = 3, [READ] = ANY, [SIGNAL] = 1, [ASK] = 1}},
+    /* An app that sends without room, and an agent that grants what was not sent. */
+    {.name = "greedy",
+     .calls = 1,
+     .remembered = 1,
+     .max_concurrent = 1,
+     .greedy = 1,
+     .chunks = {1, 1},
+     .moves = {ALWAYS, [CONNECT] = 1, [STREAM] = 1, [CALL] = 1, [YIELD] = 4, [READ] = ANY,
+               [GRANT] = 2, [SIGNAL] = 1, [ASK] = 1, [CLOSE] = 1}},
     /* Three calls that wait for each other. */
     {.name = "three",
      .calls = 3,
@@ -107,7 +153,7 @@ static const struct bounds CONFIGURATIONS[] = {
 
 /* --- A state as memory ------------------------------------------------------------------------ */
 
-#define ARENA 4096
+#define ARENA 5120
 
 static struct state {
   _Alignas(64) struct world world;
@@ -222,7 +268,13 @@ static void mix_call(struct key *key, const struct world *w, int side, const str
   const uint32_t clock = call_is_over(call->state) ? since(call->deadline, peer->now)
                          : call->timer             ? 0x4000 + until(call->deadline, peer->now)
                                                    : 0;
-  mix(key, pack(call->state, (uint32_t)(call->cause << 8 | call->flags), call->number, clock));
+  mix(key, pack(call->state, (uint32_t)(call->cause << 12 | call->flags), call->number, clock));
+  if (call->flags & CALL_STREAM && !call_is_over(call->state)) {
+    const struct stream *stream = table_stream(table, part->handle & ((1u << SLOT_BITS) - 1));
+    mix(key, pack(stream->chunks, stream->read_chunks, (uint32_t)stream->bytes,
+                  (uint32_t)stream->read_bytes));
+    mix(key, pack(part->under_way, part->unread, part->unreported, stream->max_chunks));
+  }
   const uint32_t other = call->flags & CALL_IS_CANCEL
                              ? calls_live(&peer->endpoint->calls, call->target)
                              : call->sibling;
@@ -265,6 +317,7 @@ static uint64_t state_hash(const struct world *w) {
     mix(&key, pack((uint32_t)(call->started << 8 | call->results << 4 | call->settled),
                    (uint32_t)(call->said_true << 8 | call->said_false << 4 | call->succeeded),
                    call->depth, call->progress));
+    mix(&key, pack(call->stream, call->yielded, call->handed, 0));
     for (int side = 0; side < 2; side++) {
       if (call->part[side].phase != NOT_HERE) mix_call(&key, w, side, &call->part[side]);
     }
@@ -274,7 +327,7 @@ static uint64_t state_hash(const struct world *w) {
     mix(&key, (uint64_t)w->to[side].count);
     for (int i = 0; i < w->to[side].count; i++) {
       const struct message *m = &w->to[side].messages[i];
-      mix(&key, pack((uint32_t)(m->kind << 8 | m->arg), m->success, m->timeout, 0));
+      mix(&key, pack((uint32_t)(m->kind << 8 | m->arg), m->success, m->timeout, m->chunks));
       mix(&key, pack(m->id.owner, m->id.serial, m->id.number, 0));
       mix(&key, pack(m->about.owner, m->about.serial, m->about.number, 0));
     }

@@ -68,6 +68,25 @@ int model_add(struct world *w, struct ghost call) {
   return at;
 }
 
+/* Chunks are of one size, and the last one may exceed the bytes. */
+uint32_t model_window(const struct world *w, enum side side) {
+  const uint32_t chunks = w->bounds.chunks[side] ? w->bounds.chunks[side] : 64;
+  const uint32_t fit = (w->bounds.bytes[side] + CHUNK_SIZE - 1) / CHUNK_SIZE;
+  return w->bounds.bytes[side] && fit < chunks ? fit : chunks;
+}
+
+/* The app knows the windows of both; the agent its own. */
+int model_full(const struct world *w, enum side side, const struct part *part) {
+  return part->under_way >= model_window(w, side) || part->under_way >= model_window(w, AGENT);
+}
+
+int model_grants(const struct world *w, const struct part *part) {
+  const uint32_t bytes = w->bounds.bytes[AGENT];
+  return part->unreported == part->under_way ||
+         part->unreported * 2u >= (w->bounds.chunks[AGENT] ? w->bounds.chunks[AGENT] : 64) ||
+         (bytes && part->unreported * CHUNK_SIZE * 2u >= bytes);
+}
+
 uint64_t model_earliest(const struct world *w, enum side side) {
   uint64_t first = w->peer[side].resend;
   for (int i = 0; i < w->ghosts; i++) {

@@ -37,12 +37,21 @@ const TABLES = {
 };
 /** The files of each exploration and its arguments, the quick ones first: most mutants are found in a second. */
 const CORE = ['utf8', 'siphash', 'call_state', 'call_table', 'calls'];
-const ENDPOINT = ['session', 'endpoint', 'endpoint_actions', 'endpoint_session', 'endpoint_calls'];
+const ENDPOINT = [
+  'session',
+  'endpoint',
+  'endpoint_actions',
+  'endpoint_session',
+  'endpoint_calls',
+  'endpoint_streams',
+];
 const TESTS = ['arena', 'model', 'world', 'explore', 'explore_tasks', 'rpc_explore'];
 const EXPLORE = [...CORE, ...ENDPOINT, 'arena', 'model', 'world', 'explore'];
 const PROGRAMS = [
   { objects: EXPLORE, args: ['restart'] },
   { objects: EXPLORE, args: ['again'] },
+  { objects: EXPLORE, args: ['bytes'] },
+  { objects: EXPLORE, args: ['greedy'] },
   { objects: [...CORE, 'rpc', 'arena', 'rpc_explore'], args: [] },
   { objects: EXPLORE, args: [] },
   { objects: ['task_state', 'tasks', 'siphash', 'call_table', 'explore_tasks'], args: [] },

@@ -135,6 +135,9 @@ static void act(struct side *side, const abp_action *action) {
   case ABP_REQUEST: /* printed by pair_call, which knows the name */
   case ABP_SESSION:
   case ABP_WAKE:
+  case ABP_CHUNK:
+  case ABP_CREDIT:
+  case ABP_RESUME:
   case ABP_DROP:
   case ABP_NONE: break;
   }

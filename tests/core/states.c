@@ -131,8 +131,9 @@ static struct row call_row(int state, int event) {
 }
 
 static void put_owed(uint32_t owed) {
-  static const char *const NAMES[] = {"queued", "start", "request", "answer true", "answer false",
-                                      "cancel", "abort", "result",  "settle"};
+  static const char *const NAMES[] = {"queued",       "start",  "request", "answer true",
+                                      "answer false", "cancel", "abort",   "result",
+                                      "settle",       "chunk",  "credit",  "resume"};
   put_bits(owed, NAMES, sizeof NAMES / sizeof *NAMES);
 }
 
@@ -155,6 +156,9 @@ static const char *const CALL_EVENT_NAMES[CALL_EVENTS] = {[EV_START] = "start",
                                                           [EV_CHILDREN_DONE] = "children done",
                                                           [EV_CANCEL_NO_WAIT] = "cancel, no wait",
                                                           [EV_STOP_SILENTLY] = "stop silently",
+                                                          [EV_CHUNK] = "chunk",
+                                                          [EV_READ] = "read",
+                                                          [EV_CREDIT] = "credit",
                                                           [EV_CLOSE] = "close",
                                                           [EV_LOST] = "lost"};
 static struct table calls = {CALL_STATES, CALL_EVENTS, CALL_STATE_NAMES, CALL_EVENT_NAMES, call_row,
@@ -271,7 +275,8 @@ static void write_document(void) {
       "The callee decides how a call ends, and it decides once: an acknowledged cancel and a "
       "success\n"
       "never both happen.\n\n");
-  draw(&calls, QUEUED, ~0u, both | BIT(EV_CANCEL) | BIT(EV_TIMER) | BIT(EV_FAIL));
+  draw(&calls, QUEUED, ~0u,
+       both | BIT(EV_CANCEL) | BIT(EV_TIMER) | BIT(EV_FAIL) | BIT(EV_CHUNK) | BIT(EV_CREDIT));
   put("\n### The callee in JSON-RPC\n\n"
       "In ACP and LSP the handler's answer decides (ask); MCP takes no answer to what it "
       "cancelled\n"

@@ -112,7 +112,7 @@ static void from_then_on(void **state) {
 #define LONG_ID "an-id-that-is-longer-than-a-cell-of-the-table-can-hold"
 #define FEATURES                                                                                   \
   "\"features\":{\"progress\":true,\"notifications\":true,\"elicitation\":true,"                   \
-  "\"bridge.liveness\":true}"
+  "\"bridge.liveness\":true,\"bridge.streams\":true}"
 #define MESSAGE(type, id, payload) "{\"type\":\"" type "\",\"id\":" id ",\"payload\":{" payload "}}"
 #define HELLO(id) MESSAGE("initialize", "\"" id "\"", "\"protocolVersion\":\"0.1\"," FEATURES)
 #define PREFIX_OF_SEED_0 "e04454b7fbac018a7c5d-1"
@@ -136,7 +136,7 @@ static void drain(abp_endpoint *ep) {
   while (abp_next(ep, &action)) {
     if (action.kind == ABP_START) received = action.call;
     if (action.kind != ABP_SEND && action.kind != ABP_REFUSE && action.kind != ABP_REQUEST &&
-        action.kind != ABP_RESULT)
+        action.kind != ABP_RESULT && action.kind != ABP_CHUNK)
       continue;
     if (abp_print(ep, &action, &body, 42, &length)) continue;
     const int was_armed = armed;
@@ -155,6 +155,10 @@ static int request_by_id(abp_endpoint *ep) {
   return abp_request(ep, &id, 0, 0, 0, &made);
 }
 static int request_within(abp_endpoint *ep) { return abp_request(ep, NULL, 0, 0, received, &made); }
+static int request_stream(abp_endpoint *ep) {
+  return abp_request(ep, NULL, 0, ABP_WANTS_STREAM, 0, &made);
+}
+static int chunk(abp_endpoint *ep) { return abp_chunk(ep, received, 5); }
 static int cancel(abp_endpoint *ep) { return abp_cancel(ep, made, "why", 3); }
 static int cancel_by_id(abp_endpoint *ep) {
   static const abp_id id = {PREFIX_OF_SEED_0 ".1", sizeof PREFIX_OF_SEED_0 + 1, 0};
@@ -191,6 +195,7 @@ static const struct operation {
      MESSAGE("initialize-result", "\"" PREFIX_OF_SEED_0 "\"", "\"sessionId\":\"s\"," FEATURES)},
     {ABP_AGENT, READY_, request, NULL},
     {ABP_AGENT, READY_, request_by_id, NULL},
+    {ABP_AGENT, READY_, request_stream, NULL},
     {ABP_AGENT, READY_, cancel_by_id, NULL},
     {ABP_AGENT, READY_, NULL, MESSAGE("elicitation/request", "\"q\"", "\"method\":\"m\"")},
     {ABP_AGENT, READY_, NULL, MESSAGE("notification", "1", "\"event\":\"e\",\"data\":1")},
@@ -217,7 +222,13 @@ static const struct operation {
     {ABP_APP, READY_, request, NULL},
     {ABP_APP, READY_, NULL,
      MESSAGE("capabilities/call", "1", "\"capability\":\"x\",\"callId\":\"" LONG_ID "\"")},
+    {ABP_APP, READY_, NULL,
+     MESSAGE("capabilities/call", "\"c\"",
+             "\"capability\":\"x\",\"options\":{\"stream\":{\"chunks\":1,\"bytes\":9}}")},
     {ABP_APP, READY_, print_notification, NULL},
+    {ABP_APP, CALLING, chunk, NULL},
+    {ABP_APP, CALLING, NULL,
+     MESSAGE("bridge/credit", "1", "\"callId\":\"c\",\"chunks\":1,\"bytes\":1")},
     {ABP_APP, CALLING, NULL, HELLO("P")},
     {ABP_APP, CALLING, NULL, HELLO("Q")},
     {ABP_APP, CALLING, NULL, MESSAGE("capabilities/call", "\"c\"", "\"capability\":\"x\"")},
@@ -237,7 +248,7 @@ static const struct operation {
 };
 
 static abp_endpoint *prepared(const struct operation *operation) {
-  const abp_config config = {.role = operation->role, .features = 127, .restart = 1};
+  const abp_config config = {.role = operation->role, .features = 255, .restart = 1};
   abp_endpoint *ep = abp_new(&config, 0);
   assert_non_null(ep);
   made = received = 0;
@@ -253,11 +264,12 @@ static abp_endpoint *prepared(const struct operation *operation) {
   if (operation->stage == CALLING) {
     assert_int_equal(request(ep), ABP_OK);
     drain(ep);
-    assert_int_equal(
-        hear(ep, agent ? MESSAGE("elicitation/request", "\"c\"", "\"method\":\"m\"")
-                       : MESSAGE("capabilities/call", "\"c\"",
-                                 "\"capability\":\"x\",\"options\":{\"progressToken\":1}")),
-        ABP_OK);
+    assert_int_equal(hear(ep, agent
+                                  ? MESSAGE("elicitation/request", "\"c\"", "\"method\":\"m\"")
+                                  : MESSAGE("capabilities/call", "\"c\"",
+                                            "\"capability\":\"x\",\"options\":{\"progressToken\":1,"
+                                            "\"stream\":{\"chunks\":2,\"bytes\":9}}")),
+                     ABP_OK);
     drain(ep);
     assert_true(made && received);
   }

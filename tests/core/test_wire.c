@@ -226,6 +226,75 @@ static void a_side_that_came_back_and_closes_says_bye_for_good(void **state) {
   abp_free(app);
 }
 
+/* The text of the only message that the last input sends; its other actions are taken, too. */
+static const char *said(abp_endpoint *ep, const abp_body *body) {
+  static char copy[1024];
+  copy[0] = 0;
+  abp_action action;
+  while (abp_next(ep, &action)) {
+    size_t length;
+    if (action.kind == ABP_WAKE || action.kind == ABP_START || action.kind == ABP_SESSION) continue;
+    assert_int_equal(copy[0], 0);
+    snprintf(copy, sizeof copy, "%s", abp_print(ep, &action, body, 42, &length));
+  }
+  return copy;
+}
+
+static void a_stream_is_text_as_well(void **state) {
+  (void)state;
+  const abp_config config = {.features = ABP_STREAMS, .stream_chunks = 3, .stream_bytes = 99};
+  abp_config agent_config = config, app_config = config;
+  agent_config.seed[0] = 1;
+  app_config.role = ABP_APP;
+  static struct pair streams;
+  memset(&streams, 0, sizeof streams);
+  assert_true(pair_open(&streams, &agent_config, &app_config));
+  abp_endpoint *agent = streams.agent.endpoint, *app = streams.app.endpoint;
+  const abp_id id = {"a", 1, 0};
+  const abp_body call = {.name = "rows", .name_length = 4, .payload = "{}", .payload_length = 2};
+  abp_call made;
+  assert_int_equal(abp_request(agent, &id, 0, ABP_WANTS_STREAM, 0, &made), ABP_OK);
+  const char *text = said(agent, &call);
+  assert_non_null(strstr(text, "\"stream\":{\"chunks\":3,\"bytes\":99}"));
+  assert_int_equal(abp_receive(app, text, strlen(text)), ABP_OK);
+  abp_action action;
+  abp_call received = 0;
+  while (abp_next(app, &action))
+    if (action.kind == ABP_START) received = action.call;
+  const abp_body row = {.payload = "[1]", .payload_length = 3};
+  assert_int_equal(abp_chunk(app, received, 7), ABP_OK);
+  text = said(app, &row);
+  assert_non_null(strstr(text, "\"type\":\"bridge/chunk\""));
+  assert_non_null(strstr(text, "\"payload\":{\"callId\":\"a\",\"size\":7,\"chunk\":[1]}"));
+  assert_int_equal(abp_receive(agent, text, strlen(text)), ABP_OK);
+  const abp_body *came = abp_received(agent);
+  assert_int_equal(came->payload_length, 3);
+  assert_memory_equal(came->payload, "[1]", 3);
+  assert_int_equal(abp_next(agent, &action), 1);
+  assert_int_equal(action.kind, ABP_CHUNK);
+  assert_int_equal(action.call, made);
+  assert_int_equal(abp_chunk_read(agent, made, action.at), ABP_OK);
+  text = said(agent, NULL);
+  assert_non_null(strstr(text, "\"type\":\"bridge/credit\""));
+  assert_non_null(strstr(text, "\"payload\":{\"callId\":\"a\",\"chunks\":1,\"bytes\":7}"));
+  assert_int_equal(abp_receive(app, text, strlen(text)), ABP_OK);
+  assert_int_equal(abp_next(app, &action), 0);
+  assert_int_equal(abp_count(app, ABP_OVERRUN), 0);
+  /* A second time, and what is no number. */
+  static const char *const odd[] = {"1", "-1", "1.5", "9007199254740994", "1e300", "\"1\"", "null"};
+  for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+    char hostile[256];
+    snprintf(hostile, sizeof hostile,
+             "{\"type\":\"bridge/credit\",\"id\":\"x\",\"payload\":{\"callId\":\"a\","
+             "\"chunks\":%s,\"bytes\":0}}",
+             odd[i]);
+    assert_int_equal(abp_receive(app, hostile, strlen(hostile)), ABP_OK);
+    assert_int_equal(abp_next(app, &action), 0);
+    assert_int_equal(abp_count(app, ABP_OVERRUN), i + 1);
+  }
+  pair_close(&streams);
+}
+
 static void a_payload_passes_through_untouched(void **state) {
   (void)state;
   const char *params = "{ \"a\" : 9007199254740993, \"b\":[0.30000000000000004, 1e400], "
@@ -537,6 +606,7 @@ int main(void) {
       TEST(options_that_are_null_are_absent),
       TEST(an_endpoint_that_has_heard_nothing_has_received_nothing),
       TEST(a_side_says_at_most_four_things_of_itself_and_each_anew),
+      cmocka_unit_test(a_stream_is_text_as_well),
       TEST(a_payload_passes_through_untouched),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

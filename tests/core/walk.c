@@ -30,6 +30,8 @@ static const uint32_t WEIGHTS[MOVE_KINDS] = {
     [ASK] = 600,         [COMPLETE] = 2500,
     [FAIL] = 1000,       [THROW_ABORT] = 500,
     [PROGRESS] = 1000,   [ELICIT] = 1500,
+    [STREAM] = 3000,     [YIELD] = 9000,
+    [READ] = 6000,       [GRANT] = 100,
     [LOCAL] = 1000,      [DELIVER] = 20000,
     [TICK] = 800,        [SLEEP] = 5,
     [CLOSE] = 1,         [LEAVE] = 1,
@@ -41,7 +43,8 @@ int main(int argc, char **argv) {
   const uint64_t start = argc > 2 ? strtoull(argv[2], NULL, 10) : (uint64_t)time(NULL);
   printf("walk %llu %llu\n", (unsigned long long)steps, (unsigned long long)start);
   seed = start * 0x9e3779b97f4a7c15u | 1;
-  struct bounds bounds = {.calls = ANY, .max_calls = 400, .max_concurrent = 150, .remembered = 100};
+  struct bounds bounds = {
+      .calls = ANY, .max_calls = 400, .max_concurrent = 150, .remembered = 100, .chunks = {3, 2}};
   uint32_t sum = 0;
   for (int kind = 0; kind < MOVE_KINDS; kind++) {
     bounds.moves[kind] = ANY;

@@ -13,7 +13,7 @@ enum {
   NEVER_MS = 1 << 30
 };
 
-static const uint32_t FEATURES = ABP_PROGRESS | ABP_ELICITATION | ABP_LIVENESS;
+static const uint32_t FEATURES = ABP_PROGRESS | ABP_ELICITATION | ABP_LIVENESS | ABP_STREAMS;
 
 /* How an `initialize` is answered. */
 enum { REFUSED, ACCEPTED, BUSY };
@@ -54,7 +54,11 @@ static abp_id text_of(const struct world *w, struct id id, char text[64]) {
 static void pay(struct world *w, int at, abp_kind kind) {
   struct ghost *call = &w->calls[at];
   must(w, call->owed >> kind & 1, at, "an action that nothing asked for");
-  must(w, !(call->owed & ((1u << kind) - 1)), at, "actions of one call in the wrong order");
+  /* A cancel is sent before the call settles. */
+  const uint32_t before = kind == ABP_SETTLE ? ((1u << kind) - 1) | 1u << ABP_SEND
+                          : kind == ABP_SEND ? ((1u << kind) - 1) & ~(1u << ABP_SETTLE)
+                                             : (1u << kind) - 1;
+  must(w, !(call->owed & before), at, "actions of one call in the wrong order");
   call->owed &= ~(1u << kind);
 }
 
@@ -73,6 +77,18 @@ static int find_handle(struct world *w, enum side side, abp_call handle) {
   return -1;
 }
 
+static void observe_chunk(struct world *w, enum side side, int at) {
+  struct ghost *call = &w->calls[at];
+  if (side == APP) {
+    post(w, side, (struct message){.kind = CHUNK, .id = call->id});
+    call->yielded++;
+    return;
+  }
+  must(w, !call->settled, at, "a chunk after its call has settled");
+  call->part[side].unread++;
+  call->handed++;
+}
+
 static void observe_call(struct world *w, enum side side, const abp_action *action, int success) {
   const int at = find_handle(w, side, action->call);
   must(w, at >= 0, -1, "an action of a call that nobody knows");
@@ -89,15 +105,23 @@ static void observe_call(struct world *w, enum side side, const abp_action *acti
     break;
   case ABP_REQUEST: {
     const uint64_t left = part->deadline ? part->deadline - w->peer[side].now : 0;
+    must(w, (action->chunks != 0) == call->stream, at, "a stream or not, wrongly");
     if (part->known)
-      post(w, side, (struct message){REQUEST, call->progress, 0, (uint32_t)left, call->id, {0}});
+      post(w, side,
+           (struct message){.kind = REQUEST,
+                            .arg = call->progress,
+                            .timeout = (uint32_t)left,
+                            .chunks = action->chunks,
+                            .bytes = (uint32_t)action->at,
+                            .id = call->id});
     break;
   }
   case ABP_SEND: {
     struct id id = call->id;
     if (call->kind != A_CANCEL) id.number = 0; /* nobody waits for its answer */
     post(w, side,
-         (struct message){CANCEL, 0, 0, 0, id, call->kind == A_CANCEL ? w->asked : call->id});
+         (struct message){
+             .kind = CANCEL, .id = id, .about = call->kind == A_CANCEL ? w->asked : call->id});
     break;
   }
   case ABP_RESULT:
@@ -106,14 +130,35 @@ static void observe_call(struct world *w, enum side side, const abp_action *acti
     must(w, !success || !call->said_true, at, "a success after a cancel was answered `true`");
     call->succeeded |= (uint8_t)success;
     if (w->bounds.heedless && call->said_true)
-      post(w, side, (struct message){RESULT, ABP_COMPLETED, 1, 0, call->id, {0}});
+      post(w, side,
+           (struct message){.kind = RESULT, .arg = ABP_COMPLETED, .success = 1, .id = call->id});
     else if (call->kind != A_LOCAL)
-      post(w, side, (struct message){RESULT, (uint8_t)outcome, (uint8_t)success, 0, call->id, {0}});
+      post(w, side,
+           (struct message){.kind = RESULT,
+                            .arg = (uint8_t)outcome,
+                            .success = (uint8_t)success,
+                            .id = call->id});
     break;
   case ABP_SETTLE:
     must(w, action->arg == outcome, at, "a call settles as what did not happen");
     must(w, !call->settled++, at, "a call settles twice");
     must(w, !success || !call->said_true, at, "a success settles what a cancel had stopped");
+    must(w, !success || call->handed == call->yielded, at, "a success overtakes a chunk");
+    break;
+  case ABP_CHUNK:
+    must(w, action->at == CHUNK_SIZE, at, "a chunk of another size");
+    observe_chunk(w, side, at);
+    break;
+  case ABP_CREDIT:
+    must(w, action->chunks == part->unreported && action->at == part->unreported * CHUNK_SIZE, at,
+         "a grant of what was not read");
+    post(w, side,
+         (struct message){.kind = CREDIT,
+                          .chunks = action->chunks,
+                          .bytes = (uint32_t)action->at,
+                          .id = call->id});
+    part->under_way -= part->unreported;
+    part->unreported = 0;
     break;
   default: break;
   }
@@ -141,16 +186,19 @@ static void observe_message(struct world *w, enum side side, uint32_t kind) {
   peer->sends &= ~(1u << kind);
   switch (kind) {
   case ABP_MSG_INITIALIZE:
-    post(w, side, (struct message){INITIALIZE, w->unreadable, 0, 0, own, {0}});
+    post(w, side, (struct message){.kind = INITIALIZE, .arg = w->unreadable, .id = own});
     break;
   case ABP_MSG_INITIALIZE_RESULT:
-    post(w, side, (struct message){INITIALIZE_RESULT, ACCEPTED, 0, 0, id, own});
+    post(w, side,
+         (struct message){.kind = INITIALIZE_RESULT, .arg = ACCEPTED, .id = id, .about = own});
     break;
   case ABP_MSG_CANCEL_RESULT:
     observe_cancel_result(w, side);
     post(w, side,
-         (struct message){CANCEL_RESULT, peer->answer == ANSWER_CANCELLED, 0, 0, id,
-                          w->received.about});
+         (struct message){.kind = CANCEL_RESULT,
+                          .arg = peer->answer == ANSWER_CANCELLED,
+                          .id = id,
+                          .about = w->received.about});
     break;
   case ABP_MSG_SHUTDOWN: post(w, side, (struct message){.kind = SHUTDOWN}); break;
   case ABP_MSG_BYE: post(w, side, (struct message){.kind = BYE}); break;
@@ -165,10 +213,11 @@ static void observe_refusal(struct world *w, enum side side, uint32_t error) {
   peer->refuse = 0;
   if (w->received.kind == INITIALIZE)
     post(w, side,
-         (struct message){
-             INITIALIZE_RESULT, error == ABP_ALREADY_INITIALIZED ? BUSY : REFUSED, 0, 0, id, {0}});
+         (struct message){.kind = INITIALIZE_RESULT,
+                          .arg = error == ABP_ALREADY_INITIALIZED ? BUSY : REFUSED,
+                          .id = id});
   else if (id.number) /* else it is a local call's */
-    post(w, side, (struct message){RESULT, ABP_COMPLETED, 0, 0, id, {0}});
+    post(w, side, (struct message){.kind = RESULT, .arg = ABP_COMPLETED, .id = id});
 }
 
 static void observe(struct world *w, enum side side, const abp_action *action, int success) {
@@ -234,7 +283,8 @@ static int add_made(struct world *w, enum side side, struct ghost call, abp_call
 
 static void make(struct world *w, enum side side, struct ghost call, uint32_t timeout, int unsent) {
   abp_endpoint *ep = w->peer[side].endpoint;
-  const uint32_t flags = call.progress ? ABP_WANTS_PROGRESS : 0;
+  const uint32_t flags =
+      (call.progress ? ABP_WANTS_PROGRESS : 0u) | (call.stream ? ABP_WANTS_STREAM : 0u);
   const abp_call parent = call.parent < 0 ? 0 : model_handled(&w->calls[call.parent])->handle;
   abp_call handle;
   if (!made(w, side, abp_request(ep, NULL, timeout, flags, parent, &handle))) return;
@@ -272,6 +322,73 @@ static void settle_handler(struct world *w, int at, abp_outcome outcome, int suc
   must(w, abp_finish(ep, handle, ABP_COMPLETED) == ABP_E_STATE, at, "a handler ends twice");
 }
 
+/* --- Streams ---------------------------------------------------------------------------------- */
+
+static void yield(struct world *w, int at) {
+  struct ghost *call = &w->calls[at];
+  struct part *part = &call->part[APP];
+  const int status = abp_chunk(w->peer[APP].endpoint, part->handle, CHUNK_SIZE);
+  if (part->stopped) {
+    must(w, status == ABP_E_STATE, at, "a chunk for nobody");
+  } else if (model_full(w, APP, part)) {
+    must(w, status == ABP_E_LIMIT, at, "a chunk for which there is no room");
+    if (!w->bounds.greedy) return;
+    post(w, APP, (struct message){.kind = CHUNK, .id = call->id});
+    call->yielded++;
+  } else {
+    taken(w, status);
+    part->under_way++;
+    model_expect(call, ABP_CHUNK);
+  }
+}
+
+static void read(struct world *w, int at) {
+  struct ghost *call = &w->calls[at];
+  struct part *part = &call->part[AGENT];
+  abp_endpoint *ep = w->peer[AGENT].endpoint;
+  taken(w, abp_chunk_read(ep, part->handle, CHUNK_SIZE));
+  part->unread--;
+  part->unreported++;
+  if (!part->stopped && model_grants(w, part)) model_expect(call, ABP_CREDIT);
+  drain(w, AGENT, 0);
+  if (!part->unread)
+    must(w, abp_chunk_read(ep, part->handle, CHUNK_SIZE) == ABP_E_STATE, at,
+         "a chunk is read twice");
+}
+
+static void receive_chunk(struct world *w, struct id id) {
+  struct peer *agent = &w->peer[AGENT];
+  const int at = model_find_known(w, AGENT, id);
+  struct part *part = at < 0 ? NULL : &w->calls[at].part[AGENT];
+  if (!part) {
+    agent->stray++;
+  } else if (part->phase == OVER || part->accepted) {
+    agent->late++;
+  } else if (model_full(w, AGENT, part)) {
+    agent->overrun++;
+    if (!part->stopped) model_expect(&w->calls[at], ABP_SEND);
+    model_end(w, AGENT, at, part->stopped ? part->stopped : ABP_CANCELLED, ABP_SETTLE);
+  } else {
+    part->under_way++;
+    model_expect(&w->calls[at], ABP_CHUNK);
+  }
+}
+
+static void receive_credit(struct world *w, const struct message *message) {
+  struct peer *app = &w->peer[APP];
+  const int at = model_find_known(w, APP, message->id);
+  struct part *part = at < 0 ? NULL : &w->calls[at].part[APP];
+  if (!part)
+    app->stray++;
+  else if (part->phase != OVER && message->chunks > part->under_way)
+    app->overrun++;
+  else if (part->phase != OVER) {
+    const int full = model_full(w, APP, part);
+    part->under_way -= (uint8_t)message->chunks;
+    if (full && !part->stopped) model_expect(&w->calls[at], ABP_RESUME);
+  }
+}
+
 /* Takes a call in, or refuses it. */
 static int admitted(struct world *w, enum side side) {
   struct peer *peer = &w->peer[side];
@@ -301,6 +418,7 @@ static void receive_call(struct world *w, enum side side, const struct message *
     at = model_add(w, (struct ghost){.kind = message->id.owner == AGENT ? A_CALL : AN_ELICITATION,
                                      .id = message->id,
                                      .progress = message->arg,
+                                     .stream = message->chunks != 0,
                                      .parent = -1});
   w->calls[at].part[side] =
       (struct part){.phase = WAITS, .known = 1, .deadline = deadline(w, side, message->timeout)};
@@ -427,8 +545,8 @@ static int deliver(struct world *w, enum side side) {
     receive_initialize_result(w, &message);
     break;
   case REQUEST:
-    taken(w, abp_call_received(ep, &id, message.timeout, message.arg ? ABP_WANTS_PROGRESS : 0,
-                               ABP_NO_ERROR));
+    taken(w, abp_stream_received(ep, &id, message.timeout, message.arg ? ABP_WANTS_PROGRESS : 0,
+                                 message.chunks, message.bytes, ABP_NO_ERROR));
     receive_call(w, side, &message);
     break;
   case RESULT:
@@ -438,6 +556,14 @@ static int deliver(struct world *w, enum side side) {
   case REPORT:
     taken(w, abp_progress_received(ep, &id));
     receive_progress(w, side, message.id);
+    break;
+  case CHUNK:
+    taken(w, abp_chunk_received(ep, &id, CHUNK_SIZE));
+    receive_chunk(w, message.id);
+    break;
+  case CREDIT:
+    taken(w, abp_credit_received(ep, &id, message.chunks, message.bytes));
+    receive_credit(w, &message);
     break;
   case CANCEL:
     endpoint_cancel(ep, &about, NULL, 0);
@@ -473,6 +599,10 @@ static const struct {
     [FAIL] = {"fail", OF_A_CALL},
     [THROW_ABORT] = {"abort", OF_A_CALL},
     [PROGRESS] = {"progress", OF_A_CALL},
+    [STREAM] = {"stream", OF_ALL},
+    [YIELD] = {"yield", OF_A_CALL},
+    [READ] = {"read", OF_A_CALL},
+    [GRANT] = {"grant", OF_A_CALL},
     [ELICIT] = {"elicit", OF_A_CALL},
     [LOCAL] = {"local", OF_A_CALL},
     [DELIVER] = {"deliver", OF_A_SIDE},
@@ -532,7 +662,8 @@ int world_can(const struct world *w, struct move move) {
   case CONNECT_UNREADABLE: return !has_session(w, AGENT);
   case CALL:
   case CALL_TIMED:
-  case CALL_UNSENT: return w->bounds.calls > 0 && ready;
+  case CALL_UNSENT:
+  case STREAM: return w->bounds.calls > 0 && ready;
   case SIGNAL:
     return call->kind != NOBODY && call->kind != A_CANCEL &&
            call->part[signal_side(call)].phase != NOT_HERE;
@@ -541,6 +672,9 @@ int world_can(const struct world *w, struct move move) {
   case FAIL:
   case THROW_ABORT: return part->phase == RUNS;
   case PROGRESS: return works && call->progress;
+  case YIELD: return part->phase == RUNS && call->stream;
+  case READ: return call->part[AGENT].phase == WAITS && call->part[AGENT].unread;
+  case GRANT: return call->part[AGENT].phase == WAITS && call->stream;
   case ELICIT: return works && call->kind != AN_ELICITATION;
   case LOCAL: return works && call->kind != AN_ELICITATION && call->depth < 4;
   case DELIVER: return w->to[side].count > 0;
@@ -576,12 +710,14 @@ static void perform(struct world *w, struct move move) {
   case CONNECT_UNREADABLE: begin_session(w, move.kind == CONNECT_UNREADABLE); break;
   case CALL:
   case CALL_TIMED:
-  case CALL_UNSENT: {
+  case CALL_UNSENT:
+  case STREAM: {
     static const uint32_t TIMEOUTS[] = {30, 20, 10}; /* a later call may have to end earlier */
     const uint32_t timeout = move.kind == CALL_TIMED ? TIMEOUTS[w->bounds.calls % 3] : 0;
     w->bounds.calls--;
-    make(w, AGENT, (struct ghost){.kind = A_CALL, .parent = -1, .progress = 1}, timeout,
-         move.kind == CALL_UNSENT);
+    make(w, AGENT,
+         (struct ghost){.kind = A_CALL, .parent = -1, .progress = 1, .stream = move.kind == STREAM},
+         timeout, move.kind == CALL_UNSENT);
     break;
   }
   case SIGNAL:
@@ -598,6 +734,16 @@ static void perform(struct world *w, struct move move) {
   case THROW_ABORT: settle_handler(w, move.at, ABP_CANCELLED, 0); return;
   case PROGRESS:
     post(w, model_handler_side(call), (struct message){.kind = REPORT, .id = call->id});
+    return;
+  case YIELD:
+    side = APP;
+    yield(w, move.at);
+    break;
+  case READ: read(w, move.at); return;
+  case GRANT:
+    post(w, AGENT,
+         (struct message){
+             .kind = CREDIT, .chunks = TOO_MANY, .bytes = TOO_MANY * CHUNK_SIZE, .id = call->id});
     return;
   case ELICIT:
     side = APP;
@@ -666,6 +812,13 @@ static void check(struct world *w, enum side side) {
          part->phase != RUNS ||
              abp_progress_wanted(ep, part->handle) == (call->progress && !part->stopped),
          i, "progress is wanted or not, wrongly");
+    must(w, part->phase != RUNS || abp_stream_wanted(ep, part->handle) == call->stream, i,
+         "a stream is wanted or not, wrongly");
+    must(w, part->unread <= model_window(w, AGENT), i, "more than the window waits for a reader");
+    must(w,
+         !(waits && caller && quiet && model_live(beyond) && !part->stopped && !beyond->stopped) ||
+             !call->stream || part->unread || !model_full(w, APP, beyond),
+         i, "a handler waits for room though everything was read");
   }
   must(w, !quiet || has_session(w, AGENT) || !has_session(w, APP), -1,
        "a session that only the app still has");
@@ -678,6 +831,7 @@ static void check(struct world *w, enum side side) {
   must(w, abp_count(ep, ABP_LATE) == peer->late, -1, "late answers are miscounted");
   must(w, abp_count(ep, ABP_STRAY) == peer->stray, -1, "stray answers are miscounted");
   must(w, abp_count(ep, ABP_REFUSED) == peer->refused, -1, "refusals are miscounted");
+  must(w, abp_count(ep, ABP_OVERRUN) == peer->overrun, -1, "overruns are miscounted");
   must(w, ep->calls.running == model_handlers(w, side), -1, "handlers are miscounted");
   must(w, ep->calls.table.queue.count == queued, -1, "the queue holds what it should not");
   must(w, ep->calls.table.timer_count == timers, -1, "a timer is left or missing");
@@ -728,7 +882,9 @@ void world_open(struct world *w, const struct bounds *bounds) {
                                .remember_ms = REMEMBER_MS,
                                .grace_ms = GRACE_MS,
                                .heartbeat_ms = NEVER_MS,
-                               .restart = bounds->restart};
+                               .restart = bounds->restart,
+                               .stream_chunks = bounds->chunks[side],
+                               .stream_bytes = bounds->bytes[side]};
     w->peer[side].now = 1000;
     w->peer[side].endpoint = abp_new(&config, 1000);
   }

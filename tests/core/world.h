@@ -19,7 +19,11 @@
  *   - a cancel answered `true` and a success never both happen, in either order;
  *   - every cancel of a call gets the same answer while the call is remembered;
  *   - no call waits for an answer that nobody can send any more, at either side;
- *   - no session is left that only the app still has.
+ *   - no session is left that only the app still has;
+ *   - no chunk is handed over once the call has settled, and all that were sent before a success
+ * are handed over before it;
+ *   - what waits for a reader is never more than its window;
+ *   - no handler waits for room in a stream of which everything was read.
  *
  * To the core, a handler that fails has completed: the messages carry a mark for success, so that
  * the laws can tell.
@@ -36,7 +40,7 @@
 
 enum side { AGENT, APP };
 
-enum { GRACE_MS = 7, REMEMBER_MS = 100 };
+enum { GRACE_MS = 7, REMEMBER_MS = 100, CHUNK_SIZE = 2, TOO_MANY = 9 };
 
 enum move_kind {
   CONNECT,
@@ -50,6 +54,10 @@ enum move_kind {
   FAIL,
   THROW_ABORT,
   PROGRESS,
+  STREAM, /* a call whose caller reads chunks */
+  YIELD,  /* of a running stream: its handler has a chunk */
+  READ,   /* of a stream: its reader takes a chunk */
+  GRANT,  /* of a stream: its caller grants what was never sent */
   ELICIT, /* of a running call: its handler asks the agent */
   LOCAL,  /* of a running call: its handler calls another of the app */
   DELIVER,
@@ -73,7 +81,9 @@ struct move {
 struct bounds {
   const char *name;
   uint32_t calls, max_calls, max_concurrent, remembered, restart; /* max_calls 0: no limit */
-  uint32_t heedless; /* the app answers with a value what it has said to be cancelled */
+  uint32_t heedless;            /* the app answers with a value what it has said to be cancelled */
+  uint32_t greedy;              /* it sends chunks for which there is no room */
+  uint32_t chunks[2], bytes[2]; /* the window of each side; 0: the default */
   uint32_t moves[MOVE_KINDS];
 };
 
@@ -90,6 +100,8 @@ struct part {
   uint8_t answered;                           /* callee: its result is out, or nobody wants it */
   uint8_t accepted;                           /* caller: it was told that the cancel stands */
   uint8_t outcome;                            /* once it is over */
+  uint8_t under_way;          /* of a stream, chunks: sent or come, and not granted again */
+  uint8_t unread, unreported; /* caller: of these, not read; read, and not granted */
   abp_call handle;
   uint64_t deadline; /* or 0 */
 };
@@ -101,9 +113,9 @@ struct ghost {
   int parent; /* while that may stop it, or -1 */
   uint32_t depth;
   uint32_t owed; /* bits 1 << abp_kind that must come out now */
-  uint8_t progress;
+  uint8_t progress, stream;
   /* What was seen. */
-  uint8_t started, results, settled, said_true, said_false, succeeded;
+  uint8_t started, results, settled, said_true, said_false, succeeded, yielded, handed;
   struct part part[2];
 };
 
@@ -114,6 +126,8 @@ struct message {
     REQUEST,
     RESULT,
     REPORT,
+    CHUNK,
+    CREDIT,
     CANCEL,
     CANCEL_RESULT,
     SHUTDOWN,
@@ -122,8 +136,9 @@ struct message {
   uint8_t arg; /* what it says */
   uint8_t success;
   uint32_t timeout;
-  struct id id;    /* that its answer goes to */
-  struct id about; /* the call that a cancel is about; the app's session */
+  uint32_t chunks, bytes; /* a window, or a grant */
+  struct id id;           /* that its answer goes to */
+  struct id about;        /* the call that a cancel is about; the app's session */
 };
 
 struct channel {
@@ -135,10 +150,10 @@ struct peer {
   abp_endpoint *endpoint;
   abp_session session;
   uint64_t now;
-  uint32_t serial, peer_serial;  /* of the sessions, this side's count and the other's */
-  uint64_t resend, give_up;      /* while it connects */
-  uint32_t late, stray, refused; /* counted */
-  int remembered;                /* ended calls, the oldest first */
+  uint32_t serial, peer_serial;           /* of the sessions, this side's count and the other's */
+  uint64_t resend, give_up;               /* while it connects */
+  uint32_t late, stray, refused, overrun; /* counted */
+  int remembered;                         /* ended calls, the oldest first */
   struct memory {
     int at;
     uint64_t since;

@@ -7,7 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { inflateRawSync } from 'node:zlib';
 import asJavaScript from '../../dist/abp-js.js';
 import deflated from '../../dist/abp-wasm.js';
-import { Player, script } from './scripts.js';
+import { HEAD, Player, script } from './scripts.js';
 
 const count = Number(process.env.SCRIPTS ?? 10_000);
 const first = Number(process.env.SEED ?? 1);
@@ -19,8 +19,8 @@ const js = new Player(asJavaScript(env));
 /** Plays a script's bytes. */
 function play(player, records) {
   for (const record of records) {
-    const head = [...new Uint32Array(record.buffer, 0, 7)];
-    player.play(head[0], head.slice(1, 6), record.subarray(28));
+    const head = [...new Uint32Array(record.buffer, 0, HEAD)];
+    player.play(head[0], head.slice(1, HEAD - 1), record.subarray(HEAD * 4));
   }
   return player.hash >>> 0;
 }

@@ -1,17 +1,19 @@
 /**
- * Random scripts of inputs to the core, and what plays them on an instance of it. An input is seven 32-bit
- * numbers, the function, five arguments and the length of the text that stands in the scratch, and that
+ * Random scripts of inputs to the core, and what plays them on an instance of it. An input is nine 32-bit
+ * numbers, the function, seven arguments and the length of the text that stands in the scratch, and that
  * text. What a script does next depends on what came out before, so that calls are really made, found,
  * cancelled and forgotten.
  */
 import { CONFIG } from '../../js/core/abp-boundary.js';
 
 const FUNCTIONS =
-  'end create describe connect close lost leave advance request cancel cancel_by_id result_received unsent progress_received progress_wanted call_received call_local finish receive cancel_received'.split(
+  'end create describe connect close lost leave advance request cancel cancel_by_id result_received unsent progress_received progress_wanted call_received call_local finish receive cancel_received stream_wanted chunk chunk_received chunk_read credit_received'.split(
     ' ',
   );
 const CODE = Object.fromEntries(FUNCTIONS.map((name, i) => [name, i]));
 const [SEND, REFUSE] = [9, 5];
+/** Numbers of an input before its text. */
+export const HEAD = 9;
 const encoder = new TextEncoder();
 
 /** Mulberry32: the same numbers from the same seed everywhere. */
@@ -65,10 +67,11 @@ export class Player {
   #drain(packed) {
     this.#add(packed);
     while (packed > 0) {
-      const words = new Uint32Array(this.x.memory.buffer, this.action << 2, 8);
-      const [, , call, , at, , text, length] = words;
+      const words = new Uint32Array(this.x.memory.buffer, this.action << 2, 9);
+      const [, , call, , at, , text, length, chunks] = words;
       this.#add(call);
       this.#add(at);
+      this.#add(chunks);
       if (text) this.#text(text, length);
       if (call && this.calls.at(-1) !== call) this.calls.push(call);
       const kind = packed & 255;
@@ -95,7 +98,7 @@ export class Player {
     const name = FUNCTIONS[code];
     switch (name) {
       case 'end':
-        for (const counter of [3, 4, 5]) this.#add(x.count(this.ep, counter));
+        for (const counter of [3, 4, 5, 8]) this.#add(x.count(this.ep, counter));
         return;
       case 'create':
         this.hash = 2166136261 | 0;
@@ -104,15 +107,16 @@ export class Player {
         this.#configure(text, {
           ...{ role: a, features: b, max_calls: 4, max_concurrent: c, remembered: 3 },
           ...{ remember_ms: 1000, grace_ms: 50, max_id: 64, max_text: 4096 },
-          ...{ heartbeat_ms: 200, restart: d },
+          ...{ heartbeat_ms: 200, restart: d, stream_chunks: 2, stream_bytes: 100 },
         });
         this.ep = x.create(e);
         return;
       case 'describe':
       case 'progress_wanted':
+      case 'stream_wanted':
         return this.#add(x[name](this.ep, a));
       default:
-        return this.#drain(x[name](this.ep, a, b, c, d, e));
+        return this.#drain(x[name](this.ep, ...args));
     }
   }
 }
@@ -166,15 +170,12 @@ export function script(seed, player, write) {
   let now = pick(1000);
   const does = (name, args = [], text = '') => {
     const bytes = typeof text === 'string' ? encoder.encode(text) : text;
-    const record = new Uint8Array(28 + bytes.length);
-    new Uint32Array(record.buffer, 0, 7).set([
-      CODE[name],
-      ...args.concat([0, 0, 0, 0, 0]).slice(0, 5),
-      bytes.length,
-    ]);
-    record.set(bytes, 28);
+    const record = new Uint8Array(HEAD * 4 + bytes.length);
+    const all = args.concat(Array(HEAD - 2 - args.length).fill(0));
+    new Uint32Array(record.buffer, 0, HEAD).set([CODE[name], ...all, bytes.length]);
+    record.set(bytes, HEAD * 4);
     write(record);
-    player.play(CODE[name], args.concat([0, 0, 0, 0, 0]), bytes);
+    player.play(CODE[name], all, bytes);
   };
   const call = () => (pick(8) ? (player.calls.at(-1 - pick(4)) ?? 0) : pick(2 ** 30));
   const id = () => {
@@ -190,7 +191,7 @@ export function script(seed, player, write) {
   const control = () => {
     const type = one(TYPES);
     const session = type.startsWith('initialize');
-    const features = `{"notifications":true,"progress":${pick(2) === 1},"bridge.frames":true,"bridge.liveness":${pick(2) === 1}}`;
+    const features = `{"notifications":true,"progress":${pick(2) === 1},"bridge.frames":true,"bridge.streams":${pick(2) === 1},"bridge.liveness":${pick(2) === 1}}`;
     const payload = session
       ? `{"protocolVersion":"${one(['0.1', '1', 'x'])}","sessionId":${one(['"s"', '7', '""'])},"features":${features}${pick(3) ? '' : ',"error":{"code":"ALREADY_INITIALIZED"}'}}`
       : `{"callId":${one(VALUES)},"cancelled":${pick(2) === 1},"reason":${one(VALUES)},"persisted":${pick(2) === 1}}`;
@@ -210,7 +211,7 @@ export function script(seed, player, write) {
       4,
       () => {
         const [length, text] = pick(2) ? id() : [0, ''];
-        does('request', [length, pick(3) ? 0 : pick(100), pick(2), pick(3) ? 0 : call()], text);
+        does('request', [length, pick(3) ? 0 : pick(100), pick(4), pick(3) ? 0 : call()], text);
       },
     ],
     [
@@ -249,7 +250,7 @@ export function script(seed, player, write) {
         const [args, text] = key();
         does(
           'call_received',
-          [...args, pick(3) ? 0 : pick(100), pick(2), pick(6) ? 0 : 3 + pick(4)],
+          [...args, pick(3) ? 0 : pick(100), pick(2), 0, 0, pick(6) ? 0 : 3 + pick(4)],
           text,
         );
       },
@@ -259,6 +260,35 @@ export function script(seed, player, write) {
       () => {
         const [args, text] = key();
         does('cancel_received', [...args, 3], `${text}why`);
+      },
+    ],
+    [
+      4,
+      () => {
+        const [args, text] = key();
+        const window = [pick(4), 40 * pick(5)];
+        does(
+          'call_received',
+          [...args, pick(3) ? 0 : pick(100), pick(2), ...window, pick(6) ? 0 : 3 + pick(4)],
+          text,
+        );
+      },
+    ],
+    [1, () => does('stream_wanted', [call()])],
+    [5, () => does('chunk', [call(), pick(60)])],
+    [
+      5,
+      () => {
+        const [args, text] = key();
+        does('chunk_received', [...args, pick(60)], text);
+      },
+    ],
+    [4, () => does('chunk_read', [call(), pick(3) ? 0 : pick(60)])],
+    [
+      4,
+      () => {
+        const [args, text] = key();
+        does('credit_received', [...args, pick(3), pick(3) ? 0 : pick(60)], text);
       },
     ],
     [1, () => does('call_local', [call(), pick(100), pick(6) ? 0 : 3])],
@@ -275,7 +305,7 @@ export function script(seed, player, write) {
   const role = pick(2);
   does(
     'create',
-    [role, pick(128), pick(3), pick(2), now],
+    [role, pick(256), pick(3), pick(2), now],
     new Uint8Array(16).map(() => pick(256)),
   );
   const about = '{"id":"x","name":"é","n":1.50}';
@@ -285,12 +315,12 @@ export function script(seed, player, write) {
   // Most scripts have a session from the start.
   if (pick(8)) {
     const features =
-      '{"notifications":true,"progress":true,"elicitation":true,"bridge.liveness":true}';
+      '{"notifications":true,"progress":true,"elicitation":true,"bridge.liveness":true,"bridge.streams":true}';
     const text = role
       ? `{"type":"initialize","id":"i1","payload":{"protocolVersion":"0.1","features":${features}}}`
       : `{"type":"initialize-result","payload":{"protocolVersion":"0.1","sessionId":"s","features":${features}}}`;
     does('receive', [text.length], text);
   }
-  for (let left = 10 + pick(30); left; left--) one(STEPS)();
+  for (let left = 15 + pick(40); left; left--) one(STEPS)();
   does('end');
 }

@@ -31,6 +31,7 @@ static void drain(int32_t packed) {
     const abp_action taken = action;
     add(taken.call);
     add((uint32_t)taken.at);
+    add(taken.chunks);
     if (taken.text) add_text(taken.text, taken.length);
     if (taken.kind == ABP_SEND || taken.kind == ABP_REFUSE) {
       const char *text = print(ep, 1700000000000.0);
@@ -42,13 +43,13 @@ static void drain(int32_t packed) {
 }
 
 static int read_script(uint32_t *args, char *text, uint32_t *length) {
-  return fread(args, 4, 7, stdin) == 7 &&
-         (*length = args[6], fread(text, 1, *length, stdin) == *length);
+  return fread(args, 4, 9, stdin) == 9 &&
+         (*length = args[8], fread(text, 1, *length, stdin) == *length);
 }
 
 int main(void) {
   static char text[1 << 16];
-  uint32_t a[7], length;
+  uint32_t a[9], length;
   while (read_script(a, text, &length)) {
     if (!scratch(length + 64)) return 1;
     memcpy(buffer, text, length);
@@ -57,6 +58,7 @@ int main(void) {
       add(abp_count(ep, ABP_LATE));
       add(abp_count(ep, ABP_STRAY));
       add(abp_count(ep, ABP_MALFORMED));
+      add(abp_count(ep, ABP_OVERRUN));
       fwrite(&hash, 4, 1, stdout);
       break;
     case 1:
@@ -73,7 +75,9 @@ int main(void) {
                             .max_id = 64,
                             .max_text = 4096,
                             .heartbeat_ms = 200,
-                            .restart = a[4]};
+                            .restart = a[4],
+                            .stream_chunks = 2,
+                            .stream_bytes = 100};
       memcpy(config.seed, text, sizeof config.seed);
       ep = create(a[5]);
       if (!ep) return 1;
@@ -91,11 +95,16 @@ int main(void) {
     case 12: drain(unsent(ep, a[1])); break;
     case 13: drain(progress_received(ep, a[1], a[2])); break;
     case 14: add((uint32_t)progress_wanted(ep, a[1])); break;
-    case 15: drain(call_received(ep, a[1], a[2], a[3], a[4], a[5])); break;
+    case 15: drain(call_received(ep, a[1], a[2], a[3], a[4], a[5], a[6], a[7])); break;
     case 16: drain(call_local(ep, a[1], a[2], a[3])); break;
     case 17: drain(finish(ep, a[1], a[2])); break;
     case 18: drain(receive(ep, a[1])); break;
     case 19: drain(cancel_received(ep, a[1], a[2], a[3])); break;
+    case 20: add((uint32_t)stream_wanted(ep, a[1])); break;
+    case 21: drain(chunk(ep, a[1], a[2])); break;
+    case 22: drain(chunk_received(ep, a[1], a[2], a[3])); break;
+    case 23: drain(chunk_read(ep, a[1], a[2])); break;
+    case 24: drain(credit_received(ep, a[1], a[2], a[3], a[4])); break;
     default: return 2;
     }
   }

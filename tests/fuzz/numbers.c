@@ -54,6 +54,21 @@ static void look_in(struct side *side, struct bytes *bytes) {
   REQUIRE(abp_error_name(code) && abp_error_message(code));
 }
 
+static void stream(struct side *side, struct bytes *bytes, uint8_t op) {
+  abp_endpoint *ep = side->endpoint;
+  abp_id id = take_id(bytes);
+  const uint64_t size = op & 128 ? (uint64_t)take32(bytes) << 32 | take32(bytes) : take8(bytes);
+  switch (take8(bytes) % 5) {
+  case 0:
+    side_drain(side, abp_stream_received(ep, &id, 0, 0, take8(bytes) % 4, 300, ABP_NO_ERROR));
+    return;
+  case 1: side_drain(side, abp_chunk(ep, take_handle(side, bytes), size)); return;
+  case 2: side_drain(side, abp_chunk_read(ep, take_handle(side, bytes), size)); return;
+  case 3: side_drain(side, abp_chunk_received(ep, &id, size)); return;
+  default: side_drain(side, abp_credit_received(ep, &id, take8(bytes) % 4, size));
+  }
+}
+
 static void step(struct side *side, struct bytes *bytes, uint64_t *now) {
   abp_endpoint *ep = side->endpoint;
   const uint8_t op = take8(bytes);
@@ -130,7 +145,11 @@ static void step(struct side *side, struct bytes *bytes, uint64_t *now) {
                      : op & 64 ? endpoint_shutdown(ep)
                                : endpoint_bye(ep, take8(bytes) & 1));
     return;
-  default: look_in(side, bytes);
+  default:
+    if (op & 32)
+      stream(side, bytes, op);
+    else
+      look_in(side, bytes);
   }
 }
 

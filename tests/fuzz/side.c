@@ -43,7 +43,9 @@ abp_call side_handle(const struct side *side, uint32_t nth) {
 
 void side_open(struct side *side, abp_role role, uint32_t restart, uint64_t now) {
   const abp_config config = {.role = role,
-                             .features = 127,
+                             .features = 255,
+                             .stream_chunks = 3,
+                             .stream_bytes = 500,
                              .max_calls = SIDE_LIMIT,
                              .max_concurrent = SIDE_LIMIT / 2,
                              .remembered = 4,
@@ -79,6 +81,11 @@ static void check_call(const struct call_table *table, uint32_t slot, const stru
     struct call_table fresh = *table; /* hashing keeps what it found last */
     memset(fresh.latest, 0, sizeof fresh.latest);
     REQUIRE(table_find(table, &id, table_hash(&fresh, &id, direction), direction) == slot);
+  }
+  if (call->flags & CALL_STREAM && !over) {
+    const struct stream *stream = table_stream(table, slot);
+    REQUIRE(stream->chunks <= stream->max_chunks && stream->read_chunks <= stream->chunks);
+    REQUIRE(stream->read_bytes <= stream->bytes);
   }
   if (call->parent != NO_CALL) {
     const enum call_state above = table_call(table, call->parent)->state;
@@ -127,14 +134,16 @@ static void check(const abp_endpoint *ep) {
   REQUIRE(calls->in_flight[1] == 0 || ep->session.state == ABP_SESSION_READY);
 }
 
-/* Each thing is said of a call once at most, and of a call that was aborted never that it
- * completed. */
+#define OF_STREAMS (1u << ABP_CHUNK | 1u << ABP_CREDIT | 1u << ABP_RESUME)
+
+/* Each thing but chunks is said of a call once at most, and of a call that was aborted never that
+ * it completed. */
 static void hear(struct side *side, const abp_action *action) {
   const int finished = action->kind == ABP_RESULT || action->kind == ABP_SETTLE;
   if (!action->call || action->kind == ABP_SEND || action->kind == ABP_REPORT) return;
   struct known_call *call = know(side, action->call);
   const uint32_t bit = 1u << action->kind;
-  REQUIRE(!(call->said & bit));
+  REQUIRE(!(call->said & bit) || bit & OF_STREAMS);
   REQUIRE(!(action->kind == ABP_RESULT && action->arg == ABP_COMPLETED &&
             call->said & 1u << ABP_ABORT));
   REQUIRE(!finished || (action->arg >= ABP_COMPLETED && action->arg <= ABP_DISCONNECTED));
@@ -164,7 +173,8 @@ void side_drain(struct side *side, int status) {
   REQUIRE(status != ABP_E_MEMORY && status != ABP_E_UNDRAINED);
   int count = 0;
   while (abp_next(side->endpoint, &actions[count])) {
-    REQUIRE(actions[count].kind > ABP_NONE && actions[count].kind <= ABP_WAKE);
+    REQUIRE(actions[count].kind > ABP_NONE && actions[count].kind <= ABP_RESUME);
+    REQUIRE(actions[count].kind != ABP_DROP);
     hear(side, &actions[count]);
     REQUIRE(++count < 8 * SIDE_CALLS);
   }
@@ -172,8 +182,9 @@ void side_drain(struct side *side, int status) {
   check(side->endpoint);
   for (int i = 0; i < count; i++) {
     const abp_kind kind = actions[i].kind;
-    if (kind == ABP_REQUEST || kind == ABP_RESULT || kind == ABP_SEND ||
-        (kind == ABP_REFUSE && !side->local))
+    const int chunk = kind == ABP_CHUNK && side->endpoint->config.role == ABP_APP;
+    if (kind == ABP_REQUEST || kind == ABP_RESULT || kind == ABP_SEND || chunk ||
+        kind == ABP_CREDIT || (kind == ABP_REFUSE && !side->local))
       say(side, &actions[i]);
   }
 }
@@ -194,7 +205,8 @@ void side_finish(struct side *side, uint32_t nth, abp_outcome outcome) {
 void side_call(struct side *side, const abp_id *id, uint32_t timeout_ms, abp_call parent) {
   abp_call call = 0;
   const int status =
-      abp_request(side->endpoint, id, timeout_ms, timeout_ms & ABP_WANTS_PROGRESS, parent, &call);
+      abp_request(side->endpoint, id, timeout_ms,
+                  timeout_ms & (ABP_WANTS_PROGRESS | ABP_WANTS_STREAM), parent, &call);
   REQUIRE((status == ABP_OK) == (call != 0));
   side_drain(side, status);
   REQUIRE(status != ABP_OK || known(side, call)->said == 1u << ABP_REQUEST);

@@ -1,0 +1,134 @@
+/*
+ * Streams: how many chunks may be under way. In which states of a call they are sent and taken is
+ * the table's to say (call_state.c); what a chunk holds nobody here knows.
+ *
+ * Both ends count alike: what was sent or has come, and was not granted again. The sender counts a
+ * chunk before the reader does, and takes a grant later. So an honest sender never finds room that
+ * the reader does not have, and a reader can grant only what was sent: credit cannot be hoarded.
+ */
+#include "endpoint.h"
+
+#define MAX_SIZE ((uint64_t)1 << 53) /* beyond it JavaScript's numbers are not exact */
+
+static const char TOO_MUCH[] = "More was streamed than was read";
+
+static uint32_t smaller(uint32_t a, uint32_t b) { return a < b ? a : b; }
+
+uint32_t endpoint_streams(const abp_endpoint *ep, abp_role role) {
+  return ep->config.role == role && abp_features(ep) & ABP_STREAMS ? CALL_STREAM : 0;
+}
+
+void endpoint_open_window(abp_endpoint *ep, uint32_t slot, uint32_t chunks, uint32_t bytes) {
+  *table_stream(&ep->calls.table, slot) =
+      (struct stream){.max_chunks = smaller(chunks, ep->config.stream_chunks),
+                      .max_bytes = smaller(bytes, ep->config.stream_bytes)};
+}
+
+static int has_room(const struct stream *stream) {
+  return stream->chunks < stream->max_chunks && stream->bytes < stream->max_bytes;
+}
+
+/* What the table owes for this; the size goes with it. */
+static uint32_t step(abp_endpoint *ep, uint32_t slot, enum call_event event, uint64_t size) {
+  ep->calls.chunk_size = size;
+  return calls_step(&ep->calls, slot, event);
+}
+
+static void add_chunk(abp_endpoint *ep, uint32_t slot, uint64_t size, uint32_t owed) {
+  struct stream *stream = table_stream(&ep->calls.table, slot);
+  stream->chunks++;
+  stream->bytes += size;
+  calls_owe(&ep->calls, slot, owed);
+}
+
+/* --- The callee ------------------------------------------------------------------------------- */
+
+int abp_stream_wanted(const abp_endpoint *ep, abp_call call) {
+  const uint32_t slot = calls_live(&ep->calls, call);
+  if (slot == NO_CALL) return 0;
+  return (table_call(&ep->calls.table, slot)->flags & (CALL_STREAM | CALL_OUT)) == CALL_STREAM;
+}
+
+int abp_chunk(abp_endpoint *ep, abp_call call, uint64_t size) {
+  if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
+  if (!abp_stream_wanted(ep, call)) return ABP_E_STATE;
+  if (size > MAX_SIZE) size = MAX_SIZE;
+  const uint32_t slot = calls_slot(&ep->calls, call);
+  const uint32_t owed = step(ep, slot, EV_CHUNK, size);
+  if (!owed) return ABP_E_STATE;
+  if (!has_room(table_stream(&ep->calls.table, slot))) return ABP_E_LIMIT;
+  add_chunk(ep, slot, size, owed);
+  return ABP_OK;
+}
+
+int abp_credit_received(abp_endpoint *ep, const abp_id *id, uint64_t chunks, uint64_t bytes) {
+  if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
+  session_heard(&ep->session, ep->calls.now);
+  const uint32_t slot = endpoint_find(ep, id, 0);
+  const struct call *call = slot == NO_CALL ? NULL : table_call(&ep->calls.table, slot);
+  if (!call || !(call->flags & CALL_STREAM)) {
+    endpoint_count(ep, ABP_STRAY);
+    return ABP_OK;
+  }
+  /* What was read while the result was on its way. */
+  if (call_is_over(call->state)) return ABP_OK;
+  struct stream *stream = table_stream(&ep->calls.table, slot);
+  if (!chunks || chunks > stream->chunks || bytes > stream->bytes) {
+    endpoint_count(ep, ABP_OVERRUN);
+    return ABP_OK;
+  }
+  const int was_full = !has_room(stream);
+  stream->chunks -= (uint32_t)chunks;
+  stream->bytes -= bytes;
+  if (was_full && has_room(stream))
+    calls_owe(&ep->calls, slot, calls_step(&ep->calls, slot, EV_CREDIT));
+  return ABP_OK;
+}
+
+/* --- The caller ------------------------------------------------------------------------------- */
+
+/* The stream has a gap, so a result would not be one: nobody waits for it. */
+COLD static void overrun(abp_endpoint *ep, uint32_t slot) {
+  endpoint_count(ep, ABP_OVERRUN);
+  ep->calls.reason = TOO_MUCH;
+  ep->calls.reason_length = sizeof TOO_MUCH - 1;
+  calls_step(&ep->calls, slot, EV_CANCEL_NO_WAIT);
+}
+
+int abp_chunk_received(abp_endpoint *ep, const abp_id *id, uint64_t size) {
+  if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
+  session_heard(&ep->session, ep->calls.now);
+  const uint32_t slot = endpoint_find(ep, id, CALL_OUT);
+  const struct call *call = slot == NO_CALL ? NULL : table_call(&ep->calls.table, slot);
+  if (!call || !(call->flags & CALL_STREAM)) {
+    endpoint_count(ep, ABP_STRAY);
+    return ABP_OK;
+  }
+  const uint32_t owed = step(ep, slot, EV_CHUNK, size);
+  if (!owed)
+    endpoint_count(ep, ABP_LATE);
+  else if (size > MAX_SIZE || !has_room(table_stream(&ep->calls.table, slot)))
+    overrun(ep, slot);
+  else
+    add_chunk(ep, slot, size, owed);
+  return ABP_OK;
+}
+
+int abp_chunk_read(abp_endpoint *ep, abp_call call, uint64_t size) {
+  if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
+  const uint32_t slot = calls_live(&ep->calls, call);
+  if (slot == NO_CALL) return ABP_OK;
+  const uint32_t flags = table_call(&ep->calls.table, slot)->flags;
+  if ((flags & (CALL_STREAM | CALL_OUT)) != (CALL_STREAM | CALL_OUT)) return ABP_E_STATE;
+  struct stream *stream = table_stream(&ep->calls.table, slot);
+  if (stream->read_chunks == stream->chunks || size > stream->bytes - stream->read_bytes)
+    return ABP_E_STATE;
+  stream->read_chunks++;
+  stream->read_bytes += size;
+  /* All of it: the window of the peer may be the smaller one. */
+  if (stream->read_chunks == stream->chunks ||
+      stream->read_chunks >= stream->max_chunks - stream->max_chunks / 2 ||
+      stream->read_bytes >= stream->max_bytes - stream->max_bytes / 2)
+    calls_owe(&ep->calls, slot, calls_step(&ep->calls, slot, EV_READ));
+  return ABP_OK;
+}

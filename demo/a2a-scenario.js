@@ -5,6 +5,10 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { createTaskClient, createTaskServer } from '../js/a2a/index.js';
 
 const STEPS = 10;
+/** @typedef {'A' | 'B' | 'C'} Name */
+
+const NAMES = /** @type {const} */ (['A', 'B', 'C']);
+/** How each task should end. @type {Record<Name, string>} */
 const EXPECTED = { A: 'completed', B: 'canceled', C: 'completed' };
 
 /**
@@ -22,7 +26,7 @@ async function startAgent(step) {
       skills: [{ id: 'slow', name: 'slow' }],
     },
     async execute({ message, task, signal, emitArtifact }) {
-      const name = message.parts[0].text;
+      const name = /** @type {Name} */ (message.parts[0].text);
       for (let n = 1; n <= STEPS; n++) {
         await sleep(step, undefined, { signal });
         if (task.terminal) afterCancel++;
@@ -50,6 +54,7 @@ async function startAgent(step) {
 
 /** Progress as bars that are drawn over, or line by line where that cannot be. */
 class Bars {
+  /** @type {Partial<Record<Name, string>>} */
   #rows = {};
   #drawn = false;
 
@@ -58,7 +63,7 @@ class Bars {
     this.output = output;
   }
 
-  /** @param {string} name @param {number} step @param {string} state @param {string} [time] */
+  /** @param {Name} name @param {number} step @param {string} state @param {string} [time] */
   show(name, step, state, time = '') {
     const bar = '█'.repeat(step).padEnd(STEPS, '·');
     const row = `${name} ${bar} ${String(step).padStart(2)}/${STEPS} ${state.padEnd(9)} ${time}`;
@@ -67,7 +72,7 @@ class Bars {
       this.output.write(`${this.#rows[name]}\n`);
       return;
     }
-    const rows = Object.keys(EXPECTED).map((each) => `\x1b[2K${this.#rows[each] ?? each}\n`);
+    const rows = NAMES.map((each) => `\x1b[2K${this.#rows[each] ?? each}\n`);
     this.output.write(`${this.#drawn ? `\x1b[${rows.length}A` : ''}${rows.join('')}`);
     this.#drawn = true;
   }
@@ -85,14 +90,15 @@ export async function runScenario({ speed, cancelAfter = 3, output }) {
   const agent = await startAgent(second);
   const client = createTaskClient(agent.url);
   const bars = new Bars(output);
-  const print = (line) => output.write(`${line}\n`);
+  const print = (/** @type {string} */ line) => output.write(`${line}\n`);
   const stop = new AbortController();
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
   let timer;
 
-  const subscribe = async (name) => {
+  const subscribe = async (/** @type {Name} */ name) => {
     const stream = client.subscribe(name, name === 'B' ? { signal: stop.signal } : {});
     let step = 0;
-    let started;
+    let started = 0;
     let time;
     for await (const event of stream) {
       if (!started) {
@@ -101,20 +107,21 @@ export async function runScenario({ speed, cancelAfter = 3, output }) {
         if (name === 'B') timer = setTimeout(() => stop.abort(), cancelAfter * second);
       }
       if (event.kind === 'artifact') step++;
-      const { state } = stream.task.status;
+      const { state = 'submitted' } = stream.task?.status ?? {};
       const took = (performance.now() - started) / second;
       if (event.kind === 'status' && state !== 'working') time = `after ${took.toFixed(1)} s`;
       bars.show(name, step, state, time);
     }
-    return { name, id: stream.task.id };
+    return { name, id: stream.task?.id ?? '' };
   };
-  const streams = await Promise.all(Object.keys(EXPECTED).map(subscribe));
+  const streams = await Promise.all(NAMES.map(subscribe));
   clearTimeout(timer);
 
   print(
     `\nB was to be cancelled after ${cancelAfter} s; a task alone takes ${STEPS} steps of 1 s.`,
   );
   print('The final states, read back with tasks/get:');
+  /** @type {Record<string, string>} */
   const states = {};
   for (const { name, id } of streams) {
     states[name] = (await client.get(id)).status.state;
@@ -124,7 +131,7 @@ export async function runScenario({ speed, cancelAfter = 3, output }) {
   print(`Steps that ran after their task was cancelled: ${afterCancel}`);
   agent.close();
   const ok =
-    Object.entries(EXPECTED).every(([name, state]) => states[name] === state) &&
+    NAMES.every((name) => states[name] === EXPECTED[name]) &&
     afterCancel === 0 &&
     steps.A === STEPS &&
     steps.C === STEPS;

@@ -2,12 +2,17 @@
 import { expose } from '../js/index.js';
 import { capabilities } from './operations/index.js';
 
-/** Shows each call while its handler runs. */
+/**
+ * Shows each call while its handler runs.
+ * @param {string} name
+ * @param {import('../js/app/registry.js').Handler} handler
+ * @returns {import('../js/app/registry.js').Handler}
+ */
 function shown(name, handler) {
   return async (params, context) => {
     const line = document.createElement('li');
     line.textContent = `${name}: working`;
-    document.querySelector('#running').append(line);
+    document.querySelector('#running')?.append(line);
     context.signal.addEventListener('abort', () => {
       line.textContent = `${name}: stopping (${context.signal.reason.message})`;
     });
@@ -16,7 +21,7 @@ function shown(name, handler) {
       line.textContent = `${name}: done`;
       return data;
     } catch (error) {
-      line.textContent = `${name}: stopped (${error.message})`;
+      line.textContent = `${name}: stopped (${/** @type {Error} */ (error).message})`;
       throw error;
     }
   };

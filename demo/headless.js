@@ -15,28 +15,37 @@ export async function runHeadless(print) {
   );
   const client = await connect(port1, { agent: { name: 'demo', version: '1' } });
   const start = performance.now();
+  /** @type {{ name: string, from: number, to: number, outcome: string }[]} */
   const rows = [];
   const at = () => Math.round(performance.now() - start);
-  const say = (name, what) => print(`${String(at()).padStart(6)} ms  ${name.padEnd(15)} ${what}`);
+  const say = (/** @type {string} */ name, /** @type {string} */ what) =>
+    print(`${String(at()).padStart(6)} ms  ${name.padEnd(15)} ${what}`);
 
-  async function run(name, params, options = {}, onProgress) {
-    const row = { name, from: at() };
+  /**
+   * @param {string} name
+   * @param {object} params
+   * @param {import('../js/agent/client.js').CallOptions} [options]
+   * @param {(percentage: number) => void} [onProgress]
+   */
+  async function run(name, params, options = {}, onProgress = undefined) {
+    const row = { name, from: at(), to: 0, outcome: '' };
     rows.push(row);
     say(name, 'called');
     let last = -25;
     const response = await client.call(name, params, {
       ...options,
-      onProgress(info) {
-        if (info.percentage - last >= 25) {
-          last = info.percentage;
-          say(name, `${info.percentage.toFixed(0)} % ${info.stage ?? ''}`);
+      onProgress({ percentage = 0, stage = '' }) {
+        if (percentage - last >= 25) {
+          last = percentage;
+          say(name, `${percentage.toFixed(0)} % ${stage}`);
         }
-        onProgress?.(info);
+        onProgress?.(percentage);
       },
     });
     row.to = at();
-    row.outcome = response.success ? 'completed' : response.error.code;
-    say(name, row.outcome + (response.success ? '' : `: ${response.error.message}`));
+    const { error } = response;
+    row.outcome = error ? error.code : 'completed';
+    say(name, error ? `${error.code}: ${error.message}` : 'completed');
     return response;
   }
 
@@ -45,9 +54,14 @@ export async function runHeadless(print) {
   const [blurred, summary, pdf] = await Promise.all([
     run('image.blur', { size: 512, radius: 8 }),
     run('text.summarise', { text }, { timeout: 250 }),
-    run('export.pdf', { markdown: sampleMarkdown(120) }, { signal: controller.signal }, (info) => {
-      if (info.percentage >= 20) controller.abort('the user pressed stop');
-    }),
+    run(
+      'export.pdf',
+      { markdown: sampleMarkdown(120) },
+      { signal: controller.signal },
+      (percentage) => {
+        if (percentage >= 20) controller.abort('the user pressed stop');
+      },
+    ),
   ]);
   // The same session goes on.
   const after = await run('export.pdf', { markdown: sampleMarkdown(2) });
@@ -55,7 +69,7 @@ export async function runHeadless(print) {
   const end = at();
   print('');
   for (const { name, from, to, outcome } of rows) {
-    const cell = (ms) => Math.round((ms / end) * 50);
+    const cell = (/** @type {number} */ ms) => Math.round((ms / end) * 50);
     const bar = '·'.repeat(cell(from)) + '█'.repeat(Math.max(1, cell(to) - cell(from)));
     print(`${name.padEnd(15)} ${bar.padEnd(51, '·')} ${outcome}`);
   }

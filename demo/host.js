@@ -2,6 +2,12 @@
 import { connect } from '../js/index.js';
 import { sampleMarkdown } from './sample.js';
 
+/**
+ * An element of this page, which is there.
+ * @param {string} selector
+ * @param {ParentNode} [within]
+ * @returns {any} of whatever kind it is
+ */
 const $ = (selector, within = document) => within.querySelector(selector);
 const origin = new URLSearchParams(location.search).get('app');
 if (!origin) {
@@ -9,6 +15,15 @@ if (!origin) {
     'This page needs ?app=ORIGIN, where its app is served: open the address that npm run demo prints.';
   throw new Error('The address lacks ?app=ORIGIN');
 }
+
+/**
+ * @typedef {object} Operation
+ * @property {string} name
+ * @property {() => object} params
+ * @property {(box: Element, data: any) => void} show
+ */
+
+/** @type {Operation[]} */
 const OPERATIONS = [
   {
     name: 'export.pdf',
@@ -23,12 +38,16 @@ const OPERATIONS = [
   },
 ];
 
+/** @param {string} text */
 function log(text) {
   const line = document.createElement('li');
   line.textContent = `${new Date().toLocaleTimeString()}  ${text}`;
   $('#log').prepend(line);
 }
 
+/** @typedef {{ content: ArrayBuffer, mimeType: string, filename: string, size: number, pages: number }} File */
+
+/** @param {File} data @param {string} text */
 function link(data, text) {
   const url = URL.createObjectURL(new Blob([data.content], { type: data.mimeType }));
   const a = Object.assign(document.createElement('a'), {
@@ -40,12 +59,14 @@ function link(data, text) {
   return { a, url };
 }
 
+/** @param {Element} box @param {File} data */
 function showPdf(box, data) {
   box.append(
     link(data, `${data.filename}: ${data.pages} pages, ${(data.size / 1024).toFixed(0)} KB`).a,
   );
 }
 
+/** @param {Element} box @param {File} data */
 function showImage(box, data) {
   const { a, url } = link(data, data.filename);
   const img = Object.assign(document.createElement('img'), {
@@ -55,13 +76,18 @@ function showImage(box, data) {
   box.append(img, a);
 }
 
+/**
+ * @param {import('../js/index.js').Client} client
+ * @param {Operation} operation
+ * @param {string} about
+ */
 function card(client, { name, params, show }, about) {
   const box = $('#card').content.cloneNode(true).firstElementChild;
   const [run, cancel] = [$('.run', box), $('.cancel', box)];
   box.id = name.replace('.', '-');
   $('h2', box).textContent = name;
   $('.about', box).textContent = about;
-  let controller;
+  let controller = new AbortController();
   cancel.onclick = () => controller.abort('the user pressed Cancel');
   run.disabled = false;
   run.onclick = async () => {
@@ -74,17 +100,15 @@ function card(client, { name, params, show }, about) {
     const response = await client.call(name, params(), {
       signal: controller.signal,
       timeout: Number($('.timeout', box).value),
-      onProgress({ percentage, stage = '', status = '' }) {
+      onProgress({ percentage = 0, stage = '', status = '' }) {
         $('progress', box).value = percentage;
         $('.status', box).textContent = `${percentage.toFixed(0)} % ${stage} ${status}`;
       },
     });
     run.disabled = !(cancel.disabled = true);
     const { success, data, error, metadata } = response;
-    const how = success
-      ? `completed in ${metadata.duration} ms`
-      : `${error.code}: ${error.message}`;
-    box.dataset.state = success ? 'completed' : error.code.toLowerCase();
+    const how = error ? `${error.code}: ${error.message}` : `completed in ${metadata?.duration} ms`;
+    box.dataset.state = error ? error.code.toLowerCase() : 'completed';
     $('.status', box).textContent = how;
     log(`${name} ${how}`);
     if (success) show($('.result', box), data);
@@ -99,10 +123,11 @@ try {
     agent: { name: 'demo-agent', version: '1.0' },
     onDisconnect: (error) => ($('#session').textContent = error.message),
   });
-  $('#session').textContent = `Connected to ${client.app.name} at ${origin}`;
+  $('#session').textContent = `Connected to ${client.app?.name} at ${origin}`;
   for (const operation of OPERATIONS) {
     card(client, operation, (await client.describeCapability(operation.name)).description);
   }
 } catch (error) {
-  $('#session').textContent = `${error.code}: ${error.message}`;
+  const { code, message } = /** @type {import('../js/index.js').AbpError} */ (error);
+  $('#session').textContent = `${code}: ${message}`;
 }

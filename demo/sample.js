@@ -33,11 +33,12 @@ const OBJECTS = [
 /** @param {number} chapters about three pages each */
 export function sampleMarkdown(chapters) {
   let seed = 42;
-  const pick = (list) => list[(seed = (seed * 1103515245 + 12345) & 0x7fffffff) % list.length];
+  const pick = (/** @type {string[]} */ list) =>
+    list[(seed = (seed * 1103515245 + 12345) & 0x7fffffff) % list.length];
   const sentence = () =>
     `${pick(SUBJECTS)} ${pick(VERBS)} ${pick(OBJECTS)}, and ${pick(SUBJECTS).toLowerCase()} ${pick(VERBS)} ${pick(OBJECTS)}.`;
   const paragraph = () => Array.from({ length: 9 }, sentence).join(' ');
-  const chapter = (_, i) =>
+  const chapter = (/** @type {unknown} */ _, /** @type {number} */ i) =>
     [
       `# Chapter ${i + 1}: ${pick(SUBJECTS)} ${pick(VERBS)}`,
       ...Array.from({ length: 3 }, (__, j) =>

@@ -4,8 +4,9 @@ import { createServer } from 'node:http';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 
-const file = (name) => fileURLToPath(new URL(name, import.meta.url));
+const file = (/** @type {string} */ name) => fileURLToPath(new URL(name, import.meta.url));
 
+/** @param {string} name */
 async function bundle(name) {
   const { outputFiles } = await build({
     entryPoints: [file(name)],
@@ -18,21 +19,34 @@ async function bundle(name) {
   return outputFiles[0].text;
 }
 
-/** Listens on the port, or on a free one if that is taken. */
+/**
+ * Listens on the port, or on a free one if that is taken.
+ * @param {import('node:http').Server} server
+ * @param {number} port
+ * @returns {Promise<number>} the port
+ */
 function listen(server, port) {
   return new Promise((resolve, reject) => {
-    server.once('error', (error) =>
+    server.once('error', (/** @type {NodeJS.ErrnoException} */ error) =>
       error.code === 'EADDRINUSE' && port ? resolve(listen(server, 0)) : reject(error),
     );
-    server.listen(port, () => resolve(server.address().port));
+    server.listen(port, () =>
+      resolve(/** @type {import('node:net').AddressInfo} */ (server.address()).port),
+    );
   });
 }
 
+/** @typedef {[type: string, content: () => string | Promise<Buffer>]} Page */
+
+/**
+ * @param {Record<string, Page>} files by their paths
+ * @param {() => string} policy
+ */
 function site(files, policy) {
   return createServer(async (request, response) => {
-    const name = new URL(request.url, 'http://localhost').pathname;
-    const [type, content] = files[name] ?? [];
-    if (!type) return response.writeHead(404).end();
+    const name = new URL(request.url ?? '', 'http://localhost').pathname;
+    if (!Object.hasOwn(files, name)) return response.writeHead(404).end();
+    const [type, content] = files[name];
     return response
       .writeHead(200, { 'content-type': type, 'content-security-policy': policy() })
       .end(await content());
@@ -45,11 +59,14 @@ function site(files, policy) {
  */
 export async function startServer(port = 0) {
   const [hostScript, appScript] = await Promise.all([bundle('host.js'), bundle('app.js')]);
+  /** @type {(name: string) => Page} */
   const page = (name) => ['text/html; charset=utf-8', () => readFile(file(name))];
+  /** @type {Page} */
   const style = ['text/css', () => readFile(file('style.css'))];
+  /** @type {(text: string) => Page} */
   const script = (text) => ['text/javascript', () => text];
-  let hostUrl;
-  let appUrl;
+  let hostUrl = '';
+  let appUrl = '';
   const common =
     "script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; img-src 'self' blob: data:; object-src 'none'";
   const host = site(

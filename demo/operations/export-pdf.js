@@ -19,11 +19,11 @@ export const inputSchema = {
 };
 
 /** What the standard fonts cannot write is shown as a question mark. */
-const printable = (text) => text.replace(/[^\x20-\x7e\xa0-\xff]/g, '?');
+const printable = (/** @type {string} */ text) => text.replace(/[^\x20-\x7e\xa0-\xff]/g, '?');
 
 /**
  * @param {string} text
- * @param {any} font
+ * @param {import('pdf-lib').PDFFont} font
  * @param {number} size
  * @param {number} width
  */
@@ -40,7 +40,23 @@ function wrap(text, font, size, width) {
   return line ? [...lines, line] : lines;
 }
 
-/** Markdown's blocks as lines of text, with how each is set. */
+/**
+ * @typedef {object} Block
+ * @property {string} text
+ * @property {import('pdf-lib').PDFFont} font
+ * @property {number} [size]
+ * @property {number} [indent]
+ * @property {number} [before] space above it
+ * @property {boolean} [breaks] whether it begins a page
+ * @property {boolean} [raw] whether its lines are kept as they are
+ */
+
+/**
+ * Markdown's blocks as lines of text, with how each is set.
+ * @param {import('marked').TokensList} tokens
+ * @param {Record<'plain' | 'bold' | 'mono', import('pdf-lib').PDFFont>} fonts
+ * @returns {Generator<Block>}
+ */
 function* blocks(tokens, fonts) {
   for (const token of tokens) {
     if (token.type === 'heading') {
@@ -75,11 +91,8 @@ export async function handler(
   };
   const list = [...blocks(marked.lexer(markdown), fonts)];
   const width = PAGE.width - 2 * PAGE.margin;
-  let page;
-  let y = 0;
-  const turn = () => {
-    page = pdf.addPage([PAGE.width, PAGE.height]);
-    y = PAGE.height - PAGE.margin;
+  const newPage = () => {
+    const page = pdf.addPage([PAGE.width, PAGE.height]);
     page.drawText(`${pdf.getPageCount()}`, {
       x: PAGE.width / 2 - 8,
       y: PAGE.margin / 2,
@@ -87,8 +100,15 @@ export async function handler(
       font: fonts.plain,
       color: rgb(0.4, 0.4, 0.4),
     });
+    return page;
   };
-  turn();
+  const top = PAGE.height - PAGE.margin;
+  let page = newPage();
+  let y = top;
+  const turn = () => {
+    page = newPage();
+    y = top;
+  };
   let reported = 0;
   for (const [i, block] of list.entries()) {
     const { text, font, size = STYLES.text, indent = 0, before = 2, breaks, raw } = block;

@@ -1,4 +1,5 @@
 /** image.blur: blurs a picture, pixel by pixel, and encodes it as PNG with upng-js. */
+// @ts-expect-error: it has no types
 import UPNG from 'upng-js';
 
 export const inputSchema = {
@@ -9,7 +10,7 @@ export const inputSchema = {
   },
 };
 
-/** A picture to work on: rings of colour. */
+/** A picture to work on: rings of colour. @param {number} size in pixels, each way */
 function rings(size) {
   const pixels = new Uint8ClampedArray(size * size * 4);
   for (let y = 0, at = 0; y < size; y++) {

@@ -9,7 +9,7 @@ export const inputSchema = {
   required: ['text'],
 };
 
-const words = (text) => text.toLowerCase().match(/\p{L}{4,}/gu) ?? [];
+const words = (/** @type {string} */ text) => text.toLowerCase().match(/\p{L}{4,}/gu) ?? [];
 
 /**
  * @param {{ text: string, sentences?: number }} params

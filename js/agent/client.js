@@ -27,14 +27,8 @@ const UPGRADES = { frames: ~0, port: ~abp.FRAMES, none: 0 };
 /** @param {string} why */
 const wrong = (why) => Promise.reject(new TypeError(why));
 const CALLBACKS = [
-  ...[
-    'trace',
-    'onNotification',
-    'onProgress',
-    'onElicitation',
-    'onCapabilitiesChanged',
-    'onDisconnect',
-  ],
+  ...['trace', 'onNotification', 'onProgress', 'onElicitation', 'onCapabilitiesChanged'],
+  ...['onDisconnect', 'onReconnect'],
 ];
 /** Whether a value is a window, of whatever origin: little else can be read of another origin's. @param {any} target */
 const isWindow = (target) => safely(() => target.window === target, false);
@@ -61,6 +55,9 @@ const LIST_CHANGED = 'notifications/capabilities/list_changed';
  *   throw to decline (an `AbortError` says cancelled)
  * @property {(changes: { added: string[], removed: string[], changed: string[] }) => void} [onCapabilitiesChanged]
  * @property {(error: AbpError) => void} [onDisconnect] the app is gone, or has ended the session
+ * @property {boolean | import('./again.js').Patience} [reconnect] whether a new session is begun by itself after one was
+ *   lost (false). Calls that were pending settle all the same
+ * @property {(error?: unknown) => void} [onReconnect] a new session has begun by itself; with an error, none will
  */
 
 /**
@@ -71,6 +68,9 @@ const LIST_CHANGED = 'notifications/capabilities/list_changed';
  * @property {string} [callId] names the call, for `cancel`; minted when absent
  * @property {string | number} [progressToken] the token that the app reports progress with (the callId)
  * @property {Transferable[]} [transfer] objects in the params that are moved instead of copied
+ * @property {boolean | import('./again.js').Patience} [retry] whether it is made again if its error is `retryable`, after
+ *   `retryAfter` if the app says so (false). `timeout` and `signal` are for all attempts together. Only for calls that
+ *   may run twice: of a call that ended with DISCONNECTED nobody knows whether it ran
  */
 
 /**
@@ -153,6 +153,11 @@ export class Client {
   #closed = false;
   /** Stops opening the connection. @type {undefined | (() => void)} */
   #abandonOpening;
+  /** Ends what reconnects by itself. @type {AbortController | undefined} */
+  #restoring;
+  /** Whether that has led to a session, once it is known. @type {Promise<boolean> | undefined} */
+  #restored;
+  #history = { failures: 0, since: -Infinity };
   /** Changes when a connection that is being opened is not wanted any more. */
   #attempt = 0;
 
@@ -195,6 +200,7 @@ export class Client {
     this.onElicitation = options.onElicitation;
     this.onCapabilitiesChanged = options.onCapabilitiesChanged;
     this.onDisconnect = options.onDisconnect;
+    this.onReconnect = options.onReconnect;
   }
 
   /** Whether there is a session. */
@@ -236,7 +242,13 @@ export class Client {
    * @param {AbortSignal} [signal] cancels the handshake
    * @returns {Promise<void>}
    */
-  async reconnect(signal) {
+  reconnect(signal) {
+    this.#stopRestoring();
+    return this.#begin(signal);
+  }
+
+  /** @param {AbortSignal} [signal] */
+  async #begin(signal) {
     const { agent, requestedCapabilities, allowedRequests } = this.#options;
     const { upgrade = 'frames', limits } = this.#options;
     const attempt = ++this.#attempt;
@@ -380,7 +392,7 @@ export class Client {
    */
   call(name, params = {}, options = {}) {
     if (typeof name !== 'string') return wrong('call needs the name of a capability');
-    const { signal, onProgress, timeout } = options ?? {};
+    const { signal, onProgress, timeout, retry, transfer } = options ?? {};
     if (signal && typeof signal.addEventListener !== 'function') {
       return wrong('signal must be an AbortSignal');
     }
@@ -390,10 +402,32 @@ export class Client {
     if (timeout !== undefined && timeout !== null && typeof timeout !== 'number') {
       return wrong('timeout must be a number of milliseconds');
     }
+    if (!retry) return this.#call(name, params, options ?? {});
+    if (transfer) return wrong('a call with transfer cannot be retried: its params are moved');
+    const deadline = performance.now() + (milliseconds(timeout) || Infinity);
+    return this.#call(name, params, options).then((response) => {
+      if (response.success) return response;
+      const again = (/** @type {number | undefined} */ timeout) =>
+        this.#call(name, params, { ...options, timeout });
+      const ready = async () => this.connected || (this.#restored ?? false);
+      return import('./again.js').then(
+        (loaded) => loaded.retry(response, { again, ready, patience: retry, signal, deadline }),
+        () => response,
+      );
+    });
+  }
+
+  /**
+   * @param {string} name
+   * @param {any} params
+   * @param {CallOptions} options
+   * @returns {Promise<Response>}
+   */
+  #call(name, params, options) {
     if (this.#closed) return Promise.resolve({ success: false, error: closedError() });
     const endpoint = /** @type {Endpoint} */ (this.#endpoint);
-    const response = endpoint.request(name, params, options ?? {});
-    const { progressToken } = options ?? {};
+    const response = endpoint.request(name, params, options);
+    const { progressToken, onProgress } = options;
     if (progressToken === undefined || !onProgress) return response;
     this.#onProgress.set(progressToken, onProgress);
     return response.finally(() => {
@@ -439,10 +473,33 @@ export class Client {
 
   /** Ends the session. What is pending settles as cancelled, and the app aborts what it still runs. */
   close() {
+    this.#stopRestoring();
     this.#attempt++;
     this.#closed = true;
     this.#abandonOpening?.();
     this.#end();
+  }
+
+  #stopRestoring() {
+    const restoring = this.#restoring;
+    this.#restoring = this.#restored = undefined;
+    restoring?.abort(abandoned());
+  }
+
+  /** Begins a new session in place of the one that was lost. */
+  #restore() {
+    const { signal } = (this.#restoring = new AbortController());
+    const { reconnect = true } = this.#options;
+    this.#restored = import('./again.js')
+      .then(({ restore }) => restore(() => this.#begin(signal), reconnect, this.#history, signal))
+      .then(
+        () => undefined,
+        (error) => error,
+      )
+      .then((error) => {
+        if (!signal.aborted) invokeReportingErrors(this.onReconnect, error);
+        return !error;
+      });
   }
 
   #end() {
@@ -515,7 +572,12 @@ export class Client {
     endpoint.dispose();
     if (failed && !message) void this.#unanswered(endpoint).then(this.#handshake);
     else if (this.#handshake) this.#handshake(error);
-    else if (!this.#closing) invokeReportingErrors(() => this.onDisconnect?.(error));
+    else if (!this.#closing) {
+      const attempt = this.#attempt;
+      invokeReportingErrors(() => this.onDisconnect?.(error));
+      // The listener may have closed it, or begun a session.
+      if (this.#options.reconnect && attempt === this.#attempt) this.#restore();
+    }
   }
 
   /**

@@ -74,8 +74,15 @@ export const carried = ({ carries = ['frames', 'liveness'] }) =>
 /** The core's bits of the features that a transport may carry. */
 const FEATURES = { port: abp.PORT, frames: abp.FRAMES, liveness: abp.LIVENESS };
 
-/** @param {unknown} error */
-const unsent = (error) => console.warn('abp-bridge: a message could not be sent:', error);
+/**
+ * @param {unknown} error
+ * @param {unknown} [payload] of the message
+ */
+const unsent = (error, payload) =>
+  console.warn(
+    `abp-bridge: a message could not be sent: ${uncloneablePart(payload, 'payload') ?? ''} (docs/errors.md#what-cannot-be-sent)`,
+    error,
+  );
 
 /**
  * Whether a key is a call's number.
@@ -575,14 +582,16 @@ export class Endpoint {
   }
 
   /**
-   * Any message but calls and results. Throws if it cannot be cloned.
+   * Any message but calls and results. The console says if it cannot be sent.
    * @param {{ type: string, payload?: object }} message
    */
   send(message) {
-    this.#say(
-      { ...message, timestamp: Date.now() },
-      message.type === 'progress' ? 'droppable' : undefined,
-    );
+    const kind = message.type === 'progress' ? 'droppable' : undefined;
+    try {
+      this.#say({ ...message, timestamp: Date.now() }, kind);
+    } catch (error) {
+      unsent(error, message.payload);
+    }
   }
 
   /**
@@ -728,7 +737,7 @@ export class Endpoint {
           ]);
         return;
       default:
-        unsent(error);
+        unsent(error, getOwn(value, 'payload') ?? value);
     }
   }
 }

@@ -4,7 +4,7 @@ import { existsSync, statSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { build } from 'esbuild';
-import { LAZY } from '../support/bundle.js';
+import { withoutLazy } from '../support/bundle.js';
 
 const folder = (path) => fileURLToPath(new URL(path, import.meta.url));
 export const NAMES =
@@ -20,7 +20,7 @@ const options = {
   target: 'es2022',
   minify: true,
   logLevel: 'error',
-  external: LAZY,
+  plugins: [withoutLazy],
 };
 
 /** The libraries, in a folder of their own: whoever works on the bridge does not need them. */

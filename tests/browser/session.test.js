@@ -149,6 +149,21 @@ describe('the document under a call', () => {
     assert.equal(response.data, 7);
   });
 
+  for (const upgrade of ['frames', 'none']) {
+    test(`is reloaded: a client that reconnects by itself makes the call again (${upgrade})`, async () => {
+      await open({ upgrade, loaded: true, reconnect: true });
+      const before = await page.evaluate(() => window.client.sessionId);
+      await page.evaluate(() => {
+        window.pending = window.client.call('once', {}, { retry: true });
+      });
+      await page.frames()[1].waitForFunction(() => window.calls === 1);
+      await page.frames()[1].evaluate(() => void location.reload());
+      const { data } = await page.evaluate(() => window.pending);
+      assert.equal(data, 'done');
+      assert.notEqual(await page.evaluate(() => window.client.sessionId), before);
+    });
+  }
+
   test('is the host: the handlers of the app are aborted', async () => {
     await open();
     await page.evaluate(() => void window.client.call('hang'));

@@ -262,6 +262,31 @@ describe('what cannot be sent is named with its path', () => {
     assertExplains(error, { code: 'OPERATION_FAILED', message, anchor });
   });
 
+  for (const upgrade of ['none', 'frames']) {
+    test(`in an event or progress, which is not sent, as the app’s console says (${upgrade})`, async () => {
+      const heard = [];
+      const exposed = expose(
+        {
+          app: APP,
+          capabilities: { x: (_params, { progress }) => progress({ progress: 1, f() {} }) },
+        },
+        { port: channel.port1 },
+      );
+      const onNotification = (...event) => heard.push(event);
+      const client = await connect(channel.port2, { agent, upgrade, onNotification });
+      exposed.notify('saved', { pages: [{ draw() {} }] });
+      exposed.notify('saved', { pages: 1 });
+      assert.equal((await client.call('x', {}, { onProgress() {} })).success, true);
+      assert.deepEqual(heard, [['saved', { pages: 1 }]]);
+      assert.equal(told.length, 2);
+      assert.match(
+        told[0],
+        /payload\.data\.pages\[0\]\.draw \(function\) \(docs\/errors\.md#what-cannot-be-sent\)/,
+      );
+      assert.match(told[1], /payload\.f \(function\)/);
+    });
+  }
+
   test('and nothing is found in what is only too deep', async () => {
     let deep = {};
     for (let i = 0; i < 100_000; i++) deep = { deep };

@@ -5,15 +5,14 @@ import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { build } from 'esbuild';
 
-/** Files that are loaded only where they are needed. */
-export const LAZY = [
-  '*/schema.js',
-  '*/abp-js.js',
-  '*/manifest.js',
-  '*/local-agent.js',
-  '*/implementation.js',
-  '*/diagnosis.js',
-];
+/** Leaves out what is loaded only where it is needed: what is imported by `import()`. @type {import('esbuild').Plugin} */
+export const withoutLazy = {
+  name: 'without lazy',
+  setup: ({ onResolve }) =>
+    onResolve({ filter: /./ }, ({ kind, path }) =>
+      kind === 'dynamic-import' ? { path, external: true } : undefined,
+    ),
+};
 
 /** The library in one minified file. @returns {Promise<number>} bytes, gzipped, of both sides together */
 export async function bundleSize() {
@@ -24,7 +23,7 @@ export async function bundleSize() {
     format: 'esm',
     target: 'es2022',
     write: false,
-    external: LAZY,
+    plugins: [withoutLazy],
   });
   return gzipSync(outputFiles[0].contents, { level: 9 }).length;
 }

@@ -70,6 +70,7 @@ export function served(socket: WebSocket, request: { headers: { origin?: string 
 }
 const workers = pool(() => new Worker('worker.js'), { size: 2, grace: 500 });
 exposed.set('image.blur', workers.run('blur'));
+exposed.delete('image.blur');
 serve({
   blur: async (params, { token, signal, progress }) => {
     token.throwIfCancelled();
@@ -87,6 +88,11 @@ export async function agent(iframe: HTMLIFrameElement): Promise<Client> {
     origin: 'https://app.example',
     agent: { name: 'x', version: '1' },
     onDisconnect: (error) => console.log(error.code, error.retryable),
+    reconnect: { attempts: 5, delay: 100, maxDelay: 1000 },
+    onReconnect: (error) => console.log(error ?? 'again'),
+    onNotification: (event, data) => console.log(event.length, data),
+    onCapabilitiesChanged: ({ added, removed, changed }) =>
+      console.log([...added, ...removed, ...changed].join()),
     trace: ({ type, callId, outcome }) => console.log(type, callId, outcome === 'completed'),
     debug: true,
     recorder,
@@ -94,6 +100,7 @@ export async function agent(iframe: HTMLIFrameElement): Promise<Client> {
   const response = await client.call('text.echo', 1, {
     signal: AbortSignal.timeout(5),
     onProgress: ({ percentage }) => console.log(percentage?.toFixed(1)),
+    retry: true,
   });
   if (response.cancelled) console.log(response.error?.code);
   const stop = await client.observe(({ error }) => console.log(error?.code));
@@ -105,6 +112,8 @@ export async function agent(iframe: HTMLIFrameElement): Promise<Client> {
   await connect(iframe, { origin: 'https://app.example' });
   // @ts-expect-error a timeout is a number of milliseconds
   await client.call('x', {}, { timeout: '5' });
+  // @ts-expect-error patience is a number of attempts, and delays
+  await client.call('x', {}, { retry: 3 });
   // @ts-expect-error an app needs capabilities
   expose({ app: { id: 'a', name: 'b', version: '1' } }, { origins: [] });
   return client;

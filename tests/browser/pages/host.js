@@ -28,6 +28,7 @@ window.embed = (src, attributes = {}) => {
 
 window.open_ = async (options) => {
   const { src, origin, kind = 'ours', upgrade, limits, attributes, timeout, loaded } = options;
+  const { reconnect } = options;
   const iframe = window.embed(src, attributes);
   if (loaded) await new Promise((resolve) => (iframe.onload = resolve));
   const log = (window.log = new Log());
@@ -38,6 +39,7 @@ window.open_ = async (options) => {
       upgrade,
       limits,
       timeout,
+      reconnect,
       agent: { name: 'test', version: '1' },
       onElicitation: ({ params }) => params,
       onDisconnect: (error) => (window.lost ??= []).push(error.code),

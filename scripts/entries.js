@@ -1,8 +1,9 @@
 /**
  * What the package offers: each entry, its source, and the name of its file for pages without a bundler, if it is
- * meant for pages. package.json's exports, the files of dist/page, the tests of the package and those of its types
- * are made from this list or checked against it.
- * @type {Record<string, { source: string, page?: string }>}
+ * meant for pages. `single` is that of a file that needs no other and no WebAssembly: the core is inside, as
+ * JavaScript, and the entry is this file. package.json's exports, the files of dist/page, the tests of the package and
+ * those of its types are made from this list or checked against it.
+ * @type {Record<string, { source: string, page?: string, single?: string }>}
  */
 export const ENTRIES = {
   '.': { source: 'js/index.js', page: 'abp-bridge' },
@@ -13,6 +14,10 @@ export const ENTRIES = {
   './automation': { source: 'js/automation/index.js' },
   './a2a': { source: 'js/a2a/index.js', page: 'a2a' },
   './rpc': { source: 'js/rpc/index.js', page: 'rpc' },
+  './mcp-apps': { source: 'js/mcp-apps/index.js', page: 'mcp-apps' },
+  './mcp-apps/sandbox': { source: 'js/mcp-apps/sandbox.js', page: 'mcp-apps/sandbox' },
+  './mcp-apps/view': { source: 'js/mcp-apps/view.js', single: 'mcp-apps/view' },
+  './mcp-apps/app': { source: 'js/mcp-apps/app.js', single: 'mcp-apps/app' },
   './mcp': { source: 'js/rpc/mcp.js' },
   './adapters/acp': { source: 'js/adapters/acp.js' },
   './adapters/mcp': { source: 'js/adapters/mcp.js' },
@@ -24,14 +29,19 @@ export const PAGES = Object.fromEntries(
   Object.values(ENTRIES).flatMap(({ source, page }) => (page ? [[page, source]] : [])),
 );
 
+/** The same, of those that need no other file. @type {Record<string, string>} */
+export const SINGLES = Object.fromEntries(
+  Object.values(ENTRIES).flatMap(({ source, single }) => (single ? [[single, source]] : [])),
+);
+
 /** @param {string} source */
 const typesOf = (source) => `./dist/types/${source.replace(/\.js$/, '.d.ts')}`;
 
 /** What package.json's `exports` must be. `./page` is the main entry for pages without a bundler. */
 export const EXPORTS = Object.fromEntries([
-  ...Object.entries(ENTRIES).map(([path, { source }]) => [
+  ...Object.entries(ENTRIES).map(([path, { source, single }]) => [
     path,
-    { types: typesOf(source), default: `./${source}` },
+    { types: typesOf(source), default: single ? `./dist/page/${single}.js` : `./${source}` },
   ]),
   ['./page', { types: typesOf(ENTRIES['.'].source), default: './dist/page/abp-bridge.js' }],
 ]);

@@ -1,7 +1,8 @@
 // What the package has beyond the sources: its entries for pages without a bundler, and type declarations.
 import { execFileSync } from 'node:child_process';
 import { build } from 'esbuild';
-import { PAGES } from './entries.js';
+import { PAGES, SINGLES } from './entries.js';
+import { buildSingles } from './singles.js';
 
 await build({
   entryPoints: PAGES,
@@ -15,6 +16,7 @@ await build({
   outdir: 'dist/page',
   chunkNames: '[name]-[hash]',
 });
+await buildSingles(SINGLES, 'dist/page');
 execFileSync(
   'npx',
   [

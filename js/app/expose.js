@@ -324,6 +324,11 @@ export class Exposed {
     for (const { endpoint } of this.#connections) endpoint.leave(event.persisted);
   };
 
+  /** The capabilities as agents are told of them, as they stand. @returns {any[]} */
+  get capabilities() {
+    return (this.#implementation ?? this.#registry).list();
+  }
+
   /** The connections that have a session. */
   get sessions() {
     return [...this.#connections].filter((connection) => connection.ready);

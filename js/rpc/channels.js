@@ -53,7 +53,14 @@ export const windowChannel = (target, options) => new HostChannel(target, option
 
 /**
  * From an app to the page that embeds it, or that opened it.
- * @param {import('../transports/window-channel.js').AppOptions} options
+ * @param {import('../transports/window-channel.js').AppOptions & { origins: readonly string[] }} options
  * @returns {Transport}
  */
 export const hostChannel = (options) => new AppChannel(options, JSON_RPC);
+
+/**
+ * From a view to the page that embeds it, which may be anybody's: its origin is found out.
+ * @param {Omit<import('../transports/window-channel.js').AppOptions, 'host'>} options
+ * @returns {Transport}
+ */
+export const embedderChannel = (options) => new AppChannel(options, JSON_RPC);

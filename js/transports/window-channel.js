@@ -18,6 +18,7 @@ import { getOwn } from '../common/values.js';
 import { exactOrigin } from '../common/origins.js';
 import { PortChannel } from './port-channel.js';
 import { Receiver } from './receiver.js';
+import { EmbedderTransport } from './embedder.js';
 import { OPAQUE, iframeTransport, listenToWindow, peerTransport } from './window.js';
 import { forgetDocument, watchFrame } from './frame-watcher.js';
 
@@ -56,7 +57,8 @@ const mark = () => crypto.getRandomValues(new Uint32Array(4)).join('-');
 
 /**
  * @typedef {object} AppOptions
- * @property {readonly string[]} origins the exact origins that the host may have; nothing is sent to others
+ * @property {readonly string[]} [origins] the exact origins that the host may have; nothing is sent to others. Without
+ *   them it is whoever embeds this page
  * @property {Window} [host] its window (`parent`)
  * @property {'frames' | 'none'} [upgrade] as above
  */
@@ -315,7 +317,9 @@ export class AppChannel extends WindowChannel {
    */
   constructor({ origins, host = parent, upgrade = 'frames' }, protocol) {
     super(
-      new HostTransport(host, [...new Set(origins.map((origin) => exactOrigin(origin)))]),
+      origins
+        ? new HostTransport(host, [...new Set(origins.map((origin) => exactOrigin(origin)))])
+        : new EmbedderTransport(host),
       protocol,
     );
     this.#upgrade = upgrade;

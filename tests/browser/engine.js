@@ -4,7 +4,17 @@
 import { after, describe } from 'node:test';
 import { ENGINE, shareBrowser } from '../support/browser.js';
 
-const all = ['transcripts', 'session', 'trust', 'errors', 'faults', 'websocket', 'workers', 'a2a'];
+const all = [
+  'transcripts',
+  'session',
+  'trust',
+  'errors',
+  'faults',
+  'websocket',
+  'workers',
+  'a2a',
+  'mcp-apps',
+];
 // What other people's packages do is theirs to test in every engine.
 if (ENGINE === 'chromium') all.push('rpc');
 const files = process.env.SUITES ? process.env.SUITES.split(' ') : all;

@@ -2,6 +2,8 @@
 import { AbpError, transfer } from 'abp-bridge';
 import { createTaskServer } from 'abp-bridge/a2a';
 import * as discovery from 'abp-bridge/discover';
+import { createHost } from 'abp-bridge/mcp-apps';
+import { serveSandbox } from 'abp-bridge/mcp-apps/sandbox';
 import * as pools from 'abp-bridge/pool';
 import { createRecorder } from 'abp-bridge/recorder';
 import { createPeer, portChannel } from 'abp-bridge/rpc';
@@ -29,6 +31,8 @@ export async function entries() {
     fromOrigins(['https://agent.example'])({ headers: { origin: 'https://agent.example' } }),
     createRecorder().truncated,
     pools.transfer === transfer && discovery.AbpError === AbpError,
+    await createHost().catch((error) => error instanceof AbpError && error.code),
+    typeof serveSandbox,
   ].join();
   asks.close();
   return outcome;

@@ -43,7 +43,10 @@ const ISOLATED = {
 
 /** Folders whose scripts are served as bundles, made when one is first asked for. */
 const bundles = new Map(
-  ['/tests/browser/pages', '/tests/browser/pages/rpc', '/tests/support/workers'].map((folder) => {
+  [
+    ...['/tests/browser/pages', '/tests/browser/pages/rpc', '/tests/browser/pages/mcp-apps'],
+    '/tests/support/workers',
+  ].map((folder) => {
     let made;
     return [folder, () => (made ??= bundleFolder(folder))];
   }),
@@ -52,9 +55,11 @@ const bundles = new Map(
 /** Serves the repository, on one port: /tests/browser/pages/host.html */
 export function serve({ isolated = false } = {}) {
   const held = new Map();
+  const counts = new Map();
   const server = createServer(async (request, response) => {
     const url = new URL(request.url, 'http://localhost');
     const { pathname } = url;
+    counts.set(pathname, (counts.get(pathname) ?? 0) + 1);
     await held.get(pathname);
     const path = join(root, normalize(decodeURIComponent(pathname)));
     const bundled = (await bundles.get(dirname(pathname))?.())?.get(pathname);
@@ -82,6 +87,12 @@ export function serve({ isolated = false } = {}) {
           let release;
           held.set(pathname, new Promise((done) => (release = done)));
           return () => (held.delete(pathname), release());
+        },
+        /** Returns what tells how often a file has been asked for since. */
+        count(pathname) {
+          const now = () => counts.get(pathname) ?? 0;
+          const before = now();
+          return () => now() - before;
         },
         close() {
           server.close();
@@ -133,6 +144,7 @@ export async function sites(options = {}) {
     /** A port of the app's server, under any name that resolves to this machine. */
     appPort: app.port,
     hold: app.hold,
+    count: app.count,
     async close() {
       await Promise.all(browser.contexts().map((context) => context.close()));
       if (!shared) await browser.close();

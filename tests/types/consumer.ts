@@ -9,6 +9,10 @@ import { discover, manifestOf } from 'abp-bridge/discover';
 import { connect as connectInPage } from 'abp-bridge/page';
 import { pool, serve } from 'abp-bridge/pool';
 import { connectMcp, serveMcp } from 'abp-bridge/mcp';
+import { createHost, createView, toolsOf } from 'abp-bridge/mcp-apps';
+import { createView as createSingleView } from 'abp-bridge/mcp-apps/app';
+import { serveSandbox } from 'abp-bridge/mcp-apps/sandbox';
+import { applyStyles } from 'abp-bridge/mcp-apps/view';
 import { RpcError, createPeer, portChannel } from 'abp-bridge/rpc';
 import { createRecorder, type Recorder } from 'abp-bridge/recorder';
 import { fromOrigins, webSocketTransport } from 'abp-bridge/websocket';
@@ -205,3 +209,34 @@ export function adapted(port: MessagePort) {
 // @ts-expect-error an adapter takes a transport
 mcpTransport({});
 export const sameInPage: typeof connect = connectInPage;
+
+export async function mcpApps(iframe: HTMLIFrameElement, signal: AbortSignal) {
+  const view = await createView({
+    app: { name: 'View', version: '1' },
+    tools: toolsOf(exposed),
+    displayModes: ['inline', 'fullscreen'],
+    onToolInput: ({ arguments: args }) => console.log(args),
+    onTeardown: async ({ reason }) => console.log(reason),
+  });
+  applyStyles(view.context);
+  const { content } = await view.callTool('search', { q: 1 }, { signal, timeout: 5 });
+  const mode: 'inline' | 'fullscreen' | 'pip' = await view.requestDisplayMode('fullscreen');
+  // @ts-expect-error there are three modes
+  await view.requestDisplayMode('huge');
+  const host = await createHost(iframe, {
+    host: { name: 'Host', version: '1' },
+    sandbox: 'https://sandbox.example/',
+    resource: { text: '<p>' },
+    server: (method, params, { signal, progress }) => [method, params, signal.aborted, progress],
+    onOpenLink: (url) => void open(url),
+    onDisplayMode: (mode) => mode,
+  });
+  const client = await connect(() => host.transport(), { agent: { name: 'a', version: '1' } });
+  await host.close({ reason: 'done', timeout: 5 });
+  serveSandbox({ hosts: ['https://host.example'] });
+  // @ts-expect-error a sandbox names its hosts
+  serveSandbox({});
+  return [content, mode, client.app?.name, createSingleView === createView];
+}
+// @ts-expect-error a host has a sandbox
+void createHost(document.createElement('iframe'), { host: { name: 'x', version: '1' } });

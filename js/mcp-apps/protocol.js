@@ -1,0 +1,55 @@
+/** The words of MCP Apps (`io.modelcontextprotocol/ui`) that both sides use, and the one that is ours. */
+import { firstOf, getOwn, isRecord } from '../common/values.js';
+
+/** The version of the protocol between a view and its host. */
+export const VERSION = '2026-01-26';
+
+/** What a resource that is a view says of itself. */
+export const MIME_TYPE = 'text/html;profile=mcp-app';
+
+/** Notifications of the protocol, by their short names. @param {string} name */
+export const notification = (name) => `ui/notifications/${name}`;
+
+/** What only the host and its sandbox say to each other. */
+export const SANDBOX = notification('sandbox-');
+
+/**
+ * By this request, a side that has cancelled a tool's call learns what became of it: MCP has no answer to that. Both sides
+ * say in `experimental` that they know it.
+ */
+export const OUTCOME = 'abp-bridge/outcome';
+
+/** By these, a view keeps its state with its host. */
+export const STATE = 'abp-bridge/state';
+
+/** What of this library's own the other side knows. @param {unknown} capabilities @param {string} word */
+export const knows = (capabilities, word) =>
+  getOwn(getOwn(capabilities, 'experimental'), word) !== undefined;
+
+export const INVALID_REQUEST = -32600;
+export const METHOD_NOT_FOUND = -32601;
+export const INVALID_PARAMS = -32602;
+/** What the protocol's text shows for a host that refuses. */
+export const REFUSED = -32000;
+
+/** Content blocks of a result that are read. */
+const MAX_BLOCKS = 256;
+
+/** Who somebody is, by their own account. @param {unknown} info @returns {{ name?: string, version?: string }} */
+export const infoOf = (info) => {
+  const [name, version] = ['name', 'version'].map((key) => getOwn(info, key));
+  return {
+    ...(typeof name === 'string' && { name: name.slice(0, 256) }),
+    ...(typeof version === 'string' && { version: version.slice(0, 256) }),
+  };
+};
+
+/** @param {unknown} value @returns {Record<string, any>} the value, if it is a plain object */
+export const recordOf = (value) => (isRecord(value) ? value : {});
+
+/** The texts of a tool's result. @param {unknown} result */
+export const textsOf = (result) =>
+  firstOf(getOwn(result, 'content'), MAX_BLOCKS)
+    .filter((block) => getOwn(block, 'type') === 'text')
+    .map((block) => getOwn(block, 'text'))
+    .filter((text) => typeof text === 'string');

@@ -34,14 +34,18 @@ export const SINGLES = Object.fromEntries(
   Object.values(ENTRIES).flatMap(({ source, single }) => (single ? [[single, source]] : [])),
 );
 
+/** The main entry for pages in one file, with all that it may load. */
+export const BUNDLE = './dist/page/abp-bridge.bundle.js';
+
 /** @param {string} source */
 const typesOf = (source) => `./dist/types/${source.replace(/\.js$/, '.d.ts')}`;
 
-/** What package.json's `exports` must be. `./page` is the main entry for pages without a bundler. */
+/** What package.json's `exports` must be. `./page` is the main entry for pages without a bundler, `./page/bundle` in one file. */
 export const EXPORTS = Object.fromEntries([
   ...Object.entries(ENTRIES).map(([path, { source, single }]) => [
     path,
     { types: typesOf(source), default: single ? `./dist/page/${single}.js` : `./${source}` },
   ]),
   ['./page', { types: typesOf(ENTRIES['.'].source), default: './dist/page/abp-bridge.js' }],
+  ['./page/bundle', { types: typesOf(ENTRIES['.'].source), default: BUNDLE }],
 ]);

@@ -1,22 +1,31 @@
 // What the package has beyond the sources: its entries for pages without a bundler, and type declarations.
 import { execFileSync } from 'node:child_process';
+import { rmSync } from 'node:fs';
 import { build } from 'esbuild';
-import { PAGES, SINGLES } from './entries.js';
+import { BUNDLE, ENTRIES, PAGES, SINGLES } from './entries.js';
 import { buildSingles } from './singles.js';
 
-await build({
-  entryPoints: PAGES,
+rmSync('dist/page', { recursive: true, force: true }); // chunks of older sources
+/** @type {import('esbuild').BuildOptions} */
+const options = {
   bundle: true,
   minify: true,
+  sourcemap: true,
+  format: 'esm',
+  target: 'es2022',
+};
+await build({
+  ...options,
+  entryPoints: PAGES,
   // What several entries use is there once, and what few pages need, such as the schema validator, loads when
   // it is needed.
   splitting: true,
-  format: 'esm',
-  target: 'es2022',
   outdir: 'dist/page',
   chunkNames: '[name]-[hash]',
 });
 await buildSingles(SINGLES, 'dist/page');
+// The main entry with all that it may load, for whoever wants one file.
+await build({ ...options, entryPoints: [ENTRIES['.'].source], outfile: BUNDLE });
 execFileSync(
   'npx',
   [

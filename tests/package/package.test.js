@@ -30,6 +30,8 @@ const EXPECTED = [
 /** What a user may write after `from`. */
 const entries = Object.keys(EXPORTS).map((path) => `abp-bridge${path.slice(1)}`);
 let project, packed, browser, server, url;
+/** The paths that pages have asked for. @type {string[]} */
+const requested = [];
 
 const npm = (...args) => execFileSync('npm', args, { cwd: root, encoding: 'utf8' });
 /** Packs the library, or a workspace. @returns {string} the file */
@@ -70,9 +72,20 @@ before(async () => {
   const map = `<script type="importmap">${JSON.stringify({ imports })}</script>`;
   writeFileSync(join(project, 'direct.html'), page('/main.js', map));
   writeFileSync(join(project, 'app.html'), page('/app.js', map));
+  const bundle = JSON.stringify({ imports: { 'abp-bridge': `${files}abp-bridge.bundle.js` } });
+  const policy = `<meta http-equiv="content-security-policy" content="script-src 'self' 'unsafe-inline'">`;
+  const oneFile = `<script type="importmap">${bundle}</script>`;
+  writeFileSync(join(project, 'bundle.html'), page('/bundle.js', oneFile));
+  writeFileSync(join(project, 'bundle-strict.html'), page('/bundle.js', policy + oneFile));
+  writeFileSync(
+    join(project, 'bundle.js'),
+    "import { smoke } from './smoke.js';\nglobalThis.outcome = await smoke().catch(String);\n",
+  );
   const types = { '.html': 'text/html', '.js': 'text/javascript' };
   server = createServer((request, response) => {
-    const path = join(project, new URL(request.url, 'http://localhost').pathname);
+    const { pathname } = new URL(request.url, 'http://localhost');
+    requested.push(pathname);
+    const path = join(project, pathname);
     try {
       const content = readFileSync(path);
       response.writeHead(200, { 'content-type': types[extname(path)] }).end(content);
@@ -127,6 +140,34 @@ test('what its README and its documents link to is in it', () => {
 
 test('in a page without a bundler', async () => {
   assert.equal(await outcomeOf('/direct.html'), EXPECTED);
+});
+
+for (const [what, path] of [
+  ['', '/bundle.html'],
+  [' that forbids WebAssembly', '/bundle-strict.html'],
+]) {
+  test(`in a page${what}, as one file that loads no other`, async () => {
+    requested.length = 0;
+    assert.equal(await outcomeOf(path), EXPECTED.slice(0, EXPECTED.indexOf(',42')));
+    const files = requested.filter((path) => path.includes('/dist/'));
+    assert.deepEqual(files, ['/node_modules/abp-bridge/dist/page/abp-bridge.bundle.js']);
+  });
+}
+
+test('each file for pages has its source map, which leads to the sources', () => {
+  const folder = join(project, 'node_modules/abp-bridge/dist/page');
+  const names = readdirSync(folder).filter((name) => name.endsWith('.js'));
+  assert.ok(names.length > Object.keys(PAGES).length);
+  for (const name of names) {
+    const [, map] = /\n\/\/# sourceMappingURL=(.+)\n$/.exec(
+      readFileSync(join(folder, name), 'utf8'),
+    );
+    const { sources, sourcesContent } = JSON.parse(readFileSync(join(folder, map), 'utf8'));
+    assert.equal(sources.length, sourcesContent.length);
+    for (const source of sources.filter((source) => source.includes('/js/'))) {
+      assert.ok(source.includes('node_modules') || existsSync(join(folder, source)), source);
+    }
+  }
 });
 
 /** What it says, which is nothing if it has nothing to warn of. */

@@ -7,6 +7,7 @@ import { readerAndWriter } from 'abp-bridge/adapters/vscode-jsonrpc';
 import { connectPage } from 'abp-bridge/automation';
 import { discover, manifestOf } from 'abp-bridge/discover';
 import { connect as connectInPage } from 'abp-bridge/page';
+import { connect as connectInOneFile } from 'abp-bridge/page/bundle';
 import { pool, serve } from 'abp-bridge/pool';
 import { connectMcp, serveMcp } from 'abp-bridge/mcp';
 import { createHost, createView, toolsOf } from 'abp-bridge/mcp-apps';
@@ -209,6 +210,7 @@ export function adapted(port: MessagePort) {
 // @ts-expect-error an adapter takes a transport
 mcpTransport({});
 export const sameInPage: typeof connect = connectInPage;
+export const sameInOneFile: typeof connect = connectInOneFile;
 
 export async function mcpApps(iframe: HTMLIFrameElement, signal: AbortSignal) {
   const view = await createView({

@@ -10,6 +10,7 @@ export const ENTRIES = {
   './websocket': { source: 'js/transports/websocket.js', page: 'websocket' },
   './pool': { source: 'js/workers/pool.js', page: 'pool' },
   './recorder': { source: 'js/recorder/index.js', page: 'recorder' },
+  './inspector': { source: 'js/inspector/index.js', page: 'inspector' },
   './discover': { source: 'js/discovery/discover.js', page: 'discover' },
   './automation': { source: 'js/automation/index.js' },
   './a2a': { source: 'js/a2a/index.js', page: 'a2a' },

@@ -160,8 +160,10 @@ export class Tracer {
     const byAgent = sent === (this.#origin.side === 'agent');
     const { request, write } = byAgent ? CALL : ELICITATION;
     switch (kind) {
-      case FrameKind.REQUEST:
-        return { type: request, id: this.#id(key, byAgent), payload: write('', a, b, 0, false) };
+      case FrameKind.REQUEST: {
+        const id = this.#id(key, byAgent);
+        return { type: request, id, payload: write(id, a, b, 0, false) };
+      }
       case FrameKind.REQUEST_WITH: {
         const [params, timeout, progress] = b;
         const id = this.#id(key, byAgent);
@@ -228,10 +230,14 @@ export class Tracer {
     const call = { direction: made ? 'out' : record.isLocal ? 'local' : 'in', name };
     if (made === (this.#origin.side === 'app') && !record.isLocal) call.elicitation = true;
     const key = made ? record.callId : record.request.key;
-    const id =
-      record.handle && typeof key !== 'string'
-        ? this.#endpoint.core.idText(record.handle)
-        : this.#id(key, !call.elicitation);
+    const isMinted = record.handle && typeof key !== 'string';
+    const id = isMinted
+      ? this.#endpoint.core.idText(record.handle)
+      : this.#id(key, !call.elicitation);
+    // Whoever begins in the middle has not seen the handshake.
+    if (isMinted && !record.isLocal) {
+      this.#prefix[call.elicitation ? 'questions' : 'calls'] ||= id.slice(0, id.lastIndexOf('.'));
+    }
     if (id) call.callId = id;
     if (this.#parents.has(record)) call.parent = this.#parents.get(record);
     return { call, more: { params, ...(timeout && { timeout }) } };

@@ -2,6 +2,7 @@
 import { AbpError, transfer } from 'abp-bridge';
 import { createTaskServer } from 'abp-bridge/a2a';
 import * as discovery from 'abp-bridge/discover';
+import { AbpInspector } from 'abp-bridge/inspector';
 import { createHost } from 'abp-bridge/mcp-apps';
 import { serveSandbox } from 'abp-bridge/mcp-apps/sandbox';
 import * as pools from 'abp-bridge/pool';
@@ -30,6 +31,7 @@ export async function entries() {
       .catch((error) => error instanceof AbpError && error.message),
     fromOrigins(['https://agent.example'])({ headers: { origin: 'https://agent.example' } }),
     createRecorder().truncated,
+    globalThis.customElements?.get('abp-inspector') === (globalThis.window && AbpInspector),
     pools.transfer === transfer && discovery.AbpError === AbpError,
     await createHost().catch((error) => error instanceof AbpError && error.code),
     typeof serveSandbox,

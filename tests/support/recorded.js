@@ -69,7 +69,7 @@ export async function recordSession({ upgrade = 'frames', recording } = {}) {
   await client.call('echo');
   client.close();
   await pending;
-  while (exposed.sessions.length) await new Promise(setImmediate);
+  while (exposed.sessions.length) await new Promise((resolve) => setTimeout(resolve));
   exposed.close();
   return recorder;
 }

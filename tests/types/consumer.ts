@@ -7,6 +7,7 @@ import { readerAndWriter } from 'abp-bridge/adapters/vscode-jsonrpc';
 import { connectPage } from 'abp-bridge/automation';
 import { discover, manifestOf } from 'abp-bridge/discover';
 import { connect as connectInPage } from 'abp-bridge/page';
+import { AbpInspector } from 'abp-bridge/inspector';
 import { connect as connectInOneFile } from 'abp-bridge/page/bundle';
 import { pool, serve } from 'abp-bridge/pool';
 import { connectMcp, serveMcp } from 'abp-bridge/mcp';
@@ -108,6 +109,11 @@ export async function agent(iframe: HTMLIFrameElement): Promise<Client> {
     retry: true,
   });
   if (response.cancelled) console.log(response.error?.code);
+  const inspector = document.querySelector('abp-inspector') as AbpInspector;
+  await inspector.attach(client);
+  await inspector.attach(exposed);
+  inspector.open(recorder.text);
+  inspector.detach(client);
   const stop = await client.observe(({ error }) => console.log(error?.code));
   stop();
   const { cancelled, reason } = await client.cancel('id', 'why');

@@ -1,0 +1,6 @@
+/** Defines `<abp-inspector>`: see docs/inspector.md. */
+import { AbpInspector } from './element.js';
+
+export { AbpInspector };
+
+globalThis.customElements?.define('abp-inspector', AbpInspector);

@@ -78,7 +78,7 @@ export function printCard(card, version, url) {
     default: {
       const legacy = supportedInterfaces.filter(isLegacy);
       const preferred = legacy[0] ?? supportedInterfaces.find(speaksJsonRpc) ?? { url };
-      const others = legacy.filter((/** @type {any} */ one) => one !== preferred);
+      const others = legacy.filter((/** @type {unknown} */ one) => one !== preferred);
       return {
         ...who,
         url: preferred.url,
@@ -155,7 +155,7 @@ const skillOf = (skill) => ({
   securityRequirements: skill.securityRequirements ?? [],
 });
 
-/** Leaves out empty lists, which 0.3 reads as "none" and not as "the agent's". @param {any} skill */
+/** Leaves out empty lists, which 0.3 reads as "none" and not as "the agent's". @param {unknown} skill */
 function legacySkill(skill) {
   const { id, name, description, tags, examples, inputModes, outputModes, securityRequirements } =
     skillOf(skill);

@@ -81,7 +81,7 @@ export class PortConnection {
     return frames;
   }
 
-  /** @param {PortFrames} frames @param {any} frame */
+  /** @param {PortFrames} frames @param {unknown} frame */
   #push(frames, frame) {
     try {
       requireBounded(frame, { maxCharacters: this.#limits.body });
@@ -91,7 +91,7 @@ export class PortConnection {
     }
   }
 
-  /** @param {any} message */
+  /** @param {unknown} message */
   #receive(message) {
     const stream = getOwn(message, 'stream');
     const frames = this.#streams.get(stream);
@@ -110,7 +110,7 @@ export class PortConnection {
 
 /** @implements {Frames} */
 class PortFrames {
-  /** @type {any[]} */
+  /** @type {unknown[]} */
   #ready = [];
   /** Resolves the promise of a waiting `next`. */
   #wake = () => {};
@@ -129,7 +129,7 @@ class PortFrames {
     this.#leave = leave;
   }
 
-  /** @param {any} frame */
+  /** @param {unknown} frame */
   push(frame) {
     if (this.#over) return;
     if (this.#ready.length < this.#limit) this.#ready.push(frame);

@@ -37,7 +37,7 @@ function query(params) {
   return given.length ? `?${new URLSearchParams(given.map(([k, v]) => [k, String(v)]))}` : '';
 }
 
-/** Translates an answer into a JSON-RPC response. @param {any} body */
+/** Translates an answer into a JSON-RPC response. @param {unknown} body */
 export function restResponse(body) {
   const error = getOwn(body, 'error');
   if (!error) return { result: body };

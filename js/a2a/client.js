@@ -77,7 +77,7 @@ export class TaskClient {
   #dialect;
   /** @type {TaskTable | undefined} */
   #table;
-  /** @type {any} */
+  /** @type {unknown} */
   #card;
   /** Whether the agent's card says that it streams; undefined without a card. @type {boolean | undefined} */
   #streaming;
@@ -373,7 +373,7 @@ export class TaskClient {
   }
 
   /**
-   * @param {any} frame
+   * @param {unknown} frame
    * @returns {any} its result
    */
   #result(frame) {
@@ -394,7 +394,7 @@ const malformed = (what) =>
 
 /**
  * The dialect and the URL for an agent: those of its first interface that we speak.
- * @param {any} card
+ * @param {unknown} card
  * @returns {{ dialect: Dialect, url?: string, rest?: boolean }}
  */
 function spokenAt(card) {

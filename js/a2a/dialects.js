@@ -48,7 +48,7 @@ const SNAKE = new Map(
 
 /**
  * A field by its name in JSON, in either spelling.
- * @param {any} object
+ * @param {unknown} object
  * @param {string} name
  * @returns {any}
  */
@@ -102,7 +102,7 @@ export function readState(state) {
 /** Marks data that had to be wrapped for 0.3. */
 const WRAPPED = 'data_part_compat';
 
-/** @param {any} part @returns {Part} */
+/** @param {unknown} part @returns {Part} */
 function readPart(part) {
   const file = getField(part, 'file');
   const metadata = record(getField(part, 'metadata'));
@@ -132,7 +132,7 @@ function readPart(part) {
   });
 }
 
-/** @param {any} message @returns {Message} */
+/** @param {unknown} message @returns {Message} */
 export function readMessage(message) {
   const role = getField(message, 'role');
   return compact({
@@ -147,7 +147,7 @@ export function readMessage(message) {
   });
 }
 
-/** @param {any} artifact @returns {Artifact} */
+/** @param {unknown} artifact @returns {Artifact} */
 export function readArtifact(artifact) {
   // 0.1 numbers them.
   const index = getField(artifact, 'index');
@@ -162,7 +162,7 @@ export function readArtifact(artifact) {
   });
 }
 
-/** @param {any} status @returns {Status} */
+/** @param {unknown} status @returns {Status} */
 function readStatus(status) {
   const message = getField(status, 'message');
   return compact({
@@ -173,7 +173,7 @@ function readStatus(status) {
   });
 }
 
-/** @param {any} task @returns {Task} */
+/** @param {unknown} task @returns {Task} */
 export function readTask(task) {
   return compact({
     id: text(getField(task, 'id')) ?? '',
@@ -188,7 +188,7 @@ export function readTask(task) {
 /**
  * The result of a send, or a frame of a stream. 1.0 wraps it, 0.3 names its `kind`, the gem its `type`. Anything else
  * is recognised by its members.
- * @param {any} result
+ * @param {unknown} result
  * @returns {Event | undefined} undefined if it is no event
  */
 export function readEvent(result) {
@@ -234,7 +234,7 @@ export function readEvent(result) {
   return undefined;
 }
 
-/** The tasks of a list: the gem answers with the list itself. @param {any} result @returns {Task[]} */
+/** The tasks of a list: the gem answers with the list itself. @param {unknown} result @returns {Task[]} */
 export const readTasks = (result) =>
   list(Array.isArray(result) ? result : getField(result, 'tasks')).map(readTask);
 
@@ -575,7 +575,7 @@ export function printError(dialect, { code: reason, message, details }) {
 /**
  * Reads an error, by the reason that it names or by its code.
  * @param {Dialect} dialect
- * @param {any} error
+ * @param {unknown} error
  */
 export function readError(dialect, error) {
   const data = getOwn(error, 'data');

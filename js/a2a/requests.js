@@ -25,7 +25,7 @@ export function versionOf(header) {
 
 /**
  * Throws the `AbpError` of an invalid request.
- * @param {any} request
+ * @param {unknown} request
  * @param {string | undefined} version that the request names
  * @param {Dialect} dialect
  */
@@ -54,13 +54,13 @@ export function check(request, version, dialect) {
   }
 }
 
-/** @param {any} params */
+/** @param {unknown} params */
 export const taskIdOf = (params) => getField(params, 'id') ?? getField(params, 'taskId');
 
 /**
  * A task with as much of its history as was requested.
  * @param {StoredTask} task
- * @param {any} asked
+ * @param {unknown} asked
  * @returns {Task}
  */
 export function historyOf({ id, contextId, status, artifacts, history }, asked) {
@@ -74,7 +74,7 @@ export const timeOf = ({ status }) => /** @type {string} */ (status.timestamp);
 /** The key that tasks are sorted by, the latest first. @param {StoredTask} task */
 export const keyOf = (task) => `${timeOf(task)}|${task.id}`;
 
-/** @param {any} params */
+/** @param {unknown} params */
 export function filterOf(params) {
   const pageSize = getField(params, 'pageSize') ?? MAX_PAGE_SIZE / 2;
   if (!Number.isInteger(pageSize) || pageSize < 1 || pageSize > MAX_PAGE_SIZE)

@@ -282,7 +282,7 @@ export class TaskServer {
    * header it is the version in which the task was begun.
    * @param {{ operation: string, dialects: Dialect[] } | undefined} method
    * @param {RequestInfo} info
-   * @param {any} params
+   * @param {unknown} params
    * @returns {Dialect}
    */
   #dialect(method, info, params) {

@@ -184,7 +184,7 @@ export class TaskStream {
   }
 
   /**
-   * @param {any} frame
+   * @param {unknown} frame
    * @param {boolean} first whether it is the first of a stream that is opened again, which may be an error
    */
   #read(frame, first) {

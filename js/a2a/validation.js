@@ -32,7 +32,7 @@ const KINDS = /** @type {const} */ ({
 
 /**
  * Throws unless each of the fields is absent, null, or what it is to be.
- * @param {any} object
+ * @param {unknown} object
  * @param {string} at where the object is
  * @param {Record<string, keyof typeof KINDS>} fields
  */
@@ -51,7 +51,7 @@ const PART_KINDS = ['text', 'file', 'data'];
 const BASE64 = /^[\w+/-]*={0,2}$/;
 
 /**
- * @param {any} part
+ * @param {unknown} part
  * @param {string} at
  */
 function checkPart(part, at) {
@@ -87,7 +87,7 @@ function checkPart(part, at) {
 
 /**
  * The message of a request, its configuration, and how long the message is.
- * @param {any} params
+ * @param {unknown} params
  * @param {Dialect} dialect
  * @returns {{ message: Message, configuration: any, size: number }}
  */
@@ -127,7 +127,7 @@ export function readSend(params, dialect) {
 
 /**
  * How many messages of a task are asked for; undefined for all.
- * @param {any} asked
+ * @param {unknown} asked
  * @returns {number | undefined}
  */
 export function readHistoryLength(asked) {
@@ -146,7 +146,7 @@ export const extensionsOf = (card) => card.capabilities?.extensions ?? [];
  * Throws unless the client declares every extension that the card requires, in its request or its message.
  * @param {{ uri: string, required?: boolean }[]} extensions
  * @param {RequestInfo} info
- * @param {any} params
+ * @param {unknown} params
  */
 export function checkExtensions(extensions, info, params) {
   const inMessage = getField(getField(params, 'message'), 'extensions') ?? [];
@@ -163,7 +163,7 @@ export function checkExtensions(extensions, info, params) {
 /**
  * What an executor and a hook learn of a request.
  * @param {Caller} caller
- * @param {any} params
+ * @param {unknown} params
  * @param {{ uri: string }[]} extensions of the card
  * @returns {RequestInfo}
  */

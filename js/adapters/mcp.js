@@ -26,9 +26,9 @@ const newOurs = () => {
 };
 
 /**
- * @param {any} id
- * @param {any[]} from the ids to replace
- * @param {any[]} to what replaces them, in the same order
+ * @param {unknown} id
+ * @param {unknown[]} from the ids to replace
+ * @param {unknown[]} to what replaces them, in the same order
  */
 const replaced = (id, from, to) => (from.includes(id) ? to[from.indexOf(id)] : id);
 
@@ -103,7 +103,7 @@ class McpTransport {
     this.#observed.start();
   }
 
-  /** @param {any} message */
+  /** @param {unknown} message */
   async send(message) {
     this.#observed.send(translated(message, this.#ours, THEIRS));
   }

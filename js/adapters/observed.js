@@ -37,7 +37,7 @@ const INTERNAL_ERROR = -32603;
  */
 const failure = (id, code, message) => ({ jsonrpc: '2.0', id, error: { code, message } });
 
-/** The kind of a message, for transports that refuse new requests under back-pressure. @param {any} message */
+/** The kind of a message, for transports that refuse new requests under back-pressure. @param {unknown} message */
 const kindOf = (message) =>
   getOwn(message, 'method') !== undefined && getOwn(message, 'id') !== undefined
     ? 'request'
@@ -119,7 +119,7 @@ export class Observed {
   /**
    * Sends a message of the SDK. Throws an `AbpError` when the connection is over, and the transport's error if the message
    * cannot be sent; an answer that cannot be sent is replaced by an error answer.
-   * @param {any} message
+   * @param {unknown} message
    */
   send(message) {
     if (this.#closed || (this.#halfClosed && kindOf(message))) {
@@ -198,7 +198,7 @@ export class Observed {
 
   /**
    * Posts a small message of our own, which fails only if the connection does.
-   * @param {any} message
+   * @param {unknown} message
    */
   #post(message) {
     try {
@@ -210,7 +210,7 @@ export class Observed {
 
   /**
    * Whether a message may pass. Keeps the open requests up to date.
-   * @param {any} message
+   * @param {unknown} message
    * @param {Direction} direction the message's own
    * @param {Direction} other the opposite one
    */

@@ -22,7 +22,7 @@ class Emitter {
   /**
    * Subscribes.
    * @param {(value: T) => void} listener
-   * @param {any} [thisArg]
+   * @param {unknown} [thisArg]
    * @param {{ dispose(): void }[]} [disposables]
    */
   event = (listener, thisArg, disposables) => {
@@ -70,7 +70,7 @@ export function readerAndWriter(transport) {
   const writer = {
     onError: writeError.event,
     onClose: closed.event,
-    /** @param {any} message */
+    /** @param {unknown} message */
     async write(message) {
       try {
         observed.send(message);

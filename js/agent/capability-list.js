@@ -9,7 +9,7 @@ const MAX_NAME_LENGTH = 256;
 const isName = (name) => typeof name === 'string' && name.length <= MAX_NAME_LENGTH;
 
 export class CapabilityList {
-  /** @type {Map<string, any>} */
+  /** @type {Map<string, unknown>} */
   #byName = new Map();
 
   /** @param {string} name */
@@ -23,7 +23,7 @@ export class CapabilityList {
 
   /**
    * Takes descriptions in place of those of the same names.
-   * @param {any} list
+   * @param {unknown} list
    */
   put(list) {
     for (const capability of firstOf(list, MAX_CAPABILITIES)) {
@@ -34,7 +34,7 @@ export class CapabilityList {
 
   /**
    * Takes in the data of a `list_changed`.
-   * @param {any} data
+   * @param {unknown} data
    * @returns {{ added: string[], removed: string[], changed: string[] }} what it says has changed
    */
   merge(data) {

@@ -386,7 +386,7 @@ export class Client {
   /**
    * Calls a capability.
    * @param {string} name
-   * @param {any} [params]
+   * @param {unknown} [params]
    * @param {CallOptions} [options]
    * @returns {Promise<Response>} never rejects for what happens to the call: see `success`, `cancelled`, `error`
    */
@@ -552,7 +552,7 @@ export class Client {
 
   /**
    * @param {number} state
-   * @param {any} message
+   * @param {unknown} message
    */
   #onSession(state, message) {
     if (state === abp.SESSION_READY) {
@@ -581,7 +581,7 @@ export class Client {
   }
 
   /**
-   * @param {any} payload of the `initialize-result`
+   * @param {unknown} payload of the `initialize-result`
    * @returns {AbpError | undefined}
    */
   #accept(payload) {

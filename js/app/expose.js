@@ -175,7 +175,7 @@ export class Exposed {
   /**
    * Hands a message to its connection. An app of others' making begins its session first, and what follows waits.
    * @param {Connection} connection
-   * @param {any} data
+   * @param {unknown} data
    * @param {readonly MessagePort[]} ports
    * @param {import('../transports/transport.js').Transport} [via]
    */
@@ -351,7 +351,7 @@ export class Exposed {
   /**
    * Tells every agent that asked for notifications.
    * @param {string} event
-   * @param {any} [data]
+   * @param {unknown} [data]
    */
   notify(event, data) {
     for (const connection of this.sessions) connection.notify(event, data);

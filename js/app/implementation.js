@@ -14,20 +14,20 @@ import { pageTransport } from '../automation/page.js';
 
 /**
  * Does in the page what a driver would do to it.
- * @param {any} abp
+ * @param {unknown} abp
  * @returns {any}
  */
 function pageOf(abp) {
   const own = globalThis.window && /** @type {any} */ (window).abp === abp;
   const events = ['addEventListener', 'removeEventListener'].map((name) => [
     name,
-    (/** @type {any[]} */ ...args) => /** @type {any} */ (globalThis)[name]?.(...args),
+    (/** @type {unknown[]} */ ...args) => /** @type {any} */ (globalThis)[name]?.(...args),
   ]);
   const page = own ? globalThis : { ...Object.fromEntries(events), abp };
   return {
     async evaluateHandle() {
       const agent = pageAgent(MAX_FETCH_CHARACTERS, page);
-      const evaluate = async (/** @type {any} */ question, /** @type {any} */ argument) =>
+      const evaluate = async (/** @type {any} */ question, /** @type {unknown} */ argument) =>
         question(agent, argument);
       return { evaluate, dispose: async () => {} };
     },
@@ -38,7 +38,7 @@ function pageOf(abp) {
 export class Implementation {
   /** @type {Promise<import('../agent/client.js').Client> | undefined} */
   #client;
-  /** @type {any[]} */
+  /** @type {unknown[]} */
   #capabilities = [];
   #abp;
   #audience;

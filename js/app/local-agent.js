@@ -215,7 +215,7 @@ export class LocalAgent {
   /**
    * Calls one listener: the page's own handler or, if there is none, a function that the client exposed.
    * @param {EventName} name
-   * @param {...any} args
+   * @param {...unknown} args
    */
   #emit(name, ...args) {
     const handler = this.#page.handlers[name];
@@ -236,7 +236,7 @@ export class LocalAgent {
   /**
    * Calls a listener and reports what it throws: the app, which only reports, cannot handle it.
    * @param {EventName} name
-   * @param {...any} args
+   * @param {...unknown} args
    */
   #tell(name, ...args) {
     invokeReportingErrors(() => this.#emit(name, ...args));

@@ -248,7 +248,7 @@ export class Registry {
 /**
  * Runs a handler, and checks its params before and its result afterwards.
  * @param {Entry} capability
- * @param {any} params
+ * @param {unknown} params
  * @param {CallContext} context
  */
 async function checked({ handler, input, output }, params, context) {

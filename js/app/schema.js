@@ -62,13 +62,13 @@ function asText(value) {
 const TYPES = ['null', 'boolean', 'object', 'array', 'number', 'integer', 'string'];
 const MAX_DEPTH = 64;
 
-/** @param {any} value */
+/** @param {unknown} value */
 const isList = (value) => Array.isArray(value);
-/** @param {any} value */
+/** @param {unknown} value */
 const isText = (value) => typeof value === 'string';
-/** @param {any} value */
+/** @param {unknown} value */
 const isNumber = (value) => typeof value === 'number';
-/** @param {any} value */
+/** @param {unknown} value */
 const isPattern = (value) => {
   try {
     return isText(value) && Boolean(new RegExp(value, 'u'));
@@ -86,7 +86,7 @@ const KEYWORDS = [
   },
   {
     names: ['required'],
-    holds: (/** @type {any} */ value) => isList(value) && value.every(isText),
+    holds: (/** @type {unknown} */ value) => isList(value) && value.every(isText),
     is: 'a list of names',
   },
   { names: ['enum', 'allOf', 'anyOf', 'oneOf', 'prefixItems'], holds: isList, is: 'a list' },
@@ -114,7 +114,7 @@ const NAMED = ['properties', 'patternProperties', 'dependentSchemas', '$defs'];
 
 /**
  * Finds a mistake in a JSON Schema that would make it accept or refuse everything.
- * @param {any} schema
+ * @param {unknown} schema
  * @param {string} path
  * @param {number} depth
  * @returns {string | undefined}
@@ -131,7 +131,7 @@ function faultOf(schema, path, depth) {
   const inner = [
     ...INNER.map((name) => [name, own[name]]),
     ...MANY.flatMap((name) =>
-      (own[name] ?? []).map((/** @type {any} */ part, /** @type {number} */ i) => [
+      (own[name] ?? []).map((/** @type {unknown} */ part, /** @type {number} */ i) => [
         `${name}/${i}`,
         part,
       ]),

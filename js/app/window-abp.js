@@ -12,7 +12,7 @@ const EVENTS = /** @type {const} */ ([
 ]);
 
 /**
- * @param {any} app
+ * @param {unknown} app
  * @param {Omit<import('./local-agent.js').Page, 'handlers'>} page
  */
 export function createInterface(app, page) {
@@ -41,9 +41,9 @@ export function createInterface(app, page) {
     get sessionId() {
       return agent?.sessionId ?? null;
     },
-    notify: (/** @type {string} */ event, /** @type {any} */ data) =>
+    notify: (/** @type {string} */ event, /** @type {unknown} */ data) =>
       page.exposed.notify(event, data),
-    notifyProgress(/** @type {any} */ info) {
+    notifyProgress(/** @type {unknown} */ info) {
       for (const connection of page.exposed.sessions) connection.notifyProgress(info);
     },
   };

@@ -76,7 +76,7 @@ export async function pageTransport(target, { timeout = 10_000, signal, after })
 async function agentIn(target, stop, timeout, after) {
   const { signal } = stop;
   let found = 'none';
-  /** @type {any} */
+  /** @type {unknown} */
   let cause;
   const late = () =>
     stop.abort(

@@ -17,7 +17,7 @@ export function transfer(value, transferables) {
   return value;
 }
 
-/** The objects that were marked to be moved with a value. @param {any} value the value that `transfer` got */
+/** The objects that were marked to be moved with a value. @param {unknown} value the value that `transfer` got */
 export const markedTransfer = (value) => (isObject(value) ? marked.get(value) : undefined);
 
 /**
@@ -33,7 +33,7 @@ const isBinary = (value) =>
 /**
  * The objects to move: those that were marked, or else the buffers of `BinaryData`, which may be the value itself or up
  * to three levels inside it.
- * @param {any} value what is about to be sent
+ * @param {unknown} value what is about to be sent
  * @returns {Transferable[] | undefined} undefined if there are none
  */
 export function transferOf(value) {

@@ -16,7 +16,7 @@ function isCloneable(read) {
   }
 }
 
-/** @param {any} value */
+/** @param {unknown} value */
 const kindOf = (value) =>
   safely(() => (isObject(value) ? String(value.constructor.name) : ''), '') || typeof value;
 

@@ -223,7 +223,7 @@ export class Machine extends CoreDriver {
 
   /**
    * @param {number} action
-   * @param {any} record
+   * @param {unknown} record
    * @param {unknown} context
    */
   #read(action, record, context) {
@@ -279,7 +279,7 @@ export class Machine extends CoreDriver {
   /**
    * @param {number} action
    * @param {number} call
-   * @param {any} record
+   * @param {unknown} record
    * @param {unknown} text
    * @param {unknown} context
    */

@@ -28,7 +28,7 @@ export class RpcError extends Error {
 
   /**
    * The error that a response carries. One that cannot be read is an invalid response.
-   * @param {any} error
+   * @param {unknown} error
    */
   static from(error) {
     return safely(() => {

@@ -35,7 +35,7 @@ export class IncomingRequest extends Cancellable {
    * @param {Handler | undefined} handler
    * @param {unknown} id
    * @param {string} method
-   * @param {any} params
+   * @param {unknown} params
    */
   constructor(peer, handler, id, method, params) {
     super();
@@ -56,24 +56,24 @@ export class IncomingRequest extends Cancellable {
   get request() {
     return (
       /** @type {string} */ method,
-      /** @type {any} */ params = undefined,
+      /** @type {unknown} */ params = undefined,
       /** @type {import('./peer.js').RequestOptions} */ options = {},
     ) => this.#peer.requestFor(this.handle, method, params, options);
   }
 
   get notify() {
-    return (/** @type {string} */ method, /** @type {any} */ params = undefined) =>
+    return (/** @type {string} */ method, /** @type {unknown} */ params = undefined) =>
       this.#peer.notify(method, params);
   }
 
   /** Reports progress. Nothing is sent unless the caller asked for it, nor after a cancel. */
   get progress() {
-    return (/** @type {any} */ info) => this.#peer.progress(this, 'onProgress', info);
+    return (/** @type {unknown} */ info) => this.#peer.progress(this, 'onProgress', info);
   }
 
   /** Sends a part of the result (LSP), if the caller asked for parts: the result is then empty. */
   get partialResult() {
-    return (/** @type {any} */ part) => this.#peer.progress(this, 'onPartialResult', part);
+    return (/** @type {unknown} */ part) => this.#peer.progress(this, 'onPartialResult', part);
   }
 
   // --- What the peer tells it ----------------------------------------------------------------------

@@ -43,12 +43,12 @@ const NEEDED = new Map([
   ['roots/list', 'roots'],
 ]);
 
-/** @param {any} result */
+/** @param {unknown} result */
 const needsInput = (result) => getOwn(result, 'resultType') === 'input_required';
 
 /**
  * What a server needs, answered one by one.
- * @param {any} result its `input_required`
+ * @param {unknown} result its `input_required`
  * @param {(method: string, params: any) => any} ask
  * @returns {Promise<object>} what goes with the request when it is made again
  */
@@ -144,7 +144,7 @@ export class McpClient {
    * Use {@link connectMcp}.
    * @param {Peer} peer
    * @param {string} version
-   * @param {any} server what it says of itself
+   * @param {unknown} server what it says of itself
    * @param {object} [envelope]
    */
   constructor(peer, version, server, envelope) {
@@ -152,7 +152,7 @@ export class McpClient {
     this.#envelope = envelope;
     this.version = version;
     this.serverInfo = getOwn(server, 'serverInfo') ?? getOwn(getOwn(server, '_meta'), SERVER_INFO);
-    /** @type {Record<string, any>} */
+    /** @type {Record<string, unknown>} */
     this.serverCapabilities = getOwn(server, 'capabilities') ?? {};
     /** @type {string | undefined} */
     this.instructions = getOwn(server, 'instructions');
@@ -266,8 +266,8 @@ export class McpServer {
 
   /**
    * @param {(params: any, context: any, caller: McpCaller) => any} handler
-   * @param {any} params
-   * @param {any} context
+   * @param {unknown} params
+   * @param {unknown} context
    * @param {McpCaller} caller
    */
   async #answerModern(handler, params, context, caller) {
@@ -287,7 +287,7 @@ export class McpServer {
 
   /**
    * @param {(params: any, context: any, caller: McpCaller) => any} handler
-   * @param {any} params
+   * @param {unknown} params
    * @param {any} context
    */
   async #answerLegacy(handler, params, context) {
@@ -307,7 +307,7 @@ export class McpServer {
 
 /**
  * Who makes a request of the second era; undefined is one of the first.
- * @param {any} params
+ * @param {unknown} params
  * @returns {McpCaller | undefined}
  */
 function modernCaller(params) {

@@ -189,7 +189,7 @@ export class Peer {
   /**
    * @param {Map<string, any>} handlers
    * @param {string} method
-   * @param {any} handler
+   * @param {unknown} handler
    */
   #register(handlers, method, handler) {
     if (typeof method !== 'string' || typeof handler !== 'function') {
@@ -201,7 +201,7 @@ export class Peer {
   /**
    * Makes a request.
    * @param {string} method
-   * @param {any} [params]
+   * @param {unknown} [params]
    * @param {RequestOptions} [options]
    * @returns {Promise<any>} the result; rejects with an {@link RpcError}, or with the signal's own reason when that is
    *   an error
@@ -214,7 +214,7 @@ export class Peer {
    * Makes a request on behalf of one that was received.
    * @param {number} parent its handle, or 0
    * @param {string} method
-   * @param {any} params
+   * @param {unknown} params
    * @param {RequestOptions} options
    * @returns {Promise<any>}
    */
@@ -269,7 +269,7 @@ export class Peer {
    * Sends a notification. Throws what the transport throws when the params cannot be sent, and an {@link RpcError} when
    * the connection is closed.
    * @param {string} method
-   * @param {any} [params]
+   * @param {unknown} [params]
    */
   notify(method, params) {
     if (this.#over || this.#closing) throw this.closedError();
@@ -297,7 +297,7 @@ export class Peer {
 
   // --- In ------------------------------------------------------------------------------------------
 
-  /** @param {any} received */
+  /** @param {unknown} received */
   #receive(received) {
     if (this.#over) return;
     this.machine.tick();
@@ -322,7 +322,7 @@ export class Peer {
     batch.read();
   }
 
-  /** @param {any} received */
+  /** @param {unknown} received */
   #dispatch(received) {
     if (this.#over) return;
     this.#received = { message: received };
@@ -358,7 +358,7 @@ export class Peer {
   /**
    * @param {unknown} id
    * @param {string} method
-   * @param {any} params
+   * @param {unknown} params
    */
   #incoming(id, method, params) {
     const { core } = this.machine;
@@ -382,7 +382,7 @@ export class Peer {
 
   /**
    * @param {string} method
-   * @param {any} params
+   * @param {unknown} params
    */
   #notification(method, params) {
     const { core } = this.machine;
@@ -405,7 +405,7 @@ export class Peer {
   /**
    * Progress has arrived. Returns whether it belongs to a request made here, which may have ended.
    * @param {import('./dialects.js').Progress['read']} read
-   * @param {any} params
+   * @param {unknown} params
    */
   #progressed(read, params) {
     const { machine } = this;

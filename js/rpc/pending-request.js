@@ -21,7 +21,7 @@ export class PendingRequest extends Pending {
    * @param {(result: any) => void} resolve
    * @param {(error: any) => void} reject
    * @param {string} method
-   * @param {any} params
+   * @param {unknown} params
    * @param {import('./peer.js').RequestOptions} options
    */
   constructor(peer, resolve, reject, method, params, options) {
@@ -65,7 +65,7 @@ export class PendingRequest extends Pending {
   /**
    * The error of a cancelled request: the signal's own reason, if the caller made that error itself, or else an RpcError
    * with the other side's answer as its cause.
-   * @param {any} [cause]
+   * @param {unknown} [cause]
    */
   cancelled(cause) {
     const reason = this.signal?.reason;
@@ -76,7 +76,7 @@ export class PendingRequest extends Pending {
     return this.peer.error(error, { name, message: this.reason, cause });
   }
 
-  /** It cannot be made, or the core has failed. @param {any} error */
+  /** It cannot be made, or the core has failed. @param {unknown} error */
   fail(error) {
     this.unfollow();
     this.reject(error);

@@ -26,7 +26,7 @@ export class TaskProgress {
    * A request has been answered.
    * @param {number} id
    * @param {((info: any) => void) | undefined} listener takes its progress
-   * @param {any} result
+   * @param {unknown} result
    */
   answered(id, listener, result) {
     this.noticed(result);
@@ -36,7 +36,7 @@ export class TaskProgress {
     this.#tasks.set(id, { task, listener });
   }
 
-  /** A result or a notification may say that a task has ended. @param {any} params */
+  /** A result or a notification may say that a task has ended. @param {unknown} params */
   noticed(params) {
     if (!this.#tasks.size) return;
     const ended = this.#words.ended(params);

@@ -34,7 +34,7 @@ export class PendingCall extends Pending {
 
   /**
    * @param {number} outcome
-   * @param {any} [response] the peer's response, if it settles the call
+   * @param {unknown} [response] the peer's response, if it settles the call
    */
   settle(outcome, response) {
     const { endpoint, signal } = this;

@@ -29,7 +29,7 @@ const OF_CAPABILITY = [
 const OF_REQUIREMENT = ['type', 'description', 'resolution'];
 
 /**
- * @param {any} object
+ * @param {unknown} object
  * @param {readonly string[]} keys
  */
 const pick = (object, keys) => Object.fromEntries(keys.map((key) => [key, getOwn(object, key)]));
@@ -113,7 +113,7 @@ export function manifestOf({ app, capabilities }) {
     capabilities: Object.entries(capabilities).map(([name, capability]) => ({
       name,
       ...pick(capability, OF_CAPABILITY),
-      requirements: getOwn(capability, 'requirements')?.map((/** @type {any} */ requirement) =>
+      requirements: getOwn(capability, 'requirements')?.map((/** @type {unknown} */ requirement) =>
         pick(requirement, OF_REQUIREMENT),
       ),
     })),

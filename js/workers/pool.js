@@ -84,7 +84,7 @@ class Task {
   /**
    * @param {Pool} pool
    * @param {string} name
-   * @param {any} params
+   * @param {unknown} params
    * @param {TaskOptions} options
    * @param {(data: any) => void} resolve
    * @param {(error: any) => void} reject
@@ -107,13 +107,13 @@ class Task {
     else this.pool.forget(this);
   }
 
-  /** @param {any} data */
+  /** @param {unknown} data */
   succeed(data) {
     offAbort(this.signal, this);
     this.#resolve(data);
   }
 
-  /** @param {any} error */
+  /** @param {unknown} error */
   fail(error) {
     offAbort(this.signal, this);
     this.#reject(this.signal?.aborted ? this.signal.reason : error);
@@ -414,7 +414,7 @@ export function serve(handlers, port = ownerPort()) {
     };
     abort = stop;
     // Code that a handler left behind may still report during the next task.
-    const say = (/** @type {any} */ message) => abort === stop && post(message);
+    const say = (/** @type {unknown} */ message) => abort === stop && post(message);
     const token = new Token(word, (bound) => say({ pool: 'word', word: bound }));
     /** @type {any} */
     let outcome;

@@ -1,6 +1,44 @@
 // The app: its capabilities, and who may call them. The rest is display.
 import { expose } from '../js/index.js';
+import { pool } from '../js/workers/pool.js';
 import { capabilities } from './operations/index.js';
+
+const workers = pool(() => new Worker('/primes-worker.js', { type: 'module' }), { size: 2 });
+
+/** What only a page can do. @type {Record<string, import('../js/app/registry.js').Capability>} */
+const ofThePage = {
+  'primes.count': {
+    description: 'Counts primes in a worker, in a loop that never pauses',
+    inputSchema: {
+      type: 'object',
+      properties: { below: { type: 'integer', minimum: 2, maximum: 2 ** 31 } },
+      required: ['below'],
+    },
+    handler: workers.run('count'),
+  },
+  'report.publish': {
+    description: 'Asks the agent for its consent in the midst of the call',
+    async handler({ title }, { elicit, progress }) {
+      progress({ progress: 1, total: 2, stage: 'asking' });
+      const answer = await elicit({
+        method: 'elicitation/confirm',
+        params: { message: `Publish “${title}” for everybody to read?` },
+      });
+      return { published: answer.success && answer.data.confirmed === true };
+    },
+  },
+  'app.freeze': {
+    description: 'Keeps the app from hearing anything for a while',
+    inputSchema: {
+      type: 'object',
+      properties: { ms: { type: 'integer', minimum: 0, maximum: 60_000 } },
+      required: ['ms'],
+    },
+    handler({ ms }) {
+      for (const end = performance.now() + ms; performance.now() < end;);
+    },
+  },
+};
 
 /**
  * Shows each call while its handler runs.
@@ -27,7 +65,7 @@ function shown(name, handler) {
   };
 }
 
-const working = Object.entries(capabilities).map(([name, capability]) => [
+const working = Object.entries({ ...capabilities, ...ofThePage }).map(([name, capability]) => [
   name,
   { ...capability, handler: shown(name, capability.handler) },
 ]);

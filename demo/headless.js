@@ -59,7 +59,9 @@ export async function runHeadless(print) {
       { markdown: sampleMarkdown(120) },
       { signal: controller.signal },
       (percentage) => {
-        if (percentage >= 20) controller.abort('the user pressed stop');
+        if (percentage < 20 || controller.signal.aborted) return;
+        say('export.pdf', 'the user presses stop');
+        controller.abort('the user pressed stop');
       },
     ),
   ]);

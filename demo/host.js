@@ -1,4 +1,4 @@
-// The agent: a page that calls what an app in a cross-origin iframe can do.
+// The agent: a page that calls what apps in cross-origin iframes can do.
 import { connect } from '../js/index.js';
 import { sampleMarkdown } from './sample.js';
 
@@ -9,34 +9,49 @@ import { sampleMarkdown } from './sample.js';
  * @returns {any} of whatever kind it is
  */
 const $ = (selector, within = document) => within.querySelector(selector);
-const origin = new URLSearchParams(location.search).get('app');
-if (!origin) {
-  $('#session').textContent =
-    'This page needs ?app=ORIGIN, where its app is served: open the address that npm run demo prints.';
-  throw new Error('The address lacks ?app=ORIGIN');
-}
+
+/** Where the server of the demo serves the two apps. @type {{ app: string, plain: string }} */
+const origins = await (await fetch('/apps.json')).json();
 
 /**
  * @typedef {object} Operation
+ * @property {'app' | 'plain'} at the app that has it
  * @property {string} name
  * @property {() => object} params
- * @property {(box: Element, data: any) => void} show
+ * @property {(box: Element, data: any) => void} [show] shows its data
  */
 
-/** @type {Operation[]} */
+/** The operations that have a button. @type {Operation[]} */
 const OPERATIONS = [
   {
+    at: 'app',
     name: 'export.pdf',
     params: () => ({ markdown: sampleMarkdown(150), filename: 'report.pdf' }),
     show: showPdf,
   },
-  { name: 'image.blur', params: () => ({ size: 900, radius: 10 }), show: showImage },
+  { at: 'app', name: 'image.blur', params: () => ({ size: 2000, radius: 20 }), show: showImage },
   {
+    at: 'app',
     name: 'text.summarise',
     params: () => ({ text: sampleMarkdown(60).replace(/[#*`-]/g, ''), sentences: 3 }),
     show: (box, data) => box.append(data.summary),
   },
+  {
+    at: 'app',
+    name: 'primes.count',
+    params: () => ({ below: 2e9 }),
+    show: (box, data) => box.append(`${data.primes.toLocaleString()} primes`),
+  },
+  {
+    at: 'app',
+    name: 'report.publish',
+    params: () => ({ title: 'Quarterly report' }),
+    show: (box, data) => box.append(data.published ? 'Published' : 'Not published'),
+  },
+  { at: 'plain', name: 'slow.count', params: () => ({ to: 300 }) },
 ];
+
+// --- What people see and hear ---------------------------------------------------------------------
 
 /** @param {string} text */
 function log(text) {
@@ -45,89 +60,205 @@ function log(text) {
   $('#log').prepend(line);
 }
 
+/** Texts that have not been spoken yet. @type {string[]} */
+let unspoken = [];
+/** Screen readers hear of calls at most once a second. @param {string} text */
+function announce(text) {
+  unspoken.push(text);
+  if (unspoken.length > 1) return;
+  setTimeout(() => {
+    $('#announcer').textContent = unspoken.join('. ');
+    unspoken = [];
+  }, 1000);
+}
+
 /** @typedef {{ content: ArrayBuffer, mimeType: string, filename: string, size: number, pages: number }} File */
 
 /** @param {File} data @param {string} text */
 function link(data, text) {
   const url = URL.createObjectURL(new Blob([data.content], { type: data.mimeType }));
-  const a = Object.assign(document.createElement('a'), {
-    href: url,
-    textContent: text,
-    target: '_blank',
-  });
+  const a = Object.assign(document.createElement('a'), { href: url, textContent: text });
   a.download = data.filename;
   return { a, url };
 }
 
 /** @param {Element} box @param {File} data */
 function showPdf(box, data) {
-  box.append(
-    link(data, `${data.filename}: ${data.pages} pages, ${(data.size / 1024).toFixed(0)} KB`).a,
-  );
+  const size = (data.size / 1024).toFixed(0);
+  box.append(link(data, `${data.filename}: ${data.pages} pages, ${size} KB`).a);
 }
 
 /** @param {Element} box @param {File} data */
 function showImage(box, data) {
   const { a, url } = link(data, data.filename);
-  const img = Object.assign(document.createElement('img'), {
-    src: url,
-    alt: 'the blurred picture',
-  });
-  box.append(img, a);
+  box.append(Object.assign(document.createElement('img'), { src: url, alt: 'Blurred hills' }), a);
+}
+
+/** @param {number} ms */
+const seconds = (ms) => `${(ms / 1000).toFixed(1)} s`;
+
+// --- The apps ---------------------------------------------------------------------------------------
+
+/** @typedef {import('../js/index.js').Client} Client */
+/** @type {Record<string, Client>} */
+const clients = {};
+
+/**
+ * Connects to an app, and again whenever it has gone.
+ * @param {'app' | 'plain'} which
+ * @param {string} session the selector of the line that tells about it
+ */
+async function keepConnected(which, session) {
+  const iframe = $(`#${which}`);
+  const origin = origins[which];
+  const tell = (/** @type {string} */ text) => {
+    $(session).textContent = text;
+    log(`${which}: ${text}`);
+  };
+  iframe.src = origin;
+  for (;;) {
+    /** @type {(error: import('../js/index.js').AbpError) => void} */
+    let lost = () => {};
+    const end = new Promise((resolve) => (lost = resolve));
+    try {
+      clients[which] = await connect(iframe, {
+        origin,
+        agent: { name: 'demo-agent', version: '1.0' },
+        onElicitation: ask,
+        onDisconnect: (error) => lost(error),
+      });
+      tell(`Connected to ${clients[which].app?.name} at ${origin}`);
+      for (const operation of OPERATIONS) if (operation.at === which) await offer(operation);
+      tell((await end).message);
+    } catch (error) {
+      const { code, message } = /** @type {import('../js/index.js').AbpError} */ (error);
+      tell(`${code}: ${message}`);
+    }
+  }
+}
+
+/** The question before: people answer one at a time. @type {Promise<unknown>} */
+let asked = Promise.resolve();
+/**
+ * Answers a question of an app.
+ * @param {{ method: string, params: any }} request
+ * @param {{ signal: AbortSignal }} context
+ */
+function ask({ params }, { signal }) {
+  return (asked = asked.then(() => signal.aborted || askUser(params, signal)));
 }
 
 /**
- * @param {import('../js/index.js').Client} client
- * @param {Operation} operation
- * @param {string} about
+ * The dialog is closed when the call that asks has ended.
+ * @param {any} params
+ * @param {AbortSignal} signal
  */
-function card(client, { name, params, show }, about) {
-  const box = $('#card').content.cloneNode(true).firstElementChild;
-  const [run, cancel] = [$('.run', box), $('.cancel', box)];
-  box.id = name.replace('.', '-');
-  $('h2', box).textContent = name;
-  $('.about', box).textContent = about;
-  let controller = new AbortController();
-  cancel.onclick = () => controller.abort('the user pressed Cancel');
-  run.disabled = false;
-  run.onclick = async () => {
-    controller = new AbortController();
-    run.disabled = !(cancel.disabled = false);
-    box.dataset.state = 'running';
-    $('.result', box).replaceChildren();
-    $('progress', box).value = 0;
-    log(`${name} called`);
-    const response = await client.call(name, params(), {
-      signal: controller.signal,
-      timeout: Number($('.timeout', box).value),
-      onProgress({ percentage = 0, stage = '', status = '' }) {
-        $('progress', box).value = percentage;
-        $('.status', box).textContent = `${percentage.toFixed(0)} % ${stage} ${status}`;
-      },
-    });
-    run.disabled = !(cancel.disabled = true);
-    const { success, data, error, metadata } = response;
-    const how = error ? `${error.code}: ${error.message}` : `completed in ${metadata?.duration} ms`;
-    box.dataset.state = error ? error.code.toLowerCase() : 'completed';
-    $('.status', box).textContent = how;
-    log(`${name} ${how}`);
-    if (success) show($('.result', box), data);
-  };
-  $('#calls').append(box);
+function askUser(params, signal) {
+  const dialog = $('#question');
+  $('#question-text').textContent = params.message;
+  dialog.returnValue = 'no';
+  dialog.showModal();
+  const close = () => dialog.close();
+  signal.addEventListener('abort', close);
+  return new Promise((resolve) => {
+    dialog.onclose = () => {
+      signal.removeEventListener('abort', close);
+      resolve({ confirmed: dialog.returnValue === 'yes' });
+    };
+  });
 }
 
-$('#app').src = origin;
-try {
-  const client = await connect($('#app'), {
-    origin,
-    agent: { name: 'demo-agent', version: '1.0' },
-    onDisconnect: (error) => ($('#session').textContent = error.message),
-  });
-  $('#session').textContent = `Connected to ${client.app?.name} at ${origin}`;
-  for (const operation of OPERATIONS) {
-    card(client, operation, (await client.describeCapability(operation.name)).description);
-  }
-} catch (error) {
-  const { code, message } = /** @type {import('../js/index.js').AbpError} */ (error);
-  $('#session').textContent = `${code}: ${message}`;
+/** Shows an operation with its button, once. @param {Operation} operation */
+async function offer(operation) {
+  const { at, name } = operation;
+  const id = name.replace('.', '-');
+  if ($(`#${id}`)) return;
+  const box = $('#operation').content.cloneNode(true).firstElementChild;
+  box.id = id;
+  $('h3', box).textContent = name;
+  const run = $('.run', box);
+  run.textContent = `Run ${name}`;
+  run.onclick = () => call(operation);
+  // In the order of the list, whichever app answers first.
+  const after = OPERATIONS.slice(0, OPERATIONS.indexOf(operation)).findLast((other) =>
+    $(`#${other.name.replace('.', '-')}`),
+  );
+  const before = after
+    ? $(`#${after.name.replace('.', '-')}`).nextSibling
+    : $('#operations').firstChild;
+  $('#operations').insertBefore(box, before);
+  $('.about', box).textContent = (await clients[at].describeCapability(name))?.description;
 }
+
+// --- Calls --------------------------------------------------------------------------------------------
+
+/** The calls that have not ended. @type {Set<AbortController>} */
+const running = new Set();
+let count = 0;
+
+/** Calls an operation, and shows what becomes of it. @param {Operation} operation */
+async function call({ at, name, params, show }) {
+  const box = $('#call').content.cloneNode(true).firstElementChild;
+  const [cancel, bar, status] = ['.cancel', 'progress', '.status'].map((part) => $(part, box));
+  const title = `${name} ${++count}`;
+  const timeout = Number($('#limit').value);
+  const controller = new AbortController();
+  const start = performance.now();
+  let said = '';
+  $('h3', box).textContent = title;
+  cancel.textContent = `Cancel ${title}`;
+  cancel.onclick = () => controller.abort('the user pressed Cancel');
+  const tick = () => {
+    const age = performance.now() - start;
+    const left = timeout ? `, ${seconds(Math.max(0, timeout - age))} left` : '';
+    status.textContent = `${seconds(age)}${left}${said && `, ${said}`}`;
+  };
+  tick();
+  const timer = setInterval(tick, 500);
+  $('#none').hidden = true;
+  $('#calls').prepend(box);
+  running.add(controller);
+  announce(`${title} started`);
+
+  const response = await clients[at].call(name, params(), {
+    signal: controller.signal,
+    timeout,
+    onProgress({ percentage = 0, stage = '', status = '' }) {
+      bar.value = percentage;
+      said = `${percentage.toFixed(0)} % ${stage} ${status}`;
+    },
+  });
+
+  clearInterval(timer);
+  running.delete(controller);
+  const { success, data, error } = response;
+  const how = error ? `${error.code}: ${error.message}` : 'completed';
+  box.dataset.state = error ? error.code.toLowerCase() : 'completed';
+  status.textContent = `${how} (${seconds(performance.now() - start)})`;
+  if (success || !bar.hasAttribute('value')) bar.value = success ? 100 : 0;
+  // The button stays, and with it the focus.
+  cancel.textContent = `Remove ${title}`;
+  cancel.onclick = () => {
+    const next = box.nextElementSibling ?? box.previousElementSibling;
+    box.remove();
+    $('#none').hidden = Boolean(next);
+    (next ? $('.cancel', next) : $('#cancel-all')).focus();
+  };
+  log(`${title}: ${how}`);
+  announce(`${title} ${how}`);
+  if (success) show?.($('.result', box), data);
+}
+
+$('#cancel-all').onclick = () => {
+  for (const controller of running) controller.abort('the user pressed Cancel all');
+};
+$('#reload').onclick = () => ($('#app').src = origins.app);
+$('#break').onclick = () => {
+  $('#app').src = `${origins.app}/nothing-here`;
+  // An agent that waits for this app would wait in vain: a user would load it again.
+  setTimeout(() => ($('#app').src = origins.app), 3000);
+};
+$('#freeze').onclick = () => call({ at: 'app', name: 'app.freeze', params: () => ({ ms: 8000 }) });
+
+void keepConnected('app', '#session');
+void keepConnected('plain', '#plain-session');

@@ -1,4 +1,4 @@
-/** Serves the host page and the app on two sites. */
+/** Serves the host page and the apps: the host on one site, the apps on another, each on a port of its own. */
 import { readFile } from 'node:fs/promises';
 import { createServer } from 'node:http';
 import { fileURLToPath } from 'node:url';
@@ -54,11 +54,13 @@ function site(files, policy) {
 }
 
 /**
- * @param {number} [port] of the host; the app takes the next
+ * @param {number} [port] of the host; the apps take the next two
  * @returns {Promise<{ hostUrl: string, appUrl: string, close: () => void }>}
  */
 export async function startServer(port = 0) {
-  const [hostScript, appScript] = await Promise.all([bundle('host.js'), bundle('app.js')]);
+  const [hostScript, appScript, worker] = await Promise.all(
+    ['host.js', 'app.js', 'primes-worker.js'].map(bundle),
+  );
   /** @type {(name: string) => Page} */
   const page = (name) => ['text/html; charset=utf-8', () => readFile(file(name))];
   /** @type {Page} */
@@ -66,26 +68,44 @@ export async function startServer(port = 0) {
   /** @type {(text: string) => Page} */
   const script = (text) => ['text/javascript', () => text];
   let hostUrl = '';
-  let appUrl = '';
+  /** Where the apps are. */
+  const origins = { app: '', plain: '' };
   const common =
     "script-src 'self' 'wasm-unsafe-eval'; style-src 'self'; img-src 'self' blob: data:; object-src 'none'";
   const host = site(
-    { '/': page('host.html'), '/host.js': script(hostScript), '/style.css': style },
-    () => `default-src 'self'; frame-src ${appUrl} blob:; ${common}`,
+    {
+      '/': page('host.html'),
+      '/host.js': script(hostScript),
+      '/apps.json': ['application/json', () => JSON.stringify(origins)],
+      '/style.css': style,
+    },
+    () => `default-src 'self'; frame-src ${origins.app} ${origins.plain}; ${common}`,
   );
+  const embedded = () => `default-src 'self'; frame-ancestors ${hostUrl}; ${common}`;
   const app = site(
-    { '/': page('app.html'), '/app.js': script(appScript), '/style.css': style },
-    () => `default-src 'self'; frame-ancestors ${hostUrl}; ${common}`,
+    {
+      '/': page('app.html'),
+      '/app.js': script(appScript),
+      '/primes-worker.js': script(worker),
+      '/style.css': style,
+    },
+    embedded,
+  );
+  const plain = site(
+    {
+      '/': page('plain.html'),
+      '/plain.js': ['text/javascript', () => readFile(file('plain.js'))],
+      '/style.css': style,
+    },
+    embedded,
   );
   const hostPort = await listen(host, port);
   hostUrl = `http://127.0.0.1:${hostPort}`;
-  appUrl = `http://localhost:${await listen(app, port && hostPort + 1)}`;
+  origins.app = `http://localhost:${await listen(app, port && hostPort + 1)}`;
+  origins.plain = `http://localhost:${await listen(plain, port && hostPort + 2)}`;
   return {
-    hostUrl: `${hostUrl}/?app=${encodeURIComponent(appUrl)}`,
-    appUrl,
-    close() {
-      host.close();
-      app.close();
-    },
+    hostUrl,
+    appUrl: origins.app,
+    close: () => [host, app, plain].forEach((server) => server.close()),
   };
 }

@@ -1,6 +1,8 @@
-// The demo as a person uses it: run, watch, cancel, run again; and the PDF is one.
+// The demo as a person uses it: run, watch, cancel, answer, reload the app; by mouse, by keyboard, and by what a screen
+// reader is told.
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
+import { createRequire } from 'node:module';
 import { after, before, test } from 'node:test';
 import { PDFDocument } from 'pdf-lib';
 import { startServer } from '../../demo/server.js';
@@ -10,43 +12,158 @@ let server, browser, page;
 const problems = [];
 before(async () => {
   [server, browser] = await Promise.all([startServer(), launch()]);
-  page = await browser.newPage({ viewport: { width: 1100, height: 900 } });
+  page = await browser.newPage({ viewport: { width: 1200, height: 1000 }, acceptDownloads: true });
+  page.setDefaultTimeout(300_000);
   page.on('pageerror', (error) => problems.push(error.message));
   await page.goto(server.hostUrl);
-  await page.locator('#export-pdf .run:enabled').waitFor();
+  await button('Run slow.count').waitFor();
+  await button('Run report.publish').waitFor();
 });
 after(async () => {
   await browser.close();
   server.close();
 });
 
-const state = (id, wanted) => page.locator(`#${id}[data-state="${wanted}"]`).waitFor();
+const button = (name) => page.getByRole('button', { name, exact: true });
+const calls = () => page.locator('.call');
+let count = 0;
+/** Runs an operation, and resolves with its box. */
+async function run(name) {
+  await button(`Run ${name}`).click();
+  return calls().filter({ hasText: `${name} ${++count}` });
+}
+const ended = (box, state) => box.and(page.locator(`[data-state="${state}"]`)).waitFor();
+/** Runs an operation, and cancels it by its button as soon as it is under way: at once, however busy the machine is. */
+async function runAndCancel(name) {
+  await button(`Run ${name}`).evaluate((one) => {
+    one.click();
+    const box = document.querySelector('.call');
+    const timer = setInterval(() => {
+      if (box.querySelector('progress').value <= 1) return;
+      clearInterval(timer);
+      box.querySelector('.cancel').click();
+    }, 5);
+  });
+  return calls().filter({ hasText: `${name} ${++count}` });
+}
 
 test('a PDF is cancelled under way, and made whole the next time, in the same session', async () => {
-  const card = page.locator('#export-pdf');
-  await card.locator('.run').click();
-  await page.waitForFunction(() => document.querySelector('#export-pdf progress').value > 5);
-  await card.locator('.cancel').click();
-  await state('export-pdf', 'cancelled');
-  assert.match(await card.locator('.status').textContent(), /CANCELLED: the user pressed Cancel/);
-  await card.locator('.run').click();
-  await state('export-pdf', 'completed');
+  const first = await runAndCancel('export.pdf');
+  await ended(first, 'cancelled');
+  assert.match(
+    await first.locator('.status').textContent(),
+    /CANCELLED: the user pressed Cancel \(/,
+  );
+  const second = await run('export.pdf');
+  await ended(second, 'completed');
   const [download] = await Promise.all([
     page.waitForEvent('download'),
-    card.locator('.result a').click(),
+    second.getByRole('link').click(),
   ]);
   const pdf = await PDFDocument.load(await readFile(await download.path()));
   assert.ok(pdf.getPageCount() >= 300, `${pdf.getPageCount()} pages`);
 });
 
-test('an operation runs out of time while another completes', async () => {
-  await page.locator('#text-summarise .timeout').fill('1');
-  await page.locator('#image-blur .run').click();
-  await page.locator('#text-summarise .run').click();
-  await state('text-summarise', 'timeout');
-  await state('image-blur', 'completed');
-  await page.locator('#image-blur img').waitFor();
-  if (process.env.SCREENSHOT) await page.screenshot({ path: process.env.SCREENSHOT });
+test('several calls at once: one completes, one runs out of time, one that never pauses is stopped', async () => {
+  const primes = await run('primes.count');
+  await page.getByLabel('Time limit of new calls').selectOption('0.2 s');
+  const summary = await run('text.summarise');
+  await page.getByLabel('Time limit of new calls').selectOption('none');
+  const image = await run('image.blur');
+  await ended(image, 'completed');
+  await image.getByRole('img', { name: 'Blurred hills' }).waitFor();
+  // A quick machine may summarise in time.
+  await summary.and(page.locator(':not([data-state="running"])')).waitFor();
+  assert.match(await summary.getAttribute('data-state'), /^(timeout|completed)$/);
+  await button('Cancel all').click();
+  await primes.and(page.locator(':not([data-state="running"])')).waitFor();
+  assert.match(await primes.getAttribute('data-state'), /^(cancelled|completed)$/);
 });
+
+test('a call that never pauses is stopped, and one of a plain app is, too', async () => {
+  const primes = await run('primes.count');
+  await button(`Cancel primes.count ${count}`).click();
+  await ended(primes, 'cancelled');
+  const counts = await runAndCancel('slow.count');
+  await ended(counts, 'cancelled');
+  assert.equal(await page.frameLocator('#plain').locator('#count').textContent(), 'Stopped');
+});
+
+test('a question in the midst of a call is answered by keyboard, or closed with its call', async () => {
+  const published = await run('report.publish');
+  const dialog = page.getByRole('dialog', { name: 'The app asks' });
+  await dialog.waitFor();
+  assert.match(await dialog.textContent(), /Publish “Quarterly report”/);
+  await page.keyboard.press('Enter');
+  await ended(published, 'completed');
+  assert.equal(await published.locator('.result').textContent(), 'Published');
+  const declined = await run('report.publish');
+  await dialog.waitFor();
+  await page.keyboard.press('Escape');
+  await ended(declined, 'completed');
+  assert.equal(await declined.locator('.result').textContent(), 'Not published');
+});
+
+test('the focus stays on the button of a call, and removes it', async () => {
+  await button('Run primes.count').focus();
+  await page.keyboard.press('Enter');
+  count++;
+  await button(`Cancel primes.count ${count}`).focus();
+  await page.keyboard.press('Enter');
+  await button(`Remove primes.count ${count}`).waitFor();
+  const focused = () => page.evaluate(() => document.activeElement.textContent);
+  assert.equal(await focused(), `Remove primes.count ${count}`);
+  await page.keyboard.press('Enter');
+  assert.match(await focused(), /^Remove report.publish /);
+});
+
+test('what happens to calls is announced, and their progress is not', async () => {
+  const started = `primes.count ${count + 1} started`;
+  const box = await run('primes.count');
+  await page.waitForFunction(
+    (text) => document.querySelector('#announcer').textContent.includes(text),
+    started,
+  );
+  assert.equal(await page.locator('[role="status"], [aria-live]').count(), 1);
+  await button('Cancel all').click();
+  await ended(box, 'cancelled');
+});
+
+test('an app that is reloaded or goes away fails its calls, and is connected to again', async () => {
+  for (const what of ['Reload it', 'Navigate it away']) {
+    const box = await run('primes.count');
+    await button(what).click();
+    await ended(box, 'disconnected');
+    assert.match(await box.locator('.status').textContent(), /^DISCONNECTED: /);
+    await page.getByText(/^Connected to Demo app/).waitFor();
+    await ended(await run('text.summarise'), 'completed');
+  }
+});
+
+test('a frozen app is not heard of, and its call ends all the same', async () => {
+  await button('Freeze it for 8 s').click();
+  const box = calls().filter({ hasText: `app.freeze ${++count}` });
+  await button(`Cancel app.freeze ${count}`).click();
+  // Who is first: the agent's grace period, or the app that hears of the cancel when it wakes.
+  await ended(box, 'cancelled');
+});
+
+for (const colorScheme of ['light', 'dark']) {
+  test(`axe finds nothing, and nothing is cut off on a phone (${colorScheme})`, async () => {
+    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+    await page.setViewportSize({ width: 390, height: 844 });
+    await page.evaluate(await readFile(createRequire(import.meta.url).resolve('axe-core'), 'utf8'));
+    const violations = await page.evaluate(async () => {
+      const found = await globalThis.axe.run(document);
+      return found.violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)]);
+    });
+    assert.deepEqual(violations, []);
+    const width = await page.evaluate(() => document.documentElement.scrollWidth);
+    assert.ok(width <= 390, `the page is ${width} pixels wide`);
+    const folder = process.env.SCREENSHOTS;
+    if (folder)
+      await page.screenshot({ path: `${folder}/demo-${colorScheme}.png`, fullPage: true });
+  });
+}
 
 test('the page has no errors', () => assert.deepEqual(problems, []));

@@ -1,6 +1,6 @@
 /** The apps, their tools, and the calls that run, for however many clients there are. */
 import { discover } from 'abp-bridge/discover';
-import { ResultFiles } from './result-files.js';
+import { MAX_MESSAGE, ResultFiles } from './result-files.js';
 import { toolResult } from './results.js';
 import { Run, unguessable } from './run.js';
 import { ToolNames } from './tool-names.js';
@@ -108,17 +108,23 @@ export class Gateway {
       ({ name }, at) =>
         typeof name === 'string' && name && capabilities.findIndex((c) => c.name === name) === at,
     );
-    if (usable.length > MAX_TOOLS) {
-      this.#log(`${target.app.url.href} has ${usable.length} capabilities; ${MAX_TOOLS} are shown`);
-    }
     const shown = usable.slice(0, MAX_TOOLS);
     this.#names.add(
       target,
       shown.map(({ name }) => name),
     );
-    const tools = shown.map((capability) =>
-      toolOf(capability, this.#names.of(target, capability.name), target.label),
-    );
+    // One app's schemas cost no other app its place in the list.
+    let room = MAX_MESSAGE / this.#targets.length;
+    const tools = shown
+      .map((capability) =>
+        toolOf(capability, this.#names.of(target, capability.name), target.label),
+      )
+      .filter((tool) => (room -= Buffer.byteLength(JSON.stringify(tool))) >= 0);
+    if (tools.length < usable.length) {
+      this.#log(
+        `${target.app.url.href} has ${usable.length} capabilities; ${tools.length} are shown`,
+      );
+    }
     this.#tools.set(target, tools);
     return tools;
   }

@@ -9,8 +9,8 @@ import { pathToFileURL } from 'node:url';
 const MAX_FILES = 64;
 /** Bytes of them all together. */
 const MAX_BYTES = 1 << 30;
-/** Bytes of one that a message may still carry. */
-const MAX_READ = 64 << 20;
+/** Bytes of one message's contents: official clients end a connection on which 10 MiB come at once. */
+export const MAX_MESSAGE = 8 << 20;
 
 const EXTENSIONS = new Map([
   ['application/json', 'json'],
@@ -92,16 +92,17 @@ export class ResultFiles {
   async read(uri) {
     const kept = this.#kept.get(uri);
     if (!kept) return undefined;
-    const { mimeType } = kept;
-    if (kept.size > MAX_READ) {
-      const text = `${kept.size} bytes are too many for a message: read the file ${kept.path}`;
-      return { uri, mimeType: 'text/plain', text };
+    const { mimeType, size, path } = kept;
+    if (size <= MAX_MESSAGE) {
+      const bytes = await readFile(path);
+      const isText = /^(text\/|application\/json$)/.test(mimeType);
+      const contents = isText
+        ? { uri, mimeType, text: bytes.toString('utf8') }
+        : { uri, mimeType, blob: bytes.toString('base64') };
+      if (Buffer.byteLength(JSON.stringify(contents)) <= MAX_MESSAGE) return contents;
     }
-    const bytes = await readFile(kept.path);
-    const isText = /^(text\/|application\/json$)/.test(mimeType);
-    return isText
-      ? { uri, mimeType, text: bytes.toString('utf8') }
-      : { uri, mimeType, blob: bytes.toString('base64') };
+    const text = `${size} bytes are too many for a message: read the file ${path}`;
+    return { uri, mimeType: 'text/plain', text };
   }
 
   /** Removes what is nobody's any more. */

@@ -1,9 +1,10 @@
 /** Responses of the protocol as results of tools. */
 import { fromJsonSchema } from '@modelcontextprotocol/server';
 import { toPlain } from './plain.js';
+import { MAX_MESSAGE } from './result-files.js';
 import { cleanText } from './texts.js';
 
-/** Bytes that a message carries itself; what is larger goes into a file. */
+/** Bytes that a message carries itself, of all parts together; what is more goes into files. */
 const MAX_INLINE = 1 << 20;
 /** Bytes of a result's text that a message carries itself. */
 const MAX_TEXT = 1 << 20;
@@ -12,7 +13,7 @@ const PREVIEW = 2000;
 /** Parts of bytes in one result. */
 const MAX_PARTS = 100;
 /** Characters of a failure's message. */
-const MAX_MESSAGE = 4096;
+const MAX_FAILURE = 4096;
 
 /** @typedef {{ content: any[], structuredContent?: any, isError?: boolean, _meta?: any }} ToolResult */
 
@@ -39,16 +40,20 @@ function referenceOf(data) {
 
 /**
  * @param {import('./plain.js').Bytes} found
- * @param {number} at which of the result's
  * @param {import('./result-files.js').ResultFiles} files
- * @returns {Promise<any>} a block of content
+ * @returns {Promise<any>} a block of content that names the file
  */
-async function blockOf(found, at, files) {
-  const { bytes, mimeType } = found;
-  if (bytes.length > MAX_INLINE) {
-    const { uri, name, size } = await files.keep(found);
-    return { type: 'resource_link', uri, name, mimeType, size };
-  }
+async function linkTo(found, files) {
+  const { uri, name, mimeType, size } = await files.keep(found);
+  return { type: 'resource_link', uri, name, mimeType, size };
+}
+
+/**
+ * @param {import('./plain.js').Bytes} found
+ * @param {number} at which of the result's
+ * @returns {any} a block of content that holds the bytes
+ */
+function blockOf({ bytes, mimeType }, at) {
   const data = Buffer.from(bytes).toString('base64');
   if (mimeType.startsWith('image/')) return { type: 'image', data, mimeType };
   if (mimeType.startsWith('audio/')) return { type: 'audio', data, mimeType };
@@ -62,11 +67,16 @@ async function blockOf(found, at, files) {
  * @returns {Promise<ToolResult>}
  */
 async function successOf(data, outputSchema, files) {
-  /** @type {Promise<any>[]} */
+  /** @type {any[]} */
   const blocks = [];
+  let room = MAX_INLINE;
   const plain = await toPlain(data, (found, rest) => {
     const { bytes, mimeType } = found;
-    if (blocks.length < MAX_PARTS) blocks.push(blockOf(found, blocks.length, files));
+    if (blocks.length < MAX_PARTS) {
+      const fits = bytes.length <= room;
+      if (fits) room -= bytes.length;
+      blocks.push(fits ? blockOf(found, blocks.length) : linkTo(found, files));
+    }
     return { ...rest, mimeType, size: bytes.length };
   });
   if (outputSchema) {
@@ -83,18 +93,18 @@ async function successOf(data, outputSchema, files) {
   }
   const isText = typeof plain === 'string';
   const text = isText ? plain : json;
-  const kept = await files.keep({
-    bytes: Buffer.from(text),
-    mimeType: isText ? 'text/plain' : 'application/json',
-  });
-  const { uri, name, mimeType, size } = kept;
-  const preview = `The result has ${size} bytes and is in a file. It begins:\n${text.slice(0, PREVIEW).toWellFormed()}`;
-  content.unshift(
-    { type: 'text', text: preview },
-    { type: 'resource_link', uri, name, mimeType, size },
+  const link = await linkTo(
+    { bytes: Buffer.from(text), mimeType: isText ? 'text/plain' : 'application/json' },
+    files,
   );
-  // Who promised data keeps the promise, however long it is: clients refuse the result otherwise.
-  return { content, ...(outputSchema && { structuredContent: plain }) };
+  const preview = `The result has ${link.size} bytes and is in a file. It begins:\n${text.slice(0, PREVIEW).toWellFormed()}`;
+  content.unshift({ type: 'text', text: preview }, link);
+  if (!outputSchema) return { content };
+  // Clients refuse a result without the data that its tool promises.
+  if (link.size <= MAX_MESSAGE) return { content, structuredContent: plain };
+  const tooLong = `The result has ${link.size} bytes, which are too many for data that is promised. They are in a file`;
+  const failure = failureOf('OPERATION_FAILED', tooLong, {});
+  return { ...failure, content: [...failure.content, link] };
 }
 
 /**
@@ -129,7 +139,7 @@ export function failureOf(code, message, { retryable, retryAfter, alternatives }
     typeof retryAfter === 'number' && retryAfter >= 0 ? Math.min(retryAfter, 2 ** 31) : undefined;
   const error = {
     code: cleanText(code, 64) || 'OPERATION_FAILED',
-    message: cleanText(message, MAX_MESSAGE) || 'The operation failed',
+    message: cleanText(message, MAX_FAILURE) || 'The operation failed',
     retryable: retryable === true,
     ...(after !== undefined && { retryAfter: after }),
     ...(names.length && { alternatives: names }),

@@ -14,15 +14,17 @@ export function serveStdio(gateway) {
   let server;
   gateway.listeners.add(() => void server?.sendToolListChanged().catch(() => {}));
   const transport = new StdioServerTransport();
-  const ended = new Promise((resolve) => {
-    const gone = () => resolve('the client is gone');
-    process.stdin.once('end', gone);
-    process.stdin.once('close', gone);
-    process.stdout.once('error', gone);
-  });
   const served = serve(({ era }) => (server = createServer(gateway, era)), {
     transport,
     onerror: (error) => log(lineOf(error.message)),
+  });
+  // It is closed when a pipe is, and when the client sends more than it takes at once.
+  const { onclose } = transport;
+  const ended = new Promise((resolve) => {
+    transport.onclose = () => {
+      onclose?.();
+      resolve('the client is gone');
+    };
   });
   return { ended, close: () => served.close() };
 }

@@ -115,6 +115,19 @@ test('a client that is killed in the midst of a call leaves no gateway and no br
   await ended(left);
 });
 
+test('a client that sends more at once than is read is left, as if it had gone', async () => {
+  const raw = await start();
+  const { from } = await begin(raw, 'work_hang', /hang started/);
+  const browsers = descendants(raw.child.pid);
+  // The pipe is closed before all of it is written.
+  raw.child.stdin.on('error', () => {});
+  raw.call('text_echo', { text: 'x'.repeat(11 << 20) });
+  assert.match(await site.logged(/hang aborted/, from), /: the client is gone$/);
+  assert.deepEqual(await raw.closed, [0, null]);
+  assert.match(raw.stderr, /exceeded maximum size of \d+ bytes/);
+  await ended(browsers);
+});
+
 test('a gateway that is killed leaves no browser', async () => {
   const raw = await start();
   await begin(raw, 'work_hang', /hang started/);

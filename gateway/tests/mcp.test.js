@@ -109,6 +109,26 @@ for (const kind of KINDS) {
         );
       });
 
+      test('no message is longer than clients take: files carry the rest', async () => {
+        const long = 9 << 20;
+        const { content } = await mcp.call('bytes_pdf', { size: long });
+        const { uri } = content.find(({ type }) => type === 'resource_link');
+        const { contents } = await mcp.client.readResource({ uri });
+        assert.match(contents[0].text, /^\d+ bytes are too many for a message: read the file /);
+        const many = await mcp.call('bytes_many', { parts: 3, size: 600_000 });
+        assert.deepEqual(
+          many.content.map(({ type }) => type),
+          ['text', 'resource', 'resource_link', 'resource_link'],
+        );
+        const { structuredContent } = await mcp.call('text_promised', { length: 2 << 20 });
+        assert.equal(structuredContent.text.length, 2 << 20);
+        const failed = await mcp.call('text_promised', { length: long });
+        assert.equal(failed.isError, true);
+        assert.match(textOf(failed), /^OPERATION_FAILED: The result has \d+ bytes, .* in a file/);
+        const file = failed.content.find(({ type }) => type === 'resource_link');
+        assert.equal(JSON.parse(readFileSync(fileURLToPath(file.uri), 'utf8')).text.length, long);
+      });
+
       test('a failure is isError with code, message, and whether to try again', async () => {
         const result = await mcp.call('fail_typed');
         assert.equal(result.isError, true);

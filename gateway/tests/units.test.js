@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { browserPaths } from '../src/find-browser.js';
+import { Gateway } from '../src/gateway.js';
 import { toPlain } from '../src/plain.js';
 import { profileOf } from '../src/profile.js';
 import { progressSender } from '../src/progress.js';
@@ -44,6 +45,36 @@ test('two apps never share a name, whatever their prefixes', () => {
   names.add(two, ['c']);
   assert.notEqual(names.of(one, 'b_c'), names.of(two, 'c'));
   assert.deepEqual(names.meaningOf(names.of(two, 'c')), { target: two, capability: 'c' });
+});
+
+test('the list of tools fits a message, and an app that says much costs the others nothing', async () => {
+  const appWith = (host, count, length) => ({
+    url: new URL(`ws://${host}/`),
+    listCapabilities: async () =>
+      Array.from({ length: count }, (_, at) => ({
+        name: `c${at}`,
+        inputSchema: { type: 'object', description: 'x'.repeat(length) },
+      })),
+  });
+  const logged = [];
+  const gateway = new Gateway(
+    [
+      { app: appWith('large', 250, 60_000), prefix: 'large_' },
+      { app: appWith('many', 300, 0), prefix: 'many_' },
+    ],
+    { patience: 1000, log: (line) => logged.push(line), name: 'test', version: '1' },
+  );
+  const tools = await gateway.listTools();
+  assert.ok(JSON.stringify(tools).length <= 8 << 20);
+  const counts = ['large_', 'many_'].map(
+    (prefix) => tools.filter(({ name }) => name.startsWith(prefix)).length,
+  );
+  assert.ok(counts[0] > 50 && counts[0] < 250, `${counts}`);
+  assert.equal(counts[1], 256);
+  assert.deepEqual(logged.sort(), [
+    `ws://large/ has 250 capabilities; ${counts[0]} are shown`,
+    'ws://many/ has 300 capabilities; 256 are shown',
+  ]);
 });
 
 test('a description is bounded, without control characters, and nothing that hides text', () => {

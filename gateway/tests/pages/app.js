@@ -105,6 +105,15 @@ const capabilities = {
       },
     }),
   },
+  'bytes.many': ({ parts, size }) =>
+    Array.from({ length: parts }, () => ({
+      content: new Uint8Array(size).buffer,
+      mimeType: 'application/zip',
+    })),
+  'text.promised': {
+    outputSchema: object({ text: { type: 'string' } }, ['text']),
+    handler: ({ length }) => ({ text: 'x'.repeat(length) }),
+  },
   'text.long': {
     inputSchema: object({ length: { type: 'integer' } }, ['length']),
     handler: ({ length }) => ({ text: 'x'.repeat(length) }),

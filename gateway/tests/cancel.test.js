@@ -255,13 +255,13 @@ describe('over HTTP', () => {
     assert.doesNotMatch(await response.text(), /^id:/m);
     const { task } = await request(call(3, { ttl: 60_000 }));
     const stop = new AbortController();
-    const waiting = post(
+    const waiting = await post(
       { id: 4, method: 'tasks/result', params: { taskId: task.taskId } },
       session,
       stop.signal,
     );
     stop.abort();
-    await assert.rejects(waiting.then((answered) => answered.text()));
+    await assert.rejects(waiting.text());
     await request(finish(5));
     const result = await request({
       id: 6,

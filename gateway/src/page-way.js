@@ -78,8 +78,9 @@ export class PageWay {
       const problem = this.#problemWith(page);
       if (client && !problem) return client;
       client?.close();
-      // It was on its way elsewhere: a page of its own is where it was sent.
-      if (!problem || !isFirst) throw problem ?? error;
+      // It was on its way elsewhere, or was about to be gone: a page of its own is where it was sent.
+      const gone = page.isClosed() || page !== this.#page;
+      if (!isFirst || !(problem || gone)) throw problem ?? error;
     }
   }
 

@@ -225,6 +225,22 @@ describe('calls that outlast patience', () => {
     const cancelled = await use('call_cancel', await start(60_000));
     assert.match(textOf(cancelled), /^CANCELLED: the client cancelled/);
     await site.logged(/slow aborted: the client cancelled/, from);
+    // Who waits hears of progress, who only asks does not.
+    const hanging = (await raw.answerTo(raw.call('work_hang'))).result._meta['abp-bridge/call'];
+    const ask = async (tool) => {
+      const _meta = { progressToken: tool };
+      const call = raw.call(tool, { handle: hanging.handle }, { _meta });
+      return textOf((await raw.answerTo(call)).result);
+    };
+    let text;
+    do text = await ask('call_status');
+    while (!/^work_hang still runs \(.*begun\)/.test(text));
+    await ask('call_wait');
+    const progress = raw.messages.filter(({ method }) => method === 'notifications/progress');
+    assert.deepEqual(
+      progress.map(({ params }) => params),
+      [{ progressToken: 'call_wait', progress: 1, total: 10, message: 'begun' }],
+    );
     const unknown = await raw.answerTo(raw.call('call_wait', { handle: 'guessed' }));
     assert.equal(unknown.error.code, -32602);
     await end(raw);

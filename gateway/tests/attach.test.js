@@ -29,13 +29,17 @@ async function end(raw) {
 
 test('--cdp takes a tab of a browser that runs, and closes that tab alone', async () => {
   const others = (await browser.pages()).length;
-  const raw = await attach(`http://${new URL(browser.wsEndpoint()).host}`);
-  const { result } = await raw.answerTo(raw.call('number_add', { a: 40, b: 2 }));
-  assert.equal(result.content[0].text, '42');
-  const [page] = await appPages();
-  const closed = new Promise((resolve) => page.once('close', resolve));
-  await end(raw);
-  await closed;
+  const endpoint = browser.wsEndpoint();
+  // The second finds the browser that the first has left running.
+  for (const address of [`http://${new URL(endpoint).host}`, endpoint]) {
+    const raw = await attach(address);
+    const { result } = await raw.answerTo(raw.call('number_add', { a: 40, b: 2 }));
+    assert.equal(result.content[0].text, '42');
+    const [page] = await appPages();
+    const closed = new Promise((resolve) => page.once('close', resolve));
+    await end(raw);
+    await closed;
+  }
   assert.equal(browser.connected, true);
   assert.equal((await browser.pages()).length, others);
 });
@@ -62,6 +66,23 @@ for (const [what, take] of Object.entries({
     await end(raw);
   });
 }
+
+test('a tab that is closed before its app answers is opened again for the same call', async () => {
+  // It has an app when it is opened again.
+  const script = `if (localStorage.seen) location.replace(${JSON.stringify(site.url())});
+    else fetch('/log', { method: 'POST', body: (localStorage.seen = 'seen once') });`;
+  const body = `<!doctype html><script>${script}</script>`;
+  site.extra.set('/late', { type: 'text/html', body });
+  const url = `${site.origin}/late`;
+  const raw = await startRaw(['mcp', url, '--cdp', browser.wsEndpoint()]);
+  const id = raw.call('number_add', { a: 40, b: 2 });
+  await site.logged(/seen once/);
+  const page = (await browser.pages()).find((each) => each.url() === url);
+  await page.close();
+  const { result } = await raw.answerTo(id);
+  assert.equal(result.content[0].text, '42');
+  await end(raw);
+});
 
 test('a browser that does not run is told plainly', async () => {
   const raw = await startRaw(['mcp', site.url(), '--cdp', 'http://127.0.0.1:9']);

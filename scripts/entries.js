@@ -1,12 +1,12 @@
 /**
- * What the package offers: each entry, its source, and the name of its file for pages without a bundler, if it is
- * meant for pages. `single` is that of a file that needs no other and no WebAssembly: the core is inside, as
- * JavaScript, and the entry is this file. package.json's exports, the files of dist/page, the tests of the package and
- * those of its types are made from this list or checked against it.
- * @type {Record<string, { source: string, page?: string, single?: string }>}
+ * What the package offers: each entry, its source, the source of its types if that is another, and the name of its file
+ * for pages without a bundler, if it is meant for pages. `single` is that of a file that needs no other and no WebAssembly:
+ * the core is inside, as JavaScript, and the entry is this file. package.json's exports, the files of dist/page, the tests
+ * of the package and those of its types are made from this list or checked against it.
+ * @type {Record<string, { source: string, types?: string, page?: string, single?: string }>}
  */
 export const ENTRIES = {
-  '.': { source: 'js/index.js', page: 'abp-bridge' },
+  '.': { source: 'js/index.js', types: 'js/types/index.ts', page: 'abp-bridge' },
   './websocket': { source: 'js/transports/websocket.js', page: 'websocket' },
   './pool': { source: 'js/workers/pool.js', page: 'pool' },
   './recorder': { source: 'js/recorder/index.js', page: 'recorder' },
@@ -38,15 +38,18 @@ export const SINGLES = Object.fromEntries(
 /** The main entry for pages in one file, with all that it may load. */
 export const BUNDLE = './dist/page/abp-bridge.bundle.js';
 
-/** @param {string} source */
-const typesOf = (source) => `./dist/types/${source.replace(/\.js$/, '.d.ts')}`;
+/** @param {string} path */
+const typesOf = (path) => {
+  const { source, types = source } = ENTRIES[path];
+  return `./dist/types/${types.replace(/\.[jt]s$/, '.d.ts')}`;
+};
 
 /** What package.json's `exports` must be. `./page` is the main entry for pages without a bundler, `./page/bundle` in one file. */
 export const EXPORTS = Object.fromEntries([
   ...Object.entries(ENTRIES).map(([path, { source, single }]) => [
     path,
-    { types: typesOf(source), default: single ? `./dist/page/${single}.js` : `./${source}` },
+    { types: typesOf(path), default: single ? `./dist/page/${single}.js` : `./${source}` },
   ]),
-  ['./page', { types: typesOf(ENTRIES['.'].source), default: './dist/page/abp-bridge.js' }],
-  ['./page/bundle', { types: typesOf(ENTRIES['.'].source), default: BUNDLE }],
+  ['./page', { types: typesOf('.'), default: './dist/page/abp-bridge.js' }],
+  ['./page/bundle', { types: typesOf('.'), default: BUNDLE }],
 ]);

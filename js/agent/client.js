@@ -85,12 +85,36 @@ const LIST_CHANGED = 'notifications/capabilities/list_changed';
  */
 
 /**
- * @typedef {object} Response The protocol's answer to a call.
- * @property {boolean} success
- * @property {any} [data]
- * @property {import('../common/errors.js').ErrorObject} [error]
- * @property {boolean} [cancelled]
- * @property {{ duration?: number, cached?: boolean }} [metadata]
+ * @template [Data=any]
+ * @typedef {object} Success
+ * @property {true} success
+ * @property {Data} data
+ * @property {undefined} [error]
+ * @property {false} [cancelled]
+ * @property {Metadata} [metadata]
+ */
+
+/**
+ * @template {string} [Code=never] the app's own error codes, where they are known
+ * @typedef {object} Failure
+ * @property {false} success
+ * @property {undefined} [data]
+ * @property {import('../common/errors.js').ErrorObject<Code>} error
+ * @property {boolean} [cancelled] whether it was cancelled, which a timeout is, too
+ * @property {Metadata} [metadata]
+ */
+
+/**
+ * @typedef {object} Metadata
+ * @property {number} [duration] ms
+ * @property {boolean} [cached]
+ */
+
+/**
+ * The protocol's answer to a call.
+ * @template [Data=any]
+ * @template {string} [Code=never] the app's own error codes, where they are known
+ * @typedef {Success<Data> | Failure<Code>} Response
  */
 
 /**
@@ -121,9 +145,11 @@ const LIST_CHANGED = 'notifications/capabilities/list_changed';
 /**
  * Connects to an app: in an iframe, at the other end of a MessagePort, in a worker, or over whatever a
  * function opens.
+ * @template [App=any] what the client knows of the app: `typeof app`, where `app` is what `expose` returned, or an object
+ *   type with a function for each capability. Nothing is checked at run time
  * @param {HTMLIFrameElement | ConnectTarget | Opener} target
  * @param {ConnectOptions} options
- * @returns {Promise<Client>} rejects with an AbpError when the app does not answer or refuses
+ * @returns {Promise<Client<App>>} rejects with an AbpError when the app does not answer or refuses
  */
 export async function connect(target, options) {
   const client = new Client(target, options);
@@ -131,6 +157,10 @@ export async function connect(target, options) {
   return client;
 }
 
+/**
+ * An agent's connection to an app.
+ * @template [App=any] what it knows of the app; see {@link connect}
+ */
 export class Client {
   /** @type {Endpoint | undefined} */
   #endpoint;
@@ -385,12 +415,14 @@ export class Client {
 
   /**
    * Calls a capability.
-   * @param {string} name
-   * @param {unknown} [params]
-   * @param {CallOptions} [options]
-   * @returns {Promise<Response>} never rejects for what happens to the call: see `success`, `cancelled`, `error`
+   * @template {import('../types/app.js').NameOf<App>} Name
+   * @param {Name} name
+   * @param {import('../types/app.js').CallArguments<App, Name>} rest its params ({}), and {@link CallOptions}
+   * @returns {Promise<import('../types/app.js').ResponseOf<App, Name>>} never rejects for what happens to the call: see
+   *   `success`, `cancelled`, `error`
    */
-  call(name, params = {}, options = {}) {
+  call(name, ...rest) {
+    const [params = {}, options = {}] = /** @type {[any?, CallOptions?]} */ (rest);
     if (typeof name !== 'string') return wrong('call needs the name of a capability');
     const { signal, onProgress, timeout, retry, transfer } = options ?? {};
     if (signal && typeof signal.addEventListener !== 'function') {
@@ -434,6 +466,20 @@ export class Client {
       if (this.#onProgress.get(progressToken) === onProgress)
         this.#onProgress.delete(progressToken);
     });
+  }
+
+  /**
+   * Calls a capability, for those who live by exceptions.
+   * @template {import('../types/app.js').NameOf<App>} Name
+   * @param {Name} name
+   * @param {import('../types/app.js').CallArguments<App, Name>} rest its params ({}), and {@link CallOptions}
+   * @returns {Promise<import('../types/app.js').DataOf<App, Name>>} the data itself. Rejects with an {@link AbpError} when the
+   *   call fails; when it was cancelled, that is an `AbortError` by its `name`, whose `cause` is the signal's reason
+   */
+  async invoke(name, ...rest) {
+    const response = await this.call(name, ...rest);
+    if (response.success) return response.data;
+    throw rejectionOf(response, rest[1]?.signal);
   }
 
   /**
@@ -607,6 +653,18 @@ export class Client {
     this.#capabilities.put(getOwn(payload, 'capabilities'));
     return undefined;
   }
+}
+
+/**
+ * What `invoke` throws.
+ * @param {Failure} response
+ * @param {AbortSignal | undefined} signal the caller's
+ */
+function rejectionOf(response, signal) {
+  const error = AbpError.from(response.error);
+  if (response.cancelled && error.code !== 'TIMEOUT') error.name = 'AbortError';
+  if (signal?.aborted) error.cause = signal.reason;
+  return error;
 }
 
 const abandoned = () => new AbpError('CANCELLED', 'The client was closed while it connected');

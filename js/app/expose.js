@@ -63,13 +63,17 @@ const isInterface = (definition) =>
   typeof definition?.initialize === 'function' && typeof definition.call === 'function';
 
 /**
- * Makes an app's capabilities callable.
- * @param {Definition | Interface} definition what it can do, or its own `window.abp`
+ * Makes an app's capabilities callable. With `const app = expose(…)`, `connect<typeof app>(…)` knows them: their names, params
+ * and results.
+ * @template const S schemas of params by name
+ * @template const O schemas of results by name
+ * @template H handlers by name
+ * @param {import('../types/app.js').TypedDefinition<S, O, H> | Interface} definition what it can do, or its own `window.abp`
  * @param {ExposeOptions} [options]
- * @returns {Exposed}
+ * @returns {import('../types/app.js').Inferred<S, O, H>}
  */
 export function expose(definition, options) {
-  return new Exposed(definition, options);
+  return new Exposed(/** @type {Definition | Interface} */ (definition), options);
 }
 
 export class Exposed {

@@ -2,7 +2,9 @@
 import * as abp from '../core/abp-boundary.js';
 import { AbpError, invokeReportingErrors, requireJson, toErrorObject } from '../common/errors.js';
 import { nearestOf } from '../common/nearest.js';
-import { isRecord } from '../common/values.js';
+import { jsonSchemaOf, standardOf } from '../common/json-schema.js';
+import { markedTransfer, transfer } from '../common/transfer.js';
+import { isObject, isRecord } from '../common/values.js';
 import { isResponse } from '../wire/messages.js';
 
 /**
@@ -40,21 +42,27 @@ import { isResponse } from '../wire/messages.js';
  */
 
 /**
- * @typedef {object} Capability
- * @property {Handler} handler
+ * @typedef {object} Described What can be said of a capability, besides its handler and schemas.
  * @property {string} [description]
- * @property {object} [inputSchema] JSON Schema of the params; enforced
- * @property {object} [outputSchema] JSON Schema of the data; a handler that breaks it has failed
  * @property {object} [annotations] hints for MCP clients: `readOnlyHint`, `destructiveHint`, `idempotentHint`, `openWorldHint`
  * @property {boolean | (() => boolean)} [available] (true)
- * @property {Requirement[]} [requirements]
+ * @property {readonly Requirement[]} [requirements]
  * @property {Record<string, boolean>} [features]
  * @property {boolean} [experimental]
  * @property {boolean} [deprecated]
  * @property {string} [deprecationMessage]
- * @property {string[]} [alternatives]
+ * @property {readonly string[]} [alternatives]
  * @property {any} [browserRequirement] which browsers support it, in the protocol's form
  */
+
+/**
+ * @typedef {object} Implemented
+ * @property {Handler} handler
+ * @property {import('../types/app.js').Schema} [inputSchema] of the params; enforced
+ * @property {import('../types/app.js').Schema} [outputSchema] of the data; a handler that breaks it has failed
+ */
+
+/** @typedef {Described & Implemented} Capability */
 
 /** The members of a capability that agents may see. */
 const PUBLISHED = /** @type {const} */ ([
@@ -80,8 +88,9 @@ const holds = (value) =>
  */
 
 /**
+ * Its schemas are JSON Schemas.
  * @typedef {Capability & { input?: Promise<Checker>, output?: Promise<Checker> }} Entry
- * @typedef {ReturnType<typeof import('./schema.js').checkerFor>} Checker
+ * @typedef {(value: unknown) => import('./schema.js').Checked | Promise<import('./schema.js').Checked>} Checker
  */
 
 /**
@@ -93,22 +102,18 @@ const holds = (value) =>
  */
 function checkerOf(name, member, schema) {
   if (schema === undefined || schema === true) return undefined;
-  const which = `${member} of ${name}`;
-  const vendor = schema?.['~standard']?.vendor;
-  if (vendor || !(isRecord(schema) || schema === false)) {
-    throw new AbpError(
-      'INVALID_PARAMS',
-      `${which} must be a JSON Schema, a plain object${vendor ? `: convert the one of ${vendor}` : ''} (docs/errors.md#schemas)`,
-    );
-  }
+  const what = member === 'inputSchema' ? 'params' : 'data';
+  const standard = standardOf(schema);
   // Few apps have schemas, so the validator is loaded with the first one.
-  const checker = import('./schema.js')
-    .then(({ checkerFor }) => checkerFor(schema, member === 'inputSchema' ? 'params' : 'data'))
-    .catch((error) => {
-      const why = `${which} cannot be used: ${toErrorObject(error).message} (docs/errors.md#schemas)`;
-      console.error(`abp-bridge: ${why}`);
-      throw new AbpError('INTERNAL_ERROR', why, { cause: error });
-    });
+  /** @type {Promise<Checker>} */
+  const loading = standard
+    ? import('./standard-schema.js').then((m) => m.standardCheckerFor(standard, what))
+    : import('./schema.js').then((m) => m.checkerFor(schema, what));
+  const checker = loading.catch((error) => {
+    const why = `${member} of ${name} cannot be used: ${toErrorObject(error).message} (docs/errors.md#schemas)`;
+    console.error(`abp-bridge: ${why}`);
+    throw new AbpError('INTERNAL_ERROR', why, { cause: error });
+  });
   // Calls await it and fail with its error; until then it must not be an unhandled rejection.
   checker.catch(() => {});
   return checker;
@@ -140,10 +145,13 @@ export class Registry {
     if (typeof entry.handler !== 'function') {
       throw new TypeError(`capability ${name} needs a handler: async (params, { signal }) => data`);
     }
-    entry.input = checkerOf(name, 'inputSchema', entry.inputSchema);
-    entry.output = checkerOf(name, 'outputSchema', entry.outputSchema);
+    const { inputSchema, outputSchema } = entry;
+    entry.inputSchema = jsonSchemaOf(name, 'inputSchema', inputSchema);
+    entry.outputSchema = jsonSchemaOf(name, 'outputSchema', outputSchema);
+    entry.input = checkerOf(name, 'inputSchema', inputSchema);
+    entry.output = checkerOf(name, 'outputSchema', outputSchema);
     const what = `capability ${name}`;
-    const { requirements = [] } = entry;
+    const requirements = /** @type {Requirement[]} */ (entry.requirements ?? []);
     if (!Array.isArray(requirements) || !requirements.every(isRecord)) {
       throw new AbpError('INVALID_PARAMS', `requirements of ${what} must be a list of objects`);
     }
@@ -252,13 +260,17 @@ export class Registry {
  * @param {CallContext} context
  */
 async function checked({ handler, input, output }, params, context) {
-  const wrong = (await input)?.(params);
-  if (wrong) throw new AbpError('INVALID_PARAMS', wrong.message, wrong);
-  const value = await handler(params, context);
-  const responds = isResponse(value);
-  if (responds && !value.success) return value;
-  const broken = (await output)?.(responds ? value.data : value);
+  const taken = (await (await input)?.(params)) ?? { value: params };
+  if (taken.problem) throw new AbpError('INVALID_PARAMS', taken.problem.message, taken.problem);
+  const returned = await handler(taken.value, context);
+  const responds = isResponse(returned);
+  if (!output || (responds && !returned.success)) return returned;
+  const data = responds ? returned.data : returned;
+  const { value, problem } = await (await output)(data);
   // The caller cannot do anything about it; the handler's author finds it in the console.
-  if (broken) throw new TypeError(`The result breaks the outputSchema: ${broken.message}`);
-  return value;
+  if (problem) throw new TypeError(`The result breaks the outputSchema: ${problem.message}`);
+  if (value === data) return returned;
+  const result = responds ? { ...returned, data: value } : value;
+  const moved = markedTransfer(returned) ?? markedTransfer(data);
+  return moved && isObject(result) ? transfer(result, moved) : result;
 }

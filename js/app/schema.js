@@ -12,9 +12,15 @@ import { isRecord } from '../common/values.js';
  */
 
 /**
+ * @typedef {object} Checked
+ * @property {any} value the value, which a schema may have changed: with its defaults, for example
+ * @property {Problem} [problem] why the schema does not accept it
+ */
+
+/**
  * @param {object} schema a JSON Schema, draft 2020-12
  * @param {string} what the values are called: `params`
- * @returns {(value: unknown) => Problem | undefined}
+ * @returns {(value: unknown) => Checked}
  * @throws {TypeError} if it is not a JSON Schema; the message says where and why
  */
 export function checkerFor(schema, what) {
@@ -24,11 +30,11 @@ export function checkerFor(schema, what) {
   return (value) => {
     // It throws for values that JSON cannot represent, such as a member that is undefined.
     const asIs = safely(() => validator.validate(value), undefined);
-    if (asIs?.valid) return undefined;
+    if (asIs?.valid) return { value };
     const text = safely(() => asText(value), undefined);
     // A schema may describe bytes as base64, which they are over transports that carry only text.
     const asSent = text && (text.hasBytes || !asIs) ? validator.validate(text.value) : undefined;
-    if (asSent?.valid) return undefined;
+    if (asSent?.valid) return { value };
     const { errors } = asIs ?? asSent ?? { errors: [] };
     // Outer errors only say that there are inner ones.
     const details = errors
@@ -39,7 +45,7 @@ export function checkerFor(schema, what) {
         message: error,
       }));
     const first = details[0] ?? { path: what, message: 'does not match the schema' };
-    return { message: `${first.path}: ${first.message}`, details };
+    return { value, problem: { message: `${first.path}: ${first.message}`, details } };
   };
 }
 

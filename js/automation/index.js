@@ -6,6 +6,8 @@ import { pageTransport } from './page.js';
 export { Client } from '../agent/client.js';
 export { AbpError } from '../common/errors.js';
 
+/** @typedef {import('./page.js').PageLike} PageLike */
+
 /** The functions that apps call to report: those that the protocol names, and those of its guides. */
 const REPORTERS = [
   ...['__abp_notification', '__abpOnNotification', '__abp_progress', '__abpOnProgress'],
@@ -28,10 +30,11 @@ export async function preparePage(page) {
 
 /**
  * Connects to the app of a page that Puppeteer or Playwright drives: to its `window.abp`, whichever library made it.
+ * @template [App=any] what the client knows of the app; see `connect`
  * @param {import('./page.js').PageLike} target a Page, whose main frame is meant, or a Frame
  * @param {Omit<import('../agent/client.js').ConnectOptions, 'origin' | 'upgrade'>} options `timeout` is how long to
  *   wait for `window.abp`, and then for its answer
- * @returns {Promise<import('../agent/client.js').Client>} rejects with an AbpError when there is no app, or it refuses
+ * @returns {Promise<import('../agent/client.js').Client<App>>} rejects with an AbpError when there is no app, or it refuses
  */
 export function connectPage(target, options) {
   /** @type {Promise<void> | undefined} */

@@ -2,8 +2,9 @@
 import { isObject } from './values.js';
 
 /**
+ * @template {string} [Own=never] the app's own codes, where they are known
  * @typedef {object} ErrorObject An ABP error as it stands on the wire.
- * @property {string} code such as `INVALID_PARAMS`; unknown codes are legal
+ * @property {import('../types/errors.js').ErrorCode<Own>} code unknown codes are legal
  * @property {string} message what was wrong and what to do
  * @property {boolean} retryable whether the same request may succeed later
  * @property {unknown} [details]
@@ -17,7 +18,7 @@ import { isObject } from './values.js';
  */
 export class AbpError extends Error {
   /**
-   * @param {string} code one of the protocol's codes, or your own
+   * @param {import('../types/errors.js').ErrorCode} code one of the protocol's codes, or your own
    * @param {string} message what was wrong and what to do
    * @param {{ retryable?: boolean, details?: unknown, retryAfter?: number, alternatives?: string[], cause?: unknown }} [more]
    *   `retryable` is false by default; `retryAfter` is in ms

@@ -5,3 +5,27 @@ export { headerTransport, lineTransport } from '../transports/streams.js';
 export { hostChannel, portChannel, windowChannel } from './channels.js';
 export { RpcError } from './errors.js';
 export { createPeer } from './peer.js';
+
+/**
+ * The types that are met on the way.
+ * @typedef {import('./channels.js').NodeWorker} NodeWorker
+ * @typedef {import('./channels.js').Transport} ChannelTransport
+ * @typedef {import('./dialects.js').Dialect} Dialect
+ * @typedef {import('./dialects.js').Explain} Explain
+ * @typedef {import('./dialects.js').Kind} Kind
+ * @typedef {import('./dialects.js').Progress} Progress
+ * @typedef {import('./task-progress.js').TaskWords} TaskWords
+ * @typedef {import('./incoming-request.js').Handler} Handler
+ * @typedef {import('./incoming-request.js').IncomingRequest} IncomingRequest
+ * @typedef {import('./peer.js').Peer} Peer
+ * @typedef {import('./peer.js').PeerOptions} PeerOptions
+ * @typedef {import('./peer.js').RequestOptions} RequestOptions
+ * @typedef {import('./peer.js').TraceEvent} TraceEvent
+ * @typedef {import('../core/rpc-core.js').Limits} Limits
+ * @typedef {import('../transports/streams.js').NodeReadable} NodeReadable
+ * @typedef {import('../transports/streams.js').NodeWritable} NodeWritable
+ * @typedef {import('../transports/streams.js').StreamOptions} StreamOptions
+ * @typedef {import('../transports/streams.js').Streams} Streams
+ * @typedef {import('../transports/window-channel.js').AppOptions} AppOptions
+ * @typedef {import('../transports/window-channel.js').HostOptions} HostOptions
+ */

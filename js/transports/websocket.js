@@ -38,6 +38,13 @@ const TOO_LONG = 4009;
  */
 
 /**
+ * The types of `store`.
+ * @typedef {import('../wire/result-store.js').Store} Store
+ * @typedef {import('../wire/result-store.js').Stored} Stored
+ * @typedef {import('../wire/result-store.js').CallContext} StoreContext
+ */
+
+/**
  * A transport over a socket, which may still be connecting. For `connect`, wrap it in a function, so that each
  * session gets a socket of its own: `connect(() => webSocketTransport(url), options)`.
  * @param {string | URL | Socket} target an address, or a socket that nobody else uses

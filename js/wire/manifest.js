@@ -4,6 +4,7 @@
  */
 import { requireBounded } from '../common/bounds.js';
 import { AbpError } from '../common/errors.js';
+import { jsonSchemaOf } from '../common/json-schema.js';
 import { getOwn } from '../common/values.js';
 
 /** Bytes that the text of a manifest may have. */
@@ -21,9 +22,7 @@ const MAX_DEPTH = 64;
 
 /** The members of an app and of a capability that belong in a manifest: those that hold for everyone, always. */
 const OF_APP = ['id', 'name', 'version', 'description', 'homepage', 'icon', 'support'];
-const OF_CAPABILITY = [
-  ...['description', 'inputSchema', 'outputSchema', 'annotations', 'experimental', 'deprecated'],
-];
+const OF_CAPABILITY = [...['description', 'annotations', 'experimental', 'deprecated']];
 
 /** Those of a requirement. Whether it is met depends on the user, so a manifest cannot say it. */
 const OF_REQUIREMENT = ['type', 'description', 'resolution'];
@@ -104,7 +103,8 @@ export function warningsOf({ abp, capabilities }) {
  * name its address in the page's head: `<link rel="abp-manifest" href="/abp.json">`.
  * @param {import('../app/expose.js').Definition} definition what `expose` is given
  * @returns {Manifest}
- * @throws {AbpError} INVALID_MANIFEST if something required is missing, or a limit is passed
+ * @throws {AbpError} INVALID_MANIFEST if something required is missing, or a limit is passed; INVALID_PARAMS if a schema is
+ *   none
  */
 export function manifestOf({ app, capabilities }) {
   const text = JSON.stringify({
@@ -113,6 +113,8 @@ export function manifestOf({ app, capabilities }) {
     capabilities: Object.entries(capabilities).map(([name, capability]) => ({
       name,
       ...pick(capability, OF_CAPABILITY),
+      inputSchema: jsonSchemaOf(name, 'inputSchema', getOwn(capability, 'inputSchema')),
+      outputSchema: jsonSchemaOf(name, 'outputSchema', getOwn(capability, 'outputSchema')),
       requirements: getOwn(capability, 'requirements')?.map((/** @type {unknown} */ requirement) =>
         pick(requirement, OF_REQUIREMENT),
       ),

@@ -20,6 +20,7 @@ import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 import { EXPORTS, PAGES } from '../../scripts/entries.js';
 import { launch } from '../support/browser.js';
+import { namelessTypes } from '../support/public-types.js';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const bin = (name) => join(root, 'node_modules/.bin', name);
@@ -29,6 +30,8 @@ const EXPECTED = [
 ].join();
 /** What a user may write after `from`. */
 const entries = Object.keys(EXPORTS).map((path) => `abp-bridge${path.slice(1)}`);
+/** The newest TypeScript, and the oldest that serves. */
+const COMPILERS = ['typescript', 'typescript-5'];
 let project, packed, browser, server, url;
 /** The paths that pages have asked for. @type {string[]} */
 const requested = [];
@@ -193,34 +196,34 @@ test('through Vite', async () => {
   assert.equal(await outcomeOf('/dist/index.html'), EXPECTED);
 });
 
-test('from TypeScript', () => {
-  cpSync(join(root, 'tests/types/consumer.ts'), join(project, 'consumer.ts'));
-  const args = ['--strict', '--noEmit', '--target', 'es2022', '--lib', 'es2022,dom'];
-  const modules = ['--module', 'nodenext', '--moduleResolution', 'nodenext', 'consumer.ts'];
-  execFileSync(bin('tsc'), [...args, ...modules], {
+/** Runs a program of a package that is installed here, which must succeed. */
+const check = (path, ...args) =>
+  execFileSync('node', [join(root, 'node_modules', path), ...args], {
     cwd: project,
     stdio: 'pipe',
     encoding: 'utf8',
   });
+
+for (const compiler of COMPILERS) {
+  test(`from TypeScript: ${compiler}`, () => {
+    cpSync(join(root, 'tests/types/consumer.ts'), join(project, 'consumer.ts'));
+    const args = ['--strict', '--noEmit', '--target', 'es2022', '--lib', 'es2022,dom'];
+    const modules = ['--module', 'nodenext', '--moduleResolution', 'nodenext', 'consumer.ts'];
+    check(`${compiler}/bin/tsc`, ...args, ...modules);
+  });
+
+  test(`what is inferred of an app, and what does not compile: ${compiler}`, () => {
+    check(`${compiler}/bin/tsc`, '-p', join(root, 'tests/types'));
+  });
+}
+
+test('every type that is met on the way can be imported by name', () => {
+  const declarations = Object.values(EXPORTS).map(({ types }) => join(root, types));
+  assert.deepEqual(namelessTypes(declarations), []);
 });
 
-test("the gateway's package takes this one, and lists an app", async () => {
-  const folder = join(project, 'gateway');
-  mkdirSync(folder);
-  writeFileSync(join(folder, 'package.json'), '{ "private": true }');
-  install(folder, packed, pack('--workspace', 'abp-bridge-gateway'));
-  // What it asks for must be had from a registry, and be the version beside it.
-  const { packages } = JSON.parse(readFileSync(join(folder, 'package-lock.json'), 'utf8'));
-  const { dependencies } = packages['node_modules/abp-bridge-gateway'];
-  assert.match(dependencies['abp-bridge'], /^\^\d/);
-  const copies = Object.keys(packages).filter((path) => path.endsWith('/abp-bridge'));
-  assert.deepEqual(copies, ['node_modules/abp-bridge']);
-  const gateway = async (...args) => {
-    const env = { CHROME_PATH: process.env.CHROMIUM ?? '/usr/bin/chromium', ...process.env };
-    const command = ['--no-install', 'abp-bridge-gateway', ...args];
-    return (await promisify(execFile)('npx', command, { cwd: folder, env })).stdout;
-  };
-  assert.match(await gateway('--help'), /^Usage: abp-bridge-gateway COMMAND/m);
-  const listed = await gateway('list', `${url}/app.html`, '--temporary');
-  assert.match(listed, /^Packed app 1\n\nnumber\.add$/m);
+test('its exports and types are found by every resolution that can load ES modules', () => {
+  check('@arethetypeswrong/cli/dist/index.js', packed, '--profile', 'esm-only');
+  const said = check('publint/src/cli.js', join(project, 'node_modules/abp-bridge'), '--strict');
+  assert.match(said, /All good!/);
 });

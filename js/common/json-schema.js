@@ -1,0 +1,48 @@
+/** The schemas of capabilities, as agents are told of them. */
+import { AbpError, toErrorObject } from './errors.js';
+import { isRecord } from './values.js';
+
+/** What a library does with a type that JSON Schema cannot say, such as an ArrayBuffer: it says nothing of it. */
+const libraryOptions = {
+  unrepresentable: 'any', // zod
+  errorMode: 'ignore', // valibot
+};
+
+/** The sides of a schema that changes what it takes: agents write what comes in, and read what comes out. */
+const SIDES = /** @type {const} */ ({ inputSchema: 'input', outputSchema: 'output' });
+
+/**
+ * What a schema of another library has for others to use it.
+ * @param {any} schema any value
+ * @returns {import('../types/app.js').StandardSchema['~standard'] | undefined} undefined if it does not follow Standard Schema
+ */
+export const standardOf = (schema) => schema?.['~standard'] ?? undefined;
+
+/**
+ * The JSON Schema of a schema.
+ * @param {string} name of the capability, for the error's message
+ * @param {'inputSchema' | 'outputSchema'} member
+ * @param {unknown} schema any value
+ * @returns {any} itself if it is a JSON Schema or undefined
+ * @throws {AbpError} INVALID_PARAMS if it is no schema, or cannot say itself as JSON Schema
+ */
+export function jsonSchemaOf(name, member, schema) {
+  const refuse = (/** @type {string} */ why) =>
+    new AbpError('INVALID_PARAMS', `${member} of ${name} ${why} (docs/errors.md#schemas)`);
+  const standard = standardOf(schema);
+  if (!standard) {
+    if (schema === undefined || typeof schema === 'boolean' || isRecord(schema)) return schema;
+    throw refuse('must be a JSON Schema, a plain object, or follow Standard Schema');
+  }
+  const { vendor, jsonSchema } = standard;
+  if (!jsonSchema) {
+    const how =
+      vendor === 'valibot' ? ': wrap it in toStandardJsonSchema of @valibot/to-json-schema' : '';
+    throw refuse(`cannot be told to agents, as ${vendor} gives no JSON Schema of it${how}`);
+  }
+  try {
+    return jsonSchema[SIDES[member]]({ target: 'draft-2020-12', libraryOptions });
+  } catch (error) {
+    throw refuse(`cannot be told to agents: ${toErrorObject(error).message}`);
+  }
+}

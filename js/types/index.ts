@@ -1,0 +1,50 @@
+/** The main entry as TypeScript sees it: what js/index.js exports, and by name the types that are met on the way. */
+export * from '../index.js';
+export type {
+  AgentOptions,
+  AnyWorker,
+  CallOptions,
+  CancelResponse,
+  ConnectOptions,
+  ConnectTarget,
+  Failure,
+  Metadata,
+  Opener,
+  ProgressInfo,
+  Response,
+  Success,
+} from '../agent/client.js';
+export type { Connection, Session } from '../app/connection.js';
+export type { Definition, ExposeOptions, Interface, ServeOptions } from '../app/expose.js';
+export type {
+  CallContext,
+  Capability,
+  Described,
+  Handler,
+  Implemented,
+  Requirement,
+} from '../app/registry.js';
+export type { ErrorObject } from '../common/errors.js';
+export type { Token } from '../common/token.js';
+export type { Limits } from '../core/abp-core.js';
+export type { ObserverOptions } from '../session/observers.js';
+export type { TraceEvent, TraceListener, TraceOutcome } from '../session/trace.js';
+export type { Feature, MessageKind, Transport } from '../transports/transport.js';
+export type { Manifest } from '../wire/manifest.js';
+export type {
+  CallArguments,
+  CapabilitiesOf,
+  DataOf,
+  ExposedApp,
+  Inferred,
+  InputOf,
+  NameOf,
+  OutputOf,
+  ParamsOf,
+  ResponseOf,
+  Schema,
+  StandardSchema,
+  TypedDefinition,
+} from './app.js';
+export type { ErrorCode, ProtocolCode } from './errors.js';
+export type { FromSchema } from './json-schema.js';

@@ -1,0 +1,131 @@
+/** What a JSON Schema that is written as a literal says of a value, as a type. Types only: nothing of this runs. */
+
+/** Shows what an intersection of objects comes to. */
+type Flat<T> = T extends infer U ? { [K in keyof U]: U[K] } : never;
+
+/** A literal without the `readonly` that its inference adds. */
+type Writable<T> = T extends object ? { -readonly [K in keyof T]: Writable<T[K]> } : T;
+
+/**
+ * A member of a type; `unknown` if it has none. Here and below, members are looked up and not matched by `extends`: before
+ * TypeScript 6 that fails for a literal with further members.
+ */
+type Member<T, K> = K extends keyof T ? T[K] : unknown;
+
+/** The elements of a list; nothing for what is no list. */
+type Elements<T> = T extends readonly (infer E)[] ? E : never;
+
+/** The names that a schema requires. */
+type RequiredBy<S> = Extract<Elements<Member<S, 'required'>>, string>;
+
+/**
+ * The type of the values that a JSON Schema (draft 2020-12) accepts, as far as a type can say it: numbers have no bounds,
+ * texts no patterns, and `not` and `if` are left out. What the schema does not tell is `unknown`.
+ */
+export type FromSchema<S, Root = S> = unknown extends S
+  ? unknown
+  : S extends boolean
+    ? S extends false
+      ? never
+      : unknown
+    : '$ref' extends keyof S
+      ? FromReference<Member<S, '$ref'>, Root>
+      : 'const' extends keyof S
+        ? Writable<Member<S, 'const'>>
+        : 'enum' extends keyof S
+          ? Writable<Elements<Member<S, 'enum'>>>
+          : 'anyOf' extends keyof S
+            ? FromBranch<Omit<S, 'anyOf'>, Elements<Member<S, 'anyOf'>>, Root>
+            : 'oneOf' extends keyof S
+              ? FromBranch<Omit<S, 'oneOf'>, Elements<Member<S, 'oneOf'>>, Root>
+              : 'allOf' extends keyof S
+                ? FromParts<Omit<S, 'allOf'>, Member<S, 'allOf'>, Root>
+                : FromType<Member<S, 'type'>, S, Root>;
+
+/** One type for each branch of `anyOf` and `oneOf`, together with what stands beside them. */
+type FromBranch<S, Branch, Root> = Branch extends unknown
+  ? '$ref' extends keyof Branch
+    ? Both<FromSchema<S, Root>, FromReference<Member<Branch, '$ref'>, Root>>
+    : FromSchema<Merged<S, Branch>, Root>
+  : never;
+
+/** One type for all parts of `allOf`. */
+type FromParts<S, Parts, Root> = Parts extends readonly [infer First, ...infer Rest]
+  ? '$ref' extends keyof First
+    ? Both<FromReference<Member<First, '$ref'>, Root>, FromParts<S, Rest, Root>>
+    : FromParts<Merged<S, First>, Rest, Root>
+  : FromSchema<S, Root>;
+
+type Both<A, B> = unknown extends A ? B : unknown extends B ? A : Flat<A & B>;
+
+/** One schema for two that both hold. */
+type Merged<A, B> = Flat<
+  Omit<A, keyof B | 'properties' | 'required'> &
+    Omit<B, 'properties' | 'required'> &
+    ('properties' extends keyof A | keyof B
+      ? { properties: Flat<Member<A, 'properties'> & Member<B, 'properties'>> }
+      : unknown) & { required: (RequiredBy<A> | RequiredBy<B>)[] }
+>;
+
+/** A reference within the schema: `#`, `#/$defs/name`, or `#/definitions/name`. */
+type FromReference<Reference, Root> = Reference extends '#'
+  ? FromSchema<Root, Root>
+  : Reference extends `#/${infer Group}/${infer Name}`
+    ? FromSchema<Member<Member<Root, Group>, Name>, Root>
+    : unknown;
+
+interface Primitives {
+  string: string;
+  number: number;
+  integer: number;
+  boolean: boolean;
+  null: null;
+}
+
+type FromType<Type, S, Root> = Type extends keyof Primitives
+  ? Primitives[Type]
+  : Type extends 'array'
+    ? FromArray<S, Root>
+    : Type extends 'object'
+      ? FromObject<Member<S, 'properties'>, RequiredBy<S>, Member<S, 'additionalProperties'>, Root>
+      : Type extends readonly (infer T)[]
+        ? FromType<T, S, Root>
+        : unknown;
+
+type FromArray<S, Root> =
+  Member<S, 'prefixItems'> extends infer P extends readonly unknown[]
+    ? [
+        ...(Member<S, 'minItems'> extends P['length']
+          ? FromEach<P, Root>
+          : Partial<FromEach<P, Root>>),
+        ...(Member<S, 'items'> extends false ? [] : FromSchema<Member<S, 'items'>, Root>[]),
+      ]
+    : FromSchema<Member<S, 'items'>, Root>[];
+
+type FromEach<P extends readonly unknown[], Root> = {
+  -readonly [I in keyof P]: FromSchema<P[I], Root>;
+};
+
+/** Members that the schema does not name may be there, as with any type; they have one where `additionalProperties` gives it. */
+type FromObject<Properties, Required extends string, Additional, Root> = Flat<
+  {
+    -readonly [K in keyof Properties as K extends Required ? K : never]: FromSchema<
+      Properties[K],
+      Root
+    >;
+  } & {
+    -readonly [K in keyof Properties as K extends Required ? never : K]?: FromSchema<
+      Properties[K],
+      Root
+    >;
+  } & { [K in Exclude<Required, keyof Properties>]: unknown } & (Additional extends false
+      ? unknown
+      : unknown extends Additional
+        ? unknown extends Properties
+          ? { [name: string]: unknown }
+          : unknown
+        : {
+            [name: string]:
+              FromSchema<Additional, Root> | FromSchema<Properties[keyof Properties], Root>;
+          })
+>;

@@ -1,0 +1,226 @@
+// What `expose` infers and a client knows: this file must compile, and each marked line must not.
+import { connect, expose, type Client } from 'abp-bridge';
+import { connectPage } from 'abp-bridge/automation';
+import { toStandardJsonSchema } from '@valibot/to-json-schema';
+import { type } from 'arktype';
+import * as v from 'valibot';
+import { z } from 'zod';
+import { is, type Equal } from './equal.js';
+
+const agent = { name: 'x', version: '1' };
+const details = { id: 'a.b', name: 'A', version: '1' };
+
+const app = expose({
+  app: details,
+  capabilities: {
+    annotated: async (params: { x: number }, { callId }) => ({ y: callId }),
+    unannotated: (params) => params,
+    'needs.nothing': () => 1,
+    optional: (params?: { x?: number }) => params?.x,
+    'gives.nothing': () => {},
+    'in.object': { handler: (params: { a: 'b' }, { callId }) => callId, description: 'x' },
+    json: {
+      inputSchema: {
+        type: 'object',
+        properties: { title: { type: 'string' }, pages: { type: 'integer' } },
+        required: ['title'],
+      },
+      handler: (params, { signal }) => {
+        is<Equal<typeof params, { title: string; pages?: number }>>();
+        return { title: params.title, stopped: signal.aborted };
+      },
+    },
+    'json.results': {
+      outputSchema: {
+        type: 'object',
+        properties: { kind: { enum: ['a', 'b'] }, n: { type: 'number' } },
+        required: ['kind'],
+        additionalProperties: false,
+      },
+      handler: async () => ({ kind: 'a', n: 1 }),
+    },
+    zod: {
+      inputSchema: z.object({ n: z.number(), unit: z.string().default('px'), on: z.coerce.date() }),
+      outputSchema: z.object({ area: z.number().transform(String) }),
+      handler: ({ n, unit, on }) => {
+        is<Equal<[typeof n, typeof unit, typeof on], [number, string, Date]>>();
+        return { area: n };
+      },
+    },
+    valibot: {
+      inputSchema: toStandardJsonSchema(v.object({ n: v.number(), unit: v.optional(v.string()) })),
+      handler: ({ n, unit }) => [n, unit] as const,
+    },
+    arktype: {
+      inputSchema: type({ n: 'number', 'unit?': 'string' }),
+      handler: ({ n, unit }, { progress }) => {
+        progress({ progress: n });
+        return unit;
+      },
+    },
+    responds: async (params: { ok: boolean }) => {
+      if (params.ok) return { success: true as const, data: 5 };
+      const error = { code: 'NO_PAPER' as const, message: 'empty', retryable: true };
+      return { success: false as const, error };
+    },
+    nests: (_params: { a: 1 }, { call }) => call('json', { title: 'x' }),
+    'not.a.response': () => ({ success: true, rows: 3 }),
+  },
+});
+
+export async function typed(iframe: HTMLIFrameElement, signal: AbortSignal) {
+  const client = await connect<typeof app>(iframe, { origin: 'https://a.example', agent });
+
+  const response = await client.call('annotated', { x: 1 }, { signal });
+  if (response.success) {
+    is<Equal<typeof response.data, { y: string }>>();
+    is<Equal<typeof response.error, undefined>>();
+  } else {
+    const { code, message } = response.error;
+    if (response.cancelled || code === 'RATE_LIMITED') console.log(message);
+    // @ts-expect-error what failed has no data
+    response.data.y;
+  }
+  // @ts-expect-error what may have failed may have no data
+  response.data.y;
+  const annotated = await client.invoke('annotated', { x: 1 });
+  is<Equal<typeof annotated, { y: string }>>();
+  const nothing = await client.invoke('needs.nothing');
+  is<Equal<typeof nothing, number>>();
+  const optional = await client.invoke('optional');
+  is<Equal<typeof optional, number | undefined>>();
+  const gives = await client.invoke('gives.nothing', {}, { timeout: 5 });
+  is<Equal<typeof gives, undefined>>();
+  const object = await client.invoke('in.object', { a: 'b' });
+  is<Equal<typeof object, string>>();
+  const json = await client.invoke('json', { title: 'x' });
+  is<Equal<typeof json, { title: string; stopped: boolean }>>();
+  const results = await client.invoke('json.results');
+  is<Equal<typeof results, { kind: 'a' | 'b'; n?: number }>>();
+  const zod = await client.invoke('zod', { n: 1, on: '2026-01-01' });
+  is<Equal<typeof zod, { area: string }>>();
+  const valibot = await client.invoke('valibot', { n: 1 });
+  is<Equal<typeof valibot, readonly [number, string | undefined]>>();
+  const arktype = await client.invoke('arktype', { n: 1, unit: 'px' });
+  is<Equal<typeof arktype, string | undefined>>();
+  const any = await client.invoke('unannotated', 7);
+  is<Equal<typeof any, any>>();
+  const nested = await client.invoke('nests', { a: 1 });
+  is<Equal<typeof nested, any>>();
+  const own = await client.invoke('not.a.response');
+  is<Equal<typeof own, { success: boolean; rows: number }>>();
+  const responds = await client.call('responds', { ok: true });
+  if (responds.success) is<Equal<typeof responds.data, number>>();
+  // An editor completes the app's own code beside those of the protocol.
+  else is<'NO_PAPER' extends typeof responds.error.code ? true : false>();
+
+  // @ts-expect-error there is no such capability
+  void client.call('anotated', { x: 1 });
+  // @ts-expect-error params are needed
+  void client.call('annotated');
+  // @ts-expect-error a param is missing
+  void client.call('annotated', {});
+  // @ts-expect-error a param has another type
+  void client.call('annotated', { x: '1' });
+  // @ts-expect-error there is no such param
+  void client.call('annotated', { x: 1, z: 1 });
+  // @ts-expect-error a timeout is a number of milliseconds
+  void client.call('annotated', { x: 1 }, { timeout: '5' });
+  // @ts-expect-error a param is missing that a JSON Schema requires
+  void client.call('json', { pages: 1 });
+  // @ts-expect-error there is no such param in the JSON Schema
+  void client.call('json', { title: 'x', page: 1 });
+  // @ts-expect-error a param is missing that zod requires
+  void client.call('zod', { unit: 'px' });
+  // @ts-expect-error a param is missing that valibot requires
+  void client.invoke('valibot', {});
+  // @ts-expect-error a param has another type than arktype's
+  void client.invoke('arktype', { n: '1' });
+  // @ts-expect-error the data is what the handler returns
+  (await client.invoke('annotated', { x: 1 })).z;
+
+  const untyped: Client = client;
+  return untyped;
+}
+
+/** An app of another repository, described by hand. */
+type Described = {
+  'export.pdf': (params: { title: string }) => { content: ArrayBuffer; mimeType: string };
+  'list.fonts': () => Promise<string[]>;
+};
+export async function byHand(port: MessagePort) {
+  const client = await connect<Described>(port, { agent });
+  const pdf = await client.invoke('export.pdf', { title: 'x' });
+  is<Equal<typeof pdf, { content: ArrayBuffer; mimeType: string }>>();
+  const fonts = await client.invoke('list.fonts');
+  is<Equal<typeof fonts, string[]>>();
+  // @ts-expect-error a param is missing
+  void client.call('export.pdf', {});
+}
+
+export async function untyped(port: MessagePort) {
+  const client = await connect(port, { agent });
+  const response = await client.call('anything', 7, { timeout: 5 });
+  if (response.success) is<Equal<typeof response.data, any>>();
+  else is<Equal<typeof response.error.message, string>>();
+}
+
+export async function inPage(page: { evaluateHandle(script: string): Promise<unknown> }) {
+  const client = await connectPage<typeof app>(page, { agent });
+  const json = await client.invoke('json', { title: 'x' });
+  is<Equal<typeof json, { title: string; stopped: boolean }>>();
+  // @ts-expect-error a param is missing
+  void client.call('json', {});
+}
+
+expose({
+  app: details,
+  capabilities: {
+    // @ts-expect-error a capability has a handler
+    x: { handlr: () => 1 },
+  },
+});
+expose({
+  app: details,
+  capabilities: {
+    // @ts-expect-error the context has no such member
+    x: (_params, { abort }) => abort,
+  },
+});
+expose({
+  app: details,
+  capabilities: {
+    x: {
+      inputSchema: { type: 'object', properties: { title: { type: 'string' } } },
+      // @ts-expect-error the schema has no such member
+      handler: (params) => params.titel,
+    },
+  },
+});
+// @ts-expect-error the app needs a name
+expose({ app: { id: 'a.b', version: '1' }, capabilities: {} });
+expose(
+  {
+    app: details,
+    capabilities: {
+      // Where it is marked differs between versions of TypeScript, so all of it is on one line.
+      // prettier-ignore
+      // @ts-expect-error the handler returns what its schema does not take
+      x: { handler: () => ({ area: 'large' }), outputSchema: z.object({ area: z.number() }) },
+    },
+  },
+  {},
+);
+
+/** Capabilities that are written elsewhere, and those that nothing is known of. */
+const elsewhere = { 'text.echo': (params: { text: string }) => params.text };
+const listed = expose({ app: details, capabilities: elsewhere });
+const unlisted = expose({ app: details, capabilities: {} as Record<string, () => number> });
+export async function other(port: MessagePort) {
+  const first = await connect<typeof listed>(port, { agent });
+  const text = await first.invoke('text.echo', { text: 'x' });
+  is<Equal<typeof text, string>>();
+  const second = await connect<typeof unlisted>(port, { agent });
+  const count = await second.invoke('anything');
+  is<Equal<typeof count, number>>();
+}

@@ -159,7 +159,7 @@ export class Recorder {
     this.#write({ note: snapshot(this.#payloads ? event : withoutPayloads(event)) });
   };
 
-  /** Stands between an endpoint and its core. @type {import('../core/core.js').Tap<abp.Exports>} */
+  /** Stands between an endpoint and its core. @internal @type {import('../core/core.js').Tap<abp.Exports>} */
   tap = (instance) => {
     const { x } = instance;
     if (!this.#room()) return x;

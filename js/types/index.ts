@@ -1,5 +1,6 @@
 /** The main entry as TypeScript sees it: what js/index.js exports, and by name the types that are met on the way. */
 export * from '../index.js';
+export type { Patience } from '../agent/again.js';
 export type {
   AgentOptions,
   AnyWorker,

@@ -3,7 +3,7 @@ import ts from 'typescript-5';
 
 /**
  * The types that are met on the way from what modules export, and that none of these modules exports. Classes that cannot
- * be used as values are not looked into: much of what they have is internal.
+ * be used as values are not looked into, and neither is what is marked `@internal`.
  * @param {string[]} files the modules' declarations
  * @returns {string[]} their names, each with its file
  */
@@ -55,6 +55,7 @@ export function namelessTypes(files) {
     }
   };
   const visitNode = (node) => {
+    if (ts.getJSDocTags(node).some(({ tagName }) => tagName.text === 'internal')) return;
     const name = ts.isImportTypeNode(node)
       ? node.qualifier
       : ts.isTypeReferenceNode(node)

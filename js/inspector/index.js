@@ -4,3 +4,5 @@ import { AbpInspector } from './element.js';
 export { AbpInspector };
 
 globalThis.customElements?.define('abp-inspector', AbpInspector);
+
+/** @typedef {import('./element.js').Target} Target */

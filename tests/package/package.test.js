@@ -227,3 +227,24 @@ test('its exports and types are found by every resolution that can load ES modul
   const said = check('publint/src/cli.js', join(project, 'node_modules/abp-bridge'), '--strict');
   assert.match(said, /All good!/);
 });
+
+test("the gateway's package takes this one, and lists an app", async () => {
+  const folder = join(project, 'gateway');
+  mkdirSync(folder);
+  writeFileSync(join(folder, 'package.json'), '{ "private": true }');
+  install(folder, packed, pack('--workspace', 'abp-bridge-gateway'));
+  // What it asks for must be had from a registry, and be the version beside it.
+  const { packages } = JSON.parse(readFileSync(join(folder, 'package-lock.json'), 'utf8'));
+  const { dependencies } = packages['node_modules/abp-bridge-gateway'];
+  assert.match(dependencies['abp-bridge'], /^\^\d/);
+  const copies = Object.keys(packages).filter((path) => path.endsWith('/abp-bridge'));
+  assert.deepEqual(copies, ['node_modules/abp-bridge']);
+  const gateway = async (...args) => {
+    const env = { CHROME_PATH: process.env.CHROMIUM ?? '/usr/bin/chromium', ...process.env };
+    const command = ['--no-install', 'abp-bridge-gateway', ...args];
+    return (await promisify(execFile)('npx', command, { cwd: folder, env })).stdout;
+  };
+  assert.match(await gateway('--help'), /^Usage: abp-bridge-gateway COMMAND/m);
+  const listed = await gateway('list', `${url}/app.html`, '--temporary');
+  assert.match(listed, /^Packed app 1\n\nnumber\.add$/m);
+});

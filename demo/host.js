@@ -1,5 +1,6 @@
 // The agent: a page that calls what apps in cross-origin iframes can do.
 import { connect } from '../js/index.js';
+import '../js/inspector/index.js';
 import { sampleMarkdown } from './sample.js';
 
 /**
@@ -108,32 +109,31 @@ const clients = {};
  * @param {'app' | 'plain'} which
  * @param {string} session the selector of the line that tells about it
  */
-async function keepConnected(which, session) {
+async function connectTo(which, session) {
   const iframe = $(`#${which}`);
   const origin = origins[which];
   const tell = (/** @type {string} */ text) => {
     $(session).textContent = text;
     log(`${which}: ${text}`);
   };
+  const tellConnected = () => tell(`Connected to ${clients[which].app?.name} at ${origin}`);
   iframe.src = origin;
-  for (;;) {
-    /** @type {(error: import('../js/index.js').AbpError) => void} */
-    let lost = () => {};
-    const end = new Promise((resolve) => (lost = resolve));
-    try {
-      clients[which] = await connect(iframe, {
-        origin,
-        agent: { name: 'demo-agent', version: '1.0' },
-        onElicitation: ask,
-        onDisconnect: (error) => lost(error),
-      });
-      tell(`Connected to ${clients[which].app?.name} at ${origin}`);
-      for (const operation of OPERATIONS) if (operation.at === which) await offer(operation);
-      tell((await end).message);
-    } catch (error) {
-      const { code, message } = /** @type {import('../js/index.js').AbpError} */ (error);
-      tell(`${code}: ${message}`);
-    }
+  try {
+    clients[which] = await connect(iframe, {
+      origin,
+      agent: { name: 'demo-agent', version: '1.0' },
+      onElicitation: ask,
+      onDisconnect: (error) => tell(error.message),
+      reconnect: true,
+      onReconnect: (error) =>
+        error ? tell(/** @type {Error} */ (error).message) : tellConnected(),
+    });
+    tellConnected();
+    await $('abp-inspector').attach(clients[which]);
+    for (const operation of OPERATIONS) if (operation.at === which) await offer(operation);
+  } catch (error) {
+    const { code, message } = /** @type {import('../js/index.js').AbpError} */ (error);
+    tell(`${code}: ${message}`);
   }
 }
 
@@ -168,11 +168,10 @@ function askUser(params, signal) {
   });
 }
 
-/** Shows an operation with its button, once. @param {Operation} operation */
+/** Shows an operation with its button. @param {Operation} operation */
 async function offer(operation) {
   const { at, name } = operation;
   const id = name.replace('.', '-');
-  if ($(`#${id}`)) return;
   const box = $('#operation').content.cloneNode(true).firstElementChild;
   box.id = id;
   $('h3', box).textContent = name;
@@ -260,5 +259,5 @@ $('#break').onclick = () => {
 };
 $('#freeze').onclick = () => call({ at: 'app', name: 'app.freeze', params: () => ({ ms: 8000 }) });
 
-void keepConnected('app', '#session');
-void keepConnected('plain', '#plain-session');
+void connectTo('app', '#session');
+void connectTo('plain', '#plain-session');

@@ -10,7 +10,7 @@ import { EventParser } from './sse.js';
 /**
  * The answer to a request.
  * @typedef {object} Frames
- * @property {() => Promise<any>} next the next JSON-RPC response, or undefined at the end: the agent ended the answer,
+ * @property {() => Promise<unknown>} next the next JSON-RPC response, or undefined at the end: the agent ended the answer,
  *   the connection broke, or `close` was called
  * @property {() => void} close stops reading
  */
@@ -18,7 +18,7 @@ import { EventParser } from './sse.js';
 /**
  * A connection to an agent.
  * @typedef {object} Connection
- * @property {(timeout: number) => Promise<any>} card the agent card
+ * @property {(timeout: number) => Promise<unknown>} card the agent card
  * @property {(url: string | undefined, rest: boolean) => void} [use] sets the URL for requests, and whether to use the
  *   HTTP+JSON binding, as the card says
  * @property {(dialect: import('./dialects.js').Dialect, request: object, how: { stream: boolean, abortable: boolean }) => Frames} open sends
@@ -212,7 +212,7 @@ class HttpFrames {
    * @param {(signal: AbortSignal | undefined) => Promise<Response>} request
    * @param {{ event: number, body: number }} limits
    * @param {boolean} abortable
-   * @param {(body: any) => any} [read] turns a body into a JSON-RPC response
+   * @param {(body: any) => unknown} [read] turns a body into a JSON-RPC response
    */
   constructor(request, limits, abortable, read = (body) => body) {
     this.#limits = limits;

@@ -267,10 +267,10 @@ export const readTasks = (result) =>
  * @property {(message: Message) => object} sendParams the parameters that say which task a message is for, besides it
  * @property {(id: string) => string} notFound
  * @property {(id: string) => string} notCancelable
- * @property {(message: Message) => any} message
- * @property {(task: Task) => any} task
- * @property {(event: Event) => any} event as the frame of a stream has it, and the answer to a send
- * @property {(tasks: Task[], page: { nextPageToken: string, pageSize: number, totalSize: number }) => any} list
+ * @property {(message: Message) => unknown} message
+ * @property {(task: Task) => unknown} task
+ * @property {(event: Event) => unknown} event as the frame of a stream has it, and the answer to a send
+ * @property {(tasks: Task[], page: { nextPageToken: string, pageSize: number, totalSize: number }) => unknown} list
  * @property {boolean} pages whether a list comes in pages, and without artifacts unless they are asked for
  * @property {boolean} explains whether errors carry `data`
  */
@@ -298,7 +298,7 @@ const CODES = {
  * Prints a status with a version's states and messages.
  * @param {Status} status
  * @param {string} state
- * @param {(message: Message) => any} message
+ * @param {(message: Message) => unknown} message
  */
 const printStatus = (status, state, message) =>
   compact({

@@ -50,7 +50,7 @@ const LIST_CHANGED = 'notifications/capabilities/list_changed';
  * @property {import('../core/abp-core.js').Limits} [limits]
  * @property {(event: string, data: any) => void} [onNotification]
  * @property {(info: any) => void} [onProgress] progress that no call here asked for
- * @property {(request: { method: string, params: any, timeout?: number }, context: { signal: AbortSignal }) => any} [onElicitation]
+ * @property {(request: { method: string, params: any, timeout?: number }, context: { signal: AbortSignal }) => unknown} [onElicitation]
  *   answers the app's questions: return the data, or the protocol's response `{ success, data?, error?, cancelled? }`;
  *   throw to decline (an `AbortError` says cancelled)
  * @property {(changes: { added: string[], removed: string[], changed: string[] }) => void} [onCapabilitiesChanged]
@@ -451,7 +451,7 @@ export class Client {
 
   /**
    * @param {string} name
-   * @param {any} params
+   * @param {unknown} params
    * @param {CallOptions} options
    * @returns {Promise<Response>}
    */

@@ -52,7 +52,7 @@ const served = new Set();
 
 /**
  * An app that has the protocol's interface already, as `window.abp` has, whoever made it.
- * @typedef {{ initialize: (params: any) => any, call: (...args: any[]) => any }} Interface
+ * @typedef {{ initialize: (params: any) => unknown, call: (...args: any[]) => unknown }} Interface
  */
 
 /**

@@ -18,7 +18,7 @@ const REPORTERS = [
 /**
  * Installs the functions that apps call to report, before their page loads. Only apps that look for these functions once,
  * early, need this; most look for them each time they report.
- * @param {{ evaluateOnNewDocument?: (script: any) => Promise<any>, addInitScript?: (script: any) => Promise<any> }} page
+ * @param {{ evaluateOnNewDocument?: (script: any) => Promise<unknown>, addInitScript?: (script: any) => Promise<unknown> }} page
  *   a Page of Puppeteer or Playwright, or a context of the latter, before the app's page is opened in it
  * @returns {Promise<void>} resolves when documents that are opened from now on have them
  */

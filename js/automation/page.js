@@ -15,12 +15,12 @@ import { pageAgent } from './page-agent.js';
 /**
  * What we use of pages and frames; both libraries have it.
  * @typedef {object} PageLike
- * @property {(script: string) => Promise<any>} evaluateHandle of the result: `evaluate(function, argument)`, with
+ * @property {(script: string) => Promise<unknown>} evaluateHandle of the result: `evaluate(function, argument)`, with
  *   the object itself as the function's first argument, and `dispose()`
  * @property {() => PageLike} [page] a frame's page
  * @property {() => boolean} [isClosed]
- * @property {(event: any, listener: (...args: any[]) => void) => any} [on]
- * @property {(event: any, listener: (...args: any[]) => void) => any} [off]
+ * @property {(event: any, listener: (...args: unknown[]) => void) => unknown} [on]
+ * @property {(event: any, listener: (...args: unknown[]) => void) => unknown} [off]
  */
 
 /** Events of a page that is gone: `crash` is Playwright's, `error` is Puppeteer's. */

@@ -92,7 +92,7 @@ export class CoreDriver {
 /**
  * How a protocol performs the actions. The context is what the input was about: a record, or the received message.
  * @typedef {object} Acts
- * @property {(action: number, call: number, record: any, context: unknown) => any} read
+ * @property {(action: number, call: number, record: any, context: unknown) => unknown} read
  *   reads what a SEND or a REFUSE says, before the next action is taken
  * @property {(record: any, call: number) => void} sendRequest
  * @property {(message: number, record: any, text: any) => void} send

@@ -66,7 +66,7 @@ function kindOf(type) {
 
 /**
  * A response in a few words.
- * @param {any} response
+ * @param {unknown} response
  * @returns {{ kind: Kind, title: string }}
  */
 function responseIn(response) {
@@ -81,7 +81,7 @@ function responseIn(response) {
   return { kind: 'failed', title: why ? `failed: ${why}` : 'failed' };
 }
 
-/** @param {any} info */
+/** @param {unknown} info */
 function progressIn(info) {
   const [done, total, percentage] = ['progress', 'total', 'percentage'].map((key) =>
     getOwn(info, key),

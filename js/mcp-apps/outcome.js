@@ -113,7 +113,7 @@ function outcomeOf(signal, said) {
 /**
  * Answers the other side's calls of tools, and tells what became of those that it has cancelled.
  * @param {Peer} peer
- * @param {(params: Record<string, any>, context: IncomingRequest) => any} run
+ * @param {(params: Record<string, any>, context: IncomingRequest) => unknown} run
  */
 export function serveCalls(peer, run) {
   /** By the names that the other side gave them. @type {Map<string, Promise<object>>} */

@@ -181,7 +181,7 @@ export class ViewTransport extends Receiver {
 
   /**
    * @param {string} tool
-   * @param {any} params
+   * @param {unknown} params
    * @param {import('./outcome.js').ToolOptions & { signal: AbortSignal }} options
    * @returns {Promise<any>} the protocol's response
    */

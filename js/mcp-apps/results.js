@@ -51,7 +51,7 @@ const failure = (error) => ({
 async function plainResult(data) {
   if (data === undefined) return { content: [] };
   requireBounded(data);
-  /** @type {any[]} */
+  /** @type {unknown[]} */
   const blocks = [];
   const plain = JSON.parse(JSON.stringify(await withBase64(data)), (_key, part) => {
     const { content, encoding, mimeType, ...rest } = recordOf(part);
@@ -94,7 +94,7 @@ export function responseOf(result) {
 
 /**
  * @param {unknown} result
- * @param {any} structured
+ * @param {unknown} structured
  */
 function dataOf(result, structured) {
   if (getOwn(getOwn(result, '_meta'), WRAPPED) === true) return getOwn(structured, 'value');

@@ -21,8 +21,8 @@ const HINTS = ['readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHi
  * @typedef {object} Tools
  * @property {(host: { name?: string, version?: string }, changed: () => void) => void} open begins; `changed` is to be
  *   called when the list has changed
- * @property {() => any[]} list the tools, as MCP describes them
- * @property {(params: Record<string, any>, context: ToolContext) => any} call the result of a tool
+ * @property {() => unknown[]} list the tools, as MCP describes them
+ * @property {(params: Record<string, any>, context: ToolContext) => unknown} call the result of a tool
  * @property {(reason: string) => Promise<void>} close stops what runs; resolves when it has stopped
  */
 
@@ -111,9 +111,9 @@ class AppTools {
 
   /**
    * @param {string} capability
-   * @param {any} params
+   * @param {unknown} params
    * @param {AbortSignal} signal
-   * @param {((info: any) => void) | undefined} progress
+   * @param {((info: unknown) => void) | undefined} progress
    * @returns {Promise<Answer>}
    */
   #call(capability, params, signal, progress) {
@@ -221,7 +221,7 @@ function toolOf(capability, name) {
   };
 }
 
-/** A schema whose root is an object, as MCP wants them. @param {any} schema */
+/** A schema whose root is an object, as MCP wants them. @param {unknown} schema */
 const objectSchema = (schema) =>
   isRecord(schema) && (getOwn(schema, 'type') ?? 'object') === 'object'
     ? { ...schema, type: 'object' }

@@ -47,7 +47,7 @@ const EVENTS = /** @type {const} */ ({
  * @property {(result: any) => void} [onToolResult] the result of that call
  * @property {(params: { reason?: string }) => void} [onToolCancelled] that call was cancelled
  * @property {(changes: Record<string, any>, context: Record<string, any>) => void} [onContextChange]
- * @property {(params: { reason?: string }) => any} [onTeardown] the host is about to remove the view, and waits for this
+ * @property {(params: { reason?: string }) => unknown} [onTeardown] the host is about to remove the view, and waits for this
  * @property {(method: string, params: any) => void} [onNotification] others, such as `notifications/tools/list_changed` of
  *   the host's server
  * @property {boolean} [autoResize] whether the host is told the document's size (true)
@@ -196,7 +196,7 @@ export class View {
   /**
    * Any request.
    * @param {string} method
-   * @param {any} [params]
+   * @param {unknown} [params]
    * @param {RequestOptions} [options]
    * @returns {Promise<any>}
    */
@@ -207,7 +207,7 @@ export class View {
   /**
    * Any notification.
    * @param {string} method
-   * @param {any} [params]
+   * @param {unknown} [params]
    */
   notify(method, params = {}) {
     this.#peer.notify(method, params);
@@ -257,7 +257,7 @@ export class View {
 
   /**
    * Hands files to the user.
-   * @param {any[]} contents MCP's blocks: `resource` or `resource_link`
+   * @param {unknown[]} contents MCP's blocks: `resource` or `resource_link`
    * @param {RequestOptions} [options]
    */
   async downloadFile(contents, options) {
@@ -286,7 +286,7 @@ export class View {
 
   /**
    * Asks the host's model.
-   * @param {any} params of MCP's `sampling/createMessage`
+   * @param {unknown} params of MCP's `sampling/createMessage`
    * @param {RequestOptions} [options]
    * @returns {Promise<any>}
    */
@@ -300,7 +300,7 @@ export class View {
   /**
    * Writes to the host's log.
    * @param {'debug' | 'info' | 'notice' | 'warning' | 'error' | 'critical' | 'alert' | 'emergency'} level
-   * @param {any} data
+   * @param {unknown} data
    * @param {string} [logger]
    */
   log(level, data, logger) {
@@ -337,7 +337,7 @@ export class View {
   /**
    * Keeps something until the view is there again: with the host, where that is ours, or else in the browser's storage, which
    * many hosts give to a view for as long as the conversation lasts.
-   * @param {any} state
+   * @param {unknown} state
    * @returns {Promise<void>} rejects where nothing can be kept
    */
   async saveState(state) {

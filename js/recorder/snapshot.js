@@ -13,7 +13,7 @@ const MAX_TEXT = 20_000;
 export function snapshot(value) {
   let left = MAX_NODES;
   const ancestors = new Set();
-  /** @param {any} part @param {number} depth @returns {any} */
+  /** @param {unknown} part @param {number} depth @returns {any} */
   const copy = (part, depth) => {
     switch (typeof part) {
       case 'string':

@@ -27,8 +27,8 @@ const JSON_RPC = {
 /**
  * @typedef {object} NodeWorker What we use of `worker_threads.Worker`, and of `parentPort` in it.
  * @property {(message: any, transfer?: any) => void} postMessage
- * @property {(event: any, listener: (...args: any[]) => void) => unknown} on
- * @property {(event: any, listener: (...args: any[]) => void) => unknown} off
+ * @property {(event: any, listener: (...args: unknown[]) => void) => unknown} on
+ * @property {(event: any, listener: (...args: unknown[]) => void) => unknown} off
  */
 
 /**

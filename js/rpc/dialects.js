@@ -10,7 +10,7 @@ import { copyRecord, getOwn } from '../common/values.js';
 /**
  * @typedef {object} Progress How a dialect reports progress.
  * @property {string} method of the notification
- * @property {(params: any, id: number, options: Partial<Record<Kind, unknown>>) => any} ask the params of a request that
+ * @property {(params: any, id: number, options: Partial<Record<Kind, unknown>>) => unknown} ask the params of a request that
  *   wants what there are options for
  * @property {(params: any, kind: Kind) => unknown} wanted the token in a request's params, or undefined
  * @property {(token: unknown, info: any) => object} write the notification's params
@@ -31,7 +31,7 @@ import { copyRecord, getOwn } from '../common/values.js';
  * @property {number} number `abp_dialect`
  * @property {Progress} [progress]
  * @property {import('./task-progress.js').TaskWords} [tasks]
- * @property {ReadonlyMap<string, (params: any) => any>} [answers] requests that are answered where nobody handles them
+ * @property {ReadonlyMap<string, (params: any) => unknown>} [answers] requests that are answered where nobody handles them
  * @property {any} nothing the result of a handler that returns nothing
  * @property {Explain} [explain]
  * @property {(id: unknown) => unknown} [cancelled] what the error says besides that a request was cancelled

@@ -49,7 +49,7 @@ const needsInput = (result) => getOwn(result, 'resultType') === 'input_required'
 /**
  * What a server needs, answered one by one.
  * @param {unknown} result its `input_required`
- * @param {(method: string, params: any) => any} ask
+ * @param {(method: string, params: any) => unknown} ask
  * @returns {Promise<object>} what goes with the request when it is made again
  */
 async function inputFor(result, ask) {
@@ -137,7 +137,7 @@ export class McpClient {
   #peer;
   /** What every request says; absent in the first era. */
   #envelope;
-  /** @type {Map<string, (params: any, context: InputContext) => any>} */
+  /** @type {Map<string, (params: any, context: InputContext) => unknown>} */
   #handlers = new Map();
 
   /**
@@ -161,7 +161,7 @@ export class McpClient {
   /**
    * Answers what servers ask: `elicitation/create`, `sampling/createMessage`, `roots/list`.
    * @param {string} method
-   * @param {(params: any, context: InputContext) => any} handler
+   * @param {(params: any, context: InputContext) => unknown} handler
    */
   handle(method, handler) {
     this.#handlers.set(method, handler);
@@ -252,7 +252,7 @@ export class McpServer {
    * Answers the requests of a method. A handler that needs something of the client returns `{ resultType:
    * 'input_required', inputRequests, requestState }`, and is called again with `params.inputResponses`.
    * @param {string} method
-   * @param {(params: any, context: import('./incoming-request.js').IncomingRequest, caller: McpCaller) => any} handler
+   * @param {(params: any, context: import('./incoming-request.js').IncomingRequest, caller: McpCaller) => unknown} handler
    */
   handle(method, handler) {
     this.#peer.handle(method, (params, context) => {
@@ -265,7 +265,7 @@ export class McpServer {
   }
 
   /**
-   * @param {(params: any, context: any, caller: McpCaller) => any} handler
+   * @param {(params: any, context: any, caller: McpCaller) => unknown} handler
    * @param {unknown} params
    * @param {unknown} context
    * @param {McpCaller} caller
@@ -286,7 +286,7 @@ export class McpServer {
   }
 
   /**
-   * @param {(params: any, context: any, caller: McpCaller) => any} handler
+   * @param {(params: any, context: any, caller: McpCaller) => unknown} handler
    * @param {unknown} params
    * @param {any} context
    */

@@ -25,7 +25,7 @@ export class TaskProgress {
   /**
    * A request has been answered.
    * @param {number} id
-   * @param {((info: any) => void) | undefined} listener takes its progress
+   * @param {((info: unknown) => void) | undefined} listener takes its progress
    * @param {unknown} result
    */
   answered(id, listener, result) {

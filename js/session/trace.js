@@ -64,7 +64,7 @@ let connections = 0;
 
 /**
  * How a call ended, by its response.
- * @param {any} response
+ * @param {unknown} response
  * @returns {TraceOutcome}
  */
 function outcomeNamed(response) {
@@ -243,7 +243,7 @@ export class Tracer {
     return { call, more: { params, ...(timeout && { timeout }) } };
   }
 
-  /** @param {any} record @param {boolean} waiting */
+  /** @param {unknown} record @param {boolean} waiting */
   #begins(record, waiting) {
     const { call, more } = this.#describe(record);
     this.#calls.set(record, { about: call, began: performance.now() });
@@ -282,19 +282,19 @@ export class Tracer {
 
   /**
    * @param {TraceEvent['type']} type
-   * @param {any} record
+   * @param {unknown} record
    * @param {Partial<TraceEvent>} more
    */
   #told(type, record, more) {
     this.#tell({ type, ...this.#calls.get(record)?.about, ...more });
   }
 
-  /** @param {any} record @param {any} info */
+  /** @param {unknown} record @param {unknown} info */
   progress(record, info) {
     this.#told('progress', record, { progress: info });
   }
 
-  /** @param {any} record @param {any} response */
+  /** @param {unknown} record @param {unknown} response */
   end(record, response) {
     const call = this.#calls.get(record);
     const error = getOwn(response, 'error');

@@ -16,8 +16,8 @@ import { Receiver } from './receiver.js';
 
 /**
  * @typedef {object} NodeReadable What we use of `stream.Readable`.
- * @property {(event: any, listener: (...args: any[]) => void) => unknown} on
- * @property {(event: any, listener: (...args: any[]) => void) => unknown} off
+ * @property {(event: any, listener: (...args: unknown[]) => void) => unknown} on
+ * @property {(event: any, listener: (...args: unknown[]) => void) => unknown} off
  * @property {() => unknown} destroy
  * @property {() => unknown} [pause]
  * @property {() => unknown} [resume]
@@ -25,7 +25,7 @@ import { Receiver } from './receiver.js';
 
 /**
  * @typedef {object} NodeWritable What we use of `stream.Writable`.
- * @property {(event: any, listener: (...args: any[]) => void) => unknown} on
+ * @property {(event: any, listener: (...args: unknown[]) => void) => unknown} on
  * @property {(bytes: Uint8Array, done: (error?: Error | null) => void) => unknown} write
  * @property {(then: () => void) => unknown} end
  * @property {() => unknown} destroy

@@ -49,7 +49,7 @@
  *   still read the other: `post` sends until `close`, and `onClose` is called if that breaks. Without it, the end of one
  *   half is that of both
  * @property {() => void} close stops sending and receiving; what was posted before is still sent
- * @property {(value: any, context: import('../wire/result-store.js').CallContext) => any} [prepare] converts a handler's result to
+ * @property {(value: any, context: import('../wire/result-store.js').CallContext) => unknown} [prepare] converts a handler's result to
  *   what can be sent, or to a promise of it
  * @property {MessageEventSource} [target] the window that it leads to, where it leads to one
  * @property {string} [origin] and the origin of that

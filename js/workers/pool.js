@@ -238,7 +238,7 @@ export class Pool {
 
   /**
    * Use {@link pool}.
-   * @param {() => any} start
+   * @param {() => unknown} start
    * @param {PoolOptions} [options]
    */
   constructor(start, options = {}) {
@@ -389,7 +389,7 @@ const served = new WeakSet();
 
 /**
  * Serves a pool, in a worker. Call it once.
- * @param {Record<string, (params: any, context: TaskContext) => any>} handlers by name. A handler
+ * @param {Record<string, (params: any, context: TaskContext) => unknown>} handlers by name. A handler
  *   returns the result; buffers of `BinaryData` and what `transfer` marked are moved
  * @param {any} [port] to the pool's page (the port to this worker's owner)
  */

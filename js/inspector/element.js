@@ -96,7 +96,7 @@ export class AbpInspector extends Base {
     root.append(bar, make('div', { class: 'strip' }, tabs, this.#status), ...this.#panels);
     this.#filter.addEventListener('change', () => this.#renew());
     this.#search.addEventListener('input', () => this.#renew());
-    this.#file.addEventListener('change', () => this.#openFile());
+    this.#file.addEventListener('change', () => void this.#openFile());
     this.#rows.addEventListener('keydown', (event) => this.#moveRow(event));
     tabs.addEventListener('keydown', (event) => this.#moveTab(event));
     this.#select(this.#tab);

@@ -16,19 +16,17 @@
 #define MAX_ENDPOINTS 4096
 
 /* By abp_kind, abp_counter. */
-static const char *const KINDS[] = {"none",    "queued",  "start",  "abort",  "result",
-                                    "refuse",  "request", "settle", "report", "send",
-                                    "session", "wake",    "drop"};
+static const char *const KINDS[] = {"none",    "queued", "start",  "abort", "result",  "refuse",
+                                    "request", "settle", "report", "send",  "session", "wake",
+                                    "drop",    "chunk",  "credit", "resume"};
 #define KIND_COUNT (sizeof KINDS / sizeof *KINDS)
 
 static const struct {
   const char *name;
   abp_counter counter;
-} COUNTERS[] = {{"late", ABP_LATE},
-                {"stray", ABP_STRAY},
-                {"malformed", ABP_MALFORMED},
-                {"unknown", ABP_UNKNOWN_TYPE},
-                {"refused", ABP_REFUSED}};
+} COUNTERS[] = {{"late", ABP_LATE},           {"stray", ABP_STRAY},
+                {"malformed", ABP_MALFORMED}, {"unknown", ABP_UNKNOWN_TYPE},
+                {"refused", ABP_REFUSED},     {"overrun", ABP_OVERRUN}};
 
 static const struct {
   const char *name;
@@ -38,7 +36,8 @@ static const struct {
   { #name, offsetof(abp_config, name) }
     FIELD(features),     FIELD(max_calls), FIELD(max_concurrent), FIELD(remembered),
     FIELD(remember_ms),  FIELD(grace_ms),  FIELD(max_id),         FIELD(max_text),
-    FIELD(heartbeat_ms), FIELD(restart),   FIELD(first_number)};
+    FIELD(heartbeat_ms), FIELD(restart),   FIELD(first_number),   FIELD(stream_chunks),
+    FIELD(stream_bytes)};
 
 /* A line of the recording, and the texts in it, which inputs borrow. */
 struct line {
@@ -118,6 +117,17 @@ static uint64_t number_in(const struct line *line, const json_value *object, con
 
 static uint64_t number_of(const struct line *line, const char *name) {
   return number_in(line, line->document, name);
+}
+
+/* As the boundary reads what a peer says of a stream. */
+static uint64_t count_of(const struct line *line, const char *name) {
+  const json_value *value = json_member(line->document, name);
+  return value ? json_count(value) : 0;
+}
+
+static uint32_t window_of(const struct line *line, const char *name) {
+  const uint64_t count = count_of(line, name);
+  return count == UINT64_MAX ? 0 : count > UINT32_MAX ? UINT32_MAX : (uint32_t)count;
 }
 
 static uint32_t u32_of(const struct line *line, const char *name) {
@@ -204,7 +214,13 @@ static int play(struct player *player, abp_endpoint *ep, struct line *in, const 
   if (IS("unsent")) return abp_send_failed(ep, call);
   if (IS("progress_received")) return abp_progress_received(ep, &id);
   if (IS("call_received"))
-    return abp_call_received(ep, &id, timeout, flags, (abp_error)u32_of(in, "fault"));
+    return abp_stream_received(ep, &id, timeout, flags, window_of(in, "chunks"),
+                               window_of(in, "bytes"), (abp_error)u32_of(in, "fault"));
+  if (IS("chunk")) return abp_chunk(ep, call, count_of(in, "size"));
+  if (IS("chunk_received")) return abp_chunk_received(ep, &id, count_of(in, "size"));
+  if (IS("chunk_read")) return abp_chunk_read(ep, call, count_of(in, "size"));
+  if (IS("credit_received"))
+    return abp_credit_received(ep, &id, count_of(in, "chunks"), count_of(in, "bytes"));
   if (IS("cancel_received")) return abp_cancel_received(ep, &id, reason.text, reason.length);
   if (IS("call_local")) return abp_call_local(ep, parent, timeout, (abp_error)u32_of(in, "fault"));
   if (IS("finish")) return abp_finish(ep, call, (abp_outcome)u32_of(in, "outcome"));
@@ -252,11 +268,11 @@ static void compare_action(struct player *player, abp_endpoint *ep, const char *
     if (!says_now.text) says_now.length = 0;
   }
   const uint32_t arg = u32_of(line, "arg"), call = u32_of(line, "call");
-  const uint64_t at = number_of(line, "at");
+  const uint64_t at = number_of(line, "at"), chunks = number_of(line, "chunks");
   const int released = number_of(line, "released") != 0;
   if (strcmp(kind, kind_name(now->kind)) == 0 && arg == now->arg && call == now->call &&
-      released == (now->released != 0) && at == now->at && same_text(text, text_now) &&
-      same_text(says, says_now))
+      released == (now->released != 0) && at == now->at && chunks == now->chunks &&
+      same_text(text, text_now) && same_text(says, says_now))
     return;
   fail(player, 1, "this differs, after the input of line %" PRIu64, player->input.number);
   static const char FORMAT[] = "  %s: %s, arg %" PRIu32 ", call %" PRIu32 ", at %" PRIu64 "%s\n";

@@ -14,7 +14,9 @@ import {
 import { getOwn, milliseconds } from '../common/values.js';
 import { exactOrigin } from '../common/origins.js';
 import { onAbort, offAbort } from '../common/signals.js';
+import { CallStream } from './call-stream.js';
 import { CapabilityList } from './capability-list.js';
+import { rejectionOf } from './rejection.js';
 import { elicitationMethod, readError } from '../wire/messages.js';
 import { supportOf } from '../session/capability-support.js';
 import { portTransport } from '../transports/port.js';
@@ -108,6 +110,7 @@ const LIST_CHANGED = 'notifications/capabilities/list_changed';
  * @typedef {object} Metadata
  * @property {number} [duration] ms
  * @property {boolean} [cached]
+ * @property {boolean} [collected] the data are the chunks of a stream, in a list
  */
 
 /**
@@ -249,6 +252,7 @@ export class Client {
       port: has(abp.PORT),
       frames: has(abp.FRAMES),
       liveness: has(abp.LIVENESS),
+      streams: has(abp.STREAMS),
     };
   }
 
@@ -423,6 +427,30 @@ export class Client {
    */
   call(name, ...rest) {
     const [params = {}, options = {}] = /** @type {[any?, CallOptions?]} */ (rest);
+    return this.#checked(name, params, options);
+  }
+
+  /**
+   * Calls a capability whose handler streams: `for await (const chunk of client.stream(name, params))`. The call begins at
+   * once. Leaving the loop cancels it; `response` says how it ended. A capability that does not stream has no chunks, and
+   * its data is the response's.
+   * @param {string} name
+   * @param {any} [params]
+   * @param {CallOptions} [options]
+   * @returns {CallStream}
+   */
+  stream(name, params = {}, options = {}) {
+    return new CallStream((stream) => this.#checked(name, params, options, stream));
+  }
+
+  /**
+   * @param {string} name
+   * @param {any} params
+   * @param {CallOptions} options
+   * @param {CallStream} [stream]
+   * @returns {Promise<any>}
+   */
+  #checked(name, params, options, stream) {
     if (typeof name !== 'string') return wrong('call needs the name of a capability');
     const { signal, onProgress, timeout, retry, transfer } = options ?? {};
     if (signal && typeof signal.addEventListener !== 'function') {
@@ -434,7 +462,8 @@ export class Client {
     if (timeout !== undefined && timeout !== null && typeof timeout !== 'number') {
       return wrong('timeout must be a number of milliseconds');
     }
-    if (!retry) return this.#call(name, params, options ?? {});
+    if (!retry) return this.#call(name, params, options ?? {}, stream);
+    if (stream) return wrong('a stream cannot be retried: its chunks may have been read');
     if (transfer) return wrong('a call with transfer cannot be retried: its params are moved');
     const deadline = performance.now() + (milliseconds(timeout) || Infinity);
     return this.#call(name, params, options).then((response) => {
@@ -453,12 +482,13 @@ export class Client {
    * @param {string} name
    * @param {unknown} params
    * @param {CallOptions} options
+   * @param {CallStream} [stream]
    * @returns {Promise<Response>}
    */
-  #call(name, params, options) {
+  #call(name, params, options, stream) {
     if (this.#closed) return Promise.resolve({ success: false, error: closedError() });
     const endpoint = /** @type {Endpoint} */ (this.#endpoint);
-    const response = endpoint.request(name, params, options);
+    const response = endpoint.request(name, params, options, 0, stream);
     const { progressToken, onProgress } = options;
     if (progressToken === undefined || !onProgress) return response;
     this.#onProgress.set(progressToken, onProgress);
@@ -653,18 +683,6 @@ export class Client {
     this.#capabilities.put(getOwn(payload, 'capabilities'));
     return undefined;
   }
-}
-
-/**
- * What `invoke` throws.
- * @param {Failure} response
- * @param {AbortSignal | undefined} signal the caller's
- */
-function rejectionOf(response, signal) {
-  const error = AbpError.from(response.error);
-  if (response.cancelled && error.code !== 'TIMEOUT') error.name = 'AbortError';
-  if (signal?.aborted) error.cause = signal.reason;
-  return error;
 }
 
 const abandoned = () => new AbpError('CANCELLED', 'The client was closed while it connected');

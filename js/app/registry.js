@@ -265,6 +265,8 @@ async function checked({ handler, input, output }, params, context) {
   const returned = await handler(taken.value, context);
   const responds = isResponse(returned);
   if (!output || (responds && !returned.success)) return returned;
+  if (isObject(returned) && Symbol.asyncIterator in returned)
+    return checkedStream(returned, output);
   const data = responds ? returned.data : returned;
   const { value, problem } = await (await output)(data);
   // The caller cannot do anything about it; the handler's author finds it in the console.
@@ -273,4 +275,17 @@ async function checked({ handler, input, output }, params, context) {
   const result = responds ? { ...returned, data: value } : value;
   const moved = markedTransfer(returned) ?? markedTransfer(data);
   return moved && isObject(result) ? transfer(result, moved) : result;
+}
+
+/**
+ * What a stream returns is its call's data. If that is nothing, a schema says nothing of its chunks.
+ * @param {any} source
+ * @param {Promise<Checker>} output
+ */
+async function* checkedStream(source, output) {
+  const data = yield* source;
+  if (data === undefined) return data;
+  const { value, problem } = await (await output)(data);
+  if (problem) throw new TypeError(`The result breaks the outputSchema: ${problem.message}`);
+  return value;
 }

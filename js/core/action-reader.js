@@ -34,7 +34,7 @@ const COUNTERS = {
   refused: abp.REFUSED,
 };
 
-const { call: CALL, at: AT, text: TEXT, length: LENGTH } = abp.ACTION;
+const { call: CALL, at: AT, text: TEXT, length: LENGTH, chunks: CHUNKS } = abp.ACTION;
 
 /**
  * An endpoint or a peer, and the action that was just taken from it.
@@ -81,6 +81,11 @@ export class ActionReader extends Core {
     const { u32 } = this.instance;
     const at = (this.#action + AT) >> 2;
     return u32[at] + u32[at + 1] * 2 ** 32;
+  }
+
+  /** How much of a stream: chunks and bytes. @returns {[number, number]} */
+  get amount() {
+    return [this.instance.u32[(this.#action + CHUNKS) >> 2], this.at];
   }
 
   /** The reason of an ABORT or a cancel, or undefined. */

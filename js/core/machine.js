@@ -86,6 +86,9 @@ export class CoreDriver {
  *   here: called when it has ended. `limit` is the timeout that passed, in ms (JSON-RPC)
  * @property {() => unknown} [start] of a call received: runs its handler
  * @property {(reason: string | undefined) => void} [abort] of a call received: fires its signal
+ * @property {(context: any, size: number) => void} [chunk] of a stream: sends the chunk, or hands it to its reader
+ * @property {(amount: [number, number]) => void} [credit] of a stream made here: tells the other side what was read
+ * @property {() => void} [resume] of a stream that was received: there is room for a chunk that had to wait
  * @property {(outcome: number) => void} [answer] of a call received: sends its result
  */
 
@@ -106,7 +109,13 @@ export class CoreDriver {
 
 /** The actions that carry more than a call. */
 const SAYS_MORE =
-  (1 << abp.SETTLE) | (1 << abp.ABORT) | (1 << abp.REFUSE) | (1 << abp.SEND) | (1 << abp.WAKE);
+  (1 << abp.SETTLE) |
+  (1 << abp.ABORT) |
+  (1 << abp.REFUSE) |
+  (1 << abp.SEND) |
+  (1 << abp.WAKE) |
+  (1 << abp.CHUNK) |
+  (1 << abp.CREDIT);
 
 /** The kind of a packed action. @param {number} action as the core gave it */
 export const kindOf = (action) => action & 255;
@@ -204,6 +213,7 @@ export class Machine extends CoreDriver {
     switch (kindOf(action)) {
       case abp.REQUEST:
         this.expect(context, call);
+        if (context.stream) context.window = this.core.amount;
         return context;
       case abp.SETTLE: // which releases the call, too
         this.wait(-1);
@@ -231,7 +241,10 @@ export class Machine extends CoreDriver {
       case abp.ABORT:
         return this.core.reason;
       case abp.WAKE:
+      case abp.CHUNK:
         return this.core.at;
+      case abp.CREDIT:
+        return this.core.amount;
       case abp.SETTLE:
         return argOf(action) === abp.TIMED_OUT ? this.core.at : undefined;
       case abp.SEND:
@@ -323,6 +336,12 @@ export class Machine extends CoreDriver {
         return this.#acts.send(arg, record, text);
       case abp.DROP:
         return this.#acts.drop?.(arg);
+      case abp.CHUNK:
+        return record.chunk(context, text);
+      case abp.CREDIT:
+        return record.credit(text);
+      case abp.RESUME:
+        return record.resume();
       case abp.SESSION:
         return this.#acts.session?.(arg, context);
       case abp.WAKE:

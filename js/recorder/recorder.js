@@ -25,17 +25,24 @@ const INPUTS = {
   result_received: ['#id', 'number', 'outcome'],
   unsent: ['call'],
   progress_received: ['#id', 'number'],
-  call_received: ['#id', 'number', 'timeout', 'flags', 'fault'],
+  call_received: ['#id', 'number', 'timeout', 'flags', 'chunks', 'bytes', 'fault'],
   cancel_received: ['#id', 'number', '#reason'],
   call_local: ['parent', 'timeout', 'fault'],
   finish: ['call', 'outcome'],
+  chunk: ['call', 'size'],
+  chunk_received: ['#id', 'number', 'size'],
+  chunk_read: ['call', 'size'],
+  credit_received: ['#id', 'number', 'chunks', 'bytes'],
   receive: ['#text'],
 };
+
+/** Arguments that are any number; -1 stands for what is none. */
+const COUNTS = ['now', 'chunks', 'bytes', 'size'];
 
 /** The names of `abp_kind`. */
 const ACTIONS = [
   ...['none', 'queued', 'start', 'abort', 'result', 'refuse', 'request', 'settle', 'report'],
-  ...['send', 'session', 'wake', 'drop'],
+  ...['send', 'session', 'wake', 'drop', 'chunk', 'credit', 'resume'],
 ];
 
 /** @type {Record<string, number>} */
@@ -45,6 +52,7 @@ const COUNTERS = {
   malformed: abp.MALFORMED,
   unknown: abp.UNKNOWN_TYPE,
   refused: abp.REFUSED,
+  overrun: abp.OVERRUN,
 };
 
 /** The types that the core reads: what else a message says is a payload. */
@@ -94,6 +102,9 @@ function withoutPayloads({ params: _params, response, progress, error, message, 
           success: said('success'),
           cancelled: said('cancelled'),
           ...(said('error') && { error: { code: getOwn(said('error'), 'code') } }),
+          size: said('size'),
+          chunks: said('chunks'),
+          bytes: said('bytes'),
         },
       },
     }),
@@ -184,6 +195,7 @@ export class Recorder {
         arg: word(action + abp.ACTION.arg) || undefined,
         call: word(action + abp.ACTION.call) || undefined,
         released: word(action + abp.ACTION.released) || undefined,
+        chunks: word(action + abp.ACTION.chunks) || undefined,
         at: word(action + abp.ACTION.at) + word(action + abp.ACTION.at + 4) * 2 ** 32 || undefined,
         ...(text !== undefined && { text: written(text) }),
       };
@@ -196,7 +208,7 @@ export class Recorder {
       const line = { e, do: name };
       let offset = 0;
       INPUTS[name].forEach((key, i) => {
-        const value = key === 'now' ? Math.floor(args[i]) : args[i] >>> 0;
+        const value = COUNTS.includes(key) ? countOf(key, args[i]) : args[i] >>> 0;
         if (!value) return;
         if (key[0] === '#') {
           line[key.slice(1)] = written(instance.readScratch(value, offset));
@@ -276,6 +288,10 @@ export class Recorder {
     return Object.assign(tapped, others);
   };
 }
+
+/** @param {string} key @param {number} value */
+const countOf = (key, value) =>
+  key === 'now' ? Math.floor(value) : Number.isFinite(value) ? value : -1;
 
 /**
  * As much of a message as the core read: it does not look into what it cannot read or does not know.

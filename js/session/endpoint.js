@@ -18,7 +18,14 @@ import { AbpCore } from '../core/abp-core.js';
 import { Machine, argOf, kindOf } from '../core/machine.js';
 import * as FrameKind from '../wire/frame-kinds.js';
 import { FrameWriter, MAX_FRAME_ENTRIES } from '../wire/frames.js';
-import { CALL, ELICITATION, outcomeOf, progressInfo } from '../wire/messages.js';
+import {
+  CALL,
+  ELICITATION,
+  countOf,
+  outcomeOf,
+  progressInfo,
+  readAmount,
+} from '../wire/messages.js';
 import { ENDED, Invocation } from './invocation.js';
 import { PendingCall, PendingCancel } from './pending-call.js';
 
@@ -68,11 +75,25 @@ const OUTCOME_ERROR = {
  * @param {Transport} transport
  * @returns {number} bits of `abp_feature`
  */
-export const carried = ({ carries = ['frames', 'liveness'] }) =>
+export const carried = ({ carries = ['frames', 'liveness', 'streams'] }) =>
   carries.reduce((bits, name) => bits | FEATURES[name], 0);
 
 /** The core's bits of the features that a transport may carry. */
-const FEATURES = { port: abp.PORT, frames: abp.FRAMES, liveness: abp.LIVENESS };
+const FEATURES = {
+  port: abp.PORT,
+  frames: abp.FRAMES,
+  liveness: abp.LIVENESS,
+  streams: abp.STREAMS,
+};
+
+/** What the caller of a stream is told when the other side has sent more than was agreed on. */
+const OVERRUN = { message: 'The app streamed more than was read, so that the stream was ended' };
+
+/** Whether a result's metadata say more than a duration. @param {any} metadata */
+const isMarked = ({ cached, collected }) => cached !== undefined || collected !== undefined;
+
+/** Of a call that is no stream. @type {[number, number]} */
+const NO_WINDOW = [0, 0];
 
 /**
  * @param {unknown} error
@@ -204,6 +225,13 @@ export class Endpoint {
     if (this.role === abp.AGENT) {
       if (type === 'progress') return this.#progress(getOwn(payload, 'operationId'), 0, payload);
       if (type === 'notification') return this.#notification(payload);
+      if (type === 'bridge/chunk') {
+        const [size, chunk] = [getOwn(payload, 'size'), getOwn(payload, 'chunk')];
+        return this.#chunk(getOwn(payload, 'callId'), 0, size, chunk);
+      }
+    } else if (type === 'bridge/credit') {
+      const [chunks, bytes] = [getOwn(payload, 'chunks'), getOwn(payload, 'bytes')];
+      return this.#credit(getOwn(payload, 'callId'), 0, chunks, bytes);
     }
     this.#control(message);
   }
@@ -246,8 +274,9 @@ export class Endpoint {
       case FrameKind.REQUEST_WITH: {
         const params = getOwn(b, '0') ?? {};
         const timeout = milliseconds(getOwn(b, '1'));
+        const window = readAmount(getOwn(b, '3'), getOwn(b, '4'));
         return this.#request(
-          { key, name: a, params, timeout, progress: getOwn(b, '2') ?? false },
+          { key, name: a, params, timeout, progress: getOwn(b, '2') ?? false, window },
           number,
         );
       }
@@ -267,10 +296,43 @@ export class Endpoint {
         });
         return;
       }
+      case FrameKind.CHUNK:
+        if (this.role === abp.AGENT) return this.#chunk(key, number, a, b);
+        break;
+      case FrameKind.CREDIT:
+        if (this.role === abp.APP) return this.#credit(key, number, a, b);
+        break;
       case FrameKind.MESSAGE:
         if (isObject(b)) return this.#message(b);
     }
     this.#malformed();
+  }
+
+  /**
+   * @param {unknown} key the id of the call
+   * @param {number} number the same, if it is a call's number
+   * @param {unknown} size
+   * @param {unknown} value the chunk
+   */
+  #chunk(key, number, size, value) {
+    this.machine.feed(
+      (x, pointer) =>
+        x.chunk_received(pointer, number ? 0 : this.core.writeId(key), number, countOf(size)),
+      { value, error: OVERRUN },
+    );
+  }
+
+  /**
+   * @param {unknown} key
+   * @param {number} number
+   * @param {unknown} chunks
+   * @param {unknown} bytes
+   */
+  #credit(key, number, chunks, bytes) {
+    const amount = readAmount(chunks, bytes);
+    this.machine.feed((x, pointer) =>
+      x.credit_received(pointer, number ? 0 : this.core.writeId(key), number, ...amount),
+    );
   }
 
   /**
@@ -285,7 +347,9 @@ export class Endpoint {
     this.machine.feed(
       (x, pointer) => {
         const length = number ? 0 : this.core.writeId(request.key);
-        return x.call_received(pointer, length, number, request.timeout, flags, 0, 0, rejection);
+        const [chunks, bytes] = request.window ?? NO_WINDOW;
+        const { timeout } = request;
+        return x.call_received(pointer, length, number, timeout, flags, chunks, bytes, rejection);
       },
       new Invocation(this, request, message),
     );
@@ -340,12 +404,15 @@ export class Endpoint {
    * @param {string} [options.callId]
    * @param {Transferable[]} [options.transfer]
    * @param {number} [parent] the call on whose behalf this is made
+   * @param {import('../agent/call-stream.js').CallStream} [stream] reads its chunks
    * @returns {Promise<any>} the response: it never rejects
    */
-  request(name, params, options = {}, parent = 0) {
+  request(name, params, options = {}, parent = 0, stream = undefined) {
     return new Promise((resolve) => {
       const pending = new PendingCall(this, resolve, name, params, options);
       const { signal, timeout, callId, onProgress } = pending;
+      pending.stream = stream;
+      stream?.attach(pending);
       if (signal?.aborted) return pending.settle(abp.CANCELLED);
       // The core's clock stands still between inputs, and a deadline counts from now.
       if (timeout) this.machine.advance();
@@ -353,7 +420,8 @@ export class Endpoint {
       this.#begin(pending, parent, (x, pointer) => {
         const length = callId === undefined ? 0 : this.core.writeId(callId);
         if (callId !== undefined && !length) return abp.E_ID;
-        return x.request(pointer, length, timeout, onProgress ? abp.WANTS_PROGRESS : 0, parent);
+        const flags = (onProgress ? abp.WANTS_PROGRESS : 0) | (stream ? abp.WANTS_STREAM : 0);
+        return x.request(pointer, length, timeout, flags, parent);
       });
     });
   }
@@ -456,6 +524,56 @@ export class Endpoint {
     if (number) return this.#frames?.add(FrameKind.PROGRESS, number, undefined, info);
     const operationId = token === true ? this.core.idText(handle) : token;
     this.send({ type: 'progress', payload: { ...info, operationId } });
+  }
+
+  // --- Streams -------------------------------------------------------------------------------------
+
+  /** Whether the caller of a received call reads chunks. @param {Invocation} invocation */
+  isStream({ handle }) {
+    const { x, pointer } = this.core;
+    return !this.machine.failed && x.stream_wanted(pointer, handle) === 1;
+  }
+
+  /**
+   * A handler has a chunk: it is sent if there is room for it.
+   * @param {Invocation} invocation
+   * @param {any} chunk
+   * @param {number} size
+   * @returns {number} an `abp_status`: E_LIMIT if there is no room, E_STATE if nobody waits for it
+   */
+  offerChunk({ handle }, chunk, size) {
+    return this.machine.feed((x, pointer) => x.chunk(pointer, handle, size), chunk);
+  }
+
+  /**
+   * @param {Invocation} invocation
+   * @param {any} chunk
+   * @param {number} size
+   * @param {Transferable[]} [transfer]
+   */
+  sendChunk(invocation, chunk, size, transfer) {
+    if (this.#frames && !invocation.message) {
+      return this.#frames.add(FrameKind.CHUNK, invocation.request.key, size, chunk, transfer);
+    }
+    const payload = { callId: invocation.callId, size, chunk };
+    const message = { type: 'bridge/chunk', timestamp: Date.now(), payload };
+    return this.#post(message, transfer, (error) => invocation.chunkFailed(error));
+  }
+
+  /**
+   * Tells the app what was read of a stream.
+   * @param {PendingCall} pending
+   * @param {[number, number]} amount chunks and bytes
+   */
+  grant({ key, callId, handle }, [chunks, bytes]) {
+    if (this.#frames && key) return this.#frames.add(FrameKind.CREDIT, key, chunks, bytes);
+    const payload = { callId: callId ?? this.core.idText(handle), chunks, bytes };
+    return this.send({ type: 'bridge/credit', payload });
+  }
+
+  /** Sends what was collected in a frame. */
+  flush() {
+    this.#frames?.flush();
   }
 
   // --- The session ---------------------------------------------------------------------------------
@@ -620,14 +738,16 @@ export class Endpoint {
     const progress = pending.progressToken ?? pending.onProgress !== undefined;
     if (this.#frames) {
       const key = (pending.key = callId ?? this.core.number(handle));
-      if (timeout || progress !== false) {
-        this.#frames.add(FrameKind.REQUEST_WITH, key, name, [params, timeout, progress], transfer);
+      const streams = pending.window[0] > 0;
+      if (timeout || progress !== false || streams) {
+        const more = [params, timeout, progress, ...(streams ? pending.window : [])];
+        this.#frames.add(FrameKind.REQUEST_WITH, key, name, more, transfer);
       } else this.#frames.add(FrameKind.REQUEST, key, name, params, transfer);
       return;
     }
     const { request, write } = this.outgoing;
     const id = callId ?? this.core.idText(handle);
-    const payload = write(id, name, params, timeout, progress);
+    const payload = write(id, name, params, timeout, progress, pending.window);
     const message = { type: request, id, timestamp: Date.now(), payload };
     this.#post(message, transfer, (error) => this.#unsent(pending, error), 'request');
   }
@@ -654,7 +774,7 @@ export class Endpoint {
     if (this.#frames && !message) {
       const { key } = request;
       const { success, data, metadata } = response;
-      if (success === true && this.role === abp.APP && metadata.cached === undefined) {
+      if (success === true && this.role === abp.APP && !isMarked(metadata)) {
         this.#frames.add(FrameKind.VALUE, key, metadata.duration, data, transfer);
       } else this.#frames.add(FrameKind.RESPONSE, key, undefined, response, transfer);
       return;
@@ -718,6 +838,10 @@ export class Endpoint {
         const pending = this.machine.find((record) => record.key === key);
         if (pending) this.#unsent(pending, error);
         return;
+      }
+      case FrameKind.CHUNK: {
+        const invocation = this.machine.find((record) => record.request?.key === key);
+        return invocation?.chunkFailed(error);
       }
       case FrameKind.VALUE:
       case FrameKind.RESPONSE:

@@ -8,7 +8,7 @@ import {
   saysCancelled,
   toErrorObject,
 } from '../common/errors.js';
-import { milliseconds } from '../common/values.js';
+import { isObject, milliseconds } from '../common/values.js';
 import { checkedProgress, isResponse, outcomeOf, readResponse } from '../wire/messages.js';
 import { breathe } from '../common/breathe.js';
 import { Cancellable } from '../common/cancellable.js';
@@ -18,6 +18,15 @@ import { markedTransfer, transferOf } from '../common/transfer.js';
 
 /** A handle that matches no call but is not 0, which would mean: without a parent. */
 export const ENDED = -1;
+
+/**
+ * Whether a handler streams what it returned.
+ * @param {any} value
+ */
+const isStream = (value) =>
+  isObject(value) &&
+  (typeof (/** @type {any} */ (value)[Symbol.asyncIterator]) === 'function' ||
+    (typeof ReadableStream === 'function' && value instanceof ReadableStream));
 
 /** The members of a handler's context. */
 const CONTEXT = [
@@ -64,6 +73,10 @@ export class Invocation extends Cancellable {
   #resolve;
   /** @type {AbortSignal | undefined} */
   #followed;
+  /** What its handler streams, if it does. @type {import('./outflow.js').Outflow | undefined} */
+  #outflow;
+  /** Whether its chunks were collected into its data. */
+  #collected = false;
 
   /**
    * @param {import('./endpoint.js').Endpoint} endpoint
@@ -156,7 +169,8 @@ export class Invocation extends Cancellable {
     this.#started = this.#endpoint.now || performance.now();
     try {
       const value = await this.#endpoint.callee.run(this.request, new Proxy(this, contextOf));
-      if (isResponse(value)) await this.#respond(value);
+      if (isStream(value)) await this.#stream(value);
+      else if (isResponse(value)) await this.#respond(value);
       else await this.#succeed(value);
     } catch (error) {
       if (saysCancelled(error)) {
@@ -169,6 +183,35 @@ export class Invocation extends Cancellable {
     }
   }
 
+  /** @param {any} source what the handler streams */
+  async #stream(source) {
+    // Loaded on demand: few apps stream.
+    const { Outflow } = await import('./outflow.js');
+    this.#outflow = new Outflow(this.#endpoint, this, source);
+    const { data, collected } = await this.#outflow.run();
+    this.#collected = collected;
+    await this.#succeed(data);
+  }
+
+  /**
+   * A chunk is sent.
+   * @param {any} value
+   * @param {number} size
+   */
+  chunk(value, size) {
+    this.#endpoint.sendChunk(this, value, size, transferOf(value));
+  }
+
+  /** There is room for a chunk that had to wait. */
+  resume() {
+    this.#outflow?.resume();
+  }
+
+  /** A chunk could not be sent. @param {unknown} error */
+  chunkFailed(error) {
+    this.#outflow?.fail(error);
+  }
+
   /**
    * @param {any} data
    * @param {import('../agent/client.js').Response} [said] the response that contained it
@@ -179,7 +222,8 @@ export class Invocation extends Cancellable {
     if (prepare && !this.#resolve) data = await prepare(data, this);
     this.#transfer = markedTransfer(said) ?? transferOf(data);
     const cached = said?.metadata?.cached;
-    this.#settle(abp.COMPLETED, this.#endpoint.incoming.succeed(data, this.#duration, cached));
+    const { incoming } = this.#endpoint;
+    this.#settle(abp.COMPLETED, incoming.succeed(data, this.#duration, cached, this.#collected));
   }
 
   /**
@@ -232,6 +276,7 @@ export class Invocation extends Cancellable {
   abort(reason) {
     this.#token?.cancel();
     super.abort(reason ?? this.#endpoint.closing);
+    this.#outflow?.stop(reason);
   }
 
   /** Why it was cancelled. @returns {unknown} */

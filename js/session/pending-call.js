@@ -30,6 +30,10 @@ export class PendingCall extends Pending {
     this.progressToken = progressToken;
     this.callId = callId;
     this.transfer = transfer;
+    /** Who reads its chunks. @type {import('../agent/call-stream.js').CallStream | undefined} */
+    this.stream = undefined;
+    /** Of a stream that both sides agreed on: how many chunks and bytes may be under way. @type {[number, number]} */
+    this.window = [0, 0];
   }
 
   /**
@@ -63,6 +67,26 @@ export class PendingCall extends Pending {
     this.unfollow();
     this.endpoint.observer?.end(this, response);
     this.resolve(response);
+  }
+
+  /** A chunk has come. @param {{ value: any }} context @param {number} size */
+  chunk({ value }, size) {
+    this.stream?.push(value, size);
+  }
+
+  /** A chunk was read. @param {number} size */
+  read(size) {
+    this.endpoint.machine.feed((x, pointer) => x.chunk_read(pointer, this.handle, size), this);
+  }
+
+  /** @param {[number, number]} amount that was read */
+  credit(amount) {
+    this.endpoint.grant(this, amount);
+  }
+
+  /** The reader wants no more. */
+  leave() {
+    this.owner.cancel(this.handle, 'The reader has left the stream');
   }
 }
 

@@ -31,7 +31,7 @@ import { CALL, ELICITATION } from '../wire/messages.js';
  * @property {number} [timeout] of the call, in ms
  * @property {boolean} [waiting] of a `call`: it waits for its turn
  * @property {any} [progress] what was reported
- * @property {string} [reason] of a `cancel`, if one was given; of `dropped`: `late`, `stray`, `malformed` or `unknown type`
+ * @property {string} [reason] of a `cancel`, if one was given; of `dropped`: `late`, `stray`, `malformed`, `unknown type` or `overrun`
  * @property {TraceOutcome} [outcome]
  * @property {any} [response] of a `result`
  * @property {import('../common/errors.js').ErrorObject} [error] why it was refused, or failed
@@ -52,6 +52,7 @@ const DROPS = [
   [abp.STRAY, 'stray'],
   [abp.MALFORMED, 'malformed'],
   [abp.UNKNOWN_TYPE, 'unknown type'],
+  [abp.OVERRUN, 'overrun'],
 ];
 
 // The classes of records are not imported: what two files of the page build share is a file of its own, for everybody.
@@ -165,9 +166,9 @@ export class Tracer {
         return { type: request, id, payload: write(id, a, b, 0, false) };
       }
       case FrameKind.REQUEST_WITH: {
-        const [params, timeout, progress] = b;
+        const [params, timeout, progress, ...window] = b;
         const id = this.#id(key, byAgent);
-        return { type: request, id, payload: write(id, a, params, timeout, progress) };
+        return { type: request, id, payload: write(id, a, params, timeout, progress, window) };
       }
       case FrameKind.VALUE: {
         const payload = { success: true, data: b, metadata: { duration: a } };
@@ -183,6 +184,16 @@ export class Tracer {
         const payload = { callId: this.#id(key, byAgent), reason: a };
         return { type: 'capabilities/cancel', payload };
       }
+      case FrameKind.CHUNK:
+        return {
+          type: 'bridge/chunk',
+          payload: { callId: this.#id(key, !byAgent), size: a, chunk: b },
+        };
+      case FrameKind.CREDIT:
+        return {
+          type: 'bridge/credit',
+          payload: { callId: this.#id(key, byAgent), chunks: a, bytes: b },
+        };
       case FrameKind.MESSAGE:
         return b;
     }

@@ -22,7 +22,7 @@ const BYE = 'bye';
 
 export class PortChannel extends Receiver {
   /** It makes frames itself. @type {readonly import('./transport.js').Feature[]} */
-  carries = ['liveness'];
+  carries = ['liveness', 'streams'];
   #port;
   #close;
   #onUnsent;

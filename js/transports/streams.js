@@ -70,7 +70,7 @@ const soon = Promise.resolve();
 
 class StreamTransport extends Receiver {
   /** @type {readonly import('./transport.js').Feature[]} */
-  carries = ['liveness'];
+  carries = ['liveness', 'streams'];
   #reading = false;
   /** The chunks that have not been read yet. @type {Uint8Array[]} */
   #incoming = [];

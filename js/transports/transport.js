@@ -31,7 +31,8 @@
  * - `frames`: arrays of many messages.
  * - `liveness`: signs of life. A transport that reports reliably when the other side is gone does without.
  * - `port`: a MessagePort, transferred with a message.
- * @typedef {'frames' | 'liveness' | 'port'} Feature
+ * - `streams`: chunks of results, and their flow control.
+ * @typedef {'frames' | 'liveness' | 'port' | 'streams'} Feature
  */
 
 /**
@@ -53,7 +54,7 @@
  *   what can be sent, or to a promise of it
  * @property {MessageEventSource} [target] the window that it leads to, where it leads to one
  * @property {string} [origin] and the origin of that
- * @property {readonly Feature[]} [carries] `['frames', 'liveness']` unless it says otherwise
+ * @property {readonly Feature[]} [carries] `['frames', 'liveness', 'streams']` unless it says otherwise
  */
 
 export {};

@@ -55,7 +55,7 @@ export const webSocketTransport = (target, options) => new WebSocketTransport(ta
 
 class WebSocketTransport extends Receiver {
   /** @type {readonly import('./transport.js').Feature[]} */
-  carries = ['liveness'];
+  carries = ['liveness', 'streams'];
   #socket;
   #maxLength;
   #maxUnsent;

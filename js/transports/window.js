@@ -7,7 +7,7 @@ import { safely } from '../common/errors.js';
 import { Receiver } from './receiver.js';
 
 /** `port`: the app's document can offer a port, which is better than the window. @type {readonly import('./transport.js').Feature[]} */
-const carries = ['port', 'frames', 'liveness'];
+const carries = ['port', 'frames', 'liveness', 'streams'];
 
 /** The origin of a sandboxed frame, and the value of the `origin` option that means it. */
 export const OPAQUE = 'null';

@@ -9,9 +9,11 @@
  */
 
 export const REQUEST = 1; // a name, b params
-export const REQUEST_WITH = 2; // a name, b [params, timeout, wants progress]
+export const REQUEST_WITH = 2; // a name, b [params, timeout, wants progress]; a stream adds its window, chunks and bytes
 export const VALUE = 3; // a duration in ms, b data: a success
 export const RESPONSE = 4; // b the whole response
 export const PROGRESS = 5; // b info
 export const MESSAGE = 6; // b any other message
 export const CANCEL = 7; // a reason: stop the call; its result is the answer
+export const CHUNK = 8; // a size, b chunk: of a stream; agreed on with streams
+export const CREDIT = 9; // a chunks, b bytes: so much of a stream was read

@@ -12,14 +12,30 @@ import { copyRecord, getOwn, isObject, isRecord, milliseconds } from '../common/
  * @property {unknown} name
  * @property {unknown} params
  * @property {number} timeout ms, 0 for none
+ * @property {[number, number]} [window] of a stream: how many chunks and bytes may be under way
  * @property {unknown} progress the token that names its progress; true is the id of the call, false is no progress
  */
+
+/**
+ * What a peer says of a stream; the core takes -1 for what is no number.
+ * @param {unknown} chunks
+ * @param {unknown} bytes
+ * @returns {[number, number]}
+ */
+export const readAmount = (chunks, bytes) => [countOf(chunks), countOf(bytes)];
+
+/** @param {unknown} value */
+export const countOf = (value) => (typeof value === 'number' ? value : -1);
 
 /** @param {unknown} message */
 function idOf(message) {
   const id = getOwn(message, 'id');
   return typeof id === 'number' ? `${id}` : id;
 }
+
+/** @param {unknown} stream */
+const windowOf = (stream) =>
+  stream ? readAmount(getOwn(stream, 'chunks'), getOwn(stream, 'bytes')) : undefined;
 
 /** An agent's call of a capability. */
 export const CALL = {
@@ -39,6 +55,7 @@ export const CALL = {
       params: getOwn(payload, 'params') ?? {},
       timeout: milliseconds(getOwn(options, 'timeout')),
       progress: getOwn(options, 'progressToken') ?? false,
+      window: windowOf(getOwn(options, 'stream')),
     };
   },
   /**
@@ -47,8 +64,9 @@ export const CALL = {
    * @param {unknown} params
    * @param {number} timeout
    * @param {boolean | string | number} progress whether progress is wanted, or its token
+   * @param {[number, number]} [window] of a stream: chunks and bytes
    */
-  write: (id, capability, params, timeout, progress) => ({
+  write: (id, capability, params, timeout, progress, window) => ({
     capability,
     params,
     callId: id,
@@ -56,17 +74,23 @@ export const CALL = {
       callId: id,
       ...(timeout && { timeout }),
       ...(progress !== false && { progressToken: progress === true ? id : progress }),
+      ...(window?.[0] && { stream: { chunks: window[0], bytes: window[1] } }),
     },
   }),
   /**
    * @param {unknown} data
    * @param {number} duration ms
    * @param {boolean} [cached] whether the handler said so
+   * @param {boolean} [collected] whether the data are the chunks of a stream
    */
-  succeed: (data, duration, cached) => ({
+  succeed: (data, duration, cached, collected) => ({
     success: true,
     data,
-    metadata: cached === undefined ? { duration } : { duration, cached },
+    metadata: {
+      duration,
+      ...(cached !== undefined && { cached }),
+      ...(collected && { collected }),
+    },
   }),
   /**
    * @param {import('../agent/client.js').Response} response

@@ -22,6 +22,8 @@ const DOCUMENTED = [
       grace: `app ${abp.DEFAULT_APP_GRACE_MS}, agent ${abp.DEFAULT_AGENT_GRACE_MS}`,
       maxControlLength: abp.DEFAULT_MAX_TEXT,
       heartbeat: abp.DEFAULT_HEARTBEAT_MS,
+      streamChunks: abp.DEFAULT_STREAM_CHUNKS,
+      streamBytes: abp.DEFAULT_STREAM_BYTES,
     },
   ],
   ['js/core/rpc-core.js', { ...SAME, ...CALLS, grace: rpc.PEER_DEFAULT_GRACE_MS }],

@@ -16,6 +16,9 @@ const CAPABILITIES = {
   fails() {
     throw Object.assign(new Error('a secret failure'), { code: 'OWN', retryable: false });
   },
+  async *streams() {
+    for (let i = 0; i < 5; i++) yield `a secret chunk ${i}`;
+  },
   asks: (_params, { elicit }) => elicit({ method: 'elicitation/confirm', params: 'a secret?' }),
 };
 
@@ -30,7 +33,7 @@ export async function recordSession({ upgrade = 'frames', recording } = {}) {
   const { port1, port2 } = new MessageChannel();
   const exposed = expose(
     { app: { id: 'test.recorded', name: 'Recorded', version: '1' }, capabilities: CAPABILITIES },
-    { port: port1, recorder, limits: { maxConcurrent: 3 } },
+    { port: port1, recorder, limits: { maxConcurrent: 3, streamChunks: 2 } },
   );
   const client = await connect(port2, {
     agent: { name: 'recorded', version: '1' },
@@ -41,6 +44,12 @@ export async function recordSession({ upgrade = 'frames', recording } = {}) {
   });
   await client.call('echo', { text: 'a secret' });
   await client.call('steps', {}, { onProgress() {} });
+  await client.call('streams');
+  for await (const chunk of client.stream('streams')) if (chunk.endsWith('4')) break;
+  const left = client.stream('streams');
+  await left.next();
+  await left.return();
+  await left.response;
   await client.call('fails');
   await client.call('nothing', 'a secret');
   await client.call('asks', {}, { callId: 'é' });

@@ -1,0 +1,19 @@
+import { AbpError } from '../common/errors.js';
+
+/**
+ * The error that a failed call throws, where calls throw.
+ * @param {import('./client.js').Failure} response
+ * @param {AbortSignal | undefined} signal the caller's
+ */
+export function rejectionOf(response, signal) {
+  const error = AbpError.from(
+    response.error ?? {
+      code: 'CANCELLED',
+      message: 'The operation was cancelled',
+      retryable: false,
+    },
+  );
+  if (response.cancelled && error.code !== 'TIMEOUT') error.name = 'AbortError';
+  if (signal?.aborted) error.cause = signal.reason;
+  return error;
+}

@@ -1,0 +1,521 @@
+// Results that flow: what a generator yields reaches its reader chunk by chunk, over every transport, and the call still has
+// one outcome.
+import assert from 'node:assert/strict';
+import { afterEach, describe, test } from 'node:test';
+import { connect, expose } from '../../js/index.js';
+import { TRANSPORTS } from '../contracts/channels.js';
+import { Raw } from '../support/raw.js';
+
+/** What the handlers did. */
+let did = [];
+/** Ends what a test has opened. */
+let closers = [];
+/** What had come late before anything was streamed. */
+let before;
+/** Settles when a generator has unwound. */
+let unwound;
+
+const deferred = () => {
+  const parts = {};
+  parts.promise = new Promise((resolve, reject) => Object.assign(parts, { resolve, reject }));
+  return parts;
+};
+
+const CAPABILITIES = {
+  async *count({ to }) {
+    try {
+      for (let i = 0; i < to; i++) {
+        did.push(i);
+        yield i;
+      }
+      return `counted to ${to}`;
+    } finally {
+      did.push('end');
+      unwound.resolve();
+    }
+  },
+  async *pages() {
+    yield { page: 1, rows: [[1, 'a']] };
+    yield { page: 2, rows: [] };
+  },
+  readable: () =>
+    new ReadableStream({
+      start(controller) {
+        controller.enqueue('a');
+        controller.enqueue('b');
+        controller.close();
+      },
+      cancel: (reason) => void did.push(`cancel ${reason}`),
+    }),
+  endless: () =>
+    new ReadableStream({
+      pull: (controller) => controller.enqueue('x'),
+      cancel: () => unwound.resolve(),
+    }),
+  iterable: () => ({
+    left: 2,
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+    async next() {
+      return this.left ? { done: false, value: this.left-- } : { done: true, value: 'none left' };
+    },
+  }),
+  async *breaks() {
+    yield 1;
+    throw Object.assign(new Error('half of it'), { code: 'OWN', retryable: true });
+  },
+  async *unsendable() {
+    try {
+      yield 'first';
+      yield () => {};
+      yield 'third';
+      return 'done';
+    } finally {
+      unwound.resolve();
+    }
+  },
+  async *hangs(_params, { signal }) {
+    try {
+      yield 'first';
+      await new Promise((_resolve, reject) =>
+        signal.addEventListener('abort', () => reject(signal.reason)),
+      );
+    } finally {
+      unwound.resolve();
+    }
+  },
+  async *deaf() {
+    try {
+      for (;;) yield 'more';
+    } finally {
+      unwound.resolve();
+    }
+  },
+  plain: () => 42,
+  refuses: { handler: async function* () {}, available: false },
+};
+
+/** Two of ours, over MessageChannel or the given transport. */
+async function pair({ ends, limits = {}, upgrade } = {}) {
+  did = [];
+  unwound = deferred();
+  const definition = { app: { id: 'a.b', name: 'A', version: '1' }, capabilities: CAPABILITIES };
+  let exposed;
+  let target;
+  if (ends) {
+    const [agentEnd, appEnd] = await ends();
+    exposed = expose(definition, { limits: limits.app });
+    exposed.accept(appEnd.transport());
+    target = agentEnd.transport;
+    closers.push(() => agentEnd.close());
+    closers.push(() => appEnd.close());
+  } else {
+    const { port1, port2 } = new MessageChannel();
+    exposed = expose(definition, { port: port1, limits: limits.app });
+    target = port2;
+  }
+  const client = await connect(target, {
+    agent: { name: 'test', version: '1' },
+    limits: limits.agent,
+    upgrade,
+  });
+  closers.push(() => client.close());
+  closers.push(() => exposed.close());
+  // On a slow machine initialize is sent again, and the second answer comes late.
+  await client.call('plain');
+  before = client.counters.late;
+  return { client, exposed };
+}
+
+afterEach(() => {
+  for (const close of closers.splice(0).reverse()) close();
+});
+
+async function all(stream) {
+  const chunks = [];
+  for await (const chunk of stream) chunks.push(chunk);
+  return chunks;
+}
+
+/** Nothing is left or was dropped at either side. */
+function assertClean(client, exposed) {
+  const { late, ...counted } = client.counters;
+  assert.equal(late, before);
+  for (const counters of [counted, ...exposed.counters]) {
+    for (const [name, count] of Object.entries(counters))
+      if (name !== 'remembered') assert.equal(count, 0, name);
+  }
+}
+
+for (const { name, ends } of TRANSPORTS) {
+  describe(`streams over ${name}`, () => {
+    test('every chunk arrives in order, then what the generator returned', async () => {
+      const { client, exposed } = await pair({ ends });
+      assert.equal(client.features.streams, true);
+      const stream = client.stream('count', { to: 500 });
+      assert.deepEqual(await all(stream), [...Array(500).keys()]);
+      const { success, data } = await stream.response;
+      assert.deepEqual([success, data], [true, 'counted to 500']);
+      assert.deepEqual(await all(client.stream('pages')), [
+        { page: 1, rows: [[1, 'a']] },
+        { page: 2, rows: [] },
+      ]);
+      assert.deepEqual(await all(client.stream('readable')), ['a', 'b']);
+      assertClean(client, exposed);
+    });
+
+    test('leaving the loop cancels the call, and the generator unwinds', async () => {
+      const { client } = await pair({ ends });
+      const stream = client.stream('deaf');
+      let read = 0;
+      for await (const chunk of stream) {
+        assert.equal(chunk, 'more');
+        if (++read === 3) break;
+      }
+      await unwound.promise;
+      const { success, cancelled } = await stream.response;
+      assert.deepEqual([success, cancelled], [false, true]);
+      assert.deepEqual((await client.call('plain')).data, 42);
+    });
+
+    test('a fast generator with a reader that does not read is held at the window', async () => {
+      const limits = { agent: { streamChunks: 4 } };
+      const { client, exposed } = await pair({ ends, limits });
+      const stream = client.stream('count', { to: 1000 });
+      assert.deepEqual((await stream.next()).value, 0);
+      // A round trip and another: what was sent has arrived, and another call is not held up.
+      assert.equal((await client.call('plain')).data, 42);
+      assert.equal((await client.call('plain')).data, 42);
+      assert.ok(did.length <= 7, `${did.length} chunks were made`);
+      assert.equal((await all(stream)).length, 999);
+      assertClean(client, exposed);
+    });
+  });
+}
+
+describe('streams', () => {
+  test('the window counts bytes, too, and the smaller one of the two sides', async () => {
+    const limits = { agent: { streamBytes: 100 }, app: { streamChunks: 2 } };
+    const { client } = await pair({ limits });
+    const numbers = client.stream('count', { to: 100 });
+    await numbers.next();
+    await client.call('plain');
+    await client.call('plain');
+    assert.ok(did.length <= 5, `${did.length} chunks were made`);
+    assert.equal((await all(numbers)).length, 99);
+    assert.equal((await all(client.stream('count', { to: 100 }))).length, 100);
+  });
+
+  test('any async iterable streams', async () => {
+    const { client } = await pair();
+    const stream = client.stream('iterable');
+    assert.deepEqual(await all(stream), [2, 1]);
+    assert.equal((await stream.response).data, 'none left');
+  });
+
+  test('by hand: next gives the chunks, and at the end what was returned', async () => {
+    const { client } = await pair();
+    const stream = client.stream('count', { to: 2 });
+    const asked = [stream.next(), stream.next(), stream.next(), stream.next()];
+    assert.deepEqual(await Promise.all(asked), [
+      { done: false, value: 0 },
+      { done: false, value: 1 },
+      { done: true, value: 'counted to 2' },
+      { done: true, value: undefined },
+    ]);
+  });
+
+  test('call collects: what was returned or, if that is nothing, every chunk', async () => {
+    for (const upgrade of ['frames', 'port', 'none']) {
+      const { client } = await pair({ upgrade });
+      assert.equal((await client.call('count', { to: 3 })).data, 'counted to 3');
+      const { data, metadata } = await client.call('readable');
+      assert.deepEqual(data, ['a', 'b']);
+      assert.equal(metadata.collected, true);
+      assert.equal((await client.call('plain')).metadata.collected, undefined);
+    }
+  });
+
+  test('over plain messages a stream has its chunks all at once', async () => {
+    const { client } = await pair({ upgrade: 'none' });
+    assert.equal(client.features.streams, false);
+    assert.deepEqual(await all(client.stream('readable')), ['a', 'b']);
+    const counted = client.stream('count', { to: 3 });
+    assert.deepEqual(await all(counted), []);
+    assert.equal((await counted.response).data, 'counted to 3');
+  });
+
+  test('over a port without frames chunks are messages', async () => {
+    const { client, exposed } = await pair({ upgrade: 'port' });
+    assert.equal(client.features.streams, true);
+    assert.equal((await all(client.stream('count', { to: 300 }))).length, 300);
+    assertClean(client, exposed);
+  });
+
+  test('what does not stream has no chunks', async () => {
+    const { client } = await pair();
+    const stream = client.stream('plain');
+    assert.deepEqual(await all(stream), []);
+    assert.equal((await stream.response).data, 42);
+  });
+
+  test('a generator that throws: the chunks before it arrive, then its error', async () => {
+    const { client } = await pair();
+    const stream = client.stream('breaks');
+    assert.equal((await stream.next()).value, 1);
+    await assert.rejects(stream.next(), { name: 'AbpError', code: 'OWN', message: 'half of it' });
+    assert.deepEqual(await stream.next(), { done: true, value: undefined });
+    assert.equal((await stream.response).error.code, 'OWN');
+  });
+
+  test('a chunk that cannot be sent ends the stream with an error, and never with a success', async () => {
+    for (const upgrade of ['frames', 'port']) {
+      const { client } = await pair({ upgrade });
+      const stream = client.stream('unsendable');
+      const chunks = [];
+      await assert.rejects(
+        async () => {
+          for await (const chunk of stream) chunks.push(chunk);
+        },
+        { code: 'OPERATION_FAILED', message: /A chunk cannot be sent/ },
+      );
+      assert.equal(chunks[0], 'first');
+      assert.ok(!chunks.includes('done'));
+      assert.equal((await stream.response).success, false);
+      await unwound.promise;
+    }
+  });
+
+  test('refused, it throws, and has sent nothing', async () => {
+    const { client } = await pair();
+    await assert.rejects(all(client.stream('refuses')), { code: 'CAPABILITY_UNAVAILABLE' });
+    await assert.rejects(all(client.stream('nothing')), { code: 'UNKNOWN_CAPABILITY' });
+    await assert.rejects(all(client.stream(7)), TypeError);
+  });
+
+  describe('end', () => {
+    const cancelled = { name: 'AbortError', code: 'CANCELLED' };
+
+    test('by a signal, also while the handler waits for something else', async () => {
+      const { client } = await pair();
+      const controller = new AbortController();
+      const stream = client.stream('hangs', {}, { signal: controller.signal });
+      assert.equal((await stream.next()).value, 'first');
+      controller.abort('enough');
+      await assert.rejects(stream.next(), { ...cancelled, message: 'enough' });
+      await unwound.promise;
+    });
+
+    test('by a signal while the generator waits for room', async () => {
+      const { client } = await pair({ limits: { agent: { streamChunks: 1 } } });
+      const controller = new AbortController();
+      const stream = client.stream('deaf', {}, { signal: controller.signal });
+      await client.call('plain');
+      await client.call('plain');
+      controller.abort();
+      await unwound.promise;
+      // What had come is still there to be read.
+      assert.equal((await stream.next()).value, 'more');
+      await assert.rejects(all(stream), cancelled);
+    });
+
+    test('by a signal that was aborted already: nothing is sent', async () => {
+      const { client } = await pair();
+      const stream = client.stream('count', { to: 3 }, { signal: AbortSignal.abort('no') });
+      await assert.rejects(all(stream), { ...cancelled, message: 'no' });
+      assert.deepEqual(did, []);
+    });
+
+    test('by a timeout', async () => {
+      const { client } = await pair();
+      const stream = client.stream('hangs', {}, { timeout: 5 });
+      await assert.rejects(all(stream), { code: 'TIMEOUT' });
+    });
+
+    test('by cancel(callId)', async () => {
+      const { client } = await pair();
+      const stream = client.stream('hangs', {}, { callId: 'mine' });
+      assert.equal((await stream.next()).value, 'first');
+      assert.equal((await client.cancel('mine')).cancelled, true);
+      await assert.rejects(stream.next(), cancelled);
+      await unwound.promise;
+    });
+
+    test('with the session: closed by the agent, closed by the app, lost', async () => {
+      for (const end of [
+        ({ client }) => client.close(),
+        ({ exposed }) => exposed.close(),
+        ({ app }) => app.close(),
+      ]) {
+        did = [];
+        unwound = deferred();
+        const { port1, port2 } = new MessageChannel();
+        const exposed = expose(
+          { app: { id: 'a.b', name: 'A', version: '1' }, capabilities: CAPABILITIES },
+          { port: port1 },
+        );
+        const client = await connect(port2, { agent: { name: 'test', version: '1' } });
+        const stream = client.stream('hangs');
+        assert.equal((await stream.next()).value, 'first');
+        end({ client, exposed, app: port1 });
+        await assert.rejects(all(stream), (error) =>
+          ['CANCELLED', 'DISCONNECTED'].includes(error.code),
+        );
+        await unwound.promise;
+        client.close();
+        exposed.close();
+      }
+    });
+
+    test('a ReadableStream is cancelled', async () => {
+      const { client } = await pair();
+      for await (const chunk of client.stream('endless')) {
+        assert.equal(chunk, 'x');
+        break;
+      }
+      await unwound.promise;
+    });
+
+    test('after the result nothing more comes of it', async () => {
+      const { client, exposed } = await pair();
+      const stream = client.stream('count', { to: 10 });
+      await stream.response;
+      assert.equal((await all(stream)).length, 10);
+      await stream.return();
+      assert.deepEqual(await stream.next(), { done: true, value: undefined });
+      assertClean(client, exposed);
+    });
+  });
+
+  test('two streams, one unread, do not wait for each other', async () => {
+    const { client } = await pair({ limits: { agent: { streamChunks: 2 } } });
+    const unread = client.stream('deaf');
+    assert.equal((await all(client.stream('count', { to: 200 }))).length, 200);
+    await unread.return();
+    assert.equal((await unread.response).cancelled, true);
+  });
+});
+
+describe('a peer that means no good', () => {
+  const FEATURES = { 'bridge.frames': true, 'bridge.streams': true };
+  let channel, raw;
+
+  /** The raw end's next frame that is not about the session. */
+  async function frame() {
+    for (;;) {
+      const message = await raw.next();
+      if (Array.isArray(message)) return message;
+    }
+  }
+
+  test('credit that nobody owes opens no window: negative, beyond 2^53, no number, too much, of others', async () => {
+    did = [];
+    unwound = deferred();
+    channel = new MessageChannel();
+    const exposed = expose(
+      { app: { id: 'a.b', name: 'A', version: '1' }, capabilities: CAPABILITIES },
+      { port: channel.port1 },
+    );
+    raw = new Raw(channel.port2);
+    closers.push(() => channel.port2.close());
+    closers.push(() => exposed.close());
+    await raw.ask('initialize', 'P', {
+      agent: { name: 'raw', version: '1' },
+      protocolVersion: '0.1',
+      features: FEATURES,
+    });
+    channel.port2.postMessage([2, 1, 'count', [{ to: 100 }, 0, false, 2, 1000]]);
+    const came = [];
+    while (came.length < 2) {
+      const entries = await frame();
+      for (let i = 0; i < entries.length; i += 4) came.push(entries.slice(i, i + 4));
+    }
+    assert.deepEqual(came, [
+      [8, 1, 8, 0],
+      [8, 1, 8, 1],
+    ]);
+    const hostile = [
+      ...[-1, 0, 3, 1e300, 2 ** 53 + 2, NaN, 1.5, '1', null, undefined, {}].map((n) => [n, 8]),
+      ...[-1, 17, 1e300, NaN, '8'].map((n) => [1, n]),
+    ];
+    for (const [chunks, bytes] of hostile) channel.port2.postMessage([9, 1, chunks, bytes]);
+    channel.port2.postMessage([9, 7, 1, 8]); // nobody's
+    channel.port2.postMessage([8, 1, 8, 'x']); // an agent sends no chunks
+    raw.send('bridge/credit', undefined, { callId: 'x', chunks: 1, bytes: 8 });
+    channel.port2.postMessage([1, 2, 'plain', {}]);
+    assert.deepEqual((await frame()).slice(0, 2), [3, 2], 'no chunk came, and others are answered');
+    const { overrun, stray, malformed, inFlightIn } = exposed.counters[0];
+    assert.deepEqual([overrun, stray, malformed, inFlightIn], [hostile.length, 2, 1, 1]);
+    channel.port2.postMessage([9, 1, 2, 16]);
+    assert.deepEqual((await frame()).slice(0, 4), [8, 1, 8, 2]);
+    channel.port2.postMessage([7, 1, 'enough', undefined]);
+    await unwound.promise;
+  });
+
+  /** Our client, and an app that a test plays by hand. */
+  async function handmade() {
+    channel = new MessageChannel();
+    raw = new Raw(channel.port1);
+    const connecting = connect(channel.port2, {
+      agent: { name: 'test', version: '1' },
+      limits: { streamChunks: 2 },
+    });
+    const { id } = await raw.next();
+    raw.send('initialize-result', id, {
+      success: true,
+      sessionId: 's',
+      protocolVersion: '0.1',
+      app: { id: 'a.b', name: 'A', version: '1' },
+      capabilities: [],
+      features: FEATURES,
+    });
+    const client = await connecting;
+    closers.push(() => channel.port1.close());
+    closers.push(() => client.close());
+    return client;
+  }
+
+  test('a chunk without room, or of no size, ends its own stream with an error', async () => {
+    for (const last of [8, -1, 2 ** 53 + 2, NaN, '8', undefined]) {
+      const client = await handmade();
+      const stream = client.stream('rows');
+      const other = client.stream('others');
+      const requests = await frame();
+      assert.deepEqual(requests.slice(0, 4), [2, 1, 'rows', [{}, 0, false, 2, 1048576]]);
+      channel.port1.postMessage([8, 2, 1, 'of the other', 8, 1, 8, 'a']);
+      if (last === 8) channel.port1.postMessage([8, 1, 8, 'b', 8, 1, 8, 'too much']);
+      else channel.port1.postMessage([8, 1, last, 'of no size']);
+      channel.port1.postMessage([8, 1, 8, 'late', 3, 1, 5, 'a success']);
+      const { success, cancelled, error } = await stream.response;
+      assert.deepEqual([success, cancelled], [false, true]);
+      assert.match(error.message, /streamed more than was read/);
+      await assert.rejects(all(stream), { code: 'CANCELLED' });
+      assert.equal((await other.next()).value, 'of the other');
+      channel.port1.postMessage([3, 2, 5, 'fine']);
+      assert.equal((await other.response).data, 'fine');
+      assert.equal(client.counters.overrun, 1);
+      assert.equal(client.counters.late, 2);
+      client.close();
+    }
+  });
+
+  test('chunks of unknown calls, of calls that are no streams and of calls that have ended are counted', async () => {
+    const client = await handmade();
+    const plain = client.call('plain');
+    await frame();
+    channel.port1.postMessage([8, 1, 1, 'x', 8, 99, 1, 'x', 8, 'nobody', 1, 'x', 8, {}, 1, 'x']);
+    raw.send('bridge/chunk', undefined, { callId: 'nobody', size: 1, chunk: 'x' });
+    channel.port1.postMessage([9, 1, 1, 1]); // an app grants nothing
+    channel.port1.postMessage([3, 1, 5, 'fine']);
+    assert.equal((await plain).data, 'fine');
+    const { stray, malformed, late } = client.counters;
+    assert.deepEqual([stray, malformed, late], [5, 1, 0]);
+    const stream = client.stream('rows');
+    await frame();
+    channel.port1.postMessage([8, 2, 1, 'a', 3, 2, 5, 'end', 8, 2, 1, 'late']);
+    assert.deepEqual(await all(stream), ['a']);
+    assert.equal((await stream.response).data, 'end');
+    assert.equal(client.counters.late, 1);
+  });
+});

@@ -26,7 +26,7 @@ import { isResponse } from '../wire/messages.js';
 
 /**
  * @callback Handler
- * @param {unknown} params
+ * @param {any} params
  * @param {CallContext} context
  * @returns {any} the data of the response, or a promise of it; or the protocol's response itself: an object with a
  *   boolean `success` that has no members but `success`, `data`, `error`, `cancelled` and `metadata`. Throw an AbpError

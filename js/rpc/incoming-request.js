@@ -144,7 +144,7 @@ function endingOf(error, cancelledCode) {
 /**
  * @callback Handler Answers a request. Its result is what it returns; throw an {@link RpcError} to choose the
  *   error, anything else is an internal error; once its signal has fired, whatever it throws says: cancelled.
- * @param {unknown} params
+ * @param {any} params
  * @param {IncomingRequest} context
  * @returns {any}
  */

@@ -31,6 +31,8 @@ const exposed = expose(
         return (await call('other', params, { timeout: 5 })).data;
       },
       other: { handler: () => transfer({ a: 1 }, []), inputSchema: { type: 'object' } },
+      // A handler may say what its params are.
+      typed: ({ text }: { text: string }) => text,
     },
   },
   { origins: ['https://host.example'], limits: { maxConcurrent: 2 } },
@@ -170,6 +172,7 @@ peer.handle('session/prompt', async (params, { signal, request, progress, id }) 
   if (id === null) throw new RpcError(-32602, 'no', { params });
   return request('ask', params, { signal, timeout: 5, wait: false });
 });
+peer.handle('typed', ({ text }: { text: string }) => text);
 peer.onNotification('*', (params, { method }) => console.log(params, method));
 export const rpc: Promise<unknown> = peer.request(
   'x',

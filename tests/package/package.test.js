@@ -21,6 +21,7 @@ import { promisify } from 'node:util';
 import { EXPORTS, PAGES } from '../../scripts/entries.js';
 import { launch } from '../support/browser.js';
 import { namelessTypes } from '../support/public-types.js';
+import { writeSamples } from '../support/samples.js';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const bin = (name) => join(root, 'node_modules/.bin', name);
@@ -216,6 +217,12 @@ for (const compiler of COMPILERS) {
     check(`${compiler}/bin/tsc`, '-p', join(root, 'tests/types'));
   });
 }
+
+test('the samples of the documents compile', () => {
+  const { project: samples, count } = writeSamples(join(root, 'build/samples'));
+  assert.ok(count > 20);
+  check('typescript/bin/tsc', '-p', samples);
+});
 
 test('every type that is met on the way can be imported by name', () => {
   const declarations = Object.values(EXPORTS).map(({ types }) => join(root, types));

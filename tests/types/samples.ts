@@ -1,0 +1,68 @@
+// What the samples of the documents take for granted: what an earlier sample imports, and what each reader has.
+import type * as main from 'abp-bridge';
+import type * as mcp from 'abp-bridge/mcp';
+import type * as pool from 'abp-bridge/pool';
+import type * as rpc from 'abp-bridge/rpc';
+import type * as websocket from 'abp-bridge/websocket';
+import type { ChildProcessByStdio } from 'node:child_process';
+import type { Readable, Writable } from 'node:stream';
+
+declare global {
+  // Of this package.
+  const connect: typeof main.connect;
+  const expose: typeof main.expose;
+  const serve: typeof pool.serve;
+  const webSocketTransport: typeof websocket.webSocketTransport;
+  const AbpError: typeof main.AbpError;
+  const client: main.Client;
+  const server: mcp.McpClient;
+  const peer: rpc.Peer;
+  const transport: main.Transport;
+
+  // Of the reader's page or program.
+  const mcpClient: import('@modelcontextprotocol/client').Client;
+  const mcpServer: import('@modelcontextprotocol/server').Server;
+  const iframe: HTMLIFrameElement;
+  const socket: WebSocket;
+  const app: { id: string; name: string; version: string };
+  const agent: { name: string; version: string };
+  const serverInfo: { name: string; version: string };
+  const clientInfo: { name: string; version: string };
+  const capabilities: Record<string, main.Handler>;
+  const signal: AbortSignal;
+  const onProgress: (info: { progress: number }) => void;
+  const stopButton: HTMLButtonElement;
+  const bar: HTMLProgressElement;
+  const memory: WebAssembly.Memory;
+  const metrics: { record(name?: string, outcome?: string, duration?: number): void };
+  const args: object;
+  const draft: object;
+  function spawn(command: string): ChildProcessByStdio<Writable, Readable, null>;
+  function writeFileSync(path: string, text: string): void;
+  function download(name: string, text: string): void;
+  function exportPdf(params: {
+    title: string;
+  }): Promise<{ content: ArrayBuffer; mimeType: string }>;
+  function layOut(params: unknown, page: number): void;
+  function write(): Promise<ArrayBuffer>;
+  function blurRow(params: unknown, row: number): void;
+  function work(params: unknown, signal: AbortSignal): Promise<unknown>;
+  function upload(content: BlobPart, options: { signal: AbortSignal }): Promise<string>;
+  function say(text: string): void;
+  function show(content: unknown): void;
+  function showBusy(): void;
+  function showReady(): void;
+  function showBroken(error: unknown): void;
+  function showPages(pages: number): void;
+  function showButtons(capabilities: { name: string }[]): void;
+  function offer(name: string, description?: string): void;
+  function retryLater(act: () => Promise<void>): void;
+  function askUser(message: string): Promise<object>;
+  function confirmAndOpen(url: string): void;
+}
+
+declare module 'node:http' {
+  interface IncomingMessage {
+    user?: string;
+  }
+}

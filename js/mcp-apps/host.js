@@ -154,9 +154,10 @@ export class Host {
     // Before the channel is made: what the iframe held is none of its documents.
     iframe.src = href;
     this.#peer = createPeer(windowChannel(iframe, { origin, upgrade }), { dialect: 'mcp', limits });
-    this.#peer.onNotification(`${SANDBOX}proxy-ready`, () =>
-      this.#peer.notify(`${SANDBOX}resource-ready`, { html, csp, permissions }),
-    );
+    this.#peer.onNotification(`${SANDBOX}proxy-ready`, () => {
+      this.#peer.removeListener(`${SANDBOX}proxy-ready`);
+      this.#peer.notify(`${SANDBOX}resource-ready`, { html, csp, permissions });
+    });
     this.#peer.onNotification(`${SANDBOX}view-replaced`, () => this.#lost());
     this.#listen();
     this.#serve();

@@ -13,8 +13,8 @@ import { OUTCOME, recordOf } from './protocol.js';
 
 /** How long the other side may take to unwind a call that was cancelled, in ms. */
 const PATIENCE = 5000;
-/** Cancelled calls whose outcome nobody has asked for yet. */
-const MAX_UNASKED = 256;
+/** Cancelled calls that have ended and whose outcome nobody has asked for. */
+const MAX_UNASKED = 64;
 const CANCELLED = -32800;
 
 /**
@@ -139,5 +139,10 @@ export function serveCalls(peer, run) {
     return work;
   });
   // One that is not known was cancelled before it began: what was answered has been read before this is.
-  peer.handle(OUTCOME, (params) => outcomes.get(getOwn(params, 'call')) ?? {});
+  peer.handle(OUTCOME, (params) => {
+    const call = getOwn(params, 'call');
+    const outcome = outcomes.get(call) ?? {};
+    outcomes.delete(call);
+    return outcome;
+  });
 }

@@ -1,7 +1,7 @@
 // MCP Apps: views and hosts of this library and of ext-apps, every pair, across origins and under the policy of views.
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { sites } from '../support/browser.js';
+import { CORE, sites } from '../support/browser.js';
 import { buildSingles } from '../../scripts/singles.js';
 
 const PAGES = '/tests/browser/pages/mcp-apps';
@@ -281,12 +281,16 @@ describe('both are ours', () => {
   });
 });
 
+const saying = (...messages) => encodeURIComponent(JSON.stringify(messages));
+
 describe('the view’s document goes in the middle of a call', () => {
   const evil = () => `http://evil.localhost:${site.appPort}`;
   const WAYS = {
     removed: () => page.evaluate(() => window.iframe.remove()),
     reloaded: () => view('reload'),
-    navigated: () => view('away', `${evil()}/tests/browser/pages/blank.html`),
+    // To a page that goes on speaking in the view's place.
+    navigated: () =>
+      view('away', `${evil()}/tests/browser/pages/blank.html#${saying({ note: 'evil' })}`),
   };
   for (const who of ['ours', 'theirs']) {
     for (const [what, act] of Object.entries(WAYS)) {
@@ -301,6 +305,7 @@ describe('the view’s document goes in the middle of a call', () => {
         assert.deepEqual([value.success, value.error.code], [false, 'DISCONNECTED']);
         await logged('closed', 'disconnected');
         await page.waitForFunction(() => window.log.some((l) => l.startsWith('server aborted')));
+        assert.equal((await log()).includes('evil'), false);
       });
     }
   }
@@ -541,20 +546,82 @@ describe('a hostile host', () => {
     assert.equal((await log()).includes('view started'), false);
   });
 
-  test('of another origin shows nothing in the sandbox', async () => {
-    const elsewhere = `http://evil.localhost:${site.appPort}${PAGES}/host.html`;
-    const other = await site.browser.newPage();
-    await other.goto(elsewhere);
-    await other.waitForFunction(() => window.isReady);
-    const shown = await other.evaluate(
-      (o) =>
-        window.show(o).then(
-          () => 'shown',
-          ({ code }) => code,
-        ),
-      { host: 'ours', sandbox, html: html.ours, timeout: 500 },
+  test('that is the view itself, or a window beside it, is not heard', async () => {
+    await show('theirs', 'ours');
+    await logged('begun');
+    const forged = request('x', 'tools/call', { name: 'hang' });
+    await view('echo', forged);
+    await view('beside', forged);
+    await view('call', 'a', 'echo', { x: 1 });
+    assert.deepEqual((await view('outcome', 'a')).value.value, { x: 1 });
+    assert.equal((await log()).includes('view started'), false);
+  });
+
+  test('says nothing to a view that is between it and the sandbox', async () => {
+    await show('raw', RAW);
+    await logged('begun');
+    const method = 'ui/notifications/sandbox-secret';
+    await page.evaluate(
+      ([secret, known]) => window.post(secret, known),
+      [notice(method), notice('known')],
     );
-    assert.equal(shown, 'TIMEOUT');
-    assert.deepEqual(await other.evaluate(() => window.log), []);
+    await page.evaluate(() => window.view('got'));
+    assert.deepEqual(
+      (await view('got')).value.map((message) => message.method),
+      ['known'],
+    );
+  });
+
+  test('of another origin shows nothing in the sandbox', async () => {
+    const origin = `http://evil.localhost:${site.appPort}`;
+    const other = await site.browser.newPage();
+    await other.goto(`${origin}${PAGES}/host.html`);
+    await other.waitForFunction(() => window.isReady);
+    const own = sandbox.replace(/#.*/, `#${encodeURIComponent(JSON.stringify([origin]))}`);
+    // The second sandbox serves this page. Both are of one origin, so the first has heard before the second has.
+    const frames = await other.evaluate(
+      async ([foreign, own, html]) => {
+        const [first, second] = await Promise.all(
+          [foreign, own].map(async (src) => {
+            const iframe = document.createElement('iframe');
+            const loaded = new Promise((resolve) => (iframe.onload = resolve));
+            iframe.src = src;
+            document.body.append(iframe);
+            await loaded;
+            return iframe.contentWindow;
+          }),
+        );
+        const begun = new Promise((resolve) =>
+          addEventListener('message', ({ source, data }) => {
+            if (source === second && data.note === 'begun') resolve();
+          }),
+        );
+        const method = 'ui/notifications/sandbox-resource-ready';
+        for (const sandbox of [first, second]) {
+          sandbox.postMessage({ jsonrpc: '2.0', method, params: { html } }, '*');
+        }
+        await begun;
+        return [first.length, second.length];
+      },
+      [sandbox, own, RAW],
+    );
+    assert.deepEqual(frames, [0, 1]);
+    await page.goto(`${site.hostOrigin}${PAGES}/host.html`);
+    await page.waitForFunction(() => window.isReady);
+  });
+});
+
+describe('a host without a sandbox, whose page is of another origin', () => {
+  test('has the view answer and ask', async () => {
+    const src = `${site.appOrigin}${PAGES}/view.html`;
+    await page.evaluate((o) => window.show(o), { host: 'theirs', src });
+    await logged('begun');
+    await call('a', 'text_echo', { text: 'é' });
+    assert.deepEqual((await outcome('a')).value.data, { text: 'é' });
+    await view('call', 'b', 'hang', {});
+    await logged('server started');
+    await view('abort', 'b', 'enough');
+    await logged('server aborted: enough');
+    assert.equal((await view('about')).value.core, CORE);
   });
 });

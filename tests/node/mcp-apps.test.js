@@ -10,6 +10,7 @@ import { OUTCOME } from '../../js/mcp-apps/protocol.js';
 import { ViewTransport } from '../../js/mcp-apps/relay.js';
 import { responseOf, toolResult } from '../../js/mcp-apps/results.js';
 import { toolsOf } from '../../js/mcp-apps/tools.js';
+import { EmbedderTransport } from '../../js/transports/embedder.js';
 import { fired, gate, outcome, peerPair } from '../support/rpc.js';
 
 const agent = { name: 'agent', version: '1' };
@@ -225,6 +226,13 @@ test('an answer that crosses the cancel is taken', async () => {
   pair.b.close();
 });
 
+test('what was answered is not kept', async () => {
+  const { a, done } = sides(() => ({ content: [] }));
+  await a.request('tools/call', { name: 'x', _meta: { [OUTCOME]: 'c' } });
+  assert.deepEqual(await a.request(OUTCOME, { call: 'c' }), {});
+  done();
+});
+
 test('a call that was cancelled before it began is known to have been', async () => {
   let ran = false;
   const { call, sent, done } = sides(() => (ran = true));
@@ -275,7 +283,7 @@ test('outcomes that nobody asks for are forgotten, and questions may be anything
     fired(signal).then(() => ({ content: [] })),
   );
   const marked = (call) => ({ name: 'x', _meta: { [OUTCOME]: call } });
-  for (let i = 0; i < 300; i++) {
+  for (let i = 0; i < 100; i++) {
     const controller = new AbortController();
     const calling = outcome(a.request('tools/call', marked(`${i}`), controller));
     while (!b.counters.inFlightIn) await new Promise((resolve) => setImmediate(resolve));
@@ -284,7 +292,8 @@ test('outcomes that nobody asks for are forgotten, and questions may be anything
     while (b.counters.inFlightIn) await new Promise((resolve) => setImmediate(resolve));
   }
   assert.deepEqual(await a.request(OUTCOME, { call: '0' }), {});
-  assert.deepEqual(await a.request(OUTCOME, { call: '299' }), { result: { content: [] } });
+  assert.deepEqual(await a.request(OUTCOME, { call: '99' }), { result: { content: [] } });
+  assert.deepEqual(await a.request(OUTCOME, { call: '99' }), {}, 'it was told once');
   for (const odd of [undefined, 5, { call: 5 }, { call: '__proto__' }, { call: { a: 1 } }]) {
     assert.deepEqual(await a.request(OUTCOME, odd), {});
   }
@@ -445,4 +454,87 @@ test('an app of others’ making has tools, too', async () => {
   if (!(await client.listCapabilities()).length) await heard.opened;
   assert.equal((await client.call('add', { a: 1, b: 2 })).data, 3);
   done();
+});
+
+/** What a page would have that is embedded by `embedder`. */
+function embedded(t, { origin, ancestorOrigins }) {
+  const posted = [];
+  const embedder = {
+    postMessage: (message, { targetOrigin }) => posted.push([message, targetOrigin]),
+  };
+  Object.defineProperty(embedder, 'origin', {
+    get() {
+      if (origin) return origin;
+      throw new DOMException('Blocked', 'SecurityError');
+    },
+  });
+  const listeners = new Set();
+  const globals = {
+    location: { ancestorOrigins },
+    addEventListener: (_type, listener) => listeners.add(listener),
+    removeEventListener: (_type, listener) => listeners.delete(listener),
+  };
+  const before = Object.keys(globals).map((name) => [
+    name,
+    Object.getOwnPropertyDescriptor(globalThis, name),
+  ]);
+  for (const [name, value] of Object.entries(globals)) {
+    Object.defineProperty(globalThis, name, { value, configurable: true });
+  }
+  t.after(() => {
+    for (const [name, descriptor] of before) {
+      if (descriptor) Object.defineProperty(globalThis, name, descriptor);
+      else delete globalThis[name];
+    }
+  });
+  const transport = new EmbedderTransport(embedder);
+  const heard = [];
+  transport.onMessage = (message) => heard.push(message);
+  const hear = (data, from = {}) => {
+    const event = {
+      data,
+      ports: [],
+      source: embedder,
+      isTrusted: true,
+      origin: 'https://a.example',
+    };
+    for (const listener of listeners) listener({ ...event, ...from });
+  };
+  return { transport, posted, heard, hear, listeners };
+}
+
+test('a view posts to the exact origin of the page around it, as soon as that is known', (t) => {
+  const known = [
+    { origin: 'https://a.example' },
+    { ancestorOrigins: ['https://a.example', 'https://other.example'] },
+  ];
+  for (const place of known) {
+    const { transport, posted } = embedded(t, place);
+    transport.post(1);
+    assert.deepEqual(posted, [[1, 'https://a.example']]);
+  }
+  const { transport, posted, heard, hear, listeners } = embedded(t, {});
+  transport.post('hello');
+  hear('forged', { source: {} });
+  hear('forged', { source: null });
+  hear('forged', { isTrusted: false });
+  transport.post('still not known');
+  hear('first');
+  transport.post('secret');
+  hear('forged', { origin: 'https://b.example' });
+  transport.close();
+  assert.deepEqual(
+    posted.map(([, target]) => target),
+    ['*', '*', 'https://a.example'],
+  );
+  assert.deepEqual([heard, listeners.size], [['first'], 0]);
+});
+
+test('an opaque origin has no name to post to', (t) => {
+  const { transport, posted, heard, hear } = embedded(t, { ancestorOrigins: ['null'] });
+  transport.post(1);
+  hear('first', { origin: 'null' });
+  hear('forged');
+  assert.deepEqual([posted, heard], [[[1, '*']], ['first']]);
+  transport.close();
 });

@@ -45,7 +45,7 @@ const ISOLATED = {
 const bundles = new Map(
   [
     ...['/tests/browser/pages', '/tests/browser/pages/rpc', '/tests/browser/pages/mcp-apps'],
-    '/tests/support/workers',
+    ...['/tests/browser/pages/mcp-apps/views', '/tests/support/workers'],
   ].map((folder) => {
     let made;
     return [folder, () => (made ??= bundleFolder(folder))];

@@ -111,7 +111,7 @@ const HOSTS = {
       close: () => host.close({ reason: 'enough' }),
     };
   },
-  async theirs({ iframe, sandbox, html }) {
+  async theirs({ iframe, sandbox, html, src }) {
     const bridge = new AppBridge(
       null,
       { name: 'host', version: '1' },
@@ -152,7 +152,7 @@ const HOSTS = {
     const begun = new Promise((resolve) => (bridge.oninitialized = resolve));
     iframe.sandbox = 'allow-scripts allow-same-origin allow-forms';
     await bridge.connect(new PostMessageTransport(iframe.contentWindow, iframe.contentWindow));
-    iframe.src = sandbox;
+    iframe.src = src ?? sandbox;
     await begun;
     window.bridge = bridge;
     return {

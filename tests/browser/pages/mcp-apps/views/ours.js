@@ -70,6 +70,15 @@ control({
   },
   reload: () => void setTimeout(() => location.reload()),
   away: (url) => void setTimeout(() => (location.href = url)),
+  // As somebody else would say it: the view itself, and a window of its own origin.
+  echo: (message) => window.postMessage(message, '*'),
+  beside(message) {
+    const frame = document.createElement('iframe');
+    document.body.append(frame);
+    const script = frame.contentDocument.createElement('script');
+    script.textContent = `parent.postMessage(${JSON.stringify(message)}, '*')`;
+    frame.contentDocument.body.append(script);
+  },
   counters: () => ({ view: view.counters, app: app.counters }),
 });
 note('begun');

@@ -37,6 +37,11 @@ declare global {
   const metrics: { record(name?: string, outcome?: string, duration?: number): void };
   const args: object;
   const draft: object;
+  const text: string;
+  const model: {
+    tokens: number;
+    summarize(text: string, options: { signal: AbortSignal }): AsyncIterable<string>;
+  };
   function spawn(command: string): ChildProcessByStdio<Writable, Readable, null>;
   function writeFileSync(path: string, text: string): void;
   function download(name: string, text: string): void;
@@ -57,7 +62,8 @@ declare global {
   function showButtons(capabilities: { name: string }[]): void;
   function offer(name: string, description?: string): void;
   function retryLater(act: () => Promise<void>): void;
-  function askUser(message: string): Promise<object>;
+  function askUser(message: string, signal?: AbortSignal): Promise<object>;
+  function deleteFiles(params: object): Promise<void>;
   function confirmAndOpen(url: string): void;
 }
 

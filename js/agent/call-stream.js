@@ -4,7 +4,8 @@ import { rejectionOf } from './rejection.js';
 /**
  * A call whose result is read while it is made: `for await (const chunk of client.stream(…))`. What has not been read
  * waits here, within the limits `streamChunks` and `streamBytes`; the app waits when they are reached.
- * @template [T=any]
+ * @template [T=any] its chunks
+ * @template [Answer=any] its response
  * @implements {AsyncIterableIterator<T>}
  */
 export class CallStream {
@@ -19,15 +20,16 @@ export class CallStream {
   /** The call. @type {import('../session/pending-call.js').PendingCall | undefined} */
   #pending;
 
-  /** @param {(stream: CallStream) => Promise<import('./client.js').Response>} begin makes the call */
+  /** @param {(stream: CallStream) => Promise<any>} begin makes the call */
   constructor(begin) {
     /**
      * The protocol's response, as of a call: its data is what the app's generator returned. It never rejects for what
      * happens to the call, whether the chunks are read or not.
+     * @type {Promise<Answer>}
      */
     this.response = begin(this);
     this.response.then(
-      (response) => this.#settle(response),
+      (response) => this.#settle(/** @type {any} */ (response)),
       (error) =>
         this.#finish(() => {
           throw error;

@@ -434,12 +434,13 @@ export class Client {
    * Calls a capability whose handler streams: `for await (const chunk of client.stream(name, params))`. The call begins at
    * once. Leaving the loop cancels it; `response` says how it ended. A capability that does not stream has no chunks, and
    * its data is the response's.
-   * @param {string} name
-   * @param {any} [params]
-   * @param {CallOptions} [options]
-   * @returns {CallStream}
+   * @template {import('../types/app.js').NameOf<App>} Name
+   * @param {Name} name
+   * @param {import('../types/app.js').CallArguments<App, Name>} rest its params ({}), and {@link CallOptions}
+   * @returns {CallStream<import('../types/app.js').ChunkOf<App, Name>, import('../types/app.js').ResponseOf<App, Name>>}
    */
-  stream(name, params = {}, options = {}) {
+  stream(name, ...rest) {
+    const [params = {}, options = {}] = /** @type {[any?, CallOptions?]} */ (rest);
     return new CallStream((stream) => this.#checked(name, params, options, stream));
   }
 

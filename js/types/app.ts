@@ -82,9 +82,12 @@ export interface TypedDefinition<S, O, H> {
  */
 type Kept<H, O> = unknown extends O
   ? unknown
-  : Awaited<ReturnType<FunctionOf<H>>> extends Wide<InputOf<O>> | Response<Wide<InputOf<O>>>
+  : LastOf<Awaited<ReturnType<FunctionOf<H>>>> extends Wide<InputOf<O>> | Response<Wide<InputOf<O>>>
     ? unknown
     : { handler: { 'does not return what its outputSchema takes': InputOf<O> } };
+
+/** What a handler gives in the end. */
+type LastOf<R> = R extends AsyncGenerator<any, infer D> ? D : R;
 
 /** A type with all texts, numbers and booleans for those that it names: a handler's literals are inferred as such. */
 type Wide<T> =
@@ -114,7 +117,11 @@ type Signature<S, O, H> = (
       ? []
       : [params: Parameters<FunctionOf<H>>[0]]
     : [params: InputOf<S>]
-) => unknown extends O ? ReturnType<FunctionOf<H>> : Promise<OutputOf<O>>;
+) => unknown extends O
+  ? ReturnType<FunctionOf<H>>
+  : ReturnType<FunctionOf<H>> extends AsyncGenerator<infer Chunk>
+    ? AsyncGenerator<Chunk, OutputOf<O>>
+    : Promise<OutputOf<O>>;
 
 declare const contract: unique symbol;
 
@@ -182,8 +189,29 @@ type DataIn<R> =
             : undefined
         : R extends void
           ? undefined
-          : R
+          : R extends Streamed
+            ? CollectedFrom<R>
+            : R
       : never;
+
+/** What a handler may return to stream. */
+type Streamed = AsyncIterable<any> | ReadableStream<any>;
+
+/** The data of a stream: what its generator returns or, if that is nothing, its chunks. */
+type CollectedFrom<R> =
+  R extends AsyncGenerator<any, infer D> ? ([D] extends [void] ? ChunkIn<R>[] : D) : ChunkIn<R>[];
+
+type ChunkIn<R> =
+  IsAny<R> extends true
+    ? any
+    : R extends AsyncIterable<infer C>
+      ? C
+      : R extends ReadableStream<infer C>
+        ? C
+        : never;
+
+/** The chunks that a capability streams. */
+export type ChunkOf<App, Name extends NameOf<App>> = ChunkIn<Returned<App, Name>>;
 
 /** The codes of the errors that a handler returned; not those that it throws, which no type tells. */
 type CodesIn<R> =

@@ -1,5 +1,6 @@
 /** The main entry as TypeScript sees it: what js/index.js exports, and by name the types that are met on the way. */
 export * from '../index.js';
+export type { CallStream } from '../agent/call-stream.js';
 export type { Patience } from '../agent/again.js';
 export type {
   AgentOptions,
@@ -35,6 +36,7 @@ export type { Manifest } from '../wire/manifest.js';
 export type {
   CallArguments,
   CapabilitiesOf,
+  ChunkOf,
   DataOf,
   ExposedApp,
   Inferred,

@@ -18,6 +18,21 @@ const app = expose({
     'needs.nothing': () => 1,
     optional: (params?: { x?: number }) => params?.x,
     'gives.nothing': () => {},
+    async *rows(params: { from: number }) {
+      yield { row: params.from };
+      return 'all of them';
+    },
+    async *tokens() {
+      yield 'token';
+    },
+    readable: () => new ReadableStream<Uint8Array>(),
+    'checked.rows': {
+      outputSchema: z.object({ n: z.number() }),
+      async *handler() {
+        yield 'row';
+        return { n: 1 };
+      },
+    },
     'in.object': { handler: (params: { a: 'b' }, { callId }) => callId, description: 'x' },
     json: {
       inputSchema: {
@@ -223,4 +238,28 @@ export async function other(port: MessagePort) {
   const second = await connect<typeof unlisted>(port, { agent });
   const count = await second.invoke('anything');
   is<Equal<typeof count, number>>();
+}
+
+// --- Streams ----------------------------------------------------------------------------------------
+
+export async function streams() {
+  const client = await connect<typeof app>(new MessageChannel().port1, { agent });
+  const rows = client.stream('rows', { from: 1 });
+  for await (const chunk of rows) is<Equal<typeof chunk, { row: number }>>();
+  const response = await rows.response;
+  if (response.success) is<Equal<typeof response.data, string>>();
+  is<Equal<Awaited<ReturnType<typeof collected>>, string[]>>();
+  for await (const chunk of client.stream('readable')) is<Equal<typeof chunk.byteLength, number>>();
+  const checked = await client.invoke('checked.rows');
+  is<Equal<typeof checked, { n: number }>>();
+  for await (const chunk of client.stream('checked.rows')) is<Equal<typeof chunk, string>>();
+  // @ts-expect-error: a param is missing
+  client.stream('rows');
+  // @ts-expect-error: there is no such capability
+  client.stream('columns');
+  const untyped = await connect(new MessageChannel().port1, { agent });
+  for await (const chunk of untyped.stream('anything')) chunk.member;
+  async function collected() {
+    return client.invoke('tokens');
+  }
 }

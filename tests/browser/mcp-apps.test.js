@@ -281,6 +281,22 @@ describe('both are ours', () => {
   });
 });
 
+describe('behind the host is a server of MCP', () => {
+  test('its tools are called, report progress and are cancelled', async () => {
+    await show('ours', 'ours', { byServer: true });
+    await logged('begun');
+    await view('call', 'a', 'echo', { x: 1 });
+    assert.deepEqual((await view('outcome', 'a')).value.value, { x: 1 });
+    await view('call', 'b', 'hang', {});
+    await logged('server started');
+    await view('abort', 'b', 'user pressed stop');
+    const { error, progress } = (await view('outcome', 'b')).value;
+    assert.deepEqual([error.name, error.data], ['AbortError', { outcome: 'cancelled' }]);
+    assert.deepEqual(progress, [{ progress: 1, total: 2, message: 'half' }]);
+    await logged('server aborted: user pressed stop');
+  });
+});
+
 const saying = (...messages) => encodeURIComponent(JSON.stringify(messages));
 
 describe('the view’s document goes in the middle of a call', () => {

@@ -2,6 +2,8 @@
 // window.log, by the server's handlers here and by the view's there.
 import { AppBridge, PostMessageTransport } from '@modelcontextprotocol/ext-apps/app-bridge';
 import { connect } from '../../../../js/index.js';
+import { createPeer, portChannel } from '../../../../js/rpc/index.js';
+import { connectMcp, serveMcp } from '../../../../js/rpc/mcp.js';
 import { createHost } from '../../../../js/mcp-apps/index.js';
 
 // ext-apps reports every message there.
@@ -65,6 +67,20 @@ const listed = {
       : { content: [], structuredContent: params.arguments },
 };
 
+/** The same tools behind a server of MCP. */
+async function mcpServer() {
+  const { port1, port2 } = new MessageChannel();
+  const [near, far] = [port1, port2].map((port) =>
+    createPeer(portChannel(port), { dialect: 'mcp' }),
+  );
+  const served = serveMcp(far, { serverInfo: { name: 'server', version: '1' } });
+  served.handle('tools/list', () => ({
+    tools: Object.keys(tools).map((name) => ({ name, inputSchema: { type: 'object' } })),
+  }));
+  served.handle('tools/call', (params, context) => server('tools/call', params, context));
+  return connectMcp(near, { clientInfo: { name: 'host', version: '1' } });
+}
+
 /** Refuses or does what a view asks. */
 const does = (what) => (value) => {
   note(`${what} ${JSON.stringify(value)}`);
@@ -73,13 +89,13 @@ const does = (what) => (value) => {
 const context = { theme: 'dark', displayMode: 'inline' };
 
 const HOSTS = {
-  async ours({ iframe, sandbox, html, ui, byList, ...more }) {
+  async ours({ iframe, sandbox, html, ui, byList, byServer, ...more }) {
     const resource = { mimeType: 'text/html;profile=mcp-app', text: html, _meta: { ui } };
     const host = await createHost(iframe, {
       host: { name: 'host', version: '1' },
       sandbox,
       resource,
-      server: byList ? listed : server,
+      server: byServer ? await mcpServer() : byList ? listed : server,
       context,
       onOpenLink: does('open'),
       onMessage: does('message'),

@@ -2,24 +2,14 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { CORE, sites } from '../support/browser.js';
-import { buildSingles } from '../../scripts/singles.js';
+import { PAGES, sandboxFor, viewDocuments } from '../support/mcp-apps.js';
 
-const PAGES = '/tests/browser/pages/mcp-apps';
-let site, page, sandbox;
-/** The views' documents, which need no other file. */
-const html = {};
+let site, page, sandbox, html;
 
 before(async () => {
   site = await sites();
-  const folder = new URL('./pages/mcp-apps/views/', import.meta.url).pathname;
-  const files = Object.fromEntries(['ours', 'theirs'].map((name) => [name, `${folder}${name}.js`]));
-  const built = await buildSingles(files);
-  for (const name of Object.keys(files)) {
-    const { text } = built.find(({ path }) => path.endsWith(`${name}.js`));
-    html[name] = `<!doctype html><title>view</title><script type="module">${text}</script>`;
-  }
-  const hosts = encodeURIComponent(JSON.stringify([site.hostOrigin]));
-  sandbox = `${site.appOrigin}${PAGES}/sandbox.html?embeds#${hosts}`;
+  html = await viewDocuments();
+  sandbox = sandboxFor(site, site.hostOrigin);
   page = await site.browser.newPage();
   await page.goto(`${site.hostOrigin}${PAGES}/host.html`);
   await page.waitForFunction(() => window.isReady);
@@ -593,7 +583,7 @@ describe('a hostile host', () => {
     const other = await site.browser.newPage();
     await other.goto(`${origin}${PAGES}/host.html`);
     await other.waitForFunction(() => window.isReady);
-    const own = sandbox.replace(/#.*/, `#${encodeURIComponent(JSON.stringify([origin]))}`);
+    const own = sandboxFor(site, origin);
     // The second sandbox serves this page. Both are of one origin, so the first has heard before the second has.
     const frames = await other.evaluate(
       async ([foreign, own, html]) => {

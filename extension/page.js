@@ -1,0 +1,47 @@
+/**
+ * What the panel runs in the inspected page, again and again. It takes no part of the extension along: its text is all that
+ * gets there.
+ * @returns {string} as JSON: which document this is, when it began, in ms since 1970, and what has happened since this was run last
+ */
+export function drain() {
+  const page = /** @type {any} */ (globalThis);
+  const MAX_QUEUE = 5000;
+  const MAX_LENGTH = 100_000;
+  /** @type {{ id: number, queue: string[], known: WeakSet<object> }} */
+  const panel = (page.__abpPanel ??= { id: Math.random(), queue: [], known: new WeakSet() });
+
+  /** @param {string} _key @param {any} value */
+  const plain = (_key, value) => {
+    if (typeof value === 'bigint') return `${value}`;
+    const isBytes = ArrayBuffer.isView(value) || value instanceof ArrayBuffer;
+    return isBytes ? `(${value.byteLength} bytes)` : value;
+  };
+  /** @param {any} event */
+  const write = (event) => {
+    try {
+      const text = JSON.stringify(event, plain);
+      if (text.length <= MAX_LENGTH) return text;
+    } catch {
+      // Without what cannot be written.
+    }
+    const { response, message, ...rest } = { ...event, params: undefined, progress: undefined };
+    return JSON.stringify({
+      ...rest,
+      error: rest.error && { code: rest.error.code },
+      response: response && { success: response.success, cancelled: response.cancelled },
+      message: message && { type: message.type, id: message.id },
+    });
+  };
+
+  for (const reference of page.__abpDebug ?? []) {
+    const observed = reference.deref();
+    if (!observed || panel.known.has(observed)) continue;
+    panel.known.add(observed);
+    observed.add((/** @type {any} */ event) => {
+      panel.queue.push(write(event));
+      if (panel.queue.length > MAX_QUEUE) panel.queue.shift();
+    });
+  }
+  const events = panel.queue.splice(0).join();
+  return `{"id":${panel.id},"origin":${performance.timeOrigin},"events":[${events}]}`;
+}

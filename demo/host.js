@@ -20,6 +20,7 @@ const origins = await (await fetch('/apps.json')).json();
  * @property {string} name
  * @property {() => object} params
  * @property {(box: Element, data: any) => void} [show] shows its data
+ * @property {boolean} [streams] whether it streams text
  */
 
 /** The operations that have a button. @type {Operation[]} */
@@ -37,6 +38,7 @@ const OPERATIONS = [
     params: () => ({ text: sampleMarkdown(60).replace(/[#*`-]/g, ''), sentences: 3 }),
     show: (box, data) => box.append(data.summary),
   },
+  { at: 'app', name: 'story.tell', params: () => ({ words: 400 }), streams: true },
   {
     at: 'app',
     name: 'primes.count',
@@ -196,7 +198,7 @@ const running = new Set();
 let count = 0;
 
 /** Calls an operation, and shows what becomes of it. @param {Operation} operation */
-async function call({ at, name, params, show }) {
+async function call({ at, name, params, show, streams }) {
   const box = $('#call').content.cloneNode(true).firstElementChild;
   const [cancel, bar, status] = ['.cancel', 'progress', '.status'].map((part) => $(part, box));
   const title = `${name} ${++count}`;
@@ -219,14 +221,18 @@ async function call({ at, name, params, show }) {
   running.add(controller);
   announce(`${title} started`);
 
-  const response = await clients[at].call(name, params(), {
+  /** @type {import('../js/agent/client.js').CallOptions} */
+  const options = {
     signal: controller.signal,
     timeout,
     onProgress({ percentage = 0, stage = '', status = '' }) {
       bar.value = percentage;
       said = `${percentage.toFixed(0)} % ${stage} ${status}`;
     },
-  });
+  };
+  const response = await (streams
+    ? read(clients[at].stream(name, params(), options), $('.result', box))
+    : clients[at].call(name, params(), options));
 
   clearInterval(timer);
   running.delete(controller);
@@ -246,6 +252,20 @@ async function call({ at, name, params, show }) {
   log(`${title}: ${how}`);
   announce(`${title} ${how}`);
   if (success) show?.($('.result', box), data);
+}
+
+/**
+ * Shows a stream of text while it arrives.
+ * @param {ReturnType<Client['stream']>} stream
+ * @param {Element} box
+ */
+async function read(stream, box) {
+  try {
+    for await (const chunk of stream) box.append(/** @type {string} */ (chunk));
+  } catch {
+    // The response says why, too.
+  }
+  return stream.response;
 }
 
 $('#cancel-all').onclick = () => {

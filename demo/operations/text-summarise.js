@@ -29,7 +29,7 @@ export async function handler({ text, sentences = 3 }, { progress, breathe }) {
     }
     scores.push({ i, score });
     await breathe();
-    if (i % 10 === 0) progress({ progress: i, total: list.length, stage: 'comparing' });
+    if (i % 50 === 0) progress({ progress: i, total: list.length, stage: 'comparing' });
   }
   progress({ progress: list.length, total: list.length, stage: 'done' });
   const chosen = scores.sort((a, b) => b.score - a.score).slice(0, sentences);

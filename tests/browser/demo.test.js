@@ -89,6 +89,12 @@ test('a call that never pauses is stopped, and one of a plain app is, too', asyn
   assert.equal(await page.frameLocator('#plain').locator('#count').textContent(), 'Stopped');
 });
 
+test('a stream is shown while it arrives, and what has come stays when it is cancelled', async () => {
+  const story = await runAndCancel('story.tell');
+  await ended(story, 'cancelled');
+  assert.match(await story.locator('.result').textContent(), /^\s?Chapter 1: /);
+});
+
 test('a question in the midst of a call is answered by keyboard, or closed with its call', async () => {
   const published = await run('report.publish');
   const dialog = page.getByRole('dialog', { name: 'The app asks' });
@@ -152,6 +158,7 @@ for (const colorScheme of ['light', 'dark']) {
   test(`axe finds nothing, and nothing is cut off on a phone (${colorScheme})`, async () => {
     await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
     await page.setViewportSize({ width: 390, height: 844 });
+    await button('Clear').click(); // thousands of messages would only cost time
     await page.evaluate(await readFile(createRequire(import.meta.url).resolve('axe-core'), 'utf8'));
     const violations = await page.evaluate(async () => {
       const found = await globalThis.axe.run(document);

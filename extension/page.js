@@ -16,20 +16,27 @@ export function drain() {
     const isBytes = ArrayBuffer.isView(value) || value instanceof ArrayBuffer;
     return isBytes ? `(${value.byteLength} bytes)` : value;
   };
+  /** The members of an object that are short. @param {object} object */
+  const short = (object) =>
+    Object.fromEntries(
+      Object.entries(object).filter(([, value]) =>
+        typeof value === 'string' ? value.length < 1000 : /number|boolean/.test(typeof value),
+      ),
+    );
   /** @param {any} event */
   const write = (event) => {
     try {
       const text = JSON.stringify(event, plain);
       if (text.length <= MAX_LENGTH) return text;
     } catch {
-      // Without what cannot be written.
+      // What is short is written.
     }
-    const { response, message, ...rest } = { ...event, params: undefined, progress: undefined };
+    const { response, message, ...rest } = event;
     return JSON.stringify({
-      ...rest,
-      error: rest.error && { code: rest.error.code },
-      response: response && { success: response.success, cancelled: response.cancelled },
-      message: message && { type: message.type, id: message.id },
+      ...short(rest),
+      error: rest.error && short(rest.error),
+      response: response && short(response),
+      message: message && { ...short(message), payload: short(message.payload ?? {}) },
     });
   };
 

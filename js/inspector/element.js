@@ -10,7 +10,7 @@ import { COLUMNS, button, callView, contentView, counterViews, make, rowView } f
  * What can be inspected: a client, or an exposed app.
  * @typedef {object} Target
  * @property {(listener: TraceListener) => Promise<() => void>} observe
- * @property {Record<string, number> | Record<string, number>[]} counters
+ * @property {Record<string, number> | Record<string, number>[]} [counters] without them, what was dropped is counted here
  */
 
 /** How often ages and counters are shown anew, in ms. */
@@ -311,14 +311,17 @@ export class AbpInspector extends Base {
   #renderCounters() {
     const { counts, reasons, start = 0 } = this.#log;
     /** @type {Record<string, number>} */
-    const sum = {};
+    const sum = { late: 0, stray: 0, malformed: 0, unknownType: 0, refused: 0 };
+    let asked = false;
     for (const { counters } of this.#targets.keys()) {
+      if (!counters) continue;
+      asked = true;
       for (const each of Array.isArray(counters) ? counters : [counters]) {
         for (const [name, count] of Object.entries(each)) sum[name] = (sum[name] ?? 0) + count;
       }
     }
-    // A recording has no cores to ask.
-    if (this.#end !== undefined) {
+    // A recording has no core to ask.
+    if (!asked) {
       for (const [name, count] of counts)
         sum[name === 'unknown type' ? 'unknownType' : name] = count;
     }

@@ -151,12 +151,14 @@ const COUNTERS = {
  * @param {Record<string, number>} counters
  */
 export const counterViews = (counters) =>
-  Object.entries(COUNTERS).map(([key, [label, meaning]]) =>
-    make(
-      'div',
-      {},
-      make('dt', {}, label),
-      make('dd', {}, `${counters[key] ?? 0}`),
-      make('dd', { class: 'meaning' }, meaning),
-    ),
-  );
+  Object.entries(COUNTERS)
+    .filter(([key]) => counters[key] !== undefined)
+    .map(([key, [label, meaning]]) =>
+      make(
+        'div',
+        {},
+        make('dt', {}, label),
+        make('dd', {}, `${counters[key]}`),
+        make('dd', { class: 'meaning' }, meaning),
+      ),
+    );

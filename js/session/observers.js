@@ -20,7 +20,8 @@
 /**
  * @typedef {object} ObserverOptions
  * @property {TraceListener} [trace] called with each event: calls, progress, cancels, results, refusals, messages. See docs/tracing.md
- * @property {boolean} [debug] writes these events to the console, and marks each call with `performance.measure`
+ * @property {boolean} [debug] writes these events to the console, and marks each call with `performance.measure`;
+ *   the extension for the developer tools finds it
  * @property {import('../recorder/recorder.js').Recorder} [recorder] writes down what goes into the core: see abp-bridge/recorder
  */
 
@@ -48,9 +49,11 @@ export class Observers {
 
   /** @param {boolean} [debug] */
   async #load(debug) {
-    const { Tracer, print } = await import('./trace.js');
+    const { Tracer, announce, print } = await import('./trace.js');
     this.#Tracer = Tracer;
-    if (debug) this.#listeners.add(print);
+    if (!debug) return;
+    this.#listeners.add(print);
+    announce(this);
   }
 
   /**

@@ -361,6 +361,18 @@ export function lineOf(event) {
   }
 }
 
+/**
+ * Lets the extension for the developer tools find what is debugged.
+ * @param {import('./observers.js').Observers} observers
+ */
+export function announce(observers) {
+  const page = /** @type {any} */ (globalThis);
+  /** @type {Set<WeakRef<object>>} */
+  const announced = (page.__abpDebug ??= new Set());
+  for (const reference of announced) if (!reference.deref()) announced.delete(reference);
+  announced.add(new WeakRef(observers));
+}
+
 /** Writes an event to the console, and marks a call that has ended. @type {TraceListener} */
 export function print(event) {
   const { type, side, time, duration, name, callId, outcome } = event;

@@ -5,7 +5,7 @@ import { recordSession } from '/tests/support/recorded.js';
 
 window.inspector = document.querySelector('abp-inspector');
 window.recordSession = recordSession;
-window.open_ = async (src, origin) => {
+window.open_ = async (src, origin, options) => {
   const iframe = document.createElement('iframe');
   iframe.src = src;
   document.body.append(iframe);
@@ -13,6 +13,7 @@ window.open_ = async (src, origin) => {
     origin,
     agent: { name: 'inspected', version: '1' },
     onElicitation: () => true,
+    ...options,
   });
   await window.inspector.attach(window.client);
 };

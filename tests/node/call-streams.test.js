@@ -2,8 +2,9 @@
 // one outcome.
 import assert from 'node:assert/strict';
 import { afterEach, describe, test } from 'node:test';
-import { connect, expose } from '../../js/index.js';
+import { AbpError, connect, expose } from '../../js/index.js';
 import { TRANSPORTS } from '../contracts/channels.js';
+import { random } from '../differential/scripts.js';
 import { Raw } from '../support/raw.js';
 
 /** What the handlers did. */
@@ -518,4 +519,78 @@ describe('a peer that means no good', () => {
     assert.equal((await stream.response).data, 'end');
     assert.equal(client.counters.late, 1);
   });
+});
+
+// STREAMS says how many.
+test('streams that are cut off at random leave nothing behind', async () => {
+  const count = Number(process.env.STREAMS ?? 200);
+  const pick = random(Number(process.env.SEED ?? 1));
+  let begun = 0;
+  let ended = 0;
+  const { port1, port2 } = new MessageChannel();
+  const exposed = expose(
+    {
+      app: { id: 'a.b', name: 'A', version: '1' },
+      capabilities: {
+        async *rows({ rows, size, fails }) {
+          begun++;
+          try {
+            for (let i = 0; i < rows; i++) yield { i, text: 'x'.repeat(size) };
+            if (fails) throw new AbpError('OWN', 'as it was told to');
+            return rows;
+          } finally {
+            ended++;
+          }
+        },
+      },
+    },
+    { port: port1, limits: { streamChunks: 7, streamBytes: 300 } },
+  );
+  const client = await connect(port2, {
+    agent: { name: 'test', version: '1' },
+    limits: { streamChunks: 5, streamBytes: 500 },
+  });
+  const outcomes = {};
+  async function one(n) {
+    const [rows, cut] = [pick(40), pick(60)];
+    const ending = ['break', 'abort', 'cancel', 'nothing'][pick(4)];
+    const controller = new AbortController();
+    const stream = client.stream(
+      'rows',
+      { rows, size: pick(100), fails: pick(4) === 0 },
+      { signal: controller.signal, callId: `s${n}` },
+    );
+    let read = 0;
+    try {
+      for await (const { i } of stream) {
+        assert.equal(i, read++);
+        if (read <= cut) continue;
+        if (ending === 'break') break;
+        if (ending === 'abort') controller.abort();
+        if (ending === 'cancel') void client.cancel(`s${n}`);
+      }
+    } catch (error) {
+      assert.ok(['OWN', 'CANCELLED'].includes(error.code), error.message);
+    }
+    const { success, data, error } = await stream.response;
+    if (success) assert.equal(data, rows);
+    // What a success has sent has been read, unless its reader has left.
+    if (success && ending !== 'break') assert.equal(read, rows);
+    const outcome = success ? 'success' : error.code;
+    outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
+  }
+  for (let n = 0; n < count; n += 20) {
+    await Promise.all(Array.from({ length: 20 }, (_, i) => one(n + i)));
+  }
+  assert.ok(
+    outcomes.success > 0 && outcomes.OWN > 0 && outcomes.CANCELLED > 0,
+    'all of it happens',
+  );
+  assert.equal(ended, begun);
+  const { inFlightIn, overrun: granted, stray: unknown } = exposed.counters[0];
+  const { inFlightOut, overrun, stray, malformed } = client.counters;
+  assert.deepEqual([inFlightIn, granted, unknown], [0, 0, 0]);
+  assert.deepEqual([inFlightOut, overrun, stray, malformed], [0, 0, 0, 0]);
+  client.close();
+  exposed.close();
 });

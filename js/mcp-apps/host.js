@@ -1,5 +1,6 @@
 /** A host of MCP Apps: shows a view in a sandbox, serves what it asks, and calls its tools. */
 import { fromBase64 } from '../common/base64.js';
+import { requireBounded } from '../common/bounds.js';
 import {
   AbpError,
   invokeReportingErrors,
@@ -39,6 +40,8 @@ const DEFAULT_TEARDOWN = 3000;
 const MAX_PAGES = 16;
 /** How high a view may make its iframe where its context does not say, in CSS pixels. */
 const MAX_HEIGHT = 4096;
+/** What a view may keep. */
+const MAX_STATE = { maxValues: 2 ** 16, maxCharacters: 2 ** 20 };
 const MODES = ['inline', 'fullscreen', 'pip'];
 
 /** What a view may ask of the server behind its host. */
@@ -268,7 +271,10 @@ export class Host {
       options.onCreateMessage?.(params, context),
     );
     serve(STATE, true, (params) => {
-      if (Object.hasOwn(params, 'state')) this.state = params.state;
+      if (Object.hasOwn(params, 'state')) {
+        requireBounded(params.state, MAX_STATE);
+        this.state = params.state;
+      }
       return { state: this.state };
     });
     if (!server) return;

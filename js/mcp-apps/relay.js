@@ -34,6 +34,9 @@ export class ViewTransport extends Receiver {
   #hello;
   /** Capabilities as the agent knows them, with the tools' own names. @type {Map<string, Known>} */
   #known = new Map();
+  /** Whether the list may have changed since it was asked for. */
+  #stale = false;
+  #reading = false;
   /** Calls that run, by callId. @type {Map<unknown, Running>} */
   #running = new Map();
 
@@ -124,9 +127,20 @@ export class ViewTransport extends Receiver {
     return known;
   }
 
-  /** The view says that its list has changed. */
+  /** The view says that its list has changed. However often it says so, one list is asked for at a time. */
   async refresh() {
     if (this.#hello === undefined || this.stopped) return;
+    this.#stale = true;
+    if (this.#reading) return;
+    this.#reading = true;
+    while (this.#stale && !this.stopped) {
+      this.#stale = false;
+      await this.#readAgain();
+    }
+    this.#reading = false;
+  }
+
+  async #readAgain() {
     const before = this.#known;
     try {
       this.#known = await this.#list();

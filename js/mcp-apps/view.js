@@ -27,6 +27,8 @@ import { observeSize } from './size.js';
 /** @typedef {'inline' | 'fullscreen' | 'pip'} DisplayMode */
 
 const DEFAULT_TIMEOUT = 10_000;
+/** Members of the host's context that are kept; with more, what the host adds is left out. */
+const MAX_CONTEXT = 256;
 
 /** The callbacks for what a host tells, by the notifications' short names. */
 const EVENTS = /** @type {const} */ ({
@@ -117,8 +119,10 @@ export class View {
     }
     peer.onNotification(notification('host-context-changed'), (params) => {
       const changes = recordOf(params);
-      this.context = { ...this.context, ...changes };
-      return options.onContextChange?.(changes, this.context);
+      const merged = { ...this.context, ...changes };
+      if (Object.keys(merged).length > MAX_CONTEXT) return;
+      this.context = merged;
+      options.onContextChange?.(changes, merged);
     });
     if (options.onNotification) {
       peer.onNotification('*', (params, { method }) => options.onNotification?.(method, params));

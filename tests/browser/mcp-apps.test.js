@@ -255,6 +255,23 @@ describe('both are ours', () => {
     assert.deepEqual((await view('load')).value, { page: 3 });
   });
 
+  test('plain messages do the same', async () => {
+    await end('close');
+    await show('ours', 'ours', { upgrade: 'none' });
+    await logged('begun');
+    await call('a', 'text.echo', { text: 'é😀' });
+    assert.deepEqual((await outcome('a')).value.data, { text: 'é😀' });
+    await call('b', 'hang');
+    await logged('view started');
+    await abort('b', 'enough');
+    assert.equal((await outcome('b')).value.metadata.outcome, 'cancelled');
+    await call('c', 'hang');
+    await page.evaluate(() => void window.view('reload'));
+    assert.equal((await outcome('c')).value.error.code, 'DISCONNECTED');
+    await show('ours', 'ours');
+    await logged('begun');
+  });
+
   test('the view is closed in order: told, stopped, removed', async () => {
     await view('call', 'a', 'hang', {});
     await call('b', 'hang');
@@ -420,6 +437,8 @@ describe('a hostile view', () => {
       await view('say', message);
       assert.ok((await answered(message.id)).error, message.method);
     }
+    await view('say', request(19, 'abp-bridge/state', { state: 'x'.repeat(2e6) }));
+    assert.ok((await answered(19)).error);
     const noise = [
       notice('ui/notifications/size-changed', { width: 'x', height: -1 }),
       notice('ui/notifications/sandbox-proxy-ready'),
@@ -496,6 +515,12 @@ describe('a hostile host', () => {
       window.post({ jsonrpc: '2.0', id, result });
     });
     await logged('begun');
+    await page.evaluate(() => {
+      const method = 'ui/notifications/host-context-changed';
+      for (let i = 0; i < 1000; i++) {
+        window.post({ jsonrpc: '2.0', method, params: { [`key${i}`]: i } });
+      }
+    });
     await post(
       notice('ui/notifications/host-context-changed', 5),
       notice('ui/notifications/tool-input', null),
@@ -523,6 +548,7 @@ describe('a hostile host', () => {
     assert.deepEqual(result('e'), {});
     assert.deepEqual(result('g').structuredContent, { text: 'fine' });
     assert.ok(result('f').tools.every(({ name }) => /^\w{1,64}$/.test(name)));
+    assert.equal(Object.keys((await view('about')).value.context).length, 256);
     // Bytes are JSON where the host is anybody's.
     await post(request('h', 'tools/call', { name: 'bytes' }));
     await answer('h');

@@ -376,6 +376,19 @@ test('an agent calls the tools of a view as it calls an app', async () => {
   done();
 });
 
+test('however often a list changes, one is asked for at a time', async () => {
+  const { client, viewSide, hostSide, done } = await bothEnds({ echo: (params) => params });
+  let lists = 0;
+  viewSide.handle('tools/list', () => (lists++, { tools: [] }));
+  for (let i = 0; i < 1000; i++) viewSide.notify('notifications/tools/list_changed');
+  // Past all that was said.
+  await viewSide.request('ping');
+  await hostSide.request('ping');
+  while ((await client.listCapabilities()).length) await new Promise((r) => setImmediate(r));
+  assert.ok(lists < 10, `${lists}`);
+  done();
+});
+
 for (const tells of [true, false]) {
   test(`a cancel reaches the handler, and its answer is true (the view ${tells ? 'tells' : 'does not tell'})`, async () => {
     const started = gate();

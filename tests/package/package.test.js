@@ -10,6 +10,7 @@ import {
   readFileSync,
   readdirSync,
   rmSync,
+  symlinkSync,
   writeFileSync,
 } from 'node:fs';
 import { createServer } from 'node:http';
@@ -59,6 +60,10 @@ before(async () => {
   );
   writeFileSync(join(project, 'package.json'), '{ "type": "module", "private": true }');
   install(project, packed);
+  // Who uses an entry for a framework has that framework.
+  for (const name of ['react', 'svelte', 'vue']) {
+    symlinkSync(join(root, 'node_modules', name), join(project, 'node_modules', name));
+  }
   for (const name of ['smoke.js', 'entries.js', 'main.js', 'app.js']) {
     cpSync(join(root, 'tests/package', name), join(project, name));
   }

@@ -44,8 +44,10 @@ const ISOLATED = {
 /** Folders whose scripts are served as bundles, made when one is first asked for. */
 const bundles = new Map(
   [
-    ...['/tests/browser/pages', '/tests/browser/pages/rpc', '/tests/browser/pages/mcp-apps'],
-    ...['/tests/browser/pages/mcp-apps/views', '/tests/support/workers'],
+    ...['', '/rpc', '/mcp-apps', '/mcp-apps/views', '/frameworks'].map(
+      (folder) => `/tests/browser/pages${folder}`,
+    ),
+    '/tests/support/workers',
   ].map((folder) => {
     let made;
     return [folder, () => (made ??= bundleFolder(folder))];

@@ -1,5 +1,5 @@
 /** What bundlers make: what a page downloads, and the pages of the tests. */
-import { readdirSync } from 'node:fs';
+import { readFileSync, readdirSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
@@ -38,6 +38,16 @@ const fromRoot = {
     ),
 };
 
+/** Svelte's components. @type {import('esbuild').Plugin} */
+const components = {
+  name: 'components of Svelte',
+  setup: ({ onLoad }) =>
+    onLoad({ filter: /\.svelte$/ }, async ({ path }) => {
+      const { compile } = await import('svelte/compiler');
+      return { contents: compile(readFileSync(path, 'utf8'), { filename: path }).js.code };
+    }),
+};
+
 /**
  * Bundles the scripts of a folder, which share what they have in common: a page is a few requests then, not forty,
  * and most of what a browser run costs is requests.
@@ -58,7 +68,7 @@ export async function bundleFolder(folder) {
     target: 'es2022',
     external: ['node:*'],
     logLevel: 'error',
-    plugins: [fromRoot],
+    plugins: [fromRoot, components],
   });
   return new Map(outputFiles.map(({ path, text }) => [`/${relative(root, path)}`, text]));
 }

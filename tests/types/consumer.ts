@@ -15,8 +15,12 @@ import { createHost, createView, toolsOf } from 'abp-bridge/mcp-apps';
 import { createView as createSingleView } from 'abp-bridge/mcp-apps/app';
 import { serveSandbox } from 'abp-bridge/mcp-apps/sandbox';
 import { applyStyles } from 'abp-bridge/mcp-apps/view';
+import { useCall, useConnection } from 'abp-bridge/react';
 import { RpcError, createPeer, portChannel } from 'abp-bridge/rpc';
 import { createRecorder, type Recorder } from 'abp-bridge/recorder';
+import { calls, connection } from 'abp-bridge/svelte';
+import { useCall as useVueCall, useConnection as useVueConnection } from 'abp-bridge/vue';
+import { shallowRef } from 'vue';
 import { fromOrigins, webSocketTransport } from 'abp-bridge/websocket';
 
 const exposed = expose(
@@ -251,3 +255,24 @@ export async function mcpApps(iframe: HTMLIFrameElement, signal: AbortSignal) {
 }
 // @ts-expect-error a host has a sandbox
 void createHost(document.createElement('iframe'), { host: { name: 'x', version: '1' } });
+
+export function frameworks(iframe: { current: HTMLIFrameElement | null }) {
+  const options = { origin: 'https://app.example', agent: { name: 'x', version: '1' } };
+  const { client, status } = useConnection(iframe, options);
+  const { call, cancel, pending, progress, response } = useCall(client, 'export.pdf');
+  void call({ title: 'x' }, { timeout: 5 }).then(({ success }) => console.log(success));
+  cancel('enough');
+  console.log(status === 'connected', pending, progress?.percentage, response?.error?.code);
+  // @ts-expect-error there is no such status
+  console.log(status === 'open');
+
+  const inVue = useVueConnection(shallowRef(iframe.current), options);
+  const vueCall = useVueCall(inVue.client, () => 'export.pdf');
+  console.log(inVue.status.value === 'failed', vueCall.response.value?.data);
+
+  const writer = connection(options);
+  const pdf = calls(writer, 'export.pdf');
+  writer.subscribe((state) => console.log(state.client?.app?.name));
+  pdf.subscribe(({ pending }) => console.log(pending));
+  return pdf.call();
+}

@@ -13,6 +13,7 @@ export const ENTRIES = {
   './inspector': { source: 'js/inspector/index.js', page: 'inspector' },
   './discover': { source: 'js/discovery/discover.js', page: 'discover' },
   './automation': { source: 'js/automation/index.js' },
+  './webmcp': { source: 'js/webmcp/index.js', page: 'webmcp' },
   './a2a': { source: 'js/a2a/index.js', page: 'a2a' },
   './rpc': { source: 'js/rpc/index.js', page: 'rpc' },
   './mcp-apps': { source: 'js/mcp-apps/index.js', page: 'mcp-apps' },

@@ -48,6 +48,8 @@ const served = new Set();
  * @property {(session: import('./connection.js').Session) => void} [onSession] called when a session begins
  * @property {(session: import('./connection.js').Session) => void} [onSessionEnd] called with the same object when it has
  *   ended, however it has
+ * @property {import('../webmcp/webmcp.js').WebMcp} [webmcp] makes the capabilities WebMCP tools, too: what `webmcp()` of
+ *   abp-bridge/webmcp returns
  */
 
 /**
@@ -84,6 +86,8 @@ export class Exposed {
   #options;
   #observers;
   #stop = () => {};
+  /** @type {ReturnType<import('../webmcp/webmcp.js').WebMcp> | undefined} */
+  #webmcp;
   #closed = false;
   /** @type {import('./implementation.js').Implementation | undefined} */
   #implementation;
@@ -106,7 +110,7 @@ export class Exposed {
       requireTexts('expose needs app', app, 'id', 'name', 'version');
       requireJson('what expose is given', app, 'app');
     }
-    requireFunctions('expose', options, 'onSession', 'onSessionEnd', 'trace');
+    requireFunctions('expose', options, 'onSession', 'onSessionEnd', 'trace', 'webmcp');
     if (origins ? !Array.isArray(origins) : !port && globalThis.window) {
       throw new AbpError(
         'INVALID_PARAMS',
@@ -160,6 +164,11 @@ export class Exposed {
       // Agents that wait are told, and nothing more is kept for them.
       this.close();
       this.#begin();
+    });
+    this.#webmcp = invokeReportingErrors(options.webmcp, {
+      exposed: this,
+      registry: foreign ? undefined : this.#registry,
+      origins: [...allowed],
     });
     if (port) this.accept(portTransport(port));
     else if (!origins)
@@ -387,6 +396,7 @@ export class Exposed {
       this.#registry.describe(name),
     );
     this.notify(LIST_CHANGED, { ...changes, capabilities });
+    this.#webmcp?.changed();
   }
 
   /**
@@ -403,6 +413,7 @@ export class Exposed {
   close() {
     this.#closed = true;
     this.#stop();
+    this.#webmcp?.close();
     globalThis.removeEventListener?.('pagehide', this.#onHide);
     for (const connection of this.#connections) connection.close('The app was closed');
     this.#connections.clear();

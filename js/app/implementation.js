@@ -6,32 +6,18 @@
 import { connect } from '../agent/client.js';
 import { requireJson } from '../common/errors.js';
 import { readResponse } from '../wire/messages.js';
-import { MAX_FETCH_CHARACTERS } from '../transports/page.js';
-import { pageAgent } from '../automation/page-agent.js';
+import { localPage, pageEvents } from '../automation/local-page.js';
 import { pageTransport } from '../automation/page.js';
 
 /** Tells agents about it. @typedef {Pick<import('./expose.js').Exposed, 'notify' | 'sessions'>} Audience */
 
 /**
- * Does in the page what a driver would do to it.
- * @param {unknown} abp
- * @returns {any}
+ * The page in which an app is found.
+ * @param {any} abp
  */
 function pageOf(abp) {
   const own = globalThis.window && /** @type {any} */ (window).abp === abp;
-  const events = ['addEventListener', 'removeEventListener'].map((name) => [
-    name,
-    (/** @type {unknown[]} */ ...args) => /** @type {any} */ (globalThis)[name]?.(...args),
-  ]);
-  const page = own ? globalThis : { ...Object.fromEntries(events), abp };
-  return {
-    async evaluateHandle() {
-      const agent = pageAgent(MAX_FETCH_CHARACTERS, page);
-      const evaluate = async (/** @type {any} */ question, /** @type {unknown} */ argument) =>
-        question(agent, argument);
-      return { evaluate, dispose: async () => {} };
-    },
-  };
+  return localPage(own ? globalThis : { ...pageEvents(), abp });
 }
 
 /** Takes the place of a Registry. */

@@ -2,6 +2,7 @@
 import { connect } from '../agent/client.js';
 import { keepPlaces } from './page-agent.js';
 import { pageTransport } from './page.js';
+import { TOOLS } from './tools-way.js';
 
 export { Client } from '../agent/client.js';
 export { AbpError } from '../common/errors.js';
@@ -29,19 +30,25 @@ export async function preparePage(page) {
 }
 
 /**
+ * @typedef {Omit<import('../agent/client.js').ConnectOptions, 'origin' | 'upgrade'> & { webmcp?: boolean }} PageOptions
+ *   `timeout` is how long to wait for `window.abp`, and then for its answer. `webmcp` takes the page's WebMCP tools where
+ *   it has no `window.abp` (false): see docs/webmcp.md
+ */
+
+/**
  * Connects to the app of a page that Puppeteer or Playwright drives: to its `window.abp`, whichever library made it.
  * @template [App=any] what the client knows of the app; see `connect`
  * @param {import('./page.js').PageLike} target a Page, whose main frame is meant, or a Frame
- * @param {Omit<import('../agent/client.js').ConnectOptions, 'origin' | 'upgrade'>} options `timeout` is how long to
- *   wait for `window.abp`, and then for its answer
+ * @param {PageOptions} options
  * @returns {Promise<import('../agent/client.js').Client<App>>} rejects with an AbpError when there is no app, or it refuses
  */
 export function connectPage(target, options) {
   /** @type {Promise<void> | undefined} */
   let after;
   return connect(async () => {
-    const { timeout, signal } = options;
-    const transport = await pageTransport(target, { timeout, signal, after });
+    const { timeout, signal, webmcp } = options;
+    const tools = webmcp ? TOOLS : undefined;
+    const transport = await pageTransport(target, { timeout, signal, after, tools });
     after = transport.ended;
     return transport;
   }, options);

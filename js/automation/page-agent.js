@@ -13,10 +13,13 @@ import { fromText, toText } from '../wire/clone-codec.js';
 
 /**
  * @param {number} piece
- * @param {any} [page] where `abp` is looked for, and the functions that apps call
+ * @param {any} [there] where `abp` is looked for, and the functions that apps call
+ * @param {import('./page-tools.js').PageTools} [tools] taken where there is no `abp`
  * @returns {PageAgent}
  */
-export function pageAgent(piece, page = globalThis) {
+export function pageAgent(piece, there = globalThis, tools = undefined) {
+  /** @type {any} */
+  let page = there;
   /** In ms: how long a fetch waits, how long the next fetch may take to come, and how long an app is waited for. */
   const [POLL, LEASE, PATIENCE] = [25_000, 120_000, 2000];
   const LIST_CHANGED = 'notifications/capabilities/list_changed';
@@ -371,7 +374,7 @@ export function pageAgent(piece, page = globalThis) {
     if (ended) return;
     ended = true;
     clearTimeout(lease);
-    page.removeEventListener('pagehide', leave);
+    there.removeEventListener('pagehide', leave);
     unsubscribe();
     for (const settle of questions.values()) settle({ success: false, cancelled: true });
     wake();
@@ -379,13 +382,17 @@ export function pageAgent(piece, page = globalThis) {
   }
 
   const leave = () => void end('The page is left');
-  page.addEventListener('pagehide', leave);
+  there.addEventListener('pagehide', leave);
 
   return {
     async find(ms) {
       for (const until = performance.now() + ms; ; await later(20)) {
         const { abp } = page;
         if (typeof abp?.initialize === 'function' && typeof abp.call === 'function') return 'ready';
+        if (await tools?.found()) {
+          page = { abp: /** @type {any} */ (tools).abp };
+          return 'ready';
+        }
         if (performance.now() > until) return abp === undefined ? 'none' : 'other';
       }
     },

@@ -1,6 +1,6 @@
 /**
- * The connection to the `window.abp` of a page that Puppeteer or Playwright drives. An object in the page (page-agent.js)
- * calls it; js/transports/page.js carries the messages.
+ * The connection to the `window.abp` of a page that Puppeteer or Playwright drives, or to its WebMCP tools. An object in
+ * the page (page-agent.js) calls them; js/transports/page.js carries the messages.
  */
 import { fromBase64, toBase64 } from '../common/base64.js';
 import { requireBounded } from '../common/bounds.js';
@@ -9,6 +9,7 @@ import { boundedText, fromMarked, fromText, markedText, toText } from '../wire/c
 import { AbpError, saysCancelled, toErrorObject } from '../common/errors.js';
 import { offAbort, onAbort } from '../common/signals.js';
 import { milliseconds } from '../common/values.js';
+import { CALL } from '../wire/messages.js';
 import { MAX_FETCH_CHARACTERS, PageTransport, unless } from '../transports/page.js';
 import { pageAgent } from './page-agent.js';
 
@@ -28,22 +29,41 @@ const GONE = ['close', 'crash', 'error'];
 
 const CANCEL_RESULT = 'capabilities/cancel-result';
 
-const SCRIPT = `(() => {
-'use strict';
-${[bytesOf, fromBase64, toBase64, requireBounded, boundedText, fromMarked, fromText, markedText, toText, pageAgent].join('\n')}
-return ${pageAgent.name}(${MAX_FETCH_CHARACTERS});
-})()`;
+/**
+ * How a page's WebMCP tools are reached. It is an argument, so that a page that has no use for them does not load it.
+ * @typedef {object} ToolsWay
+ * @property {((...args: any[]) => any)[]} functions what is injected besides, the last of which makes the tools
+ * @property {object} [options] its argument
+ * @property {(said: unknown) => import('../agent/client.js').Response} read reads what a tool returned
+ */
 
 /**
- * Connects to the `window.abp` of a page, as soon as there is one.
+ * What is evaluated in the page.
+ * @param {ToolsWay} [tools]
+ */
+function scriptOf(tools) {
+  const shared = [bytesOf, fromBase64, toBase64, requireBounded, boundedText, fromMarked, fromText];
+  const functions = [...shared, markedText, toText, ...(tools?.functions ?? []), pageAgent];
+  const make = tools?.functions.at(-1)?.name;
+  const made = make ? `, globalThis, ${make}(${JSON.stringify(tools?.options)})` : '';
+  return `(() => {
+'use strict';
+${functions.join('\n')}
+return ${pageAgent.name}(${MAX_FETCH_CHARACTERS}${made});
+})()`;
+}
+
+/**
+ * Connects to the `window.abp` of a page, as soon as there is one, or to its tools.
  * @param {PageLike} target a Page, whose main frame is meant, or a Frame
  * @param {object} options
  * @param {number} [options.timeout] ms to wait for `window.abp` (10000)
  * @param {AbortSignal} [options.signal] stops waiting
  * @param {Promise<void>} [options.after] what must have ended first
+ * @param {ToolsWay} [options.tools] takes the page's WebMCP tools where there is no `window.abp`
  * @returns {Promise<PageTransport>}
  */
-export async function pageTransport(target, { timeout = 10_000, signal, after }) {
+export async function pageTransport(target, { timeout = 10_000, signal, after, tools }) {
   const page = target.page?.() ?? target;
   const stop = new AbortController();
   const gone = () =>
@@ -54,8 +74,9 @@ export async function pageTransport(target, { timeout = 10_000, signal, after })
   onAbort(signal, given);
   if (page.isClosed?.()) gone();
   try {
-    const agent = await agentIn(target, stop, milliseconds(timeout), after);
-    return new PageTransport(agent, { read: readMessage, gone: stop.signal, release });
+    const agent = await agentIn(target, stop, milliseconds(timeout), { after, tools });
+    const read = (/** @type {string} */ line) => readMessage(line, tools);
+    return new PageTransport(agent, { read, gone: stop.signal, release });
   } catch (error) {
     release();
     throw error;
@@ -70,11 +91,13 @@ export async function pageTransport(target, { timeout = 10_000, signal, after })
  * @param {PageLike} target
  * @param {AbortController} stop
  * @param {number} timeout ms
- * @param {Promise<void>} [after]
+ * @param {{ after?: Promise<void>, tools?: ToolsWay }} options
  * @returns {Promise<any>} its handle
  */
-async function agentIn(target, stop, timeout, after) {
+async function agentIn(target, stop, timeout, { after, tools }) {
   const { signal } = stop;
+  const script = scriptOf(tools);
+  const wanted = tools ? 'neither a window.abp nor WebMCP tools' : 'no window.abp';
   let found = 'none';
   /** @type {unknown} */
   let cause;
@@ -82,7 +105,7 @@ async function agentIn(target, stop, timeout, after) {
     stop.abort(
       found === 'other'
         ? new AbpError('NOT_SUPPORTED', 'window.abp has no initialize and call: it is not of ABP')
-        : new AbpError('TIMEOUT', 'The page has shown no window.abp in time', {
+        : new AbpError('TIMEOUT', `The page has shown ${wanted} in time`, {
             retryable: true,
             cause,
           }),
@@ -92,7 +115,7 @@ async function agentIn(target, stop, timeout, after) {
     await unless(signal, Promise.resolve(after));
     for (;;) {
       try {
-        const agent = await unless(signal, target.evaluateHandle(SCRIPT));
+        const agent = await unless(signal, target.evaluateHandle(script));
         for (let ms = 0; found !== 'ready'; ms = 1000) {
           const question = (/** @type {any} */ there, /** @type {number} */ ms) => there.find(ms);
           found = await unless(signal, agent.evaluate(question, ms));
@@ -110,11 +133,13 @@ async function agentIn(target, stop, timeout, after) {
 }
 
 /**
- * Reads a message of the page. What an app threw is converted to the protocol's error here.
+ * Reads a message of the page. What an app threw is converted to the protocol's error here, and what a tool returned to
+ * its response.
  * @param {string} line
+ * @param {ToolsWay} [tools]
  * @returns {any} null if it is unreadable
  */
-function readMessage(line) {
+function readMessage(line, tools) {
   let message;
   try {
     message = fromText(line);
@@ -131,6 +156,8 @@ function readMessage(line) {
     } else if (saysCancelled(thrown)) {
       message.payload = { success: false, cancelled: true, error: { ...error, code: 'CANCELLED' } };
     } else message.payload = { success: false, error };
+  } else if (tools && type === CALL.response && Object.hasOwn(message.payload ?? {}, 'said')) {
+    message.payload = tools.read(message.payload.said);
   }
   return message;
 }

@@ -50,6 +50,9 @@ export class PendingCall extends Pending {
       return;
     }
     const ended = endpoint.ended(outcome, signal?.reason);
+    // Why it ended is known here; what else there is to say of it, the peer says.
+    const details = getOwn(getOwn(response, 'error'), 'details');
+    if (details !== undefined) Object.assign(ended.error, { details });
     if (outcome !== abp.CANCELLED) return this.fail(ended);
     // The caller that aborted knows why. If it did not, the peer's error stands.
     const error = signal?.aborted ? undefined : getOwn(response, 'error');

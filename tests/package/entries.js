@@ -1,5 +1,5 @@
 // Uses each entry that is meant for pages, once: what they share must be one thing to all of them.
-import { AbpError, transfer } from 'abp-bridge';
+import { AbpError, expose, transfer } from 'abp-bridge';
 import { createTaskServer } from 'abp-bridge/a2a';
 import * as discovery from 'abp-bridge/discover';
 import { AbpInspector } from 'abp-bridge/inspector';
@@ -8,6 +8,7 @@ import { serveSandbox } from 'abp-bridge/mcp-apps/sandbox';
 import * as pools from 'abp-bridge/pool';
 import { createRecorder } from 'abp-bridge/recorder';
 import { createPeer, portChannel } from 'abp-bridge/rpc';
+import { connectTools, webmcp } from 'abp-bridge/webmcp';
 import { fromOrigins } from 'abp-bridge/websocket';
 
 export async function entries() {
@@ -21,6 +22,7 @@ export async function entries() {
   const workers = pools.pool(() => {
     throw new Error('no workers today');
   });
+  const served = expose({ app, capabilities: {} }, { origins: [], webmcp: webmcp() });
   const outcome = [
     await asks.request('double', { n: 21 }),
     (await tasks.fetch(new Request('http://x/.well-known/agent-card.json'))).status,
@@ -32,10 +34,15 @@ export async function entries() {
     fromOrigins(['https://agent.example'])({ headers: { origin: 'https://agent.example' } }),
     createRecorder().truncated,
     globalThis.customElements?.get('abp-inspector') === (globalThis.window && AbpInspector),
+    // No browser of these tests has WebMCP.
+    await connectTools(globalThis.document, { agent: { name: 'a', version: '1' } }).catch(
+      (error) => error instanceof AbpError && error.code,
+    ),
     pools.transfer === transfer && discovery.AbpError === AbpError,
     await createHost().catch((error) => error instanceof AbpError && error.code),
     typeof serveSandbox,
   ].join();
   asks.close();
+  served.close();
   return outcome;
 }

@@ -28,7 +28,7 @@ const root = fileURLToPath(new URL('../../', import.meta.url));
 const bin = (name) => join(root, 'node_modules/.bin', name);
 const EXPECTED = [
   '42,INVALID_PARAMS,enough',
-  '42,200,0.1,BLOCKED,No worker could be started: no workers today,true,false,true,true,INVALID_PARAMS,function',
+  '42,200,0.1,BLOCKED,No worker could be started: no workers today,true,false,true,NOT_SUPPORTED,true,INVALID_PARAMS,function',
 ].join();
 /** What a user may write after `from`. */
 const entries = Object.keys(EXPORTS).map((path) => `abp-bridge${path.slice(1)}`);

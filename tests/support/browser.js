@@ -44,7 +44,7 @@ const ISOLATED = {
 /** Folders whose scripts are served as bundles, made when one is first asked for. */
 const bundles = new Map(
   [
-    ...['', '/rpc', '/mcp-apps', '/mcp-apps/views', '/frameworks'].map(
+    ...['', '/rpc', '/mcp-apps', '/mcp-apps/views', '/frameworks', '/webmcp'].map(
       (folder) => `/tests/browser/pages${folder}`,
     ),
     '/tests/support/workers',

@@ -21,6 +21,7 @@ import { createRecorder, type Recorder } from 'abp-bridge/recorder';
 import { calls, connection } from 'abp-bridge/svelte';
 import { useCall as useVueCall, useConnection as useVueConnection } from 'abp-bridge/vue';
 import { shallowRef } from 'vue';
+import { connectTools, webmcp } from 'abp-bridge/webmcp';
 import { fromOrigins, webSocketTransport } from 'abp-bridge/websocket';
 
 const exposed = expose(
@@ -215,6 +216,17 @@ export async function discovery(signal: AbortSignal) {
 manifestOf({ app: { id: 'a.b', name: 'A', version: '1' }, capabilities: { x: () => 1 } });
 // @ts-expect-error a manifest names the app
 manifestOf({ capabilities: {} });
+
+export async function tools(frame: HTMLIFrameElement) {
+  const agent = { name: 'a', version: '1' };
+  const app = { id: 'a.b', name: 'A', version: '1' };
+  const origin = 'https://app.example';
+  const client = await connectTools(frame, { origin, agent, timeout: 5 });
+  expose({ app, capabilities: {} }, { origins: [origin], webmcp: webmcp({ origins: [origin] }) });
+  // @ts-expect-error the option takes what webmcp() returns
+  expose({ app, capabilities: {} }, { origins: [origin], webmcp: true });
+  return (await client.call('x')).success && (await connectTools(document, { agent })).connected;
+}
 
 export function adapted(port: MessagePort) {
   const { reader, writer } = readerAndWriter(portChannel(port));

@@ -1,0 +1,284 @@
+/**
+ * The capabilities of an app as WebMCP tools. Whoever calls them, the browser does not say who, is one agent of the app:
+ * a client of this library at the other end of a port, so a call goes through the same table as any other.
+ */
+import { Client } from '../agent/client.js';
+import { AbpError, reportError, safely, toErrorObject } from '../common/errors.js';
+import { requireBounded } from '../common/bounds.js';
+import { getOwn, isRecord } from '../common/values.js';
+import { onAbort, offAbort } from '../common/signals.js';
+import { portTransport } from '../transports/port.js';
+import { plainJson } from '../wire/plain-json.js';
+import { withBase64 } from '../wire/result-store.js';
+import { CallLog } from './call-log.js';
+
+/** How often the app is asked whether what it decides by functions is available, in ms. */
+const POLL = 1000;
+/** The tool that tells what became of calls. */
+const CALLS = 'abp.calls';
+/** Names that WebMCP takes. */
+const NAME = /^[\w.-]{1,128}$/;
+/** Characters of an output schema that a description tells. */
+const MAX_SCHEMA_LENGTH = 2000;
+const HINTS = ['readOnlyHint', 'untrustedContentHint', 'consequentialHint', 'debugging'];
+const REASON = 'The agent cancelled the call (WebMCP)';
+
+/** @typedef {{ name: string, description: string, title?: string, inputSchema: any, annotations?: any }} Tool */
+
+export class Tools {
+  #context;
+  #app;
+  #exposedTo;
+  /** By name: what was registered, and what unregisters it. @type {Map<string, { text: string, controller: AbortController }>} */
+  #registered = new Map();
+  /** Names that the console was told of. @type {Set<string>} */
+  #refused = new Set();
+  #log = new CallLog();
+  #client;
+  /** @type {Promise<void> | undefined} */
+  #connecting;
+  #poll;
+  #closed = false;
+
+  /**
+   * @param {any} context `document.modelContext`
+   * @param {import('./webmcp.js').ExposedApp} app
+   * @param {string[]} exposedTo
+   */
+  constructor(context, app, exposedTo) {
+    this.#context = context;
+    this.#app = app;
+    this.#exposedTo = exposedTo.filter((origin) => isTrustworthy(origin) || this.#refuse(origin));
+    this.#client = new Client(() => this.#open(), {
+      agent: { name: 'WebMCP', version: '0' },
+      // It is answered when the app is ready, or closed with it.
+      timeout: 0,
+      onCapabilitiesChanged: () => this.update(),
+    });
+    this.#poll = setInterval(() => this.#decidesByFunctions && this.update(), POLL);
+    this.update();
+  }
+
+  /** Whether an app may change what is available without a word. */
+  get #decidesByFunctions() {
+    const capabilities = Object.values(this.#app.registry?.definitions ?? {});
+    return capabilities.some(
+      ({ available, requirements }) =>
+        typeof available === 'function' || requirements?.some((r) => typeof r.met === 'function'),
+    );
+  }
+
+  #open() {
+    const { port1, port2 } = new MessageChannel();
+    this.#app.exposed.accept(
+      Object.assign(portTransport(port1), {
+        prepare: toPlain,
+        // Both ends live and die together.
+        carries: /** @type {const} */ (['frames']),
+      }),
+    );
+    return port2;
+  }
+
+  /** Begins a session, unless there is one. */
+  async #connect() {
+    if (this.#client.connected) return;
+    await (this.#connecting ??= this.#client
+      .reconnect()
+      .finally(() => (this.#connecting = undefined)));
+  }
+
+  // --- The tools -----------------------------------------------------------------------------------
+
+  /** Registers what is available, and unregisters what is not any more. */
+  update() {
+    this.#update().catch(reportError);
+  }
+
+  async #update() {
+    const { registry } = this.#app;
+    // What another's app can do is known once it has a session.
+    if (!registry) await this.#connect();
+    const capabilities = registry?.list() ?? (await this.#client.listCapabilities());
+    if (this.#closed) return;
+    /** @type {Map<string, Tool>} */
+    const wanted = new Map([[CALLS, CALLS_TOOL]]);
+    for (const capability of capabilities) {
+      if (capability.available === false) continue;
+      if (NAME.test(capability.name)) wanted.set(capability.name, toolOf(capability));
+      else this.#refuse(capability.name, 'WebMCP takes 1 to 128 letters, digits, _, - and .');
+    }
+    for (const [name, { text, controller }] of this.#registered) {
+      const tool = wanted.get(name);
+      if (tool && safely(() => JSON.stringify(tool), undefined) === text) wanted.delete(name);
+      else {
+        this.#registered.delete(name);
+        controller.abort();
+      }
+    }
+    for (const tool of wanted.values()) void this.#register(tool);
+  }
+
+  /** @param {Tool} tool */
+  async #register(tool) {
+    const { name } = tool;
+    const controller = new AbortController();
+    this.#registered.set(name, { text: JSON.stringify(tool), controller });
+    const execute = (/** @type {any} */ input, /** @type {any} */ options) =>
+      tool === CALLS_TOOL
+        ? { success: true, data: { calls: this.#log.tell(getOwn(input, 'callId')) } }
+        : this.#call(name, input, options?.signal);
+    // The browser does not say who asks, so among agents of several origins none hears of another's calls.
+    const isPrivate = tool === CALLS_TOOL && this.#exposedTo.length > 1;
+    const exposedTo = isPrivate ? [] : this.#exposedTo;
+    const { signal } = controller;
+    const register = async (/** @type {any} */ options) =>
+      this.#context.registerTool({ ...tool, execute }, { ...options, signal });
+    try {
+      await register(exposedTo.length ? { exposedTo } : {}).catch((error) => {
+        // Polyfills cannot expose anything to others: then it is for this origin alone.
+        if (error?.name !== 'NotSupportedError' || signal.aborted) throw error;
+        return register({});
+      });
+    } catch (error) {
+      if (!signal.aborted) this.#refuse(name, toErrorObject(error).message);
+    }
+  }
+
+  /**
+   * Tells the console, once.
+   * @param {string} what
+   * @param {string} [why]
+   */
+  #refuse(what, why = 'tools are exposed to https and to this machine only') {
+    if (this.#refused.has(what)) return false;
+    this.#refused.add(what);
+    console.warn(`abp-bridge: WebMCP does without ${what}: ${why}`);
+    return false;
+  }
+
+  // --- A call --------------------------------------------------------------------------------------
+
+  /**
+   * Never rejects: WebMCP would hide the error.
+   * @param {string} name
+   * @param {any} params
+   * @param {AbortSignal | undefined} signal none in polyfills and older browsers
+   * @returns {Promise<any>} an object that is JSON: anything else arrives as ambiguous text, or not at all
+   */
+  async #call(name, params, signal) {
+    const record = this.#log.begin(name);
+    const { callId } = record;
+    // The browser gives no reason.
+    const stop = new AbortController();
+    const cancelled = {
+      handleEvent() {
+        record.state = 'cancelling';
+        stop.abort(REASON);
+      },
+    };
+    if (signal?.aborted) cancelled.handleEvent();
+    onAbort(signal, cancelled);
+    /** @type {import('../agent/client.js').Response} */
+    let response;
+    try {
+      await this.#connect();
+      response = await this.#client.call(name, params ?? {}, {
+        callId,
+        signal: stop.signal,
+        onProgress: ({ operationId: _, ...progress }) => (record.progress = progress),
+      });
+    } catch (error) {
+      response = { success: false, error: toErrorObject(error) };
+    }
+    offAbort(signal, cancelled);
+    // The data is plain already.
+    if (response.error) response = { ...response, error: plainError(response.error) };
+    this.#log.end(record, response);
+    return { ...response, metadata: { ...response.metadata, callId } };
+  }
+
+  /** Unregisters everything, and cancels what runs: WebMCP would let it run on. */
+  close() {
+    this.#closed = true;
+    clearInterval(this.#poll);
+    for (const { controller } of this.#registered.values()) controller.abort();
+    this.#registered.clear();
+    this.#client.close();
+  }
+}
+
+/** @type {Tool} */
+const CALLS_TOOL = {
+  name: CALLS,
+  description:
+    'Tells what became of earlier calls of the tools of this page, the latest first. Use it after a call was cancelled or lost, because then its outcome is not known otherwise. Each call has callId, capability, state (running, cancelling, completed, failed or cancelled), startedAt, duration in ms, progress and error.',
+  inputSchema: {
+    type: 'object',
+    properties: {
+      callId: { type: 'string', description: 'Only this call; its result has it in metadata' },
+    },
+  },
+  annotations: { readOnlyHint: true },
+};
+
+/**
+ * A capability as a tool.
+ * @param {any} capability as the registry describes it
+ * @returns {Tool}
+ */
+function toolOf(capability) {
+  const { name, inputSchema, annotations = {}, outputSchema } = capability;
+  const { description, deprecated, deprecationMessage, experimental, alternatives } = capability;
+  const schema = outputSchema && safely(() => JSON.stringify(outputSchema), undefined);
+  const words = [
+    description || name,
+    deprecated && `Deprecated${deprecationMessage ? `: ${deprecationMessage}` : '.'}`,
+    alternatives?.length && `Alternatives: ${alternatives.join(', ')}.`,
+    experimental && 'Experimental.',
+    schema?.length <= MAX_SCHEMA_LENGTH && `\`data\` of the result follows ${schema}`,
+  ];
+  const hints = Object.fromEntries(
+    HINTS.filter((key) => typeof annotations[key] === 'boolean').map((key) => [
+      key,
+      annotations[key],
+    ]),
+  );
+  const { title } = annotations;
+  return {
+    name,
+    description: words.filter(Boolean).join('\n'),
+    ...(typeof title === 'string' && { title }),
+    inputSchema: isRecord(inputSchema) ? inputSchema : { type: 'object' },
+    ...(Object.keys(hints).length && { annotations: hints }),
+  };
+}
+
+/**
+ * A handler's result as JSON and nothing else: bytes as base64.
+ * @param {unknown} data
+ */
+async function toPlain(data) {
+  try {
+    requireBounded(data, { maxValues: 2 ** 24, maxCharacters: 2 ** 28 });
+    if (data === undefined) return undefined;
+    const text = JSON.stringify(await withBase64(data), plainJson);
+    if (text === undefined) throw new TypeError(`it is a ${typeof data}`);
+    return JSON.parse(text);
+  } catch (cause) {
+    const why = `The result cannot be sent: ${toErrorObject(cause).message}`;
+    throw new AbpError('OPERATION_FAILED', why, { cause });
+  }
+}
+
+/** @param {import('../common/errors.js').ErrorObject} error */
+const plainError = ({ details, ...error }) =>
+  safely(() => JSON.parse(JSON.stringify({ ...error, details }, plainJson)), error);
+
+/** Whether the browser takes an origin as trustworthy, as it must be to have tools exposed to it. @param {string} origin */
+function isTrustworthy(origin) {
+  const { protocol, hostname } = new URL(origin);
+  return (
+    protocol === 'https:' || /^(localhost|.+\.localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)
+  );
+}

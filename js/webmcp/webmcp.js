@@ -1,0 +1,71 @@
+/**
+ * The app's side of WebMCP: what `expose` takes as its option `webmcp`. The rest is loaded where the browser, or a
+ * polyfill, has `document.modelContext`.
+ */
+import { reportError } from '../common/errors.js';
+import { exactOrigin } from '../common/origins.js';
+
+/**
+ * @typedef {object} WebMcpOptions
+ * @property {string[]} [origins] the exact origins of pages whose scripts may see and call the tools, in frames around or
+ *   in this one (those of `expose`). Scripts of this page's own origin, the browser's agent and whoever drives the browser
+ *   always may
+ */
+
+/**
+ * What `expose` hands over.
+ * @typedef {object} ExposedApp
+ * @property {import('../app/expose.js').Exposed} exposed
+ * @property {import('../app/registry.js').Registry} [registry] its capabilities; none if the app was made without this
+ *   library
+ * @property {string[]} origins the exact origins that `expose` was given
+ */
+
+/**
+ * What `expose` calls: begins to serve an app, and returns what tells it of changes and of the end.
+ * @typedef {(app: ExposedApp) => { changed(): void, close(): void }} WebMcp
+ */
+
+/**
+ * Makes an app's capabilities WebMCP tools: `expose(definition, { origins, webmcp: webmcp() })`. Each is a tool as long as it
+ * is available. Nothing happens, and nothing more is loaded, where there is no `document.modelContext` once the app is
+ * ready.
+ * @param {WebMcpOptions} [options]
+ * @returns {WebMcp}
+ * @throws {import('../common/errors.js').AbpError} INVALID_PARAMS if an origin is not exact
+ */
+export function webmcp({ origins } = {}) {
+  const exposedTo = origins?.map((origin) => exactOrigin(origin));
+  return (app) => {
+    /** @type {import('./tools.js').Tools | undefined} */
+    let tools;
+    let isClosed = false;
+    const begin = async () => {
+      await app.exposed.ready;
+      const context = modelContext();
+      if (!context || isClosed) return;
+      const { Tools } = await import('./tools.js');
+      if (!isClosed) tools = new Tools(context, app, exposedTo ?? app.origins);
+    };
+    // An app that does not get ready says so itself.
+    begin().catch((error) => isClosed || reportError(error));
+    return {
+      changed: () => tools?.update(),
+      close() {
+        isClosed = true;
+        tools?.close();
+      },
+    };
+  };
+}
+
+/**
+ * The browser's own object where there is one: the wrappers that libraries put in its place lose the signal by which a
+ * call is cancelled.
+ * @returns {any}
+ */
+function modelContext() {
+  const { document, Document } = /** @type {any} */ (globalThis);
+  const getter = Object.getOwnPropertyDescriptor(Document?.prototype ?? {}, 'modelContext')?.get;
+  return (document && getter?.call(document)) ?? document?.modelContext;
+}

@@ -20,11 +20,12 @@ import { markedTransfer, transferOf } from '../common/transfer.js';
 export const ENDED = -1;
 
 /**
- * Whether a handler streams what it returned.
+ * Whether a handler streams what it returned. What is marked to be moved is moved as a whole.
  * @param {any} value
  */
 const isStream = (value) =>
   isObject(value) &&
+  !markedTransfer(value) &&
   (typeof (/** @type {any} */ (value)[Symbol.asyncIterator]) === 'function' ||
     (typeof ReadableStream === 'function' && value instanceof ReadableStream));
 

@@ -2,7 +2,7 @@
 // one outcome.
 import assert from 'node:assert/strict';
 import { afterEach, describe, test } from 'node:test';
-import { AbpError, connect, expose } from '../../js/index.js';
+import { AbpError, connect, expose, transfer } from '../../js/index.js';
 import { TRANSPORTS } from '../contracts/channels.js';
 import { random } from '../differential/scripts.js';
 import { Raw } from '../support/raw.js';
@@ -92,6 +92,10 @@ const CAPABILITIES = {
     } finally {
       unwound.resolve();
     }
+  },
+  moved() {
+    const stream = new ReadableStream();
+    return transfer(stream, [stream]);
   },
   plain: () => 42,
   refuses: { handler: async function* () {}, available: false },
@@ -252,6 +256,12 @@ describe('streams', () => {
     assert.equal(client.features.streams, true);
     assert.equal((await all(client.stream('count', { to: 300 }))).length, 300);
     assertClean(client, exposed);
+  });
+
+  test('a ReadableStream that is marked to be moved is moved, not read', async () => {
+    const { client } = await pair();
+    const { data } = await client.call('moved');
+    assert.ok(data instanceof ReadableStream);
   });
 
   test('what does not stream has no chunks', async () => {

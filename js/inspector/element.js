@@ -311,7 +311,7 @@ export class AbpInspector extends Base {
   #renderCounters() {
     const { counts, reasons, start = 0 } = this.#log;
     /** @type {Record<string, number>} */
-    const sum = { late: 0, stray: 0, malformed: 0, unknownType: 0, refused: 0 };
+    const sum = { late: 0, stray: 0, malformed: 0, unknownType: 0, overrun: 0, refused: 0 };
     let asked = false;
     for (const { counters } of this.#targets.keys()) {
       if (!counters) continue;

@@ -53,13 +53,14 @@ export const REASONS = {
   stray: 'an answer to a call that nobody made, or its progress',
   malformed: 'a message that could not be read',
   'unknown type': 'a message of a type that this side does not know',
+  overrun: 'more of a stream than its window had room for',
 };
 
 /** @param {string} type of a message @returns {Kind} */
 function kindOf(type) {
   if (/^(capabilities\/call|elicitation\/request)$/.test(type)) return 'call';
   if (/^(capabilities\/|)cancel/.test(type)) return 'cancel';
-  if (type === 'progress') return 'progress';
+  if (/^(progress|bridge\/chunk|bridge\/credit)$/.test(type)) return 'progress';
   if (/^(initialize|shutdown|bridge\/)/.test(type)) return 'session';
   return 'other';
 }
@@ -167,7 +168,7 @@ export class Log {
       const asked = direction === 'in' ? 'out' : 'in';
       const name = this.calls.get([event.connection, asked, id].join(' '))?.name;
       if (name) title = `${name}: ${title}`;
-    } else if (kind === 'progress') title = `progress ${progressIn(payload)}`;
+    } else if (type === 'progress') title = `progress ${progressIn(payload)}`;
     else if (kind === 'cancel') {
       const reason = getOwn(payload, 'reason');
       const answered = getOwn(payload, 'cancelled');

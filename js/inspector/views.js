@@ -143,6 +143,7 @@ const COUNTERS = {
   stray: ['Stray', REASONS.stray],
   malformed: ['Malformed', REASONS.malformed],
   unknownType: ['Unknown type', REASONS['unknown type']],
+  overrun: ['Overrun', REASONS.overrun],
   refused: ['Refused', 'calls that were answered with an error before they ran'],
 };
 

@@ -51,6 +51,10 @@ describe('a row', () => {
       message('progress', { operationId: 'd', progress: 1, total: 3 }, 'in'),
       ['progress', 'progress 33%', 'app', 'd'],
     ],
+    'a chunk of a stream': [
+      message('bridge/chunk', { callId: 'd' }, 'in'),
+      ['progress', 'bridge/chunk', 'app', 'd'],
+    ],
     'a notification': [
       message('notification', { event: 'changed' }, 'in'),
       ['other', 'notification changed', 'app', 'c'],

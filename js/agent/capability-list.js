@@ -5,11 +5,29 @@ import { firstOf, getOwn } from '../common/values.js';
 const MAX_CAPABILITIES = 4096;
 const MAX_NAME_LENGTH = 256;
 
+/**
+ * A capability as the app shows it. Only its name is certain: the rest is what the app says.
+ * @typedef {object} CapabilityInfo
+ * @property {string} name
+ * @property {boolean} [available] whether it can be called now
+ * @property {string} [description]
+ * @property {any} [inputSchema] JSON Schema of the params
+ * @property {any} [outputSchema] JSON Schema of the data
+ * @property {any} [annotations] hints for MCP clients
+ * @property {{ type: string, description: string, met: boolean, resolution?: string }[]} [requirements]
+ * @property {Record<string, boolean>} [features]
+ * @property {boolean} [experimental]
+ * @property {boolean} [deprecated]
+ * @property {string} [deprecationMessage]
+ * @property {string[]} [alternatives]
+ * @property {any} [browserRequirement] which browsers support it, in the protocol's form
+ */
+
 /** @param {unknown} name */
 const isName = (name) => typeof name === 'string' && name.length <= MAX_NAME_LENGTH;
 
 export class CapabilityList {
-  /** @type {Map<string, unknown>} */
+  /** @type {Map<string, CapabilityInfo>} */
   #byName = new Map();
 
   /** @param {string} name */
@@ -28,7 +46,8 @@ export class CapabilityList {
   put(list) {
     for (const capability of firstOf(list, MAX_CAPABILITIES)) {
       const name = getOwn(capability, 'name');
-      if (isName(name) && this.#hasRoom(name)) this.#byName.set(name, capability);
+      if (isName(name) && this.#hasRoom(name))
+        this.#byName.set(name, /** @type {any} */ (capability));
     }
   }
 

@@ -527,14 +527,14 @@ export class Client {
     return /** @type {Endpoint} */ (this.#endpoint).cancelById(callId, reason);
   }
 
-  /** @returns {Promise<any[]>} the app's capabilities, kept up to date by its notifications */
+  /** @returns {Promise<import('./capability-list.js').CapabilityInfo[]>} the app's capabilities, kept up to date by its notifications */
   async listCapabilities() {
     return this.#capabilities.list();
   }
 
   /**
    * @param {string} name
-   * @returns {Promise<any>} the capability, or null
+   * @returns {Promise<import('./capability-list.js').CapabilityInfo | null>} the capability, or null
    */
   async describeCapability(name) {
     return this.#capabilities.get(name);

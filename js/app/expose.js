@@ -372,12 +372,15 @@ export class Exposed {
 
   /**
    * Adds or replaces a capability, and tells the agents.
+   * @template const S the schema of its params
+   * @template const O the schema of its results
+   * @template H its handler
    * @param {string} name
-   * @param {import('./registry.js').Capability | import('./registry.js').Handler} capability
+   * @param {import('../types/app.js').TypedCapability<S, O, H>} capability
    */
   set(name, capability) {
     const had = this.#registry.has(name);
-    this.#registry.set(name, capability);
+    this.#registry.set(name, /** @type {any} */ (capability));
     this.#changed({ added: had ? [] : [name], removed: [], changed: had ? [name] : [] });
   }
 

@@ -76,6 +76,15 @@ export interface TypedDefinition<S, O, H> {
   };
 }
 
+/** What `set` of an exposed app is given: `S` and `O` are the schemas, and `H` is the handler. */
+export type TypedCapability<S, O, H> =
+  | (Described & {
+      inputSchema?: S;
+      outputSchema?: O;
+      handler: H & ((params: OutputOf<S>, context: CallContext) => unknown);
+    } & Kept<H, O>)
+  | (H & ((params: any, context: CallContext) => unknown));
+
 /**
  * Nothing to object to, if what a handler returns is what its `outputSchema` takes, or the protocol's response. It is asked
  * here and not of the handler's own type: the context of a `const` type parameter would make all results `readonly`.

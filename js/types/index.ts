@@ -2,6 +2,7 @@
 export * from '../index.js';
 export type { CallStream } from '../agent/call-stream.js';
 export type { Patience } from '../agent/again.js';
+export type { CapabilityInfo } from '../agent/capability-list.js';
 export type {
   AgentOptions,
   AnyWorker,
@@ -47,6 +48,7 @@ export type {
   ResponseOf,
   Schema,
   StandardSchema,
+  TypedCapability,
   TypedDefinition,
 } from './app.js';
 export type { ErrorCode, ProtocolCode } from './errors.js';

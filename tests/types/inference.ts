@@ -263,3 +263,28 @@ export async function streams() {
     return client.invoke('tokens');
   }
 }
+
+app.set('area', {
+  inputSchema: z.object({ width: z.number() }),
+  handler: ({ width }, { callId }) => {
+    is<Equal<[typeof width, typeof callId], [number, string]>>();
+    return width ** 2;
+  },
+});
+app.set('json', {
+  inputSchema: { type: 'object', properties: { title: { type: 'string' } }, required: ['title'] },
+  // @ts-expect-error the schema has no such member
+  handler: (params) => params.titel,
+});
+app.set('plain', (params, { signal }) => [params, signal.aborted]);
+// @ts-expect-error a capability has a handler
+app.set('none', { description: 'x' });
+export async function catalogue(port: MessagePort) {
+  const client = await connect<typeof app>(port, { agent });
+  for (const { name, description } of await client.listCapabilities()) {
+    is<Equal<[typeof name, typeof description], [string, string | undefined]>>();
+  }
+  const info = await client.describeCapability('any');
+  // @ts-expect-error there may be none
+  info.name;
+}

@@ -208,21 +208,23 @@ describe('calls that outlast patience', () => {
 
   test('are answered with a handle, which is waited for, asked for and cancelled', async () => {
     const raw = await startRaw(args());
-    const start = async (ms) => {
-      const { result } = await raw.answerTo(raw.call('work_slow', { ms }));
+    const start = async (tool, params) => {
+      const { result } = await raw.answerTo(raw.call(tool, params));
       return result._meta['abp-bridge/call'].handle;
     };
     const use = async (tool, handle) => (await raw.answerTo(raw.call(tool, { handle }))).result;
-    const handle = await start(1500);
-    assert.match(textOf(await use('call_status', handle)), /^work_slow still runs/);
+    const handle = await start('work_count', { wait: true });
+    assert.match(textOf(await use('call_status', handle)), /^work_count still runs/);
+    assert.match(textOf(await use('call_wait', handle)), /^work_count still runs/);
+    await raw.answerTo(raw.call('work_finish'));
     let result;
     do result = await use('call_wait', handle);
     while (result._meta?.['abp-bridge/call']);
-    assert.deepEqual(result.structuredContent, { took: 1500 });
+    assert.deepEqual(result.structuredContent, { counted: 100 });
     // Who cancels too late learns the truth.
-    assert.deepEqual((await use('call_cancel', handle)).structuredContent, { took: 1500 });
+    assert.deepEqual((await use('call_cancel', handle)).structuredContent, { counted: 100 });
     const from = site.lines.length;
-    const cancelled = await use('call_cancel', await start(60_000));
+    const cancelled = await use('call_cancel', await start('work_slow', { ms: 60_000 }));
     assert.match(textOf(cancelled), /^CANCELLED: the client cancelled/);
     await site.logged(/slow aborted: the client cancelled/, from);
     // Who waits hears of progress, who only asks does not.

@@ -203,6 +203,7 @@ describe('both are ours', () => {
 
   test('a call that ends well in spite of its cancel is told so, by either side', async () => {
     await view('call', 'a', 'late', {});
+    await logged('late started');
     await view('abort', 'a', 'enough');
     assert.deepEqual((await view('outcome', 'a')).value.value, [{ type: 'text', text: '"late"' }]);
   });

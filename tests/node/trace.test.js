@@ -1,8 +1,9 @@
 // What trace, debug and observe tell of a connection.
 import assert from 'node:assert/strict';
-import { afterEach, beforeEach, describe, test } from 'node:test';
+import { afterEach, beforeEach, describe, mock, test } from 'node:test';
 import { connect, expose } from '../../js/index.js';
 import { portTransport } from '../../js/transports/port.js';
+import { useClock } from '../support/clock.js';
 
 const APP = { id: 'a.b', name: 'A', version: '1' };
 const AGENT = { name: 'a', version: '1' };
@@ -23,9 +24,14 @@ const CAPABILITIES = {
   closed: { handler: () => 1, available: false },
 };
 
-let channel, exposed, client;
-beforeEach(() => (channel = new MessageChannel()));
+let channel, exposed, client, clock;
+beforeEach(() => {
+  channel = new MessageChannel();
+  // On a slow machine initialize would be sent again, and be told of.
+  clock = useClock({ mock });
+});
 afterEach(() => {
+  mock.reset();
   channel.port1.close();
   channel.port2.close();
 });
@@ -108,6 +114,7 @@ for (const upgrade of ['frames', 'none']) {
       const [first, second] = [client.call('hang', {}, { timeout: 5 }), client.call('echo')];
       assert.equal((await second).error.code, 'RATE_LIMITED');
       assert.deepEqual(short(agent, 'echo'), ['out refused RATE_LIMITED']);
+      clock.advance(5);
       await first;
       assert.deepEqual(short(agent, 'hang').at(-1), 'out result timed out');
     });

@@ -6,13 +6,14 @@ import { MessageChannel, Worker } from 'node:worker_threads';
 import { connect, expose } from '../../js/index.js';
 import { Token } from '../../js/common/token.js';
 
-const agent = { name: 'test', version: '1' };
+// A worker has as much time to start as the machine needs.
+const options = { agent: { name: 'test', version: '1' }, timeout: 0 };
 let serial = 0;
 
 /** An app in a worker, which a test tells what to do by the channel of the same name. */
-const start = (options = {}) =>
+const start = (data = {}) =>
   new Worker(new URL('../support/workers/app.js', import.meta.url), {
-    workerData: { control: 'idle', ...options },
+    workerData: { control: 'idle', ...data },
   });
 
 /** A channel to an app, past the bridge. */
@@ -27,7 +28,7 @@ const said = (control, line) =>
 describe('a worker that is given', () => {
   test('is left alone by the session that ends, and begins the next one', async () => {
     const worker = start();
-    const client = await connect(worker, { agent });
+    const client = await connect(worker, options);
     assert.equal((await client.call('echo', 1)).data, 1);
     client.close();
     await client.reconnect();
@@ -37,7 +38,7 @@ describe('a worker that is given', () => {
 
   test('moves BinaryData both ways', async () => {
     const worker = start();
-    const client = await connect(worker, { agent });
+    const client = await connect(worker, options);
     const content = new ArrayBuffer(1 << 20);
     const params = { content, mimeType: 'a/b' };
     assert.equal((await client.call('size', params, { transfer: [content] })).data, 1 << 20);
@@ -48,7 +49,7 @@ describe('a worker that is given', () => {
 
   test('that computes is stopped by a token that its agent sent along, and says itself that it was cancelled', async () => {
     const worker = start();
-    const client = await connect(worker, { agent });
+    const client = await connect(worker, options);
     const token = new Token();
     const controller = new AbortController();
     controller.signal.addEventListener('abort', () => token.cancel());
@@ -70,7 +71,7 @@ describe('a worker that is given', () => {
     test(`${how}: what is pending settles with DISCONNECTED`, async () => {
       const control = controlled();
       const worker = start({ control: control.name });
-      const client = await connect(worker, { agent });
+      const client = await connect(worker, options);
       const lost = new Promise((resolve) => (client.onDisconnect = resolve));
       const hangs = said(control, 'app: hangs');
       const pending = client.call('hang');
@@ -85,7 +86,7 @@ describe('a worker that is given', () => {
 
   test('that does not run any more is noticed when a session is begun', async () => {
     const worker = start({ throws: true });
-    await assert.rejects(connect(worker, { agent }), ({ code, cause }) => {
+    await assert.rejects(connect(worker, options), ({ code, cause }) => {
       assert.deepEqual([code, cause.message], ['DISCONNECTED', 'broken at the start']);
       return true;
     });
@@ -95,7 +96,7 @@ describe('a worker that is given', () => {
 describe('a function that makes a worker', () => {
   test('is called for each session, and its worker ends with the session', async () => {
     const made = [];
-    const client = await connect(() => (made.push(start()), made.at(-1)), { agent });
+    const client = await connect(() => (made.push(start()), made.at(-1)), options);
     const pending = client.call('hang');
     const [first] = made;
     const exit = once(first, 'exit');
@@ -116,7 +117,7 @@ describe('a function that makes a worker', () => {
   test('a script that is missing, and one that throws, are noticed at once', async () => {
     const missing = new URL('../support/workers/missing.js', import.meta.url);
     for (const make of [() => new Worker(missing), () => start({ throws: true })]) {
-      await assert.rejects(connect(make, { agent }), { code: 'DISCONNECTED' });
+      await assert.rejects(connect(make, options), { code: 'DISCONNECTED' });
     }
   });
 
@@ -125,7 +126,7 @@ describe('a function that makes a worker', () => {
     const make = () => {
       throw error;
     };
-    await assert.rejects(connect(make, { agent }), error);
+    await assert.rejects(connect(make, options), error);
   });
 });
 
@@ -152,7 +153,7 @@ test('a port of a worker thread, and one to it, serve as well', async () => {
     { app: { id: 'a', name: 'A', version: '1' }, capabilities: { echo: (params) => params } },
     { port: port1 },
   );
-  const client = await connect(port2, { agent });
+  const client = await connect(port2, options);
   assert.equal((await client.call('echo', 1)).data, 1);
   const pending = client.call('echo', 2);
   app.close();

@@ -46,8 +46,10 @@ const tools = {
   },
   save: () => (note('server saved'), text('saved')),
   // Ends well in spite of a cancel.
-  late: (_args, { signal }) =>
-    new Promise((resolve) => signal.addEventListener('abort', () => resolve(text('late')))),
+  late(_args, { signal }) {
+    note('late started');
+    return new Promise((resolve) => signal.addEventListener('abort', () => resolve(text('late'))));
+  },
 };
 const server = (method, params, context) => {
   if (method === 'tools/call') return tools[params.name](params.arguments, context);

@@ -1058,7 +1058,10 @@ describe('the manifest of an app', () => {
       levels: {
         app,
         capabilities: {
-          a: { handler: () => 1, inputSchema: JSON.parse('['.repeat(80) + ']'.repeat(80)) },
+          a: {
+            handler: () => 1,
+            inputSchema: JSON.parse(`${'{"not":'.repeat(80)}{}${'}'.repeat(80)}`),
+          },
         },
       },
     };

@@ -1,6 +1,6 @@
 // What trace, debug and observe tell of a connection.
 import assert from 'node:assert/strict';
-import { afterEach, beforeEach, describe, mock, test } from 'node:test';
+import { afterEach, beforeEach, describe, test } from 'node:test';
 import { connect, expose } from '../../js/index.js';
 import { portTransport } from '../../js/transports/port.js';
 import { useClock } from '../support/clock.js';
@@ -24,14 +24,9 @@ const CAPABILITIES = {
   closed: { handler: () => 1, available: false },
 };
 
-let channel, exposed, client, clock;
-beforeEach(() => {
-  channel = new MessageChannel();
-  // On a slow machine initialize would be sent again, and be told of.
-  clock = useClock({ mock });
-});
+let channel, exposed, client;
+beforeEach(() => (channel = new MessageChannel()));
 afterEach(() => {
-  mock.reset();
   channel.port1.close();
   channel.port2.close();
 });
@@ -114,7 +109,6 @@ for (const upgrade of ['frames', 'none']) {
       const [first, second] = [client.call('hang', {}, { timeout: 5 }), client.call('echo')];
       assert.equal((await second).error.code, 'RATE_LIMITED');
       assert.deepEqual(short(agent, 'echo'), ['out refused RATE_LIMITED']);
-      clock.advance(5);
       await first;
       assert.deepEqual(short(agent, 'hang').at(-1), 'out result timed out');
     });
@@ -132,7 +126,8 @@ for (const upgrade of ['frames', 'none']) {
       assert.deepEqual([question.elicitation, question.parent], [true, asks.callId]);
     });
 
-    test('of every message: what travels in a frame is shown as the message that it stands for', async () => {
+    test('of every message: what travels in a frame is shown as the message that it stands for', async (t) => {
+      useClock(t); // On a slow machine initialize would be sent again.
       const { messages } = await open({ upgrade });
       messages.length = 0;
       await client.call('echo', { a: 1 }, { callId: 'mine', onProgress() {} });
@@ -164,7 +159,8 @@ test('calls that wait for their turn say so, and when it has come', async () => 
   assert.deepEqual(short(app, 'echo'), ['in call', 'in start', 'in result completed']);
 });
 
-test('sessions begin and end, and what had no effect is told with its reason', async () => {
+test('sessions begin and end, and what had no effect is told with its reason', async (t) => {
+  useClock(t);
   const { agent, app } = await open();
   assert.deepEqual(
     app.filter(({ type }) => type === 'session').map(({ state }) => state),
@@ -220,6 +216,7 @@ test('a trace that is no function is refused', async () => {
 });
 
 test('debug writes readable lines and marks each call', async (t) => {
+  useClock(t);
   const lines = [];
   t.mock.method(console, 'log', (line) => lines.push(line));
   t.mock.method(console, 'error', (line) => lines.push(line));

@@ -71,7 +71,7 @@ export class HttpReply {
     if (!keepAlive || this.left) return;
     this.#timer = setInterval(() => {
       if (!this.#begun) this.#begin({ 'content-type': `${this.type}; charset=utf-8` });
-      this.#write(SPACE);
+      this.#sign(SPACE);
     }, keepAlive);
   }
 
@@ -79,7 +79,12 @@ export class HttpReply {
     const { keepAlive } = this.#options;
     this.#begin(STREAM_HEADERS);
     // If the reader has left already, nothing would stop the timer.
-    if (keepAlive && !this.left) this.#timer = setInterval(() => this.#write(COMMENT), keepAlive);
+    if (keepAlive && !this.left) this.#timer = setInterval(() => this.#sign(COMMENT), keepAlive);
+  }
+
+  /** Sends a sign of life, unless something waits to be read, which is one. @param {string} text */
+  #sign(text) {
+    if (!this.unread()) this.#write(text);
   }
 
   /** @param {object} headers */

@@ -125,6 +125,7 @@ for (const [name, library] of Object.entries(LIBRARIES)) {
             port: false,
             frames: false,
             liveness: false,
+            streams: false,
           });
           assert.deepEqual((await client.call('echo', { a: 1 })).data, { a: 1 });
         });

@@ -294,7 +294,7 @@ describe('what waits to be read', () => {
   });
 
   const named = 'by many who read nothing of one task is bounded, and those who read go on';
-  test(named, { timeout: 60_000 }, async () => {
+  test(named, async () => {
     const gate = deferred();
     // More than a kernel takes for a socket.
     const length = 16 << 20;

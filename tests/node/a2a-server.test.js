@@ -422,12 +422,10 @@ test('tasks are listed by pages, the latest first, and by state and context', as
   assert.equal((await ask(url, 'tasks/list', {})).result.length, 3);
 });
 
-test('finished tasks are remembered within bounds of number and age; the tasks that live are limited', async () => {
+test('so many finished tasks are remembered, and so many may live', async () => {
   const names = VERSIONS['1.0'];
   const script = stepwise();
-  const { url, agent } = await served(script.execute, {
-    limits: { maxTasks: 2, remembered: 1, rememberFor: 300 },
-  });
+  const { url, agent } = await served(script.execute, { limits: { maxTasks: 2, remembered: 1 } });
   const one = await begin(url, script, '1.0');
   const two = await begin(url, script, '1.0');
   const refused = await ask(url, names.send, { message: names.message('three') }, names.headers);
@@ -439,12 +437,21 @@ test('finished tasks are remembered within bounds of number and age; the tasks t
   assert.equal(agent.counters.finished, 1);
   assert.equal((await asked(url, names, 'get', one.id)).error.code, -32001);
   assert.equal((await ask(url, 'tasks/list', {})).result.length, 1);
+});
+
+test('finished tasks are forgotten when they are old enough', async () => {
+  const names = VERSIONS['1.0'];
+  const script = stepwise();
+  const { url, agent } = await served(script.execute, { limits: { rememberFor: 300 } });
+  const { run, stream, id } = await begin(url, script, '1.0');
+  run.gate.resolve();
+  await stream.rest();
   while (agent.counters.finished) {
-    const { result, error } = await asked(url, names, 'get', two.id);
+    const { result, error } = await asked(url, names, 'get', id);
     if (error) assert.equal(error.code, -32001);
     else assert.equal(stateOf({ result }), 'completed');
   }
-  assert.equal((await asked(url, names, 'get', two.id)).error.code, -32001);
+  assert.equal((await asked(url, names, 'get', id)).error.code, -32001);
 });
 
 test('a task whose question nobody answers is canceled when it has waited long enough', async () => {

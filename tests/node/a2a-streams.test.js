@@ -258,6 +258,28 @@ test('a reader that leaves while the agent thinks about a reply leaves no clock 
   agent.close();
 });
 
+test('a long event that is on its way is a sign of life: its reader is not cut off for want of another', (t) => {
+  t.mock.timers.enable({ apis: ['setInterval'] });
+  const written = [];
+  let cut = false;
+  const response = Object.assign(new EventEmitter(), {
+    writeHead: () => response,
+    flushHeaders() {},
+    write: (text) => written.push(text),
+    destroy: () => (cut = true),
+    writableLength: 0,
+  });
+  const reply = new NodeReply(response, { keepAlive: 1000, maxUnread: 1000 }, new Backlog(2000));
+  reply.open();
+  response.writableLength = 1500;
+  t.mock.timers.tick(1000);
+  assert.deepEqual([written, cut], [[], false]);
+  response.writableLength = 0;
+  t.mock.timers.tick(1000);
+  assert.deepEqual([written, cut], [[':\n\n'], false]);
+  reply.cut();
+});
+
 describe('what structured clone carries and JSON does not', () => {
   /** Says it to an agent over a port, and awaits the answer. */
   const asked = async (request) => {

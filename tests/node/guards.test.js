@@ -63,7 +63,7 @@ describe('a session in this process', () => {
   });
 
   for (const name of ['keep', 'fail', 'hang', 'deaf', 'ask', 'unknown', 'unsendable']) {
-    test(`keeps nothing of a call that has ended (${name})`, { timeout: 60_000 }, async () => {
+    test(`keeps nothing of a call that has ended (${name})`, async () => {
       const references = [];
       const call = async () => {
         const params = name === 'unsendable' ? { name() {} } : { name };

@@ -177,6 +177,13 @@ export class App {
   }
 }
 
+/**
+ * Whether the app has stopped the call. Of a page's WebMCP tools nobody knows.
+ * @param {{ cancelled?: boolean, error?: { details?: any } }} response
+ */
+export const hasStopped = ({ cancelled, error }) =>
+  cancelled === true && error?.details?.outcome !== 'unknown';
+
 /** @param {any} reason @returns {Response} */
 const cancelled = (reason) => ({
   success: false,

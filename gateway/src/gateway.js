@@ -1,4 +1,5 @@
 /** The apps, their tools, and the calls that run, for however many clients there are. */
+import { hasStopped } from './app.js';
 import { discover } from 'abp-bridge/discover';
 import { MAX_MESSAGE, ResultFiles } from './result-files.js';
 import { toolResult } from './results.js';
@@ -163,7 +164,7 @@ export class Gateway {
         const response = await target.app.call(capability, args ?? {}, options);
         const tool = this.#tools.get(target)?.find((each) => each.name === name);
         const result = await toolResult(response, tool?.outputSchema, this.files);
-        return { cancelled: response.cancelled === true, result };
+        return { cancelled: hasStopped(response), result };
       },
     });
     this.#active.add(run);

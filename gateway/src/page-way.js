@@ -71,7 +71,7 @@ export class PageWay {
     for (let isFirst = true; ; isFirst = false) {
       const page = await this.#openPage();
       // A session ends with its document, so where the page is afterwards is where the session is.
-      const [client, error] = await connectPage(page, { ...options, timeout }).then(
+      const [client, error] = await connectPage(page, { ...options, timeout, webmcp: true }).then(
         (connected) => [connected, undefined],
         (reason) => [undefined, reason],
       );
@@ -235,6 +235,8 @@ export class PageWay {
 function browserFlags(headed) {
   const flags = ['--no-first-run', '--disable-sync', '--disable-background-networking'];
   flags.push('--disable-component-update');
+  // A page without `window.abp` may have tools.
+  flags.push('--enable-features=WebMCP');
   if (!headed) flags.push('--disable-gpu');
   // Chromium refuses to start as root with its sandbox.
   if (process.getuid?.() === 0) flags.push('--no-sandbox');

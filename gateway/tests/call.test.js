@@ -161,3 +161,34 @@ test('a ws: address needs no browser', async () => {
   app.close();
   server.close();
 });
+
+test('a page that has WebMCP and nothing else: its tools are called, and no outcome of a cancel is claimed', async () => {
+  const body = `<script type="module">
+    const log = (line) => fetch('/log', { method: 'POST', body: line });
+    const inputSchema = { type: 'object', properties: { a: { type: 'number' }, b: { type: 'number' } } };
+    document.modelContext.registerTool({
+      name: 'add', description: 'Adds', inputSchema, execute: ({ a, b }) => ({ sum: a + b }),
+    });
+    document.modelContext.registerTool({
+      name: 'hang', description: 'Hangs', inputSchema,
+      execute: () => (log('tool started'), new Promise(() => {})),
+    });
+  </script>`;
+  site.extra.set('/tools', { type: 'text/html', body });
+  const url = `${site.origin}/tools`;
+  const { stdout, stderr, code } = await runGateway([
+    'call',
+    url,
+    'add',
+    '{"a":1,"b":2}',
+    '--temporary',
+  ]);
+  assert.equal(code, 0, stderr);
+  assert.match(stdout, /"sum": 3/);
+  const child = startGateway(['call', url, 'hang', '--temporary']);
+  const said = lineMatching(child.stderr, /cancelled \(|the app answered/);
+  await site.logged(/tool started/);
+  child.kill('SIGINT');
+  assert.match(await said, /do not tell whether they stop/);
+  assert.equal((await once(child, 'close'))[0], 130);
+});

@@ -1,4 +1,5 @@
 /** `a2a`: the app as an A2A agent, one skill a capability. */
+import { hasStopped } from '../app.js';
 import { createServer } from 'node:http';
 import { createTaskServer } from 'abp-bridge/a2a';
 import { createGuard, listenOn } from '../http-guard.js';
@@ -57,7 +58,7 @@ const executor = (app) => async (context) => {
   if (!response.success) {
     const { code = 'OPERATION_FAILED', message: why } = response.error ?? {};
     emitStatus(
-      response.cancelled && signal.aborted ? 'canceled' : 'failed',
+      hasStopped(response) && signal.aborted ? 'canceled' : 'failed',
       `${cleanText(code, 64)}: ${cleanText(why, 4000)}`,
     );
     return;

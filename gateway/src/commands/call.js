@@ -1,4 +1,5 @@
 /** `call`: calls a capability once, and prints what becomes of it. */
+import { hasStopped } from '../app.js';
 import { readFile, stat, writeFile } from 'node:fs/promises';
 import { basename, join } from 'node:path';
 import { text } from 'node:stream/consumers';
@@ -105,7 +106,8 @@ async function print(response, values, interrupted) {
     return EXIT.TIMEOUT;
   }
   if (cancelled) {
-    log(interrupted ? `the app answered: cancelled (${why})` : `the app cancelled: ${why}`);
+    if (!hasStopped(plain)) log(`cancelled (${why}); a page's tools do not tell whether they stop`);
+    else log(interrupted ? `the app answered: cancelled (${why})` : `the app cancelled: ${why}`);
     return interrupted ? EXIT.CANCELLED : EXIT.FAILED;
   }
   log(`${lineOf(code)}: ${why}${retryable === true ? ' (trying again may help)' : ''}`);

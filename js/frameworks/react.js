@@ -3,7 +3,9 @@ import { useCallback, useEffect, useState, useSyncExternalStore } from 'react';
 import { Call, Connection, UNMOUNTED } from './stores.js';
 
 /** @import { CallOptions, Client, ConnectOptions, Opener, Response } from '../agent/client.js' */
-/** @import { CallState, ConnectionState, Target } from './stores.js' */
+/** @typedef {import('./stores.js').CallState} CallState */
+/** @typedef {import('./stores.js').ConnectionState} ConnectionState */
+/** @typedef {import('./stores.js').Target} Target */
 
 /**
  * Connects to an app as long as the component is mounted, and reconnects by itself.

@@ -3,7 +3,9 @@ import { computed, markRaw, onScopeDispose, shallowRef, toValue, unref, watch } 
 import { Call, Connection, UNMOUNTED } from './stores.js';
 
 /** @import { CallOptions, Client, ConnectOptions, Response } from '../agent/client.js' */
-/** @import { CallState, ConnectionState, Target } from './stores.js' */
+/** @typedef {import('./stores.js').CallState} CallState */
+/** @typedef {import('./stores.js').ConnectionState} ConnectionState */
+/** @typedef {import('./stores.js').Target} Target */
 
 /**
  * The members of a store's state as refs.

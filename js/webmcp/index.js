@@ -1,6 +1,11 @@
 export { webmcp } from './webmcp.js';
 export { AbpError } from '../common/errors.js';
 
+/** @typedef {import('./webmcp.js').WebMcp} WebMcp */
+/** @typedef {import('./webmcp.js').WebMcpOptions} WebMcpOptions */
+/** @typedef {import('./webmcp.js').ExposedApp} ExposedApp */
+/** @typedef {import('../app/registry.js').Registry} Registry */
+
 /**
  * Connects to the WebMCP tools of this document, or of the one in an iframe, as if they were the capabilities of an app.
  * They may belong to a page that has never heard of this library. Where the page is an app of this protocol, `connect`

@@ -23,6 +23,7 @@ declare global {
   const mcpClient: import('@modelcontextprotocol/client').Client;
   const mcpServer: import('@modelcontextprotocol/server').Server;
   const iframe: HTMLIFrameElement;
+  const page: import('puppeteer-core').Page;
   const socket: WebSocket;
   const app: { id: string; name: string; version: string };
   const agent: { name: string; version: string };

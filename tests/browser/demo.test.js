@@ -25,12 +25,16 @@ after(async () => {
 });
 
 const button = (name) => page.getByRole('button', { name, exact: true });
-const calls = () => page.locator('.call');
+/** The box of a call: not what the inspector says of it. */
+const boxOf = (title) =>
+  page.locator('#calls > .call').filter({
+    has: page.getByRole('heading', { name: title, exact: true }),
+  });
 let count = 0;
 /** Runs an operation, and resolves with its box. */
 async function run(name) {
   await button(`Run ${name}`).click();
-  return calls().filter({ hasText: `${name} ${++count}` });
+  return boxOf(`${name} ${++count}`);
 }
 const ended = (box, state) => box.and(page.locator(`[data-state="${state}"]`)).waitFor();
 /** Runs an operation, and cancels it by its button as soon as it is under way: at once, however busy the machine is. */
@@ -44,7 +48,7 @@ async function runAndCancel(name) {
       box.querySelector('.cancel').click();
     }, 5);
   });
-  return calls().filter({ hasText: `${name} ${++count}` });
+  return boxOf(`${name} ${++count}`);
 }
 
 test('a PDF is cancelled under way, and made whole the next time, in the same session', async () => {
@@ -153,7 +157,7 @@ test('a frozen app is not heard of, and its call ends all the same', async () =>
     const cancel = document.querySelector('.call .cancel');
     setTimeout(() => cancel.click());
   });
-  const box = calls().filter({ hasText: `app.freeze ${++count}` });
+  const box = boxOf(`app.freeze ${++count}`);
   // Who is first: the agent's grace period, or the app that hears of the cancel when it wakes.
   await ended(box, 'cancelled');
 });

@@ -42,9 +42,9 @@ export class Observers {
     this.tap = recorder?.tap;
     if (recorder) this.#listeners.add(recorder.note);
     if (trace) this.#listeners.add(trace);
-    /** Settles when the observers that were given as options are ready to be told. */
+    /** Settles when the observers that were given as options observe. */
     this.ready = trace || debug || recorder ? this.#load(debug) : undefined;
-    this.ready?.catch(() => {}); // Who awaits it is told.
+    this.ready?.catch(() => {}); // Those who await it are told.
   }
 
   /** @param {boolean} [debug] */

@@ -1,14 +1,14 @@
-/** What a handler streams: each chunk is sent while there is room for it, and the rest of the handler waits. */
+/** The stream of a handler: a chunk is sent when the window has room for it. Until then the handler waits. */
 import * as abp from '../core/abp-boundary.js';
 import { breathe } from '../common/breathe.js';
 import { AbpError, toErrorObject } from '../common/errors.js';
 import { sizeOf } from './chunk-size.js';
 
-/** Bytes that are collected at most for a caller that reads no chunks; each chunk counts as 64 at least. */
+/** At most so many bytes are collected for a caller that reads no chunks. Each chunk counts as at least 64. */
 const MAX_COLLECTED = 2 ** 26;
 
 /**
- * What is pulled from: an async iterable, or a `ReadableStream`, which is none in every browser.
+ * The iterator of an async iterable or of a `ReadableStream`, which not every browser can iterate.
  * @param {any} source
  * @returns {{ next(): Promise<IteratorResult<any>>, return?(reason?: unknown): unknown }}
  */
@@ -22,11 +22,11 @@ export class Outflow {
   #endpoint;
   #invocation;
   #iterator;
-  /** Nobody waits for chunks any more. */
+  /** Whether the handler was told to stop. */
   #stopped = false;
-  /** What the handler's own ending becomes, once it was asked for. @type {Promise<unknown> | undefined} */
+  /** Settles when the handler's iterator has ended, once it was told to. @type {Promise<unknown> | undefined} */
   #closing;
-  /** Lets a chunk be tried again. @type {undefined | (() => void)} */
+  /** Tries the waiting chunk again. @type {undefined | (() => void)} */
   #retry;
   /** Why a chunk could not be sent. @type {AbpError | undefined} */
   #broken;

@@ -18,7 +18,7 @@ const POLL = 1000;
 const CALLS = 'abp.calls';
 /** Names that WebMCP takes. */
 const NAME = /^[\w.-]{1,128}$/;
-/** Characters of an output schema that a description tells. */
+/** At most so many characters of an output schema are put into a description. */
 const MAX_SCHEMA_LENGTH = 2000;
 const HINTS = ['readOnlyHint', 'untrustedContentHint', 'consequentialHint', 'debugging'];
 const REASON = 'The agent cancelled the call (WebMCP)';
@@ -59,7 +59,7 @@ export class Tools {
     this.update();
   }
 
-  /** Whether an app may change what is available without a word. */
+  /** Whether functions decide what is available: nothing tells when their answers change. */
   get #decidesByFunctions() {
     const capabilities = Object.values(this.#app.registry?.definitions ?? {});
     return capabilities.some(
@@ -97,7 +97,7 @@ export class Tools {
 
   async #update() {
     const { registry } = this.#app;
-    // What another's app can do is known once it has a session.
+    // The capabilities of an app made without this library are known once there is a session.
     if (!registry) await this.#connect();
     const capabilities = registry?.list() ?? (await this.#client.listCapabilities());
     if (this.#closed) return;

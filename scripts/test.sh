@@ -91,6 +91,21 @@ set +m
 trap 'kill -- -$queue -$ticker 2>/dev/null || true' EXIT
 wait $queue
 kill -- -$ticker
+# Engines lose an event now and then. A job with a browser that fails is run once more, alone, unless ONCE is set; what
+# failed at first is shown, for somebody to look into.
+if [ -e build/logs/failed ] && [ -z "${ONCE:-}" ]; then
+  mv build/logs/failed build/logs/failed.first
+  while read -r name; do
+    case $name in
+      node* | c | c-* | lint | coverage | fuzz | differential | soak) echo "$name" >>build/logs/failed ;;
+      *)
+        printf '\n== %s, which is run once more\n' "$name"
+        sed -n '/failing tests:/,$p' "build/logs/$name.log"
+        run "$name" </dev/null
+        ;;
+    esac
+  done <build/logs/failed.first
+fi
 if [ -e build/logs/failed ]; then
   for name in $(cat build/logs/failed); do printf '\n== %s\n' "$name" && cat "build/logs/$name.log"; done
   printf '\nfailed: %s\n' "$(xargs <build/logs/failed)"

@@ -287,12 +287,20 @@ export class Client {
     const { upgrade = 'frames', limits } = this.#options;
     const attempt = ++this.#attempt;
     const limit = this.#limit;
-    await ready;
-    await this.#observers.ready;
     signal?.throwIfAborted();
     this.#abandonOpening?.();
     this.#end();
-    const transport = await this.#openWithin(limit, signal);
+    // At once: what a worker reports while the core loads, such as that its script is missing, is not missed.
+    const opening = this.#openWithin(limit, signal);
+    const [transport] = await Promise.all([opening, ready, this.#observers.ready]).catch(
+      (error) => {
+        opening.then(
+          (transport) => transport.close(),
+          () => {},
+        );
+        throw error;
+      },
+    );
     if (attempt !== this.#attempt || signal?.aborted) {
       transport.close();
       throw signal?.reason ?? abandoned();

@@ -35,7 +35,7 @@ before(async () => {
 });
 after(() => site.close());
 
-const row = (text) => panel.locator('abp-inspector summary', { hasText: text });
+const row = (text) => panel.locator('summary', { hasText: text });
 
 test('the panel shows both sides of a page with debug, and nothing of one without', async () => {
   const open = (debug, src) =>
@@ -60,7 +60,8 @@ test('the panel shows both sides of a page with debug, and nothing of one withou
   await row('echo: completed').nth(5).waitFor();
   const content = async (at) => {
     await row('call echo').nth(at).click();
-    return panel.locator('abp-inspector details[open] pre').first().textContent();
+    const opened = panel.locator('abp-inspector details', { has: row('call echo') }).nth(at);
+    return opened.locator('pre').textContent();
   };
   const calls = await row('call echo').count();
   assert.equal(calls, 6);

@@ -93,6 +93,13 @@ describe('a worker that is given', () => {
   });
 });
 
+test('a page’s worker that fails at once is heard, even while the core loads', async () => {
+  const worker = Object.assign(new EventTarget(), { postMessage() {}, terminate() {} });
+  const connecting = connect(/** @type {any} */ (worker), { ...options, timeout: 50 });
+  worker.dispatchEvent(new Event('error'));
+  await assert.rejects(connecting, { code: 'DISCONNECTED', message: /script did not load/ });
+});
+
 describe('a function that makes a worker', () => {
   test('is called for each session, and its worker ends with the session', async () => {
     const made = [];

@@ -21,6 +21,16 @@ export function transfer(value, transferables) {
 export const markedTransfer = (value) => (isObject(value) ? marked.get(value) : undefined);
 
 /**
+ * Whether a handler streams what it returned. What is marked to be moved is moved as a whole.
+ * @param {any} value
+ */
+export const isStream = (value) =>
+  isObject(value) &&
+  !markedTransfer(value) &&
+  (typeof (/** @type {any} */ (value)[Symbol.asyncIterator]) === 'function' ||
+    (typeof ReadableStream === 'function' && value instanceof ReadableStream));
+
+/**
  * Whether a value is the protocol's `BinaryData` and has something to move. A buffer that was moved before is empty: Node
  * would move it again without an error, while copying it fails, as it should.
  * @param {any} value

@@ -3,7 +3,7 @@ import * as abp from '../core/abp-boundary.js';
 import * as rpc from '../core/rpc-boundary.js';
 import { getOwn } from '../common/values.js';
 import { Cancellable } from '../common/cancellable.js';
-import { markedTransfer } from '../common/transfer.js';
+import { isStream, markedTransfer } from '../common/transfer.js';
 import { RpcError, saysCancelled, saysTimedOut, toErrorObject } from './errors.js';
 
 /** @typedef {import('./pending-request.js').Answer} Answer */
@@ -29,6 +29,8 @@ export class IncomingRequest extends Cancellable {
   #answer;
   /** @type {Transferable[] | undefined} */
   #transfer;
+  /** What its handler streams, if it does. @type {import('./parts.js').Parts | undefined} */
+  #parts;
 
   /**
    * @param {import('./peer.js').Peer} peer
@@ -78,12 +80,26 @@ export class IncomingRequest extends Cancellable {
 
   // --- What the peer tells it ----------------------------------------------------------------------
 
+  /**
+   * The result that a handler's value stands for: a stream's parts are sent to a caller that asked for them, or joined.
+   * @param {any} value
+   * @returns {Promise<any>}
+   */
+  async resultOf(value) {
+    if (!isStream(value)) return value;
+    // Loaded on demand: few handlers stream.
+    const { Parts } = await import('./parts.js');
+    this.#parts = new Parts(this.#peer, this, value);
+    return this.#parts.run();
+  }
+
   async start() {
     /** @type {number} */
     let ending = rpc.RETURNED;
     this.#started = true;
     try {
-      const result = await /** @type {Handler} */ (this.#handler)(this.params, this);
+      const given = await /** @type {Handler} */ (this.#handler)(this.params, this);
+      const result = await this.resultOf(given);
       // JSON leaves out undefined, and an answer without a result is not an answer.
       if (typeof result === 'function' || typeof result === 'symbol') {
         throw new TypeError(`A ${typeof result} is no result`);
@@ -106,6 +122,7 @@ export class IncomingRequest extends Cancellable {
   /** @override @param {string | undefined} reason */
   abort(reason) {
     super.abort(reason, this.#peer.ended);
+    this.#parts?.stop(reason);
     // Nothing answers what was cancelled where there are batches, and others' answers do not wait for its handler.
     if (!this.#started || !this.#peer.ended) this.batch?.ended(this);
   }
@@ -142,7 +159,8 @@ function endingOf(error, cancelledCode) {
 }
 
 /**
- * @callback Handler Answers a request. Its result is what it returns; throw an {@link RpcError} to choose the
+ * @callback Handler Answers a request. Its result is what it returns, or what it streams by being an async generator or
+ *   returning an async iterable; throw an {@link RpcError} to choose the
  *   error, anything else is an internal error; once its signal has fired, whatever it throws says: cancelled.
  * @param {any} params
  * @param {IncomingRequest} context

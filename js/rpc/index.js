@@ -21,6 +21,7 @@ export { createPeer } from './peer.js';
  * @typedef {import('./peer.js').PeerOptions} PeerOptions
  * @typedef {import('./peer.js').RequestOptions} RequestOptions
  * @typedef {import('./peer.js').TraceEvent} TraceEvent
+ * @typedef {import('./request-stream.js').RequestStream} RequestStream
  * @typedef {import('../core/rpc-core.js').Limits} Limits
  * @typedef {import('../transports/streams.js').NodeReadable} NodeReadable
  * @typedef {import('../transports/streams.js').NodeWritable} NodeWritable

@@ -267,14 +267,14 @@ export class McpServer {
   /**
    * @param {(params: any, context: any, caller: McpCaller) => unknown} handler
    * @param {unknown} params
-   * @param {unknown} context
+   * @param {any} context
    * @param {McpCaller} caller
    */
   async #answerModern(handler, params, context, caller) {
     // A server of this era asks nothing by itself.
     const refuse = () => Promise.reject(new RpcError(METHOD_NOT_FOUND, 'Return input_required'));
     Object.defineProperty(context, 'request', { value: refuse });
-    const result = await handler(params, context, caller);
+    const result = await context.resultOf(await handler(params, context, caller));
     if (needsInput(result)) {
       for (const input of Object.values(getOwn(result, 'inputRequests') ?? {})) {
         requireCapability(caller, getOwn(input, 'method'));
@@ -294,7 +294,7 @@ export class McpServer {
     let more = {};
     for (let round = 0; round < MAX_ROUNDS; round++) {
       const asked = Object.assign(copyRecord(params), more);
-      const result = await handler(asked, context, this.#client);
+      const result = await context.resultOf(await handler(asked, context, this.#client));
       if (!needsInput(result)) return result;
       more = await inputFor(result, (method, input) => {
         requireCapability(this.#client, method);

@@ -15,6 +15,7 @@ import { RpcError, toErrorObject } from './errors.js';
 import { IncomingRequest } from './incoming-request.js';
 import { canHoldToken, message, partsOf } from './message.js';
 import { PendingRequest } from './pending-request.js';
+import { RequestStream } from './request-stream.js';
 import { TaskProgress } from './task-progress.js';
 
 /**
@@ -208,6 +209,21 @@ export class Peer {
    */
   request(method, params, options = {}) {
     return this.requestFor(0, method, params, options);
+  }
+
+  /**
+   * Makes a request whose result is read part by part: `for await (const part of peer.stream(…))`. Where the other side
+   * sends no parts, the result is the only one.
+   * @param {string} method
+   * @param {unknown} [params]
+   * @param {Omit<RequestOptions, 'onPartialResult'>} [options]
+   * @returns {RequestStream} leaving it, as `break` does, cancels the request
+   */
+  stream(method, params, options = {}) {
+    return new RequestStream(
+      (own) => this.request(method, params, { ...options, ...own }),
+      options,
+    );
   }
 
   /**
@@ -451,6 +467,16 @@ export class Peer {
     const report = message({ method: progress.method, params: progress.write(token, info) });
     // A part of the result must not be dropped: it is not sent again.
     this.#send(report, undefined, kind === 'onProgress' ? 'droppable' : undefined);
+  }
+
+  /** Whether the caller of a request takes its result in parts. @param {IncomingRequest} request */
+  wantsParts({ params }) {
+    return this.dialect.progress?.wanted(params, 'onPartialResult') !== undefined;
+  }
+
+  /** Resolves when the other side has read enough, where the transport can tell. */
+  room() {
+    return this.#transport.room?.();
   }
 
   /**

@@ -8,26 +8,16 @@ import {
   saysCancelled,
   toErrorObject,
 } from '../common/errors.js';
-import { isObject, milliseconds } from '../common/values.js';
+import { milliseconds } from '../common/values.js';
 import { checkedProgress, isResponse, outcomeOf, readResponse } from '../wire/messages.js';
 import { breathe } from '../common/breathe.js';
 import { Cancellable } from '../common/cancellable.js';
 import { onAbort, offAbort } from '../common/signals.js';
 import { Token } from '../common/token.js';
-import { markedTransfer, transferOf } from '../common/transfer.js';
+import { isStream, markedTransfer, transferOf } from '../common/transfer.js';
 
 /** A handle that matches no call but is not 0, which would mean: without a parent. */
 export const ENDED = -1;
-
-/**
- * Whether a handler streams what it returned. What is marked to be moved is moved as a whole.
- * @param {any} value
- */
-const isStream = (value) =>
-  isObject(value) &&
-  !markedTransfer(value) &&
-  (typeof (/** @type {any} */ (value)[Symbol.asyncIterator]) === 'function' ||
-    (typeof ReadableStream === 'function' && value instanceof ReadableStream));
 
 /** The members of a handler's context. */
 const CONTEXT = [

@@ -1,31 +1,13 @@
 /** The stream of a handler: a chunk is sent when the window has room for it. Until then the handler waits. */
 import * as abp from '../core/abp-boundary.js';
-import { breathe } from '../common/breathe.js';
 import { AbpError, toErrorObject } from '../common/errors.js';
-import { sizeOf } from './chunk-size.js';
-
-/** At most so many bytes are collected for a caller that reads no chunks. Each chunk counts as at least 64. */
-const MAX_COLLECTED = 2 ** 26;
-
-/**
- * The iterator of an async iterable or of a `ReadableStream`, which not every browser can iterate.
- * @param {any} source
- * @returns {{ next(): Promise<IteratorResult<any>>, return?(reason?: unknown): unknown }}
- */
-function iteratorOf(source) {
-  if (typeof source.getReader !== 'function') return source[Symbol.asyncIterator]();
-  const reader = source.getReader();
-  return { next: () => reader.read(), return: (reason) => reader.cancel(reason) };
-}
+import { Collection, Iteration } from '../common/iteration.js';
+import { sizeOf } from '../common/value-size.js';
 
 export class Outflow {
   #endpoint;
   #invocation;
-  #iterator;
-  /** Whether the handler was told to stop. */
-  #stopped = false;
-  /** Settles when the handler's iterator has ended, once it was told to. @type {Promise<unknown> | undefined} */
-  #closing;
+  #iteration;
   /** Tries the waiting chunk again. @type {undefined | (() => void)} */
   #retry;
   /** Why a chunk could not be sent. @type {AbpError | undefined} */
@@ -39,7 +21,7 @@ export class Outflow {
   constructor(endpoint, invocation, source) {
     this.#endpoint = endpoint;
     this.#invocation = invocation;
-    this.#iterator = iteratorOf(source);
+    this.#iteration = new Iteration(source);
   }
 
   /**
@@ -48,37 +30,17 @@ export class Outflow {
    *   nothing and the caller reads no chunks, a list of them
    */
   async run() {
-    /** @type {any[] | undefined} */
-    const collected = this.#endpoint.isStream(this.#invocation) ? undefined : [];
-    let left = MAX_COLLECTED;
-    try {
-      if (this.#invocation.aborted) this.stop();
-      for (;;) {
-        const { done, value } = await this.#iterator.next();
-        if (this.#stopped) break;
-        if (done) {
-          // What cannot be sent is known now, before the call has an outcome.
-          this.#endpoint.flush();
-          this.#requireWhole();
-          const all = collected !== undefined && value === undefined;
-          return { data: all ? collected : value, collected: all };
-        }
-        if (!collected) await this.#send(value);
-        else {
-          if ((left -= Math.max(64, sizeOf(value))) < 0) throw tooMuch();
-          collected.push(value);
-          await breathe();
-        }
-        if (this.#stopped) break;
-      }
-    } catch (error) {
-      this.#close(error);
-      await this.#closing;
-      throw error;
-    }
-    // The handler's own end is part of it.
-    await this.#closing;
-    return { data: undefined, collected: false };
+    const collection = this.#endpoint.isStream(this.#invocation) ? undefined : new Collection();
+    if (this.#invocation.aborted) this.stop();
+    const { returned, value } = await this.#iteration.run((chunk) =>
+      collection ? collection.add(chunk) : this.#send(chunk),
+    );
+    if (!returned || this.#iteration.stopped) return { data: undefined, collected: false };
+    // What cannot be sent is known now, before the call has an outcome.
+    this.#endpoint.flush();
+    this.#requireWhole();
+    const all = collection !== undefined && value === undefined;
+    return { data: all ? collection.chunks : value, collected: all };
   }
 
   /** @param {any} value */
@@ -86,7 +48,7 @@ export class Outflow {
     const { prepare } = this.#endpoint.transport;
     const chunk = prepare ? await prepare(value, this.#invocation) : value;
     const size = sizeOf(chunk);
-    while (!this.#stopped) {
+    while (!this.#iteration.stopped) {
       if (this.#endpoint.offerChunk(this.#invocation, chunk, size) !== abp.E_LIMIT) break;
       await new Promise((resolve) => (this.#retry = () => resolve(undefined)));
     }
@@ -115,22 +77,7 @@ export class Outflow {
 
   /** Nobody waits for chunks any more: the handler ends where it waits. @param {unknown} [reason] */
   stop(reason) {
-    this.#stopped = true;
-    this.#close(reason);
+    this.#iteration.stop(reason);
     this.resume();
   }
-
-  /** Lets the handler's `finally` run. @param {unknown} [reason] */
-  #close(reason) {
-    this.#closing ??= Promise.resolve()
-      .then(() => this.#iterator.return?.(reason))
-      // The call has its outcome, or its error.
-      .catch((error) => console.error('abp-bridge: a stream failed while it ended:', error));
-  }
 }
-
-const tooMuch = () =>
-  new AbpError(
-    'OPERATION_FAILED',
-    `More was streamed than can be collected for a caller that reads no stream: ${MAX_COLLECTED} bytes`,
-  );

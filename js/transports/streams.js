@@ -67,6 +67,8 @@ export const headerTransport = (streams, options) =>
 const decoder = new TextDecoder('utf-8', { fatal: true });
 const encoder = new TextEncoder();
 const soon = Promise.resolve();
+/** Bytes that wait to be read by the other side, of which whoever can wait does not make more. */
+const ENOUGH_BACKLOG = 2 ** 18;
 
 class StreamTransport extends Receiver {
   /** @type {readonly import('./transport.js').Feature[]} */
@@ -84,6 +86,8 @@ class StreamTransport extends Receiver {
   #outgoing = [];
   /** Bytes that were written and that the other side has not read. */
   #backlog = 0;
+  /** Those who wait until the other side has read. @type {(() => void)[]} */
+  #waiting = [];
 
   /**
    * @param {typeof LineFraming | typeof HeaderFraming} Framing
@@ -140,6 +144,16 @@ class StreamTransport extends Receiver {
     this.#outgoing.push(...parts);
   }
 
+  /** @returns {Promise<void> | undefined} */
+  room() {
+    if (this.#backlog < ENOUGH_BACKLOG || this.stopped) return undefined;
+    return new Promise((resolve) => this.#waiting.push(resolve));
+  }
+
+  #letGo() {
+    for (const resolve of this.#waiting.splice(0)) resolve();
+  }
+
   /**
    * @param {unknown} message
    * @returns {Uint8Array}
@@ -158,6 +172,7 @@ class StreamTransport extends Receiver {
 
   /** @override */
   end() {
+    this.#letGo();
     this.#flush();
     this.source.stop();
     // Both may be the same stream, which may still have something to write.
@@ -168,7 +183,10 @@ class StreamTransport extends Receiver {
     if (!this.#outgoing.length) return;
     const bytes = joined(this.#outgoing);
     this.#outgoing = [];
-    this.sink.write(bytes, () => (this.#backlog -= bytes.length));
+    this.sink.write(bytes, () => {
+      this.#backlog -= bytes.length;
+      if (this.#backlog < ENOUGH_BACKLOG) this.#letGo();
+    });
   }
 
   /** @param {unknown} chunk */

@@ -49,6 +49,8 @@
  * @property {() => void} [onEnd] called when the other side has ended its half of a stream in an orderly way and may
  *   still read the other: `post` sends until `close`, and `onClose` is called if that breaks. Without it, the end of one
  *   half is that of both
+ * @property {() => Promise<void> | undefined} [room] for what is sent without flow control of its protocol: a promise that
+ *   resolves when less waits to be sent, or when nothing is sent any more; undefined if there is room
  * @property {() => void} close stops sending and receiving; what was posted before is still sent
  * @property {(value: any, context: import('../wire/result-store.js').CallContext) => unknown} [prepare] converts a handler's result to
  *   what can be sent, or to a promise of it

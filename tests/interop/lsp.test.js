@@ -5,6 +5,7 @@ import {
   CancellationTokenSource,
   PortMessageReader,
   PortMessageWriter,
+  ProgressType,
   ResponseError,
   createMessageConnection,
 } from 'vscode-jsonrpc/node';
@@ -277,4 +278,42 @@ test('our close answers what they asked and cancels what we did', async () => {
   assert.equal((await theirsPending).err.code, CANCELLED);
   await cancelled.opened;
   theirs.dispose();
+});
+
+test('partial results: they read our generator, and we their progress', async () => {
+  const { peer, theirs, close } = connected();
+  const parts = new ProgressType();
+  theirs.onRequest('refs', async ({ partialResultToken }) => {
+    await theirs.sendProgress(parts, partialResultToken, ['a', 'b']);
+    await theirs.sendProgress(parts, partialResultToken, ['c']);
+    return [];
+  });
+  theirs.listen();
+  const unwound = gate();
+  peer.handle('refs', async function* ({ endless }) {
+    try {
+      do yield ['a', 'b'];
+      while (endless);
+      yield ['c'];
+    } finally {
+      unwound.open();
+    }
+  });
+  const read = [];
+  const stream = peer.stream('refs');
+  for await (const part of stream) read.push(part);
+  assert.deepEqual([read, await stream.result], [[['a', 'b'], ['c']], []]);
+  const seen = [];
+  const listening = theirs.onProgress(parts, 'theirs', (part) => seen.push(part));
+  assert.equal(await theirs.sendRequest('refs', { partialResultToken: 'theirs' }), null);
+  assert.deepEqual(seen, read);
+  listening.dispose();
+  assert.deepEqual(await theirs.sendRequest('refs', {}), ['a', 'b', 'c']);
+  const source = new CancellationTokenSource();
+  theirs.onProgress(parts, 'more', () => source.cancel());
+  const params = { partialResultToken: 'more', endless: true };
+  const { err } = await outcome(theirs.sendRequest('refs', params, source.token));
+  assert.equal(err.code, CANCELLED);
+  await unwound.opened;
+  close();
 });

@@ -53,6 +53,7 @@ declare global {
   function write(): Promise<ArrayBuffer>;
   function blurRow(params: unknown, row: number): void;
   function work(params: unknown, signal: AbortSignal): Promise<unknown>;
+  function search(params: unknown, options: { signal: AbortSignal }): AsyncIterable<unknown[]>;
   function upload(content: BlobPart, options: { signal: AbortSignal }): Promise<string>;
   function say(text: string): void;
   function show(content: unknown): void;

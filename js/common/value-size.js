@@ -1,5 +1,5 @@
-/** How much a chunk of a stream counts as; docs/streams.md has the rule. */
-import { isObject } from '../common/values.js';
+/** How much a value counts as where values are bounded: docs/streams.md has the rule. */
+import { isObject } from './values.js';
 
 /** Values of one chunk that are counted; the rest of a larger one counts as nothing. */
 const MAX_COUNTED = 1024;

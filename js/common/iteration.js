@@ -1,0 +1,86 @@
+/** What a handler streams, driven to its end: an async iterable or a `ReadableStream`, chunk by chunk. */
+import { breathe } from './breathe.js';
+import { AbpError } from './errors.js';
+import { sizeOf } from './value-size.js';
+
+/** At most so many bytes are collected for a caller that reads no chunks. Each chunk counts as at least 64. */
+const MAX_COLLECTED = 2 ** 26;
+
+/**
+ * The iterator of an async iterable or of a `ReadableStream`, which not every browser can iterate.
+ * @param {any} source
+ * @returns {{ next(): Promise<IteratorResult<any>>, return?(reason?: unknown): unknown }}
+ */
+function iteratorOf(source) {
+  if (typeof source.getReader !== 'function') return source[Symbol.asyncIterator]();
+  const reader = source.getReader();
+  return { next: () => reader.read(), return: (reason) => reader.cancel(reason) };
+}
+
+export class Iteration {
+  #iterator;
+  /** Settles when the iterator has ended, once it was told to. @type {Promise<unknown> | undefined} */
+  #closing;
+  /** Whether it was told to stop. */
+  stopped = false;
+
+  /** @param {any} source what a handler returned */
+  constructor(source) {
+    this.#iterator = iteratorOf(source);
+  }
+
+  /**
+   * Takes all chunks. Throws what the source or `take` throws, when the source's `finally` has run.
+   * @param {(chunk: any) => unknown} take may return a promise, which is waited for before the next chunk is made
+   * @returns {Promise<{ returned: boolean, value?: any }>} what the source returned; `returned` is false if it was stopped
+   *   before, and its `finally` has run
+   */
+  async run(take) {
+    try {
+      while (!this.stopped) {
+        const { done, value } = await this.#iterator.next();
+        if (done) return { returned: true, value };
+        if (!this.stopped) await take(value);
+      }
+    } catch (error) {
+      this.#close(error);
+      await this.#closing;
+      throw error;
+    }
+    // The source's own end is part of it.
+    await this.#closing;
+    return { returned: false };
+  }
+
+  /** Nobody waits for chunks any more: the source ends where it waits, in `yield`. @param {unknown} [reason] */
+  stop(reason) {
+    this.stopped = true;
+    this.#close(reason);
+  }
+
+  /** Lets the source's `finally` run. @param {unknown} [reason] */
+  #close(reason) {
+    this.#closing ??= Promise.resolve()
+      .then(() => this.#iterator.return?.(reason))
+      // The call has its outcome, or its error.
+      .catch((error) => console.error('abp-bridge: a stream failed while it ended:', error));
+  }
+}
+
+/** The chunks of a source whose caller reads none, up to 64 MiB. */
+export class Collection {
+  /** @type {any[]} */
+  chunks = [];
+  #left = MAX_COLLECTED;
+
+  /** @param {any} chunk @returns {Promise<void> | undefined} lets a cancel in now and then */
+  add(chunk) {
+    this.#left -= Math.max(64, sizeOf(chunk));
+    if (this.#left < 0) {
+      const why = 'More was streamed than can be collected for a caller that reads no stream';
+      throw new AbpError('OPERATION_FAILED', `${why}: ${MAX_COLLECTED} bytes`);
+    }
+    this.chunks.push(chunk);
+    return breathe();
+  }
+}

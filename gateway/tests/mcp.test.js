@@ -276,6 +276,7 @@ for (const [kind, way] of [
     await mcp.client.listTools();
     const isModern = kind === '2.x modern';
     const listening = isModern && (await mcp.client.listen({ toolsListChanged: true }));
+    if (way === 'HTTP' && !isModern) await mcp.listening;
     await mcp.call('page_rename');
     await heard.promise;
     const { tools } = await mcp.client.listTools();

@@ -105,8 +105,8 @@ export function serve({ isolated = false } = {}) {
   });
 }
 
-/** @param {import('playwright-core').LaunchOptions} [more] */
-export function launch(more = {}) {
+/** @param {import('playwright-core').LaunchOptions} [options] */
+export function launch({ args = [], ...more } = {}) {
   const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
   return chromium.launch({
     executablePath,
@@ -115,7 +115,7 @@ export function launch(more = {}) {
     args: [
       ...['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-sync'],
       ...['--disable-background-networking', '--disable-component-update'],
-      ...['--site-per-process', ...(more.args ?? [])],
+      ...['--site-per-process', ...args],
     ],
     ...more,
   });

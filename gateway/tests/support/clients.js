@@ -52,8 +52,18 @@ export async function connectClient(kind, options) {
     );
   }
   const [Stdio, Http] = kind === '1.x' ? [Stdio1, Http1] : [Stdio2, Http2];
+  let opened;
+  /** Resolves when a client of the older protocol reads the server's events: what is said before is lost. */
+  const listening = new Promise((resolve) => (opened = resolve));
   const transport = url
-    ? new Http(new URL(url), { requestInit: { headers: { authorization: `Bearer ${token}` } } })
+    ? new Http(new URL(url), {
+        requestInit: { headers: { authorization: `Bearer ${token}` } },
+        fetch: async (at, init) => {
+          const response = await fetch(at, init);
+          if (init?.method === 'GET' && response.ok) opened();
+          return response;
+        },
+      })
     : new Stdio({
         ...(options.command ?? { command: process.execPath, args: [PROGRAM, ...args] }),
         env: { CHROME_PATH: process.env.CHROMIUM ?? '/usr/bin/chromium', ...process.env, ...env },
@@ -67,5 +77,5 @@ export async function connectClient(kind, options) {
     kind === '1.x'
       ? client.callTool({ name, arguments: params }, undefined, requestOptions)
       : client.callTool({ name, arguments: params }, requestOptions);
-  return { client, transport, call, errors, close: () => client.close() };
+  return { client, transport, call, errors, listening, close: () => client.close() };
 }

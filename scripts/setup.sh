@@ -29,6 +29,7 @@ test|lib:cmocka|libcmocka-dev|C tests
 test|clang-format|clang-format|checking the layout of C
 test|cppcheck|cppcheck|linting C
 test|chromium|chromium|browser tests (or set CHROMIUM to a Chromium or Chrome)
+all|lib:libwebsockets|libwebsockets-dev|the example of a native app behind a WebSocket
 all|gcovr|gcovr|the coverage of C
 all|clang|clang|fuzzing
 all|libfuzzer|libclang-rt-dev|fuzzing

@@ -401,17 +401,23 @@ const abp_body *abp_received(const abp_endpoint *endpoint);
  * memory is short (try again). Print before the next input. `body` is what only you know, NULL for
  * ABP_SEND, ABP_REFUSE and ABP_CREDIT: name and params of an ABP_REQUEST; the chunk (payload) that
  * an ABP_CHUNK sends; for an ABP_RESULT the id of its call's message and, if the outcome is
- * ABP_COMPLETED, the ABPResponse. `unix_ms` becomes the
- * timestamp. */
+ * ABP_COMPLETED, the ABPResponse. `unix_ms` becomes the timestamp. */
 const char *abp_print(abp_endpoint *endpoint, const abp_action *action, const abp_body *body,
                       uint64_t unix_ms, size_t *length);
-/* Progress of a received call, under its id: `progress` is a JSON number. Send it if
+/* An ABP_RESULT whose handler failed: as abp_print(), with this error in place of an ABPResponse.
+ * `body` has the id of the call's message. `message`, terminated, says what was wrong and what to
+ * do; NULL, or text that is not UTF-8, is abp_error_message(). Where the outcome is another than
+ * ABP_COMPLETED, that is what is said. */
+const char *abp_print_error(abp_endpoint *endpoint, const abp_action *action, const abp_body *body,
+                            abp_error error, const char *message, uint64_t unix_ms, size_t *length);
+/* Progress of a received call, under its id: `progress` is a JSON number, or an object with members
+ * of the protocol's ProgressInfo, such as {"progress":3,"total":10}. Send it if
  * abp_progress_wanted(). As abp_print(): terminated, NULL when memory is short. */
 const char *abp_print_progress(abp_endpoint *endpoint, abp_call call, const char *progress,
                                size_t progress_length, uint64_t unix_ms, size_t *length);
 /* The same under the token that the caller chose, as the protocol wants it: `body` has the token of
- * the call's message and, as its payload, the number. Without a token the call's id stands for it;
- * that is also the token that this library's callers choose. */
+ * the call's message and, as its payload, the progress. Without a token the call's id stands for
+ * it; that is also the token that this library's callers choose. */
 const char *abp_print_progress_token(abp_endpoint *endpoint, abp_call call, const abp_body *body,
                                      uint64_t unix_ms, size_t *length);
 /* A notification: `body` has event (name) and data (payload). Send it if abp_features() has

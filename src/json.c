@@ -232,6 +232,15 @@ void json_add_raw(struct json_text *out, const char *name, const char *json, siz
   put(out, json, length);
 }
 
+void json_add_members(struct json_text *out, const char *json, size_t length) {
+  size_t first = 1;
+  while (first < length && strchr(" \t\r\n", json[first]))
+    first++;
+  if (first >= length || json[first] == '}') return;
+  if (out->length && out->text[out->length - 1] != '{') put(out, ",", 1);
+  put(out, json + first, length - first - 1);
+}
+
 void json_add_bool(struct json_text *out, const char *name, int value) {
   json_add_raw(out, name, value ? "true" : "false", value ? 4 : 5);
 }

@@ -48,6 +48,8 @@ void json_open(struct json_text *out, const char *name);
 void json_close(struct json_text *out);
 void json_add_string(struct json_text *out, const char *name, const char *text, size_t length);
 void json_add_raw(struct json_text *out, const char *name, const char *json, size_t length);
+/* The members of another object, given as JSON from its `{` to its `}`. */
+void json_add_members(struct json_text *out, const char *json, size_t length);
 void json_add_bool(struct json_text *out, const char *name, int value);
 void json_add_number(struct json_text *out, const char *name, uint64_t number);
 /* The text, terminated and still `out`'s, or NULL when memory was short. */

@@ -197,10 +197,10 @@ void wire_add_text(struct json_text *out, const char *name, const char *text) {
   json_add_string(out, name, text, strlen(text));
 }
 
-void wire_add_error(struct json_text *out, abp_error code) {
+void wire_add_error(struct json_text *out, abp_error code, const char *message) {
   json_open(out, "error");
   wire_add_text(out, "code", abp_error_name((int)code));
-  wire_add_text(out, "message", abp_error_message((int)code));
+  wire_add_text(out, "message", message ? message : abp_error_message((int)code));
   json_add_bool(out, "retryable", abp_error_retryable((int)code));
   json_close(out);
 }
@@ -290,7 +290,7 @@ static void print_cancel_result(const abp_endpoint *ep, struct json_text *out) {
     wire_add_text(out, "callId", "");
   json_add_bool(out, "cancelled", ep->answer == ANSWER_CANCELLED);
   if (reason) wire_add_text(out, "reason", reason);
-  if (error) wire_add_error(out, error);
+  if (error) wire_add_error(out, error, NULL);
 }
 
 /* The type of the message that is being answered; none if it did not come as text. */
@@ -304,7 +304,7 @@ static const char *print_payload(const abp_endpoint *ep, const abp_action *actio
   if (action->kind == ABP_REFUSE) {
     const struct json_slice type = message_type(ep);
     json_add_bool(out, "success", 0);
-    wire_add_error(out, (abp_error)action->arg);
+    wire_add_error(out, (abp_error)action->arg, NULL);
     if (type.text && strcmp(type.text, "initialize") == 0) return "initialize-result";
     return ep->config.role == ABP_APP ? "capabilities/call-result" : "elicitation/response";
   }

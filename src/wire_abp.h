@@ -44,7 +44,8 @@ abp_id wire_id(const struct wire *wire, const json_value *value);
 /* What is printed: a message begins with its payload. */
 void wire_begin(struct json_text *out);
 void wire_add_text(struct json_text *out, const char *name, const char *text);
-void wire_add_error(struct json_text *out, abp_error code);
+/* `message` NULL is the code's own. */
+void wire_add_error(struct json_text *out, abp_error code, const char *message);
 void wire_add_call_id(const abp_endpoint *endpoint, const char *name, abp_call call);
 void wire_add_reply_id(const abp_endpoint *endpoint, const abp_body *body, abp_call call);
 /* The message's text, or NULL when memory was short. */

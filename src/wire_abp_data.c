@@ -4,6 +4,8 @@
  */
 #include "wire_abp.h"
 
+#include "utf8.h"
+
 #include <string.h>
 
 static void set_payload(struct wire *wire, const json_value *value) {
@@ -165,19 +167,28 @@ static void print_request(const abp_endpoint *ep, const abp_action *action, cons
   wire_add_call_id(ep, "id", action->call);
 }
 
+static const char *result_type(const abp_endpoint *ep) {
+  return ep->config.role == ABP_APP ? "capabilities/call-result" : "elicitation/response";
+}
+
+static void print_failure(struct json_text *out, int cancelled, abp_error error,
+                          const char *message) {
+  json_open(out, "payload");
+  json_add_bool(out, "success", 0);
+  if (cancelled) json_add_bool(out, "cancelled", 1);
+  wire_add_error(out, error, message);
+  json_close(out);
+}
+
 static void print_result(const abp_endpoint *ep, const abp_action *action, const abp_body *body,
                          struct json_text *out) {
   json_begin(out);
   wire_add_reply_id(ep, body, action->call);
-  if (action->arg == ABP_COMPLETED) {
+  if (action->arg == ABP_COMPLETED)
     json_add_raw(out, "payload", body->payload, body->payload_length);
-    return;
-  }
-  json_open(out, "payload");
-  json_add_bool(out, "success", 0);
-  json_add_bool(out, "cancelled", 1);
-  wire_add_error(out, action->arg == ABP_TIMED_OUT ? ABP_TIMEOUT_ERROR : ABP_CANCELLED_ERROR);
-  json_close(out);
+  else
+    print_failure(out, 1, action->arg == ABP_TIMED_OUT ? ABP_TIMEOUT_ERROR : ABP_CANCELLED_ERROR,
+                  NULL);
 }
 
 static void print_flow(const abp_endpoint *ep, const abp_action *action, const abp_body *body,
@@ -205,7 +216,7 @@ const char *abp_print(abp_endpoint *ep, const abp_action *action, const abp_body
   const char *type;
   if (action->kind == ABP_RESULT) {
     print_result(ep, action, body, &ep->wire->printed);
-    type = app ? "capabilities/call-result" : "elicitation/response";
+    type = result_type(ep);
   } else if (action->kind == ABP_REQUEST) {
     print_request(ep, action, body, &ep->wire->printed);
     type = app ? "elicitation/request" : "capabilities/call";
@@ -214,6 +225,20 @@ const char *abp_print(abp_endpoint *ep, const abp_action *action, const abp_body
     type = action->kind == ABP_CHUNK ? "bridge/chunk" : "bridge/credit";
   }
   return wire_finish(ep, type, unix_ms, length);
+}
+
+const char *abp_print_error(abp_endpoint *ep, const abp_action *action, const abp_body *body,
+                            abp_error error, const char *message, uint64_t unix_ms,
+                            size_t *length) {
+  if (action->kind != ABP_RESULT || action->arg != ABP_COMPLETED)
+    return abp_print(ep, action, body, unix_ms, length);
+  *length = 0;
+  if (!wire_of(ep)) return NULL;
+  struct json_text *out = &ep->wire->printed;
+  json_begin(out);
+  wire_add_reply_id(ep, body, action->call);
+  print_failure(out, 0, error, message && utf8_valid(message, strlen(message)) ? message : NULL);
+  return wire_finish(ep, result_type(ep), unix_ms, length);
 }
 
 const char *abp_print_progress_token(abp_endpoint *ep, abp_call call, const abp_body *body,
@@ -226,7 +251,10 @@ const char *abp_print_progress_token(abp_endpoint *ep, abp_call call, const abp_
     json_add_raw(out, "operationId", body->token, body->token_length);
   else
     wire_add_call_id(ep, "operationId", call);
-  json_add_raw(out, "progress", body->payload, body->payload_length);
+  if (body->payload_length && *body->payload == '{')
+    json_add_members(out, body->payload, body->payload_length);
+  else
+    json_add_raw(out, "progress", body->payload, body->payload_length);
   json_close(out);
   return wire_finish(ep, "progress", unix_ms, length);
 }

@@ -177,6 +177,13 @@ static int print_progress(abp_endpoint *ep) {
   size_t length;
   return abp_print_progress(ep, received, "1", 1, 42, &length) ? ABP_OK : ABP_E_MEMORY;
 }
+static int print_failure(abp_endpoint *ep) {
+  const abp_action result = {.kind = ABP_RESULT, .arg = ABP_COMPLETED, .call = received};
+  size_t length;
+  return abp_print_error(ep, &result, NULL, ABP_OPERATION_FAILED, "broken", 42, &length)
+             ? ABP_OK
+             : ABP_E_MEMORY;
+}
 static int print_notification(abp_endpoint *ep) {
   const abp_body body = {.name = "e", .name_length = 1, .payload = "[]", .payload_length = 2};
   size_t length;
@@ -242,6 +249,7 @@ static const struct operation {
     {ABP_APP, CALLING, request_within, NULL},
     {ABP_APP, CALLING, cancel, NULL},
     {ABP_APP, CALLING, print_progress, NULL},
+    {ABP_APP, CALLING, print_failure, NULL},
     {ABP_APP, CALLING, deadline, NULL},
     {ABP_APP, CALLING, abp_close, NULL},
     {ABP_APP, CALLING, leave, NULL},

@@ -314,6 +314,76 @@ static void a_payload_passes_through_untouched(void **state) {
   assert_int_not_equal(pair_handle(&pair.app, "y"), 0);
 }
 
+/* What the app under test says of a call that its handler could not do. */
+static void says_error(const abp_action *action, abp_error error, const char *message,
+                       const char *expected) {
+  const abp_body body = {.id = "\"m\"", .id_length = 3};
+  size_t length;
+  const char *text = abp_print_error(pair.app.endpoint, action, &body, error, message, 42, &length);
+  assert_non_null(text);
+  assert_int_equal(strlen(text), length);
+  assert_non_null(strstr(text, "\"type\":\"capabilities/call-result\""));
+  assert_non_null(strstr(text, "\"id\":\"m\""));
+  if (!strstr(text, expected)) fail_msg("%s is not in %s", expected, text);
+}
+
+static void a_handlers_error_is_said_with_its_message_or_that_of_its_code(void **state) {
+  (void)state;
+  abp_endpoint *app = pair.app.endpoint;
+  assert_int_equal(pair_call(&pair, "c", "work", 0), ABP_OK);
+  pair_run(&pair);
+  assert_int_equal(abp_finish(app, pair_handle(&pair.app, "c"), ABP_COMPLETED), ABP_OK);
+  abp_action action;
+  assert_true(abp_next(app, &action));
+  assert_int_equal(action.kind, ABP_RESULT);
+  says_error(&action, ABP_INVALID_PARAMS, "\"limit\" is missing",
+             "\"payload\":{\"success\":false,\"error\":{\"code\":\"INVALID_PARAMS\",\"message\":"
+             "\"\\\"limit\\\" is missing\",\"retryable\":false}}");
+  const char *of_code = abp_error_message(ABP_RATE_LIMITED);
+  says_error(&action, ABP_RATE_LIMITED, NULL, of_code);
+  says_error(&action, ABP_RATE_LIMITED, "\xff", of_code);
+  assert_false(abp_next(app, &action));
+}
+
+static void a_cancelled_call_says_so_whatever_error_its_handler_has(void **state) {
+  (void)state;
+  abp_endpoint *app = pair.app.endpoint;
+  assert_int_equal(pair_call(&pair, "c", "work", 0), ABP_OK);
+  pair_run(&pair);
+  assert_int_equal(abp_cancel(pair.agent.endpoint, pair_handle(&pair.agent, "c"), NULL, 0), ABP_OK);
+  pair_drain(&pair.agent);
+  pair_run(&pair);
+  assert_int_equal(abp_finish(app, pair_handle(&pair.app, "c"), ABP_COMPLETED), ABP_OK);
+  abp_action action;
+  assert_true(abp_next(app, &action));
+  assert_int_equal(action.kind, ABP_RESULT);
+  says_error(&action, ABP_OPERATION_FAILED, "broken",
+             "\"success\":false,\"cancelled\":true,\"error\":{\"code\":\"CANCELLED\"");
+  assert_false(abp_next(app, &action));
+}
+
+static void progress_may_have_a_total_and_a_stage(void **state) {
+  (void)state;
+  static const char *const said[][2] = {
+      {"{\"progress\":3,\"total\":10}", "{\"operationId\":\"c\",\"progress\":3,\"total\":10}"},
+      {"{ \"stage\":\"x\" }", "{\"operationId\":\"c\",\"stage\":\"x\" }"},
+      {"{ }", "{\"operationId\":\"c\"}"},
+      {"{}", "{\"operationId\":\"c\"}"},
+  };
+  abp_endpoint *app = pair.app.endpoint;
+  assert_int_equal(pair_call(&pair, "c", "work", 0), ABP_OK);
+  pair_run(&pair);
+  const abp_call running = pair_handle(&pair.app, "c");
+  for (size_t i = 0; i < sizeof said / sizeof *said; i++) {
+    size_t length;
+    const char *text =
+        abp_print_progress(app, running, said[i][0], strlen(said[i][0]), 42, &length);
+    if (!strstr(text, said[i][1])) fail_msg("%s is not in %s", said[i][1], text);
+    assert_int_equal(abp_receive(pair.agent.endpoint, text, length), ABP_OK);
+    pair_drain(&pair.agent);
+  }
+}
+
 /* What one side prints, the other reads. */
 static void progress_and_notifications_arrive_as_they_were_said(void **state) {
   (void)state;
@@ -601,6 +671,9 @@ int main(void) {
       TEST(the_same_hello_gets_the_same_answer_and_another_is_refused),
       TEST(a_version_that_cannot_be_read_is_refused_and_any_other_is_taken),
       TEST(a_side_that_came_back_and_closes_says_bye_for_good),
+      TEST(a_handlers_error_is_said_with_its_message_or_that_of_its_code),
+      TEST(a_cancelled_call_says_so_whatever_error_its_handler_has),
+      TEST(progress_may_have_a_total_and_a_stage),
       TEST(progress_and_notifications_arrive_as_they_were_said),
       TEST(a_notification_may_be_wrapped_as_method_and_params),
       TEST(options_that_are_null_are_absent),

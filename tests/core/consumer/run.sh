@@ -10,6 +10,9 @@ here=$source/tests/core/consumer
 cmake -S "$here" -B "$work/use" -DCMAKE_PREFIX_PATH="$work/prefix" >>"$work.log"
 cmake --build "$work/use" >>"$work.log"
 "$work/use/use"
+cmake -S "$source/examples/native" -B "$work/native" -DCMAKE_PREFIX_PATH="$work/prefix" >>"$work.log"
+cmake --build "$work/native" >>"$work.log"
+"$work/native/app_lines" </dev/null
 "$work/prefix/bin/abp-replay" "$here/../recordings/session.jsonl"
 PKG_CONFIG_PATH=$(dirname "$(find "$work/prefix" -name abp.pc)")
 export PKG_CONFIG_PATH

@@ -1,0 +1,28 @@
+// What the documents quote is what is compiled and run. Their JavaScript and TypeScript is compiled by tests/package.
+import assert from 'node:assert/strict';
+import { readFileSync, readdirSync } from 'node:fs';
+import { test } from 'node:test';
+
+const root = new URL('../../', import.meta.url);
+const read = (path) => readFileSync(new URL(path, root), 'utf8');
+/** Without what depends on where it stands: how far it is indented. */
+const lines = (code) => code.replace(/^ +/gm, '').trim();
+
+test('the C in the documents stands in the examples', () => {
+  const examples = readdirSync(new URL('examples/', root), { recursive: true })
+    .filter((path) => path.endsWith('.c'))
+    .map((path) => lines(read(`examples/${path}`)));
+  const documents = readdirSync(new URL('docs/', root)).filter((name) => name.endsWith('.md'));
+  let count = 0;
+  for (const name of documents) {
+    for (const [, code] of read(`docs/${name}`).matchAll(/^```c\n(.*?)^```$/gms)) {
+      count++;
+      // "…" stands for what is left out.
+      for (const part of code.split('…\n')) {
+        const found = examples.some((text) => text.includes(lines(part)));
+        assert.ok(found, `docs/${name} quotes what no example has:\n${part}`);
+      }
+    }
+  }
+  assert.ok(count > 5);
+});

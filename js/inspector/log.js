@@ -43,6 +43,8 @@ const MAX_CONTENTS = 8_000_000;
  * @property {number | undefined} deadline ms
  * @property {string} parent its id, or empty
  * @property {string} progress
+ * @property {{ chunks: number, unread: number, bytes: number } | undefined} stream how many chunks have come or were sent, and
+ *   what of them the reader has not granted again: chunks, and bytes
  * @property {string} end how it ended, or empty
  * @property {Kind} endKind
  */
@@ -177,7 +179,28 @@ export class Log {
     } else if (type === 'notification') {
       title = `notification ${getOwn(payload, 'event') ?? getOwn(payload, 'method')}`;
     }
+    this.#stream(event, type, payload);
     this.#row(event, kind, title, message, String(id), direction === 'out' ? side : other);
+  }
+
+  /**
+   * Counts a chunk or a credit.
+   * @param {TraceEvent} event
+   * @param {string} type
+   * @param {unknown} payload
+   */
+  #stream({ connection, direction }, type, payload) {
+    const isChunk = type === 'bridge/chunk';
+    if (!isChunk && type !== 'bridge/credit') return;
+    const made = isChunk === (direction === 'in') ? 'out' : 'in';
+    const call = this.calls.get([connection, made, getOwn(payload, 'callId')].join(' '));
+    if (!call) return;
+    const stream = (call.stream ??= { chunks: 0, unread: 0, bytes: 0 });
+    const said = (/** @type {string} */ key) =>
+      Number.isFinite(getOwn(payload, key)) && getOwn(payload, key);
+    if (isChunk) stream.chunks++;
+    stream.unread += isChunk ? 1 : -said('chunks');
+    stream.bytes += isChunk ? +said('size') : -said('bytes');
   }
 
   /**
@@ -224,6 +247,7 @@ export class Log {
         deadline: timeout ? time + timeout : undefined,
         parent: event.parent ?? '',
         progress: '',
+        stream: undefined,
         end: '',
         endKind: 'other',
       });

@@ -105,9 +105,17 @@ export const COLUMNS = [
   ['Age'],
   ['Time left'],
   ['Progress', 'wide'],
+  ['Stream', 'wide'],
   ['Parent', 'wide'],
   ['How it ended'],
 ];
+
+/** @param {CallEntry['stream']} stream */
+function streamText(stream) {
+  if (!stream) return '';
+  const { chunks, unread, bytes } = stream;
+  return `${chunks} chunks${unread > 0 ? `, ${unread} unread (${bytes} bytes)` : ''}`;
+}
 
 /**
  * A call, as a row of the table.
@@ -128,6 +136,7 @@ export function callView(call, now, show) {
     duration((ended ?? now) - began),
     left,
     call.progress,
+    streamText(call.stream),
     make('span', { title: call.parent }, shortId(call.parent)),
     make('span', { class: `end-of ${call.endKind}` }, call.end),
   ];

@@ -102,6 +102,24 @@ test('a call goes from state to state, and says how it ended', () => {
   );
 });
 
+for (const [side, coming, going] of [
+  ['the reader', 'out', 'in'],
+  ['the handler', 'in', 'out'],
+]) {
+  test(`a stream shows what its reader has not read, at ${side}`, () => {
+    const log = new Log();
+    const stream = () => log.calls.values().next().value.stream;
+    log.add({ ...at, type: 'call', callId: 'c', name: 'a', direction: coming });
+    assert.equal(stream(), undefined);
+    for (const size of [3, 4, 5n]) log.add(message('bridge/chunk', { callId: 'c', size }, going));
+    log.add(message('bridge/chunk', { callId: 'another', size: 9 }, going));
+    assert.deepEqual(stream(), { chunks: 3, unread: 3, bytes: 7 });
+    log.add(message('bridge/credit', { callId: 'c', chunks: 2, bytes: 7 }, coming));
+    log.add(message('bridge/credit', { callId: 'c', chunks: 'x' }, coming));
+    assert.deepEqual(stream(), { chunks: 3, unread: 1, bytes: 0 });
+  });
+}
+
 test('everything that it keeps is bounded', () => {
   const log = new Log();
   const huge = 'x'.repeat(15_000);

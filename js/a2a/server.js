@@ -11,6 +11,7 @@ import {
   safely,
   toErrorObject,
 } from '../common/errors.js';
+import { isStream } from '../common/transfer.js';
 import { milliseconds, getOwn } from '../common/values.js';
 import { TaskTable, ready } from '../core/tasks-core.js';
 import { Backlog } from './backlog.js';
@@ -578,7 +579,7 @@ export class TaskServer {
   async #run(entry, prompt, info) {
     const { table, handle, task } = entry;
     const run = table.run(handle);
-    entry.run = new ExecutorContext(task, prompt, info, {
+    const context = new ExecutorContext(task, prompt, info, {
       status: (said, status) => {
         if (status.message) {
           const { length } = JSON.stringify(status.message);
@@ -592,9 +593,15 @@ export class TaskServer {
       artifact: (artifact, size, append, lastChunk) =>
         this.#artifact(entry, run, artifact, size, append, lastChunk),
     });
+    entry.run = context;
     let failure;
     try {
-      await this.#execute(entry.run);
+      const given = await this.#execute(context);
+      if (isStream(given)) {
+        // Loaded on demand: few executors stream.
+        const { streamChunks } = await import('./chunks.js');
+        await streamChunks(context, given);
+      }
     } catch (error) {
       failure = { said: core.TASK_FAILED, status: failed(task, error) };
     }
@@ -678,7 +685,8 @@ export class TaskServer {
  * @property {any} card the agent card: `name`, `description`, `version`, `skills`, `capabilities`, …, in the form of 1.0;
  *   where it names no interfaces and no `url`, it is given those that it was fetched from
  * @property {(context: ExecutorContext) => unknown} execute works on a message. The task is `working` when it is called
- *   and `completed` when it returns, unless it said otherwise; what it throws makes the task `failed`.
+ *   and `completed` when it returns, unless it said otherwise; what it throws makes the task `failed`. What it streams, by
+ *   being an async generator or returning an async iterable, are chunks of artifacts
  * @property {(asked: { message: Message, request: RequestInfo }) => import('./task.js').Said | undefined | null
  *   | Promise<import('./task.js').Said | undefined | null>} [reply] answers a message that begins a task with another
  *   message instead; with `undefined` there is a task. What it throws is the error that the client gets

@@ -144,6 +144,30 @@ for (const [version, Transport] of [
       assert.equal(steps.late, 0);
     });
 
+    test('reads the chunks that a generator yields, and the artifact that they make', async () => {
+      const { url } = await served(async function* () {
+        yield 'a';
+        yield 'b';
+      });
+      const client = await clientOf(url, version, Transport);
+      const { all } = follow(client.sendMessageStream(messageOf('go')));
+      const updates = (await all)
+        .map(({ payload }) => payload)
+        .filter(({ $case }) => $case === 'artifactUpdate')
+        .map(({ value }) => value);
+      const textsOf = ({ parts }) => parts.map(({ content }) => content.value);
+      assert.deepEqual(
+        updates.map(({ append, lastChunk, artifact }) => [append, lastChunk, textsOf(artifact)]),
+        [
+          [false, false, ['a']],
+          [true, false, ['b']],
+          [true, true, ['']],
+        ],
+      );
+      const [artifact] = (await client.getTask({ id: updates[0].taskId })).artifacts;
+      assert.deepEqual(textsOf(artifact), ['a', 'b', '']);
+    });
+
     test('finds every cancel answered as its version has it', async () => {
       const steps = tenSteps();
       const { url } = await served((ctx) =>

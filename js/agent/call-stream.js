@@ -3,6 +3,14 @@ import { Inflow } from '../common/inflow.js';
 import { rejectionOf } from './rejection.js';
 
 /**
+ * The call, as its stream sees it.
+ * @typedef {object} Pending
+ * @property {AbortSignal} [signal]
+ * @property {(size: number) => void} read a chunk was read
+ * @property {() => void} leave the reader wants no more
+ */
+
+/**
  * A call whose result is read while it is made: `for await (const chunk of client.stream(…))`. What has not been read
  * waits here, within the limits `streamChunks` and `streamBytes`; the app waits when they are reached. `next` rejects if
  * the call failed, with an AbpError, whose name is `AbortError` if it was cancelled; `return` cancels the call if it still
@@ -12,7 +20,7 @@ import { rejectionOf } from './rejection.js';
  * @extends {Inflow<T>}
  */
 export class CallStream extends Inflow {
-  /** The call. @type {import('../session/pending-call.js').PendingCall | undefined} */
+  /** The call. @type {Pending | undefined} */
   #pending;
 
   /** @param {(stream: CallStream) => Promise<any>} begin makes the call */
@@ -47,7 +55,7 @@ export class CallStream extends Inflow {
     });
   }
 
-  /** @param {import('../session/pending-call.js').PendingCall} pending the call, as soon as it is made */
+  /** @param {Pending} pending the call, as soon as it is made */
   attach(pending) {
     this.#pending = pending;
   }

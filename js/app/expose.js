@@ -137,7 +137,7 @@ export class Exposed {
       createInterface(app, {
         exposed: this,
         registry: this.#registry,
-        open: (transport) => (this.#closed ? undefined : this.#connect(transport, true)),
+        open: (transport) => (this.#closed ? undefined : this.#connect(transport)),
       });
     if (allowed.size) {
       const stop = listenToWindow(
@@ -252,17 +252,14 @@ export class Exposed {
     return this.#connections.size < MAX_PEERS;
   }
 
-  /**
-   * @param {import('../transports/transport.js').Transport} transport
-   * @param {boolean} [plain]
-   */
-  #connect(transport, plain = this.#options.upgrade === 'none') {
+  /** @param {import('../transports/transport.js').Transport} transport */
+  #connect(transport) {
     const connection = new Connection({
       ...this.#options,
       app: this.#app,
       registry: this.#implementation ?? this.#registry,
       transport,
-      plain,
+      plain: this.#options.upgrade === 'none',
       observers: this.#observers,
       onSessionEnd: (session) => {
         invokeReportingErrors(this.#options.onSessionEnd, session);

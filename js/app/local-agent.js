@@ -4,7 +4,8 @@
  */
 import * as abp from '../core/abp-boundary.js';
 import { AbpError, invokeReportingErrors, reasonText, toErrorObject } from '../common/errors.js';
-import { getOwn } from '../common/values.js';
+import { getOwn, isObject } from '../common/values.js';
+import { CallStream } from '../agent/call-stream.js';
 import { CALL, ELICITATION, isResponse } from '../wire/messages.js';
 import { onAbort, offAbort } from '../common/signals.js';
 import { withBase64 } from '../wire/result-store.js';
@@ -21,6 +22,10 @@ const CALLBACKS = {
 
 /** The option with which a client says that it takes bytes as they are. */
 const TAKES_BYTES = Symbol.for('abp-bridge.bytes');
+
+/** What automation gives to `initialize` to hear and say what the interface has no functions for: streams. */
+const LINK = Symbol.for('abp-bridge.link');
+const STREAMS = 'bridge.streams';
 
 /** @param {unknown} error */
 const failed = (error) => ({ success: false, error: toErrorObject(error) });
@@ -43,8 +48,13 @@ export class LocalAgent {
   #page;
   /** @type {string | null} */
   #sessionId = null;
+  /** Who reads the chunks of a call, by its callId. @type {Map<string, CallStream>} */
+  #streams = new Map();
+  /** @type {{ hear: (message: any) => void, say?: (message: any) => void } | undefined} */
+  #link;
   /** @type {import('../transports/transport.js').Transport} */
   #transport = {
+    carries: ['streams'],
     post: (message) => this.#receive(message),
     onMessage() {},
     close: () => {
@@ -129,9 +139,18 @@ export class LocalAgent {
   /** @param {unknown} params */
   async initialize(params) {
     // Params that cannot be cloned are refused here, where an error can be returned.
-    const result = await this.#ask('initialize', JSON.parse(JSON.stringify(params ?? {})));
+    /** @type {any} */
+    const hello = JSON.parse(JSON.stringify(params ?? {}));
+    const link = /** @type {any} */ (params)?.[LINK];
+    // Without a link `stream` has the chunks, and nobody else needs to know of them.
+    if (!link && isObject(hello))
+      Object.assign(hello, { features: { ...getOwn(hello, 'features'), [STREAMS]: true } });
+    const result = await this.#ask('initialize', hello);
     if (result.success === false) throw AbpError.from(result.error);
     this.#sessionId = result.sessionId;
+    this.#link = link;
+    if (link) link.say = (/** @type {any} */ message) => this.#transport.onMessage(message, []);
+    else delete result.features[STREAMS];
     return result;
   }
 
@@ -141,7 +160,7 @@ export class LocalAgent {
    * @param {any} [options]
    */
   async call(capability, params = {}, options = {}) {
-    const { signal: given, ...rest } = options ?? {};
+    const { signal: given, stream, ...rest } = options ?? {};
     // A signal that automation sends into the page arrives as a plain object.
     const signal = typeof given?.addEventListener === 'function' ? given : undefined;
     const id = `page-${++this.#next}`;
@@ -154,9 +173,11 @@ export class LocalAgent {
       return endpoint.ended(abp.CANCELLED, signal.reason);
     }
     onAbort(signal, record);
+    // For everybody else chunks are collected.
+    const streams = (this.#link || this.#streams.has(callId)) && { stream };
     const response = await this.#ask(
       CALL.request,
-      { capability, params, options: { ...rest, callId } },
+      { capability, params, options: { ...rest, ...streams, callId } },
       id,
     );
     offAbort(signal, record);
@@ -166,6 +187,29 @@ export class LocalAgent {
     }
     const { endpoint } = await this.#connected();
     return { ...response, ...endpoint.ended(abp.CANCELLED, signal.reason) };
+  }
+
+  /**
+   * Calls a capability whose handler streams. The app's side counts what is under way; each chunk is granted when it is read.
+   * @param {string} capability
+   * @param {unknown} [params]
+   * @param {any} [options]
+   */
+  stream(capability, params, options) {
+    const { callId = `page-${++this.#next}`, signal } = options ?? {};
+    const window = { chunks: abp.DEFAULT_STREAM_CHUNKS, bytes: abp.DEFAULT_STREAM_BYTES };
+    return new CallStream((stream) => {
+      // Another with this callId stays; the core refuses the second.
+      if (!this.#streams.has(callId)) this.#streams.set(callId, stream);
+      stream.attach({
+        signal,
+        read: (bytes) => this.#say('bridge/credit', { callId, chunks: 1, bytes }),
+        leave: () => void this.cancel(callId, 'The reader has left the stream'),
+      });
+      return this.call(capability, params, { ...options, callId, stream: window }).finally(() => {
+        if (this.#streams.get(callId) === stream) this.#streams.delete(callId);
+      });
+    });
   }
 
   /** @param {unknown} params */
@@ -208,6 +252,10 @@ export class LocalAgent {
         return this.#tell('Progress', payload);
       case 'elicitation/request':
         return void this.#question(id, payload);
+      case 'bridge/chunk': {
+        const stream = this.#streams.get(payload.callId);
+        return stream ? stream.push(payload.chunk, payload.size) : this.#link?.hear(message);
+      }
     }
     this.#answered(id, payload);
   }

@@ -47,6 +47,10 @@ export function createInterface(app, page) {
       for (const connection of page.exposed.sessions) connection.notifyProgress(info);
     },
   };
+  /** This library's own: reads a result while it is made. The call begins with the loop. @param {any[]} args */
+  abp.stream = async function* (...args) {
+    return yield* (await (loading ??= load())).stream(...args);
+  };
   for (const method of METHODS) {
     abp[method] = async (/** @type {any[]} */ ...args) =>
       (await (loading ??= load()))[method](...args);

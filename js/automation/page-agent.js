@@ -227,6 +227,43 @@ export function pageAgent(piece, there = globalThis, tools = undefined) {
     for (const clear of places.splice(0).reverse()) clear();
   }
 
+  // --- Streams -------------------------------------------------------------------------------------
+
+  /** What is being read of Blobs in chunks: what the app says after them is sent after them. */
+  let reading = Promise.resolve();
+  let behind = 0;
+  /** Why the stream of a call has a gap, by callId. @type {Map<string, any>} */
+  const gaps = new Map();
+
+  /**
+   * What the protocol's interface has no functions for, apps of this library say and hear as messages. `say` is theirs;
+   * without it they stream nothing.
+   * @type {{ hear: (message: any) => void, say?: (message: any) => void }}
+   */
+  const link = {
+    hear(message) {
+      /** @type {Map<Blob, Uint8Array | undefined>} */
+      const blobs = new Map();
+      const text = toText(message, true, blobs);
+      if (!blobs.size && !behind) return emit(text);
+      behind++;
+      const before = reading;
+      const read = async () => {
+        await before;
+        try {
+          emit(blobs.size ? await written(message) : text);
+        } catch (error) {
+          const { callId } = message.payload;
+          const why = `A chunk cannot be sent: ${/** @type {any} */ (error)?.message}`;
+          gaps.set(callId, { code: 'OPERATION_FAILED', message: why, retryable: false });
+          void page.abp.cancel(callId, why);
+        }
+        behind--;
+      };
+      reading = read();
+    },
+  };
+
   // --- What agents ask -----------------------------------------------------------------------------
 
   /** Whether the app has a session. */
@@ -256,7 +293,8 @@ export function pageAgent(piece, there = globalThis, tools = undefined) {
     listening = true;
     let result;
     try {
-      result = await page.abp.initialize(params);
+      link.say = undefined;
+      result = await page.abp.initialize({ ...params, [Symbol.for('abp-bridge.link')]: link });
       open = result?.success !== false;
     } finally {
       if (!open) unsubscribe();
@@ -268,7 +306,8 @@ export function pageAgent(piece, there = globalThis, tools = undefined) {
     // By now it is the app itself, and not a stub that was there while it loaded.
     subscribe(page.abp, kinds);
     const capabilities = [result?.capabilities ?? [], await list()].flat();
-    return { ...result, capabilities };
+    const features = { ...result?.features, ...(!link.say && { 'bridge.streams': undefined }) };
+    return { ...result, capabilities, features };
   }
 
   /** The answers to cancels that are not sent yet, by callId. @type {Map<string, Promise<any>>} */
@@ -285,8 +324,22 @@ export function pageAgent(piece, there = globalThis, tools = undefined) {
       const bytes = { [Symbol.for('abp-bridge.bytes')]: true };
       return await page.abp.call(capability, params, { ...options, ...bytes });
     } finally {
-      const answered = cancelling.get(options.callId);
+      const { callId } = options;
+      const answered = cancelling.get(callId);
+      await reading;
       if (answered) await Promise.race([answered, later(PATIENCE)]);
+    }
+  }
+
+  /** Makes a call, which fails if its stream has a gap. @param {any} payload */
+  async function wholeOf(payload) {
+    const { callId } = payload.options;
+    try {
+      const response = await call(payload);
+      if (gaps.has(callId)) throw gaps.get(callId);
+      return response;
+    } finally {
+      gaps.delete(callId);
     }
   }
 
@@ -357,7 +410,7 @@ export function pageAgent(piece, there = globalThis, tools = undefined) {
         if (id !== hello) void answer('initialize-result', (hello = id), () => initialize(payload));
         return;
       case 'capabilities/call':
-        return void answer('capabilities/call-result', id, () => call(payload));
+        return void answer('capabilities/call-result', id, () => wholeOf(payload));
       case 'capabilities/cancel':
         return void cancel(id, payload);
       case 'elicitation/response':
@@ -366,6 +419,8 @@ export function pageAgent(piece, there = globalThis, tools = undefined) {
         return;
       case 'shutdown':
         return void shutdown(payload?.reason);
+      case 'bridge/credit':
+        return link.say?.({ type, payload });
     }
   }
 

@@ -42,7 +42,7 @@ export function unless(signal, promise) {
 /** Two streams of lines, each line a message. Each side says how much has arrived, so that a piece can be repeated. */
 export class PageTransport extends Receiver {
   /** No signs of life: the driver says when a page is gone. @type {readonly import('./transport.js').Feature[]} */
-  carries = [];
+  carries = ['streams'];
   #there;
   #read;
   #gone;

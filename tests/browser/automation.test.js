@@ -125,10 +125,23 @@ for (const [name, library] of Object.entries(LIBRARIES)) {
             port: false,
             frames: false,
             liveness: false,
-            streams: false,
+            streams: kind === 'ours',
           });
           assert.deepEqual((await client.call('echo', { a: 1 })).data, { a: 1 });
         });
+
+        if (kind === 'ours')
+          test('streams, and leaving the loop cancels the call', async () => {
+            const client = await open({ kind });
+            const stream = client.stream('numbers', { to: 300 });
+            const chunks = [];
+            for await (const chunk of stream) chunks.push(chunk);
+            assert.deepEqual(chunks, [...Array(300).keys()]);
+            assert.equal((await stream.response).data, 'counted');
+            for await (const chunk of client.stream('numbers', { to: Infinity }))
+              if (chunk === 100) break;
+            await until(() => window.unwound === 2);
+          });
 
         test(`answers the app's questions (${kind})`, async () => {
           const client = await open(

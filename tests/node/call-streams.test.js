@@ -3,8 +3,10 @@
 import assert from 'node:assert/strict';
 import { afterEach, describe, test } from 'node:test';
 import { AbpError, connect, expose, transfer } from '../../js/index.js';
+import { connectPage } from '../../js/automation/index.js';
 import { TRANSPORTS } from '../contracts/channels.js';
 import { random } from '../differential/scripts.js';
+import { drivenPage } from '../support/driven-page.js';
 import { Raw } from '../support/raw.js';
 
 /** What the handlers did. */
@@ -22,7 +24,23 @@ const deferred = () => {
   return parts;
 };
 
+const APP = { id: 'a.b', name: 'A', version: '1' };
+
 const CAPABILITIES = {
+  async *parts() {
+    yield new Blob(['blob']);
+    yield new Uint8Array([1, 2]);
+    yield 'text';
+  },
+  async *unreadable() {
+    try {
+      const arrayBuffer = () => Promise.reject(new Error('its file is gone'));
+      yield Object.assign(Object.create({ [Symbol.toStringTag]: 'Blob' }), { arrayBuffer });
+      for (;;) yield 'more';
+    } finally {
+      unwound.resolve();
+    }
+  },
   async *count({ to }) {
     try {
       for (let i = 0; i < to; i++) {
@@ -101,14 +119,17 @@ const CAPABILITIES = {
   refuses: { handler: async function* () {}, available: false },
 };
 
-/** Two of ours, over MessageChannel or the given transport. */
-async function pair({ ends, limits = {}, upgrade } = {}) {
+/** Two of ours, over MessageChannel, the given transport, or a page that is driven. */
+async function pair({ ends, driven, limits = {}, upgrade } = {}) {
   did = [];
   unwound = deferred();
-  const definition = { app: { id: 'a.b', name: 'A', version: '1' }, capabilities: CAPABILITIES };
+  const definition = { app: APP, capabilities: CAPABILITIES };
   let exposed;
   let target;
-  if (ends) {
+  if (driven) {
+    exposed = expose(definition, { origins: [], limits: limits.app });
+    target = drivenPage({ abp: exposed.abp });
+  } else if (ends) {
     const [agentEnd, appEnd] = await ends();
     exposed = expose(definition, { limits: limits.app });
     exposed.accept(appEnd.transport());
@@ -120,7 +141,7 @@ async function pair({ ends, limits = {}, upgrade } = {}) {
     exposed = expose(definition, { port: port1, limits: limits.app });
     target = port2;
   }
-  const client = await connect(target, {
+  const client = await (driven ? connectPage : connect)(target, {
     agent: { name: 'test', version: '1' },
     limits: limits.agent,
     upgrade,
@@ -153,10 +174,10 @@ function assertClean(client, exposed) {
   }
 }
 
-for (const { name, ends } of TRANSPORTS) {
+for (const { name, ...way } of [...TRANSPORTS, { name: 'a page that is driven', driven: true }]) {
   describe(`streams over ${name}`, () => {
     test('every chunk arrives in order, then what the generator returned', async () => {
-      const { client, exposed } = await pair({ ends });
+      const { client, exposed } = await pair(way);
       assert.equal(client.features.streams, true);
       const stream = client.stream('count', { to: 500 });
       assert.deepEqual(await all(stream), [...Array(500).keys()]);
@@ -171,7 +192,7 @@ for (const { name, ends } of TRANSPORTS) {
     });
 
     test('leaving the loop cancels the call, and the generator unwinds', async () => {
-      const { client } = await pair({ ends });
+      const { client } = await pair(way);
       const stream = client.stream('deaf');
       let read = 0;
       for await (const chunk of stream) {
@@ -186,7 +207,7 @@ for (const { name, ends } of TRANSPORTS) {
 
     test('a fast generator with a reader that does not read is held at the window', async () => {
       const limits = { agent: { streamChunks: 4 } };
-      const { client, exposed } = await pair({ ends, limits });
+      const { client, exposed } = await pair({ ...way, limits });
       const stream = client.stream('count', { to: 1000 });
       assert.deepEqual((await stream.next()).value, 0);
       // A round trip and another: what was sent has arrived, and another call is not held up.
@@ -362,10 +383,7 @@ describe('streams', () => {
         did = [];
         unwound = deferred();
         const { port1, port2 } = new MessageChannel();
-        const exposed = expose(
-          { app: { id: 'a.b', name: 'A', version: '1' }, capabilities: CAPABILITIES },
-          { port: port1 },
-        );
+        const exposed = expose({ app: APP, capabilities: CAPABILITIES }, { port: port1 });
         const client = await connect(port2, { agent: { name: 'test', version: '1' } });
         const stream = client.stream('hangs');
         assert.equal((await stream.next()).value, 'first');
@@ -408,6 +426,110 @@ describe('streams', () => {
   });
 });
 
+describe('streams of a page', () => {
+  test('a Blob and bytes arrive as they are, and what comes after them after them', async () => {
+    const { client } = await pair({ driven: true });
+    const [blob, bytes, text] = await all(client.stream('parts'));
+    assert.ok(blob instanceof Blob);
+    assert.equal(await blob.text(), 'blob');
+    assert.deepEqual(bytes, new Uint8Array([1, 2]));
+    assert.equal(text, 'text');
+  });
+
+  test('a chunk that cannot be sent ends the stream', async () => {
+    const { client } = await pair({ driven: true });
+    await assert.rejects(all(client.stream('unsendable')), {
+      code: 'OPERATION_FAILED',
+      message: /A chunk cannot be sent/,
+    });
+    await unwound.promise;
+  });
+
+  test('a Blob that cannot be read ends its stream, and no other', async () => {
+    const { client } = await pair({ driven: true });
+    await assert.rejects(all(client.stream('unreadable')), {
+      code: 'OPERATION_FAILED',
+      message: /A chunk cannot be sent: its file is gone/,
+    });
+    await unwound.promise;
+    assert.equal((await all(client.stream('parts'))).length, 3);
+    assert.equal((await client.call('plain')).data, 42);
+  });
+
+  test('an app that is not ours streams nothing, whatever it says', async () => {
+    const abp = {
+      initialize: async ({ features }) => ({
+        sessionId: '1',
+        app: APP,
+        capabilities: [],
+        features,
+      }),
+      call: async (_name, _params, { stream }) => ({ success: true, data: stream ?? 'no stream' }),
+    };
+    const client = await connectPage(drivenPage({ abp }), { agent: APP });
+    closers.push(() => client.close());
+    assert.equal(client.features.streams, false);
+    const stream = client.stream('any');
+    assert.deepEqual(await all(stream), []);
+    assert.equal((await stream.response).data, 'no stream');
+  });
+});
+
+describe('streams of window.abp', () => {
+  async function open(features) {
+    did = [];
+    unwound = deferred();
+    const exposed = expose({ app: APP, capabilities: CAPABILITIES }, { origins: [] });
+    closers.push(() => exposed.close());
+    const said = await exposed.abp.initialize({ agent: APP, protocolVersion: '0.1', features });
+    return { abp: exposed.abp, said };
+  }
+
+  test('call collects, also for a client that asks for chunks and cannot be sent any', async () => {
+    const { abp, said } = await open({ 'bridge.streams': true, 'bridge.frames': true });
+    assert.deepEqual(
+      Object.keys(said.features).filter((name) => name.startsWith('bridge.')),
+      [],
+    );
+    const stream = { chunks: 1, bytes: 1 };
+    const { data, metadata } = await abp.call('readable', {}, { stream });
+    assert.deepEqual([data, metadata.collected], [['a', 'b'], true]);
+  });
+
+  test('stream reads what is made, and no more is made than its window', async () => {
+    const { abp } = await open();
+    const stream = abp.stream('count', { to: 300 });
+    assert.equal((await stream.next()).value, 0);
+    await abp.call('plain');
+    assert.ok(did.length < 70, `${did.length} chunks were made`);
+    assert.deepEqual(await all(stream), [...Array(300).keys()].slice(1));
+    assert.deepEqual(await all(abp.stream('readable')), ['a', 'b']);
+    await assert.rejects(all(abp.stream('breaks')), { code: 'OWN' });
+  });
+
+  test('leaving the loop and a signal cancel the call', async () => {
+    const { abp } = await open();
+    for await (const chunk of abp.stream('deaf')) if (chunk === 'more') break;
+    await unwound.promise;
+    unwound = deferred();
+    const controller = new AbortController();
+    const stream = abp.stream('hangs', {}, { signal: controller.signal });
+    await stream.next();
+    controller.abort('enough');
+    await assert.rejects(stream.next(), { name: 'AbortError', message: 'enough' });
+    await unwound.promise;
+  });
+
+  test('of two streams with one callId the second is refused, and the first lives', async () => {
+    const { abp } = await open();
+    const first = abp.stream('count', { to: 3 }, { callId: 'same' });
+    await first.next();
+    const second = abp.stream('count', { to: 3 }, { callId: 'same' });
+    await assert.rejects(second.next(), { code: 'INVALID_PARAMS' });
+    assert.deepEqual(await all(first), [1, 2]);
+  });
+});
+
 describe('a peer that means no good', () => {
   const FEATURES = { 'bridge.frames': true, 'bridge.streams': true };
   let channel, raw;
@@ -424,10 +546,7 @@ describe('a peer that means no good', () => {
     did = [];
     unwound = deferred();
     channel = new MessageChannel();
-    const exposed = expose(
-      { app: { id: 'a.b', name: 'A', version: '1' }, capabilities: CAPABILITIES },
-      { port: channel.port1 },
-    );
+    const exposed = expose({ app: APP, capabilities: CAPABILITIES }, { port: channel.port1 });
     raw = new Raw(channel.port2);
     closers.push(() => channel.port2.close());
     closers.push(() => exposed.close());

@@ -30,6 +30,14 @@ const handlers = {
     window.started++;
     return new Promise((resolve) => (window.release = resolve));
   },
+  async *numbers({ to }) {
+    try {
+      for (let i = 0; i < to; i++) yield i;
+      return 'counted';
+    } finally {
+      window.unwound = (window.unwound ?? 0) + 1;
+    }
+  },
   ask: (params, { elicit }) => elicit({ method: 'elicitation/input', params }),
   steps: (_params, { progress }) => {
     progress({ progress: 1, total: 4 });

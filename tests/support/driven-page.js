@@ -1,0 +1,20 @@
+// A page as Puppeteer and Playwright show it, without a browser: scripts are text, and what goes in and out is JSON.
+import { pageEvents } from '../../js/automation/local-page.js';
+
+const copied = (value) => (value === undefined ? undefined : JSON.parse(JSON.stringify(value)));
+
+/**
+ * @param {Record<string, any>} members what the page's scripts find
+ * @returns {import('../../js/automation/page.js').PageLike}
+ */
+export function drivenPage(members) {
+  const page = { ...pageEvents(), ...members };
+  return {
+    async evaluateHandle(script) {
+      const object = new Function('globalThis', `return ${script}`)(page);
+      const evaluate = async (question, argument) =>
+        copied(await question(object, copied(argument)));
+      return { evaluate, dispose: async () => {} };
+    },
+  };
+}

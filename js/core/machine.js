@@ -9,6 +9,11 @@ import * as abp from './abp-boundary.js';
 /** Inputs that come within this time of each other share one time stamp, in ms. */
 const CLOCK_STEP = 10;
 
+/**
+ * A timer as Node makes them; browsers' are numbers.
+ * @typedef {{ ref?: () => void, unref?: () => void }} NodeTimer
+ */
+
 /** The core's timer, its failure, and its end: what a machine for any of the cores needs. */
 export class CoreDriver {
   /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -58,14 +63,14 @@ export class CoreDriver {
 
   /** The timer keeps a Node process alive as long as a call waits. */
   #hold() {
-    const timer = /** @type {any} */ (this.#timer);
+    const timer = /** @type {NodeTimer | undefined} */ (this.#timer);
     if (this.#waiting > 0) timer?.ref?.();
     else timer?.unref?.();
   }
 
   /**
    * The core has trapped, or memory is short: this connection is over, and others continue.
-   * @param {import('./core.js').Core<any, any>} core
+   * @param {{ abandon(): void }} core
    * @param {string} what has failed, and what follows from it, for the console
    * @param {unknown} error
    */
@@ -79,13 +84,15 @@ export class CoreDriver {
 
 /**
  * The JavaScript side's record of a call, kept by slot from the action that begins the call until the one that ends it.
+ * It has the methods that the actions of its kind of call ask for. `context` is what the input was about.
  * @typedef {object} CallRecord
  * @property {number} handle of the call; 0 before it begins and after its handler has settled
- * @property {(error: unknown) => void} fail called when the core has failed
- * @property {(outcome: number, context: unknown, limit: number | undefined) => void} [settle] of a call made
+ * @property {(outcome: number, context: any, limit: number | undefined) => void} [settle] of a call made
  *   here: called when it has ended. `limit` is the timeout that passed, in ms (JSON-RPC)
  * @property {() => unknown} [start] of a call received: runs its handler
  * @property {(reason: string | undefined) => void} [abort] of a call received: fires its signal
+ * @property {unknown} [stream] of a call made here: reads its chunks
+ * @property {[number, number]} [window] of a stream made here: how many chunks and bytes may be under way
  * @property {(context: any, size: number) => void} [chunk] of a stream: sends the chunk, or hands it to its reader
  * @property {(amount: [number, number]) => void} [credit] of a stream made here: tells the other side what was read
  * @property {() => void} [resume] of a stream that was received: there is room for a chunk that had to wait
@@ -93,18 +100,29 @@ export class CoreDriver {
  */
 
 /**
- * How a protocol performs the actions. The context is what the input was about: a record, or the received message.
+ * A record as the core's actions find it: it has what they ask for.
+ * @template {CallRecord} Made
+ * @template {CallRecord} Received
+ * @typedef {Made & Received & Required<CallRecord>} Kept
+ */
+
+/**
+ * How a protocol performs the actions. The context is what the protocol's input was about: a record, or what was
+ * received.
+ * @template {CallRecord} Made the records of calls made here
+ * @template {CallRecord} Received those of calls received
+ * @template Said what `read` returns
  * @typedef {object} Acts
- * @property {(action: number, call: number, record: any, context: unknown) => unknown} read
+ * @property {(action: number, call: number, record: Made | undefined, context: unknown) => Said} read
  *   reads what a SEND or a REFUSE says, before the next action is taken
- * @property {(record: any, call: number) => void} sendRequest
- * @property {(message: number, record: any, text: any) => void} send
- * @property {(code: number, context: any, text: unknown) => void} refuse
- * @property {(record: any, context: any, call: number) => void} report
+ * @property {(record: Made, call: number) => void} sendRequest
+ * @property {(message: number, record: Made, said: Said) => void} send
+ * @property {(code: number, context: any, said: Said) => void} refuse
+ * @property {(record: Made, context: any, call: number) => void} report for a call of 0 there is no record
  * @property {(counter: number) => void} [drop] what was received has no effect
  * @property {() => void} [queued] a received call waits to be started
  * @property {(state: number, context: unknown) => void} [session]
- * @property {(records: CallRecord[]) => void} failed the core has failed while these calls were in flight
+ * @property {(records: (Made | Received)[]) => void} failed the core has failed while these calls were in flight
  */
 
 /** The actions that carry more than a call. */
@@ -125,20 +143,26 @@ export const argOf = (action) => (action >> abp.ARG_SHIFT) & 255;
 /**
  * Drives an endpoint or a peer. Its records are those of the calls in flight.
  * @template {import('./action-reader.js').ActionReader<any, any>} C
+ * @template {CallRecord} Made the records of calls made here
+ * @template {CallRecord} Received those of calls received
+ * @template Said what `Acts.read` returns
  */
 export class Machine extends CoreDriver {
-  /** The records of the calls in flight, by slot. @type {any[]} */
+  /** The records of the calls in flight, by slot. @type {(Kept<Made, Received> | undefined)[]} */
   #records = [];
   /** The last counters, once the core's memory is free. @type {Record<string, number> | undefined} */
   #counters;
   #over = false;
   #acts;
-  /** Is told of each action. @type {{ action(kind: number, arg: number, record: any, context: any, text: any): void } | undefined} */
+  /**
+   * Is told of each action.
+   * @type {{ action(kind: number, arg: number, record: Made | Received, context: unknown, text: unknown): void } | undefined}
+   */
   observer = undefined;
 
   /**
    * @param {C} core
-   * @param {Acts} acts
+   * @param {Acts<Made, Received, Said>} acts
    */
   constructor(core, acts) {
     super();
@@ -152,7 +176,7 @@ export class Machine extends CoreDriver {
    * Gives the core an input and performs the actions that it causes. The input must call nothing but the core: if it
    * throws, the core has failed.
    * @param {(x: C['x'], pointer: C['pointer']) => number} input returns the first action, packed, or a negative `abp_status`
-   * @param {any} [context] what the input is about; the acts get it
+   * @param {unknown} [context] what the input is about; the acts get it
    * @returns {number} what the input returned; `E_MEMORY` if the core has failed, with it or before
    */
   feed(input, context) {
@@ -204,12 +228,12 @@ export class Machine extends CoreDriver {
    * which get the slots that a later action has given back, or settle, which ends its record.
    * @param {number} action
    * @param {number} call
-   * @param {any} context
-   * @returns {any} the record of the call that the action is about
+   * @param {any} context of a REQUEST, a QUEUED or a START: the record
+   * @returns {Kept<Made, Received>} the record of the call that the action is about: an action that needs one has one
    */
   #keep(action, call, context) {
     const slot = call & abp.SLOT_MASK;
-    const record = this.#records[slot];
+    const record = /** @type {Kept<Made, Received>} */ (this.#records[slot]);
     switch (kindOf(action)) {
       case abp.REQUEST:
         this.expect(context, call);
@@ -232,8 +256,9 @@ export class Machine extends CoreDriver {
   }
 
   /**
+   * What an action says besides its call.
    * @param {number} action
-   * @param {unknown} record
+   * @param {Made} record
    * @param {unknown} context
    */
   #read(action, record, context) {
@@ -271,7 +296,7 @@ export class Machine extends CoreDriver {
 
   /**
    * A handler has settled.
-   * @param {CallRecord} record
+   * @param {Received} record
    * @param {number} how `abp_outcome` or `abp_ending`
    */
   finish(record, how) {
@@ -292,7 +317,7 @@ export class Machine extends CoreDriver {
   /**
    * @param {number} action
    * @param {number} call
-   * @param {unknown} record
+   * @param {Kept<Made, Received>} record
    * @param {unknown} text
    * @param {unknown} context
    */
@@ -309,9 +334,9 @@ export class Machine extends CoreDriver {
   /**
    * @param {number} action
    * @param {number} call
-   * @param {any} record
-   * @param {any} text
-   * @param {any} context
+   * @param {Kept<Made, Received>} record
+   * @param {any} text what `#read` read of this kind of action
+   * @param {any} context what this kind of action comes of
    */
   #do(action, call, record, text, context) {
     const arg = argOf(action);
@@ -351,12 +376,12 @@ export class Machine extends CoreDriver {
 
   /** Keeps a record until the core settles its call. @param {CallRecord} record @param {number} call its handle */
   expect(record, call) {
-    this.#records[call & abp.SLOT_MASK] = record;
+    this.#records[call & abp.SLOT_MASK] = /** @type {Kept<Made, Received>} */ (record);
     record.handle = call;
     this.wait(1);
   }
 
-  /** The first record that matches. @param {(record: any) => unknown} matches tells whether one does */
+  /** The first record that matches. @param {(record: Made | Received) => unknown} matches tells whether one does */
   find(matches) {
     return this.#records.find((record) => record && matches(record));
   }

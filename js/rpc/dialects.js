@@ -7,14 +7,16 @@ import { copyRecord, getOwn } from '../common/values.js';
 
 /** @typedef {'onProgress' | 'onPartialResult'} Kind what is reported, named after the option that takes it */
 
+/** @typedef {{ id: unknown, kind: Kind, info: any }} Reported progress as it was received */
+
 /**
  * @typedef {object} Progress How a dialect reports progress.
  * @property {string} method of the notification
  * @property {(params: any, id: number, options: Partial<Record<Kind, unknown>>) => unknown} ask the params of a request that
  *   wants what there are options for
- * @property {(params: any, kind: Kind) => unknown} wanted the token in a request's params, or undefined
+ * @property {(params: unknown, kind: Kind) => unknown} wanted the token in a request's params, or undefined
  * @property {(token: unknown, info: any) => object} write the notification's params
- * @property {(params: any) => { id: unknown, kind: Kind, info: any }} read `id` is that of the request which asked, as
+ * @property {(params: unknown) => Reported} read `id` is that of the request which asked, as
  *   the token has it; undefined if no request of this side made the token
  */
 
@@ -31,8 +33,8 @@ import { copyRecord, getOwn } from '../common/values.js';
  * @property {number} number `abp_dialect`
  * @property {Progress} [progress]
  * @property {import('./task-progress.js').TaskWords} [tasks]
- * @property {ReadonlyMap<string, (params: any) => unknown>} [answers] requests that are answered where nobody handles them
- * @property {any} nothing the result of a handler that returns nothing
+ * @property {ReadonlyMap<string, () => unknown>} [answers] requests that are answered where nobody handles them
+ * @property {unknown} nothing the result of a handler that returns nothing
  * @property {Explain} [explain]
  * @property {(id: unknown) => unknown} [cancelled] what the error says besides that a request was cancelled
  */

@@ -142,7 +142,7 @@ export class IncomingRequest extends Cancellable {
     return { ...this.#peer.errorObject(rpc.RPC_CANCELLED), ...(data !== undefined && { data }) };
   }
 
-  /** The core has failed. @param {any} error */
+  /** The core has failed. @param {Error} error */
   fail(error) {
     if (!this.#answer) this.abort(error.message);
   }

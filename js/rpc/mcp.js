@@ -79,6 +79,8 @@ async function inputFor(result, ask) {
  * @property {AbortSignal} signal fires when the request that needs it is cancelled
  */
 
+/** @typedef {(params: any, context: InputContext) => unknown} InputHandler */
+
 /**
  * A client's side: finds out which era the server is of, and speaks so.
  * @param {Peer} peer of the dialect `mcp`
@@ -117,7 +119,7 @@ export async function connectMcp(peer, options) {
  * @param {Peer} peer
  * @param {object} envelope
  * @param {number} timeout ms
- * @returns {Promise<any>}
+ * @returns {Promise<unknown>}
  */
 async function discover(peer, envelope, timeout) {
   try {
@@ -137,7 +139,7 @@ export class McpClient {
   #peer;
   /** What every request says; absent in the first era. */
   #envelope;
-  /** @type {Map<string, (params: any, context: InputContext) => unknown>} */
+  /** @type {Map<string, InputHandler>} */
   #handlers = new Map();
 
   /**
@@ -161,7 +163,7 @@ export class McpClient {
   /**
    * Answers what servers ask: `elicitation/create`, `sampling/createMessage`, `roots/list`.
    * @param {string} method
-   * @param {(params: any, context: InputContext) => unknown} handler
+   * @param {InputHandler} handler
    */
   handle(method, handler) {
     this.#handlers.set(method, handler);
@@ -209,6 +211,9 @@ export class McpClient {
  * @property {Record<string, any>} capabilities
  */
 
+/** @typedef {import('./incoming-request.js').IncomingRequest} IncomingRequest */
+/** @typedef {(params: any, context: IncomingRequest, caller: McpCaller) => unknown} McpHandler */
+
 /**
  * A server's side: takes both eras, each request as what it says that it is.
  * @param {Peer} peer of the dialect `mcp`
@@ -252,7 +257,7 @@ export class McpServer {
    * Answers the requests of a method. A handler that needs something of the client returns `{ resultType:
    * 'input_required', inputRequests, requestState }`, and is called again with `params.inputResponses`.
    * @param {string} method
-   * @param {(params: any, context: import('./incoming-request.js').IncomingRequest, caller: McpCaller) => unknown} handler
+   * @param {McpHandler} handler
    */
   handle(method, handler) {
     this.#peer.handle(method, (params, context) => {
@@ -265,9 +270,9 @@ export class McpServer {
   }
 
   /**
-   * @param {(params: any, context: any, caller: McpCaller) => unknown} handler
+   * @param {McpHandler} handler
    * @param {unknown} params
-   * @param {any} context
+   * @param {IncomingRequest} context
    * @param {McpCaller} caller
    */
   async #answerModern(handler, params, context, caller) {
@@ -281,14 +286,14 @@ export class McpServer {
       }
     }
     return isObject(result) || result === undefined
-      ? { resultType: 'complete', .../** @type {any} */ (result) }
+      ? { resultType: 'complete', ...result }
       : result;
   }
 
   /**
-   * @param {(params: any, context: any, caller: McpCaller) => unknown} handler
+   * @param {McpHandler} handler
    * @param {unknown} params
-   * @param {any} context
+   * @param {IncomingRequest} context
    */
   async #answerLegacy(handler, params, context) {
     let more = {};

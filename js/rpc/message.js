@@ -1,5 +1,5 @@
 /** Makes JSON-RPC messages, and takes received ones apart. */
-import { getOwn } from '../common/values.js';
+import { getOwn, isObject } from '../common/values.js';
 import * as rpc from '../core/rpc-boundary.js';
 
 /** A message with one of these is a response, and is never answered, even if it is malformed. */
@@ -7,9 +7,9 @@ const ANSWERS = ['id', 'result', 'error'];
 
 /**
  * The parts of a message, or an `abp_rpc_error` if it is not a message. Throws if a getter throws.
- * @param {any} received
+ * @param {unknown} received
  * @param {boolean} unversioned whether `jsonrpc` may be missing
- * @returns {number | { id: unknown, method: string, params: any, answer?: import('./pending-request.js').Answer }}
+ * @returns {number | { id: unknown, method: string, params: unknown, answer?: import('./pending-request.js').Answer }}
  */
 export function partsOf(received, unversioned) {
   if (Array.isArray(received)) return rpc.RPC_BATCH;
@@ -20,9 +20,8 @@ export function partsOf(received, unversioned) {
   if (typeof method === 'string') return { id, method, params };
   const result = getOwn(received, 'result');
   const error = getOwn(received, 'error');
-  if (method !== undefined || !ANSWERS.some((key) => Object.hasOwn(received, key))) {
-    return rpc.RPC_INVALID_REQUEST;
-  }
+  if (method !== undefined || !isObject(received)) return rpc.RPC_INVALID_REQUEST;
+  if (!ANSWERS.some((key) => Object.hasOwn(received, key))) return rpc.RPC_INVALID_REQUEST;
   const fine = Object.hasOwn(received, 'result') && (error ?? null) === null;
   return { id, method: '', params, answer: fine ? { result } : { error } };
 }
@@ -33,7 +32,7 @@ export const canHoldToken = (params) =>
 
 /**
  * A request or a notification.
- * @param {{ id?: number, method: string, params: any }} parts
+ * @param {{ id?: number, method: string, params: unknown }} parts
  */
 export const message = ({ id, method, params }) => ({
   jsonrpc: '2.0',

@@ -51,6 +51,11 @@ import { TaskProgress } from './task-progress.js';
  * @property {Transferable[]} [transfer] what of the params is moved instead of copied, where the transport can
  */
 
+/** @import { AbpError } from '../common/errors.js' */
+
+/** @typedef {{ id: number, reason: string | undefined }} Cancel that is to be sent */
+/** @typedef {Machine<PeerCore, PendingRequest, IncomingRequest, Cancel | false>} PeerMachine */
+
 /** A status of the core, as the error that a caller is told. @type {Map<number, number>} */
 const STATUS_ERROR = new Map([
   [abp.E_LIMIT, rpc.RPC_BUSY],
@@ -69,7 +74,7 @@ const ANY = '*';
 export const createPeer = (transport, options) => new Peer(transport, options);
 
 export class Peer {
-  /** Made when the core is loaded. @type {Machine<PeerCore> | undefined} */
+  /** Made when the core is loaded. @type {PeerMachine | undefined} */
   #machine;
   /** Work that waits until the core is loaded. @type {(() => void)[]} */
   #early = [];
@@ -188,9 +193,10 @@ export class Peer {
   }
 
   /**
-   * @param {Map<string, any>} handlers
+   * @template {Function} F
+   * @param {Map<string, F>} handlers
    * @param {string} method
-   * @param {unknown} handler
+   * @param {F} handler
    */
   #register(handlers, method, handler) {
     if (typeof method !== 'string' || typeof handler !== 'function') {
@@ -445,7 +451,7 @@ export class Peer {
 
   /** What drives the core; only there once it is loaded. */
   get machine() {
-    return /** @type {Machine<PeerCore>} */ (this.#machine);
+    return /** @type {PeerMachine} */ (this.#machine);
   }
 
   /** A request's signal fired. @param {number} call @param {string | undefined} reason */
@@ -456,7 +462,7 @@ export class Peer {
   /**
    * @param {IncomingRequest} request
    * @param {import('./dialects.js').Kind} kind
-   * @param {any} info
+   * @param {unknown} info
    */
   progress(request, kind, info) {
     const { progress } = this.dialect;
@@ -482,7 +488,7 @@ export class Peer {
   /**
    * A request was answered. Returns the result.
    * @param {PendingRequest} pending
-   * @param {any} result
+   * @param {unknown} result
    */
   answered(pending, result) {
     const { onProgress } = pending.options;
@@ -494,7 +500,7 @@ export class Peer {
   /**
    * The handshake, whoever made it, says which version is spoken.
    * @param {string} method
-   * @param {any} result
+   * @param {unknown} result
    */
   #agreed(method, result) {
     if (method !== this.machine.core.handshake) return;
@@ -531,7 +537,7 @@ export class Peer {
 
   // --- What the core's actions do --------------------------------------------------------------------
 
-  /** @returns {import('../core/machine.js').Acts} */
+  /** @returns {import('../core/machine.js').Acts<PendingRequest, IncomingRequest, Cancel | false>} */
   #acts() {
     return {
       read: (action, call) =>
@@ -540,9 +546,10 @@ export class Peer {
           reason: this.machine.core.reason,
         },
       sendRequest: (pending) => this.#sendRequest(pending),
-      send: (_message, _record, cancel) => this.#sendCancel(cancel),
+      send: (_message, _record, cancel) => cancel && this.#sendCancel(cancel),
       refuse: (fault, request) => this.#refuse(fault, request),
-      report: (pending, { kind, info }) => invokeReportingErrors(pending.options[kind], info),
+      report: (pending, /** @type {import('./dialects.js').Reported} */ { kind, info }) =>
+        invokeReportingErrors(pending.options[kind], info),
       drop: (counter) => this.#traced(DROPPED[counter]),
       queued: () => this.#startSoon(),
       failed: (records) => {
@@ -595,7 +602,9 @@ export class Peer {
         'request',
       );
     } catch (error) {
-      if (getOwn(error, 'code') === 'RATE_LIMITED') return this.#busy(handle, error);
+      if (getOwn(error, 'code') === 'RATE_LIMITED') {
+        return this.#busy(handle, /** @type {AbpError} */ (error));
+      }
       const why = toErrorObject(error);
       const response = { error: { ...why, message: `The params cannot be sent: ${why.message}` } };
       this.machine.sendFailed(handle, response);
@@ -605,7 +614,7 @@ export class Peer {
   /**
    * Too much waits for the other side to read it.
    * @param {number} call
-   * @param {any} error
+   * @param {AbpError} error the transport's
    */
   #busy(call, { message, retryable, retryAfter }) {
     const error = {
@@ -616,7 +625,7 @@ export class Peer {
     this.machine.sendFailed(call, { error });
   }
 
-  /** @param {{ id: number, reason: string | undefined }} cancel */
+  /** @param {Cancel} cancel */
   #sendCancel({ id, reason }) {
     const { cancelMethod: method, cancelKey } = this.machine.core;
     this.#post(message({ method, params: { [cancelKey]: id, ...(reason && { reason }) } }));
@@ -624,7 +633,7 @@ export class Peer {
 
   /**
    * @param {IncomingRequest} request
-   * @param {any} answer
+   * @param {import('./pending-request.js').Answer | undefined} answer
    * @param {Transferable[]} [transfer]
    */
   respond(request, answer, transfer) {
@@ -636,7 +645,7 @@ export class Peer {
 
   /**
    * @param {unknown} id
-   * @param {any} answer
+   * @param {import('./pending-request.js').Answer | undefined} answer
    * @param {Transferable[]} [transfer]
    */
   #respond(id, answer, transfer) {
@@ -699,10 +708,10 @@ export class Peer {
     this.ended ??= this.error(rpc.RPC_CLOSED, { data: { closedBy: 'peer' } });
     machine.feed((x, peer) => x.half_closed(peer));
     // A subscription is never answered by itself: its client has left it.
-    const isOpen = (/** @type {any} */ { method, aborted }) =>
-      method === core.subscription && !aborted;
+    const isOpen = (/** @type {PendingRequest | IncomingRequest} */ request) =>
+      'aborted' in request && request.method === core.subscription && !request.aborted;
     for (let request; core.subscription && (request = machine.find(isOpen));) {
-      const { id } = request;
+      const { id } = /** @type {IncomingRequest} */ (request);
       machine.feed(() => core.cancelReceived(id, undefined));
     }
     this.endIfAnswered();
@@ -717,7 +726,7 @@ export class Peer {
   /**
    * @param {'self' | 'peer'} closedBy
    * @param {unknown} cause
-   * @param {(machine: Machine<PeerCore>) => void} input
+   * @param {(machine: PeerMachine) => void} input
    */
   #end(closedBy, cause, input) {
     if (this.#over) return;

@@ -5,7 +5,7 @@ import { Pending } from '../common/cancellable.js';
 import { getOwn } from '../common/values.js';
 import { RpcError } from './errors.js';
 
-/** @typedef {{ result: any } | { error: any }} Answer */
+/** @typedef {{ result: unknown } | { error: unknown }} Answer */
 
 const ABORTED = { name: 'AbortError', error: rpc.RPC_CANCELLED };
 /** The reasons that the platform gives to signals. */
@@ -18,8 +18,8 @@ const PLATFORMS = new Map([
 export class PendingRequest extends Pending {
   /**
    * @param {import('./peer.js').Peer} peer
-   * @param {(result: any) => void} resolve
-   * @param {(error: any) => void} reject
+   * @param {(result: unknown) => void} resolve
+   * @param {(error: unknown) => void} reject
    * @param {string} method
    * @param {unknown} params
    * @param {import('./peer.js').RequestOptions} options

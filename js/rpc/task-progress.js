@@ -5,15 +5,15 @@
 
 /**
  * @typedef {object} TaskWords How a dialect speaks of tasks.
- * @property {(result: any) => string | undefined} started the task that a request was answered with
- * @property {(params: any) => string | undefined} ended the task that has ended, by a result or a notification
+ * @property {(result: unknown) => string | undefined} started the task that a request was answered with
+ * @property {(params: unknown) => string | undefined} ended the task that has ended, by a result or a notification
  */
 
 /** Tasks whose progress is waited for: of more, the oldest is forgotten. */
 const MAX_TASKS = 1024;
 
 export class TaskProgress {
-  /** By the id of the request. @type {Map<unknown, { task: string, listener: (info: any) => void }>} */
+  /** By the id of the request. @type {Map<unknown, { task: string, listener: (info: unknown) => void }>} */
   #tasks = new Map();
   #words;
 

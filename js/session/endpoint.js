@@ -627,7 +627,7 @@ export class Endpoint {
 
   // --- What the core's actions do --------------------------------------------------------------------
 
-  /** @returns {import('../core/machine.js').Acts} */
+  /** @returns {import('../core/machine.js').Acts<PendingCall, Invocation, object | string | undefined>} */
   #acts() {
     return {
       read: (action, call, record, context) => {
@@ -835,12 +835,16 @@ export class Endpoint {
     switch (kind) {
       case FrameKind.REQUEST:
       case FrameKind.REQUEST_WITH: {
-        const pending = this.machine.find((record) => record.key === key);
+        const pending = /** @type {PendingCall | undefined} */ (
+          this.machine.find((record) => 'key' in record && record.key === key)
+        );
         if (pending) this.#unsent(pending, error);
         return;
       }
       case FrameKind.CHUNK: {
-        const invocation = this.machine.find((record) => record.request?.key === key);
+        const invocation = /** @type {Invocation | undefined} */ (
+          this.machine.find((record) => 'request' in record && record.request.key === key)
+        );
         return invocation?.chunkFailed(error);
       }
       case FrameKind.VALUE:

@@ -5,16 +5,19 @@
 
 /** @import { TraceListener } from './trace.js' */
 
+/** @typedef {import('./pending-call.js').PendingCall | import('./invocation.js').Invocation} AnyCall made here, or received */
+
 /**
  * What an endpoint tells its observer, as it happens. An observer changes nothing.
  * @typedef {object} Observer
  * @property {(sent: boolean, data: unknown) => void} message a message or a frame is about to be sent or read
  * @property {() => void} read the message has been read, and all that it caused has been done
- * @property {(record: any, parent: number) => void} begin a call is about to be made, on behalf of the call `parent`, if
- *   that is not 0
- * @property {(kind: number, arg: number, record: any, context: any, text: any) => void} action the core's action is about to be performed
- * @property {(record: any, response: any) => void} end this is what becomes of a call
- * @property {(record: any, info: any) => void} progress progress is about to be sent
+ * @property {(record: object, parent: number) => void} begin a call or a `PendingCancel` is about to be made, on behalf of
+ *   the call `parent`, if that is not 0
+ * @property {(kind: number, arg: number, record: AnyCall, context: unknown, text: unknown) => void} action the core's action
+ *   is about to be performed
+ * @property {(record: AnyCall, response: unknown) => void} end this is what becomes of a call
+ * @property {(record: AnyCall, info: unknown) => void} progress progress is about to be sent
  */
 
 /**

@@ -5,7 +5,7 @@ import { getOwn, isObject } from '../common/values.js';
 import * as FrameKind from '../wire/frame-kinds.js';
 import { CALL, ELICITATION } from '../wire/messages.js';
 
-/** @import { Observer } from './observers.js' */
+/** @import { AnyCall, Observer } from './observers.js' */
 
 /**
  * How a call ended.
@@ -56,9 +56,13 @@ const DROPS = [
 ];
 
 // The classes of records are not imported: what two files of the page build share is a file of its own, for everybody.
-/** Whether a record is that of a call made here. @param {any} record a `PendingCall`, a `PendingCancel` or an `Invocation` */
+/**
+ * Whether a record is that of a call made here.
+ * @param {object} record a `PendingCall`, a `PendingCancel` or an `Invocation`
+ * @returns {record is import('./pending-call.js').PendingCall}
+ */
 const isMade = (record) => 'params' in record;
-/** Whether a record is that of a call that was received. @param {any} record */
+/** Whether a record is that of a call that was received. @param {object} record */
 const isReceived = (record) => 'request' in record;
 
 let connections = 0;
@@ -80,7 +84,7 @@ function outcomeNamed(response) {
  * @implements {Observer}
  */
 export class Tracer {
-  /** What is known of each call in flight, by its record. @type {Map<any, { about: Partial<TraceEvent>, began: number }>} */
+  /** What is known of each call in flight, by its record. @type {Map<AnyCall, { about: Partial<TraceEvent>, began: number }>} */
   #calls = new Map();
   /** The parents of calls that are about to begin. @type {WeakMap<object, string | undefined>} */
   #parents = new WeakMap();
@@ -126,7 +130,7 @@ export class Tracer {
     safely(() => this.#message(sent, data), undefined);
   }
 
-  /** @param {boolean} sent @param {any} data */
+  /** @param {boolean} sent @param {unknown} data */
   #message(sent, data) {
     const direction = sent ? 'out' : 'in';
     if (!Array.isArray(data)) {
@@ -200,7 +204,7 @@ export class Tracer {
     return { type: `entry ${kind} of a frame`, id: key, payload: [a, b] };
   }
 
-  /** The id that a key in a frame stands for. @param {any} key @param {boolean} ofCall */
+  /** The id that a key in a frame stands for. @param {any} key @param {boolean} ofCall @returns {any} */
   #id(key, ofCall) {
     const prefix = ofCall ? this.#prefix.calls : this.#prefix.questions;
     return typeof key === 'number' ? `${prefix}.${key}` : key;
@@ -223,7 +227,7 @@ export class Tracer {
 
   // --- Calls -----------------------------------------------------------------------------------------
 
-  /** @param {any} record @param {number} parent */
+  /** @param {object} record @param {number} parent */
   begin(record, parent) {
     for (const [{ handle }, { about }] of parent ? this.#calls : []) {
       if (handle === parent) this.#parents.set(record, about.callId);
@@ -232,29 +236,32 @@ export class Tracer {
 
   /**
    * What does not change about a call.
-   * @param {any} record
+   * @param {AnyCall} record
    */
   #describe(record) {
     const made = isMade(record);
     const { name, params, timeout } = made ? record : record.request;
+    const isLocal = !made && record.isLocal;
     /** @type {Partial<TraceEvent>} */
-    const call = { direction: made ? 'out' : record.isLocal ? 'local' : 'in', name };
-    if (made === (this.#origin.side === 'app') && !record.isLocal) call.elicitation = true;
+    const call = { direction: made ? 'out' : isLocal ? 'local' : 'in' };
+    // What is refused may have anything for a name and an id.
+    if (typeof name === 'string') call.name = name;
+    if (made === (this.#origin.side === 'app') && !isLocal) call.elicitation = true;
     const key = made ? record.callId : record.request.key;
     const isMinted = record.handle && typeof key !== 'string';
     const id = isMinted
       ? this.#endpoint.core.idText(record.handle)
       : this.#id(key, !call.elicitation);
     // Whoever begins in the middle has not seen the handshake.
-    if (isMinted && !record.isLocal) {
+    if (isMinted && !isLocal) {
       this.#prefix[call.elicitation ? 'questions' : 'calls'] ||= id.slice(0, id.lastIndexOf('.'));
     }
-    if (id) call.callId = id;
+    if (id && typeof id === 'string') call.callId = id;
     if (this.#parents.has(record)) call.parent = this.#parents.get(record);
     return { call, more: { params, ...(timeout && { timeout }) } };
   }
 
-  /** @param {unknown} record @param {boolean} waiting */
+  /** @param {AnyCall} record @param {boolean} waiting */
   #begins(record, waiting) {
     const { call, more } = this.#describe(record);
     this.#calls.set(record, { about: call, began: performance.now() });
@@ -264,9 +271,9 @@ export class Tracer {
   /**
    * @param {number} kind
    * @param {number} arg
-   * @param {any} record
-   * @param {any} context
-   * @param {any} text
+   * @param {AnyCall} record
+   * @param {unknown} context
+   * @param {unknown} text of an ABORT: the reason
    */
   action(kind, arg, record, context, text) {
     switch (kind) {
@@ -277,13 +284,16 @@ export class Tracer {
         if (this.#calls.has(record)) return this.#told('start', record, {});
         return this.#begins(record, false);
       case abp.ABORT:
-        return this.#told('cancel', record, { reason: text ?? this.#endpoint.closing });
+        return this.#told('cancel', record, {
+          reason: /** @type {string | undefined} */ (text) ?? this.#endpoint.closing,
+        });
       case abp.REPORT:
         return this.#told('progress', record, { progress: context });
       case abp.SEND:
         if (arg !== abp.MSG_CANCEL) return;
-        if (context && !isMade(context) && getOwn(context, 'callId')) {
-          return this.#tell({ type: 'cancel', direction: 'out', callId: context.callId });
+        if (isObject(context) && !isMade(context)) {
+          const callId = getOwn(context, 'callId');
+          if (callId) return this.#tell({ type: 'cancel', direction: 'out', callId });
         }
         return this.#told('cancel', record, { reason: record?.reason });
       case abp.SESSION:
@@ -293,19 +303,19 @@ export class Tracer {
 
   /**
    * @param {TraceEvent['type']} type
-   * @param {unknown} record
+   * @param {AnyCall} record
    * @param {Partial<TraceEvent>} more
    */
   #told(type, record, more) {
     this.#tell({ type, ...this.#calls.get(record)?.about, ...more });
   }
 
-  /** @param {unknown} record @param {unknown} info */
+  /** @param {AnyCall} record @param {unknown} info */
   progress(record, info) {
     this.#told('progress', record, { progress: info });
   }
 
-  /** @param {unknown} record @param {unknown} response */
+  /** @param {AnyCall} record @param {unknown} response */
   end(record, response) {
     const call = this.#calls.get(record);
     const error = getOwn(response, 'error');

@@ -207,6 +207,15 @@ test('a listener that throws is reported and costs nobody anything', async (t) =
   assert.ok(reported.mock.callCount() > 0);
 });
 
+test('what a peer gives as a name or an id is told only if it is text', async () => {
+  const { app } = await open({ upgrade: 'none' });
+  const payload = { capability: { no: 'name' }, callId: { no: 'id' } };
+  channel.port2.postMessage({ type: 'capabilities/call', payload });
+  await client.call('echo', 1);
+  const { type, name, callId, params } = app.find((event) => event.type === 'refused');
+  assert.deepEqual([type, name, callId, params], ['refused', undefined, undefined, {}]);
+});
+
 test('a trace that is no function is refused', async () => {
   await assert.rejects(connect(channel.port2, { agent: AGENT, trace: true }), /trace/);
   assert.throws(

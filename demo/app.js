@@ -1,5 +1,7 @@
 // The app: its capabilities, and who may call them. The rest is display.
 import { expose } from '../js/index.js';
+import { createView, toolsOf } from '../js/mcp-apps/index.js';
+import { webmcp } from '../js/webmcp/index.js';
 import { pool } from '../js/workers/pool.js';
 import { capabilities } from './operations/index.js';
 
@@ -27,6 +29,25 @@ const ofThePage = {
       return { published: answer.success && answer.data.confirmed === true };
     },
   },
+  'count.up': {
+    description: 'Counts up, ten a second',
+    inputSchema: {
+      type: 'object',
+      properties: {
+        to: { type: 'integer', minimum: 1, maximum: 1e6 },
+        agent: { type: 'string', description: 'Whom the app names as the caller' },
+      },
+      required: ['to'],
+    },
+    async handler({ to }, { signal, progress }) {
+      for (let counted = 1; counted <= to; counted++) {
+        await new Promise((resolve) => setTimeout(resolve, 100));
+        signal.throwIfAborted();
+        progress({ progress: counted, total: to });
+      }
+      return { counted: to };
+    },
+  },
   'app.freeze': {
     description: 'Keeps the app from hearing anything for a while',
     inputSchema: {
@@ -49,17 +70,18 @@ const ofThePage = {
 function shown(name, handler) {
   return async (params, context) => {
     const line = document.createElement('li');
-    line.textContent = `${name}: working`;
+    const call = params?.agent ? `${name} for ${params.agent}` : name;
+    line.textContent = `${call}: working`;
     document.querySelector('#running')?.append(line);
     context.signal.addEventListener('abort', () => {
-      line.textContent = `${name}: stopping (${context.signal.reason.message})`;
+      line.textContent = `${call}: stopping (${context.signal.reason.message})`;
     });
     try {
       const data = await handler(params, context);
-      line.textContent = `${name}: done`;
+      line.textContent = `${call}: done`;
       return data;
     } catch (error) {
-      line.textContent = `${name}: stopped (${/** @type {Error} */ (error).message})`;
+      line.textContent = `${call}: stopped (${/** @type {Error} */ (error).message})`;
       throw error;
     }
   };
@@ -70,12 +92,13 @@ const working = Object.entries({ ...capabilities, ...ofThePage }).map(([name, ca
   { ...capability, handler: shown(name, capability.handler) },
 ]);
 
-expose(
-  {
-    app: { id: 'example.demo', name: 'Demo app', version: '1.0' },
-    capabilities: Object.fromEntries(working),
-  },
-  // The page that embeds this one, in this demo; a real app lists the hosts it trusts. Opened by itself, it serves
-  // clients of its own page.
-  { origins: document.referrer ? [new URL(document.referrer).origin] : [] },
+const app = { id: 'example.demo', name: 'Demo app', version: '1.0' };
+// The page that embeds this one, in this demo; a real app lists the hosts it trusts. Opened by itself, it serves
+// clients of its own page.
+const origins = document.referrer ? [new URL(document.referrer).origin] : [];
+const exposed = expose(
+  { app, capabilities: Object.fromEntries(working) },
+  { origins, webmcp: webmcp() },
 );
+// For a page that is a host of MCP Apps. Where none is, nobody answers.
+createView({ app, origins, tools: toolsOf(exposed) }).catch(() => {});

@@ -58,8 +58,8 @@ function site(files, policy) {
  * @returns {Promise<{ hostUrl: string, appUrl: string, close: () => void }>}
  */
 export async function startServer(port = 0) {
-  const [hostScript, appScript, worker] = await Promise.all(
-    ['host.js', 'app.js', 'primes-worker.js'].map(bundle),
+  const [hostScript, agentsScript, appScript, worker] = await Promise.all(
+    ['host.js', 'agents.js', 'app.js', 'primes-worker.js'].map(bundle),
   );
   /** @type {(name: string) => Page} */
   const page = (name) => ['text/html; charset=utf-8', () => readFile(file(name))];
@@ -76,6 +76,8 @@ export async function startServer(port = 0) {
     {
       '/': page('host.html'),
       '/host.js': script(hostScript),
+      '/agents': page('agents.html'),
+      '/agents.js': script(agentsScript),
       '/apps.json': ['application/json', () => JSON.stringify(origins)],
       '/style.css': style,
     },

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { readFile } from 'node:fs/promises';
 import { createRequire } from 'node:module';
-import { after, before, test } from 'node:test';
+import { after, before, describe, test } from 'node:test';
 import { PDFDocument } from 'pdf-lib';
 import { startServer } from '../../demo/server.js';
 import { launch } from '../support/browser.js';
@@ -162,22 +162,109 @@ test('a frozen app is not heard of, and its call ends all the same', async () =>
   await ended(box, 'cancelled');
 });
 
+describe('one app, three kinds of agent', () => {
+  const AGENTS = ['ABP', 'MCP Apps', 'WebMCP'];
+  let withTools;
+  before(async () => {
+    withTools = await launch({ args: ['--enable-features=WebMCP,WebMCPTesting'] });
+  });
+  after(() => withTools.close());
+  const open = async (within) => {
+    const page = await within.newPage({ viewport: { width: 1200, height: 1000 } });
+    page.setDefaultTimeout(300_000);
+    page.on('pageerror', (error) => problems.push(error.message));
+    await page.goto(`${server.hostUrl}/agents`);
+    const press = (what) => page.getByRole('button', { name: what, exact: true }).click();
+    const box = (name) =>
+      page.getByRole('listitem').filter({ has: page.getByRole('heading', { name, exact: true }) });
+    const ended = page.locator('[data-state="completed"], [data-state="failed"]');
+    const told = async (name) => {
+      await box(name).and(ended).waitFor();
+      return box(name).locator('.status').textContent();
+    };
+    const log = page.frameLocator('#app').locator('#running > li');
+    const done = (line) => log.getByText(line, { exact: true }).waitFor();
+    return { page, press, box, told, log, done };
+  };
+
+  test('each calls, and cancels its own call: what was done is in the handler’s log', async () => {
+    const { page, press, told, log, done } = await open(withTools);
+    await page.getByLabel('Count to').fill('1000000');
+    for (const name of AGENTS) await press(`Call by ${name}`);
+    for (const name of AGENTS) await done(`count.up for ${name}: working`);
+    const reason = 'the user pressed Cancel';
+    // On a slow machine, the client's own grace period may be over before the browser has answered it.
+    const TOLD = {
+      'MCP Apps': [/^Told: the user pressed Cancel, and the outcome is unknown$/, reason],
+      WebMCP: [
+        /^Told: CANCELLED: the user pressed Cancel(, and the outcome is unknown)?$/,
+        'The agent cancelled the call (WebMCP)',
+      ],
+      ABP: [/^Told: CANCELLED: the user pressed Cancel$/, reason],
+    };
+    let running = AGENTS.length;
+    for (const [name, [words, why]] of Object.entries(TOLD)) {
+      await press(`Cancel by ${name}`);
+      assert.match(await told(name), words);
+      await done(`count.up for ${name}: stopped (${why})`);
+      running--;
+      assert.equal(await log.getByText(/: working$/).count(), running);
+    }
+  });
+
+  test('each is told the result, and a screen reader, too', async () => {
+    const { page, press, told, log } = await open(withTools);
+    await page.getByLabel('Count to').fill('2');
+    for (const name of AGENTS) {
+      await press(`Call by ${name}`);
+      assert.equal(await told(name), 'Told: counted to 2');
+      const [spoken] = await page.locator('#announcer').allTextContents();
+      assert.equal(spoken, `${name} was told: counted to 2`);
+    }
+    assert.equal(await log.getByText(/: done$/).count(), AGENTS.length);
+    assert.deepEqual(await violations(page), []);
+  });
+
+  test('it is used by keyboard alone, and says so where the browser has no WebMCP', async () => {
+    const { page, box, done } = await open(browser);
+    await box('WebMCP').getByText('WebMCP is not in this browser', { exact: true }).waitFor();
+    assert.equal(await box('WebMCP').getByRole('button').count(), 0);
+    await box('ABP').getByRole('button').waitFor();
+    await box('MCP Apps').getByRole('button').waitFor();
+    await page.getByLabel('Count to').fill('1000000');
+    await page.keyboard.press('Tab');
+    await page.keyboard.press('Enter');
+    await done('count.up for ABP: working');
+    // The focus has stayed on the button, which cancels now.
+    await page.keyboard.press('Enter');
+    await done('count.up for ABP: stopped (the user pressed Cancel)');
+    for (const colorScheme of ['light', 'dark']) await looksRight(page, 'agents', colorScheme);
+  });
+});
+
+const violations = async (page) => {
+  await page.evaluate(await readFile(createRequire(import.meta.url).resolve('axe-core'), 'utf8'));
+  return page.evaluate(async () => {
+    const found = await globalThis.axe.run(document);
+    return found.violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)]);
+  });
+};
+/** On a phone, by axe and by its width. */
+async function looksRight(page, name, colorScheme) {
+  await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
+  await page.setViewportSize({ width: 390, height: 844 });
+  assert.deepEqual(await violations(page), []);
+  const width = await page.evaluate(() => document.documentElement.scrollWidth);
+  assert.ok(width <= 390, `the page is ${width} pixels wide`);
+  const folder = process.env.SCREENSHOTS;
+  const path = `${folder}/${name}-${colorScheme}.png`;
+  if (folder) await page.screenshot({ path, fullPage: true });
+}
+
 for (const colorScheme of ['light', 'dark']) {
   test(`axe finds nothing, and nothing is cut off on a phone (${colorScheme})`, async () => {
-    await page.emulateMedia({ colorScheme, reducedMotion: 'reduce' });
-    await page.setViewportSize({ width: 390, height: 844 });
     await button('Clear').click(); // thousands of messages would only cost time
-    await page.evaluate(await readFile(createRequire(import.meta.url).resolve('axe-core'), 'utf8'));
-    const violations = await page.evaluate(async () => {
-      const found = await globalThis.axe.run(document);
-      return found.violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)]);
-    });
-    assert.deepEqual(violations, []);
-    const width = await page.evaluate(() => document.documentElement.scrollWidth);
-    assert.ok(width <= 390, `the page is ${width} pixels wide`);
-    const folder = process.env.SCREENSHOTS;
-    if (folder)
-      await page.screenshot({ path: `${folder}/demo-${colorScheme}.png`, fullPage: true });
+    await looksRight(page, 'demo', colorScheme);
   });
 }
 

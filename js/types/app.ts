@@ -71,7 +71,8 @@ export interface TypedDefinition<S, O, H> {
     [K in keyof H]:
       | (Described & {
           handler: H[K] & ((params: OutputOf<S[K & keyof S]>, context: CallContext) => unknown);
-        } & Kept<H[K], O[K & keyof O]>)
+        } & Kept<H[K], O[K & keyof O]> &
+          Spelt<H[K]>)
       | (H[K] & ((params: any, context: CallContext) => unknown));
   };
 }
@@ -94,6 +95,23 @@ type Kept<H, O> = unknown extends O
   : LastOf<Awaited<ReturnType<FunctionOf<H>>>> extends Wide<InputOf<O>> | Response<Wide<InputOf<O>>>
     ? unknown
     : { handler: { 'does not return what its outputSchema takes': InputOf<O> } };
+
+/**
+ * Nothing to object to, if a capability has no members but those that there are: a misspelt one would do nothing. `H` has
+ * the whole object beside its handler, because a handler may stand by itself.
+ */
+type Spelt<H> =
+  IsAny<H> extends true
+    ? unknown
+    : [Exclude<H, AnyFunction>] extends [never]
+      ? unknown
+      : {
+          [K in Exclude<keyof Exclude<H, AnyFunction>, Member>]: {
+            'is no member of a capability': K;
+          };
+        };
+
+type Member = keyof Described | 'inputSchema' | 'outputSchema' | 'handler';
 
 /** What a handler gives in the end. */
 type LastOf<R> = R extends AsyncGenerator<any, infer D> ? D : R;
@@ -180,10 +198,13 @@ type Returned<App, Name> = Awaited<ReturnType<Callable<App, Name>>>;
 
 /** Whether a handler returned a response of the protocol: an object with no members but these. */
 type IsResponse<R> = R extends { success: boolean }
-  ? Exclude<keyof R, 'success' | 'data' | 'error' | 'cancelled' | 'metadata'> extends never
+  ? Exclude<PresentIn<R>, 'success' | 'data' | 'error' | 'cancelled' | 'metadata'> extends never
     ? true
     : false
   : false;
+
+/** The members that are not always undefined: TypeScript adds those of the other results of a handler. */
+type PresentIn<R> = { [K in keyof R]-?: [R[K]] extends [undefined] ? never : K }[keyof R];
 
 /** The data of what a handler returned. */
 type DataIn<R> =

@@ -1,5 +1,5 @@
 // What `expose` infers and a client knows: this file must compile, and each marked line must not.
-import { connect, expose, type Client } from 'abp-bridge';
+import { connect, expose, type Client, type Failure } from 'abp-bridge';
 import { connectPage } from 'abp-bridge/automation';
 import { toStandardJsonSchema } from '@valibot/to-json-schema';
 import { type } from 'arktype';
@@ -78,10 +78,17 @@ const app = expose({
       const error = { code: 'NO_PAPER' as const, message: 'empty', retryable: true };
       return { success: false as const, error };
     },
+    prints: ({ page }: { page: number }) => {
+      const empty = { code: 'NO_PAPER', message: 'empty', retryable: true } as const;
+      return page > 9 ? ({ success: false, error: empty } as const) : { sheets: page };
+    },
     nests: (_params: { a: 1 }, { call }) => call('json', { title: 'x' }),
     'not.a.response': () => ({ success: true, rows: 3 }),
   },
 });
+
+/** The app's own codes that an editor completes. */
+type ResponseCodes<R> = R extends Failure<infer Code> ? Code : never;
 
 export async function typed(iframe: HTMLIFrameElement, signal: AbortSignal) {
   const client = await connect<typeof app>(iframe, { origin: 'https://a.example', agent });
@@ -128,6 +135,9 @@ export async function typed(iframe: HTMLIFrameElement, signal: AbortSignal) {
   if (responds.success) is<Equal<typeof responds.data, number>>();
   // An editor completes the app's own code beside those of the protocol.
   else is<'NO_PAPER' extends typeof responds.error.code ? true : false>();
+  const prints = await client.call('prints', { page: 1 });
+  if (prints.success) is<Equal<typeof prints.data.sheets, number>>();
+  else is<Equal<ResponseCodes<typeof prints>, 'NO_PAPER'>>();
 
   // @ts-expect-error there is no such capability
   void client.call('anotated', { x: 1 });
@@ -193,6 +203,24 @@ expose({
   capabilities: {
     // @ts-expect-error a capability has a handler
     x: { handlr: () => 1 },
+  },
+});
+expose({
+  app: details,
+  capabilities: {
+    // @ts-expect-error a capability has no such member: a misspelt one would do nothing
+    x: { handler: () => 1, descripton: 'one' },
+    y: { handler: () => 1, description: 'one', annotations: { title: 'One' }, available: true },
+    // What is not known is not refused.
+    z: JSON.parse('{}'),
+  },
+});
+expose({
+  app: details,
+  capabilities: {
+    // prettier-ignore
+    // @ts-expect-error nor beside a schema
+    x: { inputSchema: { type: 'object', properties: { n: { type: 'number' } } }, handler: ({ n }) => n, availabel: true },
   },
 });
 expose({

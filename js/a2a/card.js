@@ -10,33 +10,75 @@ const SPOKEN = [
 /** @typedef {'1.0' | '0.3' | '0.2' | 'gem'} CardVersion */
 
 /**
+ * @typedef {object} CardInterface
+ * @property {string} [url] the agent's, if there is none
+ * @property {string} [protocolBinding]
+ * @property {string} [protocolVersion]
+ * @property {string} [tenant]
+ */
+
+/** @typedef {{ schemes?: Record<string, { list?: string[] } | undefined> }} SecurityRequirement */
+
+/**
+ * @typedef {object} CardSkill
+ * @property {string} [id] its name, if there is none
+ * @property {string} name
+ * @property {string} [description]
+ * @property {string[]} [tags]
+ * @property {string[]} [examples]
+ * @property {string[]} [inputModes]
+ * @property {string[]} [outputModes]
+ * @property {SecurityRequirement[]} [securityRequirements]
+ */
+
+/**
+ * A card as it is written: in the form of 1.0. Absent members have defaults.
+ * @typedef {object} AgentCard
+ * @property {string} name
+ * @property {string} [description]
+ * @property {string} [version] the agent's own
+ * @property {string} [url]
+ * @property {CardInterface[]} [supportedInterfaces]
+ * @property {{ streaming?: boolean, extensions?: { uri: string, required?: boolean }[] }} [capabilities]
+ * @property {CardSkill[]} [skills]
+ * @property {string[]} [defaultInputModes]
+ * @property {string[]} [defaultOutputModes]
+ * @property {Record<string, SecurityScheme>} [securitySchemes]
+ * @property {SecurityRequirement[]} [securityRequirements]
+ * @property {object} [provider]
+ * @property {string} [documentationUrl]
+ * @property {string} [iconUrl]
+ * @property {object[]} [signatures]
+ */
+
+/**
  * The version of the card for a request that names no version: that of the agent's preferred interface, or 1.0.
- * @param {any} card
+ * @param {AgentCard} card
  * @returns {'1.0' | '0.3'}
  */
 export const preferredVersion = (card) => (isLegacy(card.supportedInterfaces?.[0]) ? '0.3' : '1.0');
 
-/** @param {any} one of a card's interfaces */
+/** @param {CardInterface | undefined} one of a card's interfaces */
 const isLegacy = (one) => /^0\./.test(one?.protocolVersion ?? '');
 
 /**
  * Prints a card.
- * @param {any} card in the form of 1.0
+ * @param {AgentCard} card
  * @param {CardVersion} version the form to print
  * @param {string} url the agent's URL, for interfaces that name none
- * @returns {any}
+ * @returns {object}
  */
 export function printCard(card, version, url) {
   // A change would invalidate the signature.
   if (version === '1.0' && card.signatures?.length) return card;
-  const supportedInterfaces = (card.supportedInterfaces ?? SPOKEN).map(
-    (/** @type {any} */ one) => ({
-      protocolBinding: 'JSONRPC',
-      tenant: '',
-      ...one,
-      url: one.url ?? card.url ?? url,
-    }),
-  );
+  /** @type {CardInterface[]} */
+  const interfaces = card.supportedInterfaces ?? SPOKEN;
+  const supportedInterfaces = interfaces.map((one) => ({
+    protocolBinding: 'JSONRPC',
+    tenant: '',
+    ...one,
+    url: one.url ?? card.url ?? url,
+  }));
   const { name, description = '', version: agentVersion = '1.0' } = card;
   const who = { name, description, version: agentVersion };
   const { defaultInputModes = ['text/plain'], defaultOutputModes = ['text/plain'] } = card;
@@ -65,7 +107,7 @@ export function printCard(card, version, url) {
       return {
         ...who,
         capabilities: { streaming, pushNotifications: false, extendedAgentCard: false },
-        skills: (card.skills ?? []).map((/** @type {any} */ { name, description = '' }) => ({
+        skills: (card.skills ?? []).map(({ name, description = '' }) => ({
           name,
           description,
         })),
@@ -77,8 +119,9 @@ export function printCard(card, version, url) {
       };
     default: {
       const legacy = supportedInterfaces.filter(isLegacy);
-      const preferred = legacy[0] ?? supportedInterfaces.find(speaksJsonRpc) ?? { url };
-      const others = legacy.filter((/** @type {unknown} */ one) => one !== preferred);
+      const preferred = legacy[0] ??
+        supportedInterfaces.find(speaksJsonRpc) ?? { url, protocolBinding: undefined };
+      const others = legacy.filter((one) => one !== preferred);
       return {
         ...who,
         url: preferred.url,
@@ -88,7 +131,7 @@ export function printCard(card, version, url) {
           protocolVersion: '0.3',
           supportedInterfaces,
           ...(others.length && {
-            additionalInterfaces: others.map((/** @type {any} */ { url, protocolBinding }) => ({
+            additionalInterfaces: others.map(({ url, protocolBinding }) => ({
               url,
               transport: protocolBinding,
             })),
@@ -116,10 +159,10 @@ export function printCard(card, version, url) {
   }
 }
 
-/** @param {any} one */
+/** @param {CardInterface} one */
 const speaksJsonRpc = (one) => one.protocolBinding === 'JSONRPC';
 
-/** The URL of the first JSON-RPC interface. @param {any[]} interfaces @returns {string | undefined} */
+/** The URL of the first JSON-RPC interface. @param {CardInterface[]} interfaces */
 const urlOf = (interfaces) => interfaces.find(speaksJsonRpc)?.url;
 
 /** The types of security schemes: 1.0 marks them by a member's name, 0.3 by `type`. */
@@ -131,19 +174,22 @@ const SCHEMES = /** @type {const} */ ([
   ['mtlsSecurityScheme', 'mutualTLS'],
 ]);
 
-/** A security scheme of 1.0 in the form of 0.3, which is OpenAPI's. @param {any} scheme @returns {any} */
+/** @typedef {Partial<Record<(typeof SCHEMES)[number][0], { location?: string }>>} SecurityScheme */
+
+/** A security scheme of 1.0 in the form of 0.3, which is OpenAPI's. @param {SecurityScheme} scheme */
 function legacyScheme(scheme) {
   const [member, type] = SCHEMES.find(([member]) => scheme[member]) ?? [];
-  if (!member) return scheme;
-  const { location, ...rest } = scheme[member];
+  const stated = member && scheme[member];
+  if (!stated) return scheme;
+  const { location, ...rest } = stated;
   return { type, ...rest, ...(location && { in: location }) };
 }
 
-/** @param {any} requirement */
+/** @param {SecurityRequirement} requirement */
 const legacyRequirement = ({ schemes = {} }) =>
   Object.fromEntries(Object.entries(schemes).map(([key, scopes]) => [key, scopes?.list ?? []]));
 
-/** @param {any} skill */
+/** @param {CardSkill} skill */
 const skillOf = (skill) => ({
   id: skill.id ?? skill.name,
   name: skill.name,
@@ -155,7 +201,7 @@ const skillOf = (skill) => ({
   securityRequirements: skill.securityRequirements ?? [],
 });
 
-/** Leaves out empty lists, which 0.3 reads as "none" and not as "the agent's". @param {unknown} skill */
+/** Leaves out empty lists, which 0.3 reads as "none" and not as "the agent's". @param {CardSkill} skill */
 function legacySkill(skill) {
   const { id, name, description, tags, examples, inputModes, outputModes, securityRequirements } =
     skillOf(skill);

@@ -53,7 +53,7 @@ import { newId } from './ids.js';
  * @typedef {object} SendOptions
  * @property {AbortSignal} [signal] cancels the task
  * @property {any} [configuration] the protocol's own
- * @property {any} [metadata]
+ * @property {import('./dialects.js').Metadata} [metadata]
  */
 
 /** @typedef {string | Partial<Message> & { parts: Part[] }} Sendable text, or a message: its `taskId` continues a task */

@@ -11,21 +11,22 @@ import { getOwn } from '../common/values.js';
 /**
  * @typedef {'unknown' | 'submitted' | 'working' | 'completed' | 'failed' | 'canceled' | 'input-required'
  *   | 'rejected' | 'auth-required'} State
+ * @typedef {Record<string, any>} Metadata whatever either side puts there
  * @typedef {{ text?: string, data?: unknown, url?: string, raw?: string, mediaType?: string,
- *   filename?: string, metadata?: any }} Part `raw` is base64
+ *   filename?: string, metadata?: Metadata }} Part `raw` is base64
  * @typedef {{ messageId: string, role: 'user' | 'agent', parts: Part[], contextId?: string, taskId?: string,
- *   metadata?: any, extensions?: string[], referenceTaskIds?: string[] }} Message
+ *   metadata?: Metadata, extensions?: string[], referenceTaskIds?: string[] }} Message
  * @typedef {{ state: State, timestamp?: string, message?: Message, text?: string }} Status `text` is the
  *   message when it came as a plain string
- * @typedef {{ artifactId: string, parts: Part[], name?: string, description?: string, metadata?: any,
+ * @typedef {{ artifactId: string, parts: Part[], name?: string, description?: string, metadata?: Metadata,
  *   extensions?: string[] }} Artifact
  * @typedef {{ id: string, contextId: string, status: Status, artifacts: Artifact[], history: Message[],
- *   metadata?: any }} Task
+ *   metadata?: Metadata }} Task
  * @typedef {{ kind: 'task', task: Task }
  *   | { kind: 'message', message: Message }
- *   | { kind: 'status', taskId: string, contextId: string, status: Status, final?: boolean, metadata?: any }
+ *   | { kind: 'status', taskId: string, contextId: string, status: Status, final?: boolean, metadata?: Metadata }
  *   | { kind: 'artifact', taskId: string, contextId: string, artifact: Artifact, append: boolean,
- *       lastChunk: boolean, metadata?: any }} Event an event of a stream, or the answer to a send
+ *       lastChunk: boolean, metadata?: Metadata }} Event an event of a stream, or the answer to a send
  */
 
 /** By the core's numbers. @type {State[]} */
@@ -61,9 +62,9 @@ export function getField(object, name) {
 
 /** @param {unknown} value */
 const text = (value) => (typeof value === 'string' ? value : undefined);
-/** @param {unknown} value @returns {any[]} */
+/** @param {unknown} value @returns {unknown[]} */
 const list = (value) => (Array.isArray(value) ? value : []);
-/** @param {unknown} value @returns {any} */
+/** @param {unknown} value @returns {Metadata | undefined} */
 const record = (value) =>
   typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined;
 /** @param {unknown} value */
@@ -106,7 +107,7 @@ const WRAPPED = 'data_part_compat';
 function readPart(part) {
   const file = getField(part, 'file');
   const metadata = record(getField(part, 'metadata'));
-  if (getField(metadata, WRAPPED) === true) {
+  if (metadata && getField(metadata, WRAPPED) === true) {
     const rest = Object.entries(metadata).filter(([key]) => key !== WRAPPED);
     return compact({
       data: getField(getField(part, 'data'), 'value'),
@@ -252,7 +253,7 @@ export const readTasks = (result) =>
  * @property {Record<Operation, string | undefined>} methods
  * @property {string[]} push methods of push notifications
  * @property {string | undefined} extendedCard the method that asks for the card behind a login
- * @property {(configuration: any) => boolean} blocks whether a send is answered only when the task has ended or
+ * @property {(configuration: unknown) => boolean} blocks whether a send is answered only when the task has ended or
  *   needs somebody
  * @property {boolean} streamsErrors whether a failed resubscription is answered with a stream that says so
  * @property {boolean} numbered whether a stream's frames have the request's `id`
@@ -262,7 +263,7 @@ export const readTasks = (result) =>
  * @property {string} malformed the reason of a request that is not JSON-RPC
  * @property {(method: string) => string} noMethod
  * @property {string} noId
- * @property {(params: any) => unknown} answers the task that a message is for
+ * @property {(params: unknown) => unknown} answers the task that a message is for
  * @property {boolean} streamsAnswers whether a message to a task that is there can be streamed
  * @property {(message: Message) => object} sendParams the parameters that say which task a message is for, besides it
  * @property {(id: string) => string} notFound
@@ -446,7 +447,7 @@ const artifact03 = (artifact) => ({
   metadata: artifact.metadata ?? {},
 });
 
-/** @param {Part} part @returns {any} */
+/** @param {Part} part */
 function part03(part) {
   const { metadata } = part;
   if (part.text !== undefined) return compact({ kind: 'text', text: part.text, metadata });
@@ -530,19 +531,22 @@ const artifactGem = (artifact) => ({ ...artifact, extensions: artifact.extension
 /** The dialects by name. */
 export const DIALECTS = { gem: GEM, 0.3: V03, '1.0': V10 };
 
+/** @typedef {{ operation: Operation | Refused, dialects: Dialect[] }} NamedOperation */
+
 /**
  * The operation that a method names, and the versions that have this name for it.
- * @type {Map<unknown, { operation: any, dialects: Dialect[] }>} operations are those of `Operation` and `Refused`
+ * @type {Map<unknown, NamedOperation>}
  */
 export const METHODS = new Map();
 for (const dialect of [V03, V10, GEM]) {
-  const named = [
+  const named = /** @type {[Operation | Refused, string | undefined][]} */ ([
     ...Object.entries(dialect.methods),
     ...dialect.push.map((name) => ['push', name]),
     ['extendedCard', dialect.extendedCard],
-  ];
+  ]);
   for (const [operation, name] of named) {
     if (!name) continue;
+    /** @type {NamedOperation} */
     const method = METHODS.get(name) ?? { operation, dialects: [] };
     method.dialects.push(dialect);
     METHODS.set(name, method);

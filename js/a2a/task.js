@@ -4,12 +4,12 @@ import { ended } from '../core/tasks-core.js';
 import { readArtifact, readMessage, readState } from './dialects.js';
 import { newId } from './ids.js';
 
-/** @import { Artifact, Message, Part, State, Status, Task } from './dialects.js' */
+/** @import { Artifact, Message, Metadata, Part, State, Status, Task } from './dialects.js' */
 
 /** The latest messages of a task; of a longer dialogue the earliest are let go. */
 export const MAX_HISTORY_MESSAGES = 1000;
 
-/** @typedef {string | { parts: Part[], metadata?: any, extensions?: string[] }} Said text, or the parts of a message */
+/** @typedef {string | { parts: Part[], metadata?: Metadata, extensions?: string[] }} Said text, or the parts of a message */
 
 /**
  * What is known of a request.
@@ -163,7 +163,7 @@ export class ExecutorContext {
   /**
    * Says which state the task is in. After a terminal state, whoever it came from, nothing is told any more.
    * @param {State} state `'working'`, `'input-required'`, `'completed'`, `'failed'`, …
-   * @param {string | { parts: Part[], metadata?: any }} [message] what to tell the client with it
+   * @param {string | { parts: Part[], metadata?: Metadata }} [message] what to tell the client with it
    * @returns {boolean} whether it was told
    */
   emitStatus = (state, message) => {
@@ -175,7 +175,7 @@ export class ExecutorContext {
 
   /**
    * Adds an artifact, replaces the one with this id, or with `append` adds to its parts.
-   * @param {{ artifactId?: string, parts: Part[], name?: string, description?: string, metadata?: any,
+   * @param {{ artifactId?: string, parts: Part[], name?: string, description?: string, metadata?: Metadata,
    *   extensions?: string[] }} artifact without an id it is a new one
    * @param {{ append?: boolean, lastChunk?: boolean }} [options] `lastChunk` says that this ends the artifact
    * @returns {boolean} whether it was told

@@ -89,7 +89,7 @@ function checkPart(part, at) {
  * The message of a request, its configuration, and how long the message is.
  * @param {unknown} params
  * @param {Dialect} dialect
- * @returns {{ message: Message, configuration: any, size: number }}
+ * @returns {{ message: Message, configuration: unknown, size: number }}
  */
 export function readSend(params, dialect) {
   const given = getField(params, 'message');
@@ -139,7 +139,7 @@ export function readHistoryLength(asked) {
 
 // --- Extensions ----------------------------------------------------------------------------------------
 
-/** The extensions of a card. @param {any} card @returns {{ uri: string, required?: boolean }[]} */
+/** The extensions of a card. @param {import('./card.js').AgentCard} card */
 export const extensionsOf = (card) => card.capabilities?.extensions ?? [];
 
 /**

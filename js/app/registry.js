@@ -84,7 +84,7 @@ const holds = (value) =>
 
 /**
  * What a connection needs of an app's capabilities.
- * @typedef {import('../session/endpoint.js').Callee & { list(): any[], app?: any }} Capabilities
+ * @typedef {import('../session/endpoint.js').Callee & { list(): unknown[], app?: any }} Capabilities
  */
 
 /**
@@ -230,8 +230,8 @@ export class Registry {
         return;
       }
       case abp.REQUIREMENT_NOT_MET: {
-        const unmet = requirements.filter((/** @type {any} */ r) => !r.met);
-        error.message += `: ${unmet.map((/** @type {any} */ r) => r.description).join(', ')}`;
+        const unmet = requirements.filter((/** @type {Requirement} */ r) => !r.met);
+        error.message += `: ${unmet.map((/** @type {Requirement} */ r) => r.description).join(', ')}`;
         error.details = { requirements: unmet };
         return;
       }
@@ -266,7 +266,7 @@ async function checked({ handler, input, output }, params, context) {
   const responds = isResponse(returned);
   if (!output || (responds && !returned.success)) return returned;
   if (isObject(returned) && Symbol.asyncIterator in returned)
-    return checkedStream(returned, output);
+    return checkedStream(/** @type {AsyncGenerator<unknown, unknown>} */ (returned), output);
   const data = responds ? returned.data : returned;
   const { value, problem } = await (await output)(data);
   // The caller cannot do anything about it; the handler's author finds it in the console.
@@ -279,7 +279,7 @@ async function checked({ handler, input, output }, params, context) {
 
 /**
  * What a stream returns is its call's data. If that is nothing, a schema says nothing of its chunks.
- * @param {any} source
+ * @param {AsyncGenerator<unknown, unknown>} source
  * @param {Promise<Checker>} output
  */
 async function* checkedStream(source, output) {

@@ -7,13 +7,13 @@ const EVENTS = /** @type {const} */ (['addEventListener', 'removeEventListener']
 
 /**
  * The events of this page, where it has any.
- * @returns {Record<string, (...args: any[]) => any>}
+ * @returns {Record<string, (...args: unknown[]) => unknown>}
  */
 export const pageEvents = () =>
   Object.fromEntries(
     EVENTS.map((name) => [
       name,
-      (/** @type {any[]} */ ...args) => /** @type {any} */ (globalThis)[name]?.(...args),
+      (/** @type {unknown[]} */ ...args) => /** @type {any} */ (globalThis)[name]?.(...args),
     ]),
   );
 

@@ -11,6 +11,9 @@ import { fromText, toText } from '../wire/clone-codec.js';
  * }} PageAgent `find` waits for `window.abp`; `end` ends the app's session, if there is one
  */
 
+/** @typedef {{ capability: string, params: unknown, options: { callId: string } }} CallPayload of a call */
+/** @typedef {{ callId: string, reason?: unknown }} CancelPayload of a cancel */
+
 /**
  * @param {number} piece
  * @param {any} [there] where `abp` is looked for, and the functions that apps call
@@ -40,7 +43,7 @@ export function pageAgent(piece, there = globalThis, tools = undefined) {
   let fetched = 0;
   let wake = () => {};
   let ended = false;
-  /** @type {any} */
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
   let lease;
 
   const emit = (/** @type {string} */ text) => {
@@ -56,8 +59,8 @@ export function pageAgent(piece, there = globalThis, tools = undefined) {
 
   // --- Answers -------------------------------------------------------------------------------------
 
-  const envelope = (/** @type {any} */ message) => ({ ...message, timestamp: Date.now() });
-  /** @param {any} message */
+  const envelope = (/** @type {object} */ message) => ({ ...message, timestamp: Date.now() });
+  /** @param {unknown} message */
   async function written(message) {
     /** @type {Map<Blob, Uint8Array | undefined>} */
     const blobs = new Map();
@@ -70,15 +73,15 @@ export function pageAgent(piece, there = globalThis, tools = undefined) {
   /**
    * Answers with the result of some work. What it throws is converted to the protocol's error on the other side.
    * @param {string} type
-   * @param {any} id
-   * @param {() => any} work
+   * @param {unknown} id
+   * @param {() => unknown} work
    */
   async function answer(type, id, work) {
     let text;
     try {
       text = await written(envelope({ type, id, payload: await work() }));
     } catch (error) {
-      const thrown = /** @type {any} */ (error) ?? String(error);
+      const thrown = /** @type {{ message?: unknown }} */ (error) ?? String(error);
       try {
         text = await written(envelope({ type, id, thrown }));
       } catch {
@@ -91,7 +94,7 @@ export function pageAgent(piece, there = globalThis, tools = undefined) {
   // --- What apps report ----------------------------------------------------------------------------
 
   let serial = 0;
-  /** Unanswered questions, by id. @type {Map<string, (response: any) => void>} */
+  /** Unanswered questions, by id. @type {Map<unknown, (response: unknown) => void>} */
   const questions = new Map();
   /** What was reported in this turn, with the channel. @type {Map<string, string>} */
   const reported = new Map();
@@ -99,7 +102,7 @@ export function pageAgent(piece, there = globalThis, tools = undefined) {
   /**
    * Whether the same was reported already: apps that use two channels report everything twice.
    * @param {string} channel
-   * @param {any} news
+   * @param {unknown} news
    */
   function isEcho(channel, news) {
     const text = toText(news);
@@ -111,7 +114,7 @@ export function pageAgent(piece, there = globalThis, tools = undefined) {
 
   /**
    * @param {string} channel
-   * @param {any} message
+   * @param {object} message
    */
   function report(channel, message) {
     if (!isEcho(channel, message)) emit(toText(envelope(message)));
@@ -131,7 +134,7 @@ export function pageAgent(piece, there = globalThis, tools = undefined) {
     emit(toText(envelope({ type: 'notification', payload: { event: LIST_CHANGED, data } })));
   }
 
-  /** @type {Record<string, (channel: string, ...args: any[]) => any>} */
+  /** @type {Record<string, (channel: string, ...args: any[]) => unknown>} */
   const hear = {
     Notification(channel, first, data) {
       const payload = typeof first === 'string' ? { event: first, data } : first;
@@ -162,7 +165,7 @@ export function pageAgent(piece, there = globalThis, tools = undefined) {
    */
   const listener =
     (kind, channel) =>
-    async (/** @type {any[]} */ ...args) => {
+    async (/** @type {unknown[]} */ ...args) => {
       try {
         return await hear[kind](channel, ...args);
       } catch (error) {
@@ -183,11 +186,12 @@ export function pageAgent(piece, there = globalThis, tools = undefined) {
     const before = holder[name];
     const listen = listener(kind, name);
     if (before?.[PLACE]) {
-      before.heard = (/** @type {any[]} */ ...args) => (listening ? listen(...args) : undefined);
+      before.heard = (/** @type {unknown[]} */ ...args) =>
+        listening ? listen(...args) : undefined;
       places.push(() => (before.heard = undefined));
       return;
     }
-    const stacked = (/** @type {any[]} */ ...args) => {
+    const stacked = (/** @type {unknown[]} */ ...args) => {
       const heard = listening ? listen(...args) : undefined;
       if (typeof before !== 'function' || (heard && kind === 'Elicitation')) return heard;
       const other = before.apply(holder, args);
@@ -212,7 +216,7 @@ export function pageAgent(piece, there = globalThis, tools = undefined) {
     for (const kind of kinds) {
       const name = `on${kind}`;
       const listen = listener(kind, name);
-      const heard = (/** @type {any[]} */ ...args) => (listening ? listen(...args) : undefined);
+      const heard = (/** @type {unknown[]} */ ...args) => (listening ? listen(...args) : undefined);
       try {
         if (typeof abp[name] === 'function' && !abp[name][OURS]) abp[name](heard);
         else put(abp, name, kind);
@@ -232,13 +236,13 @@ export function pageAgent(piece, there = globalThis, tools = undefined) {
   /** What is being read of Blobs in chunks: what the app says after them is sent after them. */
   let reading = Promise.resolve();
   let behind = 0;
-  /** Why the stream of a call has a gap, by callId. @type {Map<string, any>} */
+  /** Why the stream of a call has a gap, by callId. @type {Map<string, unknown>} */
   const gaps = new Map();
 
   /**
    * What the protocol's interface has no functions for, apps of this library say and hear as messages. `say` is theirs;
    * without it they stream nothing.
-   * @type {{ hear: (message: any) => void, say?: (message: any) => void }}
+   * @type {{ hear: (message: { payload: { callId: string } }) => void, say?: (message: object) => void }}
    */
   const link = {
     hear(message) {
@@ -254,7 +258,7 @@ export function pageAgent(piece, there = globalThis, tools = undefined) {
           emit(blobs.size ? await written(message) : text);
         } catch (error) {
           const { callId } = message.payload;
-          const why = `A chunk cannot be sent: ${/** @type {any} */ (error)?.message}`;
+          const why = `A chunk cannot be sent: ${/** @type {Error | undefined} */ (error)?.message}`;
           gaps.set(callId, { code: 'OPERATION_FAILED', message: why, retryable: false });
           void page.abp.cancel(callId, why);
         }
@@ -269,7 +273,7 @@ export function pageAgent(piece, there = globalThis, tools = undefined) {
   /** Whether the app has a session. */
   let open = false;
   let closing = Promise.resolve();
-  /** @type {any} */
+  /** @type {unknown} */
   let hello;
 
   /** @returns {Promise<any[]>} the capabilities; apps list them in several forms */
@@ -310,13 +314,13 @@ export function pageAgent(piece, there = globalThis, tools = undefined) {
     return { ...result, capabilities, features };
   }
 
-  /** The answers to cancels that are not sent yet, by callId. @type {Map<string, Promise<any>>} */
+  /** The answers to cancels that are not sent yet, by callId. @type {Map<string, Promise<unknown>>} */
   const cancelling = new Map();
 
   /**
    * Makes a call. Its result is sent after the answers to the cancels that came before it, whichever the app has first,
    * so that an acknowledgement counts.
-   * @param {any} payload
+   * @param {CallPayload} payload
    */
   async function call({ capability, params, options }) {
     try {
@@ -331,7 +335,7 @@ export function pageAgent(piece, there = globalThis, tools = undefined) {
     }
   }
 
-  /** Makes a call, which fails if its stream has a gap. @param {any} payload */
+  /** Makes a call, which fails if its stream has a gap. @param {CallPayload} payload */
   async function wholeOf(payload) {
     const { callId } = payload.options;
     try {
@@ -344,8 +348,8 @@ export function pageAgent(piece, there = globalThis, tools = undefined) {
   }
 
   /**
-   * @param {any} id
-   * @param {any} payload
+   * @param {unknown} id
+   * @param {CancelPayload} payload
    */
   async function cancel(id, payload) {
     const { callId } = payload;
@@ -359,7 +363,7 @@ export function pageAgent(piece, there = globalThis, tools = undefined) {
   }
 
   /** The protocol's own pages disagree on the arguments of `cancel`, so an app may take either form. */
-  async function askToCancel(/** @type {any} */ { callId, reason }) {
+  async function askToCancel(/** @type {CancelPayload} */ { callId, reason }) {
     const { abp, __abp_cancel } = page;
     const outcomes = [];
     /** @type {((() => any)[])} */
@@ -445,7 +449,7 @@ export function pageAgent(piece, there = globalThis, tools = undefined) {
         const { abp } = page;
         if (typeof abp?.initialize === 'function' && typeof abp.call === 'function') return 'ready';
         if (await tools?.found()) {
-          page = { abp: /** @type {any} */ (tools).abp };
+          page = { abp: tools?.abp };
           return 'ready';
         }
         if (performance.now() > until) return abp === undefined ? 'none' : 'other';
@@ -489,7 +493,7 @@ export function keepPlaces(names) {
   for (const name of names) {
     if (page[name]) continue;
     /** @type {any} */
-    const place = (/** @type {any[]} */ ...args) => place.heard?.(...args);
+    const place = (/** @type {unknown[]} */ ...args) => place.heard?.(...args);
     place[Symbol.for('abp-bridge.place')] = true;
     page[name] = place;
   }

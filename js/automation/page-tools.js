@@ -15,6 +15,18 @@ import { plainJson } from '../wire/plain-json.js';
  */
 
 /**
+ * What a page registers, as WebMCP lists it.
+ * @typedef {object} Tool
+ * @property {string} name
+ * @property {unknown} [title]
+ * @property {unknown} [description]
+ * @property {unknown} [inputSchema] JSON Schema, or its text
+ * @property {object} [annotations]
+ */
+
+/** @typedef {{ added: string[], removed: string[], changed: string[] }} Changes names of tools */
+
+/**
  * @param {object} [of]
  * @param {any} [of.window] the window whose tools are meant: this page's own, or that of a frame
  * @param {string} [of.origin] the exact origin of a frame
@@ -26,11 +38,11 @@ export function pageTools({ window = globalThis, origin, patience = 0 } = {}) {
   const page = /** @type {any} */ (globalThis);
   /** In ms, when tools were first seen. @type {number | undefined} */
   let seen;
-  /** The tools by name; undefined when they must be asked for. @type {Map<string, any> | undefined} */
+  /** The tools by name; undefined when they must be asked for. @type {Map<string, Tool> | undefined} */
   let known;
   /** What was told of each, as text. @type {Map<string, string>} */
   let told = new Map();
-  /** @type {((changes: any) => void) | undefined} */
+  /** @type {((changes: Changes) => void) | undefined} */
   let onChanged;
   /** Calls that run, by callId. @type {Map<unknown, AbortController>} */
   const running = new Map();
@@ -45,10 +57,10 @@ export function pageTools({ window = globalThis, origin, patience = 0 } = {}) {
     return own ?? document?.modelContext;
   };
 
-  /** @param {any} value */
+  /** @param {unknown} value */
   const text = (value) => (typeof value === 'string' && value ? value : undefined);
 
-  /** @returns {Promise<Map<string, any>>} */
+  /** @returns {Promise<Map<string, Tool>>} */
   async function list() {
     if (known) return known;
     const others = origin !== undefined && origin !== page.location?.origin;
@@ -63,7 +75,7 @@ export function pageTools({ window = globalThis, origin, patience = 0 } = {}) {
     return (known = tools);
   }
 
-  /** @param {any} schema as it is, or as text */
+  /** @param {unknown} schema as it is, or as text */
   function parsed(schema) {
     if (typeof schema !== 'string') return schema ?? undefined;
     try {
@@ -73,7 +85,7 @@ export function pageTools({ window = globalThis, origin, patience = 0 } = {}) {
     }
   }
 
-  /** @param {any} tool */
+  /** @param {Tool} tool */
   function describe(tool) {
     const { name, title, description, inputSchema, annotations } = tool;
     const isNative = /\[native code\]/.test(
@@ -120,8 +132,8 @@ export function pageTools({ window = globalThis, origin, patience = 0 } = {}) {
   }
 
   /**
-   * @param {any} tool
-   * @param {any} input
+   * @param {Tool} tool
+   * @param {unknown} input
    * @param {AbortSignal} signal
    * @returns {Promise<unknown>}
    */
@@ -131,7 +143,7 @@ export function pageTools({ window = globalThis, origin, patience = 0 } = {}) {
         signal,
       });
     } catch (error) {
-      const { name, message } = /** @type {any} */ (error) ?? {};
+      const { name, message } = /** @type {Error} */ (error ?? {});
       // Either way it was refused before the tool was called: what a tool throws has another form.
       const isRefused = name === 'TypeError' || /^Failed to parse input/.test(message);
       if (takesText || !isRefused || signal.aborted) throw error;
@@ -147,8 +159,9 @@ export function pageTools({ window = globalThis, origin, patience = 0 } = {}) {
    */
   async function errorOf(name, error) {
     const message = String(error?.message ?? error);
+    /** @type {Record<string, string>} */
     const codes = { NotAllowedError: 'PERMISSION_DENIED', NotSupportedError: 'NOT_SUPPORTED' };
-    const code = /** @type {any} */ (codes)[error?.name];
+    const code = codes[error?.name];
     if (code) return { code, message, retryable: false };
     known = undefined;
     const there = await list().catch(() => new Map());
@@ -181,14 +194,14 @@ export function pageTools({ window = globalThis, origin, patience = 0 } = {}) {
       };
     },
     listCapabilities: describeAll,
-    /** @param {(changes: any) => void} handler */
+    /** @param {(changes: Changes) => void} handler */
     onCapabilitiesChanged(handler) {
       onChanged = handler;
     },
     /**
      * @param {string} name
-     * @param {any} params
-     * @param {any} [options]
+     * @param {unknown} params
+     * @param {{ callId?: string }} [options]
      */
     async call(name, params, { callId } = {}) {
       const controller = new AbortController();
@@ -207,7 +220,7 @@ export function pageTools({ window = globalThis, origin, patience = 0 } = {}) {
         try {
           input = JSON.parse(JSON.stringify(params ?? {}, plainJson));
         } catch (error) {
-          const message = `The parameters cannot be sent: ${/** @type {any} */ (error).message}`;
+          const message = `The parameters cannot be sent: ${/** @type {Error} */ (error).message}`;
           throw { code: 'INVALID_PARAMS', message, retryable: false };
         }
         controller.signal.throwIfAborted();

@@ -13,6 +13,9 @@ import { CALL } from '../wire/messages.js';
 import { MAX_FETCH_CHARACTERS, PageTransport, unless } from '../transports/page.js';
 import { pageAgent } from './page-agent.js';
 
+/** @import { PageAgent } from './page-agent.js' */
+/** @import { Handle } from '../transports/page.js' */
+
 /**
  * What we use of pages and frames; both libraries have it.
  * @typedef {object} PageLike
@@ -92,7 +95,7 @@ export async function pageTransport(target, { timeout = 10_000, signal, after, t
  * @param {AbortController} stop
  * @param {number} timeout ms
  * @param {{ after?: Promise<void>, tools?: ToolsWay }} options
- * @returns {Promise<any>} its handle
+ * @returns {Promise<Handle<PageAgent>>}
  */
 async function agentIn(target, stop, timeout, { after, tools }) {
   const { signal } = stop;
@@ -115,9 +118,11 @@ async function agentIn(target, stop, timeout, { after, tools }) {
     await unless(signal, Promise.resolve(after));
     for (;;) {
       try {
-        const agent = await unless(signal, target.evaluateHandle(script));
+        const handle = await unless(signal, target.evaluateHandle(script));
+        const agent = /** @type {Handle<PageAgent>} */ (handle);
         for (let ms = 0; found !== 'ready'; ms = 1000) {
-          const question = (/** @type {any} */ there, /** @type {number} */ ms) => there.find(ms);
+          const question = (/** @type {PageAgent} */ there, /** @type {number} */ ms) =>
+            there.find(ms);
           found = await unless(signal, agent.evaluate(question, ms));
         }
         return agent;

@@ -16,9 +16,10 @@ const MAX_MESSAGE_CHARACTERS = 2 ** 28;
 
 /**
  * Waits for a promise unless a signal fires first.
+ * @template T
  * @param {AbortSignal} signal
- * @param {Promise<unknown>} promise
- * @returns {Promise<any>} settles like the promise; rejects with the signal's reason
+ * @param {Promise<T>} promise
+ * @returns {Promise<T>} settles like the promise; rejects with the signal's reason
  */
 export function unless(signal, promise) {
   return new Promise((resolve, reject) => {
@@ -39,6 +40,15 @@ export function unless(signal, promise) {
  * @property {(reason?: string) => Promise<void>} end called when nothing more will be written or read
  */
 
+/**
+ * What we use of a driver's handle of an object in the page.
+ * @template There
+ * @typedef {object} Handle
+ * @property {<A, R>(question: (there: There, argument: A) => R, argument: A) => Promise<Awaited<R>>} evaluate calls the
+ *   function in the page
+ * @property {() => Promise<unknown>} dispose
+ */
+
 /** Two streams of lines, each line a message. Each side says how much has arrived, so that a piece can be repeated. */
 export class PageTransport extends Receiver {
   /** No signs of life: the driver says when a page is gone. @type {readonly import('./transport.js').Feature[]} */
@@ -57,7 +67,7 @@ export class PageTransport extends Receiver {
   ended = new Promise((resolve) => (this.#hasEnded = resolve));
 
   /**
-   * @param {any} there the driver's handle of a {@link PageEnd}
+   * @param {Handle<PageEnd>} there
    * @param {object} options
    * @param {(line: string) => unknown} options.read makes a message of a line; it does not throw
    * @param {AbortSignal} options.gone fires when the page is gone
@@ -95,15 +105,17 @@ export class PageTransport extends Receiver {
 
   /**
    * Calls the object in the page. Puppeteer gives up an evaluation that takes long; the page may still be fine then.
-   * @param {(there: PageEnd, argument: any) => unknown} question
-   * @param {unknown} argument
+   * @template A, R
+   * @param {(there: PageEnd, argument: A) => R} question
+   * @param {A} argument
+   * @returns {Promise<Awaited<R>>}
    */
   async #ask(question, argument) {
     for (;;) {
       try {
         return await unless(this.#gone, this.#there.evaluate(question, argument));
       } catch (error) {
-        const { message } = /** @type {any} */ (error);
+        const { message } = /** @type {Error} */ (error);
         if (this.stopped || !/timed out/i.test(message)) throw error;
       }
     }
@@ -113,7 +125,10 @@ export class PageTransport extends Receiver {
     this.#busy = true;
     while (this.#outgoing) {
       const text = this.#outgoing.slice(0, MAX_FETCH_CHARACTERS);
-      await this.#ask((there, [at, text]) => there.take(at, text), [this.#posted, text]);
+      await this.#ask(
+        (there, [at, text]) => there.take(at, text),
+        /** @type {const} */ ([this.#posted, text]),
+      );
       this.#posted += text.length;
       this.#outgoing = this.#outgoing.slice(text.length);
     }

@@ -34,6 +34,20 @@ export const PAGES = Object.fromEntries(
   Object.values(ENTRIES).flatMap(({ source, page }) => (page ? [[page, source]] : [])),
 );
 
+/** @param {string} path of an entry */
+const workerdName = (path) => path.slice(2) || 'index';
+
+/**
+ * The files of dist/workerd: every entry that has no file of its own already, because what entries share must be one
+ * thing to all of them.
+ * @type {Record<string, string>}
+ */
+export const WORKERD = Object.fromEntries(
+  Object.entries(ENTRIES).flatMap(([path, { source, single }]) =>
+    single ? [] : [[workerdName(path), source]],
+  ),
+);
+
 /** The same, of those that need no other file. @type {Record<string, string>} */
 export const SINGLES = Object.fromEntries(
   Object.values(ENTRIES).flatMap(({ source, single }) => (single ? [[single, source]] : [])),
@@ -48,11 +62,20 @@ const typesOf = (path) => {
   return `./dist/types/${types.replace(/\.[jt]s$/, '.d.ts')}`;
 };
 
-/** What package.json's `exports` must be. `./page` is the main entry for pages without a bundler, `./page/bundle` in one file. */
+/**
+ * What package.json's `exports` must be. `workerd` is the condition of Cloudflare Workers. `./page` is the main entry for pages
+ * without a bundler, `./page/bundle` in one file.
+ */
 export const EXPORTS = Object.fromEntries([
   ...Object.entries(ENTRIES).map(([path, { source, single }]) => [
     path,
-    { types: typesOf(path), default: single ? `./dist/page/${single}.js` : `./${source}` },
+    single
+      ? { types: typesOf(path), default: `./dist/page/${single}.js` }
+      : {
+          types: typesOf(path),
+          workerd: `./dist/workerd/${workerdName(path)}.js`,
+          default: `./${source}`,
+        },
   ]),
   ['./page', { types: typesOf('.'), default: './dist/page/abp-bridge.js' }],
   ['./page/bundle', { types: typesOf('.'), default: BUNDLE }],

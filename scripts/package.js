@@ -1,11 +1,15 @@
-// What the package has beyond the sources: its entries for pages without a bundler, and type declarations.
+// What the package has beyond the sources: its entries for pages without a bundler and for Cloudflare Workers, and type
+// declarations.
 import { execFileSync } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { build } from 'esbuild';
-import { BUNDLE, ENTRIES, PAGES, SINGLES } from './entries.js';
+import { BUNDLE, ENTRIES, PAGES, SINGLES, WORKERD } from './entries.js';
 import { buildSingles } from './singles.js';
+import { buildWorkerd } from './workerd.js';
 
-rmSync('dist/page', { recursive: true, force: true }); // chunks of older sources
+// Chunks of older sources.
+for (const folder of ['page', 'workerd'])
+  rmSync(`dist/${folder}`, { recursive: true, force: true });
 /** @type {import('esbuild').BuildOptions} */
 const options = {
   bundle: true,
@@ -24,6 +28,7 @@ await build({
   chunkNames: '[name]-[hash]',
 });
 await buildSingles(SINGLES, 'dist/page');
+await buildWorkerd(WORKERD, 'dist/workerd');
 // The main entry with all that it may load, for whoever wants one file.
 await build({ ...options, entryPoints: [ENTRIES['.'].source], outfile: BUNDLE });
 execFileSync(

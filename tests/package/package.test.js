@@ -6,71 +6,51 @@ import {
   cpSync,
   existsSync,
   mkdirSync,
-  mkdtempSync,
   readFileSync,
   readdirSync,
   rmSync,
-  symlinkSync,
   writeFileSync,
 } from 'node:fs';
-import { createServer } from 'node:http';
-import { tmpdir } from 'node:os';
-import { dirname, extname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { dirname, join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 import { EXPORTS, PAGES } from '../../scripts/entries.js';
-import { launch } from '../support/browser.js';
+import {
+  EXPECTED,
+  SMOKE,
+  install,
+  newProject,
+  npm,
+  openPages,
+  pack,
+  pageOf,
+  root,
+} from '../support/packed.js';
 import { namelessTypes } from '../support/public-types.js';
 import { writeSamples } from '../support/samples.js';
 
-const root = fileURLToPath(new URL('../../', import.meta.url));
 const bin = (name) => join(root, 'node_modules/.bin', name);
-const EXPECTED = [
-  '42,INVALID_PARAMS,enough',
-  '42,200,0.1,BLOCKED,No worker could be started: no workers today,true,false,true,NOT_SUPPORTED,true,INVALID_PARAMS,function',
-].join();
 /** What a user may write after `from`. */
 const entries = Object.keys(EXPORTS).map((path) => `abp-bridge${path.slice(1)}`);
 /** The newest TypeScript, and the oldest that serves. */
 const COMPILERS = ['typescript', 'typescript-5'];
-let project, packed, browser, server, url;
-/** The paths that pages have asked for. @type {string[]} */
-const requested = [];
-
-const npm = (...args) => execFileSync('npm', args, { cwd: root, encoding: 'utf8' });
-/** Packs the library, or a workspace. @returns {string} the file */
-const pack = (...options) => {
-  const said = npm('pack', '--silent', '--pack-destination', project, ...options);
-  return join(project, said.trim().split('\n').at(-1));
-};
-const install = (cwd, ...files) =>
-  execFileSync('npm', ['install', '--silent', '--no-audit', '--no-fund', ...files], { cwd });
+let project, packed, pages;
 
 before(async () => {
-  project = mkdtempSync(join(tmpdir(), 'abp-bridge-'));
-  packed = pack();
+  ({ project, packed } = newProject());
   const [listed] = JSON.parse(npm('pack', '--dry-run', '--ignore-scripts', '--json'));
   assert.deepEqual(
-    listed.files.map(({ path }) => path).filter((path) => !/^(js|dist|docs)\//.test(path)),
+    listed.files
+      .map(({ path }) => path)
+      .filter((path) => !/^(js|dist|docs|templates)\//.test(path)),
     [
       ...['CHANGELOG.md', 'CONTRIBUTING.md', 'LICENSE', 'README.md', 'SECURITY.md'],
       ...['examples/sieve.c', 'package.json', 'src/abp_token.h'],
     ],
   );
-  writeFileSync(join(project, 'package.json'), '{ "type": "module", "private": true }');
-  install(project, packed);
-  // Who uses an entry for a framework has that framework.
-  for (const name of ['react', 'svelte', 'vue']) {
-    symlinkSync(join(root, 'node_modules', name), join(project, 'node_modules', name));
-  }
-  for (const name of ['smoke.js', 'entries.js', 'main.js', 'app.js']) {
-    cpSync(join(root, 'tests/package', name), join(project, name));
-  }
-  const page = (script, map = '') =>
-    `<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,">${map}<script type="module" src="${script}"></script>`;
-  writeFileSync(join(project, 'index.html'), page('/main.js'));
-  writeFileSync(join(project, 'esbuild.html'), page('/out/main.js'));
+  cpSync(join(root, 'tests/package/app.js'), join(project, 'app.js'));
+  writeFileSync(join(project, 'index.html'), pageOf('/main.js'));
+  writeFileSync(join(project, 'esbuild.html'), pageOf('/out/main.js'));
   const files = '/node_modules/abp-bridge/dist/page/';
   const imports = Object.fromEntries(
     Object.keys(PAGES).map((name) => [
@@ -79,45 +59,23 @@ before(async () => {
     ]),
   );
   const map = `<script type="importmap">${JSON.stringify({ imports })}</script>`;
-  writeFileSync(join(project, 'direct.html'), page('/main.js', map));
-  writeFileSync(join(project, 'app.html'), page('/app.js', map));
+  writeFileSync(join(project, 'direct.html'), pageOf('/main.js', map));
+  writeFileSync(join(project, 'app.html'), pageOf('/app.js', map));
   const bundle = JSON.stringify({ imports: { 'abp-bridge': `${files}abp-bridge.bundle.js` } });
   const policy = `<meta http-equiv="content-security-policy" content="script-src 'self' 'unsafe-inline'">`;
   const oneFile = `<script type="importmap">${bundle}</script>`;
-  writeFileSync(join(project, 'bundle.html'), page('/bundle.js', oneFile));
-  writeFileSync(join(project, 'bundle-strict.html'), page('/bundle.js', policy + oneFile));
+  writeFileSync(join(project, 'bundle.html'), pageOf('/bundle.js', oneFile));
+  writeFileSync(join(project, 'bundle-strict.html'), pageOf('/bundle.js', policy + oneFile));
   writeFileSync(
     join(project, 'bundle.js'),
     "import { smoke } from './smoke.js';\nglobalThis.outcome = await smoke().catch(String);\n",
   );
-  const types = { '.html': 'text/html', '.js': 'text/javascript' };
-  server = createServer((request, response) => {
-    const { pathname } = new URL(request.url, 'http://localhost');
-    requested.push(pathname);
-    const path = join(project, pathname);
-    try {
-      const content = readFileSync(path);
-      response.writeHead(200, { 'content-type': types[extname(path)] }).end(content);
-    } catch {
-      response.writeHead(404).end();
-    }
-  });
-  await new Promise((resolve) => server.listen(0, resolve));
-  url = `http://127.0.0.1:${server.address().port}`;
-  browser = await launch();
+  pages = await openPages(project);
 });
 after(async () => {
-  await browser?.close();
-  server?.close();
+  await pages?.close();
   rmSync(project, { recursive: true, force: true });
 });
-
-async function outcomeOf(path) {
-  const page = await browser.newPage();
-  await page.goto(url + path);
-  await page.waitForFunction(() => globalThis.outcome);
-  return page.evaluate(() => globalThis.outcome);
-}
 
 const inNode = (script) =>
   execFileSync('node', ['--input-type=module', '-e', script], { cwd: project, encoding: 'utf8' });
@@ -148,7 +106,7 @@ test('what its README and its documents link to is in it', () => {
 });
 
 test('in a page without a bundler', async () => {
-  assert.equal(await outcomeOf('/direct.html'), EXPECTED);
+  assert.equal(await pages.outcomeOf('/direct.html'), EXPECTED);
 });
 
 for (const [what, path] of [
@@ -156,9 +114,9 @@ for (const [what, path] of [
   [' that forbids WebAssembly', '/bundle-strict.html'],
 ]) {
   test(`in a page${what}, as one file that loads no other`, async () => {
-    requested.length = 0;
-    assert.equal(await outcomeOf(path), EXPECTED.slice(0, EXPECTED.indexOf(',42')));
-    const files = requested.filter((path) => path.includes('/dist/'));
+    pages.requested.length = 0;
+    assert.equal(await pages.outcomeOf(path), SMOKE);
+    const files = pages.requested.filter((path) => path.includes('/dist/'));
     assert.deepEqual(files, ['/node_modules/abp-bridge/dist/page/abp-bridge.bundle.js']);
   });
 }
@@ -191,7 +149,7 @@ function bundle(command, ...args) {
 test('through esbuild', async () => {
   const args = ['--bundle', '--splitting', '--format=esm', '--outdir=out', '--log-level=warning'];
   bundle('esbuild', 'main.js', ...args);
-  assert.equal(await outcomeOf('/esbuild.html'), EXPECTED);
+  assert.equal(await pages.outcomeOf('/esbuild.html'), EXPECTED);
 });
 
 test('through Vite', async () => {
@@ -199,7 +157,7 @@ test('through Vite', async () => {
   const checks = '{ build: { rolldownOptions: { checks: { bundlerTimings: false } } } }';
   writeFileSync(join(project, 'vite.config.js'), `export default ${checks};`);
   bundle('vite', 'build', '--logLevel', 'warn', '--base', '/dist/');
-  assert.equal(await outcomeOf('/dist/index.html'), EXPECTED);
+  assert.equal(await pages.outcomeOf('/dist/index.html'), EXPECTED);
 });
 
 /** Runs a program of a package that is installed here, which must succeed. */
@@ -244,7 +202,7 @@ test("the gateway's package takes this one, and lists an app", async () => {
   const folder = join(project, 'gateway');
   mkdirSync(folder);
   writeFileSync(join(folder, 'package.json'), '{ "private": true }');
-  install(folder, packed, pack('--workspace', 'abp-bridge-gateway'));
+  install(folder, packed, pack(project, '--workspace', 'abp-bridge-gateway'));
   // What it asks for must be had from a registry, and be the version beside it.
   const { packages } = JSON.parse(readFileSync(join(folder, 'package-lock.json'), 'utf8'));
   const { dependencies } = packages['node_modules/abp-bridge-gateway'];
@@ -257,6 +215,6 @@ test("the gateway's package takes this one, and lists an app", async () => {
     return (await promisify(execFile)('npx', command, { cwd: folder, env })).stdout;
   };
   assert.match(await gateway('--help'), /^Usage: abp-bridge-gateway COMMAND/m);
-  const listed = await gateway('list', `${url}/app.html`, '--temporary');
+  const listed = await gateway('list', `${pages.url}/app.html`, '--temporary');
   assert.match(listed, /^Packed app 1\n\nnumber\.add$/m);
 });

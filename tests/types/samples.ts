@@ -25,6 +25,11 @@ declare global {
   const iframe: HTMLIFrameElement;
   const page: import('puppeteer-core').Page;
   const socket: WebSocket;
+  // Of Cloudflare Workers.
+  const WebSocketPair: new () => Record<0 | 1, WebSocket & { accept(): void }>;
+  interface ResponseInit {
+    webSocket?: WebSocket;
+  }
   const app: { id: string; name: string; version: string };
   const agent: { name: string; version: string };
   const serverInfo: { name: string; version: string };

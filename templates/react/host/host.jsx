@@ -1,0 +1,57 @@
+// The agent: calls the app in the iframe, and stops the call when the user says so.
+import { useCall, useConnection } from 'abp-bridge/react';
+import { StrictMode, useState } from 'react';
+import { createRoot } from 'react-dom/client';
+
+const APP = 'http://localhost:5174';
+const options = { origin: APP, agent: { name: 'my-agent', version: '1.0' } };
+
+function Host() {
+  const [iframe, setIframe] = useState(null);
+  const [pages, setPages] = useState(200);
+  const { client, status, error } = useConnection(iframe, options);
+  const { call, cancel, pending, progress, response } = useCall(client, 'report.write');
+
+  let text = error?.message ?? (status === 'connected' ? 'Connected' : 'Connecting');
+  if (pending) text = 'Working';
+  else if (response?.success) text = response.data.text;
+  else if (response?.cancelled) text = `Stopped: ${response.error.message}`;
+  else if (response) text = `It failed: ${response.error.message}`;
+
+  return (
+    <>
+      <p>
+        <label>
+          Pages{' '}
+          <input
+            type="number"
+            min="1"
+            value={pages}
+            onChange={({ target }) => setPages(target.valueAsNumber)}
+          />
+        </label>{' '}
+        <button
+          id="run"
+          disabled={status !== 'connected' || pending}
+          onClick={() => call({ pages })}
+        >
+          Run
+        </button>{' '}
+        <button id="stop" disabled={!pending} onClick={() => cancel('the user pressed stop')}>
+          Stop
+        </button>
+      </p>
+      <progress value={progress?.percentage ?? 0} max="100" aria-label="Progress" />
+      <p>
+        <output>{text}</output>
+      </p>
+      <iframe ref={setIframe} src={`${APP}/`} title="The app" />
+    </>
+  );
+}
+
+createRoot(document.querySelector('#root')).render(
+  <StrictMode>
+    <Host />
+  </StrictMode>,
+);

@@ -1,0 +1,234 @@
+// The package in other people's bundlers and runtimes, which are installed here and nowhere else.
+import assert from 'node:assert/strict';
+import { execFile, execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  cpSync,
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { createRequire } from 'node:module';
+import { dirname, join } from 'node:path';
+import { createInterface } from 'node:readline';
+import { after, before, test } from 'node:test';
+import { promisify } from 'node:util';
+import { WebSocket } from 'ws';
+import { connect } from '../../js/index.js';
+import { webSocketTransport } from '../../js/transports/websocket.js';
+import { EXPECTED, SMOKE, newProject, openPages, pageOf, root } from '../support/packed.js';
+import { exchange } from './exchange.js';
+
+const here = join(root, 'tests/reach');
+const modules = join(here, 'node_modules');
+const bin = (name) => join(modules, '.bin', name);
+/** Loads a package that is installed here. */
+const load = createRequire(join(here, 'package.json'));
+const run = promisify(execFile);
+const json = (path) => JSON.parse(readFileSync(path, 'utf8'));
+const agent = { name: 'reach', version: '1' };
+let project, pages;
+
+/** Installs what is tried, unless it is there. */
+function install() {
+  const age = (path) => (existsSync(path) ? statSync(path).mtimeMs : 0);
+  const done = join(modules, '.package-lock.json');
+  if (age(done) >= age(join(here, 'package-lock.json'))) return;
+  const args = ['ci', '--ignore-scripts', '--no-audit', '--no-fund', '--silent'];
+  execFileSync('npm', args, { cwd: here, stdio: 'inherit' });
+  // Puts its program where it is looked for.
+  execFileSync('node', ['install.js'], { cwd: join(modules, 'bun'), stdio: 'inherit' });
+}
+
+before(async () => {
+  install();
+  ({ project } = newProject());
+  for (const name of ['app.js', 'exchange.js', 'instances.js', 'runtime.js', 'worker.js']) {
+    cpSync(join(here, name), join(project, name));
+  }
+  symlinkSync(join(root, 'node_modules/ws'), join(project, 'node_modules/ws'));
+  pages = await openPages(project);
+});
+after(async () => {
+  await pages?.close();
+  rmSync(project, { recursive: true, force: true });
+});
+
+test('through Rollup', async () => {
+  const { rollup } = load('rollup');
+  const { nodeResolve } = load('@rollup/plugin-node-resolve');
+  const warnings = [];
+  const bundle = await rollup({
+    input: join(project, 'main.js'),
+    plugins: [nodeResolve()],
+    onwarn: ({ message }) => warnings.push(message),
+  });
+  await bundle.write({ dir: join(project, 'rollup'), format: 'es' });
+  await bundle.close();
+  assert.deepEqual(warnings, []);
+  writeFileSync(join(project, 'rollup.html'), pageOf('/rollup/main.js'));
+  assert.equal(await pages.outcomeOf('/rollup.html'), EXPECTED);
+});
+
+for (const [name, bundler] of [
+  ['webpack', () => load('webpack')],
+  ['Rspack', () => load('@rspack/core').rspack],
+]) {
+  test(`through ${name}`, async () => {
+    const compiler = bundler()({
+      mode: 'production',
+      context: project,
+      entry: './main.js',
+      output: { path: join(project, name) },
+    });
+    const stats = await promisify(compiler.run.bind(compiler))();
+    await promisify(compiler.close.bind(compiler))();
+    assert.equal(stats.toString({ all: false, errors: true, warnings: true }), '');
+    writeFileSync(join(project, `${name}.html`), pageOf(`/${name}/main.js`));
+    assert.equal(await pages.outcomeOf(`/${name}.html`), EXPECTED);
+  });
+}
+
+/** Copies the package into a folder's own modules, and links others there: one React for all. */
+function copyPackage(folder, others) {
+  for (const name of ['abp-bridge', '@cfworker/json-schema']) {
+    const [from, to] = [project, folder].map((path) => join(path, 'node_modules', name));
+    cpSync(from, to, { recursive: true });
+  }
+  for (const name of others) {
+    const link = join(folder, 'node_modules', name);
+    mkdirSync(dirname(link), { recursive: true });
+    symlinkSync(join(modules, name), link);
+  }
+}
+
+/** Starts a server in Node. Resolves when it has said where its page is. */
+async function start(cwd, args, env = process.env) {
+  const server = spawn(process.execPath, args, { cwd, env, stdio: ['ignore', 'pipe', 'inherit'] });
+  const gone = once(server, 'exit');
+  const stop = () => (server.kill(), gone);
+  for await (const line of createInterface(server.stdout)) {
+    const [, address] = /(?:Local:|host is at) +(http:\S+)/.exec(line) ?? [];
+    // What it says later is read, too: a pipe that is full would halt it.
+    if (address) return (server.stdout.resume(), { address, stop });
+  }
+  throw new Error(`It ended: ${await gone}`);
+}
+
+for (const [name, command] of [
+  ['Bun', ['bun']],
+  ['Deno', ['deno', 'run', '--allow-all']],
+]) {
+  test(`in ${name}, with the core as WebAssembly`, async () => {
+    const [program, ...args] = command;
+    const { stdout } = await run(bin(program), [...args, 'runtime.js'], { cwd: project });
+    const { outcome, instances } = JSON.parse(stdout);
+    assert.equal(outcome, `${EXPECTED},42,true,enough`);
+    assert.ok(instances > 0);
+  });
+}
+
+test('in a Cloudflare Worker, with the core as WebAssembly', async () => {
+  const env = { ...process.env, WRANGLER_SEND_METRICS: 'false' };
+  const date = '2026-01-01';
+  const named = ['--name', 'reach', '--compatibility-date', date];
+  const out = join(project, 'worker');
+  const args = ['deploy', 'worker.js', '--dry-run', '--outdir', out, ...named];
+  await run(bin('wrangler'), args, { cwd: project, env });
+  const { Miniflare } = load('miniflare');
+  const worker = new Miniflare({
+    compatibilityDate: date,
+    modules: true,
+    modulesRules: [{ type: 'CompiledWasm', include: ['**/*.wasm'] }],
+    modulesRoot: out,
+    scriptPath: join(out, 'worker.js'),
+  });
+  try {
+    const { host } = await worker.ready;
+    const dial = () => webSocketTransport(new WebSocket(`ws://${host}/`));
+    const client = await connect(dial, { agent });
+    assert.equal(await exchange(client), '42,true,enough');
+    client.close();
+    const get = async (path) => (await worker.dispatchFetch(`http://${host}${path}`)).text();
+    assert.equal(JSON.parse(await get('/.well-known/agent-card.json')).name, 'Reach');
+    assert.equal(await get('/instances'), '2'); // one of each module, and nothing compiled
+  } finally {
+    await worker.dispose();
+  }
+});
+
+test('through Next.js: in a page, while it is rendered ahead, and on the server', async () => {
+  // Its bundler takes nothing from outside of a root, not even through links: so all is in the repository.
+  const folder = join(root, 'build/reach-next');
+  rmSync(folder, { recursive: true, force: true });
+  cpSync(join(here, 'next'), folder, { recursive: true });
+  cpSync(join(project, 'smoke.js'), join(folder, 'smoke.js'));
+  const config = { turbopack: { root } };
+  writeFileSync(join(folder, 'next.config.mjs'), `export default ${JSON.stringify(config)};`);
+  copyPackage(folder, ['next', 'react', 'react-dom']);
+  const next = join(modules, 'next/dist/bin/next');
+  const env = { ...process.env, NEXT_TELEMETRY_DISABLED: '1' };
+  await run(process.execPath, [next, 'build'], { cwd: folder, env });
+  const args = [next, 'start', '--port', '0', '--hostname', '127.0.0.1'];
+  const server = await start(folder, args, env);
+  try {
+    const { address } = server;
+    const get = async (path) => (await fetch(address + path)).text();
+    assert.match(await get('/'), /The connection is .*idle/);
+    assert.equal(await get('/node'), SMOKE);
+    assert.equal(await pages.outcomeOf('/', address), SMOKE);
+  } finally {
+    await server.stop();
+  }
+});
+
+for (const [name, ports] of [
+  ['plain', [8080, 8081]],
+  ['react', [5173, 5174]],
+]) {
+  test(`the template ${name}: starts both sides, calls, and cancels`, async () => {
+    const folder = join(project, name);
+    cpSync(join(project, 'node_modules/abp-bridge/templates', name), folder, { recursive: true });
+    const { dependencies, devDependencies, scripts } = json(join(folder, 'package.json'));
+    const { 'abp-bridge': range, ...others } = { ...dependencies, ...devDependencies };
+    assert.equal(range, `^${json(join(root, 'package.json')).version}`);
+    copyPackage(folder, Object.keys(others));
+    // Ports that nothing gets by chance, and no other process of these tests.
+    const first = 20_000 + (process.pid % 5_000) * 2;
+    for (const path of readdirSync(folder, { recursive: true })) {
+      if (path.startsWith('node_modules') || !/\.\w+$/.test(path)) continue;
+      const text = readFileSync(join(folder, path), 'utf8');
+      const replaced = ports.reduce((text, port, i) => text.replaceAll(port, first + i), text);
+      writeFileSync(join(folder, path), replaced);
+    }
+    assert.equal(scripts.start, 'node start.js');
+    const server = await start(folder, ['start.js']);
+    const page = await pages.browser.newPage();
+    page.setDefaultTimeout(300_000);
+    const failed = new Promise((_resolve, reject) => page.on('pageerror', reject));
+    const says = (text) => {
+      const read = (text) => document.querySelector('output')?.value === text;
+      return Promise.race([page.waitForFunction(read, text), failed]);
+    };
+    try {
+      await page.goto(server.address);
+      await says('Connected');
+      await page.fill('input', '2');
+      await page.click('#run');
+      await says('A report of 2 pages');
+      await page.fill('input', '1000000');
+      await page.click('#run');
+      await page.waitForFunction(() => document.querySelector('progress').value > 0);
+      await page.click('#stop');
+      await says('Stopped: the user pressed stop');
+    } finally {
+      await page.close();
+      await server.stop();
+    }
+  });
+}

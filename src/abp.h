@@ -185,7 +185,7 @@ typedef enum abp_kind {
   ABP_CHUNK,   /* of a stream, `at` is its size. Callee: send the chunk. Caller: hand the chunk just
                   received to the call's reader */
   ABP_CREDIT,  /* caller: tell the peer that `chunks` chunks, `at` bytes, were read */
-  ABP_RESUME   /* callee: there is room in the stream again, for a chunk that had to wait */
+  ABP_RESUME   /* callee: half of the stream's window is free again, for a chunk that had to wait */
 } abp_kind;
 
 /* Control messages; abp_action.arg of an ABP_SEND. */

@@ -28,6 +28,13 @@ static int has_room(const struct stream *stream) {
   return stream->chunks < stream->max_chunks && stream->bytes < stream->max_bytes;
 }
 
+/* A handler that waits goes on when half of the window is free, not at the first grant: it would
+ * send chunk by chunk, each granted by itself. A reader grants all that it has read at some point,
+ * so the window empties. */
+static int is_crowded(const struct stream *stream) {
+  return stream->chunks > stream->max_chunks / 2 || stream->bytes > stream->max_bytes / 2;
+}
+
 /* What the table owes for this; the size goes with it. */
 static uint32_t step(abp_endpoint *ep, uint32_t slot, enum call_event event, uint64_t size) {
   ep->calls.chunk_size = size;
@@ -77,10 +84,10 @@ int abp_credit_received(abp_endpoint *ep, const abp_id *id, uint64_t chunks, uin
     endpoint_count(ep, ABP_OVERRUN);
     return ABP_OK;
   }
-  const int was_full = !has_room(stream);
+  const int was_crowded = is_crowded(stream);
   stream->chunks -= (uint32_t)chunks;
   stream->bytes -= bytes;
-  if (was_full && has_room(stream))
+  if (was_crowded && !is_crowded(stream))
     calls_owe(&ep->calls, slot, calls_step(&ep->calls, slot, EV_CREDIT));
   return ABP_OK;
 }

@@ -40,7 +40,9 @@ export class Iteration {
       while (!this.stopped) {
         const { done, value } = await this.#iterator.next();
         if (done) return { returned: true, value };
-        if (!this.stopped) await take(value);
+        // Most chunks need not be waited for.
+        const taken = this.stopped ? undefined : take(value);
+        if (taken) await taken;
       }
     } catch (error) {
       this.#close(error);

@@ -553,7 +553,7 @@ export class Endpoint {
    */
   sendChunk(invocation, chunk, size, transfer) {
     if (this.#frames && !invocation.message) {
-      return this.#frames.add(FrameKind.CHUNK, invocation.request.key, size, chunk, transfer);
+      return this.#frames.addChunk(invocation.request.key, size, chunk, transfer);
     }
     const payload = { callId: invocation.callId, size, chunk };
     const message = { type: 'bridge/chunk', timestamp: Date.now(), payload };

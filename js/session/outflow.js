@@ -43,18 +43,37 @@ export class Outflow {
     return { data: all ? collection.chunks : value, collected: all };
   }
 
-  /** @param {any} value */
-  async #send(value) {
+  /** @param {any} value @returns {Promise<void> | undefined} for what has to wait */
+  #send(value) {
     const { prepare } = this.#endpoint.transport;
-    const chunk = prepare ? await prepare(value, this.#invocation) : value;
+    if (prepare) return this.#prepared(prepare(value, this.#invocation));
+    return this.#offer(value);
+  }
+
+  /** @param {unknown} preparing */
+  async #prepared(preparing) {
+    await this.#offer(await preparing);
+  }
+
+  /** @param {any} chunk */
+  #offer(chunk) {
     const size = sizeOf(chunk);
-    while (!this.#iteration.stopped) {
-      if (this.#endpoint.offerChunk(this.#invocation, chunk, size) !== abp.E_LIMIT) break;
-      await new Promise((resolve) => (this.#retry = () => resolve(undefined)));
-    }
+    if (this.#endpoint.offerChunk(this.#invocation, chunk, size) === abp.E_LIMIT)
+      return this.#waitFor(chunk, size);
+    return this.#requireWhole();
+  }
+
+  /** @param {any} chunk @param {number} size */
+  async #waitFor(chunk, size) {
+    do await new Promise((resolve) => (this.#retry = () => resolve(undefined)));
+    while (
+      !this.#iteration.stopped &&
+      this.#endpoint.offerChunk(this.#invocation, chunk, size) === abp.E_LIMIT
+    );
     this.#requireWhole();
   }
 
+  /** @returns {undefined} */
   #requireWhole() {
     if (this.#broken) throw this.#broken;
   }

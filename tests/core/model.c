@@ -80,6 +80,17 @@ int model_full(const struct world *w, enum side side, const struct part *part) {
   return part->under_way >= model_window(w, side) || part->under_way >= model_window(w, AGENT);
 }
 
+/* More than half full: a handler that waits goes on below. */
+int model_crowded(const struct world *w, const struct part *part) {
+  for (int side = 0; side < 2; side++) {
+    const uint32_t chunks = w->bounds.chunks[side] ? w->bounds.chunks[side] : 64;
+    const uint32_t bytes = w->bounds.bytes[side];
+    if (part->under_way > chunks / 2 || (bytes && part->under_way * CHUNK_SIZE > bytes / 2))
+      return 1;
+  }
+  return 0;
+}
+
 int model_grants(const struct world *w, const struct part *part) {
   const uint32_t bytes = w->bounds.bytes[AGENT];
   return part->unreported == part->under_way ||

@@ -25,6 +25,7 @@ int model_add(struct world *w, struct ghost call);
 uint32_t model_window(const struct world *w, enum side side);
 /* 1 if no further chunk fits. */
 int model_full(const struct world *w, enum side side, const struct part *part);
+int model_crowded(const struct world *w, const struct part *part);
 /* 1 if the reader has read enough for its caller to say so. */
 int model_grants(const struct world *w, const struct part *part);
 /* The next deadline, or 0. */

@@ -163,6 +163,22 @@ static void a_handler_waits_while_the_window_is_full_of_bytes(void **state) {
   abp_free(app);
 }
 
+static void a_handler_goes_on_when_half_of_the_window_is_free(void **state) {
+  (void)state;
+  abp_endpoint *app = open_as(ABP_APP, (abp_config){0}, FEATURES);
+  const abp_call call = streamed(app, ONE, 5, 1000);
+  for (int i = 0; i < 5; i++)
+    sends(app, call, 100);
+  assert_int_equal(abp_chunk(app, call, 1), ABP_E_LIMIT);
+  assert_int_equal(granted(app, ONE, 2, 200), ABP_NONE);
+  assert_int_equal(granted(app, ONE, 1, 100), ABP_RESUME);
+  assert_int_equal(granted(app, ONE, 1, 100), ABP_NONE); /* once */
+  sends(app, call, 401);                                 /* more than half of the bytes */
+  assert_int_equal(granted(app, ONE, 1, 0), ABP_NONE);
+  assert_int_equal(granted(app, ONE, 1, 1), ABP_RESUME);
+  abp_free(app);
+}
+
 static void the_smaller_window_of_the_two_sides_counts(void **state) {
   (void)state;
   const abp_config small = {.stream_chunks = 1, .stream_bytes = 5};
@@ -331,6 +347,7 @@ int main(void) {
       cmocka_unit_test(an_elicitation_is_no_stream),
       cmocka_unit_test(a_handler_waits_while_the_window_is_full_of_chunks),
       cmocka_unit_test(a_handler_waits_while_the_window_is_full_of_bytes),
+      cmocka_unit_test(a_handler_goes_on_when_half_of_the_window_is_free),
       cmocka_unit_test(the_smaller_window_of_the_two_sides_counts),
       cmocka_unit_test(what_is_read_is_granted_by_the_half_window),
       cmocka_unit_test(a_chunk_without_room_ends_its_call_and_no_other),

@@ -44,7 +44,7 @@ int main(int argc, char **argv) {
   printf("walk %llu %llu\n", (unsigned long long)steps, (unsigned long long)start);
   seed = start * 0x9e3779b97f4a7c15u | 1;
   struct bounds bounds = {
-      .calls = ANY, .max_calls = 400, .max_concurrent = 150, .remembered = 100, .chunks = {3, 2}};
+      .calls = ANY, .max_calls = 400, .max_concurrent = 150, .remembered = 100, .chunks = {5, 4}};
   uint32_t sum = 0;
   for (int kind = 0; kind < MOVE_KINDS; kind++) {
     bounds.moves[kind] = ANY;

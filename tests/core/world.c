@@ -383,9 +383,10 @@ static void receive_credit(struct world *w, const struct message *message) {
   else if (part->phase != OVER && message->chunks > part->under_way)
     app->overrun++;
   else if (part->phase != OVER) {
-    const int full = model_full(w, APP, part);
+    const int crowded = model_crowded(w, part);
     part->under_way -= (uint8_t)message->chunks;
-    if (full && !part->stopped) model_expect(&w->calls[at], ABP_RESUME);
+    if (crowded && !model_crowded(w, part) && !part->stopped)
+      model_expect(&w->calls[at], ABP_RESUME);
   }
 }
 

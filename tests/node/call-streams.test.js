@@ -650,6 +650,53 @@ describe('a peer that means no good', () => {
   });
 });
 
+/** A stream over a channel of which each side's frames are counted: the entries of each. */
+async function counted(rows) {
+  const { port1, port2 } = new MessageChannel();
+  const sent = [port1, port2].map((port) => {
+    const frames = [];
+    const post = port.postMessage.bind(port);
+    port.postMessage = (message, transfer) => {
+      if (Array.isArray(message)) frames.push(message);
+      return post(message, transfer);
+    };
+    return frames;
+  });
+  const exposed = expose(
+    { app: { id: 'a.b', name: 'A', version: '1' }, capabilities: { rows: () => rows(sent[0]) } },
+    { port: port1 },
+  );
+  const client = await connect(port2, { agent: { name: 'test', version: '1' } });
+  let read = 0;
+  const stream = client.stream('rows');
+  while (!(await stream.next()).done) read++;
+  client.close();
+  exposed.close();
+  return { read, frames: sent[0].length, credits: sent[1].length };
+}
+
+test('chunks that follow one another travel together, and so does their credit', async () => {
+  const count = 2000;
+  const { read, frames, credits } = await counted(async function* () {
+    for (let i = 0; i < count; i++) yield 'token';
+  });
+  assert.equal(read, count);
+  assert.ok(frames < count / 4, `${frames} frames for ${count} chunks`);
+  assert.ok(credits < count / 4, `${credits} messages with credit for ${count} chunks`);
+});
+
+test('chunks that take their time are not held back', async () => {
+  await counted(async function* (frames) {
+    for (let i = 0; i < 10; i++) {
+      const from = performance.now();
+      while (performance.now() - from < 2);
+      yield 'row';
+      const sent = frames.flat().filter((entry) => entry === 'row').length;
+      assert.equal(sent, i + 1);
+    }
+  });
+});
+
 // STREAMS says how many.
 test('streams that are cut off at random leave nothing behind', async () => {
   const count = Number(process.env.STREAMS ?? 200);

@@ -109,7 +109,8 @@ enum abp_feature {
   ABP_PORT = 16,                /* `bridge.port`: the app offers a channel of its own */
   ABP_FRAMES = 32,              /* `bridge.frames`: many messages in one array, calls by number */
   ABP_LIVENESS = 64,            /* `bridge.liveness`: bridge/ping, bridge/pong, bridge/bye */
-  ABP_STREAMS = 128 /* `bridge.streams`: chunks before a result, bridge/chunk, bridge/credit */
+  ABP_STREAMS = 128 /* `bridge.streams`: chunks before a result: bridge/chunk, bridge/credit; of an
+                       agent's streams, bridge/cancel */
 };
 
 /* What a limit is that the configuration leaves at 0. */
@@ -263,7 +264,8 @@ uint32_t abp_number(const abp_endpoint *endpoint, abp_call call);
 
 enum abp_call_flag {
   ABP_WANTS_PROGRESS = 1, /* the call has a progress token */
-  ABP_WANTS_STREAM = 2    /* agent: the call is a stream, if ABP_STREAMS was agreed on */
+  ABP_WANTS_STREAM = 2    /* the call is a stream, if ABP_STREAMS was agreed on. An app asks so for
+                             what its agent streams, the input of a call: `bridge/input` */
 };
 
 /* Makes a call (agent) or an elicitation (app). `id` NULL mints one. `timeout_ms` 0 is none; over

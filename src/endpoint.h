@@ -65,8 +65,8 @@ int endpoint_bye(abp_endpoint *endpoint, int persisted);
 int endpoint_ping(abp_endpoint *endpoint, int pong);
 /* The slot of a call, or NO_CALL. */
 uint32_t endpoint_find(abp_endpoint *endpoint, const abp_id *id, uint32_t direction);
-/* CALL_STREAM if the calls of this role may be streams, else 0. */
-uint32_t endpoint_streams(const abp_endpoint *endpoint, abp_role role);
+/* CALL_STREAM if calls may be streams, else 0. */
+uint32_t endpoint_streams(const abp_endpoint *endpoint);
 /* Begins a stream, through a window of at most this much. */
 void endpoint_open_window(abp_endpoint *endpoint, uint32_t slot, uint32_t chunks, uint32_t bytes);
 void endpoint_count(abp_endpoint *endpoint, abp_counter counter);

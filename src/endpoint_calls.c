@@ -57,9 +57,9 @@ int abp_request(abp_endpoint *ep, const abp_id *id, uint32_t timeout_ms, uint32_
   if (ep->session.state != ABP_SESSION_READY ||
       (parent && !calls_adoptable(&ep->calls, parent, &above)))
     return ABP_E_STATE;
-  const uint32_t streams = flags & ABP_WANTS_STREAM ? endpoint_streams(ep, ABP_AGENT) : 0;
+  const uint32_t streams = flags & ABP_WANTS_STREAM ? endpoint_streams(ep) : 0;
   const int status = make_call(ep, id,
-                               (ep->config.role == ABP_APP ? CALL_NO_CANCEL : 0u) |
+                               (ep->config.role == ABP_APP && !streams ? CALL_NO_CANCEL : 0u) |
                                    (flags & ABP_WANTS_PROGRESS ? CALL_PROGRESS : 0u) | streams,
                                &slot);
   if (status != ABP_OK) return status;
@@ -187,7 +187,7 @@ int abp_stream_received(abp_endpoint *ep, const abp_id *id, uint32_t timeout_ms,
   if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
   session_heard(&ep->session, ep->calls.now);
   uint32_t slot;
-  const uint32_t streams = chunks && bytes ? endpoint_streams(ep, ABP_APP) : 0;
+  const uint32_t streams = chunks && bytes ? endpoint_streams(ep) : 0;
   const abp_error error = add_received(
       ep, id, (flags & ABP_WANTS_PROGRESS ? CALL_PROGRESS : 0u) | streams, fault, &slot);
   if (error) {

@@ -14,8 +14,8 @@ static const char TOO_MUCH[] = "More was streamed than was read";
 
 static uint32_t smaller(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
-uint32_t endpoint_streams(const abp_endpoint *ep, abp_role role) {
-  return ep->config.role == role && abp_features(ep) & ABP_STREAMS ? CALL_STREAM : 0;
+uint32_t endpoint_streams(const abp_endpoint *ep) {
+  return abp_features(ep) & ABP_STREAMS ? CALL_STREAM : 0;
 }
 
 void endpoint_open_window(abp_endpoint *ep, uint32_t slot, uint32_t chunks, uint32_t bytes) {

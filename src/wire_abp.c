@@ -96,6 +96,13 @@ static int read_cancel(abp_endpoint *ep, const json_value *payload) {
   return endpoint_cancel(ep, &target, reason.text, reason.length);
 }
 
+/* Its stream's result is the answer. */
+static int read_stream_cancel(abp_endpoint *ep, const json_value *payload) {
+  const struct json_slice reason = json_string(json_member(payload, "reason"));
+  const abp_id call = wire_id(ep->wire, json_member(payload, "callId"));
+  return abp_cancel_received(ep, &call, reason.text, reason.length);
+}
+
 static const char HEX[] = "0123456789abcdef";
 
 /* Nobody waits for the answer to a cancel that a signal or the clock asked for, but it decides how
@@ -115,6 +122,9 @@ static abp_call stopped_call(const abp_endpoint *ep, const abp_id *id) {
   return call;
 }
 
+/* By which an app leaves a stream of its agent's; what an agent's calls need is ABP_MSG_CANCEL. */
+enum { STREAM_CANCEL = ABP_MSG_BYE + 1 };
+
 /* Every type of the control plane. The first are at the place of their abp_message, for printing.
  */
 static const struct message_type TYPES[] = {
@@ -126,6 +136,7 @@ static const struct message_type TYPES[] = {
     {"bridge/ping", TO_APP | TO_AGENT, ABP_MSG_PING},
     {"bridge/pong", TO_APP | TO_AGENT, ABP_MSG_PONG},
     {"bridge/bye", TO_APP | TO_AGENT, ABP_MSG_BYE},
+    {"bridge/cancel", TO_AGENT, STREAM_CANCEL},
     {"cancel-result", TO_AGENT, ABP_MSG_CANCEL_RESULT},
 };
 
@@ -174,6 +185,7 @@ int wire_control(abp_endpoint *ep) {
   case ABP_MSG_PING: return endpoint_ping(ep, 0);
   case ABP_MSG_PONG: return endpoint_ping(ep, 1);
   case ABP_MSG_BYE: return endpoint_bye(ep, json_is_true(json_member(payload, "persisted")));
+  case STREAM_CANCEL: return read_stream_cancel(ep, payload);
   default:
     endpoint_count(ep, json_string(json_member(message, "type")).text ? ABP_UNKNOWN_TYPE
                                                                       : ABP_MALFORMED);
@@ -314,7 +326,10 @@ static const char *print_payload(const abp_endpoint *ep, const abp_action *actio
     wire_add_text(out, "sessionId", ep->prefix);
     add_handshake(ep, out, ep->session.agreed);
     break;
-  case ABP_MSG_CANCEL: print_cancel(ep, action, out); break;
+  case ABP_MSG_CANCEL:
+    print_cancel(ep, action, out);
+    if (ep->config.role == ABP_APP) return TYPES[STREAM_CANCEL].type;
+    break;
   case ABP_MSG_CANCEL_RESULT: print_cancel_result(ep, out); break;
   case ABP_MSG_BYE: json_add_bool(out, "persisted", ep->session.staying); break;
   }
@@ -341,7 +356,7 @@ const char *wire_print_control(abp_endpoint *ep, const abp_action *action, uint6
     wire_add_reply_id(ep, ep->has_message ? &ep->wire->body : NULL, 0);
   else if (action->arg == ABP_MSG_INITIALIZE)
     wire_add_text(out, "id", ep->prefix);
-  else if (action->arg == ABP_MSG_CANCEL)
+  else if (action->arg == ABP_MSG_CANCEL && ep->config.role == ABP_AGENT)
     add_cancel_id(ep, out, action->call);
   return wire_finish(ep, type, unix_ms, length);
 }

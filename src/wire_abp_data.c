@@ -68,8 +68,10 @@ static int read_elicitation(abp_endpoint *ep, const json_value *payload, const a
   struct wire *wire = ep->wire;
   const struct json_slice name = set_name(wire, json_member(payload, "method"));
   set_payload(wire, json_member(payload, "params"));
-  return abp_call_received(ep, id, json_ms(json_member(payload, "timeout")), 0,
-                           name.length ? ABP_NO_ERROR : ABP_INVALID_PARAMS);
+  const json_value *stream = json_member(payload, "stream");
+  return abp_stream_received(ep, id, json_ms(json_member(payload, "timeout")), 0,
+                             window_of(stream, "chunks"), window_of(stream, "bytes"),
+                             name.length ? ABP_NO_ERROR : ABP_INVALID_PARAMS);
 }
 
 static int read_result(abp_endpoint *ep, const json_value *payload, const abp_id *id) {
@@ -100,11 +102,15 @@ static int read_notification(struct wire *wire, const json_value *payload) {
 enum { CALL, RESULT, NOTIFICATION, PROGRESS, ELICITATION, CHUNK, CREDIT };
 
 static const struct message_type TYPES[] = {
-    {"capabilities/call", TO_APP, CALL},      {"capabilities/call-result", TO_AGENT, RESULT},
-    {"call-result", TO_AGENT, RESULT},        {"notification", TO_AGENT, NOTIFICATION},
-    {"progress", TO_AGENT, PROGRESS},         {"elicitation/request", TO_AGENT, ELICITATION},
-    {"elicitation/response", TO_APP, RESULT}, {"bridge/chunk", TO_AGENT, CHUNK},
-    {"bridge/credit", TO_APP, CREDIT},
+    {"capabilities/call", TO_APP, CALL},
+    {"capabilities/call-result", TO_AGENT, RESULT},
+    {"call-result", TO_AGENT, RESULT},
+    {"notification", TO_AGENT, NOTIFICATION},
+    {"progress", TO_AGENT, PROGRESS},
+    {"elicitation/request", TO_AGENT, ELICITATION},
+    {"elicitation/response", TO_APP, RESULT},
+    {"bridge/chunk", TO_APP | TO_AGENT, CHUNK},
+    {"bridge/credit", TO_APP | TO_AGENT, CREDIT},
 };
 
 static int read_message(abp_endpoint *ep) {

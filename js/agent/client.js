@@ -16,9 +16,11 @@ import { exactOrigin } from '../common/origins.js';
 import { onAbort, offAbort } from '../common/signals.js';
 import { CallStream } from './call-stream.js';
 import { CapabilityList } from './capability-list.js';
+import { Input } from './input.js';
 import { rejectionOf } from './rejection.js';
-import { elicitationMethod, readError } from '../wire/messages.js';
+import { INPUT, elicitationMethod, readError } from '../wire/messages.js';
 import { supportOf } from '../session/capability-support.js';
+import { isStream } from '../common/transfer.js';
 import { portTransport } from '../transports/port.js';
 import { OPAQUE, iframeTransport } from '../transports/window.js';
 import { transportTo } from '../transports/worker.js';
@@ -69,6 +71,8 @@ const LIST_CHANGED = 'notifications/capabilities/list_changed';
  * @property {(info: ProgressInfo) => void} [onProgress]
  * @property {string} [callId] names the call, for `cancel`; minted when absent
  * @property {string | number} [progressToken] the token that the app reports progress with (the callId)
+ * @property {AsyncIterable<any> | ReadableStream} [input] is streamed to the handler, which reads it as `input` of its
+ *   context. It ends with the call
  * @property {Transferable[]} [transfer] objects in the params that are moved instead of copied
  * @property {boolean | import('./again.js').Patience} [retry] whether it is made again if its error is `retryable`, after
  *   `retryAfter` if the app says so (false). `timeout` and `signal` are for all attempts together. Only for calls that
@@ -461,7 +465,7 @@ export class Client {
    */
   #checked(name, params, options, stream) {
     if (typeof name !== 'string') return wrong('call needs the name of a capability');
-    const { signal, onProgress, timeout, retry, transfer } = options ?? {};
+    const { signal, onProgress, timeout, retry, transfer, input } = options ?? {};
     if (signal && typeof signal.addEventListener !== 'function') {
       return wrong('signal must be an AbortSignal');
     }
@@ -471,7 +475,12 @@ export class Client {
     if (timeout !== undefined && timeout !== null && typeof timeout !== 'number') {
       return wrong('timeout must be a number of milliseconds');
     }
+    if (input !== undefined && !isStream(input)) {
+      return wrong('input must be an async iterable or a ReadableStream');
+    }
+    if (input && !retry) return this.#callWithInput(name, params, options, stream);
     if (!retry) return this.#call(name, params, options ?? {}, stream);
+    if (input) return wrong('a call with input cannot be retried: some of it may have been read');
     if (stream) return wrong('a stream cannot be retried: its chunks may have been read');
     if (transfer) return wrong('a call with transfer cannot be retried: its params are moved');
     const deadline = performance.now() + (milliseconds(timeout) || Infinity);
@@ -492,12 +501,29 @@ export class Client {
    * @param {unknown} params
    * @param {CallOptions} options
    * @param {CallStream} [stream]
+   * @returns {Promise<Response>} rejects if the input is read by somebody else
+   */
+  async #callWithInput(name, params, options, stream) {
+    const input = new Input(options.input);
+    try {
+      return await this.#call(name, params, options, stream, input);
+    } finally {
+      input.close();
+    }
+  }
+
+  /**
+   * @param {string} name
+   * @param {unknown} params
+   * @param {CallOptions} options
+   * @param {CallStream} [stream]
+   * @param {Input} [input]
    * @returns {Promise<Response>}
    */
-  #call(name, params, options, stream) {
+  #call(name, params, options, stream, input) {
     if (this.#closed) return Promise.resolve({ success: false, error: closedError() });
     const endpoint = /** @type {Endpoint} */ (this.#endpoint);
-    const response = endpoint.request(name, params, options, 0, stream);
+    const response = endpoint.request(name, params, options, 0, stream, input);
     const { progressToken, onProgress } = options;
     if (progressToken === undefined || !onProgress) return response;
     this.#onProgress.set(progressToken, onProgress);
@@ -596,20 +622,28 @@ export class Client {
 
   // --- What the endpoint asks ----------------------------------------------------------------------
 
-  /** The app's questions. @type {import('../session/endpoint.js').Callee} */
+  /** The app's questions, and its reading of input. @type {import('../session/endpoint.js').Callee} */
   #callee = {
-    rejectionFor: ({ name }) => {
+    rejectionFor: ({ name, params }) => {
+      if (name === INPUT) return this.#inputOf(params)?.taken === false ? 0 : abp.INVALID_PARAMS;
       const { allowedRequests } = this.#options;
       const allowed = !allowedRequests || allowedRequests.includes(elicitationMethod(name));
       const able = this.onElicitation && this.#endpoint?.has(abp.ELICITATION);
       return able && allowed ? 0 : abp.NOT_SUPPORTED;
     },
-    run: ({ name, params, timeout }, { signal }) =>
-      this.onElicitation?.(
+    run: ({ name, params, timeout }, { signal }) => {
+      if (name === INPUT) return this.#inputOf(params);
+      return this.onElicitation?.(
         { method: elicitationMethod(name), params, ...(timeout && { timeout }) },
         { signal },
-      ),
+      );
+    },
   };
+
+  /** The input of a call that is pending. @param {unknown} params as the app says them */
+  #inputOf(params) {
+    return this.#endpoint?.withInput(getOwn(params, 'callId'))?.input;
+  }
 
   /** @type {import('../session/endpoint.js').EndpointDelegate} */
   #side = {

@@ -2,7 +2,7 @@ import * as abp from '../core/abp-boundary.js';
 import { Endpoint, carried } from '../session/endpoint.js';
 import { invokeReportingErrors, requireTimeout } from '../common/errors.js';
 import { firstOf, getOwn, milliseconds } from '../common/values.js';
-import { checkedProgress, elicitationMethod } from '../wire/messages.js';
+import { INPUT, checkedProgress, elicitationMethod } from '../wire/messages.js';
 import { portTransport } from '../transports/port.js';
 
 /** Elicitation methods that an agent may list; further ones are ignored. */
@@ -65,6 +65,7 @@ export class Connection {
       observers,
       side: {
         elicit: (request, parent) => this.elicit(request, parent),
+        input: (callId, parent) => this.#input(callId, parent),
         onHandshake: (message, via) => this.#answer(message, via),
         onSession: (state, message) => {
           if (state === abp.SESSION_READY) this.#begin(message);
@@ -181,6 +182,20 @@ export class Connection {
    */
   #tell(feature, type, payload) {
     if (this.endpoint.has(feature)) this.endpoint.send({ type, payload });
+  }
+
+  /**
+   * What the agent streams to a handler.
+   * @param {string} callId
+   * @param {number} parent
+   * @returns {AsyncGenerator<any, any, void>}
+   */
+  async *#input(callId, parent) {
+    // Loaded on demand: few apps read any.
+    const { CallStream } = await import('../agent/call-stream.js');
+    return yield* new CallStream((stream) =>
+      this.endpoint.request(INPUT, { callId }, {}, parent, stream),
+    );
   }
 
   /**

@@ -114,12 +114,13 @@ export class Implementation {
    * @param {import('./registry.js').CallContext} context
    */
   async run({ name, params }, context) {
-    const { signal, progress, progressToken } = context;
+    const { signal, progress, progressToken, input } = context;
     const client = await this.#client;
     this.#running.add(context);
     try {
       const onProgress = progressToken === undefined ? undefined : progress;
-      const said = await client?.call(/** @type {string} */ (name), params, { signal, onProgress });
+      const options = { signal, onProgress, input };
+      const said = await client?.call(/** @type {string} */ (name), params, options);
       // With other members it would be taken for data.
       const { success, data, error, cancelled, metadata } = readResponse(said);
       return success ? { success, data, metadata } : { success, error, cancelled, metadata };

@@ -6,7 +6,7 @@ import * as abp from '../core/abp-boundary.js';
 import { AbpError, invokeReportingErrors, reasonText, toErrorObject } from '../common/errors.js';
 import { getOwn, isObject } from '../common/values.js';
 import { CallStream } from '../agent/call-stream.js';
-import { CALL, ELICITATION, isResponse } from '../wire/messages.js';
+import { CALL, ELICITATION, INPUT, isResponse } from '../wire/messages.js';
 import { onAbort, offAbort } from '../common/signals.js';
 import { withBase64 } from '../wire/result-store.js';
 import { supportOf } from '../session/capability-support.js';
@@ -160,7 +160,7 @@ export class LocalAgent {
    * @param {any} [options]
    */
   async call(capability, params = {}, options = {}) {
-    const { signal: given, stream, ...rest } = options ?? {};
+    const { signal: given, stream, input, ...rest } = options ?? {};
     // A signal that automation sends into the page arrives as a plain object.
     const signal = typeof given?.addEventListener === 'function' ? given : undefined;
     const id = `page-${++this.#next}`;
@@ -173,8 +173,11 @@ export class LocalAgent {
       return endpoint.ended(abp.CANCELLED, signal.reason);
     }
     onAbort(signal, record);
+    if (input && !this.#link) {
+      return failed(new AbpError('NOT_SUPPORTED', 'window.abp takes no input as a stream'));
+    }
     // For everybody else chunks are collected.
-    const streams = (this.#link || this.#streams.has(callId)) && { stream };
+    const streams = (this.#link || this.#streams.has(callId)) && { stream, input };
     const response = await this.#ask(
       CALL.request,
       { capability, params, options: { ...rest, ...streams, callId } },
@@ -251,12 +254,14 @@ export class LocalAgent {
       case 'progress':
         return this.#tell('Progress', payload);
       case 'elicitation/request':
+        if (payload.method === INPUT) return this.#link?.hear(message);
         return void this.#question(id, payload);
       case 'bridge/chunk': {
         const stream = this.#streams.get(payload.callId);
         return stream ? stream.push(payload.chunk, payload.size) : this.#link?.hear(message);
       }
     }
+    if (type === 'bridge/credit' || type === 'bridge/cancel') return this.#link?.hear(message);
     this.#answered(id, payload);
   }
 

@@ -19,6 +19,8 @@ import { isResponse } from '../wire/messages.js';
  * @property {(name: string, params?: any, options?: { signal?: AbortSignal, timeout?: number }) => Promise<import('../agent/client.js').Response>} call
  *   calls another capability of this app as a part of this call
  * @property {string} callId
+ * @property {AsyncIterableIterator<any>} [input] what the agent streams to this call, to be read by `for await`; undefined if it
+ *   streams nothing. See docs/streams.md
  * @property {unknown} progressToken the token that the caller gave for progress; undefined if it wants none
  * @property {() => Promise<void> | undefined} breathe for a loop that computes: `await breathe()` lets messages in when
  *   8 ms have passed, and throws the signal's reason once the call is cancelled

@@ -407,7 +407,8 @@ export function pageAgent(piece, there = globalThis, tools = undefined) {
   }
 
   /** @param {any} message */
-  function receive({ type, id, payload }) {
+  function receive(message) {
+    const { type, id, payload } = message;
     switch (type) {
       case 'initialize':
         // `initialize` is repeated until it is answered.
@@ -417,14 +418,16 @@ export function pageAgent(piece, there = globalThis, tools = undefined) {
         return void answer('capabilities/call-result', id, () => wholeOf(payload));
       case 'capabilities/cancel':
         return void cancel(id, payload);
-      case 'elicitation/response':
-        questions.get(id)?.(payload);
+      case 'elicitation/response': {
+        const settle = questions.get(id) ?? (() => link.say?.(message));
         questions.delete(id);
-        return;
+        return settle(payload);
+      }
       case 'shutdown':
         return void shutdown(payload?.reason);
+      case 'bridge/chunk':
       case 'bridge/credit':
-        return link.say?.({ type, payload });
+        return link.say?.(message);
     }
   }
 

@@ -1,21 +1,11 @@
 /** What a handler streams, driven to its end: an async iterable or a `ReadableStream`, chunk by chunk. */
 import { breathe } from './breathe.js';
 import { AbpError } from './errors.js';
+import { iteratorOf } from './iterator-of.js';
 import { sizeOf } from './value-size.js';
 
 /** At most so many bytes are collected for a caller that reads no chunks. Each chunk counts as at least 64. */
 const MAX_COLLECTED = 2 ** 26;
-
-/**
- * The iterator of an async iterable or of a `ReadableStream`, which not every browser can iterate.
- * @param {any} source
- * @returns {{ next(): Promise<IteratorResult<any>>, return?(reason?: unknown): unknown }}
- */
-function iteratorOf(source) {
-  if (typeof source.getReader !== 'function') return source[Symbol.asyncIterator]();
-  const reader = source.getReader();
-  return { next: () => reader.read(), return: (reason) => reader.cancel(reason) };
-}
 
 export class Iteration {
   #iterator;

@@ -48,6 +48,8 @@ import { PendingCall, PendingCancel } from './pending-call.js';
  * @property {(message: unknown, via: Transport) => void} [onHandshake] app: sends the answer to
  *   `initialize`, and the offer of a port with it
  * @property {(request: any, parent: number) => Promise<any>} [elicit] app: asks the agent a question on behalf of a call
+ * @property {(callId: string, parent: number) => AsyncIterableIterator<any>} [input] app: what the agent streams to the
+ *   handler of a call
  * @property {(info: any) => void} [onProgress] called for progress that belongs to no call made here
  * @property {(event: string, data: any) => void} [onNotification]
  * @property {(error: import('../common/errors.js').ErrorObject) => void} [onExpired] agent: the app has refused a call
@@ -87,7 +89,9 @@ const FEATURES = {
 };
 
 /** What the caller of a stream is told when the other side has sent more than was agreed on. */
-const OVERRUN = { message: 'The app streamed more than was read, so that the stream was ended' };
+const OVERRUN = {
+  message: 'The other side streamed more than was read, so that the stream was ended',
+};
 
 /** Whether a result's metadata say more than a duration. @param {any} metadata */
 const isMarked = ({ cached, collected }) => cached !== undefined || collected !== undefined;
@@ -225,11 +229,12 @@ export class Endpoint {
     if (this.role === abp.AGENT) {
       if (type === 'progress') return this.#progress(getOwn(payload, 'operationId'), 0, payload);
       if (type === 'notification') return this.#notification(payload);
-      if (type === 'bridge/chunk') {
-        const [size, chunk] = [getOwn(payload, 'size'), getOwn(payload, 'chunk')];
-        return this.#chunk(getOwn(payload, 'callId'), 0, size, chunk);
-      }
-    } else if (type === 'bridge/credit') {
+    }
+    if (type === 'bridge/chunk') {
+      const [size, chunk] = [getOwn(payload, 'size'), getOwn(payload, 'chunk')];
+      return this.#chunk(getOwn(payload, 'callId'), 0, size, chunk);
+    }
+    if (type === 'bridge/credit') {
       const [chunks, bytes] = [getOwn(payload, 'chunks'), getOwn(payload, 'bytes')];
       return this.#credit(getOwn(payload, 'callId'), 0, chunks, bytes);
     }
@@ -274,11 +279,10 @@ export class Endpoint {
       case FrameKind.REQUEST_WITH: {
         const params = getOwn(b, '0') ?? {};
         const timeout = milliseconds(getOwn(b, '1'));
+        const progress = getOwn(b, '2') ?? false;
         const window = readAmount(getOwn(b, '3'), getOwn(b, '4'));
-        return this.#request(
-          { key, name: a, params, timeout, progress: getOwn(b, '2') ?? false, window },
-          number,
-        );
+        const input = getOwn(b, '5') === true;
+        return this.#request({ key, name: a, params, timeout, progress, window, input }, number);
       }
       case FrameKind.VALUE: {
         const response = { success: true, data: b, metadata: { duration: a } };
@@ -297,11 +301,9 @@ export class Endpoint {
         return;
       }
       case FrameKind.CHUNK:
-        if (this.role === abp.AGENT) return this.#chunk(key, number, a, b);
-        break;
+        return this.#chunk(key, number, a, b);
       case FrameKind.CREDIT:
-        if (this.role === abp.APP) return this.#credit(key, number, a, b);
-        break;
+        return this.#credit(key, number, a, b);
       case FrameKind.MESSAGE:
         if (isObject(b)) return this.#message(b);
     }
@@ -405,15 +407,21 @@ export class Endpoint {
    * @param {Transferable[]} [options.transfer]
    * @param {number} [parent] the call on whose behalf this is made
    * @param {import('../agent/call-stream.js').CallStream} [stream] reads its chunks
+   * @param {import('../agent/input.js').Input} [input] is streamed to its handler
    * @returns {Promise<any>} the response: it never rejects
    */
-  request(name, params, options = {}, parent = 0, stream = undefined) {
+  request(name, params, options = {}, parent = 0, stream = undefined, input = undefined) {
     return new Promise((resolve) => {
       const pending = new PendingCall(this, resolve, name, params, options);
       const { signal, timeout, callId, onProgress } = pending;
       pending.stream = stream;
+      pending.input = input;
       stream?.attach(pending);
       if (signal?.aborted) return pending.settle(abp.CANCELLED);
+      if (input && this.ready && !this.has(abp.STREAMS)) {
+        const why = 'The app takes no input as a stream (docs/streams.md#input)';
+        return pending.fail(this.failure(abp.NOT_SUPPORTED, why));
+      }
       // The core's clock stands still between inputs, and a deadline counts from now.
       if (timeout) this.machine.advance();
       onAbort(signal, pending);
@@ -424,6 +432,17 @@ export class Endpoint {
         return x.request(pointer, length, timeout, flags, parent);
       });
     });
+  }
+
+  /**
+   * The call made here that has this callId and streams to its handler.
+   * @param {unknown} callId
+   * @returns {PendingCall | undefined}
+   */
+  withInput(callId) {
+    return this.machine.find(
+      (record) => record.input && callId === (record.callId ?? this.core.idText(record.handle)),
+    );
   }
 
   /**
@@ -734,20 +753,22 @@ export class Endpoint {
 
   /** @param {PendingCall} pending */
   #sendRequest(pending) {
-    const { handle, name, params, timeout, callId, transfer } = pending;
+    const { handle, name, params, timeout, callId, transfer, window } = pending;
+    const input = pending.input !== undefined;
     const progress = pending.progressToken ?? pending.onProgress !== undefined;
     if (this.#frames) {
       const key = (pending.key = callId ?? this.core.number(handle));
-      const streams = pending.window[0] > 0;
+      const streams = window[0] > 0 || input;
       if (timeout || progress !== false || streams) {
-        const more = [params, timeout, progress, ...(streams ? pending.window : [])];
+        const more = [params, timeout, progress, ...(streams ? window : [])];
+        if (input) more.push(input);
         this.#frames.add(FrameKind.REQUEST_WITH, key, name, more, transfer);
       } else this.#frames.add(FrameKind.REQUEST, key, name, params, transfer);
       return;
     }
     const { request, write } = this.outgoing;
     const id = callId ?? this.core.idText(handle);
-    const payload = write(id, name, params, timeout, progress, pending.window);
+    const payload = write(id, name, params, timeout, progress, window, input);
     const message = { type: request, id, timestamp: Date.now(), payload };
     this.#post(message, transfer, (error) => this.#unsent(pending, error), 'request');
   }

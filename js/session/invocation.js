@@ -27,6 +27,7 @@ const CONTEXT = [
   'elicit',
   'call',
   'callId',
+  'input',
   'progressToken',
   'breathe',
 ];
@@ -66,6 +67,8 @@ export class Invocation extends Cancellable {
   #followed;
   /** What its handler streams, if it does. @type {import('./outflow.js').Outflow | undefined} */
   #outflow;
+  /** @type {AsyncIterableIterator<any> | undefined} */
+  #input;
   /** Whether its chunks were collected into its data. */
   #collected = false;
 
@@ -104,6 +107,12 @@ export class Invocation extends Cancellable {
   get progressToken() {
     const { progress } = this.request;
     return progress === true ? this.callId : progress === false ? undefined : progress;
+  }
+
+  /** What the agent streams to its handler; undefined if it streams nothing. It is asked for when it is first read. */
+  get input() {
+    if (!this.request.input) return undefined;
+    return (this.#input ??= this.#endpoint.side.input?.(this.callId, this.handle || ENDED));
   }
 
   /** Reports progress. Nothing is sent unless the caller asked for it, nor after a cancel. */

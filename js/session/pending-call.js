@@ -30,6 +30,8 @@ export class PendingCall extends Pending {
     this.progressToken = progressToken;
     this.callId = callId;
     this.transfer = transfer;
+    /** What is streamed to its handler. @type {import('../agent/input.js').Input | undefined} */
+    this.input = undefined;
     /** Who reads its chunks. @type {import('../agent/call-stream.js').CallStream | undefined} */
     this.stream = undefined;
     /** Of a stream that both sides agreed on: how many chunks and bytes may be under way. @type {[number, number]} */

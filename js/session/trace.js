@@ -170,9 +170,13 @@ export class Tracer {
         return { type: request, id, payload: write(id, a, b, 0, false) };
       }
       case FrameKind.REQUEST_WITH: {
-        const [params, timeout, progress, ...window] = b;
+        const [params, timeout, progress, chunks, bytes, input] = b;
         const id = this.#id(key, byAgent);
-        return { type: request, id, payload: write(id, a, params, timeout, progress, window) };
+        return {
+          type: request,
+          id,
+          payload: write(id, a, params, timeout, progress, [chunks, bytes], input),
+        };
       }
       case FrameKind.VALUE: {
         const payload = { success: true, data: b, metadata: { duration: a } };
@@ -186,7 +190,7 @@ export class Tracer {
         return { type: 'progress', payload: { ...b, operationId: this.#id(key, !byAgent) } };
       case FrameKind.CANCEL: {
         const payload = { callId: this.#id(key, byAgent), reason: a };
-        return { type: 'capabilities/cancel', payload };
+        return { type: byAgent ? 'capabilities/cancel' : 'bridge/cancel', payload };
       }
       case FrameKind.CHUNK:
         return {

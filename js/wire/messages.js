@@ -13,6 +13,7 @@ import { copyRecord, getOwn, isObject, isRecord, milliseconds } from '../common/
  * @property {unknown} params
  * @property {number} timeout ms, 0 for none
  * @property {[number, number]} [window] of a stream: how many chunks and bytes may be under way
+ * @property {boolean} [input] whether its caller streams to its handler
  * @property {unknown} progress the token that names its progress; true is the id of the call, false is no progress
  */
 
@@ -37,6 +38,12 @@ function idOf(message) {
 const windowOf = (stream) =>
   stream ? readAmount(getOwn(stream, 'chunks'), getOwn(stream, 'bytes')) : undefined;
 
+/** @param {[number, number] | undefined} window */
+const streamOf = (window) => window?.[0] && { stream: { chunks: window[0], bytes: window[1] } };
+
+/** The elicitation by which an app reads what its agent streams to a handler; `params` has the callId. */
+export const INPUT = 'bridge/input';
+
 /** An agent's call of a capability. */
 export const CALL = {
   request: 'capabilities/call',
@@ -56,6 +63,7 @@ export const CALL = {
       timeout: milliseconds(getOwn(options, 'timeout')),
       progress: getOwn(options, 'progressToken') ?? false,
       window: windowOf(getOwn(options, 'stream')),
+      input: getOwn(options, 'input') === true,
     };
   },
   /**
@@ -65,8 +73,9 @@ export const CALL = {
    * @param {number} timeout
    * @param {boolean | string | number} progress whether progress is wanted, or its token
    * @param {[number, number]} [window] of a stream: chunks and bytes
+   * @param {boolean} [input] whether the caller streams to the handler
    */
-  write: (id, capability, params, timeout, progress, window) => ({
+  write: (id, capability, params, timeout, progress, window, input) => ({
     capability,
     params,
     callId: id,
@@ -74,7 +83,8 @@ export const CALL = {
       callId: id,
       ...(timeout && { timeout }),
       ...(progress !== false && { progressToken: progress === true ? id : progress }),
-      ...(window?.[0] && { stream: { chunks: window[0], bytes: window[1] } }),
+      ...streamOf(window),
+      ...(input && { input }),
     },
   }),
   /**
@@ -115,6 +125,7 @@ export const ELICITATION = {
       params: getOwn(payload, 'params'),
       timeout: milliseconds(getOwn(payload, 'timeout')),
       progress: false,
+      window: windowOf(getOwn(payload, 'stream')),
     };
   },
   /**
@@ -122,8 +133,15 @@ export const ELICITATION = {
    * @param {string} method
    * @param {unknown} params
    * @param {number} timeout
+   * @param {boolean | string | number} [_progress]
+   * @param {[number, number]} [window] of a stream: chunks and bytes
    */
-  write: (_id, method, params, timeout) => ({ method, params, ...(timeout && { timeout }) }),
+  write: (_id, method, params, timeout, _progress, window) => ({
+    method,
+    params,
+    ...(timeout && { timeout }),
+    ...streamOf(window),
+  }),
   /** @param {unknown} data */
   succeed: (data) => ({ success: true, data }),
   /** @param {import('../agent/client.js').Response} response */

@@ -75,9 +75,10 @@ uint32_t model_window(const struct world *w, enum side side) {
   return w->bounds.bytes[side] && fit < chunks ? fit : chunks;
 }
 
-/* The app knows the windows of both; the agent its own. */
-int model_full(const struct world *w, enum side side, const struct part *part) {
-  return part->under_way >= model_window(w, side) || part->under_way >= model_window(w, AGENT);
+/* Who sends knows the windows of both, who reads its own. */
+int model_full(const struct world *w, enum side side, const struct ghost *call) {
+  const uint32_t under_way = call->part[side].under_way;
+  return under_way >= model_window(w, side) || under_way >= model_window(w, model_caller(call));
 }
 
 /* More than half full: a handler that waits goes on below. */
@@ -91,10 +92,12 @@ int model_crowded(const struct world *w, const struct part *part) {
   return 0;
 }
 
-int model_grants(const struct world *w, const struct part *part) {
-  const uint32_t bytes = w->bounds.bytes[AGENT];
+int model_grants(const struct world *w, const struct ghost *call) {
+  const enum side side = model_caller(call);
+  const struct part *part = &call->part[side];
+  const uint32_t bytes = w->bounds.bytes[side];
   return part->unreported == part->under_way ||
-         part->unreported * 2u >= (w->bounds.chunks[AGENT] ? w->bounds.chunks[AGENT] : 64) ||
+         part->unreported * 2u >= (w->bounds.chunks[side] ? w->bounds.chunks[side] : 64) ||
          (bytes && part->unreported * CHUNK_SIZE * 2u >= bytes);
 }
 
@@ -149,11 +152,11 @@ void model_end(struct world *w, enum side side, int at, abp_outcome outcome, abp
     model_remember(w, side, at);
 }
 
-/* A caller wants its call to end. Only calls to the app have a message for that. */
+/* A caller wants its call to end. Only calls to the app, and streams, have a message for that. */
 static void stop_asking(struct world *w, enum side side, int at, abp_outcome why) {
   struct part *part = &w->calls[at].part[side];
   if (part->phase != WAITS) return;
-  if (w->calls[at].kind != A_CALL) {
+  if (w->calls[at].kind != A_CALL && !w->calls[at].stream) {
     model_end(w, side, at, why, ABP_SETTLE);
   } else if (!part->stopped) {
     part->stopped = (uint8_t)why;
@@ -248,8 +251,10 @@ void model_end_session(struct world *w, enum side side, abp_session how) {
                                               : ABP_CANCELLED;
       if (!model_made_at(&w->calls[i], side))
         stop_serving(w, side, i, why, lost ? NEVER : NOW);
-      else if (part->phase == WAITS)
+      else if (part->phase == WAITS) {
+        w->calls[i].owed = 0; /* its parent, which has ended with it, needs no cancel sent */
         model_end(w, side, i, why, ABP_SETTLE);
+      }
     }
   }
   model_set_session(w, side, how);

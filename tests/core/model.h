@@ -24,10 +24,10 @@ int model_add(struct world *w, struct ghost call);
 /* How many chunks fit the window of one side, and of a stream at that side. */
 uint32_t model_window(const struct world *w, enum side side);
 /* 1 if no further chunk fits. */
-int model_full(const struct world *w, enum side side, const struct part *part);
+int model_full(const struct world *w, enum side side, const struct ghost *call);
 int model_crowded(const struct world *w, const struct part *part);
 /* 1 if the reader has read enough for its caller to say so. */
-int model_grants(const struct world *w, const struct part *part);
+int model_grants(const struct world *w, const struct ghost *call);
 /* The next deadline, or 0. */
 uint64_t model_earliest(const struct world *w, enum side side);
 

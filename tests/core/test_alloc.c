@@ -136,7 +136,7 @@ static void drain(abp_endpoint *ep) {
   while (abp_next(ep, &action)) {
     if (action.kind == ABP_START) received = action.call;
     if (action.kind != ABP_SEND && action.kind != ABP_REFUSE && action.kind != ABP_REQUEST &&
-        action.kind != ABP_RESULT && action.kind != ABP_CHUNK)
+        action.kind != ABP_RESULT && action.kind != ABP_CHUNK && action.kind != ABP_CREDIT)
       continue;
     if (abp_print(ep, &action, &body, 42, &length)) continue;
     const int was_armed = armed;
@@ -159,6 +159,13 @@ static int request_stream(abp_endpoint *ep) {
   return abp_request(ep, NULL, 0, ABP_WANTS_STREAM, 0, &made);
 }
 static int chunk(abp_endpoint *ep) { return abp_chunk(ep, received, 5); }
+/* And the stream's cancel, which has a type of its own. */
+static int cancel_stream(abp_endpoint *ep) {
+  const int status = request_stream(ep);
+  if (status != ABP_OK) return status;
+  drain(ep);
+  return abp_cancel(ep, made, "why", 3);
+}
 static int cancel(abp_endpoint *ep) { return abp_cancel(ep, made, "why", 3); }
 static int cancel_by_id(abp_endpoint *ep) {
   static const abp_id id = {PREFIX_OF_SEED_0 ".1", sizeof PREFIX_OF_SEED_0 + 1, 0};
@@ -205,6 +212,11 @@ static const struct operation {
     {ABP_AGENT, READY_, request_stream, NULL},
     {ABP_AGENT, READY_, cancel_by_id, NULL},
     {ABP_AGENT, READY_, NULL, MESSAGE("elicitation/request", "\"q\"", "\"method\":\"m\"")},
+    {ABP_AGENT, READY_, NULL,
+     MESSAGE("elicitation/request", "\"q\"",
+             "\"method\":\"m\",\"stream\":{\"chunks\":1,\"bytes\":9}")},
+    {ABP_AGENT, CALLING, NULL,
+     MESSAGE("bridge/cancel", "1", "\"callId\":\"" LONG_ID "\",\"reason\":\"why\"")},
     {ABP_AGENT, READY_, NULL, MESSAGE("notification", "1", "\"event\":\"e\",\"data\":1")},
     {ABP_AGENT, READY_, print_progress, NULL},
     {ABP_AGENT, CALLING, cancel, NULL},
@@ -227,6 +239,8 @@ static const struct operation {
     {ABP_APP, CREATED, NULL, HELLO("P")},
     {ABP_APP, CREATED, NULL, MESSAGE("initialize", "\"P\"", "\"protocolVersion\":1")},
     {ABP_APP, READY_, request, NULL},
+    {ABP_APP, READY_, request_stream, NULL},
+    {ABP_APP, CALLING, cancel_stream, NULL},
     {ABP_APP, READY_, NULL,
      MESSAGE("capabilities/call", "1", "\"capability\":\"x\",\"callId\":\"" LONG_ID "\"")},
     {ABP_APP, READY_, NULL,

@@ -118,17 +118,55 @@ static void only_what_was_agreed_on_is_a_stream(void **state) {
   abp_free(app);
 }
 
-static void an_elicitation_is_no_stream(void **state) {
+/* What an app reads of its agent is a stream like any: the same windows, and a cancel. */
+static void an_app_reads_what_its_agent_streams(void **state) {
   (void)state;
-  abp_endpoint *app = open_as(ABP_APP, (abp_config){0}, FEATURES);
+  abp_endpoint *app = open_as(ABP_APP, (abp_config){.stream_chunks = 2}, FEATURES);
+  const abp_call handler = streamed(app, ODD, 0, 0);
   abp_call call;
-  assert_int_equal(abp_request(app, NULL, 0, ABP_WANTS_STREAM, 0, &call), ABP_OK);
-  assert_int_equal(only(app).chunks, 0);
+  assert_int_equal(abp_request(app, NULL, 0, ABP_WANTS_STREAM, handler, &call), ABP_OK);
+  assert_int_equal(only(app).chunks, 2);
   assert_int_equal(abp_stream_wanted(app, call), 0);
-  assert_int_equal(abp_chunk_read(app, call, 0), ABP_E_STATE);
+  assert_int_equal(hears(app, ONE, 5), ABP_CHUNK);
+  assert_int_equal(abp_chunk_read(app, call, 5), ABP_OK);
+  const abp_action grant = only(app);
+  assert_int_equal(grant.kind, ABP_CREDIT);
+  assert_int_equal(grant.at, 5);
+  /* The handler's end is its end, and the agent hears of it first. */
+  assert_int_equal(abp_finish(app, handler, ABP_COMPLETED), ABP_OK);
+  abp_action action;
+  assert_int_equal(abp_next(app, &action), 1);
+  assert_int_equal(action.kind, ABP_SEND);
+  assert_int_equal(action.arg, ABP_MSG_CANCEL);
+  assert_int_equal(action.call, call);
+  assert_int_equal(abp_next(app, &action), 1);
+  assert_int_equal(action.kind, ABP_RESULT);
+  assert_int_equal(only(app).kind, ABP_NONE);
+  assert_int_equal(abp_result_received(app, &ONE, ABP_CANCELLED), ABP_OK);
+  assert_int_equal(only(app).kind, ABP_SETTLE);
+  assert_int_equal(abp_count(app, ABP_IN_FLIGHT_OUT), 0);
+  /* A question that is no stream has no message that cancels it. */
+  assert_int_equal(abp_request(app, NULL, 0, 0, 0, &call), ABP_OK);
+  assert_int_equal(only(app).chunks, 0);
+  assert_int_equal(abp_cancel(app, call, NULL, 0), ABP_OK);
+  assert_int_equal(only(app).kind, ABP_SETTLE);
   abp_free(app);
+
   abp_endpoint *agent = open_as(ABP_AGENT, (abp_config){0}, FEATURES);
-  assert_int_equal(abp_stream_wanted(agent, streamed(agent, ONE, 1, 1)), 0);
+  call = streamed(agent, ONE, 1, 9);
+  assert_int_equal(abp_stream_wanted(agent, call), 1);
+  sends(agent, call, 3);
+  assert_int_equal(abp_chunk(agent, call, 3), ABP_E_LIMIT);
+  assert_int_equal(granted(agent, ONE, 1, 4), ABP_NONE);
+  assert_int_equal(abp_count(agent, ABP_OVERRUN), 1);
+  assert_int_equal(granted(agent, ONE, 1, 3), ABP_RESUME);
+  assert_int_equal(abp_cancel_received(agent, &ONE, NULL, 0), ABP_OK);
+  assert_int_equal(only(agent).kind, ABP_ABORT);
+  assert_int_equal(abp_chunk(agent, call, 3), ABP_E_STATE);
+  assert_int_equal(abp_finish(agent, call, ABP_COMPLETED), ABP_OK);
+  const abp_action result = only(agent);
+  assert_int_equal(result.kind, ABP_RESULT);
+  assert_int_equal(result.arg, ABP_CANCELLED);
   abp_free(agent);
 }
 
@@ -344,7 +382,7 @@ int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_request_says_how_much_its_reader_takes),
       cmocka_unit_test(only_what_was_agreed_on_is_a_stream),
-      cmocka_unit_test(an_elicitation_is_no_stream),
+      cmocka_unit_test(an_app_reads_what_its_agent_streams),
       cmocka_unit_test(a_handler_waits_while_the_window_is_full_of_chunks),
       cmocka_unit_test(a_handler_waits_while_the_window_is_full_of_bytes),
       cmocka_unit_test(a_handler_goes_on_when_half_of_the_window_is_free),

@@ -295,6 +295,74 @@ static void a_stream_is_text_as_well(void **state) {
   pair_close(&streams);
 }
 
+static void an_input_is_an_elicitation_that_streams(void **state) {
+  (void)state;
+  const abp_config config = {
+      .features = ABP_STREAMS | ABP_ELICITATION, .stream_chunks = 3, .stream_bytes = 99};
+  abp_config agent_config = config, app_config = config;
+  agent_config.seed[0] = 1;
+  app_config.role = ABP_APP;
+  static struct pair streams;
+  memset(&streams, 0, sizeof streams);
+  assert_true(pair_open(&streams, &agent_config, &app_config));
+  abp_endpoint *agent = streams.agent.endpoint, *app = streams.app.endpoint;
+  const abp_body ask = {.name = "bridge/input",
+                        .name_length = 12,
+                        .payload = "{\"callId\":\"c\"}",
+                        .payload_length = 14};
+  abp_call reading;
+  assert_int_equal(abp_request(app, NULL, 0, ABP_WANTS_STREAM, 0, &reading), ABP_OK);
+  const char *text = said(app, &ask);
+  assert_non_null(strstr(text, "\"type\":\"elicitation/request\""));
+  assert_non_null(strstr(text,
+                         "\"payload\":{\"method\":\"bridge/input\",\"params\":{\"callId\":\"c\"},"
+                         "\"stream\":{\"chunks\":3,\"bytes\":99}}"));
+  assert_int_equal(abp_receive(agent, text, strlen(text)), ABP_OK);
+  assert_memory_equal(abp_received(agent)->name, "bridge/input", 12);
+  abp_action action;
+  abp_call source = 0;
+  while (abp_next(agent, &action))
+    if (action.kind == ABP_START) source = action.call;
+  assert_int_equal(abp_stream_wanted(agent, source), 1);
+  const abp_body row = {.payload = "[1]", .payload_length = 3};
+  assert_int_equal(abp_chunk(agent, source, 7), ABP_OK);
+  text = said(agent, &row);
+  assert_int_equal(abp_receive(app, text, strlen(text)), ABP_OK);
+  assert_memory_equal(abp_received(app)->payload, "[1]", 3);
+  assert_int_equal(abp_next(app, &action), 1);
+  assert_int_equal(action.kind, ABP_CHUNK);
+  assert_int_equal(action.call, reading);
+  assert_int_equal(abp_chunk_read(app, reading, action.at), ABP_OK);
+  text = said(app, NULL);
+  assert_non_null(strstr(text, "\"type\":\"bridge/credit\""));
+  assert_int_equal(abp_receive(agent, text, strlen(text)), ABP_OK);
+  assert_int_equal(abp_next(agent, &action), 0);
+  /* An app that wants no more says so in a message of its own, and has the result as its answer. */
+  assert_int_equal(abp_cancel(app, reading, "enough", 6), ABP_OK);
+  text = said(app, NULL);
+  assert_non_null(strstr(text, "\"type\":\"bridge/cancel\""));
+  assert_non_null(strstr(text, "\"reason\":\"enough\""));
+  assert_null(strstr(text, "\"id\""));
+  assert_int_equal(abp_receive(app, text, strlen(text)), ABP_OK); /* an echo */
+  assert_int_equal(abp_count(app, ABP_UNKNOWN_TYPE), 1);
+  assert_int_equal(abp_receive(agent, text, strlen(text)), ABP_OK);
+  assert_int_equal(abp_next(agent, &action), 1);
+  assert_int_equal(action.kind, ABP_ABORT);
+  assert_int_equal(action.call, source);
+  assert_int_equal(action.length, 6);
+  while (abp_next(agent, &action)) {
+  }
+  assert_int_equal(abp_finish(agent, source, ABP_CANCELLED), ABP_OK);
+  text = said(agent, NULL);
+  assert_int_equal(abp_receive(app, text, strlen(text)), ABP_OK);
+  assert_int_equal(abp_next(app, &action), 1);
+  assert_int_equal(action.kind, ABP_SETTLE);
+  assert_int_equal(action.arg, ABP_CANCELLED);
+  while (abp_next(app, &action)) {
+  }
+  pair_close(&streams);
+}
+
 static void a_payload_passes_through_untouched(void **state) {
   (void)state;
   const char *params = "{ \"a\" : 9007199254740993, \"b\":[0.30000000000000004, 1e400], "
@@ -680,6 +748,7 @@ int main(void) {
       TEST(an_endpoint_that_has_heard_nothing_has_received_nothing),
       TEST(a_side_says_at_most_four_things_of_itself_and_each_anew),
       cmocka_unit_test(a_stream_is_text_as_well),
+      cmocka_unit_test(an_input_is_an_elicitation_that_streams),
       TEST(a_payload_passes_through_untouched),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -32,10 +32,11 @@ static const uint32_t WEIGHTS[MOVE_KINDS] = {
     [PROGRESS] = 1000,   [ELICIT] = 1500,
     [STREAM] = 3000,     [YIELD] = 9000,
     [READ] = 6000,       [GRANT] = 100,
-    [LOCAL] = 1000,      [DELIVER] = 20000,
-    [TICK] = 800,        [SLEEP] = 5,
-    [CLOSE] = 1,         [LEAVE] = 1,
-    [CUT] = 1,           [LEARN] = 500,
+    [LOCAL] = 1000,      [INPUT] = 700,
+    [DELIVER] = 20000,   [TICK] = 800,
+    [SLEEP] = 5,         [CLOSE] = 1,
+    [LEAVE] = 1,         [CUT] = 1,
+    [LEARN] = 500,
 };
 
 int main(int argc, char **argv) {

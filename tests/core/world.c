@@ -79,7 +79,7 @@ static int find_handle(struct world *w, enum side side, abp_call handle) {
 
 static void observe_chunk(struct world *w, enum side side, int at) {
   struct ghost *call = &w->calls[at];
-  if (side == APP) {
+  if (side == model_handler_side(call)) {
     post(w, side, (struct message){.kind = CHUNK, .id = call->id});
     call->yielded++;
     return;
@@ -326,14 +326,15 @@ static void settle_handler(struct world *w, int at, abp_outcome outcome, int suc
 
 static void yield(struct world *w, int at) {
   struct ghost *call = &w->calls[at];
-  struct part *part = &call->part[APP];
-  const int status = abp_chunk(w->peer[APP].endpoint, part->handle, CHUNK_SIZE);
+  const enum side side = model_handler_side(call);
+  struct part *part = &call->part[side];
+  const int status = abp_chunk(w->peer[side].endpoint, part->handle, CHUNK_SIZE);
   if (part->stopped) {
     must(w, status == ABP_E_STATE, at, "a chunk for nobody");
-  } else if (model_full(w, APP, part)) {
+  } else if (model_full(w, side, call)) {
     must(w, status == ABP_E_LIMIT, at, "a chunk for which there is no room");
     if (!w->bounds.greedy) return;
-    post(w, APP, (struct message){.kind = CHUNK, .id = call->id});
+    post(w, side, (struct message){.kind = CHUNK, .id = call->id});
     call->yielded++;
   } else {
     taken(w, status);
@@ -344,44 +345,45 @@ static void yield(struct world *w, int at) {
 
 static void read(struct world *w, int at) {
   struct ghost *call = &w->calls[at];
-  struct part *part = &call->part[AGENT];
-  abp_endpoint *ep = w->peer[AGENT].endpoint;
+  const enum side side = model_caller(call);
+  struct part *part = &call->part[side];
+  abp_endpoint *ep = w->peer[side].endpoint;
   taken(w, abp_chunk_read(ep, part->handle, CHUNK_SIZE));
   part->unread--;
   part->unreported++;
-  if (!part->stopped && model_grants(w, part)) model_expect(call, ABP_CREDIT);
-  drain(w, AGENT, 0);
+  if (!part->stopped && model_grants(w, call)) model_expect(call, ABP_CREDIT);
+  drain(w, side, 0);
   if (!part->unread)
     must(w, abp_chunk_read(ep, part->handle, CHUNK_SIZE) == ABP_E_STATE, at,
          "a chunk is read twice");
 }
 
-static void receive_chunk(struct world *w, struct id id) {
-  struct peer *agent = &w->peer[AGENT];
-  const int at = model_find_known(w, AGENT, id);
-  struct part *part = at < 0 ? NULL : &w->calls[at].part[AGENT];
+static void receive_chunk(struct world *w, enum side side, struct id id) {
+  struct peer *peer = &w->peer[side];
+  const int at = model_find_known(w, side, id);
+  struct part *part = at < 0 ? NULL : &w->calls[at].part[side];
   if (!part) {
-    agent->stray++;
+    peer->stray++;
   } else if (part->phase == OVER || part->accepted) {
-    agent->late++;
-  } else if (model_full(w, AGENT, part)) {
-    agent->overrun++;
+    peer->late++;
+  } else if (model_full(w, side, &w->calls[at])) {
+    peer->overrun++;
     if (!part->stopped) model_expect(&w->calls[at], ABP_SEND);
-    model_end(w, AGENT, at, part->stopped ? part->stopped : ABP_CANCELLED, ABP_SETTLE);
+    model_end(w, side, at, part->stopped ? part->stopped : ABP_CANCELLED, ABP_SETTLE);
   } else {
     part->under_way++;
     model_expect(&w->calls[at], ABP_CHUNK);
   }
 }
 
-static void receive_credit(struct world *w, const struct message *message) {
-  struct peer *app = &w->peer[APP];
-  const int at = model_find_known(w, APP, message->id);
-  struct part *part = at < 0 ? NULL : &w->calls[at].part[APP];
+static void receive_credit(struct world *w, enum side side, const struct message *message) {
+  struct peer *peer = &w->peer[side];
+  const int at = model_find_known(w, side, message->id);
+  struct part *part = at < 0 ? NULL : &w->calls[at].part[side];
   if (!part)
-    app->stray++;
+    peer->stray++;
   else if (part->phase != OVER && message->chunks > part->under_way)
-    app->overrun++;
+    peer->overrun++;
   else if (part->phase != OVER) {
     const int crowded = model_crowded(w, part);
     part->under_way -= (uint8_t)message->chunks;
@@ -442,6 +444,14 @@ static void receive_cancel(struct world *w, struct id about) {
     app->answer = ANSWER_COMPLETED;
   else
     model_stop(w, APP, at, ABP_CANCELLED);
+}
+
+/* Of a stream of the agent's, whose result is the answer. */
+static void receive_stream_cancel(struct world *w, struct id about) {
+  const struct peer *agent = &w->peer[AGENT];
+  const int at = model_find_known(w, AGENT, about);
+  if (agent->session == ABP_SESSION_READY && at >= 0 && model_live(&w->calls[at].part[AGENT]))
+    model_stop(w, AGENT, at, ABP_CANCELLED);
 }
 
 /* A result, or a cancel's answer. */
@@ -560,15 +570,20 @@ static int deliver(struct world *w, enum side side) {
     break;
   case CHUNK:
     taken(w, abp_chunk_received(ep, &id, CHUNK_SIZE));
-    receive_chunk(w, message.id);
+    receive_chunk(w, side, message.id);
     break;
   case CREDIT:
     taken(w, abp_credit_received(ep, &id, message.chunks, message.bytes));
-    receive_credit(w, &message);
+    receive_credit(w, side, &message);
     break;
   case CANCEL:
-    endpoint_cancel(ep, &about, NULL, 0);
-    receive_cancel(w, message.about);
+    if (side == APP) {
+      endpoint_cancel(ep, &about, NULL, 0);
+      receive_cancel(w, message.about);
+    } else {
+      taken(w, abp_cancel_received(ep, &about, NULL, 0));
+      receive_stream_cancel(w, message.about);
+    }
     break;
   case CANCEL_RESULT: receive_cancel_result(w, side, &id, &message); break;
   case SHUTDOWN:
@@ -605,6 +620,7 @@ static const struct {
     [READ] = {"read", OF_A_CALL},
     [GRANT] = {"grant", OF_A_CALL},
     [ELICIT] = {"elicit", OF_A_CALL},
+    [INPUT] = {"input", OF_A_CALL},
     [LOCAL] = {"local", OF_A_CALL},
     [DELIVER] = {"deliver", OF_A_SIDE},
     [TICK] = {"tick", OF_A_SIDE},
@@ -657,6 +673,7 @@ int world_can(const struct world *w, struct move move) {
   const int ready = w->peer[AGENT].session == ABP_SESSION_READY;
   const struct ghost *call = &w->calls[move.at];
   const struct part *part = &call->part[model_handler_side(call)];
+  const struct part *made = &call->part[model_caller(call)];
   const int works = part->phase == RUNS && !part->stopped;
   switch (move.kind) {
   case CONNECT:
@@ -674,9 +691,10 @@ int world_can(const struct world *w, struct move move) {
   case THROW_ABORT: return part->phase == RUNS;
   case PROGRESS: return works && call->progress;
   case YIELD: return part->phase == RUNS && call->stream;
-  case READ: return call->part[AGENT].phase == WAITS && call->part[AGENT].unread;
-  case GRANT: return call->part[AGENT].phase == WAITS && call->stream;
-  case ELICIT: return works && call->kind != AN_ELICITATION;
+  case READ: return made->phase == WAITS && made->unread;
+  case GRANT: return made->phase == WAITS && call->stream;
+  case ELICIT:
+  case INPUT: return works && call->kind != AN_ELICITATION;
   case LOCAL: return works && call->kind != AN_ELICITATION && call->depth < 4;
   case DELIVER: return w->to[side].count > 0;
   case TICK: return model_earliest(w, side) != 0;
@@ -737,18 +755,22 @@ static void perform(struct world *w, struct move move) {
     post(w, model_handler_side(call), (struct message){.kind = REPORT, .id = call->id});
     return;
   case YIELD:
-    side = APP;
+    side = model_handler_side(call);
     yield(w, move.at);
     break;
   case READ: read(w, move.at); return;
   case GRANT:
-    post(w, AGENT,
+    post(w, model_caller(call),
          (struct message){
              .kind = CREDIT, .chunks = TOO_MANY, .bytes = TOO_MANY * CHUNK_SIZE, .id = call->id});
     return;
   case ELICIT:
     side = APP;
     make(w, APP, (struct ghost){.kind = AN_ELICITATION, .parent = move.at}, ELICIT_MS, 0);
+    break;
+  case INPUT:
+    side = APP;
+    make(w, APP, (struct ghost){.kind = AN_ELICITATION, .parent = move.at, .stream = 1}, 0, 0);
     break;
   case LOCAL:
     side = APP;
@@ -815,10 +837,11 @@ static void check(struct world *w, enum side side) {
          i, "progress is wanted or not, wrongly");
     must(w, part->phase != RUNS || abp_stream_wanted(ep, part->handle) == call->stream, i,
          "a stream is wanted or not, wrongly");
-    must(w, part->unread <= model_window(w, AGENT), i, "more than the window waits for a reader");
+    must(w, part->unread <= model_window(w, model_caller(call)), i,
+         "more than the window waits for a reader");
     must(w,
          !(waits && caller && quiet && model_live(beyond) && !part->stopped && !beyond->stopped) ||
-             !call->stream || part->unread || !model_full(w, APP, beyond),
+             !call->stream || part->unread || !model_full(w, (enum side) !side, call),
          i, "a handler waits for room though everything was read");
   }
   must(w, !quiet || has_session(w, AGENT) || !has_session(w, APP), -1,

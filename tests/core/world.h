@@ -59,6 +59,7 @@ enum move_kind {
   READ,   /* of a stream: its reader takes a chunk */
   GRANT,  /* of a stream: its caller grants what was never sent */
   ELICIT, /* of a running call: its handler asks the agent */
+  INPUT,  /* of a running call: its handler asks the agent for a stream */
   LOCAL,  /* of a running call: its handler calls another of the app */
   DELIVER,
   TICK,  /* of a side: its clock reaches its next deadline */

@@ -152,6 +152,7 @@ const TYPES = [
   'capabilities/cancel-result',
   'shutdown',
   'bridge/bye',
+  'bridge/cancel',
   'bridge/ping',
   'bridge/pong',
   'capabilities/list',

@@ -182,7 +182,7 @@ void side_drain(struct side *side, int status) {
   check(side->endpoint);
   for (int i = 0; i < count; i++) {
     const abp_kind kind = actions[i].kind;
-    const int chunk = kind == ABP_CHUNK && side->endpoint->config.role == ABP_APP;
+    const int chunk = kind == ABP_CHUNK && abp_stream_wanted(side->endpoint, actions[i].call);
     if (kind == ABP_REQUEST || kind == ABP_RESULT || kind == ABP_SEND || chunk ||
         kind == ABP_CREDIT || (kind == ABP_REFUSE && !side->local))
       say(side, &actions[i]);

@@ -28,7 +28,8 @@ const exposed = expose(
   {
     app: { id: 'a.b', name: 'A', version: '1' },
     capabilities: {
-      'text.echo': async (params, { signal, progress, elicit, call, callId }) => {
+      'text.echo': async (params, { signal, progress, elicit, call, callId, input }) => {
+        if (input) for await (const value of input) progress({ progress: Number(value) });
         signal.throwIfAborted();
         progress({ progress: 1, total: 2 });
         const answer = await elicit({ method: 'elicitation/confirm', params: { message: callId } });
@@ -116,6 +117,7 @@ export async function agent(iframe: HTMLIFrameElement): Promise<Client> {
     retry: true,
   });
   if (response.cancelled) console.log(response.error?.code);
+  await client.call('text.echo', 1, { input: new ReadableStream<string>() });
   const inspector = document.querySelector('abp-inspector') as AbpInspector;
   await inspector.attach(client);
   await inspector.attach(exposed);
@@ -130,6 +132,8 @@ export async function agent(iframe: HTMLIFrameElement): Promise<Client> {
   await connect(iframe, { origin: 'https://app.example' });
   // @ts-expect-error a timeout is a number of milliseconds
   await client.call('x', {}, { timeout: '5' });
+  // @ts-expect-error a list is not streamed
+  await client.call('x', {}, { input: [1] });
   // @ts-expect-error patience is a number of attempts, and delays
   await client.call('x', {}, { retry: 3 });
   // @ts-expect-error an app needs capabilities

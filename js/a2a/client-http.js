@@ -106,7 +106,8 @@ export class HttpConnection {
         if (getOwn(card, 'capabilities')) return card;
       } catch (error) {
         // Some servers answer unknown paths with an HTML page.
-        const missing = [404, 405].includes(getOwn(getOwn(error, 'details'), 'status'));
+        const status = getOwn(getOwn(error, 'details'), 'status');
+        const missing = status === 404 || status === 405;
         if (!missing && getOwn(error, 'code') !== 'INVALID_AGENT_RESPONSE') throw error;
       }
     }

@@ -44,6 +44,7 @@ export function restResponse(body) {
   const data = getOwn(error, 'details');
   const reason = getOwn(getOwn(data, '0'), 'reason');
   // The code in the body is HTTP's status, which several errors share.
-  const code = getOwn(codes, reason) ?? getOwn(error, 'code');
+  const known = typeof reason === 'string' ? getOwn(codes, reason) : undefined;
+  const code = known ?? getOwn(error, 'code');
   return { error: { code, message: getOwn(error, 'message'), data } };
 }

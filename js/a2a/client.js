@@ -4,7 +4,7 @@
  * to a task.
  */
 import { AbpError, invokeReportingErrors, reasonText } from '../common/errors.js';
-import { milliseconds, getOwn } from '../common/values.js';
+import { getOwn, milliseconds, textOf } from '../common/values.js';
 import { PortConnection } from './client-port.js';
 import { TaskTable, ended, ready } from '../core/tasks-core.js';
 import {
@@ -226,7 +226,7 @@ export class TaskClient {
    */
   async list(filter = {}) {
     const result = await this.#request('list', filter, this.#limits.timeout);
-    return { tasks: readTasks(result), nextPageToken: getOwn(result, 'nextPageToken') };
+    return { tasks: readTasks(result), nextPageToken: textOf(getOwn(result, 'nextPageToken')) };
   }
 
   /** Closes the transport, if the client has one. Streams end as if the connection had broken; tasks go on. */
@@ -407,14 +407,16 @@ function spokenAt(card) {
     const preferred = getOwn(card, 'preferredTransport') ?? 'JSONRPC';
     const all = [{ url, transport: preferred }, ...(Array.isArray(others) ? others : [])];
     const found = all.find((one) => getOwn(one, 'transport') === 'JSONRPC');
-    if (found) return { dialect: DIALECTS['0.3'], url: getOwn(found, 'url') };
+    if (found) return { dialect: DIALECTS['0.3'], url: textOf(getOwn(found, 'url')) };
   } else {
     for (const one of interfaces) {
-      const version = /^\d+\.\d+/.exec(getOwn(one, 'protocolVersion'))?.[0] ?? '';
+      const version = /^\d+\.\d+/.exec(textOf(getOwn(one, 'protocolVersion')) ?? '')?.[0] ?? '';
       const binding = getOwn(one, 'protocolBinding');
       const rest = binding === 'HTTP+JSON' && version === '1.0';
-      const known = (rest || binding === 'JSONRPC') && getOwn(DIALECTS, version);
-      if (known) return { dialect: known, url: getOwn(one, 'url'), rest };
+      if (!rest && binding !== 'JSONRPC') continue;
+      if (!Object.hasOwn(DIALECTS, version)) continue;
+      const dialect = DIALECTS[/** @type {keyof typeof DIALECTS} */ (version)];
+      return { dialect, url: textOf(getOwn(one, 'url')), rest };
     }
   }
   throw new AbpError(

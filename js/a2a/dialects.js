@@ -6,7 +6,7 @@
  * 0.3 (`'input-required'`, `'user'`). Only own properties are read.
  */
 import { AbpError } from '../common/errors.js';
-import { getOwn } from '../common/values.js';
+import { getOwn, textOf } from '../common/values.js';
 
 /**
  * @typedef {'unknown' | 'submitted' | 'working' | 'completed' | 'failed' | 'canceled' | 'input-required'
@@ -60,8 +60,6 @@ export function getField(object, name) {
   return spelled && getOwn(object, spelled);
 }
 
-/** @param {unknown} value */
-const text = (value) => (typeof value === 'string' ? value : undefined);
 /** @param {unknown} value @returns {unknown[]} */
 const list = (value) => (Array.isArray(value) ? value : []);
 /** @param {unknown} value @returns {Metadata | undefined} */
@@ -92,7 +90,7 @@ function compact(object) {
  */
 export function readState(state) {
   if (typeof state === 'number') return STATES[state] === undefined ? 0 : state;
-  const word = text(state)
+  const word = textOf(state)
     ?.replace(/^TASK_STATE_/, '')
     .toLowerCase()
     .replace('_', '-')
@@ -116,19 +114,19 @@ function readPart(part) {
   }
   if (file !== undefined)
     return compact({
-      url: text(getField(file, 'uri')),
-      raw: text(getField(file, 'bytes')),
-      mediaType: text(getField(file, 'mimeType')),
-      filename: text(getField(file, 'name')),
+      url: textOf(getField(file, 'uri')),
+      raw: textOf(getField(file, 'bytes')),
+      mediaType: textOf(getField(file, 'mimeType')),
+      filename: textOf(getField(file, 'name')),
       metadata,
     });
   return compact({
-    text: text(getField(part, 'text')),
+    text: textOf(getField(part, 'text')),
     data: getField(part, 'data'),
-    url: text(getField(part, 'url')),
-    raw: text(getField(part, 'raw')),
-    mediaType: text(getField(part, 'mediaType')),
-    filename: text(getField(part, 'filename')),
+    url: textOf(getField(part, 'url')),
+    raw: textOf(getField(part, 'raw')),
+    mediaType: textOf(getField(part, 'mediaType')),
+    filename: textOf(getField(part, 'filename')),
     metadata,
   });
 }
@@ -137,11 +135,11 @@ function readPart(part) {
 export function readMessage(message) {
   const role = getField(message, 'role');
   return compact({
-    messageId: text(getField(message, 'messageId')) ?? '',
+    messageId: textOf(getField(message, 'messageId')) ?? '',
     role: role === 'user' || role === 'ROLE_USER' || role === 1 ? 'user' : 'agent',
     parts: list(getField(message, 'parts')).map(readPart),
-    contextId: text(getField(message, 'contextId')),
-    taskId: text(getField(message, 'taskId')),
+    contextId: textOf(getField(message, 'contextId')),
+    taskId: textOf(getField(message, 'taskId')),
     metadata: record(getField(message, 'metadata')),
     extensions: texts(getField(message, 'extensions')),
     referenceTaskIds: texts(getField(message, 'referenceTaskIds')),
@@ -154,10 +152,10 @@ export function readArtifact(artifact) {
   const index = getField(artifact, 'index');
   return compact({
     artifactId:
-      text(getField(artifact, 'artifactId')) ?? (Number.isInteger(index) ? `${index}` : ''),
+      textOf(getField(artifact, 'artifactId')) ?? (Number.isInteger(index) ? `${index}` : ''),
     parts: list(getField(artifact, 'parts')).map(readPart),
-    name: text(getField(artifact, 'name')),
-    description: text(getField(artifact, 'description')),
+    name: textOf(getField(artifact, 'name')),
+    description: textOf(getField(artifact, 'description')),
     metadata: record(getField(artifact, 'metadata')),
     extensions: texts(getField(artifact, 'extensions')),
   });
@@ -168,8 +166,8 @@ function readStatus(status) {
   const message = getField(status, 'message');
   return compact({
     state: STATES[readState(getField(status, 'state'))],
-    timestamp: text(getField(status, 'timestamp')),
-    text: text(message),
+    timestamp: textOf(getField(status, 'timestamp')),
+    text: textOf(message),
     message: record(message) && readMessage(message),
   });
 }
@@ -177,8 +175,8 @@ function readStatus(status) {
 /** @param {unknown} task @returns {Task} */
 export function readTask(task) {
   return compact({
-    id: text(getField(task, 'id')) ?? '',
-    contextId: text(getField(task, 'contextId')) ?? '',
+    id: textOf(getField(task, 'id')) ?? '',
+    contextId: textOf(getField(task, 'contextId')) ?? '',
     status: readStatus(getField(task, 'status')),
     artifacts: list(getField(task, 'artifacts')).map(readArtifact),
     history: list(getField(task, 'history')).map(readMessage),
@@ -203,8 +201,8 @@ export function readEvent(result) {
   if (!inner) return undefined;
   const common = {
     // 0.1 calls it `id`.
-    taskId: text(getField(inner, 'taskId')) ?? text(getField(inner, 'id')) ?? '',
-    contextId: text(getField(inner, 'contextId')) ?? '',
+    taskId: textOf(getField(inner, 'taskId')) ?? textOf(getField(inner, 'id')) ?? '',
+    contextId: textOf(getField(inner, 'contextId')) ?? '',
     metadata: record(getField(inner, 'metadata')),
   };
   const artifact = getField(inner, 'artifact');
@@ -221,7 +219,7 @@ export function readEvent(result) {
     const final = getField(inner, 'final');
     const isTask =
       getField(inner, 'kind') === 'task' ||
-      (final === undefined && !text(getField(inner, 'taskId')));
+      (final === undefined && !textOf(getField(inner, 'taskId')));
     if (isTask) return { kind: 'task', task: readTask(inner) };
     return compact({
       kind: /** @type {const} */ ('status'),
@@ -261,7 +259,7 @@ export const readTasks = (result) =>
  * @property {boolean} repeatable whether a canceled task may be cancelled again
  * @property {Record<string, number>} codes of errors, by reason
  * @property {string} malformed the reason of a request that is not JSON-RPC
- * @property {(method: string) => string} noMethod
+ * @property {(method: unknown) => string} noMethod
  * @property {string} noId
  * @property {(params: unknown) => unknown} answers the task that a message is for
  * @property {boolean} streamsAnswers whether a message to a task that is there can be streamed
@@ -587,8 +585,8 @@ export function readError(dialect, error) {
   const number = getOwn(error, 'code');
   const named = Object.entries(dialect.codes).find(([, code]) => code === number)?.[0];
   return new AbpError(
-    text(getOwn(info, 'reason')) ?? named ?? 'OPERATION_FAILED',
-    text(getOwn(error, 'message')) ?? 'The agent gave no message',
+    textOf(getOwn(info, 'reason')) ?? named ?? 'OPERATION_FAILED',
+    textOf(getOwn(error, 'message')) ?? 'The agent gave no message',
     { details: compact({ code: number, data }) },
   );
 }

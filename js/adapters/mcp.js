@@ -38,20 +38,21 @@ const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId';
 /**
  * Restores the id of the subscription that a message belongs to.
  * @param {any} part the params or the result of the message
- * @param {string[]} asked the replaced ids of requests that go in the opposite direction
+ * @param {unknown[]} asked the replaced ids of requests that go in the opposite direction
  */
 function withTrueSubscription(part, asked) {
   const meta = getOwn(part, '_meta');
   const id = getOwn(meta, SUBSCRIPTION_ID);
   if (!asked.includes(id)) return part;
-  return { ...part, _meta: { ...meta, [SUBSCRIPTION_ID]: replaced(id, asked, FALSY) } };
+  const _meta = { .../** @type {object} */ (meta), [SUBSCRIPTION_ID]: replaced(id, asked, FALSY) };
+  return { ...part, _meta };
 }
 
 /**
  * Translates the ids in a message.
  * @param {any} message
  * @param {string[]} asking what replaces FALSY in requests that go in the message's direction
- * @param {string[]} asked what replaces it in requests that go in the opposite direction
+ * @param {unknown[]} asked what replaces it in requests that go in the opposite direction
  */
 function translated(message, asking, asked) {
   const method = getOwn(message, 'method');
@@ -63,7 +64,7 @@ function translated(message, asking, asked) {
     const requestId = asked.includes(named)
       ? replaced(named, asked, FALSY)
       : replaced(named, FALSY, asking);
-    return { ...message, params: { ...params, requestId } };
+    return { ...message, params: { .../** @type {object} */ (params), requestId } };
   }
   const key = method === undefined ? 'result' : 'params';
   const part = getOwn(message, key);

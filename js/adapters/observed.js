@@ -24,7 +24,7 @@ import { getOwn } from '../common/values.js';
  * @property {boolean} [abandons] whether the SDK settles nothing when the connection ends
  */
 
-/** @typedef {string | number | null} Id */
+/** @typedef {unknown} Id of a request, as its side made it: a text, a number or null */
 
 /** JSON-RPC's code for a message that could not be sent. */
 const INTERNAL_ERROR = -32603;

@@ -23,7 +23,7 @@ const MAX_NAME_LENGTH = 256;
  * @property {any} [browserRequirement] which browsers support it, in the protocol's form
  */
 
-/** @param {unknown} name */
+/** @param {unknown} name @returns {name is string} */
 const isName = (name) => typeof name === 'string' && name.length <= MAX_NAME_LENGTH;
 
 export class CapabilityList {

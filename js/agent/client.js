@@ -720,8 +720,8 @@ export class Client {
         );
       }
     }
-    this.app = getOwn(payload, 'app');
-    this.sessionId = getOwn(payload, 'sessionId');
+    this.app = /** @type {typeof this.app} */ (getOwn(payload, 'app'));
+    this.sessionId = /** @type {string} */ (getOwn(payload, 'sessionId'));
     this.#capabilities = new CapabilityList();
     this.#capabilities.put(getOwn(payload, 'capabilities'));
     return undefined;

@@ -23,7 +23,7 @@ import { OPAQUE, visibleOrigin } from '../transports/window.js';
 export function errorOf(unanswered) {
   const { heard, limit, unread } = unanswered;
   const refusal = getOwn(getOwn(heard, 'payload'), 'error');
-  const cause = refusal && AbpError.from(readError(refusal));
+  const cause = refusal ? AbpError.from(readError(refusal)) : undefined;
   const why = cause ? refused(cause) : reasonOf(unanswered);
   const within = limit ? ` within ${limit} ms` : '';
   return new AbpError('TIMEOUT', `The app did not answer with a session${within}: ${why}`, {

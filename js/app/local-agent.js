@@ -143,8 +143,10 @@ export class LocalAgent {
     const hello = JSON.parse(JSON.stringify(params ?? {}));
     const link = /** @type {any} */ (params)?.[LINK];
     // Without a link `stream` has the chunks, and nobody else needs to know of them.
-    if (!link && isObject(hello))
-      Object.assign(hello, { features: { ...getOwn(hello, 'features'), [STREAMS]: true } });
+    if (!link && isObject(hello)) {
+      const features = /** @type {object | undefined} */ (getOwn(hello, 'features'));
+      Object.assign(hello, { features: { ...features, [STREAMS]: true } });
+    }
     const result = await this.#ask('initialize', hello);
     if (result.success === false) throw AbpError.from(result.error);
     this.#sessionId = result.sessionId;

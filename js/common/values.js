@@ -11,10 +11,17 @@ export const isObject = (value) => typeof value === 'object' && value !== null;
  * Reads an own property, so that nothing inherited is taken for something that a peer sent.
  * @param {unknown} object any value
  * @param {string} key the name of the property
- * @returns {any} undefined if there is none, or it is not an object
+ * @returns {unknown} undefined if there is none, or it is not an object
  */
 export const getOwn = (object, key) =>
   isObject(object) && Object.hasOwn(object, key) ? /** @type {any} */ (object)[key] : undefined;
+
+/**
+ * A text that a peer sent.
+ * @param {unknown} value any value
+ * @returns {string | undefined} undefined if it is no text
+ */
+export const textOf = (value) => (typeof value === 'string' ? value : undefined);
 
 /**
  * Whether a value is a plain object, of whatever realm, and not a list, text or bytes: those may have too many members

@@ -86,8 +86,8 @@ function responseIn(response) {
 
 /** @param {unknown} info */
 function progressIn(info) {
-  const [done, total, percentage] = ['progress', 'total', 'percentage'].map((key) =>
-    getOwn(info, key),
+  const [done, total, percentage] = ['progress', 'total', 'percentage'].map(
+    (key) => /** @type {number} */ (getOwn(info, key)),
   );
   if (total > 0) return `${Math.round((done / total) * 100)}%`;
   return percentage === undefined ? `${done ?? ''}` : `${Math.round(percentage)}%`;
@@ -196,11 +196,13 @@ export class Log {
     const call = this.calls.get([connection, made, getOwn(payload, 'callId')].join(' '));
     if (!call) return;
     const stream = (call.stream ??= { chunks: 0, unread: 0, bytes: 0 });
-    const said = (/** @type {string} */ key) =>
-      Number.isFinite(getOwn(payload, key)) && getOwn(payload, key);
+    const said = (/** @type {string} */ key) => {
+      const amount = getOwn(payload, key);
+      return typeof amount === 'number' && Number.isFinite(amount) ? amount : 0;
+    };
     if (isChunk) stream.chunks++;
     stream.unread += isChunk ? 1 : -said('chunks');
-    stream.bytes += isChunk ? +said('size') : -said('bytes');
+    stream.bytes += isChunk ? said('size') : -said('bytes');
   }
 
   /**
@@ -296,7 +298,7 @@ export function eventsOf(text) {
     }
     const note = getOwn(read, 'note');
     const whole = typeof getOwn(note, 'type') === 'string' && Number.isFinite(getOwn(note, 'time'));
-    if (whole) events.push(note);
+    if (whole) events.push(/** @type {TraceEvent} */ (note));
   }
   if (!events.length) throw new TypeError('This is no recording: no line tells what happened');
   return events;

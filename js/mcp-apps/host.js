@@ -545,7 +545,9 @@ async function callableOf(server) {
     const { tools, nextCursor } = await server.request('tools/list', cursor ? { cursor } : {});
     for (const tool of Array.isArray(tools) ? tools : []) {
       const visibility = getOwn(getOwn(getOwn(tool, '_meta'), 'ui'), 'visibility');
-      if (!Array.isArray(visibility) || visibility.includes('app')) names.add(getOwn(tool, 'name'));
+      if (!Array.isArray(visibility) || visibility.includes('app')) {
+        names.add(/** @type {string} */ (getOwn(tool, 'name')));
+      }
     }
     if (!(cursor = nextCursor)) break;
   }

@@ -116,7 +116,7 @@ function outcomeOf(signal, said) {
  * @param {(params: Record<string, any>, context: IncomingRequest) => unknown} run
  */
 export function serveCalls(peer, run) {
-  /** By the names that the other side gave them. @type {Map<string, Promise<object>>} */
+  /** By the names that the other side gave them. @type {Map<unknown, Promise<object>>} */
   const outcomes = new Map();
   /** @type {string[]} */
   const unasked = [];

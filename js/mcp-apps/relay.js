@@ -73,7 +73,7 @@ export class ViewTransport extends Receiver {
     this.#release();
   }
 
-  /** @param {string} reason */
+  /** @param {unknown} reason */
   #abortAll(reason) {
     for (const { controller } of this.#running.values()) controller.abort(reason);
   }
@@ -262,6 +262,7 @@ const errorObject = (code, message, retryable = false) => ({ code, message, retr
 /**
  * A tool as a capability; undefined if it has no usable name.
  * @param {unknown} tool
+ * @returns {Known | undefined}
  * @throws {RangeError} if it is too large
  */
 function capabilityOf(tool) {
@@ -280,5 +281,5 @@ function capabilityOf(tool) {
   }
   requireBounded(shown, { maxValues: MAX_TOOL / 4, maxCharacters: MAX_TOOL, maxDepth: 32 });
   const text = JSON.stringify([name, shown]);
-  return text.length > MAX_TOOL ? undefined : { tool: name, shown, text };
+  return text.length > MAX_TOOL ? undefined : { tool: /** @type {string} */ (name), shown, text };
 }

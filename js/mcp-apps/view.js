@@ -285,7 +285,7 @@ export class View {
    */
   async requestDisplayMode(mode, options) {
     const said = await this.request('ui/request-display-mode', { mode }, options);
-    return getOwn(said, 'mode');
+    return /** @type {DisplayMode} */ (getOwn(said, 'mode'));
   }
 
   /**

@@ -3,7 +3,7 @@
  * of each dialect are a row in src/rpc.c.
  */
 import * as rpc from '../core/rpc-boundary.js';
-import { copyRecord, getOwn } from '../common/values.js';
+import { copyRecord, getOwn, textOf } from '../common/values.js';
 
 /** @typedef {'onProgress' | 'onPartialResult'} Kind what is reported, named after the option that takes it */
 
@@ -49,10 +49,8 @@ const workDoneToken = (id) => `abp-bridge/work/${id}`;
 const partialResultToken = (id) => `abp-bridge/partial/${id}`;
 const LSP_TOKEN = /^abp-bridge\/(work|partial)\/(\d{1,10})$/;
 
+/** @type {Set<unknown>} */
 const TASK_ENDS = new Set(['completed', 'failed', 'cancelled']);
-
-/** @param {unknown} value */
-const text = (value) => (typeof value === 'string' ? value : undefined);
 
 /** @type {Record<'acp' | 'lsp' | 'mcp', Dialect>} */
 export const DIALECTS = {
@@ -82,7 +80,7 @@ export const DIALECTS = {
         getOwn(params, kind === 'onProgress' ? 'workDoneToken' : 'partialResultToken'),
       write: (token, value) => ({ token, value }),
       read(params) {
-        const [, kind, id] = LSP_TOKEN.exec(text(getOwn(params, 'token')) ?? '') ?? [];
+        const [, kind, id] = LSP_TOKEN.exec(textOf(getOwn(params, 'token')) ?? '') ?? [];
         return {
           id: id && Number(id),
           kind: kind === 'work' ? 'onProgress' : 'onPartialResult',
@@ -99,7 +97,7 @@ export const DIALECTS = {
       method: 'notifications/progress',
       ask: (params, id) => ({
         ...params,
-        _meta: { ...getOwn(params, '_meta'), progressToken: id },
+        _meta: { .../** @type {object} */ (getOwn(params, '_meta')), progressToken: id },
       }),
       wanted: (params, kind) =>
         kind === 'onProgress' ? getOwn(getOwn(params, '_meta'), 'progressToken') : undefined,
@@ -110,11 +108,11 @@ export const DIALECTS = {
       },
     },
     tasks: {
-      started: (result) => text(getOwn(getOwn(result, 'task'), 'taskId')),
+      started: (result) => textOf(getOwn(getOwn(result, 'task'), 'taskId')),
       ended(params) {
         const related = getOwn(getOwn(params, '_meta'), 'io.modelcontextprotocol/related-task');
         const ended = TASK_ENDS.has(getOwn(params, 'status'));
-        return text(ended ? getOwn(params, 'taskId') : getOwn(related, 'taskId'));
+        return textOf(ended ? getOwn(params, 'taskId') : getOwn(related, 'taskId'));
       },
     },
   },

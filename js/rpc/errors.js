@@ -34,7 +34,9 @@ export class RpcError extends Error {
     return safely(() => {
       const code = getOwn(error, 'code');
       const message = getOwn(error, 'message');
-      if (!Number.isInteger(code) || typeof message !== 'string') return unreadable(error);
+      if (typeof code !== 'number' || !Number.isInteger(code) || typeof message !== 'string') {
+        return unreadable(error);
+      }
       return new RpcError(code, message, getOwn(error, 'data'));
     }, unreadable(undefined));
   }

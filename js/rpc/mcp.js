@@ -7,7 +7,7 @@
  * Handlers are written once, for either era: what a handler returns as `input_required` becomes requests where the
  * client is of the first, and what a server of the second needs is asked of the handlers that serve the first.
  */
-import { copyRecord, getOwn, isObject } from '../common/values.js';
+import { copyRecord, getOwn, isObject, textOf } from '../common/values.js';
 import { RpcError } from './errors.js';
 
 /** @typedef {import('./peer.js').Peer} Peer */
@@ -36,12 +36,17 @@ const MAX_INPUTS = 64;
 /** ms that a server has to answer `server/discover`: some of the first era say nothing to what they don't know. */
 const DEFAULT_DISCOVERY_TIMEOUT = 5000;
 
-/** What a client must be able to do to be asked this. */
+/** What a client must be able to do to be asked this. @type {Map<unknown, string>} */
 const NEEDED = new Map([
   ['elicitation/create', 'elicitation'],
   ['sampling/createMessage', 'sampling'],
   ['roots/list', 'roots'],
 ]);
+
+/** @param {unknown} value @returns {Record<string, any>} the value, if it is an object */
+const objectOf = (value) => (isObject(value) ? value : {});
+/** The version of a list that was named. @param {string[]} versions @param {unknown} named */
+const versionIn = (versions, named) => versions.find((version) => version === named);
 
 /** @param {unknown} result */
 const needsInput = (result) => getOwn(result, 'resultType') === 'input_required';
@@ -49,7 +54,7 @@ const needsInput = (result) => getOwn(result, 'resultType') === 'input_required'
 /**
  * What a server needs, answered one by one.
  * @param {unknown} result its `input_required`
- * @param {(method: string, params: any) => unknown} ask
+ * @param {(method: unknown, params: unknown) => unknown} ask
  * @returns {Promise<object>} what goes with the request when it is made again
  */
 async function inputFor(result, ask) {
@@ -104,10 +109,11 @@ export async function connectMcp(peer, options) {
   const [protocolVersion] = LEGACY;
   const params = { protocolVersion, capabilities, clientInfo };
   const server = await peer.request('initialize', params);
-  const version = getOwn(server, 'protocolVersion');
-  if (!LEGACY.includes(version)) {
+  const named = getOwn(server, 'protocolVersion');
+  const version = versionIn(LEGACY, named);
+  if (version === undefined) {
     throw new RpcError(UNSUPPORTED_VERSION, 'The server speaks a version that we do not', {
-      protocolVersion: version,
+      protocolVersion: named,
     });
   }
   peer.notify('notifications/initialized');
@@ -139,7 +145,7 @@ export class McpClient {
   #peer;
   /** What every request says; absent in the first era. */
   #envelope;
-  /** @type {Map<string, InputHandler>} */
+  /** @type {Map<unknown, InputHandler>} */
   #handlers = new Map();
 
   /**
@@ -153,11 +159,11 @@ export class McpClient {
     this.#peer = peer;
     this.#envelope = envelope;
     this.version = version;
+    /** Its name and version, as it gave them. @type {any} */
     this.serverInfo = getOwn(server, 'serverInfo') ?? getOwn(getOwn(server, '_meta'), SERVER_INFO);
     /** @type {Record<string, unknown>} */
-    this.serverCapabilities = getOwn(server, 'capabilities') ?? {};
-    /** @type {string | undefined} */
-    this.instructions = getOwn(server, 'instructions');
+    this.serverCapabilities = objectOf(getOwn(server, 'capabilities'));
+    this.instructions = textOf(getOwn(server, 'instructions'));
   }
 
   /**
@@ -180,7 +186,7 @@ export class McpClient {
    */
   async request(method, params, options = {}) {
     if (!this.#envelope) return this.#peer.request(method, params, options);
-    const _meta = { ...getOwn(params, '_meta'), ...this.#envelope };
+    const _meta = { ...objectOf(getOwn(params, '_meta')), ...this.#envelope };
     const { signal = new AbortController().signal } = options;
     let more = {};
     for (let round = 0; round < MAX_ROUNDS; round++) {
@@ -190,7 +196,7 @@ export class McpClient {
         const handler = this.#handlers.get(asked);
         if (!handler)
           throw new RpcError(METHOD_NOT_FOUND, 'Nothing here answers that', { method: asked });
-        return handler(input, { method: asked, signal });
+        return handler(input, { method: /** @type {string} */ (asked), signal });
       });
     }
     throw new RpcError(INVALID_PARAMS, `The server needed something ${MAX_ROUNDS} times`);
@@ -235,12 +241,11 @@ export class McpServer {
     this.#peer = peer;
     const self = { capabilities, ...(instructions !== undefined && { instructions }) };
     peer.handle('initialize', (params) => {
-      const asked = getOwn(params, 'protocolVersion');
-      const version = LEGACY.includes(asked) ? asked : LEGACY[0];
+      const version = versionIn(LEGACY, getOwn(params, 'protocolVersion')) ?? LEGACY[0];
       this.#client = {
         version,
         clientInfo: getOwn(params, 'clientInfo'),
-        capabilities: getOwn(params, 'capabilities') ?? {},
+        capabilities: objectOf(getOwn(params, 'capabilities')),
       };
       return { protocolVersion: version, serverInfo, ...self };
     });
@@ -281,7 +286,7 @@ export class McpServer {
     Object.defineProperty(context, 'request', { value: refuse });
     const result = await context.resultOf(await handler(params, context, caller));
     if (needsInput(result)) {
-      for (const input of Object.values(getOwn(result, 'inputRequests') ?? {})) {
+      for (const input of Object.values(objectOf(getOwn(result, 'inputRequests')))) {
         requireCapability(caller, getOwn(input, 'method'));
       }
     }
@@ -303,7 +308,7 @@ export class McpServer {
       if (!needsInput(result)) return result;
       more = await inputFor(result, (method, input) => {
         requireCapability(this.#client, method);
-        return context.request(method, input);
+        return context.request(/** @type {string} */ (method), input);
       });
     }
     throw new RpcError(INVALID_PARAMS, `The handler needed something ${MAX_ROUNDS} times`);
@@ -317,10 +322,11 @@ export class McpServer {
  */
 function modernCaller(params) {
   const meta = getOwn(params, '_meta');
-  const version = getOwn(meta, VERSION);
-  if (version === undefined) return undefined;
-  if (!MODERN.includes(version)) {
-    const data = { supported: MODERN, requested: version };
+  const requested = getOwn(meta, VERSION);
+  if (requested === undefined) return undefined;
+  const version = versionIn(MODERN, requested);
+  if (version === undefined) {
+    const data = { supported: MODERN, requested };
     throw new RpcError(UNSUPPORTED_VERSION, 'Unsupported protocol version', data);
   }
   const capabilities = getOwn(meta, CLIENT_CAPABILITIES);
@@ -332,7 +338,7 @@ function modernCaller(params) {
 
 /**
  * @param {McpCaller} caller
- * @param {string} method
+ * @param {unknown} method
  */
 function requireCapability({ capabilities }, method) {
   const needed = NEEDED.get(method);

@@ -1,7 +1,7 @@
 /** Decodes what an endpoint's observer is told into events for people and tools. Loaded only where somebody listens. */
 import * as abp from '../core/abp-boundary.js';
 import { invokeReportingErrors, safely } from '../common/errors.js';
-import { getOwn, isObject } from '../common/values.js';
+import { getOwn, isObject, textOf } from '../common/values.js';
 import * as FrameKind from '../wire/frame-kinds.js';
 import { CALL, ELICITATION } from '../wire/messages.js';
 
@@ -135,9 +135,9 @@ export class Tracer {
     const direction = sent ? 'out' : 'in';
     if (!Array.isArray(data)) {
       const type = getOwn(data, 'type');
-      if (type === 'initialize') this.#prefix.calls = getOwn(data, 'id');
+      if (type === 'initialize') this.#prefix.calls = textOf(getOwn(data, 'id')) ?? '';
       if (type === 'initialize-result') {
-        this.#prefix.questions = getOwn(getOwn(data, 'payload'), 'sessionId');
+        this.#prefix.questions = textOf(getOwn(getOwn(data, 'payload'), 'sessionId')) ?? '';
       }
       return this.#tell({ type: 'message', direction, message: data });
     }
@@ -296,7 +296,7 @@ export class Tracer {
       case abp.SEND:
         if (arg !== abp.MSG_CANCEL) return;
         if (isObject(context) && !isMade(context)) {
-          const callId = getOwn(context, 'callId');
+          const callId = /** @type {string | undefined} */ (getOwn(context, 'callId'));
           if (callId) return this.#tell({ type: 'cancel', direction: 'out', callId });
         }
         return this.#told('cancel', record, { reason: record?.reason });

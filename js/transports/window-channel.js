@@ -142,7 +142,7 @@ class WindowChannel extends Receiver {
   }
 
   /**
-   * @param {string} _word
+   * @param {unknown} _word
    * @param {unknown} _data
    * @param {readonly MessagePort[]} _ports
    * @returns {MessagePort | void} the port that is kept

@@ -99,12 +99,26 @@ export function warningsOf({ abp, capabilities }) {
 }
 
 /**
+ * What agents see of a capability's requirements.
+ * @param {string} name
+ * @param {unknown} requirements
+ */
+function requirementsOf(name, requirements) {
+  if (requirements === undefined || requirements === null) return undefined;
+  if (!Array.isArray(requirements)) {
+    const what = `requirements of capability ${name}`;
+    throw new AbpError('INVALID_PARAMS', `${what} must be a list of objects`);
+  }
+  return requirements.map((requirement) => pick(requirement, OF_REQUIREMENT));
+}
+
+/**
  * The manifest that an app's definition corresponds to, such that `discover` takes it. Serve it as JSON, and
  * name its address in the page's head: `<link rel="abp-manifest" href="/abp.json">`.
  * @param {import('../app/expose.js').Definition} definition what `expose` is given
  * @returns {Manifest}
  * @throws {AbpError} INVALID_MANIFEST if something required is missing, or a limit is passed; INVALID_PARAMS if a schema is
- *   none
+ *   none, or requirements are no list
  */
 export function manifestOf({ app, capabilities }) {
   const text = JSON.stringify({
@@ -115,9 +129,7 @@ export function manifestOf({ app, capabilities }) {
       ...pick(capability, OF_CAPABILITY),
       inputSchema: jsonSchemaOf(name, 'inputSchema', getOwn(capability, 'inputSchema')),
       outputSchema: jsonSchemaOf(name, 'outputSchema', getOwn(capability, 'outputSchema')),
-      requirements: getOwn(capability, 'requirements')?.map((/** @type {unknown} */ requirement) =>
-        pick(requirement, OF_REQUIREMENT),
-      ),
+      requirements: requirementsOf(name, getOwn(capability, 'requirements')),
     })),
   });
   if (new TextEncoder().encode(text).length > MAX_MANIFEST_BYTES)

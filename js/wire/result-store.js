@@ -139,7 +139,7 @@ function binaryData(value) {
 
 const OCTETS = 'application/octet-stream';
 
-/** @param {unknown} value */
+/** @param {unknown} value @returns {value is Blob} */
 const isBlob = (value) => typeof Blob === 'function' && value instanceof Blob;
 
 /**

@@ -419,7 +419,7 @@ export function serve(handlers, port = ownerPort()) {
     /** @type {any} */
     let outcome;
     try {
-      const handler = getOwn(handlers, name);
+      const handler = Object.hasOwn(handlers, name) ? handlers[name] : undefined;
       if (!handler) throw new AbpError('INTERNAL_ERROR', `The worker does not serve ${name}`);
       const data = await handler(params, {
         token,

@@ -1073,4 +1073,14 @@ describe('the manifest of an app', () => {
       );
     }
   });
+
+  test('is refused where requirements are no list, as they are where the app is exposed', () => {
+    const capabilities = { a: { handler: () => 1, requirements: 'a camera' } };
+    const wrong = {
+      code: 'INVALID_PARAMS',
+      message: /^requirements of capability a must be a list/,
+    };
+    assert.throws(() => manifestOf({ app, capabilities }), wrong);
+    assert.throws(() => expose({ app, capabilities }), wrong);
+  });
 });

@@ -30,6 +30,16 @@ async function pairOf(era, capabilities = { elicitation: {} }) {
   return { ...pair, server, client, done };
 }
 
+test('what a server says of itself in another form than it has is not taken', async () => {
+  const { a, b } = peerPair('mcp');
+  const said = { supportedVersions: [MODERN], capabilities: 'all', instructions: { be: 'kind' } };
+  b.handle('server/discover', () => said);
+  const client = await connectMcp(a, { clientInfo });
+  assert.deepEqual([client.serverCapabilities, client.instructions], [{}, undefined]);
+  a.close();
+  b.close();
+});
+
 for (const era of [MODERN, LEGACY]) {
   test(`${era}: the client finds out the version, and what the server says of itself`, async () => {
     const { client, sent, done } = await pairOf(era);

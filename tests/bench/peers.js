@@ -49,17 +49,25 @@ export function spread(list) {
   return { median: at(0.5), low: sorted[0], high: sorted.at(-1), from: at(0.25), to: at(0.75) };
 }
 
+/** Installs the libraries, and makes the pages. */
+export async function prepare() {
+  install();
+  await build({
+    ...options,
+    // What is loaded on demand is loaded before anything is timed.
+    plugins: [],
+    splitting: true,
+    entryPoints: [folder('pages/peers-host.js'), folder('pages/peers-app.js')],
+    outdir: folder('../../build/bench'),
+  });
+}
+
 /**
  * @param {Awaited<ReturnType<import('../support/browser.js').sites>>} site
  * @param {{ quick: boolean, only?: string[], log?: (line: string) => void }} how
  */
 export async function compare(site, { quick, only, log = () => {} }) {
-  install();
-  await build({
-    ...options,
-    entryPoints: [folder('pages/peers-host.js'), folder('pages/peers-app.js')],
-    outdir: folder('../../build/bench'),
-  });
+  await prepare();
   const names = NAMES.filter((name) => !only || only.includes(name) || name === FLOOR);
   const tables = {};
   for (const [where, appOrigin] of [
@@ -80,7 +88,7 @@ export async function compare(site, { quick, only, log = () => {} }) {
   return { names, tables, heap, bytes };
 }
 
-async function hostPage(site, appOrigin) {
+export async function hostPage(site, appOrigin) {
   const context = await site.browser.newContext();
   const page = await context.newPage();
   await page.goto(`${site.hostOrigin}/tests/bench/pages/peers-host.html`);
@@ -92,46 +100,50 @@ async function hostPage(site, appOrigin) {
   return { context, page, appUrl, ask, open };
 }
 
+/**
+ * One library after the other, in an order that moves on each round. `slices`: how often each is timed in
+ * a round, in turn with the floor. Returns a column for each time measured.
+ */
+export async function rounds(ask, { count, slices, log }, who, what, ...args) {
+  const taken = Object.fromEntries(who.map((name) => [name, []]));
+  for (let round = 0; round <= count; round++) {
+    for (let i = 0; i < who.length; i++) {
+      const name = who[(i + round) % who.length];
+      const pair = await ask('pair', name, what, args, slices);
+      if (round > 0) taken[name].push(pair); // the first was cold
+    }
+  }
+  log(what);
+  const column = (at) => (name) => {
+    const ratios = taken[name].map(([times, floor]) => times[at] / floor[at]);
+    const { median: ms } = spread(taken[name].map(([times]) => times[at]));
+    return [name, { ...spread(ratios), ms }];
+  };
+  const width = taken[who[0]][0][0].length;
+  return Array.from({ length: width }, (_, at) => Object.fromEntries(who.map(column(at))));
+}
+
 /** By measure and library: what the ratios to the floor were. */
 async function timings(site, appOrigin, names, quick, log) {
   const { context, appUrl, ask, open } = await hostPage(site, appOrigin);
   const can = {};
 
-  /**
-   * One library after the other, in an order that moves on each round. `slices`: how often each is timed in
-   * a round, in turn with the floor. Returns a column for each time measured.
-   */
-  async function rounds(count, slices, who, what, ...args) {
-    const taken = Object.fromEntries(who.map((name) => [name, []]));
-    for (let round = 0; round <= (quick ? 2 : count); round++) {
-      for (let i = 0; i < who.length; i++) {
-        const name = who[(i + round) % who.length];
-        const pair = await ask('pair', name, what, args, quick ? 1 : slices);
-        if (round > 0) taken[name].push(pair); // the first was cold
-      }
-    }
-    log(what);
-    const column = (at) => (name) => {
-      const ratios = taken[name].map(([times, floor]) => times[at] / floor[at]);
-      const { median: ms } = spread(taken[name].map(([times]) => times[at]));
-      return [name, { ...spread(ratios), ms }];
-    };
-    return [0, 1].map((at) => Object.fromEntries(who.map(column(at))));
-  }
+  const timed = (count, slices, who, what, ...args) =>
+    rounds(ask, { count: quick ? 2 : count, slices: quick ? 1 : slices, log }, who, what, ...args);
 
   const table = {};
-  [table.connect] = await rounds(5, 3, names, 'connect', appUrl);
+  [table.connect] = await timed(5, 3, names, 'connect', appUrl);
   for (const name of names) can[name] = await open(name);
   const { ahead, roundTrip } = await ask('skew');
   const us = (ms) => Math.round(ms * 1000);
   log(`the app's clock is ${us(ahead)} µs ahead, by a round trip of ${us(roundTrip)} µs`);
-  [table.oneAtATime] = await rounds(11, 8, names, 'oneAtATime', 50);
-  [table.inFlight] = await rounds(9, 3, names, 'inFlight', 1000);
-  [table.copy] = await rounds(9, 5, names, 'copy', 1 << 20, 1);
+  [table.oneAtATime] = await timed(11, 8, names, 'oneAtATime', 50);
+  [table.inFlight] = await timed(9, 3, names, 'inFlight', 1000);
+  [table.copy] = await timed(9, 5, names, 'copy', 1 << 20, 1);
   const moving = names.filter((name) => can[name].moves);
-  [table.move] = await rounds(9, 7, moving, 'move', 1 << 20, 4);
+  [table.move] = await timed(9, 7, moving, 'move', 1 << 20, 4);
   const aborting = names.filter((name) => can[name].aborts);
-  [table.signal, table.settled] = await rounds(11, 15, aborting, 'abort');
+  [table.signal, table.settled] = await timed(11, 15, aborting, 'abort');
   for (const name of aborting) table.settled[name].early = can[name].early;
   await context.close();
   return table;

@@ -3,6 +3,7 @@ import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { format, resolveConfig } from 'prettier';
 import { chart } from './chart.js';
 import { FLOOR } from './peers.js';
+import { STREAM_COLUMNS } from './streams.js';
 
 const root = new URL('../../', import.meta.url);
 const OURS = 'abp-bridge';
@@ -121,16 +122,17 @@ const markdownTable = (head, lines) =>
     .map((cells) => `| ${cells.join(' | ')} |`)
     .join('\n');
 
-function comparisonTable(comparison, place) {
-  const table = tableOf(comparison, place);
-  const { names } = comparison;
-  const columns = COLUMNS.filter(({ key }) => table[key]);
+const comparisonTable = (comparison, place) =>
+  tableOfLibraries(comparison.names, tableOf(comparison, place), COLUMNS, place);
+
+function tableOfLibraries(names, table, known, corner) {
+  const columns = known.filter(({ key }) => table[key]);
   const strong = (key, name) =>
     leading(table, key, names).includes(name)
       ? `**${cell(table[key][name])}**`
       : cell(table[key][name]);
   return markdownTable(
-    [place, ...columns.map(({ title }) => title)],
+    [corner, ...columns.map(({ title }) => title)],
     names.map((name) => [name, ...columns.map(({ key }) => strong(key, name))]),
   );
 }
@@ -156,18 +158,49 @@ ${wheres(comparison)
 ${markdownTable(['the bridge by itself', 'measured (lowest to highest)', 'target'], own)}`;
 }
 
+/** Prints what streams cost. */
+export function printStreams({ names, table }) {
+  console.log(`streams, across origins: the ratio to ${FLOOR}, its median and its ends`);
+  const lines = names.map((name) => {
+    const line = STREAM_COLUMNS.map(({ key, title }) => {
+      const entry = table[key][name];
+      const ends = entry?.low === undefined ? '' : ` (${digits(entry.low)}–${digits(entry.high)})`;
+      return [title, `${cell(entry)}${ends}`];
+    });
+    return [name, Object.fromEntries(line)];
+  });
+  console.table(Object.fromEntries(lines));
+  for (const { key, title } of STREAM_COLUMNS) {
+    const ahead = leading(table, key, names);
+    if (!ahead.includes(OURS)) console.log(`streams, ${title}: first is ${ahead.join(', ')}`);
+  }
+}
+
+const markdownOfStreams = ({ where, streams: { names, table } }) => `${where}. Times are ratios
+to the raw port, which sends without waiting for its reader; \`readable-stream\` is the engine's own, transferred. The last
+column is what is made for a reader that has read one chunk of 64 KiB and pauses. Less is better.
+
+${tableOfLibraries(names, table, STREAM_COLUMNS, 'streams across origins')}
+
+– cannot do it.`;
+
 /** Writes docs/benchmarks.md, between its markers, and the chart. */
 export async function write(results) {
   const page = new URL('docs/benchmarks.md', root);
-  const text = readFileSync(page, 'utf8');
-  const [begin, end] = ['<!-- bench -->', '<!-- /bench -->'];
-  const [from, to] = [text.indexOf(begin), text.indexOf(end)];
-  if (from < 0 || to < from) throw new Error(`docs/benchmarks.md lacks ${begin} or ${end}`);
-  const written = `${text.slice(0, from)}${begin}\n\n${markdown(results)}\n\n${text.slice(to)}`;
+  let text = readFileSync(page, 'utf8');
+  const put = (name, what) => {
+    const [begin, end] = [`<!-- ${name} -->`, `<!-- /${name} -->`];
+    const [from, to] = [text.indexOf(begin), text.indexOf(end)];
+    if (from < 0 || to < from) throw new Error(`docs/benchmarks.md lacks ${begin} or ${end}`);
+    text = `${text.slice(0, from)}${begin}\n\n${what}\n\n${text.slice(to)}`;
+  };
+  const { comparison, streams } = results;
+  if (streams) put('streams', markdownOfStreams(results));
+  if (comparison) put('bench', markdown(results));
   const config = await resolveConfig(page);
-  writeFileSync(page, await format(written, { ...config, parser: 'markdown' }));
+  writeFileSync(page, await format(text, { ...config, parser: 'markdown' }));
+  if (!comparison) return;
   mkdirSync(new URL('docs', root), { recursive: true });
-  const { comparison } = results;
   const table = tableOf(comparison, 'across origins');
   writeFileSync(new URL('docs/bench.svg', root), chart(comparison.names, table, COLUMNS, OURS));
 }

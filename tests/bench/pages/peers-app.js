@@ -9,6 +9,8 @@ const now = () => performance.timeOrigin + performance.now();
 const seen = { started: Promise.withResolvers(), aborted: Promise.withResolvers() };
 
 const held = [];
+/** Chunks that the latest stream has made. */
+let made = 0;
 /** For how many ms the next `wait` goes on after its signal has fired. */
 let lingers = 0;
 
@@ -29,6 +31,11 @@ const handlers = {
       signal.addEventListener('abort', stop, { once: true });
       seen.started.resolve(now());
     }),
+  /** Chunks: text, or bytes whose memory has been written to, as new ones where they are moved. */
+  *rows({ size, bytes, moves, count }) {
+    const chunk = bytes ? new Uint8Array(size).fill(1) : 'x'.repeat(size);
+    for (made = 0; made < count; made++) yield moves ? new Uint8Array(size).fill(1) : chunk;
+  },
   // Whatever a real handler waits for holds it.
   pend: () => new Promise((resolve) => held.push(resolve)),
 };
@@ -36,6 +43,7 @@ const handlers = {
 const [channel, side] = [new MessageChannel(), new MessageChannel()];
 side.port1.onmessage = async ({ data: what }) => {
   if (what === 'now') return side.port1.postMessage(now());
+  if (what === 'made') return side.port1.postMessage(made);
   if (what === 'linger') return side.port1.postMessage((lingers = 50));
   const time = await seen[what].promise;
   seen[what] = Promise.withResolvers();

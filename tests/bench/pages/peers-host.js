@@ -34,10 +34,10 @@ async function open(name, appUrl) {
     });
   const start = performance.now();
   const peer = { value: (answer) => answer, ...(await PEERS[name].host({ port, iframe, origin })) };
-  const answer = await peer.echo(PARAMS);
+  const answer = await peer.echo?.(PARAMS);
   const connect = performance.now() - start;
   sides.set(name, { ...peer, ask, iframe });
-  await check(name, peer, answer);
+  if (peer.echo) await check(name, peer, answer);
   const can = { moves: 'move' in peer, aborts: 'wait' in peer };
   if (!can.aborts) return { connect, ...can };
   // Whether a caller waits for its handler to stop, which takes this one a while. Where an abort fires no
@@ -60,6 +60,34 @@ async function check(name, { value, size, move }, echo) {
     must(bytes.byteLength === 0, 'the bytes were not moved');
     must(value(await answer) === 1000, 'not all bytes arrive that are moved');
   }
+}
+
+/** Whether a library can stream such chunks: all of them must arrive as they were. */
+async function streams(name, params) {
+  const { stream } = sides.get(name);
+  if (!stream) return false;
+  let count = 0;
+  for await (const chunk of await stream({ ...params, count: 3 })) {
+    if (params.bytes && !(chunk instanceof Uint8Array)) return false;
+    if (chunk.length !== params.size) throw new Error(`${name}: a chunk of ${chunk.length}`);
+    count++;
+  }
+  if (count !== 3) throw new Error(`${name}: ${count} chunks of 3`);
+  return true;
+}
+
+/**
+ * Reads one chunk and waits, as a reader does that is slow.
+ * @returns how many chunks the app makes in the meantime
+ */
+async function ahead(name, params, ms) {
+  const { stream, ask } = sides.get(name);
+  const iterator = (await stream(params))[Symbol.asyncIterator]();
+  await iterator.next();
+  await new Promise((resolve) => setTimeout(resolve, ms));
+  const made = await ask('made');
+  await iterator.return?.();
+  return made;
 }
 
 function close(name) {
@@ -101,6 +129,21 @@ const measures = {
     return time(async () => {
       for (const buffer of buffers) await peer[how](buffer);
     });
+  },
+  /** Reads a stream to its end. */
+  stream: (name, params) =>
+    time(async () => {
+      let count = 0;
+      for await (const chunk of await sides.get(name).stream(params)) count += chunk.length > 0;
+      if (count !== params.count) throw new Error(`${name}: ${count} chunks`);
+    }),
+  /** From asking for a stream to its first chunk. */
+  async first(name, params) {
+    const start = performance.now();
+    let taken = 0;
+    for await (const chunk of await sides.get(name).stream(params))
+      if (chunk.length) taken ||= performance.now();
+    return [taken - start];
   },
   /** From abort() to the handler's signal, by the clock that both documents share, and to settled. */
   async abort(name) {
@@ -158,4 +201,4 @@ async function pend(name, n) {
   }
 }
 
-window.comparison = { open, pair, skew, pend };
+window.comparison = { open, pair, skew, pend, streams, ahead };

@@ -1,4 +1,4 @@
-import { connect, expose } from '../../../js/index.js';
+import { connect, expose, transfer } from '../../../js/index.js';
 
 const limits = { maxCalls: 1 << 19 };
 
@@ -10,13 +10,23 @@ export async function host({ iframe, origin }) {
     move: (bytes) => client.call('size', bytes, { transfer: [bytes.buffer] }),
     wait: (signal) => client.call('wait', {}, { signal }),
     pend: () => void client.call('pend'),
+    stream: (params) => client.stream('rows', params),
     close: () => client.close(),
     value: ({ data }) => data,
   };
 }
 
-export function app({ origin }, { echo, size, wait, pend }) {
-  const capabilities = { echo, size, wait: (_params, { signal }) => wait(signal), pend };
+export function app({ origin }, { echo, size, wait, pend, rows }) {
+  const capabilities = {
+    echo,
+    size,
+    wait: (_params, { signal }) => wait(signal),
+    pend,
+    async *rows(params) {
+      for (const chunk of rows(params))
+        yield params.moves ? transfer(chunk, [chunk.buffer]) : chunk;
+    },
+  };
   const about = { id: 'bench.app', name: 'Bench', version: '1' };
   expose({ app: about, capabilities }, { origins: [origin], limits });
 }

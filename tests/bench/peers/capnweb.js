@@ -1,4 +1,5 @@
 import { RpcTarget, newMessagePortRpcSession } from 'capnweb';
+import { readable } from './readable.js';
 
 export async function host({ port }) {
   const stub = newMessagePortRpcSession(port);
@@ -6,11 +7,12 @@ export async function host({ port }) {
     echo: (params) => stub.echo(params),
     size: (bytes) => stub.size(bytes),
     pend: () => void stub.pend().catch(() => {}),
+    stream: (params) => stub.rows(params),
     close: () => port.close(),
   };
 }
 
-export function app({ port }, { echo, size, pend }) {
+export function app({ port }, { echo, size, pend, rows }) {
   class Api extends RpcTarget {
     echo(params) {
       return echo(params);
@@ -20,6 +22,9 @@ export function app({ port }, { echo, size, pend }) {
     }
     pend() {
       return pend();
+    }
+    rows(params) {
+      return readable(rows(params));
     }
   }
   newMessagePortRpcSession(port, new Api());

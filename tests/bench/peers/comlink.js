@@ -1,4 +1,4 @@
-import { expose, transfer, wrap } from 'comlink';
+import { expose, proxy, transfer, wrap } from 'comlink';
 
 export async function host({ port }) {
   const api = wrap(port);
@@ -7,8 +7,23 @@ export async function host({ port }) {
     size: (bytes) => api.size(bytes),
     move: (bytes) => api.size(transfer(bytes, [bytes.buffer])),
     pend: () => void api.pend(),
+    async *stream(params) {
+      const iterator = await api.rows(params);
+      for (let next; !(next = await iterator.next()).done;) yield next.value;
+    },
     close: () => port.close(),
   };
 }
 
-export const app = ({ port }, { echo, size, pend }) => expose({ echo, size, pend }, port);
+export function app({ port }, { echo, size, pend, rows }) {
+  const iterate = (params) => {
+    const iterator = rows(params);
+    return proxy({
+      next() {
+        const next = iterator.next();
+        return params.moves && !next.done ? transfer(next, [next.value.buffer]) : next;
+      },
+    });
+  };
+  expose({ echo, size, pend, rows: iterate }, port);
+}

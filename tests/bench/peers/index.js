@@ -8,4 +8,5 @@ export * as 'orpc' from './orpc.js';
 export * as 'penpal' from './penpal.js';
 export * as 'raw-port' from './raw-port.js';
 export * as 'raw-window' from './raw-window.js';
+export * as 'readable-stream' from './readable-stream.js';
 export * as 'vscode-jsonrpc' from './vscode-jsonrpc.js';

@@ -11,16 +11,20 @@ export async function host({ port }) {
     size: (bytes) => client.size(new Blob([bytes])),
     wait: (signal) => client.wait({}, { signal }).catch((error) => error),
     pend: () => void client.pend({}).catch(() => {}),
+    stream: (params) => client.rows(params),
     close: () => port.close(),
   };
 }
 
-export function app({ port }, { echo, size, wait, pend }) {
+export function app({ port }, { echo, size, wait, pend, rows }) {
   const router = {
     echo: os.handler(({ input }) => echo(input)),
     size: os.handler(async ({ input }) => size(new Uint8Array(await input.arrayBuffer()))),
     wait: os.handler(({ signal }) => wait(signal)),
     pend: os.handler(pend),
+    rows: os.handler(async function* ({ input }) {
+      yield* rows(input);
+    }),
   };
   new RPCHandler(router).upgrade(port);
   port.start();

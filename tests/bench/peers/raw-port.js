@@ -8,7 +8,13 @@ export async function host({ port }) {
       if (transfer) port.postMessage({ id: next, method, params }, transfer);
       else port.postMessage({ id: next, method, params });
     });
-  port.onmessage = ({ data: { id, result } }) => {
+  const chunks = [];
+  let wake = () => {};
+  port.onmessage = ({ data: { id, result, chunk } }) => {
+    if (chunk !== undefined) {
+      chunks.push(chunk);
+      return wake();
+    }
     waiting.get(id)(result);
     waiting.delete(id);
   };
@@ -23,11 +29,23 @@ export async function host({ port }) {
       return settled;
     },
     pend: () => void send('pend'),
+    async *stream(params) {
+      let ended = false;
+      void send('rows', params).then(() => {
+        ended = true;
+        wake();
+      });
+      for (;;) {
+        while (chunks.length) yield chunks.shift();
+        if (ended) return;
+        await new Promise((resolve) => (wake = resolve));
+      }
+    },
     close: () => port.close(),
   };
 }
 
-export function app({ port }, { echo, size, wait, pend }) {
+export function app({ port }, { echo, size, wait, pend, rows }) {
   const controllers = new Map();
   // Not an async function: that would keep the whole event for as long as a call is pending.
   port.onmessage = ({ data: { id, method, params, abort } }) => {
@@ -35,6 +53,11 @@ export function app({ port }, { echo, size, wait, pend }) {
     if (abort) return controllers.get(abort).abort();
     if (method === 'echo') return reply(echo(params));
     if (method === 'size') return reply(size(params));
+    if (method === 'rows') {
+      for (const chunk of rows(params))
+        port.postMessage({ chunk }, params.moves ? [chunk.buffer] : []);
+      return reply();
+    }
     if (method === 'pend') return void pend().then(reply);
     const controller = new AbortController();
     controllers.set(id, controller);

@@ -10,7 +10,7 @@ const NOTHING = { parts: [{ text: '' }] };
 
 /**
  * @param {import('./task.js').ExecutorContext} context of the run
- * @param {any} source what its executor returned
+ * @param {unknown} source what its executor returned
  * @returns {Promise<void>} settles when the source has ended; rejects as it does
  */
 export const streamChunks = (context, source) => new Chunks(context, source).run();
@@ -25,7 +25,7 @@ class Chunks {
 
   /**
    * @param {import('./task.js').ExecutorContext} context
-   * @param {any} source
+   * @param {unknown} source
    */
   constructor(context, source) {
     this.#context = context;
@@ -53,7 +53,7 @@ class Chunks {
   }
 
   /**
-   * @param {any} chunk
+   * @param {unknown} chunk
    * @param {boolean} [last]
    * @returns {boolean} whether it was told
    */
@@ -73,7 +73,7 @@ class Chunks {
 
 /**
  * A chunk is a text, a part, or a piece of an artifact.
- * @param {any} chunk
+ * @param {unknown} chunk
  */
 function readChunk(chunk) {
   if (typeof chunk === 'string') return { parts: [{ text: chunk }] };

@@ -213,7 +213,7 @@ class HttpFrames {
    * @param {(signal: AbortSignal | undefined) => Promise<Response>} request
    * @param {{ event: number, body: number }} limits
    * @param {boolean} abortable
-   * @param {(body: any) => unknown} [read] turns a body into a JSON-RPC response
+   * @param {(body: unknown) => unknown} [read] turns a body into a JSON-RPC response
    */
   constructor(request, limits, abortable, read = (body) => body) {
     this.#limits = limits;

@@ -374,7 +374,7 @@ export class TaskClient {
 
   /**
    * @param {unknown} frame
-   * @returns {any} its result
+   * @returns {unknown} its result
    */
   #result(frame) {
     const error = getOwn(frame, 'error');

@@ -23,4 +23,6 @@ const MAX_EXTENSIONS = 64;
 
 /** @param {unknown} extensions of a message @returns {string[]} */
 export const readUris = (extensions) =>
-  firstOf(/** @type {any} */ (extensions), MAX_EXTENSIONS).filter((uri) => typeof uri === 'string');
+  firstOf(/** @type {unknown} */ (extensions), MAX_EXTENSIONS).filter(
+    (uri) => typeof uri === 'string',
+  );

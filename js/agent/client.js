@@ -438,7 +438,7 @@ export class Client {
    *   `success`, `cancelled`, `error`
    */
   call(name, ...rest) {
-    const [params = {}, options = {}] = /** @type {[any?, CallOptions?]} */ (rest);
+    const [params = {}, options = {}] = /** @type {[unknown?, CallOptions?]} */ (rest);
     return this.#checked(name, params, options);
   }
 
@@ -452,13 +452,13 @@ export class Client {
    * @returns {CallStream<import('../types/app.js').ChunkOf<App, Name>, import('../types/app.js').ResponseOf<App, Name>>}
    */
   stream(name, ...rest) {
-    const [params = {}, options = {}] = /** @type {[any?, CallOptions?]} */ (rest);
+    const [params = {}, options = {}] = /** @type {[unknown?, CallOptions?]} */ (rest);
     return new CallStream((stream) => this.#checked(name, params, options, stream));
   }
 
   /**
    * @param {string} name
-   * @param {any} params
+   * @param {unknown} params
    * @param {CallOptions} options
    * @param {CallStream} [stream]
    * @returns {Promise<any>}

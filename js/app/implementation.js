@@ -13,7 +13,7 @@ import { pageTransport } from '../automation/page.js';
 
 /**
  * The page in which an app is found.
- * @param {any} abp
+ * @param {unknown} abp
  */
 function pageOf(abp) {
   const own = globalThis.window && /** @type {any} */ (window).abp === abp;

@@ -50,7 +50,7 @@ export class LocalAgent {
   #sessionId = null;
   /** Who reads the chunks of a call, by its callId. @type {Map<string, CallStream>} */
   #streams = new Map();
-  /** @type {{ hear: (message: any) => void, say?: (message: any) => void } | undefined} */
+  /** @type {{ hear: (message: unknown) => void, say?: (message: unknown) => void } | undefined} */
   #link;
   /** @type {import('../transports/transport.js').Transport} */
   #transport = {
@@ -139,7 +139,7 @@ export class LocalAgent {
   /** @param {unknown} params */
   async initialize(params) {
     // Params that cannot be cloned are refused here, where an error can be returned.
-    /** @type {any} */
+    /** @type {unknown} */
     const hello = JSON.parse(JSON.stringify(params ?? {}));
     const link = /** @type {any} */ (params)?.[LINK];
     // Without a link `stream` has the chunks, and nobody else needs to know of them.
@@ -151,7 +151,7 @@ export class LocalAgent {
     if (result.success === false) throw AbpError.from(result.error);
     this.#sessionId = result.sessionId;
     this.#link = link;
-    if (link) link.say = (/** @type {any} */ message) => this.#transport.onMessage(message, []);
+    if (link) link.say = (/** @type {unknown} */ message) => this.#transport.onMessage(message, []);
     else delete result.features[STREAMS];
     return result;
   }

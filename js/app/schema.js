@@ -52,7 +52,7 @@ export function checkerFor(schema, what) {
 /**
  * A value in the form in which it is sent over a transport that carries only text.
  * @param {unknown} value
- * @returns {{ value: any, hasBytes: boolean }}
+ * @returns {{ value: unknown, hasBytes: boolean }}
  */
 function asText(value) {
   requireBounded(value);

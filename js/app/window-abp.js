@@ -47,12 +47,12 @@ export function createInterface(app, page) {
       for (const connection of page.exposed.sessions) connection.notifyProgress(info);
     },
   };
-  /** This library's own: reads a result while it is made. The call begins with the loop. @param {any[]} args */
+  /** This library's own: reads a result while it is made. The call begins with the loop. @param {unknown[]} args */
   abp.stream = async function* (...args) {
     return yield* (await (loading ??= load())).stream(...args);
   };
   for (const method of METHODS) {
-    abp[method] = async (/** @type {any[]} */ ...args) =>
+    abp[method] = async (/** @type {unknown[]} */ ...args) =>
       (await (loading ??= load()))[method](...args);
   }
   for (const name of EVENTS) {

@@ -28,7 +28,7 @@ export class Inflow {
     return this.#left;
   }
 
-  /** A chunk has come. @param {any} chunk @param {number} size what it counts as */
+  /** A chunk has come. @param {unknown} chunk @param {number} size what it counts as */
   push(chunk, size) {
     if (this.#left) return;
     this.#chunks.push(chunk, size);
@@ -76,7 +76,7 @@ export class Inflow {
 
   /**
    * Leaves the stream, as `break` does: what is still under way is cancelled.
-   * @param {any} [value]
+   * @param {unknown} [value]
    * @returns {Promise<IteratorResult<T>>}
    */
   async return(value) {

@@ -14,14 +14,14 @@ export class Iteration {
   /** Whether it was told to stop. */
   stopped = false;
 
-  /** @param {any} source what a handler returned */
+  /** @param {unknown} source what a handler returned */
   constructor(source) {
     this.#iterator = iteratorOf(source);
   }
 
   /**
    * Takes all chunks. Throws what the source or `take` throws, when the source's `finally` has run.
-   * @param {(chunk: any) => unknown} take may return a promise, which is waited for before the next chunk is made
+   * @param {(chunk: unknown) => unknown} take may return a promise, which is waited for before the next chunk is made
    * @returns {Promise<{ returned: boolean, value?: any }>} what the source returned; `returned` is false if it was stopped
    *   before, and its `finally` has run
    */
@@ -61,11 +61,11 @@ export class Iteration {
 
 /** The chunks of a source whose caller reads none, up to 64 MiB. */
 export class Collection {
-  /** @type {any[]} */
+  /** @type {unknown[]} */
   chunks = [];
   #left = MAX_COLLECTED;
 
-  /** @param {any} chunk @returns {Promise<void> | undefined} lets a cancel in now and then */
+  /** @param {unknown} chunk @returns {Promise<void> | undefined} lets a cancel in now and then */
   add(chunk) {
     this.#left -= Math.max(64, sizeOf(chunk));
     if (this.#left < 0) {

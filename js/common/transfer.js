@@ -22,7 +22,7 @@ export const markedTransfer = (value) => (isObject(value) ? marked.get(value) : 
 
 /**
  * Whether a handler streams what it returned. What is marked to be moved is moved as a whole.
- * @param {any} value
+ * @param {unknown} value
  */
 export const isStream = (value) =>
   isObject(value) &&
@@ -64,7 +64,7 @@ function collect(value, depth, found) {
     return found?.includes(value.content) ? found : [...(found ?? []), value.content];
   }
   if (!depth) return found;
-  const look = (/** @type {any} */ part) => {
+  const look = (/** @type {unknown} */ part) => {
     if (isObject(part)) found = collect(part, depth - 1, found);
   };
   // `for in` over a list takes far longer.

@@ -6,7 +6,7 @@ const MAX_COUNTED = 1024;
 
 /**
  * The size of a value in bytes, roughly: bytes as they are, a character of a text 1, anything else 8.
- * @param {any} value
+ * @param {unknown} value
  * @returns {number}
  */
 export function sizeOf(value) {

@@ -34,7 +34,7 @@ export async function request(url, { accept, signal, allowPrivate, lookup }) {
       signal,
       agent: false,
       headers: { accept, 'accept-encoding': 'identity' },
-      /** @param {string} name @param {{ all?: boolean }} options @param {(error: any, ...answer: any[]) => void} done */
+      /** @param {string} name @param {{ all?: boolean }} options @param {(error: unknown, ...answer: unknown[]) => void} done */
       lookup: (name, { all }, done) =>
         void addresses(name).then(
           (found) => (all ? done(null, found) : done(null, found[0].address, found[0].family)),

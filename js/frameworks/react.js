@@ -47,7 +47,7 @@ export function useCall(client, name) {
   useEffect(() => () => calls.cancel(UNMOUNTED), [calls]);
   const state = useSyncExternalStore(calls.subscribe, calls.get, calls.get);
   const call = useCallback(
-    (/** @type {any} */ params, /** @type {CallOptions | undefined} */ options) =>
+    (/** @type {unknown} */ params, /** @type {CallOptions | undefined} */ options) =>
       calls.start(client, name, params, options),
     [calls, client, name],
   );

@@ -140,7 +140,7 @@ export class Call extends Store {
   /**
    * @param {Client | undefined} client
    * @param {string} name
-   * @param {any} [params]
+   * @param {unknown} [params]
    * @param {CallOptions} [options]
    * @returns {Promise<Response>} of this call, whatever becomes of it
    */

@@ -222,7 +222,7 @@ export class Recorder {
     const tapped = { ...x };
     for (const name of Object.keys(INPUTS)) {
       const run = /** @type {any} */ (x)[name];
-      tapped[name] = (/** @type {any} */ pointer, /** @type {any[]} */ ...args) => {
+      tapped[name] = (/** @type {unknown} */ pointer, /** @type {unknown[]} */ ...args) => {
         // An endpoint whose recording was cut off is not recorded again: it would not be replayed from the start.
         if (freed || this.truncated || !this.#room()) return run(pointer, ...args);
         const line = input(name, args);

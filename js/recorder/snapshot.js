@@ -8,12 +8,12 @@ const MAX_TEXT = 20_000;
  * A copy of a value for people to read. Bytes are described, not copied; what is too deep, too long or cannot be read is
  * said in words.
  * @param {unknown} value any value
- * @returns {any} a value that JSON can carry
+ * @returns {unknown} a value that JSON can carry
  */
 export function snapshot(value) {
   let left = MAX_NODES;
   const ancestors = new Set();
-  /** @param {unknown} part @param {number} depth @returns {any} */
+  /** @param {unknown} part @param {number} depth @returns {unknown} */
   const copy = (part, depth) => {
     switch (typeof part) {
       case 'string':
@@ -51,7 +51,7 @@ export function snapshot(value) {
 
 /**
  * @param {any} object
- * @param {(member: unknown) => any} copy
+ * @param {(member: unknown) => unknown} copy
  */
 function copyMembers(object, copy) {
   if (Array.isArray(object)) {
@@ -66,7 +66,7 @@ function copyMembers(object, copy) {
   if (tag === 'Map' || tag === 'Set') return `(${tag}, ${object.size} members)`;
   if (tag !== 'Object') return `(${tag})`;
   const keys = Object.keys(object);
-  /** @type {Record<string, any>} */
+  /** @type {Record<string, unknown>} */
   const copied = Object.fromEntries(
     keys.slice(0, MAX_NODES).map((key) => [key, copy(object[key])]),
   );

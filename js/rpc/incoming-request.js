@@ -82,7 +82,7 @@ export class IncomingRequest extends Cancellable {
 
   /**
    * The result that a handler's value stands for: a stream's parts are sent to a caller that asked for them, or joined.
-   * @param {any} value
+   * @param {unknown} value
    * @returns {Promise<any>}
    */
   async resultOf(value) {

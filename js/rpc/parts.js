@@ -13,7 +13,7 @@ export class Parts {
   /**
    * @param {import('./peer.js').Peer} peer
    * @param {import('./incoming-request.js').IncomingRequest} request
-   * @param {any} source what its handler returned
+   * @param {unknown} source what its handler returned
    */
   constructor(peer, request, source) {
     this.#peer = peer;
@@ -50,9 +50,9 @@ export class Parts {
 
 /**
  * The result that parts are together, as LSP appends them: lists one after the other, objects member by member.
- * @param {any[]} parts
- * @param {any} last what the handler returned; null and undefined are nothing
- * @returns {any} if they cannot be joined, what the handler returned or, if that is nothing, the list of the parts
+ * @param {unknown[]} parts
+ * @param {unknown} last what the handler returned; null and undefined are nothing
+ * @returns {unknown} if they cannot be joined, what the handler returned or, if that is nothing, the list of the parts
  */
 export function joinParts(parts, last) {
   if (!parts.length) return last;
@@ -66,7 +66,7 @@ const isList = Array.isArray;
 /**
  * Appends a part to what is there.
  * @param {any} whole changed, with the lists and objects in it
- * @param {any} part
+ * @param {unknown} part
  * @returns {boolean} false if it cannot be appended
  */
 function append(whole, part) {

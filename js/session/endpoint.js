@@ -241,7 +241,7 @@ export class Endpoint {
     this.#control(message);
   }
 
-  /** Messages outside of the data plane are read by the core. @param {any} message */
+  /** Messages outside of the data plane are read by the core. @param {unknown} message */
   #control(message) {
     const { core } = this;
     if (this.#connecting) this.heard = message;
@@ -340,7 +340,7 @@ export class Endpoint {
   /**
    * @param {import('../wire/messages.js').Request} request
    * @param {number} number its key, if that is the number of a call; else 0
-   * @param {any} [message] the message that it arrived in, unless it was in a frame
+   * @param {unknown} [message] the message that it arrived in, unless it was in a frame
    */
   #request(request, number, message) {
     const rejection =
@@ -556,7 +556,7 @@ export class Endpoint {
   /**
    * A handler has a chunk: it is sent if there is room for it.
    * @param {Invocation} invocation
-   * @param {any} chunk
+   * @param {unknown} chunk
    * @param {number} size
    * @returns {number} an `abp_status`: E_LIMIT if there is no room, E_STATE if nobody waits for it
    */
@@ -566,7 +566,7 @@ export class Endpoint {
 
   /**
    * @param {Invocation} invocation
-   * @param {any} chunk
+   * @param {unknown} chunk
    * @param {number} size
    * @param {Transferable[]} [transfer]
    */
@@ -786,7 +786,7 @@ export class Endpoint {
 
   /**
    * Sends the result of a received call.
-   * @param {{ request: import('../wire/messages.js').Request, message: any }} invocation
+   * @param {{ request: import('../wire/messages.js').Request, message: unknown }} invocation
    * @param {any} response
    * @param {Transferable[]} [transfer]
    * @returns {void}

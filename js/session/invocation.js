@@ -75,8 +75,8 @@ export class Invocation extends Cancellable {
   /**
    * @param {import('./endpoint.js').Endpoint} endpoint
    * @param {import('../wire/messages.js').Request} request
-   * @param {any} [message] the message that it arrived in, unless it was in a frame
-   * @param {(response: any) => void} [resolve] takes the response of a call that the app makes to itself
+   * @param {unknown} [message] the message that it arrived in, unless it was in a frame
+   * @param {(response: unknown) => void} [resolve] takes the response of a call that the app makes to itself
    */
   constructor(endpoint, request, message, resolve) {
     super();
@@ -183,7 +183,7 @@ export class Invocation extends Cancellable {
     }
   }
 
-  /** @param {any} source what the handler streams */
+  /** @param {unknown} source what the handler streams */
   async #stream(source) {
     // Loaded on demand: few apps stream.
     const { Outflow } = await import('./outflow.js');
@@ -195,7 +195,7 @@ export class Invocation extends Cancellable {
 
   /**
    * A chunk is sent.
-   * @param {any} value
+   * @param {unknown} value
    * @param {number} size
    */
   chunk(value, size) {
@@ -213,7 +213,7 @@ export class Invocation extends Cancellable {
   }
 
   /**
-   * @param {any} data
+   * @param {unknown} data
    * @param {import('../agent/client.js').Response} [said] the response that contained it
    */
   async #succeed(data, said) {
@@ -228,7 +228,7 @@ export class Invocation extends Cancellable {
 
   /**
    * Writes an error that is not the protocol's to the console: it is probably a defect of the handler.
-   * @param {any} error
+   * @param {unknown} error
    */
   #tell(error) {
     if (this.aborted || isErrorObject(error)) return;

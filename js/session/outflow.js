@@ -16,7 +16,7 @@ export class Outflow {
   /**
    * @param {import('./endpoint.js').Endpoint} endpoint
    * @param {import('./invocation.js').Invocation} invocation the call
-   * @param {any} source what its handler returned
+   * @param {unknown} source what its handler returned
    */
   constructor(endpoint, invocation, source) {
     this.#endpoint = endpoint;
@@ -26,7 +26,7 @@ export class Outflow {
 
   /**
    * Streams everything.
-   * @returns {Promise<{ data: any, collected: boolean }>} the data of the result: what the handler returned or, if that is
+   * @returns {Promise<{ data: unknown, collected: boolean }>} the data of the result: what the handler returned or, if that is
    *   nothing and the caller reads no chunks, a list of them
    */
   async run() {
@@ -43,7 +43,7 @@ export class Outflow {
     return { data: all ? collection.chunks : value, collected: all };
   }
 
-  /** @param {any} value @returns {Promise<void> | undefined} for what has to wait */
+  /** @param {unknown} value @returns {Promise<void> | undefined} for what has to wait */
   #send(value) {
     const { prepare } = this.#endpoint.transport;
     if (prepare) return this.#prepared(prepare(value, this.#invocation));
@@ -55,7 +55,7 @@ export class Outflow {
     await this.#offer(await preparing);
   }
 
-  /** @param {any} chunk */
+  /** @param {unknown} chunk */
   #offer(chunk) {
     const size = sizeOf(chunk);
     if (this.#endpoint.offerChunk(this.#invocation, chunk, size) === abp.E_LIMIT)
@@ -63,7 +63,7 @@ export class Outflow {
     return this.#requireWhole();
   }
 
-  /** @param {any} chunk @param {number} size */
+  /** @param {unknown} chunk @param {number} size */
   async #waitFor(chunk, size) {
     do await new Promise((resolve) => (this.#retry = () => resolve(undefined)));
     while (

@@ -74,7 +74,7 @@ export class PendingCall extends Pending {
     this.resolve(response);
   }
 
-  /** A chunk has come. @param {{ value: any }} context @param {number} size */
+  /** A chunk has come. @param {{ value: unknown }} context @param {number} size */
   chunk({ value }, size) {
     this.stream?.push(value, size);
   }

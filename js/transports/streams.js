@@ -331,7 +331,7 @@ function sourceOf(readable, failed) {
       },
     };
   }
-  /** @type {[string, (...args: any[]) => void][]} */
+  /** @type {[string, (...args: unknown[]) => void][]} */
   let listeners = [];
   // This listener is never removed: an `error` event without a listener ends the process.
   readable.on('error', failed);

@@ -124,7 +124,7 @@ export class Tools {
     const { name } = tool;
     const controller = new AbortController();
     this.#registered.set(name, { text: JSON.stringify(tool), controller });
-    const execute = (/** @type {any} */ input, /** @type {any} */ options) =>
+    const execute = (/** @type {unknown} */ input, /** @type {any} */ options) =>
       tool === CALLS_TOOL
         ? { success: true, data: { calls: this.#log.tell(getOwn(input, 'callId')) } }
         : this.#call(name, input, options?.signal);
@@ -162,9 +162,9 @@ export class Tools {
   /**
    * Never rejects: WebMCP would hide the error.
    * @param {string} name
-   * @param {any} params
+   * @param {unknown} params
    * @param {AbortSignal | undefined} signal none in polyfills and older browsers
-   * @returns {Promise<any>} an object that is JSON: anything else arrives as ambiguous text, or not at all
+   * @returns {Promise<unknown>} an object that is JSON: anything else arrives as ambiguous text, or not at all
    */
   async #call(name, params, signal) {
     const record = this.#log.begin(name);

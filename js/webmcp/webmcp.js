@@ -62,7 +62,7 @@ export function webmcp({ origins } = {}) {
 /**
  * The browser's own object where there is one: the wrappers that libraries put in its place lose the signal by which a
  * call is cancelled.
- * @returns {any}
+ * @returns {unknown}
  */
 function modelContext() {
   const { document, Document } = /** @type {any} */ (globalThis);

@@ -67,7 +67,7 @@ export function withBase64(value) {
 }
 
 /**
- * @param {any} value
+ * @param {unknown} value
  * @param {Map<object, unknown>} parts its bytes
  */
 async function replaceByBase64(value, parts) {

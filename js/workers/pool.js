@@ -86,8 +86,8 @@ class Task {
    * @param {string} name
    * @param {unknown} params
    * @param {TaskOptions} options
-   * @param {(data: any) => void} resolve
-   * @param {(error: any) => void} reject
+   * @param {(data: unknown) => void} resolve
+   * @param {(error: unknown) => void} reject
    */
   constructor(pool, name, params, { signal, token = new Token(), progress }, resolve, reject) {
     this.pool = pool;
@@ -139,7 +139,7 @@ class PoolWorker {
     this.#pool = pool;
     this.#worker = worker;
     const listener = {
-      onMessage: (/** @type {any} */ message) => this.#heard(message),
+      onMessage: (/** @type {unknown} */ message) => this.#heard(message),
       onClose: (/** @type {any} */ error) =>
         this.#lost(error?.message ?? 'its script could not be loaded'),
     };
@@ -178,7 +178,7 @@ class PoolWorker {
   }
 
   /**
-   * @param {any} message
+   * @param {unknown} message
    * @param {Transferable[]} [transferables]
    */
   #post(message, transferables = []) {
@@ -403,7 +403,7 @@ export function serve(handlers, port = ownerPort()) {
   served.add(port);
   /** Aborts the current task. @type {undefined | ((reason: string | undefined) => void)} */
   let abort;
-  const post = (/** @type {any} */ message, /** @type {Transferable[]} */ transferables = []) =>
+  const post = (/** @type {unknown} */ message, /** @type {Transferable[]} */ transferables = []) =>
     port.postMessage(message, transferables);
 
   const run = async (/** @type {any} */ { name, params, word }) => {
@@ -424,7 +424,7 @@ export function serve(handlers, port = ownerPort()) {
       const data = await handler(params, {
         token,
         signal: controller.signal,
-        progress: (/** @type {any} */ info) => void say({ pool: 'progress', info }),
+        progress: (/** @type {unknown} */ info) => void say({ pool: 'progress', info }),
       });
       outcome = { pool: 'done', data, moved: transferOf(data) };
     } catch (error) {

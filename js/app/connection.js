@@ -207,7 +207,8 @@ export class Connection {
     if (typeof method !== 'string') throw new TypeError('elicit needs { method, params }');
     requireTimeout('elicit', request.timeout);
     if (this.ready && !this.endpoint.has(abp.ELICITATION)) {
-      return this.endpoint.failure(abp.NOT_SUPPORTED, 'The agent takes no questions');
+      const why = 'The agent takes no questions: ask the user in the app itself';
+      return this.endpoint.failure(abp.NOT_SUPPORTED, why);
     }
     const { allowedRequests: allowed } = this.#session ?? {};
     if (allowed && ![method, elicitationMethod(method)].some((name) => allowed.includes(name))) {

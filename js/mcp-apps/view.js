@@ -160,17 +160,15 @@ export class View {
         experimental: { [OUTCOME]: {} },
       },
     };
+    const ms = milliseconds(timeout ?? DEFAULT_TIMEOUT);
     let said;
     try {
-      said = await this.#peer.request('ui/initialize', params, {
-        timeout: milliseconds(timeout ?? DEFAULT_TIMEOUT),
-      });
+      said = await this.#peer.request('ui/initialize', params, { timeout: ms });
     } catch (cause) {
       this.close();
-      const isLate = getOwn(cause, 'name') === 'TimeoutError';
-      throw isLate
-        ? new AbpError('TIMEOUT', 'No host of MCP Apps has answered', { retryable: true, cause })
-        : cause;
+      if (getOwn(cause, 'name') !== 'TimeoutError') throw cause;
+      const why = `No host of MCP Apps has answered within ${ms} ms: the page around this one may be none`;
+      throw new AbpError('TIMEOUT', why, { retryable: true, cause });
     }
     this.hostInfo = infoOf(getOwn(said, 'hostInfo'));
     this.hostCapabilities = recordOf(getOwn(said, 'hostCapabilities'));

@@ -10,6 +10,7 @@ import { OUTCOME } from '../../js/mcp-apps/protocol.js';
 import { ViewTransport } from '../../js/mcp-apps/relay.js';
 import { responseOf, toolResult } from '../../js/mcp-apps/results.js';
 import { toolsOf } from '../../js/mcp-apps/tools.js';
+import { createView } from '../../js/mcp-apps/view.js';
 import { EmbedderTransport } from '../../js/transports/embedder.js';
 import { fired, gate, outcome, peerPair } from '../support/rpc.js';
 
@@ -469,6 +470,16 @@ test('an app of others’ making has tools, too', async () => {
   done();
 });
 
+test('a question in the midst of a tool’s call is refused: MCP Apps has no way to ask a host', async () => {
+  const { client, done } = await bothEnds({
+    ask: (_params, { elicit }) => elicit({ method: 'elicitation/confirm', params: {} }),
+  });
+  const { success, error } = await client.call('ask');
+  assert.deepEqual([success, error.code], [false, 'NOT_SUPPORTED']);
+  assert.equal(error.message, 'The agent takes no questions: ask the user in the app itself');
+  done();
+});
+
 /** What a page would have that is embedded by `embedder`. */
 function embedded(t, { origin, ancestorOrigins }) {
   const posted = [];
@@ -483,6 +494,8 @@ function embedded(t, { origin, ancestorOrigins }) {
   });
   const listeners = new Set();
   const globals = {
+    window: {},
+    parent: embedder,
     location: { ancestorOrigins },
     addEventListener: (_type, listener) => listeners.add(listener),
     removeEventListener: (_type, listener) => listeners.delete(listener),
@@ -550,4 +563,33 @@ test('an opaque origin has no name to post to', (t) => {
   hear('forged');
   assert.deepEqual([posted, heard], [[[1, '*']], ['first']]);
   transport.close();
+});
+
+test('a view that finds no host says so, and its app is there for others all the same', async (t) => {
+  const { posted, hear, transport } = embedded(t, {});
+  transport.close();
+  const { port1, port2 } = new MessageChannel();
+  const capabilities = { echo: (params) => params };
+  const app = expose(
+    { app: { id: 'x.y', name: 'X', version: '1' }, capabilities },
+    { port: port2 },
+  );
+  const viewing = createView({
+    app: { name: 'X', version: '1' },
+    tools: toolsOf(app),
+    timeout: 50,
+  });
+  // What other pages say is no answer.
+  hear({ type: 'initialize', id: 1, payload: {} });
+  await assert.rejects(viewing, {
+    code: 'TIMEOUT',
+    retryable: true,
+    message: 'No host of MCP Apps has answered within 50 ms: the page around this one may be none',
+  });
+  const [asked] = posted.map(([message]) => message).filter(({ method }) => method);
+  assert.equal(asked.method, 'ui/initialize');
+  const client = await connect(port1, { agent });
+  assert.deepEqual((await client.call('echo', { a: 1 })).data, { a: 1 });
+  client.close();
+  app.close();
 });

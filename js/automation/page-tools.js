@@ -1,10 +1,12 @@
 /**
  * The WebMCP tools of a document, as an object of the form of `window.abp`, which the agent in the page (page-agent.js)
- * calls like any other. It is injected as text, so it uses nothing but what is injected with it: js/wire/plain-json.js.
+ * calls like any other. It is injected as text, so it uses nothing but what is injected with it:
+ * js/common/model-context.js and js/wire/plain-json.js.
  *
  * WebMCP settles a call at once when its caller aborts, and drops what the tool says afterwards. So nobody here knows
  * whether the tool has stopped, and a response to a cancelled call says so: `error.details.outcome` is `'unknown'`.
  */
+import { modelContext } from '../common/model-context.js';
 import { plainJson } from '../wire/plain-json.js';
 
 /**
@@ -49,14 +51,6 @@ export function pageTools({ window = globalThis, origin, patience = 0 } = {}) {
   /** Whether `executeTool` takes the input as text: polyfills do, and browsers did. */
   let takesText = false;
 
-  /** The browser's own object where there is one: a wrapper around it may lose the signal. */
-  const context = () => {
-    const { document, Document } = page;
-    const getter = Object.getOwnPropertyDescriptor(Document?.prototype ?? {}, 'modelContext')?.get;
-    const own = getter ? getter.call(document) : undefined;
-    return own ?? document?.modelContext;
-  };
-
   /** @param {unknown} value */
   const text = (value) => (typeof value === 'string' && value ? value : undefined);
 
@@ -64,7 +58,7 @@ export function pageTools({ window = globalThis, origin, patience = 0 } = {}) {
   async function list() {
     if (known) return known;
     const others = origin !== undefined && origin !== page.location?.origin;
-    const listed = await context().getTools(others ? { fromOrigins: [origin] } : {});
+    const listed = await modelContext().getTools(others ? { fromOrigins: [origin] } : {});
     const tools = new Map();
     for (const tool of [...listed].slice(0, MAX_TOOLS)) {
       if (typeof tool?.name !== 'string' || tool.annotations?.debugging) continue;
@@ -89,7 +83,7 @@ export function pageTools({ window = globalThis, origin, patience = 0 } = {}) {
   function describe(tool) {
     const { name, title, description, inputSchema, annotations } = tool;
     const isNative = /\[native code\]/.test(
-      Function.prototype.toString.call(context().executeTool),
+      Function.prototype.toString.call(modelContext().executeTool),
     );
     return {
       name,
@@ -139,7 +133,7 @@ export function pageTools({ window = globalThis, origin, patience = 0 } = {}) {
    */
   async function execute(tool, input, signal) {
     try {
-      return await context().executeTool(tool, takesText ? JSON.stringify(input) : input, {
+      return await modelContext().executeTool(tool, takesText ? JSON.stringify(input) : input, {
         signal,
       });
     } catch (error) {
@@ -177,7 +171,7 @@ export function pageTools({ window = globalThis, origin, patience = 0 } = {}) {
   const abp = {
     async initialize() {
       const all = await describeAll();
-      context().addEventListener?.('toolchange', onToolChange);
+      modelContext().addEventListener?.('toolchange', onToolChange);
       const home = origin ?? page.location?.origin ?? 'null';
       const name = origin === undefined ? text(page.document?.title) : undefined;
       return {
@@ -261,7 +255,7 @@ export function pageTools({ window = globalThis, origin, patience = 0 } = {}) {
     },
     /** @param {{ reason?: string }} [why] */
     async shutdown({ reason } = {}) {
-      context()?.removeEventListener?.('toolchange', onToolChange);
+      modelContext()?.removeEventListener?.('toolchange', onToolChange);
       onChanged = undefined;
       for (const controller of running.values()) controller.abort(reason);
     },
@@ -271,7 +265,7 @@ export function pageTools({ window = globalThis, origin, patience = 0 } = {}) {
     async found() {
       if (seen === undefined) {
         known = undefined;
-        if (!context() || !(await list()).size) return false;
+        if (!modelContext() || !(await list()).size) return false;
         seen = performance.now();
       }
       const isLoaded = page.document?.readyState === 'complete';

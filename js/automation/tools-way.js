@@ -1,4 +1,5 @@
 /** How the WebMCP tools of a page are reached: what is injected into it, and how its answers are read. */
+import { modelContext } from '../common/model-context.js';
 import { bytesToText } from '../wire/binary.js';
 import { plainJson } from '../wire/plain-json.js';
 import { pageTools } from './page-tools.js';
@@ -9,7 +10,7 @@ const PATIENCE = 500;
 
 /** @type {import('./page.js').ToolsWay} */
 export const TOOLS = {
-  functions: [bytesToText, plainJson, pageTools],
+  functions: [bytesToText, plainJson, modelContext, pageTools],
   options: { patience: PATIENCE },
   read: responseOf,
 };

@@ -5,6 +5,7 @@ import { pageTools } from '../automation/page-tools.js';
 import { pageTransport } from '../automation/page.js';
 import { TOOLS } from '../automation/tools-way.js';
 import { AbpError, toErrorObject } from '../common/errors.js';
+import { modelContext } from '../common/model-context.js';
 import { exactOrigin } from '../common/origins.js';
 import { isObject } from '../common/values.js';
 import { watchFrame } from '../transports/frame-watcher.js';
@@ -24,7 +25,7 @@ export async function connectTools(target, options) {
   const origin = iframe && exactOrigin(given);
   return connect(async () => {
     const { timeout, signal } = rest;
-    if (!(/** @type {any} */ (globalThis.document)?.modelContext)) {
+    if (!modelContext()) {
       throw new AbpError('NOT_SUPPORTED', 'This browser has no WebMCP: document.modelContext');
     }
     if (iframe && !iframe.contentWindow) {

@@ -92,7 +92,7 @@ export class Tools {
 
   /** Registers what is available, and unregisters what is not any more. */
   update() {
-    this.#update().catch(reportError);
+    this.#update().catch((error) => this.#closed || reportError(error));
   }
 
   async #update() {

@@ -3,6 +3,7 @@
  * polyfill, has `document.modelContext`.
  */
 import { reportError } from '../common/errors.js';
+import { modelContext } from '../common/model-context.js';
 import { exactOrigin } from '../common/origins.js';
 
 /**
@@ -57,15 +58,4 @@ export function webmcp({ origins } = {}) {
       },
     };
   };
-}
-
-/**
- * The browser's own object where there is one: the wrappers that libraries put in its place lose the signal by which a
- * call is cancelled.
- * @returns {unknown}
- */
-function modelContext() {
-  const { document, Document } = /** @type {any} */ (globalThis);
-  const getter = Object.getOwnPropertyDescriptor(Document?.prototype ?? {}, 'modelContext')?.get;
-  return (document && getter?.call(document)) ?? document?.modelContext;
 }

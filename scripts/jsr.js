@@ -1,0 +1,77 @@
+// Makes build/jsr, the package for JSR: the sources, and the declarations that npm's package has. Packages of JSR are in a
+// scope that belongs to whoever publishes them: node scripts/jsr.js SCOPE
+import { cpSync, mkdirSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { dirname, join, relative } from 'node:path';
+import { ENTRIES } from './entries.js';
+
+const [, , scope] = process.argv;
+if (!scope) throw new Error('usage: node scripts/jsr.js SCOPE');
+const out = 'build/jsr';
+rmSync(out, { recursive: true, force: true });
+
+/** @param {string} folder @param {string} ending */
+const filesIn = (folder, ending) =>
+  readdirSync(folder, { recursive: true, encoding: 'utf8' })
+    .filter((name) => name.endsWith(ending))
+    .map((name) => join(folder, name));
+/** @param {string} path @param {string} text */
+function write(path, text) {
+  const to = join(out, path);
+  mkdirSync(dirname(to), { recursive: true });
+  writeFileSync(to, text);
+}
+
+const entries = Object.entries(ENTRIES).filter(([, { single }]) => !single); // these are files for hosts of MCP Apps
+const types = new Map(
+  entries.map(([, { source, types = source }]) => [
+    source,
+    `dist/types/${types.replace(/\.[jt]s$/, '.d.ts')}`,
+  ]),
+);
+for (const path of filesIn('js', '.js')) {
+  const declared = types.get(path);
+  const at = declared && relative(dirname(path), declared);
+  const text = readFileSync(path, 'utf8');
+  write(path, at ? `/* @ts-self-types="${at}" */\n${text}` : text);
+}
+for (const path of filesIn('dist/types/js', '.d.ts')) {
+  // An import must name the file that is there.
+  const text = readFileSync(path, 'utf8').replace(/(['"])(\.[^'"]*)\.js\1/g, '$1$2.d.ts$1');
+  write(path, text);
+}
+for (const name of readdirSync('dist').filter((name) => name.endsWith('.js'))) {
+  write(`dist/${name}`, readFileSync(`dist/${name}`, 'utf8'));
+}
+const documents = [
+  'docs',
+  'CHANGELOG.md',
+  'CONTRIBUTING.md',
+  'LICENSE',
+  'README.md',
+  'SECURITY.md',
+];
+for (const name of documents) cpSync(name, join(out, name), { recursive: true });
+
+const { version, license, dependencies, devDependencies, peerDependencies } = JSON.parse(
+  readFileSync('package.json', 'utf8'),
+);
+write(
+  'jsr.json',
+  JSON.stringify(
+    {
+      name: `@${scope}/abp-bridge`,
+      version,
+      license,
+      exports: Object.fromEntries(entries.map(([path, { source }]) => [path, `./${source}`])),
+      imports: Object.fromEntries(
+        // JSR takes no `>=`: of what npm takes, the version that the tests have.
+        Object.keys({ ...dependencies, ...peerDependencies }).map((name) => [
+          name,
+          `npm:${name}@${dependencies[name] ?? devDependencies[name]}`,
+        ]),
+      ),
+    },
+    null,
+    2,
+  ),
+);

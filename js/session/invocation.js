@@ -19,6 +19,9 @@ import { isStream, markedTransfer, transferOf } from '../common/transfer.js';
 /** A handle that matches no call but is not 0, which would mean: without a parent. */
 export const ENDED = -1;
 
+/** Loaded on demand: few apps stream. @type {typeof import('./outflow.js').Outflow | undefined} */
+let Outflow;
+
 /** The members of a handler's context. */
 const CONTEXT = [
   'signal',
@@ -185,8 +188,8 @@ export class Invocation extends Cancellable {
 
   /** @param {unknown} source what the handler streams */
   async #stream(source) {
-    // Loaded on demand: few apps stream.
-    const { Outflow } = await import('./outflow.js');
+    // Once it is loaded, a stream does not wait for it.
+    Outflow ??= (await import('./outflow.js')).Outflow;
     this.#outflow = new Outflow(this.#endpoint, this, source);
     const { data, collected } = await this.#outflow.run();
     this.#collected = collected;

@@ -40,7 +40,7 @@ export async function compareStreams(site, { quick, log = () => {} }) {
       if (await ask('streams', name, params)) able.push(name);
     }
     log(title);
-    [table[key]] = await timed('stream', 9, 2, able, params);
+    [table[key]] = await timed('stream', 9, 3, able, params);
   }
   [table.first] = await timed('first', 11, 15, STREAMING, { ...KINDS[0], count: 1 });
   table.ahead = {};

@@ -188,6 +188,7 @@ for (const [way, open] of Object.entries(WAYS)) {
     const third = Math.floor(memory.length / 3);
     const early = Math.min(...memory.slice(0, third));
     const late = Math.min(...memory.slice(-third));
-    assert.ok(late < early * 1.05, `${said} MB`);
+    // A megabyte for what engines keep of code: a stream of which anything stays takes more.
+    assert.ok(late < early * 1.05 + 1e6, `${said} MB`);
   });
 }

@@ -7,6 +7,8 @@
  * The messages: the pool sends `task`, then `abort` at most once. A worker sends `ready` when it can take tasks; then for
  * each task `progress`, `word` (one more word of a token, to be set with the task's own) and at last `done`, `failed` or
  * `cancelled`. A worker has one task at a time, so that messages need not name it.
+ *
+ * A task that streams says `stream`; then for each `next` of the pool it says `chunk`, and makes none before it.
  */
 import {
   AbpError,
@@ -18,7 +20,9 @@ import {
 import { MAX_TIMER, getOwn } from '../common/values.js';
 import { abortError, onAbort, offAbort } from '../common/signals.js';
 import { Token } from '../common/token.js';
-import { transfer, transferOf } from '../common/transfer.js';
+import { Inflow } from '../common/inflow.js';
+import { Iteration } from '../common/iteration.js';
+import { isStream, transfer, transferOf } from '../common/transfer.js';
 import { listenToPort } from '../transports/port.js';
 import { end, ownerPort } from '../transports/worker.js';
 
@@ -74,10 +78,40 @@ function after(ms, act) {
   return timer;
 }
 
+/** What a task streams. A chunk is made when it is asked for. */
+class TaskStream extends Inflow {
+  #task;
+
+  /** @param {Task} task */
+  constructor(task) {
+    super();
+    this.#task = task;
+  }
+
+  /** @override */
+  next() {
+    this.#task.pull();
+    return super.next();
+  }
+
+  /** @override @protected */
+  onLeave() {
+    this.#task.stop('The reader has left the stream');
+  }
+
+  /** @param {() => IteratorResult<any>} end */
+  end(end) {
+    this.finish(end);
+  }
+}
+
 /** A task of a pool. It is its own abort listener. */
 class Task {
   /** The worker that has it, once it no longer waits. @type {PoolWorker | undefined} */
   worker;
+  /** @type {TaskStream | undefined} */
+  #stream;
+  #stopped = false;
   #resolve;
   #reject;
 
@@ -102,23 +136,57 @@ class Task {
   }
 
   handleEvent() {
+    if (this.worker) this.stop(reasonText(this.signal?.reason));
+    else {
+      this.token.cancel();
+      this.pool.forget(this);
+    }
+  }
+
+  /** Asks its worker to stop. @param {string | undefined} reason */
+  stop(reason) {
+    if (this.#stopped || this.worker?.task !== this) return;
+    this.#stopped = true;
     this.token.cancel();
-    if (this.worker) this.worker.abort(reasonText(this.signal?.reason));
-    else this.pool.forget(this);
+    this.worker.abort(reason);
+  }
+
+  /** It streams. */
+  begin() {
+    this.#stream = new TaskStream(this);
+    this.#resolve(this.#stream);
+  }
+
+  /** Asks for a chunk. */
+  pull() {
+    if (this.worker?.task === this) this.worker.pull();
+  }
+
+  /** @param {unknown} value */
+  chunk(value) {
+    this.#stream?.push(value, 0);
   }
 
   /** @param {unknown} data */
   succeed(data) {
     offAbort(this.signal, this);
-    this.#resolve(data);
+    if (this.#stream) this.#stream.end(() => ({ done: true, value: data }));
+    else this.#resolve(data);
   }
 
   /** @param {unknown} error */
   fail(error) {
     offAbort(this.signal, this);
-    this.#reject(this.signal?.aborted ? this.signal.reason : error);
+    const why = this.signal?.aborted ? this.signal.reason : error;
+    if (!this.#stream) return this.#reject(why);
+    this.#stream.end(() => {
+      throw why;
+    });
   }
 }
+
+/** What a worker sent: what was moved is moved on. @param {any} message */
+const dataOf = ({ data, moved }) => (moved ? transfer(data, moved) : data);
 
 /** A worker of a pool. */
 class PoolWorker {
@@ -161,6 +229,11 @@ class PoolWorker {
     }
   }
 
+  /** Asks for a chunk. */
+  pull() {
+    this.#post({ pool: 'next' });
+  }
+
   /** @param {string | undefined} reason */
   abort(reason) {
     this.#post({ pool: 'abort', reason });
@@ -200,8 +273,12 @@ class PoolWorker {
         return invokeReportingErrors(task.progress, message.info);
       case 'word':
         return task.token.add(message.word);
+      case 'stream':
+        return task.begin();
+      case 'chunk':
+        return task.chunk(dataOf(message));
       case 'done':
-        task.succeed(message.moved ? transfer(message.data, message.moved) : message.data);
+        task.succeed(dataOf(message));
         return this.#free();
       case 'cancelled':
         task.fail(abortError(message.reason));
@@ -403,8 +480,44 @@ export function serve(handlers, port = ownerPort()) {
   served.add(port);
   /** Aborts the current task. @type {undefined | ((reason: string | undefined) => void)} */
   let abort;
+  /** Asks the current task for a chunk. */
+  let pull = () => {};
   const post = (/** @type {unknown} */ message, /** @type {Transferable[]} */ transferables = []) =>
     port.postMessage(message, transferables);
+
+  /**
+   * Sends what a handler streams, chunk by chunk, as they are asked for.
+   * @param {any} source
+   * @param {AbortSignal} signal
+   * @returns {Promise<any>} what the source returned; rejects if it was stopped, when its `finally` has run
+   */
+  const streamed = async (source, signal) => {
+    const iteration = new Iteration(source);
+    let asked = 0;
+    let wake = () => {};
+    pull = () => (asked++, wake());
+    const stop = { handleEvent: () => (iteration.stop(signal.reason), wake()) };
+    onAbort(signal, stop);
+    if (signal.aborted) stop.handleEvent();
+    const demand = async () => {
+      while (!asked && !iteration.stopped) await new Promise((done) => (wake = () => done(0)));
+      asked--;
+    };
+    post({ pool: 'stream' });
+    await demand();
+    const { returned, value } = await iteration.run((data) => {
+      const moved = transferOf(data);
+      try {
+        post({ pool: 'chunk', data, moved }, moved);
+      } catch (error) {
+        const why = `A chunk cannot be sent: ${toErrorObject(error).message}`;
+        throw new AbpError('OPERATION_FAILED', why);
+      }
+      return demand();
+    });
+    if (!returned) throw signal.reason;
+    return value;
+  };
 
   const run = async (/** @type {any} */ { name, params, word }) => {
     const controller = new AbortController();
@@ -421,11 +534,12 @@ export function serve(handlers, port = ownerPort()) {
     try {
       const handler = Object.hasOwn(handlers, name) ? handlers[name] : undefined;
       if (!handler) throw new AbpError('INTERNAL_ERROR', `The worker does not serve ${name}`);
-      const data = await handler(params, {
+      let data = await handler(params, {
         token,
         signal: controller.signal,
         progress: (/** @type {unknown} */ info) => void say({ pool: 'progress', info }),
       });
+      if (isStream(data)) data = await streamed(data, controller.signal);
       outcome = { pool: 'done', data, moved: transferOf(data) };
     } catch (error) {
       outcome = saysCancelled(error)
@@ -433,6 +547,7 @@ export function serve(handlers, port = ownerPort()) {
         : { pool: 'failed', error: toErrorObject(error) };
     }
     abort = undefined;
+    pull = () => {};
     try {
       post(outcome, outcome.moved);
     } catch (error) {
@@ -445,6 +560,7 @@ export function serve(handlers, port = ownerPort()) {
     const kind = getOwn(data, 'pool');
     if (kind === 'task') void run(data);
     else if (kind === 'abort') abort?.(data.reason);
+    else if (kind === 'next') pull();
   });
   port.start?.();
   post({ pool: 'ready' });

@@ -56,6 +56,87 @@ async function pair(names, limits) {
   return { app, client, call };
 }
 
+describe('a task that streams', () => {
+  /** Runs `rows`; `made` is how many rows there were, and `ended` resolves when its `finally` runs. */
+  async function rows(params, options) {
+    const state = { made: 0 };
+    state.ended = new Promise((resolve) => {
+      state.progress = ({ progress }) => (progress < 0 ? resolve() : (state.made = progress));
+    });
+    const { progress } = state;
+    state.stream = await workers.run('rows')(params, { ...options, progress });
+    return state;
+  }
+  const { signal } = new AbortController();
+
+  test('makes each chunk when it is asked for, and then its worker is free', async () => {
+    open();
+    const { stream, ...state } = await rows({ count: 5 }, { signal });
+    const next = workers.run('echo')('next', { signal });
+    assert.deepEqual(workers.counters, { workers: 1, running: 1, waiting: 1 });
+    assert.equal(state.made, 0);
+    assert.deepEqual(await stream.next(), { done: false, value: 0 });
+    const chunks = [];
+    for await (const chunk of stream) chunks.push(chunk);
+    assert.deepEqual(chunks, [1, 2, 3, 4]);
+    await state.ended;
+    assert.equal(await next, 'next');
+    assert.deepEqual(await stream.next(), { done: true, value: undefined });
+    const asked = (await rows({ count: 1 }, { signal })).stream;
+    assert.deepEqual(await Promise.all([asked.next(), asked.next(), asked.next()]), [
+      { done: false, value: 0 },
+      { done: true, value: 'all rows' },
+      { done: true, value: undefined },
+    ]);
+    assert.equal(made.length, 1);
+  });
+
+  test('unwinds when its reader leaves, when its signal fires, and when it throws', async () => {
+    open();
+    const left = await rows({ count: Infinity }, { signal });
+    for await (const chunk of left.stream) if (chunk === 3) break;
+    await left.ended;
+    assert.equal(left.made, 4);
+    assert.equal(await workers.run('echo')('free', { signal }), 'free');
+    const controller = new AbortController();
+    const stopped = await rows({ count: Infinity }, { signal: controller.signal });
+    await stopped.stream.next();
+    controller.abort(new Error('enough'));
+    await stopped.ended;
+    await assert.rejects(stopped.stream.next(), { message: 'enough' });
+    const failed = await rows({ count: 1, fails: true }, { signal });
+    assert.equal((await failed.stream.next()).value, 0);
+    await assert.rejects(failed.stream.next(), { code: 'X', message: 'no ink' });
+    const odd = await workers.run('odd')({}, { signal });
+    assert.equal((await odd.next()).value, 'even');
+    await assert.rejects(odd.next(), {
+      code: 'OPERATION_FAILED',
+      message: /A chunk cannot be sent/,
+    });
+    const lost = await rows({ count: Infinity }, { signal });
+    await lost.stream.next();
+    await workers.close();
+    await assert.rejects(lost.stream.next(), { name: 'AbortError' });
+    assert.equal(made.length, 1);
+  });
+
+  test('reaches the agent chunk by chunk', async () => {
+    open();
+    const { app, client } = await pair(['rows']);
+    const stream = client.stream('rows', { count: 200 });
+    const chunks = [];
+    for await (const chunk of stream) chunks.push(chunk);
+    assert.deepEqual(chunks, [...Array(200).keys()]);
+    assert.equal((await stream.response).data, 'all rows');
+    const left = client.stream('rows', { count: Infinity });
+    for await (const chunk of left) if (chunk === 10) break;
+    assert.equal((await left.response).cancelled, true);
+    assert.equal((await client.call('rows', { count: 2 })).data, 'all rows');
+    client.close();
+    app.close();
+  });
+});
+
 describe('a task', () => {
   test('gives its result, moves what is to be moved, and reports progress until it ends', async () => {
     open();

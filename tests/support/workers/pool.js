@@ -53,6 +53,23 @@ else {
         details: { page: 3 },
       });
     },
+    /** Reports how many rows it has made, and -1 at its end. */
+    async *rows({ count, fails }, { progress }) {
+      try {
+        for (let i = 0; i < count; i++) {
+          progress({ progress: i + 1 });
+          yield i;
+        }
+        if (fails) throw Object.assign(new Error('no ink'), { code: 'X', retryable: false });
+        return 'all rows';
+      } finally {
+        progress({ progress: -1 });
+      }
+    },
+    async *odd() {
+      yield 'even';
+      yield () => {};
+    },
     unsendable: () => ({ f() {} }),
     unsendableError: () => {
       throw Object.assign(new Error('no'), { code: 'X', retryable: false, details: () => {} });

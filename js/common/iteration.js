@@ -21,7 +21,7 @@ export class Iteration {
 
   /**
    * Takes all chunks. Throws what the source or `take` throws, when the source's `finally` has run.
-   * @param {(chunk: unknown) => unknown} take may return a promise, which is waited for before the next chunk is made
+   * @param {(chunk: unknown) => Promise<unknown> | void} take may return a promise, which is waited for before the next chunk is made
    * @returns {Promise<{ returned: boolean, value?: any }>} what the source returned; `returned` is false if it was stopped
    *   before, and its `finally` has run
    */

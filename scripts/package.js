@@ -3,34 +3,19 @@
 import { execFileSync } from 'node:child_process';
 import { rmSync } from 'node:fs';
 import { build } from 'esbuild';
-import { BUNDLE, ENTRIES, PAGES, SINGLES, WORKERD } from './entries.js';
+import { BUNDLE, ENTRIES, SINGLES, WORKERD } from './entries.js';
+import { FOR_PAGES, buildPages } from './pages.js';
 import { buildSingles } from './singles.js';
 import { buildWorkerd } from './workerd.js';
 
 // Chunks of older sources.
 for (const folder of ['page', 'workerd'])
   rmSync(`dist/${folder}`, { recursive: true, force: true });
-/** @type {import('esbuild').BuildOptions} */
-const options = {
-  bundle: true,
-  minify: true,
-  sourcemap: true,
-  format: 'esm',
-  target: 'es2022',
-};
-await build({
-  ...options,
-  entryPoints: PAGES,
-  // What several entries use is there once, and what few pages need, such as the schema validator, loads when
-  // it is needed.
-  splitting: true,
-  outdir: 'dist/page',
-  chunkNames: '[name]-[hash]',
-});
+await buildPages('dist/page');
 await buildSingles(SINGLES, 'dist/page');
 await buildWorkerd(WORKERD, 'dist/workerd');
 // The main entry with all that it may load, for whoever wants one file.
-await build({ ...options, entryPoints: [ENTRIES['.'].source], outfile: BUNDLE });
+await build({ ...FOR_PAGES, entryPoints: [ENTRIES['.'].source], outfile: BUNDLE });
 execFileSync(
   'npx',
   [

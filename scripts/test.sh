@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 
 # The longest come first.
 quick='node chromium-short c-short lint package demo'
-all='chromium firefox webkit node lint c reach automation webmcp inspector extension frameworks gateway chromium-js firefox-js webkit-js node-js node-22 node-24 coverage fuzz
+all='chromium firefox webkit node lint c reach automation webmcp inspector extension frameworks gateway site chromium-js firefox-js webkit-js node-js node-22 node-24 coverage fuzz
   differential package interop discover soak demo'
 # Browsers wait often, so there may be more jobs at once than processors.
 at_once=$(($(nproc) + 1))
@@ -36,7 +36,7 @@ job() {
     node) npx --no-install c8 node $options tests/node/*.test.js ;;
     # Node's versions, from npm. Arbitrary values are the same in each: a few show that they arrive.
     node-2?) FC_RUNS=50 npx --yes --package="node@${1#node-}" -- node $options tests/node/*.test.js ;;
-    automation | discover | frameworks | inspector | extension | webmcp | demo) tests "tests/browser/$1.test.js" ;;
+    automation | discover | frameworks | inspector | extension | webmcp | demo | site) tests "tests/browser/$1.test.js" ;;
     differential | package | interop | soak | reach) tests tests/"$1"/*.test.js ;;
     gateway) tests gateway/tests/*.test.js ;;
     gateway-peers) tests gateway/tests/peers/*.test.js ;; # downloads 300 MB, once: not one of `all`

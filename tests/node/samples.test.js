@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync, readdirSync } from 'node:fs';
 import { test } from 'node:test';
+import { NAVIGATION } from '../../site/navigation.js';
 
 const root = new URL('../../', import.meta.url);
 const read = (path) => readFileSync(new URL(path, root), 'utf8');
@@ -25,4 +26,10 @@ test('the C in the documents stands in the examples', () => {
     }
   }
   assert.ok(count > 5);
+});
+
+test('the menu of the site lists every document', () => {
+  const listed = NAVIGATION.flatMap(({ pages }) => pages.map(({ file }) => file));
+  for (const name of readdirSync(new URL('docs/', root)).filter((name) => name.endsWith('.md')))
+    assert.ok(listed.includes(`docs/${name}`), `site/navigation.js lacks docs/${name}`);
 });

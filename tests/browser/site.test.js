@@ -1,0 +1,147 @@
+// The site of the documents: it is built, its links lead somewhere, its examples run with the package's files for pages,
+// and axe finds nothing on a few of its pages.
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
+import { createServer } from 'node:http';
+import { createRequire } from 'node:module';
+import { extname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { after, before, describe, test } from 'node:test';
+import { launch } from '../support/browser.js';
+
+const root = fileURLToPath(new URL('../../', import.meta.url));
+const site = join(root, 'build/site');
+const TYPES = {
+  '.html': 'text/html',
+  '.js': 'text/javascript',
+  '.css': 'text/css',
+  '.svg': 'image/svg+xml',
+  '.wasm': 'application/wasm',
+};
+
+before(() => execFileSync(process.execPath, ['scripts/site.js'], { cwd: root }));
+
+test('every document is a page, and every link and anchor leads somewhere', () => {
+  const files = readdirSync(site).filter((name) => name.endsWith('.html'));
+  const documents = readdirSync(join(root, 'docs')).filter((name) => name.endsWith('.md'));
+  for (const name of documents) assert.ok(files.includes(name.replace(/md$/, 'html')), name);
+  const texts = new Map(files.map((name) => [name, readFileSync(join(site, name), 'utf8')]));
+  const ids = (text) => new Set([...text.matchAll(/ id="([^"]+)"/g)].map(([, id]) => id));
+  const dead = [];
+  let count = 0;
+  for (const [name, text] of texts) {
+    for (const [, link] of text.matchAll(/ (?:href|src)="([^"]*)"/g)) {
+      if (/^[a-z]+:/.test(link)) continue;
+      count++;
+      const [path, anchor] = link.split('#');
+      const target = path || name;
+      const found = existsSync(join(site, target));
+      const within = !anchor || ids(texts.get(target) ?? '').has(anchor);
+      if (!found || !within) dead.push(`${name}: ${link}`);
+    }
+  }
+  assert.deepEqual(dead, []);
+  assert.ok(count > 1000);
+});
+
+describe('in a browser', () => {
+  let server, browser, page, url;
+  const problems = [];
+  before(async () => {
+    server = createServer((request, response) => {
+      const path = join(site, new URL(request.url, 'http://localhost').pathname);
+      if (!existsSync(path) || !statSync(path).isFile()) return response.writeHead(404).end();
+      const type = TYPES[extname(path)] ?? 'application/octet-stream';
+      response.writeHead(200, { 'content-type': type }).end(readFileSync(path));
+    });
+    await new Promise((resolve) => server.listen(0, '127.0.0.1', resolve));
+    url = `http://127.0.0.1:${server.address().port}/`;
+    browser = await launch();
+    page = await browser.newPage({ viewport: { width: 1280, height: 900 } });
+    page.setDefaultTimeout(300_000);
+    page.on('pageerror', (error) => problems.push(error.message));
+    page.on('console', (said) => said.type() === 'error' && problems.push(said.text()));
+  });
+  after(async () => {
+    await browser?.close();
+    server?.close();
+  });
+
+  const output = (id) => page.locator(`#${id} output`);
+  const says = (id, text) => output(id).filter({ hasText: text }).waitFor();
+  const button = (id, name) => page.locator(`#${id}`).getByRole('button', { name });
+
+  test('a call is stopped under way, and its app says so', async () => {
+    await page.goto(`${url}examples.html`);
+    await button('cancel', 'Count primes').and(page.locator(':enabled')).waitFor();
+    // The page itself presses Stop as soon as the app has begun, however busy the machine is.
+    await page.evaluate(() => {
+      const [run, stop] = document.querySelectorAll('#cancel button');
+      const bar = document.querySelector('#cancel progress');
+      new MutationObserver(() => bar.value && stop.click()).observe(bar, { attributes: true });
+      run.click();
+    });
+    await says('cancel', 'CANCELLED: you pressed Stop');
+  });
+
+  test('a result flows word by word, and its stream is stopped', async () => {
+    await button('stream', 'Tell a story').click();
+    await says('stream', /^The agent .*\(\d+ words\)$/);
+    await page.evaluate(() => {
+      const [run, stop] = document.querySelectorAll('#stream button');
+      run.click();
+      stop.click();
+    });
+    await says('stream', /^… you pressed Stop$/);
+  });
+
+  test('a question in the midst of a call is answered, and goes away with its call', async () => {
+    await button('question', 'Delete').click();
+    await button('question', 'Yes').click();
+    await says('question', '2 files are deleted');
+    await button('question', 'Delete').click();
+    await button('question', 'No').click();
+    await says('question', '0 files are deleted');
+    await button('question', 'Delete').click();
+    await button('question', 'Yes').waitFor();
+    await button('question', 'Stop').click();
+    await says('question', 'CANCELLED: you pressed Stop');
+    await button('question', 'Yes').waitFor({ state: 'hidden' });
+  });
+
+  test('a search finds what a document says', async () => {
+    await page.goto(`${url}index.html`);
+    await page.getByRole('searchbox', { name: 'Search the documents' }).fill('backpressure');
+    await page.keyboard.press('Enter');
+    await page.getByRole('link', { name: 'Backpressure' }).first().waitFor();
+  });
+
+  for (const colorScheme of ['light', 'dark']) {
+    test(`axe finds nothing, and nothing is cut off on a phone (${colorScheme})`, async () => {
+      await page.emulateMedia({ colorScheme });
+      const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core'), 'utf8');
+      for (const name of ['index', 'apps', 'examples', 'states', 'c-library', 'search']) {
+        await page.setViewportSize({ width: 1280, height: 900 });
+        await page.goto(`${url}${name}.html?q=cancel`);
+        if (name === 'search') await page.locator('.pagefind-ui__result').first().waitFor();
+        await page.evaluate(axe);
+        const violations = await page.evaluate(async () => {
+          const found = await globalThis.axe.run(document);
+          return found.violations.map(({ id, nodes }) => [id, nodes.map(({ html }) => html)]);
+        });
+        assert.deepEqual(violations, [], name);
+        const folder = process.env.SCREENSHOTS;
+        const shoot = (how) =>
+          folder && page.screenshot({ path: `${folder}/site-${name}-${colorScheme}-${how}.png` });
+        await shoot('wide');
+        await page.setViewportSize({ width: 390, height: 844 });
+        const width = await page.evaluate(() => document.documentElement.scrollWidth);
+        assert.ok(width <= 390, `${name} is ${width} pixels wide`);
+        await shoot('phone');
+      }
+    });
+  }
+
+  test('its pages have no errors', () => assert.deepEqual(problems, []));
+});

@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, test } from 'node:test';
 import puppeteer from 'puppeteer-core';
 import { connectPage } from '../../js/automation/index.js';
-import { serve } from '../support/browser.js';
+import { launch as launchByPlaywright, serve } from '../support/browser.js';
 
 const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
 const ARGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run'];
@@ -385,6 +385,26 @@ inBrowser('Chromium with WebMCP', ['--enable-features=WebMCP,WebMCPTesting'], (t
       assert.equal(last.state, 'cancelled');
     });
 
+    test('where a library wraps the browser’s object, a cancel reaches the handler all the same', async () => {
+      const page = await t.open(address('app', { wrapped: true }));
+      // The page loads before its script has ended.
+      await until(page, () => window.exposed && Object.hasOwn(document, 'modelContext'));
+      await until(page, async () => {
+        const { get } = Object.getOwnPropertyDescriptor(Document.prototype, 'modelContext');
+        window.own = get.call(document);
+        return (window.tools = await window.own.getTools()).some(({ name }) => name === 'hang');
+      });
+      const call = page.evaluate(async () => {
+        const hang = window.tools.find(({ name }) => name === 'hang');
+        const { signal } = (window.controller = new AbortController());
+        return window.own.executeTool(hang, {}, { signal }).catch((reason) => reason);
+      });
+      await page.notes.seen('hang started');
+      await page.evaluate(() => window.controller.abort('enough'));
+      assert.equal(await call, 'enough');
+      await page.notes.seen('hang stopped: The agent cancelled the call (WebMCP)');
+    });
+
     test('limits are those of the app: a call waits for its turn, and is cancelled there', async () => {
       const page = await t.open(address('app', { limits: { maxConcurrent: 1, maxCalls: 2 } }));
       await toolsOf(page);
@@ -670,6 +690,31 @@ inBrowser('Chromium with WebMCP', ['--enable-features=WebMCP,WebMCPTesting'], (t
       assert.equal((await beside).success, false);
       assert.equal(typeof success, 'boolean');
     });
+  });
+
+  test('Playwright: the tools of a page are called, and a cancel reaches them', async () => {
+    const browser = await launchByPlaywright({
+      args: ['--enable-features=WebMCP,WebMCPTesting'],
+    });
+    try {
+      const page = await browser.newPage();
+      const notes = new Notes();
+      await page.exposeFunction('record', notes.add);
+      await page.goto(address('foreign'));
+      const client = await t.connect(page);
+      assert.deepEqual((await client.call('add', { a: 1, b: 2 })).data, { sum: 3 });
+      const controller = new AbortController();
+      const slow = client.call('slow', {}, { signal: controller.signal });
+      await notes.seen('slow started');
+      controller.abort('not any more');
+      const { cancelled, error } = await slow;
+      assert.deepEqual([cancelled, error.message], [true, 'not any more']);
+      assert.deepEqual(error.details, { outcome: 'unknown' });
+      await notes.seen('slow stopped');
+      client.close();
+    } finally {
+      await browser.close();
+    }
   });
 
   describe('who is taken', () => {

@@ -9,9 +9,12 @@ const {
   exposedTo,
   limits,
   polyfill = false,
+  wrapped = false,
   kind = 'ours',
 } = JSON.parse(decodeURIComponent(location.search.slice(1)) || '{}');
 if (polyfill) initializeWebMCPPolyfill();
+// It puts itself in the place of the browser's own object.
+if (wrapped) await import('@mcp-b/global');
 const record = (line) => window.record?.(line);
 window.releases = [];
 

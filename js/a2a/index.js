@@ -12,6 +12,7 @@ export { createTaskServer } from './server.js';
  * @typedef {import('./dialects.js').Artifact} Artifact
  * @typedef {import('./dialects.js').Event} Event
  * @typedef {import('./dialects.js').Message} Message
+ * @typedef {import('./dialects.js').Metadata} Metadata
  * @typedef {import('./dialects.js').Part} Part
  * @typedef {import('./dialects.js').State} State
  * @typedef {import('./dialects.js').Status} Status

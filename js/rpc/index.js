@@ -14,6 +14,7 @@ export { createPeer } from './peer.js';
  * @typedef {import('./dialects.js').Explain} Explain
  * @typedef {import('./dialects.js').Kind} Kind
  * @typedef {import('./dialects.js').Progress} Progress
+ * @typedef {import('./dialects.js').Reported} Reported
  * @typedef {import('./task-progress.js').TaskWords} TaskWords
  * @typedef {import('./incoming-request.js').Handler} Handler
  * @typedef {import('./incoming-request.js').IncomingRequest} IncomingRequest

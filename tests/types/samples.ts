@@ -59,6 +59,8 @@ declare global {
   function blurRow(params: unknown, row: number): void;
   function work(params: unknown, signal: AbortSignal): Promise<unknown>;
   function search(params: unknown, options: { signal: AbortSignal }): AsyncIterable<unknown[]>;
+  function rows(): AsyncIterable<object>;
+  function insert(table: string, row: object): Promise<void>;
   function upload(content: BlobPart, options: { signal: AbortSignal }): Promise<string>;
   function say(text: string): void;
   function show(content: unknown): void;

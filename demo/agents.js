@@ -1,7 +1,7 @@
-// Three agents of one app: by ABP, by MCP Apps and by WebMCP. Each tells what it was told; the app shows what was done.
+// Three agents of one app: by ABP, by MCP Apps and by WebMCP. Each shows what it was told; the app shows what was done.
 import { AppBridge, PostMessageTransport } from '@modelcontextprotocol/ext-apps/app-bridge';
 import { connect } from '../js/index.js';
-import { connectTools } from '../js/webmcp/index.js';
+import { connectTools } from '../packages/webmcp/src/index.js';
 
 /** @param {string} selector @param {ParentNode} [within] @returns {any} */
 const $ = (selector, within = document) => within.querySelector(selector);
@@ -10,8 +10,10 @@ const $ = (selector, within = document) => within.querySelector(selector);
 const { app: origin } = await (await fetch('/apps.json')).json();
 const agent = { name: 'demo-agent', version: '1.0' };
 const CAPABILITY = 'count.up';
-/** What nobody waits for, in ms: the SDK's own limit is a minute. */
+/** Longer than anybody waits, in ms: the SDK's own limit is a minute. */
 const HOUR = 3_600_000;
+const MISSING =
+  'This browser has no WebMCP. In Chromium, switch it on at chrome://flags/#enable-webmcp-testing, and load this page again.';
 const UNKNOWN = ', and the outcome is unknown';
 
 /** @typedef {{ signal: AbortSignal, onProgress: (info: { progress: number, total?: number }) => void }} Options */
@@ -30,7 +32,7 @@ const AGENTS = [
   {
     id: 'abp',
     name: 'ABP',
-    about: 'connect() of this library: progress, and a cancel whose outcome is told',
+    about: 'connect() of this library: progress, and a cancel whose outcome is known',
     begin: async (iframe) => callBy(await connect(iframe, { origin, agent })),
   },
   {
@@ -94,7 +96,7 @@ async function show({ id, name, about, begin }) {
   } catch (error) {
     const { code, message } = /** @type {import('../js/index.js').AbpError} */ (error);
     const isMissing = code === 'NOT_SUPPORTED';
-    status.textContent = isMissing ? `${name} is not in this browser` : `${code}: ${message}`;
+    status.textContent = isMissing ? MISSING : `${code}: ${message}`;
     return;
   }
   status.textContent = 'Connected';

@@ -1,25 +1,37 @@
 // The app: its capabilities, and who may call them. The rest is display.
 import { expose } from '../js/index.js';
-import { createView, toolsOf } from '../js/mcp-apps/index.js';
-import { webmcp } from '../js/webmcp/index.js';
-import { pool } from '../js/workers/pool.js';
+import { createView, toolsOf } from '../packages/mcp-apps/src/index.js';
+import { webmcp } from '../packages/webmcp/src/index.js';
+import { pool } from '../packages/workers/src/pool.js';
 import { capabilities } from './operations/index.js';
 
-const workers = pool(() => new Worker('/primes-worker.js', { type: 'module' }), { size: 2 });
+const workers = pool(() => new Worker('/route-worker.js', { type: 'module' }), { size: 2 });
+const plan = workers.run('plan');
+
+/** A number from 0 to 1 for each n, the same every time. @param {number} n */
+const scattered = (n) => Math.abs(Math.sin(n * 12.9898) * 43758.5453) % 1;
+/** Where the parcels go, in km. @param {number} count @returns {[number, number][]} */
+const stopsOf = (count) =>
+  Array.from({ length: count }, (_, i) => [100 * scattered(i + 1), 60 * scattered(i + 0.5)]);
 
 /** What only a page can do. @type {Record<string, import('../js/app/registry.js').Capability>} */
 const ofThePage = {
-  'primes.count': {
-    description: 'Counts primes in a worker, in a loop that never pauses',
+  'route.plan': {
+    description: 'Searches the shortest round of 80 stops, in a worker that is busy all the time',
     inputSchema: {
       type: 'object',
-      properties: { below: { type: 'integer', minimum: 2, maximum: 2 ** 31 } },
-      required: ['below'],
+      properties: {
+        stops: { type: 'integer', minimum: 8, maximum: 1000 },
+        seconds: { type: 'number', minimum: 0.1, maximum: 600 },
+      },
     },
-    handler: workers.run('count'),
+    async handler({ stops = 80, seconds = 20 }, context) {
+      const places = stopsOf(stops);
+      return { stops: places, ...(await plan({ stops: places, seconds }, context)) };
+    },
   },
   'report.publish': {
-    description: 'Asks the agent for its consent in the midst of the call',
+    description: 'Asks you first, in the middle of the call',
     async handler({ title }, { elicit, progress }) {
       progress({ progress: 1, total: 2, stage: 'asking' });
       const answer = await elicit({
@@ -49,7 +61,7 @@ const ofThePage = {
     },
   },
   'app.freeze': {
-    description: 'Keeps the app from hearing anything for a while',
+    description: 'Keeps the whole page of the app busy',
     inputSchema: {
       type: 'object',
       properties: { ms: { type: 'integer', minimum: 0, maximum: 60_000 } },
@@ -61,6 +73,23 @@ const ofThePage = {
   },
 };
 
+/** The job that a page shows for each capability. @type {Record<string, string>} */
+const TITLES = {
+  'export.pdf': 'Exporting a PDF',
+  'image.blur': 'Blurring a picture',
+  'text.summarise': 'Summarising a text',
+  'story.tell': 'Telling a story',
+  'route.plan': 'Planning a round',
+  'report.publish': 'Publishing a report',
+  'count.up': 'Counting up',
+  'app.freeze': 'Frozen',
+};
+/** How many jobs the page shows. */
+const MAX_SHOWN = 12;
+
+/** @param {string} selector @param {ParentNode} [within] @returns {any} */
+const $ = (selector, within = document) => within.querySelector(selector);
+
 /**
  * Shows each call while its handler runs.
  * @param {string} name
@@ -69,30 +98,67 @@ const ofThePage = {
  */
 function shown(name, handler) {
   return async (params, context) => {
-    const line = document.createElement('li');
-    const call = params?.agent ? `${name} for ${params.agent}` : name;
-    line.textContent = `${call}: working`;
-    document.querySelector('#running')?.append(line);
-    context.signal.addEventListener('abort', () => {
-      line.textContent = `${call}: stopping (${context.signal.reason.message})`;
-    });
+    const job = $('#job').content.cloneNode(true).firstElementChild;
+    const [line, bar, stage] = ['.line', 'progress', '.stage'].map((part) => $(part, job));
+    const title = params?.agent ? `${TITLES[name]} for ${params.agent}` : TITLES[name];
+    const say = (/** @type {string} */ state, /** @type {string} */ why = '') => {
+      job.dataset.state = state;
+      line.textContent = `${title}: ${state}${why && ` (${why})`}`;
+    };
+    const stopped = (/** @type {unknown} */ error) =>
+      say(context.signal.aborted ? 'stopped' : 'failed', /** @type {Error} */ (error).message);
+    say('working');
+    $('#idle').hidden = true;
+    $('#running').prepend(job);
+    $(`#running > :nth-child(${MAX_SHOWN + 1})`)?.remove();
+    context.signal.addEventListener('abort', () => say('stopping', context.signal.reason.message));
+    const progress = (/** @type {any} */ info) => {
+      bar.value = (100 * info.progress) / info.total;
+      stage.textContent = [info.stage, info.status].filter(Boolean).join(', ');
+      context.progress(info);
+    };
+    const done = () => ((bar.value = 100), say('done'));
+    /** A stream is done when it has been read. @param {AsyncIterable<unknown>} stream */
+    async function* watched(stream) {
+      let ended = false;
+      try {
+        yield* stream;
+        done();
+        ended = true;
+      } catch (error) {
+        stopped(error);
+        ended = true;
+        throw error;
+      } finally {
+        if (!ended) say('stopped');
+      }
+    }
     try {
-      const data = await handler(params, context);
-      line.textContent = `${call}: done`;
+      // A frame is painted before the work begins, which may not pause.
+      await new Promise((resolve) => setTimeout(resolve, 20));
+      const data = await handler(params, { ...context, progress });
+      if (data && typeof data === 'object' && Symbol.asyncIterator in data) return watched(data);
+      done();
       return data;
     } catch (error) {
-      line.textContent = `${call}: stopped (${/** @type {Error} */ (error).message})`;
+      stopped(error);
       throw error;
     }
   };
 }
+
+// The second hand of the page: it stands still while the page does.
+setInterval(() => {
+  $('#clock').textContent = new Date().toLocaleTimeString();
+  $('#beat').classList.toggle('on');
+}, 500);
 
 const working = Object.entries({ ...capabilities, ...ofThePage }).map(([name, capability]) => [
   name,
   { ...capability, handler: shown(name, capability.handler) },
 ]);
 
-const app = { id: 'example.demo', name: 'Demo app', version: '1.0' };
+const app = { id: 'example.skerry', name: 'Skerry Studio', version: '1.0' };
 // The page that embeds this one, in this demo; a real app lists the hosts it trusts. Opened by itself, it serves
 // clients of its own page.
 const origins = document.referrer ? [new URL(document.referrer).origin] : [];
@@ -100,5 +166,5 @@ const exposed = expose(
   { app, capabilities: Object.fromEntries(working) },
   { origins, webmcp: webmcp() },
 );
-// For a page that is a host of MCP Apps. Where none is, nobody answers.
+// For pages that are hosts of MCP Apps. Other pages do not answer it.
 createView({ app, origins, tools: toolsOf(exposed) }).catch(() => {});

@@ -1,7 +1,7 @@
 /** Three operations at once, without a browser: one is cancelled, one runs out of time, one finishes. */
 import { connect, expose } from '../js/index.js';
 import { capabilities } from './operations/index.js';
-import { sampleMarkdown } from './sample.js';
+import { sampleMarkdown, sampleText } from './sample.js';
 
 /**
  * @param {(line: string) => void} print
@@ -50,7 +50,7 @@ export async function runHeadless(print) {
   }
 
   const controller = new AbortController();
-  const text = sampleMarkdown(200).replace(/[#*`-]/g, '');
+  const text = sampleText(120);
   const [blurred, summary, pdf] = await Promise.all([
     run('image.blur', { size: 512, radius: 8 }),
     run('text.summarise', { text }, { timeout: 250 }),

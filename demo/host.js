@@ -1,7 +1,7 @@
-// The agent: a page that calls what apps in cross-origin iframes can do.
+// The agent: a page that gives work to apps in cross-origin iframes, and can stop it.
 import { connect } from '../js/index.js';
-import '../js/inspector/index.js';
-import { sampleMarkdown } from './sample.js';
+import '../packages/inspector/src/index.js';
+import { sampleMarkdown, sampleText } from './sample.js';
 
 /**
  * An element of this page, which is there.
@@ -17,7 +17,8 @@ const origins = await (await fetch('/apps.json')).json();
 /**
  * @typedef {object} Operation
  * @property {'app' | 'plain'} at the app that has it
- * @property {string} name
+ * @property {string} name the capability
+ * @property {string} title what people call it
  * @property {() => object} params
  * @property {(box: Element, data: any) => void} [show] shows its data
  * @property {boolean} [streams] whether it streams text
@@ -28,31 +29,63 @@ const OPERATIONS = [
   {
     at: 'app',
     name: 'export.pdf',
-    params: () => ({ markdown: sampleMarkdown(150), filename: 'report.pdf' }),
+    title: 'Export a PDF',
+    params: () => ({ markdown: sampleMarkdown(104), filename: 'lighthouse-log.pdf' }),
     show: showPdf,
   },
-  { at: 'app', name: 'image.blur', params: () => ({ size: 2000, radius: 20 }), show: showImage },
+  {
+    at: 'app',
+    name: 'story.tell',
+    title: 'Tell a story',
+    params: () => ({}),
+    streams: true,
+  },
+  {
+    at: 'app',
+    name: 'image.blur',
+    title: 'Blur a picture',
+    params: () => ({ size: 2000, radius: 40 }),
+    show: showImage,
+  },
+  {
+    at: 'app',
+    name: 'route.plan',
+    title: 'Plan a delivery round',
+    params: () => ({ stops: 80, seconds: 20 }),
+    show: showRoute,
+  },
   {
     at: 'app',
     name: 'text.summarise',
-    params: () => ({ text: sampleMarkdown(60).replace(/[#*`-]/g, ''), sentences: 3 }),
-    show: (box, data) => box.append(data.summary),
-  },
-  { at: 'app', name: 'story.tell', params: () => ({ words: 400 }), streams: true },
-  {
-    at: 'app',
-    name: 'primes.count',
-    params: () => ({ below: 2e9 }),
-    show: (box, data) => box.append(`${data.primes.toLocaleString()} primes`),
+    title: 'Summarise a text',
+    params: () => ({ text: sampleText(52), sentences: 3 }),
+    show: (box, data) => box.append(paragraph(data.summary)),
   },
   {
     at: 'app',
     name: 'report.publish',
-    params: () => ({ title: 'Quarterly report' }),
-    show: (box, data) => box.append(data.published ? 'Published' : 'Not published'),
+    title: 'Publish a report',
+    params: () => ({ title: 'A year at Skerry Point' }),
+    show: (box, data) =>
+      box.append(
+        paragraph(data.published ? 'You agreed: published.' : 'You declined: not published.'),
+      ),
   },
-  { at: 'plain', name: 'slow.count', params: () => ({ to: 300 }) },
+  {
+    at: 'plain',
+    name: 'timer.run',
+    title: 'Set a timer',
+    params: () => ({ seconds: 30 }),
+    show: (box) => box.append(paragraph('Ding!')),
+  },
 ];
+/** @type {Operation} */
+const FREEZE = {
+  at: 'app',
+  name: 'app.freeze',
+  title: 'Freeze it for 8 s',
+  params: () => ({ ms: 8000 }),
+};
 
 // --- What people see and hear ---------------------------------------------------------------------
 
@@ -65,7 +98,7 @@ function log(text) {
 
 /** Texts that have not been spoken yet. @type {string[]} */
 let unspoken = [];
-/** Screen readers hear of calls at most once a second. @param {string} text */
+/** Screen readers speak of calls at most once a second. @param {string} text */
 function announce(text) {
   unspoken.push(text);
   if (unspoken.length > 1) return;
@@ -75,62 +108,125 @@ function announce(text) {
   }, 1000);
 }
 
-/** @typedef {{ content: ArrayBuffer, mimeType: string, filename: string, size: number, pages: number }} File */
+/** @param {string} text */
+const paragraph = (text) => Object.assign(document.createElement('p'), { textContent: text });
 
-/** @param {File} data @param {string} text */
-function link(data, text) {
-  const url = URL.createObjectURL(new Blob([data.content], { type: data.mimeType }));
-  const a = Object.assign(document.createElement('a'), { href: url, textContent: text });
-  a.download = data.filename;
-  return { a, url };
+/** @param {BlobPart} content @param {string} type */
+const urlOf = (content, type) => URL.createObjectURL(new Blob([content], { type }));
+
+/**
+ * A result that can be opened, and saved.
+ * @param {{ content: ArrayBuffer, mimeType: string, filename: string, size: number }} data
+ * @param {string} what
+ */
+function links({ content, mimeType, filename, size }, what) {
+  const href = urlOf(content, mimeType);
+  const open = Object.assign(document.createElement('a'), { href, textContent: `Open ${what}` });
+  open.target = '_blank';
+  const save = Object.assign(document.createElement('a'), { href, textContent: 'Save it' });
+  save.download = filename;
+  const line = paragraph('');
+  line.append(open, ` (${(size / 1024).toFixed(0)} KB) · `, save);
+  return line;
 }
 
-/** @param {Element} box @param {File} data */
+/** @param {string} name @param {Record<string, string | number>} attributes */
+function svg(name, attributes) {
+  const element = document.createElementNS('http://www.w3.org/2000/svg', name);
+  for (const [key, value] of Object.entries(attributes)) element.setAttribute(key, `${value}`);
+  return element;
+}
+
+/** @param {Element} box @param {any} data */
 function showPdf(box, data) {
-  const size = (data.size / 1024).toFixed(0);
-  box.append(link(data, `${data.filename}: ${data.pages} pages, ${size} KB`).a);
+  const { width, height, lines } = data.preview;
+  const page = svg('svg', { viewBox: `0 0 ${width} ${height}`, class: 'page', role: 'img' });
+  page.setAttribute('aria-label', 'The first page of the PDF');
+  for (const { text, x, y, size, width: textLength, bold } of lines) {
+    if (!text) continue;
+    const line = svg('text', { x, y, 'font-size': size, textLength, class: bold ? 'bold' : '' });
+    line.setAttribute('lengthAdjust', 'spacingAndGlyphs');
+    line.textContent = text;
+    page.append(line);
+  }
+  box.append(links(data, `the PDF of ${data.pages} pages`), page);
 }
 
-/** @param {Element} box @param {File} data */
+/** @param {Element} box @param {any} data */
 function showImage(box, data) {
-  const { a, url } = link(data, data.filename);
-  box.append(Object.assign(document.createElement('img'), { src: url, alt: 'Blurred hills' }), a);
+  const pair = Object.assign(document.createElement('div'), { className: 'pair' });
+  for (const [caption, content] of [
+    ['Before', data.before],
+    ['After', data.content],
+  ]) {
+    const figure = document.createElement('figure');
+    const alt = caption === 'After' ? 'Blurred hills' : 'Hills in the evening';
+    const src = urlOf(content, data.mimeType);
+    const text = Object.assign(document.createElement('figcaption'), { textContent: caption });
+    figure.append(Object.assign(document.createElement('img'), { src, alt }), text);
+    pair.append(figure);
+  }
+  box.append(links(data, 'the picture'), pair);
+}
+
+/** @param {Element} box @param {{ stops: [number, number][], order: number[], km: number }} data */
+function showRoute(box, { stops, order, km }) {
+  const map = svg('svg', { viewBox: '-3 -3 106 66', class: 'map', role: 'img' });
+  map.setAttribute('aria-label', `A round of ${stops.length} stops on a map`);
+  map.append(svg('polygon', { points: order.map((stop) => stops[stop].join()).join(' ') }));
+  for (const [cx, cy] of stops) map.append(svg('circle', { cx, cy, r: 0.9 }));
+  box.append(paragraph(`${stops.length} stops in ${km} km`), map);
 }
 
 /** @param {number} ms */
-const seconds = (ms) => `${(ms / 1000).toFixed(1)} s`;
+const seconds = (ms) => (ms < 950 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFixed(1)} s`);
 
 // --- The apps ---------------------------------------------------------------------------------------
 
 /** @typedef {import('../js/index.js').Client} Client */
 /** @type {Record<string, Client>} */
 const clients = {};
+/** The ids of calls whose app has answered: the others end because the agent waits no longer. @type {Set<string>} */
+const answered = new Set();
 
 /**
  * Connects to an app, and again whenever it has gone.
  * @param {'app' | 'plain'} which
- * @param {string} session the selector of the line that tells about it
+ * @param {string} session the selector of the line that shows its state
  */
 async function connectTo(which, session) {
   const iframe = $(`#${which}`);
   const origin = origins[which];
-  const tell = (/** @type {string} */ text) => {
+  const tell = (/** @type {string} */ text, state = 'gone') => {
     $(session).textContent = text;
-    log(`${which}: ${text}`);
+    $(`[data-app="${which}"]`).dataset.state = state;
   };
-  const tellConnected = () => tell(`Connected to ${clients[which].app?.name} at ${origin}`);
+  const tellConnected = () => {
+    tell('Connected', 'connected');
+    log(`Connected to ${clients[which].app?.name} at ${origin}`);
+  };
   iframe.src = origin;
   try {
     clients[which] = await connect(iframe, {
       origin,
       agent: { name: 'demo-agent', version: '1.0' },
       onElicitation: ask,
-      onDisconnect: (error) => tell(error.message),
-      reconnect: true,
+      onDisconnect: (error) => {
+        tell('Gone. Connecting again …');
+        log(`${which}: ${error.message}`);
+      },
+      reconnect: { maxDelay: 500 },
       onReconnect: (error) =>
         error ? tell(/** @type {Error} */ (error).message) : tellConnected(),
     });
     tellConnected();
+    await clients[which].observe(({ type, direction, message }) => {
+      if (type !== 'message' || direction !== 'in') return;
+      const { type: kind, id, payload } = /** @type {any} */ (message);
+      // Where both sides know this library, the result of a cancelled call is the answer to its cancel, too.
+      if (kind === 'capabilities/call-result') answered.add(id);
+      if (kind === 'capabilities/cancel-result') answered.add(payload?.callId);
+    });
     await $('abp-inspector').attach(clients[which]);
     for (const operation of OPERATIONS) if (operation.at === which) await offer(operation);
   } catch (error) {
@@ -172,86 +268,143 @@ function askUser(params, signal) {
 
 /** Shows an operation with its button. @param {Operation} operation */
 async function offer(operation) {
-  const { at, name } = operation;
-  const id = name.replace('.', '-');
-  const box = $('#operation').content.cloneNode(true).firstElementChild;
-  box.id = id;
-  $('h3', box).textContent = name;
-  const run = $('.run', box);
-  run.textContent = `Run ${name}`;
-  run.onclick = () => call(operation);
+  const item = document.createElement('li');
+  item.dataset.at = `${OPERATIONS.indexOf(operation)}`;
+  item.append(boxFor(operation));
   // In the order of the list, whichever app answers first.
-  const after = OPERATIONS.slice(0, OPERATIONS.indexOf(operation)).findLast((other) =>
-    $(`#${other.name.replace('.', '-')}`),
+  const after = [...$('#operations').children].find(
+    (other) => Number(other.dataset.at) > OPERATIONS.indexOf(operation),
   );
-  const before = after
-    ? $(`#${after.name.replace('.', '-')}`).nextSibling
-    : $('#operations').firstChild;
-  $('#operations').insertBefore(box, before);
-  $('.about', box).textContent = (await clients[at].describeCapability(name))?.description;
+  $('#operations').insertBefore(item, after ?? null);
+  const described = await clients[operation.at].describeCapability(operation.name);
+  $('.about', item).textContent = described?.description;
+}
+
+/** The box of an operation, with its button. @param {Operation} operation */
+function boxFor(operation) {
+  const box = $('#operation').content.cloneNode(true).firstElementChild;
+  box.id = operation.name.replace('.', '-');
+  $('.title', box).textContent = operation.title;
+  $('.name', box).textContent = operation.name;
+  setButton(box, 'Run', operation, () => call(operation, box));
+  return box;
+}
+
+/**
+ * One button runs and stops, so the focus can stay where it is.
+ * @param {Element} box
+ * @param {'Run' | 'Stop'} verb
+ * @param {Operation} operation
+ * @param {() => void} act
+ */
+function setButton(box, verb, { title }, act) {
+  const button = $('.run, .stop', box);
+  button.className = verb.toLowerCase();
+  const rest = Object.assign(document.createElement('span'), {
+    className: 'hidden',
+    textContent: title,
+  });
+  button.replaceChildren(verb, rest);
+  button.onclick = act;
 }
 
 // --- Calls --------------------------------------------------------------------------------------------
 
-/** The calls that have not ended. @type {Set<AbortController>} */
+/** The calls that have not ended. @type {Set<(reason: string) => void>} */
 const running = new Set();
 let count = 0;
 
-/** Calls an operation, and shows what becomes of it. @param {Operation} operation */
-async function call({ at, name, params, show, streams }) {
-  const box = $('#call').content.cloneNode(true).firstElementChild;
-  const [cancel, bar, status] = ['.cancel', 'progress', '.status'].map((part) => $(part, box));
-  const title = `${name} ${++count}`;
+/**
+ * What became of a call, in words.
+ * @param {import('../js/types/index.js').Response} response
+ * @param {{ took: number, stopped: number | undefined, answered: boolean }} about `took`: ms of the call; `stopped`: ms
+ *   from the user's stop to its end; `answered`: whether the app has answered
+ * @returns {[state: string, words: string]}
+ */
+function outcomeOf({ success, error }, { took, stopped, answered }) {
+  if (success) {
+    const late = 'Too late: the app had finished before your stop came. Here is its result.';
+    return ['completed', stopped === undefined ? `Done in ${seconds(took)}.` : late];
+  }
+  const code = error.code.toLowerCase();
+  const confirmed = answered
+    ? `The app confirmed it, and its work ended ${seconds(stopped ?? 0)} after you pressed.`
+    : 'But the app has not answered for 5 s: nobody knows whether its work goes on.';
+  if (code === 'cancelled') return [code, `Stopped. ${confirmed}`];
+  if (code === 'timeout')
+    return [code, `Out of time after ${seconds(took)}: the app was told to stop.`];
+  if (code === 'disconnected') {
+    return [code, 'The app went away during the call. Nobody knows whether the work was done.'];
+  }
+  return [code, `Failed: ${error.message}`];
+}
+
+/**
+ * Calls an operation, and shows what becomes of it.
+ * @param {Operation} operation
+ * @param {any} box
+ */
+async function call(operation, box) {
+  const { at, name, title, params, show, streams } = operation;
+  const [bar, status, result] = ['progress', '.status', '.result'].map((part) => $(part, box));
   const timeout = Number($('#limit').value);
   const controller = new AbortController();
+  const callId = `demo-${++count}`;
   const start = performance.now();
+  /** @type {number | undefined} */
+  let stopAt;
   let said = '';
-  $('h3', box).textContent = title;
-  cancel.textContent = `Cancel ${title}`;
-  cancel.onclick = () => controller.abort('the user pressed Cancel');
+  const stop = (/** @type {string} */ reason) => {
+    stopAt = performance.now();
+    said = 'stopping';
+    tick();
+    controller.abort(reason);
+  };
   const tick = () => {
     const age = performance.now() - start;
     const left = timeout ? `, ${seconds(Math.max(0, timeout - age))} left` : '';
-    status.textContent = `${seconds(age)}${left}${said && `, ${said}`}`;
+    status.textContent = `${seconds(age)}${left}${said && ` · ${said}`}`;
   };
+  setButton(box, 'Stop', operation, () => stop('the user pressed Stop'));
+  box.dataset.state = 'running';
+  box.dataset.call = count;
+  bar.hidden = status.hidden = false;
+  bar.removeAttribute('value');
+  result.replaceChildren();
   tick();
-  const timer = setInterval(tick, 500);
-  $('#none').hidden = true;
-  $('#calls').prepend(box);
-  running.add(controller);
+  const timer = setInterval(tick, 200);
+  running.add(stop);
   announce(`${title} started`);
 
   /** @type {import('../js/agent/client.js').CallOptions} */
   const options = {
+    callId,
     signal: controller.signal,
     timeout,
     onProgress({ percentage = 0, stage = '', status = '' }) {
       bar.value = percentage;
-      said = `${percentage.toFixed(0)} % ${stage} ${status}`;
+      if (!stopAt) said = [`${percentage.toFixed(0)} %`, stage, status].filter(Boolean).join(' · ');
     },
   };
   const response = await (streams
-    ? read(clients[at].stream(name, params(), options), $('.result', box))
+    ? read(clients[at].stream(name, params(), options), result)
     : clients[at].call(name, params(), options));
 
   clearInterval(timer);
-  running.delete(controller);
-  const { success, data, error } = response;
-  const how = error ? `${error.code}: ${error.message}` : 'completed';
-  box.dataset.state = error ? error.code.toLowerCase() : 'completed';
-  status.textContent = `${how} (${seconds(performance.now() - start)})`;
-  if (success || !bar.hasAttribute('value')) bar.value = success ? 100 : 0;
-  // The button stays, and with it the focus.
-  cancel.textContent = `Remove ${title}`;
-  cancel.onclick = () => {
-    const next = box.nextElementSibling ?? box.previousElementSibling;
-    box.remove();
-    $('#none').hidden = Boolean(next);
-    (next ? $('.cancel', next) : $('#cancel-all')).focus();
-  };
-  log(`${title}: ${how}`);
-  announce(`${title} ${how}`);
-  if (success) show?.($('.result', box), data);
+  running.delete(stop);
+  const now = performance.now();
+  const [state, words] = outcomeOf(response, {
+    took: now - start,
+    stopped: stopAt && now - stopAt,
+    answered: answered.delete(callId),
+  });
+  box.dataset.state = state;
+  status.textContent = words;
+  bar.hidden = true;
+  setButton(box, 'Run', operation, () => call(operation, box));
+  log(`${title}: ${response.error ? `${response.error.code}. ` : ''}${words}`);
+  announce(`${title}: ${words}`);
+  if (response.success) show?.(result, response.data);
 }
 
 /**
@@ -260,24 +413,32 @@ async function call({ at, name, params, show, streams }) {
  * @param {Element} box
  */
 async function read(stream, box) {
+  const text = Object.assign(document.createElement('p'), { className: 'story' });
+  box.append(text);
   try {
-    for await (const chunk of stream) box.append(/** @type {string} */ (chunk));
+    for await (const chunk of stream) {
+      text.append(/** @type {string} */ (chunk));
+      text.scrollTop = text.scrollHeight;
+    }
   } catch {
     // The response says why, too.
   }
   return stream.response;
 }
 
-$('#cancel-all').onclick = () => {
-  for (const controller of running) controller.abort('the user pressed Cancel all');
+$('#stop-all').onclick = () => {
+  for (const stop of running) stop('the user pressed Stop all');
 };
 $('#reload').onclick = () => ($('#app').src = origins.app);
-$('#break').onclick = () => {
-  $('#app').src = `${origins.app}/nothing-here`;
-  // An agent that waits for this app would wait in vain: a user would load it again.
-  setTimeout(() => ($('#app').src = origins.app), 3000);
+$('#away').onclick = () => {
+  const button = $('#away');
+  const isAway = button.textContent !== 'Navigate it away';
+  $('#app').src = isAway ? origins.app : `${origins.app}/nothing-here`;
+  button.textContent = isAway ? 'Navigate it away' : 'Bring it back';
 };
-$('#freeze').onclick = () => call({ at: 'app', name: 'app.freeze', params: () => ({ ms: 8000 }) });
+$('#freeze').append(boxFor(FREEZE));
+$('#freeze .about').textContent =
+  'Its page stands still: no answer, no clock. Stop it: after 5 s without an answer the agent waits no longer. (Its heartbeat would notice after 30 s.)';
 
 void connectTo('app', '#session');
 void connectTo('plain', '#plain-session');

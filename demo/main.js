@@ -1,7 +1,9 @@
 // npm run demo: three operations at once in Node, then a page on two sites. `--once` stops before the page.
+import { fileURLToPath } from 'node:url';
 import { runHeadless } from './headless.js';
 import { startServer } from './server.js';
 
+const gateway = fileURLToPath(new URL('../packages/gateway/src/main.js', import.meta.url));
 const ok = await runHeadless(console.log);
 console.log(
   ok
@@ -15,6 +17,6 @@ if (!process.argv.includes('--once')) {
     `\nThe same in a browser: open ${hostUrl} (its app is on another site, ${appUrl}). Ctrl+C ends it.`,
   );
   console.log(
-    `\nThe app in an MCP client: claude mcp add demo -- npx abp-bridge-gateway mcp ${appUrl}`,
+    `\nThe app in an MCP client, from any folder: claude mcp add demo -- node ${gateway} mcp ${appUrl}`,
   );
 }

@@ -1,4 +1,4 @@
-// A plain app: the published protocol and nothing else, without abp-bridge. It counts, slowly, and can be stopped.
+// A plain app: the published protocol and nothing else, without abp-bridge. A kitchen timer that can be stopped.
 const host = document.referrer && new URL(document.referrer).origin;
 /** @type {Map<string, AbortController>} */
 const running = new Map();
@@ -7,13 +7,18 @@ const running = new Map();
 const post = (type, id, payload) =>
   parent.postMessage({ type, id, timestamp: Date.now(), payload }, host);
 
-/** @param {number} to @param {AbortSignal} signal @param {string} operationId */
-async function countTo(to, signal, operationId) {
-  for (let progress = 1; progress <= to; progress++) {
+/** @param {string} text */
+const show = (text) => {
+  const left = document.querySelector('#left');
+  if (left) left.textContent = text;
+};
+
+/** @param {number} to seconds @param {AbortSignal} signal @param {string} operationId */
+async function wait(to, signal, operationId) {
+  for (let progress = 0; progress <= to; progress += 0.1) {
     await new Promise((resolve) => setTimeout(resolve, 100));
     signal.throwIfAborted();
-    const count = document.querySelector('#count');
-    if (count) count.textContent = `Counting: ${progress}`;
+    show(`${Math.ceil(to - progress)} s left`);
     post('progress', undefined, {
       operationId,
       progress,
@@ -29,8 +34,8 @@ async function call(id, { params, options }) {
   const controller = new AbortController();
   running.set(callId, controller);
   const aborted = () => controller.signal.aborted;
-  const result = await countTo(params.to, controller.signal, progressToken).then(
-    () => ({ success: true, data: { counted: params.to } }),
+  const result = await wait(params.seconds, controller.signal, progressToken).then(
+    () => ({ success: true, data: { rang: true } }),
     ({ message }) => ({
       success: false,
       cancelled: aborted(),
@@ -38,8 +43,7 @@ async function call(id, { params, options }) {
     }),
   );
   running.delete(callId);
-  const count = document.querySelector('#count');
-  if (count) count.textContent = result.success ? 'Done' : 'Stopped';
+  show(result.success ? 'Ding!' : 'Stopped');
   post('capabilities/call-result', id, result);
 }
 
@@ -51,11 +55,11 @@ addEventListener('message', ({ data, origin, source }) => {
     post('initialize-result', id, {
       sessionId: crypto.randomUUID?.() ?? String(Math.random()),
       protocolVersion: '0.1',
-      app: { id: 'example.plain', name: 'Plain app', version: '1.0' },
+      app: { id: 'example.plain', name: 'Kitchen timer', version: '1.0' },
       capabilities: [
         {
-          name: 'slow.count',
-          description: 'Counts, ten a second',
+          name: 'timer.run',
+          description: 'A kitchen timer of half a minute, in the plain app',
           available: true,
         },
       ],

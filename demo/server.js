@@ -38,17 +38,30 @@ function listen(server, port) {
 
 /** @typedef {[type: string, content: () => string | Promise<Buffer>]} Page */
 
+/** A page that is dark where others are. @type {Page} */
+const NOT_FOUND = [
+  'text/html; charset=utf-8',
+  () =>
+    '<!doctype html><html lang="en"><meta name="color-scheme" content="light dark"><title>Not found</title><p>Nothing is here: the app has left this frame.</p></html>',
+];
+
 /**
  * @param {Record<string, Page>} files by their paths
  * @param {() => string} policy
+ * @param {boolean} [only] whether its one name is 127.0.0.1: a page of localhost would be of the apps' site
  */
-function site(files, policy) {
+function site(files, policy, only) {
   return createServer(async (request, response) => {
-    const name = new URL(request.url ?? '', 'http://localhost').pathname;
-    if (!Object.hasOwn(files, name)) return response.writeHead(404).end();
-    const [type, content] = files[name];
+    const { pathname: name, search } = new URL(request.url ?? '', 'http://localhost');
+    const { host = '' } = request.headers;
+    if (only && host.startsWith('localhost')) {
+      const location = `http://${host.replace('localhost', '127.0.0.1')}${name}${search}`;
+      return response.writeHead(302, { location }).end();
+    }
+    const known = Object.hasOwn(files, name);
+    const [type, content] = known ? files[name] : NOT_FOUND;
     return response
-      .writeHead(200, { 'content-type': type, 'content-security-policy': policy() })
+      .writeHead(known ? 200 : 404, { 'content-type': type, 'content-security-policy': policy() })
       .end(await content());
   });
 }
@@ -59,7 +72,7 @@ function site(files, policy) {
  */
 export async function startServer(port = 0) {
   const [hostScript, agentsScript, appScript, worker] = await Promise.all(
-    ['host.js', 'agents.js', 'app.js', 'primes-worker.js'].map(bundle),
+    ['host.js', 'agents.js', 'app.js', 'route-worker.js'].map(bundle),
   );
   /** @type {(name: string) => Page} */
   const page = (name) => ['text/html; charset=utf-8', () => readFile(file(name))];
@@ -82,13 +95,14 @@ export async function startServer(port = 0) {
       '/style.css': style,
     },
     () => `default-src 'self'; frame-src ${origins.app} ${origins.plain}; ${common}`,
+    true,
   );
   const embedded = () => `default-src 'self'; frame-ancestors ${hostUrl}; ${common}`;
   const app = site(
     {
       '/': page('app.html'),
       '/app.js': script(appScript),
-      '/primes-worker.js': script(worker),
+      '/route-worker.js': script(worker),
       '/style.css': style,
     },
     embedded,

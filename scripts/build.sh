@@ -8,6 +8,8 @@ mkdir -p build
 build() {
   local preset=$1 log=build/$1.log
   shift
+  # A cache of another place does not serve: the checkout was moved or copied.
+  grep -qsF "CMAKE_CACHEFILE_DIR:INTERNAL=$PWD/build/$preset" "build/$preset/CMakeCache.txt" || rm -rf "build/$preset"
   { "$@" cmake --preset "$preset" "${options[@]}" && cmake --build "build/$preset" -j"$(nproc)"; } \
     >"$log" 2>&1 || { cat "$log"; exit 1; }
 }
@@ -24,6 +26,11 @@ for what in ${@:-wasm test package mcpb}; do
       # Without the source, CMake fetches it.
       [ ! -e build/deps/cjson/cJSON.c ] || options=("-DABP_CJSON_SOURCE_DIR=$PWD/build/deps/cjson")
       if [ "$what" = wasm ]; then build wasm emcmake; else build fuzz; fi
+      # What is imported by the package's name.
+      if [ "$what" = wasm ] && { [ ! -e dist/lib/index.js ] ||
+        [ -n "$(find js packages/*/src scripts/{entries,modules}.js dist/*.js -newer dist/lib/index.js -print -quit)" ]; }; then
+        node -e "import('./scripts/modules.js').then(({ buildLib }) => buildLib())"
+      fi
       ;;
     test | coverage | native) build "$what" ;;
     package)
@@ -32,7 +39,7 @@ for what in ${@:-wasm test package mcpb}; do
       ;;
     mcpb)
       "$0" wasm
-      node gateway/scripts/bundle.js >build/mcpb.log
+      node packages/gateway/scripts/bundle.js >build/mcpb.log
       ;;
     *)
       echo "unknown: $what (wasm, test, fuzz, coverage, native, package, mcpb)"

@@ -10,4 +10,4 @@ ctest --test-dir build/coverage -j2 -E 'core_symbols|install_and_use|explore|wal
   { cat build/coverage.log; exit 1; }
 # Copies that are compiled for speed have branches of their own, which nothing here runs.
 gcovr --root . --filter src/ --fail-under-line 95 --fail-under-branch 90 \
-  --exclude-directories '.*/(abp_plain|walk|explore|explore_tasks|rpc_explore)\.dir' "$@" build/coverage
+  --exclude-directories '.*/(abp_plain|walk|explore|explore_tasks|explore_fleet|explore_watches|rpc_explore)\.dir' "$@" build/coverage

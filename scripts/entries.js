@@ -8,25 +8,28 @@
 export const ENTRIES = {
   '.': { source: 'js/index.js', types: 'js/types/index.ts', page: 'abp-bridge' },
   './websocket': { source: 'js/transports/websocket.js', page: 'websocket' },
-  './pool': { source: 'js/workers/pool.js', page: 'pool' },
-  './recorder': { source: 'js/recorder/index.js', page: 'recorder' },
-  './inspector': { source: 'js/inspector/index.js', page: 'inspector' },
-  './discover': { source: 'js/discovery/discover.js', page: 'discover' },
-  './automation': { source: 'js/automation/index.js' },
-  './webmcp': { source: 'js/webmcp/index.js', page: 'webmcp' },
-  './a2a': { source: 'js/a2a/index.js', page: 'a2a' },
-  './rpc': { source: 'js/rpc/index.js', page: 'rpc' },
-  './mcp-apps': { source: 'js/mcp-apps/index.js', page: 'mcp-apps' },
-  './mcp-apps/sandbox': { source: 'js/mcp-apps/sandbox.js', page: 'mcp-apps/sandbox' },
-  './mcp-apps/view': { source: 'js/mcp-apps/view.js', single: 'mcp-apps/view' },
-  './mcp-apps/app': { source: 'js/mcp-apps/app.js', single: 'mcp-apps/app' },
-  './mcp': { source: 'js/rpc/mcp.js' },
-  './react': { source: 'js/frameworks/react.js' },
-  './vue': { source: 'js/frameworks/vue.js' },
-  './svelte': { source: 'js/frameworks/svelte.js' },
-  './adapters/acp': { source: 'js/adapters/acp.js' },
-  './adapters/mcp': { source: 'js/adapters/mcp.js' },
-  './adapters/vscode-jsonrpc': { source: 'js/adapters/vscode-jsonrpc.js' },
+  './pool': { source: 'packages/workers/src/pool.js', page: 'pool' },
+  './recorder': { source: 'packages/inspector/src/recorder/index.js', page: 'recorder' },
+  './inspector': { source: 'packages/inspector/src/index.js', page: 'inspector' },
+  './discover': { source: 'packages/automation/src/discovery/discover.js', page: 'discover' },
+  './automation': { source: 'packages/automation/src/index.js' },
+  './webmcp': { source: 'packages/webmcp/src/index.js', page: 'webmcp' },
+  './settled': { source: 'packages/webmcp/src/settled.js', single: 'settled' },
+  './a2a': { source: 'packages/a2a/src/index.js', page: 'a2a' },
+  './a2a-store': { source: 'packages/a2a/src/store/index.js' },
+  './rpc': { source: 'packages/rpc/src/index.js', page: 'rpc' },
+  './mcp-apps': { source: 'packages/mcp-apps/src/index.js', page: 'mcp-apps' },
+  './mcp-apps/sandbox': { source: 'packages/mcp-apps/src/sandbox.js', page: 'mcp-apps/sandbox' },
+  './mcp-apps/view': { source: 'packages/mcp-apps/src/view.js', single: 'mcp-apps/view' },
+  './mcp-apps/app': { source: 'packages/mcp-apps/src/app.js', single: 'mcp-apps/app' },
+  './mcp': { source: 'packages/rpc/src/mcp.js' },
+  './react': { source: 'packages/frameworks/src/react.js' },
+  './vue': { source: 'packages/frameworks/src/vue.js' },
+  './svelte': { source: 'packages/frameworks/src/svelte.js' },
+  './adapters/acp': { source: 'packages/rpc/src/adapters/acp.js' },
+  './adapters/mcp': { source: 'packages/rpc/src/adapters/mcp.js' },
+  './adapters/vscode-jsonrpc': { source: 'packages/rpc/src/adapters/vscode-jsonrpc.js' },
+  './warnings': { source: 'js/common/warnings.js', page: 'warnings' },
 };
 
 /** The files of dist/page: their names without `.js`, and the sources. @type {Record<string, string>} */
@@ -35,16 +38,16 @@ export const PAGES = Object.fromEntries(
 );
 
 /** @param {string} path of an entry */
-const workerdName = (path) => path.slice(2) || 'index';
+const nameOf = (path) => path.slice(2) || 'index';
 
 /**
- * The files of dist/workerd: every entry that has no file of its own already, because what entries share must be one
- * thing to all of them.
+ * The files of dist/lib and of dist/workerd: every entry that has no file of its own already, because what entries share
+ * must be one thing to all of them.
  * @type {Record<string, string>}
  */
-export const WORKERD = Object.fromEntries(
+export const MODULES = Object.fromEntries(
   Object.entries(ENTRIES).flatMap(([path, { source, single }]) =>
-    single ? [] : [[workerdName(path), source]],
+    single ? [] : [[nameOf(path), source]],
   ),
 );
 
@@ -63,20 +66,21 @@ const typesOf = (path) => {
 };
 
 /**
- * What package.json's `exports` must be. `workerd` is the condition of Cloudflare Workers. `./page` is the main entry for pages
+ * What package.json's `exports` must be: the built modules. `workerd` is the condition of Cloudflare Workers. `./page` is the main entry for pages
  * without a bundler, `./page/bundle` in one file.
  */
 export const EXPORTS = Object.fromEntries([
-  ...Object.entries(ENTRIES).map(([path, { source, single }]) => [
+  ...Object.entries(ENTRIES).map(([path, { single }]) => [
     path,
     single
       ? { types: typesOf(path), default: `./dist/page/${single}.js` }
       : {
           types: typesOf(path),
-          workerd: `./dist/workerd/${workerdName(path)}.js`,
-          default: `./${source}`,
+          workerd: `./dist/workerd/${nameOf(path)}.js`,
+          default: `./dist/lib/${nameOf(path)}.js`,
         },
   ]),
   ['./page', { types: typesOf('.'), default: './dist/page/abp-bridge.js' }],
   ['./page/bundle', { types: typesOf('.'), default: BUNDLE }],
+  ['./package.json', './package.json'], // bundlers' plugins and tools read it
 ]);

@@ -7,15 +7,16 @@ cd "$(dirname "$0")/.."
 scripts/build.sh fuzz
 how=${1:-300}
 found=build/fuzz/found
-targets='text numbers peers rpc libc tasks'
+targets='text numbers peers rpc libc tasks recordings'
 
 # fuzz <target> <folder for new inputs> [option...]: quiet unless it finds something; that is kept, and its
 # name said.
 fuzz() {
-  local target=$1 log=build/fuzz/$1.log new=$2
+  local target=$1 log=build/fuzz/$1.log new=$2 most=1000
+  [ "$target" != recordings ] || most=4000
   shift 2
   mkdir -p "$new" "$found"
-  build/fuzz/tests/fuzz/fuzz_"$target" -max_len=1000 -timeout=10 -dict=tests/fuzz/abp.dict \
+  build/fuzz/tests/fuzz/fuzz_"$target" -max_len=$most -timeout=10 -dict=tests/fuzz/abp.dict \
     -artifact_prefix="$found/$target-" "$@" "$new" tests/fuzz/corpus/"$target" >"$log" 2>&1 ||
     { grep -av '^#' "$log"; return 1; }
   echo "$target: $(tail -n 1 "$log"), $(grep -ao 'cov: [0-9]*' "$log" | tail -n 1)"
@@ -32,9 +33,10 @@ case $how in
   corpus)
     scripts/build.sh wasm
     rm -rf build/fuzz/seeds
-    mkdir -p build/fuzz/seeds "$found/text"
+    mkdir -p build/fuzz/seeds "$found/text" "$found/recordings"
     node tests/fuzz/seeds.js build/fuzz/seeds
     cp build/fuzz/seeds/* "$found/text"
+    node tests/fuzz/recordings.js "$found/recordings"
     for target in $targets; do
       mkdir -p build/fuzz/kept
       build/fuzz/tests/fuzz/fuzz_"$target" -set_cover_merge=1 build/fuzz/kept \

@@ -21,20 +21,24 @@ function write(path, text) {
   writeFileSync(to, text);
 }
 
-const entries = Object.entries(ENTRIES).filter(([, { single }]) => !single); // these are files for hosts of MCP Apps
+// Views of MCP Apps are files for their hosts.
+const entries = Object.entries(ENTRIES).filter(([, { single = '' }]) => !single.includes('/'));
 const types = new Map(
   entries.map(([, { source, types = source }]) => [
     source,
     `dist/types/${types.replace(/\.[jt]s$/, '.d.ts')}`,
   ]),
 );
-for (const path of filesIn('js', '.js')) {
+const sources = ['js', ...new Set(entries.map(([, { source }]) => dirname(source)))].filter(
+  (folder, _, all) => !all.some((other) => folder.startsWith(`${other}/`)),
+);
+for (const path of sources.flatMap((folder) => filesIn(folder, '.js'))) {
   const declared = types.get(path);
   const at = declared && relative(dirname(path), declared);
   const text = readFileSync(path, 'utf8');
   write(path, at ? `/* @ts-self-types="${at}" */\n${text}` : text);
 }
-for (const path of filesIn('dist/types/js', '.d.ts')) {
+for (const path of filesIn('dist/types', '.d.ts')) {
   // An import must name the file that is there.
   const text = readFileSync(path, 'utf8').replace(/(['"])(\.[^'"]*)\.js\1/g, '$1$2.d.ts$1');
   write(path, text);
@@ -50,11 +54,14 @@ const documents = [
   'README.md',
   'SECURITY.md',
 ];
-for (const name of documents) cpSync(name, join(out, name), { recursive: true });
+const generator = join('docs', 'site');
+for (const name of documents)
+  cpSync(name, join(out, name), { recursive: true, filter: (from) => from !== generator });
 
-const { version, license, dependencies, devDependencies, peerDependencies } = JSON.parse(
-  readFileSync('package.json', 'utf8'),
-);
+/** @param {string} path */
+const read = (path) => JSON.parse(readFileSync(path, 'utf8'));
+const { version, license, dependencies, peerDependencies } = read('package.json');
+const { devDependencies } = read('packages/frameworks/package.json');
 write(
   'jsr.json',
   JSON.stringify(

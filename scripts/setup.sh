@@ -37,6 +37,7 @@ all|firefox-esr|firefox-esr|browser tests
 all|WebKitWebDriver|webkit2gtk-driver|browser tests
 all|xvfb-run|xvfb|a screen for WebKit
 all|xauth|xauth|a screen for WebKit
+all|nats-server|nats-server|tasks of A2A that outlive a process
 debian|dpkg-source|dpkg-dev|unpacking the source of cJSON
 debian|/etc/ssl/certs/ca-certificates.crt|ca-certificates|package sources over HTTPS
 '
@@ -123,4 +124,11 @@ if [ -e package-lock.json ] && { [ ! -e node_modules/.package-lock.json ] ||
   echo 'installing npm packages'
   npm ci --silent --no-audit --no-fund
   touch node_modules/.package-lock.json
+fi
+
+# What talks to NATS is needed by one job of the whole suite.
+fleet=packages/a2a/tests/fleet
+if [[ " $wanted " == *' all '* ]] && [ ! $fleet/node_modules/.package-lock.json -nt $fleet/package-lock.json ]; then
+  npm ci --silent --no-audit --no-fund --prefix $fleet
+  touch $fleet/node_modules/.package-lock.json
 fi

@@ -1,13 +1,13 @@
 #!/usr/bin/env bash
 # Runs tests. Sets up and builds what is missing first. Arguments: the jobs to run; none is those that tell whether it
-# works, `all` is everything.
+# works, `all` is everything, `changed [COMMIT]` what a change can break (CONTRIBUTING.md).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 # The longest come first.
-quick='node chromium-short c-short lint package demo'
-all='chromium firefox webkit node lint c reach automation webmcp inspector extension frameworks gateway site chromium-js firefox-js webkit-js node-js node-22 node-24 coverage fuzz
-  differential package interop discover soak demo'
+quick='node chromium-short c-short lint package size demo'
+all='chromium firefox webkit node lint c reach automation webmcp inspector extension frameworks gateway site fleet chromium-js firefox-js webkit-js node-js node-22 node-24 coverage fuzz
+  differential effects package size interop discover soak mutants demo'
 # Browsers wait often, so there may be more jobs at once than processors.
 at_once=$(($(nproc) + 1))
 
@@ -17,6 +17,8 @@ job() {
   tests() { node $options "$@"; }
   browser() { ENGINE=$1 CORE=$2 SUITES=${3:-} tests tests/browser/engine.js; }
   local engine=${1%-*}
+  # The gateway starts browsers, so it is a job of its own.
+  local units='tests/node/*.test.js packages/[!g]*/tests/*.test.js'
   case $1 in
     chromium | firefox | webkit) browser "$1" wasm ;;
     # The most telling part: calls, cancels, the end of a page, and strangers that are refused.
@@ -27,19 +29,31 @@ job() {
     chromium-js) browser chromium js 'transcripts session trust workers' ;; # what else such pages forbid
     chromium-js-long | firefox-js-long | webkit-js-long) browser "${engine%-js}" js ;;
     node-js | node-js-long)
-      local files=(core instance transcripts reentrancy leaks pool)
-      files=("${files[@]/#/tests/node/}")
+      local files=(core instance transcripts reentrancy leaks)
+      files=("${files[@]/#/tests/node/}" packages/workers/tests/pool)
       files=("${files[@]/%/.test.js}")
-      if [ "$1" = node-js-long ]; then files=(tests/node/*.test.js); fi
+      if [ "$1" = node-js-long ]; then files=($units); fi
       NODE_OPTIONS="--import $PWD/tests/support/no-wasm.js" tests "${files[@]}"
       ;;
-    node) npx --no-install c8 node $options tests/node/*.test.js ;;
-    # Node's versions, from npm. Arbitrary values are the same in each: a few show that they arrive.
-    node-2?) FC_RUNS=50 npx --yes --package="node@${1#node-}" -- node $options tests/node/*.test.js ;;
-    automation | discover | frameworks | inspector | extension | webmcp | demo | site) tests "tests/browser/$1.test.js" ;;
-    differential | package | interop | soak | reach) tests tests/"$1"/*.test.js ;;
-    gateway) tests gateway/tests/*.test.js ;;
-    gateway-peers) tests gateway/tests/peers/*.test.js ;; # downloads 300 MB, once: not one of `all`
+    node) npx --no-install c8 node $options $units ;;
+    # Node's versions, from npm: what may differ between them. Arbitrary values and floods are the same in each, so a few show
+    # that they arrive; steps, and the texts of this repository, are looked at once.
+    node-2?)
+      local once='costs|defaults|entries|jobs|rooms|samples|security'
+      # shellcheck disable=SC2086 # a pattern of files
+      FC_RUNS=50 FLOOD=10000 npx --yes --package="node@${1#node-}" -- \
+        node $options $(printf '%s\n' $units | grep -Ev "/($once)\.test")
+      ;;
+    demo | site) tests "tests/browser/$1.test.js" ;;
+    automation | discover | inspector | extension | webmcp) tests packages/*/tests/browser/"$1.test.js" ;;
+    frameworks) tests packages/frameworks/tests/browser/*.test.js ;;
+    interop) tests tests/interop/*.test.js packages/*/tests/interop/*.test.js ;;
+    differential | effects | package | size | soak | reach) tests tests/"$1"/*.test.js ;;
+    # A few lines of what was tried, others in each commit: the seed is printed, and repeats a run.
+    mutants) node tests/mutation/mutate.js tried --sample 12 --seed "${SEED:-$(git rev-list --count HEAD)}" ;;
+    fleet) tests packages/a2a/tests/fleet/*.test.js ;; # with real NATS servers
+    gateway) tests packages/gateway/tests/*.test.js ;;
+    gateway-peers) tests packages/gateway/tests/peers/*.test.js ;; # downloads 300 MB, once: not one of `all`
     # Under AddressSanitizer and UndefinedBehaviorSanitizer, except the explorations.
     c) ctest --test-dir build/test -j2 --output-on-failure --label-exclude short ;;
     c-short) ctest --test-dir build/test -j2 --output-on-failure --label-exclude long ;;
@@ -49,9 +63,9 @@ job() {
       scripts/format.sh --check
       npx --no-install eslint .
       npx --no-install oxlint --quiet # what needs types: no promise is left to itself
-      for project in . gateway scripts demo; do npx --no-install tsc -p "$project"; done
+      for project in . packages/gateway scripts demo; do npx --no-install tsc -p "$project"; done
       cppcheck --quiet --error-exitcode=1 --std=c11 --enable=warning,portability --inline-suppr \
-        --suppress=missingIncludeSystem -I src src wasm tools
+        --suppress=missingIncludeSystem -I src src wasm packages/inspector/replay
       ;;
     *) echo "no such job: $1" && false ;;
   esac
@@ -71,6 +85,11 @@ STARTED=$(date +%s)
 export STARTED
 
 jobs=${*:-$quick}
+if [ "${1:-}" = changed ]; then
+  jobs=$(node scripts/changed.js "${@:2}")
+  echo "jobs: $jobs"
+  [ -n "$jobs" ] || exit 0
+fi
 if [ "$jobs" = all ]; then
   jobs=$all
   scripts/setup.sh all
@@ -104,7 +123,7 @@ if [ -e build/logs/failed ] && [ -z "${ONCE:-}" ]; then
   mv build/logs/failed build/logs/failed.first
   while read -r name; do
     case $name in
-      node* | c | c-* | lint | coverage | fuzz | differential | soak) echo "$name" >>build/logs/failed ;;
+      node* | c | c-* | lint | coverage | fuzz | differential | effects | soak | mutants) echo "$name" >>build/logs/failed ;;
       *)
         printf '\n== %s, which is run once more\n' "$name"
         sed -n '/failing tests:/,$p' "build/logs/$name.log"

@@ -53,6 +53,7 @@ within() {
 # try_out <root>: what is tried. The core runs as WebAssembly and as JavaScript.
 try_out() {
   local root=$1
+  rm -rf "$root/abp"
   mkdir -p "$root/abp/build/deps"
   git ls-files -z --cached --others --exclude-standard | tar --null --files-from=- -c | tar -x -C "$root/abp"
   cp -a node_modules "$root/abp/"
@@ -60,7 +61,7 @@ try_out() {
   within "$root" 'cd /abp
     scripts/build.sh wasm native
     emcc --version | head -n 1; cc --version | head -n 1; node --version
-    node --test --test-concurrency=2 tests/node/*.test.js
+    node --test --test-concurrency=2 tests/node/*.test.js packages/[!g]*/tests/*.test.js
     node --import ./tests/support/no-wasm.js --test tests/node/{core,instance,transcripts,reentrancy}.test.js
     node demo/main.js --once'
 }

@@ -1,23 +1,25 @@
 // Entries for Cloudflare Workers. WebAssembly may not be compiled there while a Worker runs; a module that is imported
 // has been compiled when the Worker starts.
-import { build } from 'esbuild';
+import { copyFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { buildModules } from './modules.js';
 
-/** Imports the core as a module, and leaves out its text and the core as JavaScript. */
-const coreImported = {
-  name: 'core imported',
-  /** @param {import('esbuild').PluginBuild} build */
-  setup({ onLoad }) {
-    onLoad({ filter: /[\\/]dist[\\/]\w+-wasm\.js$/ }, ({ path }) => {
-      const [, name] = /(\w+)-wasm\.js$/.exec(path) ?? [];
-      return { contents: `export { default } from './${name}.wasm';`, resolveDir: 'build/wasm' };
-    });
-    onLoad({ filter: /[\\/]dist[\\/]\w+-js\.js$/ }, () => ({
-      contents: 'export default undefined;',
-    }));
-    onLoad({ filter: /[\\/]js[\\/]core[\\/]load\.js$/ }, () => ({
-      contents: `export const load = async (module) =>
-        ({ kind: 'wasm', instantiate: (env) => new WebAssembly.Instance(module, { env }).exports });`,
-    }));
+/** Imports the cores as modules, and leaves out their text and the cores as JavaScript. @type {import('@rollup/wasm-node').Plugin} */
+const coresImported = {
+  name: 'cores imported',
+  resolveId: (id) => (id.startsWith('cores/') ? { id, external: true } : null),
+  // They lie beside the entries.
+  renderChunk(code, { fileName }) {
+    const folder = '../'.repeat(fileName.split('/').length - 1) || './';
+    return { code: code.replaceAll("'cores/", `'${folder}`), map: null };
+  },
+  load(id) {
+    const [, name] = /\/dist\/(\w+)-wasm\.js$/.exec(id) ?? [];
+    if (name) return `import core from 'cores/${name}.wasm'; export default core;`;
+    if (/\/dist\/\w+-js\.js$/.test(id)) return 'export default undefined;';
+    if (!id.endsWith('/js/core/load.js')) return null;
+    return `export const load = async (module) =>
+      ({ kind: 'wasm', instantiate: (env) => new WebAssembly.Instance(module, { env }).exports });`;
   },
 };
 
@@ -27,18 +29,7 @@ const coreImported = {
  * @param {string} outdir where they are written
  */
 export async function buildWorkerd(files, outdir) {
-  await build({
-    entryPoints: files,
-    bundle: true,
-    splitting: true,
-    packages: 'external',
-    external: ['node:*'],
-    format: 'esm',
-    target: 'es2022',
-    outdir,
-    chunkNames: '[name]-[hash]',
-    loader: { '.wasm': 'copy' },
-    assetNames: '[name]',
-    plugins: [coreImported],
-  });
+  await buildModules(files, outdir, { cores: coresImported });
+  for (const name of ['abp', 'rpc', 'tasks'])
+    copyFileSync(`build/wasm/${name}.wasm`, join(outdir, `${name}.wasm`));
 }

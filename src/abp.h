@@ -24,7 +24,7 @@
  * wrong is never a return code: it becomes an answer to the peer or is counted (abp_count).
  *
  * Endpoints share nothing, so each may live in a thread of its own; one endpoint takes one input at
- * a time. A complete program is examples/two_endpoints.c.
+ * a time. A complete program is demo/examples/two_endpoints.c.
  */
 #ifndef ABP_H
 #define ABP_H
@@ -83,7 +83,8 @@ typedef enum abp_error {
 const char *abp_error_name(int error);
 /* A sentence that says what was wrong and what to do; "" for anything else. The text is static. */
 const char *abp_error_message(int error);
-/* 1 if the same request may succeed later (the protocol's `retryable`), else 0. */
+/* 1 if the same request may succeed later (the protocol's `retryable`, which is false all the same
+ * where the work of a call may have been done), else 0. */
 int abp_error_retryable(int error);
 
 /* How a call ended. */
@@ -93,7 +94,24 @@ typedef enum abp_outcome {
   ABP_CANCELLED,    /* because somebody asked */
   ABP_TIMED_OUT,    /* because its deadline passed */
   ABP_DISCONNECTED, /* because the peer is gone */
+  ABP_UNKNOWN,      /* of abp_finish() alone: nobody knows whether it has stopped */
+  ABP_FAILED        /* said in place of ABP_COMPLETED, of an error; it ends as ABP_COMPLETED */
 } abp_outcome;
+
+/* What became of the handler's work: `metadata.outcome` of a result that is no success. */
+typedef enum abp_fate {
+  ABP_FATE_NONE,      /* nothing is said: it succeeded, or has not ended */
+  ABP_FATE_UNSTARTED, /* it never ran: the same call may be made again */
+  ABP_FATE_STOPPED,   /* it ended because of the cancel, before its end */
+  ABP_FATE_FINISHED,  /* it ran to its end: its effects stand, whatever became of its data */
+  ABP_FATE_RUNNING,   /* it had not returned when the result was sent */
+  ABP_FATE_UNKNOWN,   /* the peer is gone, or did not say */
+  ABP_FATE_FAILED     /* it failed by itself */
+} abp_fate;
+
+/* Its word on the wire, such as "unstarted"; "" for ABP_FATE_NONE and anything else. The text is
+ * static. */
+const char *abp_fate_name(int fate);
 
 /* --- Endpoint --------------------------------------------------------------------------------- */
 
@@ -109,8 +127,8 @@ enum abp_feature {
   ABP_PORT = 16,                /* `bridge.port`: the app offers a channel of its own */
   ABP_FRAMES = 32,              /* `bridge.frames`: many messages in one array, calls by number */
   ABP_LIVENESS = 64,            /* `bridge.liveness`: bridge/ping, bridge/pong, bridge/bye */
-  ABP_STREAMS = 128 /* `bridge.streams`: chunks before a result: bridge/chunk, bridge/credit; of an
-                       agent's streams, bridge/cancel */
+  ABP_STREAMS = 128 /* `bridge.streams`: chunks before a result: bridge/chunk, bridge/credit; of
+                       what an app asks its agent for, bridge/cancel */
 };
 
 /* What a limit is that the configuration leaves at 0. */
@@ -123,6 +141,7 @@ enum abp_default {
   ABP_DEFAULT_MAX_ID = 256,
   ABP_DEFAULT_MAX_TEXT = 1048576,
   ABP_DEFAULT_HEARTBEAT_MS = 15000,
+  ABP_DEFAULT_PROBE_MS = 10000,
   ABP_DEFAULT_CONNECT_MS = 10000,
   ABP_DEFAULT_STREAM_CHUNKS = 64,
   ABP_DEFAULT_STREAM_BYTES = 1048576
@@ -142,7 +161,14 @@ typedef struct abp_config {
   uint32_t max_id;         /* bytes of an id, at most 65535 */
   uint32_t max_text;       /* bytes of a control message */
   uint32_t heartbeat_ms;   /* silence after which the peer is asked for a sign of life */
+  uint32_t probe_ms;       /* agent: for an app without a heartbeat to answer abp_suspect() */
   uint32_t restart; /* app: 1 lets a new `initialize` replace the session; else it is refused */
+  /* 1: the handlers pass calls on to an app that is not ours, whose word decides what becomes of a
+   * cancel. A handler that is to stop is asked (ABP_ABORT), and the answers to its cancels wait for
+   * what it says: abp_cancel_answered() or abp_finish(). If it says nothing within grace_ms, they
+   * say `cancelled: false` and that nobody knows, and so does the result. The cancels that wait are
+   * kept in at most max_text bytes; further ones are answered RATE_LIMITED at once. */
+  uint32_t foreign;
 
   /* The number of the first call that is made here; 0 and 1 are 1. For tests: after 2^32-1 the
    * numbers begin again. */
@@ -198,7 +224,8 @@ typedef enum abp_message {
   ABP_MSG_SHUTDOWN,
   ABP_MSG_PING,
   ABP_MSG_PONG,
-  ABP_MSG_BYE
+  ABP_MSG_BYE,
+  ABP_MSG_PROBE /* agent: a cancel of an id that is never used, for its answer alone */
 } abp_message;
 
 typedef enum abp_session {
@@ -217,10 +244,12 @@ typedef struct abp_action {
   int released;     /* 1: `call` is over on this side, the handle is void after this action */
   uint64_t at;      /* ABP_WAKE; a timeout of JSON-RPC; bytes of a stream */
   const char *text; /* reason of an ABP_ABORT or ABP_MSG_CANCEL: not terminated, valid until the
-                       next input; NULL if none */
+                       next input; NULL if none. Of an ABP_MSG_CANCEL_RESULT, abp_print()'s */
   size_t length;
   uint32_t chunks; /* ABP_CREDIT; of an ABP_REQUEST that is a stream, the window (and `at`: its
                       bytes), else 0 */
+  abp_fate fate;   /* ABP_RESULT, ABP_SETTLE: what became of the work. Of an ABP_SETTLE whose result
+                      has an error, what the result says, if you read it, outweighs this */
 } abp_action;
 
 /* Takes the next action into *action. Returns 1, or 0 when nothing is left. */
@@ -240,6 +269,17 @@ int abp_close(abp_endpoint *endpoint);
 /* The connection is gone. Pending calls settle as ABP_DISCONNECTED, handlers are aborted. Errors:
  * ABP_E_UNDRAINED. */
 int abp_lost(abp_endpoint *endpoint);
+/* The peer may be another one than before: an iframe fired `load`, say, which it does for a new
+ * document and for a step back in its history, too. The peer is asked: by a ping, or a plain app by
+ * ABP_MSG_PROBE. If its answer shows that it knows no session, or nothing comes for `heartbeat_ms`
+ * or `probe_ms`, the session is lost, as by abp_refused(). Until then nothing changes. Errors:
+ * ABP_E_UNDRAINED. */
+int abp_suspect(abp_endpoint *endpoint);
+/* Agent: the app has answered a call with an error of this code. If that says that it knows no
+ * session, the session is lost: the app is told `shutdown`, for what it may still have of it, and
+ * pending calls settle as ABP_DISCONNECTED. abp_receive() does this by itself. Errors:
+ * ABP_E_UNDRAINED. */
+int abp_refused(abp_endpoint *endpoint, const char *code, size_t length);
 /* This side's document is going away: it says `bridge/bye` where that was agreed (an agent that
  * still connects: `shutdown`) and answers nothing more; the peer settles what it has pending as
  * ABP_DISCONNECTED. `persisted`: it is only frozen (a page in the back/forward cache), the session
@@ -289,17 +329,19 @@ int abp_cancel(abp_endpoint *endpoint, abp_call call, const char *reason, size_t
 int abp_cancel_by_id(abp_endpoint *endpoint, const abp_id *id, const char *reason, size_t length,
                      abp_call *request);
 
-/* A result has come, and says: ABP_COMPLETED, ABP_CANCELLED or ABP_TIMED_OUT. The app's word on why
- * it stopped the call outweighs this side's guess. Once the app has accepted this side's cancel,
- * the call settles as ABP_CANCELLED or ABP_TIMED_OUT whatever its result says. A result for no
- * call, or for one that was settled before, is counted. Errors: ABP_E_UNDRAINED. */
+/* A result has come, and says: ABP_COMPLETED, ABP_FAILED, ABP_CANCELLED or ABP_TIMED_OUT. The app's
+ * word on why it stopped the call outweighs this side's guess. Once the app has accepted this
+ * side's cancel, the call settles as ABP_CANCELLED or ABP_TIMED_OUT whatever its result says. A
+ * result for no call, or for one that was settled before, is counted. Errors: ABP_E_UNDRAINED. */
 int abp_result_received(abp_endpoint *endpoint, const abp_id *id, abp_outcome outcome);
+/* The same, for a result that says what became of the work; ABP_FATE_NONE if it does not. */
+int abp_result_with_fate(abp_endpoint *endpoint, const abp_id *id, abp_outcome outcome,
+                         abp_fate fate);
 /* A call could not be sent (its parameters cannot be cloned, say): it settles as ABP_COMPLETED,
  * with the error that you found, and the peer never hears of it. A call that has ended, or a void
  * handle, is left alone and says ABP_OK. Errors: ABP_E_UNDRAINED, ABP_E_STATE for a call that was
  * received. */
 int abp_send_failed(abp_endpoint *endpoint, abp_call call);
-#define abp_unsent abp_send_failed /* its name until 0.1 */
 /* Progress has come for the operation with this id: ABP_REPORT follows if it may be handed on. What
  * comes too late, or was not agreed on, is counted. Errors: ABP_E_UNDRAINED. */
 int abp_progress_received(abp_endpoint *endpoint, const abp_id *id);
@@ -321,11 +363,21 @@ int abp_cancel_received(abp_endpoint *endpoint, const abp_id *id, const char *re
  * Errors: ABP_E_UNDRAINED, ABP_E_STATE when the parent's handler does not run or was asked to stop.
  */
 int abp_call_local(abp_endpoint *endpoint, abp_call parent, uint32_t timeout_ms, abp_error fault);
-/* The handler has settled: with a value or an error (ABP_COMPLETED), or saying by itself that it
- * was cancelled (ABP_CANCELLED). What the peer hears is in the ABP_RESULT that follows: a call
- * whose cancel was accepted stays cancelled. Errors: ABP_E_UNDRAINED, ABP_E_STATE when no handler
- * of this call runs. */
+/* The handler has settled: with a value (ABP_COMPLETED), with an error (ABP_FAILED), saying by
+ * itself that it was cancelled (ABP_CANCELLED), or that it cannot know what became of its work
+ * (ABP_UNKNOWN). What the
+ * peer hears is in the ABP_RESULT that follows: a call whose cancel was accepted stays cancelled.
+ * Errors: ABP_E_UNDRAINED, ABP_E_STATE when no handler of this call runs. */
 int abp_finish(abp_endpoint *endpoint, abp_call call, abp_outcome outcome);
+/* The same, for a handler that passed the call on and was told what became of its work. */
+int abp_finish_with_fate(abp_endpoint *endpoint, abp_call call, abp_outcome outcome, abp_fate fate);
+/* Of a `foreign` endpoint: the app that was asked to stop a call answers before the call ends. If
+ * it has `accepted` the cancel, the call is cancelled from here on, whatever the handler says. If
+ * not, the cancels that wait are answered `cancelled: false` with this `reason` (NULL: one of
+ * ours), the call runs on, and the next cancel asks again: ABP_ABORT. A call that was not asked, or
+ * a void handle, is left alone and says ABP_OK. Errors: ABP_E_UNDRAINED. */
+int abp_cancel_answered(abp_endpoint *endpoint, abp_call call, int accepted, const char *reason,
+                        size_t length);
 /* 1 if progress may be sent for this call now, else 0; 0 for a void handle. */
 int abp_progress_wanted(const abp_endpoint *endpoint, abp_call call);
 
@@ -360,8 +412,12 @@ int abp_chunk(abp_endpoint *endpoint, abp_call call, uint64_t size);
 int abp_credit_received(abp_endpoint *endpoint, const abp_id *id, uint64_t chunks, uint64_t bytes);
 /* Caller: a chunk has come. ABP_CHUNK follows, if it belongs to a stream that waits for chunks. One
  * that the window has no room for is counted, and its call cancelled and settled at once, since the
- * stream would have a gap. Errors: ABP_E_UNDRAINED. */
+ * stream would have a gap: as ABP_COMPLETED, with an error that you make. Errors: ABP_E_UNDRAINED.
+ */
 int abp_chunk_received(abp_endpoint *endpoint, const abp_id *id, uint64_t size);
+/* The same, for who has measured the chunk, too: `seen`. What was not said has no room either once
+ * it is more than another window of bytes. */
+int abp_chunk_measured(abp_endpoint *endpoint, const abp_id *id, uint64_t size, uint64_t seen);
 /* Caller: the reader has taken a chunk of this size. A call that has ended, or a void handle, says
  * ABP_OK. Errors: ABP_E_UNDRAINED, ABP_E_STATE if the call is no stream or no such chunk came. */
 int abp_chunk_read(abp_endpoint *endpoint, abp_call call, uint64_t size);

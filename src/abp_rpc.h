@@ -15,21 +15,26 @@
  * ABP_REQUEST, ABP_RESULT, ABP_REFUSE and ABP_SEND below). What becomes of a request is decided
  * here:
  *
- *   ABP_QUEUED   a request just received is taken in; abp_peer_start() starts it. Keep its params.
+ *   ABP_QUEUED   a request just received is taken in; abp_peer_start() starts it. Keep its id and
+ *                its params: nothing gives them back, and its answer repeats the id as it came.
  *   ABP_START    run its handler, then abp_peer_finish().
  *   ABP_ABORT    fire its signal; `text` is the reason, if one was given.
  *   ABP_RESULT   answer it. `arg` ABP_COMPLETED: with what its handler made of it; ABP_CANCELLED or
- *                ABP_DISCONNECTED: with the error ABP_RPC_CANCELLED or ABP_RPC_CLOSED.
+ *                ABP_DISCONNECTED: with the error ABP_RPC_CANCELLED or ABP_RPC_CLOSED. In ACP the
+ *                former carries the id, too: `data: {"requestId": id}`. A subscription whose
+ *                handler still runs when this side closes is ABP_COMPLETED.
  *   ABP_REFUSE   answer what was just received with the error `arg`, an abp_rpc_error.
  *   ABP_DROP     nothing comes of what was just received: `arg` is ABP_LATE, ABP_STRAY or
  *                ABP_MALFORMED.
- *   ABP_REQUEST  send a request; abp_peer_number() is its id.
+ *   ABP_REQUEST  send a request, for the first time or again; abp_peer_number() is its id.
  *   ABP_SEND     send the dialect's cancel of a request; `text` is the reason, if one is due.
  *   ABP_SETTLE   a request made here has ended. `arg` ABP_COMPLETED: with what was just received.
  *                ABP_CANCELLED: it was stopped, and the error just received, if any, is why.
  *                ABP_TIMED_OUT: its own clock stopped it, whatever was just received; `at` is the
  *                limit that passed, in ms. ABP_DISCONNECTED: the connection is closed.
- *   ABP_REPORT   hand the progress just received to a request.
+ *   ABP_REPORT   hand what was just received to a request: progress, or what its peer needs first.
+ *   ABP_SESSION  `arg` is ABP_SESSION_LOST: the peer has ended its half of the line, and all that
+ *                it asked for is answered. Call abp_peer_lost().
  *   ABP_WAKE     call abp_peer_advance() at `at`.
  */
 #ifndef ABP_RPC_H
@@ -113,8 +118,12 @@ typedef struct abp_rpc_id {
 
 /* --- Both sides ------------------------------------------------------------------------------- */
 
-/* Time has passed: `now` is monotonic, in ms. Errors: ABP_E_UNDRAINED. */
+/* Time has passed: `now` is monotonic, in ms. What is due happens. Errors: ABP_E_UNDRAINED. */
 int abp_peer_advance(abp_peer *peer, uint64_t now);
+/* What follows happens at `now`, and what is due waits for abp_peer_advance(). Say so before each
+ * message that has come: an answer that is in hand counts although its time is up. Errors:
+ * ABP_E_UNDRAINED. */
+int abp_peer_now(abp_peer *peer, uint64_t now);
 /* Something came that is no request, notification or response: ABP_RPC_PARSE,
  * ABP_RPC_INVALID_REQUEST or ABP_RPC_BATCH. It is answered or counted, as the dialect does; a batch
  * is answered in every dialect, since its sender waits for what is in it. Errors: ABP_E_UNDRAINED.
@@ -129,19 +138,25 @@ int abp_peer_close(abp_peer *peer);
 /* The connection is gone: the same, but there is nobody to tell. Errors: ABP_E_UNDRAINED. */
 int abp_peer_lost(abp_peer *peer);
 /* The peer will say nothing more, but it may still read: what is pending settles as
- * ABP_DISCONNECTED, since nobody answers it; handlers go on, and what they answer is sent. Nothing
- * is taken in any more. Errors: ABP_E_UNDRAINED. */
+ * ABP_DISCONNECTED, since nobody answers it; handlers go on, and what they answer is sent. A
+ * subscription, which no handler ends, is cancelled as if the peer had asked for it. Nothing is
+ * taken in any more; ABP_SESSION follows when all is answered. Errors: ABP_E_UNDRAINED. */
 int abp_peer_half_closed(abp_peer *peer);
+
+/* 1 once nothing is taken in any more: this side has closed, the connection is gone, or the peer
+ * has ended its half of the line; else 0. */
+int abp_peer_closed(const abp_peer *peer);
 
 /* --- The caller ------------------------------------------------------------------------------- */
 
 enum abp_request_flag {
-  ABP_RESETS = 1,       /* progress begins its timeout anew */
-  ABP_WAITS = 2,        /* once cancelled, it waits for the answer: ACP's and LSP's default */
-  ABP_LEAVES = 4,       /* once cancelled, it settles at once and drops the answer: MCP's */
-  ABP_HANDSHAKE = 8,    /* it must not be cancelled on the wire: see abp_peer_handshake() */
-  ABP_REPORTS = 16,     /* its progress was asked for, by its id */
-  ABP_SUBSCRIPTION = 32 /* the peer may end it by the dialect's cancel: abp_peer_subscription() */
+  ABP_RESETS = 1,        /* progress begins its timeout anew */
+  ABP_WAITS = 2,         /* once cancelled, it waits for the answer: ACP's and LSP's default */
+  ABP_LEAVES = 4,        /* once cancelled, it settles at once and drops the answer: MCP's */
+  ABP_HANDSHAKE = 8,     /* it must not be cancelled on the wire: see abp_peer_handshake() */
+  ABP_REPORTS = 16,      /* its progress was asked for, by its id */
+  ABP_SUBSCRIPTION = 32, /* the peer may end it by the dialect's cancel: abp_peer_subscription() */
+  ABP_ROUNDS = 64 /* the peer may need something first: ABP_INPUT_REQUIRED, abp_peer_retry() */
 };
 
 /* Makes a request. Its timeout (0: none) cancels it; so does `longest_ms` (0: none), which progress
@@ -161,10 +176,22 @@ int abp_peer_cancel(abp_peer *peer, abp_call call, const char *reason, size_t le
  * request that has ended, or a void handle, is left alone and says ABP_OK. Errors: ABP_E_UNDRAINED,
  * ABP_E_STATE for a request that was received. */
 int abp_peer_send_failed(abp_peer *peer, abp_call call);
-#define abp_peer_unsent abp_peer_send_failed /* its name until 0.1 */
-/* A response has come, with a result or, with is_error 1, an error. One to no request, or to one
- * that was settled before, is counted. Errors: ABP_E_UNDRAINED. */
-int abp_peer_response(abp_peer *peer, const abp_rpc_id *id, int is_error);
+/* What a response says. */
+typedef enum abp_answer {
+  ABP_ANSWER_RESULT,
+  ABP_ANSWER_ERROR,
+  ABP_INPUT_REQUIRED /* a result that names what the peer needs before it can answer (MCP) */
+} abp_answer;
+
+/* A response has come. One to no request, or to one that was settled before, is counted. With
+ * ABP_INPUT_REQUIRED a request that has ABP_ROUNDS is not settled but reported: nothing of it is on
+ * its way until abp_peer_retry(). Meanwhile its clocks, its cancel and the end of the connection
+ * settle it like any other, only without a word to the peer; abp_peer_send_failed() gives it up.
+ * Errors: ABP_E_UNDRAINED. */
+int abp_peer_response(abp_peer *peer, const abp_rpc_id *id, abp_answer answer);
+/* The peer gets what it needed: ABP_REQUEST follows, with a new id. Errors: ABP_E_UNDRAINED,
+ * ABP_E_STATE for a request that has ended or whose peer needs nothing, ABP_E_MEMORY. */
+int abp_peer_retry(abp_peer *peer, abp_call call);
 /* Progress has come; `token` is the id of the request that it is for. Errors: ABP_E_UNDRAINED,
  * ABP_E_STATE when it names none of this side's with ABP_REPORTS, but maybe something that is not
  * known here. */
@@ -181,9 +208,10 @@ typedef enum abp_ending {
 } abp_ending;
 
 /* A request has come. `fault` is what its receiver found wrong with it (ABP_RPC_METHOD_NOT_FOUND),
- * or 0. ABP_QUEUED or ABP_REFUSE follows, or nothing where the dialect does not answer what is
- * malformed, or when closed; want of memory is a refusal. Errors: ABP_E_UNDRAINED. */
-int abp_peer_received(abp_peer *peer, const abp_rpc_id *id, abp_rpc_error fault);
+ * or 0; `flags` is ABP_SUBSCRIPTION for a subscription, else 0. ABP_QUEUED or ABP_REFUSE follows,
+ * or nothing where the dialect does not answer what is malformed, or when closed; want of memory is
+ * a refusal. Errors: ABP_E_UNDRAINED. */
+int abp_peer_received(abp_peer *peer, const abp_rpc_id *id, abp_rpc_error fault, uint32_t flags);
 /* Starts what was received, as far as there is room. Call it when all that came together has been
  * taken in: a request cancelled before that never starts. Errors: ABP_E_UNDRAINED. */
 int abp_peer_start(abp_peer *peer);
@@ -217,9 +245,9 @@ const char *abp_peer_subscription(const abp_peer *peer);
 /* The version of the dialect that has batches: each message in one is taken by itself; "" for none.
  */
 const char *abp_peer_batch_version(const abp_peer *peer);
-/* The number of an abp_rpc_error on the wire, in this peer's dialect, and its words; 0 and "" for
- * anything else. */
-int32_t abp_rpc_error_code(const abp_peer *peer, int error);
+/* The number of an abp_rpc_error on the wire, in a dialect, and its words; 0 and "" for anything
+ * else. */
+int32_t abp_rpc_error_code(abp_dialect dialect, int error);
 const char *abp_rpc_error_message(int error);
 /* 1 if its answer goes to `id: null`, since what it answers has no id that could be repeated, else
  * 0. */

@@ -12,6 +12,13 @@
  *                        abp_task_cancel().
  *   4. Pass the time:    abp_tasks_advance(), then abp_tasks_next() until it returns 0.
  *
+ * Where tasks outlive their process, `commits` is set in the configuration, and each task has a log
+ * outside. Then a verdict never has TELL for what has just been decided: it has COMMIT, and what it
+ * decides is appended to the log. The answer of the log is an input, in the log's order:
+ * abp_task_committed() has the verdict that tells, abp_task_wish() says that a cancel came first,
+ * and abp_task_lost() that somebody else owns the task. Whatever waits for an answer of the log
+ * tells nobody anything.
+ *
  * Inputs return a verdict, 0 for "nothing: drop it", or a negative abp_status (abp.h), after which
  * nothing has changed; each names below those that it can return. Whatever is passed is read, and
  * ids are copied, before the function returns. Tables share nothing; one table takes one input at a
@@ -46,18 +53,57 @@ enum abp_task_state {
 
 /* What a verdict says, to be done in this order; the state to tell is above the bits. */
 enum abp_task_verdict {
-  ABP_TASK_TELL = 1,    /* store the state and tell every stream */
-  ABP_TASK_ABORT = 2,   /* fire the signal of the run so far */
-  ABP_TASK_SETTLE = 4,  /* answer whoever waits for the task: it has ended, or needs somebody */
-  ABP_TASK_END = 8,     /* end the streams: there is nothing more to come in them */
-  ABP_TASK_START = 16,  /* run the executor; the run's number is abp_task_run() */
-  ABP_TASK_ACK = 32,    /* this cancel: answer it with the task */
-  ABP_TASK_WAIT = 64,   /* this cancel: answer it when the task settles */
-  ABP_TASK_NAK = 128,   /* this cancel: the task cannot be cancelled any more */
-  ABP_TASK_FORGET = 256 /* drop all that is kept of the task: its handle is void */
+  ABP_TASK_TELL = 1,     /* store the state and tell every stream */
+  ABP_TASK_ABORT = 2,    /* fire the signal of the run so far */
+  ABP_TASK_SETTLE = 4,   /* answer whoever waits for the task: it has ended, or needs somebody */
+  ABP_TASK_END = 8,      /* end the streams: there is nothing more to come in them */
+  ABP_TASK_START = 16,   /* run the executor; the run's number is abp_task_run() */
+  ABP_TASK_ACK = 32,     /* this cancel: answer it with the task */
+  ABP_TASK_WAIT = 64,    /* this cancel: answer it when the task settles */
+  ABP_TASK_NAK = 128,    /* this cancel: the task cannot be cancelled any more */
+  ABP_TASK_FORGET = 256, /* drop all that is kept of the task: its handle is void */
+  ABP_TASK_COMMIT = 512, /* store the state, tell nobody, then abp_task_committed() */
+  ABP_TASK_PARK = 1024,  /* the task waits for input: end the streams of versions that end there */
+  /* Of a task that a client watches; an abp_watch_step may be beside them. */
+  ABP_WATCH_CANCEL = 2048, /* send the cancel */
+  ABP_WATCH_CLOSE = 4096   /* stop reading the stream */
 };
 
-enum abp_task_shift { ABP_TASK_STATE_SHIFT = 16 };
+/* What a verdict has besides its bits: the step that follows what a watching client has done, if
+ * that is over, in four bits; and the state to tell. */
+enum abp_task_shift { ABP_WATCH_STEP_SHIFT = 16, ABP_TASK_STATE_SHIFT = 20 };
+
+/* What a client that watches a task does next. */
+enum abp_watch_step {
+  ABP_WATCH_OPEN = 1,  /* open a stream: with the message, or of the task when its id is known */
+  ABP_WATCH_ASK,       /* ask for the task: abp_task_says(), then abp_watch_asked() */
+  ABP_WATCH_PAUSE,     /* wait: the next step comes from another input, or from the clock */
+  ABP_WATCH_DONE,      /* it is over; the rest are errors */
+  ABP_WATCH_FAIL,      /* over: what failed last is why */
+  ABP_WATCH_LOST,      /* over: the stream broke, and the agent cannot be asked for the task */
+  ABP_WATCH_LATE,      /* over: the agent did not end the task in time after the cancel */
+  ABP_WATCH_STOPPED,   /* over: it was to be cancelled before anything of it had arrived */
+  ABP_WATCH_STEPS = 15 /* all of them */
+};
+
+/* What a client watches, in bits. */
+enum abp_watch_kind {
+  ABP_WATCH_MESSAGE = 1, /* the task that a message begins, until it ends or asks for something */
+  ABP_WATCH_TASK = 2,    /* a task that is known by its id, */
+  ABP_WATCH_LASTING = 4, /* in a version whose streams go on while a task waits for input */
+  ABP_WATCH_REPEATS = 8  /* the agent recognises a message that comes again */
+};
+
+/* How something that a client asked of an agent has ended. */
+enum abp_watch_end {
+  ABP_WATCH_ENDED,  /* as it should, or by a connection that broke later */
+  ABP_WATCH_FAILED, /* the agent refused it, or answered what cannot be read */
+  ABP_WATCH_BROKEN, /* no answer came: it may have arrived */
+  ABP_WATCH_UNSENT  /* it has not arrived, or the agent is too busy: try again */
+};
+
+/* What is said besides a state. */
+enum abp_task_saying { ABP_TASK_NEWS = 1, ABP_TASK_SNAPSHOT = 2 };
 
 /* What becomes of an artifact. */
 enum abp_task_artifact {
@@ -79,7 +125,11 @@ enum abp_tasks_default {
   ABP_TASKS_DEFAULT_MAX_ARTIFACTS = 4096,
   ABP_TASKS_DEFAULT_REMEMBERED = 1024,
   ABP_TASKS_DEFAULT_REMEMBER_MS = 3600000,
-  ABP_TASKS_DEFAULT_MAX_ID = 256
+  ABP_TASKS_DEFAULT_MAX_ID = 256,
+  ABP_TASKS_DEFAULT_GRACE_MS = 30000,
+  ABP_TASKS_DEFAULT_LINGER_MS = 5000,
+  ABP_TASKS_DEFAULT_RETRY_MS = 1000,
+  ABP_TASKS_DEFAULT_OUTAGE_MS = 60000
 };
 
 typedef struct abp_tasks_config {
@@ -92,6 +142,13 @@ typedef struct abp_tasks_config {
   uint32_t remember_ms;   /* and for how long; an agent's task that asks for something and is not
                              answered for as long is canceled */
   uint32_t max_id;        /* bytes of an id, at most 1024 */
+
+  uint32_t commits; /* 1: states are stored before they are told; abp_task_committed() */
+  /* Of a client that watches tasks, in ms: */
+  uint32_t grace_ms;  /* for an agent to end a task after its cancel */
+  uint32_t linger_ms; /* for a stream to end after its task, or after its cancel was answered */
+  uint32_t retry_ms;  /* before a second attempt; each time twice as long, up to 30 s */
+  uint32_t outage_ms; /* that an agent may be out of reach */
 } abp_tasks_config;
 
 /* A new table, or NULL when memory is short. `now` is a monotonic time in ms. Free it with
@@ -115,10 +172,11 @@ int abp_task_start(abp_tasks *tasks, abp_task task);
 /* The number of the latest run; 0 before the first, and for a void handle. What an earlier run
  * still says is dropped. */
 uint32_t abp_task_run(const abp_tasks *tasks, abp_task task);
-/* The executor, or an agent somewhere else (run 0), says that the task is in this state. `news`: it
- * says more than the state, so it is told even when the state is the old one. No errors. */
+/* The executor, or an agent somewhere else (run 0), says that the task is in this state. `what`, in
+ * bits: NEWS, it says more than the state, so it is told even when the state is the old one;
+ * SNAPSHOT, it came with the task as it stands. No errors. */
 int abp_task_says(abp_tasks *tasks, abp_task task, uint32_t run, enum abp_task_state state,
-                  int news);
+                  int what);
 /* The executor has returned: the task is completed (or failed) unless it was said what it is. To be
  * called once for each START. No errors. */
 int abp_task_returns(abp_tasks *tasks, abp_task task, uint32_t run, int failed);
@@ -129,10 +187,61 @@ int abp_task_returns(abp_tasks *tasks, abp_task task, uint32_t run, int failed);
  * Errors: ABP_E_STATE for a void handle. */
 int abp_task_cancel(abp_tasks *tasks, abp_task task, uint32_t grace_ms, int repeatable);
 
+/* Somebody wants to read the task's events. TELL: send the task as it stands, and then what comes;
+ * with END, nothing comes, since it waits for input and the version of the reader is one that ends
+ * streams there (`lasting` is 0). SETTLE: the task needs somebody, so that who would wait for it is
+ * answered. 0 for a task that has ended, or a void handle. No errors. */
+int abp_task_subscribe(const abp_tasks *tasks, abp_task task, int lasting);
+
+/* For tables with `commits`; without it, nothing is ever uncommitted.
+ *
+ * The oldest state that is not committed is stored: `state` is what COMMIT said of it. In the
+ * verdict is what is to be told of it, and START if its run may begin now; a run of a task that is
+ * to end begins no more. No START is ever in another verdict of such a table, and a cancel that
+ * would be answered at once WAITs for this. Errors: ABP_E_STATE for a void handle, and when no such
+ * state is next. */
+int abp_task_committed(abp_tasks *tasks, abp_task task, enum abp_task_state state);
+/* A cancel is stored before all that is not committed yet. A task that is to end, and whose end is
+ * not stored, is canceled instead, unless with `grace_ms` its executor may say how it ends; its
+ * COMMIT replaces the last one. For any other task this is abp_task_cancel(). Errors: ABP_E_STATE
+ * for a void handle. */
+int abp_task_wish(abp_tasks *tasks, abp_task task, uint32_t grace_ms);
+/* Somebody else owns the task, and nothing that is not committed will be: FORGET, and ABORT if an
+ * executor runs. Its runs need not return. What waits for the task is answered from its log. 0 for
+ * a void handle; no errors. */
+int abp_task_lost(abp_tasks *tasks, abp_task task);
+
 /* An artifact has come: returns an abp_task_artifact and, unless that is DROP, where the artifact
  * stands among the task's in *place. Errors: ABP_E_ID, ABP_E_LIMIT, ABP_E_MEMORY. */
 int abp_task_artifact(abp_tasks *tasks, abp_task task, uint32_t run, const char *id,
                       uint32_t length, int append, uint32_t *place);
+
+/* A client watches a task that it has added as ABP_TASK_UNKNOWN: from now on it is told what to do
+ * until the task has ended. The verdict has a step, and so has that of each input that says how a
+ * step ended; others may interrupt a step, with bits, or with the next step in place of a PAUSE.
+ * The task's states and artifacts go to abp_task_says() and abp_task_artifact() as they come, and a
+ * verdict with END ends the watch; what the stream still brings is dropped and counted. All of
+ * these return 0 for a void handle. This one also does for a task of which something is known, or
+ * that is watched already. Errors: ABP_E_MEMORY; the others have none. */
+int abp_watch(abp_tasks *tasks, abp_task task, enum abp_watch_kind kind);
+/* The agent has named the task: a cancel can be sent. */
+int abp_watch_named(abp_tasks *tasks, abp_task task);
+/* A message came in place of a task. */
+int abp_watch_replied(abp_tasks *tasks, abp_task task);
+/* The stream has ended. `delay_ms`: how long the agent wants to be left alone. */
+int abp_watch_ended(abp_tasks *tasks, abp_task task, enum abp_watch_end how, uint32_t delay_ms);
+/* The agent was asked for the task; if it answered, abp_task_says() has been told the state. */
+int abp_watch_asked(abp_tasks *tasks, abp_task task, enum abp_watch_end how, uint32_t delay_ms);
+/* The reader wants the task to be cancelled. */
+int abp_watch_cancel(abp_tasks *tasks, abp_task task);
+/* The agent has answered the cancel: with a task in that state, if it did not fail. */
+int abp_watch_cancel_answered(abp_tasks *tasks, abp_task task, enum abp_watch_end how,
+                              uint32_t delay_ms, enum abp_task_state state);
+/* The reader wants no more events. */
+int abp_watch_leave(abp_tasks *tasks, abp_task task);
+/* The reader is gone. Without CLOSE in the verdict the stream is read until it ends, for a while,
+ * so that its connection can be used again. Then abp_task_forget(). */
+int abp_watch_stop(abp_tasks *tasks, abp_task task);
 
 /* Forgets a task that nobody asks for any more, whatever its state; a client's way to let go. Its
  * handle is void. */
@@ -147,7 +256,8 @@ int abp_tasks_next(abp_tasks *tasks, abp_task *task);
 /* When to call abp_tasks_advance(), in ms, or 0 for never. */
 uint64_t abp_tasks_wake(const abp_tasks *tasks);
 
-/* The task's state as the protocol has it; ABP_TASK_UNKNOWN for a void handle. */
+/* The task's state as the protocol has it, which is the latest that was to be told;
+ * ABP_TASK_UNKNOWN for a void handle. */
 enum abp_task_state abp_task_state(const abp_tasks *tasks, abp_task task);
 /* 1 if a task in this state has ended, else 0. */
 int abp_task_ended(enum abp_task_state state);

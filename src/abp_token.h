@@ -14,7 +14,7 @@
  * -matomics -mbulk-memory, linked with --import-memory --shared-memory). The module tells the
  * word's address to JavaScript, which calls `token.bind(memory, address)`; the bridge then sets it.
  * Modules not written in C load 32 bits atomically (`i32.atomic.load`): not 0 is cancelled.
- * Complete: examples/sieve.c.
+ * Complete: demo/examples/sieve.c.
  *
  * For GCC and Clang, in C and in C++.
  */

@@ -5,7 +5,11 @@
 #include <stdint.h>
 
 /* What happens to few calls: compiled for size, and out of the way of what happens to all. */
+#ifdef __clang__ /* which takes `cold` for where code lies, not for how it is compiled */
+#define COLD __attribute__((cold, minsize, noinline))
+#else
 #define COLD __attribute__((cold))
+#endif
 
 /* Limits: 0 takes the default. */
 static inline void set_default(uint32_t *limit, uint32_t value) {

@@ -29,6 +29,16 @@
  *   callee   RUNNING ──ask──▶ ASKED ──complete──────────▶ RETURNED ──children done──▶ COMPLETED
  *                               └──fail, cancelled──────▶ UNWOUND ───children done──▶ CANCELLED
  *
+ * In ABP an app that is not ours decides so, too, behind a handler that passes calls on. ABP
+ * answers cancels, so that their answers wait for the app's word (OWE_WORD): accepted, declined, or
+ * how the call ended. Without one, nobody knows, and that is said: a third truth beside `cancelled`
+ * and `already completed`.
+ *
+ *   callee   ASKED ──accepted──▶ CANCELLING
+ *              ├──declined──▶ RUNNING, and the next cancel asks again
+ *              ├──unknown───────────────────────────────────────────────────────────▶ UNKNOWN
+ *              └──timer──▶ UNANSWERED ──complete, cancelled, unknown────────────────▶ UNKNOWN
+ *
  * Others take no answer to what they cancelled (peer abandoned), and as callers do not wait for one
  * (cancel, no wait).
  *
@@ -36,17 +46,23 @@
  * says in which states a chunk is sent on or handed over (chunk), what was read is told (read) and
  * a handler goes on that had to wait (credit). How many chunks that is, is endpoint_streams.c's.
  *
+ * What became of the handler's work is the last column (abp_fate in abp.h). The row that ends a
+ * call says it; and the row by which its handler returns, once the result is out. A caller learns
+ * it from its peer: where its own row says anything, that is what holds if the peer says nothing,
+ * and a row that a result without an error takes says nothing. Only an app's own handlers are
+ * known: of one that is not ours, `cancelled` alone says nothing about its work (endpoint_calls.c,
+ * finish).
+ *
  * A deadline is a cancel that a clock asked for, which is why EV_TIMER walks the same rows. What is
  * not in the table cannot change the call.
  *
  * Three things stand beside the table, each in one place of calls.c. A call that becomes CANCELLING
- * or STOPPING gets the grace period as its timer, which STOPPED keeps; any other loses its timer
- * (step). A cancel that
- * has not been handed out when its call settles is not owed any more, except to a peer that is
- * asked for no answer (step). And a call's cause, which its outcome names, is the first one; only
- * for a caller a result, unless the cancel was accepted before, or the loss of its peer outweighs
- * its own wish (step), and so does the peer's word that a deadline passed (endpoint_calls.c,
- * answered).
+ * or STOPPING, or ASKED where answers wait for its word, gets the grace period as its timer, which
+ * STOPPED keeps; any other loses its timer (step). A cancel that has not been handed out when its
+ * call settles is not owed any more, except to a peer that is asked for no answer (step). And a
+ * call's cause, which its outcome names, is the first one; only for a caller a result, unless the
+ * cancel was accepted before, or the loss of its peer outweighs its own wish (step), and so does
+ * the peer's word that a deadline passed (endpoint_calls.c, answered).
  */
 #include "call_state.h"
 
@@ -54,97 +70,125 @@ const struct call_step call_steps[CALL_STATES][CALL_EVENTS] =
     {
         [QUEUED] =
             {
-                [EV_START] = {RUNNING, OWE_START},
-                [EV_CANCEL] = {CANCELLED, OWE_ACK | OWE_RESULT},
-                [EV_TIMER] = {CANCELLED, OWE_RESULT},
-                [EV_ASK] = {CANCELLED, OWE_RESULT},
-                [EV_PEER_ABANDONED] = {CANCELLED, OWE_ABORT},
-                [EV_CLOSE] = {CANCELLED, OWE_RESULT},
-                [EV_LOST] = {CANCELLED, OWE_ABORT},
+                [EV_START] = {RUNNING, OWE_START, 0},
+                [EV_CANCEL] = {CANCELLED, OWE_ACK | OWE_RESULT, ABP_FATE_UNSTARTED},
+                [EV_TIMER] = {CANCELLED, OWE_RESULT, ABP_FATE_UNSTARTED},
+                [EV_ASK] = {CANCELLED, OWE_RESULT, ABP_FATE_UNSTARTED},
+                [EV_PEER_ABANDONED] = {CANCELLED, OWE_ABORT, ABP_FATE_UNSTARTED},
+                [EV_CLOSE] = {CANCELLED, OWE_RESULT, ABP_FATE_UNSTARTED},
+                [EV_LOST] = {CANCELLED, OWE_ABORT, ABP_FATE_UNSTARTED},
             },
         [RUNNING] =
             {
-                [EV_CANCEL] = {CANCELLING, OWE_ACK | OWE_ABORT},
-                [EV_TIMER] = {CANCELLING, OWE_ABORT},
-                [EV_ASK] = {ASKED, OWE_ABORT},
-                [EV_PEER_ABANDONED] = {UNWINDING, OWE_ABORT},
-                [EV_COMPLETE] = {COMPLETED, OWE_RESULT},
-                [EV_FAIL] = {COMPLETED, OWE_RESULT},
-                [EV_CANCELLED] = {CANCELLED, OWE_RESULT},
-                [EV_CLOSE] = {UNWINDING, OWE_ABORT | OWE_RESULT},
-                [EV_LOST] = {UNWINDING, OWE_ABORT},
-                [EV_CHUNK] = {RUNNING, OWE_CHUNK},
-                [EV_CREDIT] = {RUNNING, OWE_RESUME},
+                [EV_CANCEL] = {CANCELLING, OWE_ACK | OWE_ABORT, 0},
+                [EV_TIMER] = {CANCELLING, OWE_ABORT, 0},
+                [EV_ASK] = {ASKED, OWE_WORD | OWE_ABORT, 0},
+                [EV_PEER_ABANDONED] = {UNWINDING, OWE_ABORT, ABP_FATE_RUNNING},
+                [EV_COMPLETE] = {COMPLETED, OWE_RESULT, ABP_FATE_FINISHED},
+                [EV_FAIL] = {COMPLETED, OWE_RESULT, ABP_FATE_FAILED},
+                [EV_ERROR] = {COMPLETED, OWE_RESULT, ABP_FATE_FAILED},
+                [EV_CANCELLED] = {CANCELLED, OWE_RESULT, ABP_FATE_STOPPED},
+                [EV_UNKNOWN] = {UNKNOWN, OWE_RESULT, ABP_FATE_UNKNOWN},
+                [EV_CLOSE] = {UNWINDING, OWE_ABORT | OWE_RESULT, ABP_FATE_RUNNING},
+                [EV_LOST] = {UNWINDING, OWE_ABORT, ABP_FATE_RUNNING},
+                [EV_CHUNK] = {RUNNING, OWE_CHUNK, 0},
+                [EV_CREDIT] = {RUNNING, OWE_RESUME, 0},
             },
         [ASKED] =
             {
-                [EV_COMPLETE] = {RETURNED, 0},
-                [EV_FAIL] = {UNWOUND, 0},
-                [EV_CANCELLED] = {UNWOUND, 0},
-                [EV_CLOSE] = {UNWINDING, OWE_RESULT},
-                [EV_LOST] = {UNWINDING, 0},
+                [EV_CANCEL] = {ASKED, OWE_WORD, 0},
+                [EV_ACCEPTED] = {CANCELLING, OWE_ACK, 0},
+                [EV_DECLINED] = {RUNNING, OWE_DECLINE, 0},
+                [EV_TIMER] = {UNANSWERED, OWE_UNKNOWN | OWE_RESULT, ABP_FATE_UNKNOWN},
+                [EV_COMPLETE] = {RETURNED, 0, ABP_FATE_FINISHED},
+                [EV_FAIL] = {UNWOUND, 0, ABP_FATE_FAILED},
+                [EV_ERROR] = {RETURNED, 0, ABP_FATE_FAILED},
+                [EV_CANCELLED] = {UNWOUND, 0, ABP_FATE_STOPPED},
+                [EV_UNKNOWN] = {UNKNOWN, OWE_UNKNOWN | OWE_RESULT, ABP_FATE_UNKNOWN},
+                [EV_CLOSE] = {UNWINDING, OWE_UNKNOWN | OWE_RESULT, ABP_FATE_RUNNING},
+                [EV_LOST] = {UNWINDING, 0, ABP_FATE_RUNNING},
+                [EV_CHUNK] = {ASKED, OWE_CHUNK, 0},
+                [EV_CREDIT] = {ASKED, OWE_RESUME, 0},
             },
         [RETURNED] =
             {
-                [EV_CHILDREN_DONE] = {COMPLETED, OWE_RESULT},
-                [EV_LOST] = {CANCELLED, OWE_ABORT},
+                [EV_CHILDREN_DONE] = {COMPLETED, OWE_NAK | OWE_RESULT, 0},
+                [EV_LOST] = {CANCELLED, OWE_ABORT, 0},
             },
         [UNWOUND] =
             {
-                [EV_CHILDREN_DONE] = {CANCELLED, OWE_RESULT},
-                [EV_LOST] = {CANCELLED, OWE_ABORT},
+                [EV_CHILDREN_DONE] = {CANCELLED, OWE_ACK | OWE_RESULT, 0},
+                [EV_LOST] = {CANCELLED, OWE_ABORT, 0},
             },
         [CANCELLING] =
             {
-                [EV_CANCEL] = {CANCELLING, OWE_ACK},
-                [EV_TIMER] = {UNWINDING, OWE_RESULT},
-                [EV_COMPLETE] = {CANCELLED, OWE_RESULT},
-                [EV_CANCELLED] = {CANCELLED, OWE_RESULT},
-                [EV_CLOSE] = {UNWINDING, OWE_RESULT},
-                [EV_LOST] = {UNWINDING, 0},
+                [EV_CANCEL] = {CANCELLING, OWE_ACK, 0},
+                [EV_TIMER] = {UNWINDING, OWE_RESULT, ABP_FATE_RUNNING},
+                [EV_COMPLETE] = {CANCELLED, OWE_RESULT, ABP_FATE_FINISHED},
+                [EV_ERROR] = {CANCELLED, OWE_RESULT, ABP_FATE_FAILED},
+                [EV_CANCELLED] = {CANCELLED, OWE_RESULT, ABP_FATE_STOPPED},
+                [EV_UNKNOWN] = {CANCELLED, OWE_RESULT, ABP_FATE_UNKNOWN},
+                [EV_CLOSE] = {UNWINDING, OWE_RESULT, ABP_FATE_RUNNING},
+                [EV_LOST] = {UNWINDING, 0, ABP_FATE_RUNNING},
             },
         [UNWINDING] =
             {
-                [EV_CANCEL] = {UNWINDING, OWE_ACK},
-                [EV_COMPLETE] = {CANCELLED, 0},
-                [EV_FAIL] = {CANCELLED, 0},
-                [EV_CANCELLED] = {CANCELLED, 0},
+                [EV_CANCEL] = {UNWINDING, OWE_ACK, 0},
+                [EV_COMPLETE] = {CANCELLED, 0, ABP_FATE_FINISHED},
+                [EV_FAIL] = {CANCELLED, 0, ABP_FATE_FAILED},
+                [EV_ERROR] = {CANCELLED, 0, ABP_FATE_FAILED},
+                [EV_CANCELLED] = {CANCELLED, 0, ABP_FATE_STOPPED},
+                [EV_UNKNOWN] = {CANCELLED, 0, ABP_FATE_UNKNOWN},
+            },
+        [UNANSWERED] =
+            {
+                [EV_CANCEL] = {UNANSWERED, OWE_UNKNOWN, 0},
+                [EV_COMPLETE] = {UNKNOWN, 0, ABP_FATE_FINISHED},
+                [EV_ERROR] = {UNKNOWN, 0, ABP_FATE_FAILED},
+                [EV_CANCELLED] = {UNKNOWN, 0, ABP_FATE_STOPPED},
+                [EV_UNKNOWN] = {UNKNOWN, 0, ABP_FATE_UNKNOWN},
             },
         [WAITING] =
             {
-                [EV_CANCEL] = {STOPPING, OWE_CANCEL},
-                [EV_CANCEL_BY_ID] = {STOPPING, 0},
-                [EV_TIMER] = {STOPPING, OWE_CANCEL},
-                [EV_COMPLETE] = {SETTLED, OWE_SETTLE},
-                [EV_FAIL] = {SETTLED, OWE_SETTLE},
-                [EV_CANCELLED] = {SETTLED, OWE_SETTLE},
-                [EV_CANCEL_NO_WAIT] = {SETTLED, OWE_CANCEL | OWE_SETTLE},
-                [EV_STOP_SILENTLY] = {SETTLED, OWE_SETTLE},
-                [EV_CLOSE] = {SETTLED, OWE_SETTLE},
-                [EV_LOST] = {SETTLED, OWE_SETTLE},
-                [EV_CHUNK] = {WAITING, OWE_CHUNK},
-                [EV_READ] = {WAITING, OWE_CREDIT},
+                [EV_CANCEL] = {STOPPING, OWE_CANCEL, 0},
+                [EV_CANCEL_BY_ID] = {STOPPING, 0, 0},
+                [EV_TIMER] = {STOPPING, OWE_CANCEL, 0},
+                [EV_COMPLETE] = {SETTLED, OWE_SETTLE, 0},
+                [EV_FAIL] = {SETTLED, OWE_SETTLE, ABP_FATE_FAILED},
+                [EV_ERROR] = {SETTLED, OWE_SETTLE, ABP_FATE_FAILED},
+                [EV_UNSENT] = {SETTLED, OWE_SETTLE, ABP_FATE_UNSTARTED},
+                [EV_CANCELLED] = {SETTLED, OWE_SETTLE, ABP_FATE_UNKNOWN},
+                [EV_CANCEL_NO_WAIT] = {SETTLED, OWE_CANCEL | OWE_SETTLE, ABP_FATE_UNKNOWN},
+                [EV_STOP_SILENTLY] = {SETTLED, OWE_SETTLE, ABP_FATE_UNKNOWN},
+                [EV_CLOSE] = {SETTLED, OWE_SETTLE, ABP_FATE_UNKNOWN},
+                [EV_LOST] = {SETTLED, OWE_SETTLE, ABP_FATE_UNKNOWN},
+                [EV_CHUNK] = {WAITING, OWE_CHUNK, 0},
+                [EV_READ] = {WAITING, OWE_CREDIT, 0},
             },
         [STOPPING] =
             {
-                [EV_ACKNOWLEDGED] = {STOPPED, 0},
-                [EV_TIMER] = {SETTLED, OWE_SETTLE},
-                [EV_COMPLETE] = {SETTLED, OWE_SETTLE},
-                [EV_FAIL] = {SETTLED, OWE_SETTLE},
-                [EV_CANCELLED] = {SETTLED, OWE_SETTLE},
-                [EV_CANCEL_NO_WAIT] = {SETTLED, OWE_SETTLE},
-                [EV_CLOSE] = {SETTLED, OWE_SETTLE},
-                [EV_LOST] = {SETTLED, OWE_SETTLE},
-                [EV_CHUNK] = {STOPPING, OWE_CHUNK},
+                [EV_ACKNOWLEDGED] = {STOPPED, 0, 0},
+                [EV_TIMER] = {SETTLED, OWE_SETTLE, ABP_FATE_UNKNOWN},
+                [EV_COMPLETE] = {SETTLED, OWE_SETTLE, 0},
+                [EV_FAIL] = {SETTLED, OWE_SETTLE, ABP_FATE_UNKNOWN},
+                [EV_ERROR] = {SETTLED, OWE_SETTLE, ABP_FATE_FAILED},
+                [EV_UNSENT] = {SETTLED, OWE_SETTLE, ABP_FATE_UNSTARTED},
+                [EV_CANCELLED] = {SETTLED, OWE_SETTLE, ABP_FATE_UNKNOWN},
+                [EV_CANCEL_NO_WAIT] = {SETTLED, OWE_SETTLE, ABP_FATE_UNKNOWN},
+                [EV_CLOSE] = {SETTLED, OWE_SETTLE, ABP_FATE_UNKNOWN},
+                [EV_LOST] = {SETTLED, OWE_SETTLE, ABP_FATE_UNKNOWN},
+                [EV_CHUNK] = {STOPPING, OWE_CHUNK, 0},
             },
         [STOPPED] =
             {
-                [EV_TIMER] = {SETTLED, OWE_SETTLE},
-                [EV_COMPLETE] = {SETTLED, OWE_SETTLE},
-                [EV_CANCELLED] = {SETTLED, OWE_SETTLE},
-                [EV_CLOSE] = {SETTLED, OWE_SETTLE},
-                [EV_LOST] = {SETTLED, OWE_SETTLE},
+                [EV_TIMER] = {SETTLED, OWE_SETTLE, ABP_FATE_UNKNOWN},
+                [EV_COMPLETE] = {SETTLED, OWE_SETTLE, ABP_FATE_FINISHED},
+                [EV_ERROR] = {SETTLED, OWE_SETTLE, ABP_FATE_FAILED},
+                [EV_CANCELLED] = {SETTLED, OWE_SETTLE, ABP_FATE_UNKNOWN},
+                [EV_CLOSE] = {SETTLED, OWE_SETTLE, ABP_FATE_UNKNOWN},
+                [EV_LOST] = {SETTLED, OWE_SETTLE, ABP_FATE_UNKNOWN},
             },
-        [COMPLETED] = {[EV_CANCEL] = {COMPLETED, OWE_NAK}},
-        [CANCELLED] = {[EV_CANCEL] = {CANCELLED, OWE_ACK}},
+        [COMPLETED] = {[EV_CANCEL] = {COMPLETED, OWE_NAK, 0}},
+        [CANCELLED] = {[EV_CANCEL] = {CANCELLED, OWE_ACK, 0}},
+        [UNKNOWN] = {[EV_CANCEL] = {UNKNOWN, OWE_UNKNOWN, 0}},
 };

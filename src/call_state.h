@@ -3,6 +3,8 @@
 #ifndef ABP_CALL_STATE_H
 #define ABP_CALL_STATE_H
 
+#include "abp.h"
+
 #include <stdint.h>
 
 enum call_state {
@@ -12,6 +14,8 @@ enum call_state {
   ASKED,      /* callee: somebody wants it to stop; the handler's answer decides */
   CANCELLING, /* callee: cancelled, and said so; the handler has not unwound */
   UNWINDING,  /* callee: the result is out or nobody wants it; the handler still has not unwound */
+  UNANSWERED, /* callee: asked to stop, it has said nothing in time; the result is out, and says so
+               */
   RETURNED,   /* callee: asked to stop, it has a value; requests of its own are unanswered */
   UNWOUND,    /* callee: asked to stop, it did; requests of its own are unanswered */
   WAITING,    /* caller: sent, nothing heard */
@@ -19,26 +23,34 @@ enum call_state {
   STOPPED,    /* caller: the peer has accepted the cancel; its result is still to come */
   COMPLETED,  /* callee, remembered: the handler's outcome stands */
   CANCELLED,  /* callee, remembered: the cancel stands */
+  UNKNOWN,    /* callee, remembered: asked to stop, and nobody knows whether it did */
   SETTLED,    /* caller, remembered: so that late answers are known for what they are */
   CALL_STATES
 };
 _Static_assert(FREE == 0, "a row that is not in the table leads to FREE, which is nowhere");
-_Static_assert(ASKED == RUNNING + 1 && CANCELLING == ASKED + 1 && UNWINDING == CANCELLING + 1,
+_Static_assert(ASKED == RUNNING + 1 && CANCELLING == ASKED + 1 && UNWINDING == CANCELLING + 1 &&
+                   UNANSWERED == UNWINDING + 1,
                "the states in which a handler runs are next to each other: call_has_handler()");
-_Static_assert(CANCELLED == COMPLETED + 1 && SETTLED == CANCELLED + 1 && CALL_STATES == SETTLED + 1,
+_Static_assert(CANCELLED == COMPLETED + 1 && UNKNOWN == CANCELLED + 1 && SETTLED == UNKNOWN + 1 &&
+                   CALL_STATES == SETTLED + 1,
                "the states of a call that has ended are the last: call_is_over()");
 
 enum call_event {
   EV_START,  /* callee: there is room for the handler to run */
   EV_CANCEL, /* somebody asks the call to stop: the peer (callee), this side (caller), a parent */
-  EV_CANCEL_BY_ID,   /* caller: a request to cancel it, which has an answer of its own, is sent */
-  EV_ACKNOWLEDGED,   /* caller: the peer has answered the cancel: true */
-  EV_TIMER,          /* its deadline passed or, once it is cancelled, its grace period */
-  EV_ASK,            /* callee: the peer asks it to stop, and the handler's answer decides */
+  EV_CANCEL_BY_ID, /* caller: a request to cancel it, which has an answer of its own, is sent */
+  EV_ACKNOWLEDGED, /* caller: the peer has answered the cancel: true */
+  EV_TIMER,        /* its deadline passed or, once it is cancelled, its grace period */
+  EV_ASK,          /* callee: it is asked to stop, and the handler's answer decides */
+  EV_ACCEPTED, /* callee: whoever was asked accepts the cancel, before the handler has settled */
+  EV_DECLINED, /* callee: and does not */
   EV_PEER_ABANDONED, /* callee: the peer cancelled it and takes no answer any more */
   EV_COMPLETE,  /* there is an outcome: the handler settled (callee), the result came (caller) */
-  EV_FAIL,      /* it is an error, where errors and values are told apart */
+  EV_ERROR,     /* it is an error, where that stands as a value does */
+  EV_FAIL,      /* it is an error, where one that follows a cancel says that it was heeded */
   EV_CANCELLED, /* there is an outcome, and it says: cancelled */
+  EV_UNKNOWN,   /* callee: there is an outcome, and nobody knows which */
+  EV_UNSENT,    /* caller: it could not be sent */
   EV_CHILDREN_DONE,  /* callee: no request made on its behalf is unanswered any more */
   EV_CANCEL_NO_WAIT, /* caller: send a cancel, and wait for no answer */
   EV_STOP_SILENTLY,  /* caller: stop; the protocol has no message that says so */
@@ -55,20 +67,24 @@ enum {
   OWE_QUEUED = 1 << 0,
   OWE_START = 1 << 1,
   OWE_REQUEST = 1 << 2,
-  OWE_ACK = 1 << 3, /* the cancel is answered: true */
-  OWE_NAK = 1 << 4, /* the cancel is answered: false, already completed */
-  OWE_CANCEL = 1 << 5,
-  OWE_ABORT = 1 << 6,
-  OWE_RESULT = 1 << 7,
-  OWE_SETTLE = 1 << 8,
-  OWE_CHUNK = 1 << 9, /* a chunk is sent on, or handed to its reader */
-  OWE_CREDIT = 1 << 10,
-  OWE_RESUME = 1 << 11 /* the handler may go on: there is room for a chunk */
+  OWE_ACK = 1 << 3,     /* the cancel is answered: true */
+  OWE_NAK = 1 << 4,     /* the cancel is answered: false, already completed */
+  OWE_UNKNOWN = 1 << 5, /* the cancel is answered: false, nobody knows */
+  OWE_DECLINE = 1 << 6, /* the cancel is answered: false, the callee says why */
+  OWE_CANCEL = 1 << 7,
+  OWE_ABORT = 1 << 8,
+  OWE_RESULT = 1 << 9,
+  OWE_SETTLE = 1 << 10,
+  OWE_CHUNK = 1 << 11, /* a chunk is sent on, or handed to its reader */
+  OWE_CREDIT = 1 << 12,
+  OWE_RESUME = 1 << 13, /* the handler may go on: there is room for a chunk */
+  OWE_WORD = 1 << 14,   /* never paid: the cancel is answered by a later step */
+  OWE_ANSWERS = OWE_ACK | OWE_NAK | OWE_UNKNOWN | OWE_DECLINE
 };
 
 struct call_step {
-  uint8_t next;
-  uint16_t owed;
+  uint32_t next : 8, owed : 16;
+  uint32_t fate : 8; /* abp_fate: what became of the handler's work, if this step decides it */
 };
 
 /* Where an event leads from a state; FREE stands for: nowhere. */
@@ -83,7 +99,7 @@ static inline struct call_step call_step(enum call_state state, enum call_event 
 static inline int call_is_over(enum call_state state) { return state >= COMPLETED; }
 /* 1 if a handler has been started and has not returned. */
 static inline int call_has_handler(enum call_state state) {
-  return state >= RUNNING && state <= UNWINDING;
+  return state >= RUNNING && state <= UNANSWERED;
 }
 
 #endif

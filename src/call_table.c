@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-void table_init(struct call_table *table, const uint8_t seed[16]) {
+COLD void table_init(struct call_table *table, const uint8_t seed[16]) {
   memset(table, 0, sizeof *table);
   table->key[0] = siphash_derive(seed, "index 0");
   table->key[1] = siphash_derive(seed, "index 1");
@@ -32,7 +32,7 @@ static void free_long_id(struct call_table *table, uint32_t slot) {
   if (table_call(table, slot)->id_length > ID_CELL) free((void *)(uintptr_t)table_id(table, slot));
 }
 
-void table_free(struct call_table *table) {
+COLD void table_free(struct call_table *table) {
   for (uint32_t i = 0; i < table->slab_count; i++) {
     for (uint32_t j = 0; j < SLAB_CALLS; j++)
       free_long_id(table, i * SLAB_CALLS + j);
@@ -179,6 +179,18 @@ void table_unindex(struct call_table *table, uint32_t slot) {
   index->entries[gap].slot = 0;
 }
 
+COLD int table_renumber(struct call_table *table, uint32_t slot, uint32_t number) {
+  struct call *call = table_call(table, slot);
+  if (table->index.count == table->index.max_count && index_grow(&table->index) != ABP_OK)
+    return ABP_E_MEMORY;
+  const abp_id id = {NULL, 0, number};
+  call->number = number;
+  call->hash = table_hash(table, &id, call->flags & CALL_OUT);
+  call->flags |= CALL_INDEXED;
+  index_put(&table->index, (struct index_entry){call->hash, slot + 1});
+  return ABP_OK;
+}
+
 /* --- Slots ------------------------------------------------------------------------------------ */
 
 /* The slot freed last is used first: it is still in the processor's cache. */
@@ -254,6 +266,7 @@ int table_add(struct call_table *table, const abp_id *id, uint32_t hash, uint32_
   call->owed = 0;
   call->cause = ABP_PENDING;
   call->depth = 0;
+  call->fate = ABP_FATE_NONE;
   call->flags = (uint16_t)flags;
   if (id) {
     call->hash = hash;
@@ -304,9 +317,8 @@ COLD static void timer_sift(struct call_table *table, uint32_t place) {
   timer_put(table, place, slot);
 }
 
-void table_clear_timer(struct call_table *table, uint32_t slot) {
+COLD static void remove_timer(struct call_table *table, uint32_t slot) {
   struct call *call = table_call(table, slot);
-  if (!call->timer) return;
   const uint32_t place = call->timer - 1;
   const uint32_t last = table->timers[--table->timer_count];
   call->timer = 0;
@@ -315,7 +327,11 @@ void table_clear_timer(struct call_table *table, uint32_t slot) {
   timer_sift(table, place);
 }
 
-void table_set_timer(struct call_table *table, uint32_t slot, uint64_t deadline) {
+void table_clear_timer(struct call_table *table, uint32_t slot) {
+  if (table_call(table, slot)->timer) remove_timer(table, slot);
+}
+
+COLD void table_set_timer(struct call_table *table, uint32_t slot, uint64_t deadline) {
   table_clear_timer(table, slot);
   table_call(table, slot)->deadline = deadline;
   timer_put(table, table->timer_count, slot);
@@ -324,13 +340,13 @@ void table_set_timer(struct call_table *table, uint32_t slot, uint64_t deadline)
 
 /* --- Parents and children --------------------------------------------------------------------- */
 
-void table_adopt(struct call_table *table, uint32_t parent, uint32_t child) {
+COLD void table_adopt(struct call_table *table, uint32_t parent, uint32_t child) {
   table_call(table, child)->parent = parent;
   table_call(table, child)->sibling = table_call(table, parent)->child;
   table_call(table, parent)->child = child;
 }
 
-void table_orphan(struct call_table *table, uint32_t child) {
+COLD void table_orphan(struct call_table *table, uint32_t child) {
   struct call *call = table_call(table, child);
   if (call->parent == NO_CALL) return;
   uint32_t *link = &table_call(table, call->parent)->child;

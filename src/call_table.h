@@ -37,25 +37,31 @@ struct call {
   uint8_t state;
   uint8_t cause; /* abp_outcome: why it was cancelled */
   uint8_t depth; /* of local calls within local calls */
+  uint8_t fate;  /* abp_fate: what became of its handler's work */
 };
 
 enum {
   CALL_OUT = 1,     /* made here; else received */
   CALL_INDEXED = 2, /* found by its id */
   CALL_PROGRESS = 4,
-  CALL_LOCAL = 8,         /* made by a handler here to a handler here */
-  CALL_NO_CANCEL = 16,    /* there is no message to cancel it with */
-  CALL_IS_CANCEL = 32,    /* is itself a `capabilities/cancel` waiting for its answer */
-  CALL_SUBSCRIPTION = 32, /* JSON-RPC, which has no such calls: the peer may end it by a cancel */
-  CALL_LISTED = 64,       /* waits in the queue */
-  CALL_NO_WAIT = 128,     /* its caller waits for no answer once it has cancelled it */
-  CALL_STREAM = 256       /* chunks precede its result */
+  CALL_LOCAL = 8,          /* made by a handler here to a handler here */
+  CALL_NO_CANCEL = 16,     /* there is no message to cancel it with */
+  CALL_IS_CANCEL = 32,     /* is itself a `capabilities/cancel` waiting for its answer */
+  CALL_SUBSCRIPTION = 32,  /* JSON-RPC, which has no such calls: the peer may end it by a cancel */
+  CALL_LISTED = 64,        /* waits in the queue */
+  CALL_NO_WAIT = 128,      /* its caller waits for no answer once it has cancelled it */
+  CALL_STREAM = 256,       /* chunks precede its result */
+  CALL_ROUNDS = 512,       /* JSON-RPC: its peer may need something before it can answer */
+  CALL_HELD = 1024,        /* and does: nothing of it is on its way, so it has no id */
+  CALL_HAS_CANCELS = 2048, /* answers to cancels of it wait for its handler's word */
+  CALL_SWEPT = 4096        /* was stopped because the call above it was */
 };
 
 /* How much of a stream is under way. */
 struct stream {
   uint64_t bytes;      /* of the chunks that were sent or have come, and were not granted again */
   uint64_t read_bytes; /* caller: of these, read */
+  uint64_t unsaid;     /* caller: bytes that were seen and not said, since all was read last */
   uint32_t chunks, read_chunks;
   uint32_t max_chunks, max_bytes; /* the window: with as many under way, no chunk is sent */
 };
@@ -124,6 +130,9 @@ uint32_t table_find(const struct call_table *table, const abp_id *id, uint32_t h
 int table_add(struct call_table *table, const abp_id *id, uint32_t hash, uint32_t flags,
               uint32_t *slot);
 void table_unindex(struct call_table *table, uint32_t slot);
+/* Gives a call that is not indexed a number for its id. Errors, after which nothing has changed:
+ * ABP_E_MEMORY. */
+int table_renumber(struct call_table *table, uint32_t slot, uint32_t number);
 void table_release(struct call_table *table, uint32_t slot);
 void table_set_timer(struct call_table *table, uint32_t slot, uint64_t deadline);
 void table_clear_timer(struct call_table *table, uint32_t slot);

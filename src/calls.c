@@ -13,8 +13,8 @@
 
 #define MAX_TIMER_MS 0x7fffffffu /* longer timers fire at once in JavaScript */
 
-void calls_init(struct calls *calls, const struct call_limits *limits, const uint8_t seed[16],
-                uint64_t now) {
+COLD void calls_init(struct calls *calls, const struct call_limits *limits, const uint8_t seed[16],
+                     uint64_t now) {
   calls->limits = *limits;
   set_default(&calls->limits.max_calls, ABP_DEFAULT_MAX_CALLS);
   set_default(&calls->limits.max_concurrent, calls->limits.max_calls);
@@ -107,7 +107,9 @@ static void remember(struct calls *calls, uint32_t slot) {
 static abp_outcome cause_of(enum call_event event) {
   switch (event) {
   case EV_COMPLETE:
-  case EV_FAIL: return ABP_COMPLETED;
+  case EV_FAIL:
+  case EV_ERROR:
+  case EV_UNSENT: return ABP_COMPLETED;
   case EV_TIMER: return ABP_TIMED_OUT;
   case EV_LOST: return ABP_DISCONNECTED;
   case EV_CANCEL:
@@ -115,11 +117,14 @@ static abp_outcome cause_of(enum call_event event) {
   case EV_ASK:
   case EV_PEER_ABANDONED:
   case EV_CANCELLED:
+  case EV_UNKNOWN:
   case EV_CANCEL_NO_WAIT:
   case EV_STOP_SILENTLY:
   case EV_CLOSE: return ABP_CANCELLED;
   case EV_START: /* ends nothing */
   case EV_ACKNOWLEDGED:
+  case EV_ACCEPTED:
+  case EV_DECLINED:
   case EV_CHUNK:
   case EV_READ:
   case EV_CREDIT:
@@ -130,11 +135,13 @@ static abp_outcome cause_of(enum call_event event) {
 }
 
 /* The calls that a handler made end with it: when a call stops, those below it are stopped first.
- */
+ * Once: an app that is not ours may decline, and is not asked again with each further step. */
 COLD static void cascade(struct calls *calls, const struct call *parent) {
   for (uint32_t slot = parent->child, next; slot != NO_CALL; slot = next) {
     struct call *child = table_call(&calls->table, slot);
     next = child->sibling;
+    if (child->flags & CALL_SWEPT) continue;
+    child->flags |= CALL_SWEPT;
     child->cause = child->cause                    ? child->cause
                    : parent->cause > ABP_COMPLETED ? parent->cause
                                                    : ABP_CANCELLED;
@@ -148,13 +155,13 @@ void calls_admit(struct calls *calls) {
     ;
 }
 
-void calls_disown(struct calls *calls, uint32_t slot) {
+COLD void calls_disown(struct calls *calls, uint32_t slot) {
   while (table_call(&calls->table, slot)->child != NO_CALL)
     table_orphan(&calls->table, table_call(&calls->table, slot)->child);
 }
 
 /* A call has ended: its parent may have waited for it, and its children have no parent any more. */
-static void leave_family(struct calls *calls, uint32_t slot) {
+COLD static void leave_family(struct calls *calls, uint32_t slot) {
   const uint32_t parent = table_call(&calls->table, slot)->parent;
   calls_disown(calls, slot);
   table_orphan(&calls->table, slot);
@@ -162,30 +169,35 @@ static void leave_family(struct calls *calls, uint32_t slot) {
     calls_step(calls, parent, EV_CHILDREN_DONE);
 }
 
-/* Inlined, because the compiler drops most of it where the event is a constant. */
-__attribute__((always_inline)) static inline uint32_t step(struct calls *calls, uint32_t slot,
-                                                           enum call_event event) {
+/* Inlined, because the compiler drops most of it where the state and the event are constants. */
+__attribute__((always_inline)) static inline uint32_t
+step(struct calls *calls, uint32_t slot, enum call_state before, enum call_event event) {
   struct call *call = table_call(&calls->table, slot);
-  const enum call_state before = call->state;
   const struct call_step taken = call_step(before, event);
   const enum call_state after = taken.next;
-  const uint32_t owed = taken.owed & ~(uint32_t)(OWE_ACK | OWE_NAK);
   if (after == before) return taken.owed;
-  call->state = taken.next;
+  uint32_t owed = taken.owed & ~(uint32_t)OWE_WORD;
+  if (!(call->flags & CALL_HAS_CANCELS)) owed &= ~(uint32_t)OWE_ANSWERS;
+  if (owed & OWE_ANSWERS) call->flags &= (uint16_t)~CALL_HAS_CANCELS;
+  call->state = (uint8_t)taken.next;
+  if (taken.fate) call->fate = (uint8_t)taken.fate;
   if (call->flags & CALL_LISTED) {
     call->flags &= (uint16_t)~CALL_LISTED;
     list_remove(&calls->table, &calls->table.queue, slot);
   }
-  if (after == RUNNING) {
+  if (before == QUEUED && after == RUNNING) {
     calls->running++;
     calls_owe(calls, slot, owed);
     return taken.owed;
   }
-  /* The first cause stands; for a caller, an outcome outweighs a wish that nobody has granted. */
-  const int outweighs = (event == EV_COMPLETE && before != STOPPED) || event == EV_LOST;
-  if (!call->cause || (after == SETTLED && outweighs)) call->cause = (uint8_t)cause_of(event);
+  /* The first cause stands, unless it was declined; for a caller, an outcome outweighs a wish that
+   * nobody has granted. */
+  const int outweighs = ((event == EV_COMPLETE || event == EV_ERROR) && before != STOPPED) ||
+                        event == EV_UNSENT || event == EV_LOST;
+  if (!call->cause || after == RUNNING || (after == SETTLED && outweighs))
+    call->cause = (uint8_t)cause_of(event);
   if (call->child != NO_CALL) cascade(calls, call);
-  if (after == CANCELLING || after == STOPPING)
+  if (after == CANCELLING || after == STOPPING || (after == ASKED && calls->asks))
     table_set_timer(&calls->table, slot, calls->now + calls->limits.grace_ms);
   else if (after != STOPPED)
     table_clear_timer(&calls->table, slot);
@@ -204,26 +216,28 @@ __attribute__((always_inline)) static inline uint32_t step(struct calls *calls, 
   return taken.owed;
 }
 
-COLD uint32_t calls_step(struct calls *calls, uint32_t slot, enum call_event event) {
-  return step(calls, slot, event);
+uint32_t calls_step(struct calls *calls, uint32_t slot, enum call_event event) {
+  return step(calls, slot, table_call(&calls->table, slot)->state, event);
 }
 
-void calls_settle(struct calls *calls, uint32_t slot, abp_outcome outcome) {
-  if (outcome == ABP_COMPLETED)
-    step(calls, slot, EV_COMPLETE);
-  else
-    calls_step(calls, slot, EV_CANCELLED);
+void calls_settle(struct calls *calls, uint32_t slot, abp_outcome outcome, abp_fate fate) {
+  calls_step(calls, slot,
+             outcome == ABP_COMPLETED ? EV_COMPLETE
+             : outcome == ABP_FAILED  ? EV_ERROR
+                                      : EV_CANCELLED);
+  if (fate) table_call(&calls->table, slot)->fate = (uint8_t)fate;
 }
 
-uint32_t calls_stop(struct calls *calls, uint32_t slot, enum call_event why) {
-  const uint32_t flags = table_call(&calls->table, slot)->flags;
+COLD uint32_t calls_stop(struct calls *calls, uint32_t slot, enum call_event why) {
+  const struct call *call = table_call(&calls->table, slot);
   return calls_step(calls, slot,
-                    flags & CALL_NO_CANCEL ? EV_STOP_SILENTLY
-                    : flags & CALL_NO_WAIT ? EV_CANCEL_NO_WAIT
-                                           : why);
+                    call->flags & (CALL_NO_CANCEL | CALL_HELD) ? EV_STOP_SILENTLY
+                    : call->flags & CALL_NO_WAIT               ? EV_CANCEL_NO_WAIT
+                    : calls->asks && call->state == RUNNING    ? EV_ASK
+                                                               : why);
 }
 
-uint32_t calls_next_live(const struct calls *calls, uint32_t slot) {
+COLD uint32_t calls_next_live(const struct calls *calls, uint32_t slot) {
   const uint32_t slots = calls->table.slab_count * SLAB_CALLS;
   for (; slot < slots; slot++) {
     const enum call_state state = table_call(&calls->table, slot)->state;
@@ -232,9 +246,12 @@ uint32_t calls_next_live(const struct calls *calls, uint32_t slot) {
   return NO_CALL;
 }
 
-void calls_end_all(struct calls *calls, enum call_event event) {
+/* Those that were made here come first: they end with the session, not with their parents, and so
+ * no cancel is sent for them. */
+COLD static void end_each(struct calls *calls, uint32_t made, enum call_event event) {
   for (uint32_t slot = 0; (slot = calls_next_live(calls, slot)) != NO_CALL; slot++) {
     struct call *call = table_call(&calls->table, slot);
+    if ((call->flags & CALL_OUT) != made) continue;
     const int local = (call->flags & CALL_LOCAL) != 0;
     if (!call->cause && local) call->cause = (uint8_t)cause_of(event);
     /* Whoever is lost, the handler that made a local call is here and waits for its answer. */
@@ -242,8 +259,13 @@ void calls_end_all(struct calls *calls, enum call_event event) {
   }
 }
 
+COLD void calls_end_all(struct calls *calls, enum call_event event) {
+  end_each(calls, CALL_OUT, event);
+  end_each(calls, 0, event);
+}
+
 /* Handlers that are still unwinding keep their slots. */
-void calls_forget_all(struct calls *calls) {
+COLD void calls_forget_all(struct calls *calls) {
   const uint32_t slots = calls->table.slab_count * SLAB_CALLS;
   for (uint32_t slot = 0; slot < slots; slot++) {
     if (table_call(&calls->table, slot)->state != FREE) table_unindex(&calls->table, slot);
@@ -301,10 +323,10 @@ COLD static void say_how_much(struct calls *calls, uint32_t slot, uint32_t debt,
 
 void calls_pay(struct calls *calls, abp_action *action) {
   /* Indexed by the number of the bit. */
-  static const uint8_t KINDS[] = {ABP_QUEUED, ABP_START, ABP_REQUEST, ABP_NONE,
-                                  ABP_NONE,   ABP_SEND,  ABP_ABORT,   ABP_RESULT,
+  static const uint8_t KINDS[] = {ABP_QUEUED, ABP_START, ABP_REQUEST, ABP_SEND,  ABP_SEND,
+                                  ABP_SEND,   ABP_SEND,  ABP_SEND,    ABP_ABORT, ABP_RESULT,
                                   ABP_SETTLE, ABP_CHUNK, ABP_CREDIT,  ABP_RESUME};
-  _Static_assert(OWE_RESUME == 1 << (sizeof KINDS - 1) && OWE_CANCEL == 1 << 5, "bits have kinds");
+  _Static_assert(OWE_RESUME == 1 << (sizeof KINDS - 1) && OWE_CANCEL == 1 << 7, "bits have kinds");
   const uint32_t slot = calls->debts;
   struct call *call = table_call(&calls->table, slot);
   const uint32_t owed = call->owed, debt = owed & -owed, left = owed ^ debt;
@@ -312,8 +334,11 @@ void calls_pay(struct calls *calls, abp_action *action) {
   action->kind = (abp_kind)KINDS[__builtin_ctz(debt)];
   action->call = handle_of(call, slot);
   action->arg = debt == OWE_CANCEL         ? (uint32_t)ABP_MSG_CANCEL
+                : debt & OWE_ANSWERS       ? (uint32_t)ABP_MSG_CANCEL_RESULT
                 : call->state == COMPLETED ? (uint32_t)ABP_COMPLETED
                                            : call->cause;
+  if (debt & OWE_ANSWERS) action->at = debt;
+  action->fate = (abp_fate)call->fate;
   if (debt & (OWE_CANCEL | OWE_ABORT)) say_why(calls, call, action);
   if (call->flags & CALL_STREAM && debt & (OWE_REQUEST | OWE_CHUNK | OWE_CREDIT))
     say_how_much(calls, slot, debt, action);
@@ -365,7 +390,7 @@ int calls_make(struct calls *calls, const abp_id *id, uint32_t flags, uint32_t *
   return ABP_OK;
 }
 
-int calls_adoptable(const struct calls *calls, abp_call parent, uint32_t *slot) {
+COLD int calls_adoptable(const struct calls *calls, abp_call parent, uint32_t *slot) {
   *slot = calls_live(calls, parent);
   return *slot != NO_CALL && table_call(&calls->table, *slot)->state == RUNNING;
 }
@@ -390,7 +415,7 @@ void calls_accept(struct calls *calls, uint32_t slot) {
   /* A local call starts at once: its parent, which counts as running, may be waiting for it. */
   if (calls->running < calls->limits.max_concurrent ||
       table_call(&calls->table, slot)->flags & CALL_LOCAL)
-    step(calls, slot, EV_START);
+    step(calls, slot, QUEUED, EV_START);
   else
     calls_queue(calls, slot);
 }
@@ -401,18 +426,36 @@ COLD void calls_queue(struct calls *calls, uint32_t slot) {
   calls_owe(calls, slot, OWE_QUEUED);
 }
 
-int calls_send_failed(struct calls *calls, abp_call call) {
+COLD int calls_hold(struct calls *calls, uint32_t slot) {
+  struct call *call = table_call(&calls->table, slot);
+  if (call->state != WAITING) return 0;
+  table_unindex(&calls->table, slot);
+  call->flags |= CALL_HELD;
+  return 1;
+}
+
+COLD int calls_retry(struct calls *calls, uint32_t slot) {
+  struct call *call = table_call(&calls->table, slot);
+  if (!(call->flags & CALL_HELD)) return ABP_E_STATE;
+  const int status = table_renumber(&calls->table, slot, calls_mint(calls));
+  if (status != ABP_OK) return status;
+  call->flags &= (uint16_t)~CALL_HELD;
+  calls_owe(calls, slot, OWE_REQUEST);
+  return ABP_OK;
+}
+
+COLD int calls_send_failed(struct calls *calls, abp_call call) {
   const uint32_t slot = calls_live(calls, call);
   if (slot == NO_CALL) return ABP_OK;
   if (!(table_call(&calls->table, slot)->flags & CALL_OUT)) return ABP_E_STATE;
   /* The peer never heard of it: there is nothing to wait for and nothing to remember. */
   table_unindex(&calls->table, slot);
-  calls_step(calls, slot, EV_COMPLETE);
+  calls_step(calls, slot, EV_UNSENT);
   return ABP_OK;
 }
 
-uint32_t calls_count(const struct calls *calls, const uint32_t counts[ABP_COUNTERS],
-                     abp_counter counter) {
+COLD uint32_t calls_count(const struct calls *calls, const uint32_t counts[ABP_COUNTERS],
+                          abp_counter counter) {
   if (counter == ABP_IN_FLIGHT_IN) return calls->in_flight[0];
   if (counter == ABP_IN_FLIGHT_OUT) return calls->in_flight[1];
   if (counter == ABP_REMEMBERED) return calls->table.memory.count;

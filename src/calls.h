@@ -21,6 +21,7 @@ struct calls {
   const char *timeout_reason; /* the reason of a cancel for which a deadline is the cause */
   uint64_t chunk_size;        /* of the chunk that this input is about */
   uint8_t wrapped;            /* after 2^32-1 the numbers have begun again */
+  uint8_t asks; /* the handlers' word decides what becomes of a cancel, within the grace period */
 };
 
 void calls_init(struct calls *calls, const struct call_limits *limits, const uint8_t seed[16],
@@ -38,11 +39,14 @@ uint32_t calls_find(struct calls *calls, const abp_id *key, uint32_t direction);
 uint32_t calls_mint(struct calls *calls);
 
 /* Takes a step and notes what it owes: for this call, for its children and for its parent. Returns
- * what the table says is owed, the answer to a cancel included. */
+ * what the table says is owed, the answer to a cancel included, which is noted only for a call that
+ * has CALL_HAS_CANCELS. */
 uint32_t calls_step(struct calls *calls, uint32_t slot, enum call_event event);
-/* There is an outcome: ABP_COMPLETED; any other says that the call was cancelled. */
-void calls_settle(struct calls *calls, uint32_t slot, abp_outcome outcome);
-/* Asks a call to end because of EV_CANCEL or EV_TIMER, in the way that its flags allow. */
+/* There is an outcome: ABP_COMPLETED, ABP_FAILED; any other says that the call was
+ * cancelled. `fate`: who it comes from says what became of the work; 0: the table does. */
+void calls_settle(struct calls *calls, uint32_t slot, abp_outcome outcome, abp_fate fate);
+/* Asks a call to end because of EV_CANCEL or EV_TIMER, in the way that its flags and its handler
+ * allow. */
 uint32_t calls_stop(struct calls *calls, uint32_t slot, enum call_event why);
 /* The first slot from `slot` on whose call is not over, or NO_CALL. */
 uint32_t calls_next_live(const struct calls *calls, uint32_t slot);
@@ -79,6 +83,12 @@ void calls_queue(struct calls *calls, uint32_t slot);
 void calls_accept(struct calls *calls, uint32_t slot);
 /* Whether a call may be made on behalf of `parent`, whose slot is in *slot. */
 int calls_adoptable(const struct calls *calls, abp_call parent, uint32_t *slot);
+/* The peer needs something before it can answer a call made here: until calls_retry() there is no
+ * message that could cancel it, and nothing else changes. Returns 0 if it does not wait any more.
+ */
+int calls_hold(struct calls *calls, uint32_t slot);
+/* It is sent again, under a new number. An abp_status. */
+int calls_retry(struct calls *calls, uint32_t slot);
 /* A call made here could not be sent, and is over. An abp_status. */
 int calls_send_failed(struct calls *calls, abp_call call);
 /* A counter: `counts` has those that the owner of the calls counts. */

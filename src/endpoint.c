@@ -1,7 +1,7 @@
 /*
  * What all inputs of an endpoint share: its errors, its memory, its ids as text. What happens to
- * calls is endpoint_calls.c's and endpoint_streams.c's, what happens to the session
- * endpoint_session.c's, and what comes of it endpoint_actions.c's.
+ * calls is endpoint_calls.c's, endpoint_cancels.c's and endpoint_streams.c's, what happens to the
+ * session endpoint_session.c's, and what comes of it endpoint_actions.c's.
  */
 #include "endpoint.h"
 
@@ -18,21 +18,20 @@ static const struct {
                                  "There is a session already: end it with shutdown first", 0},
     [ABP_UNKNOWN_CAPABILITY] = {"UNKNOWN_CAPABILITY", "This app has no such capability", 0},
     [ABP_CAPABILITY_UNAVAILABLE] = {"CAPABILITY_UNAVAILABLE",
-                                    "This capability is not available at the moment", 1},
+                                    "This capability is not available now", 1},
     [ABP_REQUIREMENT_NOT_MET] = {"REQUIREMENT_NOT_MET",
                                  "A requirement of this capability is not met", 1},
-    [ABP_INVALID_PARAMS] = {"INVALID_PARAMS", "The parameters are not of the form expected", 0},
+    [ABP_INVALID_PARAMS] = {"INVALID_PARAMS", "The parameters do not have the expected form", 0},
     [ABP_DUPLICATE_CALL] = {"INVALID_PARAMS",
                             "A call with this callId is in flight: choose another", 0},
     [ABP_INVALID_ID] = {"INVALID_PARAMS",
                         "The callId is empty, too long, not a string or not well-formed", 0},
-    [ABP_RATE_LIMITED] = {"RATE_LIMITED",
-                          "Too many calls are in flight: retry when some have ended", 1},
+    [ABP_RATE_LIMITED] = {"RATE_LIMITED", "Too many calls are in flight: retry later", 1},
     [ABP_NOT_SUPPORTED] = {"NOT_SUPPORTED", "The other side does not support this", 0},
     [ABP_OPERATION_FAILED] = {"OPERATION_FAILED", "The operation failed", 0},
     [ABP_CANCELLED_ERROR] = {"CANCELLED", "The operation was cancelled", 0},
     [ABP_TIMEOUT_ERROR] = {"TIMEOUT", "The operation took longer than its timeout", 1},
-    [ABP_DISCONNECTED_ERROR] = {"DISCONNECTED", "The other side is gone: reconnect", 1},
+    [ABP_DISCONNECTED_ERROR] = {"DISCONNECTED", "The other side disconnected: reconnect", 1},
     [ABP_INTERNAL_ERROR] = {"INTERNAL_ERROR", "The bridge failed", 1},
     [ABP_PERMISSION_DENIED] = {"PERMISSION_DENIED", "This is not allowed here", 0},
 };
@@ -41,6 +40,13 @@ static int known_error(int error) { return error > 0 && error < ABP_ERROR_COUNT 
 const char *abp_error_name(int error) { return ERRORS[known_error(error)].name; }
 const char *abp_error_message(int error) { return ERRORS[known_error(error)].message; }
 int abp_error_retryable(int error) { return ERRORS[known_error(error)].retryable; }
+
+/* wasm/generate-boundary.mjs writes them from the enumerators. */
+const char *abp_fate_name(int fate) {
+  static const char *const NAMES[] = {"",        "unstarted", "stopped", "finished",
+                                      "running", "unknown",   "failed"};
+  return NAMES[fate > 0 && fate <= ABP_FATE_FAILED ? fate : 0];
+}
 
 /* --- Endpoint --------------------------------------------------------------------------------- */
 
@@ -52,6 +58,7 @@ abp_endpoint *abp_new(const abp_config *config, uint64_t now) {
   if (ep->config.max_id > UINT16_MAX) ep->config.max_id = UINT16_MAX;
   set_default(&ep->config.max_text, ABP_DEFAULT_MAX_TEXT);
   set_default(&ep->config.heartbeat_ms, ABP_DEFAULT_HEARTBEAT_MS);
+  set_default(&ep->config.probe_ms, ABP_DEFAULT_PROBE_MS);
   set_default(&ep->config.stream_chunks, ABP_DEFAULT_STREAM_CHUNKS);
   set_default(&ep->config.stream_bytes, ABP_DEFAULT_STREAM_BYTES);
   set_default(&ep->config.grace_ms,
@@ -61,6 +68,7 @@ abp_endpoint *abp_new(const abp_config *config, uint64_t now) {
   calls_init(&ep->calls, &limits, config->seed, now);
   calls_number_from(&ep->calls, config->first_number);
   ep->calls.timeout_reason = "Timeout"; /* as the agent's own clock would have said */
+  ep->calls.asks = config->foreign != 0;
   ep->session.wanted = config->features;
   return ep;
 }
@@ -68,6 +76,7 @@ abp_endpoint *abp_new(const abp_config *config, uint64_t now) {
 void abp_free(abp_endpoint *ep) {
   if (!ep) return;
   if (ep->free_wire) ep->free_wire(ep->wire);
+  endpoint_free_cancels(ep);
   table_free(&ep->calls.table);
   for (int i = 0; i < DESCRIPTIONS; i++)
     free(ep->about[i].json);
@@ -113,6 +122,31 @@ abp_session abp_session_state(const abp_endpoint *ep) { return ep->session.state
 const char *endpoint_prefix(const abp_endpoint *ep, uint32_t own, uint32_t *length) {
   *length = own ? ep->prefix_length : ep->session.id_length;
   return own ? ep->prefix : ep->session.id;
+}
+
+/* The one place that reads "P.n" as the number n. Only the canonical decimal, so that no two texts
+ * are one id. */
+static abp_id number_in(const abp_endpoint *ep, const abp_id *id, uint32_t own) {
+  uint32_t skip;
+  const char *prefix = endpoint_prefix(ep, own, &skip);
+  if (!skip || id->length < skip + 2 || id->length > skip + 11) return *id;
+  if (id->text[skip] != '.' || memcmp(id->text, prefix, skip) != 0) return *id;
+  uint64_t number = 0;
+  for (uint32_t i = skip + 1; i < id->length; i++) {
+    const char digit = id->text[i];
+    if (digit < '0' || digit > '9' || (digit == '0' && number == 0)) return *id;
+    number = number * 10 + (uint64_t)(digit - '0');
+  }
+  return number > UINT32_MAX ? *id : (abp_id){NULL, 0, (uint32_t)number};
+}
+
+abp_id endpoint_canonical(const abp_endpoint *ep, const abp_id *id, uint32_t own) {
+  return id->text ? number_in(ep, id, own) : *id;
+}
+
+uint32_t endpoint_find(abp_endpoint *ep, const abp_id *id, uint32_t direction) {
+  const abp_id key = endpoint_canonical(ep, id, direction);
+  return calls_find(&ep->calls, &key, direction);
 }
 
 size_t abp_id_text(const abp_endpoint *ep, abp_call call, char *buffer, size_t size) {

@@ -13,6 +13,9 @@ enum cancel_answer {
   ANSWER_NONE,
   ANSWER_CANCELLED,
   ANSWER_COMPLETED,
+  ANSWER_UNKNOWN,
+  ANSWER_DECLINED,
+  ANSWER_BUSY,
   ANSWER_NOT_FOUND,
   ANSWER_NOT_INITIALIZED,
   ANSWER_INVALID
@@ -26,9 +29,16 @@ enum outbox {
   OUT_REPORT = 1 << 18,
   OUT_FIRST = OUT_REFUSE | OUT_REPORT | 1 << ABP_MSG_CANCEL_RESULT
 };
-_Static_assert(ABP_MSG_BYE < 16, "the outbox's own bits are above the messages'");
+_Static_assert(ABP_MSG_PROBE < 16, "the outbox's own bits are above the messages'");
 
 struct wire;
+struct held_cancel;
+
+/* What the answer to a cancel repeats, as JSON: the id of its message, and its callId. */
+struct cancel_text {
+  const char *id, *target;
+  size_t id_length, target_length;
+};
 
 struct abp_endpoint {
   abp_config config;
@@ -36,9 +46,11 @@ struct abp_endpoint {
   struct session session;
   uint32_t outbox; /* what is owed beside what calls owe: see enum outbox */
   abp_call report;
-  abp_id target;       /* of abp_cancel_by_id; its text is borrowed until the next input */
-  uint8_t refuse;      /* abp_error */
-  uint8_t answer;      /* enum cancel_answer */
+  abp_id target;  /* of abp_cancel_by_id; its text is borrowed until the next input */
+  uint8_t refuse; /* abp_error */
+  uint8_t answer; /* enum cancel_answer */
+  struct held_cancel *held, *due, *said; /* endpoint_cancels.c's */
+  size_t held_bytes;
   uint8_t has_message; /* the input being drained is a message that the wire has parsed */
   char prefix[PREFIX + 1];
   uint32_t prefix_length;
@@ -57,12 +69,34 @@ int endpoint_initialize(abp_endpoint *endpoint, const char *id, size_t length, i
                         const char *version, size_t version_length, uint32_t features);
 int endpoint_initialized(abp_endpoint *endpoint, const char *session_id, size_t length,
                          int accepted, int busy, uint32_t features);
-int endpoint_cancel(abp_endpoint *endpoint, const abp_id *id, const char *reason, size_t length);
+int endpoint_cancel(abp_endpoint *endpoint, const abp_id *id, const char *reason, size_t length,
+                    const struct cancel_text *from);
 /* `call`: the call whose signal or clock asked for the cancel; 0: the cancel is a request, `id`. */
 int endpoint_cancel_result(abp_endpoint *endpoint, const abp_id *id, abp_call call, int cancelled);
 int endpoint_shutdown(abp_endpoint *endpoint);
 int endpoint_bye(abp_endpoint *endpoint, int persisted);
 int endpoint_ping(abp_endpoint *endpoint, int pong);
+/* Keeps what the answer to a cancel repeats; NULL if too much is kept already. The cancel is freed,
+ * or held until the word of its call. Errors: ABP_E_MEMORY. */
+int endpoint_hold(abp_endpoint *endpoint, const struct cancel_text *from,
+                  struct held_cancel **cancel);
+void endpoint_held(abp_endpoint *endpoint, struct held_cancel *cancel, uint32_t slot);
+/* What a step that owes this answers. */
+enum cancel_answer endpoint_answer(uint32_t owed);
+/* A call owes the answer to its cancels: they are handed out next, one by one. */
+void endpoint_take_answers(abp_endpoint *endpoint, const abp_action *owed);
+void endpoint_next_answer(abp_endpoint *endpoint, abp_action *action);
+/* The peer is gone: nobody is answered. */
+void endpoint_forget_held(abp_endpoint *endpoint);
+void endpoint_forget_said(abp_endpoint *endpoint);
+void endpoint_free_cancels(abp_endpoint *endpoint);
+/* Agent: the app answers with an error of this code, or (NULL) with none. Returns whether it says
+ * that it knows no session, which is lost then; 0 for an app. */
+int endpoint_refused(abp_endpoint *endpoint, const char *code, size_t length);
+/* The answer to ABP_MSG_PROBE. */
+int endpoint_probed(abp_endpoint *endpoint, const char *code, size_t length);
+/* An id as the table keeps it: the number of a call that was numbered here (`own`) or there. */
+abp_id endpoint_canonical(const abp_endpoint *endpoint, const abp_id *id, uint32_t own);
 /* The slot of a call, or NO_CALL. */
 uint32_t endpoint_find(abp_endpoint *endpoint, const abp_id *id, uint32_t direction);
 /* CALL_STREAM if calls may be streams, else 0. */

@@ -2,7 +2,8 @@
 #include "endpoint.h"
 
 int endpoint_undrained(const abp_endpoint *ep) {
-  return ep->calls.debts != NO_CALL || ep->outbox || calls_wake_owed(&ep->calls, ep->session.due);
+  return ep->calls.debts != NO_CALL || ep->due || ep->outbox ||
+         calls_wake_owed(&ep->calls, ep->session.due);
 }
 
 /* Takes the first of these from the outbox. */
@@ -31,12 +32,21 @@ COLD static void hand_out(abp_endpoint *ep, uint32_t of, abp_action *action) {
   }
 }
 
+static void pay(abp_endpoint *ep, abp_action *action) {
+  calls_pay(&ep->calls, action);
+  if (action->kind != ABP_SEND || action->arg != ABP_MSG_CANCEL_RESULT) return;
+  endpoint_take_answers(ep, action);
+  endpoint_next_answer(ep, action);
+}
+
 int abp_next(abp_endpoint *ep, abp_action *action) {
   *action = (abp_action){.kind = ABP_NONE};
   if (ep->outbox & OUT_FIRST)
     hand_out(ep, OUT_FIRST, action);
+  else if (ep->due)
+    endpoint_next_answer(ep, action);
   else if (ep->calls.debts != NO_CALL)
-    calls_pay(&ep->calls, action);
+    pay(ep, action);
   else if (ep->outbox)
     hand_out(ep, ep->outbox, action);
   else if (calls_wake_owed(&ep->calls, ep->session.due))
@@ -50,5 +60,6 @@ __attribute__((noinline)) int endpoint_enter(abp_endpoint *ep) {
   ep->calls.reason = NULL;
   ep->calls.reason_length = 0;
   ep->has_message = 0;
+  if (ep->said) endpoint_forget_said(ep);
   return ABP_OK;
 }

@@ -5,7 +5,7 @@
 #include "endpoint.h"
 #include "utf8.h"
 
-#include <string.h>
+#include <stdlib.h>
 
 #define MAX_LOCAL_DEPTH 32 /* local calls within local calls */
 
@@ -16,37 +16,12 @@ static int id_ok(const abp_endpoint *ep, const abp_id *id) {
   return id->length > 0 && id->length <= ep->config.max_id && utf8_valid(id->text, id->length);
 }
 
-/* The one place that reads "P.n" as the number n. Only the canonical decimal, so that no two texts
- * are one id. */
-static abp_id number_in(const abp_endpoint *ep, const abp_id *id, uint32_t own) {
-  uint32_t skip;
-  const char *prefix = endpoint_prefix(ep, own, &skip);
-  if (!skip || id->length < skip + 2 || id->length > skip + 11) return *id;
-  if (id->text[skip] != '.' || memcmp(id->text, prefix, skip) != 0) return *id;
-  uint64_t number = 0;
-  for (uint32_t i = skip + 1; i < id->length; i++) {
-    const char digit = id->text[i];
-    if (digit < '0' || digit > '9' || (digit == '0' && number == 0)) return *id;
-    number = number * 10 + (uint64_t)(digit - '0');
-  }
-  return number > UINT32_MAX ? *id : (abp_id){NULL, 0, (uint32_t)number};
-}
-
-static abp_id canonical(const abp_endpoint *ep, const abp_id *id, uint32_t own) {
-  return id->text ? number_in(ep, id, own) : *id;
-}
-
-uint32_t endpoint_find(abp_endpoint *ep, const abp_id *id, uint32_t direction) {
-  const abp_id key = canonical(ep, id, direction);
-  return calls_find(&ep->calls, &key, direction);
-}
-
 /* --- The caller ------------------------------------------------------------------------------- */
 
 static int make_call(abp_endpoint *ep, const abp_id *id, uint32_t flags, uint32_t *slot) {
   if (!id) return calls_make(&ep->calls, NULL, flags, slot);
   if (!id_ok(ep, id)) return ABP_E_ID;
-  const abp_id key = canonical(ep, id, CALL_OUT);
+  const abp_id key = endpoint_canonical(ep, id, CALL_OUT);
   return calls_make(&ep->calls, &key, flags, slot);
 }
 
@@ -58,10 +33,13 @@ int abp_request(abp_endpoint *ep, const abp_id *id, uint32_t timeout_ms, uint32_
       (parent && !calls_adoptable(&ep->calls, parent, &above)))
     return ABP_E_STATE;
   const uint32_t streams = flags & ABP_WANTS_STREAM ? endpoint_streams(ep) : 0;
-  const int status = make_call(ep, id,
-                               (ep->config.role == ABP_APP && !streams ? CALL_NO_CANCEL : 0u) |
-                                   (flags & ABP_WANTS_PROGRESS ? CALL_PROGRESS : 0u) | streams,
-                               &slot);
+  /* A question that is withdrawn is not waited for: its dialog may stay, whatever the agent does.
+   */
+  const uint32_t stops = ep->config.role == ABP_AGENT || streams ? 0u
+                         : endpoint_streams(ep)                  ? CALL_NO_WAIT
+                                                                 : CALL_NO_CANCEL;
+  const int status =
+      make_call(ep, id, stops | (flags & ABP_WANTS_PROGRESS ? CALL_PROGRESS : 0u) | streams, &slot);
   if (status != ABP_OK) return status;
   if (streams) endpoint_open_window(ep, slot, UINT32_MAX, UINT32_MAX);
   if (above != NO_CALL) table_adopt(&ep->calls.table, above, slot);
@@ -104,7 +82,8 @@ COLD int abp_cancel_by_id(abp_endpoint *ep, const abp_id *id, const char *reason
   return ABP_OK;
 }
 
-static int answered(abp_endpoint *ep, const abp_id *id, uint32_t is_cancel, abp_outcome outcome) {
+static int answered(abp_endpoint *ep, const abp_id *id, uint32_t is_cancel, abp_outcome outcome,
+                    abp_fate fate) {
   if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
   session_heard(&ep->session, ep->calls.now);
   const uint32_t slot = endpoint_find(ep, id, CALL_OUT);
@@ -118,12 +97,16 @@ static int answered(abp_endpoint *ep, const abp_id *id, uint32_t is_cancel, abp_
     return ABP_OK;
   }
   if (outcome == ABP_TIMED_OUT) call->cause = ABP_TIMED_OUT;
-  calls_settle(&ep->calls, slot, outcome);
+  calls_settle(&ep->calls, slot, outcome, fate);
   return ABP_OK;
 }
 
 int abp_result_received(abp_endpoint *ep, const abp_id *id, abp_outcome outcome) {
-  return answered(ep, id, 0, outcome);
+  return answered(ep, id, 0, outcome, ABP_FATE_NONE);
+}
+
+int abp_result_with_fate(abp_endpoint *ep, const abp_id *id, abp_outcome outcome, abp_fate fate) {
+  return answered(ep, id, 0, outcome, fate);
 }
 
 COLD int endpoint_cancel_result(abp_endpoint *ep, const abp_id *id, abp_call call, int cancelled) {
@@ -134,7 +117,7 @@ COLD int endpoint_cancel_result(abp_endpoint *ep, const abp_id *id, abp_call cal
   if (cancelled && slot != NO_CALL) calls_step(&ep->calls, slot, EV_ACKNOWLEDGED);
   /* Nobody waits for the answer to a signal's cancel: its call waits for the result. */
   if (call) return ABP_OK;
-  return answered(ep, id, CALL_IS_CANCEL, cancelled ? ABP_CANCELLED : ABP_COMPLETED);
+  return answered(ep, id, CALL_IS_CANCEL, cancelled ? ABP_CANCELLED : ABP_COMPLETED, ABP_FATE_NONE);
 }
 
 COLD int abp_send_failed(abp_endpoint *ep, abp_call call) {
@@ -157,7 +140,7 @@ int abp_progress_received(abp_endpoint *ep, const abp_id *id) {
 
 /* --- The callee ------------------------------------------------------------------------------- */
 
-static void refuse_call(abp_endpoint *ep, abp_error error) {
+COLD static void refuse_call(abp_endpoint *ep, abp_error error) {
   endpoint_refuse(ep, error);
   endpoint_count(ep, ABP_REFUSED);
 }
@@ -166,7 +149,7 @@ static abp_error add_received(abp_endpoint *ep, const abp_id *id, uint32_t flags
                               uint32_t *slot) {
   if (ep->session.state != ABP_SESSION_READY) return ABP_NOT_INITIALIZED;
   if (id && !id_ok(ep, id)) return ABP_INVALID_ID;
-  const abp_id key = id ? canonical(ep, id, 0) : (abp_id){0};
+  const abp_id key = id ? endpoint_canonical(ep, id, 0) : (abp_id){0};
   const int status = calls_receive(&ep->calls, id ? &key : NULL, flags, (int)fault, slot);
   switch (status) {
   case ABP_OK: return ABP_NO_ERROR;
@@ -221,39 +204,58 @@ COLD int abp_call_local(abp_endpoint *ep, abp_call parent, uint32_t timeout_ms, 
 }
 
 int abp_finish(abp_endpoint *ep, abp_call call, abp_outcome outcome) {
+  return abp_finish_with_fate(ep, call, outcome, ABP_FATE_NONE);
+}
+
+int abp_finish_with_fate(abp_endpoint *ep, abp_call call, abp_outcome outcome, abp_fate fate) {
   if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
   const uint32_t slot = calls_live(&ep->calls, call);
   if (slot == NO_CALL || !call_has_handler(table_call(&ep->calls.table, slot)->state))
     return ABP_E_STATE;
-  calls_settle(&ep->calls, slot, outcome);
+  /* An app that is not ours may say `cancelled` and mean anything by it. */
+  if (!fate && ep->calls.asks && outcome == ABP_CANCELLED) fate = ABP_FATE_UNKNOWN;
+  if (outcome == ABP_UNKNOWN)
+    calls_step(&ep->calls, slot, EV_UNKNOWN);
+  else
+    calls_settle(&ep->calls, slot, outcome, fate);
+  /* In ABP no handler waits for what it asked, as it does in JSON-RPC. */
+  if (ep->calls.asks) calls_step(&ep->calls, slot, EV_CHILDREN_DONE);
   return ABP_OK;
 }
 
-int abp_progress_wanted(const abp_endpoint *ep, abp_call call) {
+COLD int abp_progress_wanted(const abp_endpoint *ep, abp_call call) {
   const uint32_t slot = calls_live(&ep->calls, call);
   if (slot == NO_CALL || !(abp_features(ep) & ABP_PROGRESS)) return 0;
   const struct call *c = table_call(&ep->calls.table, slot);
   return c->state == RUNNING && c->flags & CALL_PROGRESS;
 }
 
-/* A cancel has come. Returns the answer to it, for whoever waits for one. */
-static enum cancel_answer cancel(abp_endpoint *ep, const abp_id *id, const char *reason,
-                                 size_t length) {
+/* A cancel has come. Returns the answer to it, for whoever waits for one. If that waits for the
+ * handler's word, `*held` is kept until then, and is NULL after. */
+COLD static enum cancel_answer cancel(abp_endpoint *ep, const abp_id *id, const char *reason,
+                                      size_t length, struct held_cancel **held) {
   session_heard(&ep->session, ep->calls.now);
   ep->calls.reason = reason;
   ep->calls.reason_length = length;
   const int ready = ep->session.state == ABP_SESSION_READY;
   const uint32_t slot = ready && id_ok(ep, id) ? endpoint_find(ep, id, 0) : NO_CALL;
-  const uint32_t owed = slot == NO_CALL ? 0 : calls_step(&ep->calls, slot, EV_CANCEL);
-  if (owed & OWE_ACK) return ANSWER_CANCELLED;
-  if (owed & OWE_NAK) return ANSWER_COMPLETED;
-  if (slot != NO_CALL) return ANSWER_NONE;
+  const uint32_t owed = slot == NO_CALL ? 0 : calls_stop(&ep->calls, slot, EV_CANCEL);
+  if (owed & OWE_WORD && !*held) return ANSWER_BUSY;
+  if (owed & OWE_WORD) {
+    endpoint_held(ep, *held, slot);
+    *held = NULL;
+  }
+  if (slot != NO_CALL) return endpoint_answer(owed);
   if (!ready) return ANSWER_NOT_INITIALIZED;
   return id->text ? ANSWER_NOT_FOUND : ANSWER_INVALID;
 }
 
-COLD int endpoint_cancel(abp_endpoint *ep, const abp_id *id, const char *reason, size_t length) {
-  ep->answer = (uint8_t)cancel(ep, id, reason, length);
+COLD int endpoint_cancel(abp_endpoint *ep, const abp_id *id, const char *reason, size_t length,
+                         const struct cancel_text *from) {
+  struct held_cancel *held = NULL;
+  if (ep->calls.asks && endpoint_hold(ep, from, &held) != ABP_OK) return ABP_E_MEMORY;
+  ep->answer = (uint8_t)cancel(ep, id, reason, length, &held);
+  free(held);
   if (ep->answer) ep->outbox |= 1u << ABP_MSG_CANCEL_RESULT;
   return ABP_OK;
 }
@@ -261,6 +263,7 @@ COLD int endpoint_cancel(abp_endpoint *ep, const abp_id *id, const char *reason,
 COLD int abp_cancel_received(abp_endpoint *ep, const abp_id *id, const char *reason,
                              size_t length) {
   if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
-  cancel(ep, id, reason, length);
+  struct held_cancel *none = NULL;
+  cancel(ep, id, reason, length, &none);
   return ABP_OK;
 }

@@ -36,12 +36,14 @@ static void change_session(abp_endpoint *ep, enum session_event event) {
   if (taken.refuse) endpoint_refuse(ep, (abp_error)taken.refuse);
   send(ep, taken.sends);
   if (taken.calls) calls_end_all(&ep->calls, (enum call_event)(taken.calls - 1));
+  if (taken.calls == EV_LOST + 1) endpoint_forget_held(ep);
   if (taken.next == session->state) return;
   session->state = (abp_session)taken.next;
   /* Who called abp_connect() needs no action to know that it connects. */
   ep->outbox &= ~(uint32_t)OUT_SESSION;
   if (taken.next != ABP_SESSION_CONNECTING) ep->outbox |= OUT_SESSION;
   session->due = 0;
+  session->asked = 0;
   session->suspended = 0;
   if (taken.next == ABP_SESSION_CONNECTING || event == SE_INITIALIZE) {
     calls_forget_all(&ep->calls);
@@ -82,7 +84,6 @@ int endpoint_initialize(abp_endpoint *ep, const char *id, size_t length, int num
   const int stays = ready && (again || !ep->config.restart);
   const int accepted = valid && !stays && session_version_ok(version, version_length);
   if (accepted && keep_session_id(ep, id, length) != ABP_OK) return ABP_E_MEMORY;
-  session_heard(session, ep->calls.now);
   if (accepted) {
     if (ready) change_session(ep, SE_SHUTDOWN);
     session->number_id = (uint8_t)number_id;
@@ -90,6 +91,8 @@ int endpoint_initialize(abp_endpoint *ep, const char *id, size_t length, int num
     session->agreed = session->wanted & (features | ABP_DYNAMIC_CAPABILITIES);
     session_start_heartbeat(session, ep->calls.now, ep->config.heartbeat_ms);
   } else if (valid && stays) {
+    /* One that is refused is no sign of life of the agent whose session this is. */
+    if (again) session_heard(session, ep->calls.now);
     change_session(ep, again ? SE_INITIALIZE_AGAIN : SE_INITIALIZE_OTHER);
   } else {
     endpoint_refuse(ep, valid ? ABP_NOT_SUPPORTED : ABP_INVALID_ID);
@@ -151,6 +154,7 @@ int endpoint_bye(abp_endpoint *ep, int persisted) {
     endpoint_count(ep, ABP_UNKNOWN_TYPE);
   } else if (persisted) {
     ep->session.suspended = 1;
+    ep->session.asked = 0;
     ep->session.due = 0;
   } else {
     change_session(ep, SE_LOST);
@@ -167,11 +171,46 @@ int endpoint_ping(abp_endpoint *ep, int pong) {
   return ABP_OK;
 }
 
+static struct session_patience patience_of(const abp_endpoint *ep) {
+  return (struct session_patience){ep->config.heartbeat_ms, ep->config.probe_ms};
+}
+
+int abp_suspect(abp_endpoint *ep) {
+  if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
+  session_suspect(&ep->session, ep->calls.now, patience_of(ep), &ep->outbox);
+  return ABP_OK;
+}
+
+int endpoint_refused(abp_endpoint *ep, const char *code, size_t length) {
+  static const char *const CODES[] = {"NOT_INITIALIZED", "SESSION_EXPIRED", "SESSION_INVALID"};
+  if (ep->config.role != ABP_AGENT || !code) return 0;
+  for (size_t i = 0; i < sizeof CODES / sizeof *CODES; i++) {
+    if (length != strlen(CODES[i]) || memcmp(code, CODES[i], length) != 0) continue;
+    change_session(ep, SE_EXPIRED);
+    return 1;
+  }
+  return 0;
+}
+
+int abp_refused(abp_endpoint *ep, const char *code, size_t length) {
+  if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
+  endpoint_refused(ep, code, length);
+  return ABP_OK;
+}
+
+int endpoint_probed(abp_endpoint *ep, const char *code, size_t length) {
+  if (!endpoint_refused(ep, code, length)) session_probed(&ep->session);
+  return ABP_OK;
+}
+
 int abp_advance(abp_endpoint *ep, uint64_t now) {
   if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
   calls_advance(&ep->calls, now);
   const enum session_event event =
-      session_tick(&ep->session, ep->calls.now, ep->config.heartbeat_ms, &ep->outbox);
-  if (event != SESSION_EVENTS) change_session(ep, event);
+      session_tick(&ep->session, ep->calls.now, patience_of(ep), &ep->outbox);
+  if (event == SE_EXPIRED && ep->config.role == ABP_APP)
+    change_session(ep, SE_SILENT);
+  else if (event != SESSION_EVENTS)
+    change_session(ep, event);
   return ABP_OK;
 }

@@ -10,7 +10,7 @@
 
 #define MAX_SIZE ((uint64_t)1 << 53) /* beyond it JavaScript's numbers are not exact */
 
-static const char TOO_MUCH[] = "More was streamed than was read";
+static const char TOO_MUCH[] = "More chunks were sent than the stream's window allows";
 
 static uint32_t smaller(uint32_t a, uint32_t b) { return a < b ? a : b; }
 
@@ -99,10 +99,16 @@ COLD static void overrun(abp_endpoint *ep, uint32_t slot) {
   endpoint_count(ep, ABP_OVERRUN);
   ep->calls.reason = TOO_MUCH;
   ep->calls.reason_length = sizeof TOO_MUCH - 1;
+  struct call *call = table_call(&ep->calls.table, slot);
+  if (!call->cause) call->cause = ABP_COMPLETED; /* nobody asked for it */
   calls_step(&ep->calls, slot, EV_CANCEL_NO_WAIT);
 }
 
 int abp_chunk_received(abp_endpoint *ep, const abp_id *id, uint64_t size) {
+  return abp_chunk_measured(ep, id, size, 0);
+}
+
+int abp_chunk_measured(abp_endpoint *ep, const abp_id *id, uint64_t size, uint64_t seen) {
   if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
   session_heard(&ep->session, ep->calls.now);
   const uint32_t slot = endpoint_find(ep, id, CALL_OUT);
@@ -112,9 +118,11 @@ int abp_chunk_received(abp_endpoint *ep, const abp_id *id, uint64_t size) {
     return ABP_OK;
   }
   const uint32_t owed = step(ep, slot, EV_CHUNK, size);
+  struct stream *stream = table_stream(&ep->calls.table, slot);
+  if (owed && seen > size) stream->unsaid += seen - size;
   if (!owed)
     endpoint_count(ep, ABP_LATE);
-  else if (size > MAX_SIZE || !has_room(table_stream(&ep->calls.table, slot)))
+  else if (size > MAX_SIZE || !has_room(stream) || stream->unsaid > stream->max_bytes)
     overrun(ep, slot);
   else
     add_chunk(ep, slot, size, owed);
@@ -132,6 +140,7 @@ int abp_chunk_read(abp_endpoint *ep, abp_call call, uint64_t size) {
     return ABP_E_STATE;
   stream->read_chunks++;
   stream->read_bytes += size;
+  if (stream->read_chunks == stream->chunks) stream->unsaid = 0;
   /* All of it: the window of the peer may be the smaller one. */
   if (stream->read_chunks == stream->chunks ||
       stream->read_chunks >= stream->max_chunks - stream->max_chunks / 2 ||

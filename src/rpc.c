@@ -84,7 +84,7 @@ static const struct {
     [ABP_RPC_DUPLICATE_ID] = {-32600, "Invalid request: a request with this id is in flight", 0},
     [ABP_RPC_METHOD_NOT_FOUND] = {-32601, "Method not found", 0},
     [ABP_RPC_INTERNAL] = {-32603, "Internal error", 0},
-    [ABP_RPC_BUSY] = {-32005, "Too many requests are in flight: retry when some have ended", 0},
+    [ABP_RPC_BUSY] = {-32005, "Too many requests are in flight: retry later", 0},
     [ABP_RPC_CANCELLED] = {-32800, "Request cancelled", 0},
     [ABP_RPC_TIMEOUT] = {-32001, "Request timed out", 0},
     [ABP_RPC_CLOSED] = {0, "Connection closed", 0}, /* the dialect has its code */
@@ -108,8 +108,13 @@ struct abp_peer {
   uint8_t refuse; /* abp_rpc_error */
   uint8_t drop;   /* abp_counter + 1 */
   uint8_t closed;
+  uint8_t draining; /* the peer has ended its half of the line, and may still be answered */
   uint32_t counts[ABP_COUNTERS];
 };
+
+static const struct dialect *dialect_of(abp_dialect dialect) {
+  return &DIALECTS[dialect < ABP_DIALECTS ? dialect : ABP_ACP];
+}
 
 abp_peer *abp_peer_new(const abp_peer_config *config, uint64_t now) {
   abp_peer *peer = calloc(1, sizeof *peer);
@@ -119,7 +124,7 @@ abp_peer *abp_peer_new(const abp_peer_config *config, uint64_t now) {
       config->grace_ms ? config->grace_ms : ABP_PEER_DEFAULT_GRACE_MS};
   calls_init(&peer->calls, &limits, config->seed, now);
   calls_number_from(&peer->calls, config->first_number);
-  peer->dialect = &DIALECTS[config->dialect < ABP_DIALECTS ? config->dialect : ABP_ACP];
+  peer->dialect = dialect_of(config->dialect);
   peer->calls.timeout_reason = peer->dialect->timeout_reason;
   peer->max_id = config->max_id;
   set_default(&peer->max_id, ABP_DEFAULT_MAX_ID);
@@ -144,8 +149,9 @@ const char *abp_peer_batch_version(const abp_peer *peer) { return peer->dialect-
 int abp_peer_unversioned(const abp_peer *peer) { return peer->dialect->unversioned; }
 
 static int known_error(int error) { return error > 0 && error < ABP_RPC_ERRORS ? error : 0; }
-int32_t abp_rpc_error_code(const abp_peer *peer, int error) {
-  return error == ABP_RPC_CLOSED ? peer->dialect->closed_code : ERRORS[known_error(error)].code;
+int32_t abp_rpc_error_code(abp_dialect dialect, int error) {
+  return error == ABP_RPC_CLOSED ? dialect_of(dialect)->closed_code
+                                 : ERRORS[known_error(error)].code;
 }
 const char *abp_rpc_error_message(int error) { return ERRORS[known_error(error)].message; }
 int abp_rpc_error_has_no_id(int error) { return ERRORS[known_error(error)].has_no_id; }
@@ -156,9 +162,12 @@ uint32_t abp_peer_count(const abp_peer *peer, abp_counter counter) {
 
 /* --- Actions ---------------------------------------------------------------------------------- */
 
+/* What the peer asked for before it ended its half of the line is answered. */
+static int has_drained(const abp_peer *peer) { return peer->draining && !peer->calls.in_flight[0]; }
+
 int abp_peer_undrained(const abp_peer *peer) {
   return peer->calls.debts != NO_CALL || peer->refuse || peer->drop || peer->report ||
-         calls_wake_owed(&peer->calls, 0);
+         has_drained(peer) || calls_wake_owed(&peer->calls, 0);
 }
 
 int abp_peer_next(abp_peer *peer, abp_action *action) {
@@ -184,6 +193,10 @@ int abp_peer_next(abp_peer *peer, abp_action *action) {
     const uint32_t slot = action->call & ((1u << SLOT_BITS) - 1);
     if (action->kind == ABP_SETTLE && action->arg == ABP_TIMED_OUT && slot < peer->patience_room)
       action->at = peer->patience[slot].limit_ms;
+  } else if (has_drained(peer)) {
+    peer->draining = 0;
+    action->kind = ABP_SESSION;
+    action->arg = ABP_SESSION_LOST;
   } else if (calls_wake_owed(&peer->calls, 0)) {
     calls_wake(&peer->calls, 0, action);
   }
@@ -266,6 +279,13 @@ int abp_peer_advance(abp_peer *peer, uint64_t now) {
   return ABP_OK;
 }
 
+int abp_peer_now(abp_peer *peer, uint64_t now) {
+  if (enter(peer) != ABP_OK) return ABP_E_UNDRAINED;
+  if (now > peer->calls.now) peer->calls.now = now;
+  calls_forget_old(&peer->calls, peer->calls.limits.remembered);
+  return ABP_OK;
+}
+
 static int malformed(abp_peer *peer, abp_rpc_error fault) {
   return peer->dialect->answers_malformed ? refuse(peer, fault) : drop(peer, ABP_MALFORMED);
 }
@@ -276,21 +296,21 @@ int abp_peer_malformed(abp_peer *peer, abp_rpc_error fault) {
   return fault == ABP_RPC_BATCH ? refuse(peer, fault) : malformed(peer, fault);
 }
 
-/* Steps all requests made here, or all that were received. */
-static void step_each(struct calls *calls, uint32_t direction, enum call_event event) {
+/* Steps the requests that have the flags: of those made here (CALL_OUT) or of those received. */
+static void step_each(struct calls *calls, uint32_t flags, enum call_event event) {
   for (uint32_t slot = 0; (slot = calls_next_live(calls, slot)) != NO_CALL; slot++) {
     struct call *call = table_call(&calls->table, slot);
-    if ((call->flags & CALL_OUT) != direction) continue;
+    if ((call->flags & (CALL_OUT | flags)) != flags) continue;
     /* When the connection is lost, no request waits for those below it. */
     if (event == EV_LOST) calls_disown(calls, slot);
-    calls_step(calls, slot, call->flags & CALL_NO_CANCEL ? EV_STOP_SILENTLY : event);
+    calls_step(calls, slot, call->flags & (CALL_NO_CANCEL | CALL_HELD) ? EV_STOP_SILENTLY : event);
   }
 }
 
-static void give_cause(struct calls *calls, uint32_t direction, uint8_t cause) {
+static void give_cause(struct calls *calls, uint32_t flags, uint8_t cause) {
   for (uint32_t slot = 0; (slot = calls_next_live(calls, slot)) != NO_CALL; slot++) {
     struct call *call = table_call(&calls->table, slot);
-    if ((call->flags & CALL_OUT) == direction && !call->cause) call->cause = cause;
+    if ((call->flags & (CALL_OUT | flags)) == flags && !call->cause) call->cause = cause;
   }
 }
 
@@ -298,7 +318,9 @@ static void give_cause(struct calls *calls, uint32_t direction, uint8_t cause) {
 int abp_peer_close(abp_peer *peer) {
   if (enter(peer) != ABP_OK) return ABP_E_UNDRAINED;
   peer->closed = 1;
+  peer->draining = 0;
   give_cause(&peer->calls, CALL_OUT, ABP_DISCONNECTED);
+  give_cause(&peer->calls, CALL_SUBSCRIPTION, ABP_COMPLETED);
   give_cause(&peer->calls, 0, peer->dialect->closing);
   step_each(&peer->calls, CALL_OUT, EV_CANCEL_NO_WAIT);
   step_each(&peer->calls, 0, EV_CLOSE);
@@ -308,6 +330,7 @@ int abp_peer_close(abp_peer *peer) {
 int abp_peer_lost(abp_peer *peer) {
   if (enter(peer) != ABP_OK) return ABP_E_UNDRAINED;
   peer->closed = 1;
+  peer->draining = 0;
   step_each(&peer->calls, 0, EV_LOST);
   give_cause(&peer->calls, CALL_OUT, ABP_DISCONNECTED);
   step_each(&peer->calls, CALL_OUT, EV_LOST);
@@ -316,11 +339,15 @@ int abp_peer_lost(abp_peer *peer) {
 
 int abp_peer_half_closed(abp_peer *peer) {
   if (enter(peer) != ABP_OK) return ABP_E_UNDRAINED;
+  peer->draining = !peer->closed;
   peer->closed = 1;
   give_cause(&peer->calls, CALL_OUT, ABP_DISCONNECTED);
   step_each(&peer->calls, CALL_OUT, EV_LOST);
+  step_each(&peer->calls, CALL_SUBSCRIPTION, (enum call_event)peer->dialect->asked);
   return ABP_OK;
 }
+
+int abp_peer_closed(const abp_peer *peer) { return peer->closed; }
 
 /* --- The caller ------------------------------------------------------------------------------- */
 
@@ -348,7 +375,8 @@ int abp_peer_request(abp_peer *peer, uint32_t timeout_ms, uint32_t longest_ms, u
   const int status = calls_make(calls, NULL,
                                 leaves | (flags & ABP_HANDSHAKE ? CALL_NO_CANCEL : 0u) |
                                     (flags & ABP_REPORTS ? CALL_PROGRESS : 0u) |
-                                    (flags & ABP_SUBSCRIPTION ? CALL_SUBSCRIPTION : 0u),
+                                    (flags & ABP_SUBSCRIPTION ? CALL_SUBSCRIPTION : 0u) |
+                                    (flags & ABP_ROUNDS ? CALL_ROUNDS : 0u),
                                 &slot);
   if (status != ABP_OK) return status;
   if (above != NO_CALL) table_adopt(&calls->table, above, slot);
@@ -395,14 +423,29 @@ static int is_pending(const abp_peer *peer, uint32_t slot) {
   return slot != NO_CALL && !call_is_over(table_call(&peer->calls.table, slot)->state);
 }
 
-int abp_peer_response(abp_peer *peer, const abp_rpc_id *id, int is_error) {
+int abp_peer_response(abp_peer *peer, const abp_rpc_id *id, abp_answer answer) {
   if (enter(peer) != ABP_OK) return ABP_E_UNDRAINED;
   const uint32_t slot = find(peer, id, CALL_OUT);
   if (!is_pending(peer, slot)) return not_pending(peer, slot);
-  /* Whose time has run out is not helped by a value. */
-  const int timed_out = table_call(&peer->calls.table, slot)->cause == ABP_TIMED_OUT;
-  calls_step(&peer->calls, slot, is_error || timed_out ? EV_FAIL : EV_COMPLETE);
+  const struct call *call = table_call(&peer->calls.table, slot);
+  const int asks = answer == ABP_INPUT_REQUIRED && call->flags & CALL_ROUNDS;
+  if (asks && calls_hold(&peer->calls, slot)) {
+    peer->report = calls_handle(&peer->calls, slot);
+    return ABP_OK;
+  }
+  /* A value does not help a request whose time has run out, nor a question one that was cancelled.
+   */
+  const int fails = asks || answer == ABP_ANSWER_ERROR || call->cause == ABP_TIMED_OUT;
+  calls_step(&peer->calls, slot, fails ? EV_FAIL : EV_COMPLETE);
+  if (fails && answer == ABP_ANSWER_RESULT)
+    table_call(&peer->calls.table, slot)->fate = ABP_FATE_FINISHED;
   return ABP_OK;
+}
+
+int abp_peer_retry(abp_peer *peer, abp_call call) {
+  if (enter(peer) != ABP_OK) return ABP_E_UNDRAINED;
+  const uint32_t slot = calls_live(&peer->calls, call);
+  return slot == NO_CALL ? ABP_E_STATE : calls_retry(&peer->calls, slot);
 }
 
 int abp_peer_progress(abp_peer *peer, const abp_rpc_id *token) {
@@ -426,7 +469,7 @@ int abp_peer_progress(abp_peer *peer, const abp_rpc_id *token) {
 
 /* --- The callee ------------------------------------------------------------------------------- */
 
-int abp_peer_received(abp_peer *peer, const abp_rpc_id *id, abp_rpc_error fault) {
+int abp_peer_received(abp_peer *peer, const abp_rpc_id *id, abp_rpc_error fault, uint32_t flags) {
   if (enter(peer) != ABP_OK) return ABP_E_UNDRAINED;
   if (peer->closed) return ABP_OK;
   const abp_rpc_error bad_id = id_fault(peer, id);
@@ -434,7 +477,8 @@ int abp_peer_received(abp_peer *peer, const abp_rpc_id *id, abp_rpc_error fault)
   if (bad_id) return refuse(peer, bad_id);
   struct key key;
   uint32_t slot;
-  switch (calls_receive(&peer->calls, key_of(id, &key), 0, (int)fault, &slot)) {
+  const uint32_t kept = flags & ABP_SUBSCRIPTION ? CALL_SUBSCRIPTION : 0;
+  switch (calls_receive(&peer->calls, key_of(id, &key), kept, (int)fault, &slot)) {
   case ABP_OK: calls_queue(&peer->calls, slot); return ABP_OK;
   case ABP_E_DUPLICATE: return refuse(peer, ABP_RPC_DUPLICATE_ID);
   case ABP_E_LIMIT: return refuse(peer, ABP_RPC_BUSY);
@@ -484,6 +528,8 @@ int abp_peer_finish(abp_peer *peer, abp_call call, abp_ending ending) {
     /* It has cancelled its own request, and with that the requests that it made. */
     calls_step(calls, slot, EV_ASK);
     event = EV_CANCELLED;
+  } else if (ending == ABP_GAVE_UP && c->state != RUNNING) {
+    event = EV_CANCELLED; /* it was heeded, though the dialect has no word for that */
   }
   /* A handler that ends by itself leaves its own requests running: nobody cancelled them. */
   const int by_itself = c->state == RUNNING;

@@ -3,10 +3,17 @@
  * happens.
  *
  *   agent   NONE ──connect──▶ CONNECTING ──accepted──▶ READY ──close, shutdown──▶ CLOSED
- *                                 └──refused, timeout──▶ FAILED      lost──▶ LOST
+ *                                 └──refused, timeout──▶ FAILED      lost, expired──▶ LOST
  *   app     NONE ──initialize──▶ READY ──shutdown, stop──▶ CLOSED ──initialize──▶ READY
  *
  * A new session has no authority over what an older one left: its calls are not found any more.
+ *
+ * Who gives a session up says so: a peer that only stood still would keep it otherwise, and refuse
+ * the next one.
+ *
+ * A peer that agreed to liveness is asked by pings, over the channel that belongs to its document.
+ * A plain app has no such message; but it answers a cancel of an id that was never used, and tells
+ * by that whether it knows the session. It is only asked so when there is a reason to suspect it.
  */
 #include "session.h"
 
@@ -49,6 +56,8 @@ struct session_step session_step(abp_session state, enum session_event event) {
                   [SE_STOP] = {CLOSED, CALLS(CLOSE), 0, SEND(BYE)},
                   [SE_LEAVE] = {LOST, CALLS(LOST), 0, SEND(BYE)},
                   [SE_LOST] = {LOST, CALLS(LOST), 0, 0},
+                  [SE_EXPIRED] = {LOST, CALLS(LOST), 0, SEND(SHUTDOWN)},
+                  [SE_SILENT] = {LOST, CALLS(LOST), 0, SEND(BYE)},
               },
           [LOST] = {{NONE, 0, 0, 0}},
       };
@@ -71,7 +80,22 @@ int session_version_ok(const char *version, size_t length) {
   return dot > 0 && dot + 1 < length;
 }
 
+/* Asks the peer for a sign of life. */
+static void ask(struct session *session, uint64_t now, struct session_patience patience,
+                uint32_t *sends) {
+  const int alive = (session->agreed & ABP_LIVENESS) != 0;
+  *sends |= alive ? SEND(PING) : SEND(PROBE);
+  session->asked = 1;
+  session->due = now + (alive ? patience.heartbeat : patience.probe);
+}
+
+void session_suspect(struct session *session, uint64_t now, struct session_patience patience,
+                     uint32_t *sends) {
+  if (session->state == READY && !session->asked) ask(session, now, patience, sends);
+}
+
 void session_heard(struct session *session, uint64_t now) {
+  if (!(session->agreed & ABP_LIVENESS)) return;
   session->heard = now;
   session->asked = 0;
   if (session->suspended) {
@@ -80,13 +104,19 @@ void session_heard(struct session *session, uint64_t now) {
   }
 }
 
+void session_probed(struct session *session) {
+  if (session->agreed & ABP_LIVENESS) return;
+  session->asked = 0;
+  session->due = 0;
+}
+
 void session_start_heartbeat(struct session *session, uint64_t now, uint32_t heartbeat_ms) {
   session_heard(session, now);
   session->due = session->agreed & ABP_LIVENESS ? now + heartbeat_ms : 0;
 }
 
-enum session_event session_tick(struct session *session, uint64_t now, uint32_t heartbeat_ms,
-                                uint32_t *sends) {
+enum session_event session_tick(struct session *session, uint64_t now,
+                                struct session_patience patience, uint32_t *sends) {
   if (!session->due || now < session->due) return SESSION_EVENTS;
   if (session->state == CONNECTING) {
     if (now >= session->give_up) return SE_TIMEOUT;
@@ -98,15 +128,13 @@ enum session_event session_tick(struct session *session, uint64_t now, uint32_t 
   }
   /* A clock that comes far too late was stopped itself (a sleeping machine, a throttled page): the
    * peer is asked once more before it is given up. */
-  const int stalled = now - session->due > heartbeat_ms;
-  if (now - session->heard < heartbeat_ms) {
-    session->due = session->heard + heartbeat_ms;
-  } else if (!session->asked || stalled) {
-    *sends |= SEND(PING);
-    session->asked = 1;
-    session->due = now + heartbeat_ms;
-  } else {
-    return SE_LOST;
-  }
+  const uint32_t heartbeat = patience.heartbeat;
+  const int stalled = now - session->due > heartbeat;
+  if (session->agreed & ABP_LIVENESS && now - session->heard < heartbeat)
+    session->due = session->heard + heartbeat;
+  else if (!session->asked || stalled)
+    ask(session, now, patience, sends);
+  else
+    return SE_EXPIRED;
   return SESSION_EVENTS;
 }

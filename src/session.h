@@ -18,6 +18,8 @@ enum session_event {
   SE_STOP,     /* app: it ends the session, and has no `shutdown` to say so */
   SE_LEAVE,    /* this side's document goes away */
   SE_LOST,     /* the peer is gone */
+  SE_EXPIRED,  /* agent: the app is silent for too long, or knows no session */
+  SE_SILENT,   /* app: its agent is silent for too long */
   SESSION_EVENTS
 };
 
@@ -25,7 +27,7 @@ struct session_step {
   uint8_t next;
   uint8_t calls;  /* 1 + the call_event that every call gets, or 0 */
   uint8_t refuse; /* abp_error that the peer is answered */
-  uint8_t sends;  /* 1 << abp_message */
+  uint16_t sends; /* 1 << abp_message */
 };
 
 struct session {
@@ -35,7 +37,7 @@ struct session {
   uint64_t due;            /* when the session's own timer runs out, or 0 */
   uint64_t give_up;        /* agent: when the handshake fails */
   uint32_t pause;          /* agent: until `initialize` is sent again */
-  uint8_t asked;           /* a ping is out */
+  uint8_t asked;           /* a ping or a probe is out */
   uint8_t suspended;       /* the peer said that it is frozen */
   uint8_t staying;         /* this side says `bye`, but may come back */
   uint8_t number_id;       /* `initialize` had a number as its id */
@@ -45,16 +47,28 @@ struct session {
 };
 
 _Static_assert(ABP_SESSION_NONE == 0, "a row that is not in the table leads to NONE: nowhere");
-_Static_assert(ABP_MSG_BYE < 8, "session_step.sends has a bit for every message");
+_Static_assert(ABP_MSG_PROBE < 16, "session_step.sends has a bit for every message");
 
 struct session_step session_step(abp_session state, enum session_event event);
 /* 1 if `version` reads major.minor. */
 int session_version_ok(const char *version, size_t length);
-/* Runs the session's clock. Returns the event that it caused, or SESSION_EVENTS; sends are or'ed
- * into *sends. */
-enum session_event session_tick(struct session *session, uint64_t now, uint32_t heartbeat_ms,
-                                uint32_t *sends);
+
+/* How long a peer may be silent, in ms. */
+struct session_patience {
+  uint32_t heartbeat; /* one that answers pings */
+  uint32_t probe;     /* one that does not, after it was suspected */
+};
+/* Runs the session's clock. Returns SE_TIMEOUT, or SE_EXPIRED when the peer was silent for too
+ * long, or SESSION_EVENTS; sends are or'ed into *sends. */
+enum session_event session_tick(struct session *session, uint64_t now,
+                                struct session_patience patience, uint32_t *sends);
+/* The peer may be gone: asks it. What is not answered in time is SE_EXPIRED for session_tick(). */
+void session_suspect(struct session *session, uint64_t now, struct session_patience patience,
+                     uint32_t *sends);
+/* A message came from the peer. It is a sign of life of one that answers pings. */
 void session_heard(struct session *session, uint64_t now);
+/* The answer to a probe came, from an app that knows the session. */
+void session_probed(struct session *session);
 void session_start_heartbeat(struct session *session, uint64_t now, uint32_t heartbeat_ms);
 
 #endif

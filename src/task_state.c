@@ -19,6 +19,15 @@
  * An executor that stops because its signal fired need not say why: that it returns is enough. And
  * one that asks for input while its caller wants it to stop would wait for ever, so that is a stop.
  * A task whose question nobody answers is not kept for ever either (TE_GRACE).
+ *
+ * Where tasks outlive their process, a state is stored before it is told. Then each step that tells
+ * owes COMMIT instead (task_defer()), and a task that is to end is COMMITTING until its end is
+ * stored: its executor is not listened to any more, and a cancel waits for the truth.
+ *
+ *   WORKING ──returns, says, cancel──▶ COMMITTING ──stored──▶ COMPLETED, FAILED, REJECTED, CANCELED
+ *
+ * The log of the task decides what came first. If that was a cancel (TE_WISH), the task is
+ * canceled.
  */
 #include "task_state.h"
 
@@ -31,8 +40,10 @@ enum {
   ACK = ABP_TASK_ACK,
   WAIT = ABP_TASK_WAIT,
   NAK = ABP_TASK_NAK,
+  COMMIT = ABP_TASK_COMMIT,
   AGAIN = TASK_AGAIN,
-  LAST = TELL | SETTLE | END
+  LAST = TELL | SETTLE | END,
+  PARK = TELL | SETTLE | ABP_TASK_PARK
 };
 
 enum {
@@ -45,7 +56,8 @@ enum {
   INPUT_REQUIRED = ABP_TASK_INPUT_REQUIRED,
   REJECTED = ABP_TASK_REJECTED,
   AUTH_REQUIRED = ABP_TASK_AUTH_REQUIRED,
-  CANCELING = TASK_CANCELING
+  CANCELING = TASK_CANCELING,
+  COMMITTING = TASK_COMMITTING
 };
 
 static const struct task_step TABLE[TASK_STATES][TASK_EVENTS] =
@@ -57,7 +69,7 @@ static const struct task_step TABLE[TASK_STATES][TASK_EVENTS] =
                 [TE_SAYS_COMPLETED] = {COMPLETED, LAST},
                 [TE_SAYS_FAILED] = {FAILED, LAST},
                 [TE_SAYS_CANCELED] = {CANCELED, LAST},
-                [TE_SAYS_INPUT_REQUIRED] = {INPUT_REQUIRED, LAST},
+                [TE_SAYS_INPUT_REQUIRED] = {INPUT_REQUIRED, PARK},
                 [TE_SAYS_REJECTED] = {REJECTED, LAST},
                 [TE_SAYS_AUTH_REQUIRED] = {AUTH_REQUIRED, TELL | SETTLE},
             },
@@ -68,7 +80,7 @@ static const struct task_step TABLE[TASK_STATES][TASK_EVENTS] =
                 [TE_SAYS_COMPLETED] = {COMPLETED, LAST},
                 [TE_SAYS_FAILED] = {FAILED, LAST},
                 [TE_SAYS_CANCELED] = {CANCELED, LAST},
-                [TE_SAYS_INPUT_REQUIRED] = {INPUT_REQUIRED, LAST},
+                [TE_SAYS_INPUT_REQUIRED] = {INPUT_REQUIRED, PARK},
                 [TE_SAYS_REJECTED] = {REJECTED, LAST},
                 [TE_SAYS_AUTH_REQUIRED] = {AUTH_REQUIRED, TELL | SETTLE},
                 [TE_START] = {WORKING, TELL | START},
@@ -80,7 +92,7 @@ static const struct task_step TABLE[TASK_STATES][TASK_EVENTS] =
                 [TE_SAYS_COMPLETED] = {COMPLETED, LAST},
                 [TE_SAYS_FAILED] = {FAILED, LAST},
                 [TE_SAYS_CANCELED] = {CANCELED, LAST},
-                [TE_SAYS_INPUT_REQUIRED] = {INPUT_REQUIRED, LAST},
+                [TE_SAYS_INPUT_REQUIRED] = {INPUT_REQUIRED, PARK},
                 [TE_SAYS_REJECTED] = {REJECTED, LAST},
                 [TE_SAYS_AUTH_REQUIRED] = {AUTH_REQUIRED, TELL | SETTLE},
                 [TE_RETURN] = {COMPLETED, LAST},
@@ -94,7 +106,7 @@ static const struct task_step TABLE[TASK_STATES][TASK_EVENTS] =
                 [TE_SAYS_COMPLETED] = {COMPLETED, LAST},
                 [TE_SAYS_FAILED] = {FAILED, LAST},
                 [TE_SAYS_CANCELED] = {CANCELED, LAST},
-                [TE_SAYS_INPUT_REQUIRED] = {INPUT_REQUIRED, LAST},
+                [TE_SAYS_INPUT_REQUIRED] = {INPUT_REQUIRED, PARK},
                 [TE_SAYS_REJECTED] = {REJECTED, LAST},
                 [TE_SAYS_AUTH_REQUIRED] = {AUTH_REQUIRED, TELL | SETTLE},
                 [TE_START] = {WORKING, ABORT | TELL | START},
@@ -109,7 +121,7 @@ static const struct task_step TABLE[TASK_STATES][TASK_EVENTS] =
                 [TE_SAYS_COMPLETED] = {COMPLETED, LAST},
                 [TE_SAYS_FAILED] = {FAILED, LAST},
                 [TE_SAYS_CANCELED] = {CANCELED, LAST},
-                [TE_SAYS_INPUT_REQUIRED] = {INPUT_REQUIRED, LAST},
+                [TE_SAYS_INPUT_REQUIRED] = {INPUT_REQUIRED, PARK},
                 [TE_SAYS_REJECTED] = {REJECTED, LAST},
                 [TE_SAYS_AUTH_REQUIRED] = {AUTH_REQUIRED, TELL | SETTLE},
                 [TE_START] = {WORKING, ABORT | TELL | START},
@@ -133,6 +145,17 @@ static const struct task_step TABLE[TASK_STATES][TASK_EVENTS] =
                 [TE_ASK] = {CANCELING, WAIT},
                 [TE_GRACE] = {CANCELED, LAST},
             },
+        /* Only the log speaks for it. */
+        [COMMITTING] =
+            {
+                [TE_SAYS_COMPLETED] = {COMPLETED, LAST},
+                [TE_SAYS_FAILED] = {FAILED, LAST},
+                [TE_SAYS_CANCELED] = {CANCELED, LAST},
+                [TE_SAYS_REJECTED] = {REJECTED, LAST},
+                [TE_CANCEL] = {COMMITTING, WAIT},
+                [TE_ASK] = {COMMITTING, WAIT},
+                [TE_WISH] = {COMMITTING, COMMIT | WAIT},
+            },
         [COMPLETED] = {[TE_CANCEL] = {COMPLETED, NAK}, [TE_ASK] = {COMPLETED, NAK}},
         [FAILED] = {[TE_CANCEL] = {FAILED, NAK}, [TE_ASK] = {FAILED, NAK}},
         [REJECTED] = {[TE_CANCEL] = {REJECTED, NAK}, [TE_ASK] = {REJECTED, NAK}},
@@ -142,6 +165,12 @@ static const struct task_step TABLE[TASK_STATES][TASK_EVENTS] =
 struct task_step task_step(enum abp_task_state state, enum task_event event) {
   struct task_step step = TABLE[state][event];
   if (step.next == UNKNOWN) step.next = (uint8_t)state;
+  return step;
+}
+
+struct task_step task_defer(struct task_step step) {
+  if (abp_task_ended((enum abp_task_state)step.next)) step.next = COMMITTING;
+  step.owed = (uint16_t)((step.owed & ABORT) | (step.owed & ACK ? WAIT : 0) | COMMIT);
   return step;
 }
 

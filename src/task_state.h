@@ -7,7 +7,10 @@
 /* A state that the protocol does not know: a cancel waits for the executor. Elsewhere the task is
  * what it was said to be last. */
 #define TASK_CANCELING ((enum abp_task_state)(ABP_TASK_AUTH_REQUIRED + 1))
-#define TASK_STATES (ABP_TASK_AUTH_REQUIRED + 2)
+/* Another one, of tables whose states are stored before they are told: it is decided how the task
+ * ends, and nobody has been told. */
+#define TASK_COMMITTING ((enum abp_task_state)(ABP_TASK_AUTH_REQUIRED + 2))
+#define TASK_STATES (ABP_TASK_AUTH_REQUIRED + 3)
 
 enum task_event {
   TE_SAYS, /* + an abp_task_state: the executor, or an agent somewhere else, says so */
@@ -25,20 +28,24 @@ enum task_event {
   TE_CANCEL, /* stop now */
   TE_ASK,    /* stop, and the executor may say how */
   TE_GRACE,  /* too late: the executor has not said how it ended, or nobody has answered */
+  TE_WISH,   /* a cancel was stored before what has been decided could be */
   TASK_EVENTS
 };
 _Static_assert((int)TE_SAYS_AUTH_REQUIRED == (int)ABP_TASK_AUTH_REQUIRED, "events follow states");
 _Static_assert(ABP_TASK_UNKNOWN == 0, "a row that is not in the table leads to UNKNOWN: nowhere");
-_Static_assert(ABP_TASK_NAK <= UINT8_MAX, "task_step.owed has a bit for all that the table owes");
+_Static_assert(ABP_TASK_PARK <= UINT16_MAX, "task_step.owed has a bit for all that the table owes");
 
 /* A cancel of a task that is canceled: ACK or NAK, the dialect says which. */
 #define TASK_AGAIN (ABP_TASK_ACK | ABP_TASK_NAK)
 
 struct task_step {
   uint8_t next;
-  uint8_t owed; /* abp_task_verdict */
+  uint16_t owed; /* abp_task_verdict */
 };
 
 struct task_step task_step(enum abp_task_state state, enum task_event event);
+
+/* The same step, in a table whose states are stored before they are told. */
+struct task_step task_defer(struct task_step step);
 
 #endif

@@ -7,6 +7,7 @@
  */
 #include "call_table.h"
 #include "task_state.h"
+#include "watch_state.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,12 +21,17 @@ struct abp_tasks {
   abp_tasks_config config;
   struct call_table table; /* `memory` has the finished tasks, oldest first */
   struct extra {
-    uint32_t run;    /* a task's latest run */
-    uint32_t place;  /* an artifact's, or how many artifacts a task has */
-    uint32_t active; /* runs that have not returned */
-    uint8_t told;    /* while a task is CANCELING: the state that it was said to be in last */
+    uint32_t run;         /* a task's latest run */
+    uint32_t place;       /* an artifact's, or how many artifacts a task has */
+    uint32_t active;      /* runs that have not returned */
+    uint32_t uncommitted; /* states that are being stored */
+    uint8_t said;         /* the state as the protocol has it; told, unless it is uncommitted */
+    uint8_t told;
+    uint8_t starts; /* the oldest state that is uncommitted begins a run */
   } * extras;
-  uint32_t room; /* of extras */
+  uint32_t room;         /* of extras */
+  struct watch *watches; /* by slot, for those that a client watches; NULL without any */
+  uint32_t watch_room;
   uint32_t live, dropped;
   uint64_t now;
 };
@@ -39,6 +45,10 @@ abp_tasks *abp_tasks_new(const abp_tasks_config *config, uint64_t now) {
   set_default(&tasks->config.remembered, ABP_TASKS_DEFAULT_REMEMBERED);
   set_default(&tasks->config.remember_ms, ABP_TASKS_DEFAULT_REMEMBER_MS);
   set_default(&tasks->config.max_id, ABP_TASKS_DEFAULT_MAX_ID);
+  set_default(&tasks->config.grace_ms, ABP_TASKS_DEFAULT_GRACE_MS);
+  set_default(&tasks->config.linger_ms, ABP_TASKS_DEFAULT_LINGER_MS);
+  set_default(&tasks->config.retry_ms, ABP_TASKS_DEFAULT_RETRY_MS);
+  set_default(&tasks->config.outage_ms, ABP_TASKS_DEFAULT_OUTAGE_MS);
   if (tasks->config.max_id > MAX_TASK_ID) tasks->config.max_id = MAX_TASK_ID;
   tasks->now = now;
   table_init(&tasks->table, config->seed);
@@ -49,6 +59,7 @@ void abp_tasks_free(abp_tasks *tasks) {
   if (!tasks) return;
   table_free(&tasks->table);
   free(tasks->extras);
+  free(tasks->watches);
   free(tasks);
 }
 
@@ -70,12 +81,6 @@ static enum abp_task_state state_of(const abp_tasks *tasks, uint32_t slot) {
   return (enum abp_task_state)table_call(&tasks->table, slot)->state;
 }
 
-/* The state as the protocol has it. */
-static enum abp_task_state told(const abp_tasks *tasks, uint32_t slot) {
-  const enum abp_task_state state = state_of(tasks, slot);
-  return state == TASK_CANCELING ? (enum abp_task_state)tasks->extras[slot].told : state;
-}
-
 static int id_ok(const abp_tasks *tasks, uint32_t length) {
   return length > 0 && length <= tasks->config.max_id;
 }
@@ -94,7 +99,7 @@ static int add(abp_tasks *tasks, const abp_id *id, uint32_t hash, uint32_t kind,
     tasks->extras = extras;
     tasks->room = room;
   }
-  tasks->extras[*slot] = (struct extra){0, 0, 0, ABP_TASK_UNKNOWN};
+  tasks->extras[*slot] = (struct extra){0};
   return ABP_OK;
 }
 
@@ -107,15 +112,22 @@ static void forget_artifacts(abp_tasks *tasks, uint32_t slot) {
   }
 }
 
+/* The watch of a task, or NULL if nobody watches it. */
+static struct watch *watch_of(const abp_tasks *tasks, uint32_t slot) {
+  return slot < tasks->watch_room && tasks->watches[slot].kind ? &tasks->watches[slot] : NULL;
+}
+
 /* The task has ended, and none of its runs is left. */
 static void finish(abp_tasks *tasks, uint32_t slot) {
+  if (watch_of(tasks, slot)) return; /* which has a timer of its own, and is not remembered */
   tasks->live--;
   table_call(&tasks->table, slot)->deadline = tasks->now;
   list_push(&tasks->table, &tasks->table.memory, slot);
 }
 
 static int finished(const abp_tasks *tasks, uint32_t slot) {
-  return abp_task_ended(state_of(tasks, slot)) && !tasks->extras[slot].active;
+  return abp_task_ended(state_of(tasks, slot)) && !tasks->extras[slot].active &&
+         !watch_of(tasks, slot);
 }
 
 /* A task that waits for an answer, and that nobody works on, waits for as long as a finished one is
@@ -124,7 +136,7 @@ static void set_patience(abp_tasks *tasks, uint32_t slot) {
   const enum abp_task_state state = state_of(tasks, slot);
   const struct extra *extra = &tasks->extras[slot];
   const int asks = state == ABP_TASK_INPUT_REQUIRED || state == ABP_TASK_AUTH_REQUIRED;
-  if (state == TASK_CANCELING) return; /* its grace period runs */
+  if (state == TASK_CANCELING || watch_of(tasks, slot)) return; /* another timer runs */
   if (asks && extra->run && !extra->active)
     table_set_timer(&tasks->table, slot, tasks->now + tasks->config.remember_ms);
   else
@@ -138,20 +150,29 @@ static int step(abp_tasks *tasks, uint32_t slot, enum task_event event) {
   const enum abp_task_state before = state_of(tasks, slot);
   struct task_step step = task_step(before, event);
   if (step.next == (uint8_t)before && !step.owed) return 0;
-  if (!extra->active) step.owed &= (uint8_t)~ABP_TASK_ABORT;
-  /* What is told of a task that is CANCELING is that it works. */
-  extra->told = step.owed & ABP_TASK_TELL ? ABP_TASK_WORKING : (uint8_t)told(tasks, slot);
-  table_call(&tasks->table, slot)->state = step.next;
-  if (step.owed & ABP_TASK_START) {
-    extra->run++;
-    extra->active++;
+  if (!extra->active) step.owed &= (uint16_t)~ABP_TASK_ABORT;
+  if (step.next <= ABP_TASK_AUTH_REQUIRED)
+    extra->said = step.next;
+  else if (step.owed & ABP_TASK_TELL)
+    extra->said = ABP_TASK_WORKING; /* what a task that is CANCELING tells */
+  else if (step.owed & ABP_TASK_COMMIT)
+    extra->said = ABP_TASK_CANCELED;
+  if (step.owed & ABP_TASK_START) extra->run++;
+  if (tasks->config.commits && before != TASK_COMMITTING && step.owed & ABP_TASK_TELL) {
+    extra->starts |= (step.owed & ABP_TASK_START) != 0;
+    extra->uncommitted++;
+    step = task_defer(step);
   }
+  if (step.owed & ABP_TASK_TELL) extra->told = extra->said;
+  if (step.owed & ABP_TASK_START) extra->active++;
+  table_call(&tasks->table, slot)->state = step.next;
   set_patience(tasks, slot);
   if (!abp_task_ended(before) && abp_task_ended((enum abp_task_state)step.next)) {
     forget_artifacts(tasks, slot);
     if (!extra->active) finish(tasks, slot);
   }
-  return step.owed | (int)told(tasks, slot) << ABP_TASK_STATE_SHIFT;
+  const int state = step.owed & ABP_TASK_COMMIT ? extra->said : extra->told;
+  return step.owed | state << ABP_TASK_STATE_SHIFT;
 }
 
 int abp_task_add(abp_tasks *tasks, const char *id, uint32_t length, enum abp_task_state state,
@@ -166,6 +187,7 @@ int abp_task_add(abp_tasks *tasks, const char *id, uint32_t length, enum abp_tas
   if (status != ABP_OK) return status;
   tasks->live++;
   table_call(&tasks->table, slot)->state = (uint8_t)state;
+  tasks->extras[slot].said = tasks->extras[slot].told = (uint8_t)state;
   *task = handle(tasks, slot);
   return ABP_OK;
 }
@@ -180,7 +202,8 @@ abp_task abp_task_find(const abp_tasks *tasks, const char *id, uint32_t length) 
 
 int abp_task_start(abp_tasks *tasks, abp_task task) {
   const uint32_t slot = slot_of(tasks, task);
-  return slot == NO_CALL ? 0 : step(tasks, slot, TE_START);
+  /* A question that has not been told has no answer yet. */
+  return slot == NO_CALL || tasks->extras[slot].uncommitted ? 0 : step(tasks, slot, TE_START);
 }
 
 uint32_t abp_task_run(const abp_tasks *tasks, abp_task task) {
@@ -188,21 +211,44 @@ uint32_t abp_task_run(const abp_tasks *tasks, abp_task task) {
   return slot == NO_CALL ? 0 : tasks->extras[slot].run;
 }
 
-/* The slot of a task, or NO_CALL, which is counted, when this run may not speak for it any more. */
+/* The slot of a task, or NO_CALL, which is counted, when this run may not speak for it: no more, or
+ * not yet. */
 static uint32_t speaker(abp_tasks *tasks, abp_task task, uint32_t run) {
   const uint32_t slot = slot_of(tasks, task);
-  if (slot != NO_CALL && tasks->extras[slot].run == run && !abp_task_ended(state_of(tasks, slot)))
-    return slot;
+  if (slot != NO_CALL) {
+    const struct extra *extra = &tasks->extras[slot];
+    const int ended = abp_task_ended((enum abp_task_state)extra->said);
+    if (extra->run == run && !ended && !extra->starts) return slot;
+  }
   tasks->dropped++;
   return NO_CALL;
 }
 
+/* After each input about a watch. */
+static int watched(abp_tasks *tasks, uint32_t slot, int verdict) {
+  const uint64_t wake = watch_wake(watch_of(tasks, slot));
+  if (wake)
+    table_set_timer(&tasks->table, slot, wake);
+  else
+    table_clear_timer(&tasks->table, slot);
+  return verdict;
+}
+
+/* Something was heard of the task, which may be watched. */
+static int heard(abp_tasks *tasks, uint32_t slot, int verdict, int snapshot) {
+  struct watch *watch = watch_of(tasks, slot);
+  if (!watch) return verdict;
+  verdict = watch_heard(watch, &tasks->config, tasks->now, verdict, snapshot);
+  return watched(tasks, slot, verdict);
+}
+
 int abp_task_says(abp_tasks *tasks, abp_task task, uint32_t run, enum abp_task_state state,
-                  int news) {
+                  int what) {
   const uint32_t slot = speaker(tasks, task, run);
   if (slot == NO_CALL || state > ABP_TASK_AUTH_REQUIRED) return 0;
-  if (state == told(tasks, slot) && !news) return 0;
-  return step(tasks, slot, (enum task_event)((int)TE_SAYS + (int)state));
+  const int silent = state == tasks->extras[slot].said && !(what & ABP_TASK_NEWS);
+  const int verdict = silent ? 0 : step(tasks, slot, (enum task_event)((int)TE_SAYS + (int)state));
+  return heard(tasks, slot, verdict, what & ABP_TASK_SNAPSHOT);
 }
 
 int abp_task_returns(abp_tasks *tasks, abp_task task, uint32_t run, int failed) {
@@ -225,13 +271,23 @@ int abp_task_returns(abp_tasks *tasks, abp_task task, uint32_t run, int failed) 
 int abp_task_cancel(abp_tasks *tasks, abp_task task, uint32_t grace_ms, int repeatable) {
   const uint32_t slot = slot_of(tasks, task);
   if (slot == NO_CALL) return ABP_E_STATE;
-  /* Where nothing runs, there is nobody to wait for. */
-  const int asks = grace_ms && tasks->extras[slot].active;
+  /* Where nothing runs, or what is to run has not begun, there is nobody to wait for. */
+  const struct extra *extra = &tasks->extras[slot];
+  const int asks = grace_ms && extra->active && !extra->starts;
   int verdict = step(tasks, slot, asks ? TE_ASK : TE_CANCEL);
-  if (verdict & ABP_TASK_WAIT && !table_call(&tasks->table, slot)->timer)
+  if (state_of(tasks, slot) == TASK_CANCELING && !table_call(&tasks->table, slot)->timer)
     table_set_timer(&tasks->table, slot, tasks->now + grace_ms);
   if ((verdict & TASK_AGAIN) == TASK_AGAIN) verdict &= repeatable ? ~ABP_TASK_NAK : ~ABP_TASK_ACK;
   return verdict;
+}
+
+int abp_task_subscribe(const abp_tasks *tasks, abp_task task, int lasting) {
+  const uint32_t slot = slot_of(tasks, task);
+  const enum abp_task_state state = abp_task_state(tasks, task);
+  if (slot == NO_CALL || abp_task_ended(state)) return 0;
+  const int asks = state == ABP_TASK_INPUT_REQUIRED;
+  const int settled = asks || state == ABP_TASK_AUTH_REQUIRED;
+  return ABP_TASK_TELL | (settled ? ABP_TASK_SETTLE : 0) | (asks && !lasting ? ABP_TASK_END : 0);
 }
 
 /* --- Artifacts -------------------------------------------------------------------------------- */
@@ -241,6 +297,7 @@ int abp_task_artifact(abp_tasks *tasks, abp_task task, uint32_t run, const char 
   if (!id_ok(tasks, length)) return ABP_E_ID;
   const uint32_t slot = speaker(tasks, task, run);
   if (slot == NO_CALL) return ABP_ARTIFACT_DROP;
+  heard(tasks, slot, 0, 0);
   char text[sizeof slot + MAX_TASK_ID];
   memcpy(text, &slot, sizeof slot);
   memcpy(text + sizeof slot, id, length);
@@ -259,6 +316,82 @@ int abp_task_artifact(abp_tasks *tasks, abp_task task, uint32_t run, const char 
   return ABP_ARTIFACT_CREATE;
 }
 
+/* --- Watching --------------------------------------------------------------------------------- */
+
+int abp_watch(abp_tasks *tasks, abp_task task, enum abp_watch_kind kind) {
+  const uint32_t slot = slot_of(tasks, task);
+  if (slot == NO_CALL || state_of(tasks, slot) != ABP_TASK_UNKNOWN || watch_of(tasks, slot))
+    return 0;
+  if (slot >= tasks->watch_room) {
+    struct watch *watches = realloc(tasks->watches, tasks->room * sizeof *watches);
+    if (!watches) return ABP_E_MEMORY;
+    const uint32_t more = tasks->room - tasks->watch_room;
+    memset(watches + tasks->watch_room, 0, more * sizeof *watches);
+    tasks->watches = watches;
+    tasks->watch_room = tasks->room;
+  }
+  return watch_begin(&tasks->watches[slot], kind);
+}
+
+/* The slot of a watched task, or NO_CALL. */
+static uint32_t watch_slot(const abp_tasks *tasks, abp_task task) {
+  const uint32_t slot = slot_of(tasks, task);
+  return slot != NO_CALL && watch_of(tasks, slot) ? slot : NO_CALL;
+}
+
+int abp_watch_named(abp_tasks *tasks, abp_task task) {
+  const uint32_t slot = watch_slot(tasks, task);
+  return slot == NO_CALL ? 0 : watched(tasks, slot, watch_named(watch_of(tasks, slot)));
+}
+
+int abp_watch_replied(abp_tasks *tasks, abp_task task) {
+  const uint32_t slot = watch_slot(tasks, task);
+  return slot == NO_CALL ? 0 : heard(tasks, slot, ABP_TASK_TELL | ABP_TASK_END, 0);
+}
+
+int abp_watch_ended(abp_tasks *tasks, abp_task task, enum abp_watch_end how, uint32_t delay_ms) {
+  const uint32_t slot = watch_slot(tasks, task);
+  if (slot == NO_CALL) return 0;
+  struct watch *watch = watch_of(tasks, slot);
+  return watched(tasks, slot, watch_ended(watch, &tasks->config, tasks->now, how, delay_ms));
+}
+
+int abp_watch_asked(abp_tasks *tasks, abp_task task, enum abp_watch_end how, uint32_t delay_ms) {
+  const uint32_t slot = watch_slot(tasks, task);
+  if (slot == NO_CALL) return 0;
+  const enum abp_task_state state = state_of(tasks, slot);
+  const int settled = state == ABP_TASK_INPUT_REQUIRED || state == ABP_TASK_AUTH_REQUIRED;
+  struct watch *watch = watch_of(tasks, slot);
+  return watched(tasks, slot,
+                 watch_asked(watch, &tasks->config, tasks->now, how, delay_ms, settled,
+                             abp_task_ended(state)));
+}
+
+int abp_watch_cancel(abp_tasks *tasks, abp_task task) {
+  const uint32_t slot = watch_slot(tasks, task);
+  if (slot == NO_CALL) return 0;
+  return watched(tasks, slot, watch_cancel(watch_of(tasks, slot), &tasks->config, tasks->now));
+}
+
+int abp_watch_cancel_answered(abp_tasks *tasks, abp_task task, enum abp_watch_end how,
+                              uint32_t delay_ms, enum abp_task_state state) {
+  const uint32_t slot = watch_slot(tasks, task);
+  if (slot == NO_CALL) return 0;
+  return watched(tasks, slot,
+                 watch_cancel_answered(watch_of(tasks, slot), &tasks->config, tasks->now, how,
+                                       delay_ms, abp_task_ended(state)));
+}
+
+int abp_watch_leave(abp_tasks *tasks, abp_task task) {
+  const uint32_t slot = watch_slot(tasks, task);
+  return slot == NO_CALL ? 0 : watched(tasks, slot, watch_leave(watch_of(tasks, slot)));
+}
+
+int abp_watch_stop(abp_tasks *tasks, abp_task task) {
+  const uint32_t slot = watch_slot(tasks, task);
+  return slot == NO_CALL ? 0 : watched(tasks, slot, watch_stop(watch_of(tasks, slot)));
+}
+
 /* --- Time and memory -------------------------------------------------------------------------- */
 
 static int forget(abp_tasks *tasks, uint32_t slot) {
@@ -266,6 +399,7 @@ static int forget(abp_tasks *tasks, uint32_t slot) {
     list_remove(&tasks->table, &tasks->table.memory, slot);
   else
     tasks->live--;
+  if (watch_of(tasks, slot)) tasks->watches[slot].kind = 0;
   forget_artifacts(tasks, slot);
   table_release(&tasks->table, slot);
   return ABP_TASK_FORGET;
@@ -287,10 +421,13 @@ static uint64_t forgets_at(const abp_tasks *tasks) {
 
 int abp_tasks_next(abp_tasks *tasks, abp_task *task) {
   struct call_table *table = &tasks->table;
-  if (table->timer_count && table_call(table, table->timers[0])->deadline <= tasks->now) {
+  while (table->timer_count && table_call(table, table->timers[0])->deadline <= tasks->now) {
     const uint32_t slot = table->timers[0];
     *task = handle(tasks, slot);
-    return step(tasks, slot, TE_GRACE);
+    struct watch *watch = watch_of(tasks, slot);
+    const int verdict =
+        watch ? watched(tasks, slot, watch_due(watch, tasks->now)) : step(tasks, slot, TE_GRACE);
+    if (verdict) return verdict;
   }
   const struct call_list *memory = &table->memory;
   if (memory->count > tasks->config.remembered ||
@@ -311,11 +448,50 @@ uint64_t abp_tasks_wake(const abp_tasks *tasks) {
   return wake;
 }
 
+/* --- A log outside ---------------------------------------------------------------------------- */
+
+int abp_task_committed(abp_tasks *tasks, abp_task task, enum abp_task_state state) {
+  const uint32_t slot = slot_of(tasks, task);
+  if (slot == NO_CALL || state > ABP_TASK_AUTH_REQUIRED) return ABP_E_STATE;
+  struct extra *extra = &tasks->extras[slot];
+  const int ends = state_of(tasks, slot) == TASK_COMMITTING;
+  const int last = ends && extra->uncommitted == 1;
+  if (!extra->uncommitted || last != abp_task_ended(state)) return ABP_E_STATE;
+  if (last && extra->said != (uint8_t)state) return ABP_E_STATE;
+  extra->uncommitted--;
+  const enum task_event event = (enum task_event)((int)TE_SAYS + (int)state);
+  if (last) return step(tasks, slot, event);
+  /* What is owed when a state is told is the same for whoever hears of it. */
+  int verdict = task_step(ABP_TASK_UNKNOWN, event).owed;
+  if (ends || state_of(tasks, slot) == TASK_CANCELING) verdict &= ABP_TASK_TELL; /* cancels wait */
+  if (extra->starts && !ends) {
+    extra->active++;
+    verdict |= ABP_TASK_START;
+  }
+  extra->starts = 0;
+  extra->told = (uint8_t)state;
+  return verdict | (int)state << ABP_TASK_STATE_SHIFT;
+}
+
+int abp_task_wish(abp_tasks *tasks, abp_task task, uint32_t grace_ms) {
+  const uint32_t slot = slot_of(tasks, task);
+  if (slot != NO_CALL && !grace_ms && state_of(tasks, slot) == TASK_COMMITTING)
+    return step(tasks, slot, TE_WISH);
+  return abp_task_cancel(tasks, task, grace_ms, 1);
+}
+
+int abp_task_lost(abp_tasks *tasks, abp_task task) {
+  const uint32_t slot = slot_of(tasks, task);
+  if (slot == NO_CALL) return 0;
+  const int runs = tasks->extras[slot].active ? ABP_TASK_ABORT : 0;
+  return runs | forget(tasks, slot);
+}
+
 /* --- Looking ---------------------------------------------------------------------------------- */
 
 enum abp_task_state abp_task_state(const abp_tasks *tasks, abp_task task) {
   const uint32_t slot = slot_of(tasks, task);
-  return slot == NO_CALL ? ABP_TASK_UNKNOWN : told(tasks, slot);
+  return slot == NO_CALL ? ABP_TASK_UNKNOWN : (enum abp_task_state)tasks->extras[slot].told;
 }
 
 uint32_t abp_tasks_count(const abp_tasks *tasks, enum abp_task_count count) {

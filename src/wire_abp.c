@@ -55,6 +55,10 @@ abp_id wire_id(const struct wire *wire, const json_value *value) {
   return (abp_id){text.text, length, 0};
 }
 
+struct json_slice wire_error_code(const json_value *payload) {
+  return json_string(json_member(json_member(payload, "error"), "code"));
+}
+
 static uint32_t read_features(const json_value *payload) {
   const json_value *features = json_member(payload, "features");
   uint32_t bits = 0;
@@ -81,7 +85,7 @@ static int read_initialize_result(abp_endpoint *ep, const json_value *payload, c
     return ABP_OK;
   }
   const struct json_slice session = json_string(json_member(payload, "sessionId"));
-  const struct json_slice code = json_string(json_member(json_member(payload, "error"), "code"));
+  const struct json_slice code = wire_error_code(payload);
   const int busy = code.text && strcmp(code.text, abp_error_name(ABP_ALREADY_INITIALIZED)) == 0;
   return endpoint_initialized(ep, session.text, session.length, session.length > 0, busy,
                               read_features(payload));
@@ -93,14 +97,26 @@ static int read_cancel(abp_endpoint *ep, const json_value *payload) {
                           reason = json_string(json_member(payload, "reason"));
   const abp_id target = {text.text, (uint32_t)text.length, 0};
   ep->wire->target = wire_source(ep->wire, call);
-  return endpoint_cancel(ep, &target, reason.text, reason.length);
+  const struct cancel_text from = {ep->wire->body.id, ep->wire->target.text,
+                                   ep->wire->body.id_length, ep->wire->target.length};
+  return endpoint_cancel(ep, &target, reason.text, reason.length, &from);
 }
 
-/* Its stream's result is the answer. */
+/* What it stops is answered by its own result. */
 static int read_stream_cancel(abp_endpoint *ep, const json_value *payload) {
   const struct json_slice reason = json_string(json_member(payload, "reason"));
   const abp_id call = wire_id(ep->wire, json_member(payload, "callId"));
   return abp_cancel_received(ep, &call, reason.text, reason.length);
+}
+
+/* The id of ABP_MSG_PROBE, and the call that it asks to cancel: numbers begin at 1. */
+#define PROBE_SUFFIX ".0"
+
+static int is_probe(const abp_endpoint *ep, const abp_id *id) {
+  const uint32_t length = ep->prefix_length;
+  return id->text && id->length == length + strlen(PROBE_SUFFIX) &&
+         memcmp(id->text, ep->prefix, length) == 0 &&
+         memcmp(id->text + length, PROBE_SUFFIX, strlen(PROBE_SUFFIX)) == 0;
 }
 
 static const char HEX[] = "0123456789abcdef";
@@ -122,8 +138,18 @@ static abp_call stopped_call(const abp_endpoint *ep, const abp_id *id) {
   return call;
 }
 
-/* By which an app leaves a stream of its agent's; what an agent's calls need is ABP_MSG_CANCEL. */
-enum { STREAM_CANCEL = ABP_MSG_BYE + 1 };
+static int read_cancel_result(abp_endpoint *ep, const json_value *payload, const abp_id *id) {
+  if (is_probe(ep, id)) {
+    const struct json_slice code = wire_error_code(payload);
+    return endpoint_probed(ep, code.text, code.length);
+  }
+  return endpoint_cancel_result(ep, id, stopped_call(ep, id),
+                                json_is_true(json_member(payload, "cancelled")));
+}
+
+/* By which an app leaves a stream of its agent's, or withdraws a question; what an agent's calls
+ * need is ABP_MSG_CANCEL. */
+enum { STREAM_CANCEL = ABP_MSG_PROBE + 1 };
 
 /* Every type of the control plane. The first are at the place of their abp_message, for printing.
  */
@@ -136,6 +162,7 @@ static const struct message_type TYPES[] = {
     {"bridge/ping", TO_APP | TO_AGENT, ABP_MSG_PING},
     {"bridge/pong", TO_APP | TO_AGENT, ABP_MSG_PONG},
     {"bridge/bye", TO_APP | TO_AGENT, ABP_MSG_BYE},
+    {"capabilities/cancel", 0, ABP_MSG_PROBE},
     {"bridge/cancel", TO_AGENT, STREAM_CANCEL},
     {"cancel-result", TO_AGENT, ABP_MSG_CANCEL_RESULT},
 };
@@ -178,9 +205,7 @@ int wire_control(abp_endpoint *ep) {
   case ABP_MSG_INITIALIZE: return read_initialize(ep, payload, &id);
   case ABP_MSG_INITIALIZE_RESULT: return read_initialize_result(ep, payload, &id);
   case ABP_MSG_CANCEL: return read_cancel(ep, payload);
-  case ABP_MSG_CANCEL_RESULT:
-    return endpoint_cancel_result(ep, &id, stopped_call(ep, &id),
-                                  json_is_true(json_member(payload, "cancelled")));
+  case ABP_MSG_CANCEL_RESULT: return read_cancel_result(ep, payload, &id);
   case ABP_MSG_SHUTDOWN: return endpoint_shutdown(ep);
   case ABP_MSG_PING: return endpoint_ping(ep, 0);
   case ABP_MSG_PONG: return endpoint_ping(ep, 1);
@@ -209,11 +234,18 @@ void wire_add_text(struct json_text *out, const char *name, const char *text) {
   json_add_string(out, name, text, strlen(text));
 }
 
-void wire_add_error(struct json_text *out, abp_error code, const char *message) {
+void wire_add_error(struct json_text *out, abp_error code, const char *message, int repeatable) {
   json_open(out, "error");
   wire_add_text(out, "code", abp_error_name((int)code));
   wire_add_text(out, "message", message ? message : abp_error_message((int)code));
-  json_add_bool(out, "retryable", abp_error_retryable((int)code));
+  json_add_bool(out, "retryable", repeatable && abp_error_retryable((int)code));
+  json_close(out);
+}
+
+void wire_add_fate(struct json_text *out, abp_fate fate) {
+  if (!fate) return;
+  json_open(out, "metadata");
+  wire_add_text(out, "outcome", abp_fate_name((int)fate));
   json_close(out);
 }
 
@@ -252,9 +284,11 @@ void wire_add_reply_id(const abp_endpoint *ep, const abp_body *body, abp_call ca
     wire_add_call_id(ep, "id", call);
 }
 
-/* Whether a cancel is a request of its own, whose answer somebody waits for. */
+/* Whether a cancel is a request of its own, whose answer somebody waits for. That of a question is
+ * not: nobody waits for its call, which may be gone by now. */
 static int is_request(const abp_endpoint *ep, abp_call call) {
-  return table_call(&ep->calls.table, calls_slot(&ep->calls, call))->flags & CALL_IS_CANCEL;
+  const uint32_t slot = calls_slot(&ep->calls, call);
+  return slot != NO_CALL && table_call(&ep->calls.table, slot)->flags & CALL_IS_CANCEL;
 }
 
 static void print_cancel(const abp_endpoint *ep, const abp_action *action, struct json_text *out) {
@@ -265,6 +299,13 @@ static void print_cancel(const abp_endpoint *ep, const abp_action *action, struc
   /* A reason that is not well-formed is left out; the cancel is sent all the same. */
   if (action->text && utf8_valid(action->text, action->length))
     json_add_string(out, "reason", action->text, action->length);
+}
+
+static void add_probe_id(const abp_endpoint *ep, struct json_text *out, const char *name) {
+  char id[PREFIX + sizeof PROBE_SUFFIX];
+  memcpy(id, ep->prefix, ep->prefix_length);
+  memcpy(id + ep->prefix_length, PROBE_SUFFIX, strlen(PROBE_SUFFIX));
+  json_add_string(out, name, id, ep->prefix_length + strlen(PROBE_SUFFIX));
 }
 
 static void add_cancel_id(const abp_endpoint *ep, struct json_text *out, abp_call call) {
@@ -282,27 +323,40 @@ static void add_cancel_id(const abp_endpoint *ep, struct json_text *out, abp_cal
   json_add_string(out, "id", id, length);
 }
 
-static void print_cancel_result(const abp_endpoint *ep, struct json_text *out) {
+/* Of an answer that has waited, an action's text is the id of the cancel, then its callId. */
+static void print_cancel_result(const abp_endpoint *ep, const abp_action *action,
+                                struct json_text *out) {
   static const struct {
     const char *reason;
     abp_error error;
   } ANSWERS[] = {
       [ANSWER_CANCELLED] = {NULL, ABP_NO_ERROR},
       [ANSWER_COMPLETED] = {"Operation already completed", ABP_NO_ERROR},
+      [ANSWER_UNKNOWN] = {"It is not known whether the operation has stopped", ABP_NO_ERROR},
+      [ANSWER_DECLINED] = {"The app declined the cancel", ABP_NO_ERROR},
+      [ANSWER_BUSY] = {"Too many cancels are waiting for an answer", ABP_RATE_LIMITED},
       [ANSWER_NOT_FOUND] = {"Operation not found", ABP_NO_ERROR},
       [ANSWER_NOT_INITIALIZED] = {"There is no session", ABP_NOT_INITIALIZED},
       [ANSWER_INVALID] = {"The callId is not a string", ABP_INVALID_ID},
   };
-  const struct json_slice target = ep->wire->target;
-  const char *reason = ANSWERS[ep->answer].reason;
-  const abp_error error = ANSWERS[ep->answer].error;
+  const uint32_t answer = action->text ? (uint32_t)action->at : ep->answer;
+  const struct json_slice target =
+      action->text
+          ? (struct json_slice){action->text + action->chunks, action->length - action->chunks}
+          : ep->wire->target;
+  const char *reason = ANSWERS[answer].reason;
+  const abp_error error = ANSWERS[answer].error;
+  const char *said = answer == ANSWER_DECLINED ? ep->calls.reason : NULL;
   if (target.text)
     json_add_raw(out, "callId", target.text, target.length);
   else
     wire_add_text(out, "callId", "");
-  json_add_bool(out, "cancelled", ep->answer == ANSWER_CANCELLED);
-  if (reason) wire_add_text(out, "reason", reason);
-  if (error) wire_add_error(out, error, NULL);
+  json_add_bool(out, "cancelled", answer == ANSWER_CANCELLED);
+  if (said && utf8_valid(said, ep->calls.reason_length))
+    json_add_string(out, "reason", said, ep->calls.reason_length);
+  else if (reason)
+    wire_add_text(out, "reason", reason);
+  if (error) wire_add_error(out, error, NULL, 1);
 }
 
 /* The type of the message that is being answered; none if it did not come as text. */
@@ -316,9 +370,13 @@ static const char *print_payload(const abp_endpoint *ep, const abp_action *actio
   if (action->kind == ABP_REFUSE) {
     const struct json_slice type = message_type(ep);
     json_add_bool(out, "success", 0);
-    wire_add_error(out, (abp_error)action->arg, NULL);
+    wire_add_error(out, (abp_error)action->arg, NULL, 1);
     if (type.text && strcmp(type.text, "initialize") == 0) return "initialize-result";
-    return ep->config.role == ABP_APP ? "capabilities/call-result" : "elicitation/response";
+    if (ep->config.role == ABP_AGENT) return "elicitation/response";
+#ifndef ABP_CONTROL_ONLY /* whose shim refuses calls itself */
+    wire_add_fate(out, ABP_FATE_UNSTARTED);
+#endif
+    return "capabilities/call-result";
   }
   switch (action->arg) {
   case ABP_MSG_INITIALIZE: add_handshake(ep, out, ep->session.wanted); break;
@@ -330,8 +388,9 @@ static const char *print_payload(const abp_endpoint *ep, const abp_action *actio
     print_cancel(ep, action, out);
     if (ep->config.role == ABP_APP) return TYPES[STREAM_CANCEL].type;
     break;
-  case ABP_MSG_CANCEL_RESULT: print_cancel_result(ep, out); break;
+  case ABP_MSG_CANCEL_RESULT: print_cancel_result(ep, action, out); break;
   case ABP_MSG_BYE: json_add_bool(out, "persisted", ep->session.staying); break;
+  case ABP_MSG_PROBE: add_probe_id(ep, out, "callId"); break;
   }
   return TYPES[action->arg].type;
 }
@@ -351,12 +410,16 @@ const char *wire_print_control(abp_endpoint *ep, const abp_action *action, uint6
   wire_begin(out);
   const char *type = print_payload(ep, action, out);
   json_close(out);
-  if (action->kind == ABP_REFUSE || action->arg == ABP_MSG_INITIALIZE_RESULT ||
-      action->arg == ABP_MSG_CANCEL_RESULT)
+  if (action->kind == ABP_SEND && action->arg == ABP_MSG_CANCEL_RESULT && action->text) {
+    if (action->chunks) json_add_raw(out, "id", action->text, action->chunks);
+  } else if (action->kind == ABP_REFUSE || action->arg == ABP_MSG_INITIALIZE_RESULT ||
+             action->arg == ABP_MSG_CANCEL_RESULT)
     wire_add_reply_id(ep, ep->has_message ? &ep->wire->body : NULL, 0);
   else if (action->arg == ABP_MSG_INITIALIZE)
     wire_add_text(out, "id", ep->prefix);
   else if (action->arg == ABP_MSG_CANCEL && ep->config.role == ABP_AGENT)
     add_cancel_id(ep, out, action->call);
+  else if (action->arg == ABP_MSG_PROBE)
+    add_probe_id(ep, out, "id");
   return wire_finish(ep, type, unix_ms, length);
 }

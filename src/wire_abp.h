@@ -41,11 +41,15 @@ const char *wire_print_control(abp_endpoint *endpoint, const abp_action *action,
 struct json_slice wire_source(const struct wire *wire, const json_value *value);
 /* An id is a string; of a number, its digits are the id. */
 abp_id wire_id(const struct wire *wire, const json_value *value);
+/* The code of a payload's error; none if it has none. */
+struct json_slice wire_error_code(const json_value *payload);
 /* What is printed: a message begins with its payload. */
 void wire_begin(struct json_text *out);
 void wire_add_text(struct json_text *out, const char *name, const char *text);
-/* `message` NULL is the code's own. */
-void wire_add_error(struct json_text *out, abp_error code, const char *message);
+/* What became of the work, in the payload; nothing for ABP_FATE_NONE. */
+void wire_add_fate(struct json_text *out, abp_fate fate);
+/* `message` NULL is the code's own. `repeatable`: whether what it is about may be done again. */
+void wire_add_error(struct json_text *out, abp_error code, const char *message, int repeatable);
 void wire_add_call_id(const abp_endpoint *endpoint, const char *name, abp_call call);
 void wire_add_reply_id(const abp_endpoint *endpoint, const abp_body *body, abp_call call);
 /* The message's text, or NULL when memory was short. */

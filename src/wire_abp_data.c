@@ -74,15 +74,30 @@ static int read_elicitation(abp_endpoint *ep, const json_value *payload, const a
                              name.length ? ABP_NO_ERROR : ABP_INVALID_PARAMS);
 }
 
+/* What a result says of its work; ABP_FATE_NONE if it says nothing, or what is not known here. */
+static abp_fate read_fate(const json_value *payload) {
+  const struct json_slice word =
+      json_string(json_member(json_member(payload, "metadata"), "outcome"));
+  int fate = word.text ? ABP_FATE_FAILED : ABP_FATE_NONE;
+  while (fate && strcmp(word.text, abp_fate_name(fate)) != 0)
+    fate--;
+  return (abp_fate)fate;
+}
+
 static int read_result(abp_endpoint *ep, const json_value *payload, const abp_id *id) {
-  const struct json_slice code = json_string(json_member(json_member(payload, "error"), "code"));
+  const struct json_slice code = wire_error_code(payload);
   set_payload(ep->wire, payload);
   const int cancelled = json_is_true(json_member(payload, "cancelled"));
+  const abp_fate fate = read_fate(payload);
   if (cancelled && code.text && strcmp(code.text, abp_error_name(ABP_TIMEOUT_ERROR)) == 0)
-    return abp_result_received(ep, id, ABP_TIMED_OUT);
+    return abp_result_with_fate(ep, id, ABP_TIMED_OUT, fate);
   if (cancelled || (code.text && strcmp(code.text, abp_error_name(ABP_CANCELLED_ERROR)) == 0))
-    return abp_result_received(ep, id, ABP_CANCELLED);
-  return abp_result_received(ep, id, ABP_COMPLETED);
+    return abp_result_with_fate(ep, id, ABP_CANCELLED, fate);
+  if (json_is_true(json_member(payload, "success")))
+    return abp_result_received(ep, id, ABP_COMPLETED);
+  const int status = abp_result_with_fate(ep, id, ABP_FAILED, fate);
+  if (status == ABP_OK) endpoint_refused(ep, code.text, code.length);
+  return status;
 }
 
 static int read_progress(abp_endpoint *ep, const json_value *payload) {
@@ -177,13 +192,20 @@ static const char *result_type(const abp_endpoint *ep) {
   return ep->config.role == ABP_APP ? "capabilities/call-result" : "elicitation/response";
 }
 
-static void print_failure(struct json_text *out, int cancelled, abp_error error,
+static void print_failure(struct json_text *out, int cancelled, abp_fate fate, abp_error error,
                           const char *message) {
   json_open(out, "payload");
   json_add_bool(out, "success", 0);
   if (cancelled) json_add_bool(out, "cancelled", 1);
-  wire_add_error(out, error, message);
+  /* Whether a capability may run twice is not known here. */
+  wire_add_error(out, error, message, !cancelled || !fate || fate == ABP_FATE_UNSTARTED);
+  wire_add_fate(out, fate);
   json_close(out);
+}
+
+/* Only of calls: a question has no effects that anybody asks for. */
+static abp_fate fate_of(const abp_endpoint *ep, const abp_action *action) {
+  return ep->config.role == ABP_APP ? action->fate : ABP_FATE_NONE;
 }
 
 static void print_result(const abp_endpoint *ep, const abp_action *action, const abp_body *body,
@@ -193,8 +215,8 @@ static void print_result(const abp_endpoint *ep, const abp_action *action, const
   if (action->arg == ABP_COMPLETED)
     json_add_raw(out, "payload", body->payload, body->payload_length);
   else
-    print_failure(out, 1, action->arg == ABP_TIMED_OUT ? ABP_TIMEOUT_ERROR : ABP_CANCELLED_ERROR,
-                  NULL);
+    print_failure(out, 1, fate_of(ep, action),
+                  action->arg == ABP_TIMED_OUT ? ABP_TIMEOUT_ERROR : ABP_CANCELLED_ERROR, NULL);
 }
 
 static void print_flow(const abp_endpoint *ep, const abp_action *action, const abp_body *body,
@@ -243,7 +265,8 @@ const char *abp_print_error(abp_endpoint *ep, const abp_action *action, const ab
   struct json_text *out = &ep->wire->printed;
   json_begin(out);
   wire_add_reply_id(ep, body, action->call);
-  print_failure(out, 0, error, message && utf8_valid(message, strlen(message)) ? message : NULL);
+  print_failure(out, 0, ep->config.role == ABP_APP ? ABP_FATE_FAILED : ABP_FATE_NONE, error,
+                message && utf8_valid(message, strlen(message)) ? message : NULL);
   return wire_finish(ep, result_type(ep), unix_ms, length);
 }
 

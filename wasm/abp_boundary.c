@@ -15,22 +15,19 @@
 
 _Static_assert(ABP_SLOT_MASK == (1 << SLOT_BITS) - 1, "JavaScript finds a call's slot by it");
 
-/* Bytes of an id: 256 characters. With a number after it, it fits the scratch of id_text(). */
-#define MAX_ID_BYTES 768
-
 EXPORT("abi") uint32_t abi(void) { return ABP_ABI; }
 
-static int32_t pack(abp_endpoint *ep) {
+static abp_packed pack(abp_endpoint *ep) {
   return abp_next(ep, &action) ? packed(endpoint_undrained(ep)) : 0;
 }
 
-static int32_t first(abp_endpoint *ep, int status) { return status < 0 ? status : pack(ep); }
+static abp_packed first(abp_endpoint *ep, int status) { return status < 0 ? status : pack(ep); }
 
-static abp_id id_of(uint32_t id_length, uint32_t number) {
+static abp_id id_of(uint32_t id_length, abp_call_number number) {
   return (abp_id){number ? NULL : buffer, id_length, number};
 }
 
-EXPORT("next") int32_t next(abp_endpoint *ep) { return pack(ep); }
+EXPORT("next") abp_packed next(abp_endpoint *ep) { return pack(ep); }
 /* Stands in for endpoints that have been freed: it never has a session, so whatever still comes for
  * one of them finds none. */
 static abp_endpoint *ended;
@@ -43,7 +40,7 @@ EXPORT("config") void *get_config(void) {
 }
 /* A new endpoint, or 0 when memory is short. */
 EXPORT("create") abp_endpoint *create(double now) {
-  if (config.max_id > MAX_ID_BYTES) config.max_id = MAX_ID_BYTES;
+  if (config.max_id > ABP_MAX_ID_BYTES) config.max_id = ABP_MAX_ID_BYTES;
   if (!ended) ended = abp_new(&(const abp_config){.role = ABP_AGENT}, 0);
   return ended ? abp_new(&config, (uint64_t)now) : NULL;
 }
@@ -54,56 +51,64 @@ EXPORT("destroy") abp_endpoint *destroy(abp_endpoint *ep) {
 }
 
 /* In the scratch: the member's name, terminated, and the JSON from byte 32. */
-EXPORT("describe") int32_t describe(abp_endpoint *ep, uint32_t length) {
-  return abp_describe(ep, buffer, buffer + 32, length);
+EXPORT("describe") enum abp_status describe(abp_endpoint *ep, uint32_t length) {
+  return (enum abp_status)abp_describe(ep, buffer, buffer + 32, length);
 }
 
-EXPORT("connect") int32_t connect(abp_endpoint *ep, uint32_t timeout_ms) {
+EXPORT("connect") abp_packed connect(abp_endpoint *ep, uint32_t timeout_ms) {
   return first(ep, abp_connect(ep, timeout_ms));
 }
-EXPORT("close") int32_t close_session(abp_endpoint *ep) { return first(ep, abp_close(ep)); }
-EXPORT("lost") int32_t lost(abp_endpoint *ep) { return first(ep, abp_lost(ep)); }
-EXPORT("leave") int32_t leave(abp_endpoint *ep, uint32_t persisted) {
+EXPORT("close") abp_packed close_session(abp_endpoint *ep) { return first(ep, abp_close(ep)); }
+EXPORT("lost") abp_packed lost(abp_endpoint *ep) { return first(ep, abp_lost(ep)); }
+EXPORT("suspect") abp_packed suspect(abp_endpoint *ep) { return first(ep, abp_suspect(ep)); }
+
+/* The code is in the scratch. */
+EXPORT("refused") abp_packed refused(abp_endpoint *ep, uint32_t code_length) {
+  return first(ep, abp_refused(ep, buffer, code_length));
+}
+
+EXPORT("leave") abp_packed leave(abp_endpoint *ep, uint32_t persisted) {
   return first(ep, abp_leave(ep, (int)persisted));
 }
-EXPORT("advance") int32_t advance(abp_endpoint *ep, double now) {
+EXPORT("advance") abp_packed advance(abp_endpoint *ep, double now) {
   return first(ep, abp_advance(ep, (uint64_t)now));
 }
 
 /* 0 for id_length and number mints an id. */
 EXPORT("request")
-int32_t request(abp_endpoint *ep, uint32_t id_length, uint32_t timeout_ms, uint32_t flags,
-                uint32_t parent) {
+abp_packed request(abp_endpoint *ep, uint32_t id_length, uint32_t timeout_ms, uint32_t flags,
+                   abp_call parent) {
   const abp_id id = id_of(id_length, 0);
   abp_call call;
   return first(ep, abp_request(ep, id_length ? &id : NULL, timeout_ms, flags, parent, &call));
 }
 /* The reason is in the scratch; length 0 is none. */
-EXPORT("cancel") int32_t cancel(abp_endpoint *ep, uint32_t call, uint32_t reason_length) {
+EXPORT("cancel") abp_packed cancel(abp_endpoint *ep, abp_call call, uint32_t reason_length) {
   return first(ep, abp_cancel(ep, call, reason_length ? buffer : NULL, reason_length));
 }
 /* The reason follows the id in the scratch. */
 EXPORT("cancel_by_id")
-int32_t cancel_by_id(abp_endpoint *ep, uint32_t id_length, uint32_t reason_length) {
+abp_packed cancel_by_id(abp_endpoint *ep, uint32_t id_length, uint32_t reason_length) {
   const abp_id id = id_of(id_length, 0);
   abp_call call;
   return first(ep, abp_cancel_by_id(ep, &id, reason_length ? buffer + id_length : NULL,
                                     reason_length, &call));
 }
 EXPORT("result_received")
-int32_t result_received(abp_endpoint *ep, uint32_t id_length, uint32_t number, uint32_t outcome) {
+abp_packed result_received(abp_endpoint *ep, uint32_t id_length, abp_call_number number,
+                           abp_outcome outcome) {
   const abp_id id = id_of(id_length, number);
-  return first(ep, abp_result_received(ep, &id, (abp_outcome)outcome));
+  return first(ep, abp_result_received(ep, &id, outcome));
 }
-EXPORT("unsent") int32_t unsent(abp_endpoint *ep, uint32_t call) {
+EXPORT("unsent") abp_packed unsent(abp_endpoint *ep, abp_call call) {
   return first(ep, abp_send_failed(ep, call));
 }
 EXPORT("progress_received")
-int32_t progress_received(abp_endpoint *ep, uint32_t id_length, uint32_t number) {
+abp_packed progress_received(abp_endpoint *ep, uint32_t id_length, abp_call_number number) {
   const abp_id id = id_of(id_length, number);
   return first(ep, abp_progress_received(ep, &id));
 }
-EXPORT("progress_wanted") int32_t progress_wanted(abp_endpoint *ep, uint32_t call) {
+EXPORT("progress_wanted") int32_t progress_wanted(abp_endpoint *ep, abp_call call) {
   return abp_progress_wanted(ep, call);
 }
 
@@ -120,51 +125,61 @@ static uint32_t window_of(double number) {
 }
 /* `chunks` and `bytes` are the window of a stream, 0 of any other call. */
 EXPORT("call_received")
-int32_t call_received(abp_endpoint *ep, uint32_t id_length, uint32_t number, uint32_t timeout_ms,
-                      uint32_t flags, double chunks, double bytes, uint32_t fault) {
+abp_packed call_received(abp_endpoint *ep, uint32_t id_length, abp_call_number number,
+                         uint32_t timeout_ms, uint32_t flags, double chunks, double bytes,
+                         abp_error fault) {
   const abp_id id = id_of(id_length, number);
   return first(ep, abp_stream_received(ep, &id, timeout_ms, flags, window_of(chunks),
-                                       window_of(bytes), (abp_error)fault));
+                                       window_of(bytes), fault));
 }
-EXPORT("stream_wanted") int32_t stream_wanted(abp_endpoint *ep, uint32_t call) {
+EXPORT("stream_wanted") int32_t stream_wanted(abp_endpoint *ep, abp_call call) {
   return abp_stream_wanted(ep, call);
 }
-EXPORT("chunk") int32_t chunk(abp_endpoint *ep, uint32_t call, double size) {
+EXPORT("chunk") abp_packed chunk(abp_endpoint *ep, abp_call call, double size) {
   return first(ep, abp_chunk(ep, call, count_of(size)));
 }
 EXPORT("chunk_received")
-int32_t chunk_received(abp_endpoint *ep, uint32_t id_length, uint32_t number, double size) {
+abp_packed chunk_received(abp_endpoint *ep, uint32_t id_length, abp_call_number number, double size,
+                          uint32_t seen) {
   const abp_id id = id_of(id_length, number);
-  return first(ep, abp_chunk_received(ep, &id, count_of(size)));
+  return first(ep, abp_chunk_measured(ep, &id, count_of(size), seen));
 }
-EXPORT("chunk_read") int32_t chunk_read(abp_endpoint *ep, uint32_t call, double size) {
+EXPORT("chunk_read") abp_packed chunk_read(abp_endpoint *ep, abp_call call, double size) {
   return first(ep, abp_chunk_read(ep, call, count_of(size)));
 }
 EXPORT("credit_received")
-int32_t credit_received(abp_endpoint *ep, uint32_t id_length, uint32_t number, double chunks,
-                        double bytes) {
+abp_packed credit_received(abp_endpoint *ep, uint32_t id_length, abp_call_number number,
+                           double chunks, double bytes) {
   const abp_id id = id_of(id_length, number);
   return first(ep, abp_credit_received(ep, &id, count_of(chunks), count_of(bytes)));
 }
 
 /* The reason follows the id in the scratch. */
 EXPORT("cancel_received")
-int32_t cancel_received(abp_endpoint *ep, uint32_t id_length, uint32_t number,
-                        uint32_t reason_length) {
+abp_packed cancel_received(abp_endpoint *ep, uint32_t id_length, abp_call_number number,
+                           uint32_t reason_length) {
   const abp_id id = id_of(id_length, number);
   const char *reason = reason_length ? buffer + id_length : NULL;
   return first(ep, abp_cancel_received(ep, &id, reason, reason_length));
 }
-EXPORT("call_local")
-int32_t call_local(abp_endpoint *ep, uint32_t parent, uint32_t timeout_ms, uint32_t fault) {
-  return first(ep, abp_call_local(ep, parent, timeout_ms, (abp_error)fault));
+/* The reason is in the scratch; length 0 is none. */
+EXPORT("cancel_answered")
+abp_packed cancel_answered(abp_endpoint *ep, abp_call call, uint32_t accepted,
+                           uint32_t reason_length) {
+  return first(ep, abp_cancel_answered(ep, call, (int)accepted, reason_length ? buffer : NULL,
+                                       reason_length));
 }
-EXPORT("finish") int32_t finish(abp_endpoint *ep, uint32_t call, uint32_t outcome) {
-  return first(ep, abp_finish(ep, call, (abp_outcome)outcome));
+EXPORT("call_local")
+abp_packed call_local(abp_endpoint *ep, abp_call parent, uint32_t timeout_ms, abp_error fault) {
+  return first(ep, abp_call_local(ep, parent, timeout_ms, fault));
+}
+EXPORT("finish")
+abp_packed finish(abp_endpoint *ep, abp_call call, abp_outcome outcome, abp_fate fate) {
+  return first(ep, abp_finish_with_fate(ep, call, outcome, fate));
 }
 
 /* The message is in the scratch. */
-EXPORT("receive") int32_t receive(abp_endpoint *ep, uint32_t length) {
+EXPORT("receive") abp_packed receive(abp_endpoint *ep, uint32_t length) {
   return first(ep, wire_receive_control(ep, buffer, length));
 }
 /* The text of the ABP_SEND or ABP_REFUSE just taken, terminated; 0 when memory is short. */
@@ -173,19 +188,24 @@ EXPORT("print") const char *print(abp_endpoint *ep, double unix_ms) {
   return wire_print_control(ep, &action, (uint64_t)unix_ms, &length);
 }
 /* Writes the call's id to the scratch, at most max_id and some bytes, and returns its length. */
-EXPORT("id_text") uint32_t id_text(abp_endpoint *ep, uint32_t call) {
-  return scratch(1024) ? (uint32_t)abp_id_text(ep, call, buffer, 1024) : 0;
+EXPORT("id_text") uint32_t id_text(abp_endpoint *ep, abp_call call) {
+  return scratch(ABP_SCRATCH_BYTES) ? (uint32_t)abp_id_text(ep, call, buffer, ABP_SCRATCH_BYTES)
+                                    : 0;
 }
-EXPORT("number") uint32_t number(abp_endpoint *ep, uint32_t call) { return abp_number(ep, call); }
-EXPORT("features") uint32_t features(abp_endpoint *ep) { return abp_features(ep); }
-EXPORT("state") uint32_t state(abp_endpoint *ep) { return (uint32_t)abp_session_state(ep); }
-EXPORT("count") uint32_t count(abp_endpoint *ep, uint32_t counter) {
-  return abp_count(ep, (abp_counter)counter);
+EXPORT("number") abp_call_number number(abp_endpoint *ep, abp_call call) {
+  return abp_number(ep, call);
 }
-EXPORT("error_name") const char *error_name(uint32_t code) { return abp_error_name((int)code); }
-EXPORT("error_message") const char *error_message(uint32_t code) {
+/* The protocol's error for a code: its name, what it says, and whether the same call may succeed
+ * later. The texts are terminated. */
+EXPORT("error_name") const char *error_name(abp_error code) { return abp_error_name((int)code); }
+EXPORT("error_message") const char *error_message(abp_error code) {
   return abp_error_message((int)code);
 }
-EXPORT("error_retryable") int32_t error_retryable(uint32_t code) {
+EXPORT("error_retryable") int32_t error_retryable(abp_error code) {
   return abp_error_retryable((int)code);
+}
+EXPORT("features") uint32_t features(abp_endpoint *ep) { return abp_features(ep); }
+EXPORT("state") abp_session state(abp_endpoint *ep) { return abp_session_state(ep); }
+EXPORT("count") uint32_t count(abp_endpoint *ep, abp_counter counter) {
+  return abp_count(ep, counter);
 }

@@ -1,7 +1,7 @@
 /*
  * An action as it crosses the boundary: packed into one small integer,
  *
- *   kind | arg << 8 | MORE | RELEASED
+ *   kind | arg << 8 | MORE | RELEASED | fate << 18
  *
  * and the rest where it lies. MORE spares the call of next() that would return 0.
  */
@@ -16,8 +16,14 @@ enum {
   ABP_ARG_SHIFT = 8,
   ABP_MORE = 65536,
   ABP_RELEASED = 131072,
+  ABP_FATE_SHIFT = 18,
   ABP_SLOT_MASK = 1048575 /* the part of a handle that says where the call's slot is */
 };
+
+/* What an input returns: its first action, packed, or a negative abp_status. */
+typedef int32_t abp_packed;
+/* The number of a call, by which a frame names it, from 1 on; 0 is none. */
+typedef uint32_t abp_call_number;
 
 static abp_action action;
 
@@ -25,9 +31,10 @@ static abp_action action;
 EXPORT("action") const void *get_action(void) { return &action; }
 
 /* Packs `action`; `more` are left. */
-static int32_t packed(int more) {
-  return (int32_t)((uint32_t)action.kind | action.arg << ABP_ARG_SHIFT) | (more ? ABP_MORE : 0) |
-         (action.released ? ABP_RELEASED : 0);
+static abp_packed packed(int more) {
+  return (abp_packed)((uint32_t)action.kind | action.arg << ABP_ARG_SHIFT) | (more ? ABP_MORE : 0) |
+         (action.released ? ABP_RELEASED : 0) |
+         (abp_packed)((uint32_t)action.fate << ABP_FATE_SHIFT);
 }
 
 #endif

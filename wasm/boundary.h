@@ -14,6 +14,11 @@
 
 #define EXPORT(name) __attribute__((export_name(name), used))
 
+enum {
+  ABP_MAX_ID_BYTES = 768,  /* of an id: 256 characters */
+  ABP_SCRATCH_BYTES = 1024 /* JavaScript asks for these first: an id, and a number after it */
+};
+
 static char *buffer;
 static uint32_t room;
 

@@ -1,8 +1,9 @@
 // Writes what JavaScript must know of a module, from the C that decides it: the enumerators of its header, where
-// the fields of structs lie, and the exports of its boundary with their types.
+// the fields of structs lie, and the exports of its boundary with their types. Each enumeration, and each name that
+// C gives to a number, is a type of its own: what is passed where another is wanted does not compile.
 //
 //   node wasm/generate-boundary.mjs <name> [<abi.h>]   writes js/core/<name>-boundary.js, and <abi.h> for the compiler
-//   node wasm/generate-boundary.mjs --check            fails if one of the three is out of date
+//   node wasm/generate-boundary.mjs --check            fails if one of these files is out of date
 //
 // ABI is a digest of all that. The module carries the same number, so that a module and a shim that were not built
 // together say so when they first meet.
@@ -12,9 +13,11 @@ import { dirname } from 'node:path';
 
 const MODULES = {
   abp: {
-    headers: ['src/abp.h', 'wasm/action.h'],
+    headers: ['src/abp.h', 'wasm/boundary.h', 'wasm/action.h'],
     boundary: ['wasm/boundary.h', 'wasm/action.h', 'wasm/abp_boundary.c'],
     structs: { ACTION: 'abp_action', CONFIG: 'abp_config' },
+    names: { KINDS: 'abp_kind', SESSIONS: 'abp_session' },
+    words: { FATES: 'abp_fate' },
   },
   rpc: {
     headers: ['src/abp_rpc.h'],
@@ -33,21 +36,43 @@ const SIZES = { uint8_t: 1, uint64_t: 8, double: 8 };
 
 const read = (file) => readFileSync(file, 'utf8').replace(/\/\*[^]*?\*\//g, '');
 
-/** Each enumerator without its prefix: ABP_SESSION_READY is SESSION_READY. A bundler puts its number in its place. */
+/** The name in JavaScript of a type in C: abp_task_state is TaskState. */
+const nameOf = (type) =>
+  ({ abp_call: 'Handle', abp_error: 'ErrorCode' })[type] ??
+  type.replace(/^abp/, '').replace(/_(\w)/g, (_, letter) => letter.toUpperCase());
+
+/** The types in C that are numbers of one meaning, so that JavaScript has a type for each. */
+const numbersOf = (files) =>
+  [...files].flatMap((file) =>
+    [...read(file).matchAll(/\benum (abp_\w+) \{|typedef u?int32_t (abp_\w+);/g)]
+      .map(([, enumeration, number]) => enumeration ?? number)
+      .filter((type) => !/_(default|shift)$/.test(type)),
+  );
+
+/** Each enumerator without its prefix, its number, and its type: ABP_SESSION_READY is SESSION_READY. */
 function* enumerators(file) {
-  for (const [, body] of read(file).matchAll(/enum (?:\w+ )?\{([^}]*)\}/g)) {
+  for (const [, type, body] of read(file).matchAll(/enum (?:(\w+) )?\{([^}]*)\}/g)) {
     let next = 0;
     for (const entry of body.split(',').map((text) => text.trim())) {
       if (!entry) continue;
       const [, name, value = next] = /^ABP_(\w+)(?: = (-?\d+))?$/.exec(entry) ?? [];
       if (!name) throw new Error(`${file}: cannot read the enumerator "${entry}"`);
       next = Number(value) + 1;
-      yield [name, Number(value)];
+      yield [name, Number(value), type];
     }
   }
 }
 
-/** The offset of each field of a struct, in bytes. */
+/** Names for the numbers of an enumeration, which people and tools read: ABP_SESSION_READY of abp_session is 'ready'. */
+function namesOf(file, of) {
+  const found = [...enumerators(file)].filter(([, , type]) => type === of);
+  return found.map(([name, value], i) => {
+    if (value !== i) throw new Error(`${of}: ${name} is not ${i}`);
+    return name.replace(`${of.slice('abp_'.length).toUpperCase()}_`, '').toLowerCase();
+  });
+}
+
+/** Each field of a struct: its name, its offset in bytes, and its type if that is a single number. */
 function fieldsOf(files, struct) {
   const source = files.map(read).join('\n');
   const body = new RegExp(`typedef struct ${struct} \\{([^}]*)\\}`).exec(source)?.[1];
@@ -56,65 +81,102 @@ function fieldsOf(files, struct) {
   const fields = [];
   for (const field of body.split(';').map((text) => text.trim())) {
     if (!field) continue;
-    const [, type, pointer, name, places = 1] =
+    const [, type, pointer, name, places] =
       /^(?:const )?(?:enum )?(\w+) (\*?)(\w+)(?:\[(\d+)\])?$/.exec(field) ?? [];
     if (!name) throw new Error(`${struct}: cannot read the field "${field}"`);
     const size = pointer ? 4 : (SIZES[type] ?? 4);
     at = Math.ceil(at / size) * size;
-    fields.push([name, at]);
-    at += size * Number(places);
+    fields.push([name, at, pointer || places ? undefined : type]);
+    at += size * Number(places ?? 1);
   }
   return fields;
 }
 
-const typeOf = (type) => {
+const typeOf = (type, numbers) => {
   const [, of] = /^(?:const )?(abp_\w+|\w+) \*$/.exec(type) ?? [];
   if (of?.startsWith('abp_')) return `Pointer<'${of}'>`;
-  return type === 'void' ? 'void' : 'number';
+  if (type === 'void') return 'void';
+  const name = type.replace(/^enum /, '');
+  return numbers.includes(name) ? nameOf(name) : 'number';
 };
 
 /** The exports of a boundary: [name, type], as JSDoc has it. */
-function* exportsOf(files) {
-  const pattern = /EXPORT\("(\w+)"\)\s*((?:const )?\w+ \*?)\s*\w+\(([^)]*)\)/g;
+function* exportsOf(files, numbers) {
+  const pattern = /EXPORT\("(\w+)"\)\s*((?:const |enum )?\w+ \*?)\s*\w+\(([^)]*)\)/g;
   for (const file of files) {
     for (const [, name, result, list] of read(file).matchAll(pattern)) {
       const parameters = list === 'void' ? [] : list.split(',').map((text) => text.trim());
       const typed = parameters.map((parameter) => {
         const [, type, parameterName] = /^(.*?)(\w+)$/.exec(parameter.replace(/\s+/g, ' '));
-        return `${parameterName}: ${typeOf(type.trim())}`;
+        return `${parameterName}: ${typeOf(type.trim(), numbers)}`;
       });
-      yield [name, `(${typed.join(', ')}) => ${typeOf(result.trim())}`];
+      yield [name, `(${typed.join(', ')}) => ${typeOf(result.trim(), numbers)}`];
     }
   }
 }
 
+/** Handles and the numbers of calls are 0 where there is none. */
+const brand = (type) =>
+  `/** @typedef {${/_(call|task|number)$/.test(type) ? '0 | ' : ''}import('./instance.js').Brand<'${type}'>} ${nameOf(type)} */`;
+
 function generate(name) {
-  const { headers, boundary, structs } = MODULES[name];
+  const { headers, boundary, structs, words = {} } = MODULES[name];
+  const numbers = numbersOf(new Set(['src/abp.h', ...headers, ...boundary]));
   const constants = headers.flatMap((file) => [...enumerators(file)]);
   const layouts = Object.entries(structs).map(([as, struct]) => [
     as,
     struct,
     fieldsOf(headers, struct),
   ]);
-  const text = [
-    ...constants.map(([key, value]) => `export const ${key} = ${value};`),
+  const body = [
+    // A bundler puts the number in its place.
+    ...constants.map(([key, value, type]) => {
+      const typed = numbers.includes(type) ? `/** @type {${nameOf(type)}} */ (${value})` : value;
+      return `export const ${key} = ${typed};`;
+    }),
     ...layouts.map(([as, struct, fields]) => {
-      const lines = fields.map(([key, at]) => `  ${key}: ${at},`).join('\n');
-      return `\n/** Where the fields of ${struct} lie, in bytes. */\nexport const ${as} = {\n${lines}\n};`;
+      const where = `\n/** Where the fields of ${struct} lie, in bytes. */\n`;
+      // Those of a configuration are looked up by name; the others a bundler puts in their places.
+      if (as !== 'CONFIG')
+        return (
+          where +
+          fields.map(([key, at]) => `export const ${as}_${key.toUpperCase()} = ${at};`).join('\n')
+        );
+      return `${where}export const ${as} = {\n${fields.map(([key, at]) => `  ${key}: ${at},`).join('\n')}\n};`;
+    }),
+    ...Object.entries(words).map(([as, type]) => {
+      const texts = namesOf(headers[0], type).map((text) => `'${text}'`);
+      return `\n/** By ${type}, as they stand on the wire. */\nexport const ${as} = /** @type {any[]} */ ([\n  ${texts.join(',\n  ')},\n]);`;
     }),
     `\n/**
  * @template {string} T
  * @typedef {import('./instance.js').Pointer<T>} Pointer
  */
 
+${layouts
+  .filter(([as]) => as === 'CONFIG')
+  .map(
+    ([, struct, fields]) => `/**
+ * The fields of ${struct} that JavaScript fills in; absent ones are the defaults.
+ * @typedef {object} Config
+${fields
+  .filter(([, , type]) => type)
+  .map(([key, , type]) => ` * @property {${typeOf(type, numbers)}} [${key}]`)
+  .join('\n')}
+ */`,
+  )
+  .join('\n')}
+
 /**
  * What the module exports; ${boundary.at(-1)} says what each means.
  * @typedef {object} Exports
  * @property {WebAssembly.Memory} memory
  * @property {() => void} _initialize
-${[...exportsOf(boundary)].map(([key, type]) => ` * @property {${type}} ${key}`).join('\n')}
+${[...exportsOf(boundary, numbers)].map(([key, type]) => ` * @property {${type}} ${key}`).join('\n')}
  */`,
   ].join('\n');
+  const used = numbers.filter((type) => new RegExp(`\\b${nameOf(type)}\\b`).test(body));
+  const text = [...used.map(brand), '', body].join('\n');
   const abi = createHash('sha256').update(text).digest().readUInt32BE() >>> 1;
   const js = `// Generated from ${headers.join(', ')} and ${boundary.at(-1)} by wasm/generate-boundary.mjs: change those instead.
 
@@ -131,10 +193,30 @@ ${text}
   return { js, c: `#define ABP_ABI ${abi}u\n${asserts.join('\n')}\n` };
 }
 
-const pathOf = (name) => `js/core/${name}-boundary.js`;
-const current = (name) => {
+/** A file of their own: whoever only loads the core does not load them. */
+function generateNames(name) {
+  const {
+    headers: [header],
+    names,
+  } = MODULES[name];
+  const lists = Object.entries(names).map(([as, type]) => {
+    const texts = namesOf(header, type).map((text) => `'${text}'`);
+    const line = `export const ${as} = [${texts.join(', ')}];`;
+    const list = line.length > 100 ? `export const ${as} = [\n  ${texts.join(',\n  ')},\n];` : line;
+    return `/** By ${type}. */\n${list}\n`;
+  });
+  const from = `// Generated from ${header} by wasm/generate-boundary.mjs: change that instead.`;
+  return `${from}\n\n${lists.join('\n')}`;
+}
+
+/** The files in JavaScript of a module, with their texts. */
+const filesOf = (name) => [
+  [`js/core/${name}-boundary.js`, generate(name).js],
+  ...(MODULES[name].names ? [[`js/core/${name}-names.js`, generateNames(name)]] : []),
+];
+const current = (path) => {
   try {
-    return readFileSync(pathOf(name), 'utf8');
+    return readFileSync(path, 'utf8');
   } catch {
     return '';
   }
@@ -142,19 +224,19 @@ const current = (name) => {
 
 const [, , name, header] = process.argv;
 if (name === '--check') {
-  const stale = Object.keys(MODULES).filter((module) => current(module) !== generate(module).js);
+  const stale = Object.keys(MODULES)
+    .flatMap(filesOf)
+    .filter(([path, text]) => current(path) !== text)
+    .map(([path]) => path);
   if (stale.length) {
-    console.error(
-      `out of date: ${stale.map(pathOf).join(', ')}: run npm run build and commit what it changes`,
-    );
+    console.error(`out of date: ${stale.join(', ')}: run npm run build and commit what it changes`);
     process.exit(1);
   }
 } else {
-  const { js, c } = generate(name);
   // A file that is as it was keeps its time, so that nothing is built again because of it.
-  if (current(name) !== js) writeFileSync(pathOf(name), js);
+  for (const [path, text] of filesOf(name)) if (current(path) !== text) writeFileSync(path, text);
   if (header) {
     mkdirSync(dirname(header), { recursive: true });
-    writeFileSync(header, c);
+    writeFileSync(header, generate(name).c);
   }
 }

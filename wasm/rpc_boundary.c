@@ -12,22 +12,20 @@
 
 #include "rpc_abi.h"
 
-#define MAX_ID_BYTES 768 /* bytes of the scratch that an id may take */
-
 EXPORT("abi") uint32_t abi(void) { return ABP_ABI; }
 
-static int32_t pack(abp_peer *peer) {
+static abp_packed pack(abp_peer *peer) {
   return abp_peer_next(peer, &action) ? packed(abp_peer_undrained(peer)) : 0;
 }
 
-static int32_t first(abp_peer *peer, int status) { return status < 0 ? status : pack(peer); }
+static abp_packed first(abp_peer *peer, int status) { return status < 0 ? status : pack(peer); }
 
-static abp_rpc_id id_of(uint32_t type, double number) {
+static abp_rpc_id id_of(abp_id_type type, double number) {
   return type == ABP_ID_TEXT ? (abp_rpc_id){ABP_ID_TEXT, buffer, (uint32_t)number, 0}
-                             : (abp_rpc_id){(abp_id_type)type, NULL, 0, number};
+                             : (abp_rpc_id){type, NULL, 0, number};
 }
 
-EXPORT("next") int32_t next(abp_peer *peer) { return pack(peer); }
+EXPORT("next") abp_packed next(abp_peer *peer) { return pack(peer); }
 
 /* Stands in for peers that have been freed: it is closed, so that nothing comes of what is still
  * said of one of them. */
@@ -41,7 +39,7 @@ EXPORT("config") void *get_config(void) {
 }
 /* A new peer, or 0 when memory is short. */
 EXPORT("create") abp_peer *create(double now) {
-  if (config.max_id > MAX_ID_BYTES) config.max_id = MAX_ID_BYTES;
+  if (config.max_id > ABP_MAX_ID_BYTES) config.max_id = ABP_MAX_ID_BYTES;
   if (!ended) {
     ended = abp_peer_new(&(const abp_peer_config){.dialect = ABP_ACP}, 0);
     if (!ended) return NULL;
@@ -55,65 +53,73 @@ EXPORT("destroy") abp_peer *destroy(abp_peer *peer) {
   return ended;
 }
 
-EXPORT("advance") int32_t advance(abp_peer *peer, double now) {
+EXPORT("advance") abp_packed advance(abp_peer *peer, double now) {
   return first(peer, abp_peer_advance(peer, (uint64_t)now));
 }
-EXPORT("malformed") int32_t malformed(abp_peer *peer, uint32_t fault) {
-  return first(peer, abp_peer_malformed(peer, (abp_rpc_error)fault));
+EXPORT("now") abp_packed at_time(abp_peer *peer, double now) {
+  return first(peer, abp_peer_now(peer, (uint64_t)now));
 }
-EXPORT("close") int32_t close_peer(abp_peer *peer) { return first(peer, abp_peer_close(peer)); }
-EXPORT("lost") int32_t lost(abp_peer *peer) { return first(peer, abp_peer_lost(peer)); }
-EXPORT("half_closed") int32_t half_closed(abp_peer *peer) {
+EXPORT("malformed") abp_packed malformed(abp_peer *peer, abp_rpc_error fault) {
+  return first(peer, abp_peer_malformed(peer, fault));
+}
+EXPORT("close") abp_packed close_peer(abp_peer *peer) { return first(peer, abp_peer_close(peer)); }
+EXPORT("lost") abp_packed lost(abp_peer *peer) { return first(peer, abp_peer_lost(peer)); }
+EXPORT("half_closed") abp_packed half_closed(abp_peer *peer) {
   return first(peer, abp_peer_half_closed(peer));
 }
+EXPORT("closed") int32_t closed(abp_peer *peer) { return abp_peer_closed(peer); }
 
 EXPORT("request")
-int32_t request(abp_peer *peer, uint32_t timeout_ms, uint32_t longest_ms, uint32_t flags,
-                uint32_t parent) {
+abp_packed request(abp_peer *peer, uint32_t timeout_ms, uint32_t longest_ms, uint32_t flags,
+                   abp_call parent) {
   abp_call call;
   return first(peer, abp_peer_request(peer, timeout_ms, longest_ms, flags, parent, &call));
 }
-EXPORT("number") uint32_t number(abp_peer *peer, uint32_t call) {
+EXPORT("number") abp_call_number number(abp_peer *peer, abp_call call) {
   return abp_peer_number(peer, call);
 }
 /* The reason is in the scratch; length 0 is none. */
-EXPORT("cancel") int32_t cancel(abp_peer *peer, uint32_t call, uint32_t reason_length) {
+EXPORT("cancel") abp_packed cancel(abp_peer *peer, abp_call call, uint32_t reason_length) {
   return first(peer, abp_peer_cancel(peer, call, reason_length ? buffer : NULL, reason_length));
 }
-EXPORT("unsent") int32_t unsent(abp_peer *peer, uint32_t call) {
+EXPORT("unsent") abp_packed unsent(abp_peer *peer, abp_call call) {
   return first(peer, abp_peer_send_failed(peer, call));
 }
 EXPORT("response")
-int32_t response(abp_peer *peer, uint32_t type, double value, uint32_t is_error) {
+abp_packed response(abp_peer *peer, abp_id_type type, double value, abp_answer answer) {
   const abp_rpc_id id = id_of(type, value);
-  return first(peer, abp_peer_response(peer, &id, (int)is_error));
+  return first(peer, abp_peer_response(peer, &id, answer));
 }
-EXPORT("progress") int32_t progress(abp_peer *peer, uint32_t type, double value) {
+EXPORT("retry") abp_packed retry(abp_peer *peer, abp_call call) {
+  return first(peer, abp_peer_retry(peer, call));
+}
+EXPORT("progress") abp_packed progress(abp_peer *peer, abp_id_type type, double value) {
   const abp_rpc_id id = id_of(type, value);
   return first(peer, abp_peer_progress(peer, &id));
 }
 
 EXPORT("received")
-int32_t received(abp_peer *peer, uint32_t type, double value, uint32_t fault) {
+abp_packed received(abp_peer *peer, abp_id_type type, double value, abp_rpc_error fault,
+                    uint32_t flags) {
   const abp_rpc_id id = id_of(type, value);
-  return first(peer, abp_peer_received(peer, &id, (abp_rpc_error)fault));
+  return first(peer, abp_peer_received(peer, &id, fault, flags));
 }
-EXPORT("start") int32_t start(abp_peer *peer) { return first(peer, abp_peer_start(peer)); }
+EXPORT("start") abp_packed start(abp_peer *peer) { return first(peer, abp_peer_start(peer)); }
 /* The reason follows the id in the scratch, from `reason_at` on; length 0 is none. */
 EXPORT("cancel_received")
-int32_t cancel_received(abp_peer *peer, uint32_t type, double value, uint32_t reason_at,
-                        uint32_t reason_length, uint32_t readable) {
+abp_packed cancel_received(abp_peer *peer, abp_id_type type, double value, uint32_t reason_at,
+                           uint32_t reason_length, uint32_t readable) {
   const abp_rpc_id id = id_of(type, value);
   return first(peer, abp_peer_cancel_received(peer, &id, reason_length ? buffer + reason_at : NULL,
                                               reason_length, (int)readable));
 }
-EXPORT("finish") int32_t finish(abp_peer *peer, uint32_t call, uint32_t ending) {
-  return first(peer, abp_peer_finish(peer, call, (abp_ending)ending));
+EXPORT("finish") abp_packed finish(abp_peer *peer, abp_call call, abp_ending ending) {
+  return first(peer, abp_peer_finish(peer, call, ending));
 }
-EXPORT("pending") int32_t pending(abp_peer *peer, uint32_t call) {
+EXPORT("pending") int32_t pending(abp_peer *peer, abp_call call) {
   return abp_peer_pending(peer, call);
 }
-EXPORT("running") int32_t running(abp_peer *peer, uint32_t call) {
+EXPORT("running") int32_t running(abp_peer *peer, abp_call call) {
   return abp_peer_running(peer, call);
 }
 
@@ -129,15 +135,15 @@ EXPORT("subscription") const char *subscription(abp_peer *peer) {
 EXPORT("batch_version") const char *batch_version(abp_peer *peer) {
   return abp_peer_batch_version(peer);
 }
-EXPORT("error_code") int32_t error_code(abp_peer *peer, uint32_t error) {
-  return abp_rpc_error_code(peer, (int)error);
+EXPORT("error_code") int32_t error_code(abp_dialect dialect, abp_rpc_error error) {
+  return abp_rpc_error_code(dialect, (int)error);
 }
-EXPORT("error_message") const char *error_message(uint32_t error) {
+EXPORT("error_message") const char *error_message(abp_rpc_error error) {
   return abp_rpc_error_message((int)error);
 }
-EXPORT("error_has_no_id") int32_t error_has_no_id(uint32_t error) {
+EXPORT("error_has_no_id") int32_t error_has_no_id(abp_rpc_error error) {
   return abp_rpc_error_has_no_id((int)error);
 }
-EXPORT("count") uint32_t count(abp_peer *peer, uint32_t counter) {
-  return abp_peer_count(peer, (abp_counter)counter);
+EXPORT("count") uint32_t count(abp_peer *peer, abp_counter counter) {
+  return abp_peer_count(peer, counter);
 }

@@ -30,9 +30,9 @@ EXPORT("destroy") abp_tasks *destroy(abp_tasks *tasks) {
 }
 
 /* The new task, or a negative abp_status; a handle has 30 bits. */
-EXPORT("add") int32_t add(abp_tasks *tasks, uint32_t length, uint32_t state) {
+EXPORT("add") int32_t add(abp_tasks *tasks, uint32_t length, enum abp_task_state state) {
   abp_task task;
-  const int status = abp_task_add(tasks, buffer, length, (enum abp_task_state)state, &task);
+  const int status = abp_task_add(tasks, buffer, length, state, &task);
   return status < 0 ? status : (int32_t)task;
 }
 EXPORT("find") abp_task find(abp_tasks *tasks, uint32_t length) {
@@ -43,8 +43,9 @@ EXPORT("start") int32_t start(abp_tasks *tasks, abp_task task) {
 }
 EXPORT("run") uint32_t run(abp_tasks *tasks, abp_task task) { return abp_task_run(tasks, task); }
 EXPORT("says")
-int32_t says(abp_tasks *tasks, abp_task task, uint32_t number, uint32_t state, uint32_t news) {
-  return abp_task_says(tasks, task, number, (enum abp_task_state)state, (int)news);
+int32_t says(abp_tasks *tasks, abp_task task, uint32_t number, enum abp_task_state state,
+             uint32_t what) {
+  return abp_task_says(tasks, task, number, state, (int)what);
 }
 EXPORT("returns")
 int32_t returns(abp_tasks *tasks, abp_task task, uint32_t number, uint32_t failed) {
@@ -54,6 +55,10 @@ EXPORT("cancel")
 int32_t cancel(abp_tasks *tasks, abp_task task, uint32_t grace_ms, uint32_t repeatable) {
   return abp_task_cancel(tasks, task, grace_ms, (int)repeatable);
 }
+EXPORT("subscribe")
+int32_t subscribe(abp_tasks *tasks, abp_task task, uint32_t lasting) {
+  return abp_task_subscribe(tasks, task, (int)lasting);
+}
 /* What becomes of the artifact, and its place << 2. */
 EXPORT("artifact")
 int32_t artifact(abp_tasks *tasks, abp_task task, uint32_t number, uint32_t length,
@@ -62,7 +67,49 @@ int32_t artifact(abp_tasks *tasks, abp_task task, uint32_t number, uint32_t leng
   const int what = abp_task_artifact(tasks, task, number, buffer, length, (int)append, &place);
   return what < 0 ? what : (int32_t)((uint32_t)what | place << 2);
 }
+EXPORT("committed")
+int32_t committed(abp_tasks *tasks, abp_task task, enum abp_task_state state) {
+  return abp_task_committed(tasks, task, state);
+}
+EXPORT("wish") int32_t wish(abp_tasks *tasks, abp_task task, uint32_t grace_ms) {
+  return abp_task_wish(tasks, task, grace_ms);
+}
+EXPORT("lost") int32_t lost(abp_tasks *tasks, abp_task task) { return abp_task_lost(tasks, task); }
 EXPORT("forget") void forget(abp_tasks *tasks, abp_task task) { abp_task_forget(tasks, task); }
+
+EXPORT("watch") int32_t watch(abp_tasks *tasks, abp_task task, uint32_t kind) {
+  return abp_watch(tasks, task, (enum abp_watch_kind)kind);
+}
+EXPORT("watch_named") int32_t export_watch_named(abp_tasks *tasks, abp_task task) {
+  return abp_watch_named(tasks, task);
+}
+EXPORT("watch_replied") int32_t export_watch_replied(abp_tasks *tasks, abp_task task) {
+  return abp_watch_replied(tasks, task);
+}
+EXPORT("watch_ended")
+int32_t export_watch_ended(abp_tasks *tasks, abp_task task, enum abp_watch_end how,
+                           uint32_t delay_ms) {
+  return abp_watch_ended(tasks, task, how, delay_ms);
+}
+EXPORT("watch_asked")
+int32_t export_watch_asked(abp_tasks *tasks, abp_task task, enum abp_watch_end how,
+                           uint32_t delay_ms) {
+  return abp_watch_asked(tasks, task, how, delay_ms);
+}
+EXPORT("watch_cancel") int32_t export_watch_cancel(abp_tasks *tasks, abp_task task) {
+  return abp_watch_cancel(tasks, task);
+}
+EXPORT("watch_cancel_answered")
+int32_t export_watch_cancel_answered(abp_tasks *tasks, abp_task task, enum abp_watch_end how,
+                                     uint32_t delay_ms, enum abp_task_state state) {
+  return abp_watch_cancel_answered(tasks, task, how, delay_ms, state);
+}
+EXPORT("watch_leave") int32_t export_watch_leave(abp_tasks *tasks, abp_task task) {
+  return abp_watch_leave(tasks, task);
+}
+EXPORT("watch_stop") int32_t export_watch_stop(abp_tasks *tasks, abp_task task) {
+  return abp_watch_stop(tasks, task);
+}
 
 EXPORT("advance") void advance(abp_tasks *tasks, double now) {
   abp_tasks_advance(tasks, (uint64_t)now);
@@ -72,10 +119,10 @@ EXPORT("next") int32_t next(abp_tasks *tasks) { return abp_tasks_next(tasks, &du
 EXPORT("due_task") abp_task due_task(void) { return due; }
 EXPORT("wake") double wake(abp_tasks *tasks) { return (double)abp_tasks_wake(tasks); }
 
-EXPORT("state") uint32_t state(abp_tasks *tasks, abp_task task) {
-  return (uint32_t)abp_task_state(tasks, task);
+EXPORT("state") enum abp_task_state state(abp_tasks *tasks, abp_task task) {
+  return abp_task_state(tasks, task);
 }
-EXPORT("ended") int32_t ended(uint32_t of) { return abp_task_ended((enum abp_task_state)of); }
-EXPORT("count") uint32_t count(abp_tasks *tasks, uint32_t what) {
-  return abp_tasks_count(tasks, (enum abp_task_count)what);
+EXPORT("ended") int32_t ended(enum abp_task_state of) { return abp_task_ended(of); }
+EXPORT("count") uint32_t count(abp_tasks *tasks, enum abp_task_count what) {
+  return abp_tasks_count(tasks, what);
 }

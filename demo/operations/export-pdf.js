@@ -51,14 +51,36 @@ function wrap(text, font, size, width) {
  * @property {boolean} [raw] whether its lines are kept as they are
  */
 
+/** @typedef {{ text: string, x: number, y: number, size: number, width: number, bold: boolean }} Line */
+
+/**
+ * Pieces of a document of some thousand characters, cut before headings and paragraphs: a lexer that is given a long text
+ * does not pause, and in some engines takes very long.
+ * @param {string} markdown
+ */
+function* pieces(markdown) {
+  let piece = '';
+  let fence = '';
+  for (const block of markdown.split(/\n{2,}/)) {
+    piece += `${block}\n\n`;
+    // A blank line in a block of code does not end it.
+    for (const [, mark] of block.matchAll(/^ {0,3}(```|~~~)/gm))
+      fence = fence ? (mark === fence ? '' : fence) : mark;
+    if (fence || piece.length < 4000) continue;
+    yield piece;
+    piece = '';
+  }
+  if (piece) yield piece;
+}
+
 /**
  * Markdown's blocks as lines of text, with how each is set.
- * @param {import('marked').TokensList} tokens
+ * @param {string} markdown
  * @param {Record<'plain' | 'bold' | 'mono', import('pdf-lib').PDFFont>} fonts
  * @returns {Generator<Block>}
  */
-function* blocks(tokens, fonts) {
-  for (const token of tokens) {
+function* blocks(markdown, fonts) {
+  for (const token of marked.lexer(markdown)) {
     if (token.type === 'heading') {
       const size = STYLES.heading[token.depth];
       yield { text: token.text, font: fonts.bold, size, before: size, breaks: token.depth === 1 };
@@ -89,7 +111,11 @@ export async function handler(
     bold: await pdf.embedFont(StandardFonts.HelveticaBold),
     mono: await pdf.embedFont(StandardFonts.Courier),
   };
-  const list = [...blocks(marked.lexer(markdown), fonts)];
+  const list = [];
+  for (const piece of pieces(markdown)) {
+    await breathe();
+    list.push(...blocks(piece, fonts));
+  }
   const width = PAGE.width - 2 * PAGE.margin;
   const newPage = () => {
     const page = pdf.addPage([PAGE.width, PAGE.height]);
@@ -105,6 +131,8 @@ export async function handler(
   const top = PAGE.height - PAGE.margin;
   let page = newPage();
   let y = top;
+  /** The lines of the first page, for whoever shows it without a reader of PDF. @type {Line[]} */
+  const preview = [];
   const turn = () => {
     page = newPage();
     y = top;
@@ -118,6 +146,16 @@ export async function handler(
       if (y - size * STYLES.leading < PAGE.margin) turn();
       y -= size * STYLES.leading;
       page.drawText(line, { x: PAGE.margin + indent, y, size, font });
+      if (pdf.getPageCount() === 1) {
+        preview.push({
+          text: line,
+          x: PAGE.margin + indent,
+          y: PAGE.height - y,
+          size,
+          width: font.widthOfTextAtSize(line, size),
+          bold: font === fonts.bold,
+        });
+      }
     }
     await breathe();
     const done = Math.floor(((i + 1) / list.length) * 90);
@@ -142,5 +180,6 @@ export async function handler(
     size: bytes.byteLength,
     filename,
     pages: pdf.getPageCount(),
+    preview: { width: PAGE.width, height: PAGE.height, lines: preview },
   };
 }

@@ -46,6 +46,7 @@ async function encode(pixels, size) {
  */
 export async function handler({ size = 640, radius = 6 }, { signal, progress, breathe }) {
   let from = hills(size);
+  const before = await encode(from, size);
   // Rows, then columns, three times: nearly what a Gaussian does.
   const passes = [1, size, 1, size, 1, size].map((step) => step * 4);
   for (const [pass, step] of passes.entries()) {
@@ -75,5 +76,11 @@ export async function handler({ size = 640, radius = 6 }, { signal, progress, br
   const content = await encode(from, size);
   signal.throwIfAborted();
   progress({ progress: 1, total: 1, stage: 'done' });
-  return { content, mimeType: 'image/png', size: content.byteLength, filename: 'blurred.png' };
+  return {
+    content,
+    before,
+    mimeType: 'image/png',
+    size: content.byteLength,
+    filename: 'blurred.png',
+  };
 }

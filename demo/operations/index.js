@@ -5,8 +5,17 @@ import * as story from './story-tell.js';
 import * as summarise from './text-summarise.js';
 
 export const capabilities = {
-  'export.pdf': { description: 'Makes a PDF of a Markdown document', ...pdf },
-  'image.blur': { description: 'Blurs a picture and encodes it as PNG', ...blur },
-  'story.tell': { description: 'Streams a text, word by word', ...story },
-  'text.summarise': { description: 'Picks the sentences that say most of a text', ...summarise },
+  'export.pdf': {
+    description: 'Sets a lighthouse’s log of a year as a book of nearly 300 pages',
+    ...pdf,
+  },
+  'image.blur': { description: 'Blurs a picture of four million pixels, row by row', ...blur },
+  'story.tell': {
+    description: 'Writes word by word; what has come stays when you stop it',
+    ...story,
+  },
+  'text.summarise': {
+    description: 'Finds the three sentences that say most of a long text',
+    ...summarise,
+  },
 };

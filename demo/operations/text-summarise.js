@@ -32,7 +32,17 @@ export async function handler({ text, sentences = 3 }, { progress, breathe }) {
     if (i % 50 === 0) progress({ progress: i, total: list.length, stage: 'comparing' });
   }
   progress({ progress: list.length, total: list.length, stage: 'done' });
-  const chosen = scores.sort((a, b) => b.score - a.score).slice(0, sentences);
+  // The best of those that do not repeat what is chosen already.
+  scores.sort((a, b) => b.score - a.score);
+  /** @type {typeof scores} */
+  const chosen = [];
+  const repeats = (/** @type {number} */ i) =>
+    chosen.some(
+      (other) => [...sets[i]].filter((word) => sets[other.i].has(word)).length > sets[i].size / 2,
+    );
+  for (const one of scores) {
+    if (chosen.length < sentences && !repeats(one.i)) chosen.push(one);
+  }
   return {
     summary: chosen
       .sort((a, b) => a.i - b.i)

@@ -23,7 +23,7 @@ export class CallStream extends Inflow {
   /** The call. @type {Pending | undefined} */
   #pending;
 
-  /** @param {(stream: CallStream) => Promise<any>} begin makes the call */
+  /** @param {(stream: CallStream) => Promise<Answer>} begin makes the call */
   constructor(begin) {
     super();
     /**
@@ -33,7 +33,7 @@ export class CallStream extends Inflow {
      */
     this.response = begin(this);
     this.response.then(
-      (response) => this.#settle(/** @type {any} */ (response)),
+      (response) => this.#settle(/** @type {import('../wire/messages.js').Response} */ (response)),
       (error) =>
         this.finish(() => {
           throw error;
@@ -41,7 +41,7 @@ export class CallStream extends Inflow {
     );
   }
 
-  /** @param {import('./client.js').Response} response */
+  /** @param {import('../wire/messages.js').Response} response */
   #settle(response) {
     const { success, data, metadata } = response;
     // An app that sends no chunks to us has collected them.
@@ -55,7 +55,7 @@ export class CallStream extends Inflow {
     });
   }
 
-  /** @param {Pending} pending the call, as soon as it is made */
+  /** @internal @param {Pending} pending the call, as soon as it is made */
   attach(pending) {
     this.#pending = pending;
   }

@@ -47,7 +47,7 @@ export class CapabilityList {
     for (const capability of firstOf(list, MAX_CAPABILITIES)) {
       const name = getOwn(capability, 'name');
       if (isName(name) && this.#hasRoom(name))
-        this.#byName.set(name, /** @type {any} */ (capability));
+        this.#byName.set(name, /** @type {CapabilityInfo} */ (capability));
     }
   }
 

@@ -2,46 +2,103 @@
 import * as abp from '../core/abp-boundary.js';
 import { ready } from '../core/abp-core.js';
 import { Endpoint, carried } from '../session/endpoint.js';
-import { Observers } from '../session/observers.js';
+import { OBSERVER_OPTIONS, Observers } from '../session/observers.js';
 import {
   AbpError,
   invokeReportingErrors,
-  requireFunctions,
-  requireTexts,
-  requireTimeout,
+  loadPart,
   safely,
+  toErrorObject,
 } from '../common/errors.js';
-import { getOwn, milliseconds } from '../common/values.js';
+import { ANYTHING, SIGNAL, misfit } from '../common/check-options.js';
+import { getOwn, isObject, milliseconds } from '../common/values.js';
 import { exactOrigin } from '../common/origins.js';
 import { onAbort, offAbort } from '../common/signals.js';
-import { CallStream } from './call-stream.js';
+import { makeCall } from '../session/pending-call.js';
 import { CapabilityList } from './capability-list.js';
-import { Input } from './input.js';
+import { ClientSession } from './client-session.js';
+import { LateStream } from './late-stream.js';
 import { rejectionOf } from './rejection.js';
-import { INPUT, elicitationMethod, readError } from '../wire/messages.js';
-import { supportOf } from '../session/capability-support.js';
+import { LIST_CHANGED, isRepeatable } from '../wire/messages.js';
+import { readError } from '../wire/responses.js';
 import { isStream } from '../common/transfer.js';
 import { portTransport } from '../transports/port.js';
-import { OPAQUE, iframeTransport } from '../transports/window.js';
+import { OPAQUE, iframeTransport } from '../transports/iframe.js';
 import { transportTo } from '../transports/worker.js';
-import { forgetDocument, watchFrame, watchPage } from '../transports/frame-watcher.js';
+
+const mistakes = () => loadPart(import('./mistakes.js'));
 
 /** The features beyond the published protocol that each `upgrade` asks for. */
 const UPGRADES = { frames: ~0, port: ~abp.FRAMES, none: 0 };
-/** @param {string} why */
-const wrong = (why) => Promise.reject(new TypeError(why));
-const CALLBACKS = [
-  ...['trace', 'onNotification', 'onProgress', 'onElicitation', 'onCapabilitiesChanged'],
-  ...['onDisconnect', 'onReconnect'],
-];
-/** Whether a value is a window, of whatever origin: little else can be read of another origin's. @param {any} target */
-const isWindow = (target) => safely(() => target.window === target, false);
-const LIST_CHANGED = 'notifications/capabilities/list_changed';
-
-/** @typedef {AgentOptions & import('../session/observers.js').ObserverOptions} ConnectOptions */
+/** The code for streams, once it is loaded. @type {typeof import('./streaming.js') | undefined} */
+let streaming;
+const loadStreaming = async () => (streaming ??= await loadPart(import('./streaming.js')));
 
 /**
- * @typedef {object} AgentOptions
+ * What waits, for code or for another attempt, is a copy.
+ * @param {unknown} params
+ * @param {Transferable[]} [transfer] what is moved of them
+ */
+const kept = (params, transfer) =>
+  transfer ? params : safely(() => structuredClone(params), params);
+
+/** The response to a call that was not made. @param {unknown} error @returns {Response} */
+const failed = (error) => ({
+  success: false,
+  error: toErrorObject(error),
+  metadata: { outcome: 'unstarted' },
+});
+
+/** Whether a value is a window, of whatever origin: little else can be read of another origin's. @param {any} target */
+const isWindow = (target) => safely(() => target.window === target, false);
+
+/** Whether a value may be an app's iframe, or lead to an app. @param {unknown} target */
+const isTarget = (target) =>
+  typeof target === 'function' ||
+  (!isWindow(target) &&
+    isObject(target) &&
+    ['contentWindow', 'postMessage', 'port', 'post'].some((key) => key in target));
+
+/** ms without an answer after which the console says why, if that is known. */
+const EARLY = 1000;
+
+/** The types of {@link CallOptions}. */
+const CALL_OPTIONS = {
+  signal: SIGNAL,
+  timeout: 'a number',
+  onProgress: 'a function',
+  callId: ANYTHING,
+  progressToken: ANYTHING,
+  input: ANYTHING,
+  transfer: 'an object',
+  retry: 'a boolean or an object',
+};
+
+/** The types of {@link ConnectOptions}, but for `limits`: what checks their names is loaded by those who give some. */
+const OPTIONS = {
+  agent: ANYTHING,
+  origin: ANYTHING,
+  timeout: 'a number',
+  signal: SIGNAL,
+  upgrade: '"frames", "port" or "none"',
+  onProgress: 'a function',
+  onNotification: 'a function',
+  onElicitation: 'a function',
+  onCapabilitiesChanged: 'a function',
+  onDisconnect: 'a function',
+  onReconnect: 'a function',
+  reconnect: 'a boolean or an object',
+  requestedCapabilities: 'an object',
+  allowedRequests: 'an object',
+  ...OBSERVER_OPTIONS,
+};
+
+/** @import { CancelResponse, ProgressInfo, Response } from '../wire/messages.js' */
+
+/** @typedef {AgentOptions & import('../session/observers.js').ObserverOptions} ConnectOptions What `connect` is given. */
+
+/**
+ * @typedef {object} AgentOptions What an agent says to its app, and what it wants to be called for.
  * @property {string} [origin] the app's exact origin; required for an iframe. `'null'` is a sandboxed
  *   iframe, which must run this library too: only what it says through its own port is believed
  * @property {{ name: string, version: string }} agent who calls
@@ -51,85 +108,28 @@ const LIST_CHANGED = 'notifications/capabilities/list_changed';
  * @property {string[]} [allowedRequests] the elicitation methods that the app may use (all)
  * @property {'frames' | 'port' | 'none'} [upgrade] how far to go beyond the published protocol when the
  *   app agrees: `'none'` is window messages only, readable in the browser's tools (`'frames'`)
- * @property {import('../core/abp-core.js').Limits} [limits]
- * @property {(event: string, data: any) => void} [onNotification]
+ * @property {import('../core/abp-core.js').Limits} [limits] of what may be in flight and how long messages may be
+ * @property {(event: string, data: any) => void} [onNotification] called with the app's own notifications
  * @property {(info: any) => void} [onProgress] progress that no call here asked for
  * @property {(request: { method: string, params: any, timeout?: number }, context: { signal: AbortSignal }) => unknown} [onElicitation]
  *   answers the app's questions: return the data, or the protocol's response `{ success, data?, error?, cancelled? }`;
  *   throw to decline (an `AbortError` says cancelled)
- * @property {(changes: { added: string[], removed: string[], changed: string[] }) => void} [onCapabilitiesChanged]
+ * @property {(changes: { added: string[], removed: string[], changed: string[] }) => void} [onCapabilitiesChanged] called with the names when the app has other capabilities
  * @property {(error: AbpError) => void} [onDisconnect] the app is gone, or has ended the session
- * @property {boolean | import('./again.js').Patience} [reconnect] whether a new session is begun by itself after one was
+ * @property {boolean | import('./retry.js').Patience} [reconnect] whether a new session is begun by itself after one was
  *   lost (false). Calls that were pending settle all the same
  * @property {(error?: unknown) => void} [onReconnect] a new session has begun by itself; with an error, none will
  */
 
+/** @typedef {AttemptOptions & import('../session/pending-call.js').RequestOptions} CallOptions What `call` and `stream` may be given. */
+
 /**
- * @typedef {object} CallOptions
- * @property {AbortSignal} [signal] cancels the call; the app decides how it ended
- * @property {number} [timeout] ms after which the call cancels itself; 0 or absent is never
- * @property {(info: ProgressInfo) => void} [onProgress]
- * @property {string} [callId] names the call, for `cancel`; minted when absent
- * @property {string | number} [progressToken] the token that the app reports progress with (the callId)
+ * @typedef {object} AttemptOptions How a call is made, beyond {@link RequestOptions}.
  * @property {AsyncIterable<any> | ReadableStream} [input] is streamed to the handler, which reads it as `input` of its
  *   context. It ends with the call
- * @property {Transferable[]} [transfer] objects in the params that are moved instead of copied
- * @property {boolean | import('./again.js').Patience} [retry] whether it is made again if its error is `retryable`, after
- *   `retryAfter` if the app says so (false). `timeout` and `signal` are for all attempts together. Only for calls that
- *   may run twice: of a call that ended with DISCONNECTED nobody knows whether it ran
- */
-
-/**
- * @typedef {object} ProgressInfo
- * @property {string | number} operationId the `progressToken`
- * @property {number} progress
- * @property {number} [total]
- * @property {number} [percentage] 0 to 100
- * @property {string} [status]
- * @property {string} [stage]
- * @property {number} [estimatedRemaining] ms
- */
-
-/**
- * @template [Data=any]
- * @typedef {object} Success
- * @property {true} success
- * @property {Data} data
- * @property {undefined} [error]
- * @property {false} [cancelled]
- * @property {Metadata} [metadata]
- */
-
-/**
- * @template {string} [Code=never] the app's own error codes, where they are known
- * @typedef {object} Failure
- * @property {false} success
- * @property {undefined} [data]
- * @property {import('../common/errors.js').ErrorObject<Code>} error
- * @property {boolean} [cancelled] whether it was cancelled, which a timeout is, too
- * @property {Metadata} [metadata]
- */
-
-/**
- * @typedef {object} Metadata
- * @property {number} [duration] ms
- * @property {boolean} [cached]
- * @property {boolean} [collected] the data are the chunks of a stream, in a list
- */
-
-/**
- * The protocol's answer to a call.
- * @template [Data=any]
- * @template {string} [Code=never] the app's own error codes, where they are known
- * @typedef {Success<Data> | Failure<Code>} Response
- */
-
-/**
- * @typedef {object} CancelResponse
- * @property {string} callId
- * @property {boolean} cancelled whether the app stopped the call
- * @property {string} [reason] why not
- * @property {import('../common/errors.js').ErrorObject} [error]
+ * @property {boolean | import('./retry.js').Patience} [retry] whether it is made again if its error is `retryable`, after
+ *   `retryAfter` if the app says so (false). `timeout` and `signal` are for all attempts together. What may have
+ *   run is made again only if its capability says that it may run twice (`idempotent`, `readOnly`)
  */
 
 /**
@@ -150,15 +150,38 @@ const LIST_CHANGED = 'notifications/capabilities/list_changed';
  */
 
 /**
- * Connects to an app: in an iframe, at the other end of a MessagePort, in a worker, or over whatever a
- * function opens.
+ * Connects to an app: in an iframe, at the other end of a MessagePort, in a worker, or over whatever a function opens.
  * @template [App=any] what the client knows of the app: `typeof app`, where `app` is what `expose` returned, or an object
  *   type with a function for each capability. Nothing is checked at run time
+ * @overload
  * @param {HTMLIFrameElement | ConnectTarget | Opener} target
- * @param {ConnectOptions} options
+ * @param {ConnectOptions & { origin: string }} options
  * @returns {Promise<Client<App>>} rejects with an AbpError when the app does not answer or refuses
  */
+/**
+ * Connects to an app that is not in an iframe, and so needs no `origin`.
+ * @template [App=any] as above
+ * @overload
+ * @param {ConnectTarget | Opener} target
+ * @param {ConnectOptions} options
+ * @returns {Promise<Client<App>>} as above
+ */
+/**
+ * @param {HTMLIFrameElement | ConnectTarget | Opener} target
+ * @param {ConnectOptions} options
+ * @returns {Promise<Client>}
+ */
 export async function connect(target, options) {
+  const { name, version } = options?.agent ?? {};
+  const leads = isTarget(target);
+  if (
+    !leads ||
+    typeof name !== 'string' ||
+    typeof version !== 'string' ||
+    misfit(options, OPTIONS)
+  ) {
+    (await mistakes()).checkConnect(target, options, OPTIONS, leads);
+  }
   const client = new Client(target, options);
   await client.reconnect(options.signal);
   return client;
@@ -169,10 +192,10 @@ export async function connect(target, options) {
  * @template [App=any] what it knows of the app; see {@link connect}
  */
 export class Client {
-  /** @type {Endpoint | undefined} */
-  #endpoint;
+  /** The last session that began, which may have ended. @type {ClientSession | undefined} */
+  #session;
   #capabilities = new CapabilityList();
-  /** Listeners for progress whose token the caller chose. @type {Map<unknown, (info: any) => void>} */
+  /** Listeners for progress whose token the caller chose. @type {Map<unknown, (info: import('../wire/messages.js').ProgressInfo) => void>} */
   #onProgress = new Map();
   /** @type {HTMLIFrameElement | undefined} */
   #iframe;
@@ -181,22 +204,13 @@ export class Client {
   #observers;
   /** The app's, if it is in an iframe. @type {string} */
   #origin = '';
-  /** @type {undefined | (() => void)} */
-  #unwatch;
-  /** Settles the current handshake. @type {undefined | ((problem: AbpError | undefined) => void)} */
-  #handshake;
-  #closing = false;
   /** Whether it was closed since it connected last. */
   #closed = false;
-  /** Stops opening the connection. @type {undefined | (() => void)} */
-  #abandonOpening;
-  /** Ends what reconnects by itself. @type {AbortController | undefined} */
+  /** Of the session that was to begin last: aborts when it is not wanted any more. */
+  #attempt = new AbortController();
+  /** What reconnects by itself, and whether that has led to a session. @type {{ stop: AbortController, done: Promise<boolean> } | undefined} */
   #restoring;
-  /** Whether that has led to a session, once it is known. @type {Promise<boolean> | undefined} */
-  #restored;
   #history = { failures: 0, since: -Infinity };
-  /** Changes when a connection that is being opened is not wanted any more. */
-  #attempt = 0;
 
   /**
    * Use {@link connect}.
@@ -204,23 +218,6 @@ export class Client {
    * @param {ConnectOptions} options
    */
   constructor(target, options) {
-    requireTexts('connect needs agent', options?.agent, 'name', 'version');
-    requireTimeout('connect', options.timeout);
-    requireFunctions('connect', options, ...CALLBACKS);
-    if (isWindow(target)) {
-      throw new AbpError(
-        'INVALID_PARAMS',
-        'connect needs the iframe itself, not its contentWindow or another window',
-      );
-    }
-    const forms = ['contentWindow', 'postMessage', 'port', 'post'];
-    const isTarget = typeof target === 'object' && forms.some((key) => key in (target ?? {}));
-    if (!isTarget && typeof target !== 'function') {
-      throw new AbpError(
-        'INVALID_PARAMS',
-        'connect needs an iframe, a port, a worker or a function that opens a transport',
-      );
-    }
     if ('contentWindow' in target) {
       this.#iframe = target;
       this.#origin = options.origin === OPAQUE ? OPAQUE : exactOrigin(options.origin, target.src);
@@ -240,6 +237,11 @@ export class Client {
     this.onReconnect = options.onReconnect;
   }
 
+  /** @returns {Endpoint | undefined} */
+  get #endpoint() {
+    return this.#session?.endpoint;
+  }
+
   /** Whether there is a session. */
   get connected() {
     return this.#endpoint?.ready ?? false;
@@ -247,7 +249,7 @@ export class Client {
 
   /** What both sides agreed on. */
   get features() {
-    const has = (/** @type {number} */ feature) => this.#endpoint?.has(feature) ?? false;
+    const has = (/** @type {abp.Feature} */ feature) => this.#endpoint?.has(feature) ?? false;
     return {
       notifications: has(abp.NOTIFICATIONS),
       progress: has(abp.PROGRESS),
@@ -288,28 +290,34 @@ export class Client {
   /** @param {AbortSignal} [signal] */
   async #begin(signal) {
     const { agent, requestedCapabilities, allowedRequests } = this.#options;
-    const { upgrade = 'frames', limits } = this.#options;
-    const attempt = ++this.#attempt;
-    const limit = this.#limit;
     signal?.throwIfAborted();
-    this.#abandonOpening?.();
-    this.#end();
-    // At once: what a worker reports while the core loads, such as that its script is missing, is not missed.
-    const opening = this.#openWithin(limit, signal);
-    const [transport] = await Promise.all([opening, ready, this.#observers.ready]).catch(
-      (error) => {
-        opening.then(
-          (transport) => transport.close(),
-          () => {},
-        );
-        throw error;
-      },
-    );
-    if (attempt !== this.#attempt || signal?.aborted) {
-      transport.close();
-      throw signal?.reason ?? abandoned();
+    this.#attempt.abort(abandoned());
+    this.#session?.close();
+    const attempt = (this.#attempt = new AbortController());
+    const abandon = { handleEvent: () => this.close() };
+    onAbort(signal, abandon);
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    let timer;
+    try {
+      const endpoint = this.#endpointOver(await this.#opened(attempt));
+      this.#closed = false;
+      this.#session = new ClientSession(endpoint, this.#iframe);
+      const agentCapabilities = allowedRequests && { allowedRequests };
+      const hello = { agent, requestedCapabilities, agentCapabilities };
+      timer = setTimeout(() => this.#unanswered(endpoint, () => timer), EARLY);
+      await this.#session.connect(hello, this.#limit);
+    } catch (error) {
+      throw signal?.aborted ? signal.reason : error;
+    } finally {
+      timer = void clearTimeout(timer); // a module that is being loaded says nothing any more
+
+      offAbort(signal, abandon);
     }
-    this.#closed = false;
+  }
+
+  /** @param {import('../transports/transport.js').Transport} transport */
+  #endpointOver(transport) {
+    const { upgrade = 'frames', limits, allowedRequests } = this.#options;
     const endpoint = new Endpoint({
       role: abp.AGENT,
       features:
@@ -319,33 +327,52 @@ export class Client {
         (carried(transport) & UPGRADES[upgrade]),
       limits,
       transport,
-      callee: this.#callee,
+      load: () =>
+        import('./answering.js').then(({ Invocation, calleeOf }) => ({
+          Invocation,
+          callee: calleeOf(this, endpoint, allowedRequests),
+        })),
       side: this.#side,
       observers: this.#observers,
     });
-    this.#endpoint = endpoint;
-    this.#unwatch = this.#iframe
-      ? watchFrame(this.#iframe, endpoint, () => this.connected)
-      : watchPage(endpoint);
-    const abandon = { handleEvent: () => this.close() };
-    onAbort(signal, abandon);
+    return endpoint;
+  }
+
+  /**
+   * Opens the connection to the app and loads the core. If it opens when it is not wanted any more, it is closed.
+   * @param {AbortController} attempt aborts when it is not, and when time has run out
+   * @returns {Promise<import('../transports/transport.js').Transport>}
+   */
+  async #opened(attempt) {
+    const { signal } = attempt;
+    const limit = this.#limit;
+    // At once: what a worker reports while the core loads, such as that its script is missing, is not missed.
+    const opening = this.#open();
+    const stop = () =>
+      attempt.abort(
+        late(`The function given to connect did not return a transport within ${limit} ms`),
+      );
+    const timer = limit ? setTimeout(stop, limit) : undefined;
+    const record = { handleEvent() {} };
+    const abandoned = new Promise((_resolve, reject) => {
+      record.handleEvent = () => reject(signal.reason);
+      onAbort(signal, record);
+    });
     try {
-      endpoint.core.describe('agent', agent);
-      endpoint.core.describe('requestedCapabilities', requestedCapabilities);
-      endpoint.core.describe('agentCapabilities', allowedRequests && { allowedRequests });
-      await new Promise((resolve, reject) => {
-        this.#handshake = (problem) => (problem ? reject(problem) : resolve(undefined));
-        endpoint.connect(limit);
+      const opened = Promise.race([opening, abandoned]).finally(() => {
+        clearTimeout(timer);
+        offAbort(signal, record);
       });
+      await Promise.all([opened, ready(), this.#observers.ready]);
+      signal.throwIfAborted();
     } catch (error) {
-      endpoint.dispose();
-      this.#unwatch?.();
-      throw signal?.aborted ? signal.reason : error;
-    } finally {
-      // Another one may have begun in the meantime.
-      if (this.#endpoint === endpoint) this.#handshake = undefined;
-      offAbort(signal, abandon);
+      opening.then(
+        (transport) => transport.close(),
+        () => {},
+      );
+      throw error;
     }
+    return opening;
   }
 
   /** ms that a handshake may take; 0 for no limit. */
@@ -356,76 +383,40 @@ export class Client {
   /**
    * The error of a handshake that had no answer.
    * @param {Endpoint} endpoint
+   * @param {() => unknown} [isWaiting] whether the answer is still waited for: then the console says what is known
    * @returns {Promise<AbpError>}
    */
-  #unanswered({ transport, heard, counters }) {
+  #unanswered({ transport, heard, counters }, isWaiting) {
     const { stranger } = /** @type {{ stranger?: string }} */ (transport);
-    const limit = this.#limit;
-    const unread = counters.malformed;
-    const known = { iframe: this.#iframe, origin: this.#origin, stranger, heard, unread, limit };
+    const known = {
+      iframe: this.#iframe,
+      origin: this.#origin,
+      stranger,
+      heard,
+      unread: counters.malformed,
+      limit: this.#limit,
+    };
     // Loaded on demand: it says a lot, and few pages need it.
     return import('./diagnosis.js').then(
-      ({ errorOf }) => errorOf(known),
-      () => late('The app did not answer with a session'),
+      ({ errorOf }) => errorOf(known, isWaiting),
+      () => late('The app did not answer'),
     );
   }
 
-  /**
-   * Opens the connection to the app, unless time runs out or the signal fires. If it opens later, it is closed.
-   * @param {number} limit ms, 0 for none
-   * @param {AbortSignal | undefined} signal
-   * @returns {Promise<import('../transports/transport.js').Transport>}
-   */
-  #openWithin(limit, signal) {
-    const opening = this.#open();
-    return new Promise((resolve, reject) => {
-      let done = false;
-      const end = (/** @type {() => void} */ act) => {
-        if (done) return;
-        done = true;
-        this.#abandonOpening = undefined;
-        clearTimeout(timer);
-        offAbort(signal, abort);
-        act();
-      };
-      const stop = () =>
-        end(() =>
-          reject(late(`The function given to connect has opened nothing within ${limit} ms`)),
-        );
-      const timer = limit ? setTimeout(stop, limit) : undefined;
-      const abort = { handleEvent: () => end(() => reject(signal?.reason)) };
-      onAbort(signal, abort);
-      this.#abandonOpening = () => end(() => reject(abandoned()));
-      opening.then(
-        (transport) => {
-          if (done) transport.close();
-          end(() => resolve(transport));
-        },
-        (error) => end(() => reject(error)),
-      );
-    });
-  }
-
+  /** @returns {Promise<import('../transports/transport.js').Transport>} to the app */
   async #open() {
     if (this.#iframe) {
-      if (!this.#iframe.contentWindow) {
-        throw new AbpError('INVALID_PARAMS', 'The iframe is in no document: append it first');
-      }
+      if (!this.#iframe.contentWindow) throw await unreachable('document');
       // Such a frame never answers.
       const sandbox = this.#iframe.getAttribute?.('sandbox') ?? 'allow-scripts allow-same-origin';
-      if (!sandbox.includes('allow-scripts')) throw await sandboxed('allow-scripts');
+      if (!sandbox.includes('allow-scripts')) throw await unreachable('allow-scripts');
       if (this.#origin !== OPAQUE && !sandbox.includes('allow-same-origin')) {
-        throw await sandboxed('allow-same-origin');
+        throw await unreachable('allow-same-origin');
       }
       return iframeTransport(this.#iframe, this.#origin);
     }
     if (typeof this.#target === 'function') return transportTo(await this.#target(), true);
-    if (this.#endpoint && this.#target instanceof MessagePort) {
-      throw new AbpError(
-        'TRANSPORT_ERROR',
-        'This port has been closed with its session: connect to a new one, or by a function that opens one',
-      );
-    }
+    if (this.#endpoint && this.#target instanceof MessagePort) throw await unreachable('port');
     return transportTo(this.#target, false);
   }
 
@@ -449,48 +440,51 @@ export class Client {
    * @template {import('../types/app.js').NameOf<App>} Name
    * @param {Name} name
    * @param {import('../types/app.js').CallArguments<App, Name>} rest its params ({}), and {@link CallOptions}
-   * @returns {CallStream<import('../types/app.js').ChunkOf<App, Name>, import('../types/app.js').ResponseOf<App, Name>>}
+   * @returns {import('./call-stream.js').CallStream<import('../types/app.js').ChunkOf<App, Name>, import('../types/app.js').ResponseOf<App, Name>>}
    */
   stream(name, ...rest) {
-    const [params = {}, options = {}] = /** @type {[unknown?, CallOptions?]} */ (rest);
-    return new CallStream((stream) => this.#checked(name, params, options, stream));
+    let [params = {}, options = {}] = /** @type {[unknown?, CallOptions?]} */ (rest);
+    /** @param {typeof import('./streaming.js')} loaded */
+    const begin = ({ CallStream }) =>
+      new CallStream((stream) => this.#checked(name, params, options, stream));
+    if (streaming) return begin(streaming);
+    params = kept(params, options?.transfer);
+    return /** @type {any} */ (new LateStream(loadStreaming().then(begin), failed));
   }
 
   /**
    * @param {string} name
    * @param {unknown} params
    * @param {CallOptions} options
-   * @param {CallStream} [stream]
+   * @param {import('./call-stream.js').CallStream} [stream]
+   * @param {boolean} [checked] whether what was found has been said
    * @returns {Promise<any>}
    */
-  #checked(name, params, options, stream) {
-    if (typeof name !== 'string') return wrong('call needs the name of a capability');
-    const { signal, onProgress, timeout, retry, transfer, input } = options ?? {};
-    if (signal && typeof signal.addEventListener !== 'function') {
-      return wrong('signal must be an AbortSignal');
+  #checked(name, params, options, stream, checked) {
+    const { signal, timeout, retry, transfer, input } = options ?? {};
+    const isSound =
+      typeof name === 'string' &&
+      (input === undefined || isStream(input)) &&
+      !(retry && (input || stream || transfer)) &&
+      !misfit(options, CALL_OPTIONS);
+    if (!isSound && !checked) {
+      params = kept(params, transfer);
+      return mistakes().then(({ checkCall }) => {
+        checkCall(name, options, stream !== undefined, CALL_OPTIONS);
+        return this.#checked(name, params, options, stream, true);
+      });
     }
-    if (onProgress && typeof onProgress !== 'function') {
-      return wrong('onProgress must be a function');
-    }
-    if (timeout !== undefined && timeout !== null && typeof timeout !== 'number') {
-      return wrong('timeout must be a number of milliseconds');
-    }
-    if (input !== undefined && !isStream(input)) {
-      return wrong('input must be an async iterable or a ReadableStream');
-    }
-    if (input && !retry) return this.#callWithInput(name, params, options, stream);
-    if (!retry) return this.#call(name, params, options ?? {}, stream);
-    if (input) return wrong('a call with input cannot be retried: some of it may have been read');
-    if (stream) return wrong('a stream cannot be retried: its chunks may have been read');
-    if (transfer) return wrong('a call with transfer cannot be retried: its params are moved');
+    if (retry || (input && !streaming)) params = kept(params, transfer);
+    if (stream || input) return this.#callStreaming(name, params, options, stream);
+    if (!retry) return this.#call(name, params, options ?? {});
     const deadline = performance.now() + (milliseconds(timeout) || Infinity);
     return this.#call(name, params, options).then((response) => {
       if (response.success) return response;
-      const again = (/** @type {number | undefined} */ timeout) =>
+      const attempt = (/** @type {number | undefined} */ timeout) =>
         this.#call(name, params, { ...options, timeout });
-      const ready = async () => this.connected || (this.#restored ?? false);
-      return import('./again.js').then(
-        (loaded) => loaded.retry(response, { again, ready, patience: retry, signal, deadline }),
+      const ready = async () => this.connected || (this.#restoring?.done ?? false);
+      return import('./retry.js').then(
+        (loaded) => loaded.retry(response, { attempt, ready, patience: retry, signal, deadline }),
         () => response,
       );
     });
@@ -500,30 +494,24 @@ export class Client {
    * @param {string} name
    * @param {unknown} params
    * @param {CallOptions} options
-   * @param {CallStream} [stream]
+   * @param {import('./call-stream.js').CallStream} [stream]
    * @returns {Promise<Response>} rejects if the input is read by somebody else
    */
-  async #callWithInput(name, params, options, stream) {
-    const input = new Input(options.input);
-    try {
-      return await this.#call(name, params, options, stream, input);
-    } finally {
-      input.close();
-    }
+  async #callStreaming(name, params, options, stream) {
+    const { callStreaming } = streaming ?? (await loadStreaming());
+    return callStreaming((make) => this.#call(name, params, options, make), options.input, stream);
   }
 
   /**
    * @param {string} name
    * @param {unknown} params
    * @param {CallOptions} options
-   * @param {CallStream} [stream]
-   * @param {Input} [input]
+   * @param {import('./streaming.js').Make} [make]
    * @returns {Promise<Response>}
    */
-  #call(name, params, options, stream, input) {
-    if (this.#closed) return Promise.resolve({ success: false, error: closedError() });
-    const endpoint = /** @type {Endpoint} */ (this.#endpoint);
-    const response = endpoint.request(name, params, options, 0, stream, input);
+  #call(name, params, options, make = makeCall) {
+    if (this.#closed) return Promise.resolve(failed(closedError()));
+    const response = make(/** @type {Endpoint} */ (this.#endpoint), name, params, options);
     const { progressToken, onProgress } = options;
     if (progressToken === undefined || !onProgress) return response;
     this.#onProgress.set(progressToken, onProgress);
@@ -554,11 +542,19 @@ export class Client {
    * @returns {Promise<CancelResponse>} the app's answer
    */
   cancel(callId, reason) {
-    if (this.#closed) {
-      const error = closedError();
-      return Promise.resolve({ callId, cancelled: false, reason: error.message, error });
-    }
-    return /** @type {Endpoint} */ (this.#endpoint).cancelById(callId, reason);
+    // The answer is handed over without a further turn: the call's own result may follow at once.
+    return new Promise((resolve) => {
+      const fail = (/** @type {unknown} */ thrown) => {
+        const error = toErrorObject(thrown);
+        resolve({ callId, cancelled: false, reason: error.message, error });
+      };
+      if (this.#closed) return fail(closedError());
+      loadPart(import('../session/pending-cancel.js')).then(
+        ({ cancelById }) =>
+          cancelById(/** @type {Endpoint} */ (this.#endpoint), callId, reason, resolve),
+        fail,
+      );
+    });
   }
 
   /** @returns {Promise<import('./capability-list.js').CapabilityInfo[]>} the app's capabilities, kept up to date by its notifications */
@@ -579,30 +575,39 @@ export class Client {
    * @returns {Promise<{ supported: boolean, available: boolean, reason?: string, requirements?: any[], features?: Record<string, boolean>, alternatives?: string[] }>}
    */
   async supports(name) {
+    const { supportOf } = await loadPart(import('../session/capability-support.js'));
     return supportOf(this.#capabilities.get(name));
   }
 
   /** Ends the session. What is pending settles as cancelled, and the app aborts what it still runs. */
   close() {
     this.#stopRestoring();
-    this.#attempt++;
     this.#closed = true;
-    this.#abandonOpening?.();
-    this.#end();
+    this.#attempt.abort(abandoned());
+    this.#session?.close();
   }
 
   #stopRestoring() {
     const restoring = this.#restoring;
-    this.#restoring = this.#restored = undefined;
-    restoring?.abort(abandoned());
+    this.#restoring = undefined;
+    restoring?.stop.abort(abandoned());
   }
 
   /** Begins a new session in place of the one that was lost. */
   #restore() {
-    const { signal } = (this.#restoring = new AbortController());
+    const stop = new AbortController();
+    const { signal } = stop;
     const { reconnect = true } = this.#options;
-    this.#restored = import('./again.js')
-      .then(({ restore }) => restore(() => this.#begin(signal), reconnect, this.#history, signal))
+    const done = import('./retry.js')
+      .then(({ restore }) =>
+        restore(
+          () => this.#begin(signal),
+          reconnect,
+          this.#history,
+          signal,
+          typeof this.#target === 'function',
+        ),
+      )
       .then(
         () => undefined,
         (error) => error,
@@ -611,44 +616,15 @@ export class Client {
         if (!signal.aborted) invokeReportingErrors(this.onReconnect, error);
         return !error;
       });
-  }
-
-  #end() {
-    this.#unwatch?.();
-    this.#closing = true;
-    this.#endpoint?.close();
-    this.#closing = false;
+    this.#restoring = { stop, done };
   }
 
   // --- What the endpoint asks ----------------------------------------------------------------------
 
-  /** The app's questions, and its reading of input. @type {import('../session/endpoint.js').Callee} */
-  #callee = {
-    rejectionFor: ({ name, params }) => {
-      if (name === INPUT) return this.#inputOf(params)?.taken === false ? 0 : abp.INVALID_PARAMS;
-      const { allowedRequests } = this.#options;
-      const allowed = !allowedRequests || allowedRequests.includes(elicitationMethod(name));
-      const able = this.onElicitation && this.#endpoint?.has(abp.ELICITATION);
-      return able && allowed ? 0 : abp.NOT_SUPPORTED;
-    },
-    run: ({ name, params, timeout }, { signal }) => {
-      if (name === INPUT) return this.#inputOf(params);
-      return this.onElicitation?.(
-        { method: elicitationMethod(name), params, ...(timeout && { timeout }) },
-        { signal },
-      );
-    },
-  };
-
-  /** The input of a call that is pending. @param {unknown} params as the app says them */
-  #inputOf(params) {
-    return this.#endpoint?.withInput(getOwn(params, 'callId'))?.input;
-  }
-
   /** @type {import('../session/endpoint.js').EndpointDelegate} */
   #side = {
     onSession: (state, message) => this.#onSession(state, message),
-    onExpired: (error) => this.#expired(error),
+    repeatable: (name) => isRepeatable(this.#capabilities.get(name)?.annotations),
     onProgress: (info) => (this.#onProgress.get(info.operationId) ?? this.onProgress)?.(info),
     onNotification: (event, data) => {
       if (event === LIST_CHANGED) {
@@ -659,43 +635,31 @@ export class Client {
   };
 
   /**
-   * The app says that it has no session any more: ends this side's, and whatever the app may still have of it.
-   * @param {import('../common/errors.js').ErrorObject} error
-   */
-  #expired(error) {
-    const endpoint = /** @type {Endpoint} */ (this.#endpoint);
-    const payload = { reason: error.message };
-    safely(() => endpoint.post({ type: 'shutdown', timestamp: Date.now(), payload }), undefined);
-    endpoint.lost(AbpError.from(error));
-  }
-
-  /**
-   * @param {number} state
+   * @param {abp.Session} state
    * @param {unknown} message
    */
   #onSession(state, message) {
+    const session = /** @type {ClientSession} */ (this.#session);
+    const { endpoint, settle } = session;
     if (state === abp.SESSION_READY) {
       const problem = this.#accept(getOwn(message, 'payload'));
-      this.#handshake?.(problem);
+      settle?.(problem);
       if (problem) this.close();
       return;
     }
-    const endpoint = /** @type {Endpoint} */ (this.#endpoint);
     const failed = state === abp.SESSION_FAILED;
     const error = failed
       ? refusedHandshake(message)
       : AbpError.from(endpoint.failure(abp.DISCONNECTED_ERROR).error);
     if (endpoint.cause !== undefined) error.cause = endpoint.cause;
-    if (this.#iframe && state === abp.SESSION_LOST) forgetDocument(this.#iframe);
-    this.#unwatch?.();
-    endpoint.dispose();
-    if (failed && !message) void this.#unanswered(endpoint).then(this.#handshake);
-    else if (this.#handshake) this.#handshake(error);
-    else if (!this.#closing) {
-      const attempt = this.#attempt;
+    session.dispose();
+    if (failed && !message) void this.#unanswered(endpoint).then(settle);
+    else if (settle) settle(error);
+    else if (!session.closed) {
+      const { signal } = this.#attempt;
       invokeReportingErrors(() => this.onDisconnect?.(error));
       // The listener may have closed it, or begun a session.
-      if (this.#options.reconnect && attempt === this.#attempt) this.#restore();
+      if (this.#options.reconnect && !signal.aborted) this.#restore();
     }
   }
 
@@ -712,11 +676,12 @@ export class Client {
       endpoint.upgrade(portTransport(ports[0]));
     } else {
       for (const port of ports) port.close();
-      if (offered) return new AbpError('TRANSPORT_ERROR', 'The app agreed on a port but sent none');
+      if (offered)
+        return new AbpError('TRANSPORT_ERROR', `The app agreed to a port but sent ${ports.length}`);
       if (this.#origin === OPAQUE) {
         return new AbpError(
           'NOT_SUPPORTED',
-          'A sandboxed app must offer a port: nothing else tells its document from another',
+          'A sandboxed app must use a port: only a port identifies its document',
         );
       }
     }
@@ -730,8 +695,9 @@ export class Client {
 
 const abandoned = () => new AbpError('CANCELLED', 'The client was closed while it connected');
 
-/** @param {string} lacking what the iframe's sandbox does not allow */
-const sandboxed = async (lacking) => (await import('./diagnosis.js')).sandboxError(lacking);
+/** @param {string} lacking what keeps the app from answering; js/agent/diagnosis.js says so in words */
+const unreachable = async (lacking) =>
+  (await loadPart(import('./diagnosis.js'))).unreachableError(lacking);
 
 /** The error of a request to a closed client. Trying again does not help; `reconnect()` does. */
 const closedError = () => ({
@@ -749,8 +715,8 @@ const late = (what) =>
  * @param {unknown} message what the app said
  */
 function refusedHandshake(message) {
-  const said = getOwn(getOwn(message, 'payload'), 'error');
-  return said
-    ? AbpError.from(readError(said))
+  const error = getOwn(getOwn(message, 'payload'), 'error');
+  return error
+    ? AbpError.from(readError(error))
     : new AbpError('SESSION_INVALID', 'The app answered initialize without a sessionId');
 }

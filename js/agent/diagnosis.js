@@ -1,8 +1,9 @@
 /** Says why a handshake had no answer. Loaded when that has happened: what is said here is long. */
 import { AbpError, safely } from '../common/errors.js';
 import { getOwn } from '../common/values.js';
-import { readError } from '../wire/messages.js';
-import { OPAQUE, visibleOrigin } from '../transports/window.js';
+import { warn } from '../common/warnings.js';
+import { readError } from '../wire/responses.js';
+import { OPAQUE, visibleOrigin } from '../transports/iframe.js';
 
 /**
  * What is known of a handshake that had no answer.
@@ -18,13 +19,17 @@ import { OPAQUE, visibleOrigin } from '../transports/window.js';
 /**
  * Makes the error of a handshake that had no answer.
  * @param {Unanswered} unanswered
- * @returns {AbpError} with code TIMEOUT; its `cause` is the app's last refusal, if there was one
+ * @param {() => unknown} [isWaiting] whether the answer is still waited for: then the console says what is known
+ * @returns {Promise<AbpError>} with code TIMEOUT; its `cause` is the app's last refusal, if there was one
  */
-export function errorOf(unanswered) {
-  const { heard, limit, unread } = unanswered;
-  const refusal = getOwn(getOwn(heard, 'payload'), 'error');
-  const cause = refusal ? AbpError.from(readError(refusal)) : undefined;
-  const why = cause ? refused(cause) : reasonOf(unanswered);
+export async function errorOf(unanswered, isWaiting) {
+  const { iframe, limit, unread } = unanswered;
+  const blocked = iframe && (await blockedReason(iframe));
+  if (isWaiting?.()) warnEarly(unanswered, blocked);
+  const cause = refusalIn(unanswered);
+  const why = cause
+    ? refused(cause)
+    : (blocked ?? knownReason(unanswered) ?? likelyReason(unanswered));
   const within = limit ? ` within ${limit} ms` : '';
   return new AbpError('TIMEOUT', `The app did not answer with a session${within}: ${why}`, {
     retryable: true,
@@ -34,18 +39,49 @@ export function errorOf(unanswered) {
 }
 
 /**
- * Makes the error of an iframe whose sandbox keeps it from answering.
- * @param {string} lacking the word that its sandbox does not have
+ * Says in the console why there is no answer yet, if that is known before time is up. A page that still loads is waited for.
+ * @param {Unanswered} unanswered
+ * @param {string} [blocked] why the browser does not load the frame
  */
-export const sandboxError = (lacking) =>
-  new AbpError(
+function warnEarly(unanswered, blocked) {
+  const cause = refusalIn(unanswered);
+  const why = cause ? refused(cause) : (blocked ?? knownReason(unanswered));
+  const { iframe } = unanswered;
+  const loads =
+    iframe?.getAttribute('src') &&
+    safely(() => iframe.contentWindow?.location.href, '') === 'about:blank' &&
+    addressReason(iframe, unanswered.origin) === undefined;
+  if (why && (blocked || !loads)) warn(`the app has not answered yet: ${why}`);
+}
+
+/** @param {Unanswered} unanswered */
+function refusalIn({ heard }) {
+  const refusal = getOwn(getOwn(heard, 'payload'), 'error');
+  return refusal ? AbpError.from(readError(refusal)) : undefined;
+}
+
+/**
+ * Makes the error of an app that cannot be reached.
+ * @param {string} lacking what it lacks: a `document` for its iframe, an open `port`, or a word in its iframe's sandbox
+ */
+export function unreachableError(lacking) {
+  if (lacking === 'port') {
+    return new AbpError(
+      'TRANSPORT_ERROR',
+      'This port was closed with its session: give connect a new port, or a function that opens one',
+    );
+  }
+  return new AbpError(
     'INVALID_PARAMS',
-    `The iframe's sandbox lacks ${lacking}: add it${lacking === 'allow-scripts' ? '' : `, or connect with origin: '${OPAQUE}'`} (docs/errors.md#sandbox)`,
+    lacking === 'document'
+      ? 'The iframe is not in a document: append it first'
+      : `The iframe's sandbox lacks ${lacking}: add it${lacking === 'allow-scripts' ? '' : `, or connect with origin: '${OPAQUE}'`} (docs/errors.md#sandbox)`,
   );
+}
 
 /** @param {AbpError} cause */
 function refused({ code, message }) {
-  const why = `it refused until then, with ${code}: ${message}`;
+  const why = `it refused, with ${code}: ${message}`;
   return code === 'ALREADY_INITIALIZED'
     ? `${why}. close() the client that has the session (docs/errors.md#already-connected)`
     : `${why} (docs/errors.md#no-answer)`;
@@ -53,29 +89,61 @@ function refused({ code, message }) {
 
 /**
  * @param {Unanswered} unanswered
- * @returns {string} why there was no answer, and where that is explained
+ * @returns {string | undefined} why there is no answer, and where that is explained
  */
-function reasonOf({ iframe, origin, stranger, heard, unread }) {
+function knownReason({ iframe, origin, stranger, heard, unread }) {
   if (getOwn(heard, 'jsonrpc')) {
     return 'it speaks JSON-RPC: use createPeer of abp-bridge/rpc (docs/errors.md#json-rpc)';
   }
   if (unread) {
-    return 'what came could not be read: it is malformed, or longer than limits.maxControlLength (docs/errors.md#no-answer)';
+    return 'its messages could not be read: they are malformed, or longer than limits.maxControlLength (docs/errors.md#no-answer)';
   }
-  if (!iframe) return 'nothing at the other end calls expose (docs/errors.md#no-answer)';
-  const here = globalThis.origin;
-  if (here === 'null') {
-    return 'this page, a file or in a sandbox, has no origin that an app could name: serve it over HTTP (docs/errors.md#refused-origin)';
+  if (!iframe) return undefined;
+  if (globalThis.origin === 'null') {
+    return 'this page has no origin that an app could list, as it is a file or sandboxed: serve it over HTTP (docs/errors.md#refused-origin)';
   }
   if (stranger !== undefined) {
-    return `the iframe speaks from ${stranger}, not from ${origin} (docs/errors.md#wrong-origin)`;
+    return `the iframe's messages come from ${stranger}, not from ${origin} (docs/errors.md#wrong-origin)`;
   }
-  return (
-    visibleReason(iframe, origin) ??
-    addressReason(iframe, origin) ??
-    `its page must load from ${origin}, and call expose(app, { origins: ["${here}"] }). Its console says more (docs/errors.md#no-answer)`
-  );
+  return visibleReason(iframe, origin) ?? addressReason(iframe, origin);
 }
+
+/** ms in which a browser hands over what it has reported already. */
+const HANDED_OVER = 50;
+
+/** A report of what a policy has blocked. @typedef {{ type: string, body?: { disposition?: string, effectiveDirective?: string, destination?: string, blockedURL: string } }} PolicyReport */
+
+/**
+ * The policy that keeps the browser from loading the frame, where the browser reports such things.
+ * @param {HTMLIFrameElement} iframe
+ * @returns {Promise<string | undefined>}
+ */
+async function blockedReason({ src }) {
+  const { ReportingObserver } = /** @type {any} */ (globalThis);
+  const origin = safely(() => new URL(src).origin, undefined);
+  if (!ReportingObserver || !origin) return undefined;
+  /** @type {PolicyReport[]} */
+  const reports = await new Promise((resolve) => {
+    const observer = new ReportingObserver(resolve, { buffered: true });
+    observer.observe();
+    setTimeout(() => (observer.disconnect(), resolve([])), HANDED_OVER);
+  });
+  const isOfFrame = (/** @type {PolicyReport} */ { body }) =>
+    body?.disposition === 'enforce' &&
+    (body?.effectiveDirective === 'frame-src' || body?.destination === 'iframe') &&
+    safely(() => new URL(body.blockedURL).origin, undefined) === origin;
+  const report = reports.find(isOfFrame);
+  if (!report) return undefined;
+  return report.type === 'coep'
+    ? "this page's Cross-Origin-Embedder-Policy blocks the frame: the app must send Cross-Origin-Embedder-Policy and Cross-Origin-Resource-Policy, too (docs/workers.md#what-a-task-is-given)"
+    : `this page's Content Security Policy blocks the frame: add ${origin} to frame-src (docs/errors.md#frame-not-found)`;
+}
+
+/** What is said where nothing is known. @param {Unanswered} unanswered */
+const likelyReason = ({ iframe, origin }) =>
+  iframe
+    ? `its page must ${origin === OPAQUE ? 'load' : `load from ${origin}`}, and call expose(app, { origins: ["${globalThis.origin}"] }). Its console says more (docs/errors.md#no-answer)`
+    : 'nothing at the other end calls expose (docs/errors.md#no-answer)';
 
 /**
  * What can be seen in a document of this page's own origin.
@@ -98,7 +166,7 @@ function visibleReason({ contentWindow }, origin) {
   if (visible === origin) return undefined;
   return href === 'about:blank'
     ? 'the iframe is empty: its page has not begun to load (docs/errors.md#frame-not-found)'
-    : `the iframe shows ${href}, which is not of ${origin} (docs/errors.md#wrong-origin)`;
+    : `the iframe shows ${href}, which is not at ${origin} (docs/errors.md#wrong-origin)`;
 }
 
 /**
@@ -117,7 +185,7 @@ function addressReason(iframe, origin) {
       : `the iframe has no sandbox: its origin is ${named}, not "null" (docs/errors.md#wrong-origin)`;
   }
   if (named !== origin) {
-    return `the iframe's src is of ${named}, but connect was given ${origin} (docs/errors.md#wrong-origin)`;
+    return `the iframe's src is at ${named}, but connect was given origin: ${origin} (docs/errors.md#wrong-origin)`;
   }
   if (protocol === 'http:' && globalThis.location.protocol === 'https:') {
     return 'browsers may block an http: frame in an https: page (docs/errors.md#frame-not-found)';

@@ -10,10 +10,10 @@ export class Input {
   #iterator;
   /** Ends the wait for the next chunk. @type {undefined | ((error: unknown) => void)} */
   #reject;
-  /** Settles when the source has ended. @type {Promise<any> | undefined} */
+  /** Settles when the source has ended. @type {Promise<unknown> | undefined} */
   #returned;
 
-  /** @param {any} source an async iterable or a `ReadableStream` that nobody reads */
+  /** @param {unknown} source an async iterable or a `ReadableStream` that nobody reads */
   constructor(source) {
     this.#iterator = iteratorOf(source);
   }
@@ -23,7 +23,7 @@ export class Input {
     return this;
   }
 
-  /** @returns {Promise<IteratorResult<any>>} rejects if the source fails, and when the call has ended */
+  /** @returns {Promise<IteratorResult<unknown>>} rejects if the source fails, and when the call has ended */
   next() {
     return new Promise((resolve, reject) => {
       if (this.#over) return reject(ended());
@@ -37,7 +37,7 @@ export class Input {
     this.#over = true;
     return (this.#returned ??= Promise.resolve()
       .then(() => this.#iterator.return?.(reason))
-      .catch((error) => console.error('abp-bridge: an input failed while it ended:', error)));
+      .catch((error) => console.error("abp-bridge: an input's cleanup failed:", error)));
   }
 
   /** The call has ended: what was not read will not be. */

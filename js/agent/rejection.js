@@ -2,7 +2,7 @@ import { AbpError } from '../common/errors.js';
 
 /**
  * The error that a failed call throws, where calls throw.
- * @param {import('./client.js').Failure} response
+ * @param {import('../wire/messages.js').Failure} response
  * @param {AbortSignal | undefined} signal the caller's
  */
 export function rejectionOf(response, signal) {

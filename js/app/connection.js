@@ -1,12 +1,16 @@
 import * as abp from '../core/abp-boundary.js';
 import { Endpoint, carried } from '../session/endpoint.js';
-import { invokeReportingErrors, requireTimeout } from '../common/errors.js';
-import { firstOf, getOwn, milliseconds } from '../common/values.js';
-import { INPUT, checkedProgress, elicitationMethod } from '../wire/messages.js';
+import { Invocation } from '../session/invocation.js';
+import { invokeReportingErrors, loadPart, safely, toErrorObject } from '../common/errors.js';
+import { firstOf, getOwn } from '../common/values.js';
+import { checkedProgress } from '../wire/messages.js';
 import { portTransport } from '../transports/port.js';
 
 /** Elicitation methods that an agent may list; further ones are ignored. */
 const MAX_REQUESTS = 256;
+
+/** @type {typeof import('./questions.js') | undefined} */
+let questions;
 
 /**
  * @typedef {object} Session The agent, by its own account, and what it asked for. `onSession` and `onSessionEnd` get the
@@ -24,6 +28,8 @@ export class Connection {
   #session;
   /** The id of the `initialize` by which its session began. @type {unknown} */
   hello;
+  /** The id of the `initialize` for which an app of others' making begins its session. @type {unknown} */
+  #asked;
   /** Whether the console was told that another agent wants a session. */
   toldBusy = false;
   /** The session for which the port was offered. @type {unknown} */
@@ -36,7 +42,7 @@ export class Connection {
    * @param {object} options
    * @param {{ id: string, name: string, version: string, description?: string }} options.app
    * @param {import('./registry.js').Capabilities} options.registry
-   * @param {import('../transports/transport.js').Transport} options.transport
+   * @param {import('./expose.js').AppTransport} options.transport
    * @param {import('../core/abp-core.js').Limits} [options.limits]
    * @param {boolean} [options.restart]
    * @param {boolean} [options.plain] nothing beyond the published protocol
@@ -62,8 +68,10 @@ export class Connection {
       restart,
       transport,
       callee: registry,
+      Invocation,
       observers,
       side: {
+        prepare: transport.prepare,
         elicit: (request, parent) => this.elicit(request, parent),
         input: (callId, parent) => this.#input(callId, parent),
         onHandshake: (message, via) => this.#answer(message, via),
@@ -80,6 +88,7 @@ export class Connection {
     this.app = app;
   }
 
+  /** Whether there is a session. */
   get ready() {
     return this.endpoint.ready;
   }
@@ -87,6 +96,34 @@ export class Connection {
   /** Whether a port was offered: from then on only that port counts. */
   get onPort() {
     return this.#port !== undefined;
+  }
+
+  /**
+   * Hands a message to the endpoint. An app of others' making begins its session first, and what follows waits.
+   * @param {unknown} data
+   * @param {readonly MessagePort[]} [ports]
+   * @param {import('../transports/transport.js').Transport} [via]
+   */
+  receive(data, ports = [], via = this.transport) {
+    const { registry, endpoint } = this;
+    if (!registry.begin || getOwn(data, 'type') !== 'initialize') {
+      return endpoint.receive(data, ports, via);
+    }
+    const id = getOwn(data, 'id');
+    // It is repeated until it is answered.
+    if (id === this.#asked) return;
+    this.#asked = id;
+    void registry
+      .begin(getOwn(data, 'payload'))
+      .then(() => this.refresh())
+      .then(
+        () => endpoint.receive(data, ports, via),
+        (error) => {
+          const payload = { success: false, error: toErrorObject(error) };
+          via.post({ type: 'initialize-result', id, timestamp: Date.now(), payload });
+        },
+      )
+      .then(() => (this.#asked = undefined));
   }
 
   /** Describes the app for the next handshake: at first, and after its capabilities have changed. */
@@ -162,6 +199,7 @@ export class Connection {
   }
 
   /**
+   * Sends the agent a notification, if it takes any.
    * @param {string} event
    * @param {unknown} [data]
    */
@@ -169,53 +207,59 @@ export class Connection {
     this.#tell(abp.NOTIFICATIONS, 'notification', { event, data });
   }
 
-  /** @param {unknown} info */
+  /**
+   * Sends the agent progress that belongs to no call, if it takes any.
+   * @param {unknown} info
+   */
   notifyProgress(info) {
     this.#tell(abp.PROGRESS, 'progress', checkedProgress(info));
   }
 
   /**
    * Sends an unsolicited message, if the agent accepts it.
-   * @param {number} feature
+   * @param {abp.Feature} feature
    * @param {string} type
    * @param {object} payload
    */
   #tell(feature, type, payload) {
-    if (this.endpoint.has(feature)) this.endpoint.send({ type, payload });
+    if (this.endpoint.has(feature)) this.endpoint.writer.message({ type, payload });
   }
 
   /**
-   * What the agent streams to a handler.
+   * What the agent streams to a handler. It is asked for when the first chunk is.
    * @param {string} callId
-   * @param {number} parent
-   * @returns {AsyncGenerator<any, any, void>}
+   * @param {abp.Handle} parent
+   * @returns {AsyncIterableIterator<unknown>}
    */
-  async *#input(callId, parent) {
-    // Loaded on demand: few apps read any.
-    const { CallStream } = await import('../agent/call-stream.js');
-    return yield* new CallStream((stream) =>
-      this.endpoint.request(INPUT, { callId }, {}, parent, stream),
-    );
+  #input(callId, parent) {
+    /** @type {Promise<ReturnType<typeof import('./questions.js').inputOf>> | undefined} */
+    let stream;
+    const load = () =>
+      loadPart(import('./questions.js')).then(({ inputOf }) =>
+        inputOf(this.endpoint, callId, parent),
+      );
+    return {
+      next: async () => (await (stream ??= load())).next(),
+      // Does not wait for a chunk that is under way, as a generator's would.
+      return: async (value) => (stream ? (await stream).return(value) : { done: true, value }),
+      [Symbol.asyncIterator]() {
+        return this;
+      },
+    };
   }
 
   /**
-   * @param {any} request
-   * @param {number} [parent]
+   * Asks the agent a question.
+   * @param {unknown} request
+   * @param {abp.Handle} [parent]
    */
   async elicit(request, parent) {
-    const method = getOwn(request, 'method');
-    if (typeof method !== 'string') throw new TypeError('elicit needs { method, params }');
-    requireTimeout('elicit', request.timeout);
-    if (this.ready && !this.endpoint.has(abp.ELICITATION)) {
-      const why = 'The agent takes no questions: ask the user in the app itself';
-      return this.endpoint.failure(abp.NOT_SUPPORTED, why);
+    // Loaded on demand: few apps ask. What waits meanwhile is a copy.
+    if (!questions) {
+      request = safely(() => structuredClone(request), request);
+      questions = await loadPart(import('./questions.js'));
     }
-    const { allowedRequests: allowed } = this.#session ?? {};
-    if (allowed && ![method, elicitationMethod(method)].some((name) => allowed.includes(name))) {
-      return this.endpoint.failure(abp.NOT_SUPPORTED, `The agent does not take ${method}`);
-    }
-    const timeout = milliseconds(request.timeout);
-    return this.endpoint.request(method, request.params, { timeout }, parent);
+    return questions.ask(this.endpoint, this.#session?.allowedRequests, request, parent);
   }
 }
 

@@ -1,24 +1,19 @@
 /** Exposes an app: hears its agents, gives each a connection, and installs `window.abp`. */
-import { Connection, sessionOf } from './connection.js';
+import { Connection } from './connection.js';
 import { Registry } from './registry.js';
 import { ready } from '../core/abp-core.js';
-import {
-  AbpError,
-  invokeReportingErrors,
-  requireFunctions,
-  requireJson,
-  requireTexts,
-  toErrorObject,
-} from '../common/errors.js';
+import { AbpError, invokeReportingErrors, requireTexts } from '../common/errors.js';
+import { ANYTHING, NUMBERS, requireOptions } from '../common/check-options.js';
+import { requireJson } from '../common/require-json.js';
 import { getOwn } from '../common/values.js';
 import { exactOrigin } from '../common/origins.js';
-import { Observers } from '../session/observers.js';
+import { OBSERVER_OPTIONS, Observers } from '../session/observers.js';
 import { portTransport } from '../transports/port.js';
 import { listenToWindow, peerTransport } from '../transports/window.js';
-import { listenToOwners } from '../transports/worker.js';
+import { listenToOwners } from '../transports/owners.js';
+import { LIST_CHANGED } from '../wire/messages.js';
 import { createInterface, install } from './window-abp.js';
 
-const LIST_CHANGED = 'notifications/capabilities/list_changed';
 /** Connections that agents of the given origins may have at once. */
 const MAX_PEERS = 64;
 /** Origins whose refusal is written to the console. */
@@ -26,17 +21,25 @@ const MAX_REFUSALS_TOLD = 16;
 
 /** The origins that are served by an app of this page: only one app may answer an origin. @type {Set<string>} */
 const served = new Set();
+/** Stops answering the agents of an app that was closed, by its origins. @type {Map<string, () => void>} */
+const retired = new Map();
+
+const refusals = () => import('./refusals.js');
+const nothing = () => {};
+
+/** @param {unknown} type */
+const isRequest = (type) => type === 'capabilities/call' || type === 'capabilities/cancel';
 
 /**
- * @typedef {object} Definition
+ * @typedef {object} Definition What an app is and can do.
  * @property {import('../wire/manifest.js').Manifest['app']} app
  * @property {Record<string, import('./registry.js').Capability | import('./registry.js').Handler>} capabilities by name
  */
 
-/** @typedef {ServeOptions & import('../session/observers.js').ObserverOptions} ExposeOptions */
+/** @typedef {ServeOptions & import('../session/observers.js').ObserverOptions} ExposeOptions What `expose` may be given. */
 
 /**
- * @typedef {object} ServeOptions
+ * @typedef {object} ServeOptions Whom an app serves, and how.
  * @property {string[]} [origins] who may connect by window messages: exact origins, no wildcards. Required in a
  *   page without a `port`. Elsewhere {@link Exposed#accept} says who is served and, in a worker, its owner is,
  *   or every page that connects to it if it is a shared one
@@ -44,12 +47,17 @@ const served = new Set();
  * @property {boolean} [restart] whether a new `initialize` replaces the session of the same window (false:
  *   it is refused with ALREADY_INITIALIZED until the old session has ended)
  * @property {'frames' | 'none'} [upgrade] `'none'` keeps to the published protocol (`'frames'`)
- * @property {import('../core/abp-core.js').Limits} [limits]
+ * @property {import('../core/abp-core.js').Limits} [limits] of what may be in flight and how long messages may be
  * @property {(session: import('./connection.js').Session) => void} [onSession] called when a session begins
  * @property {(session: import('./connection.js').Session) => void} [onSessionEnd] called with the same object when it has
  *   ended, however it has
- * @property {import('../webmcp/webmcp.js').WebMcp} [webmcp] makes the capabilities WebMCP tools, too: what `webmcp()` of
+ * @property {import('../types/app.js').WebMcp} [webmcp] makes the capabilities WebMCP tools, too: what `webmcp()` of
  *   abp-bridge/webmcp returns
+ */
+
+/**
+ * The way to an agent: a transport, and what makes results fit for it.
+ * @typedef {import('../transports/transport.js').Transport & { prepare?: import('../wire/result-store.js').Prepare }} AppTransport
  */
 
 /**
@@ -78,6 +86,32 @@ export function expose(definition, options) {
   return new Exposed(/** @type {Definition | Interface} */ (definition), options);
 }
 
+/** The types of {@link ExposeOptions}. @type {import('../common/check-options.js').OptionTypes} */
+const OPTIONS = {
+  origins: ANYTHING,
+  port: 'an object',
+  restart: 'a boolean',
+  upgrade: '"frames" or "none"',
+  limits: NUMBERS,
+  onSession: 'a function',
+  onSessionEnd: 'a function',
+  webmcp: 'a function',
+  ...OBSERVER_OPTIONS,
+};
+
+/** @param {ExposeOptions} options */
+function checkOptions(options) {
+  const { origins, port } = options;
+  requireOptions('expose', options, OPTIONS);
+  if (origins ? !Array.isArray(origins) : !port && globalThis.window) {
+    throw new AbpError(
+      'INVALID_PARAMS',
+      'expose needs origins: a list of the exact origins of the pages that may call this app (docs/errors.md#not-an-origin)',
+    );
+  }
+}
+
+/** An app that agents can call, as `expose` returns it. */
 export class Exposed {
   /** @type {Set<Connection>} */
   #connections = new Set();
@@ -86,11 +120,11 @@ export class Exposed {
   #options;
   #observers;
   #stop = () => {};
-  /** @type {ReturnType<import('../webmcp/webmcp.js').WebMcp> | undefined} */
+  /** @type {ReturnType<import('../types/app.js').WebMcp> | undefined} */
   #webmcp;
   #closed = false;
-  /** @type {import('./implementation.js').Implementation | undefined} */
-  #implementation;
+  /** @type {import('./foreign-capabilities.js').ForeignCapabilities | undefined} */
+  #foreign;
   #isReady = false;
   /** The origins whose refusal was written to the console. @type {Set<string>} */
   #refused = new Set();
@@ -108,15 +142,9 @@ export class Exposed {
     const { app, capabilities } = /** @type {Definition} */ (definition ?? {});
     if (!foreign) {
       requireTexts('expose needs app', app, 'id', 'name', 'version');
-      requireJson('what expose is given', app, 'app');
+      requireJson('the app given to expose', app, 'app');
     }
-    requireFunctions('expose', options, 'onSession', 'onSessionEnd', 'trace', 'webmcp');
-    if (origins ? !Array.isArray(origins) : !port && globalThis.window) {
-      throw new AbpError(
-        'INVALID_PARAMS',
-        'expose needs origins: a list of the exact origins of the pages that may call this app (docs/errors.md#not-an-origin)',
-      );
-    }
+    checkOptions(options);
     this.#app = app;
     this.#options = options;
     this.#observers = new Observers(options, () =>
@@ -124,13 +152,6 @@ export class Exposed {
     );
     this.#registry = new Registry(foreign ? {} : capabilities);
     const allowed = new Set(origins?.map((origin) => exactOrigin(origin)));
-    for (const origin of allowed) {
-      if (!served.has(origin)) continue;
-      throw new AbpError(
-        'ALREADY_INITIALIZED',
-        `An app of this page serves ${origin} already: close() that one, or set() its capabilities (docs/errors.md#exposed-twice)`,
-      );
-    }
     /** The protocol's interface, also installed as `window.abp` where that is free. */
     this.abp =
       foreign ??
@@ -139,32 +160,12 @@ export class Exposed {
         registry: this.#registry,
         open: (transport) => (this.#closed ? undefined : this.#connect(transport)),
       });
-    if (allowed.size) {
-      const stop = listenToWindow(
-        allowed,
-        (source, origin, data, ports) =>
-          this.#whenReady(() => this.#heard(source, origin, data, ports)),
-        (origin, event) => this.#tellRefused(origin, event),
-      );
-      for (const origin of allowed) served.add(origin);
-      this.#stop = () => {
-        for (const origin of allowed) served.delete(origin);
-        stop();
-      };
-      addEventListener('pagehide', this.#onHide);
-    }
+    if (allowed.size) this.#stop = this.#serve(allowed);
     // Clients in this page itself need no origin.
     if (origins && !foreign) install(this.abp);
     /** Resolves when agents are answered. @type {Promise<void>} */
-    this.ready = Promise.all([ready, this.#observers.ready, foreign && this.#adopt(foreign)]).then(
-      () => this.#begin(),
-    );
-    this.ready.catch((error) => {
-      console.error('abp-bridge: this app answers nobody:', error);
-      // Agents that wait are told, and nothing more is kept for them.
-      this.close();
-      this.#begin();
-    });
+    this.ready = this.#prepare(foreign);
+    this.ready.catch(nothing);
     this.#webmcp = invokeReportingErrors(options.webmcp, {
       exposed: this,
       registry: foreign ? undefined : this.#registry,
@@ -178,37 +179,64 @@ export class Exposed {
       );
   }
 
-  /** @param {Interface} foreign */
-  async #adopt(foreign) {
-    // Loaded on demand: most apps are made with this library and do not need it.
-    const { Implementation } = await import('./implementation.js');
-    this.#implementation = new Implementation(foreign, this);
+  /**
+   * Serves the pages of these origins.
+   * @param {Set<string>} origins
+   * @returns {() => void} what ends it
+   * @throws {AbpError} ALREADY_INITIALIZED if another app of this page answers one of them
+   */
+  #serve(origins) {
+    for (const origin of origins) {
+      if (!served.has(origin)) continue;
+      throw new AbpError(
+        'ALREADY_INITIALIZED',
+        `Another app in this page already serves ${origin}: close() that one, or set() its capabilities (docs/errors.md#exposed-twice)`,
+      );
+    }
+    const stop = listenToWindow(
+      origins,
+      (source, origin, data, ports) =>
+        this.#whenReady(() => this.#heard(source, origin, data, ports)),
+      (origin, event) => this.#tellRefused(origin, event),
+    );
+    for (const origin of origins) {
+      served.add(origin);
+      retired.get(origin)?.();
+      retired.delete(origin);
+    }
+    addEventListener('pagehide', this.#onHide);
+    return () => {
+      for (const origin of origins) {
+        served.delete(origin);
+        retired.set(origin, listenToWindow(new Set([origin]), this.#refuse));
+      }
+      stop();
+    };
   }
 
   /**
-   * Hands a message to its connection. An app of others' making begins its session first, and what follows waits.
-   * @param {Connection} connection
-   * @param {unknown} data
-   * @param {readonly MessagePort[]} ports
-   * @param {import('../transports/transport.js').Transport} [via]
+   * Loads what is needed to answer agents.
+   * @param {Interface | undefined} foreign
    */
-  #deliver(connection, data, ports, via) {
-    const implementation = this.#implementation;
-    const { endpoint, transport } = connection;
-    if (!implementation || getOwn(data, 'type') !== 'initialize') {
-      return endpoint.receive(data, ports, via);
+  async #prepare(foreign) {
+    try {
+      await Promise.all([
+        ready(),
+        this.#observers.ready,
+        // Loaded on demand: most apps are made with this library and do not need it.
+        foreign &&
+          import('./foreign-capabilities.js').then(({ foreignCapabilities }) => {
+            this.#foreign = foreignCapabilities(foreign, this);
+          }),
+      ]);
+    } catch (error) {
+      console.error('abp-bridge: this app cannot answer agents:', error);
+      // Agents that wait are told, and nothing more is kept for them.
+      this.close();
+      throw error;
+    } finally {
+      this.#begin();
     }
-    implementation
-      .begin(sessionOf(getOwn(data, 'payload')))
-      .then(() => connection.refresh())
-      .then(
-        () => endpoint.receive(data, ports, via),
-        (error) => {
-          const payload = { success: false, error: toErrorObject(error) };
-          const id = getOwn(data, 'id');
-          transport.post({ type: 'initialize-result', id, timestamp: Date.now(), payload });
-        },
-      );
   }
 
   #begin() {
@@ -224,22 +252,21 @@ export class Exposed {
 
   /**
    * Serves one more agent over a transport of its own, such as a socket, until that is closed.
-   * @param {import('../transports/transport.js').Transport} transport
+   * @param {AppTransport} transport
    */
   accept(transport) {
     let gone = false;
     /** @type {Connection | undefined} */
     let connection;
     /** @type {import('../transports/transport.js').Transport['onMessage']} */
-    const hear = (data, ports) =>
-      this.#whenReady(() => connection && this.#deliver(connection, data, ports));
+    const hear = (data, ports) => this.#whenReady(() => connection?.receive(data, ports));
     transport.onMessage = hear;
     transport.onClose = () => (gone = true);
     this.#whenReady(() => {
       if (gone || this.#closed) transport.close();
       else connection = this.#connect(transport);
       // The endpoint would receive everything at once; here the messages may have to wait.
-      if (this.#implementation && connection) transport.onMessage = hear;
+      if (this.#foreign && connection) transport.onMessage = hear;
     });
   }
 
@@ -252,18 +279,18 @@ export class Exposed {
     return this.#connections.size < MAX_PEERS;
   }
 
-  /** @param {import('../transports/transport.js').Transport} transport */
+  /** @param {AppTransport} transport */
   #connect(transport) {
     const connection = new Connection({
       ...this.#options,
       app: this.#app,
-      registry: this.#implementation ?? this.#registry,
+      registry: this.#foreign ?? this.#registry,
       transport,
       plain: this.#options.upgrade === 'none',
       observers: this.#observers,
       onSessionEnd: (session) => {
         invokeReportingErrors(this.#options.onSessionEnd, session);
-        if (!this.sessions.length) this.#implementation?.end();
+        if (!this.sessions.length) void this.#foreign?.end();
       },
       onEnd: () => this.#connections.delete(connection),
     });
@@ -293,13 +320,28 @@ export class Exposed {
       ({ transport }) => transport.target === source && transport.origin === origin,
     );
     if (!connection) {
-      if (!/^(initialize|capabilities\/(call|cancel))$/.test(type) || !this.#room()) return;
+      if ((type !== 'initialize' && !isRequest(type)) || !this.#room()) return;
       connection = this.#connect(peerTransport(source, origin));
     }
     if (connection.onPort && type !== 'initialize') return;
     if (type === 'initialize') this.#tellBusy(connection, getOwn(data, 'id'));
-    this.#deliver(connection, data, [], connection.transport);
+    connection.receive(data, [], connection.transport);
   }
+
+  /**
+   * Answers an agent that does not know that this app was closed: it has no session any more.
+   * @param {MessageEventSource} source
+   * @param {string} origin
+   * @param {unknown} data
+   */
+  #refuse = (source, origin, data) => {
+    if (!isRequest(getOwn(data, 'type'))) return;
+    this.#whenReady(() => {
+      const { endpoint } = this.#connect(peerTransport(source, origin));
+      endpoint.receive(data, []);
+      endpoint.dispose();
+    });
+  };
 
   /**
    * A second agent of the same window is refused as long as the first has its session.
@@ -310,9 +352,7 @@ export class Exposed {
     if (!connection.ready || this.#options.restart || hello === connection.hello) return;
     if (connection.toldBusy) return;
     connection.toldBusy = true;
-    console.warn(
-      'abp-bridge: an agent was refused: another one of its window has a session (docs/errors.md#already-connected)',
-    );
+    void refusals().then(({ tellBusy }) => tellBusy(), nothing);
   }
 
   /**
@@ -324,10 +364,8 @@ export class Exposed {
     if (this.#refused.size >= MAX_REFUSALS_TOLD || this.#refused.has(origin)) return;
     if (getOwn(event.data, 'type') !== 'initialize') return;
     this.#refused.add(origin);
-    const origins = JSON.stringify([...(this.#options.origins ?? []), origin]);
-    console.warn(
-      `abp-bridge: an agent of ${origin} was refused. If it may call this app: expose(app, { origins: ${origins} }) (docs/errors.md#refused-origin)`,
-    );
+    const { origins } = this.#options;
+    void refusals().then(({ tellRefused }) => tellRefused(origins, origin), nothing);
   }
 
   #onHide = (/** @type {PageTransitionEvent} */ event) => {
@@ -336,7 +374,7 @@ export class Exposed {
 
   /** The capabilities as agents are told of them, as they stand. @returns {any[]} */
   get capabilities() {
-    return (this.#implementation ?? this.#registry).list();
+    return (this.#foreign ?? this.#registry).list();
   }
 
   /** The connections that have a session. */
@@ -377,7 +415,7 @@ export class Exposed {
    */
   set(name, capability) {
     const had = this.#registry.has(name);
-    this.#registry.set(name, /** @type {any} */ (capability));
+    this.#registry.set(name, /** @type {import('./registry.js').Capability} */ (capability));
     this.#changed({ added: had ? [] : [name], removed: [], changed: had ? [name] : [] });
   }
 

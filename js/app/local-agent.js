@@ -3,32 +3,32 @@
  * messages as a remote one.
  */
 import * as abp from '../core/abp-boundary.js';
-import { AbpError, invokeReportingErrors, reasonText, toErrorObject } from '../common/errors.js';
+import { copyOf } from '../common/copy.js';
+import {
+  AbpError,
+  invokeReportingErrors,
+  reasonText,
+  safely,
+  toErrorObject,
+} from '../common/errors.js';
 import { getOwn, isObject } from '../common/values.js';
 import { CallStream } from '../agent/call-stream.js';
-import { CALL, ELICITATION, INPUT, isResponse } from '../wire/messages.js';
+import { CALL, ELICITATION, LIST_CHANGED, isResponse } from '../wire/messages.js';
 import { onAbort, offAbort } from '../common/signals.js';
 import { withBase64 } from '../wire/result-store.js';
+import { REPORTERS } from './reporters.js';
+import { neverRan } from './never-ran.js';
 import { supportOf } from '../session/capability-support.js';
 
-/** The functions that clients expose to the page, by the protocol's names of the handlers. */
-const CALLBACKS = {
-  Notification: ['__abp_notification', '__abpOnNotification'],
-  Progress: ['__abp_progress', '__abpOnProgress'],
-  Elicitation: ['__abp_elicitation', '__abpOnElicitation'],
-  CapabilitiesChanged: ['__abp_capabilities_changed', '__abpOnCapabilitiesChanged'],
-};
-/** @typedef {keyof typeof CALLBACKS} EventName */
+/** @typedef {keyof typeof REPORTERS} EventName */
 
 /** The option with which a client says that it takes bytes as they are. */
 const TAKES_BYTES = Symbol.for('abp-bridge.bytes');
 
-/** What automation gives to `initialize` to hear and say what the interface has no functions for: streams. */
-const LINK = Symbol.for('abp-bridge.link');
 const STREAMS = 'bridge.streams';
 
-/** @param {unknown} error */
-const failed = (error) => ({ success: false, error: toErrorObject(error) });
+/** The response to a call that never ran. @param {object} response */
+const unstarted = (response) => CALL.became(response, abp.FATE_UNSTARTED);
 
 /**
  * @typedef {object} Page What it serves.
@@ -50,15 +50,14 @@ export class LocalAgent {
   #sessionId = null;
   /** Who reads the chunks of a call, by its callId. @type {Map<string, CallStream>} */
   #streams = new Map();
-  /** @type {{ hear: (message: unknown) => void, say?: (message: unknown) => void } | undefined} */
-  #link;
   /** @type {import('../transports/transport.js').Transport} */
   #transport = {
     carries: ['streams'],
-    post: (message) => this.#receive(message),
+    post: (message, transfer) => this.#receive(message, transfer),
     onMessage() {},
     close: () => {
-      const gone = this.#connection?.endpoint.failure(abp.DISCONNECTED_ERROR);
+      const ended = this.#connection?.endpoint.failure(abp.DISCONNECTED_ERROR);
+      const gone = ended && CALL.became(ended, abp.FATE_UNKNOWN);
       this.#connection = undefined;
       for (const id of this.#pending.keys()) this.#answered(id, gone);
     },
@@ -77,7 +76,7 @@ export class LocalAgent {
     await this.#page.exposed.ready;
     this.#connection ??= this.#page.open(this.#transport);
     if (this.#connection) return this.#connection;
-    throw new AbpError('DISCONNECTED', 'This app has been closed', { retryable: true });
+    throw new AbpError('DISCONNECTED', 'The app was closed', { retryable: true });
   }
 
   /**
@@ -107,7 +106,7 @@ export class LocalAgent {
   #ask(type, payload, id = `page-${++this.#next}`) {
     return new Promise((resolve) => {
       this.#pending.set(id, resolve);
-      this.#send(type, payload, id).catch((error) => this.#answered(id, failed(error)));
+      this.#send(type, payload, id).catch((error) => this.#answered(id, neverRan(error)));
     });
   }
 
@@ -132,8 +131,8 @@ export class LocalAgent {
     }
     // Anything but a string is not a callId, and might not be cloneable.
     const named = typeof callId === 'string' && { callId };
-    const said = await this.#ask('capabilities/cancel', { ...named, reason: reasonText(reason) });
-    return { ...named, cancelled: false, ...said };
+    const answer = await this.#ask('capabilities/cancel', { ...named, reason: reasonText(reason) });
+    return { ...named, cancelled: false, ...answer };
   }
 
   /** @param {unknown} params */
@@ -141,18 +140,15 @@ export class LocalAgent {
     // Params that cannot be cloned are refused here, where an error can be returned.
     /** @type {unknown} */
     const hello = JSON.parse(JSON.stringify(params ?? {}));
-    const link = /** @type {any} */ (params)?.[LINK];
-    // Without a link `stream` has the chunks, and nobody else needs to know of them.
-    if (!link && isObject(hello)) {
+    // `stream` has the chunks, and nobody else needs to know of them.
+    if (isObject(hello)) {
       const features = /** @type {object | undefined} */ (getOwn(hello, 'features'));
       Object.assign(hello, { features: { ...features, [STREAMS]: true } });
     }
     const result = await this.#ask('initialize', hello);
     if (result.success === false) throw AbpError.from(result.error);
     this.#sessionId = result.sessionId;
-    this.#link = link;
-    if (link) link.say = (/** @type {unknown} */ message) => this.#transport.onMessage(message, []);
-    else delete result.features[STREAMS];
+    delete result.features[STREAMS];
     return result;
   }
 
@@ -172,14 +168,15 @@ export class LocalAgent {
     };
     if (signal?.aborted) {
       const { endpoint } = await this.#connected();
-      return endpoint.ended(abp.CANCELLED, signal.reason);
+      return unstarted(endpoint.ended(abp.CANCELLED, signal.reason));
+    }
+    if (input) {
+      const error = new AbpError('NOT_SUPPORTED', 'window.abp does not support input streams');
+      return neverRan(error);
     }
     onAbort(signal, record);
-    if (input && !this.#link) {
-      return failed(new AbpError('NOT_SUPPORTED', 'window.abp takes no input as a stream'));
-    }
     // For everybody else chunks are collected.
-    const streams = (this.#link || this.#streams.has(callId)) && { stream, input };
+    const streams = this.#streams.has(callId) && { stream };
     const response = await this.#ask(
       CALL.request,
       { capability, params, options: { ...rest, ...streams, callId } },
@@ -191,7 +188,8 @@ export class LocalAgent {
       return options?.[TAKES_BYTES] ? response : withBase64(response);
     }
     const { endpoint } = await this.#connected();
-    return { ...response, ...endpoint.ended(abp.CANCELLED, signal.reason) };
+    const ended = { ...response, ...endpoint.ended(abp.CANCELLED, signal.reason) };
+    return CALL.became(ended, abp.FATE_UNKNOWN, this.#page.registry.repeatable(capability));
   }
 
   /**
@@ -209,7 +207,7 @@ export class LocalAgent {
       stream.attach({
         signal,
         read: (bytes) => this.#say('bridge/credit', { callId, chunks: 1, bytes }),
-        leave: () => void this.cancel(callId, 'The reader has left the stream'),
+        leave: () => void this.cancel(callId, 'The reader stopped reading the stream'),
       });
       return this.call(capability, params, { ...options, callId, stream: window }).finally(() => {
         if (this.#streams.get(callId) === stream) this.#streams.delete(callId);
@@ -243,12 +241,12 @@ export class LocalAgent {
     return connection.elicit(request);
   }
 
-  /** @param {any} message */
-  #receive(message) {
+  /** @param {any} message @param {Transferable[]} [transfer] */
+  #receive(message, transfer) {
     const { type, id, payload } = message;
     switch (type) {
       case 'notification':
-        if (payload.event === 'notifications/capabilities/list_changed') {
+        if (payload.event === LIST_CHANGED) {
           const { added = [], removed = [], changed = [] } = payload.data ?? {};
           this.#tell('CapabilitiesChanged', { added, removed, changed });
         }
@@ -256,15 +254,21 @@ export class LocalAgent {
       case 'progress':
         return this.#tell('Progress', payload);
       case 'elicitation/request':
-        if (payload.method === INPUT) return this.#link?.hear(message);
         return void this.#question(id, payload);
       case 'bridge/chunk': {
         const stream = this.#streams.get(payload.callId);
-        return stream ? stream.push(payload.chunk, payload.size) : this.#link?.hear(message);
+        // It waits until it is read.
+        return stream?.push(copyOf(payload.chunk, transfer), payload.size);
       }
+      case 'bridge/credit':
+      case 'bridge/cancel':
+        return;
     }
-    if (type === 'bridge/credit' || type === 'bridge/cancel') return this.#link?.hear(message);
-    this.#answered(id, payload);
+    // Its caller reads it later. What cannot be copied stays in this page, where it can be used.
+    this.#answered(
+      id,
+      safely(() => copyOf(payload, transfer), payload),
+    );
   }
 
   /**
@@ -275,8 +279,8 @@ export class LocalAgent {
   #emit(name, ...args) {
     const handler = this.#page.handlers[name];
     if (handler) return handler(...args);
-    const callback = CALLBACKS[name]
-      .map((key) => /** @type {any} */ (globalThis)[key])
+    const callback = REPORTERS[name]
+      .map((key) => /** @type {Record<string, unknown>} */ (globalThis)[key])
       .find(Boolean);
     if (typeof callback !== 'function') return undefined;
     // Such functions lose bytes, too.
@@ -306,10 +310,10 @@ export class LocalAgent {
     try {
       response = await this.#emit('Elicitation', payload);
       if (response === undefined)
-        throw new AbpError('NOT_SUPPORTED', 'Nobody here takes questions');
+        throw new AbpError('NOT_SUPPORTED', 'Elicitation is not supported here');
       if (!isResponse(response)) response = ELICITATION.succeed(response);
     } catch (error) {
-      response = failed(error);
+      response = { success: false, error: toErrorObject(error) };
     }
     // Whoever asked may be gone by now: that begins no other session.
     this.#say('elicitation/response', response, id);

@@ -1,11 +1,10 @@
 /** The app's side: its capabilities, and one connection for each agent. */
 import * as abp from '../core/abp-boundary.js';
-import { AbpError, invokeReportingErrors, requireJson, toErrorObject } from '../common/errors.js';
-import { nearestOf } from '../common/nearest.js';
-import { jsonSchemaOf, standardOf } from '../common/json-schema.js';
-import { markedTransfer, transfer } from '../common/transfer.js';
-import { isObject, isRecord } from '../common/values.js';
-import { isResponse } from '../wire/messages.js';
+import { AbpError, invokeReportingErrors, loadPart } from '../common/errors.js';
+import { requireJson } from '../common/require-json.js';
+import { isRepeatable } from '../wire/messages.js';
+import { jsonSchemaOf } from '../common/json-schema.js';
+import { isRecord, textOf } from '../common/values.js';
 
 /**
  * @typedef {object} CallContext What a handler gets besides the params. It may be destructured.
@@ -14,20 +13,23 @@ import { isResponse } from '../wire/messages.js';
  *   WebAssembly that compute without returning to the event loop; see docs/workers.md
  * @property {(info: { progress: number, total?: number, stage?: string, status?: string, estimatedRemaining?: number }) => void} progress
  *   reports progress, if the caller asked for it
- * @property {(request: { method: string, params?: any, timeout?: number }) => Promise<import('../agent/client.js').Response>} elicit
+ * @property {(request: { method: string, params?: any, timeout?: number }) => Promise<import('../wire/messages.js').Response>} elicit
  *   asks the agent a question; ends as cancelled when this call does
- * @property {(name: string, params?: any, options?: { signal?: AbortSignal, timeout?: number }) => Promise<import('../agent/client.js').Response>} call
+ * @property {(name: string, params?: any, options?: { signal?: AbortSignal, timeout?: number }) => Promise<import('../wire/messages.js').Response>} call
  *   calls another capability of this app as a part of this call
- * @property {string} callId
+ * @property {string} callId the name of the call
  * @property {AsyncIterableIterator<any>} [input] what the agent streams to this call, to be read by `for await`; undefined if it
  *   streams nothing. See docs/streams.md
  * @property {unknown} progressToken the token that the caller gave for progress; undefined if it wants none
+ * @property {(report: { applied?: unknown, remaining?: unknown, [more: string]: unknown }) => void} report says what the handler
+ *   has applied and what remains, in JSON of at most 4 KB. The latest is kept, and sent if the call does not succeed: as
+ *   `metadata.report` of its response
  * @property {() => Promise<void> | undefined} breathe for a loop that computes: `await breathe()` lets messages in when
  *   8 ms have passed, and throws the signal's reason once the call is cancelled
  */
 
 /**
- * @callback Handler
+ * @callback Handler Answers a call. It returns the data, streams them by being an async generator, or throws.
  * @param {any} params
  * @param {CallContext} context
  * @returns {any} the data of the response, or a promise of it; or the protocol's response itself: an object with a
@@ -36,7 +38,7 @@ import { isResponse } from '../wire/messages.js';
  */
 
 /**
- * @typedef {object} Requirement
+ * @typedef {object} Requirement What must hold before a capability can be called.
  * @property {'permission' | 'context' | 'gesture' | 'browser' | 'hardware' | 'state'} type
  * @property {string} description
  * @property {boolean | (() => boolean)} met
@@ -47,6 +49,8 @@ import { isResponse } from '../wire/messages.js';
  * @typedef {object} Described What can be said of a capability, besides its handler and schemas.
  * @property {string} [description]
  * @property {object} [annotations] hints for MCP clients: `readOnlyHint`, `destructiveHint`, `idempotentHint`, `openWorldHint`
+ * @property {boolean} [readOnly] whether it changes nothing, so that it may run twice: says the hint, too
+ * @property {boolean} [idempotent] whether running twice has the effect of running once: says the hint, too
  * @property {boolean | (() => boolean)} [available] (true)
  * @property {readonly Requirement[]} [requirements]
  * @property {Record<string, boolean>} [features]
@@ -58,13 +62,13 @@ import { isResponse } from '../wire/messages.js';
  */
 
 /**
- * @typedef {object} Implemented
+ * @typedef {object} Implemented What runs when a capability is called.
  * @property {Handler} handler
  * @property {import('../types/app.js').Schema} [inputSchema] of the params; enforced
  * @property {import('../types/app.js').Schema} [outputSchema] of the data; a handler that breaks it has failed
  */
 
-/** @typedef {Described & Implemented} Capability */
+/** @typedef {Described & Implemented} Capability A capability: what agents are told of it, and its handler. */
 
 /** The members of a capability that agents may see. */
 const PUBLISHED = /** @type {const} */ ([
@@ -86,45 +90,34 @@ const holds = (value) =>
 
 /**
  * What a connection needs of an app's capabilities.
- * @typedef {import('../session/endpoint.js').Callee & { list(): unknown[], app?: any }} Capabilities
+ * `begin` is that of an app of others' making: it begins the app's session, unless it has one.
+ * @typedef {import('../session/endpoint.js').Callee & {
+ *   list(): unknown[], app?: any, begin?: (hello: unknown) => Promise<void>
+ * }} Capabilities
  */
 
 /**
  * Its schemas are JSON Schemas.
- * @typedef {Capability & { input?: Promise<Checker>, output?: Promise<Checker> }} Entry
- * @typedef {(value: unknown) => import('./schema.js').Checked | Promise<import('./schema.js').Checked>} Checker
+ * @typedef {Capability & { check?: () => Promise<Handler> }} Entry `check` loads what checks its params and results by them
  */
 
-/**
- * Loads the validator for a schema of a capability.
- * @param {string} name
- * @param {'inputSchema' | 'outputSchema'} member
- * @param {any} schema
- * @returns {Promise<Checker> | undefined}
- */
-function checkerOf(name, member, schema) {
-  if (schema === undefined || schema === true) return undefined;
-  const what = member === 'inputSchema' ? 'params' : 'data';
-  const standard = standardOf(schema);
-  // Few apps have schemas, so the validator is loaded with the first one.
-  /** @type {Promise<Checker>} */
-  const loading = standard
-    ? import('./standard-schema.js').then((m) => m.standardCheckerFor(standard, what))
-    : import('./schema.js').then((m) => m.checkerFor(schema, what));
-  const checker = loading.catch((error) => {
-    const why = `${member} of ${name} cannot be used: ${toErrorObject(error).message} (docs/errors.md#schemas)`;
-    console.error(`abp-bridge: ${why}`);
-    throw new AbpError('INTERNAL_ERROR', why, { cause: error });
-  });
-  // Calls await it and fail with its error; until then it must not be an unhandled rejection.
-  checker.catch(() => {});
-  return checker;
-}
+/** Checks of schemas: none, or all values are accepted. @param {unknown} schema */
+const acceptsAll = (schema) => schema === undefined || schema === true;
+
+/** The code that explains refusals, once it is loaded. @type {typeof import('./explain.js').explain | undefined} */
+let explain;
+
+/** Codes of refusals that it has more to say about. @type {abp.ErrorCode[]} */
+const EXPLAINED = [abp.CAPABILITY_UNAVAILABLE, abp.UNKNOWN_CAPABILITY, abp.REQUIREMENT_NOT_MET];
+/** Refusals that wait for it at once; further ones are sent without an explanation. */
+const MAX_UNEXPLAINED = 256;
 
 /** The capabilities of an app. */
 export class Registry {
   /** @type {Map<string, Entry>} */
   #capabilities = new Map();
+  /** Refusals that wait to be explained. */
+  #unexplained = 0;
 
   /** @param {Record<string, Capability | Handler>} capabilities */
   constructor(capabilities) {
@@ -138,6 +131,7 @@ export class Registry {
   }
 
   /**
+   * Adds a capability, or replaces one.
    * @param {string} name
    * @param {Capability | Handler} capability
    */
@@ -147,11 +141,16 @@ export class Registry {
     if (typeof entry.handler !== 'function') {
       throw new TypeError(`capability ${name} needs a handler: async (params, { signal }) => data`);
     }
-    const { inputSchema, outputSchema } = entry;
+    const { inputSchema, outputSchema, readOnly, idempotent } = entry;
+    if (readOnly) entry.annotations = { ...entry.annotations, readOnlyHint: true };
+    if (idempotent) entry.annotations = { ...entry.annotations, idempotentHint: true };
     entry.inputSchema = jsonSchemaOf(name, 'inputSchema', inputSchema);
     entry.outputSchema = jsonSchemaOf(name, 'outputSchema', outputSchema);
-    entry.input = checkerOf(name, 'inputSchema', inputSchema);
-    entry.output = checkerOf(name, 'outputSchema', outputSchema);
+    if (!acceptsAll(inputSchema) || !acceptsAll(outputSchema)) {
+      entry.check = checking(name, { ...entry, inputSchema, outputSchema });
+      // Not when the first call comes: a schema that cannot be used is reported at once. Calls get the error.
+      entry.check().catch(() => {});
+    }
     const what = `capability ${name}`;
     const requirements = /** @type {Requirement[]} */ (entry.requirements ?? []);
     if (!Array.isArray(requirements) || !requirements.every(isRecord)) {
@@ -165,12 +164,18 @@ export class Registry {
     this.#capabilities.set(name, entry);
   }
 
-  /** @param {string} name */
+  /**
+   * Removes a capability; false if there was none.
+   * @param {string} name
+   */
   delete(name) {
     return this.#capabilities.delete(name);
   }
 
-  /** @param {string} name */
+  /**
+   * Whether there is a capability of this name.
+   * @param {string} name
+   */
   has(name) {
     return this.#capabilities.has(name);
   }
@@ -184,10 +189,15 @@ export class Registry {
     if (!capability) return null;
     const requirements = (capability.requirements ?? []).map((r) => ({ ...r, met: holds(r.met) }));
     const available = holds(capability.available) && requirements.every(({ met }) => met);
-    /** @type {any} */
+    /** @type {Record<string, unknown>} */
     const shown = { name, available, requirements, features: {} };
     for (const key of PUBLISHED) if (capability[key] !== undefined) shown[key] = capability[key];
     return shown;
+  }
+
+  /** Whether a capability may run twice. @param {unknown} name */
+  repeatable(name) {
+    return isRepeatable(this.#capabilities.get(/** @type {string} */ (name))?.annotations);
   }
 
   /** @returns {Record<string, Capability>} */
@@ -195,12 +205,13 @@ export class Registry {
     return Object.fromEntries(this.#capabilities);
   }
 
+  /** The capabilities as agents are told of them. */
   list() {
     return [...this.#capabilities.keys()].map((name) => this.describe(name));
   }
 
   /**
-   * The `abp_error` with which a call is refused, or 0.
+   * The code with which a call is refused, or `NO_ERROR`.
    * @param {import('../wire/messages.js').Request} request
    */
   rejectionFor({ name }) {
@@ -208,86 +219,67 @@ export class Registry {
     if (!capability) return abp.UNKNOWN_CAPABILITY;
     if (!holds(capability.available)) return abp.CAPABILITY_UNAVAILABLE;
     if (capability.requirements?.some((r) => !holds(r.met))) return abp.REQUIREMENT_NOT_MET;
-    return 0;
+    return abp.NO_ERROR;
   }
 
   /**
    * Completes the error that refuses a call.
    * @param {import('../wire/messages.js').Request} request
-   * @param {number} code
+   * @param {abp.ErrorCode} code
    * @param {import('../common/errors.js').ErrorObject} error
+   * @returns {Promise<void> | undefined} a promise where that has to wait
    */
-  explain({ name }, code, error) {
-    const { alternatives, requirements } = this.describe(/** @type {string} */ (name)) ?? {};
-    const shown = `${name}`.slice(0, 200);
-    switch (code) {
-      case abp.CAPABILITY_UNAVAILABLE:
-        if (alternatives) error.alternatives = alternatives;
-        error.message += `: ${shown}`;
-        return;
-      case abp.UNKNOWN_CAPABILITY: {
-        const near = nearestOf(shown, [...this.#capabilities.keys()]);
-        error.message += `: ${shown}${near === undefined ? '' : `. Did you mean ${near}?`}`;
-        if (near !== undefined) error.alternatives = [near];
-        return;
-      }
-      case abp.REQUIREMENT_NOT_MET: {
-        const unmet = requirements.filter((/** @type {Requirement} */ r) => !r.met);
-        error.message += `: ${unmet.map((/** @type {Requirement} */ r) => r.description).join(', ')}`;
-        error.details = { requirements: unmet };
-        return;
-      }
-      case abp.RATE_LIMITED:
-        error.retryAfter = 1000;
+  explain(request, code, error) {
+    if (code === abp.RATE_LIMITED) error.retryAfter = 1000;
+    if (!EXPLAINED.includes(code)) return undefined;
+    const names = () => [...this.#capabilities.keys()];
+    const shown = this.describe(/** @type {string} */ (request.name));
+    const name = textOf(request.name) ?? typeof request.name;
+    const act = () => explain?.(name, shown, names(), error);
+    if (explain || this.#unexplained >= MAX_UNEXPLAINED) {
+      act();
+      return undefined;
     }
+    this.#unexplained++;
+    return import('./explain.js')
+      .then(
+        (loaded) => {
+          explain = loaded.explain;
+          act();
+        },
+        () => {},
+      )
+      .finally(() => this.#unexplained--);
   }
 
   /**
+   * Runs the handler of a call.
    * @param {import('../wire/messages.js').Request} request
    * @param {CallContext} context
    */
   run({ name, params }, context) {
     const capability = this.#capabilities.get(/** @type {string} */ (name));
     // It may have been removed while the call waited for its turn.
-    if (!capability) throw new AbpError('UNKNOWN_CAPABILITY', `Unknown capability: ${name}`);
-    const { handler, input, output } = capability;
-    return input || output ? checked(capability, params, context) : handler(params, context);
+    if (!capability)
+      return loadPart(import('./never-ran.js')).then(({ removed }) => removed(String(name)));
+    const { handler, check } = capability;
+    return check ? check().then((checked) => checked(params, context)) : handler(params, context);
   }
 }
 
 /**
- * Runs a handler, and checks its params before and its result afterwards.
- * @param {Entry} capability
- * @param {unknown} params
- * @param {CallContext} context
+ * Loads what checks params and results by schemas: with the capability, and again with a call if that has failed.
+ * @param {string} name
+ * @param {Capability} capability with its schemas as they were given
  */
-async function checked({ handler, input, output }, params, context) {
-  const taken = (await (await input)?.(params)) ?? { value: params };
-  if (taken.problem) throw new AbpError('INVALID_PARAMS', taken.problem.message, taken.problem);
-  const returned = await handler(taken.value, context);
-  const responds = isResponse(returned);
-  if (!output || (responds && !returned.success)) return returned;
-  if (isObject(returned) && Symbol.asyncIterator in returned)
-    return checkedStream(/** @type {AsyncGenerator<unknown, unknown>} */ (returned), output);
-  const data = responds ? returned.data : returned;
-  const { value, problem } = await (await output)(data);
-  // The caller cannot do anything about it; the handler's author finds it in the console.
-  if (problem) throw new TypeError(`The result breaks the outputSchema: ${problem.message}`);
-  if (value === data) return returned;
-  const result = responds ? { ...returned, data: value } : value;
-  const moved = markedTransfer(returned) ?? markedTransfer(data);
-  return moved && isObject(result) ? transfer(result, moved) : result;
-}
-
-/**
- * What a stream returns is its call's data. If that is nothing, a schema says nothing of its chunks.
- * @param {AsyncGenerator<unknown, unknown>} source
- * @param {Promise<Checker>} output
- */
-async function* checkedStream(source, output) {
-  const data = yield* source;
-  if (data === undefined) return data;
-  const { value, problem } = await (await output)(data);
-  if (problem) throw new TypeError(`The result breaks the outputSchema: ${problem.message}`);
-  return value;
+function checking(name, capability) {
+  /** @type {Promise<Handler> | undefined} */
+  let loading;
+  return () =>
+    (loading ??= loadPart(import('./checked.js'))
+      .then(({ checkedHandler }) => checkedHandler(name, capability))
+      .catch((error) => {
+        loading = undefined;
+        throw error;
+      }));
 }

@@ -1,7 +1,7 @@
 /** Validates values by JSON Schema, with a library that needs no `eval`. Loaded when a capability has a schema. */
 import { Validator } from '@cfworker/json-schema';
 import { bytesToText } from '../wire/binary.js';
-import { requireBounded } from '../common/bounds.js';
+import { requireBounded, walkBounded } from '../common/bounds.js';
 import { safely } from '../common/errors.js';
 import { isRecord } from '../common/values.js';
 
@@ -13,9 +13,12 @@ import { isRecord } from '../common/values.js';
 
 /**
  * @typedef {object} Checked
- * @property {any} value the value, which a schema may have changed: with its defaults, for example
+ * @property {unknown} value the value, which a schema may have changed: with its defaults, for example
  * @property {Problem} [problem] why the schema does not accept it
  */
+
+/** Values that `uniqueItems` may compare, which is quadratic: lists of 2,900 numbers. */
+const MAX_COMPARISONS = 2 ** 23;
 
 /**
  * @param {object} schema a JSON Schema, draft 2020-12
@@ -27,13 +30,23 @@ export function checkerFor(schema, what) {
   const fault = faultOf(schema, '#', 0);
   if (fault) throw new TypeError(fault);
   const validator = new Validator(schema, '2020-12', false);
+  // An app's own results are its own affair.
+  const comparesItems = what === 'params' && JSON.stringify(schema).includes('"uniqueItems":true');
   return (value) => {
+    if (comparesItems && comparisonsOf(value) > MAX_COMPARISONS) {
+      const message = 'has lists that are too long to be compared for uniqueItems';
+      const details = [{ path: what, keyword: 'uniqueItems', message }];
+      return { value, problem: { message: `${what}: ${message}`, details } };
+    }
     // It throws for values that JSON cannot represent, such as a member that is undefined.
     const asIs = safely(() => validator.validate(value), undefined);
     if (asIs?.valid) return { value };
     const text = safely(() => asText(value), undefined);
     // A schema may describe bytes as base64, which they are over transports that carry only text.
-    const asSent = text && (text.hasBytes || !asIs) ? validator.validate(text.value) : undefined;
+    const asSent =
+      text && (text.hasBytes || !asIs)
+        ? safely(() => validator.validate(text.value), undefined)
+        : undefined;
     if (asSent?.valid) return { value };
     const { errors } = asIs ?? asSent ?? { errors: [] };
     // Outer errors only say that there are inner ones.
@@ -47,6 +60,26 @@ export function checkerFor(schema, what) {
     const first = details[0] ?? { path: what, message: 'does not match the schema' };
     return { value, problem: { message: `${first.path}: ${first.message}`, details } };
   };
+}
+
+/**
+ * How many values are compared if each item of each list is compared with each other.
+ * @param {unknown} value within bounds
+ * @returns {number}
+ */
+function comparisonsOf(value) {
+  let comparisons = 0;
+  walkBounded(
+    value,
+    {},
+    {
+      exceed() {},
+      leave(list, values) {
+        if (Array.isArray(list)) comparisons += list.length * values;
+      },
+    },
+  );
+  return comparisons;
 }
 
 /**
@@ -87,7 +120,8 @@ const isPattern = (value) => {
 const KEYWORDS = [
   {
     names: ['type'],
-    holds: (/** @type {any} */ value) => [value].flat().every((name) => TYPES.includes(name)),
+    holds: (/** @type {string | string[]} */ value) =>
+      [value].flat().every((name) => TYPES.includes(name)),
     is: `one of ${TYPES.join(', ')}, or a list of them`,
   },
   {

@@ -55,8 +55,13 @@ export function createInterface(app, page) {
     abp[method] = async (/** @type {unknown[]} */ ...args) =>
       (await (loading ??= load()))[method](...args);
   }
+  // This library's own: automation exchanges messages with the app itself.
+  Object.defineProperty(abp, Symbol.for('abp-bridge.accept'), {
+    value: (/** @type {import('../transports/transport.js').Transport} */ transport) =>
+      page.exposed.accept(transport),
+  });
   for (const name of EVENTS) {
-    const register = (/** @type {any} */ handler) => {
+    const register = (/** @type {((...args: unknown[]) => unknown) | undefined} */ handler) => {
       // A client that chains to the previous handler calls the registrar with an event.
       if (typeof handler === 'function' || !handler) handlers[name] = handler || undefined;
     };
@@ -68,12 +73,12 @@ export function createInterface(app, page) {
 }
 
 /** Installs the interface if `window.abp` is free or has its form: other libraries use the name, too. */
-export function install(/** @type {any} */ instance) {
+export function install(/** @type {{ cancel: unknown }} */ instance) {
   const { window } = /** @type {any} */ (globalThis);
   if (!window) return;
-  const there = window.abp;
-  const ours = typeof there?.initialize === 'function' && typeof there.call === 'function';
-  if (there && !ours) return;
+  const existing = window.abp;
+  const ours = typeof existing?.initialize === 'function' && typeof existing.call === 'function';
+  if (existing && !ours) return;
   window.abp = instance;
   window.__abp_cancel ??= instance.cancel;
   window.__abpReadyResolve?.();

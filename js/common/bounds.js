@@ -1,4 +1,4 @@
-/** Checks the size of a value from outside, before any code walks it or writes it as text. */
+/** The one walk over values from outside: it stops at its limits, whatever the value is. */
 
 /**
  * @typedef {object} Bounds Limits of a value. The defaults are in parentheses.
@@ -12,6 +12,116 @@
  */
 
 /**
+ * @typedef {object} Visitor What a walk does with what it meets. What its functions return is used where `copies` is true.
+ * @property {(limit: number, what: string) => unknown} exceed called where a limit is reached: throws, or returns what takes the
+ *   place of the part. The members of an object that are left are then skipped
+ * @property {(value: unknown) => unknown} [leaf] takes each value that is no object
+ * @property {(value: object) => unknown} [replace] takes each object; the walk enters those for which it returns undefined
+ * @property {(name: string) => string} [name] takes the name of each member that is entered
+ * @property {(value: object, values: number) => void} [leave] takes each object when its members have been visited, and how
+ *   many values it has, itself included
+ * @property {boolean} [copies] whether the walk makes copies of the objects that it enters
+ */
+
+/**
+ * Walks a value, depth first, and visits a part as often as it occurs. Its own cost is limited by the bounds, whatever
+ * the value is. It uses nothing outside itself, so that it can be injected into a page as text.
+ * @param {unknown} value what to walk; reading it may throw
+ * @param {Bounds} bounds the limits
+ * @param {Visitor} visitor
+ * @returns {unknown} the copy, if the visitor wants one
+ */
+export function walkBounded(value, bounds, { exceed, leaf, replace, name, leave, copies }) {
+  const { maxValues = 2 ** 20, maxCharacters = 2 ** 26 } = bounds;
+  const { maxDepth = 1000, maxBigIntBits = 2 ** 14 } = bounds;
+  let values = maxValues;
+  let characters = maxCharacters;
+  /** The objects that contain the current value, outermost first. @type {object[]} */
+  const path = [];
+  /** @param {unknown} value @returns {unknown} */
+  const visit = (value) => {
+    if (--values < 0) return exceed(maxValues, 'values');
+    if (typeof value !== 'object' || value === null) {
+      if (typeof value === 'bigint' && BigInt.asIntN(maxBigIntBits, value) !== value) {
+        return exceed(maxBigIntBits, 'bits');
+      }
+      const taken = leaf ? leaf(value) : value;
+      if (typeof taken === 'string' && (characters -= taken.length) < 0) {
+        return exceed(maxCharacters, 'characters');
+      }
+      return taken;
+    }
+    const taken = replace?.(value);
+    if (taken !== undefined) return taken;
+    if (ArrayBuffer.isView(value)) return value;
+    // A cycle is never left by copying; else it ends where it is too deep.
+    if ((copies || path.length >= maxDepth) && path.includes(value)) return exceed(0, 'cycles');
+    if (path.length >= maxDepth) return exceed(maxDepth, 'levels');
+    path.push(value);
+    const before = values;
+    const copy = enter(value);
+    leave?.(value, before - values + 1);
+    path.pop();
+    return copy;
+  };
+  /** @param {any} value an object @returns {unknown} */
+  const enter = (value) => {
+    if (Array.isArray(value)) {
+      // What is too long is not even looked at, where that ends the walk.
+      let end = value.length > values ? [exceed(maxValues, 'values')] : [];
+      /** @type {unknown[]} */
+      const copy = [];
+      for (let i = 0; i < value.length; i++) {
+        if (values <= 0) {
+          end = [exceed(maxValues, 'values')];
+          break;
+        }
+        const part = visit(value[i]);
+        if (copies) copy.push(part);
+      }
+      return copies ? copy.concat(end) : value;
+    }
+    if (value instanceof Map || value instanceof Set) {
+      const copy = value instanceof Map ? new Map() : new Set();
+      for (const [key, inner] of value.entries()) {
+        if (values <= 0) {
+          exceed(maxValues, 'values');
+          break;
+        }
+        const part = visit(key);
+        if (copy instanceof Map) {
+          const made = visit(inner);
+          if (copies) copy.set(part, made);
+        } else if (copies) copy.add(part);
+      }
+      return copies ? copy : value;
+    }
+    /** @type {unknown} */
+    const copy = {};
+    for (const key in value) {
+      if (!Object.hasOwn(value, key)) continue;
+      const named = name ? name(key) : key;
+      const hasRoom = values > 0 && (characters -= named.length) >= 0;
+      const part = hasRoom
+        ? visit(value[key])
+        : values > 0
+          ? exceed(maxCharacters, 'characters')
+          : exceed(maxValues, 'values');
+      if (copies)
+        Object.defineProperty(copy, named, {
+          value: part,
+          writable: true,
+          enumerable: true,
+          configurable: true,
+        });
+      if (!hasRoom) break;
+    }
+    return copies ? copy : value;
+  };
+  return visit(value);
+}
+
+/**
  * Throws unless a value is within bounds. Its own cost is limited by the bounds, whatever the value is.
  *
  * Use it before you walk, copy or stringify a value that arrived by structured clone, or was built from such values:
@@ -23,66 +133,20 @@
  * For a list that should be short, checking the length is enough: `Array.isArray(list) && list.length <= MAX`.
  *
  * Bytes (buffers, views of them and Blobs) count as one value. An object with a `toJSON` method is not looked into: no
- * such object can come from the other side. The function uses nothing outside itself, so that it can be injected into a
- * page as text.
+ * such object can come from the other side. The function uses only `walkBounded`, so that it can be injected into a page
+ * as text.
  * @param {unknown} value what to check
  * @param {Bounds} [bounds] the limits
  * @throws {RangeError} that names the limit
  * @throws {TypeError} if it is too deep because it contains itself
  */
 export function requireBounded(value, bounds = {}) {
-  const { maxValues = 2 ** 20, maxCharacters = 2 ** 26 } = bounds;
-  const { maxDepth = 1000, maxBigIntBits = 2 ** 14 } = bounds;
-  let values = maxValues;
-  let characters = maxCharacters;
-  /** The objects that contain the current value, outermost first. @type {object[]} */
-  const path = [];
-  /**
-   * @param {number} limit
-   * @param {string} what
-   */
-  const exceeded = (limit, what) => {
-    throw new RangeError(`The value has too many ${what}: the limit is ${limit}`);
-  };
-  /** @param {any} value */
-  const visit = (value) => {
-    if (--values < 0) exceeded(maxValues, 'values');
-    switch (typeof value) {
-      case 'string':
-        if ((characters -= value.length) < 0) exceeded(maxCharacters, 'characters');
-        return;
-      case 'bigint':
-        if (BigInt.asIntN(maxBigIntBits, value) !== value) exceeded(maxBigIntBits, 'bits');
-        return;
-      case 'object':
-        break;
-      default:
-        return;
-    }
-    if (value === null || ArrayBuffer.isView(value) || typeof value.toJSON === 'function') return;
-    if (path.length >= maxDepth) {
-      if (path.includes(value)) throw new TypeError('The value contains itself');
-      exceeded(maxDepth, 'levels');
-    }
-    path.push(value);
-    if (Array.isArray(value)) {
-      if (value.length > values) exceeded(maxValues, 'values');
-      for (let i = 0; i < value.length; i++) visit(value[i]);
-    } else if (value instanceof Map) {
-      for (const [key, inner] of value) {
-        visit(key);
-        visit(inner);
-      }
-    } else if (value instanceof Set) {
-      for (const inner of value) visit(inner);
-    } else {
-      for (const key in value) {
-        if (!Object.hasOwn(value, key)) continue;
-        if ((characters -= key.length) < 0) exceeded(maxCharacters, 'characters');
-        visit(value[key]);
-      }
-    }
-    path.pop();
-  };
-  visit(value);
+  walkBounded(value, bounds, {
+    replace: (/** @type {{ toJSON?: unknown }} */ object) =>
+      typeof object.toJSON === 'function' ? object : undefined,
+    exceed: (limit, what) => {
+      if (what === 'cycles') throw new TypeError('The value contains a cycle');
+      throw new RangeError(`The value has too many ${what}: the limit is ${limit}`);
+    },
+  });
 }

@@ -16,7 +16,7 @@ const { setImmediate } = /** @type {{ setImmediate?: (callback: () => void) => v
 );
 
 /** @param {() => void} callback called in a later turn of the event loop, after the messages that are queued */
-function inAnotherTurn(callback) {
+export function inAnotherTurn(callback) {
   if (setImmediate) return setImmediate(callback);
   // Browsers slow nested timers down, but not messages.
   const { port1, port2 } = new MessageChannel();
@@ -42,3 +42,12 @@ export function breathe() {
     }),
   ));
 }
+
+/**
+ * What handlers and tasks have as `breathe`: it returns to the event loop when a turn is due.
+ * @param {() => void} stop throws once the work is to stop
+ */
+export const breatherOf = (stop) => () => {
+  stop();
+  return breathe()?.then(stop);
+};

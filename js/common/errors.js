@@ -1,5 +1,4 @@
 /** Errors: the class that this library throws, and the conversion of any thrown value to the protocol's error object. */
-import { isObject } from './values.js';
 
 /**
  * @template {string} [Own=never] the app's own codes, where they are known
@@ -41,10 +40,25 @@ export class AbpError extends Error {
   static from(error) {
     return safely(
       () => new AbpError(String(error.code ?? 'OPERATION_FAILED'), wordsOf(error), error),
-      new AbpError('OPERATION_FAILED', 'The other side gave no readable error'),
+      new AbpError('OPERATION_FAILED', 'The other side sent an error that cannot be read'),
     );
   }
 }
+
+/**
+ * Loads a part of this library that only some pages need. If that fails, what needs it fails, and the next one tries again.
+ * @template T
+ * @param {Promise<T>} loading what `import()` returned
+ * @returns {Promise<T>} rejects with an AbpError
+ */
+export const loadPart = (loading) =>
+  loading.catch((cause) => {
+    const why = `A part of abp-bridge did not load: ${reasonText(cause)}`;
+    throw new AbpError('TRANSPORT_ERROR', `${why} (docs/errors.md#a-file-did-not-load)`, {
+      retryable: true,
+      cause,
+    });
+  });
 
 /**
  * Throws unless the given members of an object are strings.
@@ -66,39 +80,6 @@ export function requireTexts(needed, object, ...keys) {
 export function requireFunctions(who, object, ...keys) {
   const wrong = keys.find((key) => object?.[key] && typeof object[key] !== 'function');
   if (wrong) throw new AbpError('INVALID_PARAMS', `${wrong} of ${who} must be a function`);
-}
-
-/**
- * Throws unless a timeout is a number or absent.
- * @param {string} who whose timeout it is, for the error's message
- * @param {unknown} timeout in ms
- */
-export function requireTimeout(who, timeout) {
-  if (timeout === undefined || timeout === null || typeof timeout === 'number') return;
-  throw new AbpError('INVALID_PARAMS', `timeout of ${who} must be a number of milliseconds`);
-}
-
-/** Levels of objects in what describes an app. The core reads 64 levels, of which the handshake needs some. */
-const MAX_DESCRIPTION_DEPTH = 56;
-
-/**
- * Throws unless a value can be written as JSON, so that it can stand in a handshake.
- * @param {string} what contains the value, for the error's message
- * @param {unknown} value the value
- * @param {string} path where in it the value is, for the error's message
- * @param {number} [depth] how deep that is
- */
-export function requireJson(what, value, path, depth = 0) {
-  const type = typeof value;
-  const isForeign = type === 'bigint' || type === 'function' || type === 'symbol';
-  if (isForeign || depth > MAX_DESCRIPTION_DEPTH) {
-    const why = isForeign ? `is a ${type}` : 'is too deep, or contains itself';
-    throw new AbpError('INVALID_PARAMS', `${what} must be JSON, but ${path.slice(0, 200)} ${why}`);
-  }
-  if (!isObject(value)) return;
-  for (const [key, part] of Object.entries(value)) {
-    requireJson(what, part, `${path}.${key}`, depth + 1);
-  }
 }
 
 /**
@@ -173,7 +154,7 @@ export const isErrorObject = (thrown) =>
 export const toErrorObject = (thrown) =>
   safely(() => errorObject(thrown), {
     code: 'OPERATION_FAILED',
-    message: 'What was thrown cannot be read',
+    message: 'The thrown value cannot be read',
     retryable: false,
   });
 

@@ -10,7 +10,7 @@ export class Inflow {
   #chunks = [];
   /** The first in `#chunks` that was not read. */
   #at = 0;
-  /** Who waits for the next chunk. @type {((result: any) => void)[]} */
+  /** Who waits for the next chunk. @type {((result: IteratorResult<T> | Promise<IteratorResult<T>>) => void)[]} */
   #readers = [];
   /** What the last reader gets, or what it throws, until it was told. @type {undefined | (() => IteratorResult<T>)} */
   #end;

@@ -1,7 +1,9 @@
 /** What a handler streams, driven to its end: an async iterable or a `ReadableStream`, chunk by chunk. */
 import { breathe } from './breathe.js';
-import { AbpError } from './errors.js';
+import { copyOf } from './copy.js';
+import { AbpError, toErrorObject } from './errors.js';
 import { iteratorOf } from './iterator-of.js';
+import { transferOf } from './transfer.js';
 import { sizeOf } from './value-size.js';
 
 /** At most so many bytes are collected for a caller that reads no chunks. Each chunk counts as at least 64. */
@@ -22,20 +24,24 @@ export class Iteration {
   /**
    * Takes all chunks. Throws what the source or `take` throws, when the source's `finally` has run.
    * @param {(chunk: unknown) => Promise<unknown> | void} take may return a promise, which is waited for before the next chunk is made
-   * @returns {Promise<{ returned: boolean, value?: any }>} what the source returned; `returned` is false if it was stopped
+   * @returns {Promise<{ returned: boolean, value?: unknown }>} what the source returned; `returned` is false if it was stopped
    *   before, and its `finally` has run
    */
   async run(take) {
+    let isTaken = true;
     try {
       while (!this.stopped) {
         const { done, value } = await this.#iterator.next();
         if (done) return { returned: true, value };
+        isTaken = false;
         // Most chunks need not be waited for.
         const taken = this.stopped ? undefined : take(value);
         if (taken) await taken;
+        isTaken = true;
       }
     } catch (error) {
-      this.#close(error);
+      // A source that has thrown has ended by itself.
+      if (!isTaken) this.#close(error);
       await this.#closing;
       throw error;
     }
@@ -55,11 +61,18 @@ export class Iteration {
     this.#closing ??= Promise.resolve()
       .then(() => this.#iterator.return?.(reason))
       // The call has its outcome, or its error.
-      .catch((error) => console.error('abp-bridge: a stream failed while it ended:', error));
+      .catch((error) => console.error("abp-bridge: a stream's cleanup failed:", error));
   }
 }
 
-/** The chunks of a source whose caller reads none, up to 64 MiB. */
+/** What ends a stream with a chunk that cannot be sent. @param {unknown} error why it cannot */
+export const chunkUnsent = (error) =>
+  new AbpError(
+    'OPERATION_FAILED',
+    `A chunk cannot be sent: ${toErrorObject(error).message} (docs/errors.md#what-cannot-be-sent)`,
+  );
+
+/** The chunks of a source whose caller reads none, up to 64 MiB, as they were when the source gave them. */
 export class Collection {
   /** @type {unknown[]} */
   chunks = [];
@@ -69,10 +82,14 @@ export class Collection {
   add(chunk) {
     this.#left -= Math.max(64, sizeOf(chunk));
     if (this.#left < 0) {
-      const why = 'More was streamed than can be collected for a caller that reads no stream';
+      const why = 'The stream is too long to be collected; use client.stream()';
       throw new AbpError('OPERATION_FAILED', `${why}: ${MAX_COLLECTED} bytes`);
     }
-    this.chunks.push(chunk);
+    try {
+      this.chunks.push(copyOf(chunk, transferOf(chunk)));
+    } catch (error) {
+      throw chunkUnsent(error);
+    }
     return breathe();
   }
 }

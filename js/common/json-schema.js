@@ -23,7 +23,7 @@ export const standardOf = (schema) => schema?.['~standard'] ?? undefined;
  * @param {string} name of the capability, for the error's message
  * @param {'inputSchema' | 'outputSchema'} member
  * @param {unknown} schema any value
- * @returns {any} itself if it is a JSON Schema or undefined
+ * @returns {object | boolean | undefined} itself if it is a JSON Schema or undefined
  * @throws {AbpError} INVALID_PARAMS if it is no schema, or cannot say itself as JSON Schema
  */
 export function jsonSchemaOf(name, member, schema) {
@@ -38,11 +38,13 @@ export function jsonSchemaOf(name, member, schema) {
   if (!jsonSchema) {
     const how =
       vendor === 'valibot' ? ': wrap it in toStandardJsonSchema of @valibot/to-json-schema' : '';
-    throw refuse(`cannot be told to agents, as ${vendor} gives no JSON Schema of it${how}`);
+    throw refuse(
+      `cannot be described to agents: ${vendor} does not convert it to JSON Schema${how}`,
+    );
   }
   try {
     return jsonSchema[SIDES[member]]({ target: 'draft-2020-12', libraryOptions });
   } catch (error) {
-    throw refuse(`cannot be told to agents: ${toErrorObject(error).message}`);
+    throw refuse(`cannot be described to agents: ${toErrorObject(error).message}`);
   }
 }

@@ -25,6 +25,20 @@ export function offAbort(signal, record) {
 }
 
 /**
+ * Makes a controller that aborts when a signal does.
+ * @param {AbortSignal | undefined} signal the signal, if there is one
+ * @param {unknown} [reason] what it gives as its reason (the signal's)
+ * @returns {{ controller: AbortController, release: () => void }} `release` stops listening to the signal
+ */
+export function followSignal(signal, reason) {
+  const controller = new AbortController();
+  const record = { handleEvent: () => controller.abort(reason ?? signal?.reason) };
+  if (signal?.aborted) record.handleEvent();
+  else onAbort(signal, record);
+  return { controller, release: () => offAbort(signal, record) };
+}
+
+/**
  * Makes what a handler finds in `signal.reason`: always an AbortError, with the reason that the other side gave.
  * @param {string | undefined} reason its message, if there is one
  * @param {unknown} [cause] what ended the connection, if that is the reason

@@ -8,6 +8,7 @@ import { abortError } from './signals.js';
 const shareable =
   typeof SharedArrayBuffer === 'function' && globalThis.crossOriginIsolated !== false;
 
+/** Says to code that never returns to the event loop whether its call is cancelled. */
 export class Token {
   /** This token's own word, and those bound to it. @type {Uint32Array[]} */
   #words;
@@ -48,7 +49,7 @@ export class Token {
    */
   bind(memory, address) {
     if (memory.buffer instanceof ArrayBuffer) {
-      throw new TypeError('bind needs shared memory');
+      throw new TypeError('token.bind needs shared memory');
     }
     const word = new Uint32Array(memory.buffer, address, 1);
     Atomics.store(word, 0, 0);

@@ -27,7 +27,8 @@ export const markedTransfer = (value) => (isObject(value) ? marked.get(value) : 
 export const isStream = (value) =>
   isObject(value) &&
   !markedTransfer(value) &&
-  (typeof (/** @type {any} */ (value)[Symbol.asyncIterator]) === 'function' ||
+  (typeof (/** @type {Partial<AsyncIterable<unknown>>} */ (value)[Symbol.asyncIterator]) ===
+    'function' ||
     (typeof ReadableStream === 'function' && value instanceof ReadableStream));
 
 /**

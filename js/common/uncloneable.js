@@ -1,6 +1,7 @@
 /** Finds what makes a value impossible to send. Runs only when sending it has failed. */
-import { safely } from './errors.js';
+import { safely, toErrorObject } from './errors.js';
 import { isObject } from './values.js';
+import { warn } from './warnings.js';
 
 /** Levels of objects that are searched. */
 const MAX_SEARCHED_LEVELS = 16;
@@ -12,7 +13,7 @@ function isCloneable(read) {
     return true;
   } catch (error) {
     // A value that is too large or too deep is not what is looked for.
-    return safely(() => /** @type {any} */ (error).name !== 'DataCloneError', true);
+    return safely(() => /** @type {Error} */ (error).name !== 'DataCloneError', true);
   }
 }
 
@@ -29,11 +30,34 @@ const kindOf = (value) =>
 export function uncloneablePart(value, path) {
   if (isCloneable(() => value)) return undefined;
   for (let level = 0; isObject(value) && level < MAX_SEARCHED_LEVELS; level++) {
-    const whole = /** @type {any} */ (value);
+    const whole = /** @type {Record<string, unknown>} */ (value);
     const key = safely(() => Object.keys(whole), []).find((key) => !isCloneable(() => whole[key]));
     if (key === undefined) break;
     path += Array.isArray(value) ? `[${key}]` : `.${key}`;
     value = safely(() => whole[key], undefined);
   }
   return `${path} (${kindOf(value)})`;
+}
+
+/**
+ * Says why a value cannot be sent.
+ * @param {string} what it is
+ * @param {string} path what it is called in a message
+ * @param {unknown} value
+ * @param {unknown} error
+ */
+export function reasonUnsent(what, path, value, error) {
+  const part = uncloneablePart(value, path);
+  const why = `${part ? `${part}: ` : ''}${toErrorObject(error).message}`;
+  return `The ${what} cannot be sent: ${why} (docs/errors.md#what-cannot-be-sent)`;
+}
+
+/**
+ * Warns that a message was not sent.
+ * @param {unknown} error
+ * @param {unknown} payload of the message
+ */
+export function warnUnsent(error, payload) {
+  const part = uncloneablePart(payload, 'payload') ?? '';
+  warn(`a message could not be sent: ${part} (docs/errors.md#what-cannot-be-sent)`, error);
 }

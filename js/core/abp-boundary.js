@@ -1,49 +1,73 @@
-// Generated from src/abp.h, wasm/action.h and wasm/abp_boundary.c by wasm/generate-boundary.mjs: change those instead.
+// Generated from src/abp.h, wasm/boundary.h, wasm/action.h and wasm/abp_boundary.c by wasm/generate-boundary.mjs: change those instead.
 
 /** The digest of this file. The module must have the same: see js/core/instance.js. */
-export const ABI = 334705886;
+export const ABI = 894178702;
 
-export const OK = 0;
-export const E_MEMORY = -1;
-export const E_LIMIT = -2;
-export const E_STATE = -3;
-export const E_ID = -4;
-export const E_DUPLICATE = -5;
-export const E_TEXT = -6;
-export const E_UNDRAINED = -7;
-export const NO_ERROR = 0;
-export const NOT_INITIALIZED = 1;
-export const ALREADY_INITIALIZED = 2;
-export const UNKNOWN_CAPABILITY = 3;
-export const CAPABILITY_UNAVAILABLE = 4;
-export const REQUIREMENT_NOT_MET = 5;
-export const INVALID_PARAMS = 6;
-export const DUPLICATE_CALL = 7;
-export const INVALID_ID = 8;
-export const RATE_LIMITED = 9;
-export const NOT_SUPPORTED = 10;
-export const OPERATION_FAILED = 11;
-export const CANCELLED_ERROR = 12;
-export const TIMEOUT_ERROR = 13;
-export const DISCONNECTED_ERROR = 14;
-export const INTERNAL_ERROR = 15;
-export const PERMISSION_DENIED = 16;
-export const ERROR_COUNT = 17;
-export const PENDING = 0;
-export const COMPLETED = 1;
-export const CANCELLED = 2;
-export const TIMED_OUT = 3;
-export const DISCONNECTED = 4;
-export const AGENT = 0;
-export const APP = 1;
-export const NOTIFICATIONS = 1;
-export const PROGRESS = 2;
-export const ELICITATION = 4;
-export const DYNAMIC_CAPABILITIES = 8;
-export const PORT = 16;
-export const FRAMES = 32;
-export const LIVENESS = 64;
-export const STREAMS = 128;
+/** @typedef {0 | import('./instance.js').Brand<'abp_call'>} Handle */
+/** @typedef {import('./instance.js').Brand<'abp_status'>} Status */
+/** @typedef {import('./instance.js').Brand<'abp_error'>} ErrorCode */
+/** @typedef {import('./instance.js').Brand<'abp_outcome'>} Outcome */
+/** @typedef {import('./instance.js').Brand<'abp_fate'>} Fate */
+/** @typedef {import('./instance.js').Brand<'abp_role'>} Role */
+/** @typedef {import('./instance.js').Brand<'abp_feature'>} Feature */
+/** @typedef {import('./instance.js').Brand<'abp_kind'>} Kind */
+/** @typedef {import('./instance.js').Brand<'abp_message'>} Message */
+/** @typedef {import('./instance.js').Brand<'abp_session'>} Session */
+/** @typedef {import('./instance.js').Brand<'abp_call_flag'>} CallFlag */
+/** @typedef {import('./instance.js').Brand<'abp_counter'>} Counter */
+/** @typedef {import('./instance.js').Brand<'abp_packed'>} Packed */
+/** @typedef {0 | import('./instance.js').Brand<'abp_call_number'>} CallNumber */
+
+export const OK = /** @type {Status} */ (0);
+export const E_MEMORY = /** @type {Status} */ (-1);
+export const E_LIMIT = /** @type {Status} */ (-2);
+export const E_STATE = /** @type {Status} */ (-3);
+export const E_ID = /** @type {Status} */ (-4);
+export const E_DUPLICATE = /** @type {Status} */ (-5);
+export const E_TEXT = /** @type {Status} */ (-6);
+export const E_UNDRAINED = /** @type {Status} */ (-7);
+export const NO_ERROR = /** @type {ErrorCode} */ (0);
+export const NOT_INITIALIZED = /** @type {ErrorCode} */ (1);
+export const ALREADY_INITIALIZED = /** @type {ErrorCode} */ (2);
+export const UNKNOWN_CAPABILITY = /** @type {ErrorCode} */ (3);
+export const CAPABILITY_UNAVAILABLE = /** @type {ErrorCode} */ (4);
+export const REQUIREMENT_NOT_MET = /** @type {ErrorCode} */ (5);
+export const INVALID_PARAMS = /** @type {ErrorCode} */ (6);
+export const DUPLICATE_CALL = /** @type {ErrorCode} */ (7);
+export const INVALID_ID = /** @type {ErrorCode} */ (8);
+export const RATE_LIMITED = /** @type {ErrorCode} */ (9);
+export const NOT_SUPPORTED = /** @type {ErrorCode} */ (10);
+export const OPERATION_FAILED = /** @type {ErrorCode} */ (11);
+export const CANCELLED_ERROR = /** @type {ErrorCode} */ (12);
+export const TIMEOUT_ERROR = /** @type {ErrorCode} */ (13);
+export const DISCONNECTED_ERROR = /** @type {ErrorCode} */ (14);
+export const INTERNAL_ERROR = /** @type {ErrorCode} */ (15);
+export const PERMISSION_DENIED = /** @type {ErrorCode} */ (16);
+export const ERROR_COUNT = /** @type {ErrorCode} */ (17);
+export const PENDING = /** @type {Outcome} */ (0);
+export const COMPLETED = /** @type {Outcome} */ (1);
+export const CANCELLED = /** @type {Outcome} */ (2);
+export const TIMED_OUT = /** @type {Outcome} */ (3);
+export const DISCONNECTED = /** @type {Outcome} */ (4);
+export const UNKNOWN = /** @type {Outcome} */ (5);
+export const FAILED = /** @type {Outcome} */ (6);
+export const FATE_NONE = /** @type {Fate} */ (0);
+export const FATE_UNSTARTED = /** @type {Fate} */ (1);
+export const FATE_STOPPED = /** @type {Fate} */ (2);
+export const FATE_FINISHED = /** @type {Fate} */ (3);
+export const FATE_RUNNING = /** @type {Fate} */ (4);
+export const FATE_UNKNOWN = /** @type {Fate} */ (5);
+export const FATE_FAILED = /** @type {Fate} */ (6);
+export const AGENT = /** @type {Role} */ (0);
+export const APP = /** @type {Role} */ (1);
+export const NOTIFICATIONS = /** @type {Feature} */ (1);
+export const PROGRESS = /** @type {Feature} */ (2);
+export const ELICITATION = /** @type {Feature} */ (4);
+export const DYNAMIC_CAPABILITIES = /** @type {Feature} */ (8);
+export const PORT = /** @type {Feature} */ (16);
+export const FRAMES = /** @type {Feature} */ (32);
+export const LIVENESS = /** @type {Feature} */ (64);
+export const STREAMS = /** @type {Feature} */ (128);
 export const DEFAULT_MAX_CALLS = 4096;
 export const DEFAULT_REMEMBERED = 1024;
 export const DEFAULT_REMEMBER_MS = 300000;
@@ -52,67 +76,71 @@ export const DEFAULT_AGENT_GRACE_MS = 5000;
 export const DEFAULT_MAX_ID = 256;
 export const DEFAULT_MAX_TEXT = 1048576;
 export const DEFAULT_HEARTBEAT_MS = 15000;
+export const DEFAULT_PROBE_MS = 10000;
 export const DEFAULT_CONNECT_MS = 10000;
 export const DEFAULT_STREAM_CHUNKS = 64;
 export const DEFAULT_STREAM_BYTES = 1048576;
-export const NONE = 0;
-export const QUEUED = 1;
-export const START = 2;
-export const ABORT = 3;
-export const RESULT = 4;
-export const REFUSE = 5;
-export const REQUEST = 6;
-export const SETTLE = 7;
-export const REPORT = 8;
-export const SEND = 9;
-export const SESSION = 10;
-export const WAKE = 11;
-export const DROP = 12;
-export const CHUNK = 13;
-export const CREDIT = 14;
-export const RESUME = 15;
-export const MSG_INITIALIZE = 0;
-export const MSG_INITIALIZE_RESULT = 1;
-export const MSG_CANCEL = 2;
-export const MSG_CANCEL_RESULT = 3;
-export const MSG_SHUTDOWN = 4;
-export const MSG_PING = 5;
-export const MSG_PONG = 6;
-export const MSG_BYE = 7;
-export const SESSION_NONE = 0;
-export const SESSION_CONNECTING = 1;
-export const SESSION_READY = 2;
-export const SESSION_FAILED = 3;
-export const SESSION_CLOSED = 4;
-export const SESSION_LOST = 5;
-export const WANTS_PROGRESS = 1;
-export const WANTS_STREAM = 2;
-export const IN_FLIGHT_OUT = 0;
-export const IN_FLIGHT_IN = 1;
-export const REMEMBERED = 2;
-export const LATE = 3;
-export const STRAY = 4;
-export const MALFORMED = 5;
-export const UNKNOWN_TYPE = 6;
-export const REFUSED = 7;
-export const OVERRUN = 8;
-export const COUNTERS = 9;
+export const NONE = /** @type {Kind} */ (0);
+export const QUEUED = /** @type {Kind} */ (1);
+export const START = /** @type {Kind} */ (2);
+export const ABORT = /** @type {Kind} */ (3);
+export const RESULT = /** @type {Kind} */ (4);
+export const REFUSE = /** @type {Kind} */ (5);
+export const REQUEST = /** @type {Kind} */ (6);
+export const SETTLE = /** @type {Kind} */ (7);
+export const REPORT = /** @type {Kind} */ (8);
+export const SEND = /** @type {Kind} */ (9);
+export const SESSION = /** @type {Kind} */ (10);
+export const WAKE = /** @type {Kind} */ (11);
+export const DROP = /** @type {Kind} */ (12);
+export const CHUNK = /** @type {Kind} */ (13);
+export const CREDIT = /** @type {Kind} */ (14);
+export const RESUME = /** @type {Kind} */ (15);
+export const MSG_INITIALIZE = /** @type {Message} */ (0);
+export const MSG_INITIALIZE_RESULT = /** @type {Message} */ (1);
+export const MSG_CANCEL = /** @type {Message} */ (2);
+export const MSG_CANCEL_RESULT = /** @type {Message} */ (3);
+export const MSG_SHUTDOWN = /** @type {Message} */ (4);
+export const MSG_PING = /** @type {Message} */ (5);
+export const MSG_PONG = /** @type {Message} */ (6);
+export const MSG_BYE = /** @type {Message} */ (7);
+export const MSG_PROBE = /** @type {Message} */ (8);
+export const SESSION_NONE = /** @type {Session} */ (0);
+export const SESSION_CONNECTING = /** @type {Session} */ (1);
+export const SESSION_READY = /** @type {Session} */ (2);
+export const SESSION_FAILED = /** @type {Session} */ (3);
+export const SESSION_CLOSED = /** @type {Session} */ (4);
+export const SESSION_LOST = /** @type {Session} */ (5);
+export const WANTS_PROGRESS = /** @type {CallFlag} */ (1);
+export const WANTS_STREAM = /** @type {CallFlag} */ (2);
+export const IN_FLIGHT_OUT = /** @type {Counter} */ (0);
+export const IN_FLIGHT_IN = /** @type {Counter} */ (1);
+export const REMEMBERED = /** @type {Counter} */ (2);
+export const LATE = /** @type {Counter} */ (3);
+export const STRAY = /** @type {Counter} */ (4);
+export const MALFORMED = /** @type {Counter} */ (5);
+export const UNKNOWN_TYPE = /** @type {Counter} */ (6);
+export const REFUSED = /** @type {Counter} */ (7);
+export const OVERRUN = /** @type {Counter} */ (8);
+export const COUNTERS = /** @type {Counter} */ (9);
+export const MAX_ID_BYTES = 768;
+export const SCRATCH_BYTES = 1024;
 export const ARG_SHIFT = 8;
 export const MORE = 65536;
 export const RELEASED = 131072;
+export const FATE_SHIFT = 18;
 export const SLOT_MASK = 1048575;
 
 /** Where the fields of abp_action lie, in bytes. */
-export const ACTION = {
-  kind: 0,
-  arg: 4,
-  call: 8,
-  released: 12,
-  at: 16,
-  text: 24,
-  length: 28,
-  chunks: 32,
-};
+export const ACTION_KIND = 0;
+export const ACTION_ARG = 4;
+export const ACTION_CALL = 8;
+export const ACTION_RELEASED = 12;
+export const ACTION_AT = 16;
+export const ACTION_TEXT = 24;
+export const ACTION_LENGTH = 28;
+export const ACTION_CHUNKS = 32;
+export const ACTION_FATE = 36;
 
 /** Where the fields of abp_config lie, in bytes. */
 export const CONFIG = {
@@ -127,15 +155,49 @@ export const CONFIG = {
   max_id: 44,
   max_text: 48,
   heartbeat_ms: 52,
-  restart: 56,
-  first_number: 60,
-  stream_chunks: 64,
-  stream_bytes: 68,
+  probe_ms: 56,
+  restart: 60,
+  foreign: 64,
+  first_number: 68,
+  stream_chunks: 72,
+  stream_bytes: 76,
 };
+
+/** By abp_fate, as they stand on the wire. */
+export const FATES = /** @type {any[]} */ ([
+  'none',
+  'unstarted',
+  'stopped',
+  'finished',
+  'running',
+  'unknown',
+  'failed',
+]);
 
 /**
  * @template {string} T
  * @typedef {import('./instance.js').Pointer<T>} Pointer
+ */
+
+/**
+ * The fields of abp_config that JavaScript fills in; absent ones are the defaults.
+ * @typedef {object} Config
+ * @property {Role} [role]
+ * @property {number} [features]
+ * @property {number} [max_calls]
+ * @property {number} [max_concurrent]
+ * @property {number} [remembered]
+ * @property {number} [remember_ms]
+ * @property {number} [grace_ms]
+ * @property {number} [max_id]
+ * @property {number} [max_text]
+ * @property {number} [heartbeat_ms]
+ * @property {number} [probe_ms]
+ * @property {number} [restart]
+ * @property {number} [foreign]
+ * @property {number} [first_number]
+ * @property {number} [stream_chunks]
+ * @property {number} [stream_bytes]
  */
 
 /**
@@ -146,40 +208,43 @@ export const CONFIG = {
  * @property {(size: number) => number} scratch
  * @property {() => number} action
  * @property {() => number} abi
- * @property {(ep: Pointer<'abp_endpoint'>) => number} next
+ * @property {(ep: Pointer<'abp_endpoint'>) => Packed} next
  * @property {() => number} config
  * @property {(now: number) => Pointer<'abp_endpoint'>} create
  * @property {(ep: Pointer<'abp_endpoint'>) => Pointer<'abp_endpoint'>} destroy
- * @property {(ep: Pointer<'abp_endpoint'>, length: number) => number} describe
- * @property {(ep: Pointer<'abp_endpoint'>, timeout_ms: number) => number} connect
- * @property {(ep: Pointer<'abp_endpoint'>) => number} close
- * @property {(ep: Pointer<'abp_endpoint'>) => number} lost
- * @property {(ep: Pointer<'abp_endpoint'>, persisted: number) => number} leave
- * @property {(ep: Pointer<'abp_endpoint'>, now: number) => number} advance
- * @property {(ep: Pointer<'abp_endpoint'>, id_length: number, timeout_ms: number, flags: number, parent: number) => number} request
- * @property {(ep: Pointer<'abp_endpoint'>, call: number, reason_length: number) => number} cancel
- * @property {(ep: Pointer<'abp_endpoint'>, id_length: number, reason_length: number) => number} cancel_by_id
- * @property {(ep: Pointer<'abp_endpoint'>, id_length: number, number: number, outcome: number) => number} result_received
- * @property {(ep: Pointer<'abp_endpoint'>, call: number) => number} unsent
- * @property {(ep: Pointer<'abp_endpoint'>, id_length: number, number: number) => number} progress_received
- * @property {(ep: Pointer<'abp_endpoint'>, call: number) => number} progress_wanted
- * @property {(ep: Pointer<'abp_endpoint'>, id_length: number, number: number, timeout_ms: number, flags: number, chunks: number, bytes: number, fault: number) => number} call_received
- * @property {(ep: Pointer<'abp_endpoint'>, call: number) => number} stream_wanted
- * @property {(ep: Pointer<'abp_endpoint'>, call: number, size: number) => number} chunk
- * @property {(ep: Pointer<'abp_endpoint'>, id_length: number, number: number, size: number) => number} chunk_received
- * @property {(ep: Pointer<'abp_endpoint'>, call: number, size: number) => number} chunk_read
- * @property {(ep: Pointer<'abp_endpoint'>, id_length: number, number: number, chunks: number, bytes: number) => number} credit_received
- * @property {(ep: Pointer<'abp_endpoint'>, id_length: number, number: number, reason_length: number) => number} cancel_received
- * @property {(ep: Pointer<'abp_endpoint'>, parent: number, timeout_ms: number, fault: number) => number} call_local
- * @property {(ep: Pointer<'abp_endpoint'>, call: number, outcome: number) => number} finish
- * @property {(ep: Pointer<'abp_endpoint'>, length: number) => number} receive
+ * @property {(ep: Pointer<'abp_endpoint'>, length: number) => Status} describe
+ * @property {(ep: Pointer<'abp_endpoint'>, timeout_ms: number) => Packed} connect
+ * @property {(ep: Pointer<'abp_endpoint'>) => Packed} close
+ * @property {(ep: Pointer<'abp_endpoint'>) => Packed} lost
+ * @property {(ep: Pointer<'abp_endpoint'>) => Packed} suspect
+ * @property {(ep: Pointer<'abp_endpoint'>, code_length: number) => Packed} refused
+ * @property {(ep: Pointer<'abp_endpoint'>, persisted: number) => Packed} leave
+ * @property {(ep: Pointer<'abp_endpoint'>, now: number) => Packed} advance
+ * @property {(ep: Pointer<'abp_endpoint'>, id_length: number, timeout_ms: number, flags: number, parent: Handle) => Packed} request
+ * @property {(ep: Pointer<'abp_endpoint'>, call: Handle, reason_length: number) => Packed} cancel
+ * @property {(ep: Pointer<'abp_endpoint'>, id_length: number, reason_length: number) => Packed} cancel_by_id
+ * @property {(ep: Pointer<'abp_endpoint'>, id_length: number, number: CallNumber, outcome: Outcome) => Packed} result_received
+ * @property {(ep: Pointer<'abp_endpoint'>, call: Handle) => Packed} unsent
+ * @property {(ep: Pointer<'abp_endpoint'>, id_length: number, number: CallNumber) => Packed} progress_received
+ * @property {(ep: Pointer<'abp_endpoint'>, call: Handle) => number} progress_wanted
+ * @property {(ep: Pointer<'abp_endpoint'>, id_length: number, number: CallNumber, timeout_ms: number, flags: number, chunks: number, bytes: number, fault: ErrorCode) => Packed} call_received
+ * @property {(ep: Pointer<'abp_endpoint'>, call: Handle) => number} stream_wanted
+ * @property {(ep: Pointer<'abp_endpoint'>, call: Handle, size: number) => Packed} chunk
+ * @property {(ep: Pointer<'abp_endpoint'>, id_length: number, number: CallNumber, size: number, seen: number) => Packed} chunk_received
+ * @property {(ep: Pointer<'abp_endpoint'>, call: Handle, size: number) => Packed} chunk_read
+ * @property {(ep: Pointer<'abp_endpoint'>, id_length: number, number: CallNumber, chunks: number, bytes: number) => Packed} credit_received
+ * @property {(ep: Pointer<'abp_endpoint'>, id_length: number, number: CallNumber, reason_length: number) => Packed} cancel_received
+ * @property {(ep: Pointer<'abp_endpoint'>, call: Handle, accepted: number, reason_length: number) => Packed} cancel_answered
+ * @property {(ep: Pointer<'abp_endpoint'>, parent: Handle, timeout_ms: number, fault: ErrorCode) => Packed} call_local
+ * @property {(ep: Pointer<'abp_endpoint'>, call: Handle, outcome: Outcome, fate: Fate) => Packed} finish
+ * @property {(ep: Pointer<'abp_endpoint'>, length: number) => Packed} receive
  * @property {(ep: Pointer<'abp_endpoint'>, unix_ms: number) => number} print
- * @property {(ep: Pointer<'abp_endpoint'>, call: number) => number} id_text
- * @property {(ep: Pointer<'abp_endpoint'>, call: number) => number} number
+ * @property {(ep: Pointer<'abp_endpoint'>, call: Handle) => number} id_text
+ * @property {(ep: Pointer<'abp_endpoint'>, call: Handle) => CallNumber} number
+ * @property {(code: ErrorCode) => number} error_name
+ * @property {(code: ErrorCode) => number} error_message
+ * @property {(code: ErrorCode) => number} error_retryable
  * @property {(ep: Pointer<'abp_endpoint'>) => number} features
- * @property {(ep: Pointer<'abp_endpoint'>) => number} state
- * @property {(ep: Pointer<'abp_endpoint'>, counter: number) => number} count
- * @property {(code: number) => number} error_name
- * @property {(code: number) => number} error_message
- * @property {(code: number) => number} error_retryable
+ * @property {(ep: Pointer<'abp_endpoint'>) => Session} state
+ * @property {(ep: Pointer<'abp_endpoint'>, counter: Counter) => number} count
  */

@@ -1,16 +1,19 @@
 /** ABP's core: an endpoint, and the text that crosses. What the text means is not known here. */
-import deflated from '../../dist/abp-wasm.js';
 import * as abp from './abp-boundary.js';
-import { ActionReader } from './action-reader.js';
+import { ActionReader, callLimits } from './action-reader.js';
 import { controlText } from './control-text.js';
 import { outOfMemory } from './core.js';
 import { CoreModule } from './module.js';
 
 /** @type {CoreModule<abp.Exports>} */
-const module = new CoreModule(deflated, () => import('../../dist/abp-js.js'), abp.ABI);
+const module = new CoreModule(
+  () => import('../../dist/abp-wasm.js'),
+  () => import('../../dist/abp-js.js'),
+  abp.ABI,
+);
 
-/** Resolves when cores can be made, with the form of the core: `'wasm'` or `'js'`. */
-export const { ready } = module;
+/** Resolves when cores can be made, with the form of the core: `'wasm'` or `'js'`. See {@link CoreModule.load}. */
+export const ready = () => module.load();
 
 /**
  * @typedef {object} Limits Each is optional and has a default; see `abp_config` in src/abp.h.
@@ -22,6 +25,8 @@ export const { ready } = module;
  * @property {number} [maxIdLength] bytes of an id (256); no more than 256 characters
  * @property {number} [maxControlLength] bytes of a control message (1048576)
  * @property {number} [heartbeat] ms of silence after which the peer is asked for a sign of life (15000)
+ * @property {number} [probe] agent: ms that an app without a heartbeat may take to say whether it still knows the session,
+ *   once there is a reason to ask (10000)
  * @property {number} [streamChunks] chunks of a stream that may be under way and not read (64)
  * @property {number} [streamBytes] and bytes (1048576)
  * @property {number} [firstNumber] the number of the first call made here (1); for tests of what comes after 2^31
@@ -32,31 +37,34 @@ const DESCRIPTION_AT = 32;
 
 /**
  * One endpoint in the core.
- * @extends {ActionReader<'abp_endpoint', abp.Exports>}
+ * @extends {ActionReader<'abp_endpoint', abp.Exports, abp.Config>}
  */
 export class AbpCore extends ActionReader {
   #maxControlLength;
 
   /**
-   * @param {0 | 1} role `AGENT` or `APP`
+   * @param {abp.Role} role `AGENT` or `APP`
    * @param {number} features bits of `abp_feature`
    * @param {Limits} [limits] absent ones are the defaults
    * @param {boolean} [restart] app: whether a new `initialize` replaces the session
    * @param {import('./core.js').Tap<abp.Exports>} [tap]
+   * @param {boolean} [foreign] whether what it calls is not ours: then that decides what becomes of a cancel
    */
-  constructor(role, features, limits = {}, restart = false, tap = undefined) {
+  constructor(role, features, limits = {}, restart = false, tap = undefined, foreign = false) {
     super(
       module,
       abp.CONFIG,
-      limits,
       {
+        ...callLimits(limits),
         role,
         features,
         max_text: limits.maxControlLength,
         heartbeat_ms: limits.heartbeat,
+        probe_ms: limits.probe,
         stream_chunks: limits.streamChunks,
         stream_bytes: limits.streamBytes,
-        restart,
+        restart: Number(restart),
+        foreign: Number(foreign),
       },
       tap,
     );
@@ -96,21 +104,22 @@ export class AbpCore extends ActionReader {
     return JSON.parse(this.instance.readTerminated(at));
   }
 
-  /** The id of a call as text. @param {number} call */
+  /** The id of a call as text. @param {abp.Handle} call */
   idText(call) {
     return this.instance.readScratch(this.x.id_text(this.pointer, call));
   }
 
   /**
    * The protocol's error for a code of the core.
-   * @param {number} code
+   * @param {abp.ErrorCode} code
    * @returns {{ code: string, message: string, retryable: boolean }}
    */
   error(code) {
+    const { x, instance } = this;
     return {
-      code: this.instance.readTerminated(this.x.error_name(code)),
-      message: this.instance.readTerminated(this.x.error_message(code)),
-      retryable: this.x.error_retryable(code) === 1,
+      code: instance.readTerminated(x.error_name(code)),
+      message: instance.readTerminated(x.error_message(code)),
+      retryable: x.error_retryable(code) !== 0,
     };
   }
 

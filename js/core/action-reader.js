@@ -7,19 +7,22 @@ import { Core } from './core.js';
  * @typedef {import('./instance.js').Pointer<T>} Pointer
  */
 
+/** @import { CallNumber, Counter, Fate, Handle, Outcome, Packed } from './abp-boundary.js' */
+
 /**
  * The exports that both modules have.
  * @template {string} T
  * @typedef {import('./core.js').CoreExports<T> & {
  *   action: () => number,
- *   next: (pointer: Pointer<T>) => number,
- *   advance: (pointer: Pointer<T>, now: number) => number,
- *   close: (pointer: Pointer<T>) => number,
- *   lost: (pointer: Pointer<T>) => number,
- *   cancel: (pointer: Pointer<T>, call: number, reason_length: number) => number,
- *   unsent: (pointer: Pointer<T>, call: number) => number,
- *   finish: (pointer: Pointer<T>, call: number, outcome: number) => number,
- *   number: (pointer: Pointer<T>, call: number) => number,
+ *   next: (pointer: Pointer<T>) => Packed,
+ *   advance: (pointer: Pointer<T>, now: number) => Packed,
+ *   close: (pointer: Pointer<T>) => Packed,
+ *   lost: (pointer: Pointer<T>) => Packed,
+ *   cancel: (pointer: Pointer<T>, call: Handle, reason_length: number) => Packed,
+ *   unsent: (pointer: Pointer<T>, call: Handle) => Packed,
+ *   finish(pointer: Pointer<T>, call: Handle, outcome: number, fate: Fate): Packed,
+ *   number: (pointer: Pointer<T>, call: Handle) => CallNumber,
+ *   count: (pointer: Pointer<T>, counter: Counter) => number,
  * }} CallExports
  */
 
@@ -34,73 +37,74 @@ const COUNTERS = {
   refused: abp.REFUSED,
 };
 
-const { call: CALL, at: AT, text: TEXT, length: LENGTH, chunks: CHUNKS } = abp.ACTION;
+/**
+ * What both configurations have.
+ * @param {import('./rpc-core.js').Limits} limits
+ * @returns {Pick<abp.Config, keyof abp.Config & keyof import('./rpc-boundary.js').Config>}
+ */
+export const callLimits = (limits) => ({
+  max_calls: limits.maxCalls,
+  max_concurrent: limits.maxConcurrent,
+  remembered: limits.remembered,
+  remember_ms: limits.rememberFor,
+  grace_ms: limits.grace,
+  max_id: limits.maxIdLength,
+  first_number: limits.firstNumber,
+});
 
 /**
  * An endpoint or a peer, and the action that was just taken from it.
  * @template {string} T
  * @template {CallExports<T>} X
- * @extends {Core<T, X>}
+ * @template {object} C its configuration
+ * @extends {Core<T, X, C>}
  */
 export class ActionReader extends Core {
   #action;
 
   /**
    * @param {import('./module.js').CoreModule<X>} module
-   * @param {Record<string, number>} layout where the fields of its configuration lie
-   * @param {import('./rpc-core.js').Limits} limits
-   * @param {Record<string, unknown>} config what it has besides these, by the names of its fields
+   * @param {Record<keyof C | 'seed', number>} layout where the fields of its configuration lie
+   * @param {C} config
    * @param {import('./core.js').Tap<X>} [tap]
    */
-  constructor(module, layout, limits, config, tap) {
-    super(
-      module,
-      layout,
-      {
-        max_calls: limits.maxCalls,
-        max_concurrent: limits.maxConcurrent,
-        remembered: limits.remembered,
-        remember_ms: limits.rememberFor,
-        grace_ms: limits.grace,
-        max_id: limits.maxIdLength,
-        first_number: limits.firstNumber,
-        ...config,
-      },
-      tap,
-    );
+  constructor(module, layout, config, tap) {
+    super(module, layout, config, tap);
     this.#action = this.x.action();
   }
 
   /** The call that the action is about. */
   get call() {
-    return this.instance.u32[(this.#action + CALL) >> 2];
+    return /** @type {Handle} */ (this.instance.u32[(this.#action + abp.ACTION_CALL) >> 2]);
   }
 
   /** The time of a WAKE, in ms. */
   get at() {
     const { u32 } = this.instance;
-    const at = (this.#action + AT) >> 2;
+    const at = (this.#action + abp.ACTION_AT) >> 2;
     return u32[at] + u32[at + 1] * 2 ** 32;
   }
 
   /** How much of a stream: chunks and bytes. @returns {[number, number]} */
   get amount() {
-    return [this.instance.u32[(this.#action + CHUNKS) >> 2], this.at];
+    return [this.instance.u32[(this.#action + abp.ACTION_CHUNKS) >> 2], this.at];
   }
 
   /** The reason of an ABORT or a cancel, or undefined. */
   get reason() {
     const { u32 } = this.instance;
-    const length = u32[(this.#action + LENGTH) >> 2];
-    return length ? this.instance.read(u32[(this.#action + TEXT) >> 2], length) : undefined;
+    const length = u32[(this.#action + abp.ACTION_LENGTH) >> 2];
+    return length
+      ? this.instance.read(u32[(this.#action + abp.ACTION_TEXT) >> 2], length)
+      : undefined;
   }
 
-  /** The number of a call that has one, else 0. @param {number} call */
+  /** The number of a call that has one, else 0. @param {Handle} call */
   number(call) {
-    return this.x.number(this.pointer, call) >>> 0;
+    return /** @type {CallNumber} */ (this.x.number(this.pointer, call) >>> 0);
   }
 
-  /** Whether a call whose handler has settled is still to be answered. @param {number} _call */
+  /** Whether a call whose handler has settled is still to be answered. @param {Handle} _call */
   isPending(_call) {
     return false;
   }

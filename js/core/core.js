@@ -10,7 +10,7 @@ export const outOfMemory = () => new RangeError('not enough memory');
  * @typedef {import('./instance.js').BaseExports & {
  *   create: (now: number) => import('./instance.js').Pointer<T>,
  *   destroy: (pointer: import('./instance.js').Pointer<T>) => import('./instance.js').Pointer<T>,
- *   count: (pointer: import('./instance.js').Pointer<T>, counter: number) => number,
+ *   count(pointer: import('./instance.js').Pointer<T>, counter: number): number,
  * }} CoreExports
  */
 
@@ -27,21 +27,26 @@ export const outOfMemory = () => new RangeError('not enough memory');
  * `core.x.NAME(core.pointer, …)`; the headers in src/ say what each means.
  * @template {string} T
  * @template {CoreExports<T>} X
+ * @template {object} C its configuration
  */
 export class Core {
   #module;
 
   /**
    * @param {import('./module.js').CoreModule<X>} module
-   * @param {Record<string, number>} layout the offsets of the fields of its configuration, in bytes
-   * @param {Record<string, unknown>} config values of these fields, by name; an absent one is the default
+   * @param {Record<keyof C | 'seed', number>} layout the offsets of the fields of its configuration, in bytes
+   * @param {C} config values of these fields, by name; an absent one is the default
    * @param {Tap<X>} [tap]
    */
   constructor(module, layout, config, tap) {
     this.#module = module;
     this.instance = module.instance();
     this.x = tap ? tap(this.instance) : this.instance.x;
-    const fields = Object.entries(config).map(([name, value]) => [layout[name], limitOf(value)]);
+    const fields = Object.entries(config).map(([name, value]) => {
+      const offset = layout[/** @type {keyof C} */ (name)];
+      if (!(offset >= 0)) throw new TypeError(`the core's configuration has no field ${name}`);
+      return [offset, limitOf(value)];
+    });
     this.instance.configure(layout.seed, fields);
     /** Its address, the first argument of the exports. @type {import('./instance.js').Pointer<T>} */
     this.pointer = this.x.create(performance.now());
@@ -80,11 +85,11 @@ export class Core {
 
   /**
    * Reads counters.
-   * @param {Record<string, number>} counters their numbers in the core, by name
+   * @param {Record<string, Parameters<X['count']>[1]>} counters their numbers in the core, by name
    * @returns {Record<string, number>}
    */
   count(counters) {
-    const read = (/** @type {[string, number]} */ [name, counter]) => [
+    const read = (/** @type {[string, Parameters<X['count']>[1]]} */ [name, counter]) => [
       name,
       this.x.count(this.pointer, counter),
     ];

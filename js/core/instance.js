@@ -1,9 +1,15 @@
 /** An instance of a module of the core: its exports, and text and numbers on their way in and out. */
 
-/** Bytes that an id may take in the scratch. */
-const MAX_ID_BYTES = 1024;
+import { MAX_ID_BYTES, SCRATCH_BYTES } from './abp-boundary.js';
+
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
+
+/**
+ * A number of one meaning, such as an outcome: no other number stands for it.
+ * @template {string} T its type in C
+ * @typedef {number & { readonly is: T }} Brand
+ */
 
 /**
  * The address of an object in a module's memory.
@@ -43,11 +49,11 @@ export class Instance {
      */
     this.x = { ...instantiate({ emscripten_notify_memory_growth: () => this.#look() }) };
     if (this.x.abi?.() !== abi) {
-      throw new Error('abp-bridge: dist/ was built from other sources than js/ has: npm run build');
+      throw new Error('abp-bridge: dist/ does not match js/: run npm run build');
     }
     this.x._initialize();
     this.#look();
-    this.#reserve(MAX_ID_BYTES);
+    this.#reserve(SCRATCH_BYTES);
   }
 
   /** Makes new views of the memory: growing it detaches the old ones. */
@@ -86,7 +92,7 @@ export class Instance {
    * @returns {number} its length in bytes
    */
   writeId(id) {
-    if (typeof id !== 'string' || id.length > MAX_ID_BYTES / 4) return 0;
+    if (typeof id !== 'string' || id.length * 3 > MAX_ID_BYTES) return 0;
     const u8 = this.u8;
     const at = this.#scratch;
     for (let i = 0; i < id.length; i++) {

@@ -1,5 +1,4 @@
 /** Loads a module of the core: as WebAssembly, or as JavaScript where WebAssembly is missing or forbidden. */
-import { fromBase64 } from '../common/base64.js';
 import { AbpError, reasonText } from '../common/errors.js';
 
 /**
@@ -24,11 +23,21 @@ function compile(deflated) {
   return WebAssembly.compileStreaming(new Response(readable, { headers }));
 }
 
+/**
+ * Decodes base64. It is not that of js/common, so that a page loads no more than this of it.
+ * @param {string} text
+ * @returns {Uint8Array<ArrayBuffer>}
+ */
+const bytesOf = (text) =>
+  /** @type {typeof Uint8Array & { fromBase64?: (text: string) => Uint8Array<ArrayBuffer> }} */ (
+    Uint8Array
+  ).fromBase64?.(text) ?? Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
+
 /** @param {unknown} cause @returns {never} */
 function noFallback(cause) {
   throw new AbpError(
     'NOT_SUPPORTED',
-    `WebAssembly is forbidden here, and what replaces it did not load: ${reasonText(cause)} (docs/errors.md#webassembly)`,
+    `WebAssembly is forbidden here, and its replacement did not load: ${reasonText(cause)} (docs/errors.md#webassembly)`,
     { cause },
   );
 }
@@ -41,7 +50,7 @@ function noFallback(cause) {
  */
 export async function load(deflated, fallback) {
   try {
-    const module = await compile(fromBase64(deflated));
+    const module = await compile(bytesOf(deflated));
     /** @type {Instantiate} */
     const instantiate = (env) => new WebAssembly.Instance(module, { env }).exports;
     // WebKit compiles modules that it then refuses to instantiate.

@@ -28,6 +28,11 @@ export class CoreDriver {
   /** Called when the timer fires. @param {number} _now ms */
   advance(_now) {}
 
+  /** The timer has fired. @param {number} now ms */
+  due(now) {
+    this.advance(now);
+  }
+
   /** Tells the core the time, unless hardly any has passed. @returns {number} now, in ms */
   tick() {
     const now = performance.now();
@@ -48,7 +53,7 @@ export class CoreDriver {
       () => {
         this.#armedFor = 0;
         // Timers may fire a fraction of a millisecond early.
-        this.advance(Math.max(at, performance.now()));
+        this.due(Math.max(at, performance.now()));
       },
       Math.max(0, Math.ceil(at - performance.now())),
     );
@@ -86,17 +91,18 @@ export class CoreDriver {
  * The JavaScript side's record of a call, kept by slot from the action that begins the call until the one that ends it.
  * It has the methods that the actions of its kind of call ask for. `context` is what the input was about.
  * @typedef {object} CallRecord
- * @property {number} handle of the call; 0 before it begins and after its handler has settled
- * @property {(outcome: number, context: any, limit: number | undefined) => void} [settle] of a call made
- *   here: called when it has ended. `limit` is the timeout that passed, in ms (JSON-RPC)
+ * @property {abp.Handle} handle of the call; 0 before it begins and after its handler has settled
+ * @property {(outcome: abp.Outcome, context: any, limit: number | undefined, fate: abp.Fate) => void} [settle] of a call made
+ *   here: called when it has ended. `limit` is the timeout that passed, in ms (JSON-RPC); `fate` is what became of its work
  * @property {() => unknown} [start] of a call received: runs its handler
  * @property {(reason: string | undefined) => void} [abort] of a call received: fires its signal
  * @property {unknown} [stream] of a call made here: reads its chunks
  * @property {[number, number]} [window] of a stream made here: how many chunks and bytes may be under way
- * @property {(context: any, size: number) => void} [chunk] of a stream: sends the chunk, or hands it to its reader
+ * @property {(context: unknown, size: number) => void} [chunk] of a stream: sends the chunk, or hands it to its reader
  * @property {(amount: [number, number]) => void} [credit] of a stream made here: tells the other side what was read
  * @property {() => void} [resume] of a stream that was received: there is room for a chunk that had to wait
- * @property {(outcome: number) => void} [answer] of a call received: sends its result
+ * @property {(outcome: abp.Outcome, fate: abp.Fate) => void} [answer] of a call received: sends its result, and what became of its
+ *   work
  */
 
 /**
@@ -111,17 +117,18 @@ export class CoreDriver {
  * received.
  * @template {CallRecord} Made the records of calls made here
  * @template {CallRecord} Received those of calls received
- * @template Said what `read` returns
+ * @template Text what `read` returns
+ * @template {number} Code the type of the codes with which the core refuses a call
  * @typedef {object} Acts
- * @property {(action: number, call: number, record: Made | undefined, context: unknown) => Said} read
+ * @property {(action: abp.Packed, call: abp.Handle, record: Made | undefined, context: unknown) => Text} read
  *   reads what a SEND or a REFUSE says, before the next action is taken
- * @property {(record: Made, call: number) => void} sendRequest
- * @property {(message: number, record: Made, said: Said) => void} send
- * @property {(code: number, context: any, said: Said) => void} refuse
- * @property {(record: Made, context: any, call: number) => void} report for a call of 0 there is no record
- * @property {(counter: number) => void} [drop] what was received has no effect
+ * @property {(record: Made, call: abp.Handle) => void} sendRequest
+ * @property {(message: abp.Message, record: Made, text: Text) => void} send
+ * @property {(code: Code, context: any, text: Text) => void} refuse
+ * @property {(record: Made, context: any, call: abp.Handle) => void} report for a call of 0 there is no record
+ * @property {(counter: abp.Counter) => void} [drop] what was received has no effect
  * @property {() => void} [queued] a received call waits to be started
- * @property {(state: number, context: unknown) => void} [session]
+ * @property {(state: abp.Session, context: unknown) => void} [session]
  * @property {(records: (Made | Received)[]) => void} failed the core has failed while these calls were in flight
  */
 
@@ -135,17 +142,20 @@ const SAYS_MORE =
   (1 << abp.CHUNK) |
   (1 << abp.CREDIT);
 
-/** The kind of a packed action. @param {number} action as the core gave it */
-export const kindOf = (action) => action & 255;
-/** The argument of a packed action. @param {number} action as the core gave it */
+/** The kind of a packed action. @param {abp.Packed} action as the core gave it */
+export const kindOf = (action) => /** @type {abp.Kind} */ (action & 255);
+/** The argument of a packed action: its kind says what it is. @param {abp.Packed} action as the core gave it */
 export const argOf = (action) => (action >> abp.ARG_SHIFT) & 255;
+/** @param {abp.Packed} action */
+const fateOf = (action) => /** @type {abp.Fate} */ (action >> abp.FATE_SHIFT);
 
 /**
  * Drives an endpoint or a peer. Its records are those of the calls in flight.
- * @template {import('./action-reader.js').ActionReader<any, any>} C
+ * @template {import('./action-reader.js').ActionReader<any, any, any>} C
  * @template {CallRecord} Made the records of calls made here
  * @template {CallRecord} Received those of calls received
- * @template Said what `Acts.read` returns
+ * @template Text what `Acts.read` returns
+ * @template {number} Code the type of the codes with which the core refuses a call
  */
 export class Machine extends CoreDriver {
   /** The records of the calls in flight, by slot. @type {(Kept<Made, Received> | undefined)[]} */
@@ -156,13 +166,13 @@ export class Machine extends CoreDriver {
   #acts;
   /**
    * Is told of each action.
-   * @type {{ action(kind: number, arg: number, record: Made | Received, context: unknown, text: unknown): void } | undefined}
+   * @type {{ action(kind: abp.Kind, arg: number, record: Made | Received, context: unknown, text: unknown): void } | undefined}
    */
   observer = undefined;
 
   /**
    * @param {C} core
-   * @param {Acts<Made, Received, Said>} acts
+   * @param {Acts<Made, Received, Text, Code>} acts
    */
   constructor(core, acts) {
     super();
@@ -175,9 +185,9 @@ export class Machine extends CoreDriver {
   /**
    * Gives the core an input and performs the actions that it causes. The input must call nothing but the core: if it
    * throws, the core has failed.
-   * @param {(x: C['x'], pointer: C['pointer']) => number} input returns the first action, packed, or a negative `abp_status`
+   * @param {(x: C['x'], pointer: C['pointer']) => abp.Packed | abp.Status} input returns the first action, packed, or a negative status
    * @param {unknown} [context] what the input is about; the acts get it
-   * @returns {number} what the input returned; `E_MEMORY` if the core has failed, with it or before
+   * @returns {abp.Status} `OK` or what the input returned; `E_MEMORY` if the core has failed, with it or before
    */
   feed(input, context) {
     if (this.failed) return abp.E_MEMORY;
@@ -189,8 +199,9 @@ export class Machine extends CoreDriver {
     /** @type {any[] | undefined} */
     let rest;
     try {
-      action = input(core.x, core.pointer);
-      if (action <= 0) return action;
+      const first = input(core.x, core.pointer);
+      if (first <= 0) return /** @type {abp.Status} */ (first);
+      action = /** @type {abp.Packed} */ (first);
       call = core.call;
       record = this.#keep(action, call, context);
       text = SAYS_MORE & (1 << kindOf(action)) ? this.#read(action, record, context) : undefined;
@@ -204,30 +215,31 @@ export class Machine extends CoreDriver {
     for (let i = 0; rest && i < rest.length; i += 4) {
       this.#act(rest[i], rest[i + 1], rest[i + 2], rest[i + 3], context);
     }
-    return action;
+    return abp.OK;
   }
 
   /**
    * @param {unknown} context
-   * @param {any[]} actions gets them, four elements each: if the core traps, it says which records were taken
+   * @param {unknown[]} actions gets them, four elements each: if the core traps, it says which records were taken
    */
   #takeRest(context, actions) {
     const { core } = this;
-    for (let action = abp.MORE; action & abp.MORE;) {
-      action = core.x.next(core.pointer);
+    for (;;) {
+      const action = core.x.next(core.pointer);
       if (!action) break;
       const { call } = core;
       const record = this.#keep(action, call, context);
       const at = actions.push(action, call, record, undefined);
       actions[at - 1] = this.#read(action, record, context);
+      if (!(action & abp.MORE)) break;
     }
   }
 
   /**
    * Keeps the records of calls as actions are taken, before any is performed: a listener or a handler may make calls,
    * which get the slots that a later action has given back, or settle, which ends its record.
-   * @param {number} action
-   * @param {number} call
+   * @param {abp.Packed} action
+   * @param {abp.Handle} call
    * @param {any} context of a REQUEST, a QUEUED or a START: the record
    * @returns {Kept<Made, Received>} the record of the call that the action is about: an action that needs one has one
    */
@@ -236,7 +248,8 @@ export class Machine extends CoreDriver {
     const record = /** @type {Kept<Made, Received>} */ (this.#records[slot]);
     switch (kindOf(action)) {
       case abp.REQUEST:
-        this.expect(context, call);
+        // JSON-RPC may send one again.
+        if (record !== context) this.expect(context, call);
         if (context.stream) context.window = this.core.amount;
         return context;
       case abp.SETTLE: // which releases the call, too
@@ -257,7 +270,7 @@ export class Machine extends CoreDriver {
 
   /**
    * What an action says besides its call.
-   * @param {number} action
+   * @param {abp.Packed} action
    * @param {Made} record
    * @param {unknown} context
    */
@@ -284,12 +297,12 @@ export class Machine extends CoreDriver {
     this.feed((x, pointer) => x.advance(pointer, now));
   }
 
-  /** Asks a call to stop. @param {number} call its handle @param {string | undefined} reason */
+  /** Asks a call to stop. @param {abp.Handle} call its handle @param {string | undefined} reason */
   cancel(call, reason) {
     this.feed((x, pointer) => x.cancel(pointer, call, this.core.writeReason(reason)));
   }
 
-  /** A call could not be sent. @param {number} call its handle @param {unknown} answer what its caller gets */
+  /** A call could not be sent. @param {abp.Handle} call its handle @param {unknown} answer what its caller gets */
   sendFailed(call, answer) {
     this.feed((x, pointer) => x.unsent(pointer, call), answer);
   }
@@ -297,11 +310,12 @@ export class Machine extends CoreDriver {
   /**
    * A handler has settled.
    * @param {Received} record
-   * @param {number} how `abp_outcome` or `abp_ending`
+   * @param {Parameters<C['x']['finish']>[2]} how
+   * @param {abp.Fate} [fate] what became of its work, if it was told that
    */
-  finish(record, how) {
+  finish(record, how, fate = abp.FATE_NONE) {
     const { handle } = record;
-    this.feed((x, pointer) => x.finish(pointer, handle, how), record);
+    this.feed((x, pointer) => x.finish(pointer, handle, how, fate), record);
     if (this.failed) return;
     // A record is kept while its answer waits for other calls, and dropped if it was answered already.
     const slot = handle & abp.SLOT_MASK;
@@ -315,8 +329,8 @@ export class Machine extends CoreDriver {
   // --- Actions ---------------------------------------------------------------------------------------
 
   /**
-   * @param {number} action
-   * @param {number} call
+   * @param {abp.Packed} action
+   * @param {abp.Handle} call
    * @param {Kept<Made, Received>} record
    * @param {unknown} text
    * @param {unknown} context
@@ -332,19 +346,20 @@ export class Machine extends CoreDriver {
   }
 
   /**
-   * @param {number} action
-   * @param {number} call
+   * @param {abp.Packed} action
+   * @param {abp.Handle} call
    * @param {Kept<Made, Received>} record
    * @param {any} text what `#read` read of this kind of action
-   * @param {any} context what this kind of action comes of
+   * @param {unknown} context what this kind of action comes of
    */
   #do(action, call, record, text, context) {
+    /** What it is, the kind says. @type {any} */
     const arg = argOf(action);
     switch (kindOf(action)) {
       case abp.REQUEST:
         return this.#acts.sendRequest(record, call);
       case abp.SETTLE:
-        return record.settle(arg, context, text);
+        return record.settle(arg, context, text, fateOf(action));
       case abp.REPORT:
         return this.#acts.report(record, context, call);
       case abp.QUEUED:
@@ -354,7 +369,7 @@ export class Machine extends CoreDriver {
       case abp.ABORT:
         return record.abort(text);
       case abp.RESULT:
-        return (record ?? context).answer(arg);
+        return (record ?? context).answer(arg, fateOf(action));
       case abp.REFUSE:
         return this.#acts.refuse(arg, context, text);
       case abp.SEND:
@@ -374,7 +389,7 @@ export class Machine extends CoreDriver {
     }
   }
 
-  /** Keeps a record until the core settles its call. @param {CallRecord} record @param {number} call its handle */
+  /** Keeps a record until the core settles its call. @param {CallRecord} record @param {abp.Handle} call its handle */
   expect(record, call) {
     this.#records[call & abp.SLOT_MASK] = /** @type {Kept<Made, Received>} */ (record);
     record.handle = call;

@@ -1,38 +1,60 @@
 /** A module of the core, and its instance, which all endpoints of this page share. */
+import { loadPart } from '../common/errors.js';
 import { Instance } from './instance.js';
 import { load } from './load.js';
 
 /** @template {import('./instance.js').BaseExports} X the module's exports */
 export class CoreModule {
+  #wasm;
+  #fallback;
   #abi;
+  /** @type {Promise<'wasm' | 'js'> | undefined} */
+  #loading;
   /** @type {import('./load.js').Instantiate | undefined} */
   #instantiate;
   /** @type {Instance<X> | undefined} */
   #shared;
 
   /**
-   * @param {string} deflated the WebAssembly, deflated and in base64
+   * @param {() => Promise<{ default: string }>} wasm imports the WebAssembly, deflated and in base64: a file of its own,
+   *   since among code neither compresses well
    * @param {() => Promise<{ default: import('./load.js').Instantiate }>} fallback imports the same core as JavaScript
    * @param {number} abi the number that the module must return, which proves that it was built for this shim
    */
-  constructor(deflated, fallback, abi) {
+  constructor(wasm, fallback, abi) {
+    this.#wasm = wasm;
+    this.#fallback = fallback;
     this.#abi = abi;
-    /**
-     * Resolves when cores can be made, with their form. Rejects when the module was built from other
-     * sources than js/ has. @type {Promise<'wasm' | 'js'>}
-     */
-    this.ready = load(deflated, fallback).then(({ kind, instantiate }) => {
-      this.#instantiate = instantiate;
-      this.instance();
-      return kind;
-    });
-    // Code that needs a core awaits `ready`. A page that only imports us must not see an unhandled rejection.
-    this.ready.catch(() => {});
+  }
+
+  /**
+   * Loads the module, once. If that fails, the next call tries again.
+   * @returns {Promise<'wasm' | 'js'>} resolves when cores can be made, with their form. Rejects with an `AbpError` when a file
+   *   does not load, and with an `Error` when the module was built from other sources than js/ has.
+   */
+  load() {
+    if (!this.#loading) {
+      this.#loading = this.#load().catch((error) => {
+        this.#loading = undefined;
+        throw error;
+      });
+      // Code that needs a core awaits this. A page that only imports us must not see an unhandled rejection.
+      this.#loading.catch(() => {});
+    }
+    return this.#loading;
+  }
+
+  async #load() {
+    const { default: deflated } = await loadPart(this.#wasm());
+    const { kind, instantiate } = await load(deflated, this.#fallback);
+    this.#instantiate = instantiate;
+    this.instance();
+    return kind;
   }
 
   /** The instance in which cores are made. */
   instance() {
-    if (!this.#instantiate) throw new Error('await `ready` before making a core');
+    if (!this.#instantiate) throw new Error('await `load` before making a core');
     return (this.#shared ??= new Instance(this.#instantiate, this.#abi));
   }
 

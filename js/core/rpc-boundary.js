@@ -1,41 +1,56 @@
 // Generated from src/abp_rpc.h and wasm/rpc_boundary.c by wasm/generate-boundary.mjs: change those instead.
 
 /** The digest of this file. The module must have the same: see js/core/instance.js. */
-export const ABI = 601601967;
+export const ABI = 1528153127;
 
-export const ACP = 0;
-export const LSP = 1;
-export const MCP = 2;
-export const DIALECTS = 3;
-export const RPC_NO_ERROR = 0;
-export const RPC_PARSE = 1;
-export const RPC_INVALID_REQUEST = 2;
-export const RPC_BATCH = 3;
-export const RPC_NUMBER_ID = 4;
-export const RPC_TEXT_ID = 5;
-export const RPC_DUPLICATE_ID = 6;
-export const RPC_METHOD_NOT_FOUND = 7;
-export const RPC_INTERNAL = 8;
-export const RPC_BUSY = 9;
-export const RPC_CANCELLED = 10;
-export const RPC_TIMEOUT = 11;
-export const RPC_CLOSED = 12;
-export const RPC_ERRORS = 13;
+/** @typedef {0 | import('./instance.js').Brand<'abp_call'>} Handle */
+/** @typedef {import('./instance.js').Brand<'abp_counter'>} Counter */
+/** @typedef {import('./instance.js').Brand<'abp_dialect'>} Dialect */
+/** @typedef {import('./instance.js').Brand<'abp_rpc_error'>} RpcError */
+/** @typedef {import('./instance.js').Brand<'abp_id_type'>} IdType */
+/** @typedef {import('./instance.js').Brand<'abp_request_flag'>} RequestFlag */
+/** @typedef {import('./instance.js').Brand<'abp_answer'>} Answer */
+/** @typedef {import('./instance.js').Brand<'abp_ending'>} Ending */
+/** @typedef {import('./instance.js').Brand<'abp_packed'>} Packed */
+/** @typedef {0 | import('./instance.js').Brand<'abp_call_number'>} CallNumber */
+
+export const ACP = /** @type {Dialect} */ (0);
+export const LSP = /** @type {Dialect} */ (1);
+export const MCP = /** @type {Dialect} */ (2);
+export const DIALECTS = /** @type {Dialect} */ (3);
+export const RPC_NO_ERROR = /** @type {RpcError} */ (0);
+export const RPC_PARSE = /** @type {RpcError} */ (1);
+export const RPC_INVALID_REQUEST = /** @type {RpcError} */ (2);
+export const RPC_BATCH = /** @type {RpcError} */ (3);
+export const RPC_NUMBER_ID = /** @type {RpcError} */ (4);
+export const RPC_TEXT_ID = /** @type {RpcError} */ (5);
+export const RPC_DUPLICATE_ID = /** @type {RpcError} */ (6);
+export const RPC_METHOD_NOT_FOUND = /** @type {RpcError} */ (7);
+export const RPC_INTERNAL = /** @type {RpcError} */ (8);
+export const RPC_BUSY = /** @type {RpcError} */ (9);
+export const RPC_CANCELLED = /** @type {RpcError} */ (10);
+export const RPC_TIMEOUT = /** @type {RpcError} */ (11);
+export const RPC_CLOSED = /** @type {RpcError} */ (12);
+export const RPC_ERRORS = /** @type {RpcError} */ (13);
 export const PEER_DEFAULT_GRACE_MS = 5000;
-export const ID_OTHER = 0;
-export const ID_TEXT = 1;
-export const ID_NUMBER = 2;
-export const ID_NULL = 3;
-export const RESETS = 1;
-export const WAITS = 2;
-export const LEAVES = 4;
-export const HANDSHAKE = 8;
-export const REPORTS = 16;
-export const SUBSCRIPTION = 32;
-export const RETURNED = 0;
-export const THREW = 1;
-export const GAVE_UP = 2;
-export const RAN_OUT = 3;
+export const ID_OTHER = /** @type {IdType} */ (0);
+export const ID_TEXT = /** @type {IdType} */ (1);
+export const ID_NUMBER = /** @type {IdType} */ (2);
+export const ID_NULL = /** @type {IdType} */ (3);
+export const RESETS = /** @type {RequestFlag} */ (1);
+export const WAITS = /** @type {RequestFlag} */ (2);
+export const LEAVES = /** @type {RequestFlag} */ (4);
+export const HANDSHAKE = /** @type {RequestFlag} */ (8);
+export const REPORTS = /** @type {RequestFlag} */ (16);
+export const SUBSCRIPTION = /** @type {RequestFlag} */ (32);
+export const ROUNDS = /** @type {RequestFlag} */ (64);
+export const ANSWER_RESULT = /** @type {Answer} */ (0);
+export const ANSWER_ERROR = /** @type {Answer} */ (1);
+export const INPUT_REQUIRED = /** @type {Answer} */ (2);
+export const RETURNED = /** @type {Ending} */ (0);
+export const THREW = /** @type {Ending} */ (1);
+export const GAVE_UP = /** @type {Ending} */ (2);
+export const RAN_OUT = /** @type {Ending} */ (3);
 
 /** Where the fields of abp_peer_config lie, in bytes. */
 export const CONFIG = {
@@ -56,6 +71,19 @@ export const CONFIG = {
  */
 
 /**
+ * The fields of abp_peer_config that JavaScript fills in; absent ones are the defaults.
+ * @typedef {object} Config
+ * @property {Dialect} [dialect]
+ * @property {number} [max_calls]
+ * @property {number} [max_concurrent]
+ * @property {number} [remembered]
+ * @property {number} [remember_ms]
+ * @property {number} [grace_ms]
+ * @property {number} [max_id]
+ * @property {number} [first_number]
+ */
+
+/**
  * What the module exports; wasm/rpc_boundary.c says what each means.
  * @typedef {object} Exports
  * @property {WebAssembly.Memory} memory
@@ -63,35 +91,38 @@ export const CONFIG = {
  * @property {(size: number) => number} scratch
  * @property {() => number} action
  * @property {() => number} abi
- * @property {(peer: Pointer<'abp_peer'>) => number} next
+ * @property {(peer: Pointer<'abp_peer'>) => Packed} next
  * @property {() => number} config
  * @property {(now: number) => Pointer<'abp_peer'>} create
  * @property {(peer: Pointer<'abp_peer'>) => Pointer<'abp_peer'>} destroy
- * @property {(peer: Pointer<'abp_peer'>, now: number) => number} advance
- * @property {(peer: Pointer<'abp_peer'>, fault: number) => number} malformed
- * @property {(peer: Pointer<'abp_peer'>) => number} close
- * @property {(peer: Pointer<'abp_peer'>) => number} lost
- * @property {(peer: Pointer<'abp_peer'>) => number} half_closed
- * @property {(peer: Pointer<'abp_peer'>, timeout_ms: number, longest_ms: number, flags: number, parent: number) => number} request
- * @property {(peer: Pointer<'abp_peer'>, call: number) => number} number
- * @property {(peer: Pointer<'abp_peer'>, call: number, reason_length: number) => number} cancel
- * @property {(peer: Pointer<'abp_peer'>, call: number) => number} unsent
- * @property {(peer: Pointer<'abp_peer'>, type: number, value: number, is_error: number) => number} response
- * @property {(peer: Pointer<'abp_peer'>, type: number, value: number) => number} progress
- * @property {(peer: Pointer<'abp_peer'>, type: number, value: number, fault: number) => number} received
- * @property {(peer: Pointer<'abp_peer'>) => number} start
- * @property {(peer: Pointer<'abp_peer'>, type: number, value: number, reason_at: number, reason_length: number, readable: number) => number} cancel_received
- * @property {(peer: Pointer<'abp_peer'>, call: number, ending: number) => number} finish
- * @property {(peer: Pointer<'abp_peer'>, call: number) => number} pending
- * @property {(peer: Pointer<'abp_peer'>, call: number) => number} running
+ * @property {(peer: Pointer<'abp_peer'>, now: number) => Packed} advance
+ * @property {(peer: Pointer<'abp_peer'>, now: number) => Packed} now
+ * @property {(peer: Pointer<'abp_peer'>, fault: RpcError) => Packed} malformed
+ * @property {(peer: Pointer<'abp_peer'>) => Packed} close
+ * @property {(peer: Pointer<'abp_peer'>) => Packed} lost
+ * @property {(peer: Pointer<'abp_peer'>) => Packed} half_closed
+ * @property {(peer: Pointer<'abp_peer'>) => number} closed
+ * @property {(peer: Pointer<'abp_peer'>, timeout_ms: number, longest_ms: number, flags: number, parent: Handle) => Packed} request
+ * @property {(peer: Pointer<'abp_peer'>, call: Handle) => CallNumber} number
+ * @property {(peer: Pointer<'abp_peer'>, call: Handle, reason_length: number) => Packed} cancel
+ * @property {(peer: Pointer<'abp_peer'>, call: Handle) => Packed} unsent
+ * @property {(peer: Pointer<'abp_peer'>, type: IdType, value: number, answer: Answer) => Packed} response
+ * @property {(peer: Pointer<'abp_peer'>, call: Handle) => Packed} retry
+ * @property {(peer: Pointer<'abp_peer'>, type: IdType, value: number) => Packed} progress
+ * @property {(peer: Pointer<'abp_peer'>, type: IdType, value: number, fault: RpcError, flags: number) => Packed} received
+ * @property {(peer: Pointer<'abp_peer'>) => Packed} start
+ * @property {(peer: Pointer<'abp_peer'>, type: IdType, value: number, reason_at: number, reason_length: number, readable: number) => Packed} cancel_received
+ * @property {(peer: Pointer<'abp_peer'>, call: Handle, ending: Ending) => Packed} finish
+ * @property {(peer: Pointer<'abp_peer'>, call: Handle) => number} pending
+ * @property {(peer: Pointer<'abp_peer'>, call: Handle) => number} running
  * @property {(peer: Pointer<'abp_peer'>) => number} unversioned
  * @property {(peer: Pointer<'abp_peer'>) => number} cancel_method
  * @property {(peer: Pointer<'abp_peer'>) => number} cancel_key
  * @property {(peer: Pointer<'abp_peer'>) => number} handshake
  * @property {(peer: Pointer<'abp_peer'>) => number} subscription
  * @property {(peer: Pointer<'abp_peer'>) => number} batch_version
- * @property {(peer: Pointer<'abp_peer'>, error: number) => number} error_code
- * @property {(error: number) => number} error_message
- * @property {(error: number) => number} error_has_no_id
- * @property {(peer: Pointer<'abp_peer'>, counter: number) => number} count
+ * @property {(dialect: Dialect, error: RpcError) => number} error_code
+ * @property {(error: RpcError) => number} error_message
+ * @property {(error: RpcError) => number} error_has_no_id
+ * @property {(peer: Pointer<'abp_peer'>, counter: Counter) => number} count
  */

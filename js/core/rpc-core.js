@@ -1,14 +1,19 @@
 /** JSON-RPC's core: a peer, and the ids and texts that it takes and gives. What they mean is not known here. */
 import deflated from '../../dist/rpc-wasm.js';
-import { ActionReader } from './action-reader.js';
+import { ActionReader, callLimits } from './action-reader.js';
 import { CoreModule } from './module.js';
 import * as rpc from './rpc-boundary.js';
 
 /** @type {CoreModule<rpc.Exports>} */
-const module = new CoreModule(deflated, () => import('../../dist/rpc-js.js'), rpc.ABI);
+const module = new CoreModule(
+  // Not by `import()`, which service workers do not have.
+  async () => ({ default: deflated }),
+  () => import('../../dist/rpc-js.js'),
+  rpc.ABI,
+);
 
-/** Resolves when cores can be made, with what they are made of: `'wasm'` or `'js'`. */
-export const { ready } = module;
+/** Resolves when cores can be made, with what they are made of: `'wasm'` or `'js'`. See {@link CoreModule.load}. */
+export const ready = () => module.load();
 
 /**
  * @typedef {object} Limits Each is optional and has a default; see `abp_peer_config` in src/abp_rpc.h.
@@ -26,33 +31,34 @@ const NOT_WRITTEN = 2 ** 32 - 1;
 
 /**
  * One peer in the core. An id goes in as two numbers: its type, and its value or, of a text, its length.
- * @extends {ActionReader<'abp_peer', rpc.Exports>}
+ * @extends {ActionReader<'abp_peer', rpc.Exports, rpc.Config>}
  */
 export class PeerCore extends ActionReader {
   /**
-   * @param {number} dialect
+   * @param {rpc.Dialect} dialect
    * @param {Limits} [limits]
    */
   constructor(dialect, limits = {}) {
-    super(module, rpc.CONFIG, limits, {
-      dialect,
-    });
+    super(module, rpc.CONFIG, { ...callLimits(limits), dialect });
     const { x, pointer, instance } = this;
+    /** A word of the dialect, or undefined. @param {(peer: any) => number} word */
+    const wordOf = (word) => instance.readTerminated(word(pointer)) || undefined;
+    this.dialect = dialect;
     /** The method that cancels a request in this dialect. */
     this.cancelMethod = instance.readTerminated(x.cancel_method(pointer));
     /** Where its params name the request. */
     this.cancelKey = instance.readTerminated(x.cancel_key(pointer));
-    /** The method that must not be cancelled, or ''. */
-    this.handshake = instance.readTerminated(x.handshake(pointer));
+    /** The method that must not be cancelled. */
+    this.handshake = wordOf(x.handshake);
     /** The method of a request that its receiver ends by a cancel, too. */
-    this.subscription = instance.readTerminated(x.subscription(pointer));
-    /** The version of the dialect that has batches, or ''. */
-    this.batchVersion = instance.readTerminated(x.batch_version(pointer));
+    this.subscription = wordOf(x.subscription);
+    /** The version of the dialect that has batches. */
+    this.batchVersion = wordOf(x.batch_version);
     /** Whether messages without `jsonrpc: "2.0"` are taken. */
     this.unversioned = x.unversioned(pointer) === 1;
   }
 
-  /** @param {unknown} id @returns {number} an `abp_id_type` */
+  /** @param {unknown} id @returns {rpc.IdType} */
   idType(id) {
     if (typeof id === 'number') return rpc.ID_NUMBER;
     if (typeof id === 'string') return rpc.ID_TEXT;
@@ -79,27 +85,32 @@ export class PeerCore extends ActionReader {
     return this.x.cancel_received(this.pointer, this.idType(id), value, at, length, readable);
   }
 
-  /** @override @param {number} call */
+  /** @override @param {rpc.Handle} call */
   isPending(call) {
     return this.x.pending(this.pointer, call) === 1;
   }
 
-  /** Whether its handler works and nobody has asked it to stop. @param {number} call */
+  /** Whether its handler works and nobody has asked it to stop. @param {rpc.Handle} call */
   isRunning(call) {
     return this.x.running(this.pointer, call) === 1;
   }
 
+  /** Whether nothing is taken in any more. It says so after the end, too. */
+  get isClosed() {
+    return this.x.closed(this.pointer) === 1;
+  }
+
   /**
-   * The error on the wire for a code of the core.
-   * @param {number} error `abp_rpc_error`
+   * The error on the wire for a code of the core. It needs no memory of the peer, so it is there after the end, too.
+   * @param {rpc.RpcError} error
    * @returns {{ code: number, message: string }}
    */
   error(error) {
     const message = this.instance.readTerminated(this.x.error_message(error));
-    return { code: this.x.error_code(this.pointer, error), message };
+    return { code: this.x.error_code(this.dialect, error), message };
   }
 
-  /** Whether an error is answered with `id: null`. @param {number} error `abp_rpc_error` */
+  /** Whether an error is answered with `id: null`. @param {rpc.RpcError} error */
   hasNoId(error) {
     return this.x.error_has_no_id(error) === 1;
   }

@@ -1,39 +1,77 @@
 // Generated from src/abp_tasks.h and wasm/tasks_boundary.c by wasm/generate-boundary.mjs: change those instead.
 
 /** The digest of this file. The module must have the same: see js/core/instance.js. */
-export const ABI = 511539466;
+export const ABI = 377157193;
 
-export const TASK_UNKNOWN = 0;
-export const TASK_SUBMITTED = 1;
-export const TASK_WORKING = 2;
-export const TASK_COMPLETED = 3;
-export const TASK_FAILED = 4;
-export const TASK_CANCELED = 5;
-export const TASK_INPUT_REQUIRED = 6;
-export const TASK_REJECTED = 7;
-export const TASK_AUTH_REQUIRED = 8;
-export const TASK_TELL = 1;
-export const TASK_ABORT = 2;
-export const TASK_SETTLE = 4;
-export const TASK_END = 8;
-export const TASK_START = 16;
-export const TASK_ACK = 32;
-export const TASK_WAIT = 64;
-export const TASK_NAK = 128;
-export const TASK_FORGET = 256;
-export const TASK_STATE_SHIFT = 16;
-export const ARTIFACT_DROP = 0;
-export const ARTIFACT_CREATE = 1;
-export const ARTIFACT_REPLACE = 2;
-export const ARTIFACT_APPEND = 3;
-export const TASKS_LIVE = 0;
-export const TASKS_FINISHED = 1;
-export const TASKS_DROPPED = 2;
+/** @typedef {0 | import('./instance.js').Brand<'abp_task'>} Task */
+/** @typedef {import('./instance.js').Brand<'abp_task_state'>} TaskState */
+/** @typedef {import('./instance.js').Brand<'abp_task_verdict'>} TaskVerdict */
+/** @typedef {import('./instance.js').Brand<'abp_watch_step'>} WatchStep */
+/** @typedef {import('./instance.js').Brand<'abp_watch_kind'>} WatchKind */
+/** @typedef {import('./instance.js').Brand<'abp_watch_end'>} WatchEnd */
+/** @typedef {import('./instance.js').Brand<'abp_task_saying'>} TaskSaying */
+/** @typedef {import('./instance.js').Brand<'abp_task_artifact'>} TaskArtifact */
+/** @typedef {import('./instance.js').Brand<'abp_task_count'>} TaskCount */
+
+export const TASK_UNKNOWN = /** @type {TaskState} */ (0);
+export const TASK_SUBMITTED = /** @type {TaskState} */ (1);
+export const TASK_WORKING = /** @type {TaskState} */ (2);
+export const TASK_COMPLETED = /** @type {TaskState} */ (3);
+export const TASK_FAILED = /** @type {TaskState} */ (4);
+export const TASK_CANCELED = /** @type {TaskState} */ (5);
+export const TASK_INPUT_REQUIRED = /** @type {TaskState} */ (6);
+export const TASK_REJECTED = /** @type {TaskState} */ (7);
+export const TASK_AUTH_REQUIRED = /** @type {TaskState} */ (8);
+export const TASK_TELL = /** @type {TaskVerdict} */ (1);
+export const TASK_ABORT = /** @type {TaskVerdict} */ (2);
+export const TASK_SETTLE = /** @type {TaskVerdict} */ (4);
+export const TASK_END = /** @type {TaskVerdict} */ (8);
+export const TASK_START = /** @type {TaskVerdict} */ (16);
+export const TASK_ACK = /** @type {TaskVerdict} */ (32);
+export const TASK_WAIT = /** @type {TaskVerdict} */ (64);
+export const TASK_NAK = /** @type {TaskVerdict} */ (128);
+export const TASK_FORGET = /** @type {TaskVerdict} */ (256);
+export const TASK_COMMIT = /** @type {TaskVerdict} */ (512);
+export const TASK_PARK = /** @type {TaskVerdict} */ (1024);
+export const WATCH_CANCEL = /** @type {TaskVerdict} */ (2048);
+export const WATCH_CLOSE = /** @type {TaskVerdict} */ (4096);
+export const WATCH_STEP_SHIFT = 16;
+export const TASK_STATE_SHIFT = 20;
+export const WATCH_OPEN = /** @type {WatchStep} */ (1);
+export const WATCH_ASK = /** @type {WatchStep} */ (2);
+export const WATCH_PAUSE = /** @type {WatchStep} */ (3);
+export const WATCH_DONE = /** @type {WatchStep} */ (4);
+export const WATCH_FAIL = /** @type {WatchStep} */ (5);
+export const WATCH_LOST = /** @type {WatchStep} */ (6);
+export const WATCH_LATE = /** @type {WatchStep} */ (7);
+export const WATCH_STOPPED = /** @type {WatchStep} */ (8);
+export const WATCH_STEPS = /** @type {WatchStep} */ (15);
+export const WATCH_MESSAGE = /** @type {WatchKind} */ (1);
+export const WATCH_TASK = /** @type {WatchKind} */ (2);
+export const WATCH_LASTING = /** @type {WatchKind} */ (4);
+export const WATCH_REPEATS = /** @type {WatchKind} */ (8);
+export const WATCH_ENDED = /** @type {WatchEnd} */ (0);
+export const WATCH_FAILED = /** @type {WatchEnd} */ (1);
+export const WATCH_BROKEN = /** @type {WatchEnd} */ (2);
+export const WATCH_UNSENT = /** @type {WatchEnd} */ (3);
+export const TASK_NEWS = /** @type {TaskSaying} */ (1);
+export const TASK_SNAPSHOT = /** @type {TaskSaying} */ (2);
+export const ARTIFACT_DROP = /** @type {TaskArtifact} */ (0);
+export const ARTIFACT_CREATE = /** @type {TaskArtifact} */ (1);
+export const ARTIFACT_REPLACE = /** @type {TaskArtifact} */ (2);
+export const ARTIFACT_APPEND = /** @type {TaskArtifact} */ (3);
+export const TASKS_LIVE = /** @type {TaskCount} */ (0);
+export const TASKS_FINISHED = /** @type {TaskCount} */ (1);
+export const TASKS_DROPPED = /** @type {TaskCount} */ (2);
 export const TASKS_DEFAULT_MAX_TASKS = 4096;
 export const TASKS_DEFAULT_MAX_ARTIFACTS = 4096;
 export const TASKS_DEFAULT_REMEMBERED = 1024;
 export const TASKS_DEFAULT_REMEMBER_MS = 3600000;
 export const TASKS_DEFAULT_MAX_ID = 256;
+export const TASKS_DEFAULT_GRACE_MS = 30000;
+export const TASKS_DEFAULT_LINGER_MS = 5000;
+export const TASKS_DEFAULT_RETRY_MS = 1000;
+export const TASKS_DEFAULT_OUTAGE_MS = 60000;
 
 /** Where the fields of abp_tasks_config lie, in bytes. */
 export const CONFIG = {
@@ -43,11 +81,31 @@ export const CONFIG = {
   remembered: 24,
   remember_ms: 28,
   max_id: 32,
+  commits: 36,
+  grace_ms: 40,
+  linger_ms: 44,
+  retry_ms: 48,
+  outage_ms: 52,
 };
 
 /**
  * @template {string} T
  * @typedef {import('./instance.js').Pointer<T>} Pointer
+ */
+
+/**
+ * The fields of abp_tasks_config that JavaScript fills in; absent ones are the defaults.
+ * @typedef {object} Config
+ * @property {number} [max_tasks]
+ * @property {number} [max_artifacts]
+ * @property {number} [remembered]
+ * @property {number} [remember_ms]
+ * @property {number} [max_id]
+ * @property {number} [commits]
+ * @property {number} [grace_ms]
+ * @property {number} [linger_ms]
+ * @property {number} [retry_ms]
+ * @property {number} [outage_ms]
  */
 
 /**
@@ -60,20 +118,33 @@ export const CONFIG = {
  * @property {() => number} config
  * @property {(now: number) => Pointer<'abp_tasks'>} create
  * @property {(tasks: Pointer<'abp_tasks'>) => Pointer<'abp_tasks'>} destroy
- * @property {(tasks: Pointer<'abp_tasks'>, length: number, state: number) => number} add
- * @property {(tasks: Pointer<'abp_tasks'>, length: number) => number} find
- * @property {(tasks: Pointer<'abp_tasks'>, task: number) => number} start
- * @property {(tasks: Pointer<'abp_tasks'>, task: number) => number} run
- * @property {(tasks: Pointer<'abp_tasks'>, task: number, number: number, state: number, news: number) => number} says
- * @property {(tasks: Pointer<'abp_tasks'>, task: number, number: number, failed: number) => number} returns
- * @property {(tasks: Pointer<'abp_tasks'>, task: number, grace_ms: number, repeatable: number) => number} cancel
- * @property {(tasks: Pointer<'abp_tasks'>, task: number, number: number, length: number, append: number) => number} artifact
- * @property {(tasks: Pointer<'abp_tasks'>, task: number) => void} forget
+ * @property {(tasks: Pointer<'abp_tasks'>, length: number, state: TaskState) => number} add
+ * @property {(tasks: Pointer<'abp_tasks'>, length: number) => Task} find
+ * @property {(tasks: Pointer<'abp_tasks'>, task: Task) => number} start
+ * @property {(tasks: Pointer<'abp_tasks'>, task: Task) => number} run
+ * @property {(tasks: Pointer<'abp_tasks'>, task: Task, number: number, state: TaskState, what: number) => number} says
+ * @property {(tasks: Pointer<'abp_tasks'>, task: Task, number: number, failed: number) => number} returns
+ * @property {(tasks: Pointer<'abp_tasks'>, task: Task, grace_ms: number, repeatable: number) => number} cancel
+ * @property {(tasks: Pointer<'abp_tasks'>, task: Task, lasting: number) => number} subscribe
+ * @property {(tasks: Pointer<'abp_tasks'>, task: Task, number: number, length: number, append: number) => number} artifact
+ * @property {(tasks: Pointer<'abp_tasks'>, task: Task, state: TaskState) => number} committed
+ * @property {(tasks: Pointer<'abp_tasks'>, task: Task, grace_ms: number) => number} wish
+ * @property {(tasks: Pointer<'abp_tasks'>, task: Task) => number} lost
+ * @property {(tasks: Pointer<'abp_tasks'>, task: Task) => void} forget
+ * @property {(tasks: Pointer<'abp_tasks'>, task: Task, kind: number) => number} watch
+ * @property {(tasks: Pointer<'abp_tasks'>, task: Task) => number} watch_named
+ * @property {(tasks: Pointer<'abp_tasks'>, task: Task) => number} watch_replied
+ * @property {(tasks: Pointer<'abp_tasks'>, task: Task, how: WatchEnd, delay_ms: number) => number} watch_ended
+ * @property {(tasks: Pointer<'abp_tasks'>, task: Task, how: WatchEnd, delay_ms: number) => number} watch_asked
+ * @property {(tasks: Pointer<'abp_tasks'>, task: Task) => number} watch_cancel
+ * @property {(tasks: Pointer<'abp_tasks'>, task: Task, how: WatchEnd, delay_ms: number, state: TaskState) => number} watch_cancel_answered
+ * @property {(tasks: Pointer<'abp_tasks'>, task: Task) => number} watch_leave
+ * @property {(tasks: Pointer<'abp_tasks'>, task: Task) => number} watch_stop
  * @property {(tasks: Pointer<'abp_tasks'>, now: number) => void} advance
  * @property {(tasks: Pointer<'abp_tasks'>) => number} next
- * @property {() => number} due_task
+ * @property {() => Task} due_task
  * @property {(tasks: Pointer<'abp_tasks'>) => number} wake
- * @property {(tasks: Pointer<'abp_tasks'>, task: number) => number} state
- * @property {(of: number) => number} ended
- * @property {(tasks: Pointer<'abp_tasks'>, what: number) => number} count
+ * @property {(tasks: Pointer<'abp_tasks'>, task: Task) => TaskState} state
+ * @property {(of: TaskState) => number} ended
+ * @property {(tasks: Pointer<'abp_tasks'>, what: TaskCount) => number} count
  */

@@ -1,15 +1,23 @@
 /** The tasks' core: a table of tasks, and what drives it. What they mean is not known here. */
 import deflated from '../../dist/tasks-wasm.js';
 import { Core } from './core.js';
+import { limitOf } from '../common/values.js';
 import { CoreDriver } from './machine.js';
 import { CoreModule } from './module.js';
 import * as tasks from './tasks-boundary.js';
 
 /** @type {CoreModule<tasks.Exports>} */
-const module = new CoreModule(deflated, () => import('../../dist/tasks-js.js'), tasks.ABI);
+const module = new CoreModule(
+  // Not by `import()`, which service workers do not have.
+  async () => ({ default: deflated }),
+  () => import('../../dist/tasks-js.js'),
+  tasks.ABI,
+);
 
-/** Resolves when tables can be made, with what the core is: `'wasm'` or `'js'`. */
-export const { ready } = module;
+/** @import * as abp from './abp-boundary.js' */
+
+/** Resolves when tables can be made, with what the core is: `'wasm'` or `'js'`. See {@link CoreModule.load}. */
+export const ready = () => module.load();
 
 /** Frees the table of one that nobody has any more. */
 const forgotten = new FinalizationRegistry(({ x, pointer }) => x.destroy(pointer));
@@ -23,6 +31,18 @@ const forgotten = new FinalizationRegistry(({ x, pointer }) => x.destroy(pointer
  *   answered for as long is canceled (3600000)
  */
 
+/**
+ * @typedef {object} WatchLimits Of tasks that are watched, in ms. Each is optional and has a default.
+ * @property {number} [grace] for an agent to end a task after its cancel (30000)
+ * @property {number} [linger] for a stream to end after its task, and for the event that ends the task after its cancel
+ *   was answered (5000)
+ * @property {number} [retry] before a second attempt; each time twice as long, up to 30 s (1000)
+ * @property {number} [outage] that an agent may be out of reach (60000)
+ */
+
+/** The names of TaskLimits. */
+export const TASK_LIMITS = ['maxTasks', 'maxArtifacts', 'remembered', 'rememberFor'];
+
 const COUNTERS = {
   live: tasks.TASKS_LIVE,
   finished: tasks.TASKS_FINISHED,
@@ -32,7 +52,9 @@ const COUNTERS = {
 /**
  * What a table tells the one that it belongs to.
  * @typedef {object} TaskDelegate
- * @property {(task: number, verdict: number) => void} [onDue] time, or a limit, has done something to a task. Without
+ * @property {boolean} [commits] each task has a log outside: a state is told when {@link TaskTable.committed} says that it
+ *   is stored
+ * @property {(task: tasks.Task, verdict: number) => void} [onDue] time, or a limit, has done something to a task. Without
  *   it the table has no clock
  * @property {() => void} [onFailure] the core has failed, and its tasks are lost: from now on the table is empty, and
  *   nothing comes of what it is told
@@ -46,18 +68,25 @@ export class TaskTable extends CoreDriver {
   #delegate;
 
   /**
-   * @param {TaskLimits} [limits]
+   * @param {TaskLimits & WatchLimits} [limits]
    * @param {TaskDelegate} [delegate]
    */
-  constructor({ maxTasks, maxArtifacts, remembered, rememberFor } = {}, delegate = {}) {
+  constructor(limits = {}, delegate = {}) {
     super();
+    const { maxTasks, maxArtifacts, remembered, rememberFor } = limits;
+    const { grace, linger, retry, outage } = limits;
     this.#delegate = delegate;
-    /** @type {Core<'abp_tasks', tasks.Exports>} */
+    /** @type {Core<'abp_tasks', tasks.Exports, tasks.Config>} */
     this.core = new Core(module, tasks.CONFIG, {
       max_tasks: maxTasks,
       max_artifacts: maxArtifacts,
       remembered,
       remember_ms: rememberFor,
+      grace_ms: grace,
+      linger_ms: linger,
+      retry_ms: retry,
+      outage_ms: outage,
+      commits: Number(delegate.commits ?? false),
     });
     const { x, pointer } = this.core;
     forgotten.register(this, { x, pointer }, this);
@@ -65,14 +94,17 @@ export class TaskTable extends CoreDriver {
 
   /**
    * Gives the core an input, and tells the delegate what else has become due.
-   * @param {(x: tasks.Exports, table: import('./instance.js').Pointer<'abp_tasks'>) => number | void} input
-   * @returns {number} what the input returned, 0 if the core has failed
+   * @template {number} R
+   * @param {(x: tasks.Exports, table: import('./instance.js').Pointer<'abp_tasks'>) => R | void} input
+   * @returns {R | 0} what the input returned, 0 if the core has failed
    */
   feed(input) {
     if (this.failed) return 0;
     const { x, pointer } = this.core;
     const { onDue } = this.#delegate;
+    /** @type {[tasks.Task, number][]} */
     const due = [];
+    /** @type {R | 0} */
     let result;
     let wake = 0;
     try {
@@ -97,48 +129,55 @@ export class TaskTable extends CoreDriver {
     this.feed((x, table) => x.advance(table, now));
   }
 
-  /** @param {unknown} id @param {number} state @returns {number} the task, 0 when the core fails, or a negative status */
+  /** @param {unknown} id @param {tasks.TaskState} state @returns {tasks.Task | abp.Status} the task, 0 when the core fails, or a negative status */
   add(id, state) {
-    return this.feed((x, table) => x.add(table, this.core.writeId(id), state));
+    return /** @type {tasks.Task | abp.Status} */ (
+      this.feed((x, table) => x.add(table, this.core.writeId(id), state))
+    );
   }
 
-  /** @param {unknown} id @returns {number} the task, or 0 */
+  /** @param {unknown} id @returns {tasks.Task} the task, or 0 */
   find(id) {
     return this.feed((x, table) => x.find(table, this.core.writeId(id)));
   }
 
-  /** @param {number} task @returns {number} */
+  /** @param {tasks.Task} task @returns {number} */
   start(task) {
     return this.feed((x, table) => x.start(table, task));
   }
 
-  /** @param {number} task @returns {number} the number of its latest run */
+  /** @param {tasks.Task} task @returns {number} the number of its latest run */
   run(task) {
     return this.feed((x, table) => x.run(table, task));
   }
 
   /**
-   * @param {number} task
+   * @param {tasks.Task} task
    * @param {number} run
-   * @param {number} state
-   * @param {boolean} news whether more is said than the state
+   * @param {tasks.TaskState} state
+   * @param {number} what is said besides the state: `TASK_NEWS`, `TASK_SNAPSHOT`
    */
-  says(task, run, state, news) {
-    return this.feed((x, table) => x.says(table, task, run, state, Number(news)));
+  says(task, run, state, what) {
+    return this.feed((x, table) => x.says(table, task, run, state, what));
   }
 
-  /** @param {number} task @param {number} run @param {boolean} failed */
+  /** @param {tasks.Task} task @param {boolean} lasting whether streams go on while a task waits for input */
+  subscribe(task, lasting) {
+    return this.feed((x, table) => x.subscribe(table, task, Number(lasting)));
+  }
+
+  /** @param {tasks.Task} task @param {number} run @param {boolean} failed */
   returns(task, run, failed) {
     return this.feed((x, table) => x.returns(table, task, run, Number(failed)));
   }
 
-  /** @param {number} task @param {number} grace ms @param {boolean} repeatable */
+  /** @param {tasks.Task} task @param {number} grace ms @param {boolean} repeatable */
   cancel(task, grace, repeatable) {
     return this.feed((x, table) => x.cancel(table, task, grace, Number(repeatable)));
   }
 
   /**
-   * @param {number} task
+   * @param {tasks.Task} task
    * @param {number} run
    * @param {unknown} id
    * @param {boolean} append
@@ -150,7 +189,58 @@ export class TaskTable extends CoreDriver {
     );
   }
 
-  /** @param {number} task */
+  /** The oldest state that is not stored yet is now. @param {tasks.Task} task @param {tasks.TaskState} state */
+  committed(task, state) {
+    return this.feed((x, table) => x.committed(table, task, state));
+  }
+
+  /** A cancel was stored first. @param {tasks.Task} task @param {number} grace ms */
+  wish(task, grace) {
+    return this.feed((x, table) => x.wish(table, task, grace));
+  }
+
+  /** Somebody else owns the task. @param {tasks.Task} task */
+  lost(task) {
+    return this.feed((x, table) => x.lost(table, task));
+  }
+
+  /**
+   * An input about a watched task.
+   * @param {'named' | 'replied' | 'cancel' | 'leave' | 'stop'} input
+   * @param {tasks.Task} task
+   */
+  watching(input, task) {
+    this.tick();
+    return this.feed((x, table) => x[`watch_${input}`](table, task));
+  }
+
+  /** @param {tasks.Task} task @param {number} kind `WATCH_MESSAGE`, … @returns {number} */
+  watch(task, kind) {
+    this.tick();
+    return this.feed((x, table) => x.watch(table, task, kind));
+  }
+
+  /**
+   * A step of a watch has ended.
+   * @param {'ended' | 'asked'} step
+   * @param {tasks.Task} task
+   * @param {tasks.WatchEnd} how `WATCH_ENDED`, …
+   * @param {number} delay ms for which the agent wants to be left alone
+   */
+  watchStep(step, task, how, delay) {
+    this.tick();
+    return this.feed((x, table) => x[`watch_${step}`](table, task, how, limitOf(delay) || 0));
+  }
+
+  /** @param {tasks.Task} task @param {tasks.WatchEnd} how @param {number} delay ms @param {tasks.TaskState} state of the task, if it was answered */
+  watchCancelAnswered(task, how, delay, state) {
+    this.tick();
+    return this.feed((x, table) =>
+      x.watch_cancel_answered(table, task, how, limitOf(delay) || 0, state),
+    );
+  }
+
+  /** @param {tasks.Task} task */
   forget(task) {
     this.feed((x, table) => x.forget(table, task));
   }
@@ -161,5 +251,5 @@ export class TaskTable extends CoreDriver {
   }
 }
 
-/** Whether a task in this state has ended. @param {number} state */
+/** Whether a task in this state has ended. @param {tasks.TaskState} state */
 export const ended = (state) => module.instance().x.ended(state) === 1;

@@ -1,26 +1,32 @@
 /** The callee's side of a call: runs the handler, provides its context, and sends its result. */
 import * as abp from '../core/abp-boundary.js';
 import {
+  AbpError,
   isErrorObject,
+  loadPart,
   reasonText,
-  requireTimeout,
   safely,
   saysCancelled,
   toErrorObject,
 } from '../common/errors.js';
+import { SIGNAL, requireTypes } from '../common/check-options.js';
 import { milliseconds } from '../common/values.js';
-import { checkedProgress, isResponse, outcomeOf, readResponse } from '../wire/messages.js';
-import { breathe } from '../common/breathe.js';
-import { Cancellable } from '../common/cancellable.js';
+import { RECEIVED, RECORD } from './records.js';
+import { checkedProgress, fateIn, isResponse, outcomeOf } from '../wire/messages.js';
+import { breatherOf } from '../common/breathe.js';
+import { Cancellable, ENDED } from '../core/cancellable.js';
 import { onAbort, offAbort } from '../common/signals.js';
 import { Token } from '../common/token.js';
 import { isStream, markedTransfer, transferOf } from '../common/transfer.js';
 
-/** A handle that matches no call but is not 0, which would mean: without a parent. */
-export const ENDED = -1;
-
 /** Loaded on demand: few apps stream. @type {typeof import('./outflow.js').Outflow | undefined} */
 let Outflow;
+
+/** The options of a call that an app makes to itself. */
+const LOCAL_OPTIONS = { signal: SIGNAL, timeout: 'a number' };
+
+/** Characters of a report, as JSON. */
+const MAX_REPORT = 4096;
 
 /** The members of a handler's context. */
 const CONTEXT = [
@@ -33,6 +39,7 @@ const CONTEXT = [
   'input',
   'progressToken',
   'breathe',
+  'report',
 ];
 
 /**
@@ -58,22 +65,20 @@ const contextOf = {
 export class Invocation extends Cancellable {
   #started = 0;
   #settled = false;
-  /** @type {Token | undefined} */
-  #token;
   /** @type {any} */
   #response;
   /** @type {Transferable[] | undefined} */
   #transfer;
   #endpoint;
   #resolve;
-  /** @type {AbortSignal | undefined} */
-  #followed;
-  /** What its handler streams, if it does. @type {import('./outflow.js').Outflow | undefined} */
-  #outflow;
-  /** @type {AsyncIterableIterator<any> | undefined} */
-  #input;
-  /** Whether its chunks were collected into its data. */
-  #collected = false;
+  /**
+   * What few calls have: their token; the signal of one that the app makes to itself; what its handler streams, what is streamed
+   * to that, and whether its chunks were collected into its data; what asks an app
+   * that is not ours to stop; what its handler reported last, and its last progress.
+   * @type {{ token?: Token, followed?: AbortSignal, outflow?: import('./outflow.js').Outflow, input?: AsyncIterableIterator<unknown>, collected?: boolean, onStop?: (reason?: string) => void,
+   *   report?: unknown, progress?: object } | undefined}
+   */
+  #rare;
 
   /**
    * @param {import('./endpoint.js').Endpoint} endpoint
@@ -89,15 +94,29 @@ export class Invocation extends Cancellable {
     this.#resolve = resolve;
   }
 
+  get #more() {
+    return (this.#rare ??= {});
+  }
+
+  get [RECORD]() {
+    return RECEIVED;
+  }
+
+  /** What names it in frames. */
+  get key() {
+    return this.request.key;
+  }
+
   // --- What a handler uses -------------------------------------------------------------------------
 
   /** The signal's state for code that events do not reach. It is set before the signal fires. */
   get token() {
-    if (!this.#token) {
-      this.#token = new Token();
-      if (this.aborted) this.#token.cancel();
+    const more = this.#more;
+    if (!more.token) {
+      more.token = new Token();
+      if (this.aborted) more.token.cancel();
     }
-    return this.#token;
+    return more.token;
   }
 
   /** The id with which the caller can cancel this call. */
@@ -114,13 +133,32 @@ export class Invocation extends Cancellable {
 
   /** What the agent streams to its handler; undefined if it streams nothing. It is asked for when it is first read. */
   get input() {
-    if (!this.request.input) return undefined;
-    return (this.#input ??= this.#endpoint.side.input?.(this.callId, this.handle || ENDED));
+    if (!this.request.input || !this.#endpoint.has(abp.STREAMS)) return undefined;
+    return (this.#more.input ??= this.#endpoint.side.input?.(this.callId, this.handle || ENDED));
   }
 
   /** Reports progress. Nothing is sent unless the caller asked for it, nor after a cancel. */
   get progress() {
-    return (/** @type {unknown} */ info) => this.#endpoint.progress(this, checkedProgress(info));
+    return (/** @type {unknown} */ info) => {
+      const checked = checkedProgress(info);
+      const { core, machine, observer, writer } = this.#endpoint;
+      this.#more.progress = checked;
+      if (machine.failed || !core.x.progress_wanted(core.pointer, this.handle)) return;
+      observer?.progress(this, checked);
+      writer.progress(this, checked);
+    };
+  }
+
+  /** Keeps what the handler says of its work, for when the call does not succeed. */
+  get report() {
+    return (/** @type {unknown} */ report) => {
+      const text = safely(() => JSON.stringify(report), undefined);
+      // An old report would be wrong by now.
+      const fits = text !== undefined && text.length <= MAX_REPORT;
+      this.#more.report = fits ? JSON.parse(text) : undefined;
+      if (!fits)
+        console.error(`abp-bridge: ${this.request.name}: a report is JSON of at most 4 KB`);
+    };
   }
 
   /** Asks the agent a question. It ends as `cancelled` if this call is cancelled first. */
@@ -138,13 +176,35 @@ export class Invocation extends Cancellable {
       /** @type {unknown} */ params = {},
       /** @type {{ signal?: AbortSignal, timeout?: number }} */ { signal, timeout } = {},
     ) => {
-      requireTimeout('call', timeout);
-      return this.#endpoint.callLocal(
-        this,
-        { key: undefined, name, params, timeout: milliseconds(timeout), progress: false },
-        signal,
-      );
+      if (typeof name !== 'string') {
+        throw new AbpError('INVALID_PARAMS', 'call needs the name of a capability');
+      }
+      requireTypes('call', { signal, timeout }, LOCAL_OPTIONS);
+      const ms = milliseconds(timeout);
+      const request = { key: undefined, name, params, timeout: ms, progress: false };
+      return this.#callLocal(request, signal);
     };
+  }
+
+  /**
+   * @param {import('../wire/messages.js').Request} request
+   * @param {AbortSignal} [signal]
+   */
+  #callLocal(request, signal) {
+    const endpoint = this.#endpoint;
+    if (signal?.aborted) {
+      const ended = endpoint.ended(abp.CANCELLED, signal.reason);
+      return endpoint.incoming.became(ended, abp.FATE_UNSTARTED);
+    }
+    return new Promise((resolve) => {
+      const invocation = new Invocation(endpoint, request, undefined, resolve);
+      const rejection = endpoint.callee.rejectionFor(request);
+      // If this call has ended or is ending, the new one is cancelled with it.
+      endpoint.begin(invocation, this.handle || ENDED, (x, pointer) =>
+        x.call_local(pointer, this.handle, request.timeout, rejection),
+      );
+      if (invocation.handle) invocation.follow(signal);
+    });
   }
 
   /**
@@ -152,13 +212,9 @@ export class Invocation extends Cancellable {
    * the signal's reason once the call is cancelled. It is cheap enough to be called for every row.
    */
   get breathe() {
-    const stop = () => {
+    return breatherOf(() => {
       if (this.aborted) throw this.signal.reason;
-    };
-    return () => {
-      stop();
-      return breathe()?.then(stop);
-    };
+    });
   }
 
   /** Whether the app makes this call to itself. */
@@ -171,10 +227,13 @@ export class Invocation extends Cancellable {
   async start() {
     this.#started = this.#endpoint.now || performance.now();
     try {
-      const value = await this.#endpoint.callee.run(this.request, new Proxy(this, contextOf));
+      const value = await this.#endpoint.callee.run(this.request, new Proxy(this, contextOf), this);
       if (isStream(value)) await this.#stream(value);
       else if (isResponse(value)) await this.#respond(value);
-      else await this.#succeed(value);
+      else {
+        const preparing = this.#succeed(value);
+        if (preparing) await preparing;
+      }
     } catch (error) {
       if (saysCancelled(error)) {
         this.reason ??= reasonText(error);
@@ -189,11 +248,11 @@ export class Invocation extends Cancellable {
   /** @param {unknown} source what the handler streams */
   async #stream(source) {
     // Once it is loaded, a stream does not wait for it.
-    Outflow ??= (await import('./outflow.js')).Outflow;
-    this.#outflow = new Outflow(this.#endpoint, this, source);
-    const { data, collected } = await this.#outflow.run();
-    this.#collected = collected;
-    await this.#succeed(data);
+    Outflow ??= (await loadPart(import('./outflow.js'))).Outflow;
+    const outflow = (this.#more.outflow = new Outflow(this.#endpoint, this, source));
+    const { data, collected } = await outflow.run();
+    this.#more.collected = collected;
+    await (isResponse(data) ? this.#respond(data) : this.#succeed(data));
   }
 
   /**
@@ -202,31 +261,53 @@ export class Invocation extends Cancellable {
    * @param {number} size
    */
   chunk(value, size) {
-    this.#endpoint.sendChunk(this, value, size, transferOf(value));
+    this.#rare?.outflow?.sent(value, size);
   }
 
   /** There is room for a chunk that had to wait. */
   resume() {
-    this.#outflow?.resume();
+    this.#rare?.outflow?.resume();
   }
 
   /** A chunk could not be sent. @param {unknown} error */
   chunkFailed(error) {
-    this.#outflow?.fail(error);
+    this.#rare?.outflow?.fail(error);
   }
 
   /**
    * @param {unknown} data
-   * @param {import('../agent/client.js').Response} [said] the response that contained it
+   * @param {import('../wire/messages.js').Response} [response] the response that contained it
+   * @returns {Promise<void> | undefined} a promise where the data is prepared
    */
-  async #succeed(data, said) {
-    const { prepare } = this.#endpoint.transport;
-    // Preparing is part of the call, which can still be cancelled.
-    if (prepare && !this.#resolve) data = await prepare(data, this);
-    this.#transfer = markedTransfer(said) ?? transferOf(data);
-    const cached = said?.metadata?.cached;
+  #succeed(data, response) {
+    const { prepare } = this.#endpoint.side;
+    if (prepare && !this.#resolve) return this.#prepare(prepare, data, response);
+    this.#complete(data, response);
+    return undefined;
+  }
+
+  /**
+   * Preparing is part of the call, which can still be cancelled.
+   * @param {import('../wire/result-store.js').Prepare} prepare
+   * @param {unknown} data
+   * @param {import('../wire/messages.js').Response} [response]
+   */
+  async #prepare(prepare, data, response) {
+    this.#complete(await prepare(data, this), response);
+  }
+
+  /**
+   * @param {unknown} data
+   * @param {import('../wire/messages.js').Response} [response]
+   */
+  #complete(data, response) {
+    this.#transfer = markedTransfer(response) ?? transferOf(data);
+    const cached = response?.metadata?.cached;
     const { incoming } = this.#endpoint;
-    this.#settle(abp.COMPLETED, incoming.succeed(data, this.#duration, cached, this.#collected));
+    this.#settle(
+      abp.COMPLETED,
+      incoming.succeed(data, this.#duration, cached, this.#rare?.collected),
+    );
   }
 
   /**
@@ -240,24 +321,37 @@ export class Invocation extends Cancellable {
 
   /**
    * The handler has returned a whole response of the protocol.
-   * @param {import('../agent/client.js').Response} response
+   * @param {import('../wire/messages.js').Response} response
    */
   async #respond(response) {
-    const said = readResponse(response);
-    const { error } = said;
-    switch (outcomeOf(said)) {
-      case abp.CANCELLED:
-        this.reason ??= error?.message;
-        return this.#settle(abp.CANCELLED, error && said);
-      case abp.TIMED_OUT:
-        return this.#fail(said);
+    if (outcomeOf(response) === abp.COMPLETED) {
+      return this.#succeed(response.data, response);
     }
-    return said.success ? this.#succeed(said.data, response) : this.#fail(said);
+    const { foreign } = this.#endpoint.callee;
+    // What passes calls on has read it.
+    const plain = foreign
+      ? response
+      : (await loadPart(import('../wire/responses.js'))).readResponse(response);
+    const { error } = plain;
+    const fate = fateIn(plain.metadata);
+    switch (outcomeOf(plain)) {
+      case abp.CANCELLED: {
+        this.reason ??= error?.message;
+        const how = fate === abp.FATE_UNKNOWN ? abp.UNKNOWN : abp.CANCELLED;
+        return this.#settle(how, error && plain, fate);
+      }
+      case abp.TIMED_OUT:
+        return this.#fail(plain, fate || (foreign ? abp.FATE_UNKNOWN : abp.FATE_STOPPED));
+    }
+    return this.#fail(plain, fate);
   }
 
-  /** @param {import('../agent/client.js').Response} response */
-  #fail(response) {
-    this.#settle(abp.COMPLETED, this.#endpoint.incoming.fail(response, this.#duration));
+  /**
+   * @param {import('../wire/messages.js').Response} response
+   * @param {abp.Fate} [fate] what became of its work, where it was told that
+   */
+  #fail(response, fate) {
+    this.#settle(abp.FAILED, this.#endpoint.incoming.fail(response, this.#duration), fate);
   }
 
   get #duration() {
@@ -265,43 +359,91 @@ export class Invocation extends Cancellable {
   }
 
   /**
-   * @param {1 | 2} outcome
+   * @param {abp.Outcome} outcome
    * @param {unknown} [response]
+   * @param {abp.Fate} [fate] what became of its work, where it was told that
    */
-  #settle(outcome, response) {
-    offAbort(this.#followed, this);
+  #settle(outcome, response, fate) {
+    offAbort(this.#rare?.followed, this);
     this.#settled = true;
     this.#response = response;
-    this.#endpoint.machine.finish(this, outcome);
+    this.#endpoint.machine.finish(this, outcome, fate);
   }
 
   /** @override @param {string | undefined} reason */
   abort(reason) {
-    this.#token?.cancel();
+    this.#rare?.token?.cancel();
     super.abort(reason ?? this.#endpoint.closing);
-    this.#outflow?.stop(reason);
+    this.#rare?.outflow?.stop(reason);
+    this.#rare?.onStop?.(reason);
+  }
+
+  /** Asks an app that is not ours to stop the call. @param {(reason?: string) => void} ask */
+  set onStop(ask) {
+    this.#more.onStop = ask;
+  }
+
+  /**
+   * Such an app has said whether it stops.
+   * @param {boolean} accepted
+   * @param {unknown} reason why not
+   */
+  stopAnswered(accepted, reason) {
+    const { core, machine } = this.#endpoint;
+    if (!this.handle) return;
+    machine.feed((x, pointer) => {
+      const length = core.writeReason(reasonText(reason));
+      return x.cancel_answered(pointer, this.handle, Number(accepted), length);
+    });
   }
 
   /** Why it was cancelled. @returns {unknown} */
   get #why() {
-    if (this.#followed?.aborted) return this.#followed.reason;
+    const followed = this.#rare?.followed;
+    if (followed?.aborted) return followed.reason;
     return this.reason ?? this.#endpoint.closing;
   }
 
-  /** @param {number} outcome */
-  answer(outcome) {
-    if (outcome === abp.COMPLETED) return this.#send(this.#response, this.#transfer);
-    const ended = this.#endpoint.ended(outcome, this.#why);
+  /**
+   * @param {abp.Outcome} outcome
+   * @param {abp.Fate} fate
+   */
+  answer(outcome, fate) {
+    let response = this.#response;
     // A handler that cancelled its own call gave the error itself.
-    if (!this.aborted && this.#response) ended.error = this.#response.error;
-    this.#send(ended);
+    const isOwn = outcome === abp.COMPLETED || (!this.aborted && response !== undefined);
+    if (outcome !== abp.COMPLETED) {
+      response = this.#endpoint.ended(outcome, this.#why);
+      if (isOwn) response.error = this.#response.error;
+    }
+    const { closing } = this.#endpoint;
+    if (fate === abp.FATE_RUNNING && !this.#rare?.onStop && closing === undefined) {
+      import('../common/warnings.js').then(
+        ({ warnOfHandler }) => warnOfHandler(String(this.request.name)),
+        () => {},
+      );
+    }
+    if (response.success) return this.#send(response, this.#transfer);
+    const { report, progress } = this.#rare ?? {};
+    const metadata = {
+      ...this.#response?.metadata,
+      ...(report !== undefined && { report }),
+      ...(progress && { progress }),
+    };
+    const { callee, incoming } = this.#endpoint;
+    const repeatable = isOwn || callee.repeatable?.(this.request.name);
+    this.#send(incoming.became(response, fate, repeatable, metadata));
   }
 
-  /** @param {number} code */
+  /** @param {abp.ErrorCode} code */
   refuse(code) {
-    const response = this.#endpoint.failure(code);
-    this.#endpoint.callee.explain?.(this.request, code, response.error);
-    this.#send(response);
+    const response = this.#endpoint.incoming.became(
+      this.#endpoint.failure(code),
+      abp.FATE_UNSTARTED,
+    );
+    const explaining = this.#endpoint.callee.explain?.(this.request, code, response.error);
+    if (explaining) void explaining.then(() => this.#send(response));
+    else this.#send(response);
   }
 
   /**
@@ -311,13 +453,18 @@ export class Invocation extends Cancellable {
   #send(response, transfer) {
     this.#endpoint.observer?.end(this, response);
     if (this.#resolve) this.#resolve(response);
-    else this.#endpoint.respond(this, response, transfer);
+    else this.#endpoint.writer.respond(this, response, transfer);
   }
 
-  /** The core has failed or, if this is a call that the app makes to itself, refused it. @param {any} response */
-  fail(response) {
-    this.#endpoint.observer?.end(this, response);
-    this.#resolve?.(response);
+  /**
+   * The core has failed or, if this is a call that the app makes to itself, refused it.
+   * @param {{ error: import('../common/errors.js').ErrorObject }} response
+   * @param {abp.Fate} [fate]
+   */
+  fail(response, fate = abp.FATE_UNSTARTED) {
+    const ended = this.#endpoint.incoming.became(response, fate);
+    this.#endpoint.observer?.end(this, ended);
+    this.#resolve?.(ended);
     if (!this.#settled) this.abort(response.error.message);
   }
 
@@ -325,12 +472,12 @@ export class Invocation extends Cancellable {
 
   /** @param {AbortSignal | undefined} signal */
   follow(signal) {
-    this.#followed = signal;
+    this.#more.followed = signal;
     if (signal?.aborted) this.handleEvent();
     else onAbort(signal, this);
   }
 
   handleEvent() {
-    this.#endpoint.machine.cancel(this.handle, reasonText(this.#followed?.reason));
+    this.#endpoint.machine.cancel(this.handle, reasonText(this.#rare?.followed?.reason));
   }
 }

@@ -12,21 +12,28 @@
  * @typedef {object} Observer
  * @property {(sent: boolean, data: unknown) => void} message a message or a frame is about to be sent or read
  * @property {() => void} read the message has been read, and all that it caused has been done
- * @property {(record: object, parent: number) => void} begin a call or a `PendingCancel` is about to be made, on behalf of
+ * @property {(record: object, parent: import('../core/abp-boundary.js').Handle) => void} begin a call or a `PendingCancel` is about to be made, on behalf of
  *   the call `parent`, if that is not 0
- * @property {(kind: number, arg: number, record: AnyCall, context: unknown, text: unknown) => void} action the core's action
+ * @property {(kind: import('../core/abp-boundary.js').Kind, arg: number, record: AnyCall, context: unknown, text: unknown) => void} action the core's action
  *   is about to be performed
  * @property {(record: AnyCall, response: unknown) => void} end this is what becomes of a call
  * @property {(record: AnyCall, info: unknown) => void} progress progress is about to be sent
  */
 
 /**
- * @typedef {object} ObserverOptions
+ * @typedef {object} ObserverOptions Who is shown what goes on.
  * @property {TraceListener} [trace] called with each event: calls, progress, cancels, results, refusals, messages. See docs/tracing.md
  * @property {boolean} [debug] writes these events to the console, and marks each call with `performance.measure`;
  *   the extension for the developer tools finds it
- * @property {import('../recorder/recorder.js').Recorder} [recorder] writes down what goes into the core: see abp-bridge/recorder
+ * @property {{ tap: unknown, note: TraceListener }} [recorder] writes down what goes into the core: see abp-bridge/recorder
  */
+
+/** The types of {@link ObserverOptions}. */
+export const OBSERVER_OPTIONS = {
+  trace: 'a function',
+  debug: 'a boolean',
+  recorder: 'an object',
+};
 
 export class Observers {
   /** @type {Set<TraceListener>} */
@@ -41,8 +48,11 @@ export class Observers {
    */
   constructor({ trace, debug, recorder }, endpoints) {
     this.#endpoints = endpoints;
-    /** Stands between an endpoint and its core. */
-    this.tap = recorder?.tap;
+    /**
+     * Stands between an endpoint and its core.
+     * @type {import('../core/core.js').Tap<import('../core/abp-boundary.js').Exports> | undefined}
+     */
+    this.tap = /** @type {any} */ (recorder)?.tap;
     if (recorder) this.#listeners.add(recorder.note);
     if (trace) this.#listeners.add(trace);
     /** Settles when the observers that were given as options observe. */

@@ -1,8 +1,8 @@
 /** The stream of a handler: a chunk is sent when the window has room for it. Until then the handler waits. */
 import * as abp from '../core/abp-boundary.js';
-import { AbpError, toErrorObject } from '../common/errors.js';
-import { Collection, Iteration } from '../common/iteration.js';
+import { Collection, Iteration, chunkUnsent } from '../common/iteration.js';
 import { sizeOf } from '../common/value-size.js';
+import { writeChunk } from '../wire/stream-writer.js';
 
 export class Outflow {
   #endpoint;
@@ -10,7 +10,7 @@ export class Outflow {
   #iteration;
   /** Tries the waiting chunk again. @type {undefined | (() => void)} */
   #retry;
-  /** Why a chunk could not be sent. @type {AbpError | undefined} */
+  /** Why a chunk could not be sent. @type {import('../common/errors.js').AbpError | undefined} */
   #broken;
 
   /**
@@ -24,20 +24,38 @@ export class Outflow {
     this.#iteration = new Iteration(source);
   }
 
+  /** Whether the caller reads chunks. */
+  get #isRead() {
+    const { core, machine } = this.#endpoint;
+    return !machine.failed && core.x.stream_wanted(core.pointer, this.#invocation.handle) === 1;
+  }
+
+  /**
+   * Offers a chunk, which is sent if there is room for it.
+   * @param {unknown} chunk
+   * @param {number} size
+   * @returns {boolean} false if there is none
+   */
+  #offered(chunk, size) {
+    const { machine } = this.#endpoint;
+    const { handle } = this.#invocation;
+    return machine.feed((x, pointer) => x.chunk(pointer, handle, size), chunk) !== abp.E_LIMIT;
+  }
+
   /**
    * Streams everything.
    * @returns {Promise<{ data: unknown, collected: boolean }>} the data of the result: what the handler returned or, if that is
    *   nothing and the caller reads no chunks, a list of them
    */
   async run() {
-    const collection = this.#endpoint.isStream(this.#invocation) ? undefined : new Collection();
+    const collection = this.#isRead ? undefined : new Collection();
     if (this.#invocation.aborted) this.stop();
     const { returned, value } = await this.#iteration.run((chunk) =>
       collection ? collection.add(chunk) : this.#send(chunk),
     );
     if (!returned || this.#iteration.stopped) return { data: undefined, collected: false };
     // What cannot be sent is known now, before the call has an outcome.
-    this.#endpoint.flush();
+    this.#endpoint.writer.flush();
     this.#requireWhole();
     const all = collection !== undefined && value === undefined;
     return { data: all ? collection.chunks : value, collected: all };
@@ -45,7 +63,7 @@ export class Outflow {
 
   /** @param {unknown} value @returns {Promise<void> | undefined} for what has to wait */
   #send(value) {
-    const { prepare } = this.#endpoint.transport;
+    const { prepare } = this.#endpoint.side;
     if (prepare) return this.#prepared(prepare(value, this.#invocation));
     return this.#offer(value);
   }
@@ -58,24 +76,25 @@ export class Outflow {
   /** @param {unknown} chunk */
   #offer(chunk) {
     const size = sizeOf(chunk);
-    if (this.#endpoint.offerChunk(this.#invocation, chunk, size) === abp.E_LIMIT)
-      return this.#waitFor(chunk, size);
-    return this.#requireWhole();
+    return this.#offered(chunk, size) ? this.#requireWhole() : this.#waitFor(chunk, size);
   }
 
   /** @param {unknown} chunk @param {number} size */
   async #waitFor(chunk, size) {
     do await new Promise((resolve) => (this.#retry = () => resolve(undefined)));
-    while (
-      !this.#iteration.stopped &&
-      this.#endpoint.offerChunk(this.#invocation, chunk, size) === abp.E_LIMIT
-    );
+    while (!this.#iteration.stopped && !this.#offered(chunk, size));
     this.#requireWhole();
   }
 
   /** @returns {undefined} */
   #requireWhole() {
     if (this.#broken) throw this.#broken;
+  }
+
+  /** The core has taken a chunk. @param {unknown} chunk @param {number} size */
+  sent(chunk, size) {
+    const { writer, messages } = this.#endpoint;
+    writeChunk(writer, messages, this.#invocation, chunk, size);
   }
 
   /** There is room again. */
@@ -86,11 +105,7 @@ export class Outflow {
 
   /** A chunk could not be sent. @param {unknown} error */
   fail(error) {
-    const why = `A chunk cannot be sent: ${toErrorObject(error).message}`;
-    this.#broken ??= new AbpError(
-      'OPERATION_FAILED',
-      `${why} (docs/errors.md#what-cannot-be-sent)`,
-    );
+    this.#broken ??= chunkUnsent(error);
     this.resume();
   }
 

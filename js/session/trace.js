@@ -1,9 +1,11 @@
 /** Decodes what an endpoint's observer is told into events for people and tools. Loaded only where somebody listens. */
 import * as abp from '../core/abp-boundary.js';
+import { SESSIONS } from '../core/abp-names.js';
 import { invokeReportingErrors, safely } from '../common/errors.js';
 import { getOwn, isObject, textOf } from '../common/values.js';
-import * as FrameKind from '../wire/frame-kinds.js';
-import { CALL, ELICITATION } from '../wire/messages.js';
+import { CALL, ELICITATION, progressMessage } from '../wire/messages.js';
+import { chunkMessage, creditMessage } from '../wire/stream-writer.js';
+import { readEntry } from '../wire/reader.js';
 
 /** @import { AnyCall, Observer } from './observers.js' */
 
@@ -42,11 +44,9 @@ import { CALL, ELICITATION } from '../wire/messages.js';
  * @property {number} [count] of `dropped`: how many
  */
 
-/** @typedef {(event: TraceEvent) => void} TraceListener */
+/** @typedef {(event: TraceEvent) => void} TraceListener Is called with each event of a trace. */
 
-const SESSION_STATES = ['none', 'connecting', 'ready', 'failed', 'closed', 'lost'];
-
-/** Why something that was received had no effect, by the core's counters. @type {[number, string][]} */
+/** Why something that was received had no effect, by the core's counters. @type {[abp.Counter, string][]} */
 const DROPS = [
   [abp.LATE, 'late'],
   [abp.STRAY, 'stray'],
@@ -142,73 +142,48 @@ export class Tracer {
       return this.#tell({ type: 'message', direction, message: data });
     }
     const frame = ++this.#frames;
+    const translator = this.#translator(sent === (this.#origin.side === 'agent'));
     for (let i = 0; i + 3 < data.length; i += 4) {
-      const [kind, key, a, b] = data.slice(i, i + 4);
-      this.#tell({
-        type: 'message',
-        direction,
-        frame,
-        message: this.#entry(sent, kind, key, a, b),
-      });
+      const [kind, id, a, b] = data.slice(i, i + 4);
+      const unknown = { type: `entry ${kind} of a frame`, id, payload: [a, b] };
+      const message = readEntry(kind, id, a, b, translator) ?? unknown;
+      this.#tell({ type: 'message', direction, frame, message });
     }
   }
 
   /**
-   * The message that an entry of a frame stands for.
-   * @param {boolean} sent
-   * @param {number} kind
-   * @param {unknown} key
-   * @param {any} a
-   * @param {any} b
+   * Makes the message that an entry of a frame stands for.
+   * @param {boolean} byAgent whether an agent sends it
+   * @returns {import('../wire/reader.js').Taker<{ type: string, id?: unknown, payload?: unknown } | undefined>}
    */
-  #entry(sent, kind, key, a, b) {
-    const byAgent = sent === (this.#origin.side === 'agent');
-    const { request, write } = byAgent ? CALL : ELICITATION;
-    switch (kind) {
-      case FrameKind.REQUEST: {
-        const id = this.#id(key, byAgent);
-        return { type: request, id, payload: write(id, a, b, 0, false) };
-      }
-      case FrameKind.REQUEST_WITH: {
-        const [params, timeout, progress, chunks, bytes, input] = b;
-        const id = this.#id(key, byAgent);
-        return {
-          type: request,
-          id,
-          payload: write(id, a, params, timeout, progress, [chunks, bytes], input),
-        };
-      }
-      case FrameKind.VALUE: {
-        const payload = { success: true, data: b, metadata: { duration: a } };
-        return { type: CALL.response, id: this.#id(key, !byAgent), payload };
-      }
-      case FrameKind.RESPONSE: {
-        const { response } = byAgent ? ELICITATION : CALL;
-        return { type: response, id: this.#id(key, !byAgent), payload: b };
-      }
-      case FrameKind.PROGRESS:
-        return { type: 'progress', payload: { ...b, operationId: this.#id(key, !byAgent) } };
-      case FrameKind.CANCEL: {
-        const payload = { callId: this.#id(key, byAgent), reason: a };
-        return { type: byAgent ? 'capabilities/cancel' : 'bridge/cancel', payload };
-      }
-      case FrameKind.CHUNK:
-        return {
-          type: 'bridge/chunk',
-          payload: { callId: this.#id(key, !byAgent), size: a, chunk: b },
-        };
-      case FrameKind.CREDIT:
-        return {
-          type: 'bridge/credit',
-          payload: { callId: this.#id(key, byAgent), chunks: a, bytes: b },
-        };
-      case FrameKind.MESSAGE:
-        return b;
-    }
-    return { type: `entry ${kind} of a frame`, id: key, payload: [a, b] };
+  #translator(byAgent) {
+    const [asks, answers] = byAgent ? [CALL, ELICITATION] : [ELICITATION, CALL];
+    /** @param {unknown} key */
+    const own = (key) => this.#id(key, byAgent);
+    /** @param {unknown} key */
+    const theirs = (key) => this.#id(key, !byAgent);
+    const { request: type, write } = asks;
+    return {
+      request(request) {
+        const id = own(request.key);
+        return { type, id, payload: write(id, request) };
+      },
+      response: (key, _outcome, payload) => ({ type: answers.response, id: theirs(key), payload }),
+      progress: (key, info) => progressMessage(theirs(key), Object(info)),
+      cancel: (key, reason) => ({
+        type: byAgent ? 'capabilities/cancel' : 'bridge/cancel',
+        payload: { callId: own(key), reason },
+      }),
+      chunk: (key, size, chunk) => chunkMessage(theirs(key), size, chunk),
+      credit: (key, amount) => creditMessage(own(key), amount),
+      message: (message) => message,
+      malformed: () => undefined,
+      control: (message) => /** @type {any} */ (message),
+      notification: (event, data) => ({ type: 'notification', payload: { event, data } }),
+    };
   }
 
-  /** The id that a key in a frame stands for. @param {any} key @param {boolean} ofCall @returns {any} */
+  /** The id that a key in a frame stands for. @param {unknown} key @param {boolean} ofCall @returns {any} */
   #id(key, ofCall) {
     const prefix = ofCall ? this.#prefix.calls : this.#prefix.questions;
     return typeof key === 'number' ? `${prefix}.${key}` : key;
@@ -231,7 +206,7 @@ export class Tracer {
 
   // --- Calls -----------------------------------------------------------------------------------------
 
-  /** @param {object} record @param {number} parent */
+  /** @param {object} record @param {abp.Handle} parent */
   begin(record, parent) {
     for (const [{ handle }, { about }] of parent ? this.#calls : []) {
       if (handle === parent) this.#parents.set(record, about.callId);
@@ -273,7 +248,7 @@ export class Tracer {
   }
 
   /**
-   * @param {number} kind
+   * @param {abp.Kind} kind
    * @param {number} arg
    * @param {AnyCall} record
    * @param {unknown} context
@@ -301,7 +276,7 @@ export class Tracer {
         }
         return this.#told('cancel', record, { reason: record?.reason });
       case abp.SESSION:
-        return this.#tell({ type: 'session', state: SESSION_STATES[arg] });
+        return this.#tell({ type: 'session', state: SESSIONS[arg] });
     }
   }
 
@@ -323,7 +298,9 @@ export class Tracer {
   end(record, response) {
     const call = this.#calls.get(record);
     const error = getOwn(response, 'error');
-    const failed = isObject(error) && { error: /** @type {any} */ (error) };
+    const failed = isObject(error) && {
+      error: /** @type {import('../common/errors.js').ErrorObject} */ (error),
+    };
     this.#calls.delete(record);
     if (call) {
       const { began, about } = call;

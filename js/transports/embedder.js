@@ -5,7 +5,7 @@
  */
 import { safely } from '../common/errors.js';
 import { Receiver } from './receiver.js';
-import { OPAQUE } from './window.js';
+import { OPAQUE } from './iframe.js';
 
 /**
  * The origin of the page that embeds this one; undefined if the browser does not say. A page of the same origin can be
@@ -14,8 +14,8 @@ import { OPAQUE } from './window.js';
  * @returns {string | undefined}
  */
 const originOf = (embedder) =>
-  safely(() => /** @type {any} */ (embedder).origin, undefined) ??
-  /** @type {any} */ (location).ancestorOrigins?.[0];
+  safely(() => /** @type {{ origin?: string }} */ (embedder).origin, undefined) ??
+  /** @type {Partial<Location>} */ (location).ancestorOrigins?.[0];
 
 export class EmbedderTransport extends Receiver {
   #embedder;

@@ -5,6 +5,9 @@
 import { AbpError } from '../common/errors.js';
 import { Receiver } from './receiver.js';
 
+/** What a window carries: `port` is a better way, which the app's document can offer. @type {readonly import('./transport.js').Feature[]} */
+export const UPGRADABLE = ['port', 'frames', 'liveness', 'streams'];
+
 /**
  * Makes a transport over a port.
  * @param {unknown} port a MessagePort, or anything with the same interface
@@ -94,7 +97,8 @@ export function listenToPort(port, listener, worker) {
     [
       port,
       'messageerror',
-      () => listener.onUnreadable?.(new AbpError('PARSE_ERROR', 'A message cannot be read here')),
+      () =>
+        listener.onUnreadable?.(new AbpError('PARSE_ERROR', 'A message could not be deserialized')),
     ],
     // Ports of Node and Electron report when the other end closes; those of browsers do not.
     [port, 'close', () => listener.onClose()],

@@ -106,7 +106,7 @@ export class Receiver {
   }
 
   /**
-   * The other side is gone.
+   * The other side has gone away.
    * @param {unknown} [cause] none where it has ended the connection in an orderly way
    */
   lose(cause) {
@@ -126,7 +126,7 @@ export class Receiver {
       this.#early.push(deliver);
       return;
     }
-    this.lose(new AbpError('RATE_LIMITED', 'Too much came before anybody listened'));
+    this.lose(new AbpError('RATE_LIMITED', 'Too many messages arrived before anybody listened'));
     this.stop();
   }
 

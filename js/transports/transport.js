@@ -13,16 +13,14 @@
  * - After `close` nothing is delivered, and `post` does nothing.
  *
  * js/transports/receiver.js does all of this for classes that extend it. A transport may also be a plain object.
+ *
+ * An app may be given one that also prepares results (`AppTransport` in js/app/expose.js): that is part of a call, and
+ * nothing here knows calls.
  */
 
 /**
- * What the caller of `post` says about a message. A message without a kind must be sent.
- *
- * - `request`: its caller can be told to try later. While too much waits to be sent, `post` may throw an error with code
- *   `RATE_LIMITED` instead of sending it.
- * - `droppable`: a later message replaces it, as with progress. While too much waits to be sent, it may be left out.
- * - `greeting`: it holds no secret, and may be sent before it is known who listens.
- * @typedef {'request' | 'droppable' | 'greeting'} MessageKind
+ * What the caller of `post` says about a message.
+ * @typedef {import('../wire/messages.js').MessageKind} MessageKind
  */
 
 /**
@@ -52,8 +50,6 @@
  * @property {() => Promise<void> | undefined} [room] for what is sent without flow control of its protocol: a promise that
  *   resolves when less waits to be sent, or when nothing is sent any more; undefined if there is room
  * @property {() => void} close stops sending and receiving; what was posted before is still sent
- * @property {(value: any, context: import('../wire/result-store.js').CallContext) => unknown} [prepare] converts a handler's result to
- *   what can be sent, or to a promise of it
  * @property {MessageEventSource} [target] the window that it leads to, where it leads to one
  * @property {string} [origin] and the origin of that
  * @property {readonly Feature[]} [carries] `['frames', 'liveness', 'streams']` unless it says otherwise

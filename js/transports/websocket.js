@@ -28,7 +28,7 @@ const TOO_LONG = 4009;
  */
 
 /**
- * @typedef {object} SocketOptions
+ * @typedef {object} SocketOptions What `webSocketTransport` may be given.
  * @property {number} [maxLength] characters of the longest message, either way (33554432)
  * @property {number} [maxUnsent] bytes that may wait to be sent: with more, new calls fail with
  *   RATE_LIMITED; with four times as many, the socket is closed (16777216)
@@ -49,7 +49,7 @@ const TOO_LONG = 4009;
  * session gets a socket of its own: `connect(() => webSocketTransport(url), options)`.
  * @param {string | URL | Socket} target an address, or a socket that nobody else uses
  * @param {SocketOptions} [options]
- * @returns {import('./transport.js').Transport}
+ * @returns {import('./transport.js').Transport & { prepare: import('../wire/result-store.js').Prepare }} `prepare` is for apps
  */
 export const webSocketTransport = (target, options) => new WebSocketTransport(target, options);
 
@@ -77,7 +77,7 @@ class WebSocketTransport extends Receiver {
     this.#socket = socket;
     this.#maxLength = maxLength;
     this.#maxUnsent = maxUnsent;
-    /** @type {NonNullable<import('./transport.js').Transport['prepare']>} */
+    /** @type {import('../wire/result-store.js').Prepare} */
     this.prepare = (value, context) => prepare(value, context, store, storeAbove);
     // Chromium keeps sockets of pages in its back-forward cache open, so that the other side would wait.
     globalThis.addEventListener?.('pagehide', this.#leave);
@@ -94,7 +94,7 @@ class WebSocketTransport extends Receiver {
       }),
     );
     if (socket.readyState > OPEN)
-      this.#fail('The socket is closed: each session needs one of its own');
+      this.#fail('The socket is closed: each session needs its own socket');
   }
 
   /**
@@ -111,7 +111,7 @@ class WebSocketTransport extends Receiver {
       if (kind === 'request') throw busy(unsent);
       if (kind === 'droppable') return;
       if (unsent > 4 * this.#maxUnsent) {
-        this.#giveUp(UNREAD, `The other side does not read: ${unsent} bytes wait to be sent`);
+        this.#giveUp(UNREAD, `The other side reads too slowly: ${unsent} bytes wait to be sent`);
         // `close` alone would keep the waiting messages until the other side has answered.
         socket.terminate?.();
         return;
@@ -130,7 +130,7 @@ class WebSocketTransport extends Receiver {
     this.#socket.close(NORMAL);
   }
 
-  #leave = () => this.#giveUp(NORMAL, 'The page was left');
+  #leave = () => this.#giveUp(NORMAL, 'The page was closed');
 
   #opened() {
     for (const text of this.#unsent) this.#socket.send(text);
@@ -144,14 +144,14 @@ class WebSocketTransport extends Receiver {
     const length = typeof data === 'string' ? data.length : 0;
     if (length > this.#maxLength) {
       const limit = this.#maxLength;
-      const why = `A message of ${length} characters came, the limit is ${limit}`;
+      const why = `A message of ${length} characters was received; the limit is ${limit}`;
       return this.#giveUp(TOO_LONG, why);
     }
     let message;
     try {
       message = parse(data);
     } catch (cause) {
-      const why = `No JSON text: ${reasonText(cause)}`;
+      const why = `The message is not JSON: ${reasonText(cause)}`;
       return this.receiveUnreadable(new AbpError('PARSE_ERROR', why, { cause }));
     }
     this.receive(message, undefined, length);
@@ -188,7 +188,7 @@ function dial(url) {
   if (globalThis.WebSocket) return new WebSocket(url);
   throw new AbpError(
     'NOT_SUPPORTED',
-    'There is no WebSocket here: give a socket of the package ws',
+    'WebSocket is not available: pass a socket from the package ws',
   );
 }
 

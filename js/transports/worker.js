@@ -1,4 +1,4 @@
-/** Workers of pages and of Node, from the side of their owner and from inside. */
+/** Workers of pages and of Node, from the side of their owner. */
 import { portTransport } from './port.js';
 
 /**
@@ -23,51 +23,4 @@ export function end(worker) {
   // Nobody handles what it still throws, and Node would take that for an error of the whole process.
   worker.on?.('error', () => {});
   return worker.port ? worker.port.close() : worker.terminate();
-}
-
-/** The port from a worker to its owner, or undefined outside of workers. @returns {unknown} of a page's worker or of Node's */
-export function ownerPort() {
-  const scope = /** @type {any} */ (globalThis);
-  return scope.DedicatedWorkerGlobalScope
-    ? scope
-    : (scope.process?.getBuiltinModule?.('node:worker_threads').parentPort ?? undefined);
-}
-
-/**
- * Accepts connections to this worker: from its owner or, in a shared worker, from every page that connects.
- * Outside of workers it does nothing.
- * @param {(transport: import('./transport.js').Transport) => void} accept called for each connection; sets its `onMessage`
- * @param {() => boolean} hasRoom whether a shared worker takes one more page; a worker always takes its owner
- * @returns {() => void} stops it
- */
-export function listenToOwners(accept, hasRoom) {
-  if ('SharedWorkerGlobalScope' in globalThis) {
-    const connected = (/** @type {any} */ { ports }) => {
-      const transport = portTransport(ports[0]);
-      if (hasRoom()) accept(transport);
-      else transport.close();
-    };
-    addEventListener('connect', connected);
-    return () => removeEventListener('connect', connected);
-  }
-  const port = ownerPort();
-  let stopped = false;
-  /** @type {import('./transport.js').Transport | undefined} */
-  let waiting;
-  // The owner has no other way to connect: when its connection has ended, the next one begins on the same port, with the
-  // next message.
-  const hearOwner = () => {
-    const transport = portTransport(port, () => stopped || hearOwner());
-    transport.onMessage = (message, ports) => {
-      waiting = undefined;
-      accept(transport);
-      transport.onMessage(message, ports);
-    };
-    waiting = transport;
-  };
-  if (port) hearOwner();
-  return () => {
-    stopped = true;
-    waiting?.close();
-  };
 }

@@ -1,6 +1,7 @@
 /** What `expose` infers of an app, and what a client knows of it. Types only: nothing of this runs. */
-import type { CallOptions, Response } from '../agent/client.js';
-import type { CallContext, Described } from '../app/registry.js';
+import type { CallOptions } from '../agent/client.js';
+import type { Response } from '../wire/messages.js';
+import type { CallContext, Described, Registry } from '../app/registry.js';
 import type { Exposed } from '../app/expose.js';
 import type { FromSchema } from './json-schema.js';
 
@@ -177,10 +178,15 @@ export type CapabilitiesOf<App> =
         : never
       : App;
 
-/** The names of an app's capabilities. */
-export type NameOf<App> = keyof CapabilitiesOf<App> & string;
+/** The names of an app's capabilities. It is inferred so that the compiler's messages list the names. */
+export type NameOf<App> = keyof CapabilitiesOf<App> & string extends infer Name extends string
+  ? Name
+  : never;
 
-type Callable<App, Name> = Extract<CapabilitiesOf<App>[Name & NameOf<App>], AnyFunction>;
+type Callable<App, Name> = Extract<
+  CapabilitiesOf<App>[Name & keyof CapabilitiesOf<App>],
+  AnyFunction
+>;
 
 /** The params of a capability. */
 export type ParamsOf<App, Name extends NameOf<App>> =
@@ -261,3 +267,17 @@ export type ResponseOf<App, Name extends NameOf<App>> = Response<
   DataOf<App, Name>,
   CodesIn<Returned<App, Name>>
 >;
+
+// --- What stands on an app --------------------------------------------------------------------------
+
+/** What `expose` hands to its option `webmcp`. */
+export interface ServedApp {
+  exposed: Exposed;
+  /** Its capabilities; none if the app was made without this library. */
+  registry?: Registry | undefined;
+  /** The exact origins that `expose` was given. */
+  origins: string[];
+}
+
+/** Begins to serve an app, and returns what tells it of changes and of the end. */
+export type WebMcp = (app: ServedApp) => { changed(): void; close(): void };

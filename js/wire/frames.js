@@ -1,14 +1,9 @@
 /** Writes frames; js/wire/frame-kinds.js says what they are. */
+import { LARGE, snapshot } from '../common/snapshot.js';
 import * as FrameKind from './frame-kinds.js';
 
 /** Entries in one frame. More are sent in further frames, and longer frames are refused. */
 export const MAX_FRAME_ENTRIES = 4096;
-
-/** Microtasks for which the chunks of a stream wait for the next: a generator that awaits nothing needs fewer to make it. */
-const MAX_TURNS_BETWEEN_CHUNKS = 24;
-/** Chunks that come within this time of those that were sent, in ms, wait for others, up to so many bytes. */
-const MAX_CHUNK_DELAY = 1;
-const MAX_CHUNK_BYTES = 2 ** 16;
 
 /** Its `then` runs a microtask for a fifth of the cost of `queueMicrotask`. */
 const soon = Promise.resolve();
@@ -21,9 +16,6 @@ export class FrameWriter {
   #waiting = false;
   /** Microtasks until what was collected is sent. */
   #left = 0;
-  /** When chunks were sent, and the bytes of those that were collected since. */
-  #sentAt = 0;
-  #bytes = 0;
   #post;
   #undeliverable;
 
@@ -39,7 +31,7 @@ export class FrameWriter {
 
   /**
    * Adds an entry. The first one of a turn is sent at once, because a single call should not wait. The others are
-   * collected until the turn's microtasks have run.
+   * collected until the turn's microtasks have run, as copies: what cannot be copied cheaply is sent with those before it.
    * @param {number} kind see js/wire/frame-kinds.js, also for the next three
    * @param {unknown} key
    * @param {unknown} a
@@ -47,32 +39,27 @@ export class FrameWriter {
    * @param {Transferable[]} [transfer] moved with the entry
    */
   add(kind, key, a, b, transfer) {
-    if (this.#begins()) {
-      this.#send([kind, key, a, b], transfer && [transfer]);
-      return;
+    const isFirst = this.#begins();
+    let copy;
+    try {
+      copy = snapshot(b);
+    } catch (error) {
+      return this.#undeliverable([kind, key, a, b], transfer, error);
     }
-    this.#entries.push(kind, key, a, b);
+    const isLarge = copy === LARGE;
+    this.#entries.push(kind, key, a, isFirst || isLarge ? b : copy);
     if (transfer) this.#transfers[this.#entries.length / 4 - 1] = transfer;
-    if (this.#entries.length >= MAX_FRAME_ENTRIES * 4) this.flush();
+    if (isFirst || isLarge || this.#entries.length >= MAX_FRAME_ENTRIES * 4) this.flush();
   }
 
   /**
-   * Adds a chunk of a stream. Those that follow one another without a pause are collected.
-   * @param {unknown} key
-   * @param {number} size its bytes
-   * @param {unknown} chunk
-   * @param {Transferable[]} [transfer] moved with it
+   * What was collected waits for more.
+   * @param {number} turns microtasks
+   * @returns {boolean} whether anything was collected
    */
-  addChunk(key, size, chunk, transfer) {
-    this.add(FrameKind.CHUNK, key, size, chunk, transfer);
-    this.#left = MAX_TURNS_BETWEEN_CHUNKS;
-    const now = performance.now();
-    this.#bytes += size;
-    if (this.#bytes < MAX_CHUNK_BYTES && now - this.#sentAt < MAX_CHUNK_DELAY) {
-      if (this.#entries.length) return;
-    } else this.flush();
-    this.#sentAt = now;
-    this.#bytes = 0;
+  wait(turns) {
+    this.#left = turns;
+    return this.#entries.length > 0;
   }
 
   /**
@@ -107,7 +94,7 @@ export class FrameWriter {
     const transfers = this.#transfers;
     this.#entries = [];
     this.#transfers = [];
-    this.#send(frame, transfers.length ? transfers : undefined);
+    this.send(frame, transfers.length ? transfers : undefined);
   }
 
   /**
@@ -116,14 +103,14 @@ export class FrameWriter {
    * @param {unknown[]} frame
    * @param {(Transferable[] | undefined)[]} [transfers] by entry
    */
-  #send(frame, transfers) {
+  send(frame, transfers) {
     try {
       this.#post(frame, transfers && [...new Set(transfers.flatMap((list) => list ?? []))]);
     } catch (error) {
       if (frame.length === 4) return this.#undeliverable(frame, transfers?.[0], error);
       for (let i = 0; i < frame.length; i += 4) {
         const transfer = transfers?.[i / 4];
-        this.#send(frame.slice(i, i + 4), transfer && [transfer]);
+        this.send(frame.slice(i, i + 4), transfer && [transfer]);
       }
     }
   }

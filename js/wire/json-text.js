@@ -14,9 +14,9 @@ export function jsonText(message, maxLength, replacer) {
   // A value takes at least two characters: itself and a separator.
   requireBounded(message, { maxValues: maxLength / 2 + 1, maxCharacters: maxLength });
   const text = JSON.stringify(message, replacer);
-  if (text === undefined) throw new TypeError('What is no JSON value cannot be sent');
+  if (text === undefined) throw new TypeError('Only JSON values can be sent');
   if (text.length > maxLength) {
-    throw new RangeError(`${text.length} characters are too many: the limit is ${maxLength}`);
+    throw new RangeError(`${text.length} characters are too long: the limit is ${maxLength}`);
   }
   return text;
 }

@@ -69,7 +69,9 @@ export function parseManifest(text) {
   }
   if (!Array.isArray(capabilities)) throw invalid('needs capabilities: a list');
   if (capabilities.length > MAX_CAPABILITIES) {
-    throw invalid(`names ${capabilities.length} capabilities; ${MAX_CAPABILITIES} are allowed`);
+    throw invalid(
+      `names ${capabilities.length} capabilities; at most ${MAX_CAPABILITIES} are allowed`,
+    );
   }
   const nameless = capabilities.findIndex((capability) => !isText(getOwn(capability, 'name')));
   if (nameless >= 0) throw invalid(`has no name for capabilities[${nameless}]`);
@@ -85,7 +87,7 @@ export function warningsOf({ abp, capabilities }) {
   const warnings = [];
   // Whatever the version, `initialize` decides. Some of the protocol's pages call this one 1.0.
   if (abp !== '0.1' && abp !== '1.0') {
-    warnings.push(`The manifest is for ABP ${abp.slice(0, 20)}, this library speaks 0.1`);
+    warnings.push(`The manifest is for ABP ${abp.slice(0, 20)}; this library speaks 0.1`);
   }
   const names = new Set();
   for (const capability of capabilities) {
@@ -115,7 +117,7 @@ function requirementsOf(name, requirements) {
 /**
  * The manifest that an app's definition corresponds to, such that `discover` takes it. Serve it as JSON, and
  * name its address in the page's head: `<link rel="abp-manifest" href="/abp.json">`.
- * @param {import('../app/expose.js').Definition} definition what `expose` is given
+ * @param {{ app: Manifest['app'], capabilities: Record<string, object> }} definition what `expose` is given
  * @returns {Manifest}
  * @throws {AbpError} INVALID_MANIFEST if something required is missing, or a limit is passed; INVALID_PARAMS if a schema is
  *   none, or requirements are no list

@@ -3,18 +3,89 @@
  * nothing inherited is ever taken for something that the peer sent.
  */
 import * as abp from '../core/abp-boundary.js';
-import { safely } from '../common/errors.js';
-import { copyRecord, getOwn, isObject, isRecord, milliseconds } from '../common/values.js';
+import { copyRecord, getOwn, isObject, isRecord, milliseconds, textOf } from '../common/values.js';
 
 /**
- * @typedef {object} Request A call or an elicitation that came in.
- * @property {unknown} key the id that cancels will name
+ * @typedef {object} Asked What a call or an elicitation says.
  * @property {unknown} name
  * @property {unknown} params
  * @property {number} timeout ms, 0 for none
- * @property {[number, number]} [window] of a stream: how many chunks and bytes may be under way
- * @property {boolean} [input] whether its caller streams to its handler
  * @property {unknown} progress the token that names its progress; true is the id of the call, false is no progress
+ * @property {[number, number]} [window] of a stream: how many chunks and bytes may be under way
+ * @property {unknown} [input] whether its caller streams to its handler
+ */
+
+/**
+ * A call or an elicitation that came in.
+ * @typedef {Asked & { key: unknown }} Request `key` is what cancels will name: in frames its number or its id, in a message its
+ *   id. A peer may give anything in place of them
+ */
+
+/**
+ * What may become of a message that cannot be sent at once. One without a kind must be sent.
+ *
+ * - `request`: its caller can be told to try later. While too much waits to be sent, a transport may throw an error with
+ *   code `RATE_LIMITED` instead of sending it.
+ * - `droppable`: a later message replaces it, as with progress. While too much waits to be sent, it may be left out.
+ * - `greeting`: it holds no secret, and may be sent before it is known who listens.
+ * @typedef {'request' | 'droppable' | 'greeting'} MessageKind
+ */
+
+/**
+ * @typedef {object} ProgressInfo How far a call has come.
+ * @property {string | number} operationId the `progressToken`
+ * @property {number} progress
+ * @property {number} [total]
+ * @property {number} [percentage] 0 to 100
+ * @property {string} [status]
+ * @property {string} [stage]
+ * @property {number} [estimatedRemaining] ms
+ */
+
+/**
+ * @template [Data=any]
+ * @typedef {object} Success The response to a call that succeeded.
+ * @property {true} success
+ * @property {Data} data
+ * @property {undefined} [error]
+ * @property {false} [cancelled]
+ * @property {Metadata} [metadata]
+ */
+
+/**
+ * @template {string} [Code=never] the app's own error codes, where they are known
+ * @typedef {object} Failure The response to a call that failed or was cancelled.
+ * @property {false} success
+ * @property {undefined} [data]
+ * @property {import('../common/errors.js').ErrorObject<Code>} error
+ * @property {boolean} [cancelled] whether it was cancelled, which a timeout is, too
+ * @property {Metadata} [metadata]
+ */
+
+/**
+ * @typedef {object} Metadata What a response says of its call besides the result.
+ * @property {number} [duration] ms
+ * @property {boolean} [cached]
+ * @property {boolean} [collected] the data are the chunks of a stream, in a list
+ * @property {import('../types/outcome.js').CallOutcome} [outcome] of a call that did not succeed: what became of its work
+ * @property {any} [report] of a call that did not succeed: what its handler reported last, such as what it has applied and what
+ *   remains
+ * @property {ProgressInfo} [progress] of a call that did not succeed: the last progress
+ */
+
+/**
+ * The protocol's answer to a call.
+ * @template [Data=any]
+ * @template {string} [Code=never] the app's own error codes, where they are known
+ * @typedef {Success<Data> | Failure<Code>} Response
+ */
+
+/**
+ * @typedef {object} CancelResponse What a cancel was answered.
+ * @property {string} callId
+ * @property {boolean} cancelled whether the app stopped the call
+ * @property {string} [reason] why not
+ * @property {import('../common/errors.js').ErrorObject} [error]
  */
 
 /**
@@ -39,10 +110,17 @@ const windowOf = (stream) =>
   stream ? readAmount(getOwn(stream, 'chunks'), getOwn(stream, 'bytes')) : undefined;
 
 /** @param {[number, number] | undefined} window */
-const streamOf = (window) => window?.[0] && { stream: { chunks: window[0], bytes: window[1] } };
+const streamOf = (window) =>
+  window?.[0] ? { stream: { chunks: window[0], bytes: window[1] } } : undefined;
 
-/** The elicitation by which an app reads what its agent streams to a handler; `params` has the callId. */
-export const INPUT = 'bridge/input';
+/** @param {unknown} operationId @param {object} info */
+export const progressMessage = (operationId, info) => ({
+  type: 'progress',
+  payload: { ...info, operationId },
+});
+
+/** The notification that an app's capabilities have changed. */
+export const LIST_CHANGED = 'notifications/capabilities/list_changed';
 
 /** An agent's call of a capability. */
 export const CALL = {
@@ -57,7 +135,7 @@ export const CALL = {
     const options = getOwn(payload, 'options');
     return {
       // Clients differ in where they put the callId, and some send none.
-      key: getOwn(options, 'callId') ?? getOwn(payload, 'callId') ?? idOf(message),
+      key: textOf(getOwn(options, 'callId') ?? getOwn(payload, 'callId') ?? idOf(message)),
       name: getOwn(payload, 'capability'),
       params: getOwn(payload, 'params') ?? {},
       timeout: milliseconds(getOwn(options, 'timeout')),
@@ -67,16 +145,12 @@ export const CALL = {
     };
   },
   /**
+   * The payload.
    * @param {string} id
-   * @param {string} capability
-   * @param {unknown} params
-   * @param {number} timeout
-   * @param {boolean | string | number} progress whether progress is wanted, or its token
-   * @param {[number, number]} [window] of a stream: chunks and bytes
-   * @param {boolean} [input] whether the caller streams to the handler
+   * @param {Asked} asked
    */
-  write: (id, capability, params, timeout, progress, window, input) => ({
-    capability,
+  write: (id, { name, params, timeout, progress, window, input }) => ({
+    capability: name,
     params,
     callId: id,
     options: {
@@ -84,7 +158,7 @@ export const CALL = {
       ...(timeout && { timeout }),
       ...(progress !== false && { progressToken: progress === true ? id : progress }),
       ...streamOf(window),
-      ...(input && { input }),
+      ...(Boolean(input) && { input: true }),
     },
   }),
   /**
@@ -103,10 +177,31 @@ export const CALL = {
     },
   }),
   /**
-   * @param {import('../agent/client.js').Response} response
+   * @param {Response} response
    * @param {number} duration ms
    */
-  fail: (response, duration) => ({ ...response, metadata: { duration } }),
+  fail: (response, duration) => ({
+    ...response,
+    metadata: { ...copyRecord(response.metadata), duration },
+  }),
+  /**
+   * Says what became of the work of a call that did not succeed.
+   * @param {any} response
+   * @param {abp.Fate} fate if the metadata do not say it
+   * @param {boolean} [repeatable] whether its error may say `retryable` if it may have run: an error of its handler's, or of a
+   *   capability that may run twice
+   * @param {any} [metadata]
+   */
+  became(response, fate, repeatable = false, metadata = response.metadata) {
+    const known = fateIn(metadata) || fate;
+    const { error } = response;
+    const isSafe = repeatable || known === abp.FATE_UNSTARTED;
+    return {
+      ...response,
+      ...(error?.retryable && { error: { ...error, retryable: isSafe } }),
+      metadata: { ...copyRecord(metadata), outcome: abp.FATES[known] },
+    };
+  },
 };
 
 /** An app's question to its agent. */
@@ -120,7 +215,7 @@ export const ELICITATION = {
   read(message) {
     const payload = getOwn(message, 'payload');
     return {
-      key: idOf(message),
+      key: textOf(idOf(message)),
       name: getOwn(payload, 'method'),
       params: getOwn(payload, 'params'),
       timeout: milliseconds(getOwn(payload, 'timeout')),
@@ -129,31 +224,23 @@ export const ELICITATION = {
     };
   },
   /**
+   * The payload.
    * @param {string} _id
-   * @param {string} method
-   * @param {unknown} params
-   * @param {number} timeout
-   * @param {boolean | string | number} [_progress]
-   * @param {[number, number]} [window] of a stream: chunks and bytes
+   * @param {Asked} asked
    */
-  write: (_id, method, params, timeout, _progress, window) => ({
-    method,
+  write: (_id, { name, params, timeout, window }) => ({
+    method: name,
     params,
     ...(timeout && { timeout }),
     ...streamOf(window),
   }),
   /** @param {unknown} data */
   succeed: (data) => ({ success: true, data }),
-  /** @param {import('../agent/client.js').Response} response */
+  /** @param {Response} response */
   fail: (response) => response,
+  /** @param {any} response */
+  became: (response) => response, // nobody asks that of a question
 };
-
-/**
- * An elicitation's method, by its standard name.
- * @param {unknown} name
- */
-export const elicitationMethod = (name) =>
-  name === 'elicitation/text' ? 'elicitation/input' : String(name);
 
 const RESPONSE_MEMBERS = ['success', 'data', 'error', 'cancelled', 'metadata'];
 
@@ -161,7 +248,7 @@ const RESPONSE_MEMBERS = ['success', 'data', 'error', 'cancelled', 'metadata'];
  * Whether a handler returned a whole response of the protocol and not just the data: an object with a boolean `success`
  * and no members but those of a response.
  * @param {unknown} value
- * @returns {value is import('../agent/client.js').Response}
+ * @returns {value is Response}
  */
 export const isResponse = (value) =>
   isRecord(value) &&
@@ -169,15 +256,33 @@ export const isResponse = (value) =>
   Object.keys(value).every((key) => RESPONSE_MEMBERS.includes(key));
 
 /**
- * What a response says about its call, as an `abp_outcome`: completed, timed out, or cancelled, which can be said in two
- * ways.
+ * Whether a capability says that it may run twice.
+ * @param {unknown} annotations its hints
+ */
+export const isRepeatable = (annotations) =>
+  ['readOnlyHint', 'idempotentHint'].some((hint) => getOwn(annotations, hint) === true);
+
+/**
+ * What the metadata of a response say became of the call's work.
+ * @param {unknown} metadata
+ */
+export const fateIn = (metadata) =>
+  /** @type {abp.Fate} */ (
+    // -1, of what is no word of ours, and 0 are nothing.
+    Math.max(abp.FATES.indexOf(getOwn(metadata, 'outcome')), 0)
+  );
+
+/**
+ * What a response says about its call, as an `abp_outcome`: completed, failed, timed out, or cancelled, which can be said
+ * in two ways.
  * @param {unknown} response
  */
 export function outcomeOf(response) {
   const flagged = getOwn(response, 'cancelled') === true;
   const code = getOwn(getOwn(response, 'error'), 'code');
   if (flagged && code === 'TIMEOUT') return abp.TIMED_OUT;
-  return flagged || code === 'CANCELLED' ? abp.CANCELLED : abp.COMPLETED;
+  if (flagged || code === 'CANCELLED') return abp.CANCELLED;
+  return getOwn(response, 'success') === true ? abp.COMPLETED : abp.FAILED;
 }
 
 /** The members of progress that are numbers, and those that are strings. All are optional. */
@@ -207,75 +312,7 @@ export function checkedProgress(info) {
   const isNumber = (/** @type {string} */ key) =>
     ['number', 'undefined'].includes(typeof info[key]);
   if (!isObject(info) || !PROGRESS_NUMBERS.every(isNumber)) {
-    throw new TypeError('progress takes { progress, total }, which are numbers');
+    throw new TypeError('progress needs { progress, total }, both numbers');
   }
   return progressInfo({ ...info });
-}
-
-const NO_RESPONSE = 'The other side answered with no response of ABP: { success, data, error }';
-
-/**
- * Reads the response to a call or a question, and makes sure that it has `success` and, if it failed, `error.code`.
- * @param {unknown} said what the peer sent
- * @returns {import('../agent/client.js').Response} what was said, if it is a response
- */
-export function readResponse(said) {
-  return safely(
-    () => {
-      if (!isRecord(said) || typeof getOwn(said, 'success') !== 'boolean') {
-        const details = said !== undefined && { details: said };
-        return { success: false, error: { ...readError(NO_RESPONSE), ...details } };
-      }
-      const response = /** @type {import('../agent/client.js').Response} */ (said);
-      const error = getOwn(said, 'error');
-      // A cancelled response needs no error.
-      if (response.success || (error === undefined && response.cancelled === true)) return response;
-      const read = readError(error);
-      return read === error ? response : { ...response, error: read };
-    },
-    { success: false, error: readError(NO_RESPONSE) },
-  );
-}
-
-/**
- * Reads an error that a peer sent.
- * @param {unknown} said any value
- * @returns {import('../common/errors.js').ErrorObject} what was said, if it has the protocol's form
- */
-export function readError(said) {
-  return safely(
-    () => {
-      const [code, message, retryable] = ['code', 'message', 'retryable'].map((key) =>
-        getOwn(said, key),
-      );
-      const words = [message, said].find((text) => typeof text === 'string' && text !== '');
-      const whole = typeof code === 'string' && words === message && typeof retryable === 'boolean';
-      if (whole && isRecord(said)) return /** @type {unknown} */ (said);
-      return {
-        ...copyRecord(said),
-        code: typeof code === 'string' ? code : 'OPERATION_FAILED',
-        message:
-          words ??
-          (typeof code === 'string' ? code : 'The operation failed, and no reason was given'),
-        retryable: retryable === true,
-      };
-    },
-    { code: 'OPERATION_FAILED', message: 'The error cannot be read', retryable: false },
-  );
-}
-
-/**
- * Reads the answer to a cancel. The published form has no member for an error, so some apps put `code` and `message`
- * beside the other members.
- * @param {unknown} said what the app sent
- * @returns {{ reason?: string, error?: import('../common/errors.js').ErrorObject, [more: string]: unknown }}
- */
-export function readCancelAnswer(said) {
-  const read = copyRecord(said);
-  const { code, message = read.reason, retryable } = read;
-  if (typeof read.reason !== 'string') delete read.reason;
-  if (isObject(read.error)) read.error = readError(read.error);
-  else if (typeof code === 'string') read.error = readError({ code, message, retryable });
-  else delete read.error;
-  return read;
 }

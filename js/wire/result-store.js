@@ -15,13 +15,18 @@ import { getOwn } from '../common/values.js';
  * @property {{ type: 'bearer' | 'query', token?: string, header?: string }} [auth]
  */
 
-/** @typedef {{ signal: AbortSignal, callId: string }} CallContext */
+/** @typedef {{ signal: AbortSignal, callId: string }} CallContext The call whose result is stored. */
 
 /**
- * @callback Store
+ * @callback Store Stores bytes where the agent can fetch them.
  * @param {{ content: ArrayBuffer, mimeType: string, filename?: string, size: number }} data
  * @param {CallContext} context the call whose result it is
  * @returns {Stored | Promise<Stored>}
+ */
+
+/**
+ * Converts what a handler returned, or a chunk of it, to what can be sent, or to a promise of that. Its context is the call's.
+ * @typedef {(value: unknown, context: CallContext) => unknown} Prepare
  */
 
 /**
@@ -40,17 +45,17 @@ export async function prepare(value, context, store, storeAbove) {
     throw new AbpError('OPERATION_FAILED', why, { cause });
   }
   /** What is sent, by what the handler gave. @type {Map<object, unknown>} */
-  const parts = new Map();
-  replaceBinary(value, (part) => (parts.set(part, part), part));
-  for (const part of parts.keys()) {
+  const binary = new Map();
+  replaceBinary(value, (part) => (binary.set(part, part), part));
+  for (const part of binary.keys()) {
     const data = binaryData(part);
     const large = store && sizeOf(data) > storeAbove;
     if (!large && !isBlob(data.content)) continue;
     const content = await contentOf(data);
     context.signal.throwIfAborted();
-    parts.set(part, large ? await stored(data, content, context, store) : { ...data, content });
+    binary.set(part, large ? await stored(data, content, context, store) : { ...data, content });
   }
-  return replaceBinary(value, (part) => parts.get(part));
+  return replaceBinary(value, (part) => binary.get(part));
 }
 
 /**
@@ -61,24 +66,24 @@ export async function prepare(value, context, store, storeAbove) {
  */
 export function withBase64(value) {
   /** @type {Map<object, unknown>} */
-  const parts = new Map();
-  replaceBinary(value, (part) => (parts.set(part, part), part));
-  return parts.size ? replaceByBase64(value, parts) : value;
+  const binary = new Map();
+  replaceBinary(value, (part) => (binary.set(part, part), part));
+  return binary.size ? replaceByBase64(value, binary) : value;
 }
 
 /**
  * @param {unknown} value
- * @param {Map<object, unknown>} parts its bytes
+ * @param {Map<object, unknown>} binary its bytes
  */
-async function replaceByBase64(value, parts) {
-  for (const part of parts.keys()) {
+async function replaceByBase64(value, binary) {
+  for (const part of binary.keys()) {
     const data = binaryData(part);
     if (typeof data.content === 'string') continue;
     const content = new Uint8Array(await contentOf(data));
     const size = content.length;
-    parts.set(part, { ...data, content: toBase64(content), encoding: 'base64', size });
+    binary.set(part, { ...data, content: toBase64(content), encoding: 'base64', size });
   }
-  return /** @type {any} */ (replaceBinary(value, (part) => parts.get(part)));
+  return /** @type {any} */ (replaceBinary(value, (part) => binary.get(part)));
 }
 
 /**

@@ -25,7 +25,14 @@ async function serve(folder, port) {
     }
   });
   server.listen(port, 'localhost');
-  await once(server, 'listening');
+  await once(server, 'listening').catch((error) => {
+    console.error(
+      error.code === 'EADDRINUSE'
+        ? `Port ${port} is in use: end the program that uses it, or change the port in start.js, app/app.js and host/host.js`
+        : error,
+    );
+    process.exit(1);
+  });
   console.log(`The ${folder} is at http://localhost:${port}/`);
 }
 

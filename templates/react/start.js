@@ -10,6 +10,13 @@ for (const [folder, port] of [
     cacheDir: `../node_modules/.vite/${folder}`, // of its own, or they would overwrite each other's
     server: { port, strictPort: true },
   });
-  await server.listen();
+  await server.listen().catch((error) => {
+    console.error(
+      /in use/.test(error.message)
+        ? `Port ${port} is in use: end the program that uses it, or change the port in start.js, app/app.js and host/host.jsx`
+        : error,
+    );
+    process.exit(1);
+  });
   console.log(`The ${folder} is at http://localhost:${port}/`);
 }

@@ -1,5 +1,5 @@
 /** What the bridge costs by itself: rows, as ratios within this run where that makes sense. */
-import { bundleSize } from '../support/bundle.js';
+import { inOneFile } from '../../scripts/sizes.js';
 import { spread } from './peers.js';
 
 /**
@@ -63,7 +63,7 @@ export async function ours(site, quick) {
   }
   row("core, bytes a pending call, caller's side, 100,000 pending", caller, 100);
   row("core, bytes a pending call, callee's side, 100,000 pending", callee, 100);
-  row('download of both sides, KB gzipped', (await bundleSize()) / 1000, 14);
+  row('download of both sides, KB gzipped', (await inOneFile('both')) / 1000, 14);
 
   // Memory after the first tenth and at the end, in both documents, after a forced collection.
   const sessions = [

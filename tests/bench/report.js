@@ -145,7 +145,7 @@ function markdown({ where, rows, comparison }) {
   ]);
   return `${where}. Times are ratios to the raw port, measured right before or after; each is the median over the rounds;
 memory and download are of both sides together. Less is better. Bold is the best of the libraries, with those
-whose rounds cannot be told apart from its own.
+whose rounds cannot be described apart from its own.
 
 ![One chart a measure, a dot a library](bench.svg)
 

@@ -4,19 +4,13 @@
 import { after, describe } from 'node:test';
 import { ENGINE, shareBrowser } from '../support/browser.js';
 
-const all = [
-  'transcripts',
-  'session',
-  'trust',
-  'errors',
-  'faults',
-  'websocket',
-  'workers',
-  'a2a',
-  'mcp-apps',
-];
+const all = ['transcripts', 'session', 'trust', 'errors', 'faults', 'websocket', 'workers'];
+const packages = ['a2a', 'mcp-apps'];
 // What other people's packages do is theirs to test in every engine.
-if (ENGINE === 'chromium') all.push('rpc');
-const files = process.env.SUITES ? process.env.SUITES.split(' ') : all;
+if (ENGINE === 'chromium') packages.push('rpc');
+/** @param {string} name */
+const fileOf = (name) =>
+  all.includes(name) ? `./${name}.test.js` : `../../packages/${name}/tests/browser/${name}.test.js`;
+const files = process.env.SUITES ? process.env.SUITES.split(' ') : [...all, ...packages];
 after(shareBrowser());
-for (const name of files) describe(name, () => import(`./${name}.test.js`));
+for (const name of files) describe(name, () => import(fileOf(name)));

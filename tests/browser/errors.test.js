@@ -51,12 +51,62 @@ const nothing = () => `${site.appOrigin}/nothing.html`;
 const blank = (origin, said = '') =>
   `${origin}/tests/browser/pages/blank.html${said && `#${encodeURIComponent(said)}`}`;
 
+describe('the console says before time is up, without any limit of time', () => {
+  const warning = ({ src, origin }) =>
+    page.evaluate(
+      ([src, origin]) => {
+        const said = new Promise((resolve) => {
+          const { warn } = console;
+          console.warn = (text) => {
+            if (!String(text).includes('has not answered yet')) return warn(text);
+            console.warn = warn;
+            resolve(text);
+          };
+        });
+        const iframe = window.embed(src);
+        if (!src) iframe.removeAttribute('src');
+        void window.connect(iframe, { origin, timeout: 0, agent: { name: 'a', version: '1' } });
+        return said;
+      },
+      [src, origin],
+    );
+
+  test('that the iframe’s src is of another origin than was named', async () => {
+    const text = await warning({ src: nothing(), origin: 'http://writer.localhost' });
+    assert.match(text, /^abp-bridge: .*the iframe's src is at .*#wrong-origin\)$/);
+  });
+
+  test('that the iframe is empty', async () => {
+    const text = await warning({ src: '', origin: site.appOrigin });
+    assert.match(text, /the iframe is empty.*#frame-not-found\)$/);
+  });
+
+  // The others report no such thing to the page.
+  if (ENGINE === 'chromium') {
+    test('that the page’s own policy blocks the frame', async () => {
+      await page.evaluate(() => {
+        const policy = document.createElement('meta');
+        policy.httpEquiv = 'Content-Security-Policy';
+        policy.content = "frame-src 'self'";
+        document.head.append(policy);
+      });
+      const text = await warning({ src: site.appUrl(), origin: site.appOrigin });
+      assert.ok(
+        text.includes(`Content Security Policy blocks the frame: add ${site.appOrigin}`),
+        text,
+      );
+    });
+  }
+});
+
 describe('connect says', () => {
   test('that the iframe’s src is of another origin than was named', async () => {
     const message = await rejection({ src: nothing(), origin: 'http://writer.localhost' });
-    assert.match(message, /^TIMEOUT: .*within 100 ms: the iframe's src is of/);
+    assert.match(message, /^TIMEOUT: .*within 100 ms: the iframe's src is at/);
     assert.ok(
-      message.includes(`of ${site.appOrigin}, but connect was given http://writer.localhost`),
+      message.includes(
+        `at ${site.appOrigin}, but connect was given origin: http://writer.localhost`,
+      ),
       message,
     );
     assert.match(message, /#wrong-origin\)$/);
@@ -66,7 +116,7 @@ describe('connect says', () => {
     // As after a redirect, nothing but what it says tells where it is.
     const said = JSON.stringify([{ type: 'hello' }]);
     const src = blank(site.appOrigin, said);
-    const message = await withTimeFor(/speaks from/, (timeout) =>
+    const message = await withTimeFor(/messages come from/, (timeout) =>
       page.evaluate(
         ([src, origin, timeout]) => {
           const agent = { name: 'a', version: '1' };
@@ -78,7 +128,7 @@ describe('connect says', () => {
     );
     assert.ok(
       message.includes(
-        `the iframe speaks from ${site.appOrigin}, not from http://writer.localhost (docs/errors.md#wrong-origin)`,
+        `the iframe's messages come from ${site.appOrigin}, not from http://writer.localhost (docs/errors.md#wrong-origin)`,
       ),
       message,
     );
@@ -87,7 +137,7 @@ describe('connect says', () => {
   test('what a frame of its own origin shows, if that is not what was named', async () => {
     const src = blank(site.hostOrigin);
     const message = await rejection({ src });
-    assert.ok(message.includes(`the iframe shows ${src}, which is not of`), message);
+    assert.ok(message.includes(`the iframe shows ${src}, which is not at`), message);
     assert.match(message, /#wrong-origin\)$/);
   });
 
@@ -154,7 +204,7 @@ describe('connect says', () => {
         [site.appOrigin, timeout],
       ),
     );
-    assert.match(message, /^ALREADY_INITIALIZED .*it refused until then, with ALREADY_INITIALIZED/);
+    assert.match(message, /^ALREADY_INITIALIZED .*it refused, with ALREADY_INITIALIZED/);
     assert.match(message, /#already-connected\)$/);
   });
 
@@ -201,7 +251,10 @@ describe('the app’s author reads', () => {
         return `${error.code}: ${error.message}`;
       }
     }, site.hostOrigin);
-    assert.ok(message.startsWith(`ALREADY_INITIALIZED: An app of this page serves`), message);
+    assert.ok(
+      message.startsWith(`ALREADY_INITIALIZED: Another app in this page already serves`),
+      message,
+    );
     assert.match(message, /#exposed-twice\)$/);
   });
 

@@ -41,7 +41,8 @@ describe('the document under a call', () => {
         const response = await page.evaluate(() => window.pending);
         assert.equal(response.success, false);
         assert.equal(response.error.code, 'DISCONNECTED');
-        assert.equal(response.error.retryable, true);
+        assert.equal(response.error.retryable, false);
+        assert.equal(response.metadata.outcome, 'unknown');
         assert.equal(response.cancelled, undefined);
         await page.waitForFunction(() => window.lost?.length === 1);
         assert.equal(await page.evaluate(() => window.client.connected), false);
@@ -94,6 +95,143 @@ describe('the document under a call', () => {
     }
   }
 
+  /** What fires `load` in one engine or another, without a new document. */
+  const SAME = {
+    'sets its hash': (frame) => frame.evaluate(() => void (location.hash = 'a')),
+    'follows a link to a place in itself': (frame) =>
+      frame.evaluate(() => {
+        document.body.innerHTML = '<a href="#b">b</a>';
+        document.querySelector('a').click();
+      }),
+    'replaces its hash': (frame) => frame.evaluate(() => location.replace('#c')),
+    ...Object.fromEntries(
+      // Without a person's gesture, a step back in WebKit is one of the host page.
+      (ENGINE === 'webkit' ? [] : ['?pushed', '#pushed']).map((address) => [
+        `goes back from ${address}`,
+        async (frame) => {
+          await frame.evaluate((address) => history.pushState(1, '', address), address);
+          await frame.evaluate(() => history.back());
+          await frame.waitForFunction((address) => !location.href.endsWith(address), address);
+        },
+      ]),
+    ),
+    'gets a hash from its host': () =>
+      page.evaluate(() => {
+        window.iframe.src += '#e';
+      }),
+    'is led to a hash by its host': () =>
+      page.evaluate(() => {
+        window.iframe.contentWindow.location = window.iframe.src + '#f';
+      }),
+  };
+  /** Which of them do: Chromium a quarter of a second later, so a test has to wait for it. */
+  const WITH_LOAD = {
+    chromium: /goes back|its host/,
+    webkit: /hash|link/,
+    firefox: /^$/,
+  }[ENGINE];
+  const expectLoad = () =>
+    page.evaluate(() => {
+      window.loaded = new Promise((resolve) =>
+        window.iframe.addEventListener('load', () => resolve(true), { once: true }),
+      );
+    });
+  /** Resolves when the host has seen what comes of it. @param {boolean} [withLoad] whether a `load` comes */
+  const settled = (withLoad) =>
+    page.evaluate(async (withLoad) => {
+      if (withLoad) await window.loaded;
+      for (let i = 0; i < 3; i++) {
+        await new Promise((resolve) => requestAnimationFrame(resolve));
+        await window.client.call('echo');
+      }
+    }, withLoad);
+  const KINDS = {
+    'an app': [{}, {}],
+    'a plain app': [{}, { kind: 'plain' }],
+  };
+  for (const [kind, [options, appOptions]] of Object.entries(KINDS)) {
+    for (const [what, change] of Object.entries(SAME)) {
+      test(`stays where ${kind} ${what}: its call ends as its handler ends`, async () => {
+        await open({ ...options, loaded: true }, appOptions);
+        await page.evaluate(() => {
+          window.lost = [];
+          window.pending = window.client.call('held');
+        });
+        const frame = page.frames()[1];
+        await frame.waitForFunction(() => window.calls === 1);
+        await expectLoad();
+        await change(frame);
+        await settled(WITH_LOAD.test(what));
+        await frame.evaluate(() => window.release('done'));
+        const { data, error } = await page.evaluate(() => window.pending);
+        assert.deepEqual([data, error], ['done', undefined]);
+        assert.deepEqual(await page.evaluate(() => [window.client.connected, window.lost]), [
+          true,
+          [],
+        ]);
+      });
+    }
+
+    test(`comes after another one, of ${kind}: the session outlasts its own load`, async () => {
+      await page.evaluate(
+        async ([blank, src, origin, options]) => {
+          const iframe = window.embed(blank);
+          await new Promise((resolve) => (iframe.onload = resolve));
+          window.lost = [];
+          const loaded = new Promise((resolve) => (iframe.onload = resolve));
+          iframe.src = src;
+          window.client = await window.connectTo(iframe, { origin, ...options });
+          window.pending = window.client.call('held');
+          await loaded;
+        },
+        [
+          `${site.appOrigin}/tests/browser/pages/blank.html`,
+          site.appUrl(appOptions),
+          site.appOrigin,
+          options,
+        ],
+      );
+      const frame = page.frames()[1];
+      await frame.waitForFunction(() => window.calls === 1);
+      await settled();
+      await frame.evaluate(() => window.release('done'));
+      assert.equal((await page.evaluate(() => window.pending)).data, 'done');
+      assert.deepEqual(await page.evaluate(() => window.lost), []);
+    });
+  }
+
+  test('writes itself anew: what goes through its port goes on', async () => {
+    await open({ loaded: true });
+    await page.evaluate(() => {
+      window.lost = [];
+      window.pending = window.client.call('held');
+    });
+    const frame = page.frames()[1];
+    await frame.waitForFunction(() => window.calls === 1);
+    await expectLoad();
+    await frame.evaluate(() => {
+      document.open();
+      document.write('anew');
+      document.close();
+    });
+    await settled(true);
+    await frame.evaluate(() => window.release('done'));
+    assert.equal((await page.evaluate(() => window.pending)).data, 'done');
+  });
+
+  test('of a plain app makes room for one that says nothing: its silence decides', async () => {
+    await open({ loaded: true, limits: { probe: 500 } }, { kind: 'plain' });
+    await page.evaluate(() => {
+      window.pending = window.client.call('hang');
+    });
+    await page.frames()[1].waitForFunction(() => window.calls === 1);
+    await page.evaluate((src) => {
+      window.iframe.src = src;
+    }, `${site.appOrigin}/tests/browser/pages/blank.html`);
+    const { error } = await page.evaluate(() => window.pending);
+    assert.equal(error.code, 'DISCONNECTED');
+  });
+
   test('is closed by its app: its call says so, and the agent knows at once', async () => {
     for (const upgrade of ['frames', 'port']) {
       await open({ upgrade });
@@ -109,6 +247,14 @@ describe('the document under a call', () => {
       await page.waitForFunction(() => window.lost?.length === 1);
       assert.equal(await page.evaluate(() => window.client.connected), false);
     }
+  });
+
+  test('is closed by its app, and its agent keeps to plain messages: the next call says so', async () => {
+    await open({ upgrade: 'none' });
+    await page.frames()[1].evaluate(() => window.exposed.close());
+    const { error } = await page.evaluate(() => window.client.call('echo'));
+    assert.equal(error.code, 'NOT_INITIALIZED');
+    assert.equal(await page.evaluate(() => window.client.connected), false);
   });
 
   // WebKit keeps a frame in the process of its host: they die together. Firefox does not say whose is whose.
@@ -131,6 +277,54 @@ describe('the document under a call', () => {
       page = undefined;
       assert.equal(result.value, 'DISCONNECTED');
     });
+  }
+
+  // The same in WebKit: a page cannot stop alone there.
+  if (ENGINE !== 'webkit') {
+    const HEARTBEAT = 1500;
+    /** More than two heartbeats: whoever is awake gives up whoever is not. */
+    const nap = () => new Promise((resolve) => setTimeout(resolve, 3 * HEARTBEAT));
+    const ORDERS = {
+      'stands still, and its host does not': ['app'],
+      'wakes after its host, which slept as well': ['host', 'app'],
+      'wakes before its host, which slept as well': ['app', 'host'],
+    };
+    for (const [what, wakes] of Object.entries(ORDERS)) {
+      for (const reconnect of [false, true]) {
+        test(`${what}: its call ends, and the next one works (${reconnect ? 'reconnects by itself' : 'reconnect()'})`, async () => {
+          const limits = { heartbeat: HEARTBEAT };
+          await open({ limits, reconnect, loaded: true }, { limits });
+          await page.evaluate(() => {
+            window.lost = undefined;
+            window.pending = window.client.call('hang');
+          });
+          const frame = page.frames()[1];
+          await frame.waitForFunction(() => window.calls === 1);
+          const processes = {
+            app: await processOf(site.browser, frame),
+            host: await processOf(site.browser, page.frames()[0]),
+          };
+          assert.notEqual(processes.app, processes.host);
+          const stopped = Object.keys(processes).filter((name) => wakes.includes(name));
+          for (const name of stopped) process.kill(processes[name], 'SIGSTOP');
+          try {
+            for (const name of wakes) {
+              await nap();
+              process.kill(processes[name], 'SIGCONT');
+            }
+          } finally {
+            for (const name of stopped) process.kill(processes[name], 'SIGCONT');
+          }
+          const { success, error } = await page.evaluate(() => window.pending);
+          assert.deepEqual([success, error.code], [false, 'DISCONNECTED']);
+          if (!reconnect) await page.evaluate(() => window.client.reconnect());
+          await page.waitForFunction(() => window.client.connected);
+          const answer = await page.evaluate(() => window.client.call('echo', 'awake'));
+          assert.equal(answer.data, 'awake');
+          assert.equal(await frame.evaluate(() => window.exposed.sessions.length), 1);
+        });
+      }
+    }
   }
 
   test('is reloaded: the client reconnects, and nothing of the old session is heard', async () => {
@@ -308,7 +502,7 @@ describe('the app’s console says who was refused', () => {
     assert.equal(await refused(site.appOrigin), 'TIMEOUT');
     const warned = await frame.evaluate(() => window.warned);
     assert.equal(warned.length, 1);
-    assert.match(warned[0], /another one of its window has a session/);
+    assert.match(warned[0], /another agent in the same window has a session/);
   });
 });
 

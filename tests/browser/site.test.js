@@ -1,13 +1,27 @@
 // The site of the documents: it is built, its links lead somewhere, its examples run with the package's files for pages,
 // and axe finds nothing on a few of its pages.
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
-import { existsSync, readFileSync, readdirSync, statSync } from 'node:fs';
+import { execFileSync, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { createServer } from 'node:http';
 import { createRequire } from 'node:module';
+import { tmpdir } from 'node:os';
 import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { after, before, describe, test } from 'node:test';
+import { NAVIGATION, pageOf, referenceOf } from '../../docs/site/navigation.js';
+import { ENTRIES } from '../../scripts/entries.js';
 import { launch } from '../support/browser.js';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -19,6 +33,21 @@ const TYPES = {
   '.svg': 'image/svg+xml',
   '.wasm': 'application/wasm',
 };
+
+/** The files that the tutorial tells to write: their names, and what is in them. */
+const FILES = /`([\w.]+)`(?: is now)?:\n\n```\w+\n(.*?)^```$/gms;
+
+/** Two ports that nobody listened to a moment ago. @returns {Promise<number[]>} */
+async function freePorts() {
+  const servers = [createServer(), createServer()];
+  const ports = servers.map(async (server) => {
+    await once(server.listen(0, '127.0.0.1'), 'listening');
+    return server.address().port;
+  });
+  const found = await Promise.all(ports);
+  for (const server of servers) server.close();
+  return found;
+}
 
 before(() => execFileSync(process.execPath, ['scripts/site.js'], { cwd: root }));
 
@@ -43,6 +72,20 @@ test('every document is a page, and every link and anchor leads somewhere', () =
   }
   assert.deepEqual(dead, []);
   assert.ok(count > 1000);
+});
+
+test('the API reference has a page for each entry, with what a user looks up', () => {
+  const pageOf = (path) => readFileSync(join(site, `${referenceOf(path)}.html`), 'utf8');
+  for (const path of Object.keys(ENTRIES)) assert.match(pageOf(path), /<h3 id=/, path);
+  const main = pageOf('.');
+  const ids = ['connect', 'expose', 'transfer', 'stream', 'abperror', 'constructor', 'callcontext'];
+  for (const id of ids) assert.match(main, new RegExp(`<h[3-6] id="${id}"`), id);
+  for (const option of ['origin', 'timeout', 'retry', 'onSessionEnd', 'allowedRequests'])
+    assert.match(
+      main,
+      new RegExp(`<tr>\\s*<td>(?:<a id=[^>]*></a>)? *<code>${option}\\??</code>`),
+      option,
+    );
 });
 
 describe('in a browser', () => {
@@ -115,13 +158,48 @@ describe('in a browser', () => {
     await page.getByRole('searchbox', { name: 'Search the documents' }).fill('backpressure');
     await page.keyboard.press('Enter');
     await page.getByRole('link', { name: 'Backpressure' }).first().waitFor();
+    for (const [words, title] of [
+      ['tutorial', 'Tutorial'],
+      ['react typescript', 'React'],
+      ['CORS', 'Errors'],
+    ]) {
+      await page.goto(`${url}search.html?q=${encodeURIComponent(words)}`);
+      const results = page.locator('.pagefind-ui__result-title');
+      await results.filter({ hasText: title }).first().waitFor();
+    }
+  });
+
+  test('a wide page has its sections beside it, what is next, and code that can be copied', async () => {
+    await page.context().grantPermissions(['clipboard-read', 'clipboard-write']);
+    await page.goto(`${url}apps.html`);
+    assert.ok(await page.getByRole('navigation', { name: 'On this page' }).isVisible());
+    await page.getByRole('link', { name: 'Next: Writing an agent' }).waitFor();
+    const block = page.locator('.code').first();
+    await block.getByRole('button', { name: 'Copy' }).click();
+    await block.getByRole('button', { name: 'Copied' }).waitFor();
+    const copied = await page.evaluate(() => navigator.clipboard.readText());
+    assert.equal(copied, (await block.locator('pre').textContent()).trimEnd());
+  });
+
+  test('llms.txt lists every document', () => {
+    const text = readFileSync(join(site, 'llms.txt'), 'utf8');
+    for (const { file } of NAVIGATION.flatMap(({ pages }) => pages))
+      assert.ok(text.includes(`(${pageOf(file)})`), file);
   });
 
   for (const colorScheme of ['light', 'dark']) {
     test(`axe finds nothing, and nothing is cut off on a phone (${colorScheme})`, async () => {
       await page.emulateMedia({ colorScheme });
       const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core'), 'utf8');
-      for (const name of ['index', 'apps', 'examples', 'states', 'c-library', 'search']) {
+      for (const name of [
+        'index',
+        'apps',
+        'examples',
+        'states',
+        'c-library',
+        'api-abp-bridge',
+        'search',
+      ]) {
         await page.setViewportSize({ width: 1280, height: 900 });
         await page.goto(`${url}${name}.html?q=cancel`);
         if (name === 'search') await page.locator('.pagefind-ui__result').first().waitFor();
@@ -142,6 +220,51 @@ describe('in a browser', () => {
       }
     });
   }
+
+  test('the tutorial runs, step by step', async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'tutorial-'));
+    mkdirSync(join(folder, 'node_modules/abp-bridge/dist'), { recursive: true });
+    symlinkSync(join(site, 'abp'), join(folder, 'node_modules/abp-bridge/dist/page'));
+    const [agentPort, appPort] = await freePorts();
+    const ports = (text) => text.replaceAll('8001', agentPort).replaceAll('8002', appPort);
+    const [, ...steps] = readFileSync(join(root, 'docs/tutorial.md'), 'utf8').split(/^## /m);
+    assert.equal(steps.length, 10);
+    const take = (some) => {
+      for (const [, file, code] of some.join('').matchAll(FILES))
+        writeFileSync(join(folder, file), ports(code));
+    };
+    const tutorial = await browser.newPage();
+    tutorial.setDefaultTimeout(300_000);
+    const address = `http://127.0.0.1:${agentPort}/agent.html`;
+    const says = (text) => tutorial.locator('output').filter({ hasText: text }).waitFor();
+    const press = (name) => tutorial.getByRole('button', { name }).click();
+    take(steps.slice(0, 6));
+    writeFileSync(join(folder, 'package.json'), '{ "type": "module" }');
+    const server = spawn(process.execPath, ['server.js'], { cwd: folder });
+    try {
+      await once(server.stdout, 'data');
+      const ready = async () => {
+        await tutorial.goto(address);
+        await tutorial.waitForFunction(() => document.querySelector('button').onclick);
+      };
+      await ready();
+      await press('Count');
+      await says('25 primes');
+      take(steps.slice(6));
+      await ready();
+      await press('Count');
+      await tutorial.waitForFunction(() => document.querySelector('progress').value > 0);
+      await press('Stop');
+      await says('Stopped: you pressed Stop');
+      await press('Count');
+      await tutorial.evaluate(() => document.querySelector('iframe').remove());
+      await says('It failed: ');
+    } finally {
+      server.kill();
+      await tutorial.close();
+      rmSync(folder, { recursive: true });
+    }
+  });
 
   test('its pages have no errors', () => assert.deepEqual(problems, []));
 });

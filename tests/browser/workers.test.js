@@ -177,6 +177,12 @@ for (const [place, origin] of Object.entries(PLACES)) {
       assert.equal(await started(), 1);
     });
 
+    test('a computation that breathes is stopped in its midst, whether memory is shared or not', async () => {
+      await open({ grace: 60_000 });
+      assert.deepEqual(await cancelled('breathes'), STOPPED);
+      assert.equal(await started(), 1);
+    });
+
     test('a computation that never asks is stopped by ending its worker; other calls notice nothing', async () => {
       await open({ size: 2, grace: 200 });
       const outcome = await page.evaluate(async () => {
@@ -230,7 +236,10 @@ for (const [place, origin] of Object.entries(PLACES)) {
     });
 
     test('a worker of another site, which no policy allows, fails its tasks with the reason', async () => {
-      await page.evaluate((s) => window.openPool({}, s), `${site.appOrigin}/js/workers/pool.js`);
+      await page.evaluate(
+        (s) => window.openPool({}, s),
+        `${site.appOrigin}/packages/workers/src/pool.js`,
+      );
       const { error } = await page.evaluate(() => window.client.call('echo', 1));
       assert.equal(error.code, 'CAPABILITY_UNAVAILABLE');
     });

@@ -44,13 +44,46 @@ static const struct bounds CONFIGURATIONS[] = {
      .moves = {ALWAYS, [CONNECT] = 2, [CONNECT_UNREADABLE] = 1, [CALL] = 2, [ASK] = 1, [CUT] = 1}},
     /* One call, and the session ends and begins again around it. */
     {.name = "again",
+     .mute = 1,
      .calls = 1,
      .remembered = 1,
      .max_concurrent = 1,
      .moves = {ALWAYS, [CONNECT] = 2, [CALL_TIMED] = 1, [SIGNAL] = 1, [ASK] = 1, [SLEEP] = 1,
                [CLOSE] = 1, [CUT] = 1}},
+    /* An app that is not ours: every way to ask it, all that it may say, and a session around it.
+     */
+    {.name = "foreign",
+     .calls = 1,
+     .remembered = 1,
+     .max_concurrent = 1,
+     .foreign = 1,
+     .moves = {ALWAYS, [LOSE_TRACK] = ANY, [ACCEPT] = 1, [DECLINE] = 1, [CONNECT] = 1,
+               [CALL_TIMED] = 1, [SIGNAL] = 1, [ASK] = 2, [PROGRESS] = 1, [CLOSE] = 1, [CUT] = 1}},
+    {.name = "foreign-restart",
+     .calls = 1,
+     .remembered = 1,
+     .max_concurrent = 1,
+     .foreign = 1,
+     .restart = 1,
+     .moves = {ALWAYS, [LOSE_TRACK] = ANY, [CONNECT] = 2, [CALL] = 1, [ASK] = 1, [CUT] = 1}},
+    {.name = "foreign-two",
+     .calls = 2,
+     .remembered = 1,
+     .max_concurrent = 1,
+     .foreign = 1,
+     .moves = {ALWAYS, [LOSE_TRACK] = 1, [ACCEPT] = 1, [DECLINE] = 1, [CONNECT] = 1, [CALL] = 2,
+               [SIGNAL] = 2, [ASK] = 1}},
+    {.name = "foreign-tree",
+     .calls = 1,
+     .remembered = 1,
+     .max_concurrent = 1,
+     .foreign = 1,
+     .chunks = {1, 1},
+     .moves =
+         {ALWAYS, [CONNECT] = 1, [STREAM] = 1, [YIELD] = 2, [READ] = ANY, [ASK] = 1, [LOCAL] = 1}},
     /* Deadlines of calls that run and of calls that wait. */
     {.name = "clocks",
+     .mute = 1,
      .calls = 2,
      .remembered = 2,
      .max_concurrent = 1,
@@ -78,6 +111,7 @@ static const struct bounds CONFIGURATIONS[] = {
      .moves = {ALWAYS, [CONNECT] = 1, [STREAM] = 2, [YIELD] = 4, [READ] = ANY, [SIGNAL] = 1,
                [CLOSE] = 1, [CUT] = 1}},
     {.name = "streams-1-2",
+     .mute = 1,
      .calls = 2,
      .remembered = 1,
      .max_concurrent = 2,
@@ -148,6 +182,7 @@ static const struct bounds CONFIGURATIONS[] = {
      .moves = {ALWAYS, [CONNECT] = 1, [CALL] = 3, [SIGNAL] = 3, [CLOSE] = 1}},
     /* Three calls of which two run at once. */
     {.name = "beside",
+     .mute = 1,
      .calls = 3,
      .remembered = 2,
      .max_concurrent = 2,
@@ -172,8 +207,9 @@ static const struct bounds CONFIGURATIONS[] = {
      .calls = 1,
      .remembered = 1,
      .max_concurrent = 1,
-     .moves = {ALWAYS, [CONNECT] = 1, [CALL] = 1, [CALL_TIMED] = 1, [CALL_UNSENT] = 1, [SIGNAL] = 2,
-               [ASK] = 2, [FAIL] = ANY, [PROGRESS] = 1, [SLEEP] = 1, [CLOSE] = 1, [CUT] = 1}},
+     .moves = {ALWAYS, [CONNECT] = 1, [CALL] = 1, [CALL_TIMED] = 1, [CALL_UNSENT] = 1,
+               [CALL_WITHDRAWN] = 1, [SIGNAL] = 2, [ASK] = 2, [FAIL] = ANY, [PROGRESS] = 1,
+               [SLEEP] = 1, [CLOSE] = 1, [CUT] = 1}},
 };
 
 /* --- A state as memory ------------------------------------------------------------------------ */
@@ -288,7 +324,9 @@ static void mix_call(struct key *key, const struct world *w, int side, const str
   const struct call_table *table = &peer->endpoint->calls.table;
   mix(key,
       pack((uint32_t)(part->phase << 8 | part->known << 4 | part->answered << 1 | part->accepted),
-           (uint32_t)(part->stopped << 8 | part->outcome), 0, until(part->deadline, peer->now)));
+           (uint32_t)(part->stopped << 8 | part->outcome),
+           (uint32_t)(part->asked << 8 | part->unknown | part->fate << 4),
+           until(part->deadline, peer->now)));
   const struct call *call = table_call(table, part->handle & ((1u << SLOT_BITS) - 1));
   const uint32_t clock = call_is_over(call->state) ? since(call->deadline, peer->now)
                          : call->timer             ? 0x4000 + until(call->deadline, peer->now)
@@ -341,7 +379,11 @@ static uint64_t state_hash(const struct world *w) {
     mix(&key, pack((uint32_t)(call->started << 8 | call->results << 4 | call->settled),
                    (uint32_t)(call->said_true << 8 | call->said_false << 4 | call->succeeded),
                    call->depth, call->progress));
-    mix(&key, pack(call->stream, call->yielded, call->handed, 0));
+    mix(&key, pack(call->stream, call->yielded, call->handed,
+                   (uint32_t)(call->did << 12 | call->told << 11 | call->said_unknown << 8 |
+                              call->holds)));
+    for (int held = 0; held < call->holds; held++)
+      mix(&key, pack(call->held[held].owner, call->held[held].serial, call->held[held].number, 1));
     for (int side = 0; side < 2; side++) {
       if (call->part[side].phase != NOT_HERE) mix_call(&key, w, side, &call->part[side]);
     }
@@ -351,7 +393,8 @@ static uint64_t state_hash(const struct world *w) {
     mix(&key, (uint64_t)w->to[side].count);
     for (int i = 0; i < w->to[side].count; i++) {
       const struct message *m = &w->to[side].messages[i];
-      mix(&key, pack((uint32_t)(m->kind << 8 | m->arg), m->success, m->timeout, m->chunks));
+      mix(&key, pack((uint32_t)(m->kind << 8 | m->arg), (uint32_t)(m->fate << 1 | m->success),
+                     m->timeout, m->chunks));
       mix(&key, pack(m->id.owner, m->id.serial, m->id.number, 0));
       mix(&key, pack(m->about.owner, m->about.serial, m->about.number, 0));
     }

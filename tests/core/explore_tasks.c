@@ -3,8 +3,9 @@
  * rules what tasks.c says in a table. A history goes no further through an input that changed
  * nothing, unless it told something.
  *
- * One task; it may be an agent's, or one that a client hears of. Grace periods are 10, time passes
- * in steps of 10, finished tasks are remembered for 20.
+ * One task; it may be an agent's, one that a client hears of, or an agent's whose states are stored
+ * before they are told. Grace periods are 10, time passes in steps of 10, finished tasks are
+ * remembered for 20.
  *
  *   explore_tasks [length]
  */
@@ -14,9 +15,25 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { GRACE = 10, TICK = 10, REMEMBER = 20, RUNS = 7, ARTIFACTS = 2 };
+enum { GRACE = 10, TICK = 10, REMEMBER = 20, RUNS = 7, ARTIFACTS = 2, MAX_MOVES = 16 };
 
-enum kind { START, SAY, SAY_LATE, RETURN, THROW, CANCEL, ASK, TIME, ADD, ADD_LATE, KINDS };
+enum kind {
+  START,
+  SAY,
+  SAY_LATE,
+  RETURN,
+  THROW,
+  CANCEL,
+  ASK,
+  TIME,
+  ADD,
+  ADD_LATE,
+  STORED,
+  STORED_OTHER, /* what was not to be stored next */
+  WISH,
+  LOSE,
+  KINDS
+};
 
 struct move {
   uint8_t kind, arg;
@@ -24,18 +41,21 @@ struct move {
 
 /* What there is to choose from for each kind: states with and without news, runs, and so on. */
 static const uint8_t CHOICES[KINDS] = {
-    [START] = 1,  [SAY] = 18, [SAY_LATE] = 9, [RETURN] = RUNS, [THROW] = RUNS,
-    [CANCEL] = 2, [ASK] = 2,  [TIME] = 1,     [ADD] = 4,       [ADD_LATE] = 1,
+    [START] = 1,  [SAY] = 18,          [SAY_LATE] = 9, [RETURN] = RUNS, [THROW] = RUNS,
+    [CANCEL] = 2, [ASK] = 2,           [TIME] = 1,     [ADD] = 4,       [ADD_LATE] = 1,
+    [STORED] = 1, [STORED_OTHER] = 10, [WISH] = 2,     [LOSE] = 1,
 };
 
 static struct model {
   uint64_t now, gives_up, ended_at;
-  enum abp_task_state told;
+  enum abp_task_state said, told; /* what is stored first was said, and is not told yet */
+  int commits, starts, storing[MAX_MOVES], unstored;
   int gone, canceling, run, active, dropped, artifacts;
   int running[RUNS]; /* by number: has not returned */
   int place[ARTIFACTS];
 } model;
-_Static_assert(sizeof model == 3 * sizeof(uint64_t) + (9 + RUNS) * sizeof(int), "no padding");
+_Static_assert(sizeof model == 3 * sizeof(uint64_t) + (13 + MAX_MOVES + RUNS) * sizeof(int),
+               "no padding");
 
 static struct {
   abp_tasks *tasks;
@@ -64,13 +84,17 @@ static int needs_somebody(enum abp_task_state state) {
   return state == ABP_TASK_INPUT_REQUIRED || state == ABP_TASK_AUTH_REQUIRED;
 }
 
+/* Its end is said, and it is not stored. */
+static int committing(void) { return is_end(model.said) && model.unstored; }
+
 /* It waits for an answer, and nobody works on it. */
 static int parked(void) {
-  return needs_somebody(model.told) && !model.canceling && model.run && !model.active;
+  return needs_somebody(model.said) && !model.gone && !model.canceling && model.run &&
+         !model.active;
 }
 
 static void note_end(void) {
-  if (is_end(model.told) && !model.active) model.ended_at = model.now;
+  if (is_end(model.said) && !committing() && !model.active) model.ended_at = model.now;
 }
 
 /* An answer is awaited from now on. */
@@ -78,69 +102,117 @@ static void note_question(void) {
   if (parked()) model.gives_up = model.now + REMEMBER;
 }
 
-/* The task is told to be in this state. */
-static int tell(enum abp_task_state state) {
-  model.told = state;
+static int bits_of(enum abp_task_state state) {
   int bits = ABP_TASK_TELL;
   if (is_end(state) || needs_somebody(state)) bits |= ABP_TASK_SETTLE;
-  if (is_end(state) || state == ABP_TASK_INPUT_REQUIRED) bits |= ABP_TASK_END;
-  if (is_end(state)) {
-    model.canceling = 0;
-    note_end();
-  }
-  note_question();
+  if (is_end(state)) bits |= ABP_TASK_END;
+  if (state == ABP_TASK_INPUT_REQUIRED) bits |= ABP_TASK_PARK;
   return bits;
 }
 
+/* The task is said to be in this state: that is told, or stored first. */
+static int tell(enum abp_task_state state) {
+  model.said = state;
+  if (is_end(state)) model.canceling = 0;
+  if (model.commits)
+    model.storing[model.unstored++] = (int)state;
+  else
+    model.told = state;
+  note_end();
+  note_question();
+  return model.commits ? ABP_TASK_COMMIT : bits_of(state);
+}
+
+static int expect_stored(enum abp_task_state state) {
+  if (model.gone || !model.unstored || model.storing[0] != (int)state) return ABP_E_STATE;
+  model.unstored--;
+  memmove(model.storing, model.storing + 1, (MAX_MOVES - 1) * sizeof *model.storing);
+  model.storing[MAX_MOVES - 1] = 0;
+  model.told = state;
+  int bits = bits_of(state);
+  /* Who waits for a cancel waits for the end. */
+  if (!is_end(state) && (model.canceling || is_end(model.said))) bits = ABP_TASK_TELL;
+  if (model.starts && !is_end(model.said)) {
+    bits |= ABP_TASK_START;
+    model.running[model.run] = 1;
+    model.active++;
+  }
+  model.starts = 0;
+  note_end();
+  return bits;
+}
+
+static int expect_lost(void) {
+  if (model.gone) return 0;
+  model.gone = 1;
+  model.canceling = model.unstored = 0;
+  memset(model.storing, 0, sizeof model.storing);
+  return ABP_TASK_FORGET | (model.active ? ABP_TASK_ABORT : 0);
+}
+
 static int expect_says(int run, enum abp_task_state state, int news) {
-  if (model.gone || run != model.run || is_end(model.told)) {
+  if (model.gone || run != model.run || is_end(model.said) || model.starts) {
     model.dropped++;
     return 0;
   }
-  if (state == ABP_TASK_UNKNOWN || (state == model.told && !news)) return 0;
+  if (state == ABP_TASK_UNKNOWN || (state == model.said && !news)) return 0;
   if (state == ABP_TASK_SUBMITTED &&
-      (model.canceling || (model.told != ABP_TASK_UNKNOWN && model.told != state)))
+      (model.canceling || (model.said != ABP_TASK_UNKNOWN && model.said != state)))
     return 0;
   return tell(model.canceling && needs_somebody(state) ? ABP_TASK_CANCELED : state);
 }
 
 static int expect_start(void) {
-  const int ready = model.told == ABP_TASK_SUBMITTED || needs_somebody(model.told);
-  if (model.gone || model.canceling || !ready || model.run == RUNS - 1) return 0;
-  int bits = ABP_TASK_START | tell(ABP_TASK_WORKING);
+  const int ready = model.said == ABP_TASK_SUBMITTED || needs_somebody(model.said);
+  if (model.gone || model.canceling || !ready || model.unstored || model.run == RUNS - 1) return 0;
+  int bits = tell(ABP_TASK_WORKING);
   if (model.active) bits |= ABP_TASK_ABORT;
-  model.running[++model.run] = 1;
+  model.run++;
+  if (model.commits) {
+    model.starts = 1;
+    return bits;
+  }
+  model.running[model.run] = 1;
   model.active++;
-  return bits;
+  return bits | ABP_TASK_START;
 }
 
 static int expect_returns(int run, int failed) {
   model.running[run] = 0;
+  if (model.gone) return 0;
   model.active--;
-  if (is_end(model.told)) note_end();
+  note_end();
   note_question();
-  if (is_end(model.told) || run != model.run) return 0;
+  if (is_end(model.said) || run != model.run) return 0;
   if (model.canceling) return tell(ABP_TASK_CANCELED);
   if (failed) return tell(ABP_TASK_FAILED);
-  return needs_somebody(model.told) ? 0 : tell(ABP_TASK_COMPLETED);
+  return needs_somebody(model.said) ? 0 : tell(ABP_TASK_COMPLETED);
 }
 
 static int expect_cancel(int grace, int repeatable) {
   if (model.gone) return ABP_E_STATE;
+  if (committing()) return ABP_TASK_WAIT;
   if (is_end(model.told))
     return model.told == ABP_TASK_CANCELED && repeatable ? ABP_TASK_ACK : ABP_TASK_NAK;
   if (model.told == ABP_TASK_UNKNOWN) return 0;
   const int fires = model.active && !model.canceling ? ABP_TASK_ABORT : 0;
-  if (grace && model.active && model.told != ABP_TASK_INPUT_REQUIRED) {
+  if (grace && model.active && !model.starts && model.said != ABP_TASK_INPUT_REQUIRED) {
     if (!model.canceling) model.gives_up = model.now + GRACE;
     model.canceling = 1;
     return fires | ABP_TASK_WAIT;
   }
-  return fires | ABP_TASK_ACK | tell(ABP_TASK_CANCELED);
+  const int answer = model.commits ? ABP_TASK_WAIT : ABP_TASK_ACK;
+  return fires | answer | tell(ABP_TASK_CANCELED);
+}
+
+static int expect_wish(int grace) {
+  if (model.gone || !committing() || grace) return expect_cancel(grace, 1);
+  model.storing[model.unstored - 1] = (int)(model.said = ABP_TASK_CANCELED);
+  return ABP_TASK_COMMIT | ABP_TASK_WAIT;
 }
 
 static int expect_artifact(int run, int id, int append) {
-  if (model.gone || run != model.run || is_end(model.told)) {
+  if (model.gone || run != model.run || is_end(model.said) || model.starts) {
     model.dropped++;
     return ABP_ARTIFACT_DROP;
   }
@@ -164,16 +236,23 @@ static int expect_due(void) {
 
 static void check(int verdict, int expected, const char *what) {
   const int tells = expected > 0 && !(expected & ABP_TASK_FORGET);
-  const int state = tells ? (int)model.told << ABP_TASK_STATE_SHIFT : 0;
+  const enum abp_task_state which = expected & ABP_TASK_COMMIT ? model.said : model.told;
+  const int state = tells ? (int)which << ABP_TASK_STATE_SHIFT : 0;
+  const int promises = ABP_TASK_TELL | ABP_TASK_SETTLE | ABP_TASK_END | ABP_TASK_START;
+  require(verdict < 0 || !(verdict & ABP_TASK_COMMIT) || !(verdict & promises),
+          "what is being stored is not told");
   require(verdict == (expected | state), what);
-  if (verdict & ABP_TASK_WAIT) world.waiting++;
-  if (verdict & ABP_TASK_SETTLE) world.waiting = 0;
+  if (verdict < 0) return;
+  if (verdict & ABP_TASK_WAIT) world.waiting = 1;
+  require(!world.waiting || !(verdict & ABP_TASK_SETTLE) || is_end(model.told),
+          "a cancel that waits is answered with the truth");
+  if (verdict & (ABP_TASK_SETTLE | ABP_TASK_FORGET)) world.waiting = 0;
 }
 
 static void check_state(void) {
   require(abp_task_state(world.tasks, world.task) == (model.gone ? ABP_TASK_UNKNOWN : model.told),
           "the state is what was told");
-  require(!world.waiting || (!is_end(model.told) && model.active),
+  require(!world.waiting || (!is_end(model.told) && (model.active || model.unstored)),
           "a cancel that waits has somebody to wait for");
   const int finished = !model.gone && is_end(model.told) && !model.active;
   require(abp_tasks_count(world.tasks, ABP_TASKS_LIVE) == (uint32_t)(!model.gone && !finished),
@@ -198,6 +277,10 @@ static int can(struct move move) {
   case RETURN:
   case THROW: return model.running[move.arg];
   case START: return model.run < 3;
+  case STORED: return model.unstored;
+  case STORED_OTHER: return model.commits && (!model.unstored || move.arg != model.storing[0]);
+  case WISH:
+  case LOSE: return model.commits;
   default: return 1;
   }
 }
@@ -208,7 +291,7 @@ static int make(struct move move) {
   const abp_task task = world.task;
   const uint32_t run = (uint32_t)model.run;
   uint32_t place = 0;
-  int verdict;
+  int verdict = 0;
   switch (move.kind) {
   case START:
     verdict = abp_task_start(tasks, task);
@@ -244,6 +327,27 @@ static int make(struct move move) {
     } while (verdict && !world.violation);
     break;
   }
+  case STORED:
+  case STORED_OTHER: {
+    const int state = move.kind == STORED ? model.storing[0] : move.arg;
+    /* Which of the states that are no end comes next is known outside. */
+    if (move.kind == STORED_OTHER && model.unstored > !!committing() && !is_end(state) &&
+        state <= ABP_TASK_AUTH_REQUIRED)
+      break;
+    verdict = abp_task_committed(tasks, task, (enum abp_task_state)state);
+    check(verdict, expect_stored((enum abp_task_state)state), "what is stored is told");
+    break;
+  }
+  case WISH: {
+    const uint32_t grace = move.arg ? GRACE : 0;
+    verdict = abp_task_wish(tasks, task, grace);
+    check(verdict, expect_wish(move.arg), "a cancel that came first decides");
+    break;
+  }
+  case LOSE:
+    verdict = abp_task_lost(tasks, task);
+    check(verdict, expect_lost(), "who has lost a task lets it go");
+    break;
   default: {
     const uint32_t by = move.kind == ADD ? run : run - 1;
     const char *id = move.arg & 1 ? "b" : "a";
@@ -257,24 +361,24 @@ static int make(struct move move) {
   return move.kind == SAY && verdict > 0;
 }
 
-static void open_world(enum abp_task_state state) {
-  const abp_tasks_config config = {.seed = {1}, .remember_ms = REMEMBER};
+static void open_world(enum abp_task_state state, int commits) {
+  const abp_tasks_config config = {
+      .seed = {1}, .remember_ms = REMEMBER, .commits = (uint32_t)commits};
   abp_tasks_free(world.tasks);
   world.tasks = abp_tasks_new(&config, 0);
   if (!world.tasks || abp_task_add(world.tasks, "task", 4, state, &world.task) != ABP_OK) exit(2);
   world.waiting = 0;
-  model = (struct model){.told = state, .place = {-1, -1}};
+  model = (struct model){.said = state, .told = state, .commits = commits, .place = {-1, -1}};
 }
 
 /* --- The search ------------------------------------------------------------------------------- */
 
-#define MAX_MOVES 16
 static struct move history[MAX_MOVES];
 static int longest = 5;
 static uint64_t histories;
 
 static void replay(enum abp_task_state state, int length) {
-  open_world(state);
+  open_world(state, model.commits);
   for (int i = 0; i < length; i++)
     make(history[i]);
 }
@@ -313,9 +417,10 @@ static int explore(enum abp_task_state state, int length) {
 int main(int argc, char **argv) {
   if (argc > 1) longest = atoi(argv[1]);
   if (longest < 1 || longest > MAX_MOVES) return 2;
-  for (int state = ABP_TASK_UNKNOWN; state <= ABP_TASK_SUBMITTED; state++) {
-    open_world((enum abp_task_state)state);
-    if (!explore((enum abp_task_state)state, 0)) return 1;
+  for (int which = 0; which < 3; which++) {
+    const enum abp_task_state state = which ? ABP_TASK_SUBMITTED : ABP_TASK_UNKNOWN;
+    open_world(state, which == 2);
+    if (!explore(state, 0)) return 1;
   }
   abp_tasks_free(world.tasks);
   printf("%llu histories of at most %d inputs\n", (unsigned long long)histories, longest);

@@ -139,11 +139,13 @@ void model_remember(struct world *w, enum side side, int at) {
   forget_old(w, side);
 }
 
-void model_end(struct world *w, enum side side, int at, abp_outcome outcome, abp_kind said) {
+void model_end(struct world *w, enum side side, int at, abp_outcome outcome, abp_fate fate,
+               abp_kind said) {
   struct ghost *call = &w->calls[at];
   struct part *part = &call->part[side];
   part->phase = OVER;
   part->outcome = (uint8_t)outcome;
+  part->fate = (uint8_t)fate;
   part->deadline = 0;
   if (side == APP) call->parent = -1; /* which only the app's calls have */
   if (said)
@@ -152,12 +154,13 @@ void model_end(struct world *w, enum side side, int at, abp_outcome outcome, abp
     model_remember(w, side, at);
 }
 
-/* A caller wants its call to end. Only calls to the app, and streams, have a message for that. */
+/* A caller wants its call to end. Nobody waits for the answer to a question that is withdrawn. */
 static void stop_asking(struct world *w, enum side side, int at, abp_outcome why) {
   struct part *part = &w->calls[at].part[side];
   if (part->phase != WAITS) return;
   if (w->calls[at].kind != A_CALL && !w->calls[at].stream) {
-    model_end(w, side, at, why, ABP_SETTLE);
+    if (w->calls[at].kind == AN_ELICITATION) model_expect(&w->calls[at], ABP_SEND);
+    model_end(w, side, at, why, ABP_FATE_UNKNOWN, ABP_SETTLE);
   } else if (!part->stopped) {
     part->stopped = (uint8_t)why;
     part->deadline = w->peer[side].now + GRACE_MS;
@@ -167,6 +170,8 @@ static void stop_asking(struct world *w, enum side side, int at, abp_outcome why
 
 enum answer_when { LATER, NOW, NEVER };
 
+void model_answer(struct ghost *call, uint8_t answer) { call->answer = call->holds ? answer : 0; }
+
 static void stop_children(struct world *w, int parent, abp_outcome why);
 
 /* A callee ends a call that has no outcome yet: LATER is when its handler has settled. */
@@ -174,10 +179,24 @@ static void stop_serving(struct world *w, enum side side, int at, abp_outcome wh
                          enum answer_when when) {
   struct ghost *call = &w->calls[at];
   struct part *part = &call->part[side];
-  if (part->phase == WAITS) model_end(w, side, at, why, when == NEVER ? ABP_ABORT : ABP_RESULT);
+  if (part->phase == WAITS)
+    model_end(w, side, at, why, ABP_FATE_UNSTARTED, when == NEVER ? ABP_ABORT : ABP_RESULT);
   if (part->phase != RUNS) return;
   /* The handler that made a local call is there to hear of it, whoever else is gone. */
   if (when == NEVER && call->kind == A_LOCAL) when = NOW;
+  if (part->asked && !part->stopped && when != LATER) {
+    part->stopped = part->asked;
+    model_answer(call, ANSWER_UNKNOWN);
+    if (when == NEVER) call->holds = call->answer = 0;
+  }
+  if (w->bounds.foreign && side == APP && when == LATER && !part->stopped) {
+    if (part->asked) return;
+    part->asked = (uint8_t)why;
+    part->deadline = w->peer[side].now + GRACE_MS;
+    stop_children(w, at, why);
+    model_expect(call, ABP_ABORT);
+    return;
+  }
   if (!part->stopped) {
     part->stopped = (uint8_t)why;
     part->deadline = w->peer[side].now + GRACE_MS;
@@ -186,6 +205,7 @@ static void stop_serving(struct world *w, enum side side, int at, abp_outcome wh
   }
   if (when != LATER && !part->answered) {
     part->answered = 1;
+    part->fate = ABP_FATE_RUNNING;
     part->deadline = 0;
     if (when == NOW) model_expect(call, ABP_RESULT);
   }
@@ -225,13 +245,37 @@ static void start_next(struct world *w, enum side side) {
   }
 }
 
+void model_accept(struct world *w, int at) {
+  struct part *part = model_handled(&w->calls[at]);
+  part->stopped = part->asked;
+  part->deadline = w->peer[APP].now + GRACE_MS;
+  model_answer(&w->calls[at], ANSWER_CANCELLED);
+}
+
 void model_handler_settled(struct world *w, int at, abp_outcome outcome) {
   struct ghost *call = &w->calls[at];
   const enum side side = model_handler_side(call);
   struct part *part = model_handled(call);
+  const int asked = part->asked && !part->stopped;
+  /* An app that is not ours says by `cancelled` nothing about its work. */
+  const int mean = w->bounds.foreign && side == APP && outcome == ABP_CANCELLED;
+  const abp_fate fate = outcome == ABP_COMPLETED         ? ABP_FATE_FINISHED
+                        : outcome == ABP_FAILED          ? ABP_FATE_FAILED
+                        : outcome == ABP_UNKNOWN || mean ? ABP_FATE_UNKNOWN
+                                                         : ABP_FATE_STOPPED;
+  call->did = (uint8_t)(mean ? ABP_FATE_STOPPED : fate);
+  if (outcome == ABP_FAILED) outcome = ABP_COMPLETED;
+  if (outcome == ABP_UNKNOWN && !part->stopped) part->unknown = 1;
+  if (outcome == ABP_UNKNOWN) outcome = ABP_CANCELLED;
+  if (asked) {
+    model_answer(call, part->unknown              ? ANSWER_UNKNOWN
+                       : outcome == ABP_COMPLETED ? ANSWER_COMPLETED
+                                                  : ANSWER_CANCELLED);
+    if (outcome != ABP_COMPLETED) outcome = part->asked;
+  }
   if (part->stopped) outcome = part->stopped;
   stop_children(w, at, outcome == ABP_COMPLETED ? ABP_CANCELLED : outcome);
-  model_end(w, side, at, outcome, part->answered ? ABP_NONE : ABP_RESULT);
+  model_end(w, side, at, outcome, fate, part->answered ? ABP_NONE : ABP_RESULT);
   start_next(w, side);
 }
 
@@ -244,16 +288,20 @@ void model_set_session(struct world *w, enum side side, abp_session session) {
 void model_end_session(struct world *w, enum side side, abp_session how) {
   if (w->peer[side].session == ABP_SESSION_READY) {
     const int lost = how == ABP_SESSION_LOST;
-    for (int i = 0; i < w->ghosts; i++) {
-      struct part *part = &w->calls[i].part[side];
-      const abp_outcome why = lost            ? ABP_DISCONNECTED
-                              : part->stopped ? part->stopped
-                                              : ABP_CANCELLED;
-      if (!model_made_at(&w->calls[i], side))
-        stop_serving(w, side, i, why, lost ? NEVER : NOW);
-      else if (part->phase == WAITS) {
-        w->calls[i].owed = 0; /* its parent, which has ended with it, needs no cancel sent */
-        model_end(w, side, i, why, ABP_SETTLE);
+    /* What this side has made ends first: with the session, so that no cancel is sent. */
+    for (int made = 1; made >= 0; made--) {
+      for (int i = 0; i < w->ghosts; i++) {
+        struct part *part = &w->calls[i].part[side];
+        const abp_outcome why = lost            ? ABP_DISCONNECTED
+                                : part->stopped ? part->stopped
+                                                : ABP_CANCELLED;
+        if (model_made_at(&w->calls[i], side) != made) continue;
+        if (!made)
+          stop_serving(w, side, i, why, lost ? NEVER : NOW);
+        else if (part->phase == WAITS) {
+          w->calls[i].owed = 0;
+          model_end(w, side, i, why, ABP_FATE_UNKNOWN, ABP_SETTLE);
+        }
       }
     }
   }
@@ -285,12 +333,19 @@ void model_clocks(struct world *w, enum side side, uint64_t now) {
     struct ghost *call = &w->calls[first];
     struct part *part = &call->part[side];
     part->deadline = 0;
-    if (!part->stopped) {
+    if (part->asked && !part->stopped) {
+      part->stopped = part->asked;
+      part->unknown = part->answered = 1;
+      part->fate = ABP_FATE_UNKNOWN;
+      model_answer(call, ANSWER_UNKNOWN);
+      model_expect(call, ABP_RESULT);
+    } else if (!part->stopped) {
       model_stop(w, side, first, ABP_TIMED_OUT);
     } else if (model_made_at(call, side)) {
-      model_end(w, side, first, part->stopped, ABP_SETTLE);
+      model_end(w, side, first, part->stopped, ABP_FATE_UNKNOWN, ABP_SETTLE);
     } else {
       part->answered = 1;
+      part->fate = ABP_FATE_RUNNING;
       model_expect(call, ABP_RESULT);
     }
   }

@@ -36,12 +36,16 @@ uint64_t model_earliest(const struct world *w, enum side side);
 /* This action, of this call, before the input is drained. */
 void model_expect(struct ghost *call, abp_kind kind);
 /* A call has an outcome at one side, which says so, or nothing. */
-void model_end(struct world *w, enum side side, int at, abp_outcome outcome, abp_kind said);
+void model_end(struct world *w, enum side side, int at, abp_outcome outcome, abp_fate fate,
+               abp_kind said);
 /* It is over and has said all it had to say. */
 void model_remember(struct world *w, enum side side, int at);
 /* Somebody wants it to end. */
 void model_stop(struct world *w, enum side side, int at, abp_outcome why);
 void model_start(struct world *w, enum side side, int at);
+/* An app that is not ours answers what it was asked: the cancels that wait are answered so. */
+void model_answer(struct ghost *call, uint8_t answer);
+void model_accept(struct world *w, int at);
 void model_handler_settled(struct world *w, int at, abp_outcome outcome);
 void model_set_session(struct world *w, enum side side, abp_session session);
 void model_end_session(struct world *w, enum side side, abp_session how);

@@ -1,7 +1,7 @@
 /**
  * Breaks every transition of src/call_state.c, src/session.c and src/task_state.c in turn, in every
- * way that still compiles into another table: the row is missing, leads elsewhere, or owes or sends
- * one thing less. One of the explorations that have the table has to notice each of them.
+ * way that still compiles into another table: the row is missing, leads elsewhere, owes or sends one
+ * thing less, or says something else of what became of the work. One of the explorations that have the table has to notice each of them.
  *
  *   node tests/core/mutate.js [a part of the mutants' names]
  */
@@ -20,8 +20,8 @@ const WRAP = '-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free';
 const MAX_SECONDS = 300;
 
 const CALLEE = [
-  ...['QUEUED', 'RUNNING', 'ASKED', 'CANCELLING', 'UNWINDING', 'RETURNED', 'UNWOUND'],
-  ...['COMPLETED', 'CANCELLED'],
+  ...['QUEUED', 'RUNNING', 'ASKED', 'CANCELLING', 'UNWINDING', 'UNANSWERED', 'RETURNED'],
+  ...['UNWOUND', 'COMPLETED', 'CANCELLED', 'UNKNOWN'],
 ];
 const CALLER = ['WAITING', 'STOPPING', 'STOPPED', 'SETTLED'];
 const SESSION = ['CONNECTING', 'READY', 'FAILED', 'CLOSED', 'LOST'];
@@ -29,6 +29,11 @@ const TASK = [
   ...['SUBMITTED', 'WORKING', 'COMPLETED', 'FAILED', 'CANCELED', 'INPUT_REQUIRED', 'REJECTED'],
   ...['AUTH_REQUIRED', 'CANCELING'],
 ];
+
+/** What a row may say became of the work. */
+const FATES = ['UNSTARTED', 'STOPPED', 'FINISHED', 'RUNNING', 'UNKNOWN', 'FAILED'].map(
+  (word) => `ABP_FATE_${word}`,
+);
 
 const TABLES = {
   'call_state.c': { nothing: 'FREE', states: [CALLEE, CALLER] },
@@ -43,6 +48,7 @@ const ENDPOINT = [
   'endpoint_actions',
   'endpoint_session',
   'endpoint_calls',
+  'endpoint_cancels',
   'endpoint_streams',
 ];
 const TESTS = ['arena', 'model', 'world', 'explore', 'explore_tasks', 'rpc_explore'];
@@ -50,6 +56,10 @@ const EXPLORE = [...CORE, ...ENDPOINT, 'arena', 'model', 'world', 'explore'];
 const PROGRAMS = [
   { objects: EXPLORE, args: ['restart'] },
   { objects: EXPLORE, args: ['again'] },
+  { objects: EXPLORE, args: ['foreign-restart'] },
+  { objects: EXPLORE, args: ['foreign'] },
+  { objects: EXPLORE, args: ['foreign-tree'] },
+  { objects: EXPLORE, args: ['clocks'] },
   { objects: EXPLORE, args: ['bytes'] },
   { objects: EXPLORE, args: ['greedy'] },
   { objects: [...CORE, 'rpc', 'arena', 'rpc_explore'], args: [] },
@@ -104,6 +114,14 @@ function mutantsOf({ file, name, next, parts, replace }) {
         name: `${name}: without ${term}`,
         text: replace(next, parts.with(place, less)),
       });
+    }
+    if (FATES.includes(part)) {
+      for (const other of FATES.filter((fate) => fate !== part)) {
+        mutants.push({
+          name: `${name}: says ${other}`,
+          text: replace(next, parts.with(place, other)),
+        });
+      }
     }
   });
   return mutants.map((mutant) => ({ ...mutant, file }));

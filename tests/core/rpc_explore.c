@@ -30,24 +30,27 @@ enum move_kind {
   RETURN,
   THROW,
   GIVE_UP,
+  INQUIRE, /* it returns that it needs something first */
+  RETRY,   /* of a request: its caller has it, and asks again */
   DELIVER, /* to a side */
   START,
   TICK,
   HALF_CLOSE, /* a side hears that the other says nothing more */
   CLOSE,
   LOSE,
-  MOVES
+  MOVES,
+  SUBSCRIBES = MOVES /* no move: each request is a subscription */
 };
 
-static const char *const NAMES[MOVES] = {"call",       "timed",   "nest",    "signal", "return",
-                                         "throw",      "give-up", "deliver", "start",  "tick",
-                                         "half-close", "close",   "lose"};
+static const char *const NAMES[MOVES] = {"call",  "timed",   "nest",       "signal", "return",
+                                         "throw", "give-up", "inquire",    "retry",  "deliver",
+                                         "start", "tick",    "half-close", "close",  "lose"};
 
 struct bounds {
   const char *name;
   abp_dialect dialect;
   uint32_t concurrent;
-  uint8_t moves[MOVES]; /* how often each may be made */
+  uint8_t moves[MOVES + 1]; /* how often each may be made; and SUBSCRIBES */
 };
 
 #define ANY 255
@@ -80,6 +83,19 @@ static const struct bounds CONFIGURATIONS[] = {
      8,
      {ALWAYS, [CALL] = 1, [NEST] = 2, [SIGNAL] = 1, [CLOSE] = 1, [LOSE] = 1}},
     {"mcp, queue", ABP_MCP, 1, {ALWAYS, [CALL] = 2, [NEST] = 1, [SIGNAL] = 2}},
+    {"mcp, rounds",
+     ABP_MCP,
+     8,
+     {ALWAYS, [TIMED] = 1, [INQUIRE] = 2, [RETRY] = 2, [SIGNAL] = 1, [CLOSE] = 1, [LOSE] = 1}},
+    {"mcp, rounds in a tree",
+     ABP_MCP,
+     8,
+     {ALWAYS, [CALL] = 1, [NEST] = 1, [INQUIRE] = 1, [RETRY] = 1, [SIGNAL] = 1, [HALF_CLOSE] = 1}},
+    {"mcp, subscriptions",
+     ABP_MCP,
+     1,
+     {ALWAYS, [CALL] = 2, [SIGNAL] = 1, [HALF_CLOSE] = 1, [CLOSE] = 1, [LOSE] = 1,
+      [SUBSCRIBES] = 1}},
 };
 
 /* --- The state -------------------------------------------------------------------------------- */
@@ -88,6 +104,7 @@ static const struct bounds CONFIGURATIONS[] = {
 struct expected {
   uint32_t kinds;
   uint8_t outcome; /* of ABP_SETTLE or ABP_RESULT */
+  uint8_t fate;    /* and what became of the work */
 };
 
 struct fact {
@@ -97,20 +114,21 @@ struct fact {
   /* At its caller. */
   abp_call out;
   uint8_t waits, stopped; /* stopped: why, an abp_outcome */
+  uint8_t asks;           /* its peer needs something first: nothing of it is on its way */
   uint64_t deadline;
   /* At its callee. */
   abp_call in;
   uint8_t phase; /* enum phase */
   uint8_t asked; /* its signal has fired */
   uint8_t mute;  /* nobody is to be answered any more */
-  uint8_t ending, held;
+  uint8_t ending, held, inquires;
   struct expected expected[2]; /* of its caller, of its callee */
 };
 
 enum phase { NOT_HERE, QUEUED_UP, RUNS, HELD, OVER };
 
 struct message {
-  enum { REQUEST, CANCEL, VALUE, FAILURE } kind;
+  enum { REQUEST, CANCEL, VALUE, FAILURE, INQUIRY } kind;
   int fact;
 };
 
@@ -119,6 +137,7 @@ static struct state {
   int facts;
   int closed[2];    /* the side has closed, or knows that the line broke */
   int heard_all[2]; /* the side has closed, or knows that the other says nothing more */
+  int drains[2];    /* it knows only that: once all is answered, that is the end */
   uint64_t clock[2];
   abp_peer *peer[2];
   struct fact fact[FACTS];
@@ -146,12 +165,20 @@ static void expect(struct fact *fact, int at_callee, abp_kind kind) {
   fact->expected[at_callee].kinds |= 1u << kind;
 }
 
-static void ends(struct fact *fact, uint8_t outcome);
+static void ends(struct fact *fact, uint8_t outcome, abp_fate fate);
 
-static void settles(struct fact *fact, uint8_t outcome) {
-  fact->waits = 0;
+/* What became of the work of a handler that has ended. */
+static abp_fate fate_of(const struct fact *fact) {
+  return fact->ending == ABP_RETURNED                                 ? ABP_FATE_FINISHED
+         : fact->ending == ABP_GAVE_UP && (fact->asked || fact->mute) ? ABP_FATE_STOPPED
+                                                                      : ABP_FATE_FAILED;
+}
+
+static void settles(struct fact *fact, uint8_t outcome, abp_fate fate) {
+  fact->waits = fact->asks = 0;
   fact->deadline = 0;
   fact->expected[0].outcome = outcome;
+  fact->expected[0].fate = (uint8_t)fate;
   expect(fact, 0, ABP_SETTLE);
   if (fact->parent < 0) return;
   struct fact *parent = &now.fact[fact->parent];
@@ -159,7 +186,7 @@ static void settles(struct fact *fact, uint8_t outcome) {
   for (int i = 0; i < now.facts; i++) {
     if (now.fact[i].parent == parent - now.fact) return;
   }
-  if (parent->phase == HELD) ends(parent, parent->held);
+  if (parent->phase == HELD) ends(parent, parent->held, fate_of(parent));
 }
 
 /* A caller wants it to end, and says so. */
@@ -167,8 +194,8 @@ static void stops(struct fact *fact, uint8_t why) {
   if (!fact->waits || fact->stopped) return;
   fact->stopped = why;
   fact->deadline = now.clock[fact->caller] + GRACE;
-  expect(fact, 0, ABP_SEND);
-  if (drops()) settles(fact, why);
+  if (!fact->asks) expect(fact, 0, ABP_SEND);
+  if (drops()) settles(fact, why, ABP_FATE_UNKNOWN);
 }
 
 static void asked(struct fact *fact) {
@@ -180,9 +207,10 @@ static void asked(struct fact *fact) {
 }
 
 /* Its callee answers. */
-static void ends(struct fact *fact, uint8_t outcome) {
+static void ends(struct fact *fact, uint8_t outcome, abp_fate fate) {
   fact->phase = OVER;
   fact->expected[1].outcome = outcome;
+  fact->expected[1].fate = (uint8_t)fate;
   expect(fact, 1, ABP_RESULT);
 }
 
@@ -214,25 +242,27 @@ static void handler_ends(struct fact *fact, abp_ending ending) {
   if (ending == ABP_GAVE_UP && !drops() && !fact->asked && !fact->mute) asked(fact);
   if (fact->mute) {
     fact->phase = OVER;
+    fact->expected[1].fate = (uint8_t)fate_of(fact);
   } else if (!fact->asked) {
     disown(fact);
-    ends(fact, ABP_COMPLETED);
+    ends(fact, ABP_COMPLETED, fate_of(fact));
   } else {
     fact->held = ending == ABP_RETURNED ? ABP_COMPLETED : ABP_CANCELLED;
     fact->phase = HELD;
     int children = 0;
     for (int i = 0; i < now.facts; i++)
       children += now.fact[i].parent == fact - now.fact;
-    if (!children) ends(fact, fact->held);
+    if (!children) ends(fact, fact->held, fate_of(fact));
   }
 }
 
 static void cancel_comes(struct fact *fact) {
   if (fact->phase == QUEUED_UP && drops()) {
     fact->phase = OVER;
+    fact->expected[1].fate = ABP_FATE_UNSTARTED;
     expect(fact, 1, ABP_ABORT);
   } else if (fact->phase == QUEUED_UP) {
-    ends(fact, ABP_CANCELLED);
+    ends(fact, ABP_CANCELLED, ABP_FATE_UNSTARTED);
   } else if (fact->phase == RUNS && !fact->asked && !fact->mute) {
     fact->mute = (uint8_t)drops();
     asked(fact);
@@ -243,8 +273,8 @@ static void closes(int side) {
   for (int i = 0; i < now.facts; i++) {
     struct fact *fact = &now.fact[i];
     if (fact->caller != side || !fact->waits) continue;
-    if (!fact->stopped) expect(fact, 0, ABP_SEND);
-    settles(fact, fact->stopped ? fact->stopped : ABP_DISCONNECTED);
+    if (!fact->stopped && !fact->asks) expect(fact, 0, ABP_SEND);
+    settles(fact, fact->stopped ? fact->stopped : ABP_DISCONNECTED, ABP_FATE_UNKNOWN);
   }
   for (int i = 0; i < now.facts; i++) {
     struct fact *fact = &now.fact[i];
@@ -252,7 +282,11 @@ static void closes(int side) {
     const int runs = fact->phase == RUNS;
     if (!runs && fact->phase != QUEUED_UP) continue;
     if (runs && !fact->asked) expect(fact, 1, ABP_ABORT);
-    ends(fact, drops() ? ABP_DISCONNECTED : ABP_CANCELLED);
+    ends(fact,
+         now.left.moves[SUBSCRIBES] ? ABP_COMPLETED
+         : drops()                  ? ABP_DISCONNECTED
+                                    : ABP_CANCELLED,
+         runs ? ABP_FATE_RUNNING : ABP_FATE_UNSTARTED);
     if (runs) fact->phase = RUNS;
     fact->mute = 1;
   }
@@ -260,8 +294,19 @@ static void closes(int side) {
 
 static void hears_all(int side) {
   for (int i = 0; i < now.facts; i++) {
-    if (now.fact[i].caller == side && now.fact[i].waits) settles(&now.fact[i], ABP_DISCONNECTED);
+    if (now.fact[i].caller == side && now.fact[i].waits)
+      settles(&now.fact[i], ABP_DISCONNECTED, ABP_FATE_UNKNOWN);
+    if (now.fact[i].caller != side && now.left.moves[SUBSCRIBES]) cancel_comes(&now.fact[i]);
   }
+}
+
+static uint32_t received(int side) {
+  uint32_t count = 0;
+  for (int i = 0; i < now.facts; i++) {
+    const struct fact *fact = &now.fact[i];
+    if (fact->caller != side) count += fact->phase != NOT_HERE && fact->phase != OVER;
+  }
+  return count;
 }
 
 static void loses(int side) {
@@ -269,12 +314,14 @@ static void loses(int side) {
     struct fact *fact = &now.fact[i];
     if (fact->caller == side) {
       fact->parent = -1;
-      if (fact->waits) settles(fact, ABP_DISCONNECTED);
+      if (fact->waits) settles(fact, ABP_DISCONNECTED, ABP_FATE_UNKNOWN);
       continue;
     }
     if (fact->mute || fact->phase == NOT_HERE || fact->phase == OVER) continue;
     if (!fact->asked || fact->phase != RUNS) expect(fact, 1, ABP_ABORT);
     fact->mute = 1;
+    if (fact->phase == QUEUED_UP) fact->expected[1].fate = ABP_FATE_UNSTARTED;
+    if (fact->phase == HELD) fact->expected[1].fate = (uint8_t)fate_of(fact);
     if (fact->phase != RUNS) fact->phase = OVER;
   }
 }
@@ -292,6 +339,11 @@ static void post(int from, int kind, int fact) {
 
 static void observe(int side, const abp_action *action) {
   if (action->kind == ABP_WAKE || action->kind == ABP_DROP) return;
+  if (action->kind == ABP_SESSION) {
+    must(now.drains[side] && !received(side), "it ends before all is answered");
+    now.drains[side] = 0;
+    return;
+  }
   int at = 0, at_callee = 0;
   for (; at < now.facts; at++) {
     at_callee = now.fact[at].caller != side;
@@ -313,12 +365,20 @@ static void observe(int side, const abp_action *action) {
     must(abp_peer_number(now.peer[side], action->call) == fact->number, "a cancel names another");
     post(side, CANCEL, at);
     break;
-  case ABP_SETTLE: must(action->arg == due->outcome, "it settles as what did not happen"); break;
+  case ABP_SETTLE:
+    must(action->arg == due->outcome, "it settles as what did not happen");
+    must(action->fate == due->fate, "its caller is told wrongly what became of the work");
+    break;
   case ABP_RESULT:
     must(action->arg == due->outcome, "an answer says what did not happen");
+    must(action->fate == due->fate, "an answer says wrongly what became of the work");
     for (int i = 0; i < now.facts; i++)
       must(now.fact[i].parent != at, "an answer precedes that to a request on its behalf");
-    post(side, action->arg == ABP_COMPLETED && fact->ending == ABP_RETURNED ? VALUE : FAILURE, at);
+    post(side,
+         action->arg != ABP_COMPLETED || fact->ending != ABP_RETURNED ? FAILURE
+         : fact->inquires                                             ? INQUIRY
+                                                                      : VALUE,
+         at);
     break;
   default: break;
   }
@@ -329,7 +389,7 @@ static void observe(int side, const abp_action *action) {
 static void check(int side) {
   const abp_peer *peer = now.peer[side];
   const struct calls *calls = abp_peer_calls(peer);
-  uint32_t in = 0, out = 0, timers = 0, queued = 0;
+  uint32_t out = 0, timers = 0, queued = 0;
   for (int i = 0; i < now.facts; i++) {
     const struct fact *fact = &now.fact[i];
     must(!fact->expected[0].kinds && !fact->expected[1].kinds, "an action is missing");
@@ -338,20 +398,29 @@ static void check(int side) {
       timers += fact->deadline != 0;
       continue;
     }
-    in += fact->phase == QUEUED_UP || fact->phase == RUNS || fact->phase == HELD;
     queued += fact->phase == QUEUED_UP;
     const uint32_t slot = calls_slot(calls, fact->in);
-    if (fact->in && fact->phase == OVER && slot != NO_CALL)
+    /* That a side which closes answers its subscriptions is no word of their handlers. */
+    const int answered_for = fact->mute && now.left.moves[SUBSCRIBES];
+    if (fact->in && fact->phase == OVER && slot != NO_CALL && !answered_for)
       must((table_call(&calls->table, slot)->state == COMPLETED) ==
                (fact->expected[1].outcome == ABP_COMPLETED),
            "it remembers what did not happen");
+    if (fact->in && fact->phase == OVER && slot != NO_CALL)
+      must(table_call(&calls->table, slot)->fate == fact->expected[1].fate,
+           "it remembers wrongly what became of the work");
+    if (fact->in && fact->phase == RUNS)
+      must(table_call(&calls->table, slot)->fate == (fact->mute ? ABP_FATE_RUNNING : ABP_FATE_NONE),
+           "it is known wrongly what became of the work");
     must(!fact->in || abp_peer_running(peer, fact->in) ==
                           (fact->phase == RUNS && !fact->asked && !fact->mute),
          "progress is wanted or not, wrongly");
     must(!fact->in || abp_peer_pending(peer, fact->in) == (fact->phase != OVER),
          "it has ended or not, wrongly");
   }
-  must(abp_peer_count(peer, ABP_IN_FLIGHT_IN) == in, "requests received are miscounted");
+  must(abp_peer_count(peer, ABP_IN_FLIGHT_IN) == received(side),
+       "received requests are miscounted");
+  must(!now.drains[side] || received(side), "all is answered, and it does not end");
   must(abp_peer_count(peer, ABP_IN_FLIGHT_OUT) == out, "requests made are miscounted");
   must(calls->running == running(side), "handlers are miscounted");
   must(calls->table.queue.count == queued, "the queue holds what it should not");
@@ -370,7 +439,8 @@ static void drain(int side) {
 static void make(int side, int parent, uint32_t timeout) {
   const abp_call above = parent < 0 ? 0 : now.fact[parent].in;
   abp_call call;
-  must(abp_peer_request(now.peer[side], timeout, 0, 0, above, &call) == ABP_OK, "a request fails");
+  must(abp_peer_request(now.peer[side], timeout, 0, ABP_ROUNDS, above, &call) == ABP_OK,
+       "a request fails");
   struct fact *fact = &now.fact[now.facts++];
   *fact = (struct fact){.caller = (uint8_t)side,
                         .parent = (int8_t)parent,
@@ -390,7 +460,8 @@ static void deliver(int side) {
   const abp_rpc_id id = {ABP_ID_NUMBER, NULL, 0, fact->number};
   switch (message.kind) {
   case REQUEST:
-    abp_peer_received(peer, &id, ABP_RPC_NO_ERROR);
+    abp_peer_received(peer, &id, ABP_RPC_NO_ERROR,
+                      now.left.moves[SUBSCRIBES] ? ABP_SUBSCRIPTION : 0);
     fact->phase = QUEUED_UP;
     expect(fact, 1, ABP_QUEUED);
     break;
@@ -399,13 +470,25 @@ static void deliver(int side) {
     cancel_comes(fact);
     break;
   case VALUE:
-    abp_peer_response(peer, &id, 0);
+    abp_peer_response(peer, &id, ABP_ANSWER_RESULT);
     /* A value outweighs the caller's wish, but not its clock. */
-    if (fact->waits) settles(fact, fact->stopped == ABP_TIMED_OUT ? ABP_TIMED_OUT : ABP_COMPLETED);
+    if (fact->waits && fact->stopped == ABP_TIMED_OUT)
+      settles(fact, ABP_TIMED_OUT, ABP_FATE_FINISHED);
+    else if (fact->waits)
+      settles(fact, ABP_COMPLETED, ABP_FATE_NONE);
     break;
   case FAILURE:
-    abp_peer_response(peer, &id, 1);
-    if (fact->waits) settles(fact, fact->stopped ? fact->stopped : ABP_COMPLETED);
+    abp_peer_response(peer, &id, ABP_ANSWER_ERROR);
+    /* After a cancel an error may be its answer, or not. */
+    if (fact->waits)
+      settles(fact, fact->stopped ? fact->stopped : ABP_COMPLETED,
+              fact->stopped ? ABP_FATE_UNKNOWN : ABP_FATE_FAILED);
+    break;
+  case INQUIRY:
+    abp_peer_response(peer, &id, ABP_INPUT_REQUIRED);
+    if (!fact->waits) break;
+    fact->asks = 1;
+    expect(fact, 0, ABP_REPORT);
     break;
   }
 }
@@ -417,7 +500,7 @@ static void tick(int side) {
     struct fact *fact = &now.fact[i];
     if (fact->caller != side || !fact->deadline || fact->deadline > now.clock[side]) continue;
     if (fact->stopped)
-      settles(fact, fact->stopped);
+      settles(fact, fact->stopped, ABP_FATE_UNKNOWN);
     else
       stops(fact, ABP_TIMED_OUT);
   }
@@ -436,7 +519,9 @@ static int can(enum move_kind kind, int at) {
   case SIGNAL: return known && fact->waits;
   case RETURN:
   case THROW:
-  case GIVE_UP: return known && fact->phase == RUNS;
+  case GIVE_UP:
+  case INQUIRE: return known && fact->phase == RUNS;
+  case RETRY: return known && fact->asks;
   case DELIVER: return at < 2 && now.count[at] > 0 && !now.heard_all[at];
   case START:
     for (int i = 0; at < 2 && i < now.facts; i++) {
@@ -454,7 +539,8 @@ static int can(enum move_kind kind, int at) {
 static void act(enum move_kind kind, int at) {
   struct fact *fact = &now.fact[at];
   const int callee = at < now.facts ? !fact->caller : 0;
-  int side = kind >= DELIVER ? at : kind >= RETURN || kind == NEST ? callee : fact->caller;
+  const int at_callee = (kind >= RETURN && kind <= INQUIRE) || kind == NEST;
+  int side = kind >= DELIVER ? at : at_callee ? callee : fact->caller;
   if (kind == CALL || kind == TIMED) side = 0;
   if (now.left.moves[kind] != ANY) now.left.moves[kind]--;
   arena.on = 1;
@@ -462,14 +548,26 @@ static void act(enum move_kind kind, int at) {
   case CALL: make(0, -1, 0); break;
   case TIMED: make(0, -1, TIMEOUT); break;
   case NEST: make(callee, at, 0); break;
+  case RETRY:
+    must(abp_peer_retry(now.peer[side], fact->out) == ABP_OK, "it is not asked again");
+    *fact = (struct fact){.caller = fact->caller,
+                          .parent = fact->parent,
+                          .number = abp_peer_number(now.peer[side], fact->out),
+                          .out = fact->out,
+                          .waits = 1,
+                          .deadline = fact->deadline};
+    expect(fact, 0, ABP_REQUEST);
+    break;
   case SIGNAL:
     must(abp_peer_cancel(now.peer[side], fact->out, NULL, 0) == ABP_OK, "a signal is refused");
     stops(fact, ABP_CANCELLED);
     break;
   case RETURN:
   case THROW:
-  case GIVE_UP: {
-    const abp_ending ending = (abp_ending)(kind - RETURN);
+  case GIVE_UP:
+  case INQUIRE: {
+    const abp_ending ending = kind == INQUIRE ? ABP_RETURNED : (abp_ending)(kind - RETURN);
+    fact->inquires = kind == INQUIRE;
     must(abp_peer_finish(now.peer[side], fact->in, ending) == ABP_OK, "a handler's end is refused");
     handler_ends(fact, ending);
     admits(side);
@@ -483,24 +581,29 @@ static void act(enum move_kind kind, int at) {
   case TICK: tick(side); break;
   case HALF_CLOSE:
     abp_peer_half_closed(now.peer[side]);
+    now.drains[side] = !now.heard_all[side];
     hears_all(side);
     break;
   case CLOSE:
     abp_peer_close(now.peer[side]);
+    now.drains[side] = 0;
     closes(side);
     break;
   default:
     abp_peer_lost(now.peer[side]);
+    now.drains[side] = 0;
     loses(side);
     break;
   }
   drain(side);
   arena.on = 0;
-  if (kind < HALF_CLOSE) return;
-  now.heard_all[side] = 1;
-  now.closed[side] |= kind != HALF_CLOSE;
-  now.count[side] = 0;
-  memset(now.channel[side], 0, sizeof now.channel[side]);
+  if (kind >= HALF_CLOSE) {
+    now.heard_all[side] = 1;
+    now.closed[side] |= kind != HALF_CLOSE;
+    now.count[side] = 0;
+    memset(now.channel[side], 0, sizeof now.channel[side]);
+  }
+  must(abp_peer_closed(now.peer[side]) == now.heard_all[side], "it is closed or not, wrongly");
 }
 
 /* --- Exploring -------------------------------------------------------------------------------- */

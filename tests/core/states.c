@@ -125,33 +125,55 @@ static void put_bits(uint32_t bits, const char *const *names, int count) {
 
 /* --- Calls ------------------------------------------------------------------------------------ */
 
+/* What a step of a call says: what it owes, then what became of the work. */
+enum { FATES_AT = 16 };
+
 static struct row call_row(int state, int event) {
   const struct call_step step = call_step((enum call_state)state, (enum call_event)event);
-  return (struct row){step.next, step.owed};
+  return (struct row){step.next, step.owed | (uint32_t)step.fate << FATES_AT};
 }
 
 static void put_owed(uint32_t owed) {
-  static const char *const NAMES[] = {"queued",       "start",  "request", "answer true",
-                                      "answer false", "cancel", "abort",   "result",
-                                      "settle",       "chunk",  "credit",  "resume"};
+  static const char *const NAMES[] = {
+      "queued",         "start",           "request", "answer true", "answer false",
+      "answer unknown", "answer declined", "cancel",  "abort",       "result",
+      "settle",         "chunk",           "credit",  "resume",      "answer later"};
+  const char *fate = abp_fate_name((int)(owed >> FATES_AT));
+  owed &= (1u << FATES_AT) - 1;
   put_bits(owed, NAMES, sizeof NAMES / sizeof *NAMES);
+  if (*fate) put("%s*%s*", owed ? ", " : "", fate);
 }
 
-static const char *const CALL_STATE_NAMES[CALL_STATES] = {
-    [FREE] = "FREE",           [QUEUED] = "QUEUED",         [RUNNING] = "RUNNING",
-    [ASKED] = "ASKED",         [CANCELLING] = "CANCELLING", [UNWINDING] = "UNWINDING",
-    [RETURNED] = "RETURNED",   [UNWOUND] = "UNWOUND",       [WAITING] = "WAITING",
-    [STOPPING] = "STOPPING",   [STOPPED] = "STOPPED",       [COMPLETED] = "COMPLETED",
-    [CANCELLED] = "CANCELLED", [SETTLED] = "SETTLED"};
+static const char *const CALL_STATE_NAMES[CALL_STATES] = {[FREE] = "FREE",
+                                                          [QUEUED] = "QUEUED",
+                                                          [RUNNING] = "RUNNING",
+                                                          [ASKED] = "ASKED",
+                                                          [CANCELLING] = "CANCELLING",
+                                                          [UNWINDING] = "UNWINDING",
+                                                          [UNANSWERED] = "UNANSWERED",
+                                                          [RETURNED] = "RETURNED",
+                                                          [UNWOUND] = "UNWOUND",
+                                                          [WAITING] = "WAITING",
+                                                          [STOPPING] = "STOPPING",
+                                                          [STOPPED] = "STOPPED",
+                                                          [COMPLETED] = "COMPLETED",
+                                                          [CANCELLED] = "CANCELLED",
+                                                          [UNKNOWN] = "UNKNOWN",
+                                                          [SETTLED] = "SETTLED"};
 static const char *const CALL_EVENT_NAMES[CALL_EVENTS] = {[EV_START] = "start",
                                                           [EV_CANCEL] = "cancel",
                                                           [EV_CANCEL_BY_ID] = "cancel by id",
                                                           [EV_ACKNOWLEDGED] = "acknowledged",
                                                           [EV_TIMER] = "timer",
                                                           [EV_ASK] = "ask",
+                                                          [EV_ACCEPTED] = "accepted",
+                                                          [EV_DECLINED] = "declined",
+                                                          [EV_UNKNOWN] = "unknown",
                                                           [EV_PEER_ABANDONED] = "peer abandoned",
                                                           [EV_COMPLETE] = "complete",
                                                           [EV_FAIL] = "fail",
+                                                          [EV_ERROR] = "error",
+                                                          [EV_UNSENT] = "unsent",
                                                           [EV_CANCELLED] = "cancelled",
                                                           [EV_CHILDREN_DONE] = "children done",
                                                           [EV_CANCEL_NO_WAIT] = "cancel, no wait",
@@ -168,12 +190,12 @@ static struct table calls = {CALL_STATES, CALL_EVENTS, CALL_STATE_NAMES, CALL_EV
 
 enum { SESSION_STATES = ABP_SESSION_LOST + 1 };
 
-/* What a step says: the messages, then (from bit 8 on) a refusal, then what every call gets. */
+/* What a step says: the messages, then (from bit 16 on) a refusal, then what every call gets. */
 static struct row session_row(int state, int event) {
   const struct session_step step = session_step((abp_session)state, (enum session_event)event);
-  return (struct row){step.next, step.sends | (step.refuse ? 1u << 8 : 0) |
-                                     (step.calls == EV_CLOSE + 1  ? 1u << 9
-                                      : step.calls == EV_LOST + 1 ? 1u << 10
+  return (struct row){step.next, step.sends | (step.refuse ? 1u << 16 : 0) |
+                                     (step.calls == EV_CLOSE + 1  ? 1u << 17
+                                      : step.calls == EV_LOST + 1 ? 1u << 18
                                                                   : 0)};
 }
 
@@ -186,9 +208,9 @@ static void put_sends(uint32_t says) {
                                       [ABP_MSG_PING] = NULL,
                                       [ABP_MSG_PONG] = NULL,
                                       [ABP_MSG_BYE] = "send bridge/bye",
-                                      [8] = "refuse",
-                                      [9] = "close every call",
-                                      [10] = "lose every call"};
+                                      [16] = "refuse",
+                                      [17] = "close every call",
+                                      [18] = "lose every call"};
   put_bits(says, NAMES, sizeof NAMES / sizeof *NAMES);
 }
 
@@ -209,7 +231,9 @@ static const char *const SESSION_EVENT_NAMES[SESSION_EVENTS] = {
     [SE_CLOSE] = "close",
     [SE_STOP] = "stop",
     [SE_LEAVE] = "leave",
-    [SE_LOST] = "lost"};
+    [SE_LOST] = "lost",
+    [SE_EXPIRED] = "expired",
+    [SE_SILENT] = "silent"};
 
 /* --- Tasks ------------------------------------------------------------------------------------ */
 
@@ -228,7 +252,8 @@ static const char *const TASK_STATE_NAMES[TASK_STATES] = {
     [ABP_TASK_INPUT_REQUIRED] = "INPUT_REQUIRED",
     [ABP_TASK_REJECTED] = "REJECTED",
     [ABP_TASK_AUTH_REQUIRED] = "AUTH_REQUIRED",
-    [TASK_CANCELING] = "CANCELING"};
+    [TASK_CANCELING] = "CANCELING",
+    [TASK_COMMITTING] = "COMMITTING"};
 static const char *const TASK_EVENT_NAMES[TASK_EVENTS] = {
     [TE_SAYS] = "says nothing",
     [TE_SAYS_SUBMITTED] = "says submitted",
@@ -244,7 +269,8 @@ static const char *const TASK_EVENT_NAMES[TASK_EVENTS] = {
     [TE_THROW] = "throws",
     [TE_CANCEL] = "cancel",
     [TE_ASK] = "ask",
-    [TE_GRACE] = "grace period"};
+    [TE_GRACE] = "grace period",
+    [TE_WISH] = "a cancel came first"};
 
 /* --- The document ----------------------------------------------------------------------------- */
 
@@ -266,8 +292,9 @@ static void write_document(void) {
       "Printed from the tables of `src/call_state.c`, `src/session.c` and `src/task_state.c` by\n"
       "`tests/core/states.c`; a test fails when this file is out of date. To renew it:\n\n"
       "```sh\ncmake --build build/test --target states\n```\n\n"
-      "An arrow names the events that go along it and, in brackets, what each owes the outside. "
-      "An\n"
+      "An arrow names the events that go along it and, in brackets, what each owes the outside "
+      "and, in\n"
+      "italics, what it says became of the handler's work (`metadata.outcome`). An\n"
       "event that a state does not have changes nothing. What the states and events mean is said "
       "in\n"
       "`src/call_state.h`, `src/session.h` and `src/task_state.h`.\n\n"
@@ -276,7 +303,15 @@ static void write_document(void) {
       "success\n"
       "never both happen.\n\n");
   draw(&calls, QUEUED, ~0u,
-       both | BIT(EV_CANCEL) | BIT(EV_TIMER) | BIT(EV_FAIL) | BIT(EV_CHUNK) | BIT(EV_CREDIT));
+       both | BIT(EV_CANCEL) | BIT(EV_TIMER) | BIT(EV_ERROR) | BIT(EV_CHUNK) | BIT(EV_CREDIT));
+  put("\n### The callee in ABP, of an app that is not ours\n\n"
+      "A call that runs is asked to stop, and the app's word decides. The answers to its cancels "
+      "wait\n"
+      "for it (answer later). Where none comes in time, nobody knows.\n\n");
+  draw(&calls, QUEUED, ~0u,
+       both | BIT(EV_CANCEL) | BIT(EV_TIMER) | BIT(EV_ASK) | BIT(EV_ACCEPTED) | BIT(EV_DECLINED) |
+           BIT(EV_UNKNOWN) | BIT(EV_ERROR) | BIT(EV_CHILDREN_DONE) | BIT(EV_CHUNK) |
+           BIT(EV_CREDIT));
   put("\n### The callee in JSON-RPC\n\n"
       "In ACP and LSP the handler's answer decides (ask); MCP takes no answer to what it "
       "cancelled\n"
@@ -289,14 +324,17 @@ static void write_document(void) {
   const uint32_t ends = BIT(SE_SHUTDOWN) | BIT(SE_LEAVE) | BIT(SE_LOST);
   draw(&sessions, ABP_SESSION_NONE, ~0u,
        ends | BIT(SE_CONNECT) | BIT(SE_ACCEPTED) | BIT(SE_BUSY) | BIT(SE_REFUSED) |
-           BIT(SE_TIMEOUT) | BIT(SE_CLOSE));
+           BIT(SE_TIMEOUT) | BIT(SE_CLOSE) | BIT(SE_EXPIRED));
   put("\n### The app's side\n\n");
   draw(&sessions, ABP_SESSION_NONE, ~0u,
        ends | BIT(SE_INITIALIZE) | BIT(SE_INITIALIZE_AGAIN) | BIT(SE_INITIALIZE_OTHER) |
-           BIT(SE_STOP));
+           BIT(SE_STOP) | BIT(SE_SILENT));
   put("\n## A task of A2A\n\n### At its agent\n\n"
       "`says` is the executor; `cancel` stops the task now, `ask` lets the executor say how.\n\n");
   draw(&tasks, ABP_TASK_SUBMITTED, ~0u, ~0u);
+  put("\n### At an agent whose states are stored before they are told\n\n"
+      "What leads to an end leads to COMMITTING instead, until the log says the end.\n\n");
+  draw(&tasks, TASK_COMMITTING, ~0u, ~0u);
   put("\n### At a client\n\nA client is told what became of the task. What it is told later leads "
       "on as above.\n\n");
   draw(&tasks, ABP_TASK_UNKNOWN, BIT(ABP_TASK_UNKNOWN), BIT(TE_START) - 1);

@@ -97,12 +97,12 @@ static void every_allocation_fails(int good) {
   }
 }
 
-static void once(void **state) {
+static void every_allocation_fails_once(void **state) {
   (void)state;
   every_allocation_fails(0);
 }
 
-static void from_then_on(void **state) {
+static void every_allocation_fails_from_then_on(void **state) {
   (void)state;
   every_allocation_fails(1);
 }
@@ -174,10 +174,30 @@ static int cancel_by_id(abp_endpoint *ep) {
 static int unsent(abp_endpoint *ep) { return abp_send_failed(ep, made); }
 static int finish(abp_endpoint *ep) { return abp_finish(ep, received, ABP_COMPLETED); }
 static int finish_cancelled(abp_endpoint *ep) { return abp_finish(ep, received, ABP_CANCELLED); }
+/* An app that is not ours is asked, and the cancel waits for its word. */
+static int ask(abp_endpoint *ep) {
+  ep->calls.asks = 1;
+  return hear(ep, MESSAGE("capabilities/cancel", "[1]", "\"callId\":\"c\""));
+}
+static int ask_and_finish(abp_endpoint *ep) {
+  for (int i = 0; i < 2; i++) {
+    const int status = ask(ep);
+    if (status != ABP_OK) return status;
+    drain(ep);
+  }
+  return finish(ep);
+}
+static int ask_and_lose(abp_endpoint *ep) {
+  const int status = ask(ep);
+  if (status != ABP_OK) return status;
+  drain(ep);
+  return abp_lost(ep);
+}
 static int call_local(abp_endpoint *ep) { return abp_call_local(ep, received, 0, ABP_NO_ERROR); }
 static int describe(abp_endpoint *ep) { return abp_describe(ep, "agentCapabilities", "{}", 2); }
 static int connect_(abp_endpoint *ep) { return abp_connect(ep, 0); }
 static int leave(abp_endpoint *ep) { return abp_leave(ep, 0); }
+static int refused(abp_endpoint *ep) { return abp_refused(ep, "SESSION_EXPIRED", 15); }
 static int deadline(abp_endpoint *ep) { return abp_advance(ep, 60); }
 static int silence(abp_endpoint *ep) { return abp_advance(ep, 16000); }
 static int print_progress(abp_endpoint *ep) {
@@ -229,6 +249,8 @@ static const struct operation {
     {ABP_AGENT, CALLING, abp_close, NULL},
     {ABP_AGENT, CALLING, abp_lost, NULL},
     {ABP_AGENT, CALLING, leave, NULL},
+    {ABP_AGENT, CALLING, abp_suspect, NULL},
+    {ABP_AGENT, CALLING, refused, NULL},
     {ABP_AGENT, CALLING, NULL,
      MESSAGE("call-result", "\"" PREFIX_OF_SEED_0 ".1\"", "\"success\":true")},
     {ABP_AGENT, CALLING, NULL, MESSAGE("cancel-result", "1", "\"cancelled\":true")},
@@ -258,6 +280,9 @@ static const struct operation {
     {ABP_APP, CALLING, NULL, MESSAGE("elicitation/response", "\"x\"", "")},
     {ABP_APP, CALLING, NULL, MESSAGE("shutdown", "1", "")},
     {ABP_APP, CALLING, finish, NULL},
+    {ABP_APP, CALLING, ask, NULL},
+    {ABP_APP, CALLING, ask_and_finish, NULL},
+    {ABP_APP, CALLING, ask_and_lose, NULL},
     {ABP_APP, CALLING, finish_cancelled, NULL},
     {ABP_APP, CALLING, call_local, NULL},
     {ABP_APP, CALLING, request_within, NULL},
@@ -353,12 +378,12 @@ static void each_operation(int good) {
   }
 }
 
-static void each_once(void **state) {
+static void every_operation_fails_once(void **state) {
   (void)state;
   each_operation(0);
 }
 
-static void each_from_then_on(void **state) {
+static void every_operation_fails_from_then_on(void **state) {
   (void)state;
   each_operation(1);
 }
@@ -390,7 +415,7 @@ static void exchange(abp_peer *peer) {
     settled(peer);
   }
   for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) {
-    assert_int_equal(abp_peer_received(peer, &ids[i], ABP_RPC_NO_ERROR), ABP_OK);
+    assert_int_equal(abp_peer_received(peer, &ids[i], ABP_RPC_NO_ERROR, 0), ABP_OK);
     const uint32_t refused = settled(peer);
     assert_true(!refused || (refused == ABP_RPC_INTERNAL && failures));
   }
@@ -431,12 +456,12 @@ static void each_allocation_of_a_peer_fails(int good) {
   }
 }
 
-static void peers_once(void **state) {
+static void every_allocation_of_peers_fails_once(void **state) {
   (void)state;
   each_allocation_of_a_peer_fails(0);
 }
 
-static void peers_from_then_on(void **state) {
+static void every_allocation_of_peers_fails_from_then_on(void **state) {
   (void)state;
   each_allocation_of_a_peer_fails(1);
 }
@@ -457,12 +482,12 @@ int main(void) {
   cJSON_Hooks hooks = {__wrap_malloc, __wrap_free};
   cJSON_InitHooks(&hooks);
   const struct CMUnitTest tests[] = {
-      cmocka_unit_test(once),
-      cmocka_unit_test(from_then_on),
-      cmocka_unit_test(each_once),
-      cmocka_unit_test(each_from_then_on),
-      cmocka_unit_test(peers_once),
-      cmocka_unit_test(peers_from_then_on),
+      cmocka_unit_test(every_allocation_fails_once),
+      cmocka_unit_test(every_allocation_fails_from_then_on),
+      cmocka_unit_test(every_operation_fails_once),
+      cmocka_unit_test(every_operation_fails_from_then_on),
+      cmocka_unit_test(every_allocation_of_peers_fails_once),
+      cmocka_unit_test(every_allocation_of_peers_fails_from_then_on),
       cmocka_unit_test(an_endpoint_whose_first_message_found_no_memory_can_be_freed),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -40,8 +40,71 @@ static void no_cancel_is_left_without_an_answer(void **state) {
   (void)state;
   for (int from = QUEUED; from <= CANCELLED; from++) {
     if (from == WAITING || from == STOPPING || from == STOPPED) continue;
-    if (from == ASKED || from == RETURNED || from == UNWOUND) continue; /* only asking leads here */
-    assert_true(call_step((enum call_state)from, EV_CANCEL).owed & (OWE_ACK | OWE_NAK));
+    if (from == RETURNED || from == UNWOUND) continue; /* in which no call of ABP stays */
+    assert_true(call_step((enum call_state)from, EV_CANCEL).owed & (OWE_ANSWERS | OWE_WORD));
+  }
+}
+
+/* A cancel that waits is answered by the step that decides, before the result; unless the peer is
+ * gone. */
+static void a_cancel_that_waits_for_the_handlers_word_gets_it(void **state) {
+  (void)state;
+  for (int from = 0; from < CALL_STATES; from++) {
+    for (int event = 0; event < CALL_EVENTS; event++) {
+      const struct call_step step = call_step((enum call_state)from, (enum call_event)event);
+      if (step.owed & OWE_WORD) assert_int_equal(step.next, ASKED);
+      const int waits = from == ASKED || from == RETURNED || from == UNWOUND;
+      const int decides = step.next != ASKED && step.next != RETURNED && step.next != UNWOUND;
+      if (!waits || !decides || event == EV_LOST) continue;
+      assert_true(step.owed & OWE_ANSWERS);
+      assert_true(!(step.owed & OWE_ACK) || step.next == CANCELLING || step.next == CANCELLED);
+      assert_true(!(step.owed & OWE_NAK) || step.next == COMPLETED);
+    }
+  }
+  _Static_assert((OWE_ANSWERS & -OWE_RESULT) == 0, "answers are paid before results");
+}
+
+/* Once it was said that nobody knows, nothing else is said of it. */
+static void what_nobody_knows_stays_unknown(void **state) {
+  (void)state;
+  for (int event = 0; event < CALL_EVENTS; event++) {
+    const struct call_step step = call_step(UNANSWERED, (enum call_event)event);
+    assert_true(step.next == UNANSWERED || step.next == UNKNOWN);
+    assert_false(step.owed & ~(uint32_t)OWE_UNKNOWN);
+  }
+  assert_int_equal(call_step(UNANSWERED, EV_CANCEL).owed, OWE_UNKNOWN);
+  assert_int_equal(call_step(UNKNOWN, EV_CANCEL).owed, OWE_UNKNOWN);
+}
+
+/* What says how a call ended says what became of its work, too; but for the caller of one that
+ * succeeded. Where the answer follows those to the handler's own requests, it was said before. */
+static void what_ends_a_call_says_what_became_of_its_work(void **state) {
+  (void)state;
+  for (int from = QUEUED; from < COMPLETED; from++) {
+    for (int event = 0; event < CALL_EVENTS; event++) {
+      const struct call_step step = call_step((enum call_state)from, (enum call_event)event);
+      if ((int)step.next == from || event == EV_CHILDREN_DONE) continue;
+      const int received = from < WAITING, succeeded = event == EV_COMPLETE && from != STOPPED;
+      const int ends = step.owed & (OWE_RESULT | OWE_SETTLE) || step.next == RETURNED ||
+                       step.next == UNWOUND || step.next == UNWINDING;
+      const int says = step.next != CANCELLED || from != RETURNED;
+      if (ends && says && (received || !succeeded)) assert_true(step.fate);
+      if (step.fate) assert_true(ends || call_is_over((enum call_state)step.next));
+      assert_true(step.fate <= ABP_FATE_FAILED);
+    }
+  }
+}
+
+/* Only what waits for its turn, or was not sent, is said not to have run. */
+static void a_handler_that_ran_is_never_unstarted(void **state) {
+  (void)state;
+  for (int from = 0; from < CALL_STATES; from++) {
+    for (int event = 0; event < CALL_EVENTS; event++) {
+      const struct call_step step = call_step((enum call_state)from, (enum call_event)event);
+      assert_int_equal(step.fate == ABP_FATE_UNSTARTED,
+                       (from == QUEUED && (int)step.next != from && event != EV_START) ||
+                           (event == EV_UNSENT && (int)step.next != from));
+    }
   }
 }
 
@@ -94,11 +157,11 @@ static void a_call_that_was_asked_to_stop_ends_as_its_handler_says(void **state)
   const enum call_state asked = (enum call_state)call_step(RUNNING, EV_ASK).next;
   const enum call_state returned = (enum call_state)call_step(asked, EV_COMPLETE).next;
   assert_int_equal(call_step(returned, EV_CHILDREN_DONE).next, COMPLETED);
-  assert_int_equal(call_step(returned, EV_CHILDREN_DONE).owed, OWE_RESULT);
+  assert_int_equal(call_step(returned, EV_CHILDREN_DONE).owed, OWE_NAK | OWE_RESULT);
   for (int thrown = EV_FAIL; thrown <= EV_CANCELLED; thrown++) {
     const enum call_state unwound = (enum call_state)call_step(asked, (enum call_event)thrown).next;
     assert_int_equal(call_step(unwound, EV_CHILDREN_DONE).next, CANCELLED);
-    assert_int_equal(call_step(unwound, EV_CHILDREN_DONE).owed, OWE_RESULT);
+    assert_int_equal(call_step(unwound, EV_CHILDREN_DONE).owed, OWE_ACK | OWE_RESULT);
   }
 }
 
@@ -118,6 +181,10 @@ int main(void) {
       cmocka_unit_test(a_cancel_answered_true_never_leads_to_a_completed_call),
       cmocka_unit_test(a_completed_call_answers_false_for_ever),
       cmocka_unit_test(no_cancel_is_left_without_an_answer),
+      cmocka_unit_test(a_cancel_that_waits_for_the_handlers_word_gets_it),
+      cmocka_unit_test(what_nobody_knows_stays_unknown),
+      cmocka_unit_test(what_ends_a_call_says_what_became_of_its_work),
+      cmocka_unit_test(a_handler_that_ran_is_never_unstarted),
       cmocka_unit_test(a_handler_starts_only_from_the_queue),
       cmocka_unit_test(a_call_has_one_outcome),
       cmocka_unit_test(what_is_over_stays_over),

@@ -157,10 +157,10 @@ static void what_is_remembered_is_bounded_in_number_and_in_age(void **state) {
   }
   assert_int_equal(abp_count(ep, ABP_REMEMBERED), 2);
   const abp_id a = text("a"), c = text("c");
-  endpoint_cancel(ep, &a, NULL, 0);
+  endpoint_cancel(ep, &a, NULL, 0, NULL);
   assert_int_equal(ep->answer, ANSWER_NOT_FOUND);
   drain(ep, NULL);
-  endpoint_cancel(ep, &c, NULL, 0);
+  endpoint_cancel(ep, &c, NULL, 0, NULL);
   assert_int_equal(ep->answer, ANSWER_COMPLETED);
   drain(ep, NULL);
   abp_advance(ep, 1101);
@@ -181,7 +181,7 @@ static void a_tree_of_calls_stops_with_its_root_and_its_children_first(void **st
   assert_int_equal(abp_request(ep, NULL, 0, 0, child, &question), ABP_OK);
   drain(ep, NULL);
   const abp_id id = text("root");
-  endpoint_cancel(ep, &id, "why", 3);
+  endpoint_cancel(ep, &id, "why", 3, NULL);
   abp_action actions[8];
   int count = 0;
   while (abp_next(ep, &actions[count]))
@@ -214,7 +214,7 @@ static void calls_within_calls_go_only_so_deep(void **state) {
     parent = action.call;
   }
   const abp_id id = text("root");
-  endpoint_cancel(ep, &id, NULL, 0);
+  endpoint_cancel(ep, &id, NULL, 0, NULL);
   drain(ep, NULL);
   abp_free(ep);
 }
@@ -266,7 +266,7 @@ static void a_silent_peer_is_asked_once_and_then_given_up(void **state) {
   assert_int_equal(drain(ep, &action), ABP_SEND);
   assert_int_equal(action.arg, ABP_MSG_PING);
   abp_advance(ep, 1200);
-  assert_int_equal(drain(ep, &action), ABP_SETTLE << 4 | ABP_SESSION);
+  assert_int_equal(drain(ep, &action), ABP_SETTLE << 8 | ABP_SEND << 4 | ABP_SESSION);
   assert_int_equal(action.arg, ABP_SESSION_LOST);
   abp_free(ep);
 }
@@ -312,12 +312,12 @@ static void a_new_session_has_no_authority_over_the_old_ones_calls(void **state)
   endpoint_shutdown(ep);
   assert_int_equal(drain(ep, NULL), ABP_ABORT << 8 | ABP_RESULT << 4 | ABP_SESSION);
   const abp_id id = text("a");
-  endpoint_cancel(ep, &id, NULL, 0);
+  endpoint_cancel(ep, &id, NULL, 0, NULL);
   assert_int_equal(ep->answer, ANSWER_NOT_INITIALIZED);
   drain(ep, NULL);
   endpoint_initialize(ep, "Q", 1, 0, "0.1", 3, 0);
   drain(ep, NULL);
-  endpoint_cancel(ep, &id, NULL, 0);
+  endpoint_cancel(ep, &id, NULL, 0, NULL);
   assert_int_equal(ep->answer, ANSWER_NOT_FOUND);
   drain(ep, NULL);
   /* Its handler still runs, and is counted; the id is free. */
@@ -668,6 +668,79 @@ static void a_peer_that_did_not_agree_to_liveness_hears_no_bye(void **state) {
   }
 }
 
+/* Says whether it sends this, and drains. */
+static int sends(abp_endpoint *ep, abp_message message) {
+  abp_action action;
+  int sent = 0;
+  while (abp_next(ep, &action))
+    sent += action.kind == ABP_SEND && action.arg == message;
+  return sent;
+}
+
+static void a_suspected_peer_is_asked_and_what_it_answers_decides(void **state) {
+  (void)state;
+  /* Silent, answers, knows no session; with a heartbeat and without. */
+  for (int how = 0; how < 6; how++) {
+    const int plain = how % 2;
+    abp_endpoint *ep = agent((abp_config){.heartbeat_ms = 100, .probe_ms = 300});
+    if (plain) ep->session.agreed &= ~(uint32_t)ABP_LIVENESS;
+    ep->session.due = plain ? 0 : ep->session.due;
+    abp_call call;
+    assert_int_equal(abp_request(ep, NULL, 0, 0, 0, &call), ABP_OK);
+    drain(ep, NULL);
+    assert_int_equal(abp_suspect(ep), ABP_OK);
+    assert_int_equal(sends(ep, plain ? ABP_MSG_PROBE : ABP_MSG_PING), 1);
+    assert_int_equal(abp_suspect(ep), ABP_OK); /* once is enough */
+    assert_int_equal(sends(ep, plain ? ABP_MSG_PROBE : ABP_MSG_PING), 0);
+    const uint64_t patience = plain ? 300 : 100;
+    assert_int_equal(abp_advance(ep, 1000 + patience - 1), ABP_OK);
+    assert_int_equal(sends(ep, ABP_MSG_SHUTDOWN), 0);
+    if (how / 2 == 0) {
+      assert_int_equal(abp_advance(ep, 1000 + patience), ABP_OK);
+    } else {
+      /* What comes from the window of a plain app may come from another document. */
+      const abp_id stray = text("nobody's");
+      assert_int_equal(abp_progress_received(ep, &stray), ABP_OK);
+      drain(ep, NULL);
+      if (plain)
+        endpoint_probed(ep, how / 2 == 2 ? "SESSION_EXPIRED" : NULL, 15);
+      else if (how / 2 == 1)
+        endpoint_ping(ep, 1);
+      else
+        assert_int_equal(abp_refused(ep, "SESSION_INVALID", 15), ABP_OK);
+    }
+    const int lost = how / 2 != 1;
+    /* It is told, so that it does not keep alone what this side has given up. */
+    assert_int_equal(sends(ep, ABP_MSG_SHUTDOWN), lost);
+    assert_int_equal(abp_session_state(ep), lost ? ABP_SESSION_LOST : ABP_SESSION_READY);
+    assert_int_equal(abp_count(ep, ABP_IN_FLIGHT_OUT), lost ? 0 : 1);
+    if (!lost && plain) {
+      assert_int_equal(abp_advance(ep, 1000000), ABP_OK); /* nothing runs any more */
+      drain(ep, NULL);
+      assert_int_equal(abp_session_state(ep), ABP_SESSION_READY);
+    }
+    abp_free(ep);
+  }
+}
+
+static void an_app_whose_agent_is_silent_says_goodbye(void **state) {
+  (void)state;
+  abp_endpoint *ep = app((abp_config){.heartbeat_ms = 100});
+  assert_int_equal(abp_advance(ep, 1100), ABP_OK);
+  assert_int_equal(sends(ep, ABP_MSG_PING), 1);
+  /* A beginning that is refused is no sign of life of the agent that has the session. */
+  assert_int_equal(abp_advance(ep, 1199), ABP_OK);
+  drain(ep, NULL);
+  assert_int_equal(endpoint_initialize(ep, "Q", 1, 0, "0.1", 3, ABP_LIVENESS), ABP_OK);
+  drain(ep, NULL);
+  assert_int_equal(abp_advance(ep, 1200), ABP_OK);
+  assert_int_equal(sends(ep, ABP_MSG_BYE), 1);
+  assert_int_equal(abp_session_state(ep), ABP_SESSION_LOST);
+  assert_int_equal(endpoint_initialize(ep, "Q", 1, 0, "0.1", 3, ABP_LIVENESS), ABP_OK);
+  assert_int_equal(sends(ep, ABP_MSG_INITIALIZE_RESULT), 1);
+  abp_free(ep);
+}
+
 static void numbers_go_on_past_2_31_and_begin_again_after_2_32(void **state) {
   (void)state;
   static const uint32_t firsts[] = {0x7ffffffeu, 0xfffffffdu};
@@ -728,6 +801,8 @@ int main(void) {
       cmocka_unit_test(the_seed_is_not_in_the_ids),
       cmocka_unit_test(an_agent_that_leaves_while_it_connects_leaves_no_session_behind),
       cmocka_unit_test(a_peer_that_did_not_agree_to_liveness_hears_no_bye),
+      cmocka_unit_test(a_suspected_peer_is_asked_and_what_it_answers_decides),
+      cmocka_unit_test(an_app_whose_agent_is_silent_says_goodbye),
       cmocka_unit_test(numbers_go_on_past_2_31_and_begin_again_after_2_32),
       cmocka_unit_test(a_number_that_is_still_in_use_is_skipped_when_numbers_begin_again),
       cmocka_unit_test(a_handle_of_a_call_that_is_over_is_nobody_elses),

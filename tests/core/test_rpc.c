@@ -34,7 +34,7 @@ static abp_call drain(abp_peer *peer, int status) {
       [ABP_QUEUED] = "queued", [ABP_START] = "start",   [ABP_ABORT] = "abort",
       [ABP_RESULT] = "result", [ABP_REFUSE] = "refuse", [ABP_REQUEST] = "request",
       [ABP_SETTLE] = "settle", [ABP_REPORT] = "report", [ABP_SEND] = "cancel",
-      [ABP_WAKE] = NULL,       [ABP_DROP] = "drop"};
+      [ABP_WAKE] = NULL,       [ABP_DROP] = "drop",     [ABP_SESSION] = "session"};
   assert_int_equal(status, ABP_OK);
   abp_action action;
   done[0] = 0;
@@ -57,7 +57,7 @@ static abp_call drain(abp_peer *peer, int status) {
   } while (0)
 
 static abp_call receive(abp_peer *peer, abp_rpc_id id) {
-  const abp_call call = drain(peer, abp_peer_received(peer, &id, ABP_RPC_NO_ERROR));
+  const abp_call call = drain(peer, abp_peer_received(peer, &id, ABP_RPC_NO_ERROR, 0));
   assert_string_equal(done, "queued");
   return call;
 }
@@ -95,12 +95,12 @@ static void ids_are_told_apart_by_type_and_value(void **state) {
   start(peer);
   assert_int_equal(abp_peer_count(peer, ABP_IN_FLIGHT_IN), count);
   for (size_t i = 0; i < count; i++) {
-    COMES_TO(abp_peer_received(peer, &ids[i], ABP_RPC_NO_ERROR), "refuse 6");
+    COMES_TO(abp_peer_received(peer, &ids[i], ABP_RPC_NO_ERROR, 0), "refuse 6");
     COMES_TO(cancel(peer, ids[i]), "abort");
     COMES_TO(cancel(peer, ids[i]), "");
   }
   const abp_rpc_id minus_zero = number(-0.0);
-  COMES_TO(abp_peer_received(peer, &minus_zero, ABP_RPC_NO_ERROR), "refuse 6");
+  COMES_TO(abp_peer_received(peer, &minus_zero, ABP_RPC_NO_ERROR, 0), "refuse 6");
   abp_peer_free(peer);
 }
 
@@ -112,21 +112,21 @@ static void ids_are_judged_by_the_dialect(void **state) {
   for (int dialect = ABP_ACP; dialect < ABP_DIALECTS; dialect++) {
     abp_peer *peer = open_peer((abp_dialect)dialect);
     const abp_rpc_id fraction = number(0.5), other = {ABP_ID_OTHER, NULL, 0, 0};
-    COMES_TO(abp_peer_received(peer, &null_id, ABP_RPC_NO_ERROR), null_ids[dialect]);
-    COMES_TO(abp_peer_received(peer, &fraction, ABP_RPC_NO_ERROR), fractions[dialect]);
-    COMES_TO(abp_peer_received(peer, &other, ABP_RPC_NO_ERROR), others[dialect]);
+    COMES_TO(abp_peer_received(peer, &null_id, ABP_RPC_NO_ERROR, 0), null_ids[dialect]);
+    COMES_TO(abp_peer_received(peer, &fraction, ABP_RPC_NO_ERROR, 0), fractions[dialect]);
+    COMES_TO(abp_peer_received(peer, &other, ABP_RPC_NO_ERROR, 0), others[dialect]);
     const double beyond[] = {9007199254740992., -9007199254740992., 1e300 * 1e300, -1e300 * 1e300,
                              0 * (1e300 * 1e300)};
     for (size_t i = 0; i < sizeof beyond / sizeof *beyond; i++) {
       const abp_rpc_id id = number(beyond[i]);
-      COMES_TO(abp_peer_received(peer, &id, ABP_RPC_NO_ERROR), "refuse 4");
+      COMES_TO(abp_peer_received(peer, &id, ABP_RPC_NO_ERROR, 0), "refuse 4");
       COMES_TO(cancel(peer, id), "drop");
     }
     const abp_rpc_id ill = text("\xff"), nul = {ABP_ID_TEXT, "a\0b", 3, 0},
                      too_long = {ABP_ID_TEXT, "x", UINT32_MAX, 0};
-    COMES_TO(abp_peer_received(peer, &ill, ABP_RPC_NO_ERROR), "refuse 5");
-    COMES_TO(abp_peer_received(peer, &nul, ABP_RPC_NO_ERROR), "refuse 5");
-    COMES_TO(abp_peer_received(peer, &too_long, ABP_RPC_NO_ERROR), "refuse 5");
+    COMES_TO(abp_peer_received(peer, &ill, ABP_RPC_NO_ERROR, 0), "refuse 5");
+    COMES_TO(abp_peer_received(peer, &nul, ABP_RPC_NO_ERROR, 0), "refuse 5");
+    COMES_TO(abp_peer_received(peer, &too_long, ABP_RPC_NO_ERROR, 0), "refuse 5");
     abp_peer_free(peer);
   }
 }
@@ -199,7 +199,7 @@ static void a_timeout_says_so(void **state) {
   assert_non_null(strstr(action.text, "timed out"));
   drain(peer, ABP_OK);
   const abp_rpc_id id = number(1);
-  COMES_TO(abp_peer_response(peer, &id, 1), "settle 3");
+  COMES_TO(abp_peer_response(peer, &id, ABP_ANSWER_ERROR), "settle 3");
   abp_peer_free(peer);
 }
 
@@ -223,9 +223,9 @@ static void progress_puts_off_the_timeout_but_not_the_longest(void **state) {
   COMES_TO(abp_peer_advance(peer, 1025 + 5000), "settle 3");
   assert_int_equal(last.at, 25);
   COMES_TO(abp_peer_progress(peer, &second), "drop");
-  COMES_TO(abp_peer_response(peer, &second, 0), "drop");
+  COMES_TO(abp_peer_response(peer, &second, ABP_ANSWER_RESULT), "drop");
   assert_int_equal(last.arg, ABP_LATE);
-  COMES_TO(abp_peer_response(peer, &other, 0), "drop");
+  COMES_TO(abp_peer_response(peer, &other, ABP_ANSWER_RESULT), "drop");
   assert_int_equal(last.arg, ABP_STRAY);
   assert_int_equal(abp_peer_count(peer, ABP_LATE), 2);
   assert_int_equal(abp_peer_count(peer, ABP_STRAY), 1);
@@ -267,9 +267,9 @@ static void a_value_does_not_help_whose_time_has_run_out(void **state) {
   const abp_call cancelled = make(peer, 0, 20, 0);
   COMES_TO(abp_peer_advance(peer, 1010), "cancel");
   COMES_TO(abp_peer_cancel(peer, cancelled, NULL, 0), "cancel");
-  COMES_TO(abp_peer_response(peer, &first, 0), "settle 3");
+  COMES_TO(abp_peer_response(peer, &first, ABP_ANSWER_RESULT), "settle 3");
   assert_int_equal(last.at, 10);
-  COMES_TO(abp_peer_response(peer, &second, 0), "settle 1");
+  COMES_TO(abp_peer_response(peer, &second, ABP_ANSWER_RESULT), "settle 1");
   make(peer, 0, 20, 0);
   COMES_TO(abp_peer_advance(peer, 1030), "cancel");
   COMES_TO(abp_peer_advance(peer, 9999), "settle 3");
@@ -319,9 +319,9 @@ static void inputs_that_are_mistakes_change_nothing(void **state) {
   assert_int_equal(abp_peer_request(peer, 0, 0, 0, 0, &call), ABP_E_UNDRAINED);
   assert_int_equal(abp_peer_cancel(peer, call, NULL, 0), ABP_E_UNDRAINED);
   assert_int_equal(abp_peer_send_failed(peer, call), ABP_E_UNDRAINED);
-  assert_int_equal(abp_peer_response(peer, &id, 0), ABP_E_UNDRAINED);
+  assert_int_equal(abp_peer_response(peer, &id, ABP_ANSWER_RESULT), ABP_E_UNDRAINED);
   assert_int_equal(abp_peer_progress(peer, &id), ABP_E_UNDRAINED);
-  assert_int_equal(abp_peer_received(peer, &id, ABP_RPC_NO_ERROR), ABP_E_UNDRAINED);
+  assert_int_equal(abp_peer_received(peer, &id, ABP_RPC_NO_ERROR, 0), ABP_E_UNDRAINED);
   assert_int_equal(abp_peer_start(peer), ABP_E_UNDRAINED);
   assert_int_equal(cancel(peer, id), ABP_E_UNDRAINED);
   assert_int_equal(abp_peer_finish(peer, call, ABP_RETURNED), ABP_E_UNDRAINED);
@@ -342,15 +342,15 @@ static void inputs_that_are_mistakes_change_nothing(void **state) {
   assert_int_equal(abp_peer_number(peer, in), 0);
   assert_int_equal(abp_peer_number(peer, 77), 0);
   const abp_rpc_id second = number(2);
-  COMES_TO(abp_peer_received(peer, &second, ABP_RPC_NO_ERROR), "refuse 9");
-  COMES_TO(abp_peer_received(peer, &second, ABP_RPC_METHOD_NOT_FOUND), "refuse 7");
+  COMES_TO(abp_peer_received(peer, &second, ABP_RPC_NO_ERROR, 0), "refuse 9");
+  COMES_TO(abp_peer_received(peer, &second, ABP_RPC_METHOD_NOT_FOUND, 0), "refuse 7");
   COMES_TO(abp_peer_send_failed(peer, call), "settle 1");
   COMES_TO(abp_peer_send_failed(peer, call), "");
   COMES_TO(abp_peer_cancel(peer, call, NULL, 0), "");
-  COMES_TO(abp_peer_response(peer, &id, 0), "drop");
+  COMES_TO(abp_peer_response(peer, &id, ABP_ANSWER_RESULT), "drop");
   assert_int_equal(abp_peer_count(peer, ABP_STRAY), 1); /* what was never sent is not remembered */
   COMES_TO(abp_peer_lost(peer), "abort");
-  COMES_TO(abp_peer_received(peer, &second, ABP_RPC_NO_ERROR), "");
+  COMES_TO(abp_peer_received(peer, &second, ABP_RPC_NO_ERROR, 0), "");
   assert_int_equal(abp_peer_request(peer, 0, 0, 0, 0, &call), ABP_E_STATE);
   abp_peer_free(peer);
   abp_peer_free(NULL);
@@ -360,18 +360,20 @@ static void a_peer_that_only_listens_is_answered(void **state) {
   (void)state;
   abp_peer *peer = open_peer(ABP_LSP);
   const abp_rpc_id first = number(1), second = number(2), third = number(3);
-  COMES_TO(abp_peer_received(peer, &first, ABP_RPC_NO_ERROR), "queued");
+  COMES_TO(abp_peer_received(peer, &first, ABP_RPC_NO_ERROR, 0), "queued");
   const abp_call runs = last.call;
   COMES_TO(abp_peer_start(peer), "start");
-  COMES_TO(abp_peer_received(peer, &second, ABP_RPC_NO_ERROR), "queued");
+  COMES_TO(abp_peer_received(peer, &second, ABP_RPC_NO_ERROR, 0), "queued");
   const abp_call waits = last.call;
   abp_call call;
   COMES_TO(abp_peer_request(peer, 0, 0, 0, runs, &call), "request");
+  assert_int_equal(abp_peer_closed(peer), 0);
   COMES_TO(abp_peer_half_closed(peer), "settle 4");
-  COMES_TO(abp_peer_received(peer, &third, ABP_RPC_NO_ERROR), "");
+  assert_int_equal(abp_peer_closed(peer), 1);
+  COMES_TO(abp_peer_received(peer, &third, ABP_RPC_NO_ERROR, 0), "");
   assert_int_equal(abp_peer_request(peer, 0, 0, 0, 0, &call), ABP_E_STATE);
   COMES_TO(abp_peer_finish(peer, runs, ABP_RETURNED), "result 1, start");
-  COMES_TO(abp_peer_finish(peer, waits, ABP_RETURNED), "result 1");
+  COMES_TO(abp_peer_finish(peer, waits, ABP_RETURNED), "result 1, session");
   assert_int_equal(abp_peer_count(peer, ABP_IN_FLIGHT_IN), 0);
   abp_peer_free(peer);
 }
@@ -392,9 +394,116 @@ static void requests_wait_for_their_turn(void **state) {
   assert_int_equal(last.call, second);
   assert_int_equal(abp_peer_pending(peer, first), 1);
   const abp_rpc_id id = number(1);
-  COMES_TO(abp_peer_response(peer, &id, 1), "settle 2, result 1");
+  COMES_TO(abp_peer_response(peer, &id, ABP_ANSWER_ERROR), "settle 2, result 1");
   assert_int_equal(abp_peer_pending(peer, first), 0);
   COMES_TO(abp_peer_finish(peer, second, ABP_THREW), "result 1");
+  abp_peer_free(peer);
+}
+
+static int answer(abp_peer *peer, double id, abp_answer what) {
+  const abp_rpc_id named = number(id);
+  return abp_peer_response(peer, &named, what);
+}
+
+static void a_request_is_asked_again_once_its_peer_has_what_it_needs(void **state) {
+  (void)state;
+  abp_peer *peer = open_peer(ABP_MCP);
+  const abp_call call = make(peer, 50, 0, ABP_ROUNDS | ABP_REPORTS);
+  assert_int_equal(abp_peer_retry(peer, call), ABP_E_STATE);
+  COMES_TO(answer(peer, 1, ABP_INPUT_REQUIRED), "report");
+  assert_true(last.call == call);
+  /* Its first id is over, and so is the progress that it asked for. */
+  COMES_TO(answer(peer, 1, ABP_ANSWER_RESULT), "drop");
+  const abp_rpc_id first = number(1);
+  assert_int_equal(abp_peer_progress(peer, &first), ABP_E_STATE);
+  COMES_TO(abp_peer_retry(peer, call), "request");
+  assert_true(last.call == call && abp_peer_number(peer, call) == 2);
+  assert_int_equal(abp_peer_retry(peer, call), ABP_E_STATE);
+  COMES_TO(answer(peer, 1, ABP_ANSWER_RESULT), "drop");
+  COMES_TO(answer(peer, 2, ABP_ANSWER_RESULT), "settle 1");
+  assert_int_equal(abp_peer_retry(peer, call), ABP_E_STATE);
+  assert_int_equal(abp_peer_count(peer, ABP_IN_FLIGHT_OUT), 0);
+  /* One that has no rounds is answered. */
+  make(peer, 0, 0, 0);
+  COMES_TO(answer(peer, 3, ABP_INPUT_REQUIRED), "settle 1");
+  abp_peer_free(peer);
+}
+
+static void a_request_whose_peer_needs_something_ends_without_a_word(void **state) {
+  (void)state;
+  static const char *const outcomes[] = {"settle 2", "settle 3", "settle 1",
+                                         "settle 4", "settle 4", "settle 4"};
+  for (int end = 0; end < 6; end++) {
+    abp_peer *peer = open_peer(ABP_MCP);
+    const abp_call call = make(peer, 50, 0, ABP_ROUNDS);
+    COMES_TO(answer(peer, 1, ABP_INPUT_REQUIRED), "report");
+    switch (end) {
+    case 0: drain(peer, abp_peer_cancel(peer, call, "why", 3)); break;
+    case 1: drain(peer, abp_peer_advance(peer, 1050)); break;
+    case 2: drain(peer, abp_peer_send_failed(peer, call)); break;
+    case 3: drain(peer, abp_peer_close(peer)); break;
+    case 4: drain(peer, abp_peer_lost(peer)); break;
+    default: drain(peer, abp_peer_half_closed(peer)); break;
+    }
+    assert_memory_equal(done, outcomes[end], strlen(outcomes[end]));
+    assert_int_equal(abp_peer_retry(peer, call), ABP_E_STATE);
+    assert_int_equal(abp_peer_count(peer, ABP_IN_FLIGHT_OUT), 0);
+    abp_peer_free(peer);
+  }
+  /* One that waits for its answer although it was cancelled is not asked for more. */
+  abp_peer *peer = open_peer(ABP_MCP);
+  const abp_call call = make(peer, 0, 0, ABP_ROUNDS | ABP_WAITS);
+  COMES_TO(abp_peer_cancel(peer, call, NULL, 0), "cancel");
+  COMES_TO(answer(peer, 1, ABP_INPUT_REQUIRED), "settle 2");
+  abp_peer_free(peer);
+}
+
+static void a_subscription_ends_with_its_connection(void **state) {
+  (void)state;
+  const abp_rpc_id one = number(1), two = number(2);
+  for (int closes = 0; closes < 2; closes++) {
+    abp_peer *peer = open_peer(ABP_MCP);
+    COMES_TO(abp_peer_received(peer, &one, ABP_RPC_NO_ERROR, ABP_SUBSCRIPTION), "queued");
+    const abp_call subscription = last.call;
+    COMES_TO(abp_peer_received(peer, &two, ABP_RPC_NO_ERROR, 0), "queued");
+    const abp_call other = last.call;
+    start(peer);
+    if (closes) {
+      /* This side ends it in good order, and any other request with an error. */
+      COMES_TO(abp_peer_close(peer), "abort, result 4, abort, result 1");
+    } else {
+      /* Its client has left it; another request is still answered, and then it is over. */
+      COMES_TO(abp_peer_half_closed(peer), "abort");
+      assert_true(last.call == subscription);
+      COMES_TO(abp_peer_finish(peer, subscription, ABP_THREW), "");
+      COMES_TO(abp_peer_finish(peer, other, ABP_RETURNED), "result 1, session");
+      assert_int_equal(last.arg, ABP_SESSION_LOST);
+    }
+    abp_peer_free(peer);
+  }
+  abp_peer *peer = open_peer(ABP_MCP);
+  COMES_TO(abp_peer_half_closed(peer), "session");
+  COMES_TO(abp_peer_half_closed(peer), "");
+  abp_peer_free(peer);
+}
+
+static void what_is_in_hand_is_read_before_the_clock(void **state) {
+  (void)state;
+  abp_peer *peer = open_peer(ABP_MCP);
+  make(peer, 50, 0, 0);
+  make(peer, 50, 0, ABP_REPORTS | ABP_RESETS);
+  const abp_rpc_id one = number(1), two = number(2);
+  COMES_TO(abp_peer_now(peer, 1060), "");
+  COMES_TO(abp_peer_response(peer, &one, ABP_ANSWER_RESULT), "settle 1");
+  COMES_TO(abp_peer_progress(peer, &two), "report");
+  COMES_TO(abp_peer_advance(peer, 1060), "");
+  COMES_TO(abp_peer_advance(peer, 1109), "");
+  COMES_TO(abp_peer_advance(peer, 1110), "cancel, settle 3");
+  /* It does not go back. */
+  COMES_TO(abp_peer_now(peer, 5), "");
+  make(peer, 50, 0, 0);
+  COMES_TO(abp_peer_advance(peer, 1159), "");
+  COMES_TO(abp_peer_advance(peer, 1160), "cancel, settle 3");
   abp_peer_free(peer);
 }
 
@@ -404,13 +513,13 @@ static void errors_have_the_protocols_codes(void **state) {
   static const int32_t codes[] = {0,      -32700, -32600, -32600, -32600, -32600, -32600,
                                   -32601, -32603, -32005, -32800, -32001, -32097};
   for (int error = 0; error < ABP_RPC_ERRORS; error++) {
-    assert_int_equal(abp_rpc_error_code(peer, error), codes[error]);
+    assert_int_equal(abp_rpc_error_code(ABP_ACP, error), codes[error]);
     assert_int_equal(error == 0, abp_rpc_error_message(error)[0] == 0);
     assert_int_equal(abp_rpc_error_has_no_id(error),
                      error >= ABP_RPC_PARSE && error <= ABP_RPC_NUMBER_ID);
   }
-  assert_int_equal(abp_rpc_error_code(mcp, ABP_RPC_CLOSED), -32000);
-  assert_int_equal(abp_rpc_error_code(peer, -1), 0);
+  assert_int_equal(abp_rpc_error_code(ABP_MCP, ABP_RPC_CLOSED), -32000);
+  assert_int_equal(abp_rpc_error_code(ABP_LSP, -1), 0);
   assert_string_equal(abp_rpc_error_message(99), "");
   assert_string_equal(abp_peer_cancel_method(peer), "$/cancel_request");
   assert_string_equal(abp_peer_cancel_key(mcp), "requestId");
@@ -434,7 +543,7 @@ static void ids_go_on_past_2_31_and_begin_again_after_2_32(void **state) {
       const uint32_t expected = straight >= firsts[i] ? straight : straight + 1; /* 0 is none */
       assert_int_equal(abp_peer_number(peer, call), expected);
       const abp_rpc_id id = number(expected);
-      COMES_TO(abp_peer_response(peer, &id, 0), "settle 1");
+      COMES_TO(abp_peer_response(peer, &id, ABP_ANSWER_RESULT), "settle 1");
       assert_int_equal(last.call, call);
     }
     abp_peer_free(peer);
@@ -459,6 +568,10 @@ int main(void) {
       cmocka_unit_test(inputs_that_are_mistakes_change_nothing),
       cmocka_unit_test(a_peer_that_only_listens_is_answered),
       cmocka_unit_test(requests_wait_for_their_turn),
+      cmocka_unit_test(a_request_is_asked_again_once_its_peer_has_what_it_needs),
+      cmocka_unit_test(a_request_whose_peer_needs_something_ends_without_a_word),
+      cmocka_unit_test(a_subscription_ends_with_its_connection),
+      cmocka_unit_test(what_is_in_hand_is_read_before_the_clock),
       cmocka_unit_test(errors_have_the_protocols_codes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

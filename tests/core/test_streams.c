@@ -145,9 +145,19 @@ static void an_app_reads_what_its_agent_streams(void **state) {
   assert_int_equal(abp_result_received(app, &ONE, ABP_CANCELLED), ABP_OK);
   assert_int_equal(only(app).kind, ABP_SETTLE);
   assert_int_equal(abp_count(app, ABP_IN_FLIGHT_OUT), 0);
-  /* A question that is no stream has no message that cancels it. */
+  /* A question that is no stream is withdrawn in the same way, and nobody waits for the answer. */
   assert_int_equal(abp_request(app, NULL, 0, 0, 0, &call), ABP_OK);
   assert_int_equal(only(app).chunks, 0);
+  assert_int_equal(abp_cancel(app, call, NULL, 0), ABP_OK);
+  assert_int_equal(abp_next(app, &action), 1);
+  assert_int_equal(action.kind, ABP_SEND);
+  assert_int_equal(action.arg, ABP_MSG_CANCEL);
+  assert_int_equal(only(app).kind, ABP_SETTLE);
+  abp_free(app);
+  /* A plain agent knows no message that does it. */
+  app = open_as(ABP_APP, (abp_config){0}, FEATURES & ~(uint32_t)ABP_STREAMS);
+  assert_int_equal(abp_request(app, NULL, 0, 0, 0, &call), ABP_OK);
+  assert_int_equal(only(app).kind, ABP_REQUEST);
   assert_int_equal(abp_cancel(app, call, NULL, 0), ABP_OK);
   assert_int_equal(only(app).kind, ABP_SETTLE);
   abp_free(app);
@@ -278,7 +288,7 @@ static void a_chunk_without_room_ends_its_call_and_no_other(void **state) {
   assert_non_null(action.text);
   assert_int_equal(abp_next(agent, &action), 1);
   assert_int_equal(action.kind, ABP_SETTLE);
-  assert_int_equal(action.arg, ABP_CANCELLED);
+  assert_int_equal(action.arg, ABP_COMPLETED); /* nobody has cancelled it */
   assert_int_equal(action.released, 1);
   assert_int_equal(only(agent).kind, ABP_NONE);
   assert_int_equal(abp_count(agent, ABP_OVERRUN), 1);

@@ -50,7 +50,7 @@ static void every_way_to_an_end_tells_it_settles_and_ends_the_streams(void **sta
 static void no_cancel_of_an_agents_task_is_left_without_an_answer(void **state) {
   (void)state;
   for (int from = ABP_TASK_SUBMITTED; from < TASK_STATES; from++) {
-    assert_true(step(from, TE_CANCEL).owed & TASK_AGAIN);
+    assert_true(step(from, TE_CANCEL).owed & (TASK_AGAIN | ABP_TASK_WAIT));
     if (from != ABP_TASK_SUBMITTED)
       assert_true(step(from, TE_ASK).owed & (TASK_AGAIN | ABP_TASK_WAIT));
   }
@@ -71,6 +71,31 @@ static void an_executor_starts_only_where_a_message_is_awaited(void **state) {
                        from == ABP_TASK_AUTH_REQUIRED;
     for (int event = 0; event < TASK_EVENTS; event++)
       assert_int_equal((step(from, event).owed & ABP_TASK_START) != 0, awaits && event == TE_START);
+  }
+}
+
+static void what_is_stored_first_is_told_by_nothing_else(void **state) {
+  (void)state;
+  const int promises =
+      ABP_TASK_TELL | ABP_TASK_SETTLE | ABP_TASK_END | ABP_TASK_START | ABP_TASK_ACK;
+  for (int from = 0; from < TASK_STATES; from++) {
+    for (int event = 0; event < TASK_EVENTS; event++) {
+      const struct task_step now = step(from, event), deferred = task_defer(now);
+      assert_int_equal(deferred.owed & promises, 0);
+      assert_true(deferred.owed & ABP_TASK_COMMIT);
+      assert_int_equal(deferred.owed & ABP_TASK_ABORT, now.owed & ABP_TASK_ABORT);
+      assert_int_equal((deferred.owed & ABP_TASK_WAIT) != 0, (now.owed & ABP_TASK_ACK) != 0);
+      assert_int_equal(deferred.next, ended(now.next) ? TASK_COMMITTING : now.next);
+    }
+  }
+}
+
+static void only_its_log_ends_a_task_that_is_being_stored(void **state) {
+  (void)state;
+  for (int event = TE_START; event < TASK_EVENTS; event++) {
+    const struct task_step to = step(TASK_COMMITTING, event);
+    assert_int_equal(to.next, TASK_COMMITTING);
+    assert_int_equal(to.owed & ~(ABP_TASK_WAIT | ABP_TASK_COMMIT), 0);
   }
 }
 
@@ -223,6 +248,160 @@ static void a_question_that_nobody_answers_ends_its_task(void **state) {
   abp_tasks_free(tasks);
 }
 
+/* --- A log outside ---------------------------------------------------------------------------- */
+
+static int bits(int verdict) { return verdict & ((1 << ABP_TASK_STATE_SHIFT) - 1); }
+static int about(int verdict) { return verdict >> ABP_TASK_STATE_SHIFT; }
+
+static abp_tasks *with_log(void) {
+  const abp_tasks_config config = {.commits = 1};
+  return abp_tasks_new(&config, 0);
+}
+
+/* A task whose executor runs. */
+static abp_task run(abp_tasks *tasks, const char *id) {
+  const abp_task task = add(tasks, id);
+  assert_int_equal(bits(abp_task_start(tasks, task)), ABP_TASK_COMMIT);
+  const int verdict = abp_task_committed(tasks, task, ABP_TASK_WORKING);
+  assert_int_equal(bits(verdict), ABP_TASK_TELL | ABP_TASK_START);
+  return task;
+}
+
+static void a_state_is_told_when_it_is_stored(void **state) {
+  (void)state;
+  abp_tasks *tasks = with_log();
+  const abp_task task = run(tasks, "task");
+  assert_int_equal(bits(abp_task_says(tasks, task, 1, ABP_TASK_WORKING, 1)), ABP_TASK_COMMIT);
+  const int returned = abp_task_returns(tasks, task, 1, 0);
+  assert_int_equal(bits(returned), ABP_TASK_COMMIT);
+  assert_int_equal(about(returned), ABP_TASK_COMPLETED);
+  assert_int_equal(abp_task_state(tasks, task), ABP_TASK_WORKING);
+  assert_int_equal(abp_tasks_count(tasks, ABP_TASKS_LIVE), 1);
+  /* In the order in which they were said. */
+  assert_int_equal(abp_task_committed(tasks, task, ABP_TASK_COMPLETED), ABP_E_STATE);
+  assert_int_equal(bits(abp_task_committed(tasks, task, ABP_TASK_WORKING)), ABP_TASK_TELL);
+  const int stored = abp_task_committed(tasks, task, ABP_TASK_COMPLETED);
+  assert_int_equal(bits(stored), ABP_TASK_TELL | ABP_TASK_SETTLE | ABP_TASK_END);
+  assert_int_equal(abp_task_state(tasks, task), ABP_TASK_COMPLETED);
+  assert_int_equal(abp_tasks_count(tasks, ABP_TASKS_FINISHED), 1);
+  assert_int_equal(abp_task_committed(tasks, task, ABP_TASK_COMPLETED), ABP_E_STATE);
+  abp_tasks_free(tasks);
+}
+
+static void a_cancel_waits_for_what_is_being_stored_and_gets_its_truth(void **state) {
+  (void)state;
+  abp_tasks *tasks = with_log();
+  const abp_task done = run(tasks, "done"), stopped = run(tasks, "stopped");
+  abp_task_returns(tasks, done, 1, 0);
+  assert_int_equal(bits(abp_task_cancel(tasks, done, 0, 1)), ABP_TASK_WAIT);
+  assert_int_equal(bits(abp_task_cancel(tasks, done, 50, 1)), ABP_TASK_WAIT);
+  assert_int_equal(abp_tasks_wake(tasks), 0); /* nobody has a grace period */
+  assert_true(abp_task_committed(tasks, done, ABP_TASK_COMPLETED) & ABP_TASK_SETTLE);
+  assert_int_equal(bits(abp_task_cancel(tasks, done, 0, 1)), ABP_TASK_NAK);
+
+  const int cancel = abp_task_cancel(tasks, stopped, 0, 0);
+  assert_int_equal(bits(cancel), ABP_TASK_COMMIT | ABP_TASK_ABORT | ABP_TASK_WAIT);
+  assert_int_equal(about(cancel), ABP_TASK_CANCELED);
+  assert_int_equal(abp_task_says(tasks, stopped, 1, ABP_TASK_COMPLETED, 1), 0);
+  assert_int_equal(abp_task_returns(tasks, stopped, 1, 0), 0);
+  assert_true(abp_task_committed(tasks, stopped, ABP_TASK_CANCELED) & ABP_TASK_SETTLE);
+  assert_int_equal(bits(abp_task_cancel(tasks, stopped, 0, 1)), ABP_TASK_ACK);
+  abp_tasks_free(tasks);
+}
+
+static void a_cancel_that_is_stored_first_decides(void **state) {
+  (void)state;
+  abp_tasks *tasks = with_log();
+  const abp_task now = run(tasks, "now"), asked = run(tasks, "asked"), works = run(tasks, "works");
+  abp_task_returns(tasks, now, 1, 0);
+  abp_task_returns(tasks, asked, 1, 0);
+  const int wish = abp_task_wish(tasks, now, 0);
+  assert_int_equal(bits(wish), ABP_TASK_COMMIT | ABP_TASK_WAIT);
+  assert_int_equal(about(wish), ABP_TASK_CANCELED);
+  assert_int_equal(abp_task_committed(tasks, now, ABP_TASK_COMPLETED), ABP_E_STATE);
+  assert_true(abp_task_committed(tasks, now, ABP_TASK_CANCELED) & ABP_TASK_SETTLE);
+  /* Its executor may say how it ended, and has. */
+  assert_int_equal(bits(abp_task_wish(tasks, asked, 50)), ABP_TASK_WAIT);
+  assert_true(abp_task_committed(tasks, asked, ABP_TASK_COMPLETED) & ABP_TASK_SETTLE);
+  assert_int_equal(bits(abp_task_wish(tasks, works, 50)), ABP_TASK_ABORT | ABP_TASK_WAIT);
+  assert_int_equal(bits(abp_task_returns(tasks, works, 1, 0)), ABP_TASK_COMMIT);
+  assert_true(abp_task_committed(tasks, works, ABP_TASK_CANCELED) & ABP_TASK_SETTLE);
+  abp_tasks_free(tasks);
+}
+
+static void a_task_that_is_cancelled_before_its_run_is_stored_does_not_run(void **state) {
+  (void)state;
+  abp_tasks *tasks = with_log();
+  const abp_task task = add(tasks, "task");
+  abp_task_start(tasks, task);
+  assert_int_equal(bits(abp_task_wish(tasks, task, 50)), ABP_TASK_COMMIT | ABP_TASK_WAIT);
+  assert_int_equal(bits(abp_task_committed(tasks, task, ABP_TASK_WORKING)), ABP_TASK_TELL);
+  assert_true(abp_task_committed(tasks, task, ABP_TASK_CANCELED) & ABP_TASK_END);
+  assert_int_equal(abp_tasks_count(tasks, ABP_TASKS_LIVE), 0);
+  /* Nor does it when an earlier run still stops: that one cannot say how the task ends. */
+  const abp_task second = run(tasks, "second");
+  abp_task_says(tasks, second, 1, ABP_TASK_AUTH_REQUIRED, 0);
+  abp_task_committed(tasks, second, ABP_TASK_AUTH_REQUIRED);
+  assert_int_equal(bits(abp_task_start(tasks, second)), ABP_TASK_COMMIT | ABP_TASK_ABORT);
+  assert_true(abp_task_wish(tasks, second, 50) & ABP_TASK_COMMIT);
+  assert_int_equal(bits(abp_task_committed(tasks, second, ABP_TASK_WORKING)), ABP_TASK_TELL);
+  abp_tasks_free(tasks);
+}
+
+static void a_question_is_answered_when_it_has_been_told(void **state) {
+  (void)state;
+  abp_tasks *tasks = with_log();
+  const abp_task task = run(tasks, "task");
+  abp_task_says(tasks, task, 1, ABP_TASK_INPUT_REQUIRED, 0);
+  abp_task_returns(tasks, task, 1, 0);
+  assert_int_equal(abp_task_start(tasks, task), 0);
+  assert_true(abp_task_committed(tasks, task, ABP_TASK_INPUT_REQUIRED) & ABP_TASK_SETTLE);
+  assert_int_equal(bits(abp_task_start(tasks, task)), ABP_TASK_COMMIT);
+  assert_true(abp_task_committed(tasks, task, ABP_TASK_WORKING) & ABP_TASK_START);
+  assert_int_equal(abp_task_run(tasks, task), 2);
+  abp_tasks_free(tasks);
+}
+
+static void a_task_that_somebody_else_owns_is_let_go(void **state) {
+  (void)state;
+  abp_tasks *tasks = with_log();
+  const abp_task runs = run(tasks, "runs"), ends = run(tasks, "ends");
+  assert_int_equal(abp_task_lost(tasks, runs), ABP_TASK_ABORT | ABP_TASK_FORGET);
+  assert_int_equal(abp_task_says(tasks, runs, 1, ABP_TASK_COMPLETED, 1), 0);
+  assert_int_equal(abp_task_returns(tasks, runs, 1, 0), 0);
+  assert_int_equal(abp_task_committed(tasks, runs, ABP_TASK_WORKING), ABP_E_STATE);
+  assert_int_equal(abp_task_wish(tasks, runs, 0), ABP_E_STATE);
+  assert_int_equal(abp_task_lost(tasks, runs), 0);
+  abp_task_returns(tasks, ends, 1, 0);
+  assert_int_equal(abp_task_lost(tasks, ends), ABP_TASK_FORGET);
+  assert_int_equal(abp_tasks_count(tasks, ABP_TASKS_LIVE), 0);
+  add(tasks, "runs"); /* it may come back */
+  abp_tasks_free(tasks);
+}
+
+static void a_subscription_is_told_whether_there_is_something_to_wait_for(void **state) {
+  (void)state;
+  const struct {
+    enum abp_task_state state;
+    int lasting, verdict;
+  } rows[] = {
+      {ABP_TASK_WORKING, 0, ABP_TASK_TELL},
+      {ABP_TASK_INPUT_REQUIRED, 0, ABP_TASK_TELL | ABP_TASK_SETTLE | ABP_TASK_END},
+      {ABP_TASK_INPUT_REQUIRED, 1, ABP_TASK_TELL | ABP_TASK_SETTLE},
+      {ABP_TASK_AUTH_REQUIRED, 0, ABP_TASK_TELL | ABP_TASK_SETTLE},
+      {ABP_TASK_COMPLETED, 1, 0},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    const abp_tasks_config config = {.seed = {1}};
+    abp_tasks *tasks = abp_tasks_new(&config, 0);
+    const abp_task task = add(tasks, "task");
+    abp_task_start(tasks, task);
+    abp_task_says(tasks, task, 1, rows[i].state, 0);
+    assert_int_equal(abp_task_subscribe(tasks, task, rows[i].lasting), rows[i].verdict);
+    abp_tasks_free(tasks);
+  }
+}
+
 static void a_task_may_be_let_go_at_any_time(void **state) {
   (void)state;
   const abp_tasks_config config = {.remembered = 8};
@@ -246,6 +425,18 @@ static void a_task_may_be_let_go_at_any_time(void **state) {
 
 /* --- Memory ----------------------------------------------------------------------------------- */
 
+/* A client watches a task, as far as there is memory. */
+static int watch(abp_tasks *tasks, int number) {
+  char id[64];
+  abp_task task;
+  const int length = snprintf(id, sizeof id, "watched %d", number);
+  const int status = abp_task_add(tasks, id, (uint32_t)length, ABP_TASK_UNKNOWN, &task);
+  if (status < 0) return status;
+  const int verdict = abp_watch(tasks, task, ABP_WATCH_TASK);
+  if (verdict > 0) assert_int_equal(abp_watch_cancel(tasks, task), ABP_WATCH_CANCEL);
+  return verdict;
+}
+
 /* More tasks and artifacts than a slab has; returns what went wrong first. */
 static int live(abp_tasks *tasks) {
   for (int i = 0; i < 40; i++) {
@@ -262,6 +453,8 @@ static int live(abp_tasks *tasks) {
       if (status < 0) return status;
     }
     if (i % 3 == 0) abp_task_returns(tasks, task, 1, 0);
+    status = watch(tasks, i);
+    if (status < 0) return status;
   }
   return ABP_OK;
 }
@@ -285,7 +478,8 @@ static void every_allocation_fails_and_nothing_is_lost(void **state) {
       abp_task_start(tasks, task);
       assert_int_equal(create(tasks, task, "one", &place), ABP_ARTIFACT_CREATE);
       assert_int_equal(place, 0);
-      assert_int_equal(abp_tasks_count(tasks, ABP_TASKS_LIVE), before + 1);
+      assert_true(watch(tasks, -1) > 0);
+      assert_int_equal(abp_tasks_count(tasks, ABP_TASKS_LIVE), before + 2);
     }
     abp_tasks_free(tasks);
     assert_int_equal(balance, 0);
@@ -296,6 +490,181 @@ static void every_allocation_fails_and_nothing_is_lost(void **state) {
   }
 }
 
+/* --- Watching --------------------------------------------------------------------------------- */
+
+enum { BEGIN = 1000 };
+
+/* The step of a verdict. */
+static int next_step(int verdict) { return verdict >> ABP_WATCH_STEP_SHIFT & ABP_WATCH_STEPS; }
+
+static abp_tasks *watched_task(abp_task *task, int kind) {
+  const abp_tasks_config config = {
+      .grace_ms = 100, .linger_ms = 50, .retry_ms = 10, .outage_ms = 1000};
+  abp_tasks *tasks = abp_tasks_new(&config, BEGIN);
+  assert_int_equal(abp_task_add(tasks, "1", 1, ABP_TASK_UNKNOWN, task), ABP_OK);
+  assert_int_equal(next_step(abp_watch(tasks, *task, (enum abp_watch_kind)kind)), ABP_WATCH_OPEN);
+  return tasks;
+}
+
+/* What is due at a time. */
+static int due_at(abp_tasks *tasks, uint64_t now) {
+  abp_task task;
+  abp_tasks_advance(tasks, now);
+  return abp_tasks_next(tasks, &task);
+}
+
+static void an_outage_is_waited_for_longer_and_longer_up_to_a_limit(void **state) {
+  (void)state;
+  abp_task task;
+  abp_tasks *tasks = watched_task(&task, ABP_WATCH_TASK);
+  assert_int_equal(next_step(abp_watch_ended(tasks, task, ABP_WATCH_BROKEN, 0)), ABP_WATCH_ASK);
+  uint64_t now = BEGIN;
+  for (uint64_t ms = 10; ms <= 320; ms *= 2) {
+    assert_int_equal(next_step(abp_watch_asked(tasks, task, ABP_WATCH_BROKEN, 0)), ABP_WATCH_PAUSE);
+    assert_int_equal(abp_tasks_wake(tasks), now + ms);
+    assert_int_equal(due_at(tasks, now + ms - 1), 0);
+    assert_int_equal(next_step(due_at(tasks, now += ms)), ABP_WATCH_ASK);
+  }
+  assert_int_equal(next_step(abp_watch_asked(tasks, task, ABP_WATCH_BROKEN, 0)), ABP_WATCH_LOST);
+  assert_int_equal(abp_tasks_wake(tasks), 0);
+  abp_tasks_free(tasks);
+}
+
+static void the_time_that_an_agent_asks_for_is_given_to_it(void **state) {
+  (void)state;
+  abp_task task;
+  abp_tasks *tasks = watched_task(&task, ABP_WATCH_MESSAGE);
+  assert_int_equal(next_step(abp_watch_ended(tasks, task, ABP_WATCH_UNSENT, 500)), ABP_WATCH_PAUSE);
+  assert_int_equal(abp_tasks_wake(tasks), BEGIN + 500);
+  assert_int_equal(next_step(due_at(tasks, BEGIN + 500)), ABP_WATCH_OPEN);
+  assert_int_equal(next_step(abp_watch_ended(tasks, task, ABP_WATCH_UNSENT, 501)), ABP_WATCH_FAIL);
+  abp_tasks_free(tasks);
+}
+
+static void a_message_is_sent_again_only_where_that_does_no_harm(void **state) {
+  (void)state;
+  const struct {
+    int kind, how, step;
+  } rows[] = {
+      {ABP_WATCH_MESSAGE, ABP_WATCH_UNSENT, ABP_WATCH_PAUSE},
+      {ABP_WATCH_MESSAGE, ABP_WATCH_BROKEN, ABP_WATCH_FAIL},
+      {ABP_WATCH_MESSAGE, ABP_WATCH_ENDED, ABP_WATCH_LOST},
+      {ABP_WATCH_MESSAGE, ABP_WATCH_FAILED, ABP_WATCH_FAIL},
+      {ABP_WATCH_MESSAGE | ABP_WATCH_REPEATS, ABP_WATCH_BROKEN, ABP_WATCH_PAUSE},
+      {ABP_WATCH_MESSAGE | ABP_WATCH_REPEATS, ABP_WATCH_ENDED, ABP_WATCH_PAUSE},
+      {ABP_WATCH_MESSAGE | ABP_WATCH_REPEATS, ABP_WATCH_FAILED, ABP_WATCH_FAIL},
+  };
+  for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+    abp_task task;
+    abp_tasks *tasks = watched_task(&task, rows[i].kind);
+    const int verdict = abp_watch_ended(tasks, task, (enum abp_watch_end)rows[i].how, 0);
+    assert_int_equal(next_step(verdict), rows[i].step);
+    abp_tasks_free(tasks);
+  }
+}
+
+static void a_cancel_is_sent_once_and_again_only_while_the_agent_is_out_of_reach(void **state) {
+  (void)state;
+  abp_task task;
+  abp_tasks *tasks = watched_task(&task, ABP_WATCH_MESSAGE);
+  assert_int_equal(abp_watch_cancel(tasks, task), 0);
+  assert_int_equal(abp_watch_named(tasks, task), ABP_WATCH_CANCEL);
+  assert_int_equal(abp_watch_cancel(tasks, task), 0);
+  assert_int_equal(abp_watch_named(tasks, task), 0);
+  assert_int_equal(abp_watch_cancel_answered(tasks, task, ABP_WATCH_UNSENT, 0, 0), 0);
+  assert_int_equal(due_at(tasks, BEGIN + 9), 0);
+  assert_int_equal(due_at(tasks, BEGIN + 10), ABP_WATCH_CANCEL);
+  assert_int_equal(abp_watch_cancel_answered(tasks, task, ABP_WATCH_FAILED, 0, 0), 0);
+  /* The stream is not waited for much longer, and the task is asked for. */
+  assert_int_equal(due_at(tasks, BEGIN + 59), 0);
+  assert_int_equal(due_at(tasks, BEGIN + 60), ABP_WATCH_CLOSE);
+  assert_int_equal(next_step(abp_watch_ended(tasks, task, ABP_WATCH_ENDED, 0)), ABP_WATCH_ASK);
+  assert_int_equal(next_step(abp_watch_asked(tasks, task, ABP_WATCH_ENDED, 0)), ABP_WATCH_LATE);
+  abp_tasks_free(tasks);
+}
+
+static void a_cancel_ends_the_wait_for_an_agent(void **state) {
+  (void)state;
+  abp_task task;
+  abp_tasks *tasks = watched_task(&task, ABP_WATCH_MESSAGE);
+  abp_watch_ended(tasks, task, ABP_WATCH_UNSENT, 0);
+  assert_int_equal(next_step(abp_watch_cancel(tasks, task)), ABP_WATCH_STOPPED);
+  abp_tasks_free(tasks);
+  /* A message that may have arrived is sent once more: only its answer names the task. */
+  tasks = watched_task(&task, ABP_WATCH_MESSAGE | ABP_WATCH_REPEATS);
+  abp_watch_ended(tasks, task, ABP_WATCH_BROKEN, 0);
+  assert_int_equal(next_step(abp_watch_cancel(tasks, task)), ABP_WATCH_OPEN);
+  assert_int_equal(abp_watch_named(tasks, task), ABP_WATCH_CANCEL);
+  abp_tasks_free(tasks);
+  /* One that comes while the task is asked for skips the pause that follows. */
+  tasks = watched_task(&task, ABP_WATCH_TASK);
+  abp_watch_ended(tasks, task, ABP_WATCH_ENDED, 0);
+  assert_int_equal(abp_watch_cancel(tasks, task), ABP_WATCH_CANCEL);
+  assert_int_equal(next_step(abp_watch_asked(tasks, task, ABP_WATCH_ENDED, 0)), ABP_WATCH_OPEN);
+  abp_tasks_free(tasks);
+}
+
+static void a_reader_that_leaves_closes_the_stream_unless_a_cancel_waits_for_the_id(void **state) {
+  (void)state;
+  abp_task task;
+  abp_tasks *tasks = watched_task(&task, ABP_WATCH_MESSAGE);
+  assert_int_equal(abp_watch_leave(tasks, task), ABP_WATCH_CLOSE);
+  assert_int_equal(next_step(abp_watch_ended(tasks, task, ABP_WATCH_ENDED, 0)), ABP_WATCH_DONE);
+  abp_tasks_free(tasks);
+  tasks = watched_task(&task, ABP_WATCH_MESSAGE);
+  abp_watch_cancel(tasks, task);
+  assert_int_equal(abp_watch_leave(tasks, task), 0);
+  assert_int_equal(abp_watch_named(tasks, task), ABP_WATCH_CANCEL | ABP_WATCH_CLOSE);
+  abp_tasks_free(tasks);
+}
+
+static void only_a_task_that_is_new_to_a_client_is_watched(void **state) {
+  (void)state;
+  abp_task task;
+  abp_tasks *tasks = watched_task(&task, ABP_WATCH_TASK);
+  assert_int_equal(abp_watch(tasks, task, ABP_WATCH_TASK), 0);
+  const abp_task own = add(tasks, "own");
+  assert_int_equal(abp_watch(tasks, own, ABP_WATCH_TASK), 0);
+  assert_int_equal(abp_watch(tasks, 0, ABP_WATCH_TASK), 0);
+  abp_tasks_free(tasks);
+}
+
+static void a_watch_ends_with_its_task_and_lingers(void **state) {
+  (void)state;
+  abp_task task;
+  abp_tasks *tasks = watched_task(&task, ABP_WATCH_MESSAGE);
+  const int verdict = abp_task_says(tasks, task, 0, ABP_TASK_COMPLETED, 0);
+  assert_true(verdict & ABP_TASK_END);
+  assert_int_equal(next_step(verdict), ABP_WATCH_DONE);
+  assert_int_equal(abp_watch_stop(tasks, task), 0);
+  assert_int_equal(abp_task_says(tasks, task, 0, ABP_TASK_FAILED, ABP_TASK_NEWS), 0);
+  assert_int_equal(due_at(tasks, BEGIN + 50), ABP_WATCH_CLOSE);
+  assert_int_equal(abp_tasks_count(tasks, ABP_TASKS_LIVE), 1);
+  abp_task_forget(tasks, task);
+  assert_int_equal(abp_tasks_count(tasks, ABP_TASKS_LIVE), 0);
+  assert_int_equal(abp_watch_cancel(tasks, task), 0);
+  abp_tasks_free(tasks);
+}
+
+static void one_that_asks_for_input_ends_a_message_and_no_lasting_subscription(void **state) {
+  (void)state;
+  const int kinds[] = {ABP_WATCH_MESSAGE, ABP_WATCH_TASK, ABP_WATCH_TASK | ABP_WATCH_LASTING};
+  for (int i = 0; i < 3; i++) {
+    abp_task task;
+    abp_tasks *tasks = watched_task(&task, kinds[i]);
+    abp_task_says(tasks, task, 0, ABP_TASK_WORKING, 0);
+    const int verdict = abp_task_says(tasks, task, 0, ABP_TASK_INPUT_REQUIRED, 0);
+    assert_int_equal((verdict & ABP_TASK_END) != 0, i < 2);
+    abp_tasks_free(tasks);
+  }
+  /* A message's stream may begin with the task that still waits for it. */
+  abp_task task;
+  abp_tasks *tasks = watched_task(&task, ABP_WATCH_MESSAGE);
+  const int what = ABP_TASK_NEWS | ABP_TASK_SNAPSHOT;
+  assert_false(abp_task_says(tasks, task, 0, ABP_TASK_INPUT_REQUIRED, what) & ABP_TASK_END);
+  abp_tasks_free(tasks);
+}
+
 int main(void) {
   const struct CMUnitTest tests[] = {
       cmocka_unit_test(a_terminal_state_is_final_and_nothing_is_told_after_it),
@@ -303,13 +672,31 @@ int main(void) {
       cmocka_unit_test(no_cancel_of_an_agents_task_is_left_without_an_answer),
       cmocka_unit_test(whatever_an_executor_does_when_it_is_asked_to_stop_its_task_ends),
       cmocka_unit_test(an_executor_starts_only_where_a_message_is_awaited),
+      cmocka_unit_test(what_is_stored_first_is_told_by_nothing_else),
+      cmocka_unit_test(only_its_log_ends_a_task_that_is_being_stored),
       cmocka_unit_test(ids_are_told_apart_and_wrong_ones_refused),
       cmocka_unit_test(artifacts_belong_to_their_task_and_are_limited),
       cmocka_unit_test(the_oldest_finished_tasks_are_forgotten_first),
       cmocka_unit_test(grace_periods_end_in_their_order),
       cmocka_unit_test(a_question_that_nobody_answers_ends_its_task),
+      cmocka_unit_test(a_state_is_told_when_it_is_stored),
+      cmocka_unit_test(a_cancel_waits_for_what_is_being_stored_and_gets_its_truth),
+      cmocka_unit_test(a_cancel_that_is_stored_first_decides),
+      cmocka_unit_test(a_task_that_is_cancelled_before_its_run_is_stored_does_not_run),
+      cmocka_unit_test(a_question_is_answered_when_it_has_been_told),
+      cmocka_unit_test(a_task_that_somebody_else_owns_is_let_go),
+      cmocka_unit_test(a_subscription_is_told_whether_there_is_something_to_wait_for),
       cmocka_unit_test(a_task_may_be_let_go_at_any_time),
       cmocka_unit_test(every_allocation_fails_and_nothing_is_lost),
+      cmocka_unit_test(an_outage_is_waited_for_longer_and_longer_up_to_a_limit),
+      cmocka_unit_test(the_time_that_an_agent_asks_for_is_given_to_it),
+      cmocka_unit_test(a_message_is_sent_again_only_where_that_does_no_harm),
+      cmocka_unit_test(a_cancel_is_sent_once_and_again_only_while_the_agent_is_out_of_reach),
+      cmocka_unit_test(a_cancel_ends_the_wait_for_an_agent),
+      cmocka_unit_test(a_reader_that_leaves_closes_the_stream_unless_a_cancel_waits_for_the_id),
+      cmocka_unit_test(only_a_task_that_is_new_to_a_client_is_watched),
+      cmocka_unit_test(a_watch_ends_with_its_task_and_lingers),
+      cmocka_unit_test(one_that_asks_for_input_ends_a_message_and_no_lasting_subscription),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

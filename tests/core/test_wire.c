@@ -1,4 +1,5 @@
 /* JSON text in: what is admitted, what it means, and that a hostile text costs nobody anything. */
+#include "endpoint.h"
 #include "pair.h"
 
 #include <setjmp.h>
@@ -363,6 +364,50 @@ static void an_input_is_an_elicitation_that_streams(void **state) {
   pair_close(&streams);
 }
 
+/* What the agent is told became of the work of a call, by a result with this payload. */
+static abp_fate told(const char *payload) {
+  static int calls;
+  char id[12], text[256];
+  abp_endpoint *agent = pair.agent.endpoint;
+  abp_call call;
+  abp_action action;
+  snprintf(id, sizeof id, "w%d", ++calls);
+  const abp_id key = {id, (uint32_t)strlen(id), 0};
+  assert_int_equal(abp_request(agent, &key, 0, 0, 0, &call), ABP_OK);
+  while (abp_next(agent, &action)) {
+  }
+  snprintf(text, sizeof text,
+           "{\"type\":\"capabilities/call-result\",\"id\":\"%s\",\"payload\":%s}", id, payload);
+  assert_int_equal(abp_receive(agent, text, strlen(text)), ABP_OK);
+  assert_int_equal(abp_next(agent, &action), 1);
+  assert_int_equal(action.kind, ABP_SETTLE);
+  while (abp_next(agent, &(abp_action){0})) {
+  }
+  return action.fate;
+}
+
+static void what_became_of_the_work_is_what_the_result_says(void **state) {
+  (void)state;
+  char payload[160];
+  for (int fate = ABP_FATE_UNSTARTED; fate <= ABP_FATE_FAILED; fate++) {
+    snprintf(payload, sizeof payload,
+             "{\"success\":false,\"cancelled\":true,\"metadata\":{\"outcome\":\"%s\"}}",
+             abp_fate_name(fate));
+    assert_int_equal(told(payload), fate);
+  }
+  /* Who does not say it is not guessed at. */
+  assert_int_equal(told("{\"success\":false,\"cancelled\":true}"), ABP_FATE_UNKNOWN);
+  assert_int_equal(
+      told("{\"success\":false,\"cancelled\":true,\"metadata\":{\"outcome\":\"gone\"}}"),
+      ABP_FATE_UNKNOWN);
+  assert_int_equal(told("{\"success\":false,\"cancelled\":true,\"metadata\":{\"outcome\":\"\"}}"),
+                   ABP_FATE_UNKNOWN);
+  assert_int_equal(told("{\"success\":false,\"error\":{\"code\":\"OWN\"}}"), ABP_FATE_FAILED);
+  assert_int_equal(told("{\"success\":true}"), ABP_FATE_NONE);
+  assert_string_equal(abp_fate_name(-1), "");
+  assert_string_equal(abp_fate_name(ABP_FATE_FAILED + 1), "");
+}
+
 static void a_payload_passes_through_untouched(void **state) {
   (void)state;
   const char *params = "{ \"a\" : 9007199254740993, \"b\":[0.30000000000000004, 1e400], "
@@ -404,9 +449,10 @@ static void a_handlers_error_is_said_with_its_message_or_that_of_its_code(void *
   abp_action action;
   assert_true(abp_next(app, &action));
   assert_int_equal(action.kind, ABP_RESULT);
-  says_error(&action, ABP_INVALID_PARAMS, "\"limit\" is missing",
-             "\"payload\":{\"success\":false,\"error\":{\"code\":\"INVALID_PARAMS\",\"message\":"
-             "\"\\\"limit\\\" is missing\",\"retryable\":false}}");
+  says_error(
+      &action, ABP_INVALID_PARAMS, "\"limit\" is missing",
+      "\"payload\":{\"success\":false,\"error\":{\"code\":\"INVALID_PARAMS\",\"message\":"
+      "\"\\\"limit\\\" is missing\",\"retryable\":false},\"metadata\":{\"outcome\":\"failed\"}}");
   const char *of_code = abp_error_message(ABP_RATE_LIMITED);
   says_error(&action, ABP_RATE_LIMITED, NULL, of_code);
   says_error(&action, ABP_RATE_LIMITED, "\xff", of_code);
@@ -717,6 +763,248 @@ static void an_id_that_is_nearly_a_cancel_s_acknowledges_nothing(void **state) {
   assert_int_equal(abp_count(pair.agent.endpoint, ABP_STRAY), 3);
 }
 
+/* --- An app that is not ours ------------------------------------------------------------------ */
+
+static int open_foreign(void **state) {
+  (void)state;
+  const abp_config agent = {.role = ABP_AGENT, .seed = {1}};
+  const abp_config app = {
+      .role = ABP_APP, .seed = {2}, .foreign = 1, .grace_ms = 50, .max_text = 2048};
+  memset(&pair, 0, sizeof pair);
+  return !pair_open(&pair, &agent, &app);
+}
+
+/* What the app says next, all of it, line by line; printed when all was taken. */
+static const char *app_says(void) {
+  static char lines[8192];
+  abp_action actions[64];
+  int count = 0;
+  size_t used = 0, length;
+  lines[0] = 0;
+  while (abp_next(pair.app.endpoint, &actions[count]))
+    count++;
+  for (int i = 0; i < count; i++) {
+    const abp_body body = {
+        .payload = "{\"success\":true}", .payload_length = 16, .id = "1", .id_length = 1};
+    if (actions[i].kind != ABP_SEND && actions[i].kind != ABP_RESULT) continue;
+    const char *text = abp_print(pair.app.endpoint, &actions[i], &body, 42, &length);
+    assert_non_null(text);
+    used += (size_t)snprintf(lines + used, sizeof lines - used, "%s\n", text);
+  }
+  return lines;
+}
+
+#define CANCEL(id, call)                                                                           \
+  "{\"type\":\"capabilities/cancel\",\"id\":" id ",\"payload\":{\"callId\":" call "}}"
+#define CANCEL_SAYS(id, call, says)                                                                \
+  "{\"payload\":{\"callId\":" call ",\"cancelled\":" says "},\"id\":" id                           \
+  ",\"type\":\"capabilities/cancel-result\",\"timestamp\":42}\n"
+#define FALSE(reason) "false,\"reason\":\"" reason "\""
+#define RESULT_SAYS(payload)                                                                       \
+  "{\"id\":1,\"payload\":" payload ",\"type\":\"capabilities/call-result\",\"timestamp\":42}\n"
+
+/* A call `a` runs and is asked to stop, twice. */
+static abp_call asked(void) {
+  assert_int_equal(tell("{\"type\":\"capabilities/call\",\"id\":1,\"payload\":{\"capability\":"
+                        "\"work\",\"options\":{\"callId\":\"a\"}}}"),
+                   ABP_OK);
+  abp_action action = {0};
+  abp_call call = 0;
+  while (abp_next(pair.app.endpoint, &action))
+    if (action.kind == ABP_START) call = action.call;
+  assert_true(call);
+  assert_int_equal(tell(CANCEL("\"x\"", "\"a\"")), ABP_OK);
+  assert_string_equal(app_says(), "");
+  assert_int_equal(tell(CANCEL("[7]", "\"\\u0061\"")), ABP_OK);
+  assert_string_equal(app_says(), "");
+  return call;
+}
+
+static void a_foreign_apps_cancels_are_answered_to_their_ids_when_its_word_comes(void **state) {
+  (void)state;
+  abp_endpoint *ep = pair.app.endpoint;
+  assert_int_equal(abp_finish(ep, asked(), ABP_COMPLETED), ABP_OK);
+  assert_string_equal(app_says(),
+                      CANCEL_SAYS("\"x\"", "\"a\"", FALSE("Operation already completed"))
+                          CANCEL_SAYS("[7]", "\"\\u0061\"", FALSE("Operation already completed"))
+                              RESULT_SAYS("{\"success\":true}"));
+  assert_int_equal(tell(CANCEL("3", "\"a\"")), ABP_OK);
+  assert_string_equal(app_says(), CANCEL_SAYS("3", "\"a\"", FALSE("Operation already completed")));
+}
+
+#define CANCELLED_IS(more)                                                                         \
+  RESULT_SAYS("{\"success\":false,\"cancelled\":true,\"error\":{\"code\":\"CANCELLED\","           \
+              "\"message\":\"The operation was cancelled\",\"retryable\":false}" more "}")
+
+static void a_foreign_app_that_says_cancelled_is_believed(void **state) {
+  (void)state;
+  abp_endpoint *ep = pair.app.endpoint;
+  assert_int_equal(abp_finish(ep, asked(), ABP_CANCELLED), ABP_OK);
+  assert_string_equal(app_says(), CANCEL_SAYS("\"x\"", "\"a\"", "true")
+                                      CANCEL_SAYS("[7]", "\"\\u0061\"", "true")
+                                          CANCELLED_IS(",\"metadata\":{\"outcome\":\"unknown\"}"));
+}
+
+static void a_foreign_app_that_accepts_a_cancel_is_held_to_it(void **state) {
+  (void)state;
+  abp_endpoint *ep = pair.app.endpoint;
+  const abp_call call = asked();
+  assert_int_equal(abp_cancel_answered(ep, call, 1, NULL, 0), ABP_OK);
+  assert_string_equal(app_says(), CANCEL_SAYS("\"x\"", "\"a\"", "true")
+                                      CANCEL_SAYS("[7]", "\"\\u0061\"", "true"));
+  assert_int_equal(abp_cancel_answered(ep, call, 0, "no", 2), ABP_OK); /* too late */
+  assert_string_equal(app_says(), "");
+  assert_int_equal(abp_finish(ep, call, ABP_COMPLETED), ABP_OK);
+  assert_string_equal(app_says(), CANCELLED_IS(",\"metadata\":{\"outcome\":\"finished\"}"));
+  assert_int_equal(abp_cancel_answered(ep, call, 0, "no", 2), ABP_OK); /* and void */
+  assert_string_equal(app_says(), "");
+}
+
+static void a_foreign_app_that_declines_says_why_and_its_result_decides(void **state) {
+  (void)state;
+  abp_endpoint *ep = pair.app.endpoint;
+  const abp_call call = asked();
+  assert_int_equal(abp_cancel_answered(ep, call, 0, "too late", 8), ABP_OK);
+  assert_string_equal(app_says(), CANCEL_SAYS("\"x\"", "\"a\"", FALSE("too late"))
+                                      CANCEL_SAYS("[7]", "\"\\u0061\"", FALSE("too late")));
+  /* It goes on, and another cancel asks again. */
+  assert_int_equal(abp_advance(ep, 50), ABP_OK);
+  assert_string_equal(app_says(), "");
+  assert_int_equal(tell(CANCEL("3", "\"a\"")), ABP_OK);
+  abp_action action;
+  assert_true(abp_next(ep, &action));
+  assert_int_equal(action.kind, ABP_ABORT);
+  assert_string_equal(app_says(), "");
+  assert_int_equal(abp_cancel_answered(ep, call, 0, "\xff", 1), ABP_OK);
+  assert_string_equal(app_says(), CANCEL_SAYS("3", "\"a\"", FALSE("The app declined the cancel")));
+  assert_int_equal(abp_finish(ep, call, ABP_COMPLETED), ABP_OK);
+  assert_string_equal(app_says(), RESULT_SAYS("{\"success\":true}"));
+}
+
+static void a_foreign_app_that_says_nothing_leaves_it_unknown(void **state) {
+  (void)state;
+  abp_endpoint *ep = pair.app.endpoint;
+  for (int by_itself = 0; by_itself < 2; by_itself++) {
+    const abp_call call = asked();
+    if (by_itself)
+      assert_int_equal(abp_finish(ep, call, ABP_UNKNOWN), ABP_OK);
+    else
+      assert_int_equal(abp_advance(ep, 50), ABP_OK);
+    assert_string_equal(
+        app_says(),
+        CANCEL_SAYS("\"x\"", "\"a\"", FALSE("It is not known whether the operation has stopped"))
+            CANCEL_SAYS("[7]", "\"\\u0061\"",
+                        FALSE("It is not known whether the operation has stopped"))
+                CANCELLED_IS(",\"metadata\":{\"outcome\":\"unknown\"}"));
+    /* What it says later changes nothing. */
+    if (!by_itself) assert_int_equal(abp_finish(ep, call, ABP_COMPLETED), ABP_OK);
+    assert_string_equal(app_says(), "");
+    assert_int_equal(tell(CANCEL("3", "\"a\"")), ABP_OK);
+    assert_string_equal(
+        app_says(),
+        CANCEL_SAYS("3", "\"a\"", FALSE("It is not known whether the operation has stopped")));
+  }
+}
+
+static void a_deadline_asks_a_foreign_app_too(void **state) {
+  (void)state;
+  abp_endpoint *ep = pair.app.endpoint;
+  assert_int_equal(tell("{\"type\":\"capabilities/call\",\"id\":1,\"payload\":{\"capability\":"
+                        "\"work\",\"options\":{\"callId\":\"a\",\"timeout\":20}}}"),
+                   ABP_OK);
+  app_says();
+  assert_int_equal(abp_advance(ep, 20), ABP_OK);
+  abp_action action;
+  assert_true(abp_next(ep, &action));
+  assert_int_equal(action.kind, ABP_ABORT);
+  assert_memory_equal(action.text, "Timeout", 7);
+  assert_string_equal(app_says(), "");
+  assert_int_equal(abp_advance(ep, 70), ABP_OK);
+  assert_non_null(strstr(app_says(), "\"code\":\"TIMEOUT\""));
+}
+
+static void cancels_that_wait_are_bounded_and_end_with_the_session(void **state) {
+  (void)state;
+  abp_endpoint *ep = pair.app.endpoint;
+  asked();
+  int held = 0;
+  for (; held < 100; held++) {
+    assert_int_equal(tell(CANCEL("\"an id of some length\"", "\"a\"")), ABP_OK);
+    const char *text = app_says();
+    if (!*text) continue;
+    assert_non_null(strstr(text, "RATE_LIMITED"));
+    assert_non_null(strstr(text, "\"cancelled\":false"));
+    break;
+  }
+  assert_in_range(held, 10, 90);
+  assert_in_range(ep->held_bytes, 1, 2048);
+  assert_int_equal(tell("{\"type\":\"shutdown\"}"), ABP_OK);
+  const char *text = app_says();
+  int answers = 0;
+  for (const char *at = text; (at = strstr(at, "It is not known")); at++)
+    answers++;
+  assert_int_equal(answers, held + 2);
+  assert_int_equal(abp_advance(ep, 1), ABP_OK);
+  assert_int_equal(ep->held_bytes, 0);
+}
+
+static void a_peer_that_is_gone_is_not_answered(void **state) {
+  (void)state;
+  abp_endpoint *ep = pair.app.endpoint;
+  asked();
+  assert_int_equal(abp_lost(ep), ABP_OK);
+  assert_string_equal(app_says(), "");
+  assert_int_equal(ep->held_bytes, 0);
+}
+
+/* Numbers that no integer holds, of a call that came: what a timer can wait, or no timeout. */
+static void a_timeout_in_text_is_what_a_timer_can_wait(void **state) {
+  (void)state;
+  static const struct {
+    const char *text;
+    uint64_t ms; /* 0: none */
+  } timeouts[] = {
+      {"20", 20},
+      {"20.9", 20},
+      {"2147483647", 0x7fffffffu},
+      {"2147483648", 0x7fffffffu},
+      {"4294967297", 0x7fffffffu},
+      {"99999999999999999999", 0x7fffffffu},
+      {"1e400", 0x7fffffffu},
+      {"-1e400", 0},
+      {"-1", 0},
+      {"-0", 0},
+      {"0", 0},
+      {"0.9", 0},
+      {"1e-400", 0},
+      {"\"20\"", 0},
+      {"[20]", 0},
+      {"true", 0},
+  };
+  abp_endpoint *ep = pair.app.endpoint;
+  for (size_t i = 0; i < sizeof timeouts / sizeof *timeouts; i++) {
+    char text[160];
+    snprintf(text, sizeof text,
+             "{\"type\":\"capabilities/call\",\"id\":\"%zu\",\"payload\":{\"capability\":"
+             "\"work\",\"options\":{\"timeout\":%s}}}",
+             i, timeouts[i].text);
+    assert_int_equal(tell(text), ABP_OK);
+    abp_action action;
+    abp_call call = 0;
+    while (abp_next(ep, &action))
+      if (action.kind == ABP_START) call = action.call;
+    assert_int_not_equal(call, 0);
+    assert_int_equal(ep->calls.table.timer_count, timeouts[i].ms ? 1 : 0);
+    if (timeouts[i].ms) {
+      const struct call *at = table_call(&ep->calls.table, ep->calls.table.timers[0]);
+      assert_int_equal(at->deadline, pair.now + timeouts[i].ms);
+    }
+    assert_int_equal(abp_finish(ep, call, ABP_COMPLETED), ABP_OK);
+    while (abp_next(ep, &action))
+      continue;
+  }
+}
+
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_pair, close_pair)
   const struct CMUnitTest tests[] = {
@@ -745,11 +1033,29 @@ int main(void) {
       TEST(progress_and_notifications_arrive_as_they_were_said),
       TEST(a_notification_may_be_wrapped_as_method_and_params),
       TEST(options_that_are_null_are_absent),
+      TEST(a_timeout_in_text_is_what_a_timer_can_wait),
       TEST(an_endpoint_that_has_heard_nothing_has_received_nothing),
       TEST(a_side_says_at_most_four_things_of_itself_and_each_anew),
       cmocka_unit_test(a_stream_is_text_as_well),
       cmocka_unit_test(an_input_is_an_elicitation_that_streams),
+      TEST(what_became_of_the_work_is_what_the_result_says),
       TEST(a_payload_passes_through_untouched),
+      cmocka_unit_test_setup_teardown(
+          a_foreign_apps_cancels_are_answered_to_their_ids_when_its_word_comes, open_foreign,
+          close_pair),
+      cmocka_unit_test_setup_teardown(a_foreign_app_that_says_cancelled_is_believed, open_foreign,
+                                      close_pair),
+      cmocka_unit_test_setup_teardown(a_foreign_app_that_accepts_a_cancel_is_held_to_it,
+                                      open_foreign, close_pair),
+      cmocka_unit_test_setup_teardown(a_foreign_app_that_declines_says_why_and_its_result_decides,
+                                      open_foreign, close_pair),
+      cmocka_unit_test_setup_teardown(a_foreign_app_that_says_nothing_leaves_it_unknown,
+                                      open_foreign, close_pair),
+      cmocka_unit_test_setup_teardown(a_deadline_asks_a_foreign_app_too, open_foreign, close_pair),
+      cmocka_unit_test_setup_teardown(cancels_that_wait_are_bounded_and_end_with_the_session,
+                                      open_foreign, close_pair),
+      cmocka_unit_test_setup_teardown(a_peer_that_is_gone_is_not_answered, open_foreign,
+                                      close_pair),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -89,6 +89,29 @@ static void observe_chunk(struct world *w, enum side side, int at) {
   call->handed++;
 }
 
+/* What is said of the handler's work: as the model has it, and what the handler did. */
+static void check_fate(struct world *w, int at, const abp_action *action) {
+  struct ghost *call = &w->calls[at];
+  const enum side side = action->kind == ABP_SETTLE ? model_caller(call) : model_handler_side(call);
+  must(w, action->fate == call->part[side].fate, at, "it is said wrongly what became of the work");
+  if (w->bounds.heedless) return; /* whose results say what is not so */
+  switch (action->fate) {
+  case ABP_FATE_UNSTARTED:
+    call->told = 1;
+    must(w, !call->started, at, "it ran, and it is said that it never did");
+    break;
+  case ABP_FATE_STOPPED:
+  case ABP_FATE_FINISHED:
+  case ABP_FATE_FAILED:
+    must(w, call->did == action->fate, at, "what is said of the handler is not what it did");
+    break;
+  case ABP_FATE_RUNNING:
+    must(w, call->started, at, "it never ran, and it is said that it does");
+    break;
+  default: break;
+  }
+}
+
 static void observe_call(struct world *w, enum side side, const abp_action *action, int success) {
   const int at = find_handle(w, side, action->call);
   must(w, at >= 0, -1, "an action of a call that nobody knows");
@@ -101,6 +124,7 @@ static void observe_call(struct world *w, enum side side, const abp_action *acti
   switch (action->kind) {
   case ABP_START:
     must(w, !call->started++, at, "a handler starts twice");
+    must(w, !call->told, at, "a handler starts of which it was said that it never ran");
     must(w, !call->said_true, at, "a handler starts after a cancel was answered `true`");
     break;
   case ABP_REQUEST: {
@@ -126,6 +150,8 @@ static void observe_call(struct world *w, enum side side, const abp_action *acti
   }
   case ABP_RESULT:
     must(w, action->arg == outcome, at, "a result says what did not happen");
+    check_fate(w, at, action);
+    must(w, !call->holds, at, "a result before the answers to the cancels of its call");
     must(w, !call->results++, at, "a second result");
     must(w, !success || !call->said_true, at, "a success after a cancel was answered `true`");
     call->succeeded |= (uint8_t)success;
@@ -137,11 +163,13 @@ static void observe_call(struct world *w, enum side side, const abp_action *acti
            (struct message){.kind = RESULT,
                             .arg = (uint8_t)outcome,
                             .success = (uint8_t)success,
+                            .fate = (uint8_t)(w->bounds.mute ? 0 : action->fate),
                             .id = call->id});
     break;
   case ABP_SETTLE:
     must(w, action->arg == outcome, at, "a call settles as what did not happen");
     must(w, !call->settled++, at, "a call settles twice");
+    if (call->kind != A_CANCEL) check_fate(w, at, action);
     must(w, !success || !call->said_true, at, "a success settles what a cancel had stopped");
     must(w, !success || call->handed == call->yielded, at, "a success overtakes a chunk");
     break;
@@ -167,16 +195,48 @@ static void observe_call(struct world *w, enum side side, const abp_action *acti
   if (action->released) model_remember(w, side, at);
 }
 
+static void note_answer(struct world *w, int at, uint8_t answer) {
+  struct ghost *call = &w->calls[at];
+  call->said_true |= answer == ANSWER_CANCELLED;
+  call->said_false |= answer == ANSWER_COMPLETED;
+  call->said_unknown |= answer == ANSWER_UNKNOWN;
+  must(w, call->said_true + call->said_false + call->said_unknown < 2, at,
+       "two cancels, two answers");
+  must(w, !(call->said_true && call->succeeded), at, "a cancel is answered `true` after a success");
+}
+
 static void observe_cancel_result(struct world *w, enum side side) {
   const uint8_t answer = w->peer[side].endpoint->answer;
   const int at = model_find_known(w, side, w->received.about);
   must(w, answer == w->peer[side].answer, at, "a cancel is answered wrongly");
+  if (at >= 0) note_answer(w, at, answer);
+}
+
+/* The answer to a cancel that has waited. */
+static void observe_held(struct world *w, enum side side, const abp_action *action) {
+  const int at = find_handle(w, side, action->call);
+  must(w, at >= 0, -1, "the answer to the cancel of a call that nobody knows");
   if (at < 0) return;
   struct ghost *call = &w->calls[at];
-  call->said_true |= answer == ANSWER_CANCELLED;
-  call->said_false |= answer == ANSWER_COMPLETED;
-  must(w, !(call->said_true && call->said_false), at, "two cancels, two answers");
-  must(w, !(call->said_true && call->succeeded), at, "a cancel is answered `true` after a success");
+  struct id said[2];
+  must(w, action->length == sizeof said && action->chunks == sizeof *said, at,
+       "an answer does not say to what");
+  memcpy(said, action->text, sizeof said);
+  must(w, call->holds && memcmp(&said[0], &call->held[0], sizeof *said) == 0, at,
+       "an answer to another cancel, or out of turn");
+  must(w, memcmp(&said[1], &call->id, sizeof *said) == 0, at, "an answer about another call");
+  must(w, call->answer && action->at == call->answer, at,
+       "a cancel that waited is answered wrongly");
+  if (w->violation) return;
+  memmove(call->held, call->held + 1, sizeof *call->held * --call->holds);
+  call->held[call->holds] = (struct id){0};
+  note_answer(w, at, call->answer);
+  post(w, side,
+       (struct message){.kind = CANCEL_RESULT,
+                        .arg = call->answer == ANSWER_CANCELLED,
+                        .id = said[0],
+                        .about = call->id});
+  if (!call->holds) call->answer = 0;
 }
 
 static void observe_message(struct world *w, enum side side, uint32_t kind) {
@@ -217,7 +277,11 @@ static void observe_refusal(struct world *w, enum side side, uint32_t error) {
                           .arg = error == ABP_ALREADY_INITIALIZED ? BUSY : REFUSED,
                           .id = id});
   else if (id.number) /* else it is a local call's */
-    post(w, side, (struct message){.kind = RESULT, .arg = ABP_COMPLETED, .id = id});
+    post(w, side,
+         (struct message){.kind = RESULT,
+                          .arg = ABP_COMPLETED,
+                          .fate = (uint8_t)(w->bounds.mute ? 0 : ABP_FATE_UNSTARTED),
+                          .id = id});
 }
 
 static void observe(struct world *w, enum side side, const abp_action *action, int success) {
@@ -239,7 +303,9 @@ static void observe(struct world *w, enum side side, const abp_action *action, i
     return;
   default: break;
   }
-  if (action->kind == ABP_SEND && action->arg != ABP_MSG_CANCEL)
+  if (action->kind == ABP_SEND && action->arg == ABP_MSG_CANCEL_RESULT && action->text)
+    observe_held(w, side, action);
+  else if (action->kind == ABP_SEND && action->arg != ABP_MSG_CANCEL)
     observe_message(w, side, action->arg);
   else
     observe_call(w, side, action, success);
@@ -250,8 +316,10 @@ static void drain(struct world *w, enum side side, int success) {
   abp_action action;
   while (!w->violation && abp_next(peer->endpoint, &action))
     observe(w, side, &action, success);
-  for (int i = 0; i < w->ghosts; i++)
+  for (int i = 0; i < w->ghosts; i++) {
     must(w, !w->calls[i].owed, i, "an action is missing");
+    must(w, !w->calls[i].answer, i, "a cancel is not answered");
+  }
   must(w, !peer->sends, -1, "a message is missing");
   must(w, !(peer->refuse | peer->session_event | peer->report), -1, "an action is missing");
 }
@@ -291,8 +359,13 @@ static void make(struct world *w, enum side side, struct ghost call, uint32_t ti
   const int at = add_made(w, side, call, handle, ABP_REQUEST, timeout, !unsent);
   if (!unsent) return;
   drain(w, side, 0);
+  if (unsent > 1) {
+    taken(w, abp_cancel(ep, handle, NULL, 0));
+    model_stop(w, side, at, ABP_CANCELLED);
+    drain(w, side, 0);
+  }
   taken(w, abp_send_failed(ep, handle));
-  model_end(w, side, at, ABP_COMPLETED, ABP_SETTLE);
+  model_end(w, side, at, ABP_COMPLETED, ABP_FATE_UNSTARTED, ABP_SETTLE);
 }
 
 static void ask(struct world *w, int target) {
@@ -369,7 +442,8 @@ static void receive_chunk(struct world *w, enum side side, struct id id) {
   } else if (model_full(w, side, &w->calls[at])) {
     peer->overrun++;
     if (!part->stopped) model_expect(&w->calls[at], ABP_SEND);
-    model_end(w, side, at, part->stopped ? part->stopped : ABP_CANCELLED, ABP_SETTLE);
+    model_end(w, side, at, part->stopped ? part->stopped : ABP_COMPLETED, ABP_FATE_UNKNOWN,
+              ABP_SETTLE);
   } else {
     part->under_way++;
     model_expect(&w->calls[at], ABP_CHUNK);
@@ -431,7 +505,7 @@ static void receive_call(struct world *w, enum side side, const struct message *
     model_expect(&w->calls[at], ABP_QUEUED);
 }
 
-static void receive_cancel(struct world *w, struct id about) {
+static void receive_cancel(struct world *w, struct id id, struct id about) {
   struct peer *app = &w->peer[APP];
   const int at = model_find_known(w, APP, about);
   app->sends = 1u << ABP_MSG_CANCEL_RESULT;
@@ -442,7 +516,19 @@ static void receive_cancel(struct world *w, struct id about) {
     app->answer = ANSWER_NOT_FOUND;
   else if (w->calls[at].part[APP].outcome == ABP_COMPLETED)
     app->answer = ANSWER_COMPLETED;
-  else
+  else if (w->calls[at].part[APP].unknown)
+    app->answer = ANSWER_UNKNOWN;
+  else if (w->bounds.foreign && w->calls[at].part[APP].phase == RUNS &&
+           !w->calls[at].part[APP].stopped) {
+    struct ghost *call = &w->calls[at];
+    if (call->holds == MAX_HELD) {
+      fprintf(stderr, "MAX_HELD is too small\n");
+      exit(2);
+    }
+    app->sends = 0;
+    call->held[call->holds++] = id;
+    model_stop(w, APP, at, ABP_CANCELLED);
+  } else
     model_stop(w, APP, at, ABP_CANCELLED);
 }
 
@@ -455,7 +541,8 @@ static void receive_stream_cancel(struct world *w, struct id about) {
 }
 
 /* A result, or a cancel's answer. */
-static void receive_answer(struct world *w, enum side side, struct id id, abp_outcome outcome) {
+static void receive_answer(struct world *w, enum side side, struct id id, abp_outcome outcome,
+                           abp_fate said) {
   struct peer *peer = &w->peer[side];
   const int at = model_find_known(w, side, id);
   if (at < 0) {
@@ -467,9 +554,15 @@ static void receive_answer(struct world *w, enum side side, struct id id, abp_ou
     peer->late++;
     return;
   }
+  const abp_fate fate = said                       ? said
+                        : outcome == ABP_FAILED    ? ABP_FATE_FAILED
+                        : outcome != ABP_COMPLETED ? ABP_FATE_UNKNOWN
+                        : part->accepted           ? ABP_FATE_FINISHED
+                                                   : ABP_FATE_NONE;
+  if (outcome == ABP_FAILED) outcome = ABP_COMPLETED;
   if (part->stopped && (outcome == ABP_CANCELLED || (part->accepted && outcome == ABP_COMPLETED)))
     outcome = (abp_outcome)part->stopped;
-  model_end(w, side, at, outcome, ABP_SETTLE);
+  model_end(w, side, at, outcome, fate, ABP_SETTLE);
 }
 
 /* Feeds the endpoint a cancel's answer, and the model. A signal's has the handle of its call. */
@@ -483,7 +576,9 @@ static void receive_cancel_result(struct world *w, enum side side, const abp_id 
     call = part && part->phase != NOT_HERE ? part->handle : UINT32_MAX; /* which no call has */
   endpoint_cancel_result(peer->endpoint, id, call, message->arg);
   if (ours && message->arg && part && part->phase == WAITS && part->stopped) part->accepted = 1;
-  if (!call) receive_answer(w, side, message->id, message->arg ? ABP_CANCELLED : ABP_COMPLETED);
+  if (!call)
+    receive_answer(w, side, message->id, message->arg ? ABP_CANCELLED : ABP_COMPLETED,
+                   ABP_FATE_NONE);
 }
 
 static void receive_progress(struct world *w, enum side side, struct id id) {
@@ -560,10 +655,13 @@ static int deliver(struct world *w, enum side side) {
                                  message.chunks, message.bytes, ABP_NO_ERROR));
     receive_call(w, side, &message);
     break;
-  case RESULT:
-    taken(w, abp_result_received(ep, &id, (abp_outcome)message.arg));
-    receive_answer(w, side, message.id, (abp_outcome)message.arg);
+  case RESULT: {
+    const int failed = message.arg == ABP_COMPLETED && !message.success;
+    const abp_outcome outcome = failed ? ABP_FAILED : (abp_outcome)message.arg;
+    taken(w, abp_result_with_fate(ep, &id, outcome, (abp_fate)message.fate));
+    receive_answer(w, side, message.id, outcome, (abp_fate)message.fate);
     break;
+  }
   case REPORT:
     taken(w, abp_progress_received(ep, &id));
     receive_progress(w, side, message.id);
@@ -578,8 +676,11 @@ static int deliver(struct world *w, enum side side) {
     break;
   case CANCEL:
     if (side == APP) {
-      endpoint_cancel(ep, &about, NULL, 0);
-      receive_cancel(w, message.about);
+      const struct id said[2] = {message.id, message.about};
+      const struct cancel_text from = {(const char *)&said[0], (const char *)&said[1], sizeof *said,
+                                       sizeof *said};
+      endpoint_cancel(ep, &about, NULL, 0, &from);
+      receive_cancel(w, message.id, message.about);
     } else {
       taken(w, abp_cancel_received(ep, &about, NULL, 0));
       receive_stream_cancel(w, message.about);
@@ -609,11 +710,15 @@ static const struct {
     [CALL] = {"call", OF_ALL},
     [CALL_TIMED] = {"call-timed", OF_ALL},
     [CALL_UNSENT] = {"call-unsent", OF_ALL},
+    [CALL_WITHDRAWN] = {"call-withdrawn", OF_ALL},
     [SIGNAL] = {"signal", OF_A_CALL},
     [ASK] = {"ask", OF_A_CALL},
     [COMPLETE] = {"complete", OF_A_CALL},
     [FAIL] = {"fail", OF_A_CALL},
     [THROW_ABORT] = {"abort", OF_A_CALL},
+    [LOSE_TRACK] = {"lose-track", OF_A_CALL},
+    [ACCEPT] = {"accept", OF_A_CALL},
+    [DECLINE] = {"decline", OF_A_CALL},
     [PROGRESS] = {"progress", OF_A_CALL},
     [STREAM] = {"stream", OF_ALL},
     [YIELD] = {"yield", OF_A_CALL},
@@ -674,13 +779,14 @@ int world_can(const struct world *w, struct move move) {
   const struct ghost *call = &w->calls[move.at];
   const struct part *part = &call->part[model_handler_side(call)];
   const struct part *made = &call->part[model_caller(call)];
-  const int works = part->phase == RUNS && !part->stopped;
+  const int works = part->phase == RUNS && !part->stopped && !part->asked;
   switch (move.kind) {
   case CONNECT:
   case CONNECT_UNREADABLE: return !has_session(w, AGENT);
   case CALL:
   case CALL_TIMED:
   case CALL_UNSENT:
+  case CALL_WITHDRAWN:
   case STREAM: return w->bounds.calls > 0 && ready;
   case SIGNAL:
     return call->kind != NOBODY && call->kind != A_CANCEL &&
@@ -688,7 +794,11 @@ int world_can(const struct world *w, struct move move) {
   case ASK: return call->kind == A_CALL && ready;
   case COMPLETE:
   case FAIL:
-  case THROW_ABORT: return part->phase == RUNS;
+  case THROW_ABORT:
+  case LOSE_TRACK: return part->phase == RUNS;
+  /* An app may say so at any time: what it was not asked, or said before, changes nothing. */
+  case ACCEPT:
+  case DECLINE: return part->phase == RUNS && w->bounds.foreign && call->kind != AN_ELICITATION;
   case PROGRESS: return works && call->progress;
   case YIELD: return part->phase == RUNS && call->stream;
   case READ: return made->phase == WAITS && made->unread;
@@ -730,13 +840,14 @@ static void perform(struct world *w, struct move move) {
   case CALL:
   case CALL_TIMED:
   case CALL_UNSENT:
+  case CALL_WITHDRAWN:
   case STREAM: {
     static const uint32_t TIMEOUTS[] = {30, 20, 10}; /* a later call may have to end earlier */
     const uint32_t timeout = move.kind == CALL_TIMED ? TIMEOUTS[w->bounds.calls % 3] : 0;
     w->bounds.calls--;
     make(w, AGENT,
          (struct ghost){.kind = A_CALL, .parent = -1, .progress = 1, .stream = move.kind == STREAM},
-         timeout, move.kind == CALL_UNSENT);
+         timeout, move.kind == CALL_WITHDRAWN ? 2 : move.kind == CALL_UNSENT);
     break;
   }
   case SIGNAL:
@@ -749,8 +860,25 @@ static void perform(struct world *w, struct move move) {
     ask(w, move.at);
     break;
   case COMPLETE: settle_handler(w, move.at, ABP_COMPLETED, 1); return;
-  case FAIL: settle_handler(w, move.at, ABP_COMPLETED, 0); return;
+  case FAIL: settle_handler(w, move.at, ABP_FAILED, 0); return;
   case THROW_ABORT: settle_handler(w, move.at, ABP_CANCELLED, 0); return;
+  case LOSE_TRACK: settle_handler(w, move.at, ABP_UNKNOWN, 0); return;
+  case ACCEPT:
+  case DECLINE: {
+    struct part *part = model_handled(call);
+    side = APP;
+    taken(w,
+          abp_cancel_answered(w->peer[APP].endpoint, part->handle, move.kind == ACCEPT, NULL, 0));
+    if (!part->asked || part->stopped) break;
+    if (move.kind == ACCEPT) {
+      model_accept(w, move.at);
+      break;
+    }
+    model_answer(call, ANSWER_DECLINED);
+    part->asked = 0;
+    part->deadline = 0;
+    break;
+  }
   case PROGRESS:
     post(w, model_handler_side(call), (struct message){.kind = REPORT, .id = call->id});
     return;
@@ -829,11 +957,18 @@ static void check(struct world *w, enum side side) {
     must(w,
          caller || part->phase != OVER ||
              table_call(&ep->calls.table, part->handle & ((1u << SLOT_BITS) - 1))->state ==
-                 (part->outcome == ABP_COMPLETED ? COMPLETED : CANCELLED),
+                 (part->unknown                    ? UNKNOWN
+                  : part->outcome == ABP_COMPLETED ? COMPLETED
+                                                   : CANCELLED),
          i, "it remembers what did not happen");
     must(w,
-         part->phase != RUNS ||
-             abp_progress_wanted(ep, part->handle) == (call->progress && !part->stopped),
+         caller || part->phase == NOT_HERE || !part->handle ||
+             table_call(&ep->calls.table, part->handle & ((1u << SLOT_BITS) - 1))->fate ==
+                 part->fate,
+         i, "it remembers wrongly what became of the work");
+    must(w,
+         part->phase != RUNS || abp_progress_wanted(ep, part->handle) ==
+                                    (call->progress && !part->stopped && !part->asked),
          i, "progress is wanted or not, wrongly");
     must(w, part->phase != RUNS || abp_stream_wanted(ep, part->handle) == call->stream, i,
          "a stream is wanted or not, wrongly");
@@ -907,6 +1042,7 @@ void world_open(struct world *w, const struct bounds *bounds) {
                                .grace_ms = GRACE_MS,
                                .heartbeat_ms = NEVER_MS,
                                .restart = bounds->restart,
+                               .foreign = side == APP && bounds->foreign,
                                .stream_chunks = bounds->chunks[side],
                                .stream_bytes = bounds->bytes[side]};
     w->peer[side].now = 1000;

@@ -17,9 +17,12 @@
  *   - a call settles once, has one result, and its handler starts at most once;
  *   - a handler does not start after a cancel that was answered `true`;
  *   - a cancel answered `true` and a success never both happen, in either order;
+ *   - each cancel is answered once, before its call's result;
  *   - every cancel of a call gets the same answer while the call is remembered;
  *   - no call waits for an answer that nobody can send any more, at either side;
  *   - no session is left that only the app still has;
+ *   - what either side says became of the work is what the handler did, and what it never starts if
+ *     it was said that it did not;
  *   - no chunk is handed over once the call has settled, and all that were sent before a success
  * are handed over before it;
  *   - what waits for a reader is never more than its window;
@@ -36,6 +39,7 @@
 #ifndef WORLD_CALLS
 #define WORLD_CALLS 8
 #define WORLD_CHANNEL 24
+#define MAX_HELD 4 /* cancels of a call that wait */
 #endif
 
 enum side { AGENT, APP };
@@ -48,11 +52,16 @@ enum move_kind {
   CALL,
   CALL_TIMED, /* both sides watch its deadline */
   CALL_UNSENT,
-  SIGNAL, /* of a call: its caller's signal fires */
-  ASK,    /* of a call: `cancel(callId)`, whether it has ended or not */
+  CALL_WITHDRAWN, /* and is cancelled before that is known */
+  SIGNAL,         /* of a call: its caller's signal fires */
+  ASK,            /* of a call: `cancel(callId)`, whether it has ended or not */
   COMPLETE,
   FAIL,
   THROW_ABORT,
+  LOSE_TRACK, /* of a running call: its handler settles, and does not know what became of its work
+               */
+  ACCEPT,     /* of a call that was asked to stop: an app that is not ours accepts the cancel */
+  DECLINE,    /* and does not */
   PROGRESS,
   STREAM, /* a call whose caller reads chunks */
   YIELD,  /* of a running stream: its handler has a chunk */
@@ -82,6 +91,8 @@ struct move {
 struct bounds {
   const char *name;
   uint32_t calls, max_calls, max_concurrent, remembered, restart; /* max_calls 0: no limit */
+  uint32_t foreign;             /* the app is not ours: its word decides */
+  uint32_t mute;                /* no result says what became of the work: a plain peer's */
   uint32_t heedless;            /* the app answers with a value what it has said to be cancelled */
   uint32_t greedy;              /* it sends chunks for which there is no room */
   uint32_t chunks[2], bytes[2]; /* the window of each side; 0: the default */
@@ -98,10 +109,13 @@ struct part {
   enum { NOT_HERE, WAITS, RUNS, OVER } phase; /* OVER: and still remembered */
   uint8_t known;                              /* found by its id */
   uint8_t stopped;                            /* abp_outcome: somebody wants it to end, and why */
-  uint8_t answered;                           /* callee: its result is out, or nobody wants it */
-  uint8_t accepted;                           /* caller: it was told that the cancel stands */
-  uint8_t outcome;                            /* once it is over */
-  uint8_t under_way;          /* of a stream, chunks: sent or come, and not granted again */
+  uint8_t asked;     /* abp_outcome: the same, but the app's word decides, and has not come */
+  uint8_t unknown;   /* it will never come */
+  uint8_t answered;  /* callee: its result is out, or nobody wants it */
+  uint8_t accepted;  /* caller: it was told that the cancel stands */
+  uint8_t outcome;   /* once it is over */
+  uint8_t fate;      /* abp_fate: what became of the work, once that is said */
+  uint8_t under_way; /* of a stream, chunks: sent or come, and not granted again */
   uint8_t unread, unreported; /* caller: of these, not read; read, and not granted */
   abp_call handle;
   uint64_t deadline; /* or 0 */
@@ -115,8 +129,15 @@ struct ghost {
   uint32_t depth;
   uint32_t owed; /* bits 1 << abp_kind that must come out now */
   uint8_t progress, stream;
+  /* Cancels that wait for the app's word, the earliest first; and how they are to be answered now.
+   */
+  struct id held[MAX_HELD];
+  uint8_t holds, answer;
   /* What was seen. */
-  uint8_t started, results, settled, said_true, said_false, succeeded, yielded, handed;
+  uint8_t did;  /* abp_fate: how the handler ended */
+  uint8_t told; /* it was said that it never ran */
+  uint8_t started, results, settled, said_true, said_false, said_unknown, succeeded, yielded,
+      handed;
   struct part part[2];
 };
 
@@ -136,6 +157,7 @@ struct message {
   } kind;
   uint8_t arg; /* what it says */
   uint8_t success;
+  uint8_t fate; /* of a result */
   uint32_t timeout;
   uint32_t chunks, bytes; /* a window, or a grant */
   struct id id;           /* that its answer goes to */

@@ -1,4 +1,5 @@
-// What a recorder writes down in JavaScript, from the WebAssembly core, is played again by the native one: abp-replay.
+// What a recorder writes down in JavaScript, from the WebAssembly core, is played again by abp-replay: by the native one, and by
+// the one in the package.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -8,16 +9,22 @@ import { after, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { recordSession } from '../support/recorded.js';
 
-const program = fileURLToPath(new URL('../../build/test/abp-replay', import.meta.url));
+const at = (path) => fileURLToPath(new URL(`../../${path}`, import.meta.url));
+const NATIVE = at('build/test/abp-replay');
+const PACKED = at('dist/bin/abp-replay.cjs');
 const folder = mkdtempSync(join(tmpdir(), 'abp-recording-'));
 after(() => rmSync(folder, { recursive: true }));
 
-/** @param {string} text */
+/** What each program says of a recording must be the same. @param {string} text */
 function replay(text) {
   const file = join(folder, 'session.jsonl');
   writeFileSync(file, text);
-  const { status, stdout } = spawnSync(program, [file], { encoding: 'utf8' });
-  return { status, stdout };
+  const [native, packed] = [NATIVE, PACKED].map((program) => {
+    const { status, stdout } = spawnSync(program, [file], { encoding: 'utf8' });
+    return { status, stdout };
+  });
+  assert.deepEqual(packed, native);
+  return packed;
 }
 
 for (const upgrade of ['frames', 'none']) {
@@ -48,4 +55,11 @@ test('where a recording differs, its line is named', async () => {
     stdout,
     new RegExp(`session\\.jsonl:${at + 1}: this differs.*\\n  recorded: settle, arg 2`),
   );
+});
+
+test('the program of the package says where altered recordings differ, as the native one does', () => {
+  const recording = at('tests/core/recordings/session.jsonl');
+  const args = [at('tests/core/test_replay.sh'), PACKED, recording, join(folder, 'altered.jsonl')];
+  const { status, stdout } = spawnSync('sh', args, { encoding: 'utf8' });
+  assert.equal(status, 0, stdout);
 });

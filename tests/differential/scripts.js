@@ -7,7 +7,7 @@
 import { CONFIG } from '../../js/core/abp-boundary.js';
 
 const FUNCTIONS =
-  'end create describe connect close lost leave advance request cancel cancel_by_id result_received unsent progress_received progress_wanted call_received call_local finish receive cancel_received stream_wanted chunk chunk_received chunk_read credit_received'.split(
+  'end create describe connect close lost leave advance request cancel cancel_by_id result_received unsent progress_received progress_wanted call_received call_local finish receive cancel_received stream_wanted chunk chunk_received chunk_read credit_received cancel_answered suspect refused'.split(
     ' ',
   );
 const CODE = Object.fromEntries(FUNCTIONS.map((name, i) => [name, i]));
@@ -107,7 +107,13 @@ export class Player {
         this.#configure(text, {
           ...{ role: a, features: b, max_calls: 4, max_concurrent: c, remembered: 3 },
           ...{ remember_ms: 1000, grace_ms: 50, max_id: 64, max_text: 4096 },
-          ...{ heartbeat_ms: 200, restart: d, stream_chunks: 2, stream_bytes: 100 },
+          ...{
+            heartbeat_ms: 200,
+            restart: d & 1,
+            foreign: d >> 1,
+            stream_chunks: 2,
+            stream_bytes: 100,
+          },
         });
         this.ep = x.create(e);
         return;
@@ -206,7 +212,14 @@ export function script(seed, player, write) {
   };
   const STEPS = [
     [3, () => does('advance', [(now += pick(120))])],
-    [1, () => does(one(['close', 'lost', 'leave']), [pick(2)])],
+    [1, () => does(one(['close', 'lost', 'leave', 'suspect']), [pick(2)])],
+    [
+      1,
+      () => {
+        const code = one(['NOT_INITIALIZED', 'SESSION_EXPIRED', 'OPERATION_FAILED']);
+        does('refused', [code.length], code);
+      },
+    ],
     [1, () => does('connect', [pick(1000)])],
     [
       4,
@@ -281,7 +294,7 @@ export function script(seed, player, write) {
       5,
       () => {
         const [args, text] = key();
-        does('chunk_received', [...args, pick(60)], text);
+        does('chunk_received', [...args, pick(60), pick(90)], text);
       },
     ],
     [4, () => does('chunk_read', [call(), pick(3) ? 0 : pick(60)])],
@@ -293,7 +306,8 @@ export function script(seed, player, write) {
       },
     ],
     [1, () => does('call_local', [call(), pick(100), pick(6) ? 0 : 3])],
-    [5, () => does('finish', [call(), 1 + pick(2)])],
+    [5, () => does('finish', [call(), [1, 2, 5, 6][pick(4)], [0, 1 + pick(6)][pick(2)]])],
+    [2, () => does('cancel_answered', [call(), pick(2), 0])],
     [
       5,
       () => {
@@ -306,7 +320,7 @@ export function script(seed, player, write) {
   const role = pick(2);
   does(
     'create',
-    [role, pick(256), pick(3), pick(2), now],
+    [role, pick(256), pick(3), pick(4), now],
     new Uint8Array(16).map(() => pick(256)),
   );
   const about = '{"id":"x","name":"é","n":1.50}';

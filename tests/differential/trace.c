@@ -75,7 +75,8 @@ int main(void) {
                             .max_id = 64,
                             .max_text = 4096,
                             .heartbeat_ms = 200,
-                            .restart = a[4],
+                            .restart = a[4] & 1,
+                            .foreign = a[4] >> 1,
                             .stream_chunks = 2,
                             .stream_bytes = 100};
       memcpy(config.seed, text, sizeof config.seed);
@@ -97,14 +98,17 @@ int main(void) {
     case 14: add((uint32_t)progress_wanted(ep, a[1])); break;
     case 15: drain(call_received(ep, a[1], a[2], a[3], a[4], a[5], a[6], a[7])); break;
     case 16: drain(call_local(ep, a[1], a[2], a[3])); break;
-    case 17: drain(finish(ep, a[1], a[2])); break;
+    case 17: drain(finish(ep, a[1], a[2], a[3])); break;
     case 18: drain(receive(ep, a[1])); break;
     case 19: drain(cancel_received(ep, a[1], a[2], a[3])); break;
     case 20: add((uint32_t)stream_wanted(ep, a[1])); break;
     case 21: drain(chunk(ep, a[1], a[2])); break;
-    case 22: drain(chunk_received(ep, a[1], a[2], a[3])); break;
+    case 22: drain(chunk_received(ep, a[1], a[2], a[3], a[4])); break;
     case 23: drain(chunk_read(ep, a[1], a[2])); break;
     case 24: drain(credit_received(ep, a[1], a[2], a[3], a[4])); break;
+    case 25: drain(cancel_answered(ep, a[1], a[2], a[3])); break;
+    case 26: drain(suspect(ep)); break;
+    case 27: drain(refused(ep, a[1])); break;
     default: return 2;
     }
   }

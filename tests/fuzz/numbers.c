@@ -58,13 +58,16 @@ static void stream(struct side *side, struct bytes *bytes, uint8_t op) {
   abp_endpoint *ep = side->endpoint;
   abp_id id = take_id(bytes);
   const uint64_t size = op & 128 ? (uint64_t)take32(bytes) << 32 | take32(bytes) : take8(bytes);
-  switch (take8(bytes) % 5) {
+  switch (take8(bytes) % 6) {
   case 0:
     side_drain(side, abp_stream_received(ep, &id, 0, 0, take8(bytes) % 4, 300, ABP_NO_ERROR));
     return;
   case 1: side_drain(side, abp_chunk(ep, take_handle(side, bytes), size)); return;
   case 2: side_drain(side, abp_chunk_read(ep, take_handle(side, bytes), size)); return;
-  case 3: side_drain(side, abp_chunk_received(ep, &id, size)); return;
+  case 3: side_drain(side, abp_chunk_measured(ep, &id, size, take8(bytes) * 9u)); return;
+  case 4:
+    side_drain(side, abp_cancel_answered(ep, take_handle(side, bytes), op & 64, "why", op & 3));
+    return;
   default: side_drain(side, abp_credit_received(ep, &id, take8(bytes) % 4, size));
   }
 }
@@ -75,6 +78,7 @@ static void step(struct side *side, struct bytes *bytes, uint64_t *now) {
   abp_id id;
   abp_call call = 0;
   uint32_t ms;
+  static const struct cancel_text from = {"7", "\"x\"", 1, 3};
   switch (op % 24) {
   case 0: side_drain(side, abp_advance(ep, *now += take_ms(bytes))); return;
   case 1: side_drain(side, abp_advance(ep, take32(bytes))); return; /* a clock that went back */
@@ -133,7 +137,7 @@ static void step(struct side *side, struct bytes *bytes, uint64_t *now) {
   case 20:
     id = take_id(bytes);
     side_drain(side, op & 128 ? abp_cancel_received(ep, &id, "why", 3)
-                              : endpoint_cancel(ep, &id, "why", 3));
+                              : endpoint_cancel(ep, &id, "why", 3, &from));
     return;
   case 21:
     id = take_id(bytes);
@@ -158,7 +162,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   struct side side = {0};
   const uint8_t choice = take8(&bytes);
   uint64_t now = 1000;
-  side_open(&side, choice & 1 ? ABP_APP : ABP_AGENT, choice >> 1 & 1, now);
+  side_open(&side, choice & 1 ? ABP_APP : ABP_AGENT, choice >> 1 & 3, now);
   while (bytes.left)
     step(&side, &bytes, &now);
   side_still_works(&side);

@@ -79,7 +79,9 @@ static void step(struct line *line, struct bytes *bytes, uint64_t *now) {
   default:
     side_drain(side, op & 128  ? abp_connect(ep, 0)
                      : op & 64 ? abp_leave(ep, op >> 3 & 1)
-                     : op & 32 ? abp_lost(ep)
+                     : op & 32 ? op & 16  ? abp_lost(ep)
+                                 : op & 8 ? abp_refused(ep, "NOT_INITIALIZED", 15)
+                                          : abp_suspect(ep)
                                : abp_close(ep));
   }
 }
@@ -92,7 +94,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   app.other = &agent;
   agent.side.post = app.side.post = post;
   side_open(&agent.side, ABP_AGENT, 0, now);
-  side_open(&app.side, ABP_APP, take8(&bytes) & 1, now);
+  side_open(&app.side, ABP_APP, take8(&bytes) & 3, now);
   side_drain(&agent.side, abp_connect(agent.side.endpoint, 0));
   deliver(&app, &bytes, 0);
   deliver(&agent, &bytes, 0);

@@ -59,7 +59,7 @@ static void drain(abp_peer *peer, int status) {
   while (abp_peer_next(peer, &action)) {
     REQUIRE(++count < 4 * MOST && (status == ABP_OK || action.kind == ABP_WAKE));
     if (action.kind == ABP_REFUSE) {
-      REQUIRE(abp_rpc_error_code(peer, (int)action.arg) || action.arg >= ABP_RPC_ERRORS);
+      REQUIRE(abp_rpc_error_code((abp_dialect)0, (int)action.arg) || action.arg >= ABP_RPC_ERRORS);
       continue;
     }
     if (!action.call || action.kind == ABP_REPORT) continue;
@@ -83,7 +83,10 @@ static void step(abp_peer *peer, struct bytes *bytes, uint64_t *now) {
   abp_call call = 0;
   abp_rpc_id id;
   switch (op % 16) {
-  case 0: drain(peer, abp_peer_advance(peer, *now += take8(bytes) * 4u)); return;
+  case 0:
+    *now += take8(bytes) * 4u;
+    drain(peer, op & 64 ? abp_peer_now(peer, *now) : abp_peer_advance(peer, *now));
+    return;
   case 1: drain(peer, abp_peer_malformed(peer, (abp_rpc_error)take8(bytes))); return;
   case 2:
     if (take8(bytes) == 0) drain(peer, abp_peer_close(peer));
@@ -96,14 +99,15 @@ static void step(abp_peer *peer, struct bytes *bytes, uint64_t *now) {
     }
   case 4:
   case 5:
-    drain(peer, abp_peer_request(peer, ms, op & 64 ? take8(bytes) : 0, op >> 4 & 15,
-                                 op & 1 ? take_call(bytes) : 0, &call));
+    drain(peer,
+          abp_peer_request(peer, ms, op & 64 ? take8(bytes) : 0, (op >> 4 & 15) | (op & 2 ? 96 : 0),
+                           op & 1 ? take_call(bytes) : 0, &call));
     return;
   case 6: drain(peer, abp_peer_cancel(peer, take_call(bytes), "why", 3)); return;
   case 7: drain(peer, abp_peer_send_failed(peer, take_call(bytes))); return;
   case 8:
     id = take_rpc_id(bytes);
-    drain(peer, abp_peer_response(peer, &id, op >> 7));
+    drain(peer, abp_peer_response(peer, &id, (abp_answer)(op >> 6)));
     return;
   case 9:
     id = take_rpc_id(bytes);
@@ -112,9 +116,15 @@ static void step(abp_peer *peer, struct bytes *bytes, uint64_t *now) {
   case 10:
   case 11:
     id = take_rpc_id(bytes);
-    drain(peer, abp_peer_received(peer, &id, (abp_rpc_error)(op & 128 ? take8(bytes) : 0)));
+    drain(peer, abp_peer_received(peer, &id, (abp_rpc_error)(op & 128 ? take8(bytes) : 0),
+                                  op & 64 ? ABP_SUBSCRIPTION : 0));
     return;
-  case 12: drain(peer, abp_peer_start(peer)); return;
+  case 12:
+    if (op & 128 && take8(bytes) & 1)
+      drain(peer, abp_peer_retry(peer, take_call(bytes)));
+    else
+      drain(peer, abp_peer_start(peer));
+    return;
   case 13:
     id = take_rpc_id(bytes);
     drain(peer, abp_peer_cancel_received(peer, &id, op & 64 ? "why" : NULL, 3, op >> 7));

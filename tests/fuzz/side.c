@@ -41,7 +41,7 @@ abp_call side_handle(const struct side *side, uint32_t nth) {
   return count ? handles[nth % count] : 0;
 }
 
-void side_open(struct side *side, abp_role role, uint32_t restart, uint64_t now) {
+void side_open(struct side *side, abp_role role, uint32_t kind, uint64_t now) {
   const abp_config config = {.role = role,
                              .features = 255,
                              .stream_chunks = 3,
@@ -50,7 +50,8 @@ void side_open(struct side *side, abp_role role, uint32_t restart, uint64_t now)
                              .max_concurrent = SIDE_LIMIT / 2,
                              .remembered = 4,
                              .max_text = 4096,
-                             .restart = restart};
+                             .restart = kind & 1,
+                             .foreign = kind >> 1 & 1};
   side->endpoint = abp_new(&config, now);
   if (role == ABP_APP) {
     REQUIRE(abp_describe(side->endpoint, "app", "{\"id\":\"a\"}", 10) == ABP_OK);
@@ -145,7 +146,7 @@ static void hear(struct side *side, const abp_action *action) {
   const uint32_t bit = 1u << action->kind;
   REQUIRE(!(call->said & bit) || bit & OF_STREAMS);
   REQUIRE(!(action->kind == ABP_RESULT && action->arg == ABP_COMPLETED &&
-            call->said & 1u << ABP_ABORT));
+            call->said & 1u << ABP_ABORT && !side->endpoint->calls.asks));
   REQUIRE(!finished || (action->arg >= ABP_COMPLETED && action->arg <= ABP_DISCONNECTED));
   REQUIRE(action->kind != ABP_SETTLE || action->released);
   call->said |= bit;

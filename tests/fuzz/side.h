@@ -40,8 +40,8 @@ struct side {
   int local; /* the input is a call of this side's to itself: a refusal of that has no message */
 };
 
-/* Limits small enough to be reached. */
-void side_open(struct side *side, abp_role role, uint32_t restart, uint64_t now);
+/* Limits small enough to be reached. `kind`: 1 restarts, 2 is foreign. */
+void side_open(struct side *side, abp_role role, uint32_t kind, uint64_t now);
 /* Takes every action of the input that returned `status`, then does what they say, and looks
  * whether all is as it should be. */
 void side_drain(struct side *side, int status);

@@ -24,10 +24,11 @@ static void look(const abp_tasks *tasks, abp_task task, int verdict) {
       REQUIRE(abp_task_state(tasks, task) == ABP_TASK_UNKNOWN);
       known[i].task = 0;
     } else {
-      REQUIRE(state == abp_task_state(tasks, task));
+      REQUIRE(verdict & ABP_TASK_COMMIT || state == abp_task_state(tasks, task));
       REQUIRE(!known[i].ended || known[i].ended == state);
       REQUIRE(!known[i].ended || !(verdict & ABP_TASK_TELL));
-      if (abp_task_ended(state)) known[i].ended = state;
+      REQUIRE(!(verdict & ABP_TASK_COMMIT) || !(verdict & (ABP_TASK_TELL | ABP_TASK_START)));
+      if (abp_task_ended(state) && !(verdict & ABP_TASK_COMMIT)) known[i].ended = state;
     }
   }
 }
@@ -53,13 +54,37 @@ static abp_task take_task(struct bytes *bytes) {
   return choice < 240 ? known[choice % HANDLES].task : take32(bytes);
 }
 
+/* An input about a watch. What it must not do is say that a task has ended which was not told to.
+ */
+static void watch(abp_tasks *tasks, struct bytes *bytes, abp_task task) {
+  const uint8_t op = take8(bytes);
+  const enum abp_watch_end how = (enum abp_watch_end)(op >> 6);
+  int verdict = 0;
+  switch (op % 8) {
+  case 0: verdict = abp_watch(tasks, task, (enum abp_watch_kind)(take8(bytes) & 15)); break;
+  case 1: verdict = abp_watch_named(tasks, task); break;
+  case 2: verdict = abp_watch_replied(tasks, task); break;
+  case 3: verdict = abp_watch_ended(tasks, task, how, take8(bytes)); break;
+  case 4: verdict = abp_watch_asked(tasks, task, how, take32(bytes)); break;
+  case 5: verdict = abp_watch_cancel(tasks, task); break;
+  case 6:
+    verdict = abp_watch_cancel_answered(tasks, task, how, take32(bytes),
+                                        (enum abp_task_state)take8(bytes));
+    break;
+  default: verdict = op & 64 ? abp_watch_leave(tasks, task) : abp_watch_stop(tasks, task);
+  }
+  const int bits = ABP_TASK_TELL | ABP_TASK_END | ABP_WATCH_CANCEL | ABP_WATCH_CLOSE |
+                   ABP_WATCH_STEPS << ABP_WATCH_STEP_SHIFT;
+  REQUIRE(verdict >= 0 && !(verdict & ~bits));
+}
+
 static void step(abp_tasks *tasks, struct bytes *bytes, uint64_t *now) {
   const uint8_t op = take8(bytes);
   uint32_t length, place = 0, run;
   abp_task task;
   const char *id;
   int status;
-  switch (op % 9) {
+  switch (op % 10) {
   case 0:
     id = take_id(bytes, &length);
     status = abp_task_add(tasks, id, length, (enum abp_task_state)(op >> 7), &task);
@@ -109,9 +134,22 @@ static void step(abp_tasks *tasks, struct bytes *bytes, uint64_t *now) {
     REQUIRE(!abp_tasks_wake(tasks) || abp_tasks_wake(tasks) > *now);
     REQUIRE(abp_tasks_count(tasks, ABP_TASKS_FINISHED) <= 4);
     return;
+  case 8:
+    task = take_task(bytes);
+    if (op & 64) {
+      status = op & 128 ? abp_task_wish(tasks, task, take8(bytes) & 7)
+                        : abp_task_committed(tasks, task, (enum abp_task_state)take8(bytes));
+      look(tasks, task, status);
+      return;
+    }
+    look(tasks, task, abp_task_lost(tasks, task));
+    return;
   default:
     task = take_task(bytes);
-    if (op & 128) return;
+    if (op & 128) {
+      watch(tasks, bytes, task);
+      return;
+    }
     abp_task_forget(tasks, task);
     for (int i = 0; i < HANDLES; i++)
       if (known[i].task == task) known[i].task = 0;
@@ -120,8 +158,11 @@ static void step(abp_tasks *tasks, struct bytes *bytes, uint64_t *now) {
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   struct bytes bytes = {data, size};
-  const abp_tasks_config config = {
-      .max_tasks = 32, .max_artifacts = 16, .remembered = 4, .remember_ms = 100};
+  const abp_tasks_config config = {.max_tasks = 32,
+                                   .max_artifacts = 16,
+                                   .remembered = 4,
+                                   .remember_ms = 100,
+                                   .commits = take8(&bytes) & 1};
   abp_tasks *tasks = abp_tasks_new(&config, 0);
   uint64_t now = 0;
   memset(known, 0, sizeof known);

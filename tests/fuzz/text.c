@@ -41,7 +41,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
   const uint8_t choice = take8(&bytes);
   struct side side = {0};
   uint64_t now = 1000;
-  side_open(&side, choice & 1 ? ABP_APP : ABP_AGENT, choice >> 1 & 1, now);
+  side_open(&side, choice & 1 ? ABP_APP : ABP_AGENT, choice >> 1 & 3, now);
   if (!(choice & 1)) side_drain(&side, abp_connect(side.endpoint, 0));
   while (bytes.left) {
     const uint8_t *end = memchr(bytes.at, '\n', bytes.left);

@@ -1,4 +1,4 @@
-// The app in C of examples/native, called and cancelled by our agent: over lines of standard input and output, and over
+// The app in C of demo/examples/native, called and cancelled by our agent: over lines of standard input and output, and over
 // WebSockets. It is built with AddressSanitizer, so its exit code tells of leaks, too.
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -8,7 +8,7 @@ import { before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { WebSocket } from 'ws';
 import { connect } from '../../js/index.js';
-import { lineTransport } from '../../js/rpc/index.js';
+import { lineTransport } from '../../packages/rpc/src/index.js';
 import { webSocketTransport } from '../../js/transports/websocket.js';
 
 const AGENT = { name: 'test', version: '1' };

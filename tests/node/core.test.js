@@ -2,13 +2,15 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import deflated from '../../dist/abp-wasm.js';
+import { ABI } from '../../js/core/abp-boundary.js';
 import { ready } from '../../js/core/abp-core.js';
 import { load } from '../../js/core/load.js';
+import { CoreModule } from '../../js/core/module.js';
 
 const expected = 'WebAssembly' in globalThis ? 'wasm' : 'js';
 
 test('where there is no WebAssembly, the core is JavaScript', async () => {
-  assert.equal(await ready, expected);
+  assert.equal(await ready(), expected);
 });
 
 test('the core loads with and without Uint8Array.fromBase64', async () => {
@@ -23,4 +25,20 @@ test('the core loads with and without Uint8Array.fromBase64', async () => {
     delete Uint8Array.fromBase64;
     if (native) Object.defineProperty(Uint8Array, 'fromBase64', native);
   }
+});
+
+test('a module whose file does not load fails with a typed error, and is tried again', async () => {
+  const answers = [
+    Promise.reject(new TypeError('Failed to fetch')),
+    Promise.resolve({ default: deflated }),
+  ];
+  const module = new CoreModule(
+    () => answers.shift(),
+    () => import('../../dist/abp-js.js'),
+    ABI,
+  );
+  await assert.rejects(module.load(), { code: 'TRANSPORT_ERROR', retryable: true });
+  assert.equal(await module.load(), expected);
+  assert.equal(await module.load(), expected); // once
+  assert.ok(module.instance());
 });

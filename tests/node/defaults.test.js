@@ -22,6 +22,7 @@ const DOCUMENTED = [
       grace: `app ${abp.DEFAULT_APP_GRACE_MS}, agent ${abp.DEFAULT_AGENT_GRACE_MS}`,
       maxControlLength: abp.DEFAULT_MAX_TEXT,
       heartbeat: abp.DEFAULT_HEARTBEAT_MS,
+      probe: abp.DEFAULT_PROBE_MS,
       streamChunks: abp.DEFAULT_STREAM_CHUNKS,
       streamBytes: abp.DEFAULT_STREAM_BYTES,
     },

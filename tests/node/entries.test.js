@@ -32,11 +32,13 @@ test('a build without arguments makes the files for pages and the types, too', (
 
 test('all that name the version name the same one', () => {
   const { version } = JSON.parse(read('package.json'));
-  const gateway = JSON.parse(read('gateway/package.json'));
+  const gateway = JSON.parse(read('packages/gateway/package.json'));
   const [, native] = /^project\(abp VERSION (\S+)/m.exec(read('CMakeLists.txt'));
-  const extension = JSON.parse(read('extension/manifest.json'));
+  const extension = JSON.parse(read('packages/inspector/extension/manifest.json'));
   assert.deepEqual([gateway.version, native, extension.version], [version, version, version]);
-  const templates = ['plain', 'react'].map((name) => read(`templates/${name}/package.json`));
+  const templates = ['plain', 'react', 'typescript'].map((name) =>
+    read(`templates/${name}/package.json`),
+  );
   const dependents = [gateway, ...templates.map((text) => JSON.parse(text))];
   for (const { dependencies } of dependents)
     assert.equal(dependencies['abp-bridge'], `^${version}`);

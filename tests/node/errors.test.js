@@ -7,6 +7,7 @@ import { fileURLToPath } from 'node:url';
 import { exactOrigin } from '../../js/common/origins.js';
 import { load } from '../../js/core/load.js';
 import { connect, expose } from '../../js/index.js';
+import { openPair } from '../support/pair.js';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const document = readFileSync(join(root, 'docs/errors.md'), 'utf8');
@@ -45,10 +46,7 @@ const answering = (answer) => ({
   close() {},
 });
 
-const pair = async (capabilities) => {
-  expose({ app: APP, capabilities }, { port: channel.port1 });
-  return connect(channel.port2, { agent });
-};
+const pair = async (capabilities) => (await openPair(capabilities)).client;
 
 /** Asserts what an error says, and that the document explains it. */
 function assertExplains({ code, message }, expected) {
@@ -161,7 +159,7 @@ describe('connect says', () => {
     await assert.rejects(connect(app, { agent, timeout: 50 }), (error) => {
       assertExplains(error, {
         code: 'TIMEOUT',
-        message: /it refused until then, with ALREADY_INITIALIZED: Ann is here\. close\(\)/,
+        message: /it refused, with ALREADY_INITIALIZED: Ann is here\. close\(\)/,
         anchor: 'already-connected',
       });
       assert.deepEqual([error.cause.code, error.cause.message], [refusal.code, refusal.message]);
@@ -185,7 +183,7 @@ describe('connect says', () => {
       (error) => {
         assertExplains(error, {
           code: 'TIMEOUT',
-          message: /The function given to connect has opened nothing within 50 ms/,
+          message: /The function given to connect did not return a transport within 50 ms/,
           anchor: 'no-answer',
         });
         return true;
@@ -325,7 +323,7 @@ test('WebAssembly is forbidden, and what replaces it does not load', async () =>
     assertExplains(error, {
       code: 'NOT_SUPPORTED',
       message:
-        /WebAssembly is forbidden here, and what replaces it did not load: error loading abp-js\.js/,
+        /WebAssembly is forbidden here, and its replacement did not load: error loading abp-js\.js/,
       anchor: 'webassembly',
     });
     assert.ok(error.cause instanceof TypeError);

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { AbpError, connect, expose } from '../../js/index.js';
+import { exactOrigin } from '../../js/common/origins.js';
 import { Raw } from '../support/raw.js';
 
 const HELLO = { agent: { name: 'raw', version: '1' }, protocolVersion: '0.1', features: {} };
@@ -343,7 +344,7 @@ describe('an agent that means no good', () => {
   });
 
   // A million once: the core as JavaScript takes far longer for each, and so do browsers.
-  const FLOOD = globalThis.WebAssembly ? 1_000_000 : 10_000;
+  const FLOOD = Number(process.env.FLOOD ?? (globalThis.WebAssembly ? 1_000_000 : 10_000));
   test(`${FLOOD} calls at once: each is answered, few run, and another agent notices nothing`, async (t) => {
     const fair = new MessageChannel();
     t.after(() => fair.port1.close());
@@ -550,7 +551,7 @@ describe('an app that means no good', () => {
     assert.equal(client.counters.late, 1);
   });
 
-  test('ids cannot be told from one another’s', async () => {
+  test('ids cannot be described from one another’s', async () => {
     await open();
     const [, ids] = await calls(1);
     assert.match(ids[0], /^[0-9a-f]{20}-1\.\d+$/);
@@ -611,10 +612,12 @@ describe('an app that means no good', () => {
     for (const [what, payload] of Object.entries(RESULTS)) {
       const accept = ({ id }, cancelled = true) =>
         raw.send('capabilities/cancel-result', id, { callId: '', cancelled });
+      const metadata = { outcome: payload.success ? 'finished' : 'failed' };
       const settled = (message, code = 'CANCELLED') => ({
         success: false,
-        error: { code, message, retryable: code === 'TIMEOUT' },
+        error: { code, message, retryable: false },
         cancelled: true,
+        metadata,
       });
 
       test(`${what}, with the signal's own reason`, async () => {
@@ -652,7 +655,8 @@ describe('an app that means no good', () => {
         controller.abort();
         accept(await raw.next(), false);
         raw.send('capabilities/call-result', id, payload);
-        assert.deepEqual(await pending, payload);
+        const expected = payload.success ? payload : { ...payload, metadata };
+        assert.deepEqual(await pending, expected);
       });
     }
   });
@@ -700,7 +704,27 @@ describe('an app that means no good', () => {
     ]) {
       const [[pending], [id]] = await calls(1);
       raw.send('capabilities/call-result', id, { success: false, error });
-      assert.deepEqual(await pending, { success: false, error: expected });
+      const metadata = { outcome: 'failed' };
+      assert.deepEqual(await pending, { success: false, error: expected, metadata });
+    }
+  });
+
+  test('a code that is the name of what every object inherits is a code like any other', async () => {
+    await open();
+    for (const code of ['constructor', '__proto__', 'toString', 'valueOf', 'hasOwnProperty']) {
+      const [[pending], [id]] = await calls(1);
+      const invoked = client.invoke('echo').catch((error) => error);
+      const { id: other } = await raw.next();
+      for (const to of [id, other])
+        raw.send('capabilities/call-result', to, { success: false, error: { code } });
+      assert.deepEqual(await pending, {
+        success: false,
+        error: { code, message: code, retryable: false },
+        metadata: { outcome: 'failed' },
+      });
+      const error = await invoked;
+      assert.ok(error instanceof AbpError);
+      assert.deepEqual([error.code, error.message, error.retryable], [code, code, false]);
     }
   });
 
@@ -897,6 +921,19 @@ describe('configuration', () => {
       });
     });
   }
+  test('an origin is taken in every form that browsers read, and compared in theirs', () => {
+    const forms = {
+      'HTTPS://A.Example': 'https://a.example',
+      'https://a.example/': 'https://a.example',
+      'https://a.example:443': 'https://a.example',
+      'http://a.example:8080/': 'http://a.example:8080',
+      'https://bücher.example': 'https://xn--bcher-kva.example',
+      'http://127.1': 'http://127.0.0.1',
+    };
+    for (const [given, compared] of Object.entries(forms))
+      assert.equal(exactOrigin(given), compared);
+  });
+
   test('an app in a page, without origins, exposes itself to nobody, and says so', () => {
     globalThis.window = globalThis;
     try {

@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import { AbpCore, ready } from '../../js/core/abp-core.js';
 import { connect, expose } from '../../js/index.js';
 import * as abp from '../../js/core/abp-boundary.js';
+import { openPair } from '../support/pair.js';
 
 const agent = { name: 'a', version: '1' };
 const definition = (capabilities) => ({
@@ -12,15 +13,11 @@ const definition = (capabilities) => ({
   capabilities: { echo: (params) => params, ...capabilities },
 });
 
-async function pair(capabilities) {
-  const { port1, port2 } = new MessageChannel();
-  const exposed = expose(definition(capabilities), { port: port1 });
-  return { exposed, client: await connect(port2, { agent }), port1, port2 };
-}
+const pair = (capabilities) => openPair(definition(capabilities).capabilities);
 
 /** The memory that all endpoints share. */
 async function memory() {
-  await ready;
+  await ready();
   const core = new AbpCore(abp.AGENT, 0, {}, false);
   const { byteLength } = core.x.memory.buffer;
   core.free();
@@ -190,12 +187,14 @@ test('an endpoint that traps is given up; the others go on, and new ones get an 
   fresh.free();
   const later = await pair();
   assert.equal((await later.client.call('echo', 4)).data, 4);
-  for (const { port1, port2 } of [one, other, later]) (port1.close(), port2.close());
 });
 
 test('a port has one session: connecting again says what to do instead', async () => {
   const { exposed, client } = await pair();
   client.close();
-  await assert.rejects(client.reconnect(), { code: 'TRANSPORT_ERROR', message: /a new one/ });
+  await assert.rejects(client.reconnect(), {
+    code: 'TRANSPORT_ERROR',
+    message: /give connect a new port/,
+  });
   exposed.close();
 });

@@ -1,4 +1,4 @@
-// Imports between the rooms of js/ point where docs/architecture.md says, and nowhere else.
+// Imports between the rooms of js/ and the packages point where docs/architecture.md says, and nowhere else.
 import assert from 'node:assert/strict';
 import { readFileSync, readdirSync } from 'node:fs';
 import { dirname, join, relative, sep } from 'node:path';
@@ -6,45 +6,116 @@ import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
-const js = join(root, 'js');
-const roomOf = (path) => relative(js, path).split(sep)[0];
-const rooms = readdirSync(js, { withFileTypes: true })
-  .filter((entry) => entry.isDirectory())
-  .map(({ name }) => name);
+const text = readFileSync(join(root, 'docs/architecture.md'), 'utf8');
+const foldersOf = (path) =>
+  readdirSync(join(root, path), { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map(({ name }) => name);
+const rooms = foldersOf('js');
+// The gateway is a package of its own on npm: it can import nothing but entries.
+const packages = foldersOf('packages').filter((name) => name !== 'gateway');
 
-/** What each room may import from, as the document says. */
-function allowed() {
-  const text = readFileSync(join(root, 'docs/architecture.md'), 'utf8');
-  const lines = text.match(/Imports point one way\.[\s\S]*?```\n([\s\S]*?)```/)[1].trim();
+/** The lines of the document's list that follows these words: names by the name before the arrow. */
+function listed(words) {
+  const [, list] = text.slice(text.indexOf(words)).match(/```\n([\s\S]*?)```/);
   return new Map(
-    lines.split('\n').map((line) => {
-      const [room, others] = line.split('->');
-      const names = others.match(/[a-z2-]+/g).filter((word) => rooms.includes(word));
-      return [room.trim(), new Set([...names, 'common', room.trim()])];
-    }),
+    list
+      .trim()
+      .split('\n')
+      .map((line) => {
+        const [name, others] = line.split('->');
+        return [name.trim(), new Set(others.match(/[a-z0-9.-]+/g))];
+      }),
   );
 }
+const ofRooms = listed('Imports point one way');
+const ofPackages = listed('A package may import');
+const doors = listed('The doors of the shim');
+const doorsOfTypes = listed('further doors for types');
+/** What rooms may import types from in addition: `room -> other`. */
+const forTypes = new Set(text.match(/(?<=but this type: `)[a-z]+ -> [a-z]+/));
 
-/** The rooms that a file imports from at run time, statically or on demand. */
-function importsOf(path) {
-  const code = readFileSync(path, 'utf8').replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '');
+/** What the code of a file imports, statically or on demand, from the root; from its comments, too, if `types`. */
+function importsOf(path, types = false) {
+  const whole = readFileSync(path, 'utf8');
+  const code = types ? whole : whole.replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '');
   const found = code.matchAll(/(?:\bfrom|\bimport\(|^import)\s*'(\.[^']+)'/gm);
-  return [...found]
-    .map(([, to]) => roomOf(join(dirname(path), to)))
-    .filter((room) => rooms.includes(room));
+  return [...found].map(([, to]) => relative(root, join(dirname(path), to)).split(sep));
 }
 
-test('rooms import only from those that the architecture names', () => {
-  const may = allowed();
+/**
+ * @param {string} room whose folder this is @param {string} folder
+ * @param {(to: string[]) => boolean} allowed @param {(to: string[]) => boolean} allowedTypes in addition
+ */
+function wrongIn(room, folder, allowed, allowedTypes) {
   const wrong = [];
-  for (const room of rooms) {
-    if (room === 'types') continue;
-    for (const name of readdirSync(join(js, room)).filter((file) => file.endsWith('.js'))) {
-      for (const other of importsOf(join(js, room, name))) {
-        const ok = room === 'common' ? other === 'common' : may.get(room)?.has(other);
-        if (!ok) wrong.push(`${room}/${name} -> ${other}`);
-      }
-    }
+  const isRight = (to) => to[0] === 'dist' || allowed(to);
+  const isRightType = (to) => to.slice(0, 2).join('/') === 'js/types' || allowedTypes(to);
+  for (const name of readdirSync(join(root, folder), { recursive: true })) {
+    if (!/\.[jt]s$/.test(name)) continue;
+    const path = join(root, folder, name);
+    const found = importsOf(path).filter((to) => !isRight(to));
+    const types = importsOf(path, true).filter((to) => !isRight(to) && !isRightType(to));
+    wrong.push(
+      ...found.map((to) => `${room}/${name} -> ${to.join('/')}`),
+      ...types.map((to) => `${room}/${name} -> ${to.join('/')} (types)`),
+    );
   }
+  return wrong;
+}
+
+test('rooms of the shim import code and types only from those that the architecture names', () => {
+  const wrong = rooms
+    .filter((room) => room !== 'types')
+    .flatMap((room) =>
+      wrongIn(
+        room,
+        `js/${room}`,
+        ([top, other]) => {
+          if (top === 'js' && other === room) return true;
+          if (room === 'common') return false;
+          return (top === 'js' && other === 'common') || ofRooms.get(room).has(other);
+        },
+        ([top, other]) => top === 'js' && forTypes.has(`${room} -> ${other}`),
+      ),
+    );
   assert.deepEqual(wrong, []);
+});
+
+test('packages import only from those that the architecture names, and from the doors of the shim', () => {
+  const isIn = (list, room, file) => list.get(room)?.has(file.replace(/\.js$/, '')) ?? false;
+  const wrong = packages.flatMap((name) =>
+    wrongIn(
+      name,
+      `packages/${name}/src`,
+      ([top, other, file]) => {
+        if (top === 'packages') return other === name || ofPackages.get(name).has(other);
+        if (other === 'index.js') return doors.get('js').has(other);
+        return isIn(doors, other, file);
+      },
+      ([top, other, file]) => top === 'js' && isIn(doorsOfTypes, other, file),
+    ),
+  );
+  assert.deepEqual(wrong, []);
+});
+
+test('every door is used', () => {
+  const usedIn = (types) =>
+    new Set(
+      packages
+        .flatMap((name) =>
+          readdirSync(join(root, `packages/${name}/src`), { recursive: true })
+            .filter((file) => /\.[jt]s$/.test(file))
+            .flatMap((file) => importsOf(join(root, `packages/${name}/src`, file), types)),
+        )
+        .map((to) => to.join('/')),
+    );
+  const unusedOf = (list, used) =>
+    [...list].flatMap(([room, names]) =>
+      [...names]
+        .map((name) => (room === 'js' ? `js/${name}` : `js/${room}/${name}.js`))
+        .filter((path) => !used.has(path)),
+    );
+  assert.deepEqual(unusedOf(doors, usedIn(false)), []);
+  assert.deepEqual(unusedOf(doorsOfTypes, usedIn(true)), []);
 });

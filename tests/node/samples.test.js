@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync, readdirSync } from 'node:fs';
 import { test } from 'node:test';
-import { NAVIGATION } from '../../site/navigation.js';
+import { NAVIGATION } from '../../docs/site/navigation.js';
 
 const root = new URL('../../', import.meta.url);
 const read = (path) => readFileSync(new URL(path, root), 'utf8');
@@ -10,9 +10,9 @@ const read = (path) => readFileSync(new URL(path, root), 'utf8');
 const lines = (code) => code.replace(/^ +/gm, '').trim();
 
 test('the C in the documents stands in the examples', () => {
-  const examples = readdirSync(new URL('examples/', root), { recursive: true })
+  const examples = readdirSync(new URL('demo/examples/', root), { recursive: true })
     .filter((path) => path.endsWith('.c'))
-    .map((path) => lines(read(`examples/${path}`)));
+    .map((path) => lines(read(`demo/examples/${path}`)));
   const documents = readdirSync(new URL('docs/', root)).filter((name) => name.endsWith('.md'));
   let count = 0;
   for (const name of documents) {
@@ -31,5 +31,5 @@ test('the C in the documents stands in the examples', () => {
 test('the menu of the site lists every document', () => {
   const listed = NAVIGATION.flatMap(({ pages }) => pages.map(({ file }) => file));
   for (const name of readdirSync(new URL('docs/', root)).filter((name) => name.endsWith('.md')))
-    assert.ok(listed.includes(`docs/${name}`), `site/navigation.js lacks docs/${name}`);
+    assert.ok(listed.includes(`docs/${name}`), `docs/site/navigation.js lacks docs/${name}`);
 });

@@ -6,11 +6,11 @@ import { toStandardJsonSchema } from '@valibot/to-json-schema';
 import { type } from 'arktype';
 import * as v from 'valibot';
 import { z } from 'zod';
-import { connect, expose, transfer } from '../../js/index.js';
-import { manifestOf } from '../../js/discovery/discover.js';
+import { expose, transfer } from '../../js/index.js';
+import { manifestOf } from '../../packages/automation/src/discovery/discover.js';
+import { openPair } from '../support/pair.js';
 
 const APP = { id: 'test.app', name: 'Test', version: '1.0' };
-const agent = { name: 'test', version: '1.0' };
 let channel, told;
 beforeEach(() => {
   channel = new MessageChannel();
@@ -22,11 +22,6 @@ afterEach(() => {
   channel.port2.close();
   mock.restoreAll();
 });
-
-const pair = async (capabilities) => {
-  const app = expose({ app: APP, capabilities }, { port: channel.port1 });
-  return { app, client: await connect(channel.port2, { agent }) };
-};
 
 /** The same schema in each library: a copy count with a default, a title, and bytes. */
 const LIBRARIES = {
@@ -48,14 +43,16 @@ const LIBRARIES = {
 for (const [vendor, schema] of Object.entries(LIBRARIES)) {
   describe(`a schema of ${vendor}`, () => {
     test('gives the handler what it makes of the params', async () => {
-      const { client } = await pair({ x: { handler: (params) => params, inputSchema: schema } });
+      const { client } = await openPair({
+        x: { handler: (params) => params, inputSchema: schema },
+      });
       assert.deepEqual(await client.invoke('x', { title: 'a' }), { title: 'a', copies: 1 });
       assert.deepEqual(told, []);
     });
 
     test('refuses params, and says where and why', async () => {
       const handler = mock.fn();
-      const { client } = await pair({ x: { handler, inputSchema: schema } });
+      const { client } = await openPair({ x: { handler, inputSchema: schema } });
       const { error } = await client.call('x', { title: 'a', copies: 'two' });
       assert.equal(error.code, 'INVALID_PARAMS');
       assert.match(error.message, /^params\/copies: .*number/);
@@ -67,7 +64,7 @@ for (const [vendor, schema] of Object.entries(LIBRARIES)) {
     });
 
     test('checks results, and gives the caller what it makes of them', async () => {
-      const { client } = await pair({
+      const { client } = await openPair({
         right: { handler: () => ({ title: 'a' }), outputSchema: schema },
         responds: {
           handler: () => ({ success: true, data: { title: 'a' } }),
@@ -84,7 +81,7 @@ for (const [vendor, schema] of Object.entries(LIBRARIES)) {
 
     test('is told to agents, and in the manifest, as JSON Schema', async () => {
       const capability = { handler: () => 1, inputSchema: schema, outputSchema: schema };
-      const { app, client } = await pair({ x: capability });
+      const { exposed: app, client } = await openPair({ x: capability });
       const { inputSchema, outputSchema } = await client.describeCapability('x');
       assert.deepEqual(inputSchema.required, ['title']);
       assert.equal(inputSchema.properties.title.type, 'string');
@@ -104,14 +101,14 @@ test('a schema that reads text as something else is told to agents as what they 
   const inputSchema = z.object({ on: z.iso.datetime().transform((text) => new Date(text)) });
   const outputSchema = z.object({ year: z.number().transform(String) });
   const handler = ({ on }) => ({ year: on.getUTCFullYear() });
-  const { client } = await pair({ x: { handler, inputSchema, outputSchema } });
+  const { client } = await openPair({ x: { handler, inputSchema, outputSchema } });
   assert.deepEqual(await client.invoke('x', { on: '2026-01-01T00:00:00Z' }), { year: '2026' });
   assert.equal((await client.describeCapability('x')).inputSchema.properties.on.type, 'string');
 });
 
 test('a schema may take its time', async () => {
   const inputSchema = z.string().refine(async (text) => Promise.resolve(text !== 'taken'), 'taken');
-  const { client } = await pair({ x: { handler: (name) => name, inputSchema } });
+  const { client } = await openPair({ x: { handler: (name) => name, inputSchema } });
   assert.equal(await client.invoke('x', 'free'), 'free');
   assert.equal((await client.call('x', 'taken')).error.message, 'params: taken');
 });
@@ -121,7 +118,7 @@ test('a schema that throws fails its call and no other', async () => {
     throw new Error('no dictionary');
   };
   const inputSchema = z.string().refine((text) => (text === 'bad' ? refuse() : true));
-  const { client } = await pair({ x: { handler: (name) => name, inputSchema } });
+  const { client } = await openPair({ x: { handler: (name) => name, inputSchema } });
   const [bad, good] = await Promise.all([client.call('x', 'bad'), client.call('x', 'good')]);
   assert.equal(bad.error.code, 'OPERATION_FAILED');
   assert.equal(bad.error.message, 'no dictionary');
@@ -136,7 +133,7 @@ test('what a handler marks to be moved is moved, though its schema copies the ob
     sent.push(pixels);
     return transfer({ pixels }, [pixels]);
   };
-  const { client } = await pair({
+  const { client } = await openPair({
     data: { handler: make, outputSchema },
     response: { handler: () => ({ success: true, data: make() }), outputSchema },
   });
@@ -152,11 +149,17 @@ describe('expose refuses a schema that', () => {
     throw new Error('recursion');
   };
   const WRONG = {
-    'gives no JSON Schema': [v.object({}), /x cannot be told.*toStandardJsonSchema of @valibot/],
-    'gives no JSON Schema, of any library': [{ '~standard': standard }, /as other gives no JSON/],
+    'is not converted to JSON Schema': [
+      v.object({}),
+      /x cannot be described.*toStandardJsonSchema of @valibot/,
+    ],
+    'is not converted to JSON Schema, of any library': [
+      { '~standard': standard },
+      /other does not convert/,
+    ],
     'cannot be said as JSON Schema': [
       { '~standard': { ...standard, jsonSchema: { input } } },
-      /inputSchema of x cannot be told to agents: recursion/,
+      /inputSchema of x cannot be described to agents: recursion/,
     ],
   };
   for (const [what, [inputSchema, message]] of Object.entries(WRONG)) {

@@ -140,7 +140,7 @@ describe('the agent', () => {
       app.close();
     }
     assert.ok(error.details.unread >= 1);
-    assert.match(error.message, /could not be read: it is malformed, or longer than limits/);
+    assert.match(error.message, /could not be read: they are malformed, or longer than limits/);
   });
 
   test('waits for an answer as long as its signal allows, where the timeout is 0', async (t) => {
@@ -179,6 +179,21 @@ describe('the agent', () => {
       await new Promise((close) => open({ post() {}, close }));
     });
 
+    test('closes what has opened while something else still loads', async () => {
+      const controller = new AbortController();
+      const options = { agent: AGENT, timeout: 0, signal: controller.signal, trace: () => {} };
+      let close;
+      const closed = new Promise((resolve) => (close = resolve));
+      // Later than it opens and sooner than the code of traces is loaded. At other moments it ends in the same way.
+      const abort = async () => {
+        for (let i = 0; i < 40; i++) await undefined;
+        controller.abort(new Error('no more'));
+      };
+      const opener = () => (void abort(), { post() {}, close });
+      await assert.rejects(connect(opener, options), /no more/);
+      await closed;
+    });
+
     test('can be closed', async () => {
       expose({ app: APP, capabilities: { hang } }, { port: channel.port1 });
       const ways = [channel.port2];
@@ -210,7 +225,8 @@ describe('the agent', () => {
           await raw.next();
           const error = { code, message: 'again', retryable: true };
           raw.send('capabilities/call-result', 'a', { success: false, error });
-          assert.deepEqual(await expired, { success: false, error });
+          const metadata = { outcome: 'failed' };
+          assert.deepEqual(await expired, { success: false, error, metadata });
           assert.equal(client.connected, false);
           assert.equal((await other).error.code, 'DISCONNECTED');
         });

@@ -2,10 +2,10 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { readFileSync, readdirSync } from 'node:fs';
-import { describe, test } from 'node:test';
+import { describe, mock, test } from 'node:test';
 import { connect, expose } from '../../js/index.js';
-import { createTaskServer, createTaskClient } from '../../js/a2a/index.js';
-import { createPeer } from '../../js/rpc/index.js';
+import { createTaskServer, createTaskClient } from '../../packages/a2a/src/index.js';
+import { createPeer } from '../../packages/rpc/src/index.js';
 import { portTransport } from '../../js/transports/port.js';
 import { webSocketTransport } from '../../js/transports/websocket.js';
 import { TRANSPORTS, emitterPort } from '../contracts/channels.js';
@@ -148,6 +148,87 @@ test('what waits for a listener is bounded: with more, the connection is given u
   const log = await reached(1025);
   assert.deepEqual(log[1023], ['message', 1023]);
   assert.deepEqual([log[1024][0], log[1024][1].code], ['closed', 'RATE_LIMITED']);
+});
+
+/** A port, or a worker, that says what is asked of it: of an event target, or of an emitter by this name for `off`. */
+function listened(off) {
+  const listeners = new Set();
+  const posted = [];
+  const key = (type, heard) => [...listeners].find((each) => each[0] === type && each[1] === heard);
+  const add = (type, heard) => void listeners.add([type, heard]);
+  const remove = (type, heard) => void listeners.delete(key(type, heard));
+  return {
+    listeners,
+    posted,
+    say: (type, event) => [...listeners].forEach(([of, heard]) => of === type && heard(event)),
+    postMessage: (...given) => void posted.push(given),
+    close: mock.fn(),
+    ...(off ? { on: add, [off]: remove } : { addEventListener: add, removeEventListener: remove }),
+  };
+}
+
+describe('a port and its worker', () => {
+  for (const off of [undefined, 'off', 'removeListener']) {
+    const form = off ? `emitters with ${off}` : 'event targets';
+    test(`are listened to until the transport is closed, and then by nobody: ${form}`, () => {
+      const [port, worker] = [listened(off), listened(off)];
+      const closed = mock.fn();
+      const transport = portTransport(port, closed, worker);
+      const { log } = listen(transport);
+      assert.deepEqual([...port.listeners].map(([type]) => type).sort(), [
+        ...['close', 'message', 'messageerror'],
+      ]);
+      assert.deepEqual([...worker.listeners].map(([type]) => type).sort(), ['error', 'exit']);
+      const buffer = new ArrayBuffer(1);
+      transport.post(1);
+      transport.post(2, [buffer]);
+      assert.deepEqual(port.posted, [[1], [2, [buffer]]]);
+      port.say('messageerror');
+      transport.close();
+      assert.deepEqual([port.listeners.size, worker.listeners.size], [0, 0]);
+      assert.deepEqual([closed.mock.callCount(), port.close.mock.callCount()], [1, 0]);
+      transport.post(3);
+      assert.equal(port.posted.length, 2);
+      assert.deepEqual(log, [['unreadable', 'PARSE_ERROR']]);
+    });
+  }
+
+  test('are given back by a transport that was given nothing else to do', () => {
+    const port = listened();
+    portTransport(port).close();
+    assert.equal(port.close.mock.callCount(), 1);
+  });
+
+  test('end with a page’s worker that fails before it speaks, and not after', () => {
+    for (const [spoke, message, words] of [
+      [false, 'no such file', /^no such file$/],
+      [false, '', /script did not load/],
+      [true, 'of its own', undefined],
+    ]) {
+      const [port, worker] = [listened(), listened()];
+      const { log } = listen(portTransport(port, undefined, worker));
+      if (spoke) port.say('message', { data: 'hello' });
+      worker.say('error', { message });
+      const closed = log.filter(([kind]) => kind === 'closed');
+      assert.equal(closed.length, words ? 1 : 0);
+      if (words) assert.match(closed[0][1].message, words);
+      if (words) assert.equal(closed[0][1].code, 'TRANSPORT_ERROR');
+    }
+  });
+
+  test('end with a worker of Node’s, whatever it has said: by its error, or by its exit', () => {
+    for (const [type, event, words] of [
+      ['error', new Error('thrown'), /^thrown$/],
+      ['exit', 7, /exited with code 7/],
+    ]) {
+      const worker = listened('off');
+      const { log } = listen(portTransport(worker, undefined, worker));
+      worker.say('message', 'hello');
+      worker.say(type, event);
+      assert.deepEqual(log[0], ['message', 'hello']);
+      assert.match(log[1][1].message, words);
+    }
+  });
 });
 
 describe('ports of other forms', () => {
@@ -354,7 +435,7 @@ describe('back-pressure of a WebSocket whose other side reads slowly', () => {
     transport.post({});
     const [[, cause]] = await reached(1);
     assert.deepEqual(cause.details.code, 4008);
-    assert.match(cause.message, /does not read/);
+    assert.match(cause.message, /reads too slowly/);
   });
 });
 

@@ -10,7 +10,7 @@ import { describe, test } from 'node:test';
 import { promisify } from 'node:util';
 import { WebSocket, WebSocketServer } from 'ws';
 import { AbpError, connect, expose } from '../../js/index.js';
-import { createPeer } from '../../js/rpc/index.js';
+import { createPeer } from '../../packages/rpc/src/index.js';
 import { fromOrigins, webSocketTransport } from '../../js/transports/websocket.js';
 import { useClock } from '../support/clock.js';
 import { Peer } from '../support/raw.js';
@@ -488,8 +488,8 @@ describe('messages that are too long', () => {
     await raw.next();
     raw.send('capabilities/call-result', 'x', { success: true, data: 'x'.repeat(1000) });
     const { error } = await call;
-    assert.deepEqual([error.code, error.retryable], ['DISCONNECTED', true]);
-    assert.match(error.message, /characters came, the limit is 1000/);
+    assert.deepEqual([error.code, error.retryable], ['DISCONNECTED', false]);
+    assert.match(error.message, /characters was received; the limit is 1000/);
     const reported = await lost.promise;
     assert.ok(reported instanceof AbpError);
     assert.equal(reported.message, error.message);
@@ -576,6 +576,18 @@ describe('frames that are no messages', () => {
     assert.equal((await raw.next()).payload.data.length, 4000);
   });
 
+  test('fragments without an end are no message: their sender is left, and others are served', async (t) => {
+    const { hang, when } = hanging();
+    const options = { server: { maxPayload: MIB, maxFragments: 1000 } };
+    const { raw, url } = await rawAgent(t, { hang }, options);
+    raw.send('capabilities/call', 'A', { capability: 'hang' });
+    await when(({ running }) => running === 1);
+    for (let i = 0; i < 2000; i++) raw.socket.send('x', { fin: false });
+    assert.equal((await raw.closed)[0], 1008);
+    await when(({ aborted }) => aborted.length === 1);
+    assert.equal((await (await dial(t, url)).client.call('echo', 1)).data, 1);
+  });
+
   const violations = {
     'an unknown opcode': [0x8b, 0x80, 0, 0, 0, 0],
     'text that is not UTF-8': [0x81, 0x82, 0, 0, 0, 0, 0xc3, 0x28],
@@ -609,7 +621,7 @@ describe('a socket that fails', () => {
       if (side === 'agent') sockets[0].terminate();
       else [...server.clients][0].terminate();
       for (const { error } of await Promise.all(calls)) {
-        assert.deepEqual([error.code, error.retryable], ['DISCONNECTED', true]);
+        assert.deepEqual([error.code, error.retryable], ['DISCONNECTED', false]);
         assert.match(error.message, /socket was closed: 1006/);
       }
       assert.equal((await lost.promise).code, 'DISCONNECTED');
@@ -695,7 +707,7 @@ describe('a socket that fails', () => {
       transport.post({ type: 'early', text: 'x'.repeat(100) });
     }
     assert.ok(sent > 20, `given up after ${sent}`);
-    assert.match((await lost).message, /does not read/);
+    assert.match((await lost).message, /reads too slowly/);
   });
 
   test('one socket serves one session: the next is refused at once', async (t) => {
@@ -704,7 +716,7 @@ describe('a socket that fails', () => {
     const client = await connect(() => webSocketTransport(socket), AGENT);
     client.close();
     await once(socket, 'close');
-    await assert.rejects(client.reconnect(), { code: 'DISCONNECTED', message: /one of its own/ });
+    await assert.rejects(client.reconnect(), { code: 'DISCONNECTED', message: /its own socket/ });
   });
 
   test('a socket that had died before it was served costs nothing', async (t) => {
@@ -868,7 +880,7 @@ describe('a peer that never reads', () => {
     raw.socket.pause();
     for (let i = 0; i < 3; i++) clock.advance(30_000);
     const { error } = await call;
-    assert.deepEqual([error.code, error.retryable], ['DISCONNECTED', true]);
+    assert.deepEqual([error.code, error.retryable], ['DISCONNECTED', false]);
     assert.equal(client.connected, false);
   });
 });

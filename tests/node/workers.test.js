@@ -138,7 +138,7 @@ describe('a function that makes a worker', () => {
 });
 
 test('an owner that is turned away is heard again with its next message, and not before', async () => {
-  const module = new URL('../../js/transports/worker.js', import.meta.url);
+  const module = new URL('../../js/transports/owners.js', import.meta.url);
   const code = `import(${JSON.stringify(module)}).then(({ listenToOwners, ownerPort }) => {
     listenToOwners((transport) => {
       transport.onMessage = (message) => ownerPort().postMessage(message);

@@ -8,6 +8,8 @@ import { serveSandbox } from 'abp-bridge/mcp-apps/sandbox';
 import * as pools from 'abp-bridge/pool';
 import { createRecorder } from 'abp-bridge/recorder';
 import { createPeer, portChannel } from 'abp-bridge/rpc';
+import { callsTool, settled } from 'abp-bridge/settled';
+import { warnings } from 'abp-bridge/warnings';
 import { connectTools, webmcp } from 'abp-bridge/webmcp';
 import { fromOrigins } from 'abp-bridge/websocket';
 
@@ -22,7 +24,9 @@ export async function entries() {
   const workers = pools.pool(() => {
     throw new Error('no workers today');
   });
-  const served = expose({ app, capabilities: {} }, { origins: [], webmcp: webmcp() });
+  const warned = new Promise(warnings);
+  const options = { origins: [], webmcp: webmcp(), orgins: [] };
+  const served = expose({ app, capabilities: {} }, options);
   const outcome = [
     await asks.request('double', { n: 21 }),
     (await tasks.fetch(new Request('http://x/.well-known/agent-card.json'))).status,
@@ -41,7 +45,11 @@ export async function entries() {
     pools.transfer === transfer && discovery.AbpError === AbpError,
     await createHost().catch((error) => error instanceof AbpError && error.code),
     typeof serveSandbox,
+    await settled({ name: 'six', execute: () => 6 }).execute(),
+    callsTool().execute().data.calls.length,
+    /did you mean origins/.test(await warned),
   ].join();
+  warnings(true);
   asks.close();
   served.close();
   return outcome;

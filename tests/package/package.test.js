@@ -14,7 +14,7 @@ import {
 import { dirname, join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
-import { EXPORTS, PAGES } from '../../scripts/entries.js';
+import { EXPORTS, MODULES, PAGES, SINGLES } from '../../scripts/entries.js';
 import {
   EXPECTED,
   SMOKE,
@@ -31,36 +31,72 @@ import { writeSamples } from '../support/samples.js';
 
 const bin = (name) => join(root, 'node_modules/.bin', name);
 /** What a user may write after `from`. */
-const entries = Object.keys(EXPORTS).map((path) => `abp-bridge${path.slice(1)}`);
+const entries = Object.keys(EXPORTS)
+  .filter((path) => path !== './package.json')
+  .map((path) => `abp-bridge${path.slice(1)}`);
 /** The newest TypeScript, and the oldest that serves. */
 const COMPILERS = ['typescript', 'typescript-5'];
+/** Both sides in a page: says what became of a call, or the error of it or of connecting. */
+const RETRY = `
+  import { connect, expose } from 'abp-bridge';
+  const inputSchema = { type: 'object', properties: { n: { type: 'number' } } };
+  globalThis.agent = async () => {
+    const { port1, port2 } = new MessageChannel();
+    const double = { inputSchema, handler: ({ n }) => n * 2 };
+    const app = expose(
+      { app: { id: 'a', name: 'A', version: '1' }, capabilities: { double } },
+      { port: port1 },
+    );
+    try {
+      const client = await connect(port2, { agent: { name: 'a', version: '1' } });
+      const { success, data, error } = await client.call('double', { n: 21 });
+      return success ? data : [error.code, error.retryable];
+    } catch (error) {
+      return [error.code, error.retryable];
+    } finally {
+      app.close();
+    }
+  };
+`;
+/** The budget of what is installed. */
+const MOST = { files: 490, bytes: 7_450_000 };
 let project, packed, pages;
 
 before(async () => {
   ({ project, packed } = newProject());
   const [listed] = JSON.parse(npm('pack', '--dry-run', '--ignore-scripts', '--json'));
   assert.deepEqual(
-    listed.files
-      .map(({ path }) => path)
-      .filter((path) => !/^(js|dist|docs|templates)\//.test(path)),
+    listed.files.map(({ path }) => path).filter((path) => !/^(dist|docs|templates)\//.test(path)),
     [
       ...['CHANGELOG.md', 'CONTRIBUTING.md', 'LICENSE', 'README.md', 'SECURITY.md'],
-      ...['examples/sieve.c', 'package.json', 'src/abp_token.h'],
+      ...['demo/examples/sieve.c', 'package.json', 'src/abp_token.h'],
     ],
   );
+  const { entryCount, unpackedSize } = listed;
+  const within = entryCount <= MOST.files && unpackedSize <= MOST.bytes;
+  assert.ok(within, `${entryCount} files, ${unpackedSize} bytes: what of it does no user read?`);
   cpSync(join(root, 'tests/package/app.js'), join(project, 'app.js'));
   writeFileSync(join(project, 'index.html'), pageOf('/main.js'));
   writeFileSync(join(project, 'esbuild.html'), pageOf('/out/main.js'));
   const files = '/node_modules/abp-bridge/dist/page/';
   const imports = Object.fromEntries(
-    Object.keys(PAGES).map((name) => [
+    Object.keys({ ...PAGES, ...SINGLES }).map((name) => [
       name === 'abp-bridge' ? name : `abp-bridge/${name}`,
       `${files}${name}.js`,
     ]),
   );
   const map = `<script type="importmap">${JSON.stringify({ imports })}</script>`;
+  writeFileSync(join(project, 'retry.html'), pageOf('/out/retry.js'));
+  writeFileSync(join(project, 'retry.js'), RETRY);
   writeFileSync(join(project, 'direct.html'), pageOf('/main.js', map));
   writeFileSync(join(project, 'app.html'), pageOf('/app.js', map));
+  for (const name of ['expose', 'connect']) {
+    writeFileSync(join(project, `${name}.html`), pageOf(`/${name}.js`, map));
+    writeFileSync(
+      join(project, `${name}.js`),
+      `import { ${name} } from 'abp-bridge';\nglobalThis.outcome = typeof ${name};\n`,
+    );
+  }
   const bundle = JSON.stringify({ imports: { 'abp-bridge': `${files}abp-bridge.bundle.js` } });
   const policy = `<meta http-equiv="content-security-policy" content="script-src 'self' 'unsafe-inline'">`;
   const oneFile = `<script type="importmap">${bundle}</script>`;
@@ -92,6 +128,22 @@ test('every entry can be imported in Node, and by name from TypeScript', () => {
   }
 });
 
+test('its package.json can be read, and each declaration finds those that it names', () => {
+  const version =
+    "import about from 'abp-bridge/package.json' with { type: 'json' }; console.log(about.name);";
+  assert.equal(inNode(version).trim(), 'abp-bridge');
+  const folder = join(project, 'node_modules/abp-bridge');
+  const types = join(folder, 'dist/types');
+  const names = readdirSync(types, { recursive: true }).filter((name) => name.endsWith('.ts'));
+  assert.ok(names.length > Object.keys(EXPORTS).length);
+  for (const name of names) {
+    const text = readFileSync(join(types, name), 'utf8');
+    for (const [, other] of text.matchAll(/(?:from |import\()['"](\.[^'"]+)\.js['"]/g)) {
+      assert.ok(existsSync(join(types, dirname(name), `${other}.d.ts`)), `${name}: ${other}`);
+    }
+  }
+});
+
 test('what its README and its documents link to is in it', () => {
   const folder = join(project, 'node_modules/abp-bridge');
   const documents = readdirSync(join(folder, 'docs')).map((name) => `docs/${name}`);
@@ -109,6 +161,26 @@ test('in a page without a bundler', async () => {
   assert.equal(await pages.outcomeOf('/direct.html'), EXPECTED);
 });
 
+for (const [side, name] of [
+  ['app', 'expose'],
+  ['agent', 'connect'],
+]) {
+  test(`in a page without a bundler, an ${side} is at most four files, asked for at once`, async () => {
+    pages.requested.length = 0;
+    const outcome = await pages.outcomeOf(`/${name}.html`);
+    assert.equal(outcome, 'function');
+    const files = pages.requested.filter((path) => path.includes('/dist/'));
+    assert.ok(files.length > 1 && files.length <= 4, files.join('\n'));
+    // What the page's own modules import statically, and nothing that waits for one of them to run.
+    const first = readFileSync(join(project, 'node_modules/abp-bridge/dist/page/abp-bridge.js'));
+    const named = [...String(first).matchAll(/["']\.\/([^"']+\.js)["']/g)].map(([, file]) => file);
+    assert.deepEqual(
+      files.map((path) => path.split('/').at(-1)).sort(),
+      ['abp-bridge.js', ...named].sort(),
+    );
+  });
+}
+
 for (const [what, path] of [
   ['', '/bundle.html'],
   [' that forbids WebAssembly', '/bundle-strict.html'],
@@ -121,21 +193,31 @@ for (const [what, path] of [
   });
 }
 
-test('each file for pages has its source map, which leads to the sources', () => {
-  const folder = join(project, 'node_modules/abp-bridge/dist/page');
-  const names = readdirSync(folder).filter((name) => name.endsWith('.js'));
-  assert.ok(names.length > Object.keys(PAGES).length);
-  for (const name of names) {
-    const [, map] = /\n\/\/# sourceMappingURL=(.+)\n$/.exec(
-      readFileSync(join(folder, name), 'utf8'),
+for (const [folder, entries] of [
+  ['lib', MODULES],
+  ['page', PAGES],
+]) {
+  test(`each file of dist/${folder} has its source map with the sources inside`, () => {
+    const built = join(project, 'node_modules/abp-bridge/dist', folder);
+    const names = readdirSync(built, { recursive: true }).filter(
+      // What was made from C has no source to lead to; files that stand alone are not to be read.
+      (name) =>
+        /\.js$/.test(name) &&
+        !/-(js|wasm|door)\b|bundle/.test(name) &&
+        !Object.hasOwn(SINGLES, name.slice(0, -3).replaceAll('\\', '/')),
     );
-    const { sources, sourcesContent } = JSON.parse(readFileSync(join(folder, map), 'utf8'));
-    assert.equal(sources.length, sourcesContent.length);
-    for (const source of sources.filter((source) => source.includes('/js/'))) {
-      assert.ok(source.includes('node_modules') || existsSync(join(folder, source)), source);
+    assert.ok(names.length > Object.keys(entries).length);
+    for (const name of names) {
+      const [, map] = /\n\/\/# sourceMappingURL=(.+)\n$/.exec(
+        readFileSync(join(built, name), 'utf8'),
+      );
+      const { sources, sourcesContent } = JSON.parse(
+        readFileSync(join(built, dirname(name), map), 'utf8'),
+      );
+      assert.equal(sources.length, sourcesContent.length);
     }
-  }
-});
+  });
+}
 
 /** What it says, which is nothing if it has nothing to warn of. */
 function bundle(command, ...args) {
@@ -148,8 +230,24 @@ function bundle(command, ...args) {
 
 test('through esbuild', async () => {
   const args = ['--bundle', '--splitting', '--format=esm', '--outdir=out', '--log-level=warning'];
-  bundle('esbuild', 'main.js', ...args);
+  bundle('esbuild', 'main.js', 'retry.js', ...args);
   assert.equal(await pages.outcomeOf('/esbuild.html'), EXPECTED);
+});
+
+test('a part that does not load fails what needs it with a typed error, and is tried again', async () => {
+  const page = await pages.browser.newPage();
+  const blocked = { wasm: /abp-wasm/, parts: /app-parts/ };
+  for (const pattern of Object.values(blocked)) await page.route(pattern, (route) => route.abort());
+  await page.goto(`${pages.url}/retry.html`);
+  await page.waitForFunction(() => globalThis.agent);
+  const connecting = () => page.evaluate(() => globalThis.agent());
+  assert.deepEqual(await connecting(), ['TRANSPORT_ERROR', true]);
+  await page.unroute(blocked.wasm);
+  // The handler's schema is checked by what is still missing.
+  assert.deepEqual(await connecting(), ['TRANSPORT_ERROR', true]);
+  await page.unroute(blocked.parts);
+  assert.equal(await connecting(), 42);
+  await page.close();
 });
 
 test('through Vite', async () => {
@@ -181,6 +279,25 @@ for (const compiler of COMPILERS) {
   });
 }
 
+test('its program plays a recording', () => {
+  const recording = join(root, 'tests/core/recordings/session.jsonl');
+  const said = execFileSync(join(project, 'node_modules/.bin/abp-replay'), [recording]);
+  assert.match(String(said), /the same: \d+ inputs/);
+});
+
+for (const compiler of COMPILERS) {
+  test(`the template in TypeScript compiles, and a misspelt name is told with those that there are: ${compiler}`, () => {
+    const folder = join(project, `template-${compiler}`);
+    cpSync(join(root, 'templates/typescript'), folder, { recursive: true });
+    check(`${compiler}/bin/tsc`, '-p', folder);
+    const host = join(folder, 'host/host.ts');
+    const code = readFileSync(host, 'utf8');
+    writeFileSync(host, code.replace("'report.write'", "'report.wirte'"));
+    const wrong = () => check(`${compiler}/bin/tsc`, '-p', folder);
+    assert.throws(wrong, ({ stdout }) => /of type '"report\.write"'/.test(stdout));
+  });
+}
+
 test('the samples of the documents compile', () => {
   const { project: samples, count } = writeSamples(join(root, 'build/samples'));
   assert.ok(count > 20);
@@ -188,7 +305,9 @@ test('the samples of the documents compile', () => {
 });
 
 test('every type that is met on the way can be imported by name', () => {
-  const declarations = Object.values(EXPORTS).map(({ types }) => join(root, types));
+  const declarations = Object.values(EXPORTS).flatMap(({ types }) =>
+    types ? [join(root, types)] : [],
+  );
   assert.deepEqual(namelessTypes(declarations), []);
 });
 

@@ -85,6 +85,7 @@ for (const [name, bundler] of [
       context: project,
       entry: './main.js',
       output: { path: join(project, name) },
+      performance: { hints: false }, // all entries at once are more than a page should load
     });
     const stats = await promisify(compiler.run.bind(compiler))();
     await promisify(compiler.close.bind(compiler))();
@@ -156,6 +157,14 @@ test('in a Cloudflare Worker, with the core as WebAssembly', async () => {
     client.close();
     const get = async (path) => (await worker.dispatchFetch(`http://${host}${path}`)).text();
     assert.equal(JSON.parse(await get('/.well-known/agent-card.json')).name, 'Reach');
+    assert.equal(await get('/instances'), '1'); // that of tasks is made for the first of them
+    const message = { messageId: 'm', role: 'ROLE_USER', parts: [{ text: 'go' }] };
+    const answer = await worker.dispatchFetch(`http://${host}/`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', 'a2a-version': '1.0' },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'SendMessage', params: { message } }),
+    });
+    assert.equal((await answer.json()).id, 1);
     assert.equal(await get('/instances'), '2'); // one of each module, and nothing compiled
   } finally {
     await worker.dispose();

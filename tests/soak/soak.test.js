@@ -112,11 +112,13 @@ test(`${CALLS.toLocaleString('en')} calls: each settles once, and memory stays f
   for (const how of ['completed', 'CANCELLED', 'TIMEOUT', 'OPERATION_FAILED', 'RATE_LIMITED']) {
     assert.ok(seen[how] > 0, `${how}: ${JSON.stringify(seen)}`);
   }
-  // A sample may fall just before a collection of what the session before has left: the least of each third tells.
-  const third = Math.floor(memory.length / 3);
-  const early = Math.min(...memory.slice(0, third));
+  // The engine still compiles and learns shapes before the first sample, which does not count. A sample may fall just
+  // before a collection of what the session before has left: the least of each third tells. The margin is a megabyte;
+  // eight bytes a call would be more.
+  const third = Math.floor((memory.length - 1) / 3);
+  const early = Math.min(...memory.slice(1, 1 + third));
   const late = Math.min(...memory.slice(-third));
   const said = `${memory.map((bytes) => (bytes / 1e6).toFixed(2)).join(' ')} MB`;
   console.log(`${JSON.stringify(seen)}\n${said}`);
-  assert.ok(late < early * 1.05, said);
+  assert.ok(late < early + 1e6, said);
 });

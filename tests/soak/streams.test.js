@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { AbpError, connect, expose } from '../../js/index.js';
-import { createPeer, portTransport } from '../../js/rpc/index.js';
+import { createPeer, portTransport } from '../../packages/rpc/src/index.js';
 import { random } from '../differential/scripts.js';
 
 setFlagsFromString('--expose-gc');

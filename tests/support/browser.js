@@ -44,9 +44,12 @@ const ISOLATED = {
 /** Folders whose scripts are served as bundles, made when one is first asked for. */
 const bundles = new Map(
   [
-    ...['', '/rpc', '/mcp-apps', '/mcp-apps/views', '/frameworks', '/webmcp'].map(
-      (folder) => `/tests/browser/pages${folder}`,
+    '/tests/browser/pages',
+    ...['rpc', 'frameworks', 'inspector', 'mcp-apps', 'webmcp'].map(
+      (name) => `/packages/${name}/tests/browser/pages`,
     ),
+    '/packages/mcp-apps/tests/browser/pages/views',
+    '/packages/frameworks/tests/browser/views',
     '/tests/support/workers',
   ].map((folder) => {
     let made;
@@ -167,8 +170,9 @@ export async function frameAt(page, url) {
   }
 }
 
-/** The processes in which a Chromium's pages run, with the CPU time that each has used. */
+/** The processes in which a browser's pages run, with the CPU time that each has used. */
 export async function renderers(browser) {
+  if (browser.processes) return browser.processes();
   const session = await browser.newBrowserCDPSession();
   const { processInfo } = await session.send('SystemInfo.getProcessInfo');
   return processInfo.filter(({ type }) => type === 'renderer');

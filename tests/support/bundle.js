@@ -1,32 +1,8 @@
-/** What bundlers make: what a page downloads, and the pages of the tests. */
+/** The pages of the tests, bundled. */
 import { readFileSync, readdirSync } from 'node:fs';
 import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { gzipSync } from 'node:zlib';
 import { build } from 'esbuild';
-
-/** Leaves out what is loaded only where it is needed: what is imported by `import()`. @type {import('esbuild').Plugin} */
-export const withoutLazy = {
-  name: 'without lazy',
-  setup: ({ onResolve }) =>
-    onResolve({ filter: /./ }, ({ kind, path }) =>
-      kind === 'dynamic-import' ? { path, external: true } : undefined,
-    ),
-};
-
-/** The library in one minified file. @returns {Promise<number>} bytes, gzipped, of both sides together */
-export async function bundleSize() {
-  const { outputFiles } = await build({
-    entryPoints: [fileURLToPath(new URL('../../js/index.js', import.meta.url))],
-    bundle: true,
-    minify: true,
-    format: 'esm',
-    target: 'es2022',
-    write: false,
-    plugins: [withoutLazy],
-  });
-  return gzipSync(outputFiles[0].contents, { level: 9 }).length;
-}
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 /** `/js/index.js` is the page's way to name it. */

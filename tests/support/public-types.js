@@ -21,10 +21,14 @@ export function namelessTypes(files) {
   const exported = files.flatMap((file) =>
     checker.getExportsOfModule(checker.getSymbolAtLocation(program.getSourceFile(file))),
   );
-  /** The type that a name is just another name for. */
+  /** The type that a name is just another name for, with the same parameters. */
   const targetOf = (symbol) => {
     const [{ type, typeParameters } = {}] = symbol.declarations ?? [];
-    const isName = type && ts.isImportTypeNode(type) && type.qualifier && !typeParameters;
+    const handsOn = () =>
+      typeParameters.map(({ name }) => name.text).join() ===
+      (type.typeArguments ?? []).map((argument) => argument.getText()).join();
+    const isName =
+      type && ts.isImportTypeNode(type) && type.qualifier && (!typeParameters || handsOn());
     return isName && original(checker.getSymbolAtLocation(type.qualifier));
   };
   const named = new Set(exported.map(original));

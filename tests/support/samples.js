@@ -39,7 +39,12 @@ export function writeSamples(folder) {
   const config = {
     extends: relative(folder, join(types, 'tsconfig.json')),
     compilerOptions: { lib: ['es2023', 'dom', 'dom.iterable'] },
-    files: [join(types, 'samples.ts'), ...files.map(({ path }) => path)],
+    files: [
+      join(types, 'samples.ts'),
+      join(types, 'nats.d.ts'),
+      join(types, 'express.d.ts'),
+      ...files.map(({ path }) => path),
+    ],
   };
   writeFileSync(project, JSON.stringify(config));
   return { project, count: files.length };

@@ -13,7 +13,7 @@ const folder = new URL('../transcripts/', import.meta.url);
 
 /** @returns {Section[]} */
 export function sections() {
-  const files = readdirSync(folder).filter((name) => name !== 'README.md');
+  const files = readdirSync(folder).filter((name) => /^(?!README).*\.md$/.test(name));
   return files.flatMap((name) =>
     readFileSync(new URL(name, folder), 'utf8')
       .split(/^## /m)

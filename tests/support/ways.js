@@ -1,32 +1,30 @@
 // The ways by which an app of this library is called in Node, for rules that must hold on each of them alike.
-import { connect, expose } from '../../js/index.js';
+import { expose } from '../../js/index.js';
 import { webSocketTransport } from '../../js/transports/websocket.js';
 import { socketPair } from '../contracts/channels.js';
+import { AGENT, APP, openPair } from './pair.js';
 
-const APP = { id: 'a.b', name: 'A', version: '1' };
-const AGENT = { name: 'a', version: '1' };
 const HELLO = {
   agent: AGENT,
   protocolVersion: '0.1',
   features: { notifications: true, progress: true, elicitation: true },
 };
 
-async function overPort(capabilities, { upgrade, options, exposeOptions }) {
-  const { port1, port2 } = new MessageChannel();
-  const exposed = expose({ app: APP, capabilities }, { port: port1, upgrade, ...exposeOptions });
-  const client = await connect(port2, { agent: AGENT, upgrade, ...options });
-  const close = () => [port1, port2].forEach((port) => port.close());
-  return { exposed, client, call: client.call.bind(client), close };
+async function opened(capabilities, { options, exposeOptions }, way) {
+  const pair = await openPair(capabilities, { ...way, agent: options, app: exposeOptions });
+  return { ...pair, call: pair.client.call.bind(pair.client), close() {} };
 }
 
-async function overSocket(capabilities, { options, exposeOptions }) {
-  const [dialled, accepted] = await socketPair();
-  const exposed = expose({ app: APP, capabilities }, exposeOptions);
-  exposed.accept(webSocketTransport(accepted));
-  const client = await connect(() => webSocketTransport(dialled), { agent: AGENT, ...options });
-  const close = () => [dialled, accepted].forEach((socket) => socket.terminate());
-  return { exposed, client, call: client.call.bind(client), close };
-}
+const overPort = (capabilities, { upgrade, ...given }) => opened(capabilities, given, { upgrade });
+
+const overSocket = (capabilities, given) =>
+  opened(capabilities, given, {
+    ends: async () =>
+      (await socketPair()).map((socket) => ({
+        transport: () => webSocketTransport(socket),
+        close: () => socket.terminate(),
+      })),
+  });
 
 async function inPage(capabilities, { options = {}, exposeOptions }) {
   const exposed = expose({ app: APP, capabilities }, { origins: [], ...exposeOptions });

@@ -3,7 +3,7 @@
  * `goto`, `evaluate`, `waitForFunction` and `frames()`. No npm package drives both without a network.
  */
 import { spawn } from 'node:child_process';
-import { existsSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -41,6 +41,7 @@ function start(command, args, env) {
   };
   process.once('exit', () => kill('SIGKILL'));
   return {
+    pid: child.pid,
     gone: gone.then((code) => Promise.reject(new Error(`${command} ended (${code}): ${output}`))),
     async stop() {
       kill('SIGTERM');
@@ -178,6 +179,7 @@ async function firefox() {
   await hello;
   await send('WebDriver:NewSession', {});
   return {
+    pid: child.pid,
     go: (url) => send('WebDriver:Navigate', { url }),
     back: () => send('WebDriver:Back', {}),
     execute: async (script, args) =>
@@ -250,9 +252,36 @@ class Page extends Realm {
   }
 }
 
+/** The processes that one has started, with the CPU time that each has used, in ticks. Linux has them as files. */
+function processesOf(leader) {
+  return readdirSync('/proc')
+    .filter((name) => /^\d+$/.test(name))
+    .map((name) => {
+      try {
+        const stat = readFileSync(`/proc/${name}/stat`, 'utf8');
+        // After the command's name, which may contain anything: state, parent, group, session, …, user's and system's time.
+        const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
+        return { id: Number(name), session: Number(fields[3]), cpuTime: +fields[11] + +fields[12] };
+      } catch {
+        return { id: 0, session: 0, cpuTime: 0 }; // It has ended.
+      }
+    })
+    .filter(({ id, session }) => session === leader && id !== leader);
+}
+
+/** Begins a driver. Another program may have taken the port that was free a moment ago. */
+async function begun(driver, tries = 3) {
+  try {
+    return await driver();
+  } catch (error) {
+    if (tries === 1 || !/Unable to listen/.test(error.message)) throw error;
+    return begun(driver, tries - 1);
+  }
+}
+
 /** @param {'firefox' | 'webkit'} engine */
 export async function launch(engine) {
-  const driver = await { firefox, webkit }[engine]();
+  const driver = await begun({ firefox, webkit }[engine]);
   await driver.timeouts({ script: 120_000, pageLoad: 60_000 });
   // A driver is in one frame at a time.
   let last = Promise.resolve();
@@ -262,5 +291,10 @@ export async function launch(engine) {
     return mine;
   };
   const page = new Page(driver);
-  return { newPage: async () => page, contexts: () => [page], close: () => driver.stop() };
+  return {
+    newPage: async () => page,
+    contexts: () => [page],
+    close: () => driver.stop(),
+    processes: () => processesOf(driver.pid),
+  };
 }

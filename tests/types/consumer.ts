@@ -1,6 +1,7 @@
 // What a TypeScript user sees: this file must compile against the package, and each marked line must not.
 import { AbpError, connect, expose, transfer, type Client } from 'abp-bridge';
 import { createTaskServer } from 'abp-bridge/a2a';
+import { memoryBackend, taskStore, type Backend } from 'abp-bridge/a2a-store';
 import { acpStream } from 'abp-bridge/adapters/acp';
 import { mcpTransport } from 'abp-bridge/adapters/mcp';
 import { readerAndWriter } from 'abp-bridge/adapters/vscode-jsonrpc';
@@ -21,6 +22,8 @@ import { createRecorder, type Recorder } from 'abp-bridge/recorder';
 import { calls, connection } from 'abp-bridge/svelte';
 import { useCall as useVueCall, useConnection as useVueConnection } from 'abp-bridge/vue';
 import { shallowRef } from 'vue';
+import { callsTool, settled } from 'abp-bridge/settled';
+import { warnings } from 'abp-bridge/warnings';
 import { connectTools, webmcp } from 'abp-bridge/webmcp';
 import { fromOrigins, webSocketTransport } from 'abp-bridge/websocket';
 
@@ -76,6 +79,9 @@ export function served(socket: WebSocket, request: { headers: { origin?: string 
     },
   });
   exposed.accept(transport);
+  exposed.accept({ ...transport, prepare: (data, { signal }) => (signal.aborted ? null : data) });
+  // @ts-expect-error what prepares results is a function
+  exposed.accept({ ...transport, prepare: true });
   // @ts-expect-error what was stored has an address
   webSocketTransport(socket, { store: () => ({ size: 1 }) });
   return connect(() => webSocketTransport('wss://app.example/abp'), {
@@ -123,6 +129,8 @@ export async function agent(iframe: HTMLIFrameElement): Promise<Client> {
   await inspector.attach(exposed);
   inspector.open(recorder.text);
   inspector.detach(client);
+  warnings((message, ...details) => console.log(message.length, details));
+  warnings(false);
   const stop = await client.observe(({ error }) => console.log(error?.code));
   stop();
   const { cancelled, reason } = await client.cancel('id', 'why');
@@ -232,6 +240,22 @@ export async function tools(frame: HTMLIFrameElement) {
   return (await client.call('x')).success && (await connectTools(document, { agent })).connected;
 }
 
+export async function wrapped() {
+  const tool = settled({
+    name: 'count',
+    title: 'Counts',
+    async execute({ to }: { to: number }, { signal, report }) {
+      for (let i = 0; i < to; i++) {
+        signal.throwIfAborted();
+        report({ applied: i, remaining: to - i });
+      }
+    },
+  });
+  // @ts-expect-error it is JSON
+  settled({ name: 'x', execute: (_input, { report }) => report(5) });
+  return [tool.title, await tool.execute({ to: 3 }), callsTool({ name: 'calls' }).name];
+}
+
 export function adapted(port: MessagePort) {
   const { reader, writer } = readerAndWriter(portChannel(port));
   return [acpStream(portChannel(port)), mcpTransport(portChannel(port)), reader, writer];
@@ -291,4 +315,24 @@ export function frameworks(iframe: { current: HTMLIFrameElement | null }) {
   writer.subscribe((state) => console.log(state.client?.app?.name));
   pdf.subscribe(({ pending }) => console.log(pending));
   return pdf.call();
+}
+
+export function stored(backend: Backend) {
+  const execute = async ({
+    attempt,
+    flushed,
+  }: {
+    attempt: number;
+    flushed: () => Promise<void>;
+  }) => {
+    if (attempt > 1) await flushed();
+  };
+  const store = taskStore({
+    backend,
+    onOrphan: 'rerun',
+    saveRequest: ({ metadata }) => ({ metadata }),
+  });
+  // @ts-expect-error a store has a backend
+  taskStore({});
+  return [createTaskServer({ card: { name: 'x' }, execute }, { store }), memoryBackend().maxRecord];
 }

@@ -1,6 +1,9 @@
 // What `expose` infers and a client knows: this file must compile, and each marked line must not.
-import { connect, expose, type Client, type Failure } from 'abp-bridge';
+import { connect, expose, type AbpError, type Client, type Failure } from 'abp-bridge';
 import { connectPage } from 'abp-bridge/automation';
+import { useCall, useConnection } from 'abp-bridge/react';
+import { calls, connection } from 'abp-bridge/svelte';
+import { useCall as useVueCall, useConnection as useVueConnection } from 'abp-bridge/vue';
 import { toStandardJsonSchema } from '@valibot/to-json-schema';
 import { type } from 'arktype';
 import * as v from 'valibot';
@@ -316,3 +319,33 @@ export async function catalogue(port: MessagePort) {
   // @ts-expect-error there may be none
   info.name;
 }
+
+// --- Hooks know the app -----------------------------------------------------------------------------
+
+export function hooks(iframe: HTMLIFrameElement) {
+  const options = { origin: 'https://app.example', agent };
+  const { client, error } = useConnection<typeof app>(iframe, options);
+  is<Equal<typeof error, AbpError | undefined>>();
+  const { call, response } = useCall(client, 'annotated');
+  void call({ x: 1 }).then((result) => is<Equal<typeof result, typeof response & {}>>());
+  if (response?.success) is<Equal<typeof response.data, { y: string }>>();
+  // @ts-expect-error there is no such capability
+  useCall(client, 'anotated');
+  // @ts-expect-error its params are others
+  void call({ x: '1' });
+
+  const inVue = useVueConnection<typeof app>(iframe, options);
+  const vueCall = useVueCall(inVue.client, 'annotated');
+  is<Equal<typeof vueCall.response.value, typeof response>>();
+  // @ts-expect-error its params are others
+  void vueCall.call({});
+
+  const writer = connection<typeof app>(options);
+  const called = calls(writer, 'annotated');
+  called.subscribe((state) => is<Equal<typeof state.response, typeof response>>());
+  // @ts-expect-error there is no such capability
+  calls(writer, 'anotated');
+}
+
+// @ts-expect-error an iframe needs the app's origin
+void connect(document.createElement('iframe'), { agent });

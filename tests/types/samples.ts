@@ -36,6 +36,9 @@ declare global {
   const clientInfo: { name: string; version: string };
   const capabilities: Record<string, main.Handler>;
   const signal: AbortSignal;
+  const agentWindow: Window;
+  const agentOrigin: string;
+  const initializeResult: object;
   const onProgress: (info: { progress: number }) => void;
   const stopButton: HTMLButtonElement;
   const bar: HTMLProgressElement;
@@ -49,6 +52,10 @@ declare global {
     summarize(text: string, options: { signal: AbortSignal }): AsyncIterable<string>;
   };
   function spawn(command: string): ChildProcessByStdio<Writable, Readable, null>;
+  function store(row: unknown): Promise<void>;
+  interface Document {
+    modelContext: { registerTool(tool: object): Promise<void> };
+  }
   function writeFileSync(path: string, text: string): void;
   function download(name: string, text: string): void;
   function exportPdf(params: {

@@ -1,12 +1,11 @@
 // The agent: calls the app in the iframe, and stops the call when the user says so.
 import { useCall, useConnection } from 'abp-bridge/react';
-import { StrictMode, useState } from 'react';
-import { createRoot } from 'react-dom/client';
+import { useState } from 'react';
 
 const APP = 'http://localhost:5174';
 const options = { origin: APP, agent: { name: 'my-agent', version: '1.0' } };
 
-function Host() {
+export function Host() {
   const [iframe, setIframe] = useState(null);
   const [pages, setPages] = useState(200);
   const { client, status, error } = useConnection(iframe, options);
@@ -41,7 +40,11 @@ function Host() {
           Stop
         </button>
       </p>
-      <progress value={progress?.percentage ?? 0} max="100" aria-label="Progress" />
+      <progress
+        value={response?.success ? 100 : (progress?.percentage ?? 0)}
+        max="100"
+        aria-label="Progress"
+      />
       <p>
         <output>{text}</output>
       </p>
@@ -49,9 +52,3 @@ function Host() {
     </>
   );
 }
-
-createRoot(document.querySelector('#root')).render(
-  <StrictMode>
-    <Host />
-  </StrictMode>,
-);

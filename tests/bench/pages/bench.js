@@ -115,7 +115,7 @@ const receive = (core, message) => core.x.receive(core.pointer, core.writeContro
  * @returns {Promise<[number, number, number]>} this core with text ids, with numbers; a Map
  */
 window.core = async (inFlight, calls) => {
-  await ready;
+  await ready();
   const ids = Array.from({ length: inFlight + calls }, () => crypto.randomUUID());
   const record = { name: 'echo' };
   const run = (receive, finish) => {
@@ -176,7 +176,7 @@ window.core = async (inFlight, calls) => {
  * on the callee's.
  */
 window.corePending = async (calls) => {
-  await ready;
+  await ready();
   const settle = (core, action) => {
     while (action > 0) action = core.x.next(core.pointer);
   };

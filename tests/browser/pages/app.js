@@ -16,7 +16,7 @@ addEventListener('message', (event) => {
 });
 
 /** What the core is made of. */
-window.core = ready;
+window.core = ready();
 
 /** Messages that arrived, by origin: shows that an attack was really fired. */
 window.heard = {};
@@ -25,6 +25,7 @@ addEventListener('message', ({ origin }) => {
 });
 
 const options = JSON.parse(decodeURIComponent(location.search.slice(1)));
+const { origins, restart, upgrade, limits, debug } = options; // those of expose; the others are this page's
 const driver = new AppDriver(record);
 window.driver = driver;
 window.calls = 0;
@@ -38,11 +39,20 @@ Object.assign(driver.handlers, {
         reject(signal.reason);
       });
     }),
+  /** Ends when a test says so. */
+  held: () =>
+    new Promise((resolve) => {
+      window.calls++;
+      window.release = resolve;
+    }),
   /** Hangs, and is done in the document that comes after a reload. */
-  once: () => {
-    window.calls++;
-    if (performance.getEntriesByType('navigation')[0].type === 'reload') return 'done';
-    return new Promise(() => {});
+  once: {
+    idempotent: true,
+    handler() {
+      window.calls++;
+      if (performance.getEntriesByType('navigation')[0].type === 'reload') return 'done';
+      return new Promise(() => {});
+    },
   },
   bytes: ({ size }) => ({ content: new ArrayBuffer(size), mimeType: 'application/octet-stream' }),
   moved: ({ size }) => {
@@ -81,6 +91,6 @@ if (options.kind === 'plain') {
         },
       },
     },
-    options,
+    { origins, restart, upgrade, limits, debug },
   );
 }

@@ -8,7 +8,7 @@ import { Log, play } from '/tests/support/transcript.js';
 import { watchHeld } from './held.js';
 
 /** What the core is made of. */
-window.core = ready;
+window.core = ready();
 
 /** Messages that arrived, by origin: shows that an attack was really fired. */
 window.heard = {};
@@ -25,6 +25,13 @@ window.embed = (src, attributes = {}) => {
   document.body.append(iframe);
   return iframe;
 };
+
+window.connectTo = (iframe, options) =>
+  connect(iframe, {
+    agent: { name: 'test', version: '1' },
+    onDisconnect: (error) => (window.lost ??= []).push(error.code),
+    ...options,
+  });
 
 window.open_ = async (options) => {
   const { src, origin, kind = 'ours', upgrade, limits, attributes, timeout, loaded } = options;

@@ -80,7 +80,6 @@ const VALUES = {
     tilde: '~n5',
     proto: JSON.parse('{"__proto__": {"x": 1}}'),
     lone: '\ud800',
-    method() {},
     missing: undefined,
   }),
   cycle: () => {
@@ -89,6 +88,7 @@ const VALUES = {
   },
   promise: () => ({ late: Promise.resolve(1) }),
   element: () => ({ element: document.body }),
+  method: () => ({ method() {} }),
   code: () =>
     Object.assign(new Error('slow down'), {
       code: 'RATE_LIMITED',

@@ -1,7 +1,7 @@
 // A page with workers: an agent of apps that live in them, and an app whose operations run in a pool of them.
 import { connect, expose } from '/js/index.js';
 import { ready } from '/js/core/abp-core.js';
-import { pool } from '/js/workers/pool.js';
+import { pool } from '/packages/workers/src/pool.js';
 import { watchHeld } from './held.js';
 
 const agent = { name: 'test', version: '1' };
@@ -13,7 +13,7 @@ const MAKE = {
 };
 
 /** What the core is made of. */
-window.core = ready;
+window.core = ready();
 window.watchHeld = watchHeld;
 
 // --- An app in a worker --------------------------------------------------------------------------
@@ -61,7 +61,18 @@ window.openPool = async (options, script = at('pool.js')) => {
   window.client?.close();
   window.started = 0;
   window.workers = pool(() => (window.started++, MAKE.Worker(script)), { size: 1, ...options });
-  const names = ['echo', 'asks', 'deaf', 'yields', 'sieve', 'shares', 'moved', 'bytes', 'fails'];
+  const names = [
+    'echo',
+    'asks',
+    'deaf',
+    'yields',
+    'breathes',
+    'sieve',
+    'shares',
+    'moved',
+    'bytes',
+    'fails',
+  ];
   const { port1, port2 } = new MessageChannel();
   window.app = expose(
     {

@@ -3,16 +3,19 @@
 set -eu
 source=$1 work=$2
 rm -rf "$work"
-cmake -S "$source" -B "$work/build" -DCMAKE_BUILD_TYPE=Release >"$work.log"
+# As with a compiler that makes position-dependent code unless it is told otherwise.
+cmake -S "$source" -B "$work/build" -DCMAKE_BUILD_TYPE=Release \
+  -DCMAKE_C_FLAGS=-fno-pie -DCMAKE_EXE_LINKER_FLAGS=-no-pie >"$work.log"
 cmake --build "$work/build" -j >>"$work.log"
 cmake --install "$work/build" --prefix "$work/prefix" >>"$work.log"
 here=$source/tests/core/consumer
 cmake -S "$here" -B "$work/use" -DCMAKE_PREFIX_PATH="$work/prefix" >>"$work.log"
 cmake --build "$work/use" >>"$work.log"
 "$work/use/use"
-cmake -S "$source/examples/native" -B "$work/native" -DCMAKE_PREFIX_PATH="$work/prefix" >>"$work.log"
+cmake -S "$source/demo/examples/native" -B "$work/native" -DCMAKE_PREFIX_PATH="$work/prefix" >>"$work.log"
 cmake --build "$work/native" >>"$work.log"
 "$work/native/app_lines" </dev/null
+"$work/native/acp_agent" </dev/null
 "$work/prefix/bin/abp-replay" "$here/../recordings/session.jsonl"
 PKG_CONFIG_PATH=$(dirname "$(find "$work/prefix" -name abp.pc)")
 export PKG_CONFIG_PATH

@@ -1,5 +1,5 @@
 // A worker of a pool, in Node or in a page.
-import { serve, transfer } from '../../../js/workers/pool.js';
+import { serve, transfer } from '../../../packages/workers/src/pool.js';
 
 const options =
   globalThis.process?.getBuiltinModule('node:worker_threads').workerData ??
@@ -46,6 +46,11 @@ else {
         name: signal.reason.name,
       };
     },
+    /** Computes for ever, but breathes. */
+    breathes: async (_params, { breathe, progress }) => {
+      progress({ progress: 0, stage: 'started' });
+      for (;;) await breathe();
+    },
     fails: () => {
       throw Object.assign(new Error('no ink'), {
         code: 'RENDER_ERROR',
@@ -91,7 +96,7 @@ else {
       queueMicrotask(() => globalThis.nothing.there);
       return new Promise(() => {});
     },
-    /** examples/sieve.c: counts primes below the limit, or says -1 if its token stopped it. */
+    /** demo/examples/sieve.c: counts primes below the limit, or says -1 if its token stopped it. */
     sieve: async ({ wasm, limit }, { token, progress }) => {
       sieve ??= await instantiate(wasm);
       token.bind(sieve.memory, sieve.exports.sieve_token());

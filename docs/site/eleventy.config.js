@@ -1,0 +1,78 @@
+/** The site of the documents: `npm run site` builds it into build/site. It runs in the root of the repository. */
+import { readFileSync } from 'node:fs';
+import highlight from '@11ty/eleventy-plugin-syntaxhighlight';
+import { ENTRIES } from '../../scripts/entries.js';
+import { linkDocuments, renderTables } from './markdown.js';
+import { NAVIGATION, REFERENCE, pageOf, referenceOf } from './navigation.js';
+
+const { version } = JSON.parse(readFileSync('package.json', 'utf8'));
+const listed = NAVIGATION.flatMap(({ pages }) => pages);
+const pages = new Map(listed.map(({ file, name }) => [file, { href: pageOf(file), name }]));
+/** The pages of the API reference, in the order of the entries. */
+const reference = Object.keys(ENTRIES).map((path) => ({
+  name: path.replace('.', 'abp-bridge'),
+  file: `${REFERENCE}/${referenceOf(path)}.md`,
+  href: `${referenceOf(path)}.html`,
+}));
+for (const { file, name, href } of reference) pages.set(file, { href, name });
+
+/** README without its title, with its pictures where the site has them. @param {string} text */
+const frontOf = (text) => text.replace(/^# .*\n/, '').replaceAll('="docs/demo-', '="demo-');
+
+/** @param {any} config */
+export default function (config) {
+  config.addPlugin(highlight, { preAttributes: { tabindex: 0 } });
+  config.amendLibrary('md', (/** @type {any} */ markdown) => {
+    linkDocuments(markdown, pages);
+    renderTables(markdown);
+  });
+  for (const { file, name } of listed.filter(({ file }) => file.endsWith('.md'))) {
+    const text = readFileSync(file, 'utf8');
+    const [, title = name] = /^# (.*)$/m.exec(text) ?? [];
+    const front = file === 'README.md';
+    config.addTemplate(`documents/${pageOf(file)}.md`, front ? frontOf(text) : text, {
+      layout: 'page.njk',
+      permalink: pageOf(file),
+      source: file,
+      front,
+      title: title.replaceAll('`', ''),
+    });
+  }
+  for (const { file, name, href } of reference) {
+    const text = `# ${name}\n\n${readFileSync(file, 'utf8')}`;
+    config.addTemplate(`documents/${href}.md`, text, {
+      layout: 'page.njk',
+      permalink: href,
+      source: file,
+      title: name,
+      isReference: true,
+    });
+  }
+  config.addGlobalData('reference', reference);
+  config.addGlobalData('navigation', NAVIGATION);
+  config.addGlobalData('listed', listed);
+  config.addGlobalData('version', version);
+  config.addFilter('page', pageOf);
+  config.addFilter('neighbours', (/** @type {string} */ url) => {
+    const at = listed.findIndex(
+      ({ file }) => `/${pageOf(file)}` === url.replace(/\/$/, '/index.html'),
+    );
+    if (at < 0) return [];
+    return [
+      { rel: 'prev', ...listed[at - 1] },
+      { rel: 'next', ...listed[at + 1] },
+    ].filter(({ file }) => file);
+  });
+  // The reference's second headings are kinds: functions, types. What has a name is below them.
+  config.addFilter('sections', (/** @type {string} */ html, /** @type {boolean} */ isReference) =>
+    [...html.matchAll(/<(h[23]) id="([^"]+)"[^>]*>(.*?)<\/\1>/gs)]
+      .filter(([, heading]) => heading === (isReference ? 'h3' : 'h2'))
+      .map(([, , id, text]) => ({ id, text })),
+  );
+  config.addFilter('file', (/** @type {string} */ path) => readFileSync(path, 'utf8'));
+  config.addPassthroughCopy({ 'docs/site/static': '.', 'docs/*.{svg,png}': '.' });
+  return {
+    dir: { input: 'docs/site/pages', layouts: '../layouts', output: 'build/site' },
+    markdownTemplateEngine: false,
+  };
+}

@@ -1,0 +1,43 @@
+/** What an agent answers: its app's questions, and the app's reading of a call's input. Loaded with the first of them. */
+import * as abp from '../core/abp-boundary.js';
+import { getOwn } from '../common/values.js';
+import { INPUT, elicitationMethod } from '../wire/elicitations.js';
+
+/** @import { Callee, Endpoint } from '../session/endpoint.js' */
+
+export { Invocation } from '../session/invocation.js';
+
+/**
+ * Answers an app.
+ * @param {import('./client.js').Client} client whose `onElicitation` answers its questions
+ * @param {Endpoint} endpoint
+ * @param {string[] | undefined} allowedRequests the elicitation methods that the app may use; all, if there is no list
+ * @returns {Callee}
+ */
+export function calleeOf(client, endpoint, allowedRequests) {
+  /** The input of a call that is pending. @param {unknown} params as the app says them */
+  const inputOf = (params) => {
+    const callId = getOwn(params, 'callId');
+    /** @type {any} */
+    const call = endpoint.machine.find(
+      (/** @type {any} */ record) => record.owner && record.input && record.id === callId,
+    );
+    return call?.input;
+  };
+  return {
+    rejectionFor: ({ name, params }) => {
+      if (name === INPUT)
+        return inputOf(params)?.taken === false ? abp.NO_ERROR : abp.INVALID_PARAMS;
+      const allowed = !allowedRequests || allowedRequests.includes(elicitationMethod(name));
+      const able = client.onElicitation && endpoint.has(abp.ELICITATION);
+      return able && allowed ? abp.NO_ERROR : abp.NOT_SUPPORTED;
+    },
+    run: ({ name, params, timeout }, { signal }) => {
+      if (name === INPUT) return inputOf(params);
+      return client.onElicitation?.(
+        { method: elicitationMethod(name), params, ...(timeout && { timeout }) },
+        { signal },
+      );
+    },
+  };
+}

@@ -1,0 +1,17 @@
+/**
+ * The agent's door. The core begins to load with the page, so that no connection waits for it. It has bindings of its own: bundlers that split code would follow `export … from` into the client for
+ * pages that only expose an app, because what serves an app of others' making loads it on demand.
+ */
+import { Client as AnyClient, connect as connectTo } from './client.js';
+import { ready } from '../core/abp-core.js';
+
+void ready();
+
+/**
+ * @template [App=any] what it knows of the app; see {@link connect}
+ * @typedef {AnyClient<App>} Client An agent's connection to an app.
+ */
+/** An agent's connection to an app. */
+export const Client = AnyClient;
+/** Connects to an app; js/agent/client.js says how. */
+export const connect = connectTo;

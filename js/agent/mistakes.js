@@ -1,0 +1,50 @@
+/** Says what is wrong with what `connect` or a call was given. Loaded when something is, or may be. */
+import { AbpError, requireTexts, safely } from '../common/errors.js';
+import { isStream } from '../common/transfer.js';
+import { NUMBERS } from '../common/check-options.js';
+import { checkOptions } from '../common/option-mistakes.js';
+
+/** @import { OptionTypes } from '../common/check-options.js' */
+
+/** @param {boolean | undefined} wrong @param {string} why */
+function refuseIf(wrong, why) {
+  if (wrong) throw new AbpError('INVALID_PARAMS', why);
+}
+
+/**
+ * @param {any} target
+ * @param {any} options
+ * @param {OptionTypes} types
+ * @param {boolean} isTarget whether that leads to an app
+ * @throws {AbpError} INVALID_PARAMS
+ */
+export function checkConnect(target, options, types, isTarget) {
+  requireTexts('connect needs agent', options?.agent, 'name', 'version');
+  checkOptions('connect', options, { ...types, limits: NUMBERS });
+  const isWindow = safely(() => target.window === target, false);
+  refuseIf(isWindow, 'connect needs the iframe itself, not its contentWindow or another window');
+  refuseIf(
+    !isTarget,
+    'connect needs an iframe, a port, a worker or a function that opens a transport',
+  );
+}
+
+/**
+ * @param {unknown} name
+ * @param {any} options of a call
+ * @param {boolean} streams whether its chunks are read
+ * @param {OptionTypes} types
+ * @throws {AbpError} INVALID_PARAMS
+ */
+export function checkCall(name, options, streams, types) {
+  const { input, retry, transfer } = options ?? {};
+  refuseIf(typeof name !== 'string', 'call needs the name of a capability');
+  checkOptions('a call', options, types);
+  refuseIf(
+    input !== undefined && !isStream(input),
+    'input of a call must be an async iterable or a ReadableStream',
+  );
+  refuseIf(retry && input, 'a call with input cannot be retried: some of it may have been read');
+  refuseIf(retry && streams, 'a stream cannot be retried: its chunks may have been read');
+  refuseIf(retry && transfer, 'a call with transfer cannot be retried: its params were moved');
+}

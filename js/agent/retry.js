@@ -1,0 +1,121 @@
+/** Trying again: sessions that were lost, and calls that failed and may succeed later. Loaded when that happens. */
+import { AbpError } from '../common/errors.js';
+import { offAbort, onAbort } from '../common/signals.js';
+import { milliseconds } from '../common/values.js';
+
+/**
+ * How often and how soon something is tried again. The defaults are in parentheses.
+ * @typedef {object} Patience
+ * @property {number} [attempts] how often it is tried at most: a session after it was lost (Infinity), a call with the first
+ *   time (3)
+ * @property {number} [delay] ms until it is tried again; doubled each time, and shortened at random by up to a half (250)
+ * @property {number} [maxDelay] ms that are waited at most (30000; of what the app asks for with
+ *   `retryAfter` 600000)
+ */
+
+/** ms that a session must have lasted for its loss to be taken for the first one. */
+const STABLE = 10_000;
+/** ms that an app may ask for with `retryAfter`. */
+const MAX_RETRY_AFTER = 600_000;
+
+/**
+ * @param {boolean | Patience | undefined} patience
+ * @returns {{ attempts?: number, delay: number, maxDelay: number }}
+ */
+const read = (patience) => ({ delay: 250, maxDelay: 30_000, ...Object(patience) });
+
+/**
+ * @param {{ delay: number, maxDelay: number }} patience
+ * @param {number} failures
+ * @returns {number} ms
+ */
+const delayAfter = ({ delay, maxDelay }, failures) =>
+  Math.min(delay * 2 ** (failures - 1), maxDelay) * (1 - Math.random() / 2);
+
+/**
+ * Waits until the first of these: time is up, a signal fires, something else has settled.
+ * @param {number} ms Infinity is no limit
+ * @param {AbortSignal | undefined} signal
+ * @param {Promise<unknown>} [other]
+ * @returns {Promise<void>} never rejects
+ */
+function wait(ms, signal, other) {
+  return new Promise((resolve) => {
+    const end = () => {
+      clearTimeout(timer);
+      offAbort(signal, record);
+      resolve();
+    };
+    const record = { handleEvent: end };
+    const timer = ms === Infinity ? undefined : setTimeout(end, milliseconds(ms));
+    onAbort(signal, record);
+    if (signal?.aborted) end();
+    other?.then(end, end);
+  });
+}
+
+/**
+ * Begins a new session in place of one that was lost, however often it takes. A session that does not last is a failure,
+ * too: nobody is called in a loop without pauses.
+ * @param {() => Promise<void>} begin begins a session; rejects when that failed
+ * @param {boolean | Patience} patience
+ * @param {{ failures: number, since: number }} history of this client: failures in a row, and when its last session began,
+ *   in ms of `performance.now()`
+ * @param {AbortSignal} signal ends it
+ * @param {boolean} spread whether the first try waits, too, for up to `delay`: a server that comes back is not called by
+ *   all its clients at once
+ * @returns {Promise<void>} rejects with what made it give up
+ */
+export async function restore(begin, patience, history, signal, spread) {
+  const { attempts = Infinity, ...delays } = read(patience);
+  if (performance.now() - history.since > STABLE) history.failures = 0;
+  for (;;) {
+    if (history.failures) await wait(delayAfter(delays, history.failures), signal);
+    else if (spread) await wait(delays.delay * Math.random(), signal);
+    signal.throwIfAborted();
+    history.failures++;
+    try {
+      await begin();
+      history.since = performance.now();
+      return;
+    } catch (error) {
+      const isFinal = error instanceof AbpError && !error.retryable;
+      if (isFinal || signal.aborted || history.failures >= attempts) throw error;
+    }
+  }
+}
+
+/**
+ * Makes a call again as long as its error says that this may help.
+ * @param {import('../wire/messages.js').Response} response of the first time
+ * @param {object} call
+ * @param {(timeout: number | undefined) => Promise<import('../wire/messages.js').Response>} call.attempt makes it again
+ * @param {() => Promise<boolean>} call.ready settles when it is known whether there is a session
+ * @param {boolean | Patience | undefined} call.patience
+ * @param {AbortSignal} [call.signal] the caller's
+ * @param {number} call.deadline of all attempts together, in ms of `performance.now()`; Infinity is none
+ * @returns {Promise<import('../wire/messages.js').Response>} of the last time
+ */
+export async function retry(response, { attempt, ready, patience, signal, deadline }) {
+  const { attempts = 3, ...delays } = read(patience);
+  const left = () => deadline - performance.now();
+  for (let made = 1; made < attempts; made++) {
+    const { success, cancelled, error } = response;
+    if (success || cancelled || error?.retryable !== true) break;
+    const asked = milliseconds(error.retryAfter);
+    const isLost = error.code === 'DISCONNECTED';
+    const pause = isLost ? 0 : asked || delayAfter(delays, made);
+    if (asked > (Object(patience).maxDelay ?? MAX_RETRY_AFTER) || pause >= left()) break;
+    if (pause) await wait(pause, signal);
+    let isReady = false;
+    await wait(
+      left(),
+      signal,
+      ready().then((is) => (isReady = is)),
+    );
+    // A signal that has fired is answered as in any other call.
+    if (!isReady && !signal?.aborted) break;
+    response = await attempt(deadline === Infinity ? undefined : Math.max(1, left()));
+  }
+  return response;
+}

@@ -1,0 +1,126 @@
+/** Checks params and results by the schemas of their capability. Loaded when a capability has one. */
+import { requireBounded } from '../common/bounds.js';
+import { AbpError, loadPart, toErrorObject } from '../common/errors.js';
+import { standardOf } from '../common/json-schema.js';
+import { markedTransfer, transfer } from '../common/transfer.js';
+import { isObject } from '../common/values.js';
+import { isResponse } from '../wire/messages.js';
+import { neverRan } from './never-ran.js';
+import { warn } from '../common/warnings.js';
+
+/** @import { CallContext, Handler } from './registry.js' */
+
+/** @typedef {(value: unknown) => import('./schema.js').Checked | Promise<import('./schema.js').Checked>} Checker */
+
+/** What params may have where a schema is to check them. */
+const PARAMS = { maxValues: 2 ** 17, maxDepth: 128 };
+
+/** Mistakes in params that an error names, and characters of each. */
+const MAX_PROBLEMS = 20;
+const MAX_PROBLEM_LENGTH = 500;
+
+/**
+ * Makes a handler that checks its params before and its result afterwards.
+ * @param {string} name
+ * @param {import('./registry.js').Capability} capability with its schemas as they were given
+ * @returns {Promise<Handler>}
+ */
+export async function checkedHandler(name, { handler, inputSchema, outputSchema }) {
+  const [input, output] = await Promise.all([
+    checkerOf(name, 'inputSchema', inputSchema),
+    checkerOf(name, 'outputSchema', outputSchema),
+  ]);
+  return (params, context) => checked({ handler, input, output }, params, context);
+}
+
+/**
+ * @param {string} name
+ * @param {'inputSchema' | 'outputSchema'} member
+ * @param {any} schema
+ * @returns {Promise<Checker | undefined>} rejects if what checks it did not load
+ */
+async function checkerOf(name, member, schema) {
+  if (schema === undefined || schema === true) return undefined;
+  const what = member === 'inputSchema' ? 'params' : 'data';
+  const standard = standardOf(schema);
+  if (standard) {
+    const { standardCheckerFor } = await loadPart(import('./standard-schema.js'));
+    return standardCheckerFor(standard, what);
+  }
+  const { checkerFor } = await loadPart(import('./schema.js'));
+  try {
+    return checkerFor(schema, what);
+  } catch (error) {
+    const why = `${member} of ${name} cannot be used: ${toErrorObject(error).message} (docs/errors.md#schemas)`;
+    warn(why);
+    return () => {
+      throw new AbpError('INTERNAL_ERROR', why, { cause: error });
+    };
+  }
+}
+
+/**
+ * @param {{ handler: Handler, input?: Checker, output?: Checker }} capability
+ * @param {unknown} params
+ * @param {CallContext} context
+ */
+async function checked({ handler, input, output }, params, context) {
+  const unbounded = input && problemOf(params);
+  if (unbounded) return neverRan(new AbpError('INVALID_PARAMS', unbounded));
+  const taken = (await input?.(params)) ?? { value: params };
+  if (taken.problem) return neverRan(invalidParams(taken.problem));
+  const returned = await handler(taken.value, context);
+  const responds = isResponse(returned);
+  if (!output || (responds && !returned.success)) return returned;
+  if (isObject(returned) && Symbol.asyncIterator in returned)
+    return checkedStream(/** @type {AsyncGenerator<unknown, unknown>} */ (returned), output);
+  const data = responds ? returned.data : returned;
+  const { value, problem } = await output(data);
+  // The caller cannot do anything about it; the handler's author finds it in the console.
+  if (problem)
+    throw new TypeError(`The result does not match the outputSchema: ${problem.message}`);
+  if (value === data) return returned;
+  const result = responds ? { ...returned, data: value } : value;
+  const moved = markedTransfer(returned) ?? markedTransfer(data);
+  return moved && isObject(result) ? transfer(result, moved) : result;
+}
+
+/**
+ * What a caller is told of params that break their schema: not many times as much as it sent.
+ * @param {import('./schema.js').Problem} problem
+ */
+function invalidParams({ message, details }) {
+  const short = (/** @type {string} */ text) => text.slice(0, MAX_PROBLEM_LENGTH);
+  const shown = details
+    .slice(0, MAX_PROBLEMS)
+    .map(({ path, keyword, message }) => ({ path: short(path), keyword, message: short(message) }));
+  return new AbpError('INVALID_PARAMS', short(message), { details: shown });
+}
+
+/**
+ * What is wrong with params that are too large to be checked: a port keeps references, so that what costs a few hundred
+ * bytes to send may have millions of values.
+ * @param {unknown} params
+ */
+function problemOf(params) {
+  try {
+    requireBounded(params, PARAMS);
+    return undefined;
+  } catch (error) {
+    return `params: ${toErrorObject(error).message}`;
+  }
+}
+
+/**
+ * What a stream returns is its call's data. If that is nothing, a schema says nothing of its chunks.
+ * @param {AsyncGenerator<unknown, unknown>} source
+ * @param {Checker} output
+ */
+async function* checkedStream(source, output) {
+  const data = yield* source;
+  if (data === undefined) return data;
+  const { value, problem } = await output(data);
+  if (problem)
+    throw new TypeError(`The result does not match the outputSchema: ${problem.message}`);
+  return value;
+}

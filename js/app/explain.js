@@ -1,0 +1,40 @@
+/** Says more about a refusal than its code. Loaded with the first one. */
+import { similarName } from '../common/similar-name.js';
+
+/** @import { Requirement } from './registry.js' */
+
+/**
+ * Completes the error that refuses a call.
+ * @param {string} name of the capability, as the caller wrote it
+ * @param {any} capability as agents are told of it, or null
+ * @param {string[]} names what the app has
+ * @param {import('../common/errors.js').ErrorObject} error
+ */
+export function explain(name, capability, names, error) {
+  const shown = name.slice(0, 200);
+  /** @type {Requirement[]} */
+  const requirements = capability?.requirements ?? [];
+  const unmet = requirements.filter(({ met }) => !met);
+  switch (error.code) {
+    case 'CAPABILITY_UNAVAILABLE':
+      if (capability?.alternatives) error.alternatives = capability.alternatives;
+      error.message += `: ${[shown, ...unmet.map(wordsOf)].join(', ')}`;
+      return;
+    case 'UNKNOWN_CAPABILITY': {
+      const near = similarName(shown, names);
+      error.message += `: ${shown}${near === undefined ? '' : `. Did you mean ${near}?`}`;
+      if (near !== undefined) error.alternatives = [near];
+      return;
+    }
+    case 'REQUIREMENT_NOT_MET':
+      error.message += `: ${unmet.map(wordsOf).join(', ')}`;
+      error.details = { requirements: unmet };
+  }
+}
+
+/**
+ * What is missing, and what helps.
+ * @param {Requirement} requirement
+ */
+const wordsOf = ({ description, resolution }) =>
+  resolution ? `${description} (${resolution})` : description;

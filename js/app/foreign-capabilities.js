@@ -1,0 +1,262 @@
+/**
+ * The capabilities of an app of others' making, for an endpoint of ours: that keeps its calls, and the app's own word
+ * decides what becomes of a cancel. Takes the place of a Registry.
+ */
+import { CapabilityList } from '../agent/capability-list.js';
+import { NO_ERROR } from '../core/abp-boundary.js';
+import { AbpError, saysCancelled, toErrorObject } from '../common/errors.js';
+import { requireJson } from '../common/require-json.js';
+import { copyRecord, getOwn } from '../common/values.js';
+import { LIST_CHANGED, isResponse, progressInfo } from '../wire/messages.js';
+import { readError, readResponse } from '../wire/responses.js';
+import { sessionOf } from './connection.js';
+import { foreignApp } from './foreign-app.js';
+import { REPORTERS } from './reporters.js';
+
+/** @import { ProgressInfo, Request, Response } from '../wire/messages.js' */
+/** @import { Invocation } from '../session/invocation.js' */
+/** @import { CallContext } from './registry.js' */
+/** @import { ForeignApp, Hear } from './foreign-app.js' */
+
+/**
+ * The agents for whom the app works.
+ * @typedef {object} Audience
+ * @property {(event: string, data: unknown) => void} notify
+ * @property {(info: object) => void} notifyProgress of no call that runs
+ * @property {(request: unknown) => unknown} elicit asks one of them
+ * @property {boolean} [isOne] whether it is one agent: then the app is told what that one takes
+ */
+
+/** How long the result of a call waits for the answer to a cancel that came before it, in ms. */
+const PATIENCE = 2000;
+const later = () => new Promise((resolve) => setTimeout(resolve, PATIENCE));
+
+/**
+ * What an app says of itself, without the functions that it may have beside.
+ * @param {string} path what it is called
+ * @param {unknown} value
+ * @returns {any}
+ * @throws {AbpError} if it cannot be JSON
+ */
+function jsonOf(path, value) {
+  if (value === undefined) return undefined;
+  try {
+    return JSON.parse(JSON.stringify(value));
+  } catch (cause) {
+    const what = "the app's description of itself";
+    requireJson(what, value, path);
+    throw new AbpError('INVALID_PARAMS', `${what} cannot be read`, { cause });
+  }
+}
+
+export class ForeignCapabilities {
+  foreign = true;
+  /** What the app says of itself. @type {unknown} */
+  app;
+  #app;
+  /** @type {Promise<void> | undefined} */
+  #opened;
+  #list = new CapabilityList();
+  /** The contexts of the calls that run, by the ids that the app has for them. @type {Map<unknown, CallContext>} */
+  #running = new Map();
+
+  /**
+   * @param {ForeignApp} app
+   * @param {Audience} audience
+   */
+  constructor(app, audience) {
+    this.#app = app;
+    this.audience = audience;
+  }
+
+  /**
+   * Begins its session, unless it has one.
+   * @param {unknown} hello the payload of the `initialize` of the first agent that wants one
+   * @returns {Promise<void>} resolves when it has a session; rejects with the app's error
+   */
+  async begin(hello) {
+    this.#opened ??= this.#open(hello);
+    try {
+      await this.#opened;
+    } catch (error) {
+      void this.end();
+      throw error;
+    }
+  }
+
+  /** @param {unknown} hello */
+  async #open(hello) {
+    const { agent, requestedCapabilities, allowedRequests } = sessionOf(hello);
+    const { name = 'unknown', version = '0' } = agent;
+    const taken = this.audience.isOne && copyRecord(getOwn(hello, 'features'));
+    const session = await this.#app.open(
+      {
+        protocolVersion: '0.1',
+        agent: { name, version },
+        features: taken || { notifications: true, progress: true, elicitation: true },
+        requestedCapabilities,
+        ...(allowedRequests && { agentCapabilities: { allowedRequests } }),
+      },
+      this.#hear,
+    );
+    const error = getOwn(session, 'error');
+    if (error) throw AbpError.from(readError(error));
+    if (typeof getOwn(session, 'sessionId') !== 'string') {
+      throw new AbpError('SESSION_INVALID', 'The app answered initialize without a sessionId');
+    }
+    this.app = jsonOf('app', getOwn(session, 'app'));
+    const told = new CapabilityList();
+    told.put(getOwn(session, 'capabilities'));
+    this.#list = new CapabilityList();
+    this.#list.put(jsonOf('capabilities', told.list()));
+  }
+
+  /** Ends its session: nobody has one with it any more. @param {string} [reason] */
+  async end(reason) {
+    this.#opened = undefined;
+    await this.#app.close(reason);
+  }
+
+  list() {
+    return this.#list.list();
+  }
+
+  /** @type {Hear} */
+  #hear = (kind, report) => {
+    switch (kind) {
+      case 'Notification':
+        return this.audience.notify(String(getOwn(report, 'event')), getOwn(report, 'data'));
+      case 'CapabilitiesChanged':
+        return this.#changed(jsonOf('capabilities', report));
+      case 'Progress':
+        return this.#progressed(progressInfo(report));
+      case 'Elicitation':
+        return this.#ask(report);
+    }
+  };
+
+  /** @param {object} changes */
+  #changed(changes) {
+    this.#list.merge(changes);
+    this.audience.notify(LIST_CHANGED, changes);
+  }
+
+  /** @param {ProgressInfo} info */
+  #progressed(info) {
+    const { operationId } = info;
+    const context =
+      this.#running.get(operationId) ??
+      [...this.#running.values()].find(({ progressToken }) => progressToken === operationId);
+    if (context) context.progress(info);
+    else this.audience.notifyProgress(info);
+  }
+
+  /** Its question belongs to the call that runs, if there is only one; otherwise any agent may answer. @param {Parameters<import('./registry.js').CallContext['elicit']>[0]} request */
+  async #ask(request) {
+    const [context, another] = this.#running.values();
+    try {
+      const asked = context && !another ? context : this.audience;
+      const answer = await asked.elicit(request);
+      return isResponse(answer) ? answer : { success: true, data: answer };
+    } catch (error) {
+      return { success: false, error: toErrorObject(error) };
+    }
+  }
+
+  /** The app checks calls itself. */
+  rejectionFor() {
+    return NO_ERROR;
+  }
+
+  /**
+   * @param {Request} request
+   * @param {CallContext} context
+   * @param {Pick<Invocation, 'onStop' | 'stopAnswered'>} call
+   * @returns {Promise<Response>}
+   */
+  async run({ name, params, timeout }, context, call) {
+    const { callId, progressToken } = context;
+    const id = this.#nameOf(callId);
+    this.#running.set(id, context);
+    /** @type {Promise<void> | undefined} */
+    let stopping;
+    call.onStop = (reason) => {
+      stopping = this.#stop(id, reason, call);
+    };
+    try {
+      const response = await this.#settled(
+        this.#app.call(/** @type {string} */ (name), params, {
+          callId: id,
+          ...(timeout && { timeout }),
+          ...(progressToken !== undefined && {
+            progressToken: progressToken === callId ? id : progressToken,
+          }),
+        }),
+        () => stopping,
+      );
+      // With other members it would be taken for data.
+      const { success, data, error, cancelled, metadata } = readResponse(response);
+      if (success) return { success, data, metadata };
+      return /** @type {Response} */ ({ success, error, cancelled, metadata });
+    } catch (error) {
+      if (saysCancelled(error)) throw error;
+      return { success: false, error: toErrorObject(error) };
+    } finally {
+      this.#running.delete(id);
+    }
+  }
+
+  /**
+   * Waits for a response and, if the app was asked to stop, for its word: an acknowledged cancel counts, whichever it says first.
+   * @param {Promise<unknown>} response
+   * @param {() => Promise<void> | undefined} stopping
+   */
+  async #settled(response, stopping) {
+    try {
+      return await response;
+    } finally {
+      const word = stopping();
+      if (word) await Promise.race([word, later()]);
+    }
+  }
+
+  /**
+   * Asks the app to stop a call.
+   * @param {string} id
+   * @param {string | undefined} reason
+   * @param {Pick<Invocation, 'stopAnswered'>} call gets the app's word; where the app does not know, its response decides
+   */
+  async #stop(id, reason, call) {
+    try {
+      const answer = await this.#app.cancel(id, reason);
+      if (getOwn(answer, 'outcome') === 'unknown') return;
+      call.stopAnswered(getOwn(answer, 'cancelled') === true, getOwn(answer, 'reason'));
+    } catch (error) {
+      call.stopAnswered(false, toErrorObject(error).message);
+    }
+  }
+
+  /** An id that no other call has: several agents may choose the same. @param {string} callId */
+  #nameOf(callId) {
+    let id = callId;
+    for (let i = 2; this.#running.has(id); i++) id = `${callId}-${i}`;
+    return id;
+  }
+}
+
+/**
+ * The capabilities of an app of others' making in this page.
+ * @param {unknown} abp its interface
+ * @param {import('./expose.js').Exposed} exposed
+ */
+export function foreignCapabilities(abp, exposed) {
+  // It looks for the functions by which it reports where it was found.
+  const own = /** @type {{ abp?: unknown } | undefined} */ (globalThis.window)?.abp === abp;
+  return new ForeignCapabilities(foreignApp(REPORTERS, own ? globalThis : { abp }), {
+    notify: (event, data) => exposed.notify(event, data),
+    notifyProgress(info) {
+      for (const session of exposed.sessions) session.notifyProgress(info);
+    },
+    elicit: (request) => exposed.sessions.at(-1)?.elicit(request),
+  });
+}

@@ -1,0 +1,44 @@
+/** What an app asks its agent: questions, and the input of a call. Loaded with the first of them. */
+import { CallStream } from '../agent/call-stream.js';
+import { requireTypes } from '../common/check-options.js';
+import { getOwn, milliseconds } from '../common/values.js';
+import * as abp from '../core/abp-boundary.js';
+import { makeCall } from '../session/pending-call.js';
+import { makeStreamedCall } from '../session/streamed-call.js';
+import { INPUT, elicitationMethod } from '../wire/elicitations.js';
+
+/** @import { Endpoint } from '../session/endpoint.js' */
+
+/**
+ * What the agent streams to a handler.
+ * @param {Endpoint} endpoint
+ * @param {string} callId of the handler's call
+ * @param {abp.Handle} parent that call
+ */
+export const inputOf = (endpoint, callId, parent) =>
+  new CallStream((stream) => makeStreamedCall(endpoint, INPUT, { callId }, {}, { stream }, parent));
+
+/**
+ * Asks the agent a question.
+ * @param {Endpoint} endpoint
+ * @param {string[] | undefined} allowed the methods that the agent takes; all, if it lists none
+ * @param {any} request
+ * @param {abp.Handle} [parent] the call on whose behalf it is asked
+ * @returns {Promise<unknown>} the response
+ * @throws {TypeError} if that is no question
+ */
+export function ask(endpoint, allowed, request, parent) {
+  const method = getOwn(request, 'method');
+  if (typeof method !== 'string') throw new TypeError('elicit needs { method, params }');
+  requireTypes('elicit', { timeout: request.timeout }, { timeout: 'a number' });
+  if (endpoint.ready && !endpoint.has(abp.ELICITATION)) {
+    const why = 'The agent does not support elicitation: ask the user in the app itself';
+    return Promise.resolve(endpoint.failure(abp.NOT_SUPPORTED, why));
+  }
+  if (allowed && ![method, elicitationMethod(method)].some((name) => allowed.includes(name))) {
+    const why = `The agent does not support ${method}`;
+    return Promise.resolve(endpoint.failure(abp.NOT_SUPPORTED, why));
+  }
+  const timeout = milliseconds(request.timeout);
+  return makeCall(endpoint, method, request.params, { timeout }, parent);
+}

@@ -1,0 +1,48 @@
+/**
+ * What this library warns of: mistakes in a program that would go unnoticed. Loaded with the first warning, so that nobody else
+ * downloads anything of it.
+ */
+
+/** @typedef {(message: string, ...details: unknown[]) => void} WarningListener Takes a warning, as `console.warn` would. */
+
+/** @type {WarningListener | undefined} */
+let listener;
+/** The handlers that were warned of. @type {Set<string>} */
+const busy = new Set();
+/** Handlers that are warned of at most. */
+const MAX_BUSY = 100;
+
+/**
+ * Says who takes the warnings of this library, of all its entries: mistakes in a program that would go unnoticed, such as a misspelt
+ * option or a handler that does not stop. Errors that your code throws are not among them.
+ * @param {WarningListener | boolean} to a function that takes them in place of the console; `false` for nobody, `true` for the
+ *   console again
+ */
+export function warnings(to) {
+  listener = typeof to === 'function' ? to : to ? undefined : () => {};
+}
+
+/**
+ * Warns.
+ * @internal
+ * @param {string} message what is wrong and what to do
+ * @param {...unknown} details
+ */
+export function warn(message, ...details) {
+  (listener ?? console.warn)(`abp-bridge: ${message}`, ...details);
+}
+
+/**
+ * Warns once of a handler that ran on when its cancel had waited for it long enough.
+ * @internal
+ * @param {string} name of the capability
+ */
+export function warnOfHandler(name) {
+  if (busy.has(name) || busy.size >= MAX_BUSY) return;
+  busy.add(name);
+  const hint =
+    'give its signal to fetch and to what else takes one, or await breathe() in its loop';
+  warn(
+    `${name} still ran when its cancel had waited for limits.grace: ${hint} (docs/apps.md#long-work)`,
+  );
+}

@@ -1,8 +1,0 @@
-/** Defines `<abp-inspector>`: see docs/inspector.md. */
-import { AbpInspector } from './element.js';
-
-export { AbpInspector };
-
-globalThis.customElements?.define('abp-inspector', AbpInspector);
-
-/** @typedef {import('./element.js').Target} Target */

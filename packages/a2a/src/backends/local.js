@@ -1,0 +1,204 @@
+/**
+ * What a backend does that has all its users in one process: it wakes watchers, routes questions and counts renewals. Where
+ * records, entries and objects are kept is another matter: see memory.js and sqlite.js.
+ */
+import { AbpError, invokeReportingErrors, toErrorObject } from '../../../../js/common/errors.js';
+import {
+  DEFAULT_PAGE,
+  DEFAULT_TIMEOUT,
+  conflict,
+  noAnswer,
+  noResponders,
+  objectNotFound,
+  printCursor,
+  readCursor,
+  requireEntry,
+  requireName,
+  requireRecord,
+  unavailable,
+} from './backend.js';
+
+/** @import { Backend, IndexEntry, ListFilter, LogRecord } from './backend.js' */
+
+/** Bytes of a record: as NATS has them by default, less what its headers take. */
+const MAX_RECORD = 1_000_000;
+/** Records that a watcher is given before others have a turn. */
+const BATCH = 64;
+
+/**
+ * Where things are kept; each method is done when it returns.
+ * @typedef {object} Storage
+ * @property {(task: string) => number} last the number of a task's latest record, or 0
+ * @property {(task: string, data: string) => number} append
+ * @property {(task: string, after: number, limit: number) => LogRecord[]} read
+ * @property {(task: string) => void} forget
+ * @property {(task: string, entry: IndexEntry, seq: number) => void} note
+ * @property {(tenant: string, context: string | undefined, after: { time: number, task: string } | undefined, limit: number)
+ *   => (IndexEntry & { task: string })[]} list
+ * @property {(name: string, bytes: Uint8Array) => void} put
+ * @property {(name: string) => Uint8Array | undefined} get
+ * @property {(name: string) => void} remove
+ * @property {(prefix: string) => string[]} objects
+ * @property {() => void} close
+ */
+
+/** @implements {Backend} */
+export class LocalBackend {
+  maxRecord = MAX_RECORD;
+  local = true;
+  /** @type {Storage | undefined} */
+  #storage;
+  /** @type {Map<string, Set<() => void>>} */
+  #watchers = new Map();
+  /** @type {Map<string, (text: string) => string | Promise<string>>} */
+  #servers = new Map();
+  /** @type {Map<string, number>} */
+  #leases = new Map();
+
+  /** @param {Storage} storage */
+  constructor(storage) {
+    this.#storage = storage;
+  }
+
+  /** @param {string[]} names that must be right */
+  #open(...names) {
+    if (!this.#storage) throw unavailable();
+    names.forEach(requireName);
+    return this.#storage;
+  }
+
+  /** @param {string} task @param {string} data @param {number} expected */
+  async append(task, data, expected) {
+    const storage = this.#open(task);
+    requireRecord(data, this.maxRecord);
+    if (storage.last(task) !== expected) throw conflict(task);
+    const seq = storage.append(task, data);
+    for (const wake of this.#watchers.get(task) ?? []) wake();
+    return seq;
+  }
+
+  /** @param {string} task @param {number} after @param {number} [limit] */
+  async read(task, after, limit = Infinity) {
+    return this.#open(task).read(task, after, limit);
+  }
+
+  /** @param {string} task @param {number} after @param {(record: LogRecord) => void} onRecord */
+  watch(task, after, onRecord) {
+    this.#open(task);
+    let awake = false;
+    const pump = () => {
+      awake = false;
+      if (!this.#watchers.get(task)?.has(wake)) return;
+      const records = /** @type {Storage} */ (this.#storage).read(task, after, BATCH);
+      for (const record of records) {
+        after = record.seq;
+        invokeReportingErrors(onRecord, record);
+        if (!this.#watchers.get(task)?.has(wake)) return;
+      }
+      if (records.length === BATCH) wake();
+    };
+    const wake = () => {
+      if (awake) return;
+      awake = true;
+      queueMicrotask(pump);
+    };
+    const watchers = this.#watchers.get(task) ?? new Set();
+    this.#watchers.set(task, watchers.add(wake));
+    wake();
+    return () => {
+      watchers.delete(wake);
+      if (watchers.size === 0 && this.#watchers.get(task) === watchers) this.#watchers.delete(task);
+    };
+  }
+
+  /** @param {string} task */
+  async forget(task) {
+    this.#open(task).forget(task);
+  }
+
+  /** @param {string} process */
+  async renew(process) {
+    this.#open(process);
+    this.#leases.set(process, (this.#leases.get(process) ?? 0) + 1);
+  }
+
+  /** @param {string} process */
+  async lease(process) {
+    this.#open(process);
+    return this.#leases.get(process) ?? 0;
+  }
+
+  /** @param {string} process @param {(text: string) => string | Promise<string>} answer */
+  async serve(process, answer) {
+    this.#open(process);
+    this.#servers.set(process, answer);
+    return async () => {
+      if (this.#servers.get(process) === answer) this.#servers.delete(process);
+    };
+  }
+
+  /** @param {string} process @param {string} text @param {{ timeout?: number }} [options] */
+  async ask(process, text, { timeout = DEFAULT_TIMEOUT } = {}) {
+    this.#open(process);
+    const answer = this.#servers.get(process);
+    if (!answer) throw noResponders(process);
+    let timer;
+    const late = new Promise((_resolve, reject) => {
+      timer = setTimeout(() => reject(noAnswer(process, timeout)), timeout);
+    });
+    const answered = (async () => {
+      try {
+        return await answer(text);
+      } catch (cause) {
+        throw new AbpError('OPERATION_FAILED', toErrorObject(cause).message, { cause });
+      }
+    })();
+    try {
+      return await Promise.race([answered, late]);
+    } finally {
+      clearTimeout(timer);
+    }
+  }
+
+  /** @param {string} task @param {IndexEntry} entry @param {number} seq */
+  async note(task, entry, seq) {
+    requireEntry(entry);
+    this.#open(task).note(task, entry, seq);
+  }
+
+  /** @param {ListFilter} filter */
+  async list({ tenant, context, limit = DEFAULT_PAGE, cursor }) {
+    const found = this.#open().list(tenant, context, readCursor(cursor), limit + 1);
+    const tasks = found.slice(0, limit);
+    return found.length > limit ? { tasks, cursor: printCursor(tasks[limit - 1]) } : { tasks };
+  }
+
+  /** @param {string} name @param {Uint8Array} bytes */
+  async put(name, bytes) {
+    this.#open(name).put(name, bytes);
+  }
+
+  /** @param {string} name */
+  async get(name) {
+    const bytes = this.#open(name).get(name);
+    if (!bytes) throw objectNotFound(name);
+    return bytes;
+  }
+
+  /** @param {string} name */
+  async remove(name) {
+    this.#open(name).remove(name);
+  }
+
+  /** @param {string} prefix */
+  async objects(prefix) {
+    return this.#open().objects(prefix);
+  }
+
+  async close() {
+    this.#watchers.clear();
+    this.#servers.clear();
+    this.#storage?.close();
+    this.#storage = undefined;
+  }
+}

@@ -1,0 +1,638 @@
+/**
+ * A backend on NATS with JetStream, for many processes, on a connection of your own. What was
+ * acknowledged is as durable as the server has it: with one server its disk within `sync_interval`, with three replicas
+ * a quorum has it.
+ */
+import { AbpError, invokeReportingErrors, toErrorObject } from '../../../../js/common/errors.js';
+import {
+  DEFAULT_PAGE,
+  DEFAULT_TIMEOUT,
+  conflict,
+  isBefore,
+  noAnswer,
+  noResponders,
+  objectNotFound,
+  printCursor,
+  readCursor,
+  requireEntry,
+  requireName,
+  requireRecord,
+  unavailable,
+} from './backend.js';
+
+/** @import { Backend, IndexEntry, ListFilter, LogRecord } from './backend.js' */
+
+/** Bytes of a message that its headers and its subject may take. */
+const HEADERS = 2048;
+/** Bytes of a piece of an object. */
+const CHUNK = 256 * 1024;
+/** Records that are asked for one by one; for more there is a consumer. */
+const FEW = 16;
+/** Records that are pulled at once. */
+const PULL = 256;
+/** Ns after which the server forgets a consumer that nobody asks. */
+const FORGOTTEN_AFTER = 30_000_000_000;
+/** Records that may come while a watcher reads the past; it then reads on. */
+const MAX_QUEUE = 1024;
+/** Ms between signs of life of a consumer: one whose server is gone is made anew when two are missing. */
+const HEARTBEAT = 1000;
+/** Ms between two looks at whether the consumer has what was stored at the one before. */
+const LOOK = 2000;
+/** Ms before something that failed is tried again. */
+const RETRY = 250;
+/** Attempts to enter a task in the index while others do, too. */
+const MAX_ATTEMPTS = 16;
+/** JetStream's number for "another sequence is the latest". */
+const WRONG_SEQUENCE = 10071;
+
+const encoder = new TextEncoder();
+const decoder = new TextDecoder();
+
+/** A name as a token of a subject; an empty one is none of these. @param {string} name */
+const token = (name) =>
+  name === ''
+    ? '-'
+    : btoa(String.fromCharCode(...encoder.encode(name)))
+        .replaceAll('+', '-')
+        .replaceAll('/', '_')
+        .replaceAll('=', '');
+
+/** The sequence of a message in its stream: the subject of its acknowledgement has it, in two forms. @param {string} reply */
+function sequenceIn(reply) {
+  const tokens = reply.split('.');
+  return Number(tokens[tokens.length > 9 ? 7 : 5]);
+}
+
+/**
+ * One who watches a task: reads the past, then takes what the process's consumer brings.
+ * @typedef {object} Watcher
+ * @property {string} task
+ * @property {number} after the latest that it was given
+ * @property {(record: LogRecord) => void} onRecord
+ * @property {boolean} stopped
+ * @property {boolean} reading
+ * @property {boolean} hasMore whether there is more to be read
+ * @property {LogRecord[]} queue what came while it was reading
+ */
+
+/** @typedef {Error & { code?: number, isNoResponders?: () => boolean }} NatsError */
+
+/** @implements {Backend} */
+class NatsBackend {
+  #connection;
+  #js;
+  #jsm;
+  #namespace;
+  #timeout;
+  #connected = true;
+  #closed = false;
+  /** By the token of their task. @type {Map<string, Set<Watcher>>} */
+  #watchers = new Map();
+  /** The process's consumer. @type {Promise<void> | undefined} */
+  #consuming;
+  /** @type {{ close: () => Promise<unknown>, closed: () => Promise<unknown> } | undefined} */
+  #messages;
+  /** The latest that it brought, and what was stored when we looked last. */
+  #received = 0;
+  #stored = 0;
+  /** @type {ReturnType<typeof setInterval> | undefined} */
+  #timer;
+  /** @type {Set<{ unsubscribe: () => void }>} */
+  #subscriptions = new Set();
+
+  /**
+   * @param {any} connection
+   * @param {any} js
+   * @param {any} jsm
+   * @param {string} namespace
+   * @param {number} timeout
+   */
+  constructor(connection, js, jsm, namespace, timeout) {
+    this.#connection = connection;
+    this.#js = js;
+    this.#jsm = jsm;
+    this.#namespace = namespace;
+    this.#timeout = timeout;
+    this.maxRecord = connection.info.max_payload - HEADERS;
+    void this.#observe();
+  }
+
+  /** Knows whether there is a connection: a client keeps what is published without one, and sends it later. */
+  async #observe() {
+    for await (const { type } of this.#connection.status()) {
+      if (type === 'disconnect') this.#connected = false;
+      if (type !== 'reconnect') continue;
+      this.#connected = true;
+      for (const watchers of this.#watchers.values())
+        for (const watcher of watchers) void this.#read(watcher);
+    }
+    // It was closed, and does not come back.
+    await this.close();
+  }
+
+  /** @param {...unknown} names */
+  #check(...names) {
+    if (this.#closed) throw unavailable();
+    names.forEach(requireName);
+    if (!this.#connected) throw unavailable('There is no connection to NATS');
+  }
+
+  /** @param {...string} tokens */
+  #subject(...tokens) {
+    return [this.#namespace, ...tokens].join('.');
+  }
+
+  get #log() {
+    return `${this.#namespace}_log`;
+  }
+
+  get #state() {
+    return `${this.#namespace}_state`;
+  }
+
+  /**
+   * Publishes, and waits for the acknowledgement.
+   * @param {string} subject
+   * @param {Uint8Array | string} data
+   * @param {object} [options]
+   * @param {string} [task] for an error
+   * @returns {Promise<number>}
+   */
+  async #publish(subject, data, options, task = '') {
+    try {
+      return (await this.#js.publish(subject, data, { timeout: this.#timeout, ...options })).seq;
+    } catch (error) {
+      const { name, code, message } = /** @type {NatsError} */ (error);
+      if (code === WRONG_SEQUENCE) throw conflict(task, error);
+      const refused = name === 'JetStreamApiError' || name === 'NoRespondersError';
+      if (refused || name === 'JetStreamNotEnabled')
+        throw unavailable(`NATS refused it: ${message}`, error);
+      throw new AbpError('UNACKNOWLEDGED', 'NATS did not acknowledge what was published', {
+        cause: error,
+      });
+    }
+  }
+
+  /**
+   * Asks JetStream for something.
+   * @template T
+   * @param {() => Promise<T>} request
+   * @returns {Promise<T>}
+   */
+  async #request(request) {
+    try {
+      return await request();
+    } catch (error) {
+      if (error instanceof AbpError) throw error;
+      throw unavailable(`NATS did not answer: ${/** @type {Error} */ (error).message}`, error);
+    }
+  }
+
+  /** The latest message of a subject, by the leader. @param {string} stream @param {string} subject */
+  #last(stream, subject) {
+    return this.#request(() => this.#jsm.streams.getMessage(stream, { last_by_subj: subject }));
+  }
+
+  /**
+   * The messages of a subject that are there now. They are pulled from a consumer that was made for it: the client's own
+   * way to read in order makes consumers anew by timers, and may wait for ever on a busy machine.
+   * @param {string} stream
+   * @param {string} subject
+   * @param {number} from
+   * @param {number} limit
+   * @returns {Promise<LogRecord[]>}
+   */
+  #messagesOf(stream, subject, from, limit) {
+    return this.#request(async () => {
+      const { name, num_pending: pending } = await this.#jsm.consumers.add(stream, {
+        filter_subject: subject,
+        deliver_policy: 'by_start_sequence',
+        opt_start_seq: Math.max(from, 1),
+        ack_policy: 'none',
+        mem_storage: true,
+        num_replicas: 1,
+        inactive_threshold: FORGOTTEN_AFTER,
+      });
+      const wanted = Math.min(pending, limit);
+      /** @type {LogRecord[]} */
+      const found = [];
+      // What was deleted in the meantime does not come.
+      for (let more = true; more && found.length < wanted;)
+        more = await this.#pull(stream, name, Math.min(wanted - found.length, PULL), found);
+      void this.#jsm.consumers.delete(stream, name).catch(() => {});
+      return found;
+    });
+  }
+
+  /**
+   * @param {string} stream
+   * @param {string} consumer
+   * @param {number} count
+   * @param {LogRecord[]} found gets them
+   * @returns {Promise<boolean>} whether there may be more
+   */
+  async #pull(stream, consumer, count, found) {
+    const subject = `${this.#jsm.prefix}.CONSUMER.MSG.NEXT.${stream}.${consumer}`;
+    const wanted = found.length + count;
+    const messages = await this.#connection.requestMany(
+      subject,
+      JSON.stringify({ batch: count, no_wait: true }),
+      { strategy: 'count', maxMessages: count, maxWait: this.#timeout, noMux: true },
+    );
+    for await (const { headers, reply, data } of messages) {
+      // A status: there is nothing more.
+      if (headers?.code >= 300) return false;
+      found.push({ seq: sequenceIn(reply), data: decoder.decode(data) });
+      if (found.length === wanted) return true;
+    }
+    throw unavailable('NATS did not send what it has');
+  }
+
+  // --- Logs ------------------------------------------------------------------------------------
+
+  /** @param {string} task @param {string} data @param {number} expected */
+  async append(task, data, expected) {
+    this.#check(task);
+    requireRecord(data, this.maxRecord);
+    const options = { expect: { lastSubjectSequence: expected } };
+    return this.#publish(this.#subject('log', token(task)), data, options, task);
+  }
+
+  /** @param {string} task @param {number} after @param {number} [limit] @returns {Promise<LogRecord[]>} */
+  async read(task, after, limit = Infinity) {
+    this.#check(task);
+    const subject = this.#subject('log', token(task));
+    const records = [];
+    let from = after + 1;
+    while (records.length < Math.min(limit, FEW)) {
+      const query = { next_by_subj: subject, seq: from };
+      const stored = await this.#request(() => this.#jsm.streams.getMessage(this.#log, query));
+      if (!stored) return records;
+      records.push({ seq: stored.seq, data: decoder.decode(stored.data) });
+      from = stored.seq + 1;
+    }
+    if (records.length >= limit) return records;
+    const rest = await this.#messagesOf(this.#log, subject, from, limit - records.length);
+    return records.concat(rest);
+  }
+
+  /** @param {string} task @param {number} after @param {(record: LogRecord) => void} onRecord */
+  watch(task, after, onRecord) {
+    if (this.#closed) throw unavailable();
+    requireName(task);
+    /** @type {Watcher} */
+    const watcher = {
+      task,
+      after,
+      onRecord,
+      stopped: false,
+      reading: false,
+      hasMore: false,
+      queue: [],
+    };
+    const key = token(task);
+    const watchers = this.#watchers.get(key) ?? new Set();
+    this.#watchers.set(key, watchers.add(watcher));
+    this.#consuming ??= this.#consume();
+    void this.#read(watcher);
+    return () => {
+      watcher.stopped = true;
+      watchers.delete(watcher);
+      if (watchers.size === 0 && this.#watchers.get(key) === watchers) this.#watchers.delete(key);
+    };
+  }
+
+  /** @param {Watcher} watcher @param {LogRecord} record */
+  #give(watcher, record) {
+    if (watcher.stopped || record.seq <= watcher.after) return;
+    watcher.after = record.seq;
+    invokeReportingErrors(watcher.onRecord, record);
+  }
+
+  /** Gives a watcher what is there, and then what came meanwhile. @param {Watcher} watcher */
+  async #read(watcher) {
+    watcher.hasMore = true;
+    if (watcher.reading) return;
+    watcher.reading = true;
+    while (watcher.hasMore && !watcher.stopped) {
+      watcher.hasMore = false;
+      try {
+        // What is stored from now on, the consumer brings.
+        await this.#consuming;
+        for (const record of await this.read(watcher.task, watcher.after))
+          this.#give(watcher, record);
+      } catch {
+        watcher.hasMore = true;
+        await pause(RETRY);
+      }
+    }
+    watcher.reading = false;
+    for (const record of watcher.queue.splice(0)) this.#give(watcher, record);
+  }
+
+  /** Takes what is stored of all tasks. Resolves when it does; if that breaks, it begins anew. */
+  async #consume() {
+    for (;;) {
+      try {
+        const { state } = await this.#jsm.streams.info(this.#log);
+        const consumer = await this.#js.consumers.get(this.#log, {
+          deliver_policy: 'by_start_sequence',
+          opt_start_seq: state.last_seq + 1,
+        });
+        this.#messages = await consumer.consume({
+          expires: 4 * HEARTBEAT,
+          idle_heartbeat: HEARTBEAT,
+          callback: (/** @type {any} */ message) => this.#dispatch(message),
+        });
+        this.#received = state.last_seq;
+        const messages = this.#messages;
+        void messages?.closed().then(() => {
+          if (messages === this.#messages) this.#resume();
+        });
+        this.#timer ??= setInterval(() => void this.#look(), LOOK);
+        return;
+      } catch {
+        if (this.#closed) return;
+        await pause(RETRY);
+        if (this.#closed) return;
+      }
+    }
+  }
+
+  /** A consumer may be lost with its server, and not notice. */
+  async #look() {
+    const info = await this.#jsm.streams.info(this.#log).catch(() => undefined);
+    if (!info || this.#closed) return;
+    const missing = this.#received < this.#stored;
+    this.#stored = missing ? 0 : info.state.last_seq;
+    if (missing) this.#resume();
+  }
+
+  /** The consumer has ended, or is lost. */
+  #resume() {
+    if (this.#closed) return;
+    void this.#messages?.close().catch(() => {});
+    this.#messages = undefined;
+    this.#consuming = this.#consume();
+    for (const watchers of this.#watchers.values())
+      for (const watcher of watchers) void this.#read(watcher);
+  }
+
+  /** @param {any} message */
+  #dispatch(message) {
+    const { subject, seq } = message;
+    this.#received = seq;
+    const watchers = this.#watchers.get(subject.slice(subject.lastIndexOf('.') + 1));
+    if (!watchers) return;
+    const record = { seq, data: decoder.decode(message.data) };
+    for (const watcher of watchers) {
+      if (!watcher.reading) this.#give(watcher, { ...record });
+      else if (watcher.queue.length < MAX_QUEUE) watcher.queue.push({ ...record });
+      else {
+        watcher.queue.length = 0;
+        watcher.hasMore = true;
+      }
+    }
+  }
+
+  /** @param {string} task */
+  async forget(task) {
+    this.#check(task);
+    const filter = (/** @type {string} */ stream, /** @type {string} */ subject) =>
+      this.#request(() => this.#jsm.streams.purge(stream, { filter: subject }));
+    await filter(this.#state, this.#subject('index', '*', '*', token(task)));
+    await filter(this.#log, this.#subject('log', token(task)));
+  }
+
+  // --- Processes -------------------------------------------------------------------------------
+
+  /** @param {string} process */
+  async renew(process) {
+    this.#check(process);
+    await this.#publish(this.#subject('lease', token(process)), '');
+  }
+
+  /** @param {string} process */
+  async lease(process) {
+    this.#check(process);
+    const last = await this.#last(this.#state, this.#subject('lease', token(process)));
+    return last?.seq ?? 0;
+  }
+
+  /** @param {string} process @param {(text: string) => string | Promise<string>} answer */
+  async serve(process, answer) {
+    this.#check(process);
+    const subscription = this.#connection.subscribe(this.#subject('ask', token(process)), {
+      callback: async (/** @type {unknown} */ error, /** @type {any} */ message) => {
+        if (error) return;
+        let reply;
+        try {
+          reply = { text: await answer(message.string()) };
+        } catch (thrown) {
+          reply = { error: toErrorObject(thrown).message };
+        }
+        try {
+          message.respond(JSON.stringify(reply));
+        } catch {
+          // It is too long, or the connection is gone: the one who asks gets no answer in time.
+        }
+      },
+    });
+    this.#subscriptions.add(subscription);
+    await this.#request(() => this.#connection.flush());
+    return async () => {
+      this.#subscriptions.delete(subscription);
+      subscription.unsubscribe();
+      if (this.#connected) await this.#connection.flush().catch(() => {});
+    };
+  }
+
+  /** @param {string} process @param {string} text @param {{ timeout?: number }} [options] */
+  async ask(process, text, { timeout = DEFAULT_TIMEOUT } = {}) {
+    this.#check(process);
+    let reply;
+    try {
+      const subject = this.#subject('ask', token(process));
+      reply = (await this.#connection.request(subject, text, { timeout })).json();
+    } catch (error) {
+      const { name, message } = /** @type {Error} */ (error);
+      if (/** @type {NatsError} */ (error).isNoResponders?.()) throw noResponders(process);
+      if (name === 'TimeoutError') throw noAnswer(process, timeout);
+      throw unavailable(`NATS did not carry the question: ${message}`, error);
+    }
+    if (reply.error !== undefined) throw new AbpError('OPERATION_FAILED', String(reply.error));
+    return reply.text;
+  }
+
+  // --- The index -------------------------------------------------------------------------------
+
+  /** @param {string} task @param {IndexEntry} entry @param {number} seq */
+  async note(task, entry, seq) {
+    this.#check(task);
+    requireEntry(entry);
+    const { tenant, context, time, data } = entry;
+    const subject = this.#subject('index', token(tenant), token(context), token(task));
+    const text = JSON.stringify({ task, tenant, context, time, data, seq });
+    requireRecord(text, this.maxRecord);
+    for (let attempt = 1; ; attempt++) {
+      const last = await this.#last(this.#state, subject);
+      if (last && JSON.parse(decoder.decode(last.data)).seq >= seq) return;
+      try {
+        const expect = { lastSubjectSequence: last?.seq ?? 0 };
+        await this.#publish(subject, text, { expect }, task);
+        return;
+      } catch (error) {
+        const lost = /** @type {AbpError} */ (error).code === 'CONFLICT';
+        if (!lost || attempt === MAX_ATTEMPTS) throw error;
+      }
+    }
+  }
+
+  /** @param {ListFilter} filter */
+  async list({ tenant, context, limit = DEFAULT_PAGE, cursor }) {
+    this.#check();
+    const after = readCursor(cursor);
+    const within = context === undefined ? '*' : token(context);
+    const subject = this.#subject('index', token(tenant), within, '*');
+    const entries = (await this.#messagesOf(this.#state, subject, 1, Infinity))
+      .map(({ data }) => JSON.parse(data))
+      .filter((entry) => !after || isBefore(after, entry))
+      .sort((a, b) => (isBefore(a, b) ? -1 : 1));
+    const tasks = entries.slice(0, limit).map(({ seq: _seq, ...entry }) => entry);
+    return entries.length > limit ? { tasks, cursor: printCursor(tasks[limit - 1]) } : { tasks };
+  }
+
+  // --- Objects ---------------------------------------------------------------------------------
+
+  /** @param {string} name @param {Uint8Array} bytes */
+  async put(name, bytes) {
+    this.#check(name);
+    const id = crypto.randomUUID();
+    const count = Math.ceil(bytes.length / CHUNK);
+    for (let i = 0; i < count; i++) {
+      const chunk = bytes.subarray(i * CHUNK, (i + 1) * CHUNK);
+      await this.#publish(this.#subject('chunk', token(name), id, String(i)), chunk);
+    }
+    const before = await this.#object(name);
+    const meta = JSON.stringify({ name, id, count, size: bytes.length });
+    await this.#publish(this.#subject('object', token(name)), meta);
+    if (before) await this.#sweep(name, before.id);
+  }
+
+  /** @param {string} name @returns {Promise<{ id: string, count: number, size: number } | undefined>} */
+  async #object(name) {
+    const last = await this.#last(this.#state, this.#subject('object', token(name)));
+    return last ? JSON.parse(decoder.decode(last.data)) : undefined;
+  }
+
+  /** @param {string} name @param {string} id of its chunks */
+  #sweep(name, id) {
+    const filter = this.#subject('chunk', token(name), id, '*');
+    return this.#request(() => this.#jsm.streams.purge(this.#state, { filter }));
+  }
+
+  /** @param {string} name */
+  async get(name) {
+    for (let broken; ;) {
+      this.#check(name);
+      const object = await this.#object(name);
+      if (!object || object.id === broken) throw objectNotFound(name);
+      const bytes = new Uint8Array(object.size);
+      let i = 0;
+      for (; i < object.count; i++) {
+        const subject = this.#subject('chunk', token(name), object.id, String(i));
+        const chunk = await this.#last(this.#state, subject);
+        if (!chunk) break;
+        bytes.set(chunk.data, i * CHUNK);
+      }
+      if (i === object.count) return bytes;
+      // It was replaced or removed while it was read, unless it is still the same.
+      broken = object.id;
+    }
+  }
+
+  /** @param {string} name */
+  async remove(name) {
+    this.#check(name);
+    const object = await this.#object(name);
+    if (!object) return;
+    const filter = this.#subject('object', token(name));
+    await this.#request(() => this.#jsm.streams.purge(this.#state, { filter }));
+    await this.#sweep(name, object.id);
+  }
+
+  /** @param {string} prefix */
+  async objects(prefix) {
+    this.#check();
+    const found = await this.#messagesOf(this.#state, this.#subject('object', '*'), 1, Infinity);
+    return found
+      .map(({ data }) => JSON.parse(data).name)
+      .filter((name) => name.startsWith(prefix))
+      .sort();
+  }
+
+  async close() {
+    if (this.#closed) return;
+    this.#closed = true;
+    for (const watchers of this.#watchers.values())
+      for (const watcher of watchers) watcher.stopped = true;
+    this.#watchers.clear();
+    for (const subscription of this.#subscriptions) subscription.unsubscribe();
+    this.#subscriptions.clear();
+    // It may be beginning.
+    await this.#consuming;
+    clearInterval(this.#timer);
+    await this.#messages?.close();
+  }
+}
+
+/** @param {number} ms */
+const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
+
+/**
+ * A backend on NATS.
+ * @param {object} options
+ * @param {any} options.connection of `@nats-io/transport-node` 3, or another transport of NATS: it stays yours, with its TLS,
+ *   its account and its permissions
+ * @param {any} options.jetstream the module `@nats-io/jetstream` 3
+ * @param {string} [options.namespace] two agents share one NATS if theirs differ: letters, digits, `-` and `_` (`a2a`)
+ * @param {number} [options.replicas] servers that keep a copy, if the streams are not there yet (1)
+ * @param {number} [options.timeout] ms for NATS to answer; then what was published may have been stored or not (5000)
+ * @returns {Promise<Backend>} rejects with `UNAVAILABLE` when JetStream is, or its streams are not as this needs them
+ */
+export async function natsBackend({
+  connection,
+  jetstream: { jetstream, jetstreamManager },
+  namespace = 'a2a',
+  replicas = 1,
+  timeout = DEFAULT_TIMEOUT,
+}) {
+  if (!/^[\w-]{1,64}$/.test(namespace))
+    throw new AbpError('INVALID_PARAMS', 'A namespace has letters, digits, - and _, at most 64');
+  try {
+    const js = jetstream(connection, { timeout });
+    const jsm = await jetstreamManager(connection, { timeout });
+    const all = { storage: 'file', num_replicas: replicas, allow_direct: false };
+    const names = (/** @type {string[]} */ kinds) => kinds.map((kind) => `${namespace}.${kind}.>`);
+    const streams = [
+      { name: `${namespace}_log`, subjects: names(['log']) },
+      {
+        name: `${namespace}_state`,
+        subjects: names(['lease', 'index', 'object', 'chunk']),
+        max_msgs_per_subject: 1,
+      },
+    ];
+    for (const stream of streams) {
+      // Adding one that is there, and the same, does nothing.
+      const { config } = await jsm.streams
+        .info(stream.name)
+        .catch(() => jsm.streams.add(/** @type {any} */ ({ ...all, ...stream })));
+      // A direct get may be answered by a server that does not have the latest.
+      if (config.allow_direct)
+        throw new Error(`the stream ${stream.name} must not have allow_direct`);
+    }
+    return new NatsBackend(connection, js, jsm, namespace, timeout);
+  } catch (error) {
+    throw unavailable(`JetStream cannot be used: ${/** @type {Error} */ (error).message}`, error);
+  }
+}

@@ -1,0 +1,192 @@
+/**
+ * A backend in a file, for one process at a time: tasks outlive a restart. It needs `node:sqlite`, which Node has from
+ * 22.13 on.
+ */
+import { AbpError } from '../../../../js/common/errors.js';
+import { unavailable } from './backend.js';
+import { LocalBackend } from './local.js';
+
+/** @import { IndexEntry, LogRecord } from './backend.js' */
+/** @import { Storage } from './local.js' */
+
+/** The layout of the tables; a file with another is refused. */
+const LAYOUT = 1;
+
+const SCHEMA = `
+  CREATE TABLE IF NOT EXISTS records (task TEXT, seq INTEGER, data TEXT NOT NULL, PRIMARY KEY (task, seq)) WITHOUT ROWID;
+  CREATE TABLE IF NOT EXISTS entries (task TEXT PRIMARY KEY, tenant TEXT NOT NULL, context TEXT NOT NULL,
+    time REAL NOT NULL, data TEXT NOT NULL, seq INTEGER NOT NULL) WITHOUT ROWID;
+  CREATE INDEX IF NOT EXISTS by_tenant ON entries (tenant, time DESC, task);
+  CREATE INDEX IF NOT EXISTS by_context ON entries (tenant, context, time DESC, task);
+  CREATE TABLE IF NOT EXISTS objects (name TEXT PRIMARY KEY, bytes BLOB NOT NULL);
+  PRAGMA user_version = ${LAYOUT};
+`;
+
+/** Numbers of SQLite's errors. */
+const BUSY = 5;
+const FULL = 13;
+
+/** @typedef {Error & { errcode?: number }} SqliteError */
+
+/** @implements {Storage} */
+class File {
+  #database;
+  /** Prepared statements, by their text. @type {Map<string, any>} */
+  #statements = new Map();
+
+  /** @param {any} database */
+  constructor(database) {
+    this.#database = database;
+  }
+
+  /**
+   * @param {'run' | 'get' | 'all'} method
+   * @param {string} sql
+   * @param {...unknown} values
+   */
+  #do(method, sql, ...values) {
+    let statement = this.#statements.get(sql);
+    if (!statement) this.#statements.set(sql, (statement = this.#database.prepare(sql)));
+    try {
+      return statement[method](...values);
+    } catch (error) {
+      throw /** @type {SqliteError} */ (error).errcode === FULL
+        ? unavailable('The disk is full', error)
+        : unavailable(`The file cannot be used: ${/** @type {Error} */ (error).message}`, error);
+    }
+  }
+
+  /**
+   * Writes what need not be on the disk when it returns. It is there before the next record is: the file is written in order.
+   * @param {() => void} write
+   */
+  #later(write) {
+    this.#database.exec('PRAGMA synchronous = NORMAL');
+    try {
+      write();
+    } finally {
+      this.#database.exec('PRAGMA synchronous = FULL');
+    }
+  }
+
+  /** @param {string} task */
+  last(task) {
+    return this.#do('get', 'SELECT max(seq) AS seq FROM records WHERE task = ?', task).seq ?? 0;
+  }
+
+  /** @param {string} task @param {string} data */
+  append(task, data) {
+    const seq = this.last(task) + 1;
+    this.#do('run', 'INSERT INTO records VALUES (?, ?, ?)', task, seq, data);
+    return seq;
+  }
+
+  /** @param {string} task @param {number} after @param {number} limit */
+  read(task, after, limit) {
+    const most = Number.isFinite(limit) ? limit : -1;
+    const sql = 'SELECT seq, data FROM records WHERE task = ? AND seq > ? ORDER BY seq LIMIT ?';
+    return this.#do('all', sql, task, after, most).map(
+      (/** @type {LogRecord} */ { seq, data }) => ({
+        seq,
+        data,
+      }),
+    );
+  }
+
+  /** @param {string} task */
+  forget(task) {
+    this.#later(() => {
+      this.#do('run', 'DELETE FROM entries WHERE task = ?', task);
+      this.#do('run', 'DELETE FROM records WHERE task = ?', task);
+    });
+  }
+
+  /** @param {string} task @param {IndexEntry} entry @param {number} seq */
+  note(task, { tenant, context, time, data }, seq) {
+    const sql = `INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (task) DO UPDATE SET tenant = excluded.tenant,
+      context = excluded.context, time = excluded.time, data = excluded.data, seq = excluded.seq
+      WHERE excluded.seq > entries.seq`;
+    this.#later(() => this.#do('run', sql, task, tenant, context, time, data, seq));
+  }
+
+  /**
+   * @param {string} tenant @param {string | undefined} context
+   * @param {{ time: number, task: string } | undefined} after @param {number} limit
+   */
+  list(tenant, context, after, limit) {
+    const { time, task } = after ?? { time: Infinity, task: '' };
+    const within = context === undefined ? '' : 'AND context = ?';
+    const sql = `SELECT task, tenant, context, time, data FROM entries WHERE tenant = ? ${within}
+      AND (time < ? OR (time = ? AND task > ?)) ORDER BY time DESC, task LIMIT ?`;
+    const values = context === undefined ? [tenant] : [tenant, context];
+    const rows = this.#do('all', sql, ...values, time, time, task, limit);
+    return rows.map((/** @type {object} */ row) => ({ ...row }));
+  }
+
+  /** @param {string} name @param {Uint8Array} bytes */
+  put(name, bytes) {
+    const sql = 'INSERT OR REPLACE INTO objects VALUES (?, ?)';
+    this.#later(() => this.#do('run', sql, name, bytes));
+  }
+
+  /** @param {string} name @returns {Uint8Array | undefined} */
+  get(name) {
+    return this.#do('get', 'SELECT bytes FROM objects WHERE name = ?', name)?.bytes;
+  }
+
+  /** @param {string} name */
+  remove(name) {
+    this.#later(() => this.#do('run', 'DELETE FROM objects WHERE name = ?', name));
+  }
+
+  /** @param {string} prefix */
+  objects(prefix) {
+    const sql = 'SELECT name FROM objects WHERE substr(name, 1, length(?)) = ? ORDER BY name';
+    return this.#do('all', sql, prefix, prefix).map(
+      (/** @type {{ name: string }} */ { name }) => name,
+    );
+  }
+
+  close() {
+    this.#database.close();
+  }
+}
+
+/** @param {string} name */
+async function loadSqlite(name) {
+  try {
+    return await import(name);
+  } catch (cause) {
+    const message = 'The SQLite backend needs node:sqlite: Node 22.13 or later';
+    throw new AbpError('NOT_SUPPORTED', message, { cause });
+  }
+}
+
+/**
+ * A backend in a file of SQLite. Nobody else can open the file until this one is closed, or its process has ended. A record
+ * is on the disk when `append` resolves.
+ * @param {string} path of the file, which is made if it is not there
+ * @returns {Promise<import('./backend.js').Backend>} rejects with `NOT_SUPPORTED` where there is no `node:sqlite`, with `IN_USE` when another
+ *   process has the file, and with `UNAVAILABLE` when it cannot be opened or has another layout
+ */
+export async function sqliteBackend(path) {
+  const { DatabaseSync } = await loadSqlite('node:sqlite');
+  let database;
+  try {
+    database = new DatabaseSync(path);
+    // The lock comes with the first transaction, and stays.
+    database.exec('PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL');
+    database.exec('PRAGMA synchronous = FULL; BEGIN EXCLUSIVE');
+    const { user_version: layout } = database.prepare('PRAGMA user_version').get();
+    if (layout > LAYOUT)
+      throw new Error(`it has layout ${layout}, and this version reads ${LAYOUT}`);
+    database.exec(`${SCHEMA} COMMIT`);
+    return new LocalBackend(new File(database));
+  } catch (error) {
+    database?.close();
+    const { errcode, message } = /** @type {SqliteError} */ (error);
+    if (errcode === BUSY)
+      throw new AbpError('IN_USE', `Another process has ${path} open`, { cause: error });
+    throw unavailable(`${path} cannot be opened: ${message}`, error);
+  }
+}

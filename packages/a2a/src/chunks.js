@@ -1,0 +1,109 @@
+/** What an executor returns or streams, as artifacts and their chunks. */
+import { breathe } from '../../../js/common/breathe.js';
+import { Iteration } from '../../../js/common/iteration.js';
+import { offAbort, onAbort } from '../../../js/common/signals.js';
+import { isStream } from '../../../js/common/transfer.js';
+import { isObject } from '../../../js/common/values.js';
+import { newId } from './ids.js';
+
+/** @typedef {Parameters<import('./task.js').ExecutorContext['emitArtifact']>[0] & { lastChunk?: boolean }} Chunk */
+
+/** In place of a last chunk: an artifact's update must have a part. */
+const NOTHING = { parts: [{ text: '' }] };
+
+/**
+ * Tells what an executor returned.
+ * @param {import('./task.js').ExecutorContext} context of the run
+ * @param {unknown} given a text, a part, a list of these, a piece of an artifact, or a stream of all that
+ * @returns {Promise<void>} settles when all has been told; rejects as a stream does, and with a `TypeError` for anything else
+ */
+export async function tellReturned(context, given) {
+  if (isStream(given)) await new Chunks(context, given).run();
+  else if (isIterator(given)) await new Chunks(context, delegate(given)).run();
+  else {
+    const { lastChunk = true, ...artifact } = readChunk(given);
+    context.emitArtifact(/** @type {Chunk} */ (artifact), { lastChunk });
+  }
+}
+
+/** @param {unknown} value @returns {value is Iterator<unknown> & Iterable<unknown>} whether it is a generator that does not wait */
+const isIterator = (value) =>
+  isObject(value) &&
+  typeof (/** @type {Partial<Iterator<unknown>>} */ (value).next) === 'function' &&
+  typeof (/** @type {Partial<Iterable<unknown>>} */ (value)[Symbol.iterator]) === 'function';
+
+/** @param {Iterable<unknown>} source */
+async function* delegate(source) {
+  return yield* source;
+}
+
+class Chunks {
+  #context;
+  #iteration;
+  /** The id of the artifact that chunks without an id belong to. */
+  #id = newId();
+  /** Ids of the artifacts that have begun, and whether more of them is to come. @type {Map<string, boolean>} */
+  #artifacts = new Map();
+
+  /**
+   * @param {import('./task.js').ExecutorContext} context
+   * @param {unknown} source
+   */
+  constructor(context, source) {
+    this.#context = context;
+    this.#iteration = new Iteration(source);
+  }
+
+  async run() {
+    const { signal } = this.#context;
+    if (signal.aborted) this.handleEvent();
+    else onAbort(signal, this);
+    try {
+      const { returned, value } = await this.#iteration.run((chunk) => {
+        // The task may have ended by what the executor said itself.
+        if (!this.#emit(chunk)) this.#iteration.stop();
+        return breathe();
+      });
+      // Of a task that was cancelled no artifact is complete.
+      if (!returned || signal.aborted) return;
+      if (value !== undefined && value !== null) this.#emit(value, true);
+      for (const [artifactId, isOpen] of this.#artifacts)
+        if (isOpen) this.#emit({ artifactId, ...NOTHING }, true);
+    } finally {
+      offAbort(signal, this);
+    }
+  }
+
+  /**
+   * @param {unknown} chunk
+   * @param {boolean} [last]
+   * @returns {boolean} whether it was told
+   */
+  #emit(chunk, last = false) {
+    const { lastChunk = last, ...artifact } = readChunk(chunk);
+    const artifactId = artifact.artifactId || this.#id;
+    const append = this.#artifacts.has(artifactId);
+    this.#artifacts.set(artifactId, !lastChunk);
+    return this.#context.emitArtifact({ ...artifact, artifactId }, { append, lastChunk });
+  }
+
+  /** The run was cancelled. */
+  handleEvent() {
+    this.#iteration.stop(this.#context.signal.reason);
+  }
+}
+
+/**
+ * A chunk is a text, a part, a list of these, or a piece of an artifact.
+ * @param {unknown} chunk
+ * @returns {Chunk}
+ */
+function readChunk(chunk) {
+  if (typeof chunk === 'string' || Array.isArray(chunk)) {
+    const parts = [chunk].flat().map((part) => (typeof part === 'string' ? { text: part } : part));
+    return { parts };
+  }
+  if (!isObject(chunk))
+    throw new TypeError('An executor must return or yield strings, parts or { parts }');
+  return 'parts' in chunk ? /** @type {Chunk} */ (chunk) : { parts: [chunk] };
+}

@@ -1,0 +1,368 @@
+/**
+ * The client's side of A2A over HTTP. Each request is a POST. Its answer, a JSON body or a stream of server-sent events,
+ * is read as a sequence of bounded JSON-RPC responses.
+ */
+import { AbpError } from '../../../js/common/errors.js';
+import { getOwn, textOf } from '../../../js/common/values.js';
+import { restRequest, restResponse } from './client-rest.js';
+import { EventParser } from './sse.js';
+import { Unsent } from './unsent.js';
+
+/**
+ * The answer to a request.
+ * @typedef {object} Responses
+ * @property {() => Promise<unknown>} next the next JSON-RPC response, or undefined at the end: the agent ended the answer,
+ *   the connection broke, or `close` was called
+ * @property {() => void} close stops reading
+ */
+
+/**
+ * A connection to an agent.
+ * @typedef {object} Binding
+ * @property {(timeout: number) => Promise<unknown>} card the agent card
+ * @property {(url: string | undefined, rest: boolean) => Promise<void>} [use] sets the URL for requests, and whether to use the
+ *   HTTP+JSON binding, as the card says
+ * @property {(dialect: import('./dialects.js').Dialect, request: object, how: { stream: boolean, abortable: boolean }) => Responses} open sends
+ *   a JSON-RPC request. Only an `abortable` one, which costs more, can be closed before its answer begins; any other
+ *   is closed when it begins
+ * @property {string[]} extensions URIs of those that are declared with every request
+ * @property {() => void} [close]
+ */
+
+/** @typedef {typeof fetch} Fetch */
+
+/** The paths of agent cards: since 0.3, before 0.3, and of the gem. */
+const CARDS = ['.well-known/agent-card.json', '.well-known/agent.json', 'agentCard'];
+
+const JSON_TYPE = /^application\/(?:[\w.-]+\+)?json\b/i;
+const STREAM_TYPE = /^text\/event-stream\b/i;
+
+/** The global under which Node's fetch finds its dispatcher. Other runtimes have none. */
+const DISPATCHER = Symbol.for('undici.globalDispatcher.1');
+/**
+ * The program's dispatcher without its limit of 300 s of silence. A task may be silent for longer, and requests have
+ * limits of their own.
+ */
+const patient = {
+  /** @param {object} options @param {unknown} handler */
+  dispatch: (options, handler) =>
+    /** @type {any} */ (globalThis)[DISPATCHER].dispatch(
+      { ...options, headersTimeout: 0, bodyTimeout: 0 },
+      handler,
+    ),
+};
+
+/** The codes of Node's errors for a connection that could not be made; other runtimes do not say. */
+const NOT_CONNECTED =
+  /^(?:ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|EAI_AGAIN|UND_ERR_CONNECT_TIMEOUT)$/;
+
+/** The error of a connection that ended before it brought an answer. */
+export const disconnected = () =>
+  new AbpError('DISCONNECTED', 'The connection to the agent was lost', { retryable: true });
+
+/** @param {string} message @param {unknown} [cause] */
+const malformed = (message, cause) => new AbpError('INVALID_AGENT_RESPONSE', message, { cause });
+
+/** @implements {Binding} */
+export class HttpConnection {
+  #given;
+  #url;
+  #fetch;
+  #headers;
+  /** URIs of those that are declared with every request. @type {string[]} */
+  extensions;
+  #onExtensions;
+  #limits;
+  #rest = false;
+
+  /**
+   * @param {URL} url of the agent, or of its card
+   * @param {object} options
+   * @param {Fetch} [options.fetch] in place of the global one
+   * @param {HeadersInit} [options.headers] sent to the origin of the URL, and to no other
+   * @param {string[]} options.extensions declared with every request
+   * @param {(extensions: string[]) => void} options.onExtensions gets those that an answer says are in use
+   * @param {{ event: number, body: number }} limits
+   */
+  constructor(url, { fetch, headers, extensions, onExtensions }, limits) {
+    this.#given = url;
+    this.#url = url;
+    this.#fetch = fetch;
+    this.#headers = Object.fromEntries(new Headers(headers));
+    this.extensions = extensions;
+    this.#onExtensions = onExtensions;
+    this.#limits = limits;
+  }
+
+  /**
+   * Fetches the card from the first of the usual paths that has one.
+   * @param {number} timeout ms
+   */
+  async card(timeout) {
+    const given = this.#given;
+    const folder = given.href.replace(/[?#].*|\/?$/, '/');
+    const places = CARDS.flatMap((path) => [new URL(path, given.origin), new URL(path, folder)]);
+    const path = CARDS.find((path) => given.pathname.endsWith(`/${path}`));
+    if (path || given.pathname.endsWith('.json')) places.unshift(given);
+    if (path) this.#url = new URL(given.pathname.slice(0, -path.length), given);
+    for (const place of new Set(places.map(String))) {
+      const init = { headers: { 'a2a-version': '1.0', accept: 'application/json' } };
+      try {
+        const answer = new HttpResponses(this.#request(new URL(place), init), this.#limits, true);
+        const card = await within(timeout, answer);
+        if (getOwn(card, 'capabilities')) return card;
+      } catch (error) {
+        // Some servers answer unknown paths with an HTML page.
+        const status = getOwn(getOwn(error, 'details'), 'status');
+        const missing = status === 404 || status === 405;
+        if (!missing && getOwn(error, 'code') !== 'INVALID_AGENT_RESPONSE') throw error;
+      }
+    }
+    throw new AbpError(
+      'AGENT_CARD_NOT_FOUND',
+      `No agent card at ${given}: to call an agent without one, give \`version\``,
+    );
+  }
+
+  /**
+   * Sets where requests go. A card that comes from elsewhere may not have this client ask in its own network.
+   * @param {string | undefined} url
+   * @param {boolean} [rest] whether to speak HTTP+JSON
+   */
+  async use(url, rest = false) {
+    const to = url === undefined ? this.#url : new URL(url, this.#given);
+    if (to.hostname !== this.#given.hostname) {
+      const { isPublic } = await import('../../../js/common/addresses.js');
+      if (isPublic(this.#given.hostname) && !isPublic(to.hostname)) {
+        const why = `The agent's card leads to ${to.hostname}, which is not a public address`;
+        throw new AbpError('BLOCKED', `${why}: to call it, pass that URL and its version`);
+      }
+    }
+    this.#url = to;
+    this.#rest = rest;
+  }
+
+  /**
+   * @param {import('./dialects.js').Dialect} dialect
+   * @param {object} request
+   * @param {{ stream: boolean, abortable: boolean }} how
+   */
+  open(dialect, request, { stream, abortable }) {
+    const headers = {
+      'content-type': 'application/json',
+      accept: stream ? 'text/event-stream' : 'application/json, application/a2a+json',
+      ...(dialect.header && { 'a2a-version': dialect.header }),
+      ...(this.extensions.length && {
+        [dialect.extensionsHeader]: this.extensions.join(','),
+      }),
+    };
+    const { verb, path, body } = this.#rest
+      ? restRequest(/** @type {import('./client-rest.js').RpcRequest} */ (request))
+      : { verb: 'POST', path: '', body: request };
+    const init = { method: verb, headers, ...(body && { body: JSON.stringify(body) }) };
+    const url = path ? new URL(this.#url.href.replace(/\/*$/, path)) : this.#url;
+    const read = this.#rest ? restResponse : undefined;
+    return new HttpResponses(this.#request(url, init), this.#limits, abortable, read);
+  }
+
+  /**
+   * @param {URL} url
+   * @param {{ method?: string, headers: Record<string, string>, body?: string }} init
+   * @returns {(signal: AbortSignal | undefined) => Promise<Response>}
+   */
+  #request(url, init) {
+    const given = url.origin === this.#given.origin ? this.#headers : {};
+    const headers = { ...given, ...init.headers };
+    // A browser's fetch throws when it is called as a method.
+    const own = this.#fetch;
+    const ask = own ?? fetch;
+    return async (signal) => {
+      const answer = await ask(url, {
+        ...init,
+        headers,
+        signal,
+        // A redirect could take the message and the credentials elsewhere.
+        redirect: 'manual',
+        ...(!own && DISPATCHER in globalThis && { dispatcher: patient }),
+      });
+      const used = answer.headers.get('a2a-extensions') ?? answer.headers.get('x-a2a-extensions');
+      if (used) this.#onExtensions(used.split(',').map((uri) => uri.trim()));
+      return answer;
+    };
+  }
+}
+
+/**
+ * The single answer to a request. Rejects with `TIMEOUT` when it is late, with `DISCONNECTED` when there is none.
+ * @param {number} timeout ms
+ * @param {Responses} responses
+ */
+export async function within(timeout, responses) {
+  let late = false;
+  const timer = setTimeout(() => {
+    late = true;
+    responses.close();
+  }, timeout);
+  try {
+    const response = await responses.next();
+    if (response !== undefined) return response;
+    if (late)
+      throw new AbpError('TIMEOUT', `The agent did not answer within ${timeout} ms`, {
+        retryable: true,
+      });
+    throw disconnected();
+  } finally {
+    clearTimeout(timer);
+    responses.close();
+  }
+}
+
+/** @implements {Responses} */
+class HttpResponses {
+  /** @type {AbortController | undefined} */
+  #controller;
+  #closed = false;
+  #respond;
+  #response;
+  #limits;
+  /** @type {ReadableStreamDefaultReader<Uint8Array> | undefined} */
+  #reader;
+  #parser;
+  /** Whether the connection broke while the answer was read. */
+  #broken = false;
+  /** @type {string[]} */
+  #ready = [];
+
+  /**
+   * @param {(signal: AbortSignal | undefined) => Promise<Response>} request
+   * @param {{ event: number, body: number }} limits
+   * @param {boolean} abortable
+   * @param {(body: unknown) => unknown} [read] turns a body into a JSON-RPC response
+   */
+  constructor(request, limits, abortable, read = (body) => body) {
+    this.#limits = limits;
+    this.#respond = read;
+    this.#parser = new EventParser(limits.event);
+    if (abortable) this.#controller = new AbortController();
+    this.#response = request(this.#controller?.signal);
+    // If it is closed before it is read, its error is of no interest.
+    this.#response.catch(() => {});
+  }
+
+  close() {
+    if (this.#closed) return;
+    this.#closed = true;
+    // Aborting a finished response would close a connection that the next request could use.
+    if (this.#reader) this.#reader.cancel().catch(() => {});
+    else this.#controller?.abort();
+  }
+
+  async next() {
+    try {
+      if (!this.#reader) await this.#begin();
+      while (!this.#ready.length) {
+        const bytes = await this.#read();
+        if (!bytes) return undefined;
+        for (const { data } of this.#parser.push(bytes)) if (data) this.#ready.push(data);
+      }
+      return this.#respond(parse(/** @type {string} */ (this.#ready.shift())));
+    } catch (error) {
+      const closed = this.#closed;
+      this.close();
+      if (closed) return undefined;
+      throw error;
+    }
+  }
+
+  async #begin() {
+    let response;
+    try {
+      response = await this.#response;
+    } catch (cause) {
+      const code = getOwn(/** @type {Error} */ (cause)?.cause, 'code');
+      const Kind = NOT_CONNECTED.test(String(code)) ? Unsent : AbpError;
+      throw new Kind('TRANSPORT_ERROR', 'The agent cannot be reached', { retryable: true, cause });
+    }
+    const { status, headers } = response;
+    if (response.type === 'opaqueredirect' || (status >= 300 && status < 400)) {
+      const to = headers.get('location') ?? 'another place';
+      throw new AbpError('TRANSPORT_ERROR', `The agent redirects to ${to}: use that URL`, {
+        details: { status },
+      });
+    }
+    if (!response.body) throw malformed(`The agent sent an empty answer (HTTP ${status})`);
+    this.#reader = response.body.getReader();
+    if (this.#closed) this.#reader.cancel().catch(() => {});
+    const type = headers.get('content-type') ?? 'none';
+    if (response.ok && STREAM_TYPE.test(type)) return;
+    const isJson = JSON_TYPE.test(type);
+    if (response.ok && !isJson) throw malformed(`The agent's answer has the content type ${type}`);
+    const body = await this.#body(Number(headers.get('content-length')));
+    const error = response.ok || !isJson ? undefined : errorOf(body);
+    const explains = typeof getOwn(error, 'code') === 'number';
+    const retryAfter = retryAfterOf(headers);
+    const busy = status === 429 || (status === 503 && retryAfter !== undefined);
+    // Some agents send an error status with a JSON-RPC error as the body.
+    if (!response.ok && (busy || !explains)) {
+      const Kind = busy ? Unsent : AbpError;
+      const explanation = explains && textOf(getOwn(error, 'message'));
+      const message = explanation || `The agent answered with HTTP status ${status}`;
+      throw new Kind(explains ? 'RATE_LIMITED' : 'TRANSPORT_ERROR', message, {
+        retryable: busy || status >= 500,
+        retryAfter,
+        details: { status, body: body.slice(0, 1024) },
+      });
+    }
+    this.#ready.push(body);
+  }
+
+  /** @returns {Promise<Uint8Array | undefined>} undefined at the end, or when the connection breaks */
+  #read() {
+    const reader = /** @type {ReadableStreamDefaultReader<Uint8Array>} */ (this.#reader);
+    return reader.read().then(
+      ({ value }) => value,
+      () => void (this.#broken = true),
+    );
+  }
+
+  /** Reads the body as text. @param {number} announced its length in bytes, if the agent names it */
+  async #body(announced) {
+    const { body: limit } = this.#limits;
+    const decoder = new TextDecoder();
+    let text = '';
+    let size = announced > limit ? announced : 0;
+    for (let bytes; size <= limit && (bytes = await this.#read());) {
+      size += bytes.length;
+      text += decoder.decode(bytes, { stream: true });
+    }
+    if (this.#broken) throw disconnected();
+    if (size <= limit) return text;
+    throw new AbpError('TOO_LARGE', `The agent's answer is longer than ${limit} bytes`);
+  }
+}
+
+/** What Retry-After says, in ms: seconds, or a date. @param {Headers} headers */
+function retryAfterOf(headers) {
+  const given = headers.get('retry-after');
+  if (!given) return undefined;
+  const ms = /^\d+$/.test(given) ? Number(given) * 1000 : Date.parse(given) - Date.now();
+  return Number.isNaN(ms) ? undefined : Math.max(0, ms);
+}
+
+/** @param {string} text */
+function parse(text) {
+  try {
+    return JSON.parse(text);
+  } catch (cause) {
+    throw malformed("The agent's answer is not JSON", cause);
+  }
+}
+
+/** @param {string} text */
+function errorOf(text) {
+  try {
+    return getOwn(JSON.parse(text), 'error');
+  } catch {
+    return undefined;
+  }
+}

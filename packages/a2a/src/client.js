@@ -1,0 +1,512 @@
+/**
+ * The client of A2A agents: tasks as promises and async iterators, cancelled by an AbortSignal. dialects.js has what
+ * differs between versions, client-http.js and client-port.js the ways to the agent, and the core decides what happens
+ * to a task.
+ */
+import * as core from '../../../js/core/tasks-boundary.js';
+import { AbpError, invokeReportingErrors } from '../../../js/common/errors.js';
+import {
+  invalidOption,
+  requireFunctions,
+  requireKnown,
+  requireListOfTexts,
+  requireNumbers,
+  requireObject,
+  requireSignal,
+} from '../../../js/common/options.js';
+import { firstOf, getOwn, isObject, limitOf, textOf } from '../../../js/common/values.js';
+import { PortConnection } from './client-port.js';
+import { TaskTable, ready } from '../../../js/core/tasks-core.js';
+import { DIALECTS, readError, readEvent, readMessage, readTask, readTasks } from './dialects.js';
+import { MAX_EXTENSIONS } from './port-messages.js';
+import { HttpConnection, within } from './client-http.js';
+import { TaskStream } from './task-stream.js';
+import { TaskView } from './task-view.js';
+import { REPEATS, newId } from './ids.js';
+
+/** @import { Dialect, Event, Message, Operation, Part, State, Task } from './dialects.js' */
+
+/**
+ * @typedef {object} ClientLimits Each is optional and has a default.
+ * @property {number} [timeout] ms for an answer to `get`, `cancel`, `list` and for the card (30000)
+ * @property {number} [grace] ms that an agent has to end a task after its cancel (30000)
+ * @property {number} [retry] ms before a stream that brought nothing is opened again; each time twice as long, up to
+ *   30 s (1000)
+ * @property {number} [linger] ms that a stream may stay open after its task has ended (5000)
+ * @property {number} [outage] ms that an agent may be out of reach before its streams give up (60000)
+ * @property {number} [maxEvent] characters of one event of a stream (134217728)
+ * @property {number} [maxBody] bytes of one answer (268435456)
+ * @property {number} [maxTask] characters of all artifacts of a streamed task together (67108864)
+ * @property {number} [maxTasks] streams at once (4096)
+ * @property {number} [maxArtifacts] artifacts of a streamed task (4096)
+ * @property {number} [maxQueue] over a transport, events that wait to be read (4096)
+ */
+
+/**
+ * @typedef {object} ClientOptions What a client of an A2A agent may be given.
+ * @property {keyof typeof DIALECTS} [version] of the agent. If it is given, the URL is that for requests, and no card
+ *   is fetched
+ * @property {HeadersInit} [headers] sent with every request to the URL's origin, and to no other
+ * @property {typeof fetch} [fetch] used in place of the global `fetch`
+ * @property {string[]} [extensions] URIs of the extensions that this client knows, declared with every request
+ * @property {ClientLimits} [limits] of what the agent's answers may hold
+ * @property {(event: Event) => void} [onDropped] called with events that came after the end of their task
+ */
+
+/**
+ * @typedef {object} SendOptions How a message is sent.
+ * @property {AbortSignal} [signal] cancels the task
+ * @property {any} [configuration] the protocol's own
+ * @property {import('./dialects.js').Metadata} [metadata] sent with the message
+ */
+
+/** @typedef {string | Partial<Message> & { parts: Part[] }} Sendable text, or a message: its `taskId` continues a task */
+
+const WHO = 'createTaskClient';
+const OPTIONS = ['version', 'headers', 'fetch', 'extensions', 'limits', 'onDropped'];
+const LIMITS = [
+  ...[
+    'timeout',
+    'grace',
+    'retry',
+    'linger',
+    'outage',
+    'maxEvent',
+    'maxBody',
+    'maxTask',
+    'maxTasks',
+  ],
+  ...['maxArtifacts', 'maxQueue'],
+];
+
+/**
+ * A client of one agent. Nothing is sent before the first request.
+ * @param {string | URL | import('../../../js/transports/transport.js').Transport} to the URL of the agent, of its card, or with
+ *   `version` of where it takes requests; or a transport to an agent in another window, worker or process
+ * @param {ClientOptions} [options]
+ */
+export const createTaskClient = (to, options) => new TaskClient(to, options);
+
+/** A client of an A2A agent, as `createTaskClient` returns it. */
+export class TaskClient {
+  #options;
+  #limits;
+  /** @type {import('./client-http.js').Binding} */
+  #connection;
+  /** @type {Promise<void> | undefined} */
+  #begun;
+  /** @type {Dialect | undefined} */
+  #dialect;
+  /** @type {TaskTable | undefined} */
+  #table;
+  /** @type {unknown} */
+  #card;
+  /** Whether the agent's card says that it streams; undefined without a card. @type {boolean | undefined} */
+  #streaming;
+  /** @type {string[]} */
+  #extensions = [];
+  /** That of the interface in use: 1.0 has it in every request. @type {string | undefined} */
+  #tenant;
+  /** Whether the agent recognises a message that comes again. */
+  #repeats = false;
+  #requests = 0;
+  #views = 0;
+  /** The streams that are open, by their tasks in the table. @type {Map<core.Task, TaskStream>} */
+  #watched = new Map();
+  #dropped = 0;
+  #streams;
+
+  /**
+   * @param {string | URL | import('../../../js/transports/transport.js').Transport} to
+   * @param {ClientOptions} [options]
+   */
+  constructor(to, options = {}) {
+    requireObject(WHO, 'options', options);
+    requireKnown(WHO, options, OPTIONS);
+    const { version, headers, fetch, onDropped, extensions = [], limits = {} } = options;
+    requireObject(WHO, 'limits', limits);
+    requireKnown(WHO, limits, LIMITS);
+    requireNumbers(WHO, { ...limits });
+    requireFunctions(WHO, { fetch, onDropped });
+    requireListOfTexts(WHO, 'extensions', extensions);
+    if (version !== undefined && !Object.hasOwn(DIALECTS, version)) {
+      throw new AbpError(
+        'NOT_SUPPORTED',
+        `A2A ${version} is not supported. Supported versions: ${Object.keys(DIALECTS)}`,
+      );
+    }
+    this.#options = options;
+    this.#limits = {
+      timeout: limitOf(limits.timeout ?? 30_000) || 30_000,
+      grace: limitOf(limits.grace ?? 0) || core.TASKS_DEFAULT_GRACE_MS,
+      event: limits.maxEvent ?? 2 ** 27,
+      body: limits.maxBody ?? 2 ** 28,
+      task: limits.maxTask ?? 2 ** 26,
+      queue: limits.maxQueue ?? 4096,
+    };
+    const negotiation = {
+      extensions,
+      onExtensions: (/** @type {string[]} */ used) =>
+        void (this.#extensions = used.filter((uri) => uri !== REPEATS)),
+    };
+    this.#connection =
+      typeof to === 'string' || to instanceof URL
+        ? new HttpConnection(
+            new URL(to, globalThis.location?.href),
+            { fetch, headers, ...negotiation },
+            this.#limits,
+          )
+        : new PortConnection(to, negotiation, this.#limits);
+    this.#streams = this.#side();
+  }
+
+  /** How many events came after the end of their task, or did not belong to it. */
+  get dropped() {
+    return this.#dropped;
+  }
+
+  /** The extensions in use with this agent, as its latest answer said. */
+  get extensions() {
+    return this.#extensions;
+  }
+
+  /** @returns {Promise<any>} the agent card, as the agent sent it */
+  async card() {
+    this.#card ??= await this.#connection.card(this.#limits.timeout);
+    return this.#card;
+  }
+
+  /**
+   * Sends a message and waits for the outcome: a task that has ended or needs input, or a message. If the agent has
+   * streams, the request is a stream: only a stream tells the task's id early enough to cancel it, or to find it again
+   * when the connection breaks.
+   * @param {Sendable} message
+   * @param {SendOptions} [options]
+   * @returns {Promise<Task | Message>} a task has a `status`
+   */
+  async send(message, options = {}) {
+    checkSend('send', message, options);
+    const { signal } = options;
+    signal?.throwIfAborted();
+    await this.#begin();
+    signal?.throwIfAborted();
+    const streams = this.#sendsStreams(message, options);
+    const stream = this.#stream(streams ? 'stream' : 'send', message, options);
+    const { value } = await stream.next();
+    if (!streams) {
+      if (value?.kind !== 'message' && value?.kind !== 'task') throw malformed('send');
+      // Without a stream the answer is all there is, unless it is to be cancelled.
+      if (!signal?.aborted) await stream.return();
+    }
+    while (!(await stream.next()).done);
+    return /** @type {Task | Message} */ (stream.task ?? stream.message);
+  }
+
+  /**
+   * @param {Sendable} message
+   * @param {SendOptions} options
+   */
+  #sendsStreams(message, { signal, configuration }) {
+    const { streamsAnswers, blocks } = /** @type {Dialect} */ (this.#dialect);
+    if (typeof message !== 'string' && message.taskId && !streamsAnswers) return false;
+    if (signal) return this.#streaming !== false;
+    return this.#streaming === true && blocks(configuration);
+  }
+
+  /**
+   * Sends a message and streams the events of its task. Aborting the signal cancels the task as soon as its id is known.
+   * The stream goes on to the event that ends the task: usually `canceled`, but the task may have completed by then. If
+   * the signal is aborted before the first event is asked for, nothing is sent and the stream throws the signal's reason.
+   * @param {Sendable} message
+   * @param {SendOptions} [options]
+   */
+  subscribe(message, options = {}) {
+    checkSend('subscribe', message, options);
+    return this.#stream('stream', message, options);
+  }
+
+  /**
+   * @param {'send' | 'stream'} operation
+   * @param {Sendable} message
+   * @param {SendOptions} options
+   */
+  #stream(operation, message, options) {
+    // Each attempt sends the same message: it is known by its id.
+    const messageId = newId();
+    const params = () => this.#sendParams(message, messageId, options);
+    return new TaskStream(this.#streams, operation, params, undefined, options.signal);
+  }
+
+  /**
+   * Streams a running task. The first event is the task as it is now.
+   * @param {string} id
+   * @param {{ signal?: AbortSignal }} [options]
+   */
+  resubscribe(id, { signal } = {}) {
+    if (typeof id !== 'string') throw invalidOption('resubscribe', 'the id', 'a string');
+    requireSignal('resubscribe', signal);
+    return new TaskStream(this.#streams, 'resubscribe', () => ({ id }), id, signal);
+  }
+
+  /**
+   * @param {string} id
+   * @param {{ historyLength?: number }} [options]
+   * @returns {Promise<Task>}
+   */
+  get(id, options) {
+    return this.#task('get', { id, ...options }, this.#limits.timeout);
+  }
+
+  /**
+   * Cancels a task. The state of the resulting task tells whether it has ended already. To cancel a canceled task is no
+   * error in any version.
+   * @param {string} id
+   * @param {{ reason?: string }} [options] why; sent in the request's metadata, since the protocol has no other place for it
+   * @returns {Promise<Task>}
+   */
+  cancel(id, { reason } = {}) {
+    return this.#stop(id, reason, (state) => state === 'canceled');
+  }
+
+  /**
+   * @param {object} [filter] the protocol's own: `contextId`, `pageSize`, `pageToken`, …
+   * @returns {Promise<{ tasks: Task[], nextPageToken?: string }>}
+   */
+  async list(filter = {}) {
+    const result = await this.#request('list', filter, this.#limits.timeout);
+    return { tasks: readTasks(result), nextPageToken: textOf(getOwn(result, 'nextPageToken')) };
+  }
+
+  /** Closes the transport, if the client has one. Streams end as if the connection had broken; tasks go on. */
+  close() {
+    this.#connection.close?.();
+  }
+
+  // --- For streams ----------------------------------------------------------------------------
+
+  /** @returns {import('./task-stream.js').StreamClient} */
+  #side() {
+    const { task: room } = this.#limits;
+    return {
+      begin: () => this.#begin(),
+      view: (stream) => {
+        const view = new TaskView(/** @type {TaskTable} */ (this.#table), `${++this.#views}`, room);
+        this.#watched.set(view.handle, stream);
+        view.table.wait(1);
+        return view;
+      },
+      kind: (known) => {
+        if (!known) return core.WATCH_MESSAGE | (this.#repeats ? core.WATCH_REPEATS : 0);
+        const { lasting } = /** @type {Dialect} */ (this.#dialect);
+        return core.WATCH_TASK | (lasting ? core.WATCH_LASTING : 0);
+      },
+      forget: (view) => {
+        if (this.#watched.delete(view.handle)) view.table.wait(-1);
+        view.forget();
+      },
+      read: (response) => readEvent(this.#result(response)),
+      open: (operation, params, abortable) => this.#open(operation, params, abortable),
+      get: (id) => this.get(id),
+      cancel: (id, reason) => this.#cancel(id, reason),
+      drop: (event) => {
+        this.#dropped++;
+        invokeReportingErrors(this.#options.onDropped, event);
+      },
+    };
+  }
+
+  // --- Requests --------------------------------------------------------------------------------------
+
+  /** Loads the core and finds the agent, once. After a failure the next request tries again. */
+  #begin() {
+    this.#begun ??= this.#prepare().catch((error) => {
+      this.#begun = undefined;
+      throw error;
+    });
+    return this.#begun;
+  }
+
+  async #prepare() {
+    const { version, limits } = this.#options;
+    await ready();
+    this.#table = new TaskTable(limits, {
+      onDue: (task, verdict) => this.#watched.get(task)?.act(verdict),
+      onFailure: () => {
+        this.#begun = undefined;
+        const streams = [...this.#watched.values()];
+        this.#watched.clear();
+        for (const stream of streams) stream.lost();
+      },
+    });
+    if (version) {
+      this.#dialect = DIALECTS[version];
+      return;
+    }
+    const card = await this.card();
+    const capabilities = getOwn(card, 'capabilities');
+    this.#streaming = getOwn(capabilities, 'streaming') === true;
+    const theirs = firstOf(getOwn(capabilities, 'extensions'), MAX_EXTENSIONS);
+    this.#repeats = theirs.some((extension) => getOwn(extension, 'uri') === REPEATS);
+    const { extensions = [] } = this.#options;
+    // Not declared to others: their answers to browsers may not allow for the header.
+    if (this.#repeats) this.#connection.extensions = [...extensions, REPEATS];
+    const { dialect, url, tenant, rest = false } = spokenAt(card);
+    this.#tenant = tenant;
+    this.#dialect = dialect;
+    await this.#connection.use?.(url, rest);
+  }
+
+  /** @param {Sendable} message @param {string} messageId @param {SendOptions} options */
+  #sendParams(message, messageId, { configuration, metadata }) {
+    const given =
+      typeof message === 'string'
+        ? { parts: [{ text: message, mediaType: 'text/plain' }] }
+        : message;
+    const read = readMessage({ role: 'user', messageId, ...given });
+    const { message: print, sendParams } = /** @type {Dialect} */ (this.#dialect);
+    return {
+      ...sendParams(read),
+      message: print(read),
+      ...(configuration && { configuration }),
+      ...(metadata && { metadata }),
+    };
+  }
+
+  /**
+   * @param {Operation} operation
+   * @param {object} params
+   * @param {boolean} [abortable]
+   */
+  #open(operation, params, abortable = true) {
+    const dialect = /** @type {Dialect} */ (this.#dialect);
+    const method = dialect.methods[operation];
+    if (!method) {
+      throw new AbpError(
+        'NOT_SUPPORTED',
+        `A2A ${dialect.name} has no method to ${operation} tasks`,
+      );
+    }
+    const tenant = this.#tenant;
+    const about = tenant ? { tenant, ...params } : params;
+    const request = { jsonrpc: '2.0', id: ++this.#requests, method, params: about };
+    const stream = operation === 'stream' || operation === 'resubscribe';
+    return this.#connection.open(dialect, request, { stream, abortable });
+  }
+
+  /**
+   * @param {Operation} operation
+   * @param {object} params
+   * @param {number} timeout ms
+   */
+  async #request(operation, params, timeout) {
+    await this.#begin();
+    return this.#result(await within(timeout, this.#open(operation, params)));
+  }
+
+  /**
+   * @param {Operation} operation
+   * @param {object} params
+   * @param {number} timeout
+   * @returns {Promise<Task>}
+   */
+  async #task(operation, params, timeout) {
+    const result = await this.#request(operation, params, timeout);
+    if (!getOwn(result, 'status')) throw malformed(operation);
+    return readTask(result);
+  }
+
+  /**
+   * Cancels a task, and fetches it if the cancel is refused.
+   * @param {string} id
+   * @param {string | undefined} reason
+   * @param {(state: State) => boolean} isFine whether the refusal is no error when the task is in this state
+   */
+  async #stop(id, reason, isFine) {
+    try {
+      return await this.#cancel(id, reason);
+    } catch (error) {
+      if (getOwn(error, 'code') !== 'TASK_NOT_CANCELABLE') throw error;
+      const task = await this.get(id).catch(() => undefined);
+      if (!task || !isFine(task.status.state)) throw error;
+      return task;
+    }
+  }
+
+  /**
+   * @param {string} id
+   * @param {string | undefined} reason
+   */
+  #cancel(id, reason) {
+    const { timeout, grace } = this.#limits;
+    const params = { id, ...(reason && { metadata: { reason } }) };
+    // An agent may wait for its executor before it answers.
+    return this.#task('cancel', params, Math.max(timeout, grace));
+  }
+
+  /**
+   * @param {unknown} response
+   * @returns {unknown} its result
+   */
+  #result(response) {
+    const error = getOwn(response, 'error');
+    if (error) throw readError(/** @type {Dialect} */ (this.#dialect), error);
+    const result = getOwn(response, 'result');
+    if (result === undefined) throw malformed('a request');
+    return result;
+  }
+}
+
+/**
+ * @param {string} who
+ * @param {Sendable} message
+ * @param {SendOptions} options
+ */
+function checkSend(who, message, options) {
+  const isMessage = isObject(message) && Array.isArray(message.parts);
+  if (typeof message !== 'string' && !isMessage)
+    throw invalidOption(who, 'the message', 'a string or { parts }');
+  requireObject(who, 'options', options);
+  requireKnown(who, options, ['signal', 'configuration', 'metadata']);
+  const { signal, configuration = {}, metadata = {} } = options;
+  requireSignal(who, signal);
+  requireObject(who, 'configuration', configuration);
+  requireObject(who, 'metadata', metadata);
+}
+
+/** @param {string} what */
+const malformed = (what) =>
+  new AbpError('INVALID_AGENT_RESPONSE', `The agent's answer to ${what} is malformed`);
+
+/**
+ * The dialect and the URL for an agent: those of its first interface that we speak.
+ * @param {unknown} card
+ * @returns {{ dialect: Dialect, url?: string, tenant?: string, rest?: boolean }}
+ */
+function spokenAt(card) {
+  const url = getOwn(card, 'url');
+  // The URL in the gem's cards is whatever the author typed. The gem's clients use the card's own address.
+  if (Array.isArray(getOwn(card, 'interfaces'))) return { dialect: DIALECTS.gem };
+  const interfaces = getOwn(card, 'supportedInterfaces');
+  if (!Array.isArray(interfaces)) {
+    const others = getOwn(card, 'additionalInterfaces');
+    const preferred = getOwn(card, 'preferredTransport') ?? 'JSONRPC';
+    const all = [{ url, transport: preferred }, ...(Array.isArray(others) ? others : [])];
+    const found = all.find((one) => getOwn(one, 'transport') === 'JSONRPC');
+    if (found) return { dialect: DIALECTS['0.3'], url: textOf(getOwn(found, 'url')) };
+  } else {
+    for (const one of interfaces) {
+      const version = /^\d+\.\d+/.exec(textOf(getOwn(one, 'protocolVersion')) ?? '')?.[0] ?? '';
+      const binding = getOwn(one, 'protocolBinding');
+      const rest = binding === 'HTTP+JSON' && version === '1.0';
+      if (!rest && binding !== 'JSONRPC') continue;
+      if (!Object.hasOwn(DIALECTS, version)) continue;
+      const dialect = DIALECTS[/** @type {keyof typeof DIALECTS} */ (version)];
+      const tenant = textOf(getOwn(one, 'tenant'));
+      return { dialect, url: textOf(getOwn(one, 'url')), tenant, rest };
+    }
+  }
+  throw new AbpError(
+    'NOT_SUPPORTED',
+    'The agent card lists no interface with a supported version and binding',
+  );
+}

@@ -1,0 +1,404 @@
+/**
+ * A2A over HTTP, for Node's `http` and for servers in the style of `fetch`. Cards have paths of their own, and so have
+ * the requests of HTTP+JSON (packages/a2a/src/rest.js). JSON-RPC is posted to any path below the one that the agent is mounted at.
+ * Streams are server-sent events.
+ */
+import { AbpError, safely } from '../../../js/common/errors.js';
+import { isLoopback } from '../../../js/common/addresses.js';
+import { exactOrigin } from '../../../js/common/origins.js';
+import { refuse, versionOf } from './requests.js';
+import { FetchReply, JSON_TYPE, NodeReply } from './http-reply.js';
+import { RestReply, looksLikeRoute, mergeParams, readQuery, routeOf, versionIn } from './rest.js';
+
+/** @import { TaskServer } from './server.js' */
+/** @import { HttpReply } from './http-reply.js' */
+/** @typedef {{ maxRequest: number, maxUnread: number, keepAlive: number, origins: string[] | '*', hosts?: string[] | '*' }} HttpOptions */
+
+/**
+ * A request, from Node or from fetch.
+ * @typedef {object} Asked
+ * @property {string} verb
+ * @property {string} path
+ * @property {string} place the path below the one that the agent is mounted at, if that is known
+ * @property {URLSearchParams} query
+ * @property {string} origin of the request's URL
+ * @property {string | undefined} host as the client wrote it
+ * @property {boolean} local whether the request came to a loopback address
+ * @property {Record<string, string>} headers with names in lower case
+ * @property {unknown} user
+ * @property {boolean} shared whether others serve the paths that are not ours
+ * @property {(longest: number) => Promise<string | Refusal | undefined>} text reads the body; undefined if it was broken off
+ * @property {() => void} refused called when the body is not read to its end
+ */
+/** @typedef {[reason: string, message: string, status: number]} Refusal */
+
+const TYPES = [JSON_TYPE, 'application/a2a+json'];
+const VERBS = 'GET, HEAD, POST, OPTIONS';
+/** Seconds for which a browser may cache the answer to a preflight request. */
+const PREFLIGHT_AGE = '7200';
+
+/** The paths of the cards, below the path that the agent is mounted at, and their versions. */
+const CARDS = /** @type {const} */ ([
+  ['/.well-known/agent-card.json', undefined],
+  ['/.well-known/agent.json', '0.2'],
+  ['/agentCard', 'gem'],
+]);
+
+// --- Requests ------------------------------------------------------------------------------------------
+
+/**
+ * Answers a request.
+ * @param {TaskServer} server
+ * @param {Asked} asked
+ * @param {HttpReply} reply
+ * @param {HttpOptions} options
+ * @returns {Promise<boolean>} false if the path is not ours; then nothing was answered
+ */
+async function answer(server, asked, reply, options) {
+  const { verb, place, query, headers, shared, user } = asked;
+  if (!isOwnName(asked, options.hosts)) {
+    reply.send(403, {});
+    asked.refused();
+    return true;
+  }
+  const version = headers['a2a-version'] ?? versionIn(query);
+  const caller = { version, headers, user, extensions: extensionsOf(headers) };
+  if (!headers['a2a-extensions'] && headers['x-a2a-extensions'])
+    reply.extensionsHeader = 'x-a2a-extensions';
+  const allowed = allowOrigin(headers.origin, options.origins, reply);
+  if (verb === 'GET' || verb === 'HEAD') {
+    const card = cardAt(server, asked, version);
+    if (card) {
+      sendCard(reply, card, server.since, headers);
+      return true;
+    }
+  }
+  // A page of an origin that is not listed: it could not read the answer, but the request would have its effect.
+  if (
+    headers.origin &&
+    !allowed &&
+    options.origins.length > 0 &&
+    !isOwn(headers.origin, asked.origin)
+  ) {
+    reply.send(403, {});
+    asked.refused();
+    return true;
+  }
+  if (verb === 'OPTIONS' && allowed) {
+    const wanted = headers['access-control-request-headers'];
+    reply.send(204, {
+      'access-control-allow-methods': VERBS,
+      'access-control-max-age': PREFLIGHT_AGE,
+      ...(wanted && { 'access-control-allow-headers': wanted }),
+    });
+    return true;
+  }
+  const route = routeOf(verb, place, shared, (tenant) => server.hasTenant(tenant));
+  if (!route && (verb !== 'POST' || looksLikeRoute(place))) {
+    if (shared) return false;
+    const unknown = verb === 'GET' || verb === 'HEAD' || verb === 'POST';
+    reply.send(unknown ? 404 : 405, unknown ? {} : { allow: VERBS });
+    return true;
+  }
+  const to = route ? new RestReply(reply) : reply;
+  const dialect = route ? '1.0' : version;
+  const why = verb === 'POST' ? unreadable(headers, options) : undefined;
+  const text = why ?? (verb === 'POST' ? await asked.text(options.maxRequest) : '');
+  if (text === undefined) return true;
+  if (typeof text !== 'string') {
+    // In HTTP+JSON each error has a status.
+    if (text[2] !== 200) reply.status = text[2];
+    refuse(to, dialect, text[0], text[1]);
+    asked.refused();
+    return true;
+  }
+  if (!route) await server.receive(text, caller, to);
+  else if (version && versionOf(version) !== '1.0')
+    refuse(to, dialect, 'VERSION_NOT_SUPPORTED', `HTTP+JSON needs A2A 1.0, not ${version}`);
+  else await server.receive(text || '{}', caller, to, (body) => read(route, verb, query, body));
+  return true;
+}
+
+/**
+ * The same, but never rejects.
+ * @param {TaskServer} server
+ * @param {Asked} asked
+ * @param {HttpReply} reply
+ * @param {HttpOptions} options
+ */
+async function safeAnswer(server, asked, reply, options) {
+  try {
+    return await answer(server, asked, reply, options);
+  } catch (error) {
+    console.error('abp-bridge: answering a request failed:', error);
+    // Fails if something was sent before.
+    safely(() => reply.send(500, {}), undefined);
+    return true;
+  }
+}
+
+/**
+ * Makes a JSON-RPC request.
+ * @param {{ method: string, params: Record<string, unknown> }} route
+ * @param {string} verb
+ * @param {URLSearchParams} query
+ * @param {unknown} body
+ */
+const read = ({ method, params }, verb, query, body) => ({
+  jsonrpc: '2.0',
+  method,
+  params: mergeParams(params, verb === 'POST' ? body : readQuery(query)),
+});
+
+/**
+ * Whether a page is the agent's own. A proxy in front may speak TLS, so that only the hosts are the same.
+ * @param {string} origin of the page
+ * @param {string} own origin of the request's URL
+ */
+const isOwn = (origin, own) => own !== '' && origin.split('://')[1] === own.split('://')[1];
+
+/**
+ * Whether the agent is asked under a name of its own. A page whose name was rebound to this machine asks under that.
+ * @param {Asked} asked
+ * @param {string[] | '*' | undefined} hosts
+ */
+function isOwnName({ host, local }, hosts) {
+  // Browsers always name a host.
+  if (host === undefined || hosts === '*' || (!hosts && !local)) return true;
+  const name = host.replace(/:\d*$/, '').toLowerCase();
+  return hosts
+    ? hosts.some((one) => [name, host.toLowerCase()].includes(one.toLowerCase()))
+    : isLoopback(name);
+}
+
+/** @param {Record<string, string>} headers */
+const extensionsOf = (headers) =>
+  (headers['a2a-extensions'] ?? headers['x-a2a-extensions'] ?? '')
+    .split(',')
+    .map((uri) => uri.trim())
+    .filter(Boolean);
+
+/**
+ * Lets pages of an origin read the answer, if that is allowed.
+ * @param {string | undefined} origin
+ * @param {string[] | '*'} origins
+ * @param {HttpReply} reply
+ */
+function allowOrigin(origin, origins, reply) {
+  if (origins !== '*' && origins.length === 0) return false;
+  reply.headers.vary = 'Origin';
+  if (!origin || (origins !== '*' && !origins.includes(origin))) return false;
+  reply.headers['access-control-allow-origin'] = origin;
+  reply.headers['access-control-expose-headers'] = 'A2A-Extensions, ETag, X-A2A-Extensions';
+  return true;
+}
+
+/**
+ * Checks the origins whose pages may send requests.
+ * @param {unknown} origins
+ * @returns {string[] | '*'}
+ */
+export function readOrigins(origins = []) {
+  if (origins === '*') return origins;
+  if (Array.isArray(origins)) return origins.map((origin) => exactOrigin(origin));
+  throw new AbpError('INVALID_PARAMS', 'origins is a list of origins, or "*"');
+}
+
+/**
+ * Why a body is not read, with the answer and its status.
+ * @param {Record<string, string>} headers
+ * @param {HttpOptions} options
+ * @returns {Refusal | undefined}
+ */
+function unreadable(headers, { maxRequest }) {
+  const { origin, 'content-type': type = '' } = headers;
+  // Any page may post here without a preflight unless the type is JSON. So pages must send that type.
+  if ((type || origin) && !TYPES.includes(type.split(';', 1)[0].trim().toLowerCase()))
+    return [
+      'CONTENT_TYPE_NOT_SUPPORTED',
+      `Unsupported Content-Type "${type}"; expected application/json.`,
+      200,
+    ];
+  const encoding = headers['content-encoding'];
+  if (encoding && encoding.trim().toLowerCase() !== 'identity')
+    return [
+      'CONTENT_TYPE_NOT_SUPPORTED',
+      `Unsupported Content-Encoding "${encoding}"; expected none.`,
+      200,
+    ];
+  return Number(headers['content-length']) > maxRequest ? tooLarge(maxRequest) : undefined;
+}
+
+/** @param {number} longest @returns {Refusal} */
+const tooLarge = (longest) => [
+  'INVALID_REQUEST',
+  `The request is longer than ${longest} characters`,
+  413,
+];
+
+// --- Cards ---------------------------------------------------------------------------------------------
+
+/**
+ * The card at the request's path, or undefined.
+ * @param {TaskServer} server
+ * @param {Asked} asked
+ * @param {string | undefined} version
+ */
+function cardAt(server, { path, origin }, version) {
+  const found = CARDS.find(([suffix]) => path.endsWith(suffix));
+  if (!found) return undefined;
+  const [suffix, name] = found;
+  const url = `${origin}${path.slice(0, -suffix.length) || '/'}`;
+  // 0.3 and 1.0 share a path.
+  return JSON.stringify(server.card(name ?? versionOf(version), url));
+}
+
+/**
+ * @param {HttpReply} reply
+ * @param {string} card
+ * @param {Date} since when the card last changed
+ * @param {Record<string, string>} headers
+ */
+function sendCard(reply, card, since, headers) {
+  const etag = `"${hashOf(card)}"`;
+  const { 'if-none-match': tags, 'if-modified-since': date } = headers;
+  const known = tags
+    ? tags.split(',').some((tag) => ['*', etag].includes(tag.trim().replace(/^W\//, '')))
+    : Date.parse(date) >= Math.floor(since.getTime() / 1000) * 1000;
+  const validators = {
+    etag,
+    'last-modified': since.toUTCString(),
+    'cache-control': 'public, max-age=3600',
+    vary: ['A2A-Version', reply.headers.vary].filter(Boolean).join(', '),
+  };
+  if (known) reply.send(304, validators);
+  else reply.send(200, { ...validators, 'content-type': `${JSON_TYPE}; charset=utf-8` }, card);
+}
+
+/** FNV-1a, twice. It only has to tell one card from another. @param {string} text */
+function hashOf(text) {
+  let [a, b] = [0x811c9dc5, 0x01000193];
+  for (let i = 0; i < text.length; i++) {
+    a = Math.imul(a ^ text.charCodeAt(i), 0x01000193);
+    b = Math.imul(b ^ a, 0x85ebca6b);
+  }
+  return [a, b].map((half) => (half >>> 0).toString(16).padStart(8, '0')).join('');
+}
+
+// --- Node ----------------------------------------------------------------------------------------------
+
+/**
+ * @param {TaskServer} server
+ * @param {HttpOptions} options
+ * @param {import('./backlog.js').Backlog} backlog
+ * @returns {(request: any, response: any, next?: (error?: any) => void) => Promise<void>} takes Node's
+ *   `IncomingMessage` and `ServerResponse`
+ */
+export const httpListener = (server, options, backlog) => async (request, response, next) => {
+  const [path, search] = (request.originalUrl ?? request.url).split('?', 2);
+  const { headers, socket, user } = request;
+  const host = headers.host ?? headers[':authority']; // of HTTP/2
+  const asked = {
+    verb: request.method,
+    path,
+    // Express removes the path that we are mounted at from `url`.
+    place: request.url.split('?', 1)[0],
+    query: new URLSearchParams(search),
+    origin: originOf(socket.encrypted ? 'https' : 'http', host),
+    host,
+    local: isLoopback(socket.localAddress ?? ''),
+    headers,
+    user,
+    shared: next !== undefined,
+    text: (/** @type {number} */ longest) => textOf(request, longest),
+    // The rest of the body is discarded, so that the sender goes on to read the answer.
+    refused: () => request.resume(),
+  };
+  const reply = new NodeReply(response, options, backlog);
+  if (!(await safeAnswer(server, asked, reply, options))) next?.();
+};
+
+/** @param {string} scheme @param {string | undefined} host as the client wrote it */
+const originOf = (scheme, host) =>
+  host && /^(?:[\w.-]+|\[[\da-f:.]+\])(?::\d+)?$/i.test(host) ? `${scheme}://${host}` : '';
+
+/**
+ * @param {any} request
+ * @param {number} longest
+ * @returns {Promise<string | Refusal | undefined>} undefined if it was broken off
+ */
+function textOf(request, longest) {
+  const { body } = request; // set if a body parser ran before
+  if (body instanceof Uint8Array) return Promise.resolve(new TextDecoder().decode(body));
+  if (body !== undefined)
+    return Promise.resolve(typeof body === 'string' ? body : JSON.stringify(body));
+  return new Promise((resolve) => {
+    const decoder = new TextDecoder();
+    let text = '';
+    request.on('data', (/** @type {Uint8Array} */ chunk) => {
+      if (text.length + chunk.length > longest) {
+        request.removeAllListeners('data');
+        resolve(tooLarge(longest));
+      } else text += decoder.decode(chunk, { stream: true });
+    });
+    request.on('end', () => resolve(text + decoder.decode()));
+    request.on('close', () => resolve(undefined));
+    request.on('error', () => resolve(undefined));
+  });
+}
+
+// --- fetch ---------------------------------------------------------------------------------------------
+
+/**
+ * @param {TaskServer} server
+ * @param {Request} request
+ * @param {HttpOptions} options
+ * @param {import('./backlog.js').Backlog} backlog
+ * @param {unknown} user
+ * @returns {Promise<Response>}
+ */
+export async function respond(server, request, options, backlog, user) {
+  const { origin, host, pathname, searchParams } = new URL(request.url);
+  const reply = new FetchReply(options, backlog);
+  const asked = {
+    verb: request.method,
+    path: pathname,
+    place: pathname,
+    query: searchParams,
+    origin,
+    host,
+    local: false,
+    headers: Object.fromEntries(request.headers),
+    user,
+    shared: false,
+    text: (/** @type {number} */ longest) => bodyOf(request, longest),
+    refused: () => {},
+  };
+  // Not awaited: the response of a stream is there as soon as it begins.
+  void safeAnswer(server, asked, reply, options);
+  return reply.response;
+}
+
+/**
+ * @param {Request} request
+ * @param {number} longest
+ * @returns {Promise<string | Refusal>}
+ */
+async function bodyOf(request, longest) {
+  // In Firefox requests have no `body`.
+  if (!request.body) {
+    const whole = await request.text();
+    return whole.length > longest ? tooLarge(longest) : whole;
+  }
+  const decoder = new TextDecoder();
+  let text = '';
+  const reader = request.body.getReader();
+  for (let next; !(next = await reader.read()).done;) {
+    if (text.length + next.value.length > longest) {
+      await reader.cancel();
+      return tooLarge(longest);
+    }
+    text += decoder.decode(next.value, { stream: true });
+  }
+  return text + decoder.decode();
+}

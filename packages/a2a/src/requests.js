@@ -1,0 +1,118 @@
+/** Reads the requests that an A2A agent receives, and refuses invalid ones. */
+import { requireBounded } from '../../../js/common/bounds.js';
+import { AbpError } from '../../../js/common/errors.js';
+import { getOwn } from '../../../js/common/values.js';
+import { DIALECTS, getField, printError, readState } from './dialects.js';
+import { invalid, readHistoryLength } from './validation.js';
+
+/** @import { Dialect, Task } from './dialects.js' */
+/** @import { Reply } from './reply.js' */
+/** @import { StoredTask } from './task.js' */
+
+/** How deep a request may be nested. Deeper ones could be parsed, but not printed again. */
+const MAX_DEPTH = 100;
+const MAX_PAGE_SIZE = 100;
+
+/**
+ * The version that a header names, or undefined if we do not speak it.
+ * @param {string | undefined} header
+ * @returns {'0.3' | '1.0' | undefined}
+ */
+export function versionOf(header) {
+  const [, version] = /^\s*(0\.3|1\.0)(?:\.\d+)?\s*$/.exec(header ?? '') ?? [];
+  return /** @type {'0.3' | '1.0' | undefined} */ (version);
+}
+
+/**
+ * Throws the `AbpError` of an invalid request.
+ * @param {unknown} request
+ * @param {string | undefined} version that the request names
+ */
+export function check(request, version) {
+  if (version?.trim() && !versionOf(version))
+    throw new AbpError(
+      'VERSION_NOT_SUPPORTED',
+      `The requested A2A protocol version '${version}' is not supported. Supported versions: 1.0, 0.3`,
+    );
+  const id = getOwn(request, 'id') ?? null;
+  const idIsFine = id === null || typeof id === 'string' || Number.isInteger(id);
+  const method = getOwn(request, 'method');
+  const methodIsFine = typeof method === 'string' && method !== '';
+  if (getOwn(request, 'jsonrpc') !== '2.0' || !idIsFine || !methodIsFine)
+    throw new AbpError('INVALID_REQUEST', 'Invalid JSON-RPC Request.');
+  const params = getOwn(request, 'params');
+  if (
+    params !== undefined &&
+    (typeof params !== 'object' || params === null || Array.isArray(params))
+  )
+    throw new AbpError('INVALID_PARAMS', 'Invalid method parameters.');
+  try {
+    requireBounded(params, { maxDepth: MAX_DEPTH });
+  } catch (error) {
+    throw new AbpError('INVALID_PARAMS', /** @type {Error} */ (error).message);
+  }
+}
+
+/** @param {unknown} params */
+export const taskIdOf = (params) => getField(params, 'id') ?? getField(params, 'taskId');
+
+/** The tasks that a request may be about. @param {unknown} params @returns {Set<unknown>} */
+export const idsOf = (params) =>
+  new Set([
+    taskIdOf(params),
+    getField(params, 'taskId'),
+    getField(getOwn(params, 'message'), 'taskId'),
+  ]);
+
+/**
+ * A task with as much of its history as was requested.
+ * @param {StoredTask} task
+ * @param {unknown} asked
+ * @returns {Task}
+ */
+export function historyOf({ id, contextId, status, artifacts, history }, asked) {
+  const length = readHistoryLength(asked);
+  const kept = length === undefined ? history : length > 0 ? history.slice(-length) : [];
+  return { id, contextId, status, artifacts, history: kept };
+}
+
+/** @param {StoredTask} task */
+export const timeOf = ({ status }) => /** @type {string} */ (status.timestamp);
+/** The key that tasks are sorted by, the latest first. @param {StoredTask} task */
+export const keyOf = (task) => `${timeOf(task)}|${task.id}`;
+
+/** @param {unknown} params */
+export function filterOf(params) {
+  const pageSize = getField(params, 'pageSize') ?? MAX_PAGE_SIZE / 2;
+  if (!Number.isInteger(pageSize) || pageSize < 1 || pageSize > MAX_PAGE_SIZE)
+    throw invalid('pageSize', `must be between 1 and ${MAX_PAGE_SIZE}`);
+  const wanted = getField(params, 'status');
+  const status = wanted === undefined ? 0 : readState(wanted);
+  if (wanted && !status && wanted !== 'TASK_STATE_UNSPECIFIED')
+    throw invalid('status', `is not a task state: ${wanted}`);
+  const since = getField(params, 'statusTimestampAfter');
+  const after = since ? Date.parse(since) : undefined;
+  if (Number.isNaN(after))
+    throw invalid('statusTimestampAfter', 'must be a valid ISO 8601 date string');
+  const token = getField(params, 'pageToken');
+  try {
+    const cursor = token ? atob(token) : undefined;
+    const contextId = getField(params, 'contextId') || undefined;
+    const artifacts = getField(params, 'includeArtifacts') === true;
+    return { contextId, status, after, pageSize, cursor, artifacts };
+  } catch {
+    throw invalid('pageToken', 'is not a valid base64-encoded cursor');
+  }
+}
+
+/**
+ * Refuses a request that could not be read.
+ * @param {Reply} reply
+ * @param {string | undefined} version
+ * @param {string} reason
+ * @param {string} message
+ */
+export function refuse(reply, version, reason, message) {
+  const error = printError(DIALECTS[versionOf(version) ?? '0.3'], new AbpError(reason, message));
+  reply.answer({ jsonrpc: '2.0', id: null, error });
+}

@@ -1,0 +1,57 @@
+/** `abp-bridge/a2a-store`: tasks that outlive their process, and where they are kept. */
+import { AbpError } from '../../../../js/common/errors.js';
+import { requireFunctions, requireKnown, requireNumbers } from '../../../../js/common/options.js';
+import { TaskLogs } from './store.js';
+
+export { memoryBackend } from '../backends/memory.js';
+export { natsBackend } from '../backends/nats.js';
+export { sqliteBackend } from '../backends/sqlite.js';
+export { pushNotifications } from './push.js';
+export { openTelemetry } from './telemetry.js';
+
+/** @import { RequestInfo } from '../task.js' */
+
+/**
+ * @typedef {object} TaskStoreOptions what `taskStore` may be given
+ * @property {Backend} backend where the tasks are kept
+ * @property {number} [term] ms after which a process that shows no sign of life is taken for gone (15000)
+ * @property {'fail' | 'rerun'} [onOrphan] what becomes of a task whose process is gone: it fails, or `execute` is called
+ *   again where `saveRequest` kept its request (`'fail'`)
+ * @property {(request: RequestInfo) => object | undefined} [saveRequest] what is stored of a request, for the executor that
+ *   runs its task again: it becomes `ctx.request`. Headers may hold secrets, so nothing is stored without it
+ */
+
+/**
+ * @typedef {object} TaskStore where an agent keeps its tasks: the option `store` of `createTaskServer`
+ * @property {(host: never) => unknown} attach is called by the agent
+ *
+ * The types that are met on the way.
+ * @typedef {import('../backends/backend.js').Backend} Backend
+ * @typedef {import('../backends/backend.js').IndexEntry} IndexEntry
+ * @typedef {import('../backends/backend.js').ListFilter} ListFilter
+ * @typedef {import('../backends/backend.js').LogRecord} LogRecord
+ * @typedef {import('./push.js').Push} Push
+ * @typedef {import('./push.js').PushOptions} PushOptions
+ * @typedef {import('./telemetry.js').Telemetry} Telemetry
+ */
+
+/**
+ * Keeps tasks on a backend, so that they outlive their process, and any process on the same backend answers for them.
+ * @param {TaskStoreOptions} options
+ * @returns {TaskStore}
+ */
+export function taskStore(options) {
+  const who = 'taskStore';
+  requireKnown(who, options, ['backend', 'term', 'onOrphan', 'saveRequest']);
+  const { backend, term = 15_000, onOrphan = 'fail', saveRequest } = options;
+  if (typeof backend?.append !== 'function')
+    throw new AbpError('INVALID_PARAMS', 'taskStore needs a backend');
+  if (onOrphan !== 'fail' && onOrphan !== 'rerun')
+    throw new AbpError('INVALID_PARAMS', "onOrphan is 'fail' or 'rerun'");
+  requireNumbers(who, { term });
+  requireFunctions(who, { saveRequest });
+  return {
+    attach: (/** @type {import('./store.js').Host} */ host) =>
+      new TaskLogs(host, { backend, term, onOrphan, saveRequest }),
+  };
+}

@@ -1,0 +1,321 @@
+/**
+ * A task that this process owns: the core decides, what it decides is stored in the task's log, and what is stored is told.
+ * A record is on its way at a time, and the log takes it only where this process expects it.
+ */
+import * as core from '../../../../js/core/tasks-boundary.js';
+import { ended } from '../../../../js/core/tasks-core.js';
+import { AbpError } from '../../../../js/common/errors.js';
+import { STATES, readState } from '../dialects.js';
+import { newId } from '../ids.js';
+import { statusOf } from '../task.js';
+import { printRecord } from './records.js';
+
+/** @import { Message, Status } from '../dialects.js' */
+/** @import { Entry } from '../task-store.js' */
+/** @import { RequestInfo } from '../task.js' */
+/** @import { TaskEvent, TaskRecord } from './records.js' */
+
+/** Events of a record, and bytes that its other members take. */
+const MAX_EVENTS = 256;
+const OVERHEAD = 1024;
+/** Ms before something is tried again. */
+const RETRY = 100;
+
+/** @typedef {{ event: TaskEvent, text: string }} Queued */
+/** @typedef {{ prompt?: Message, info?: RequestInfo }} Prompt what a run is to answer */
+
+export class Owner {
+  /** What is to be stored, in order. @type {Queued[]} */
+  #queue = [];
+  /** Characters of it. */
+  pending = 0;
+  /** The record that is on its way. @type {{ id: string, text: string, expected: number, events: TaskEvent[] } | undefined} */
+  sent;
+  #sending = false;
+  #gone = false;
+  #over = false;
+  /** The prompt of the run that is to begin. @type {Prompt} */
+  #next = {};
+  /** @type {import('../task.js').ExecutorContext | undefined} */
+  context;
+  /** Called when the record is read that begins a run. @type {((entry: Entry) => void) | undefined} */
+  begun;
+  /** Called when a state is stored. @type {(() => void) | undefined} */
+  onStored;
+  /** Called when this process no longer owns the task. @type {((error: AbpError) => void) | undefined} */
+  onLost;
+  /** @type {Set<{ resolve: () => void, reject: (error: AbpError) => void }>} */
+  #flushing = new Set();
+  #logs;
+  #replica;
+
+  /**
+   * @param {import('./store.js').TaskLogs} logs
+   * @param {import('./replica.js').Replica} replica
+   * @param {core.Task} handle in the table of tasks that this process owns
+   */
+  constructor(logs, replica, handle) {
+    this.#logs = logs;
+    this.#replica = replica;
+    this.handle = handle;
+    this.epoch = replica.epoch + 1;
+    replica.owner = this;
+  }
+
+  /** How many events wait to be stored. */
+  get waiting() {
+    return this.#queue.length;
+  }
+
+  get table() {
+    return this.#logs.table;
+  }
+
+  // --- What is decided ---------------------------------------------------------------------------------
+
+  /**
+   * A message is there for the executor.
+   * @param {Prompt} prompt
+   * @param {{ message?: Message, saved?: object, attempt: number, trace?: string }} run
+   * @param {{ first?: TaskEvent, begun?: (entry: Entry) => void, lost?: (error: AbpError) => void }} [more] what comes
+   *   before it in the log, and who is told when it is stored, or never will be
+   * @returns {boolean} false if the task takes none now
+   */
+  start(prompt, run, { first, begun, lost } = {}) {
+    const verdict = this.table.start(this.handle);
+    if (!(verdict & core.TASK_COMMIT)) return false;
+    this.#next = prompt;
+    if (begun) this.begun = begun;
+    if (lost) this.onLost = lost;
+    if (first) this.#push(first);
+    this.act(verdict, { run });
+    return true;
+  }
+
+  /**
+   * Carries out a verdict of the core.
+   * @param {number} verdict
+   * @param {{ reported?: number, status?: Partial<Status>, reason?: string, run?: object }} [about]
+   */
+  act(verdict, { reported, status, reason, run } = {}) {
+    if (verdict <= 0) return;
+    if (verdict & core.TASK_ABORT) this.context?.abort(reason);
+    if (verdict & core.TASK_COMMIT) {
+      const state = verdict >> core.TASK_STATE_SHIFT;
+      const shown = {
+        state: STATES[state],
+        timestamp: new Date().toISOString(),
+        ...(reported === state && status),
+      };
+      /** @type {TaskEvent} */
+      const event = /** @type {TaskEvent} */ (
+        run ? { k: 'run', status: shown, ...run } : { k: 'status', status: shown }
+      );
+      // What a cancel decides replaces what was decided.
+      const last = this.#queue.findIndex(({ event: one }) => endsTask(one));
+      if (last < 0) this.#push(event);
+      else this.#queue[last] = queued(event);
+    }
+    if (verdict & core.TASK_START) {
+      // Who woke from a pause looks at its lease first: nothing begins under one that has run out.
+      if (this.#logs.lease.valid) this.#logs.host.run(this.#replica, this, this.#next);
+      else this.#logs.loseAll();
+    }
+    if (verdict & core.TASK_FORGET) this.#release();
+  }
+
+  /** @param {TaskEvent} event */
+  push(event) {
+    if (this.#gone || this.#over) return;
+    this.#push(event);
+  }
+
+  /** @param {TaskEvent} event */
+  #push(event) {
+    const one = queued(event);
+    this.pending += one.text.length;
+    this.#queue.push(one);
+    void this.#send();
+  }
+
+  /** Resolves when all that was decided so far is stored. Rejects when this process no longer owns the task. */
+  flushed() {
+    if (this.#gone && this.#queue.length > 0) return Promise.reject(lostError());
+    if (this.#queue.length === 0) return Promise.resolve();
+    return new Promise((resolve, reject) =>
+      this.#flushing.add({ resolve: () => resolve(undefined), reject }),
+    );
+  }
+
+  // --- The log -----------------------------------------------------------------------------------------
+
+  async #send() {
+    if (this.#sending) return;
+    this.#sending = true;
+    const { backend, lease } = this.#logs;
+    let doubt = false;
+    while (this.#queue.length > 0 && !this.#gone) {
+      if (lease.lost) {
+        this.#logs.loseAll();
+        break;
+      }
+      try {
+        const sent = this.sent ?? (await this.#build());
+        if (!this.#isNext(sent)) continue;
+        if (!this.sent) sent.expected = this.#replica.seq;
+        this.sent = sent;
+        const seq = await backend.append(this.#replica.id, sent.text, sent.expected);
+        await this.#replica.receive({ seq, data: sent.text });
+      } catch (error) {
+        const { code } = /** @type {AbpError} */ (error);
+        doubt ||= code === 'UNACKNOWLEDGED';
+        // A task that cannot be stored is refused.
+        if (this.#replica.seq === 0 && !doubt && code !== 'CONFLICT') {
+          this.lose(/** @type {AbpError} */ (error));
+          break;
+        }
+        // Whatever became of the record, the log knows: it is kept until it, or another in its place, was read.
+        const read = await this.#replica.catchUp().then(
+          () => true,
+          () => false,
+        );
+        if (!read || code !== 'CONFLICT') await pause(RETRY);
+      }
+    }
+    this.#sending = false;
+  }
+
+  /** Whether a record has what is to be stored next: a cancel may have changed that. @param {{ events: TaskEvent[] }} record */
+  #isNext({ events }) {
+    return !this.#gone && events.every((event, i) => this.#queue[i]?.event === event);
+  }
+
+  /** Makes a record of what is to be stored next. */
+  async #build() {
+    /** @type {TaskRecord['events']} */
+    const events = [];
+    const whole = [];
+    let room = this.#logs.backend.maxRecord - OVERHEAD;
+    for (const { event, text } of this.#queue) {
+      const alone = event.k === 'wish';
+      if ((alone && whole.length > 0) || whole.length === MAX_EVENTS) break;
+      let size = bytesOf(text);
+      /** @type {TaskRecord['events'][number]} */
+      let stored = event;
+      if (size > this.#logs.backend.maxRecord - OVERHEAD) {
+        if (whole.length > 0) break;
+        // What a record refers to is stored before it.
+        stored = { k: 'object', name: await this.#logs.keep(this.#replica.id, this.epoch, text) };
+        size = bytesOf(JSON.stringify(stored));
+      }
+      room -= size + 1;
+      if (room < 0) break;
+      events.push(stored);
+      whole.push(event);
+      if (alone) break;
+    }
+    const id = newId();
+    const { name: by } = this.#logs.lease;
+    const epoch = events[0].k === 'wish' ? 0 : this.epoch;
+    return { id, text: printRecord({ id, by, epoch, events }), expected: 0, events: whole };
+  }
+
+  /** The record that was on its way is read: it is stored. */
+  stored() {
+    for (const { text } of this.#queue.splice(0, this.sent?.events.length))
+      this.pending -= text.length;
+    this.sent = undefined;
+  }
+
+  /** Another record came in the place that the one on its way expected. */
+  passed() {
+    this.sent = undefined;
+  }
+
+  /** An event of this process is stored, and told. @param {TaskEvent} event */
+  committed(event) {
+    if (this.#gone) return;
+    if (event.k === 'run' || event.k === 'status') {
+      const state = readState(event.status.state);
+      const verdict = this.table.committed(this.handle, state);
+      if (ended(state)) {
+        this.#over = true;
+        this.#queue.length = 0;
+        this.pending = 0;
+      }
+      this.act(verdict & ~core.TASK_TELL);
+      this.onStored?.();
+    }
+    this.rest();
+  }
+
+  /** A cancel is stored. @param {string} [reason] */
+  wish(reason) {
+    if (this.#gone || this.#over) return;
+    this.act(this.table.wish(this.handle, this.#logs.host.grace), { reason });
+  }
+
+  /** An executor has returned. @param {import('../task.js').ExecutorContext} context */
+  returned(context) {
+    if (this.context === context) this.context = undefined;
+    this.rest();
+  }
+
+  /** The executor has returned, or a record was stored: what waits for input is nobody's from then on. */
+  rest() {
+    if (this.#queue.length === 0) {
+      for (const { resolve } of this.#flushing) resolve();
+      this.#flushing.clear();
+    }
+    if (this.#gone || this.context || this.#queue.length > 0) return;
+    if (this.#over || this.#replica.asks) this.#leave();
+  }
+
+  #leave() {
+    this.act(this.table.lost(this.handle));
+  }
+
+  /** Somebody else owns the task, or nobody. @param {AbpError} [why] */
+  lose(why = lostError()) {
+    if (this.#gone) return;
+    this.act(this.table.lost(this.handle), { reason: why.message });
+    this.onLost?.(why);
+  }
+
+  #release() {
+    this.#gone = true;
+    this.sent = undefined;
+    const { entry } = this.#replica;
+    if (entry && entry.run === this.context) entry.run = undefined;
+    if (this.#replica.owner === this) this.#replica.owner = undefined;
+    for (const { reject } of this.#flushing) reject(lostError());
+    this.#flushing.clear();
+    this.#logs.released(this.#replica, this.handle);
+    const wish = this.#queue.find(({ event }) => event.k === 'wish')?.event;
+    // A cancel is stored, whoever owns the task.
+    if (wish?.k === 'wish') void this.#logs.cancel(this.#replica, wish.reason).catch(() => {});
+  }
+
+  /** Says that the task has failed, as whoever takes it over does. @param {string} why */
+  fail(why) {
+    const { entry } = this.#replica;
+    const status = entry && statusOf(entry.task, why);
+    const reported = core.TASK_FAILED;
+    this.act(this.table.says(this.handle, 0, reported, 0), { reported, status });
+  }
+}
+
+const lostError = () =>
+  new AbpError('ABORTED', 'This process does not own the task any more', { retryable: true });
+
+/** @param {TaskEvent} event */
+const endsTask = (event) => event.k === 'status' && ended(readState(event.status.state));
+
+/** @param {TaskEvent} event @returns {Queued} */
+const queued = (event) => ({ event, text: JSON.stringify(event) });
+
+/** @param {string} text */
+const bytesOf = (text) => new TextEncoder().encode(text).length;
+
+/** @param {number} ms */
+const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));

@@ -1,0 +1,43 @@
+/**
+ * The records of a task's log. Each is written by one process and has events in order; `id` names it, so that its writer
+ * recognises it, and `epoch` is how often the task was taken, by `by`.
+ */
+import { AbpError } from '../../../../js/common/errors.js';
+
+/** @import { Artifact, Message, Status } from '../dialects.js' */
+
+/** The version of a record. A process reads its own and those before it, and keeps its hands off others. */
+const VERSION = 1;
+
+/**
+ * @typedef {{ contextId: string, tenant?: string, user?: unknown, dialect: import('../dialects.js').Dialect['name'] }} Origin whose task it is, and of
+ *   which version the message was that began it
+ * @typedef {{ k: 'new', origin: Origin }
+ *   | { k: 'run', status: Status, message?: Message, saved?: object, attempt: number, trace?: string }
+ *   | { k: 'status', status: Status }
+ *   | { k: 'artifact', artifact: Artifact, append: boolean, last: boolean, size: number }
+ *   | { k: 'wish', reason?: string }
+ *   | { k: 'push', config: import('./push.js').PushConfig }
+ *   | { k: 'unpush', id: string }} TaskEvent a message for a run, a state that was told, an artifact, a cancel, and where
+ *   the task's states are to be sent
+ * @typedef {{ k: 'object', name: string }} ObjectRef an event that is too long for a record
+ * @typedef {object} TaskRecord
+ * @property {string} id
+ * @property {string} by a process
+ * @property {number} epoch 0 for a cancel, which anybody may store
+ * @property {(TaskEvent | ObjectRef)[]} events
+ */
+
+/** @param {TaskRecord} record */
+export const printRecord = ({ id, by, epoch, events }) =>
+  JSON.stringify({ v: VERSION, id, by, epoch, e: events });
+
+/**
+ * @param {string} text
+ * @returns {TaskRecord} throws `NOT_SUPPORTED` for one of a later version
+ */
+export function readRecord(text) {
+  const { v, id, by, epoch, e: events } = JSON.parse(text);
+  if (v <= VERSION) return { id, by, epoch, events };
+  throw new AbpError('NOT_SUPPORTED', `A record of the task has version ${v}`);
+}

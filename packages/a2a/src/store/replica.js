@@ -1,0 +1,195 @@
+/** One task, as its log has it. Whatever is told of the task is told when its record is read here, at its owner, too. */
+import { invokeReportingErrors, reportError } from '../../../../js/common/errors.js';
+import { readRecord } from './records.js';
+
+/** @import { LogRecord } from '../backends/backend.js' */
+/** @import { Entry } from '../task-store.js' */
+/** @import { TaskEvent, TaskRecord } from './records.js' */
+
+export class Replica {
+  /** The number of the latest record that was read. */
+  seq = 0;
+  /** How often the task was taken, and by whom last. */
+  epoch = 0;
+  by = '';
+  /** A cancel is stored. */
+  wished = false;
+  /** The message of the latest run, what was saved of its request, and how often it was tried. */
+  /** @type {import('../dialects.js').Message | undefined} */
+  prompt;
+  /** @type {object | undefined} */
+  saved;
+  attempt = 0;
+  /** The `traceparent` of its request. @type {string | undefined} */
+  trace;
+  /** A record of a later version is in the log: nothing is known of the task from there on. */
+  blind = false;
+  /** The task as it is shown; there when the first record was read. @type {Entry | undefined} */
+  entry;
+  /** @type {import('./owner.js').Owner | undefined} */
+  owner;
+  /** Requests that look at it. */
+  pins = 0;
+  /** @type {LogRecord[]} */
+  #inbox = [];
+  #busy = false;
+  /** @type {Promise<void> | undefined} */
+  #reading;
+  /** @type {(() => void) | undefined} */
+  #unwatch;
+  #logs;
+
+  /** @param {import('./store.js').TaskLogs} logs @param {string} id of the task */
+  constructor(logs, id) {
+    this.#logs = logs;
+    this.id = id;
+  }
+
+  get ended() {
+    return this.entry?.task.terminal ?? false;
+  }
+
+  /** Whether the task waits for input, so that nobody owns it. */
+  get asks() {
+    return this.entry?.task.state === 'input-required';
+  }
+
+  /** Whether nobody looks at it. */
+  get idle() {
+    const { entry } = this;
+    const read = entry && (entry.streams.size > 0 || entry.waiting.size > 0);
+    return !this.pins && !this.owner && !read;
+  }
+
+  /** Hears of records as they are stored. */
+  watch() {
+    if (this.ended || this.blind) return;
+    const take = (/** @type {LogRecord} */ record) => void this.receive(record);
+    this.#unwatch ??= this.#logs.backend.watch(this.id, this.seq, take);
+  }
+
+  stop() {
+    this.#unwatch?.();
+    this.#unwatch = undefined;
+  }
+
+  /** Reads what is stored by now. */
+  async catchUp() {
+    const records = await this.#logs.backend.read(this.id, this.seq);
+    for (const record of records) void this.receive(record);
+    await this.#reading;
+  }
+
+  /**
+   * Records come from several sources, each of which has them all, in order.
+   * @param {LogRecord} record
+   * @returns {Promise<void> | undefined} resolves when it was read
+   */
+  receive(record) {
+    this.#inbox.push(record);
+    if (!this.#busy) this.#reading = this.#read();
+    return this.#reading;
+  }
+
+  /** Waits for nothing unless an event is an object. */
+  async #read() {
+    this.#busy = true;
+    for (let record; (record = this.#inbox[0]); this.#inbox.shift()) {
+      if (record.seq <= this.seq || this.blind) continue;
+      /** @type {TaskRecord} */
+      let content;
+      try {
+        content = readRecord(record.data);
+      } catch (error) {
+        this.#close(error);
+        continue;
+      }
+      const sent = this.owner?.sent;
+      const own = sent?.id === content.id;
+      let whole = own ? sent.events : this.#wholeEvents(content.events);
+      if (whole instanceof Promise) whole = await whole;
+      this.seq = record.seq;
+      // A defect here must not end the reading of the log.
+      const events = whole;
+      invokeReportingErrors(() => this.#apply(content, events, own));
+    }
+    this.#busy = false;
+  }
+
+  /** @param {unknown} error */
+  #close(error) {
+    this.blind = true;
+    reportError(error);
+    this.stop();
+    this.owner?.lose();
+    for (const stream of this.entry?.streams ?? []) stream.end();
+  }
+
+  /** @param {TaskRecord['events']} events @returns {TaskEvent[] | Promise<TaskEvent[]>} */
+  #wholeEvents(events) {
+    if (events.every(({ k }) => k !== 'object')) return /** @type {TaskEvent[]} */ (events);
+    return Promise.all(
+      events.map(async (event) => (event.k === 'object' ? this.#logs.fetch(event.name) : event)),
+    );
+  }
+
+  /** @param {TaskRecord} record @param {TaskEvent[]} events @param {boolean} own */
+  #apply({ by, epoch }, events, own) {
+    const { owner } = this;
+    if (own) owner?.stored();
+    else owner?.passed();
+    // Whoever takes a task says so with a record: nothing that its owner before decided is stored any more.
+    if (owner && !own && epoch >= owner.epoch) owner.lose();
+    if (epoch > this.epoch) {
+      this.epoch = epoch;
+      this.by = by;
+    }
+    for (const event of events) invokeReportingErrors(() => this.#tell(event));
+    if (own) for (const event of events) this.#commit(event);
+    if (events.some(({ k }) => k === 'run' || k === 'status')) this.#logs.changed(this);
+    if (this.ended) this.stop();
+  }
+
+  /** What this process decided is stored. @param {TaskEvent} event */
+  #commit(event) {
+    const told = event.k === 'run' || event.k === 'status';
+    if (told && this.entry) this.#logs.host.notify(this.entry, event.status);
+    this.owner?.committed(event);
+  }
+
+  /** @param {TaskEvent} event */
+  #tell(event) {
+    const { host } = this.#logs;
+    if (event.k === 'new') this.entry = host.adopt(this, event.origin);
+    const { entry } = this;
+    if (!entry) return;
+    switch (event.k) {
+      case 'run':
+        this.attempt = event.attempt;
+        this.saved = event.saved;
+        this.trace = event.trace;
+        if (event.message) {
+          this.prompt = event.message;
+          entry.task.remember(event.message);
+        }
+        // Whoever sent the message follows the task from here on.
+        host.status(entry, event.status, this.owner?.begun);
+        break;
+      case 'status':
+        host.status(entry, event.status);
+        break;
+      case 'artifact':
+        host.artifact(entry, event.artifact, event.size, event.append, event.last);
+        break;
+      case 'push':
+        entry.pushes.set(event.config.id, event.config);
+        break;
+      case 'unpush':
+        entry.pushes.delete(event.id);
+        break;
+      case 'wish':
+        this.wished = true;
+        this.owner?.wish(event.reason);
+    }
+  }
+}

@@ -1,0 +1,681 @@
+/**
+ * Tasks that outlive their process, on a backend. docs/architecture.md says by which rules; tests/core/explore_fleet.c
+ * has what goes wrong without each of them.
+ *
+ * In the backend's index there are three kinds of entries, told apart by their names: tasks, under their tenants; the
+ * processes; and of each process the tasks that it has to see to, so that whoever finds it gone knows what to take.
+ */
+import * as core from '../../../../js/core/tasks-boundary.js';
+import { AbpError, reportError } from '../../../../js/common/errors.js';
+import { TaskTable } from '../../../../js/core/tasks-core.js';
+import { objectNotFound, printCursor, unavailable } from '../backends/backend.js';
+import { readState } from '../dialects.js';
+import { newId } from '../ids.js';
+import { Lease } from './lease.js';
+import { Owner } from './owner.js';
+import { printRecord } from './records.js';
+import { Replica } from './replica.js';
+
+/** @import { Backend } from '../backends/backend.js' */
+/** @import { Message } from '../dialects.js' */
+/** @import { Entry } from '../task-store.js' */
+/** @import { RequestInfo } from '../task.js' */
+/** @import { Origin, TaskEvent } from './records.js' */
+/** @import { Artifact, Status } from '../dialects.js' */
+/** @import { TaskStoreOptions } from './index.js' */
+/** @import { Prompt } from './owner.js' */
+
+/** How often in a term a lease is renewed, and processes are looked at. */
+const RENEWALS = 5;
+/** Tasks of a process that are taken over at once, and entries of the index that are read at once. */
+const BATCH = 64;
+/** Ms before something that failed is tried again. */
+const RETRY = 100;
+/** Times that a cancel is stored against others, before the owner is asked to. */
+const ATTEMPTS = 2;
+
+const TASKS = 'task:';
+const PROCESSES = 'processes';
+const DUTIES = 'duties:';
+/** In the entry of a process that has ended as it should: nobody waits for its lease. */
+const GONE = 'gone';
+
+/**
+ * What the store needs of the server.
+ * @typedef {object} Host
+ * @property {import('../../../../js/core/tasks-core.js').TaskLimits} limits
+ * @property {number} grace
+ * @property {(replica: Replica, origin: Origin) => Entry} adopt shows a task
+ * @property {(entry: Entry) => void} drop shows it no more
+ * @property {(entry: Entry, status: Status, before?: (entry: Entry) => void) => void} status tells a state, and calls
+ *   `before` when it is the task's, and nobody was told
+ * @property {(entry: Entry, artifact: Artifact, size: number, append: boolean, last: boolean) => void} artifact tells one
+ * @property {(replica: Replica, owner: Owner, prompt: Prompt) => void} run calls the executor
+ * @property {(entry: Entry | undefined, saved: object, trace?: string) => RequestInfo} requestOf
+ * @property {(entry: Entry | undefined) => number} deadline when a question that nobody answers is canceled
+ * @property {() => AbpError} busy
+ * @property {() => void} leaseLost counts it
+ * @property {(entry: Entry, status: Status) => void} notify sends a state to those who want to be told of it
+ * @property {(entry: Entry) => Promise<boolean>} delivered whether all was sent, or given up; false if the process ends first
+ */
+
+export class TaskLogs {
+  /** Tasks that are known here. @type {Map<string, Replica>} */
+  #replicas = new Map();
+  /** @type {Map<string, Promise<Replica | undefined>>} */
+  #loading = new Map();
+  /** By their handles in the table. @type {Map<core.Task, Owner>} */
+  #owners = new Map();
+  /** What was seen of the leases of others. @type {Map<string, { number: number, since: number }>} */
+  #seen = new Map();
+  /** Tasks that wait for input, and when they are canceled. @type {Map<string, number>} */
+  #questions = new Map();
+  /** Tasks whose entries are being written, and those of which there is more to write. @type {Map<string, Promise<void>>} */
+  #noting = new Map();
+  /** @type {Set<string>} */
+  #unnoted = new Set();
+  /** @type {ReturnType<typeof setInterval> | undefined} */
+  #timer;
+  /** @type {Promise<void> | undefined} */
+  #scanning;
+  /** @type {(() => Promise<void>) | undefined} */
+  #unserve;
+  /** @type {Promise<void> | undefined} */
+  #closing;
+  /** @type {Promise<void> | undefined} */
+  #entering;
+  #options;
+
+  /** @param {Host} host @param {Required<Pick<TaskStoreOptions, 'backend' | 'term' | 'onOrphan'>> & TaskStoreOptions} options */
+  constructor(host, options) {
+    this.host = host;
+    this.#options = options;
+    /** @type {Backend} */
+    this.backend = options.backend;
+    this.lease = new Lease(this.backend, options.term);
+    this.table = this.#newTable();
+  }
+
+  #newTable() {
+    return new TaskTable(this.host.limits, {
+      commits: true,
+      onDue: (task, verdict) => this.#owners.get(task)?.act(verdict),
+      onFailure: () => {
+        this.table = this.#newTable();
+        this.loseAll();
+      },
+    });
+  }
+
+  /** Tasks that this process owns, and that it shows. */
+  get counters() {
+    const owners = [...this.#owners.values()];
+    const outbox = owners.reduce((sum, { waiting }) => sum + waiting, 0);
+    return { owned: this.#owners.size, known: this.#replicas.size, outbox };
+  }
+
+  // --- The process -------------------------------------------------------------------------------------
+
+  /** Rejects if the backend is away. */
+  async open() {
+    await this.#enter();
+    this.#timer ??= setInterval(() => void this.#tick(), this.#options.term / RENEWALS);
+    /** @type {{ unref?: () => void }} */ (this.#timer).unref?.();
+    void this.scan();
+  }
+
+  /** The process is there from now on: first it answers, then it lives, then it has an entry. */
+  #enter() {
+    return (this.#entering ??= this.#begin().finally(() => (this.#entering = undefined)));
+  }
+
+  async #begin() {
+    const { lease } = this;
+    this.#unserve ??= await this.backend.serve(lease.name, (text) => this.#answer(text));
+    await lease.renew();
+    await this.#note(lease.name, PROCESSES, '', 1);
+  }
+
+  /** @param {string} name of a process @param {string} kind @param {string} data @param {number} seq */
+  #note(name, kind, data, seq) {
+    return this.backend.note(
+      `${kind}/${name}`,
+      { tenant: kind, context: '', time: Date.now(), data },
+      seq,
+    );
+  }
+
+  async #tick() {
+    for (const replica of [...this.#replicas.values()]) this.#release(replica);
+    if (this.lease.lost) this.loseAll();
+    else await this.lease.renew().catch(() => {});
+    await this.scan();
+  }
+
+  /** The lease is lost: what this process owned is whoever's takes it. It goes on under another name. */
+  loseAll() {
+    if (this.lease.lost) this.host.leaseLost();
+    this.lease = new Lease(this.backend, this.#options.term);
+    void this.#unserve?.().catch(() => {});
+    this.#unserve = undefined;
+    for (const owner of [...this.#owners.values()]) owner.lose();
+    void this.#enter().catch(() => {});
+  }
+
+  /** What is shown of the tasks is lost. */
+  reset() {
+    for (const replica of this.#replicas.values()) {
+      replica.owner?.lose();
+      replica.stop();
+    }
+    this.#replicas.clear();
+    this.loseAll();
+  }
+
+  async #living() {
+    if (this.#closing) throw unavailable('The agent is closing');
+    if (this.lease.lost) this.loseAll();
+    if (!this.lease.valid) await this.#enter();
+  }
+
+  /** @param {string} text */
+  async #answer(text) {
+    const { task, event } = JSON.parse(text);
+    const owner = this.#replicas.get(task)?.owner;
+    owner?.push(event);
+    return owner ? 'yes' : 'no';
+  }
+
+  /** Gives all tasks away, and goes. Resolves when they can be taken. */
+  close() {
+    return (this.#closing ??= this.#close());
+  }
+
+  async #close() {
+    clearInterval(this.#timer);
+    const { name } = this.lease;
+    const owners = [...this.#owners.values()];
+    for (const owner of owners) if (owner.context) owner.lose();
+    // What has been decided is stored, for as long as the lease holds.
+    await Promise.allSettled(owners.map((owner) => owner.flushed()));
+    for (const owner of [...this.#owners.values()]) owner.lose();
+    for (const replica of this.#replicas.values()) replica.stop();
+    this.table.arm(0);
+    await Promise.allSettled([this.#scanning, ...this.#noting.values()]);
+    this.#replicas.clear();
+    await this.#unserve?.().catch(() => {});
+    await this.#note(name, PROCESSES, GONE, 2).catch(() => {});
+  }
+
+  // --- Tasks -------------------------------------------------------------------------------------------
+
+  /**
+   * The task as it is stored by now; call `leave` when it is no longer looked at.
+   * @param {unknown} id
+   * @returns {Promise<Replica | undefined>}
+   */
+  async load(id) {
+    if (typeof id !== 'string' || id === '' || id.length > 256) return undefined;
+    const known = this.#replicas.get(id);
+    if (known) {
+      known.pins++;
+      try {
+        if (!known.ended && !(known.owner && this.lease.valid)) await known.catchUp();
+      } catch (error) {
+        this.leave(known);
+        throw error;
+      }
+      return known;
+    }
+    let loading = this.#loading.get(id);
+    if (!loading) {
+      loading = this.#read(id).finally(() => this.#loading.delete(id));
+      this.#loading.set(id, loading);
+    }
+    // All who wait for it hold it before one lets go.
+    return loading.then((replica) => {
+      if (replica) replica.pins++;
+      return replica;
+    });
+  }
+
+  /** @param {string} id */
+  async #read(id) {
+    const replica = new Replica(this, id);
+    try {
+      await replica.catchUp();
+    } catch (error) {
+      // A name that no backend can have is that of no task.
+      if (/** @type {AbpError} */ (error).code === 'INVALID_PARAMS') return undefined;
+      throw error;
+    }
+    if (replica.blind)
+      throw new AbpError('NOT_SUPPORTED', 'The task was stored by a later version of the agent');
+    if (replica.seq === 0) return undefined;
+    if (!replica.entry) throw this.host.busy();
+    this.#replicas.set(id, replica);
+    return replica;
+  }
+
+  /** @param {Replica} replica */
+  leave(replica) {
+    replica.pins--;
+    this.#release(replica);
+  }
+
+  /** Lets go of a task that works, and that nobody looks at: its log has all of it. @param {Replica} replica */
+  #release(replica) {
+    if (!replica.idle || replica.ended) return;
+    this.forget(replica);
+    if (replica.entry) this.host.drop(replica.entry);
+  }
+
+  /** The task is shown no more. @param {Replica} replica */
+  forget(replica) {
+    replica.stop();
+    if (this.#replicas.get(replica.id) === replica) this.#replicas.delete(replica.id);
+  }
+
+  /**
+   * A new task. Resolves when its first record is stored; `begun` was called before.
+   * @param {string} id
+   * @param {Origin} origin
+   * @param {Message} message
+   * @param {RequestInfo} info
+   * @param {(entry: Entry) => void} begun
+   */
+  async begin(id, origin, message, info, begun) {
+    await this.#living();
+    const replica = new Replica(this, id);
+    if (this.#replicas.has(id)) throw conflictOf(id);
+    this.#replicas.set(id, replica);
+    replica.pins++;
+    try {
+      const data = JSON.stringify({ state: 'submitted' });
+      const entry = { tenant: TASKS + (origin.tenant ?? ''), context: origin.contextId };
+      await Promise.all([
+        this.backend.note(id, { ...entry, time: Date.now(), data }, 0),
+        this.#enlist(id, 1),
+      ]);
+      const owner = this.#own(replica, core.TASK_SUBMITTED);
+      await this.#starts(owner, message, info, begun, { k: 'new', origin });
+    } catch (error) {
+      if (replica.seq === 0) this.forget(replica);
+      throw error;
+    } finally {
+      this.leave(replica);
+    }
+  }
+
+  /**
+   * An answer to a task that asked for one: whoever gets it takes the task. Resolves as `begin` does.
+   * @param {Replica} replica
+   * @param {Message} message
+   * @param {RequestInfo} info
+   * @param {(entry: Entry) => void} begun
+   */
+  async answer(replica, message, info, begun) {
+    await this.#living();
+    const refused = () =>
+      new AbpError('UNSUPPORTED_OPERATION', `Task ${replica.id} does not accept a message now`);
+    const state = replica.entry?.task.state;
+    if (replica.wished || replica.blind) throw refused();
+    if (!replica.owner && state !== 'input-required' && state !== 'auth-required') throw refused();
+    await this.#enlist(replica.id, replica.epoch + 1);
+    const { owner } = replica;
+    const taken = owner ?? this.#own(replica, readState(state));
+    const started = this.#starts(taken, message, info, begun);
+    if (!started) {
+      if (!owner) taken.lose();
+      throw refused();
+    }
+    await started;
+  }
+
+  /**
+   * @param {Owner} owner
+   * @param {Message} message
+   * @param {RequestInfo} info
+   * @param {(entry: Entry) => void} begun
+   * @param {TaskEvent} [first]
+   * @returns {Promise<void> | undefined} undefined if the task takes no message now
+   */
+  #starts(owner, message, info, begun, first) {
+    /** @type {(error: AbpError) => void} */
+    let lost = () => {};
+    let stored = () => {};
+    const starts = new Promise((resolve, reject) => {
+      stored = () => resolve(undefined);
+      lost = reject;
+    });
+    const trace = info.headers.traceparent;
+    const run = { message, saved: this.#save(info), attempt: 1, trace };
+    const started = owner.start({ prompt: message, info }, run, {
+      first,
+      lost,
+      begun: (entry) => {
+        owner.begun = owner.onLost = undefined;
+        begun(entry);
+        stored();
+      },
+    });
+    return started ? starts : undefined;
+  }
+
+  /** @param {RequestInfo} info @returns {object | undefined} what a later run needs of a request */
+  #save(info) {
+    const saved = this.#options.saveRequest?.(info);
+    return saved === undefined || saved === null ? undefined : JSON.parse(JSON.stringify(saved));
+  }
+
+  /** @param {Replica} replica @param {core.TaskState} state */
+  #own(replica, state) {
+    const handle = this.table.add(replica.id, state);
+    if (handle <= 0) throw this.host.busy();
+    const owner = new Owner(this, replica, /** @type {core.Task} */ (handle));
+    this.#owners.set(owner.handle, owner);
+    replica.watch();
+    return owner;
+  }
+
+  /** @param {Replica} replica @param {core.Task} handle */
+  released(replica, handle) {
+    this.#owners.delete(handle);
+    if (replica.asks) this.#questions.set(replica.id, this.host.deadline(replica.entry));
+    this.changed(replica);
+  }
+
+  /** @param {string} id of a task that this process has to see to @param {number} epoch */
+  #enlist(id, epoch) {
+    const { name } = this.lease;
+    return this.#duty(name, id, epoch);
+  }
+
+  /** @param {string} name @param {string} id @param {number} epoch */
+  #duty(name, id, epoch) {
+    const entry = { tenant: DUTIES + name, context: '', time: 0, data: id };
+    return this.backend.note(`${name}/${id}`, entry, epoch);
+  }
+
+  /** A state of the task was stored: its entry is written, and when there is nothing more to see to, its duty is over. @param {Replica} replica */
+  changed(replica) {
+    const mine = replica.by === this.lease.name;
+    if (!mine) return;
+    this.#unnoted.add(replica.id);
+    if (this.#noting.has(replica.id)) return;
+    const noting = this.#noteTask(replica).finally(() => this.#noting.delete(replica.id));
+    this.#noting.set(replica.id, noting);
+  }
+
+  /** @param {Replica} replica */
+  async #noteTask(replica) {
+    const { id } = replica;
+    const { name } = this.lease;
+    // Others that change at once are of one entry.
+    await Promise.resolve();
+    while (this.#unnoted.delete(id)) {
+      try {
+        await this.#noteAs(replica);
+        // Whoever finds this process gone sends the end of the task once more.
+        if (!replica.ended || replica.owner || !replica.entry) continue;
+        if (await this.host.delivered(replica.entry)) await this.backend.forget(`${name}/${id}`);
+      } catch {
+        // Whoever takes over does it.
+        if (!this.lease.valid) return;
+        this.#unnoted.add(id);
+        await pause(RETRY);
+      }
+    }
+  }
+
+  // --- Cancels -----------------------------------------------------------------------------------------
+
+  /**
+   * Stores that somebody wants the task to be cancelled. Resolves when it is, or when the task has ended.
+   * @param {Replica} replica
+   * @param {string} [reason]
+   */
+  async cancel(replica, reason) {
+    replica.pins++;
+    try {
+      await this.#cancel(replica, reason);
+    } finally {
+      this.leave(replica);
+    }
+  }
+
+  /** @param {Replica} replica @param {string} [reason] */
+  async #cancel(replica, reason) {
+    replica.watch();
+    if (replica.owner && this.lease.valid) {
+      replica.owner.push({ k: 'wish', reason });
+      return;
+    }
+    await this.#append(replica, { k: 'wish', reason }, () => replica.wished);
+    // What waits for input is nobody's: whoever cancels it takes it.
+    if (replica.asks && !replica.owner) await this.#take(replica);
+  }
+
+  /**
+   * Stores an event of a task that another process may own.
+   * @param {Replica} replica
+   * @param {TaskEvent} event
+   * @param {() => boolean} isStored whether it was, as far as this process has read
+   */
+  async #append(replica, event, isStored) {
+    const id = newId();
+    const data = printRecord({ id, by: this.lease.name, epoch: 0, events: [event] });
+    for (let attempt = 1; !replica.ended && !isStored(); attempt++) {
+      try {
+        const seq = await this.backend.append(replica.id, data, replica.seq);
+        await replica.receive({ seq, data });
+      } catch (error) {
+        const { code } = /** @type {AbpError} */ (error);
+        if (code !== 'CONFLICT' && code !== 'UNACKNOWLEDGED') throw error;
+        await replica.catchUp();
+        // A busy owner is always first.
+        if (attempt % (ATTEMPTS + 1) === ATTEMPTS && !isStored())
+          await this.backend
+            .ask(replica.by, JSON.stringify({ task: replica.id, event }))
+            .catch(() => {});
+      }
+    }
+  }
+
+  /**
+   * Changes where a task's states are sent.
+   * @param {Replica} replica
+   * @param {TaskEvent & { k: 'push' | 'unpush' }} event
+   */
+  async change(replica, event) {
+    const { owner, entry } = replica;
+    const isStored = () =>
+      event.k === 'push'
+        ? JSON.stringify(entry?.pushes.get(event.config.id)) === JSON.stringify(event.config)
+        : !entry?.pushes.has(event.id);
+    if (!owner) return this.#append(replica, event, isStored);
+    owner.push(event);
+    await owner.flushed();
+  }
+
+  // --- Taking over -------------------------------------------------------------------------------------
+
+  /** Takes what processes that are gone have left, and ends questions that nobody answers. */
+  scan() {
+    return (this.#scanning ??= this.#scan()
+      .catch(() => {})
+      .finally(() => (this.#scanning = undefined)));
+  }
+
+  async #scan() {
+    if (!this.lease.valid || this.#closing) return;
+    const { tasks } = await this.backend.list({ tenant: PROCESSES, limit: 1000 });
+    for (const { task, data } of tasks) {
+      const name = task.slice(PROCESSES.length + 1);
+      if (name !== this.lease.name && (await this.#isGone(name, data))) await this.#takeAll(name);
+    }
+    for (const [id, deadline] of this.#questions)
+      if (deadline <= Date.now()) await this.#expire(id);
+  }
+
+  /** @param {string} name of a process @param {string} data of its entry */
+  async #isGone(name, data) {
+    if (data === GONE) return true;
+    if (this.backend.local && (await this.#isSilent(name))) return true;
+    const number = await this.backend.lease(name);
+    const seen = this.#seen.get(name);
+    if (seen?.number === number) return performance.now() - seen.since >= this.#options.term;
+    this.#seen.set(name, { number, since: performance.now() });
+    return false;
+  }
+
+  /** In a backend with one process, nobody else can answer later. @param {string} name */
+  async #isSilent(name) {
+    const asked = this.backend.ask(name, '{}', { timeout: this.#options.term });
+    const { code } = await asked.catch((error) => error);
+    return code === 'NO_RESPONDERS';
+  }
+
+  /** @param {string} name of a process that is gone */
+  async #takeAll(name) {
+    for (;;) {
+      const { tasks } = await this.backend.list({ tenant: DUTIES + name, limit: BATCH });
+      if (tasks.length === 0) break;
+      const taken = tasks.map(({ data }) => this.#takeOver(data, name));
+      const failed = (await Promise.allSettled(taken)).find(({ status }) => status === 'rejected');
+      // The next scan goes on.
+      if (failed) throw /** @type {PromiseRejectedResult} */ (failed).reason;
+    }
+    await this.backend.forget(`${PROCESSES}/${name}`);
+    this.#seen.delete(name);
+  }
+
+  /** @param {string} id of a task @param {string} name of its owner, which is gone */
+  async #takeOver(id, name) {
+    const replica = await this.load(id);
+    try {
+      if (replica && replica.by === name) {
+        if (replica.ended && replica.entry) {
+          await this.#noteAs(replica);
+          this.host.notify(replica.entry, replica.entry.task.status);
+          if (!(await this.host.delivered(replica.entry))) return;
+        } else await this.#take(replica);
+      }
+    } finally {
+      if (replica) this.leave(replica);
+    }
+    await this.backend.forget(`${name}/${id}`);
+  }
+
+  /** Writes the entry of a task. @param {Replica} replica */
+  async #noteAs({ id, seq, entry }) {
+    if (!entry) return;
+    const { tenant, contextId: context, status } = entry.task;
+    const time = Date.parse(status.timestamp ?? '') || Date.now();
+    const data = JSON.stringify({ state: status.state });
+    await this.backend.note(id, { tenant: TASKS + (tenant ?? ''), context, time, data }, seq);
+  }
+
+  /**
+   * Takes a task: what was cancelled is, what can run again does, and the rest fails. Resolves when that is decided.
+   * @param {Replica} replica
+   */
+  async #take(replica) {
+    await this.#living();
+    if (replica.owner || replica.ended || replica.blind) return;
+    await this.#enlist(replica.id, replica.epoch + 1);
+    if (replica.owner || replica.ended) return;
+    if (replica.asks && !replica.wished) {
+      this.#questions.set(replica.id, this.host.deadline(replica.entry));
+      return;
+    }
+    const { prompt, saved, attempt, trace } = replica;
+    const again = this.#options.onOrphan === 'rerun' && prompt && saved;
+    const state = replica.asks ? core.TASK_INPUT_REQUIRED : core.TASK_SUBMITTED;
+    const owner = this.#own(replica, state);
+    const stored = new Promise((resolve) => {
+      owner.onLost = resolve;
+      owner.onStored = () => resolve(undefined);
+    });
+    if (replica.wished) owner.wish();
+    else if (again)
+      owner.start(
+        { prompt, info: this.host.requestOf(replica.entry, saved, trace) },
+        { saved, attempt: attempt + 1, trace },
+      );
+    else owner.fail('The process that worked on the task is gone');
+    await stored;
+  }
+
+  /** Nobody has answered in time. @param {string} id */
+  async #expire(id) {
+    this.#questions.delete(id);
+    const replica = await this.load(id);
+    if (!replica) return;
+    try {
+      const deadline = this.host.deadline(replica.entry);
+      if (replica.asks && deadline > Date.now()) this.#questions.set(id, deadline);
+      else if (replica.asks) await this.cancel(replica, 'Nobody answered');
+      else if (replica.by !== this.lease.name)
+        await this.backend.forget(`${this.lease.name}/${id}`);
+    } finally {
+      this.leave(replica);
+    }
+  }
+
+  // --- Lists and objects -------------------------------------------------------------------------------
+
+  /**
+   * A tenant's tasks, those that were changed last first. Call `leave` with each.
+   * @param {{ tenant: string, context?: string, cursor?: string }} filter
+   * @returns {AsyncGenerator<{ replica: Replica, cursor: string }>}
+   */
+  async *list({ tenant, context, cursor: from }) {
+    let cursor = from;
+    do {
+      const filter = { tenant: TASKS + tenant, context, cursor, limit: BATCH };
+      const page = await this.backend.list(filter);
+      for (const { task, time } of page.tasks) {
+        const replica = await this.load(task);
+        if (replica) yield { replica, cursor: printCursor({ time, task }) };
+      }
+      cursor = page.cursor;
+    } while (cursor);
+  }
+
+  /** @param {string} id of a task @param {number} epoch @param {string} text */
+  async keep(id, epoch, text) {
+    const name = `${id}/${epoch}/${newId()}`;
+    await this.backend.put(name, new TextEncoder().encode(text));
+    return name;
+  }
+
+  /** What a record refers to. @param {string} name @returns {Promise<TaskEvent>} */
+  async fetch(name) {
+    for (;;) {
+      try {
+        return JSON.parse(new TextDecoder().decode(await this.backend.get(name)));
+      } catch (error) {
+        if (/** @type {AbpError} */ (error).code !== 'UNAVAILABLE') {
+          reportError(error);
+          return { k: 'artifact', ...lostArtifact(name) };
+        }
+        await pause(RETRY);
+      }
+    }
+  }
+}
+
+/** In place of one whose object is gone. @param {string} name */
+const lostArtifact = (name) => ({
+  artifact: { artifactId: name, parts: [{ text: objectNotFound(name).message }] },
+  append: false,
+  last: true,
+  size: 0,
+});
+
+/** @param {string} id */
+const conflictOf = (id) => new AbpError('CONFLICT', `Task ${id} already exists`);
+
+/** @param {number} ms */
+const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));

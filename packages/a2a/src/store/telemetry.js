@@ -1,0 +1,107 @@
+/**
+ * Metrics and traces by OpenTelemetry's API, which is the user's: each run of an executor is a span, which says at its start
+ * that it began, since a span is exported when it ends, and a process that is killed ends none.
+ */
+import { AbpError } from '../../../../js/common/errors.js';
+
+/** @import { StoredTask, RequestInfo } from '../task.js' */
+
+/**
+ * What an agent needs to report to OpenTelemetry: the option `telemetry` of `createTaskServer`.
+ * @typedef {object} Telemetry
+ * @property {(counters: never) => unknown} attach is called by the agent
+ */
+
+/** What the tracer and the meter are called. */
+const NAME = 'abp-bridge/a2a';
+
+/**
+ * Metrics and traces, for the option `telemetry` of `createTaskServer`.
+ * @param {any} api the module `@opentelemetry/api` 1
+ * @returns {Telemetry}
+ */
+export function openTelemetry(api) {
+  if (typeof api?.trace?.getTracer !== 'function' || typeof api.metrics?.getMeter !== 'function')
+    throw new AbpError('INVALID_PARAMS', 'openTelemetry needs the module @opentelemetry/api');
+  return {
+    attach: (/** @type {() => Record<string, number | undefined>} */ counters) =>
+      new Reports(api, counters),
+  };
+}
+
+export class Reports {
+  #api;
+  #tracer;
+  #ends;
+  #cancels;
+  #losses;
+
+  /** @param {any} api @param {() => Record<string, number | undefined>} counters */
+  constructor(api, counters) {
+    this.#api = api;
+    this.#tracer = api.trace.getTracer(NAME);
+    const meter = api.metrics.getMeter(NAME);
+    this.#ends = meter.createCounter('a2a.tasks', {
+      description: 'states of tasks that were told',
+    });
+    this.#cancels = meter.createHistogram('a2a.cancel.duration', {
+      unit: 'ms',
+      description: 'from a cancel to its answer',
+    });
+    this.#losses = meter.createCounter('a2a.lease.losses', {
+      description: 'leases that this process did not renew in time',
+    });
+    for (const [name, counter, description] of [
+      ['a2a.tasks.live', 'live', 'tasks that have not ended'],
+      ['a2a.streams', 'streams', 'open streams'],
+      ['a2a.outbox', 'outbox', 'events that wait to be stored'],
+    ])
+      meter
+        .createObservableGauge(name, { description })
+        .addCallback((/** @type {any} */ result) => result.observe(counters()[counter] ?? 0));
+  }
+
+  /** @param {string} state that was told */
+  told(state) {
+    this.#ends.add(1, { 'a2a.task.state': state });
+  }
+
+  /** @param {number} ms @param {string} state of the task that was to be cancelled */
+  cancelled(ms, state) {
+    this.#cancels.record(ms, { 'a2a.task.state': state });
+  }
+
+  leaseLost() {
+    this.#losses.add(1);
+  }
+
+  /**
+   * Runs an executor in a span that continues the client's trace.
+   * @template T
+   * @param {StoredTask} task
+   * @param {RequestInfo} request
+   * @param {number} attempt
+   * @param {() => T | Promise<T>} execute
+   * @returns {Promise<T>}
+   */
+  async run(task, request, attempt, execute) {
+    const { context, propagation, trace } = this.#api;
+    const parent = propagation.extract(context.active(), request.headers);
+    const attributes = {
+      'a2a.task.id': task.id,
+      'a2a.context.id': task.contextId,
+      'a2a.attempt': attempt,
+    };
+    this.#tracer.startSpan('a2a.execute.begin', { attributes }, parent).end();
+    const span = this.#tracer.startSpan('a2a.execute', { attributes }, parent);
+    try {
+      return await context.with(trace.setSpan(parent, span), execute);
+    } catch (error) {
+      span.recordException(error);
+      throw error;
+    } finally {
+      span.setAttribute('a2a.task.state', task.state);
+      span.end();
+    }
+  }
+}

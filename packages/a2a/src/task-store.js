@@ -1,0 +1,108 @@
+/**
+ * The tasks of an agent and all that belongs to them, in bounded memory. The core decides how long a finished task is
+ * remembered. If the tasks take too much room, it is forgotten earlier.
+ */
+/** A task and all that belongs to it. */
+export class Entry {
+  /** @type {Set<import('./reply.js').Stream>} */
+  streams = new Set();
+  /** Who waits for the task to settle, and how they are answered when it will not here. @type {Map<() => void, (error: unknown) => void>} */
+  waiting = new Map();
+  /** The latest run. @type {import('./task.js').ExecutorContext | undefined} */
+  run;
+  /** Where its states are sent, by the ids that clients gave. @type {Map<string, import('./store/push.js').PushConfig>} */
+  pushes = new Map();
+  /** The task's characters when it was last measured. */
+  counted = 0;
+  /** The task in a store that outlives the process. @type {import('./store/replica.js').Replica | undefined} */
+  replica;
+
+  /**
+   * @param {import('../../../js/core/tasks-core.js').TaskTable} table
+   * @param {import('../../../js/core/tasks-boundary.js').Task} handle
+   * @param {import('./task.js').StoredTask} task
+   * @param {import('./dialects.js').Dialect} dialect of the message that made it
+   */
+  constructor(table, handle, task, dialect) {
+    this.table = table;
+    this.handle = handle;
+    this.task = task;
+    this.dialect = dialect;
+  }
+}
+
+export class TaskStore {
+  /** @type {Map<number, Entry>} */
+  #entries = new Map();
+  /** Those that have ended, the earliest first. @type {Set<Entry>} */
+  #finished = new Set();
+  #size = 0;
+  #limit;
+  #onDelete;
+
+  /** @param {number} limit characters of all tasks @param {(entry: Entry) => void} onDelete */
+  constructor(limit, onDelete) {
+    this.#limit = limit;
+    this.#onDelete = onDelete;
+  }
+
+  /** @param {number} handle */
+  get(handle) {
+    return this.#entries.get(handle);
+  }
+
+  [Symbol.iterator]() {
+    return this.#entries.values();
+  }
+
+  /** @param {Entry} entry */
+  add(entry) {
+    this.#entries.set(entry.handle, entry);
+    this.update(entry);
+  }
+
+  /**
+   * Call this when a task has grown or ended.
+   * @param {Entry} entry
+   */
+  update(entry) {
+    if (this.#entries.get(entry.handle) !== entry) return;
+    this.#size += entry.task.size - entry.counted;
+    entry.counted = entry.task.size;
+    if (entry.task.terminal) this.#finished.add(entry);
+    this.makeRoom(0);
+  }
+
+  /**
+   * Forgets finished tasks until there is room.
+   * @param {number} size characters that are to come
+   * @returns {boolean} whether there is
+   */
+  makeRoom(size) {
+    for (const entry of this.#finished) {
+      if (this.#size + size <= this.#limit) return true;
+      // While its executor runs, the task counts as running in the core.
+      if (entry.run) continue;
+      entry.table.forget(entry.handle);
+      this.delete(entry);
+    }
+    return this.#size + size <= this.#limit;
+  }
+
+  /** @param {Entry} entry */
+  delete(entry) {
+    if (!this.#entries.delete(entry.handle)) return;
+    this.#finished.delete(entry);
+    this.#size -= entry.counted;
+    this.#onDelete(entry);
+  }
+
+  /** Lets go of all. @returns {Entry[]} */
+  clear() {
+    const entries = [...this];
+    this.#entries.clear();
+    this.#finished.clear();
+    this.#size = 0;
+    return entries;
+  }
+}

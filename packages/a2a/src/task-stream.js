@@ -1,0 +1,317 @@
+/**
+ * A task as a stream of events: the events, the task that results from them, and its cancel. The core decides whether an
+ * event counts, and what to do next (src/watch_state.c); this carries it out.
+ */
+import * as core from '../../../js/core/tasks-boundary.js';
+import { AbpError, reasonText } from '../../../js/common/errors.js';
+import { onAbort, offAbort } from '../../../js/common/signals.js';
+import { readState } from './dialects.js';
+import { Unsent } from './unsent.js';
+
+/** @import { Event, Task } from './dialects.js' */
+/** @import { Responses } from './client-http.js' */
+/** @import { TaskView } from './task-view.js' */
+
+/**
+ * What TaskStream needs of its client.
+ * @typedef {object} StreamClient
+ * @property {() => Promise<void>} begin
+ * @property {(stream: TaskStream) => TaskView} view registers the stream for what is due to its task
+ * @property {(known: boolean) => number} kind of a watch: of a task whose id is known, or of a message
+ * @property {(response: unknown) => Event | undefined} read throws the agent's error
+ * @property {(operation: Opening, params: object, abortable: boolean) => Responses} open
+ * @property {(id: string) => Promise<Task>} get
+ * @property {(id: string, reason: string | undefined) => Promise<Task>} cancel
+ * @property {(event: Event) => void} drop
+ * @property {(view: TaskView) => void} forget
+ */
+
+/** @typedef {'send' | 'stream' | 'resubscribe'} Opening how a stream is opened */
+
+/**
+ * The events of one task, as an async iterator. It ends with the task, or when the task needs somebody
+ * (`input-required`); leaving it earlier closes the stream and lets the task go on.
+ * @implements {AsyncIterableIterator<Event>}
+ */
+export class TaskStream {
+  #client;
+  #operation;
+  #params;
+  #signal;
+  #events;
+  /** The task's id, once it is known. */
+  #id;
+  /** Left before there was anything to tell the core of. */
+  #left = false;
+  /** @type {TaskView | undefined} */
+  #view;
+  /** @type {Responses | undefined} */
+  #responses;
+  /** The verdict that ends a pause, which may come before the pause begins. */
+  #next = 0;
+  #resume = () => {};
+  /** What failed last. @type {unknown} */
+  #failure;
+  /** Why the agent did not cancel. @type {unknown} */
+  #refusal;
+  /** @type {unknown} */
+  #polling;
+
+  /**
+   * @param {StreamClient} client
+   * @param {Opening} operation
+   * @param {(() => object)} params
+   * @param {string | undefined} id
+   * @param {AbortSignal | undefined} signal
+   */
+  constructor(client, operation, params, id, signal) {
+    this.#client = client;
+    this.#operation = operation;
+    this.#params = params;
+    this.#id = id;
+    this.#signal = signal;
+    this.#events = this.#run();
+  }
+
+  /** The task so far: its status and its artifacts, each once. Undefined until the first event. */
+  get task() {
+    return this.#view?.task;
+  }
+
+  /** What the agent answered instead of a task. */
+  get message() {
+    return this.#view?.message;
+  }
+
+  /**
+   * Why the stream could not be opened again, so that the task is asked for now and then and events may be skipped.
+   * Undefined while it is a stream.
+   */
+  get polling() {
+    return this.#polling;
+  }
+
+  [Symbol.asyncIterator]() {
+    return this;
+  }
+
+  /** @returns {Promise<IteratorResult<Event, void>>} */
+  next() {
+    return this.#events.next();
+  }
+
+  /** Closes the stream; the task goes on. A cancel that waits for the task's id is still sent. */
+  return() {
+    this.#left = true;
+    this.#input('leave');
+    return this.#events.return();
+  }
+
+  async *#run() {
+    const client = this.#client;
+    this.#signal?.throwIfAborted();
+    await client.begin();
+    this.#signal?.throwIfAborted();
+    if (this.#left) return;
+    const view = (this.#view = client.view(this));
+    const { table, handle } = view;
+    try {
+      onAbort(this.#signal, this);
+      let verdict = table.watch(handle, client.kind(this.#id !== undefined));
+      for (;;) {
+        switch ((verdict >> core.WATCH_STEP_SHIFT) & core.WATCH_STEPS) {
+          case core.WATCH_OPEN:
+            verdict = yield* this.#read(view);
+            break;
+          case core.WATCH_ASK:
+            verdict = yield* this.#ask(view);
+            break;
+          case core.WATCH_PAUSE:
+            if (!this.#next)
+              await new Promise((resolve) => (this.#resume = () => resolve(undefined)));
+            verdict = this.#next;
+            this.#next = 0;
+            break;
+          case core.WATCH_DONE:
+            return;
+          default:
+            throw this.#error(verdict);
+        }
+      }
+    } finally {
+      offAbort(this.#signal, this);
+      this.#input('stop');
+      void this.#drain(view);
+    }
+  }
+
+  /**
+   * Opens the stream and reads it to its end.
+   * @param {TaskView} view
+   * @returns {AsyncGenerator<Event, number>} the verdict on how it ended
+   */
+  async *#read({ table, handle }) {
+    this.#failure = undefined;
+    try {
+      const id = this.#id;
+      const abortable = this.#signal !== undefined;
+      this.#responses =
+        id === undefined
+          ? this.#client.open(this.#operation, this.#params(), abortable)
+          : this.#client.open('resubscribe', { id }, abortable);
+      for (let response; (response = await this.#responses.next()) !== undefined;) {
+        const event = this.#client.read(response);
+        this.#polling = undefined;
+        if (!event) continue;
+        const verdict = this.#apply(event);
+        if (verdict) yield event;
+        if (verdict & core.TASK_END) return verdict;
+      }
+      return table.watchStep('ended', handle, core.WATCH_ENDED, 0);
+    } catch (error) {
+      this.#failure = error;
+      return table.watchStep('ended', handle, howFailed(error), delayOf(error));
+    }
+  }
+
+  /**
+   * Asks for the task.
+   * @param {TaskView} view
+   * @returns {AsyncGenerator<Event, number>} the verdict on the answer
+   */
+  async *#ask({ table, handle }) {
+    let task;
+    try {
+      task = await this.#client.get(/** @type {string} */ (this.#id));
+    } catch (error) {
+      this.#failure = error;
+      return table.watchStep('asked', handle, howFailed(error), delayOf(error));
+    }
+    const event = /** @type {const} */ ({ kind: 'task', task });
+    if (this.#apply(event)) yield event;
+    this.#polling = this.#failure;
+    return table.watchStep('asked', handle, core.WATCH_ENDED, 0);
+  }
+
+  /**
+   * @param {Event} event
+   * @returns {number} 0 for one that is dropped
+   */
+  #apply(event) {
+    const view = /** @type {TaskView} */ (this.#view);
+    const id = event.kind === 'task' ? event.task.id : event.kind !== 'message' && event.taskId;
+    const others = id && this.#id && id !== this.#id;
+    const verdict = others ? 0 : view.apply(event);
+    if (!verdict) this.#client.drop(event);
+    if (id && !this.#id) {
+      this.#id = id;
+      this.#input('named');
+    }
+    return verdict;
+  }
+
+  /** The signal is aborted. */
+  handleEvent() {
+    this.#input('cancel');
+  }
+
+  /** @param {'named' | 'cancel' | 'leave' | 'stop'} input */
+  #input(input) {
+    const view = this.#view;
+    if (view) this.act(view.table.watching(input, view.handle));
+  }
+
+  /**
+   * Carries out what interrupts a step.
+   * @param {number} verdict
+   */
+  act(verdict) {
+    if (verdict & core.WATCH_CANCEL) void this.#cancel();
+    if (verdict & core.WATCH_CLOSE) this.#responses?.close();
+    if ((verdict >> core.WATCH_STEP_SHIFT) & core.WATCH_STEPS) {
+      this.#next = verdict;
+      this.#resume();
+    }
+  }
+
+  async #cancel() {
+    const { table, handle } = /** @type {TaskView} */ (this.#view);
+    const answered = (/** @type {core.WatchEnd} */ how, delay = 0, state = core.TASK_UNKNOWN) =>
+      this.act(table.watchCancelAnswered(handle, how, delay, state));
+    try {
+      const id = /** @type {string} */ (this.#id);
+      const { status } = await this.#client.cancel(id, reasonText(this.#signal?.reason));
+      answered(core.WATCH_ENDED, 0, readState(status.state));
+    } catch (error) {
+      this.#refusal = error;
+      answered(howFailed(error), delayOf(error));
+    }
+  }
+
+  /** The core has failed: no more comes of this task. */
+  lost() {
+    this.act(core.WATCH_CLOSE | (core.WATCH_STEPS << core.WATCH_STEP_SHIFT));
+  }
+
+  /**
+   * Why the stream ends.
+   * @param {number} verdict
+   */
+  #error(verdict) {
+    const error = this.#reason(verdict);
+    if (error instanceof AbpError && this.#id)
+      error.details = { ...Object(error.details), taskId: this.#id, task: this.task };
+    return error;
+  }
+
+  /** @param {number} verdict */
+  #reason(verdict) {
+    switch ((verdict >> core.WATCH_STEP_SHIFT) & core.WATCH_STEPS) {
+      case core.WATCH_FAIL:
+        return this.#failure;
+      case core.WATCH_STOPPED:
+        return this.#signal?.reason;
+      case core.WATCH_LATE:
+        return (
+          this.#refusal ??
+          new AbpError('TIMEOUT', 'The agent did not end the task in time after the cancel')
+        );
+      case core.WATCH_LOST:
+        return new AbpError('DISCONNECTED', 'The stream was lost before its task ended', {
+          retryable: true,
+          cause: this.#failure,
+        });
+      default:
+        return new AbpError('INTERNAL_ERROR', 'The core failed', { retryable: true });
+    }
+  }
+
+  /**
+   * Agents end a stream with its task, or when the executor returns: until then its connection is of no use, and what
+   * still comes is counted.
+   * @param {TaskView} view
+   */
+  async #drain(view) {
+    const responses = this.#responses;
+    try {
+      for (let response; (response = await responses?.next()) !== undefined;) {
+        const event = this.#client.read(response);
+        if (event) this.#apply(event);
+      }
+    } catch {
+      // The task has ended; how its stream does matters to nobody.
+    } finally {
+      responses?.close();
+      this.#client.forget(view);
+    }
+  }
+}
+
+/** @param {unknown} error @returns {core.WatchEnd} how a request failed */
+function howFailed(error) {
+  if (!(error instanceof AbpError) || !error.retryable) return core.WATCH_FAILED;
+  return error instanceof Unsent ? core.WATCH_UNSENT : core.WATCH_BROKEN;
+}
+
+/** @param {unknown} error @returns {number} ms */
+const delayOf = (error) => (error instanceof AbpError && error.retryAfter) || 0;

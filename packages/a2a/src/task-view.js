@@ -1,0 +1,151 @@
+/**
+ * A task as one stream of it shows it. Whether an event still counts is the core's to say; here its status and its
+ * artifacts are kept.
+ */
+import { E_LIMIT } from '../../../js/core/abp-boundary.js';
+import * as core from '../../../js/core/tasks-boundary.js';
+import { AbpError } from '../../../js/common/errors.js';
+import { readState } from './dialects.js';
+import { MAX_HISTORY_MESSAGES } from './task.js';
+
+/** @import { Artifact, Event, Message, Metadata, Part, Status, Task } from './dialects.js' */
+
+/** Two streams of a task carry the same parts, so each has a view of its own. */
+export class TaskView {
+  /** @type {Task | undefined} */
+  task;
+  /** What the agent answered instead of a task. @type {Message | undefined} */
+  message;
+  #room;
+  /** Characters of the history. */
+  #historySize = 0;
+
+  /**
+   * @param {import('../../../js/core/tasks-core.js').TaskTable} table
+   * @param {string} name nobody else's in this table
+   * @param {number} room characters of artifacts and messages that are kept
+   */
+  constructor(table, name, room) {
+    this.table = table;
+    this.#room = room;
+    const handle = table.add(name, core.TASK_UNKNOWN);
+    if (handle < 0) {
+      throw new AbpError('RATE_LIMITED', 'Too many tasks at once', { retryable: true });
+    }
+    /** The task in the table. */
+    this.handle = /** @type {core.Task} */ (handle);
+  }
+
+  /**
+   * @param {Event} event
+   * @returns {number} the core's verdict, 0 for an event that comes too late
+   */
+  apply(event) {
+    if (event.kind === 'message') {
+      this.message = event.message;
+      return this.table.watching('replied', this.handle);
+    }
+    if (event.kind === 'artifact') {
+      this.#task(event.taskId, event.contextId);
+      return this.#artifact(event.artifact, event.append) ? core.TASK_TELL : 0;
+    }
+    if (event.kind === 'task') {
+      const { artifacts, ...rest } = event.task;
+      this.#task(rest.id, rest.contextId).history = [];
+      this.#room += this.#historySize;
+      this.#historySize = 0;
+      for (const message of rest.history) this.#remember(message);
+      // The last snapshot of a task may come with artifacts that no event brought.
+      for (const artifact of artifacts) this.#artifact(artifact, false);
+      return this.#status(rest.status, core.TASK_NEWS | core.TASK_SNAPSHOT, rest.metadata);
+    }
+    this.#task(event.taskId, event.contextId);
+    const verdict = this.#status(event.status, core.TASK_NEWS);
+    // As agents keep it: what they said with a status is a part of the dialogue.
+    if (verdict & core.TASK_TELL && event.status.message) this.#remember(event.status.message);
+    return verdict;
+  }
+
+  forget() {
+    this.table.forget(this.handle);
+  }
+
+  /**
+   * @param {string} id
+   * @param {string} contextId
+   * @returns {Task}
+   */
+  #task(id, contextId) {
+    this.task ??= { id, contextId, status: { state: 'unknown' }, artifacts: [], history: [] };
+    return this.task;
+  }
+
+  /** Keeps a message; of a longer dialogue the earliest are let go. @param {Message} message */
+  #remember(message) {
+    const { history } = /** @type {Task} */ (this.task);
+    history.push(message);
+    this.#count(sizeOf(message.parts));
+    while (history.length > MAX_HISTORY_MESSAGES || (this.#room < 0 && history.length > 1)) {
+      this.#count(-sizeOf(/** @type {Message} */ (history.shift()).parts));
+    }
+  }
+
+  /** @param {number} size */
+  #count(size) {
+    this.#historySize += size;
+    this.#room -= size;
+  }
+
+  /**
+   * @param {Status} status
+   * @param {number} what
+   * @param {Metadata} [metadata]
+   */
+  #status(status, what, metadata) {
+    const verdict = this.table.says(this.handle, 0, readState(status.state), what);
+    if (verdict & core.TASK_TELL) {
+      Object.assign(/** @type {Task} */ (this.task), { status, ...(metadata && { metadata }) });
+    }
+    return verdict;
+  }
+
+  /**
+   * @param {Artifact} artifact
+   * @param {boolean} append
+   * @returns {number} 0 if it came too late
+   */
+  #artifact(artifact, append) {
+    const { artifacts } = /** @type {Task} */ (this.task);
+    const verdict = this.table.artifact(this.handle, 0, artifact.artifactId, append);
+    if (verdict < 0) {
+      const code = verdict === E_LIMIT ? 'TOO_LARGE' : 'INVALID_AGENT_RESPONSE';
+      throw new AbpError(code, `The artifact "${artifact.artifactId}" cannot be kept`);
+    }
+    const place = verdict >> 2;
+    const { parts } = artifact;
+    switch (verdict & 3) {
+      case core.ARTIFACT_DROP:
+        return 0;
+      case core.ARTIFACT_APPEND:
+        artifacts[place].parts.push(...parts);
+        break;
+      default:
+        this.#room += artifacts[place] ? sizeOf(artifacts[place].parts) : 0;
+        // The parts that may follow are ours to add; the event stays as it came.
+        artifacts[place] = { ...artifact, parts: [...parts] };
+    }
+    this.#room -= sizeOf(parts);
+    if (this.#room >= 0) return verdict;
+    throw new AbpError('TOO_LARGE', 'The artifacts of the task are larger than the limit');
+  }
+}
+
+/** @param {Part[]} parts */
+function sizeOf(parts) {
+  let size = 0;
+  for (const { text, raw, data } of parts) {
+    size += 64 + (text?.length ?? 0) + (raw?.length ?? 0);
+    if (data !== undefined) size += JSON.stringify(data).length;
+  }
+  return size;
+}

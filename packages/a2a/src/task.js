@@ -1,0 +1,234 @@
+/** A task as its executor and the server see it. What happens to it is decided by the core. */
+import { abortError } from '../../../js/common/signals.js';
+import { ended } from '../../../js/core/tasks-core.js';
+import { readArtifact, readMessage, readState } from './dialects.js';
+import { newId } from './ids.js';
+
+/** @import { Artifact, Message, Metadata, Part, State, Status, Task } from './dialects.js' */
+
+/** The latest messages of a task; of a longer dialogue the earliest are let go. */
+export const MAX_HISTORY_MESSAGES = 1000;
+
+/** @typedef {string | { parts: Part[], metadata?: Metadata, extensions?: string[] }} Said text, or the parts of a message */
+
+/**
+ * What is known of a request.
+ * @typedef {object} RequestInfo
+ * @property {string} [version] the `A2A-Version` that it named
+ * @property {Record<string, string>} headers of HTTP, by their names in lower case
+ * @property {unknown} user who asks, as whoever authenticated the request left it
+ * @property {string} [tenant] that the request is for
+ * @property {string[]} extensions URIs that the client declares and the agent's card has
+ * @property {any} metadata of the request, as the client gave it
+ * @property {string[]} acceptedOutputModes media types that the client takes; none is all of the agent's
+ */
+
+/**
+ * What an executor gave, as JSON will have it: later changes to it are its own, and what cannot be printed throws
+ * here and now.
+ * @param {object} value
+ * @returns {{ value: any, size: number }} and how many characters it takes
+ */
+function plain(value) {
+  const text = JSON.stringify(value);
+  return { value: JSON.parse(text), size: text.length };
+}
+
+/**
+ * Readers take what they can; an executor shall hear that what it gives is nothing that they could.
+ * @param {any} given
+ * @param {Part[]} parts as they will be told
+ */
+function checkParts(given, parts) {
+  const isPart = (/** @type {Part} */ { text, data, url, raw }) =>
+    [text, data, url, raw].some((content) => content !== undefined);
+  if (!Array.isArray(given.parts) || !parts.every(isPart))
+    throw new TypeError('`parts` must be a list of { text }, { data }, { url } and { raw }');
+}
+
+/** What is stored of a task, in the form of packages/a2a/src/dialects.js. */
+export class StoredTask {
+  /** @type {Artifact[]} */
+  artifacts = [];
+  /** @type {Message[]} */
+  history = [];
+  /** @type {Status} */
+  status = { state: 'submitted', timestamp: new Date().toISOString() };
+
+  /** Characters of its artifacts and its messages, as JSON. */
+  size = 0;
+  artifactsSize = 0;
+  /** Sizes of artifacts, by id. @type {Map<string, number>} */
+  #sizes = new Map();
+  /** Sizes of the messages in `history`. @type {number[]} */
+  #lengths = [];
+  #limit;
+
+  /**
+   * @param {string} id
+   * @param {string} contextId
+   * @param {number} limit characters of all of it: of a longer dialogue the earliest messages are let go
+   * @param {{ user: unknown, tenant?: string }} by who began it
+   */
+  constructor(id, contextId, limit, { user, tenant }) {
+    this.id = id;
+    this.contextId = contextId;
+    this.user = user;
+    /** Tasks of other tenants do not exist for a request. */
+    this.tenant = tenant;
+    this.#limit = limit;
+  }
+
+  /** @returns {State} */
+  get state() {
+    return this.status.state;
+  }
+
+  /** Whether it has ended: nothing that is emitted from now on is stored or told. */
+  get terminal() {
+    return ended(readState(this.status.state));
+  }
+
+  /** @internal @param {Message} message @param {number} [size] its characters */
+  remember(message, size = JSON.stringify(message).length) {
+    this.history.push(message);
+    this.#lengths.push(size);
+    this.size += size;
+    while (
+      this.history.length > MAX_HISTORY_MESSAGES ||
+      (this.size > this.#limit && this.history.length > 1)
+    ) {
+      this.history.shift();
+      this.size -= this.#lengths.shift() ?? 0;
+    }
+  }
+
+  /**
+   * By how much an artifact makes it longer.
+   * @param {string} id
+   * @param {number} size
+   * @param {boolean} append
+   */
+  growth(id, size, append) {
+    return append ? size : size - (this.#sizes.get(id) ?? 0);
+  }
+
+  /** @internal @param {string} id of an artifact @param {number} by characters */
+  grow(id, by) {
+    this.#sizes.set(id, (this.#sizes.get(id) ?? 0) + by);
+    this.artifactsSize += by;
+    this.size += by;
+  }
+}
+
+/**
+ * What an executor is given. Its methods may be taken out of it: `execute({ signal, emitArtifact })`.
+ */
+export class ExecutorContext {
+  #emit;
+  #aborted = false;
+  /** @type {string | undefined} */
+  #reason;
+  /** @type {AbortController | undefined} */
+  #controller;
+  /** How often this message was worked on: more than 1 where a `store` runs tasks again whose process is gone. */
+  attempt = 1;
+
+  /**
+   * @param {StoredTask} task
+   * @param {Message} message
+   * @param {RequestInfo} request
+   * @param {{ status: (state: import('../../../js/core/tasks-boundary.js').TaskState, status: Partial<Status>) => boolean,
+   *   artifact: (artifact: Artifact, size: number, append: boolean, lastChunk: boolean) => boolean,
+   *   flushed: () => Promise<void> | undefined }} emit
+   */
+  constructor(task, message, request, emit) {
+    /** The task: `id`, `contextId`, `state`, `terminal`, `history`, `artifacts`. To be read only. */
+    this.task = task;
+    /** The message that this run is to answer. */
+    this.message = message;
+    /** The request that brought it: `user`, `headers`, `metadata`, `acceptedOutputModes`, `extensions`, `version`. */
+    this.request = request;
+    this.#emit = emit;
+  }
+
+  /** Aborted when the task is cancelled, or when another message has taken over. */
+  get signal() {
+    this.#controller ??= new AbortController();
+    if (this.#aborted) this.#controller.abort(abortError(this.#reason));
+    return this.#controller.signal;
+  }
+
+  /** @internal @param {string} [reason] */
+  abort(reason) {
+    this.#aborted = true;
+    this.#reason = reason;
+    this.#controller?.abort(abortError(reason));
+  }
+
+  /**
+   * Says which state the task is in. After a terminal state, whoever it came from, nothing is told any more.
+   * @param {State} state `'working'`, `'input-required'`, `'completed'`, `'failed'`, …
+   * @param {string | { parts: Part[], metadata?: Metadata }} [message] what to tell the client with it
+   * @returns {boolean} whether it was told
+   */
+  emitStatus = (state, message) => {
+    const number = readState(state);
+    if (!number) throw new TypeError(`"${state}" is not a task state`);
+    const silent = message === undefined || message === null;
+    return this.#emit.status(number, silent ? {} : statusOf(this.task, message));
+  };
+
+  /**
+   * Resolves when all that was emitted so far is stored, which without a `store` it is at once. Rejects with `ABORTED` when
+   * another process has taken the task: then nothing of it will be.
+   */
+  flushed = async () => this.#emit.flushed();
+
+  /**
+   * Adds an artifact, replaces the one with this id, or with `append` adds to its parts.
+   * @param {{ artifactId?: string, parts: Part[], name?: string, description?: string, metadata?: Metadata,
+   *   extensions?: string[] }} artifact without an id it is a new one
+   * @param {{ append?: boolean, lastChunk?: boolean }} [options] `lastChunk` says that this ends the artifact
+   * @returns {boolean} whether it was told
+   */
+  emitArtifact = (artifact, { append = false, lastChunk = false } = {}) => {
+    const { value, size } = plain({ ...artifact });
+    const read = readArtifact(value);
+    checkParts(value, read.parts);
+    read.artifactId ||= newId();
+    return this.#emit.artifact(read, size, append, lastChunk);
+  };
+}
+
+/**
+ * The part of a status that an agent's message is.
+ * @param {StoredTask} task
+ * @param {Said} content
+ * @returns {Partial<Status>}
+ */
+export function statusOf({ id: taskId, contextId }, content) {
+  const message = messageOf({ taskId, contextId }, content);
+  return typeof content === 'string' ? { text: content, message } : { message };
+}
+
+/**
+ * A message in place of a task.
+ * @param {string} contextId
+ * @param {Said} content
+ */
+export const replyOf = (contextId, content) => messageOf({ contextId }, content);
+
+/**
+ * @param {object} about what the message is about
+ * @param {Said} content
+ * @returns {Message}
+ */
+function messageOf(about, content) {
+  const given =
+    typeof content === 'string' ? { parts: [{ text: content }] } : plain({ ...content }).value;
+  const message = readMessage({ ...about, ...given, role: 'agent' });
+  checkParts(given, message.parts);
+  message.messageId ||= newId();
+  return message;
+}

@@ -1,0 +1,4 @@
+import { AbpError } from '../../../js/common/errors.js';
+
+/** A request that the agent has certainly not taken: it did not arrive, or the agent is too busy for it now. */
+export class Unsent extends AbpError {}

@@ -1,0 +1,216 @@
+// The agent card, given once in the form of 1.0 and read in every version: what it says of security, where it leads,
+// and when it has changed.
+import assert from 'node:assert/strict';
+import { after, describe, test } from 'node:test';
+import { CARD, serve } from './support/a2a.js';
+
+const finished = [];
+after(() => Promise.all(finished.map((server) => server.close())));
+const served = async (...args) => {
+  const server = await serve(() => {}, {}, ...args);
+  finished.push(server);
+  return server;
+};
+const PATH = '.well-known/agent-card.json';
+const cardOf = async (url, version, path = PATH) =>
+  (await fetch(url + path, { headers: version ? { 'a2a-version': version } : {} })).json();
+
+const SECURE = {
+  ...CARD,
+  securitySchemes: {
+    key: { apiKeySecurityScheme: { location: 'header', name: 'x-key', description: 'A key' } },
+    bearer: { httpAuthSecurityScheme: { scheme: 'Bearer', bearerFormat: 'JWT' } },
+    login: {
+      oauth2SecurityScheme: {
+        flows: {
+          clientCredentials: { tokenUrl: 'https://id.example/token', scopes: { read: 'R' } },
+        },
+      },
+    },
+    openid: { openIdConnectSecurityScheme: { openIdConnectUrl: 'https://id.example/' } },
+    mutual: { mtlsSecurityScheme: {} },
+  },
+  securityRequirements: [
+    { schemes: { login: { list: ['read'] } } },
+    { schemes: { key: { list: [] }, mutual: {} } },
+  ],
+  skills: [{ ...CARD.skills[0], securityRequirements: [{ schemes: { bearer: { list: [] } } }] }],
+};
+
+describe('security', () => {
+  const security = [{ login: ['read'] }, { key: [], mutual: [] }];
+
+  test('1.0 has it as it was given', async () => {
+    const { url } = await served(SECURE);
+    const card = await cardOf(url, '1.0');
+    assert.deepEqual(card.securitySchemes, SECURE.securitySchemes);
+    assert.deepEqual(card.securityRequirements, SECURE.securityRequirements);
+    assert.deepEqual(card.skills[0].securityRequirements, SECURE.skills[0].securityRequirements);
+  });
+
+  for (const [version, path] of [
+    ['0.3', PATH],
+    [undefined, '.well-known/agent.json'],
+  ])
+    test(`${version ?? '0.2'} has it in the form of OpenAPI`, async () => {
+      const { url } = await served(SECURE);
+      const card = await cardOf(url, version, path);
+      assert.deepEqual(card.securitySchemes, {
+        key: { type: 'apiKey', name: 'x-key', description: 'A key', in: 'header' },
+        bearer: { type: 'http', scheme: 'Bearer', bearerFormat: 'JWT' },
+        login: { type: 'oauth2', ...SECURE.securitySchemes.login.oauth2SecurityScheme },
+        openid: { type: 'openIdConnect', openIdConnectUrl: 'https://id.example/' },
+        mutual: { type: 'mutualTLS' },
+      });
+      assert.deepEqual(card.security, security);
+      assert.deepEqual(card.skills[0].security, [{ bearer: [] }]);
+    });
+
+  test('the gem has lists', async () => {
+    const { url } = await served(SECURE);
+    const card = await cardOf(url, undefined, 'agentCard');
+    assert.deepEqual(card.security, security);
+    assert.deepEqual(
+      card.securitySchemes.map(({ type }) => type),
+      ['apiKey', 'http', 'oauth2', 'openIdConnect', 'mutualTLS'],
+    );
+  });
+});
+
+test('a signed card is served as it was signed, and 0.3 names its signatures', async () => {
+  const signed = {
+    name: 'Signed',
+    description: 'By its author',
+    version: '2',
+    supportedInterfaces: [
+      { url: 'https://agent.example/', protocolBinding: 'JSONRPC', protocolVersion: '1.0' },
+    ],
+    capabilities: { streaming: true },
+    defaultInputModes: ['text/plain'],
+    defaultOutputModes: ['text/plain'],
+    skills: CARD.skills,
+    signatures: [{ protected: 'e30', signature: 'c2ln' }],
+  };
+  const { url } = await served(signed);
+  assert.deepEqual(await cardOf(url, '1.0'), signed);
+  assert.deepEqual(await cardOf(url), signed);
+  assert.deepEqual((await cardOf(url, '0.3')).signatures, signed.signatures);
+});
+
+describe('interfaces', () => {
+  const interfaceOf = (url, protocolVersion, protocolBinding = 'JSONRPC') => ({
+    url,
+    protocolVersion,
+    protocolBinding,
+  });
+  const supportedInterfaces = [
+    interfaceOf('https://a.example/grpc', '1.0', 'GRPC'),
+    interfaceOf('https://a.example/new', '1.0'),
+    interfaceOf('https://a.example/old', '0.3'),
+    interfaceOf('https://a.example/old/rest', '0.3', 'HTTP+JSON'),
+  ];
+
+  test('each version is led to its own', async () => {
+    const { url } = await served({ ...CARD, supportedInterfaces });
+    const legacy = await cardOf(url, '0.3');
+    assert.deepEqual(
+      [legacy.url, legacy.preferredTransport, legacy.additionalInterfaces],
+      [
+        'https://a.example/old',
+        'JSONRPC',
+        [{ url: 'https://a.example/old/rest', transport: 'HTTP+JSON' }],
+      ],
+    );
+    assert.equal((await cardOf(url, undefined, '.well-known/agent.json')).url, legacy.url);
+    const gem = await cardOf(url, undefined, 'agentCard');
+    assert.equal(gem.interfaces[0].url, 'https://a.example/new');
+    const urls = (await cardOf(url, '1.0')).supportedInterfaces.map(({ url }) => url);
+    assert.deepEqual(
+      urls,
+      supportedInterfaces.map(({ url }) => url),
+    );
+  });
+
+  test('without a version the card is that of 1.0 and has nothing else in it', async () => {
+    const { url } = await served(SECURE);
+    const card = await cardOf(url);
+    assert.deepEqual(card, await cardOf(url, '1.0'));
+    // What a2a.proto has: strict readers of it take no other member.
+    const known = [
+      ...['name', 'description', 'supportedInterfaces', 'provider', 'version', 'documentationUrl'],
+      ...['capabilities', 'securitySchemes', 'securityRequirements', 'defaultInputModes'],
+      ...['defaultOutputModes', 'skills', 'signatures', 'iconUrl'],
+    ];
+    assert.deepEqual(
+      Object.keys(card).filter((key) => !known.includes(key)),
+      [],
+    );
+  });
+
+  test('without a version it is that of 0.3 where the agent prefers that', async () => {
+    const { url } = await served({
+      ...CARD,
+      supportedInterfaces: [{ protocolVersion: '0.3' }, { protocolVersion: '1.0' }],
+    });
+    const card = await cardOf(url);
+    assert.deepEqual([card.url, card.protocolVersion], [url, '0.3']);
+    const { supportedInterfaces: known } = await cardOf(url, '1.0');
+    assert.deepEqual(
+      known.map((one) => [one.url, one.protocolBinding]),
+      [
+        [url, 'JSONRPC'],
+        [url, 'JSONRPC'],
+      ],
+    );
+  });
+
+  test('a query may say the version in place of a header', async () => {
+    const { url } = await served(CARD);
+    assert.equal((await cardOf(url, undefined, `${PATH}?A2A-Version=0.3`)).protocolVersion, '0.3');
+  });
+});
+
+describe('caches', () => {
+  const get = (url, headers) => fetch(url + PATH, { headers });
+
+  test('a card has validators, and one that is known is not sent again', async () => {
+    const { url } = await served(CARD);
+    const first = await get(url, { 'a2a-version': '1.0' });
+    await first.text();
+    const etag = first.headers.get('etag');
+    const date = first.headers.get('last-modified');
+    assert.match(etag, /^"[\da-f]{16}"$/);
+    assert.equal(new Date(date).toUTCString(), date);
+    assert.equal(first.headers.get('vary'), 'A2A-Version');
+    for (const headers of [
+      { 'if-none-match': etag },
+      { 'if-none-match': `"x", W/${etag}` },
+      { 'if-none-match': '*' },
+      { 'if-modified-since': date },
+    ]) {
+      const again = await get(url, { 'a2a-version': '1.0', ...headers });
+      assert.deepEqual([again.status, await again.text()], [304, ''], JSON.stringify(headers));
+      assert.equal(again.headers.get('etag'), etag);
+    }
+    for (const headers of [
+      { 'if-none-match': '"x"' },
+      { 'if-none-match': '"x"', 'if-modified-since': date },
+      { 'if-modified-since': new Date(0).toUTCString() },
+      { 'if-modified-since': 'yesterday' },
+      { 'a2a-version': '0.3', 'if-none-match': etag },
+    ]) {
+      const other = await get(url, { 'a2a-version': '1.0', ...headers });
+      assert.equal(other.status, 200, JSON.stringify(headers));
+      await other.text();
+    }
+  });
+
+  test('a card that changes has another tag', async () => {
+    const card = { ...CARD };
+    const { url } = await served(card);
+    const tagOf = async () => (await get(url)).headers.get('etag');
+    const before = await tagOf();
+    card.description = 'Another';
+    assert.notEqual(await tagOf(), before);
+  });
+});

@@ -1,0 +1,2 @@
+/** @param {string} state */
+export const isEnd = (state) => ['completed', 'failed', 'canceled', 'rejected'].includes(state);

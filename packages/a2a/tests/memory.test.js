@@ -1,0 +1,362 @@
+// What an agent keeps is bounded by its length, not by its number alone: tasks, what waits to be read, and answers.
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { after, describe, test } from 'node:test';
+import { createTaskServer } from '../src/index.js';
+import { Backlog } from '../src/backlog.js';
+import { CARD, VERSIONS, ask, deferred, gist, open, plainState, serve } from './support/a2a.js';
+
+const finished = [];
+after(() => Promise.all(finished.map((server) => server.close())));
+const served = async (...args) => {
+  const server = await serve(...args);
+  finished.push(server);
+  return server;
+};
+const names = VERSIONS['1.0'];
+const send = async (url, text, more) => {
+  const message = { ...names.message(text), ...more };
+  return ask(url, names.send, { message }, names.headers);
+};
+const stateOf = ({ result }) => plainState((result.task ?? result).status.state);
+const get = (url, id) => ask(url, names.get, { id }, names.headers);
+/** Answers with as many characters as it is asked for. */
+const execute = ({ message, emitArtifact }) =>
+  emitArtifact({ artifactId: 'a', parts: [{ text: 'x'.repeat(Number(message.parts[0].text)) }] });
+
+describe('tasks', () => {
+  test('that have ended are forgotten, the earliest first, when all are too long', async () => {
+    const { url, agent } = await served(execute, { limits: { maxStored: 10_000 } });
+    const ids = [];
+    for (let i = 0; i < 5; i++) ids.push((await send(url, '4000')).result.task.id);
+    const found = await Promise.all(ids.map(async (id) => Boolean((await get(url, id)).result)));
+    assert.deepEqual(found, [false, false, false, true, true]);
+    assert.equal(agent.counters.finished, 2);
+    // Those that are short are remembered as before.
+    for (let i = 0; i < 10; i++) await send(url, '1');
+    assert.ok((await get(url, ids[4])).result);
+    assert.equal(agent.counters.finished, 12);
+  });
+
+  test('that live are not forgotten: what makes them too long is refused, and a new one, too', async () => {
+    const gates = [];
+    const heard = [];
+    const { url, agent } = await served(
+      async ({ emitArtifact, message, task }) => {
+        const parts = [{ text: 'x'.repeat(4000) }];
+        try {
+          for (let i = 0; i < 3; i++)
+            heard.push(emitArtifact({ artifactId: 'a', parts }, { append: true }));
+        } catch (error) {
+          heard.push(error.constructor.name, task.artifacts[0]?.parts.length ?? 0);
+        }
+        if (message.parts[0].text === 'stay') {
+          const gate = deferred();
+          gates.push(gate);
+          await gate.promise;
+        }
+      },
+      { limits: { maxStored: 10_000 } },
+    );
+    const stream = await open(url, names.stream, { message: names.message('stay') }, names.headers);
+    for (let i = 0; i < 4; i++) await stream.next();
+    assert.deepEqual(heard.splice(0), [true, true, 'RangeError', 2]);
+    // Its messages have room yet, but no artifact has.
+    const sent = await send(url, 'go');
+    assert.equal(stateOf(sent), 'completed');
+    assert.deepEqual(heard, ['RangeError', 0]);
+    const long = await send(url, 'x'.repeat(3000));
+    assert.equal(stateOf(long), 'completed');
+    gates[0].resolve();
+    assert.deepEqual((await stream.rest()).map(gist), ['completed']);
+    assert.equal(agent.counters.live, 0);
+  });
+
+  test('are as long as the limits with what an executor says of its state, too', async () => {
+    const heard = [];
+    const { url } = await served(
+      ({ emitStatus, emitArtifact, message }) => {
+        const emit = (act) => {
+          try {
+            heard.push(act());
+          } catch (error) {
+            heard.push(error.constructor.name);
+          }
+        };
+        const [length, times] = message.parts[0].text.split(' ').map(Number);
+        emit(() => emitArtifact({ parts: [{ text: 'x'.repeat(1000) }] }));
+        for (let i = 0; i < times; i++) emit(() => emitStatus('working', 'x'.repeat(length)));
+        return emit(() => emitStatus('completed'));
+      },
+      { limits: { maxTask: 8000, maxStored: 15_000 } },
+    );
+    // The earlier messages of a task make room for later ones.
+    assert.equal(stateOf(await send(url, '2500 5')), 'completed');
+    assert.deepEqual(heard.splice(0), Array(7).fill(true));
+    assert.equal(stateOf(await send(url, '7000 1')), 'completed');
+    assert.deepEqual(heard.splice(0), [true, 'RangeError', true]);
+  });
+
+  test('that live take no more status messages than there is room for', async () => {
+    const heard = [];
+    const gate = deferred();
+    const { url } = await served(
+      async ({ emitStatus }) => {
+        try {
+          for (let i = 0; i < 4; i++) heard.push(emitStatus('working', 'x'.repeat(4000)));
+        } catch (error) {
+          heard.push(error.constructor.name);
+        }
+        await gate.promise;
+      },
+      { limits: { maxStored: 10_000 } },
+    );
+    const params = { message: names.message('go') };
+    const stream = await open(url, names.stream, params, names.headers);
+    for (let i = 0; i < 3; i++) await stream.next();
+    assert.deepEqual(heard, [true, true, 'RangeError']);
+    gate.resolve();
+    await stream.rest();
+  });
+
+  test('that are full of live ones take no other, and say that it is not for ever', async () => {
+    const gate = deferred();
+    const { url } = await served(
+      async (ctx) => {
+        if (ctx.message.parts[0].text.length > 10) await gate.promise;
+      },
+      { limits: { maxStored: 1000 } },
+    );
+    const params = { message: names.message('x'.repeat(2000)) };
+    const stream = await open(url, names.stream, params, names.headers);
+    await stream.next();
+    const refused = await send(url, 'go');
+    assert.deepEqual([refused.error.code, refused.error.data[0].reason], [-32603, 'RATE_LIMITED']);
+    const rest = await fetch(`${url}message:send`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...names.headers },
+      body: JSON.stringify({ message: names.message('go') }),
+    });
+    assert.deepEqual([rest.status, (await rest.json()).error.status], [429, 'RESOURCE_EXHAUSTED']);
+    assert.deepEqual(
+      [refused.error.data[1].retryDelay, rest.headers.get('retry-after')],
+      ['1s', '1'],
+    );
+    gate.resolve();
+    await stream.rest();
+    assert.equal(stateOf(await send(url, 'go')), 'completed');
+  });
+
+  test('that wait for an answer take none that is too much for all, until there is room', async () => {
+    const { url } = await served(
+      (ctx) => ctx.message.parts[0].text !== 'end' && ctx.emitStatus('input-required'),
+      { limits: { maxStored: 5000 } },
+    );
+    const [one, other] = [(await send(url, 'a')).result.task, (await send(url, 'b')).result.task];
+    const long = { taskId: one.id };
+    assert.equal(stateOf(await send(url, 'x'.repeat(4800), long)), 'input-required');
+    const refused = await send(url, 'x'.repeat(4800), { taskId: other.id });
+    assert.equal(refused.error.data[0].reason, 'RATE_LIMITED');
+    await ask(url, names.cancel, { id: one.id }, names.headers);
+    assert.equal(stateOf(await send(url, 'end', { taskId: other.id })), 'completed');
+  });
+
+  test('each are as long as the limit and no longer; replacing an artifact frees what it took', async () => {
+    const heard = [];
+    const { url } = await served(
+      ({ emitArtifact }) => {
+        const emit = (id, length, options) => {
+          try {
+            return emitArtifact({ artifactId: id, parts: [{ text: 'x'.repeat(length) }] }, options);
+          } catch (error) {
+            return error.constructor.name;
+          }
+        };
+        heard.push(
+          emit('a', 900),
+          emit('a', 900),
+          emit('b', 900),
+          emit('a', 100, { append: true }),
+        );
+        heard.push(emit('a', 1), emit('b', 900));
+      },
+      { limits: { maxTask: 1300 } },
+    );
+    const { task } = (await send(url, 'go')).result;
+    assert.deepEqual(heard, [true, true, 'RangeError', true, true, true]);
+    assert.deepEqual(
+      task.artifacts.map(({ parts }) => parts[0].text.length),
+      [1, 900],
+    );
+  });
+
+  test('let go of their earliest messages first', async () => {
+    const { url } = await served((ctx) => ctx.emitStatus('input-required', 'More?'), {
+      limits: { maxTask: 3000 },
+    });
+    const { task } = (await send(url, 'first')).result;
+    for (let i = 0; i < 5; i++) await send(url, 'x'.repeat(1000), { taskId: task.id });
+    const { history } = (await get(url, task.id)).result;
+    assert.ok(JSON.stringify(history).length < 3300);
+    assert.equal(history.at(-1).parts[0].text, 'More?');
+    assert.equal(history.at(-2).parts[0].text.length, 1000);
+  });
+});
+
+describe('answers', () => {
+  test('a page of a list ends before it is too long, and the next one goes on', async () => {
+    const { url } = await served(execute, { limits: { maxAnswer: 10_000 } });
+    const ids = [];
+    for (let i = 0; i < 5; i++) ids.push((await send(url, '4000')).result.task.id);
+    const seen = [];
+    for (let pageToken; pageToken !== '';) {
+      const params = { includeArtifacts: true, ...(pageToken && { pageToken }) };
+      const { result } = await ask(url, names.list, params, names.headers);
+      assert.ok(result.tasks.length > 0 && JSON.stringify(result).length < 12_000);
+      seen.push(...result.tasks.map(({ id }) => id));
+      ({ nextPageToken: pageToken } = result);
+    }
+    assert.deepEqual(seen.sort(), ids.sort());
+    const short = await ask(url, names.list, {}, names.headers);
+    assert.equal(short.result.tasks.length, 5);
+    // The gem has no pages.
+    const gem = await ask(url, VERSIONS.gem.list, {});
+    assert.match(gem.error.message, /too long/);
+  });
+
+  test('a task that is too long for one is refused by name, and its stream goes on', async () => {
+    const gate = deferred();
+    const { url } = await served(
+      async (ctx) => {
+        execute(ctx);
+        await gate.promise;
+      },
+      { limits: { maxAnswer: 5000 } },
+    );
+    const stream = await open(url, names.stream, { message: names.message('9000') }, names.headers);
+    const { id } = (await stream.next()).result.task;
+    for (const method of [names.get, names.resubscribe]) {
+      const { error } = await ask(url, method, { id }, names.headers);
+      assert.deepEqual([error.code, error.data[0].reason], [-32603, 'TOO_LARGE']);
+    }
+    gate.resolve();
+    assert.deepEqual((await stream.rest()).map(gist), ['working', 'artifact a', 'completed']);
+  });
+
+  test('what cannot be made text is refused before anything is sent', async () => {
+    const { url } = await served(execute);
+    const { stringify } = JSON;
+    // A string of more than 2^29 characters, which no engine makes, would take too long to ask for.
+    JSON.stringify = (value, ...rest) => {
+      if (value?.result?.id === 'x' || value?.result?.task?.artifacts)
+        throw new RangeError('Invalid string length');
+      return stringify(value, ...rest);
+    };
+    try {
+      const { error } = await send(url, '10');
+      assert.deepEqual([error.code, error.data[0].reason], [-32603, 'TOO_LARGE']);
+      assert.match(error.message, /Invalid string length/);
+    } finally {
+      JSON.stringify = stringify;
+    }
+    assert.equal(stateOf(await send(url, '10')), 'completed');
+  });
+});
+
+describe('what waits to be read', () => {
+  /** A reader of whom as much waits as it is told. */
+  const reader = (size) => ({
+    size,
+    unread() {
+      return this.size;
+    },
+    cuts: 0,
+    cut() {
+      this.cuts++;
+      this.size = 0;
+    },
+  });
+
+  test('is bounded for all: who has waited longest is cut off, who reads is not', () => {
+    const backlog = new Backlog(100);
+    const [dead, slow, quick] = [reader(40), reader(40), reader(20)];
+    for (const one of [dead, slow, quick]) backlog.update(one);
+    assert.deepEqual([dead.cuts, slow.cuts, quick.cuts], [0, 0, 0]);
+    quick.size = 25;
+    backlog.update(quick);
+    assert.deepEqual([dead.cuts, slow.cuts, quick.cuts], [1, 0, 0]);
+    // One that has read a part in the meantime is passed over.
+    slow.size = 39;
+    quick.size = 70;
+    backlog.update(quick);
+    assert.deepEqual([slow.cuts, quick.cuts], [0, 1]);
+    backlog.remove(slow);
+    const rest = reader(100);
+    backlog.update(rest);
+    assert.equal(rest.cuts, 0);
+  });
+
+  const named = 'by many who read nothing of one task is bounded, and those who read go on';
+  test(named, async () => {
+    const gate = deferred();
+    // More than a kernel takes for a socket.
+    const length = 16 << 20;
+    const { url, http, agent } = await served(
+      async (ctx) => {
+        execute(ctx);
+        await gate.promise;
+      },
+      { maxBacklog: 3 * length },
+    );
+    const params = { message: names.message(String(length)) };
+    const stream = await open(url, names.stream, params, names.headers);
+    const { id } = (await stream.next()).result.task;
+    while (gist(await stream.next()) !== 'artifact a');
+    let cut = 0;
+    const sockets = [];
+    const responses = [];
+    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: names.get, params: { id } });
+    const head = `POST / HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nContent-Length: ${body.length}`;
+    http.on('request', (_, response) => {
+      response.on('close', () => cut++);
+      responses.push(response);
+    });
+    const readers = 12;
+    for (let i = 0; i < readers; i++) {
+      const socket = connect(http.address().port, '127.0.0.1');
+      socket.on('error', () => {});
+      socket.pause();
+      sockets.push(socket);
+      await once(socket, 'connect');
+      socket.write(`${head}\r\n\r\n${body}`);
+    }
+    // Who is answered while others still get theirs may be slow in comparison.
+    const answered = () => responses.filter(({ writableEnded }) => writableEnded).length;
+    while (answered() < readers) await new Promise(setImmediate);
+    while (cut === 0) await new Promise(setImmediate);
+    assert.ok((await get(url, id)).result);
+    gate.resolve();
+    assert.deepEqual((await stream.rest()).map(gist), ['completed']);
+    for (const socket of sockets) socket.destroy();
+    assert.equal(agent.counters.finished, 1);
+  });
+});
+
+test('a server that is closed while its memory is full ends all the same', async () => {
+  const agent = createTaskServer({ card: CARD, execute }, { limits: { maxStored: 1 } });
+  const request = new Request('http://x/', {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', ...names.headers },
+    body: JSON.stringify({
+      jsonrpc: '2.0',
+      id: 1,
+      method: names.send,
+      params: { message: names.message('5') },
+    }),
+  });
+  const answer = await (await agent.fetch(request)).json();
+  assert.match(JSON.stringify(answer), /FAILED/);
+  agent.close();
+  assert.deepEqual(agent.counters.live, 0);
+});

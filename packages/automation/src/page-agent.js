@@ -1,0 +1,262 @@
+/**
+ * The part of a page transport that runs in the page. It reads one stream of lines and writes another. An app of this
+ * library takes and gives the protocol's messages, one a line; what is asked of another app, and what that reports, are
+ * lines of their own. It is injected as text, so it uses nothing but what is injected with it:
+ * js/app/foreign-app.js, packages/automation/src/clone-codec.js and what these use.
+ */
+import { foreignApp } from '../../../js/app/foreign-app.js';
+import { fromText, toText } from './clone-codec.js';
+
+/** @import { ForeignApp } from '../../../js/app/foreign-app.js' */
+/** @import { AppTransport } from '../../../js/app/expose.js' */
+
+/**
+ * What `find` has found: an app of this library; another one, or tools; nothing; something else of the same name.
+ * @typedef {'ours' | 'foreign' | 'none' | 'other'} Found
+ */
+
+/** @typedef {import('./page-transport.js').PageEnd & { find: (ms: number) => Promise<Found> }} PageAgent `find` waits for an app */
+
+/**
+ * A line to another app: a question, and the reply to one that it asked.
+ * @typedef {{ ask: number, method: keyof ForeignApp, args: any[] } | { reply: number, value: unknown }} LineToApp
+ */
+
+/**
+ * A line from it: the answer to a question, what it reports, and what it asks.
+ * @typedef {{ answer: number, value?: unknown, thrown?: unknown } | { report: string, data: unknown, question?: number }} LineFromApp
+ */
+
+/**
+ * @param {number} piece
+ * @param {Record<string, string[]>} reporters the names of the functions that apps call to report, by kind
+ * @param {any} [page] where `abp` is looked for, and the functions that apps call
+ * @param {import('./page-tools.js').PageTools} [tools] taken where there is no `abp`
+ * @returns {PageAgent}
+ */
+export function pageAgent(piece, reporters, page = globalThis, tools = undefined) {
+  /** In ms: how long a fetch waits, and how long the next fetch may take to come. */
+  const [POLL, LEASE] = [25_000, 120_000];
+  const ACCEPT = Symbol.for('abp-bridge.accept');
+  const LEFT = 'The agent disconnected';
+
+  // --- The two streams -----------------------------------------------------------------------------
+
+  let taken = 0;
+  let partial = '';
+  let waiting = '';
+  let fetched = 0;
+  let wake = () => {};
+  let ended = false;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let lease;
+
+  const emit = (/** @type {string} */ text) => {
+    waiting += `${text}\n`;
+    wake();
+  };
+  const first = () => {
+    // The agent may be gone without a word, and the app must not work for it for ever.
+    if (!ended) lease = setTimeout(() => end(), LEASE);
+    return waiting.slice(0, piece);
+  };
+
+  // --- An app of this library ----------------------------------------------------------------------
+
+  /** What the Blobs in results contain. @type {WeakMap<Blob, Uint8Array>} */
+  const contents = new WeakMap();
+
+  /**
+   * @param {unknown} value
+   * @param {Set<unknown>} [seen]
+   * @returns {Blob[]} the Blobs in it
+   */
+  function blobsIn(value, seen = new Set()) {
+    if (typeof value !== 'object' || value === null || ArrayBuffer.isView(value)) return [];
+    if (seen.has(value)) return [];
+    seen.add(value);
+    const form = Object.prototype.toString.call(value).slice(8, -1);
+    if (form === 'Blob' || form === 'File') return [/** @type {Blob} */ (value)];
+    const isIterable = form === 'Map' || form === 'Set';
+    const members = isIterable ? [.../** @type {Set<unknown>} */ (value)] : Object.values(value);
+    return members.flatMap((part) => blobsIn(part, seen));
+  }
+
+  /** Reads the Blobs of a result: it is sent as text. @param {unknown} value */
+  async function prepare(value) {
+    let blobs;
+    try {
+      blobs = blobsIn(value);
+    } catch {
+      return value; // It cannot be sent, and that is said then.
+    }
+    for (const blob of blobs) {
+      try {
+        contents.set(blob, new Uint8Array(await blob.arrayBuffer()));
+      } catch (cause) {
+        const { message } = /** @type {Error} */ (cause);
+        throw new Error(`A Blob cannot be read: ${message}`, { cause });
+      }
+    }
+    return value;
+  }
+
+  const read = {
+    get: (/** @type {Blob} */ blob) => contents.get(blob),
+    set() {
+      throw new TypeError('A Blob can only be sent in a result: read it first');
+    },
+  };
+
+  /** The end of its transport that is here. @type {AppTransport | undefined} */
+  let ours;
+
+  function accept() {
+    const transport = (ours = /** @type {AppTransport} */ ({
+      carries: ['streams'],
+      post: (message) => ended || emit(toText(message, true, read)),
+      prepare,
+      onMessage() {},
+      close() {
+        ours = undefined;
+        void end();
+      },
+    }));
+    page.abp[ACCEPT](transport);
+  }
+
+  // --- Another app ---------------------------------------------------------------------------------
+
+  /** @type {ForeignApp | undefined} */
+  let foreign;
+  let serial = 0;
+  /** Settle its questions, by id. @type {Map<unknown, (response: unknown) => void>} */
+  const questions = new Map();
+
+  /** @param {string} report what kind it is @param {unknown} data */
+  function hear(report, data) {
+    if (report !== 'Elicitation') return emit(toText({ report, data }));
+    const question = ++serial;
+    emit(toText({ report, data, question }));
+    return new Promise((resolve) => questions.set(question, resolve));
+  }
+
+  /** @param {{ answer: number, value: unknown }} line */
+  async function written(line) {
+    /** @type {Map<Blob, Uint8Array | undefined>} */
+    const blobs = new Map();
+    const text = toText(line, false, blobs);
+    if (!blobs.size) return text;
+    for (const blob of blobs.keys()) blobs.set(blob, new Uint8Array(await blob.arrayBuffer()));
+    return toText(line, false, blobs);
+  }
+
+  /** What it throws becomes the protocol's error on the other side. @param {any} line */
+  async function answer({ ask, method, args }) {
+    let text;
+    try {
+      const app = /** @type {any} */ (foreign);
+      const value = await (method === 'open' ? app.open(args[0], hear) : app[method](...args));
+      text = await written({ answer: ask, value });
+    } catch (error) {
+      const thrown = /** @type {{ message?: unknown }} */ (error) ?? String(error);
+      try {
+        text = toText({ answer: ask, thrown });
+      } catch {
+        text = toText({ answer: ask, thrown: `${thrown.message}` });
+      }
+    }
+    emit(text);
+  }
+
+  /** @param {any} line */
+  function receive(line) {
+    if (!foreign) return ours?.onMessage(line, []);
+    if (line.method) return void answer(line);
+    questions.get(line.reply)?.(line.value);
+    questions.delete(line.reply);
+  }
+
+  // --- The end -------------------------------------------------------------------------------------
+
+  /** @param {string} [reason] */
+  async function end(reason = LEFT) {
+    if (ended) return;
+    ended = true;
+    clearTimeout(lease);
+    page.removeEventListener('pagehide', leave);
+    for (const settle of questions.values()) settle({ success: false, cancelled: true });
+    wake();
+    ours?.onClose?.();
+    await foreign?.close(reason);
+  }
+
+  const leave = () => void end('The page was closed');
+  page.addEventListener('pagehide', leave);
+
+  /** @returns {Promise<Found>} */
+  async function found() {
+    const { abp } = page;
+    if (typeof abp?.[ACCEPT] === 'function') {
+      accept();
+      return 'ours';
+    }
+    if (typeof abp?.initialize === 'function' && typeof abp.call === 'function') {
+      foreign = foreignApp(reporters, page);
+    } else if (await tools?.found()) {
+      foreign = foreignApp(reporters, { abp: tools?.abp });
+    } else return abp === undefined ? 'none' : 'other';
+    return 'foreign';
+  }
+
+  return {
+    async find(ms) {
+      for (const until = performance.now() + ms; ;) {
+        const what = await found();
+        if (what === 'ours' || what === 'foreign' || performance.now() > until) return what;
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      }
+    },
+    take(from, text) {
+      const fresh = text.slice(taken - from);
+      taken += fresh.length;
+      const lines = fresh.split('\n');
+      lines[0] = partial + lines[0];
+      partial = /** @type {string} */ (lines.pop());
+      for (const line of lines) receive(fromText(line));
+    },
+    next(received) {
+      // An earlier fetch does not wait any more.
+      wake();
+      clearTimeout(lease);
+      waiting = waiting.slice(received - fetched);
+      fetched = received;
+      if (ended && !waiting) throw new Error('The session has ended');
+      if (waiting) return first();
+      return new Promise((resolve) => {
+        wake = () => {
+          clearTimeout(timer);
+          wake = () => {};
+          resolve(first());
+        };
+        const timer = setTimeout(() => wake(), POLL);
+      });
+    },
+    end,
+  };
+}
+
+/**
+ * Installs placeholders for the functions that apps call to report, before their page loads. Injected as text, too.
+ * @param {string[]} names
+ */
+export function keepPlaces(names) {
+  const page = /** @type {any} */ (globalThis);
+  for (const name of names) {
+    if (page[name]) continue;
+    /** @type {any} */
+    const place = (/** @type {unknown[]} */ ...args) => place.heard?.(...args);
+    place[Symbol.for('abp-bridge.place')] = true;
+    page[name] = place;
+  }
+}

@@ -1,0 +1,144 @@
+/**
+ * A page that Puppeteer or Playwright drives. This end exchanges messages with an object in the page by `evaluate`, and
+ * waits there for the next message. No function is exposed to the page: it would be visible in every frame, of whatever
+ * origin, and would outlive the document. An `evaluate` ends with its document.
+ */
+import { safely } from '../../../js/common/errors.js';
+import { unless } from '../../../js/common/waiting.js';
+import { MAX_MESSAGES_PER_TURN, inLaterTurn } from '../../../js/common/turns.js';
+import { fromText, toText } from './clone-codec.js';
+import { Receiver } from '../../../js/transports/receiver.js';
+
+/** Characters that one fetch carries at most: the drivers' connections have limits, too. */
+export const MAX_FETCH_CHARACTERS = 2 ** 22;
+
+/** Characters of the longest message; longer ones are dropped. Every engine limits the length of a string. */
+const MAX_MESSAGE_CHARACTERS = 2 ** 28;
+
+/**
+ * The object in the page. It reads one stream of lines and writes another; each line is a message.
+ * @typedef {object} PageEnd
+ * @property {(from: number, text: string) => void} take takes messages: a piece of the stream, and the
+ *   offset in characters at which it begins
+ * @property {(received: number) => string | Promise<string>} next gives what follows after so many characters;
+ *   waits a while until there is something
+ * @property {(reason?: string) => Promise<void>} end called when nothing more will be written or read
+ */
+
+/**
+ * What we use of a driver's handle of an object in the page.
+ * @template There
+ * @typedef {object} Handle
+ * @property {<A, R>(question: (object: There, argument: A) => R, argument: A) => Promise<Awaited<R>>} evaluate calls the
+ *   function in the page
+ * @property {() => Promise<unknown>} dispose
+ */
+
+/** Two streams of lines, each line a message. Each side says how much has arrived, so that a piece can be repeated. */
+export class PageTransport extends Receiver {
+  /** No signs of life: the driver says when a page is gone. @type {readonly import('../../../js/transports/transport.js').Feature[]} */
+  carries = ['streams'];
+  #handle;
+  #gone;
+  #release;
+  #outgoing = '';
+  #posted = 0;
+  #sending = Promise.resolve();
+  #busy = false;
+  #receiving = false;
+  #hasEnded = () => {};
+  /** Settles when the object in the page has ended, too. @type {Promise<void>} */
+  ended = new Promise((resolve) => (this.#hasEnded = resolve));
+
+  /**
+   * @param {Handle<PageEnd>} handle
+   * @param {object} options
+   * @param {AbortSignal} options.gone fires when the page is gone
+   * @param {() => void} options.release called when this has ended
+   */
+  constructor(handle, { gone, release }) {
+    super();
+    this.#handle = handle;
+    this.#gone = gone;
+    this.#release = release;
+  }
+
+  /** @param {unknown} message */
+  post(message) {
+    if (this.stopped) return;
+    this.#outgoing += `${toText(message, true)}\n`;
+    if (!this.#busy) this.#sending = this.#send().catch(this.#failed);
+    if (!this.#receiving) void this.#receive().catch(this.#failed);
+  }
+
+  /** @override */
+  end() {
+    const ended = () => (this.#release(), this.#hasEnded());
+    this.#leave().then(ended, ended);
+  }
+
+  async #leave() {
+    await this.#sending;
+    await this.#ask((page) => page.end(), undefined);
+    await this.#handle.dispose();
+  }
+
+  #failed = (/** @type {unknown} */ cause) => this.lose(cause);
+
+  /**
+   * Calls the object in the page. Puppeteer gives up an evaluation that takes long; the page may still be fine then.
+   * @template A, R
+   * @param {(page: PageEnd, argument: A) => R} question
+   * @param {A} argument
+   * @returns {Promise<Awaited<R>>}
+   */
+  async #ask(question, argument) {
+    for (;;) {
+      try {
+        return await unless(this.#gone, this.#handle.evaluate(question, argument));
+      } catch (error) {
+        const { message } = /** @type {Error} */ (error);
+        if (this.stopped || !/timed out/i.test(message)) throw error;
+      }
+    }
+  }
+
+  async #send() {
+    this.#busy = true;
+    while (this.#outgoing) {
+      const text = this.#outgoing.slice(0, MAX_FETCH_CHARACTERS);
+      await this.#ask(
+        (page, [at, text]) => page.take(at, text),
+        /** @type {const} */ ([this.#posted, text]),
+      );
+      this.#posted += text.length;
+      this.#outgoing = this.#outgoing.slice(text.length);
+    }
+    this.#busy = false;
+  }
+
+  async #receive() {
+    this.#receiving = true;
+    let received = 0;
+    let partial = '';
+    while (!this.stopped) {
+      const text = await this.#ask((page, received) => page.next(received), received);
+      if (typeof text !== 'string') throw new TypeError('The page sent a message that is not text');
+      if (text.length > MAX_FETCH_CHARACTERS)
+        throw new RangeError('The page sent more at once than the limit allows');
+      received += text.length;
+      let from = 0;
+      for (let end, lines = 0; (end = text.indexOf('\n', from)) >= 0; from = end + 1) {
+        const line = partial + text.slice(from, end);
+        partial = '';
+        // Blank lines are not messages.
+        if (line) this.receive(safely(() => fromText(line), null));
+        if (++lines % MAX_MESSAGES_PER_TURN === 0)
+          await new Promise((done) => inLaterTurn(() => done(0)));
+        if (this.stopped) return;
+      }
+      partial += text.slice(from);
+      if (partial.length > MAX_MESSAGE_CHARACTERS) throw new RangeError('A message is too long');
+    }
+  }
+}

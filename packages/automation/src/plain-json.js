@@ -1,0 +1,22 @@
+/** Results for readers that know JSON and nothing else: WebMCP's agents, and the tools of pages. */
+import { bytesToText } from '../../../js/wire/binary.js';
+
+/**
+ * A replacer for `JSON.stringify`: bytes become `BinaryData` in base64 (a Blob is refused), a Map or a Set a list, a BigInt
+ * its digits, an Error its name and message. It uses only js/wire/binary.js, so that it can be injected into a page as text.
+ * @this {any} the object that contains the value
+ * @param {string} key
+ * @param {any} value after its toJSON, if it has one
+ * @returns {unknown}
+ */
+export function plainJson(key, value) {
+  if (typeof value === 'bigint') return `${value}`;
+  switch (Object.prototype.toString.call(value)) {
+    case '[object Map]':
+    case '[object Set]':
+      return [...value];
+    case '[object Error]':
+      return { name: value.name, message: value.message, ...value };
+  }
+  return bytesToText.call(this, key, value);
+}

@@ -1,0 +1,208 @@
+/**
+ * What the entries for frameworks share: a connection and a call as stores, whose state is replaced when it changes. A
+ * component shows the state, and ends what it began when it goes.
+ */
+import { connect } from '../../../js/agent/connect.js';
+import { AbpError, invokeReportingErrors, toErrorObject } from '../../../js/common/errors.js';
+import { followSignal } from '../../../js/common/signals.js';
+
+/** @import { CallOptions, Client, ConnectOptions, ConnectTarget, Opener } from '../../../js/agent/client.js' */
+/** @import { CallArguments, NameOf, ResponseOf } from '../../../js/types/app.js' */
+/** @import { ProgressInfo, Response } from '../../../js/wire/messages.js' */
+
+/**
+ * Where the app is: what `connect` takes, or nothing while it is not there yet.
+ * @typedef {HTMLIFrameElement | ConnectTarget | Opener | null | undefined} Target
+ */
+
+/**
+ * @template [App=any] what it knows of the app; see `connect`
+ * @typedef {object} ConnectionState A connection, as a component shows it.
+ * @property {'idle' | 'connecting' | 'connected' | 'reconnecting' | 'failed'} status `idle`: there is no target;
+ *   `failed`: nothing more is tried
+ * @property {Client<App> | undefined} client from the first session on
+ * @property {AbpError | undefined} error why it is not connected, if that is known
+ */
+
+/**
+ * @template [App=any] what the client knows of the app
+ * @template {NameOf<App>} [Name=NameOf<App>] the capability
+ * @typedef {object} CallState A call, as a component shows it.
+ * @property {boolean} pending whether a call is under way
+ * @property {ProgressInfo | undefined} progress of the last call
+ * @property {ResponseOf<App, Name> | undefined} response of the last call, once it has settled
+ */
+
+/**
+ * What makes a call of one capability, and the name of what cancels it.
+ * @template App
+ * @template {NameOf<App>} Name
+ * @typedef {object} Calling
+ * @property {(...rest: CallArguments<App, Name>) => Promise<ResponseOf<App, Name>>} call its params, and the options of the call
+ * @property {(reason?: unknown) => void} cancel cancels the call that is under way
+ */
+
+/** @param {unknown} error */
+const abpError = (error) =>
+  error === undefined || error instanceof AbpError ? error : AbpError.from(toErrorObject(error));
+
+/** @template T */
+class Store {
+  /** @type {Set<(state: T) => void>} */
+  #listeners = new Set();
+
+  /** @param {T} state */
+  constructor(state) {
+    this.state = state;
+  }
+
+  /** The state, which is another object after each change. */
+  get = () => this.state;
+
+  /**
+   * @param {(state: T) => void} listener called after each change
+   * @returns {() => void} ends it
+   */
+  subscribe = (listener) => {
+    this.#listeners.add(listener);
+    return () => void this.#listeners.delete(listener);
+  };
+
+  /** @param {Partial<T>} changes */
+  set(changes) {
+    this.state = { ...this.state, ...changes };
+    for (const listener of this.#listeners) invokeReportingErrors(listener, this.state);
+  }
+}
+
+/** @type {ConnectionState} */
+const IDLE = { status: 'idle', client: undefined, error: undefined };
+
+/** A connection to an app, which reconnects by itself unless its options say otherwise. @extends {Store<ConnectionState>} */
+export class ConnectionStore extends Store {
+  /** The options; the callbacks may be replaced at any time. @type {ConnectOptions} */
+  options;
+  #serial = 0;
+
+  /** @param {ConnectOptions} options */
+  constructor(options) {
+    super(IDLE);
+    this.options = options;
+  }
+
+  /**
+   * Connects to an app, in place of the one before.
+   * @param {Target} target
+   * @returns {() => void} ends it, in whatever state it is
+   */
+  open(target) {
+    const serial = ++this.#serial;
+    /** @param {Partial<ConnectionState>} changes */
+    const set = (changes) => serial === this.#serial && this.set(changes);
+    if (!target) {
+      set(IDLE);
+      return () => {};
+    }
+    const { options } = this;
+    const { controller, release } = followSignal(options.signal);
+    /** @type {Client | undefined} */
+    let client;
+    set({ ...IDLE, status: 'connecting' });
+    // That an iframe's options have its origin is for those who give them.
+    connect(/** @type {ConnectTarget} */ (target), {
+      reconnect: true,
+      ...options,
+      signal: controller.signal,
+      onNotification: (...args) => this.options.onNotification?.(...args),
+      onProgress: (info) => this.options.onProgress?.(info),
+      onElicitation: options.onElicitation && ((...args) => this.options.onElicitation?.(...args)),
+      onCapabilitiesChanged: (changes) => this.options.onCapabilitiesChanged?.(changes),
+      onDisconnect: (error) => {
+        set({ status: options.reconnect === false ? 'failed' : 'reconnecting', error });
+        this.options.onDisconnect?.(error);
+      },
+      onReconnect: (error) => {
+        set({ status: error ? 'failed' : 'connected', error: abpError(error) });
+        this.options.onReconnect?.(error);
+      },
+    }).then(
+      (connected) => {
+        client = connected;
+        if (controller.signal.aborted) client.close();
+        else set({ status: 'connected', client, error: undefined });
+      },
+      (error) => set({ status: 'failed', error: abpError(error) }),
+    );
+    return () => {
+      release();
+      controller.abort();
+      client?.close();
+      set(IDLE);
+      // What is still to come of it is not shown.
+      if (serial === this.#serial) this.#serial++;
+    };
+  }
+}
+
+/** Calls of one capability, one at a time: another call cancels the one before. @extends {Store<CallState>} */
+export class Call extends Store {
+  /** @type {AbortController | undefined} */
+  #controller;
+
+  constructor() {
+    super({ pending: false, progress: undefined, response: undefined });
+  }
+
+  /**
+   * @param {Client | undefined} client
+   * @param {string} name
+   * @param {unknown} [params]
+   * @param {CallOptions} [options]
+   * @returns {Promise<Response>} of this call, whatever becomes of it
+   */
+  async start(client, name, params, options = {}) {
+    this.cancel('A newer call replaced it');
+    const { controller, release } = followSignal(options.signal);
+    this.#controller = controller;
+    /** @param {Partial<CallState>} changes */
+    const set = (changes) => this.#controller === controller && this.set(changes);
+    set({ pending: true, progress: undefined, response: undefined });
+    /** @type {Response} */
+    let response;
+    try {
+      response = await (client?.call(name, params, {
+        ...options,
+        signal: controller.signal,
+        onProgress: (progress) => {
+          set({ progress });
+          options.onProgress?.(progress);
+        },
+      }) ?? { success: false, error: { ...NOT_CONNECTED } });
+    } catch (error) {
+      set({ pending: false });
+      throw error;
+    } finally {
+      release();
+    }
+    set({ pending: false, response });
+    return response;
+  }
+
+  /**
+   * Cancels the call that is under way, if there is one.
+   * @param {unknown} [reason]
+   */
+  cancel = (reason) => {
+    if (this.state.pending) this.#controller?.abort(reason);
+  };
+}
+
+const { code, message, retryable } = new AbpError(
+  'NOT_INITIALIZED',
+  "There is no session yet: call once the connection's status is connected",
+  { retryable: true },
+);
+const NOT_CONNECTED = { code, message, retryable };
+
+/** Why the calls of a component end that goes. */
+export const UNMOUNTED = 'The component was unmounted';

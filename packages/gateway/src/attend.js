@@ -1,0 +1,110 @@
+/** Waiting with a request for what becomes of a call: its progress and its questions go to the client of that request. */
+import { ProtocolError, ProtocolErrorCode } from '@modelcontextprotocol/server';
+import { progressSender } from './progress.js';
+import { PATIENCE_WITH_CLIENTS } from './runs.js';
+import { cleanText } from './texts.js';
+
+/** How long a client may take to say that it has read what it was sent, in ms. */
+const PING_TIMEOUT = 1000;
+
+/**
+ * @typedef {import('./run.js').Run} Run
+ * @typedef {import('./mcp-client.js').Context} Context
+ */
+
+/**
+ * The client's reason, in the words that the app's handler gets.
+ * @param {AbortSignal} signal
+ */
+function reasonOf({ reason }) {
+  if (typeof reason === 'string' && reason) return cleanText(reason, 500);
+  // The SDK's own error is what it says of a connection that is gone.
+  if (reason?.name === 'AbortError' || reason === undefined) return 'the client cancelled';
+  return 'the client disconnected';
+}
+
+/**
+ * @param {import('./mcp-client.js').McpClient} client
+ * @param {Run} run
+ * @param {Context} ctx
+ * @param {object} options
+ * @param {number} options.patience ms
+ * @param {boolean} options.owns whether the run ends with this request
+ * @param {Record<string, unknown>} [options.meta] goes along with questions
+ * @returns {Promise<'ended' | 'late' | 'asked'>} 'asked' in the version that has no requests of servers
+ */
+export async function attend(client, run, ctx, { patience, owns, meta }) {
+  const { signal, _meta } = ctx.mcpReq;
+  const drained = client.flow?.();
+  const progress = progressSender(
+    _meta?.progressToken,
+    async (params) => {
+      await drained?.();
+      if (!signal.aborted) await ctx.mcpReq.notify({ method: 'notifications/progress', params });
+    },
+    // In the newer version servers ask nothing.
+    client.isModern
+      ? undefined
+      : () => ctx.mcpReq.send({ method: 'ping' }, { signal, timeout: PING_TIMEOUT }),
+  );
+  run.onProgress = progress.report;
+  if (run.progress) progress.report(run.progress);
+  let deadline = performance.now() + patience;
+  try {
+    for (;;) {
+      const event = await run.next(signal, deadline - performance.now());
+      if (event === 'aborted') {
+        if (owns) run.abort(reasonOf(signal));
+        throw new ProtocolError(ProtocolErrorCode.InternalError, 'The request was cancelled');
+      }
+      if (event === 'asked' && !client.isModern) {
+        await ask(run, ctx, meta);
+        // That was the user's time, not the app's.
+        deadline = performance.now() + patience;
+        continue;
+      }
+      progress.stop();
+      await progress.drain();
+      return event;
+    }
+  } finally {
+    progress.stop();
+    if (run.onProgress === progress.report) run.onProgress = () => {};
+  }
+}
+
+/**
+ * Puts the app's question to a client of the older version, by a request of ours.
+ * @param {Run} run
+ * @param {Context} ctx
+ * @param {Record<string, unknown>} [meta]
+ */
+async function ask(run, ctx, meta) {
+  const { question } = run;
+  if (!question) return;
+  const over = new AbortController();
+  const abort = () => over.abort('the question is over');
+  ctx.mcpReq.signal.addEventListener('abort', abort);
+  // It may be over by other ways than an answer to this request.
+  void question.answered.then(abort);
+  const { params } = question.form;
+  const request = {
+    method: 'elicitation/create',
+    params: { ...params, ...(meta && { _meta: meta }) },
+  };
+  try {
+    const result = await ctx.mcpReq.send(
+      /** @type {import('@modelcontextprotocol/server').ElicitRequest} */ (request),
+      {
+        signal: over.signal,
+        timeout: PATIENCE_WITH_CLIENTS,
+      },
+    );
+    if (run.question === question) run.answer(result);
+  } catch {
+    // Nobody answered, or nobody could: that is no consent.
+    if (run.question === question && !ctx.mcpReq.signal.aborted) run.answer({ action: 'cancel' });
+  } finally {
+    ctx.mcpReq.signal.removeEventListener('abort', abort);
+  }
+}

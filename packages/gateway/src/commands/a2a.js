@@ -1,0 +1,150 @@
+/** `a2a`: the app as an A2A agent, one skill a capability. */
+import { hasStopped } from '../app.js';
+import { createServer } from 'node:http';
+import { createTaskServer } from 'abp-bridge/a2a';
+import { createGuard, listenOn } from '../http-guard.js';
+import { appOf, log } from '../options.js';
+import { sentenceOf } from '../outcomes.js';
+import { toPlain } from '../plain.js';
+import { progressText } from '../progress.js';
+import { cleanText } from '../texts.js';
+
+/** How long a cancelled task may take to say what became of it, in ms. */
+const GRACE = 5000;
+
+/**
+ * @typedef {import('abp-bridge/a2a').ExecutorContext} ExecutorContext
+ * @typedef {import('abp-bridge/a2a').Part} Part
+ */
+
+/**
+ * What a message asks for: a data part `{ skill, params }`, or the skill's name in `metadata.skill` and its params
+ * in a data part or as JSON in the text.
+ * @param {ExecutorContext['message']} message
+ * @returns {{ skill?: string, params: unknown }}
+ */
+function requestOf({ parts, metadata }) {
+  const data = /** @type {{ skill?: unknown, params?: unknown } | undefined} */ (
+    parts.find((part) => part.data !== undefined)?.data
+  );
+  if (typeof data?.skill === 'string') return { skill: data.skill, params: data.params ?? {} };
+  const skill = typeof metadata?.skill === 'string' ? metadata.skill : undefined;
+  if (data !== undefined) return { skill, params: data };
+  const text = parts.find((part) => typeof part.text === 'string')?.text ?? '';
+  if (!skill) return { skill: text.trim(), params: {} };
+  try {
+    return { skill, params: text.trim() ? JSON.parse(text) : {} };
+  } catch {
+    return { skill, params: { text } };
+  }
+}
+
+/**
+ * @param {import('../app.js').App} app
+ * @returns {(context: ExecutorContext) => Promise<void>}
+ */
+const executor = (app) => async (context) => {
+  const { message, signal, emitStatus, emitArtifact } = context;
+  const { skill, params } = requestOf(message);
+  const names = (await app.listCapabilities()).map(({ name }) => name);
+  if (!skill || !names.includes(skill)) {
+    const known = names.slice(0, 50).join(', ');
+    emitStatus(
+      'rejected',
+      `Say which skill in a data part { skill, params }. There are: ${cleanText(known, 4000)}`,
+    );
+    return;
+  }
+  /** @type {import('../progress.js').Info | undefined} */
+  let progress;
+  const response = await app.call(skill, params, {
+    signal,
+    owner: context,
+    onProgress: (info) => {
+      progress = info;
+      const words = progressText(info);
+      const percent = Number.isFinite(info.percentage) ? `${info.percentage} %` : '';
+      emitStatus('working', [percent, words].filter(Boolean).join(' '));
+    },
+  });
+  if (!response.success) {
+    const { code = 'OPERATION_FAILED', message: why } = response.error ?? {};
+    const { outcome, report } =
+      response.metadata ?? /** @type {import('../outcomes.js').Became} */ ({});
+    const sentence = sentenceOf({ outcome, report, progress });
+    const text = [`${cleanText(code, 64)}: ${cleanText(why, 4000)}`, sentence].filter(Boolean);
+    emitStatus(hasStopped(response) && signal.aborted ? 'canceled' : 'failed', {
+      parts: [{ text: text.join('\n') }],
+      ...(outcome && { metadata: { outcome, ...(report !== undefined && { report }) } }),
+    });
+    return;
+  }
+  /** @type {Part[]} */
+  const parts = [];
+  /** @type {import('../plain.js').Describe} */
+  const put = ({ bytes, mimeType, filename }, rest) => {
+    parts.push({
+      raw: Buffer.from(bytes).toString('base64'),
+      mediaType: mimeType,
+      ...(filename && { filename: cleanText(filename, 200) }),
+    });
+    return { ...rest, mimeType, size: bytes.length };
+  };
+  const data = await toPlain(response.data, put);
+  await toPlain(response.downloads, put);
+  emitArtifact({ artifactId: 'result', parts: [{ data }, ...parts] });
+  // Said here, so that a cancel that came too late does not hide it.
+  emitStatus('completed');
+};
+
+/**
+ * @param {[string]} positionals
+ * @param {import('../options.js').Values} values
+ * @param {{ version: string }} context
+ */
+export async function execute([address], values, context) {
+  const app = appOf(address, values, context);
+  try {
+    const client = await app.open();
+    const skills = (await client.listCapabilities()).map(({ name, description }) => ({
+      id: name,
+      name: cleanText(name, 256),
+      description: cleanText(description, 4096) || cleanText(name, 256),
+      tags: [],
+    }));
+    const agent = createTaskServer(
+      {
+        card: {
+          name: cleanText(client.app?.name, 256),
+          description: cleanText(client.app?.description, 4096) || 'A web app',
+          version: cleanText(client.app?.version, 64),
+          skills,
+        },
+        execute: executor(app),
+      },
+      // Under which names it is asked the guard knows.
+      { grace: GRACE, hosts: '*' },
+    );
+    const guard = createGuard(values);
+    const server = createServer((request, response) => {
+      if (guard.allowPage(request, response)) return;
+      const problem = guard.problemWith(request);
+      if (!problem) return void agent.handle(request, response);
+      response.writeHead(problem.status, { 'content-type': 'text/plain', ...problem.headers });
+      response.end(problem.message);
+    });
+    const where = await listenOn(server, values.http ?? '127.0.0.1:0');
+    guard.listeningOn(where);
+    log(`serves A2A at http://${where.text}/`);
+    if (guard.madeToken) log(`clients must send: Authorization: Bearer ${guard.token}`);
+    await new Promise((resolve) => {
+      process.once('SIGINT', resolve);
+      process.once('SIGTERM', resolve);
+    });
+    agent.close();
+    server.close();
+    server.closeAllConnections();
+  } finally {
+    await app.close();
+  }
+}

@@ -1,0 +1,140 @@
+/** `call`: calls a capability once, and prints what becomes of it. */
+import { hasStopped, unlessAborted } from '../app.js';
+import { readFile } from 'node:fs/promises';
+import { text } from 'node:stream/consumers';
+import { EXIT, usageError } from '../errors.js';
+import { appOf, log, seconds } from '../options.js';
+import { sentenceOf } from '../outcomes.js';
+import { toPlain } from '../plain.js';
+import { askAtTerminal, progressView } from '../terminal.js';
+import { chunkText, cleanText, jsonText, lineOf } from '../texts.js';
+import { requireWritable, saveAll } from '../saved-files.js';
+
+/** Characters of a failure's message that a terminal shows. */
+const MAX_MESSAGE = 2000;
+
+/** @param {string} [argument] JSON, `@` and a file's name, or `-` for stdin */
+async function readParams(argument = '{}') {
+  let json = argument;
+  if (argument === '-') json = await text(process.stdin);
+  else if (argument.startsWith('@')) {
+    json = await readFile(argument.slice(1), 'utf8').catch((error) => {
+      throw usageError(`${argument.slice(1)} cannot be read: ${error.message}`);
+    });
+  }
+  try {
+    return JSON.parse(json);
+  } catch (error) {
+    throw usageError(`The params are not JSON: ${/** @type {Error} */ (error).message}`);
+  }
+}
+
+/**
+ * @param {[string, string, string?]} positionals
+ * @param {import('../options.js').Values} values
+ * @param {{ version: string }} context
+ */
+export async function execute([address, capability, argument], values, context) {
+  const timeout = seconds(values.timeout, 'timeout');
+  const params = await readParams(argument);
+  if (values.out) await requireWritable(values.out);
+  const app = appOf(address, values, context);
+  const stop = new AbortController();
+  const view = progressView(process.stderr);
+  const interrupt = (/** @type {string} */ signal) => {
+    if (stop.signal.aborted) {
+      app.kill();
+      process.exit(EXIT.CANCELLED);
+    }
+    view.end();
+    log('cancelling; press Ctrl-C again to leave at once');
+    const isKey = signal === 'SIGINT';
+    stop.abort(isKey ? 'the user pressed Ctrl-C' : `the program was ended by ${signal}`);
+  };
+  process.on('SIGINT', interrupt);
+  process.on('SIGTERM', interrupt);
+  try {
+    // Whoever cannot be reached is another matter than a call that failed.
+    const opened = app.open();
+    try {
+      await unlessAborted(opened, stop.signal);
+    } catch (error) {
+      if (!stop.signal.aborted) throw error;
+      opened.catch(() => {});
+      log(`cancelled before the app was called: ${stop.signal.reason}`);
+      return EXIT.CANCELLED;
+    }
+    let streamed = false;
+    const response = await app.call(capability, params, {
+      signal: stop.signal,
+      timeout,
+      onProgress: view.show,
+      // With --json they are in the result.
+      onChunk(chunk) {
+        if (values.json) return;
+        streamed = true;
+        view.end();
+        process.stdout.write(`${chunkText(chunk)}\n`);
+      },
+      ...(process.stdin.isTTY && { ask: askAtTerminal }),
+    });
+    view.end();
+    return await print(response, values, stop.signal.aborted, streamed);
+  } finally {
+    process.off('SIGINT', interrupt);
+    process.off('SIGTERM', interrupt);
+    await app.close();
+  }
+}
+
+/**
+ * @param {Awaited<ReturnType<import('../app.js').App['call']>>} response
+ * @param {{ json?: boolean, out?: string }} values
+ * @param {boolean} interrupted
+ * @param {boolean} streamed whether chunks were printed when they came
+ * @returns {Promise<number>} the exit code
+ */
+async function print(response, values, interrupted, streamed) {
+  /** @type {import('../plain.js').Bytes[]} */
+  const found = [];
+  const plain = await toPlain(response, (bytes, rest) => {
+    found.push(bytes);
+    const size = bytes.bytes.length;
+    return {
+      ...rest,
+      mimeType: bytes.mimeType,
+      size,
+      ...(values.json && {
+        content: Buffer.from(bytes.bytes).toString('base64'),
+        encoding: 'base64',
+      }),
+    };
+  });
+  const { success, cancelled, error, data } = plain;
+  if (values.json) process.stdout.write(`${jsonText(plain)}\n`);
+  if (success) {
+    if (interrupted) log('the app had finished before the cancel came');
+    // What was streamed was printed, and is the data only where nothing was returned.
+    const isPrinted = streamed && !response.chunks;
+    if (!values.json && !isPrinted) process.stdout.write(`${jsonText(data ?? null, 2)}\n`);
+    if (values.out) return (await saveAll(found, values.out, log)) ? EXIT.OK : EXIT.UNSAVED;
+    if (found.length && !values.json) log('the result has binary parts: --out PATH saves them');
+    return EXIT.OK;
+  }
+  const { code = 'OPERATION_FAILED', message, retryable } = error ?? {};
+  const why = cleanText(message, MAX_MESSAGE);
+  const sentence = sentenceOf(plain.metadata ?? {});
+  if (code === 'TIMEOUT') {
+    log(`${lineOf(code)}: ${why}`);
+    if (sentence) log(sentence);
+    return EXIT.TIMEOUT;
+  }
+  if (cancelled) {
+    const unknown = hasStopped(plain) ? '' : '; whether the app has stopped is not known';
+    log(interrupted ? `cancelled (${why})${unknown}` : `the app cancelled: ${why}`);
+    if (!unknown && sentence) log(sentence);
+    return interrupted ? EXIT.CANCELLED : EXIT.FAILED;
+  }
+  log(`${lineOf(code)}: ${why}${retryable === true ? ' (trying again may help)' : ''}`);
+  return EXIT.FAILED;
+}

@@ -1,0 +1,48 @@
+/** `login`: a visible window on the app's own profile, for a person to log in. */
+import { appUrl } from '../app.js';
+import { askToRelease } from '../borrowed-app.js';
+import { usageError } from '../errors.js';
+import { log, pageOptions } from '../options.js';
+import { PageWay } from '../page-way.js';
+import { takeProfile } from '../profile-socket.js';
+
+/** @param {import('../channel.js').Channel} other who wants the profile meanwhile */
+function refuse(other) {
+  const message = `The login window of process ${process.pid} has this profile: log in there and close it`;
+  other.send({ kind: 'refused', message });
+}
+
+/**
+ * Takes the profile; a gateway that has it lets go of it, and takes it again when it needs it.
+ * @param {string} profile
+ * @returns {Promise<import('node:net').Server>}
+ */
+async function claim(profile) {
+  for (;;) {
+    const { server, channel } = await takeProfile(profile, refuse);
+    if (server) return server;
+    await askToRelease(channel);
+  }
+}
+
+/**
+ * @param {[string]} positionals
+ * @param {import('../options.js').Values} values
+ */
+export async function execute([address], values) {
+  const url = appUrl(address);
+  if (!/^http/.test(url.protocol))
+    throw usageError('Only a page has a login: give an https:// address');
+  const way = new PageWay(url, pageOptions(values, true));
+  const server = await claim(/** @type {string} */ (way.profile));
+  const leave = () => void way.close();
+  process.once('SIGINT', leave);
+  process.once('SIGTERM', leave);
+  log('log in, then close the window: the profile keeps the login');
+  try {
+    await way.show();
+  } finally {
+    await way.close();
+    server.close();
+  }
+}

@@ -1,0 +1,67 @@
+/** Downloads of a page in a browser that nobody sees: they become part of a call's result, or are refused. */
+import { readFile, rm } from 'node:fs/promises';
+import { join } from 'node:path';
+import { deferred } from './deferred.js';
+import { typeOfName } from './result-files.js';
+import { lineOf } from './texts.js';
+
+/** Downloads at a time. */
+const MAX_DOWNLOADS = 16;
+/** Bytes of one. */
+const MAX_BYTES = 64 << 20;
+
+/**
+ * @typedef {object} Download
+ * @property {Promise<{ content: Uint8Array, mimeType: string, filename: string } | undefined>} file undefined if it
+ *   did not come to an end; never rejects
+ * @property {() => void} cancel
+ */
+
+/**
+ * @param {import('puppeteer-core').CDPSession} session with the browser
+ * @param {object} options
+ * @param {string} options.folder where the browser writes them
+ * @param {(download: Download) => boolean} options.claim whether a call takes it
+ * @param {(line: string) => void} options.log
+ */
+export async function attendDownloads(session, { folder, claim, log }) {
+  /** @type {Map<string, { name: string, settle: (isWhole: boolean) => void }>} */
+  const pending = new Map();
+  const cancel = (/** @type {string} */ guid) =>
+    void session.send('Browser.cancelDownload', { guid }).catch(() => {});
+  session.on('Browser.downloadWillBegin', ({ guid, suggestedFilename: name }) => {
+    const { promise, resolve } = /** @type {ReturnType<typeof deferred<boolean>>} */ (deferred());
+    const path = join(folder, guid);
+    const file = promise.then(async (isWhole) => {
+      const content = isWhole ? await readFile(path).catch(() => undefined) : undefined;
+      await rm(path, { force: true }).catch(() => {});
+      return content && { content, mimeType: typeOfName(name), filename: name };
+    });
+    if (pending.size < MAX_DOWNLOADS && claim({ file, cancel: () => cancel(guid) })) {
+      pending.set(guid, { name, settle: resolve });
+      log(`a download goes into the call's result: ${lineOf(name)}`);
+      return;
+    }
+    log(`a download that belongs to no call was cancelled: ${lineOf(name)}`);
+    cancel(guid);
+  });
+  session.on('Browser.downloadProgress', ({ guid, state, receivedBytes }) => {
+    const download = pending.get(guid);
+    if (!download) return;
+    if (state === 'inProgress') {
+      if (receivedBytes > MAX_BYTES) cancel(guid);
+      return;
+    }
+    pending.delete(guid);
+    const isWhole = state === 'completed' && receivedBytes <= MAX_BYTES;
+    if (!isWhole) {
+      log(`a download failed, or had more than ${MAX_BYTES} bytes: ${lineOf(download.name)}`);
+    }
+    download.settle(isWhole);
+  });
+  await session.send('Browser.setDownloadBehavior', {
+    behavior: 'allowAndName',
+    downloadPath: folder,
+    eventsEnabled: true,
+  });
+}

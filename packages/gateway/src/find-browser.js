@@ -1,0 +1,77 @@
+/** Finds a browser that is installed: the driver downloads none. */
+import { accessSync, constants, statSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
+import { UserError } from './errors.js';
+
+/** Programs on the path, in the order in which they are looked for. */
+const PROGRAMS = [
+  ...['google-chrome-stable', 'google-chrome', 'chromium', 'chromium-browser'],
+  ...['microsoft-edge-stable', 'microsoft-edge', 'brave-browser-stable', 'brave-browser', 'brave'],
+];
+
+const APPLICATIONS = ['Google Chrome', 'Chromium', 'Microsoft Edge', 'Brave Browser'];
+const WINDOWS = [
+  ...['Google\\Chrome\\Application\\chrome.exe', 'Chromium\\Application\\chrome.exe'],
+  ...['Microsoft\\Edge\\Application\\msedge.exe'],
+  ...['BraveSoftware\\Brave-Browser\\Application\\brave.exe'],
+];
+
+const MENDS = {
+  darwin: 'brew install --cask google-chrome',
+  win32: 'winget install Google.Chrome',
+  linux: 'sudo apt install chromium',
+};
+
+/**
+ * Where browsers may be on this kind of system, the preferred ones first.
+ * @param {NodeJS.Platform} platform
+ * @param {NodeJS.ProcessEnv} env
+ * @returns {string[]}
+ */
+export function browserPaths(platform, env) {
+  if (platform === 'darwin') {
+    const roots = ['/Applications', join(env.HOME ?? '', 'Applications')];
+    return APPLICATIONS.flatMap((name) =>
+      roots.map((root) => `${root}/${name}.app/Contents/MacOS/${name}`),
+    );
+  }
+  if (platform === 'win32') {
+    const roots = [env.PROGRAMFILES, env['PROGRAMFILES(X86)'], env.LOCALAPPDATA].filter(Boolean);
+    return WINDOWS.flatMap((name) => roots.map((root) => `${root}\\${name}`));
+  }
+  const folders = (env.PATH ?? '').split(delimiter).filter(Boolean);
+  return PROGRAMS.flatMap((name) => folders.map((folder) => join(folder, name)));
+}
+
+/** @param {string} path */
+function isProgram(path) {
+  try {
+    accessSync(path, constants.X_OK);
+    return statSync(path).isFile();
+  } catch {
+    return false;
+  }
+}
+
+/** What installs a browser here. @param {NodeJS.Platform} [platform] */
+export const browserMend = (platform = process.platform) =>
+  MENDS[/** @type {keyof typeof MENDS} */ (platform)] ?? MENDS.linux;
+
+/**
+ * @param {string} [named] the one to take, by the user's word
+ * @param {NodeJS.ProcessEnv} [env]
+ * @returns {string} its path
+ * @throws {UserError} when there is none
+ */
+export function findBrowser(named, env = process.env) {
+  const wanted = named ?? env.CHROME_PATH;
+  if (wanted) {
+    if (isProgram(wanted)) return wanted;
+    throw new UserError(`There is no browser at ${wanted}. Name another with --browser PATH`);
+  }
+  const found = browserPaths(process.platform, env).find(isProgram);
+  if (found) return found;
+  throw new UserError(
+    `No Chrome, Chromium, Edge or Brave was found. Install one (${browserMend()}), name one with --browser PATH, or attach to a running one with --cdp`,
+  );
+}

@@ -1,0 +1,240 @@
+/** MCP over streamable HTTP, in both versions, for clients on this machine that have the token. */
+import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
+import { AsyncLocalStorage } from 'node:async_hooks';
+import { createServer as createHttpServer } from 'node:http';
+import { Readable } from 'node:stream';
+import { setTimeout as sleep } from 'node:timers/promises';
+import {
+  WebStandardStreamableHTTPServerTransport,
+  createMcpHandler,
+  isLegacyRequest,
+} from '@modelcontextprotocol/server';
+import { createGuard, listenOn } from './http-guard.js';
+import { createServer } from './mcp-server.js';
+import { log } from './options.js';
+import { lineOf } from './texts.js';
+
+/** Bytes of a request. */
+const MAX_BODY = 4 << 20;
+/** Sessions of clients of the older version. */
+const MAX_SESSIONS = 64;
+/** How long one may be silent, in ms, before it gives way. */
+const SESSION_IDLE = 30 * 60_000;
+/** How long clients may take to read the last that they are told, in ms. */
+const CLOSING = 1000;
+const PATH = '/mcp';
+
+/** Of the request that is answered: resolves when its client reads. @type {AsyncLocalStorage<() => Promise<void>>} */
+const flow = new AsyncLocalStorage();
+
+/**
+ * @typedef {object} Session
+ * @property {WebStandardStreamableHTTPServerTransport} transport
+ * @property {import('@modelcontextprotocol/server').Server} server
+ * @property {number} usedAt
+ * @property {number} open requests that have no answer yet
+ */
+
+/**
+ * @param {import('./gateway.js').Gateway} gateway
+ * @param {import('./options.js').Values & { http: string }} values of the options
+ * @returns {Promise<{ ended: Promise<string>, close: () => Promise<void>, url: string }>}
+ */
+export async function serveHttp(gateway, values) {
+  /** @type {Map<string, Session>} */
+  const sessions = new Map();
+  const onerror = (/** @type {Error} */ error) => log(lineOf(error.message));
+  const modern = createMcpHandler(
+    ({ era }) => createServer(gateway, era, { flow: () => flow.getStore() }),
+    {
+      legacy: 'reject',
+      maxRequestBodySize: MAX_BODY,
+      onerror,
+    },
+  );
+  gateway.listeners.add(() => {
+    modern.notify.toolsChanged();
+    for (const { server } of sessions.values()) void server.sendToolListChanged().catch(() => {});
+  });
+
+  /** Makes room: whoever was silent for long, or longest, gives way if nothing of it is under way. */
+  function evict() {
+    const idle = [...sessions].filter(([, { open }]) => !open);
+    idle.sort(([, a], [, b]) => a.usedAt - b.usedAt);
+    for (const [id, { transport, usedAt }] of idle) {
+      if (sessions.size < MAX_SESSIONS && Date.now() - usedAt < SESSION_IDLE) return;
+      sessions.delete(id);
+      void transport.close();
+    }
+  }
+
+  /**
+   * A client of the older version has a session, which is what its cancels are looked up in.
+   * @param {Request} request
+   * @returns {Promise<Response>}
+   */
+  async function serveLegacy(request) {
+    const id = request.headers.get('mcp-session-id');
+    let session = id === null ? undefined : sessions.get(id);
+    if (id !== null && !session) return refusal(404, 'Session not found');
+    if (!session) {
+      evict();
+      if (sessions.size >= MAX_SESSIONS) return refusal(503, 'Too many sessions');
+      session = await openSession();
+    }
+    session.usedAt = Date.now();
+    session.open++;
+    const ended = () => void session.open--;
+    const response = await session.transport.handleRequest(request).catch((error) => {
+      ended();
+      throw error;
+    });
+    if (!response.body || request.method === 'GET') return (ended(), response);
+    // The session is in use until what is answered has been read, or nobody reads it any more.
+    const [body, watched] = [new TransformStream({ flush: ended }), response.body];
+    void watched.pipeTo(body.writable).catch(ended);
+    return new Response(body.readable, response);
+  }
+
+  /** @returns {Promise<Session>} */
+  async function openSession() {
+    const owner = {};
+    const server = createServer(gateway, 'legacy', { owner, flow: () => flow.getStore() });
+    /** @type {Session} */
+    const session = {
+      transport: /** @type {Session['transport']} */ (/** @type {unknown} */ (undefined)),
+      server,
+      usedAt: 0,
+      open: 0,
+    };
+    session.transport = new WebStandardStreamableHTTPServerTransport({
+      sessionIdGenerator: randomUUID,
+      onsessioninitialized: (id) => void sessions.set(id, session),
+      onsessionclosed: (id) => void sessions.delete(id),
+      maxRequestBodySize: MAX_BODY,
+    });
+    server.onerror = onerror;
+    server.onclose = () => gateway.runs.leave(owner);
+    await server.connect(session.transport);
+    return session;
+  }
+
+  const guard = createGuard(values);
+  /** @type {(...exchange: Parameters<import('node:http').RequestListener>) => Promise<void>} */
+  const respond = async (incoming, outgoing) => {
+    if (guard.allowPage(incoming, outgoing)) return;
+    const problem = guard.problemWith(incoming);
+    if (problem) return send(refusal(problem.status, problem.message, problem.headers), outgoing);
+    if (incoming.url?.split('?')[0] !== PATH)
+      return send(refusal(404, `MCP is served at ${PATH}`), outgoing);
+    if (Number(incoming.headers['content-length']) > MAX_BODY) {
+      return send(refusal(413, `A request may have at most ${MAX_BODY} bytes`), outgoing);
+    }
+    const { request, gone } = toRequest(incoming, outgoing);
+    const isLegacy = await isLegacyRequest(request, undefined, {
+      maxRequestBodySize: MAX_BODY,
+    });
+    // The end of a response cancels its request in the newer version, and nothing in the older.
+    const response = isLegacy
+      ? await serveLegacy(request)
+      : await modern.fetch(new Request(request, { signal: gone }));
+    await send(response, outgoing);
+  };
+  /** @type {typeof respond} */
+  const answer = async (incoming, outgoing) => {
+    try {
+      await flow.run(() => drained(outgoing), respond, incoming, outgoing);
+    } catch (error) {
+      onerror(/** @type {Error} */ (error));
+      if (outgoing.headersSent) outgoing.destroy();
+      else outgoing.writeHead(500).end();
+    }
+  };
+  const http = createHttpServer((...exchange) => void answer(...exchange));
+  const address = await listenOn(http, values.http);
+  guard.listeningOn(address);
+  const url = `http://${address.text}${PATH}`;
+  log(`serves MCP at ${url}`);
+  if (guard.madeToken) log(`clients must send: Authorization: Bearer ${guard.token}`);
+  return {
+    url,
+    ended: new Promise(() => {}),
+    async close() {
+      for (const { transport } of sessions.values()) await transport.close();
+      await modern.close();
+      // What ends subscriptions and calls is still on its way.
+      const written = new Promise((resolve) => http.close(resolve));
+      await Promise.race([written, sleep(CLOSING, undefined, { ref: false })]);
+      http.closeAllConnections();
+    },
+  };
+}
+
+/**
+ * @param {number} status
+ * @param {string} message
+ * @param {Record<string, string>} [headers]
+ */
+const refusal = (status, message, headers = {}) =>
+  Response.json(
+    { jsonrpc: '2.0', id: null, error: { code: -32000, message } },
+    { status, headers },
+  );
+
+/**
+ * @param {import('node:http').IncomingMessage} incoming
+ * @param {import('node:http').ServerResponse} outgoing
+ * @returns {{ request: Request, gone: AbortSignal }} `gone` aborts when nobody reads the answer any more
+ */
+function toRequest(incoming, outgoing) {
+  const { method = 'GET', headers, url = '/' } = incoming;
+  const stop = new AbortController();
+  outgoing.once('close', () => {
+    if (!outgoing.writableFinished) stop.abort(new Error('the client closed the response'));
+  });
+  const hasBody = method !== 'GET' && method !== 'HEAD';
+  const request = new Request(new URL(url, `http://${headers.host}`), {
+    method,
+    headers: Object.entries(headers).flatMap(([name, value]) =>
+      [value ?? []].flat().map((each) => /** @type {[string, string]} */ ([name, each])),
+    ),
+    ...(hasBody && {
+      body: /** @type {ReadableStream} */ (Readable.toWeb(incoming)),
+      duplex: 'half',
+    }),
+  });
+  return { request, gone: stop.signal };
+}
+
+/**
+ * @param {Response} response
+ * @param {import('node:http').ServerResponse} outgoing
+ */
+async function send(response, outgoing) {
+  outgoing.writeHead(response.status, Object.fromEntries(response.headers));
+  if (!response.body) return void outgoing.end();
+  outgoing.flushHeaders();
+  const reader = response.body.getReader();
+  outgoing.once('close', () => void reader.cancel().catch(() => {}));
+  for (;;) {
+    const { done, value } = await reader.read().catch(() => ({ done: true, value: undefined }));
+    if (done) return void outgoing.end();
+    outgoing.write(value);
+    await drained(outgoing);
+  }
+}
+
+/**
+ * Resolves when a client reads what it was sent, or is gone.
+ * @param {import('node:http').ServerResponse} outgoing
+ * @returns {Promise<void>}
+ */
+async function drained(outgoing) {
+  if (!outgoing.writableNeedDrain || outgoing.destroyed) return;
+  const over = new AbortController();
+  const { signal } = over;
+  await Promise.race([once(outgoing, 'drain', { signal }), once(outgoing, 'close', { signal })])
+    .catch(() => {})
+    .finally(() => over.abort());
+}

@@ -1,0 +1,109 @@
+/** Progress as MCP takes it: it rises each time, ends before the result, and says now and then that there is life. */
+import { setTimeout as sleep } from 'node:timers/promises';
+import { deferred } from './deferred.js';
+import { cleanText } from './texts.js';
+
+/** How long nothing may be heard of a call, in ms: hosts give up on what is silent. */
+const SIGN_OF_LIFE = 20_000;
+/** What a sign of life adds, so that progress rises. */
+const STEP = 0.001;
+/** Between the last progress and the result, in ms, where a client cannot be asked whether it has read that. */
+const DRAIN = 20;
+/** How long a client may take to read the last progress before it gets the result, in ms. */
+const MAX_DRAIN = 1000;
+const MAX_MESSAGE = 500;
+/** Notifications that wait for a client to read. */
+const MAX_WAITING = 256;
+
+/** Progress as the app reports it: any value in any member. @typedef {Partial<Record<'progress' | 'total' | 'percentage' | 'stage' | 'status' | 'estimatedRemaining', any>>} Info */
+
+/** What `notifications/progress` says. @typedef {{ progressToken: string | number, progress: number, total?: number, message?: string }} Notified */
+
+/** @param {Info} info */
+export function progressText({ stage, status, estimatedRemaining }) {
+  const words = [cleanText(stage, 100), cleanText(status, MAX_MESSAGE)];
+  if (Number.isFinite(estimatedRemaining) && estimatedRemaining > 0) {
+    words.push(`about ${Math.ceil(estimatedRemaining / 1000)} s left`);
+  }
+  return words.filter(Boolean).join(': ');
+}
+
+/**
+ * @param {string | number | undefined} progressToken of the request; without one nothing is sent
+ * @param {(params: Notified) => Promise<void>} notify sends `notifications/progress`
+ * @param {() => Promise<unknown>} [ping] asks the client for a sign of life
+ */
+export function progressSender(progressToken, notify, ping) {
+  if (progressToken === undefined) {
+    return { report: () => {}, drain: async () => {}, stop() {} };
+  }
+  let last = -Infinity;
+  let sentAt = -Infinity;
+  /** @type {{ total?: number, message?: string }} */
+  let rest = {};
+  let stopped = false;
+  /** @type {ReturnType<typeof deferred<undefined>>} */
+  let flushed = deferred();
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let timer;
+  /** What the client has not taken yet. @type {Notified[]} */
+  const waiting = [];
+  let isSending = false;
+  const flush = async () => {
+    isSending = true;
+    for (let params = waiting.shift(); params; params = waiting.shift()) {
+      sentAt = performance.now();
+      await notify(params).catch(() => {});
+    }
+    isSending = false;
+    flushed.resolve(undefined);
+    flushed = deferred();
+  };
+  const send = (/** @type {number} */ progress) => {
+    last = progress;
+    // For a client that does not read, the last one wins.
+    if (waiting.length === MAX_WAITING) waiting.pop();
+    waiting.push({ progressToken, progress, ...rest });
+    if (!isSending) void flush();
+    clearTimeout(timer);
+    timer = setTimeout(live, SIGN_OF_LIFE);
+  };
+  const live = () => send(last === -Infinity ? 0 : last + STEP);
+  timer = setTimeout(live, SIGN_OF_LIFE);
+  return {
+    /** @param {Info} info */
+    report(info) {
+      if (stopped) return;
+      const { percentage, progress, total } = info;
+      const counts = Number.isFinite(progress);
+      const value = counts ? progress : percentage;
+      const most = !counts ? 100 : Number.isFinite(total) ? total : undefined;
+      // The result says that it is done.
+      if (!Number.isFinite(value) || value >= (most ?? Infinity)) return;
+      const message = progressText(info);
+      const isNews = message !== '' && message !== rest.message;
+      if (value <= last && !isNews) return;
+      rest = {
+        ...(most !== undefined && { total: most }),
+        ...(message && { message }),
+      };
+      send(value > last ? value : last + STEP);
+    },
+    /**
+     * Waits until the last was read. A client that reads it together with the result has forgotten the token when it
+     * comes to it, and two well-known ones end the connection over that.
+     */
+    async drain() {
+      if (sentAt === -Infinity) return;
+      if (isSending)
+        await Promise.race([flushed.promise, sleep(MAX_DRAIN, undefined, { ref: false })]);
+      if (ping) return void (await ping().catch(() => {}));
+      const left = sentAt + DRAIN - performance.now();
+      if (left > 0) await sleep(left);
+    },
+    stop() {
+      stopped = true;
+      clearTimeout(timer);
+    },
+  };
+}

@@ -1,0 +1,70 @@
+/** Checks results by the schema that their app has promised. The schema is a stranger's, so a thread does it, with a deadline. */
+import { Worker } from 'node:worker_threads';
+
+/** How long one check may take, in ms. */
+const DEADLINE = 5000;
+/** Memory of the thread, in MiB. */
+const MAX_MEMORY = 256;
+
+/** @typedef {{ misfit?: string, unreadable?: string }} Verdict what is wrong; nothing if the value fits */
+
+export class SchemaChecker {
+  /** @type {Worker | undefined} */
+  #worker;
+  /** Checks are made one after the other. @type {Promise<unknown>} */
+  #last = Promise.resolve();
+  #deadline;
+
+  /** @param {{ deadline?: number }} [options] `deadline` of a check, in ms */
+  constructor({ deadline = DEADLINE } = {}) {
+    this.#deadline = deadline;
+  }
+
+  /**
+   * @param {unknown} data plain data
+   * @param {unknown} schema as the app says it
+   * @returns {Promise<Verdict>}
+   */
+  check(data, schema) {
+    const checked = this.#last.then(() => this.#ask({ data, schema }));
+    this.#last = checked;
+    return checked;
+  }
+
+  /** @param {{ data: unknown, schema: unknown }} question @returns {Promise<Verdict>} */
+  #ask(question) {
+    const worker = (this.#worker ??= this.#start());
+    return new Promise((resolve) => {
+      const settle = (/** @type {Verdict} */ verdict) => {
+        clearTimeout(timer);
+        worker.removeAllListeners('message');
+        worker.removeAllListeners('exit');
+        resolve(verdict);
+      };
+      const end = () => {
+        this.#worker = undefined;
+        void worker.terminate();
+        settle({ unreadable: `it could not be checked within ${this.#deadline} ms` });
+      };
+      const timer = setTimeout(end, this.#deadline);
+      worker.once('message', settle);
+      // It has no memory left, or was closed.
+      worker.once('exit', end);
+      worker.postMessage(question);
+    });
+  }
+
+  #start() {
+    const worker = new Worker(new URL('./schema-worker.js', import.meta.url), {
+      resourceLimits: { maxOldGenerationSizeMb: MAX_MEMORY },
+    });
+    worker.on('error', () => {});
+    worker.unref();
+    return worker;
+  }
+
+  /** Ends the thread. */
+  async close() {
+    await this.#worker?.terminate();
+  }
+}

@@ -1,0 +1,554 @@
+// What needs no browser: names, texts, plain data, progress, questions.
+import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import {
+  existsSync,
+  mkdirSync,
+  mkdtempSync,
+  readFileSync,
+  readdirSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { browserPaths } from '../src/find-browser.js';
+import { Gateway } from '../src/gateway.js';
+import { sentenceOf } from '../src/outcomes.js';
+import { toPlain } from '../src/plain.js';
+import { profileOf } from '../src/profile.js';
+import { progressSender } from '../src/progress.js';
+import { Run } from '../src/run.js';
+import { Runs } from '../src/runs.js';
+import { SchemaChecker } from '../src/schema-checker.js';
+import { formOf, responseOf } from '../src/questions.js';
+import { ResultFiles } from '../src/result-files.js';
+import { toolResult } from '../src/results.js';
+import { progressView } from '../src/terminal.js';
+import { cleanText } from '../src/texts.js';
+import { ToolNames, prefixOf } from '../src/tool-names.js';
+import { toolOf } from '../src/tools.js';
+
+test('tool names are safe, at most 64 long, unique, and the same in whatever order', () => {
+  const capabilities = [
+    'a.b',
+    'a-b',
+    'a_b',
+    `${'n'.repeat(200)}1`,
+    `${'n'.repeat(200)}2`,
+    'é',
+    'call_wait',
+  ];
+  const named = (list) => {
+    const target = { prefix: '' };
+    const names = new ToolNames(['call_wait']);
+    names.add(target, list);
+    return Object.fromEntries(capabilities.map((name) => [name, names.of(target, name)]));
+  };
+  const names = named(capabilities);
+  assert.deepEqual(named([...capabilities].reverse()), names);
+  assert.equal(new Set(Object.values(names)).size, capabilities.length);
+  for (const name of Object.values(names)) assert.match(name, /^[A-Za-z0-9_]{1,64}$/);
+  assert.equal(names.a_b, 'a_b');
+  assert.notEqual(names.call_wait, 'call_wait');
+});
+
+test('two apps never share a name, whatever their prefixes', () => {
+  const [one, two] = [{ prefix: prefixOf('a') }, { prefix: prefixOf('a_b') }];
+  const names = new ToolNames();
+  names.add(one, ['b_c']);
+  names.add(two, ['c']);
+  assert.notEqual(names.of(one, 'b_c'), names.of(two, 'c'));
+  assert.deepEqual(names.meaningOf(names.of(two, 'c')), { target: two, capability: 'c' });
+});
+
+test('the list of tools fits a message, and an app that says much costs the others nothing', async () => {
+  const appWith = (host, count, length) => ({
+    url: new URL(`ws://${host}/`),
+    watchers: new Set(),
+    listCapabilities: async () =>
+      Array.from({ length: count }, (_, at) => ({
+        name: `c${at}`,
+        inputSchema: { type: 'object', description: 'x'.repeat(length) },
+      })),
+  });
+  const logged = [];
+  const gateway = new Gateway(
+    [
+      { app: appWith('large', 250, 60_000), prefix: 'large_' },
+      { app: appWith('many', 300, 0), prefix: 'many_' },
+    ],
+    { patience: 1000, log: (line) => logged.push(line), name: 'test', version: '1' },
+  );
+  const tools = await gateway.listTools();
+  assert.ok(JSON.stringify(tools).length <= 8 << 20);
+  const counts = ['large_', 'many_'].map(
+    (prefix) => tools.filter(({ name }) => name.startsWith(prefix)).length,
+  );
+  assert.ok(counts[0] > 50 && counts[0] < 250, `${counts}`);
+  assert.equal(counts[1], 256);
+  assert.deepEqual(logged.sort(), [
+    `ws://large/ has 250 capabilities; ${counts[0]} are shown`,
+    'ws://many/ has 300 capabilities; 256 are shown',
+  ]);
+});
+
+test('a description is bounded, without control characters, and nothing that hides text', () => {
+  const { description, title } = toolOf(
+    { name: 'x', description: `\u001b[31mred\u202e\u{e0041}${'y'.repeat(1 << 20)}` },
+    'x',
+  );
+  assert.equal(title, 'x');
+  assert.ok(
+    description.length <= 4096 && description.startsWith('[31mredyyy') && description.endsWith('…'),
+  );
+  assert.equal(cleanText({ toString: () => 'forged' }, 10), '');
+});
+
+test('a schema that is no object, or too long, is replaced by one that takes any object', () => {
+  const schemaOf = (inputSchema) => toolOf({ name: 'x', inputSchema }, 'x').inputSchema;
+  assert.deepEqual(schemaOf({ properties: {} }), { properties: {}, type: 'object' });
+  for (const schema of [
+    undefined,
+    5,
+    [],
+    { type: 'string' },
+    { description: 'y'.repeat(70_000) },
+  ]) {
+    assert.deepEqual(schemaOf(schema), { type: 'object' });
+  }
+});
+
+test('results become what JSON can say, and their bytes are found wherever they are', async () => {
+  const found = [];
+  const plain = await toPlain(
+    {
+      big: 5n,
+      nothing: undefined,
+      not: NaN,
+      when: new Date(0),
+      set: new Set([1]),
+      map: new Map([['k', 1]]),
+      lone: '\ud800',
+      deep: [
+        {
+          content: 'JSUl',
+          encoding: 'base64',
+          mimeType: 'application/pdf; v=1',
+          filename: 'a.pdf',
+        },
+      ],
+      bare: new Uint8Array([1, 2]),
+      blob: new Blob(['hi'], { type: 'text/plain' }),
+    },
+    ({ bytes, mimeType }) => found.push([mimeType, bytes.length]),
+  );
+  assert.deepEqual(plain, {
+    big: '5',
+    not: null,
+    when: '1970-01-01T00:00:00.000Z',
+    set: [1],
+    map: [['k', 1]],
+    lone: '\ufffd',
+    deep: [1],
+    bare: 2,
+    blob: 3,
+  });
+  assert.deepEqual(found, [
+    ['application/pdf', 3],
+    ['application/octet-stream', 2],
+    ['text/plain', 2],
+  ]);
+});
+
+test('progress rises, however the app reports it, and the last hundred per cent is the result itself', async () => {
+  const sent = [];
+  const { report, stop } = progressSender('t', async ({ progress }) => void sent.push(progress));
+  for (const progress of [0, 5, 5, 3, NaN, 7]) report({ progress, total: 10 });
+  report({ progress: 2, total: 10, status: 'again' });
+  report({ progress: 10, total: 10 });
+  report({ percentage: 90 });
+  stop();
+  report({ progress: 99, total: 100 });
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual(sent, [0, 5, 7, 7.001, 90]);
+});
+
+test('reports that come all at once arrive one by one; of more than a client reads, the last', async () => {
+  const sent = [];
+  const { report, stop } = progressSender('t', async ({ progress }) => void sent.push(progress));
+  for (let progress = 0; progress < 100; progress++) report({ progress });
+  while (sent.length < 100) await new Promise((resolve) => setImmediate(resolve));
+  for (let progress = 100; progress < 5000; progress++) report({ progress });
+  stop();
+  while (sent.at(-1) !== 4999) await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual(
+    sent.slice(0, 100),
+    Array.from({ length: 100 }, (_, i) => i),
+  );
+  assert.ok(sent.length < 400, `${sent.length}`);
+});
+
+test('a call that is silent gives a sign of life each 20 s, which rises, and none after its end', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const sent = [];
+  const { report, stop } = progressSender('t', async (params) => void sent.push(params));
+  t.mock.timers.tick(19_999);
+  assert.deepEqual(sent, []);
+  t.mock.timers.tick(1);
+  report({ progress: 4, total: 10, status: 'reading' });
+  for (const ms of [19_999, 1]) t.mock.timers.tick(ms);
+  stop();
+  t.mock.timers.tick(60_000);
+  await new Promise((resolve) => setImmediate(resolve));
+  const last = { progressToken: 't', total: 10, message: 'reading' };
+  assert.deepEqual(sent, [
+    { progressToken: 't', progress: 0 },
+    { ...last, progress: 4 },
+    { ...last, progress: 4.001 },
+  ]);
+});
+
+test('progress is a bar on a terminal, drawn over, and lines elsewhere', () => {
+  const shown = (output) => {
+    let written = '';
+    const view = progressView({ ...output, write: (text) => (written += text) });
+    view.show({ progress: 1, total: 4, stage: 'reading\u001b[2J' });
+    view.show({ progress: 1, total: 4, stage: 'reading\u001b[2J' });
+    view.show({ percentage: 50 });
+    view.end();
+    return written;
+  };
+  const [quarter, half] = [6, 12].map((filled) => '█'.repeat(filled) + '·'.repeat(24 - filled));
+  const [over, clear] = ['\r', '\u001b[2K'];
+  assert.equal(
+    shown({ isTTY: true, columns: 80 }),
+    `${over}${clear}${quarter}  25 %  reading[2J${over}${clear}${half}  50 %\n`,
+  );
+  assert.equal(shown({}), '25 %  reading[2J\n50 %\n');
+});
+
+test('what a form cannot ask is not asked, and a refusal is no consent', () => {
+  assert.equal(formOf({ method: 'elicitation/resource', params: {} }), undefined);
+  const nested = { type: 'object', properties: { a: { type: 'object' } } };
+  assert.equal(formOf({ method: 'elicitation/input', params: { schema: nested } }), undefined);
+  const form = formOf({ method: 'elicitation/confirm', params: { message: 'Really?' } });
+  assert.deepEqual(responseOf(form, { action: 'accept', content: {} }).data, { confirmed: false });
+  for (const said of [
+    { action: 'decline' },
+    { action: 'cancel' },
+    undefined,
+    { action: 'forged' },
+  ]) {
+    assert.deepEqual(responseOf(form, said), { success: false, cancelled: true });
+  }
+});
+
+test('browsers are looked for where each system has them', () => {
+  assert.deepEqual(browserPaths('linux', { PATH: '/a' })[0], '/a/google-chrome-stable');
+  assert.match(browserPaths('darwin', { HOME: '/u' })[0], /^\/Applications\/Google Chrome\.app\//);
+  assert.match(browserPaths('win32', { PROGRAMFILES: 'C:\\P' })[0], /^C:\\P\\Google\\Chrome/);
+});
+
+test('each origin has a profile of its own', () => {
+  const profiles = ['https://a.example', 'http://a.example', 'https://a.example:8443'].map(
+    profileOf,
+  );
+  assert.equal(new Set(profiles).size, 3);
+});
+
+test('data that breaks the promise of outputSchema is a failure: clients would refuse it', async () => {
+  const schema = { type: 'object', properties: { count: { type: 'number' } }, required: ['count'] };
+  const checker = new SchemaChecker({ deadline: 60_000 });
+  const delivery = { outputSchema: schema, files: new ResultFiles(), checker };
+  const kept = await toolResult({ success: true, data: { count: 1 } }, delivery);
+  assert.deepEqual([kept.isError, kept.structuredContent], [undefined, { count: 1 }]);
+  const broken = await toolResult({ success: true, data: { count: 'many' } }, delivery);
+  await checker.close();
+  assert.equal(broken.isError, true);
+  assert.match(broken.content[0].text, /^OPERATION_FAILED: .*does not match its outputSchema/);
+});
+
+test('an address on the web is a link; one on this machine is data', async () => {
+  const types = async (downloadUrl) => {
+    const data = { downloadUrl, mimeType: 'application/pdf', size: 5 };
+    const result = await toolResult({ success: true, data }, { files: new ResultFiles() });
+    return result.content.map(({ type }) => type);
+  };
+  assert.deepEqual(await types('https://files.example/1'), ['text', 'resource_link']);
+  for (const url of ['file:///etc/passwd', 'javascript:alert(1)', 'data:,x', 5]) {
+    assert.deepEqual(await types(url), ['text']);
+  }
+});
+
+test('names of tools that an app has no more are forgotten, beyond a limit', () => {
+  const target = { prefix: '' };
+  const names = new ToolNames(['call_wait']);
+  for (let round = 0; round < 50; round++) {
+    names.add(target, ['stays', ...Array.from({ length: 200 }, (_, i) => `t${round}.${i}`)]);
+  }
+  assert.ok(names.size <= 1024 + 1, `${names.size}`);
+  assert.deepEqual(names.meaningOf('stays'), { target, capability: 'stays' });
+  assert.equal(names.meaningOf('t0_0'), undefined);
+});
+
+test('for a client that does not read, progress waits within bounds, and the last one wins', async () => {
+  const sent = [];
+  let read;
+  const { report, drain, stop } = progressSender('t', async ({ progress }) => {
+    sent.push(progress);
+    await new Promise((resolve) => (read = resolve));
+  });
+  for (let progress = 0; progress < 100_000; progress++) report({ progress, total: 200_000 });
+  assert.deepEqual(sent, [0]);
+  stop();
+  const drained = drain();
+  while (sent.at(-1) !== 99_999) {
+    read();
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+  assert.ok(sent.length < 300, `${sent.length}`);
+  read();
+  await drained;
+});
+
+/** A run whose app asks as often as it is told to. */
+function asking(owner) {
+  let ask;
+  const run = new Run({
+    tool: 'x',
+    owner,
+    canAsk: true,
+    execute: (options) =>
+      new Promise((resolve) => {
+        options.signal.addEventListener('abort', () =>
+          resolve({ cancelled: true, result: { content: [], isError: true } }),
+        );
+        ask = () => options.ask({ method: 'elicitation/confirm' }, new AbortController().signal);
+      }),
+  });
+  return { run, ask: () => ask() };
+}
+
+test('a requestState that was superseded is refused, and does not end the call when its time is over', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const runs = new Runs();
+  const { run, ask } = asking();
+  const first = ask();
+  await null;
+  await new Promise((resolve) => setImmediate(resolve));
+  const old = runs.suspend(run, 'b');
+  const renewed = runs.suspend(run, 'b');
+  assert.throws(() => runs.resume(old, 'b'), /unknown, was used/);
+  const key = run.question.key;
+  runs.resume(renewed, 'b', undefined, {
+    [key]: { action: 'accept', content: { confirmed: true } },
+  });
+  assert.deepEqual((await first).data, { confirmed: true });
+  t.mock.timers.tick(60 * 60_000);
+  assert.equal(run.state, 'working');
+});
+
+test('a requestState is good for the session that got it, and for no other', async () => {
+  const runs = new Runs();
+  const [one, two] = [{}, {}];
+  const { run, ask } = asking(one);
+  const answer = ask();
+  await new Promise((resolve) => setImmediate(resolve));
+  const state = runs.suspend(run, 'b');
+  const answers = { [run.question.key]: { action: 'accept', content: { confirmed: true } } };
+  for (const other of [two, undefined]) {
+    assert.throws(() => runs.resume(state, 'b', other, answers), /unknown, was used/);
+  }
+  runs.resume(state, 'b', one, answers);
+  assert.equal((await answer).success, true);
+  runs.remember(run);
+  for (const other of [two, undefined]) {
+    assert.throws(() => runs.find(run.id, other), /call is unknown/);
+    assert.deepEqual(runs.of(other), []);
+  }
+  assert.equal(runs.find(run.id, one), run);
+  run.abort('done');
+  await run.ended;
+});
+
+test('a schema is checked by a thread that is ended when it takes too long, and begun again', async () => {
+  const checker = new SchemaChecker({ deadline: 1000 });
+  const text = (pattern) => ({ type: 'object', properties: { a: { type: 'string', pattern } } });
+  const slow = checker.check({ a: `${'a'.repeat(40)}!` }, text('^(a+)+$'));
+  assert.match((await slow).unreadable, /could not be checked within 1000 ms/);
+  // However slow the machine is: the thread begins anew until it is in time.
+  const until = async (data, schema, wanted) => {
+    for (;;) {
+      const verdict = await checker.check(data, schema);
+      if (!/within/.test(verdict.unreadable)) return wanted(verdict);
+    }
+  };
+  await until({ a: 'aa' }, text('^(a+)+$'), (verdict) => assert.deepEqual(verdict, {}));
+  await until({ a: 5 }, text('a'), ({ misfit }) => assert.match(misfit, /string/));
+  await until({}, { $ref: '#/nowhere' }, ({ unreadable }) => assert.match(unreadable, /\$ref/));
+  await checker.close();
+});
+
+test('nothing that the gateway runs is compiled of what an app says', () => {
+  const sources = readdirSync(new URL('../src/', import.meta.url), { recursive: true });
+  for (const name of sources.filter((each) => each.endsWith('.js'))) {
+    const source = readFileSync(new URL(`../src/${name}`, import.meta.url), 'utf8');
+    assert.doesNotMatch(source, /\bfromJsonSchema\b|new Function|\beval\(|\bajv\b/i, name);
+  }
+});
+
+test('an app that could not be reached is announced once it is up', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  let up = false;
+  const app = {
+    url: new URL('ws://app/'),
+    watchers: new Set(),
+    listCapabilities: async () => {
+      if (!up) throw new Error('down');
+      return [{ name: 'x' }];
+    },
+  };
+  const options = { patience: 1000, log() {}, name: 'test', version: '1' };
+  const gateway = new Gateway([{ app, prefix: '' }], options);
+  await assert.rejects(gateway.listTools(), /down/);
+  const announced = new Promise((resolve) => gateway.listeners.add(resolve));
+  const turn = () => new Promise((resolve) => setImmediate(resolve));
+  for (const ms of [5000, 10_000]) {
+    t.mock.timers.tick(ms);
+    await turn();
+  }
+  up = true;
+  t.mock.timers.tick(20_000);
+  await announced;
+  assert.deepEqual(
+    (await gateway.listTools()).map(({ name }) => name),
+    ['x'],
+  );
+});
+
+test('a model reads what mends a failure', async () => {
+  const textFor = async (error) =>
+    (await toolResult({ success: false, error }, { files: new ResultFiles() })).content[0].text;
+  const message = 'x';
+  assert.match(await textFor({ code: 'INVALID_PARAMS', message }), /\nCorrect the arguments/);
+  const gone = await textFor({ code: 'DISCONNECTED', message, retryable: true });
+  assert.match(gone, /\nThe work may or may not have been done/);
+  assert.match(await textFor({ code: 'X', message }), /\nTrying again will not help/);
+});
+
+test("the blocks of a page's WebMCP tool are handed on as such, cleaned; others are data", async () => {
+  const result = (content, isTool = true) =>
+    toolResult({ success: true, data: { content }, isTool }, { files: new ResultFiles() });
+  const blocks = [
+    { type: 'text', text: 'a', forged: 1 },
+    { type: 'image', data: 'iVBORw==', mimeType: 'image/png' },
+  ];
+  assert.deepEqual((await result(blocks)).content, [{ type: 'text', text: 'a' }, blocks[1]]);
+  for (const [content, isTool] of [
+    [blocks, false],
+    [[{ type: 'resource_link', uri: 'file:///etc/passwd', name: 'x' }], true],
+    [[{ type: 'image', data: '<svg>', mimeType: 'image/png' }], true],
+    [[null], true],
+    ['text', true],
+  ]) {
+    const made = await result(content, isTool);
+    assert.deepEqual(made.structuredContent, { content });
+  }
+});
+
+test('a page names no header that clients would have to send', () => {
+  const inputSchema = { properties: { a: { type: 'string', 'x-mcp-header': 'Cookie' } } };
+  const tool = toolOf({ name: 'x', inputSchema }, 'x');
+  assert.deepEqual(tool.inputSchema.properties, { a: { type: 'string' } });
+});
+
+test('folders of gateways that were killed are cleared by the next; those of others stay', async (t) => {
+  const before = process.env.TMPDIR;
+  const folder = mkdtempSync(join(tmpdir(), 'gateway-test-'));
+  process.env.TMPDIR = folder;
+  t.after(() => {
+    if (before === undefined) delete process.env.TMPDIR;
+    else process.env.TMPDIR = before;
+    rmSync(folder, { recursive: true, force: true });
+  });
+  const { pid } = spawnSync(process.execPath, ['--version']);
+  const [dead, alive, other] = [`${pid}-a`, `${process.pid}-b`, 'other'].map((name) =>
+    join(folder, `abp-bridge-gateway-${name}`),
+  );
+  for (const path of [dead, alive, other]) {
+    mkdirSync(path);
+    writeFileSync(join(path, 'result.txt'), 'x');
+  }
+  const files = new ResultFiles();
+  await files.keep({ bytes: new Uint8Array(1), mimeType: 'text/plain' });
+  assert.deepEqual([dead, alive, other].map(existsSync), [false, true, true]);
+  await files.close();
+});
+
+test('what became of a call is a sentence that says how far it came and what to do', () => {
+  const report = { applied: 12, remaining: 28 };
+  const progress = { progress: 12, total: 40, stage: 'pages' };
+  for (const [became, sentence] of [
+    [{}, ''],
+    [{ outcome: 'cancelled' }, ''],
+    [{ outcome: '__proto__' }, ''],
+    [{ outcome: 'failed' }, ''],
+    [
+      { outcome: 'unstarted', report },
+      'It never began, so nothing was done: it may be called again.',
+    ],
+    [{ outcome: 'stopped' }, 'It stopped before its end. What it had done stands.'],
+    [
+      { outcome: 'stopped', report, progress },
+      'It stopped after 12 of 40 (pages). What it had done stands.',
+    ],
+    [
+      {
+        outcome: 'stopped',
+        report: { applied: '12 of 40 pages', remaining: 'nothing of page 13 was written' },
+      },
+      'It stopped after 12 of 40 pages; remaining: nothing of page 13 was written. What it had done stands.',
+    ],
+    [
+      { outcome: 'stopped', report: { applied: ['a', 'b'], remaining: ['c'] } },
+      'It stopped after 2 of 3. What it had done stands.',
+    ],
+    [{ outcome: 'stopped', progress }, 'It stopped at 12 of 40 (pages). What it had done stands.'],
+    [
+      { outcome: 'running', progress: { percentage: 30.4 } },
+      'It was told to stop and has not yet; it was last heard of at 30 %. It may still change something: look before you call it again.',
+    ],
+    [
+      { outcome: 'unknown' },
+      'Whether its work was done is not known: find out before you call it again.',
+    ],
+    [{ outcome: 'failed', report }, 'It failed after 12 of 40.'],
+  ]) {
+    assert.equal(sentenceOf(became), sentence);
+  }
+  assert.match(sentenceOf({ outcome: 'finished' }), /^It ran to its end.* Do not call it again\.$/);
+  // What an app says is a stranger's.
+  const odd = { applied: `a\u0007${'b'.repeat(5000)}`, remaining: { a: [null] } };
+  const said = sentenceOf({ outcome: 'stopped', report: odd });
+  assert.ok(
+    said.length < 700 && said.includes('…; remaining: {"a":[null]}') && !said.includes('\u0007'),
+  );
+});
+
+test('a result that is no success says what became of the work, for models and for programs', async () => {
+  const report = { applied: 12, remaining: 28 };
+  const response = {
+    success: false,
+    cancelled: true,
+    error: { code: 'CANCELLED', message: 'enough', retryable: false },
+    metadata: { outcome: 'stopped', report },
+  };
+  const { content, isError, _meta } = await toolResult(response, { files: new ResultFiles() });
+  assert.equal(
+    content[0].text,
+    'CANCELLED: enough\nIt stopped after 12 of 40. What it had done stands.',
+  );
+  assert.deepEqual([isError, _meta['abp-bridge/outcome']], [true, { outcome: 'stopped', report }]);
+});

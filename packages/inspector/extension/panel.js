@@ -1,0 +1,98 @@
+/** The panel: asks the inspected page, and each of its frames, what has happened, and gives it to the inspector. */
+import '../src/index.js';
+import { drain } from './page.js';
+
+/** How often the page is asked, in ms. */
+const INTERVAL = 250;
+/** Connections of one document have numbers below this. */
+const DOCUMENT = 1_000_000;
+
+const { inspectedWindow } = /** @type {any} */ (globalThis).chrome.devtools;
+/** The addresses of the frames. @type {Set<string>} */
+const frames = new Set();
+/** The documents, by what they call themselves: several frames may have one address. @type {number[]} */
+const documents = [];
+
+/** @param {number} id */
+function indexOf(id) {
+  if (!documents.includes(id)) documents.push(id);
+  return documents.indexOf(id);
+}
+
+/**
+ * Runs the drain in a frame.
+ * @param {string | undefined} frameURL undefined for the page itself
+ * @returns {Promise<ReturnType<typeof answerIn>>} undefined if there is no such frame now
+ */
+const ask = (frameURL) =>
+  new Promise((resolve) =>
+    inspectedWindow.eval(
+      `(${drain})()`,
+      frameURL === undefined ? {} : { frameURL },
+      (/** @type {string} */ text, /** @type {unknown} */ problem) =>
+        resolve(problem ? undefined : answerIn(text)),
+    ),
+  );
+
+/**
+ * What a frame has answered. It runs what it likes, so its answer may be anything, and costs no other frame its own.
+ * @param {unknown} text
+ * @returns {{ id: number, origin: number, events: any[] } | undefined} undefined if it is no answer
+ */
+function answerIn(text) {
+  try {
+    const { id, origin, events } = JSON.parse(String(text));
+    const isWhole = [id, origin].every(Number.isFinite) && Array.isArray(events);
+    return isWhole ? { id, origin, events: events.filter(isEvent) } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** @param {any} event */
+const isEvent = (event) =>
+  typeof event?.type === 'string' && [event.time, event.connection].every(Number.isFinite);
+
+/** @param {import('../../../js/session/trace.js').TraceListener} listener */
+async function poll(listener) {
+  inspectedWindow.getResources((/** @type {{ type: string, url: string }[]} */ resources) => {
+    for (const { type, url } of resources) {
+      if (type === 'document') frames.add(url);
+    }
+  });
+  const answers = await Promise.all([undefined, ...frames].map(ask));
+  const events = answers.flatMap((answer) => {
+    if (!answer) return [];
+    const { id, origin, events } = answer;
+    return events.map((event) => ({
+      ...event,
+      connection: event.connection + indexOf(id) * DOCUMENT,
+      // Each document has a clock of its own.
+      time: event.time + origin - performance.timeOrigin,
+    }));
+  });
+  for (const event of events.sort((a, b) => a.time - b.time)) {
+    try {
+      listener(event);
+    } catch {
+      // It has the form of an event, and says what no app of this library would.
+    }
+  }
+}
+
+/** @type {import('../src/element.js').Target} */
+const page = {
+  async observe(listener) {
+    let stopped = false;
+    const again = async () => {
+      await poll(listener);
+      if (!stopped) setTimeout(again, INTERVAL);
+    };
+    void again();
+    return () => void (stopped = true);
+  },
+};
+const inspector = /** @type {import('../src/index.js').AbpInspector} */ (
+  document.querySelector('abp-inspector')
+);
+void inspector.attach(page);

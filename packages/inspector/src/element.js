@@ -1,0 +1,406 @@
+/** `<abp-inspector>`: shows what happens on connections, live or from a recording. */
+import { Log, eventsOf } from './log.js';
+import { CSS } from './style.js';
+import {
+  COLUMNS,
+  button,
+  callView,
+  contentView,
+  counterViews,
+  make,
+  retitle,
+  rowView,
+} from './views.js';
+
+/** @import { TraceListener } from '../../../js/session/trace.js' */
+/** @import { Kind, Row } from './log.js' */
+
+/**
+ * What can be inspected: a client, or an exposed app.
+ * @typedef {object} Target
+ * @property {(listener: TraceListener) => Promise<() => void>} observe
+ * @property {Record<string, number> | Record<string, number>[]} [counters] without them, what was dropped is counted here
+ */
+
+/** How often ages and counters are shown anew, in ms. */
+const TICK = 500;
+
+/** What the filter offers: its value, its label and the kinds of rows that it shows. @type {[string, string, Kind[]][]} */
+const FILTERS = [
+  ['all', 'Everything', []],
+  ['calls', 'Calls and results', ['call', 'result', 'failed', 'cancel']],
+  ['cancels', 'Cancels', ['cancel']],
+  ['progress', 'Progress', ['progress']],
+  ['problems', 'Failures and problems', ['failed', 'problem']],
+  ['session', 'Session', ['session']],
+];
+
+const TABS = ['messages', 'calls', 'counters'];
+
+// Where there are no pages, importing this does nothing.
+const Base = /** @type {typeof HTMLElement} */ (globalThis.HTMLElement ?? class {});
+
+/** The element `<abp-inspector>`, which shows the calls of the clients and apps that it is attached to. */
+export class AbpInspector extends Base {
+  #log = new Log();
+  /** What is observed, and what ends that once it has begun. @type {Map<Target, (() => void) | undefined>} */
+  #targets = new Map();
+  #paused = false;
+  /** The number of the row that was considered last. */
+  #shown = 0;
+  /** The rows that are shown. @type {{ row: Row, item: HTMLLIElement }[]} */
+  #items = [];
+  #scheduled = false;
+  /** @type {ReturnType<typeof setInterval> | undefined} */
+  #timer;
+  #tab = TABS[0];
+  /** When the last event of a recording was, in ms: there, no time passes. @type {number | undefined} */
+  #end = undefined;
+
+  #pauseButton = button('Pause', () => this.#pause(), { 'aria-pressed': 'false' });
+  #file = make('input', { type: 'file', hidden: true });
+  #filter = make(
+    'select',
+    { 'aria-label': 'Show' },
+    ...FILTERS.map(([value, label]) => make('option', { value }, label)),
+  );
+  #search = make('input', {
+    type: 'search',
+    placeholder: 'Search',
+    'aria-label': 'Search names, ids and contents',
+  });
+  #status = make('output', { class: 'count' });
+  #tabs = TABS.map((name) =>
+    button(name[0].toUpperCase() + name.slice(1), () => this.#select(name), {
+      role: 'tab',
+      id: `tab-${name}`,
+      'aria-controls': name,
+    }),
+  );
+  #rows = make('ol', { 'aria-label': 'Messages, the oldest first' });
+  #noRows = make('p', { class: 'empty' });
+  #calls = make('tbody');
+  #noCalls = make('p', { class: 'empty' }, 'No calls.');
+  #counters = make('dl');
+  #reasons = make('ol', { class: 'reasons' });
+  #noReasons = make('p', { class: 'empty' }, 'Nothing was dropped or refused.');
+  #panels = this.#makePanels();
+
+  constructor() {
+    super();
+    const root = this.attachShadow({ mode: 'open' });
+    const sheet = new CSSStyleSheet();
+    sheet.replaceSync(CSS);
+    root.adoptedStyleSheets = [sheet];
+    const bar = make(
+      'div',
+      { class: 'bar', role: 'group', 'aria-label': 'Inspector' },
+      this.#pauseButton,
+      button('Clear', () => this.#clear()),
+      this.#filter,
+      this.#search,
+      button('Open recording…', () => this.#file.click()),
+      this.#file,
+    );
+    const tabs = make('div', { role: 'tablist', 'aria-label': 'Views' }, ...this.#tabs);
+    root.append(bar, make('div', { class: 'strip' }, tabs, this.#status), ...this.#panels);
+    this.#filter.addEventListener('change', () => this.#renew());
+    this.#search.addEventListener('input', () => this.#renew());
+    this.#file.addEventListener('change', () => void this.#openFile());
+    this.#rows.addEventListener('keydown', (event) => this.#moveRow(event));
+    tabs.addEventListener('keydown', (event) => this.#moveTab(event));
+    this.#select(this.#tab);
+  }
+
+  #makePanels() {
+    const lanes = make(
+      'div',
+      { class: 'lanes', 'aria-hidden': 'true' },
+      ...['time', 'agent', '', 'app'].map((text) => make('span', {}, text)),
+    );
+    const heads = COLUMNS.map(([text, wide]) => make('th', { scope: 'col', class: wide }, text));
+    const table = make('table', {}, make('thead', {}, make('tr', {}, ...heads)), this.#calls);
+    const contents = [
+      [lanes, this.#rows, this.#noRows],
+      [table, this.#noCalls],
+      [this.#counters, make('h2', {}, 'Why'), this.#reasons, this.#noReasons],
+    ];
+    return TABS.map((id, i) =>
+      make(
+        'div',
+        { role: 'tabpanel', id, tabindex: '0', 'aria-labelledby': `tab-${id}` },
+        ...contents[i],
+      ),
+    );
+  }
+
+  // --- What is inspected -----------------------------------------------------------------------------
+
+  /**
+   * Shows what happens on a connection, as long as this element is in a document.
+   * @param {Target} target a client, or an exposed app
+   * @returns {Promise<void>} settles when it is observed
+   */
+  async attach(target) {
+    if (this.#targets.has(target)) return;
+    if (this.#end !== undefined) this.#start();
+    this.#targets.set(target, undefined);
+    if (this.isConnected) await this.#observe(target);
+  }
+
+  /** Shows nothing more of a connection. @param {Target} target */
+  detach(target) {
+    this.#targets.get(target)?.();
+    this.#targets.delete(target);
+  }
+
+  /** @param {Target} target */
+  async #observe(target) {
+    const stop = await target.observe((event) => this.#hear(event));
+    // It may have been detached or removed meanwhile.
+    const wanted = this.isConnected && this.#targets.has(target) && !this.#targets.get(target);
+    if (wanted) this.#targets.set(target, stop);
+    else stop();
+  }
+
+  /** @type {TraceListener} */
+  #hear = (event) => {
+    this.#log.add(event);
+    this.#schedule();
+  };
+
+  /**
+   * Shows a recording, and nothing live any more.
+   * @param {string} text lines of JSON, as a recorder has them
+   * @throws {TypeError} if it is no recording
+   */
+  open(text) {
+    const events = eventsOf(text);
+    for (const target of [...this.#targets.keys()]) this.detach(target);
+    this.#start();
+    for (const event of events) this.#log.add(event);
+    this.#end = events[events.length - 1].time;
+    this.#renew();
+  }
+
+  async #openFile() {
+    const [file] = this.#file.files ?? [];
+    this.#file.value = '';
+    if (!file) return;
+    try {
+      this.open(await file.text());
+    } catch (error) {
+      this.#status.value = /** @type {Error} */ (error).message;
+    }
+  }
+
+  /** Begins with nothing. */
+  #start() {
+    this.#log = new Log();
+    this.#end = undefined;
+    if (this.#paused) this.#pause();
+  }
+
+  connectedCallback() {
+    for (const target of this.#targets.keys()) void this.#observe(target);
+    this.#timer = setInterval(() => this.#tick(), TICK);
+    this.#renew();
+  }
+
+  disconnectedCallback() {
+    clearInterval(this.#timer);
+    for (const [target, stop] of this.#targets) {
+      stop?.();
+      this.#targets.set(target, undefined);
+    }
+  }
+
+  // --- What is shown ---------------------------------------------------------------------------------
+
+  #schedule() {
+    if (this.#scheduled || this.#paused) return;
+    this.#scheduled = true;
+    requestAnimationFrame(() => {
+      this.#scheduled = false;
+      if (!this.#paused) this.#render();
+    });
+  }
+
+  #render() {
+    this.#renderRows();
+    this.#renderCalls();
+    this.#renderCounters();
+  }
+
+  /** Shows everything anew. */
+  #renew() {
+    this.#rows.replaceChildren();
+    this.#items = [];
+    this.#shown = 0;
+    this.#render();
+  }
+
+  /** Time has passed. */
+  #tick() {
+    if (this.#paused || this.#end !== undefined) return;
+    const moving = [...this.#log.calls.values()].some(({ state }) => state !== 'ended');
+    if (moving && this.#tab === 'calls') this.#renderCalls();
+    if (this.#tab === 'counters') this.#renderCounters();
+  }
+
+  get #needle() {
+    return this.#search.value.trim().toLowerCase();
+  }
+
+  /** @param {Row} row */
+  #matches({ kind, title, id, content = '' }) {
+    const kinds = FILTERS[this.#filter.selectedIndex][2];
+    if (kinds.length && !kinds.includes(kind)) return false;
+    const needle = this.#needle;
+    return !needle || `${title}\n${id}\n${content}`.toLowerCase().includes(needle);
+  }
+
+  #renderRows() {
+    const { rows, start = 0 } = this.#log;
+    const panel = this.#panels[0];
+    // Whoever has scrolled up wants to read.
+    const follows = panel.scrollHeight - panel.scrollTop - panel.clientHeight < 40;
+    const first = rows[0]?.number ?? Infinity;
+    while (this.#items.length && this.#items[0].row.number < first) {
+      this.#items.shift()?.item.remove();
+    }
+    const added = [];
+    for (const row of rows.slice(Math.max(0, this.#shown + 1 - first))) {
+      if (!this.#matches(row)) continue;
+      const fill = (/** @type {HTMLElement} */ details) => details.append(contentView(row));
+      const item = rowView(row, start, fill);
+      this.#items.push({ row, item });
+      added.push(item);
+    }
+    for (const { row, item } of this.#log.changed.size ? this.#items : []) {
+      if (this.#log.changed.has(row)) retitle(item, row);
+    }
+    this.#log.changed.clear();
+    this.#shown = rows[rows.length - 1]?.number ?? this.#shown;
+    this.#rows.append(...added);
+    if (!this.#rows.querySelector('summary[tabindex="0"]')) this.#point(this.#items[0]?.item);
+    if (follows && added.length) panel.scrollTop = panel.scrollHeight;
+    this.#noRows.hidden = this.#items.length > 0;
+    this.#noRows.textContent = rows.length
+      ? 'No message matches.'
+      : this.#targets.size
+        ? 'Nothing has happened yet.'
+        : 'No connection is observed yet. You can open a recording.';
+    this.#status.value = `${this.#items.length} of ${rows.length}`;
+  }
+
+  #renderCalls() {
+    const now = this.#end ?? performance.now();
+    const needle = this.#needle;
+    const focused = /** @type {HTMLElement | null} */ (this.shadowRoot?.activeElement)?.closest(
+      'tr',
+    );
+    const at = focused ? [...this.#calls.rows].indexOf(/** @type {any} */ (focused)) : -1;
+    const views = [];
+    for (const call of this.#log.calls.values()) {
+      const { id, name, state, end } = call;
+      if (needle && !`${name}\n${id}\n${state}\n${end}`.toLowerCase().includes(needle)) continue;
+      views.push(callView(call, now, () => this.#showMessages(id)));
+    }
+    this.#calls.replaceChildren(...views);
+    // What is shown anew keeps the focus.
+    if (at >= 0) this.#calls.rows[Math.min(at, views.length - 1)]?.querySelector('button')?.focus();
+    this.#noCalls.hidden = views.length > 0;
+  }
+
+  /** Shows the messages of one call. @param {string} id */
+  #showMessages(id) {
+    this.#search.value = id;
+    this.#filter.selectedIndex = 0;
+    this.#select('messages');
+    this.#renew();
+    this.#search.focus();
+  }
+
+  #renderCounters() {
+    const { counts, reasons, start = 0 } = this.#log;
+    /** @type {Record<string, number>} */
+    const sum = { late: 0, stray: 0, malformed: 0, unknownType: 0, overrun: 0, refused: 0 };
+    let asked = false;
+    for (const { counters } of this.#targets.keys()) {
+      if (!counters) continue;
+      asked = true;
+      for (const each of Array.isArray(counters) ? counters : [counters]) {
+        for (const [name, count] of Object.entries(each)) sum[name] = (sum[name] ?? 0) + count;
+      }
+    }
+    // A recording has no core to ask.
+    if (!asked) {
+      for (const [name, count] of counts)
+        sum[name === 'unknown type' ? 'unknownType' : name] = count;
+    }
+    this.#counters.replaceChildren(...counterViews(sum));
+    const items = reasons.map(({ time, text }) =>
+      make('li', {}, `${((time - start) / 1000).toFixed(3)} s: ${text}`),
+    );
+    this.#reasons.replaceChildren(...items.reverse());
+    this.#noReasons.hidden = items.length > 0;
+  }
+
+  // --- What one can do -------------------------------------------------------------------------------
+
+  #pause() {
+    this.#paused = !this.#paused;
+    this.#pauseButton.setAttribute('aria-pressed', `${this.#paused}`);
+    if (!this.#paused) this.#schedule();
+  }
+
+  #clear() {
+    this.#log.clear();
+    this.#renew();
+  }
+
+  /** @param {string} name of a tab */
+  #select(name) {
+    this.#tab = name;
+    TABS.forEach((each, i) => {
+      this.#tabs[i].setAttribute('aria-selected', `${each === name}`);
+      this.#tabs[i].tabIndex = each === name ? 0 : -1;
+      this.#panels[i].hidden = each !== name;
+    });
+  }
+
+  /** @param {KeyboardEvent} event */
+  #moveTab(event) {
+    const step = { ArrowRight: 1, ArrowLeft: -1 }[event.key];
+    if (!step) return;
+    const at = (TABS.indexOf(this.#tab) + step + TABS.length) % TABS.length;
+    this.#select(TABS[at]);
+    this.#tabs[at].focus();
+    event.preventDefault();
+  }
+
+  /** Makes one row the one that Tab reaches. @param {HTMLElement | undefined} item */
+  #point(item) {
+    for (const old of this.#rows.querySelectorAll('summary[tabindex="0"]')) {
+      /** @type {HTMLElement} */ (old).tabIndex = -1;
+    }
+    const summary = item?.querySelector('summary');
+    if (summary) summary.tabIndex = 0;
+    return summary;
+  }
+
+  /** Arrows go from row to row: there are too many for Tab. @param {KeyboardEvent} event */
+  #moveRow(event) {
+    const target = /** @type {HTMLElement} */ (event.target);
+    if (!target.matches('summary')) return;
+    const at = this.#items.findIndex(({ item }) => item.contains(target));
+    const last = this.#items.length - 1;
+    /** @type {Record<string, number>} */
+    const places = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: last };
+    const to = places[event.key];
+    if (to === undefined) return;
+    this.#point(this.#items[Math.min(Math.max(to, 0), last)].item)?.focus();
+    event.preventDefault();
+  }
+}

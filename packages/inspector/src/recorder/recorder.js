@@ -1,0 +1,337 @@
+/**
+ * Records what goes into the core and what comes out, as lines of JSON that the C program abp-replay plays again. The core
+ * has no clock and no randomness of its own, so that the same inputs bring the same actions. docs/tracing.md#recordings has the format.
+ */
+import * as abp from '../../../../js/core/abp-boundary.js';
+import { KINDS } from '../../../../js/core/abp-names.js';
+import { getOwn } from '../../../../js/common/values.js';
+import { snapshot } from './snapshot.js';
+
+const DEFAULT_MAX_LENGTH = 4 * 2 ** 20;
+
+/** @typedef {(x: abp.Exports) => any} Pick */
+
+/**
+ * The inputs: their names in recordings, which of the exports they are, whose names the build shortens, and the names of their
+ * arguments. A name with `#` is that of a text in the scratch, whose length the argument is. wasm/abp_boundary.c says what they mean.
+ * @type {[string, Pick, string?][]}
+ */
+const INPUTS = [
+  ['connect', (x) => x.connect, 'timeout'],
+  ['close', (x) => x.close],
+  ['lost', (x) => x.lost],
+  ['leave', (x) => x.leave, 'persisted'],
+  ['suspect', (x) => x.suspect],
+  ['refused', (x) => x.refused, '#code'],
+  ['advance', (x) => x.advance, 'now'],
+  ['request', (x) => x.request, '#id timeout flags parent'],
+  ['cancel', (x) => x.cancel, 'call #reason'],
+  ['cancel_by_id', (x) => x.cancel_by_id, '#id #reason'],
+  ['result_received', (x) => x.result_received, '#id number outcome'],
+  ['unsent', (x) => x.unsent, 'call'],
+  ['progress_received', (x) => x.progress_received, '#id number'],
+  ['call_received', (x) => x.call_received, '#id number timeout flags chunks bytes fault'],
+  ['cancel_received', (x) => x.cancel_received, '#id number #reason'],
+  ['cancel_answered', (x) => x.cancel_answered, 'call accepted #reason'],
+  ['call_local', (x) => x.call_local, 'parent timeout fault'],
+  ['finish', (x) => x.finish, 'call outcome fate'],
+  ['chunk', (x) => x.chunk, 'call size'],
+  ['chunk_received', (x) => x.chunk_received, '#id number size seen'],
+  ['chunk_read', (x) => x.chunk_read, 'call size'],
+  ['credit_received', (x) => x.credit_received, '#id number chunks bytes'],
+  ['receive', (x) => x.receive, '#text'],
+];
+
+/** The name of an export in the module. @param {Pick} pick @returns {string} */
+const exportName = (pick) =>
+  pick(/** @type {any} */ (new Proxy({}, { get: (_target, name) => name })));
+
+/** Arguments that are any number; -1 stands for what is none. */
+const COUNTS = ['now', 'chunks', 'bytes', 'size'];
+
+/** @type {Record<string, abp.Counter>} */
+const COUNTERS = {
+  late: abp.LATE,
+  stray: abp.STRAY,
+  malformed: abp.MALFORMED,
+  unknown: abp.UNKNOWN_TYPE,
+  refused: abp.REFUSED,
+  overrun: abp.OVERRUN,
+};
+
+/** The types that the core reads: what else a message says is a payload. */
+const CONTROL = [
+  ...['initialize', 'initialize-result', 'capabilities/cancel', 'capabilities/cancel-result'],
+  ...['cancel-result', 'shutdown', 'bridge/ping', 'bridge/pong', 'bridge/bye'],
+];
+
+/**
+ * A text as a recording has it. The reader in C takes no NUL, so such a text is written as bytes.
+ * @param {string} text
+ */
+const written = (text) =>
+  text.includes('\0')
+    ? {
+        hex: [...new TextEncoder().encode(text)]
+          .map((byte) => byte.toString(16).padStart(2, '0'))
+          .join(''),
+      }
+    : text;
+
+/**
+ * What of an event is no payload.
+ * @param {import('../../../../js/session/trace.js').TraceEvent} event
+ * @returns {Record<string, unknown>}
+ */
+function withoutPayloads({ params: _params, response, progress, error, message, ...rest }) {
+  const number = (/** @type {string} */ key) => getOwn(progress, key);
+  const payload = getOwn(message, 'payload');
+  const field = (/** @type {string} */ key) => getOwn(payload, key);
+  return {
+    ...rest,
+    ...(error && { error: { code: error.code } }),
+    ...(response && { response: { success: response.success, cancelled: response.cancelled } }),
+    ...(progress && {
+      progress: { progress: number('progress'), total: number('total') },
+    }),
+    ...(message && {
+      message: {
+        type: getOwn(message, 'type'),
+        id: getOwn(message, 'id'),
+        payload: {
+          capability: field('capability'),
+          method: field('method'),
+          callId: field('callId'),
+          operationId: field('operationId'),
+          success: field('success'),
+          cancelled: field('cancelled'),
+          ...(field('error') ? { error: { code: getOwn(field('error'), 'code') } } : {}),
+          size: field('size'),
+          chunks: field('chunks'),
+          bytes: field('bytes'),
+        },
+      },
+    }),
+  };
+}
+
+/** Writes down what happens to the endpoints that it is given to, as the option `recorder` of `connect` or `expose`. */
+export class Recorder {
+  /** @type {string[]} */
+  #lines = [];
+  #length = 0;
+  #endpoints = 0;
+  #maxLength;
+  #payloads;
+  /** The action that was taken last: its text may still be printed. @type {Record<string, unknown> | undefined} */
+  #action;
+  /** Whether the limit was reached: what came later is not there. */
+  truncated = false;
+
+  /**
+   * @param {object} [options]
+   * @param {number} [options.maxLength] characters after which nothing more is recorded (4 Mi)
+   * @param {boolean} [options.payloads] records params, results, progress and messages, too (false)
+   */
+  constructor({ maxLength = DEFAULT_MAX_LENGTH, payloads = false } = {}) {
+    this.#maxLength = maxLength;
+    this.#payloads = payloads;
+  }
+
+  /** The recording, a line of JSON each. */
+  get text() {
+    this.#flush();
+    return this.#lines.map((line) => `${line}\n`).join('');
+  }
+
+  /** @param {object} line */
+  #write(line) {
+    this.#flush();
+    const text = JSON.stringify(line);
+    this.#lines.push(text);
+    this.#length += text.length + 1;
+  }
+
+  #flush() {
+    const action = this.#action;
+    this.#action = undefined;
+    if (action) this.#write(action);
+  }
+
+  /** Whether one more input may be recorded. Its actions are recorded with it, however long they are. */
+  #room() {
+    if (this.#length < this.#maxLength) return true;
+    if (!this.truncated) {
+      this.truncated = true;
+      this.#write({ truncated: true });
+    }
+    return false;
+  }
+
+  /** Records an event, for people and the inspector: replaying does not need it. @type {import('../../../../js/session/trace.js').TraceListener} */
+  note = (event) => {
+    if (!this.#room()) return;
+    this.#write({ note: snapshot(this.#payloads ? event : withoutPayloads(event)) });
+  };
+
+  /** Stands between an endpoint and its core. @internal @type {import('../../../../js/core/core.js').Tap<abp.Exports>} */
+  tap = (instance) => {
+    const { x } = instance;
+    if (!this.#room()) return x;
+    const e = ++this.#endpoints;
+    const action = x.action();
+    const word = (/** @type {number} */ at) => instance.u32[at >> 2];
+    // Where the configuration stands from which the endpoint is about to be made.
+    const config = x.config();
+    // What comes for an endpoint that was freed goes nowhere.
+    let freed = false;
+
+    /** @template {abp.Packed | abp.Status} P @param {P} packed what an input or next() returned */
+    const took = (packed) => {
+      if (packed < 0) this.#write({ e, status: packed });
+      if (packed <= 0) return packed;
+      const length = word(action + abp.ACTION_LENGTH);
+      const text = length ? instance.read(word(action + abp.ACTION_TEXT), length) : undefined;
+      this.#flush();
+      this.#action = {
+        e,
+        then: KINDS[word(action + abp.ACTION_KIND)],
+        arg: word(action + abp.ACTION_ARG) || undefined,
+        call: word(action + abp.ACTION_CALL) || undefined,
+        released: word(action + abp.ACTION_RELEASED) || undefined,
+        chunks: word(action + abp.ACTION_CHUNKS) || undefined,
+        at: word(action + abp.ACTION_AT) + word(action + abp.ACTION_AT + 4) * 2 ** 32 || undefined,
+        ...(text !== undefined && { text: written(text) }),
+      };
+      return packed;
+    };
+
+    /** @param {string} name @param {string[]} keys @param {any[]} args those of the export, without the endpoint */
+    const input = (name, keys, args) => {
+      /** @type {Record<string, unknown>} */
+      const line = { e, do: name };
+      let offset = 0;
+      keys.forEach((key, i) => {
+        const value = COUNTS.includes(key) ? countOf(key, args[i]) : args[i] >>> 0;
+        if (!value) return;
+        if (key[0] === '#') {
+          line[key.slice(1)] = written(instance.readScratch(value, offset));
+          offset += value;
+        } else line[key] = value;
+      });
+      return line;
+    };
+
+    /** @type {any} */
+    const tapped = { ...x };
+    for (const [name, pick, keys] of INPUTS) {
+      const run = pick(x);
+      tapped[exportName(pick)] = (
+        /** @type {unknown} */ pointer,
+        /** @type {unknown[]} */ ...args
+      ) => {
+        // An endpoint whose recording was cut off is not recorded again: it would not be replayed from the start.
+        if (freed || this.truncated || !this.#room()) return run(pointer, ...args);
+        const line = input(name, keys?.split(' ') ?? [], args);
+        // Before it runs, for it might trap.
+        if (name !== 'receive' || this.#payloads) {
+          this.#write(line);
+          return took(run(pointer, ...args));
+        }
+        let packed = abp.OK;
+        try {
+          packed = run(pointer, ...args);
+        } finally {
+          this.#write({ ...line, text: readByCore(/** @type {string} */ (line.text), packed) });
+        }
+        return took(packed);
+      };
+    }
+    /**
+     * @template {(...args: any[]) => any} F
+     * @param {(x: abp.Exports) => F} pick an export
+     * @param {F} instead
+     */
+    const replace = (pick, instead) => (tapped[exportName(pick)] = instead);
+    replace(
+      (x) => x.create,
+      (now) => {
+        const pointer = x.create(now);
+        const fields = Object.entries(abp.CONFIG).map(([name, at]) => [
+          name,
+          word(config + at) || undefined,
+        ]);
+        const seed = instance.u8.subarray(config + abp.CONFIG.seed, config + abp.CONFIG.seed + 16);
+        const hex = [...seed].map((byte) => byte.toString(16).padStart(2, '0')).join('');
+        const about = { ...Object.fromEntries(fields), role: word(config), seed: hex };
+        this.#write({ e, do: 'create', now: Math.floor(now), config: about });
+        return pointer;
+      },
+    );
+    replace(
+      (x) => x.describe,
+      (pointer, length) => {
+        const name = instance.readScratch(32);
+        const json = instance.readScratch(length, 32);
+        const status = x.describe(pointer, length);
+        if (!freed && this.#room()) {
+          const member = name.slice(0, name.indexOf('\0'));
+          this.#write({ e, do: 'describe', member, json: written(json) });
+          took(status);
+        }
+        return status;
+      },
+    );
+    replace(
+      (x) => x.next,
+      (pointer) => (freed || this.truncated ? x.next(pointer) : took(x.next(pointer))),
+    );
+    replace(
+      (x) => x.print,
+      (pointer, unix) => {
+        const at = x.print(pointer, unix);
+        if (at && this.#action) {
+          Object.assign(this.#action, { unix, says: written(instance.readTerminated(at)) });
+        }
+        return at;
+      },
+    );
+    replace(
+      (x) => x.destroy,
+      (pointer) => {
+        if (!freed && this.#room()) {
+          const counts = Object.entries(COUNTERS).map(([key, counter]) => [
+            key,
+            x.count(pointer, counter),
+          ]);
+          this.#write({ e, do: 'free', counts: Object.fromEntries(counts) });
+        }
+        freed = true;
+        return x.destroy(pointer);
+      },
+    );
+    return tapped;
+  };
+}
+
+/** @param {string} key @param {number} value */
+const countOf = (key, value) =>
+  key === 'now' ? Math.floor(value) : Number.isFinite(value) ? value : -1;
+
+/**
+ * As much of a message as the core read: it does not look into what it cannot read or does not know.
+ * @param {string} text
+ * @param {number} packed what the core answered
+ */
+function readByCore(text, packed) {
+  if (packed === abp.E_TEXT) return undefined;
+  const { type } = text ? JSON.parse(text) : {};
+  return packed === 0 && !CONTROL.includes(type) ? JSON.stringify({ type }) : text;
+}
+
+/**
+ * Makes a recorder: `connect(iframe, { recorder })`, and later `recorder.text`.
+ * @param {ConstructorParameters<typeof Recorder>[0]} [options]
+ * @returns {Recorder}
+ */
+export const createRecorder = (options) => new Recorder(options);

@@ -1,0 +1,180 @@
+/** The elements that the inspector is made of. Whatever comes from a peer is put into them as text, never as HTML. */
+import { REASONS } from './log.js';
+
+/** @import { CallEntry, Row } from './log.js' */
+
+/**
+ * Makes an element.
+ * @template {keyof HTMLElementTagNameMap} T
+ * @param {T} tag
+ * @param {Record<string, string | boolean | undefined>} [attributes] those that are undefined or false are left out
+ * @param {(Node | string)[]} children
+ * @returns {HTMLElementTagNameMap[T]}
+ */
+export function make(tag, attributes = {}, ...children) {
+  const element = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value !== undefined && value !== false) {
+      element.setAttribute(name, value === true ? '' : value);
+    }
+  }
+  element.append(...children);
+  return element;
+}
+
+/**
+ * @param {string} label
+ * @param {() => void} act
+ * @param {Record<string, string>} [attributes]
+ */
+export function button(label, act, attributes) {
+  const made = make('button', { type: 'button', ...attributes }, label);
+  made.addEventListener('click', act);
+  return made;
+}
+
+/**
+ * A time for people.
+ * @param {number} ms
+ */
+export function duration(ms) {
+  if (ms < 1000) return `${ms.toFixed(1)} ms`;
+  if (ms < 60_000) return `${(ms / 1000).toFixed(2)} s`;
+  return `${Math.floor(ms / 60_000)} min ${Math.floor((ms % 60_000) / 1000)} s`;
+}
+
+/** An id as short as it can be told from others. @param {string} id */
+const shortId = (id) => (id.length > 16 ? `${id.slice(0, 4)}…${id.slice(-6)}` : id);
+
+/** @param {string} text */
+const hidden = (text) => make('span', { class: 'hidden' }, text);
+
+/**
+ * A row of the chart: an arrow between the lanes, and below it, once it is opened, what the message says.
+ * @param {Row} row
+ * @param {number} start when the first event was, in ms
+ * @param {(details: HTMLDetailsElement) => void} fill is called when it is opened for the first time
+ */
+export function rowView(row, start, fill) {
+  const { from, kind, title, id, frame, side } = row;
+  const way = from === undefined ? 'none' : from === 'agent' ? 'right' : 'left';
+  const between =
+    from === undefined ? `seen by the ${side}` : `${from} to ${way === 'right' ? 'app' : 'agent'}`;
+  const summary = make(
+    'summary',
+    { class: `${kind} ${way}`, tabindex: '-1' },
+    make('span', { class: 'time' }, duration(row.time - start)),
+    hidden(`, ${between}: `),
+    make('span', { class: from === 'agent' ? 'life end' : 'life' }),
+    make(
+      'span',
+      { class: 'what' },
+      make(
+        'span',
+        { class: 'title' },
+        title,
+        make(
+          'span',
+          { class: 'id' },
+          id && ` ${shortId(id)}`,
+          frame === undefined ? '' : ` · frame ${frame}`,
+        ),
+      ),
+    ),
+    make('span', { class: from === 'app' ? 'life end' : 'life' }),
+  );
+  const details = make('details', {}, summary);
+  details.addEventListener('toggle', () => fill(details), { once: true });
+  return make('li', {}, details);
+}
+
+/** Shows a row's title anew. @param {HTMLElement} item @param {Row} row */
+export function retitle(item, { title }) {
+  const text = item.querySelector('.title')?.firstChild;
+  if (text) text.nodeValue = title;
+}
+
+/** What a row says, for its details. @param {Row} row */
+export const contentView = ({ content }) =>
+  make(
+    'pre',
+    { tabindex: '0', role: 'region', 'aria-label': 'Content' },
+    content === undefined ? 'Its content is no longer kept.' : content || 'No content.',
+  );
+
+/** The columns of the calls; those with a second member are left out where there is little room. */
+export const COLUMNS = [
+  ['Call'],
+  ['State'],
+  ['Id'],
+  ['Made by', 'wide'],
+  ['Age'],
+  ['Time left'],
+  ['Progress', 'wide'],
+  ['Stream', 'wide'],
+  ['Parent', 'wide'],
+  ['How it ended'],
+];
+
+/** @param {CallEntry['stream']} stream */
+function streamText(stream) {
+  if (!stream) return '';
+  const { chunks, unread, bytes } = stream;
+  return `${chunks} chunks${unread > 0 ? `, ${unread} unread (${bytes} bytes)` : ''}`;
+}
+
+/**
+ * A call, as a row of the table.
+ * @param {CallEntry} call
+ * @param {number} now ms
+ * @param {() => void} show shows its messages
+ */
+export function callView(call, now, show) {
+  const { id, name, direction, side, state, began, ended, deadline } = call;
+  const other = side === 'agent' ? 'app' : 'agent';
+  const maker = direction === 'local' ? 'app, itself' : direction === 'out' ? side : other;
+  const left = ended === undefined && deadline ? duration(Math.max(0, deadline - now)) : '';
+  const cells = [
+    button(name || '(no name)', show, { title: 'Show its messages' }),
+    make('span', { class: `state ${state}` }, state),
+    make('span', { title: id }, shortId(id)),
+    maker,
+    duration((ended ?? now) - began),
+    left,
+    call.progress,
+    streamText(call.stream),
+    make('span', { title: call.parent }, shortId(call.parent)),
+    make('span', { class: `end-of ${call.endKind}` }, call.end),
+  ];
+  return make('tr', {}, ...cells.map((cell, i) => make('td', { class: COLUMNS[i][1] }, cell)));
+}
+
+/** The names of the core's counters, and what they mean. */
+const COUNTERS = {
+  inFlightOut: ['In flight, made here', 'calls made by this side that have not settled'],
+  inFlightIn: ['In flight, received', 'received calls that have not ended'],
+  remembered: ['Remembered', 'finished calls whose fate can still be asked for'],
+  late: ['Late', REASONS.late],
+  stray: ['Stray', REASONS.stray],
+  malformed: ['Malformed', REASONS.malformed],
+  unknownType: ['Unknown type', REASONS['unknown type']],
+  overrun: ['Overrun', REASONS.overrun],
+  refused: ['Refused', 'calls that were answered with an error before they ran'],
+};
+
+/**
+ * Counters, each with what it means.
+ * @param {Record<string, number>} counters
+ */
+export const counterViews = (counters) =>
+  Object.entries(COUNTERS)
+    .filter(([key]) => counters[key] !== undefined)
+    .map(([key, [label, meaning]]) =>
+      make(
+        'div',
+        {},
+        make('dt', {}, label),
+        make('dd', {}, `${counters[key]}`),
+        make('dd', { class: 'meaning' }, meaning),
+      ),
+    );

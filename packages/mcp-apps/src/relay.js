@@ -1,0 +1,207 @@
+/**
+ * A view's tools as the capabilities of an app of this protocol, for `connect`. The view owns the outcome of its calls:
+ * nothing is decided here, and what it does not say is not claimed.
+ */
+import { removed } from '../../../js/app/never-ran.js';
+import { RelayTransport } from '../../../js/app/relay-transport.js';
+import { requireBounded } from '../../../js/common/bounds.js';
+import { safely } from '../../../js/common/errors.js';
+import { firstOf, getOwn, isRecord } from '../../../js/common/values.js';
+import { NO_ERROR, UNKNOWN_CAPABILITY } from '../../../js/core/abp-boundary.js';
+import { RpcError } from '../../rpc/src/errors.js';
+import { isCancelled } from './outcome.js';
+import { INVALID_PARAMS, METHOD_NOT_FOUND, recordOf } from './protocol.js';
+import { responseOf } from './results.js';
+import { CAPABILITY } from './tools.js';
+
+/** @typedef {import('./host.js').Host} Host */
+
+/** Tools of one view that are read. */
+const MAX_TOOLS = 256;
+/** Characters of a tool's name. */
+const MAX_NAME = 256;
+/** Characters of a tool's description with its schemas, and of all together, as JSON: the handshake carries no more. */
+const MAX_TOOL = 2 ** 16;
+const MAX_LIST = 2 ** 19;
+
+/** @typedef {{ tool: string, shown: Record<string, unknown> & { name: string }, text: string }} Known a capability, and the name of its tool */
+
+/** The tools of one view. Takes the place of a Registry. */
+class ViewCapabilities {
+  /** The view's word decides what becomes of a cancel. */
+  foreign = true;
+  #host;
+  /** As the agent knows them, with the tools' own names. @type {Map<string, Known>} */
+  #known = new Map();
+  /** Whether the list may have changed since it was asked for. */
+  #stale = false;
+  #reading = false;
+  #hasBegun = false;
+
+  /** @param {Host} host */
+  constructor(host) {
+    this.#host = host;
+  }
+
+  get app() {
+    const { name = 'view', version = '0' } = this.#host.viewInfo;
+    return { id: name, name, version };
+  }
+
+  list() {
+    return [...this.#known.values()].map(({ shown }) => shown);
+  }
+
+  async begin() {
+    try {
+      await this.#host.ready;
+      this.#known = await this.#read();
+    } catch (error) {
+      throw this.#errorOf(error);
+    }
+    this.#hasBegun = true;
+  }
+
+  async #read() {
+    /** @type {Map<string, Known>} */
+    const known = new Map();
+    if (!this.#host.offersTools) return known;
+    const tools = getOwn(await this.#host.request('tools/list'), 'tools');
+    let left = MAX_LIST;
+    for (const tool of firstOf(tools, MAX_TOOLS)) {
+      const capability = safely(() => capabilityOf(tool), undefined);
+      if (!capability || (left -= capability.text.length) < 0) continue;
+      known.set(capability.shown.name, capability);
+    }
+    return known;
+  }
+
+  /**
+   * The view says that its list has changed. However often it says so, one list is asked for at a time.
+   * @param {(changes: object) => void} tell
+   */
+  async refresh(tell) {
+    if (!this.#hasBegun) return;
+    this.#stale = true;
+    if (this.#reading) return;
+    this.#reading = true;
+    while (this.#stale && !this.#host.ended) {
+      this.#stale = false;
+      const changes = await this.#changes();
+      if (changes) tell(changes);
+    }
+    this.#reading = false;
+  }
+
+  async #changes() {
+    const before = this.#known;
+    try {
+      this.#known = await this.#read();
+    } catch {
+      return undefined; // The old list stands; calls of what is gone are refused by the view.
+    }
+    const names = [...this.#known.keys()];
+    const added = names.filter((name) => !before.has(name));
+    const changed = names.filter(
+      (name) => before.has(name) && before.get(name)?.text !== this.#known.get(name)?.text,
+    );
+    const removed = [...before.keys()].filter((name) => !this.#known.has(name));
+    if (!added.length && !changed.length && !removed.length) return undefined;
+    const capabilities = [...added, ...changed].map((name) => this.#known.get(name)?.shown);
+    return { added, removed, changed, capabilities };
+  }
+
+  /** @param {import('../../../js/wire/messages.js').Request} request */
+  rejectionFor({ name }) {
+    return this.#known.has(/** @type {string} */ (name)) ? NO_ERROR : UNKNOWN_CAPABILITY;
+  }
+
+  /**
+   * @param {import('../../../js/wire/messages.js').Request} request
+   * @param {import('../../../js/app/registry.js').CallContext} context
+   * @returns {Promise<unknown>} the protocol's response
+   */
+  async run({ name, params }, { signal, progress, progressToken }) {
+    const known = this.#known.get(/** @type {string} */ (name));
+    // It may have been removed while the call waited for its turn.
+    if (!known) return removed(String(name));
+    /** @type {import('./outcome.js').ToolOptions['onProgress']} */
+    const onProgress =
+      progressToken === undefined
+        ? undefined
+        : ({ progress: done, total, message }) =>
+            progress({ progress: done, total, status: message });
+    try {
+      return responseOf(await this.#host.callTool(known.tool, params, { signal, onProgress }));
+    } catch (error) {
+      const { outcome, report } = recordOf(getOwn(error, 'data'));
+      const metadata = { outcome, ...(report !== undefined && { report }) };
+      const told = outcome !== undefined && { metadata };
+      if (!isCancelled(error)) return { success: false, error: this.#errorOf(error), ...told };
+      const message = /** @type {Error} */ (error).message;
+      return { success: false, cancelled: true, error: errorObject('CANCELLED', message), ...told };
+    }
+  }
+
+  /** The protocol's error for one of JSON-RPC. @param {any} error */
+  #errorOf(error) {
+    if (this.#host.ended) return errorObject('DISCONNECTED', 'The view was removed', true);
+    const { code, message, data } = error;
+    if (!(error instanceof RpcError)) return errorObject('INTERNAL_ERROR', String(message));
+    if (code === METHOD_NOT_FOUND) return errorObject('NOT_SUPPORTED', message);
+    if (code === INVALID_PARAMS) return errorObject('INVALID_PARAMS', message);
+    const retryable = getOwn(data, 'retryable') === true;
+    return errorObject(retryable ? 'RATE_LIMITED' : 'OPERATION_FAILED', message, retryable);
+  }
+}
+
+export class ViewTransport extends RelayTransport {
+  #view;
+
+  /**
+   * @param {Host} host
+   * @param {() => void} release called when it has ended
+   */
+  constructor(host, release) {
+    const view = new ViewCapabilities(host);
+    super(view, release);
+    this.#view = view;
+  }
+
+  /** The view says that its list has changed. */
+  refresh() {
+    return this.#view.refresh((changes) => this.changed(changes));
+  }
+}
+
+/**
+ * @param {string} code
+ * @param {string} message
+ * @param {boolean} [retryable]
+ */
+const errorObject = (code, message, retryable = false) => ({ code, message, retryable });
+
+/**
+ * A tool as a capability; undefined if it has no usable name.
+ * @param {unknown} tool
+ * @returns {Known | undefined}
+ * @throws {RangeError} if it is too large
+ */
+function capabilityOf(tool) {
+  const name = getOwn(tool, 'name');
+  const own = /** @type {string} */ (getOwn(getOwn(tool, '_meta'), CAPABILITY) ?? name);
+  if (![name, own].every((text) => typeof text === 'string' && text && text.length <= MAX_NAME)) {
+    return undefined;
+  }
+  /** @type {Known['shown']} */
+  const shown = { name: own, available: true, requirements: [], features: {} };
+  const description = getOwn(tool, 'description');
+  if (typeof description === 'string') shown.description = description;
+  for (const key of ['inputSchema', 'outputSchema', 'annotations']) {
+    const value = getOwn(tool, key);
+    if (isRecord(value)) shown[key] = value;
+  }
+  requireBounded(shown, { maxValues: MAX_TOOL / 4, maxCharacters: MAX_TOOL, maxDepth: 32 });
+  const text = JSON.stringify([name, shown]);
+  return text.length > MAX_TOOL ? undefined : { tool: /** @type {string} */ (name), shown, text };
+}

@@ -1,0 +1,138 @@
+/** The protocol's responses as results of tools, and back. */
+import { fromBase64 } from '../../../js/common/base64.js';
+import { requireBounded } from '../../../js/common/bounds.js';
+import { safely, toErrorObject } from '../../../js/common/errors.js';
+import { firstOf, getOwn, isRecord } from '../../../js/common/values.js';
+import { readError } from '../../../js/wire/responses.js';
+import { withBase64 } from '../../../js/wire/result-store.js';
+import { plainJson } from '../../automation/src/plain-json.js';
+import { becameIn } from './outcome.js';
+import { OUTCOME, recordOf, textsOf } from './protocol.js';
+
+/** @typedef {import('../../../js/wire/messages.js').Response} Response */
+/** One of MCP's blocks of content. @typedef {{ type: string, [member: string]: unknown }} Block */
+/** @typedef {{ content: Block[], structuredContent?: unknown, isError?: boolean, _meta?: object }} ToolResult */
+
+/** Says that `structuredContent` is `{ value }`, as data must be an object there. */
+const WRAPPED = 'abp-bridge/wrapped';
+
+/**
+ * The result of a tool for what a call came to.
+ * @param {Response} response
+ * @param {boolean} whole whether the other side is ours: then the data goes as it is, bytes included
+ * @returns {Promise<ToolResult>}
+ */
+export async function toolResult({ success, data, error, cancelled, metadata }, whole) {
+  if (!success) {
+    const read = readError(error ?? (cancelled ? { code: 'CANCELLED' } : {}));
+    const told = whole ? read : safely(() => plain(read), { ...read, details: undefined });
+    return failure(told, metadata);
+  }
+  if (whole) {
+    if (isRecord(data)) return { content: [], structuredContent: data };
+    return { content: [], structuredContent: { value: data }, _meta: { [WRAPPED]: true } };
+  }
+  try {
+    return await plainResult(data);
+  } catch (cause) {
+    const message = `The result cannot be sent: ${toErrorObject(cause).message}`;
+    return failure({ code: 'OPERATION_FAILED', message, retryable: false });
+  }
+}
+
+/**
+ * @param {import('../../../js/common/errors.js').ErrorObject} error
+ * @param {{ outcome?: string, report?: unknown }} [metadata] what became of its work
+ * @returns {ToolResult}
+ */
+const failure = (error, { outcome, report } = {}) => ({
+  isError: true,
+  content: [{ type: 'text', text: `${error.code}: ${error.message}` }],
+  structuredContent: { error },
+  ...(outcome && { _meta: { [OUTCOME]: { outcome, ...(report !== undefined && { report }) } } }),
+});
+
+/**
+ * A result that is JSON: bytes are blocks of content, and what holds them says their type and size.
+ * @param {unknown} data
+ * @returns {Promise<ToolResult>}
+ */
+async function plainResult(data) {
+  if (data === undefined) return { content: [] };
+  requireBounded(data);
+  /** @type {Block[]} */
+  const blocks = [];
+  const read = plain(await withBase64(data), (_key, part) => {
+    const { content, encoding, mimeType, ...rest } = recordOf(part);
+    const isBytes = typeof content === 'string' && encoding === 'base64';
+    if (!isBytes || typeof mimeType !== 'string') return part;
+    blocks.push(blockOf(content, mimeType, blocks.length));
+    return { mimeType, ...rest };
+  });
+  const text = typeof read === 'string' ? read : JSON.stringify(read);
+  const content = [{ type: 'text', text }, ...blocks];
+  return { content, ...(isRecord(read) && { structuredContent: read }) };
+}
+
+/**
+ * A value as JSON has it: a Map or a Set is a list, a BigInt its digits, an Error its name and message.
+ * @param {unknown} value
+ * @param {(key: string, part: unknown) => unknown} [revive]
+ */
+function plain(value, revive) {
+  const text = JSON.stringify(value, plainJson);
+  if (text === undefined) throw new TypeError(`it is a ${typeof value}`);
+  return JSON.parse(text, revive);
+}
+
+/**
+ * @param {string} data base64
+ * @param {string} mimeType
+ * @param {number} at which of the result's
+ */
+function blockOf(data, mimeType, at) {
+  const [type] = mimeType.split('/', 1);
+  if (type === 'image' || type === 'audio') return { type, data, mimeType };
+  const uri = `abp-bridge:///result/${at + 1}`;
+  return { type: 'resource', resource: { uri, mimeType, blob: data } };
+}
+
+/**
+ * The response for a tool's result.
+ * @param {unknown} result
+ * @returns {Response}
+ */
+export function responseOf(result) {
+  const structured = getOwn(result, 'structuredContent');
+  if (getOwn(result, 'isError') !== true)
+    return { success: true, data: dataOf(result, structured) };
+  const given = getOwn(structured, 'error');
+  const known = typeof getOwn(given, 'code') === 'string' ? given : textsOf(result).join('\n');
+  const error = readError(known);
+  const cancelled = error.code === 'CANCELLED' && { cancelled: true };
+  const metadata = /** @type {Response['metadata']} */ (becameIn(result));
+  return { success: false, error, ...cancelled, ...(metadata && { metadata }) };
+}
+
+/**
+ * @param {unknown} result
+ * @param {unknown} structured
+ */
+function dataOf(result, structured) {
+  if (getOwn(getOwn(result, '_meta'), WRAPPED) === true) return getOwn(structured, 'value');
+  if (structured !== undefined) return structured;
+  const content = firstOf(getOwn(result, 'content'), 2);
+  if (content.length !== 1) return getOwn(result, 'content');
+  const [block] = content;
+  const resource = getOwn(block, 'resource') ?? block;
+  const text = getOwn(resource, 'text');
+  if (typeof text === 'string') return text;
+  const bytes = getOwn(block, 'data') ?? getOwn(resource, 'blob');
+  const mimeType = getOwn(resource, 'mimeType');
+  if (typeof bytes !== 'string' || typeof mimeType !== 'string') return content;
+  try {
+    return { content: fromBase64(bytes).buffer, mimeType };
+  } catch {
+    return content;
+  }
+}

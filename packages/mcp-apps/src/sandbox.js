@@ -1,0 +1,120 @@
+/**
+ * The page between a host and a view, of an origin of its own: what the view breaks out of its frame into is here, where
+ * there is nothing. It sets the view's policy, on itself, too, and relays all messages but those that are its own.
+ */
+import { safely } from '../../../js/common/errors.js';
+import { exactOrigin } from '../../../js/common/origins.js';
+import { getOwn, isRecord } from '../../../js/common/values.js';
+import { OPAQUE } from '../../../js/transports/iframe.js';
+import { OPAQUE_ORIGIN, allowOf, hasFrames, policyOf } from './policy.js';
+import { SANDBOX, VIEW_REPLACED } from './protocol.js';
+
+/** Messages of a view that wait until its document has answered. */
+const MAX_WAITING = 2 ** 16;
+/** What a document begins with, if it says that it is HTML as of today. */
+const BEGINNING = /^(?:\s|<!--[^]*?-->)*(?:<!doctype[^>]*>)?/i;
+/**
+ * The first script of a view's document: it answers on a port as long as the document lives. The frame may go to a page of
+ * `frameDomains`, which has the same window and an opaque origin, too, but not this port.
+ */
+const WITNESS =
+  '<script>{const{port1,port2}=new MessageChannel();port1.onmessage=({data})=>port1.postMessage(data);' +
+  "parent.postMessage({witness:1},'*',[port2]);document.currentScript.remove()}</script>";
+
+/**
+ * @typedef {object} SandboxOptions What the page around a view may be given.
+ * @property {string[]} hosts the exact origins of the pages that may show views here
+ */
+
+/**
+ * Makes the page that calls it the sandbox of whatever view its host shows in it.
+ * @param {SandboxOptions} options
+ */
+export function serveSandbox({ hosts }) {
+  const host = parent;
+  if (host === window) return;
+  const allowed = new Set(hosts.map((origin) => exactOrigin(origin)));
+  /** The host's, once it has spoken. @type {string | undefined} */
+  let hostOrigin;
+  /** @type {HTMLIFrameElement | undefined} */
+  let iframe;
+  let viewOrigin = '';
+  /** Whether a message counts only once the view's document has said that it is still there. */
+  let isWitnessed = false;
+  /** @type {MessagePort | undefined} */
+  let witness;
+  /** Messages that wait for that, in order. @type {MessageEvent[]} */
+  const waiting = [];
+
+  const toHost = (
+    /** @type {unknown} */ message,
+    /** @type {readonly MessagePort[]} */ ports = [],
+  ) => {
+    // The browser delivers it only to the origin that the host has.
+    for (const targetOrigin of hostOrigin ? [hostOrigin] : allowed) {
+      host.postMessage(message, { targetOrigin, transfer: [...ports] });
+    }
+  };
+  const tell = (/** @type {string} */ method) => toHost({ jsonrpc: '2.0', method, params: {} });
+
+  const show = (/** @type {unknown} */ params) => {
+    const html = getOwn(params, 'html');
+    if (iframe || typeof html !== 'string') return;
+    const tokens = getOwn(params, 'sandbox');
+    // The frame inherits the policy. It is this page's, too, because the view can reach into it.
+    const policy = document.createElement('meta');
+    policy.httpEquiv = 'Content-Security-Policy';
+    policy.content = policyOf(getOwn(params, 'csp'));
+    document.head.append(policy);
+    iframe = document.createElement('iframe');
+    iframe.setAttribute('sandbox', typeof tokens === 'string' ? tokens : OPAQUE_ORIGIN);
+    viewOrigin = iframe.sandbox.contains('allow-same-origin') ? self.origin : OPAQUE;
+    iframe.allow = allowOf(getOwn(params, 'permissions'));
+    iframe.style.cssText = 'border:0;position:fixed;inset:0;width:100%;height:100%';
+    isWitnessed = viewOrigin === OPAQUE && hasFrames(getOwn(params, 'csp'));
+    iframe.srcdoc = isWitnessed
+      ? html.replace(BEGINNING, (beginning) => beginning + WITNESS)
+      : html;
+    let loads = 0;
+    // The document that the host speaks to has gone, and another has come.
+    iframe.addEventListener('load', () => ++loads > 1 && tell(VIEW_REPLACED));
+    document.body.append(iframe);
+  };
+
+  const fromHost = (/** @type {MessageEvent} */ { origin, data, ports }) => {
+    if (!allowed.has(origin)) return;
+    hostOrigin = origin;
+    const method = methodOf(data);
+    if (method === `${SANDBOX}resource-ready`) show(getOwn(data, 'params'));
+    else if (!method.startsWith(SANDBOX)) {
+      const targetOrigin = viewOrigin === OPAQUE ? '*' : viewOrigin;
+      iframe?.contentWindow?.postMessage(data, { targetOrigin, transfer: [...ports] });
+    }
+  };
+  const fromView = (/** @type {MessageEvent} */ event) => {
+    if (isWitnessed && !witness) {
+      // The first message is the first script's.
+      witness = event.ports[0];
+      if (witness) witness.onmessage = () => relay(/** @type {MessageEvent} */ (waiting.shift()));
+    } else if (!witness) relay(event);
+    // Another document begins, and the first may have gone before its `load`.
+    else if (getOwn(event.data, 'witness') === 1) tell(VIEW_REPLACED);
+    else if (waiting.length < MAX_WAITING) {
+      waiting.push(event);
+      witness.postMessage(0);
+    }
+  };
+  const relay = (/** @type {MessageEvent} */ { data, ports }) => {
+    if (!methodOf(data).startsWith(SANDBOX)) toHost(data, ports);
+  };
+  addEventListener('message', (event) => {
+    if (!event.isTrusted || !event.source) return;
+    if (event.source === host) fromHost(event);
+    else if (event.source === iframe?.contentWindow && event.origin === viewOrigin) fromView(event);
+  });
+  tell(`${SANDBOX}proxy-ready`);
+}
+
+/** @param {unknown} data */
+const methodOf = (data) =>
+  safely(() => (isRecord(data) ? String(getOwn(data, 'method') ?? '') : ''), '');

@@ -1,0 +1,64 @@
+/** Helpers for a server of MCP whose tools have views: what `registerTool` and `registerResource` of its SDK are given. */
+import { AbpError } from '../../../js/common/errors.js';
+import { MIME_TYPE } from './protocol.js';
+
+/** The metadata of a tool's view as hosts of before 2026 read it. */
+const OLD_KEY = 'ui/resourceUri';
+
+/**
+ * A server as the official SDK makes it (`McpServer`), as far as it is used here.
+ * @typedef {object} AppServer
+ * @property {(name: string, config: any, handler: any) => any} registerTool as the SDK has it
+ * @property {(name: string, uri: any, config: any, read: any) => any} registerResource as the SDK has it
+ */
+
+/**
+ * Registers a tool that has a view.
+ * @param {AppServer} server
+ * @param {string} name
+ * @param {Record<string, unknown> & { resourceUri: string, visibility?: ('model' | 'app')[], _meta?: Record<string, unknown> }} config
+ *   the SDK's, `resourceUri` of the view (`ui://…`), and who may call the tool: the model, views, or both (both)
+ * @param {Function} handler as the SDK's
+ * @returns {any} what the SDK returns
+ * @throws {AbpError} INVALID_PARAMS if the address is not that of a view
+ */
+export function registerAppTool(
+  server,
+  name,
+  { resourceUri, visibility, _meta, ...config },
+  handler,
+) {
+  requireViewUri(resourceUri);
+  const ui = { resourceUri, ...(visibility && { visibility }) };
+  const meta = { ..._meta, ui, [OLD_KEY]: resourceUri };
+  return server.registerTool(name, { ...config, _meta: meta }, handler);
+}
+
+/**
+ * Registers a view.
+ * @param {AppServer} server
+ * @param {string} name
+ * @param {string} uri `ui://…`
+ * @param {Record<string, unknown> & { html: string | (() => string | Promise<string>), csp?: object, permissions?: object,
+ *   prefersBorder?: boolean, domain?: string, _meta?: Record<string, unknown> }} config the SDK's, the document or what
+ *   returns it, and what it needs: `csp` has lists of sources, `permissions` the names of what it may use
+ * @returns {any} what the SDK returns
+ * @throws {AbpError} INVALID_PARAMS if the address is not that of a view
+ */
+export function registerAppResource(server, name, uri, { html, ...given }) {
+  requireViewUri(uri);
+  const { csp, permissions, prefersBorder, domain, _meta, ...config } = given;
+  const ui = { csp, permissions, prefersBorder, domain };
+  const told = Object.fromEntries(Object.entries(ui).filter(([, value]) => value !== undefined));
+  const described = { ...config, mimeType: MIME_TYPE, _meta: { ..._meta, ui: told } };
+  return server.registerResource(name, uri, described, async () => {
+    const text = typeof html === 'function' ? await html() : html;
+    return { contents: [{ uri, mimeType: MIME_TYPE, text, _meta: described._meta }] };
+  });
+}
+
+/** @param {unknown} uri */
+function requireViewUri(uri) {
+  if (typeof uri === 'string' && uri.startsWith('ui://')) return;
+  throw new AbpError('INVALID_PARAMS', "A view's address begins with ui://");
+}

@@ -1,0 +1,505 @@
+/** A view of MCP Apps: what it offers to its host, and what it asks of it. */
+import {
+  AbpError,
+  invokeReportingErrors,
+  requireFunctions,
+  requireTexts,
+} from '../../../js/common/errors.js';
+import { NUMBERS, SIGNAL, requireOptions } from '../../../js/common/check-options.js';
+import { offAbort, onAbort } from '../../../js/common/signals.js';
+import { getOwn, milliseconds } from '../../../js/common/values.js';
+import { embedderChannel } from '../../rpc/src/channels.js';
+import { RpcError } from '../../rpc/src/errors.js';
+import { createPeer } from '../../rpc/src/peer.js';
+import { callTool, serveCalls } from './outcome.js';
+import {
+  METHOD_NOT_FOUND,
+  OUTCOME,
+  STATE,
+  VERSION,
+  infoOf,
+  knows,
+  notification,
+  recordOf,
+  textsOf,
+} from './protocol.js';
+import { observeSize } from './size.js';
+
+/** @typedef {import('../../../js/transports/transport.js').Transport} Transport */
+/** @typedef {import('../../rpc/src/peer.js').RequestOptions} RequestOptions */
+/** @typedef {import('./protocol.js').DisplayMode} DisplayMode */
+/** @typedef {import('./protocol.js').HostContext} HostContext */
+
+const DEFAULT_TIMEOUT = 10_000;
+/** Members of the host's context that are kept; with more, what the host adds is left out. */
+const MAX_CONTEXT = 256;
+
+/** The callbacks for what a host tells, by the notifications' short names. */
+const EVENTS = /** @type {const} */ ({
+  'tool-input': 'onToolInput',
+  'tool-input-partial': 'onToolInputPartial',
+  'tool-result': 'onToolResult',
+  'tool-cancelled': 'onToolCancelled',
+});
+
+/** The types of {@link ViewOptions}. */
+const OPTIONS = {
+  app: 'an object',
+  tools: 'an object',
+  displayModes: 'an object',
+  onToolInput: 'a function',
+  onToolInputPartial: 'a function',
+  onToolResult: 'a function',
+  onToolCancelled: 'a function',
+  onContextChange: 'a function',
+  onTeardown: 'a function',
+  onNotification: 'a function',
+  autoResize: 'a boolean',
+  stateKey: 'a string',
+  origins: 'an object',
+  timeout: 'a number',
+  transport: 'an object',
+  signal: SIGNAL,
+  upgrade: '"frames" or "none"',
+  limits: NUMBERS,
+};
+
+/**
+ * @typedef {object} ViewOptions What a view may be given.
+ * @property {{ name: string, version: string }} app who the view is
+ * @property {import('./tools.js').Tools} [tools] what it offers to its host, such as `toolsOf(expose(…))`
+ * @property {DisplayMode[]} [displayModes] those that it can be shown in
+ * @property {(params: { arguments?: any }) => void} [onToolInput] the arguments of the tool's call that the view is for.
+ *   Register all that you need here: what a host tells right after the handshake is told once
+ * @property {(params: { arguments?: any }) => void} [onToolInputPartial] the same, as far as they are known
+ * @property {(result: any) => void} [onToolResult] the result of that call
+ * @property {(params: { reason?: string }) => void} [onToolCancelled] that call was cancelled
+ * @property {(changes: HostContext, context: HostContext) => void} [onContextChange] called when the
+ *   host's theme, size or language has changed
+ * @property {(params: { reason?: string }) => unknown} [onTeardown] the host is about to remove the view, and waits for this
+ * @property {(method: string, params: any) => void} [onNotification] others, such as `notifications/tools/list_changed` of
+ *   the host's server
+ * @property {boolean} [autoResize] whether the host is told the document's size (true)
+ * @property {string} [stateKey] names what the view keeps; without it `_meta.viewUUID` of the tool's result does
+ * @property {string[]} [origins] the exact origins that the page which embeds the view may have (any). Hosts in the web put
+ *   a page of their own in between, of another origin
+ * @property {number} [timeout] ms that the host has to answer (10000)
+ * @property {Transport} [transport] leads to the host, in place of the window that embeds this page: for tests without a
+ *   browser, and hosts that are not in the web. It is the view's from then on
+ * @property {AbortSignal} [signal] closes the view, also while it waits for the host
+ * @property {'frames' | 'none'} [upgrade] `'none'` keeps to plain messages, also where the host is ours (`'frames'`)
+ * @property {import('../../../js/core/rpc-core.js').Limits} [limits] of requests that may be pending and how long messages may be
+ */
+
+/**
+ * Begins the conversation with the host that has opened this page. A page has one at a time: a second call closes what the
+ * first has made.
+ * @param {ViewOptions} options
+ * @returns {Promise<View>} rejects with an AbpError: TIMEOUT where no host of MCP Apps answers, DISCONNECTED where the view
+ *   was closed meanwhile; with the signal's reason where that has closed it
+ */
+export async function createView(options) {
+  const view = new View(options);
+  await view.ready;
+  return view;
+}
+
+/**
+ * The listeners that `view.on` takes.
+ * @typedef {Required<Pick<ViewOptions, 'onToolInput' | 'onToolInputPartial' | 'onToolResult' | 'onToolCancelled'
+ *   | 'onContextChange' | 'onNotification'>>} Listeners
+ */
+
+/** Any of them. @typedef {(...told: any[]) => unknown} Listener */
+
+/** The view of this page: another takes its place. @type {View | undefined} */
+let current;
+
+/** A view, as `createView` returns it: what it offers to its host, and what it asks of it. */
+export class View {
+  #peer;
+  #options;
+  #stopSize = () => {};
+  /** @type {Map<string, Set<Listener>>} */
+  #listeners = new Map();
+  /** What the host has told of the call that the view is for. @type {Map<string, unknown>} */
+  #told = new Map();
+  #abort = { handleEvent: () => this.close() };
+  /** @type {string | undefined} */
+  #key;
+
+  /**
+   * Use {@link createView}.
+   * @param {ViewOptions} options
+   */
+  constructor(options) {
+    requireTexts('createView needs app', options?.app, 'name', 'version');
+    requireOptions('createView', options, OPTIONS);
+    const { transport } = options;
+    if (!transport && (globalThis.window === undefined || parent === window)) {
+      throw new AbpError('NOT_SUPPORTED', 'createView: this page is not in an iframe');
+    }
+    const { origins, upgrade, limits, tools, stateKey, signal } = options;
+    signal?.throwIfAborted();
+    if (!transport) {
+      current?.close();
+      current = this;
+    }
+    this.#options = options;
+    this.#key = stateKey;
+    /** Who the host is. @type {{ name?: string, version?: string }} */
+    this.hostInfo = {};
+    /** What the host can do. @type {import('./protocol.js').Params} */
+    this.hostCapabilities = {};
+    /** What the host says of itself and of this view: theme, locale, sizes and so on. @type {HostContext} */
+    this.context = {};
+    const opened = transport ?? embedderChannel({ origins, upgrade });
+    this.#peer = createPeer(opened, { dialect: 'mcp', limits });
+    /** Resolves when nothing is sent or heard any more, with why. */
+    this.closed = this.#peer.closed;
+    void this.closed.then(() => this.#ended());
+    onAbort(signal, this.#abort);
+    this.#listen();
+    if (tools) this.#offer(tools);
+    this.ready = this.#shakeHands();
+  }
+
+  #listen() {
+    const peer = this.#peer;
+    const options = this.#options;
+    for (const [name, callback] of Object.entries(EVENTS)) {
+      peer.onNotification(notification(name), (params) => {
+        if (name === 'tool-result') this.#learnKey(params);
+        this.#told.set(callback, recordOf(params));
+        if (name === 'tool-input') this.#told.delete('onToolInputPartial');
+        this.#tell(callback, recordOf(params));
+      });
+    }
+    peer.onNotification(notification('host-context-changed'), (params) => {
+      const changes = recordOf(params);
+      const merged = { ...this.context, ...changes };
+      if (Object.keys(merged).length > MAX_CONTEXT) return;
+      this.context = merged;
+      this.#tell('onContextChange', changes, merged);
+    });
+    peer.onNotification('*', (params, { method }) => this.#tell('onNotification', method, params));
+    peer.handle('ui/resource-teardown', async (params) => {
+      this.#stopSize();
+      const { reason } = recordOf(params);
+      const why = typeof reason === 'string' ? reason : 'The host removed the view';
+      // What runs is stopped while the view saves what it has. The host waits for both, whatever they come to.
+      const saved = invokeReportingErrors(options.onTeardown, recordOf(params));
+      await Promise.allSettled([options.tools?.close(why), saved]);
+      return {};
+    });
+  }
+
+  /** @param {import('./tools.js').Tools} tools */
+  #offer(tools) {
+    const peer = this.#peer;
+    peer.handle('tools/list', () => ({ tools: tools.list() }));
+    serveCalls(peer, (params, context) => {
+      const asks = getOwn(getOwn(params, '_meta'), 'progressToken') !== undefined;
+      const progress = asks ? context.progress : undefined;
+      return tools.call(params, { signal: context.signal, whole: this.isOurs, progress });
+    });
+  }
+
+  async #shakeHands() {
+    const { app, tools, displayModes, timeout, autoResize = true } = this.#options;
+    const params = {
+      protocolVersion: VERSION,
+      appInfo: { name: app.name, version: app.version },
+      appCapabilities: {
+        ...(tools && { tools: { listChanged: true } }),
+        ...(displayModes && { availableDisplayModes: displayModes }),
+        experimental: { [OUTCOME]: {} },
+      },
+    };
+    const ms = milliseconds(timeout ?? DEFAULT_TIMEOUT);
+    let answer;
+    try {
+      answer = await this.#peer.request('ui/initialize', params, { timeout: ms });
+    } catch (cause) {
+      if (this.#peer.ended) {
+        this.#options.signal?.throwIfAborted();
+        const why = 'The view was closed before its host had answered';
+        throw new AbpError('DISCONNECTED', why, { cause });
+      }
+      this.close();
+      if (getOwn(cause, 'name') !== 'TimeoutError') throw cause;
+      const why = `No MCP Apps host answered within ${ms} ms: the embedding page may not be one`;
+      throw new AbpError('TIMEOUT', why, { retryable: true, cause });
+    }
+    this.hostInfo = infoOf(getOwn(answer, 'hostInfo'));
+    this.hostCapabilities = recordOf(getOwn(answer, 'hostCapabilities'));
+    this.context = { ...recordOf(getOwn(answer, 'hostContext')), ...this.context };
+    tools?.open(this.hostInfo, () => this.toolsChanged());
+    this.#peer.notify(notification('initialized'));
+    if (autoResize && globalThis.document)
+      this.#stopSize = observeSize((size) => this.resize(size));
+  }
+
+  #ended() {
+    this.#stopSize();
+    offAbort(this.#options.signal, this.#abort);
+    void this.#options.tools?.close('The host disconnected');
+  }
+
+  /** Whether the host is made with this library: it tells what becomes of a cancelled call, and keeps state. */
+  get isOurs() {
+    return knows(this.hostCapabilities, OUTCOME);
+  }
+
+  /** Counts of what is pending and what was dropped, for debugging. */
+  get counters() {
+    return this.#peer.counters;
+  }
+
+  /**
+   * Adds a listener for what the host tells, beside those of the options and others.
+   * @template {keyof Listeners} E
+   * @param {E} event a name as in the options, such as `'onToolResult'`. What the host has told of the view's call already is
+   *   told again to this one
+   * @param {Listeners[E]} listener
+   * @returns {() => void} removes it
+   */
+  on(event, listener) {
+    requireFunctions('view.on', { listener }, 'listener');
+    const listeners = this.#listeners.get(event) ?? new Set();
+    this.#listeners.set(event, listeners.add(listener));
+    if (this.#told.has(event)) {
+      queueMicrotask(() => {
+        const told = this.#told.get(event);
+        if (listeners.has(listener))
+          invokeReportingErrors(/** @type {Listener} */ (listener), told);
+      });
+    }
+    return () => void listeners.delete(listener);
+  }
+
+  /** @param {keyof Listeners} event @param {unknown[]} told */
+  #tell(event, ...told) {
+    /** @type {Listener | undefined} */
+    const option = this.#options[event];
+    invokeReportingErrors(option, ...told);
+    for (const listener of [...(this.#listeners.get(event) ?? [])]) {
+      invokeReportingErrors(listener, ...told);
+    }
+  }
+
+  /** Applies the host's theme, variables and fonts to the document, as they are now. */
+  applyStyles() {
+    applyStyles(this.context);
+  }
+
+  // --- What a view asks of its host ----------------------------------------------------------------
+
+  /**
+   * Any request.
+   * @param {string} method
+   * @param {unknown} [params]
+   * @param {RequestOptions} [options]
+   * @returns {Promise<any>}
+   */
+  request(method, params = {}, options = {}) {
+    return this.#peer.request(method, params, options);
+  }
+
+  /**
+   * Any notification.
+   * @param {string} method
+   * @param {unknown} [params]
+   */
+  notify(method, params = {}) {
+    this.#peer.notify(method, params);
+  }
+
+  /**
+   * Calls a tool of the server that the view is from.
+   * @param {string} name
+   * @param {object} [args]
+   * @param {import('./outcome.js').ToolOptions} [options]
+   * @returns {Promise<any>} MCP's result: a tool that failed says `isError`. Rejects with an {@link RpcError} when the call
+   *   was refused, or cancelled: then its name is `AbortError` or `TimeoutError`, and `data` says what became of the
+   *   work, `{ outcome, report }`: `'unknown'` where the host does not tell
+   */
+  callTool(name, args = {}, options = {}) {
+    return callTool(this.#peer, { name, arguments: args }, options, this.isOurs);
+  }
+
+  /**
+   * Reads a resource of the server.
+   * @param {string} uri
+   * @param {RequestOptions} [options]
+   * @returns {Promise<any>} `{ contents }`
+   */
+  readResource(uri, options) {
+    return this.request('resources/read', { uri }, options);
+  }
+
+  /**
+   * Says something in the conversation, as the user.
+   * @param {string | unknown[]} content a text, or MCP's blocks
+   * @param {RequestOptions} [options]
+   */
+  async sendMessage(content, options) {
+    const params = { role: 'user', content: blocksOf(content) };
+    granted(await this.request('ui/message', params, options));
+  }
+
+  /**
+   * Opens a link outside of the view.
+   * @param {string} url
+   * @param {RequestOptions} [options]
+   */
+  async openLink(url, options) {
+    granted(await this.request('ui/open-link', { url }, options));
+  }
+
+  /**
+   * Hands files to the user.
+   * @param {unknown[]} contents MCP's blocks: `resource` or `resource_link`
+   * @param {RequestOptions} [options]
+   */
+  async downloadFile(contents, options) {
+    granted(await this.request('ui/download-file', { contents }, options));
+  }
+
+  /**
+   * Replaces what the model knows of the view at its next turn.
+   * @param {{ content?: unknown[], structuredContent?: object }} context
+   * @param {RequestOptions} [options]
+   */
+  async updateModelContext(context, options) {
+    granted(await this.request('ui/update-model-context', context, options));
+  }
+
+  /**
+   * Asks to be shown in another way. A host that says which ways it has is not asked for another.
+   * @param {DisplayMode} mode
+   * @param {RequestOptions} [options]
+   * @returns {Promise<DisplayMode>} the one that holds now, which may be another
+   */
+  async requestDisplayMode(mode, options) {
+    const { displayMode = 'inline', availableDisplayModes: theirs } = this.context;
+    if (Array.isArray(theirs) && !theirs.includes(mode)) return displayMode;
+    const answer = await this.request('ui/request-display-mode', { mode }, options);
+    return /** @type {DisplayMode} */ (getOwn(answer, 'mode'));
+  }
+
+  /**
+   * Asks the host's model.
+   * @param {unknown} params of MCP's `sampling/createMessage`
+   * @param {RequestOptions} [options]
+   * @returns {Promise<any>}
+   */
+  async createMessage(params, options) {
+    if (getOwn(this.hostCapabilities, 'sampling') === undefined) {
+      throw new RpcError(METHOD_NOT_FOUND, 'The host does not support sampling');
+    }
+    return this.request('sampling/createMessage', params, options);
+  }
+
+  /**
+   * Writes to the host's log.
+   * @param {'debug' | 'info' | 'notice' | 'warning' | 'error' | 'critical' | 'alert' | 'emergency'} level
+   * @param {unknown} data
+   * @param {string} [logger]
+   */
+  log(level, data, logger) {
+    this.notify('notifications/message', { level, data, ...(logger && { logger }) });
+  }
+
+  /** Tells the host the size of the view. @param {{ width?: number, height?: number }} size in CSS pixels */
+  resize(size) {
+    this.notify(notification('size-changed'), size);
+  }
+
+  /** Asks the host to remove the view, which it may ignore. */
+  requestTeardown() {
+    this.notify(notification('request-teardown'));
+  }
+
+  /** Tells the host to read the list of tools again: some have become available, or are not any more. */
+  toolsChanged() {
+    if (!this.#peer.ended) this.notify('notifications/tools/list_changed');
+  }
+
+  // --- What outlives the view -----------------------------------------------------------------------
+
+  /**
+   * What `saveState` was given when the view was there before.
+   * @returns {Promise<any>} undefined if nothing was saved
+   */
+  async loadState() {
+    if (knows(this.hostCapabilities, STATE)) return getOwn(await this.request(STATE), 'state');
+    const text = localStorage.getItem(this.#storageKey());
+    return text === null ? undefined : JSON.parse(text);
+  }
+
+  /**
+   * Keeps something until the view is there again: with the host, where that is ours, or else in the browser's storage, which
+   * many hosts give to a view for as long as the conversation lasts.
+   * @param {unknown} state
+   * @returns {Promise<void>} rejects where nothing can be kept
+   */
+  async saveState(state) {
+    if (knows(this.hostCapabilities, STATE)) await this.request(STATE, { state });
+    else localStorage.setItem(this.#storageKey(), JSON.stringify(state));
+  }
+
+  #storageKey() {
+    if (this.#key !== undefined) return `abp-bridge/view/${this.#key}`;
+    throw new AbpError(
+      'PRECONDITION_FAILED',
+      "The state needs a name: give createView a stateKey, or set _meta.viewUUID in the tool's result",
+    );
+  }
+
+  /** @param {unknown} result of the tool's call */
+  #learnKey(result) {
+    const uuid = getOwn(getOwn(result, '_meta'), 'viewUUID');
+    if (typeof uuid === 'string') this.#key ??= uuid;
+  }
+
+  /** Ends the conversation: what is pending rejects, and what runs is stopped. */
+  close() {
+    this.#peer.close();
+  }
+}
+
+/** @param {string | unknown[]} content */
+const blocksOf = (content) =>
+  typeof content === 'string' ? [{ type: 'text', text: content }] : content;
+
+/** Throws if the host has refused: it may say so by an error or in a result. @param {unknown} result */
+function granted(result) {
+  if (getOwn(result, 'isError') !== true) return;
+  throw new AbpError('PERMISSION_DENIED', textsOf(result).join('\n') || 'The host refused');
+}
+
+/**
+ * Applies the host's theme, variables and fonts to a document.
+ * @param {HostContext} context of a view
+ * @param {Document} [page]
+ */
+export function applyStyles(context, page = document) {
+  const { documentElement: root } = page;
+  const theme = getOwn(context, 'theme');
+  if (theme === 'light' || theme === 'dark') {
+    root.dataset.theme = theme;
+    root.style.colorScheme = theme;
+  }
+  const styles = getOwn(context, 'styles');
+  for (const [name, value] of Object.entries(recordOf(getOwn(styles, 'variables')))) {
+    if (name.startsWith('--') && typeof value === 'string') root.style.setProperty(name, value);
+  }
+  const fonts = getOwn(getOwn(styles, 'css'), 'fonts');
+  if (typeof fonts !== 'string') return;
+  const id = 'abp-bridge-host-fonts';
+  const style = page.getElementById(id) ?? page.createElement('style');
+  style.id = id;
+  style.textContent = fonts;
+  page.head.append(style);
+}

@@ -1,0 +1,23 @@
+/** Views of MCP Apps for tests: this library's and ext-apps', each a document that needs no other file. */
+import { fileURLToPath } from 'node:url';
+import { buildSingles } from '../../../../scripts/singles.js';
+
+/** The pages of packages/mcp-apps/tests/browser/pages, on a site. */
+export const PAGES = '/packages/mcp-apps/tests/browser/pages';
+
+/** @returns {Promise<Record<'ours' | 'theirs', string>>} HTML */
+export async function viewDocuments() {
+  const folder = fileURLToPath(new URL('../browser/pages/views/', import.meta.url));
+  const names = ['ours', 'theirs'];
+  const built = await buildSingles(Object.fromEntries(names.map((n) => [n, `${folder}${n}.js`])));
+  return Object.fromEntries(
+    names.map((name) => {
+      const { text } = built.find(({ path }) => path.endsWith(`${name}.js`));
+      return [name, `<!doctype html><title>view</title><script type="module">${text}</script>`];
+    }),
+  );
+}
+
+/** The address of the sandbox page, for hosts of these origins. */
+export const sandboxFor = ({ appOrigin }, ...hosts) =>
+  `${appOrigin}${PAGES}/sandbox.html?embeds#${encodeURIComponent(JSON.stringify(hosts))}`;

@@ -1,0 +1,115 @@
+/** Our transports for the MCP SDKs, 1.x and 2.x, client and server. */
+import { getOwn } from '../../../../js/common/values.js';
+import { Observed } from './observed.js';
+
+/** @type {import('./observed.js').Dialect} */
+const MCP = {
+  cancel: 'notifications/cancelled',
+  idKey: 'requestId',
+  answers: false,
+  ended: -32000,
+  reasons: true,
+  subscribe: 'subscriptions/listen',
+};
+
+/**
+ * SDK 1.x treats these ids as missing and cannot cancel the requests that have them; its own first request is 0. So each
+ * is replaced by a string: in our requests on the wire, and in the peer's requests before the SDK sees them. Answers
+ * are translated back.
+ */
+const FALSY = [0, ''];
+const THEIRS = FALSY.map((id) => `abp-bridge:theirs:${typeof id}`);
+/** These differ for each connection, because the peer may name its requests in the same way. */
+const newOurs = () => {
+  const mark = crypto.getRandomValues(new Uint32Array(2)).join('-');
+  return FALSY.map((id) => `abp-bridge:${mark}:${typeof id}`);
+};
+
+/**
+ * @param {unknown} id
+ * @param {unknown[]} from the ids to replace
+ * @param {unknown[]} to what replaces them, in the same order
+ */
+const replaced = (id, from, to) => (from.includes(id) ? to[from.indexOf(id)] : id);
+
+/** Every message of a subscription repeats the id of the request that opened it, under this key of `_meta`. */
+const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId';
+
+/**
+ * Restores the id of the subscription that a message belongs to.
+ * @param {any} part the params or the result of the message
+ * @param {unknown[]} asked the replaced ids of requests that go in the opposite direction
+ */
+function withTrueSubscription(part, asked) {
+  const meta = getOwn(part, '_meta');
+  const id = getOwn(meta, SUBSCRIPTION_ID);
+  if (!asked.includes(id)) return part;
+  const _meta = { .../** @type {object} */ (meta), [SUBSCRIPTION_ID]: replaced(id, asked, FALSY) };
+  return { ...part, _meta };
+}
+
+/**
+ * Translates the ids in a message.
+ * @param {any} message
+ * @param {string[]} asking what replaces FALSY in requests that go in the message's direction
+ * @param {unknown[]} asked what replaces it in requests that go in the opposite direction
+ */
+function translated(message, asking, asked) {
+  const method = getOwn(message, 'method');
+  const id = getOwn(message, 'id');
+  const params = getOwn(message, 'params');
+  if (method === MCP.cancel) {
+    const named = getOwn(params, MCP.idKey);
+    // A cancel that goes in the opposite direction to its request ends a subscription.
+    const requestId = asked.includes(named)
+      ? replaced(named, asked, FALSY)
+      : replaced(named, FALSY, asking);
+    return { ...message, params: { .../** @type {object} */ (params), requestId } };
+  }
+  const key = method === undefined ? 'result' : 'params';
+  const part = getOwn(message, key);
+  const named = method === undefined ? replaced(id, asked, FALSY) : replaced(id, FALSY, asking);
+  const repeated = withTrueSubscription(part, asked);
+  if (named === id && repeated === part) return message;
+  return { ...message, id: named, ...(part !== undefined && { [key]: repeated }) };
+}
+
+/**
+ * Makes a `Transport` for `connect` of the SDK's client or server.
+ * @param {import('../../../../js/transports/transport.js').Transport} transport closed together with the result
+ */
+export const mcpTransport = (transport) => new McpTransport(transport);
+
+class McpTransport {
+  /** The SDK sets these three. @type {undefined | ((message: any) => void)} */
+  onmessage;
+  /** @type {undefined | (() => void)} */
+  onclose;
+  /** @type {undefined | ((error: Error) => void)} */
+  onerror;
+  #observed;
+  /** What replaces FALSY on the wire. */
+  #ours = newOurs();
+
+  /** @param {import('../../../../js/transports/transport.js').Transport} transport */
+  constructor(transport) {
+    this.#observed = new Observed(transport, MCP);
+  }
+
+  async start() {
+    this.#observed.onMessage = (message) =>
+      this.onmessage?.(translated(message, THEIRS, this.#ours));
+    this.#observed.onError = (error) => this.onerror?.(error);
+    this.#observed.onClose = () => this.onclose?.();
+    this.#observed.start();
+  }
+
+  /** @param {unknown} message */
+  async send(message) {
+    this.#observed.send(translated(message, this.#ours, THEIRS));
+  }
+
+  async close() {
+    this.#observed.close();
+  }
+}

@@ -1,0 +1,253 @@
+/**
+ * The traffic between an SDK and its peer, observed so that both sides learn the truth about cancels and about the end
+ * of the connection. The SDKs cancel requests that are over, match answers to the wrong requests, and say nothing when
+ * they close.
+ *
+ *   - A cancel passes if its request was made in the same direction and is still open. A subscription may be ended
+ *     by either side.
+ *   - An answer passes once, and only if its id is exactly that of an open request: `"0"` is not 0.
+ *   - A peer that has ended its half of a stream still gets its answers.
+ *   - When the connection ends, requests that were sent are cancelled and requests that were received are answered, so
+ *     that nobody waits for ever.
+ */
+import {
+  AbpError,
+  invokeReportingErrors,
+  reasonText,
+  toErrorObject,
+} from '../../../../js/common/errors.js';
+import { requireFunctions, requireObject } from '../../../../js/common/options.js';
+import { getOwn } from '../../../../js/common/values.js';
+
+/**
+ * @typedef {object} Dialect
+ * @property {string} cancel the method that cancels a request
+ * @property {string} idKey the member of its params that names the request
+ * @property {boolean} answers whether a cancelled request is answered, too
+ * @property {number} ended the error code that answers requests which the end of the connection cut off
+ * @property {boolean} [reasons] whether a cancel may give a reason
+ * @property {string} [subscribe] the method that opens a subscription, which its server may end by a cancel
+ * @property {boolean} [abandons] whether the SDK settles nothing when the connection ends
+ */
+
+/** @typedef {unknown} Id of a request, as its side made it: a text, a number or null */
+
+/** JSON-RPC's code for a message that could not be sent. */
+const INTERNAL_ERROR = -32603;
+
+/**
+ * Makes an error answer.
+ * @param {Id} id of the request
+ * @param {number} code
+ * @param {string} message
+ */
+const failure = (id, code, message) => ({ jsonrpc: '2.0', id, error: { code, message } });
+
+/** The kind of a message, for transports that refuse new requests under back-pressure. @param {unknown} message */
+const kindOf = (message) =>
+  getOwn(message, 'method') !== undefined && getOwn(message, 'id') !== undefined
+    ? 'request'
+    : undefined;
+
+/** The reason for which a connection ended, where none is known. */
+const GONE = 'The other side disconnected';
+
+/** More requests in flight in one direction are refused. */
+const MAX_OPEN_REQUESTS = 2 ** 16;
+
+// The states of a request in flight.
+const OPEN = 0;
+const CANCELLED = 1;
+const SUBSCRIPTION = 2;
+
+/**
+ * @typedef {object} Direction
+ * @property {Map<Id, number>} requests in flight: OPEN, CANCELLED or SUBSCRIPTION
+ * @property {(message: any) => void} answer sends an answer to one of them
+ */
+
+export class Observed {
+  #closed = false;
+  /** Whether the peer will say nothing more. */
+  #halfClosed = false;
+  /** Why the connection ended, unless it ended in good order. @type {unknown} */
+  #cause;
+  #transport;
+  #dialect;
+
+  /**
+   * @param {import('../../../../js/transports/transport.js').Transport} transport
+   * @param {Dialect} dialect
+   */
+  constructor(transport, dialect) {
+    requireObject('an adapter', 'the transport', transport);
+    requireFunctions('a transport', {
+      post: transport.post ?? null,
+      close: transport.close ?? null,
+    });
+    this.#transport = transport;
+    this.#dialect = dialect;
+    /** Receives the peer's messages. @type {(message: any) => void} */
+    this.onMessage = () => {};
+    /** Receives errors of the transport. @type {(error: AbpError) => void} */
+    this.onError = () => {};
+    /** Called once, when the connection has ended. */
+    this.onClose = () => {};
+    /** The SDK's requests. @type {Direction} */
+    this.ours = {
+      requests: new Map(),
+      answer: (message) => invokeReportingErrors(this.onMessage, message),
+    };
+    /** The peer's requests. @type {Direction} */
+    this.theirs = { requests: new Map(), answer: (message) => this.#post(message) };
+  }
+
+  /** Starts to receive. */
+  start() {
+    this.#transport.onUnreadable = (error) => invokeReportingErrors(this.onError, error);
+    this.#transport.onClose = (cause) => {
+      if (this.#closed) return;
+      const why = reasonText(cause) ?? GONE;
+      this.#cause = cause;
+      // An orderly end is no error.
+      if (cause !== undefined) {
+        invokeReportingErrors(this.onError, new AbpError('DISCONNECTED', why, { cause }));
+      }
+      this.#end(why);
+    };
+    this.#transport.onEnd = () => {
+      this.#halfClosed = true;
+      for (const id of this.ours.requests.keys()) this.ours.answer(this.#ended(id, GONE));
+      this.ours.requests.clear();
+      this.#endIfAnswered();
+    };
+    this.#transport.onMessage = (message) => {
+      if (this.#closed || !this.#passes(message, this.theirs, this.ours)) return;
+      invokeReportingErrors(this.onMessage, message);
+    };
+  }
+
+  /**
+   * Sends a message of the SDK. Throws an `AbpError` when the connection is over, and the transport's error if the message
+   * cannot be sent; an answer that cannot be sent is replaced by an error answer.
+   * @param {unknown} message
+   */
+  send(message) {
+    if (this.#closed || (this.#halfClosed && kindOf(message))) {
+      throw new AbpError('DISCONNECTED', 'The connection is closed', { cause: this.#cause });
+    }
+    if (!this.#passes(message, this.ours, this.theirs)) return;
+    try {
+      this.#transport.post(message, undefined, kindOf(message));
+    } catch (error) {
+      const id = getOwn(message, 'id');
+      if (getOwn(message, 'method') !== undefined || id === undefined) {
+        this.ours.requests.delete(id);
+        throw error;
+      }
+      this.#post(failure(id, INTERNAL_ERROR, `The result cannot be sent: ${reasonText(error)}`));
+    }
+    this.#endIfAnswered();
+  }
+
+  /** Ends the connection once a half-closed peer has its answers. Subscriptions, which never end by themselves, do not count. */
+  #endIfAnswered() {
+    if (!this.#halfClosed) return;
+    for (const state of this.theirs.requests.values()) if (state !== SUBSCRIPTION) return;
+    this.#end(GONE);
+  }
+
+  /** Ends the connection for the SDK: cancels its requests, and answers the peer's with an error. */
+  close() {
+    if (this.#closed) return;
+    const why = 'The connection was closed';
+    const reason = this.#dialect.reasons ? why : undefined;
+    for (const cancel of this.#cancels(this.ours, reason)) this.#post(cancel);
+    for (const id of this.theirs.requests.keys()) this.theirs.answer(this.#ended(id, why));
+    this.#end(why);
+  }
+
+  /** @param {string} why */
+  #end(why) {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#transport.close();
+    if (this.#dialect.abandons) {
+      for (const id of this.ours.requests.keys()) this.ours.answer(this.#ended(id, why));
+      // The peer did not send these cancels. Traces can tell by the reason, which the dialect does not have.
+      for (const cancel of this.#cancels(this.theirs, why)) {
+        invokeReportingErrors(this.onMessage, cancel);
+      }
+    }
+    invokeReportingErrors(this.onClose);
+  }
+
+  /**
+   * The answer to a request that the end of the connection cut off.
+   * @param {Id} id
+   * @param {string} why
+   */
+  #ended(id, why) {
+    return failure(id, this.#dialect.ended, why);
+  }
+
+  /**
+   * The cancels of all open requests of a direction.
+   * @param {Direction} direction
+   * @param {string} [reason]
+   */
+  #cancels({ requests }, reason) {
+    const { cancel: method, idKey } = this.#dialect;
+    return [...requests]
+      .filter(([, state]) => state !== CANCELLED)
+      .map(([id]) => ({
+        jsonrpc: '2.0',
+        method,
+        params: { [idKey]: id, ...(reason && { reason }) },
+      }));
+  }
+
+  /**
+   * Posts a small message of our own, which fails only if the connection does.
+   * @param {unknown} message
+   */
+  #post(message) {
+    try {
+      this.#transport.post(message);
+    } catch (error) {
+      invokeReportingErrors(this.onError, AbpError.from(toErrorObject(error)));
+    }
+  }
+
+  /**
+   * Whether a message may pass. Keeps the open requests up to date.
+   * @param {unknown} message
+   * @param {Direction} direction the message's own
+   * @param {Direction} other the opposite one
+   */
+  #passes(message, { requests, answer }, other) {
+    const method = getOwn(message, 'method');
+    const id = getOwn(message, 'id');
+    if (method === undefined) {
+      // A message that is neither is left to the SDK. The id null answers a message that could not be read.
+      return id === undefined || id === null || other.requests.delete(id);
+    }
+    const { cancel, idKey, subscribe } = this.#dialect;
+    if (id !== undefined) {
+      if (requests.size < MAX_OPEN_REQUESTS) {
+        return requests.set(id, method === subscribe ? SUBSCRIPTION : OPEN);
+      }
+      answer(failure(id, INTERNAL_ERROR, `More than ${MAX_OPEN_REQUESTS} requests are in flight`));
+      return false;
+    }
+    if (method !== cancel) return true;
+    const named = getOwn(getOwn(message, 'params'), idKey);
+    if (!requests.has(named)) {
+      return other.requests.get(named) === SUBSCRIPTION && other.requests.delete(named);
+    }
+    if (!this.#dialect.answers) return requests.delete(named);
+    const first = requests.get(named) !== CANCELLED;
+    requests.set(named, CANCELLED);
+    return first;
+  }
+}

@@ -1,0 +1,393 @@
+/**
+ * Streams of bytes: a process's standard input and output, a socket, or anything else with web or Node streams.
+ * Each message is JSON text in UTF-8, framed by lines or by `Content-Length`.
+ *
+ * Nothing is read before `onMessage` is set. What cannot be read as a message (bytes that are not UTF-8, text that is not
+ * JSON, a header without a length, more than `maxMessage` bytes) is reported to `onUnreadable` and skipped; reading
+ * continues after it. When the readable stream ends, the other side is gone.
+ */
+import { AbpError, reasonText } from '../../../js/common/errors.js';
+import { MAX_MESSAGES_PER_TURN, inLaterTurn } from '../../../js/common/turns.js';
+import { jsonText } from '../../../js/wire/json-text.js';
+import { HeaderFraming, LineFraming } from './framing.js';
+import { requireNumbers } from '../../../js/common/options.js';
+import { Receiver } from '../../../js/transports/receiver.js';
+
+/** @typedef {import('../../../js/transports/transport.js').Transport} Transport */
+
+/**
+ * @typedef {object} NodeReadable What we use of `stream.Readable`.
+ * @property {(event: any, listener: (...args: unknown[]) => void) => unknown} on
+ * @property {(event: any, listener: (...args: unknown[]) => void) => unknown} off
+ * @property {() => unknown} destroy
+ * @property {() => unknown} [pause]
+ * @property {() => unknown} [resume]
+ */
+
+/**
+ * @typedef {object} NodeWritable What we use of `stream.Writable`.
+ * @property {(event: any, listener: (...args: unknown[]) => void) => unknown} on
+ * @property {(bytes: Uint8Array, done: (error?: Error | null) => void) => unknown} write
+ * @property {(then: () => void) => unknown} end
+ * @property {() => unknown} destroy
+ */
+
+/**
+ * @typedef {object} Streams The transport owns both from now on, and closes them.
+ * @property {ReadableStream<Uint8Array> | NodeReadable} readable
+ * @property {WritableStream<Uint8Array> | NodeWritable} writable
+ */
+
+/**
+ * @typedef {object} StreamOptions How messages are read from and written to byte streams.
+ * @property {number} [maxMessage] bytes of the longest message (32 MiB): longer ones are skipped when they
+ *   arrive, and refused by `post`
+ * @property {number} [maxBacklog] bytes that may wait for the other side to read them (128 MiB): with more,
+ *   the connection is closed
+ */
+
+/**
+ * One message a line: ACP, and MCP over stdio.
+ * @param {Streams} streams what to read and write
+ * @param {StreamOptions} [options]
+ * @returns {Transport}
+ */
+export const lineTransport = (streams, options) =>
+  new StreamTransport(LineFraming, streams, options);
+
+/**
+ * Messages after a `Content-Length` header: LSP.
+ * @param {Streams} streams what to read and write
+ * @param {StreamOptions} [options]
+ * @returns {Transport}
+ */
+export const headerTransport = (streams, options) =>
+  new StreamTransport(HeaderFraming, streams, options);
+
+/** Bytes that are not UTF-8 are an error: if they were replaced, two ids could become the same. */
+const decoder = new TextDecoder('utf-8', { fatal: true });
+const encoder = new TextEncoder();
+const soon = Promise.resolve();
+/** Bytes that wait to be read by the other side, of which whoever can wait does not make more. */
+const ENOUGH_BACKLOG = 2 ** 18;
+
+class StreamTransport extends Receiver {
+  /** @type {readonly import('../../../js/transports/transport.js').Feature[]} */
+  carries = ['liveness', 'streams'];
+  #reading = false;
+  /** The chunks that have not been read yet. @type {Uint8Array[]} */
+  #incoming = [];
+  /** The offset in the first of them at which to continue. */
+  #at = 0;
+  /** How the stream ended, if it has. @type {{ cause?: unknown } | undefined} */
+  #ending;
+  /** Whether all that the other side said was read. */
+  #finished = false;
+  /** What was posted in this turn, for a single write. @type {Uint8Array[]} */
+  #outgoing = [];
+  /** Bytes that were written and that the other side has not read. */
+  #backlog = 0;
+  /** Those who wait until the other side has read. @type {(() => void)[]} */
+  #waiting = [];
+
+  /**
+   * @param {typeof LineFraming | typeof HeaderFraming} Framing
+   * @param {Streams} streams
+   * @param {StreamOptions} [options]
+   */
+  constructor(Framing, { readable, writable }, options = {}) {
+    super();
+    const { maxMessage = 2 ** 25, maxBacklog = 2 ** 27 } = options;
+    requireNumbers('a stream of bytes', { maxMessage, maxBacklog });
+    this.maxMessage = maxMessage;
+    this.maxBacklog = maxBacklog;
+    this.wrap = Framing.wrap;
+    this.reader = {
+      limit: maxMessage,
+      left: MAX_MESSAGES_PER_TURN,
+      message: (/** @type {Uint8Array} */ bytes) => this.#message(bytes),
+      unreadable: (/** @type {AbpError} */ error) => this.receiveUnreadable(error),
+    };
+    this.framing = new Framing(this.reader);
+    this.source = sourceOf(readable, (error) => this.#ended(error));
+    this.sink = sinkOf(
+      writable,
+      (error) => this.#failed(error),
+      () => this.#sinkClosed(),
+    );
+    const { allowHalfOpen } = /** @type {{ allowHalfOpen?: boolean }} */ (writable);
+    /** Whether the writable stays open when the readable ends: a socket is both, and says so. */
+    this.mayOutlive = allowHalfOpen !== false || /** @type {unknown} */ (readable) !== writable;
+  }
+
+  /** @override */
+  listen() {
+    if (this.#reading) return;
+    this.#reading = true;
+    void this.source.start(
+      (chunk) => this.#chunk(chunk),
+      () => this.#ended(),
+    );
+  }
+
+  /** @param {unknown} message */
+  post(message) {
+    const bytes = this.#encode(message);
+    if (this.stopped) return;
+    const pieces = this.wrap(bytes);
+    this.#backlog += lengthOf(pieces);
+    if (this.#backlog > this.maxBacklog) {
+      const why = new Error(`the other side has not read ${this.#backlog} bytes`);
+      // Not now: whoever posts is in the middle of something.
+      void soon.then(() => this.#failed(why));
+      return;
+    }
+    if (!this.#outgoing.length) void soon.then(() => this.#flush());
+    this.#outgoing.push(...pieces);
+  }
+
+  /** @returns {Promise<void> | undefined} */
+  room() {
+    if (this.#backlog < ENOUGH_BACKLOG || this.stopped) return undefined;
+    return new Promise((resolve) => this.#waiting.push(resolve));
+  }
+
+  #letGo() {
+    for (const resolve of this.#waiting.splice(0)) resolve();
+  }
+
+  /**
+   * @param {unknown} message
+   * @returns {Uint8Array}
+   */
+  #encode(message) {
+    try {
+      const bytes = encoder.encode(jsonText(message, this.maxMessage));
+      if (bytes.length > this.maxMessage) throw new RangeError(`It has ${bytes.length} bytes`);
+      return bytes;
+    } catch (cause) {
+      if (!(cause instanceof RangeError)) throw cause;
+      const why = `A message is too long to be sent: ${cause.message}`;
+      throw new AbpError('MESSAGE_TOO_LONG', why, { cause });
+    }
+  }
+
+  /** @override */
+  end() {
+    this.#letGo();
+    this.#flush();
+    this.source.stop();
+    // Both may be the same stream, which may still have something to write.
+    this.sink.end(() => this.source.destroy());
+  }
+
+  #flush() {
+    if (!this.#outgoing.length) return;
+    const bytes = joined(this.#outgoing);
+    this.#outgoing = [];
+    this.sink.write(bytes, () => {
+      this.#backlog -= bytes.length;
+      if (this.#backlog < ENOUGH_BACKLOG) this.#letGo();
+    });
+  }
+
+  /** @param {unknown} chunk */
+  #chunk(chunk) {
+    if (this.stopped) return;
+    // A stream with an encoding gives strings.
+    const bytes = typeof chunk === 'string' ? encoder.encode(chunk) : chunk;
+    if (!(bytes instanceof Uint8Array)) {
+      return this.#failed(new TypeError('the stream must contain bytes'));
+    }
+    // A reading that is under way continues by itself.
+    if (this.#incoming.push(bytes) === 1) this.#read();
+  }
+
+  /** Reads the chunks, as much as one turn allows. */
+  #read() {
+    while (this.#incoming.length) {
+      const [bytes] = this.#incoming;
+      this.#at = this.framing.push(bytes, this.#at);
+      if (this.stopped) return;
+      if (this.#at < bytes.length) {
+        this.source.pause();
+        return inLaterTurn(() => {
+          this.reader.left = MAX_MESSAGES_PER_TURN;
+          this.#read();
+          if (!this.#incoming.length) this.source.resume();
+        });
+      }
+      this.#incoming.shift();
+      this.#at = 0;
+    }
+    if (this.#ending) this.#finish(this.#ending);
+  }
+
+  /** @param {Uint8Array} bytes */
+  #message(bytes) {
+    if (this.stopped) return;
+    let message;
+    try {
+      message = JSON.parse(decoder.decode(bytes));
+    } catch (cause) {
+      const { message: why } = /** @type {Error} */ (cause);
+      return this.receiveUnreadable(
+        new AbpError('PARSE_ERROR', `The message is not JSON in UTF-8: ${why}`, { cause }),
+      );
+    }
+    this.receive(message);
+  }
+
+  /**
+   * The readable stream has ended.
+   * @param {unknown} [error] why, unless the other side has ended it in an orderly way
+   */
+  #ended(error) {
+    this.#ending ??= error === undefined ? {} : { cause: error };
+    if (!this.#incoming.length) this.#finish(this.#ending);
+  }
+
+  /** @param {{ cause?: unknown }} ending */
+  #finish(ending) {
+    if (this.stopped || this.#finished) return;
+    if ('cause' in ending) return this.#failed(ending.cause);
+    this.#finished = true;
+    this.reader.left = Infinity;
+    this.framing.end();
+    if (this.mayOutlive && this.sink.isOpen()) this.receiveEnd();
+    else this.lose();
+  }
+
+  /** The writable was closed. While the other side still speaks, that is not its end. */
+  #sinkClosed() {
+    if (this.stopped || !this.#finished) return;
+    this.lose();
+    this.stop();
+  }
+
+  /** @param {unknown} cause */
+  #failed(cause) {
+    if (this.stopped) return;
+    this.#outgoing = [];
+    this.source.destroy();
+    this.sink.destroy();
+    const why = `The stream failed: ${reasonText(cause) ?? cause}`;
+    this.lose(new AbpError('TRANSPORT_ERROR', why, { cause }));
+    this.stop();
+  }
+}
+
+/** @param {Uint8Array[]} pieces */
+const lengthOf = (pieces) => pieces.reduce((sum, piece) => sum + piece.length, 0);
+
+/** @param {Uint8Array[]} pieces */
+function joined(pieces) {
+  const whole = new Uint8Array(lengthOf(pieces));
+  let at = 0;
+  for (const piece of pieces) {
+    whole.set(piece, at);
+    at += piece.length;
+  }
+  return whole;
+}
+
+/**
+ * @typedef {object} Source
+ * @property {(chunk: (chunk: unknown) => void, end: () => void) => void | Promise<void>} start
+ * @property {() => void} stop gives no more chunks
+ * @property {() => void} pause gives no chunks for a while, if it can
+ * @property {() => void} resume
+ * @property {() => void} destroy
+ */
+
+/**
+ * @param {any} readable
+ * @param {(error: unknown) => void} failed
+ * @returns {Source}
+ */
+function sourceOf(readable, failed) {
+  if (typeof readable.getReader === 'function') {
+    const reader = readable.getReader();
+    const cancel = () => void reader.cancel().catch(() => {});
+    let resume = () => {};
+    /** @type {Promise<void> | undefined} */
+    let paused;
+    return {
+      async start(chunk, end) {
+        try {
+          for (let read; !(read = await reader.read()).done;) {
+            chunk(read.value);
+            await paused;
+          }
+          end();
+        } catch (error) {
+          failed(error);
+        }
+      },
+      stop: cancel,
+      destroy: cancel,
+      pause: () => void (paused ??= new Promise((resolve) => (resume = resolve))),
+      resume() {
+        paused = undefined;
+        resume();
+      },
+    };
+  }
+  /** @type {[string, (...args: unknown[]) => void][]} */
+  let listeners = [];
+  // This listener is never removed: an `error` event without a listener ends the process.
+  readable.on('error', failed);
+  return {
+    start(chunk, end) {
+      let ended = false;
+      listeners = [
+        ['data', chunk],
+        ['end', () => ((ended = true), end())],
+        ['close', () => ended || failed(new Error('it was closed before its end'))],
+      ];
+      for (const [event, listener] of listeners) readable.on(event, listener);
+    },
+    stop() {
+      for (const [event, listener] of listeners) readable.off(event, listener);
+    },
+    destroy: () => readable.destroy(),
+    pause: () => readable.pause?.(),
+    resume: () => readable.resume?.(),
+  };
+}
+
+/**
+ * @typedef {object} Sink
+ * @property {(bytes: Uint8Array, done: () => void) => void} write
+ * @property {(then: () => void) => void} end closes after everything was written
+ * @property {() => boolean} isOpen whether what is written can arrive, as far as is known
+ * @property {() => void} destroy
+ */
+
+/**
+ * @param {any} writable
+ * @param {(error: unknown) => void} failed
+ * @param {() => void} closed
+ * @returns {Sink}
+ */
+function sinkOf(writable, failed, closed) {
+  if (typeof writable.getWriter === 'function') {
+    const writer = writable.getWriter();
+    writer.closed.catch(failed);
+    return {
+      write: (bytes, done) => void writer.write(bytes).then(done, failed),
+      end: (then) => void writer.close().then(then, then),
+      isOpen: () => true,
+      destroy: () => void writer.abort().catch(() => {}),
+    };
+  }
+  writable.on('error', failed);
+  writable.on('close', closed);
+  return {
+    write: (bytes, done) =>
+      writable.write(bytes, (/** @type {unknown} */ error) => (error ? failed(error) : done())),
+    end: (then) => writable.end(then),
+    isOpen: () => writable.writable !== false,
+    destroy: () => writable.destroy(),
+  };
+}

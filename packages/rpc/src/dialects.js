@@ -1,0 +1,149 @@
+/**
+ * How dialects shape payloads, which never reach the core: where progress is, and what an empty result is. The decisions
+ * of each dialect are a row in src/rpc.c.
+ */
+import * as rpc from '../../../js/core/rpc-boundary.js';
+import { copyRecord, getOwn, textOf } from '../../../js/common/values.js';
+
+/** @typedef {'onProgress' | 'onPartialResult' | 'onTagged'} Kind what is reported, named after the option that takes it */
+
+/** @typedef {{ id: unknown, kind: Kind, info: any }} Reported progress as it was received */
+
+/**
+ * @typedef {object} Progress How a dialect reports progress.
+ * @property {string} method of the notification
+ * @property {(params: any, id: number, options: Partial<Record<Kind, unknown>>) => unknown} ask the params of a request that
+ *   wants what there are options for
+ * @property {(params: unknown, kind: Kind) => unknown} wanted the token in a request's params, or undefined
+ * @property {(token: unknown, info: any, request: { lastProgress: number }) => object | undefined} write the notification's
+ *   params, or undefined if there is nothing new to say
+ * @property {(params: unknown) => Reported} read `id` is that of the request which asked, as
+ *   the token has it; undefined if no request of this side made the token
+ */
+
+/**
+ * @callback Explain What the error that refuses a message says, as the dialect's own SDK would say it.
+ * @param {rpc.RpcError} fault
+ * @param {string | undefined} method of the request that is refused
+ * @param {unknown} received what is no message
+ * @returns {{ message?: string, data?: unknown }}
+ */
+
+/**
+ * @typedef {object} Dialect How a protocol on JSON-RPC names its cancels, progress and errors.
+ * @property {rpc.Dialect} number
+ * @property {Progress} [progress]
+ * @property {import('./task-progress.js').TaskWords} [tasks]
+ * @property {ReadonlyMap<string, () => unknown>} [answers] requests that are answered where nobody handles them
+ * @property {unknown} nothing the result of a handler that returns nothing
+ * @property {Explain} [explain]
+ * @property {(result: unknown) => boolean} [needsInput] whether a result says that the other side needs something first
+ * @property {(method: string, params: unknown) => Reported} [tagged] a notification that belongs to a subscription, if it
+ *   does: `id` is that of its request
+ * @property {(id: unknown) => object} [closes] the result of a subscription that is open when its side closes
+ * @property {boolean} [tells] whether errors say in their data what became of the work
+ * @property {(id: unknown) => unknown} [cancelled] what the error says besides that a request was cancelled
+ */
+
+/** Names the subscription that a message of MCP belongs to. */
+export const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId';
+
+/**
+ * LSP servers make tokens, too, and use small numbers: ours cannot be confused with those. In MCP all tokens are made by
+ * the side that receives the progress.
+ * @param {number} id of the request
+ */
+const workDoneToken = (id) => `abp-bridge/work/${id}`;
+/** @param {number} id of the request */
+const partialResultToken = (id) => `abp-bridge/partial/${id}`;
+const LSP_TOKEN = /^abp-bridge\/(work|partial)\/(\d{1,10})$/;
+
+/** A token in a request, if it is one: a text or an integer. @param {unknown} token */
+const tokenOf = (token) =>
+  typeof token === 'string' || Number.isSafeInteger(token) ? token : undefined;
+
+/** @type {Set<unknown>} */
+const TASK_ENDS = new Set(['completed', 'failed', 'cancelled']);
+
+/** @type {Record<'acp' | 'lsp' | 'mcp', Dialect>} */
+export const DIALECTS = {
+  acp: {
+    number: rpc.ACP,
+    tells: true,
+    nothing: null,
+    cancelled: (requestId) => ({ requestId }),
+    explain(fault, method, received) {
+      if (fault === rpc.RPC_INVALID_REQUEST) return { data: received };
+      if (fault !== rpc.RPC_METHOD_NOT_FOUND) return {};
+      return { message: `"Method not found": ${method}`, data: { method } };
+    },
+  },
+  lsp: {
+    number: rpc.LSP,
+    tells: true,
+    nothing: null,
+    explain: (fault, method) =>
+      fault === rpc.RPC_METHOD_NOT_FOUND ? { message: `Unhandled method ${method}` } : {},
+    progress: {
+      method: '$/progress',
+      ask: (params, id, { onProgress, onPartialResult }) => ({
+        ...params,
+        ...(onProgress ? { workDoneToken: workDoneToken(id) } : {}),
+        ...(onPartialResult ? { partialResultToken: partialResultToken(id) } : {}),
+      }),
+      wanted: (params, kind) =>
+        tokenOf(getOwn(params, kind === 'onProgress' ? 'workDoneToken' : 'partialResultToken')),
+      write: (token, value) => ({ token, value }),
+      read(params) {
+        const [, kind, id] = LSP_TOKEN.exec(textOf(getOwn(params, 'token')) ?? '') ?? [];
+        return {
+          id: id && Number(id),
+          kind: kind === 'work' ? 'onProgress' : 'onPartialResult',
+          info: getOwn(params, 'value'),
+        };
+      },
+    },
+  },
+  mcp: {
+    number: rpc.MCP,
+    nothing: {},
+    answers: new Map([['ping', () => ({})]]),
+    needsInput: (result) => getOwn(result, 'resultType') === 'input_required',
+    tagged: (method, params) => ({
+      id: getOwn(getOwn(params, '_meta'), SUBSCRIPTION_ID),
+      kind: 'onTagged',
+      info: { method, params },
+    }),
+    closes: (id) => ({ resultType: 'complete', _meta: { [SUBSCRIPTION_ID]: id } }),
+    progress: {
+      method: 'notifications/progress',
+      ask: (params, id) => ({
+        ...params,
+        _meta: { .../** @type {object} */ (getOwn(params, '_meta')), progressToken: id },
+      }),
+      wanted: (params, kind) =>
+        kind === 'onProgress'
+          ? tokenOf(getOwn(getOwn(params, '_meta'), 'progressToken'))
+          : undefined,
+      // Progress must rise.
+      write(token, info, request) {
+        const { progress, ...more } = typeof info === 'number' ? { progress: info } : Object(info);
+        if (!Number.isFinite(progress) || progress <= request.lastProgress) return undefined;
+        request.lastProgress = progress;
+        return { ...more, progress, progressToken: token };
+      },
+      read(params) {
+        const { progressToken: id, ...info } = copyRecord(params);
+        return { id, kind: 'onProgress', info };
+      },
+    },
+    tasks: {
+      started: (result) => textOf(getOwn(getOwn(result, 'task'), 'taskId')),
+      ended(params) {
+        const related = getOwn(getOwn(params, '_meta'), 'io.modelcontextprotocol/related-task');
+        const ended = TASK_ENDS.has(getOwn(params, 'status'));
+        return textOf(ended ? getOwn(params, 'taskId') : getOwn(related, 'taskId'));
+      },
+    },
+  },
+};

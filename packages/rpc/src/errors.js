@@ -1,0 +1,85 @@
+/** JSON-RPC's errors: the class that peers reject with, and error objects made from what handlers throw. */
+import { safely } from '../../../js/common/errors.js';
+import { getOwn } from '../../../js/common/values.js';
+
+/** @typedef {{ code: number, message: string, data?: unknown }} ErrorObject as it stands on the wire */
+
+const INTERNAL_ERROR = -32603;
+const INVALID_REQUEST = -32600;
+
+/**
+ * The one error class of JSON-RPC peers. Throw one from a handler to choose what the other side sees. `name` is
+ * `AbortError` when this side cancelled the request, `TimeoutError` when its clock did; `cause` is then the error
+ * that the request was answered with, if it was.
+ */
+export class RpcError extends Error {
+  /**
+   * @param {number} code
+   * @param {string} message
+   * @param {unknown} [data]
+   * @param {{ name?: string, cause?: unknown }} [more]
+   */
+  constructor(code, message, data, { name = 'RpcError', cause } = {}) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.name = name;
+    this.code = code;
+    if (data !== undefined) this.data = data;
+  }
+
+  /**
+   * The error that a response carries. One that cannot be read is an invalid response.
+   * @param {unknown} error
+   */
+  static from(error) {
+    return safely(() => {
+      const code = getOwn(error, 'code');
+      const message = getOwn(error, 'message');
+      if (typeof code !== 'number' || !Number.isInteger(code) || typeof message !== 'string') {
+        return unreadable(error);
+      }
+      return new RpcError(code, message, getOwn(error, 'data'));
+    }, unreadable(undefined));
+  }
+}
+
+/** @param {unknown} data */
+const unreadable = (data) =>
+  new RpcError(INVALID_REQUEST, 'The response has neither a result nor a readable error', data);
+
+/**
+ * The error object for whatever a handler threw: its own code, if it has one of JSON-RPC's kind, else an
+ * internal error with its words.
+ * @param {any} thrown
+ * @returns {ErrorObject}
+ */
+export const toErrorObject = (thrown) =>
+  safely(
+    () => {
+      const message = String(thrown?.message ?? thrown);
+      // A DOMException's code is a number, too, and means something else.
+      if (!Number.isInteger(thrown?.code) || thrown instanceof DOMException) {
+        return { code: INTERNAL_ERROR, message };
+      }
+      const { code, data } = thrown;
+      return { code, message, ...(data !== undefined && { data }) };
+    },
+    { code: INTERNAL_ERROR, message: 'The thrown value cannot be read' },
+  );
+
+/**
+ * Whether what a handler threw says that its time ran out.
+ * @param {any} thrown
+ */
+export const saysTimedOut = (thrown) => safely(() => thrown?.name === 'TimeoutError', false);
+
+/**
+ * Whether what a handler threw says that its request was cancelled.
+ * @param {any} thrown
+ * @param {number} cancelled the dialect's code for it
+ */
+export const saysCancelled = (thrown, cancelled) =>
+  safely(
+    () =>
+      thrown?.name === 'AbortError' || thrown?.code === 'ABORT_ERR' || thrown?.code === cancelled,
+    false,
+  );

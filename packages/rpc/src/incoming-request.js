@@ -1,0 +1,186 @@
+/** The callee's side of a request: runs the handler, provides its context, and sends its result. */
+import * as abp from '../../../js/core/abp-boundary.js';
+import * as rpc from '../../../js/core/rpc-boundary.js';
+import { getOwn, isRecord } from '../../../js/common/values.js';
+import { Cancellable, ENDED } from '../../../js/core/cancellable.js';
+import { isStream, markedTransfer } from '../../../js/common/transfer.js';
+import { RpcError, saysCancelled, saysTimedOut, toErrorObject } from './errors.js';
+
+/** @typedef {import('./pending-request.js').Answer} Answer */
+
+/**
+ * A received request. Handlers get it as their second argument: the members that they may use can be destructured, and
+ * each is made when it is first read.
+ */
+export class IncomingRequest extends Cancellable {
+  #peer;
+  #handler;
+  #started = false;
+  /** Whether the handler threw an error of its own that says: cancelled. */
+  #threwCancelled = false;
+  /** Whether its answer was a task that continues, and so does its progress. */
+  goesOn = false;
+  /** The last progress that was sent (MCP): the next must be more. */
+  lastProgress = -Infinity;
+  /** The result of a subscription that is open when this side closes (MCP). @type {object | undefined} */
+  atClose = undefined;
+  /** What a subscription is to be told (MCP). @type {Record<string, unknown> | undefined} */
+  filter = undefined;
+  /** The batch that its answer belongs to. @type {import('./batch.js').Batch | undefined} */
+  batch = undefined;
+  /** The answer of its handler. @type {Answer | undefined} */
+  #answer;
+  /** @type {Transferable[] | undefined} */
+  #transfer;
+  /** What its handler streams, if it does. @type {import('./partial-results.js').PartialResults | undefined} */
+  #partialResults;
+
+  /**
+   * @param {import('./peer.js').Peer} peer
+   * @param {Handler | undefined} handler
+   * @param {unknown} id
+   * @param {string} method
+   * @param {unknown} params
+   */
+  constructor(peer, handler, id, method, params) {
+    super();
+    this.#peer = peer;
+    this.#handler = handler;
+    /** The id that the other side gave it. */
+    this.id = id;
+    this.method = method;
+    this.params = params;
+  }
+
+  // --- What a handler uses -------------------------------------------------------------------------
+
+  /**
+   * Makes a request on behalf of this one: when this one is cancelled, so is that one, and this one is answered after
+   * it.
+   */
+  get request() {
+    return (
+      /** @type {string} */ method,
+      /** @type {unknown} */ params = undefined,
+      /** @type {import('./peer.js').RequestOptions} */ options = {},
+    ) => this.#peer.requestFor(this.handle, method, params, options);
+  }
+
+  /** Sends a notification to whoever asked. */
+  get notify() {
+    return (/** @type {string} */ method, /** @type {unknown} */ params = undefined) =>
+      this.#peer.notify(method, params);
+  }
+
+  /** Reports progress. Nothing is sent unless the caller asked for it, nor after a cancel. */
+  get progress() {
+    return (/** @type {unknown} */ info) => this.#peer.progress(this, 'onProgress', info);
+  }
+
+  /** Sends a part of the result (LSP), if the caller asked for parts: the result is then empty. */
+  get partialResult() {
+    return (/** @type {unknown} */ part) => this.#peer.progress(this, 'onPartialResult', part);
+  }
+
+  // --- What the peer tells it ----------------------------------------------------------------------
+
+  /**
+   * The result that a handler's value stands for: a stream's parts are sent to a caller that asked for them, or joined.
+   * @param {unknown} value
+   * @returns {Promise<any>}
+   */
+  async resultOf(value) {
+    if (!isStream(value)) return value;
+    // Loaded on demand: few handlers stream.
+    const { PartialResults } = await import('./partial-results.js');
+    this.#partialResults = new PartialResults(this.#peer, this, value);
+    return this.#partialResults.run();
+  }
+
+  /** @internal */
+  async start() {
+    /** @type {rpc.Ending} */
+    let ending = rpc.RETURNED;
+    this.#started = true;
+    try {
+      const given = await /** @type {Handler} */ (this.#handler)(this.params, this);
+      const result = await this.resultOf(given);
+      // JSON leaves out undefined, and an answer without a result is not an answer.
+      if (typeof result === 'function' || typeof result === 'symbol') {
+        throw new TypeError(`A ${typeof result} cannot be a result`);
+      }
+      this.#transfer = markedTransfer(result);
+      this.#answer = { result: result === undefined ? this.#peer.dialect.nothing : result };
+      this.goesOn = this.#peer.dialect.tasks?.started(result) !== undefined;
+    } catch (error) {
+      ending = endingOf(error, this.#peer.cancelledCode);
+      this.#threwCancelled =
+        ending === rpc.GAVE_UP && error instanceof RpcError && error.name === 'RpcError';
+      this.#answer = { error: toErrorObject(error) };
+    }
+    const { handle } = this;
+    this.#peer.machine.finish(this, ending);
+    if (!this.#peer.isPending(handle)) this.batch?.ended(this);
+    if (this.aborted) this.handle = ENDED;
+  }
+
+  /** @internal @override @param {string | undefined} reason */
+  abort(reason) {
+    super.abort(reason, this.#peer.ended);
+    this.#partialResults?.stop(reason);
+    // Nothing answers what was cancelled where there are batches, and others' answers do not wait for its handler.
+    if (!this.#started || !this.#peer.isClosed) this.batch?.ended(this);
+  }
+
+  /** @internal @param {abp.Outcome} outcome @param {abp.Fate} fate what became of its work */
+  answer(outcome, fate) {
+    const { dialect } = this.#peer;
+    let answer = this.#answer ?? { result: this.atClose ?? dialect.closes?.(this.id) };
+    if (outcome !== abp.COMPLETED) answer = { error: this.#stopped(outcome) };
+    if ('error' in answer && dialect.tells) answer = { error: withOutcome(answer.error, fate) };
+    this.#peer.respond(this, answer, 'result' in answer ? this.#transfer : undefined);
+  }
+
+  /** The answer to a request that was stopped. @param {abp.Outcome} outcome */
+  #stopped(outcome) {
+    const { dialect } = this.#peer;
+    if (outcome === abp.DISCONNECTED) return this.#peer.errorObject(rpc.RPC_CLOSED);
+    if (this.#threwCancelled) return getOwn(this.#answer, 'error');
+    const data = dialect.cancelled?.(this.id);
+    return { ...this.#peer.errorObject(rpc.RPC_CANCELLED), ...(data !== undefined && { data }) };
+  }
+
+  /** The core has failed. @param {Error} error */
+  fail(error) {
+    if (!this.#answer) this.abort(error.message);
+  }
+}
+
+/**
+ * What an error that a handler threw says, as `abp_ending`.
+ * @param {unknown} error
+ * @param {number} cancelledCode
+ */
+function endingOf(error, cancelledCode) {
+  if (saysCancelled(error, cancelledCode)) return rpc.GAVE_UP;
+  return saysTimedOut(error) ? rpc.RAN_OUT : rpc.THREW;
+}
+
+/**
+ * An error that says what became of the work, unless its handler gave data that have no room for it.
+ * @param {any} error
+ * @param {abp.Fate} fate
+ */
+function withOutcome(error, fate) {
+  const { data = {} } = error;
+  return isRecord(data) ? { ...error, data: { outcome: abp.FATES[fate], ...data } } : error;
+}
+
+/**
+ * @callback Handler Answers a request. Its result is what it returns, or what it streams by being an async generator or
+ *   returning an async iterable; throw an {@link RpcError} to choose the
+ *   error, anything else is an internal error; once its signal has fired, whatever it throws says: cancelled.
+ * @param {any} params
+ * @param {IncomingRequest} context
+ * @returns {any}
+ */

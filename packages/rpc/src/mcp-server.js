@@ -1,0 +1,346 @@
+/** A server of MCP: takes both eras, each request as what it says that it is. */
+import { markedTransfer, transfer } from '../../../js/common/transfer.js';
+import { copyRecord, firstOf, getOwn, isObject, isRecord } from '../../../js/common/values.js';
+import { SUBSCRIPTION_ID } from './dialects.js';
+import { RpcError } from './errors.js';
+import {
+  ACKNOWLEDGED,
+  CLIENT_CAPABILITIES,
+  CLIENT_INFO,
+  INTERNAL_ERROR,
+  INVALID_PARAMS,
+  LISTEN,
+  LEGACY,
+  MAX_ROUNDS,
+  METHOD_NOT_FOUND,
+  MISSING_CAPABILITY,
+  MODERN,
+  SERVER_INFO,
+  UNSUPPORTED_VERSION,
+  VERSION,
+  gatherInput,
+  isKnownResult,
+  lackedCapabilities,
+  needsInput,
+  objectOf,
+  tooManyRounds,
+  versionIn,
+} from './mcp-protocol.js';
+import { invalidOption, requireObject } from '../../../js/common/options.js';
+
+/** @typedef {import('./peer.js').Peer} Peer */
+
+/** Results that say how long they may be kept: not at all, unless a handler knows better. */
+const CACHEABLE = [
+  'tools/list',
+  'prompts/list',
+  'resources/list',
+  'resources/templates/list',
+  'resources/read',
+  'server/discover',
+];
+/** Requests that the second era has no more. */
+const LEGACY_ONLY = [
+  'initialize',
+  'ping',
+  'logging/setLevel',
+  'resources/subscribe',
+  'resources/unsubscribe',
+];
+/** Requests that only the second era has. */
+const MODERN_ONLY = ['server/discover', LISTEN];
+
+/**
+ * What a subscription's filter may ask for: the notification, and the capability that offers it.
+ * @type {Record<string, { method: string, capability: string, needs: string }>}
+ */
+const CHANGES = {
+  toolsListChanged: {
+    method: 'notifications/tools/list_changed',
+    capability: 'tools',
+    needs: 'listChanged',
+  },
+  promptsListChanged: {
+    method: 'notifications/prompts/list_changed',
+    capability: 'prompts',
+    needs: 'listChanged',
+  },
+  resourcesListChanged: {
+    method: 'notifications/resources/list_changed',
+    capability: 'resources',
+    needs: 'listChanged',
+  },
+  resourceSubscriptions: {
+    method: 'notifications/resources/updated',
+    capability: 'resources',
+    needs: 'subscribe',
+  },
+};
+/** Resources that one subscription may name. */
+const MAX_RESOURCES = 1024;
+
+/**
+ * @typedef {object} ServerOptions What `serveMcp` may be given.
+ * @property {{ name: string, version: string }} serverInfo the name and version of this server
+ * @property {Record<string, unknown>} [capabilities] `listChanged` and `subscribe` in them let clients subscribe to changes
+ * @property {string} [instructions] says to the model what the server is for
+ */
+
+/**
+ * @typedef {object} McpCaller Who made a request.
+ * @property {string | undefined} version
+ * @property {Record<string, unknown>} clientInfo its name and version, as it gave them
+ * @property {Record<string, unknown>} capabilities
+ */
+
+/** @typedef {import('./incoming-request.js').IncomingRequest} IncomingRequest */
+/** @typedef {(params: any, context: IncomingRequest, caller: McpCaller) => unknown} McpHandler Answers a request. */
+
+/**
+ * A server's side: takes both eras, each request as what it says that it is.
+ * @param {Peer} peer of the dialect `mcp`
+ * @param {ServerOptions} options
+ */
+export const serveMcp = (peer, options) => new McpServer(peer, options);
+
+/** A server of MCP, on a peer. */
+export class McpServer {
+  #peer;
+  #info;
+  /** The client that has sent `initialize`. @type {McpCaller} */
+  #client = { version: undefined, clientInfo: {}, capabilities: {} };
+  #capabilities;
+
+  /**
+   * Use {@link serveMcp}.
+   * @param {Peer} peer
+   * @param {ServerOptions} options
+   */
+  constructor(peer, options) {
+    requireObject('serveMcp', 'serverInfo', options?.serverInfo);
+    const { serverInfo, capabilities = {}, instructions } = options;
+    requireObject('serveMcp', 'capabilities', capabilities);
+    this.#peer = peer;
+    this.#info = serverInfo;
+    this.#capabilities = capabilities;
+    const self = { capabilities, ...(instructions !== undefined && { instructions }) };
+    peer.screen = refusalOf;
+    peer.handle('initialize', (params) => {
+      const version = versionIn(LEGACY, getOwn(params, 'protocolVersion')) ?? LEGACY[0];
+      this.#client = {
+        version,
+        clientInfo: objectOf(getOwn(params, 'clientInfo')),
+        capabilities: objectOf(getOwn(params, 'capabilities')),
+      };
+      return { protocolVersion: version, serverInfo, ...self };
+    });
+    this.handle('server/discover', () => ({ supportedVersions: MODERN, ...self }));
+    this.handle(LISTEN, (params, context) => this.#subscribe(params, context));
+  }
+
+  /**
+   * Answers the requests of a method. A handler that needs something of the client returns `{ resultType:
+   * 'input_required', inputRequests, requestState }`, and is called again with `params.inputResponses`.
+   * @param {string} method
+   * @param {McpHandler} handler
+   */
+  handle(method, handler) {
+    this.#peer.handle(method, (params, context) => {
+      const caller = modernCaller(params);
+      return caller
+        ? this.#answerModern(handler, params, context, caller)
+        : this.#answerLegacy(handler, params, context);
+    });
+    return this;
+  }
+
+  /**
+   * Tells the client of a change: the subscriptions that asked for it, and a client of the first era, which is told of
+   * all. `notifications/tools/list_changed`, and likewise of prompts and resources; `notifications/resources/updated`
+   * with `{ uri }`.
+   * @param {string} method
+   * @param {object} [params]
+   */
+  notifyChange(method, params) {
+    const key = Object.keys(CHANGES).find((name) => CHANGES[name].method === method);
+    if (key === undefined) {
+      const known = Object.values(CHANGES).map((change) => change.method);
+      throw invalidOption('notifyChange', 'method', `one of ${known.join(', ')}`);
+    }
+    if (this.#client.version) this.#peer.notify(method, params);
+    for (const { id, filter } of this.#peer.running(LISTEN)) {
+      const wanted = filter?.[key];
+      const wants = Array.isArray(wanted) ? wanted.includes(getOwn(params, 'uri')) : wanted;
+      if (wants) this.#peer.notify(method, { ...params, ...tagged(id, getOwn(params, '_meta')) });
+    }
+  }
+
+  /**
+   * @param {unknown} params
+   * @param {IncomingRequest} context
+   */
+  #subscribe(params, context) {
+    const asked = getOwn(params, 'notifications');
+    if (!isRecord(asked)) {
+      throw new RpcError(INVALID_PARAMS, '`notifications` must say what to listen to');
+    }
+    /** @type {Record<string, unknown>} */
+    const filter = {};
+    for (const [key, { capability, needs }] of Object.entries(CHANGES)) {
+      if (getOwn(getOwn(this.#capabilities, capability), needs) !== true) continue;
+      const wanted = getOwn(asked, key);
+      if (wanted === true && needs !== 'subscribe') filter[key] = true;
+      else if (needs === 'subscribe' && Array.isArray(wanted)) {
+        filter[key] = firstOf(wanted, MAX_RESOURCES).filter((uri) => typeof uri === 'string');
+      }
+    }
+    const { id, signal } = context;
+    context.atClose = this.#modernResult(LISTEN, tagged(id));
+    context.notify(ACKNOWLEDGED, {
+      notifications: filter,
+      ...tagged(id),
+    });
+    context.filter = filter;
+    // It ends when its client or this side ends it.
+    return new Promise((_resolve, reject) =>
+      signal.addEventListener('abort', () => reject(signal.reason)),
+    );
+  }
+
+  /**
+   * @param {McpHandler} handler
+   * @param {unknown} params
+   * @param {IncomingRequest} context
+   * @param {McpCaller} caller
+   */
+  async #answerModern(handler, params, context, caller) {
+    // A server of this era asks nothing by itself.
+    const refuse = () =>
+      Promise.reject(
+        new RpcError(
+          METHOD_NOT_FOUND,
+          'A server of this version cannot send requests: return input_required',
+        ),
+      );
+    Object.defineProperty(context, 'request', { value: refuse });
+    const result = await context.resultOf(await handler(params, context, caller));
+    if (needsInput(result)) requireCapabilities(caller, result);
+    else if (!isKnownResult(result, caller.capabilities)) {
+      throw new RpcError(INTERNAL_ERROR, `${context.method} returned a result of an unknown type`);
+    }
+    return this.#modernResult(context.method, result);
+  }
+
+  /**
+   * A result with all that the second era wants of it; what a handler says itself stands.
+   * @param {string} method
+   * @param {unknown} [result]
+   */
+  #modernResult(method, result = {}) {
+    requireResult(method, result);
+    const { ...filled } = /** @type {Record<string, unknown>} */ (result);
+    filled.resultType ??= 'complete';
+    if (CACHEABLE.includes(method) && filled.resultType === 'complete') {
+      filled.ttlMs ??= 0;
+      filled.cacheScope ??= 'private';
+    }
+    filled._meta = { [SERVER_INFO]: this.#info, ...copyRecord(filled._meta) };
+    const moved = markedTransfer(result);
+    return moved ? transfer(filled, moved) : filled;
+  }
+
+  /**
+   * @param {McpHandler} handler
+   * @param {unknown} params
+   * @param {IncomingRequest} context
+   */
+  async #answerLegacy(handler, params, context) {
+    let more = {};
+    for (let round = 0; round < MAX_ROUNDS; round++) {
+      const asked = Object.assign(copyRecord(params), more);
+      const result = await context.resultOf(await handler(asked, context, this.#client));
+      if (!needsInput(result)) return requireResult(context.method, result);
+      requireCapabilities(this.#client, result);
+      const controller = new AbortController();
+      const { signal } = controller;
+      more = await gatherInput(result, controller, (method, input) =>
+        context.request(/** @type {string} */ (method), input, { signal }),
+      );
+    }
+    throw tooManyRounds('The handler');
+  }
+}
+
+/**
+ * Names the subscription that a message belongs to.
+ * @param {unknown} id of its request
+ * @param {unknown} [_meta] what else it says
+ */
+const tagged = (id, _meta) => ({ _meta: { ...copyRecord(_meta), [SUBSCRIPTION_ID]: id } });
+
+/**
+ * Throws unless a value can be a result.
+ * @template T
+ * @param {string} method
+ * @param {T} result
+ */
+function requireResult(method, result) {
+  if (result === undefined || (isObject(result) && !Array.isArray(result))) return result;
+  throw new RpcError(INTERNAL_ERROR, `The result of ${method} must be an object`);
+}
+
+/**
+ * What is wrong with a request, whatever its method: it is not one of the version that it names.
+ * @param {string} method
+ * @param {unknown} params
+ */
+function refusalOf(method, params) {
+  try {
+    const isModern = modernCaller(params) !== undefined;
+    if (isModern && LEGACY_ONLY.includes(method)) {
+      return new RpcError(METHOD_NOT_FOUND, 'Method not found', { method });
+    }
+    if (isModern || !MODERN_ONLY.includes(method)) return undefined;
+    return new RpcError(INVALID_PARAMS, `_meta lacks ${VERSION}`);
+  } catch (error) {
+    return /** @type {RpcError} */ (error);
+  }
+}
+
+/**
+ * Who makes a request of the second era; undefined is one of the first.
+ * @param {unknown} params
+ * @returns {McpCaller | undefined}
+ */
+function modernCaller(params) {
+  const meta = getOwn(params, '_meta');
+  const requested = getOwn(meta, VERSION);
+  if (requested === undefined) return undefined;
+  const version = versionIn(MODERN, requested);
+  if (version === undefined) {
+    const data = { supported: MODERN, requested };
+    throw new RpcError(UNSUPPORTED_VERSION, 'Unsupported protocol version', data);
+  }
+  const capabilities = getOwn(meta, CLIENT_CAPABILITIES);
+  if (!isObject(capabilities)) {
+    throw new RpcError(INVALID_PARAMS, `_meta lacks ${CLIENT_CAPABILITIES}`);
+  }
+  const clientInfo = objectOf(getOwn(meta, CLIENT_INFO));
+  return { version, clientInfo, capabilities: objectOf(capabilities) };
+}
+
+/**
+ * Throws unless a client can be asked all that a handler needs.
+ * @param {McpCaller} caller
+ * @param {unknown} result the handler's
+ */
+function requireCapabilities({ capabilities }, result) {
+  for (const input of Object.values(copyRecord(getOwn(result, 'inputRequests')))) {
+    const method = getOwn(input, 'method');
+    const requiredCapabilities = lackedCapabilities(capabilities, method, getOwn(input, 'params'));
+    if (!requiredCapabilities) continue;
+    throw new RpcError(MISSING_CAPABILITY, `The client does not support ${method}`, {
+      requiredCapabilities,
+    });
+  }
+}

@@ -1,0 +1,97 @@
+/** Results that a handler makes part by part: LSP's partial results, joined for callers that did not ask for parts. */
+import { breathe } from '../../../js/common/breathe.js';
+import { Collection, Iteration } from '../../../js/common/iteration.js';
+import { abortError } from '../../../js/common/signals.js';
+import { getOwn, isRecord } from '../../../js/common/values.js';
+
+/** The parts of one request's result. */
+export class PartialResults {
+  #peer;
+  #request;
+  #iteration;
+
+  /**
+   * @param {import('./peer.js').Peer} peer
+   * @param {import('./incoming-request.js').IncomingRequest} request
+   * @param {unknown} source what its handler returned
+   */
+  constructor(peer, request, source) {
+    this.#peer = peer;
+    this.#request = request;
+    this.#iteration = new Iteration(source);
+    if (request.aborted) this.stop(request.reason);
+  }
+
+  /**
+   * Sends all parts, or joins them.
+   * @returns {Promise<unknown>} the result
+   */
+  async run() {
+    const peer = this.#peer;
+    const request = this.#request;
+    const collection = peer.wantsParts(request) ? undefined : new Collection();
+    const { returned, value } = await this.#iteration.run(async (part) => {
+      if (collection) return collection.add(part);
+      peer.progress(request, 'onPartialResult', part);
+      await peer.room();
+      // Lets a cancel in.
+      await breathe();
+    });
+    // What it returns in spite of a cancel is its result, as with any handler.
+    if (!returned || (request.aborted && value === undefined)) throw abortError(request.reason);
+    return collection ? joinParts(collection.chunks, value) : value;
+  }
+
+  /** The request was cancelled. @param {string} [reason] */
+  stop(reason) {
+    this.#iteration.stop(reason);
+  }
+}
+
+/**
+ * The result that parts are together, as LSP appends them: lists one after the other, objects member by member.
+ * @param {unknown[]} partialResults
+ * @param {unknown} last what the handler returned; null and undefined are nothing
+ * @returns {unknown} if they cannot be joined, what the handler returned or, if that is nothing, the list of the parts
+ */
+export function joinParts(partialResults, last) {
+  if (!partialResults.length) return last;
+  const all = last === undefined || last === null ? partialResults : [...partialResults, last];
+  const whole = isList(partialResults[0]) ? [] : {};
+  return all.every((part) => append(whole, part)) ? whole : (last ?? partialResults);
+}
+
+const isList = Array.isArray;
+
+/**
+ * Appends a part to what is there.
+ * @param {any} whole changed, with the lists and objects in it
+ * @param {unknown} part
+ * @returns {boolean} false if it cannot be appended
+ */
+function append(whole, part) {
+  if (isList(part)) {
+    // Completions may be an object with items, and then lists of more of them.
+    const list = isList(whole) ? whole : getOwn(whole, 'items');
+    if (!isList(list)) return false;
+    for (const item of part) list.push(item);
+    return true;
+  }
+  if (isList(whole) || !isRecord(part)) return false;
+  for (const [key, value] of Object.entries(part)) {
+    const known = getOwn(whole, key);
+    if (isList(known) && isList(value)) append(known, value);
+    else if (isRecord(known) && isRecord(value)) define(known, value);
+    else
+      define(whole, { [key]: isList(value) ? [...value] : isRecord(value) ? { ...value } : value });
+  }
+  return true;
+}
+
+/**
+ * Sets members, whatever their names.
+ * @param {object} object
+ * @param {object} members
+ */
+const define = (object, members) =>
+  Object.defineProperties(object, Object.getOwnPropertyDescriptors({ ...members }));

@@ -1,0 +1,884 @@
+/**
+ * One side of a JSON-RPC connection: reads what comes in, gives it to the core, and sends what the core's actions say.
+ * The machine (js/core/machine.js) drives the core; nothing here decides what happens to a request.
+ */
+import { inAnotherTurn } from '../../../js/common/breathe.js';
+import * as abp from '../../../js/core/abp-boundary.js';
+import { invokeReportingErrors, safely } from '../../../js/common/errors.js';
+import { onAbort } from '../../../js/common/signals.js';
+import { getOwn, isRecord, milliseconds } from '../../../js/common/values.js';
+import { Machine, kindOf } from '../../../js/core/machine.js';
+import * as rpc from '../../../js/core/rpc-boundary.js';
+import { PeerCore, ready } from '../../../js/core/rpc-core.js';
+import { Batch, MAX_BATCH } from './batch.js';
+import { DIALECTS } from './dialects.js';
+import { RpcError, toErrorObject } from './errors.js';
+import { IncomingRequest } from './incoming-request.js';
+import { canHoldToken, message, readMessage } from './message.js';
+import { PendingRequest } from './pending-request.js';
+import {
+  invalidOption,
+  requireFunctions,
+  requireNumbers,
+  requireObject,
+  requireSignal,
+} from '../../../js/common/options.js';
+import { NUMBERS, requireOptions } from '../../../js/common/check-options.js';
+import { warn } from '../../../js/common/warn.js';
+import { RequestStream } from './request-stream.js';
+import { TaskProgress } from './task-progress.js';
+
+/**
+ * @typedef {object} PeerOptions What `createPeer` may be given.
+ * @property {'acp' | 'lsp' | 'mcp'} dialect whose way of cancelling is spoken
+ * @property {import('../../../js/core/rpc-core.js').Limits} [limits] of requests that may be pending and how long messages may be
+ * @property {import('./incoming-request.js').Handler} [onRequest] answers requests for which there is no handler; the same as
+ *   `handle('*', …)`
+ * @property {(params: any, context: { method: string }) => void} [onNotification] takes notifications for which there
+ *   is no handler; the same as `onNotification('*', …)`
+ * @property {boolean} [start] false reads nothing before `start()`: for handlers that are registered later (true)
+ * @property {(event: TraceEvent) => void} [trace] hears what is said, what is dropped or refused, and why it ended
+ */
+
+/**
+ * @typedef {object} TraceEvent What a peer shows of its work.
+ * @property {'sent' | 'received' | 'late' | 'stray' | 'malformed' | 'refused' | 'unsent' | 'closed'} type `late` and
+ *   `stray` are answers, cancels and progress for what has ended, or never was; `malformed` is no message; `refused` is
+ *   answered with an error before any handler; `unsent` could not be sent
+ * @property {unknown} [message] what was said; absent where it could not even be read
+ * @property {unknown} [error] what was wrong, or why it ended
+ */
+
+/**
+ * @typedef {object} RequestOptions How a request ends early, and what it reports.
+ * @property {AbortSignal} [signal] cancels the request; one that is aborted already sends nothing
+ * @property {number} [timeout] ms after which the request cancels itself; 0 or absent is never
+ * @property {number} [maxTotalTimeout] the same, but progress does not put it off
+ * @property {boolean} [resetTimeoutOnProgress] whether each progress begins the timeout anew (false)
+ * @property {(info: any) => void} [onProgress] asks for progress (MCP, LSP) and takes it; the params must be an object
+ * @property {(part: any) => void} [onPartialResult] asks for the result in parts (LSP) and takes them
+ * @property {(result: any) => any} [onInputRequired] for MCP from 2026-07-28 on, where `connectMcp` provides it: takes a result
+ *   that says what the server needs first, and resolves with the params of the request that is made again
+ * @property {(told: { method: string, params: any }) => void} [onTagged] takes the notifications of a subscription (MCP),
+ *   in place of other listeners
+ * @property {boolean} [wait] whether a cancelled request waits for its answer (true; MCP: false)
+ * @property {Transferable[]} [transfer] what of the params is moved instead of copied, where the transport can
+ */
+
+/** @import { AbpError } from '../../../js/common/errors.js' */
+
+/** @typedef {{ id: number, reason: string | undefined }} Cancel that is to be sent */
+
+/**
+ * Answers may have arrived while the thread was busy. Event loops run timers first, so what is due waits until they have
+ * been read.
+ * @extends {Machine<PeerCore, PendingRequest, IncomingRequest, Cancel | false, rpc.RpcError>}
+ */
+class PeerDriver extends Machine {
+  /** @override @param {number} now ms */
+  due(now) {
+    inAnotherTurn(() => this.advance(Math.max(now, performance.now())));
+  }
+}
+
+/** @type {Record<number, TraceEvent['type']>} */
+const DROPPED = { [abp.LATE]: 'late', [abp.STRAY]: 'stray', [abp.MALFORMED]: 'malformed' };
+/** The name under which handlers take what no other handler does. */
+const ANY = '*';
+
+/**
+ * Speaks JSON-RPC over a transport, on either side of it. What is said before the core is loaded waits for it.
+ * @param {import('../../../js/transports/transport.js').Transport} transport
+ * @param {PeerOptions} options
+ */
+export const createPeer = (transport, options) => new Peer(transport, options);
+
+/** The types of {@link PeerOptions}. */
+const OPTIONS = {
+  dialect: 'a string',
+  limits: NUMBERS,
+  onRequest: 'a function',
+  onNotification: 'a function',
+  start: 'a boolean',
+  trace: 'a function',
+};
+
+/** One side of a connection that speaks JSON-RPC. */
+export class Peer {
+  /** Made when the core is loaded. @type {PeerDriver | undefined} */
+  #machine;
+  /** Work that waits until the core is loaded. @type {(() => void)[]} */
+  #early = [];
+  /** @type {Map<string, import('./incoming-request.js').Handler>} */
+  #handlers = new Map();
+  /** @type {Map<string, (params: unknown, context: { method: string }) => void>} */
+  #listeners = new Map();
+  #transport;
+  #starting = false;
+  #over = false;
+  /** Whether it was closed, maybe before the core was loaded. */
+  #closing = false;
+  /** Whether a notification waited until the core was loaded. */
+  #owesNotification = false;
+  #reading = false;
+  /** What ended the connection, once something has. @type {RpcError | undefined} */
+  ended = undefined;
+  #resolveClosed = (/** @type {RpcError} */ _why) => {};
+  /** The current message, and what was wrong with it. @type {{ message?: unknown, error?: unknown }} */
+  #received = {};
+  #trace;
+  /** @type {TaskProgress | undefined} */
+  #tasks;
+  /** The batch being read. @type {Batch | undefined} */
+  #batch;
+  /** The version that `initialize` agreed on (MCP), from either side. @type {string | undefined} */
+  protocolVersion = undefined;
+  /**
+   * Refuses requests before any handler: returns the error that answers one.
+   * @type {((method: string, params: unknown) => RpcError | undefined) | undefined}
+   */
+  screen = undefined;
+
+  /**
+   * Use {@link createPeer}.
+   * @param {import('../../../js/transports/transport.js').Transport} transport
+   * @param {PeerOptions} options
+   */
+  constructor(transport, options) {
+    const { dialect, limits = {}, onRequest, onNotification, start = true, trace } = options ?? {};
+    requireObject('createPeer', 'transport', transport);
+    if (!Object.hasOwn(DIALECTS, dialect)) {
+      throw invalidOption('createPeer', 'dialect', `one of ${Object.keys(DIALECTS).join(', ')}`);
+    }
+    requireOptions('createPeer', options, OPTIONS);
+    this.#transport = transport;
+    this.dialect = DIALECTS[dialect];
+    this.cancelledCode = 0;
+    this.#trace = trace;
+    if (this.dialect.tasks) this.#tasks = new TaskProgress(this.dialect.tasks);
+    if (onRequest) this.handle(ANY, onRequest);
+    if (onNotification) this.onNotification(ANY, onNotification);
+    /**
+     * Resolves when nothing is sent or heard any more, with why: `data.closedBy` is `'self'` or `'peer'`, and `cause` what
+     * the transport knows. @type {Promise<RpcError>}
+     */
+    this.closed = new Promise((resolve) => (this.#resolveClosed = resolve));
+    transport.onUnreadable = (error) =>
+      this.#whenReady(() => this.#malformed(rpc.RPC_PARSE, { error }));
+    transport.onClose = (cause) => this.#whenReady(() => this.#lost(cause));
+    transport.onEnd = () => this.#whenReady(() => this.#halfClosed());
+    if (start) this.start();
+    const open = () => {
+      this.#machine = new PeerDriver(new PeerCore(this.dialect.number, limits), this.#acts());
+      this.cancelledCode = this.errorObject(rpc.RPC_CANCELLED).code;
+      // Work that they cause is queued behind them.
+      for (const act of this.#early) invokeReportingErrors(act);
+      this.#early = [];
+    };
+    ready()
+      .then(open)
+      .catch((error) => this.#failed(error));
+  }
+
+  /** Begins to read, if the option `start` was false. Until then messages wait in the transport. */
+  start() {
+    if (this.#reading) return;
+    this.#reading = true;
+    // Some transports read as soon as somebody listens.
+    this.#transport.onMessage = (message) => this.#whenReady(() => this.#receive(message));
+  }
+
+  /** @param {() => void} act */
+  #whenReady(act) {
+    if ((this.#machine || this.#over) && !this.#early.length) act();
+    else this.#early.push(act);
+  }
+
+  // --- What a program uses -------------------------------------------------------------------------
+
+  /**
+   * Answers the requests of a method; `'*'` those that no other handler answers. A second handler replaces the first.
+   * @param {string} method
+   * @param {import('./incoming-request.js').Handler} handler
+   */
+  handle(method, handler) {
+    this.#register(this.#handlers, method, handler);
+    return this;
+  }
+
+  /**
+   * Takes the notifications of a method; `'*'` those that no other listener takes. The dialect's cancel is not among
+   * them, nor is progress that a request of this side asked for.
+   * @param {string} method
+   * @param {(params: any, context: { method: string }) => void} listener
+   */
+  onNotification(method, listener) {
+    this.#register(this.#listeners, method, listener);
+    return this;
+  }
+
+  /** Removes a handler. @param {string} method as given to `handle` */
+  removeHandler(method) {
+    this.#handlers.delete(method);
+    return this;
+  }
+
+  /** Removes a listener. @param {string} method as given to `onNotification` */
+  removeListener(method) {
+    this.#listeners.delete(method);
+    return this;
+  }
+
+  /**
+   * @template {Function} F
+   * @param {Map<string, F>} handlers
+   * @param {string} method
+   * @param {F} handler
+   */
+  #register(handlers, method, handler) {
+    if (typeof method !== 'string' || typeof handler !== 'function') {
+      throw invalidOption(
+        'a peer',
+        'a handler',
+        'a function, registered under the name of a method',
+      );
+    }
+    handlers.set(method, handler);
+  }
+
+  /**
+   * Makes a request.
+   * @param {string} method
+   * @param {unknown} [params]
+   * @param {RequestOptions} [options]
+   * @returns {Promise<any>} the result; rejects with an {@link RpcError}, or with the signal's own reason when that is
+   *   an error
+   */
+  request(method, params, options = {}) {
+    return this.requestFor(0, method, params, options);
+  }
+
+  /**
+   * Makes a request whose result is read part by part: `for await (const part of peer.stream(…))`. Where the other side
+   * sends no parts, the result is the only one.
+   * @param {string} method
+   * @param {unknown} [params]
+   * @param {Omit<RequestOptions, 'onPartialResult'>} [options]
+   * @returns {RequestStream} leaving it, as `break` does, cancels the request
+   */
+  stream(method, params, options = {}) {
+    requireObject('stream', 'options', options);
+    requireSignal('stream', options.signal);
+    return new RequestStream(
+      (own) => this.request(method, params, { ...options, ...own }),
+      options,
+    );
+  }
+
+  /**
+   * Makes a request on behalf of one that was received.
+   * @param {abp.Handle} parent its handle, or 0
+   * @param {string} method
+   * @param {unknown} params
+   * @param {RequestOptions} options
+   * @returns {Promise<any>}
+   */
+  requestFor(parent, method, params, options) {
+    return new Promise((resolve, reject) => {
+      if (typeof method !== 'string') throw invalidOption('request', 'method', 'a string');
+      requireObject('request', 'options', options);
+      const { signal, timeout, maxTotalTimeout } = options;
+      const { onProgress, onPartialResult, onInputRequired, onTagged } = options;
+      requireSignal('request', signal);
+      requireNumbers('request', { timeout, maxTotalTimeout });
+      requireFunctions('request', { onProgress, onPartialResult, onInputRequired, onTagged });
+      const asks = (onProgress || onPartialResult) && this.dialect.progress;
+      if (asks && params !== undefined && !canHoldToken(params)) {
+        throw invalidOption('request', 'params', 'an object, to ask for progress');
+      }
+      const pending = new PendingRequest(this, resolve, reject, method, params, options);
+      this.#whenReady(() => this.#request(pending, parent));
+    });
+  }
+
+  /**
+   * @param {PendingRequest} pending
+   * @param {abp.Handle} parent
+   */
+  #request(pending, parent) {
+    const { method, options } = pending;
+    const { signal, timeout, maxTotalTimeout, resetTimeoutOnProgress, wait } = options;
+    const reports =
+      (options.onProgress || options.onPartialResult || options.onTagged) && this.dialect.progress;
+    if (signal?.aborted) return pending.fail(pending.cancelled());
+    if (this.#over || this.#closing) return pending.fail(this.closedError(abp.FATE_UNSTARTED));
+    const { machine } = this;
+    const ms = milliseconds(timeout);
+    const longest = milliseconds(maxTotalTimeout);
+    const flags =
+      (options.onInputRequired ? rpc.ROUNDS : 0) |
+      (resetTimeoutOnProgress ? rpc.RESETS : 0) |
+      (wait === undefined ? 0 : wait ? rpc.WAITS : rpc.LEAVES) |
+      (method === machine.core.handshake ? rpc.HANDSHAKE : 0) |
+      (method === machine.core.subscription ? rpc.SUBSCRIPTION : 0) |
+      (reports ? rpc.REPORTS : 0);
+    this.#tellTime();
+    onAbort(signal, pending);
+    const status = machine.feed((x, peer) => x.request(peer, ms, longest, flags, parent), pending);
+    if (status < 0) pending.fail(this.#refusal(status, pending));
+  }
+
+  /**
+   * The error of a request that the core does not take.
+   * @param {abp.Status} status
+   * @param {PendingRequest} pending
+   */
+  #refusal(status, pending) {
+    if (status === abp.E_LIMIT) return this.error(rpc.RPC_BUSY);
+    if (status !== abp.E_STATE) return this.error(rpc.RPC_INTERNAL);
+    // That on whose behalf it is made has ended, or is ending.
+    return this.isClosed ? this.closedError(abp.FATE_UNSTARTED) : pending.cancelled();
+  }
+
+  /**
+   * Sends a notification. Throws what the transport throws when the params cannot be sent, and an {@link RpcError} when
+   * the connection is closed.
+   * @param {string} method
+   * @param {unknown} [params]
+   */
+  notify(method, params) {
+    if (this.#over || this.#closing) throw this.closedError();
+    const notification = message({ method, params });
+    // It needs no core, but must not overtake earlier messages.
+    if (!this.#early.length) return this.#send(notification);
+    this.#owesNotification = true;
+    this.#whenReady(() => this.#over || this.#post(notification));
+  }
+
+  /**
+   * Ends the connection: what is pending is cancelled and rejects, handlers' signals fire, and what they work on is
+   * answered as cancelled, as far as the dialect and the transport can.
+   */
+  close() {
+    this.#closing = true;
+    // The other end may be another peer's next, so it is not kept until the core is loaded. Only a notification must still
+    // be sent: a request that waits is cancelled already.
+    if (!this.#machine && !this.#over && !this.#owesNotification) {
+      this.#transport.close();
+      this.#transport = { post() {}, onMessage() {}, close() {} };
+    }
+    this.#whenReady(() =>
+      this.#end('self', undefined, (machine) => machine.feed((x, peer) => x.close(peer))),
+    );
+  }
+
+  /** Counts of what is pending and what was dropped, for debugging. @returns {Record<string, number>} */
+  get counters() {
+    return this.#machine?.counters ?? {};
+  }
+
+  // --- In ------------------------------------------------------------------------------------------
+
+  /** @param {unknown} received */
+  #receive(received) {
+    if (this.#over) return;
+    this.#tellTime();
+    this.#traced('received', received);
+    if (Array.isArray(received) && this.#takesBatches(received.length)) this.#readBatch(received);
+    else this.#dispatch(received);
+  }
+
+  /**
+   * The core's clock stands still between inputs. This sets it, and leaves to the timer what is due: a message that is in
+   * hand is read first.
+   */
+  #tellTime() {
+    this.machine.feed((x, peer) => x.now(peer, performance.now()));
+  }
+
+  /** @param {number} length */
+  #takesBatches(length) {
+    const { batchVersion } = this.machine.core;
+    if (this.protocolVersion === undefined || this.protocolVersion !== batchVersion) return false;
+    return length > 0 && length <= MAX_BATCH;
+  }
+
+  /** @param {unknown[]} messages */
+  #readBatch(messages) {
+    const batch = new Batch((answers) => this.#over || this.#post(answers));
+    this.#batch = batch;
+    for (const message of messages) this.#dispatch(message);
+    this.#batch = undefined;
+    batch.read();
+  }
+
+  /** @param {unknown} received */
+  #dispatch(received) {
+    if (this.#over) return;
+    this.#received = { message: received };
+    // A getter or a proxy may throw: then it is not a message.
+    const { unversioned } = this.machine.core;
+    const read = safely(() => readMessage(received, unversioned), undefined);
+    if (typeof read !== 'object') {
+      return this.#malformed(read ?? rpc.RPC_INVALID_REQUEST);
+    }
+    const { id, method, params, answer } = read;
+    if (answer) this.#response(id, answer);
+    else if (id === undefined) this.#notification(method, params);
+    else this.#incoming(id, method, params);
+  }
+
+  /** @param {rpc.RpcError} fault @param {{ message?: unknown, error?: unknown }} [received] */
+  #malformed(fault, received = this.#received) {
+    if (this.#over) return;
+    this.#received = received;
+    this.machine.feed((x, peer) => x.malformed(peer, fault));
+  }
+
+  /** @param {unknown} id @param {import('./pending-request.js').Answer} answer */
+  #response(id, answer) {
+    const { core } = this.machine;
+    const result = getOwn(answer, 'result');
+    const says = Object.hasOwn(answer, 'error')
+      ? rpc.ANSWER_ERROR
+      : this.dialect.needsInput?.(result)
+        ? rpc.INPUT_REQUIRED
+        : rpc.ANSWER_RESULT;
+    this.machine.feed(
+      (x, peer) => x.response(peer, core.idType(id), core.writeIdValue(id), says),
+      answer,
+    );
+  }
+
+  /**
+   * @param {unknown} id
+   * @param {string} method
+   * @param {unknown} params
+   */
+  #incoming(id, method, params) {
+    const { core } = this.machine;
+    const handler = this.#handlerOf(method, params);
+    const fault = handler ? rpc.RPC_NO_ERROR : rpc.RPC_METHOD_NOT_FOUND;
+    const flags = method === core.subscription ? rpc.SUBSCRIPTION : 0;
+    const request = new IncomingRequest(this, handler, id, method, params);
+    request.batch = this.#batch;
+    request.batch?.opened(request);
+    this.machine.feed(
+      (x, peer) => x.received(peer, core.idType(id), core.writeIdValue(id), fault, flags),
+      request,
+    );
+    if (!request.handle) request.batch?.ended(request);
+  }
+
+  /**
+   * @param {string} method
+   * @param {unknown} params
+   * @returns {import('./incoming-request.js').Handler | undefined}
+   */
+  #handlerOf(method, params) {
+    // The dialect's cancel is a notification: as a request it is unknown, whatever handlers there are.
+    if (method === this.machine.core.cancelMethod) return undefined;
+    const refusal = safely(() => this.screen?.(method, params), undefined);
+    if (refusal) return () => Promise.reject(refusal);
+    return (
+      this.#handlers.get(method) ?? this.#handlers.get(ANY) ?? this.dialect.answers?.get(method)
+    );
+  }
+
+  /**
+   * @param {string} method
+   * @param {unknown} params
+   */
+  #notification(method, params) {
+    const { core } = this.machine;
+    const { progress } = this.dialect;
+    if (method === core.cancelMethod) {
+      const id = safely(() => getOwn(params, core.cancelKey), undefined);
+      const reason = safely(() => getOwn(params, 'reason'), null);
+      const message = typeof reason === 'string' ? reason : 'The other side ended it';
+      const error = { code: this.cancelledCode, message };
+      this.machine.feed(() => core.cancelReceived(id, reason), { error });
+      return;
+    }
+    if (method === progress?.method) {
+      if (this.#progressed(() => progress.read(params))) return;
+    } else if (this.#progressed(() => this.dialect.tagged?.(method, params))) return;
+    safely(() => this.#tasks?.noticed(params), undefined);
+    invokeReportingErrors(this.#listeners.get(method) ?? this.#listeners.get(ANY), params, {
+      method,
+    });
+  }
+
+  /**
+   * Progress has arrived, or what a subscription is told. Returns whether it belongs to a request made here, which may
+   * have ended.
+   * @param {() => import('./dialects.js').Reported | undefined} read
+   */
+  #progressed(read) {
+    const { machine } = this;
+    const progress = safely(read, undefined);
+    const id = progress?.id;
+    if (id === undefined) return false;
+    const listener = progress?.kind === 'onTagged' ? undefined : this.#tasks?.listener(id);
+    if (listener) {
+      invokeReportingErrors(listener, progress?.info);
+      return true;
+    }
+    const status = machine.feed(
+      (x, peer) => x.progress(peer, machine.core.idType(id), machine.core.writeIdValue(id)),
+      progress,
+    );
+    return status !== abp.E_STATE;
+  }
+
+  // --- What records tell ---------------------------------------------------------------------------
+
+  /** What drives the core; only there once it is loaded. */
+  get machine() {
+    return /** @type {PeerDriver} */ (this.#machine);
+  }
+
+  /** A request's signal fired. @param {abp.Handle} call @param {string | undefined} reason */
+  cancel(call, reason) {
+    this.#tellTime();
+    this.machine.cancel(call, reason);
+  }
+
+  /**
+   * The other side needs something before it can answer a request.
+   * @param {PendingRequest} pending
+   * @param {unknown} result that says so
+   */
+  async #gatherInput(pending, result) {
+    const { machine } = this;
+    const { handle, options } = pending;
+    try {
+      pending.params = await options.onInputRequired?.(result);
+    } catch (thrown) {
+      return machine.sendFailed(handle, { thrown });
+    }
+    const status = machine.feed((x, peer) => x.retry(peer, handle), pending);
+    if (status === abp.E_MEMORY)
+      machine.sendFailed(handle, { error: this.errorObject(rpc.RPC_INTERNAL) });
+  }
+
+  /**
+   * @internal
+   * @param {IncomingRequest} request
+   * @param {import('./dialects.js').Kind} kind
+   * @param {unknown} info
+   */
+  progress(request, kind, info) {
+    const { progress } = this.dialect;
+    const token = progress?.wanted(request.params, kind);
+    const { failed, core } = this.machine;
+    if (failed || this.#over || !progress || token === undefined) return;
+    if (request.goesOn ? request.aborted : !core.isRunning(request.handle)) return;
+    const params = progress.write(token, info, request);
+    if (params === undefined) return;
+    const report = message({ method: progress.method, params });
+    // A part of the result must not be dropped: it is not sent again.
+    this.#send(report, undefined, kind === 'onProgress' ? 'droppable' : undefined);
+  }
+
+  /** Whether the caller of a request takes its result in parts. @param {IncomingRequest} request */
+  wantsParts({ params }) {
+    return this.dialect.progress?.wanted(params, 'onPartialResult') !== undefined;
+  }
+
+  /** Resolves when the other side has read enough, where the transport can tell. */
+  room() {
+    return this.#transport.room?.();
+  }
+
+  /**
+   * A request was answered. Returns the result.
+   * @param {PendingRequest} pending
+   * @param {unknown} result
+   */
+  answered(pending, result) {
+    const { onProgress } = pending.options;
+    safely(() => this.#tasks?.answered(pending.number, onProgress, result), undefined);
+    this.#agreed(pending.method, result);
+    return result;
+  }
+
+  /**
+   * The handshake, whoever made it, says which version is spoken.
+   * @param {string} method
+   * @param {unknown} result
+   */
+  #agreed(method, result) {
+    if (method !== this.machine.core.handshake) return;
+    const version = safely(() => getOwn(result, 'protocolVersion'), undefined);
+    if (typeof version === 'string') this.protocolVersion = version;
+  }
+
+  /** Whether nothing is taken in any more. */
+  get isClosed() {
+    return this.machine.failed || this.machine.core.isClosed;
+  }
+
+  /**
+   * The requests of a method that were received and whose handlers work, unless they were asked to stop.
+   * @param {string} method
+   * @returns {IncomingRequest[]}
+   */
+  running(method) {
+    /** @type {IncomingRequest[]} */
+    const found = [];
+    if (!this.#machine || this.#machine.failed) return found;
+    const { core } = this.#machine;
+    this.#machine.find((record) => {
+      const isFound = record instanceof IncomingRequest && record.method === method;
+      if (isFound && core.isRunning(record.handle)) found.push(record);
+    });
+    return found;
+  }
+
+  /** Whether a request that was received may still be answered. @param {abp.Handle} handle */
+  isPending(handle) {
+    return !this.machine.failed && this.machine.core.isPending(handle);
+  }
+
+  /**
+   * The error of requests after the end.
+   * @param {abp.Fate} [fate] what became of the request that is told of it
+   */
+  closedError(fate) {
+    const { data, cause } = this.ended ?? { data: { closedBy: 'self' }, cause: undefined };
+    const told = fate && isRecord(data) && { ...data, outcome: abp.FATES[fate] };
+    return this.error(rpc.RPC_CLOSED, { data: told || data, cause });
+  }
+
+  /** The error on the wire for an error of the core. @param {rpc.RpcError} code */
+  errorObject(code) {
+    const core = this.#machine?.failed ? undefined : this.#machine?.core;
+    const message = code === rpc.RPC_CLOSED ? 'Connection closed' : 'The connection failed';
+    return core?.error(code) ?? { code: -32603, message };
+  }
+
+  /**
+   * @internal
+   * @param {rpc.RpcError} error
+   * @param {{ name?: string, message?: string, data?: unknown, cause?: unknown }} [more]
+   */
+  error(error, { name, message, data, cause } = {}) {
+    const known = this.errorObject(error);
+    return new RpcError(known.code, message ?? known.message, data, { name, cause });
+  }
+
+  // --- What the core's actions do --------------------------------------------------------------------
+
+  /** @returns {import('../../../js/core/machine.js').Acts<PendingRequest, IncomingRequest, Cancel | false, rpc.RpcError>} */
+  #acts() {
+    return {
+      read: (action, call) =>
+        kindOf(action) === abp.SEND && {
+          id: this.machine.core.number(call),
+          reason: this.machine.core.reason,
+        },
+      sendRequest: (pending) => this.#sendRequest(pending),
+      send: (_message, _record, cancel) => cancel && this.#sendCancel(cancel),
+      refuse: (fault, request) => this.#refuse(fault, request),
+      report: (
+        pending,
+        /** @type {import('./dialects.js').Reported | { result: unknown }} */ what,
+      ) => {
+        if ('kind' in what) invokeReportingErrors(pending.options[what.kind], what.info);
+        else void this.#gatherInput(pending, what.result);
+      },
+      // What a handler's end still sends goes first.
+      session: () => queueMicrotask(() => this.#lost()),
+      drop: (counter) => this.#traced(DROPPED[counter]),
+      queued: () => this.#startSoon(),
+      failed: (records) => {
+        this.ended ??= this.error(rpc.RPC_INTERNAL);
+        this.#dispose();
+        for (const record of records) record.fail(this.error(rpc.RPC_INTERNAL));
+      },
+    };
+  }
+
+  /**
+   * @param {rpc.RpcError} fault
+   * @param {IncomingRequest | undefined} request
+   */
+  #refuse(fault, request) {
+    const error = {
+      ...this.errorObject(fault),
+      ...this.dialect.explain?.(fault, request?.method, this.#received.message),
+    };
+    this.#traced('refused', undefined, error);
+    const id = this.machine.core.hasNoId(fault) ? null : request?.id;
+    if (request?.batch) request.batch.ended(request, { jsonrpc: '2.0', id, error });
+    else if (this.#batch) this.#batch.refused({ jsonrpc: '2.0', id, error });
+    else this.#respond(id, { error });
+  }
+
+  /** Starts handlers once everything that arrived together has been read, so that requests cancelled in it never start. */
+  #startSoon() {
+    if (this.#starting) return;
+    this.#starting = true;
+    queueMicrotask(() => {
+      this.#starting = false;
+      this.machine.feed((x, peer) => x.start(peer));
+    });
+  }
+
+  // --- Out -----------------------------------------------------------------------------------------
+
+  /** @param {PendingRequest} pending */
+  #sendRequest(pending) {
+    const { handle, method, params, options } = pending;
+    const { progress } = this.dialect;
+    const id = this.machine.core.number(handle);
+    pending.number = id;
+    const asks = (options.onProgress || options.onPartialResult) && progress;
+    try {
+      this.#send(
+        message({ id, method, params: asks ? asks.ask(params, id, options) : params }),
+        options.transfer,
+        'request',
+      );
+    } catch (error) {
+      if (getOwn(error, 'code') === 'RATE_LIMITED') {
+        return this.#busy(handle, /** @type {AbpError} */ (error));
+      }
+      const why = toErrorObject(error);
+      const response = { error: { ...why, message: `The params cannot be sent: ${why.message}` } };
+      this.machine.sendFailed(handle, response);
+    }
+  }
+
+  /**
+   * Too much waits for the other side to read it.
+   * @param {abp.Handle} call
+   * @param {AbpError} error the transport's
+   */
+  #busy(call, { message, retryable, retryAfter }) {
+    const error = {
+      ...this.errorObject(rpc.RPC_BUSY),
+      message,
+      data: { retryable, retryAfter },
+    };
+    this.machine.sendFailed(call, { error });
+  }
+
+  /** @param {Cancel} cancel */
+  #sendCancel({ id, reason }) {
+    const { cancelMethod: method, cancelKey } = this.machine.core;
+    this.#post(message({ method, params: { [cancelKey]: id, ...(reason && { reason }) } }));
+  }
+
+  /**
+   * @internal
+   * @param {IncomingRequest} request
+   * @param {import('./pending-request.js').Answer | undefined} answer
+   * @param {Transferable[]} [transfer]
+   */
+  respond(request, answer, transfer) {
+    const { id, batch } = request;
+    this.#agreed(request.method, getOwn(answer, 'result'));
+    if (batch) batch.ended(request, { jsonrpc: '2.0', id, ...answer });
+    else this.#respond(id, answer, transfer);
+  }
+
+  /**
+   * @param {unknown} id
+   * @param {import('./pending-request.js').Answer | undefined} answer
+   * @param {Transferable[]} [transfer]
+   */
+  #respond(id, answer, transfer) {
+    try {
+      this.#send({ jsonrpc: '2.0', id, ...answer }, transfer);
+    } catch (error) {
+      const why = toErrorObject(error);
+      const unsendable = { ...why, message: `The answer cannot be sent: ${why.message}` };
+      this.#post({ jsonrpc: '2.0', id, error: unsendable });
+    }
+  }
+
+  /**
+   * Sends, if that is possible: an answer whose own id cannot be cloned goes to nobody, and a transport may have
+   * closed unsaid.
+   * @param {object} what
+   */
+  #post(what) {
+    try {
+      this.#send(what);
+    } catch (error) {
+      if (!this.#trace) warn('a message could not be sent:', error);
+    }
+  }
+
+  /**
+   * @param {object} what
+   * @param {Transferable[]} [transfer]
+   * @param {import('../../../js/transports/transport.js').MessageKind} [kind]
+   */
+  #send(what, transfer, kind) {
+    try {
+      this.#transport.post(what, transfer, kind);
+    } catch (error) {
+      this.#traced('unsent', what, error);
+      throw error;
+    }
+    this.#traced('sent', what);
+  }
+
+  /**
+   * @param {TraceEvent['type']} type
+   * @param {unknown} [message] without one: what was received
+   * @param {unknown} [error]
+   */
+  #traced(type, message, error) {
+    if (!this.#trace) return;
+    const event = message === undefined && type !== 'closed' ? this.#received : { message };
+    invokeReportingErrors(this.#trace, { type, ...event, ...(error !== undefined && { error }) });
+  }
+
+  // --- The end -------------------------------------------------------------------------------------
+
+  /** The other side has ended its half of a stream: what it asked before is answered, and that is the end. */
+  #halfClosed() {
+    if (this.#over) return;
+    this.ended ??= this.error(rpc.RPC_CLOSED, { data: { closedBy: 'peer' } });
+    this.machine.feed((x, peer) => x.half_closed(peer));
+  }
+
+  /** The other side has gone away. @param {unknown} [cause] */
+  #lost(cause) {
+    this.#end('peer', cause, (machine) => machine.feed((x, peer) => x.lost(peer)));
+  }
+
+  /**
+   * @param {'self' | 'peer'} closedBy
+   * @param {unknown} cause
+   * @param {(machine: PeerDriver) => void} input
+   */
+  #end(closedBy, cause, input) {
+    if (this.#over) return;
+    this.ended ??= this.error(rpc.RPC_CLOSED, { data: { closedBy }, cause });
+    input(this.machine);
+    this.#dispose();
+  }
+
+  #dispose() {
+    if (this.#over) return;
+    this.#over = true;
+    this.#transport.close();
+    this.#machine?.end();
+    const why = this.ended ?? this.closedError();
+    this.#traced('closed', undefined, why);
+    this.#resolveClosed(why);
+  }
+
+  /** The core could not be loaded. @param {unknown} error */
+  #failed(error) {
+    console.error('abp-bridge: the core could not be loaded, and the connection is closed:', error);
+    this.ended ??= this.error(rpc.RPC_INTERNAL, { cause: error });
+    this.#dispose();
+    for (const act of this.#early.splice(0)) act();
+  }
+}

@@ -1,0 +1,100 @@
+/** The caller's side of a request: a promise, and the signal that may end it early. */
+import * as abp from '../../../js/core/abp-boundary.js';
+import * as rpc from '../../../js/core/rpc-boundary.js';
+import { Pending } from '../../../js/core/pending.js';
+import { getOwn } from '../../../js/common/values.js';
+import { RpcError } from './errors.js';
+
+/** @typedef {{ result: unknown } | { error: unknown } | { thrown: unknown }} Answer `thrown` is this side's own error */
+
+const ABORTED = { name: 'AbortError', error: rpc.RPC_CANCELLED };
+/** The reasons that the platform gives to signals. */
+const PLATFORMS = new Map([
+  ['AbortError', ABORTED],
+  ['TimeoutError', { name: 'TimeoutError', error: rpc.RPC_TIMEOUT }],
+]);
+
+/** A request that was made and has not settled. */
+export class PendingRequest extends Pending {
+  /**
+   * @param {import('./peer.js').Peer} peer
+   * @param {(result: unknown) => void} resolve
+   * @param {(error: unknown) => void} reject
+   * @param {string} method
+   * @param {unknown} params
+   * @param {import('./peer.js').RequestOptions} options
+   */
+  constructor(peer, resolve, reject, method, params, options) {
+    super(peer, options.signal);
+    /** Its id on the wire, once it is sent. */
+    this.number = 0;
+    this.peer = peer;
+    this.resolve = resolve;
+    this.reject = reject;
+    this.method = method;
+    this.params = params;
+    this.options = options;
+  }
+
+  /**
+   * @param {abp.Outcome} outcome
+   * @param {Answer | undefined} answer the other side's answer, if it settles the request
+   * @param {number | undefined} limit the timeout that passed, in ms
+   * @param {abp.Fate} fate what became of its work, unless the other side says it
+   */
+  settle(outcome, answer, limit, fate) {
+    this.unfollow();
+    if (answer && 'thrown' in answer) return this.reject(answer.thrown);
+    const cause = answer && 'error' in answer ? RpcError.from(answer.error) : undefined;
+    switch (outcome) {
+      case abp.COMPLETED:
+        if (cause) return this.reject(cause);
+        return this.resolve(this.peer.answered(this, getOwn(answer, 'result')));
+      case abp.DISCONNECTED:
+        return this.reject(this.peer.closedError(fate));
+      case abp.TIMED_OUT:
+        return this.reject(
+          this.peer.error(rpc.RPC_TIMEOUT, {
+            name: 'TimeoutError',
+            data: { timeout: limit, ...this.#became(fate, cause) },
+            cause,
+          }),
+        );
+    }
+    this.reject(this.cancelled(fate, cause));
+  }
+
+  /**
+   * The error of a cancelled request: the signal's own reason, if the caller made that error itself, or else an RpcError
+   * with the other side's answer as its cause.
+   * @param {abp.Fate} [fate] what became of its work: without one it was not sent
+   * @param {RpcError} [cause]
+   */
+  cancelled(fate = abp.FATE_UNSTARTED, cause = undefined) {
+    const reason = this.signal?.reason;
+    // The default reasons of `abort()` and `AbortSignal.timeout()` are not the caller's own.
+    const platforms = reason instanceof DOMException && PLATFORMS.get(reason.name);
+    if (reason instanceof Error && !platforms) return reason;
+    const { name, error } = platforms || ABORTED;
+    const data = this.#became(fate, cause);
+    return this.peer.error(error, { name, message: this.reason, data, cause });
+  }
+
+  /**
+   * What became of the request's work, in the words of the other side if it has any.
+   * @param {abp.Fate} fate
+   * @param {RpcError} [cause]
+   */
+  #became(fate, cause) {
+    const outcome = getOwn(cause?.data, 'outcome');
+    const report = getOwn(cause?.data, 'report');
+    if (abp.FATES.indexOf(outcome) > 0) return { outcome, ...(report !== undefined && { report }) };
+    return { outcome: abp.FATES[fate] };
+  }
+
+  /** It cannot be made, or the core has failed. @param {unknown} error */
+  fail(error) {
+    this.unfollow();
+    this.reject(error);
+  }
+}

@@ -1,0 +1,80 @@
+/** The caller's side of a request whose result comes in parts. */
+import { Inflow } from '../../../js/common/inflow.js';
+import { followSignal } from '../../../js/common/signals.js';
+import { sizeOf } from '../../../js/common/value-size.js';
+
+/** Bytes of parts that may wait to be read: the protocols have no flow control. Each part counts as at least 64. */
+const MAX_UNREAD = 2 ** 26;
+
+/**
+ * The parts of a result, in order. Where none came, the result is the only part. `next` rejects as the request does,
+ * after the parts that came before; `return` cancels the request if it still runs.
+ * @template [T=any] its parts
+ * @extends {Inflow<T>}
+ */
+export class RequestStream extends Inflow {
+  #controller;
+  #release;
+  #count = 0;
+  #unread = 0;
+
+  /**
+   * Use the peer's `stream`.
+   * @param {(own: import('./peer.js').RequestOptions) => Promise<unknown>} begin makes the request
+   * @param {{ signal?: AbortSignal }} options
+   */
+  constructor(begin, { signal }) {
+    super();
+    ({ controller: this.#controller, release: this.#release } = followSignal(signal));
+    /**
+     * The result that came at the end, which is empty where parts came before it. Rejects as a request does; that
+     * need not be looked at.
+     * @type {Promise<any>}
+     */
+    this.result = begin({
+      signal: this.#controller.signal,
+      onPartialResult: (part) => this.#take(part),
+    });
+    this.result.then(
+      (result) => this.#settle(() => ({ done: true, value: result }), result),
+      (error) =>
+        this.#settle(() => {
+          throw error;
+        }),
+    );
+  }
+
+  /** @param {unknown} part */
+  #take(part) {
+    this.#count++;
+    const size = Math.max(64, sizeOf(part));
+    if (!this.left) this.#unread += size;
+    this.push(part, size);
+    if (this.#unread > MAX_UNREAD)
+      this.#controller.abort(
+        new RangeError(`More than ${MAX_UNREAD} bytes of partial results were not read`),
+      );
+  }
+
+  /**
+   * @param {() => IteratorResult<T>} end
+   * @param {unknown} [result]
+   */
+  #settle(end, result) {
+    this.#release();
+    const only = this.#count === 0 && result !== undefined && result !== null;
+    if (only) this.push(result, 0);
+    this.finish(end);
+  }
+
+  /** @override @protected @param {number} size */
+  onRead(size) {
+    this.#unread -= size;
+  }
+
+  /** @override @protected */
+  onLeave() {
+    this.#unread = 0;
+    this.#controller.abort();
+  }
+}

@@ -1,0 +1,416 @@
+/**
+ * From a page to the app in its iframe and back, for a protocol without a handshake of its own.
+ *
+ * A message counts only with the exact origin, the right source and `isTrusted`. Both sides send only the protocol's
+ * messages until each knows that the other runs this library, too. For that they exchange these words, which are not
+ * messages of the protocol, so that others ignore them:
+ *
+ *   app   here {document}          a document has loaded, and this is its mark
+ *   host  hello {to}               may be answered with a port
+ *   app   offer {to, document}     with a port that this document made, so that nobody else holds its other end
+ *   host  taken {to}               the host's last word on the window: from now on it uses the port
+ *   app   moved {document}         and so does the app
+ *
+ * A side reads from the port once the other has sent its last word on the window, so that no message overtakes another.
+ */
+import { AbpError } from '../../../js/common/errors.js';
+import { getOwn } from '../../../js/common/values.js';
+import { exactOrigin } from '../../../js/common/origins.js';
+import { invalidOption } from '../../../js/common/options.js';
+import { PortChannel } from './port-channel.js';
+import { Receiver } from '../../../js/transports/receiver.js';
+import { EmbedderTransport } from '../../../js/transports/embedder.js';
+import { OPAQUE, iframeTransport } from '../../../js/transports/iframe.js';
+import { watchIframe } from '../../../js/transports/iframe-watcher.js';
+import { listenToWindow, peerTransport } from '../../../js/transports/window.js';
+import { warn } from '../../../js/common/warn.js';
+
+/** @typedef {import('../../../js/transports/transport.js').Transport} Transport */
+
+/** The key of our own words. */
+const WORD = 'abp-bridge';
+/** ms after which the host speaks first: the app may have loaded long ago. */
+const PATIENCE = 10000;
+/** Messages from a sandboxed app that are kept until it offers its port. */
+const MAX_EARLY_MESSAGES = 1024;
+const MUST_OFFER = 'a sandboxed app must use hostChannel: only a port identifies its document';
+
+/** Whether a message is a word of ours; these hold no secret. @param {unknown} message */
+const isWord = (message) => typeof getOwn(message, WORD) === 'string';
+
+/** @param {string} who @param {unknown} upgrade */
+function requireUpgrade(who, upgrade) {
+  if (upgrade === 'frames' || upgrade === 'none') return;
+  throw invalidOption(who, 'upgrade', "'frames' or 'none'");
+}
+
+const mark = () => crypto.getRandomValues(new Uint32Array(4)).join('-');
+
+/**
+ * What a channel must know about the protocol that it carries.
+ * @typedef {object} Protocol
+ * @property {(data: unknown) => boolean} isMessage whether a message belongs to the protocol; other traffic of the window is
+ *   ignored
+ * @property {import('./port-channel.js').OnUnsent} onUnsent
+ */
+
+/**
+ * @typedef {object} HostOptions What a page that embeds another may be given.
+ * @property {string} origin the app's exact origin; `'null'` is a sandboxed iframe, which must run this library too:
+ *   it is only spoken to by the port that it offers
+ * @property {boolean} [loaded] whether the app listens already, so that the host may send at once (false)
+ * @property {'frames' | 'none'} [upgrade] `'none'` keeps to window messages, readable in the browser's tools, also
+ *   where both sides are ours (`'frames'`)
+ */
+
+/**
+ * @typedef {object} AppOptions What an embedded page may be given.
+ * @property {readonly string[]} [origins] the exact origins that the host may have; nothing is sent to others. Without
+ *   them it is whoever embeds this page
+ * @property {Window} [host] its window (`parent`)
+ * @property {'frames' | 'none'} [upgrade] as above
+ */
+
+/** What both sides have in common. */
+class WindowChannel extends Receiver {
+  /** Where messages are posted, once there is a port. @type {Transport | undefined} */
+  #port;
+  /** Whether the other side has sent its last word on the window. */
+  #deaf = false;
+
+  /**
+   * @param {Transport} way
+   * @param {Protocol} protocol
+   */
+  constructor(way, protocol) {
+    super();
+    this.way = way;
+    this.protocol = protocol;
+    way.onMessage = (data, ports) => this.#heard(data, ports);
+  }
+
+  /**
+   * @param {unknown} message
+   * @param {Transferable[]} [transfer]
+   */
+  post(message, transfer) {
+    if (!this.stopped) (this.#port ?? this.way).post(message, transfer);
+  }
+
+  /** Tells the other side, if there is a port. @override */
+  end() {
+    this.way.close();
+    this.#port?.close();
+  }
+
+  /** @param {unknown} [cause] */
+  lost(cause) {
+    this.lose(cause);
+    this.stop();
+  }
+
+  /**
+   * @param {string} word
+   * @param {object} [more]
+   * @param {Transferable[]} [transfer]
+   */
+  say(word, more, transfer) {
+    this.way.post({ [WORD]: word, ...more }, transfer, 'greeting');
+  }
+
+  /**
+   * From now on messages are posted to the port.
+   * @param {MessagePort} port
+   */
+  speakBy(port) {
+    this.#port = new PortChannel(port, undefined, this.protocol.onUnsent);
+  }
+
+  /** From now on messages are read from the port. */
+  listenToPort() {
+    const port = /** @type {Transport} */ (this.#port);
+    this.#deaf = true;
+    port.onClose = (cause) => this.lost(cause);
+    port.onUnreadable = (error) => this.receiveUnreadable(error);
+    port.onMessage = (message) => this.receive(message);
+  }
+
+  get hasPort() {
+    return this.#port !== undefined;
+  }
+
+  /**
+   * @param {unknown} data
+   * @param {readonly MessagePort[]} ports
+   */
+  #heard(data, ports) {
+    const kept = isWord(data) ? this.onWord(getOwn(data, WORD), data, ports) : undefined;
+    for (const port of ports) if (port !== kept) port.close();
+    if (!this.#deaf && this.protocol.isMessage(data) && this.believes(data)) this.receive(data);
+  }
+
+  /**
+   * @param {unknown} _word
+   * @param {unknown} _data
+   * @param {readonly MessagePort[]} _ports
+   * @returns {MessagePort | void} the port that is kept
+   */
+  onWord(_word, _data, _ports) {}
+
+  /**
+   * Whether a message from the window is delivered at once.
+   * @param {unknown} _data
+   */
+  believes(_data) {
+    return true;
+  }
+}
+
+/** The host page's side. */
+export class HostChannel extends WindowChannel {
+  /** Identifies this side to the app. */
+  #name = mark();
+  /** The mark of the app's document, if it runs this library. @type {unknown} */
+  #document;
+  /** Messages that wait until the app listens. @type {[unknown, Transferable[] | undefined][] | undefined} */
+  #waiting = [];
+  /** What a sandboxed app sent by the window. @type {unknown[]} */
+  #early = [];
+  #opaque;
+  #upgrade;
+  #iframe;
+  /** The document to which messages are sent, if it is one of this page's own origin. @type {Document | null} */
+  #shown = null;
+  #timer;
+  #unwatch = () => {};
+  /** Whether the app sent something before its document was complete. */
+  #spokeEarly = false;
+  /** Whether it ended because the frame, or this page, shows another document. */
+  isReplaced = false;
+
+  /**
+   * @param {HTMLIFrameElement | Window} target
+   * @param {HostOptions} options
+   * @param {Protocol} protocol
+   */
+  constructor(target, { origin, upgrade = 'frames', loaded = false }, protocol) {
+    requireUpgrade('windowChannel', upgrade);
+    const opaque = origin === OPAQUE;
+    const iframe = /** @type {HTMLIFrameElement} */ (
+      'postMessage' in target ? { contentWindow: target } : target
+    );
+    if (!iframe.contentWindow) {
+      throw new AbpError('INVALID_PARAMS', 'The iframe is not in a document: append it first');
+    }
+    super(iframeTransport(iframe, opaque ? origin : exactOrigin(origin)), protocol);
+    this.#opaque = opaque;
+    this.#upgrade = upgrade;
+    this.#iframe = iframe;
+    // A frame with its initial empty document will load another one and report it.
+    const empty = iframe.contentDocument?.URL === 'about:blank';
+    if (!empty) this.#timer = setTimeout(this.#release, PATIENCE);
+    if (iframe === target) {
+      this.#unwatch = watchIframe(iframe, this);
+    }
+    this.#greet();
+    if (loaded) this.#release();
+  }
+
+  /**
+   * @override
+   * @param {unknown} message
+   * @param {Transferable[]} [transfer]
+   */
+  post(message, transfer) {
+    if (this.#waiting) this.#waiting.push([message, transfer]);
+    else super.post(message, transfer);
+  }
+
+  /** @override */
+  end() {
+    clearTimeout(this.#timer);
+    this.#unwatch();
+    super.end();
+  }
+
+  /** The frame has loaded a document, or fired `load` for another reason. */
+  suspect() {
+    // A document that runs this library says what it is: `here`, when it begins, and by its port when it ends.
+    if (this.hasPort || this.#document !== undefined) return;
+    // Another app cannot be asked, but a document of this page's own origin can be compared. What listened before this event
+    // may have waited for it.
+    if (this.#waiting || this.#spokeEarly) this.#release();
+    else if (this.#shown === null || this.#shown !== this.#iframe.contentDocument)
+      this.#replaced('Another document is there now');
+    this.#spokeEarly = false;
+  }
+
+  /** This page is going away. */
+  leave() {
+    this.#replaced('The page was closed');
+  }
+
+  /** @param {string} why */
+  #replaced(why) {
+    this.isReplaced = true;
+    this.lost(new AbpError('DISCONNECTED', why));
+  }
+
+  #greet() {
+    if (this.#upgrade !== 'none') this.say('hello', { to: this.#name });
+  }
+
+  /**
+   * A sandboxed frame that navigates keeps its window and its origin. So messages from the window are only trusted once
+   * the document whose mark nobody else knows has confirmed that it is still there.
+   * @override
+   * @param {unknown} data
+   */
+  believes(data) {
+    this.#spokeEarly ||= this.#waiting !== undefined;
+    this.#release();
+    if (!this.#opaque) return true;
+    if (this.#document === undefined) warn(MUST_OFFER);
+    else if (this.#early.length < MAX_EARLY_MESSAGES) this.#early.push(data);
+    return false;
+  }
+
+  /**
+   * @override
+   * @param {string} word
+   * @param {unknown} data
+   * @param {readonly MessagePort[]} ports
+   */
+  onWord(word, data, ports) {
+    const document = getOwn(data, 'document');
+    switch (word) {
+      case 'here':
+        if (this.#document !== undefined && this.#document !== document) {
+          return this.lost(new AbpError('DISCONNECTED', 'Another document was loaded'));
+        }
+        this.#document = document;
+        this.#release();
+        return this.#greet();
+      case 'offer':
+        if (getOwn(data, 'to') !== this.#name || ports.length !== 1 || this.hasPort) return;
+        this.#document = document;
+        this.say('taken', { to: this.#name });
+        this.speakBy(ports[0]);
+        this.#release();
+        return ports[0];
+      case 'moved':
+        if (!this.hasPort || document !== this.#document) return;
+        for (const message of this.#early.splice(0)) this.receive(message);
+        this.listenToPort();
+    }
+  }
+
+  #release = () => {
+    if (!this.#waiting || (this.#opaque && !this.hasPort)) return;
+    clearTimeout(this.#timer);
+    const waiting = this.#waiting;
+    this.#waiting = undefined;
+    this.#shown = this.#iframe.contentDocument ?? null;
+    for (const [message, transfer] of waiting) {
+      try {
+        super.post(message, transfer);
+      } catch (error) {
+        this.protocol.onUnsent(message, error, this);
+      }
+    }
+  };
+}
+
+/** The app's side. */
+export class AppChannel extends WindowChannel {
+  #document = mark();
+  /** The host to which the port was offered. @type {unknown} */
+  #host;
+  /** This side's end of the port, until the host has taken the other. @type {MessagePort | undefined} */
+  #offered;
+  #upgrade;
+
+  /**
+   * @param {AppOptions} options
+   * @param {Protocol} protocol
+   */
+  constructor({ origins, host = parent, upgrade = 'frames' }, protocol) {
+    requireUpgrade('hostChannel', upgrade);
+    super(
+      origins
+        ? new HostTransport(host, [...new Set(origins.map((origin) => exactOrigin(origin)))])
+        : new EmbedderTransport(host),
+      protocol,
+    );
+    this.#upgrade = upgrade;
+    this.say('here', { document: this.#document });
+  }
+
+  /** @override */
+  end() {
+    this.#offered?.close();
+    super.end();
+  }
+
+  /**
+   * @override
+   * @param {string} word
+   * @param {unknown} data
+   */
+  onWord(word, data) {
+    const to = getOwn(data, 'to');
+    switch (word) {
+      case 'hello': {
+        if (this.#upgrade === 'none' || this.hasPort || to === this.#host) return;
+        this.#host = to;
+        this.#offered?.close();
+        const { port1, port2 } = new MessageChannel();
+        this.#offered = port1;
+        return this.say('offer', { to, document: this.#document }, [port2]);
+      }
+      case 'taken':
+        if (!this.#offered || to !== this.#host) return;
+        this.say('moved', { document: this.#document });
+        this.speakBy(this.#offered);
+        this.#offered = undefined;
+        this.listenToPort();
+    }
+  }
+}
+
+/** From an app to its host, whose origin is one of several until it has sent something. */
+class HostTransport extends Receiver {
+  /** The target origins: the browser delivers a message only for the origin that the host has. */
+  #targets;
+  #host;
+  #stop;
+
+  /**
+   * @param {Window} host
+   * @param {readonly string[]} origins
+   */
+  constructor(host, origins) {
+    super();
+    this.#host = host;
+    this.#targets = origins;
+    this.#stop = listenToWindow(new Set(origins), (source, origin, data, ports) => {
+      if (source !== host || !this.#targets.includes(origin)) return;
+      this.#targets = [origin];
+      this.receive(data, ports);
+    });
+  }
+
+  /**
+   * @param {unknown} message
+   * @param {Transferable[]} [transfer]
+   */
+  post(message, transfer) {
+    const moved = this.#targets.length === 1 ? transfer : undefined;
+    for (const origin of this.#targets) peerTransport(this.#host, origin).post(message, moved);
+  }
+
+  /** @override */
+  end() {
+    this.#stop();
+  }
+}

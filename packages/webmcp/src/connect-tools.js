@@ -1,0 +1,98 @@
+/** An agent in a page, and the WebMCP tools of that page's document or of a frame. */
+import { connect } from '../../../js/agent/connect.js';
+import { foreignApp } from '../../../js/app/foreign-app.js';
+import { ForeignTransport } from '../../../js/app/foreign-transport.js';
+import { REPORTERS } from '../../../js/app/reporters.js';
+import { pageTools } from '../../automation/src/page-tools.js';
+import { readAnswer } from '../../automation/src/tool-results.js';
+import { AbpError, toErrorObject } from '../../../js/common/errors.js';
+import { modelContext } from '../../automation/src/model-context.js';
+import { exactOrigin } from '../../../js/common/origins.js';
+import { isObject, milliseconds } from '../../../js/common/values.js';
+import { watchIframe } from '../../../js/transports/iframe-watcher.js';
+
+/**
+ * See packages/webmcp/src/index.js.
+ * @param {Document | HTMLIFrameElement} target
+ * @param {Omit<import('../../../js/agent/client.js').ConnectOptions, 'upgrade'>} options
+ * @param {(iframe: HTMLIFrameElement) => boolean} isLoaded
+ * @returns {Promise<import('../../../js/agent/client.js').Client>}
+ */
+export async function connectTools(target, options, isLoaded) {
+  const iframe = isObject(target) && 'contentWindow' in target ? target : undefined;
+  if (!iframe && target !== globalThis.document) {
+    throw new AbpError('INVALID_PARAMS', "connectTools needs this page's document or an iframe");
+  }
+  const { origin: given, ...rest } = options ?? {};
+  const origin = iframe && exactOrigin(given);
+  return connect(async () => {
+    if (!modelContext()) {
+      throw new AbpError(
+        'NOT_SUPPORTED',
+        'This browser does not have WebMCP (document.modelContext)',
+      );
+    }
+    if (iframe && !iframe.contentWindow) {
+      throw new AbpError('INVALID_PARAMS', 'The iframe is not in a document: append it first');
+    }
+    const tools = pageTools({ window: iframe?.contentWindow ?? globalThis.window, origin });
+    await someTool(tools, rest);
+    const app = foreignApp(REPORTERS, { abp: tools.abp });
+    let unwatch = () => {};
+    const transport = new ForeignTransport(
+      { ...app, call: async (...call) => readAnswer(await app.call(...call)) },
+      rest.limits,
+      () => unwatch(),
+    );
+    if (iframe) {
+      const gone = () =>
+        transport.lose(new AbpError('DISCONNECTED', 'The page was closed', { retryable: true }));
+      unwatch = watchDocument(iframe, !isLoaded(iframe), gone);
+    }
+    return transport;
+  }, rest);
+}
+
+/**
+ * Waits until there is a tool.
+ * @param {import('../../automation/src/page-tools.js').PageTools} tools
+ * @param {{ timeout?: number, signal?: AbortSignal }} options
+ */
+async function someTool(tools, { timeout = 10_000, signal }) {
+  const limit = milliseconds(timeout) || Infinity;
+  for (const until = performance.now() + limit; ; await pause()) {
+    signal?.throwIfAborted();
+    try {
+      if (await tools.found()) return;
+    } catch (error) {
+      throw AbpError.from(toErrorObject(error));
+    }
+    if (performance.now() > until) {
+      const why = `No WebMCP tools appeared within ${timeout} ms`;
+      throw new AbpError('TIMEOUT', why, { retryable: true });
+    }
+  }
+}
+
+/** Until the next look, in ms. */
+const PAUSE = 20;
+const pause = () => new Promise((resolve) => setTimeout(resolve, PAUSE));
+
+/**
+ * Tells when an iframe has lost its document.
+ * @param {HTMLIFrameElement} iframe
+ * @param {boolean} own whether its `load` is still to come: a document of another site can neither be compared nor asked, and
+ *   that is the first after its tools came
+ * @param {() => void} lost
+ * @returns {() => void} what ends it
+ */
+function watchDocument(iframe, own, lost) {
+  // A frame that has begun to load still shows an empty document.
+  const shown = iframe.contentDocument?.URL === 'about:blank' ? undefined : iframe.contentDocument;
+  const suspect = () => {
+    const same = shown ? iframe.contentDocument === shown : own;
+    own = false;
+    if (!same) lost();
+  };
+  return watchIframe(iframe, { lost, suspect, leave: lost, close: lost });
+}

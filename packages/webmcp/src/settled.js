@@ -1,0 +1,113 @@
+/**
+ * WebMCP tools that this library did not make, with what it gives its own: a signal, an outcome, a report, and the tool by
+ * which an agent asks what became of a call. It needs no core: a tool's own promise decides.
+ */
+import { saysCancelled, toErrorObject } from '../../../js/common/errors.js';
+import { CallLog, callsTool as toolOf } from './call-log.js';
+
+/** Characters of a report, as JSON. */
+const MAX_REPORT = 4096;
+
+/** @typedef {import('./call-log.js').CallRecord} CallRecord */
+
+/**
+ * @typedef {object} SettledContext What a tool's `execute` is given as its second argument, with all that the browser gives.
+ * @property {AbortSignal} signal fires when the agent cancels the call; never in browsers that do not tell
+ * @property {(report: { applied?: unknown, remaining?: unknown }) => void} report says what has been done and what remains.
+ *   The last one is told with the outcome. It must be JSON of at most 4096 characters, or throws a TypeError
+ */
+
+/**
+ * @typedef {object} SettledTool A tool for `registerTool`.
+ * @property {string} name
+ * @property {(input: any, context: SettledContext) => unknown} execute
+ */
+
+/** Of all tools in this document. */
+const log = new CallLog();
+
+/**
+ * Wraps a tool, so that what becomes of its calls is known: `registerTool(settled({ name, execute, … }))`. A call that is not
+ * cancelled gives what the tool gives. One that was cancelled gives `{ success: false, cancelled: true, error, metadata:
+ * { callId, outcome, report } }`, where the browser lets it through; {@link callsTool} tells it in any case.
+ * @template {SettledTool} T
+ * @param {T} tool
+ * @returns {Omit<T, 'execute'> & { execute: (input?: any, context?: any) => Promise<unknown> }}
+ * @throws {TypeError} if it has no name, or no `execute`
+ */
+export function settled(tool) {
+  if (typeof tool?.name !== 'string' || typeof tool.execute !== 'function') {
+    throw new TypeError('settled needs a tool: { name, execute }');
+  }
+  return { ...tool, execute: (input, context) => run(tool, input, context) };
+}
+
+/**
+ * The tool that tells what became of the calls of wrapped tools: `registerTool(callsTool())`. It tells of every agent's calls,
+ * so think twice before it is exposed to other origins.
+ * @param {{ name?: string }} [options] `name` is `abp.calls`; a page whose app has such a tool already gives another
+ */
+export const callsTool = ({ name } = {}) => toolOf(log, name);
+
+/**
+ * @param {SettledTool} tool
+ * @param {unknown} input
+ * @param {any} context the browser's
+ */
+async function run(tool, input, context) {
+  const signal = /** @type {AbortSignal} */ (context?.signal ?? new AbortController().signal);
+  const call = log.begin(tool.name, signal);
+  const { callId } = call;
+  const start = performance.now();
+  /** @type {unknown} */
+  let report;
+  const given = {
+    ...context,
+    signal,
+    report: (/** @type {unknown} */ said) => {
+      const text = JSON.stringify(said);
+      if (!(text?.length <= MAX_REPORT)) {
+        throw new TypeError(`A report must be JSON of at most ${MAX_REPORT} characters`);
+      }
+      report = JSON.parse(text);
+    },
+  };
+  /** @param {string} [outcome] none is success @param {unknown} [error] */
+  const ended = (outcome, error) => {
+    const metadata = { callId, duration: performance.now() - start, outcome, report };
+    const response = outcome
+      ? { ...failure(tool, signal, outcome, error), metadata }
+      : { success: true, metadata };
+    log.end(call, response);
+    return response;
+  };
+  if (signal.aborted) return ended('unstarted', signal.reason);
+  try {
+    const result = await tool.execute(input, given);
+    if (signal.aborted) return ended('finished', signal.reason);
+    ended();
+    return result;
+  } catch (error) {
+    const stopped = saysCancelled(error) || (signal.aborted && error === signal.reason);
+    const response = ended(stopped ? 'stopped' : 'failed', error);
+    if (!signal.aborted) throw error;
+    return response;
+  }
+}
+
+/**
+ * @param {any} tool
+ * @param {AbortSignal} signal
+ * @param {string} outcome
+ * @param {unknown} error
+ */
+function failure({ annotations }, signal, outcome, error) {
+  const cancelled = signal.aborted || outcome === 'stopped';
+  const said = toErrorObject(error);
+  if (cancelled) said.code = 'CANCELLED';
+  // What was done may be done again only if it was nothing, or changes nothing.
+  if (outcome !== 'failed') {
+    said.retryable = outcome === 'unstarted' || annotations?.readOnlyHint === true;
+  }
+  return { success: false, ...(cancelled && { cancelled }), error: said };
+}

@@ -1,0 +1,282 @@
+/**
+ * The capabilities of an app as WebMCP tools. Whoever calls them, the browser does not say who, is one agent of the app:
+ * a client of this library at the other end of a port, so a call goes through the same table as any other.
+ */
+import { Client } from '../../../js/agent/client.js';
+import { AbpError, reportError, safely, toErrorObject } from '../../../js/common/errors.js';
+import { requireBounded } from '../../../js/common/bounds.js';
+import { isRecord } from '../../../js/common/values.js';
+import { followSignal } from '../../../js/common/signals.js';
+import { portTransport } from '../../../js/transports/port.js';
+import { plainJson } from '../../automation/src/plain-json.js';
+import { withBase64 } from '../../../js/wire/result-store.js';
+import { CALLS, CallLog, callsTool } from './call-log.js';
+import { warn } from '../../../js/common/warn.js';
+
+/** How often the app is asked whether what it decides by functions is available, in ms. */
+const POLL = 1000;
+/** Names that WebMCP takes. */
+const NAME = /^[\w.-]{1,128}$/;
+/** At most so many characters of an output schema are put into a description. */
+const MAX_SCHEMA_LENGTH = 2000;
+const HINTS = ['readOnlyHint', 'untrustedContentHint', 'consequentialHint', 'debugging'];
+const REASON = 'The agent cancelled the call (WebMCP)';
+
+/** @typedef {{ name: string, description: string, title?: string, inputSchema: unknown, annotations?: any, execute?: Function }} Tool */
+
+export class Tools {
+  #context;
+  #app;
+  #exposedTo;
+  /** By name: what was registered, and what unregisters it. @type {Map<string, { text: string, controller: AbortController }>} */
+  #registered = new Map();
+  /** What the console was told of. @type {Set<string>} */
+  #refused = new Set();
+  /** Whether a tool was refused that may be taken later: another library may give up its name. */
+  #retries = false;
+  #onToolChange = () => this.#retries && this.update();
+  #log = new CallLog();
+  #calls = callsTool(this.#log);
+  #client;
+  /** @type {Promise<void> | undefined} */
+  #connecting;
+  #poll;
+  #closed = false;
+
+  /**
+   * @param {any} context `document.modelContext`
+   * @param {import('./webmcp.js').ExposedApp} app
+   * @param {string[]} exposedTo
+   */
+  constructor(context, app, exposedTo) {
+    this.#context = context;
+    this.#app = app;
+    this.#exposedTo = exposedTo.filter((origin) => isTrustworthy(origin) || this.#refuse(origin));
+    this.#client = new Client(() => this.#open(), {
+      agent: { name: 'WebMCP', version: '0' },
+      // It is answered when the app is ready, or closed with it.
+      timeout: 0,
+      onCapabilitiesChanged: () => this.update(),
+    });
+    context.addEventListener?.('toolchange', this.#onToolChange);
+    this.#poll = setInterval(() => this.#decidesByFunctions && this.update(), POLL);
+    this.update();
+  }
+
+  /** Whether functions decide what is available: nothing tells when their answers change. */
+  get #decidesByFunctions() {
+    const capabilities = Object.values(this.#app.registry?.definitions ?? {});
+    return capabilities.some(
+      ({ available, requirements }) =>
+        typeof available === 'function' || requirements?.some((r) => typeof r.met === 'function'),
+    );
+  }
+
+  #open() {
+    const { port1, port2 } = new MessageChannel();
+    this.#app.exposed.accept(
+      Object.assign(portTransport(port1), {
+        prepare: toPlain,
+        // Both ends live and die together.
+        carries: /** @type {const} */ (['frames']),
+      }),
+    );
+    return port2;
+  }
+
+  /** Begins a session, unless there is one. */
+  async #connect() {
+    if (this.#client.connected) return;
+    await (this.#connecting ??= this.#client
+      .reconnect()
+      .finally(() => (this.#connecting = undefined)));
+  }
+
+  // --- The tools -----------------------------------------------------------------------------------
+
+  /** Registers what is available, and unregisters what is not any more. */
+  update() {
+    this.#update().catch((error) => this.#closed || reportError(error));
+  }
+
+  async #update() {
+    const { registry } = this.#app;
+    // The capabilities of an app made without this library are known once there is a session.
+    if (!registry) await this.#connect();
+    const capabilities = registry?.list() ?? (await this.#client.listCapabilities());
+    if (this.#closed) return;
+    /** @type {Map<string, Tool>} */
+    const wanted = new Map([[CALLS, this.#calls]]);
+    for (const capability of capabilities) {
+      if (capability.available === false) continue;
+      if (NAME.test(capability.name)) wanted.set(capability.name, toolOf(capability));
+      else this.#refuse(capability.name, "a tool's name has 1 to 128 letters, digits, _, - and .");
+    }
+    for (const [name, { text, controller }] of this.#registered) {
+      const tool = wanted.get(name);
+      if (tool && safely(() => JSON.stringify(tool), undefined) === text) wanted.delete(name);
+      else {
+        this.#registered.delete(name);
+        controller.abort();
+      }
+    }
+    this.#retries = false;
+    for (const tool of wanted.values()) void this.#register(tool);
+  }
+
+  /** @param {Tool} tool */
+  async #register(tool) {
+    const { name } = tool;
+    const controller = new AbortController();
+    this.#registered.set(name, { text: JSON.stringify(tool), controller });
+    const execute = (/** @type {unknown} */ input, /** @type {any} */ options) =>
+      this.#call(name, input, options?.signal);
+    // The browser does not say who asks, so no other origin hears of the calls of this page's scripts, and of others'.
+    const exposedTo = tool === this.#calls ? [] : this.#exposedTo;
+    const { signal } = controller;
+    const register = async (/** @type {Tool} */ what, /** @type {string[]} */ origins) =>
+      this.#context.registerTool(
+        { execute, ...what },
+        { ...(origins.length && { exposedTo: origins }), signal },
+      );
+    const offer = (/** @type {Tool} */ what) =>
+      register(what, exposedTo).catch((error) => {
+        // Polyfills cannot expose anything to others: then it is for this origin alone.
+        if (!exposedTo.length || error?.name !== 'NotSupportedError' || signal.aborted) throw error;
+        return register(what, []);
+      });
+    try {
+      await offer(tool).catch((error) => {
+        const isTaken = error?.name === 'InvalidStateError' || error?.name === 'NotAllowedError';
+        if (isTaken || signal.aborted) throw error;
+        // Browsers take a part of JSON Schema. Calls are checked here, so the tool does without.
+        return offer({ ...tool, inputSchema: { type: 'object' } }).then(() => {
+          this.#refuse(`the schema of ${name}`, toErrorObject(error).message);
+        });
+      });
+    } catch (error) {
+      if (signal.aborted) return;
+      this.#refuse(name, toErrorObject(error).message);
+      this.#registered.delete(name);
+      this.#retries = true;
+    }
+  }
+
+  /**
+   * Tells the console, once.
+   * @param {string} what
+   * @param {string} [why]
+   */
+  #refuse(what, why = 'tools can be exposed only to https origins and to localhost') {
+    if (this.#refused.has(what)) return false;
+    this.#refused.add(what);
+    warn(`WebMCP cannot offer ${what}: ${why}`);
+    return false;
+  }
+
+  // --- A call --------------------------------------------------------------------------------------
+
+  /**
+   * Never rejects: WebMCP would hide the error.
+   * @param {string} name
+   * @param {unknown} params
+   * @param {AbortSignal | undefined} signal none in polyfills and older browsers
+   * @returns {Promise<unknown>} an object that is JSON: anything else arrives as ambiguous text, or not at all
+   */
+  async #call(name, params, signal) {
+    // The browser gives no reason.
+    const { controller: stop, release } = followSignal(signal, REASON);
+    const record = this.#log.begin(name, stop.signal);
+    const { callId } = record;
+    /** @type {import('../../../js/wire/messages.js').Response} */
+    let response;
+    try {
+      await this.#connect();
+      response = await this.#client.call(name, params ?? {}, {
+        callId,
+        signal: stop.signal,
+        onProgress: ({ operationId: _, ...progress }) => (record.progress = progress),
+      });
+    } catch (error) {
+      // The call was not made.
+      const metadata = { outcome: /** @type {const} */ ('unstarted') };
+      response = { success: false, error: toErrorObject(error), metadata };
+    }
+    release();
+    // The data is plain already.
+    if (response.error) response = { ...response, error: plainError(response.error) };
+    this.#log.end(record, response);
+    return { ...response, metadata: { ...response.metadata, callId } };
+  }
+
+  /** Unregisters everything, and cancels what runs: WebMCP would let it run on. */
+  close() {
+    this.#closed = true;
+    clearInterval(this.#poll);
+    this.#context.removeEventListener?.('toolchange', this.#onToolChange);
+    for (const { controller } of this.#registered.values()) controller.abort();
+    this.#registered.clear();
+    this.#client.close();
+  }
+}
+
+/**
+ * A capability as a tool.
+ * @param {any} capability as the registry describes it
+ * @returns {Tool}
+ */
+function toolOf(capability) {
+  const { name, inputSchema, annotations = {}, outputSchema } = capability;
+  const { description, deprecated, deprecationMessage, experimental, alternatives } = capability;
+  const schema = outputSchema && safely(() => JSON.stringify(outputSchema), undefined);
+  const words = [
+    description || name,
+    deprecated && `Deprecated${deprecationMessage ? `: ${deprecationMessage}` : '.'}`,
+    alternatives?.length && `Alternatives: ${alternatives.join(', ')}.`,
+    experimental && 'Experimental.',
+    schema?.length <= MAX_SCHEMA_LENGTH && `\`data\` of the result follows ${schema}`,
+  ];
+  const hints = Object.fromEntries(
+    HINTS.filter((key) => typeof annotations[key] === 'boolean').map((key) => [
+      key,
+      annotations[key],
+    ]),
+  );
+  const { title } = annotations;
+  return {
+    name,
+    description: words.filter(Boolean).join('\n'),
+    ...(typeof title === 'string' && { title }),
+    inputSchema: isRecord(inputSchema) ? inputSchema : { type: 'object' },
+    ...(Object.keys(hints).length && { annotations: hints }),
+  };
+}
+
+/**
+ * A handler's result as JSON and nothing else: bytes as base64.
+ * @param {unknown} data
+ */
+async function toPlain(data) {
+  try {
+    requireBounded(data, { maxValues: 2 ** 24, maxCharacters: 2 ** 28 });
+    if (data === undefined) return undefined;
+    const text = JSON.stringify(await withBase64(data), plainJson);
+    if (text === undefined) throw new TypeError(`it is a ${typeof data}`);
+    return JSON.parse(text);
+  } catch (cause) {
+    const why = `The result cannot be sent: ${toErrorObject(cause).message}`;
+    throw new AbpError('OPERATION_FAILED', why, { cause });
+  }
+}
+
+/** @param {import('../../../js/common/errors.js').ErrorObject} error */
+const plainError = ({ details, ...error }) =>
+  safely(() => JSON.parse(JSON.stringify({ ...error, details }, plainJson)), error);
+
+/** Whether the browser takes an origin as trustworthy, as it must be to have tools exposed to it. @param {string} origin */
+function isTrustworthy(origin) {
+  const { protocol, hostname } = new URL(origin);
+  return (
+    protocol === 'https:' || /^(localhost|.+\.localhost|127(\.\d+){3}|\[::1\])$/.test(hostname)
+  );
+}

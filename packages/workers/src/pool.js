@@ -1,0 +1,603 @@
+/**
+ * A pool of workers for long computations. The app's page stays responsive to its agents and gives tasks to workers. A
+ * worker that does not stop when its task is cancelled is terminated, and a new one takes its place.
+ *
+ * Nothing here decides what happens to a call: a task is the handler of one, and returns, throws or is stopped.
+ *
+ * The messages: the pool sends `task`, then `abort` at most once. A worker sends `ready` when it can take tasks; then for
+ * each task `progress`, `word` (one more word of a token, to be set with the task's own) and at last `done`, `failed` or
+ * `cancelled`. A worker has one task at a time, so that messages need not name it.
+ *
+ * A task that streams says `stream`; then for each `next` of the pool it says `chunk`, and makes none before it.
+ */
+import {
+  AbpError,
+  invokeReportingErrors,
+  reasonText,
+  saysCancelled,
+  toErrorObject,
+} from '../../../js/common/errors.js';
+import { requireOptions } from '../../../js/common/check-options.js';
+import { MAX_TIMER, getOwn } from '../../../js/common/values.js';
+import { abortError, offAbort, onAbort } from '../../../js/common/signals.js';
+import { whenAborted } from '../../../js/common/waiting.js';
+import { breatherOf } from '../../../js/common/breathe.js';
+import { Token } from '../../../js/common/token.js';
+import { Inflow } from '../../../js/common/inflow.js';
+import { Iteration } from '../../../js/common/iteration.js';
+import { isStream, transfer, transferOf } from '../../../js/common/transfer.js';
+import { listenToPort } from '../../../js/transports/port.js';
+import { ownerPort } from '../../../js/transports/owners.js';
+import { end } from '../../../js/transports/worker.js';
+import { warn } from '../../../js/common/warn.js';
+
+// So that a worker's script can import everything from this file.
+export { AbpError, Token, transfer };
+
+/**
+ * @typedef {object} PoolOptions How a pool runs its workers.
+ * @property {number} [size] the largest number of workers, each with one task at a time (the number of processors)
+ * @property {number} [grace] ms that a cancelled task has to stop by itself before its worker is terminated. Keep it
+ *   below the app's own `limits.grace`, or calls settle before their work has stopped (1000)
+ * @property {number} [timeout] ms that a worker has to start (10000)
+ * @property {number} [maxWaiting] tasks that may wait for a worker; further ones fail with RATE_LIMITED (1024)
+ */
+
+/**
+ * What a task uses of its call. The context of a handler has all of it; a signal alone is enough.
+ * @typedef {object} TaskOptions
+ * @property {AbortSignal} [signal] cancels the task
+ * @property {Token} [token] the call's own, which the worker reads where memory can be shared
+ * @property {(info: any) => void} [progress] called with each report of progress
+ */
+
+/**
+ * @typedef {object} TaskContext What a handler in a worker gets besides the params. It may be destructured.
+ * @property {Token} token says whether the task is cancelled; where memory can be shared (in Node, and in
+ *   cross-origin isolated pages) also to code that never yields
+ * @property {AbortSignal} signal fires when it is cancelled, for code that yields
+ * @property {() => Promise<void> | undefined} breathe await it in a loop: it returns to the event loop every few ms, so that the
+ *   cancel can arrive where no memory is shared, and throws once the task is cancelled
+ * @property {(info: { progress: number, total?: number, stage?: string, status?: string, estimatedRemaining?: number }) => void} progress called with each report of progress
+ */
+
+/**
+ * Makes a pool. Workers are started when there are tasks for them.
+ * @param {() => import('../../../js/agent/client.js').AnyWorker} start creates a worker whose script calls {@link serve}
+ * @param {PoolOptions} [options]
+ */
+export function pool(start, options) {
+  return new Pool(start, options);
+}
+
+/** The types of {@link PoolOptions}. */
+const OPTIONS = {
+  size: 'a number',
+  grace: 'a number',
+  timeout: 'a number',
+  maxWaiting: 'a number',
+};
+
+/** @returns {number} the number of processors; Node has no `navigator` before 21 */
+const processors = () =>
+  globalThis.navigator?.hardwareConcurrency ??
+  /** @type {any} */ (globalThis).process?.getBuiltinModule('node:os').availableParallelism() ??
+  4;
+
+/** Starts a timer. @param {number} ms Infinity is never @param {() => void} act what to do then */
+function after(ms, act) {
+  // A timer with a longer time than that would fire at once.
+  const timer = /** @type {any} */ (setTimeout(act, Math.min(ms, MAX_TIMER)));
+  // In Node the worker that it is for keeps the process alive; the timer need not.
+  timer.unref?.();
+  return timer;
+}
+
+/** What a task streams. A chunk is made when it is asked for. */
+class PooledStream extends Inflow {
+  #task;
+
+  /** @param {Task} task */
+  constructor(task) {
+    super();
+    this.#task = task;
+  }
+
+  /** @override */
+  next() {
+    this.#task.pull();
+    return super.next();
+  }
+
+  /** @override @protected */
+  onLeave() {
+    this.#task.stop('The reader stopped reading the stream');
+  }
+
+  /** @param {() => IteratorResult<unknown>} end */
+  end(end) {
+    this.finish(end);
+  }
+}
+
+/** A task of a pool. It is its own abort listener. */
+class Task {
+  /** The worker that has it, once it no longer waits. @type {PoolWorker | undefined} */
+  worker;
+  /** @type {PooledStream | undefined} */
+  #stream;
+  #stopped = false;
+  #resolve;
+  #reject;
+
+  /**
+   * @param {Pool} pool
+   * @param {string} name
+   * @param {unknown} params
+   * @param {TaskOptions} options
+   * @param {(data: unknown) => void} resolve
+   * @param {(error: unknown) => void} reject
+   */
+  constructor(pool, name, params, { signal, token = new Token(), progress }, resolve, reject) {
+    this.pool = pool;
+    this.name = name;
+    this.params = params;
+    this.signal = signal;
+    this.token = token;
+    this.progress = progress;
+    this.#resolve = resolve;
+    this.#reject = reject;
+    onAbort(signal, this);
+  }
+
+  handleEvent() {
+    if (this.worker) this.stop(reasonText(this.signal?.reason));
+    else {
+      this.token.cancel();
+      this.pool.forget(this);
+    }
+  }
+
+  /** Asks its worker to stop. @param {string | undefined} reason */
+  stop(reason) {
+    if (this.#stopped || this.worker?.task !== this) return;
+    this.#stopped = true;
+    this.token.cancel();
+    this.worker.abort(reason);
+  }
+
+  /** It streams. */
+  begin() {
+    this.#stream = new PooledStream(this);
+    this.#resolve(this.#stream);
+  }
+
+  /** Asks for a chunk. */
+  pull() {
+    if (this.worker?.task === this) this.worker.pull();
+  }
+
+  /** @param {unknown} value */
+  chunk(value) {
+    this.#stream?.push(value, 0);
+  }
+
+  /** @param {unknown} data */
+  succeed(data) {
+    offAbort(this.signal, this);
+    if (this.#stream) this.#stream.end(() => ({ done: true, value: data }));
+    else this.#resolve(data);
+  }
+
+  /** @param {unknown} error */
+  fail(error) {
+    offAbort(this.signal, this);
+    const why = this.signal?.aborted ? this.signal.reason : error;
+    if (!this.#stream) return this.#reject(why);
+    this.#stream.end(() => {
+      throw why;
+    });
+  }
+}
+
+/** What a worker sent: what was moved is moved on. @param {any} message */
+const dataOf = ({ data, moved }) => (moved ? transfer(data, moved) : data);
+
+/** A worker of a pool. */
+class PoolWorker {
+  /** Whether it can be given tasks. */
+  ready = false;
+  /** @type {Task | undefined} */
+  task;
+  #pool;
+  #worker;
+  #stop;
+  #timer;
+
+  /**
+   * @param {Pool} pool
+   * @param {any} worker
+   */
+  constructor(pool, worker) {
+    this.#pool = pool;
+    this.#worker = worker;
+    const listener = {
+      onMessage: (/** @type {unknown} */ message) => this.#heard(message),
+      onClose: (/** @type {any} */ error) =>
+        this.#lost(error?.message ?? 'its script could not be loaded'),
+    };
+    this.#stop = listenToPort(worker, listener, worker);
+    this.#timer = after(pool.options.timeout, () =>
+      this.#lost('it did not call serve within its timeout'),
+    );
+  }
+
+  /** @param {Task} task */
+  take(task) {
+    const { name, params, token } = task;
+    try {
+      this.#post({ pool: 'task', name, params, word: token.word }, transferOf(params));
+      this.task = task;
+      task.worker = this;
+      this.#worker.ref?.();
+    } catch (error) {
+      const why = `The parameters cannot be sent to a worker: ${toErrorObject(error).message}`;
+      task.fail(new AbpError('INVALID_PARAMS', why));
+    }
+  }
+
+  /** Asks for a chunk. */
+  pull() {
+    this.#post({ pool: 'next' });
+  }
+
+  /** @param {string | undefined} reason */
+  abort(reason) {
+    this.#post({ pool: 'abort', reason });
+    this.#timer = after(this.#pool.options.grace, () => {
+      // This thread may have been the busy one: let messages that have arrived come first.
+      this.#timer = after(0, () => void this.#pool.replace(this));
+    });
+  }
+
+  /** Terminates it. Resolves when it has ended, as far as that is known: a page's worker may be busy a while longer. */
+  async end() {
+    clearTimeout(this.#timer);
+    this.#stop();
+    await end(this.#worker);
+  }
+
+  /**
+   * @param {unknown} message
+   * @param {Transferable[]} [transferables]
+   */
+  #post(message, transferables = []) {
+    this.#worker.postMessage(message, transferables);
+  }
+
+  /** @param {any} message */
+  #heard(message) {
+    const kind = getOwn(message, 'pool');
+    if (kind === 'ready') {
+      this.ready = true;
+      return this.#free();
+    }
+    const { task } = this;
+    // Other messages of a worker are not ours.
+    if (!task) return;
+    switch (kind) {
+      case 'progress':
+        return invokeReportingErrors(task.progress, message.info);
+      case 'word':
+        return task.token.add(message.word);
+      case 'stream':
+        return task.begin();
+      case 'chunk':
+        return task.chunk(dataOf(message));
+      case 'done':
+        task.succeed(dataOf(message));
+        return this.#free();
+      case 'cancelled':
+        task.fail(abortError(message.reason));
+        return this.#free();
+      case 'failed':
+        task.fail(AbpError.from(message.error));
+        return this.#free();
+    }
+  }
+
+  #free() {
+    clearTimeout(this.#timer);
+    this.task = undefined;
+    // An idle worker should not keep a Node process alive.
+    this.#worker.unref?.();
+    this.#pool.next();
+  }
+
+  /** @param {string} why */
+  #lost(why) {
+    void this.end();
+    this.#pool.lost(this, why);
+  }
+}
+
+/** Workers that tasks are shared out among, and that are replaced when a cancelled task does not stop. */
+export class Pool {
+  /** @type {Set<PoolWorker>} */
+  #workers = new Set();
+  /** @type {Set<Task>} */
+  #waiting = new Set();
+  #start;
+  #closed = false;
+  #warned = false;
+  #told = false;
+
+  /**
+   * Use {@link pool}.
+   * @param {() => unknown} start
+   * @param {PoolOptions} [options]
+   */
+  constructor(start, options = {}) {
+    requireOptions('pool', options, OPTIONS);
+    const { size = processors(), grace = 1000, timeout = 10_000, maxWaiting = 1024 } = options;
+    if (!(size >= 1)) throw new AbpError('INVALID_PARAMS', 'size must be 1 or more');
+    this.#start = start;
+    this.options = { size, grace, timeout, maxWaiting };
+  }
+
+  /**
+   * Makes a handler for `expose` that runs in the pool. It may also be called directly. Buffers of `BinaryData` in the
+   * params are moved to the worker, and those in results are moved back, not copied.
+   * @param {string} name the name of a handler that the workers serve
+   * @returns {(params?: any, options?: TaskOptions) => Promise<any>}
+   */
+  run(name) {
+    return (params, options) =>
+      new Promise((resolve, reject) => {
+        if (options && !('signal' in options)) this.#warn();
+        const task = new Task(this, name, params, options ?? {}, resolve, reject);
+        if (this.#closed) task.fail(new AbpError('CAPABILITY_UNAVAILABLE', 'The pool is closed'));
+        else if (task.signal?.aborted) task.fail(undefined);
+        else this.#admit(task);
+      });
+  }
+
+  /** Warns once that a task cannot be cancelled, because it got no signal. */
+  #warn() {
+    if (this.#warned) return;
+    this.#warned = true;
+    warn(
+      "a pool task cannot be cancelled, because its options have no signal: pass the handler's context",
+    );
+  }
+
+  /** @param {Task} task */
+  #admit(task) {
+    this.#waiting.add(task);
+    this.next();
+    if (this.#waiting.size > this.options.maxWaiting && this.#waiting.delete(task)) {
+      const busy = 'Too many tasks wait for a worker: try again later';
+      task.fail(new AbpError('RATE_LIMITED', busy, { retryable: true, retryAfter: 1000 }));
+    }
+  }
+
+  /** Counts of workers and tasks, for debugging. */
+  get counters() {
+    return {
+      workers: this.#workers.size,
+      running: [...this.#workers].filter(({ task }) => task).length,
+      waiting: this.#waiting.size,
+    };
+  }
+
+  /**
+   * Terminates all workers. Tasks that run or wait are cancelled, and no more are accepted.
+   * @returns {Promise<void>} resolves when the workers have ended, as far as that is known
+   */
+  async close() {
+    this.#closed = true;
+    const workers = [...this.#workers];
+    const tasks = [...workers.flatMap(({ task }) => task ?? []), ...this.#waiting];
+    this.#workers.clear();
+    this.#waiting.clear();
+    const ended = Promise.all(workers.map((worker) => worker.end()));
+    for (const task of tasks) task.fail(abortError('The pool was closed'));
+    await ended;
+  }
+
+  // --- What tasks and workers tell it --------------------------------------------------------------
+
+  /** Gives waiting tasks to idle workers, and starts workers for the rest. */
+  next() {
+    let starting = 0;
+    for (const worker of this.#workers) {
+      if (!worker.ready) starting++;
+      else {
+        for (const task of this.#waiting) {
+          if (worker.task) break;
+          this.#waiting.delete(task);
+          worker.take(task);
+        }
+      }
+    }
+    while (this.#waiting.size > starting && this.#workers.size < this.options.size) {
+      if (!this.#launch()) break;
+      starting++;
+    }
+  }
+
+  /** A waiting task was cancelled. @param {Task} task */
+  forget(task) {
+    this.#waiting.delete(task);
+    task.fail(undefined);
+  }
+
+  /** Says once that a task did not stop, and what to do. @param {Task} task */
+  #tellTerminated({ name, token }) {
+    if (this.#told) return;
+    this.#told = true;
+    const hint =
+      token.word.buffer instanceof ArrayBuffer
+        ? 'await breathe() in its loop. Its token is not shared, as this page is not cross-origin isolated: the headers Cross-Origin-Opener-Policy: same-origin and Cross-Origin-Embedder-Policy: require-corp would share it (docs/workers.md#what-a-task-is-given)'
+        : 'let its loop await breathe(), or read token.cancelled';
+    warn(
+      `the task ${name} ran on for ${this.options.grace} ms after its cancel, so its worker was terminated: ${hint}`,
+    );
+  }
+
+  /**
+   * A worker did not stop in time.
+   * @param {PoolWorker} worker
+   */
+  async replace(worker) {
+    const { task } = worker;
+    if (task) this.#tellTerminated(task);
+    this.#workers.delete(worker);
+    const ended = worker.end();
+    this.#launch();
+    await ended;
+    task?.fail(undefined);
+  }
+
+  /**
+   * A worker has ended, or could not start. Another is only started for the next task, so that a worker that cannot start
+   * is not tried for ever.
+   * @param {PoolWorker} worker
+   * @param {string} why
+   */
+  lost(worker, why) {
+    this.#workers.delete(worker);
+    if (!worker.ready) return this.#unable(why);
+    worker.task?.fail(new AbpError('OPERATION_FAILED', `The worker failed: ${why}`));
+    return this.next();
+  }
+
+  /** @returns {boolean} whether a worker could be created: the constructor throws where a policy forbids it */
+  #launch() {
+    try {
+      this.#workers.add(new PoolWorker(this, this.#start()));
+      return true;
+    } catch (error) {
+      this.#unable(toErrorObject(error).message);
+      return false;
+    }
+  }
+
+  /** A worker could not be started. If there are others, they take the waiting tasks. @param {string} why */
+  #unable(why) {
+    if (this.#workers.size) return;
+    const tasks = [...this.#waiting];
+    this.#waiting.clear();
+    const error = `No worker could be started: ${why}`;
+    for (const task of tasks) {
+      task.fail(new AbpError('CAPABILITY_UNAVAILABLE', error, { retryable: true }));
+    }
+  }
+}
+
+/** The ports that {@link serve} was called for. @type {WeakSet<object>} */
+const served = new WeakSet();
+
+/**
+ * Serves a pool, in a worker. Call it once.
+ * @param {Record<string, (params: any, context: TaskContext) => unknown>} handlers by name. A handler
+ *   returns the result; buffers of `BinaryData` and what `transfer` marked are moved
+ * @param {any} [port] to the pool's page (the port to this worker's owner)
+ */
+export function serve(handlers, port = ownerPort()) {
+  if (!port) throw new AbpError('NOT_SUPPORTED', 'serve must be called in a worker');
+  // Both would answer every task, and the second answer would be taken for that of the next task.
+  if (served.has(port)) {
+    const already = 'serve was already called in this worker: pass it all handlers at once';
+    throw new AbpError('ALREADY_INITIALIZED', already);
+  }
+  served.add(port);
+  /** Aborts the current task. @type {undefined | ((reason: string | undefined) => void)} */
+  let abort;
+  /** Asks the current task for a chunk. */
+  let pull = () => {};
+  const post = (/** @type {unknown} */ message, /** @type {Transferable[]} */ transferables = []) =>
+    port.postMessage(message, transferables);
+
+  /**
+   * Sends what a handler streams, chunk by chunk, as they are asked for.
+   * @param {any} source
+   * @param {AbortSignal} signal
+   * @returns {Promise<any>} what the source returned; rejects if it was stopped, when its `finally` has run
+   */
+  const streamed = async (source, signal) => {
+    const iteration = new Iteration(source);
+    let asked = 0;
+    let wake = () => {};
+    pull = () => (asked++, wake());
+    whenAborted(signal, () => (iteration.stop(signal.reason), wake()));
+    const demand = async () => {
+      while (!asked && !iteration.stopped) await new Promise((done) => (wake = () => done(0)));
+      asked--;
+    };
+    post({ pool: 'stream' });
+    await demand();
+    const { returned, value } = await iteration.run((data) => {
+      const moved = transferOf(data);
+      try {
+        post({ pool: 'chunk', data, moved }, moved);
+      } catch (error) {
+        const why = `A chunk cannot be sent: ${toErrorObject(error).message}`;
+        throw new AbpError('OPERATION_FAILED', why);
+      }
+      return demand();
+    });
+    if (!returned) throw signal.reason;
+    return value;
+  };
+
+  const run = async (/** @type {any} */ { name, params, word }) => {
+    const controller = new AbortController();
+    const stop = (/** @type {string | undefined} */ reason) => {
+      token.cancel();
+      controller.abort(abortError(reason));
+    };
+    abort = stop;
+    // Code that a handler left behind may still report during the next task.
+    const say = (/** @type {unknown} */ message) => abort === stop && post(message);
+    const token = new Token(word, (bound) => say({ pool: 'word', word: bound }));
+    /** @type {any} */
+    let outcome;
+    try {
+      const handler = Object.hasOwn(handlers, name) ? handlers[name] : undefined;
+      if (!handler) throw new AbpError('INTERNAL_ERROR', `The worker does not serve ${name}`);
+      let data = await handler(params, {
+        token,
+        signal: controller.signal,
+        breathe: breatherOf(() => {
+          controller.signal.throwIfAborted();
+          token.throwIfCancelled();
+        }),
+        progress: (/** @type {unknown} */ info) => void say({ pool: 'progress', info }),
+      });
+      if (isStream(data)) data = await streamed(data, controller.signal);
+      outcome = { pool: 'done', data, moved: transferOf(data) };
+    } catch (error) {
+      outcome = saysCancelled(error)
+        ? { pool: 'cancelled', reason: reasonText(error) }
+        : { pool: 'failed', error: toErrorObject(error) };
+    }
+    abort = undefined;
+    pull = () => {};
+    try {
+      post(outcome, outcome.moved);
+    } catch (error) {
+      const why = `The result cannot be sent: ${toErrorObject(error).message}`;
+      post({ pool: 'failed', error: toErrorObject(new AbpError('OPERATION_FAILED', why)) });
+    }
+  };
+
+  port.addEventListener('message', (/** @type {MessageEvent} */ { data }) => {
+    const kind = getOwn(data, 'pool');
+    if (kind === 'task') void run(data);
+    else if (kind === 'abort') abort?.(data.reason);
+    else if (kind === 'next') pull();
+  });
+  port.start?.();
+  post({ pool: 'ready' });
+}

@@ -1,0 +1,10 @@
+// The root of the page: apart from the component, so that an edit of that one does not reload the page.
+import { StrictMode } from 'react';
+import { createRoot } from 'react-dom/client';
+import { Host } from './host.jsx';
+
+createRoot(document.querySelector('#root')).render(
+  <StrictMode>
+    <Host />
+  </StrictMode>,
+);

@@ -1,0 +1,225 @@
+/**
+ * Mutants of JavaScript, by Stryker: each is one change such as `<` to `<=`, or a block without its statements. The tests
+ * of Node that run the changed code have to notice. What they do not notice stands in survivors.json, and a survivor that
+ * does not stand there fails.
+ *
+ *   npm run mutate -- js/session            the files of a room, of a package's folder, or one file
+ *   npm run mutate -- js/session --write    the same, and writes what survives into survivors.json
+ *   npm run mutate -- tried --sample 20 --seed 7  in each room as many lines, chosen by the seed, of files that were tried
+ *   npm run mutate -- RUNNING               C: those of tests/core/mutate.js
+ *   npm run mutate                          C, and all of JavaScript: hours
+ *
+ * Stryker, because it is the one tool for JavaScript that is kept, knows more than twenty kinds of change, and compiles
+ * all mutants into one copy of the code, so that a run needs no build. Its runner for TAP takes files as they are for
+ * `node --test`, each in a process of its own, and knows after one run which files reach which mutant. Version 9 is the
+ * last one for Node 20.
+ *
+ * Texts are left alone: most are words for people. Files with functions that are injected into pages as text are left out,
+ * because the instrumented code calls functions of its module.
+ */
+import { spawnSync } from 'node:child_process';
+import {
+  existsSync,
+  mkdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  utimesSync,
+  writeFileSync,
+} from 'node:fs';
+import { join } from 'node:path';
+import { parseArgs } from 'node:util';
+
+const root = join(import.meta.dirname, '../..');
+process.chdir(root);
+const SURVIVORS = 'tests/mutation/survivors.json';
+const WORK = 'build/mutation';
+const REPORT = `${WORK}/report.json`;
+const ROOMS = ['js', 'packages/a2a', 'packages/automation', 'packages/inspector'].concat(
+  ['mcp-apps', 'rpc', 'webmcp', 'workers'].map((name) => `packages/${name}`),
+);
+/** Files of tests/node that are about texts of the repository, about other processes, or take minutes. */
+const LEFT_OUT =
+  /\/(boundary|defaults|entries|errors|instance|jobs|old-beside-new|process|properties|rooms|samples|security|stranger|transcripts|workers)\.test\.js$/;
+/** The files of tests/node that are about a room, where all would take too long: the beginnings of their names. */
+const ABOUT = {
+  'js/transports': [
+    'transports',
+    'limits',
+    'reentrancy',
+    'session-refusals',
+    'websocket',
+    'workers',
+  ],
+};
+
+const run = (command, args, env = {}) =>
+  spawnSync(command, args, { stdio: 'inherit', env: { ...process.env, ...env } }).status;
+const git = (...args) =>
+  spawnSync('git', args, { encoding: 'utf8' }).stdout.trim().split('\n').filter(Boolean);
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    write: { type: 'boolean' },
+    sample: { type: 'string' },
+    seed: { type: 'string', default: '1' },
+    concurrency: { type: 'string', default: '1' },
+  },
+});
+if (!positionals.length) positionals.push('C', ...ROOMS);
+const ofC = positionals.filter((name) => !name.includes('/') && name !== 'js' && name !== 'tried');
+const paths = positionals.filter((name) => !ofC.includes(name));
+let failed = 0;
+for (const name of ofC) {
+  const rows = name === 'C' ? [] : [name];
+  failed |= run(process.execPath, ['tests/core/mutate.js', ...rows]);
+}
+const known = JSON.parse(readFileSync(SURVIVORS, 'utf8'));
+/** The files to be changed, by room. @type {Map<string, string[]>} */
+const rooms = new Map();
+for (const file of new Set(paths.flatMap(filesOf)).values()) {
+  const room = file.split('/').slice(0, 2).join('/');
+  rooms.set(room, [...(rooms.get(room) ?? []), file]);
+}
+for (const [room, files] of rooms) failed |= mutate(room, files);
+process.exitCode = failed ? 1 : 0;
+
+/** @param {string} path a folder, a file, or `tried` */
+function filesOf(path) {
+  return path === 'tried' ? Object.keys(known) : git('ls-files', path).filter(isMutated);
+}
+
+/** @param {string} room @param {string[]} files of it @returns {boolean} whether something new survives */
+function mutate(room, files) {
+  install();
+  if (values.sample) console.log(`seed ${values.seed}`);
+  const mutants = values.sample ? sample(files, Number(values.sample), Number(values.seed)) : files;
+  const tests = testsOf(room);
+  console.log(`${room}: ${files.length} files, ${tests.length} files of tests`);
+  rmSync(WORK, { recursive: true, force: true });
+  mkdirSync(WORK, { recursive: true });
+  const config = {
+    testRunner: 'tap',
+    plugins: ['@stryker-mutator/tap-runner'],
+    tap: {
+      testFiles: tests,
+      nodeArgs: ['--test-reporter=tap', '-r', '{{hookFile}}', '{{testFile}}'],
+      forceBail: true,
+    },
+    coverageAnalysis: 'perTest',
+    mutate: mutants,
+    mutator: { excludedMutations: ['StringLiteral'] },
+    // What tests need beside the sources is copied, and so is what was built.
+    ignorePatterns: [
+      ...[
+        'build',
+        'docs',
+        '!docs/*.md',
+        'demo',
+        'templates',
+        'tests/fuzz',
+        '.git',
+        'packages/gateway',
+      ],
+    ],
+    concurrency: Number(values.concurrency),
+    timeoutMS: 15_000,
+    timeoutFactor: 2,
+    dryRunTimeoutMinutes: 20,
+    tsconfigFile: 'none', // it asks a TypeScript that has another interface
+    checkers: [],
+    tempDirName: `${WORK}/copy`,
+    reporters: ['json', 'progress-append-only'],
+    jsonReporter: { fileName: REPORT },
+    allowConsoleColors: false,
+  };
+  writeFileSync(`${WORK}/stryker.json`, JSON.stringify(config));
+  const stryker = 'tests/mutation/node_modules/@stryker-mutator/core/bin/stryker.js';
+  const status = run(process.execPath, [stryker, 'run', `${WORK}/stryker.json`], {
+    UNMUTATED: root, // for tests that read sources
+    FLOOD: '10000',
+    FC_RUNS: '20',
+  });
+  return status !== 0 || judge(JSON.parse(readFileSync(REPORT, 'utf8')));
+}
+
+function install() {
+  const age = (file) => (existsSync(file) ? statSync(file).mtimeMs : 0);
+  const installed = 'tests/mutation/node_modules/.package-lock.json';
+  if (age(installed) >= age('tests/mutation/package.json')) return;
+  run('npm', ['install', '--no-save', '--prefix', 'tests/mutation', '--silent']);
+  utimesSync(installed, new Date(), new Date());
+}
+
+function isMutated(file) {
+  if (!/^(js|packages\/[\w-]+\/src)\/.*\.js$/.test(file) || /\/types\/|-boundary\.js$/.test(file))
+    return false;
+  const words = readFileSync(file, 'utf8').replace(/\s+\*?\s*/g, ' ');
+  return !/\binjected (?:[\w/,]+ ){0,6}as text/i.test(words);
+}
+
+/** @param {string} room */
+function testsOf(room) {
+  if (room.startsWith('packages/')) {
+    const own = git('ls-files', `${room}/tests/*.test.js`);
+    return own.filter((file) => !/\/(browser|interop|fleet|peers)\//.test(file));
+  }
+  const about = ABOUT[room];
+  return git('ls-files', 'tests/node/*.test.js').filter((file) =>
+    about ? about.some((name) => file.startsWith(`tests/node/${name}`)) : !LEFT_OUT.test(file),
+  );
+}
+
+/** So many lines of code, as ranges that Stryker takes. */
+function sample(files, count, seed) {
+  let state = seed >>> 0 || 1;
+  const random = (below) => {
+    state = (Math.imul(state, 1664525) + 1013904223) >>> 0;
+    return Math.floor((state / 2 ** 32) * below);
+  };
+  const lines = files.flatMap((file) =>
+    readFileSync(file, 'utf8')
+      .split('\n')
+      .flatMap((line, i) =>
+        /^\s*(\/?\*|\/\/|import|export \{|[})\];,]*$)/.test(line)
+          ? []
+          : `${file}:${i + 1}-${i + 1}`,
+      ),
+  );
+  const chosen = new Set();
+  while (chosen.size < Math.min(count, lines.length)) chosen.add(lines[random(lines.length)]);
+  return [...chosen];
+}
+
+/** Compares what survived with what is known. A mutant is known by its change and its line, wherever that stands. */
+function judge(report) {
+  const counts = { noticed: 0, survived: 0, anew: 0 };
+  for (const [file, { source, mutants }] of Object.entries(report.files)) {
+    const lines = source.split('\n');
+    const found = [];
+    for (const { status, mutatorName, replacement, location } of mutants) {
+      if (status === 'Killed' || status === 'Timeout') counts.noticed++;
+      if (status !== 'Survived' && status !== 'NoCoverage') continue;
+      counts.survived++;
+      const line = lines[location.start.line - 1].trim();
+      const change = `${mutatorName}: ${replacement.replace(/\s+/g, ' ').slice(0, 80)}`;
+      const entry = known[file]?.find((each) => each.line === line && each.change === change);
+      if (!entry) {
+        counts.anew++;
+        console.log(`${file}:${location.start.line} survives\n    ${line}\n    ${change}`);
+      }
+      found.push(entry ?? { line, change });
+    }
+    if (values.write && !values.sample) known[file] = found;
+  }
+  const { noticed, survived, anew } = counts;
+  const rate = ((100 * noticed) / Math.max(1, noticed + survived)).toFixed(1);
+  console.log(
+    `${noticed} of ${noticed + survived} mutants are noticed (${rate} %), ${anew} survive anew`,
+  );
+  if (!values.write) return anew > 0;
+  const sorted = Object.fromEntries(Object.entries(known).sort(([a], [b]) => (a < b ? -1 : 1)));
+  writeFileSync(SURVIVORS, `${JSON.stringify(sorted, null, 2)}\n`);
+  return false;
+}

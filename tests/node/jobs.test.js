@@ -1,0 +1,47 @@
+// The jobs that a change runs: CONTRIBUTING.md has the list, scripts/test.sh the jobs.
+import assert from 'node:assert/strict';
+import { existsSync, readdirSync } from 'node:fs';
+import { test } from 'node:test';
+import { jobsOf, listedJobs } from '../../scripts/changed.js';
+import { read, root } from '../support/named-tests.js';
+
+const script = read('scripts/test.sh');
+const all = /^all='([^']+)'/m.exec(script)[1].trim().split(/\s+/);
+
+test('each job of the list is one of all, and each of all is in the list', () => {
+  const listed = new Set(listedJobs().flatMap(([, jobs]) => jobs));
+  assert.deepEqual([...listed].sort(), [...all].sort());
+});
+
+test('each beginning in the list is that of a file', () => {
+  for (const path of listedJobs().flatMap(([paths]) => paths)) {
+    const [, folder, beginning] = /^(.*\/)?(.*)$/.exec(path);
+    const at = new URL(folder ?? './', root);
+    const names = existsSync(at) ? readdirSync(at) : [];
+    assert.ok(
+      names.some((name) => name.startsWith(beginning)),
+      path,
+    );
+  }
+});
+
+test('a file takes all lines in which its path begins, and everything if it is in none', () => {
+  const list = [
+    [
+      ['js/', 'README.md'],
+      ['node', 'lint'],
+    ],
+    [['js/core/'], ['c']],
+  ];
+  assert.deepEqual(jobsOf([], list), []);
+  assert.deepEqual(jobsOf(['js/index.js'], list), ['node', 'lint']);
+  assert.deepEqual(jobsOf(['js/core/core.js'], list), ['node', 'lint', 'c']);
+  assert.deepEqual(jobsOf(['js/core/core.js', 'README.md'], list), ['node', 'lint', 'c']);
+  assert.deepEqual(jobsOf(['README.md', 'package.json'], list), ['all']);
+});
+
+test('a package of its own runs its own jobs, and so does what all stand on', () => {
+  assert.ok(jobsOf(['js/app/expose.js']).includes('gateway'));
+  assert.ok(!jobsOf(['packages/gateway/src/gateway.js']).includes('chromium'));
+  assert.deepEqual(jobsOf(['package.json']), ['all']);
+});

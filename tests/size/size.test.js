@@ -1,0 +1,81 @@
+// What a page downloads stays within its budget, whichever bundler makes the page: whoever adds, takes away as much.
+import assert from 'node:assert/strict';
+import { readFileSync, readdirSync } from 'node:fs';
+import { before, test } from 'node:test';
+import { gzipSync } from 'node:zlib';
+import { SINGLES } from '../../scripts/entries.js';
+import { buildSingles } from '../../scripts/singles.js';
+import { measureFiles, measureModule, measureSides } from '../../scripts/sizes.js';
+
+const read = (name) => readFileSync(new URL(name, import.meta.url), 'utf8');
+const budgets = JSON.parse(read('budgets.json'));
+let sides;
+
+before(async () => {
+  sides = await measureSides();
+});
+
+for (const [bundler, budget] of Object.entries(budgets)) {
+  test(`by ${bundler}, each side is within its budget`, () => {
+    const over = Object.entries(budget).filter(([side, most]) => sides[bundler][side] > most);
+    assert.deepEqual(
+      over.map(([side, most]) => `${side}: ${sides[bundler][side]} bytes of ${most}`),
+      [],
+      'see npm run size',
+    );
+  });
+}
+
+test('every bundler has a budget', () => {
+  assert.deepEqual(Object.keys(budgets), Object.keys(sides));
+});
+
+test('the table that is checked in shows what is loaded now', () => {
+  const table = read('sizes.md');
+  for (const [bundler, sizes] of Object.entries(sides)) {
+    const row = table.split('\n').find((line) => line.startsWith(`| ${bundler} `));
+    const shown = row.match(/\d[\d,]*(?= )/g).map((text) => Number(text.replace(',', '')));
+    Object.values(sizes).forEach((bytes, i) => {
+      const isNear = Math.abs(bytes - shown[i]) <= bytes / 100;
+      assert.ok(isNear, `${bundler}: ${shown[i]}, now ${bytes}: npm run size -- --write`);
+    });
+  }
+});
+
+test('each file and each function is told apart', async () => {
+  const files = await measureFiles('both');
+  assert.ok(files.some(({ name, gzipped }) => name === 'js/session/endpoint.js' && gzipped > 1000));
+  const functions = measureModule('abp');
+  assert.ok(functions.some(({ name, deflated }) => name === 'receive' && deflated > 500));
+  assert.ok(functions.every(({ name }) => !/^(function|section) /.test(name)));
+});
+
+test('what wraps tools of others is at most 3 KB', async () => {
+  const [{ contents }] = await buildSingles({ settled: SINGLES.settled });
+  const size = gzipSync(contents, { level: 9 }).length;
+  assert.ok(size <= 3072, `${size} bytes`);
+});
+
+test('only the doors of the two sides begin to load the core by themselves', () => {
+  const lib = new URL('../../dist/lib/', import.meta.url);
+  const names = readdirSync(lib, { recursive: true }).filter((name) => name.endsWith('.js'));
+  const begin = names.filter((name) => /^(void )?ready/m.test(readFileSync(new URL(name, lib))));
+  assert.deepEqual(begin.sort(), ['parts/connect-door.js', 'parts/expose-door.js']);
+});
+
+test('what a side loads later does not bring the other side with it', () => {
+  const parts = new URL('../../dist/lib/parts/', import.meta.url);
+  const importsOf = (name) =>
+    [...readFileSync(new URL(name, parts), 'utf8').matchAll(/^import .* from "\.\/(.+)";$/gm)].map(
+      ([, to]) => to,
+    );
+  const loadedWith = (name) => {
+    const files = new Set([name]);
+    for (const file of files) for (const other of importsOf(file)) files.add(other);
+    return files;
+  };
+  for (const name of ['agent-parts.js', 'agent-streams.js', 'shared-parts.js', 'trace.js'])
+    assert.ok(!loadedWith(name).has('expose.js'), name);
+  for (const name of ['app-parts.js', 'outflow-parts.js', 'local-agent.js', 'manifest.js'])
+    assert.ok(!loadedWith(name).has('connect.js'), name);
+});

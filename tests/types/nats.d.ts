@@ -1,0 +1,8 @@
+// What the samples use of NATS's packages, which are installed only where the tests with real servers run.
+declare module '@nats-io/jetstream' {
+  export const jetstream: unknown;
+  export const jetstreamManager: unknown;
+}
+declare module '@nats-io/transport-node' {
+  export function connect(options: { servers: string | string[] }): Promise<object>;
+}

@@ -72,10 +72,9 @@ export interface TypedDefinition<S, O, H> {
     [K in keyof H]:
       | (Described & {
           handler: H[K] & ((params: OutputOf<S[K & keyof S]>, context: CallContext) => unknown);
-        } & Kept<H[K], O[K & keyof O]> &
-          Spelt<H[K]>)
+        } & Kept<H[K], O[K & keyof O]>)
       | (H[K] & ((params: any, context: CallContext) => unknown));
-  };
+  } & NoInfer<{ [K in keyof H]: Spelt<H[K]> }>;
 }
 
 /** What `set` of an exposed app is given: `S` and `O` are the schemas, and `H` is the handler. */
@@ -107,9 +106,8 @@ type Spelt<H> =
     : [Exclude<H, AnyFunction>] extends [never]
       ? unknown
       : {
-          [K in Exclude<keyof Exclude<H, AnyFunction>, Member>]: {
-            'is no member of a capability': K;
-          };
+          [K in Exclude<keyof Exclude<H, AnyFunction>, Member>]: `${K &
+            string} is not a member of a capability`;
         };
 
 type Member = keyof Described | 'inputSchema' | 'outputSchema' | 'handler';

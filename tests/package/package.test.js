@@ -296,6 +296,18 @@ for (const compiler of COMPILERS) {
     const wrong = () => check(`${compiler}/bin/tsc`, '-p', folder);
     assert.throws(wrong, ({ stdout }) => /of type '"report\.write"'/.test(stdout));
   });
+
+  test(`a misspelt member of a capability is named where it stands: ${compiler}`, () => {
+    const folder = join(project, `members-${compiler}`);
+    cpSync(join(root, 'templates/typescript'), folder, { recursive: true });
+    const app = join(folder, 'app/app.ts');
+    const code = readFileSync(app, 'utf8');
+    writeFileSync(app, code.replace('description:', 'descripton:'));
+    const wrong = () => check(`${compiler}/bin/tsc`, '-p', folder);
+    const line = code.split('\n').findIndex((text) => text.includes('description:')) + 1;
+    const named = `app\\.ts\\(${line},\\d+\\): .*"descripton is not a member of a capability"`;
+    assert.throws(wrong, ({ stdout }) => new RegExp(named).test(stdout));
+  });
 }
 
 test('the samples of the documents compile', () => {

@@ -99,7 +99,9 @@ enum abp_watch_end {
   ABP_WATCH_ENDED,  /* as it should, or by a connection that broke later */
   ABP_WATCH_FAILED, /* the agent refused it, or answered what cannot be read */
   ABP_WATCH_BROKEN, /* no answer came: it may have arrived */
-  ABP_WATCH_UNSENT  /* it has not arrived, or the agent is too busy: try again */
+  ABP_WATCH_UNSENT, /* it has not arrived, or the agent is too busy: try again */
+  /* As ENDED, but of a stream whose latest event has a number: the agent can go on behind it. */
+  ABP_WATCH_NUMBERED
 };
 
 /* What is said besides a state. */

@@ -7,6 +7,7 @@
  *      │            unreachable│ │again
  *      │                       ▼ │
  *      │                     PAUSING ──out of reach for too long──▶ OVER (LOST)
+ *      ├──stream ends, and its events have numbers──▶ READING (what comes after the last one)
  *      ├──the task ends──▶ LINGERING ──stream ends, or too late──▶ OVER
  *      └──message did not arrive──▶ PAUSING ──▶ READING (the message again)
  *
@@ -141,6 +142,11 @@ int watch_ended(struct watch *watch, const abp_tasks_config *config, uint64_t no
   if (watch->phase != WATCH_READING) return step_of(ABP_WATCH_DONE);
   if (watch->left) return over(watch, ABP_WATCH_DONE);
   if (!watch->reopened && how == ABP_WATCH_FAILED) return over(watch, ABP_WATCH_FAIL);
+  /* A stream that brought news goes on behind them. The task as it stands would only repeat them.
+   */
+  const int news = watch->heard > watch->reopened;
+  if (how == ABP_WATCH_NUMBERED && watch->named && news && !watch->overdue)
+    return take(watch, ABP_WATCH_OPEN);
   if (watch->named) return take(watch, ABP_WATCH_ASK);
   watch->arrived |= how != ABP_WATCH_UNSENT;
   if (watch->cancel == CANCEL_WANTED && !watch->arrived) return over(watch, ABP_WATCH_STOPPED);

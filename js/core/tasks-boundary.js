@@ -1,7 +1,7 @@
 // Generated from src/abp_tasks.h and wasm/tasks_boundary.c by wasm/generate-boundary.mjs: change those instead.
 
 /** The digest of this file. The module must have the same: see js/core/instance.js. */
-export const ABI = 377157193;
+export const ABI = 952035931;
 
 /** @typedef {0 | import('./instance.js').Brand<'abp_task'>} Task */
 /** @typedef {import('./instance.js').Brand<'abp_task_state'>} TaskState */
@@ -54,6 +54,7 @@ export const WATCH_ENDED = /** @type {WatchEnd} */ (0);
 export const WATCH_FAILED = /** @type {WatchEnd} */ (1);
 export const WATCH_BROKEN = /** @type {WatchEnd} */ (2);
 export const WATCH_UNSENT = /** @type {WatchEnd} */ (3);
+export const WATCH_NUMBERED = /** @type {WatchEnd} */ (4);
 export const TASK_NEWS = /** @type {TaskSaying} */ (1);
 export const TASK_SNAPSHOT = /** @type {TaskSaying} */ (2);
 export const ARTIFACT_DROP = /** @type {TaskArtifact} */ (0);

@@ -26,10 +26,10 @@ enum { HOWS = 4, OTHERS = 3 };
 /* States for what is heard; ways to end, with and without a delay; an answer's states, and its
  * other ways to end. */
 static const uint8_t CHOICES[KINDS] = {
-    [HEAR] = 3,       [REPLY] = 1,
-    [END] = HOWS * 2, [ANSWER] = 3 + OTHERS,
-    [CANCEL] = 1,     [CANCELLED] = HOWS + 1,
-    [LEAVE] = 1,      [TIME] = 1,
+    [HEAR] = 3,           [REPLY] = 1,
+    [END] = HOWS * 2 + 1, [ANSWER] = 3 + OTHERS,
+    [CANCEL] = 1,         [CANCELLED] = HOWS + 1,
+    [LEAVE] = 1,          [TIME] = 1,
 };
 
 static struct {
@@ -115,7 +115,9 @@ static int can(struct move move) {
   switch (move.kind) {
   case HEAR: return reads && !world.closing;
   case REPLY: return reads && !world.closing && !world.named;
-  case END: return reads && (!world.closing || move.arg == ABP_WATCH_ENDED * 2);
+  case END:
+    if (move.arg / 2 == ABP_WATCH_NUMBERED) return reads && world.named;
+    return reads && (!world.closing || move.arg == ABP_WATCH_ENDED * 2);
   case ANSWER: return world.doing == ABP_WATCH_ASK;
   case CANCELLED: return world.sent;
   default: return !over();

@@ -530,6 +530,36 @@ static void an_outage_is_waited_for_longer_and_longer_up_to_a_limit(void **state
   abp_tasks_free(tasks);
 }
 
+static void a_stream_with_numbers_goes_on_where_it_was_unless_it_brought_nothing(void **state) {
+  (void)state;
+  abp_task task;
+  abp_tasks *tasks = watched_task(&task, ABP_WATCH_MESSAGE);
+  const enum abp_watch_end how = ABP_WATCH_NUMBERED;
+  abp_watch_named(tasks, task);
+  abp_task_says(tasks, task, 0, ABP_TASK_WORKING, ABP_TASK_NEWS);
+  assert_int_equal(next_step(abp_watch_ended(tasks, task, how, 0)), ABP_WATCH_OPEN);
+  assert_int_equal(next_step(abp_watch_ended(tasks, task, how, 0)), ABP_WATCH_ASK);
+  assert_int_equal(next_step(abp_watch_asked(tasks, task, ABP_WATCH_ENDED, 0)), ABP_WATCH_PAUSE);
+  assert_int_equal(next_step(due_at(tasks, BEGIN + 10)), ABP_WATCH_OPEN);
+  /* The first event may be the task as it stands, which is no news: an agent that ends each stream
+   * after it is left alone for longer and longer. */
+  abp_task_says(tasks, task, 0, ABP_TASK_WORKING, ABP_TASK_NEWS);
+  assert_int_equal(next_step(abp_watch_ended(tasks, task, how, 0)), ABP_WATCH_ASK);
+  assert_int_equal(next_step(abp_watch_asked(tasks, task, ABP_WATCH_ENDED, 0)), ABP_WATCH_PAUSE);
+  assert_int_equal(next_step(due_at(tasks, BEGIN + 30)), ABP_WATCH_OPEN);
+  abp_task_says(tasks, task, 0, ABP_TASK_WORKING, ABP_TASK_NEWS);
+  abp_task_says(tasks, task, 0, ABP_TASK_WORKING, ABP_TASK_NEWS);
+  assert_int_equal(next_step(abp_watch_ended(tasks, task, how, 0)), ABP_WATCH_OPEN);
+  /* What should have ended by now is asked for. */
+  abp_task_says(tasks, task, 0, ABP_TASK_WORKING, ABP_TASK_NEWS);
+  abp_task_says(tasks, task, 0, ABP_TASK_WORKING, ABP_TASK_NEWS);
+  abp_watch_cancel(tasks, task);
+  abp_watch_cancel_answered(tasks, task, ABP_WATCH_FAILED, 0, 0);
+  assert_int_equal(due_at(tasks, BEGIN + 1000), ABP_WATCH_CLOSE);
+  assert_int_equal(next_step(abp_watch_ended(tasks, task, how, 0)), ABP_WATCH_ASK);
+  abp_tasks_free(tasks);
+}
+
 static void the_time_that_an_agent_asks_for_is_given_to_it(void **state) {
   (void)state;
   abp_task task;
@@ -689,6 +719,7 @@ int main(void) {
       cmocka_unit_test(a_task_may_be_let_go_at_any_time),
       cmocka_unit_test(every_allocation_fails_and_nothing_is_lost),
       cmocka_unit_test(an_outage_is_waited_for_longer_and_longer_up_to_a_limit),
+      cmocka_unit_test(a_stream_with_numbers_goes_on_where_it_was_unless_it_brought_nothing),
       cmocka_unit_test(the_time_that_an_agent_asks_for_is_given_to_it),
       cmocka_unit_test(a_message_is_sent_again_only_where_that_does_no_harm),
       cmocka_unit_test(a_cancel_is_sent_once_and_again_only_while_the_agent_is_out_of_reach),

@@ -58,7 +58,7 @@ static abp_task take_task(struct bytes *bytes) {
  */
 static void watch(abp_tasks *tasks, struct bytes *bytes, abp_task task) {
   const uint8_t op = take8(bytes);
-  const enum abp_watch_end how = (enum abp_watch_end)(op >> 6);
+  const enum abp_watch_end how = (enum abp_watch_end)(op / 8 % (ABP_WATCH_NUMBERED + 1));
   int verdict = 0;
   switch (op % 8) {
   case 0: verdict = abp_watch(tasks, task, (enum abp_watch_kind)(take8(bytes) & 15)); break;

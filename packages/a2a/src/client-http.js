@@ -14,6 +14,7 @@ import { Unsent } from './unsent.js';
  * @property {() => Promise<unknown>} next the next JSON-RPC response, or undefined at the end: the agent ended the answer,
  *   the connection broke, or `close` was called
  * @property {() => void} close stops reading
+ * @property {string} [lastEventId] the number of the latest response, if the agent gave it one
  */
 
 /**
@@ -22,7 +23,7 @@ import { Unsent } from './unsent.js';
  * @property {(timeout: number) => Promise<unknown>} card the agent card
  * @property {(url: string | undefined, rest: boolean) => Promise<void>} [use] sets the URL for requests, and whether to use the
  *   HTTP+JSON binding, as the card says
- * @property {(dialect: import('./dialects.js').Dialect, request: object, how: { stream: boolean, abortable: boolean }) => Responses} open sends
+ * @property {(dialect: import('./dialects.js').Dialect, request: object, how: { stream: boolean, abortable: boolean, lastEventId?: string }) => Responses} open sends
  *   a JSON-RPC request. Only an `abortable` one, which costs more, can be closed before its answer begins; any other
  *   is closed when it begins
  * @property {string[]} extensions URIs of those that are declared with every request
@@ -145,13 +146,14 @@ export class HttpConnection {
   /**
    * @param {import('./dialects.js').Dialect} dialect
    * @param {object} request
-   * @param {{ stream: boolean, abortable: boolean }} how
+   * @param {{ stream: boolean, abortable: boolean, lastEventId?: string }} how
    */
-  open(dialect, request, { stream, abortable }) {
+  open(dialect, request, { stream, abortable, lastEventId }) {
     const headers = {
       'content-type': 'application/json',
       accept: stream ? 'text/event-stream' : 'application/json, application/a2a+json',
       ...(dialect.header && { 'a2a-version': dialect.header }),
+      ...(lastEventId && { 'last-event-id': lastEventId }),
       ...(this.extensions.length && {
         [dialect.extensionsHeader]: this.extensions.join(','),
       }),
@@ -230,8 +232,9 @@ class HttpResponses {
   #parser;
   /** Whether the connection broke while the answer was read. */
   #broken = false;
-  /** @type {string[]} */
+  /** @type {{ data: string, id: string }[]} */
   #ready = [];
+  lastEventId = '';
 
   /**
    * @param {(signal: AbortSignal | undefined) => Promise<Response>} request
@@ -263,9 +266,11 @@ class HttpResponses {
       while (!this.#ready.length) {
         const bytes = await this.#read();
         if (!bytes) return undefined;
-        for (const { data } of this.#parser.push(bytes)) if (data) this.#ready.push(data);
+        for (const event of this.#parser.push(bytes)) if (event.data) this.#ready.push(event);
       }
-      return this.#respond(parse(/** @type {string} */ (this.#ready.shift())));
+      const { data, id } = /** @type {{ data: string, id: string }} */ (this.#ready.shift());
+      this.lastEventId = id;
+      return this.#respond(parse(data));
     } catch (error) {
       const closed = this.#closed;
       this.close();
@@ -313,7 +318,7 @@ class HttpResponses {
         details: { status, body: body.slice(0, 1024) },
       });
     }
-    this.#ready.push(body);
+    this.#ready.push({ data: body, id: '' });
   }
 
   /** @returns {Promise<Uint8Array | undefined>} undefined at the end, or when the connection breaks */

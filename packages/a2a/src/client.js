@@ -238,14 +238,17 @@ export class TaskClient {
   }
 
   /**
-   * Streams a running task. The first event is the task as it is now.
+   * Streams a running task. The first event is the task as it is now; with the `lastEventId` of an earlier stream, and an
+   * agent that has numbers, it is the one that came after.
    * @param {string} id
-   * @param {{ signal?: AbortSignal }} [options]
+   * @param {{ signal?: AbortSignal, lastEventId?: string }} [options]
    */
-  resubscribe(id, { signal } = {}) {
+  resubscribe(id, { signal, lastEventId } = {}) {
     if (typeof id !== 'string') throw invalidOption('resubscribe', 'the id', 'a string');
+    if (lastEventId !== undefined && typeof lastEventId !== 'string')
+      throw invalidOption('resubscribe', 'lastEventId', 'a string');
     requireSignal('resubscribe', signal);
-    return new TaskStream(this.#streams, 'resubscribe', () => ({ id }), id, signal);
+    return new TaskStream(this.#streams, 'resubscribe', () => ({ id }), id, signal, lastEventId);
   }
 
   /**
@@ -305,7 +308,8 @@ export class TaskClient {
         view.forget();
       },
       read: (response) => readEvent(this.#result(response)),
-      open: (operation, params, abortable) => this.#open(operation, params, abortable),
+      open: (operation, params, abortable, lastEventId) =>
+        this.#open(operation, params, abortable, lastEventId),
       get: (id) => this.get(id),
       cancel: (id, reason) => this.#cancel(id, reason),
       drop: (event) => {
@@ -376,8 +380,9 @@ export class TaskClient {
    * @param {Operation} operation
    * @param {object} params
    * @param {boolean} [abortable]
+   * @param {string} [lastEventId]
    */
-  #open(operation, params, abortable = true) {
+  #open(operation, params, abortable = true, lastEventId = undefined) {
     const dialect = /** @type {Dialect} */ (this.#dialect);
     const method = dialect.methods[operation];
     if (!method) {
@@ -390,7 +395,7 @@ export class TaskClient {
     const about = tenant ? { tenant, ...params } : params;
     const request = { jsonrpc: '2.0', id: ++this.#requests, method, params: about };
     const stream = operation === 'stream' || operation === 'resubscribe';
-    return this.#connection.open(dialect, request, { stream, abortable });
+    return this.#connection.open(dialect, request, { stream, abortable, lastEventId });
   }
 
   /**

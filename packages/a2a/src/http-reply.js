@@ -115,15 +115,22 @@ export class HttpReply {
     this.begin(200, { ...this.headers, ...headers });
   }
 
-  /** @param {object} head @param {Printed} body @param {boolean} [failed] */
-  event(head, body, failed) {
+  /** @param {object} head @param {Printed} body @param {boolean} [failed] @param {string} [number] */
+  event(head, body, failed, number) {
     const start = `${JSON.stringify(head).slice(0, -1)},"${failed ? 'error' : 'result'}":`;
-    this.sendEvent(body, failed, start, '}');
+    this.sendEvent(body, failed, number, start, '}');
   }
 
-  /** @param {Printed} body @param {boolean} [failed] @param {string} [before] @param {string} [after] */
-  sendEvent(body, failed, before = '', after = '') {
-    const start = `${failed ? 'event: error\n' : ''}data: ${before}`;
+  /**
+   * @param {Printed} body
+   * @param {boolean} [failed]
+   * @param {string} [number]
+   * @param {string} [before]
+   * @param {string} [after]
+   */
+  sendEvent(body, failed, number, before = '', after = '') {
+    const id = number ? `id: ${number}\n` : '';
+    const start = `${failed ? 'event: error\n' : id}data: ${before}`;
     const end = `${after}\n\n`;
     if (body.text.length < MIN_SHARED) this.#write(start + body.text + end);
     // However many wait for it, it is in memory once.

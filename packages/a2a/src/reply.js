@@ -16,8 +16,8 @@ import { printError } from './dialects.js';
  * @property {(streams?: boolean) => void} [wait] announces that the answer, or the stream, takes its time
  * @property {(ms: number) => void} [unavailable] the answer, an error, is that of a server which is away for as long
  * @property {() => void} open begins a stream
- * @property {(head: object, body: Printed, failed?: boolean) => void} event sends one JSON-RPC response in the
- *   stream: its first members, and its result, or its error if it `failed`
+ * @property {(head: object, body: Printed, failed?: boolean, number?: string) => void} event sends one JSON-RPC response
+ *   in the stream: its first members, and its result, or its error if it `failed`; with a number, from which a reader can go on
  * @property {() => void} end ends the stream
  * @property {string[]} extensions those that the request and the agent have in common; set before anything is sent
  * @property {boolean} left whether the reader has gone
@@ -38,9 +38,10 @@ export class PrintedEvent {
   /** @type {Map<Dialect, Printed>} */
   #printed = new Map();
 
-  /** @param {Event} event */
-  constructor(event) {
+  /** @param {Event} event @param {string} [number] behind which a reader can go on */
+  constructor(event, number) {
     this.event = event;
+    this.number = number;
   }
 
   /** @param {Dialect} dialect @returns {Printed} */
@@ -76,7 +77,7 @@ export class Stream {
    */
   send(event) {
     try {
-      this.reply.event(this.head, event.in(this.dialect));
+      this.reply.event(this.head, event.in(this.dialect), false, event.number);
       return true;
     } catch (thrown) {
       this.fail(printError(this.dialect, unsendable(thrown)));

@@ -158,10 +158,10 @@ export class RestReply {
     this.#http.open();
   }
 
-  /** @param {object} _head @param {Printed} body @param {boolean} [failed] */
-  event(_head, body, failed) {
+  /** @param {object} _head @param {Printed} body @param {boolean} [failed] @param {string} [number] */
+  event(_head, body, failed, number) {
     const shown = failed ? { text: JSON.stringify(errorBody(body.object)) } : body;
-    this.#http.sendEvent(shown, failed);
+    this.#http.sendEvent(shown, failed, number);
   }
 
   end() {

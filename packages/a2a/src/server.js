@@ -22,7 +22,7 @@ import {
   requireObject,
 } from '../../../js/common/options.js';
 import { getOwn, limitOf, milliseconds } from '../../../js/common/values.js';
-import { TASK_LIMITS, TaskTable, ready } from '../../../js/core/tasks-core.js';
+import { TASK_LIMITS, TaskTable, ended, ready } from '../../../js/core/tasks-core.js';
 import { Backlog } from './backlog.js';
 import { preferredVersion, printCard } from './card.js';
 import { DIALECTS, METHODS, STATES, getField, printError, readState } from './dialects.js';
@@ -439,7 +439,7 @@ export class TaskServer {
         case 'cancel':
           return await this.#cancel(asked);
         case 'resubscribe':
-          return this.#resubscribe(asked);
+          return await this.#resubscribe(asked);
         case 'push':
           return answer({
             result: await this.#configurePush(asked, String(getOwn(request, 'method'))),
@@ -782,21 +782,33 @@ export class TaskServer {
   }
 
   /** @param {Asked} asked */
-  #resubscribe(asked) {
+  async #resubscribe(asked) {
     const { dialect, reply, id } = asked;
     if (this.#draining && this.#logs) throw away();
     this.#needStreaming();
     try {
       const entry = this.#find(asked, 'subscribe');
       this.#fitting(entry, entry.task);
+      const { replica, task } = entry;
       const { lasting } = dialect;
-      const verdict = entry.table.subscribe(entry.handle, lasting);
-      if (!verdict)
-        throw new AbpError(
-          'UNSUPPORTED_OPERATION',
-          `Task ${entry.task.id} ${whyNot(entry.task, 'subscribed to')}`,
-        );
-      this.#subscribe(entry, asked, verdict, true, lasting);
+      /** @param {PrintedEvent[]} [missed] what came after the number that the reader named */
+      const subscribe = (missed) => {
+        const verdict = entry.table.subscribe(entry.handle, lasting);
+        if (!verdict && !missed?.length)
+          throw new AbpError(
+            'UNSUPPORTED_OPERATION',
+            `Task ${task.id} ${whyNot(task, 'subscribed to')}`,
+          );
+        this.#subscribe(entry, asked, verdict, true, lasting, missed);
+      };
+      const number = asked.info.headers['last-event-id'];
+      const resumed =
+        number &&
+        replica &&
+        (await this.#logs?.resume(replica, number, this.#options.maxUnread / 4, (events) =>
+          subscribe(events.flatMap((one) => eventOf(task, one.event, one.number))),
+        ));
+      if (!resumed) subscribe();
     } catch (error) {
       if (!dialect.streamsErrors) throw error;
       reply.open();
@@ -815,15 +827,24 @@ export class TaskServer {
    * @param {number} verdict on the subscription; 0 is that of a task which has ended
    * @param {boolean} snapshot whether the task itself comes first
    * @param {boolean} [lasting] whether the stream goes on while the task waits for input
+   * @param {PrintedEvent[]} [missed] what comes first in place of the task
    */
-  #subscribe(entry, { dialect, params, reply, id }, verdict, snapshot, lasting = false) {
+  #subscribe(
+    entry,
+    { dialect, params, reply, id },
+    verdict,
+    snapshot,
+    lasting = false,
+    missed = undefined,
+  ) {
     const stream = new Stream(reply, dialect, id, lasting);
     reply.onLeave = () => entry.streams.delete(stream);
     reply.open();
     // The reader may have left while the core was being loaded.
     if (reply.left) return;
     const shown = historyOf(entry.task, getOwn(params, 'configuration'));
-    if (snapshot && !stream.send(new PrintedEvent({ kind: 'task', task: shown }))) return;
+    const first = snapshot ? [new PrintedEvent({ kind: 'task', task: shown }, entry.number)] : [];
+    for (const event of missed ?? first) if (!stream.send(event)) return;
     if (!verdict || verdict & core.TASK_END) stream.end();
     else {
       entry.streams.add(stream);
@@ -983,18 +1004,18 @@ export class TaskServer {
         entry.table.forget(entry.handle);
         this.#entries.delete(entry);
       },
-      status: (entry, status, before) => {
+      status: (entry, status, number, before) => {
         const reported = readState(status.state);
         const verdict = entry.table.says(entry.handle, 0, reported, core.TASK_NEWS);
         before?.(entry);
-        this.#act(entry, verdict, { reported, status });
+        this.#act(entry, verdict, { reported, status, number });
       },
-      artifact: (entry, artifact, size, append, lastChunk) => {
+      artifact: (entry, { artifact, size, append, last }, number) => {
         const { artifactId } = artifact;
         const place = entry.table.artifact(entry.handle, 0, artifactId, append);
         if (place < 0) return;
         const grows = entry.task.growth(artifactId, size, append);
-        this.#addArtifact(entry, place, grows, artifact, append, lastChunk);
+        this.#addArtifact(entry, place, grows, artifact, append, last, number);
       },
       run: ({ entry }, owner, { prompt, info }) => {
         if (entry && prompt && info) void this.#run(entry, prompt, info, owner);
@@ -1021,10 +1042,11 @@ export class TaskServer {
    * Carries out a verdict.
    * @param {Entry | undefined} entry
    * @param {number} verdict
-   * @param {{ reported?: number, status?: Partial<Status>, reason?: string, prompt?: Message, info?: RequestInfo }} [about]
-   *   the status and the state that it belongs to, why the task is to stop, the message for a new run and its request
+   * @param {{ reported?: number, status?: Partial<Status>, reason?: string, prompt?: Message, info?: RequestInfo, number?: string }} [about]
+   *   the status and the state that it belongs to, why the task is to stop, the message for a new run and its request, and
+   *   the number of the event
    */
-  #act(entry, verdict, { reported, status, reason, prompt, info } = {}) {
+  #act(entry, verdict, { reported, status, reason, prompt, info, number } = {}) {
     if (!entry || verdict <= 0) return;
     const { task, streams } = entry;
     if (verdict & core.TASK_TELL) {
@@ -1038,13 +1060,8 @@ export class TaskServer {
       if (task.status.message) task.remember(task.status.message);
       this.#entries.update(entry);
       if (!entry.replica) this.#notify(entry, task.status);
-      this.#tell(entry, {
-        kind: 'status',
-        taskId: task.id,
-        contextId: task.contextId,
-        status: task.status,
-        final: (verdict & (core.TASK_END | core.TASK_PARK)) !== 0,
-      });
+      const final = (verdict & (core.TASK_END | core.TASK_PARK)) !== 0;
+      this.#tell(entry, statusEvent(task, task.status, final), number);
     }
     if (verdict & core.TASK_ABORT) entry.run?.abort(reason);
     if (verdict & core.TASK_SETTLE) {
@@ -1067,10 +1084,10 @@ export class TaskServer {
     this.#pushes?.notify(entry, status);
   }
 
-  /** @param {Entry} entry @param {Event} event */
-  #tell({ streams }, event) {
+  /** @param {Entry} entry @param {Event} event @param {string} [number] */
+  #tell({ streams }, event, number) {
     if (streams.size === 0) return;
-    const printed = new PrintedEvent(event);
+    const printed = new PrintedEvent(event, number);
     for (const stream of streams) if (!stream.send(printed)) streams.delete(stream);
   }
 
@@ -1179,8 +1196,9 @@ export class TaskServer {
    * @param {import('./dialects.js').Artifact} artifact
    * @param {boolean} append
    * @param {boolean} lastChunk
+   * @param {string} [number] of the event
    */
-  #addArtifact(entry, verdict, grows, artifact, append, lastChunk) {
+  #addArtifact(entry, verdict, grows, artifact, append, lastChunk, number) {
     const { task } = entry;
     const place = verdict >> 2;
     switch (verdict & 3) {
@@ -1199,15 +1217,51 @@ export class TaskServer {
     }
     task.grow(artifact.artifactId, grows);
     this.#entries.update(entry);
-    this.#tell(entry, {
-      kind: 'artifact',
-      taskId: task.id,
-      contextId: task.contextId,
-      artifact,
-      append,
-      lastChunk,
-    });
+    this.#tell(entry, artifactEvent(task, artifact, append, lastChunk), number);
   }
+}
+
+/** @param {StoredTask} task @param {Status} status @param {boolean} final @returns {Event} */
+const statusEvent = ({ id: taskId, contextId }, status, final) => ({
+  kind: 'status',
+  taskId,
+  contextId,
+  status,
+  final,
+});
+
+/**
+ * @param {StoredTask} task
+ * @param {import('./dialects.js').Artifact} artifact
+ * @param {boolean} append
+ * @param {boolean} lastChunk
+ * @returns {Event}
+ */
+const artifactEvent = ({ id: taskId, contextId }, artifact, append, lastChunk) => ({
+  kind: 'artifact',
+  taskId,
+  contextId,
+  artifact,
+  append,
+  lastChunk,
+});
+
+/**
+ * What streams were told of an event of a task's log.
+ * @param {StoredTask} task
+ * @param {import('./store/records.js').TaskEvent} event
+ * @param {string} number
+ * @returns {PrintedEvent[]} none, or one
+ */
+function eventOf(task, event, number) {
+  if (event.k === 'artifact')
+    return [
+      new PrintedEvent(artifactEvent(task, event.artifact, event.append, event.last), number),
+    ];
+  if (event.k !== 'run' && event.k !== 'status') return [];
+  const state = readState(event.status.state);
+  const final = ended(state) || state === core.TASK_INPUT_REQUIRED;
+  return [new PrintedEvent(statusEvent(task, event.status, final), number)];
 }
 
 /**

@@ -14,6 +14,8 @@ export class Entry {
   pushes = new Map();
   /** The task's characters when it was last measured. */
   counted = 0;
+  /** The number of the latest event that was told, where the task has a log. @type {string | undefined} */
+  number;
   /** The task in a store that outlives the process. @type {import('./store/replica.js').Replica | undefined} */
   replica;
 

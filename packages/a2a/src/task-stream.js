@@ -19,7 +19,7 @@ import { Unsent } from './unsent.js';
  * @property {(stream: TaskStream) => TaskView} view registers the stream for what is due to its task
  * @property {(known: boolean) => number} kind of a watch: of a task whose id is known, or of a message
  * @property {(response: unknown) => Event | undefined} read throws the agent's error
- * @property {(operation: Opening, params: object, abortable: boolean) => Responses} open
+ * @property {(operation: Opening, params: object, abortable: boolean, lastEventId?: string) => Responses} open
  * @property {(id: string) => Promise<Task>} get
  * @property {(id: string, reason: string | undefined) => Promise<Task>} cancel
  * @property {(event: Event) => void} drop
@@ -56,6 +56,8 @@ export class TaskStream {
   #refusal;
   /** @type {unknown} */
   #polling;
+  /** The number of the latest event: nothing that came after it is known. */
+  #lastEventId;
 
   /**
    * @param {StreamClient} client
@@ -63,13 +65,15 @@ export class TaskStream {
    * @param {(() => object)} params
    * @param {string | undefined} id
    * @param {AbortSignal | undefined} signal
+   * @param {string} [lastEventId] of an earlier stream of the task
    */
-  constructor(client, operation, params, id, signal) {
+  constructor(client, operation, params, id, signal, lastEventId) {
     this.#client = client;
     this.#operation = operation;
     this.#params = params;
     this.#id = id;
     this.#signal = signal;
+    this.#lastEventId = lastEventId;
     this.#events = this.#run();
   }
 
@@ -89,6 +93,14 @@ export class TaskStream {
    */
   get polling() {
     return this.#polling;
+  }
+
+  /**
+   * The number of the latest event, for `resubscribe`. Undefined where the agent gives none, and after the task was asked
+   * for.
+   */
+  get lastEventId() {
+    return this.#lastEventId || undefined;
   }
 
   [Symbol.asyncIterator]() {
@@ -158,16 +170,18 @@ export class TaskStream {
       this.#responses =
         id === undefined
           ? this.#client.open(this.#operation, this.#params(), abortable)
-          : this.#client.open('resubscribe', { id }, abortable);
+          : this.#client.open('resubscribe', { id }, abortable, this.#lastEventId);
       for (let response; (response = await this.#responses.next()) !== undefined;) {
         const event = this.#client.read(response);
         this.#polling = undefined;
+        this.#lastEventId = this.#responses.lastEventId;
         if (!event) continue;
         const verdict = this.#apply(event);
         if (verdict) yield event;
         if (verdict & core.TASK_END) return verdict;
       }
-      return table.watchStep('ended', handle, core.WATCH_ENDED, 0);
+      const how = this.#lastEventId ? core.WATCH_NUMBERED : core.WATCH_ENDED;
+      return table.watchStep('ended', handle, how, 0);
     } catch (error) {
       this.#failure = error;
       return table.watchStep('ended', handle, howFailed(error), delayOf(error));
@@ -187,6 +201,8 @@ export class TaskStream {
       this.#failure = error;
       return table.watchStep('asked', handle, howFailed(error), delayOf(error));
     }
+    // Its number is not known, and those before it are over.
+    this.#lastEventId = undefined;
     const event = /** @type {const} */ ({ kind: 'task', task });
     if (this.#apply(event)) yield event;
     this.#polling = this.#failure;

@@ -28,6 +28,19 @@ const VERSION = 1;
  * @property {(TaskEvent | ObjectRef)[]} events
  */
 
+/**
+ * The number of an event, in every process: that of its record, and its place there. It is the `id` of an event of a stream.
+ * @param {number} seq
+ * @param {number} place
+ */
+export const printNumber = (seq, place) => `${seq}.${place}`;
+
+/** @param {string} text @returns {{ seq: number, place: number } | undefined} undefined for one that was never given */
+export function readNumber(text) {
+  const found = /^([1-9]\d{0,14})\.(\d{1,4})$/.exec(text);
+  return found ? { seq: Number(found[1]), place: Number(found[2]) } : undefined;
+}
+
 /** @param {TaskRecord} record */
 export const printRecord = ({ id, by, epoch, events }) =>
   JSON.stringify({ v: VERSION, id, by, epoch, e: events });

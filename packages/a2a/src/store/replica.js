@@ -1,6 +1,6 @@
 /** One task, as its log has it. Whatever is told of the task is told when its record is read here, at its owner, too. */
 import { invokeReportingErrors, reportError } from '../../../../js/common/errors.js';
-import { readRecord } from './records.js';
+import { printNumber, readRecord } from './records.js';
 
 /** @import { LogRecord } from '../backends/backend.js' */
 /** @import { Entry } from '../task-store.js' */
@@ -106,7 +106,7 @@ export class Replica {
       }
       const sent = this.owner?.sent;
       const own = sent?.id === content.id;
-      let whole = own ? sent.events : this.#wholeEvents(content.events);
+      let whole = own ? sent.events : this.wholeEvents(content.events);
       if (whole instanceof Promise) whole = await whole;
       this.seq = record.seq;
       // A defect here must not end the reading of the log.
@@ -125,8 +125,8 @@ export class Replica {
     for (const stream of this.entry?.streams ?? []) stream.end();
   }
 
-  /** @param {TaskRecord['events']} events @returns {TaskEvent[] | Promise<TaskEvent[]>} */
-  #wholeEvents(events) {
+  /** With what is kept beside the log. @param {TaskRecord['events']} events @returns {TaskEvent[] | Promise<TaskEvent[]>} */
+  wholeEvents(events) {
     if (events.every(({ k }) => k !== 'object')) return /** @type {TaskEvent[]} */ (events);
     return Promise.all(
       events.map(async (event) => (event.k === 'object' ? this.#logs.fetch(event.name) : event)),
@@ -144,7 +144,11 @@ export class Replica {
       this.epoch = epoch;
       this.by = by;
     }
-    for (const event of events) invokeReportingErrors(() => this.#tell(event));
+    events.forEach((event, place) => {
+      const number = printNumber(this.seq, place);
+      invokeReportingErrors(() => this.#tell(event, number));
+      if (this.entry) this.entry.number = number;
+    });
     if (own) for (const event of events) this.#commit(event);
     if (events.some(({ k }) => k === 'run' || k === 'status')) this.#logs.changed(this);
     if (this.ended) this.stop();
@@ -157,8 +161,8 @@ export class Replica {
     this.owner?.committed(event);
   }
 
-  /** @param {TaskEvent} event */
-  #tell(event) {
+  /** @param {TaskEvent} event @param {string} number */
+  #tell(event, number) {
     const { host } = this.#logs;
     if (event.k === 'new') this.entry = host.adopt(this, event.origin);
     const { entry } = this;
@@ -173,13 +177,13 @@ export class Replica {
           entry.task.remember(event.message);
         }
         // Whoever sent the message follows the task from here on.
-        host.status(entry, event.status, this.owner?.begun);
+        host.status(entry, event.status, number, this.owner?.begun);
         break;
       case 'status':
-        host.status(entry, event.status);
+        host.status(entry, event.status, number);
         break;
       case 'artifact':
-        host.artifact(entry, event.artifact, event.size, event.append, event.last);
+        host.artifact(entry, event, number);
         break;
       case 'push':
         entry.pushes.set(event.config.id, event.config);

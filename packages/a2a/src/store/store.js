@@ -13,7 +13,7 @@ import { readState } from '../dialects.js';
 import { newId } from '../ids.js';
 import { Lease } from './lease.js';
 import { Owner } from './owner.js';
-import { printRecord } from './records.js';
+import { printNumber, printRecord, readNumber, readRecord } from './records.js';
 import { Replica } from './replica.js';
 
 /** @import { Backend } from '../backends/backend.js' */
@@ -21,7 +21,7 @@ import { Replica } from './replica.js';
 /** @import { Entry } from '../task-store.js' */
 /** @import { RequestInfo } from '../task.js' */
 /** @import { Origin, TaskEvent } from './records.js' */
-/** @import { Artifact, Status } from '../dialects.js' */
+/** @import { Status } from '../dialects.js' */
 /** @import { TaskStoreOptions } from './index.js' */
 /** @import { Prompt } from './owner.js' */
 
@@ -31,6 +31,8 @@ const RENEWALS = 5;
 const BATCH = 64;
 /** Ms before something that failed is tried again. */
 const RETRY = 100;
+/** Characters of an event of a stream, besides its content. */
+const EVENT = 512;
 /** Times that a cancel is stored against others, before the owner is asked to. */
 const ATTEMPTS = 2;
 
@@ -47,9 +49,9 @@ const GONE = 'gone';
  * @property {number} grace
  * @property {(replica: Replica, origin: Origin) => Entry} adopt shows a task
  * @property {(entry: Entry) => void} drop shows it no more
- * @property {(entry: Entry, status: Status, before?: (entry: Entry) => void) => void} status tells a state, and calls
- *   `before` when it is the task's, and nobody was told
- * @property {(entry: Entry, artifact: Artifact, size: number, append: boolean, last: boolean) => void} artifact tells one
+ * @property {(entry: Entry, status: Status, number: string, before?: (entry: Entry) => void) => void} status tells a state,
+ *   and calls `before` when it is the task's, and nobody was told
+ * @property {(entry: Entry, event: TaskEvent & { k: 'artifact' }, number: string) => void} artifact tells one
  * @property {(replica: Replica, owner: Owner, prompt: Prompt) => void} run calls the executor
  * @property {(entry: Entry | undefined, saved: object, trace?: string) => RequestInfo} requestOf
  * @property {(entry: Entry | undefined) => number} deadline when a question that nobody answers is canceled
@@ -641,6 +643,46 @@ export class TaskLogs {
       }
       cursor = page.cursor;
     } while (cursor);
+  }
+
+  /**
+   * Reads again what came after a number, up to what is told here: a stream that begins while `then` runs has no gap.
+   * @param {Replica} replica
+   * @param {string} number of an event
+   * @param {number} room characters
+   * @param {(events: { event: TaskEvent, number: string }[]) => void} then
+   * @returns {Promise<boolean>} false for a number that the log does not have, or if there is too much: `then` was not called
+   */
+  async resume(replica, number, room, then) {
+    const from = readNumber(number);
+    if (!from) return false;
+    // Another process may have told what this one has not read.
+    if (from.seq > replica.seq) await replica.catchUp();
+    /** @type {{ event: TaskEvent, number: string }[]} */
+    const found = [];
+    let at = from.seq - 1;
+    let known = false;
+    while (at < replica.seq) {
+      const records = await this.backend.read(replica.id, at, BATCH);
+      if (records.length === 0) return false;
+      for (const { seq, data } of records) {
+        // The stream brings it.
+        if (seq > replica.seq) break;
+        at = seq;
+        const { events: stored } = readRecord(data);
+        known ||= seq === from.seq && from.place < stored.length;
+        if (!known) return false;
+        const events = await replica.wholeEvents(stored);
+        events.forEach((event, place) => {
+          if (seq === from.seq && place <= from.place) return;
+          room -= EVENT + (event.k === 'artifact' ? event.size : JSON.stringify(event).length);
+          found.push({ event, number: printNumber(seq, place) });
+        });
+        if (room < 0) return false;
+      }
+    }
+    if (known) then(found);
+    return known;
   }
 
   /** @param {string} id of a task @param {number} epoch @param {string} text */

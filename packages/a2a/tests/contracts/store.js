@@ -120,6 +120,143 @@ export function testStore(name, openBackend) {
     ]);
   });
 
+  it('a stream is resumed from any number, at any process, without gap or repeat', async (t, start) => {
+    const gates = [deferred(), deferred()];
+    const { urls } = await start(
+      async (context) => {
+        const emit = (text) =>
+          context.emitArtifact({ artifactId: 'a', parts: [{ text }] }, { append: true });
+        // What is emitted at once may share a record.
+        for (let i = 0; i < 5; i++) emit(`${i}`);
+        emit('x'.repeat(1_100_000));
+        await gates[0].promise;
+        emit('5');
+        await context.flushed();
+        context.emitStatus('working', 'half');
+        await gates[1].promise;
+        emit('6');
+      },
+      { maxUnread: 16 << 20 },
+    );
+    const what = ({ result }) =>
+      result.artifactUpdate?.artifact.parts[0].text.slice(0, 3) ?? gist({ result });
+    const numberOf = ({ raw }) => /^id: (.*)$/m.exec(raw)?.[1];
+    const params = { message: V1.message('go') };
+    const whole = await open(urls[0], V1.stream, params, V1.headers);
+    const frames = [];
+    const until = async (last) => {
+      while (frames.length === 0 || what(frames.at(-1)) !== last) frames.push(await whole.next());
+    };
+    await until('xxx');
+    const { id } = frames[0].result.task;
+    const from = (number, url) =>
+      open(url, V1.resubscribe, { id }, { ...V1.headers, 'last-event-id': number });
+    const early = [];
+    for (const [i, frame] of frames.entries())
+      early.push([i, await from(numberOf(frame), urls[i % 2])]);
+    gates[0].resolve();
+    await until('working');
+    const middle = await from(numberOf(frames[2]), urls[1]);
+    gates[1].resolve();
+    frames.push(...(await whole.rest()));
+    assert.equal(what(frames.at(-1)), 'completed');
+    const told = frames.map((frame) => [numberOf(frame), what(frame)]);
+    assert.equal(new Set(told.map(([number]) => number)).size, frames.length);
+    const after = (i) => told.slice(i + 1);
+    const rest = async (stream) =>
+      (await stream.rest()).map((frame) => [numberOf(frame), what(frame)]);
+    for (const [i, stream] of early) assert.deepEqual(await rest(stream), after(i), `${i}`);
+    assert.deepEqual(await rest(middle), after(2));
+    // Of a task that has ended, too, as long as something came after.
+    for (const [i, frame] of frames.entries()) {
+      if (i === frames.length - 1) break;
+      assert.deepEqual(await rest(await from(numberOf(frame), urls[i % 2])), after(i), `${i}`);
+    }
+    const nothing = { ...V1.headers, 'last-event-id': numberOf(frames.at(-1)) };
+    assert.equal((await ask(urls[1], V1.resubscribe, { id }, nothing)).error.code, -32004);
+  });
+
+  it('a number that nobody gave, or before too much, is answered with the task', async (t, start) => {
+    const go = deferred();
+    const { urls } = await start(
+      async (context) => {
+        context.emitArtifact({ artifactId: 'a', parts: [{ text: 'x'.repeat(30_000) }] });
+        await go.promise;
+      },
+      { maxUnread: 100_000 },
+    );
+    const { id } = (await send(urls[0], 'go', returnImmediately)).result.task;
+    let seen = await open(urls[1], V1.resubscribe, { id }, V1.headers);
+    const [, first] = /^id: (.*)$/m.exec((await seen.next()).raw);
+    seen.leave();
+    const [seq, place] = first.split('.').map(Number);
+    for (const number of ['0', 'x', '1', '0.0', `${seq}.${place + 1000}`, '999999.0', '1.9999']) {
+      const headers = { ...V1.headers, 'last-event-id': number };
+      const stream = await open(urls[0], V1.resubscribe, { id }, headers);
+      assert.match(gist(await stream.next()), /^task/, number);
+      stream.leave();
+    }
+    go.resolve();
+    do seen = await get(urls[1], id);
+    while (stateOf(seen) !== 'completed');
+    const headers = { ...V1.headers, 'last-event-id': '1.0' };
+    assert.equal((await ask(urls[1], V1.resubscribe, { id }, headers)).error.code, -32004);
+  });
+
+  it('a client of ours goes on from the number that it has seen', async (t, start) => {
+    const go = deferred();
+    const { urls } = await start(async (context) => {
+      for (let i = 0; i < 3; i++)
+        context.emitArtifact({ artifactId: 'a', parts: [{ text: `${i}` }] }, { append: true });
+      await go.promise;
+      context.emitArtifact({ artifactId: 'a', parts: [{ text: '3' }] }, { append: true });
+    });
+    let turn = 0;
+    const asked = [];
+    const cuts = [];
+    /** Each request goes to the next process, and a stream can be cut. */
+    const balanced = async (_url, init) => {
+      const { method } = JSON.parse(init.body);
+      asked.push([method, new Headers(init.headers).get('last-event-id') !== null]);
+      const answer = await fetch(urls[turn++ % urls.length], init);
+      const reader = answer.body.getReader();
+      const body = new ReadableStream({
+        start: (controller) => cuts.push(() => controller.error(new Error('cut'))),
+        async pull(controller) {
+          const { done, value } = await reader.read();
+          if (done) controller.close();
+          else controller.enqueue(value);
+        },
+      });
+      return new Response(body, answer);
+    };
+    const client = createTaskClient(urls[0], {
+      version: '1.0',
+      fetch: balanced,
+      limits: { retry: 1 },
+    });
+    const stream = client.subscribe('go');
+    const seen = [];
+    for await (const event of stream) {
+      seen.push(event.kind === 'artifact' ? event.artifact.parts[0].text : event.kind);
+      if (seen.at(-1) === '1') cuts[0]();
+      if (seen.at(-1) === '2') go.resolve();
+    }
+    assert.deepEqual(seen, ['task', 'status', '0', '1', '2', '3', 'status']);
+    assert.deepEqual(asked, [
+      [V1.stream, false],
+      [V1.resubscribe, true],
+    ]);
+    assert.deepEqual(
+      stream.task.artifacts[0].parts.map(({ text }) => text),
+      ['0', '1', '2', '3'],
+    );
+    // Another client, which has kept the number, is told what has come since.
+    const other = client.resubscribe(stream.task.id, { lastEventId: '1.0' });
+    assert.equal((await other.next()).value.status.state, 'working');
+    await other.return();
+  });
+
   it('an answer goes to any process, which takes the task', async (t, start) => {
     const runs = [];
     const { urls } = await start((context, process) => {

@@ -15,6 +15,7 @@ for (const [name, way] of Object.entries(WAYS)) {
   const stops = Math.ceil(STOPS / (way.costs ?? 1));
   test(`${stops} stops by ${name}`, async (t) => {
     t.mock.method(console, 'warn', () => {}); // that handlers run on
+    t.mock.method(console, 'error', () => {}); // that executors fail
     const { tally, wrong } = await makeStops(way, database, { stops, seed });
     const unknown = (100 * (tally.unknown ?? 0)) / stops;
     t.diagnostic(`${unknown.toFixed(1)} % unknown; ${JSON.stringify(tally)}`);

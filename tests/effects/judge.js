@@ -8,6 +8,7 @@
  * @property {boolean} success
  * @property {string} [outcome] an {@link Outcome}, unless it succeeded
  * @property {{ applied?: number, remaining?: number }} [report] what the handler said of its work
+ * @property {number} [waited] ms from the stop to the answer, as its caller measures them
  */
 
 /**
@@ -44,6 +45,12 @@ export function contradiction(
   if (outcome === undefined) return 'no outcome was told';
   if (outcome === 'unknown') return cut || foreign ? undefined : 'unknown, and the app is there';
   if (outcome === 'unstarted') return begun ? 'unstarted, and the handler ran' : undefined;
+  // The state of a task, where no word says more.
+  if (outcome === 'canceled') {
+    const told = rows.some(({ at }) => at === 'signal');
+    if (begun && !told) return 'canceled, and the handler was not told to stop';
+    return patient && begun && !end ? 'canceled, and the handler had not ended' : undefined;
+  }
   if (!begun) return `${outcome}, and the handler never ran`;
   if (outcome === 'running') {
     return patient && !cut ? 'running, and the app waits for its handlers' : undefined;

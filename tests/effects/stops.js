@@ -1,7 +1,8 @@
 /** Makes calls of handlers whose effects are known, stops them at random moments, and compares what is told with what stands. */
 import { random } from '../differential/scripts.js';
 import { contradiction } from './judge.js';
-import { NAMES, handlersOf, isStuck, turn } from './work.js';
+import { makeCall, planOf, turns } from './calls.js';
+import { handlersOf, turn } from './work.js';
 
 /** @typedef {import('./judge.js').Told} Told */
 
@@ -9,16 +10,19 @@ import { NAMES, handlersOf, isStuck, turn } from './work.js';
  * @typedef {object} Settings
  * @property {number} grace ms that the app waits for a handler that was told to stop
  * @property {number} room handlers that may run at once
+ * @property {string} name of the session
  * @property {string} path of the database, for handlers elsewhere
  * @property {Promise<unknown>} whenReleased resolves when theirs that are stuck may go on
  */
 
 /**
  * @typedef {object} Session Calls to one app, by one of the ways.
- * @property {(name: string, params: { key: string, seed: number }, options: { signal: AbortSignal, timeout?: number }) => Promise<Told & {
- *   later?: Promise<Told | undefined> }>} call what the way tells of a call; `later` is what it tells when the handler has ended after all
+ * @property {import('./calls.js').Call} [call]
+ * @property {() => Promise<unknown>} [pace] a turn of whoever calls
+ * @property {(plan: import('./calls.js').Plan) => ReturnType<import('./calls.js').Call>} [make] makes a call elsewhere, where its stop and what is
+ *   told of it are noted; in place of `call`
  * @property {boolean} [dies] whether a cut ends the handlers, too
- * @property {() => unknown} cut cuts the connection, or ends the app, without a word
+ * @property {(below: (below: number) => number) => unknown} cut cuts the connection, or ends the app, without a word
  * @property {() => unknown} close
  */
 
@@ -26,25 +30,17 @@ import { NAMES, handlersOf, isStuck, turn } from './work.js';
  * @typedef {object} Way
  * @property {(handlers: ReturnType<typeof handlersOf>, settings: Settings) => Promise<Session>} open
  * @property {number} [costs] how much longer a session takes than elsewhere: there are so many times fewer
+ * @property {boolean} [slow] whether calls take longer to arrive than handlers to run, which are in this thread
  * @property {boolean} [foreign] whether nothing tells what became of a cancelled call
  * @property {boolean} [reports] whether the handler's own words come with the outcome
  * @property {boolean} [waits] whether handlers that were told to stop are waited for in any case
- * @property {boolean} [queues] false if there is no limit of handlers that run at once
+ * @property {number} [callerGrace] ms after which a caller gives up on the answer to its cancel, where that is not for ever
  */
 
 /** The grace period of apps that wait as long as it takes, and of those that do not, in ms. */
 const PATIENT = 600_000;
 const SHORT = 20;
 const MAX_SESSION = 12;
-
-/** @param {number} below a number of microtasks to let pass */
-async function microtasks(below) {
-  for (let i = 0; i < below; i++) await undefined;
-}
-/** @param {number} count of turns to let pass */
-async function turns(count) {
-  for (let i = 0; i < count; i++) await turn();
-}
 
 let runs = 0;
 
@@ -96,33 +92,40 @@ async function oneSession(way, database, name, below, tally, wrong) {
     tellReleased();
     for (const go of held) go();
   };
+  /** @type {Map<string, () => void>} */
+  const waiting = new Map();
+  const begun = (/** @type {string} */ key) =>
+    new Promise((resolve) => waiting.set(key, () => resolve(undefined)));
   const place = {
-    write: database.write,
+    write(/** @type {import('./work.js').Row} */ row) {
+      database.write(row);
+      if (row.at === 'begin') waiting.get(row.key)?.();
+    },
     writeElsewhere: database.writeElsewhere,
     released: () => (free ? turn() : new Promise((resolve) => void held.push(resolve))),
   };
   const { path } = database;
-  const settings = { path, whenReleased, grace: patient ? PATIENT : SHORT, room };
+  const settings = { name, path, whenReleased, grace: patient ? PATIENT : SHORT, room };
   if (free) release();
   const session = await way.open(handlersOf(place), settings);
 
   let isCut = false;
   const cutting = cut
-    ? turns(below(12)).then(() => {
+    ? turns(below(12), session.pace).then(() => {
         isCut = true;
-        return session.cut();
+        return session.cut(below);
       })
     : undefined;
-  const calls = Array.from({ length: size }, (_, i) => {
-    const handler = NAMES[below(NAMES.length)];
-    return oneCall(session, database, handler, `${name}.${i}`, below);
-  });
-  const all = await Promise.all(calls);
+  const { call, pace } = session;
+  const caller = { write: database.write, pace, begun: way.slow ? begun : undefined };
+  const make = session.make ?? ((plan) => makeCall(call, caller, plan));
+  const plans = Array.from({ length: size }, (_, i) => planOf(`${name}.${i}`, below));
+  const all = await Promise.all(plans.map(async (plan) => ({ ...plan, told: await make(plan) })));
   await cutting;
   release();
   if (!isCut || !session.dies) await database.quiet(all.map(({ key }) => key));
   for (const { key, handler, told } of all) {
-    const circumstances = { cut: isCut, patient, ...way };
+    const circumstances = { ...way, cut: isCut || told.waited >= way.callerGrace, patient };
     /** @param {Told} what @param {string} when */
     const check = (what, when, rows = database.rows(key)) => {
       const why = contradiction(rows, what, circumstances);
@@ -145,29 +148,3 @@ async function oneSession(way, database, name, below, tally, wrong) {
 
 /** @param {import('./work.js').Row} row */
 const rowText = ({ at, how }) => (how ? `${at} ${how}` : at);
-
-/**
- * @param {Session} session
- * @param {import('./database.js').Database} database
- * @param {string} handler
- * @param {string} key
- * @param {(below: number) => number} below
- */
-async function oneCall(session, database, handler, key, below) {
-  const controller = new AbortController();
-  const { signal } = controller;
-  const stop = () => controller.abort(new DOMException('the test stops it', 'AbortError'));
-  const options = { signal };
-  const seed = below(2 ** 31);
-  const [moment, count] = [below(6), below(10)];
-  // What is stuck ends only if it is told to stop, or is never stuck.
-  if (moment === 0) stop();
-  if (moment === 1 && !isStuck(handler)) options.timeout = 1 + count;
-  const calling = session.call(handler, { key, seed }, options);
-  if (moment === 2) stop();
-  if (moment === 3) void microtasks(count).then(stop);
-  if (moment >= 4) void turns(2 * count).then(stop);
-  const told = await calling;
-  database.write({ key, at: 'told', how: told.success ? 'success' : told.outcome });
-  return { key, handler, told };
-}

@@ -11,6 +11,7 @@ import { callsTool, settled } from '../../packages/webmcp/src/settled.js';
 import { Tools } from '../../packages/webmcp/src/tools.js';
 import { socketPair } from '../contracts/channels.js';
 import { AGENT, APP } from '../support/pair.js';
+import { a2a, gatewayHandles, gatewayTasks } from './task-ways.js';
 
 /** What agents wait for an app: longer than any app waits for its handlers. */
 const LONG = 3_600_000;
@@ -275,4 +276,7 @@ export const WAYS = {
   'the view of an MCP App': view,
   'WebMCP, an app of ours': webMcp,
   'WebMCP, tools of others': wrapped,
+  A2A: a2a,
+  'the gateway, tasks': gatewayTasks,
+  'the gateway, handles': gatewayHandles,
 };

@@ -1,0 +1,168 @@
+/** The ways on which a call is a task: A2A, and the gateway, of which an MCP client is told. */
+import { once } from 'node:events';
+import { WebSocketServer } from 'ws';
+import { expose } from '../../js/index.js';
+import { portTransport } from '../../js/transports/port.js';
+import { webSocketTransport } from '../../js/transports/websocket.js';
+import { createTaskClient } from '../../packages/a2a/src/index.js';
+import { serve } from '../../packages/a2a/tests/support/a2a.js';
+import { App } from '../../packages/gateway/src/app.js';
+import { Gateway } from '../../packages/gateway/src/gateway.js';
+import { createServer } from '../../packages/gateway/src/mcp-server.js';
+import { sentenceOf } from '../../packages/gateway/src/outcomes.js';
+import { createPeer } from '../../packages/rpc/src/index.js';
+import { connectMcp } from '../../packages/rpc/src/mcp.js';
+import { AGENT, APP } from '../support/pair.js';
+import { turn } from './work.js';
+
+/** What clients wait for a task: longer than any agent waits for its executors. */
+const LONG = 3_600_000;
+
+/**
+ * Executors of A2A, over HTTP, whose connections break: the client opens its streams again.
+ * @type {import('./stops.js').Way}
+ */
+export const a2a = {
+  costs: 5,
+  slow: true,
+  async open(capabilities, { grace }) {
+    const execute = async ({ message, signal }) => {
+      const { name, params } = message.parts[0].data;
+      await capabilities[name](params, { signal });
+    };
+    const agent = await serve(execute, { grace });
+    const limits = { grace: LONG, timeout: LONG, outage: LONG, retry: 1 };
+    const client = createTaskClient(agent.url, { limits });
+    return {
+      async call(name, params, { signal }) {
+        const stream = client.subscribe({ parts: [{ data: { name, params } }] }, { signal });
+        try {
+          for await (const _event of stream);
+        } catch (error) {
+          // Nothing is sent after the signal.
+          if (error === signal.reason) return { success: false, outcome: 'unstarted' };
+          throw error;
+        }
+        const { state, message } = stream.task.status;
+        const { outcome } = message?.metadata ?? {};
+        return { success: state === 'completed', outcome: outcome ?? state };
+      },
+      pace: () => fetch(new URL('/.well-known/agent-card.json', agent.url)),
+      cut: () => agent.http.closeAllConnections(),
+      async close() {
+        client.close();
+        await agent.close();
+      },
+    };
+  },
+};
+
+/** What the gateway's program gives its clients of the SDK: an end of a port. @param {MessagePort} port */
+function serverEnd(port) {
+  const end = {
+    onmessage: undefined,
+    onclose: undefined,
+    start: async () => {
+      port.onmessage = ({ data }) => end.onmessage(data);
+    },
+    send: async (message) => port.postMessage(message),
+    close: async () => {
+      port.close();
+      end.onclose?.();
+    },
+  };
+  return end;
+}
+
+/** A handler's name as one of a tool. @param {string} name */
+const toolOf = (name) => name.replace('-', '_');
+
+/** What the result of a tool tells, and whether it says in its sentence what it says in its word. */
+function told({ isError, content, _meta }) {
+  if (!isError) return { success: true };
+  const { outcome, report } = _meta['abp-bridge/outcome'] ?? { outcome: 'failed' };
+  const { text } = content[0];
+  const sentence = sentenceOf({ outcome, report });
+  return {
+    success: false,
+    outcome: text.includes(sentence) ? outcome : `${outcome}, in other words: ${text}`,
+    report,
+  };
+}
+
+/**
+ * An app behind a socket, of which a client of MCP is told.
+ * @param {number} patience of the gateway, in ms
+ * @param {(client: any, tool: string, params: object, signal: AbortSignal) => Promise<any>} use calls a tool, and resolves with its result
+ * @returns {import('./stops.js').Way}
+ */
+const gateway = (patience, use) => ({
+  costs: 5,
+  slow: true,
+  reports: true,
+  // What its program gives an app, as every agent of this library does.
+  callerGrace: 5000,
+  async open(handlers, { grace, room }) {
+    const capabilities = Object.fromEntries(
+      Object.entries(handlers).map(([name, handler]) => [toolOf(name), handler]),
+    );
+    const exposed = expose(
+      { app: APP, capabilities },
+      { limits: { grace, maxConcurrent: room }, origins: [] },
+    );
+    const server = new WebSocketServer({ port: 0, host: '127.0.0.1' });
+    server.on('connection', (socket) => exposed.accept(webSocketTransport(socket)));
+    await once(server, 'listening');
+    const url = new URL(`ws://127.0.0.1:${server.address().port}/`);
+    const target = { app: new App(url, { agent: AGENT }), prefix: '' };
+    const gateway = new Gateway([target], { ...AGENT, patience, log() {} });
+    const { port1, port2 } = new MessageChannel();
+    await createServer(gateway, 'legacy', { owner: {} }).connect(serverEnd(port2));
+    const peer = createPeer(portTransport(port1), { dialect: 'mcp', limits: { grace: LONG } });
+    const client = await connectMcp(peer, { clientInfo: AGENT });
+    // Until then there are no names of tools.
+    await client.request('tools/list', {});
+    return {
+      call: async (name, params, { signal }) =>
+        told(await use(client, toolOf(name), params, signal)),
+      pace: () => client.request('ping', {}),
+      cut: () => server.clients.forEach((socket) => socket.terminate()),
+      async close() {
+        await gateway.close('the test has ended');
+        peer.close();
+        exposed.close();
+        server.close();
+      },
+    };
+  },
+});
+
+/** @param {AbortSignal} signal @param {() => void} act */
+function onAbort(signal, act) {
+  if (signal.aborted) act();
+  else signal.addEventListener('abort', act, { once: true });
+}
+
+/** Tools that are called as tasks, which are cancelled as such. */
+export const gatewayTasks = gateway(Infinity, async (client, name, params, signal) => {
+  const { task } = await client.request('tools/call', { name, arguments: params, task: {} });
+  const { taskId } = task;
+  // It may have ended: then that is refused.
+  onAbort(signal, () => void client.request('tasks/cancel', { taskId }).catch(() => {}));
+  const result = await client.request('tasks/result', { taskId });
+  const shown = await client.request('tasks/get', { taskId });
+  const [one, other] = [result, shown].map(({ _meta }) => _meta?.['abp-bridge/outcome']?.outcome);
+  if (one === other) return result;
+  throw new Error(`the result says ${one}, its task ${other}`);
+});
+
+/** Tools that take long for a gateway without patience, and are cancelled by their handles. */
+export const gatewayHandles = gateway(0, async (client, name, params, signal) => {
+  const tool = (name, args) => client.request('tools/call', { name, arguments: args });
+  const handleOf = ({ _meta }) => _meta?.['abp-bridge/call']?.handle;
+  let result = await tool(name, params);
+  const handle = handleOf(result);
+  if (handle) onAbort(signal, () => void tool('call_cancel', { handle }).catch(() => {}));
+  for (; handleOf(result); await turn()) result = await tool('call_wait', { handle });
+  return result;
+});

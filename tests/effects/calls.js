@@ -75,3 +75,10 @@ export async function makeCall(
   write({ key, at: 'told', how: told.success ? 'success' : told.outcome });
   return signal.aborted ? { ...told, waited: performance.now() - stoppedAt } : told;
 }
+
+/** What a response of the protocol tells. @param {any} response @returns {Told} */
+export const toldOf = ({ success, metadata }) => ({
+  success,
+  outcome: metadata?.outcome,
+  report: metadata?.report,
+});

@@ -47,6 +47,7 @@ export class Database {
   #read = Buffer.alloc(2 ** 16);
   /** What has been read of the next row. */
   #rest = '';
+  #count = 0;
   /** @type {Map<string, Row[]>} */
   #rows = new Map();
 
@@ -59,7 +60,7 @@ export class Database {
       const lines = (this.#rest + this.#read.toString('latin1', 0, length)).split('\n');
       this.#rest = /** @type {string} */ (lines.pop());
       for (const line of lines) {
-        const row = /** @type {Row} */ (JSON.parse(line));
+        const row = /** @type {Row} */ ({ ...JSON.parse(line), order: this.#count++ });
         const known = this.#rows.get(row.key);
         if (known) known.push(row);
         else this.#rows.set(row.key, [row]);

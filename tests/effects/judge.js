@@ -13,7 +13,7 @@
 
 /**
  * @typedef {object} Circumstances
- * @property {boolean} cut whether the connection was cut, or the app is gone
+ * @property {boolean} cut whether by then the connection was cut, or the app is gone
  * @property {boolean} patient whether the app waits for its handlers as long as they like
  * @property {boolean} [foreign] whether the peer cannot tell what became of a call
  * @property {boolean} [reports] whether the handler's own words come with the outcome

@@ -113,6 +113,7 @@ async function oneSession(way, database, name, below, tally, wrong) {
   const cutting = cut
     ? turns(below(12), session.pace).then(() => {
         isCut = true;
+        database.write({ key: name, at: 'cut' });
         return session.cut(below);
       })
     : undefined;
@@ -125,7 +126,10 @@ async function oneSession(way, database, name, below, tally, wrong) {
   release();
   if (!isCut || !session.dies) await database.quiet(all.map(({ key }) => key));
   for (const { key, handler, told } of all) {
-    const circumstances = { ...way, cut: isCut || told.waited >= way.callerGrace, patient };
+    const [wasCut] = database.rows(name);
+    const wasTold = database.rows(key).find(({ at }) => at === 'told');
+    const lost = wasCut?.order < wasTold.order || told.waited >= way.callerGrace;
+    const circumstances = { ...way, cut: lost, patient };
     /** @param {Told} what @param {string} when */
     const check = (what, when, rows = database.rows(key)) => {
       const why = contradiction(rows, what, circumstances);

@@ -37,7 +37,7 @@ export const a2a = {
       async call(name, params, { signal }) {
         const stream = client.subscribe({ parts: [{ data: { name, params } }] }, { signal });
         try {
-          for await (const _event of stream);
+          for await (const event of stream) void event;
         } catch (error) {
           // Nothing is sent after the signal.
           if (error === signal.reason) return { success: false, outcome: 'unstarted' };

@@ -10,24 +10,18 @@ import { drivenPage } from '../../packages/automation/tests/support/driven-page.
 import { callsTool, settled } from '../../packages/webmcp/src/settled.js';
 import { Tools } from '../../packages/webmcp/src/tools.js';
 import { socketPair } from '../contracts/channels.js';
+import { toldOf } from './calls.js';
 import { AGENT, APP } from '../support/pair.js';
 import { a2a, gatewayHandles, gatewayTasks } from './task-ways.js';
 
 /** What agents wait for an app: longer than any app waits for its handlers. */
 const LONG = 3_600_000;
 
-/** What a response of the protocol tells. @param {any} response */
-const told = ({ success, metadata }) => ({
-  success,
-  outcome: metadata?.outcome,
-  report: metadata?.report,
-});
-
 const limitsOf = ({ grace, room }) => ({ grace, maxConcurrent: room });
 
 /** @param {any} client @param {any} more */
 const session = (client, more) => ({
-  call: async (name, params, options) => told(await client.call(name, params, options)),
+  call: async (name, params, options) => toldOf(await client.call(name, params, options)),
   ...more,
 });
 

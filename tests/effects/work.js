@@ -5,7 +5,10 @@
  */
 import { random } from '../differential/scripts.js';
 
-/** @typedef {{ key: string, at: 'begin' | 'effect' | 'signal' | 'end' | 'told', how?: string }} Row */
+/**
+ * @typedef {{ key: string, at: 'begin' | 'effect' | 'signal' | 'end' | 'told' | 'cut', how?: string, order?: number }} Row `order`: how many
+ *   rows were read before it
+ */
 
 /**
  * @typedef {object} Place Where handlers run.

@@ -45,6 +45,7 @@ const ISOLATED = {
 const bundles = new Map(
   [
     '/tests/browser/pages',
+    '/tests/effects/pages',
     ...['rpc', 'frameworks', 'inspector', 'mcp-apps', 'webmcp'].map(
       (name) => `/packages/${name}/tests/browser/pages`,
     ),

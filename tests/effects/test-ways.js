@@ -1,0 +1,29 @@
+/** A test of each way. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { makeStops } from './stops.js';
+
+const STOPS = Number(process.env.STOPS ?? 300);
+const seed = Number(process.env.SEED ?? 1);
+
+/**
+ * @param {Record<string, import('./stops.js').Way>} ways
+ * @param {import('./database.js').Database} database
+ */
+export function testWays(ways, database) {
+  for (const [name, way] of Object.entries(ways)) {
+    const stops = Math.ceil(STOPS / (way.costs ?? 1));
+    test(`${stops} stops by ${name}`, async (t) => {
+      t.mock.method(console, 'warn', () => {}); // that handlers run on
+      t.mock.method(console, 'error', () => {}); // that executors fail
+      const { tally, wrong } = await makeStops(way, database, { stops, seed });
+      const made = Object.entries(tally).reduce(
+        (sum, [word, count]) => (word.startsWith('later') ? sum : sum + count),
+        0,
+      );
+      const unknown = (100 * (tally.unknown ?? 0)) / made;
+      t.diagnostic(`${unknown.toFixed(1)} % unknown; ${JSON.stringify(tally)}`);
+      assert.deepEqual(wrong.slice(0, 10), [], `${wrong.length} of ${made}`);
+    });
+  }
+}

@@ -163,6 +163,32 @@ for (const [place, origin] of Object.entries(PLACES)) {
       assert.equal(await started(), shares ? 1 : 2);
     });
 
+    test(`a task that takes its token ${shares ? 'is told nothing' : 'is told once that it is not shared and what shares it, before any worker is terminated'}`, async () => {
+      await open({ grace: 1 });
+      const told = await page.evaluate(async (awaitsOne) => {
+        const texts = [];
+        let taken;
+        window.warnings((text) => (texts.push(text), taken?.()));
+        const next = () => new Promise((resolve) => (taken = resolve));
+        const first = awaitsOne && next();
+        await window.client.call('shares');
+        await first;
+        await window.client.call('shares');
+        const last = next();
+        await window.cancelled('deaf');
+        await last;
+        window.warnings(true);
+        return texts;
+      }, !shares);
+      assert.match(told.pop(), /the task deaf ran on/);
+      assert.equal(told.length, shares ? 0 : 1);
+      if (!shares)
+        assert.match(
+          told[0],
+          /the token of the task shares is not shared .*breathe\(\).*Cross-Origin-Opener-Policy: same-origin.*Cross-Origin-Embedder-Policy: require-corp/,
+        );
+    });
+
     test('a computation that yields hears its signal and finds its token set', async () => {
       await open({ grace: 60_000 });
       const direct = await page.evaluate(async () => {

@@ -5,8 +5,9 @@
  * Nothing here decides what happens to a call: a task is the handler of one, and returns, throws or is stopped.
  *
  * The messages: the pool sends `task`, then `abort` at most once. A worker sends `ready` when it can take tasks; then for
- * each task `progress`, `word` (one more word of a token, to be set with the task's own) and at last `done`, `failed` or
- * `cancelled`. A worker has one task at a time, so that messages need not name it.
+ * each task `progress`, `word` (one more word of a token, to be set with the task's own), `unshared` (the task has taken its token,
+ * which no other thread can set) and at last `done`, `failed` or `cancelled`. A worker has one task at a time, so that messages
+ * need not name it.
  *
  * A task that streams says `stream`; then for each `next` of the pool it says `chunk`, and makes none before it.
  */
@@ -290,6 +291,8 @@ class PoolWorker {
         return invokeReportingErrors(task.progress, message.info);
       case 'word':
         return task.token.add(message.word);
+      case 'unshared':
+        return this.#pool.tellUnshared(task);
       case 'stream':
         return task.begin();
       case 'chunk':
@@ -330,7 +333,8 @@ export class Pool {
   #start;
   #closed = false;
   #warned = false;
-  #told = false;
+  #toldUnshared = false;
+  #toldTerminated = false;
 
   /**
    * Use {@link pool}.
@@ -432,16 +436,27 @@ export class Pool {
     task.fail(undefined);
   }
 
+  /** Says once that a task has taken a token that is not shared, and what shares it. @param {Task} task */
+  tellUnshared({ name }) {
+    if (this.#toldUnshared) return;
+    this.#toldUnshared = true;
+    const headers =
+      'Cross-Origin-Opener-Policy: same-origin and Cross-Origin-Embedder-Policy: require-corp';
+    warn(
+      `the token of the task ${name} is not shared with its worker, so a loop sees no cancel in it unless it also awaits breathe(). The headers ${headers} share it (docs/workers.md#what-a-task-is-given)`,
+    );
+  }
+
   /** Says once that a task did not stop, and what to do. @param {Task} task */
   #tellTerminated({ name, token }) {
-    if (this.#told) return;
-    this.#told = true;
+    if (this.#toldTerminated) return;
+    this.#toldTerminated = true;
     const hint =
       token.word.buffer instanceof ArrayBuffer
-        ? 'await breathe() in its loop. Its token is not shared, as this page is not cross-origin isolated: the headers Cross-Origin-Opener-Policy: same-origin and Cross-Origin-Embedder-Policy: require-corp would share it (docs/workers.md#what-a-task-is-given)'
-        : 'let its loop await breathe(), or read token.cancelled';
+        ? 'await breathe()'
+        : 'await breathe(), or read token.cancelled';
     warn(
-      `the task ${name} ran on for ${this.options.grace} ms after its cancel, so its worker was terminated: ${hint}`,
+      `the task ${name} ran on for ${this.options.grace} ms after its cancel, so its worker was terminated: let its loop ${hint} (docs/workers.md#what-a-task-is-given)`,
     );
   }
 
@@ -516,6 +531,8 @@ export function serve(handlers, port = ownerPort()) {
   let abort;
   /** Asks the current task for a chunk. */
   let pull = () => {};
+  /** Whether the pool knows that tokens are not shared, if they are not: a loop may take its token each time that it reads it. */
+  let toldUnshared = false;
   const post = (/** @type {unknown} */ message, /** @type {Transferable[]} */ transferables = []) =>
     port.postMessage(message, transferables);
 
@@ -567,7 +584,11 @@ export function serve(handlers, port = ownerPort()) {
       const handler = Object.hasOwn(handlers, name) ? handlers[name] : undefined;
       if (!handler) throw new AbpError('INTERNAL_ERROR', `The worker does not serve ${name}`);
       let data = await handler(params, {
-        token,
+        get token() {
+          if (!toldUnshared && token.word.buffer instanceof ArrayBuffer) say({ pool: 'unshared' });
+          toldUnshared = true;
+          return token;
+        },
         signal: controller.signal,
         breathe: breatherOf(() => {
           controller.signal.throwIfAborted();

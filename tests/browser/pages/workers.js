@@ -1,5 +1,6 @@
 // A page with workers: an agent of apps that live in them, and an app whose operations run in a pool of them.
 import { connect, expose } from '/js/index.js';
+import { warnings } from '/js/common/warnings.js';
 import { ready } from '/js/core/abp-core.js';
 import { pool } from '/packages/workers/src/pool.js';
 import { watchHeld } from './held.js';
@@ -15,6 +16,7 @@ const MAKE = {
 /** What the core is made of. */
 window.core = ready();
 window.watchHeld = watchHeld;
+window.warnings = warnings;
 
 // --- An app in a worker --------------------------------------------------------------------------
 

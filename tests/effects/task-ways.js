@@ -33,6 +33,7 @@ export const a2a = {
     const agent = await serve(execute, { grace });
     const limits = { grace: LONG, timeout: LONG, outage: LONG, retry: 1 };
     const client = createTaskClient(agent.url, { limits });
+    await client.card();
     return {
       async call(name, params, { signal }) {
         const stream = client.subscribe({ parts: [{ data: { name, params } }] }, { signal });
@@ -40,8 +41,8 @@ export const a2a = {
           for await (const event of stream) void event;
         } catch (error) {
           // Nothing is sent after the signal.
-          if (error === signal.reason) return { success: false, outcome: 'unstarted' };
-          throw error;
+          const outcome = error === signal.reason ? 'unstarted' : 'unknown';
+          return { success: false, outcome };
         }
         const { state, message } = stream.task.status;
         const { outcome } = message?.metadata ?? {};

@@ -153,6 +153,32 @@ describe('in a browser', () => {
     await button('question', 'Yes').waitFor({ state: 'hidden' });
   });
 
+  for (const [id, what, from, to, then] of [
+    ['cancel', 'Count primes', 'below: 10_000_000', 'below: 100', /^25 primes$/],
+    [
+      'stream',
+      'Tell a story',
+      /'The agent asked[^;]+/,
+      "'Once changed.'",
+      /^Once changed\. \(2 words\)$/,
+    ],
+    ['question', 'Delete two files', "'notes.txt'", '', /^1 files are deleted$/],
+  ])
+    test(`the code of an example is changed and run again: ${id}`, async () => {
+      await page.goto(`${url}examples.html`);
+      const sources = page.locator(`.sources[data-of=${id}]`);
+      const changed = sources.getByRole('button', { name: 'Run the changed code' });
+      assert.ok(await changed.isHidden());
+      for (const name of ["The app's code", "The agent's code"]) {
+        const code = sources.getByRole('textbox', { name });
+        await code.fill((await code.innerText()).replace(from, to));
+      }
+      await changed.click();
+      await button(id, what).and(page.locator(':enabled')).click();
+      if (id === 'question') await button(id, 'Yes').click();
+      await says(id, then);
+    });
+
   test('a search finds what a document says', async () => {
     await page.goto(`${url}index.html`);
     await page.getByRole('searchbox', { name: 'Search the documents' }).fill('backpressure');
@@ -178,7 +204,7 @@ describe('in a browser', () => {
     await block.getByRole('button', { name: 'Copy' }).click();
     await block.getByRole('button', { name: 'Copied' }).waitFor();
     const copied = await page.evaluate(() => navigator.clipboard.readText());
-    assert.equal(copied, (await block.locator('pre').textContent()).trimEnd());
+    assert.equal(copied, (await block.locator('pre').innerText()).trimEnd());
   });
 
   test('llms.txt lists every document', () => {

@@ -5,7 +5,7 @@ for (const block of navigator.clipboard ? document.querySelectorAll('main pre') 
   button.textContent = 'Copy';
   button.setAttribute('aria-live', 'polite');
   const copy = async () => {
-    await navigator.clipboard.writeText(block.textContent.trimEnd());
+    await navigator.clipboard.writeText(block.innerText.trimEnd());
     button.textContent = 'Copied';
     setTimeout(() => (button.textContent = 'Copy'), 2000);
   };

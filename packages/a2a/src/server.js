@@ -1136,9 +1136,11 @@ export class TaskServer {
     };
     let failure;
     this.#running++;
+    const span = this.#reports?.begin(task, info, context.attempt);
     try {
-      await (this.#reports ? this.#reports.run(task, info, context.attempt, execute) : execute());
+      await (span ? span.run(execute) : execute());
     } catch (error) {
+      span?.failed(error);
       failure = { reported: core.TASK_FAILED, status: failed(task, error) };
     }
     if (table.run(handle) === run && entry.run === context) entry.run = undefined;
@@ -1146,6 +1148,10 @@ export class TaskServer {
     owner?.returned(context);
     this.#running--;
     this.#checkDrained();
+    if (!span) return;
+    // The state is told when it is stored, if it ever is.
+    await owner?.flushed().catch(() => {});
+    span.end();
   }
 
   /**

@@ -76,15 +76,12 @@ export class Reports {
   }
 
   /**
-   * Runs an executor in a span that continues the client's trace.
-   * @template T
+   * Begins the span of a run, which continues the client's trace.
    * @param {StoredTask} task
    * @param {RequestInfo} request
    * @param {number} attempt
-   * @param {() => T | Promise<T>} execute
-   * @returns {Promise<T>}
    */
-  async run(task, request, attempt, execute) {
+  begin(task, request, attempt) {
     const { context, propagation, trace } = this.#api;
     const parent = propagation.extract(context.active(), request.headers);
     const attributes = {
@@ -94,14 +91,15 @@ export class Reports {
     };
     this.#tracer.startSpan('a2a.execute.begin', { attributes }, parent).end();
     const span = this.#tracer.startSpan('a2a.execute', { attributes }, parent);
-    try {
-      return await context.with(trace.setSpan(parent, span), execute);
-    } catch (error) {
-      span.recordException(error);
-      throw error;
-    } finally {
-      span.setAttribute('a2a.task.state', task.state);
-      span.end();
-    }
+    return {
+      /** @template T @param {() => Promise<T>} execute @returns {Promise<T>} */
+      run: (execute) => context.with(trace.setSpan(parent, span), execute),
+      failed: (/** @type {unknown} */ error) => span.recordException(error),
+      /** Call this when the task has the state that the run led to. */
+      end: () => {
+        span.setAttribute('a2a.task.state', task.state);
+        span.end();
+      },
+    };
   }
 }

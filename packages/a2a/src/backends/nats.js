@@ -27,7 +27,9 @@ const HEADERS = 2048;
 /** Bytes of a piece of an object. */
 const CHUNK = 256 * 1024;
 /** Records that are asked for one by one; for more there is a consumer. */
-const FEW = 16;
+const FEW = 64;
+/** Ms for which no other consumer is made when one could not be. */
+const WITHOUT_CONSUMERS = 30_000;
 /** Records that are pulled at once. */
 const PULL = 256;
 /** Ns after which the server forgets a consumer that nobody asks. */
@@ -94,6 +96,8 @@ class NatsBackend {
   #messages;
   /** The latest that it brought, and what was stored when we looked last. */
   #received = 0;
+  /** Until then all records are asked for one by one. */
+  #noConsumers = 0;
   #stored = 0;
   /** @type {ReturnType<typeof setInterval> | undefined} */
   #timer;
@@ -194,15 +198,55 @@ class NatsBackend {
   }
 
   /**
-   * The messages of a subject that are there now. They are pulled from a consumer that was made for it: the client's own
-   * way to read in order makes consumers anew by timers, and may wait for ever on a busy machine.
+   * The messages of a subject that are there now. A cluster that has lost a server may go on to make consumers there, and
+   * does not answer then (2.9.10): the leader of the stream has all messages, one by one.
    * @param {string} stream
    * @param {string} subject
    * @param {number} from
    * @param {number} limit
    * @returns {Promise<LogRecord[]>}
    */
-  #messagesOf(stream, subject, from, limit) {
+  async #messagesOf(stream, subject, from, limit) {
+    if (performance.now() >= this.#noConsumers) {
+      try {
+        return await this.#consumed(stream, subject, from, limit);
+      } catch {
+        this.#noConsumers = performance.now() + WITHOUT_CONSUMERS;
+      }
+    }
+    return this.#oneByOne(stream, subject, from, limit);
+  }
+
+  /**
+   * @param {string} stream
+   * @param {string} subject
+   * @param {number} from
+   * @param {number} limit
+   * @returns {Promise<LogRecord[]>}
+   */
+  async #oneByOne(stream, subject, from, limit) {
+    /** @type {LogRecord[]} */
+    const found = [];
+    for (let seq = from; found.length < limit;) {
+      const query = { next_by_subj: subject, seq };
+      const stored = await this.#request(() => this.#jsm.streams.getMessage(stream, query));
+      if (!stored) break;
+      found.push({ seq: stored.seq, data: decoder.decode(stored.data) });
+      seq = stored.seq + 1;
+    }
+    return found;
+  }
+
+  /**
+   * They are pulled from a consumer that was made for it: the client's own way to read in order makes consumers anew by
+   * timers, and may wait for ever on a busy machine.
+   * @param {string} stream
+   * @param {string} subject
+   * @param {number} from
+   * @param {number} limit
+   * @returns {Promise<LogRecord[]>}
+   */
+  #consumed(stream, subject, from, limit) {
     return this.#request(async () => {
       const { name, num_pending: pending } = await this.#jsm.consumers.add(stream, {
         filter_subject: subject,
@@ -262,16 +306,9 @@ class NatsBackend {
   async read(task, after, limit = Infinity) {
     this.#check(task);
     const subject = this.#subject('log', token(task));
-    const records = [];
-    let from = after + 1;
-    while (records.length < Math.min(limit, FEW)) {
-      const query = { next_by_subj: subject, seq: from };
-      const stored = await this.#request(() => this.#jsm.streams.getMessage(this.#log, query));
-      if (!stored) return records;
-      records.push({ seq: stored.seq, data: decoder.decode(stored.data) });
-      from = stored.seq + 1;
-    }
-    if (records.length >= limit) return records;
+    const records = await this.#oneByOne(this.#log, subject, after + 1, Math.min(limit, FEW));
+    if (records.length < FEW || records.length >= limit) return records;
+    const from = records[FEW - 1].seq + 1;
     const rest = await this.#messagesOf(this.#log, subject, from, limit - records.length);
     return records.concat(rest);
   }

@@ -125,7 +125,8 @@ test('NATS: a cluster of three loses one, and no record is lost or twice', async
     const backend = await join(writer, reader);
     const second = await join(reader, writer);
     const task = randomUUID();
-    const expected = Array.from({ length: 60 }, (_, i) => String(i));
+    // More than are asked for one by one.
+    const expected = Array.from({ length: 80 }, (_, i) => String(i));
     /** @type {string[]} */
     const seen = [];
     const all = new Promise((resolve) => {
@@ -159,6 +160,8 @@ test('NATS: a cluster of three loses one, and no record is lost or twice', async
       records.map(({ data }) => data),
       expected,
     );
+    // Now and then the cluster makes a consumer on the server that is gone.
+    for (let i = 0; i < 10; i++) assert.equal((await backend.read(task, 0)).length, 80);
     await Promise.all([backend.close(), second.close()]);
   } finally {
     await Promise.all(cluster.map((one) => one.close()));

@@ -913,6 +913,27 @@ const LIMITS = {
       ],
     },
   },
+  'packages/a2a/src/store/index.js TaskStoreOptions': {
+    term: {
+      default: 15_000,
+      tests: [
+        named(
+          'packages/a2a/tests/fleet/processes.test.js',
+          'a process is killed: its tasks fail, and others do not',
+        ),
+      ],
+    },
+    maxOutbox: {
+      default: 64 << 20,
+      tests: [
+        named(
+          'packages/a2a/tests/store.test.js',
+          'what waits to be stored is bounded: emitting throws, new tasks are refused, cancels are not',
+          'a stream of chunks waits until there is room, and none is lost',
+        ),
+      ],
+    },
+  },
   'packages/a2a/src/client.js ClientLimits': {
     timeout: { default: 30_000, tests: [named(A2A, 'an agent that does not answer in time')] },
     grace: {
@@ -1043,7 +1064,8 @@ for (const { where, name, low = 7, beyond = 1, fixed, ways = {}, waits = {} } of
 
 // --- The list is whole -------------------------------------------------------------------------------
 
-const LIMITING = /\w*(?:Limits|Bounds|Patience|(?:Stream|Socket|Pool|TaskServer|Request)Options)/;
+const LIMITING =
+  /\w*(?:Limits|Bounds|Patience|(?:Stream|Socket|Pool|TaskServer|TaskStore|Request)Options)/;
 /** The numbers that somebody can set, with what is said of them, by file and typedef. */
 function documented(typedefs = LIMITING) {
   const files = [

@@ -3,7 +3,7 @@ import { breathe } from '../../../js/common/breathe.js';
 import { Iteration } from '../../../js/common/iteration.js';
 import { offAbort, onAbort } from '../../../js/common/signals.js';
 import { isStream } from '../../../js/common/transfer.js';
-import { isObject } from '../../../js/common/values.js';
+import { getOwn, isObject } from '../../../js/common/values.js';
 import { newId } from './ids.js';
 
 /** @typedef {Parameters<import('./task.js').ExecutorContext['emitArtifact']>[0] & { lastChunk?: boolean }} Chunk */
@@ -59,16 +59,16 @@ class Chunks {
     if (signal.aborted) this.handleEvent();
     else onAbort(signal, this);
     try {
-      const { returned, value } = await this.#iteration.run((chunk) => {
+      const { returned, value } = await this.#iteration.run(async (chunk) => {
         // The task may have ended by what the executor said itself.
-        if (!this.#emit(chunk)) this.#iteration.stop();
+        if (!(await this.#emit(chunk))) this.#iteration.stop();
         return breathe();
       });
       // Of a task that was cancelled no artifact is complete.
       if (!returned || signal.aborted) return;
-      if (value !== undefined && value !== null) this.#emit(value, true);
+      if (value !== undefined && value !== null) await this.#emit(value, true);
       for (const [artifactId, isOpen] of this.#artifacts)
-        if (isOpen) this.#emit({ artifactId, ...NOTHING }, true);
+        if (isOpen) await this.#emit({ artifactId, ...NOTHING }, true);
     } finally {
       offAbort(signal, this);
     }
@@ -77,14 +77,22 @@ class Chunks {
   /**
    * @param {unknown} chunk
    * @param {boolean} [last]
-   * @returns {boolean} whether it was told
+   * @returns {Promise<boolean>} whether it was told
    */
-  #emit(chunk, last = false) {
+  async #emit(chunk, last = false) {
     const { lastChunk = last, ...artifact } = readChunk(chunk);
     const artifactId = artifact.artifactId || this.#id;
     const append = this.#artifacts.has(artifactId);
     this.#artifacts.set(artifactId, !lastChunk);
-    return this.#context.emitArtifact({ ...artifact, artifactId }, { append, lastChunk });
+    for (;;) {
+      try {
+        return this.#context.emitArtifact({ ...artifact, artifactId }, { append, lastChunk });
+      } catch (error) {
+        // Too much waits to be stored: the source waits, too.
+        if (getOwn(error, 'code') !== 'RATE_LIMITED') throw error;
+        await this.#context.flushed();
+      }
+    }
   }
 
   /** The run was cancelled. */

@@ -567,6 +567,7 @@ export class TaskServer {
     const known = message.taskId && this.#entry(message.taskId, 'send', dialect, info);
     if (!this.#entries.makeRoom(0)) throw busy();
     if (known && message.contextId) checkContext(known.task, message.contextId);
+    if (known) this.#pushes?.requireTurn(known);
     if (this.#logs) return this.#takeStored(asked, streams, { message, configuration }, known, key);
     const entry = known || this.#newTask(message, dialect, info);
     const { task } = entry;
@@ -1106,6 +1107,8 @@ export class TaskServer {
       owner ? owner.act(verdict, about) : this.#act(entry, verdict, about);
     const context = new ExecutorContext(task, prompt, info, {
       status: (reported, status) => {
+        // What ends a task is always taken.
+        if (!ended(reported)) this.#requireQueues(entry, owner);
         if (status.message) {
           const { length } = JSON.stringify(status.message);
           // Earlier messages make room for it in its task.
@@ -1117,7 +1120,7 @@ export class TaskServer {
       },
       artifact: (artifact, size, append, lastChunk) =>
         this.#artifact(entry, run, artifact, size, append, lastChunk, owner),
-      flushed: () => owner?.flushed(),
+      flushed: () => this.#flushed(entry, owner),
     });
     context.attempt = entry.replica?.attempt ?? 1;
     entry.run = context;
@@ -1155,6 +1158,27 @@ export class TaskServer {
   }
 
   /**
+   * Throws if too much waits to be stored, or to be sent.
+   * @param {Entry} entry
+   * @param {import('./store/owner.js').Owner | undefined} owner of a stored task
+   */
+  #requireQueues(entry, owner) {
+    if (entry.task.terminal) return;
+    if (owner) this.#logs?.requireRoom();
+    this.#pushes?.requireTurn(entry);
+  }
+
+  /**
+   * @param {Entry} entry
+   * @param {import('./store/owner.js').Owner | undefined} owner of a stored task
+   */
+  async #flushed(entry, owner) {
+    await owner?.flushed();
+    if (owner) await this.#logs?.room();
+    await this.#pushes?.turn(entry);
+  }
+
+  /**
    * Throws if what an executor gives makes its task, or all tasks, longer than they may be.
    * @param {StoredTask} task
    * @param {number} size characters of the task with it
@@ -1182,6 +1206,7 @@ export class TaskServer {
     const { task } = entry;
     const { table, handle } = owner ?? entry;
     const grows = task.growth(artifact.artifactId, size, append);
+    if (owner && !task.terminal) this.#logs?.requireRoom();
     this.#requireRoom(task, task.size + grows + (owner?.pending ?? 0), grows);
     const verdict = table.artifact(handle, run, artifact.artifactId, append);
     if (verdict < 0)

@@ -180,7 +180,7 @@ export class ExecutorContext {
   };
 
   /**
-   * Resolves when all that was emitted so far is stored, which without a `store` it is at once. Rejects with `ABORTED` when
+   * Resolves when all that was emitted so far is stored, which without a `store` it is at once, and more may be emitted. Rejects with `ABORTED` when
    * another process has taken the task: then nothing of it will be.
    */
   flushed = async () => this.#emit.flushed();

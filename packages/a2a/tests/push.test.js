@@ -9,14 +9,15 @@ import { VERSIONS, ask, deferred, plainState, serve } from './support/a2a.js';
 const test = (name, run) => nodeTest(name, { timeout: 60_000 }, run);
 const V1 = VERSIONS['1.0'];
 
-/** Takes notifications; `answers` are the statuses of the first ones. */
-async function receiver(t, answers = []) {
+/** Takes notifications; `answers` are the statuses of the first ones, and `held` is awaited before all. */
+async function receiver(t, answers = [], held = undefined) {
   const got = [];
   let wake = () => {};
   const http = createServer(async (request, response) => {
     let text = '';
     for await (const chunk of request) text += chunk;
     got.push({ headers: request.headers, body: JSON.parse(text) });
+    await held;
     response.writeHead(answers.shift() ?? 200).end();
     wake();
   }).listen(0, '127.0.0.1');
@@ -145,6 +146,32 @@ test('attempts have an end', async (t) => {
   const configuration = { taskPushNotificationConfig: { url: hook.url } };
   await ask(url, V1.send, { message: V1.message('go'), configuration }, V1.headers);
   assert.deepEqual(states(await hook.until(4)), ['working', 'working', 'working', 'completed']);
+});
+
+test('what waits for a receiver is bounded', async (t) => {
+  const held = deferred();
+  const hook = await receiver(t, [], held.promise);
+  const seen = deferred();
+  const { url } = await start(t, async (context) => {
+    let emitted = 0;
+    const emit = () => context.emitStatus('working', `${++emitted}`);
+    assert.throws(
+      () => {
+        for (;;) emit();
+      },
+      { code: 'RATE_LIMITED', retryable: true },
+    );
+    seen.resolve(emitted);
+    await context.flushed();
+    emit();
+  });
+  const configuration = { taskPushNotificationConfig: { url: hook.url } };
+  const sent = ask(url, V1.send, { message: V1.message('go'), configuration }, V1.headers);
+  // The first one is on its way, and the last one was refused.
+  assert.equal(await seen.promise, 101);
+  held.resolve();
+  assert.equal(plainState((await sent).result.task.status.state), 'completed');
+  assert.equal((await hook.until(103)).length, 103);
 });
 
 test('a notification is signed as the agent likes', async (t) => {

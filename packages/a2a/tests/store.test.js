@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { memoryBackend, sqliteBackend, taskStore } from '../src/store/index.js';
+import { AbpError } from '../../../js/common/errors.js';
 import { createTaskServer } from '../src/index.js';
 import { testStore } from './contracts/store.js';
 import { VERSIONS, ask, deferred, gist, open, post, serve } from './support/a2a.js';
@@ -55,7 +56,150 @@ test('a store that is none is refused where it is given', () => {
   for (const store of [{}, 1, { attach: 1 }])
     assert.throws(() => createTaskServer({ card, execute }, { store }), { code: 'INVALID_PARAMS' });
   const backend = memoryBackend();
-  for (const options of [{}, { backend: {} }, { backend, term: -1 }, { backend, onOrphan: 'x' }])
+  for (const options of [
+    {},
+    { backend: {} },
+    { backend, term: -1 },
+    { backend, maxOutbox: 'x' },
+    { backend, onOrphan: 'x' },
+  ])
     assert.throws(() => taskStore(options), { code: 'INVALID_PARAMS' });
   assert.throws(() => taskStore({ backend, terms: 1 }), { code: 'INVALID_PARAMS' });
+});
+
+// --- What waits to be stored -------------------------------------------------------------------------------
+
+const V1 = VERSIONS['1.0'];
+const tell = (url, text, more) =>
+  ask(url, V1.send, { message: V1.message(text), ...more }, V1.headers);
+const later = { configuration: { returnImmediately: true } };
+
+/** A backend whose records are held back when it is told to; `change` replaces some of its methods. */
+function heldBackend(change = (_backend) => ({})) {
+  const backend = memoryBackend();
+  let gate = Promise.resolve();
+  let open = () => {};
+  const own = {
+    ...change(backend),
+    append: async (...given) => {
+      await gate;
+      return backend.append(...given);
+    },
+  };
+  return {
+    backend: new Proxy(backend, {
+      get: (whole, name) => own[name] ?? (whole[name].bind ? whole[name].bind(whole) : whole[name]),
+    }),
+    hold: () => void (gate = new Promise((resolve) => (open = resolve))),
+    release: () => open(),
+  };
+}
+
+async function serveHeld(t, execute, maxOutbox) {
+  const held = heldBackend();
+  const store = taskStore({ backend: held.backend, maxOutbox });
+  const served = await serve(execute, { store });
+  t.after(held.release);
+  t.after(served.close);
+  return { ...held, ...served };
+}
+
+test('what waits to be stored is bounded: emitting throws, new tasks are refused, cancels are not', async (t) => {
+  const full = deferred();
+  const go = deferred();
+  const { agent, url, hold, release } = await serveHeld(
+    t,
+    async (context) => {
+      if (context.message.parts[0].text === 'wait') return go.promise;
+      hold();
+      const emit = () => context.emitArtifact({ parts: [{ text: 'x'.repeat(1000) }] });
+      let emitted = 0;
+      try {
+        for (; emitted < 100; emitted++) emit();
+      } catch (error) {
+        full.resolve({ emitted, error });
+      }
+      assert.throws(() => context.emitStatus('working', 'more'), { code: 'RATE_LIMITED' });
+      await context.flushed();
+      emit();
+      context.emitStatus('working', 'more');
+      return undefined;
+    },
+    5000,
+  );
+  const waiting = (await tell(url, 'wait', later)).result.task;
+  const filled = tell(url, 'fill');
+  const { emitted, error } = await full.promise;
+  assert.equal(emitted, 4);
+  assert.deepEqual([error.code, error.retryable], ['RATE_LIMITED', true]);
+  const refused = await tell(url, 'another');
+  assert.equal(refused.error.data[0].reason, 'RATE_LIMITED');
+  const before = agent.counters.outbox;
+  const cancels = Array.from({ length: 5 }, () =>
+    ask(url, V1.cancel, { id: waiting.id }, V1.headers),
+  );
+  while (agent.counters.outbox < before + 1) await new Promise(setImmediate);
+  release();
+  for (const { result } of await Promise.all(cancels))
+    assert.equal(result.status.state, 'TASK_STATE_CANCELED');
+  const { status, artifacts } = (await filled).result.task;
+  assert.deepEqual([status.state, artifacts.length], ['TASK_STATE_COMPLETED', 5]);
+  assert.equal(agent.counters.outbox, 0);
+});
+
+test('however often a task is cancelled, that waits once', async (t) => {
+  const go = deferred();
+  const { agent, url, hold, release } = await serveHeld(t, () => go.promise, 5000);
+  const { id } = (await tell(url, 'go', later)).result.task;
+  hold();
+  const asked = [];
+  for (let i = 0; i < 10; i++) asked.push(ask(url, V1.cancel, { id }, V1.headers));
+  // All of them have come when this answer is there.
+  for (let i = 0; i < 10; i++) await ask(url, V1.get, { id }, V1.headers);
+  assert.equal(agent.counters.outbox, 1);
+  release();
+  for (const { result } of await Promise.all(asked))
+    assert.equal(result.status.state, 'TASK_STATE_CANCELED');
+  go.resolve();
+});
+
+test('a stream of chunks waits until there is room, and none is lost', async (t) => {
+  let most = 0;
+  let served;
+  const releaseWhenFull = async () => {
+    served.hold();
+    while (served.agent.counters.outbox < 4) await new Promise(setImmediate);
+    served.release();
+  };
+  async function* execute() {
+    for (let i = 0; i < 60; i++) {
+      if (i % 20 === 3) void releaseWhenFull();
+      yield `${i}`.padEnd(1000);
+      most = Math.max(most, served.agent.counters.outbox);
+    }
+  }
+  served = await serveHeld(t, execute, 5000);
+  const { artifacts } = (await tell(served.url, 'go')).result.task;
+  assert.deepEqual(
+    artifacts[0].parts.map(({ text }) => text.trim()).filter(Boolean),
+    Array.from({ length: 60 }, (_, i) => `${i}`),
+  );
+  assert.equal(most, 4);
+});
+
+test('a task whose entry may not be stored has not begun, and its sender can try again', async (t) => {
+  let fails = 1;
+  const { backend } = heldBackend((whole) => ({
+    note: async (...given) => {
+      if (given[0].startsWith('processes') || fails-- <= 0) return whole.note(...given);
+      throw new AbpError('UNACKNOWLEDGED', 'Silence');
+    },
+  }));
+  const { url, close } = await serve(() => {}, { store: taskStore({ backend }) });
+  t.after(close);
+  const body = { jsonrpc: '2.0', id: 1, method: V1.send, params: { message: V1.message('go') } };
+  const refused = await post(url, JSON.stringify(body), V1.headers);
+  assert.deepEqual([refused.status, refused.headers.get('retry-after')], [503, '1']);
+  assert.equal((await refused.json()).error.data[0].reason, 'UNAVAILABLE');
+  assert.equal((await tell(url, 'go')).result.task.status.state, 'TASK_STATE_COMPLETED');
 });

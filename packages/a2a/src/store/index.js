@@ -17,6 +17,8 @@ export { openTelemetry } from './telemetry.js';
  * @property {number} [term] ms after which a process that shows no sign of life is taken for gone (15000)
  * @property {'fail' | 'rerun'} [onOrphan] what becomes of a task whose process is gone: it fails, or `execute` is called
  *   again where `saveRequest` kept its request (`'fail'`)
+ * @property {number} [maxOutbox] characters of what waits to be stored, of all tasks of the process; then new tasks are refused,
+ *   and what executors emit throws, with `RATE_LIMITED` (67108864)
  * @property {(request: RequestInfo) => object | undefined} [saveRequest] what is stored of a request, for the executor that
  *   runs its task again: it becomes `ctx.request`. Headers may hold secrets, so nothing is stored without it
  */
@@ -42,16 +44,16 @@ export { openTelemetry } from './telemetry.js';
  */
 export function taskStore(options) {
   const who = 'taskStore';
-  requireKnown(who, options, ['backend', 'term', 'onOrphan', 'saveRequest']);
-  const { backend, term = 15_000, onOrphan = 'fail', saveRequest } = options;
+  requireKnown(who, options, ['backend', 'term', 'onOrphan', 'maxOutbox', 'saveRequest']);
+  const { backend, term = 15_000, onOrphan = 'fail', maxOutbox = 64 << 20, saveRequest } = options;
   if (typeof backend?.append !== 'function')
     throw new AbpError('INVALID_PARAMS', 'taskStore needs a backend');
   if (onOrphan !== 'fail' && onOrphan !== 'rerun')
     throw new AbpError('INVALID_PARAMS', "onOrphan is 'fail' or 'rerun'");
-  requireNumbers(who, { term });
+  requireNumbers(who, { term, maxOutbox });
   requireFunctions(who, { saveRequest });
   return {
     attach: (/** @type {import('./store.js').Host} */ host) =>
-      new TaskLogs(host, { backend, term, onOrphan, saveRequest }),
+      new TaskLogs(host, { backend, term, onOrphan, maxOutbox, saveRequest }),
   };
 }

@@ -18,6 +18,8 @@ import { printRecord } from './records.js';
 /** Events of a record, and bytes that its other members take. */
 const MAX_EVENTS = 256;
 const OVERHEAD = 1024;
+/** Characters that are counted for an event besides its own. */
+const WAITING = 128;
 /** Ms before something is tried again. */
 const RETRY = 100;
 
@@ -114,7 +116,11 @@ export class Owner {
       // What a cancel decides replaces what was decided.
       const last = this.#queue.findIndex(({ event: one }) => endsTask(one));
       if (last < 0) this.#push(event);
-      else this.#queue[last] = queued(event);
+      else {
+        this.#grow(-sizeOf(this.#queue[last]));
+        this.#queue[last] = queued(event);
+        this.#grow(sizeOf(this.#queue[last]));
+      }
     }
     if (verdict & core.TASK_START) {
       // Who woke from a pause looks at its lease first: nothing begins under one that has run out.
@@ -124,18 +130,28 @@ export class Owner {
     if (verdict & core.TASK_FORGET) this.#release();
   }
 
-  /** @param {TaskEvent} event */
+  /** @param {TaskEvent} event @returns {boolean} whether it will be stored, or need not be */
   push(event) {
-    if (this.#gone || this.#over) return;
+    if (this.#gone || this.#over) return false;
+    // However often it is cancelled, that is stored once.
+    if (event.k === 'wish' && this.#queue.some(({ event: { k } }) => k === 'wish')) return true;
+    if (event.k !== 'wish' && this.#logs.full) return false;
     this.#push(event);
+    return true;
   }
 
   /** @param {TaskEvent} event */
   #push(event) {
     const one = queued(event);
-    this.pending += one.text.length;
+    this.#grow(sizeOf(one));
     this.#queue.push(one);
     void this.#send();
+  }
+
+  /** @param {number} by */
+  #grow(by) {
+    this.pending += by;
+    this.#logs.wait(by);
   }
 
   /** Resolves when all that was decided so far is stored. Rejects when this process no longer owns the task. */
@@ -222,8 +238,7 @@ export class Owner {
 
   /** The record that was on its way is read: it is stored. */
   stored() {
-    for (const { text } of this.#queue.splice(0, this.sent?.events.length))
-      this.pending -= text.length;
+    for (const one of this.#queue.splice(0, this.sent?.events.length)) this.#grow(-sizeOf(one));
     this.sent = undefined;
   }
 
@@ -241,7 +256,7 @@ export class Owner {
       if (ended(state)) {
         this.#over = true;
         this.#queue.length = 0;
-        this.pending = 0;
+        this.#grow(-this.pending);
       }
       this.act(verdict & ~core.TASK_TELL);
       this.onStored?.();
@@ -284,6 +299,7 @@ export class Owner {
 
   #release() {
     this.#gone = true;
+    this.#grow(-this.pending);
     this.sent = undefined;
     const { entry } = this.#replica;
     if (entry && entry.run === this.context) entry.run = undefined;
@@ -313,6 +329,9 @@ const endsTask = (event) => event.k === 'status' && ended(readState(event.status
 
 /** @param {TaskEvent} event @returns {Queued} */
 const queued = (event) => ({ event, text: JSON.stringify(event) });
+
+/** Characters that it takes while it waits. @param {Queued} one */
+const sizeOf = ({ text }) => text.length + WAITING;
 
 /** @param {string} text */
 const bytesOf = (text) => new TextEncoder().encode(text).length;

@@ -16,6 +16,8 @@ import { invalid } from '../validation.js';
 
 /** Addresses of one task. */
 const MAX_CONFIGS = 16;
+/** Notifications of one task that wait to be sent. */
+const MAX_WAITING = 100;
 /** Ms, at most, between two attempts. */
 const MAX_PAUSE = 60_000;
 const TOKEN_HEADER = 'x-a2a-notification-token';
@@ -72,7 +74,7 @@ export function pushNotifications(options = {}) {
 export class Pushes {
   #options;
   #stop = new AbortController();
-  /** What is being sent of each task. @type {WeakMap<Entry, Promise<boolean>>} */
+  /** What is being sent of each task, in order. @type {WeakMap<Entry, Promise<boolean>[]>} */
   #sending = new WeakMap();
 
   /** @param {Required<Omit<PushOptions, 'secret' | 'sign'>> & Pick<PushOptions, 'secret' | 'sign'> & { stored: boolean }} options */
@@ -178,18 +180,35 @@ export class Pushes {
     const { id, contextId, artifacts, history } = entry.task;
     /** @type {Task} */
     const task = { id, contextId, status, artifacts: [...artifacts], history: [...history] };
-    const before = this.#sending.get(entry) ?? Promise.resolve(true);
+    const waiting = this.#sending.get(entry) ?? [];
+    const before = waiting.at(-1) ?? Promise.resolve(true);
     const number = newId();
     const all = before.then(async (sent) => {
       const each = await Promise.all(configs.map((config) => this.#send(config, task, number)));
       return sent && each.every(Boolean);
     });
-    this.#sending.set(entry, all);
+    this.#sending.set(entry, waiting);
+    waiting.push(all);
+    // The last one says how it went.
+    void all.then(() => waiting.length > 1 && waiting.shift());
+  }
+
+  /** Throws if so much of a task waits to be sent that nothing may be added. @param {Entry} entry */
+  requireTurn(entry) {
+    if ((this.#sending.get(entry)?.length ?? 0) <= MAX_WAITING) return;
+    const message = `${MAX_WAITING} push notifications of the task wait: await ctx.flushed()`;
+    throw new AbpError('RATE_LIMITED', message, { retryable: true });
+  }
+
+  /** Resolves when something may be added. @param {Entry} entry */
+  async turn(entry) {
+    const waiting = this.#sending.get(entry) ?? [];
+    while (waiting.length > MAX_WAITING) await waiting[0];
   }
 
   /** Resolves when all was sent, or given up; with false if this process is closing before that. @param {Entry} entry */
   async delivered(entry) {
-    return this.#sending.get(entry) ?? true;
+    return this.#sending.get(entry)?.at(-1) ?? true;
   }
 
   /**

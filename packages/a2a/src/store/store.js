@@ -87,8 +87,12 @@ export class TaskLogs {
   /** @type {Promise<void> | undefined} */
   #entering;
   #options;
+  /** Characters that wait to be stored, and who waits until they are fewer. */
+  #outbox = 0;
+  /** @type {Set<() => void>} */
+  #waiting = new Set();
 
-  /** @param {Host} host @param {Required<Pick<TaskStoreOptions, 'backend' | 'term' | 'onOrphan'>> & TaskStoreOptions} options */
+  /** @param {Host} host @param {Required<Pick<TaskStoreOptions, 'backend' | 'term' | 'onOrphan' | 'maxOutbox'>> & TaskStoreOptions} options */
   constructor(host, options) {
     this.host = host;
     this.#options = options;
@@ -114,6 +118,33 @@ export class TaskLogs {
     const owners = [...this.#owners.values()];
     const outbox = owners.reduce((sum, { waiting }) => sum + waiting, 0);
     return { owned: this.#owners.size, known: this.#replicas.size, outbox };
+  }
+
+  // --- What waits to be stored -------------------------------------------------------------------------
+
+  /** @param {number} by characters */
+  wait(by) {
+    this.#outbox += by;
+    if (this.full) return;
+    for (const resume of this.#waiting) resume();
+    this.#waiting.clear();
+  }
+
+  /** Whether nothing may be added. */
+  get full() {
+    return this.#outbox >= this.#options.maxOutbox;
+  }
+
+  /** Throws if nothing may be added. */
+  requireRoom() {
+    if (!this.full) return;
+    const message = `${this.#options.maxOutbox} characters wait to be stored: await ctx.flushed()`;
+    throw new AbpError('RATE_LIMITED', message, { retryable: true });
+  }
+
+  /** Resolves when something may be added. */
+  async room() {
+    while (this.full) await new Promise((resolve) => this.#waiting.add(() => resolve(undefined)));
   }
 
   // --- The process -------------------------------------------------------------------------------------
@@ -184,8 +215,8 @@ export class TaskLogs {
   async #answer(text) {
     const { task, event } = JSON.parse(text);
     const owner = this.#replicas.get(task)?.owner;
-    owner?.push(event);
-    return owner ? 'yes' : 'no';
+    const taken = owner?.push(event);
+    return taken ? 'yes' : 'no';
   }
 
   /** Gives all tasks away, and goes. Resolves when they can be taken. */
@@ -288,6 +319,7 @@ export class TaskLogs {
    */
   async begin(id, origin, message, info, begun) {
     await this.#living();
+    if (this.full) throw this.host.busy();
     const replica = new Replica(this, id);
     if (this.#replicas.has(id)) throw conflictOf(id);
     this.#replicas.set(id, replica);
@@ -295,10 +327,12 @@ export class TaskLogs {
     try {
       const data = JSON.stringify({ state: 'submitted' });
       const entry = { tenant: TASKS + (origin.tenant ?? ''), context: origin.contextId };
-      await Promise.all([
-        this.backend.note(id, { ...entry, time: Date.now(), data }, 0),
-        this.#enlist(id, 1),
-      ]);
+      await refusing(
+        Promise.all([
+          this.backend.note(id, { ...entry, time: Date.now(), data }, 0),
+          this.#enlist(id, 1),
+        ]),
+      );
       const owner = this.#own(replica, core.TASK_SUBMITTED);
       await this.#starts(owner, message, info, begun, { k: 'new', origin });
     } catch (error) {
@@ -322,8 +356,9 @@ export class TaskLogs {
       new AbpError('UNSUPPORTED_OPERATION', `Task ${replica.id} does not accept a message now`);
     const state = replica.entry?.task.state;
     if (replica.wished || replica.blind) throw refused();
+    if (this.full) throw this.host.busy();
     if (!replica.owner && state !== 'input-required' && state !== 'auth-required') throw refused();
-    await this.#enlist(replica.id, replica.epoch + 1);
+    await refusing(this.#enlist(replica.id, replica.epoch + 1));
     const { owner } = replica;
     const taken = owner ?? this.#own(replica, readState(state));
     const started = this.#starts(taken, message, info, begun);
@@ -496,6 +531,7 @@ export class TaskLogs {
         ? JSON.stringify(entry?.pushes.get(event.config.id)) === JSON.stringify(event.config)
         : !entry?.pushes.has(event.id);
     if (!owner) return this.#append(replica, event, isStored);
+    if (this.full) throw this.host.busy();
     owner.push(event);
     await owner.flushed();
   }
@@ -715,6 +751,16 @@ const lostArtifact = (name) => ({
   last: true,
   size: 0,
 });
+
+/**
+ * What is written before a record that begins something: whether it was stored or not, nothing has begun.
+ * @template T
+ * @param {Promise<T>} written
+ */
+const refusing = (written) =>
+  written.catch((error) => {
+    throw error.code === 'UNACKNOWLEDGED' ? unavailable(error.message, error) : error;
+  });
 
 /** @param {string} id */
 const conflictOf = (id) => new AbpError('CONFLICT', `Task ${id} already exists`);

@@ -6,7 +6,6 @@ import * as abp from '../../../js/core/abp-boundary.js';
 import * as core from '../../../js/core/tasks-boundary.js';
 import {
   AbpError,
-  invokeReportingErrors,
   reasonText,
   safely,
   reportError,
@@ -69,8 +68,8 @@ import { REPEATS, nameOf, newId } from './ids.js';
  * @property {string[] | '*'} [origins] whose pages may ask, over HTTP (none but the agent's own)
  * @property {string[] | '*'} [hosts] under which names the agent is asked over HTTP, with a port or without; by default
  *   those of this machine where it is asked at a loopback address, and any name elsewhere
- * @property {(task: StoredTask, access: Access, request: import('./task.js').RequestInfo) => boolean} [authorize]
- *   whether a request may do that to a task. Only `true` is yes; what it may not see is not found (everybody may)
+ * @property {(task: StoredTask, access: Access, request: import('./task.js').RequestInfo) => boolean | Promise<boolean>} [authorize]
+ *   whether a request may do that to a task. Only `true`, or a promise of it, is yes; what it may not see is not found (everybody may)
  * @property {import('../../../js/core/tasks-core.js').TaskLimits & ServerLimits} [limits] of tasks, subscribers and messages
  * @property {import('./store/push.js').Push} [push] sends push notifications, by `pushNotifications` of
  *   `abp-bridge/a2a-store` (they are refused)
@@ -392,7 +391,7 @@ export class TaskServer {
     const id = getOwn(request, 'id') ?? null;
     const method = METHODS.get(getOwn(request, 'method'));
     const info = requestInfo(caller, params, this.#extensions);
-    const dialect = this.#dialect(method, info, params);
+    const dialect = await this.#dialect(method, info, params);
     /** @param {object} body */
     const answer = (body) => {
       const response = (/** @type {object} */ body) => ({
@@ -429,12 +428,12 @@ export class TaskServer {
         case 'stream':
           return await this.#send(asked, method.operation === 'stream');
         case 'get': {
-          const { task } = this.#find(asked, 'get');
+          const { task } = await this.#find(asked, 'get');
           return answer({ result: dialect.task(this.#fitting(historyOf(task, params), task)) });
         }
         case 'list':
           return answer({
-            result: this.#logs ? await this.#listStored(asked, this.#logs) : this.#list(asked),
+            result: await (this.#logs ? this.#listStored(asked, this.#logs) : this.#list(asked)),
           });
         case 'cancel':
           return await this.#cancel(asked);
@@ -463,15 +462,15 @@ export class TaskServer {
    * @param {{ operation: string, dialects: Dialect[] } | undefined} method
    * @param {RequestInfo} info
    * @param {unknown} params
-   * @returns {Dialect}
+   * @returns {Promise<Dialect>}
    */
-  #dialect(method, info, params) {
+  async #dialect(method, info, params) {
     const asked = versionOf(info.version);
     if (!method) return DIALECTS[asked ?? '0.3'];
     if (method.dialects.length === 1) return method.dialects[0];
     if (asked) return DIALECTS[asked === '1.0' ? 'gem' : asked];
     // A task that the request may not see must not influence the answer.
-    const entry = this.#visible(taskIdOf(params), ACCESS[method.operation], info);
+    const entry = await this.#visible(taskIdOf(params), ACCESS[method.operation], info);
     return entry && method.dialects.includes(entry.dialect) ? entry.dialect : DIALECTS['0.3'];
   }
 
@@ -481,24 +480,30 @@ export class TaskServer {
    * @param {Access} access
    * @param {RequestInfo} info
    */
-  #visible(id, access, info) {
+  async #visible(id, access, info) {
     const entry = this.#entries.get(this.#table.find(id));
-    return entry && this.#allows(entry.task, access, info) ? entry : undefined;
+    return entry && (await this.#allows(entry.task, access, info)) ? entry : undefined;
   }
 
   /** @param {StoredTask} task @param {Access} access @param {RequestInfo} info */
-  #allows(task, access, info) {
+  async #allows(task, access, info) {
     if (task.tenant !== info.tenant) return false;
     const { authorize } = this.#options;
-    return !authorize || invokeReportingErrors(authorize, task, access, info) === true;
+    if (!authorize) return true;
+    try {
+      return (await authorize(task, access, info)) === true;
+    } catch (error) {
+      reportError(error);
+      return false;
+    }
   }
 
   /**
    * @param {Asked} asked
    * @param {Access} access
-   * @returns {Entry}
+   * @returns {Promise<Entry>}
    */
-  #find({ dialect, params, info }, access) {
+  async #find({ dialect, params, info }, access) {
     const id = taskIdOf(params);
     if (typeof id !== 'string' || id.trim() === '')
       throw new AbpError('INVALID_PARAMS', dialect.noId);
@@ -506,8 +511,8 @@ export class TaskServer {
   }
 
   /** @param {string} id @param {Access} access @param {Dialect} dialect @param {RequestInfo} info */
-  #entry(id, access, dialect, info) {
-    const entry = this.#visible(id, access, info);
+  async #entry(id, access, dialect, info) {
+    const entry = await this.#visible(id, access, info);
     if (!entry) throw new AbpError('TASK_NOT_FOUND', dialect.notFound(id));
     return entry;
   }
@@ -564,7 +569,7 @@ export class TaskServer {
         return answer;
       }
     }
-    const known = message.taskId && this.#entry(message.taskId, 'send', dialect, info);
+    const known = message.taskId && (await this.#entry(message.taskId, 'send', dialect, info));
     if (!this.#entries.makeRoom(0)) throw busy();
     if (known && message.contextId) checkContext(known.task, message.contextId);
     if (known) this.#pushes?.requireTurn(known);
@@ -608,7 +613,7 @@ export class TaskServer {
     try {
       const came = known && key && known.task.history.some((one) => one.messageId === messageId);
       if (again || came) {
-        this.#answerAgain(asked, streams, id, configuration);
+        await this.#answerAgain(asked, streams, id, configuration);
         return id;
       }
       message.taskId = id;
@@ -670,9 +675,9 @@ export class TaskServer {
    * @param {import('./repeats.js').Taken} taken
    * @param {unknown} configuration
    */
-  #answerAgain(asked, streams, taken, configuration) {
+  async #answerAgain(asked, streams, taken, configuration) {
     if (typeof taken !== 'string') return this.#answerWith(asked, streams, taken);
-    const entry = this.#entry(taken, 'get', asked.dialect, asked.info);
+    const entry = await this.#entry(taken, 'get', asked.dialect, asked.info);
     this.#fitting(entry, entry.task);
     this.#follow(entry, asked, streams, configuration, true)?.();
   }
@@ -744,7 +749,7 @@ export class TaskServer {
   /** @param {Asked} asked */
   async #cancel(asked) {
     const { dialect, params, reply, answer } = asked;
-    const entry = this.#find(asked, 'cancel');
+    const entry = await this.#find(asked, 'cancel');
     const { table, handle, task, replica } = entry;
     const reason = reasonText(getOwn(getOwn(params, 'metadata'), 'reason'));
     const began = performance.now();
@@ -788,7 +793,7 @@ export class TaskServer {
     if (this.#draining && this.#logs) throw away();
     this.#needStreaming();
     try {
-      const entry = this.#find(asked, 'subscribe');
+      const entry = await this.#find(asked, 'subscribe');
       this.#fitting(entry, entry.task);
       const { replica, task } = entry;
       const { lasting } = dialect;
@@ -854,19 +859,20 @@ export class TaskServer {
   }
 
   /** @param {Asked} asked */
-  #list({ dialect, params, info }) {
+  async #list({ dialect, params, info }) {
     const { contextId, status, after, pageSize, cursor, artifacts } = filterOf(params);
     const withArtifacts = artifacts || !dialect.pages;
-    const found = [...this.#entries]
+    const asked = [...this.#entries]
       .map(({ task }) => task)
       .filter(
         (task) =>
           (contextId === undefined || task.contextId === contextId) &&
           (!status || task.state === STATES[status]) &&
-          (after === undefined || Date.parse(timeOf(task)) >= after) &&
-          this.#allows(task, 'list', info),
-      )
-      .sort((a, b) => (keyOf(a) < keyOf(b) ? 1 : -1));
+          (after === undefined || Date.parse(timeOf(task)) >= after),
+      );
+    const found = [];
+    for (const task of asked) if (await this.#allows(task, 'list', info)) found.push(task);
+    found.sort((a, b) => (keyOf(a) < keyOf(b) ? 1 : -1));
     const rest = cursor === undefined ? found : found.filter((task) => keyOf(task) < cursor);
     let room = this.#limits.maxAnswer;
     const tooLong = rest.findIndex(
@@ -904,7 +910,7 @@ export class TaskServer {
         if (
           (status && task.state !== STATES[status]) ||
           (after !== undefined && Date.parse(timeOf(task)) < after) ||
-          !this.#allows(task, 'list', info)
+          !(await this.#allows(task, 'list', info))
         )
           continue;
         room -= withArtifacts ? task.size : task.size - task.artifactsSize;
@@ -948,7 +954,7 @@ export class TaskServer {
     const taskId = getField(params, 'taskId') ?? getField(params, 'id');
     if (typeof taskId !== 'string' || !taskId) throw new AbpError('INVALID_PARAMS', dialect.noId);
     const changes = /set$|delete$|^Create|^Delete/.test(method);
-    const entry = this.#entry(taskId, changes ? 'subscribe' : 'get', dialect, info);
+    const entry = await this.#entry(taskId, changes ? 'subscribe' : 'get', dialect, info);
     const { replica, pushes: configs, task } = entry;
     const flat = dialect === DIALECTS['1.0'];
     if (/list$|^List/.test(method)) {
@@ -1387,6 +1393,8 @@ function checkContext(task, contextId) {
 
 /** @param {Entry} entry @param {Asked} asked @param {() => void} settle */
 function wait({ waiting, replica }, { reply, fail }, settle) {
+  // It may have left while the task was looked for.
+  if (reply.left) return;
   waiting.set(settle, fail);
   replica?.watch();
   reply.onLeave = () => waiting.delete(settle);

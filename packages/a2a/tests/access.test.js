@@ -7,7 +7,7 @@ import { MessageChannel } from 'node:worker_threads';
 import { createTaskClient, createTaskServer } from '../src/index.js';
 import { portTransport } from '../../../js/transports/port.js';
 import { startAgent } from './support/a2a-agent.js';
-import { CARD, VERSIONS, ask, open, plainState, post, serve } from './support/a2a.js';
+import { CARD, deferred, VERSIONS, ask, open, plainState, post, serve } from './support/a2a.js';
 
 const finished = [];
 after(() => Promise.all(finished.map((server) => server.close())));
@@ -99,44 +99,54 @@ for (const [version, names] of Object.entries(VERSIONS))
   describe(`tasks of others, in the words of ${version}`, () => {
     const [ann, bob] = ['ann', 'bob'].map((user) => ({ ...names.headers, 'x-user': user }));
 
-    test('are not found, whatever is asked of them; nor are they told from those that are not there', async () => {
-      const { url, agent } = await withUsers((ctx) => ctx.emitStatus('input-required', 'What?'), {
-        authorize: ownTasks,
+    for (const [how, authorize] of [
+      ['', ownTasks],
+      [
+        ', by a hook that takes its time',
+        async (...asked) => {
+          await new Promise(setImmediate);
+          return ownTasks(...asked);
+        },
+      ],
+    ])
+      test(`are not found, whatever is asked of them; nor are they told from those that are not there${how}`, async () => {
+        const { url, agent } = await withUsers((ctx) => ctx.emitStatus('input-required', 'What?'), {
+          authorize,
+        });
+        const sent = await ask(url, names.send, { message: names.message('go') }, ann);
+        const { id } = sent.result.task ?? sent.result;
+        /** The answer to a request, without the id that it names. */
+        const outcome = async (method, params, named) => {
+          const response = await post(url, jsonRpc(method, params), bob);
+          const text = await response.text();
+          return [
+            response.status,
+            response.headers.get('content-type'),
+            text.replaceAll(named, 'ID'),
+          ];
+        };
+        const message = (taskId) => ({ message: { ...names.message('me'), taskId } });
+        for (const [method, params] of [
+          [names.get, (id) => ({ id })],
+          [names.cancel, (id) => ({ id })],
+          [names.resubscribe, (id) => ({ id })],
+          [names.send, message],
+          [names.stream, message],
+        ]) {
+          const theirs = await outcome(method, params(id), id);
+          assert.match(theirs[2], /-32001/, method);
+          assert.deepEqual(theirs, await outcome(method, params('no-such'), 'no-such'));
+        }
+        assert.equal(stateOf(await ask(url, names.get, { id }, ann)), 'input-required');
+        assert.equal(stateOf(await ask(url, names.cancel, { id }, ann)), 'canceled');
+        if (names.list) {
+          const lists = await Promise.all([ann, bob].map((by) => ask(url, names.list, {}, by)));
+          const [own, others] = lists.map(({ result }) => (result.tasks ?? result).length);
+          assert.deepEqual([own, others], [1, 0]);
+          assert.equal(lists[1].result.totalSize ?? 0, 0);
+        }
+        assert.equal(agent.counters.finished, 1);
       });
-      const sent = await ask(url, names.send, { message: names.message('go') }, ann);
-      const { id } = sent.result.task ?? sent.result;
-      /** The answer to a request, without the id that it names. */
-      const outcome = async (method, params, named) => {
-        const response = await post(url, jsonRpc(method, params), bob);
-        const text = await response.text();
-        return [
-          response.status,
-          response.headers.get('content-type'),
-          text.replaceAll(named, 'ID'),
-        ];
-      };
-      const message = (taskId) => ({ message: { ...names.message('me'), taskId } });
-      for (const [method, params] of [
-        [names.get, (id) => ({ id })],
-        [names.cancel, (id) => ({ id })],
-        [names.resubscribe, (id) => ({ id })],
-        [names.send, message],
-        [names.stream, message],
-      ]) {
-        const theirs = await outcome(method, params(id), id);
-        assert.match(theirs[2], /-32001/, method);
-        assert.deepEqual(theirs, await outcome(method, params('no-such'), 'no-such'));
-      }
-      assert.equal(stateOf(await ask(url, names.get, { id }, ann)), 'input-required');
-      assert.equal(stateOf(await ask(url, names.cancel, { id }, ann)), 'canceled');
-      if (names.list) {
-        const lists = await Promise.all([ann, bob].map((by) => ask(url, names.list, {}, by)));
-        const [own, others] = lists.map(({ result }) => (result.tasks ?? result).length);
-        assert.deepEqual([own, others], [1, 0]);
-        assert.equal(lists[1].result.totalSize ?? 0, 0);
-      }
-      assert.equal(agent.counters.finished, 1);
-    });
   });
 
 test('the hook is told what is wanted of which task, and only `true` is yes', async () => {
@@ -164,9 +174,38 @@ test('the hook is told what is wanted of which task, and only `true` is yes', as
     ['get', 'list', 'subscribe', 'send', 'cancel'].map((access) => [id, access, 'me']),
   );
   const { error } = console;
-  for (answer of [1, 'yes', Promise.resolve(true), undefined])
+  console.error = () => {};
+  const rejects = () => Promise.reject(new Error('The database is away'));
+  for (answer of [1, 'yes', Promise.resolve(false), Promise.resolve(1), rejects, undefined])
     assert.equal((await ask(url, names.get, { id }, headers)).error?.code, -32001);
+  answer = Promise.resolve(true);
+  assert.equal(stateOf(await ask(url, names.get, { id }, headers)), 'canceled');
   console.error = error;
+});
+
+test('who leaves while the hook is asked waits for nothing', async () => {
+  const names = VERSIONS['1.0'];
+  const asked = deferred();
+  const allowed = deferred();
+  const { url, agent } = await served(() => new Promise(() => {}), {
+    authorize: (_task, access) => (access === 'get' ? true : (asked.resolve(), allowed.promise)),
+  });
+  const configuration = { returnImmediately: true };
+  const params = { message: names.message('go'), configuration };
+  const { id } = (await ask(url, names.send, params, names.headers)).result.task;
+  const leaving = new AbortController();
+  const headers = { 'content-type': 'application/json', ...names.headers };
+  const body = jsonRpc(names.resubscribe, { id });
+  const { signal } = leaving;
+  const stream = fetch(url, { method: 'POST', headers, body, signal });
+  await asked.promise;
+  leaving.abort();
+  await assert.rejects(stream);
+  // Its connection is gone when another one has been answered.
+  await ask(url, names.get, { id }, names.headers);
+  allowed.resolve(true);
+  await ask(url, names.get, { id }, names.headers);
+  assert.equal(agent.counters.streams, 0);
 });
 
 test('what is kept of a user and of sizes is never told', async () => {

@@ -5,11 +5,18 @@
  * die, lose their lease and take over; publishes arrive late, acknowledgements never; clients
  * cancel wherever they like.
  *
- * RULES are the points of the protocol. With a number as its argument the search leaves that rule
- * out, and must find a history that goes wrong; without one all of them hold, and none may.
+ * POINTS are those of the protocol, each with the rules that it consists of. Without an argument
+ * all of them hold, and no history may go wrong. With the number of a point each of its rules is
+ * left out in turn, and for each the search must find a history that goes wrong, which it shows.
  *
- *   explore_fleet             every rule holds; then each in turn is left out
- *   explore_fleet <rule>      shows what goes wrong without this one
+ *   explore_fleet             every rule holds
+ *   explore_fleet <point>     what goes wrong without this one
+ *
+ * Some of the points say more, which two processes and one task cannot show. What a backend and a
+ * reader do is in packages/a2a/tests/contracts (no gap and no repeat, resuming from a number, pages
+ * of lists, objects); that queues are bounded, in store.test.js and push.test.js; resolved
+ * addresses and encrypted credentials, in push.test.js; namespaces, lost servers and the cluster,
+ * in tests/fleet/nats.test.js; draining and whole processes, in tests/fleet/processes.test.js.
  */
 #include "abp_tasks.h"
 #include "arena.h"
@@ -49,6 +56,28 @@ static const char *const RULE_NAMES[RULES] = {
     "nobody owns a question", "object before record", "read from a number",  "orphans are sought",
     "index from the log",     "push, then note",      "version in records",  "one process a file",
     "look after silence",     "taker honours wish",   "lost for good",       "full term"};
+
+static const struct point {
+  const char *name;
+  enum rule rules[3]; /* up to ALL_RULES */
+} POINTS[] = {
+    {"one log a task is the truth", {EXPECTED_SEQUENCE, INDEX_FROM_THE_LOG}},
+    {"the lease is a process's", {LEASE_FROM_SENDING, LOST_FOR_GOOD, FULL_TERM}},
+    {"taking over is a record", {TAKEOVER_IS_A_RECORD}},
+    {"decide, commit, tell", {COMMIT_THEN_TELL, LOOK_AFTER_SILENCE}},
+    {"a cancel is first a record", {WISH_IS_A_RECORD, TAKER_HONOURS_WISH}},
+    {"artifacts are written behind", {END_AFTER_ARTIFACTS, READ_FROM_A_NUMBER}},
+    {"running again", {RUN_AGAIN_IF_SAVED, TAKER_HONOURS_WISH}},
+    {"waiting for input is nobody's", {NOBODY_OWNS_A_QUESTION}},
+    {"large artifacts", {OBJECT_BEFORE_RECORD}},
+    {"readers", {READ_FROM_A_NUMBER}},
+    {"orphans are noticed", {ORPHANS_ARE_SOUGHT}},
+    {"lists by an index", {INDEX_FROM_THE_LOG}},
+    {"pushes in the log's order", {PUSH_THEN_NOTE}},
+    {"operation: versions side by side", {VERSION_IN_RECORDS}},
+    {"one process a file", {ONE_PROCESS_A_FILE}},
+};
+enum { POINT_COUNT = sizeof POINTS / sizeof *POINTS, POINT_RULES = 3 };
 
 enum { PROCESSES = 2, LOG = 12, OUT = 6, NET = 3, TERM = 6, VALID = 4, ARENA = 24576 };
 
@@ -715,16 +744,33 @@ static int search(enum rule rule, int show) {
   return 0;
 }
 
+/* Leaves out each rule of a point. Returns whether all were missed. */
+static int search_without(const struct point *point) {
+  int missed = 1;
+  printf("%s\n", point->name);
+  for (int i = 0; i < POINT_RULES && point->rules[i] != ALL_RULES; i++) {
+    if (search(point->rules[i], 1)) continue;
+    printf("  without \"%s\": nothing goes wrong\n", RULE_NAMES[point->rules[i]]);
+    missed = 0;
+  }
+  return missed;
+}
+
+/* Whether some point has the rule. */
+static int is_of_a_point(enum rule rule) {
+  for (int at = 0; at < POINT_COUNT * POINT_RULES; at++)
+    if (POINTS[at / POINT_RULES].rules[at % POINT_RULES] == rule) return 1;
+  return 0;
+}
+
 int main(int argc, char **argv) {
   arena = (struct arena){0, now.arena, ARENA, &now.used};
-  if (argc > 1) return !search((enum rule)atoi(argv[1]), 1);
-  int wrong = search(ALL_RULES, 1);
+  for (int rule = ALL_RULES + 1; rule < RULES; rule++)
+    if (!is_of_a_point((enum rule)rule)) return 2;
+  const int point = argc > 1 ? atoi(argv[1]) : 0;
+  if (point < 0 || point > POINT_COUNT) return 2;
+  const int wrong = point ? !search_without(&POINTS[point - 1]) : search(ALL_RULES, 1);
   printf("%llu states\n", (unsigned long long)states);
-  for (int rule = ALL_RULES + 1; !wrong && rule < RULES; rule++) {
-    if (search((enum rule)rule, 0)) continue;
-    printf("  without \"%s\": nothing goes wrong\n", RULE_NAMES[rule]);
-    wrong = 1;
-  }
   free(seen);
   return wrong;
 }

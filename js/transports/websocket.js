@@ -5,6 +5,7 @@
 import { bytesToText, textToBytes } from '../wire/binary.js';
 import { jsonText } from '../wire/json-text.js';
 import { AbpError, reasonText } from '../common/errors.js';
+import { requireOptions } from '../common/check-options.js';
 import { exactOrigin } from '../common/origins.js';
 import { prepare } from '../wire/result-store.js';
 import { Receiver } from './receiver.js';
@@ -53,6 +54,14 @@ const TOO_LONG = 4009;
  */
 export const webSocketTransport = (target, options) => new WebSocketTransport(target, options);
 
+/** The types of {@link SocketOptions}. */
+const OPTIONS = {
+  maxLength: 'a number',
+  maxUnsent: 'a number',
+  store: 'a function',
+  storeAbove: 'a number',
+};
+
 class WebSocketTransport extends Receiver {
   /** @type {readonly import('./transport.js').Feature[]} */
   carries = ['liveness', 'streams'];
@@ -72,6 +81,7 @@ class WebSocketTransport extends Receiver {
    */
   constructor(target, options = {}) {
     super();
+    requireOptions('webSocketTransport', options, OPTIONS);
     const { maxLength = 32 << 20, maxUnsent = 16 << 20, store, storeAbove = 10 << 20 } = options;
     const socket = typeof target === 'string' || target instanceof URL ? dial(target) : target;
     this.#socket = socket;

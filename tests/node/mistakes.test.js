@@ -2,6 +2,12 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, mock, test } from 'node:test';
+import { webSocketTransport } from '../../js/transports/websocket.js';
+import { discover } from '../../packages/automation/src/discovery/discover.js';
+import { callTool } from '../../packages/mcp-apps/src/outcome.js';
+import { lineTransport } from '../../packages/rpc/src/index.js';
+import { connectMcp, serveMcp } from '../../packages/rpc/src/mcp.js';
+import { webmcp } from '../../packages/webmcp/src/index.js';
 import { warnings } from '../../js/common/warnings.js';
 import { connect, expose } from '../../js/index.js';
 import { createPeer, portChannel } from '../../packages/rpc/src/index.js';
@@ -267,6 +273,50 @@ describe('an option that nothing reads is named once, with the one that was prob
     ]);
     peer.close();
   });
+
+  const streams = () => ({ readable: new ReadableStream(), writable: new WritableStream() });
+  const socket = () => ({ readyState: 0, bufferedAmount: 0, addEventListener() {}, close() {} });
+  const peerOf = () => createPeer(portChannel(channel.port1), { dialect: 'mcp' });
+  const serverInfo = { name: 'a', version: '1' };
+  const own = (peer, act) => Promise.resolve(act(peer)).finally(() => peer.close());
+  const PACKAGES = {
+    webSocketTransport: ['maxLenght', 'maxLength', (o) => webSocketTransport(socket(), o).close()],
+    'a stream of bytes': ['maxMesage', 'maxMessage', (o) => lineTransport(streams(), o).close()],
+    request: [
+      'timeot',
+      'timeout',
+      (o) => own(peerOf(), (peer) => void peer.request('a', {}, o).catch(() => {})),
+    ],
+    serveMcp: [
+      'instuctions',
+      'instructions',
+      (o) => own(peerOf(), (peer) => void serveMcp(peer, { serverInfo, ...o })),
+    ],
+    connectMcp: [
+      'capabilites',
+      'capabilities',
+      (o) =>
+        own(
+          peerOf(),
+          (peer) => void connectMcp(peer, { clientInfo: serverInfo, ...o }).catch(() => {}),
+        ),
+    ],
+    webmcp: ['orgins', 'origins', (o) => void webmcp(o)],
+    discover: ['alowPrivate', 'allowPrivate', (o) => discover('https://127.0.0.1/', o)],
+    callTool: [
+      'onProgres',
+      'onProgress',
+      (o) =>
+        own(peerOf(), (peer) => void callTool(peer, { name: 'a' }, o, () => false).catch(() => {})),
+    ],
+  };
+  for (const [who, [given, meant, act]] of Object.entries(PACKAGES))
+    test(`of ${who}`, async () => {
+      await act({ [given]: 1 });
+      assert.deepEqual(await texts(1), [
+        `abp-bridge: ${who} has no option ${given}: did you mean ${meant}?`,
+      ]);
+    });
 });
 
 describe('an option of a wrong type is refused:', () => {
@@ -304,6 +354,26 @@ describe('an option of a wrong type is refused:', () => {
       assert.equal((await client.call('echo', 1)).data, 1);
     });
   }
+});
+
+describe('an option of a package that is of a wrong type is refused:', () => {
+  const streams = () => ({ readable: new ReadableStream(), writable: new WritableStream() });
+  const peerOf = () => createPeer(portChannel(channel.port1), { dialect: 'mcp' });
+  const clientInfo = { name: 'a', version: '1' };
+  const WRONG = {
+    'maxLength of webSocketTransport': (o) => webSocketTransport({ addEventListener() {} }, o),
+    'maxMessage of a stream of bytes': (o) => lineTransport(streams(), o),
+    'timeout of request': (o) => peerOf().request('a', {}, o),
+    'instructions of serveMcp': (o) => serveMcp(peerOf(), { serverInfo: clientInfo, ...o }),
+    'discoveryTimeout of connectMcp': (o) => connectMcp(peerOf(), { clientInfo, ...o }),
+    'lookup of discover': (o) => discover('https://127.0.0.1/', o),
+    'onProgress of callTool': (o) => callTool(peerOf(), { name: 'a' }, o, () => false),
+  };
+  for (const [what, act] of Object.entries(WRONG))
+    test(what, async () => {
+      const refused = { code: 'INVALID_PARAMS', message: new RegExp(`^${what} must be `) };
+      await assert.rejects(async () => act({ [what.split(' ')[0]]: [] }), refused);
+    });
 });
 
 test('a handler that runs on after its cancel is named in the app’s console, once', async () => {

@@ -686,7 +686,7 @@ describe('servers that never end', () => {
 
   test('the time is ten seconds for everything together', async (t) => {
     t.mock.timers.enable({ apis: ['setTimeout'] });
-    for (const timeout of [undefined, Infinity, 0, -1, NaN, '5']) {
+    for (const timeout of [undefined, Infinity, 0, NaN]) {
       let isOver = false;
       let answered;
       const isAsked = new Promise((resolve) => (answered = resolve));

@@ -2,6 +2,7 @@
  * Calls of tools, from either side, with a cancel whose outcome is known where the other side is ours. MCP sends nothing
  * after a cancel, so the result that was not sent is asked for by another request.
  */
+import { SIGNAL, requireOptions } from '../../../js/common/check-options.js';
 import { reasonText } from '../../../js/common/errors.js';
 import { onAbort, offAbort } from '../../../js/common/signals.js';
 import { getOwn, milliseconds } from '../../../js/common/values.js';
@@ -25,6 +26,9 @@ const CANCELLED = -32800;
  * @property {number} [timeout] ms after which the call is cancelled; 0 or absent is never
  * @property {(info: { progress: number, total?: number, message?: string }) => void} [onProgress] called with each report of progress
  */
+
+/** The types of {@link ToolOptions}. */
+const OPTIONS = { signal: SIGNAL, timeout: 'a number', onProgress: 'a function' };
 
 /** @typedef {{ name: string, arguments?: unknown, _meta?: object }} ToolCall params of `tools/call` */
 
@@ -80,7 +84,9 @@ export const isCancelled = (error) =>
  * @returns {Promise<any>} the result. Rejects with an {@link RpcError}; that of a cancelled call is named `AbortError` or
  *   `TimeoutError`, and its `data` says what became of the work: `{ outcome, report }`
  */
-export async function callTool(peer, params, { signal: given, timeout, onProgress }, tells) {
+export async function callTool(peer, params, options, tells) {
+  requireOptions('callTool', options, OPTIONS);
+  const { signal: given, timeout, onProgress } = options;
   const signal = limited(given, timeout);
   if (signal?.aborted) throw cancelledError(signal, { outcome: 'unstarted' });
   try {

@@ -6,6 +6,7 @@
  * JSON, a header without a length, more than `maxMessage` bytes) is reported to `onUnreadable` and skipped; reading
  * continues after it. When the readable stream ends, the other side is gone.
  */
+import { requireOptions } from '../../../js/common/check-options.js';
 import { AbpError, reasonText } from '../../../js/common/errors.js';
 import { MAX_MESSAGES_PER_TURN, inLaterTurn } from '../../../js/common/turns.js';
 import { jsonText } from '../../../js/wire/json-text.js';
@@ -45,6 +46,9 @@ import { Receiver } from '../../../js/transports/receiver.js';
  * @property {number} [maxBacklog] bytes that may wait for the other side to read them (128 MiB): with more,
  *   the connection is closed
  */
+
+/** The types of {@link StreamOptions}. */
+const OPTIONS = { maxMessage: 'a number', maxBacklog: 'a number' };
 
 /**
  * One message a line: ACP, and MCP over stdio.
@@ -99,6 +103,7 @@ class StreamTransport extends Receiver {
     super();
     const { maxMessage = 2 ** 25, maxBacklog = 2 ** 27 } = options;
     requireNumbers('a stream of bytes', { maxMessage, maxBacklog });
+    requireOptions('a stream of bytes', options, OPTIONS);
     this.maxMessage = maxMessage;
     this.maxBacklog = maxBacklog;
     this.wrap = Framing.wrap;

@@ -1,4 +1,5 @@
 /** A client of MCP: finds out which era its server is of, and speaks so. */
+import { SIGNAL, requireOptions } from '../../../js/common/check-options.js';
 import { invokeReportingErrors } from '../../../js/common/errors.js';
 import { abortError, followSignal } from '../../../js/common/signals.js';
 import { getOwn, isObject, textOf } from '../../../js/common/values.js';
@@ -55,6 +56,16 @@ const DEFAULT_DISCOVERY_TIMEOUT = 5000;
  * @property {number} [timeout] ms that each request of the attempt may take; 0 or absent is for ever
  */
 
+/** The types of {@link ClientOptions}. */
+const OPTIONS = {
+  clientInfo: 'an object',
+  capabilities: 'an object',
+  era: 'a string',
+  discoveryTimeout: 'a number',
+  signal: SIGNAL,
+  timeout: 'a number',
+};
+
 /**
  * @typedef {object} InputContext What a handler of a client gets, in either era.
  * @property {string} method
@@ -80,6 +91,7 @@ export async function connectMcp(peer, options) {
   if (era !== undefined && era !== 'legacy' && era !== 'modern') {
     throw invalidOption('connectMcp', 'era', "'legacy' or 'modern'");
   }
+  requireOptions('connectMcp', options, OPTIONS);
   const envelope = (/** @type {string} */ version) => ({
     [VERSION]: version,
     [CLIENT_INFO]: clientInfo,

@@ -1,4 +1,5 @@
 /** A server of MCP: takes both eras, each request as what it says that it is. */
+import { requireOptions } from '../../../js/common/check-options.js';
 import { markedTransfer, transfer } from '../../../js/common/transfer.js';
 import { copyRecord, firstOf, getOwn, isObject, isRecord } from '../../../js/common/values.js';
 import { SUBSCRIPTION_ID } from './dialects.js';
@@ -86,6 +87,13 @@ const MAX_RESOURCES = 1024;
  * @property {string} [instructions] says to the model what the server is for
  */
 
+/** The types of {@link ServerOptions}. */
+const OPTIONS = {
+  serverInfo: 'an object',
+  capabilities: 'an object',
+  instructions: 'a string',
+};
+
 /**
  * @typedef {object} McpCaller Who made a request.
  * @property {string | undefined} version
@@ -120,6 +128,7 @@ export class McpServer {
     requireObject('serveMcp', 'serverInfo', options?.serverInfo);
     const { serverInfo, capabilities = {}, instructions } = options;
     requireObject('serveMcp', 'capabilities', capabilities);
+    requireOptions('serveMcp', options, OPTIONS);
     this.#peer = peer;
     this.#info = serverInfo;
     this.#capabilities = capabilities;

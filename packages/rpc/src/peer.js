@@ -23,7 +23,7 @@ import {
   requireObject,
   requireSignal,
 } from '../../../js/common/options.js';
-import { NUMBERS, requireOptions } from '../../../js/common/check-options.js';
+import { NUMBERS, SIGNAL, requireOptions } from '../../../js/common/check-options.js';
 import { warn } from '../../../js/common/warn.js';
 import { RequestStream } from './request-stream.js';
 import { TaskProgress } from './task-progress.js';
@@ -101,6 +101,20 @@ const OPTIONS = {
   onNotification: 'a function',
   start: 'a boolean',
   trace: 'a function',
+};
+
+/** The types of {@link RequestOptions}. */
+const REQUEST_OPTIONS = {
+  signal: SIGNAL,
+  timeout: 'a number',
+  maxTotalTimeout: 'a number',
+  resetTimeoutOnProgress: 'a boolean',
+  onProgress: 'a function',
+  onPartialResult: 'a function',
+  onInputRequired: 'a function',
+  onTagged: 'a function',
+  wait: 'a boolean',
+  transfer: 'an object',
 };
 
 /** One side of a connection that speaks JSON-RPC. */
@@ -292,6 +306,7 @@ export class Peer {
       requireSignal('request', signal);
       requireNumbers('request', { timeout, maxTotalTimeout });
       requireFunctions('request', { onProgress, onPartialResult, onInputRequired, onTagged });
+      requireOptions('request', options, REQUEST_OPTIONS);
       const asks = (onProgress || onPartialResult) && this.dialect.progress;
       if (asks && params !== undefined && !canHoldToken(params)) {
         throw invalidOption('request', 'params', 'an object, to ask for progress');

@@ -16,6 +16,7 @@
 import { AbpError } from '../../../js/common/errors.js';
 import { getOwn } from '../../../js/common/values.js';
 import { exactOrigin } from '../../../js/common/origins.js';
+import { ANYTHING, requireOptions } from '../../../js/common/check-options.js';
 import { invalidOption } from '../../../js/common/options.js';
 import { PortChannel } from './port-channel.js';
 import { Receiver } from '../../../js/transports/receiver.js';
@@ -70,6 +71,11 @@ const mark = () => crypto.getRandomValues(new Uint32Array(4)).join('-');
  * @property {Window} [host] its window (`parent`)
  * @property {'frames' | 'none'} [upgrade] as above
  */
+
+/** The types of {@link HostOptions}; the rest is looked at where it is used. */
+const HOST_OPTIONS = { origin: 'a string', loaded: 'a boolean', upgrade: ANYTHING };
+/** The types of {@link AppOptions}. */
+const APP_OPTIONS = { origins: ANYTHING, host: ANYTHING, upgrade: ANYTHING };
 
 /** What both sides have in common. */
 class WindowChannel extends Receiver {
@@ -193,7 +199,9 @@ export class HostChannel extends WindowChannel {
    * @param {HostOptions} options
    * @param {Protocol} protocol
    */
-  constructor(target, { origin, upgrade = 'frames', loaded = false }, protocol) {
+  constructor(target, options, protocol) {
+    requireOptions('windowChannel', options, HOST_OPTIONS);
+    const { origin, upgrade = 'frames', loaded = false } = options;
     requireUpgrade('windowChannel', upgrade);
     const opaque = origin === OPAQUE;
     const iframe = /** @type {HTMLIFrameElement} */ (
@@ -334,7 +342,9 @@ export class AppChannel extends WindowChannel {
    * @param {AppOptions} options
    * @param {Protocol} protocol
    */
-  constructor({ origins, host = parent, upgrade = 'frames' }, protocol) {
+  constructor(options, protocol) {
+    requireOptions('hostChannel', options, APP_OPTIONS);
+    const { origins, host = parent, upgrade = 'frames' } = options;
     requireUpgrade('hostChannel', upgrade);
     super(
       origins

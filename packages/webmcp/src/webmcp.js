@@ -2,6 +2,7 @@
  * The app's side of WebMCP: what `expose` takes as its option `webmcp`. The rest is loaded where the browser, or a
  * polyfill, has `document.modelContext`.
  */
+import { ANYTHING, requireOptions } from '../../../js/common/check-options.js';
 import { reportError } from '../../../js/common/errors.js';
 import { modelContext } from '../../automation/src/model-context.js';
 import { exactOrigin } from '../../../js/common/origins.js';
@@ -24,8 +25,9 @@ import { exactOrigin } from '../../../js/common/origins.js';
  * @returns {WebMcp}
  * @throws {import('../../../js/common/errors.js').AbpError} INVALID_PARAMS if an origin is not exact
  */
-export function webmcp({ origins } = {}) {
-  const exposedTo = origins?.map((origin) => exactOrigin(origin));
+export function webmcp(options = {}) {
+  requireOptions('webmcp', options, { origins: ANYTHING });
+  const exposedTo = options.origins?.map((origin) => exactOrigin(origin));
   return (app) => {
     /** @type {import('./tools.js').Tools | undefined} */
     let tools;

@@ -3,6 +3,7 @@
  * running any of its code.
  */
 import { HOW_TO_ALLOW, isPublic } from '../../../../js/common/addresses.js';
+import { SIGNAL, requireOptions } from '../../../../js/common/check-options.js';
 import { AbpError } from '../../../../js/common/errors.js';
 import { readHead } from './head-reader.js';
 import { MAX_MANIFEST_BYTES, parseManifest, warningsOf } from '../../../../js/wire/manifest.js';
@@ -27,6 +28,15 @@ const REDIRECTS = new Set([301, 302, 303, 307, 308]);
  * @property {(hostname: string) => Promise<{ address: string }[]>} [lookup] resolves names, in Node (the
  *   system's resolver); its answers are checked like other addresses
  */
+
+/** The types of {@link DiscoverOptions}. */
+const OPTIONS = {
+  signal: SIGNAL,
+  timeout: 'a number',
+  allowPrivate: 'a boolean',
+  sameOrigin: 'a boolean',
+  lookup: 'a function',
+};
 
 /**
  * @typedef {{ supported: true, manifest: import('../../../../js/wire/manifest.js').Manifest, manifestUrl: string, warnings: string[] }} Supported A page that names a manifest, and the manifest.
@@ -57,6 +67,7 @@ const REDIRECTS = new Set([301, 302, 303, 307, 308]);
  * @throws {AbpError} INVALID_PARAMS when `url` is not an address; the signal's reason when it aborts
  */
 export async function discover(url, options = {}) {
+  requireOptions('discover', options, OPTIONS);
   const { signal, timeout, allowPrivate = false, sameOrigin = false, lookup } = options;
   if (!URL.canParse(url)) {
     throw new AbpError('INVALID_PARAMS', 'discover needs the full URL of a page, with https://');

@@ -145,7 +145,7 @@ const struct call_step call_steps[CALL_STATES][CALL_EVENTS] =
                 [EV_CANCEL] = {UNANSWERED, OWE_UNKNOWN, 0},
                 [EV_COMPLETE] = {UNKNOWN, 0, ABP_FATE_FINISHED},
                 [EV_ERROR] = {UNKNOWN, 0, ABP_FATE_FAILED},
-                [EV_CANCELLED] = {UNKNOWN, 0, ABP_FATE_STOPPED},
+                [EV_CANCELLED] = {UNKNOWN, 0, 0},
                 [EV_UNKNOWN] = {UNKNOWN, 0, ABP_FATE_UNKNOWN},
             },
         [WAITING] =

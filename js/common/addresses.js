@@ -21,11 +21,9 @@ const isPublic4 = (ipv4) =>
 
 /** @param {string} ipv6 as `URL` writes it */
 function isPublic6(ipv6) {
-  const [before, after] = ipv6.split('::').map((part) => (part ? part.split(':') : []));
-  const zeros = after ? 8 - before.length - after.length : 0;
-  const groups = [...before, ...Array(zeros).fill('0'), ...(after ?? [])].map((g) =>
-    parseInt(g, 16),
-  );
+  const [before, after = []] = ipv6.split('::').map((part) => (part ? part.split(':') : []));
+  const zeros = Array(8 - before.length - after.length).fill('0');
+  const groups = [...before, ...zeros, ...after].map((group) => parseInt(group, 16));
   const [a, b, , , , , g, h] = groups;
   const prefix = groups
     .slice(0, 6)

@@ -42,7 +42,7 @@ export function checkOptions(who, options, types) {
  */
 function warnOfName(who, name, names) {
   const id = `${who} ${name}`;
-  if (warned.has(id) || warned.size > MAX_WARNED) return;
+  if (warned.has(id) || warned.size >= MAX_WARNED) return;
   warned.add(id);
   const near = similarName(name, names);
   const hint = near === undefined ? `it has ${names.join(', ')}` : `did you mean ${near}?`;

@@ -37,7 +37,7 @@ export const isStream = (value) =>
  * @param {any} value
  */
 const isBinary = (value) =>
-  value?.content instanceof ArrayBuffer &&
+  value.content instanceof ArrayBuffer &&
   value.content.byteLength > 0 &&
   typeof value.mimeType === 'string';
 

@@ -11,7 +11,6 @@ const COUNTED = { maxValues: 1024, maxCharacters: Infinity };
  */
 export function sizeOf(value) {
   if (typeof value === 'string') return value.length;
-  if (typeof value !== 'object' || value === null) return 8;
   let size = 0;
   walkBounded(value, COUNTED, {
     leaf: (part) => void (size += typeof part === 'string' ? part.length : 8),

@@ -210,10 +210,10 @@ describe('the name that was probably meant', () => {
     assert.equal(similarName('save', ['sv', 'file.save']), 'file.save');
     assert.equal(similarName('save', ['sv', 'file.save', 'sav']), 'sav');
     assert.equal(similarName('ab', ['xabyz']), undefined);
-    // A letter too many, one missing, another one: each is nearer than two edits.
-    assert.equal(similarName('caart', ['cat', 'cart']), 'cart');
-    assert.equal(similarName('crt', ['crtss', 'cart']), 'cart');
-    assert.equal(similarName('cxrt', ['cxrtyy', 'cart']), 'cart');
+    // A letter too many, one missing, another one: each is nearer than the last part of a name.
+    for (const given of ['caart', 'crt', 'cxrt']) {
+      assert.equal(similarName(given, [`x.${given}`, 'cart']), 'cart');
+    }
   });
 
   test('has 64 characters at most', () => {
@@ -296,7 +296,7 @@ describe('an address is on the public internet', () => {
     for (const host of ['167772160', '0xA.0.0.0', '012.0.0.0', '10.0', '::ffff:a00:1', '::1']) {
       assert.equal(isPublic(host), false, host);
     }
-    for (const host of ['134744072', '0x8.8.8.8', '2000::1', '[2000:0:0:0:0:0:0:1]', '2600::']) {
+    for (const host of ['134744072', '0x8.8.8.8', '2000::1', '2600::', '2600:1:2:3:4:5:6:7']) {
       assert.equal(isPublic(host), true, host);
     }
     // The middle of an address counts, too.

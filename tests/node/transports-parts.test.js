@@ -1,11 +1,13 @@
 // The parts of transports, by themselves: what a receiver keeps and tells, what counts of a window, and what a socket is asked to do.
 import assert from 'node:assert/strict';
+import { EventEmitter } from 'node:events';
 import { describe, mock, test } from 'node:test';
 import { AbpError } from '../../js/common/errors.js';
 import { EmbedderTransport } from '../../js/transports/embedder.js';
 import { watchIframe, watchPage } from '../../js/transports/iframe-watcher.js';
 import { OPAQUE, iframeTransport, visibleOrigin } from '../../js/transports/iframe.js';
 import { listenToOwners, ownerPort } from '../../js/transports/owners.js';
+import { listenToPort } from '../../js/transports/port.js';
 import { Receiver } from '../../js/transports/receiver.js';
 import { fromOrigins, webSocketTransport } from '../../js/transports/websocket.js';
 import { listenToWindow, peerTransport } from '../../js/transports/window.js';
@@ -224,6 +226,17 @@ describe('a receiver', () => {
     source.receive(3, undefined, 2 * half);
     assert.deepEqual([given, source.stopped], [2, false]);
     source.receive(4, undefined, 1);
+    assert.equal(source.stopped, true);
+  });
+
+  test('counts what still waits when its listener is taken away', async () => {
+    const source = new Source();
+    source.receive(1, undefined, 1);
+    source.receive(2, undefined, 2 ** 25 - 1);
+    source.onMessage = () => (source.onMessage = undefined);
+    await microtasks();
+    assert.equal(source.stopped, false);
+    source.receive(3, undefined, 2);
     assert.equal(source.stopped, true);
   });
 
@@ -537,6 +550,14 @@ const portOf = (more) => {
 };
 const say = (target, type, more) => target.dispatchEvent(Object.assign(new Event(type), more));
 
+test('a port may be listened to by who does not ask what cannot be read', () => {
+  const port = new EventEmitter();
+  const stop = listenToPort(port, { onMessage() {}, onClose() {} });
+  port.emit('messageerror', {});
+  stop();
+  assert.deepEqual(port.eventNames(), []);
+});
+
 describe('a worker', () => {
   test('is terminated with its transport if it was made for it, and else left', () => {
     for (const made of [true, false]) {
@@ -817,7 +838,7 @@ describe('a socket', () => {
     const socket = socketOf();
     const log = listen(webSocketTransport(socket, { maxLength: 10 }));
     say(socket, 'message', { data: '{' });
-    say(socket, 'message', { data: new ArrayBuffer(20) });
+    say(socket, 'message', { data: Buffer.alloc(20) });
     assert.deepEqual(
       log.map(([what, { code }]) => [what, code]),
       [

@@ -535,6 +535,20 @@ describe('a stream', () => {
     assert.deepEqual(sent(), [['d', 'e']]);
   });
 
+  test('counts the millisecond from the last chunk that did not wait', async (t) => {
+    const { write, sent, pass } = make(t);
+    write('a');
+    await microtasks(40);
+    pass(0.5);
+    write('b');
+    assert.deepEqual(sent(), [['a'], ['b']]);
+    pass(0.7);
+    write('c');
+    assert.deepEqual(sent(), []);
+    await microtasks(40);
+    assert.deepEqual(sent(), [['c']]);
+  });
+
   test('sends 64 KiB, however quickly they came', async (t) => {
     const { write, sent } = make(t);
     write('a', 1);

@@ -162,7 +162,7 @@ describe('a module', () => {
     let wasm = none;
     const fallback = async () => ({ default: made.instantiate });
     const module = new CoreModule(() => wasm(), fallback, 7);
-    module.load();
+    void module.load();
     await new Promise(setImmediate);
     assert.equal(unhandled.mock.callCount(), 0);
     wasm = async () => ({ default: '' });

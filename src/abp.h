@@ -118,7 +118,7 @@ const char *abp_fate_name(int fate);
 typedef enum abp_role { ABP_AGENT, ABP_APP } abp_role;
 
 /* What a session can do. Both sides say what they want; the session has what both have. The last
- * four are not in the published protocol: a peer that does not know them never agrees to them. */
+ * five are not in the published protocol: a peer that does not know them never agrees to them. */
 enum abp_feature {
   ABP_NOTIFICATIONS = 1,
   ABP_PROGRESS = 2,
@@ -127,8 +127,10 @@ enum abp_feature {
   ABP_PORT = 16,                /* `bridge.port`: the app offers a channel of its own */
   ABP_FRAMES = 32,              /* `bridge.frames`: many messages in one array, calls by number */
   ABP_LIVENESS = 64,            /* `bridge.liveness`: bridge/ping, bridge/pong, bridge/bye */
-  ABP_STREAMS = 128 /* `bridge.streams`: chunks before a result: bridge/chunk, bridge/credit; of
+  ABP_STREAMS = 128, /* `bridge.streams`: chunks before a result: bridge/chunk, bridge/credit; of
                        what an app asks its agent for, bridge/cancel */
+  ABP_OUTCOMES = 256 /* `bridge.outcomes`: an agent may ask what became of a call, later or in
+                        another session, and give a call a key so that it never runs twice */
 };
 
 /* What a limit is that the configuration leaves at 0. */
@@ -304,8 +306,10 @@ uint32_t abp_number(const abp_endpoint *endpoint, abp_call call);
 
 enum abp_call_flag {
   ABP_WANTS_PROGRESS = 1, /* the call has a progress token */
-  ABP_WANTS_STREAM = 2    /* the call is a stream, if ABP_STREAMS was agreed on. An app asks so for
+  ABP_WANTS_STREAM = 2,   /* the call is a stream, if ABP_STREAMS was agreed on. An app asks so for
                              what its agent streams, the input of a call: `bridge/input` */
+  ABP_ASIDE = 4 /* callee: it asks about other calls, perhaps about one that runs: it starts at once
+                   and counts as no running handler */
 };
 
 /* Makes a call (agent) or an elicitation (app). `id` NULL mints one. `timeout_ms` 0 is none; over
@@ -380,6 +384,13 @@ int abp_cancel_answered(abp_endpoint *endpoint, abp_call call, int accepted, con
                         size_t length);
 /* 1 if progress may be sent for this call now, else 0; 0 for a void handle. */
 int abp_progress_wanted(const abp_endpoint *endpoint, abp_call call);
+/* What became of a call that was received: in this session or in an older one of this endpoint, as
+ * long as it is remembered (`remembered`, `remember_ms`), also after the session has ended. An id
+ * that was used again names the newest call. ABP_FATE_RUNNING if its handler has not returned, or
+ * not begun; ABP_FATE_NONE if no such call is known. *outcome is how it ended, ABP_PENDING if it
+ * has not: a call that nobody waited for any more ended as ABP_DISCONNECTED, whatever its handler
+ * returned. Changes nothing; it may be asked before abp_next() has returned 0. */
+abp_fate abp_became(abp_endpoint *endpoint, const abp_id *id, abp_outcome *outcome);
 
 /* --- Streams ---------------------------------------------------------------------------------- */
 

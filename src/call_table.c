@@ -104,7 +104,7 @@ static uint32_t home(uint32_t hash, uint32_t shift) { return (hash >> shift & ~7
 static int same_id(const struct call_table *table, uint32_t slot, const abp_id *id,
                    uint32_t direction) {
   const struct call *call = table_call(table, slot);
-  if ((call->flags & CALL_OUT) != direction) return 0;
+  if ((call->flags & (CALL_OUT | CALL_PAST)) != direction) return 0;
   if (!id->text) return call->number == id->number;
   return call->number == 0 && call->id_length == id->length &&
          memcmp(table_id(table, slot), id->text, id->length) == 0;
@@ -239,6 +239,19 @@ static int store_id(struct call_table *table, uint32_t slot, const abp_id *id) {
   memcpy(cell, id->text, id->length);
   table_call(table, slot)->id_length = (uint16_t)id->length;
   return ABP_OK;
+}
+
+COLD void table_age(struct call_table *table, uint32_t slot, const abp_id *id) {
+  struct call *call = table_call(table, slot);
+  const uint32_t hash = table_hash_text(table, id, 0);
+  const uint32_t same = table_find(table, id, hash, CALL_PAST);
+  if (same != NO_CALL) table_unindex(table, same);
+  table_unindex(table, slot);
+  if (id->length > UINT16_MAX || (call->number && store_id(table, slot, id) != ABP_OK)) return;
+  call->number = 0;
+  call->hash = hash;
+  call->flags |= CALL_INDEXED | CALL_PAST;
+  index_put(&table->index, (struct index_entry){hash, slot + 1});
 }
 
 COLD static int add_streams(struct call_slab *slab) {

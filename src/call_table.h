@@ -54,7 +54,9 @@ enum {
   CALL_ROUNDS = 512,       /* JSON-RPC: its peer may need something before it can answer */
   CALL_HELD = 1024,        /* and does: nothing of it is on its way, so it has no id */
   CALL_HAS_CANCELS = 2048, /* answers to cancels of it wait for its handler's word */
-  CALL_SWEPT = 4096        /* was stopped because the call above it was */
+  CALL_SWEPT = 4096,       /* was stopped because the call above it was */
+  CALL_PAST = 8192,        /* of an older session: found only by those who ask what became of it */
+  CALL_ASIDE = 16384       /* asks about other calls, and counts as no running handler */
 };
 
 /* How much of a stream is under way. */
@@ -123,6 +125,7 @@ static inline struct stream *table_stream(const struct call_table *table, uint32
 uint32_t table_hash(struct call_table *table, const abp_id *id, uint32_t direction);
 /* The same, for an id that is a text. */
 uint32_t table_hash_text(const struct call_table *table, const abp_id *id, uint32_t direction);
+/* `direction`: 0 for a call that was received, CALL_OUT or CALL_PAST. */
 uint32_t table_find(const struct call_table *table, const abp_id *id, uint32_t hash,
                     uint32_t direction);
 /* A slot for a new call, indexed by `id` unless that is NULL. Everything that the call will need is
@@ -133,6 +136,9 @@ void table_unindex(struct call_table *table, uint32_t slot);
 /* Gives a call that is not indexed a number for its id. Errors, after which nothing has changed:
  * ABP_E_MEMORY. */
 int table_renumber(struct call_table *table, uint32_t slot, uint32_t number);
+/* Its session is over: from now on it has CALL_PAST and this id, a text. Where memory is short, or
+ * the id is too long, it is not found any more. */
+void table_age(struct call_table *table, uint32_t slot, const abp_id *id);
 void table_release(struct call_table *table, uint32_t slot);
 void table_set_timer(struct call_table *table, uint32_t slot, uint64_t deadline);
 void table_clear_timer(struct call_table *table, uint32_t slot);

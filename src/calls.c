@@ -185,8 +185,9 @@ step(struct calls *calls, uint32_t slot, enum call_state before, enum call_event
     call->flags &= (uint16_t)~CALL_LISTED;
     list_remove(&calls->table, &calls->table.queue, slot);
   }
+  const uint32_t counts = !(call->flags & CALL_ASIDE);
   if (before == QUEUED && after == RUNNING) {
-    calls->running++;
+    calls->running += counts;
     calls_owe(calls, slot, owed);
     return taken.owed;
   }
@@ -206,7 +207,7 @@ step(struct calls *calls, uint32_t slot, enum call_state before, enum call_event
    * handed out, there may be no such call. */
   if (after == SETTLED) call->owed &= (uint16_t)(~OWE_CANCEL | taken.owed);
   const int unwound = call_has_handler(before) && !call_has_handler(after);
-  calls->running -= (uint32_t)unwound;
+  if (unwound) calls->running -= counts;
   if (call_is_over(after)) {
     calls->in_flight[call->flags & CALL_OUT]--;
     if ((call->parent & call->child) != NO_CALL) leave_family(calls, slot);
@@ -268,9 +269,14 @@ COLD void calls_end_all(struct calls *calls, enum call_event event) {
 COLD void calls_forget_all(struct calls *calls) {
   const uint32_t slots = calls->table.slab_count * SLAB_CALLS;
   for (uint32_t slot = 0; slot < slots; slot++) {
-    if (table_call(&calls->table, slot)->state != FREE) table_unindex(&calls->table, slot);
+    const struct call *call = table_call(&calls->table, slot);
+    if (call->state == FREE || call->flags & CALL_PAST) continue;
+    table_unindex(&calls->table, slot);
   }
-  calls_forget_old(calls, 0);
+  for (uint32_t slot = calls->table.memory.head, next; slot != NO_CALL; slot = next) {
+    next = table_call(&calls->table, slot)->next;
+    if (!(table_call(&calls->table, slot)->flags & CALL_INDEXED)) forget(calls, slot);
+  }
 }
 
 /* --- What is owed ----------------------------------------------------------------------------- */
@@ -414,7 +420,7 @@ int calls_receive(struct calls *calls, const abp_id *id, uint32_t flags, int fau
 void calls_accept(struct calls *calls, uint32_t slot) {
   /* A local call starts at once: its parent, which counts as running, may be waiting for it. */
   if (calls->running < calls->limits.max_concurrent ||
-      table_call(&calls->table, slot)->flags & CALL_LOCAL)
+      table_call(&calls->table, slot)->flags & (CALL_LOCAL | CALL_ASIDE))
     step(calls, slot, QUEUED, EV_START);
   else
     calls_queue(calls, slot);

@@ -59,7 +59,7 @@ void calls_admit(struct calls *calls);
 void calls_disown(struct calls *calls, uint32_t slot);
 /* Forgets what is too old, and the oldest until `keep` are left. */
 void calls_forget_old(struct calls *calls, uint32_t keep);
-/* An older session is over: nothing that it left is found any more. */
+/* An older session is over: nothing that it left is found any more, but for what has CALL_PAST. */
 void calls_forget_all(struct calls *calls);
 
 /* Hands out the next thing that a call owes; something is left while calls->debts is not NO_CALL.

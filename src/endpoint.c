@@ -169,6 +169,22 @@ size_t abp_id_text(const abp_endpoint *ep, abp_call call, char *buffer, size_t s
   return length + digits_length;
 }
 
+COLD void endpoint_age(abp_endpoint *ep) {
+  struct call_table *table = &ep->calls.table;
+  const uint32_t slots = table->slab_count * SLAB_CALLS;
+  for (uint32_t slot = 0; slot < slots; slot++) {
+    const struct call *call = table_call(table, slot);
+    if (call->state == FREE || call->flags & (CALL_OUT | CALL_LOCAL | CALL_PAST)) continue;
+    const abp_call handle = calls_handle(&ep->calls, slot);
+    const size_t length = abp_id_text(ep, handle, NULL, 0);
+    char *text = malloc(length);
+    if (!text) continue; /* it is forgotten */
+    abp_id_text(ep, handle, text, length);
+    table_age(table, slot, &(const abp_id){text, (uint32_t)length, 0});
+    free(text);
+  }
+}
+
 uint32_t abp_number(const abp_endpoint *ep, abp_call call) {
   const uint32_t slot = calls_slot(&ep->calls, call);
   return slot == NO_CALL ? 0 : table_call(&ep->calls.table, slot)->number;

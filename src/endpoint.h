@@ -97,6 +97,8 @@ int endpoint_refused(abp_endpoint *endpoint, const char *code, size_t length);
 int endpoint_probed(abp_endpoint *endpoint, const char *code, size_t length);
 /* An id as the table keeps it: the number of a call that was numbered here (`own`) or there. */
 abp_id endpoint_canonical(const abp_endpoint *endpoint, const abp_id *id, uint32_t own);
+/* The session is over and another one begins: what was received in it is found as CALL_PAST. */
+void endpoint_age(abp_endpoint *endpoint);
 /* The slot of a call, or NO_CALL. */
 uint32_t endpoint_find(abp_endpoint *endpoint, const abp_id *id, uint32_t direction);
 /* CALL_STREAM if calls may be streams, else 0. */

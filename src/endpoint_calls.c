@@ -171,8 +171,10 @@ int abp_stream_received(abp_endpoint *ep, const abp_id *id, uint32_t timeout_ms,
   session_heard(&ep->session, ep->calls.now);
   uint32_t slot;
   const uint32_t streams = chunks && bytes ? endpoint_streams(ep) : 0;
-  const abp_error error = add_received(
-      ep, id, (flags & ABP_WANTS_PROGRESS ? CALL_PROGRESS : 0u) | streams, fault, &slot);
+  const abp_error error = add_received(ep, id,
+                                       (flags & ABP_WANTS_PROGRESS ? CALL_PROGRESS : 0u) |
+                                           (flags & ABP_ASIDE ? CALL_ASIDE : 0u) | streams,
+                                       fault, &slot);
   if (error) {
     refuse_call(ep, error);
     return ABP_OK;
@@ -221,6 +223,17 @@ int abp_finish_with_fate(abp_endpoint *ep, abp_call call, abp_outcome outcome, a
   /* In ABP no handler waits for what it asked, as it does in JSON-RPC. */
   if (ep->calls.asks) calls_step(&ep->calls, slot, EV_CHILDREN_DONE);
   return ABP_OK;
+}
+
+COLD abp_fate abp_became(abp_endpoint *ep, const abp_id *id, abp_outcome *outcome) {
+  uint32_t slot = id_ok(ep, id) ? endpoint_find(ep, id, 0) : NO_CALL;
+  if (slot == NO_CALL && id->text) slot = calls_find(&ep->calls, id, CALL_PAST);
+  *outcome = ABP_PENDING;
+  if (slot == NO_CALL) return ABP_FATE_NONE;
+  const struct call *call = table_call(&ep->calls.table, slot);
+  if (!call_is_over(call->state)) return ABP_FATE_RUNNING;
+  *outcome = call->state == COMPLETED ? ABP_COMPLETED : (abp_outcome)call->cause;
+  return (abp_fate)call->fate;
 }
 
 COLD int abp_progress_wanted(const abp_endpoint *ep, abp_call call) {

@@ -46,6 +46,7 @@ static void change_session(abp_endpoint *ep, enum session_event event) {
   session->asked = 0;
   session->suspended = 0;
   if (taken.next == ABP_SESSION_CONNECTING || event == SE_INITIALIZE) {
+    if (ep->config.role == ABP_APP) endpoint_age(ep);
     calls_forget_all(&ep->calls);
     new_prefix(ep);
   }
@@ -63,15 +64,18 @@ int abp_connect(abp_endpoint *ep, uint32_t timeout_ms) {
   return ABP_OK;
 }
 
-static int keep_session_id(abp_endpoint *ep, const char *id, size_t length) {
+static char *copy_of(const char *id, size_t length) {
   char *copy = malloc(length + 1);
-  if (!copy) return ABP_E_MEMORY;
+  if (!copy) return NULL;
   memcpy(copy, id, length);
   copy[length] = 0;
+  return copy;
+}
+
+static void set_session_id(abp_endpoint *ep, char *id, size_t length) {
   free(ep->session.id);
-  ep->session.id = copy;
+  ep->session.id = id;
   ep->session.id_length = (uint32_t)length;
-  return ABP_OK;
 }
 
 int endpoint_initialize(abp_endpoint *ep, const char *id, size_t length, int number_id,
@@ -83,11 +87,13 @@ int endpoint_initialize(abp_endpoint *ep, const char *id, size_t length, int num
                     memcmp(id, session->id, length) == 0;
   const int stays = ready && (again || !ep->config.restart);
   const int accepted = valid && !stays && session_version_ok(version, version_length);
-  if (accepted && keep_session_id(ep, id, length) != ABP_OK) return ABP_E_MEMORY;
+  char *own = accepted ? copy_of(id, length) : NULL;
+  if (accepted && !own) return ABP_E_MEMORY;
   if (accepted) {
     if (ready) change_session(ep, SE_SHUTDOWN);
     session->number_id = (uint8_t)number_id;
     change_session(ep, SE_INITIALIZE);
+    set_session_id(ep, own, length); /* the calls of the older session were named by its own */
     session->agreed = session->wanted & (features | ABP_DYNAMIC_CAPABILITIES);
     session_start_heartbeat(session, ep->calls.now, ep->config.heartbeat_ms);
   } else if (valid && stays) {
@@ -109,8 +115,10 @@ int endpoint_initialized(abp_endpoint *ep, const char *session_id, size_t length
     return ABP_OK;
   }
   if (accepted) {
-    if (keep_session_id(ep, session_id, length <= ep->config.max_id ? length : 0) != ABP_OK)
-      return ABP_E_MEMORY;
+    const size_t kept = length <= ep->config.max_id ? length : 0;
+    char *own = copy_of(session_id, kept);
+    if (!own) return ABP_E_MEMORY;
+    set_session_id(ep, own, kept);
     /* Many apps say that they have none of the published features and use them all the same: what
      * this agent asked for of those holds. */
     features |= ABP_NOTIFICATIONS | ABP_PROGRESS | ABP_ELICITATION;

@@ -25,6 +25,7 @@ static const struct {
     {ABP_FRAMES, "bridge.frames"},
     {ABP_LIVENESS, "bridge.liveness"},
     {ABP_STREAMS, "bridge.streams"},
+    {ABP_OUTCOMES, "bridge.outcomes"},
 };
 #define FEATURE_COUNT (sizeof FEATURES / sizeof *FEATURES)
 

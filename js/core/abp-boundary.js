@@ -1,7 +1,7 @@
 // Generated from src/abp.h, wasm/boundary.h, wasm/action.h and wasm/abp_boundary.c by wasm/generate-boundary.mjs: change those instead.
 
 /** The digest of this file. The module must have the same: see js/core/instance.js. */
-export const ABI = 894178702;
+export const ABI = 429419947;
 
 /** @typedef {0 | import('./instance.js').Brand<'abp_call'>} Handle */
 /** @typedef {import('./instance.js').Brand<'abp_status'>} Status */
@@ -68,6 +68,7 @@ export const PORT = /** @type {Feature} */ (16);
 export const FRAMES = /** @type {Feature} */ (32);
 export const LIVENESS = /** @type {Feature} */ (64);
 export const STREAMS = /** @type {Feature} */ (128);
+export const OUTCOMES = /** @type {Feature} */ (256);
 export const DEFAULT_MAX_CALLS = 4096;
 export const DEFAULT_REMEMBERED = 1024;
 export const DEFAULT_REMEMBER_MS = 300000;
@@ -113,6 +114,7 @@ export const SESSION_CLOSED = /** @type {Session} */ (4);
 export const SESSION_LOST = /** @type {Session} */ (5);
 export const WANTS_PROGRESS = /** @type {CallFlag} */ (1);
 export const WANTS_STREAM = /** @type {CallFlag} */ (2);
+export const ASIDE = /** @type {CallFlag} */ (4);
 export const IN_FLIGHT_OUT = /** @type {Counter} */ (0);
 export const IN_FLIGHT_IN = /** @type {Counter} */ (1);
 export const REMEMBERED = /** @type {Counter} */ (2);
@@ -237,6 +239,7 @@ export const FATES = /** @type {any[]} */ ([
  * @property {(ep: Pointer<'abp_endpoint'>, call: Handle, accepted: number, reason_length: number) => Packed} cancel_answered
  * @property {(ep: Pointer<'abp_endpoint'>, parent: Handle, timeout_ms: number, fault: ErrorCode) => Packed} call_local
  * @property {(ep: Pointer<'abp_endpoint'>, call: Handle, outcome: Outcome, fate: Fate) => Packed} finish
+ * @property {(ep: Pointer<'abp_endpoint'>, id_length: number) => number} became
  * @property {(ep: Pointer<'abp_endpoint'>, length: number) => Packed} receive
  * @property {(ep: Pointer<'abp_endpoint'>, unix_ms: number) => number} print
  * @property {(ep: Pointer<'abp_endpoint'>, call: Handle) => number} id_text

@@ -52,7 +52,7 @@ int model_find(const struct world *w, struct id id) {
 
 int model_find_known(const struct world *w, enum side side, struct id id) {
   const int at = model_find(w, id);
-  return at >= 0 && w->calls[at].part[side].known ? at : -1;
+  return at >= 0 && w->calls[at].part[side].known == 1 ? at : -1;
 }
 
 int model_add(struct world *w, struct ghost call) {
@@ -114,17 +114,18 @@ uint64_t model_earliest(const struct world *w, enum side side) {
 
 void model_expect(struct ghost *call, abp_kind kind) { call->owed |= 1u << kind; }
 
-static void forget_first(struct world *w, enum side side) {
+static void forget(struct world *w, enum side side, int i) {
   struct peer *peer = &w->peer[side];
-  w->calls[peer->memory[0].at].part[side] = (struct part){0};
-  memmove(peer->memory, peer->memory + 1, sizeof *peer->memory * (size_t)--peer->remembered);
+  struct memory *memory = peer->memory + i;
+  w->calls[memory->at].part[side] = (struct part){0};
+  memmove(memory, memory + 1, sizeof *memory * (size_t)(--peer->remembered - i));
 }
 
 static void forget_old(struct world *w, enum side side) {
   struct peer *peer = &w->peer[side];
   while (peer->remembered > (int)w->bounds.remembered ||
          (peer->remembered && peer->now - peer->memory[0].since > REMEMBER_MS))
-    forget_first(w, side);
+    forget(w, side, 0);
 }
 
 /* The call is over here and has said all it had to say. */
@@ -308,14 +309,23 @@ void model_end_session(struct world *w, enum side side, abp_session how) {
   model_set_session(w, side, how);
 }
 
-/* A new session knows nothing of the calls of an older one. */
+/* A new session knows nothing of the calls of an older one, but an app what became of those that it
+ * received. */
 void model_new_session(struct world *w, enum side side) {
-  w->peer[side].serial++;
-  w->peer[side].torn = 0;
-  for (int i = 0; i < w->ghosts; i++)
-    w->calls[i].part[side].known = 0;
-  while (w->peer[side].remembered)
-    forget_first(w, side);
+  struct peer *peer = &w->peer[side];
+  peer->serial++;
+  peer->torn = 0;
+  for (int i = 0; i < w->ghosts; i++) {
+    struct part *part = &w->calls[i].part[side];
+    const int asked_for = side == APP && !model_made_at(&w->calls[i], side);
+    part->known = asked_for && part->known ? 2 : 0;
+  }
+  for (int i = 0; i < peer->remembered;) {
+    if (w->calls[peer->memory[i].at].part[side].known)
+      i++;
+    else
+      forget(w, side, i);
+  }
 }
 
 void model_clocks(struct world *w, enum side side, uint64_t now) {

@@ -948,7 +948,7 @@ static void check(struct world *w, enum side side) {
     const struct ghost *call = &w->calls[i];
     const struct part *part = &call->part[side], *beyond = &call->part[!side];
     const int waits = part->phase == WAITS, caller = model_made_at(call, side);
-    known += part->known;
+    known += part->known != 0;
     timers += part->deadline != 0;
     queued += waits && !caller;
     must(w,
@@ -966,6 +966,16 @@ static void check(struct world *w, enum side side) {
              table_call(&ep->calls.table, part->handle & ((1u << SLOT_BITS) - 1))->fate ==
                  part->fate,
          i, "it remembers wrongly what became of the work");
+    if (part->known && !caller) {
+      char text[64];
+      const abp_id id = text_of(w, call->id, text);
+      abp_outcome outcome;
+      const int over = part->phase == OVER;
+      must(w,
+           abp_became(peer->endpoint, &id, &outcome) == (over ? part->fate : ABP_FATE_RUNNING) &&
+               outcome == (over ? part->outcome : ABP_PENDING),
+           i, "who asks is told wrongly what became of the work");
+    }
     must(w,
          part->phase != RUNS || abp_progress_wanted(ep, part->handle) ==
                                     (call->progress && !part->stopped && !part->asked),

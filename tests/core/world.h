@@ -22,7 +22,7 @@
  *   - no call waits for an answer that nobody can send any more, at either side;
  *   - no session is left that only the app still has;
  *   - what either side says became of the work is what the handler did, and what it never starts if
- *     it was said that it did not;
+ *     it was said that it did not; whoever asks later, in a new session too, is told the same;
  *   - no chunk is handed over once the call has settled, and all that were sent before a success
  * are handed over before it;
  *   - what waits for a reader is never more than its window;
@@ -107,7 +107,7 @@ struct id {
 /* What one side knows of a call. */
 struct part {
   enum { NOT_HERE, WAITS, RUNS, OVER } phase; /* OVER: and still remembered */
-  uint8_t known;                              /* found by its id */
+  uint8_t known;                              /* found by its id: 1, or 2 in an older session */
   uint8_t stopped;                            /* abp_outcome: somebody wants it to end, and why */
   uint8_t asked;     /* abp_outcome: the same, but the app's word decides, and has not come */
   uint8_t unknown;   /* it will never come */

@@ -76,7 +76,7 @@ static void check_call(const struct call_table *table, uint32_t slot, const stru
     REQUIRE(table_call(table, above)->deadline <= call->deadline);
   }
   if (call->flags & CALL_INDEXED) {
-    const uint32_t direction = call->flags & CALL_OUT;
+    const uint32_t direction = call->flags & (CALL_OUT | CALL_PAST);
     abp_id id = {NULL, 0, call->number};
     if (!call->number) id = (abp_id){table_id(table, slot), call->id_length, 0};
     struct call_table fresh = *table; /* hashing keeps what it found last */
@@ -111,7 +111,7 @@ void side_check_calls(const struct calls *calls, uint64_t session_due) {
       over++;
     else
       in_flight[call->flags & CALL_OUT]++;
-    running += (uint32_t)call_has_handler(call->state);
+    running += call_has_handler(call->state) && !(call->flags & CALL_ASIDE);
     queued += call->state == QUEUED;
     timers += call->timer != 0;
     indexed += (call->flags & CALL_INDEXED) != 0;

@@ -56,7 +56,7 @@ enum {
   CALL_HAS_CANCELS = 2048, /* answers to cancels of it wait for its handler's word */
   CALL_SWEPT = 4096,       /* was stopped because the call above it was */
   CALL_PAST = 8192,        /* of an older session: found only by those who ask what became of it */
-  CALL_ASIDE = 16384       /* asks about other calls, and counts as no running handler */
+  CALL_ASIDE = 16384       /* asks about other calls: as long as it runs, one more may run */
 };
 
 /* How much of a stream is under way. */

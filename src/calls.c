@@ -185,9 +185,8 @@ step(struct calls *calls, uint32_t slot, enum call_state before, enum call_event
     call->flags &= (uint16_t)~CALL_LISTED;
     list_remove(&calls->table, &calls->table.queue, slot);
   }
-  const uint32_t counts = !(call->flags & CALL_ASIDE);
   if (before == QUEUED && after == RUNNING) {
-    calls->running += counts;
+    calls->running++;
     calls_owe(calls, slot, owed);
     return taken.owed;
   }
@@ -207,7 +206,7 @@ step(struct calls *calls, uint32_t slot, enum call_state before, enum call_event
    * handed out, there may be no such call. */
   if (after == SETTLED) call->owed &= (uint16_t)(~OWE_CANCEL | taken.owed);
   const int unwound = call_has_handler(before) && !call_has_handler(after);
-  if (unwound) calls->running -= counts;
+  calls->running -= (uint32_t)unwound;
   if (call_is_over(after)) {
     calls->in_flight[call->flags & CALL_OUT]--;
     if ((call->parent & call->child) != NO_CALL) leave_family(calls, slot);

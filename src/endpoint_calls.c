@@ -180,6 +180,8 @@ int abp_stream_received(abp_endpoint *ep, const abp_id *id, uint32_t timeout_ms,
     return ABP_OK;
   }
   if (streams) endpoint_open_window(ep, slot, chunks, bytes);
+  /* Until abp_finish(): what only asks takes nobody's place. */
+  if (flags & ABP_ASIDE) ep->calls.limits.max_concurrent++;
   calls_set_deadline(&ep->calls, slot, timeout_ms);
   calls_accept(&ep->calls, slot);
   return ABP_OK;
@@ -214,6 +216,7 @@ int abp_finish_with_fate(abp_endpoint *ep, abp_call call, abp_outcome outcome, a
   const uint32_t slot = calls_live(&ep->calls, call);
   if (slot == NO_CALL || !call_has_handler(table_call(&ep->calls.table, slot)->state))
     return ABP_E_STATE;
+  if (table_call(&ep->calls.table, slot)->flags & CALL_ASIDE) ep->calls.limits.max_concurrent--;
   /* An app that is not ours may say `cancelled` and mean anything by it. */
   if (!fate && ep->calls.asks && outcome == ABP_CANCELLED) fate = ABP_FATE_UNKNOWN;
   if (outcome == ABP_UNKNOWN)
@@ -225,15 +228,19 @@ int abp_finish_with_fate(abp_endpoint *ep, abp_call call, abp_outcome outcome, a
   return ABP_OK;
 }
 
-COLD abp_fate abp_became(abp_endpoint *ep, const abp_id *id, abp_outcome *outcome) {
+COLD abp_fate abp_became(abp_endpoint *ep, const abp_id *id, abp_outcome *outcome, abp_call *call) {
   uint32_t slot = id_ok(ep, id) ? endpoint_find(ep, id, 0) : NO_CALL;
   if (slot == NO_CALL && id->text) slot = calls_find(&ep->calls, id, CALL_PAST);
   *outcome = ABP_PENDING;
+  *call = 0;
   if (slot == NO_CALL) return ABP_FATE_NONE;
-  const struct call *call = table_call(&ep->calls.table, slot);
-  if (!call_is_over(call->state)) return ABP_FATE_RUNNING;
-  *outcome = call->state == COMPLETED ? ABP_COMPLETED : (abp_outcome)call->cause;
-  return (abp_fate)call->fate;
+  const struct call *c = table_call(&ep->calls.table, slot);
+  if (!call_is_over(c->state)) {
+    *call = calls_handle(&ep->calls, slot);
+    return ABP_FATE_RUNNING;
+  }
+  *outcome = c->state == COMPLETED ? ABP_COMPLETED : (abp_outcome)c->cause;
+  return (abp_fate)c->fate;
 }
 
 COLD int abp_progress_wanted(const abp_endpoint *ep, abp_call call) {

@@ -178,11 +178,12 @@ abp_packed finish(abp_endpoint *ep, abp_call call, abp_outcome outcome, abp_fate
   return first(ep, abp_finish_with_fate(ep, call, outcome, fate));
 }
 
-/* What became of a received call: its abp_fate, and its abp_outcome from bit 8 on. */
+/* What became of a received call: its abp_fate, and its abp_outcome from bit 8 on. If it has not
+ * ended, it is the call of the action. */
 EXPORT("became") int32_t became(abp_endpoint *ep, uint32_t id_length) {
   const abp_id id = id_of(id_length, 0);
   abp_outcome outcome;
-  const abp_fate fate = abp_became(ep, &id, &outcome);
+  const abp_fate fate = abp_became(ep, &id, &outcome, &action.call);
   return (int32_t)((uint32_t)outcome << 8 | (uint32_t)fate);
 }
 

@@ -72,6 +72,7 @@ const CALL_OPTIONS = {
   input: ANYTHING,
   transfer: 'an object',
   retry: 'a boolean or an object',
+  idempotencyKey: 'a string',
 };
 
 /** The types of {@link ConnectOptions}, but for `limits`: what checks their names is loaded by those who give some. */
@@ -89,6 +90,7 @@ const OPTIONS = {
   onReconnect: 'a function',
   reconnect: 'a boolean or an object',
   requestedCapabilities: 'an object',
+  owner: 'a string',
   allowedRequests: 'an object',
   ...OBSERVER_OPTIONS,
 };
@@ -105,6 +107,8 @@ const OPTIONS = {
  * @property {number} [timeout] ms after which the handshake fails with TIMEOUT (10000); 0 is never
  * @property {AbortSignal} [signal] cancels the first handshake
  * @property {string[]} [requestedCapabilities] a hint to the app
+ * @property {string} [owner] a secret by which this app knows the agent again, in another session and after a reload (one is made for each
+ *   client). Whoever has it can ask what became of the agent's calls
  * @property {string[]} [allowedRequests] the elicitation methods that the app may use (all)
  * @property {'frames' | 'port' | 'none'} [upgrade] how far to go beyond the published protocol when the
  *   app agrees: `'none'` is window messages only, readable in the browser's tools (`'frames'`)
@@ -130,6 +134,13 @@ const OPTIONS = {
  * @property {boolean | import('./retry.js').Patience} [retry] whether it is made again if its error is `retryable`, after
  *   `retryAfter` if the app says so (false). `timeout` and `signal` are for all attempts together. What may have
  *   run is made again only if its capability says that it may run twice (`idempotent`, `readOnly`)
+ */
+
+/**
+ * @typedef {object} OutcomeOptions How an outcome is asked for.
+ * @property {boolean} [settled] whether the answer waits until the handler has returned (false)
+ * @property {AbortSignal} [signal] ends the waiting
+ * @property {number} [timeout] ms that it may take; 0 or absent is no limit
  */
 
 /**
@@ -206,6 +217,9 @@ export class Client {
   #origin = '';
   /** Whether it was closed since it connected last. */
   #closed = false;
+  #owner;
+  /** Keys that were made for calls that may be repeated. */
+  #keys = 0;
   /** Of the session that was to begin last: aborts when it is not wanted any more. */
   #attempt = new AbortController();
   /** What reconnects by itself, and whether that has led to a session. @type {{ stop: AbortController, done: Promise<boolean> } | undefined} */
@@ -224,6 +238,7 @@ export class Client {
     }
     this.#target = target;
     this.#options = options;
+    this.#owner = options.owner ?? secret();
     this.#observers = new Observers(options, () => (this.#endpoint ? [this.#endpoint] : []));
     /** The app that answered. @type {{ id: string, name: string, version: string, description?: string } | undefined} */
     this.app = undefined;
@@ -259,6 +274,7 @@ export class Client {
       frames: has(abp.FRAMES),
       liveness: has(abp.LIVENESS),
       streams: has(abp.STREAMS),
+      outcomes: has(abp.OUTCOMES),
     };
   }
 
@@ -289,7 +305,7 @@ export class Client {
 
   /** @param {AbortSignal} [signal] */
   async #begin(signal) {
-    const { agent, requestedCapabilities, allowedRequests } = this.#options;
+    const { agent, requestedCapabilities, allowedRequests, upgrade } = this.#options;
     signal?.throwIfAborted();
     this.#attempt.abort(abandoned());
     this.#session?.close();
@@ -302,7 +318,8 @@ export class Client {
       const endpoint = this.#endpointOver(await this.#opened(attempt));
       this.#closed = false;
       this.#session = new ClientSession(endpoint, this.#iframe);
-      const agentCapabilities = allowedRequests && { allowedRequests };
+      const owner = upgrade === 'none' ? undefined : this.#owner;
+      const agentCapabilities = { allowedRequests, owner };
       const hello = { agent, requestedCapabilities, agentCapabilities };
       timer = setTimeout(() => this.#unanswered(endpoint, () => timer), EARLY);
       await this.#session.connect(hello, this.#limit);
@@ -324,7 +341,7 @@ export class Client {
         abp.NOTIFICATIONS |
         abp.PROGRESS |
         (this.onElicitation ? abp.ELICITATION : 0) |
-        (carried(transport) & UPGRADES[upgrade]),
+        ((carried(transport) | abp.OUTCOMES) & UPGRADES[upgrade]),
       limits,
       transport,
       load: () =>
@@ -461,28 +478,31 @@ export class Client {
    * @returns {Promise<any>}
    */
   #checked(name, params, options, stream, checked) {
-    const { signal, timeout, retry, transfer, input } = options ?? {};
+    const { signal, timeout, retry, transfer, input, idempotencyKey } = options ?? {};
     const isSound =
       typeof name === 'string' &&
       (input === undefined || isStream(input)) &&
       !(retry && (input || stream || transfer)) &&
+      !(idempotencyKey && (input || stream || !this.features.outcomes)) &&
       !misfit(options, CALL_OPTIONS);
     if (!isSound && !checked) {
       params = kept(params, transfer);
       return mistakes().then(({ checkCall }) => {
-        checkCall(name, options, stream !== undefined, CALL_OPTIONS);
-        return this.#checked(name, params, options, stream, true);
+        const error = checkCall(name, options, stream !== undefined, CALL_OPTIONS, this);
+        return error ? failed(error) : this.#checked(name, params, options, stream, true);
       });
     }
     if (retry || (input && !streaming)) params = kept(params, transfer);
     if (stream || input) return this.#callStreaming(name, params, options, stream);
     if (!retry) return this.#call(name, params, options ?? {});
+    const keyed = this.features.outcomes;
+    if (keyed) options = { idempotencyKey: `retry-${++this.#keys}`, ...options };
     const deadline = performance.now() + (milliseconds(timeout) || Infinity);
     return this.#call(name, params, options).then((response) => {
       if (response.success) return response;
       const attempt = (/** @type {number | undefined} */ timeout) =>
         this.#call(name, params, { ...options, timeout });
-      const ready = async () => this.connected || (this.#restoring?.done ?? false);
+      const ready = async () => (await this.#isReady()) && (!keyed || this.features.outcomes);
       return import('./retry.js').then(
         (loaded) => loaded.retry(response, { attempt, ready, patience: retry, signal, deadline }),
         () => response,
@@ -557,6 +577,19 @@ export class Client {
     });
   }
 
+  /**
+   * Asks what became of a call of this agent's, in this session or an older one: also after the connection was lost, as long as the
+   * app lives and remembers the call.
+   * @param {string} callId
+   * @param {OutcomeOptions} [options]
+   * @returns {Promise<import('../types/outcome.js').CallFate>} never rejects for what happens to the question; `unknown` if the
+   *   app does not know the call or cannot tell
+   */
+  async outcome(callId, options = {}) {
+    const { askOutcome } = await loadPart(import('./outcome.js'));
+    return askOutcome(this, callId, options, () => this.#isReady());
+  }
+
   /** @returns {Promise<import('./capability-list.js').CapabilityInfo[]>} the app's capabilities, kept up to date by its notifications */
   async listCapabilities() {
     return this.#capabilities.list();
@@ -577,6 +610,11 @@ export class Client {
   async supports(name) {
     const { supportOf } = await loadPart(import('../session/capability-support.js'));
     return supportOf(this.#capabilities.get(name));
+  }
+
+  /** Whether there is a session, as soon as that is known. */
+  async #isReady() {
+    return this.connected || (this.#restoring?.done ?? false);
   }
 
   /** Ends the session. What is pending settles as cancelled, and the app aborts what it still runs. */
@@ -625,6 +663,15 @@ export class Client {
   #side = {
     onSession: (state, message) => this.#onSession(state, message),
     repeatable: (name) => isRepeatable(this.#capabilities.get(name)?.annotations),
+    later: (response, call) => {
+      if (!['running', 'unknown'].includes(response.metadata.outcome)) return;
+      const callId = call.id;
+      /** @type {Promise<unknown> | undefined} */
+      let settled;
+      // Nobody is asked unless it is read, and what prints or compares a response does not read it.
+      const get = () => (settled ??= this.outcome(callId, { settled: true }));
+      Object.defineProperty(response, 'settled', { get });
+    },
     onProgress: (info) => (this.#onProgress.get(info.operationId) ?? this.onProgress)?.(info),
     onNotification: (event, data) => {
       if (event === LIST_CHANGED) {
@@ -692,6 +739,10 @@ export class Client {
     return undefined;
   }
 }
+
+/** 128 random bits, as a text. */
+const secret = () =>
+  Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16)).join('-');
 
 const abandoned = () => new AbpError('CANCELLED', 'The client was closed while it connected');
 

@@ -34,17 +34,29 @@ export function checkConnect(target, options, types, isTarget) {
  * @param {any} options of a call
  * @param {boolean} streams whether its chunks are read
  * @param {OptionTypes} types
+ * @param {{ connected: boolean, features: { outcomes: boolean } }} client
+ * @returns {AbpError | undefined} why the call cannot be made now
  * @throws {AbpError} INVALID_PARAMS
  */
-export function checkCall(name, options, streams, types) {
-  const { input, retry, transfer } = options ?? {};
+export function checkCall(name, options, streams, types, { connected, features }) {
+  const { input, retry, transfer, idempotencyKey } = options ?? {};
   refuseIf(typeof name !== 'string', 'call needs the name of a capability');
   checkOptions('a call', options, types);
   refuseIf(
     input !== undefined && !isStream(input),
     'input of a call must be an async iterable or a ReadableStream',
   );
+  refuseIf(
+    idempotencyKey && (input || streams),
+    'a stream cannot have an idempotencyKey: what was streamed is not kept',
+  );
   refuseIf(retry && input, 'a call with input cannot be retried: some of it may have been read');
   refuseIf(retry && streams, 'a stream cannot be retried: its chunks may have been read');
   refuseIf(retry && transfer, 'a call with transfer cannot be retried: its params were moved');
+  return idempotencyKey && connected && !features.outcomes
+    ? new AbpError(
+        'NOT_SUPPORTED',
+        'The app does not support idempotencyKey (docs/agents.md#again-safely)',
+      )
+    : undefined;
 }

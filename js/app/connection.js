@@ -32,6 +32,8 @@ export class Connection {
   #asked;
   /** Whether the console was told that another agent wants a session. */
   toldBusy = false;
+  /** What only its agent knows, so that it is known again. @type {string | undefined} */
+  owner;
   /** The session for which the port was offered. @type {unknown} */
   #offered;
   /** @type {import('../transports/transport.js').Transport | undefined} */
@@ -49,10 +51,11 @@ export class Connection {
    * @param {(session: Session) => void} [options.onSession]
    * @param {(session: Session) => void} [options.onSessionEnd]
    * @param {() => void} options.onEnd
+   * @param {() => Promise<import('./memory.js').Memory>} [options.memory] what is remembered for agents that come back
    * @param {import('../session/observers.js').Observers} [options.observers]
    */
   constructor(options) {
-    const { app, registry, transport, limits, restart, plain, onEnd, observers } = options;
+    const { app, registry, transport, limits, restart, plain, onEnd, memory, observers } = options;
     this.#callbacks = options;
     this.transport = transport;
     this.registry = registry;
@@ -63,7 +66,7 @@ export class Connection {
         abp.PROGRESS |
         abp.ELICITATION |
         abp.DYNAMIC_CAPABILITIES |
-        (plain ? 0 : carried(transport)),
+        (plain ? 0 : carried(transport) | (memory ? abp.OUTCOMES : 0)),
       limits,
       restart,
       transport,
@@ -74,6 +77,14 @@ export class Connection {
         prepare: transport.prepare,
         elicit: (request, parent) => this.elicit(request, parent),
         input: (callId, parent) => this.#input(callId, parent),
+        recall: memory && (async (call, run) => (await memory()).recall(this, call, run)),
+        keep:
+          memory &&
+          ((callId, said) =>
+            void memory().then(
+              (kept) => kept.keep(this, callId, said),
+              () => {},
+            )),
         onHandshake: (message, via) => this.#answer(message, via),
         onSession: (state, message) => {
           if (state === abp.SESSION_READY) this.#begin(message);
@@ -86,6 +97,7 @@ export class Connection {
       },
     });
     this.app = app;
+    this.endpoint.machine.isKept = memory !== undefined;
   }
 
   /** Whether there is a session. */
@@ -164,8 +176,10 @@ export class Connection {
     this.#tellEnd();
     this.hello = getOwn(message, 'id');
     this.toldBusy = false;
+    const payload = getOwn(message, 'payload');
+    this.owner = textOf(getOwn(getOwn(payload, 'agentCapabilities'), 'owner'));
     this.#session = {
-      ...sessionOf(getOwn(message, 'payload')),
+      ...sessionOf(payload),
       origin: this.transport.origin,
       features: {
         notifications: this.endpoint.has(abp.NOTIFICATIONS),

@@ -2,7 +2,7 @@
 import { Connection } from './connection.js';
 import { Registry } from './registry.js';
 import { ready } from '../core/abp-core.js';
-import { AbpError, invokeReportingErrors, requireTexts } from '../common/errors.js';
+import { AbpError, invokeReportingErrors, loadPart, requireTexts } from '../common/errors.js';
 import { ANYTHING, NUMBERS, requireOptions } from '../common/check-options.js';
 import { requireJson } from '../common/require-json.js';
 import { getOwn } from '../common/values.js';
@@ -130,6 +130,8 @@ export class Exposed {
   #refused = new Set();
   /** Work that waits until the core is ready. @type {(() => void)[]} */
   #early = [];
+  /** What is remembered for agents that come back. @type {Promise<import('./memory.js').Memory> | undefined} */
+  #memory;
 
   /**
    * Use {@link expose}.
@@ -292,7 +294,11 @@ export class Exposed {
         invokeReportingErrors(this.#options.onSessionEnd, session);
         if (!this.sessions.length) void this.#foreign?.end();
       },
-      onEnd: () => this.#connections.delete(connection),
+      onEnd: () => {
+        this.#connections.delete(connection);
+        this.#keep(connection);
+      },
+      memory: () => this.#remembering(),
     });
     this.#connections.add(connection);
     try {
@@ -302,6 +308,27 @@ export class Exposed {
       throw error;
     }
     return connection;
+  }
+
+  /** Loaded on demand: most agents ask for nothing. */
+  #remembering() {
+    return (this.#memory ??= loadPart(import('./memory.js')).then(
+      ({ Memory }) => new Memory(this.#connections, this.#options.limits?.rememberFor),
+    ));
+  }
+
+  /** A connection has ended. Its agent may come back, and ask what became of its calls. @param {Connection} connection */
+  #keep({ endpoint, owner }) {
+    const { machine, counters } = endpoint;
+    const forget = () => machine.forget();
+    if (
+      this.#closed ||
+      this.#options.port ||
+      !owner ||
+      !(counters.inFlightIn || counters.remembered)
+    )
+      return forget();
+    this.#remembering().then((memory) => memory.add(endpoint, owner, () => this.#closed), forget);
   }
 
   /**
@@ -455,5 +482,6 @@ export class Exposed {
     globalThis.removeEventListener?.('pagehide', this.#onHide);
     for (const connection of this.#connections) connection.close('The app was closed');
     this.#connections.clear();
+    this.#memory?.then((memory) => memory.close(), nothing);
   }
 }

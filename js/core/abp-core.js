@@ -104,6 +104,22 @@ export class AbpCore extends ActionReader {
     return JSON.parse(this.instance.readTerminated(at));
   }
 
+  /**
+   * What became of a received call, in this session or an older one.
+   * @param {string} callId
+   * @returns {{ fate: abp.Fate, outcome: abp.Outcome, call: abp.Handle }} `fate` is `FATE_NONE` if the call is not known;
+   *   `call` is its handle if it has not ended
+   */
+  became(callId) {
+    const length = this.writeId(callId);
+    const packed = this.x.became(this.pointer, length);
+    return {
+      fate: /** @type {abp.Fate} */ (packed & 255),
+      outcome: /** @type {abp.Outcome} */ (packed >> 8),
+      call: this.call,
+    };
+  }
+
   /** The id of a call as text. @param {abp.Handle} call */
   idText(call) {
     return this.instance.readScratch(this.x.id_text(this.pointer, call));

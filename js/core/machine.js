@@ -163,6 +163,8 @@ export class Machine extends CoreDriver {
   /** The last counters, once the core's memory is free. @type {Record<string, number> | undefined} */
   #counters;
   #over = false;
+  /** Whether the core's memory is kept after the end: somebody may ask what became of its calls. */
+  isKept = false;
   #acts;
   /**
    * Is told of each action.
@@ -410,11 +412,18 @@ export class Machine extends CoreDriver {
     this.#release();
   }
 
+  /** Nobody asks any more what became of its calls. */
+  forget() {
+    this.isKept = false;
+    if (this.#over) this.#release();
+  }
+
   #release() {
-    if (this.failed || this.#counters) return;
+    if (this.failed || this.#counters || this.isKept) return;
     const counters = this.core.counters();
     if (counters.inFlightIn) return;
     this.#counters = counters;
+    this.arm(0);
     this.core.free();
   }
 

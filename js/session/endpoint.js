@@ -50,7 +50,12 @@ import { CANCELS, RECEIVED, RECORD } from './records.js';
  * @property {(request: unknown, parent: abp.Handle) => Promise<unknown>} [elicit] app: asks the agent a question on behalf of a call
  * @property {(callId: string, parent: abp.Handle) => AsyncIterableIterator<unknown>} [input] app: what the agent streams to the
  *   handler of a call
+ * @property {(call: Invocation, run: () => unknown) => unknown} [recall] app: answers what asks for the outcome of a call, or runs a
+ *   call that has a key, unless it has run
+ * @property {(callId: string, said: { report?: unknown, progress?: object }) => void} [keep] app: keeps what a handler said of its
+ *   work, for those who ask later
  * @property {(name: string) => boolean} [repeatable] agent: whether a capability of the app may run twice
+ * @property {(response: any, call: PendingCall) => void} [later] agent: a call did not succeed, and more may become known of it
  * @property {(info: import('../wire/messages.js').ProgressInfo) => void} [onProgress] called for progress that belongs to no call made here
  * @property {(event: string, data: unknown) => void} [onNotification]
  * @property {() => void} [onEnd] called when nothing is sent or received any more

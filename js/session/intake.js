@@ -2,6 +2,7 @@
 import * as abp from '../core/abp-boundary.js';
 import { invokeReportingErrors, toErrorObject } from '../common/errors.js';
 import { isObject } from '../common/values.js';
+import { OUTCOME } from '../wire/messages.js';
 import { readMessage } from '../wire/reader.js';
 import { CHUNK, RECEIVED, RECORD } from './records.js';
 
@@ -64,11 +65,14 @@ export class Intake {
       return void endpoint.loadInvocation(() => this.request(request, message));
     }
     const { key, name, timeout, progress, window } = request;
-    const flags = progress === false ? 0 : abp.WANTS_PROGRESS;
+    let flags = progress === false ? 0 : abp.WANTS_PROGRESS;
     const [chunks, bytes] = window ?? NO_WINDOW;
     let rejection = abp.INVALID_PARAMS;
     if (unloaded) rejection = abp.INTERNAL_ERROR;
-    else if (typeof name === 'string') rejection = callee.rejectionFor(request);
+    else if (name === OUTCOME && endpoint.side.recall && endpoint.has(abp.OUTCOMES)) {
+      flags = abp.ASIDE;
+      rejection = abp.NO_ERROR;
+    } else if (typeof name === 'string') rejection = callee.rejectionFor(request);
     this.#machine.feed(
       (x, pointer) => {
         const length = this.#core.writeId(key);

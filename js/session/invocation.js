@@ -12,7 +12,7 @@ import {
 import { SIGNAL, requireTypes } from '../common/check-options.js';
 import { milliseconds } from '../common/values.js';
 import { RECEIVED, RECORD } from './records.js';
-import { checkedProgress, fateIn, isResponse, outcomeOf } from '../wire/messages.js';
+import { OUTCOME, checkedProgress, fateIn, isResponse, outcomeOf } from '../wire/messages.js';
 import { breatherOf } from '../common/breathe.js';
 import { Cancellable, ENDED } from '../core/cancellable.js';
 import { onAbort, offAbort } from '../common/signals.js';
@@ -74,9 +74,9 @@ export class Invocation extends Cancellable {
   /**
    * What few calls have: their token; the signal of one that the app makes to itself; what its handler streams, what is streamed
    * to that, and whether its chunks were collected into its data; what asks an app
-   * that is not ours to stop; what its handler reported last, and its last progress.
+   * that is not ours to stop; what its handler reported last, and its last progress; who waits for the handler to return.
    * @type {{ token?: Token, followed?: AbortSignal, outflow?: import('./outflow.js').Outflow, input?: AsyncIterableIterator<unknown>, collected?: boolean, onStop?: (reason?: string) => void,
-   *   report?: unknown, progress?: object } | undefined}
+   *   report?: unknown, progress?: object, returned?: Promise<void>, onReturn?: () => void } | undefined}
    */
   #rare;
 
@@ -227,7 +227,11 @@ export class Invocation extends Cancellable {
   async start() {
     this.#started = this.#endpoint.now || performance.now();
     try {
-      const value = await this.#endpoint.callee.run(this.request, new Proxy(this, contextOf), this);
+      const { callee, side } = this.#endpoint;
+      const { request } = this;
+      const run = () => callee.run(request, new Proxy(this, contextOf), this);
+      const isOrdinary = request.idempotencyKey === undefined && request.name !== OUTCOME;
+      const value = await (isOrdinary || !side.recall ? run() : side.recall(this, run));
       if (isStream(value)) await this.#stream(value);
       else if (isResponse(value)) await this.#respond(value);
       else {
@@ -364,10 +368,24 @@ export class Invocation extends Cancellable {
    * @param {abp.Fate} [fate] what became of its work, where it was told that
    */
   #settle(outcome, response, fate) {
-    offAbort(this.#rare?.followed, this);
+    const rare = this.#rare;
+    offAbort(rare?.followed, this);
     this.#settled = true;
     this.#response = response;
+    if (rare?.report !== undefined || (this.aborted && rare?.progress)) {
+      this.#endpoint.side.keep?.(this.callId, rare);
+    }
     this.#endpoint.machine.finish(this, outcome, fate);
+    rare?.onReturn?.();
+  }
+
+  /** Resolves when its handler has returned, and the core knows of it. @returns {Promise<void>} */
+  get returned() {
+    const more = this.#more;
+    return (more.returned ??= new Promise((resolve) => {
+      if (this.#settled) resolve();
+      else more.onReturn = resolve;
+    }));
   }
 
   /** @override @param {string | undefined} reason */

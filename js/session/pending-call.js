@@ -16,6 +16,8 @@ import { reasonUnsent } from '../wire/unsent.js';
  * @property {string} [callId] names the call, for `cancel`; minted when absent
  * @property {string | number} [progressToken] the token that the app reports progress with (the callId)
  * @property {Transferable[]} [transfer] objects in the params that are moved instead of copied
+ * @property {string} [idempotencyKey] names the work: a call with the key of an earlier one, by the same agent, joins that or gets
+ *   what became of it, and never runs twice as long as the app remembers. At most 256 characters. See docs/agents.md
  */
 
 /** A call that was made and has not settled. */
@@ -28,7 +30,8 @@ export class PendingCall extends Pending {
    * @param {RequestOptions} options
    */
   constructor(endpoint, resolve, name, params, options) {
-    const { signal, timeout, onProgress, progressToken, callId, transfer } = options;
+    const { signal, timeout, onProgress, progressToken, callId, transfer, idempotencyKey } =
+      options;
     super(endpoint.machine, signal);
     /** Its key in frames; 0 if it was sent in a message. @type {string | number} */
     this.key = 0;
@@ -41,6 +44,7 @@ export class PendingCall extends Pending {
     this.progressToken = progressToken;
     this.callId = callId;
     this.transfer = transfer;
+    this.idempotencyKey = idempotencyKey;
   }
 
   /** The id by which it can be cancelled. */
@@ -100,14 +104,16 @@ export class PendingCall extends Pending {
    */
   settle(outcome, response, _limit, fate) {
     const { endpoint, signal } = this;
+    // With a key, a repeat does not run twice.
+    const isKeyed = outcome === abp.DISCONNECTED && this.idempotencyKey !== undefined;
     /** @param {object} ended @param {boolean} [isPeers] whether its error is the peer's own */
-    const became = (ended, isPeers = false) =>
-      endpoint.outgoing.became(
-        ended,
-        fate,
-        isPeers || endpoint.side.repeatable?.(this.name),
-        getOwn(response, 'metadata'),
-      );
+    const became = (ended, isPeers = false) => {
+      const { outgoing, side } = endpoint;
+      const repeatable = isPeers || isKeyed || side.repeatable?.(this.name);
+      const told = outgoing.became(ended, fate, repeatable, getOwn(response, 'metadata'));
+      side.later?.(told, this);
+      return told;
+    };
     if (outcome === abp.COMPLETED) {
       const read = readResponse(response);
       this.#end(read.success ? read : became(read, true));

@@ -13,6 +13,7 @@ import { copyRecord, getOwn, isObject, isRecord, milliseconds, textOf } from '..
  * @property {unknown} progress the token that names its progress; true is the id of the call, false is no progress
  * @property {[number, number]} [window] of a stream: how many chunks and bytes may be under way
  * @property {unknown} [input] whether its caller streams to its handler
+ * @property {unknown} [idempotencyKey] repeats of the call have the same one
  */
 
 /**
@@ -60,6 +61,8 @@ import { copyRecord, getOwn, isObject, isRecord, milliseconds, textOf } from '..
  * @property {import('../common/errors.js').ErrorObject<Code>} error
  * @property {boolean} [cancelled] whether it was cancelled, which a timeout is, too
  * @property {Metadata} [metadata]
+ * @property {Promise<import('../types/outcome.js').CallFate>} [settled] of an agent's call whose outcome is `running` or `unknown`:
+ *   what became of it in the end. The app is asked when it is first read
  */
 
 /**
@@ -119,6 +122,9 @@ export const progressMessage = (operationId, info) => ({
   payload: { ...info, operationId },
 });
 
+/** The capability by which an agent asks what became of a call. */
+export const OUTCOME = 'bridge/outcome';
+
 /** The notification that an app's capabilities have changed. */
 export const LIST_CHANGED = 'notifications/capabilities/list_changed';
 
@@ -142,6 +148,7 @@ export const CALL = {
       progress: getOwn(options, 'progressToken') ?? false,
       window: windowOf(getOwn(options, 'stream')),
       input: getOwn(options, 'input') === true,
+      idempotencyKey: getOwn(options, 'idempotencyKey'),
     };
   },
   /**
@@ -149,7 +156,7 @@ export const CALL = {
    * @param {string} id
    * @param {Asked} asked
    */
-  write: (id, { name, params, timeout, progress, window, input }) => ({
+  write: (id, { name, params, timeout, progress, window, input, idempotencyKey }) => ({
     capability: name,
     params,
     callId: id,
@@ -159,6 +166,7 @@ export const CALL = {
       ...(progress !== false && { progressToken: progress === true ? id : progress }),
       ...streamOf(window),
       ...(Boolean(input) && { input: true }),
+      ...(idempotencyKey !== undefined && { idempotencyKey }),
     },
   }),
   /**

@@ -91,6 +91,7 @@ export function readEntry(kind, key, a, b, to) {
         progress: getOwn(b, '2') ?? false,
         window: chunks ? readAmount(chunks, getOwn(b, '4')) : undefined,
         input: getOwn(b, '5') === true,
+        idempotencyKey: getOwn(b, '6'),
       });
     }
     case FrameKind.VALUE:

@@ -23,6 +23,7 @@ import { reasonUnsent, warnUnsent } from './unsent.js';
  * @property {Transferable[]} [transfer]
  * @property {[number, number]} [window] of a stream: chunks and bytes
  * @property {unknown} [input] what is streamed to its handler
+ * @property {string} [idempotencyKey] repeats of the call have the same one
  * @property {(error: unknown) => void} unsent it could not be sent
  */
 
@@ -150,13 +151,15 @@ export class EntryWriter {
 
   /** @param {Made} call */
   request(call) {
-    const { callId, name, params, timeout, progress, window, input, transfer } = call;
+    const { callId, name, params, timeout, progress, window, input, idempotencyKey, transfer } =
+      call;
     const key = (call.key = callId ?? this.#outlet.core.number(call.handle));
-    const streams = window?.[0] || input;
+    const streams = window?.[0] || input || idempotencyKey;
     if (timeout || progress !== false || streams) {
       const more = [params, timeout, progress];
       if (streams) more.push(...(window ?? [0, 0]));
-      if (input) more.push(true);
+      if (input || idempotencyKey) more.push(Boolean(input));
+      if (idempotencyKey) more.push(idempotencyKey);
       this.frames.add(FrameKind.REQUEST_WITH, key, name, more, transfer);
     } else this.frames.add(FrameKind.REQUEST, key, name, params, transfer);
   }

@@ -970,10 +970,13 @@ static void check(struct world *w, enum side side) {
       char text[64];
       const abp_id id = text_of(w, call->id, text);
       abp_outcome outcome;
+      abp_call handle;
       const int over = part->phase == OVER;
       must(w,
-           abp_became(peer->endpoint, &id, &outcome) == (over ? part->fate : ABP_FATE_RUNNING) &&
-               outcome == (over ? part->outcome : ABP_PENDING),
+           abp_became(peer->endpoint, &id, &outcome, &handle) ==
+                   (over ? part->fate : ABP_FATE_RUNNING) &&
+               outcome == (over ? part->outcome : ABP_PENDING) &&
+               handle == (over ? 0 : part->handle),
            i, "who asks is told wrongly what became of the work");
     }
     must(w,

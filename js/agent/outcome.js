@@ -1,0 +1,47 @@
+/** Asks an app what became of a call. Loaded when somebody asks. */
+import * as abp from '../core/abp-boundary.js';
+import { AbpError } from '../common/errors.js';
+import { requireTypes, SIGNAL } from '../common/check-options.js';
+import { OUTCOME, fateIn } from '../wire/messages.js';
+import { copyRecord } from '../common/values.js';
+
+const OPTIONS = { settled: 'a boolean', signal: SIGNAL, timeout: 'a number' };
+
+/**
+ * @param {import('./client.js').Client} client
+ * @param {unknown} callId
+ * @param {import('./client.js').OutcomeOptions} options
+ * @param {() => Promise<boolean>} ready settles when it is known whether there is a session
+ * @returns {Promise<import('../types/outcome.js').CallFate>}
+ */
+export async function askOutcome(client, callId, options, ready) {
+  if (typeof callId !== 'string') {
+    throw new AbpError('INVALID_PARAMS', 'outcome needs the callId of a call, a string');
+  }
+  requireTypes('outcome', options, OPTIONS);
+  const { settled = false, ...rest } = options;
+  for (;;) {
+    if (!(await ready()) || !client.features.outcomes) return { outcome: 'unknown' };
+    const response = await client.call(OUTCOME, { callId, settled }, rest);
+    if (response.success) return read(response.data);
+    // A session that is lost while the answer is waited for may be followed by another.
+    if (response.error.code !== 'DISCONNECTED')
+      return { outcome: 'unknown', error: response.error };
+  }
+}
+
+/**
+ * @param {unknown} said what an app said
+ * @returns {import('../types/outcome.js').CallFate}
+ */
+function read(said) {
+  const { report, progress } = copyRecord(said);
+  const outcome = /** @type {import('../types/outcome.js').CallOutcome} */ (
+    abp.FATES[fateIn(said) || abp.FATE_UNKNOWN]
+  );
+  return {
+    outcome,
+    ...(report !== undefined && { report }),
+    ...(progress !== undefined && { progress }),
+  };
+}

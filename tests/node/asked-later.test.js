@@ -1,0 +1,443 @@
+// What became of a call is asked later, in another session too, and a call that has a key never runs twice.
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { connect, expose } from '../../js/index.js';
+import { portTransport } from '../../js/transports/port.js';
+import { AGENT, APP, closeAfter, openPair } from '../support/pair.js';
+
+/** A promise, and what settles it. */
+function deferred() {
+  const it = {};
+  it.promise = new Promise((resolve) => (it.resolve = resolve));
+  return it;
+}
+
+/** An app, and a function that opens connections to it; `cut` breaks the last one. */
+function serve(capabilities, options) {
+  const exposed = expose({ app: APP, capabilities }, { origins: [], ...options });
+  let last;
+  closeAfter(() => exposed.close());
+  const open = () => {
+    const { port1, port2 } = new MessageChannel();
+    last = port1;
+    closeAfter(() => port1.close());
+    exposed.accept(portTransport(port1));
+    return port2;
+  };
+  return { exposed, open, cut: () => last.close() };
+}
+
+/** A client, closed after the test. */
+async function clientOf(open, options) {
+  const client = await connect(open, { agent: AGENT, ...options });
+  closeAfter(() => client.close());
+  return client;
+}
+
+/** A handler whose ends the test decides: `calls` has what each got, and `end`. */
+function held() {
+  const calls = [];
+  const began = [];
+  const handler = (params, context) => {
+    const call = { params, context, end: deferred() };
+    calls.push(call);
+    began.shift()?.(call);
+    return call.end.promise.then((act) => act(context));
+  };
+  /** Resolves with the next call. */
+  const next = () => new Promise((resolve) => began.push(resolve));
+  return { handler, calls, next };
+}
+
+const stop = ({ signal }) => Promise.reject(signal.reason);
+
+describe('in the same session', () => {
+  test('a call that still ran tells its end as soon as its handler returns', async () => {
+    const work = held();
+    const { client } = await openPair({ work: work.handler }, { app: { limits: { grace: 1 } } });
+    const controller = new AbortController();
+    const begun = work.next();
+    const pending = client.call('work', {}, { signal: controller.signal });
+    const call = await begun;
+    call.context.report({ applied: 3 });
+    controller.abort();
+    const response = await pending;
+    assert.equal(response.metadata.outcome, 'running');
+    assert.deepEqual(Object.keys(response).sort(), ['cancelled', 'error', 'metadata', 'success']);
+    const { settled } = response;
+    assert.equal(settled, response.settled, 'it is asked once');
+    call.end.resolve(() => 'late');
+    assert.deepEqual(await settled, { outcome: 'finished', report: { applied: 3 } });
+  });
+
+  for (const [what, end, outcome] of [
+    ['returns', () => 'done', 'finished'],
+    ['throws its reason', stop, 'stopped'],
+    ['fails', () => Promise.reject(new Error('disk full')), 'failed'],
+  ]) {
+    test(`of a handler that ${what} it is told: ${outcome}`, async () => {
+      const work = held();
+      const { client } = await openPair({ work: work.handler }, { app: { limits: { grace: 1 } } });
+      const begun = work.next();
+      const controller = new AbortController();
+      const pending = client.call('work', {}, { signal: controller.signal, callId: 'mine' });
+      const call = await begun;
+      assert.deepEqual(await client.outcome('mine'), { outcome: 'running' });
+      controller.abort();
+      await pending;
+      assert.deepEqual(await client.outcome('mine'), { outcome: 'running' });
+      const settled = client.outcome('mine', { settled: true });
+      call.end.resolve(end);
+      assert.equal((await settled).outcome, outcome);
+      assert.equal((await client.outcome('mine')).outcome, outcome);
+    });
+  }
+
+  test('of a call that succeeded it is told: finished, and of one that failed: failed', async () => {
+    const { client } = await openPair({
+      good: () => 1,
+      bad: () => Promise.reject(new Error('no')),
+    });
+    await client.call('good', {}, { callId: 'a' });
+    await client.call('bad', {}, { callId: 'b' });
+    assert.deepEqual(await client.outcome('a'), { outcome: 'finished' });
+    assert.deepEqual(await client.outcome('b'), { outcome: 'failed' });
+    assert.deepEqual(await client.outcome('c'), { outcome: 'unknown' });
+  });
+
+  test('an id that is used again names the newest call', async () => {
+    const { client } = await openPair({
+      good: () => 1,
+      bad: () => Promise.reject(new Error('no')),
+    });
+    await client.call('bad', {}, { callId: 'a' });
+    await client.call('good', {}, { callId: 'a' });
+    assert.equal((await client.outcome('a')).outcome, 'finished');
+  });
+
+  test('a question waits for no handler, and takes the place of none', async () => {
+    const work = held();
+    const { client, exposed } = await openPair(
+      { work: work.handler, other: () => 'ran' },
+      { app: { limits: { maxConcurrent: 2, grace: 1 } } },
+    );
+    const begun = [work.next(), work.next()];
+    const controller = new AbortController();
+    const pending = client.call('work', {}, { callId: 'a', signal: controller.signal });
+    void client.call('work', {}, { callId: 'b' });
+    const [first] = await Promise.all(begun);
+    const settled = client.outcome('a', { settled: true });
+    assert.equal((await client.outcome('a')).outcome, 'running');
+    controller.abort();
+    await pending;
+    const third = client.call('other');
+    first.end.resolve(() => 1);
+    assert.equal((await third).data, 'ran');
+    assert.equal((await settled).outcome, 'finished');
+    assert.equal(exposed.counters[0].inFlightIn, 1);
+  });
+
+  test('who stops asking is answered, and the work goes on', async () => {
+    const work = held();
+    const { client } = await openPair({ work: work.handler });
+    const begun = work.next();
+    const pending = client.call('work', {}, { callId: 'a' });
+    const call = await begun;
+    const asking = new AbortController();
+    const settled = client.outcome('a', { settled: true, signal: asking.signal });
+    asking.abort();
+    const { outcome, error } = await settled;
+    assert.equal(outcome, 'unknown');
+    assert.equal(error.code, 'CANCELLED');
+    call.end.resolve(() => 'done');
+    assert.equal((await pending).data, 'done');
+  });
+
+  test('without an agreement, nobody is asked', async () => {
+    const { client } = await openPair({ good: () => 1 }, { upgrade: 'none' });
+    assert.equal(client.features.outcomes, false);
+    await client.call('good', {}, { callId: 'a' });
+    assert.deepEqual(await client.outcome('a'), { outcome: 'unknown' });
+    const keyed = await client.call('good', {}, { idempotencyKey: 'k' });
+    assert.equal(keyed.error.code, 'NOT_SUPPORTED');
+    assert.equal(keyed.metadata.outcome, 'unstarted');
+  });
+
+  test('what is no callId is refused', async () => {
+    const { client } = await openPair({ good: () => 1 });
+    await assert.rejects(client.outcome(7), { code: 'INVALID_PARAMS' });
+    const { error } = await client.call('bridge/outcome', { callId: 7 });
+    assert.equal(error.code, 'INVALID_PARAMS');
+  });
+});
+
+describe('after the connection was lost', () => {
+  test('the agent learns what became of its call, when it is back', async () => {
+    const work = held();
+    const app = serve({ work: work.handler });
+    const client = await clientOf(app.open, { reconnect: { delay: 1 } });
+    const begun = work.next();
+    const pending = client.call('work', {}, {});
+    const call = await begun;
+    call.context.report({ applied: 12, remaining: 28 });
+    app.cut();
+    const response = await pending;
+    assert.equal(response.error.code, 'DISCONNECTED');
+    assert.equal(response.metadata.outcome, 'unknown');
+    const { settled } = response;
+    call.end.resolve(stop);
+    assert.deepEqual(await settled, {
+      outcome: 'stopped',
+      report: { applied: 12, remaining: 28 },
+    });
+  });
+
+  test('a result that was lost on its way is no loss of the truth', async () => {
+    const app = serve({
+      good: () => {
+        app.cut();
+        return 'done';
+      },
+    });
+    const client = await clientOf(app.open, { reconnect: { delay: 1 } });
+    const { error, settled } = await client.call('good', {}, { callId: 'a' });
+    assert.equal(error.code, 'DISCONNECTED');
+    assert.deepEqual(await settled, { outcome: 'finished' });
+    assert.deepEqual(await client.outcome('a'), { outcome: 'finished' });
+  });
+
+  test('another agent is told nothing, and one that has the secret is', async () => {
+    const app = serve({ good: () => 1 });
+    const first = await clientOf(app.open, { owner: 'mine alone' });
+    await first.call('good', {}, { callId: 'a' });
+    first.close();
+    const other = await clientOf(app.open);
+    assert.deepEqual(await other.outcome('a'), { outcome: 'unknown' });
+    const again = await clientOf(app.open, { owner: 'mine alone' });
+    assert.deepEqual(await again.outcome('a'), { outcome: 'finished' });
+  });
+
+  test('a session that its app has not given up yet is asked, too', async () => {
+    const work = held();
+    const app = serve({ work: work.handler });
+    const first = await clientOf(app.open, { owner: 'o' });
+    const begun = work.next();
+    void first.call('work', {}, { callId: 'a' });
+    const call = await begun;
+    const second = await clientOf(app.open, { owner: 'o' });
+    const settled = second.outcome('a', { settled: true });
+    call.end.resolve(() => 1);
+    assert.deepEqual(await settled, { outcome: 'finished' });
+  });
+
+  for (const restart of [false, true]) {
+    test(`a new session on the same channel finds the calls of the older one, restart ${restart}`, async () => {
+      const [agentEnd, appEnd] = linked();
+      const app = serve({ good: () => 1 }, { restart });
+      app.exposed.accept(appEnd);
+      const first = await connect(agentEnd, { agent: AGENT });
+      await first.call('good', {}, { callId: 'a' });
+      // With `restart` it does not know that its session is over.
+      if (restart) agentEnd.onMessage = () => {};
+      else first.close();
+      const second = await clientOf({
+        ...agentEnd,
+        set onMessage(hear) {
+          agentEnd.onMessage = hear;
+        },
+      });
+      assert.deepEqual(await second.outcome('a'), { outcome: 'finished' });
+      if (restart) first.close();
+    });
+  }
+
+  test('what is kept is bounded in number and in time, and let go with the app', async () => {
+    const app = serve({ good: () => 1 }, { limits: { rememberFor: 1 } });
+    const first = await clientOf(app.open, { owner: 'o' });
+    await first.call('good', {}, { callId: 'a' });
+    first.close();
+    await new Promise((resolve) => setTimeout(resolve, 5)); // its time is a millisecond
+    const again = await clientOf(app.open, { owner: 'o' });
+    assert.deepEqual(await again.outcome('a'), { outcome: 'unknown' });
+
+    const many = serve({ good: () => 1 });
+    for (let i = 0; i < 18; i++) {
+      const client = await clientOf(many.open, { owner: 'o' });
+      await client.call('good', {}, { callId: `call ${i}` });
+      client.close();
+    }
+    const last = await clientOf(many.open, { owner: 'o' });
+    assert.equal((await last.outcome('call 0')).outcome, 'unknown');
+    assert.equal((await last.outcome('call 17')).outcome, 'finished');
+  });
+});
+
+/** Both ends of a channel that outlasts sessions. */
+function linked() {
+  const ends = [0, 1].map((i) => ({
+    carries: ['liveness'],
+    post: (message) => queueMicrotask(() => ends[1 - i].onMessage(structuredClone(message))),
+    onMessage: () => {},
+    onClose: () => {},
+    close: () => {},
+  }));
+  return ends;
+}
+
+describe('a call that has a key', () => {
+  test('runs once, and its repeat gets the same data', async () => {
+    let runs = 0;
+    const { client } = await openPair({ add: () => ({ runs: ++runs }) });
+    const first = await client.call('add', {}, { idempotencyKey: 'k' });
+    const second = await client.call('add', {}, { idempotencyKey: 'k' });
+    assert.deepEqual([first.data, second.data], [{ runs: 1 }, { runs: 1 }]);
+    const third = await client.call('add', {}, { idempotencyKey: 'other' });
+    assert.deepEqual(third.data, { runs: 2 });
+  });
+
+  test('is joined while it runs', async () => {
+    const work = held();
+    const { client } = await openPair({ work: work.handler });
+    const begun = work.next();
+    const calls = [1, 2].map(() => client.call('work', {}, { idempotencyKey: 'k' }));
+    const call = await begun;
+    call.end.resolve(() => 'once');
+    assert.deepEqual(
+      (await Promise.all(calls)).map(({ data }) => data),
+      ['once', 'once'],
+    );
+    assert.equal(work.calls.length, 1);
+  });
+
+  test('goes on when who has joined it is stopped', async () => {
+    const work = held();
+    const { client } = await openPair({ work: work.handler });
+    const begun = work.next();
+    const first = client.call('work', {}, { idempotencyKey: 'k' });
+    const call = await begun;
+    const controller = new AbortController();
+    const second = client.call('work', {}, { idempotencyKey: 'k', signal: controller.signal });
+    await client.outcome('until the app has it');
+    controller.abort();
+    const { cancelled, metadata } = await second;
+    assert.deepEqual([cancelled, metadata.outcome], [true, 'running']);
+    assert.equal(call.context.signal.aborted, false);
+    call.end.resolve(() => 1);
+    assert.equal((await first).data, 1);
+  });
+
+  test('is not made again after its answer was lost', async () => {
+    let runs = 0;
+    const app = serve({
+      add: () => {
+        if (++runs === 1) app.cut();
+        return { runs };
+      },
+    });
+    const client = await clientOf(app.open, { reconnect: { delay: 1 } });
+    const { data } = await client.call('add', {}, { retry: { delay: 1 } });
+    assert.deepEqual(data, { runs: 1 });
+    assert.equal(runs, 1);
+  });
+
+  test('is not made again after it was stopped: its repeat is told what became of it', async () => {
+    const work = held();
+    const { client } = await openPair({ work: work.handler });
+    const begun = work.next();
+    const controller = new AbortController();
+    const options = { idempotencyKey: 'k', signal: controller.signal };
+    const pending = client.call('work', {}, options);
+    const call = await begun;
+    call.context.report({ applied: 5 });
+    const { signal } = call.context;
+    const stopped = new Promise((resolve) => signal.addEventListener('abort', resolve));
+    controller.abort();
+    await stopped;
+    call.end.resolve(() => 'all of it');
+    assert.equal((await pending).metadata.outcome, 'finished');
+    const again = await client.call('work', {}, { idempotencyKey: 'k' });
+    assert.equal(again.error.code, 'CANCELLED');
+    assert.equal(again.data, undefined);
+    assert.equal(again.metadata.outcome, 'finished');
+    assert.deepEqual(again.metadata.report, { applied: 5 });
+    assert.equal(work.calls.length, 1);
+  });
+
+  test('that failed is not made again, unless its error says that it may', async () => {
+    let runs = 0;
+    const { client } = await openPair({
+      bad: () => Promise.reject(new Error(`run ${++runs}`)),
+      busy: () => {
+        const error = { code: 'BUSY', message: `run ${++runs}`, retryable: true };
+        return { success: false, error };
+      },
+    });
+    const messages = [];
+    for (const name of ['bad', 'bad', 'busy', 'busy']) {
+      messages.push((await client.call(name, {}, { idempotencyKey: 'k' })).error.message);
+    }
+    assert.deepEqual(messages, ['run 1', 'run 1', 'run 2', 'run 3']);
+  });
+
+  test('that never ran may run', async () => {
+    const work = held();
+    const { client } = await openPair(
+      { work: work.handler },
+      { app: { limits: { maxConcurrent: 1 } } },
+    );
+    const begun = work.next();
+    const blocking = client.call('work');
+    const first = await begun;
+    const controller = new AbortController();
+    const waiting = client.call('work', {}, { idempotencyKey: 'k', signal: controller.signal });
+    controller.abort();
+    assert.equal((await waiting).metadata.outcome, 'unstarted');
+    const next = work.next();
+    first.end.resolve(() => 1);
+    await blocking;
+    const again = client.call('work', {}, { idempotencyKey: 'k' });
+    (await next).end.resolve(() => 2);
+    assert.equal((await again).data, 2);
+  });
+
+  test('is its own agent’s alone', async () => {
+    let runs = 0;
+    const app = serve({ add: () => ++runs });
+    const [one, two] = [await clientOf(app.open), await clientOf(app.open)];
+    for (const client of [one, two, one]) await client.call('add', {}, { idempotencyKey: 'k' });
+    assert.equal(runs, 2);
+  });
+
+  test('whose data are too much, or moved, says that it has run', async () => {
+    const { client } = await openPair({
+      big: () => 'x'.repeat(5_000_000),
+      moved: () => ({ content: new ArrayBuffer(8), mimeType: 'a/b' }),
+      streamed: async function* streamed() {
+        yield 1;
+      },
+    });
+    for (const [name, again] of [
+      ['big', false],
+      ['moved', true],
+      ['streamed', false],
+    ]) {
+      const first = await client.call(name, {}, { idempotencyKey: 'k' });
+      assert.equal(first.success, true, name);
+      const second = await client.call(name, {}, { idempotencyKey: 'k' });
+      if (again) assert.deepEqual(second.data, first.data);
+      else assert.deepEqual([second.success, second.metadata.outcome], [false, 'finished'], name);
+    }
+  });
+
+  test('what is no key, or cannot have one, is refused', async () => {
+    const { client } = await openPair({ add: () => 1 });
+    await assert.rejects(client.call('add', {}, { idempotencyKey: 'k'.repeat(257) }), {
+      code: 'INVALID_PARAMS',
+    });
+    await assert.rejects(client.call('add', {}, { idempotencyKey: 7 }), { code: 'INVALID_PARAMS' });
+    const stream = client.stream('add', {}, { idempotencyKey: 'k' });
+    await assert.rejects(async () => {
+      for await (const chunk of stream) assert.fail(chunk);
+    });
+  });
+});

@@ -495,7 +495,8 @@ export class Client {
     if (retry || (input && !streaming)) params = kept(params, transfer);
     if (stream || input) return this.#callStreaming(name, params, options, stream);
     if (!retry) return this.#call(name, params, options ?? {});
-    const keyed = this.features.outcomes;
+    // What may run twice need not be waited for.
+    const keyed = this.features.outcomes && !this.#side.repeatable?.(name);
     if (keyed) options = { idempotencyKey: `retry-${++this.#keys}`, ...options };
     const deadline = performance.now() + (milliseconds(timeout) || Infinity);
     return this.#call(name, params, options).then((response) => {

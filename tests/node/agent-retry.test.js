@@ -346,10 +346,28 @@ describe('a call with retry', () => {
         return new Promise(() => {});
       },
     });
-    await connected({ reconnect: true });
+    await connected({ reconnect: true, upgrade: 'none' });
     const { error, metadata } = await client.call('pay', {}, { retry: true });
     assert.equal(error.code, 'DISCONNECTED');
     assert.equal(metadata.outcome, 'unknown');
+    assert.equal(calls, 1);
+  });
+
+  test('learns what became of it, where the app remembers that', async () => {
+    let calls = 0;
+    serve({
+      pay(_params, { signal }) {
+        calls++;
+        lose();
+        return new Promise((_resolve, reject) => {
+          signal.addEventListener('abort', () => reject(signal.reason));
+        });
+      },
+    });
+    await connected({ reconnect: true });
+    const { error, metadata } = await client.call('pay', {}, { retry: true });
+    assert.equal(error.code, 'CANCELLED');
+    assert.equal(metadata.outcome, 'stopped');
     assert.equal(calls, 1);
   });
 

@@ -308,8 +308,8 @@ enum abp_call_flag {
   ABP_WANTS_PROGRESS = 1, /* the call has a progress token */
   ABP_WANTS_STREAM = 2,   /* the call is a stream, if ABP_STREAMS was agreed on. An app asks so for
                              what its agent streams, the input of a call: `bridge/input` */
-  ABP_ASIDE = 4 /* callee: it asks about other calls, perhaps about one that runs: it starts at once,
-                   and takes the place of no other (`max_concurrent`) */
+  ABP_ASIDE = 4 /* callee: it asks about other calls, perhaps about one that runs: it starts at
+                   once, and takes the place of no other (`max_concurrent`) */
 };
 
 /* Makes a call (agent) or an elicitation (app). `id` NULL mints one. `timeout_ms` 0 is none; over
@@ -387,8 +387,8 @@ int abp_progress_wanted(const abp_endpoint *endpoint, abp_call call);
 /* What became of a call that was received: in this session or in an older one of this endpoint, as
  * long as it is remembered (`remembered`, `remember_ms`), also after the session has ended. An id
  * that was used again names the newest call. ABP_FATE_RUNNING if its handler has not returned, or
- * not begun: then its handle is in *call, else 0. ABP_FATE_NONE if no such call is known. *outcome is
- * how it ended, ABP_PENDING if it has not: a call that nobody waited for any more ended as
+ * not begun: then its handle is in *call, else 0. ABP_FATE_NONE if no such call is known. *outcome
+ * is how it ended, ABP_PENDING if it has not: a call that nobody waited for any more ended as
  * ABP_DISCONNECTED, whatever its handler returned. Changes nothing; it may be asked before
  * abp_next() has returned 0. */
 abp_fate abp_became(abp_endpoint *endpoint, const abp_id *id, abp_outcome *outcome, abp_call *call);

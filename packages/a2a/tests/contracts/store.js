@@ -24,7 +24,7 @@ async function start(t, openBackend, execute, { count = 2, store = {}, ...option
   t.after(() => backend.close());
   t.after(() => Promise.all(agents.map((agent) => agent.close())));
   for (let i = 0; i < count; i++) {
-    const own = { ...options, store: taskStore({ backend, term: 60_000, ...store }) };
+    const own = { ...options, store: taskStore({ backend, term: 10_000, ...store }) };
     agents.push(await serve((context) => execute(context, i), own));
   }
   return { backend, agents, urls: agents.map(({ url }) => url) };

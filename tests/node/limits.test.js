@@ -923,6 +923,15 @@ const LIMITS = {
         ),
       ],
     },
+    retention: {
+      default: 604_800_000,
+      tests: [
+        named(
+          'packages/a2a/tests/contracts/store.js',
+          'a task that ended longer ago than the retention is deleted, and no other',
+        ),
+      ],
+    },
     maxOutbox: {
       default: 64 << 20,
       tests: [

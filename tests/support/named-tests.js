@@ -1,6 +1,6 @@
 /**
  * Lists in Markdown whose items each name the tests that hold them, as lines "- `path`: "name"" below the item. The name is
- * that of a `test` in JavaScript (with its `${…}`), of a cmocka test, or of a section of a transcript.
+ * that of a `test` or an `it` in JavaScript (with its `${…}`), of a cmocka test, or of a section of a transcript.
  */
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync } from 'node:fs';
@@ -35,7 +35,10 @@ export function namedTestsIn(text, start) {
 export function hasTest(text, path, name) {
   if (path.endsWith('.c')) return text.split(/\s/).includes(`${name}(void`);
   if (path.endsWith('.md')) return text.split('\n').includes(`## ${name}`);
-  return ["'", '"', '`'].some((quote) => text.includes(`test(${quote}${name}${quote}`));
+  const calls = ['test', ' it'];
+  return ["'", '"', '`'].some((quote) =>
+    calls.some((call) => text.includes(`${call}(${quote}${name}${quote}`)),
+  );
 }
 
 /** Fails for an item without a test, and for a test that is not there. */

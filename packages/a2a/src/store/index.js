@@ -17,6 +17,8 @@ export { openTelemetry } from './telemetry.js';
  * @property {number} [term] ms after which a process that shows no sign of life is taken for gone (15000)
  * @property {'fail' | 'rerun'} [onOrphan] what becomes of a task whose process is gone: it fails, or `execute` is called
  *   again where `saveRequest` kept its request (`'fail'`)
+ * @property {number} [retention] ms for which a task that has ended is kept, and at most an hour longer; 0 is for ever
+ *   (604800000)
  * @property {number} [maxOutbox] characters of what waits to be stored, of all tasks of the process; then new tasks are refused,
  *   and what executors emit throws, with `RATE_LIMITED` (67108864)
  * @property {(request: RequestInfo) => object | undefined} [saveRequest] what is stored of a request, for the executor that
@@ -44,16 +46,30 @@ export { openTelemetry } from './telemetry.js';
  */
 export function taskStore(options) {
   const who = 'taskStore';
-  requireKnown(who, options, ['backend', 'term', 'onOrphan', 'maxOutbox', 'saveRequest']);
-  const { backend, term = 15_000, onOrphan = 'fail', maxOutbox = 64 << 20, saveRequest } = options;
+  requireKnown(who, options, [
+    'backend',
+    'term',
+    'onOrphan',
+    'retention',
+    'maxOutbox',
+    'saveRequest',
+  ]);
+  const {
+    backend,
+    term = 15_000,
+    onOrphan = 'fail',
+    retention = 604_800_000,
+    maxOutbox = 64 << 20,
+    saveRequest,
+  } = options;
   if (typeof backend?.append !== 'function')
     throw new AbpError('INVALID_PARAMS', 'taskStore needs a backend');
   if (onOrphan !== 'fail' && onOrphan !== 'rerun')
     throw new AbpError('INVALID_PARAMS', "onOrphan is 'fail' or 'rerun'");
-  requireNumbers(who, { term, maxOutbox });
+  requireNumbers(who, { term, retention, maxOutbox });
   requireFunctions(who, { saveRequest });
   return {
     attach: (/** @type {import('./store.js').Host} */ host) =>
-      new TaskLogs(host, { backend, term, onOrphan, maxOutbox, saveRequest }),
+      new TaskLogs(host, { backend, term, onOrphan, retention, maxOutbox, saveRequest }),
   };
 }

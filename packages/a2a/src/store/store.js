@@ -2,8 +2,9 @@
  * Tasks that outlive their process, on a backend. docs/architecture.md says by which rules; tests/core/explore_fleet.c
  * has what goes wrong without each of them.
  *
- * In the backend's index there are three kinds of entries, told apart by their names: tasks, under their tenants; the
- * processes; and of each process the tasks that it has to see to, so that whoever finds it gone knows what to take.
+ * In the backend's index there are four kinds of entries, told apart by their names: tasks, under their tenants; the
+ * processes; of each process the tasks that it has to see to, so that whoever finds it gone knows what to take; and the
+ * tasks that have ended, by the hour.
  */
 import * as core from '../../../../js/core/tasks-boundary.js';
 import { AbpError, reportError } from '../../../../js/common/errors.js';
@@ -39,6 +40,10 @@ const ATTEMPTS = 2;
 const TASKS = 'task:';
 const PROCESSES = 'processes';
 const DUTIES = 'duties:';
+const ENDED = 'ended';
+/** The hour up to which tasks that have ended were deleted. */
+const SWEPT = 'swept';
+const HOUR = 3_600_000;
 /** In the entry of a process that has ended as it should: nobody waits for its lease. */
 const GONE = 'gone';
 
@@ -80,6 +85,9 @@ export class TaskLogs {
   #timer;
   /** @type {Promise<void> | undefined} */
   #scanning;
+  /** @type {Promise<void> | undefined} */
+  #sweeping;
+  #swept = 0;
   /** @type {(() => Promise<void>) | undefined} */
   #unserve;
   /** @type {Promise<void> | undefined} */
@@ -92,7 +100,7 @@ export class TaskLogs {
   /** @type {Set<() => void>} */
   #waiting = new Set();
 
-  /** @param {Host} host @param {Required<Pick<TaskStoreOptions, 'backend' | 'term' | 'onOrphan' | 'maxOutbox'>> & TaskStoreOptions} options */
+  /** @param {Host} host @param {Required<Pick<TaskStoreOptions, 'backend' | 'term' | 'onOrphan' | 'retention' | 'maxOutbox'>> & TaskStoreOptions} options */
   constructor(host, options) {
     this.host = host;
     this.#options = options;
@@ -183,6 +191,9 @@ export class TaskLogs {
     if (this.lease.lost) this.loseAll();
     else await this.lease.renew().catch(() => {});
     await this.scan();
+    this.#sweeping ??= this.#sweep()
+      .catch(() => {})
+      .finally(() => (this.#sweeping = undefined));
   }
 
   /** The lease is lost: what this process owned is whoever's takes it. It goes on under another name. */
@@ -234,7 +245,7 @@ export class TaskLogs {
     for (const owner of [...this.#owners.values()]) owner.lose();
     for (const replica of this.#replicas.values()) replica.stop();
     this.table.arm(0);
-    await Promise.allSettled([this.#scanning, ...this.#noting.values()]);
+    await Promise.allSettled([this.#scanning, this.#sweeping, ...this.#noting.values()]);
     this.#replicas.clear();
     await this.#unserve?.().catch(() => {});
     await this.#note(name, PROCESSES, GONE, 2).catch(() => {});
@@ -612,6 +623,10 @@ export class TaskLogs {
     const time = Date.parse(status.timestamp ?? '') || Date.now();
     const data = JSON.stringify({ state: status.state });
     await this.backend.note(id, { tenant: TASKS + (tenant ?? ''), context, time, data }, seq);
+    if (!entry.task.terminal || !this.#options.retention) return;
+    const now = Date.now();
+    const hour = { tenant: ENDED, context: `${hourOf(now)}`, time: now, data: id };
+    await this.backend.note(`${ENDED}/${id}`, hour, 1);
   }
 
   /**
@@ -658,6 +673,48 @@ export class TaskLogs {
         await this.backend.forget(`${this.lease.name}/${id}`);
     } finally {
       this.leave(replica);
+    }
+  }
+
+  // --- Retention ---------------------------------------------------------------------------------------
+
+  /** Deletes the tasks that ended long ago, hour by hour. Several processes may do it at once. */
+  async #sweep() {
+    const { retention } = this.#options;
+    const last = hourOf(Date.now() - retention) - 1;
+    if (!retention || this.#swept >= last) return;
+    const { tasks } = await this.backend.list({ tenant: SWEPT, limit: 1 });
+    // Where nothing has been swept, nothing has ended before.
+    const first = tasks.length > 0 ? Number(tasks[0].data) + 1 : last;
+    for (let hour = first; hour <= last; hour++) {
+      await this.#sweepHour(`${hour}`);
+      if (this.#closing) return;
+      const mark = { tenant: SWEPT, context: '', time: 0, data: `${hour}` };
+      await this.backend.note(SWEPT, mark, hour);
+    }
+    for (const replica of [...this.#replicas.values()])
+      if (replica.entry && replica.ended && replica.idle)
+        if (hourOf(Date.parse(replica.entry.task.status.timestamp ?? '')) <= last) {
+          this.forget(replica);
+          this.host.drop(replica.entry);
+        }
+    this.#swept = last;
+  }
+
+  /** @param {string} hour */
+  async #sweepHour(hour) {
+    const filter = { tenant: ENDED, context: hour, limit: BATCH };
+    /** All objects, if there is a task that may have some. @type {string[] | undefined} */
+    let objects;
+    for (;;) {
+      const { tasks } = await this.backend.list(filter);
+      if (tasks.length === 0 || this.#closing) return;
+      objects ??= await this.backend.objects('');
+      for (const { data: id } of tasks) {
+        await this.backend.forget(id);
+        for (const name of objects) if (name.startsWith(`${id}/`)) await this.backend.remove(name);
+        await this.backend.forget(`${ENDED}/${id}`);
+      }
     }
   }
 
@@ -761,6 +818,9 @@ const refusing = (written) =>
   written.catch((error) => {
     throw error.code === 'UNACKNOWLEDGED' ? unavailable(error.message, error) : error;
   });
+
+/** @param {number} ms since 1970 */
+const hourOf = (ms) => Math.floor(ms / HOUR);
 
 /** @param {string} id */
 const conflictOf = (id) => new AbpError('CONFLICT', `Task ${id} already exists`);

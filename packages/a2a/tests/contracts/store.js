@@ -466,6 +466,46 @@ export function testStore(name, openBackend) {
     assert.equal(runs, 1);
   });
 
+  it('a task that ended longer ago than the retention is deleted, and no other', async (t, start) => {
+    const HOUR = 3_600_000;
+    const begun = Math.ceil(Date.now() / HOUR) * HOUR + HOUR / 2;
+    t.mock.timers.enable({ apis: ['Date'], now: begun });
+    const { urls, backend } = await start(
+      ({ emitArtifact, emitStatus, message: { parts } }) => {
+        if (parts[0].text === 'ask') return emitStatus('input-required');
+        return emitArtifact({ parts: [{ text: 'x'.repeat(1_100_000) }] });
+      },
+      { store: { term: 2000, retention: 2 * HOUR }, limits: { rememberFor: 100 * HOUR } },
+    );
+    const old = (await send(urls[0], 'go')).result.task;
+    const asks = (await send(urls[1], 'ask')).result.task;
+    const swept = async () => Number((await backend.list({ tenant: 'swept' })).tasks[0]?.data);
+    const setTime = async (ms) => {
+      t.mock.timers.setTime(ms);
+      const last = Math.floor(ms / HOUR) - 3;
+      while ((await swept()) !== last) await new Promise(setImmediate);
+    };
+    await setTime(begun + HOUR);
+    const young = (await send(urls[1], 'go')).result.task;
+    await setTime(begun + 2.49 * HOUR);
+    for (const { id } of [old, asks, young]) assert.ok((await get(urls[0], id)).result);
+    assert.equal((await backend.objects('')).length, 2);
+    await setTime(begun + 2.5 * HOUR);
+    for (const url of urls) {
+      while ((await get(url, old.id)).result) await new Promise(setImmediate);
+      for (const { id } of [asks, young]) assert.ok((await get(url, id)).result);
+      const listed = await ask(url, V1.list, {}, V1.headers);
+      assert.deepEqual(listed.result.tasks.map(({ id }) => id).sort(), [asks.id, young.id].sort());
+    }
+    assert.deepEqual(await backend.read(old.id, 0), []);
+    assert.equal((await backend.objects('')).length, 1);
+    const { tasks } = await backend.list({ tenant: 'ended' });
+    assert.deepEqual(
+      tasks.map(({ data }) => data),
+      [young.id],
+    );
+  });
+
   it('tenants and users are apart, whichever process is asked', async (t, start) => {
     const { urls } = await start(() => {}, {
       authorize: (task, access, { tenant }) => task.tenant === tenant,

@@ -24,12 +24,15 @@ export class NatsServer {
   /** All that were opened. @type {import('@nats-io/transport-node').NatsConnection[]} */
   connections = [];
 
-  /** @param {string[]} [more] options */
-  async start(more = []) {
+  /** @param {string[]} [more] options @param {Record<string, string>} [env] for its configuration */
+  async start(more = [], env = {}) {
     this.port ||= await freePort();
     const at = ['-a', '127.0.0.1', '-p', String(this.port)];
     const options = ['-js', '-sd', this.#folder, ...at, ...more];
-    this.#process = spawn('nats-server', options, { stdio: ['ignore', 'ignore', 'pipe'] });
+    this.#process = spawn('nats-server', options, {
+      stdio: ['ignore', 'ignore', 'pipe'],
+      env: { ...process.env, ...env },
+    });
     const said = /** @type {import('node:stream').Readable} */ (this.#process.stderr);
     let log = '';
     for await (const chunk of said.iterator({ destroyOnReturn: false })) {
@@ -41,9 +44,10 @@ export class NatsServer {
     return this;
   }
 
-  async connect(others = /** @type {NatsServer[]} */ ([])) {
+  /** @param {NatsServer[]} [others] @param {object} [more] options */
+  async connect(others = [], more = {}) {
     const servers = [this, ...others].map(({ port }) => `127.0.0.1:${port}`);
-    const options = { servers, maxReconnectAttempts: -1, reconnectTimeWait: 50 };
+    const options = { servers, maxReconnectAttempts: -1, reconnectTimeWait: 50, ...more };
     const connection = await connect(options);
     this.connections.push(connection);
     return connection;

@@ -1,6 +1,10 @@
 /** The backend on NATS, with a real server. */
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { after, test } from 'node:test';
 import * as jetstream from '@nats-io/jetstream';
 import { natsBackend } from '../../src/backends/nats.js';
@@ -185,6 +189,64 @@ test('NATS: an object that has lost a part is not there', async () => {
   const jsm = await jetstream.jetstreamManager(server.connections[0]);
   await jsm.streams.purge('parts_state', { filter: 'parts.chunk.*.*.1' });
   await assert.rejects(backend.get('object'), { code: 'OBJECT_NOT_FOUND' });
+});
+
+/** The configuration in the documents. */
+const CONFIG = /```conf\n([^]*?)```/.exec(
+  readFileSync(new URL('../../../../docs/a2a-fleet.md', import.meta.url), 'utf8'),
+)?.[1];
+
+test('NATS: the server takes the configuration that is documented, and its permissions are enough', async (t) => {
+  assert.ok(CONFIG);
+  const folder = mkdtempSync(join(tmpdir(), 'abp-conf-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const path = join(folder, 'nats.conf');
+  writeFileSync(path, CONFIG);
+  const env = { NAME: 'nats-1', COUNTER_PASSWORD: 'mine', OPERATOR_PASSWORD: 'theirs' };
+  const checked = spawnSync('nats-server', ['-t', '-c', path], {
+    env: { ...process.env, ...env },
+    encoding: 'utf8',
+  });
+  assert.equal(checked.status, 0, checked.stderr);
+  // One server alone, with a folder of the test's: a cluster would wait for the others.
+  const alone = CONFIG.replace(/cluster \{[^]*?\n\}\n/, '').replace(/ *store_dir.*\n/, '');
+  writeFileSync(path, alone);
+  const own = await new NatsServer().start(['-c', path], env);
+  t.after(() => own.close());
+  const connection = await own.connect([], { user: 'counter', pass: 'mine' });
+  /** @type {string[]} */
+  const denied = [];
+  void (async () => {
+    for await (const status of connection.status())
+      if (status.type === 'error') denied.push(String(status.error));
+  })();
+  const backend = await natsBackend({ connection, jetstream, namespace: 'counter' });
+  const first = await backend.append('task', 'a', 0);
+  const seen = new Promise((resolve) => {
+    backend.watch('task', first, ({ data }) => resolve(data));
+  });
+  let last = first;
+  for (let i = 0; i < 100; i++) last = await backend.append('task', `${i}`, last);
+  assert.equal(await seen, '0');
+  assert.equal((await backend.read('task', 0)).length, 101);
+  await backend.note('task', { tenant: '', context: '', time: 1, data: '' }, last);
+  assert.equal((await backend.list({ tenant: '' })).tasks.length, 1);
+  await backend.renew('process');
+  await backend.serve('process', (text) => `${text}!`);
+  assert.equal(await backend.ask('process', 'x'), 'x!');
+  await backend.put('object', new Uint8Array(300_000));
+  assert.equal((await backend.get('object')).length, 300_000);
+  await backend.remove('object');
+  await backend.forget('task');
+  assert.deepEqual(denied, []);
+  await backend.close();
+  // Others' subjects are not its own.
+  connection.publish('other.log.x', 'x');
+  await connection.flush();
+  while (denied.length === 0) await new Promise(setImmediate);
+  assert.match(denied[0], /ermission/);
+  const wrong = own.connect([], { user: 'counter', pass: 'theirs' });
+  await assert.rejects(wrong, /uthorization/);
 });
 
 test('NATS: without JetStream the error says so', async () => {

@@ -625,6 +625,9 @@ export class TaskServer {
         const origin = { contextId, tenant, user, dialect: dialect.name };
         await logs.begin(id, origin, message, info, begun);
       }
+    } catch (error) {
+      // Whether it is stored is not known here. The next process knows, when the message comes again.
+      throw key && error instanceof AbpError && error.code === 'ABORTED' ? away() : error;
     } finally {
       if (again) logs.leave(again);
     }

@@ -80,11 +80,11 @@ function heldBackend(change = (_backend) => ({})) {
   let gate = Promise.resolve();
   let open = () => {};
   const own = {
-    ...change(backend),
     append: async (...given) => {
       await gate;
       return backend.append(...given);
     },
+    ...change(backend),
   };
   return {
     backend: new Proxy(backend, {
@@ -202,4 +202,51 @@ test('a task whose entry may not be stored has not begun, and its sender can try
   assert.deepEqual([refused.status, refused.headers.get('retry-after')], [503, '1']);
   assert.equal((await refused.json()).error.data[0].reason, 'UNAVAILABLE');
   assert.equal((await tell(url, 'go')).result.task.status.state, 'TASK_STATE_COMPLETED');
+});
+
+test('a renewal that fails is tried again, before the lease is lost', async (t) => {
+  const names = new Set();
+  let failures = 0;
+  const renewed = deferred();
+  const { backend } = heldBackend((whole) => ({
+    renew: async (name) => {
+      names.add(name);
+      // The first one is that of the beginning.
+      if (names.size === 1 && failures < 10 && (await whole.lease(name)) > 0) {
+        failures++;
+        throw new AbpError('UNAVAILABLE', 'Busy');
+      }
+      await whole.renew(name);
+      if (failures === 10) renewed.resolve();
+    },
+  }));
+  const { url, close } = await serve(() => {}, { store: taskStore({ backend }) });
+  t.after(close);
+  await tell(url, 'go');
+  await renewed.promise;
+  assert.equal(names.size, 1);
+});
+
+test('a message whose task was lost while it began can come again', async (t) => {
+  let fails = true;
+  const { backend } = heldBackend((whole) => ({
+    append: async (task, data, expected) => {
+      if (!fails) return whole.append(task, data, expected);
+      fails = false;
+      // Another record is there, of whoever took the task.
+      const other = JSON.stringify({ v: 1, id: 'x', by: 'other', epoch: 9, e: [] });
+      await whole.append(task, other, 0);
+      throw new AbpError('CONFLICT', 'Another record came first');
+    },
+  }));
+  const { url, close } = await serve(() => {}, { store: taskStore({ backend }) });
+  t.after(close);
+  const body = { jsonrpc: '2.0', id: 1, method: V1.send, params: { message: V1.message('go') } };
+  const headers = { ...V1.headers, 'a2a-extensions': 'urn:abp-bridge:a2a:repeats' };
+  const refused = await post(url, JSON.stringify(body), headers);
+  assert.deepEqual([refused.status, refused.headers.get('retry-after')], [503, '1']);
+  const plain = { ...body, params: { message: V1.message('go') } };
+  fails = true;
+  const lost = await post(url, JSON.stringify(plain), V1.headers);
+  assert.equal((await lost.json()).error.data[0].reason, 'ABORTED');
 });

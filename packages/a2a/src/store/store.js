@@ -189,11 +189,21 @@ export class TaskLogs {
   async #tick() {
     for (const replica of [...this.#replicas.values()]) this.#release(replica);
     if (this.lease.lost) this.loseAll();
-    else await this.lease.renew().catch(() => {});
+    else await this.#renew();
     await this.scan();
     this.#sweeping ??= this.#sweep()
       .catch(() => {})
       .finally(() => (this.#sweeping = undefined));
+  }
+
+  /** Where the backend is busy, a renewal is tried again before the next one is due. */
+  async #renew() {
+    while (!this.#closing && !this.lease.lost)
+      try {
+        return await this.lease.renew();
+      } catch {
+        await pause(RETRY);
+      }
   }
 
   /** The lease is lost: what this process owned is whoever's takes it. It goes on under another name. */

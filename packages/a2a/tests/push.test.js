@@ -258,7 +258,12 @@ test('in a store, the process that takes a task tells its end', async (t) => {
   const agents = [];
   for (let i = 0; i < 2; i++)
     agents.push(
-      await start(t, () => new Promise(() => {}), {}, { store: taskStore({ backend, term: 10_000 }) }),
+      await start(
+        t,
+        () => new Promise(() => {}),
+        {},
+        { store: taskStore({ backend, term: 10_000 }) },
+      ),
     );
   const message = V1.message('go');
   const configuration = { returnImmediately: true, taskPushNotificationConfig: { url: hook.url } };

@@ -8,12 +8,16 @@ import { LocalBackend } from './local.js';
 /** Characters and bytes, unless the options say how many. */
 const DEFAULT_MAX_STORED = 256 << 20;
 
+/** @typedef {IndexEntry & { task: string, seq: number }} Indexed */
+
 /** @implements {Storage} */
 class Memory {
   /** @type {Map<string, LogRecord[]>} */
   #logs = new Map();
-  /** @type {Map<string, IndexEntry & { task: string, seq: number }>} */
+  /** @type {Map<string, Indexed>} */
   #index = new Map();
+  /** The same by tenants and contexts, which are looked at every few seconds. @type {Map<string, Map<string, Set<Indexed>>>} */
+  #places = new Map();
   /** @type {Map<string, Uint8Array>} */
   #objects = new Map();
   #size = 0;
@@ -53,12 +57,31 @@ class Memory {
   forget(task) {
     for (const { data } of this.#logs.get(task) ?? []) this.#size -= data.length;
     this.#logs.delete(task);
+    this.#unplace(task);
+  }
+
+  /** @param {string} task */
+  #unplace(task) {
+    const entry = this.#index.get(task);
+    if (!entry) return;
     this.#index.delete(task);
+    const contexts = this.#places.get(entry.tenant);
+    const place = contexts?.get(entry.context);
+    place?.delete(entry);
+    if (place?.size === 0) contexts?.delete(entry.context);
+    if (contexts?.size === 0) this.#places.delete(entry.tenant);
   }
 
   /** @param {string} task @param {IndexEntry} entry @param {number} seq */
   note(task, entry, seq) {
-    if ((this.#index.get(task)?.seq ?? -1) < seq) this.#index.set(task, { ...entry, task, seq });
+    if ((this.#index.get(task)?.seq ?? -1) >= seq) return;
+    this.#unplace(task);
+    const indexed = { ...entry, task, seq };
+    this.#index.set(task, indexed);
+    const contexts = this.#places.get(entry.tenant) ?? new Map();
+    this.#places.set(entry.tenant, contexts);
+    const place = contexts.get(entry.context) ?? new Set();
+    contexts.set(entry.context, place.add(indexed));
   }
 
   /**
@@ -66,13 +89,12 @@ class Memory {
    * @param {{ time: number, task: string } | undefined} after @param {number} limit
    */
   list(tenant, context, after, limit) {
-    return [...this.#index.values()]
-      .filter(
-        (entry) =>
-          entry.tenant === tenant &&
-          (context === undefined || entry.context === context) &&
-          (!after || isBefore(after, entry)),
-      )
+    const contexts = this.#places.get(tenant) ?? new Map();
+    const places =
+      context === undefined ? [...contexts.values()] : [contexts.get(context) ?? new Set()];
+    return places
+      .flatMap((place) => [...place])
+      .filter((entry) => !after || isBefore(after, entry))
       .sort((a, b) => (isBefore(a, b) ? -1 : 1))
       .slice(0, limit)
       .map(({ seq: _seq, ...entry }) => entry);

@@ -314,7 +314,9 @@ enum abp_call_flag {
 
 /* Makes a call (agent) or an elicitation (app). `id` NULL mints one. `timeout_ms` 0 is none; over
  * 2^31-1 is clamped. `flags` are abp_call_flags. `parent` is the received call on whose behalf this
- * is made, or 0: when that is cancelled, so is this. The handle is in *call. Errors:
+ * is made, or 0: when that is cancelled, so is this; and while an elicitation that is no stream is
+ * not answered, the deadlines of the parent and of the calls above it stand still. Say what time it
+ * is before, and before the answer: abp_advance(). The handle is in *call. Errors:
  * ABP_E_UNDRAINED, ABP_E_STATE without a session or when the parent's handler does not run or was
  * asked to stop, ABP_E_LIMIT, ABP_E_ID, ABP_E_DUPLICATE, ABP_E_MEMORY. */
 int abp_request(abp_endpoint *endpoint, const abp_id *id, uint32_t timeout_ms, uint32_t flags,
@@ -357,6 +359,12 @@ int abp_progress_received(abp_endpoint *endpoint, const abp_id *id);
  * follows; want of memory is a refusal. Errors: ABP_E_UNDRAINED. */
 int abp_call_received(abp_endpoint *endpoint, const abp_id *id, uint32_t timeout_ms, uint32_t flags,
                       abp_error fault);
+/* Agent: an elicitation has come that says on behalf of which call it is made: `about`. If that is
+ * a call of this side which waits for its result, its deadline stands still from here until
+ * abp_finish() or until the elicitation is to stop, and the elicitation is to stop when the call
+ * does. Otherwise as abp_call_received(). */
+int abp_question_received(abp_endpoint *endpoint, const abp_id *id, uint32_t timeout_ms,
+                          const abp_id *about, abp_error fault);
 /* A cancel has come whose answer nobody waits for: the call's own result says what became of it. If
  * the call is not known, or has ended, nothing happens. `reason` may be NULL. Errors:
  * ABP_E_UNDRAINED. */

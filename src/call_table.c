@@ -335,6 +335,7 @@ COLD static void remove_timer(struct call_table *table, uint32_t slot) {
   const uint32_t place = call->timer - 1;
   const uint32_t last = table->timers[--table->timer_count];
   call->timer = 0;
+  call->deadline = 0;
   if (last == slot) return;
   timer_put(table, place, last);
   timer_sift(table, place);

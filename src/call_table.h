@@ -20,7 +20,8 @@
 struct call {
   uint32_t number; /* the id, or 0 when it is text, which is in the slab's cell */
   uint32_t hash;
-  uint64_t deadline; /* of the timer; once the call is over: when it ended */
+  uint64_t deadline; /* of the timer; without one: what was left when it stopped, or 0; once the
+                        call is over: when it ended */
   uint32_t timer;    /* place in the heap + 1, or 0 */
   uint32_t next, prev;
   uint32_t debtor; /* the next call that owes something */
@@ -44,19 +45,22 @@ enum {
   CALL_OUT = 1,     /* made here; else received */
   CALL_INDEXED = 2, /* found by its id */
   CALL_PROGRESS = 4,
-  CALL_LOCAL = 8,          /* made by a handler here to a handler here */
-  CALL_NO_CANCEL = 16,     /* there is no message to cancel it with */
-  CALL_IS_CANCEL = 32,     /* is itself a `capabilities/cancel` waiting for its answer */
-  CALL_SUBSCRIPTION = 32,  /* JSON-RPC, which has no such calls: the peer may end it by a cancel */
-  CALL_LISTED = 64,        /* waits in the queue */
-  CALL_NO_WAIT = 128,      /* its caller waits for no answer once it has cancelled it */
-  CALL_STREAM = 256,       /* chunks precede its result */
-  CALL_ROUNDS = 512,       /* JSON-RPC: its peer may need something before it can answer */
+  CALL_LOCAL = 8,         /* made by a handler here to a handler here */
+  CALL_NO_CANCEL = 16,    /* there is no message to cancel it with */
+  CALL_IS_CANCEL = 32,    /* is itself a `capabilities/cancel` waiting for its answer */
+  CALL_SUBSCRIPTION = 32, /* JSON-RPC, which has no such calls: the peer may end it by a cancel */
+  CALL_LISTED = 64,       /* waits in the queue */
+  CALL_NO_WAIT = 128,     /* its caller waits for no answer once it has cancelled it */
+  CALL_STREAM = 256,      /* chunks precede its result */
+  CALL_ROUNDS = 512,      /* JSON-RPC: its peer may need something before it can answer */
+  CALL_ASIDE =
+      512, /* ABP, received: asks about other calls; as long as it runs, one more may run */
   CALL_HELD = 1024,        /* and does: nothing of it is on its way, so it has no id */
   CALL_HAS_CANCELS = 2048, /* answers to cancels of it wait for its handler's word */
   CALL_SWEPT = 4096,       /* was stopped because the call above it was */
   CALL_PAST = 8192,        /* of an older session: found only by those who ask what became of it */
-  CALL_ASIDE = 16384       /* asks about other calls: as long as it runs, one more may run */
+  CALL_ASKS = 16384,       /* is a question to a person that has not been answered */
+  CALL_PAUSED = 32768      /* a call below it is: its clock stands still */
 };
 
 /* How much of a stream is under way. */

@@ -169,6 +169,40 @@ COLD static void leave_family(struct calls *calls, uint32_t slot) {
     calls_step(calls, parent, EV_CHILDREN_DONE);
 }
 
+/* --- Clocks that stand still ------------------------------------------------------------------ */
+
+/* A call waits for a person as long as one below it does. What has changed for this one goes
+ * upwards.
+ */
+COLD static void pause_above(struct calls *calls, const struct call *call) {
+  for (uint32_t above = call->parent; above != NO_CALL;) {
+    struct call *parent = table_call(&calls->table, above);
+    uint32_t asks = 0;
+    for (uint32_t slot = parent->child; slot != NO_CALL && !asks; slot = call->sibling) {
+      call = table_call(&calls->table, slot);
+      asks = call->flags & (CALL_ASKS | CALL_PAUSED);
+    }
+    if (!asks == !(parent->flags & CALL_PAUSED)) return;
+    parent->flags ^= CALL_PAUSED;
+    uint64_t left = parent->deadline;
+    if (asks && parent->timer && !parent->cause) { /* with a cause, it is a grace period */
+      left -= calls->now;
+      table_clear_timer(&calls->table, above);
+      parent->deadline = left;
+    } else if (!asks && left && !parent->timer) {
+      table_set_timer(&calls->table, above, left + calls->now);
+    }
+    above = parent->parent;
+  }
+}
+
+COLD void calls_ask(struct calls *calls, uint32_t parent, uint32_t slot) {
+  struct call *call = table_call(&calls->table, slot);
+  call->flags |= CALL_ASKS;
+  table_adopt(&calls->table, parent, slot);
+  pause_above(calls, call);
+}
+
 /* Inlined, because the compiler drops most of it where the state and the event are constants. */
 __attribute__((always_inline)) static inline uint32_t
 step(struct calls *calls, uint32_t slot, enum call_state before, enum call_event event) {
@@ -197,6 +231,10 @@ step(struct calls *calls, uint32_t slot, enum call_state before, enum call_event
   if (!call->cause || after == RUNNING || (after == SETTLED && outweighs))
     call->cause = (uint8_t)cause_of(event);
   if (call->child != NO_CALL) cascade(calls, call);
+  if (call->flags & (call_is_over(after) ? CALL_ASKS | CALL_PAUSED : CALL_ASKS)) {
+    call->flags &= (uint16_t) ~(CALL_ASKS | CALL_PAUSED);
+    pause_above(calls, call);
+  }
   if (after == CANCELLING || after == STOPPING || (after == ASKED && calls->asks))
     table_set_timer(&calls->table, slot, calls->now + calls->limits.grace_ms);
   else if (after != STOPPED)
@@ -252,6 +290,7 @@ COLD static void end_each(struct calls *calls, uint32_t made, enum call_event ev
   for (uint32_t slot = 0; (slot = calls_next_live(calls, slot)) != NO_CALL; slot++) {
     struct call *call = table_call(&calls->table, slot);
     if ((call->flags & CALL_OUT) != made) continue;
+    if (made) calls_disown(calls, slot);
     const int local = (call->flags & CALL_LOCAL) != 0;
     if (!call->cause && local) call->cause = (uint8_t)cause_of(event);
     /* Whoever is lost, the handler that made a local call is here and waits for its answer. */

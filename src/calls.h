@@ -55,6 +55,9 @@ void calls_end_all(struct calls *calls, enum call_event event);
 void calls_owe(struct calls *calls, uint32_t slot, uint32_t owed);
 /* Starts the handlers of waiting calls for which there is room. */
 void calls_admit(struct calls *calls);
+/* A call asks a person on behalf of `parent`: until it has an answer or is stopped, the deadlines
+ * of those above it stand still. Grace periods do not. */
+void calls_ask(struct calls *calls, uint32_t parent, uint32_t slot);
 /* The calls made on behalf of this one go on without it. */
 void calls_disown(struct calls *calls, uint32_t slot);
 /* Forgets what is too old, and the oldest until `keep` are left. */

@@ -76,6 +76,11 @@ int endpoint_cancel_result(abp_endpoint *endpoint, const abp_id *id, abp_call ca
 int endpoint_shutdown(abp_endpoint *endpoint);
 int endpoint_bye(abp_endpoint *endpoint, int persisted);
 int endpoint_ping(abp_endpoint *endpoint, int pong);
+/* A call or, with `about`, a question has come: what abp_call_received() and its like have in
+ * common.
+ */
+int endpoint_receive(abp_endpoint *endpoint, const abp_id *id, uint32_t timeout_ms, uint32_t flags,
+                     uint32_t chunks, uint32_t bytes, const abp_id *about, abp_error fault);
 /* Keeps what the answer to a cancel repeats; NULL if too much is kept already. The cancel is freed,
  * or held until the word of its call. Errors: ABP_E_MEMORY. */
 int endpoint_hold(abp_endpoint *endpoint, const struct cancel_text *from,

@@ -42,7 +42,10 @@ int abp_request(abp_endpoint *ep, const abp_id *id, uint32_t timeout_ms, uint32_
       make_call(ep, id, stops | (flags & ABP_WANTS_PROGRESS ? CALL_PROGRESS : 0u) | streams, &slot);
   if (status != ABP_OK) return status;
   if (streams) endpoint_open_window(ep, slot, UINT32_MAX, UINT32_MAX);
-  if (above != NO_CALL) table_adopt(&ep->calls.table, above, slot);
+  if (above != NO_CALL && stops)
+    calls_ask(&ep->calls, above, slot);
+  else if (above != NO_CALL)
+    table_adopt(&ep->calls.table, above, slot);
   calls_set_deadline(&ep->calls, slot, timeout_ms);
   calls_owe(&ep->calls, slot, OWE_REQUEST);
   *call = calls_handle(&ep->calls, slot);
@@ -160,13 +163,17 @@ static abp_error add_received(abp_endpoint *ep, const abp_id *id, uint32_t flags
   }
 }
 
-int abp_call_received(abp_endpoint *ep, const abp_id *id, uint32_t timeout_ms, uint32_t flags,
-                      abp_error fault) {
-  return abp_stream_received(ep, id, timeout_ms, flags, 0, 0, fault);
+/* A call that waits for its result is asked about; an app's questions are not. */
+COLD static void ask_about(abp_endpoint *ep, const abp_id *about, uint32_t slot) {
+  const uint32_t call = endpoint_find(ep, about, CALL_OUT);
+  if (call == NO_CALL || ep->config.role != ABP_AGENT) return;
+  const struct call *asking = table_call(&ep->calls.table, call);
+  if (asking->state == WAITING && !(asking->flags & CALL_IS_CANCEL))
+    calls_ask(&ep->calls, call, slot);
 }
 
-int abp_stream_received(abp_endpoint *ep, const abp_id *id, uint32_t timeout_ms, uint32_t flags,
-                        uint32_t chunks, uint32_t bytes, abp_error fault) {
+int endpoint_receive(abp_endpoint *ep, const abp_id *id, uint32_t timeout_ms, uint32_t flags,
+                     uint32_t chunks, uint32_t bytes, const abp_id *about, abp_error fault) {
   if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
   session_heard(&ep->session, ep->calls.now);
   uint32_t slot;
@@ -182,9 +189,25 @@ int abp_stream_received(abp_endpoint *ep, const abp_id *id, uint32_t timeout_ms,
   if (streams) endpoint_open_window(ep, slot, chunks, bytes);
   /* Until abp_finish(): what only asks takes nobody's place. */
   if (flags & ABP_ASIDE) ep->calls.limits.max_concurrent++;
+  if (about) ask_about(ep, about, slot);
   calls_set_deadline(&ep->calls, slot, timeout_ms);
   calls_accept(&ep->calls, slot);
   return ABP_OK;
+}
+
+int abp_call_received(abp_endpoint *ep, const abp_id *id, uint32_t timeout_ms, uint32_t flags,
+                      abp_error fault) {
+  return endpoint_receive(ep, id, timeout_ms, flags, 0, 0, NULL, fault);
+}
+
+int abp_stream_received(abp_endpoint *ep, const abp_id *id, uint32_t timeout_ms, uint32_t flags,
+                        uint32_t chunks, uint32_t bytes, abp_error fault) {
+  return endpoint_receive(ep, id, timeout_ms, flags, chunks, bytes, NULL, fault);
+}
+
+int abp_question_received(abp_endpoint *ep, const abp_id *id, uint32_t timeout_ms,
+                          const abp_id *about, abp_error fault) {
+  return endpoint_receive(ep, id, timeout_ms, 0, 0, 0, id_ok(ep, about) ? about : NULL, fault);
 }
 
 COLD int abp_call_local(abp_endpoint *ep, abp_call parent, uint32_t timeout_ms, abp_error fault) {

@@ -69,9 +69,13 @@ static int read_elicitation(abp_endpoint *ep, const json_value *payload, const a
   const struct json_slice name = set_name(wire, json_member(payload, "method"));
   set_payload(wire, json_member(payload, "params"));
   const json_value *stream = json_member(payload, "stream");
-  return abp_stream_received(ep, id, json_ms(json_member(payload, "timeout")), 0,
-                             window_of(stream, "chunks"), window_of(stream, "bytes"),
-                             name.length ? ABP_NO_ERROR : ABP_INVALID_PARAMS);
+  const uint32_t timeout_ms = json_ms(json_member(payload, "timeout"));
+  const abp_error fault = name.length ? ABP_NO_ERROR : ABP_INVALID_PARAMS;
+  const struct json_slice call = json_string(json_member(payload, "callId"));
+  const abp_id about = {call.text, (uint32_t)call.length, 0};
+  if (!stream) return abp_question_received(ep, id, timeout_ms, &about, fault);
+  return abp_stream_received(ep, id, timeout_ms, 0, window_of(stream, "chunks"),
+                             window_of(stream, "bytes"), fault);
 }
 
 /* What a result says of its work; ABP_FATE_NONE if it says nothing, or what is not known here. */
@@ -160,6 +164,14 @@ static void add_payload(struct json_text *out, const char *name, const abp_body 
   if (body->payload) json_add_raw(out, name, body->payload, body->payload_length);
 }
 
+/* The call of the agent's on behalf of which something is asked, or 0: a handler of this app may
+ * have called the one that asks, and have ended. */
+static abp_call received_above(const abp_endpoint *ep, uint32_t slot) {
+  while (slot != NO_CALL && table_call(&ep->calls.table, slot)->flags & CALL_LOCAL)
+    slot = table_call(&ep->calls.table, slot)->parent;
+  return slot == NO_CALL ? 0 : calls_handle(&ep->calls, slot);
+}
+
 static void print_request(const abp_endpoint *ep, const abp_action *action, const abp_body *body,
                           struct json_text *out) {
   const struct call *call = table_call(&ep->calls.table, calls_slot(&ep->calls, action->call));
@@ -174,6 +186,10 @@ static void print_request(const abp_endpoint *ep, const abp_action *action, cons
     if (call->flags & CALL_PROGRESS) wire_add_call_id(ep, "progressToken", action->call);
   }
   if (timeout) json_add_number(out, "timeout", timeout);
+  if (call->flags & CALL_ASKS) {
+    const abp_call about = received_above(ep, call->parent);
+    if (about) wire_add_call_id(ep, "callId", about);
+  }
   if (action->chunks) {
     json_open(out, "stream");
     json_add_number(out, "chunks", action->chunks);

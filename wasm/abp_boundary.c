@@ -123,14 +123,15 @@ static uint32_t window_of(double number) {
   const uint64_t count = count_of(number);
   return count == UINT64_MAX ? 0 : count > UINT32_MAX ? UINT32_MAX : (uint32_t)count;
 }
-/* `chunks` and `bytes` are the window of a stream, 0 of any other call. */
+/* `chunks` and `bytes` are the window of a stream, 0 of any other call. The call that a question is
+ * about follows the id in the scratch; length 0 is none. */
 EXPORT("call_received")
 abp_packed call_received(abp_endpoint *ep, uint32_t id_length, abp_call_number number,
                          uint32_t timeout_ms, uint32_t flags, double chunks, double bytes,
-                         abp_error fault) {
-  const abp_id id = id_of(id_length, number);
-  return first(ep, abp_stream_received(ep, &id, timeout_ms, flags, window_of(chunks),
-                                       window_of(bytes), fault));
+                         abp_error fault, uint32_t about_length) {
+  const abp_id id = id_of(id_length, number), about = {buffer + id_length, about_length, 0};
+  return first(ep, endpoint_receive(ep, &id, timeout_ms, flags, window_of(chunks), window_of(bytes),
+                                    about_length ? &about : NULL, fault));
 }
 EXPORT("stream_wanted") int32_t stream_wanted(abp_endpoint *ep, abp_call call) {
   return abp_stream_wanted(ep, call);

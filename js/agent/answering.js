@@ -25,9 +25,10 @@ export function calleeOf(client, endpoint, allowedRequests) {
     return call?.input;
   };
   return {
-    rejectionFor: ({ name, params }) => {
+    rejectionFor: ({ name, params, window }) => {
+      // Without a window it would be a question, for which a clock stands still.
       if (name === INPUT)
-        return inputOf(params)?.taken === false ? abp.NO_ERROR : abp.INVALID_PARAMS;
+        return window && inputOf(params)?.taken === false ? abp.NO_ERROR : abp.INVALID_PARAMS;
       const allowed = !allowedRequests || allowedRequests.includes(elicitationMethod(name));
       const able = client.onElicitation && endpoint.has(abp.ELICITATION);
       return able && allowed ? abp.NO_ERROR : abp.NOT_SUPPORTED;

@@ -75,7 +75,7 @@ export class Connection {
       observers,
       side: {
         prepare: transport.prepare,
-        elicit: (request, parent) => this.elicit(request, parent),
+        elicit: (request, parent, about) => this.elicit(request, parent, about),
         input: (callId, parent) => this.#input(callId, parent),
         recall: memory && (async (call, run) => (await memory()).recall(this, call, run)),
         keep:
@@ -266,14 +266,15 @@ export class Connection {
    * Asks the agent a question.
    * @param {unknown} request
    * @param {abp.Handle} [parent]
+   * @param {string} [about]
    */
-  async elicit(request, parent) {
+  async elicit(request, parent, about) {
     // Loaded on demand: few apps ask. What waits meanwhile is a copy.
     if (!questions) {
       request = safely(() => structuredClone(request), request);
       questions = await loadPart(import('./questions.js'));
     }
-    return questions.ask(this.endpoint, this.#session?.allowedRequests, request, parent);
+    return questions.ask(this.endpoint, this.#session?.allowedRequests, request, parent, about);
   }
 }
 

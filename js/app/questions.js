@@ -24,10 +24,11 @@ export const inputOf = (endpoint, callId, parent) =>
  * @param {string[] | undefined} allowed the methods that the agent takes; all, if it lists none
  * @param {any} request
  * @param {abp.Handle} [parent] the call on whose behalf it is asked
+ * @param {string} [about] the callId of the agent's call above it
  * @returns {Promise<unknown>} the response
  * @throws {TypeError} if that is no question
  */
-export function ask(endpoint, allowed, request, parent) {
+export function ask(endpoint, allowed, request, parent, about) {
   const method = getOwn(request, 'method');
   if (typeof method !== 'string') throw new TypeError('elicit needs { method, params }');
   requireTypes('elicit', { timeout: request.timeout }, { timeout: 'a number' });
@@ -40,5 +41,5 @@ export function ask(endpoint, allowed, request, parent) {
     return Promise.resolve(endpoint.failure(abp.NOT_SUPPORTED, why));
   }
   const timeout = milliseconds(request.timeout);
-  return makeCall(endpoint, method, request.params, { timeout }, parent);
+  return makeCall(endpoint, method, request.params, { timeout, about }, parent);
 }

@@ -1,7 +1,7 @@
 // Generated from src/abp.h, wasm/boundary.h, wasm/action.h and wasm/abp_boundary.c by wasm/generate-boundary.mjs: change those instead.
 
 /** The digest of this file. The module must have the same: see js/core/instance.js. */
-export const ABI = 429419947;
+export const ABI = 1391432598;
 
 /** @typedef {0 | import('./instance.js').Brand<'abp_call'>} Handle */
 /** @typedef {import('./instance.js').Brand<'abp_status'>} Status */
@@ -229,7 +229,7 @@ export const FATES = /** @type {any[]} */ ([
  * @property {(ep: Pointer<'abp_endpoint'>, call: Handle) => Packed} unsent
  * @property {(ep: Pointer<'abp_endpoint'>, id_length: number, number: CallNumber) => Packed} progress_received
  * @property {(ep: Pointer<'abp_endpoint'>, call: Handle) => number} progress_wanted
- * @property {(ep: Pointer<'abp_endpoint'>, id_length: number, number: CallNumber, timeout_ms: number, flags: number, chunks: number, bytes: number, fault: ErrorCode) => Packed} call_received
+ * @property {(ep: Pointer<'abp_endpoint'>, id_length: number, number: CallNumber, timeout_ms: number, flags: number, chunks: number, bytes: number, fault: ErrorCode, about_length: number) => Packed} call_received
  * @property {(ep: Pointer<'abp_endpoint'>, call: Handle) => number} stream_wanted
  * @property {(ep: Pointer<'abp_endpoint'>, call: Handle, size: number) => Packed} chunk
  * @property {(ep: Pointer<'abp_endpoint'>, id_length: number, number: CallNumber, size: number, seen: number) => Packed} chunk_received

@@ -47,7 +47,8 @@ import { CANCELS, RECEIVED, RECORD } from './records.js';
  * @property {(state: abp.Session, message: unknown) => void} onSession
  * @property {(message: unknown, via: Transport) => void} [onHandshake] app: sends the answer to
  *   `initialize`, and the offer of a port with it
- * @property {(request: unknown, parent: abp.Handle) => Promise<unknown>} [elicit] app: asks the agent a question on behalf of a call
+ * @property {(request: unknown, parent: abp.Handle, about: string) => Promise<unknown>} [elicit] app: asks the agent a question on
+ *   behalf of a call; `about` is the callId of the agent's call
  * @property {(callId: string, parent: abp.Handle) => AsyncIterableIterator<unknown>} [input] app: what the agent streams to the
  *   handler of a call
  * @property {(call: Invocation, run: () => unknown) => unknown} [recall] app: answers what asks for the outcome of a call, or runs a

@@ -64,7 +64,7 @@ export class Intake {
     if (!endpoint.Invocation && !unloaded) {
       return void endpoint.loadInvocation(() => this.request(request, message));
     }
-    const { key, name, timeout, progress, window } = request;
+    const { key, name, timeout, progress, window, about } = request;
     let flags = progress === false ? 0 : abp.WANTS_PROGRESS;
     const [chunks, bytes] = window ?? NO_WINDOW;
     let rejection = abp.INVALID_PARAMS;
@@ -77,7 +77,18 @@ export class Intake {
       (x, pointer) => {
         const length = this.#core.writeId(key);
         const number = numberOf(key);
-        return x.call_received(pointer, length, number, timeout, flags, chunks, bytes, rejection);
+        const more = this.#core.writeReason(about, length);
+        return x.call_received(
+          pointer,
+          length,
+          number,
+          timeout,
+          flags,
+          chunks,
+          bytes,
+          rejection,
+          more,
+        );
       },
       endpoint.Invocation
         ? new endpoint.Invocation(endpoint, request, message)

@@ -74,9 +74,10 @@ export class Invocation extends Cancellable {
   /**
    * What few calls have: their token; the signal of one that the app makes to itself; what its handler streams, what is streamed
    * to that, and whether its chunks were collected into its data; what asks an app
-   * that is not ours to stop; what its handler reported last, and its last progress; who waits for the handler to return.
+   * that is not ours to stop; what its handler reported last, and its last progress; who waits for the handler to return; the
+   * callId of the call above, if the app makes it to itself.
    * @type {{ token?: Token, followed?: AbortSignal, outflow?: import('./outflow.js').Outflow, input?: AsyncIterableIterator<unknown>, collected?: boolean, onStop?: (reason?: string) => void,
-   *   report?: unknown, progress?: object, returned?: Promise<void>, onReturn?: () => void } | undefined}
+   *   report?: unknown, progress?: object, returned?: Promise<void>, onReturn?: () => void, about?: string } | undefined}
    */
   #rare;
 
@@ -164,7 +165,12 @@ export class Invocation extends Cancellable {
   /** Asks the agent a question. It ends as `cancelled` if this call is cancelled first. */
   get elicit() {
     return (/** @type {unknown} */ request) =>
-      this.#endpoint.side.elicit?.(request, this.handle || ENDED);
+      this.#endpoint.side.elicit?.(request, this.handle || ENDED, this.#about);
+  }
+
+  /** The agent's name for the call on whose behalf everything here is done. @returns {string} */
+  get #about() {
+    return this.#rare?.about ?? this.callId;
   }
 
   /**
@@ -198,6 +204,7 @@ export class Invocation extends Cancellable {
     }
     return new Promise((resolve) => {
       const invocation = new Invocation(endpoint, request, undefined, resolve);
+      invocation.#more.about = this.#about;
       const rejection = endpoint.callee.rejectionFor(request);
       // If this call has ended or is ending, the new one is cancelled with it.
       endpoint.begin(invocation, this.handle || ENDED, (x, pointer) =>
@@ -375,7 +382,10 @@ export class Invocation extends Cancellable {
     if (rare?.report !== undefined || (this.aborted && rare?.progress)) {
       this.#endpoint.side.keep?.(this.callId, rare);
     }
-    this.#endpoint.machine.finish(this, outcome, fate);
+    const { machine } = this.#endpoint;
+    // From now on the clock of the call that asked runs again.
+    if (this.request.about) machine.advance();
+    machine.finish(this, outcome, fate);
     rare?.onReturn?.();
   }
 

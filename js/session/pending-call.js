@@ -20,6 +20,8 @@ import { reasonUnsent } from '../wire/unsent.js';
  *   what became of it, and never runs twice as long as the app remembers. At most 256 characters. See docs/agents.md
  */
 
+/** @typedef {RequestOptions & { about?: string }} AskOptions `about` is the callId on whose behalf a question is asked */
+
 /** A call that was made and has not settled. */
 export class PendingCall extends Pending {
   /**
@@ -27,10 +29,10 @@ export class PendingCall extends Pending {
    * @param {(response: unknown) => void} resolve
    * @param {string} name
    * @param {unknown} params
-   * @param {RequestOptions} options
+   * @param {AskOptions} options
    */
   constructor(endpoint, resolve, name, params, options) {
-    const { signal, timeout, onProgress, progressToken, callId, transfer, idempotencyKey } =
+    const { signal, timeout, onProgress, progressToken, callId, transfer, idempotencyKey, about } =
       options;
     super(endpoint.machine, signal);
     /** Its key in frames; 0 if it was sent in a message. @type {string | number} */
@@ -45,6 +47,7 @@ export class PendingCall extends Pending {
     this.callId = callId;
     this.transfer = transfer;
     this.idempotencyKey = idempotencyKey;
+    this.about = about;
   }
 
   /** The id by which it can be cancelled. */
@@ -68,8 +71,8 @@ export class PendingCall extends Pending {
     if (signal?.aborted) {
       return this.settle(abp.CANCELLED, undefined, undefined, abp.FATE_UNSTARTED);
     }
-    // The core's clock stands still between inputs, and a deadline counts from now.
-    if (timeout) endpoint.machine.advance();
+    // The core's clock stands still between inputs, and a deadline counts from now, or stands still from now on.
+    if (timeout || parent) endpoint.machine.advance();
     onAbort(signal, this);
     endpoint.begin(this, parent, (x, pointer) => {
       const length = callId === undefined ? 0 : endpoint.core.writeId(callId);
@@ -159,7 +162,7 @@ export class PendingCall extends Pending {
  * @param {import('./endpoint.js').Endpoint} endpoint
  * @param {string} name
  * @param {unknown} params
- * @param {RequestOptions} [options]
+ * @param {AskOptions} [options]
  * @param {abp.Handle} [parent] the call on whose behalf this is made
  * @returns {Promise<unknown>} the response: it never rejects
  */

@@ -9,7 +9,7 @@
  */
 
 export const REQUEST = 1; // a name, b params
-export const REQUEST_WITH = 2; // a name, b [params, timeout, wants progress]; a stream adds its window, chunks and bytes; a call with input, true
+export const REQUEST_WITH = 2; // a name, b [params, timeout, wants progress]; a stream adds its window, chunks and bytes; a call with input, true; a question, the callId that it is about
 export const VALUE = 3; // a duration in ms, b data: a success
 export const RESPONSE = 4; // b the whole response
 export const PROGRESS = 5; // b info

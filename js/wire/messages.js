@@ -14,6 +14,7 @@ import { copyRecord, getOwn, isObject, isRecord, milliseconds, textOf } from '..
  * @property {[number, number]} [window] of a stream: how many chunks and bytes may be under way
  * @property {unknown} [input] whether its caller streams to its handler
  * @property {unknown} [idempotencyKey] repeats of the call have the same one
+ * @property {unknown} [about] of a question: the callId of the agent's call on whose behalf it is asked
  */
 
 /**
@@ -229,6 +230,7 @@ export const ELICITATION = {
       timeout: milliseconds(getOwn(payload, 'timeout')),
       progress: false,
       window: windowOf(getOwn(payload, 'stream')),
+      about: getOwn(payload, 'callId'),
     };
   },
   /**
@@ -236,9 +238,10 @@ export const ELICITATION = {
    * @param {string} _id
    * @param {Asked} asked
    */
-  write: (_id, { name, params, timeout, window }) => ({
+  write: (_id, { name, params, timeout, window, about }) => ({
     method: name,
     params,
+    callId: about,
     ...(timeout && { timeout }),
     ...streamOf(window),
   }),

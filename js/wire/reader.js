@@ -92,6 +92,7 @@ export function readEntry(kind, key, a, b, to) {
         window: chunks ? readAmount(chunks, getOwn(b, '4')) : undefined,
         input: getOwn(b, '5') === true,
         idempotencyKey: getOwn(b, '6'),
+        about: getOwn(b, '5'),
       });
     }
     case FrameKind.VALUE:

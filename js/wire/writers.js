@@ -24,6 +24,7 @@ import { reasonUnsent, warnUnsent } from './unsent.js';
  * @property {[number, number]} [window] of a stream: chunks and bytes
  * @property {unknown} [input] what is streamed to its handler
  * @property {string} [idempotencyKey] repeats of the call have the same one
+ * @property {string} [about] of a question: the callId of the agent's call on whose behalf it is asked
  * @property {(error: unknown) => void} unsent it could not be sent
  */
 
@@ -151,14 +152,15 @@ export class EntryWriter {
 
   /** @param {Made} call */
   request(call) {
-    const { callId, name, params, timeout, progress, window, input, idempotencyKey, transfer } =
-      call;
+    const { callId, name, params, timeout, progress, window, input, about, transfer } = call;
+    const { idempotencyKey } = call;
     const key = (call.key = callId ?? this.#outlet.core.number(call.handle));
-    const streams = window?.[0] || input || idempotencyKey;
-    if (timeout || progress !== false || streams) {
+    const last = about ?? input;
+    const isMore = window?.[0] || last || idempotencyKey;
+    if (timeout || progress !== false || isMore) {
       const more = [params, timeout, progress];
-      if (streams) more.push(...(window ?? [0, 0]));
-      if (input || idempotencyKey) more.push(Boolean(input));
+      if (isMore) more.push(...(window ?? [0, 0]));
+      if (last || idempotencyKey) more.push(about ?? Boolean(input));
       if (idempotencyKey) more.push(idempotencyKey);
       this.frames.add(FrameKind.REQUEST_WITH, key, name, more, transfer);
     } else this.frames.add(FrameKind.REQUEST, key, name, params, transfer);

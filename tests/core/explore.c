@@ -96,6 +96,33 @@ static const struct bounds CONFIGURATIONS[] = {
      .max_concurrent = 1,
      .moves = {ALWAYS, [CONNECT] = 1, [CALL] = 1, [SIGNAL] = 1, [ELICIT] = 1, [LOCAL] = 1,
                [CLOSE] = 1, [LEAVE] = 1}},
+    /* Calls whose clock stands still while a person is asked, by their handler or below it. */
+    {.name = "asks",
+     .mute = 1,
+     .calls = 1,
+     .remembered = 1,
+     .max_concurrent = 1,
+     .moves = {ALWAYS, [CONNECT] = 1, [CALL_TIMED] = 1, [ELICIT] = 2, [CLOSE] = 1}},
+    {.name = "asks-tree",
+     .mute = 1,
+     .calls = 1,
+     .remembered = 1,
+     .max_concurrent = 1,
+     .moves = {ALWAYS, [CONNECT] = 1, [CALL_TIMED] = 1, [LOCAL] = 2, [ELICIT] = 1}},
+    {.name = "asks-foreign",
+     .mute = 1,
+     .calls = 1,
+     .remembered = 1,
+     .max_concurrent = 1,
+     .foreign = 1,
+     .moves = {ALWAYS, [DECLINE] = 1, [CONNECT] = 1, [CALL_TIMED] = 1, [LOCAL] = 1, [ELICIT] = 1}},
+    {.name = "asks-liar",
+     .mute = 1,
+     .calls = 2,
+     .remembered = 1,
+     .max_concurrent = 1,
+     .liar = 1,
+     .moves = {ALWAYS, [CONNECT] = 1, [CALL_TIMED] = 2, [ELICIT] = 1}},
     /* How sessions begin and end, and what a call sees of it. */
     {.name = "session",
      .calls = 1,
@@ -328,10 +355,11 @@ static void mix_call(struct key *key, const struct world *w, int side, const str
            (uint32_t)(part->stopped << 8 | part->outcome),
            (uint32_t)(part->asked << 8 | part->unknown | part->fate << 4),
            until(part->deadline, peer->now)));
+  mix(key, part->left);
   const struct call *call = table_call(table, part->handle & ((1u << SLOT_BITS) - 1));
   const uint32_t clock = call_is_over(call->state) ? since(call->deadline, peer->now)
                          : call->timer             ? 0x4000 + until(call->deadline, peer->now)
-                                                   : 0;
+                                                   : 0x8000 + (uint32_t)call->deadline;
   mix(key, pack(call->state, (uint32_t)(call->cause << 12 | call->flags), call->number, clock));
   if (call->flags & CALL_STREAM && !call_is_over(call->state)) {
     const struct stream *stream = table_stream(table, part->handle & ((1u << SLOT_BITS) - 1));
@@ -380,6 +408,7 @@ static uint64_t state_hash(const struct world *w) {
     mix(&key, pack((uint32_t)(call->started << 8 | call->results << 4 | call->settled),
                    (uint32_t)(call->said_true << 8 | call->said_false << 4 | call->succeeded),
                    call->depth, call->progress));
+    mix(&key, pack((uint32_t)call->about, call->swept, 0, 0));
     mix(&key, pack(call->stream, call->yielded, call->handed,
                    (uint32_t)(call->did << 12 | call->told << 11 | call->said_unknown << 8 |
                               call->holds)));

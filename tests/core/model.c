@@ -110,6 +110,39 @@ uint64_t model_earliest(const struct world *w, enum side side) {
   return first;
 }
 
+/* A call on whose behalf this is made, at one side, or -1. */
+static int above(const struct ghost *call, enum side side) {
+  return side == APP ? call->parent : call->about - 1;
+}
+
+void model_asked(const struct world *w, enum side side, uint8_t asked[WORLD_CALLS]) {
+  memset(asked, 0, (size_t)w->ghosts);
+  for (int i = 0; i < w->ghosts; i++) {
+    const struct ghost *call = &w->calls[i];
+    const struct part *part = &call->part[side];
+    if (call->kind != AN_ELICITATION || call->stream || !model_live(part) || part->stopped)
+      continue;
+    for (int at = above(call, side); at >= 0; at = above(&w->calls[at], side))
+      asked[at] = 1;
+  }
+}
+
+void model_pause(struct world *w, enum side side) {
+  uint8_t asked[WORLD_CALLS];
+  model_asked(w, side, asked);
+  for (int i = 0; i < w->ghosts; i++) {
+    struct part *part = &w->calls[i].part[side];
+    const int counts = model_live(part) && !part->stopped && !part->asked;
+    if (counts && asked[i] && part->deadline) {
+      part->left = part->deadline - w->peer[side].now;
+      part->deadline = 0;
+    } else if (counts && !asked[i] && part->left) {
+      part->deadline = w->peer[side].now + part->left;
+    }
+    if (!counts || !asked[i]) part->left = 0;
+  }
+}
+
 /* --- What must come of it --------------------------------------------------------------------- */
 
 void model_expect(struct ghost *call, abp_kind kind) { call->owed |= 1u << kind; }
@@ -148,7 +181,16 @@ void model_end(struct world *w, enum side side, int at, abp_outcome outcome, abp
   part->outcome = (uint8_t)outcome;
   part->fate = (uint8_t)fate;
   part->deadline = 0;
-  if (side == APP) call->parent = -1; /* which only the app's calls have */
+  if (side == APP) {
+    call->parent = -1;
+    for (int i = 0; i < w->ghosts; i++)
+      w->calls[i].parent = w->calls[i].parent == at ? -1 : w->calls[i].parent;
+  } else {
+    call->about = 0;
+    model_stop_questions(w, at, outcome > ABP_COMPLETED ? outcome : ABP_CANCELLED);
+    for (int i = 0; i < w->ghosts; i++)
+      w->calls[i].about = w->calls[i].about == at + 1 ? 0 : w->calls[i].about;
+  }
   if (said)
     model_expect(call, said);
   else
@@ -165,6 +207,7 @@ static void stop_asking(struct world *w, enum side side, int at, abp_outcome why
   } else if (!part->stopped) {
     part->stopped = (uint8_t)why;
     part->deadline = w->peer[side].now + GRACE_MS;
+    if (side == AGENT) model_stop_questions(w, at, why);
     model_expect(&w->calls[at], ABP_SEND);
   }
 }
@@ -221,9 +264,18 @@ void model_stop(struct world *w, enum side side, int at, abp_outcome why) {
 
 static void stop_children(struct world *w, int parent, abp_outcome why) {
   for (int i = 0; i < w->ghosts; i++) {
-    if (w->calls[i].kind == NOBODY || w->calls[i].parent != parent) continue;
-    w->calls[i].parent = -1;
+    struct ghost *call = &w->calls[i];
+    if (call->kind == NOBODY || call->parent != parent || call->swept) continue;
+    call->swept = 1;
     model_stop(w, APP, i, why);
+  }
+}
+
+void model_stop_questions(struct world *w, int at, abp_outcome why) {
+  for (int i = 0; i < w->ghosts; i++) {
+    if (w->calls[i].about != at + 1) continue;
+    w->calls[i].about = 0;
+    model_stop(w, AGENT, i, why);
   }
 }
 
@@ -289,6 +341,8 @@ void model_set_session(struct world *w, enum side side, abp_session session) {
 void model_end_session(struct world *w, enum side side, abp_session how) {
   if (w->peer[side].session == ABP_SESSION_READY) {
     const int lost = how == ABP_SESSION_LOST;
+    for (int i = 0; side == AGENT && i < w->ghosts; i++)
+      w->calls[i].about = 0;
     /* What this side has made ends first: with the session, so that no cancel is sent. */
     for (int made = 1; made >= 0; made--) {
       for (int i = 0; i < w->ghosts; i++) {
@@ -358,6 +412,7 @@ void model_clocks(struct world *w, enum side side, uint64_t now) {
       part->fate = ABP_FATE_RUNNING;
       model_expect(call, ABP_RESULT);
     }
+    model_pause(w, side);
   }
   if (peer->resend && now >= peer->resend) {
     const int over = now >= peer->give_up;

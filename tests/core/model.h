@@ -28,6 +28,8 @@ int model_full(const struct world *w, enum side side, const struct ghost *call);
 int model_crowded(const struct world *w, const struct part *part);
 /* 1 if the reader has read enough for its caller to say so. */
 int model_grants(const struct world *w, const struct ghost *call);
+/* 1 for each call on whose behalf a question to a person is open at this side. */
+void model_asked(const struct world *w, enum side side, uint8_t asked[WORLD_CALLS]);
 /* The next deadline, or 0. */
 uint64_t model_earliest(const struct world *w, enum side side);
 
@@ -42,6 +44,10 @@ void model_end(struct world *w, enum side side, int at, abp_outcome outcome, abp
 void model_remember(struct world *w, enum side side, int at);
 /* Somebody wants it to end. */
 void model_stop(struct world *w, enum side side, int at, abp_outcome why);
+/* The questions about a call of the agent's end with it. */
+void model_stop_questions(struct world *w, int at, abp_outcome why);
+/* Deadlines of calls for which a person is asked stand still, others run. */
+void model_pause(struct world *w, enum side side);
 void model_start(struct world *w, enum side side, int at);
 /* An app that is not ours answers what it was asked: the cancels that wait are answered so. */
 void model_answer(struct ghost *call, uint8_t answer);

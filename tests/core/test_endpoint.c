@@ -169,6 +169,183 @@ static void what_is_remembered_is_bounded_in_number_and_in_age(void **state) {
   abp_free(ep);
 }
 
+/* --- Clocks that stand still ------------------------------------------------------------------ */
+
+/* A call that has 100 ms, in which a local one has 80. */
+static abp_endpoint *asking(abp_call *root, abp_call *child) {
+  abp_endpoint *ep = app((abp_config){.grace_ms = 10});
+  const abp_id id = text("root");
+  abp_action action = {0};
+  abp_call_received(ep, &id, 100, 0, ABP_NO_ERROR);
+  drain(ep, &action);
+  *root = action.call;
+  abp_call_local(ep, *root, 80, ABP_NO_ERROR);
+  drain(ep, &action);
+  *child = action.call;
+  return ep;
+}
+
+static abp_call ask(abp_endpoint *ep, abp_call parent, uint32_t timeout_ms) {
+  abp_call question;
+  assert_int_equal(abp_request(ep, NULL, timeout_ms, 0, parent, &question), ABP_OK);
+  assert_int_equal(drain(ep, NULL), ABP_REQUEST);
+  return question;
+}
+
+static uint64_t reach(abp_endpoint *ep, uint64_t now, abp_action *last) {
+  assert_int_equal(abp_advance(ep, now), ABP_OK);
+  return drain(ep, last);
+}
+
+static void while_a_person_is_asked_the_clocks_above_stand_still(void **state) {
+  (void)state;
+  abp_call root, child;
+  abp_endpoint *ep = asking(&root, &child);
+  abp_action action = {0};
+  reach(ep, 1030, NULL);
+  ask(ep, child, 0);
+  ask(ep, root, 0);
+  assert_int_equal(reach(ep, 9000, NULL), 0);
+  const abp_id first = {NULL, 0, 2}, second = {NULL, 0, 3};
+  abp_result_received(ep, &second, ABP_COMPLETED);
+  assert_int_equal(drain(ep, NULL), ABP_SETTLE);
+  assert_int_equal(reach(ep, 10000, NULL), 0); /* the other one is still asked */
+  abp_result_received(ep, &first, ABP_COMPLETED);
+  drain(ep, NULL);
+  assert_int_equal(reach(ep, 10049, NULL), 0);
+  assert_int_equal(reach(ep, 10050, &action), ABP_ABORT);
+  assert_int_equal(action.call, child);
+  abp_finish(ep, child, ABP_COMPLETED);
+  drain(ep, NULL);
+  assert_int_equal(reach(ep, 10069, NULL), 0);
+  assert_int_equal(reach(ep, 10070, &action), ABP_ABORT);
+  assert_int_equal(action.call, root);
+  abp_free(ep);
+}
+
+static void a_question_has_a_clock_of_its_own_and_a_grace_period_never_stands_still(void **state) {
+  (void)state;
+  abp_call root, child;
+  abp_endpoint *ep = asking(&root, &child);
+  abp_action action = {0};
+  const abp_call question = ask(ep, child, 500);
+  assert_int_equal(reach(ep, 1499, NULL), 0);
+  assert_int_equal(reach(ep, 1500, &action), ABP_SETTLE);
+  assert_int_equal(action.call, question);
+  assert_int_equal(action.arg, ABP_TIMED_OUT);
+  assert_int_equal(reach(ep, 1579, NULL), 0);
+  ask(ep, root, 0); /* the other one goes on */
+  assert_int_equal(reach(ep, 1580, &action), ABP_ABORT);
+  assert_int_equal(action.call, child);
+  assert_int_equal(reach(ep, 1590, &action), ABP_RESULT); /* its grace period is over */
+  abp_cancel(ep, root, NULL, 0);
+  assert_int_equal(drain(ep, NULL), ABP_SETTLE << 4 | ABP_ABORT);
+  assert_int_equal(reach(ep, 1600, &action), ABP_RESULT);
+  assert_int_equal(action.call, root);
+  abp_free(ep);
+}
+
+static void what_streams_to_a_handler_asks_no_person(void **state) {
+  (void)state;
+  abp_endpoint *ep =
+      abp_new(&(abp_config){.role = ABP_APP, .features = ABP_STREAMS | ABP_ELICITATION}, 1000);
+  endpoint_initialize(ep, "P", 1, 0, "0.1", 3, ABP_STREAMS | ABP_ELICITATION);
+  drain(ep, NULL);
+  const abp_id id = text("a");
+  abp_action action = {0};
+  abp_call_received(ep, &id, 100, 0, ABP_NO_ERROR);
+  drain(ep, &action);
+  abp_call input;
+  assert_int_equal(abp_request(ep, NULL, 0, ABP_WANTS_STREAM, action.call, &input), ABP_OK);
+  drain(ep, NULL);
+  assert_int_equal(reach(ep, 1100, NULL), ABP_SEND << 4 | ABP_ABORT);
+  abp_free(ep);
+}
+
+static uint64_t asked(abp_endpoint *ep, uint32_t number, const char *about, abp_error fault,
+                      abp_call *question) {
+  const abp_id id = {NULL, 0, number}, call = text(about);
+  abp_action action = {0};
+  assert_int_equal(abp_question_received(ep, &id, 0, &call, fault), ABP_OK);
+  const uint64_t kinds = drain(ep, &action);
+  if (question) *question = action.call;
+  return kinds;
+}
+
+static void an_agent_that_is_asked_about_a_call_waits_with_it(void **state) {
+  (void)state;
+  abp_endpoint *ep = agent((abp_config){.grace_ms = 10});
+  const abp_id mine = text("mine"), other = text("other");
+  abp_call call, another, question, cancel;
+  abp_action action = {0};
+  abp_request(ep, &mine, 100, 0, 0, &call);
+  drain(ep, NULL);
+  abp_request(ep, &other, 50, 0, 0, &another);
+  drain(ep, NULL);
+  /* What is refused is not asked. */
+  assert_int_equal(asked(ep, 1, "other", ABP_NOT_SUPPORTED, NULL), ABP_REFUSE);
+  assert_int_equal(asked(ep, 2, "mine", ABP_NO_ERROR, &question), ABP_START);
+  assert_int_equal(reach(ep, 1050, &action), ABP_SEND);
+  assert_int_equal(action.call, another);
+  /* These name nothing that waits for its result. */
+  abp_cancel_by_id(ep, &mine, NULL, 0, &cancel);
+  assert_int_equal(abp_next(ep, &action), 1); /* it ends with its call */
+  assert_int_equal(action.kind, ABP_ABORT);
+  assert_int_equal(action.call, question);
+  assert_int_equal(drain(ep, NULL), ABP_SEND);
+  assert_int_equal(abp_finish(ep, question, ABP_CANCELLED), ABP_OK);
+  assert_int_equal(drain(ep, NULL), ABP_RESULT);
+  for (uint32_t i = 0; i < 5; i++) {
+    const char *const odd[] = {"mine", "other", "nobody's", "", NULL};
+    char own[64] = "";
+    own[abp_id_text(ep, cancel, own, sizeof own - 1)] = 0;
+    assert_int_equal(asked(ep, 10 + i, odd[i] ? odd[i] : own, ABP_NO_ERROR, NULL), ABP_START);
+  }
+  assert_int_equal(reach(ep, 1060, NULL), ABP_SETTLE << 8 | ABP_SETTLE << 4 | ABP_SETTLE);
+  abp_free(ep);
+}
+
+static void an_agent_goes_on_when_its_answer_is_out_or_not_wanted(void **state) {
+  (void)state;
+  for (int withdrawn = 0; withdrawn < 2; withdrawn++) {
+    abp_endpoint *ep = agent((abp_config){.grace_ms = 10, .max_concurrent = 1});
+    const abp_id mine = text("mine"), second = {NULL, 0, 2};
+    abp_call call, question;
+    abp_action action = {0};
+    abp_request(ep, &mine, 100, 0, 0, &call);
+    drain(ep, NULL);
+    assert_int_equal(asked(ep, 1, "mine", ABP_NO_ERROR, &question), ABP_START);
+    assert_int_equal(asked(ep, 2, "mine", ABP_NO_ERROR, NULL), ABP_QUEUED); /* is asked, too */
+    assert_int_equal(reach(ep, 5000, NULL), 0);
+    abp_cancel_received(ep, &second, NULL, 0);
+    assert_int_equal(drain(ep, NULL), ABP_RESULT);
+    assert_int_equal(reach(ep, 6000, NULL), 0);
+    const abp_id first = {NULL, 0, 1};
+    if (withdrawn)
+      abp_cancel_received(ep, &first, NULL, 0); /* and its handler does not return */
+    else
+      abp_finish(ep, question, ABP_COMPLETED);
+    assert_int_equal(drain(ep, NULL), withdrawn ? ABP_ABORT : ABP_RESULT);
+    assert_int_equal(reach(ep, 6099, NULL), withdrawn ? ABP_RESULT : 0);
+    assert_int_equal(reach(ep, 6100, &action), ABP_SEND);
+    assert_int_equal(action.call, call);
+    abp_free(ep);
+  }
+}
+
+static void an_agent_cannot_stop_the_clock_of_a_question(void **state) {
+  (void)state;
+  abp_endpoint *ep = app((abp_config){0});
+  abp_call question;
+  assert_int_equal(abp_request(ep, NULL, 100, 0, 0, &question), ABP_OK);
+  drain(ep, NULL);
+  char own[64] = "";
+  own[abp_id_text(ep, question, own, sizeof own - 1)] = 0;
+  assert_int_equal(asked(ep, 1, own, ABP_NO_ERROR, NULL), ABP_START);
+  assert_int_equal(reach(ep, 1100, NULL), ABP_SETTLE);
+  abp_free(ep);
+}
+
 static void a_tree_of_calls_stops_with_its_root_and_its_children_first(void **state) {
   (void)state;
   abp_endpoint *ep = app((abp_config){.max_concurrent = 1});
@@ -810,6 +987,12 @@ int main(void) {
       cmocka_unit_test(ids_are_refused_when_they_are_no_ids),
       cmocka_unit_test(a_number_and_its_text_are_one_id_and_nothing_else_is),
       cmocka_unit_test(what_is_remembered_is_bounded_in_number_and_in_age),
+      cmocka_unit_test(while_a_person_is_asked_the_clocks_above_stand_still),
+      cmocka_unit_test(a_question_has_a_clock_of_its_own_and_a_grace_period_never_stands_still),
+      cmocka_unit_test(what_streams_to_a_handler_asks_no_person),
+      cmocka_unit_test(an_agent_that_is_asked_about_a_call_waits_with_it),
+      cmocka_unit_test(an_agent_goes_on_when_its_answer_is_out_or_not_wanted),
+      cmocka_unit_test(an_agent_cannot_stop_the_clock_of_a_question),
       cmocka_unit_test(a_tree_of_calls_stops_with_its_root_and_its_children_first),
       cmocka_unit_test(calls_within_calls_go_only_so_deep),
       cmocka_unit_test(deadlines_fire_in_order_and_only_once),

@@ -296,6 +296,52 @@ static void a_stream_is_text_as_well(void **state) {
   pair_close(&streams);
 }
 
+static void a_question_says_which_call_of_its_agent_it_is_about(void **state) {
+  (void)state;
+  abp_endpoint *agent = pair.agent.endpoint, *app = pair.app.endpoint;
+  assert_int_equal(pair_call(&pair, "mine", "work", 100), ABP_OK);
+  pair_run(&pair);
+  const abp_body ask = {.name = "elicitation/confirm", .name_length = 19};
+  const abp_call root = pair_handle(&pair.app, "mine");
+  abp_action action;
+  abp_call child = 0, question;
+  assert_int_equal(abp_call_local(app, root, 0, ABP_NO_ERROR), ABP_OK);
+  while (abp_next(app, &action))
+    if (action.kind == ABP_START) child = action.call;
+  assert_int_equal(abp_request(app, NULL, 0, 0, 0, &question), ABP_OK);
+  assert_null(strstr(said(app, &ask), "callId")); /* it is about none */
+  assert_int_equal(abp_request(app, NULL, 0, 0, child, &question), ABP_OK);
+  const char *text = said(app, &ask);
+  assert_non_null(strstr(text, "\"payload\":{\"method\":\"elicitation/confirm\","
+                               "\"callId\":\"mine\"}"));
+  assert_int_equal(abp_receive(agent, text, strlen(text)), ABP_OK);
+  abp_call asked = 0;
+  while (abp_next(agent, &action))
+    if (action.kind == ABP_START) asked = action.call;
+  assert_int_equal(abp_advance(agent, pair.now + 5000), ABP_OK);
+  assert_int_equal(abp_next(agent, &action), 0);
+  assert_int_equal(abp_finish(agent, asked, ABP_COMPLETED), ABP_OK);
+  const abp_body answer = {.payload = "{\"success\":true}", .payload_length = 16};
+  assert_non_null(strstr(said(agent, &answer), "\"type\":\"elicitation/response\""));
+  /* Those of other peers say nothing, or anything. */
+  static const char *const odd[] = {"1", "null", "\"\"", "\"other\"", "{\"a\":1}"};
+  for (size_t i = 0; i < sizeof odd / sizeof *odd; i++) {
+    char message[256];
+    snprintf(message, sizeof message,
+             "{\"type\":\"elicitation/request\",\"id\":\"q%zu\",\"payload\":{\"method\":\"x\","
+             "\"callId\":%s}}",
+             i, odd[i]);
+    assert_int_equal(abp_receive(agent, message, strlen(message)), ABP_OK);
+    assert_int_equal(abp_next(agent, &action), 1);
+    assert_int_equal(action.kind, ABP_START);
+    while (abp_next(agent, &action)) {
+    }
+  }
+  assert_int_equal(abp_advance(agent, pair.now + 5100), ABP_OK);
+  assert_int_equal(abp_next(agent, &action), 1);
+  assert_int_equal(action.arg, ABP_MSG_CANCEL);
+}
+
 static void an_input_is_an_elicitation_that_streams(void **state) {
   (void)state;
   const abp_config config = {
@@ -1037,6 +1083,7 @@ int main(void) {
       TEST(an_endpoint_that_has_heard_nothing_has_received_nothing),
       TEST(a_side_says_at_most_four_things_of_itself_and_each_anew),
       cmocka_unit_test(a_stream_is_text_as_well),
+      TEST(a_question_says_which_call_of_its_agent_it_is_about),
       cmocka_unit_test(an_input_is_an_elicitation_that_streams),
       TEST(what_became_of_the_work_is_what_the_result_says),
       TEST(a_payload_passes_through_untouched),

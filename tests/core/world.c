@@ -112,6 +112,20 @@ static void check_fate(struct world *w, int at, const abp_action *action) {
   }
 }
 
+/* The call that a question says it is about. */
+static struct id said_about(const struct world *w, int at) {
+  const struct ghost *call = &w->calls[at];
+  if (call->kind != AN_ELICITATION || call->stream) return (struct id){0};
+  if (w->bounds.liar) {
+    for (int i = w->ghosts; i--;) {
+      if (w->calls[i].kind != A_LOCAL && i != call->parent) return w->calls[i].id;
+    }
+  }
+  while (call->kind != A_CALL && call->parent >= 0)
+    call = &w->calls[call->parent];
+  return call->kind == A_CALL ? call->id : (struct id){0};
+}
+
 static void observe_call(struct world *w, enum side side, const abp_action *action, int success) {
   const int at = find_handle(w, side, action->call);
   must(w, at >= 0, -1, "an action of a call that nobody knows");
@@ -137,7 +151,8 @@ static void observe_call(struct world *w, enum side side, const abp_action *acti
                             .timeout = (uint32_t)left,
                             .chunks = action->chunks,
                             .bytes = (uint32_t)action->at,
-                            .id = call->id});
+                            .id = call->id,
+                            .about = said_about(w, at)});
     break;
   }
   case ABP_SEND: {
@@ -314,6 +329,7 @@ static void observe(struct world *w, enum side side, const abp_action *action, i
 static void drain(struct world *w, enum side side, int success) {
   struct peer *peer = &w->peer[side];
   abp_action action;
+  model_pause(w, side);
   while (!w->violation && abp_next(peer->endpoint, &action))
     observe(w, side, &action, success);
   for (int i = 0; i < w->ghosts; i++) {
@@ -379,6 +395,7 @@ static void ask(struct world *w, int target) {
   if (part->phase == WAITS && part->known && !part->stopped) {
     part->stopped = ABP_CANCELLED;
     part->deadline = deadline(w, AGENT, GRACE_MS);
+    model_stop_questions(w, target, ABP_CANCELLED);
   }
   w->asked = call->id;
   const struct ghost cancel = {.kind = A_CANCEL, .parent = -1};
@@ -499,6 +516,11 @@ static void receive_call(struct world *w, enum side side, const struct message *
                                      .parent = -1});
   w->calls[at].part[side] =
       (struct part){.phase = WAITS, .known = 1, .deadline = deadline(w, side, message->timeout)};
+  const int about = side == AGENT ? model_find_known(w, side, message->about) : -1;
+  if (about >= 0 && w->calls[about].kind == A_CALL) {
+    const struct part *asking = &w->calls[about].part[AGENT];
+    if (asking->phase == WAITS && !asking->stopped) w->calls[at].about = about + 1;
+  }
   if (model_handlers(w, side) < w->bounds.max_concurrent)
     model_start(w, side, at);
   else
@@ -651,8 +673,11 @@ static int deliver(struct world *w, enum side side) {
     receive_initialize_result(w, &message);
     break;
   case REQUEST:
-    taken(w, abp_stream_received(ep, &id, message.timeout, message.arg ? ABP_WANTS_PROGRESS : 0,
-                                 message.chunks, message.bytes, ABP_NO_ERROR));
+    taken(w,
+          message.about.number
+              ? abp_question_received(ep, &id, message.timeout, &about, ABP_NO_ERROR)
+              : abp_stream_received(ep, &id, message.timeout, message.arg ? ABP_WANTS_PROGRESS : 0,
+                                    message.chunks, message.bytes, ABP_NO_ERROR));
     receive_call(w, side, &message);
     break;
   case RESULT: {
@@ -944,10 +969,16 @@ static void check(struct world *w, enum side side) {
   const abp_endpoint *ep = peer->endpoint;
   const int quiet = !w->to[AGENT].count && !w->to[APP].count && !peer->torn && !other->torn;
   uint32_t known = 0, timers = 0, queued = 0;
+  uint8_t asked[WORLD_CALLS];
+  model_asked(w, side, asked);
   for (int i = 0; i < w->ghosts; i++) {
     const struct ghost *call = &w->calls[i];
     const struct part *part = &call->part[side], *beyond = &call->part[!side];
     const int waits = part->phase == WAITS, caller = model_made_at(call, side);
+    const struct call *kept =
+        part->phase == NOT_HERE
+            ? NULL
+            : table_call(&ep->calls.table, part->handle & ((1u << SLOT_BITS) - 1));
     known += part->known != 0;
     timers += part->deadline != 0;
     queued += waits && !caller;
@@ -956,16 +987,12 @@ static void check(struct world *w, enum side side) {
          i, "a call waits for ever");
     must(w,
          caller || part->phase != OVER ||
-             table_call(&ep->calls.table, part->handle & ((1u << SLOT_BITS) - 1))->state ==
-                 (part->unknown                    ? UNKNOWN
-                  : part->outcome == ABP_COMPLETED ? COMPLETED
-                                                   : CANCELLED),
+             kept->state == (part->unknown                    ? UNKNOWN
+                             : part->outcome == ABP_COMPLETED ? COMPLETED
+                                                              : CANCELLED),
          i, "it remembers what did not happen");
-    must(w,
-         caller || part->phase == NOT_HERE || !part->handle ||
-             table_call(&ep->calls.table, part->handle & ((1u << SLOT_BITS) - 1))->fate ==
-                 part->fate,
-         i, "it remembers wrongly what became of the work");
+    must(w, caller || part->phase == NOT_HERE || !part->handle || kept->fate == part->fate, i,
+         "it remembers wrongly what became of the work");
     if (part->known && !caller) {
       char text[64];
       const abp_id id = text_of(w, call->id, text);
@@ -985,6 +1012,11 @@ static void check(struct world *w, enum side side) {
          i, "progress is wanted or not, wrongly");
     must(w, part->phase != RUNS || abp_stream_wanted(ep, part->handle) == call->stream, i,
          "a stream is wanted or not, wrongly");
+    if (model_live(part)) {
+      const int paused = (kept->flags & CALL_PAUSED) != 0;
+      must(w, paused == asked[i], i, "a clock stands still or runs, and a person is asked or not");
+      must(w, kept->timer || kept->deadline == part->left, i, "another time is left of a deadline");
+    }
     must(w, part->unread <= model_window(w, model_caller(call)), i,
          "more than the window waits for a reader");
     must(w,

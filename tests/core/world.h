@@ -25,6 +25,8 @@
  *     it was said that it did not; whoever asks later, in a new session too, is told the same;
  *   - no chunk is handed over once the call has settled, and all that were sent before a success
  * are handed over before it;
+ *   - no clock of a call runs while a person is asked on its behalf, and none stands still
+ * otherwise;
  *   - what waits for a reader is never more than its window;
  *   - no handler waits for room in a stream of which everything was read.
  *
@@ -95,6 +97,7 @@ struct bounds {
   uint32_t mute;                /* no result says what became of the work: a plain peer's */
   uint32_t heedless;            /* the app answers with a value what it has said to be cancelled */
   uint32_t greedy;              /* it sends chunks for which there is no room */
+  uint32_t liar;                /* its questions are about other calls than they say */
   uint32_t chunks[2], bytes[2]; /* the window of each side; 0: the default */
   uint32_t moves[MOVE_KINDS];
 };
@@ -119,13 +122,16 @@ struct part {
   uint8_t unread, unreported; /* caller: of these, not read; read, and not granted */
   abp_call handle;
   uint64_t deadline; /* or 0 */
+  uint64_t left;     /* of a deadline that stands still, or 0 */
 };
 
 /* A call, wherever it is remembered. */
 struct ghost {
   enum { NOBODY, A_CALL, AN_ELICITATION, A_LOCAL, A_CANCEL } kind;
   struct id id;
-  int parent; /* while that may stop it, or -1 */
+  int parent;    /* at the app, or -1 */
+  int about;     /* of a question: 1 + the agent's call that it is about, or 0 */
+  uint8_t swept; /* it was stopped because its parent was */
   uint32_t depth;
   uint32_t owed; /* bits 1 << abp_kind that must come out now */
   uint8_t progress, stream;
@@ -161,7 +167,7 @@ struct message {
   uint32_t timeout;
   uint32_t chunks, bytes; /* a window, or a grant */
   struct id id;           /* that its answer goes to */
-  struct id about;        /* the call that a cancel is about; the app's session */
+  struct id about;        /* the call that a cancel or a question is about; the app's session */
 };
 
 struct channel {

@@ -262,10 +262,11 @@ export function script(seed, player, write) {
       6,
       () => {
         const [args, text] = key();
+        const [aboutLength, about] = pick(2) ? id() : [0, ''];
         does(
           'call_received',
-          [...args, pick(3) ? 0 : pick(100), pick(2), 0, 0, pick(6) ? 0 : 3 + pick(4)],
-          text,
+          [...args, pick(3) ? 0 : pick(100), pick(2), 0, 0, pick(6) ? 0 : 3 + pick(4), aboutLength],
+          text + about,
         );
       },
     ],

@@ -96,7 +96,7 @@ int main(void) {
     case 12: drain(unsent(ep, a[1])); break;
     case 13: drain(progress_received(ep, a[1], a[2])); break;
     case 14: add((uint32_t)progress_wanted(ep, a[1])); break;
-    case 15: drain(call_received(ep, a[1], a[2], a[3], a[4], a[5], a[6], a[7])); break;
+    case 15: drain(call_received(ep, a[1], a[2], a[3], a[4], a[5], a[6], a[7], a[8])); break;
     case 16: drain(call_local(ep, a[1], a[2], a[3])); break;
     case 17: drain(finish(ep, a[1], a[2], a[3])); break;
     case 18: drain(receive(ep, a[1])); break;

@@ -221,6 +221,13 @@ function saidIn(data) {
   return entries.map((entry) => {
     if (Array.isArray(entry)) {
       if (entry[0] === 3) entry = [3, entry[1], 0, entry[3]];
+      // Older questions do not say which call they are about.
+      if (entry[0] === 2 && typeof entry[3][5] === 'string') {
+        const [params, timeout] = entry[3];
+        entry = timeout
+          ? [...entry.slice(0, 3), entry[3].slice(0, 3)]
+          : [1, entry[1], entry[2], params];
+      }
       if (entry[3]?.metadata) entry = [...entry.slice(0, 3), withoutNews(entry[3])];
       return entry;
     }
@@ -228,6 +235,10 @@ function saidIn(data) {
     delete rest.timestamp;
     // The handle of the call that a signal stops.
     if (typeof rest.id === 'string') rest.id = rest.id.replace(/\.c[0-9a-f]{8}$/, '.c');
+    if (rest.type === 'elicitation/request') {
+      rest.payload = { ...rest.payload };
+      delete rest.payload.callId;
+    }
     return rest.payload?.metadata ? { ...rest, payload: withoutNews(rest.payload) } : rest;
   });
 }

@@ -50,7 +50,7 @@ struct line {
   size_t length, room;
   uint64_t number;
   json_value *document;
-  char *decoded[2]; /* texts that were written as bytes */
+  char *decoded[3]; /* texts that were written as bytes */
   int decoded_count;
 };
 
@@ -161,7 +161,7 @@ static struct json_slice text_of(struct player *player, struct line *line, const
   const json_value *value = json_member(line->document, name);
   const struct json_slice text = json_string(value), hex = json_string(json_member(value, "hex"));
   if (text.text || !hex.text) return text;
-  char *bytes = line->decoded_count < 2 ? malloc(hex.length / 2 + 1) : NULL;
+  char *bytes = line->decoded_count < 3 ? malloc(hex.length / 2 + 1) : NULL;
   if (!bytes) return fail(player, 2, "out of memory"), text;
   line->decoded[line->decoded_count++] = bytes;
   return (struct json_slice){bytes, decode(hex, bytes, hex.length / 2)};
@@ -218,6 +218,11 @@ static int play(struct player *player, abp_endpoint *ep, struct line *in, const 
     return abp_result_received(ep, &id, (abp_outcome)u32_of(in, "outcome"));
   if (IS("unsent")) return abp_send_failed(ep, call);
   if (IS("progress_received")) return abp_progress_received(ep, &id);
+  const struct json_slice about = text_of(player, in, "about");
+  if (IS("call_received") && about.length) {
+    const abp_id target = {about.text, (uint32_t)about.length, 0};
+    return abp_question_received(ep, &id, timeout, &target, (abp_error)u32_of(in, "fault"));
+  }
   if (IS("call_received"))
     return abp_stream_received(ep, &id, timeout, flags, window_of(in, "chunks"),
                                window_of(in, "bytes"), (abp_error)u32_of(in, "fault"));

@@ -13,7 +13,7 @@ const FUNCTIONS =
 const CODE = Object.fromEntries(FUNCTIONS.map((name, i) => [name, i]));
 const [SEND, REFUSE] = [9, 5];
 /** Numbers of an input before its text. */
-export const HEAD = 9;
+export const HEAD = 10;
 const encoder = new TextEncoder();
 
 /** Mulberry32: the same numbers from the same seed everywhere. */

@@ -43,13 +43,13 @@ static void drain(int32_t packed) {
 }
 
 static int read_script(uint32_t *args, char *text, uint32_t *length) {
-  return fread(args, 4, 9, stdin) == 9 &&
-         (*length = args[8], fread(text, 1, *length, stdin) == *length);
+  return fread(args, 4, 10, stdin) == 10 &&
+         (*length = args[9], fread(text, 1, *length, stdin) == *length);
 }
 
 int main(void) {
   static char text[1 << 16];
-  uint32_t a[9], length;
+  uint32_t a[10], length;
   while (read_script(a, text, &length)) {
     if (!scratch(length + 64)) return 1;
     memcpy(buffer, text, length);

@@ -76,8 +76,8 @@ for (const { name, ...way } of [
     });
 
     test('while a person is asked, the timeout of the call stands still, on both sides', async (t) => {
-      const { client, dialog } = await pair(way);
       const clock = useClock(t);
+      const { client, dialog } = await pair(way);
       const called = client.call('goesOn', {}, { timeout: 1000 });
       await dialog.shown.promise;
       clock.advance(600_000);
@@ -135,8 +135,8 @@ describe('questions', () => {
   });
 
   test('a question that has a timeout makes its call wait no longer than that', async (t) => {
-    const { client, dialog } = await pair({});
     const clock = useClock(t);
+    const { client, dialog } = await pair({});
     const called = client.call('goesOn', { timeout: 5000 }, { timeout: 1000 });
     await dialog.shown.promise;
     clock.advance(5000);
@@ -148,6 +148,7 @@ describe('questions', () => {
   });
 
   test('an app holds no call by a question that its agent does not ask, or about another call', async (t) => {
+    const clock = useClock(t);
     const { port1, port2 } = new MessageChannel();
     closeAfter(() => port1.close());
     const raw = new Raw(port1);
@@ -169,7 +170,6 @@ describe('questions', () => {
     });
     const client = await connecting;
     closeAfter(() => client.close());
-    const clock = useClock(t);
     const options = { timeout: 1000, input: (async function* () {})() };
     const called = client.call('any', {}, { ...options, callId: 'mine' });
     await raw.next();

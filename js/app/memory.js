@@ -110,10 +110,12 @@ export class Memory {
    * @param {Connection} connection
    * @param {Invocation} call
    * @param {() => unknown} run runs its handler
-   * @returns {Promise<unknown>} what its handler returns
+   * @returns {unknown} what its handler returns, or a promise of that
    */
   recall(connection, call, run) {
     const { name, params, idempotencyKey } = call.request;
+    // It was cancelled while this file was loaded.
+    if (call.aborted) return ended('CANCELLED', 'The operation was cancelled', abp.FATE_UNSTARTED);
     return name === OUTCOME
       ? this.#tell(connection, params, call)
       : this.#once(connection, call, idempotencyKey, run);
@@ -280,7 +282,10 @@ async function repeat(keyed, call) {
   if (wasStopped) {
     return ended('CANCELLED', 'The call with this idempotencyKey was cancelled', fate, said);
   }
-  if (result && 'error' in result) throw result.error;
+  if (result && 'error' in result) {
+    const metadata = { ...copyRecord(said), outcome: abp.FATES[fate] };
+    return { success: false, error: toErrorObject(result.error), metadata };
+  }
   if (result) return result.value;
   const why = 'The call with this idempotencyKey has run, and its result is not kept';
   return ended('OPERATION_FAILED', why, fate, said);

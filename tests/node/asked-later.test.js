@@ -379,6 +379,35 @@ describe('a call that has a key', () => {
     assert.deepEqual(messages, ['run 1', 'run 1', 'run 2', 'run 3']);
   });
 
+  test('that failed tells its repeat what its handler had reported', async () => {
+    const { client } = await openPair({
+      bad(_params, { report }) {
+        report({ applied: 2 });
+        throw new Error('disk full');
+      },
+    });
+    const told = [];
+    for (let i = 0; i < 2; i++) {
+      const { error, metadata } = await client.call('bad', {}, { idempotencyKey: 'k' });
+      told.push([error.message, metadata.outcome, metadata.report]);
+    }
+    assert.deepEqual(told[1], told[0]);
+    assert.deepEqual(told[0], ['disk full', 'failed', { applied: 2 }]);
+  });
+
+  test('that is cancelled before its handler could begin never ran', async () => {
+    let runs = 0;
+    const { client } = await openPair({ add: () => ++runs });
+    const controller = new AbortController();
+    const { signal } = controller;
+    const pending = client.call('add', {}, { idempotencyKey: 'k', signal });
+    controller.abort();
+    const { cancelled, data, metadata } = await pending;
+    // What remembers keys may be there already.
+    if (cancelled) assert.deepEqual([metadata.outcome, runs], ['unstarted', 0]);
+    else assert.deepEqual([data, runs], [1, 1]);
+  });
+
   test('that never ran may run', async () => {
     const work = held();
     const { client } = await openPair(

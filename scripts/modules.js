@@ -20,7 +20,7 @@ const SIDES = {
     entry: at('js/app/entry.js'),
     own: /\/js\/(app\/|session\/invocation)/,
     shared:
-      /\/js\/(core\/cancellable|common\/(breathe|json-schema|require-json|token)|transports\/(owners|window))\.js/,
+      /\/js\/(core\/cancellable|common\/(breathe|json-schema|report|require-json|token)|transports\/(owners|window))\.js/,
   },
   connect: {
     entry: at('js/agent/connect.js'),

@@ -64,6 +64,7 @@ enum abp_task_verdict {
   ABP_TASK_FORGET = 256, /* drop all that is kept of the task: its handle is void */
   ABP_TASK_COMMIT = 512, /* store the state, tell nobody, then abp_task_committed() */
   ABP_TASK_PARK = 1024,  /* the task waits for input: end the streams of versions that end there */
+  ABP_TASK_LEARN = 8192, /* abp_task_fate() of the ended task has changed: keep it, tell nobody */
   /* Of a task that a client watches; an abp_watch_step may be beside them. */
   ABP_WATCH_CANCEL = 2048, /* send the cancel */
   ABP_WATCH_CLOSE = 4096   /* stop reading the stream */
@@ -102,6 +103,13 @@ enum abp_watch_end {
   ABP_WATCH_UNSENT, /* it has not arrived, or the agent is too busy: try again */
   /* As ENDED, but of a stream whose latest event has a number: the agent can go on behind it. */
   ABP_WATCH_NUMBERED
+};
+
+/* How a run of an executor ended. */
+enum abp_task_return {
+  ABP_TASK_RETURNED,
+  ABP_TASK_THREW,
+  ABP_TASK_STOPPED /* it threw an AbortError */
 };
 
 /* What is said besides a state. */
@@ -181,7 +189,13 @@ int abp_task_says(abp_tasks *tasks, abp_task task, uint32_t run, enum abp_task_s
                   int what);
 /* The executor has returned: the task is completed (or failed) unless it was said what it is. To be
  * called once for each START. No errors. */
-int abp_task_returns(abp_tasks *tasks, abp_task task, uint32_t run, int failed);
+int abp_task_returns(abp_tasks *tasks, abp_task task, uint32_t run, enum abp_task_return how);
+/* Another process has worked on the task, and what became of that is not known here: unless a run
+ * begins here, the task's fate will be ABP_FATE_UNKNOWN. A void handle is left alone. */
+void abp_task_taken(abp_tasks *tasks, abp_task task);
+/* What became of the work of a task whose end was decided, unless that is COMPLETED; ABP_FATE_NONE
+ * for any other task, for one that a client hears of, and for a void handle. */
+abp_fate abp_task_fate(const abp_tasks *tasks, abp_task task);
 
 /* Somebody asks for the task to be cancelled. With `grace_ms` the executor, if one runs, has that
  * long to say how the task ended; with 0 it is canceled at once. `repeatable`: in this dialect a

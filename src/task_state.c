@@ -28,6 +28,10 @@
  *
  * The log of the task decides what came first. If that was a cancel (TE_WISH), the task is
  * canceled.
+ *
+ * What became of the executor's work is the last column (abp_fate in abp.h), decided by the row
+ * that ends the task. Where that says `running`, the task ends before its executor returns; what
+ * that was is learnt then (LEARN), and told to whoever asks. A word that is not `running` stays.
  */
 #include "task_state.h"
 
@@ -41,6 +45,7 @@ enum {
   WAIT = ABP_TASK_WAIT,
   NAK = ABP_TASK_NAK,
   COMMIT = ABP_TASK_COMMIT,
+  LEARN = ABP_TASK_LEARN,
   AGAIN = TASK_AGAIN,
   LAST = TELL | SETTLE | END,
   PARK = TELL | SETTLE | ABP_TASK_PARK
@@ -77,73 +82,77 @@ static const struct task_step TABLE[TASK_STATES][TASK_EVENTS] =
             {
                 [TE_SAYS_SUBMITTED] = {SUBMITTED, TELL},
                 [TE_SAYS_WORKING] = {WORKING, TELL},
-                [TE_SAYS_COMPLETED] = {COMPLETED, LAST},
-                [TE_SAYS_FAILED] = {FAILED, LAST},
-                [TE_SAYS_CANCELED] = {CANCELED, LAST},
+                [TE_SAYS_COMPLETED] = {COMPLETED, LAST, ABP_FATE_FINISHED},
+                [TE_SAYS_FAILED] = {FAILED, LAST, ABP_FATE_FAILED},
+                [TE_SAYS_CANCELED] = {CANCELED, LAST, ABP_FATE_STOPPED},
                 [TE_SAYS_INPUT_REQUIRED] = {INPUT_REQUIRED, PARK},
-                [TE_SAYS_REJECTED] = {REJECTED, LAST},
+                [TE_SAYS_REJECTED] = {REJECTED, LAST, ABP_FATE_FAILED},
                 [TE_SAYS_AUTH_REQUIRED] = {AUTH_REQUIRED, TELL | SETTLE},
                 [TE_START] = {WORKING, TELL | START},
-                [TE_CANCEL] = {CANCELED, LAST | ACK},
+                [TE_CANCEL] = {CANCELED, LAST | ACK, ABP_FATE_UNSTARTED},
             },
         [WORKING] =
             {
                 [TE_SAYS_WORKING] = {WORKING, TELL},
-                [TE_SAYS_COMPLETED] = {COMPLETED, LAST},
-                [TE_SAYS_FAILED] = {FAILED, LAST},
-                [TE_SAYS_CANCELED] = {CANCELED, LAST},
+                [TE_SAYS_COMPLETED] = {COMPLETED, LAST, ABP_FATE_FINISHED},
+                [TE_SAYS_FAILED] = {FAILED, LAST, ABP_FATE_FAILED},
+                [TE_SAYS_CANCELED] = {CANCELED, LAST, ABP_FATE_STOPPED},
                 [TE_SAYS_INPUT_REQUIRED] = {INPUT_REQUIRED, PARK},
-                [TE_SAYS_REJECTED] = {REJECTED, LAST},
+                [TE_SAYS_REJECTED] = {REJECTED, LAST, ABP_FATE_FAILED},
                 [TE_SAYS_AUTH_REQUIRED] = {AUTH_REQUIRED, TELL | SETTLE},
-                [TE_RETURN] = {COMPLETED, LAST},
-                [TE_THROW] = {FAILED, LAST},
-                [TE_CANCEL] = {CANCELED, ABORT | LAST | ACK},
+                [TE_RETURN] = {COMPLETED, LAST, ABP_FATE_FINISHED},
+                [TE_THROW] = {FAILED, LAST, ABP_FATE_FAILED},
+                [TE_STOP] = {FAILED, LAST, ABP_FATE_FAILED},
+                [TE_CANCEL] = {CANCELED, ABORT | LAST | ACK, ABP_FATE_RUNNING},
                 [TE_ASK] = {CANCELING, ABORT | WAIT},
             },
         [INPUT_REQUIRED] =
             {
                 [TE_SAYS_WORKING] = {WORKING, TELL},
-                [TE_SAYS_COMPLETED] = {COMPLETED, LAST},
-                [TE_SAYS_FAILED] = {FAILED, LAST},
-                [TE_SAYS_CANCELED] = {CANCELED, LAST},
+                [TE_SAYS_COMPLETED] = {COMPLETED, LAST, ABP_FATE_FINISHED},
+                [TE_SAYS_FAILED] = {FAILED, LAST, ABP_FATE_FAILED},
+                [TE_SAYS_CANCELED] = {CANCELED, LAST, ABP_FATE_STOPPED},
                 [TE_SAYS_INPUT_REQUIRED] = {INPUT_REQUIRED, PARK},
-                [TE_SAYS_REJECTED] = {REJECTED, LAST},
+                [TE_SAYS_REJECTED] = {REJECTED, LAST, ABP_FATE_FAILED},
                 [TE_SAYS_AUTH_REQUIRED] = {AUTH_REQUIRED, TELL | SETTLE},
                 [TE_START] = {WORKING, ABORT | TELL | START},
-                [TE_THROW] = {FAILED, LAST},
-                [TE_CANCEL] = {CANCELED, ABORT | LAST | ACK},
-                [TE_ASK] = {CANCELED, ABORT | LAST | ACK},
-                [TE_GRACE] = {CANCELED, LAST},
+                [TE_THROW] = {FAILED, LAST, ABP_FATE_FAILED},
+                [TE_STOP] = {FAILED, LAST, ABP_FATE_FAILED},
+                [TE_CANCEL] = {CANCELED, ABORT | LAST | ACK, ABP_FATE_RUNNING},
+                [TE_ASK] = {CANCELED, ABORT | LAST | ACK, ABP_FATE_RUNNING},
+                [TE_GRACE] = {CANCELED, LAST, ABP_FATE_STOPPED},
             },
         [AUTH_REQUIRED] =
             {
                 [TE_SAYS_WORKING] = {WORKING, TELL},
-                [TE_SAYS_COMPLETED] = {COMPLETED, LAST},
-                [TE_SAYS_FAILED] = {FAILED, LAST},
-                [TE_SAYS_CANCELED] = {CANCELED, LAST},
+                [TE_SAYS_COMPLETED] = {COMPLETED, LAST, ABP_FATE_FINISHED},
+                [TE_SAYS_FAILED] = {FAILED, LAST, ABP_FATE_FAILED},
+                [TE_SAYS_CANCELED] = {CANCELED, LAST, ABP_FATE_STOPPED},
                 [TE_SAYS_INPUT_REQUIRED] = {INPUT_REQUIRED, PARK},
-                [TE_SAYS_REJECTED] = {REJECTED, LAST},
+                [TE_SAYS_REJECTED] = {REJECTED, LAST, ABP_FATE_FAILED},
                 [TE_SAYS_AUTH_REQUIRED] = {AUTH_REQUIRED, TELL | SETTLE},
                 [TE_START] = {WORKING, ABORT | TELL | START},
-                [TE_THROW] = {FAILED, LAST},
-                [TE_CANCEL] = {CANCELED, ABORT | LAST | ACK},
+                [TE_THROW] = {FAILED, LAST, ABP_FATE_FAILED},
+                [TE_STOP] = {FAILED, LAST, ABP_FATE_FAILED},
+                [TE_CANCEL] = {CANCELED, ABORT | LAST | ACK, ABP_FATE_RUNNING},
                 [TE_ASK] = {CANCELING, ABORT | WAIT},
-                [TE_GRACE] = {CANCELED, LAST},
+                [TE_GRACE] = {CANCELED, LAST, ABP_FATE_STOPPED},
             },
         [CANCELING] =
             {
                 [TE_SAYS_WORKING] = {CANCELING, TELL},
-                [TE_SAYS_COMPLETED] = {COMPLETED, LAST},
-                [TE_SAYS_FAILED] = {FAILED, LAST},
-                [TE_SAYS_CANCELED] = {CANCELED, LAST},
-                [TE_SAYS_INPUT_REQUIRED] = {CANCELED, LAST},
-                [TE_SAYS_REJECTED] = {REJECTED, LAST},
-                [TE_SAYS_AUTH_REQUIRED] = {CANCELED, LAST},
-                [TE_RETURN] = {CANCELED, LAST},
-                [TE_THROW] = {CANCELED, LAST},
-                [TE_CANCEL] = {CANCELED, LAST | ACK},
+                [TE_SAYS_COMPLETED] = {COMPLETED, LAST, ABP_FATE_FINISHED},
+                [TE_SAYS_FAILED] = {FAILED, LAST, ABP_FATE_FAILED},
+                [TE_SAYS_CANCELED] = {CANCELED, LAST, ABP_FATE_STOPPED},
+                [TE_SAYS_INPUT_REQUIRED] = {CANCELED, LAST, ABP_FATE_STOPPED},
+                [TE_SAYS_REJECTED] = {REJECTED, LAST, ABP_FATE_FAILED},
+                [TE_SAYS_AUTH_REQUIRED] = {CANCELED, LAST, ABP_FATE_STOPPED},
+                [TE_RETURN] = {CANCELED, LAST, ABP_FATE_FINISHED},
+                [TE_THROW] = {CANCELED, LAST, ABP_FATE_FAILED},
+                [TE_STOP] = {CANCELED, LAST, ABP_FATE_STOPPED},
+                [TE_CANCEL] = {CANCELED, LAST | ACK, ABP_FATE_RUNNING},
                 [TE_ASK] = {CANCELING, WAIT},
-                [TE_GRACE] = {CANCELED, LAST},
+                [TE_GRACE] = {CANCELED, LAST, ABP_FATE_RUNNING},
             },
         /* Only the log speaks for it. */
         [COMMITTING] =
@@ -154,12 +163,22 @@ static const struct task_step TABLE[TASK_STATES][TASK_EVENTS] =
                 [TE_SAYS_REJECTED] = {REJECTED, LAST},
                 [TE_CANCEL] = {COMMITTING, WAIT},
                 [TE_ASK] = {COMMITTING, WAIT},
+                [TE_RETURN] = {COMMITTING, LEARN, ABP_FATE_FINISHED},
+                [TE_THROW] = {COMMITTING, LEARN, ABP_FATE_FAILED},
+                [TE_STOP] = {COMMITTING, LEARN, ABP_FATE_STOPPED},
                 [TE_WISH] = {COMMITTING, COMMIT | WAIT},
             },
         [COMPLETED] = {[TE_CANCEL] = {COMPLETED, NAK}, [TE_ASK] = {COMPLETED, NAK}},
         [FAILED] = {[TE_CANCEL] = {FAILED, NAK}, [TE_ASK] = {FAILED, NAK}},
         [REJECTED] = {[TE_CANCEL] = {REJECTED, NAK}, [TE_ASK] = {REJECTED, NAK}},
-        [CANCELED] = {[TE_CANCEL] = {CANCELED, AGAIN}, [TE_ASK] = {CANCELED, AGAIN}},
+        [CANCELED] =
+            {
+                [TE_RETURN] = {CANCELED, LEARN, ABP_FATE_FINISHED},
+                [TE_THROW] = {CANCELED, LEARN, ABP_FATE_FAILED},
+                [TE_STOP] = {CANCELED, LEARN, ABP_FATE_STOPPED},
+                [TE_CANCEL] = {CANCELED, AGAIN},
+                [TE_ASK] = {CANCELED, AGAIN},
+            },
 };
 
 struct task_step task_step(enum abp_task_state state, enum task_event event) {

@@ -25,6 +25,7 @@ enum task_event {
   TE_START,  /* there is a message for the executor */
   TE_RETURN, /* the executor has returned */
   TE_THROW,  /* the executor has failed */
+  TE_STOP,   /* the executor has thrown an AbortError */
   TE_CANCEL, /* stop now */
   TE_ASK,    /* stop, and the executor may say how */
   TE_GRACE,  /* too late: the executor has not said how it ended, or nobody has answered */
@@ -32,8 +33,10 @@ enum task_event {
   TASK_EVENTS
 };
 _Static_assert((int)TE_SAYS_AUTH_REQUIRED == (int)ABP_TASK_AUTH_REQUIRED, "events follow states");
+_Static_assert((int)TE_STOP - (int)TE_RETURN == (int)ABP_TASK_STOPPED, "events follow returns");
 _Static_assert(ABP_TASK_UNKNOWN == 0, "a row that is not in the table leads to UNKNOWN: nowhere");
-_Static_assert(ABP_TASK_PARK <= UINT16_MAX, "task_step.owed has a bit for all that the table owes");
+_Static_assert(ABP_TASK_LEARN <= UINT16_MAX,
+               "task_step.owed has a bit for all that the table owes");
 
 /* A cancel of a task that is canceled: ACK or NAK, the dialect says which. */
 #define TASK_AGAIN (ABP_TASK_ACK | ABP_TASK_NAK)
@@ -41,6 +44,7 @@ _Static_assert(ABP_TASK_PARK <= UINT16_MAX, "task_step.owed has a bit for all th
 struct task_step {
   uint8_t next;
   uint16_t owed; /* abp_task_verdict */
+  uint8_t fate;  /* abp_fate: what became of the executor's work, if this step decides it */
 };
 
 struct task_step task_step(enum abp_task_state state, enum task_event event);

@@ -17,6 +17,9 @@
 /* The two kinds of keys in one table, in place of a call's two directions. */
 enum { TASK_KEY, ARTIFACT_KEY = CALL_OUT };
 
+/* Who else has worked on a task: an agent's other process, or the agent that a client hears of. */
+enum { TAKEN = 1, HEARD };
+
 struct abp_tasks {
   abp_tasks_config config;
   struct call_table table; /* `memory` has the finished tasks, oldest first */
@@ -28,6 +31,11 @@ struct abp_tasks {
     uint8_t said;         /* the state as the protocol has it; told, unless it is uncommitted */
     uint8_t told;
     uint8_t starts; /* the oldest state that is uncommitted begins a run */
+    uint8_t fate;   /* abp_fate: what became of the work, once an end was decided */
+    uint8_t others; /* TAKEN or HEARD, where others have worked on it */
+    uint8_t worked; /* a run has begun, here or elsewhere */
+    uint8_t how;    /* the event by which the latest run that has begun returned */
+    uint32_t begun; /* that run */
   } * extras;
   uint32_t room;         /* of extras */
   struct watch *watches; /* by slot, for those that a client watches; NULL without any */
@@ -145,10 +153,33 @@ static void set_patience(abp_tasks *tasks, uint32_t slot) {
 
 /* --- Steps ------------------------------------------------------------------------------------ */
 
+/* What became of the work, where a row of the table says `fate`. */
+static abp_fate fate_of(const struct extra *extra, enum task_event event, abp_fate fate) {
+  if (extra->others && !extra->begun)
+    return extra->others == TAKEN ? ABP_FATE_UNKNOWN : ABP_FATE_NONE;
+  /* A cancel found nobody at work. */
+  if ((event == TE_CANCEL || event == TE_ASK) && fate == ABP_FATE_RUNNING && !extra->active)
+    return extra->worked ? ABP_FATE_STOPPED
+                         : (abp_fate)task_step(ABP_TASK_SUBMITTED, TE_CANCEL).fate;
+  /* The latest run has ended, and an earlier one, from which a message took over, has not. */
+  const int returns = event >= TE_RETURN && event <= TE_STOP;
+  return returns && extra->active && fate != ABP_FATE_FAILED ? ABP_FATE_RUNNING : fate;
+}
+
+/* A run begins. */
+static void begin(struct extra *extra) {
+  extra->active++;
+  extra->worked = 1;
+  extra->begun = extra->run;
+}
+
 static int step(abp_tasks *tasks, uint32_t slot, enum task_event event) {
   struct extra *extra = &tasks->extras[slot];
   const enum abp_task_state before = state_of(tasks, slot);
   struct task_step step = task_step(before, event);
+  const int learns = !extra->fate || extra->fate == ABP_FATE_RUNNING;
+  if (step.fate && learns) extra->fate = (uint8_t)fate_of(extra, event, (abp_fate)step.fate);
+  if (!learns || extra->said == ABP_TASK_COMPLETED) step.owed &= (uint16_t)~ABP_TASK_LEARN;
   if (step.next == (uint8_t)before && !step.owed) return 0;
   if (!extra->active) step.owed &= (uint16_t)~ABP_TASK_ABORT;
   if (step.next <= ABP_TASK_AUTH_REQUIRED)
@@ -164,7 +195,7 @@ static int step(abp_tasks *tasks, uint32_t slot, enum task_event event) {
     step = task_defer(step);
   }
   if (step.owed & ABP_TASK_TELL) extra->told = extra->said;
-  if (step.owed & ABP_TASK_START) extra->active++;
+  if (step.owed & ABP_TASK_START) begin(extra);
   table_call(&tasks->table, slot)->state = step.next;
   set_patience(tasks, slot);
   if (!abp_task_ended(before) && abp_task_ended((enum abp_task_state)step.next)) {
@@ -187,7 +218,10 @@ int abp_task_add(abp_tasks *tasks, const char *id, uint32_t length, enum abp_tas
   if (status != ABP_OK) return status;
   tasks->live++;
   table_call(&tasks->table, slot)->state = (uint8_t)state;
-  tasks->extras[slot].said = tasks->extras[slot].told = (uint8_t)state;
+  struct extra *extra = &tasks->extras[slot];
+  extra->said = extra->told = (uint8_t)state;
+  if (state == ABP_TASK_UNKNOWN) extra->others = HEARD;
+  extra->worked = state != ABP_TASK_SUBMITTED;
   *task = handle(tasks, slot);
   return ABP_OK;
 }
@@ -251,21 +285,38 @@ int abp_task_says(abp_tasks *tasks, abp_task task, uint32_t run, enum abp_task_s
   return heard(tasks, slot, verdict, what & ABP_TASK_SNAPSHOT);
 }
 
-int abp_task_returns(abp_tasks *tasks, abp_task task, uint32_t run, int failed) {
+int abp_task_returns(abp_tasks *tasks, abp_task task, uint32_t run, enum abp_task_return how) {
   const uint32_t slot = slot_of(tasks, task);
-  if (slot == NO_CALL || !tasks->extras[slot].active) return 0;
+  if (slot == NO_CALL || !tasks->extras[slot].active || how > ABP_TASK_STOPPED) return 0;
   struct extra *extra = &tasks->extras[slot];
+  const enum task_event event = (enum task_event)((int)TE_RETURN + (int)how);
+  const enum abp_task_state state = state_of(tasks, slot);
   extra->active--;
-  if (abp_task_ended(state_of(tasks, slot))) {
-    if (!extra->active) finish(tasks, slot);
-    return 0;
+  if (run == extra->begun) extra->how = (uint8_t)event;
+  if (abp_task_ended(state) || state == TASK_COMMITTING) {
+    if (extra->active) return 0;
+    /* The latest run is the task's. */
+    const int verdict = step(tasks, slot, (enum task_event)extra->how);
+    if (state != TASK_COMMITTING) finish(tasks, slot);
+    return verdict;
   }
   if (extra->run == run) {
-    const int verdict = step(tasks, slot, failed ? TE_THROW : TE_RETURN);
+    const int verdict = step(tasks, slot, event);
     if (verdict) return verdict;
   }
   set_patience(tasks, slot);
   return 0;
+}
+
+void abp_task_taken(abp_tasks *tasks, abp_task task) {
+  const uint32_t slot = slot_of(tasks, task);
+  if (slot != NO_CALL) tasks->extras[slot].others = TAKEN;
+}
+
+abp_fate abp_task_fate(const abp_tasks *tasks, abp_task task) {
+  const uint32_t slot = slot_of(tasks, task);
+  if (slot == NO_CALL || tasks->extras[slot].said == ABP_TASK_COMPLETED) return ABP_FATE_NONE;
+  return (abp_fate)tasks->extras[slot].fate;
 }
 
 int abp_task_cancel(abp_tasks *tasks, abp_task task, uint32_t grace_ms, int repeatable) {
@@ -465,7 +516,7 @@ int abp_task_committed(abp_tasks *tasks, abp_task task, enum abp_task_state stat
   int verdict = task_step(ABP_TASK_UNKNOWN, event).owed;
   if (ends || state_of(tasks, slot) == TASK_CANCELING) verdict &= ABP_TASK_TELL; /* cancels wait */
   if (extra->starts && !ends) {
-    extra->active++;
+    begin(extra);
     verdict |= ABP_TASK_START;
   }
   extra->starts = 0;

@@ -48,8 +48,12 @@ int32_t says(abp_tasks *tasks, abp_task task, uint32_t number, enum abp_task_sta
   return abp_task_says(tasks, task, number, state, (int)what);
 }
 EXPORT("returns")
-int32_t returns(abp_tasks *tasks, abp_task task, uint32_t number, uint32_t failed) {
-  return abp_task_returns(tasks, task, number, (int)failed);
+int32_t returns(abp_tasks *tasks, abp_task task, uint32_t number, enum abp_task_return how) {
+  return abp_task_returns(tasks, task, number, how);
+}
+EXPORT("taken") void taken(abp_tasks *tasks, abp_task task) { abp_task_taken(tasks, task); }
+EXPORT("fate") enum abp_fate fate(abp_tasks *tasks, abp_task task) {
+  return abp_task_fate(tasks, task);
 }
 EXPORT("cancel")
 int32_t cancel(abp_tasks *tasks, abp_task task, uint32_t grace_ms, uint32_t repeatable) {

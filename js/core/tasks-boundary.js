@@ -1,14 +1,16 @@
 // Generated from src/abp_tasks.h and wasm/tasks_boundary.c by wasm/generate-boundary.mjs: change those instead.
 
 /** The digest of this file. The module must have the same: see js/core/instance.js. */
-export const ABI = 952035931;
+export const ABI = 299393249;
 
+/** @typedef {import('./instance.js').Brand<'abp_fate'>} Fate */
 /** @typedef {0 | import('./instance.js').Brand<'abp_task'>} Task */
 /** @typedef {import('./instance.js').Brand<'abp_task_state'>} TaskState */
 /** @typedef {import('./instance.js').Brand<'abp_task_verdict'>} TaskVerdict */
 /** @typedef {import('./instance.js').Brand<'abp_watch_step'>} WatchStep */
 /** @typedef {import('./instance.js').Brand<'abp_watch_kind'>} WatchKind */
 /** @typedef {import('./instance.js').Brand<'abp_watch_end'>} WatchEnd */
+/** @typedef {import('./instance.js').Brand<'abp_task_return'>} TaskReturn */
 /** @typedef {import('./instance.js').Brand<'abp_task_saying'>} TaskSaying */
 /** @typedef {import('./instance.js').Brand<'abp_task_artifact'>} TaskArtifact */
 /** @typedef {import('./instance.js').Brand<'abp_task_count'>} TaskCount */
@@ -33,6 +35,7 @@ export const TASK_NAK = /** @type {TaskVerdict} */ (128);
 export const TASK_FORGET = /** @type {TaskVerdict} */ (256);
 export const TASK_COMMIT = /** @type {TaskVerdict} */ (512);
 export const TASK_PARK = /** @type {TaskVerdict} */ (1024);
+export const TASK_LEARN = /** @type {TaskVerdict} */ (8192);
 export const WATCH_CANCEL = /** @type {TaskVerdict} */ (2048);
 export const WATCH_CLOSE = /** @type {TaskVerdict} */ (4096);
 export const WATCH_STEP_SHIFT = 16;
@@ -55,6 +58,9 @@ export const WATCH_FAILED = /** @type {WatchEnd} */ (1);
 export const WATCH_BROKEN = /** @type {WatchEnd} */ (2);
 export const WATCH_UNSENT = /** @type {WatchEnd} */ (3);
 export const WATCH_NUMBERED = /** @type {WatchEnd} */ (4);
+export const TASK_RETURNED = /** @type {TaskReturn} */ (0);
+export const TASK_THREW = /** @type {TaskReturn} */ (1);
+export const TASK_STOPPED = /** @type {TaskReturn} */ (2);
 export const TASK_NEWS = /** @type {TaskSaying} */ (1);
 export const TASK_SNAPSHOT = /** @type {TaskSaying} */ (2);
 export const ARTIFACT_DROP = /** @type {TaskArtifact} */ (0);
@@ -124,7 +130,9 @@ export const CONFIG = {
  * @property {(tasks: Pointer<'abp_tasks'>, task: Task) => number} start
  * @property {(tasks: Pointer<'abp_tasks'>, task: Task) => number} run
  * @property {(tasks: Pointer<'abp_tasks'>, task: Task, number: number, state: TaskState, what: number) => number} says
- * @property {(tasks: Pointer<'abp_tasks'>, task: Task, number: number, failed: number) => number} returns
+ * @property {(tasks: Pointer<'abp_tasks'>, task: Task, number: number, how: TaskReturn) => number} returns
+ * @property {(tasks: Pointer<'abp_tasks'>, task: Task) => void} taken
+ * @property {(tasks: Pointer<'abp_tasks'>, task: Task) => Fate} fate
  * @property {(tasks: Pointer<'abp_tasks'>, task: Task, grace_ms: number, repeatable: number) => number} cancel
  * @property {(tasks: Pointer<'abp_tasks'>, task: Task, lasting: number) => number} subscribe
  * @property {(tasks: Pointer<'abp_tasks'>, task: Task, number: number, length: number, append: number) => number} artifact

@@ -166,9 +166,19 @@ export class TaskTable extends CoreDriver {
     return this.feed((x, table) => x.subscribe(table, task, Number(lasting)));
   }
 
-  /** @param {tasks.Task} task @param {number} run @param {boolean} failed */
-  returns(task, run, failed) {
-    return this.feed((x, table) => x.returns(table, task, run, Number(failed)));
+  /** @param {tasks.Task} task @param {number} run @param {tasks.TaskReturn} how */
+  returns(task, run, how) {
+    return this.feed((x, table) => x.returns(table, task, run, how));
+  }
+
+  /** Another process has worked on the task. @param {tasks.Task} task */
+  taken(task) {
+    this.feed((x, table) => x.taken(table, task));
+  }
+
+  /** @param {tasks.Task} task @returns {abp.Fate} what became of its work, if it ends otherwise than completed */
+  fate(task) {
+    return /** @type {abp.Fate} */ (this.feed((x, table) => x.fate(table, task)));
   }
 
   /** @param {tasks.Task} task @param {number} grace ms @param {boolean} repeatable */

@@ -15,6 +15,7 @@ import { RECEIVED, RECORD } from './records.js';
 import { OUTCOME, checkedProgress, fateIn, isResponse, outcomeOf } from '../wire/messages.js';
 import { breatherOf } from '../common/breathe.js';
 import { Cancellable, ENDED } from '../core/cancellable.js';
+import { keptReport } from '../common/report.js';
 import { onAbort, offAbort } from '../common/signals.js';
 import { Token } from '../common/token.js';
 import { isStream, markedTransfer, transferOf } from '../common/transfer.js';
@@ -24,9 +25,6 @@ let Outflow;
 
 /** The options of a call that an app makes to itself. */
 const LOCAL_OPTIONS = { signal: SIGNAL, timeout: 'a number' };
-
-/** Characters of a report, as JSON. */
-const MAX_REPORT = 4096;
 
 /** The members of a handler's context. */
 const CONTEXT = [
@@ -153,12 +151,7 @@ export class Invocation extends Cancellable {
   /** Keeps what the handler says of its work, for when the call does not succeed. */
   get report() {
     return (/** @type {unknown} */ report) => {
-      const text = safely(() => JSON.stringify(report), undefined);
-      // An old report would be wrong by now.
-      const fits = text !== undefined && text.length <= MAX_REPORT;
-      this.#more.report = fits ? JSON.parse(text) : undefined;
-      if (!fits)
-        console.error(`abp-bridge: ${this.request.name}: a report is JSON of at most 4 KB`);
+      this.#more.report = keptReport(report, this.request.name);
     };
   }
 

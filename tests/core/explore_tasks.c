@@ -4,8 +4,8 @@
  * nothing, unless it told something.
  *
  * One task; it may be an agent's, one that a client hears of, or an agent's whose states are stored
- * before they are told. Grace periods are 10, time passes in steps of 10, finished tasks are
- * remembered for 20.
+ * before they are told, which may have been another process's before. Grace periods are 10, time
+ * passes in steps of 10, finished tasks are remembered for 20.
  *
  *   explore_tasks [length]
  */
@@ -23,6 +23,7 @@ enum kind {
   SAY_LATE,
   RETURN,
   THROW,
+  STOP, /* with an AbortError */
   CANCEL,
   ASK,
   TIME,
@@ -41,10 +42,13 @@ struct move {
 
 /* What there is to choose from for each kind: states with and without news, runs, and so on. */
 static const uint8_t CHOICES[KINDS] = {
-    [START] = 1,  [SAY] = 18,          [SAY_LATE] = 9, [RETURN] = RUNS, [THROW] = RUNS,
-    [CANCEL] = 2, [ASK] = 2,           [TIME] = 1,     [ADD] = 4,       [ADD_LATE] = 1,
-    [STORED] = 1, [STORED_OTHER] = 10, [WISH] = 2,     [LOSE] = 1,
+    [START] = 1,    [SAY] = 18,   [SAY_LATE] = 9,      [RETURN] = RUNS, [THROW] = RUNS,
+    [STOP] = RUNS,  [CANCEL] = 2, [ASK] = 2,           [TIME] = 1,      [ADD] = 4,
+    [ADD_LATE] = 1, [STORED] = 1, [STORED_OTHER] = 10, [WISH] = 2,      [LOSE] = 1,
 };
+
+/* Who else has worked on the task. */
+enum others { NOBODY, TAKEN, HEARD, PARKED };
 
 static struct model {
   uint64_t now, gives_up, ended_at;
@@ -53,8 +57,12 @@ static struct model {
   int gone, canceling, run, active, dropped, artifacts;
   int running[RUNS]; /* by number: has not returned */
   int place[ARTIFACTS];
+  int others;     /* enum others */
+  int latest;     /* the latest run that has begun */
+  int left[RUNS]; /* by number: the move by which it returned */
+  int became;     /* abp_fate: what the task's end says of its work */
 } model;
-_Static_assert(sizeof model == 3 * sizeof(uint64_t) + (13 + MAX_MOVES + RUNS) * sizeof(int),
+_Static_assert(sizeof model == 3 * sizeof(uint64_t) + (16 + MAX_MOVES + 2 * RUNS) * sizeof(int),
                "no padding");
 
 static struct {
@@ -110,10 +118,31 @@ static int bits_of(enum abp_task_state state) {
   return bits;
 }
 
-/* The task is said to be in this state: that is told, or stored first. */
-static int tell(enum abp_task_state state) {
+/* What became of the work of a task that somebody else ends. */
+static enum abp_fate cut_off(void) {
+  if (model.active) return ABP_FATE_RUNNING;
+  return model.latest || model.others == PARKED ? ABP_FATE_STOPPED : ABP_FATE_UNSTARTED;
+}
+
+/* What the latest run that has begun did. */
+static enum abp_fate left_by(int run) {
+  switch (model.left[run]) {
+  case RETURN: return ABP_FATE_FINISHED;
+  case STOP: return ABP_FATE_STOPPED;
+  default: return ABP_FATE_FAILED;
+  }
+}
+
+/* The task is said to be in this state: that is told, or stored first. If that is its end,
+ * `became` is what that says of its work. */
+static int tell(enum abp_task_state state, enum abp_fate became) {
   model.said = state;
-  if (is_end(state)) model.canceling = 0;
+  if (is_end(state)) {
+    model.canceling = 0;
+    model.became = became;
+    if (!model.latest && (model.others == TAKEN || model.others == HEARD))
+      model.became = model.others == TAKEN ? ABP_FATE_UNKNOWN : ABP_FATE_NONE;
+  }
   if (model.commits)
     model.storing[model.unstored++] = (int)state;
   else
@@ -134,7 +163,7 @@ static int expect_stored(enum abp_task_state state) {
   if (!is_end(state) && (model.canceling || is_end(model.said))) bits = ABP_TASK_TELL;
   if (model.starts && !is_end(model.said)) {
     bits |= ABP_TASK_START;
-    model.running[model.run] = 1;
+    model.running[model.latest = model.run] = 1;
     model.active++;
   }
   model.starts = 0;
@@ -159,34 +188,45 @@ static int expect_says(int run, enum abp_task_state state, int news) {
   if (state == ABP_TASK_SUBMITTED &&
       (model.canceling || (model.said != ABP_TASK_UNKNOWN && model.said != state)))
     return 0;
-  return tell(model.canceling && needs_somebody(state) ? ABP_TASK_CANCELED : state);
+  const int stops = model.canceling && needs_somebody(state);
+  const enum abp_fate said = state == ABP_TASK_COMPLETED           ? ABP_FATE_FINISHED
+                             : stops || state == ABP_TASK_CANCELED ? ABP_FATE_STOPPED
+                                                                   : ABP_FATE_FAILED;
+  return tell(stops ? ABP_TASK_CANCELED : state, said);
 }
 
 static int expect_start(void) {
   const int ready = model.said == ABP_TASK_SUBMITTED || needs_somebody(model.said);
   if (model.gone || model.canceling || !ready || model.unstored || model.run == RUNS - 1) return 0;
-  int bits = tell(ABP_TASK_WORKING);
+  int bits = tell(ABP_TASK_WORKING, ABP_FATE_NONE);
   if (model.active) bits |= ABP_TASK_ABORT;
   model.run++;
   if (model.commits) {
     model.starts = 1;
     return bits;
   }
-  model.running[model.run] = 1;
+  model.running[model.latest = model.run] = 1;
   model.active++;
   return bits | ABP_TASK_START;
 }
 
-static int expect_returns(int run, int failed) {
+static int expect_returns(int run, enum kind how) {
   model.running[run] = 0;
+  model.left[run] = (int)how;
   if (model.gone) return 0;
   model.active--;
   note_end();
   note_question();
-  if (is_end(model.said) || run != model.run) return 0;
-  if (model.canceling) return tell(ABP_TASK_CANCELED);
-  if (failed) return tell(ABP_TASK_FAILED);
-  return needs_somebody(model.said) ? 0 : tell(ABP_TASK_COMPLETED);
+  if (is_end(model.said)) {
+    if (model.active || model.became != ABP_FATE_RUNNING) return 0;
+    model.became = left_by(model.latest);
+    return model.said == ABP_TASK_CANCELED ? ABP_TASK_LEARN : 0;
+  }
+  if (run != model.run) return 0;
+  const enum abp_fate ran = model.active && how != THROW ? ABP_FATE_RUNNING : left_by(run);
+  if (model.canceling) return tell(ABP_TASK_CANCELED, ran);
+  if (how != RETURN) return tell(ABP_TASK_FAILED, ABP_FATE_FAILED);
+  return needs_somebody(model.said) ? 0 : tell(ABP_TASK_COMPLETED, ran);
 }
 
 static int expect_cancel(int grace, int repeatable) {
@@ -202,7 +242,7 @@ static int expect_cancel(int grace, int repeatable) {
     return fires | ABP_TASK_WAIT;
   }
   const int answer = model.commits ? ABP_TASK_WAIT : ABP_TASK_ACK;
-  return fires | answer | tell(ABP_TASK_CANCELED);
+  return fires | answer | tell(ABP_TASK_CANCELED, cut_off());
 }
 
 static int expect_wish(int grace) {
@@ -223,7 +263,8 @@ static int expect_artifact(int run, int id, int append) {
 
 static int expect_due(void) {
   if (model.gone) return 0;
-  if ((model.canceling || parked()) && model.gives_up <= model.now) return tell(ABP_TASK_CANCELED);
+  if ((model.canceling || parked()) && model.gives_up <= model.now)
+    return tell(ABP_TASK_CANCELED, cut_off());
   if (is_end(model.told) && !model.active && model.ended_at + REMEMBER <= model.now) {
     model.gone = 1;
     return ABP_TASK_FORGET;
@@ -252,6 +293,9 @@ static void check(int verdict, int expected, const char *what) {
 static void check_state(void) {
   require(abp_task_state(world.tasks, world.task) == (model.gone ? ABP_TASK_UNKNOWN : model.told),
           "the state is what was told");
+  const int fails = !model.gone && is_end(model.said) && model.said != ABP_TASK_COMPLETED;
+  require((int)abp_task_fate(world.tasks, world.task) == (fails ? model.became : ABP_FATE_NONE),
+          "what became of the work is what the executor did");
   require(!world.waiting || (!is_end(model.told) && (model.active || model.unstored)),
           "a cancel that waits has somebody to wait for");
   const int finished = !model.gone && is_end(model.told) && !model.active;
@@ -275,7 +319,8 @@ static int can(struct move move) {
   case SAY_LATE:
   case ADD_LATE: return model.run > 1;
   case RETURN:
-  case THROW: return model.running[move.arg];
+  case THROW:
+  case STOP: return model.running[move.arg];
   case START: return model.run < 3;
   case STORED: return model.unstored;
   case STORED_OTHER: return model.commits && (!model.unstored || move.arg != model.storing[0]);
@@ -307,9 +352,14 @@ static int make(struct move move) {
   }
   case RETURN:
   case THROW:
-    verdict = abp_task_returns(tasks, task, move.arg, move.kind == THROW);
-    check(verdict, expect_returns(move.arg, move.kind == THROW), "a return ends what it may end");
+  case STOP: {
+    const enum abp_task_return how = move.kind == RETURN  ? ABP_TASK_RETURNED
+                                     : move.kind == THROW ? ABP_TASK_THREW
+                                                          : ABP_TASK_STOPPED;
+    verdict = abp_task_returns(tasks, task, move.arg, how);
+    check(verdict, expect_returns(move.arg, (enum kind)move.kind), "a return ends what it may end");
     break;
+  }
   case CANCEL:
   case ASK: {
     const uint32_t grace = move.kind == ASK ? GRACE : 0;
@@ -361,14 +411,16 @@ static int make(struct move move) {
   return move.kind == SAY && verdict > 0;
 }
 
-static void open_world(enum abp_task_state state, int commits) {
+static void open_world(enum abp_task_state state, int commits, enum others others) {
   const abp_tasks_config config = {
       .seed = {1}, .remember_ms = REMEMBER, .commits = (uint32_t)commits};
   abp_tasks_free(world.tasks);
   world.tasks = abp_tasks_new(&config, 0);
   if (!world.tasks || abp_task_add(world.tasks, "task", 4, state, &world.task) != ABP_OK) exit(2);
   world.waiting = 0;
-  model = (struct model){.said = state, .told = state, .commits = commits, .place = {-1, -1}};
+  if (others == TAKEN) abp_task_taken(world.tasks, world.task);
+  model = (struct model){
+      .said = state, .told = state, .commits = commits, .place = {-1, -1}, .others = (int)others};
 }
 
 /* --- The search ------------------------------------------------------------------------------- */
@@ -378,7 +430,7 @@ static int longest = 5;
 static uint64_t histories;
 
 static void replay(enum abp_task_state state, int length) {
-  open_world(state, model.commits);
+  open_world(state, model.commits, (enum others)model.others);
   for (int i = 0; i < length; i++)
     make(history[i]);
 }
@@ -417,9 +469,18 @@ static int explore(enum abp_task_state state, int length) {
 int main(int argc, char **argv) {
   if (argc > 1) longest = atoi(argv[1]);
   if (longest < 1 || longest > MAX_MOVES) return 2;
-  for (int which = 0; which < 3; which++) {
-    const enum abp_task_state state = which ? ABP_TASK_SUBMITTED : ABP_TASK_UNKNOWN;
-    open_world(state, which == 2);
+  static const struct {
+    enum abp_task_state state;
+    int commits;
+    enum others others;
+  } WORLDS[] = {{ABP_TASK_UNKNOWN, 0, HEARD},
+                {ABP_TASK_SUBMITTED, 0, NOBODY},
+                {ABP_TASK_SUBMITTED, 1, NOBODY},
+                {ABP_TASK_SUBMITTED, 1, TAKEN},
+                {ABP_TASK_INPUT_REQUIRED, 1, PARKED}};
+  for (size_t which = 0; which < sizeof WORLDS / sizeof *WORLDS; which++) {
+    const enum abp_task_state state = WORLDS[which].state;
+    open_world(state, WORLDS[which].commits, WORLDS[which].others);
     if (!explore(state, 0)) return 1;
   }
   abp_tasks_free(world.tasks);

@@ -66,7 +66,10 @@ const PROGRAMS = [
   { objects: EXPLORE, args: ['heedless'] },
   { objects: EXPLORE, args: ['one'] }, // the only one whose handlers fail
   { objects: EXPLORE, args: [] },
-  { objects: ['task_state', 'tasks', 'siphash', 'call_table', 'explore_tasks'], args: [] },
+  {
+    objects: ['task_state', 'watch_state', 'tasks', 'siphash', 'call_table', 'explore_tasks'],
+    args: [],
+  },
 ];
 
 /** Each row of a table: which it is, where it stands, where it leads, what else it says. */

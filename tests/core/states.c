@@ -46,6 +46,7 @@ struct table {
   const char *const *state_names, *const *event_names;
   struct row (*row)(int state, int event);
   void (*put_says)(uint32_t says);
+  uint32_t shown;             /* of what a row says, in bits */
   uint32_t drawn[MAX_STATES]; /* events, a bit each */
 };
 
@@ -73,7 +74,7 @@ static void draw_arrow(struct table *table, int from, int to, uint32_t events) {
     else
       put("<br/>");
     put("%s", name_of(table->event_names, event));
-    if (row.says && table->put_says) {
+    if (row.says & table->shown) {
       put(" (");
       table->put_says(row.says);
       put(")");
@@ -183,8 +184,8 @@ static const char *const CALL_EVENT_NAMES[CALL_EVENTS] = {[EV_START] = "start",
                                                           [EV_CREDIT] = "credit",
                                                           [EV_CLOSE] = "close",
                                                           [EV_LOST] = "lost"};
-static struct table calls = {CALL_STATES, CALL_EVENTS, CALL_STATE_NAMES, CALL_EVENT_NAMES, call_row,
-                             put_owed,    {0}};
+static struct table calls = {
+    CALL_STATES, CALL_EVENTS, CALL_STATE_NAMES, CALL_EVENT_NAMES, call_row, put_owed, ~0u, {0}};
 
 /* --- Sessions --------------------------------------------------------------------------------- */
 
@@ -239,8 +240,10 @@ static const char *const SESSION_EVENT_NAMES[SESSION_EVENTS] = {
 
 static struct row task_row(int state, int event) {
   const struct task_step step = task_step((enum abp_task_state)state, (enum task_event)event);
-  return (struct row){step.next, step.owed};
+  return (struct row){step.next, step.owed | (uint32_t)step.fate << FATES_AT};
 }
+
+static void put_fate(uint32_t says) { put("*%s*", abp_fate_name((int)(says >> FATES_AT))); }
 
 static const char *const TASK_STATE_NAMES[TASK_STATES] = {
     [ABP_TASK_UNKNOWN] = "UNKNOWN",
@@ -267,6 +270,7 @@ static const char *const TASK_EVENT_NAMES[TASK_EVENTS] = {
     [TE_START] = "message",
     [TE_RETURN] = "returns",
     [TE_THROW] = "throws",
+    [TE_STOP] = "stops",
     [TE_CANCEL] = "cancel",
     [TE_ASK] = "ask",
     [TE_GRACE] = "grace period",
@@ -283,9 +287,10 @@ static void write_document(void) {
                                   SESSION_EVENT_NAMES,
                                   session_row,
                                   put_sends,
+                                  ~0u,
                                   {0}};
-  static struct table tasks = {
-      TASK_STATES, TASK_EVENTS, TASK_STATE_NAMES, TASK_EVENT_NAMES, task_row, NULL, {0}};
+  static struct table tasks = {TASK_STATES, TASK_EVENTS, TASK_STATE_NAMES, TASK_EVENT_NAMES,
+                               task_row,    put_fate,    ~0u << FATES_AT,  {0}};
   const uint32_t both =
       BIT(EV_START) | BIT(EV_COMPLETE) | BIT(EV_CANCELLED) | BIT(EV_CLOSE) | BIT(EV_LOST);
   put("# States\n\n"

@@ -30,7 +30,8 @@ static void a_terminal_state_is_final_and_nothing_is_told_after_it(void **state)
     if (!ended(from)) continue;
     for (int event = 0; event < TASK_EVENTS; event++) {
       assert_int_equal(step(from, event).next, from);
-      assert_int_equal(step(from, event).owed & ~(ABP_TASK_ACK | ABP_TASK_NAK), 0);
+      const int quiet = ABP_TASK_ACK | ABP_TASK_NAK | ABP_TASK_LEARN;
+      assert_int_equal(step(from, event).owed & ~quiet, 0);
     }
   }
 }
@@ -58,10 +59,21 @@ static void no_cancel_of_an_agents_task_is_left_without_an_answer(void **state) 
 
 static void whatever_an_executor_does_when_it_is_asked_to_stop_its_task_ends(void **state) {
   (void)state;
-  const int events[] = {TE_RETURN, TE_THROW, TE_GRACE, TE_SAYS_INPUT_REQUIRED,
-                        TE_SAYS_AUTH_REQUIRED};
+  const int events[] = {
+      TE_RETURN, TE_THROW, TE_STOP, TE_GRACE, TE_SAYS_INPUT_REQUIRED, TE_SAYS_AUTH_REQUIRED};
   for (size_t i = 0; i < sizeof events / sizeof *events; i++)
     assert_int_equal(step(TASK_CANCELING, events[i]).next, ABP_TASK_CANCELED);
+}
+
+static void every_end_of_an_agents_task_says_what_became_of_the_work(void **state) {
+  (void)state;
+  for (int from = ABP_TASK_SUBMITTED; from < (int)TASK_COMMITTING; from++) {
+    for (int event = 0; event < TASK_EVENTS; event++) {
+      const struct task_step to = step(from, event);
+      assert_int_equal(to.fate != ABP_FATE_NONE,
+                       (!ended(from) && ended(to.next)) || (to.owed & ABP_TASK_LEARN) != 0);
+    }
+  }
 }
 
 static void an_executor_starts_only_where_a_message_is_awaited(void **state) {
@@ -95,7 +107,7 @@ static void only_its_log_ends_a_task_that_is_being_stored(void **state) {
   for (int event = TE_START; event < TASK_EVENTS; event++) {
     const struct task_step to = step(TASK_COMMITTING, event);
     assert_int_equal(to.next, TASK_COMMITTING);
-    assert_int_equal(to.owed & ~(ABP_TASK_WAIT | ABP_TASK_COMMIT), 0);
+    assert_int_equal(to.owed & ~(ABP_TASK_WAIT | ABP_TASK_COMMIT | ABP_TASK_LEARN), 0);
   }
 }
 
@@ -303,9 +315,28 @@ static void a_cancel_waits_for_what_is_being_stored_and_gets_its_truth(void **st
   assert_int_equal(bits(cancel), ABP_TASK_COMMIT | ABP_TASK_ABORT | ABP_TASK_WAIT);
   assert_int_equal(about(cancel), ABP_TASK_CANCELED);
   assert_int_equal(abp_task_says(tasks, stopped, 1, ABP_TASK_COMPLETED, 1), 0);
-  assert_int_equal(abp_task_returns(tasks, stopped, 1, 0), 0);
+  assert_int_equal(abp_task_fate(tasks, stopped), ABP_FATE_RUNNING);
+  assert_int_equal(bits(abp_task_returns(tasks, stopped, 1, ABP_TASK_STOPPED)), ABP_TASK_LEARN);
+  assert_int_equal(abp_task_fate(tasks, stopped), ABP_FATE_STOPPED);
   assert_true(abp_task_committed(tasks, stopped, ABP_TASK_CANCELED) & ABP_TASK_SETTLE);
   assert_int_equal(bits(abp_task_cancel(tasks, stopped, 0, 1)), ABP_TASK_ACK);
+  abp_tasks_free(tasks);
+}
+
+static void of_a_task_that_was_another_processs_nothing_is_known(void **state) {
+  (void)state;
+  abp_tasks *tasks = with_log();
+  const abp_task gone = add(tasks, "gone"), again = add(tasks, "again"), none = 0;
+  abp_task_taken(tasks, gone);
+  abp_task_taken(tasks, again);
+  abp_task_taken(tasks, none);
+  abp_task_says(tasks, gone, 0, ABP_TASK_FAILED, 0);
+  assert_int_equal(abp_task_fate(tasks, gone), ABP_FATE_UNKNOWN);
+  abp_task_start(tasks, again);
+  abp_task_committed(tasks, again, ABP_TASK_WORKING);
+  abp_task_returns(tasks, again, 1, ABP_TASK_THREW);
+  assert_int_equal(abp_task_fate(tasks, again), ABP_FATE_FAILED);
+  assert_int_equal(abp_task_fate(tasks, none), ABP_FATE_NONE);
   abp_tasks_free(tasks);
 }
 
@@ -701,6 +732,7 @@ int main(void) {
       cmocka_unit_test(every_way_to_an_end_tells_it_settles_and_ends_the_streams),
       cmocka_unit_test(no_cancel_of_an_agents_task_is_left_without_an_answer),
       cmocka_unit_test(whatever_an_executor_does_when_it_is_asked_to_stop_its_task_ends),
+      cmocka_unit_test(every_end_of_an_agents_task_says_what_became_of_the_work),
       cmocka_unit_test(an_executor_starts_only_where_a_message_is_awaited),
       cmocka_unit_test(what_is_stored_first_is_told_by_nothing_else),
       cmocka_unit_test(only_its_log_ends_a_task_that_is_being_stored),
@@ -711,6 +743,7 @@ int main(void) {
       cmocka_unit_test(a_question_that_nobody_answers_ends_its_task),
       cmocka_unit_test(a_state_is_told_when_it_is_stored),
       cmocka_unit_test(a_cancel_waits_for_what_is_being_stored_and_gets_its_truth),
+      cmocka_unit_test(of_a_task_that_was_another_processs_nothing_is_known),
       cmocka_unit_test(a_cancel_that_is_stored_first_decides),
       cmocka_unit_test(a_task_that_is_cancelled_before_its_run_is_stored_does_not_run),
       cmocka_unit_test(a_question_is_answered_when_it_has_been_told),

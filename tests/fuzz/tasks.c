@@ -110,7 +110,7 @@ static void step(abp_tasks *tasks, struct bytes *bytes, uint64_t *now) {
   case 3:
     task = take_task(bytes);
     run = op & 64 ? take8(bytes) : abp_task_run(tasks, task);
-    look(tasks, task, abp_task_returns(tasks, task, run, op & 128));
+    look(tasks, task, abp_task_returns(tasks, task, run, (enum abp_task_return)(op >> 6)));
     return;
   case 4:
     task = take_task(bytes);

@@ -64,6 +64,7 @@ class Chunks {
         if (!(await this.#emit(chunk))) this.#iteration.stop();
         return breathe();
       });
+      if (!returned && signal.aborted) throw signal.reason;
       // Of a task that was cancelled no artifact is complete.
       if (!returned || signal.aborted) return;
       if (value !== undefined && value !== null) await this.#emit(value, true);

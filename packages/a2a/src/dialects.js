@@ -7,6 +7,7 @@
  */
 import { AbpError } from '../../../js/common/errors.js';
 import { getOwn, textOf } from '../../../js/common/values.js';
+import { readOutcome } from './outcome.js';
 import { Unsent } from './unsent.js';
 
 /** @import { TaskState } from '../../../js/core/tasks-boundary.js' */
@@ -19,8 +20,10 @@ import { Unsent } from './unsent.js';
  *   filename?: string, metadata?: Metadata }} Part `raw` is base64
  * @typedef {{ messageId: string, role: 'user' | 'agent', parts: Part[], contextId?: string, taskId?: string,
  *   metadata?: Metadata, extensions?: string[], referenceTaskIds?: string[] }} Message A message between a user and an agent.
- * @typedef {{ state: State, timestamp?: string, message?: Message, text?: string }} Status `text` is the
- *   message when it came as a plain string
+ * @typedef {{ state: State, timestamp?: string, message?: Message, text?: string,
+ *   outcome?: import('../../../js/types/outcome.js').CallOutcome, report?: unknown, progress?: any }} Status `text` is the
+ *   message when it came as a plain string. As a client reads it, `outcome` is what became of the work of a task that was
+ *   canceled or has failed, `report` what its executor said of that, and `progress` its last progress
  * @typedef {{ artifactId: string, parts: Part[], name?: string, description?: string, metadata?: Metadata,
  *   extensions?: string[] }} Artifact Something that a task has made.
  * @typedef {{ id: string, contextId: string, status: Status, artifacts: Artifact[], history: Message[],
@@ -167,12 +170,15 @@ export function readArtifact(artifact) {
 
 /** @param {unknown} status @returns {Status} */
 function readStatus(status) {
-  const message = getField(status, 'message');
+  const given = getField(status, 'message');
+  const state = STATES[readState(getField(status, 'state'))];
+  const message = record(given) && readMessage(given);
   return compact({
-    state: STATES[readState(getField(status, 'state'))],
+    state,
     timestamp: textOf(getField(status, 'timestamp')),
-    text: textOf(message),
-    message: record(message) && readMessage(message),
+    text: textOf(given),
+    message,
+    ...readOutcome(state, message),
   });
 }
 

@@ -39,8 +39,9 @@ import {
   versionOf,
 } from './requests.js';
 import { Repeats } from './repeats.js';
+import { outcomeOf } from './outcome.js';
 import { PrintedEvent, Stream, unsendable } from './reply.js';
-import { ExecutorContext, StoredTask, replyOf, statusOf } from './task.js';
+import { ExecutorContext, StoredTask, replyOf, statusOf, withOutcome } from './task.js';
 import { Entry, TaskStore } from './task-store.js';
 import { checkExtensions, pushOf, readSend, requestInfo } from './validation.js';
 import { REPEATS, nameOf, newId } from './ids.js';
@@ -268,9 +269,12 @@ export class TaskServer {
       for (const { streams } of entries) for (const stream of streams) stream.end();
       return;
     }
-    const status = (/** @type {StoredTask} */ task) => statusOf(task, 'The agent lost the task');
-    for (const entry of entries.filter(({ task }) => !task.terminal))
-      this.#act(entry, LOST, { reported: core.TASK_FAILED, status: status(entry.task) });
+    const metadata = outcomeOf(abp.FATE_UNKNOWN);
+    const lost = { parts: [{ text: 'The agent lost the task' }], metadata };
+    for (const entry of entries.filter(({ task }) => !task.terminal)) {
+      const status = statusOf(entry.task, lost);
+      this.#act(entry, LOST, { reported: core.TASK_FAILED, status });
+    }
   }
 
   /**
@@ -1020,6 +1024,7 @@ export class TaskServer {
         before?.(entry);
         this.#act(entry, verdict, { reported, status, number });
       },
+      learn: (entry, metadata) => this.#learn(entry, metadata),
       artifact: (entry, { artifact, size, append, last }, number) => {
         const { artifactId } = artifact;
         const place = entry.table.artifact(entry.handle, 0, artifactId, append);
@@ -1067,6 +1072,9 @@ export class TaskServer {
         // A status for one state does not describe another.
         ...(reported === state && status),
       };
+      // In a store, the status says it already.
+      if (verdict & core.TASK_END && !entry.replica)
+        task.status = withOutcome(task, task.status, entry.table.fate(entry.handle), entry.said);
       if (task.status.message) task.remember(task.status.message);
       this.#entries.update(entry);
       if (!entry.replica) this.#notify(entry, task.status);
@@ -1084,8 +1092,16 @@ export class TaskServer {
       stream.end();
       streams.delete(stream);
     }
+    if (verdict & core.TASK_LEARN)
+      this.#learn(entry, outcomeOf(entry.table.fate(entry.handle), entry.said));
     if (verdict & core.TASK_FORGET) this.#entries.delete(entry);
     if (verdict & core.TASK_START && prompt && info) void this.#run(entry, prompt, info);
+  }
+
+  /** What became of the work of a task that has ended is known. @param {Entry} entry @param {import('./dialects.js').Metadata} metadata */
+  #learn(entry, metadata) {
+    entry.task.learn(metadata);
+    this.#entries.update(entry);
   }
 
   /** A state of a task of this process was told. @param {Entry} entry @param {Status} status */
@@ -1114,11 +1130,17 @@ export class TaskServer {
     const run = table.run(handle);
     const act = (/** @type {number} */ verdict, /** @type {object} */ about) =>
       owner ? owner.act(verdict, about) : this.#act(entry, verdict, about);
+    const say = (/** @type {import('./outcome.js').Said} */ said) => {
+      if (entry.run === context) entry.said = { ...entry.said, ...said };
+    };
     const context = new ExecutorContext(task, prompt, info, {
+      report: (report) => say({ report }),
       status: (reported, status) => {
         // What ends a task is always taken.
         if (!ended(reported)) this.#requireQueues(entry, owner);
         if (status.message) {
+          const [{ text: message = '' }] = status.message.parts;
+          if (reported === core.TASK_WORKING && message) say({ progress: { message } });
           const { length } = JSON.stringify(status.message);
           // Earlier messages make room for it in its task.
           this.#requireRoom(task, task.artifactsSize + length, length);
@@ -1133,6 +1155,7 @@ export class TaskServer {
     });
     context.attempt = entry.replica?.attempt ?? 1;
     entry.run = context;
+    entry.said = undefined;
     if (owner) {
       owner.context = context;
       // An earlier run may have left artifacts, to which this one can add.
@@ -1147,17 +1170,21 @@ export class TaskServer {
       }
     };
     let failure;
+    /** @type {core.TaskReturn} */
+    let how = core.TASK_RETURNED;
     this.#running++;
     const span = this.#reports?.begin(task, info, context.attempt);
     try {
       await (span ? span.run(execute) : execute());
     } catch (error) {
+      how = saysCancelled(error) ? core.TASK_STOPPED : core.TASK_THREW;
       span?.failed(error);
       failure = { reported: core.TASK_FAILED, status: failed(task, error) };
     }
     if (table.run(handle) === run && entry.run === context) entry.run = undefined;
-    act(table.returns(handle, run, failure !== undefined), failure ?? {});
+    act(table.returns(handle, run, how), failure ?? {});
     owner?.returned(context);
+    if (task.terminal && !entry.run) entry.said = undefined;
     this.#running--;
     this.#checkDrained();
     if (!span) return;

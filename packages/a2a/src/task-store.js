@@ -10,6 +10,8 @@ export class Entry {
   waiting = new Map();
   /** The latest run. @type {import('./task.js').ExecutorContext | undefined} */
   run;
+  /** What that said of its work. @type {import('./outcome.js').Said | undefined} */
+  said;
   /** Where its states are sent, by the ids that clients gave. @type {Map<string, import('./store/push.js').PushConfig>} */
   pushes = new Map();
   /** The task's characters when it was last measured. */

@@ -1,8 +1,10 @@
 /** A task as its executor and the server see it. What happens to it is decided by the core. */
 import { abortError } from '../../../js/common/signals.js';
+import { keptReport } from '../../../js/common/report.js';
 import { ended } from '../../../js/core/tasks-core.js';
 import { readArtifact, readMessage, readState } from './dialects.js';
 import { newId } from './ids.js';
+import { outcomeOf } from './outcome.js';
 
 /** @import { Artifact, Message, Metadata, Part, State, Status, Task } from './dialects.js' */
 
@@ -103,6 +105,17 @@ export class StoredTask {
     }
   }
 
+  /** What became of its work is known only after it has ended. @internal @param {Metadata} metadata */
+  learn(metadata) {
+    const { message } = this.status;
+    if (!message || message !== this.history.at(-1)) return;
+    const before = JSON.stringify(message).length;
+    message.metadata = { ...message.metadata, ...metadata };
+    const grows = JSON.stringify(message).length - before;
+    this.#lengths[this.#lengths.length - 1] += grows;
+    this.size += grows;
+  }
+
   /**
    * By how much an artifact makes it longer.
    * @param {string} id
@@ -140,6 +153,7 @@ export class ExecutorContext {
    * @param {RequestInfo} request
    * @param {{ status: (state: import('../../../js/core/tasks-boundary.js').TaskState, status: Partial<Status>) => boolean,
    *   artifact: (artifact: Artifact, size: number, append: boolean, lastChunk: boolean) => boolean,
+   *   report: (report: any) => void,
    *   flushed: () => Promise<void> | undefined }} emit
    */
   constructor(task, message, request, emit) {
@@ -180,6 +194,13 @@ export class ExecutorContext {
   };
 
   /**
+   * Keeps what the executor says of its work: what it has applied and what remains, in JSON of at most 4 KB. The latest is
+   * sent if the task does not complete.
+   * @param {unknown} report
+   */
+  report = (report) => this.#emit.report(keptReport(report, 'execute'));
+
+  /**
    * Resolves when all that was emitted so far is stored, which without a `store` it is at once, and more may be emitted. Rejects with `ABORTED` when
    * another process has taken the task: then nothing of it will be.
    */
@@ -207,9 +228,33 @@ export class ExecutorContext {
  * @param {Said} content
  * @returns {Partial<Status>}
  */
-export function statusOf({ id: taskId, contextId }, content) {
-  const message = messageOf({ taskId, contextId }, content);
+export function statusOf(task, content) {
+  const message = messageOf(aboutOf(task), content);
   return typeof content === 'string' ? { text: content, message } : { message };
+}
+
+/** What a status says that ends a task, where nobody gave it a message. @type {Partial<Record<State, string>>} */
+const ENDS = {
+  canceled: 'The task was canceled',
+  failed: 'The task has failed',
+  rejected: 'The task was rejected',
+};
+
+/**
+ * The status that ends a task, with what became of its work. If its message says so itself, that stands: an executor may pass
+ * on what it was told.
+ * @param {StoredTask} task
+ * @param {Status} status
+ * @param {import('../../../js/core/abp-boundary.js').Fate} fate
+ * @param {import('./outcome.js').Said} [said] by its executor
+ * @returns {Status}
+ */
+export function withOutcome(task, status, fate, said) {
+  if (!fate) return status;
+  const text = ENDS[status.state] ?? '';
+  const { message = messageOf(aboutOf(task), { parts: [{ text }] }) } = status;
+  const metadata = { ...outcomeOf(fate, said), ...message.metadata };
+  return { ...status, message: { ...message, metadata } };
 }
 
 /**
@@ -218,6 +263,9 @@ export function statusOf({ id: taskId, contextId }, content) {
  * @param {Said} content
  */
 export const replyOf = (contextId, content) => messageOf({ contextId }, content);
+
+/** @param {StoredTask} task */
+const aboutOf = ({ id: taskId, contextId }) => ({ taskId, contextId });
 
 /**
  * @param {object} about what the message is about

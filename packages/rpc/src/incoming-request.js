@@ -1,6 +1,7 @@
 /** The callee's side of a request: runs the handler, provides its context, and sends its result. */
 import * as abp from '../../../js/core/abp-boundary.js';
 import * as rpc from '../../../js/core/rpc-boundary.js';
+import { keptReport } from '../../../js/common/report.js';
 import { getOwn, isRecord } from '../../../js/common/values.js';
 import { Cancellable, ENDED } from '../../../js/core/cancellable.js';
 import { isStream, markedTransfer } from '../../../js/common/transfer.js';
@@ -32,6 +33,8 @@ export class IncomingRequest extends Cancellable {
   #answer;
   /** @type {Transferable[] | undefined} */
   #transfer;
+  /** What its handler said of its work last. @type {{ report?: unknown, progress?: unknown } | undefined} */
+  #said;
   /** What its handler streams, if it does. @type {import('./partial-results.js').PartialResults | undefined} */
   #partialResults;
 
@@ -74,7 +77,20 @@ export class IncomingRequest extends Cancellable {
 
   /** Reports progress. Nothing is sent unless the caller asked for it, nor after a cancel. */
   get progress() {
-    return (/** @type {unknown} */ info) => this.#peer.progress(this, 'onProgress', info);
+    return (/** @type {unknown} */ info) => {
+      (this.#said ??= {}).progress = info;
+      this.#peer.progress(this, 'onProgress', info);
+    };
+  }
+
+  /**
+   * Keeps what the handler says of its work, what it has applied and what remains, in JSON of at most 4 KB. The latest is
+   * sent in the error's `data` if the request does not succeed.
+   */
+  get report() {
+    return (/** @type {unknown} */ report) => {
+      (this.#said ??= {}).report = keptReport(report, this.method);
+    };
   }
 
   /** Sends a part of the result (LSP), if the caller asked for parts: the result is then empty. */
@@ -137,7 +153,9 @@ export class IncomingRequest extends Cancellable {
     const { dialect } = this.#peer;
     let answer = this.#answer ?? { result: this.atClose ?? dialect.closes?.(this.id) };
     if (outcome !== abp.COMPLETED) answer = { error: this.#stopped(outcome) };
-    if ('error' in answer && dialect.tells) answer = { error: withOutcome(answer.error, fate) };
+    const said = this.#said;
+    if ('error' in answer && (dialect.tells || said?.report !== undefined))
+      answer = { error: withOutcome(answer.error, fate, said) };
     this.#peer.respond(this, answer, 'result' in answer ? this.#transfer : undefined);
   }
 
@@ -170,10 +188,18 @@ function endingOf(error, cancelledCode) {
  * An error that says what became of the work, unless its handler gave data that have no room for it.
  * @param {any} error
  * @param {abp.Fate} fate
+ * @param {{ report?: unknown, progress?: unknown }} [said] by its handler
  */
-function withOutcome(error, fate) {
+function withOutcome(error, fate, { report, progress } = {}) {
   const { data = {} } = error;
-  return isRecord(data) ? { ...error, data: { outcome: abp.FATES[fate], ...data } } : error;
+  if (!isRecord(data)) return error;
+  const reached = keptReport(progress);
+  const told = {
+    outcome: abp.FATES[fate],
+    ...(report !== undefined && { report }),
+    ...(reached !== undefined && { progress: reached }),
+  };
+  return { ...error, data: { ...told, ...data } };
 }
 
 /**

@@ -87,9 +87,14 @@ export class PendingRequest extends Pending {
    */
   #became(fate, cause) {
     const outcome = getOwn(cause?.data, 'outcome');
+    if (abp.FATES.indexOf(outcome) <= 0) return { outcome: abp.FATES[fate] };
     const report = getOwn(cause?.data, 'report');
-    if (abp.FATES.indexOf(outcome) > 0) return { outcome, ...(report !== undefined && { report }) };
-    return { outcome: abp.FATES[fate] };
+    const progress = getOwn(cause?.data, 'progress');
+    return {
+      outcome,
+      ...(report !== undefined && { report }),
+      ...(progress !== undefined && { progress }),
+    };
   }
 
   /** It cannot be made, or the core has failed. @param {unknown} error */

@@ -3,10 +3,8 @@
  * which an agent asks what became of a call. It needs no core: a tool's own promise decides.
  */
 import { saysCancelled, toErrorObject } from '../../../js/common/errors.js';
+import { keptReport } from '../../../js/common/report.js';
 import { CallLog, callsTool as toolOf } from './call-log.js';
-
-/** Characters of a report, as JSON. */
-const MAX_REPORT = 4096;
 
 /** @typedef {import('./call-log.js').CallRecord} CallRecord */
 
@@ -65,11 +63,11 @@ async function run(tool, input, context) {
     ...context,
     signal,
     report: (/** @type {unknown} */ said) => {
-      const text = JSON.stringify(said);
-      if (!(text?.length <= MAX_REPORT)) {
-        throw new TypeError(`A report must be JSON of at most ${MAX_REPORT} characters`);
+      const kept = keptReport(said);
+      if (kept === undefined) {
+        throw new TypeError('A report must be JSON of at most 4096 characters');
       }
-      report = JSON.parse(text);
+      report = kept;
     },
   };
   /** @param {string} [outcome] none is success @param {unknown} [error] */

@@ -7,7 +7,8 @@ import { ended } from '../../../../js/core/tasks-core.js';
 import { AbpError } from '../../../../js/common/errors.js';
 import { STATES, readState } from '../dialects.js';
 import { newId } from '../ids.js';
-import { statusOf } from '../task.js';
+import { outcomeOf } from '../outcome.js';
+import { statusOf, withOutcome } from '../task.js';
 import { printRecord } from './records.js';
 
 /** @import { Message, Status } from '../dialects.js' */
@@ -102,13 +103,15 @@ export class Owner {
   act(verdict, { reported, status, reason, run } = {}) {
     if (verdict <= 0) return;
     if (verdict & core.TASK_ABORT) this.context?.abort(reason);
+    const { entry } = this.#replica;
     if (verdict & core.TASK_COMMIT) {
       const state = verdict >> core.TASK_STATE_SHIFT;
-      const shown = {
+      let shown = /** @type {Status} */ ({
         state: STATES[state],
         timestamp: new Date().toISOString(),
         ...(reported === state && status),
-      };
+      });
+      if (entry) shown = withOutcome(entry.task, shown, this.table.fate(this.handle), entry.said);
       /** @type {TaskEvent} */
       const event = /** @type {TaskEvent} */ (
         run ? { k: 'run', status: shown, ...run } : { k: 'status', status: shown }
@@ -120,8 +123,15 @@ export class Owner {
         this.#grow(-sizeOf(this.#queue[last]));
         this.#queue[last] = queued(event);
         this.#grow(sizeOf(this.#queue[last]));
+        // It says what has been learnt by now.
+        this.#drop(({ k }) => k === 'outcome');
       }
     }
+    if (verdict & core.TASK_LEARN)
+      this.#push({
+        k: 'outcome',
+        metadata: outcomeOf(this.table.fate(this.handle), entry?.said),
+      });
     if (verdict & core.TASK_START) {
       // Who woke from a pause looks at its lease first: nothing begins under one that has run out.
       if (this.#logs.lease.valid) this.#logs.host.run(this.#replica, this, this.#next);
@@ -152,6 +162,12 @@ export class Owner {
   #grow(by) {
     this.pending += by;
     this.#logs.wait(by);
+  }
+
+  /** Some events are not to be stored any more. @param {(event: TaskEvent) => boolean} which */
+  #drop(which) {
+    for (const one of this.#queue) if (which(one.event)) this.#grow(-sizeOf(one));
+    this.#queue = this.#queue.filter(({ event }) => !which(event));
   }
 
   /** Resolves when all that was decided so far is stored. Rejects when this process no longer owns the task. */
@@ -255,8 +271,7 @@ export class Owner {
       const verdict = this.table.committed(this.handle, state);
       if (ended(state)) {
         this.#over = true;
-        this.#queue.length = 0;
-        this.#grow(-this.pending);
+        this.#drop(({ k }) => k !== 'outcome');
       }
       this.act(verdict & ~core.TASK_TELL);
       this.onStored?.();
@@ -283,7 +298,9 @@ export class Owner {
       this.#flushing.clear();
     }
     if (this.#gone || this.context || this.#queue.length > 0) return;
-    if (this.#over || this.#replica.asks) this.#leave();
+    if (this.#over || this.#replica.rested) this.#leave();
+    // Whoever takes the task knows then that nobody works on it.
+    else if (this.#replica.asks) this.#push({ k: 'rest' });
   }
 
   #leave() {

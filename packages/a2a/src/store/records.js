@@ -4,7 +4,7 @@
  */
 import { AbpError } from '../../../../js/common/errors.js';
 
-/** @import { Artifact, Message, Status } from '../dialects.js' */
+/** @import { Artifact, Message, Metadata, Status } from '../dialects.js' */
 
 /** The version of a record. A process reads its own and those before it, and keeps its hands off others. */
 const VERSION = 1;
@@ -15,11 +15,14 @@ const VERSION = 1;
  * @typedef {{ k: 'new', origin: Origin }
  *   | { k: 'run', status: Status, message?: Message, saved?: object, attempt: number, trace?: string }
  *   | { k: 'status', status: Status }
+ *   | { k: 'rest' }
+ *   | { k: 'outcome', metadata: Metadata }
  *   | { k: 'artifact', artifact: Artifact, append: boolean, last: boolean, size: number }
  *   | { k: 'wish', reason?: string }
  *   | { k: 'push', config: import('./push.js').PushConfig }
- *   | { k: 'unpush', id: string }} TaskEvent a message for a run, a state that was told, an artifact, a cancel, and where
- *   the task's states are to be sent
+ *   | { k: 'unpush', id: string }} TaskEvent a message for a run, a state that was told, that the executor has returned
+ *   after a question, what became of its work where that is known after the end, an artifact, a cancel, and where the
+ *   task's states are to be sent
  * @typedef {{ k: 'object', name: string }} ObjectRef an event that is too long for a record
  * @typedef {object} TaskRecord
  * @property {string} id

@@ -1,10 +1,13 @@
 /** One task, as its log has it. Whatever is told of the task is told when its record is read here, at its owner, too. */
 import { invokeReportingErrors, reportError } from '../../../../js/common/errors.js';
+import * as abp from '../../../../js/core/abp-boundary.js';
 import { printNumber, readRecord } from './records.js';
 
 /** @import { LogRecord } from '../backends/backend.js' */
 /** @import { Entry } from '../task-store.js' */
 /** @import { TaskEvent, TaskRecord } from './records.js' */
+
+const RUNNING = abp.FATES[abp.FATE_RUNNING];
 
 export class Replica {
   /** The number of the latest record that was read. */
@@ -14,6 +17,8 @@ export class Replica {
   by = '';
   /** A cancel is stored. */
   wished = false;
+  /** The task waits for input, and its executor has returned. */
+  rested = false;
   /** The message of the latest run, what was saved of its request, and how often it was tried. */
   /** @type {import('../dialects.js').Message | undefined} */
   prompt;
@@ -47,6 +52,11 @@ export class Replica {
 
   get ended() {
     return this.entry?.task.terminal ?? false;
+  }
+
+  /** Whether nothing more can be known of it. */
+  get settled() {
+    return this.ended && this.entry?.task.status.message?.metadata?.outcome !== RUNNING;
   }
 
   /** Whether the task waits for input, so that nobody owns it. */
@@ -172,6 +182,7 @@ export class Replica {
         this.attempt = event.attempt;
         this.saved = event.saved;
         this.trace = event.trace;
+        this.rested = false;
         if (event.message) {
           this.prompt = event.message;
           entry.task.remember(event.message);
@@ -181,6 +192,12 @@ export class Replica {
         break;
       case 'status':
         host.status(entry, event.status, number);
+        break;
+      case 'rest':
+        this.rested = true;
+        break;
+      case 'outcome':
+        host.learn(entry, event.metadata);
         break;
       case 'artifact':
         host.artifact(entry, event, number);

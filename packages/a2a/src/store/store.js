@@ -6,12 +6,14 @@
  * processes; of each process the tasks that it has to see to, so that whoever finds it gone knows what to take; and the
  * tasks that have ended, by the hour.
  */
+import * as abp from '../../../../js/core/abp-boundary.js';
 import * as core from '../../../../js/core/tasks-boundary.js';
 import { AbpError, reportError } from '../../../../js/common/errors.js';
 import { TaskTable } from '../../../../js/core/tasks-core.js';
 import { objectNotFound, printCursor, unavailable } from '../backends/backend.js';
 import { readState } from '../dialects.js';
 import { newId } from '../ids.js';
+import { outcomeOf } from '../outcome.js';
 import { Lease } from './lease.js';
 import { Owner } from './owner.js';
 import { printNumber, printRecord, readNumber, readRecord } from './records.js';
@@ -22,7 +24,7 @@ import { Replica } from './replica.js';
 /** @import { Entry } from '../task-store.js' */
 /** @import { RequestInfo } from '../task.js' */
 /** @import { Origin, TaskEvent } from './records.js' */
-/** @import { Status } from '../dialects.js' */
+/** @import { Metadata, Status } from '../dialects.js' */
 /** @import { TaskStoreOptions } from './index.js' */
 /** @import { Prompt } from './owner.js' */
 
@@ -57,6 +59,7 @@ const GONE = 'gone';
  * @property {(entry: Entry, status: Status, number: string, before?: (entry: Entry) => void) => void} status tells a state,
  *   and calls `before` when it is the task's, and nobody was told
  * @property {(entry: Entry, event: TaskEvent & { k: 'artifact' }, number: string) => void} artifact tells one
+ * @property {(entry: Entry, metadata: Metadata) => void} learn says what became of the work of a task that has ended
  * @property {(replica: Replica, owner: Owner, prompt: Prompt) => void} run calls the executor
  * @property {(entry: Entry | undefined, saved: object, trace?: string) => RequestInfo} requestOf
  * @property {(entry: Entry | undefined) => number} deadline when a question that nobody answers is canceled
@@ -274,7 +277,7 @@ export class TaskLogs {
     if (known) {
       known.pins++;
       try {
-        if (!known.ended && !(known.owner && this.lease.valid)) await known.catchUp();
+        if (!known.settled && !(known.owner && this.lease.valid)) await known.catchUp();
       } catch (error) {
         this.leave(known);
         throw error;
@@ -430,6 +433,7 @@ export class TaskLogs {
   #own(replica, state) {
     const handle = this.table.add(replica.id, state);
     if (handle <= 0) throw this.host.busy();
+    if (replica.attempt > 0 && !replica.rested) this.table.taken(/** @type {core.Task} */ (handle));
     const owner = new Owner(this, replica, /** @type {core.Task} */ (handle));
     this.#owners.set(owner.handle, owner);
     replica.watch();
@@ -475,7 +479,7 @@ export class TaskLogs {
       try {
         await this.#noteAs(replica);
         // Whoever finds this process gone sends the end of the task once more.
-        if (!replica.ended || replica.owner || !replica.entry) continue;
+        if (!replica.settled || replica.owner || !replica.entry) continue;
         if (await this.host.delivered(replica.entry)) await this.backend.forget(`${name}/${id}`);
       } catch {
         // Whoever takes over does it.
@@ -509,7 +513,8 @@ export class TaskLogs {
       replica.owner.push({ k: 'wish', reason });
       return;
     }
-    await this.#append(replica, { k: 'wish', reason }, () => replica.wished);
+    const isOver = () => replica.ended || replica.wished;
+    await this.#append(replica, { k: 'wish', reason }, isOver);
     // What waits for input is nobody's: whoever cancels it takes it.
     if (replica.asks && !replica.owner) await this.#take(replica);
   }
@@ -518,12 +523,12 @@ export class TaskLogs {
    * Stores an event of a task that another process may own.
    * @param {Replica} replica
    * @param {TaskEvent} event
-   * @param {() => boolean} isStored whether it was, as far as this process has read
+   * @param {() => boolean} isOver whether it was, as far as this process has read, or need not be
    */
-  async #append(replica, event, isStored) {
+  async #append(replica, event, isOver) {
     const id = newId();
     const data = printRecord({ id, by: this.lease.name, epoch: 0, events: [event] });
-    for (let attempt = 1; !replica.ended && !isStored(); attempt++) {
+    for (let attempt = 1; !isOver(); attempt++) {
       try {
         const seq = await this.backend.append(replica.id, data, replica.seq);
         await replica.receive({ seq, data });
@@ -532,7 +537,7 @@ export class TaskLogs {
         if (code !== 'CONFLICT' && code !== 'UNACKNOWLEDGED') throw error;
         await replica.catchUp();
         // A busy owner is always first.
-        if (attempt % (ATTEMPTS + 1) === ATTEMPTS && !isStored())
+        if (attempt % (ATTEMPTS + 1) === ATTEMPTS && !isOver())
           await this.backend
             .ask(replica.by, JSON.stringify({ task: replica.id, event }))
             .catch(() => {});
@@ -551,7 +556,7 @@ export class TaskLogs {
       event.k === 'push'
         ? JSON.stringify(entry?.pushes.get(event.config.id)) === JSON.stringify(event.config)
         : !entry?.pushes.has(event.id);
-    if (!owner) return this.#append(replica, event, isStored);
+    if (!owner) return this.#append(replica, event, () => replica.ended || isStored());
     if (this.full) throw this.host.busy();
     owner.push(event);
     await owner.flushed();
@@ -616,6 +621,9 @@ export class TaskLogs {
       if (replica && replica.by === name) {
         if (replica.ended && replica.entry) {
           await this.#noteAs(replica);
+          // What was still at work when the task was canceled is gone.
+          const metadata = outcomeOf(abp.FATE_UNKNOWN);
+          await this.#append(replica, { k: 'outcome', metadata }, () => replica.settled);
           this.host.notify(replica.entry, replica.entry.task.status);
           if (!(await this.host.delivered(replica.entry))) return;
         } else await this.#take(replica);

@@ -82,6 +82,69 @@ export function testStore(name, openBackend) {
     assert.equal(gem.error.code, -32002);
   });
 
+  it('what became of the work of a canceled task all processes tell, at once and later', async (t, start) => {
+    const go = deferred();
+    const { urls } = await start(async ({ report, signal }) => {
+      report({ applied: 1 });
+      await go.promise;
+      report({ applied: 2 });
+      signal.throwIfAborted();
+    });
+    const metadataOf = ({ result }) => (result.task ?? result).status.message.metadata;
+    const { id } = (await send(urls[0], 'go', returnImmediately)).result.task;
+    const running = { outcome: 'running', report: { applied: 1 } };
+    assert.deepEqual(metadataOf(await cancel(urls[1], id)), running);
+    for (const url of urls) assert.deepEqual(metadataOf(await get(url, id)), running);
+    go.resolve();
+    const stopped = { outcome: 'stopped', report: { applied: 2 } };
+    for (const url of urls) {
+      let told;
+      do told = metadataOf(await get(url, id));
+      while (told.outcome === 'running');
+      assert.deepEqual(told, stopped);
+      const listed = await ask(url, V1.list, {}, V1.headers);
+      assert.deepEqual(listed.result.tasks[0].status.message.metadata, stopped);
+    }
+  });
+
+  it('with grace, what an executor did of its task is told with the end, in every process', async (t, start) => {
+    const { urls } = await start(
+      ({ signal }) =>
+        new Promise((resolve) => signal.addEventListener('abort', resolve)).then(() => {}),
+      { grace: 60_000 },
+    );
+    const { id } = (await send(urls[0], 'go', returnImmediately)).result.task;
+    const answer = await cancel(urls[1], id);
+    assert.deepEqual(answer.result.status.message.metadata, { outcome: 'finished' });
+    assert.deepEqual((await get(urls[0], id)).result, answer.result);
+  });
+
+  it('what a task had done that waits for input has stopped, whichever process cancels it', async (t, start) => {
+    const { agents, urls } = await start(({ emitStatus }) => emitStatus('input-required'));
+    const { id } = (await send(urls[0], 'go')).result.task;
+    // Its executor has returned, and nobody owns it.
+    while (agents[0].agent.counters.owned) await new Promise(setImmediate);
+    const answer = await cancel(urls[1], id);
+    assert.deepEqual(answer.result.status.message.metadata, { outcome: 'stopped' });
+  });
+
+  it('nobody knows what became of the work of a process that is gone', async (t, start) => {
+    const { agents, urls } = await start(() => new Promise(() => {}));
+    const ids = [];
+    for (let i = 0; i < 2; i++)
+      ids.push((await send(urls[0], 'go', returnImmediately)).result.task.id);
+    assert.equal((await cancel(urls[1], ids[0])).result.status.message.metadata.outcome, 'running');
+    await agents[0].close();
+    const states = [];
+    for (const id of ids) {
+      let status;
+      do status = (await get(urls[1], id)).result.status;
+      while (status.message?.metadata.outcome !== 'unknown');
+      states.push(plainState(status.state));
+    }
+    assert.deepEqual(states, ['canceled', 'failed']);
+  });
+
   it('a cancel that comes after the end is refused, whichever process is asked', async (t, start) => {
     const { urls } = await start(() => {});
     const { id } = (await send(urls[0], 'go')).result.task;

@@ -119,6 +119,20 @@ async function answerTo(ask) {
   }
 }
 
+/** What a log says became of a task's work, in order. */
+const wordsOf = (events) =>
+  events.flatMap(({ status, metadata = status?.message?.metadata }) => metadata?.outcome ?? []);
+
+/** What the log says became of a task's work is what its executors wrote down. */
+function checkOutcome(id, words, effects) {
+  const has = (what) => effects.some((effect) => effect.what === what);
+  assert.ok(words.length <= 1 || (words.length === 2 && words[0] === 'running'), `${id}: ${words}`);
+  const word = words.at(-1);
+  if (word === 'unstarted') assert.ok(!has('begun'), `${id} never began`);
+  if (word === 'stopped') assert.ok(has('begun') && !has('done'), `${id} stopped midway`);
+  if (word === 'finished') assert.ok(has('done'), `${id} ran to its end`);
+}
+
 export class Fleet {
   /** @type {Process[]} */
   processes = [];
@@ -206,12 +220,20 @@ export class Fleet {
       .map((line) => JSON.parse(line));
   }
 
+  /** The events of a task, once it is known what became of its work. */
+  async #settledLog(id) {
+    for (;;) {
+      const records = await answerTo(() => this.backend.read(id, 0));
+      const events = records.flatMap(({ data }) => JSON.parse(data).e);
+      if (wordsOf(events).at(-1) !== 'running') return events;
+    }
+  }
+
   /** Compares what was told with the logs, with what each process says now, and with the effects. */
   async check() {
     const effects = this.effects();
     for (const [id, [state]] of this.told) {
-      const records = await answerTo(() => this.backend.read(id, 0));
-      const events = records.flatMap(({ data }) => JSON.parse(data).e);
+      const events = await this.#settledLog(id);
       const ends = events.filter(({ k, status }) => k === 'status' && isEnd(status.state));
       assert.deepEqual(
         ends.map(({ status }) => status.state),
@@ -220,11 +242,13 @@ export class Fleet {
       );
       const after = events.slice(events.indexOf(ends[0]) + 1);
       assert.deepEqual(
-        after.filter(({ k }) => k !== 'wish'),
+        after.filter(({ k }) => k !== 'wish' && k !== 'outcome'),
         [],
         'nothing comes after the end',
       );
       const ofTask = effects.filter((effect) => effect.id === id);
+      const words = wordsOf(events);
+      checkOutcome(id, words, ofTask);
       if (state === 'completed')
         assert.ok(
           ofTask.some(({ what }) => what === 'done'),
@@ -234,6 +258,7 @@ export class Fleet {
         if (!alive) continue;
         const task = await answerTo(() => createTaskClient(url, { version: '1.0' }).get(id));
         assert.equal(task.status.state, state, `${url} on ${id}`);
+        assert.equal(task.status.outcome, words.at(-1), `${url} on the outcome of ${id}`);
       }
     }
   }

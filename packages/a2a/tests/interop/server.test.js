@@ -447,6 +447,11 @@ class Replay {
       actual = { ...actual, extensions };
       if (!extensions.length && !expected.extensions) delete actual.extensions;
     }
+    // What became of the work of a canceled task no other agent says.
+    const { message, history, ...others } = actual ?? {};
+    if (message?.metadata?.outcome) actual = { ...others, ...(history && { history }) };
+    if (history?.length > expected.history?.length && history.at(-1).metadata?.outcome)
+      actual = { ...actual, history: history.slice(0, -1) };
     assert.deepEqual(Object.keys(actual).sort(), Object.keys(expected).sort(), where);
     for (const key of Object.keys(expected))
       this.same(actual[key], expected[key], `${where}.${key}`);

@@ -117,13 +117,13 @@ set +m
 trap 'kill -- -$queue -$ticker 2>/dev/null || true' EXIT
 wait $queue
 kill -- -$ticker
-# Engines lose an event now and then. A job with a browser that fails is run once more, alone, unless ONCE is set; what
-# failed at first is shown, for somebody to look into.
+# Engines lose an event now and then, and machines stand still. A job that fails is run once more, alone, unless ONCE is set
+# or nothing in it waits; what failed at first is shown, for somebody to look into.
 if [ -e build/logs/failed ] && [ -z "${ONCE:-}" ]; then
   mv build/logs/failed build/logs/failed.first
   while read -r name; do
     case $name in
-      node* | c | c-* | lint | coverage | fuzz | differential | effects | soak | mutants) echo "$name" >>build/logs/failed ;;
+      c | c-* | lint | coverage | fuzz) echo "$name" >>build/logs/failed ;;
       *)
         printf '\n== %s, which is run once more\n' "$name"
         sed -n '/failing tests:/,$p' "build/logs/$name.log"

@@ -327,6 +327,27 @@ describe('the document under a call', () => {
     }
   }
 
+  test('lives on: in a new session its agent learns what became of a call of the old one', async () => {
+    await open({ reconnect: true });
+    const frame = page.frames()[1];
+    const began = await page.evaluate(() => {
+      window.pending = window.client.call('held', {}, { callId: 'mine' });
+      return window.client.outcome('mine');
+    });
+    assert.deepEqual(began, { outcome: 'running' });
+    // The agent begins anew, and its app does not know why.
+    const lost = await page.evaluate(async () => {
+      const reconnected = window.client.reconnect();
+      const { error, metadata } = await window.pending;
+      await reconnected;
+      window.settled = window.client.outcome('mine', { settled: true });
+      return [error.code, metadata.outcome, await window.client.outcome('mine')];
+    });
+    assert.deepEqual(lost, ['CANCELLED', 'unknown', { outcome: 'running' }]);
+    await frame.evaluate(() => window.release('late'));
+    assert.deepEqual(await page.evaluate(() => window.settled), { outcome: 'finished' });
+  });
+
   test('is reloaded: the client reconnects, and nothing of the old session is heard', async () => {
     await open();
     const before = await page.evaluate(() => window.client.sessionId);

@@ -241,7 +241,7 @@ export const ELICITATION = {
   write: (_id, { name, params, timeout, window, about }) => ({
     method: name,
     params,
-    callId: about,
+    ...(about !== undefined && { callId: about }),
     ...(timeout && { timeout }),
     ...streamOf(window),
   }),

@@ -27,7 +27,10 @@ const unreadable = new Proxy(
 
 describe('a call that came', () => {
   const read = (payload, id = 'id') => CALL.read({ type: CALL.request, id, payload });
-  const nothing = { params: {}, timeout: 0, progress: false, window: undefined, input: false };
+  const nothing = {
+    ...{ params: {}, timeout: 0, progress: false, window: undefined, input: false },
+    idempotencyKey: undefined,
+  };
 
   test('has a name, params and options', () => {
     assert.deepEqual(
@@ -35,13 +38,13 @@ describe('a call that came', () => {
         capability: 'x',
         params: [1],
         options: {
-          ...{ callId: 'c', timeout: 1.5, progressToken: 0, input: true },
+          ...{ callId: 'c', timeout: 1.5, progressToken: 0, input: true, idempotencyKey: 'k' },
           stream: { chunks: 2, bytes: 3 },
         },
       }),
       {
         ...{ key: 'c', name: 'x', params: [1], timeout: 2, progress: 0, window: [2, 3] },
-        input: true,
+        ...{ input: true, idempotencyKey: 'k' },
       },
     );
     assert.deepEqual(read({ capability: 'x', params: null }), { ...nothing, key: 'id', name: 'x' });
@@ -126,19 +129,22 @@ describe('a call that goes', () => {
 
 describe('a question', () => {
   test('that came has a method, params and a time', () => {
-    const payload = { method: 'm', params: 1, timeout: 5, stream: { chunks: 1, bytes: 2 } };
+    const stream = { chunks: 1, bytes: 2 };
+    const payload = { method: 'm', params: 1, timeout: 5, callId: 'c', stream };
     assert.deepEqual(ELICITATION.read({ id: 'q', payload }), {
       ...{ key: 'q', name: 'm', params: 1, timeout: 5, progress: false, window: [1, 2] },
+      about: 'c',
     });
     assert.deepEqual(ELICITATION.read({}), {
       ...{ key: undefined, name: undefined, params: undefined, timeout: 0, progress: false },
-      window: undefined,
+      ...{ window: undefined, about: undefined },
     });
   });
 
   test('that goes says so much', () => {
     const asked = { name: 'm', params: 1, timeout: 0 };
     assert.deepEqual(ELICITATION.write('id', asked), { method: 'm', params: 1 });
+    assert.equal(ELICITATION.write('id', { ...asked, about: 'c' }).callId, 'c');
     assert.deepEqual(ELICITATION.write('id', { ...asked, timeout: 5, window: [1, 2] }), {
       ...{ method: 'm', params: 1, timeout: 5, stream: { chunks: 1, bytes: 2 } },
     });
@@ -353,16 +359,23 @@ describe('an entry of a frame', () => {
       ...['request', { key: 'k', name: 'x', params: {}, timeout: 0, progress: false }],
     ]);
     assert.deepEqual(read(FrameKind.REQUEST, 'k', 'x', 0)[1].params, 0);
-    const plain = { key: 'k', name: 'x', window: undefined, input: false };
+    const plain = {
+      ...{ key: 'k', name: 'x', window: undefined, input: false },
+      ...{ idempotencyKey: undefined, about: undefined },
+    };
     assert.deepEqual(read(FrameKind.REQUEST_WITH, 'k', 'x', ['p', 1.5, true]), [
       ...['request', { ...plain, params: 'p', timeout: 2, progress: true }],
     ]);
     assert.deepEqual(read(FrameKind.REQUEST_WITH, 'k', 'x', undefined), [
       ...['request', { ...plain, params: {}, timeout: 0, progress: false }],
     ]);
-    assert.deepEqual(read(FrameKind.REQUEST_WITH, 'k', 'x', ['p', 0, 'token', 2, 3, true]), [
+    const whole = ['p', 0, 'token', 2, 3, true, 'key'];
+    assert.deepEqual(read(FrameKind.REQUEST_WITH, 'k', 'x', whole), [
       'request',
-      { ...plain, params: 'p', timeout: 0, progress: 'token', window: [2, 3], input: true },
+      {
+        ...{ ...plain, params: 'p', timeout: 0, progress: 'token', window: [2, 3], input: true },
+        ...{ about: true, idempotencyKey: 'key' }, // a question has a text there, a call `true`
+      },
     ]);
     const idle = read(FrameKind.REQUEST_WITH, 'k', 'x', ['p', 0, false, 0, 0, 1])[1];
     assert.deepEqual([idle.window, idle.input], [undefined, false]);

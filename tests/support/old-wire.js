@@ -255,6 +255,14 @@ const withoutNews = (payload) => {
 /** What a reader grants depends on when it reads. */
 const isCredit = (said) => (Array.isArray(said) ? said[0] === 9 : said.type === 'bridge/credit');
 
+/** Leaves out what greetings say since, which an older side does not read. @param {any} said */
+function asOfThen(said) {
+  if (said.type !== 'initialize') return said;
+  const { agentCapabilities: _owner, features, ...payload } = said.payload;
+  const { 'bridge.outcomes': _asks, ...known } = features;
+  return { ...said, payload: { ...payload, features: known } };
+}
+
 /**
  * Plays one side of a recording to the other side, which lives.
  * @param {string} recording
@@ -302,7 +310,7 @@ export async function play(recording, live, start) {
       if (isCredit(expected)) continue;
       const got = await next();
       name ||= live === 'agent' ? got.id : got.payload.sessionId;
-      assert.deepEqual(read(write(got).replaceAll(name, NAMES[live])), expected);
+      assert.deepEqual(read(write(asOfThen(got)).replaceAll(name, NAMES[live])), expected);
     }
   }
   await started;

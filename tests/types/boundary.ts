@@ -14,7 +14,7 @@ declare const number: abp.CallNumber;
 declare const module: CoreModule<abp.Exports>;
 
 x.finish(pointer, handle, abp.COMPLETED, abp.FATE_NONE);
-x.call_received(pointer, 0, number, 0, abp.WANTS_PROGRESS, 0, 0, abp.NO_ERROR);
+x.call_received(pointer, 0, number, 0, abp.WANTS_PROGRESS, 0, 0, abp.NO_ERROR, 0);
 x.cancel(pointer, 0, 0);
 
 // @ts-expect-error an error code is no outcome, although its number is one
@@ -28,7 +28,7 @@ x.cancel(pointer, number, 0);
 // @ts-expect-error nor the other way round
 x.progress_received(pointer, 0, handle);
 // @ts-expect-error an outcome is no error code
-x.call_received(pointer, 0, number, 0, 0, 0, 0, abp.TIMED_OUT);
+x.call_received(pointer, 0, number, 0, 0, 0, 0, abp.TIMED_OUT, 0);
 // @ts-expect-error a status is not the state of a session
 void (x.state(pointer) === abp.E_STATE);
 // @ts-expect-error an input returns an action, not an outcome

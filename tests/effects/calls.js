@@ -10,10 +10,13 @@ import { NAMES, isStuck, turn } from './work.js';
  * @property {number} seed of what the handler does
  * @property {number} moment when it is stopped
  * @property {number} count how many steps later
+ * @property {boolean} [keyed] whether it has an `idempotencyKey`
  */
 
+/** @typedef {{ signal?: AbortSignal, timeout?: number, callId: string, idempotencyKey?: string }} CallOptions */
+
 /**
- * @typedef {(name: string, params: { key: string, seed: number }, options: { signal: AbortSignal, timeout?: number }) => Promise<Told & {
+ * @typedef {(name: string, params: { key: string, seed: number }, options: CallOptions) => Promise<Told & {
  *   later?: Promise<Told | undefined> }>} Call what a way tells of a call; `later` is what it tells when the handler has ended after all
  */
 
@@ -49,11 +52,8 @@ export async function turns(count, pace = turn) {
  * @param {Plan} plan
  * @returns {ReturnType<Call>}
  */
-export async function makeCall(
-  call,
-  { write, pace, begun },
-  { handler, key, seed, moment, count },
-) {
+export async function makeCall(call, { write, pace, begun }, plan) {
+  const { handler, key, seed, moment, count, keyed } = plan;
   const controller = new AbortController();
   const { signal } = controller;
   let stoppedAt = 0;
@@ -62,7 +62,7 @@ export async function makeCall(
     controller.abort(new DOMException('the test stops it', 'AbortError'));
   };
   /** @type {Parameters<Call>[2]} */
-  const options = { signal };
+  const options = { signal, callId: key, ...(keyed && { idempotencyKey: key }) };
   // What is stuck ends only if it is told to stop, or is never stuck.
   if (moment === 0) stop();
   if (moment === 1 && !isStuck(handler)) options.timeout = 1 + count;

@@ -17,6 +17,8 @@
  * @property {boolean} patient whether the app waits for its handlers as long as they like
  * @property {boolean} [foreign] whether the peer cannot tell what became of a call
  * @property {boolean} [reports] whether the handler's own words come with the outcome
+ * @property {boolean} [joined] whether another call with the same key may have run the handler
+ * @property {boolean} [asked] whether the app was asked for it, which is there
  */
 
 /** What a handler came to, as each outcome says it. @type {Record<string, string[]>} */
@@ -31,7 +33,7 @@ const ENDS = { stopped: ['stopped'], finished: ['returned'], failed: ['broke'] }
 export function contradiction(
   rows,
   { success, outcome, report },
-  { cut, patient, foreign, reports },
+  { cut, patient, foreign, reports, joined, asked },
 ) {
   const told = rows.findIndex(({ at }) => at === 'told');
   const before = rows.slice(0, told);
@@ -43,16 +45,24 @@ export function contradiction(
   if (begun > 1) return `it ran ${begun} times`;
   if (success) return end === 'returned' ? undefined : 'success, and the handler had not returned';
   if (outcome === undefined) return 'no outcome was told';
-  if (outcome === 'unknown') return cut || foreign ? undefined : 'unknown, and the app is there';
-  if (outcome === 'unstarted') return begun ? 'unstarted, and the handler ran' : undefined;
+  if (outcome === 'unknown') {
+    // What never arrived may still be under way.
+    const excused = cut || foreign || (asked && !begun);
+    return excused ? undefined : 'unknown, and the app is there';
+  }
+  if (outcome === 'unstarted') {
+    return begun && !joined ? 'unstarted, and the handler ran' : undefined;
+  }
   // The state of a task, where no word says more.
   if (outcome === 'canceled') {
     const told = rows.some(({ at }) => at === 'signal');
     if (begun && !told) return 'canceled, and the handler was not told to stop';
     return patient && begun && !end ? 'canceled, and the handler had not ended' : undefined;
   }
-  if (!begun) return `${outcome}, and the handler never ran`;
+  // Who asks is told so of a call that waits for its turn, too.
+  if (!begun && !(asked && outcome === 'running')) return `${outcome}, and the handler never ran`;
   if (outcome === 'running') {
+    if (asked) return end ? 'running, and the handler had ended' : undefined;
     return patient && !cut ? 'running, and the app waits for its handlers' : undefined;
   }
   if (!Object.hasOwn(ENDS, outcome)) return `"${outcome}" is no outcome`;

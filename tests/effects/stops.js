@@ -21,6 +21,9 @@ import { handlersOf, turn } from './work.js';
  * @property {() => Promise<unknown>} [pace] a turn of whoever calls
  * @property {(plan: import('./calls.js').Plan) => ReturnType<import('./calls.js').Call>} [make] makes a call elsewhere, where its stop and what is
  *   told of it are noted; in place of `call`
+ * @property {(callId: string, settled: boolean) => Promise<Told>} [ask] what is told of a call to who asks for it later, in another session if this
+ *   one was cut; `settled`: when its handler has ended
+ * @property {import('./calls.js').Call} [again] makes a call that may have been made before, by its `idempotencyKey`
  * @property {boolean} [dies] whether a cut ends the handlers, too
  * @property {(below: (below: number) => number) => unknown} cut cuts the connection, or ends the app, without a word
  * @property {() => unknown} close
@@ -41,6 +44,8 @@ import { handlersOf, turn } from './work.js';
 const PATIENT = 600_000;
 const SHORT = 20;
 const MAX_SESSION = 12;
+/** What is asked for again. */
+const UNSETTLED = ['running', 'unknown'];
 
 let runs = 0;
 
@@ -120,31 +125,66 @@ async function oneSession(way, database, name, below, tally, wrong) {
   const { call, pace } = session;
   const caller = { write: database.write, pace, begun: way.slow ? begun : undefined };
   const make = session.make ?? ((plan) => makeCall(call, caller, plan));
-  const plans = Array.from({ length: size }, (_, i) => planOf(`${name}.${i}`, below));
-  const all = await Promise.all(plans.map(async (plan) => ({ ...plan, told: await make(plan) })));
+  const plans = Array.from({ length: size }, (_, i) => ({
+    ...planOf(`${name}.${i}`, below),
+    keyed: session.again !== undefined && below(2) === 0,
+    isJoined: below(2) === 0,
+    isPatient: below(2) === 0,
+  }));
+  const repeat = ({ handler, key, seed }, callId = `${key} repeated`) =>
+    session.again(handler, { key, seed }, { callId, idempotencyKey: key });
+  const made = await Promise.all(
+    plans.map(async (plan) => {
+      const making = make(plan);
+      const joined = plan.keyed && plan.isJoined ? repeat(plan, `${plan.key} joined`) : undefined;
+      return { ...plan, told: await making, joined };
+    }),
+  );
   await cutting;
+  /** @param {boolean} settled whether who asks waits until the handler has ended */
+  const ask = async (settled) => {
+    for (const call of made) {
+      const { key, told, isPatient } = call;
+      if (!session.ask || isPatient !== settled || !UNSETTLED.includes(told.outcome)) continue;
+      const rows = database.rows(key).slice();
+      call.asked = { rows, told: await session.ask(key, settled) };
+    }
+  };
+  await ask(false);
   release();
-  if (!isCut || !session.dies) await database.quiet(all.map(({ key }) => key));
-  for (const { key, handler, told } of all) {
-    const [wasCut] = database.rows(name);
-    const wasTold = database.rows(key).find(({ at }) => at === 'told');
-    const lost = wasCut?.order < wasTold.order || told.waited >= way.callerGrace;
-    const circumstances = { ...way, cut: lost, patient };
-    /** @param {Told} what @param {string} when */
-    const check = (what, when, rows = database.rows(key)) => {
-      const why = contradiction(rows, what, circumstances);
+  await Promise.all(made.map(({ joined }) => joined));
+  const keys = made.map(({ key }) => key);
+  if (!isCut || !session.dies) await database.quiet(keys);
+  await ask(true);
+  const rows = new Map(keys.map((key) => [key, database.rows(key).slice()]));
+  for (const call of made) if (call.keyed) call.repeated = await repeat(call);
+  const [wasCut] = database.rows(name);
+  for (const { key, handler, told, asked, joined, repeated } of made) {
+    const seen = rows.get(key);
+    const { order } = seen.find(({ at }) => at === 'told');
+    const lost = wasCut?.order < order || told.waited >= way.callerGrace;
+    const circumstances = { ...way, cut: lost, patient, joined: joined !== undefined };
+    /** @type {(when: string, what: Told, rows: import('./work.js').Row[], more?: object) => void} */
+    const check = (when, what, rows, more) => {
+      const why = contradiction(rows, what, { ...circumstances, ...more });
       if (why) wrong.push(`${handler} ${key}${when}: ${why}: ${rows.map(rowText).join(', ')}`);
+      const word = `${when} ${what.success ? 'success' : (what.outcome ?? 'untold')}`.trim();
+      tally[word] = (tally[word] ?? 0) + 1;
     };
-    check(told, '');
-    const word = told.success ? 'success' : (told.outcome ?? 'untold');
-    tally[word] = (tally[word] ?? 0) + 1;
+    /** What is told last is compared with all that stands. @type {typeof check} */
+    const checkLast = (when, what, rows, more) => {
+      const others = rows.filter(({ at }) => at !== 'told');
+      check(when, what, [...others, { key, at: 'told', how: what.outcome }], more);
+    };
+    check('', told, seen);
     const later = await told.later;
-    if (!later) continue;
-    // It is the last word, so it is compared with all that stands.
-    const rows = database.rows(key).filter(({ at }) => at !== 'told');
-    check(later, ' later', [...rows, { key, at: 'told', how: later.outcome }]);
-    tally[`later ${later.outcome ?? 'success'}`] =
-      (tally[`later ${later.outcome ?? 'success'}`] ?? 0) + 1;
+    if (later) checkLast(' later', later, seen, { cut: isCut });
+    if (asked) {
+      const then = asked.told.outcome === 'running' ? asked.rows : seen;
+      checkLast(' asked', asked.told, then, { cut: false, patient: false, asked: true });
+    }
+    if (joined) checkLast(' joined', await joined, seen, { cut: isCut });
+    if (repeated) checkLast(' repeated', repeated, database.rows(key), { cut: false });
   }
   await session.close();
   return size;

@@ -25,26 +25,65 @@ const session = (client, more) => ({
   ...more,
 });
 
+/** What an agent that asks is told. @param {any} fate */
+const fateOf = ({ outcome, report }) => ({ success: false, outcome, report });
+
 /**
- * Over a transport of which both ends are here.
+ * Over a transport of which both ends are here. After a cut the agent connects again.
  * @param {() => Promise<[any, any, () => unknown]>} ends the agent's transport, the app's, and what cuts them off
+ * @param {boolean} [reloads] whether that is another client then, as in a page that was reloaded: what it keeps is its `owner`
  * @returns {import('./stops.js').Way}
  */
-const over = (ends) => ({
+const over = (ends, reloads) => ({
   reports: true,
   async open(capabilities, settings) {
-    const [agentEnd, appEnd, cut] = await ends();
     const exposed = expose({ app: APP, capabilities }, { limits: limitsOf(settings), origins: [] });
-    exposed.accept(appEnd);
-    const client = await connect(() => agentEnd, { agent: AGENT, limits: { grace: LONG } });
-    return session(client, {
-      cut,
+    let [isCut, cut] = [false, () => {}];
+    const dial = async () => {
+      const [agentEnd, appEnd, cutBoth] = await ends();
+      cut = cutBoth;
+      exposed.accept(appEnd);
+      return agentEnd;
+    };
+    const options = {
+      agent: AGENT,
+      owner: `the agent of ${settings.name}`,
+      limits: { grace: LONG },
+    };
+    let client = await connect(dial, options);
+    // What remembers for agents that come back is loaded by the first who asks.
+    await client.outcome('nothing');
+    const connectAgain = async () => {
+      if (!reloads) return client.reconnect();
+      client = await connect(dial, options);
+    };
+    let again;
+    const there = () => (isCut ? (again ??= connectAgain()) : undefined);
+    return {
+      async call(...given) {
+        const response = await client.call(...given);
+        const told = toldOf(response);
+        if (told.outcome === 'running') told.later = response.settled.then(fateOf);
+        return told;
+      },
+      async ask(callId, settled) {
+        await there();
+        return fateOf(await client.outcome(callId, { settled }));
+      },
+      async again(...given) {
+        await there();
+        return toldOf(await client.call(...given));
+      },
+      cut() {
+        isCut = true;
+        cut();
+      },
       close() {
         client.close();
         exposed.close();
         cut();
       },
-    });
+    };
   },
 });
 
@@ -261,7 +300,7 @@ const wrapped = {
 /** @type {Record<string, import('./stops.js').Way>} */
 export const WAYS = {
   'a port': over(ports),
-  'a WebSocket': over(sockets),
+  'a WebSocket': over(sockets, true),
   'a page that is driven': driven,
   'a worker thread': inThread,
   ACP: peers('acp'),

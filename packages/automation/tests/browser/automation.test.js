@@ -126,6 +126,7 @@ for (const [name, library] of Object.entries(LIBRARIES)) {
             frames: false,
             liveness: false,
             streams: kind === 'ours',
+            outcomes: kind === 'ours',
           });
           assert.deepEqual((await client.call('echo', { a: 1 })).data, { a: 1 });
         });

@@ -55,8 +55,8 @@ job() {
     gateway) tests packages/gateway/tests/*.test.js ;;
     gateway-peers) tests packages/gateway/tests/peers/*.test.js ;; # downloads 300 MB, once: not one of `all`
     # Under AddressSanitizer and UndefinedBehaviorSanitizer, except the explorations.
-    c) ctest --test-dir build/test -j2 --output-on-failure --label-exclude short ;;
-    c-short) ctest --test-dir build/test -j2 --output-on-failure --label-exclude long ;;
+    c) ctest --test-dir build/test -j2 --timeout 3600 --output-on-failure --label-exclude short ;;
+    c-short) ctest --test-dir build/test -j2 --timeout 3600 --output-on-failure --label-exclude long ;;
     coverage) scripts/coverage.sh ;;
     fuzz) scripts/fuzz.sh short ;; # a little of it: npm run fuzz is the long run
     lint)

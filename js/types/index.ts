@@ -10,6 +10,7 @@ export type {
   AnyWorker,
   AttemptOptions,
   CallOptions,
+  OutcomeOptions,
   ConnectOptions,
   ConnectTarget,
   Opener,
@@ -58,7 +59,7 @@ export type {
   TypedDefinition,
 } from './app.js';
 export type { ErrorCode, ProtocolCode } from './errors.js';
-export type { CallOutcome } from './outcome.js';
+export type { CallFate, CallOutcome } from './outcome.js';
 export type { FromSchema } from './json-schema.js';
 export type {
   CancelResponse,

@@ -258,9 +258,10 @@ const isCredit = (said) => (Array.isArray(said) ? said[0] === 9 : said.type === 
 /** Leaves out what greetings say since, which an older side does not read. @param {any} said */
 function asOfThen(said) {
   if (said.type !== 'initialize') return said;
-  const { agentCapabilities: _owner, features, ...payload } = said.payload;
-  const { 'bridge.outcomes': _asks, ...known } = features;
-  return { ...said, payload: { ...payload, features: known } };
+  const payload = { ...said.payload, features: { ...said.payload.features } };
+  delete payload.agentCapabilities;
+  delete payload.features['bridge.outcomes'];
+  return { ...said, payload };
 }
 
 /**

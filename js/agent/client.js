@@ -218,8 +218,6 @@ export class Client {
   /** Whether it was closed since it connected last. */
   #closed = false;
   #owner;
-  /** Keys that were made for calls that may be repeated. */
-  #keys = 0;
   /** Of the session that was to begin last: aborts when it is not wanted any more. */
   #attempt = new AbortController();
   /** What reconnects by itself, and whether that has led to a session. @type {{ stop: AbortController, done: Promise<boolean> } | undefined} */
@@ -497,7 +495,7 @@ export class Client {
     if (!retry) return this.#call(name, params, options ?? {});
     // What may run twice need not be waited for.
     const keyed = this.features.outcomes && !this.#side.repeatable?.(name);
-    if (keyed) options = { idempotencyKey: `retry-${++this.#keys}`, ...options };
+    if (keyed) options = { idempotencyKey: secret(), ...options };
     const deadline = performance.now() + (milliseconds(timeout) || Infinity);
     return this.#call(name, params, options).then((response) => {
       if (response.success) return response;

@@ -3,7 +3,8 @@ import * as abp from '../core/abp-boundary.js';
 import { AbpError } from '../common/errors.js';
 import { requireTypes, SIGNAL } from '../common/check-options.js';
 import { OUTCOME, fateIn } from '../wire/messages.js';
-import { copyRecord } from '../common/values.js';
+import { copyRecord, milliseconds } from '../common/values.js';
+import { wait } from './retry.js';
 
 const OPTIONS = { settled: 'a boolean', signal: SIGNAL, timeout: 'a number' };
 
@@ -19,10 +20,19 @@ export async function askOutcome(client, callId, options, ready) {
     throw new AbpError('INVALID_PARAMS', 'outcome needs the callId of a call, a string');
   }
   requireTypes('outcome', options, OPTIONS);
-  const { settled = false, ...rest } = options;
+  const { settled = false, signal, timeout } = options;
+  const deadline = performance.now() + (milliseconds(timeout) || Infinity);
+  const left = () => deadline - performance.now();
   for (;;) {
-    if (!(await ready()) || !client.features.outcomes) return { outcome: 'unknown' };
-    const response = await client.call(OUTCOME, { callId, settled }, rest);
+    let isReady = false;
+    await wait(
+      left(),
+      signal,
+      ready().then((is) => (isReady = is)),
+    );
+    if (!isReady || !client.features.outcomes) return { outcome: 'unknown' };
+    const ms = deadline === Infinity ? undefined : Math.max(1, left());
+    const response = await client.call(OUTCOME, { callId, settled }, { signal, timeout: ms });
     if (response.success) return read(response.data);
     // A session that is lost while the answer is waited for may be followed by another.
     if (response.error.code !== 'DISCONNECTED')

@@ -39,7 +39,7 @@ const delayAfter = ({ delay, maxDelay }, failures) =>
  * @param {Promise<unknown>} [other]
  * @returns {Promise<void>} never rejects
  */
-function wait(ms, signal, other) {
+export function wait(ms, signal, other) {
   return new Promise((resolve) => {
     const end = () => {
       clearTimeout(timer);

@@ -6,6 +6,8 @@ import { firstOf, getOwn } from '../common/values.js';
 import { checkedProgress } from '../wire/messages.js';
 import { portTransport } from '../transports/port.js';
 
+/** Characters of what an agent is known by; who says more is not known again. */
+const MAX_OWNER = 256;
 /** Elicitation methods that an agent may list; further ones are ignored. */
 const MAX_REQUESTS = 256;
 
@@ -177,7 +179,8 @@ export class Connection {
     this.hello = getOwn(message, 'id');
     this.toldBusy = false;
     const payload = getOwn(message, 'payload');
-    this.owner = textOf(getOwn(getOwn(payload, 'agentCapabilities'), 'owner'));
+    const owner = textOf(getOwn(getOwn(payload, 'agentCapabilities'), 'owner'));
+    this.owner = owner && owner.length <= MAX_OWNER ? owner : undefined;
     this.#session = {
       ...sessionOf(payload),
       origin: this.transport.origin,

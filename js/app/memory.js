@@ -8,8 +8,8 @@ import { AbpError, safely, toErrorObject } from '../common/errors.js';
 import { onAbort, offAbort } from '../common/signals.js';
 import { isStream } from '../common/transfer.js';
 import { sizeOf } from '../common/value-size.js';
-import { copyRecord, getOwn } from '../common/values.js';
-import { OUTCOME, isResponse } from '../wire/messages.js';
+import { getOwn } from '../common/values.js';
+import { CALL, OUTCOME, isResponse } from '../wire/messages.js';
 import { neverRan } from './never-ran.js';
 
 /** @import { Connection } from './connection.js' */
@@ -115,7 +115,9 @@ export class Memory {
   recall(connection, call, run) {
     const { name, params, idempotencyKey } = call.request;
     // It was cancelled while this file was loaded.
-    if (call.aborted) return ended('CANCELLED', 'The operation was cancelled', abp.FATE_UNSTARTED);
+    if (call.aborted) {
+      return CALL.became(connection.endpoint.failure(abp.CANCELLED_ERROR), abp.FATE_UNSTARTED);
+    }
     return name === OUTCOME
       ? this.#tell(connection, params, call)
       : this.#once(connection, call, idempotencyKey, run);
@@ -164,7 +166,7 @@ export class Memory {
     const name = JSON.stringify([owner, call.request.name, key]);
     this.#forgetOld();
     const known = this.#keyed.get(name);
-    if (known) return repeat(known, call);
+    if (known) return repeat(known, call, endpoint);
     const { callId } = call;
     /** @type {Keyed} */
     const keyed = { ended: call.returned.then(() => this.#end(name, keyed, endpoint, callId)) };
@@ -268,38 +270,27 @@ function unless({ signal }, promise) {
  * Answers a call with what became of an earlier one that had its key.
  * @param {Keyed} keyed
  * @param {Invocation} call
+ * @param {Endpoint} endpoint
  */
-async function repeat(keyed, call) {
+async function repeat(keyed, call, endpoint) {
   try {
     await unless(call, keyed.ended);
   } catch {
     // This one waits no more. The work goes on.
-    return ended('CANCELLED', 'The operation was cancelled', abp.FATE_RUNNING);
+    return CALL.became(endpoint.failure(abp.CANCELLED_ERROR), abp.FATE_RUNNING);
   }
   const { outcome, fate = abp.FATE_UNKNOWN, result, said } = keyed;
   const wasStopped =
     outcome === abp.CANCELLED || outcome === abp.TIMED_OUT || fate === abp.FATE_STOPPED;
+  if (!wasStopped && result && 'value' in result) return result.value;
+  let response;
   if (wasStopped) {
-    return ended('CANCELLED', 'The call with this idempotencyKey was cancelled', fate, said);
+    const why = 'The call with this idempotencyKey was cancelled';
+    response = endpoint.failure(abp.CANCELLED_ERROR, why);
+  } else if (result) response = { success: false, error: toErrorObject(result.error) };
+  else {
+    const why = 'The call with this idempotencyKey has run, and its result is not kept';
+    response = endpoint.failure(abp.OPERATION_FAILED, why);
   }
-  if (result && 'error' in result) {
-    const metadata = { ...copyRecord(said), outcome: abp.FATES[fate] };
-    return { success: false, error: toErrorObject(result.error), metadata };
-  }
-  if (result) return result.value;
-  const why = 'The call with this idempotencyKey has run, and its result is not kept';
-  return ended('OPERATION_FAILED', why, fate, said);
+  return CALL.became(response, fate, false, said);
 }
-
-/**
- * @param {'CANCELLED' | 'OPERATION_FAILED'} code
- * @param {string} message
- * @param {abp.Fate} fate
- * @param {object} [said]
- */
-const ended = (code, message, fate, said) => ({
-  success: false,
-  ...(code === 'CANCELLED' && { cancelled: true }),
-  error: { code, message, retryable: false },
-  metadata: { ...copyRecord(said), outcome: abp.FATES[fate] },
-});

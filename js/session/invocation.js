@@ -229,9 +229,11 @@ export class Invocation extends Cancellable {
     try {
       const { callee, side } = this.#endpoint;
       const { request } = this;
-      const run = () => callee.run(request, new Proxy(this, contextOf), this);
+      const context = new Proxy(this, contextOf);
       const isOrdinary = request.idempotencyKey === undefined && request.name !== OUTCOME;
-      const value = await (isOrdinary || !side.recall ? run() : side.recall(this, run));
+      const value = await (isOrdinary || !side.recall
+        ? callee.run(request, context, this)
+        : side.recall(this, () => callee.run(request, context, this)));
       if (isStream(value)) await this.#stream(value);
       else if (isResponse(value)) await this.#respond(value);
       else {

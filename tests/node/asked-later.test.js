@@ -206,6 +206,37 @@ describe('after the connection was lost', () => {
     assert.deepEqual(await client.outcome('a'), { outcome: 'finished' });
   });
 
+  test('who asks while there is no connection waits no longer than it says', async () => {
+    const app = serve({ good: () => 1 });
+    let isGone = false;
+    const open = () => (isGone ? new Promise(() => {}) : app.open());
+    const client = await clientOf(open, { reconnect: { delay: 1 }, timeout: 0 });
+    const lost = new Promise((resolve) => (client.onDisconnect = resolve));
+    isGone = true;
+    app.cut();
+    await lost;
+    const controller = new AbortController();
+    const asked = client.outcome('a', { signal: controller.signal });
+    controller.abort();
+    assert.deepEqual(await asked, { outcome: 'unknown' });
+    assert.deepEqual(await client.outcome('a', { timeout: 1 }), { outcome: 'unknown' });
+  });
+
+  test('who says nothing of itself, or too much, is not known again', async () => {
+    for (const owner of ['', 'x'.repeat(257)]) {
+      let runs = 0;
+      const app = serve({ add: () => ++runs });
+      for (let i = 1; i <= 2; i++) {
+        const client = await clientOf(app.open, { owner });
+        await client.call('add', {}, { idempotencyKey: 'k', callId: `call ${i}` });
+        client.close();
+      }
+      assert.equal(runs, 2);
+      const last = await clientOf(app.open, { owner });
+      assert.deepEqual(await last.outcome('call 1'), { outcome: 'unknown' });
+    }
+  });
+
   test('another agent is told nothing, and one that has the secret is', async () => {
     const app = serve({ good: () => 1 });
     const first = await clientOf(app.open, { owner: 'mine alone' });
@@ -256,9 +287,10 @@ describe('after the connection was lost', () => {
     const first = await clientOf(app.open, { owner: 'o' });
     await first.call('good', {}, { callId: 'a' });
     first.close();
-    await new Promise((resolve) => setTimeout(resolve, 5)); // its time is a millisecond
     const again = await clientOf(app.open, { owner: 'o' });
-    assert.deepEqual(await again.outcome('a'), { outcome: 'unknown' });
+    let told;
+    do told = await again.outcome('a');
+    while (told.outcome !== 'unknown');
 
     const many = serve({ good: () => 1 });
     for (let i = 0; i < 18; i++) {
@@ -338,6 +370,15 @@ describe('a call that has a key', () => {
     const { data } = await client.call('add', {}, { retry: { delay: 1 } });
     assert.deepEqual(data, { runs: 1 });
     assert.equal(runs, 1);
+  });
+
+  test('that another client of the agent tries again has a key of its own', async () => {
+    let runs = 0;
+    const app = serve({ add: () => ++runs });
+    for (const made of [1, 2]) {
+      const client = await clientOf(app.open, { owner: 'kept over a reload' });
+      assert.equal((await client.call('add', {}, { retry: true })).data, made);
+    }
   });
 
   test('is not made again after it was stopped: its repeat is told what became of it', async () => {

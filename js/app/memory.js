@@ -49,6 +49,9 @@ export class Memory {
   /** @type {Map<string, Keyed>} */
   #keyed = new Map();
   #bytes = 0;
+  /** Numbers of agents that do not say who they are: each is known by its connection alone. @type {WeakMap<Connection, number>} */
+  #strangers = new WeakMap();
+  #stranger = 0;
   #connections;
   #rememberFor;
 
@@ -156,14 +159,13 @@ export class Memory {
    * @param {unknown} key
    * @param {() => unknown} run
    */
-  async #once({ endpoint, owner }, call, key, run) {
-    // Nobody knows whose key it is: the other side has not agreed on keys.
-    if (owner === undefined) return run();
+  async #once(connection, call, key, run) {
+    const { endpoint } = connection;
     if (typeof key !== 'string' || !key || key.length > MAX_KEY) {
       const why = `idempotencyKey must be a string of 1 to ${MAX_KEY} characters`;
       return neverRan(new AbpError('INVALID_PARAMS', why));
     }
-    const name = JSON.stringify([owner, call.request.name, key]);
+    const name = JSON.stringify([this.#ownerOf(connection), call.request.name, key]);
     this.#forgetOld();
     const known = this.#keyed.get(name);
     if (known) return repeat(known, call, endpoint);
@@ -179,6 +181,14 @@ export class Memory {
       keyed.result = { error, size: 0 };
       throw error;
     }
+  }
+
+  /** Whose keys these are. @param {Connection} connection */
+  #ownerOf(connection) {
+    const { owner } = connection;
+    if (owner === undefined && !this.#strangers.has(connection))
+      this.#strangers.set(connection, ++this.#stranger);
+    return owner ?? this.#strangers.get(connection);
   }
 
   /**

@@ -470,6 +470,19 @@ describe('a call that has a key', () => {
     assert.equal((await again).data, 2);
   });
 
+  for (const [way, open] of [
+    ['a driven page', async (app) => (await openPair(app, { driven: true })).client],
+    ['window.abp', async (app) => (await openPair(app)).exposed.abp],
+  ]) {
+    test(`runs once by ${way}, too`, async () => {
+      let runs = 0;
+      const agent = await open({ add: () => ++runs });
+      await agent.initialize?.({ agent: AGENT, protocolVersion: '0.1' });
+      for (let i = 0; i < 2; i++)
+        assert.equal((await agent.call('add', {}, { idempotencyKey: 'k' })).data, 1);
+    });
+  }
+
   test('is its own agent’s alone', async () => {
     let runs = 0;
     const app = serve({ add: () => ++runs });

@@ -35,7 +35,9 @@ test('a2a: each capability is a skill, and a cancel reaches its handler', async 
   const failed = await client.send(ask('fail.typed', {}));
   assert.equal(failed.status.state, 'failed');
   assert.match(failed.status.text ?? JSON.stringify(failed.status), /RATE_LIMITED/);
-  assert.equal((await client.send(ask('no.such', {}))).status.state, 'rejected');
+  const rejected = (await client.send(ask('no.such', {}))).status;
+  assert.deepEqual([rejected.state, rejected.outcome], ['rejected', 'unstarted']);
+  assert.match(rejected.text, /There are: .*number\.add/);
   const from = site.lines.length;
   const stop = new AbortController();
   const hanging = client.send(ask('work.hang', {}), { signal: stop.signal });

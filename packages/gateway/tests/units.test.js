@@ -13,6 +13,8 @@ import {
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { App } from '../src/app.js';
+import { executor } from '../src/commands/a2a.js';
 import { browserPaths } from '../src/find-browser.js';
 import { Gateway } from '../src/gateway.js';
 import { sentenceOf } from '../src/outcomes.js';
@@ -436,6 +438,20 @@ test('a model reads what mends a failure', async () => {
   const gone = await textFor({ code: 'DISCONNECTED', message, retryable: true });
   assert.match(gone, /\nThe work may or may not have been done/);
   assert.match(await textFor({ code: 'X', message }), /\nTrying again will not help/);
+});
+
+test('a2a: a task whose app cannot be reached, or that is cancelled before, never began', async () => {
+  const app = new App(new URL('ws://127.0.0.1:1/'), { agent: { name: 'x', version: '1' } });
+  const told = [];
+  const emitStatus = (state, { parts, metadata }) =>
+    told.push([state, metadata.outcome, parts[0].text]);
+  const message = { parts: [{ data: { skill: 'x' } }] };
+  for (const signal of [new AbortController().signal, AbortSignal.abort('enough')])
+    await executor(app)({ message, signal, emitStatus });
+  assert.deepEqual(told[0].slice(0, 2), ['failed', 'unstarted']);
+  assert.match(told[0][2], /^DISCONNECTED: .*\nIt never began/s);
+  assert.deepEqual(told[1].slice(0, 2), ['canceled', 'unstarted']);
+  await app.close();
 });
 
 test("the blocks of a page's WebMCP tool are handed on as such, cleaned; others are data", async () => {

@@ -1,5 +1,5 @@
 /** `a2a`: the app as an A2A agent, one skill a capability. */
-import { hasStopped } from '../app.js';
+import { hasStopped, unlessAborted } from '../app.js';
 import { createServer } from 'node:http';
 import { createTaskServer } from 'abp-bridge/a2a';
 import { createGuard, listenOn } from '../http-guard.js';
@@ -40,19 +40,20 @@ function requestOf({ parts, metadata }) {
 }
 
 /**
+ * Calls the skill that a message names, and tells what becomes of the call.
  * @param {import('../app.js').App} app
  * @returns {(context: ExecutorContext) => Promise<void>}
  */
-const executor = (app) => async (context) => {
+export const executor = (app) => async (context) => {
   const { message, signal, emitStatus, emitArtifact } = context;
   const { skill, params } = requestOf(message);
-  const names = (await app.listCapabilities()).map(({ name }) => name);
-  if (!skill || !names.includes(skill)) {
-    const known = names.slice(0, 50).join(', ');
-    emitStatus(
-      'rejected',
-      `Say which skill in a data part { skill, params }. There are: ${cleanText(known, 4000)}`,
-    );
+  // Of an app that cannot be asked, the call says why.
+  const capabilities = await unlessAborted(app.listCapabilities(), signal).catch(() => undefined);
+  if (!skill || capabilities?.every(({ name }) => name !== skill)) {
+    const names = (capabilities ?? []).slice(0, 50).map(({ name }) => name);
+    const known = names.length ? ` There are: ${cleanText(names.join(', '), 4000)}` : '';
+    const text = `Say which skill in a data part { skill, params }.${known}`;
+    emitStatus('rejected', { parts: [{ text }], metadata: { outcome: 'unstarted' } });
     return;
   }
   /** @type {import('../progress.js').Info | undefined} */

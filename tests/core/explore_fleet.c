@@ -5,6 +5,10 @@
  * die, lose their lease and take over; publishes arrive late, acknowledgements never; clients
  * cancel wherever they like.
  *
+ * What became of the work of a task is in its log, too: a word (abp_fate) with its end, and, where
+ * that is `running`, another one later. Whatever a word says must be what the executors did, and
+ * all processes must come to tell the same one.
+ *
  * POINTS are those of the protocol, each with the rules that it consists of. Without an argument
  * all of them hold, and no history may go wrong. With the number of a point each of its rules is
  * left out in turn, and for each the search must find a history that goes wrong, which it shows.
@@ -49,6 +53,9 @@ enum rule {
   TAKER_HONOURS_WISH,     /* what was cancelled does not run again */
   LOST_FOR_GOOD,          /* a lease that ran out is not renewed, and nothing begins under it */
   FULL_TERM,              /* a taker waits for a term from when it saw the lease unchanged */
+  OTHERS_ARE_UNKNOWN,     /* a taker does not know what became of the work of who was before it */
+  LEARNT_IS_STORED,       /* what an executor did after the end of its task is stored, too */
+  SILENT_ARE_UNKNOWN,     /* of who is gone before it said so, it is unknown */
   RULES
 };
 static const char *const RULE_NAMES[RULES] = {
@@ -56,7 +63,8 @@ static const char *const RULE_NAMES[RULES] = {
     "commit, then tell",      "wish is a record",     "end after artifacts", "run again if saved",
     "nobody owns a question", "object before record", "read from a number",  "orphans are sought",
     "index from the log",     "push, then note",      "version in records",  "one process a file",
-    "look after silence",     "taker honours wish",   "lost for good",       "full term"};
+    "look after silence",     "taker honours wish",   "lost for good",       "full term",
+    "others are unknown",     "learnt is stored",     "silent are unknown"};
 
 static const struct point {
   const char *name;
@@ -64,15 +72,15 @@ static const struct point {
 } POINTS[] = {
     {"one log a task is the truth", {EXPECTED_SEQUENCE, INDEX_FROM_THE_LOG}},
     {"the lease is a process's", {LEASE_FROM_SENDING, LOST_FOR_GOOD, FULL_TERM}},
-    {"taking over is a record", {TAKEOVER_IS_A_RECORD}},
-    {"decide, commit, tell", {COMMIT_THEN_TELL, LOOK_AFTER_SILENCE}},
+    {"taking over is a record", {TAKEOVER_IS_A_RECORD, OTHERS_ARE_UNKNOWN}},
+    {"decide, commit, tell", {COMMIT_THEN_TELL, LOOK_AFTER_SILENCE, LEARNT_IS_STORED}},
     {"a cancel is first a record", {WISH_IS_A_RECORD, TAKER_HONOURS_WISH}},
     {"artifacts are written behind", {END_AFTER_ARTIFACTS, READ_FROM_A_NUMBER}},
     {"running again", {RUN_AGAIN_IF_SAVED, TAKER_HONOURS_WISH}},
     {"waiting for input is nobody's", {NOBODY_OWNS_A_QUESTION}},
     {"large artifacts", {OBJECT_BEFORE_RECORD}},
     {"readers", {READ_FROM_A_NUMBER}},
-    {"orphans are noticed", {ORPHANS_ARE_SOUGHT}},
+    {"orphans are noticed", {ORPHANS_ARE_SOUGHT, SILENT_ARE_UNKNOWN}},
     {"lists by an index", {INDEX_FROM_THE_LOG}},
     {"pushes in the log's order", {PUSH_THEN_NOTE}},
     {"operation: versions side by side", {VERSION_IN_RECORDS}},
@@ -80,19 +88,23 @@ static const struct point {
 };
 enum { POINT_COUNT = sizeof POINTS / sizeof *POINTS, POINT_RULES = 3 };
 
-enum { PROCESSES = 2, LOG = 12, OUT = 6, NET = 3, TERM = 6, VALID = 4, ARENA = 24576 };
+enum { PROCESSES = 2, LOG = 12, OUT = 6, NET = 3, TERM = 6, VALID = 4, EPOCHS = 8, ARENA = 24576 };
 
-enum record_kind { NO_RECORD, RUN, WISH, ARTIFACT, STATE };
+enum record_kind { NO_RECORD, RUN, WISH, ARTIFACT, STATE, OUTCOME };
 
-/* `epoch` is how often the task was taken; who took it with which record is its owner. */
+/* `epoch` is how often the task was taken; who took it with which record is its owner. `word` is
+ * what became of the work (abp_fate), in the record that ends the task and in an OUTCOME. */
 struct record {
-  uint8_t kind, by, id, epoch, state;
+  uint8_t kind, by, id, epoch, state, word;
 };
+
+/* What a run has come to. Nobody but the executor knows. */
+enum effect { NOT_BEGUN, AT_WORK, RAN_OUT, BROKE_OFF, ASKED };
 
 /* What a history may have, and how often. */
 struct budget {
   uint8_t crashes, pauses, cancels, silences, artifacts, questions, answers;
-  uint8_t saved, large, pushes, old, file, clocks, takes;
+  uint8_t saved, large, pushes, old, file, clocks, takes, grace;
 };
 static const struct config {
   const char *name;
@@ -100,6 +112,8 @@ static const struct config {
 } CONFIGURATIONS[] = {
     {"a cancel, a crash and silence", {.crashes = 1, .cancels = 1, .silences = 1, .saved = 1}},
     {"two cancels and a pause", {.pauses = 1, .cancels = 2, .saved = 1}},
+    {"a cancel that waits for the executor",
+     {.crashes = 1, .pauses = 1, .cancels = 1, .saved = 1, .grace = 1}},
     {"an artifact, a pause and silence",
      {.pauses = 1, .silences = 1, .artifacts = 2, .saved = 1, .large = 1}},
     {"a lease and its clocks", {.pauses = 1, .saved = 1, .clocks = 1, .takes = 1}},
@@ -115,10 +129,13 @@ struct process {
   uint8_t dead, paused, blind;
   uint8_t owns;  /* a task in the table, from the attempt to take it on */
   uint8_t epoch; /* of what it writes */
-  uint8_t runs;  /* an executor */
+  uint8_t runs;  /* an executor, which was not told to stop */
+  uint8_t works; /* one that has not returned */
   uint8_t run;   /* its number */
   uint8_t read;  /* records of the log that it knows */
   uint8_t seen_state, seen_epoch, seen_owner, seen_wish;
+  uint8_t seen_run; /* and that nobody has said that it is over */
+  uint8_t word;     /* what it tells of the work of the task, which has ended */
   uint8_t told, listed, cancel, message;
   uint8_t ids, awaited, outs;
   uint8_t emitted, putting;
@@ -141,6 +158,7 @@ static struct state {
   struct record log[LOG];
   struct publish net[NET];
   uint8_t stored, object, noted, delivered;
+  uint8_t effects[EPOCHS]; /* of the run of each owner */
   size_t used;
   _Alignas(16) char arena[ARENA];
 } now;
@@ -163,11 +181,23 @@ static int end_of_log(void) {
   return ABP_TASK_UNKNOWN;
 }
 
+/* What became of the work, as the log has it: a word that is not `running` stays. */
+static int word_of_log(void) {
+  int word = ABP_FATE_NONE;
+  for (int i = 0; i < now.stored; i++) {
+    const struct record *record = &now.log[i];
+    const int says = record->kind == OUTCOME || (record->kind == STATE && is_end(record->state));
+    if (says && (!word || word == ABP_FATE_RUNNING)) word = record->word;
+  }
+  return word;
+}
+
 /* --- What is told ----------------------------------------------------------------------------- */
 
-static void tell(struct process *p, int state) {
+static void tell(struct process *p, int state, int word) {
   if (!is_end(state)) return;
   p->told = (uint8_t)state;
+  p->word = (uint8_t)word;
   require(end_of_log() == state, "what is told is what the log says");
   if (p->cancel == 1) p->cancel = state == ABP_TASK_CANCELED ? 2 : 3;
 }
@@ -177,7 +207,7 @@ static void tell(struct process *p, int state) {
 static void enqueue(struct process *p, struct record record) {
   record.by = (uint8_t)(p - now.p);
   record.id = ++p->ids;
-  if (record.kind != WISH) record.epoch = p->epoch;
+  if (record.kind != WISH && p->owns) record.epoch = p->epoch;
   require(p->outs < OUT, "there is room for what is to be stored");
   if (p->outs == OUT) return;
   int at = p->outs++;
@@ -194,22 +224,24 @@ static void start(struct process *p) {
     taken |= now.log[i].kind == RUN && now.log[i].epoch == p->epoch;
   }
   require(p->epoch == 1 || now.left.saved, "what runs again has its request");
-  p->runs = 1;
+  p->runs = p->works = 1;
   p->run = (uint8_t)abp_task_run(p->tasks, p->task);
+  now.effects[p->epoch] = AT_WORK;
 }
 
-static void drop_decisions(struct process *p) {
+/* Of what is to be stored, only records of this kind are. */
+static void keep_only(struct process *p, enum record_kind kind) {
   uint8_t kept = 0;
   for (int i = 0; i < p->outs; i++)
-    if (p->out[i].kind == WISH) p->out[kept++] = p->out[i];
+    if (p->out[i].kind == kind) p->out[kept++] = p->out[i];
   memset(p->out + kept, 0, (size_t)(OUT - kept) * sizeof *p->out);
   p->outs = kept;
   p->awaited = 0;
 }
 
 static void release(struct process *p) {
-  drop_decisions(p);
-  p->owns = p->runs = p->left = p->putting = 0;
+  keep_only(p, WISH);
+  p->owns = p->runs = p->works = p->left = p->putting = 0;
   p->task = 0;
 }
 
@@ -218,21 +250,31 @@ static void act(struct process *p, int verdict) {
   const int state = verdict >> ABP_TASK_STATE_SHIFT;
   if (verdict & ABP_TASK_ABORT) p->runs = 0;
   if (verdict & ABP_TASK_COMMIT) {
-    if (!holds(COMMIT_THEN_TELL)) tell(p, state);
+    const int word = is_end(state) ? (int)abp_task_fate(p->tasks, p->task) : ABP_FATE_NONE;
+    if (!holds(COMMIT_THEN_TELL)) tell(p, state, word);
     if (!holds(INDEX_FROM_THE_LOG) && is_end(state))
       require(end_of_log() == state, "a list shows what the log says");
     /* What a wish decides replaces what was decided. */
-    struct record *last = p->outs ? &p->out[p->outs - 1] : NULL;
+    struct record *last = NULL;
     for (int i = 0; i < p->outs; i++)
       if (p->out[i].kind == STATE && is_end(p->out[i].state)) last = &p->out[i];
-    if (last && last->kind == STATE && is_end(last->state)) {
+    if (last) {
       last->state = (uint8_t)state;
+      last->word = (uint8_t)word;
       last->id = ++p->ids;
       p->awaited = 0;
+      /* It says what was learnt by now. */
+      struct record *end = p->out + p->outs;
+      if (end[-1].kind == OUTCOME) *--end = (struct record){0};
+      p->outs = (uint8_t)(end - p->out);
     } else {
       const uint8_t kind = state == ABP_TASK_WORKING ? RUN : STATE;
-      enqueue(p, (struct record){.kind = kind, .state = (uint8_t)state});
+      enqueue(p, (struct record){.kind = kind, .state = (uint8_t)state, .word = (uint8_t)word});
     }
+  }
+  if (verdict & ABP_TASK_LEARN && holds(LEARNT_IS_STORED)) {
+    const uint8_t word = (uint8_t)abp_task_fate(p->tasks, p->task);
+    enqueue(p, (struct record){.kind = OUTCOME, .word = word});
   }
   if (verdict & ABP_TASK_START) {
     if (now.left.clocks && !p->left && holds(LOST_FOR_GOOD))
@@ -250,9 +292,35 @@ static void adopt(struct process *p, int state) {
   p->left = VALID;
   require(abp_task_add(p->tasks, "t", 1, (enum abp_task_state)state, &p->task) == ABP_OK,
           "a task is in a table once");
+  require(p->epoch < EPOCHS, "there is room for what runs have come to");
+  if (p->seen_run && holds(OTHERS_ARE_UNKNOWN)) abp_task_taken(p->tasks, p->task);
 }
 
 /* --- The log ---------------------------------------------------------------------------------- */
+
+/* What a word says is what executors did. It speaks of the latest run that has begun. */
+static void check_word(const struct record *record) {
+  int latest = 0, taken = 0;
+  for (int epoch = 1; epoch < EPOCHS; epoch++)
+    if (now.effects[epoch]) latest = epoch;
+  for (int i = 0; i < now.stored; i++)
+    taken |= now.log[i].kind == RUN && now.log[i].epoch != record->epoch;
+  const enum effect effect = (enum effect)now.effects[latest];
+  const int own = latest == record->epoch || effect == ASKED;
+  switch (record->word) {
+  case ABP_FATE_NONE:
+    require(record->state == ABP_TASK_COMPLETED, "it is said what became of the work");
+    break;
+  case ABP_FATE_UNSTARTED: require(!effect, "what never began has not begun"); break;
+  case ABP_FATE_STOPPED:
+    require(own && (effect == BROKE_OFF || effect == ASKED), "what has stopped was broken off");
+    break;
+  case ABP_FATE_FINISHED: require(own && effect == RAN_OUT, "what has finished ran out"); break;
+  case ABP_FATE_RUNNING: require(own && effect && effect != ASKED, "what runs has begun"); break;
+  case ABP_FATE_UNKNOWN: require(taken, "only the work of another owner is unknown"); break;
+  default: require(0, "no executor fails here");
+  }
+}
 
 static void store(const struct publish *publish) {
   const struct record *record = &publish->record;
@@ -263,10 +331,15 @@ static void store(const struct publish *publish) {
     if (before->epoch > epoch) epoch = before->epoch;
     require(before->by != record->by || before->id != record->id, "a record is stored once");
     if (before->kind == WISH && record->kind == STATE && is_end(record->state))
-      require(record->state == ABP_TASK_CANCELED, "a cancel that was stored first decides");
+      require(record->state == ABP_TASK_CANCELED || now.left.grace,
+              "a cancel that was stored first decides");
   }
-  require(!end_of_log(), "nothing comes after the end");
-  require(record->kind == WISH || record->epoch >= epoch, "who was replaced writes no more");
+  if (record->kind == OUTCOME)
+    require(word_of_log() == ABP_FATE_RUNNING, "a word that is not `running` stays");
+  else
+    require(!end_of_log(), "nothing comes after the end");
+  require(!record->epoch || record->epoch >= epoch, "who was replaced writes no more");
+  if (record->kind == OUTCOME || is_end(record->state)) check_word(record);
   if (record->kind == STATE && record->state == ABP_TASK_COMPLETED) {
     int artifacts = 0;
     for (int i = 0; i < now.stored; i++)
@@ -280,10 +353,19 @@ static void store(const struct publish *publish) {
     require(0, "the log has room");
 }
 
+static int asks(const struct process *p) { return p->seen_state == ABP_TASK_INPUT_REQUIRED; }
+
 static int decides(const struct process *p) {
   for (int i = 0; i < p->outs; i++)
     if (p->out[i].kind != WISH) return 1;
   return 0;
+}
+
+/* A task that has ended, or asks for something, is nobody's; unless its executor has not returned,
+ * or more has been decided. */
+static void leave(struct process *p) {
+  const int over = is_end(p->seen_state) || (holds(NOBODY_OWNS_A_QUESTION) && asks(p));
+  if (p->owns && over && !p->works && !decides(p)) act(p, abp_task_lost(p->tasks, p->task));
 }
 
 static void receive(struct process *p, const struct record *record, int own) {
@@ -293,28 +375,32 @@ static void receive(struct process *p, const struct record *record, int own) {
     p->seen_owner = record->by;
     p->quiet = 0;
   }
-  if (record->kind == STATE || record->kind == RUN) p->seen_state = record->state;
+  if (record->kind == STATE || record->kind == RUN) {
+    p->seen_state = record->state;
+    p->seen_run = record->kind == RUN;
+  }
   if (record->kind == ARTIFACT)
     require(!now.left.large || now.object, "what a record refers to is there");
   if (record->kind == WISH) {
     p->seen_wish = 1;
-    if (p->owns) act(p, abp_task_wish(p->tasks, p->task, 0));
+    if (p->owns) act(p, abp_task_wish(p->tasks, p->task, now.left.grace));
+  } else if (record->kind == OUTCOME) {
+    if (p->word == ABP_FATE_RUNNING) p->word = record->word;
+    /* Who was taken for gone has nothing more to say. */
+    if (!own) keep_only(p, WISH);
+    if (!own && p->owns) act(p, abp_task_lost(p->tasks, p->task));
   } else if (own && p->owns && record->epoch == p->epoch) {
     if (record->kind != ARTIFACT)
       act(p, abp_task_committed(p->tasks, p->task, (enum abp_task_state)record->state));
   } else if (p->owns && record->epoch >= p->epoch) {
     act(p, abp_task_lost(p->tasks, p->task));
   }
-  if (record->kind != STATE) return;
-  if (is_end(record->state)) {
-    tell(p, record->state);
+  if (record->kind == STATE && is_end(record->state)) {
+    tell(p, record->state, record->word);
     p->message = 0;
-    memset(p->out, 0, sizeof p->out);
-    p->outs = p->awaited = 0;
+    keep_only(p, OUTCOME);
   }
-  /* A task that has ended, or asks for something, is nobody's; unless more has been decided. */
-  if (p->owns && (is_end(record->state) || (holds(NOBODY_OWNS_A_QUESTION) && !decides(p))))
-    act(p, abp_task_lost(p->tasks, p->task));
+  leave(p);
 }
 
 static void read_next(struct process *p) {
@@ -342,6 +428,8 @@ enum move {
   ACKNOWLEDGE,
   SILENCE,
   DONE,
+  FINISH, /* an executor that was told to stop runs to its end, */
+  STOP,   /* or stops */
   EMIT,
   PUT,
   QUESTION,
@@ -349,6 +437,7 @@ enum move {
   CANCEL,
   NO_RESPONDERS,
   TAKE,
+  NOTICE,
   RENEW,
   RENEWED,
   RENEWAL_ACKNOWLEDGED,
@@ -362,9 +451,10 @@ enum move {
   MOVES
 };
 static const char *const MOVE_NAMES[MOVES] = {
-    "send",   "read",   "acknowledge",   "silence", "done",    "emit",    "put",         "question",
-    "answer", "cancel", "no-responders", "take",    "renew",   "renewed", "renewal-ack", "skip",
-    "push",   "pause",  "wake",          "crash",   "deliver", "tick"};
+    "send",   "read",  "acknowledge", "silence",     "done",   "finish",        "stop",
+    "emit",   "put",   "question",    "answer",      "cancel", "no-responders", "take",
+    "notice", "renew", "renewed",     "renewal-ack", "skip",   "push",          "pause",
+    "wake",   "crash", "deliver",     "tick"};
 
 static int on_wire(const struct process *p) {
   for (int i = 0; i < NET; i++)
@@ -381,8 +471,6 @@ static int wire_is_full(void) {
 }
 
 static int knows_all(const struct process *p) { return p->read == now.stored; }
-
-static int asks(const struct process *p) { return p->seen_state == ABP_TASK_INPUT_REQUIRED; }
 
 /* The lease of who owns the task was not renewed for a term. */
 static int is_orphan(const struct process *p) {
@@ -407,11 +495,13 @@ static int can(enum move move, int at) {
   switch (move) {
   case SEND:
     return p->outs && !p->awaited && knows_all(p) && !wire_is_full() && !p->blind &&
-           !is_end(p->seen_state);
+           (!is_end(p->seen_state) || p->out[0].kind == OUTCOME);
   case READ: return !knows_all(p);
   case ACKNOWLEDGE: return p->awaited && !on_wire(p);
   case SILENCE: return p->awaited && now.left.silences;
   case DONE: return p->runs && !p->putting && !now.left.clocks;
+  case FINISH:
+  case STOP: return p->works && !p->runs && !now.left.clocks;
   case EMIT: return p->runs && !p->putting && now.left.artifacts && p->outs < OUT - 2;
   case PUT: return p->putting;
   case QUESTION: return p->runs && now.left.questions;
@@ -427,6 +517,9 @@ static int can(enum move move, int at) {
     return (!now.left.clocks || now.left.takes) && !p->owns && knows_all(p) && !p->blind &&
            p->seen_epoch && !is_end(p->seen_state) &&
            (asks(p) ? p->seen_wish : holds(ORPHANS_ARE_SOUGHT) && is_orphan(p));
+  case NOTICE:
+    return p->word == ABP_FATE_RUNNING && !p->owns && !p->outs && knows_all(p) && !p->blind &&
+           p->seen_owner != at && is_orphan(p) && holds(SILENT_ARE_UNKNOWN);
   case RENEW:
     return now.left.clocks && p->owns && !p->renewing && (p->left || !holds(LOST_FOR_GOOD));
   case RENEWAL_ACKNOWLEDGED: return p->renewing == 2;
@@ -443,7 +536,7 @@ static void take(struct process *p) {
   now.left.takes -= now.left.clocks;
   adopt(p, asked ? ABP_TASK_INPUT_REQUIRED : ABP_TASK_SUBMITTED);
   if (p->seen_wish && holds(TAKER_HONOURS_WISH))
-    act(p, abp_task_wish(p->tasks, p->task, 0));
+    act(p, abp_task_wish(p->tasks, p->task, now.left.grace));
   else if (now.left.saved || !holds(RUN_AGAIN_IF_SAVED))
     act(p, abp_task_start(p->tasks, p->task));
   else
@@ -453,6 +546,14 @@ static void take(struct process *p) {
     p->epoch = p->seen_epoch;
     act(p, abp_task_committed(p->tasks, p->task, ABP_TASK_WORKING));
   }
+}
+
+/* An executor returns. */
+static void end_run(struct process *p, enum effect effect, enum abp_task_return how) {
+  p->runs = p->works = 0;
+  now.effects[p->epoch] = (uint8_t)effect;
+  act(p, abp_task_returns(p->tasks, p->task, p->run, how));
+  leave(p);
 }
 
 static void pass_time(void) {
@@ -486,12 +587,11 @@ static void make(enum move move, int at) {
     p->awaited = 0;
     if (holds(LOOK_AFTER_SILENCE)) break;
     /* It believes that what it sent is stored. */
-    if (p->out[0].kind == STATE) tell(p, p->out[0].state);
+    if (p->out[0].kind == STATE) tell(p, p->out[0].state, p->out[0].word);
     break;
   case DONE:
-    p->runs = 0;
-    act(p, abp_task_returns(p->tasks, p->task, p->run, 0));
-    break;
+  case FINISH: end_run(p, RAN_OUT, ABP_TASK_RETURNED); break;
+  case STOP: end_run(p, BROKE_OFF, ABP_TASK_STOPPED); break;
   case EMIT: {
     uint32_t place;
     now.left.artifacts--;
@@ -516,9 +616,8 @@ static void make(enum move move, int at) {
   }
   case QUESTION:
     now.left.questions--;
-    p->runs = 0;
     act(p, abp_task_says(p->tasks, p->task, p->run, ABP_TASK_INPUT_REQUIRED, 0));
-    abp_task_returns(p->tasks, p->task, p->run, 0);
+    end_run(p, ASKED, ABP_TASK_RETURNED);
     break;
   case ANSWER:
     now.left.answers--;
@@ -532,14 +631,15 @@ static void make(enum move move, int at) {
     now.left.cancels--;
     p->cancel = 1;
     if (p->told)
-      tell(p, p->told);
+      tell(p, p->told, p->word);
     else if (holds(WISH_IS_A_RECORD))
       enqueue(p, (struct record){.kind = WISH});
     else if (p->owns)
       act(p, abp_task_cancel(p->tasks, p->task, 0, 1));
     break;
-  case NO_RESPONDERS: tell(p, ABP_TASK_CANCELED); break;
+  case NO_RESPONDERS: tell(p, ABP_TASK_CANCELED, ABP_FATE_UNKNOWN); break;
   case TAKE: take(p); break;
+  case NOTICE: enqueue(p, (struct record){.kind = OUTCOME, .word = ABP_FATE_UNKNOWN}); break;
   case RENEW:
     p->renewing = 1;
     p->age = 0;
@@ -608,6 +708,8 @@ static void check_rest(void) {
     require(p->seen_epoch == 0 || is_end(end_of_log()) || parked || now.p[!at].blind,
             "a task does not lie about");
     require(!end_of_log() || p->told == end_of_log(), "everybody is told how it ended");
+    require(!end_of_log() || p->word == word_of_log(), "everybody tells the same of the work");
+    require(word_of_log() != ABP_FATE_RUNNING, "it is learnt what became of the work");
     require(p->cancel != 1 || parked, "every cancel is answered");
     require(!now.left.pushes || !end_of_log() || now.delivered, "the end is pushed");
   }

@@ -148,8 +148,10 @@ export class Replica {
     const { owner } = this;
     if (own) owner?.stored();
     else owner?.passed();
-    // Whoever takes a task says so with a record: nothing that its owner before decided is stored any more.
-    if (owner && !own && epoch >= owner.epoch) owner.lose();
+    // Whoever takes a task says so with a record: nothing that its owner before decided is stored any more. Nor does an
+    // owner say what became of the work where others have taken it for gone, and said that they do not know.
+    const replaced = !!owner && (epoch >= owner.epoch || events.some(({ k }) => k === 'outcome'));
+    if (replaced && !own) owner.lose();
     if (epoch > this.epoch) {
       this.epoch = epoch;
       this.by = by;
@@ -197,7 +199,7 @@ export class Replica {
         this.rested = true;
         break;
       case 'outcome':
-        host.learn(entry, event.metadata);
+        if (!this.settled) host.learn(entry, event.metadata);
         break;
       case 'artifact':
         host.artifact(entry, event, number);

@@ -145,6 +145,21 @@ export function testStore(name, openBackend) {
     assert.deepEqual(states, ['canceled', 'failed']);
   });
 
+  it('who was taken for gone does not change what was said of its work', async (t, start) => {
+    const go = deferred();
+    const { agents, backend, urls } = await start(() => go.promise);
+    const { id } = (await send(urls[0], 'go', returnImmediately)).result.task;
+    assert.equal((await cancel(urls[0], id)).result.status.message.metadata.outcome, 'running');
+    const { seq } = (await backend.read(id, 0)).at(-1);
+    const e = [{ k: 'outcome', metadata: { outcome: 'unknown' } }];
+    await backend.append(id, JSON.stringify({ v: 1, id: 'x', by: 'other', epoch: 0, e }), seq);
+    go.resolve();
+    while (agents[0].agent.counters.owned) await new Promise(setImmediate);
+    for (const url of urls)
+      assert.equal((await get(url, id)).result.status.message.metadata.outcome, 'unknown');
+    assert.equal((await backend.read(id, 0)).at(-1).data.includes('unknown'), true);
+  });
+
   it('a cancel that comes after the end is refused, whichever process is asked', async (t, start) => {
     const { urls } = await start(() => {});
     const { id } = (await send(urls[0], 'go')).result.task;

@@ -185,7 +185,8 @@ export class Fleet {
   /**
    * Begins a task, and follows it to its end.
    * @param {object} metadata of the request: `steps` and `ms`
-   * @param {{ cancel?: boolean, begun?: (id: string) => unknown }} [options]
+   * @param {{ cancel?: boolean | Promise<unknown>, begun?: (id: string) => unknown }} [options] whether it is cancelled,
+   *   or when
    */
   async run(metadata, { cancel = false, begun } = {}) {
     const client = this.client();
@@ -197,10 +198,12 @@ export class Fleet {
         ({ id } = stream.task);
         await begun?.(id);
         if (cancel)
-          answer = client.cancel(id).then(
-            ({ status }) => status.state,
-            ({ code }) => code,
-          );
+          answer = Promise.resolve(cancel)
+            .then(() => client.cancel(id))
+            .then(
+              ({ status }) => status.state,
+              ({ code }) => code,
+            );
       }
       if (event.kind === 'status') this.#tell(id, event.status.state, 'a stream');
     }

@@ -1,9 +1,4 @@
-/**
- * Prints the jobs of scripts/test.sh that a change can break, by the list in CONTRIBUTING.md. The change is what differs
- * from a commit: the argument, or where this branch left main. What is not committed counts.
- *
- *   node scripts/changed.js [commit]
- */
+/** Tells which jobs of scripts/jobs.js a change can break, by the list in CONTRIBUTING.md. */
 import { execFileSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -40,13 +35,13 @@ export function jobsOf(files, list = listedJobs()) {
   return jobs.has('all') ? ['all'] : [...jobs];
 }
 
-if (process.argv[1] === fileURLToPath(import.meta.url)) {
+/**
+ * @param {string} [since] a commit; else it is where this branch left main
+ * @returns {string[]} the jobs that what differs from it can break. What is not committed counts.
+ */
+export function changedJobs(since) {
   const git = (/** @type {string[]} */ ...args) =>
     execFileSync('git', args, { cwd, encoding: 'utf8' }).split('\n').filter(Boolean);
-  const [since = git('merge-base', 'main', 'HEAD')[0]] = process.argv.slice(2);
-  const files = [
-    ...git('diff', '--name-only', since),
-    ...git('ls-files', '--others', '--exclude-standard'),
-  ];
-  console.log(jobsOf(files).join(' '));
+  const differing = git('diff', '--name-only', since ?? git('merge-base', 'main', 'HEAD')[0]);
+  return jobsOf([...differing, ...git('ls-files', '--others', '--exclude-standard')]);
 }

@@ -13,5 +13,5 @@ for _ in 1 2 3 4 5 6; do
 done
 for ((round = 1; round <= ${1:-5}; round++)); do
   echo "round $round"
-  ONCE=1 scripts/test.sh node chromium
+  ONCE=1 node scripts/test.js node chromium
 done

@@ -1,16 +1,14 @@
-// The jobs that a change runs: CONTRIBUTING.md has the list, scripts/test.sh the jobs.
+// The jobs that a change runs: CONTRIBUTING.md has the list, scripts/jobs.js the jobs.
 import assert from 'node:assert/strict';
 import { existsSync, readdirSync } from 'node:fs';
 import { test } from 'node:test';
 import { jobsOf, listedJobs } from '../../scripts/changed.js';
-import { read, root } from '../support/named-tests.js';
-
-const script = read('scripts/test.sh');
-const all = /^all='([^']+)'/m.exec(script)[1].trim().split(/\s+/);
+import { jobsIn } from '../../scripts/jobs.js';
+import { root } from '../support/named-tests.js';
 
 test('each job of the list is one of all, and each of all is in the list', () => {
   const listed = new Set(listedJobs().flatMap(([, jobs]) => jobs));
-  assert.deepEqual([...listed].sort(), [...all].sort());
+  assert.deepEqual([...listed].sort(), jobsIn('all').sort());
 });
 
 test('each beginning in the list is that of a file', () => {

@@ -1,0 +1,173 @@
+/**
+ * Runs tests. Sets up and builds what is missing first. It takes no package, since it installs them.
+ *
+ *   node scripts/test.js [job...]            jobs of scripts/jobs.js, or `all`; none is those that tell whether it works
+ *   node scripts/test.js changed [commit]    what a change can break (CONTRIBUTING.md)
+ */
+import { spawn } from 'node:child_process';
+import { closeSync, mkdirSync, openSync, readFileSync, readdirSync, rmSync } from 'node:fs';
+import { availableParallelism, cpus } from 'node:os';
+import { setTimeout } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+import { changedJobs } from './changed.js';
+import { jobs, jobsIn } from './jobs.js';
+
+process.chdir(fileURLToPath(new URL('../', import.meta.url)));
+const started = Date.now();
+const elapsed = () => `${Math.round((Date.now() - started) / 1000)} s`.padStart(6);
+
+/** What runs now, by its name: each is a process group of its own. @type {Map<string, number>} */
+const running = new Map();
+let stopping = false;
+
+/** @param {number} group @param {NodeJS.Signals | 0} signal @returns {boolean} whether the group is still there */
+function signalGroup(group, signal) {
+  try {
+    return process.kill(-group, signal);
+  } catch {
+    return false;
+  }
+}
+
+/** Asks first: who has started a browser ends it. */
+async function stop() {
+  if (stopping) return;
+  stopping = true;
+  const groups = [...running.values()];
+  for (const group of groups) signalGroup(group, 'SIGTERM');
+  const patience = Date.now() + 5000;
+  while (groups.some((group) => signalGroup(group, 0)) && Date.now() < patience)
+    await setTimeout(100);
+  for (const group of groups) signalGroup(group, 'SIGKILL');
+  process.exit(130);
+}
+for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) process.on(signal, () => void stop());
+process.on('exit', () => running.forEach((group) => signalGroup(group, 'SIGTERM')));
+
+/**
+ * Runs a line of bash. What it has started and left behind ends with it.
+ * @param {string} name
+ * @param {string} line
+ * @param {number | 'inherit'} [output] where it writes
+ * @returns {Promise<boolean>} whether it succeeded
+ */
+function run(name, line, output = 'inherit') {
+  const options = ['-O', 'extglob', '-euo', 'pipefail', '-c', line];
+  const child = spawn('bash', options, { detached: true, stdio: ['ignore', output, output] });
+  return new Promise((resolve, reject) => {
+    child.once('error', reject);
+    child.once('exit', (code) => {
+      if (stopping) return;
+      signalGroup(/** @type {number} */ (child.pid), 'SIGKILL');
+      running.delete(name);
+      resolve(code === 0);
+    });
+    running.set(name, /** @type {number} */ (child.pid));
+  });
+}
+
+const logOf = (/** @type {string} */ name) => readFileSync(`build/logs/${name}.log`, 'utf8');
+/** @param {string} text @param {RegExp} pattern with one group, a number @returns {number} the sum of what it matches */
+const sumOf = (text, pattern) =>
+  [...text.matchAll(pattern)].reduce((total, [, number]) => total + Number(number), 0);
+
+/** What the shell writes last: minutes and seconds of itself, and of what was waited for below it. */
+const TIMES = 'times:\n';
+let cpuSeconds = 0;
+/** @returns {number} seconds that the processors have worked, for whomever */
+const busySeconds = () =>
+  cpus().reduce((total, { times }) => total + times.user + times.nice + times.sys, 0) / 1000;
+
+/** Runs a job, and says in a line how it ended. @param {string} name @returns {Promise<boolean>} whether it passed */
+async function runJob(name) {
+  const output = openSync(`build/logs/${name}.log`, 'w');
+  const passed = await run(
+    name,
+    `trap 'printf "${TIMES}"; LC_ALL=C times' EXIT\n${jobs[name].run}`,
+    output,
+  );
+  closeSync(output);
+  const [log, times = ''] = logOf(name).split(TIMES);
+  const cpu = 60 * sumOf(times, /(\d+)m/g) + sumOf(times, /m([\d.]+)s/g);
+  cpuSeconds += cpu;
+  const tests = /^ℹ pass \d+/m.test(log) ? `, ${sumOf(log, /^ℹ pass (\d+)/gm)} tests` : '';
+  const outcome = passed ? 'passed' : 'FAILED';
+  console.log(`${elapsed()}  ${name.padEnd(16)} ${outcome}, ${Math.round(cpu)} s of CPU${tests}`);
+  return passed;
+}
+
+/** Ends the run unless a step before the jobs succeeds. @param {string} name @param {string} line */
+async function need(name, line) {
+  if (!(await run(name, line))) process.exit(1);
+}
+
+const [first, ...others] = process.argv.slice(2);
+let names = first ? [first, ...others] : jobsIn('quick');
+if (first === 'changed') {
+  names = changedJobs(others[0]);
+  console.log(`jobs: ${names.join(' ')}`);
+}
+names = [...new Set(names.flatMap((name) => (name === 'all' ? jobsIn('all') : [name])))];
+const unknown = names.filter((name) => !Object.hasOwn(jobs, name));
+if (unknown.length) {
+  console.error(
+    `no such job: ${unknown.join(' ')}. There are: all, changed, ${Object.keys(jobs).join(', ')}`,
+  );
+  process.exit(1);
+}
+if (!names.length) process.exit();
+
+if (!names.every((name) => jobs[name].quick)) await need('setup', 'scripts/setup.sh all');
+await need('build', 'scripts/build.sh wasm test');
+// Packing builds, so the jobs that install the package share one.
+if (names.includes('reach')) {
+  rmSync('build/packed', { recursive: true, force: true });
+  await need(
+    'pack',
+    'mkdir build/packed && npm pack --silent --pack-destination build/packed >build/pack.log',
+  );
+  process.env.PACKED = `${process.cwd()}/build/packed/${readdirSync('build/packed')[0]}`;
+}
+rmSync('build/logs', { recursive: true, force: true });
+mkdirSync('build/logs');
+const ticker = setInterval(
+  () => console.log(`${elapsed()}  … ${[...running.keys()].join(' ')}`),
+  20_000,
+);
+
+// Browsers wait often, so there may be more jobs at once than processors.
+const busyBefore = busySeconds();
+const queue = [...names];
+/** @type {string[]} */
+let failed = [];
+async function work() {
+  for (let name; (name = queue.shift());) if (!(await runJob(name))) failed.push(name);
+}
+await Promise.all(Array.from({ length: availableParallelism() + 1 }, work));
+
+// Engines lose an event now and then, and machines stand still. A job that fails is run once more, alone, unless ONCE is set
+// or nothing in it waits; what failed at first is shown, for somebody to look into.
+if (!process.env.ONCE) {
+  const again = failed.filter((name) => !jobs[name].once);
+  failed = failed.filter((name) => jobs[name].once);
+  for (const name of again) {
+    const log = logOf(name);
+    console.log(
+      `\n== ${name}, which is run once more\n${/failing tests:[^]*/.exec(log)?.[0] ?? log}`,
+    );
+    if (!(await runJob(name))) failed.push(name);
+  }
+}
+clearInterval(ticker);
+for (const name of failed) console.log(`\n== ${name}\n${logOf(name)}`);
+if (failed.length) console.log(`\nfailed: ${failed.join(' ')}`);
+// What the runners counted: node's "pass 3" and "fail 0", and ctest's "0 tests failed out of 22".
+const logs = names.map(logOf).join('\n');
+const failedInC = sumOf(logs, / (\d+) tests failed out of /g);
+const passed =
+  sumOf(logs, /^ℹ pass (\d+)/gm) + sumOf(logs, / tests failed out of (\d+)/g) - failedInC;
+// A browser whose driver was killed is in the second number only, and so is everything else that runs on the machine.
+const busy = Math.round(busySeconds() - busyBefore);
+console.log(`\n${Math.round(cpuSeconds)} s of CPU in these jobs, ${busy} s on this machine`);
+console.log(`${passed} passed, ${sumOf(logs, /^ℹ (?:fail|cancelled) (\d+)/gm) + failedInC} failed`);
+process.exitCode = failed.length ? 1 : 0;

@@ -150,6 +150,10 @@ test('an app that is reloaded or goes away fails its calls, and is connected to 
     await page.locator('[data-app="app"][data-state="connected"]').waitFor();
     await ended(await run('Summarise a text'), 'completed');
   }
+  // The app greets hosts of MCP Apps, too: the inspector says what that is.
+  const inspector = page.locator('abp-inspector');
+  await inspector.getByText('ui/initialize: another protocol (JSON-RPC)').first().waitFor();
+  assert.equal(await inspector.getByText('dropped: malformed').count(), 0);
 });
 
 test('a frozen app does not answer, and its call ends all the same', async () => {

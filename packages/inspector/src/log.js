@@ -113,6 +113,24 @@ function progressIn(info) {
   return percentage === undefined ? `${done ?? ''}` : `${Math.round(percentage)}%`;
 }
 
+/**
+ * What a message is that cannot be of our protocol, because it has no type: windows hear whatever their frames post.
+ * @param {unknown} message
+ * @returns {string} empty if it has one
+ */
+function foreignIn(message) {
+  if (typeof getOwn(message, 'type') === 'string') return '';
+  if (getOwn(message, 'jsonrpc') === '2.0') {
+    return `${wordOf(getOwn(message, 'method') ?? 'an answer')}: another protocol (JSON-RPC)`;
+  }
+  const channel = getOwn(message, 'abp-bridge');
+  if (channel !== undefined) return `${wordOf(channel)}: another protocol (JSON-RPC channel)`;
+  return `${typeof message}: another protocol`;
+}
+
+/** Whether a cancel, or its answer, is of a call that was never made: numbers begin at 1. @param {string} id */
+const isProbe = (id) => id.endsWith('.0');
+
 export class Log {
   /** @type {Row[]} */
   rows = [];
@@ -128,6 +146,8 @@ export class Log {
   changed = new Set();
   /** The row that the next progress or chunk of a call belongs to. @type {Map<string, Row>} */
   #flows = new Map();
+  /** What messages of other protocols were, until they are counted as malformed, by connection. @type {Map<number, string[]>} */
+  #foreign = new Map();
   #numbers = 0;
   #contents = 0;
   /** The first row that still has its content. */
@@ -138,6 +158,7 @@ export class Log {
     this.rows = [];
     this.changed.clear();
     this.#flows.clear();
+    this.#foreign.clear();
     this.counts.clear();
     this.reasons = [];
     this.#contents = 0;
@@ -152,11 +173,7 @@ export class Log {
     if (type === 'message') return this.#message(event);
     this.#call(event);
     if (type === 'session') this.#row(event, 'session', lineOf(event), undefined);
-    if (type === 'dropped') {
-      const why = `${reason}: ${REASONS[reason ?? ''] ?? ''}`;
-      this.#count(reason ?? '', event.count ?? 1, time, why);
-      this.#row(event, 'problem', `dropped: ${reason}`, { dropped: event.count, because: why });
-    }
+    if (type === 'dropped') this.#dropped(event);
     if (type === 'refused') {
       const why = [error?.code, error?.message].filter(Boolean).join(': ');
       this.#count('refused', 1, time, `${event.name}: ${why}`);
@@ -165,6 +182,23 @@ export class Log {
         params: event.params,
       });
     }
+  }
+
+  /** @param {TraceEvent} event */
+  #dropped(event) {
+    const { reason = '', time, connection } = event;
+    let { count = 1 } = event;
+    // What is of another protocol has a row that says so.
+    const foreign = this.#foreign.get(connection) ?? [];
+    while (reason === 'malformed' && count > 0 && foreign.length) {
+      this.#count(reason, 1, time, `${reason}: ${foreign.shift()}`);
+      count--;
+    }
+    if (!foreign.length) this.#foreign.delete(connection);
+    if (!count) return;
+    const why = `${reason}: ${REASONS[reason] ?? ''}`;
+    this.#count(reason, count, time, why);
+    this.#row(event, 'problem', `dropped: ${reason}`, { dropped: count, because: why });
   }
 
   /** @param {string} name @param {number} count @param {number} time @param {string} text */
@@ -176,8 +210,17 @@ export class Log {
 
   /** @param {TraceEvent} event */
   #message(event) {
-    const { message, side, direction } = event;
-    const type = wordOf(getOwn(message, 'type') ?? typeof message);
+    const { message, side, direction, connection } = event;
+    const other = side === 'agent' ? 'app' : 'agent';
+    const from = direction === 'out' ? side : other;
+    const foreign = foreignIn(message);
+    if (foreign) {
+      const waiting = this.#foreign.get(connection) ?? [];
+      this.#foreign.set(connection, [...waiting, foreign].slice(-MAX_REASONS));
+      this.#row(event, 'other', foreign, message, wordOf(getOwn(message, 'id')), from);
+      return;
+    }
+    const type = wordOf(getOwn(message, 'type'));
     const payload = getOwn(message, 'payload');
     const options = getOwn(payload, 'options');
     const id = wordOf(
@@ -186,9 +229,7 @@ export class Log {
         getOwn(payload, 'operationId') ??
         getOwn(message, 'id'),
     );
-    const other = side === 'agent' ? 'app' : 'agent';
-    const from = direction === 'out' ? side : other;
-    const name = this.#nameOf(event.connection, id);
+    const name = this.#nameOf(connection, id);
     this.#stream(event, type, payload);
     let kind = kindOf(type);
     if (kind === 'progress') return this.#flow(event, type, message, name, id, from);
@@ -199,6 +240,9 @@ export class Log {
     } else if (/^(capabilities\/call-result|call-result|elicitation\/response)$/.test(type)) {
       ({ kind, title } = responseIn(payload));
       if (name) title = `${name}: ${title}`;
+    } else if (kind === 'cancel' && !name && isProbe(id)) {
+      kind = 'session';
+      title = type === 'capabilities/cancel' ? 'are you there? (a cancel of no call)' : 'yes';
     } else if (kind === 'cancel') {
       const reason = getOwn(payload, 'reason');
       const answered = getOwn(payload, 'cancelled');

@@ -105,7 +105,32 @@ describe('a row', () => {
     'a handshake': [message('initialize'), ['session', 'initialize', 'agent', 'c']],
     'what is no message': [
       { ...at, type: 'message', direction: 'in', message: 7 },
-      ['other', 'number', 'app', ''],
+      ['other', 'number: another protocol', 'app', ''],
+    ],
+    'a message of JSON-RPC': [
+      {
+        ...at,
+        type: 'message',
+        direction: 'in',
+        message: { jsonrpc: '2.0', id: 1, method: 'ui/initialize' },
+      },
+      ['other', 'ui/initialize: another protocol (JSON-RPC)', 'app', '1'],
+    ],
+    'an answer of JSON-RPC': [
+      { ...at, type: 'message', direction: 'in', message: { jsonrpc: '2.0', id: 1, result: {} } },
+      ['other', 'an answer: another protocol (JSON-RPC)', 'app', '1'],
+    ],
+    'the greeting of a channel for JSON-RPC': [
+      { ...at, type: 'message', direction: 'in', message: { 'abp-bridge': 'here' } },
+      ['other', 'here: another protocol (JSON-RPC channel)', 'app', ''],
+    ],
+    'a question whether the app is there': [
+      message('capabilities/cancel', { callId: 'x.0' }),
+      ['session', 'are you there? (a cancel of no call)', 'agent', 'x.0'],
+    ],
+    'its answer': [
+      message('capabilities/cancel-result', { callId: 'x.0', cancelled: false }, 'in'),
+      ['session', 'yes', 'app', 'x.0'],
     ],
     'what was dropped': [
       { ...at, type: 'dropped', reason: 'late', count: 2 },
@@ -124,6 +149,29 @@ describe('a row', () => {
       assert.deepEqual([kind, title, from, id], expected);
     });
   }
+});
+
+test('what is of another protocol is one row, and is counted by what it is', () => {
+  const log = new Log();
+  const dropped = (count) => log.add({ ...at, type: 'dropped', reason: 'malformed', count });
+  const heard = (message) => log.add({ ...at, type: 'message', direction: 'in', message });
+  heard({ 'abp-bridge': 'here' });
+  dropped(1);
+  heard({ jsonrpc: '2.0', id: 1, method: 'ui/initialize' });
+  dropped(2); // one that nobody knows more of is among them
+  const greeting = 'here: another protocol (JSON-RPC channel)';
+  const request = 'ui/initialize: another protocol (JSON-RPC)';
+  const titles = log.rows.map(({ title }) => title);
+  assert.deepEqual(titles, [greeting, request, 'dropped: malformed']);
+  assert.equal(log.counts.get('malformed'), 3);
+  assert.deepEqual(
+    log.reasons.map(({ text }) => text),
+    [
+      `malformed: ${greeting}`,
+      `malformed: ${request}`,
+      `malformed: a message that could not be read`,
+    ],
+  );
 });
 
 test('a call goes from state to state, and says how it ended', () => {

@@ -14,17 +14,17 @@ const CAPABILITY = 'count.up';
 const HOUR = 3_600_000;
 const MISSING =
   'This browser has no WebMCP. In Chromium, switch it on at chrome://flags/#enable-webmcp-testing, and load this page again.';
-const UNKNOWN = ', and the outcome is unknown';
+/** @param {string | undefined} outcome */
+const outcomeText = (outcome = 'unknown') => `. Outcome: ${outcome}`;
 
 /** @typedef {{ signal: AbortSignal, onProgress: (info: { progress: number, total?: number }) => void }} Options */
 /** @typedef {(params: object, options: Options) => Promise<{ success: boolean, told: string }>} Call */
 
 /** @param {import('../js/index.js').Client} client @returns {Call} */
 const callBy = (client) => async (params, options) => {
-  const { success, data, error } = await client.call(CAPABILITY, params, options);
+  const { success, data, error, metadata } = await client.call(CAPABILITY, params, options);
   if (success) return { success, told: `counted to ${data.counted}` };
-  const isUnknown = /** @type {any} */ (error.details)?.outcome === 'unknown';
-  return { success, told: `${error.code}: ${error.message}${isUnknown ? UNKNOWN : ''}` };
+  return { success, told: `${error.code}: ${error.message}${outcomeText(metadata?.outcome)}` };
 };
 
 /** @type {{ id: string, name: string, about: string, begin: (iframe: HTMLIFrameElement) => Promise<Call> }[]} */
@@ -72,7 +72,7 @@ async function byAppBridge({ contentWindow }) {
       const told = isError ? content[0].text : `counted to ${structuredContent.counted}`;
       return { success: !isError, told };
     } catch (error) {
-      const told = `${/** @type {Error} */ (error).message}${signal.aborted ? UNKNOWN : ''}`;
+      const told = `${/** @type {Error} */ (error).message}${signal.aborted ? outcomeText(undefined) : ''}`;
       return { success: false, told };
     }
   };

@@ -211,9 +211,9 @@ async function connectTo(which, session) {
       origin,
       agent: { name: 'demo-agent', version: '1.0' },
       onElicitation: ask,
-      onDisconnect: (error) => {
+      onDisconnect: () => {
         tell('Gone. Connecting again …');
-        log(`${which}: ${error.message}`);
+        log(`${clients[which].app?.name} has gone`);
       },
       reconnect: { maxDelay: 500 },
       onReconnect: (error) =>
@@ -314,6 +314,20 @@ function setButton(box, verb, { title }, act) {
 const running = new Set();
 let count = 0;
 
+/** What became of work that was to stop, in words. @type {Record<string, string>} */
+const BECAME = {
+  unstarted: 'It had not begun.',
+  finished: 'But too late: the work was done.',
+  running: 'But its work still runs.',
+  failed: 'But its work had failed before.',
+};
+/** What the app says when it is asked later. @type {Record<string, string>} */
+const SINCE = {
+  stopped: 'The app has answered since: its work was stopped.',
+  finished: 'The app has answered since: the work was done.',
+  failed: 'The app has answered since: its work failed.',
+};
+
 /**
  * What became of a call, in words.
  * @param {import('../js/types/index.js').Response} response
@@ -321,18 +335,22 @@ let count = 0;
  *   from the user's stop to its end; `answered`: whether the app has answered
  * @returns {[state: string, words: string]}
  */
-function outcomeOf({ success, error }, { took, stopped, answered }) {
+function outcomeOf({ success, error, metadata }, { took, stopped, answered }) {
   if (success) {
     const late = 'Too late: the app had finished before your stop came. Here is its result.';
     return ['completed', stopped === undefined ? `Done in ${seconds(took)}.` : late];
   }
   const code = error.code.toLowerCase();
-  const confirmed = answered
-    ? `The app confirmed it, and its work ended ${seconds(stopped ?? 0)} after you pressed.`
+  const outcome = metadata?.outcome ?? 'unknown';
+  const ended = stopped === undefined ? '' : ` ${seconds(stopped)} after you pressed`;
+  const unknown = answered
+    ? 'So says the app. Without abp-bridge it cannot say whether its work has ended.'
     : 'But the app has not answered for 5 s: nobody knows whether its work goes on.';
-  if (code === 'cancelled') return [code, `Stopped. ${confirmed}`];
+  const confirmed = `The app confirmed it, and its work ended${ended}.`;
+  const became = outcome === 'stopped' ? confirmed : (BECAME[outcome] ?? unknown);
+  if (code === 'cancelled') return [code, `Stopped. ${became}`];
   if (code === 'timeout')
-    return [code, `Out of time after ${seconds(took)}: the app was told to stop.`];
+    return [code, `Out of time after ${seconds(took)}, and stopped. ${became}`];
   if (code === 'disconnected') {
     return [code, 'The app went away during the call. Nobody knows whether the work was done.'];
   }
@@ -367,7 +385,7 @@ async function call(operation, box) {
   };
   setButton(box, 'Stop', operation, () => stop('the user pressed Stop'));
   box.dataset.state = 'running';
-  box.dataset.call = count;
+  const own = (box.dataset.call = `${count}`);
   bar.hidden = status.hidden = false;
   bar.removeAttribute('value');
   result.replaceChildren();
@@ -404,7 +422,13 @@ async function call(operation, box) {
   setButton(box, 'Run', operation, () => call(operation, box));
   log(`${title}: ${response.error ? `${response.error.code}. ` : ''}${words}`);
   announce(`${title}: ${words}`);
-  if (response.success) show?.(result, response.data);
+  if (response.success) return show?.(result, response.data);
+  // What nobody knew may be known later.
+  const since = SINCE[(await response.settled)?.outcome ?? ''];
+  if (!since) return;
+  log(`${title}: ${since}`);
+  announce(`${title}: ${since}`);
+  if (box.dataset.call === own) status.textContent = `${words} ${since}`;
 }
 
 /**

@@ -145,6 +145,7 @@ export class AbpInspector extends Base {
     if (this.#targets.has(target)) return;
     if (this.#end !== undefined) this.#start();
     this.#targets.set(target, undefined);
+    this.#schedule();
     if (this.isConnected) await this.#observe(target);
   }
 

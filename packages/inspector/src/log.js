@@ -146,6 +146,8 @@ export class Log {
   changed = new Set();
   /** The row that the next progress or chunk of a call belongs to. @type {Map<string, Row>} */
   #flows = new Map();
+  /** The greeting that was shown last, and how often it was sent: it is repeated until it is answered. */
+  #greeting = { key: '', times: 0, row: /** @type {Row | undefined} */ (undefined) };
   /** What messages of other protocols were, until they are counted as malformed, by connection. @type {Map<number, string[]>} */
   #foreign = new Map();
   #numbers = 0;
@@ -232,6 +234,7 @@ export class Log {
     const name = this.#nameOf(connection, id);
     this.#stream(event, type, payload);
     let kind = kindOf(type);
+    if (type === 'initialize') return this.#greet(event, id, from);
     if (kind === 'progress') return this.#flow(event, type, message, name, id, from);
     let title = type;
     if (kind === 'call') {
@@ -253,6 +256,19 @@ export class Log {
       title = `notification ${wordOf(getOwn(payload, 'event') ?? getOwn(payload, 'method'))}`;
     }
     this.#row(event, kind, title, message, id, from);
+  }
+
+  /** @param {TraceEvent} event @param {string} id @param {'agent' | 'app'} from */
+  #greet(event, id, from) {
+    const key = `${event.connection} ${id}`;
+    const last = this.#greeting;
+    if (last.key !== key || !last.row || last.row.number < (this.rows[0]?.number ?? Infinity)) {
+      const row = this.#row(event, 'session', 'initialize', event.message, id, from);
+      this.#greeting = { key, times: 1, row };
+      return;
+    }
+    last.row.title = `initialize (${++last.times} times)`;
+    this.changed.add(last.row);
   }
 
   /** What a call is of, made or received. @param {number} connection @param {string} id */

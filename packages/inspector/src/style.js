@@ -179,6 +179,7 @@ h2 { margin: 0; padding: 4px 10px; font-size: 13px }
 @container (max-width: 480px) {
   .lanes, summary { grid-template-columns: 4.6rem 2.4rem minmax(0, 1fr) 2.4rem; padding-inline: 4px }
   .what { margin-inline: -1.2rem }
+  .title { max-inline-size: calc(100% - 2.2rem); white-space: normal; overflow-wrap: anywhere; text-align: center }
   .id { display: none }
   .wide { display: none }
 }

@@ -151,6 +151,19 @@ describe('a row', () => {
   }
 });
 
+test('a greeting that is repeated until it is answered is one row', () => {
+  const log = new Log();
+  const greet = (id, connection = 1) =>
+    log.add({ ...message('initialize', {}, 'out', id), connection });
+  for (const id of ['a', 'a', 'a', 'b']) greet(id);
+  greet('b', 2);
+  const titles = () => log.rows.map(({ title }) => title);
+  assert.deepEqual(titles(), ['initialize (3 times)', 'initialize', 'initialize']);
+  log.clear();
+  greet('b', 2);
+  assert.deepEqual(titles(), ['initialize']);
+});
+
 test('what is of another protocol is one row, and is counted by what it is', () => {
   const log = new Log();
   const dropped = (count) => log.add({ ...at, type: 'dropped', reason: 'malformed', count });

@@ -171,7 +171,7 @@ export class Log {
   /** @param {TraceEvent} event */
   add(event) {
     this.start ??= event.time;
-    const { type, reason, error, time } = event;
+    const { type, error, time } = event;
     if (type === 'message') return this.#message(event);
     this.#call(event);
     if (type === 'session') this.#row(event, 'session', lineOf(event), undefined);

@@ -23,6 +23,7 @@ import { connect } from '../../js/index.js';
 import { webSocketTransport } from '../../js/transports/websocket.js';
 import { EXPECTED, SMOKE, newProject, openPages, pageOf, root } from '../support/packed.js';
 import { exchange } from './exchange.js';
+import { bundled, sample, servePage, writeProgram } from './newcomer.js';
 
 const here = join(root, 'tests/reach');
 const modules = join(here, 'node_modules');
@@ -243,6 +244,124 @@ for (const [name, ports] of [
     }
   });
 }
+
+test('by a newcomer: a view behind a sandbox page of another origin, a call of it, and a cancel', async () => {
+  const take = (language, words, places) => sample(project, 'mcp-apps.md', language, words, places);
+  const view = await bundled(
+    project,
+    `const capabilities = {
+       'export.pdf': (_params, { signal }) =>
+         new Promise((_resolve, reject) => {
+           signal.addEventListener('abort', () => reject(signal.reason));
+           view.callTool('begun', {});
+         }),
+     };
+     const show = () => {};
+     const draft = {};
+     const onProgress = () => {};
+     const { signal } = new AbortController();
+     ${take('js', 'await createView({').replaceAll(/'abp-bridge(\/mcp-apps)?'/g, "'abp-bridge/mcp-apps/app'")}`,
+  );
+  const html = `<!doctype html><script type="module">${view.replaceAll('</script', '<\\/script')}</script>`;
+  const sandbox = await servePage(
+    project,
+    take('html', 'serveSandbox', { 'https://agent.example': pages.url }),
+    `frame-ancestors ${pages.url}`,
+  );
+  try {
+    const places = { 'https://sandbox.example/': `http://localhost:${sandbox.port}/` };
+    const called = 'await client.call(';
+    const host = take('js', 'await createHost(iframe', {
+      ...places,
+      [called]: `globalThis.result = ${called}`,
+    });
+    const script = await bundled(
+      project,
+      `const [iframe] = document.getElementsByTagName('iframe');
+       const controller = new AbortController();
+       const { signal } = controller;
+       const args = {};
+       const confirmAndOpen = () => {};
+       const answers = {
+         'resources/read': ({ uri }) => ({
+           contents: [{ uri, mimeType: 'text/html;profile=mcp-app', text: ${JSON.stringify(html).replaceAll('</script', '<\\/script')} }],
+         }),
+         'tools/list': () => ({
+           tools: ['search', 'begun'].map((name) => ({ name, inputSchema: { type: 'object' } })),
+         }),
+         'tools/call': ({ name }) => {
+           if (name === 'begun') controller.abort('the user pressed stop');
+           return { content: [{ type: 'text', text: 'done' }] };
+         },
+       };
+       const server = { request: async (method, params) => answers[method](params) };
+       ${host}
+       const { cancelled, error, metadata } = result;
+       globalThis.outcome = [cancelled, error.message, metadata.outcome].join();`,
+    );
+    writeFileSync(join(project, 'newcomer-host.js'), script);
+    const iframe = '<iframe></iframe>';
+    writeFileSync(join(project, 'newcomer-host.html'), pageOf('/newcomer-host.js', iframe));
+    assert.equal(
+      await pages.outcomeOf('/newcomer-host.html'),
+      'true,the user pressed stop,stopped',
+    );
+  } finally {
+    sandbox.close();
+  }
+});
+
+test('by a newcomer: an app on a server, called over a WebSocket by a page, and a cancel', async () => {
+  const port = 30_000 + (process.pid % 5_000);
+  const take = (language, words, places) =>
+    sample(project, 'websocket.md', language, words, places);
+  const served = take('ts', 'fromOrigins([', { 8443: port, 'https://agent.example': pages.url });
+  await writeProgram(
+    join(project, 'newcomer-server.js'),
+    `const app = { id: 'example.writer', name: 'Writer', version: '1.0' };
+     const capabilities = {
+       begin: (_params, { signal, progress }) =>
+         new Promise((_resolve, reject) => {
+           signal.addEventListener('abort', () => reject(signal.reason));
+           progress({ progress: 1 });
+         }),
+     };
+     ${served}
+     console.log('host is at http://127.0.0.1:${port}');`,
+  );
+  const server = await start(project, ['newcomer-server.js']);
+  try {
+    const dialed = take('js', "connect(() => webSocketTransport('wss:", {
+      'wss://writer.example/abp': `ws://127.0.0.1:${port}/abp`,
+    });
+    const imports = { 'abp-bridge': 'abp-bridge', 'abp-bridge/websocket': 'websocket' };
+    const map = Object.fromEntries(
+      Object.entries(imports).map(([name, file]) => [
+        name,
+        `/node_modules/abp-bridge/dist/page/${file}.js`,
+      ]),
+    );
+    writeFileSync(
+      join(project, 'newcomer-agent.js'),
+      `${dialed}
+       const controller = new AbortController();
+       const { cancelled, error, metadata } = await client.call('begin', {}, {
+         signal: controller.signal,
+         onProgress: () => controller.abort('enough'),
+       });
+       client.close();
+       globalThis.outcome = [cancelled, error.message, metadata.outcome].join();`,
+    );
+    const importMap = `<script type="importmap">${JSON.stringify({ imports: map })}</script>`;
+    writeFileSync(join(project, 'newcomer-agent.html'), pageOf('/newcomer-agent.js', importMap));
+    assert.equal(await pages.outcomeOf('/newcomer-agent.html'), 'true,enough,stopped');
+    // Who sends no origin is refused, as the document says.
+    const dial = () => webSocketTransport(new WebSocket(`ws://127.0.0.1:${port}/abp`));
+    await assert.rejects(connect(dial, { agent }), { code: 'DISCONNECTED', message: /401/ });
+  } finally {
+    await server.stop();
+  }
+});
 
 test('as a package of JSR: its checks pass', async () => {
   await run(process.execPath, ['scripts/jsr.js', 'scope'], { cwd: root });

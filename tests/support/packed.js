@@ -92,8 +92,9 @@ export async function openPages(project) {
     /** What a page has as its `outcome`, once it has one. @param {string} path @param {string} [origin] */
     async outcomeOf(path, origin = url) {
       const page = await browser.newPage();
+      const failed = new Promise((_resolve, reject) => page.on('pageerror', reject));
       await page.goto(origin + path);
-      await page.waitForFunction(() => globalThis.outcome);
+      await Promise.race([page.waitForFunction(() => globalThis.outcome), failed]);
       return page.evaluate(() => globalThis.outcome);
     },
     async close() {

@@ -33,16 +33,16 @@ int abp_request(abp_endpoint *ep, const abp_id *id, uint32_t timeout_ms, uint32_
       (parent && !calls_adoptable(&ep->calls, parent, &above)))
     return ABP_E_STATE;
   const uint32_t streams = flags & ABP_WANTS_STREAM ? endpoint_streams(ep) : 0;
-  /* A question that is withdrawn is not waited for: its dialog may stay, whatever the agent does.
-   */
-  const uint32_t stops = ep->config.role == ABP_AGENT || streams ? 0u
-                         : endpoint_streams(ep)                  ? CALL_NO_WAIT
-                                                                 : CALL_NO_CANCEL;
+  /* What an app no longer wants of its agent is not waited for: a dialog may stay, and a source may
+   * take as long as it likes for its next chunk. */
+  const uint32_t stops = ep->config.role == ABP_AGENT ? 0u
+                         : endpoint_streams(ep)       ? CALL_NO_WAIT
+                                                      : CALL_NO_CANCEL;
   const int status =
       make_call(ep, id, stops | (flags & ABP_WANTS_PROGRESS ? CALL_PROGRESS : 0u) | streams, &slot);
   if (status != ABP_OK) return status;
   if (streams) endpoint_open_window(ep, slot, UINT32_MAX, UINT32_MAX);
-  if (above != NO_CALL && stops)
+  if (above != NO_CALL && stops && !streams)
     calls_ask(&ep->calls, above, slot);
   else if (above != NO_CALL)
     table_adopt(&ep->calls.table, above, slot);

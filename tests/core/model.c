@@ -197,11 +197,11 @@ void model_end(struct world *w, enum side side, int at, abp_outcome outcome, abp
     model_remember(w, side, at);
 }
 
-/* A caller wants its call to end. Nobody waits for the answer to a question that is withdrawn. */
+/* A caller wants its call to end. Nobody waits for the answer to what an app asks of its agent. */
 static void stop_asking(struct world *w, enum side side, int at, abp_outcome why) {
   struct part *part = &w->calls[at].part[side];
   if (part->phase != WAITS) return;
-  if (w->calls[at].kind != A_CALL && !w->calls[at].stream) {
+  if (w->calls[at].kind != A_CALL) {
     if (w->calls[at].kind == AN_ELICITATION) model_expect(&w->calls[at], ABP_SEND);
     model_end(w, side, at, why, ABP_FATE_UNKNOWN, ABP_SETTLE);
   } else if (!part->stopped) {

@@ -140,12 +140,17 @@ static void an_app_reads_what_its_agent_streams(void **state) {
   assert_int_equal(action.arg, ABP_MSG_CANCEL);
   assert_int_equal(action.call, call);
   assert_int_equal(abp_next(app, &action), 1);
+  assert_int_equal(action.kind, ABP_SETTLE);
+  assert_int_equal(abp_count(app, ABP_IN_FLIGHT_OUT), 0);
+  assert_int_equal(abp_next(app, &action), 1);
   assert_int_equal(action.kind, ABP_RESULT);
   assert_int_equal(only(app).kind, ABP_NONE);
+  /* Nobody waits for the answer, nor for a chunk that is under way. */
+  assert_int_equal(hears(app, ONE, 5), ABP_NONE);
   assert_int_equal(abp_result_received(app, &ONE, ABP_CANCELLED), ABP_OK);
-  assert_int_equal(only(app).kind, ABP_SETTLE);
-  assert_int_equal(abp_count(app, ABP_IN_FLIGHT_OUT), 0);
-  /* A question that is no stream is withdrawn in the same way, and nobody waits for the answer. */
+  assert_int_equal(only(app).kind, ABP_NONE);
+  assert_int_equal(abp_count(app, ABP_LATE), 2);
+  /* A question that is no stream is withdrawn in the same way. */
   assert_int_equal(abp_request(app, NULL, 0, 0, 0, &call), ABP_OK);
   assert_int_equal(only(app).chunks, 0);
   assert_int_equal(abp_cancel(app, call, NULL, 0), ABP_OK);

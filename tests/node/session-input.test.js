@@ -239,6 +239,27 @@ describe('input', () => {
     await over;
   });
 
+  test('a cancel ends the loop as the signal fires, however long the source takes', async () => {
+    const { client } = await pair();
+    const waiting = deferred();
+    const done = deferred();
+    async function* values() {
+      yield 'first';
+      waiting.resolve();
+      await done.promise;
+    }
+    const controller = new AbortController();
+    const call = client.call('waits', {}, { input: values(), signal: controller.signal });
+    await waiting.promise;
+    let thrown;
+    void ended.promise.then((error) => (thrown = error));
+    controller.abort();
+    await client.call('plain');
+    assert.equal(thrown?.name, 'AbortError');
+    assert.equal((await call).cancelled, true);
+    done.resolve();
+  });
+
   test('a session that is closed, and one that is lost, end the source and the loop', async () => {
     for (const lose of [({ client }) => client.close(), ({ exposed }) => exposed.close()]) {
       const both = await pair({ limits: { app: { streamChunks: 1 } } });

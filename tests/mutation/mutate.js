@@ -42,13 +42,24 @@ const REPORT = `${WORK}/report.json`;
 const ROOMS = ['js', 'packages/a2a', 'packages/automation', 'packages/inspector'].concat(
   ['mcp-apps', 'rpc', 'webmcp', 'workers'].map((name) => `packages/${name}`),
 );
-/** Files of tests/node that are about texts of the repository, about other processes, or take minutes. */
+/** Files of tests that are about texts of the repository, about other processes, or take minutes. */
 const LEFT_OUT =
-  /\/(boundary|defaults|entries|errors|instance|jobs|old-beside-new|process|properties|rooms|samples|security|stranger|transcripts|workers)\.test\.js$/;
-/** The files of tests/node that are about a room, and quick: the beginnings of their names. They inject nothing into pages. */
+  /\/(boundary|defaults|demo|entries|errors|instance|jobs|memory|module-scope|old-beside-new|process|properties|rooms|samples|security|stranger|transcripts|workers)\.test\.js$/;
+/** The files of tests/node that are about a room, and quick: the beginnings of their names. */
 const ABOUT = {
+  'js/agent': ['agent-', 'asked-later', 'invoke', 'outcomes', 'session', 'waits', 'mistakes'],
+  'js/app': [
+    'app-',
+    'asked-later',
+    'bounds',
+    'foreign-apps',
+    'handler',
+    'mistakes',
+    'outcomes',
+  ].concat(['reentrancy', 'relay', 'schemas', 'session']),
   'js/common': ['binary', 'common-'],
   'js/core': ['core', 'machine'],
+  'js/session': ['invoke', 'limits', 'outcomes', 'reentrancy', 'session', 'trace', 'waits'],
   'js/transports': ['transports'],
   'js/wire': ['binary', 'wire-'],
 };
@@ -136,7 +147,12 @@ function mutate(room, files) {
     plugins: ['@stryker-mutator/tap-runner'],
     tap: {
       testFiles: tests,
-      nodeArgs: ['--test-reporter=tap', '-r', '{{hookFile}}', '{{testFile}}'],
+      // Neither a connection that a test leaves open nor one that waits for ever holds up each mutant.
+      nodeArgs: ['--test-reporter=tap', '--test-force-exit', '--test-timeout=15000'].concat([
+        '-r',
+        '{{hookFile}}',
+        '{{testFile}}',
+      ]),
       forceBail: true,
     },
     coverageAnalysis: 'perTest',
@@ -146,6 +162,7 @@ function mutate(room, files) {
     ignorePatterns: [
       ...[
         'build',
+        '!build/wasm',
         'docs',
         '!docs/*.md',
         'demo',
@@ -196,7 +213,9 @@ function isMutated(file) {
 function testsOf(room) {
   if (room.startsWith('packages/')) {
     const own = filesIn(`${room}/tests/*.test.js`);
-    return own.filter((file) => !/\/(browser|interop|fleet|peers)\//.test(file));
+    return own.filter(
+      (file) => !/\/(browser|interop|fleet|peers)\//.test(file) && !LEFT_OUT.test(file),
+    );
   }
   const about = ABOUT[room];
   return filesIn('tests/node/*.test.js').filter((file) =>

@@ -14,6 +14,7 @@ import { connect, expose } from '../../js/index.js';
 import { jsonText } from '../../js/wire/json-text.js';
 import { bytesToText, textToBytes } from '../../js/wire/binary.js';
 import { withBase64 } from '../../js/wire/result-store.js';
+import { memoryBackend } from '../../packages/a2a/src/backends/memory.js';
 import { EventParser } from '../../packages/a2a/src/sse.js';
 import { fromText, toText } from '../../packages/automation/src/clone-codec.js';
 import { headerTransport, lineTransport } from '../../packages/rpc/src/byte-streams.js';
@@ -193,4 +194,23 @@ export const jsonRpcMessages = async (n) => {
     raw.port.postMessage({ jsonrpc: '2.0', id: `${id}`, result: 1 });
   }
   for (let i = 0; i < n; i++) await raw.next();
+};
+
+// --- Tasks in a store --------------------------------------------------------------------------------
+
+/** As many entries are read as there are: by a page of each kind, over and over. */
+export const pagesOfTasksInMemory = async (n) => {
+  const backend = memoryBackend();
+  const note = (i, time, seq) =>
+    backend.note(`t${i}`, { tenant: 'a', context: `c${i % 8}`, time, data: '' }, seq);
+  for (let i = 0; i < n; i++) await note(i, i, 1);
+  for (let i = 0; i < n; i++) await note(i, n + ((i * 7919) % n), 2);
+  const { cursor } = await backend.list({ tenant: 'a', limit: n >> 1 });
+  const filters = [{}, { cursor }, { context: 'c1' }, { context: 'c1', cursor }];
+  for (let read = 0; read < n; read += 16) {
+    const { tasks } = await backend.list({ tenant: 'a', ...filters[(read / 16) % 4], limit: 16 });
+    assert.equal(tasks.length, 16);
+  }
+  for (let i = 0; i < n; i++) await backend.forget(`t${i}`);
+  assert.deepEqual((await backend.list({ tenant: 'a' })).tasks, []);
 };

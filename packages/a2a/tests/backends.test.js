@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 import { memoryBackend } from '../src/backends/memory.js';
-import { sqliteBackend } from '../src/backends/sqlite.js';
+import { pageQuery, sqliteBackend } from '../src/backends/sqlite.js';
 import { testBackend } from './contracts/backend.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'abp-backends-'));
@@ -17,6 +17,11 @@ const hasSqlite = await import('node:sqlite').then(
   () => true,
   () => false,
 );
+
+test('SQLite is tested wherever Node has it', () => {
+  const [major, minor] = process.versions.node.split('.').map(Number);
+  assert.equal(hasSqlite, major > 22 || (major === 22 && minor >= 13));
+});
 
 testBackend('memory', { open: async () => memoryBackend() });
 
@@ -76,6 +81,24 @@ if (hasSqlite) {
     const again = await sqliteBackend(path);
     assert.equal((await again.read('task', 0)).length, 1);
     await again.close();
+  });
+
+  test('SQLite: a page of a list is read from an index, from where it begins', async () => {
+    const path = newFile();
+    const backend = await sqliteBackend(path);
+    await backend.close();
+    const { DatabaseSync } = await import('node:sqlite');
+    const database = new DatabaseSync(path);
+    for (const [ofContext, expected] of /** @type {[boolean, RegExp][]} */ ([
+      [false, /^SEARCH entries USING INDEX by_tenant \(tenant=\? AND time<\?\)$/],
+      [true, /^SEARCH entries USING INDEX by_context \(tenant=\? AND context=\? AND time<\?\)$/],
+    ])) {
+      const plan = database.prepare(`EXPLAIN QUERY PLAN ${pageQuery(ofContext)}`).all();
+      // Sorting would be a step of its own.
+      assert.equal(plan.length, 1);
+      assert.match(String(plan[0].detail), expected);
+    }
+    database.close();
   });
 
   test('SQLite: what is no database, or of a later version, is left alone', async () => {

@@ -1,6 +1,7 @@
 /** A backend in memory: nothing outlives the process. For tests, and for several agents in one process. */
-import { isBefore, unavailable } from './backend.js';
+import { unavailable } from './backend.js';
 import { LocalBackend } from './local.js';
+import { OrderedEntries } from './ordered.js';
 
 /** @import { IndexEntry, LogRecord } from './backend.js' */
 /** @import { Storage } from './local.js' */
@@ -9,6 +10,7 @@ import { LocalBackend } from './local.js';
 const DEFAULT_MAX_STORED = 256 << 20;
 
 /** @typedef {IndexEntry & { task: string, seq: number }} Indexed */
+/** @typedef {{ all: OrderedEntries<Indexed>, contexts: Map<string, OrderedEntries<Indexed>> }} Tenant */
 
 /** @implements {Storage} */
 class Memory {
@@ -16,8 +18,8 @@ class Memory {
   #logs = new Map();
   /** @type {Map<string, Indexed>} */
   #index = new Map();
-  /** The same by tenants and contexts, which are looked at every few seconds. @type {Map<string, Map<string, Set<Indexed>>>} */
-  #places = new Map();
+  /** The same in order. @type {Map<string, Tenant>} */
+  #tenants = new Map();
   /** @type {Map<string, Uint8Array>} */
   #objects = new Map();
   #size = 0;
@@ -65,11 +67,12 @@ class Memory {
     const entry = this.#index.get(task);
     if (!entry) return;
     this.#index.delete(task);
-    const contexts = this.#places.get(entry.tenant);
-    const place = contexts?.get(entry.context);
-    place?.delete(entry);
-    if (place?.size === 0) contexts?.delete(entry.context);
-    if (contexts?.size === 0) this.#places.delete(entry.tenant);
+    const { all, contexts } = /** @type {Tenant} */ (this.#tenants.get(entry.tenant));
+    const ofContext = /** @type {OrderedEntries<Indexed>} */ (contexts.get(entry.context));
+    all.remove(entry);
+    ofContext.remove(entry);
+    if (ofContext.empty) contexts.delete(entry.context);
+    if (all.empty) this.#tenants.delete(entry.tenant);
   }
 
   /** @param {string} task @param {IndexEntry} entry @param {number} seq */
@@ -78,10 +81,15 @@ class Memory {
     this.#unplace(task);
     const indexed = { ...entry, task, seq };
     this.#index.set(task, indexed);
-    const contexts = this.#places.get(entry.tenant) ?? new Map();
-    this.#places.set(entry.tenant, contexts);
-    const place = contexts.get(entry.context) ?? new Set();
-    contexts.set(entry.context, place.add(indexed));
+    const { all, contexts } = this.#tenants.get(entry.tenant) ?? {
+      all: new OrderedEntries(),
+      contexts: new Map(),
+    };
+    this.#tenants.set(entry.tenant, { all, contexts });
+    const ofContext = contexts.get(entry.context) ?? new OrderedEntries();
+    contexts.set(entry.context, ofContext);
+    all.add(indexed);
+    ofContext.add(indexed);
   }
 
   /**
@@ -89,15 +97,9 @@ class Memory {
    * @param {{ time: number, task: string } | undefined} after @param {number} limit
    */
   list(tenant, context, after, limit) {
-    const contexts = this.#places.get(tenant) ?? new Map();
-    const places =
-      context === undefined ? [...contexts.values()] : [contexts.get(context) ?? new Set()];
-    return places
-      .flatMap((place) => [...place])
-      .filter((entry) => !after || isBefore(after, entry))
-      .sort((a, b) => (isBefore(a, b) ? -1 : 1))
-      .slice(0, limit)
-      .map(({ seq: _seq, ...entry }) => entry);
+    const of = this.#tenants.get(tenant);
+    const entries = context === undefined ? of?.all : of?.contexts.get(context);
+    return (entries?.page(after, limit) ?? []).map(({ seq: _seq, ...entry }) => entry);
   }
 
   /** @param {string} name @param {Uint8Array} bytes */

@@ -22,6 +22,15 @@ const SCHEMA = `
   PRAGMA user_version = ${LAYOUT};
 `;
 
+/**
+ * A page of a list: of a tenant, and of a context if there is one, from a time and a task on. The time by itself says where in
+ * the index it begins.
+ * @param {boolean} ofContext
+ */
+export const pageQuery = (ofContext) => `SELECT task, tenant, context, time, data FROM entries
+  WHERE tenant = ? ${ofContext ? 'AND context = ?' : ''} AND time <= ? AND (time < ? OR task > ?)
+  ORDER BY time DESC, task LIMIT ?`;
+
 /** Numbers of SQLite's errors. */
 const BUSY = 5;
 const FULL = 13;
@@ -115,10 +124,8 @@ class File {
    */
   list(tenant, context, after, limit) {
     const { time, task } = after ?? { time: Infinity, task: '' };
-    const within = context === undefined ? '' : 'AND context = ?';
-    const sql = `SELECT task, tenant, context, time, data FROM entries WHERE tenant = ? ${within}
-      AND (time < ? OR (time = ? AND task > ?)) ORDER BY time DESC, task LIMIT ?`;
     const values = context === undefined ? [tenant] : [tenant, context];
+    const sql = pageQuery(context !== undefined);
     const rows = this.#do('all', sql, ...values, time, time, task, limit);
     return rows.map((/** @type {object} */ row) => ({ ...row }));
   }

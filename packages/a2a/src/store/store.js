@@ -722,15 +722,15 @@ export class TaskLogs {
   /** @param {string} hour */
   async #sweepHour(hour) {
     const filter = { tenant: ENDED, context: hour, limit: BATCH };
-    /** All objects, if there is a task that may have some. @type {string[] | undefined} */
+    /** All objects by their tasks, if there is a task that may have some. @type {Map<string, string[]> | undefined} */
     let objects;
     for (;;) {
       const { tasks } = await this.backend.list(filter);
       if (tasks.length === 0 || this.#closing) return;
-      objects ??= await this.backend.objects('');
+      objects ??= byTasks(await this.backend.objects(''));
       for (const { data: id } of tasks) {
         await this.backend.forget(id);
-        for (const name of objects) if (name.startsWith(`${id}/`)) await this.backend.remove(name);
+        for (const name of objects.get(id) ?? []) await this.backend.remove(name);
         await this.backend.forget(`${ENDED}/${id}`);
       }
     }
@@ -798,7 +798,7 @@ export class TaskLogs {
 
   /** @param {string} id of a task @param {number} epoch @param {string} text */
   async keep(id, epoch, text) {
-    const name = `${id}/${epoch}/${newId()}`;
+    const name = objectName(id, epoch);
     await this.backend.put(name, new TextEncoder().encode(text));
     return name;
   }
@@ -836,6 +836,22 @@ const refusing = (written) =>
   written.catch((error) => {
     throw error.code === 'UNACKNOWLEDGED' ? unavailable(error.message, error) : error;
   });
+
+/** The name of what is kept beside the log of a task. @param {string} id @param {number} epoch */
+const objectName = (id, epoch) => `${id}/${epoch}/${newId()}`;
+
+/** @param {string[]} names of objects */
+function byTasks(names) {
+  /** @type {Map<string, string[]>} */
+  const found = new Map();
+  for (const name of names) {
+    const id = name.split('/').slice(0, -2).join('/');
+    const ofTask = found.get(id) ?? [];
+    found.set(id, ofTask);
+    ofTask.push(name);
+  }
+  return found;
+}
 
 /** @param {number} ms since 1970 */
 const hourOf = (ms) => Math.floor(ms / HOUR);

@@ -257,6 +257,45 @@ export function testBackend(name, { open, shared = false }) {
       await assert.rejects(backend.list({ tenant: id, cursor }), refusedAs('INVALID_PARAMS'));
   });
 
+  it('long lists keep their order while their tasks change and are forgotten', async (backend, id, second) => {
+    /** @type {Map<string, number>} */
+    const times = new Map();
+    const names = Array.from({ length: 300 }, (_, i) => `${id}${i}`);
+    // Times that come in no order, and many twice.
+    const timeOf = (/** @type {number} */ i, /** @type {number} */ round) =>
+      (i * 7919 + round * 31) % 149;
+    for (const round of [1, 2])
+      for (const [i, task] of names.entries()) {
+        if (round === 2 && i % 3) continue;
+        const time = timeOf(i, round);
+        times.set(task, time);
+        const context = i % 2 ? 'odd' : 'even';
+        await backend.note(task, { tenant: id, context, time, data: '' }, round);
+      }
+    for (const [i, task] of names.entries()) {
+      if (i % 5) continue;
+      times.delete(task);
+      await backend.forget(task);
+    }
+    for (const [context, of] of /** @type {[string | undefined, (i: number) => boolean][]} */ ([
+      [undefined, () => true],
+      ['odd', (i) => i % 2 === 1],
+    ])) {
+      const found = [];
+      let cursor;
+      do {
+        const page = await second.list({ tenant: id, context, limit: 70, cursor });
+        found.push(...page.tasks.map(({ task }) => task));
+        cursor = page.cursor;
+      } while (cursor);
+      const expected = [...times]
+        .filter(([task]) => of(names.indexOf(task)))
+        .sort(([a, one], [b, other]) => other - one || (a < b ? -1 : 1))
+        .map(([task]) => task);
+      assert.deepEqual(found, expected);
+    }
+  });
+
   it('objects are stored, replaced, listed and removed', async (backend, id, second) => {
     const name = `${id}/1.*>`;
     await assert.rejects(second.get(name), refusedAs('OBJECT_NOT_FOUND'));

@@ -114,6 +114,7 @@ async function answerTo(ask) {
     try {
       return await ask();
     } catch (error) {
+      if (process.env.FLEET_DEBUG) console.error(error.code, error.message, error.cause);
       if (!(/** @type {any} */ (error).retryable)) throw error;
     }
   }
@@ -199,7 +200,7 @@ export class Fleet {
         await begun?.(id);
         if (cancel)
           answer = Promise.resolve(cancel)
-            .then(() => client.cancel(id))
+            .then(() => answerTo(() => client.cancel(id)))
             .then(
               ({ status }) => status.state,
               ({ code }) => code,
@@ -211,6 +212,7 @@ export class Fleet {
     this.#tell(id, state, 'a task');
     const answered = await answer;
     if (answered && isEnd(answered)) this.#tell(id, answered, 'the answer to a cancel');
+    else if (answered) assert.equal(answered, 'TASK_NOT_CANCELABLE');
     if (answered === 'TASK_NOT_CANCELABLE') assert.notEqual(state, 'canceled');
     return { id, state };
   }

@@ -214,7 +214,8 @@ class NatsBackend {
         this.#noConsumers = performance.now() + WITHOUT_CONSUMERS;
       }
     }
-    return this.#oneByOne(stream, subject, from, limit);
+    const { state } = await this.#request(() => this.#jsm.streams.info(stream));
+    return this.#oneByOne(stream, subject, from, limit, state.last_seq);
   }
 
   /**
@@ -222,15 +223,16 @@ class NatsBackend {
    * @param {string} subject
    * @param {number} from
    * @param {number} limit
+   * @param {number} [to] the last that is wanted: what grows as fast as it is read would be read for ever
    * @returns {Promise<LogRecord[]>}
    */
-  async #oneByOne(stream, subject, from, limit) {
+  async #oneByOne(stream, subject, from, limit, to = Infinity) {
     /** @type {LogRecord[]} */
     const found = [];
-    for (let seq = from; found.length < limit;) {
+    for (let seq = from; found.length < limit && seq <= to;) {
       const query = { next_by_subj: subject, seq };
       const stored = await this.#request(() => this.#jsm.streams.getMessage(stream, query));
-      if (!stored) break;
+      if (!stored || stored.seq > to) break;
       found.push({ seq: stored.seq, data: decoder.decode(stored.data) });
       seq = stored.seq + 1;
     }

@@ -114,7 +114,6 @@ async function answerTo(ask) {
     try {
       return await ask();
     } catch (error) {
-      if (process.env.FLEET_DEBUG) console.error(error.code, error.message, error.cause);
       if (!(/** @type {any} */ (error).retryable)) throw error;
     }
   }

@@ -172,6 +172,35 @@ test('NATS: a cluster of three loses one, and no record is lost or twice', async
   }
 });
 
+test('NATS: a log that grows as fast as it is read is read as far as it was', async () => {
+  const writer = await open({ namespace: 'busy' });
+  let last = 0;
+  const write = async () => (last = await writer.append('task', 'x', last));
+  for (let i = 0; i < 100; i++) await write();
+  let written = 0;
+  const reader = await natsBackend({
+    connection: server.connections[0],
+    namespace: 'busy',
+    jetstream: {
+      ...jetstream,
+      async jetstreamManager(connection, options) {
+        const jsm = await jetstream.jetstreamManager(connection, options);
+        const { getMessage } = jsm.streams;
+        // Whatever is asked for, there is more by the time of the answer.
+        jsm.streams.getMessage = async (...query) => {
+          if (++written < 500) await write();
+          return getMessage.apply(jsm.streams, query);
+        };
+        jsm.consumers.add = () => Promise.reject(new Error('none can be made'));
+        return jsm;
+      },
+    },
+  });
+  const { length } = await reader.read('task', 0);
+  assert.ok(length >= 100 && length < 200, `${length} records`);
+  await Promise.all([reader.close(), writer.close()]);
+});
+
 test('NATS: streams that read from whichever server are refused', async () => {
   const connection = await server.connect();
   const jsm = await jetstream.jetstreamManager(connection);

@@ -19,7 +19,9 @@ process.on('exit', () => {
 });
 
 const options = ['-js', '-sd', join(folder, 'nats'), '-a', '127.0.0.1', '-p', '-1']; // any port that is free
-const nats = spawn('nats-server', options, { stdio: ['ignore', 'ignore', 'pipe'] });
+const nats = spawn(process.env.NATS_SERVER ?? 'nats-server', options, {
+  stdio: ['ignore', 'ignore', 'pipe'],
+});
 children.push(nats);
 nats.on('error', () => {
   console.error(

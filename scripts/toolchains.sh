@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the core with each Debian's own Emscripten and compilers, and runs the Node tests and the demo there, in
-# chroots that debootstrap makes. Warnings are errors. Arguments: Debian's names (bookworm trixie sid, without the
+# Builds the core with each Debian's own Emscripten and compilers, and runs the Node tests, the fleet's on its nats-server, and
+# the demo there, in chroots that debootstrap makes. Warnings are errors. Arguments: Debian's names (bookworm trixie sid, without the
 # one that runs here). TOOLCHAINS is the folder for the chroots, which are kept when it is given (some 3 GB each).
 # Ends with 2 where this cannot be tried: it takes root and Debian's packages.
 set -euo pipefail
@@ -28,6 +28,8 @@ if [ $# -eq 0 ]; then
   done
 fi
 scripts/setup.sh build # the npm packages and the source of cJSON, which the chroots get
+fleet=packages/a2a/tests/fleet
+[ -e $fleet/node_modules ] || npm ci --silent --no-audit --no-fund --prefix $fleet
 folder=${TOOLCHAINS:-$(mktemp -d /tmp/toolchains.XXXXXX)}
 [ -n "${TOOLCHAINS:-}" ] || trap 'rm -rf --one-file-system "$folder"' EXIT
 mkdir -p "$folder" build/logs
@@ -40,7 +42,7 @@ prepare() {
   apt-config dump | grep -iE '^Acquire::.*(proxy|verify)' >"$root/etc/apt/apt.conf.d/90host" || true
   # debootstrap has left lists that serve where a mirror of unstable is older than its signature lasts.
   within "$root" 'apt-get update -qq || true
-    apt-get install -y -qq --no-install-recommends nodejs pkg-config libcjson-dev'
+    apt-get install -y -qq --no-install-recommends nodejs pkg-config libcjson-dev nats-server procps'
 }
 
 # within <root> <command>: /proc is there while the command runs, and for it alone.
@@ -57,11 +59,14 @@ try_out() {
   mkdir -p "$root/abp/build/deps"
   git ls-files -z --cached --others --exclude-standard | tar --null --files-from=- -c | tar -x -C "$root/abp"
   cp -a node_modules "$root/abp/"
+  cp -a $fleet/node_modules "$root/abp/$fleet/"
   [ ! -e build/deps/cjson ] || cp -a build/deps/cjson "$root/abp/build/deps/"
   within "$root" 'cd /abp
     scripts/build.sh wasm native
     emcc --version | head -n 1; cc --version | head -n 1; node --version
     node --test --test-concurrency=2 tests/node/*.test.js packages/[!g]*/tests/*.test.js
+    nats-server --version
+    node --test --test-concurrency=1 packages/a2a/tests/fleet/*.test.js
     node --import ./tests/support/no-wasm.js --test tests/node/{core,instance,transcripts,reentrancy}.test.js
     node demo/main.js --once'
 }

@@ -1,7 +1,7 @@
 /** The results as tables for the terminal and for docs/benchmarks.md, and the chart. */
-import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { format, resolveConfig } from 'prettier';
+import { mkdirSync, writeFileSync } from 'node:fs';
 import { chart } from './chart.js';
+import { putInto } from './page.js';
 import { FLOOR } from './peers.js';
 import { STREAM_COLUMNS } from './streams.js';
 
@@ -186,19 +186,11 @@ ${tableOfLibraries(names, table, STREAM_COLUMNS, 'streams across origins')}
 
 /** Writes docs/benchmarks.md, between its markers, and the chart. */
 export async function write(results) {
-  const page = new URL('docs/benchmarks.md', root);
-  let text = readFileSync(page, 'utf8');
-  const put = (name, what) => {
-    const [begin, end] = [`<!-- ${name} -->`, `<!-- /${name} -->`];
-    const [from, to] = [text.indexOf(begin), text.indexOf(end)];
-    if (from < 0 || to < from) throw new Error(`docs/benchmarks.md lacks ${begin} or ${end}`);
-    text = `${text.slice(0, from)}${begin}\n\n${what}\n\n${text.slice(to)}`;
-  };
   const { comparison, streams } = results;
-  if (streams) put('streams', markdownOfStreams(results));
-  if (comparison) put('bench', markdown(results));
-  const config = await resolveConfig(page);
-  writeFileSync(page, await format(text, { ...config, parser: 'markdown' }));
+  await putInto(new URL('docs/benchmarks.md', root), {
+    ...(streams && { streams: markdownOfStreams(results) }),
+    ...(comparison && { bench: markdown(results) }),
+  });
   if (!comparison) return;
   mkdirSync(new URL('docs', root), { recursive: true });
   const table = tableOf(comparison, 'across origins');

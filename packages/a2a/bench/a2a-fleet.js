@@ -3,6 +3,7 @@
 // `npm ci --prefix packages/a2a/tests/fleet`.
 //
 //   npm run bench:fleet [-- rounds tasks]
+//   npm run bench:fleet -- --many   what operations cost when many tasks are stored: see a2a-many.js
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync } from 'node:fs';
@@ -11,6 +12,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { NatsServer } from '../tests/fleet/nats-server.js';
+
+if (process.argv.includes('--many')) {
+  await import('./a2a-many.js');
+  process.exit();
+}
 
 const ROUNDS = Number(process.argv[2] ?? 5);
 const TASKS = Number(process.argv[3] ?? 600);

@@ -19,6 +19,7 @@ import {
   requireRecord,
   unavailable,
 } from './backend.js';
+import { Feed } from './nats-feed.js';
 
 /** @import { Backend, IndexEntry, ListFilter, LogRecord } from './backend.js' */
 
@@ -94,11 +95,12 @@ class NatsBackend {
   #consuming;
   /** @type {{ close: () => Promise<unknown>, closed: () => Promise<unknown> } | undefined} */
   #messages;
-  /** The latest that it brought, and what was stored when we looked last. */
-  #received = 0;
+  /** What it brings. @type {Feed | undefined} */
+  #feed;
+  /** What was stored when we looked last. */
+  #stored = 0;
   /** Until then all records are asked for one by one. */
   #noConsumers = 0;
-  #stored = 0;
   /** @type {ReturnType<typeof setInterval> | undefined} */
   #timer;
   /** @type {Set<{ unsubscribe: () => void }>} */
@@ -209,7 +211,8 @@ class NatsBackend {
   async #messagesOf(stream, subject, from, limit) {
     if (performance.now() >= this.#noConsumers) {
       try {
-        return await this.#consumed(stream, subject, from, limit);
+        const found = await this.#consumed(stream, subject, from, limit);
+        if (found) return found;
       } catch {
         this.#noConsumers = performance.now() + WITHOUT_CONSUMERS;
       }
@@ -246,7 +249,8 @@ class NatsBackend {
    * @param {string} subject
    * @param {number} from
    * @param {number} limit
-   * @returns {Promise<LogRecord[]>}
+   * @returns {Promise<LogRecord[] | undefined>} undefined if there were fewer than the server has counted: some were deleted
+   *   meanwhile, or left out
    */
   #consumed(stream, subject, from, limit) {
     return this.#request(async () => {
@@ -262,11 +266,10 @@ class NatsBackend {
       const wanted = Math.min(pending, limit);
       /** @type {LogRecord[]} */
       const found = [];
-      // What was deleted in the meantime does not come.
       for (let more = true; more && found.length < wanted;)
         more = await this.#pull(stream, name, Math.min(wanted - found.length, PULL), found);
       void this.#jsm.consumers.delete(stream, name).catch(() => {});
-      return found;
+      return found.length === wanted ? found : undefined;
     });
   }
 
@@ -378,12 +381,17 @@ class NatsBackend {
           deliver_policy: 'by_start_sequence',
           opt_start_seq: state.last_seq + 1,
         });
+        const feed = new Feed(
+          state.last_seq,
+          (seq) => this.#request(() => this.#jsm.streams.getMessage(this.#log, { seq })),
+          (message) => this.#dispatch(message),
+        );
+        this.#feed = feed;
         this.#messages = await consumer.consume({
           expires: 4 * HEARTBEAT,
           idle_heartbeat: HEARTBEAT,
-          callback: (/** @type {any} */ message) => this.#dispatch(message),
+          callback: (/** @type {any} */ message) => feed.take(message),
         });
-        this.#received = state.last_seq;
         const messages = this.#messages;
         void messages?.closed().then(() => {
           if (messages === this.#messages) this.#resume();
@@ -401,8 +409,8 @@ class NatsBackend {
   /** A consumer may be lost with its server, and not notice. */
   async #look() {
     const info = await this.#jsm.streams.info(this.#log).catch(() => undefined);
-    if (!info || this.#closed) return;
-    const missing = this.#received < this.#stored;
+    if (!info || !this.#feed || this.#closed) return;
+    const missing = !this.#feed.filling && this.#feed.received < this.#stored;
     this.#stored = missing ? 0 : info.state.last_seq;
     if (missing) this.#resume();
   }
@@ -412,18 +420,17 @@ class NatsBackend {
     if (this.#closed) return;
     void this.#messages?.close().catch(() => {});
     this.#messages = undefined;
+    this.#feed?.stop();
     this.#consuming = this.#consume();
     for (const watchers of this.#watchers.values())
       for (const watcher of watchers) void this.#read(watcher);
   }
 
-  /** @param {any} message */
-  #dispatch(message) {
-    const { subject, seq } = message;
-    this.#received = seq;
+  /** @param {import('./nats-feed.js').Message} message */
+  #dispatch({ subject, seq, data }) {
     const watchers = this.#watchers.get(subject.slice(subject.lastIndexOf('.') + 1));
     if (!watchers) return;
-    const record = { seq, data: decoder.decode(message.data) };
+    const record = { seq, data: decoder.decode(data) };
     for (const watcher of watchers) {
       if (!watcher.reading) this.#give(watcher, { ...record });
       else if (watcher.queue.length < MAX_QUEUE) watcher.queue.push({ ...record });
@@ -620,6 +627,7 @@ class NatsBackend {
     this.#subscriptions.clear();
     // It may be beginning.
     await this.#consuming;
+    this.#feed?.stop();
     clearInterval(this.#timer);
     await this.#messages?.close();
   }

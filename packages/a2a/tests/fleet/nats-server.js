@@ -7,6 +7,9 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { connect } from '@nats-io/transport-node';
 
+/** The environment may name another one than PATH has. */
+export const NATS_SERVER = process.env.NATS_SERVER ?? 'nats-server';
+
 async function freePort() {
   const server = createServer().listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -29,7 +32,7 @@ export class NatsServer {
     this.port ||= await freePort();
     const at = ['-a', '127.0.0.1', '-p', String(this.port)];
     const options = ['-js', '-sd', this.#folder, ...at, ...more];
-    this.#process = spawn('nats-server', options, {
+    this.#process = spawn(NATS_SERVER, options, {
       stdio: ['ignore', 'ignore', 'pipe'],
       env: { ...process.env, ...env },
     });

@@ -9,7 +9,7 @@ import { after, test } from 'node:test';
 import * as jetstream from '@nats-io/jetstream';
 import { natsBackend } from '../../src/backends/nats.js';
 import { testBackend } from '../contracts/backend.js';
-import { NatsServer, startCluster } from './nats-server.js';
+import { NATS_SERVER, NatsServer, startCluster } from './nats-server.js';
 
 const server = await new NatsServer().start();
 after(() => server.close());
@@ -201,6 +201,50 @@ test('NATS: a log that grows as fast as it is read is read as far as it was', as
   await Promise.all([reader.close(), writer.close()]);
 });
 
+test('NATS: what a consumer leaves out is asked for, and given in order', async () => {
+  const writer = await open({ namespace: 'gaps' });
+  const reader = await natsBackend({
+    connection: server.connections[0],
+    namespace: 'gaps',
+    jetstream: {
+      ...jetstream,
+      jetstream(connection, options) {
+        const js = jetstream.jetstream(connection, options);
+        const { get } = js.consumers;
+        js.consumers.get = async (...query) => {
+          const consumer = await get.apply(js.consumers, query);
+          const { consume } = consumer;
+          consumer.consume = ({ callback, ...rest }) =>
+            consume.call(consumer, { ...rest, callback: (m) => m.seq % 3 && callback(m) });
+          return consumer;
+        };
+        return js;
+      },
+    },
+  });
+  let last = 0;
+  const write = async (data) => (last = await writer.append('task', data, last));
+  await write('0');
+  const seen = [];
+  await new Promise((resolve) => {
+    reader.watch('task', 0, ({ data }) => {
+      seen.push(data);
+      // The consumer is there, and what was before was read.
+      if (data === '0')
+        void (async () => {
+          for (let i = 1; i < 40; i++) await write(`${i}`);
+        })();
+      if (data === '39') resolve(undefined);
+    });
+  });
+  assert.equal(last % 3, 1);
+  assert.deepEqual(
+    seen,
+    Array.from({ length: 40 }, (_, i) => `${i}`),
+  );
+  await Promise.all([reader.close(), writer.close()]);
+});
+
 test('NATS: streams that read from whichever server are refused', async () => {
   const connection = await server.connect();
   const jsm = await jetstream.jetstreamManager(connection);
@@ -232,7 +276,7 @@ test('NATS: the server takes the configuration that is documented, and its permi
   const path = join(folder, 'nats.conf');
   writeFileSync(path, CONFIG);
   const env = { NAME: 'nats-1', COUNTER_PASSWORD: 'mine', OPERATOR_PASSWORD: 'theirs' };
-  const checked = spawnSync('nats-server', ['-t', '-c', path], {
+  const checked = spawnSync(NATS_SERVER, ['-t', '-c', path], {
     env: { ...process.env, ...env },
     encoding: 'utf8',
   });

@@ -36,6 +36,25 @@ const module = new WebAssembly.Module(wasm);
 const names = WebAssembly.Module.exports(module)
   .filter(({ kind }) => kind !== 'table')
   .map(({ name }) => name);
+// Memory that cannot be had is -1 in WebAssembly. wasm2js throws, or says that memory has grown when it has not.
+const GROW = 'function __wasm_memory_grow(';
+const made = readFileSync(jsFile, 'utf8');
+if (made.split(GROW).length !== 2) throw new Error(`${jsFile} grows its memory in another way`);
+writeFileSync(
+  jsFile,
+  made.replace(
+    GROW,
+    `function __wasm_memory_grow(pages) {
+  try {
+    var before = grow(pages);
+    return __wasm_memory_size() - before === pages ? before : -1;
+  } catch {
+    return -1;
+  }
+}
+function grow(`,
+  ),
+);
 const { outputFiles } = await build({
   stdin: {
     contents: `import { ${names} } from './${basename(jsFile)}'; core = { ${names} };`,
@@ -73,7 +92,7 @@ function tryCore(instantiate) {
   const memory = () => Buffer.from(core.memory.buffer);
   const before = Buffer.from(memory()); // a copy
   core._initialize();
-  const scratch = [64, before.length].map((size) => core.scratch(size));
+  const scratch = [64, before.length, 2 ** 31].map((size) => core.scratch(size));
   const isOwn = before.equals(Buffer.from(other.memory.buffer));
   return {
     exports: names.filter((name) => name in core),

@@ -478,6 +478,7 @@ export class Exposed {
   close() {
     this.#closed = true;
     this.#stop();
+    this.#stop = nothing; // another app may serve its origins by then
     this.#webmcp?.close();
     globalThis.removeEventListener?.('pagehide', this.#onHide);
     for (const connection of this.#connections) connection.close('The app was closed');

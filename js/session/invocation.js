@@ -439,8 +439,8 @@ export class Invocation extends Cancellable {
       response = this.#endpoint.ended(outcome, this.#why);
       if (isOwn) response.error = this.#response.error;
     }
-    const { closing } = this.#endpoint;
-    if (fate === abp.FATE_RUNNING && !this.#rare?.onStop && closing === undefined) {
+    // Where the session has ended, nothing was waited for.
+    if (fate === abp.FATE_RUNNING && !this.#rare?.onStop && this.#endpoint.ready) {
       import('../common/warnings.js').then(
         ({ warnOfHandler }) => warnOfHandler(String(this.request.name)),
         () => {},

@@ -405,18 +405,24 @@ test('a handler that runs on after its cancel is named in the app’s console, o
   app.close();
 });
 
-test('a handler that still runs when its app is closed is not called deaf', async () => {
-  let end;
-  const app = exposed({ slow: () => new Promise((resolve) => (end = resolve)) });
-  const client = await connect(channel.port2, { agent });
-  const pending = client.call('slow');
-  while (!end) await new Promise(setImmediate);
-  app.close();
-  assert.equal((await pending).metadata.outcome, 'running');
-  end();
-  expose({ app: APP, capabilities: {} }, { origins: [], marker: 1 }).close();
-  assert.match((await texts(1))[0], /has no option marker/);
-});
+const ENDS = {
+  'its app is closed': (app) => app.close(),
+  'its agent closes': (_app, client) => client.close(),
+};
+for (const [when, end] of Object.entries(ENDS))
+  test(`a handler that still runs when ${when} is not called deaf`, async () => {
+    let finish;
+    const app = exposed({ slow: () => new Promise((resolve) => (finish = resolve)) });
+    const client = await connect(channel.port2, { agent });
+    const pending = client.call('slow');
+    while (!finish) await new Promise(setImmediate);
+    end(app, client);
+    assert.match((await pending).metadata.outcome, /^(running|unknown)$/);
+    while (app.sessions.length) await new Promise(setImmediate);
+    finish();
+    expose({ app: APP, capabilities: {} }, { origins: [], marker: 1 }).close();
+    assert.match((await texts(1))[0], /has no option marker/);
+  });
 
 test('each documented limit is known', async () => {
   const source = readFileSync(new URL('../../js/core/abp-core.js', import.meta.url), 'utf8');

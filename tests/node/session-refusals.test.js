@@ -228,4 +228,17 @@ describe('window messages', () => {
       assert.equal(listeners.size, 0);
     });
   }
+
+  test('an app that is closed twice leaves its origin to the one that came after it', () => {
+    const options = { origins: ['https://twice.example'] };
+    const open = () => expose({ app: APP, capabilities: {} }, options);
+    const before = open();
+    before.close();
+    const after = open();
+    before.close();
+    assert.throws(open, { code: 'ALREADY_INITIALIZED' });
+    after.close();
+    after.close();
+    assert.equal(listeners.size, 1, 'what tells agents that it was closed');
+  });
 });

@@ -331,6 +331,7 @@ export class Host {
     if (signal) signals.push(signal);
     if (ms) signals.push(AbortSignal.timeout(ms));
     const stop = AbortSignal.any(signals);
+    let release = () => {};
     try {
       await new Promise((resolve, reject) => {
         this.#began = () => resolve(undefined);
@@ -340,12 +341,15 @@ export class Host {
               ? signal.reason
               : new AbpError('TIMEOUT', 'The view did not initialize in time', { retryable: true }),
           );
-        whenAborted(stop, give);
+        release = whenAborted(stop, give);
         void this.closed.then((cause) => reject(removed(cause)));
       });
     } catch (error) {
       this.#leave();
       throw error;
+    } finally {
+      // A signal that follows others is kept, with all that listens, until one of them fires.
+      release();
     }
   }
 

@@ -1,6 +1,7 @@
 // MCP Apps without a browser: the policy of views, names and results of tools, calls whose cancel is true, and a view's
 // tools as an app.
 import assert from 'node:assert/strict';
+import { getEventListeners } from 'node:events';
 import { test } from 'node:test';
 import { connect, expose } from '../../../js/index.js';
 import { ViewToolNames } from '../src/names.js';
@@ -10,9 +11,10 @@ import { OUTCOME } from '../src/protocol.js';
 import { ViewTransport } from '../src/relay.js';
 import { responseOf, toolResult } from '../src/results.js';
 import { toolsOf } from '../src/tools.js';
+import { createHost } from '../src/host.js';
 import { createView } from '../src/view.js';
 import { EmbedderTransport } from '../../../js/transports/embedder.js';
-import { fired, gate, outcome, peerPair } from '../../rpc/tests/support/rpc.js';
+import { fired, gate, linkedTransports, outcome, peerPair } from '../../rpc/tests/support/rpc.js';
 
 const agent = { name: 'agent', version: '1' };
 
@@ -668,4 +670,23 @@ test('a view that finds no host says so, and its app is there for others all the
   assert.deepEqual((await client.call('echo', { a: 1 })).data, { a: 1 });
   client.close();
   app.close();
+});
+
+test('a host that has begun listens no more to what could have ended its beginning', async (t) => {
+  const followers = [];
+  const { any } = AbortSignal;
+  t.mock.method(AbortSignal, 'any', (signals) => {
+    followers.push(any.call(AbortSignal, signals));
+    return followers.at(-1);
+  });
+  const [there, here] = linkedTransports();
+  const { signal } = new AbortController();
+  const [host, view] = await Promise.all([
+    createHost(there, { host: agent, signal }),
+    createView({ transport: here, app: { name: 'view', version: '1' } }),
+  ]);
+  assert.equal(followers.length, 1);
+  assert.deepEqual(getEventListeners(followers[0], 'abort'), []);
+  view.close();
+  await host.close();
 });

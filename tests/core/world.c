@@ -40,12 +40,30 @@ static void post(struct world *w, enum side from, struct message message) {
   channel->messages[channel->count++] = message;
 }
 
+/* Writes a number in decimal: printf took a third of a walk. Returns how long it is. */
+static uint32_t write_number(char text[10], uint32_t number) {
+  char reversed[10];
+  uint32_t length = 0;
+  do {
+    reversed[length++] = (char)('0' + number % 10);
+  } while (number /= 10);
+  for (uint32_t i = 0; i < length; i++)
+    text[i] = reversed[length - 1 - i];
+  return length;
+}
+
 /* An id as text, as the wire reads it. */
 static abp_id text_of(const struct world *w, struct id id, char text[64]) {
   const char *prefix = w->peer[id.owner].endpoint->prefix; /* 20 digits, a dash, the serial */
-  int length = snprintf(text, 64, "%.21s%u", prefix, id.serial);
-  if (id.number) length += snprintf(text + length, 24, ".%u", id.number);
-  return (abp_id){text, (uint32_t)length, 0};
+  const char *end = memchr(prefix, 0, 21);
+  uint32_t length = end ? (uint32_t)(end - prefix) : 21;
+  memcpy(text, prefix, length);
+  length += write_number(text + length, id.serial);
+  if (id.number) {
+    text[length++] = '.';
+    length += write_number(text + length, id.number);
+  }
+  return (abp_id){text, length, 0};
 }
 
 /* --- What comes of a move: compared with the model, and said to the other side ------------------

@@ -2,7 +2,7 @@
  * The jobs of scripts/test.js, those that take longest first. Each is a line for bash.
  *
  * @typedef {object} Job
- * @property {string} run what bash runs, under `-O extglob -euo pipefail`
+ * @property {string} run what bash runs, under `-euo pipefail`
  * @property {true} [quick] it is one of those that tell whether it works (`npm test`)
  * @property {true} [all] it is one of those before a release (`npm run test:all`)
  * @property {true} [once] nothing in it waits for anything, so it is not tried again when it has failed
@@ -20,11 +20,42 @@ const ctest = 'ctest --test-dir build/test -j2 --timeout 3600 --output-on-failur
 
 // The gateway starts browsers, so it is a job of its own.
 const units = 'tests/node/*.test.js packages/[!g]*/tests/*.test.js';
-const onlyOnce = 'costs|defaults|entries|jobs|rooms|samples|security';
-/** Node's versions, from npm: what may differ between them. Arbitrary values and floods are the same in each, so a few show
- * that they arrive; steps, and the texts of this repository, are looked at once. */
+
+/** Each version of Node that is supported. The job `node` runs all tests in the one that is installed. */
+const NODE_VERSIONS = [20, 22, 24];
+/** The tests whose outcome a version of Node may decide, by what of Node they use. The others are run once, by `node`. */
+export const perNodeVersion = [
+  // its engine: WebAssembly, memory, the collector of garbage, the order of what is awaited
+  ...inFolder('tests/node', 'binary bounds core instance leaks reentrancy'),
+  // ports, and clones of values
+  ...inFolder(
+    'tests/node',
+    'common-values hostile properties session-values transcripts transports',
+  ),
+  // threads, processes, contexts, and how modules are loaded
+  ...inFolder('tests/node', 'process recipes session-refusals workerd workers'),
+  ...inFolder('packages/workers/tests', 'pool'),
+  ...inFolder('packages/rpc/tests', 'port-channel'),
+  ...inFolder('packages/a2a/tests', 'module-scope'),
+  // streams, signals and timers
+  ...inFolder('tests/node', 'common-waiting invoke limits session-input session-streams'),
+  ...inFolder('packages/rpc/tests', 'byte-streams partial-results peers'),
+  // servers, sockets and fetch
+  ...inFolder('tests/node', 'websocket'),
+  ...inFolder('packages/a2a/tests', 'access client http-json lasting memory push requests server'),
+  ...inFolder('packages/automation/tests', 'discover'),
+  // its database
+  ...inFolder('packages/a2a/tests', 'backends store'),
+];
+/** @param {string} folder @param {string} names of test files, between spaces */
+function inFolder(folder, names) {
+  return names.split(' ').map((name) => `${folder}/${name}.test.js`);
+}
+/** Node comes from npm. Arbitrary values and floods are the same in each, so a few show that they arrive. */
 const otherNode = (/** @type {number} */ version) =>
-  `FC_RUNS=50 FLOOD=10000 npx --yes --package=node@${version} -- ${tests(units.replace('/*', `/!(${onlyOnce})`))}`;
+  process.versions.node.startsWith(`${version}.`)
+    ? `echo 'the job node runs in this version'`
+    : `FC_RUNS=50 FLOOD=10000 npx --yes --package=node@${version} -- ${tests(perNodeVersion.join(' '))}`;
 const withoutWasm = 'NODE_OPTIONS="--import $PWD/tests/support/no-wasm.js"';
 
 /** @type {Record<string, Job>} */
@@ -67,8 +98,9 @@ export const jobs = {
     run: `${withoutWasm} ${tests('tests/node/{core,instance,transcripts,reentrancy,leaks}.test.js packages/workers/tests/pool.test.js')}`,
     all,
   },
-  'node-22': { run: otherNode(22), all },
-  'node-24': { run: otherNode(24), all },
+  ...Object.fromEntries(
+    NODE_VERSIONS.map((version) => [`node-${version}`, { run: otherNode(version), all }]),
+  ),
   coverage: { run: 'scripts/coverage.sh', all, once },
   fuzz: { run: 'scripts/fuzz.sh short', all, once }, // a little of it: npm run fuzz is the long run
   differential: { run: tests('tests/differential/*.test.js'), all },

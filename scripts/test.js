@@ -52,7 +52,7 @@ process.on('exit', () => running.forEach((group) => signalGroup(group, 'SIGTERM'
  * @returns {Promise<boolean>} whether it succeeded
  */
 function run(name, line, output = 'inherit') {
-  const options = ['-O', 'extglob', '-euo', 'pipefail', '-c', line];
+  const options = ['-euo', 'pipefail', '-c', line];
   const child = spawn('bash', options, { detached: true, stdio: ['ignore', output, output] });
   return new Promise((resolve, reject) => {
     child.once('error', reject);

@@ -200,6 +200,7 @@ test('through Next.js: in a page, while it is rendered ahead, and on the server'
 for (const [name, ports] of [
   ['plain', [8080, 8081]],
   ['react', [5173, 5174]],
+  ['typescript', [5173, 5174]],
 ]) {
   test(`the template ${name}: starts both sides, calls, and cancels`, async () => {
     const folder = join(project, name);
@@ -216,7 +217,8 @@ for (const [name, ports] of [
       if (path.startsWith('node_modules') || !/\.\w+$/.test(path)) continue;
       const text = readFileSync(join(folder, path), 'utf8');
       const replaced = ports.reduce((text, port, i) => text.replaceAll(port, first + i), text);
-      writeFileSync(join(folder, path), replaced);
+      // No machine makes so many before they are stopped.
+      writeFileSync(join(folder, path), replaced.replace('pages: 200', 'pages: 1000000'));
     }
     assert.equal(scripts.start, 'node start.js');
     const server = await start(folder, ['start.js']);
@@ -230,10 +232,12 @@ for (const [name, ports] of [
     try {
       await page.goto(server.address);
       await says('Connected');
-      await page.fill('input', '2');
-      await page.click('#run');
-      await says('A report of 2 pages');
-      await page.fill('input', '1000000');
+      if (await page.locator('input').count()) {
+        await page.fill('input', '2');
+        await page.click('#run');
+        await says('A report of 2 pages');
+        await page.fill('input', '1000000');
+      }
       await page.click('#run');
       await page.waitForFunction(() => document.querySelector('progress').value > 0);
       await page.click('#stop');

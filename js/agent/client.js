@@ -555,7 +555,7 @@ export class Client {
   }
 
   /**
-   * Cancels a call by its id, which may be one that this client did not make.
+   * Cancels a call of this session by its id.
    * @param {string} callId
    * @param {string} [reason]
    * @returns {Promise<CancelResponse>} the app's answer

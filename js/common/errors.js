@@ -19,17 +19,26 @@ export class AbpError extends Error {
   /**
    * @param {import('../types/errors.js').ErrorCode} code one of the protocol's codes, or your own
    * @param {string} message what was wrong and what to do
-   * @param {{ retryable?: boolean, details?: unknown, retryAfter?: number, alternatives?: string[], cause?: unknown }} [more]
-   *   `retryable` is false by default; `retryAfter` is in ms
+   * @param {object} [more] what else the caller may be told
+   * @param {boolean} [more.retryable] whether the same request may succeed later, and can safely be made again (false)
+   * @param {unknown} [more.details] anything that JSON can represent
+   * @param {number} [more.retryAfter] ms to wait before the next attempt
+   * @param {string[]} [more.alternatives] names of capabilities that may do instead
+   * @param {unknown} [more.cause] the error behind this one; it is not sent
    */
   constructor(code, message, more = {}) {
     super(message, more);
     const { retryable = false, details, retryAfter, alternatives } = more;
     this.name = 'AbpError';
+    /** Which error it is: one of the protocol's codes, or an app's own. */
     this.code = code;
+    /** Whether the same request may succeed later, and can safely be made again. */
     this.retryable = retryable;
+    /** What else its author says of it. */
     if (details !== undefined) this.details = details;
+    /** Ms to wait before the next attempt. */
     if (retryAfter !== undefined) this.retryAfter = retryAfter;
+    /** Names of capabilities that may do instead. */
     if (alternatives !== undefined) this.alternatives = alternatives;
   }
 

@@ -120,10 +120,7 @@ export async function pageWays({ browser, hostOrigin, appOrigin, database, serve
     waits: true,
     async open(_handlers, settings) {
       await page.goto(appUrl({ ...settingsOf(settings), origins: [], tools: true }));
-      await page.waitForFunction(async (count) => {
-        const all = await document.modelContext.getTools();
-        return all.length > count;
-      }, 30);
+      await page.waitForFunction(() => window.isReady);
       let isReloaded = false;
       return {
         dies: true,

@@ -18,7 +18,9 @@ window.exposed = expose(
 const { modelContext } = document;
 /** @param {string} name @param {object} input @param {object} [options] */
 async function execute(name, input, options) {
-  const tool = (await modelContext.getTools()).find((each) => each.name === name);
+  const find = async () => (await modelContext.getTools()).find((each) => each.name === name);
+  let tool;
+  while (!(tool = await find())) await place.pace(); // tools are registered one after the other
   return JSON.parse(await modelContext.executeTool(tool, input, options));
 }
 /** The latest call of a tool of which anything is known. */

@@ -806,9 +806,9 @@ inBrowser('Chromium with WebMCP', ['--enable-features=WebMCP,WebMCPTesting'], (t
       client.close();
       // Playwright’s own way to the tools of our app.
       await page.goto(address('app'));
-      await page.waitForFunction(async () =>
-        (await document.modelContext.getTools()).some(({ name }) => name === 'hang'),
-      );
+      // It learns of them later than the page.
+      const isKnown = async () => (await page.webmcp.tools()).some(({ name }) => name === 'hang');
+      while (!(await isKnown())) await page.evaluate(() => {});
       const said = await page.webmcp.callTool('echo', { text: 'by Playwright' });
       assert.deepEqual(said.data, { text: 'by Playwright' });
       const refused = await page.webmcp.callTool('echo', {});

@@ -242,13 +242,19 @@ export class Client {
     this.#observers = new Observers(options, () => (this.#endpoint ? [this.#endpoint] : []));
     /** The app that answered. @type {{ id: string, name: string, version: string, description?: string } | undefined} */
     this.app = undefined;
-    /** @type {string | undefined} */
+    /** The id of the latest session. @type {string | undefined} */
     this.sessionId = undefined;
+    /** The option of this name; it may be replaced at any time, as those that follow. */
     this.onNotification = options.onNotification;
+    /** The option of this name. */
     this.onProgress = options.onProgress;
+    /** The option of this name. */
     this.onElicitation = options.onElicitation;
+    /** The option of this name. */
     this.onCapabilitiesChanged = options.onCapabilitiesChanged;
+    /** The option of this name. */
     this.onDisconnect = options.onDisconnect;
+    /** The option of this name. */
     this.onReconnect = options.onReconnect;
   }
 
@@ -285,7 +291,7 @@ export class Client {
 
   /**
    * Calls a listener with each event from now on, as the option `trace` does from the start.
-   * @param {import('../session/trace.js').TraceListener} listener
+   * @param {import('../session/trace.js').TraceListener} listener is called with each event
    * @returns {Promise<() => void>} what ends it
    */
   observe(listener) {
@@ -440,7 +446,7 @@ export class Client {
   /**
    * Calls a capability.
    * @template {import('../types/app.js').NameOf<App>} Name
-   * @param {Name} name
+   * @param {Name} name of the capability
    * @param {import('../types/app.js').CallArguments<App, Name>} rest its params ({}), and {@link CallOptions}
    * @returns {Promise<import('../types/app.js').ResponseOf<App, Name>>} never rejects for what happens to the call: see
    *   `success`, `cancelled`, `error`
@@ -455,7 +461,7 @@ export class Client {
    * once. Leaving the loop cancels it; `response` says how it ended. A capability that does not stream has no chunks, and
    * its data is the response's.
    * @template {import('../types/app.js').NameOf<App>} Name
-   * @param {Name} name
+   * @param {Name} name of the capability
    * @param {import('../types/app.js').CallArguments<App, Name>} rest its params ({}), and {@link CallOptions}
    * @returns {import('./call-stream.js').CallStream<import('../types/app.js').ChunkOf<App, Name>, import('../types/app.js').ResponseOf<App, Name>>}
    */
@@ -545,7 +551,7 @@ export class Client {
   /**
    * Calls a capability, for those who live by exceptions.
    * @template {import('../types/app.js').NameOf<App>} Name
-   * @param {Name} name
+   * @param {Name} name of the capability
    * @param {import('../types/app.js').CallArguments<App, Name>} rest its params ({}), and {@link CallOptions}
    * @returns {Promise<import('../types/app.js').DataOf<App, Name>>} the data itself. Rejects with an {@link AbpError} when the
    *   call fails; when it was cancelled, that is an `AbortError` by its `name`, whose `cause` is the signal's reason
@@ -558,8 +564,8 @@ export class Client {
 
   /**
    * Cancels a call of this session by its id.
-   * @param {string} callId
-   * @param {string} [reason]
+   * @param {string} callId the id of the call
+   * @param {string} [reason] is told to the handler
    * @returns {Promise<CancelResponse>} the app's answer
    */
   cancel(callId, reason) {
@@ -581,8 +587,8 @@ export class Client {
   /**
    * Asks what became of a call of this agent's, in this session or an older one: also after the connection was lost, as long as the
    * app lives and remembers the call.
-   * @param {string} callId
-   * @param {OutcomeOptions} [options]
+   * @param {string} callId the id of the call
+   * @param {OutcomeOptions} [options] whether to wait, and how long
    * @returns {Promise<import('../types/outcome.js').CallFate>} never rejects for what happens to the question; `unknown` if the
    *   app does not know the call or cannot tell
    */
@@ -597,7 +603,7 @@ export class Client {
   }
 
   /**
-   * @param {string} name
+   * @param {string} name of the capability
    * @returns {Promise<import('./capability-list.js').CapabilityInfo | null>} the capability, or null
    */
   async describeCapability(name) {
@@ -605,7 +611,7 @@ export class Client {
   }
 
   /**
-   * @param {string} name
+   * @param {string} name of the capability
    * @returns {Promise<{ supported: boolean, available: boolean, reason?: string, requirements?: any[], features?: Record<string, boolean>, alternatives?: string[] }>}
    */
   async supports(name) {

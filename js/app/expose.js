@@ -79,7 +79,7 @@ const isInterface = (definition) =>
  * @template const O schemas of results by name
  * @template H handlers by name
  * @param {import('../types/app.js').TypedDefinition<S, O, H> | Interface} definition what it can do, or its own `window.abp`
- * @param {ExposeOptions} [options]
+ * @param {ExposeOptions} [options] who may call, and how
  * @returns {import('../types/app.js').Inferred<S, O, H>}
  */
 export function expose(definition, options) {
@@ -254,7 +254,7 @@ export class Exposed {
 
   /**
    * Serves one more agent over a transport of its own, such as a socket, until that is closed.
-   * @param {AppTransport} transport
+   * @param {AppTransport} transport to one agent
    */
   accept(transport) {
     let gone = false;
@@ -416,7 +416,7 @@ export class Exposed {
 
   /**
    * Calls a listener with each event from now on, as the option `trace` does from the start.
-   * @param {import('../session/trace.js').TraceListener} listener
+   * @param {import('../session/trace.js').TraceListener} listener is called with each event
    * @returns {Promise<() => void>} what ends it
    */
   observe(listener) {
@@ -425,8 +425,8 @@ export class Exposed {
 
   /**
    * Tells every agent that asked for notifications.
-   * @param {string} event
-   * @param {unknown} [data]
+   * @param {string} event its name
+   * @param {unknown} [data] what can be cloned
    */
   notify(event, data) {
     for (const connection of this.sessions) connection.notify(event, data);
@@ -437,8 +437,8 @@ export class Exposed {
    * @template const S the schema of its params
    * @template const O the schema of its results
    * @template H its handler
-   * @param {string} name
-   * @param {import('../types/app.js').TypedCapability<S, O, H>} capability
+   * @param {string} name of the capability
+   * @param {import('../types/app.js').TypedCapability<S, O, H>} capability a handler, or an object that has one
    */
   set(name, capability) {
     const had = this.#registry.has(name);
@@ -448,7 +448,7 @@ export class Exposed {
 
   /**
    * Removes a capability, and tells the agents. Calls that run continue.
-   * @param {string} name
+   * @param {string} name of the capability
    */
   delete(name) {
     if (this.#registry.delete(name)) this.#changed({ added: [], removed: [name], changed: [] });

@@ -30,8 +30,8 @@ const NAMED = new Map(
 /** The names that are valid without a semicolon. */
 const BARE = /^(amp|lt|gt|quot|nbsp)/i;
 
-/** The encoding in which browsers read numeric references from 128 to 159. */
-const windows1252 = new TextDecoder('windows-1252');
+/** What browsers read numeric references from 128 to 159 as. Not every version of Node decodes Windows-1252. */
+const FROM_128 = '€\x81‚ƒ„…†‡ˆ‰Š‹Œ\x8dŽ\x8f\x90‘’“”•–—˜™š›œ\x9džŸ';
 
 /** Lower case of ASCII letters only: the Kelvin sign is not a k. @param {string} text */
 const lower = (text) => text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
@@ -39,7 +39,7 @@ const lower = (text) => text.replace(/[A-Z]+/g, (letters) => letters.toLowerCase
 /** @param {string} digits @param {number} base */
 function numbered(digits, base) {
   const code = parseInt(digits, base);
-  if (code >= 0x80 && code < 0xa0) return windows1252.decode(Uint8Array.of(code));
+  if (code >= 0x80 && code < 0xa0) return FROM_128[code - 0x80];
   const isCharacter = code > 0 && code <= 0x10ffff && (code < 0xd800 || code > 0xdfff);
   return isCharacter ? String.fromCodePoint(code) : '\ufffd';
 }

@@ -18,7 +18,6 @@ import { canHoldToken, message, readMessage } from './message.js';
 import { PendingRequest } from './pending-request.js';
 import {
   invalidOption,
-  requireFunctions,
   requireNumbers,
   requireObject,
   requireSignal,
@@ -301,11 +300,9 @@ export class Peer {
     return new Promise((resolve, reject) => {
       if (typeof method !== 'string') throw invalidOption('request', 'method', 'a string');
       requireObject('request', 'options', options);
-      const { signal, timeout, maxTotalTimeout } = options;
-      const { onProgress, onPartialResult, onInputRequired, onTagged } = options;
+      const { signal, timeout, maxTotalTimeout, onProgress, onPartialResult } = options;
       requireSignal('request', signal);
       requireNumbers('request', { timeout, maxTotalTimeout });
-      requireFunctions('request', { onProgress, onPartialResult, onInputRequired, onTagged });
       requireOptions('request', options, REQUEST_OPTIONS);
       const asks = (onProgress || onPartialResult) && this.dialect.progress;
       if (asks && params !== undefined && !canHoldToken(params)) {

@@ -161,8 +161,10 @@ function mutate(room, files) {
     // What tests need beside the sources is copied, and so is what was built.
     ignorePatterns: [
       ...[
-        'build',
+        'build/*',
         '!build/wasm',
+        'build/wasm/*',
+        '!build/wasm/*.wasm',
         'docs',
         '!docs/*.md',
         'demo',

@@ -91,7 +91,22 @@ for (const [way, open] of Object.entries(WAYS)) {
           throw new DOMException('not today', 'AbortError');
         },
       });
-      assert.equal((await pair.call('work')).metadata.outcome, 'stopped');
+      const { metadata, error } = await pair.call('work');
+      assert.equal(metadata.outcome, 'stopped');
+      assert.match(error.message, /not today/);
+    });
+
+    test('cancels its own call by a response: its error', async () => {
+      const said = {
+        code: 'CANCELLED',
+        message: 'no paper',
+        retryable: true,
+        details: { left: 2 },
+      };
+      pair = await open({ work: () => ({ success: false, cancelled: true, error: said }) });
+      const { cancelled, error } = await pair.call('work');
+      assert.equal(cancelled, true);
+      assert.deepEqual([error.message, error.details], ['no paper', { left: 2 }]);
     });
 
     test('succeeds: nothing', async () => {

@@ -1,6 +1,7 @@
-// An agent loads what answers questions with the first question: what comes meanwhile waits, and keeps its order.
+// An endpoint whose other side is the test: what it loads with the first question, which frames it takes, and the errors of calls
+// that its core refuses.
 import assert from 'node:assert/strict';
-import { beforeEach, test } from 'node:test';
+import { beforeEach, describe, test } from 'node:test';
 import * as abp from '../../js/core/abp-boundary.js';
 import { ready } from '../../js/core/abp-core.js';
 import { Endpoint } from '../../js/session/endpoint.js';
@@ -77,6 +78,7 @@ test('a part that does not load fails what waits for it with a typed error, and 
   await nextTurn();
   const [{ id, payload }] = sent.splice(0);
   assert.equal(id, 'q');
+  assert.equal(payload.success, false);
   assert.equal(payload.error.code, 'TRANSPORT_ERROR');
   assert.equal(payload.error.retryable, true);
   assert.match(payload.error.message, /did not load: Failed to fetch/);
@@ -96,4 +98,74 @@ test('what waits is bounded: too much of it ends the session', async () => {
   parts[0].resolve(await import('../../js/session/invocation.js'));
   await nextTurn();
   assert.deepEqual(events, ['closed']);
+});
+
+describe('a frame', () => {
+  const entries = (count) =>
+    Array.from({ length: count }, () => [6, 0, undefined, notification('n')]).flat();
+
+  test('has at most 4,096 entries: a longer one is malformed, and nothing of it is read', () => {
+    transport.onMessage(entries(4096), []);
+    assert.equal(events.length, 4096);
+    transport.onMessage(entries(4097), []);
+    assert.equal(events.length, 4096);
+    assert.equal(endpoint.counters.malformed, 1);
+  });
+
+  test('of a part of an entry is malformed, and so are its other entries', () => {
+    transport.onMessage([...entries(2), 6], []);
+    assert.deepEqual(events, []);
+    assert.equal(endpoint.counters.malformed, 1);
+  });
+
+  test('is malformed where frames were not agreed on', () => {
+    const plain = new Endpoint({
+      role: abp.AGENT,
+      features: abp.NOTIFICATIONS,
+      transport,
+      callee: { rejectionFor: () => 0, run() {} },
+      load: () => Promise.reject(new Error('not needed')),
+      side: { onSession() {}, onNotification: (event) => events.push(event) },
+    });
+    plain.core.describe('agent', { name: 'a', version: '1' });
+    plain.connect(0);
+    const payload = {
+      sessionId: 's',
+      app: { id: 'a', name: 'A', version: '1' },
+      capabilities: [],
+      features: { notifications: true, 'bridge.frames': true },
+    };
+    transport.onMessage({ type: 'initialize-result', id: sent.at(-1).id, payload }, []);
+    transport.onMessage(entries(1), []);
+    assert.deepEqual(events, []);
+    assert.equal(plain.counters.malformed, 1);
+    transport.onMessage(notification('message'), []);
+    assert.deepEqual(events, ['message']);
+  });
+});
+
+describe('a call that the core refuses', () => {
+  test('on behalf of one that is over is cancelled', async () => {
+    const { error } = await makeCall(endpoint, 'x', {}, {}, 12345);
+    assert.equal(error.code, 'CANCELLED');
+  });
+
+  test('because its id is in use is the fault of its params, whatever it is made for', async () => {
+    transport.onMessage(question('q', 'ask'), []);
+    parts[0].resolve(await import('../../js/session/invocation.js'));
+    endpoint.callee.run = () => new Promise(() => {});
+    await nextTurn();
+    const { handle } = endpoint.machine.find((record) => record.handle);
+    void makeCall(endpoint, 'x', {}, { callId: 'mine' });
+    for (const parent of [0, handle]) {
+      const { error } = await makeCall(endpoint, 'x', {}, { callId: 'mine' }, parent);
+      assert.equal(error.code, 'INVALID_PARAMS');
+    }
+  });
+
+  test('because the session is lost is disconnected', async () => {
+    endpoint.lost(new Error('gone'));
+    const { error } = await makeCall(endpoint, 'x', {});
+    assert.equal(error.code, 'DISCONNECTED');
+  });
 });

@@ -195,6 +195,60 @@ test('observe begins in the middle, with what is in flight, and ends', async () 
   assert.equal(told.length, length);
 });
 
+test('observe begins with every call that is in flight', async () => {
+  await open({ trace: undefined });
+  const controller = new AbortController();
+  const calls = ['first', 'second'].map((callId) =>
+    client.call('hang', {}, { callId, signal: controller.signal }),
+  );
+  const told = [];
+  await client.observe((event) => event.type === 'call' && told.push(event.callId));
+  assert.deepEqual(told.sort(), ['first', 'second']);
+  controller.abort();
+  await Promise.all(calls);
+});
+
+for (const upgrade of ['frames', 'none']) {
+  test(`a cancel by an id names that and no call (${upgrade})`, async () => {
+    const { agent } = await open({ upgrade });
+    const called = client.call('hang', {}, { callId: 'mine' });
+    await client.cancel('mine');
+    await client.cancel('of nobody');
+    await called;
+    const cancels = agent.filter(({ type }) => type === 'cancel');
+    assert.deepEqual(
+      cancels.map(({ direction, name, callId }) => [direction, name, callId]),
+      [
+        ['out', undefined, 'mine'],
+        ['out', undefined, 'of nobody'],
+      ],
+    );
+  });
+
+  test(`messages have the ids of their calls (${upgrade})`, async (t) => {
+    useClock(t);
+    const { messages } = await open({ upgrade });
+    messages.length = 0;
+    const { callId } = await new Promise((resolve) => {
+      const stop = client.observe((event) => event.type === 'call' && resolve(event));
+      void stop.then(() => client.call('steps', {}, { onProgress() {} }));
+    });
+    while (
+      !messages.some(
+        ({ side, message }) =>
+          side === 'agent' && message.id === callId && message.type === 'capabilities/call-result',
+      )
+    )
+      await new Promise(setImmediate);
+    for (const side of ['agent', 'app']) {
+      const ids = messages
+        .filter((each) => each.side === side && /call/.test(each.message.type))
+        .map(({ message }) => message.id);
+      assert.deepEqual(ids, [callId, callId]);
+    }
+  });
+}
+
 test('a listener that throws is reported and costs nobody anything', async (t) => {
   const reported = t.mock.method(console, 'error', () => {});
   const trace = () => {

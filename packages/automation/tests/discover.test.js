@@ -97,6 +97,34 @@ async function codeOf(finding) {
   return code;
 }
 
+describe('with sameOrigin nothing of another origin is asked', () => {
+  /** Another origin, though the same server. */
+  const elsewhere = (path) => `http://localhost:${server.address().port}${path}`;
+  const attacks = {
+    'by a link': () => ({ '/': `<link rel="abp-manifest" href="${elsewhere('/other.json')}">` }),
+    'by a base': () => ({
+      '/': `<base href="${elsewhere('/')}"><link rel="abp-manifest" href="other.json">`,
+    }),
+    'by a redirect of the page': () => ({ '/': redirect(elsewhere('/other')) }),
+    'by a redirect of the manifest': () => ({ '/abp.json': redirect(elsewhere('/other.json')) }),
+  };
+  const others = { '/other': `<head>${LINK}</head>`, '/other.json': JSON.stringify(MANIFEST) };
+  for (const [what, attack] of Object.entries(attacks)) {
+    test(what, async () => {
+      const more = { ...others, ...attack() };
+      assert.equal(await codeOf(find(more, { sameOrigin: true })), 'BLOCKED');
+      assert.ok(!paths().some((path) => path in others), String(paths()));
+      assert.equal((await find(more)).supported, true, 'it would have been found');
+    });
+  }
+
+  test('and its own manifest is found', async () => {
+    assert.equal((await find({}, { sameOrigin: true })).supported, true);
+    const moved = { '/abp.json': redirect('/moved.json'), '/moved.json': JSON.stringify(MANIFEST) };
+    assert.equal((await find(moved, { sameOrigin: true })).supported, true);
+  });
+});
+
 describe('a page that names its manifest', () => {
   test('is supported, with the manifest as it was written', async () => {
     assert.deepEqual(await find(), {

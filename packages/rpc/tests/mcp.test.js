@@ -789,3 +789,18 @@ test('a client of the first era is told of all changes, unasked', async () => {
   assert.deepEqual(await told.opened, ['notifications/resources/updated', { uri: 'a:b' }]);
   done();
 });
+
+test('a server that chooses a version that nobody knows is refused, and hears nothing more', async () => {
+  const { peer, post, said, heard } = scriptedPeer('mcp');
+  const connecting = outcome(connectMcp(peer, { clientInfo, era: 'legacy' }));
+  const [{ id, method }] = await said(1);
+  assert.equal(method, 'initialize');
+  post({
+    jsonrpc: '2.0',
+    id,
+    result: { protocolVersion: '1999-01-01', capabilities: {}, serverInfo },
+  });
+  const { err } = await connecting;
+  assert.deepEqual([err.code, err.data], [-32022, { protocolVersion: '1999-01-01' }]);
+  assert.equal(heard.length, 1);
+});

@@ -1717,3 +1717,13 @@ for (const dialect of ['acp', 'lsp']) {
     peer.close();
   });
 }
+
+test('what a request is to call must be a function', async () => {
+  const { peer } = scriptedPeer('mcp');
+  for (const name of ['onProgress', 'onPartialResult', 'onInputRequired', 'onTagged']) {
+    await assert.rejects(peer.request('x', {}, { [name]: 'no function' }), {
+      code: 'INVALID_PARAMS',
+      message: new RegExp(name),
+    });
+  }
+});

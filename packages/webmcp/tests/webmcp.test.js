@@ -358,3 +358,49 @@ test('a tool that is refused costs the others nothing, and the console is told o
     ['http', 'no name', 'taken'],
   );
 });
+
+test('a tool says in words what its capability says of itself', async (t) => {
+  const handler = () => 1;
+  const { context } = app(t, {
+    plain: { handler, description: 'Does it' },
+    nameless: { handler },
+    old: { handler, description: 'Did it', deprecated: true, alternatives: ['plain', 'nameless'] },
+    older: { handler, deprecated: true, deprecationMessage: 'too slow', alternatives: [] },
+    new: { handler, description: 'Will do it', experimental: true },
+  });
+  await new Promise(setImmediate);
+  const words = (name) => context.tools.get(name).description;
+  assert.equal(words('plain'), 'Does it');
+  assert.equal(words('nameless'), 'nameless');
+  assert.match(words('old'), /^Did it\s+Deprecated\.\s+Alternatives: plain, nameless\.$/);
+  assert.match(words('older'), /^older\s+Deprecated: too slow\.?$/);
+  assert.match(words('new'), /^Will do it\s+Experimental\.$/);
+});
+
+test('a tool that was refused is offered again when the tools of the page change, and no other is', async (t) => {
+  const listeners = new Set();
+  let offers = [];
+  let isTaken = true;
+  const context = new Context(({ name }) => {
+    offers.push(name);
+    if (isTaken && name === 'mine')
+      throw new DOMException('There is one of that name', 'InvalidStateError');
+  });
+  context.addEventListener = (_type, listener) => listeners.add(listener);
+  context.removeEventListener = (_type, listener) => listeners.delete(listener);
+  t.mock.method(console, 'warn', () => {});
+  app(t, { mine: () => 1, other: () => 2 }, { context });
+  await new Promise(setImmediate);
+  assert.deepEqual(context.names.includes('mine'), false);
+  offers = [];
+  isTaken = false;
+  const changed = async () => {
+    for (const listener of listeners) listener();
+    await new Promise(setImmediate);
+  };
+  await changed();
+  assert.deepEqual(offers, ['mine']);
+  assert.ok(context.names.includes('mine'));
+  await changed();
+  assert.deepEqual(offers, ['mine']);
+});

@@ -17,6 +17,11 @@
  * `node --test`, each in a process of its own, and knows after one run which files reach which mutant. Version 9 is the
  * last one for Node 20.
  *
+ * survivors.json has the files of which all mutants were tried. Of js/session, js/agent, js/app and the packages only samples
+ * were (`-- js/session --sample 30`), which also show what is to be read next.
+ *
+ * The gateway and the frameworks are no rooms here: their tests start browsers and other processes, seconds for each mutant.
+ *
  * Texts are left alone: most are words for people. Files with functions that are injected into pages as text are left out
  * where the tests inject them, because the instrumented code calls functions of its module.
  */

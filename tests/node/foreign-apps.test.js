@@ -97,6 +97,55 @@ test('a cancel reaches it, and the call is cancelled', async () => {
   assert.deepEqual(app.said.at(-1), ['cancel', 'enough']);
 });
 
+test('an app whose cancel takes an object, or says nothing, is asked in that form, too', async () => {
+  const { cancel } = app;
+  const forms = [];
+  app.cancel = async (...request) => {
+    forms.push(request.length);
+    const [{ callId, reason }] = request;
+    return callId === undefined ? { cancelled: false } : cancel(callId, reason);
+  };
+  const client = await open();
+  const controller = new AbortController();
+  const pending = client.call('hang', {}, { signal: controller.signal });
+  await client.call('echo');
+  controller.abort('enough');
+  assert.equal((await pending).cancelled, true);
+  assert.deepEqual(forms, [2, 1]);
+  app.cancel = async () => {};
+  void client.call('hang', {}, { callId: 'c' });
+  await client.call('echo');
+  const { cancelled, error } = await client.cancel('c');
+  assert.deepEqual([cancelled, error], [false, undefined]);
+});
+
+test('it is given the token that an agent chose for progress, or the id of the call', async () => {
+  const { call } = app;
+  const given = [];
+  app.call = (name, params, options) => {
+    given.push([options.progressToken, options.callId]);
+    return call(name, params, options);
+  };
+  const client = await open();
+  await client.call('steps', {}, { progressToken: 'mine', onProgress() {} });
+  await client.call('steps', {}, { onProgress() {} });
+  await client.call('echo');
+  const [[chosen], [own, id], [none]] = given;
+  assert.deepEqual([chosen, own, none], ['mine', id, undefined]);
+});
+
+test('an app behind a port alone installs no window.abp', () => {
+  assert.equal(globalThis.abp, undefined);
+  const { port1 } = new MessageChannel();
+  const own = expose(
+    { app: { id: 'a', name: 'A', version: '1' }, capabilities: {} },
+    { port: port1 },
+  );
+  assert.equal(globalThis.abp, undefined);
+  own.close();
+  port1.close();
+});
+
 test('an app that finishes all the same is not said to be cancelled', async () => {
   let finish;
   const { call, cancel } = app;

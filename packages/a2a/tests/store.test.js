@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { memoryBackend, sqliteBackend, taskStore } from '../src/store/index.js';
 import { AbpError } from '../../../js/common/errors.js';
+import { useClock } from '../../../tests/support/clock.js';
 import { createTaskServer } from '../src/index.js';
 import { testStore } from './contracts/store.js';
 import { VERSIONS, ask, deferred, gist, open, post, serve } from './support/a2a.js';
@@ -225,6 +226,35 @@ test('a renewal that fails is tried again, before the lease is lost', async (t) 
   await tell(url, 'go');
   await renewed.promise;
   assert.equal(names.size, 1);
+});
+
+test('a task whose record is stored after its message was refused is shown all the same', async (t) => {
+  const clock = useClock(t);
+  const begun = deferred();
+  const go = deferred();
+  let first = true;
+  const { backend } = heldBackend((whole) => ({
+    append: async (...given) => {
+      if (first) {
+        first = false;
+        begun.resolve(given[0]);
+        await go.promise;
+      }
+      return whole.append(...given);
+    },
+  }));
+  const { url, close } = await serve(() => {}, { store: taskStore({ backend }) });
+  t.after(close);
+  const refused = tell(url, 'go');
+  const id = await begun.promise;
+  // As long as a process hangs that loses its lease.
+  clock.advance(10_001);
+  assert.equal((await tell(url, 'another')).result.task.status.state, 'TASK_STATE_COMPLETED');
+  assert.equal((await refused).error.data[0].reason, 'ABORTED');
+  go.resolve();
+  while ((await backend.read(id, 0)).length === 0) await new Promise(setImmediate);
+  await new Promise(setImmediate);
+  assert.equal((await ask(url, V1.get, { id }, V1.headers)).result?.id, id);
 });
 
 test('a message whose task was lost while it began can come again', async (t) => {

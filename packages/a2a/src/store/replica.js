@@ -27,7 +27,7 @@ export class Replica {
   attempt = 0;
   /** The `traceparent` of its request. @type {string | undefined} */
   trace;
-  /** A record of a later version is in the log: nothing is known of the task from there on. */
+  /** A record of a later version is in the log, or this was abandoned: nothing is known of the task from there on. */
   blind = false;
   /** The task as it is shown; there when the first record was read. @type {Entry | undefined} */
   entry;
@@ -76,6 +76,11 @@ export class Replica {
     if (this.ended || this.blind) return;
     const take = (/** @type {LogRecord} */ record) => void this.receive(record);
     this.#unwatch ??= this.#logs.backend.watch(this.id, this.seq, take);
+  }
+
+  /** Reads nothing any more: another replica may. */
+  abandon() {
+    this.blind = true;
   }
 
   stop() {

@@ -360,7 +360,11 @@ export class TaskLogs {
       const owner = this.#own(replica, core.TASK_SUBMITTED);
       await this.#starts(owner, message, info, begun, { k: 'new', origin });
     } catch (error) {
-      if (replica.seq === 0) this.forget(replica);
+      // Its record may still be stored: then it is read anew, by whoever asks.
+      if (replica.seq === 0) {
+        replica.abandon();
+        this.forget(replica);
+      }
       throw error;
     } finally {
       this.leave(replica);

@@ -109,7 +109,7 @@ export class Valve {
  * @param {() => Promise<T>} ask
  * @returns {Promise<T>}
  */
-async function answerTo(ask) {
+export async function answerTo(ask) {
   for (;;) {
     try {
       return await ask();

@@ -98,6 +98,7 @@ export const jobs = {
     run: `${withoutWasm} ${tests('tests/node/{core,instance,transcripts,reentrancy,leaks}.test.js packages/workers/tests/pool.test.js')}`,
     all,
   },
+  // Those with node:sqlite run the suites of backends and of stores over SQLite, which `node` runs over memory alone.
   ...Object.fromEntries(
     NODE_VERSIONS.map((version) => [`node-${version}`, { run: otherNode(version), all }]),
   ),

@@ -1,6 +1,6 @@
 // What an agent's operations cost when many tasks are stored: in memory, in a file of SQLite (from Node 22.13 on) and on NATS.
-// Each number of tasks is in a process of its own; the tasks are copies of one that the agent has worked on. Prints ms at the
-// smallest number, and the others as its multiples.
+// Each number of tasks is in a process of its own, and they take turns; the tasks are copies of one that the agent has worked on.
+// Prints ms at the smallest number, and the others as its multiples.
 //
 //   npm run bench:fleet -- --many [--write] [--most=100000]
 //
@@ -17,7 +17,9 @@ import { fileURLToPath } from 'node:url';
 const SIZES = [1e3, 1e4, 1e5, 1e6];
 /** On NATS, filling takes longer than anybody waits. */
 const MOST_ON_NATS = 1e4;
-const SAMPLES = 60;
+const ROUNDS = 40;
+/** Rounds that warm up. */
+const WARM = 3;
 /** Tasks of a context. */
 const TOGETHER = 10;
 const HEADERS = { 'content-type': 'application/json', 'a2a-version': '1.0' };
@@ -162,8 +164,8 @@ const message = () => ({
   message: { messageId: crypto.randomUUID(), role: 'ROLE_USER', parts: [{ text: 'go' }] },
 });
 
-/** One process: fills a backend, and measures. */
-async function measure(name, count, where) {
+/** One process: fills a backend, and does each operation once whenever it is told to. */
+async function serveRounds(name, count, where) {
   const opened = await BACKENDS[name](where);
   const first = await serve(opened.backend);
   const { task } = await first.ask('SendMessage', message());
@@ -183,36 +185,58 @@ async function measure(name, count, where) {
     next: () => ask('ListTasks', { pageToken: nextPageToken }),
     scan: () => backend.list({ tenant: 'processes', limit: 1000 }),
   };
-  const times = Object.fromEntries(Object.keys(operations).map((what) => [what, []]));
-  // The first few warm up.
-  for (let sample = -5; sample < SAMPLES; sample++)
+  process.on('message', async () => {
+    const times = {};
     for (const [what, run] of Object.entries(operations)) {
       const began = performance.now();
       await run();
-      if (sample >= 0) times[what].push(performance.now() - began);
+      times[what] = performance.now() - began;
     }
-  process.send({
-    bytes,
-    ...Object.fromEntries(Object.entries(times).map(([what, all]) => [what, median(all)])),
+    process.send(times);
   });
-  await close();
-  process.exit();
+  process.on('disconnect', () => void close().then(() => process.exit()));
+  process.send({ bytes });
 }
 
 // --- All of them -------------------------------------------------------------------------------------
 
-async function run(name, count, where) {
-  const child = fork(fileURLToPath(import.meta.url), [name, String(count), String(where)], {
-    execArgv: ['--expose-gc', '--max-old-space-size=12000'],
-  });
-  const [found] = await Promise.race([
-    once(child, 'message'),
-    once(child, 'exit').then(() => {
-      throw new Error(`${name} with ${count} tasks has ended too early`);
-    }),
-  ]);
-  await once(child, 'exit');
-  return found;
+class Filled {
+  /** @type {Record<string, number[]>} */
+  times = Object.fromEntries(COLUMNS.map(([key]) => [key, []]));
+  bytes = 0;
+
+  constructor(name, count, where) {
+    this.count = count;
+    this.child = fork(fileURLToPath(import.meta.url), [name, String(count), String(where)], {
+      execArgv: ['--no-warnings', '--expose-gc', '--max-old-space-size=12000'],
+    });
+  }
+
+  async #told() {
+    const [told] = await Promise.race([
+      once(this.child, 'message'),
+      once(this.child, 'exit').then(() => {
+        throw new Error(`the process with ${this.count} tasks has ended too early`);
+      }),
+    ]);
+    return told;
+  }
+
+  async ready() {
+    ({ bytes: this.bytes } = await this.#told());
+  }
+
+  async round(counts) {
+    const told = this.#told();
+    this.child.send('round');
+    for (const [what, ms] of Object.entries(await told)) if (counts) this.times[what].push(ms);
+  }
+
+  async end() {
+    const ended = once(this.child, 'exit');
+    this.child.disconnect();
+    await ended;
+  }
 }
 
 const digits = (value) => Number(value.toPrecision(2)).toLocaleString('en');
@@ -226,19 +250,27 @@ async function main() {
   const rows = [];
   for (const name of Object.keys(BACKENDS)) {
     if (name === 'SQLite' && !hasSqlite) continue;
-    let base;
-    for (const count of SIZES) {
-      if (count > most || (name === 'NATS' && count > MOST_ON_NATS)) continue;
-      const nats = name === 'NATS' ? await new NatsServer().start() : undefined;
-      const found = await run(name, count, nats?.port ?? join(folder, `${count}`));
-      await nats?.close();
-      const cells = COLUMNS.map(([key]) =>
-        base ? `${digits(found[key] / base[key])} ×` : `${digits(found[key])} ms`,
-      );
-      base ??= found;
-      rows.push([name, count.toLocaleString('en'), ...cells, digits(found.bytes)]);
+    const sizes = SIZES.filter((n) => n <= Math.min(most, name === 'NATS' ? MOST_ON_NATS : most));
+    const servers = [];
+    const all = [];
+    for (const count of sizes) {
+      if (name === 'NATS') servers.push(await new NatsServer().start());
+      const one = new Filled(name, count, servers.at(-1)?.port ?? join(folder, `${count}`));
+      all.push(one);
+      await one.ready();
+    }
+    for (let round = -WARM; round < ROUNDS; round++)
+      for (const one of round % 2 ? all.toReversed() : all) await one.round(round >= 0);
+    for (const { count, times, bytes } of all) {
+      const cells = COLUMNS.map(([key]) => {
+        const [ms, base] = [median(times[key]), median(all[0].times[key])];
+        return count === SIZES[0] ? `${digits(ms)} ms` : `${digits(ms / base)} ×`;
+      });
+      rows.push([name, count.toLocaleString('en'), ...cells, digits(bytes)]);
       console.log(rows.at(-1).join(' | '));
     }
+    for (const one of all) await one.end();
+    for (const server of servers) await server.close();
   }
   rmSync(folder, { recursive: true });
   const head = ['', 'tasks stored', ...COLUMNS.map(([, title]) => title), 'bytes a task'];
@@ -250,5 +282,5 @@ async function main() {
 }
 
 const [, , name, count, where] = process.argv;
-if (name in BACKENDS) await measure(name, Number(count), where);
+if (name in BACKENDS) await serveRounds(name, Number(count), where);
 else await main();

@@ -8,7 +8,9 @@ import { createTaskClient } from '../../src/index.js';
 import { taskStore } from '../../src/store/index.js';
 import { VERSIONS, ask, deferred, gist, open, plainState, post, serve } from '../support/a2a.js';
 
-const test = (name, run) => nodeTest(name, { timeout: 60_000 }, run);
+/** Of the test of many. */
+const TASKS = Number(process.env.FLEET_TASKS ?? 60);
+const test = (name, run) => nodeTest(name, { timeout: 60_000 + TASKS * 200 }, run);
 const V1 = VERSIONS['1.0'];
 const send = (url, text, more) =>
   ask(url, V1.send, { message: V1.message(text), ...more }, V1.headers);
@@ -477,6 +479,54 @@ export function testStore(name, openBackend) {
       artifacts[0].parts.map(({ text }) => text),
       ['by 0', 'by 1'],
     );
+  });
+
+  it('of many tasks, some cancelled elsewhere and some left behind, each has one end that all tell', async (t, start) => {
+    const go = deferred();
+    const done = new Map();
+    const { agents, backend, urls } = await start(
+      async ({ task, signal, emitArtifact }) => {
+        emitArtifact({ artifactId: 'a', parts: [{ text: '1' }] });
+        await go.promise;
+        signal.throwIfAborted();
+        done.set(task.id, (done.get(task.id) ?? 0) + 1);
+      },
+      { count: 3, store: { onOrphan: 'rerun', saveRequest: () => ({}) } },
+    );
+    const every = (run) => Promise.all(Array.from({ length: TASKS }, (_, i) => run(i)));
+    const ids = await every(
+      async (i) => (await send(urls[i % 3], 'go', returnImmediately)).result.task.id,
+    );
+    // Every other one, through a process that does not own it, while one goes and leaves its tasks behind.
+    const cancelled = every(async (i) => i % 2 && stateOf(await cancel(urls[(i + 1) % 2], ids[i])));
+    await agents[2].close();
+    const answers = await cancelled;
+    go.resolve();
+    for (const [i, id] of ids.entries()) {
+      const expected = i % 2 ? 'canceled' : 'completed';
+      const told = [];
+      for (const url of urls.slice(0, 2)) {
+        let answer;
+        do answer = await get(url, id);
+        while (
+          answer.result.status.message?.metadata?.outcome === 'running' ||
+          stateOf(answer) === 'working'
+        );
+        told.push([stateOf(answer), answer.result.status.message?.metadata?.outcome]);
+      }
+      assert.deepEqual(told[0], told[1]);
+      assert.equal(told[0][0], expected);
+      if (i % 2) assert.equal(answers[i], 'canceled');
+      const events = (await backend.read(id, 0)).flatMap(({ data }) => JSON.parse(data).e);
+      const ends = events.filter(({ status }) =>
+        ['completed', 'canceled', 'failed'].includes(status?.state),
+      );
+      assert.deepEqual(
+        ends.map(({ status }) => status.state),
+        [expected],
+      );
+      assert.equal(done.get(id), i % 2 ? undefined : 1);
+    }
   });
 
   it('draining waits for what runs, and sends others elsewhere', async (t, start) => {

@@ -265,8 +265,13 @@ export class Exposed {
     transport.onMessage = hear;
     transport.onClose = () => (gone = true);
     this.#whenReady(() => {
-      if (gone || this.#closed) transport.close();
-      else connection = this.#connect(transport);
+      if (gone || this.#closed) return transport.close();
+      try {
+        connection = this.#connect(transport);
+      } catch (error) {
+        transport.close();
+        throw error;
+      }
       // The endpoint would receive everything at once; here the messages may have to wait.
       if (this.#foreign && connection) transport.onMessage = hear;
     });

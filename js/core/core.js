@@ -1,8 +1,9 @@
 /** What the three cores have in common: an object in the module's memory, and writing text into it. */
-import { MAX_REASON_LENGTH } from '../common/errors.js';
+import { AbpError, MAX_REASON_LENGTH } from '../common/errors.js';
 import { limitOf } from '../common/values.js';
 
-export const outOfMemory = () => new RangeError('not enough memory');
+export const outOfMemory = () =>
+  new AbpError('INTERNAL_ERROR', 'not enough memory', { retryable: true });
 
 /**
  * The exports that each module has for its kind of object.

@@ -66,6 +66,7 @@ const COUNTERS = {
  */
 export class TaskTable extends CoreDriver {
   #delegate;
+  #rests = false;
 
   /**
    * @param {TaskLimits & WatchLimits} [limits]
@@ -122,6 +123,17 @@ export class TaskTable extends CoreDriver {
     this.arm(wake);
     for (const [task, verdict] of due) onDue?.(task, verdict);
     return result;
+  }
+
+  /** From now on nothing becomes due: what still ends sets no timer. */
+  rest() {
+    this.#rests = true;
+    this.arm(0);
+  }
+
+  /** @override @param {number} at */
+  arm(at) {
+    super.arm(this.#rests ? 0 : at);
   }
 
   /** @override @param {number} [now] ms */

@@ -217,7 +217,7 @@ describe('an object of a core', () => {
   test('needs memory', () => {
     const module = sharing(moduleOf({ create: () => 0 }));
     assert.throws(() => new Core(module, { seed: 0 }, {}), { message: 'not enough memory' });
-    assert.ok(outOfMemory() instanceof RangeError);
+    assert.deepEqual([outOfMemory().code, outOfMemory().retryable], ['INTERNAL_ERROR', true]);
   });
 
   test('takes reasons of 1024 characters, and none that is no text', () => {

@@ -6,7 +6,7 @@ import { restore, retry } from '../../js/agent/retry.js';
 import { AbpError } from '../../js/common/errors.js';
 import { connect } from '../../js/index.js';
 import { useClock } from '../support/clock.js';
-import { AGENT, closeAfter } from '../support/pair.js';
+import { AGENT, closeAfter, openPair } from '../support/pair.js';
 import { Raw } from '../support/raw.js';
 
 const turns = async () => {
@@ -208,4 +208,42 @@ test('after a second without an answer the console says why, if that is known', 
   clock.advance(1);
   assert.equal((await connecting).code, 'TIMEOUT');
   assert.equal(warned.length, 1);
+});
+
+describe('the date is set while calls run: nothing that waits looks at it', () => {
+  for (const [how, hours] of Object.entries({ forward: 1, back: -1 }))
+    test(`an hour ${how}`, async (t) => {
+      const clock = useClock(t);
+      const lasts = (_params, { signal }) =>
+        new Promise((_resolve, reject) =>
+          signal.addEventListener('abort', () => reject(signal.reason)),
+        );
+      let left = 1;
+      const fails = () => {
+        if (left--) throw new AbpError('OPERATION_FAILED', 'not yet', { retryable: true });
+        return 'made again';
+      };
+      const { client } = await openPair({ lasts, fails, echo: (params) => params });
+      const settled = mock.fn();
+      const lasting = client.call('lasts', {}, { timeout: 60_000, callId: 'lasting' });
+      void lasting.then(settled);
+      await client.call('echo');
+      const later = Date.now() + hours * 3_600_000;
+      t.mock.method(Date, 'now', () => later);
+      assert.equal((await client.call('echo', 1)).data, 1);
+      const retried = client.call('fails', {}, { retry: { delay: 100 }, timeout: 10_000 });
+      await turns();
+      clock.advance(100);
+      assert.equal((await retried).data, 'made again');
+      assert.equal((await client.outcome('lasting')).outcome, 'running');
+      // In steps in which both sides are heard, as they live.
+      for (let ms = 100; ms < 59_999; ms += 1000) {
+        clock.advance(Math.min(1000, 59_999 - ms));
+        await turns();
+      }
+      assert.equal(settled.mock.callCount(), 0);
+      clock.advance(1);
+      assert.equal((await lasting).error.code, 'TIMEOUT');
+      assert.equal((await client.call('echo', 2)).data, 2);
+    });
 });

@@ -3,12 +3,9 @@
 import assert from 'node:assert/strict';
 import { setMaxListeners } from 'node:events';
 import { test } from 'node:test';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { connect, expose } from '../../js/index.js';
+import { MemorySamples } from './memory.js';
 
-setFlagsFromString('--expose-gc');
-const collect = runInNewContext('gc');
 const CALLS = Number(process.env.CALLS ?? 300_000);
 const BATCH = 500;
 const SAMPLES = 10;
@@ -78,7 +75,7 @@ test(`${CALLS.toLocaleString('en')} calls: each settles once, and memory stays f
     return all.length;
   };
 
-  const memory = [];
+  const memory = new MemorySamples(CALLS, SAMPLES);
   let made = 0;
   let { app, client, end } = await pair();
   for (let i = 1; made < CALLS; i++) {
@@ -91,11 +88,7 @@ test(`${CALLS.toLocaleString('en')} calls: each settles once, and memory stays f
       made += cut.length;
       ({ app, client, end } = await pair());
     }
-    if (made >= (CALLS / SAMPLES) * (memory.length + 1)) {
-      await new Promise((resolve) => setImmediate(resolve));
-      collect();
-      const { heapUsed, arrayBuffers, external } = process.memoryUsage();
-      memory.push(heapUsed + arrayBuffers + external);
+    if (await memory.take(made)) {
       assert.deepEqual(
         [client.counters.inFlightOut, app.counters[0].inFlightIn],
         [0, 0],
@@ -112,13 +105,6 @@ test(`${CALLS.toLocaleString('en')} calls: each settles once, and memory stays f
   for (const how of ['completed', 'CANCELLED', 'TIMEOUT', 'OPERATION_FAILED', 'RATE_LIMITED']) {
     assert.ok(seen[how] > 0, `${how}: ${JSON.stringify(seen)}`);
   }
-  // The engine still compiles and learns shapes before the first sample, which does not count. A sample may fall just
-  // before a collection of what the session before has left: the least of each third tells. The margin is a megabyte;
-  // eight bytes a call would be more.
-  const third = Math.floor((memory.length - 1) / 3);
-  const early = Math.min(...memory.slice(1, 1 + third));
-  const late = Math.min(...memory.slice(-third));
-  const said = `${memory.map((bytes) => (bytes / 1e6).toFixed(2)).join(' ')} MB`;
-  console.log(`${JSON.stringify(seen)}\n${said}`);
-  assert.ok(late < early + 1e6, said);
+  console.log(`${JSON.stringify(seen)}\n${memory}`);
+  memory.assertFlat(); // eight bytes a call would be more
 });

@@ -3,14 +3,11 @@
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
 import { test } from 'node:test';
-import { setFlagsFromString } from 'node:v8';
-import { runInNewContext } from 'node:vm';
 import { AbpError, connect, expose } from '../../js/index.js';
 import { createPeer, portTransport } from '../../packages/rpc/src/index.js';
 import { random } from '../differential/scripts.js';
+import { MemorySamples, turn } from './memory.js';
 
-setFlagsFromString('--expose-gc');
-const collect = runInNewContext('gc');
 const STREAMS = Number(process.env.STREAMS ?? 6000);
 const SEED = Number(process.env.SEED ?? 1);
 const BATCH = 50;
@@ -19,7 +16,6 @@ const SESSION = 6;
 const SAMPLES = 12;
 
 const pick = random(SEED);
-const turn = () => new Promise((resolve) => setImmediate(resolve));
 let begun = 0;
 let ended = 0;
 
@@ -145,7 +141,7 @@ for (const [way, open] of Object.entries(WAYS)) {
       return signal;
     }
 
-    const memory = [];
+    const memory = new MemorySamples(count, SAMPLES);
     let side = await open();
     t.after(() => side.end());
     for (let batch = 1; made < count; batch++) {
@@ -169,12 +165,7 @@ for (const [way, open] of Object.entries(WAYS)) {
         side.end();
         side = await open();
       }
-      if (made >= (count / SAMPLES) * (memory.length + 1)) {
-        await turn();
-        collect();
-        const { heapUsed, arrayBuffers, external } = process.memoryUsage();
-        memory.push(heapUsed + arrayBuffers + external);
-      }
+      await memory.take(made);
     }
     assert.equal(ended, begun, 'every generator has unwound');
     assert.equal(
@@ -182,13 +173,7 @@ for (const [way, open] of Object.entries(WAYS)) {
       made,
       'every stream has settled, once',
     );
-    const said = memory.map((bytes) => (bytes / 1e6).toFixed(2)).join(' ');
-    console.log(`${JSON.stringify(outcomes)}\n${begun} generators, ${said} MB`);
-    // A sample may fall just before a collection: the least of each third tells.
-    const third = Math.floor(memory.length / 3);
-    const early = Math.min(...memory.slice(0, third));
-    const late = Math.min(...memory.slice(-third));
-    // A megabyte for what engines keep of code: a stream of which anything stays takes more.
-    assert.ok(late < early * 1.05 + 1e6, `${said} MB`);
+    console.log(`${JSON.stringify(outcomes)}\n${begun} generators, ${memory}`);
+    memory.assertFlat(0.05); // a stream of which anything stays takes more
   });
 }

@@ -329,7 +329,7 @@ export class TaskServer {
     }
     for (const entry of this.#logs ? [] : this.#entries)
       this.#act(entry, entry.table.cancel(entry.handle, 0, true), { reason: 'The agent closes' });
-    this.#table?.arm(0);
+    this.#table?.rest();
   }
 
   /**

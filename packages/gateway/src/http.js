@@ -32,7 +32,7 @@ const flow = new AsyncLocalStorage();
  * @typedef {object} Session
  * @property {WebStandardStreamableHTTPServerTransport} transport
  * @property {import('@modelcontextprotocol/server').Server} server
- * @property {number} usedAt
+ * @property {number} usedAt ms of `performance.now()`
  * @property {number} open requests that have no answer yet
  */
 
@@ -63,7 +63,7 @@ export async function serveHttp(gateway, values) {
     const idle = [...sessions].filter(([, { open }]) => !open);
     idle.sort(([, a], [, b]) => a.usedAt - b.usedAt);
     for (const [id, { transport, usedAt }] of idle) {
-      if (sessions.size < MAX_SESSIONS && Date.now() - usedAt < SESSION_IDLE) return;
+      if (sessions.size < MAX_SESSIONS && performance.now() - usedAt < SESSION_IDLE) return;
       sessions.delete(id);
       void transport.close();
     }
@@ -83,7 +83,7 @@ export async function serveHttp(gateway, values) {
       if (sessions.size >= MAX_SESSIONS) return refusal(503, 'Too many sessions');
       session = await openSession();
     }
-    session.usedAt = Date.now();
+    session.usedAt = performance.now();
     session.open++;
     const ended = () => void session.open--;
     const response = await session.transport.handleRequest(request).catch((error) => {

@@ -18,6 +18,8 @@ export const unguessable = () => randomBytes(24).toString('base64url');
 export class Run {
   id = unguessable();
   createdAt = new Date();
+  /** The same in ms of `performance.now()`: dates jump when somebody sets the clock. */
+  began = performance.now();
   /** When its state last changed. */
   updatedAt = this.createdAt;
   /** The session that made it, if the protocol has one. @type {import('./runs.js').Owner} */

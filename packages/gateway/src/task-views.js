@@ -24,7 +24,7 @@ function outcomeOf({ result }) {
 }
 
 /** How long it is kept from its creation on, if nobody asks again. @param {Run} run */
-const timeToLive = (run) => Date.now() - run.createdAt.getTime() + PATIENCE_WITH_CLIENTS;
+const timeToLive = (run) => Math.round(performance.now() - run.began) + PATIENCE_WITH_CLIENTS;
 
 /** @param {Run} run */
 const taskOf = (run) => ({

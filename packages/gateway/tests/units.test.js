@@ -22,11 +22,12 @@ import { toPlain } from '../src/plain.js';
 import { profileOf } from '../src/profile.js';
 import { progressSender } from '../src/progress.js';
 import { Run } from '../src/run.js';
-import { Runs } from '../src/runs.js';
+import { PATIENCE_WITH_CLIENTS, Runs } from '../src/runs.js';
 import { SchemaChecker } from '../src/schema-checker.js';
 import { formOf, responseOf } from '../src/questions.js';
 import { ResultFiles } from '../src/result-files.js';
 import { toolResult } from '../src/results.js';
+import { extensionTask, legacyTask } from '../src/task-views.js';
 import { progressView } from '../src/terminal.js';
 import { cleanText } from '../src/texts.js';
 import { ToolNames, prefixOf } from '../src/tool-names.js';
@@ -567,4 +568,23 @@ test('a result that is no success says what became of the work, for models and f
     'CANCELLED: enough\nIt stopped after 12 of 40. What it had done stands.',
   );
   assert.deepEqual([isError, _meta['abp-bridge/outcome']], [true, { outcome: 'stopped', report }]);
+});
+
+test('how long a task is kept does not depend on the date, which may be set', (t) => {
+  for (const hours of [-1, 1]) {
+    const createdAt = new Date();
+    const run = {
+      id: 'r',
+      state: 'working',
+      createdAt,
+      updatedAt: createdAt,
+      began: performance.now(),
+    };
+    const later = Date.now() + hours * 3_600_000;
+    t.mock.method(Date, 'now', () => later);
+    const { ttl } = legacyTask(run);
+    assert.ok(ttl >= PATIENCE_WITH_CLIENTS && ttl < PATIENCE_WITH_CLIENTS + 60_000, `${ttl}`);
+    assert.equal(extensionTask(run).ttlMs >= PATIENCE_WITH_CLIENTS, true);
+    t.mock.restoreAll();
+  }
 });

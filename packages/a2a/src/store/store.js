@@ -257,7 +257,7 @@ export class TaskLogs {
     await Promise.allSettled(owners.map((owner) => owner.flushed()));
     for (const owner of [...this.#owners.values()]) owner.lose();
     for (const replica of this.#replicas.values()) replica.stop();
-    this.table.arm(0);
+    this.table.rest();
     await Promise.allSettled([this.#scanning, this.#sweeping, ...this.#noting.values()]);
     this.#replicas.clear();
     await this.#unserve?.().catch(() => {});

@@ -4,10 +4,17 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
 setFlagsFromString('--expose-gc');
-const collect = runInNewContext('gc');
+const gc = runInNewContext('gc');
 
 /** A turn of the event loop: what has arrived is read. @returns {Promise<void>} */
 export const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+/** Collects what nobody has any more, and lets what waits for that have its turn. */
+export async function collect() {
+  await turn();
+  gc();
+  await turn();
+}
 
 export class MemorySamples {
   /** Bytes. @type {number[]} */
@@ -27,8 +34,7 @@ export class MemorySamples {
   /** Takes a sample if it is time for one. @param {number} made so many things were made @returns {Promise<boolean>} whether it was */
   async take(made) {
     if (!this.isDue(made)) return false;
-    await turn();
-    collect();
+    await collect();
     const { heapUsed, arrayBuffers, external } = process.memoryUsage();
     this.#taken.push(heapUsed + arrayBuffers + external);
     return true;

@@ -12,6 +12,7 @@ import { TRANSPORTS } from '../contracts/channels.js';
 import { AGENT, APP } from '../support/pair.js';
 import { HANDLERS, untilAborted } from './session-app.js';
 import { pageListeners } from './held.js';
+import { collect } from './memory.js';
 
 /**
  * @typedef {{ signal?: AbortSignal, id: string }} Given `signal` stops what would last; without it, it lasts until the session ends
@@ -486,7 +487,11 @@ const tasks = {
         };
       },
       breakAll: () => server.close(),
-      close: () => server.close(),
+      // The tables of agents and clients are given back when they are collected, which the engine does when it likes.
+      close() {
+        server.close();
+        return collect();
+      },
     };
   },
 };

@@ -33,6 +33,10 @@ export const planOf = (key, below) => ({
   count: below(10),
 });
 
+/** Whether anything stops the call. @param {Plan} plan @param {boolean} [untimed] whether it has no timeout */
+export const isStopped = ({ handler, moment }, untimed) =>
+  moment !== 1 || !(untimed || isStuck(handler));
+
 /** @param {number} count of microtasks to let pass */
 async function microtasks(count) {
   for (let i = 0; i < count; i++) await undefined;
@@ -63,9 +67,9 @@ export async function makeCall(call, { write, pace, begun }, plan) {
   };
   /** @type {Parameters<Call>[2]} */
   const options = { signal, callId: key, ...(keyed && { idempotencyKey: key }) };
-  // What is stuck ends only if it is told to stop, or is never stuck.
   if (moment === 0) stop();
-  if (moment === 1 && !isStuck(handler)) options.timeout = 1 + count;
+  // What is stuck ends only if it is told to stop, or is never stuck.
+  if (moment === 1 && isStopped(plan)) options.timeout = 1 + count;
   const calling = call(handler, { key, seed }, options);
   if (moment === 2) stop();
   if (moment === 3) void microtasks(count).then(stop);

@@ -1,7 +1,7 @@
 /** Makes calls of handlers whose effects are known, stops them at random moments, and compares what is told with what stands. */
 import { random } from '../differential/scripts.js';
 import { contradiction } from './judge.js';
-import { makeCall, planOf, turns } from './calls.js';
+import { isStopped, makeCall, planOf, turns } from './calls.js';
 import { handlersOf, turn } from './work.js';
 
 /** @typedef {import('./judge.js').Told} Told */
@@ -36,6 +36,7 @@ import { handlersOf, turn } from './work.js';
  * @property {boolean} [slow] whether calls take longer to arrive than handlers to run, which are in this thread
  * @property {boolean} [foreign] whether nothing tells what became of a cancelled call
  * @property {boolean} [reports] whether the handler's own words come with the outcome
+ * @property {boolean} [untimed] whether calls have no timeouts
  * @property {boolean} [waits] whether handlers that were told to stop are waited for in any case
  * @property {number} [callerGrace] ms after which a caller gives up on the answer to its cancel, where that is not for ever
  */
@@ -133,29 +134,30 @@ async function oneSession(way, database, name, below, tally, wrong) {
   }));
   const repeat = ({ handler, key, seed }, callId = `${key} repeated`) =>
     session.again(handler, { key, seed }, { callId, idempotencyKey: key });
-  const made = await Promise.all(
-    plans.map(async (plan) => {
-      const making = make(plan);
-      const joined = plan.keyed && plan.isJoined ? repeat(plan, `${plan.key} joined`) : undefined;
-      return { ...plan, told: await making, joined };
-    }),
-  );
+  const making = plans.map(async (plan) => {
+    const told = make(plan);
+    const joined = plan.keyed && plan.isJoined ? repeat(plan, `${plan.key} joined`) : undefined;
+    return { ...plan, told: await told, joined };
+  });
+  // The rest may wait for places that handlers hold until they are released.
+  const stopped = await Promise.all(making.filter((_, i) => isStopped(plans[i], way.untimed)));
   await cutting;
-  /** @param {boolean} settled whether who asks waits until the handler has ended */
-  const ask = async (settled) => {
-    for (const call of made) {
+  /** @param {Awaited<typeof making[0]>[]} calls @param {boolean} settled whether who asks waits until the handler has ended */
+  const ask = async (calls, settled) => {
+    for (const call of calls) {
       const { key, told, isPatient } = call;
       if (!session.ask || isPatient !== settled || !UNSETTLED.includes(told.outcome)) continue;
       const rows = database.rows(key).slice();
       call.asked = { rows, told: await session.ask(key, settled) };
     }
   };
-  await ask(false);
+  await ask(stopped, false);
   release();
+  const made = await Promise.all(making);
   await Promise.all(made.map(({ joined }) => joined));
   const keys = made.map(({ key }) => key);
   if (!isCut || !session.dies) await database.quiet(keys);
-  await ask(true);
+  await ask(made, true);
   const rows = new Map(keys.map((key) => [key, database.rows(key).slice()]));
   for (const call of made) if (call.keyed) call.repeated = await repeat(call);
   const [wasCut] = database.rows(name);

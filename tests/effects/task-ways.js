@@ -101,6 +101,7 @@ const gateway = (patience, use) => ({
   costs: 5,
   slow: true,
   reports: true,
+  untimed: true,
   // What its program gives an app, as every agent of this library does.
   callerGrace: 5000,
   async open(handlers, { grace, room }) {

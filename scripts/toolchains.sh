@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the core with each Debian's own Emscripten and compilers, and runs the Node tests, the fleet's on its nats-server, and
-# the demo there, in chroots that debootstrap makes. Warnings are errors. Arguments: Debian's names (bookworm trixie sid, without the
+# Builds the core with each Debian's own Emscripten and compilers, and runs the Node tests, the contracts of backends on its
+# nats-server, and the demo there, in chroots that debootstrap makes. Warnings are errors. Arguments: Debian's names (bookworm trixie sid, without the
 # one that runs here). TOOLCHAINS is the folder for the chroots, which are kept when it is given (some 3 GB each).
 # Ends with 2 where this cannot be tried: it takes root and Debian's packages.
 set -euo pipefail
@@ -66,7 +66,7 @@ try_out() {
     emcc --version | head -n 1; cc --version | head -n 1; node --version
     node --test --test-concurrency=2 tests/node/*.test.js packages/[!g]*/tests/*.test.js
     nats-server --version
-    node --test --test-concurrency=1 packages/a2a/tests/fleet/*.test.js
+    node --test packages/a2a/tests/fleet/nats.test.js
     node --import ./tests/support/no-wasm.js --test tests/node/{core,instance,transcripts,reentrancy}.test.js
     node demo/main.js --once'
 }

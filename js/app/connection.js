@@ -52,7 +52,7 @@ export class Connection {
    * @param {boolean} [options.plain] nothing beyond the published protocol
    * @param {(session: Session) => void} [options.onSession]
    * @param {(session: Session) => void} [options.onSessionEnd]
-   * @param {() => void} options.onEnd
+   * @param {(ended: Connection) => void} options.onEnd
    * @param {() => Promise<import('./memory.js').Memory>} [options.memory] what is remembered for agents that come back
    * @param {import('../session/observers.js').Observers} [options.observers]
    */
@@ -94,7 +94,7 @@ export class Connection {
         },
         onEnd: () => {
           this.#end();
-          onEnd();
+          onEnd(this);
         },
       },
     });

@@ -265,13 +265,8 @@ export class Exposed {
     transport.onMessage = hear;
     transport.onClose = () => (gone = true);
     this.#whenReady(() => {
-      if (gone || this.#closed) return transport.close();
-      try {
-        connection = this.#connect(transport);
-      } catch (error) {
-        transport.close();
-        throw error;
-      }
+      if (gone || this.#closed) transport.close();
+      else connection = this.#connect(transport);
       // The endpoint would receive everything at once; here the messages may have to wait.
       if (this.#foreign && connection) transport.onMessage = hear;
     });
@@ -288,28 +283,31 @@ export class Exposed {
 
   /** @param {AppTransport} transport */
   #connect(transport) {
-    const connection = new Connection({
-      ...this.#options,
-      app: this.#app,
-      registry: this.#foreign ?? this.#registry,
-      transport,
-      plain: this.#options.upgrade === 'none',
-      observers: this.#observers,
-      onSessionEnd: (session) => {
-        invokeReportingErrors(this.#options.onSessionEnd, session);
-        if (!this.sessions.length) void this.#foreign?.end();
-      },
-      onEnd: () => {
-        this.#connections.delete(connection);
-        this.#keep(connection);
-      },
-      memory: () => this.#remembering(),
-    });
-    this.#connections.add(connection);
+    /** @type {Connection | undefined} */
+    let connection;
     try {
+      connection = new Connection({
+        ...this.#options,
+        app: this.#app,
+        registry: this.#foreign ?? this.#registry,
+        transport,
+        plain: this.#options.upgrade === 'none',
+        observers: this.#observers,
+        onSessionEnd: (session) => {
+          invokeReportingErrors(this.#options.onSessionEnd, session);
+          if (!this.sessions.length) void this.#foreign?.end();
+        },
+        onEnd: (ended) => {
+          this.#connections.delete(ended);
+          this.#keep(ended);
+        },
+        memory: () => this.#remembering(),
+      });
+      this.#connections.add(connection);
       connection.refresh();
     } catch (error) {
-      connection.endpoint.dispose();
+      if (connection) connection.endpoint.dispose();
+      else transport.close(); // there is no memory for another
       throw error;
     }
     return connection;

@@ -3,7 +3,8 @@ import { Endpoint, carried } from '../session/endpoint.js';
 import { Invocation } from '../session/invocation.js';
 import { invokeReportingErrors, loadPart, safely, toErrorObject } from '../common/errors.js';
 import { firstOf, getOwn } from '../common/values.js';
-import { checkedProgress } from '../wire/messages.js';
+import { onAbort } from '../common/signals.js';
+import { CALL, checkedProgress } from '../wire/messages.js';
 import { portTransport } from '../transports/port.js';
 
 /** Characters of what an agent is known by; who says more is not known again. */
@@ -79,7 +80,18 @@ export class Connection {
         prepare: transport.prepare,
         elicit: (request, parent, about) => this.elicit(request, parent, about),
         input: (callId, parent) => this.#input(callId, parent),
-        recall: memory && (async (call, run) => (await memory()).recall(this, call, run)),
+        recall:
+          memory &&
+          (async (call, run) => {
+            // What an app remembers may have to be loaded. A call that is cancelled does not wait for that.
+            const kept = await new Promise((resolve, reject) => {
+              onAbort(call.signal, { handleEvent: resolve });
+              memory().then(resolve, reject);
+            });
+            return call.aborted
+              ? CALL.became(this.endpoint.failure(abp.CANCELLED_ERROR), abp.FATE_UNSTARTED)
+              : kept.recall(this, call, run);
+          }),
         keep:
           memory &&
           ((callId, said) =>

@@ -117,10 +117,6 @@ export class Memory {
    */
   recall(connection, call, run) {
     const { name, params, idempotencyKey } = call.request;
-    // It was cancelled while this file was loaded.
-    if (call.aborted) {
-      return CALL.became(connection.endpoint.failure(abp.CANCELLED_ERROR), abp.FATE_UNSTARTED);
-    }
     return name === OUTCOME
       ? this.#tell(connection, params, call)
       : this.#once(connection, call, idempotencyKey, run);

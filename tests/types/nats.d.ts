@@ -4,5 +4,8 @@ declare module '@nats-io/jetstream' {
   export const jetstreamManager: unknown;
 }
 declare module '@nats-io/transport-node' {
-  export function connect(options: { servers: string | string[] }): Promise<object>;
+  export function connect(options: {
+    servers: string | string[];
+    maxReconnectAttempts?: number;
+  }): Promise<object>;
 }

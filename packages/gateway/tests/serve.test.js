@@ -37,7 +37,7 @@ test('a2a: each capability is a skill, and a cancel reaches its handler', async 
   assert.match(failed.status.text ?? JSON.stringify(failed.status), /RATE_LIMITED/);
   const rejected = (await client.send(ask('no.such', {}))).status;
   assert.deepEqual([rejected.state, rejected.outcome], ['rejected', 'unstarted']);
-  assert.match(rejected.text, /There are: .*number\.add/);
+  assert.match(JSON.stringify(rejected.message), /There are: .*number\.add/);
   const from = site.lines.length;
   const stop = new AbortController();
   const hanging = client.send(ask('work.hang', {}), { signal: stop.signal });

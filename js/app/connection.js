@@ -4,7 +4,7 @@ import { Invocation } from '../session/invocation.js';
 import { invokeReportingErrors, loadPart, safely, toErrorObject } from '../common/errors.js';
 import { firstOf, getOwn } from '../common/values.js';
 import { onAbort } from '../common/signals.js';
-import { CALL, checkedProgress } from '../wire/messages.js';
+import { checkedProgress } from '../wire/messages.js';
 import { portTransport } from '../transports/port.js';
 
 /** Characters of what an agent is known by; who says more is not known again. */
@@ -88,9 +88,7 @@ export class Connection {
               onAbort(call.signal, { handleEvent: resolve });
               memory().then(resolve, reject);
             });
-            return call.aborted
-              ? CALL.became(this.endpoint.failure(abp.CANCELLED_ERROR), abp.FATE_UNSTARTED)
-              : kept.recall(this, call, run);
+            return call.aborted ? call : kept.recall(this, call, run);
           }),
         keep:
           memory &&

@@ -234,7 +234,9 @@ export class Invocation extends Cancellable {
       const value = await (isOrdinary || !side.recall
         ? callee.run(request, context, this)
         : side.recall(this, () => callee.run(request, context, this)));
-      if (isStream(value)) await this.#stream(value);
+      // It was cancelled before its handler began.
+      if (value === this) this.#settle(abp.CANCELLED, undefined, abp.FATE_UNSTARTED);
+      else if (isStream(value)) await this.#stream(value);
       else if (isResponse(value)) await this.#respond(value);
       else {
         const preparing = this.#succeed(value);

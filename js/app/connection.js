@@ -3,7 +3,6 @@ import { Endpoint, carried } from '../session/endpoint.js';
 import { Invocation } from '../session/invocation.js';
 import { invokeReportingErrors, loadPart, safely, toErrorObject } from '../common/errors.js';
 import { firstOf, getOwn } from '../common/values.js';
-import { onAbort } from '../common/signals.js';
 import { checkedProgress } from '../wire/messages.js';
 import { portTransport } from '../transports/port.js';
 
@@ -82,14 +81,7 @@ export class Connection {
         input: (callId, parent) => this.#input(callId, parent),
         recall:
           memory &&
-          (async (call, run) => {
-            // What an app remembers may have to be loaded. A call that is cancelled does not wait for that.
-            const kept = await new Promise((resolve, reject) => {
-              onAbort(call.signal, { handleEvent: resolve });
-              memory().then(resolve, reject);
-            });
-            return call.aborted ? call : kept.recall(this, call, run);
-          }),
+          ((call, run) => call.whenLoaded(memory(), (kept) => kept.recall(this, call, run))),
         keep:
           memory &&
           ((callId, said) =>

@@ -98,7 +98,8 @@ const holds = (value) =>
 
 /**
  * Its schemas are JSON Schemas.
- * @typedef {Capability & { check?: () => Promise<Handler> }} Entry `check` loads what checks its params and results by them
+ * @typedef {Capability & { check?: () => Promise<Handler> }} Entry `check` loads what checks its params and results by them,
+ *   which is its handler from then on
  */
 
 /** Checks of schemas: none, or all values are accepted. @param {unknown} schema */
@@ -149,7 +150,13 @@ export class Registry {
     if (!acceptsAll(inputSchema) || !acceptsAll(outputSchema)) {
       entry.check = checking(name, { ...entry, inputSchema, outputSchema });
       // Not when the first call comes: a schema that cannot be used is reported at once. Calls get the error.
-      entry.check().catch(() => {});
+      entry.check().then(
+        (checked) => {
+          entry.handler = checked;
+          entry.check = undefined;
+        },
+        () => {},
+      );
     }
     const what = `capability ${name}`;
     const requirements = /** @type {Requirement[]} */ (entry.requirements ?? []);
@@ -256,14 +263,19 @@ export class Registry {
    * Runs the handler of a call.
    * @param {import('../wire/messages.js').Request} request
    * @param {CallContext} context
+   * @param {import('../session/invocation.js').Invocation} call
    */
-  run({ name, params }, context) {
+  run({ name, params }, context, call) {
     const capability = this.#capabilities.get(/** @type {string} */ (name));
     // It may have been removed while the call waited for its turn.
     if (!capability)
-      return loadPart(import('./never-ran.js')).then(({ removed }) => removed(String(name)));
+      return call.whenLoaded(loadPart(import('./never-ran.js')), ({ removed }) =>
+        removed(String(name)),
+      );
     const { handler, check } = capability;
-    return check ? check().then((checked) => checked(params, context)) : handler(params, context);
+    return check
+      ? call.whenLoaded(check(), (checked) => checked(params, context))
+      : handler(params, context);
   }
 }
 

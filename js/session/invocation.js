@@ -253,6 +253,22 @@ export class Invocation extends Cancellable {
     }
   }
 
+  /**
+   * Goes on when something is loaded that has to be there before the handler begins. A call that is cancelled meanwhile ends at once,
+   * and never ran.
+   * @template T
+   * @param {Promise<T>} loading
+   * @param {(loaded: T) => unknown} next
+   * @returns {Promise<unknown>} what `next` returns, or this call if it was cancelled before
+   */
+  async whenLoaded(loading, next) {
+    const loaded = await new Promise((resolve, reject) => {
+      onAbort(this.signal, { handleEvent: resolve });
+      loading.then(resolve, reject);
+    });
+    return this.aborted ? this : next(loaded);
+  }
+
   /** @param {unknown} source what the handler streams */
   async #stream(source) {
     // Once it is loaded, a stream does not wait for it.

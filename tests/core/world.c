@@ -886,7 +886,9 @@ static void perform(struct world *w, struct move move) {
   case CALL_WITHDRAWN:
   case STREAM: {
     static const uint32_t TIMEOUTS[] = {30, 20, 10}; /* a later call may have to end earlier */
-    const uint32_t timeout = move.kind == CALL_TIMED ? TIMEOUTS[w->bounds.calls % 3] : 0;
+    /* By its deadline an app that is not ours is asked to stop, and the reader still grants. */
+    const int timed = move.kind == CALL_TIMED || (move.kind == STREAM && w->bounds.foreign);
+    const uint32_t timeout = timed ? TIMEOUTS[w->bounds.calls % 3] : 0;
     w->bounds.calls--;
     make(w, AGENT,
          (struct ghost){.kind = A_CALL, .parent = -1, .progress = 1, .stream = move.kind == STREAM},

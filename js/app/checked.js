@@ -8,7 +8,7 @@ import { isResponse } from '../wire/messages.js';
 import { neverRan } from './never-ran.js';
 import { warn } from '../common/warnings.js';
 
-/** @import { CallContext, Handler } from './registry.js' */
+/** @import { Run } from './registry.js' */
 
 /** @typedef {(value: unknown) => import('./schema.js').Checked | Promise<import('./schema.js').Checked>} Checker */
 
@@ -20,17 +20,26 @@ const MAX_PROBLEMS = 20;
 const MAX_PROBLEM_LENGTH = 500;
 
 /**
- * Makes a handler that checks its params before and its result afterwards.
+ * Makes what runs a handler, and checks its params before and its result afterwards.
  * @param {string} name
  * @param {import('./registry.js').Capability} capability with its schemas as they were given
- * @returns {Promise<Handler>}
+ * @returns {Promise<Run>}
  */
-export async function checkedHandler(name, { handler, inputSchema, outputSchema }) {
+export async function checkedRun(name, { handler, inputSchema, outputSchema }) {
   const [input, output] = await Promise.all([
     checkerOf(name, 'inputSchema', inputSchema),
     checkerOf(name, 'outputSchema', outputSchema),
   ]);
-  return (params, context) => checked({ handler, input, output }, params, context);
+  return async (params, context, call) => {
+    /** @param {import('./schema.js').Checked} checked */
+    const run = ({ value, problem }) =>
+      problem ? neverRan(invalidParams(problem)) : checkedResult(handler(value, context), output);
+    if (!input) return run({ value: params });
+    const unbounded = problemOf(params);
+    if (unbounded) return neverRan(new AbpError('INVALID_PARAMS', unbounded));
+    const checking = input(params);
+    return checking instanceof Promise ? call.beginAfter(checking, run) : run(checking);
+  };
 }
 
 /**
@@ -53,23 +62,16 @@ async function checkerOf(name, member, schema) {
   } catch (error) {
     const why = `${member} of ${name} cannot be used: ${toErrorObject(error).message} (docs/errors.md#schemas)`;
     warn(why);
-    return () => {
-      throw new AbpError('INTERNAL_ERROR', why, { cause: error });
-    };
+    return () => Promise.reject(new AbpError('INTERNAL_ERROR', why, { cause: error }));
   }
 }
 
 /**
- * @param {{ handler: Handler, input?: Checker, output?: Checker }} capability
- * @param {unknown} params
- * @param {CallContext} context
+ * @param {unknown} returning what the handler returns, or a promise of it
+ * @param {Checker} [output]
  */
-async function checked({ handler, input, output }, params, context) {
-  const unbounded = input && problemOf(params);
-  if (unbounded) return neverRan(new AbpError('INVALID_PARAMS', unbounded));
-  const taken = (await input?.(params)) ?? { value: params };
-  if (taken.problem) return neverRan(invalidParams(taken.problem));
-  const returned = await handler(taken.value, context);
+async function checkedResult(returning, output) {
+  const returned = await returning;
   const responds = isResponse(returned);
   if (!output || (responds && !returned.success)) return returned;
   if (isObject(returned) && Symbol.asyncIterator in returned)

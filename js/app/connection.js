@@ -81,7 +81,7 @@ export class Connection {
         input: (callId, parent) => this.#input(callId, parent),
         recall:
           memory &&
-          ((call, run) => call.whenLoaded(memory(), (kept) => kept.recall(this, call, run))),
+          ((call, run) => call.beginAfter(memory(), (kept) => kept.recall(this, call, run))),
         keep:
           memory &&
           ((callId, said) =>

@@ -2,7 +2,13 @@
 import { Connection } from './connection.js';
 import { Registry } from './registry.js';
 import { ready } from '../core/abp-core.js';
-import { AbpError, invokeReportingErrors, loadPart, requireTexts } from '../common/errors.js';
+import {
+  AbpError,
+  invokeReportingErrors,
+  loadOnce,
+  loadPart,
+  requireTexts,
+} from '../common/errors.js';
 import { ANYTHING, NUMBERS, requireOptions } from '../common/check-options.js';
 import { requireJson } from '../common/require-json.js';
 import { getOwn } from '../common/values.js';
@@ -130,7 +136,7 @@ export class Exposed {
   #refused = new Set();
   /** Work that waits until the core is ready. @type {(() => void)[]} */
   #early = [];
-  /** What is remembered for agents that come back. @type {Promise<import('./memory.js').Memory> | undefined} */
+  /** What is remembered for agents that come back. Most agents ask for nothing. @type {import('./memory.js').Memory | undefined} */
   #memory;
 
   /**
@@ -301,7 +307,7 @@ export class Exposed {
           this.#connections.delete(ended);
           this.#keep(ended);
         },
-        memory: () => this.#remembering(),
+        memory: this.#remembering,
       });
       this.#connections.add(connection);
       connection.refresh();
@@ -313,12 +319,10 @@ export class Exposed {
     return connection;
   }
 
-  /** Loaded on demand: most agents ask for nothing. */
-  #remembering() {
-    return (this.#memory ??= loadPart(import('./memory.js')).then(
-      ({ Memory }) => new Memory(this.#connections, this.#options.limits?.rememberFor),
-    ));
-  }
+  #remembering = loadOnce(async () => {
+    const { Memory } = await loadPart(import('./memory.js'));
+    return (this.#memory = new Memory(this.#connections, this.#options.limits?.rememberFor));
+  });
 
   /** A connection has ended. Its agent may come back, and ask what became of its calls. @param {Connection} connection */
   #keep({ endpoint, owner }) {
@@ -486,6 +490,6 @@ export class Exposed {
     globalThis.removeEventListener?.('pagehide', this.#onHide);
     for (const connection of this.#connections) connection.close('The app was closed');
     this.#connections.clear();
-    this.#memory?.then((memory) => memory.close(), nothing);
+    this.#memory?.close();
   }
 }

@@ -171,7 +171,7 @@ export class Memory {
     this.#keyed.set(name, keyed);
     try {
       const value = await run();
-      if (value !== call) keyed.result = resultOf(value);
+      keyed.result = resultOf(value);
       return value;
     } catch (error) {
       keyed.result = { error, size: 0 };

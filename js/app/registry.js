@@ -1,6 +1,6 @@
 /** The app's side: its capabilities, and one connection for each agent. */
 import * as abp from '../core/abp-boundary.js';
-import { AbpError, invokeReportingErrors, loadPart } from '../common/errors.js';
+import { AbpError, invokeReportingErrors, loadOnce, loadPart } from '../common/errors.js';
 import { requireJson } from '../common/require-json.js';
 import { isRepeatable } from '../wire/messages.js';
 import { jsonSchemaOf } from '../common/json-schema.js';
@@ -96,10 +96,11 @@ const holds = (value) =>
  * }} Capabilities
  */
 
+/** @typedef {(params: any, context: CallContext, call: import('../session/invocation.js').Invocation) => unknown} Run */
+
 /**
  * Its schemas are JSON Schemas.
- * @typedef {Capability & { check?: () => Promise<Handler> }} Entry `check` loads what checks its params and results by them,
- *   which is its handler from then on
+ * @typedef {Capability & { run: Run }} Entry `run` runs its handler, and checks params and result by its schemas
  */
 
 /** Checks of schemas: none, or all values are accepted. @param {unknown} schema */
@@ -137,24 +138,28 @@ export class Registry {
    * @param {Capability | Handler} capability
    */
   set(name, capability) {
-    /** @type {Entry} */
-    const entry = typeof capability === 'function' ? { handler: capability } : { ...capability };
-    if (typeof entry.handler !== 'function') {
+    const entry = /** @type {Entry} */ (
+      typeof capability === 'function' ? { handler: capability } : { ...capability }
+    );
+    const { handler, inputSchema, outputSchema, readOnly, idempotent } = entry;
+    if (typeof handler !== 'function') {
       throw new TypeError(`capability ${name} needs a handler: async (params, { signal }) => data`);
     }
-    const { inputSchema, outputSchema, readOnly, idempotent } = entry;
+    entry.run = (params, context) => handler(params, context);
     if (readOnly) entry.annotations = { ...entry.annotations, readOnlyHint: true };
     if (idempotent) entry.annotations = { ...entry.annotations, idempotentHint: true };
     entry.inputSchema = jsonSchemaOf(name, 'inputSchema', inputSchema);
     entry.outputSchema = jsonSchemaOf(name, 'outputSchema', outputSchema);
     if (!acceptsAll(inputSchema) || !acceptsAll(outputSchema)) {
-      entry.check = checking(name, { ...entry, inputSchema, outputSchema });
+      const checking = loadOnce(async () => {
+        const { checkedRun } = await loadPart(import('./checked.js'));
+        return checkedRun(name, { handler, inputSchema, outputSchema });
+      });
+      entry.run = (params, context, call) =>
+        call.beginAfter(checking(), (run) => run(params, context, call));
       // Not when the first call comes: a schema that cannot be used is reported at once. Calls get the error.
-      entry.check().then(
-        (checked) => {
-          entry.handler = checked;
-          entry.check = undefined;
-        },
+      checking().then(
+        (run) => (entry.run = run),
         () => {},
       );
     }
@@ -269,29 +274,9 @@ export class Registry {
     const capability = this.#capabilities.get(/** @type {string} */ (name));
     // It may have been removed while the call waited for its turn.
     if (!capability)
-      return call.whenLoaded(loadPart(import('./never-ran.js')), ({ removed }) =>
+      return call.beginAfter(loadPart(import('./never-ran.js')), ({ removed }) =>
         removed(String(name)),
       );
-    const { handler, check } = capability;
-    return check
-      ? call.whenLoaded(check(), (checked) => checked(params, context))
-      : handler(params, context);
+    return capability.run(params, context, call);
   }
-}
-
-/**
- * Loads what checks params and results by schemas: with the capability, and again with a call if that has failed.
- * @param {string} name
- * @param {Capability} capability with its schemas as they were given
- */
-function checking(name, capability) {
-  /** @type {Promise<Handler> | undefined} */
-  let loading;
-  return () =>
-    (loading ??= loadPart(import('./checked.js'))
-      .then(({ checkedHandler }) => checkedHandler(name, capability))
-      .catch((error) => {
-        loading = undefined;
-        throw error;
-      }));
 }

@@ -70,6 +70,22 @@ export const loadPart = (loading) =>
   });
 
 /**
+ * Does something once, when it is first needed. If that fails, the next one tries again.
+ * @template T
+ * @param {() => Promise<T>} load
+ * @returns {() => Promise<T>}
+ */
+export function loadOnce(load) {
+  /** @type {Promise<T> | undefined} */
+  let loading;
+  return () =>
+    (loading ??= load().catch((error) => {
+      loading = undefined;
+      throw error;
+    }));
+}
+
+/**
  * Throws unless the given members of an object are strings.
  * @param {string} needed begins the error's message: who needs what
  * @param {any} object the object to check; any value is safe

@@ -52,7 +52,7 @@ import { CANCELS, RECEIVED, RECORD } from './records.js';
  * @property {(callId: string, parent: abp.Handle) => AsyncIterableIterator<unknown>} [input] app: what the agent streams to the
  *   handler of a call
  * @property {(call: Invocation, run: () => unknown) => unknown} [recall] app: answers what asks for the outcome of a call, or runs a
- *   call that has a key, unless it has run; returns the call itself if that was cancelled before its handler began
+ *   call that has a key, unless it has run
  * @property {(callId: string, said: { report?: unknown, progress?: object }) => void} [keep] app: keeps what a handler said of its
  *   work, for those who ask later
  * @property {(name: string) => boolean} [repeatable] agent: whether a capability of the app may run twice

@@ -73,9 +73,9 @@ export class Invocation extends Cancellable {
    * What few calls have: their token; the signal of one that the app makes to itself; what its handler streams, what is streamed
    * to that, and whether its chunks were collected into its data; what asks an app
    * that is not ours to stop; what its handler reported last, and its last progress; who waits for the handler to return; the
-   * callId of the call above, if the app makes it to itself.
+   * callId of the call above, if the app makes it to itself; what becomes of it if it ends before its handler begins.
    * @type {{ token?: Token, followed?: AbortSignal, outflow?: import('./outflow.js').Outflow, input?: AsyncIterableIterator<unknown>, collected?: boolean, onStop?: (reason?: string) => void,
-   *   report?: unknown, progress?: object, returned?: Promise<void>, onReturn?: () => void, about?: string } | undefined}
+   *   report?: unknown, progress?: object, returned?: Promise<void>, onReturn?: () => void, about?: string, fate?: abp.Fate } | undefined}
    */
   #rare;
 
@@ -234,9 +234,7 @@ export class Invocation extends Cancellable {
       const value = await (isOrdinary || !side.recall
         ? callee.run(request, context, this)
         : side.recall(this, () => callee.run(request, context, this)));
-      // It was cancelled before its handler began.
-      if (value === this) this.#settle(abp.CANCELLED, undefined, abp.FATE_UNSTARTED);
-      else if (isStream(value)) await this.#stream(value);
+      if (isStream(value)) await this.#stream(value);
       else if (isResponse(value)) await this.#respond(value);
       else {
         const preparing = this.#succeed(value);
@@ -254,19 +252,23 @@ export class Invocation extends Cancellable {
   }
 
   /**
-   * Goes on when something is loaded that has to be there before the handler begins. A call that is cancelled meanwhile ends at once,
-   * and never ran.
+   * Waits for what the handler needs before it begins. If that fails, or the call is cancelled meanwhile, it ends at once, and
+   * never ran.
    * @template T
-   * @param {Promise<T>} loading
-   * @param {(loaded: T) => unknown} next
-   * @returns {Promise<unknown>} what `next` returns, or this call if it was cancelled before
+   * @param {Promise<T>} needed
+   * @param {(needed: T) => unknown} begin
+   * @returns {Promise<unknown>} what `begin` returns
    */
-  async whenLoaded(loading, next) {
-    const loaded = await new Promise((resolve, reject) => {
+  async beginAfter(needed, begin) {
+    const more = this.#more;
+    more.fate = abp.FATE_UNSTARTED;
+    const value = await new Promise((resolve, reject) => {
       onAbort(this.signal, { handleEvent: resolve });
-      loading.then(resolve, reject);
+      needed.then(resolve, reject);
     });
-    return this.aborted ? this : next(loaded);
+    if (this.aborted) throw this.signal.reason;
+    more.fate = undefined;
+    return begin(value);
   }
 
   /** @param {unknown} source what the handler streams */
@@ -385,9 +387,9 @@ export class Invocation extends Cancellable {
   /**
    * @param {abp.Outcome} outcome
    * @param {unknown} [response]
-   * @param {abp.Fate} [fate] what became of its work, where it was told that
+   * @param {abp.Fate} [fate] what became of its work, where that is known
    */
-  #settle(outcome, response, fate) {
+  #settle(outcome, response, fate = this.#rare?.fate) {
     const rare = this.#rare;
     offAbort(rare?.followed, this);
     this.#settled = true;

@@ -235,7 +235,7 @@ export class Tracer {
     if (isMinted && !isLocal) {
       this.#prefix[call.elicitation ? 'questions' : 'calls'] ||= id.slice(0, id.lastIndexOf('.'));
     }
-    if (id && typeof id === 'string') call.callId = id;
+    if (typeof id === 'string') call.callId = id;
     if (this.#parents.has(record)) call.parent = this.#parents.get(record);
     return { call, more: { params, ...(timeout && { timeout }) } };
   }
@@ -268,13 +268,13 @@ export class Tracer {
         });
       case abp.REPORT:
         return this.#told('progress', record, { progress: context });
-      case abp.SEND:
+      case abp.SEND: {
         if (arg !== abp.MSG_CANCEL) return;
-        if (isObject(context) && !isMade(context)) {
-          const callId = /** @type {string | undefined} */ (getOwn(context, 'callId'));
-          if (callId) return this.#tell({ type: 'cancel', direction: 'out', callId });
-        }
-        return this.#told('cancel', record, { reason: record?.reason });
+        // One by an id is about that, and no call.
+        const callId = /** @type {string | undefined} */ (getOwn(context, 'callId'));
+        if (callId) return this.#tell({ type: 'cancel', direction: 'out', callId });
+        return this.#told('cancel', record, { reason: record.reason });
+      }
       case abp.SESSION:
         return this.#tell({ type: 'session', state: SESSIONS[arg] });
     }

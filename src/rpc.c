@@ -351,9 +351,12 @@ int abp_peer_closed(const abp_peer *peer) { return peer->closed; }
 
 /* --- The caller ------------------------------------------------------------------------------- */
 
-/* Makes room for whatever slot the next request gets. */
+/* Makes room for the slot that the next request gets. */
 static int reserve_patience(abp_peer *peer) {
-  const uint32_t room = (peer->calls.table.slab_count + 1) * SLAB_CALLS;
+  const struct call_table *table = &peer->calls.table;
+  const uint32_t slabs =
+      table->free == NO_CALL ? table->slab_count + 1 : table->free / SLAB_CALLS + 1;
+  const uint32_t room = slabs * SLAB_CALLS;
   if (room <= peer->patience_room) return ABP_OK;
   struct patience *grown = realloc(peer->patience, room * sizeof *grown);
   if (!grown) return ABP_E_MEMORY;

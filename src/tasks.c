@@ -97,8 +97,8 @@ static int id_ok(const abp_tasks *tasks, uint32_t length) {
 static int add(abp_tasks *tasks, const abp_id *id, uint32_t hash, uint32_t kind, uint32_t *slot) {
   const int status = table_add(&tasks->table, id, hash, kind, slot);
   if (status != ABP_OK) return status;
-  const uint32_t room = tasks->table.slab_count * SLAB_CALLS;
-  if (room > tasks->room) {
+  if (*slot >= tasks->room) {
+    const uint32_t room = tasks->table.slab_count * SLAB_CALLS;
     struct extra *extras = realloc(tasks->extras, room * sizeof *extras);
     if (!extras) {
       table_release(&tasks->table, *slot);

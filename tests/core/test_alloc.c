@@ -466,6 +466,29 @@ static void every_allocation_of_peers_fails_from_then_on(void **state) {
   each_allocation_of_a_peer_fails(1);
 }
 
+static void a_request_that_has_ended_makes_room_while_memory_is_short(void **state) {
+  (void)state;
+  const abp_peer_config config = {.dialect = ABP_ACP, .remembered = 1};
+  abp_peer *peer = abp_peer_new(&config, 0);
+  abp_call first, call;
+  assert_int_equal(abp_peer_request(peer, 10, 0, 0, 0, &first), ABP_OK);
+  settled(peer);
+  until_failure = 0;
+  for_good = armed = 1;
+  while (abp_peer_request(peer, 10, 0, 0, 0, &call) == ABP_OK)
+    settled(peer);
+  assert_int_not_equal(call, first); /* there was room for some */
+  abp_rpc_id id = {ABP_ID_NUMBER, NULL, 0, abp_peer_number(peer, first)};
+  for (int ended = 0; ended < 2; ended++, id.number++) { /* of which one is remembered */
+    assert_int_equal(abp_peer_response(peer, &id, ABP_ANSWER_RESULT), ABP_OK);
+    settled(peer);
+  }
+  assert_int_equal(abp_peer_request(peer, 10, 0, 0, 0, &call), ABP_OK);
+  settled(peer);
+  armed = 0;
+  abp_peer_free(peer);
+}
+
 static void an_endpoint_whose_first_message_found_no_memory_can_be_freed(void **state) {
   (void)state;
   const abp_config config = {.role = ABP_APP};
@@ -488,6 +511,7 @@ int main(void) {
       cmocka_unit_test(every_operation_fails_from_then_on),
       cmocka_unit_test(every_allocation_of_peers_fails_once),
       cmocka_unit_test(every_allocation_of_peers_fails_from_then_on),
+      cmocka_unit_test(a_request_that_has_ended_makes_room_while_memory_is_short),
       cmocka_unit_test(an_endpoint_whose_first_message_found_no_memory_can_be_freed),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,7 @@
 /* The tasks of an agent: what the table of task_state.c promises on every path, what several tasks
  * have to do with each other, and what happens when memory is short. explore_tasks.c has the rest:
  * every short history of one. */
+#include "call_table.h"
 #include "failing.h"
 #include "task_state.h"
 
@@ -14,8 +15,16 @@
 #include <cmocka.h>
 
 static long until_failure = -1;
+static int for_good;
 
-static int fails(void) { return until_failure >= 0 && until_failure-- == 0; }
+static int fails(void) {
+  if (until_failure) {
+    until_failure -= until_failure > 0;
+    return 0;
+  }
+  if (!for_good) until_failure = -1;
+  return 1;
+}
 
 /* --- The table -------------------------------------------------------------------------------- */
 
@@ -521,6 +530,36 @@ static void every_allocation_fails_and_nothing_is_lost(void **state) {
   }
 }
 
+static void a_task_that_is_forgotten_makes_room_while_memory_is_short(void **state) {
+  (void)state;
+  const abp_tasks_config config = {.seed = {7}};
+  for (long n = 0;; n++) {
+    abp_tasks *tasks = abp_tasks_new(&config, 0);
+    abp_task task = add(tasks, "first");
+    until_failure = n;
+    for_good = 1;
+    int status = ABP_OK;
+    for (int i = 0; i < SLAB_CALLS && status == ABP_OK; i++) {
+      char id[16];
+      status = abp_task_add(tasks, id, (uint32_t)snprintf(id, sizeof id, "%d", i),
+                            ABP_TASK_SUBMITTED, &task);
+    }
+    if (status != ABP_OK) {
+      assert_int_equal(status, ABP_E_MEMORY);
+      abp_task_forget(tasks, abp_task_find(tasks, "first", 5));
+      task = add(tasks, "another");
+      assert_true(abp_task_start(tasks, task) & ABP_TASK_START);
+    }
+    until_failure = -1;
+    for_good = 0;
+    abp_tasks_free(tasks);
+    if (status == ABP_OK) {
+      assert_true(n > 3); /* the index, a slab, ids, and what the tasks have beside */
+      return;
+    }
+  }
+}
+
 /* --- Watching --------------------------------------------------------------------------------- */
 
 enum { BEGIN = 1000 };
@@ -751,6 +790,7 @@ int main(void) {
       cmocka_unit_test(a_subscription_is_told_whether_there_is_something_to_wait_for),
       cmocka_unit_test(a_task_may_be_let_go_at_any_time),
       cmocka_unit_test(every_allocation_fails_and_nothing_is_lost),
+      cmocka_unit_test(a_task_that_is_forgotten_makes_room_while_memory_is_short),
       cmocka_unit_test(an_outage_is_waited_for_longer_and_longer_up_to_a_limit),
       cmocka_unit_test(a_stream_with_numbers_goes_on_where_it_was_unless_it_brought_nothing),
       cmocka_unit_test(the_time_that_an_agent_asks_for_is_given_to_it),

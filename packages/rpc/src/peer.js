@@ -346,8 +346,9 @@ export class Peer {
    * @param {PendingRequest} pending
    */
   #refusal(status, pending) {
-    if (status === abp.E_LIMIT) return this.error(rpc.RPC_BUSY);
-    if (status !== abp.E_STATE) return this.error(rpc.RPC_INTERNAL);
+    const data = { outcome: abp.FATES[abp.FATE_UNSTARTED] };
+    if (status === abp.E_LIMIT) return this.error(rpc.RPC_BUSY, { data });
+    if (status !== abp.E_STATE) return this.error(rpc.RPC_INTERNAL, { data });
     // That on whose behalf it is made has ended, or is ending.
     return this.isClosed ? this.closedError(abp.FATE_UNSTARTED) : pending.cancelled();
   }

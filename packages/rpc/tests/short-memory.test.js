@@ -1,0 +1,59 @@
+// A core that cannot have more memory: what does not fit is refused with a typed error, and what runs goes on.
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { limitMemory } from '../../../tests/support/little-memory.js';
+
+limitMemory();
+const { outcome, peerPair } = await import('./support/rpc.js');
+
+/** Two peers; the second one echoes, or works until it is asked to stop. */
+function pair() {
+  const { a, b } = peerPair('acp');
+  b.handle('echo', (params) => params);
+  b.handle(
+    'lasts',
+    (_params, { signal }) =>
+      new Promise((_resolve, reject) => (signal.onabort = () => reject(signal.reason))),
+  );
+  return { a, close: () => (a.close(), b.close()) };
+}
+
+test('requests for which there is no memory are refused, once, and the others go on', async () => {
+  const { a, close } = pair();
+  const stop = new AbortController();
+  const told = [];
+  const requests = [];
+  while (!told.length) {
+    assert.ok(requests.length < 4096, 'memory is short before the limit of requests is reached');
+    for (let i = 0; i < 100; i++) {
+      const request = outcome(a.request('lasts', {}, { signal: stop.signal }));
+      requests.push(request.then(({ err }) => told.push(err)));
+    }
+    await new Promise(setImmediate);
+  }
+  const refused = told.splice(0);
+  for (const { code, data } of refused)
+    assert.deepEqual([code, data.outcome], [-32603, 'unstarted']);
+  stop.abort();
+  await Promise.all(requests);
+  assert.equal(refused.length + told.length, requests.length);
+  for (const { code } of told) assert.equal(code, -32800);
+  assert.deepEqual(await a.request('echo', ['again']), ['again']);
+  close();
+});
+
+test('peers for which there is no memory are closed and say so; the others go on', async (t) => {
+  t.mock.method(console, 'error', () => {});
+  const first = pair();
+  assert.deepEqual(await first.a.request('echo', ['before']), ['before']);
+  const pairs = Array.from({ length: 600 }, pair);
+  const answers = await Promise.all(pairs.map(({ a }) => outcome(a.request('echo', [1]))));
+  const failed = answers.filter(({ err }) => err);
+  assert.ok(failed.length > 0);
+  for (const { err } of failed) assert.equal(err.constructor.name, 'RpcError', String(err));
+  assert.deepEqual(await first.a.request('echo', ['meanwhile']), ['meanwhile']);
+  for (const { close } of [first, ...pairs]) close();
+  const { a, close } = pair();
+  assert.deepEqual(await a.request('echo', ['again']), ['again']);
+  close();
+});

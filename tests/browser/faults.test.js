@@ -2,8 +2,9 @@
 // is pending, and nothing is left behind.
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
+import puppeteer from 'puppeteer-core';
 import { safely } from '../../js/common/errors.js';
-import { CORE, ENGINE, renderers, sites } from '../support/browser.js';
+import { ARGS, CORE, ENGINE, executablePath, renderers, sites } from '../support/browser.js';
 
 let site, page;
 before(async () => {
@@ -107,6 +108,38 @@ if (ENGINE === 'chromium') {
       return [echo.data, state];
     });
     assert.deepEqual(outcome, [1, 'pending']);
+  });
+
+  test('the page is hidden and frozen for many heartbeats, and comes back: the session lasts', async () => {
+    // Playwright keeps each page visible, and what is visible is never frozen.
+    const browser = await puppeteer.launch({ executablePath, args: ARGS });
+    try {
+      const [page] = await browser.pages();
+      await page.goto(site.hostUrl);
+      await page.waitForFunction('isReady');
+      const options = { src: site.appUrl({}), origin: site.appOrigin, limits: { heartbeat: 2000 } };
+      await page.evaluate(async (options) => {
+        window.seen = [];
+        for (const type of ['freeze', 'resume'])
+          document.addEventListener(type, () => window.seen.push(type));
+        await window.open_(options);
+        window.pending = window.client.call('hang');
+        await window.client.call('echo', 'is running');
+      }, options);
+      const devtools = await page.createCDPSession();
+      const become = (state) => devtools.send('Page.setWebLifecycleState', { state });
+      await become('frozen');
+      await new Promise((resolve) => setTimeout(resolve, 7000)); // as above
+      await become('active');
+      const outcome = await page.evaluate(async () => {
+        const echo = await window.client.call('echo', 1);
+        const state = await Promise.race([window.pending, Promise.resolve('pending')]);
+        return [window.seen, echo.data, state];
+      });
+      assert.deepEqual(outcome, [['freeze', 'resume'], 1, 'pending']);
+    } finally {
+      await browser.close();
+    }
   });
 }
 

@@ -109,18 +109,20 @@ export function serve({ isolated = false } = {}) {
   });
 }
 
+/** What Chromium is started with. */
+export const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
+export const ARGS = [
+  ...['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-sync'],
+  ...['--disable-background-networking', '--disable-component-update', '--site-per-process'],
+];
+
 /** @param {import('playwright-core').LaunchOptions} [options] */
 export function launch({ args = [], ...more } = {}) {
-  const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
   return chromium.launch({
     executablePath,
     // Playwright turns it off, and then its tests would test nothing.
     ignoreDefaultArgs: ['--disable-back-forward-cache'],
-    args: [
-      ...['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-sync'],
-      ...['--disable-background-networking', '--disable-component-update'],
-      ...['--site-per-process', ...args],
-    ],
+    args: [...ARGS, ...args],
     ...more,
   });
 }

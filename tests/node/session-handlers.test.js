@@ -472,7 +472,7 @@ describe('the memory of calls', () => {
     open({
       side: {
         recall: (call, run) =>
-          call.whenLoaded(
+          call.beginAfter(
             new Promise((resolve, reject) => parts.push({ resolve, reject })),
             (loaded) => (recalled.push(loaded), run()),
           ),
@@ -487,7 +487,11 @@ describe('the memory of calls', () => {
     parts[1].resolve('memory');
     assert.equal((await answerOf('b')).data, 'ran');
     parts[2].reject(new AbpError('TRANSPORT_ERROR', 'gone'));
-    assert.equal((await answerOf('c')).error.code, 'TRANSPORT_ERROR');
+    const failed = await answerOf('c');
+    assert.deepEqual(
+      [failed.error.code, failed.metadata.outcome],
+      ['TRANSPORT_ERROR', 'unstarted'],
+    );
     assert.deepEqual(recalled, ['memory']);
   });
 });

@@ -595,3 +595,16 @@ test('what an app of others says of a cancel counts only as long as its call run
   invocation.stopAnswered(true);
   assert.deepEqual([failed, endpoint.machine.failed], [false, false]);
 });
+
+test('a cancel is acknowledged when the handler’s signal has fired', async () => {
+  open({ features: { 'bridge.frames': true } });
+  const begun = running('x');
+  endpoint.transport.onMessage([1, 1, 'x', {}], []);
+  const { context, invocation } = await begun;
+  let before;
+  context.signal.addEventListener('abort', () => (before = [...sent]));
+  cancel(invocation.callId, 'enough');
+  assert.deepEqual([before, sent], [[], []]);
+  while (!sent.length) await turn();
+  assert.equal(sent[0][3].type, 'capabilities/cancel-result');
+});

@@ -4,8 +4,10 @@ import assert from 'node:assert/strict';
 import { beforeEach, describe, test } from 'node:test';
 import * as abp from '../../js/core/abp-boundary.js';
 import { ready } from '../../js/core/abp-core.js';
-import { Endpoint } from '../../js/session/endpoint.js';
+import { Endpoint, carried } from '../../js/session/endpoint.js';
 import { makeCall } from '../../js/session/pending-call.js';
+import { cancelById } from '../../js/session/pending-cancel.js';
+import { useClock } from '../support/clock.js';
 
 await ready();
 const nextTurn = () => new Promise((resolve) => setImmediate(resolve));
@@ -24,7 +26,7 @@ beforeEach(() => {
   transport = { post: (message) => sent.push(message), close: () => events.push('closed') };
   endpoint = new Endpoint({
     role: abp.AGENT,
-    features: abp.ELICITATION | abp.NOTIFICATIONS | abp.FRAMES,
+    features: abp.ELICITATION | abp.NOTIFICATIONS | abp.PROGRESS | abp.FRAMES | abp.LIVENESS,
     transport,
     callee: { rejectionFor: () => 0, run: ({ name }) => (events.push(name), `${name}!`) },
     load: () => new Promise((resolve, reject) => parts.push({ resolve, reject })),
@@ -38,7 +40,10 @@ beforeEach(() => {
     protocolVersion: '0.1',
     app: { id: 'a', name: 'A', version: '1' },
     capabilities: [],
-    features: { notifications: true, elicitation: true, 'bridge.frames': true },
+    features: {
+      ...{ notifications: true, elicitation: true, progress: true },
+      ...{ 'bridge.frames': true, 'bridge.liveness': true },
+    },
   };
   transport.onMessage({ type: 'initialize-result', id, payload }, []);
   assert.ok(endpoint.ready);
@@ -98,6 +103,16 @@ test('what waits is bounded: too much of it ends the session', async () => {
   parts[0].resolve(await import('../../js/session/invocation.js'));
   await nextTurn();
   assert.deepEqual(events, ['closed']);
+});
+
+test('of what waits 1,024 messages are kept', () => {
+  transport.onMessage(question('q', 'ask'), []);
+  for (let i = 1; i < 1024; i++) transport.onMessage(notification('n'), []);
+  assert.ok(endpoint.ready);
+  transport.onMessage(notification('n'), []);
+  assert.equal(endpoint.ready, false);
+  assert.equal(endpoint.cause.code, 'RATE_LIMITED');
+  assert.match(endpoint.cause.message, /^Too many messages/);
 });
 
 describe('a frame', () => {
@@ -168,4 +183,302 @@ describe('a call that the core refuses', () => {
     const { error } = await makeCall(endpoint, 'x', {});
     assert.equal(error.code, 'DISCONNECTED');
   });
+});
+
+test('a transport carries frames, liveness and streams, unless it says what else', () => {
+  assert.equal(carried({}), abp.FRAMES | abp.LIVENESS | abp.STREAMS);
+  assert.equal(carried({ carries: ['port', 'frames'] }), abp.PORT | abp.FRAMES);
+  assert.equal(carried({ carries: [] }), 0);
+});
+
+describe('what comes in', () => {
+  test('and cannot be read is reported and counted, and costs nothing else', (t) => {
+    const reported = t.mock.method(console, 'error', () => {});
+    const broken = {
+      get type() {
+        throw new Error('unreadable');
+      },
+    };
+    const revoked = Proxy.revocable({}, {});
+    revoked.revoke();
+    transport.onMessage(broken, []);
+    transport.onMessage(revoked.proxy, []);
+    assert.equal(endpoint.counters.malformed, reported.mock.callCount());
+    assert.ok(endpoint.counters.malformed > 0);
+    transport.onMessage(notification('after'), []);
+    assert.deepEqual(events, ['after']);
+  });
+
+  test('after what ended the session is not read, in its frame or later', () => {
+    endpoint.side.onNotification = (event) => {
+      events.push(event);
+      endpoint.close();
+    };
+    transport.onMessage(
+      ['last', 'late'].flatMap((event) => [6, 0, undefined, notification(event)]),
+      [],
+    );
+    transport.onMessage(notification('later'), []);
+    assert.deepEqual(events, ['last', 'closed']);
+  });
+
+  test('is shown to its observer before and after it is read', () => {
+    const seen = [];
+    endpoint.observe({
+      message: (isSent, data) => seen.push([isSent, data.payload.event]),
+      action: () => {},
+      read: () => seen.push(['read', ...events]),
+    });
+    transport.onMessage(notification('n'), []);
+    assert.deepEqual(seen, [
+      [false, 'n'],
+      ['read', 'n'],
+    ]);
+    endpoint.dispose();
+    transport.onMessage(notification('n'), []);
+    assert.equal(seen.length, 2);
+  });
+
+  test('has its ports and its time until it has been read', () => {
+    const port = {};
+    endpoint.side.onNotification = () => events.push([endpoint.ports, endpoint.now > 0]);
+    transport.onMessage(notification('n'), [port]);
+    assert.deepEqual(events, [[[port], true]]);
+    assert.equal(endpoint.now, 0);
+  });
+
+  test('may be progress of a call, of one in a frame by its number, or of none', () => {
+    const told = [];
+    const onProgress = (info) => told.push(info);
+    endpoint.side.onProgress = (info) => told.push(['of none', info]);
+    void makeCall(endpoint, 'x', {}, { onProgress });
+    const { handle } = endpoint.machine.find((record) => record.name === 'x');
+    const id = endpoint.core.idText(handle);
+    transport.onMessage([5, Number(id.split('.').pop()), undefined, { progress: 1 }], []);
+    const payload = { operationId: id, progress: 2 };
+    transport.onMessage({ type: 'progress', payload }, []);
+    transport.onMessage({ type: 'progress', payload: { operationId: 'other', progress: 3 } }, []);
+    assert.deepEqual(told, [
+      { operationId: id, progress: 1 },
+      payload,
+      ['of none', { operationId: 'other', progress: 3 }],
+    ]);
+  });
+});
+
+describe('the handshake', () => {
+  let kinds;
+  beforeEach(() => {
+    sent = [];
+    kinds = [];
+    events = [];
+    transport = {
+      post: (message, _transfer, kind) => (sent.push(message), kinds.push(kind)),
+      close() {},
+    };
+    endpoint = new Endpoint({
+      role: abp.AGENT,
+      features: 0,
+      transport,
+      callee: { rejectionFor: () => 0, run() {} },
+      side: { onSession: (state) => events.push(state) },
+    });
+    endpoint.core.describe('agent', { name: 'a', version: '1' });
+  });
+  const accept = () => {
+    const payload = { sessionId: 's', capabilities: [], features: {} };
+    transport.onMessage({ type: 'initialize-result', id: sent[0].id, payload }, []);
+  };
+
+  test('is a greeting; what is said later is none', () => {
+    endpoint.connect(0);
+    accept();
+    endpoint.close();
+    assert.deepEqual(
+      sent.map(({ type }, i) => [type, kinds[i]]),
+      [
+        ['initialize', 'greeting'],
+        ['shutdown', undefined],
+      ],
+    );
+  });
+
+  for (const [timeout, state] of [
+    [50, abp.SESSION_FAILED],
+    [0, undefined],
+  ]) {
+    test(`is given up after its time, or never (${timeout} ms)`, (t) => {
+      const clock = useClock(t);
+      endpoint.connect(timeout);
+      clock.advance(49);
+      assert.deepEqual(events, []);
+      clock.advance(2 ** 30);
+      assert.equal(events[0], state);
+    });
+  }
+
+  test('keeps the process alive until it ends, however often it is begun', (t) => {
+    const wait = t.mock.method(endpoint.machine, 'wait');
+    const waits = () => wait.mock.calls.map((call) => call.arguments[0]);
+    endpoint.connect(0);
+    endpoint.connect(0);
+    assert.deepEqual(waits(), [1]);
+    accept();
+    assert.deepEqual(waits(), [1, -1]);
+    endpoint.lost();
+    assert.deepEqual(waits(), [1, -1]);
+  });
+
+  test('remembers what it was answered, and nothing that comes later', () => {
+    endpoint.noteControl('before');
+    assert.equal(endpoint.heard, undefined);
+    endpoint.connect(0);
+    transport.onMessage({ type: 'no/such' }, []);
+    assert.deepEqual(endpoint.heard, { type: 'no/such' });
+    accept();
+    const { heard } = endpoint;
+    transport.onMessage({ type: 'no/such either' }, []);
+    assert.equal(endpoint.heard, heard);
+  });
+
+  test('has to come before a call', async () => {
+    const { error, metadata } = await makeCall(endpoint, 'x', {});
+    assert.deepEqual([error.code, metadata.outcome], ['NOT_INITIALIZED', 'unstarted']);
+  });
+
+  test('goes to the newest transport, and its refusal to where it came from', () => {
+    const app = new Endpoint({
+      role: abp.APP,
+      features: 0,
+      transport,
+      callee: { rejectionFor: () => 0, run() {} },
+      side: { onSession() {}, onHandshake: (message, via) => via.post(message) },
+    });
+    app.core.describe('app', { id: 'a', name: 'A', version: '1' });
+    app.core.describe('capabilities', []);
+    const others = [];
+    const other = { post: (message) => others.push(message), close() {} };
+    const initialize = (id) => ({ type: 'initialize', id, payload: { protocolVersion: '0.1' } });
+    app.receive(initialize('first'));
+    app.receive(initialize('second'), [], other);
+    assert.deepEqual(
+      [sent, others].map(([{ id, payload }]) => [id, payload.success]),
+      [
+        ['first', undefined],
+        ['second', false],
+      ],
+    );
+  });
+});
+
+describe('a session', () => {
+  test('that is lost says why, to what was called and to what is called then', async () => {
+    const pending = makeCall(endpoint, 'x', {});
+    endpoint.lost(new Error('the cable'));
+    for (const { error } of [await pending, await makeCall(endpoint, 'x', {})]) {
+      assert.deepEqual([error.code, error.message], ['DISCONNECTED', 'the cable']);
+    }
+    assert.deepEqual(events, ['closed']);
+  });
+
+  for (const [code, isLost] of [
+    ['SESSION_EXPIRED', true],
+    ['OWN', false],
+  ]) {
+    test(`whose app refuses a call with ${code} is ${isLost ? 'lost for that' : 'as it was'}`, () => {
+      endpoint.refused({ code, message: 'no', retryable: false });
+      assert.equal(endpoint.ready, !isLost);
+      assert.equal(endpoint.cause?.code, isLost ? code : undefined);
+    });
+  }
+
+  test('ends once, whoever ends it', () => {
+    let ended = 0;
+    endpoint.side.onEnd = () => ended++;
+    endpoint.close();
+    endpoint.lost();
+    endpoint.dispose();
+    assert.deepEqual([ended, events], [1, ['closed']]);
+  });
+
+  test('whose core fails is lost, and nobody knows what becomes of its calls', async (t) => {
+    t.mock.method(console, 'error', () => {});
+    endpoint.side.onSession = (state) => events.push(state);
+    const pending = makeCall(endpoint, 'x', {});
+    endpoint.machine.feed(() => {
+      throw new Error('a trap');
+    });
+    assert.deepEqual(events, ['closed', abp.SESSION_LOST]);
+    const { error, metadata } = await pending;
+    assert.deepEqual([error.code, metadata.outcome], ['INTERNAL_ERROR', 'unknown']);
+  });
+
+  test('that its page leaves says so at once', () => {
+    for (const persisted of [true, false]) endpoint.leave(persisted);
+    assert.deepEqual(
+      sent.map(([, , , { type, payload }]) => [type, payload]),
+      [
+        ['bridge/bye', { persisted: true }],
+        ['bridge/bye', { persisted: false }],
+      ],
+    );
+  });
+
+  test('whose app may be another one is asked', (t) => {
+    const advance = t.mock.method(endpoint.machine, 'advance');
+    endpoint.suspect();
+    assert.equal(sent[0][3].type, 'bridge/ping');
+    // The answer has its time from now on.
+    assert.equal(advance.mock.callCount(), 1);
+  });
+});
+
+describe('a cancel', () => {
+  test('of a call that went out in a frame is an entry of its own, with its reason', async () => {
+    const controller = new AbortController();
+    void makeCall(endpoint, 'x', {}, { signal: controller.signal });
+    await nextTurn();
+    controller.abort('enough');
+    await nextTurn();
+    assert.deepEqual(sent, [
+      [1, 1, 'x', {}],
+      [7, 1, 'enough', undefined],
+    ]);
+  });
+
+  test('by an id is a message, and waits for its answer', async () => {
+    const answered = new Promise((resolve) => cancelById(endpoint, 'mine', 'enough', resolve));
+    await nextTurn();
+    const [[kind, , , { type, id, payload }]] = sent;
+    assert.deepEqual([kind, type], [6, 'capabilities/cancel']);
+    assert.deepEqual(payload, { callId: 'mine', reason: 'enough' });
+    const answer = { callId: 'mine', cancelled: true };
+    transport.onMessage({ type: 'capabilities/cancel-result', id, payload: answer }, []);
+    assert.deepEqual(await answered, answer);
+  });
+});
+
+test('a call of which nothing was sent is told so, and no other', () => {
+  const told = [];
+  for (const name of ['x', 'y']) void makeCall(endpoint, name, {});
+  endpoint.machine.find((record) => {
+    record.unsent = (error) => told.push([record.name, error]);
+  });
+  const { key } = endpoint.machine.find(({ name }) => name === 'y');
+  endpoint.tellUnsent('unsent', key, 'why');
+  endpoint.tellUnsent('chunkFailed', key, 'why');
+  endpoint.tellUnsent('unsent', 99, 'why');
+  assert.deepEqual(told, [['y', 'why']]);
+});
+
+test('observers are told of calls before they are made', () => {
+  const begun = [];
+  const none = () => {};
+  endpoint.observe({
+    ...{ message: none, read: none, end: none },
+    begin: ({ name }, parent) => begun.push([name, parent, sent.length]),
+    action: (kind) => begun.push(kind),
+  });
+  void makeCall(endpoint, 'x', {});
+  assert.deepEqual(begun, [['x', 0, 0], abp.REQUEST]);
 });

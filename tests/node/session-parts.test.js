@@ -458,6 +458,48 @@ describe('a cancel', () => {
   });
 });
 
+describe('a cancel by an id that is answered', () => {
+  const error = { code: 'OWN', message: 'no', retryable: true };
+  for (const [what, payload, expected] of [
+    ['yes', { callId: 'other', cancelled: true }, { cancelled: true }],
+    ['no', { cancelled: false, reason: 'too late' }, { cancelled: false, reason: 'too late' }],
+    ['with a reason that is no text', { cancelled: true, reason: 7 }, { cancelled: true }],
+    ['with an error', { cancelled: false, error }, { cancelled: false, error }],
+    ['with an error that is none', { cancelled: false, error: 'no' }, { cancelled: false }],
+    [
+      'with a code beside it',
+      { cancelled: false, code: 'OWN', message: 'no', retryable: true },
+      { cancelled: false, code: 'OWN', message: 'no', retryable: true, error },
+    ],
+    [
+      'with a code and a reason',
+      { cancelled: false, code: 'OWN', reason: 'no', retryable: true },
+      { cancelled: false, code: 'OWN', reason: 'no', retryable: true, error },
+    ],
+  ]) {
+    test(`${what}`, async () => {
+      const answered = new Promise((resolve) => cancelById(endpoint, 'mine', undefined, resolve));
+      await nextTurn();
+      const [[, , , { id }]] = sent;
+      transport.onMessage({ type: 'capabilities/cancel-result', id, payload }, []);
+      assert.deepEqual(await answered, { callId: 'mine', ...expected });
+    });
+  }
+
+  for (const [what, end, code] of [
+    ['nothing, because the session is lost', () => endpoint.lost(), 'DISCONNECTED'],
+    ['nothing, because it is closed', () => endpoint.close(), 'CANCELLED'],
+  ]) {
+    test(what, async () => {
+      const answered = new Promise((resolve) => cancelById(endpoint, 'mine', undefined, resolve));
+      end();
+      const { error: why, ...answer } = await answered;
+      assert.deepEqual(answer, { callId: 'mine', cancelled: false, reason: why.message });
+      assert.equal(why.code, code);
+    });
+  }
+});
+
 test('a call of which nothing was sent is told so, and no other', () => {
   const told = [];
   for (const name of ['x', 'y']) void makeCall(endpoint, name, {});

@@ -12,6 +12,7 @@ import { Receiver } from '../../js/transports/receiver.js';
 import { fromOrigins, webSocketTransport } from '../../js/transports/websocket.js';
 import { listenToWindow, peerTransport } from '../../js/transports/window.js';
 import { end, transportTo } from '../../js/transports/worker.js';
+import { usePage, windowOf } from '../support/page.js';
 
 const microtasks = () => new Promise(setImmediate);
 
@@ -277,42 +278,6 @@ describe('a receiver', () => {
   });
 });
 
-/** A page: what listens in it, and a way to say something there. */
-function page(t, globals = {}) {
-  const given = {
-    addEventListener: (type, heard) => void all.push([type, heard]),
-    removeEventListener: (type, heard) => {
-      all = all.filter((each) => each[0] !== type || each[1] !== heard);
-    },
-    ...globals,
-  };
-  let all = [];
-  const before = Object.fromEntries(
-    Object.keys(given).map((name) => [name, Object.getOwnPropertyDescriptor(globalThis, name)]),
-  );
-  for (const [name, value] of Object.entries(given)) {
-    Object.defineProperty(globalThis, name, { value, configurable: true, writable: true });
-  }
-  t.after(() => {
-    for (const [name, descriptor] of Object.entries(before)) {
-      if (descriptor) Object.defineProperty(globalThis, name, descriptor);
-      else delete globalThis[name];
-    }
-  });
-  const say = (type, event) =>
-    all.filter((each) => each[0] === type).forEach(([, on]) => on(event));
-  return {
-    say,
-    types: () => all.map(([type]) => type),
-    post: (source, origin, data, more) =>
-      say('message', { isTrusted: true, ports: ['its ports'], source, origin, data, ...more }),
-  };
-}
-/** A window, which tells what was posted to it. */
-const windowOf = (more) => {
-  const posted = [];
-  return { posted, postMessage: (...given) => void posted.push(given), ...more };
-};
 const HERE = 'https://app.example';
 
 describe('a window of an app’s host', () => {
@@ -327,7 +292,7 @@ describe('a window of an app’s host', () => {
   });
 
   test('is heard if the browser says so, from the right origin, and not ourselves', (t) => {
-    const { post, types } = page(t, { window: 'this window' });
+    const { post, types } = usePage(t, { window: 'this window' });
     const heard = [];
     const refused = [];
     const stop = listenToWindow(
@@ -357,7 +322,7 @@ describe('an iframe', () => {
   const frame = (more) => ({ contentWindow: windowOf(more) });
 
   test('is posted to at its origin, and hears only it', (t) => {
-    const { post, types } = page(t);
+    const { post, types } = usePage(t);
     const iframe = frame();
     const transport = iframeTransport(iframe, HERE);
     const log = listen(transport);
@@ -389,7 +354,7 @@ describe('an iframe', () => {
   });
 
   test('without a window counts nobody’s messages as its own', (t) => {
-    const { post } = page(t);
+    const { post } = usePage(t);
     const transport = iframeTransport({ contentWindow: null }, HERE);
     const log = listen(transport);
     post(null, HERE, 1);
@@ -401,7 +366,7 @@ describe('an iframe', () => {
   });
 
   test('of an opaque origin is only greeted', (t) => {
-    page(t);
+    usePage(t);
     const iframe = frame({ origin: 'https://visible.example' });
     const transport = iframeTransport(iframe, OPAQUE);
     transport.post('hello', undefined, 'greeting');
@@ -414,7 +379,7 @@ describe('an iframe', () => {
   });
 
   test('that still shows a document of ours is not greeted, and may be posted to', (t) => {
-    page(t);
+    usePage(t);
     const iframe = frame({ origin: 'https://agent.example' });
     const transport = iframeTransport(iframe, HERE);
     transport.post('hello', undefined, 'greeting');
@@ -440,7 +405,7 @@ describe('an iframe', () => {
   test('is watched: its window, its document, and this page', (t) => {
     const told = [];
     const observers = [];
-    const { say, types } = page(t, {
+    const { say, types } = usePage(t, {
       MutationObserver: class {
         constructor(changed) {
           Object.assign(this, { changed, isOn: false });
@@ -481,14 +446,14 @@ describe('an iframe', () => {
   });
 
   test('may be watched where there is no page', (t) => {
-    page(t, { addEventListener: undefined, removeEventListener: undefined });
+    usePage(t, { addEventListener: undefined, removeEventListener: undefined });
     watchPage({ leave() {}, close() {} })();
   });
 });
 
 describe('a page that embeds this one', () => {
   test('is heard and posted to by its origin, once that is known', (t) => {
-    const { post, types } = page(t, { location: {} });
+    const { post, types } = usePage(t, { location: {} });
     const embedder = windowOf();
     const transport = new EmbedderTransport(embedder);
     const log = listen(transport);
@@ -514,7 +479,7 @@ describe('a page that embeds this one', () => {
 
   test('may show its origin, or the browser tells it', (t) => {
     const location = { ancestorOrigins: [HERE, 'https://top.example'] };
-    page(t, { location });
+    usePage(t, { location });
     for (const [embedder, origin] of [
       [windowOf({ origin: 'https://same.example' }), 'https://same.example'],
       [windowOf(), HERE],
@@ -526,7 +491,7 @@ describe('a page that embeds this one', () => {
   });
 
   test('whose origin may not be read is told by the browser', (t) => {
-    page(t, { location: { ancestorOrigins: [HERE] } });
+    usePage(t, { location: { ancestorOrigins: [HERE] } });
     const posted = [];
     const embedder = {
       get origin() {
@@ -610,7 +575,7 @@ describe('from inside a worker', () => {
   test('its owner is the scope of a page’s, the port of Node’s, or nobody', (t) => {
     assert.equal(ownerPort(), undefined);
     const { process } = globalThis;
-    page(t, { DedicatedWorkerGlobalScope: class {} });
+    usePage(t, { DedicatedWorkerGlobalScope: class {} });
     assert.equal(ownerPort(), globalThis);
     globalThis.DedicatedWorkerGlobalScope = undefined;
     for (const [other, port] of [
@@ -627,7 +592,7 @@ describe('from inside a worker', () => {
   });
 
   test('its owner connects with a message, again after each end, until that is stopped', (t) => {
-    const scope = page(t, { DedicatedWorkerGlobalScope: class {}, postMessage: mock.fn() });
+    const scope = usePage(t, { DedicatedWorkerGlobalScope: class {}, postMessage: mock.fn() });
     const accepted = [];
     const heard = [];
     const stop = listenToOwners(
@@ -657,7 +622,7 @@ describe('from inside a worker', () => {
   });
 
   test('that nobody has connected to stops at once', (t) => {
-    const scope = page(t, { DedicatedWorkerGlobalScope: class {} });
+    const scope = usePage(t, { DedicatedWorkerGlobalScope: class {} });
     const accept = mock.fn();
     const stop = listenToOwners(accept, () => true);
     assert.ok(scope.types().includes('message'));
@@ -674,7 +639,7 @@ describe('from inside a worker', () => {
   });
 
   test('a shared one takes each page that connects, while it has room', (t) => {
-    const scope = page(t, { SharedWorkerGlobalScope: class {} });
+    const scope = usePage(t, { SharedWorkerGlobalScope: class {} });
     const accepted = [];
     const stop = listenToOwners(
       (transport) => accepted.push(transport),
@@ -915,7 +880,7 @@ describe('a socket', () => {
   });
 
   test('is closed when its page goes away', async (t) => {
-    const { say: happens, types } = page(t);
+    const { say: happens, types } = usePage(t);
     const socket = socketOf();
     const transport = webSocketTransport(socket);
     const log = listen(transport);
@@ -928,7 +893,7 @@ describe('a socket', () => {
 
   test('is made of an address, if there are WebSockets', (t) => {
     const dialled = [];
-    page(t, {
+    usePage(t, {
       WebSocket: class {
         constructor(url) {
           dialled.push(url);

@@ -226,15 +226,14 @@ export class Machine extends CoreDriver {
    */
   #takeRest(context, actions) {
     const { core } = this;
-    for (;;) {
-      const action = core.x.next(core.pointer);
-      if (!action) break;
+    let action;
+    do {
+      action = core.x.next(core.pointer);
       const { call } = core;
       const record = this.#keep(action, call, context);
       const at = actions.push(action, call, record, undefined);
       actions[at - 1] = this.#read(action, record, context);
-      if (!(action & abp.MORE)) break;
-    }
+    } while (action & abp.MORE);
   }
 
   /**

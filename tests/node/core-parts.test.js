@@ -73,13 +73,15 @@ describe('an instance', () => {
     ]);
     assert.deepEqual([instance.u32[16], instance.u32[21]], [1, 70_000]);
     assert.deepEqual(before, Array(8).fill(0));
-    const seeds = new Set();
-    for (let i = 0; i < 3; i++) {
+    // Each of the 16 bytes is random, and none beside them.
+    const seen = Array.from({ length: 16 }, () => new Set());
+    for (let i = 0; i < 100; i++) {
       instance.configure(4, []);
-      seeds.add(instance.u8.subarray(68, 84).join());
-      assert.equal(instance.u8.subarray(88, 120).join(''), '0'.repeat(32));
+      instance.u8.subarray(68, 84).forEach((byte, at) => seen[at].add(byte));
     }
-    assert.equal(seeds.size, 3);
+    assert.ok(seen.every(({ size }) => size > 1));
+    assert.equal(instance.u8.subarray(32, 64).join(''), '0'.repeat(32));
+    assert.equal(instance.u8.subarray(88, 120).join(''), '0'.repeat(32));
   });
 
   test('takes ids of 256 characters, well-formed, and nothing else', () => {
@@ -580,7 +582,7 @@ describe('a machine', () => {
   function scripted() {
     const acted = [];
     const core = {
-      ...{ pointer: 1, script: [], pending: new Set(), isFree: false, inFlightIn: 0 },
+      ...{ pointer: 1, script: [], asked: 0, pending: new Set(), isFree: false, inFlightIn: 0 },
       isPending: (call) => core.pending.has(call),
       counters: () => ({ inFlightIn: core.inFlightIn, of: 'the core' }),
       free: () => (core.isFree = true),
@@ -595,7 +597,7 @@ describe('a machine', () => {
         return kind | (arg << abp.ARG_SHIFT) | flags | more | (fate << abp.FATE_SHIFT);
       },
       x: {
-        next: () => core.take(),
+        next: () => (core.asked++, core.take()),
         ...Object.fromEntries(
           ['finish', 'cancel', 'unsent', 'advance'].map((name) => [
             name,
@@ -674,6 +676,28 @@ describe('a machine', () => {
     assert.deepEqual(done(), []);
   });
 
+  test('asks for further actions as long as there are more, and gives each its own call', () => {
+    const { core, feed, recordOf, done } = scripted();
+    const record = recordOf();
+    feed([{ kind: abp.REQUEST, call: 3 }], record);
+    assert.equal(core.asked, 0);
+    done();
+    feed(
+      [
+        { kind: abp.DROP, arg: 1 },
+        { kind: abp.REPORT, call: 3 },
+        { kind: abp.REPORT, call: 0 },
+      ],
+      'context',
+    );
+    assert.deepEqual(done(), [
+      ['drop', 1],
+      ['report', record, 'context', 3],
+      ['report', undefined, 'context', 0],
+    ]);
+    assert.equal(core.asked, 2);
+  });
+
   test('reads all that actions say before any is performed', () => {
     const { feed, recordOf, done } = scripted();
     const record = recordOf();
@@ -700,13 +724,16 @@ describe('a machine', () => {
     ]);
   });
 
-  test('may have nobody who is told of what some protocols do not have', () => {
+  test('may have nobody who is told of what some protocols do not have', (t) => {
+    const reported = [];
+    globalThis.reportError = (error) => reported.push(error);
+    t.after(() => delete globalThis.reportError);
     const { feed, acts, done } = scripted();
     for (const name of ['drop', 'queued', 'session']) delete acts[name];
     const record = { handle: 0 };
     for (const kind of [abp.DROP, abp.SESSION]) feed([{ kind }]);
     feed([{ kind: abp.QUEUED, call: 1 }], record);
-    assert.deepEqual(done(), []);
+    assert.deepEqual([done(), reported], [[], []]);
   });
 
   test('keeps the records of calls by their slots until they are released', () => {
@@ -805,6 +832,7 @@ describe('a machine', () => {
     assert.deepEqual([plain.handle, waiting.handle, other.handle], [0, 0, 3]);
     // Its slot may have another's record by then.
     other.handle = 2;
+    core.pending.clear();
     machine.finish(other, abp.COMPLETED);
     assert.equal(has(waiting), true);
     assert.equal(core.isFree, false);
@@ -819,11 +847,16 @@ describe('a machine', () => {
     const seen = [];
     machine.observer = { action: (...given) => seen.push(given) };
     feed([{ kind: abp.START, call: 1 }], record);
-    feed([{ kind: abp.ABORT, call: 1, arg: 4, reason: 'why' }], 'context');
-    assert.deepEqual(seen, [
-      [abp.START, 0, record, record, undefined],
-      [abp.ABORT, 4, record, 'context', 'why'],
-    ]);
+    feed([{ kind: abp.ABORT, call: 1, arg: 4, reason: 'why' }, { kind: abp.DROP }], 'context');
+    feed([]);
+    assert.deepEqual(
+      seen.filter(([kind]) => kind !== abp.DROP),
+      [
+        [abp.START, 0, record, record, undefined],
+        [abp.ABORT, 4, record, 'context', 'why'],
+      ],
+    );
+    assert.equal(seen.length, 3);
     done();
     record.abort = () => {
       throw new Error('its own');
@@ -873,6 +906,10 @@ describe('a machine', () => {
     };
     assert.equal(feed([]), abp.E_MEMORY);
     assert.deepEqual(done(), [['failed', records]]);
+    assert.equal(
+      machine.find(() => true),
+      undefined,
+    );
     assert.match(said.mock.calls[0].arguments[0], /the connection failed and is closed/);
     assert.equal(feed([]), abp.E_MEMORY);
     acts.failed = () => assert.fail('twice');

@@ -26,7 +26,7 @@ const NODE_VERSIONS = [20, 22, 24];
 /** The tests whose outcome a version of Node may decide, by what of Node they use. The others are run once, by `node`. */
 export const perNodeVersion = [
   // its engine: WebAssembly, memory, the collector of garbage, the order of what is awaited
-  ...inFolder('tests/node', 'binary bounds core instance leaks reentrancy'),
+  ...inFolder('tests/node', 'binary bounds core core-tasks instance leaks reentrancy'),
   // ports, and clones of values
   ...inFolder(
     'tests/node',

@@ -484,7 +484,8 @@ export class Client {
    * @returns {Promise<any>}
    */
   #checked(name, params, options, stream, checked) {
-    const { signal, timeout, retry, transfer, input, idempotencyKey } = options ?? {};
+    options ??= {};
+    const { signal, timeout, retry, transfer, input, idempotencyKey } = options;
     const isSound =
       typeof name === 'string' &&
       (input === undefined || isStream(input)) &&
@@ -500,7 +501,7 @@ export class Client {
     }
     if (retry || (input && !streaming)) params = kept(params, transfer);
     if (stream || input) return this.#callStreaming(name, params, options, stream);
-    if (!retry) return this.#call(name, params, options ?? {});
+    if (!retry) return this.#call(name, params, options);
     // What may run twice need not be waited for.
     const keyed = this.features.outcomes && !this.#side.repeatable?.(name);
     if (keyed) options = { idempotencyKey: secret(), ...options };
@@ -642,7 +643,7 @@ export class Client {
   #restore() {
     const stop = new AbortController();
     const { signal } = stop;
-    const { reconnect = true } = this.#options;
+    const { reconnect } = this.#options;
     const done = import('./retry.js')
       .then(({ restore }) =>
         restore(

@@ -58,7 +58,7 @@ export function wait(ms, signal, other) {
  * Begins a new session in place of one that was lost, however often it takes. A session that does not last is a failure,
  * too: nobody is called in a loop without pauses.
  * @param {() => Promise<void>} begin begins a session; rejects when that failed
- * @param {boolean | Patience} patience
+ * @param {boolean | Patience | undefined} patience
  * @param {{ failures: number, since: number }} history of this client: failures in a row, and when its last session began,
  *   in ms of `performance.now()`
  * @param {AbortSignal} signal ends it

@@ -95,6 +95,16 @@ describe('an app in an iframe', () => {
       assert.deepEqual(app.page.types(), []);
     });
 
+  test('that only looks like one, without attributes, has no sandbox', async (t) => {
+    const app = new App(t);
+    delete app.iframe.getAttribute;
+    const connecting = app.connect();
+    await app.answer({});
+    const client = await connecting;
+    closeAfter(() => client.close());
+    assert.equal(client.connected, true);
+  });
+
   test('that offers a port is spoken to by that alone', async (t) => {
     const app = new App(t);
     const [{ port, other }] = portsOf(1);
@@ -123,6 +133,7 @@ describe('an app in an iframe', () => {
         code: 'TRANSPORT_ERROR',
         message: `The app agreed to a port but sent ${count}`,
       });
+      assert.equal((await app.next()).type, 'shutdown');
       await Promise.all(ports.map(({ closed }) => closed));
       assert.deepEqual(app.page.types(), []);
     });

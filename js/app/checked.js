@@ -62,7 +62,7 @@ async function checkerOf(name, member, schema) {
   } catch (error) {
     const why = `${member} of ${name} cannot be used: ${toErrorObject(error).message} (docs/errors.md#schemas)`;
     warn(why);
-    return () => Promise.reject(new AbpError('INTERNAL_ERROR', why, { cause: error }));
+    return () => Promise.reject(new AbpError('INTERNAL_ERROR', why));
   }
 }
 

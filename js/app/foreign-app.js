@@ -90,7 +90,7 @@ export function foreignApp(reporters, page) {
   async function changed(reporter, changes) {
     const { added, removed, changed } = changes ?? {};
     if (isEcho(reporter, [added, removed, changed])) return;
-    const names = [added, changed].flat();
+    const names = [added ?? [], changed ?? []].flat();
     const capabilities = (await list()).filter((each) => names.includes(each?.name));
     hear?.('CapabilitiesChanged', { added, removed, changed, capabilities });
   }
@@ -177,7 +177,7 @@ export function foreignApp(reporters, page) {
 
   function unsubscribe() {
     hear = undefined;
-    for (const clear of places.splice(0).reverse()) clear();
+    for (const clear of places.splice(0)) clear();
   }
 
   // --- What it is asked ----------------------------------------------------------------------------

@@ -285,11 +285,7 @@ export class LocalAgent {
     if (typeof callback !== 'function') return undefined;
     // Such functions lose bytes, too.
     const text = withBase64(args);
-    const result =
-      text instanceof Promise ? text.then((args) => callback(...args)) : callback(...args);
-    // A function that a client exposed returns a promise, which rejects when the client fails.
-    if (name !== 'Elicitation') result?.catch?.(() => {});
-    return result;
+    return text instanceof Promise ? text.then((args) => callback(...args)) : callback(...args);
   }
 
   /**

@@ -2,6 +2,7 @@
  * `window.abp`: the protocol's interface in the app's own page, for clients that find it there, such as
  * automation. It is installed at once; its implementation is loaded when a method is first called, because few pages need it.
  */
+import { loadOnce } from '../common/errors.js';
 
 const METHODS = /** @type {const} */ ([
   ...['initialize', 'shutdown', 'call', 'cancel', 'elicit'],
@@ -18,17 +19,12 @@ const EVENTS = /** @type {const} */ ([
 export function createInterface(app, page) {
   /** @type {import('./local-agent.js').LocalAgent | undefined} */
   let agent;
-  /** One promise for all calls, so that those made before it is loaded keep their order. @type {Promise<any> | undefined} */
-  let loading;
-  const load = async () => {
-    try {
-      const { LocalAgent } = await import('./local-agent.js');
-      return (agent = new LocalAgent({ ...page, handlers }));
-    } catch (error) {
-      loading = undefined; // The next call tries again.
-      throw error;
-    }
-  };
+  // Once for all calls, so that those made before it is loaded keep their order.
+  /** @type {() => Promise<any>} */
+  const load = loadOnce(async () => {
+    const { LocalAgent } = await import('./local-agent.js');
+    return (agent = new LocalAgent({ ...page, handlers }));
+  });
   /** @type {import('./local-agent.js').Page['handlers']} */
   const handlers = {};
   /** @type {any} */
@@ -49,11 +45,10 @@ export function createInterface(app, page) {
   };
   /** This library's own: reads a result while it is made. The call begins with the loop. @param {unknown[]} args */
   abp.stream = async function* (...args) {
-    return yield* (await (loading ??= load())).stream(...args);
+    return yield* (await load()).stream(...args);
   };
   for (const method of METHODS) {
-    abp[method] = async (/** @type {unknown[]} */ ...args) =>
-      (await (loading ??= load()))[method](...args);
+    abp[method] = async (/** @type {unknown[]} */ ...args) => (await load())[method](...args);
   }
   // This library's own: automation exchanges messages with the app itself.
   Object.defineProperty(abp, Symbol.for('abp-bridge.accept'), {

@@ -53,15 +53,12 @@ const LEFT_OUT =
 /** The files of tests/node that are about a room, and quick: the beginnings of their names. */
 const ABOUT = {
   'js/agent': ['agent-', 'asked-later', 'invoke', 'outcomes', 'session', 'waits', 'mistakes'],
-  'js/app': [
-    'app-',
-    'asked-later',
-    'bounds',
-    'foreign-apps',
-    'handler',
-    'mistakes',
-    'outcomes',
-  ].concat(['reentrancy', 'relay', 'schemas', 'session']),
+  'js/app': ['app-', 'asked-', 'bounds', 'foreign-apps', 'handler', 'mistakes', 'outcomes'].concat([
+    'reentrancy',
+    'relay',
+    'schema',
+    'session',
+  ]),
   'js/common': ['binary', 'common-'],
   'js/core': ['core', 'machine'],
   'js/session': ['invoke', 'limits', 'outcomes', 'reentrancy', 'session', 'trace', 'waits'],

@@ -130,7 +130,7 @@ async function blockedReason({ src }) {
   });
   const isOfFrame = (/** @type {PolicyReport} */ { body }) =>
     body?.disposition === 'enforce' &&
-    (body?.effectiveDirective === 'frame-src' || body?.destination === 'iframe') &&
+    (body.effectiveDirective === 'frame-src' || body.destination === 'iframe') &&
     safely(() => new URL(body.blockedURL).origin, undefined) === origin;
   const report = reports.find(isOfFrame);
   if (!report) return undefined;
@@ -154,7 +154,7 @@ const likelyReason = ({ iframe, origin }) =>
 function visibleReason({ contentWindow }, origin) {
   const visible = visibleOrigin(contentWindow);
   const href = safely(() => contentWindow?.location.href, undefined);
-  if (visible === undefined || href === undefined) return undefined;
+  if (href === undefined) return undefined;
   const [navigation] = safely(
     () => /** @type {any} */ (contentWindow).performance.getEntriesByType('navigation'),
     [],
@@ -177,7 +177,7 @@ function visibleReason({ contentWindow }, origin) {
  */
 function addressReason(iframe, origin) {
   const address = safely(() => new URL(iframe.src), undefined);
-  if (!/^https?:$/.test(address?.protocol ?? '')) return undefined;
+  if (!/^https?:/.test(address?.protocol ?? '')) return undefined;
   const { origin: named, protocol } = /** @type {URL} */ (address);
   if (origin === OPAQUE) {
     return iframe.hasAttribute('sandbox')

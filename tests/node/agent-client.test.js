@@ -43,12 +43,6 @@ describe('before the code for streams is loaded', () => {
     assert.ok(post.mock.calls.some(({ arguments: [{ payload }] }) => payload.params === params));
   });
 
-  test('a stream without options begins', async () => {
-    const { client } = await openPair({ echo: (params) => params });
-    const { value } = await client.stream('echo', 7, null).next();
-    assert.equal(value, 7);
-  });
-
   test('a call with an input has the params that it was made with', async () => {
     const collect = async (params, { input }) => {
       const all = [];

@@ -15,6 +15,7 @@ import { wait } from '../../js/agent/retry.js';
 import { callStreaming } from '../../js/agent/streaming.js';
 import { useClock } from '../support/clock.js';
 import { usePage } from '../support/page.js';
+import { openPair } from '../support/pair.js';
 
 const turn = () => new Promise(setImmediate);
 
@@ -208,8 +209,10 @@ describe('an input', () => {
     await assert.rejects(throwing.next(), /torn/);
   });
 
-  test('reports a source that cannot be ended', async (t) => {
+  test('reports a source that cannot be ended, and none that needs no end', async (t) => {
     const said = t.mock.method(console, 'error', () => {});
+    await new Input(sourceOf()).return();
+    assert.equal(said.mock.callCount(), 0);
     const cause = new Error('stuck');
     const input = new Input(sourceOf({ return: () => Promise.reject(cause) }));
     await input.return();
@@ -276,10 +279,19 @@ describe('a stream', () => {
     const error = { code: 'CANCELLED', message: 'stopped', retryable: false };
     resolve({ success: false, data: [1], metadata: { collected: true }, cancelled: true, error });
     await assert.rejects(stream.next(), { name: 'AbortError', message: 'stopped', cause: 'why' });
+    const unmade = new CallStream(async () => ({ success: false, error }));
+    await assert.rejects(unmade.next(), { code: 'CANCELLED', message: 'stopped' });
     const mistaken = begun();
     mistaken.reject(new Error('a mistake'));
     await assert.rejects(mistaken.stream.next(), /a mistake/);
     await assert.rejects(mistaken.stream.response, /a mistake/);
+  });
+
+  test('begins without options, too, also as the first of its process', async () => {
+    const { client } = await openPair({ echo: (params) => params });
+    for (let i = 0; i < 2; i++) {
+      assert.equal((await client.stream('echo', 7, null).next()).value, 7);
+    }
   });
 
   test('that is still to begin is read when it has begun', async () => {

@@ -279,6 +279,20 @@ describe('an endpoint in the core', () => {
     for (const each of [core, usual]) each.free();
   });
 
+  test('replaces no session and passes nothing on, unless it is told', (t) => {
+    const configure = t.mock.method(Instance.prototype, 'configure');
+    new AbpCore(abp.APP, 0).free();
+    new AbpCore(abp.APP, 0, {}, true, undefined, true).free();
+    const said = configure.mock.calls.map(({ arguments: [, fields] }) => {
+      const values = new Map(fields);
+      return [values.get(abp.CONFIG.restart), values.get(abp.CONFIG.foreign)];
+    });
+    assert.deepEqual(said, [
+      [0, 0],
+      [1, 1],
+    ]);
+  });
+
   test('says who it is, and what was refused', () => {
     const core = new AbpCore(abp.APP, abp.PROGRESS);
     core.describe('app', { id: 'an app' });
@@ -300,6 +314,8 @@ describe('an endpoint in the core', () => {
     const retryable = new Set();
     for (let code = 1; code < abp.ERROR_COUNT; code++) retryable.add(core.error(code).retryable);
     assert.deepEqual([...retryable].sort(), [false, true]);
+    assert.equal(core.error(abp.RATE_LIMITED).retryable, true);
+    assert.equal(core.error(abp.INVALID_PARAMS).retryable, false);
     // The rest of what that caused is taken, too.
     while (core.x.next(core.pointer) > 0) continue;
     core.x.receive(core.pointer, core.writeControl({ type: 'other', id: 'x' }));
@@ -308,6 +324,9 @@ describe('an endpoint in the core', () => {
     const call = core.x.call_received(core.pointer, core.writeId('mine'), 0, 0, 0, 0, 0, 0);
     assert.equal(kindOf(call), abp.START);
     assert.equal(core.idText(core.call), 'mine');
+    const { fate, call: handle } = core.became('mine');
+    assert.deepEqual([fate === abp.FATE_NONE, core.idText(handle)], [false, 'mine']);
+    assert.equal(core.became('another').fate, abp.FATE_NONE);
     core.free();
   });
 
@@ -370,6 +389,10 @@ describe('a control message', () => {
 });
 
 describe('a JSON-RPC peer in the core', () => {
+  test('has the form that the cores of this process have', async () => {
+    assert.equal(await rpcReady(), await ready());
+  });
+
   const made = [rpc.ACP, rpc.LSP, rpc.MCP].map((dialect) => new PeerCore(dialect));
   const [acp, lsp, mcp] = made;
 
@@ -389,7 +412,10 @@ describe('a JSON-RPC peer in the core', () => {
     assert.equal(acp.subscription, undefined);
     assert.equal(typeof mcp.subscription, 'string');
     assert.match(mcp.batchVersion, /^\d{4}-\d\d-\d\d$/);
-    for (const { unversioned } of made) assert.equal(typeof unversioned, 'boolean');
+    assert.deepEqual(
+      made.map(({ unversioned }) => unversioned),
+      [false, true, false],
+    );
   });
 
   test('tells ids apart by their types', () => {
@@ -893,6 +919,21 @@ describe('a machine', () => {
     core.counters = () => assert.fail('it is free');
     machine.end();
     assert.deepEqual([machine.counters, core.isFree], [{ inFlightIn: 0, of: 'the core' }, false]);
+  });
+
+  test('keeps its core as long as somebody may ask what became of its calls', () => {
+    const { machine, core } = scripted();
+    machine.isKept = true;
+    machine.end();
+    assert.equal(core.isFree, false);
+    machine.forget();
+    assert.equal(core.isFree, true);
+    const living = scripted();
+    living.machine.isKept = true;
+    living.machine.forget();
+    assert.equal(living.core.isFree, false);
+    living.machine.end();
+    assert.equal(living.core.isFree, true);
   });
 
   test('tells all calls that its core has failed, once, and does nothing more', (t) => {

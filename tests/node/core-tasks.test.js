@@ -4,7 +4,7 @@ import { describe, mock, test } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { Instance } from '../../js/core/instance.js';
-import { TaskTable, ended, ready } from '../../js/core/tasks-core.js';
+import { TASK_LIMITS, TaskTable, ended, ready } from '../../js/core/tasks-core.js';
 import * as tasks from '../../js/core/tasks-boundary.js';
 import { useClock } from '../support/clock.js';
 
@@ -51,6 +51,7 @@ describe('a table of tasks', () => {
       ...{ maxTasks: 1, maxArtifacts: 2, remembered: 3, rememberFor: 4 },
       ...{ grace: 5, linger: 6, retry: 7, outage: 8 },
     };
+    assert.deepEqual(Object.keys(limits).slice(0, 4), TASK_LIMITS);
     new TaskTable(limits, { commits: true });
     new TaskTable();
     const [given, defaults] = configure.mock.calls.map(({ arguments: [, fields] }) =>

@@ -17,8 +17,8 @@
  * `node --test`, each in a process of its own, and knows after one run which files reach which mutant. Version 9 is the
  * last one for Node 20.
  *
- * survivors.json has the files of which all mutants were tried. Of js/session, js/agent, js/app and the packages only samples
- * were (`-- js/session --sample 30`), which also show what is to be read next.
+ * survivors.json has the files of which all mutants were tried. Of the others only samples were (`-- js/app --sample 30`), which
+ * also show what is to be read next.
  *
  * The gateway and the frameworks are no rooms here: their tests start browsers and other processes, seconds for each mutant.
  *
@@ -61,7 +61,9 @@ const ABOUT = {
   ]),
   'js/common': ['binary', 'common-'],
   'js/core': ['core', 'machine'],
-  'js/session': ['invoke', 'limits', 'outcomes', 'reentrancy', 'session', 'trace', 'waits'],
+  'js/session': [
+    ...['handler', 'invoke', 'limits', 'outcomes', 'reentrancy', 'session', 'trace', 'waits'],
+  ],
   'js/transports': ['transports'],
   'js/wire': ['binary', 'wire-'],
 };

@@ -24,7 +24,9 @@ test('bytes of any length are the base64 that others write and read', () => {
 
 test('BinaryData with bytes goes out in base64 with its encoding and size, and comes in as an ArrayBuffer', () => {
   const bytes = filled(1000);
-  const forms = [bytes.buffer, bytes, Buffer.from(bytes), new DataView(bytes.buffer)];
+  const shared = new SharedArrayBuffer(1000);
+  new Uint8Array(shared).set(bytes);
+  const forms = [bytes.buffer, shared, bytes, Buffer.from(bytes), new DataView(bytes.buffer)];
   for (const content of forms) {
     const text = write({ pdf: { content, mimeType: 'application/pdf', filename: 'a.pdf' } });
     assert.deepEqual(JSON.parse(text).pdf, {
@@ -59,6 +61,7 @@ test('text stays text, whoever wrote it', () => {
     { content: 'no base64 at all!', mimeType: 'a/b', encoding: 'base64' },
     { content: 'aGk=', encoding: 'base64' },
     { content: 'aGk=' },
+    { content: 1234, mimeType: 'a/b', encoding: 'base64' },
     { content: null, nested: [1, 'two', null, { three: true }] },
   ];
   for (const value of values) assert.deepEqual(read(write(value)), value);

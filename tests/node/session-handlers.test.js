@@ -10,6 +10,8 @@ import { warnings } from '../../js/common/warnings.js';
 import { AbpError } from '../../js/index.js';
 import { Endpoint } from '../../js/session/endpoint.js';
 import { Invocation } from '../../js/session/invocation.js';
+import { makeCall } from '../../js/session/pending-call.js';
+import { OUTCOME } from '../../js/wire/messages.js';
 import { useClock } from '../support/clock.js';
 
 await ready();
@@ -29,7 +31,7 @@ function open({ limits, callee, side, features = {} } = {}) {
   const transport = { post: (message) => sent.push(message), close() {} };
   endpoint = new Endpoint({
     role: abp.APP,
-    features: abp.PROGRESS | abp.FRAMES | abp.STREAMS | abp.OUTCOMES,
+    features: abp.PROGRESS | abp.ELICITATION | abp.FRAMES | abp.STREAMS | abp.OUTCOMES,
     limits,
     transport,
     Invocation,
@@ -152,6 +154,27 @@ describe('the context of a handler', () => {
     assert.deepEqual([cancelled, metadata.outcome], [true, 'unstarted']);
   });
 
+  test('has nobody to ask where its side takes no questions', async () => {
+    open({ features: { 'bridge.streams': true, 'bridge.frames': true } });
+    handlers.x = (_params, { elicit, input }) => [elicit({}), input];
+    assert.deepEqual((await answerTo('c', 'x', { input: true })).data, [undefined, undefined]);
+  });
+
+  for (const features of [
+    { 'bridge.streams': true },
+    { 'bridge.streams': true, 'bridge.frames': true },
+  ]) {
+    test(`withdraws its question when its handler has ended (${Object.keys(features)})`, async () => {
+      open({ features: { elicitation: true, ...features } });
+      handlers.x = (_params, _context, { handle }) =>
+        void makeCall(endpoint, 'ask', {}, { callId: 'mine' }, handle);
+      call('c', 'x');
+      await turn();
+      const messages = sent.flatMap((each) => (Array.isArray(each) ? each.slice(0, 4) : each.type));
+      assert.ok(messages.includes(7) || messages.includes('bridge/cancel'), messages.join());
+    });
+  }
+
   test('has input only where its caller announces some', async () => {
     open({
       features: { 'bridge.streams': true, 'bridge.frames': true },
@@ -214,6 +237,7 @@ describe('a call that an app makes to itself', () => {
     open({ side: { elicit: (_request, _parent, id) => about.push(id) } });
     handlers.inner = (params, context, { request, isLocal }) => {
       context.elicit();
+      assert.equal(context.progressToken, undefined);
       return { params, timeout: request.timeout, isLocal, callId: context.callId };
     };
     handlers.middle = (_params, context, { isLocal }) => {
@@ -238,8 +262,15 @@ describe('a call that an app makes to itself', () => {
       side: { prepare: (data) => (prepared.push(data), Promise.resolve(`${data}, prepared`)) },
     });
     handlers.inner = () => 'inner';
-    assert.equal((await callWithin('inner')).data, 'inner, prepared');
-    assert.deepEqual(prepared, ['inner']);
+    handlers.outer = async (_params, context) => [(await context.call('inner')).data];
+    assert.equal((await answerTo('c', 'outer')).data, 'inner, prepared');
+    assert.deepEqual(prepared, [['inner']]);
+  });
+
+  test('and whose result cannot be prepared fails', async () => {
+    open({ side: { prepare: () => Promise.reject(new AbpError('OWN', 'no')) } });
+    handlers.x = () => 'done';
+    assert.equal((await answerTo('c', 'x')).error.code, 'OWN');
   });
 
   test('is not begun when its signal had fired', async () => {
@@ -252,9 +283,22 @@ describe('a call that an app makes to itself', () => {
     );
   });
 
+  test('whose signal says that time ran out has timed out', async () => {
+    open();
+    const controller = new AbortController();
+    handlers.inner = (_params, { signal }) => {
+      setImmediate(() => controller.abort(new DOMException('late', 'TimeoutError')));
+      return new Promise((_resolve, reject) =>
+        signal.addEventListener('abort', () => reject(signal.reason)),
+      );
+    };
+    const { signal } = controller;
+    assert.equal((await callWithin('inner', {}, { signal })).error.code, 'TIMEOUT');
+  });
+
   test('is cancelled by its signal, also by one that fires as it begins', async () => {
     open();
-    const { reason } = AbortSignal.abort(new Error('enough'));
+    const reason = new Error('enough');
     for (const atOnce of [true, false]) {
       const controller = new AbortController();
       handlers.inner = (_params, { signal }) => {
@@ -282,8 +326,10 @@ describe('a call that an app makes to itself', () => {
 
   test('is refused as an agent’s is, and says that it never ran', async () => {
     open();
-    const { error, metadata } = await callWithin('nothing');
+    const { signal } = new AbortController();
+    const { error, metadata } = await callWithin('nothing', {}, { signal });
     assert.deepEqual([error.code, metadata.outcome], ['UNKNOWN_CAPABILITY', 'unstarted']);
+    assert.deepEqual(getEventListeners(signal, 'abort'), []);
   });
 
   test('ends when the core fails, and so does the one that makes it', async (t) => {
@@ -393,6 +439,15 @@ describe('the end of a call', () => {
     assert.deepEqual(kept, [['stops', 1]]);
   });
 
+  test('tells what its handler has reported where nothing is kept, too', async () => {
+    open();
+    handlers.x = (_params, { report }) => (
+      report('half'),
+      Promise.reject(new AbpError('OWN', 'no'))
+    );
+    assert.equal((await answerTo('c', 'x')).metadata.report, 'half');
+  });
+
   test('without a report or progress says nothing of them', async () => {
     open();
     handlers.x = () => Promise.reject(new AbpError('OWN', 'no'));
@@ -435,7 +490,10 @@ describe('the end of a call', () => {
       open();
       const error = { code: 'CANCELLED', message: 'declined', retryable: false };
       handlers.declines = () => ({ success: false, cancelled: true, error });
-      assert.equal((await answerTo('a', 'declines')).error.message, 'declined');
+      const declined = await answerTo('a', 'declines');
+      assert.equal(declined.error.message, 'declined');
+      // As of one whose handler throws that.
+      assert.deepEqual(declined.metadata, { outcome: 'stopped' });
       const begun = running('x');
       call('c', 'x');
       const { end } = await begun;
@@ -444,6 +502,37 @@ describe('the end of a call', () => {
       assert.equal((await answerOf('c')).error.message, 'enough');
     });
   });
+});
+
+describe('what an app of others answers', () => {
+  test('may say cancelled, and no more', async () => {
+    open({ callee: { foreign: true } });
+    handlers.x = () => ({ success: false, cancelled: true });
+    const { cancelled, error } = await answerTo('c', 'x');
+    assert.deepEqual([cancelled, error.code], [true, 'CANCELLED']);
+  });
+
+  test('to a call whose cancel it has declined is its own', async () => {
+    open({ callee: { foreign: true } });
+    const begun = running('x');
+    call('c', 'x');
+    const { invocation, fail } = await begun;
+    invocation.onStop = () => invocation.stopAnswered(false);
+    cancel('c');
+    fail(new AbpError('OWN', 'no', { retryable: true }));
+    const { cancelled, error } = await answerOf('c');
+    assert.deepEqual([cancelled, error.code, error.retryable], [undefined, 'OWN', true]);
+  });
+});
+
+test('of a handler that does not know whether it stopped nobody knows it', async () => {
+  open();
+  const begun = running('x');
+  call('c', 'x');
+  const { end } = await begun;
+  cancel('c');
+  end({ success: false, cancelled: true, metadata: { outcome: 'unknown' } });
+  assert.equal((await answerOf('c')).metadata.outcome, 'unknown');
 });
 
 describe('the memory of calls', () => {
@@ -458,7 +547,9 @@ describe('the memory of calls', () => {
     handlers.x = () => 'ran';
     assert.equal((await answerTo('a', 'x')).data, 'ran');
     assert.equal((await answerTo('b', 'x', { idempotencyKey: 'k' })).data, 'ran');
-    assert.deepEqual(recalled, ['x']);
+    handlers[OUTCOME] = () => 'known';
+    assert.equal((await answerTo('c', OUTCOME)).data, 'known');
+    assert.deepEqual(recalled, ['x', OUTCOME]);
   });
 
   test('is not asked where there is none', async () => {
@@ -525,6 +616,15 @@ describe('a handler that does not stop', () => {
     assert.equal(metadata.outcome, 'running');
     assert.equal(warned.length, 1);
     assert.match(warned[0], /^abp-bridge: deaf still ran/);
+  });
+
+  test('is not warned of if it fails', async () => {
+    open();
+    handlers.fails = () => Promise.reject(new AbpError('OWN', 'no'));
+    await answerTo('c', 'fails');
+    await import('../../js/common/warnings.js');
+    await turn();
+    assert.deepEqual(warned, []);
   });
 
   test('is not warned of where an app of others decides that', async (t) => {

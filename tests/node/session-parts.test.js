@@ -105,7 +105,7 @@ test('what waits is bounded: too much of it ends the session', async () => {
   assert.deepEqual(events, ['closed']);
 });
 
-test('of what waits 1,024 messages are kept', () => {
+test('of what waits 1,024 messages are kept', async (t) => {
   transport.onMessage(question('q', 'ask'), []);
   for (let i = 1; i < 1024; i++) transport.onMessage(notification('n'), []);
   assert.ok(endpoint.ready);
@@ -113,6 +113,10 @@ test('of what waits 1,024 messages are kept', () => {
   assert.equal(endpoint.ready, false);
   assert.equal(endpoint.cause.code, 'RATE_LIMITED');
   assert.match(endpoint.cause.message, /^Too many messages/);
+  const tick = t.mock.method(endpoint.machine, 'tick');
+  parts[0].resolve(await import('../../js/session/invocation.js'));
+  await nextTurn();
+  assert.equal(tick.mock.callCount(), 0, 'what waited is not read any more');
 });
 
 describe('a frame', () => {
@@ -180,8 +184,12 @@ describe('a call that the core refuses', () => {
 
   test('because the session is lost is disconnected', async () => {
     endpoint.lost(new Error('gone'));
-    const { error } = await makeCall(endpoint, 'x', {});
-    assert.equal(error.code, 'DISCONNECTED');
+    const response = await makeCall(endpoint, 'x', {});
+    assert.equal(response.error.code, 'DISCONNECTED');
+    assert.equal('cancelled' in response, false);
+    const { error } = await makeCall(endpoint, 'x', {}, { callId: '' });
+    assert.equal(error.code, 'INVALID_PARAMS');
+    assert.notEqual(error.message, 'gone');
   });
 });
 
@@ -243,7 +251,11 @@ describe('what comes in', () => {
     const port = {};
     endpoint.side.onNotification = () => events.push([endpoint.ports, endpoint.now > 0]);
     transport.onMessage(notification('n'), [port]);
-    assert.deepEqual(events, [[[port], true]]);
+    endpoint.receive(notification('n'));
+    assert.deepEqual(events, [
+      [[port], true],
+      [[], true],
+    ]);
     assert.equal(endpoint.now, 0);
   });
 
@@ -257,11 +269,14 @@ describe('what comes in', () => {
     transport.onMessage([5, Number(id.split('.').pop()), undefined, { progress: 1 }], []);
     const payload = { operationId: id, progress: 2 };
     transport.onMessage({ type: 'progress', payload }, []);
-    transport.onMessage({ type: 'progress', payload: { operationId: 'other', progress: 3 } }, []);
+    for (const more of [{ operationId: 'other' }, {}]) {
+      transport.onMessage({ type: 'progress', payload: { ...more, progress: 3 } }, []);
+    }
     assert.deepEqual(told, [
       { operationId: id, progress: 1 },
       payload,
       ['of none', { operationId: 'other', progress: 3 }],
+      ['of none', { progress: 3 }],
     ]);
   });
 });
@@ -324,6 +339,7 @@ describe('the handshake', () => {
     endpoint.connect(0);
     assert.deepEqual(waits(), [1]);
     accept();
+    endpoint.connect(0);
     assert.deepEqual(waits(), [1, -1]);
     endpoint.lost();
     assert.deepEqual(waits(), [1, -1]);
@@ -339,6 +355,12 @@ describe('the handshake', () => {
     const { heard } = endpoint;
     transport.onMessage({ type: 'no/such either' }, []);
     assert.equal(endpoint.heard, heard);
+  });
+
+  test('that was lost is no more waited for', async () => {
+    endpoint.lost(new Error('the cable'));
+    const { error } = await makeCall(endpoint, 'x', {});
+    assert.deepEqual([error.code, error.message], ['DISCONNECTED', 'the cable']);
   });
 
   test('has to come before a call', async () => {

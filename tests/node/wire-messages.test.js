@@ -435,7 +435,7 @@ describe('a manifest', () => {
 
   test('needs what the protocol requires', () => {
     assert.throws(() => manifests.parseManifest('{'), invalid('The manifest is not JSON'));
-    for (const abp of [undefined, 1, '1', '1.', '.1', 'v1.0', '1.0x', '1.0.0', '']) {
+    for (const abp of [undefined, 1, 0.1, '1', '1.', '.1', 'v1.0', '1.0x', '1.0.0', '']) {
       assert.throws(() => parse({ abp }), invalid(/^The manifest needs abp: the version/));
     }
     for (const wrong of [

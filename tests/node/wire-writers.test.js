@@ -318,6 +318,7 @@ describe('a writer of entries', () => {
       [{ window: [2, 3] }, ['p', 0, false, 2, 3]],
       [{ window: [2, 3], input: {} }, ['p', 0, false, 2, 3, true]],
       [{ input: {} }, ['p', 0, false, 0, 0, true]],
+      [{ idempotencyKey: 'k' }, ['p', 0, false, 0, 0, false, 'k']],
     ]) {
       assert.deepEqual((await request(more))[1], [REQUEST_WITH, 30, 'x', expected]);
     }
@@ -577,7 +578,7 @@ describe('bytes in a result', () => {
     };
     const small = { content: bytes(10), mimeType: 'a/b' };
     const large = { content: bytes(11), mimeType: 'a/b', filename: 'f' };
-    const value = { small, list: [large, { again: large }], text: 'x' };
+    const value = { small, list: [large, { again: large }, 'last'], text: 'x' };
     const sent = await prepare(value, context, store, 10);
     assert.deepEqual(sent, {
       small,
@@ -587,6 +588,7 @@ describe('bytes in a result', () => {
           auth: { type: 'query' },
         },
         { again: sent.list[0] },
+        'last',
       ],
       text: 'x',
     });
@@ -597,7 +599,7 @@ describe('bytes in a result', () => {
     assert.deepEqual(Object.keys(data), ['content', 'mimeType', 'filename', 'size']);
     assert.deepEqual([data.size, data.filename, call], [11, 'f', context]);
     assert.deepEqual(new Uint8Array(data.content), bytes(11));
-    const same = { a: [1, { b: 'x' }] };
+    const same = { a: [1, { b: 'x', none: null }] };
     assert.equal(await prepare(same, context, store, 10), same);
     assert.equal(await prepare(large, context, undefined, 10), large);
   });
@@ -705,6 +707,11 @@ describe('bytes in a result', () => {
     const value = { a: [1] };
     assert.equal(withBase64(value), value);
     assert.equal(withBase64('x'), 'x');
+    const none = { content: 5, mimeType: 'a/b' };
+    assert.equal(withBase64(none), none);
+    assert.deepEqual(await withBase64({ content: new ArrayBuffer(0), mimeType: 'a/b' }), {
+      ...{ content: '', mimeType: 'a/b', encoding: 'base64', size: 0 },
+    });
     const text = { content: 'x', mimeType: 'a/b' };
     const mixed = { bytes: { content: bytes(3), mimeType: 'a/b', own: 1 }, text, blob: new Blob() };
     const sent = await withBase64(mixed);

@@ -335,6 +335,8 @@ describe('what a host says of itself', () => {
       csp: { connectDomains: ['https://a.example'], frameDomains: [] },
       permissions: { camera: {} },
     });
+    // What warns is loaded with the first warning.
+    await page.waitForFunction(() => window.warned.length > 0);
     const warned = await page.evaluate(() => window.warned.filter((l) => /metadata/.test(l)));
     assert.equal(warned.length, 1);
     for (const word of ["connectDomains 'unsafe-eval'", 'frameDomains', 'bluetooth']) {

@@ -38,7 +38,8 @@ export async function checkedRun(name, { handler, inputSchema, outputSchema }) {
     const unbounded = problemOf(params);
     if (unbounded) return neverRan(new AbpError('INVALID_PARAMS', unbounded));
     const checking = input(params);
-    return checking instanceof Promise ? call.beginAfter(checking, run) : run(checking);
+    // Pages may have replaced `Promise`, as zone.js does: what is asynchronous gives the engine's own.
+    return 'then' in checking ? call.beginAfter(checking, run) : run(checking);
   };
 }
 

@@ -285,7 +285,7 @@ export class LocalAgent {
     if (typeof callback !== 'function') return undefined;
     // Such functions lose bytes, too.
     const text = withBase64(args);
-    return text instanceof Promise ? text.then((args) => callback(...args)) : callback(...args);
+    return 'then' in text ? text.then((args) => callback(...args)) : callback(...args);
   }
 
   /**

@@ -118,3 +118,15 @@ test('a call for which a part does not load never ran, and the next one tries ag
   for (const [name, options] of CALLS)
     assert.equal(await client.invoke(name, {}, options), 'ran', name);
 });
+
+test('params are checked asynchronously where a page has replaced Promise', async (t) => {
+  const { Promise: own } = globalThis;
+  t.after(() => (globalThis.Promise = own));
+  const inputSchema = schemaOf(async () => ({ issues: [{ message: 'no' }] }));
+  let ran = 0;
+  const { client } = await openPair({ refuses: { handler: () => ++ran, inputSchema } });
+  globalThis.Promise = class extends own {};
+  const { error } = await client.call('refuses');
+  assert.equal(error.code, 'INVALID_PARAMS');
+  assert.equal(ran, 0);
+});

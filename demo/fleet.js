@@ -64,7 +64,12 @@ const balanced = (url, init) => {
   const { pathname } = new URL(String(url));
   return fetch(new URL(pathname, living[turn++ % living.length].url), init);
 };
-const client = createTaskClient(processes[0].url, { fetch: balanced, limits: { retry: 100 } });
+const client = createTaskClient(processes[0].url, {
+  fetch: balanced,
+  // The card is that of the process that was asked for it.
+  endpoints: processes.map(({ url }) => new URL(url).origin),
+  limits: { retry: 100 },
+});
 
 const names = ['A', 'B', 'C', 'D', 'E', 'F'];
 const running = names.map(async (name) => {

@@ -17,12 +17,14 @@ import { Unsent } from './unsent.js';
  * @property {string} [lastEventId] the number of the latest response, if the agent gave it one
  */
 
+/** @typedef {{ url?: string, rest: boolean }} Interface of a card. `rest` says that it is of the HTTP+JSON binding */
+
 /**
  * A connection to an agent.
  * @typedef {object} Binding
  * @property {(timeout: number) => Promise<unknown>} card the agent card
- * @property {(url: string | undefined, rest: boolean) => Promise<void>} [use] sets the URL for requests, and whether to use the
- *   HTTP+JSON binding, as the card says
+ * @property {<T extends Interface>(interfaces: T[]) => T} [use] sets the URL for requests to that of the first interface of a
+ *   card that may be asked, and returns that one
  * @property {(dialect: import('./dialects.js').Dialect, request: object, how: { stream: boolean, abortable: boolean, lastEventId?: string }) => Responses} open sends
  *   a JSON-RPC request. Only an `abortable` one, which costs more, can be closed before its answer begins; any other
  *   is closed when it begins
@@ -31,6 +33,8 @@ import { Unsent } from './unsent.js';
  */
 
 /** @typedef {typeof fetch} Fetch */
+
+/** @typedef {string[] | ((url: URL) => boolean)} Endpoints origins, or what says of a URL whether it may be asked */
 
 /** The paths of agent cards: since 0.3, before 0.3, and of the gem. */
 const CARDS = ['.well-known/agent-card.json', '.well-known/agent.json', 'agentCard'];
@@ -75,21 +79,24 @@ export class HttpConnection {
   #onExtensions;
   #limits;
   #rest = false;
+  #endpoints;
 
   /**
    * @param {URL} url of the agent, or of its card
    * @param {object} options
    * @param {Fetch} [options.fetch] in place of the global one
    * @param {HeadersInit} [options.headers] sent to the origin of the URL, and to no other
+   * @param {Endpoints} options.endpoints where requests may go besides the origin of the URL
    * @param {string[]} options.extensions declared with every request
    * @param {(extensions: string[]) => void} options.onExtensions gets those that an answer says are in use
    * @param {{ event: number, body: number }} limits
    */
-  constructor(url, { fetch, headers, extensions, onExtensions }, limits) {
+  constructor(url, { fetch, headers, endpoints, extensions, onExtensions }, limits) {
     this.#given = url;
     this.#url = url;
     this.#fetch = fetch;
     this.#headers = Object.fromEntries(new Headers(headers));
+    this.#endpoints = endpoints;
     this.extensions = extensions;
     this.#onExtensions = onExtensions;
     this.#limits = limits;
@@ -126,21 +133,46 @@ export class HttpConnection {
   }
 
   /**
-   * Sets where requests go. A card that comes from elsewhere may not have this client ask in its own network.
-   * @param {string | undefined} url
-   * @param {boolean} [rest] whether to speak HTTP+JSON
+   * Sets where requests go: to the first interface that is at the card's own origin, or where `endpoints` lets them go. A
+   * card that others have written must not lead this client, and the messages of its user, to any address that it names.
+   * @template {Interface} T
+   * @param {T[]} interfaces of the card, the preferred one first
+   * @returns {T} the one in use; throws BLOCKED if they all lead elsewhere
    */
-  async use(url, rest = false) {
-    const to = url === undefined ? this.#url : new URL(url, this.#given);
-    if (to.hostname !== this.#given.hostname) {
-      const { isPublic } = await import('../../../js/common/addresses.js');
-      if (isPublic(this.#given.hostname) && !isPublic(to.hostname)) {
-        const why = `The agent's card leads to ${to.hostname}, which is not a public address`;
-        throw new AbpError('BLOCKED', `${why}: to call it, pass that URL and its version`);
-      }
+  use(interfaces) {
+    const places = interfaces.map(({ url }) => this.#placeOf(url));
+    const found = places.findIndex((place) => place && this.#mayAsk(place));
+    if (found < 0) {
+      const own = this.#given.origin;
+      const to = places.find(Boolean)?.origin;
+      const why = to
+        ? `leads to ${to}, another origin: if you trust that, give endpoints: [${JSON.stringify(to)}]`
+        : 'leads to no address of http or https';
+      throw new AbpError('BLOCKED', `The card of ${own} ${why} (docs/errors.md#blocked)`);
     }
-    this.#url = to;
-    this.#rest = rest;
+    this.#url = /** @type {URL} */ (places[found]);
+    this.#rest = interfaces[found].rest;
+    return interfaces[found];
+  }
+
+  /**
+   * Where an interface is. Undefined if requests cannot go there: the origin of a `blob:` is that of another URL.
+   * @param {string | undefined} url as a card has it
+   */
+  #placeOf(url) {
+    if (url === undefined) return this.#url;
+    const place = URL.canParse(url, this.#given) ? new URL(url, this.#given) : undefined;
+    return place && /^https?:$/.test(place.protocol) && !place.username && !place.password
+      ? place
+      : undefined;
+  }
+
+  /** @param {URL} place */
+  #mayAsk(place) {
+    const endpoints = this.#endpoints;
+    if (place.origin === this.#given.origin) return true;
+    if (typeof endpoints !== 'function') return endpoints.includes(place.origin);
+    return endpoints(new URL(place)) === true;
   }
 
   /**

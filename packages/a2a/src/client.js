@@ -14,6 +14,7 @@ import {
   requireObject,
   requireSignal,
 } from '../../../js/common/options.js';
+import { exactOrigin } from '../../../js/common/origins.js';
 import { firstOf, getOwn, isObject, limitOf, textOf } from '../../../js/common/values.js';
 import { PortConnection } from './client-port.js';
 import { TaskTable, ready } from '../../../js/core/tasks-core.js';
@@ -48,6 +49,8 @@ import { REPEATS, newId } from './ids.js';
  *   is fetched
  * @property {HeadersInit} [headers] sent with every request to the URL's origin, and to no other
  * @property {typeof fetch} [fetch] used in place of the global `fetch`
+ * @property {string[] | ((url: URL) => boolean)} [endpoints] origins besides the URL's own to which the agent's card may lead
+ *   requests, or what says of the URL of an interface, with `true`, that it may (none)
  * @property {string[]} [extensions] URIs of the extensions that this client knows, declared with every request
  * @property {ClientLimits} [limits] of what the agent's answers may hold
  * @property {(event: Event) => void} [onDropped] called with events that came after the end of their task
@@ -63,7 +66,9 @@ import { REPEATS, newId } from './ids.js';
 /** @typedef {string | Partial<Message> & { parts: Part[] }} Sendable text, or a message: its `taskId` continues a task */
 
 const WHO = 'createTaskClient';
-const OPTIONS = ['version', 'headers', 'fetch', 'extensions', 'limits', 'onDropped'];
+/** Interfaces of a card that are looked at. */
+const MAX_INTERFACES = 64;
+const OPTIONS = ['version', 'headers', 'fetch', 'endpoints', 'extensions', 'limits', 'onDropped'];
 const LIMITS = [
   ...[
     'timeout',
@@ -124,6 +129,7 @@ export class TaskClient {
     requireObject(WHO, 'options', options);
     requireKnown(WHO, options, OPTIONS);
     const { version, headers, fetch, onDropped, extensions = [], limits = {} } = options;
+    const endpoints = readEndpoints(options.endpoints);
     requireObject(WHO, 'limits', limits);
     requireKnown(WHO, limits, LIMITS);
     requireNumbers(WHO, { ...limits });
@@ -153,7 +159,7 @@ export class TaskClient {
       typeof to === 'string' || to instanceof URL
         ? new HttpConnection(
             new URL(to, globalThis.location?.href),
-            { fetch, headers, ...negotiation },
+            { fetch, headers, endpoints, ...negotiation },
             this.#limits,
           )
         : new PortConnection(to, negotiation, this.#limits);
@@ -354,10 +360,10 @@ export class TaskClient {
     const { extensions = [] } = this.#options;
     // Not declared to others: their answers to browsers may not allow for the header.
     if (this.#repeats) this.#connection.extensions = [...extensions, REPEATS];
-    const { dialect, url, tenant, rest = false } = spokenAt(card);
+    const spoken = interfacesOf(card);
+    const { dialect, tenant } = this.#connection.use?.(spoken) ?? spoken[0];
     this.#tenant = tenant;
     this.#dialect = dialect;
-    await this.#connection.use?.(url, rest);
   }
 
   /** @param {Sendable} message @param {string} messageId @param {SendOptions} options */
@@ -478,40 +484,55 @@ function checkSend(who, message, options) {
   requireObject(who, 'metadata', metadata);
 }
 
+/** @param {unknown} given @returns {import('./client-http.js').Endpoints} */
+function readEndpoints(given = []) {
+  if (typeof given === 'function') return /** @type {(url: URL) => boolean} */ (given);
+  if (!Array.isArray(given))
+    throw invalidOption(WHO, 'endpoints', 'a list of origins or a function');
+  return given.map((origin) => exactOrigin(origin));
+}
+
 /** @param {string} what */
 const malformed = (what) =>
   new AbpError('INVALID_AGENT_RESPONSE', `The agent's answer to ${what} is malformed`);
 
+/** @typedef {import('./client-http.js').Interface & { dialect: Dialect, tenant?: string }} Spoken an interface that we speak */
+
 /**
- * The dialect and the URL for an agent: those of its first interface that we speak.
+ * The interfaces of an agent that we speak, the preferred one first.
  * @param {unknown} card
- * @returns {{ dialect: Dialect, url?: string, tenant?: string, rest?: boolean }}
+ * @returns {Spoken[]} at least one
  */
-function spokenAt(card) {
-  const url = getOwn(card, 'url');
+function interfacesOf(card) {
   // The URL in the gem's cards is whatever the author typed. The gem's clients use the card's own address.
-  if (Array.isArray(getOwn(card, 'interfaces'))) return { dialect: DIALECTS.gem };
-  const interfaces = getOwn(card, 'supportedInterfaces');
-  if (!Array.isArray(interfaces)) {
-    const others = getOwn(card, 'additionalInterfaces');
-    const preferred = getOwn(card, 'preferredTransport') ?? 'JSONRPC';
-    const all = [{ url, transport: preferred }, ...(Array.isArray(others) ? others : [])];
-    const found = all.find((one) => getOwn(one, 'transport') === 'JSONRPC');
-    if (found) return { dialect: DIALECTS['0.3'], url: textOf(getOwn(found, 'url')) };
-  } else {
-    for (const one of interfaces) {
-      const version = /^\d+\.\d+/.exec(textOf(getOwn(one, 'protocolVersion')) ?? '')?.[0] ?? '';
-      const binding = getOwn(one, 'protocolBinding');
-      const rest = binding === 'HTTP+JSON' && version === '1.0';
-      if (!rest && binding !== 'JSONRPC') continue;
-      if (!Object.hasOwn(DIALECTS, version)) continue;
-      const dialect = DIALECTS[/** @type {keyof typeof DIALECTS} */ (version)];
-      const tenant = textOf(getOwn(one, 'tenant'));
-      return { dialect, url: textOf(getOwn(one, 'url')), tenant, rest };
-    }
-  }
+  if (Array.isArray(getOwn(card, 'interfaces'))) return [{ dialect: DIALECTS.gem, rest: false }];
+  const listed = getOwn(card, 'supportedInterfaces');
+  const spoken = Array.isArray(listed)
+    ? firstOf(listed, MAX_INTERFACES).flatMap(spokenAt)
+    : legacyInterfaces(card);
+  if (spoken.length > 0) return spoken;
   throw new AbpError(
     'NOT_SUPPORTED',
     'The agent card lists no interface with a supported version and binding',
   );
+}
+
+/** @param {unknown} one of the interfaces of a card of 1.0 @returns {Spoken[]} none if we do not speak it */
+function spokenAt(one) {
+  const version = /^\d+\.\d+/.exec(textOf(getOwn(one, 'protocolVersion')) ?? '')?.[0] ?? '';
+  const binding = getOwn(one, 'protocolBinding');
+  const rest = binding === 'HTTP+JSON' && version === '1.0';
+  if ((!rest && binding !== 'JSONRPC') || !Object.hasOwn(DIALECTS, version)) return [];
+  const dialect = DIALECTS[/** @type {keyof typeof DIALECTS} */ (version)];
+  const tenant = textOf(getOwn(one, 'tenant'));
+  return [{ dialect, url: textOf(getOwn(one, 'url')), tenant, rest }];
+}
+
+/** @param {unknown} card of 0.3 @returns {Spoken[]} */
+function legacyInterfaces(card) {
+  const transport = getOwn(card, 'preferredTransport') ?? 'JSONRPC';
+  const others = firstOf(getOwn(card, 'additionalInterfaces'), MAX_INTERFACES);
+  return [{ url: getOwn(card, 'url'), transport }, ...others]
+    .filter((one) => getOwn(one, 'transport') === 'JSONRPC')
+    .map((one) => ({ dialect: DIALECTS['0.3'], url: textOf(getOwn(one, 'url')), rest: false }));
 }

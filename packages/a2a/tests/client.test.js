@@ -827,12 +827,13 @@ test('an agent without a card: the error says what to do, and the next request a
 });
 
 test('headers go to the origin that they were given for, and to no other', async (t) => {
+  const other = await startAgent();
+  t.after(() => other.close());
   const { agent, client } = await begun(t, {
     version: undefined,
     headers: { authorization: 'secret' },
+    endpoints: [new URL(other.url).origin],
   });
-  const other = await startAgent();
-  t.after(() => other.close());
   const got = client.get('t');
   const asked = await agent.next('/.well-known/agent-card.json');
   assert.equal(asked.headers.authorization, 'secret');

@@ -179,33 +179,6 @@ test('the names under which an agent in the style of fetch is asked are those of
   assert.equal(await statusOf('https://evil.example/.well-known/agent-card.json'), 403);
 });
 
-test('a card from the public internet does not lead into a private network', async () => {
-  const asked = [];
-  const client = (given, to) =>
-    createTaskClient(given, {
-      fetch: (url) => {
-        asked.push(String(url));
-        const supportedInterfaces = [
-          { url: to, protocolBinding: 'JSONRPC', protocolVersion: '1.0' },
-        ];
-        const card = { ...CARD, supportedInterfaces, capabilities: { streaming: false } };
-        return Promise.resolve(
-          String(url).endsWith('.json')
-            ? Response.json(card)
-            : Response.json({ jsonrpc: '2.0', id: 1, result: { id: 't', status: {} } }),
-        );
-      },
-    });
-  for (const to of ['http://169.254.169.254/latest', 'http://[::1]/', 'http://router.local/']) {
-    const before = asked.length;
-    await assert.rejects(client('https://agent.example/', to).get('t'), { code: 'BLOCKED' });
-    assert.equal(asked.length, before + 1);
-  }
-  // An agent that is itself in such a network, and one that leads to another place outside.
-  assert.equal((await client('http://10.0.0.1/', 'http://192.168.0.2/').get('t')).id, 't');
-  assert.equal((await client('https://a.example/', 'https://b.example/').get('t')).id, 't');
-});
-
 test('wrong options throw where they are given', async () => {
   const agent = { card: CARD, execute() {} };
   for (const options of [

@@ -14,10 +14,12 @@ import { objectNotFound, printCursor, unavailable } from '../backends/backend.js
 import { readState } from '../dialects.js';
 import { newId } from '../ids.js';
 import { outcomeOf } from '../outcome.js';
-import { Lease } from './lease.js';
+import { Membership } from './membership.js';
 import { Owner } from './owner.js';
 import { printNumber, printRecord, readNumber, readRecord } from './records.js';
 import { Replica } from './replica.js';
+import { Retention } from './retention.js';
+import { Takeover } from './takeover.js';
 
 /** @import { Backend } from '../backends/backend.js' */
 /** @import { Message } from '../dialects.js' */
@@ -30,7 +32,7 @@ import { Replica } from './replica.js';
 
 /** How often in a term a lease is renewed, and processes are looked at. */
 const RENEWALS = 5;
-/** Tasks of a process that are taken over at once, and entries of the index that are read at once. */
+/** Entries of the index, and records, that are read at once. */
 const BATCH = 64;
 /** Ms before something that failed is tried again. */
 const RETRY = 100;
@@ -40,14 +42,6 @@ const EVENT = 512;
 const ATTEMPTS = 2;
 
 const TASKS = 'task:';
-const PROCESSES = 'processes';
-const DUTIES = 'duties:';
-const ENDED = 'ended';
-/** The hour up to which tasks that have ended were deleted. */
-const SWEPT = 'swept';
-const HOUR = 3_600_000;
-/** In the entry of a process that has ended as it should: nobody waits for its lease. */
-const GONE = 'gone';
 
 /**
  * What the store needs of the server.
@@ -76,10 +70,6 @@ export class TaskLogs {
   #loading = new Map();
   /** By their handles in the table. @type {Map<core.Task, Owner>} */
   #owners = new Map();
-  /** What was seen of the leases of others. @type {Map<string, { number: number, since: number }>} */
-  #seen = new Map();
-  /** Tasks that wait for input, and when they are canceled. @type {Map<string, number>} */
-  #questions = new Map();
   /** Tasks whose entries are being written, and those of which there is more to write. @type {Map<string, Promise<void>>} */
   #noting = new Map();
   /** @type {Set<string>} */
@@ -87,16 +77,10 @@ export class TaskLogs {
   /** @type {ReturnType<typeof setInterval> | undefined} */
   #timer;
   /** @type {Promise<void> | undefined} */
-  #scanning;
-  /** @type {Promise<void> | undefined} */
-  #sweeping;
-  #swept = 0;
-  /** @type {(() => Promise<void>) | undefined} */
-  #unserve;
-  /** @type {Promise<void> | undefined} */
   #closing;
-  /** @type {Promise<void> | undefined} */
-  #entering;
+  #membership;
+  #takeover;
+  #retention;
   #options;
   /** Characters that wait to be stored, and who waits until they are fewer. */
   #outbox = 0;
@@ -109,8 +93,28 @@ export class TaskLogs {
     this.#options = options;
     /** @type {Backend} */
     this.backend = options.backend;
-    this.lease = new Lease(this.backend, options.term);
+    this.#membership = new Membership(this.backend, {
+      term: options.term,
+      answer: (text) => this.#answer(text),
+      onLose: (lost) => {
+        if (lost) this.host.leaseLost();
+        for (const owner of [...this.#owners.values()]) owner.lose();
+      },
+    });
+    this.#takeover = new Takeover(this.backend, this.#membership, {
+      load: (id) => this.load(id),
+      leave: (replica) => this.leave(replica),
+      finish: (replica) => this.#finish(replica),
+      take: (replica) => this.#take(replica),
+      cancel: (replica, reason) => this.cancel(replica, reason),
+      deadline: ({ entry }) => this.host.deadline(entry),
+    });
+    this.#retention = new Retention(this.backend, options.retention);
     this.table = this.#newTable();
+  }
+
+  get lease() {
+    return this.#membership.lease;
   }
 
   #newTable() {
@@ -162,61 +166,32 @@ export class TaskLogs {
 
   /** Rejects if the backend is away. */
   async open() {
-    await this.#enter();
+    await this.#membership.enter();
     this.#timer ??= setInterval(() => void this.#tick(), this.#options.term / RENEWALS);
     /** @type {{ unref?: () => void }} */ (this.#timer).unref?.();
-    void this.scan();
-  }
-
-  /** The process is there from now on: first it answers, then it lives, then it has an entry. */
-  #enter() {
-    return (this.#entering ??= this.#begin().finally(() => (this.#entering = undefined)));
-  }
-
-  async #begin() {
-    const { lease } = this;
-    this.#unserve ??= await this.backend.serve(lease.name, (text) => this.#answer(text));
-    await lease.renew();
-    await this.#note(lease.name, PROCESSES, '', 1);
-  }
-
-  /** @param {string} name of a process @param {string} kind @param {string} data @param {number} seq */
-  #note(name, kind, data, seq) {
-    return this.backend.note(
-      `${kind}/${name}`,
-      { tenant: kind, context: '', time: Date.now(), data },
-      seq,
-    );
+    void this.#takeover.scan();
   }
 
   async #tick() {
     for (const replica of [...this.#replicas.values()]) this.#release(replica);
-    if (this.lease.lost) this.loseAll();
-    else await this.#renew();
-    await this.scan();
-    this.#sweeping ??= this.#sweep()
-      .catch(() => {})
-      .finally(() => (this.#sweeping = undefined));
+    await this.#membership.tick();
+    await this.#takeover.scan();
+    this.#retention.sweep((hasExpired) => this.#forgetAll(hasExpired));
   }
 
-  /** Where the backend is busy, a renewal is tried again before the next one is due. */
-  async #renew() {
-    while (!this.#closing && !this.lease.lost)
-      try {
-        return await this.lease.renew();
-      } catch {
-        await pause(RETRY);
-      }
-  }
-
-  /** The lease is lost: what this process owned is whoever's takes it. It goes on under another name. */
+  /** What this process owned is whoever's takes it. It goes on under another name. */
   loseAll() {
-    if (this.lease.lost) this.host.leaseLost();
-    this.lease = new Lease(this.backend, this.#options.term);
-    void this.#unserve?.().catch(() => {});
-    this.#unserve = undefined;
-    for (const owner of [...this.#owners.values()]) owner.lose();
-    void this.#enter().catch(() => {});
+    this.#membership.lose();
+  }
+
+  /** Tasks that have ended, and were deleted, are shown no more. @param {(time: number) => boolean} hasExpired */
+  #forgetAll(hasExpired) {
+    for (const replica of [...this.#replicas.values()])
+      if (replica.entry && replica.ended && replica.idle)
+        if (hasExpired(Date.parse(replica.entry.task.status.timestamp ?? ''))) {
+          this.forget(replica);
+          this.host.drop(replica.entry);
+        }
   }
 
   /** What is shown of the tasks is lost. */
@@ -231,8 +206,7 @@ export class TaskLogs {
 
   async #living() {
     if (this.#closing) throw unavailable('The agent is closing');
-    if (this.lease.lost) this.loseAll();
-    if (!this.lease.valid) await this.#enter();
+    await this.#membership.living();
   }
 
   /** @param {string} text */
@@ -251,6 +225,7 @@ export class TaskLogs {
   async #close() {
     clearInterval(this.#timer);
     const { name } = this.lease;
+    this.#membership.closed = true;
     const owners = [...this.#owners.values()];
     for (const owner of owners) if (owner.context) owner.lose();
     // What has been decided is stored, for as long as the lease holds.
@@ -258,10 +233,10 @@ export class TaskLogs {
     for (const owner of [...this.#owners.values()]) owner.lose();
     for (const replica of this.#replicas.values()) replica.stop();
     this.table.rest();
-    await Promise.allSettled([this.#scanning, this.#sweeping, ...this.#noting.values()]);
+    const busy = [this.#takeover.rest(), this.#retention.close(), ...this.#noting.values()];
+    await Promise.allSettled(busy);
     this.#replicas.clear();
-    await this.#unserve?.().catch(() => {});
-    await this.#note(name, PROCESSES, GONE, 2).catch(() => {});
+    await this.#membership.leave(name);
   }
 
   // --- Tasks -------------------------------------------------------------------------------------------
@@ -354,7 +329,7 @@ export class TaskLogs {
       await refusing(
         Promise.all([
           this.backend.note(id, { ...entry, time: Date.now(), data }, 0),
-          this.#enlist(id, 1),
+          this.#takeover.enlist(id, 1),
         ]),
       );
       const owner = this.#own(replica, core.TASK_SUBMITTED);
@@ -386,7 +361,7 @@ export class TaskLogs {
     if (replica.wished || replica.blind) throw refused();
     if (this.full) throw this.host.busy();
     if (!replica.owner && state !== 'input-required' && state !== 'auth-required') throw refused();
-    await refusing(this.#enlist(replica.id, replica.epoch + 1));
+    await refusing(this.#takeover.enlist(replica.id, replica.epoch + 1));
     const { owner } = replica;
     const taken = owner ?? this.#own(replica, readState(state));
     const started = this.#starts(taken, message, info, begun);
@@ -447,20 +422,8 @@ export class TaskLogs {
   /** @param {Replica} replica @param {core.Task} handle */
   released(replica, handle) {
     this.#owners.delete(handle);
-    if (replica.asks) this.#questions.set(replica.id, this.host.deadline(replica.entry));
+    if (replica.asks) this.#takeover.question(replica);
     this.changed(replica);
-  }
-
-  /** @param {string} id of a task that this process has to see to @param {number} epoch */
-  #enlist(id, epoch) {
-    const { name } = this.lease;
-    return this.#duty(name, id, epoch);
-  }
-
-  /** @param {string} name @param {string} id @param {number} epoch */
-  #duty(name, id, epoch) {
-    const entry = { tenant: DUTIES + name, context: '', time: 0, data: id };
-    return this.backend.note(`${name}/${id}`, entry, epoch);
   }
 
   /** A state of the task was stored: its entry is written, and when there is nothing more to see to, its duty is over. @param {Replica} replica */
@@ -484,7 +447,7 @@ export class TaskLogs {
         await this.#noteAs(replica);
         // Whoever finds this process gone sends the end of the task once more.
         if (!replica.settled || replica.owner || !replica.entry) continue;
-        if (await this.host.delivered(replica.entry)) await this.backend.forget(`${name}/${id}`);
+        if (await this.host.delivered(replica.entry)) await this.#takeover.delist(name, id);
       } catch {
         // Whoever takes over does it.
         if (!this.lease.valid) return;
@@ -568,74 +531,20 @@ export class TaskLogs {
 
   // --- Taking over -------------------------------------------------------------------------------------
 
-  /** Takes what processes that are gone have left, and ends questions that nobody answers. */
-  scan() {
-    return (this.#scanning ??= this.#scan()
-      .catch(() => {})
-      .finally(() => (this.#scanning = undefined)));
-  }
-
-  async #scan() {
-    if (!this.lease.valid || this.#closing) return;
-    const { tasks } = await this.backend.list({ tenant: PROCESSES, limit: 1000 });
-    for (const { task, data } of tasks) {
-      const name = task.slice(PROCESSES.length + 1);
-      if (name !== this.lease.name && (await this.#isGone(name, data))) await this.#takeAll(name);
-    }
-    for (const [id, deadline] of this.#questions)
-      if (deadline <= Date.now()) await this.#expire(id);
-  }
-
-  /** @param {string} name of a process @param {string} data of its entry */
-  async #isGone(name, data) {
-    if (data === GONE) return true;
-    if (this.backend.local && (await this.#isSilent(name))) return true;
-    const number = await this.backend.lease(name);
-    const seen = this.#seen.get(name);
-    if (seen?.number === number) return performance.now() - seen.since >= this.#options.term;
-    this.#seen.set(name, { number, since: performance.now() });
-    return false;
-  }
-
-  /** In a backend with one process, nobody else can answer later. @param {string} name */
-  async #isSilent(name) {
-    const asked = this.backend.ask(name, '{}', { timeout: this.#options.term });
-    const { code } = await asked.catch((error) => error);
-    return code === 'NO_RESPONDERS';
-  }
-
-  /** @param {string} name of a process that is gone */
-  async #takeAll(name) {
-    for (;;) {
-      const { tasks } = await this.backend.list({ tenant: DUTIES + name, limit: BATCH });
-      if (tasks.length === 0) break;
-      const taken = tasks.map(({ data }) => this.#takeOver(data, name));
-      const failed = (await Promise.allSettled(taken)).find(({ status }) => status === 'rejected');
-      // The next scan goes on.
-      if (failed) throw /** @type {PromiseRejectedResult} */ (failed).reason;
-    }
-    await this.backend.forget(`${PROCESSES}/${name}`);
-    this.#seen.delete(name);
-  }
-
-  /** @param {string} id of a task @param {string} name of its owner, which is gone */
-  async #takeOver(id, name) {
-    const replica = await this.load(id);
-    try {
-      if (replica && replica.by === name) {
-        if (replica.ended && replica.entry) {
-          await this.#noteAs(replica);
-          // What was still at work when the task was canceled is gone.
-          const metadata = outcomeOf(abp.FATE_UNKNOWN);
-          await this.#append(replica, { k: 'outcome', metadata }, () => replica.settled);
-          this.host.notify(replica.entry, replica.entry.task.status);
-          if (!(await this.host.delivered(replica.entry))) return;
-        } else await this.#take(replica);
-      }
-    } finally {
-      if (replica) this.leave(replica);
-    }
-    await this.backend.forget(`${name}/${id}`);
+  /**
+   * Sees to what the owner of a task that has ended has left, which is gone.
+   * @param {Replica} replica
+   * @returns {Promise<boolean>} false if this process ends first
+   */
+  async #finish(replica) {
+    const { entry } = replica;
+    if (!entry) return true;
+    await this.#noteAs(replica);
+    // What was still at work when the task was canceled is gone.
+    const metadata = outcomeOf(abp.FATE_UNKNOWN);
+    await this.#append(replica, { k: 'outcome', metadata }, () => replica.settled);
+    this.host.notify(entry, entry.task.status);
+    return this.host.delivered(entry);
   }
 
   /** Writes the entry of a task. @param {Replica} replica */
@@ -645,10 +554,7 @@ export class TaskLogs {
     const time = Date.parse(status.timestamp ?? '') || Date.now();
     const data = JSON.stringify({ state: status.state });
     await this.backend.note(id, { tenant: TASKS + (tenant ?? ''), context, time, data }, seq);
-    if (!entry.task.terminal || !this.#options.retention) return;
-    const now = Date.now();
-    const hour = { tenant: ENDED, context: `${hourOf(now)}`, time: now, data: id };
-    await this.backend.note(`${ENDED}/${id}`, hour, 1);
+    if (entry.task.terminal) await this.#retention.note(id);
   }
 
   /**
@@ -658,10 +564,10 @@ export class TaskLogs {
   async #take(replica) {
     await this.#living();
     if (replica.owner || replica.ended || replica.blind) return;
-    await this.#enlist(replica.id, replica.epoch + 1);
+    await this.#takeover.enlist(replica.id, replica.epoch + 1);
     if (replica.owner || replica.ended) return;
     if (replica.asks && !replica.wished) {
-      this.#questions.set(replica.id, this.host.deadline(replica.entry));
+      this.#takeover.question(replica);
       return;
     }
     const { prompt, saved, attempt, trace } = replica;
@@ -680,64 +586,6 @@ export class TaskLogs {
       );
     else owner.fail('The process that worked on the task is gone');
     await stored;
-  }
-
-  /** Nobody has answered in time. @param {string} id */
-  async #expire(id) {
-    this.#questions.delete(id);
-    const replica = await this.load(id);
-    if (!replica) return;
-    try {
-      const deadline = this.host.deadline(replica.entry);
-      if (replica.asks && deadline > Date.now()) this.#questions.set(id, deadline);
-      else if (replica.asks) await this.cancel(replica, 'Nobody answered');
-      else if (replica.by !== this.lease.name)
-        await this.backend.forget(`${this.lease.name}/${id}`);
-    } finally {
-      this.leave(replica);
-    }
-  }
-
-  // --- Retention ---------------------------------------------------------------------------------------
-
-  /** Deletes the tasks that ended long ago, hour by hour. Several processes may do it at once. */
-  async #sweep() {
-    const { retention } = this.#options;
-    const last = hourOf(Date.now() - retention) - 1;
-    if (!retention || this.#swept >= last) return;
-    const { tasks } = await this.backend.list({ tenant: SWEPT, limit: 1 });
-    // Where nothing has been swept, nothing has ended before.
-    const first = tasks.length > 0 ? Number(tasks[0].data) + 1 : last;
-    for (let hour = first; hour <= last; hour++) {
-      await this.#sweepHour(`${hour}`);
-      if (this.#closing) return;
-      const mark = { tenant: SWEPT, context: '', time: 0, data: `${hour}` };
-      await this.backend.note(SWEPT, mark, hour);
-    }
-    for (const replica of [...this.#replicas.values()])
-      if (replica.entry && replica.ended && replica.idle)
-        if (hourOf(Date.parse(replica.entry.task.status.timestamp ?? '')) <= last) {
-          this.forget(replica);
-          this.host.drop(replica.entry);
-        }
-    this.#swept = last;
-  }
-
-  /** @param {string} hour */
-  async #sweepHour(hour) {
-    const filter = { tenant: ENDED, context: hour, limit: BATCH };
-    /** All objects by their tasks, if there is a task that may have some. @type {Map<string, string[]> | undefined} */
-    let objects;
-    for (;;) {
-      const { tasks } = await this.backend.list(filter);
-      if (tasks.length === 0 || this.#closing) return;
-      objects ??= byTasks(await this.backend.objects(''));
-      for (const { data: id } of tasks) {
-        await this.backend.forget(id);
-        for (const name of objects.get(id) ?? []) await this.backend.remove(name);
-        await this.backend.forget(`${ENDED}/${id}`);
-      }
-    }
   }
 
   // --- Lists and objects -------------------------------------------------------------------------------
@@ -843,22 +691,6 @@ const refusing = (written) =>
 
 /** The name of what is kept beside the log of a task. @param {string} id @param {number} epoch */
 const objectName = (id, epoch) => `${id}/${epoch}/${newId()}`;
-
-/** @param {string[]} names of objects */
-function byTasks(names) {
-  /** @type {Map<string, string[]>} */
-  const found = new Map();
-  for (const name of names) {
-    const id = name.split('/').slice(0, -2).join('/');
-    const ofTask = found.get(id) ?? [];
-    found.set(id, ofTask);
-    ofTask.push(name);
-  }
-  return found;
-}
-
-/** @param {number} ms since 1970 */
-const hourOf = (ms) => Math.floor(ms / HOUR);
 
 /** @param {string} id */
 const conflictOf = (id) => new AbpError('CONFLICT', `Task ${id} already exists`);

@@ -2,6 +2,13 @@
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { createTaskClient } from '../src/index.js';
+import { Role } from '@a2a-js/sdk';
+import {
+  ClientFactory,
+  DefaultAgentCardResolver,
+  JsonRpcTransportFactory,
+  RestTransportFactory,
+} from '@a2a-js/sdk/client';
 import { CARD, VERSIONS, ask, deferred, gist, open, serve } from './support/a2a.js';
 
 const URI = 'urn:abp-bridge:a2a:repeats';
@@ -170,4 +177,273 @@ test('an answer that breaks off is lost, not malformed', async () => {
     },
   });
   assert.equal((await client.send('go')).status.state, 'completed');
+});
+
+// --- Another message under the id of one before ------------------------------------------------------------
+
+const REUSED = 'message.messageId was used for another message: each needs an id of its own';
+
+/** A message that differs from another in one thing, in the form of a version. */
+const others = (names) => {
+  const [{ text, ...part }] = names.message('go').parts;
+  return {
+    'another text': { parts: [{ ...part, text: `${text}!` }] },
+    'one more part': {
+      parts: [
+        { ...part, text },
+        { ...part, text },
+      ],
+    },
+    'another context': { contextId: 'another' },
+    metadata: { metadata: { skill: 'delete' } },
+  };
+};
+
+for (const [version, names] of Object.entries(VERSIONS))
+  for (const what of Object.keys(others(names)))
+    test(`${version}: ${what} under the id of a message before is refused, and does nothing`, async () => {
+      const did = [];
+      const { url } = await served(({ message }) => void did.push(message));
+      const headers = declaring(names);
+      const message = names.message('go');
+      const first = taskOf(await ask(url, names.send, { message }, headers));
+      const other = { ...message, ...others(names)[what] };
+      const { error } = await ask(url, names.send, { message: other }, headers);
+      assert.deepEqual([error.code, error.message], [-32602, REUSED]);
+      if (version === '1.0')
+        assert.deepEqual(error.data[1].fieldViolations[0].field, 'message.messageId');
+      // A stream of it is refused as well, and the message itself, written in another order, is still that of its task.
+      const stream = await open(url, names.stream, { message: other }, headers);
+      assert.equal(stream.response.headers['content-type'].split(';')[0], 'application/json');
+      stream.leave();
+      const again = Object.fromEntries(Object.entries(message).reverse());
+      assert.deepEqual(taskOf(await ask(url, names.send, { message: again }, headers)), first);
+      assert.equal(did.length, 1);
+    });
+
+test('HTTP+JSON: the refusal is a status, with the field in its details', async () => {
+  let runs = 0;
+  const { url } = await served(() => void runs++);
+  const send = async (text) => {
+    const message = { ...VERSIONS['1.0'].message(text), messageId: 'one' };
+    const response = await fetch(`${url}message:send`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...declaring(VERSIONS['1.0']) },
+      body: JSON.stringify({ message }),
+    });
+    return [response.status, await response.json()];
+  };
+  const [status, first] = await send('go');
+  assert.equal(status, 200);
+  const [refused, { error }] = await send('stop');
+  assert.deepEqual([refused, error.message], [400, REUSED]);
+  assert.equal(error.details[1].fieldViolations[0].field, 'message.messageId');
+  assert.deepEqual(await send('go'), [200, first]);
+  assert.equal(runs, 1);
+});
+
+test('metadata of the request are of what is asked, how it is answered is not', async () => {
+  const did = [];
+  const { url } = await served(({ request }) => void did.push(request.metadata));
+  const names = VERSIONS['1.0'];
+  const message = names.message('go');
+  const send = (more) => ask(url, names.send, { message, ...more }, declaring(names));
+  const first = taskOf(await send({ metadata: { dry: true } }));
+  assert.equal((await send({ metadata: { dry: false } })).error.message, REUSED);
+  const configuration = { returnImmediately: true, historyLength: 1 };
+  assert.equal(taskOf(await send({ metadata: { dry: true }, configuration })).id, first.id);
+  assert.deepEqual(did, [{ dry: true }]);
+});
+
+for (const [version, names] of Object.entries(VERSIONS))
+  test(`${version}: an answer to one task under the id of a message to another is refused`, async () => {
+    const did = [];
+    const { url } = await served(({ message, task, emitStatus }) => {
+      did.push(`${task.history.length} ${message.parts[0].text}`);
+      if (task.history.length === 1) emitStatus('input-required', 'And?');
+    });
+    const headers = declaring(names);
+    const send = (message, more) => ask(url, names.send, { message, ...more }, headers);
+    const [one, two] = [
+      taskOf(await send(names.message('a'))),
+      taskOf(await send(names.message('b'))),
+    ];
+    const answer = names.message('yes');
+    const to = ({ id }) => [{ ...answer, taskId: id }, version === 'gem' ? { id } : {}];
+    assert.match(taskOf(await send(...to(one))).status.state, /completed/i);
+    const { error } = await send(...to(two));
+    assert.deepEqual([error.code, error.message], [-32602, REUSED]);
+    // The second task still asks, and takes the answer under an id of its own.
+    const asks = taskOf(await ask(url, names.get, { id: two.id }, headers));
+    assert.match(asks.status.state, /input/i);
+    const own = { ...names.message('yes'), taskId: two.id };
+    assert.match(
+      taskOf(await send(own, version === 'gem' ? { id: two.id } : {})).status.state,
+      /completed/i,
+    );
+    // Nor does the id of a message that began a task answer one.
+    assert.equal(taskOf(await send(...to(one))).id, one.id);
+    assert.deepEqual(did, ['1 a', '1 b', '3 yes', '3 yes']);
+  });
+
+test('another message is refused at once, however far the one before is', async () => {
+  const gate = deferred();
+  const thinks = deferred();
+  let replies = 0;
+  const reply = ({ message }) => {
+    replies++;
+    if (message.parts[0].text !== 'think') return undefined;
+    thinks.resolve();
+    return gate.promise;
+  };
+  const { url } = await served(() => gate.promise, {}, CARD, reply);
+  const names = VERSIONS['1.0'];
+  for (const text of ['think', 'work']) {
+    const message = names.message(text);
+    const send = (more) =>
+      ask(url, names.send, { message: { ...message, ...more } }, declaring(names));
+    const first = send();
+    if (text === 'think') await thinks.promise;
+    // Both are on their way at once, and one of them is first.
+    const second = send({ parts: [{ text: 'other' }] });
+    if (text === 'think') assert.equal((await second).error.message, REUSED);
+    gate.resolve();
+    const errors = [await first, await second].map(({ error }) => error?.message);
+    assert.deepEqual(errors.filter(Boolean), [REUSED]);
+  }
+  assert.equal(replies, 2);
+});
+
+test('strangers neither find nor block the ids of others', async () => {
+  const did = [];
+  const { agent } = await served(({ message, request }) => {
+    did.push([request.user?.name, request.tenant, message.parts[0].text]);
+  });
+  const names = VERSIONS['1.0'];
+  // More than fits into a key as it is: the claims of a token, say.
+  const claims = { roles: 'r'.repeat(5000) };
+  const send = async (text, name, tenant) => {
+    const message = { ...names.message(text), messageId: 'one' };
+    const params = { message, ...(tenant && { tenant }) };
+    const request = new Request('http://agent.example/', {
+      method: 'POST',
+      headers: { 'content-type': 'application/json', ...declaring(names) },
+      body: JSON.stringify({ jsonrpc: '2.0', id: 1, method: names.send, params }),
+    });
+    const response = await agent.fetch(request, { user: { ...claims, name } });
+    const { error, result } = await response.json();
+    return error?.message ?? result.task.id;
+  };
+  const ids = [
+    await send('for ann', 'ann'),
+    await send('for bob', 'bob'),
+    await send('for ann', 'ann', 'elsewhere'),
+  ];
+  assert.equal(new Set(ids).size, 3);
+  assert.equal(await send('for ann', 'ann'), ids[0]);
+  assert.equal(await send('for bob', 'ann'), REUSED);
+  assert.deepEqual(did, [
+    ['ann', undefined, 'for ann'],
+    ['bob', undefined, 'for bob'],
+    ['ann', 'elsewhere', 'for ann'],
+  ]);
+});
+
+test('what is changed after it was given is sent again as it was', async () => {
+  const did = [];
+  const { url } = await served(({ message }) => void did.push(message.parts[0].data));
+  const { lossy, sent } = losing(1);
+  const data = { amount: 1 };
+  const client = createTaskClient(url, {
+    limits: { retry: 1 },
+    fetch: (to, init) => {
+      const answer = lossy(to, init);
+      if (init.method === 'POST') data.amount++;
+      return answer;
+    },
+  });
+  assert.equal((await client.send({ parts: [{ data }] })).status.state, 'completed');
+  assert.deepEqual([did, sent.length], [[{ amount: 1 }], 2]);
+});
+
+// --- Clients that do not know of it ------------------------------------------------------------------------
+
+/** The official client, in a version and over a transport; it declares no extension of ours. */
+async function official(url, version, Transport) {
+  const legacyCompat = { enabled: version === '0.3' };
+  const factory = new ClientFactory({
+    transports: [new Transport({ legacyCompat })],
+    cardResolver: new DefaultAgentCardResolver({ legacyCompat }),
+  });
+  const card = await new DefaultAgentCardResolver({ legacyCompat }).resolve(url);
+  const supportedInterfaces = card.supportedInterfaces.filter(
+    ({ protocolVersion, protocolBinding }) =>
+      protocolVersion === version &&
+      (protocolBinding === 'HTTP+JSON') === (Transport === RestTransportFactory),
+  );
+  return factory.createFromAgentCard({ ...card, supportedInterfaces });
+}
+
+for (const [version, Transport] of [
+  ['1.0', JsonRpcTransportFactory],
+  ['0.3', JsonRpcTransportFactory],
+  ['1.0', RestTransportFactory],
+])
+  for (const repeats of [true, false])
+    test(`${version}, ${Transport.name}: what the official client sends twice runs ${repeats ? 'once' : 'twice, without the option'}`, async () => {
+      let runs = 0;
+      const { url } = await served(
+        (ctx) => {
+          ctx.emitArtifact({ parts: [{ text: `run ${++runs}` }] });
+        },
+        { repeats },
+      );
+      const client = await official(url, version, Transport);
+      const message = (text) => ({
+        message: {
+          messageId: 'one',
+          role: Role.ROLE_USER,
+          contextId: '',
+          taskId: '',
+          parts: [
+            { content: { $case: 'text', value: text }, mediaType: 'text/plain', filename: '' },
+          ],
+          extensions: [],
+          referenceTaskIds: [],
+        },
+      });
+      const first = await client.sendMessage(message('go'));
+      const again = await client.sendMessage(message('go'));
+      assert.equal(again.id === first.id, repeats);
+      assert.equal(runs, repeats ? 1 : 2);
+      const other = client.sendMessage(message('stop'));
+      if (repeats) await assert.rejects(other, (error) => error.message.includes(REUSED));
+      else await other;
+      assert.equal(runs, repeats ? 1 : 3);
+    });
+
+test('with the option a message whose sender has left goes on, and is there when it comes back', async () => {
+  const gate = deferred();
+  const thinks = deferred();
+  let replies = 0;
+  const reply = async ({ signal }) => {
+    replies++;
+    thinks.resolve();
+    await gate.promise;
+    return `Hello, ${signal.aborted}`;
+  };
+  const { url } = await served(() => {}, { repeats: true }, CARD, reply);
+  const names = VERSIONS['1.0'];
+  const params = { message: names.message('hello') };
+  const leave = new AbortController();
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: names.send, params });
+  const headers = { 'content-type': 'application/json', ...names.headers };
+  const left = fetch(url, { method: 'POST', headers, body, signal: leave.signal });
+  await thinks.promise;
+  leave.abort();
+  await assert.rejects(left, { name: 'AbortError' });
+  const again = ask(url, names.send, params, names.headers);
+  gate.resolve();
+  assert.equal((await again).result.message.parts[0].text, 'Hello, false');
+  assert.equal(replies, 1);
 });

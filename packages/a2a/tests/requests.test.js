@@ -185,7 +185,14 @@ test('wrong options throw where they are given', async () => {
     ...[{ grace: -1 }, { grace: '5' }, { grace: NaN }, { keepAlive: -1 }, { maxRequest: '1' }],
     ...[{ maxUnread: null }, { maxBacklog: -5 }, { replyTimeout: 'x' }, { authorize: true }],
     ...[{ hosts: 'agent.example' }, { hosts: [1] }, { origins: 'https://a.example' }],
-    ...[{ limits: 5 }, { limits: { maxTask: '1' } }, { limits: { maxTaks: 1 } }, { maxTasks: 1 }],
+    ...[
+      { repeats: 'all' },
+      { repeats: null },
+      { limits: 5 },
+      { limits: { maxTask: '1' } },
+      { limits: { maxTaks: 1 } },
+      { maxTasks: 1 },
+    ],
   ])
     assert.throws(() => createTaskServer(agent, options), { code: 'INVALID_PARAMS' });
   for (const wrong of [{}, { card: CARD }, { ...agent, reply: 'Hello' }])

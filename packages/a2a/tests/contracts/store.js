@@ -594,6 +594,64 @@ export function testStore(name, openBackend) {
     assert.equal(runs, 1);
   });
 
+  it('another message under the id of one before is refused, by every process', async (t, start) => {
+    const did = [];
+    const { urls } = await start(({ message, task, emitStatus }) => {
+      did.push(message.parts[0].text);
+      if (task.history.length === 1) emitStatus('input-required', 'And?');
+    });
+    const headers = { ...V1.headers, 'a2a-extensions': 'urn:abp-bridge:a2a:repeats' };
+    const post = (url, message) => ask(url, V1.send, { message }, headers);
+    const reused = { code: -32602, field: 'message.messageId' };
+    const refused = ({ error }) => ({
+      code: error?.code,
+      field: error?.data[1].fieldViolations[0].field,
+    });
+    const first = V1.message('one');
+    const { id } = (await post(urls[0], first)).result.task;
+    const second = (await post(urls[1], V1.message('two'))).result.task;
+    const answer = { ...V1.message('yes'), taskId: id };
+    for (const url of urls) {
+      assert.deepEqual(refused(await post(url, { ...first, parts: [{ text: 'other' }] })), reused);
+      // The id of a message that began a task is that of no answer, to this task or to another.
+      for (const taskId of [id, second.id])
+        assert.deepEqual(
+          refused(await post(url, { ...answer, taskId, messageId: first.messageId })),
+          reused,
+        );
+      assert.equal((await post(url, first)).result.task.id, id);
+    }
+    assert.equal(stateOf(await post(urls[1], answer)), 'completed');
+    for (const url of urls) {
+      assert.equal(stateOf(await post(url, answer)), 'completed');
+      assert.deepEqual(refused(await post(url, { ...answer, parts: [{ text: 'no' }] })), reused);
+    }
+    assert.deepEqual(did, ['one', 'two', 'yes']);
+    assert.equal(stateOf(await get(urls[0], second.id)), 'input-required');
+  });
+
+  it('what was stored without a digest is recognised by its id', async (t, start) => {
+    let runs = 0;
+    const { backend, urls } = await start(({ task, emitStatus }) => {
+      runs++;
+      if (task.history.length === 1) emitStatus('input-required', 'And?');
+    });
+    const { append } = backend;
+    backend.append = function (task, data, expected) {
+      const { e: events, ...record } = JSON.parse(data);
+      const before = events.map(({ mark: _mark, ...event }) => event);
+      return append.call(this, task, JSON.stringify({ ...record, e: before }), expected);
+    };
+    const headers = { ...V1.headers, 'a2a-extensions': 'urn:abp-bridge:a2a:repeats' };
+    const message = V1.message('go');
+    const { id } = (await ask(urls[0], V1.send, { message }, headers)).result.task;
+    const answer = { ...V1.message('yes'), taskId: id };
+    await ask(urls[0], V1.send, { message: answer }, headers);
+    for (const again of [message, answer])
+      assert.equal((await ask(urls[1], V1.send, { message: again }, headers)).result.task.id, id);
+    assert.equal(runs, 2);
+  });
+
   it('a task that ended longer ago than the retention is deleted, and no other', async (t, start) => {
     const HOUR = 3_600_000;
     const begun = Math.ceil(Date.now() / HOUR) * HOUR + HOUR / 2;

@@ -4,7 +4,16 @@
 import { after, describe } from 'node:test';
 import { ENGINE, shareBrowser } from '../support/browser.js';
 
-const all = ['transcripts', 'session', 'trust', 'errors', 'faults', 'websocket', 'workers'];
+const all = [
+  'transcripts',
+  'session',
+  'frames',
+  'trust',
+  'errors',
+  'faults',
+  'websocket',
+  'workers',
+];
 const packages = ['a2a', 'mcp-apps'];
 // What other people's packages do is theirs to test in every engine.
 if (ENGINE === 'chromium') packages.push('rpc');

@@ -22,6 +22,8 @@ class App extends Peer {
     this.iframe = Object.assign(new EventTarget(), {
       src: `${ORIGIN}/editor`,
       contentWindow: { postMessage: (message) => this.arrived(message) },
+      ownerDocument: {},
+      getRootNode: () => ({}),
       getAttribute: (name) => attributes[name] ?? null,
       hasAttribute: (name) => name in attributes,
     });

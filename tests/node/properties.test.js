@@ -260,6 +260,7 @@ async function agentIn(mode) {
     const iframe = {
       contentWindow: source,
       ownerDocument: {},
+      getRootNode: () => ({}),
       addEventListener() {},
       removeEventListener() {},
     };

@@ -402,27 +402,32 @@ describe('an iframe', () => {
     ]);
   });
 
-  test('is watched: its window, its document, and this page', (t) => {
+  test('is watched: its window, the trees that it is in, their window, and this page', async (t) => {
     const told = [];
     const observers = [];
+    const view = new EventTarget();
+    const tree = { host: { getRootNode: () => 'the document' } };
     const { say, types } = usePage(t, {
       MutationObserver: class {
         constructor(changed) {
-          Object.assign(this, { changed, isOn: false });
+          Object.assign(this, { changed, observed: [] });
           observers.push(this);
         }
         observe(...given) {
-          Object.assign(this, { isOn: true, given });
+          this.observed.push(given);
         }
         disconnect() {
-          this.isOn = false;
+          this.observed = [];
         }
       },
     });
     const iframe = Object.assign(new EventTarget(), {
       contentWindow: windowOf(),
-      ownerDocument: 'the document',
+      ownerDocument: { defaultView: view },
+      getRootNode: () => tree,
     });
+    const hide = (persisted) =>
+      view.dispatchEvent(Object.assign(new Event('pagehide'), { persisted }));
     const unwatch = watchIframe(iframe, {
       lost: () => told.push('lost'),
       suspect: () => told.push('suspect'),
@@ -430,19 +435,43 @@ describe('an iframe', () => {
       close: () => told.push('close'),
     });
     const [observer] = observers;
-    assert.deepEqual(observer.given, ['the document', { childList: true, subtree: true }]);
-    assert.equal(observer.isOn, true);
+    const all = { childList: true, subtree: true };
+    const everywhere = [
+      [tree, all],
+      ['the document', all],
+    ];
+    assert.deepEqual(observer.observed, everywhere);
     observer.changed();
-    assert.deepEqual(told, []);
+    assert.deepEqual([observer.observed, told], [everywhere, []]);
     iframe.dispatchEvent(new Event('load'));
     say('pagehide', { persisted: true });
     say('pagehide', { persisted: false });
+    assert.deepEqual(told.splice(0), ['suspect', 'leave true', 'close']);
+    hide(true);
+    assert.deepEqual(told, []);
+    hide(false);
+    assert.deepEqual(told.splice(0), ['lost']);
     iframe.contentWindow = null;
     observer.changed();
-    assert.deepEqual(told.splice(0), ['suspect', 'leave true', 'close', 'lost']);
+    await undefined;
+    assert.deepEqual([told.splice(0), observer.observed], [['lost'], []]);
+    observer.changed();
     unwatch();
+    await undefined;
     iframe.dispatchEvent(new Event('load'));
-    assert.deepEqual([told, types(), observer.isOn], [[], [], false]);
+    hide(false);
+    assert.deepEqual([told, types(), observer.observed], [[], [], []]);
+  });
+
+  test('that is gone before it is watched is lost', async (t) => {
+    usePage(t, { MutationObserver: class {} });
+    const told = [];
+    const iframe = Object.assign(new EventTarget(), { contentWindow: null, ownerDocument: {} });
+    const unwatch = watchIframe(iframe, { lost: () => told.push('lost') });
+    assert.deepEqual(told, []);
+    await undefined;
+    assert.deepEqual(told, ['lost']);
+    unwatch();
   });
 
   test('may be watched where there is no page', (t) => {

@@ -191,6 +191,7 @@ const inWindow = (options) => ({
         const iframe = Object.assign(new EventTarget(), {
           contentWindow: /** @type {any} */ (shown),
           ownerDocument: {},
+          getRootNode: () => ({}),
           src: SHOWN,
           getAttribute: () => null,
         });

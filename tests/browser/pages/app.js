@@ -69,7 +69,10 @@ Object.assign(driver.handlers, {
 window.expose_ = (origin) =>
   expose({ app: { id: 'b', name: 'B', version: '1' }, capabilities: {} }, { origins: [origin] });
 if (options.taken) window.abp = { notify: { success() {} } };
-if (options.kind === 'plain') {
+if (options.kind === 'json-rpc') {
+  // An app by hand, which only notes what it is asked.
+  addEventListener('message', ({ data }) => data?.jsonrpc && window.calls++);
+} else if (options.kind === 'plain') {
   window.exposed = plainApp(
     windowChannel(parent, options.origins[0]),
     driver.handlers,

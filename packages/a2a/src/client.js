@@ -237,9 +237,12 @@ export class TaskClient {
    * @param {SendOptions} options
    */
   #stream(operation, message, options) {
-    // Each attempt sends the same message: it is known by its id.
+    // Each attempt sends the same message, whatever its owner does with it meanwhile: it is known by its id and its content.
     const messageId = newId();
-    const params = () => this.#sendParams(message, messageId, options);
+    /** @type {object | undefined} */
+    let sent;
+    const params = () =>
+      (sent ??= JSON.parse(JSON.stringify(this.#sendParams(message, messageId, options))));
     return new TaskStream(this.#streams, operation, params, undefined, options.signal);
   }
 

@@ -8,9 +8,13 @@ export const newId = () =>
 /** The extension with which an agent takes each message once, however often it comes: see repeats.js. */
 export const REPEATS = 'urn:abp-bridge:a2a:repeats';
 
-/** The name of a task that a message begins which may come again, to another process as well. @param {string} key of the message */
-export async function nameOf(key) {
-  const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(key));
+/**
+ * What stands for a text, the same in every process: 128 bits of its SHA-256. Such is the id of a task that a message began
+ * which may come again.
+ * @param {string} text
+ */
+export async function digestOf(text) {
+  const digest = await crypto.subtle.digest('SHA-256', new TextEncoder().encode(text));
   return Array.from(new Uint8Array(digest, 0, 16), (byte) =>
     byte.toString(16).padStart(2, '0'),
   ).join('');

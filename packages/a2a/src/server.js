@@ -38,18 +38,19 @@ import {
   timeOf,
   versionOf,
 } from './requests.js';
-import { Repeats } from './repeats.js';
+import { Repeats, identityOf, markOf, reused } from './repeats.js';
 import { outcomeOf } from './outcome.js';
 import { PrintedEvent, Stream, unsendable } from './reply.js';
 import { ExecutorContext, StoredTask, replyOf, statusOf, withOutcome } from './task.js';
 import { Entry, TaskStore } from './task-store.js';
 import { checkExtensions, pushOf, readSend, requestInfo } from './validation.js';
-import { REPEATS, nameOf, newId } from './ids.js';
+import { REPEATS, newId } from './ids.js';
 
 /** @import { Dialect, Event, Message, Status } from './dialects.js' */
 /** @import { Caller, Reply } from './reply.js' */
 /** @import { Reports } from './store/telemetry.js' */
 /** @import { Host, TaskLogs } from './store/store.js' */
+/** @import { Identity } from './repeats.js' */
 /** @import { RequestInfo, Said } from './task.js' */
 
 /** @typedef {'send' | 'get' | 'list' | 'cancel' | 'subscribe'} Access what a request wants to do with an existing task */
@@ -66,6 +67,8 @@ import { REPEATS, nameOf, newId } from './ids.js';
  * @property {number} [keepAlive] ms between signs of life in an answer that takes its time, for those who end silent
  *   connections; 0 is none (15000)
  * @property {number} [replyTimeout] ms for the agent's `reply`; 0 is for ever (60000)
+ * @property {boolean} [repeats] whether a message that comes again from its user is taken once, also if its client does not declare
+ *   the extension for that; its clients must give each message an id of its own (false)
  * @property {string[] | '*'} [origins] whose pages may ask, over HTTP (none but the agent's own)
  * @property {string[] | '*'} [hosts] under which names the agent is asked over HTTP, with a port or without; by default
  *   those of this machine where it is asked at a loopback address, and any name elsewhere
@@ -94,6 +97,7 @@ const DEFAULTS = {
   maxBacklog: 256 << 20,
   keepAlive: 15_000,
   replyTimeout: 60_000,
+  repeats: false,
 };
 const DEFAULT_LIMITS = { maxTask: 64 << 20, maxStored: 256 << 20, maxAnswer: 64 << 20 };
 
@@ -424,8 +428,9 @@ export class TaskServer {
       if (this.#closed) throw new AbpError('INTERNAL_ERROR', 'The agent is closing');
       check(request, version);
       if (failure) throw failure;
-      const repeats = caller.extensions.includes(REPEATS);
-      reply.extensions = repeats ? [...info.extensions, REPEATS] : info.extensions;
+      const declared = caller.extensions.includes(REPEATS);
+      reply.extensions = declared ? [...info.extensions, REPEATS] : info.extensions;
+      const repeats = declared || this.#options.repeats;
       const asked = { dialect, params, id, reply, answer, fail, info, repeats };
       switch (method?.operation) {
         case 'send':
@@ -547,11 +552,11 @@ export class TaskServer {
     const read = readSend(params, dialect, this.#pushes !== undefined);
     const wanted = pushOf(read.configuration);
     if (wanted) asked.push = await this.#pushes?.read(wanted, dialect, newId());
-    const key = repeats ? this.#repeats.keyOf(read.message, info) : undefined;
-    const taken = key && this.#repeats.get(key);
+    const identity = repeats ? await identityOf(read.message, info) : undefined;
+    const taken = identity && this.#repeats.get(identity);
     if (taken) return this.#answerAgain(asked, streams, await taken, read.configuration);
-    const taking = this.#take(asked, streams, read, key);
-    if (key) this.#repeats.add(key, taking);
+    const taking = this.#take(asked, streams, read, identity);
+    if (identity) this.#repeats.add(identity, taking);
     await taking;
   }
 
@@ -560,10 +565,10 @@ export class TaskServer {
    * @param {Asked} asked
    * @param {boolean} streams
    * @param {ReturnType<typeof readSend>} read
-   * @param {string} [key] of the message, if it may come again
+   * @param {Identity} [identity] of the message, if it may come again
    * @returns {Promise<import('./repeats.js').Taken>}
    */
-  async #take(asked, streams, { message, configuration, size }, key) {
+  async #take(asked, streams, { message, configuration, size }, identity) {
     const { dialect, info } = asked;
     if (!message.taskId && this.#reply) {
       const replied = await this.#replyTo(asked, streams, message);
@@ -577,7 +582,8 @@ export class TaskServer {
     if (!this.#entries.makeRoom(0)) throw busy();
     if (known && message.contextId) checkContext(known.task, message.contextId);
     if (known) this.#pushes?.requireTurn(known);
-    if (this.#logs) return this.#takeStored(asked, streams, { message, configuration }, known, key);
+    if (this.#logs)
+      return this.#takeStored(asked, streams, { message, configuration }, known, identity);
     const entry = known || this.#newTask(message, dialect, info);
     const { task } = entry;
     this.#addPush(asked, entry);
@@ -600,40 +606,42 @@ export class TaskServer {
    * @param {boolean} streams
    * @param {{ message: Message, configuration: unknown }} read
    * @param {Entry | '' | undefined} known the task that the message is for
-   * @param {string} [key] of the message, if it may come again, to another process as well
+   * @param {Identity} [identity] of the message, if it may come again, to another process as well
    * @returns {Promise<string>}
    */
-  async #takeStored(asked, streams, { message, configuration }, known, key) {
+  async #takeStored(asked, streams, { message, configuration }, known, identity) {
     const { dialect, info } = asked;
     const logs = /** @type {TaskLogs} */ (this.#logs);
     let send = /** @type {(() => void) | undefined} */ (undefined);
-    const begun = (/** @type {Entry} */ entry) => {
+    const begins = (/** @type {Entry} */ entry) => {
       this.#addPush(asked, entry);
       send = this.#follow(entry, asked, streams, configuration, dialect.snapshot);
     };
-    const id = known ? known.task.id : key ? await nameOf(key) : newId();
-    const again = !known && key ? await logs.load(id) : undefined;
-    const { messageId } = message;
+    const mark = identity && (await markOf(identity));
+    const id = known ? known.task.id : (mark?.name ?? newId());
+    // The task that a message of this id has begun, at whichever process.
+    const begun = mark && (await logs.load(mark.name));
     try {
-      const came = known && key && known.task.history.some((one) => one.messageId === messageId);
-      if (again || came) {
+      const replica = known ? known.replica : begun;
+      if (begun && replica !== begun) throw reused();
+      if (mark && replica?.took(mark, message)) {
         await this.#answerAgain(asked, streams, id, configuration);
         return id;
       }
       message.taskId = id;
       message.contextId = known ? known.task.contextId : (message.contextId ?? newId());
-      if (known && known.replica) await logs.answer(known.replica, message, info, begun);
+      if (known && known.replica) await logs.answer(known.replica, message, info, begins, mark);
       else {
         const { contextId } = message;
         const { tenant, user } = info;
         const origin = { contextId, tenant, user, dialect: dialect.name };
-        await logs.begin(id, origin, message, info, begun);
+        await logs.begin(id, origin, message, info, begins, mark);
       }
     } catch (error) {
       // Whether it is stored is not known here. The next process knows, when the message comes again.
-      throw key && error instanceof AbpError && error.code === 'ABORTED' ? away() : error;
+      throw mark && error instanceof AbpError && error.code === 'ABORTED' ? away() : error;
     } finally {
-      if (again) logs.leave(again);
+      if (begun) logs.leave(begun);
     }
     send?.();
     return id;
@@ -684,9 +692,15 @@ export class TaskServer {
    */
   async #answerAgain(asked, streams, taken, configuration) {
     if (typeof taken !== 'string') return this.#answerWith(asked, streams, taken);
-    const entry = await this.#entry(taken, 'get', asked.dialect, asked.info);
-    this.#fitting(entry, entry.task);
-    this.#follow(entry, asked, streams, configuration, true)?.();
+    // The request does not name its task.
+    const replica = await this.#logs?.load(taken);
+    try {
+      const entry = await this.#entry(taken, 'get', asked.dialect, asked.info);
+      this.#fitting(entry, entry.task);
+      this.#follow(entry, asked, streams, configuration, true)?.();
+    } finally {
+      if (replica) this.#logs?.leave(replica);
+    }
   }
 
   /**
@@ -1341,7 +1355,7 @@ function eventOf(task, event, number) {
  * @property {(error: unknown) => void} fail answers with an error
  * @property {RequestInfo} info
  * @property {import('./store/push.js').PushConfig} [push] what its message says of push notifications
- * @property {boolean} repeats whether the client may send a message again
+ * @property {boolean} repeats whether a message that comes again is recognised
  */
 
 /**
@@ -1384,7 +1398,8 @@ function checkOptions(reply, options) {
   requireObject(who, 'limits', limits);
   requireKnown(who, limits, LIMITS);
   requireFunctions(who, { reply, authorize });
-  const { push, store, telemetry } = options;
+  const { push, repeats = false, store, telemetry } = options;
+  if (typeof repeats !== 'boolean') throw invalidOption(who, 'repeats', 'true or false');
   if (telemetry !== undefined && typeof telemetry?.attach !== 'function')
     throw invalidOption(who, 'telemetry', 'made by openTelemetry');
   if (push !== undefined && typeof push?.attach !== 'function')

@@ -79,7 +79,7 @@ export class Owner {
   /**
    * A message is there for the executor.
    * @param {Prompt} prompt
-   * @param {{ message?: Message, saved?: object, attempt: number, trace?: string }} run
+   * @param {{ message?: Message, mark?: import('../repeats.js').Mark, saved?: object, attempt: number, trace?: string }} run
    * @param {{ first?: TaskEvent, begun?: (entry: Entry) => void, lost?: (error: AbpError) => void }} [more] what comes
    *   before it in the log, and who is told when it is stored, or never will be
    * @returns {boolean} false if the task takes none now

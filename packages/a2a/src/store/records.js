@@ -13,7 +13,7 @@ const VERSION = 1;
  * @typedef {{ contextId: string, tenant?: string, user?: unknown, dialect: import('../dialects.js').Dialect['name'] }} Origin whose task it is, and of
  *   which version the message was that began it
  * @typedef {{ k: 'new', origin: Origin }
- *   | { k: 'run', status: Status, message?: Message, saved?: object, attempt: number, trace?: string }
+ *   | { k: 'run', status: Status, message?: Message, mark?: import('../repeats.js').Mark, saved?: object, attempt: number, trace?: string }
  *   | { k: 'status', status: Status }
  *   | { k: 'rest' }
  *   | { k: 'outcome', metadata: Metadata }

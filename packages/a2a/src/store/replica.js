@@ -1,11 +1,18 @@
 /** One task, as its log has it. Whatever is told of the task is told when its record is read here, at its owner, too. */
 import { invokeReportingErrors, reportError } from '../../../../js/common/errors.js';
 import * as abp from '../../../../js/core/abp-boundary.js';
+import { reused } from '../repeats.js';
+import { MAX_HISTORY_MESSAGES } from '../task.js';
 import { printNumber, readRecord } from './records.js';
 
 /** @import { LogRecord } from '../backends/backend.js' */
 /** @import { Entry } from '../task-store.js' */
+/** @import { Message } from '../dialects.js' */
+/** @import { Mark } from '../repeats.js' */
 /** @import { TaskEvent, TaskRecord } from './records.js' */
+
+/** In place of a mark's name, for a message that was stored without. @param {Message} message */
+const nameless = ({ messageId }) => `id ${messageId}`;
 
 const RUNNING = abp.FATES[abp.FATE_RUNNING];
 
@@ -35,6 +42,8 @@ export class Replica {
   owner;
   /** Requests that look at it. */
   pins = 0;
+  /** Digests of the messages that it has taken, by the names of their marks, the earliest first. @type {Map<string, string | undefined>} */
+  #taken = new Map();
   /** @type {LogRecord[]} */
   #inbox = [];
   #busy = false;
@@ -69,6 +78,17 @@ export class Replica {
     const { entry } = this;
     const read = entry && (entry.streams.size > 0 || entry.waiting.size > 0);
     return !this.pins && !this.owner && !read;
+  }
+
+  /**
+   * Whether the task has taken a message; throws if it has taken another under its id.
+   * @param {Mark} mark
+   * @param {Message} message
+   */
+  took({ name, digest }, message) {
+    const known = this.#taken.get(name);
+    if (known !== undefined && known !== digest) throw reused();
+    return known !== undefined || this.#taken.has(nameless(message));
   }
 
   /** Hears of records as they are stored. */
@@ -192,6 +212,9 @@ export class Replica {
         this.rested = false;
         if (event.message) {
           this.prompt = event.message;
+          this.#taken.set(event.mark?.name ?? nameless(event.message), event.mark?.digest);
+          if (this.#taken.size > MAX_HISTORY_MESSAGES)
+            this.#taken.delete(this.#taken.keys().next().value ?? '');
           entry.task.remember(event.message);
         }
         // Whoever sent the message follows the task from here on.

@@ -24,6 +24,7 @@ import { Takeover } from './takeover.js';
 /** @import { Backend } from '../backends/backend.js' */
 /** @import { Message } from '../dialects.js' */
 /** @import { Entry } from '../task-store.js' */
+/** @import { Mark } from '../repeats.js' */
 /** @import { RequestInfo } from '../task.js' */
 /** @import { Origin, TaskEvent } from './records.js' */
 /** @import { Metadata, Status } from '../dialects.js' */
@@ -315,8 +316,9 @@ export class TaskLogs {
    * @param {Message} message
    * @param {RequestInfo} info
    * @param {(entry: Entry) => void} begun
+   * @param {Mark} [mark] of the message, if it may come again
    */
-  async begin(id, origin, message, info, begun) {
+  async begin(id, origin, message, info, begun, mark) {
     await this.#living();
     if (this.full) throw this.host.busy();
     const replica = new Replica(this, id);
@@ -333,7 +335,7 @@ export class TaskLogs {
         ]),
       );
       const owner = this.#own(replica, core.TASK_SUBMITTED);
-      await this.#starts(owner, message, info, begun, { k: 'new', origin });
+      await this.#starts(owner, { message, mark }, info, begun, { k: 'new', origin });
     } catch (error) {
       // Its record may still be stored: then it is read anew, by whoever asks.
       if (replica.seq === 0) {
@@ -352,8 +354,9 @@ export class TaskLogs {
    * @param {Message} message
    * @param {RequestInfo} info
    * @param {(entry: Entry) => void} begun
+   * @param {Mark} [mark] of the message, if it may come again
    */
-  async answer(replica, message, info, begun) {
+  async answer(replica, message, info, begun, mark) {
     await this.#living();
     const refused = () =>
       new AbpError('UNSUPPORTED_OPERATION', `Task ${replica.id} does not accept a message now`);
@@ -364,7 +367,7 @@ export class TaskLogs {
     await refusing(this.#takeover.enlist(replica.id, replica.epoch + 1));
     const { owner } = replica;
     const taken = owner ?? this.#own(replica, readState(state));
-    const started = this.#starts(taken, message, info, begun);
+    const started = this.#starts(taken, { message, mark }, info, begun);
     if (!started) {
       if (!owner) taken.lose();
       throw refused();
@@ -374,13 +377,13 @@ export class TaskLogs {
 
   /**
    * @param {Owner} owner
-   * @param {Message} message
+   * @param {{ message: Message, mark?: Mark }} sent
    * @param {RequestInfo} info
    * @param {(entry: Entry) => void} begun
    * @param {TaskEvent} [first]
    * @returns {Promise<void> | undefined} undefined if the task takes no message now
    */
-  #starts(owner, message, info, begun, first) {
+  #starts(owner, { message, mark }, info, begun, first) {
     /** @type {(error: AbpError) => void} */
     let lost = () => {};
     let stored = () => {};
@@ -389,7 +392,7 @@ export class TaskLogs {
       lost = reject;
     });
     const trace = info.headers.traceparent;
-    const run = { message, saved: this.#save(info), attempt: 1, trace };
+    const run = { message, mark, saved: this.#save(info), attempt: 1, trace };
     const started = owner.start({ prompt: message, info }, run, {
       first,
       lost,

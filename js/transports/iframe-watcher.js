@@ -12,28 +12,51 @@
  * @property {() => void} close this page goes away for good
  */
 
+/** What looks after each iframe that is watched. @type {Set<() => void>} */
+const looks = new Set();
+/** One for all of them: a change of the page is told once, however many there are. @type {MutationObserver | undefined} */
+let observer;
+
 /**
  * Tells when the iframe loses its window, or may have lost the document that it had.
  *
  * `load` proves nothing: engines fire it for a new document, but also when a document goes back in its history, when its
  * hash is set, when it writes itself anew, and a document may have spoken before its own.
  * @param {HTMLIFrameElement} iframe the iframe
- * @param {Watched} watched whom to tell
+ * @param {Watched} watched whom to tell. It is told in a turn of its own
  * @returns {() => void} stops watching
  */
 export function watchIframe(iframe, watched) {
   const shown = iframe.contentWindow;
-  // A removed iframe has no window; one that is inserted again has a new one.
-  const observer = new MutationObserver(() => {
-    if (iframe.contentWindow !== shown) watched.lost();
-  });
+  const view = iframe.ownerDocument.defaultView;
+  const lose = () => looks.has(look) && watched.lost();
+  const look = () => {
+    // A removed iframe has no window; one that is inserted again has a new one.
+    if (!shown || iframe.contentWindow !== shown) return queueMicrotask(lose);
+    // What happens in a shadow tree is told in that tree alone. So all that can take the iframe along are observed.
+    for (let node = /** @type {any} */ (iframe); node; node = node.host) {
+      node = node.getRootNode();
+      observer?.observe(node, { childList: true, subtree: true });
+    }
+  };
   const onLoad = () => watched.suspect();
+  // The document that it is in may be another frame's or another window's, and end before this page.
+  const onHide = (/** @type {PageTransitionEvent} */ event) => event.persisted || lose();
   const unwatchPage = watchPage(watched);
-  observer.observe(iframe.ownerDocument, { childList: true, subtree: true });
+  observer ??= new MutationObserver(() => {
+    // The iframes may have moved: what they left is observed no more.
+    observer?.disconnect();
+    for (const look of looks) look();
+  });
+  looks.add(look);
+  look();
   iframe.addEventListener('load', onLoad);
+  view?.addEventListener('pagehide', onHide);
   return () => {
-    observer.disconnect();
+    looks.delete(look);
+    if (!looks.size) observer?.disconnect();
     iframe.removeEventListener('load', onLoad);
+    view?.removeEventListener('pagehide', onHide);
     unwatchPage();
   };
 }

@@ -18,17 +18,13 @@ import { portTransport } from '../transports/port.js';
 import { listenToWindow, peerTransport } from '../transports/window.js';
 import { listenToOwners } from '../transports/owners.js';
 import { LIST_CHANGED } from '../wire/messages.js';
+import { takeOrigins } from './served.js';
 import { createInterface, install } from './window-abp.js';
 
 /** Connections that agents of the given origins may have at once. */
 const MAX_PEERS = 64;
 /** Origins whose refusal is written to the console. */
 const MAX_REFUSALS_TOLD = 16;
-
-/** The origins that are served by an app of this page: only one app may answer an origin. @type {Set<string>} */
-const served = new Set();
-/** Stops answering the agents of an app that was closed, by its origins. @type {Map<string, () => void>} */
-const retired = new Map();
 
 const refusals = () => import('./refusals.js');
 const nothing = () => {};
@@ -191,33 +187,19 @@ export class Exposed {
    * Serves the pages of these origins.
    * @param {Set<string>} origins
    * @returns {() => void} what ends it
-   * @throws {AbpError} ALREADY_INITIALIZED if another app of this page answers one of them
+   * @throws {AbpError} ALREADY_INITIALIZED if another app of this window answers one of them
    */
   #serve(origins) {
-    for (const origin of origins) {
-      if (!served.has(origin)) continue;
-      throw new AbpError(
-        'ALREADY_INITIALIZED',
-        `Another app in this page already serves ${origin}: close() that one, or set() its capabilities (docs/errors.md#exposed-twice)`,
-      );
-    }
+    const giveBack = takeOrigins(origins);
     const stop = listenToWindow(
       origins,
       (source, origin, data, ports) =>
         this.#whenReady(() => this.#heard(source, origin, data, ports)),
       (origin, event) => this.#tellRefused(origin, event),
     );
-    for (const origin of origins) {
-      served.add(origin);
-      retired.get(origin)?.();
-      retired.delete(origin);
-    }
     addEventListener('pagehide', this.#onHide);
     return () => {
-      for (const origin of origins) {
-        served.delete(origin);
-        retired.set(origin, listenToWindow(new Set([origin]), this.#refuse));
-      }
+      giveBack((origin) => listenToWindow(new Set([origin]), this.#refuse));
       stop();
     };
   }

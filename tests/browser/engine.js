@@ -8,6 +8,7 @@ const all = [
   'transcripts',
   'session',
   'frames',
+  'copies',
   'trust',
   'errors',
   'faults',

@@ -89,16 +89,56 @@ if (hasSqlite) {
     await backend.close();
     const { DatabaseSync } = await import('node:sqlite');
     const database = new DatabaseSync(path);
-    for (const [ofContext, expected] of /** @type {[boolean, RegExp][]} */ ([
-      [false, /^SEARCH entries USING INDEX by_tenant \(tenant=\? AND time<\?\)$/],
-      [true, /^SEARCH entries USING INDEX by_context \(tenant=\? AND context=\? AND time<\?\)$/],
+    const whole = { tenant: '' };
+    for (const [filter, expected] of /** @type {[object, RegExp][]} */ ([
+      [{}, /^SEARCH entries USING INDEX by_tenant \(tenant=\? AND time>\? AND time<\?\)$/],
+      [
+        { context: '' },
+        /^SEARCH entries USING INDEX by_context \(tenant=\? AND context=\? AND time>\? AND time<\?\)$/,
+      ],
+      [
+        { state: 'working' },
+        /^SEARCH entries USING INDEX by_state \(tenant=\? AND state=\? AND time>\? AND time<\?\)$/,
+      ],
     ])) {
-      const plan = database.prepare(`EXPLAIN QUERY PLAN ${pageQuery(ofContext)}`).all();
+      const [sql] = pageQuery({ ...whole, ...filter });
+      const plan = database.prepare(`EXPLAIN QUERY PLAN ${sql}`).all();
       // Sorting would be a step of its own.
       assert.equal(plan.length, 1);
       assert.match(String(plan[0].detail), expected);
     }
     database.close();
+  });
+
+  test('SQLite: a file of the layout before is read, and its entries know their states', async () => {
+    const path = newFile();
+    const { DatabaseSync } = await import('node:sqlite');
+    const database = new DatabaseSync(path);
+    database.exec(`CREATE TABLE records (task TEXT, seq INTEGER, data TEXT NOT NULL, PRIMARY KEY (task, seq)) WITHOUT ROWID;
+      CREATE TABLE entries (task TEXT PRIMARY KEY, tenant TEXT NOT NULL, context TEXT NOT NULL,
+        time REAL NOT NULL, data TEXT NOT NULL, seq INTEGER NOT NULL) WITHOUT ROWID;
+      CREATE INDEX by_tenant ON entries (tenant, time DESC, task);
+      CREATE INDEX by_context ON entries (tenant, context, time DESC, task);
+      INSERT INTO entries VALUES ('a', 't', 'c', 1, '{"state":"working"}', 2);
+      INSERT INTO entries VALUES ('b', 't', 'c', 2, '{"state":"submitted"}', 0);
+      INSERT INTO entries VALUES ('c', 'duties', '', 3, 'no JSON', 1);
+      PRAGMA user_version = 1;`);
+    database.close();
+    for (let opened = 0; opened < 2; opened++) {
+      const backend = await sqliteBackend(path);
+      const { tasks } = await backend.list({ tenant: 't' });
+      assert.deepEqual(
+        tasks.map(({ task, state }) => [task, state]),
+        [
+          ['b', undefined],
+          ['a', 'working'],
+        ],
+      );
+      assert.equal((await backend.list({ tenant: 't', state: 'working' })).tasks.length, 1);
+      assert.equal(await backend.count?.({ tenant: 't' }), 1);
+      assert.equal((await backend.list({ tenant: 'duties' })).tasks[0].data, 'no JSON');
+      await backend.close();
+    }
   });
 
   test('SQLite: what is no database, or of a later version, is left alone', async () => {
@@ -109,9 +149,9 @@ if (hasSqlite) {
     const later = newFile();
     const { DatabaseSync } = await import('node:sqlite');
     const database = new DatabaseSync(later);
-    database.exec('PRAGMA user_version = 2');
+    database.exec('PRAGMA user_version = 3');
     database.close();
-    await assert.rejects(sqliteBackend(later), { code: 'UNAVAILABLE', message: /layout 2/ });
+    await assert.rejects(sqliteBackend(later), { code: 'UNAVAILABLE', message: /layout 3/ });
   });
 } else {
   test('SQLite: where Node has none, the error says what to do', async () => {

@@ -17,11 +17,14 @@ import { AbpError } from '../../../../js/common/errors.js';
  * @property {string} tenant may be empty
  * @property {string} context
  * @property {number} time when the task was last changed, in ms since 1970
+ * @property {string} [state] of the task, by which lists can be limited. An entry without one is not counted
  * @property {string} data whatever else a list shows
  *
  * @typedef {object} ListFilter which tasks a list shows, the latest first
  * @property {string} tenant
  * @property {string} [context]
+ * @property {string} [state]
+ * @property {number} [since] tasks that were changed earlier are left out: ms since 1970
  * @property {number} [limit] how many (100)
  * @property {string} [cursor] of the page before
  */
@@ -57,10 +60,12 @@ import { AbpError } from '../../../../js/common/errors.js';
  *   `timeout` ms (5000); with `OPERATION_FAILED` when the answer throws
  *
  * @property {(task: string, entry: IndexEntry, seq: number) => Promise<void>} note enters a task in the index as it is after a
- *   record; an entry of a later record stays
+ *   record; an entry of a later record stays, and one of the same record is replaced
  * @property {(filter: ListFilter) => Promise<{ tasks: (IndexEntry & { task: string })[], cursor?: string }>} list a tenant's tasks,
  *   those that were changed last first. With a cursor there are more. A task that changes between two pages may be
  *   in both or in none
+ * @property {(filter: ListFilter) => Promise<number>} [count] how many tasks with a state a list shows, on all pages. Without it they
+ *   are listed to be counted
  *
  * @property {(name: string, bytes: Uint8Array) => Promise<void>} put stores an object, or replaces it
  * @property {(name: string) => Promise<Uint8Array>} get rejects with `OBJECT_NOT_FOUND`
@@ -114,8 +119,8 @@ export function requireName(name) {
 }
 
 /** Throws unless an index can have the entry. @param {IndexEntry} entry */
-export function requireEntry({ tenant, context, data }) {
-  requireTexts(tenant, context, data);
+export function requireEntry({ tenant, context, state = '', data }) {
+  requireTexts(tenant, context, state, data);
   if (longer(tenant, MAX_NAME) || longer(context, MAX_NAME))
     throw new AbpError('INVALID_PARAMS', `A tenant or a context has at most ${MAX_NAME} bytes`);
 }
@@ -135,6 +140,26 @@ export function requireRecord(data, limit) {
 }
 
 /** @typedef {{ time: number, task: string }} Place in a list */
+/** @typedef {IndexEntry & { task: string, seq?: number }} Indexed an entry, where it is kept */
+
+/**
+ * The state of an entry that an earlier version wrote: it is in the data. Not that of one which was written before the task's
+ * first record.
+ * @param {string} data
+ * @param {number} seq
+ */
+export function stateIn(data, seq) {
+  if (seq === 0) return undefined;
+  try {
+    const { state } = JSON.parse(data);
+    return typeof state === 'string' ? state : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/** An entry as a list has it. @param {Indexed} entry */
+export const listed = ({ seq: _seq, ...entry }) => entry;
 
 /** Whether one comes before another in a list: the latest first, then by name. @param {Place} a @param {Place} b */
 export const isBefore = (a, b) => a.time > b.time || (a.time === b.time && a.task < b.task);

@@ -2,6 +2,7 @@
  * What a backend does that has all its users in one process: it wakes watchers, routes questions and counts renewals. Where
  * records, entries and objects are kept is another matter: see memory.js and sqlite.js.
  */
+import { breathe } from '../../../../js/common/breathe.js';
 import { AbpError, invokeReportingErrors, toErrorObject } from '../../../../js/common/errors.js';
 import {
   DEFAULT_PAGE,
@@ -18,7 +19,7 @@ import {
   unavailable,
 } from './backend.js';
 
-/** @import { Backend, IndexEntry, ListFilter, LogRecord } from './backend.js' */
+/** @import { Backend, IndexEntry, ListFilter, LogRecord, Place } from './backend.js' */
 
 /** Bytes of a record: as NATS has them by default, less what its headers take. */
 const MAX_RECORD = 1_000_000;
@@ -33,8 +34,9 @@ const BATCH = 64;
  * @property {(task: string, after: number, limit: number) => LogRecord[]} read
  * @property {(task: string) => void} forget
  * @property {(task: string, entry: IndexEntry, seq: number) => void} note
- * @property {(tenant: string, context: string | undefined, after: { time: number, task: string } | undefined, limit: number)
- *   => (IndexEntry & { task: string })[]} list
+ * @property {(filter: ListFilter, after: Place | undefined, limit: number) => (IndexEntry & { task: string })[]} list
+ * @property {(filter: ListFilter, after: Place | undefined) => { count: number, last?: Place }} count some of them; there are more after
+ *   the last
  * @property {(name: string, bytes: Uint8Array) => void} put
  * @property {(name: string) => Uint8Array | undefined} get
  * @property {(name: string) => void} remove
@@ -167,10 +169,24 @@ export class LocalBackend {
   }
 
   /** @param {ListFilter} filter */
-  async list({ tenant, context, limit = DEFAULT_PAGE, cursor }) {
-    const found = this.#open().list(tenant, context, readCursor(cursor), limit + 1);
+  async list({ limit = DEFAULT_PAGE, cursor, ...filter }) {
+    const found = this.#open().list(filter, readCursor(cursor), limit + 1);
     const tasks = found.slice(0, limit);
     return found.length > limit ? { tasks, cursor: printCursor(tasks[limit - 1]) } : { tasks };
+  }
+
+  /** @param {ListFilter} filter */
+  async count(filter) {
+    let all = 0;
+    /** @type {Place | undefined} */
+    let after;
+    do {
+      const { count, last } = this.#open().count(filter, after);
+      all += count;
+      after = last;
+      await breathe();
+    } while (after);
+    return all;
   }
 
   /** @param {string} name @param {Uint8Array} bytes */

@@ -1,25 +1,19 @@
 /** A backend in memory: nothing outlives the process. For tests, and for several agents in one process. */
-import { unavailable } from './backend.js';
+import { listed, unavailable } from './backend.js';
 import { LocalBackend } from './local.js';
-import { OrderedEntries } from './ordered.js';
+import { OrderedIndex } from './ordered.js';
 
-/** @import { IndexEntry, LogRecord } from './backend.js' */
+/** @import { IndexEntry, ListFilter, LogRecord, Place } from './backend.js' */
 /** @import { Storage } from './local.js' */
 
 /** Characters and bytes, unless the options say how many. */
 const DEFAULT_MAX_STORED = 256 << 20;
 
-/** @typedef {IndexEntry & { task: string, seq: number }} Indexed */
-/** @typedef {{ all: OrderedEntries<Indexed>, contexts: Map<string, OrderedEntries<Indexed>> }} Tenant */
-
 /** @implements {Storage} */
 class Memory {
   /** @type {Map<string, LogRecord[]>} */
   #logs = new Map();
-  /** @type {Map<string, Indexed>} */
-  #index = new Map();
-  /** The same in order. @type {Map<string, Tenant>} */
-  #tenants = new Map();
+  #index = new OrderedIndex();
   /** @type {Map<string, Uint8Array>} */
   #objects = new Map();
   #size = 0;
@@ -59,47 +53,22 @@ class Memory {
   forget(task) {
     for (const { data } of this.#logs.get(task) ?? []) this.#size -= data.length;
     this.#logs.delete(task);
-    this.#unplace(task);
-  }
-
-  /** @param {string} task */
-  #unplace(task) {
-    const entry = this.#index.get(task);
-    if (!entry) return;
-    this.#index.delete(task);
-    const { all, contexts } = /** @type {Tenant} */ (this.#tenants.get(entry.tenant));
-    const ofContext = /** @type {OrderedEntries<Indexed>} */ (contexts.get(entry.context));
-    all.remove(entry);
-    ofContext.remove(entry);
-    if (ofContext.empty) contexts.delete(entry.context);
-    if (all.empty) this.#tenants.delete(entry.tenant);
+    this.#index.remove(task);
   }
 
   /** @param {string} task @param {IndexEntry} entry @param {number} seq */
   note(task, entry, seq) {
-    if ((this.#index.get(task)?.seq ?? -1) >= seq) return;
-    this.#unplace(task);
-    const indexed = { ...entry, task, seq };
-    this.#index.set(task, indexed);
-    const { all, contexts } = this.#tenants.get(entry.tenant) ?? {
-      all: new OrderedEntries(),
-      contexts: new Map(),
-    };
-    this.#tenants.set(entry.tenant, { all, contexts });
-    const ofContext = contexts.get(entry.context) ?? new OrderedEntries();
-    contexts.set(entry.context, ofContext);
-    all.add(indexed);
-    ofContext.add(indexed);
+    if ((this.#index.get(task)?.seq ?? -1) <= seq) this.#index.set({ ...entry, task, seq });
   }
 
-  /**
-   * @param {string} tenant @param {string | undefined} context
-   * @param {{ time: number, task: string } | undefined} after @param {number} limit
-   */
-  list(tenant, context, after, limit) {
-    const of = this.#tenants.get(tenant);
-    const entries = context === undefined ? of?.all : of?.contexts.get(context);
-    return (entries?.page(after, limit) ?? []).map(({ seq: _seq, ...entry }) => entry);
+  /** @param {ListFilter} filter @param {Place | undefined} after @param {number} limit */
+  list(filter, after, limit) {
+    return this.#index.page(filter, after, limit).map(listed);
+  }
+
+  /** @param {ListFilter} filter */
+  count(filter) {
+    return { count: this.#index.count(filter) };
   }
 
   /** @param {string} name @param {Uint8Array} bytes */

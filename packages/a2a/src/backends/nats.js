@@ -3,12 +3,13 @@
  * acknowledged is as durable as the server has it: with one server its disk within `sync_interval`, with three replicas
  * a quorum has it.
  */
+import { breathe } from '../../../../js/common/breathe.js';
 import { AbpError, invokeReportingErrors, toErrorObject } from '../../../../js/common/errors.js';
 import {
   DEFAULT_PAGE,
   DEFAULT_TIMEOUT,
   conflict,
-  isBefore,
+  listed,
   noAnswer,
   noResponders,
   objectNotFound,
@@ -17,9 +18,11 @@ import {
   requireEntry,
   requireName,
   requireRecord,
+  stateIn,
   unavailable,
 } from './backend.js';
 import { Feed } from './nats-feed.js';
+import { OrderedIndex } from './ordered.js';
 
 /** @import { Backend, IndexEntry, ListFilter, LogRecord } from './backend.js' */
 
@@ -43,6 +46,12 @@ const HEARTBEAT = 1000;
 const LOOK = 2000;
 /** Ms before something that failed is tried again. */
 const RETRY = 250;
+/** Entries of a list that are read anew for each page; of a longer one a copy is kept, and what has changed is read. */
+const SHORT_LIST = 256;
+/** Ms for which a copy that nobody asks for is kept. */
+const KEPT = 300_000;
+/** Ms for which a copy is good enough for a further page. */
+const FRESH = 1000;
 /** Attempts to enter a task in the index while others do, too. */
 const MAX_ATTEMPTS = 16;
 /** JetStream's number for "another sequence is the latest". */
@@ -78,6 +87,17 @@ function sequenceIn(reply) {
  * @property {LogRecord[]} queue what came while it was reading
  */
 
+/**
+ * A copy of a list's entries.
+ * @typedef {object} Copy
+ * @property {OrderedIndex} index
+ * @property {number} seen the sequence of the latest message that was read
+ * @property {number} read when that was
+ * @property {number} asked when somebody asked for it
+ * @property {Promise<void> | undefined} reading
+ * @property {Promise<void> | undefined} next what begins when that is over
+ */
+
 /** @typedef {Error & { code?: number, isNoResponders?: () => boolean }} NatsError */
 
 /** @implements {Backend} */
@@ -89,6 +109,8 @@ class NatsBackend {
   #timeout;
   #connected = true;
   #closed = false;
+  /** Of long lists, by their subjects. @type {Map<string, Copy>} */
+  #copies = new Map();
   /** By the token of their task. @type {Map<string, Set<Watcher>>} */
   #watchers = new Map();
   /** The process's consumer. @type {Promise<void> | undefined} */
@@ -243,8 +265,6 @@ class NatsBackend {
   }
 
   /**
-   * They are pulled from a consumer that was made for it: the client's own way to read in order makes consumers anew by
-   * timers, and may wait for ever on a busy machine.
    * @param {string} stream
    * @param {string} subject
    * @param {number} from
@@ -252,7 +272,21 @@ class NatsBackend {
    * @returns {Promise<LogRecord[] | undefined>} undefined if there were fewer than the server has counted: some were deleted
    *   meanwhile, or left out
    */
-  #consumed(stream, subject, from, limit) {
+  async #consumed(stream, subject, from, limit) {
+    const { found, pending } = await this.#consumer(stream, subject, from, limit);
+    return found.length === Math.min(pending, limit) ? found : undefined;
+  }
+
+  /**
+   * They are pulled from a consumer that was made for it: the client's own way to read in order makes consumers anew by
+   * timers, and may wait for ever on a busy machine.
+   * @param {string} stream
+   * @param {string} subject
+   * @param {number} from
+   * @param {number} limit
+   * @returns {Promise<{ found: LogRecord[], pending: number }>} and how many there were when it was made
+   */
+  #consumer(stream, subject, from, limit) {
     return this.#request(async () => {
       const { name, num_pending: pending } = await this.#jsm.consumers.add(stream, {
         filter_subject: subject,
@@ -269,7 +303,7 @@ class NatsBackend {
       for (let more = true; more && found.length < wanted;)
         more = await this.#pull(stream, name, Math.min(wanted - found.length, PULL), found);
       void this.#jsm.consumers.delete(stream, name).catch(() => {});
-      return found.length === wanted ? found : undefined;
+      return { found, pending };
     });
   }
 
@@ -448,6 +482,7 @@ class NatsBackend {
       this.#request(() => this.#jsm.streams.purge(stream, { filter: subject }));
     await filter(this.#state, this.#subject('index', '*', '*', token(task)));
     await filter(this.#log, this.#subject('log', token(task)));
+    for (const { index } of this.#copies.values()) index.remove(task);
   }
 
   // --- Processes -------------------------------------------------------------------------------
@@ -455,6 +490,8 @@ class NatsBackend {
   /** @param {string} process */
   async renew(process) {
     this.#check(process);
+    for (const [subject, { asked }] of this.#copies)
+      if (performance.now() - asked > KEPT) this.#copies.delete(subject);
     await this.#publish(this.#subject('lease', token(process)), '');
   }
 
@@ -516,13 +553,14 @@ class NatsBackend {
   async note(task, entry, seq) {
     this.#check(task);
     requireEntry(entry);
-    const { tenant, context, time, data } = entry;
+    const { tenant, context, time, state, data } = entry;
     const subject = this.#subject('index', token(tenant), token(context), token(task));
-    const text = JSON.stringify({ task, tenant, context, time, data, seq });
+    const text = JSON.stringify({ task, tenant, context, time, state, data, seq });
     requireRecord(text, this.maxRecord);
     for (let attempt = 1; ; attempt++) {
       const last = await this.#last(this.#state, subject);
-      if (last && JSON.parse(decoder.decode(last.data)).seq >= seq) return;
+      const stored = last && decoder.decode(last.data);
+      if (stored && (stored === text || JSON.parse(stored).seq > seq)) return;
       try {
         const expect = { lastSubjectSequence: last?.seq ?? 0 };
         await this.#publish(subject, text, { expect }, task);
@@ -535,17 +573,96 @@ class NatsBackend {
   }
 
   /** @param {ListFilter} filter */
-  async list({ tenant, context, limit = DEFAULT_PAGE, cursor }) {
+  async list({ limit = DEFAULT_PAGE, cursor, ...filter }) {
     this.#check();
     const after = readCursor(cursor);
+    const index = await this.#entries(filter, after !== undefined);
+    const entries = index.page(filter, after, limit + 1).map(listed);
+    const tasks = entries.slice(0, limit);
+    return entries.length > limit ? { tasks, cursor: printCursor(tasks[limit - 1]) } : { tasks };
+  }
+
+  /** @param {ListFilter} filter */
+  async count(filter) {
+    this.#check();
+    return (await this.#entries(filter, false)).count(filter);
+  }
+
+  /**
+   * The entries of a tenant, or of one of its contexts. NATS has them in no order in which they could be asked for.
+   * @param {ListFilter} filter
+   * @param {boolean} further whether an earlier page has been read
+   */
+  async #entries({ tenant, context }, further) {
     const within = context === undefined ? '*' : token(context);
     const subject = this.#subject('index', token(tenant), within, '*');
-    const entries = (await this.#messagesOf(this.#state, subject, 1, Infinity))
-      .map(({ data }) => JSON.parse(data))
-      .filter((entry) => !after || isBefore(after, entry))
-      .sort((a, b) => (isBefore(a, b) ? -1 : 1));
-    const tasks = entries.slice(0, limit).map(({ seq: _seq, ...entry }) => entry);
-    return entries.length > limit ? { tasks, cursor: printCursor(tasks[limit - 1]) } : { tasks };
+    let copy = this.#copies.get(subject);
+    if (!copy) {
+      const few = await this.#messagesOf(this.#state, subject, 1, SHORT_LIST + 1);
+      if (few.length <= SHORT_LIST) return enter(new OrderedIndex(), few);
+      // Another one may have made it meanwhile.
+      copy = this.#copies.get(subject) ?? newCopy();
+      this.#copies.set(subject, copy);
+    }
+    const now = (copy.asked = performance.now());
+    if (!further || !copy.read || now - copy.read > FRESH) await this.#refresh(copy, subject);
+    return copy.index;
+  }
+
+  /**
+   * Reads what was entered until now. All who ask while it is being read wait for one that begins then.
+   * @param {Copy} copy
+   * @param {string} subject
+   * @returns {Promise<void>}
+   */
+  #refresh(copy, subject) {
+    const begin = () => {
+      copy.next = undefined;
+      copy.reading = this.#readInto(copy, subject).finally(() => (copy.reading = undefined));
+      return copy.reading;
+    };
+    if (!copy.reading) return begin();
+    return (copy.next ??= copy.reading.catch(() => {}).then(begin));
+  }
+
+  /** @param {Copy} copy @param {string} subject */
+  async #readInto(copy, subject) {
+    const read = async () => {
+      const found = await this.#changed(subject, copy.seen + 1);
+      if (found.length > 0) copy.seen = found[found.length - 1].seq;
+      await enterAll(copy.index, found);
+    };
+    await read();
+    if (performance.now() >= this.#noConsumers) {
+      const before = copy.index.size;
+      const { pending } = await this.#consumer(this.#state, subject, 1, 0);
+      // More may have come since.
+      if (pending > before) await read();
+      if (pending < before || pending > copy.index.size) {
+        // Another process has forgotten tasks, or the server has left entries out.
+        copy.index = new OrderedIndex();
+        copy.seen = 0;
+        await read();
+      }
+    }
+    copy.read = performance.now();
+  }
+
+  /**
+   * Entries from a sequence on. One that changes while they are read is not among them: its new message has a later sequence.
+   * @param {string} subject
+   * @param {number} from
+   */
+  async #changed(subject, from) {
+    if (performance.now() >= this.#noConsumers) {
+      try {
+        return (await this.#consumer(this.#state, subject, from, Infinity)).found;
+      } catch {
+        this.#noConsumers = performance.now() + WITHOUT_CONSUMERS;
+      }
+    }
+    const { state } = await this.#request(() => this.#jsm.streams.info(this.#state));
+    return this.#oneByOne(this.#state, subject, from, Infinity, state.last_seq);
   }
 
   // --- Objects ---------------------------------------------------------------------------------
@@ -630,6 +747,34 @@ class NatsBackend {
     this.#feed?.stop();
     clearInterval(this.#timer);
     await this.#messages?.close();
+  }
+}
+
+/** @returns {Copy} */
+const newCopy = () => ({
+  index: new OrderedIndex(),
+  seen: 0,
+  read: 0,
+  asked: 0,
+  reading: undefined,
+  next: undefined,
+});
+
+/** @param {OrderedIndex} index @param {LogRecord[]} messages */
+function enter(index, messages) {
+  for (const { data } of messages) {
+    const entry = JSON.parse(data);
+    entry.state ??= stateIn(entry.data, entry.seq);
+    index.set(entry);
+  }
+  return index;
+}
+
+/** The same for many. @param {OrderedIndex} index @param {LogRecord[]} messages */
+async function enterAll(index, messages) {
+  for (let at = 0; at < messages.length; at += SHORT_LIST) {
+    enter(index, messages.slice(at, at + SHORT_LIST));
+    await breathe();
   }
 }
 

@@ -1,7 +1,7 @@
-/** Entries in the order of a list, so that a page costs what it shows, however many there are. */
+/** Entries of an index in the order of a list, so that a page costs what it shows, however many there are. */
 import { isBefore } from './backend.js';
 
-/** @import { Place } from './backend.js' */
+/** @import { Indexed, ListFilter, Place } from './backend.js' */
 
 /** Entries that are next to each other in memory: a new one moves at most so many. */
 const MAX_BLOCK = 128;
@@ -43,18 +43,123 @@ export class OrderedEntries {
   }
 
   /**
-   * The entries that come after a place, or the first ones.
+   * Visits the entries that come after a place, or all, until `visit` returns false.
    * @param {Place | undefined} place
-   * @param {number} limit
+   * @param {(entry: T) => boolean} visit
    */
-  page(place, limit) {
+  walk(place, visit) {
     let { at, index } = place ? this.#find(place) : { at: 0, index: 0 };
+    for (let block; (block = this.#blocks[at]); at++, index = 0)
+      for (; index < block.length; index++) {
+        if (place && !isBefore(place, block[index])) continue;
+        if (!visit(block[index])) return;
+      }
+  }
+
+  /** How many are not older. @param {number} since */
+  count(since) {
+    let count = 0;
+    for (const block of this.#blocks) {
+      if (block[block.length - 1].time >= since) count += block.length;
+      else return count + partition(block.length, (i) => block[i].time >= since);
+    }
+    return count;
+  }
+}
+
+/** @typedef {OrderedEntries<Indexed>} Ordered */
+/** @typedef {{ all: Ordered, contexts: Map<string, Ordered>, states: Map<string, Ordered> }} Tenant */
+
+/** An index in memory. */
+export class OrderedIndex {
+  /** @type {Map<string, Indexed>} */
+  #entries = new Map();
+  /** @type {Map<string, Tenant>} */
+  #tenants = new Map();
+
+  get size() {
+    return this.#entries.size;
+  }
+
+  /** @param {string} task */
+  get(task) {
+    return this.#entries.get(task);
+  }
+
+  /** Enters a task, or replaces its entry. @param {Indexed} entry */
+  set(entry) {
+    this.remove(entry.task);
+    this.#entries.set(entry.task, entry);
+    let tenant = this.#tenants.get(entry.tenant);
+    if (!tenant) {
+      tenant = { all: new OrderedEntries(), contexts: new Map(), states: new Map() };
+      this.#tenants.set(entry.tenant, tenant);
+    }
+    tenant.all.add(entry);
+    within(tenant.contexts, entry.context).add(entry);
+    if (entry.state) within(tenant.states, entry.state).add(entry);
+  }
+
+  /** @param {string} task */
+  remove(task) {
+    const entry = this.#entries.get(task);
+    if (!entry) return;
+    this.#entries.delete(task);
+    const { all, contexts, states } = /** @type {Tenant} */ (this.#tenants.get(entry.tenant));
+    all.remove(entry);
+    for (const [map, key] of /** @type {const} */ ([
+      [contexts, entry.context],
+      [states, entry.state ?? ''],
+    ])) {
+      const entries = map.get(key);
+      entries?.remove(entry);
+      if (entries?.empty) map.delete(key);
+    }
+    if (all.empty) this.#tenants.delete(entry.tenant);
+  }
+
+  /**
+   * @param {ListFilter} filter
+   * @param {Place | undefined} after
+   * @param {number} limit
+   * @returns {Indexed[]}
+   */
+  page({ tenant, context, state, since = -Infinity }, after, limit) {
+    const of = this.#tenants.get(tenant);
+    const entries =
+      context !== undefined ? of?.contexts.get(context) : state ? of?.states.get(state) : of?.all;
+    /** @type {Indexed[]} */
     const found = [];
-    for (let block; found.length < limit && (block = this.#blocks[at]); at++, index = 0)
-      for (; index < block.length && found.length < limit; index++)
-        if (!place || isBefore(place, block[index])) found.push(block[index]);
+    entries?.walk(after, (entry) => {
+      if (found.length === limit || entry.time < since) return false;
+      if (!state || entry.state === state) found.push(entry);
+      return true;
+    });
     return found;
   }
+
+  /** How many with a state a list shows. @param {ListFilter} filter */
+  count({ tenant, context, state, since = -Infinity }) {
+    const of = this.#tenants.get(tenant);
+    let count = 0;
+    if (context === undefined) {
+      for (const [name, entries] of of?.states ?? [])
+        if (!state || name === state) count += entries.count(since);
+    } else
+      of?.contexts.get(context)?.walk(undefined, (entry) => {
+        if (entry.time < since) return false;
+        if (state ? entry.state === state : entry.state) count++;
+        return true;
+      });
+    return count;
+  }
+}
+
+/** @param {Map<string, Ordered>} map @param {string} key @returns {Ordered} */
+function within(map, key) {
+  let entries = map.get(key);
+  if (!entries) map.set(key, (entries = new OrderedEntries()));
+  return entries;
 }
 
 /**

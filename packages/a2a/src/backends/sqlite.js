@@ -6,30 +6,72 @@ import { AbpError } from '../../../../js/common/errors.js';
 import { unavailable } from './backend.js';
 import { LocalBackend } from './local.js';
 
-/** @import { IndexEntry, LogRecord } from './backend.js' */
+/** @import { IndexEntry, ListFilter, LogRecord, Place } from './backend.js' */
 /** @import { Storage } from './local.js' */
 
-/** The layout of the tables; a file with another is refused. */
-const LAYOUT = 1;
+/** The layout of the tables; a file with a later one is refused. */
+const LAYOUT = 2;
+/** Entries that are counted at once. */
+const SLICE = 10_000;
 
-const SCHEMA = `
+const TABLES = `
   CREATE TABLE IF NOT EXISTS records (task TEXT, seq INTEGER, data TEXT NOT NULL, PRIMARY KEY (task, seq)) WITHOUT ROWID;
   CREATE TABLE IF NOT EXISTS entries (task TEXT PRIMARY KEY, tenant TEXT NOT NULL, context TEXT NOT NULL,
-    time REAL NOT NULL, data TEXT NOT NULL, seq INTEGER NOT NULL) WITHOUT ROWID;
-  CREATE INDEX IF NOT EXISTS by_tenant ON entries (tenant, time DESC, task);
-  CREATE INDEX IF NOT EXISTS by_context ON entries (tenant, context, time DESC, task);
+    time REAL NOT NULL, data TEXT NOT NULL, seq INTEGER NOT NULL, state TEXT NOT NULL DEFAULT '') WITHOUT ROWID;
   CREATE TABLE IF NOT EXISTS objects (name TEXT PRIMARY KEY, bytes BLOB NOT NULL);
+`;
+/** From the layout before, whose entries have their state in the data. */
+const MIGRATION = `
+  DROP INDEX IF EXISTS by_tenant;
+  DROP INDEX IF EXISTS by_context;
+  ALTER TABLE entries ADD COLUMN state TEXT NOT NULL DEFAULT '';
+  UPDATE entries SET state = coalesce(json_extract(data, '$.state'), '') WHERE seq > 0 AND json_valid(data);
+`;
+/** All that counting needs is in them. */
+const INDEXES = `
+  CREATE INDEX IF NOT EXISTS by_tenant ON entries (tenant, time DESC, task, state);
+  CREATE INDEX IF NOT EXISTS by_context ON entries (tenant, context, time DESC, task, state);
+  CREATE INDEX IF NOT EXISTS by_state ON entries (tenant, state, time DESC, task);
   PRAGMA user_version = ${LAYOUT};
 `;
 
 /**
- * A page of a list: of a tenant, and of a context if there is one, from a time and a task on. The time by itself says where in
- * the index it begins.
- * @param {boolean} ofContext
+ * Which entries a list shows, from a place on, and the values of that. The time by itself says where in the index it begins.
+ * @param {ListFilter} filter
+ * @param {Place | undefined} after
+ * @param {boolean} [counted] whether only those that are counted
+ * @returns {[where: string, ...values: unknown[]]}
  */
-export const pageQuery = (ofContext) => `SELECT task, tenant, context, time, data FROM entries
-  WHERE tenant = ? ${ofContext ? 'AND context = ?' : ''} AND time <= ? AND (time < ? OR task > ?)
-  ORDER BY time DESC, task LIMIT ?`;
+function selection({ tenant, context, state, since = -Infinity }, after, counted = false) {
+  const { time, task } = after ?? { time: Infinity, task: '' };
+  const where = ['tenant = ?', 'time <= ?', '(time < ? OR task > ?)', 'time >= ?'];
+  const values = [tenant, time, time, task, since];
+  for (const [name, value] of [
+    ['context', context],
+    ['state', state],
+  ]) {
+    if (value === undefined) continue;
+    where.push(`${name} = ?`);
+    values.push(value);
+  }
+  if (counted && state === undefined) where.push("state <> ''");
+  const index = context !== undefined ? 'by_context' : state ? 'by_state' : 'by_tenant';
+  return [`FROM entries INDEXED BY ${index} WHERE ${where.join(' AND ')}`, ...values];
+}
+
+/**
+ * A page of a list.
+ * @param {ListFilter} filter
+ * @param {Place | undefined} [after]
+ * @returns {[sql: string, ...values: unknown[]]} and then how many
+ */
+export function pageQuery(filter, after) {
+  const [where, ...values] = selection(filter, after);
+  return [
+    `SELECT task, tenant, context, time, state, data ${where} ORDER BY time DESC, task LIMIT ?`,
+    ...values,
+  ];
+}
 
 /** Numbers of SQLite's errors. */
 const BUSY = 5;
@@ -111,23 +153,31 @@ class File {
   }
 
   /** @param {string} task @param {IndexEntry} entry @param {number} seq */
-  note(task, { tenant, context, time, data }, seq) {
-    const sql = `INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?) ON CONFLICT (task) DO UPDATE SET tenant = excluded.tenant,
-      context = excluded.context, time = excluded.time, data = excluded.data, seq = excluded.seq
-      WHERE excluded.seq > entries.seq`;
-    this.#later(() => this.#do('run', sql, task, tenant, context, time, data, seq));
+  note(task, { tenant, context, time, state = '', data }, seq) {
+    const sql = `INSERT INTO entries (task, tenant, context, time, data, seq, state) VALUES (?, ?, ?, ?, ?, ?, ?)
+      ON CONFLICT (task) DO UPDATE SET tenant = excluded.tenant, context = excluded.context, time = excluded.time,
+        data = excluded.data, seq = excluded.seq, state = excluded.state
+      WHERE excluded.seq >= entries.seq`;
+    this.#later(() => this.#do('run', sql, task, tenant, context, time, data, seq, state));
   }
 
-  /**
-   * @param {string} tenant @param {string | undefined} context
-   * @param {{ time: number, task: string } | undefined} after @param {number} limit
-   */
-  list(tenant, context, after, limit) {
-    const { time, task } = after ?? { time: Infinity, task: '' };
-    const values = context === undefined ? [tenant] : [tenant, context];
-    const sql = pageQuery(context !== undefined);
-    const rows = this.#do('all', sql, ...values, time, time, task, limit);
-    return rows.map((/** @type {object} */ row) => ({ ...row }));
+  /** @param {ListFilter} filter @param {Place | undefined} after @param {number} limit */
+  list(filter, after, limit) {
+    const [sql, ...values] = pageQuery(filter, after);
+    return this.#do('all', sql, ...values, limit).map(
+      (/** @type {IndexEntry & { task: string }} */ { state, ...row }) =>
+        state ? { ...row, state } : row,
+    );
+  }
+
+  /** @param {ListFilter} filter @param {Place | undefined} after @returns {{ count: number, last?: Place }} */
+  count(filter, after) {
+    const [where, ...values] = selection(filter, after, true);
+    const order = 'ORDER BY time DESC, task';
+    const place = `SELECT time, task ${where} ${order} LIMIT 1 OFFSET ${SLICE - 1}`;
+    const last = this.#do('get', place, ...values);
+    if (last) return { count: SLICE, last: { ...last } };
+    return { count: this.#do('get', `SELECT count(*) AS count ${where}`, ...values).count };
   }
 
   /** @param {string} name @param {Uint8Array} bytes */
@@ -187,7 +237,7 @@ export async function sqliteBackend(path) {
     const { user_version: layout } = database.prepare('PRAGMA user_version').get();
     if (layout > LAYOUT)
       throw new Error(`it has layout ${layout}, and this version reads ${LAYOUT}`);
-    database.exec(`${SCHEMA} COMMIT`);
+    database.exec(`${TABLES} ${layout === 1 ? MIGRATION : ''} ${INDEXES} COMMIT`);
     return new LocalBackend(new File(database));
   } catch (error) {
     database?.close();

@@ -257,6 +257,64 @@ export function testBackend(name, { open, shared = false }) {
       await assert.rejects(backend.list({ tenant: id, cursor }), refusedAs('INVALID_PARAMS'));
   });
 
+  it('lists are limited to a state, and to what has changed since, and counted', async (backend, id, second) => {
+    /** @type {[at: string, context: string, time: number, state?: string][]} */
+    const entries = [
+      ['a', 'one', 1, 'working'],
+      ['b', 'one', 2, 'completed'],
+      ['c', 'two', 3, 'completed'],
+      ['d', 'two', 3, 'working'],
+      ['e', 'two', 4],
+    ];
+    for (const [at, context, time, state] of entries)
+      await backend.note(`${id}${at}`, { tenant: id, context, time, state, data: '' }, 1);
+    await backend.note(
+      `${id}f`,
+      { tenant: `${id}2`, context: 'one', time: 1, state: 'working', data: '' },
+      1,
+    );
+    const shown = async (/** @type {object} */ filter) => {
+      const found = [];
+      let cursor;
+      do {
+        const page = await second.list({ tenant: id, limit: 1, ...filter, cursor });
+        found.push(...page.tasks);
+        cursor = page.cursor;
+      } while (cursor);
+      const count = await second.count?.({ tenant: id, ...filter });
+      return [found.map(({ task }) => task.slice(id.length)).join(''), count];
+    };
+    // What has no state is shown where no state is asked for, and not counted.
+    assert.deepEqual(await shown({}), ['ecdba', 4]);
+    assert.deepEqual(await shown({ state: 'working' }), ['da', 2]);
+    assert.deepEqual(await shown({ state: 'failed' }), ['', 0]);
+    assert.deepEqual(await shown({ since: 3 }), ['ecd', 2]);
+    assert.deepEqual(await shown({ since: 2, state: 'completed' }), ['cb', 2]);
+    assert.deepEqual(await shown({ context: 'two' }), ['ecd', 2]);
+    assert.deepEqual(await shown({ context: 'two', state: 'working' }), ['d', 1]);
+    assert.deepEqual(await shown({ context: 'one', since: 2 }), ['b', 1]);
+    assert.deepEqual(await shown({ context: 'none' }), ['', 0]);
+    const [page] = (await second.list({ tenant: id, state: 'working' })).tasks;
+    assert.deepEqual([page.state, page.data], ['working', '']);
+    assert.equal((await second.list({ tenant: id })).tasks[0].state, undefined);
+    // It changes, is read again after the same record, and is forgotten.
+    await backend.note(
+      `${id}a`,
+      { tenant: id, context: 'one', time: 5, state: 'completed', data: '' },
+      2,
+    );
+    await backend.note(
+      `${id}b`,
+      { tenant: id, context: 'one', time: 2, state: 'completed', data: 'new' },
+      1,
+    );
+    await backend.forget(`${id}c`);
+    assert.deepEqual(await shown({ state: 'completed' }), ['ab', 2]);
+    assert.deepEqual(await shown({ state: 'working' }), ['d', 1]);
+    assert.deepEqual(await shown({}), ['aedb', 3]);
+    assert.equal((await second.list({ tenant: id, context: 'one' })).tasks[1].data, 'new');
+  });
+
   it('long lists keep their order while their tasks change and are forgotten', async (backend, id, second) => {
     /** @type {Map<string, number>} */
     const times = new Map();
@@ -270,7 +328,9 @@ export function testBackend(name, { open, shared = false }) {
         const time = timeOf(i, round);
         times.set(task, time);
         const context = i % 2 ? 'odd' : 'even';
-        await backend.note(task, { tenant: id, context, time, data: '' }, round);
+        await backend.note(task, { tenant: id, context, time, state: 'working', data: '' }, round);
+        // Another one reads it while it changes.
+        if (i % 100 === 0) await second.list({ tenant: id, limit: 1 });
       }
     for (const [i, task] of names.entries()) {
       if (i % 5) continue;
@@ -293,6 +353,7 @@ export function testBackend(name, { open, shared = false }) {
         .sort(([a, one], [b, other]) => other - one || (a < b ? -1 : 1))
         .map(([task]) => task);
       assert.deepEqual(found, expected);
+      assert.equal(await second.count?.({ tenant: id, context }), expected.length);
     }
   });
 

@@ -282,11 +282,17 @@ export class TaskClient {
 
   /**
    * @param {object} [filter] the protocol's own: `contextId`, `pageSize`, `pageToken`, …
-   * @returns {Promise<{ tasks: Task[], nextPageToken?: string }>}
+   * @returns {Promise<{ tasks: Task[], nextPageToken?: string, totalSize?: number }>} `totalSize` is how many there are on all
+   *   pages, where the agent says so
    */
   async list(filter = {}) {
     const result = await this.#request('list', filter, this.#limits.timeout);
-    return { tasks: readTasks(result), nextPageToken: textOf(getOwn(result, 'nextPageToken')) };
+    const total = getOwn(result, 'totalSize');
+    return {
+      tasks: readTasks(result),
+      nextPageToken: textOf(getOwn(result, 'nextPageToken')),
+      totalSize: typeof total === 'number' ? total : undefined,
+    };
   }
 
   /** Closes the transport, if the client has one. Streams end as if the connection had broken; tasks go on. */

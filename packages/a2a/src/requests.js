@@ -5,6 +5,7 @@ import { getOwn } from '../../../js/common/values.js';
 import { DIALECTS, getField, printError, readState } from './dialects.js';
 import { invalid, readHistoryLength } from './validation.js';
 
+/** @import { Place } from './backends/backend.js' */
 /** @import { Dialect, Task } from './dialects.js' */
 /** @import { Reply } from './reply.js' */
 /** @import { StoredTask } from './task.js' */
@@ -78,8 +79,6 @@ export function historyOf({ id, contextId, status, artifacts, history }, asked) 
 
 /** @param {StoredTask} task */
 export const timeOf = ({ status }) => /** @type {string} */ (status.timestamp);
-/** The key that tasks are sorted by, the latest first. @param {StoredTask} task */
-export const keyOf = (task) => `${timeOf(task)}|${task.id}`;
 
 /** @param {unknown} params */
 export function filterOf(params) {
@@ -95,14 +94,36 @@ export function filterOf(params) {
   if (Number.isNaN(after))
     throw invalid('statusTimestampAfter', 'must be a valid ISO 8601 date string');
   const token = getField(params, 'pageToken');
+  const from = token ? readToken(token) : undefined;
+  if (token && !from) throw invalid('pageToken', 'is not that of a list');
+  const contextId = getField(params, 'contextId') || undefined;
+  const artifacts = getField(params, 'includeArtifacts') === true;
+  return { contextId, status, after, pageSize, from, artifacts };
+}
+
+/**
+ * Where the next page begins, and what is known of the count: how many tasks there are, or only how many are before it.
+ * @typedef {{ place: Place, total?: number, before?: number }} Token
+ */
+
+/** @param {Place} place @param {{ total?: number, before?: number }} count */
+export const printToken = ({ time, task }, { total, before }) =>
+  btoa(encodeURIComponent(JSON.stringify([time, task, total ?? null, before ?? null])));
+
+/** @param {string} token @returns {Token | undefined} */
+function readToken(token) {
   try {
-    const cursor = token ? atob(token) : undefined;
-    const contextId = getField(params, 'contextId') || undefined;
-    const artifacts = getField(params, 'includeArtifacts') === true;
-    return { contextId, status, after, pageSize, cursor, artifacts };
+    const [time, task, total, before] = JSON.parse(decodeURIComponent(atob(token)));
+    const count = (/** @type {unknown} */ n) =>
+      Number.isSafeInteger(n) && /** @type {number} */ (n) >= 0
+        ? /** @type {number} */ (n)
+        : undefined;
+    if (typeof time === 'number' && typeof task === 'string')
+      return { place: { time, task }, total: count(total), before: count(before) };
   } catch {
-    throw invalid('pageToken', 'is not a valid base64-encoded cursor');
+    // It is refused.
   }
+  return undefined;
 }
 
 /**

@@ -26,18 +26,9 @@ import { Backlog } from './backlog.js';
 import { preferredVersion, printCard } from './card.js';
 import { DIALECTS, METHODS, STATES, getField, printError, readState } from './dialects.js';
 import { httpListener, readOrigins, respond } from './http.js';
+import { TaskLists } from './lists.js';
 import { serveTransport } from './port.js';
-import {
-  check,
-  filterOf,
-  historyOf,
-  idsOf,
-  keyOf,
-  refuse,
-  taskIdOf,
-  timeOf,
-  versionOf,
-} from './requests.js';
+import { check, historyOf, idsOf, refuse, taskIdOf, timeOf, versionOf } from './requests.js';
 import { Repeats, identityOf, markOf, reused } from './repeats.js';
 import { outcomeOf } from './outcome.js';
 import { PrintedEvent, Stream, unsendable } from './reply.js';
@@ -120,6 +111,8 @@ export class TaskServer {
   #entries;
   /** The tasks in a store, if there is one: then the table has what is told of them. @type {TaskLogs | undefined} */
   #logs;
+  /** Made when its tasks can be had. @type {TaskLists} */
+  #lists = /** @type {TaskLists} */ (/** @type {unknown} */ (undefined));
   /** @type {import('./store/push.js').Pushes | undefined} */
   #pushes;
   /** @type {Reports | undefined} */
@@ -174,6 +167,7 @@ export class TaskServer {
     this.#entries = new TaskStore(
       this.#limits.maxStored,
       ({ replica }) => replica && this.#logs?.forget(replica),
+      !options.store,
     );
     this.#reply = reply;
     const attach =
@@ -248,12 +242,21 @@ export class TaskServer {
       // Its type is for those who use the package: they need not know what an agent and its store say to each other.
       const attach = /** @type {((host: Host) => TaskLogs) | undefined} */ (store?.attach);
       this.#logs ??= attach?.(this.#host());
+      this.#lists ??= this.#newLists();
       await this.#logs?.open();
     };
     return (this.#ready ??= begin().catch((error) => {
       this.#ready = undefined;
       throw error;
     }));
+  }
+
+  #newLists() {
+    return new TaskLists(this.#logs?.source ?? this.#entries, {
+      allows: (task, access, info) => this.#allows(task, access, info),
+      asks: this.#options.authorize !== undefined,
+      maxAnswer: this.#limits.maxAnswer,
+    });
   }
 
   #begin() {
@@ -441,9 +444,7 @@ export class TaskServer {
           return answer({ result: dialect.task(this.#fitting(historyOf(task, params), task)) });
         }
         case 'list':
-          return answer({
-            result: await (this.#logs ? this.#listStored(asked, this.#logs) : this.#list(asked)),
-          });
+          return answer({ result: await this.#lists.list(asked) });
         case 'cancel':
           return await this.#cancel(asked);
         case 'resubscribe':
@@ -494,16 +495,21 @@ export class TaskServer {
     return entry && (await this.#allows(entry.task, access, info)) ? entry : undefined;
   }
 
-  /** @param {StoredTask} task @param {Access} access @param {RequestInfo} info */
-  async #allows(task, access, info) {
+  /** @param {StoredTask} task @param {Access} access @param {RequestInfo} info @returns {boolean | Promise<boolean>} */
+  #allows(task, access, info) {
     if (task.tenant !== info.tenant) return false;
     const { authorize } = this.#options;
     if (!authorize) return true;
-    try {
-      return (await authorize(task, access, info)) === true;
-    } catch (error) {
+    const refuse = (/** @type {unknown} */ error) => {
       reportError(error);
       return false;
+    };
+    try {
+      const verdict = authorize(task, access, info);
+      if (typeof verdict !== 'object' || verdict === null) return verdict === true;
+      return Promise.resolve(verdict).then((one) => one === true, refuse);
+    } catch (error) {
+      return refuse(error);
     }
   }
 
@@ -877,80 +883,6 @@ export class TaskServer {
       entry.streams.add(stream);
       entry.replica?.watch();
     }
-  }
-
-  /** @param {Asked} asked */
-  async #list({ dialect, params, info }) {
-    const { contextId, status, after, pageSize, cursor, artifacts } = filterOf(params);
-    const withArtifacts = artifacts || !dialect.pages;
-    const asked = [...this.#entries]
-      .map(({ task }) => task)
-      .filter(
-        (task) =>
-          (contextId === undefined || task.contextId === contextId) &&
-          (!status || task.state === STATES[status]) &&
-          (after === undefined || Date.parse(timeOf(task)) >= after),
-      );
-    const found = [];
-    for (const task of asked) if (await this.#allows(task, 'list', info)) found.push(task);
-    found.sort((a, b) => (keyOf(a) < keyOf(b) ? 1 : -1));
-    const rest = cursor === undefined ? found : found.filter((task) => keyOf(task) < cursor);
-    let room = this.#limits.maxAnswer;
-    const tooLong = rest.findIndex(
-      (task) => (room -= withArtifacts ? task.size : task.size - task.artifactsSize) < 0,
-    );
-    const fitting = tooLong < 0 ? rest.length : tooLong;
-    const length = dialect.pages ? Math.min(pageSize, fitting) : fitting;
-    if (length < rest.length && (length === 0 || !dialect.pages))
-      throw new AbpError('TOO_LARGE', 'The tasks are too long for one answer');
-    const page = rest.slice(0, length);
-    const nextPageToken = length < rest.length ? btoa(keyOf(page[length - 1])) : '';
-    const tasks = page.map((task) => historyOf(task, params));
-    if (!withArtifacts) for (const task of tasks) task.artifacts = [];
-    return dialect.list(tasks, { nextPageToken, pageSize, totalSize: found.length });
-  }
-
-  /**
-   * @param {Asked} asked
-   * @param {TaskLogs} logs
-   */
-  async #listStored({ dialect, params, info }, logs) {
-    const { contextId, status, after, pageSize, cursor, artifacts } = filterOf(params);
-    const withArtifacts = artifacts || !dialect.pages;
-    let room = this.#limits.maxAnswer;
-    /** @type {import('./dialects.js').Task[]} */
-    const tasks = [];
-    let nextPageToken = '';
-    let last = '';
-    const filter = { tenant: info.tenant ?? '', context: contextId, cursor };
-    for await (const { replica, cursor: here } of logs.list(filter)) {
-      const { entry } = replica;
-      try {
-        if (!entry) continue;
-        const { task } = entry;
-        if (
-          (status && task.state !== STATES[status]) ||
-          (after !== undefined && Date.parse(timeOf(task)) < after) ||
-          !(await this.#allows(task, 'list', info))
-        )
-          continue;
-        room -= withArtifacts ? task.size : task.size - task.artifactsSize;
-        if (room < 0 && (!dialect.pages || tasks.length === 0))
-          throw new AbpError('TOO_LARGE', 'The tasks are too long for one answer');
-        if (dialect.pages && (room < 0 || tasks.length === pageSize)) {
-          nextPageToken = btoa(last);
-          break;
-        }
-        last = here;
-        const shown = historyOf(task, params);
-        tasks.push(withArtifacts ? { ...shown } : { ...shown, artifacts: [] });
-      } finally {
-        logs.leave(replica);
-      }
-    }
-    // What was not counted has no number.
-    const totalSize = cursor || nextPageToken ? undefined : tasks.length;
-    return dialect.list(tasks, { nextPageToken, pageSize, totalSize });
   }
 
   // --- Push notifications ------------------------------------------------------------------------------

@@ -2,6 +2,11 @@
  * The tasks of an agent and all that belongs to them, in bounded memory. The core decides how long a finished task is
  * remembered. If the tasks take too much room, it is forgotten earlier.
  */
+import { OrderedIndex } from './backends/ordered.js';
+
+/** @import { Place } from './backends/backend.js' */
+/** @import { Source } from './lists.js' */
+
 /** A task and all that belongs to it. */
 export class Entry {
   /** @type {Set<import('./reply.js').Stream>} */
@@ -35,17 +40,26 @@ export class Entry {
   }
 }
 
+/** @implements {Source} */
 export class TaskStore {
   /** @type {Map<number, Entry>} */
   #entries = new Map();
+  /** For lists, unless another one has it. */
+  #index = new OrderedIndex();
+  #lists;
   /** Those that have ended, the earliest first. @type {Set<Entry>} */
   #finished = new Set();
   #size = 0;
   #limit;
   #onDelete;
 
-  /** @param {number} limit characters of all tasks @param {(entry: Entry) => void} onDelete */
-  constructor(limit, onDelete) {
+  /**
+   * @param {number} limit characters of all tasks
+   * @param {(entry: Entry) => void} onDelete
+   * @param {boolean} lists whether it is asked for lists
+   */
+  constructor(limit, onDelete, lists) {
+    this.#lists = lists;
     this.#limit = limit;
     this.#onDelete = onDelete;
   }
@@ -74,7 +88,37 @@ export class TaskStore {
     this.#size += entry.task.size - entry.counted;
     entry.counted = entry.task.size;
     if (entry.task.terminal) this.#finished.add(entry);
+    if (this.#lists) this.#place(entry);
     this.makeRoom(0);
+  }
+
+  /** @param {Entry} entry */
+  #place({ task }) {
+    const { id, tenant = '', contextId: context, state, status } = task;
+    const time = Date.parse(status.timestamp ?? '');
+    const before = this.#index.get(id);
+    if (before?.time === time && before.state === state) return;
+    this.#index.set({ task: id, tenant, context, time, state, data: '', whole: task });
+  }
+
+  /** @param {import('./lists.js').Filter} filter @param {Place | undefined} after @param {number} limit */
+  async page(filter, after, limit) {
+    const found = this.#index.page(filter, after, limit);
+    const tasks = found.map(({ task, context, time, state, whole }) => ({
+      ...{ task, contextId: context, time, state },
+      whole: /** @type {import('./task.js').StoredTask} */ (whole),
+    }));
+    return { tasks, next: found.length === limit ? found[limit - 1] : undefined };
+  }
+
+  /** @param {import('./lists.js').Filter} filter */
+  async count(filter) {
+    return this.#index.count(filter);
+  }
+
+  /** They are all here. */
+  async read() {
+    return undefined;
   }
 
   /**
@@ -97,6 +141,7 @@ export class TaskStore {
   delete(entry) {
     if (!this.#entries.delete(entry.handle)) return;
     this.#finished.delete(entry);
+    this.#index.remove(entry.task.id);
     this.#size -= entry.counted;
     this.#onDelete(entry);
   }
@@ -106,6 +151,7 @@ export class TaskStore {
     const entries = [...this];
     this.#entries.clear();
     this.#finished.clear();
+    this.#index = new OrderedIndex();
     this.#size = 0;
     return entries;
   }

@@ -140,7 +140,7 @@ export function requireRecord(data, limit) {
 }
 
 /** @typedef {{ time: number, task: string }} Place in a list */
-/** @typedef {IndexEntry & { task: string, seq?: number }} Indexed an entry, where it is kept */
+/** @typedef {IndexEntry & { task: string, seq?: number, whole?: unknown }} Indexed an entry, where it is kept, and the task, if it is there */
 
 /**
  * The state of an entry that an earlier version wrote: it is in the data. Not that of one which was written before the task's

@@ -10,10 +10,11 @@ import * as abp from '../../../../js/core/abp-boundary.js';
 import * as core from '../../../../js/core/tasks-boundary.js';
 import { AbpError, reportError } from '../../../../js/common/errors.js';
 import { TaskTable } from '../../../../js/core/tasks-core.js';
-import { objectNotFound, printCursor, unavailable } from '../backends/backend.js';
+import { objectNotFound, unavailable } from '../backends/backend.js';
 import { readState } from '../dialects.js';
 import { newId } from '../ids.js';
 import { outcomeOf } from '../outcome.js';
+import { TaskEntries } from './entries.js';
 import { Membership } from './membership.js';
 import { Owner } from './owner.js';
 import { printNumber, printRecord, readNumber, readRecord } from './records.js';
@@ -42,8 +43,6 @@ const EVENT = 512;
 /** Times that a cancel is stored against others, before the owner is asked to. */
 const ATTEMPTS = 2;
 
-const TASKS = 'task:';
-
 /**
  * What the store needs of the server.
  * @typedef {object} Host
@@ -71,14 +70,13 @@ export class TaskLogs {
   #loading = new Map();
   /** By their handles in the table. @type {Map<core.Task, Owner>} */
   #owners = new Map();
-  /** Tasks whose entries are being written, and those of which there is more to write. @type {Map<string, Promise<void>>} */
+  /** Tasks whose entries are being written. @type {Map<string, Promise<void>>} */
   #noting = new Map();
-  /** @type {Set<string>} */
-  #unnoted = new Set();
   /** @type {ReturnType<typeof setInterval> | undefined} */
   #timer;
   /** @type {Promise<void> | undefined} */
   #closing;
+  #entries;
   #membership;
   #takeover;
   #retention;
@@ -94,6 +92,7 @@ export class TaskLogs {
     this.#options = options;
     /** @type {Backend} */
     this.backend = options.backend;
+    this.#entries = new TaskEntries(this.backend);
     this.#membership = new Membership(this.backend, {
       term: options.term,
       answer: (text) => this.#answer(text),
@@ -326,14 +325,7 @@ export class TaskLogs {
     this.#replicas.set(id, replica);
     replica.pins++;
     try {
-      const data = JSON.stringify({ state: 'submitted' });
-      const entry = { tenant: TASKS + (origin.tenant ?? ''), context: origin.contextId };
-      await refusing(
-        Promise.all([
-          this.backend.note(id, { ...entry, time: Date.now(), data }, 0),
-          this.#takeover.enlist(id, 1),
-        ]),
-      );
+      await refusing(Promise.all([this.#entries.begin(id, origin), this.#takeover.enlist(id, 1)]));
       const owner = this.#own(replica, core.TASK_SUBMITTED);
       await this.#starts(owner, { message, mark }, info, begun, { k: 'new', origin });
     } catch (error) {
@@ -431,13 +423,21 @@ export class TaskLogs {
 
   /** A state of the task was stored: its entry is written, and when there is nothing more to see to, its duty is over. @param {Replica} replica */
   changed(replica) {
-    const mine = replica.by === this.lease.name;
-    if (!mine) return;
-    this.#unnoted.add(replica.id);
-    if (this.#noting.has(replica.id)) return;
-    const noting = this.#noteTask(replica).finally(() => this.#noting.delete(replica.id));
-    this.#noting.set(replica.id, noting);
+    if (!this.#isMine(replica)) return;
+    const { id } = replica;
+    this.#entries.due.add(id);
+    if (this.#noting.has(id)) return;
+    const noting = this.#noteTask(replica).finally(() => {
+      this.#noting.delete(id);
+      if (this.#entries.due.has(id) && this.lease.valid && this.#isMine(replica))
+        this.changed(replica);
+      else this.#entries.rest(id);
+    });
+    this.#noting.set(id, noting);
   }
+
+  /** @param {Replica} replica */
+  #isMine = (replica) => replica.by === this.lease.name;
 
   /** @param {Replica} replica */
   async #noteTask(replica) {
@@ -445,7 +445,7 @@ export class TaskLogs {
     const { name } = this.lease;
     // Others that change at once are of one entry.
     await Promise.resolve();
-    while (this.#unnoted.delete(id)) {
+    while (this.#entries.due.delete(id)) {
       try {
         await this.#noteAs(replica);
         // Whoever finds this process gone sends the end of the task once more.
@@ -454,7 +454,7 @@ export class TaskLogs {
       } catch {
         // Whoever takes over does it.
         if (!this.lease.valid) return;
-        this.#unnoted.add(id);
+        this.#entries.due.add(id);
         await pause(RETRY);
       }
     }
@@ -550,14 +550,10 @@ export class TaskLogs {
     return this.host.delivered(entry);
   }
 
-  /** Writes the entry of a task. @param {Replica} replica */
-  async #noteAs({ id, seq, entry }) {
-    if (!entry) return;
-    const { tenant, contextId: context, status } = entry.task;
-    const time = Date.parse(status.timestamp ?? '') || Date.now();
-    const data = JSON.stringify({ state: status.state });
-    await this.backend.note(id, { tenant: TASKS + (tenant ?? ''), context, time, data }, seq);
-    if (entry.task.terminal) await this.#retention.note(id);
+  /** Writes the entries of a task. @param {Replica} replica */
+  async #noteAs(replica) {
+    await this.#entries.write(replica);
+    if (replica.ended) await this.#retention.note(replica.id);
   }
 
   /**
@@ -571,6 +567,7 @@ export class TaskLogs {
     if (replica.owner || replica.ended) return;
     if (replica.asks && !replica.wished) {
       this.#takeover.question(replica);
+      await this.#noteAs(replica);
       return;
     }
     const { prompt, saved, attempt, trace } = replica;
@@ -593,22 +590,33 @@ export class TaskLogs {
 
   // --- Lists and objects -------------------------------------------------------------------------------
 
-  /**
-   * A tenant's tasks, those that were changed last first. Call `leave` with each.
-   * @param {{ tenant: string, context?: string, cursor?: string }} filter
-   * @returns {AsyncGenerator<{ replica: Replica, cursor: string }>}
-   */
-  async *list({ tenant, context, cursor: from }) {
-    let cursor = from;
-    do {
-      const filter = { tenant: TASKS + tenant, context, cursor, limit: BATCH };
-      const page = await this.backend.list(filter);
-      for (const { task, time } of page.tasks) {
-        const replica = await this.load(task);
-        if (replica) yield { replica, cursor: printCursor({ time, task }) };
-      }
-      cursor = page.cursor;
-    } while (cursor);
+  /** Where lists find the tasks. @returns {import('../lists.js').Source} */
+  get source() {
+    const entries = this.#entries;
+    return {
+      page: (filter, after, limit) => entries.page(filter, after, limit),
+      count: (filter) => entries.count(filter),
+      read: (listed) => this.#listed(listed),
+    };
+  }
+
+  /** @param {import('../lists.js').Listed} listed */
+  async #listed(listed) {
+    const { task: id, state } = listed;
+    const replica = await this.load(id).catch((error) => {
+      // Its log is of a later version: others show it.
+      if (error.code === 'NOT_SUPPORTED') return null;
+      throw error;
+    });
+    if (replica === undefined && state) await this.#entries.forget(id);
+    if (!replica) return undefined;
+    const task = replica.entry?.task;
+    try {
+      await this.#entries.complete(replica, listed);
+    } finally {
+      this.leave(replica);
+    }
+    return task;
   }
 
   /**

@@ -10,6 +10,7 @@ import {
   JsonRpcTransportFactory,
   RestTransportFactory,
 } from '@a2a-js/sdk/client';
+import { memoryBackend, taskStore } from '../../src/store/index.js';
 import { VERSIONS, deferred, open, post, serve } from '../support/a2a.js';
 
 const finished = [];
@@ -231,15 +232,32 @@ for (const [version, Transport] of [
   });
 }
 
-test("the SDK's client of 1.0 lists tasks page by page", async () => {
-  const { url } = await served(() => {});
-  const client = await clientOf(url, '1.0');
-  for (let n = 0; n < 3; n++) await client.sendMessage(messageOf('go'));
-  const page = { tenant: '', contextId: '', status: 0, pageToken: '', pageSize: 2 };
-  const first = await client.listTasks(page);
-  const rest = await client.listTasks({ ...page, pageToken: first.nextPageToken });
-  assert.deepEqual([first.tasks.length, rest.tasks.length, first.totalSize], [2, 1, 3]);
-});
+for (const stored of [false, true])
+  test(`the SDK's client of 1.0 lists tasks page by page${stored ? ', from a store' : ''}`, async () => {
+    const store = stored ? { store: taskStore({ backend: memoryBackend() }) } : {};
+    const { url } = await served(({ message: { parts }, emitStatus }) => {
+      if (parts[0].text === 'ask') emitStatus('input-required');
+    }, store);
+    for (const Transport of [JsonRpcTransportFactory, RestTransportFactory]) {
+      const client = await clientOf(url, '1.0', Transport);
+      const sent = Transport === JsonRpcTransportFactory ? ['go', 'ask', 'go'] : [];
+      for (const text of sent) await client.sendMessage(messageOf(text));
+      const page = { tenant: '', contextId: '', status: 0, pageToken: '', pageSize: 2 };
+      const first = await client.listTasks(page);
+      const rest = await client.listTasks({ ...page, pageToken: first.nextPageToken });
+      assert.deepEqual(
+        [first, rest].map(({ tasks, totalSize, pageSize }) => [tasks.length, totalSize, pageSize]),
+        [
+          [2, 3, 2],
+          [1, 3, 2],
+        ],
+      );
+      assert.equal(rest.nextPageToken, '');
+      const status = TaskState.TASK_STATE_INPUT_REQUIRED;
+      const asking = await client.listTasks({ ...page, status });
+      assert.deepEqual([asking.tasks.length, asking.totalSize], [1, 1]);
+    }
+  });
 
 // --- The defects of the SDK's server that are recorded or described: not here -----------------------------
 

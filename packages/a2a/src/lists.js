@@ -1,0 +1,317 @@
+/**
+ * Lists of tasks, page by page, and how many there are. What a list shows is decided by what an index knows of the tasks; only
+ * those that are shown are read, and those of which the index does not know enough. The work of a page is bounded, and others
+ * have their turn meanwhile.
+ */
+import { breathe } from '../../../js/common/breathe.js';
+import { AbpError } from '../../../js/common/errors.js';
+import { ended } from '../../../js/core/tasks-core.js';
+import { STATES, readState } from './dialects.js';
+import { filterOf, historyOf, printToken, timeOf } from './requests.js';
+
+/** @import { Place } from './backends/backend.js' */
+/** @import { Dialect, Task } from './dialects.js' */
+/** @import { Reply } from './reply.js' */
+/** @import { RequestInfo, StoredTask } from './task.js' */
+
+/** Entries of the index that are read at once, and those that are looked at. */
+const SCAN = 512;
+const GROUP = 16;
+/** Entries that are looked at for a page and its count. One whose `authorize` takes its time counts for many. */
+const MAX_LOOKED = 100_000;
+const LATER = 100;
+/** Tasks that are read for a page, and for a list that has no pages. */
+const MAX_READ = 200;
+const MAX_READ_WHOLE = 1000;
+
+/**
+ * A task, as an index has it.
+ * @typedef {object} Listed
+ * @property {string} task its id
+ * @property {string} contextId
+ * @property {number} time when its state has changed, in ms since 1970
+ * @property {string} [state] undefined before its first record, which it may not have either
+ * @property {unknown[]} [by] the user who began it, if there is one; undefined if that is not known
+ * @property {StoredTask} [whole] the task itself, where it is in memory
+ *
+ * @typedef {{ tenant: string, context?: string, state?: string, since?: number }} Filter
+ *
+ * Where tasks are.
+ * @typedef {object} Source
+ * @property {(filter: Filter, after: Place | undefined, limit: number) => Promise<{ tasks: Listed[], next?: Place }>} page the next
+ *   tasks, and the last place that was looked at if there are more
+ * @property {(filter: Filter) => Promise<number | undefined>} count undefined if they must be listed to be counted
+ * @property {(listed: Listed) => Promise<StoredTask | undefined>} read
+ *
+ * @typedef {{ dialect: Dialect, params: any, info: RequestInfo, reply: Reply }} Asked
+ * @typedef {{ readers: Set<Reply>, result: Promise<unknown>, next?: Job }} Job an answer that is being made, and the one after it
+ * @typedef {{ visible: boolean, task?: StoredTask }} Found whether a list shows a task, which was read if it is to be shown
+ */
+
+/** @type {Found} */
+const HIDDEN = { visible: false };
+
+export class TaskLists {
+  #source;
+  #allows;
+  #asks;
+  #maxAnswer;
+  /** By what they are of, and by user where that matters. @type {Map<unknown, Map<string, Job>>} */
+  #jobs = new Map();
+
+  /**
+   * @param {Source} source
+   * @param {object} options
+   * @param {(task: StoredTask, access: 'list', info: RequestInfo) => boolean | Promise<boolean>} options.allows
+   * @param {boolean} options.asks whether it depends on more than the tenant
+   * @param {number} options.maxAnswer characters
+   */
+  constructor(source, { allows, asks, maxAnswer }) {
+    this.#source = source;
+    this.#allows = allows;
+    this.#asks = asks;
+    this.#maxAnswer = maxAnswer;
+  }
+
+  /**
+   * Answers a request. Of equal ones that come while one is being answered, the work is done once: for all of them, when it is.
+   * @param {Asked} asked
+   * @returns {Promise<unknown>} the result
+   */
+  list(asked) {
+    const { dialect, params, info, reply } = asked;
+    const { user, ...rest } = info;
+    const whose = this.#asks ? user : undefined;
+    const key = JSON.stringify([dialect.name, params, this.#asks ? rest : info.tenant]);
+    const jobs = this.#jobs.get(whose) ?? new Map();
+    this.#jobs.set(whose, jobs);
+    /** @param {Promise<unknown>} after */
+    const begin = (after) => {
+      /** @type {Job} */
+      const job = { readers: new Set(), result: after };
+      job.result = after
+        .then(() => this.#list(asked, job))
+        .finally(() => {
+          if (job.next) jobs.set(key, job.next);
+          else jobs.delete(key);
+          if (jobs.size === 0 && this.#jobs.get(whose) === jobs) this.#jobs.delete(whose);
+        });
+      return job;
+    };
+    let job = jobs.get(key);
+    if (!job) jobs.set(key, (job = begin(Promise.resolve())));
+    // What it has looked at already may have changed since.
+    else job = job.next ??= begin(job.result.catch(() => {}));
+    job.readers.add(reply);
+    return job.result;
+  }
+
+  /** @param {Asked} asked @param {Job} job @returns {Promise<unknown>} */
+  async #list({ dialect, params, info }, job) {
+    const { contextId, status, after, pageSize, from, artifacts } = filterOf(params);
+    const state = status ? STATES[status] : undefined;
+    const filter = { tenant: info.tenant ?? '', context: contextId, state, since: after };
+    const work = new Work(dialect.pages ? MAX_READ : MAX_READ_WHOLE, job);
+    const limit = dialect.pages ? pageSize : Infinity;
+    const withArtifacts = artifacts || !dialect.pages;
+    const before = from?.before ?? 0;
+    const known = from?.total ?? (this.#asks ? undefined : await this.#source.count(filter));
+    /** @type {Task[]} */
+    const tasks = [];
+    let room = this.#maxAnswer;
+    /** Where the page ends, whether it does, and whether there is more behind it. @type {Place | undefined} */
+    let place = from?.place;
+    let full = false;
+    let more = false;
+    let count = before;
+    const isOfList = (/** @type {StoredTask} */ task) =>
+      (!state || task.state === state) &&
+      (after === undefined || Date.parse(timeOf(task)) >= after);
+    const fits = (/** @type {StoredTask} */ task) =>
+      tasks.length < limit &&
+      (room -= withArtifacts ? task.size : task.size - task.artifactsSize) >= 0;
+    scan: for await (const group of this.#groups(filter, place)) {
+      if (full && known !== undefined) {
+        more = true;
+        break;
+      }
+      await breathe();
+      work.requireReader();
+      const wanted = full ? 0 : limit - tasks.length;
+      const found = await this.#look(group, { info, isOfList, work, wanted });
+      for (const [i, entry] of group.entries()) {
+        if (!found[i]) break scan;
+        const { visible, task } = found[i];
+        if (visible) count++;
+        if (visible && (full || !task || !fits(task))) full = more = true;
+        if (full && known !== undefined && more) break scan;
+        if (full) continue;
+        place = entry;
+        if (!task) continue;
+        const shown = historyOf(task, params);
+        tasks.push(withArtifacts ? shown : { ...shown, artifacts: [] });
+      }
+    }
+    if (more || work.spent)
+      if (!dialect.pages || (tasks.length === 0 && full))
+        throw new AbpError('TOO_LARGE', 'The tasks are too long for one answer');
+    const shown = before + tasks.length;
+    const total = Math.max(shown, known ?? count);
+    const exact = known !== undefined || !work.spent;
+    const next = more || work.spent ? place : undefined;
+    const nextPageToken = next ? printToken(next, exact ? { total } : { before: shown }) : '';
+    return dialect.list(tasks, { nextPageToken, pageSize, totalSize: total });
+  }
+
+  /** @param {Filter} filter @param {Place | undefined} after @returns {AsyncGenerator<Listed[]>} */
+  async *#groups(filter, after) {
+    do {
+      const page = await this.#source.page(filter, after, SCAN);
+      for (let at = 0; at < page.tasks.length; at += GROUP) yield page.tasks.slice(at, at + GROUP);
+      after = page.next;
+    } while (after);
+  }
+
+  /**
+   * Which of some tasks a list shows. Those of which the index does not know that are read, and so many of the others.
+   * @param {Listed[]} group
+   * @param {{ info: RequestInfo, isOfList: (task: StoredTask) => boolean, work: Work, wanted: number }} how
+   * @returns {Promise<Found[]>} fewer if no more may be looked at
+   */
+  async #look(group, { info, isOfList, work, wanted }) {
+    const verdicts = await Promise.all(group.map((entry) => this.#judge(entry, info, work)));
+    /** @type {(Found | Promise<Found>)[]} */
+    const found = [];
+    for (const [i, entry] of group.entries()) {
+      const verdict = verdicts[i];
+      if (!work.look(1)) break;
+      if (verdict === false) found.push(HIDDEN);
+      else if (entry.whole) found.push({ visible: isOfList(entry.whole), task: entry.whole });
+      else if (verdict && wanted-- <= 0) found.push({ visible: true });
+      else if (work.read()) found.push(this.#read(entry, info, isOfList, verdict));
+      else if (verdict) found.push({ visible: true });
+      else break;
+    }
+    return Promise.all(found);
+  }
+
+  /**
+   * Whether a request may see a task.
+   * @param {Listed} entry
+   * @param {RequestInfo} info
+   * @param {Work} work
+   * @returns {boolean | undefined | Promise<boolean | undefined>} undefined if the index does not know enough of it
+   */
+  #judge(entry, info, work) {
+    if (entry.whole) return this.#ask(entry.whole, info, work);
+    if (!entry.state) return undefined;
+    if (!this.#asks) return true;
+    const { task, lacks } = summaryOf(entry, info.tenant);
+    const verdict = this.#ask(task, info, work);
+    if (typeof verdict === 'boolean') return lacks() ? undefined : verdict;
+    return verdict.then((visible) => (lacks() ? undefined : visible));
+  }
+
+  /** @param {StoredTask} task @param {RequestInfo} info @param {Work} work */
+  #ask(task, info, work) {
+    const verdict = this.#allows(task, 'list', info);
+    if (typeof verdict !== 'boolean') work.look(LATER);
+    return verdict;
+  }
+
+  /**
+   * @param {Listed} entry
+   * @param {RequestInfo} info
+   * @param {(task: StoredTask) => boolean} isOfList
+   * @param {boolean | undefined} verdict on what the index has
+   * @returns {Promise<Found>}
+   */
+  async #read(entry, info, isOfList, verdict) {
+    const task = await this.#source.read(entry);
+    if (!task || !isOfList(task)) return HIDDEN;
+    // The index may be behind.
+    const known = verdict && task.state === entry.state && Date.parse(timeOf(task)) === entry.time;
+    return known || (await this.#allows(task, 'list', info)) ? { visible: true, task } : HIDDEN;
+  }
+}
+
+/** How much may still be done for an answer. */
+class Work {
+  /** Whether that was not enough. */
+  spent = false;
+  #looks = MAX_LOOKED;
+  #reads;
+  #job;
+
+  /** @param {number} reads @param {Job} job */
+  constructor(reads, job) {
+    this.#reads = reads;
+    this.#job = job;
+  }
+
+  /** @param {number} times @returns {boolean} whether that may be done */
+  look(times) {
+    this.spent ||= (this.#looks -= times) < 0;
+    return !this.spent;
+  }
+
+  read() {
+    this.spent ||= --this.#reads < 0;
+    return !this.spent;
+  }
+
+  /** Throws if nobody waits for the answer any more. */
+  requireReader() {
+    for (const { left } of this.#job.readers) if (!left) return;
+    throw new AbpError('DISCONNECTED', 'The client has left');
+  }
+}
+
+/**
+ * What the index knows of a task, for `authorize`. If that looks at more than it knows, the task itself must be read.
+ * @param {Listed} entry
+ * @param {string | undefined} tenant
+ * @returns {{ task: StoredTask, lacks: () => boolean }}
+ */
+function summaryOf({ task: id, contextId, time, state, by }, tenant) {
+  let lacking = false;
+  /** @template T @param {T} value */
+  const lack = (value) => {
+    lacking = true;
+    return value;
+  };
+  const status = {
+    state,
+    timestamp: new Date(time).toISOString(),
+    get message() {
+      return lack(undefined);
+    },
+  };
+  const task = {
+    id,
+    contextId,
+    tenant,
+    state,
+    status,
+    terminal: ended(readState(state)),
+    get user() {
+      return by ? by[0] : lack(undefined);
+    },
+    get history() {
+      return lack([]);
+    },
+    get artifacts() {
+      return lack([]);
+    },
+    get size() {
+      return lack(0);
+    },
+    get artifactsSize() {
+      return lack(0);
+    },
+  };
+  return {
+    task: /** @type {StoredTask} */ (/** @type {unknown} */ (task)),
+    lacks: () => lacking,
+  };
+}

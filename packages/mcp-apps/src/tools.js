@@ -56,7 +56,7 @@ class AppTools {
   #begun = () => {};
   /** Resolves when the app has answered: one of others' making takes its time. @type {Promise<void>} */
   #session = new Promise((resolve) => (this.#begun = resolve));
-  /** That of the session. @type {Transport | undefined} */
+  /** That of the session; undefined when the app was closed. @type {Transport | undefined} */
   #transport;
 
   /** @param {Exposed} exposed */
@@ -130,6 +130,7 @@ class AppTools {
    * @returns {Promise<Answer>}
    */
   #call(capability, params, signal, progress) {
+    if (!this.#transport) return Promise.resolve(closed('unstarted'));
     const callId = `tool-${++this.#next}`;
     const abort = { handleEvent: () => this.#cancel(callId, reasonText(signal.reason)) };
     return new Promise((resolve) => {
@@ -203,14 +204,21 @@ class AppTools {
 
   /** The app was closed. */
   #ended() {
+    this.#transport = undefined;
     this.#begun();
-    const error = { code: 'DISCONNECTED', message: 'The app was closed', retryable: true };
-    const metadata = /** @type {const} */ ({ outcome: 'unknown' });
-    for (const { settle } of this.#pending.values()) {
-      settle({ payload: { success: false, error, metadata } });
-    }
+    for (const { settle } of this.#pending.values()) settle(closed('unknown'));
     this.#pending.clear();
   }
+}
+
+/**
+ * What a call is answered whose app was closed.
+ * @param {import('../../../js/types/outcome.js').CallOutcome} outcome
+ * @returns {Answer}
+ */
+function closed(outcome) {
+  const error = { code: 'DISCONNECTED', message: 'The app was closed', retryable: true };
+  return { payload: { success: false, error, metadata: { outcome } } };
 }
 
 /**

@@ -387,6 +387,15 @@ async function bothEnds(capabilities, { tells = true, definition } = {}) {
   return { client, exposed, tools, changes, heard, hostSide, viewSide, done };
 }
 
+test('calls that come to a view after its app was closed are answered: they never ran', async () => {
+  const { client, exposed, done } = await bothEnds({ work: () => 'done' });
+  assert.equal((await client.call('work')).data, 'done');
+  exposed.close();
+  const { error, metadata } = await client.call('work');
+  assert.deepEqual([error.code, metadata.outcome], ['DISCONNECTED', 'unstarted']);
+  done();
+});
+
 test('an agent calls the tools of a view as it calls an app', async () => {
   const { client, exposed, changes, heard, done } = await bothEnds({
     'text.echo': (params) => params,

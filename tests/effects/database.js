@@ -71,9 +71,15 @@ export class Database {
 
   /** Resolves when every handler that has begun has ended. @param {string[]} keys */
   async quiet(keys) {
-    const count = (/** @type {string} */ key, /** @type {Row['at']} */ what) =>
-      this.rows(key).filter(({ at }) => at === what).length;
-    const works = (/** @type {string} */ key) => count(key, 'begin') > count(key, 'end');
+    const works = (/** @type {string} */ key) => {
+      let running = 0;
+      for (const { at, how } of this.rows(key)) {
+        // Nobody tells a source that is open when it ends.
+        if ((at === 'begin' && how !== 'open') || at === 'goes on') running++;
+        if (at === 'end') running--;
+      }
+      return running > 0;
+    };
     while (keys.some(works)) await turn();
   }
 

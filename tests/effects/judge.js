@@ -8,7 +8,8 @@
  * @property {boolean} success
  * @property {string} [outcome] an {@link Outcome}, unless it succeeded
  * @property {{ applied?: number, remaining?: number }} [report] what the handler said of its work
- * @property {number} [waited] ms from the stop to the answer, as its caller measures them
+ * @property {number} [waited] ms from the stop, or from the call, to the answer, as its caller measures them
+ * @property {() => Promise<Told>} [settled] what the response says later
  */
 
 /**
@@ -21,11 +22,31 @@
  * @property {boolean} [asked] whether the app was asked for it, which is there
  */
 
-/** What a handler came to, as each outcome says it. @type {Record<string, string[]>} */
-const ENDS = { stopped: ['stopped'], finished: ['returned'], failed: ['broke'] };
+/**
+ * What a handler came to, as each outcome says it. A source that is left ends where it is; a thread that ends takes its handler with it.
+ * @type {Record<string, string[]>}
+ */
+const ENDS = {
+  stopped: ['stopped', 'left', 'left and broke', 'killed'],
+  finished: ['returned'],
+  failed: ['broke', 'left and broke', 'killed'],
+};
 
 /**
- * @param {Row[]} rows all of one call, in order; the one that is `told` among them
+ * What a handler had come to by then.
+ * @param {Row[]} before
+ * @returns {string | undefined} undefined if it had not ended
+ */
+function endOf(before) {
+  const end = before.find(({ at }) => at === 'end');
+  if (end) return end.how;
+  // Nobody tells such a source that it is not wanted any more.
+  const isOpen = before.some(({ at, how }) => at === 'begin' && how === 'open');
+  return isOpen && !before.some(({ at }) => at === 'goes on') ? 'left' : undefined;
+}
+
+/**
+ * @param {Row[]} rows all of one call, in order; the one that is `told` among them. A call that is passed on has those of both handlers
  * @param {Told} told
  * @param {Circumstances} circumstances
  * @returns {string | undefined} what is wrong
@@ -35,14 +56,21 @@ export function contradiction(
   { success, outcome, report },
   { cut, patient, foreign, reports, joined, asked },
 ) {
+  const count = (/** @type {Row['at']} */ what) => rows.filter(({ at }) => at === what).length;
   const told = rows.findIndex(({ at }) => at === 'told');
   const before = rows.slice(0, told);
-  const begun = rows.filter(({ at }) => at === 'begin').length;
-  const end = before.find(({ at }) => at === 'end')?.how;
-  const effects = rows.filter(({ at }) => at === 'effect').length;
+  const begun = count('begin');
+  const end = endOf(before);
+  const effects = count('effect');
   const late = rows.slice(told).filter(({ at }) => at === 'effect').length;
 
   if (begun > 1) return `it ran ${begun} times`;
+  const [signal, answered, permitted] = /** @type {const} */ ([
+    'signal',
+    'answered',
+    'permitted',
+  ]).map((what) => rows.findIndex(({ at }) => at === what));
+  if (permitted >= 0 && signal >= 0 && signal < answered) return 'a late permission was acted on';
   if (success) return end === 'returned' ? undefined : 'success, and the handler had not returned';
   if (outcome === undefined) return 'no outcome was told';
   if (outcome === 'unknown') {
@@ -55,14 +83,19 @@ export function contradiction(
   }
   // The state of a task, where no word says more.
   if (outcome === 'canceled') {
-    const told = rows.some(({ at }) => at === 'signal');
-    if (begun && !told) return 'canceled, and the handler was not told to stop';
+    if (begun && signal < 0) return 'canceled, and the handler was not told to stop';
     return patient && begun && !end ? 'canceled, and the handler had not ended' : undefined;
   }
-  // Who asks is told so of a call that waits for its turn, too.
-  if (!begun && !(asked && outcome === 'running')) return `${outcome}, and the handler never ran`;
+  if (!begun) {
+    // Who asks is told so of a call that waits for its turn, too.
+    if (asked && outcome === 'running') return undefined;
+    // One that passes calls on may end before it does.
+    const passed = count('passes') && (outcome === 'stopped' || outcome === 'failed');
+    return passed ? undefined : `${outcome}, and the handler never ran`;
+  }
   if (outcome === 'running') {
-    if (asked) return end ? 'running, and the handler had ended' : undefined;
+    const ended = before.some(({ at }) => at === 'end');
+    if (asked) return ended ? 'running, and the handler had ended' : undefined;
     return patient && !cut ? 'running, and the app waits for its handlers' : undefined;
   }
   if (!Object.hasOwn(ENDS, outcome)) return `"${outcome}" is no outcome`;

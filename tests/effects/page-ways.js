@@ -2,29 +2,43 @@
 import { buildSingles } from '../../scripts/singles.js';
 import { connectPage } from '../../packages/automation/src/index.js';
 import { sandboxFor } from '../../packages/mcp-apps/tests/support/mcp-apps.js';
-import { toldOf } from './calls.js';
+import { launch, serve } from '../support/browser.js';
+import { AGENT, callsBy, onElicitationBy, toldOf } from './calls.js';
+import { serveDatabase } from './database-server.js';
+import { addressWith } from './pages/place.js';
 
 const PAGES = '/tests/effects/pages';
 /** What a slow machine needs, in ms. */
 const LONG = 3_600_000;
-const AGENT = { name: 'a', version: '1' };
-const CUTS = ['the frame is reloaded', 'the frame is removed', 'the host is reloaded'];
+/** How lines are cut. */
+const CUTS = {
+  iframe: [
+    'the frame is reloaded',
+    'the frame is removed',
+    'what has the frame is removed',
+    'the frame is moved',
+    'the frame goes elsewhere, and back',
+    'the host is reloaded',
+  ],
+  view: ['the frame is reloaded', 'the frame is removed', 'the host is reloaded'],
+  worker: ['the host is reloaded'],
+  pool: ['the host is reloaded'],
+};
 
 /**
- * @param {object} place
- * @param {import('playwright-core').Browser} place.browser with WebMCP
- * @param {string} place.hostOrigin
- * @param {string} place.appOrigin of another site
- * @param {import('./database.js').Database} place.database
- * @param {Awaited<ReturnType<typeof import('./database-server.js').serveDatabase>>} place.served the same
- * @returns {Promise<Record<string, import('./stops.js').Way>>}
+ * Opens a browser with WebMCP, and serves pages.
+ * @param {import('./database.js').Database} database
+ * @returns {Promise<{ ways: Record<string, import('./stops.js').Way>, close: () => Promise<void> }>}
  */
-export async function pageWays({ browser, hostOrigin, appOrigin, database, served }) {
-  const hostUrl = `${hostOrigin}${PAGES}/host.html`;
+export async function openPageWays(database) {
+  const browser = await launch({ args: ['--enable-features=WebMCP,WebMCPTesting'] });
+  const [ofHost, ofApp, served] = await Promise.all([serve(), serve(), serveDatabase(database)]);
+  const hostOrigin = `http://127.0.0.1:${ofHost.port}`;
+  const appOrigin = `http://localhost:${ofApp.port}`; // of another site
   const sandbox = sandboxFor({ appOrigin }, hostOrigin);
   const [host, page] = [await browser.newPage(), await browser.newPage()];
   for (const each of [host, page]) each.setDefaultTimeout(LONG);
-  await host.goto(hostUrl);
+  await host.goto(`${hostOrigin}${PAGES}/host.html`);
   const [{ text: script }] = await buildSingles({
     view: new URL('pages/view.js', import.meta.url).pathname,
   });
@@ -34,8 +48,7 @@ export async function pageWays({ browser, hostOrigin, appOrigin, database, serve
     served.hold(name, whenReleased);
     return { database: served.url, name, limits: { grace, maxConcurrent: room } };
   }
-  const appUrl = (settings) =>
-    `${appOrigin}${PAGES}/app.html?${encodeURIComponent(JSON.stringify(settings))}`;
+  const appUrl = (settings) => addressWith(`${appOrigin}${PAGES}/app.html`, settings);
   const viewOf = (settings) =>
     `<!doctype html><title>view</title><script>settings = ${JSON.stringify(settings)}</script><script type="module">${script}</script>`;
 
@@ -49,36 +62,52 @@ export async function pageWays({ browser, hostOrigin, appOrigin, database, serve
         return { success: false, outcome: 'unknown' };
       });
 
-  /** @param {'iframe' | 'view'} way @returns {import('./stops.js').Way} */
-  const inFrame = (way) => ({
+  /** @param {'iframe' | 'view' | 'worker' | 'pool'} how @param {Partial<import('./stops.js').Way>} its */
+  const inHost = (how, { lacks, ...its }) => ({
     costs: 10,
     reports: true,
-    waits: way === 'view',
+    lacks,
+    ...its,
     async open(_handlers, settings) {
+      const { trouble, returns } = settings;
       const given = settingsOf(settings);
       await host.waitForFunction(() => window.isReady);
-      await host.evaluate(
-        ([way, all]) => window.begin(way, all),
-        [
-          way,
-          {
-            database: served.url,
-            sandbox,
-            html: viewOf(given),
-            src: appUrl({ ...given, origins: [hostOrigin] }),
-          },
-        ],
-      );
+      const inShadow = settings.room === 2;
+      const all = {
+        given,
+        returns,
+        lacks,
+        inShadow,
+        sandbox,
+        html: viewOf(given),
+        src: appUrl({ ...given, origins: [hostOrigin] }),
+      };
+      await host.evaluate(([way, all]) => window.begin(way, all), [how, all]);
       let isReloaded = false;
+      const isCut = trouble === 'the line is cut';
+      // A worker is terminated with its session.
+      const isLost = isCut || (how === 'worker' && trouble);
       return {
-        dies: true,
+        dies: isLost || returns,
         make: makeIn(host, () => isReloaded),
-        async cut(below) {
-          const [how, count] = [CUTS[below(CUTS.length)], below(12)];
-          isReloaded = how === 'the host is reloaded';
+        // Nobody is there to ask, or to be asked.
+        ...(!isLost && {
+          ask: (...args) => host.evaluate((args) => window.ask(...args), args),
+          again: (...args) => host.evaluate((args) => window.again(...args), args),
+          back: () => host.evaluate(() => window.back()),
+        }),
+        async trouble(below) {
+          if (trouble === 'the app closes' && how !== 'pool') {
+            const close = (frame) => frame.evaluate(() => window.exposed?.close());
+            return Promise.all(host.frames().slice(1).map(close));
+          }
+          const count = below(12);
+          const cuts = CUTS[how];
+          const cut = isCut ? cuts[below(cuts.length)] : returns ? cuts[0] : trouble;
+          isReloaded = cut === 'the host is reloaded';
           const loaded = isReloaded && host.waitForEvent('load');
           await host
-            .evaluate((args) => window.cut(...args), [how, count])
+            .evaluate((args) => window.cut(...args), [cut, count])
             .catch((error) => {
               if (!isReloaded) throw error;
             });
@@ -96,18 +125,27 @@ export async function pageWays({ browser, hostOrigin, appOrigin, database, serve
   const driven = {
     costs: 10,
     reports: true,
+    troubles: ['the line is cut', 'the app closes', 'the agent closes'],
     async open(_handlers, settings) {
+      const { trouble, caller } = settings;
       await page.goto(appUrl({ ...settingsOf(settings), origins: [] }));
       const client = await connectPage(page, {
         agent: AGENT,
         limits: { grace: LONG },
         timeout: LONG,
+        onElicitation: onElicitationBy(caller),
       });
+      const pace = () => fetch(served.url);
+      const call = callsBy(() => client, pace);
       return {
-        dies: true,
-        pace: () => fetch(served.url),
-        call: async (name, params, options) => toldOf(await client.call(name, params, options)),
-        cut: () => page.reload(),
+        dies: trouble === 'the line is cut',
+        pace,
+        call: async (...given) => toldOf(await call(...given)),
+        trouble() {
+          if (trouble === 'the agent closes') return client.close();
+          if (trouble === 'the app closes') return page.evaluate(() => window.exposed.close());
+          return page.reload();
+        },
         close: () => client.close(),
       };
     },
@@ -118,15 +156,17 @@ export async function pageWays({ browser, hostOrigin, appOrigin, database, serve
     costs: 10,
     reports: true,
     waits: true,
+    lacks: ['chunks', 'input', 'questions', 'cancel'],
     async open(_handlers, settings) {
-      await page.goto(appUrl({ ...settingsOf(settings), origins: [], tools: true }));
+      const { lacks } = tools;
+      await page.goto(appUrl({ ...settingsOf(settings), origins: [], tools: true, lacks }));
       await page.waitForFunction(() => window.isReady);
       let isReloaded = false;
       return {
         dies: true,
         pace: () => fetch(served.url),
         make: makeIn(page, () => isReloaded),
-        cut() {
+        trouble() {
           isReloaded = true;
           return page.reload();
         },
@@ -135,10 +175,29 @@ export async function pageWays({ browser, hostOrigin, appOrigin, database, serve
     },
   };
 
+  const troubles = ['the line is cut', 'the app closes', 'the agent closes'];
   return {
-    'an iframe of another site': inFrame('iframe'),
-    'a page that Playwright drives': driven,
-    'the view of an MCP App, in a page': inFrame('view'),
-    'WebMCP, in a page': tools,
+    ways: {
+      'an iframe of another site': inHost('iframe', {
+        troubles: [...troubles, 'the app restarts'],
+      }),
+      'a page that Playwright drives': driven,
+      'the view of an MCP App, in a page': inHost('view', {
+        waits: true,
+        lacks: ['input', 'questions', 'keys', 'asking later'],
+        troubles,
+      }),
+      'a worker in a page': inHost('worker', { troubles: ['the line is cut', 'the agent closes'] }),
+      'a pool in a page': inHost('pool', {
+        reports: false,
+        lacks: ['input', 'questions', 'inner calls'],
+        troubles: ['the line is cut', 'the app closes'],
+      }),
+      'WebMCP, in a page': tools,
+    },
+    async close() {
+      await browser.close();
+      for (const each of [ofHost, ofApp, served]) each.close();
+    },
   };
 }

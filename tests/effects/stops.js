@@ -1,10 +1,25 @@
 /** Makes calls of handlers whose effects are known, stops them at random moments, and compares what is told with what stands. */
 import { random } from '../differential/scripts.js';
 import { contradiction } from './judge.js';
-import { isStopped, makeCall, planOf, turns } from './calls.js';
-import { handlersOf, turn } from './work.js';
+import { isStopped, makeCall, planOf } from './calls.js';
+import { handlersOf, turn, turns } from './work.js';
 
 /** @typedef {import('./judge.js').Told} Told */
+/** @typedef {import('./work.js').Row} Row */
+
+/**
+ * What may happen in the middle of a session. `ends`: the app is gone for good; `returns`: the agent connects again by itself, and
+ * repeats its calls; `forgets`: the app that answers then knows nothing of them.
+ * @type {Record<string, { ends?: boolean, returns?: boolean, forgets?: boolean }>}
+ */
+export const TROUBLES = {
+  'the line is cut': {},
+  'the app closes': { ends: true },
+  'the agent closes': {},
+  'the line comes back': { returns: true },
+  'the app restarts': { returns: true, forgets: true },
+  'the app was away for long': { returns: true, forgets: true },
+};
 
 /**
  * @typedef {object} Settings
@@ -12,7 +27,11 @@ import { handlersOf, turn } from './work.js';
  * @property {number} room handlers that may run at once
  * @property {string} name of the session
  * @property {string} path of the database, for handlers elsewhere
+ * @property {string} [trouble] what is to happen
+ * @property {boolean} [returns] whether the agent connects again by itself
+ * @property {import('./calls.js').Caller} caller
  * @property {Promise<unknown>} whenReleased resolves when theirs that are stuck may go on
+ * @property {(thread: number) => void} threadEnded is to be told of a thread that has ended, and its handlers with it
  */
 
 /**
@@ -21,17 +40,21 @@ import { handlersOf, turn } from './work.js';
  * @property {() => Promise<unknown>} [pace] a turn of whoever calls
  * @property {(plan: import('./calls.js').Plan) => ReturnType<import('./calls.js').Call>} [make] makes a call elsewhere, where its stop and what is
  *   told of it are noted; in place of `call`
+ * @property {() => unknown} [back] begins another session after trouble
  * @property {(callId: string, settled: boolean) => Promise<Told>} [ask] what is told of a call to who asks for it later, in another session if this
  *   one was cut; `settled`: when its handler has ended
  * @property {import('./calls.js').Call} [again] makes a call that may have been made before, by its `idempotencyKey`
- * @property {boolean} [dies] whether a cut ends the handlers, too
- * @property {(below: (below: number) => number) => unknown} cut cuts the connection, or ends the app, without a word
+ * @property {boolean} [dies] whether trouble ends the handlers, too
+ * @property {(below: (below: number) => number) => unknown} trouble lets it happen
  * @property {() => unknown} close
  */
 
 /**
  * @typedef {object} Way
  * @property {(handlers: ReturnType<typeof handlersOf>, settings: Settings) => Promise<Session>} open
+ * @property {readonly string[]} [lacks] what it cannot do: `streams` from handlers, `chunks` for callers, `input`, `questions`, `inner calls`,
+ *   `checks` of params, `cancel` by the id of a call, `keys`, `asking later`
+ * @property {readonly string[]} [troubles] those of {@link TROUBLES} that may happen (the line is cut)
  * @property {number} [costs] how much longer a session takes than elsewhere: there are so many times fewer
  * @property {boolean} [slow] whether calls take longer to arrive than handlers to run, which are in this thread
  * @property {boolean} [foreign] whether nothing tells what became of a cancelled call
@@ -41,10 +64,11 @@ import { handlersOf, turn } from './work.js';
  * @property {number} [callerGrace] ms after which a caller gives up on the answer to its cancel, where that is not for ever
  */
 
-/** The grace period of apps that wait as long as it takes, and of those that do not, in ms. */
-const PATIENT = 600_000;
-const SHORT = 20;
+/** Something that was told of a call. @typedef {{ grace: number, trouble: string, word: string, wrong?: string }} Record */
+
 const MAX_SESSION = 12;
+/** Sessions have seeds that are so far from one another. */
+const STRIDE = 7919;
 /** What is asked for again. */
 const UNSETTLED = ['running', 'unknown'];
 
@@ -53,26 +77,31 @@ let runs = 0;
 /**
  * @param {Way} way
  * @param {import('./database.js').Database} database
- * @param {{ stops: number, seed: number }} options
+ * @param {{ stops: number, seed: number, graces?: [number, number] }} options `graces`, in ms: one that is over before stuck handlers go on,
+ *   and one that is not
+ * @returns {Promise<Record[]>}
  */
-export async function makeStops(way, database, { stops, seed }) {
-  /** @type {Record<string, number>} */
-  const tally = {};
-  /** @type {string[]} */
-  const wrong = [];
+export async function makeStops(way, database, { stops, seed, graces = [20, 5000] }) {
+  /** @type {Record[]} */
+  const all = [];
   // One database may have the rows of many.
   const mine = `${++runs}/${seed}`;
   for (let session = 0, done = 0; done < stops; session++) {
-    done += await oneSession(
+    const its = seed + STRIDE * session;
+    const { size, records } = await oneSession(
       way,
       database,
       `${mine}.${session}`,
-      random(seed + 7919 * session),
-      tally,
-      wrong,
+      random(its),
+      graces,
     );
+    done += size;
+    for (const record of records) {
+      if (record.wrong) record.wrong += ` (again: SEED=${its} STOPS=1)`;
+      all.push(record);
+    }
   }
-  return { tally, wrong };
+  return all;
 }
 
 /**
@@ -80,12 +109,14 @@ export async function makeStops(way, database, { stops, seed }) {
  * @param {import('./database.js').Database} database
  * @param {string} name
  * @param {(below: number) => number} below
- * @param {Record<string, number>} tally
- * @param {string[]} wrong
+ * @param {[number, number]} graces
  */
-async function oneSession(way, database, name, below, tally, wrong) {
-  const cut = below(3) === 0;
+async function oneSession(way, database, name, below, graces) {
+  const { lacks = [], troubles = ['the line is cut'] } = way;
+  const trouble = below(2) ? undefined : troubles[below(troubles.length)];
+  const { ends, returns, forgets } = TROUBLES[trouble] ?? {};
   const patient = below(2) === 0 || way.waits === true;
+  const grace = graces[patient ? 1 : 0];
   const size = 1 + below(MAX_SESSION);
   const room = below(2) ? MAX_SESSION : 2;
   /** @type {(() => void)[]} */
@@ -103,75 +134,117 @@ async function oneSession(way, database, name, below, tally, wrong) {
   const begun = (/** @type {string} */ key) =>
     new Promise((resolve) => waiting.set(key, () => resolve(undefined)));
   const place = {
-    write(/** @type {import('./work.js').Row} */ row) {
+    write(/** @type {Row} */ row) {
       database.write(row);
       if (row.at === 'begin') waiting.get(row.key)?.();
     },
     writeElsewhere: database.writeElsewhere,
     released: () => (free ? turn() : new Promise((resolve) => void held.push(resolve))),
   };
-  const { path } = database;
-  const settings = { name, path, whenReleased, grace: patient ? PATIENT : SHORT, room };
-  if (free) release();
-  const session = await way.open(handlersOf(place), settings);
-
-  let isCut = false;
-  const cutting = cut
-    ? turns(below(12), session.pace).then(() => {
-        isCut = true;
-        database.write({ key: name, at: 'cut' });
-        return session.cut(below);
-      })
-    : undefined;
-  const { call, pace } = session;
-  const caller = { write: database.write, pace, begun: way.slow ? begun : undefined };
-  const make = session.make ?? ((plan) => makeCall(call, caller, plan));
   const plans = Array.from({ length: size }, (_, i) => ({
-    ...planOf(`${name}.${i}`, below),
-    keyed: session.again !== undefined && below(2) === 0,
+    ...planOf(`${name}.${i}`, below, lacks),
+    isKeyed: below(2) === 0,
     isJoined: below(2) === 0,
     isPatient: below(2) === 0,
   }));
-  const repeat = ({ handler, key, seed }, callId = `${key} repeated`) =>
-    session.again(handler, { key, seed }, { callId, idempotencyKey: key });
+  const keys = plans.map(({ key }) => key);
+  const { path, write } = database;
+  const threadEnded = (/** @type {number} */ thread) => {
+    for (const key of keys) {
+      const rows = database.rows(key);
+      const isThere = rows.some((row) => row.at === 'begin' && row.thread === thread);
+      if (isThere && !rows.some(({ at }) => at === 'end')) write({ key, at: 'end', how: 'killed' });
+    }
+  };
+  /** @type {Settings} */
+  const settings = {
+    name,
+    path,
+    whenReleased,
+    threadEnded,
+    grace,
+    room,
+    trouble,
+    returns,
+    caller: { write },
+  };
+  if (free) release();
+  const session = await way.open(handlersOf(place, lacks), settings);
+
+  const { call, pace } = session;
+  const caller = { write, pace, begun: way.slow ? begun : undefined };
+  settings.caller.pace = pace;
+  const make = session.make ?? ((plan) => makeCall(call, caller, plan));
+  let isTroubled = false;
+  const happening =
+    trouble &&
+    turns(below(12), pace).then(() => {
+      isTroubled = true;
+      write({ key: name, at: 'cut' });
+      return session.trouble(below);
+    });
+  const repeats = session.again && !lacks.includes('keys');
+  const asks = session.ask && !lacks.includes('asking later');
+  const repeat = ({ handler, key, params }, callId = `${key} repeated`) =>
+    session.again(handler, params, { callId, idempotencyKey: key });
   const making = plans.map(async (plan) => {
-    const told = make(plan);
-    const joined = plan.keyed && plan.isJoined ? repeat(plan, `${plan.key} joined`) : undefined;
-    return { ...plan, told: await told, joined };
+    // Neither streams nor what is streamed to a handler can be repeated.
+    const repeatable = repeats && !plan.inChunks && plan.handler !== 'reads';
+    const keyed = repeatable && plan.isKeyed;
+    const told = make({ ...plan, keyed, retried: returns && repeatable });
+    const joined = keyed && plan.isJoined ? repeat(plan, `${plan.key} joined`) : undefined;
+    const { settled, ...first } = await told;
+    // Some read at once what is known later.
+    const later = !ends && plan.isKeyed ? settled?.() : undefined;
+    return { ...plan, keyed, told: first, later, joined };
   });
   // The rest may wait for places that handlers hold until they are released.
   const stopped = await Promise.all(making.filter((_, i) => isStopped(plans[i], way.untimed)));
-  await cutting;
+  await happening;
+  if (isTroubled && !ends && !returns) await session.back?.();
   /** @param {Awaited<typeof making[0]>[]} calls @param {boolean} settled whether who asks waits until the handler has ended */
   const ask = async (calls, settled) => {
     for (const call of calls) {
-      const { key, told, isPatient } = call;
-      if (!session.ask || isPatient !== settled || !UNSETTLED.includes(told.outcome)) continue;
+      const { key, told, isPatient, later } = call;
+      if (!asks || isPatient !== settled || !UNSETTLED.includes(told.outcome)) continue;
       const rows = database.rows(key).slice();
-      call.asked = { rows, told: await session.ask(key, settled) };
+      call.asked = { rows, told: await ((settled && later) || session.ask(key, settled)) };
     }
   };
   await ask(stopped, false);
   release();
   const made = await Promise.all(making);
   await Promise.all(made.map(({ joined }) => joined));
-  const keys = made.map(({ key }) => key);
-  if (!isCut || !session.dies) await database.quiet(keys);
+  if (!isTroubled || !session.dies) await database.quiet(keys);
   await ask(made, true);
   const rows = new Map(keys.map((key) => [key, database.rows(key).slice()]));
-  for (const call of made) if (call.keyed) call.repeated = await repeat(call);
+  // Who repeats a call by hand must know whether its app has forgotten it.
+  if (!forgets && !ends)
+    for (const call of made) if (call.keyed) call.repeated = await repeat(call);
   const [wasCut] = database.rows(name);
-  for (const { key, handler, told, asked, joined, repeated } of made) {
+  /** @type {Record[]} */
+  const records = [];
+  for (const { key, handler, params, told, asked, joined, repeated } of made) {
     const seen = rows.get(key);
     const { order } = seen.find(({ at }) => at === 'told');
     const lost = wasCut?.order < order || told.waited >= way.callerGrace;
-    const circumstances = { ...way, cut: lost, patient, joined: joined !== undefined };
-    /** @type {(when: string, what: Told, rows: import('./work.js').Row[], more?: object) => void} */
+    const circumstances = {
+      ...way,
+      cut: lost,
+      patient: patient && told.waited < grace,
+      joined: joined !== undefined,
+    };
+    /** @type {(when: string, what: Told, rows: Row[], more?: object) => void} */
     const check = (when, what, rows, more) => {
       const why = contradiction(rows, what, { ...circumstances, ...more });
-      if (why) wrong.push(`${handler} ${key}${when}: ${why}: ${rows.map(rowText).join(', ')}`);
       const word = `${when} ${what.success ? 'success' : (what.outcome ?? 'untold')}`.trim();
-      tally[word] = (tally[word] ?? 0) + 1;
+      const manner = [handler, params.inner, params.manner, params.temper]
+        .filter(Boolean)
+        .join(' ');
+      const where = `${trouble ?? 'no trouble'}, grace ${grace}`;
+      const wrong =
+        why && `${manner}, ${where}, ${key}: ${word}: ${why}: ${rows.map(rowText).join(', ')}`;
+      records.push({ grace, trouble, word, ...(wrong && { wrong }) });
     };
     /** What is told last is compared with all that stands. @type {typeof check} */
     const checkLast = (when, what, rows, more) => {
@@ -179,18 +252,17 @@ async function oneSession(way, database, name, below, tally, wrong) {
       check(when, what, [...others, { key, at: 'told', how: what.outcome }], more);
     };
     check('', told, seen);
-    const later = await told.later;
-    if (later) checkLast(' later', later, seen, { cut: isCut });
     if (asked) {
       const then = asked.told.outcome === 'running' ? asked.rows : seen;
-      checkLast(' asked', asked.told, then, { cut: false, patient: false, asked: true });
+      const gone = Boolean(isTroubled && (ends || forgets));
+      checkLast('asked', asked.told, then, { cut: gone, patient: false, asked: true });
     }
-    if (joined) checkLast(' joined', await joined, seen, { cut: isCut });
-    if (repeated) checkLast(' repeated', repeated, database.rows(key), { cut: false });
+    if (joined) checkLast('joined', await joined, seen, { cut: isTroubled });
+    if (repeated) checkLast('repeated', repeated, database.rows(key), { cut: false });
   }
   await session.close();
-  return size;
+  return { size, records };
 }
 
-/** @param {import('./work.js').Row} row */
+/** @param {Row} row */
 const rowText = ({ at, how }) => (how ? `${at} ${how}` : at);

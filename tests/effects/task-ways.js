@@ -12,8 +12,8 @@ import { createServer } from '../../packages/gateway/src/mcp-server.js';
 import { sentenceOf } from '../../packages/gateway/src/outcomes.js';
 import { createPeer } from '../../packages/rpc/src/index.js';
 import { connectMcp } from '../../packages/rpc/src/mcp.js';
-import { AGENT, APP } from '../support/pair.js';
-import { turn } from './work.js';
+import { AGENT, APP, answersBy, onAbort } from './calls.js';
+import { streams, turn, withChecks } from './work.js';
 
 /** What clients wait for a task: longer than any agent waits for its executors. */
 const LONG = 3_600_000;
@@ -25,10 +25,12 @@ const LONG = 3_600_000;
 export const a2a = {
   costs: 5,
   slow: true,
-  async open(capabilities, { grace }) {
-    const execute = async ({ message, signal }) => {
+  lacks: ['chunks', 'input', 'questions', 'inner calls', 'checks', 'cancel'],
+  async open(handlers, { grace }) {
+    const execute = ({ message, signal }) => {
       const { name, params } = message.parts[0].data;
-      await capabilities[name](params, { signal });
+      const made = handlers[name](params, { signal });
+      return streams(name) ? made : made.then(() => {});
     };
     const agent = await serve(execute, { grace });
     const limits = { grace: LONG, timeout: LONG, outage: LONG, retry: 1 };
@@ -49,7 +51,7 @@ export const a2a = {
         return { success: state === 'completed', outcome: outcome ?? state };
       },
       pace: () => fetch(new URL('/.well-known/agent-card.json', agent.url)),
-      cut: () => agent.http.closeAllConnections(),
+      trouble: () => agent.http.closeAllConnections(),
       async close() {
         client.close();
         await agent.close();
@@ -75,14 +77,12 @@ function serverEnd(port) {
   return end;
 }
 
-/** A handler's name as one of a tool. @param {string} name */
-const toolOf = (name) => name.replace('-', '_');
-
 /** What the result of a tool tells, and whether it says in its sentence what it says in its word. */
 function told({ isError, content, _meta }) {
   if (!isError) return { success: true };
   const { outcome, report } = _meta['abp-bridge/outcome'] ?? { outcome: 'failed' };
-  const { text } = content[0];
+  // A stage of the work is in the sentence alone.
+  const text = content[0].text.replace(/ \([^()]*\)/g, '');
   const sentence = sentenceOf({ outcome, report });
   return {
     success: false,
@@ -104,12 +104,10 @@ const gateway = (patience, use) => ({
   untimed: true,
   // What its program gives an app, as every agent of this library does.
   callerGrace: 5000,
-  async open(handlers, { grace, room }) {
-    const capabilities = Object.fromEntries(
-      Object.entries(handlers).map(([name, handler]) => [toolOf(name), handler]),
-    );
+  lacks: ['chunks', 'input', 'cancel'],
+  async open(handlers, { grace, room, caller }) {
     const exposed = expose(
-      { app: APP, capabilities },
+      { app: APP, capabilities: withChecks(handlers) },
       { limits: { grace, maxConcurrent: room }, origins: [] },
     );
     const server = new WebSocketServer({ port: 0, host: '127.0.0.1' });
@@ -121,14 +119,21 @@ const gateway = (patience, use) => ({
     const { port1, port2 } = new MessageChannel();
     await createServer(gateway, 'legacy', { owner: {} }).connect(serverEnd(port2));
     const peer = createPeer(portTransport(port1), { dialect: 'mcp', limits: { grace: LONG } });
-    const client = await connectMcp(peer, { clientInfo: AGENT });
+    const client = await connectMcp(peer, {
+      clientInfo: AGENT,
+      capabilities: { elicitation: {} },
+    });
+    const answer = answersBy(caller);
+    client.handle('elicitation/create', async ({ message }) => ({
+      action: 'accept',
+      content: await answer(message),
+    }));
     // Until then there are no names of tools.
     await client.request('tools/list', {});
     return {
-      call: async (name, params, { signal }) =>
-        told(await use(client, toolOf(name), params, signal)),
+      call: async (name, params, { signal }) => told(await use(client, name, params, signal)),
       pace: () => client.request('ping', {}),
-      cut: () => server.clients.forEach((socket) => socket.terminate()),
+      trouble: () => server.clients.forEach((socket) => socket.terminate()),
       async close() {
         await gateway.close('the test has ended');
         peer.close();
@@ -138,12 +143,6 @@ const gateway = (patience, use) => ({
     };
   },
 });
-
-/** @param {AbortSignal} signal @param {() => void} act */
-function onAbort(signal, act) {
-  if (signal.aborted) act();
-  else signal.addEventListener('abort', act, { once: true });
-}
 
 /** Tools that are called as tasks, which are cancelled as such. */
 export const gatewayTasks = gateway(Infinity, async (client, name, params, signal) => {

@@ -1,21 +1,25 @@
-// An app in a thread. Its handlers write to the database by themselves; see ways.js.
+// An app in a thread, or the tasks of a pool. Their handlers write to the database by themselves; see ways.js.
 import { once } from 'node:events';
-import { workerData } from 'node:worker_threads';
+import { threadId, workerData } from 'node:worker_threads';
 import { expose } from '../../js/index.js';
+import { serve } from '../../packages/workers/src/pool.js';
+import { APP } from './calls.js';
 import { appender } from './database.js';
-import { handlersOf, turn } from './work.js';
+import { handlersOf, turn, withChecks } from './work.js';
 
-const { path, limits, control } = workerData;
+const { path, limits, control, pool } = workerData;
 const { write } = appender(path);
 const released = once(control, 'message');
 control.unref();
 const place = {
-  write,
+  write: (row) => write({ ...row, thread: threadId }),
   writeElsewhere: async (row) => {
     await turn();
     write(row);
   },
   released: () => released,
+  ...(pool && { die: () => process.exit() }),
 };
-const app = { id: 'a.b', name: 'A', version: '1' };
-expose({ app, capabilities: handlersOf(place) }, { limits });
+const handlers = handlersOf(place);
+if (pool) serve(handlers);
+else expose({ app: APP, capabilities: withChecks(handlers) }, { limits });

@@ -5,87 +5,146 @@ import { portTransport } from '../../js/transports/port.js';
 import { webSocketTransport } from '../../js/transports/websocket.js';
 import { createHost, createView, toolsOf } from '../../packages/mcp-apps/src/index.js';
 import { createPeer } from '../../packages/rpc/src/index.js';
+import { pool } from '../../packages/workers/src/pool.js';
 import { connectPage } from '../../packages/automation/src/index.js';
 import { drivenPage } from '../../packages/automation/tests/support/driven-page.js';
 import { callsTool, settled } from '../../packages/webmcp/src/settled.js';
 import { Tools } from '../../packages/webmcp/src/tools.js';
 import { socketPair } from '../contracts/channels.js';
-import { toldOf } from './calls.js';
-import { AGENT, APP } from '../support/pair.js';
+import {
+  AGENT,
+  APP,
+  answersBy,
+  callsBy,
+  fateOf,
+  onAbort,
+  onElicitationBy,
+  toldOf,
+} from './calls.js';
+import { TROUBLES } from './stops.js';
 import { a2a, gatewayHandles, gatewayTasks } from './task-ways.js';
+import { withChecks } from './work.js';
 
 /** What agents wait for an app: longer than any app waits for its handlers. */
 const LONG = 3_600_000;
+/** How long an app remembers that an agent was away from for longer, in ms. */
+const BRIEF = 30;
+/** What a client can do that reads no chunks and answers no questions, over a way without these. */
+const PLAIN = ['chunks', 'input', 'questions', 'cancel'];
 
 const limitsOf = ({ grace, room }) => ({ grace, maxConcurrent: room });
 
-/** @param {any} client @param {any} more */
-const session = (client, more) => ({
-  call: async (name, params, options) => toldOf(await client.call(name, params, options)),
-  ...more,
+/** What clients of ours are given. @param {import('./stops.js').Settings} settings */
+const optionsOf = ({ caller, returns, name }) => ({
+  agent: AGENT,
+  owner: `the agent of ${name}`,
+  limits: { grace: LONG },
+  onElicitation: onElicitationBy(caller),
+  ...(returns && { reconnect: { delay: 1, maxDelay: 10 } }),
 });
 
-/** What an agent that asks is told. @param {any} fate */
-const fateOf = ({ outcome, report }) => ({ success: false, outcome, report });
+/** What a response tells now, and what later. @param {any} response */
+function told(response) {
+  const now = toldOf(response);
+  return 'settled' in response
+    ? { ...now, settled: async () => fateOf(await response.settled) }
+    : now;
+}
+
+/** @param {any} client @param {any} more */
+function session(client, more) {
+  const call = callsBy(() => client);
+  return { call: async (...given) => toldOf(await call(...given)), ...more };
+}
 
 /**
- * Over a transport of which both ends are here. After a cut the agent connects again.
+ * Over a transport of which both ends are here.
  * @param {() => Promise<[any, any, () => unknown]>} ends the agent's transport, the app's, and what cuts them off
- * @param {boolean} [reloads] whether that is another client then, as in a page that was reloaded: what it keeps is its `owner`
+ * @param {object} [how]
+ * @param {boolean} [how.reloads] whether who begins another session by hand is another client, as in a page that was reloaded: what it keeps is
+ *   its `owner`
+ * @param {(handlers: any, settings: import('./stops.js').Settings) => { capabilities: any, close?: () => unknown }} [how.appOf]
  * @returns {import('./stops.js').Way}
  */
-const over = (ends, reloads) => ({
+const over = (ends, { reloads, appOf = appOfOurs } = {}) => ({
   reports: true,
-  async open(capabilities, settings) {
-    const exposed = expose({ app: APP, capabilities }, { limits: limitsOf(settings), origins: [] });
-    let [isCut, cut] = [false, () => {}];
+  troubles: Object.keys(TROUBLES),
+  async open(handlers, settings) {
+    const { trouble } = settings;
+    const app = appOf(handlers, settings);
+    const isBrief = trouble === 'the app was away for long';
+    const limits = { ...limitsOf(settings), ...(isBrief && { rememberFor: BRIEF }) };
+    /** The apps so far, of which the last one answers. @type {ReturnType<typeof expose>[]} */
+    const apps = [];
+    const start = () => apps.push(expose({ app: APP, ...app }, { limits, origins: [] }));
+    start();
+    let [cut, away] = [() => {}, Promise.resolve()];
     const dial = async () => {
+      await away;
       const [agentEnd, appEnd, cutBoth] = await ends();
       cut = cutBoth;
-      exposed.accept(appEnd);
+      apps.at(-1).accept(appEnd);
       return agentEnd;
     };
-    const options = {
-      agent: AGENT,
-      owner: `the agent of ${settings.name}`,
-      limits: { grace: LONG },
-    };
+    const options = optionsOf(settings);
     let client = await connect(dial, options);
     // What remembers for agents that come back is loaded by the first who asks.
     await client.outcome('nothing');
-    const connectAgain = async () => {
-      if (!reloads) return client.reconnect();
-      client = await connect(dial, options);
-    };
-    let again;
-    const there = () => (isCut ? (again ??= connectAgain()) : undefined);
+    const call = callsBy(() => client);
     return {
-      async call(...given) {
-        const response = await client.call(...given);
-        const told = toldOf(response);
-        if (told.outcome === 'running') told.later = response.settled.then(fateOf);
-        return told;
+      call: async (...given) => told(await call(...given)),
+      async back() {
+        if (reloads) client = await connect(dial, options);
+        else await client.reconnect();
       },
-      async ask(callId, settled) {
-        await there();
-        return fateOf(await client.outcome(callId, { settled }));
-      },
-      async again(...given) {
-        await there();
-        return toldOf(await client.call(...given));
-      },
-      cut() {
-        isCut = true;
+      ask: async (callId, settled) => fateOf(await client.outcome(callId, { settled })),
+      again: async (...given) => toldOf(await client.call(...given)),
+      trouble() {
+        if (trouble === 'the app closes') return apps[0].close();
+        if (trouble === 'the agent closes') return client.close();
+        if (isBrief) away = new Promise((resolve) => setTimeout(resolve, 2 * BRIEF));
         cut();
+        if (trouble === 'the app restarts') start();
       },
-      close() {
+      async close() {
         client.close();
-        exposed.close();
+        for (const exposed of apps) exposed.close();
         cut();
+        await app.close?.();
       },
     };
   },
 });
+
+const appOfOurs = (handlers) => ({ capabilities: withChecks(handlers) });
+
+/** An app whose handlers run in a pool. What does not stop there is terminated. */
+function pooled(handlers, { path, grace, whenReleased, threadEnded, caller }) {
+  const start = () => {
+    const { port1: control, port2 } = new MessageChannel();
+    const worker = new Worker(new URL('thread.js', import.meta.url), {
+      workerData: { path, pool: Object.keys(handlers), control: port2 },
+      transferList: [port2],
+    });
+    const { threadId } = worker;
+    worker.on('exit', () => threadEnded(threadId));
+    void whenReleased.then(() => control.postMessage('go on'));
+    return worker;
+  };
+  const workers = pool(start, { size: 4, grace: grace / 2 });
+  const tasks = Object.keys(handlers).map((name) => {
+    const run = workers.run(name);
+    const passOn = (params, context) => {
+      caller.write({ key: params.key, at: 'passes' });
+      return run(params, context);
+    };
+    return [name, passOn];
+  });
+  return {
+    capabilities: withChecks(Object.fromEntries(tasks)),
+    close: () => workers.close(),
+  };
+}
 
 async function ports() {
   const { port1, port2 } = new MessageChannel();
@@ -101,10 +160,12 @@ async function sockets() {
   ];
 }
 
-/** A page that is driven, and goes away without a word. @returns {import('./stops.js').Way} */
+/** A page that is driven, and goes away without a word. @type {import('./stops.js').Way} */
 const driven = {
   reports: true,
-  async open(capabilities, settings) {
+  troubles: ['the line is cut', 'the app closes', 'the agent closes'],
+  async open(handlers, settings) {
+    const capabilities = withChecks(handlers);
     const exposed = expose({ app: APP, capabilities }, { origins: [], limits: limitsOf(settings) });
     let isGone = false;
     const page = drivenPage({ abp: exposed.abp });
@@ -123,40 +184,41 @@ const driven = {
         };
       },
     };
-    const client = await connectPage(target, { agent: AGENT, limits: { grace: LONG } });
-    const end = () => {
-      isGone = true;
-      exposed.close();
-    };
+    const client = await connectPage(target, optionsOf(settings));
     return session(client, {
-      cut: end,
+      trouble() {
+        if (settings.trouble === 'the agent closes') return client.close();
+        isGone = settings.trouble === 'the line is cut';
+        exposed.close();
+      },
       close() {
         client.close();
-        end();
+        exposed.close();
       },
     });
   },
 };
 
-/** A thread that is ended in the middle of its work. @returns {import('./stops.js').Way} */
+/** A thread that is ended in the middle of its work. @type {import('./stops.js').Way} */
 const inThread = {
   reports: true,
   costs: 10,
-  async open(_capabilities, { path, grace, room, whenReleased }) {
+  troubles: ['the line is cut', 'the agent closes'],
+  async open(_handlers, settings) {
     const { port1: control, port2 } = new MessageChannel();
     const worker = new Worker(new URL('thread.js', import.meta.url), {
-      workerData: { path, limits: limitsOf({ grace, room }), control: port2 },
+      workerData: { path: settings.path, limits: limitsOf(settings), control: port2 },
       transferList: [port2],
     });
-    void whenReleased.then(() => control.postMessage('go on'));
-    const client = await connect(worker, { agent: AGENT, limits: { grace: LONG } });
-    const end = () => worker.terminate();
+    void settings.whenReleased.then(() => control.postMessage('go on'));
+    const client = await connect(worker, optionsOf(settings));
+    const ends = settings.trouble === 'the line is cut';
     return session(client, {
-      dies: true,
-      cut: end,
+      dies: ends,
+      trouble: () => (ends ? worker.terminate() : client.close()),
       async close() {
         client.close();
-        await end();
+        await worker.terminate();
       },
     });
   },
@@ -168,10 +230,12 @@ const inThread = {
  * @returns {import('./stops.js').Way}
  */
 const peers = (dialect) => ({
+  lacks: ['input', 'inner calls', 'checks', 'cancel'],
+  troubles: ['the line is cut', 'the app closes', 'the agent closes'],
   waits: true,
   // MCP answers nothing to what was cancelled.
   foreign: dialect === 'mcp',
-  async open(capabilities, { room }) {
+  async open(handlers, { room, trouble, caller: who }) {
     const { port1, port2 } = new MessageChannel();
     const [caller, callee] = [port1, port2].map((port) =>
       createPeer(portTransport(port), {
@@ -179,23 +243,53 @@ const peers = (dialect) => ({
         limits: { grace: LONG, maxConcurrent: room },
       }),
     );
-    for (const [name, handler] of Object.entries(capabilities)) {
-      callee.handle(name, (params, context) => handler(params, context));
+    const answer = answersBy(who);
+    caller.handle('ask', ({ message }) => answer(message));
+    for (const [name, handler] of Object.entries(handlers)) {
+      callee.handle(name, (params, { signal, report, request }) => {
+        const elicit = (question) =>
+          request('ask', question.params).then(
+            (data) => ({ success: true, data }),
+            () => ({ success: false }),
+          );
+        return handler(params, { signal, report, elicit });
+      });
     }
-    const call = (name, params, options) =>
-      caller.request(name, params, options).then(
-        () => ({ success: true }),
-        ({ data }) => ({
-          success: false,
-          outcome: data?.outcome ?? 'failed',
-          report: data?.report,
-        }),
-      );
+    const failed = ({ code, data }) => ({
+      success: false,
+      // MCP says no more than that the connection is closed.
+      outcome: data?.outcome ?? (code === -32000 ? 'unknown' : 'failed'),
+      report: data?.report,
+    });
+    const call = async (name, params, { signal, timeout, by, inChunks }) => {
+      const options = { ...(by === 'signal' && { signal }), timeout };
+      const succeeded = () => ({ success: true });
+      if (!inChunks) return caller.request(name, params, options).then(succeeded, failed);
+      const stream = caller.stream(name, params, options);
+      if (by === 'return') onAbort(signal, () => stream.return().catch(() => {}));
+      try {
+        for await (const part of stream) {
+          void part;
+          if (by === 'break' && signal.aborted) break;
+        }
+      } catch {
+        // Its result says how it ended.
+      }
+      return stream.result.then(succeeded, failed);
+    };
     const close = () => {
       caller.close();
       callee.close();
     };
-    return { call, cut: () => port1.close(), close };
+    return {
+      call,
+      trouble() {
+        if (trouble === 'the app closes') callee.close();
+        else if (trouble === 'the agent closes') caller.close();
+        else port1.close();
+      },
+      close,
+    };
   },
 });
 
@@ -206,8 +300,13 @@ const peers = (dialect) => ({
 const view = {
   reports: true,
   waits: true,
-  async open(capabilities, settings) {
-    const exposed = expose({ app: APP, capabilities }, { limits: limitsOf(settings), origins: [] });
+  lacks: ['input', 'questions'],
+  troubles: ['the line is cut', 'the app closes', 'the agent closes'],
+  async open(handlers, settings) {
+    const exposed = expose(
+      { app: APP, capabilities: withChecks(handlers) },
+      { limits: limitsOf(settings), origins: [] },
+    );
     const { port1, port2 } = new MessageChannel();
     const hosting = createHost(portTransport(port1), { host: AGENT });
     const viewing = createView({
@@ -216,9 +315,13 @@ const view = {
       tools: toolsOf(exposed),
     });
     const [host, shown] = await Promise.all([hosting, viewing]);
-    const client = await connect(() => host.transport(), { agent: AGENT, limits: { grace: LONG } });
+    const client = await connect(() => host.transport(), optionsOf(settings));
     return session(client, {
-      cut: () => port1.close(),
+      trouble() {
+        if (settings.trouble === 'the app closes') exposed.close();
+        else if (settings.trouble === 'the agent closes') client.close();
+        else port1.close();
+      },
       async close() {
         client.close();
         exposed.close();
@@ -244,7 +347,9 @@ const recorded = ({ state, outcome, report }) => ({
 const webMcp = {
   reports: true,
   waits: true,
-  async open(capabilities, { room }) {
+  lacks: PLAIN,
+  troubles: ['the app closes'],
+  async open(handlers, { room }) {
     const tools = new Map();
     const modelContext = {
       async registerTool(tool) {
@@ -254,6 +359,7 @@ const webMcp = {
     let ours;
     const webmcp = (app) => (ours = new Tools(modelContext, app, []));
     const limits = { grace: LONG, maxConcurrent: room };
+    const capabilities = withChecks(handlers);
     const exposed = expose({ app: APP, capabilities }, { origins: [], limits, webmcp });
     const ask = tools.get('abp.calls').execute;
     let isGone = false;
@@ -264,7 +370,7 @@ const webMcp = {
         if (isGone) return { success: answer.success, outcome: answer.metadata.outcome };
         return recorded(ask({ callId }).data.calls[0]);
       },
-      cut() {
+      trouble() {
         isGone = true;
         exposed.close();
       },
@@ -280,18 +386,20 @@ const webMcp = {
 const wrapped = {
   waits: true,
   reports: true,
-  async open(capabilities) {
+  lacks: [...PLAIN, 'streams', 'inner calls', 'checks'],
+  troubles: [],
+  async open(handlers) {
     const ask = callsTool().execute;
     return {
       async call(name, params, { signal }) {
         const before = new Set(ask().data.calls.map(({ callId }) => callId));
-        const tool = settled({ name, execute: capabilities[name] });
+        const tool = settled({ name, execute: handlers[name] });
         const answering = tool.execute(params, { signal });
         const { callId } = ask().data.calls.find(({ callId }) => !before.has(callId));
         await answering.catch(() => {});
         return recorded(ask({ callId }).data.calls[0]);
       },
-      cut() {},
+      trouble() {},
       close() {},
     };
   },
@@ -300,7 +408,13 @@ const wrapped = {
 /** @type {Record<string, import('./stops.js').Way>} */
 export const WAYS = {
   'a port': over(ports),
-  'a WebSocket': over(sockets, true),
+  'a WebSocket': over(sockets, { reloads: true }),
+  'a pool': {
+    ...over(ports, { appOf: pooled }),
+    lacks: ['input', 'questions', 'inner calls'],
+    reports: false,
+    costs: 10,
+  },
   'a page that is driven': driven,
   'a worker thread': inThread,
   ACP: peers('acp'),

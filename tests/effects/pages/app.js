@@ -1,17 +1,15 @@
 // An app whose handlers write to the database. Its address says which. Its tools are called by a script of the page, too.
 import { expose } from '/js/index.js';
 import { webmcp } from '/packages/webmcp/src/index.js';
-import { makeCall } from '/tests/effects/calls.js';
-import { handlersOf } from '/tests/effects/work.js';
-import { placeOf } from './place.js';
+import { APP, makeCall } from '/tests/effects/calls.js';
+import { handlersOf, withChecks } from '/tests/effects/work.js';
+import { placeOf, settingsHere } from './place.js';
 
-const { database, name, origins, limits, tools } = JSON.parse(
-  decodeURIComponent(location.search.slice(1)),
-);
+const { database, name, origins, limits, tools, lacks } = settingsHere();
 const place = placeOf(database, name);
-const app = { id: 'a.b', name: 'A', version: '1' };
+const capabilities = withChecks(handlersOf(place, lacks));
 window.exposed = expose(
-  { app, capabilities: handlersOf(place) },
+  { app: APP, capabilities },
   { origins, limits, ...(tools && { webmcp: webmcp() }) },
 );
 

@@ -21,3 +21,10 @@ export function placeOf(database, name) {
     pace: () => fetch(database),
   };
 }
+
+/** What the address of a page or of a worker says. */
+export const settingsHere = () => JSON.parse(decodeURIComponent(location.search.slice(1)));
+
+/** @param {string} address @param {object} settings */
+export const addressWith = (address, settings) =>
+  `${address}?${encodeURIComponent(JSON.stringify(settings))}`;

@@ -22,14 +22,14 @@
  *   ABP_RESULT   answer it. `arg` ABP_COMPLETED: with what its handler made of it; ABP_CANCELLED or
  *                ABP_DISCONNECTED: with the error ABP_RPC_CANCELLED or ABP_RPC_CLOSED. In ACP the
  *                former carries the id, too: `data: {"requestId": id}`. A subscription whose
- *                handler still runs when this side closes is ABP_COMPLETED.
- *   ABP_REFUSE   answer what was just received with the error `arg`, an abp_rpc_error.
- *   ABP_DROP     nothing comes of what was just received: `arg` is ABP_LATE, ABP_STRAY or
- *                ABP_MALFORMED.
- *   ABP_REQUEST  send a request, for the first time or again; abp_peer_number() is its id.
- *   ABP_SEND     send the dialect's cancel of a request; `text` is the reason, if one is due.
- *   ABP_SETTLE   a request made here has ended. `arg` ABP_COMPLETED: with what was just received.
- *                ABP_CANCELLED: it was stopped, and the error just received, if any, is why.
+ *                handler still runs when this side closes is ABP_COMPLETED. ABP_STOPPED_BY_NAME: as
+ *                the dialect answers what was stopped by the name of what it belongs to; in ACP
+ * with a result, in LSP as ABP_CANCELLED. ABP_REFUSE   answer what was just received with the error
+ * `arg`, an abp_rpc_error. ABP_DROP     nothing comes of what was just received: `arg` is ABP_LATE,
+ * ABP_STRAY or ABP_MALFORMED. ABP_REQUEST  send a request, for the first time or again;
+ * abp_peer_number() is its id. ABP_SEND     send the dialect's cancel of a request; `text` is the
+ * reason, if one is due. ABP_SETTLE   a request made here has ended. `arg` ABP_COMPLETED: with what
+ * was just received. ABP_CANCELLED: it was stopped, and the error just received, if any, is why.
  *                ABP_TIMED_OUT: its own clock stopped it, whatever was just received; `at` is the
  *                limit that passed, in ms. ABP_DISCONNECTED: the connection is closed.
  *   ABP_REPORT   hand what was just received to a request: progress, or what its peer needs first.
@@ -199,6 +199,9 @@ int abp_peer_progress(abp_peer *peer, const abp_rpc_id *token);
 
 /* --- The callee ------------------------------------------------------------------------------- */
 
+/* What ABP_RESULT says beside an abp_outcome. */
+enum abp_peer_outcome { ABP_STOPPED_BY_NAME = 7 };
+
 /* How a handler ended. */
 typedef enum abp_ending {
   ABP_RETURNED, /* with a value */
@@ -221,14 +224,23 @@ int abp_peer_start(abp_peer *peer);
  * Errors: ABP_E_UNDRAINED. */
 int abp_peer_cancel_received(abp_peer *peer, const abp_rpc_id *id, const char *reason,
                              size_t length, int readable);
+/* The dialect's other notification that stops requests has come (abp_peer_stop_word()), and `call`
+ * is one that belongs to what it names: the same as its cancel, but for how it is answered. A
+ * request that has ended, or a void handle, is left alone and says ABP_OK. Errors: ABP_E_UNDRAINED,
+ * ABP_E_STATE for a request that was made here. */
+int abp_peer_stop_received(abp_peer *peer, abp_call call);
+/* This side has sent that notification, and with it takes back its answer to `call`, a request of
+ * the other side (ABP_STOP_WITHDRAWS): its signal fires, and ABP_RESULT follows at once, whatever
+ * its handler makes of it later. The rest is as with abp_peer_stop_received(). */
+int abp_peer_withdraw(abp_peer *peer, abp_call call);
 /* The handler has settled. What the other side hears is in the ABP_RESULT that follows, at once or
  * when the requests made on its behalf have been answered; none follows where the dialect wants
  * none. Errors: ABP_E_UNDRAINED, ABP_E_STATE when no handler of this request runs. */
 int abp_peer_finish(abp_peer *peer, abp_call call, abp_ending ending);
 /* 1 while a request has not ended, else 0; 0 for a void handle. */
 int abp_peer_pending(const abp_peer *peer, abp_call call);
-/* 1 while its handler works and nobody has asked it to stop, so that progress may be sent, else 0.
- */
+/* 1 while its handler works or, of a request made here, it has no answer, and nobody has asked it
+ * to stop, else 0. Progress of a handler may be sent so long. */
 int abp_peer_running(const abp_peer *peer, abp_call call);
 
 /* --- The dialect's words, and looking in ------------------------------------------------------ */
@@ -242,6 +254,21 @@ const char *abp_peer_cancel_key(const abp_peer *peer);
 const char *abp_peer_handshake(const abp_peer *peer);
 /* The method of a request that is a subscription; "" for none. */
 const char *abp_peer_subscription(const abp_peer *peer);
+/* The words of another notification that stops requests. It names no request but what requests
+ * belong to: the member ABP_STOP_KEY of its params is what they have in the member
+ * ABP_STOP_MEMBER of theirs. */
+typedef enum abp_stop_word {
+  ABP_STOP_METHOD, /* of the notification; "" where the dialect has none */
+  ABP_STOP_KEY,
+  ABP_STOP_REQUESTS, /* the method of the requests that it stops; "" for any method */
+  ABP_STOP_MEMBER,
+  ABP_STOP_CREATES, /* a request made on behalf of another, whose ABP_STOP_KEY then belongs to that;
+                       "" for none */
+  ABP_STOP_WITHDRAWS, /* the method of requests that were made on behalf of those, and which the
+                         side that stops them answers itself; "" for none */
+  ABP_STOP_WORDS
+} abp_stop_word;
+const char *abp_peer_stop_word(const abp_peer *peer, abp_stop_word word);
 /* The version of the dialect that has batches: each message in one is taken by itself; "" for none.
  */
 const char *abp_peer_batch_version(const abp_peer *peer);

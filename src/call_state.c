@@ -23,6 +23,12 @@
  *
  * STOPPED holds the callee to its word: whatever result comes then, the call was cancelled.
  *
+ * What a handler asked for ends with its call. Where the handler's answer decides what became of
+ * that, an answer that is still on its way must not be acted on: its maker is told at once (leave),
+ * and only the call above it waits for the answer.
+ *
+ *   caller   WAITING, STOPPING ──leave──▶ LEFT ──complete, cancelled, timer──▶ SETTLED
+ *
  * Some protocols leave the decision to the handler: a cancel is noted (ASKED), and what the handler
  * then answers stands, a value too. Its answer follows those to the requests made on its behalf.
  *
@@ -57,9 +63,9 @@
  * not in the table cannot change the call.
  *
  * Three things stand beside the table, each in one place of calls.c. A call that becomes CANCELLING
- * or STOPPING, or ASKED where answers wait for its word, gets the grace period as its timer, which
- * STOPPED keeps; any other loses its timer (step). A cancel that has not been handed out when its
- * call settles is not owed any more, except to a peer that is asked for no answer (step). And a
+ * STOPPING or LEFT, or ASKED where answers wait for its word, gets the grace period as its timer,
+ * which STOPPED keeps; any other loses its timer (step). A cancel that has not been handed out when
+ * its call settles is not owed any more, except to a peer that is asked for no answer (step). And a
  * call's cause, which its outcome names, is the first one; only for a caller a result, unless the
  * cancel was accepted before, or the loss of its peer outweighs its own wish (step), and so does
  * the peer's word that a deadline passed (endpoint_calls.c, answered).
@@ -160,6 +166,7 @@ const struct call_step call_steps[CALL_STATES][CALL_EVENTS] =
                 [EV_CANCELLED] = {SETTLED, OWE_SETTLE, ABP_FATE_UNKNOWN},
                 [EV_CANCEL_NO_WAIT] = {SETTLED, OWE_CANCEL | OWE_SETTLE, ABP_FATE_UNKNOWN},
                 [EV_STOP_SILENTLY] = {SETTLED, OWE_SETTLE, ABP_FATE_UNKNOWN},
+                [EV_LEAVE] = {LEFT, OWE_CANCEL | OWE_SETTLE, ABP_FATE_UNKNOWN},
                 [EV_CLOSE] = {SETTLED, OWE_SETTLE, ABP_FATE_UNKNOWN},
                 [EV_LOST] = {SETTLED, OWE_SETTLE, ABP_FATE_UNKNOWN},
                 [EV_CHUNK] = {WAITING, OWE_CHUNK, 0},
@@ -175,6 +182,7 @@ const struct call_step call_steps[CALL_STATES][CALL_EVENTS] =
                 [EV_UNSENT] = {SETTLED, OWE_SETTLE, ABP_FATE_UNSTARTED},
                 [EV_CANCELLED] = {SETTLED, OWE_SETTLE, ABP_FATE_UNKNOWN},
                 [EV_CANCEL_NO_WAIT] = {SETTLED, OWE_SETTLE, ABP_FATE_UNKNOWN},
+                [EV_LEAVE] = {LEFT, OWE_SETTLE, ABP_FATE_UNKNOWN},
                 [EV_CLOSE] = {SETTLED, OWE_SETTLE, ABP_FATE_UNKNOWN},
                 [EV_LOST] = {SETTLED, OWE_SETTLE, ABP_FATE_UNKNOWN},
                 [EV_CHUNK] = {STOPPING, OWE_CHUNK, 0},
@@ -187,6 +195,14 @@ const struct call_step call_steps[CALL_STATES][CALL_EVENTS] =
                 [EV_CANCELLED] = {SETTLED, OWE_SETTLE, ABP_FATE_UNKNOWN},
                 [EV_CLOSE] = {SETTLED, OWE_SETTLE, ABP_FATE_UNKNOWN},
                 [EV_LOST] = {SETTLED, OWE_SETTLE, ABP_FATE_UNKNOWN},
+            },
+        [LEFT] =
+            {
+                [EV_TIMER] = {SETTLED, 0, 0},
+                [EV_COMPLETE] = {SETTLED, 0, 0},
+                [EV_FAIL] = {SETTLED, 0, 0},
+                [EV_CANCEL_NO_WAIT] = {SETTLED, 0, 0},
+                [EV_LOST] = {SETTLED, 0, 0},
             },
         [COMPLETED] = {[EV_CANCEL] = {COMPLETED, OWE_NAK, 0}},
         [CANCELLED] = {[EV_CANCEL] = {CANCELLED, OWE_ACK, 0}},

@@ -54,6 +54,7 @@ enum {
   CALL_STREAM = 256,       /* chunks precede its result */
   CALL_ROUNDS = 512,       /* JSON-RPC: its peer may need something before it can answer */
   CALL_ASIDE = 512,        /* ABP, received: asks about other calls, and takes the place of none */
+  CALL_NAMED = 512,        /* JSON-RPC, received: was stopped by the name of what it belongs to */
   CALL_HELD = 1024,        /* and does: nothing of it is on its way, so it has no id */
   CALL_HAS_CANCELS = 2048, /* answers to cancels of it wait for its handler's word */
   CALL_SWEPT = 4096,       /* was stopped because the call above it was */

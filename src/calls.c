@@ -120,6 +120,7 @@ static abp_outcome cause_of(enum call_event event) {
   case EV_UNKNOWN:
   case EV_CANCEL_NO_WAIT:
   case EV_STOP_SILENTLY:
+  case EV_LEAVE:
   case EV_CLOSE: return ABP_CANCELLED;
   case EV_START: /* ends nothing */
   case EV_ACKNOWLEDGED:
@@ -145,7 +146,7 @@ COLD static void cascade(struct calls *calls, const struct call *parent) {
     child->cause = child->cause                    ? child->cause
                    : parent->cause > ABP_COMPLETED ? parent->cause
                                                    : ABP_CANCELLED;
-    calls_stop(calls, slot, EV_CANCEL);
+    calls_stop(calls, slot, calls->leaves ? EV_LEAVE : EV_CANCEL);
   }
 }
 
@@ -235,7 +236,7 @@ step(struct calls *calls, uint32_t slot, enum call_state before, enum call_event
     call->flags &= (uint16_t) ~(CALL_ASKS | CALL_PAUSED);
     pause_above(calls, call);
   }
-  if (after == CANCELLING || after == STOPPING || (after == ASKED && calls->asks))
+  if (after == CANCELLING || after == STOPPING || after == LEFT || (after == ASKED && calls->asks))
     table_set_timer(&calls->table, slot, calls->now + calls->limits.grace_ms);
   else if (after != STOPPED)
     table_clear_timer(&calls->table, slot);
@@ -388,9 +389,9 @@ void calls_pay(struct calls *calls, abp_action *action) {
     say_how_much(calls, slot, debt, action);
   if (left) return;
   calls->debts = call->debtor;
-  if (!call_is_over(call->state)) return;
-  action->released = 1;
-  remember(calls, slot);
+  const int over = call_is_over(call->state);
+  action->released = over || call->state == LEFT; /* nothing more comes of it */
+  if (over) remember(calls, slot);
 }
 
 /* --- Inputs that every protocol has ----------------------------------------------------------- */

@@ -21,7 +21,8 @@ struct calls {
   const char *timeout_reason; /* the reason of a cancel for which a deadline is the cause */
   uint64_t chunk_size;        /* of the chunk that this input is about */
   uint8_t wrapped;            /* after 2^32-1 the numbers have begun again */
-  uint8_t asks; /* the handlers' word decides what becomes of a cancel, within the grace period */
+  uint8_t asks;   /* the handlers' word decides what becomes of a cancel, within the grace period */
+  uint8_t leaves; /* what a handler asked for settles at once when its call is stopped */
 };
 
 void calls_init(struct calls *calls, const struct call_limits *limits, const uint8_t seed[16],

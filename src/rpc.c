@@ -17,6 +17,8 @@ struct dialect {
   const char *subscription;  /* is ended by its receiver's cancel, too */
   const char *batch_version; /* the one that has batches */
   const char *timeout_reason;
+  /* A notification beside the cancel, which names what requests belong to, and no request. */
+  const char *stop[ABP_STOP_WORDS];
   int32_t closed_code;
   uint8_t asked;    /* call_event of the peer's cancel */
   uint8_t gives_up; /* a handler may say by itself that its request is cancelled */
@@ -36,6 +38,12 @@ static const struct dialect DIALECTS[ABP_DIALECTS] = {
                  .subscription = "",
                  .batch_version = "",
                  .timeout_reason = "",
+                 .stop = {[ABP_STOP_METHOD] = "session/cancel",
+                          [ABP_STOP_KEY] = "sessionId",
+                          [ABP_STOP_REQUESTS] = "session/prompt",
+                          [ABP_STOP_MEMBER] = "sessionId",
+                          [ABP_STOP_CREATES] = "",
+                          [ABP_STOP_WITHDRAWS] = "session/request_permission"},
                  .closed_code = -32097,
                  .asked = EV_ASK,
                  .gives_up = 1,
@@ -50,6 +58,12 @@ static const struct dialect DIALECTS[ABP_DIALECTS] = {
                  .subscription = "",
                  .batch_version = "",
                  .timeout_reason = "",
+                 .stop = {[ABP_STOP_METHOD] = "window/workDoneProgress/cancel",
+                          [ABP_STOP_KEY] = "token",
+                          [ABP_STOP_REQUESTS] = "",
+                          [ABP_STOP_MEMBER] = "workDoneToken",
+                          [ABP_STOP_CREATES] = "window/workDoneProgress/create",
+                          [ABP_STOP_WITHDRAWS] = ""},
                  .closed_code = -32097,
                  .asked = EV_ASK,
                  .gives_up = 1,
@@ -63,6 +77,7 @@ static const struct dialect DIALECTS[ABP_DIALECTS] = {
                  .batch_version = "2025-03-26",
                  /* As MCP's SDK says it, for whoever searches logs. */
                  .timeout_reason = "McpError: MCP error -32001: Request timed out",
+                 .stop = {"", "", "", "", "", ""},
                  .closed_code = -32000,
                  .asked = EV_PEER_ABANDONED,
                  .closing = ABP_DISCONNECTED,
@@ -126,6 +141,7 @@ abp_peer *abp_peer_new(const abp_peer_config *config, uint64_t now) {
   calls_number_from(&peer->calls, config->first_number);
   peer->dialect = dialect_of(config->dialect);
   peer->calls.timeout_reason = peer->dialect->timeout_reason;
+  peer->calls.leaves = 1;
   peer->max_id = config->max_id;
   set_default(&peer->max_id, ABP_DEFAULT_MAX_ID);
   if (peer->max_id > UINT16_MAX) peer->max_id = UINT16_MAX;
@@ -146,6 +162,9 @@ const char *abp_peer_cancel_key(const abp_peer *peer) { return peer->dialect->ca
 const char *abp_peer_handshake(const abp_peer *peer) { return peer->dialect->handshake; }
 const char *abp_peer_subscription(const abp_peer *peer) { return peer->dialect->subscription; }
 const char *abp_peer_batch_version(const abp_peer *peer) { return peer->dialect->batch_version; }
+const char *abp_peer_stop_word(const abp_peer *peer, abp_stop_word word) {
+  return word < ABP_STOP_WORDS ? peer->dialect->stop[word] : "";
+}
 int abp_peer_unversioned(const abp_peer *peer) { return peer->dialect->unversioned; }
 
 static int known_error(int error) { return error > 0 && error < ABP_RPC_ERRORS ? error : 0; }
@@ -193,6 +212,10 @@ int abp_peer_next(abp_peer *peer, abp_action *action) {
     const uint32_t slot = action->call & ((1u << SLOT_BITS) - 1);
     if (action->kind == ABP_SETTLE && action->arg == ABP_TIMED_OUT && slot < peer->patience_room)
       action->at = peer->patience[slot].limit_ms;
+    _Static_assert((int)ABP_STOPPED_BY_NAME == (int)ABP_FAILED + 1, "it is no abp_outcome");
+    if (action->kind == ABP_RESULT && action->arg == ABP_CANCELLED &&
+        table_call(&peer->calls.table, slot)->flags & CALL_NAMED)
+      action->arg = ABP_STOPPED_BY_NAME;
   } else if (has_drained(peer)) {
     peer->draining = 0;
     action->kind = ABP_SESSION;
@@ -431,6 +454,8 @@ int abp_peer_response(abp_peer *peer, const abp_rpc_id *id, abp_answer answer) {
   const uint32_t slot = find(peer, id, CALL_OUT);
   if (!is_pending(peer, slot)) return not_pending(peer, slot);
   const struct call *call = table_call(&peer->calls.table, slot);
+  /* Whoever made it was told that it was stopped: only the request above it waits for this. */
+  if (call->state == LEFT) drop(peer, ABP_LATE);
   const int asks = answer == ABP_INPUT_REQUIRED && call->flags & CALL_ROUNDS;
   if (asks && calls_hold(&peer->calls, slot)) {
     peer->report = calls_handle(&peer->calls, slot);
@@ -457,7 +482,8 @@ int abp_peer_progress(abp_peer *peer, const abp_rpc_id *token) {
   const uint32_t slot = find(peer, token, CALL_OUT);
   if (slot == NO_CALL || !(table_call(&calls->table, slot)->flags & CALL_PROGRESS))
     return ABP_E_STATE;
-  if (!is_pending(peer, slot)) return not_pending(peer, slot);
+  if (!is_pending(peer, slot) || table_call(&calls->table, slot)->state == LEFT)
+    return not_pending(peer, slot);
   peer->report = calls_handle(calls, slot);
   if (slot >= peer->patience_room) return ABP_OK;
   struct patience *left = &peer->patience[slot];
@@ -518,6 +544,24 @@ int abp_peer_cancel_received(abp_peer *peer, const abp_rpc_id *id, const char *r
   return ABP_OK;
 }
 
+/* Steps a request that was received, and is stopped by a name. */
+static int stop_named(abp_peer *peer, abp_call call, enum call_event event) {
+  if (enter(peer) != ABP_OK) return ABP_E_UNDRAINED;
+  const uint32_t slot = calls_live(&peer->calls, call);
+  if (slot == NO_CALL) return ABP_OK;
+  struct call *c = table_call(&peer->calls.table, slot);
+  if (c->flags & CALL_OUT) return ABP_E_STATE;
+  c->flags |= CALL_NAMED;
+  calls_step(&peer->calls, slot, event);
+  return ABP_OK;
+}
+
+int abp_peer_stop_received(abp_peer *peer, abp_call call) {
+  return stop_named(peer, call, (enum call_event)peer->dialect->asked);
+}
+
+int abp_peer_withdraw(abp_peer *peer, abp_call call) { return stop_named(peer, call, EV_CLOSE); }
+
 int abp_peer_finish(abp_peer *peer, abp_call call, abp_ending ending) {
   if (enter(peer) != ABP_OK) return ABP_E_UNDRAINED;
   struct calls *calls = &peer->calls;
@@ -548,5 +592,7 @@ int abp_peer_pending(const abp_peer *peer, abp_call call) {
 
 int abp_peer_running(const abp_peer *peer, abp_call call) {
   const uint32_t slot = calls_live(&peer->calls, call);
-  return slot != NO_CALL && table_call(&peer->calls.table, slot)->state == RUNNING;
+  if (slot == NO_CALL) return 0;
+  const uint8_t state = table_call(&peer->calls.table, slot)->state;
+  return state == RUNNING || state == WAITING;
 }

@@ -113,6 +113,12 @@ abp_packed cancel_received(abp_peer *peer, abp_id_type type, double value, uint3
   return first(peer, abp_peer_cancel_received(peer, &id, reason_length ? buffer + reason_at : NULL,
                                               reason_length, (int)readable));
 }
+EXPORT("stop_received") abp_packed stop_received(abp_peer *peer, abp_call call) {
+  return first(peer, abp_peer_stop_received(peer, call));
+}
+EXPORT("withdraw") abp_packed withdraw(abp_peer *peer, abp_call call) {
+  return first(peer, abp_peer_withdraw(peer, call));
+}
 EXPORT("finish") abp_packed finish(abp_peer *peer, abp_call call, abp_ending ending) {
   return first(peer, abp_peer_finish(peer, call, ending));
 }
@@ -131,6 +137,9 @@ EXPORT("cancel_key") const char *cancel_key(abp_peer *peer) { return abp_peer_ca
 EXPORT("handshake") const char *handshake(abp_peer *peer) { return abp_peer_handshake(peer); }
 EXPORT("subscription") const char *subscription(abp_peer *peer) {
   return abp_peer_subscription(peer);
+}
+EXPORT("stop_word") const char *stop_word(abp_peer *peer, abp_stop_word word) {
+  return abp_peer_stop_word(peer, word);
 }
 EXPORT("batch_version") const char *batch_version(abp_peer *peer) {
   return abp_peer_batch_version(peer);

@@ -1,7 +1,7 @@
 // Generated from src/abp_rpc.h and wasm/rpc_boundary.c by wasm/generate-boundary.mjs: change those instead.
 
 /** The digest of this file. The module must have the same: see js/core/instance.js. */
-export const ABI = 1528153127;
+export const ABI = 873385076;
 
 /** @typedef {0 | import('./instance.js').Brand<'abp_call'>} Handle */
 /** @typedef {import('./instance.js').Brand<'abp_counter'>} Counter */
@@ -10,7 +10,9 @@ export const ABI = 1528153127;
 /** @typedef {import('./instance.js').Brand<'abp_id_type'>} IdType */
 /** @typedef {import('./instance.js').Brand<'abp_request_flag'>} RequestFlag */
 /** @typedef {import('./instance.js').Brand<'abp_answer'>} Answer */
+/** @typedef {import('./instance.js').Brand<'abp_peer_outcome'>} PeerOutcome */
 /** @typedef {import('./instance.js').Brand<'abp_ending'>} Ending */
+/** @typedef {import('./instance.js').Brand<'abp_stop_word'>} StopWord */
 /** @typedef {import('./instance.js').Brand<'abp_packed'>} Packed */
 /** @typedef {0 | import('./instance.js').Brand<'abp_call_number'>} CallNumber */
 
@@ -47,10 +49,18 @@ export const ROUNDS = /** @type {RequestFlag} */ (64);
 export const ANSWER_RESULT = /** @type {Answer} */ (0);
 export const ANSWER_ERROR = /** @type {Answer} */ (1);
 export const INPUT_REQUIRED = /** @type {Answer} */ (2);
+export const STOPPED_BY_NAME = /** @type {PeerOutcome} */ (7);
 export const RETURNED = /** @type {Ending} */ (0);
 export const THREW = /** @type {Ending} */ (1);
 export const GAVE_UP = /** @type {Ending} */ (2);
 export const RAN_OUT = /** @type {Ending} */ (3);
+export const STOP_METHOD = /** @type {StopWord} */ (0);
+export const STOP_KEY = /** @type {StopWord} */ (1);
+export const STOP_REQUESTS = /** @type {StopWord} */ (2);
+export const STOP_MEMBER = /** @type {StopWord} */ (3);
+export const STOP_CREATES = /** @type {StopWord} */ (4);
+export const STOP_WITHDRAWS = /** @type {StopWord} */ (5);
+export const STOP_WORDS = /** @type {StopWord} */ (6);
 
 /** Where the fields of abp_peer_config lie, in bytes. */
 export const CONFIG = {
@@ -112,6 +122,8 @@ export const CONFIG = {
  * @property {(peer: Pointer<'abp_peer'>, type: IdType, value: number, fault: RpcError, flags: number) => Packed} received
  * @property {(peer: Pointer<'abp_peer'>) => Packed} start
  * @property {(peer: Pointer<'abp_peer'>, type: IdType, value: number, reason_at: number, reason_length: number, readable: number) => Packed} cancel_received
+ * @property {(peer: Pointer<'abp_peer'>, call: Handle) => Packed} stop_received
+ * @property {(peer: Pointer<'abp_peer'>, call: Handle) => Packed} withdraw
  * @property {(peer: Pointer<'abp_peer'>, call: Handle, ending: Ending) => Packed} finish
  * @property {(peer: Pointer<'abp_peer'>, call: Handle) => number} pending
  * @property {(peer: Pointer<'abp_peer'>, call: Handle) => number} running
@@ -120,6 +132,7 @@ export const CONFIG = {
  * @property {(peer: Pointer<'abp_peer'>) => number} cancel_key
  * @property {(peer: Pointer<'abp_peer'>) => number} handshake
  * @property {(peer: Pointer<'abp_peer'>) => number} subscription
+ * @property {(peer: Pointer<'abp_peer'>, word: StopWord) => number} stop_word
  * @property {(peer: Pointer<'abp_peer'>) => number} batch_version
  * @property {(dialect: Dialect, error: RpcError) => number} error_code
  * @property {(error: RpcError) => number} error_message

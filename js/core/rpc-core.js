@@ -52,6 +52,21 @@ export class PeerCore extends ActionReader {
     this.handshake = wordOf(x.handshake);
     /** The method of a request that its receiver ends by a cancel, too. */
     this.subscription = wordOf(x.subscription);
+    /** @param {rpc.StopWord} word */
+    const stopWord = (word) => instance.readTerminated(x.stop_word(pointer, word)) || undefined;
+    /** The notification that stops requests by the name of what they belong to. */
+    this.stop = {
+      method: stopWord(rpc.STOP_METHOD),
+      key: stopWord(rpc.STOP_KEY) ?? '',
+      /** The method of the requests that it stops, unless it stops those of any. */
+      requests: stopWord(rpc.STOP_REQUESTS),
+      /** The member of their params that names what they belong to. */
+      member: stopWord(rpc.STOP_MEMBER) ?? '',
+      /** A request on behalf of another gives that a name. */
+      creates: stopWord(rpc.STOP_CREATES),
+      /** Requests of the other side that are answered by whoever tells it to stop. */
+      withdraws: stopWord(rpc.STOP_WITHDRAWS),
+    };
     /** The version of the dialect that has batches. */
     this.batchVersion = wordOf(x.batch_version);
     /** Whether messages without `jsonrpc: "2.0"` are taken. */

@@ -38,19 +38,21 @@ enum move_kind {
   HALF_CLOSE, /* a side hears that the other says nothing more */
   CLOSE,
   LOSE,
+  WITHDRAW, /* a side answers a request of the other for its handler */
   MOVES,
-  SUBSCRIBES = MOVES /* no move: each request is a subscription */
+  SUBSCRIBES = MOVES, /* no move: each request is a subscription */
+  BY_NAME             /* likewise: a cancel comes together with the notification beside it */
 };
 
-static const char *const NAMES[MOVES] = {"call",  "timed",   "nest",       "signal", "return",
-                                         "throw", "give-up", "inquire",    "retry",  "deliver",
-                                         "start", "tick",    "half-close", "close",  "lose"};
+static const char *const NAMES[MOVES] = {
+    "call",  "timed",   "nest",  "signal", "return",     "throw", "give-up", "inquire",
+    "retry", "deliver", "start", "tick",   "half-close", "close", "lose",    "withdraw"};
 
 struct bounds {
   const char *name;
   abp_dialect dialect;
   uint32_t concurrent;
-  uint8_t moves[MOVES + 1]; /* how often each may be made; and SUBSCRIBES */
+  uint8_t moves[BY_NAME + 1]; /* how often each may be made; and SUBSCRIBES, BY_NAME */
 };
 
 #define ANY 255
@@ -63,6 +65,11 @@ static const struct bounds CONFIGURATIONS[] = {
      8,
      {ALWAYS, [CALL] = 1, [TIMED] = 1, [SIGNAL] = 1, [CLOSE] = 1, [LOSE] = 1}},
     {"acp, tree", ABP_ACP, 8, {ALWAYS, [CALL] = 1, [NEST] = 2, [SIGNAL] = 1, [CLOSE] = 1}},
+    {"acp, by name",
+     ABP_ACP,
+     8,
+     {ALWAYS, [CALL] = 1, [NEST] = 1, [SIGNAL] = 2, [CLOSE] = 1, [BY_NAME] = 1}},
+    {"acp, withdrawn", ABP_ACP, 1, {ALWAYS, [CALL] = 2, [NEST] = 1, [WITHDRAW] = 1}},
     {"acp, lost", ABP_ACP, 8, {ALWAYS, [CALL] = 1, [NEST] = 1, [SIGNAL] = 2, [LOSE] = 2}},
     {"acp, half-closed",
      ABP_ACP,
@@ -115,12 +122,14 @@ struct fact {
   abp_call out;
   uint8_t waits, stopped; /* stopped: why, an abp_outcome */
   uint8_t asks;           /* its peer needs something first: nothing of it is on its way */
+  uint8_t left;           /* it has settled; the request above it waits for its answer */
   uint64_t deadline;
   /* At its callee. */
   abp_call in;
   uint8_t phase; /* enum phase */
   uint8_t asked; /* its signal has fired */
   uint8_t mute;  /* nobody is to be answered any more */
+  uint8_t named; /* it was stopped by a name */
   uint8_t ending, held, inquires;
   struct expected expected[2]; /* of its caller, of its callee */
 };
@@ -128,7 +137,7 @@ struct fact {
 enum phase { NOT_HERE, QUEUED_UP, RUNS, HELD, OVER };
 
 struct message {
-  enum { REQUEST, CANCEL, VALUE, FAILURE, INQUIRY } kind;
+  enum { REQUEST, CANCEL, STOP, VALUE, FAILURE, INQUIRY } kind;
   int fact;
 };
 
@@ -174,12 +183,10 @@ static abp_fate fate_of(const struct fact *fact) {
                                                                       : ABP_FATE_FAILED;
 }
 
-static void settles(struct fact *fact, uint8_t outcome, abp_fate fate) {
-  fact->waits = fact->asks = 0;
+/* No answer of it is waited for any more. */
+static void is_over(struct fact *fact) {
+  fact->waits = fact->asks = fact->left = 0;
   fact->deadline = 0;
-  fact->expected[0].outcome = outcome;
-  fact->expected[0].fate = (uint8_t)fate;
-  expect(fact, 0, ABP_SETTLE);
   if (fact->parent < 0) return;
   struct fact *parent = &now.fact[fact->parent];
   fact->parent = -1;
@@ -187,6 +194,17 @@ static void settles(struct fact *fact, uint8_t outcome, abp_fate fate) {
     if (now.fact[i].parent == parent - now.fact) return;
   }
   if (parent->phase == HELD) ends(parent, parent->held, fate_of(parent));
+}
+
+static void tells(struct fact *fact, uint8_t outcome, abp_fate fate) {
+  fact->expected[0].outcome = outcome;
+  fact->expected[0].fate = (uint8_t)fate;
+  expect(fact, 0, ABP_SETTLE);
+}
+
+static void settles(struct fact *fact, uint8_t outcome, abp_fate fate) {
+  tells(fact, outcome, fate);
+  is_over(fact);
 }
 
 /* A caller wants it to end, and says so. */
@@ -198,12 +216,24 @@ static void stops(struct fact *fact, uint8_t why) {
   if (drops()) settles(fact, why, ABP_FATE_UNKNOWN);
 }
 
+/* What its handler asked for ends with it: whoever waits for that is told at once. */
+static void leaves(const struct fact *parent) {
+  for (int i = 0; i < now.facts; i++) {
+    struct fact *fact = &now.fact[i];
+    if (fact->parent != parent - now.fact || !fact->waits) continue;
+    stops(fact, ABP_CANCELLED);
+    if (!fact->waits) continue;
+    fact->waits = 0;
+    fact->left = 1;
+    fact->deadline = now.clock[fact->caller] + GRACE;
+    tells(fact, fact->stopped, ABP_FATE_UNKNOWN);
+  }
+}
+
 static void asked(struct fact *fact) {
   fact->asked = 1;
   expect(fact, 1, ABP_ABORT);
-  for (int i = 0; i < now.facts; i++) {
-    if (now.fact[i].parent == fact - now.fact) stops(&now.fact[i], ABP_CANCELLED);
-  }
+  leaves(fact);
 }
 
 /* Its callee answers. */
@@ -269,31 +299,36 @@ static void cancel_comes(struct fact *fact) {
   }
 }
 
+/* It is answered in the place of its handler. */
+static void answers(struct fact *fact, uint8_t outcome) {
+  const int runs = fact->phase == RUNS;
+  if (fact->mute || (!runs && fact->phase != QUEUED_UP)) return;
+  if (runs && !fact->asked) expect(fact, 1, ABP_ABORT);
+  ends(fact, outcome, runs ? ABP_FATE_RUNNING : ABP_FATE_UNSTARTED);
+  if (runs) fact->phase = RUNS;
+  fact->mute = 1;
+}
+
 static void closes(int side) {
   for (int i = 0; i < now.facts; i++) {
     struct fact *fact = &now.fact[i];
+    if (fact->caller == side && fact->left) is_over(fact);
     if (fact->caller != side || !fact->waits) continue;
     if (!fact->stopped && !fact->asks) expect(fact, 0, ABP_SEND);
     settles(fact, fact->stopped ? fact->stopped : ABP_DISCONNECTED, ABP_FATE_UNKNOWN);
   }
   for (int i = 0; i < now.facts; i++) {
     struct fact *fact = &now.fact[i];
-    if (fact->caller == side || fact->mute) continue;
-    const int runs = fact->phase == RUNS;
-    if (!runs && fact->phase != QUEUED_UP) continue;
-    if (runs && !fact->asked) expect(fact, 1, ABP_ABORT);
-    ends(fact,
-         now.left.moves[SUBSCRIBES] ? ABP_COMPLETED
-         : drops()                  ? ABP_DISCONNECTED
-                                    : ABP_CANCELLED,
-         runs ? ABP_FATE_RUNNING : ABP_FATE_UNSTARTED);
-    if (runs) fact->phase = RUNS;
-    fact->mute = 1;
+    if (fact->caller != side)
+      answers(fact, now.left.moves[SUBSCRIBES] ? ABP_COMPLETED
+                    : drops()                  ? ABP_DISCONNECTED
+                                               : ABP_CANCELLED);
   }
 }
 
 static void hears_all(int side) {
   for (int i = 0; i < now.facts; i++) {
+    if (now.fact[i].caller == side && now.fact[i].left) is_over(&now.fact[i]);
     if (now.fact[i].caller == side && now.fact[i].waits)
       settles(&now.fact[i], ABP_DISCONNECTED, ABP_FATE_UNKNOWN);
     if (now.fact[i].caller != side && now.left.moves[SUBSCRIBES]) cancel_comes(&now.fact[i]);
@@ -314,6 +349,7 @@ static void loses(int side) {
     struct fact *fact = &now.fact[i];
     if (fact->caller == side) {
       fact->parent = -1;
+      if (fact->left) is_over(fact);
       if (fact->waits) settles(fact, ABP_DISCONNECTED, ABP_FATE_UNKNOWN);
       continue;
     }
@@ -363,6 +399,7 @@ static void observe(int side, const abp_action *action) {
   case ABP_REQUEST: post(side, REQUEST, at); break;
   case ABP_SEND:
     must(abp_peer_number(now.peer[side], action->call) == fact->number, "a cancel names another");
+    if (now.left.moves[BY_NAME]) post(side, STOP, at);
     post(side, CANCEL, at);
     break;
   case ABP_SETTLE:
@@ -370,7 +407,9 @@ static void observe(int side, const abp_action *action) {
     must(action->fate == due->fate, "its caller is told wrongly what became of the work");
     break;
   case ABP_RESULT:
-    must(action->arg == due->outcome, "an answer says what did not happen");
+    must(action->arg ==
+             (fact->named && due->outcome == ABP_CANCELLED ? ABP_STOPPED_BY_NAME : due->outcome),
+         "an answer says what did not happen");
     must(action->fate == due->fate, "an answer says wrongly what became of the work");
     for (int i = 0; i < now.facts; i++)
       must(now.fact[i].parent != at, "an answer precedes that to a request on its behalf");
@@ -394,7 +433,7 @@ static void check(int side) {
     const struct fact *fact = &now.fact[i];
     must(!fact->expected[0].kinds && !fact->expected[1].kinds, "an action is missing");
     if (fact->caller == side) {
-      out += fact->waits;
+      out += fact->waits + fact->left;
       timers += fact->deadline != 0;
       continue;
     }
@@ -469,8 +508,14 @@ static void deliver(int side) {
     abp_peer_cancel_received(peer, &id, NULL, 0, 1);
     cancel_comes(fact);
     break;
+  case STOP:
+    must(abp_peer_stop_received(peer, fact->in) == ABP_OK, "a name is refused");
+    fact->named |= fact->phase != OVER;
+    cancel_comes(fact);
+    break;
   case VALUE:
     abp_peer_response(peer, &id, ABP_ANSWER_RESULT);
+    if (fact->left) is_over(fact);
     /* A value outweighs the caller's wish, but not its clock. */
     if (fact->waits && fact->stopped == ABP_TIMED_OUT)
       settles(fact, ABP_TIMED_OUT, ABP_FATE_FINISHED);
@@ -479,6 +524,7 @@ static void deliver(int side) {
     break;
   case FAILURE:
     abp_peer_response(peer, &id, ABP_ANSWER_ERROR);
+    if (fact->left) is_over(fact);
     /* After a cancel an error may be its answer, or not. */
     if (fact->waits)
       settles(fact, fact->stopped ? fact->stopped : ABP_COMPLETED,
@@ -499,7 +545,9 @@ static void tick(int side) {
   for (int i = 0; i < now.facts; i++) {
     struct fact *fact = &now.fact[i];
     if (fact->caller != side || !fact->deadline || fact->deadline > now.clock[side]) continue;
-    if (fact->stopped)
+    if (fact->left)
+      is_over(fact);
+    else if (fact->stopped)
       settles(fact, fact->stopped, ABP_FATE_UNKNOWN);
     else
       stops(fact, ABP_TIMED_OUT);
@@ -522,6 +570,7 @@ static int can(enum move_kind kind, int at) {
   case GIVE_UP:
   case INQUIRE: return known && fact->phase == RUNS;
   case RETRY: return known && fact->asks;
+  case WITHDRAW: return known && fact->in && fact->phase != OVER && !now.closed[!fact->caller];
   case DELIVER: return at < 2 && now.count[at] > 0 && !now.heard_all[at];
   case START:
     for (int i = 0; at < 2 && i < now.facts; i++) {
@@ -540,7 +589,9 @@ static void act(enum move_kind kind, int at) {
   struct fact *fact = &now.fact[at];
   const int callee = at < now.facts ? !fact->caller : 0;
   const int at_callee = (kind >= RETURN && kind <= INQUIRE) || kind == NEST;
-  int side = kind >= DELIVER ? at : at_callee ? callee : fact->caller;
+  int side = kind >= DELIVER && kind < WITHDRAW ? at
+             : at_callee || kind == WITHDRAW    ? callee
+                                                : fact->caller;
   if (kind == CALL || kind == TIMED) side = 0;
   if (now.left.moves[kind] != ANY) now.left.moves[kind]--;
   arena.on = 1;
@@ -584,6 +635,13 @@ static void act(enum move_kind kind, int at) {
     now.drains[side] = !now.heard_all[side];
     hears_all(side);
     break;
+  case WITHDRAW:
+    must(abp_peer_withdraw(now.peer[side], fact->in) == ABP_OK, "it cannot be withdrawn");
+    fact->named = 1;
+    if (fact->phase == RUNS && !fact->mute) leaves(fact);
+    if (fact->phase == RUNS && !fact->mute) disown(fact);
+    answers(fact, ABP_CANCELLED);
+    break;
   case CLOSE:
     abp_peer_close(now.peer[side]);
     now.drains[side] = 0;
@@ -597,7 +655,7 @@ static void act(enum move_kind kind, int at) {
   }
   drain(side);
   arena.on = 0;
-  if (kind >= HALF_CLOSE) {
+  if (kind >= HALF_CLOSE && kind < WITHDRAW) {
     now.heard_all[side] = 1;
     now.closed[side] |= kind != HALF_CLOSE;
     now.count[side] = 0;

@@ -31,7 +31,7 @@ __attribute__((format(printf, 1, 2))) static void put(const char *format, ...) {
 
 /* --- Tables alike ----------------------------------------------------------------------------- */
 
-enum { MAX_STATES = 16, MAX_EVENTS = 32 };
+enum { MAX_STATES = 24, MAX_EVENTS = 32 };
 _Static_assert((int)CALL_STATES <= MAX_STATES && (int)TASK_STATES <= MAX_STATES, "room");
 _Static_assert((int)CALL_EVENTS <= MAX_EVENTS && (int)TASK_EVENTS <= MAX_EVENTS, "room");
 
@@ -157,6 +157,7 @@ static const char *const CALL_STATE_NAMES[CALL_STATES] = {[FREE] = "FREE",
                                                           [WAITING] = "WAITING",
                                                           [STOPPING] = "STOPPING",
                                                           [STOPPED] = "STOPPED",
+                                                          [LEFT] = "LEFT",
                                                           [COMPLETED] = "COMPLETED",
                                                           [CANCELLED] = "CANCELLED",
                                                           [UNKNOWN] = "UNKNOWN",
@@ -179,6 +180,7 @@ static const char *const CALL_EVENT_NAMES[CALL_EVENTS] = {[EV_START] = "start",
                                                           [EV_CHILDREN_DONE] = "children done",
                                                           [EV_CANCEL_NO_WAIT] = "cancel, no wait",
                                                           [EV_STOP_SILENTLY] = "stop silently",
+                                                          [EV_LEAVE] = "leave",
                                                           [EV_CHUNK] = "chunk",
                                                           [EV_READ] = "read",
                                                           [EV_CREDIT] = "credit",

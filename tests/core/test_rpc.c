@@ -378,6 +378,71 @@ static void a_peer_that_only_listens_is_answered(void **state) {
   abp_peer_free(peer);
 }
 
+static void what_a_stopped_request_asked_for_is_late(void **state) {
+  (void)state;
+  abp_peer *peer = open_peer(ABP_LSP);
+  const abp_call first = receive(peer, number(1));
+  start(peer);
+  abp_call child;
+  drain(peer, abp_peer_request(peer, 0, 0, ABP_REPORTS, first, &child));
+  COMES_TO(cancel(peer, number(1)), "cancel, settle 2, abort");
+  const abp_rpc_id id = number(1);
+  COMES_TO(abp_peer_progress(peer, &id), "drop");
+  COMES_TO(abp_peer_cancel(peer, child, NULL, 0), "");
+  assert_int_equal(abp_peer_running(peer, child), 0);
+  /* It is waited for no longer than the grace period. */
+  COMES_TO(abp_peer_finish(peer, first, ABP_GAVE_UP), "");
+  COMES_TO(abp_peer_advance(peer, 1000 + ABP_PEER_DEFAULT_GRACE_MS), "result 2");
+  COMES_TO(abp_peer_response(peer, &id, ABP_ANSWER_RESULT), "drop");
+  assert_int_equal(abp_peer_count(peer, ABP_LATE), 2);
+  abp_peer_free(peer);
+}
+
+static void what_belongs_to_a_name_is_stopped_by_it(void **state) {
+  (void)state;
+  abp_peer *peer = open_peer(ABP_ACP);
+  assert_string_equal(abp_peer_stop_word(peer, ABP_STOP_METHOD), "session/cancel");
+  assert_string_equal(abp_peer_stop_word(peer, ABP_STOP_KEY), "sessionId");
+  assert_string_equal(abp_peer_stop_word(peer, ABP_STOP_REQUESTS), "session/prompt");
+  assert_string_equal(abp_peer_stop_word(peer, ABP_STOP_MEMBER), "sessionId");
+  assert_string_equal(abp_peer_stop_word(peer, ABP_STOP_CREATES), "");
+  assert_string_equal(abp_peer_stop_word(peer, ABP_STOP_WITHDRAWS), "session/request_permission");
+  assert_string_equal(abp_peer_stop_word(peer, ABP_STOP_WORDS), "");
+  const abp_call runs = receive(peer, number(1)), returns = receive(peer, number(2));
+  start(peer);
+  COMES_TO(abp_peer_stop_received(peer, runs), "abort");
+  COMES_TO(cancel(peer, number(1)), ""); /* who says both is answered once */
+  COMES_TO(abp_peer_stop_received(peer, runs), "");
+  COMES_TO(abp_peer_finish(peer, runs, ABP_THREW), "result 7");
+  COMES_TO(abp_peer_stop_received(peer, runs), "");
+  COMES_TO(abp_peer_stop_received(peer, 0), "");
+  COMES_TO(abp_peer_stop_received(peer, returns), "abort");
+  COMES_TO(abp_peer_finish(peer, returns, ABP_RETURNED), "result 1");
+  const abp_call waits = receive(peer, number(3));
+  COMES_TO(abp_peer_stop_received(peer, waits), "result 7");
+  COMES_TO(abp_peer_start(peer), "");
+  const abp_call made = make(peer, 0, 0, 0);
+  assert_int_equal(abp_peer_running(peer, made), 1);
+  assert_int_equal(abp_peer_stop_received(peer, made), ABP_E_STATE);
+  assert_int_equal(abp_peer_withdraw(peer, made), ABP_E_STATE);
+  COMES_TO(abp_peer_cancel(peer, made, NULL, 0), "cancel");
+  assert_int_equal(abp_peer_running(peer, made), 0);
+  abp_peer_free(peer);
+}
+
+static void an_answer_that_was_taken_back_waits_for_no_handler(void **state) {
+  (void)state;
+  abp_peer *peer = open_peer(ABP_ACP);
+  const abp_call runs = receive(peer, number(1));
+  start(peer);
+  const abp_call waits = receive(peer, number(2));
+  COMES_TO(abp_peer_withdraw(peer, runs), "abort, result 7");
+  COMES_TO(abp_peer_withdraw(peer, waits), "result 7");
+  COMES_TO(abp_peer_finish(peer, runs, ABP_RETURNED), "");
+  assert_int_equal(abp_peer_count(peer, ABP_IN_FLIGHT_IN), 0);
+  abp_peer_free(peer);
+}
+
 static void requests_wait_for_their_turn(void **state) {
   (void)state;
   abp_peer *peer = open_with((abp_peer_config){.dialect = ABP_ACP, .max_concurrent = 1});
@@ -388,13 +453,14 @@ static void requests_wait_for_their_turn(void **state) {
   assert_int_equal(abp_peer_running(peer, second), 0);
   abp_call child;
   drain(peer, abp_peer_request(peer, 0, 0, 0, first, &child));
-  COMES_TO(cancel(peer, number(1)), "cancel, abort");
+  /* Whoever waits for its child is told at once. */
+  COMES_TO(cancel(peer, number(1)), "cancel, settle 2, abort");
   /* Its handler has ended, so that there is room; its answer waits for its child's. */
   COMES_TO(abp_peer_finish(peer, first, ABP_RETURNED), "start");
   assert_int_equal(last.call, second);
   assert_int_equal(abp_peer_pending(peer, first), 1);
   const abp_rpc_id id = number(1);
-  COMES_TO(abp_peer_response(peer, &id, ABP_ANSWER_ERROR), "settle 2, result 1");
+  COMES_TO(abp_peer_response(peer, &id, ABP_ANSWER_RESULT), "drop, result 1");
   assert_int_equal(abp_peer_pending(peer, first), 0);
   COMES_TO(abp_peer_finish(peer, second, ABP_THREW), "result 1");
   abp_peer_free(peer);
@@ -567,6 +633,9 @@ int main(void) {
       cmocka_unit_test(a_subscription_is_ended_by_its_receiver_too),
       cmocka_unit_test(inputs_that_are_mistakes_change_nothing),
       cmocka_unit_test(a_peer_that_only_listens_is_answered),
+      cmocka_unit_test(what_a_stopped_request_asked_for_is_late),
+      cmocka_unit_test(what_belongs_to_a_name_is_stopped_by_it),
+      cmocka_unit_test(an_answer_that_was_taken_back_waits_for_no_handler),
       cmocka_unit_test(requests_wait_for_their_turn),
       cmocka_unit_test(a_request_is_asked_again_once_its_peer_has_what_it_needs),
       cmocka_unit_test(a_request_whose_peer_needs_something_ends_without_a_word),

@@ -20,10 +20,9 @@ enum { MAX_JOBS = 32, MAX_LINE = 1 << 20, WORD_MS = 20 };
 struct job {
   abp_call call;           /* 0: this place is free */
   cJSON *request, *result; /* the message that asks, and what its handler makes of it */
-  int running, stopped;    /* stopped: by `$/cancel_request` */
-  int given_up;            /* by `session/cancel`, which ends a turn, and no request */
-  const char *word;        /* the next one to repeat */
-  uint64_t due;            /* and when */
+  int running, stopped;
+  const char *word; /* the next one to repeat */
+  uint64_t due;     /* and when */
 };
 
 static abp_peer *peer;
@@ -91,6 +90,15 @@ static void send_result(struct job *job) {
   send(answer);
 }
 
+/* A turn was stopped by `session/cancel`: that is a result, where `$/cancel_request` is an error.
+ */
+static void send_stopped(struct job *job) {
+  cJSON_Delete(job->result);
+  job->result = cJSON_CreateObject();
+  cJSON_AddStringToObject(job->result, "stopReason", "cancelled");
+  send_result(job);
+}
+
 /* --- What the core says ----------------------------------------------------------------------- */
 
 /* `received` is the message that this comes of, or NULL. A request that is taken in is kept. */
@@ -105,7 +113,9 @@ static void perform(const abp_action *action, cJSON **received) {
   case ABP_START: job->running = 1; break;
   case ABP_ABORT: job->stopped = 1; break;
   case ABP_RESULT:
-    if (action->arg == ABP_COMPLETED)
+    if (action->arg == ABP_STOPPED_BY_NAME)
+      send_stopped(job);
+    else if (action->arg == ABP_COMPLETED)
       send_result(job);
     else
       send_error(job->request, ABP_RPC_CANCELLED, 1);
@@ -139,6 +149,19 @@ static int is_known(const char *method) {
          !strcmp(method, "session/prompt");
 }
 
+/* `session/cancel` has come: it names no request, but the session that prompts belong to. */
+static void stop_turns(const char *session) {
+  const char *method = abp_peer_stop_word(peer, ABP_STOP_REQUESTS);
+  const char *key = abp_peer_stop_word(peer, ABP_STOP_MEMBER);
+  for (struct job *job = jobs; job < jobs + MAX_JOBS; job++) {
+    if (strcmp(text_of(job->request, "method"), method) != 0 ||
+        strcmp(text_of(member(job->request, "params"), key), session) != 0)
+      continue;
+    abp_peer_stop_received(peer, job->call);
+    drain(NULL);
+  }
+}
+
 static void receive(const char *line, size_t length) {
   cJSON *message = cJSON_ParseWithLength(line, length);
   const char *method = cJSON_GetStringValue(member(message, "method"));
@@ -160,10 +183,8 @@ static void receive(const char *line, size_t length) {
   } else if (!strcmp(method, abp_peer_cancel_method(peer))) {
     const abp_rpc_id request = id_of(member(params, abp_peer_cancel_key(peer)));
     abp_peer_cancel_received(peer, &request, NULL, 0, 1);
-  } else if (!strcmp(method, "session/cancel")) {
-    const char *session = text_of(params, "sessionId");
-    for (struct job *job = jobs; job < jobs + MAX_JOBS; job++)
-      job->given_up |= !strcmp(text_of(member(job->request, "params"), "sessionId"), session);
+  } else if (!strcmp(method, abp_peer_stop_word(peer, ABP_STOP_METHOD))) {
+    stop_turns(text_of(params, abp_peer_stop_word(peer, ABP_STOP_KEY)));
   }
   drain(message);
 }
@@ -200,9 +221,9 @@ static int step(struct job *job, uint64_t now) {
   const char *method = text_of(job->request, "method");
   if (job->stopped) return 1;
   if (!strcmp(method, "session/prompt")) {
-    if (!job->given_up && (job->due > now || say_word(job))) return 0;
+    if (job->due > now || say_word(job)) return 0;
     job->result = cJSON_CreateObject();
-    cJSON_AddStringToObject(job->result, "stopReason", job->given_up ? "cancelled" : "end_turn");
+    cJSON_AddStringToObject(job->result, "stopReason", "end_turn");
   } else if (!strcmp(method, "session/new")) {
     char id[32];
     snprintf(id, sizeof id, "session %u", ++sessions);

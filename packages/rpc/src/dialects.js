@@ -43,6 +43,8 @@ import { copyRecord, getOwn, textOf } from '../../../js/common/values.js';
  * @property {(id: unknown) => object} [closes] the result of a subscription that is open when its side closes
  * @property {boolean} [tells] whether errors say in their data what became of the work
  * @property {(id: unknown) => unknown} [cancelled] what the error says besides that a request was cancelled
+ * @property {ReadonlyMap<string, object>} [stopped] by method: the result of a request that was stopped by the name of what
+ *   it belongs to
  */
 
 /** Names the subscription that a message of MCP belongs to. */
@@ -59,7 +61,7 @@ const partialResultToken = (id) => `abp-bridge/partial/${id}`;
 const LSP_TOKEN = /^abp-bridge\/(work|partial)\/(\d{1,10})$/;
 
 /** A token in a request, if it is one: a text or an integer. @param {unknown} token */
-const tokenOf = (token) =>
+export const tokenOf = (token) =>
   typeof token === 'string' || Number.isSafeInteger(token) ? token : undefined;
 
 /** @type {Set<unknown>} */
@@ -72,6 +74,10 @@ export const DIALECTS = {
     tells: true,
     nothing: null,
     cancelled: (requestId) => ({ requestId }),
+    stopped: new Map([
+      ['session/prompt', { stopReason: 'cancelled' }],
+      ['session/request_permission', { outcome: { outcome: 'cancelled' } }],
+    ]),
     explain(fault, method, received) {
       if (fault === rpc.RPC_INVALID_REQUEST) return { data: received };
       if (fault !== rpc.RPC_METHOD_NOT_FOUND) return {};

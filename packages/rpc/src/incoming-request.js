@@ -27,6 +27,8 @@ export class IncomingRequest extends Cancellable {
   atClose = undefined;
   /** What a subscription is to be told (MCP). @type {Record<string, unknown> | undefined} */
   filter = undefined;
+  /** Names that its handler has given it, by which it can be stopped. @type {Set<unknown> | undefined} */
+  names = undefined;
   /** The batch that its answer belongs to. @type {import('./batch.js').Batch | undefined} */
   batch = undefined;
   /** The answer of its handler. @type {Answer | undefined} */
@@ -66,7 +68,10 @@ export class IncomingRequest extends Cancellable {
       /** @type {string} */ method,
       /** @type {unknown} */ params = undefined,
       /** @type {import('./peer.js').RequestOptions} */ options = {},
-    ) => this.#peer.requestFor(this.handle, method, params, options);
+    ) => {
+      this.#peer.nameFor(this, method, params);
+      return this.#peer.requestFor(this.handle, method, params, options);
+    };
   }
 
   /** Sends a notification to whoever asked. */
@@ -148,18 +153,20 @@ export class IncomingRequest extends Cancellable {
     if (!this.#started || !this.#peer.isClosed) this.batch?.ended(this);
   }
 
-  /** @internal @param {abp.Outcome} outcome @param {abp.Fate} fate what became of its work */
+  /** @internal @param {abp.Outcome | rpc.PeerOutcome} outcome @param {abp.Fate} fate what became of its work */
   answer(outcome, fate) {
     const { dialect } = this.#peer;
     let answer = this.#answer ?? { result: this.atClose ?? dialect.closes?.(this.id) };
-    if (outcome !== abp.COMPLETED) answer = { error: this.#stopped(outcome) };
     const said = this.#said;
+    const stopped = outcome === rpc.STOPPED_BY_NAME && dialect.stopped?.get(this.method);
+    if (stopped) answer = { result: said ? { ...stopped, _meta: told(fate, said) } : stopped };
+    else if (outcome !== abp.COMPLETED) answer = { error: this.#stopped(outcome) };
     if ('error' in answer && (dialect.tells || said?.report !== undefined))
       answer = { error: withOutcome(answer.error, fate, said) };
     this.#peer.respond(this, answer, 'result' in answer ? this.#transfer : undefined);
   }
 
-  /** The answer to a request that was stopped. @param {abp.Outcome} outcome */
+  /** The answer to a request that was stopped. @param {abp.Outcome | rpc.PeerOutcome} outcome */
   #stopped(outcome) {
     const { dialect } = this.#peer;
     if (outcome === abp.DISCONNECTED) return this.#peer.errorObject(rpc.RPC_CLOSED);
@@ -190,16 +197,23 @@ function endingOf(error, cancelledCode) {
  * @param {abp.Fate} fate
  * @param {{ report?: unknown, progress?: unknown }} [said] by its handler
  */
-function withOutcome(error, fate, { report, progress } = {}) {
+function withOutcome(error, fate, said) {
   const { data = {} } = error;
-  if (!isRecord(data)) return error;
+  return isRecord(data) ? { ...error, data: { ...told(fate, said), ...data } } : error;
+}
+
+/**
+ * What became of the work.
+ * @param {abp.Fate} fate
+ * @param {{ report?: unknown, progress?: unknown }} [said] by its handler
+ */
+function told(fate, { report, progress } = {}) {
   const reached = keptReport(progress);
-  const told = {
+  return {
     outcome: abp.FATES[fate],
     ...(report !== undefined && { report }),
     ...(reached !== undefined && { progress: reached }),
   };
-  return { ...error, data: { ...told, ...data } };
 }
 
 /**

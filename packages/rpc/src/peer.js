@@ -11,7 +11,7 @@ import { Machine, kindOf } from '../../../js/core/machine.js';
 import * as rpc from '../../../js/core/rpc-boundary.js';
 import { PeerCore, ready } from '../../../js/core/rpc-core.js';
 import { Batch, MAX_BATCH } from './batch.js';
-import { DIALECTS } from './dialects.js';
+import { DIALECTS, tokenOf } from './dialects.js';
 import { RpcError, toErrorObject } from './errors.js';
 import { IncomingRequest } from './incoming-request.js';
 import { canHoldToken, message, readMessage } from './message.js';
@@ -115,6 +115,10 @@ const REQUEST_OPTIONS = {
   wait: 'a boolean',
   transfer: 'an object',
 };
+
+/** The name of what a request belongs to, in its params or in those of what stops it. @param {unknown} params @param {string | undefined} key */
+const nameIn = (params, key) =>
+  key ? safely(() => tokenOf(getOwn(params, key)), undefined) : undefined;
 
 /** One side of a connection that speaks JSON-RPC. */
 export class Peer {
@@ -363,9 +367,22 @@ export class Peer {
     if (this.#over || this.#closing) throw this.closedError();
     const notification = message({ method, params });
     // It needs no core, but must not overtake earlier messages.
-    if (!this.#early.length) return this.#send(notification);
+    if (!this.#early.length) {
+      this.#send(notification);
+      return this.#notified(method, params);
+    }
     this.#owesNotification = true;
-    this.#whenReady(() => this.#over || this.#post(notification));
+    this.#whenReady(() => {
+      if (this.#over) return;
+      this.#post(notification);
+      this.#notified(method, params);
+    });
+  }
+
+  /** A program may stop by itself what belongs to a name. @param {string} method @param {unknown} params */
+  #notified(method, params) {
+    const { stop } = this.#machine?.core ?? {};
+    if (method === stop?.method) this.#withdraw(nameIn(params, stop?.key));
   }
 
   /**
@@ -513,6 +530,7 @@ export class Peer {
       this.machine.feed(() => core.cancelReceived(id, reason), { error });
       return;
     }
+    if (method === core.stop.method) this.#stop(nameIn(params, core.stop.key));
     if (method === progress?.method) {
       if (this.#progressed(() => progress.read(params))) return;
     } else if (this.#progressed(() => this.dialect.tagged?.(method, params))) return;
@@ -520,6 +538,40 @@ export class Peer {
     invokeReportingErrors(this.#listeners.get(method) ?? this.#listeners.get(ANY), params, {
       method,
     });
+  }
+
+  /** The other side stops what belongs to a name. @param {unknown} name */
+  #stop(name) {
+    const { requests, member } = this.machine.core.stop;
+    const belongs = (/** @type {IncomingRequest} */ { method, params, names }) =>
+      names?.has(name) || ((requests ?? method) === method && name === nameIn(params, member));
+    if (name === undefined) return;
+    for (const { handle } of this.#incomings(belongs)) {
+      this.machine.feed((x, peer) => x.stop_received(peer, handle));
+    }
+  }
+
+  /** This side has said so: what the other side then wants answered is answered. @param {unknown} name */
+  #withdraw(name) {
+    const { withdraws, member } = this.machine.core.stop;
+    const belongs = (/** @type {IncomingRequest} */ { method, params }) =>
+      method === withdraws && name === nameIn(params, member);
+    if (name === undefined || !withdraws) return;
+    for (const { handle } of this.#incomings(belongs)) {
+      this.machine.feed((x, peer) => x.withdraw(peer, handle));
+    }
+  }
+
+  /**
+   * A request that is made on behalf of another may give that a name.
+   * @internal
+   * @param {IncomingRequest} request
+   * @param {string} method of the request that is made
+   * @param {unknown} params
+   */
+  nameFor(request, method, params) {
+    const { creates, key } = this.machine.core.stop;
+    if (method === creates) (request.names ??= new Set()).add(nameIn(params, key));
   }
 
   /**
@@ -638,13 +690,22 @@ export class Peer {
    * @returns {IncomingRequest[]}
    */
   running(method) {
+    return this.#incomings(
+      (request) => request.method === method && this.machine.core.isRunning(request.handle),
+    );
+  }
+
+  /**
+   * The requests that were received, have not ended, and match.
+   * @param {(request: IncomingRequest) => unknown} matches
+   * @returns {IncomingRequest[]}
+   */
+  #incomings(matches) {
     /** @type {IncomingRequest[]} */
     const found = [];
     if (!this.#machine || this.#machine.failed) return found;
-    const { core } = this.#machine;
     this.#machine.find((record) => {
-      const isFound = record instanceof IncomingRequest && record.method === method;
-      if (isFound && core.isRunning(record.handle)) found.push(record);
+      if (record instanceof IncomingRequest && matches(record)) found.push(record);
     });
     return found;
   }
@@ -692,7 +753,7 @@ export class Peer {
           reason: this.machine.core.reason,
         },
       sendRequest: (pending) => this.#sendRequest(pending),
-      send: (_message, _record, cancel) => cancel && this.#sendCancel(cancel),
+      send: (_message, pending, cancel) => cancel && this.#sendCancel(cancel, pending),
       refuse: (fault, request) => this.#refuse(fault, request),
       report: (
         pending,
@@ -748,12 +809,11 @@ export class Peer {
     const id = this.machine.core.number(handle);
     pending.number = id;
     const asks = (options.onProgress || options.onPartialResult) && progress;
+    const asked = asks ? asks.ask(params, id, options) : params;
+    const { requests, member } = this.machine.core.stop;
+    if ((requests ?? method) === method) pending.name = nameIn(asked, member);
     try {
-      this.#send(
-        message({ id, method, params: asks ? asks.ask(params, id, options) : params }),
-        options.transfer,
-        'request',
-      );
+      this.#send(message({ id, method, params: asked }), options.transfer, 'request');
     } catch (error) {
       if (getOwn(error, 'code') === 'RATE_LIMITED') {
         return this.#busy(handle, /** @type {AbpError} */ (error));
@@ -778,10 +838,25 @@ export class Peer {
     this.machine.sendFailed(call, { error });
   }
 
-  /** @param {Cancel} cancel */
-  #sendCancel({ id, reason }) {
-    const { cancelMethod: method, cancelKey } = this.machine.core;
+  /**
+   * Asks for a request to be stopped. The other side may not know the dialect's cancel, but only the notification that
+   * names what the request belongs to. That stops all that belongs to it: so it is sent with the last of them.
+   * @param {Cancel} cancel
+   * @param {PendingRequest} pending
+   */
+  #sendCancel({ id, reason }, { name }) {
+    const { core } = this.machine;
+    const { cancelMethod: method, cancelKey, stop } = core;
+    const isLast =
+      name !== undefined &&
+      !this.machine.find(
+        (other) =>
+          other instanceof PendingRequest && other.name === name && core.isRunning(other.handle),
+      );
+    if (isLast && stop.method)
+      this.#post(message({ method: stop.method, params: { [stop.key]: name } }));
     this.#post(message({ method, params: { [cancelKey]: id, ...(reason && { reason }) } }));
+    if (isLast) this.#withdraw(name);
   }
 
   /**

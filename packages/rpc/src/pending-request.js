@@ -28,6 +28,8 @@ export class PendingRequest extends Pending {
     super(peer, options.signal);
     /** Its id on the wire, once it is sent. */
     this.number = 0;
+    /** What it belongs to, by whose name it can be stopped. @type {unknown} */
+    this.name = undefined;
     this.peer = peer;
     this.resolve = resolve;
     this.reject = reject;

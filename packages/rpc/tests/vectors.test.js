@@ -48,6 +48,29 @@ function asOthers(message) {
   return { ...message, error: { ...error, ...(Object.keys(data).length && { data }) } };
 }
 
+/**
+ * What our client says where the recorded one sent only `$/cancel_request` for a prompt: `session/cancel` beside it, since
+ * agents may know only that, and with it, as ACP demands, the answer to what asks for permission.
+ */
+function withSessionCancel(lines) {
+  const of = (id) => lines.find(({ msg }) => isRequest(msg) && msg.id === id)?.msg;
+  const asks = lines.find(({ msg }) => msg.method === 'session/request_permission')?.msg.id;
+  return lines.flatMap((line) => {
+    const { dir, msg } = line;
+    const { method, params } = of(cancelled(msg)) ?? {};
+    if (dir === 'a2b' && asks !== undefined && msg.id === asks && msg.error) return [];
+    if (dir !== 'a2b' || method !== 'session/prompt') return [line];
+    const { sessionId } = params;
+    const said = (more) => ({ dir, msg: { jsonrpc: '2.0', ...more } });
+    const answer = said({ id: asks, result: { outcome: { outcome: 'cancelled' } } });
+    return [
+      { ...said({ method: 'session/cancel', params: { sessionId } }), cancels: cancelled(msg) },
+      line,
+      ...(asks === undefined ? [] : [answer]),
+    ];
+  });
+}
+
 /** Replays a recording with our peer as the side that sends `ours`. */
 class Replay {
   constructor(dialect, ours, lines, clock) {
@@ -91,7 +114,7 @@ class Replay {
   }
 
   /** Does what our program did for our peer to say this. */
-  act(message) {
+  act(message, cancels = cancelled(message)) {
     const { peer, lines, at } = this;
     if (isRequest(message)) {
       const { _meta, ...rest } = message.params ?? {};
@@ -108,7 +131,7 @@ class Replay {
       this.made.set(message.id, { settled, controller, progress: [], timed: options.timeout });
       return;
     }
-    const target = this.made.get(cancelled(message));
+    const target = this.made.get(cancels);
     if (target) {
       const parent = this.handled();
       // A clock does it, or our peer does, for what was asked on behalf of a request that was cancelled.
@@ -139,11 +162,11 @@ class Replay {
     // Nothing but our peer's timers may be left to wait for.
     const awake = setInterval(() => {}, 1000);
     for (; this.at < this.lines.length; this.at++) {
-      const { dir, msg } = this.lines[this.at];
+      const { dir, msg, cancels } = this.lines[this.at];
       if (msg.__raw !== undefined) {
         this.transport.onUnreadable(new Error('no message'));
       } else if (dir === this.ours) {
-        this.act(msg);
+        this.act(msg, cancels);
         const heard = (await this.said(++said))[said - 1];
         if (isRequest(msg)) this.numbers.set(msg.id, heard.id);
         assert.deepEqual(comparable(asOthers(heard)), comparable(this.renumbered(msg, dir)));
@@ -172,7 +195,8 @@ for (const file of files) {
       `${name}, our peer as ${ours === 'a2b' ? 'the caller' : 'the callee'}`,
       LIMIT,
       async (t) => {
-        const replay = new Replay(dialect, ours, lines, useClock(t));
+        const said = dialect === 'acp' && ours === 'a2b' ? withSessionCancel(lines) : lines;
+        const replay = new Replay(dialect, ours, said, useClock(t));
         await replay.run();
         if (ours === 'a2b') await sameOutcome(name, replay);
         replay.peer.close();

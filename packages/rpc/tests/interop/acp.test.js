@@ -2,8 +2,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { RequestError, agent, client } from '@agentclientprotocol/sdk';
-import { createPeer } from '../../src/index.js';
-import { fired, gate, outcome, recording, streamPair } from '../support/rpc.js';
+import { acpStream } from '../../src/adapters/acp.js';
+import { createPeer, RpcError } from '../../src/index.js';
+import { fired, gate, linkedTransports, outcome, recording, streamPair } from '../support/rpc.js';
 
 const as = (params) => params;
 const INITIALIZE = { protocolVersion: 1, clientCapabilities: {} };
@@ -184,6 +185,7 @@ test('their agent cancels what it asked of us: our handler is aborted and answer
   assert.deepEqual(methods(log), [
     'ours session/prompt',
     'theirs ext/ask',
+    'ours session/cancel',
     `ours ${CANCEL}`,
     `theirs ${CANCEL}`,
     'ours -32800',
@@ -370,3 +372,140 @@ test('both are asked with id 0 at once, and each answers its own', async () => {
   );
   peer.close();
 });
+
+// --- Stop, as editors press it: `session/cancel` --------------------------------------------------------
+
+const STOPPED = { stopReason: 'cancelled' };
+const OPTIONS = [{ optionId: 'yes', name: 'Yes', kind: 'allow_once' }];
+const GRANTED = { outcome: { outcome: 'selected', optionId: 'yes' } };
+
+/** The agent of the first sample of docs/rpc.md: asks for permission, then works. */
+function asInTheDocuments(peer, acts) {
+  peer.handle('session/prompt', async (params, { signal, request }) => {
+    const allowed = await request('session/request_permission', {
+      sessionId: params.sessionId,
+      toolCall: { toolCallId: 't' },
+      options: OPTIONS,
+    });
+    if (allowed.outcome.outcome !== 'selected') throw new RpcError(-32602, 'Not allowed');
+    acts.push('began');
+    await fired(signal);
+    acts.push('stopped');
+    throw signal.reason;
+  });
+}
+
+/** Their client over our adapter, and our agent. */
+async function throughTheAdapter(define) {
+  const [left, right] = linkedTransports();
+  const peer = createPeer(right, { dialect: 'acp' });
+  peer.handle('initialize', () => INITIALIZED);
+  const connection = define(client()).connect(acpStream(left));
+  await connection.agent.request('initialize', INITIALIZE);
+  return { peer, context: connection.agent };
+}
+
+for (const [way, connected] of [
+  ['over their stream', withClient],
+  ['over our adapter', throughTheAdapter],
+]) {
+  test(`their editor stops our agent by session/cancel, ${way}`, async () => {
+    const acts = [];
+    const { context, peer } = await connected((app) =>
+      app.onRequest('session/request_permission', as, () => GRANTED),
+    );
+    asInTheDocuments(peer, acts);
+    const prompt = context.request('session/prompt', { sessionId: 's', prompt: [] });
+    while (!acts.length) await new Promise((resolve) => setImmediate(resolve));
+    await context.notify('session/cancel', { sessionId: 'another' });
+    await context.notify('session/cancel', { sessionId: 's' });
+    assert.deepEqual(await prompt, STOPPED);
+    assert.deepEqual(acts, ['began', 'stopped']);
+    peer.close();
+  });
+
+  test(`a permission that their editor grants after Stop is not acted on, ${way}`, async () => {
+    const asked = gate();
+    const user = gate();
+    const acts = [];
+    const { context, peer } = await connected((app) =>
+      app.onRequest('session/request_permission', as, async () => {
+        asked.open();
+        await user.opened;
+        return GRANTED;
+      }),
+    );
+    asInTheDocuments(peer, acts);
+    const prompt = context.request('session/prompt', { sessionId: 's', prompt: [] });
+    await asked.opened;
+    await context.notify('session/cancel', { sessionId: 's' });
+    await new Promise((resolve) => setImmediate(resolve));
+    user.open();
+    assert.deepEqual(await prompt, STOPPED);
+    assert.deepEqual(acts, []);
+    peer.close();
+  });
+}
+
+/** Our editor over its own transport, and their agent over our adapter. */
+async function agentOverTheAdapter(define) {
+  const [left, right] = linkedTransports();
+  const app = agent().onRequest('initialize', () => INITIALIZED);
+  define(app).connect(acpStream(right));
+  const peer = createPeer(left, { dialect: 'acp' });
+  await peer.request('initialize', INITIALIZE);
+  return { peer };
+}
+
+for (const [way, connected] of [
+  ['over their stream', withAgent],
+  ['over our adapter', agentOverTheAdapter],
+]) {
+  test(`our editor stops their agent, which knows only session/cancel, ${way}`, async () => {
+    const began = gate();
+    const stopped = gate();
+    const { peer } = await connected((app) =>
+      app
+        .onRequest('session/prompt', as, async () => {
+          began.open();
+          await stopped.opened;
+          return STOPPED;
+        })
+        .onNotification('session/cancel', as, ({ params }) => stopped.open(params)),
+    );
+    const controller = new AbortController();
+    const { signal } = controller;
+    const prompt = peer.request('session/prompt', { sessionId: 's', prompt: [] }, { signal });
+    await began.opened;
+    controller.abort();
+    assert.deepEqual(await prompt, STOPPED);
+    assert.deepEqual(await stopped.opened, { sessionId: 's' });
+    peer.close();
+  });
+
+  test(`our editor answers what their agent asks for permission when it stops it, ${way}`, async () => {
+    const answered = [];
+    const asked = gate();
+    const { peer } = await connected((app) =>
+      app
+        .onRequest('session/prompt', as, async ({ client: context }) => {
+          const question = { sessionId: 's', toolCall: { toolCallId: 't' }, options: OPTIONS };
+          answered.push(await context.request('session/request_permission', question));
+          return STOPPED;
+        })
+        .onNotification('session/cancel', as, () => {}),
+    );
+    peer.handle('session/request_permission', () => {
+      asked.open();
+      return new Promise(() => {}); // a dialog that nobody closes
+    });
+    const controller = new AbortController();
+    const { signal } = controller;
+    const prompt = peer.request('session/prompt', { sessionId: 's', prompt: [] }, { signal });
+    await asked.opened;
+    controller.abort();
+    assert.deepEqual(await prompt, STOPPED);
+    assert.deepEqual(answered, [{ outcome: { outcome: 'cancelled' } }]);
+    peer.close();
+  });
+}

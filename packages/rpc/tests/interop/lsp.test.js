@@ -317,3 +317,56 @@ test('partial results: they read our generator, and we their progress', async ()
   await unwound.opened;
   close();
 });
+
+test('their client stops our server by the token of a request, and by one made on its behalf', async () => {
+  const { peer, theirs, close } = connected();
+  const created = gate();
+  const began = gate();
+  const stopped = [];
+  theirs.onRequest('window/workDoneProgress/create', () => {});
+  theirs.listen();
+  peer.handle('workspace/executeCommand', async ({ command, workDoneToken }, context) => {
+    if (workDoneToken === undefined) {
+      await context.request('window/workDoneProgress/create', { token: command });
+      created.open();
+    } else began.open();
+    const reason = await fired(context.signal);
+    stopped.push(command);
+    throw reason;
+  });
+  const run = (params) => outcome(theirs.sendRequest('workspace/executeCommand', params));
+  const [first, second] = [run({ command: 'a', workDoneToken: 7 }), run({ command: 'b' })];
+  await Promise.all([created.opened, began.opened]);
+  for (const token of ['other', 'b', 7])
+    await theirs.sendNotification('window/workDoneProgress/cancel', { token });
+  for (const { err } of await Promise.all([first, second])) assert.equal(err.code, CANCELLED);
+  assert.deepEqual(stopped.toSorted(), ['a', 'b']);
+  close();
+});
+
+test('what their user answers after the cancel is not acted on: window/showMessageRequest', async () => {
+  const { peer, theirs, close } = connected();
+  const asked = gate();
+  const user = gate();
+  const acts = [];
+  theirs.onRequest('window/showMessageRequest', async ({ actions }) => {
+    asked.open();
+    await user.opened;
+    return actions[0];
+  });
+  theirs.listen();
+  peer.handle('workspace/executeCommand', async (_params, { request }) => {
+    const actions = [{ title: 'Delete them' }];
+    const answer = await request('window/showMessageRequest', { type: 3, message: '?', actions });
+    acts.push(answer.title);
+  });
+  const token = new CancellationTokenSource();
+  const run = outcome(theirs.sendRequest('workspace/executeCommand', {}, token.token));
+  await asked.opened;
+  token.cancel();
+  await new Promise((resolve) => setImmediate(resolve));
+  user.open();
+  assert.equal((await run).err.code, CANCELLED);
+  assert.deepEqual(acts, []);
+  close();
+});

@@ -390,14 +390,18 @@ int abp_finish_with_fate(abp_endpoint *endpoint, abp_call call, abp_outcome outc
  * a void handle, is left alone and says ABP_OK. Errors: ABP_E_UNDRAINED. */
 int abp_cancel_answered(abp_endpoint *endpoint, abp_call call, int accepted, const char *reason,
                         size_t length);
+/* The handler of a cancelled call says that its work goes on: the result need not wait until the
+ * grace period is over, and says ABP_FATE_RUNNING. abp_finish() still ends it. A call that was not
+ * cancelled, or a void handle, is left alone and says ABP_OK. Errors: ABP_E_UNDRAINED. */
+int abp_goes_on(abp_endpoint *endpoint, abp_call call);
 /* 1 if progress may be sent for this call now, else 0; 0 for a void handle. */
 int abp_progress_wanted(const abp_endpoint *endpoint, abp_call call);
 /* What became of a call that was received: in this session or in an older one of this endpoint, as
  * long as it is remembered (`remembered`, `remember_ms`), also after the session has ended. An id
  * that was used again names the newest call. ABP_FATE_RUNNING if its handler has not returned, or
  * not begun: then its handle is in *call, else 0. ABP_FATE_NONE if no such call is known. *outcome
- * is how it ended, ABP_PENDING if it has not: a call that nobody waited for any more ended as
- * ABP_DISCONNECTED, whatever its handler returned. Changes nothing; it may be asked before
+ * is how it ended, ABP_PENDING if it has not: a call that ended with its session, lost or closed,
+ * ended as ABP_DISCONNECTED, whatever its handler returned. Changes nothing; it may be asked before
  * abp_next() has returned 0. */
 abp_fate abp_became(abp_endpoint *endpoint, const abp_id *id, abp_outcome *outcome, abp_call *call);
 

@@ -36,7 +36,7 @@ struct call {
   uint16_t owed;
   uint16_t flags;
   uint8_t state;
-  uint8_t cause; /* abp_outcome: why it was cancelled */
+  uint8_t cause; /* abp_outcome: why it was cancelled; or CAUSE_CLOSED */
   uint8_t depth; /* of local calls within local calls */
   uint8_t fate;  /* abp_fate: what became of its handler's work */
 };
@@ -73,6 +73,10 @@ struct stream {
 };
 
 _Static_assert(CALL_OUT == 1, "call_table.latest has a place for each direction");
+
+/* A call's cause: its session ended in good order. Its peer is told that it was cancelled; to those
+ * who ask later, it ended because nobody waited for it any more. */
+enum { CAUSE_CLOSED = ABP_FAILED + 1 };
 
 #define NO_CALL UINT32_MAX
 #define SLOT_BITS 20

@@ -104,7 +104,7 @@ static void remember(struct calls *calls, uint32_t slot) {
 }
 
 /* Every event is named, so that a new one does not compile without an answer. */
-static abp_outcome cause_of(enum call_event event) {
+static uint8_t cause_of(enum call_event event) {
   switch (event) {
   case EV_COMPLETE:
   case EV_FAIL:
@@ -112,6 +112,7 @@ static abp_outcome cause_of(enum call_event event) {
   case EV_UNSENT: return ABP_COMPLETED;
   case EV_TIMER: return ABP_TIMED_OUT;
   case EV_LOST: return ABP_DISCONNECTED;
+  case EV_CLOSE: return CAUSE_CLOSED;
   case EV_CANCEL:
   case EV_CANCEL_BY_ID:
   case EV_ASK:
@@ -120,8 +121,7 @@ static abp_outcome cause_of(enum call_event event) {
   case EV_UNKNOWN:
   case EV_CANCEL_NO_WAIT:
   case EV_STOP_SILENTLY:
-  case EV_LEAVE:
-  case EV_CLOSE: return ABP_CANCELLED;
+  case EV_LEAVE: return ABP_CANCELLED;
   case EV_START: /* ends nothing */
   case EV_ACKNOWLEDGED:
   case EV_ACCEPTED:
@@ -230,7 +230,7 @@ step(struct calls *calls, uint32_t slot, enum call_state before, enum call_event
   const int outweighs = ((event == EV_COMPLETE || event == EV_ERROR) && before != STOPPED) ||
                         event == EV_UNSENT || event == EV_LOST;
   if (!call->cause || after == RUNNING || (after == SETTLED && outweighs))
-    call->cause = (uint8_t)cause_of(event);
+    call->cause = cause_of(event);
   if (call->child != NO_CALL) cascade(calls, call);
   if (call->flags & (call_is_over(after) ? CALL_ASKS | CALL_PAUSED : CALL_ASKS)) {
     call->flags &= (uint16_t) ~(CALL_ASKS | CALL_PAUSED);
@@ -293,7 +293,7 @@ COLD static void end_each(struct calls *calls, uint32_t made, enum call_event ev
     if ((call->flags & CALL_OUT) != made) continue;
     if (made) calls_disown(calls, slot);
     const int local = (call->flags & CALL_LOCAL) != 0;
-    if (!call->cause && local) call->cause = (uint8_t)cause_of(event);
+    if (!call->cause && local) call->cause = cause_of(event);
     /* Whoever is lost, the handler that made a local call is here and waits for its answer. */
     calls_step(calls, slot, local ? EV_CLOSE : event);
   }
@@ -378,10 +378,11 @@ void calls_pay(struct calls *calls, abp_action *action) {
   call->owed = (uint16_t)left;
   action->kind = (abp_kind)KINDS[__builtin_ctz(debt)];
   action->call = handle_of(call, slot);
-  action->arg = debt == OWE_CANCEL         ? (uint32_t)ABP_MSG_CANCEL
-                : debt & OWE_ANSWERS       ? (uint32_t)ABP_MSG_CANCEL_RESULT
-                : call->state == COMPLETED ? (uint32_t)ABP_COMPLETED
-                                           : call->cause;
+  action->arg = debt == OWE_CANCEL            ? (uint32_t)ABP_MSG_CANCEL
+                : debt & OWE_ANSWERS          ? (uint32_t)ABP_MSG_CANCEL_RESULT
+                : call->state == COMPLETED    ? (uint32_t)ABP_COMPLETED
+                : call->cause == CAUSE_CLOSED ? (uint32_t)ABP_CANCELLED
+                                              : call->cause;
   if (debt & OWE_ANSWERS) action->at = debt;
   action->fate = (abp_fate)call->fate;
   if (debt & (OWE_CANCEL | OWE_ABORT)) say_why(calls, call, action);

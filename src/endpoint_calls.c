@@ -251,6 +251,14 @@ int abp_finish_with_fate(abp_endpoint *ep, abp_call call, abp_outcome outcome, a
   return ABP_OK;
 }
 
+COLD int abp_goes_on(abp_endpoint *ep, abp_call call) {
+  if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
+  const uint32_t slot = calls_live(&ep->calls, call);
+  if (slot != NO_CALL && table_call(&ep->calls.table, slot)->state == CANCELLING)
+    calls_step(&ep->calls, slot, EV_TIMER);
+  return ABP_OK;
+}
+
 COLD abp_fate abp_became(abp_endpoint *ep, const abp_id *id, abp_outcome *outcome, abp_call *call) {
   uint32_t slot = id_ok(ep, id) ? endpoint_find(ep, id, 0) : NO_CALL;
   if (slot == NO_CALL && id->text) slot = calls_find(&ep->calls, id, CALL_PAST);
@@ -262,7 +270,9 @@ COLD abp_fate abp_became(abp_endpoint *ep, const abp_id *id, abp_outcome *outcom
     *call = calls_handle(&ep->calls, slot);
     return ABP_FATE_RUNNING;
   }
-  *outcome = c->state == COMPLETED ? ABP_COMPLETED : (abp_outcome)c->cause;
+  *outcome = c->state == COMPLETED      ? ABP_COMPLETED
+             : c->cause == CAUSE_CLOSED ? ABP_DISCONNECTED
+                                        : (abp_outcome)c->cause;
   return (abp_fate)c->fate;
 }
 

@@ -252,8 +252,11 @@ void wire_add_fate(struct json_text *out, abp_fate fate) {
 
 static void add_handshake(const abp_endpoint *ep, struct json_text *out, uint32_t features) {
   wire_add_text(out, "protocolVersion", VERSION);
-  for (int i = 0; i < DESCRIPTIONS && ep->about[i].json; i++)
+  for (int i = 0; i < DESCRIPTIONS && ep->about[i].json; i++) {
+    /* How long keys are remembered, and by whom, matters only where outcomes do. */
+    if (strcmp(ep->about[i].name, "memory") == 0 && !(features & ABP_OUTCOMES)) continue;
     json_add_raw(out, ep->about[i].name, ep->about[i].json, ep->about[i].length);
+  }
   json_open(out, "features");
   for (size_t i = 0; i < FEATURE_COUNT; i++) {
     /* What the published protocol does not have is mentioned only where it holds. */

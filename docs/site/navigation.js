@@ -21,6 +21,7 @@ export const NAVIGATION = [
     title: 'Calls',
     pages: [
       { file: 'docs/streams.md', name: 'Streams' },
+      { file: 'docs/keys.md', name: 'Keys that outlive the app' },
       { file: 'docs/workers.md', name: 'Workers' },
       { file: 'docs/typescript.md', name: 'TypeScript' },
       { file: 'docs/frameworks.md', name: 'React, Vue, Svelte' },

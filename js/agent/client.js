@@ -11,10 +11,11 @@ import {
   toErrorObject,
 } from '../common/errors.js';
 import { ANYTHING, SIGNAL, misfit } from '../common/check-options.js';
-import { getOwn, isObject, milliseconds } from '../common/values.js';
+import { copyRecord, getOwn, isObject, milliseconds } from '../common/values.js';
 import { exactOrigin } from '../common/origins.js';
 import { onAbort, offAbort } from '../common/signals.js';
 import { makeCall } from '../session/pending-call.js';
+import { secret } from '../common/secret.js';
 import { CapabilityList } from './capability-list.js';
 import { ClientSession } from './client-session.js';
 import { LateStream } from './late-stream.js';
@@ -133,14 +134,16 @@ const OPTIONS = {
  *   context. It ends with the call
  * @property {boolean | import('./retry.js').Patience} [retry] whether it is made again if its error is `retryable`, after
  *   `retryAfter` if the app says so (false). `timeout` and `signal` are for all attempts together. What may have
- *   run is made again only if its capability says that it may run twice (`idempotent`, `readOnly`)
+ *   run is made again only if its capability says that it may run twice (`idempotent`, `readOnly`), or to the memory that knows its
+ *   key (`client.memory`)
  */
 
 /**
  * @typedef {object} OutcomeOptions How an outcome is asked for.
- * @property {boolean} [settled] whether the answer waits until the handler has returned (false)
+ * @property {boolean} [settled] whether the answer waits until the handler has returned, and for a session in which it can be asked
+ *   (false)
  * @property {AbortSignal} [signal] ends the waiting
- * @property {number} [timeout] ms that it may take; 0 or absent is no limit
+ * @property {number} [timeout] ms that it may take; 0 is no limit (no limit as long as there is a session; 60000 without one)
  */
 
 /**
@@ -225,6 +228,8 @@ export class Client {
   /** What reconnects by itself, and whether that has led to a session. @type {{ stop: AbortController, done: Promise<boolean> } | undefined} */
   #restoring;
   #history = { failures: 0, since: -Infinity };
+  /** Those who wait for a session. @type {(() => void)[]} */
+  #waiting = [];
 
   /**
    * Use {@link connect}.
@@ -244,6 +249,12 @@ export class Client {
     this.app = undefined;
     /** The id of the latest session. @type {string | undefined} */
     this.sessionId = undefined;
+    /**
+     * What remembers the keys of calls in this session: its id, the same wherever a key would be known again, and for how many ms a
+     * key is known. undefined if the app does not say. See docs/agents.md#again-safely
+     * @type {{ id: string, rememberFor: number } | undefined}
+     */
+    this.memory = undefined;
     /** The option of this name; it may be replaced at any time, as those that follow. */
     this.onNotification = options.onNotification;
     /** The option of this name. */
@@ -329,6 +340,7 @@ export class Client {
       const hello = { agent, requestedCapabilities, agentCapabilities };
       timer = setTimeout(() => this.#unanswered(endpoint, () => timer), EARLY);
       await this.#session.connect(hello, this.#limit);
+      this.#wake();
     } catch (error) {
       throw signal?.aborted ? signal.reason : error;
     } finally {
@@ -503,16 +515,20 @@ export class Client {
     if (stream || input) return this.#callStreaming(name, params, options, stream);
     if (!retry) return this.#call(name, params, options);
     // What may run twice need not be waited for.
-    const keyed = this.features.outcomes && !this.#side.repeatable?.(name);
-    if (keyed) options = { idempotencyKey: secret(), ...options };
+    if (this.features.outcomes && !this.#side.repeatable?.(name))
+      options = { idempotencyKey: secret(), ...options };
+    const { memory } = this;
+    const keyed = options.idempotencyKey !== undefined;
     const deadline = performance.now() + (milliseconds(timeout) || Infinity);
+    const sent = [Date.now(), performance.now()];
     return this.#call(name, params, options).then((response) => {
       if (response.success) return response;
       const attempt = (/** @type {number | undefined} */ timeout) =>
         this.#call(name, params, { ...options, timeout });
-      const ready = async () => (await this.#isReady()) && (!keyed || this.features.outcomes);
+      const ready = () => this.#isReady();
+      const how = { attempt, ready, client: this, memory, sent, keyed };
       return import('./retry.js').then(
-        (loaded) => loaded.retry(response, { attempt, ready, patience: retry, signal, deadline }),
+        (loaded) => loaded.retry(response, { ...how, patience: retry, signal, deadline }),
         () => response,
       );
     });
@@ -595,7 +611,7 @@ export class Client {
    */
   async outcome(callId, options = {}) {
     const { askOutcome } = await loadPart(import('./outcome.js'));
-    return askOutcome(this, callId, options, () => this.#isReady());
+    return askOutcome(this, callId, options, (waits) => this.#isReady(waits));
   }
 
   /** @returns {Promise<import('./capability-list.js').CapabilityInfo[]>} the app's capabilities, kept up to date by its notifications */
@@ -620,9 +636,18 @@ export class Client {
     return supportOf(this.#capabilities.get(name));
   }
 
-  /** Whether there is a session, as soon as that is known. */
-  async #isReady() {
+  /**
+   * Whether there is a session, as soon as that is known.
+   * @param {boolean} [waits] whether one is waited for that the program may begin, unless it has closed this client
+   */
+  async #isReady(waits) {
+    while (waits && !this.connected && !this.#restoring && !this.#attempt.signal.aborted)
+      await new Promise((resolve) => this.#waiting.push(() => resolve(undefined)));
     return this.connected || (this.#restoring?.done ?? false);
+  }
+
+  #wake() {
+    for (const act of this.#waiting.splice(0)) act();
   }
 
   /** Ends the session. What is pending settles as cancelled, and the app aborts what it still runs. */
@@ -631,6 +656,7 @@ export class Client {
     this.#closed = true;
     this.#attempt.abort(abandoned());
     this.#session?.close();
+    this.#wake();
   }
 
   #stopRestoring() {
@@ -672,12 +698,16 @@ export class Client {
     onSession: (state, message) => this.#onSession(state, message),
     repeatable: (name) => isRepeatable(this.#capabilities.get(name)?.annotations),
     later: (response, call) => {
-      if (!['running', 'unknown'].includes(response.metadata.outcome)) return;
+      if (!isOpen(response.metadata)) return;
       const callId = call.id;
       /** @type {Promise<unknown> | undefined} */
       let settled;
-      // Nobody is asked unless it is read, and what prints or compares a response does not read it.
-      const get = () => (settled ??= this.outcome(callId, { settled: true }));
+      // Nobody is asked unless it is read, and what prints or compares a response does not read it. What is not known yet may be later.
+      const get = () =>
+        (settled ??= this.outcome(callId, { settled: true }).then((became) => {
+          if (isOpen(became)) settled = undefined;
+          return became;
+        }));
       Object.defineProperty(response, 'settled', { get });
     },
     onProgress: (info) => (this.#onProgress.get(info.operationId) ?? this.onProgress)?.(info),
@@ -742,15 +772,19 @@ export class Client {
     }
     this.app = /** @type {typeof this.app} */ (getOwn(payload, 'app'));
     this.sessionId = /** @type {string} */ (getOwn(payload, 'sessionId'));
+    const { id, rememberFor } = copyRecord(getOwn(payload, 'memory'));
+    this.memory =
+      endpoint.has(abp.OUTCOMES) && typeof id === 'string' && rememberFor > 0
+        ? { id, rememberFor }
+        : undefined;
     this.#capabilities = new CapabilityList();
     this.#capabilities.put(getOwn(payload, 'capabilities'));
     return undefined;
   }
 }
 
-/** 128 random bits, as a text. */
-const secret = () =>
-  Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16)).join('-');
+/** Whether more may become known of a call. @param {{ outcome?: string }} became */
+const isOpen = ({ outcome }) => outcome === 'running' || outcome === 'unknown';
 
 const abandoned = () => new AbpError('CANCELLED', 'The client was closed while it connected');
 

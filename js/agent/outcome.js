@@ -6,13 +6,17 @@ import { OUTCOME, fateIn } from '../wire/messages.js';
 import { copyRecord, milliseconds } from '../common/values.js';
 import { wait } from './retry.js';
 
+/** ms for which a session is waited for, unless the caller says how long. */
+const MAX_AWAY = 60_000;
+
 const OPTIONS = { settled: 'a boolean', signal: SIGNAL, timeout: 'a number' };
 
 /**
  * @param {import('./client.js').Client} client
  * @param {unknown} callId
  * @param {import('./client.js').OutcomeOptions} options
- * @param {() => Promise<boolean>} ready settles when it is known whether there is a session
+ * @param {(waits: boolean) => Promise<boolean>} ready settles when it is known whether there is a session; waits for one that the
+ *   program may begin, if it is to
  * @returns {Promise<import('../types/outcome.js').CallFate>}
  */
 export async function askOutcome(client, callId, options, ready) {
@@ -23,19 +27,22 @@ export async function askOutcome(client, callId, options, ready) {
   const { settled = false, signal, timeout } = options;
   const deadline = performance.now() + (milliseconds(timeout) || Infinity);
   const left = () => deadline - performance.now();
+  const away = settled && timeout === undefined ? MAX_AWAY : Infinity;
   for (;;) {
     let isReady = false;
     await wait(
-      left(),
+      Math.min(left(), away),
       signal,
-      ready().then((is) => (isReady = is)),
+      ready(settled).then((is) => (isReady = is)),
     );
     if (!isReady || !client.features.outcomes) return { outcome: 'unknown' };
     const ms = deadline === Infinity ? undefined : Math.max(1, left());
+    const { sessionId } = client;
     const response = await client.call(OUTCOME, { callId, settled }, { signal, timeout: ms });
     if (response.success) return read(response.data);
-    // A session that is lost while the answer is waited for may be followed by another.
-    if (response.error.code !== 'DISCONNECTED')
+    // A session that ends while the answer is waited for, lost or closed, may be followed by another.
+    const isOver = client.sessionId !== sessionId || !client.connected;
+    if (!isOver || signal?.aborted || left() <= 0)
       return { outcome: 'unknown', error: response.error };
   }
 }

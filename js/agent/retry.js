@@ -3,6 +3,10 @@ import { AbpError } from '../common/errors.js';
 import { offAbort, onAbort } from '../common/signals.js';
 import { milliseconds } from '../common/values.js';
 
+/** @import { Response } from '../wire/messages.js' */
+
+/** What remembers keys: its id, and for how many ms. @typedef {{ id: string, rememberFor: number }} Named */
+
 /**
  * How often and how soon something is tried again. The defaults are in parentheses.
  * @typedef {object} Patience
@@ -15,6 +19,8 @@ import { milliseconds } from '../common/values.js';
 
 /** ms that a session must have lasted for its loss to be taken for the first one. */
 const STABLE = 10_000;
+/** ms that a call may be on its way to its app, at most: after as long a silence a session is lost. */
+const MAX_DELIVERY = 30_000;
 /** ms that an app may ask for with `retryAfter`. */
 const MAX_RETRY_AFTER = 600_000;
 
@@ -85,25 +91,46 @@ export async function restore(begin, patience, history, signal, spread) {
   }
 }
 
+/** @param {Response} response */
+const outcomeOf = ({ success, metadata }) => (success ? undefined : metadata?.outcome);
+
+/** Whether the handler may have run. @param {Response} response */
+const mayHaveRun = (response) => ![undefined, 'unstarted'].includes(outcomeOf(response));
+
+/** Whether it is not known what became of its work. @param {Response | undefined} response */
+const isOpen = (response) =>
+  response !== undefined && ['unknown', 'running'].includes(outcomeOf(response) ?? '');
+
 /**
- * Makes a call again as long as its error says that this may help.
- * @param {import('../wire/messages.js').Response} response of the first time
+ * Makes a call again as long as its error says that this may help. A call that has a key, and may have run, is made again only to the
+ * memory that knows its key, and as long as that knows it.
+ * @param {Response} response of the first time
  * @param {object} call
- * @param {(timeout: number | undefined) => Promise<import('../wire/messages.js').Response>} call.attempt makes it again
+ * @param {(timeout: number | undefined) => Promise<Response>} call.attempt makes it again
  * @param {() => Promise<boolean>} call.ready settles when it is known whether there is a session
+ * @param {{ memory: Named | undefined }} call.client which says what remembers keys in its session
+ * @param {Named | undefined} call.memory the same, of the session of the first time
+ * @param {number[]} call.sent when that was: ms of `Date.now()`, which counts while a computer sleeps, and of `performance.now()`, which
+ *   nobody sets back
+ * @param {boolean} call.keyed whether it has a key
  * @param {boolean | Patience | undefined} call.patience
  * @param {AbortSignal} [call.signal] the caller's
  * @param {number} call.deadline of all attempts together, in ms of `performance.now()`; Infinity is none
- * @returns {Promise<import('../wire/messages.js').Response>} of the last time
+ * @returns {Promise<Response>} of the last time. If an earlier one may have run, its outcome is not hidden
  */
-export async function retry(response, { attempt, ready, patience, signal, deadline }) {
+export async function retry(response, call) {
+  const { attempt, ready, client, keyed, patience, signal, deadline } = call;
+  let { memory, sent } = call;
   const { attempts = 3, ...delays } = read(patience);
   const left = () => deadline - performance.now();
+  /** The latest attempt that may have run and says most of it. @type {Response | undefined} */
+  let ran = mayHaveRun(response) ? response : undefined;
   for (let made = 1; made < attempts; made++) {
     const { success, cancelled, error } = response;
-    if (success || cancelled || error?.retryable !== true) break;
+    if (success || cancelled) break;
+    const isLost = error?.code === 'DISCONNECTED';
+    if (error?.retryable !== true && !(keyed && isLost)) break;
     const asked = milliseconds(error.retryAfter);
-    const isLost = error.code === 'DISCONNECTED';
     const pause = isLost ? 0 : asked || delayAfter(delays, made);
     if (asked > (Object(patience).maxDelay ?? MAX_RETRY_AFTER) || pause >= left()) break;
     if (pause) await wait(pause, signal);
@@ -114,8 +141,46 @@ export async function retry(response, { attempt, ready, patience, signal, deadli
       ready().then((is) => (isReady = is)),
     );
     // A signal that has fired is answered as in any other call.
-    if (!isReady && !signal?.aborted) break;
+    if (!signal?.aborted) {
+      if (!isReady) break;
+      if (!keyed || !isOpen(ran)) {
+        ({ memory } = client);
+        sent = [Date.now(), performance.now()];
+      } else if (client.memory?.id !== memory?.id || !isRemembered(memory, sent)) break;
+    }
     response = await attempt(deadline === Infinity ? undefined : Math.max(1, left()));
+    // One that had the same key knows better; of one that had none, the earlier attempt may have done something else.
+    if (mayHaveRun(response) && (keyed || !isOpen(ran))) ran = response;
   }
-  return response;
+  return ran && ran !== response && !response.success ? asEarlier(response, ran, keyed) : response;
+}
+
+/**
+ * Whether a key of that time is still known, and will be when a call arrives that is sent now.
+ * @param {Named | undefined} memory
+ * @param {number[]} sent
+ */
+function isRemembered(memory, [date, time]) {
+  if (!memory) return false;
+  const elapsed = Math.max(Date.now() - date, performance.now() - time);
+  return elapsed < memory.rememberFor - Math.min(MAX_DELIVERY, memory.rememberFor / 2);
+}
+
+/**
+ * The response of an attempt, where an earlier one may have run.
+ * @param {import('../wire/messages.js').Failure} response
+ * @param {Response} ran that of the earlier one
+ * @param {boolean} keyed
+ * @returns {Response}
+ */
+function asEarlier(response, ran, keyed) {
+  const { outcome, report, progress } = ran.metadata ?? {};
+  const metadata = { ...response.metadata, outcome, report, progress };
+  if (report === undefined) delete metadata.report;
+  if (progress === undefined) delete metadata.progress;
+  const error = { ...response.error, retryable: response.error.retryable && !keyed };
+  const told = { ...response, error, metadata };
+  return 'settled' in ran
+    ? Object.defineProperty(told, 'settled', { get: () => ran.settled })
+    : told;
 }

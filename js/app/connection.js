@@ -54,6 +54,7 @@ export class Connection {
    * @param {(session: Session) => void} [options.onSessionEnd]
    * @param {(ended: Connection) => void} options.onEnd
    * @param {() => Promise<import('./memory.js').Memory>} [options.memory] what is remembered for agents that come back
+   * @param {{ id: string, rememberFor: number }} [options.named] what the agent is told of the memory of keys
    * @param {import('../session/observers.js').Observers} [options.observers]
    */
   constructor(options) {
@@ -146,6 +147,7 @@ export class Connection {
   refresh() {
     this.endpoint.core.describe('app', this.registry.app ?? this.app);
     this.endpoint.core.describe('capabilities', this.registry.list());
+    this.endpoint.core.describe('memory', this.#callbacks.named);
   }
 
   /**

@@ -1,6 +1,7 @@
 /** Exposes an app: hears its agents, gives each a connection, and installs `window.abp`. */
 import { Connection } from './connection.js';
 import { Registry } from './registry.js';
+import * as abp from '../core/abp-boundary.js';
 import { ready } from '../core/abp-core.js';
 import {
   AbpError,
@@ -11,6 +12,7 @@ import {
 } from '../common/errors.js';
 import { ANYTHING, NUMBERS, requireOptions } from '../common/check-options.js';
 import { requireJson } from '../common/require-json.js';
+import { secret } from '../common/secret.js';
 import { getOwn } from '../common/values.js';
 import { exactOrigin } from '../common/origins.js';
 import { OBSERVER_OPTIONS, Observers } from '../session/observers.js';
@@ -53,6 +55,8 @@ const isRequest = (type) => type === 'capabilities/call' || type === 'capabiliti
  * @property {(session: import('./connection.js').Session) => void} [onSession] called when a session begins
  * @property {(session: import('./connection.js').Session) => void} [onSessionEnd] called with the same object when it has
  *   ended, however it has
+ * @property {import('../types/keys.js').KeyStore} [keys] where calls with an `idempotencyKey` are remembered after the app has ended: what
+ *   `indexedDBKeys()` of abp-bridge/keys-indexeddb or `sqliteKeys()` of abp-bridge/keys-sqlite returns (in memory)
  * @property {import('../types/app.js').WebMcp} [webmcp] makes the capabilities WebMCP tools, too: what `webmcp()` of
  *   abp-bridge/webmcp returns
  */
@@ -97,6 +101,7 @@ const OPTIONS = {
   limits: NUMBERS,
   onSession: 'a function',
   onSessionEnd: 'a function',
+  keys: 'an object',
   webmcp: 'a function',
   ...OBSERVER_OPTIONS,
 };
@@ -134,6 +139,8 @@ export class Exposed {
   #early = [];
   /** What is remembered for agents that come back. Most agents ask for nothing. @type {import('./memory.js').Memory | undefined} */
   #memory;
+  /** What agents are told of the memory of keys. @type {{ id: string, rememberFor: number } | undefined} */
+  #named;
 
   /**
    * Use {@link expose}.
@@ -151,6 +158,8 @@ export class Exposed {
     checkOptions(options);
     this.#app = app;
     this.#options = options;
+    const { rememberFor = abp.DEFAULT_REMEMBER_MS } = options.limits ?? {};
+    if (!options.keys) this.#named = { id: secret(), rememberFor };
     this.#observers = new Observers(options, () =>
       [...this.#connections].map(({ endpoint }) => endpoint),
     );
@@ -213,6 +222,8 @@ export class Exposed {
       await Promise.all([
         ready(),
         this.#observers.ready,
+        this.#options.keys &&
+          this.#remembering().then((memory) => memory.open((named) => (this.#named = named))),
         // Loaded on demand: most apps are made with this library and do not need it.
         foreign &&
           import('./foreign-capabilities.js').then(({ foreignCapabilities }) => {
@@ -290,6 +301,7 @@ export class Exposed {
           this.#keep(ended);
         },
         memory: this.#remembering,
+        named: this.#named,
       });
       this.#connections.add(connection);
       connection.refresh();
@@ -303,7 +315,8 @@ export class Exposed {
 
   #remembering = loadOnce(async () => {
     const { Memory } = await loadPart(import('./memory.js'));
-    return (this.#memory = new Memory(this.#connections, this.#options.limits?.rememberFor));
+    const { limits, keys } = this.#options;
+    return (this.#memory = new Memory(this.#connections, limits?.rememberFor, keys));
   });
 
   /** A connection has ended. Its agent may come back, and ask what became of its calls. @param {Connection} connection */

@@ -24,6 +24,8 @@ import { isRecord, textOf } from '../common/values.js';
  * @property {(report: { applied?: unknown, remaining?: unknown, [more: string]: unknown }) => void} report says what the handler
  *   has applied and what remains, in JSON of at most 4 KB. The latest is kept, and sent if the call does not succeed: as
  *   `metadata.report` of its response
+ * @property {unknown} [earlier] of a call with a key: what the handler reported last that did this work before and was stopped because
+ *   its agent was lost; undefined if there was none
  * @property {() => Promise<void> | undefined} breathe for a loop that computes: `await breathe()` lets messages in when
  *   8 ms have passed, and throws the signal's reason once the call is cancelled
  */

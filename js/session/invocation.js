@@ -38,6 +38,7 @@ const CONTEXT = [
   'progressToken',
   'breathe',
   'report',
+  'earlier',
 ];
 
 /**
@@ -73,9 +74,10 @@ export class Invocation extends Cancellable {
    * What few calls have: their token; the signal of one that the app makes to itself; what its handler streams, what is streamed
    * to that, and whether its chunks were collected into its data; what asks an app
    * that is not ours to stop; what its handler reported last, and its last progress; who waits for the handler to return; the
-   * callId of the call above, if the app makes it to itself; what becomes of it if it ends before its handler begins.
+   * callId of the call above, if the app makes it to itself; what becomes of it if it ends before its handler begins; what the handler
+   * had reported that was stopped before.
    * @type {{ token?: Token, followed?: AbortSignal, outflow?: import('./outflow.js').Outflow, input?: AsyncIterableIterator<unknown>, collected?: boolean, onStop?: (reason?: string) => void,
-   *   report?: unknown, progress?: object, returned?: Promise<void>, onReturn?: () => void, about?: string, fate?: abp.Fate } | undefined}
+   *   report?: unknown, progress?: object, returned?: Promise<void>, onReturn?: () => void, about?: string, fate?: abp.Fate, earlier?: unknown } | undefined}
    */
   #rare;
 
@@ -153,6 +155,16 @@ export class Invocation extends Cancellable {
     return (/** @type {unknown} */ report) => {
       this.#more.report = keptReport(report, this.request.name);
     };
+  }
+
+  /** What was reported of this work before it was stopped, if it was. @returns {unknown} */
+  get earlier() {
+    return this.#rare?.earlier;
+  }
+
+  /** It stands as this call's report until its handler gives another. */
+  set earlier(report) {
+    if (report !== undefined) this.#more.earlier = this.#more.report = report;
   }
 
   /** Asks the agent a question. It ends as `cancelled` if this call is cancelled first. */
@@ -421,7 +433,7 @@ export class Invocation extends Cancellable {
     this.#rare?.onStop?.(reason);
   }
 
-  /** Asks an app that is not ours to stop the call. @param {(reason?: string) => void} ask */
+  /** Is called when the call is cancelled, and sees to what follows: the console does not warn of its handler. @param {((reason?: string) => void) | undefined} ask */
   set onStop(ask) {
     this.#more.onStop = ask;
   }

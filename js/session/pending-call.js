@@ -17,7 +17,8 @@ import { reasonUnsent } from '../wire/unsent.js';
  * @property {string | number} [progressToken] the token that the app reports progress with (the callId)
  * @property {Transferable[]} [transfer] objects in the params that are moved instead of copied
  * @property {string} [idempotencyKey] names the work: a call with the key of an earlier one, by the same agent, joins that or gets
- *   what became of it, and never runs twice as long as the app remembers. At most 256 characters. See docs/agents.md
+ *   what became of it, and never runs twice as long as the same memory (`client.memory`) remembers. At most 256 characters. See
+ *   docs/agents.md#again-safely
  */
 
 /** @typedef {RequestOptions & { about?: string }} AskOptions `about` is the callId on whose behalf a question is asked */
@@ -107,12 +108,10 @@ export class PendingCall extends Pending {
    */
   settle(outcome, response, _limit, fate) {
     const { endpoint, signal } = this;
-    // With a key, a repeat does not run twice.
-    const isKeyed = outcome === abp.DISCONNECTED && this.idempotencyKey !== undefined;
     /** @param {object} ended @param {boolean} [isPeers] whether its error is the peer's own */
     const became = (ended, isPeers = false) => {
       const { outgoing, side } = endpoint;
-      const repeatable = isPeers || isKeyed || side.repeatable?.(this.name);
+      const repeatable = isPeers || side.repeatable?.(this.name);
       const told = outgoing.became(ended, fate, repeatable, getOwn(response, 'metadata'));
       side.later?.(told, this);
       return told;

@@ -48,8 +48,8 @@ static const struct bounds CONFIGURATIONS[] = {
      .calls = 1,
      .remembered = 1,
      .max_concurrent = 1,
-     .moves = {ALWAYS, [FAIL] = ANY, [CONNECT] = 2, [CALL_TIMED] = 1, [SIGNAL] = 1, [ASK] = 1,
-               [SLEEP] = 1, [CLOSE] = 1, [CUT] = 1}},
+     .moves = {ALWAYS, [FAIL] = ANY, [GO_ON] = 2, [CONNECT] = 2, [CALL_TIMED] = 1, [SIGNAL] = 1,
+               [ASK] = 1, [SLEEP] = 1, [CLOSE] = 1, [CUT] = 1}},
     /* An app that is not ours: every way to ask it, all that it may say, and a session around it.
      */
     {.name = "foreign",

@@ -351,6 +351,7 @@ void model_end_session(struct world *w, enum side side, abp_session how) {
                                 : part->stopped ? part->stopped
                                                 : ABP_CANCELLED;
         if (model_made_at(&w->calls[i], side) != made) continue;
+        if (!made && !lost && model_live(part) && !part->stopped && !part->asked) part->closed = 1;
         if (!made)
           stop_serving(w, side, i, why, lost ? NEVER : NOW);
         else if (part->phase == WAITS) {

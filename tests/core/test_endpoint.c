@@ -717,6 +717,52 @@ static void only_a_handler_finishes_and_only_a_caller_fails_to_send(void **state
   abp_free(ep);
 }
 
+static void what_goes_on_after_a_cancel_need_not_be_waited_for(void **state) {
+  (void)state;
+  abp_endpoint *ep = app((abp_config){.grace_ms = 1000});
+  const abp_id id = text("q");
+  abp_action action = {0};
+  abp_outcome outcome;
+  abp_call call = received(ep, id).call;
+  assert_int_equal(abp_goes_on(ep, call), ABP_OK); /* of what nobody cancelled, it says nothing */
+  assert_int_equal(drain(ep, NULL), 0);
+  abp_cancel_received(ep, &id, NULL, 0);
+  assert_int_equal(drain(ep, NULL), ABP_ABORT);
+  assert_int_equal(abp_goes_on(ep, call), ABP_OK);
+  assert_int_equal(drain(ep, &action), ABP_RESULT);
+  assert_int_equal(action.fate, ABP_FATE_RUNNING);
+  assert_int_equal(abp_goes_on(ep, call), ABP_OK);
+  assert_int_equal(drain(ep, NULL), 0);
+  const abp_call running = call;
+  assert_int_equal(abp_became(ep, &id, &outcome, &call), ABP_FATE_RUNNING);
+  assert_int_equal(abp_finish(ep, running, ABP_COMPLETED), ABP_OK);
+  assert_int_equal(drain(ep, NULL), 0);
+  assert_int_equal(abp_goes_on(ep, running), ABP_OK); /* a void handle */
+  assert_int_equal(abp_became(ep, &id, &outcome, &call), ABP_FATE_FINISHED);
+  assert_int_equal(outcome, ABP_CANCELLED);
+  abp_free(ep);
+}
+
+static void what_ended_with_its_session_was_wanted_by_nobody(void **state) {
+  (void)state;
+  abp_endpoint *ep = app((abp_config){0});
+  const abp_id id = text("q");
+  abp_action action = {0};
+  abp_outcome outcome;
+  abp_call call = received(ep, id).call;
+  const abp_call running = call;
+  abp_close(ep);
+  while (abp_next(ep, &action) && action.kind != ABP_RESULT) {
+  }
+  assert_int_equal(action.arg, ABP_CANCELLED); /* as its agent is told */
+  drain(ep, NULL);
+  assert_int_equal(abp_finish(ep, running, ABP_CANCELLED), ABP_OK);
+  drain(ep, NULL);
+  assert_int_equal(abp_became(ep, &id, &outcome, &call), ABP_FATE_STOPPED);
+  assert_int_equal(outcome, ABP_DISCONNECTED);
+  abp_free(ep);
+}
+
 /* The table against a list: the same calls are found, whatever comes and goes. */
 static void the_index_finds_what_a_list_finds(void **state) {
   (void)state;
@@ -1013,6 +1059,8 @@ int main(void) {
       cmocka_unit_test(what_settles_at_once_is_not_cancelled_as_well),
       cmocka_unit_test(a_number_that_the_caller_chose_is_not_minted_again),
       cmocka_unit_test(only_a_handler_finishes_and_only_a_caller_fails_to_send),
+      cmocka_unit_test(what_goes_on_after_a_cancel_need_not_be_waited_for),
+      cmocka_unit_test(what_ended_with_its_session_was_wanted_by_nobody),
       cmocka_unit_test(the_index_finds_what_a_list_finds),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -41,6 +41,7 @@ static const uint32_t WEIGHTS[MOVE_KINDS] = {
     [TICK] = 800,        [SLEEP] = 5,
     [CLOSE] = 1,         [LEAVE] = 1,
     [CUT] = 1,           [LEARN] = 500,
+    [GO_ON] = 300,
 };
 
 static int walk(uint64_t steps, uint64_t start) {

@@ -762,6 +762,7 @@ static const struct {
     [LOSE_TRACK] = {"lose-track", OF_A_CALL},
     [ACCEPT] = {"accept", OF_A_CALL},
     [DECLINE] = {"decline", OF_A_CALL},
+    [GO_ON] = {"go-on", OF_A_CALL},
     [PROGRESS] = {"progress", OF_A_CALL},
     [STREAM] = {"stream", OF_ALL},
     [YIELD] = {"yield", OF_A_CALL},
@@ -842,6 +843,8 @@ int world_can(const struct world *w, struct move move) {
   /* An app may say so at any time: what it was not asked, or said before, changes nothing. */
   case ACCEPT:
   case DECLINE: return part->phase == RUNS && w->bounds.foreign && call->kind != AN_ELICITATION;
+  /* It may say so at any time: of a call that was not cancelled, it changes nothing. */
+  case GO_ON: return part->phase == RUNS;
   case PROGRESS: return works && call->progress;
   case YIELD: return part->phase == RUNS && call->stream;
   case READ: return made->phase == WAITS && made->unread;
@@ -922,6 +925,17 @@ static void perform(struct world *w, struct move move) {
     model_answer(call, ANSWER_DECLINED);
     part->asked = 0;
     part->deadline = 0;
+    break;
+  }
+  case GO_ON: {
+    struct part *part = model_handled(call);
+    side = model_handler_side(call);
+    taken(w, abp_goes_on(w->peer[side].endpoint, part->handle));
+    if (!part->stopped || part->answered) break;
+    part->answered = 1;
+    part->fate = ABP_FATE_RUNNING;
+    part->deadline = 0;
+    model_expect(call, ABP_RESULT);
     break;
   }
   case PROGRESS:
@@ -1022,7 +1036,9 @@ static void check(struct world *w, enum side side) {
       must(w,
            abp_became(peer->endpoint, &id, &outcome, &handle) ==
                    (over ? part->fate : ABP_FATE_RUNNING) &&
-               outcome == (over ? part->outcome : ABP_PENDING) &&
+               outcome == (!over                                            ? ABP_PENDING
+                           : part->closed && part->outcome != ABP_COMPLETED ? ABP_DISCONNECTED
+                                                                            : part->outcome) &&
                handle == (over ? 0 : part->handle),
            i, "who asks is told wrongly what became of the work");
     }

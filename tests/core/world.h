@@ -64,6 +64,7 @@ enum move_kind {
                */
   ACCEPT,     /* of a call that was asked to stop: an app that is not ours accepts the cancel */
   DECLINE,    /* and does not */
+  GO_ON,      /* of a running call: its handler says that its work goes on after a cancel */
   PROGRESS,
   STREAM, /* a call whose caller reads chunks */
   YIELD,  /* of a running stream: its handler has a chunk */
@@ -113,6 +114,7 @@ struct part {
   uint8_t known;                              /* found by its id: 1, or 2 in an older session */
   uint8_t stopped;                            /* abp_outcome: somebody wants it to end, and why */
   uint8_t asked;     /* abp_outcome: the same, but the app's word decides, and has not come */
+  uint8_t closed;    /* callee: it ends because its session was closed */
   uint8_t unknown;   /* it will never come */
   uint8_t answered;  /* callee: its result is out, or nobody wants it */
   uint8_t accepted;  /* caller: it was told that the cancel stands */

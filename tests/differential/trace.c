@@ -109,6 +109,7 @@ int main(void) {
     case 25: drain(cancel_answered(ep, a[1], a[2], a[3])); break;
     case 26: drain(suspect(ep)); break;
     case 27: drain(refused(ep, a[1])); break;
+    case 28: drain(goes_on(ep, a[1])); break;
     default: return 2;
     }
   }

@@ -465,7 +465,16 @@ describe('a session of a client', () => {
 describe('the question what became of a call', () => {
   const clientOf = (answers, outcomes = true) => {
     const call = mock.fn(async () => answers.shift());
-    return { call, features: { outcomes } };
+    const losses = answers.filter((answer) => answer === lost).length;
+    return {
+      call,
+      features: { outcomes },
+      connected: true,
+      // It has another one after each loss.
+      get sessionId() {
+        return Math.min(call.mock.callCount(), losses);
+      },
+    };
   };
   const lost = { success: false, error: { code: 'DISCONNECTED', message: '', retryable: true } };
   const ready = async () => true;

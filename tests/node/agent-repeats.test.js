@@ -23,9 +23,17 @@ function again(t, response, { ready = async () => true, answers = [], ...more } 
     return answers[made.length - 1] ?? response;
   };
   const { within = Infinity, ...call } = more;
-  void retry(response, { patience: true, ...call, attempt, ready, deadline: now + within }).then(
-    (last) => (outcome.settled = last),
-  );
+  const sent = [Date.now(), now];
+  void retry(response, {
+    patience: true,
+    client: {},
+    sent,
+    keyed: false,
+    ...call,
+    attempt,
+    ready,
+    deadline: now + within,
+  }).then((last) => (outcome.settled = last));
   return { clock, made, outcome };
 }
 

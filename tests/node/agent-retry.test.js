@@ -360,14 +360,15 @@ describe('a call with retry', () => {
         calls++;
         lose();
         return new Promise((_resolve, reject) => {
-          signal.addEventListener('abort', () => reject(signal.reason));
+          const declined = new AbpError('DECLINED', 'The bank said no');
+          signal.addEventListener('abort', () => reject(declined));
         });
       },
     });
     await connected({ reconnect: true });
     const { error, metadata } = await client.call('pay', {}, { retry: true });
-    assert.equal(error.code, 'CANCELLED');
-    assert.equal(metadata.outcome, 'stopped');
+    assert.equal(error.code, 'DECLINED');
+    assert.equal(metadata.outcome, 'failed');
     assert.equal(calls, 1);
   });
 

@@ -43,7 +43,8 @@ async function callWith(connection, idempotencyKey, run, { fate = abp.FATE_FINIS
   core.became = () => ({ fate, outcome: abp.COMPLETED, call: 0 });
   const request = { name: 'work', params: {}, idempotencyKey };
   const { signal } = new AbortController();
-  const answer = memory.recall(connection, { request, callId, returned, signal }, run);
+  const beginAfter = async (needed, begin) => begin(await needed);
+  const answer = memory.recall(connection, { request, callId, returned, signal, beginAfter }, run);
   await answer.catch(() => {});
   end();
   await returned;

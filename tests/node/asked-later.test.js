@@ -512,25 +512,6 @@ describe('a call that has a key', () => {
     }
   });
 
-  for (const [what, size, most] of [
-    ['1,024 calls', 0, 1024],
-    ['4 MiB', 1_048_576, 4],
-  ]) {
-    test(`is kept with ${what} at most, and the oldest may run again`, async () => {
-      let runs = 0;
-      const { client } = await openPair({ add: () => (runs++, 'x'.repeat(size)) });
-      const call = (i) => client.call('add', {}, { idempotencyKey: `${i}` });
-      for (let i = 0; i < most; i++) await call(i);
-      await call(0);
-      assert.equal(runs, most);
-      await call(most);
-      await call(1);
-      assert.equal(runs, most + 1);
-      await call(0);
-      assert.equal(runs, most + 2);
-    });
-  }
-
   test('what is no key, or cannot have one, is refused', async () => {
     const { client } = await openPair({ add: () => 1 });
     const long = await client.call('add', {}, { idempotencyKey: 'k'.repeat(257) });

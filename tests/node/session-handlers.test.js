@@ -89,6 +89,7 @@ describe('the context of a handler', () => {
     'progressToken',
     'breathe',
     'report',
+    'earlier',
   ];
 
   test('shows its members, and nothing of the call that they belong to', async () => {

@@ -65,7 +65,7 @@ test('calls for which there is no memory are refused, once, and the session goes
 
 test('sessions for which there is no memory end with a typed error; the others go on', async (t) => {
   t.mock.method(console, 'error', () => {});
-  const pairs = await Promise.all(Array.from({ length: 200 }, () => pair()));
+  const pairs = await Promise.all(Array.from({ length: 120 }, () => pair()));
   const [failed, begun] = [
     pairs.filter(({ error }) => error),
     pairs.filter(({ client }) => client),

@@ -112,6 +112,9 @@ describe('a call that failed is made again', () => {
     retry(response, {
       attempt: async (timeout) => (made(timeout), response),
       ready: () => Promise.resolve(true),
+      client: {},
+      sent: [Date.now(), performance.now()],
+      keyed: false,
       patience: true,
       deadline: Infinity,
       ...more,

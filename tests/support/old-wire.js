@@ -151,7 +151,9 @@ export function windowLike(port) {
 
 /** JSON has neither undefined nor bytes. */
 const write = (data) =>
-  JSON.stringify(data, (_key, value) => {
+  JSON.stringify(data, (key, value) => {
+    // Another one each time.
+    if (key === 'memory') return { ...value, id: '(memory)' };
     if (value instanceof Uint8Array) return { '(bytes)': [...value] };
     return value === undefined ? '(undefined)' : value;
   });

@@ -35,6 +35,7 @@ declare global {
   const serverInfo: { name: string; version: string };
   const clientInfo: { name: string; version: string };
   const capabilities: Record<string, main.Handler>;
+  const askPerson: (question: string) => void;
   const signal: AbortSignal;
   const agentWindow: Window;
   const agentOrigin: string;

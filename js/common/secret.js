@@ -1,0 +1,3 @@
+/** 128 random bits, as a text. */
+export const secret = () =>
+  Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16)).join('-');

@@ -1,0 +1,555 @@
+// A call that is made again does not run twice, whatever became of its app meanwhile, and what is told of it is what was done.
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { LINES, deferred, held, siteOf } from '../support/site.js';
+
+const AGAIN = { retry: { delay: 1 } };
+const BACK = { reconnect: { delay: 1 } };
+
+/** What a response says, in short. */
+const said = ({ success, error, metadata }) =>
+  success ? 'success' : [error.code, metadata.outcome, error.retryable];
+
+for (const line of Object.keys(LINES)) {
+  describe(`over ${line}, a call that is made again by itself`, () => {
+    test('is not run twice when only the line was cut, and gets the data', async () => {
+      let runs = 0;
+      const site = siteOf({
+        line,
+        capabilities: {
+          pay: () => {
+            if (++runs === 1) site.cut();
+            return { runs };
+          },
+        },
+      });
+      const client = await site.client(BACK);
+      const before = client.memory;
+      assert.deepEqual((await client.call('pay', {}, AGAIN)).data, { runs: 1 });
+      assert.deepEqual(client.memory, before);
+      assert.equal(runs, 1);
+    });
+
+    for (const [what, options] of [
+      ['by retry', AGAIN],
+      ['with a key of its own', { ...AGAIN, idempotencyKey: 'pay order 17' }],
+    ]) {
+      test(`is not made to an app that was restarted meanwhile: ${what}`, async () => {
+        let runs = 0;
+        const site = siteOf({
+          line,
+          capabilities: {
+            pay: () => {
+              if (++runs === 1) site.restart();
+              return { runs };
+            },
+          },
+        });
+        const client = await site.client(BACK);
+        const before = client.memory;
+        const back = new Promise((resolve) => (client.onReconnect = resolve));
+        const response = await client.call('pay', {}, options);
+        assert.deepEqual(said(response), ['DISCONNECTED', 'unknown', false]);
+        await back;
+        assert.equal(runs, 1);
+        assert.notEqual(client.memory.id, before.id);
+        assert.equal((await response.settled).outcome, 'unknown');
+      });
+    }
+
+    test('is not made to another app behind the same address', async () => {
+      const runs = [0, 0];
+      const site = siteOf({ line, capabilities: {} });
+      const apps = [0, 1].map((i) => {
+        const app = site.start();
+        app.set('pay', () => {
+          runs[i]++;
+          site.cut();
+        });
+        return app;
+      });
+      [site.app] = apps;
+      const client = await site.client(BACK);
+      [, site.app] = apps;
+      assert.deepEqual(said(await client.call('pay', {}, AGAIN)), [
+        'DISCONNECTED',
+        'unknown',
+        false,
+      ]);
+      assert.deepEqual(runs, [1, 0]);
+    });
+  });
+}
+
+describe('a memory', () => {
+  test('is named to those who may ask it, and to nobody else', async () => {
+    const site = siteOf({
+      capabilities: { ping: () => 1 },
+      options: { limits: { rememberFor: 7000 } },
+    });
+    const client = await site.client();
+    assert.equal(client.memory.rememberFor, 7000);
+    assert.match(client.memory.id, /.{16,}/);
+    const other = await site.client();
+    assert.deepEqual(other.memory, client.memory);
+    let told;
+    site.reads = (message) => (told = message);
+    const plain = await site.client({ upgrade: 'none' });
+    assert.equal(plain.memory, undefined);
+    assert.equal('memory' in told.payload, false);
+  });
+
+  test('that is not named, as by older apps, is not trusted with a repeat', async () => {
+    let runs = 0;
+    const site = siteOf({
+      capabilities: {
+        pay: () => {
+          runs++;
+          site.cut();
+        },
+      },
+    });
+    site.reads = (message) => ({ ...message, payload: { ...message.payload, memory: undefined } });
+    const client = await site.client(BACK);
+    assert.equal(client.memory, undefined);
+    assert.deepEqual(said(await client.call('pay', {}, AGAIN)), ['DISCONNECTED', 'unknown', false]);
+    assert.equal(runs, 1);
+  });
+
+  test('that is named wrongly is none', async () => {
+    const site = siteOf({ capabilities: {} });
+    for (const memory of [7, null, {}, { id: 7, rememberFor: 5 }, { id: 'a', rememberFor: 'b' }]) {
+      site.reads = (message) => ({ ...message, payload: { ...message.payload, memory } });
+      assert.equal((await site.client()).memory, undefined);
+    }
+  });
+
+  for (const [what, pass] of [
+    // As while a computer sleeps: one of the clocks stands still, on this side or on that.
+    ['the clock on the wall', (t, now) => t.mock.method(Date, 'now', () => now() + 3_600_000)],
+    [
+      'the clock of the page',
+      (t) => {
+        const now = performance.now.bind(performance);
+        t.mock.method(performance, 'now', () => now() + 3_600_000);
+      },
+    ],
+  ]) {
+    test(`is not asked again once ${what} says that it may have forgotten`, async (t) => {
+      let runs = 0;
+      const now = Date.now.bind(Date);
+      const site = siteOf({
+        capabilities: {
+          pay: () => {
+            runs++;
+            site.cut();
+          },
+        },
+      });
+      const client = await site.client(BACK);
+      client.onDisconnect = () => pass(t, now);
+      const response = await client.call('pay', {}, AGAIN);
+      assert.deepEqual(said(response), ['DISCONNECTED', 'unknown', false]);
+      assert.equal(runs, 1);
+    });
+  }
+
+  test('of keys is full with 16,384 of them: what is known stays known, and a new one is refused', async () => {
+    let runs = 0;
+    const site = siteOf({ capabilities: { add: () => ++runs } });
+    const client = await site.client();
+    const call = (key) => client.call('add', {}, { idempotencyKey: `${key}` });
+    for (let i = 0; i < 16_384; i += 1024)
+      await Promise.all(Array.from({ length: 1024 }, (_, j) => call(i + j)));
+    const refused = await call('one more');
+    assert.deepEqual(said(refused), ['RATE_LIMITED', 'unstarted', true]);
+    assert.ok(refused.error.retryAfter > 0);
+    assert.equal((await call(0)).data, 1);
+    assert.equal(runs, 16_384);
+    assert.equal((await client.call('add')).data, 16_385);
+  });
+
+  test('keeps what has run after it has let go of the data', async () => {
+    let runs = 0;
+    const site = siteOf({ capabilities: { add: () => (runs++, 'x'.repeat(1_048_576)) } });
+    const client = await site.client();
+    const call = (key) => client.call('add', {}, { idempotencyKey: key });
+    for (const key of ['a', 'b', 'c', 'd']) await call(key);
+    assert.equal((await call('a')).data.length, 1_048_576);
+    await call('e');
+    assert.deepEqual(said(await call('a')), ['OPERATION_FAILED', 'finished', false]);
+    assert.equal((await call('b')).data.length, 1_048_576);
+    assert.equal(runs, 5);
+  });
+
+  test('gives what is moved to each repeat', async () => {
+    const site = siteOf({
+      capabilities: {
+        draw: () => ({ content: new Uint8Array([1, 2, 3]).buffer, mimeType: 'a/b' }),
+      },
+    });
+    const client = await site.client();
+    for (let i = 0; i < 3; i++) {
+      const { data } = await client.call('draw', {}, { idempotencyKey: 'k' });
+      assert.deepEqual([...new Uint8Array(data.content)], [1, 2, 3]);
+    }
+  });
+});
+
+describe('what an earlier attempt may have done is not hidden by a later one', () => {
+  /** A site whose first call loses its line; `away` lets the agent back. */
+  function lossy(capabilities = {}) {
+    const work = held();
+    const away = deferred();
+    const site = siteOf({ capabilities: { work: work.handler, ...capabilities } });
+    return { work, site, away };
+  }
+  /** Calls, and loses the line once the handler runs. */
+  async function loseLine({ work, site, away }, options) {
+    const client = await site.client(BACK);
+    const lost = new Promise((resolve) => (client.onDisconnect = resolve));
+    const begun = work.next();
+    const pending = client.call('work', {}, { ...AGAIN, ...options });
+    const call = await begun;
+    site.held = away.promise;
+    site.cut();
+    await lost;
+    return { client, call, pending };
+  }
+
+  test('stop is pressed while the client is away', async () => {
+    const its = lossy();
+    const controller = new AbortController();
+    const { call, pending } = await loseLine(its, { signal: controller.signal });
+    controller.abort('stop');
+    const response = await pending;
+    assert.deepEqual(said(response), ['CANCELLED', 'unknown', false]);
+    assert.equal(response.cancelled, true);
+    const { settled } = response;
+    call.end.resolve(() => 'all of it');
+    its.away.resolve();
+    assert.deepEqual(await settled, { outcome: 'finished' });
+    assert.equal(its.work.calls.length, 1);
+  });
+
+  test('the capability is gone by then', async () => {
+    const its = lossy();
+    const { call, pending } = await loseLine(its, {});
+    its.site.app.delete('work');
+    its.away.resolve();
+    const response = await pending;
+    assert.deepEqual(said(response), ['UNKNOWN_CAPABILITY', 'unknown', false]);
+    call.end.resolve(() => 'all of it');
+    assert.deepEqual(await response.settled, { outcome: 'finished' });
+  });
+
+  test('the app has no room by then', async () => {
+    const its = lossy();
+    its.site.app.close();
+    its.site.start({ limits: { maxCalls: 1 } });
+    const { call, client, pending } = await loseLine(its, { retry: { delay: 1, attempts: 2 } });
+    // A call that was made first takes the room.
+    const begun = its.work.next();
+    client.onReconnect = () => void client.call('work');
+    its.away.resolve();
+    await begun;
+    const response = await pending;
+    assert.deepEqual(said(response), ['RATE_LIMITED', 'unknown', false]);
+    call.end.resolve(() => 'all of it');
+    its.work.calls[1].end.resolve(() => 1);
+    assert.deepEqual(await client.outcome('x'), { outcome: 'unknown' });
+  });
+
+  test('what may run twice ran once, perhaps: it is not told that it never ran', async () => {
+    const work = held();
+    const its = lossy({ work: { handler: work.handler, idempotent: true } });
+    its.work = work;
+    const { call, pending } = await loseLine(its, {});
+    its.site.app.delete('work');
+    its.away.resolve();
+    const response = await pending;
+    assert.deepEqual(
+      [response.error.code, response.metadata.outcome],
+      ['UNKNOWN_CAPABILITY', 'unknown'],
+    );
+    call.end.resolve(() => 1);
+    assert.deepEqual(await response.settled, { outcome: 'finished' });
+  });
+
+  test('a repeat that has joined the first knows better', async () => {
+    const its = lossy();
+    const { call, pending } = await loseLine(its, {});
+    its.away.resolve();
+    call.end.resolve(() => Promise.reject(new Error('disk full')));
+    const response = await pending;
+    assert.deepEqual(said(response), ['OPERATION_FAILED', 'failed', false]);
+    assert.equal(its.work.calls.length, 1);
+  });
+
+  test('a failure that may be tried again did run, although stop was pressed before it was', async () => {
+    const controller = new AbortController();
+    const site = siteOf({
+      capabilities: {
+        busy(_params, { report }) {
+          report({ applied: 1 });
+          queueMicrotask(() => setImmediate(() => controller.abort()));
+          return { success: false, error: { code: 'BUSY', message: 'busy', retryable: true } };
+        },
+      },
+    });
+    const client = await site.client();
+    const options = { retry: { delay: 3_600_000, maxDelay: 3_600_000 }, signal: controller.signal };
+    const response = await client.call('busy', {}, options);
+    assert.deepEqual(said(response), ['CANCELLED', 'failed', false]);
+    assert.deepEqual(response.metadata.report, { applied: 1 });
+  });
+});
+
+describe('a repeat that is stopped follows what it has joined', () => {
+  for (const [what, end, outcome] of [
+    ['returns', () => 'done', 'finished'],
+    ['fails', () => Promise.reject(new Error('disk full')), 'failed'],
+    ['says that it was cancelled', () => ({ success: false, cancelled: true }), 'stopped'],
+  ]) {
+    test(`and is told what became of it when that ${what}`, async () => {
+      const work = held();
+      // It does not wait for the grace period: nothing would end it before the test does.
+      const limits = { grace: 3_600_000 };
+      const site = siteOf({ capabilities: { work: work.handler }, options: { limits } });
+      const client = await site.client({ limits });
+      const begun = work.next();
+      const first = client.call('work', {}, { idempotencyKey: 'k' });
+      const call = await begun;
+      call.context.report({ applied: 4 });
+      const controller = new AbortController();
+      const options = { idempotencyKey: 'k', signal: controller.signal, callId: 'repeat' };
+      const second = client.call('work', {}, options);
+      assert.equal((await client.outcome('repeat')).outcome, 'running');
+      controller.abort();
+      const response = await second;
+      assert.deepEqual([response.cancelled, response.metadata.outcome], [true, 'running']);
+      assert.equal(call.context.signal.aborted, false);
+      const { settled } = response;
+      call.end.resolve(end);
+      await first;
+      const report = { applied: 4 };
+      const told = await settled;
+      assert.equal(told.outcome, outcome);
+      assert.equal((await client.outcome('repeat')).outcome, outcome);
+      if (outcome !== 'finished') assert.deepEqual(told.report, report);
+      assert.equal(work.calls.length, 1);
+    });
+  }
+
+  test('and runs by itself when that never ran', async () => {
+    const work = held();
+    const check = deferred();
+    const site = siteOf({
+      capabilities: {
+        work: {
+          handler: work.handler,
+          // Checked asynchronously: until then it has not begun.
+          inputSchema: {
+            '~standard': {
+              version: 1,
+              vendor: 'test',
+              jsonSchema: { input: () => ({}) },
+              validate: async (value) => (await check.promise, { value }),
+            },
+          },
+        },
+      },
+    });
+    const client = await site.client();
+    const controller = new AbortController();
+    const first = client.call('work', {}, { idempotencyKey: 'k', signal: controller.signal });
+    const second = client.call('work', {}, { idempotencyKey: 'k' });
+    await client.outcome('until the app has both');
+    controller.abort();
+    const begun = work.next();
+    check.resolve();
+    assert.equal((await first).metadata.outcome, 'unstarted');
+    (await begun).end.resolve(() => 'by the second');
+    assert.equal((await second).data, 'by the second');
+    assert.equal(work.calls.length, 1);
+  });
+});
+
+describe('what was stopped because its agent was lost is run by its repeat', () => {
+  /** Loops as docs/apps.md advises, and leaves when it is told to. */
+  const looping = () => {
+    const rounds = [];
+    const handler = async (_params, { breathe, report, earlier }) => {
+      const round = { earlier, began: deferred() };
+      rounds.push(round);
+      waiting.shift()?.(round);
+      for (let applied = 1; ; applied++) {
+        if (round.ends) return { rounds: rounds.length, earlier };
+        report({ applied });
+        await breathe();
+        await new Promise((resolve) => setImmediate(resolve));
+      }
+    };
+    const waiting = [];
+    const next = () => new Promise((resolve) => waiting.push(resolve));
+    return { handler, rounds, next };
+  };
+
+  for (const [what, end] of [
+    ['the line was cut', (site) => site.cut()],
+    ['the app was silent for too long', (site) => site.last.app.onClose()],
+  ]) {
+    test(`${what}: nobody pressed stop`, async () => {
+      const loop = looping();
+      const site = siteOf({ capabilities: { loop: loop.handler } });
+      const client = await site.client(BACK);
+      let begun = loop.next();
+      const pending = client.call('loop', {}, AGAIN);
+      await begun;
+      begun = loop.next();
+      end(site);
+      if (what.startsWith('the app')) site.cut();
+      const second = await begun;
+      assert.ok(second.earlier.applied >= 1);
+      second.ends = true;
+      const { data } = await pending;
+      assert.equal(data.rounds, 2);
+      assert.deepEqual(data.earlier, second.earlier);
+    });
+  }
+
+  for (const [what, end] of [
+    ['was closed by its agent', (client) => client.close()],
+    ['was replaced by a new one', (client) => client.reconnect()],
+  ]) {
+    test(`a session that ${what}`, async () => {
+      const loop = looping();
+      const site = siteOf({ capabilities: { loop: loop.handler } });
+      const client = await site.client({ owner: 'o' });
+      let begun = loop.next();
+      const pending = client.call('loop', {}, { idempotencyKey: 'k' });
+      await begun;
+      await end(client);
+      await pending;
+      const again = await site.client({ owner: 'o' });
+      begun = loop.next();
+      const repeat = again.call('loop', {}, { idempotencyKey: 'k' });
+      (await begun).ends = true;
+      assert.equal((await repeat).data.rounds, 2);
+    });
+  }
+
+  test('but not what somebody has stopped before', async () => {
+    const loop = looping();
+    const site = siteOf({ capabilities: { loop: loop.handler } });
+    const client = await site.client({ owner: 'o' });
+    const begun = loop.next();
+    const controller = new AbortController();
+    const pending = client.call('loop', {}, { idempotencyKey: 'k', signal: controller.signal });
+    await begun;
+    controller.abort();
+    site.cut();
+    await pending;
+    const again = await site.client({ owner: 'o' });
+    const repeat = await again.call('loop', {}, { idempotencyKey: 'k' });
+    assert.deepEqual(said(repeat), ['CANCELLED', 'stopped', false]);
+    assert.equal(loop.rounds.length, 1);
+  });
+
+  test('its report is told if the repeat fails before it has one of its own', async () => {
+    let runs = 0;
+    const site = siteOf({
+      capabilities: {
+        async work(_params, { report, signal }) {
+          if (++runs > 1) throw new Error('no');
+          report({ applied: 5 });
+          site.cut();
+          await new Promise((resolve) => signal.addEventListener('abort', resolve));
+          signal.throwIfAborted();
+        },
+      },
+    });
+    const client = await site.client(BACK);
+    const response = await client.call('work', {}, AGAIN);
+    assert.deepEqual(said(response), ['OPERATION_FAILED', 'failed', false]);
+    assert.deepEqual(response.metadata.report, { applied: 5 });
+    assert.equal(runs, 2);
+  });
+});
+
+describe('settled', () => {
+  /** A client whose call lost its line, and which does not reconnect by itself. */
+  async function lost() {
+    const work = held();
+    const site = siteOf({ capabilities: { work: work.handler } });
+    const client = await site.client();
+    const begun = work.next();
+    const pending = client.call('work', {}, { callId: 'mine' });
+    const call = await begun;
+    site.cut();
+    const response = await pending;
+    assert.equal(response.metadata.outcome, 'unknown');
+    return { client, call, response, site };
+  }
+
+  test('waits for the session that the program begins', async () => {
+    const { client, call, response } = await lost();
+    const { settled } = response;
+    assert.equal(response.settled, settled, 'it is asked once');
+    call.end.resolve(() => 1);
+    // Who does not wait for that is told at once that nobody knows.
+    assert.deepEqual(await client.outcome('mine'), { outcome: 'unknown' });
+    await client.reconnect();
+    assert.deepEqual(await settled, { outcome: 'finished' });
+  });
+
+  test('goes on in the session that replaces one in which it was asked', async () => {
+    const { client, call, response } = await lost();
+    await client.reconnect();
+    const { settled } = response;
+    // It has been asked by then.
+    await client.outcome('mine');
+    await client.reconnect();
+    call.end.resolve(() => 1);
+    assert.deepEqual(await settled, { outcome: 'finished' });
+  });
+
+  test('is asked again after an answer that said nothing', async () => {
+    const { client, call, response } = await lost();
+    client.close();
+    assert.deepEqual(await response.settled, { outcome: 'unknown' });
+    await client.reconnect();
+    call.end.resolve(() => 1);
+    assert.deepEqual(await response.settled, { outcome: 'finished' });
+  });
+
+  test('gives up with the client', async () => {
+    const { client, response } = await lost();
+    const { settled } = response;
+    client.close();
+    assert.deepEqual(await settled, { outcome: 'unknown' });
+  });
+
+  test('waits no longer than a minute for an app that is gone, or than it is told', async (t) => {
+    const { client, response } = await lost();
+    assert.deepEqual(await client.outcome('mine', { settled: true, timeout: 1 }), {
+      outcome: 'unknown',
+    });
+    const controller = new AbortController();
+    const stopped = client.outcome('mine', { settled: true, signal: controller.signal });
+    controller.abort();
+    assert.deepEqual(await stopped, { outcome: 'unknown' });
+    // Without `settled` nobody waits for a session that nobody begins.
+    assert.deepEqual(await client.outcome('mine'), { outcome: 'unknown' });
+    t.mock.timers.enable({ apis: ['setTimeout'] });
+    let told;
+    const settled = response.settled.then((became) => (told = became));
+    // What it asks with is loaded by now.
+    for (let i = 0; i < 50; i++) await new Promise((resolve) => setImmediate(resolve));
+    t.mock.timers.tick(59_999);
+    for (let i = 0; i < 50; i++) await new Promise((resolve) => setImmediate(resolve));
+    assert.equal(told, undefined);
+    t.mock.timers.tick(1);
+    assert.deepEqual(await settled, { outcome: 'unknown' });
+  });
+});

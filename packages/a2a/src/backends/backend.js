@@ -20,6 +20,12 @@ import { AbpError } from '../../../../js/common/errors.js';
  * @property {string} [state] of the task, by which lists can be limited. An entry without one is not counted
  * @property {string} data whatever else a list shows
  *
+ * @typedef {object} Sweep
+ * @property {number} age ms for which an object was not stored or replaced; more than {@link MAX_PUT}
+ * @property {number} limit how many pieces are looked at
+ * @property {(name: string) => Promise<boolean>} keeps is asked of each whole object that is old enough
+ * @property {string} [after] where the sweep before ended
+ *
  * @typedef {object} ListFilter which tasks a list shows, the latest first
  * @property {string} tenant
  * @property {string} [context]
@@ -52,6 +58,10 @@ import { AbpError } from '../../../../js/common/errors.js';
  *   renewal that comes late would lie
  * @property {(process: string) => Promise<number>} lease a number that each renewal changes; 0 if there has been none.
  *   Who sees it unchanged for a term of its own clock may take the process's tasks
+ * @property {(limit: number) => Promise<{ process: string, number: number }[]>} [leases] the leases that were not renewed for
+ *   longest, at most so many. Without this method and the next, leases of processes that are gone are never deleted
+ * @property {(process: string, number: number) => Promise<boolean>} [release] deletes a lease if that is still its number, or
+ *   if it is not there; false if the process has renewed it since, and then nothing is deleted
  *
  * @property {(process: string, answer: (text: string) => string | Promise<string>) => Promise<() => Promise<void>>} serve answers what
  *   is asked of a process. Returns a function that stops it
@@ -67,10 +77,14 @@ import { AbpError } from '../../../../js/common/errors.js';
  * @property {(filter: ListFilter) => Promise<number>} [count] how many tasks with a state a list shows, on all pages. Without it they
  *   are listed to be counted
  *
- * @property {(name: string, bytes: Uint8Array) => Promise<void>} put stores an object, or replaces it
+ * @property {(name: string, bytes: Uint8Array) => Promise<void>} put stores an object, or replaces it. It fails after
+ *   {@link MAX_PUT} at the latest
  * @property {(name: string) => Promise<Uint8Array>} get rejects with `OBJECT_NOT_FOUND`
  * @property {(name: string) => Promise<void>} remove deletes an object, if it is there
  * @property {(prefix: string) => Promise<string[]>} objects the names of objects that begin so, for a sweep
+ * @property {(sweep: Sweep) => Promise<string | undefined>} [sweep] deletes old objects that nobody keeps, and what an end in the
+ *   midst of `put` has left of others. Looks at so many at most, and resolves with where the next one goes on, or with
+ *   undefined if it has come to the end. What is being stored at the same time stays
  *
  * @property {() => Promise<void>} close ends all that it does; what is asked of it later is `UNAVAILABLE`
  */
@@ -79,6 +93,8 @@ import { AbpError } from '../../../../js/common/errors.js';
 export const MAX_NAME = 256;
 /** Tasks of a page, unless the filter says how many. */
 export const DEFAULT_PAGE = 100;
+/** Ms that storing an object may take. */
+export const MAX_PUT = 600_000;
 /** Ms for an answer. */
 export const DEFAULT_TIMEOUT = 5000;
 

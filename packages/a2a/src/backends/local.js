@@ -41,6 +41,7 @@ const BATCH = 64;
  * @property {(name: string) => Uint8Array | undefined} get
  * @property {(name: string) => void} remove
  * @property {(prefix: string) => string[]} objects
+ * @property {(after: string, limit: number) => string[]} names of objects after a name, in order
  * @property {() => void} close
  */
 
@@ -54,8 +55,11 @@ export class LocalBackend {
   #watchers = new Map();
   /** @type {Map<string, (text: string) => string | Promise<string>>} */
   #servers = new Map();
-  /** @type {Map<string, number>} */
+  /** The one that was not renewed for longest is first. @type {Map<string, number>} */
   #leases = new Map();
+  #renewals = 0;
+  /** When objects were stored in this process. Who stored the others is gone. @type {Map<string, number>} */
+  #written = new Map();
 
   /** @param {Storage} storage */
   constructor(storage) {
@@ -121,7 +125,23 @@ export class LocalBackend {
   /** @param {string} process */
   async renew(process) {
     this.#open(process);
-    this.#leases.set(process, (this.#leases.get(process) ?? 0) + 1);
+    const number = ++this.#renewals;
+    this.#leases.delete(process);
+    this.#leases.set(process, number);
+  }
+
+  /** @param {number} limit */
+  async leases(limit) {
+    this.#open();
+    return Array.from(this.#leases, ([process, number]) => ({ process, number })).slice(0, limit);
+  }
+
+  /** @param {string} process @param {number} number */
+  async release(process, number) {
+    this.#open(process);
+    if ((this.#leases.get(process) ?? number) !== number) return false;
+    this.#leases.delete(process);
+    return true;
   }
 
   /** @param {string} process */
@@ -192,6 +212,7 @@ export class LocalBackend {
   /** @param {string} name @param {Uint8Array} bytes */
   async put(name, bytes) {
     this.#open(name).put(name, bytes);
+    this.#written.set(name, performance.now());
   }
 
   /** @param {string} name */
@@ -204,11 +225,23 @@ export class LocalBackend {
   /** @param {string} name */
   async remove(name) {
     this.#open(name).remove(name);
+    this.#written.delete(name);
   }
 
   /** @param {string} prefix */
   async objects(prefix) {
     return this.#open().objects(prefix);
+  }
+
+  /** An object is stored at once: nothing is left of others. @param {import('./backend.js').Sweep} sweep */
+  async sweep({ age, limit, keeps, after = '' }) {
+    const names = this.#open().names(after, limit);
+    const isOld = (/** @type {string} */ name) =>
+      performance.now() - (this.#written.get(name) ?? -Infinity) >= age;
+    // It may be replaced while that is asked.
+    for (const name of names)
+      if (isOld(name) && !(await keeps(name)) && isOld(name)) await this.remove(name);
+    return names.length === limit ? names[limit - 1] : undefined;
   }
 
   async close() {

@@ -93,6 +93,12 @@ class Memory {
     return [...this.#objects.keys()].filter((name) => name.startsWith(prefix)).sort();
   }
 
+  /** @param {string} after @param {number} limit */
+  names(after, limit) {
+    const rest = [...this.#objects.keys()].filter((name) => name > after);
+    return rest.sort().slice(0, limit);
+  }
+
   close() {}
 }
 

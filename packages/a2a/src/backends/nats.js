@@ -8,6 +8,7 @@ import { AbpError, invokeReportingErrors, toErrorObject } from '../../../../js/c
 import {
   DEFAULT_PAGE,
   DEFAULT_TIMEOUT,
+  MAX_PUT,
   conflict,
   listed,
   noAnswer,
@@ -69,11 +70,29 @@ const token = (name) =>
         .replaceAll('/', '_')
         .replaceAll('=', '');
 
-/** The sequence of a message in its stream: the subject of its acknowledgement has it, in two forms. @param {string} reply */
-function sequenceIn(reply) {
+/** @param {string} text a token of a subject @returns {string} its name */
+const nameIn = (text) =>
+  decoder.decode(
+    Uint8Array.from(atob(text.replaceAll('-', '+').replaceAll('_', '/')), (char) =>
+      char.charCodeAt(0),
+    ),
+  );
+
+/**
+ * The sequence of a message in its stream, and when that got it, in ms: the subject of its acknowledgement has them, in two
+ * forms.
+ * @param {string} reply
+ */
+function placeIn(reply) {
   const tokens = reply.split('.');
-  return Number(tokens[tokens.length > 9 ? 7 : 5]);
+  const at = tokens.length > 9 ? 7 : 5;
+  return { seq: Number(tokens[at]), time: Math.floor(Number(tokens[at + 2]) / 1e6) };
 }
+
+/** @typedef {LogRecord & { subject: string, time?: number }} Stored a message of a stream */
+
+/** @param {Stored} message @returns {LogRecord} */
+const recordOf = ({ seq, data }) => ({ seq, data });
 
 /**
  * One who watches a task: reads the past, then takes what the process's consumer brings.
@@ -228,13 +247,14 @@ class NatsBackend {
    * @param {string} subject
    * @param {number} from
    * @param {number} limit
-   * @returns {Promise<LogRecord[]>}
+   * @returns {Promise<Stored[]>}
    */
   async #messagesOf(stream, subject, from, limit) {
     if (performance.now() >= this.#noConsumers) {
       try {
-        const found = await this.#consumed(stream, subject, from, limit);
-        if (found) return found;
+        const { found, wanted } = await this.#consumed(stream, subject, from, limit);
+        // Some were deleted meanwhile, or left out.
+        if (found.length === wanted) return found;
       } catch {
         this.#noConsumers = performance.now() + WITHOUT_CONSUMERS;
       }
@@ -249,16 +269,17 @@ class NatsBackend {
    * @param {number} from
    * @param {number} limit
    * @param {number} [to] the last that is wanted: what grows as fast as it is read would be read for ever
-   * @returns {Promise<LogRecord[]>}
+   * @returns {Promise<Stored[]>}
    */
   async #oneByOne(stream, subject, from, limit, to = Infinity) {
-    /** @type {LogRecord[]} */
+    /** @type {Stored[]} */
     const found = [];
     for (let seq = from; found.length < limit && seq <= to;) {
       const query = { next_by_subj: subject, seq };
       const stored = await this.#request(() => this.#jsm.streams.getMessage(stream, query));
       if (!stored || stored.seq > to) break;
-      found.push({ seq: stored.seq, data: decoder.decode(stored.data) });
+      const { subject: of, data } = stored;
+      found.push({ seq: stored.seq, subject: of, data: decoder.decode(data) });
       seq = stored.seq + 1;
     }
     return found;
@@ -269,24 +290,11 @@ class NatsBackend {
    * @param {string} subject
    * @param {number} from
    * @param {number} limit
-   * @returns {Promise<LogRecord[] | undefined>} undefined if there were fewer than the server has counted: some were deleted
-   *   meanwhile, or left out
+   * @param {object} [more] of the consumer
+   * @returns {Promise<{ found: Stored[], wanted: number, pending: number }>} with how many of them the server has counted, and
+   *   how many there were without a limit
    */
-  async #consumed(stream, subject, from, limit) {
-    const { found, pending } = await this.#consumer(stream, subject, from, limit);
-    return found.length === Math.min(pending, limit) ? found : undefined;
-  }
-
-  /**
-   * They are pulled from a consumer that was made for it: the client's own way to read in order makes consumers anew by
-   * timers, and may wait for ever on a busy machine.
-   * @param {string} stream
-   * @param {string} subject
-   * @param {number} from
-   * @param {number} limit
-   * @returns {Promise<{ found: LogRecord[], pending: number }>} and how many there were when it was made
-   */
-  #consumer(stream, subject, from, limit) {
+  #consumed(stream, subject, from, limit, more = {}) {
     return this.#request(async () => {
       const { name, num_pending: pending } = await this.#jsm.consumers.add(stream, {
         filter_subject: subject,
@@ -296,14 +304,15 @@ class NatsBackend {
         mem_storage: true,
         num_replicas: 1,
         inactive_threshold: FORGOTTEN_AFTER,
+        ...more,
       });
       const wanted = Math.min(pending, limit);
-      /** @type {LogRecord[]} */
+      /** @type {Stored[]} */
       const found = [];
-      for (let more = true; more && found.length < wanted;)
-        more = await this.#pull(stream, name, Math.min(wanted - found.length, PULL), found);
+      for (let goOn = true; goOn && found.length < wanted;)
+        goOn = await this.#pull(stream, name, Math.min(wanted - found.length, PULL), found);
       void this.#jsm.consumers.delete(stream, name).catch(() => {});
-      return { found, pending };
+      return { found, wanted, pending };
     });
   }
 
@@ -311,7 +320,7 @@ class NatsBackend {
    * @param {string} stream
    * @param {string} consumer
    * @param {number} count
-   * @param {LogRecord[]} found gets them
+   * @param {Stored[]} found gets them
    * @returns {Promise<boolean>} whether there may be more
    */
   async #pull(stream, consumer, count, found) {
@@ -322,10 +331,10 @@ class NatsBackend {
       JSON.stringify({ batch: count, no_wait: true }),
       { strategy: 'count', maxMessages: count, maxWait: this.#timeout, noMux: true },
     );
-    for await (const { headers, reply, data } of messages) {
+    for await (const { headers, reply, data, subject: of } of messages) {
       // A status: there is nothing more.
       if (headers?.code >= 300) return false;
-      found.push({ seq: sequenceIn(reply), data: decoder.decode(data) });
+      found.push({ ...placeIn(reply), subject: of, data: decoder.decode(data) });
       if (found.length === wanted) return true;
     }
     throw unavailable('NATS did not send what it has');
@@ -346,10 +355,10 @@ class NatsBackend {
     this.#check(task);
     const subject = this.#subject('log', token(task));
     const records = await this.#oneByOne(this.#log, subject, after + 1, Math.min(limit, FEW));
-    if (records.length < FEW || records.length >= limit) return records;
+    if (records.length < FEW || records.length >= limit) return records.map(recordOf);
     const from = records[FEW - 1].seq + 1;
     const rest = await this.#messagesOf(this.#log, subject, from, limit - records.length);
-    return records.concat(rest);
+    return records.concat(rest).map(recordOf);
   }
 
   /** @param {string} task @param {number} after @param {(record: LogRecord) => void} onRecord */
@@ -502,6 +511,25 @@ class NatsBackend {
     return last?.seq ?? 0;
   }
 
+  /** @param {number} limit */
+  async leases(limit) {
+    this.#check();
+    const found = await this.#messagesOf(this.#state, this.#subject('lease', '*'), 1, limit);
+    return found.map(({ seq, subject }) => ({
+      process: nameIn(subject.slice(subject.lastIndexOf('.') + 1)),
+      number: seq,
+    }));
+  }
+
+  /** @param {string} process @param {number} number */
+  async release(process, number) {
+    this.#check(process);
+    const filter = this.#subject('lease', token(process));
+    // What comes after it stays.
+    await this.#request(() => this.#jsm.streams.purge(this.#state, { filter, seq: number + 1 }));
+    return (await this.#last(this.#state, filter)) === null;
+  }
+
   /** @param {string} process @param {(text: string) => string | Promise<string>} answer */
   async serve(process, answer) {
     this.#check(process);
@@ -635,7 +663,7 @@ class NatsBackend {
     await read();
     if (performance.now() >= this.#noConsumers) {
       const before = copy.index.size;
-      const { pending } = await this.#consumer(this.#state, subject, 1, 0);
+      const { pending } = await this.#consumed(this.#state, subject, 1, 0);
       // More may have come since.
       if (pending > before) await read();
       if (pending < before || pending > copy.index.size) {
@@ -656,7 +684,7 @@ class NatsBackend {
   async #changed(subject, from) {
     if (performance.now() >= this.#noConsumers) {
       try {
-        return (await this.#consumer(this.#state, subject, from, Infinity)).found;
+        return (await this.#consumed(this.#state, subject, from, Infinity)).found;
       } catch {
         this.#noConsumers = performance.now() + WITHOUT_CONSUMERS;
       }
@@ -671,15 +699,18 @@ class NatsBackend {
   async put(name, bytes) {
     this.#check(name);
     const id = crypto.randomUUID();
+    const began = performance.now();
     const count = Math.ceil(bytes.length / CHUNK);
     for (let i = 0; i < count; i++) {
       const chunk = bytes.subarray(i * CHUNK, (i + 1) * CHUNK);
       await this.#publish(this.#subject('chunk', token(name), id, String(i)), chunk);
     }
     const before = await this.#object(name);
+    // What took longer may be deleted by now.
+    if (performance.now() - began > MAX_PUT) throw unavailable('NATS is too slow for the object');
     const meta = JSON.stringify({ name, id, count, size: bytes.length });
     await this.#publish(this.#subject('object', token(name)), meta);
-    if (before) await this.#sweep(name, before.id);
+    if (before) await this.#removeChunks(token(name), before.id);
   }
 
   /** @param {string} name @returns {Promise<{ id: string, count: number, size: number } | undefined>} */
@@ -688,9 +719,9 @@ class NatsBackend {
     return last ? JSON.parse(decoder.decode(last.data)) : undefined;
   }
 
-  /** @param {string} name @param {string} id of its chunks */
-  #sweep(name, id) {
-    const filter = this.#subject('chunk', token(name), id, '*');
+  /** @param {string} of the token of its name @param {string} id of its chunks */
+  #removeChunks(of, id) {
+    const filter = this.#subject('chunk', of, id, '*');
     return this.#request(() => this.#jsm.streams.purge(this.#state, { filter }));
   }
 
@@ -721,7 +752,7 @@ class NatsBackend {
     if (!object) return;
     const filter = this.#subject('object', token(name));
     await this.#request(() => this.#jsm.streams.purge(this.#state, { filter }));
-    await this.#sweep(name, object.id);
+    await this.#removeChunks(token(name), object.id);
   }
 
   /** @param {string} prefix */
@@ -732,6 +763,31 @@ class NatsBackend {
       .map(({ data }) => JSON.parse(data).name)
       .filter((name) => name.startsWith(prefix))
       .sort();
+  }
+
+  /**
+   * All that is large are chunks, and they are in the order in which they came. Of them only the subjects are read. How old they
+   * are is told by the server's own clock: no older than by what it stored last.
+   * @param {import('./backend.js').Sweep} sweep
+   */
+  async sweep({ age, limit, keeps, after = '0' }) {
+    this.#check();
+    const { state } = await this.#request(() => this.#jsm.streams.info(this.#state));
+    const before = Date.parse(state.last_ts) - age;
+    const all = this.#subject('chunk', '*', '*', '*');
+    const { found, wanted } = await this.#consumed(this.#state, all, Number(after) + 1, limit, {
+      headers_only: true,
+    });
+    const old = found.filter(({ time = Infinity }) => time <= before);
+    const writes = new Set(old.map(({ subject }) => subject.split('.').slice(-3, -1).join('.')));
+    for (const write of writes) {
+      const [of, id] = write.split('.');
+      const name = nameIn(of);
+      const object = await this.#object(name);
+      if (object?.id !== id) await this.#removeChunks(of, id);
+      else if (!(await keeps(name))) await this.remove(name);
+    }
+    return wanted === limit && old.length > 0 ? String(old[old.length - 1].seq) : undefined;
   }
 
   async close() {

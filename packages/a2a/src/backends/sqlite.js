@@ -204,6 +204,14 @@ class File {
     );
   }
 
+  /** @param {string} after @param {number} limit */
+  names(after, limit) {
+    const sql = 'SELECT name FROM objects WHERE name > ? ORDER BY name LIMIT ?';
+    return this.#do('all', sql, after, limit).map(
+      (/** @type {{ name: string }} */ { name }) => name,
+    );
+  }
+
   close() {
     this.#database.close();
   }

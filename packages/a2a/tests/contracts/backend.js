@@ -206,6 +206,48 @@ export function testBackend(name, { open, shared = false }) {
     assert.notEqual(await second.lease(process), one);
   });
 
+  it('a lease is deleted as it was seen, and not if it was renewed since', async (backend, process, second) => {
+    const { leases, release } = backend;
+    assert.ok(leases && release);
+    const numberOf = async (/** @type {string} */ name) => {
+      const found = (await leases.call(second, 100_000)).filter((one) => one.process === name);
+      assert.ok(found.length <= 1);
+      return found[0]?.number;
+    };
+    assert.equal(await numberOf(process), undefined);
+    assert.equal(await release.call(second, process, 0), true);
+    await backend.renew(process);
+    await backend.renew(`${process}ä€😀.*>`);
+    const seen = await second.lease(process);
+    assert.equal(await numberOf(process), seen);
+    await backend.renew(process);
+    assert.equal(await release.call(second, process, seen), false);
+    const renewed = await backend.lease(process);
+    assert.equal(await numberOf(process), renewed);
+    assert.equal(await release.call(second, process, renewed), true);
+    assert.equal(await release.call(second, process, renewed), true);
+    assert.equal(await numberOf(process), undefined);
+    assert.equal(await backend.lease(process), 0);
+    assert.equal(await numberOf(`${process}ä€😀.*>`), await backend.lease(`${process}ä€😀.*>`));
+    // One that comes late is a lease like any other.
+    await backend.renew(process);
+    assert.ok(![0, seen, renewed].includes(await second.lease(process)));
+  });
+
+  it('the leases that were not renewed for longest come first', async (backend, id, second) => {
+    const { leases } = backend;
+    assert.ok(leases);
+    const names = ['a', 'b', 'c'].map((at) => id + at);
+    for (const name of names) await backend.renew(name);
+    await second.renew(names[0]);
+    const found = (await leases.call(second, 100_000)).map(({ process }) => process);
+    assert.deepEqual(
+      found.filter((name) => names.includes(name)),
+      [names[1], names[2], names[0]],
+    );
+    assert.equal((await leases.call(second, 2)).length, 2);
+  });
+
   it('a process is asked, and answers', async (backend, process, second) => {
     await assert.rejects(second.ask(process, 'x'), refusedAs('NO_RESPONDERS'));
     const stop = await backend.serve(process, async (text) => {
@@ -372,6 +414,54 @@ export function testBackend(name, { open, shared = false }) {
     await second.remove(name);
     await assert.rejects(backend.get(name), refusedAs('OBJECT_NOT_FOUND'));
     assert.deepEqual(await backend.objects(`${id}/`), [`${id}/2`]);
+  });
+
+  it('old objects that nobody keeps are swept, so many at a time, and others stay', async (backend, id, second) => {
+    const { sweep } = second;
+    assert.ok(sweep);
+    const names = Array.from({ length: 5 }, (_, i) => `${id}/${i}.*>`);
+    for (const name of names) await backend.put(name, new Uint8Array(300_000).fill(7));
+    await backend.put(names[0], new Uint8Array([1]));
+    // So that the latest piece is not the latest that was stored.
+    await backend.renew(id);
+    /** @type {string[]} */
+    let asked = [];
+    const all = async (
+      /** @type {number} */ age,
+      /** @type {(name: string) => boolean} */ keeps,
+    ) => {
+      asked = [];
+      let rounds = 0;
+      /** @type {string | undefined} */
+      let after;
+      do {
+        after = await sweep.call(second, {
+          age,
+          limit: 4,
+          after,
+          keeps: async (name) => {
+            if (!name.startsWith(id)) return true;
+            asked.push(name);
+            return keeps(name);
+          },
+        });
+        rounds++;
+      } while (after);
+      return rounds;
+    };
+    await all(3_600_000, () => false);
+    assert.deepEqual(asked, []);
+    assert.ok((await all(0, (name) => name !== names[3])) > 1);
+    assert.deepEqual([...new Set(asked)].sort(), names);
+    const left = names.filter((name) => name !== names[3]);
+    assert.deepEqual(await backend.objects(`${id}/`), left);
+    for (const name of left)
+      assert.equal((await backend.get(name)).length, name === names[0] ? 1 : 300_000);
+    await assert.rejects(backend.get(names[3]), refusedAs('OBJECT_NOT_FOUND'));
+    await all(0, () => false);
+    assert.deepEqual(await backend.objects(`${id}/`), []);
+    assert.equal(await all(0, () => false), 1);
+    assert.deepEqual(asked, []);
   });
 
   it('what cannot be stored, or found again, is refused', async (backend, task) => {

@@ -48,6 +48,56 @@ test('NATS: a long log, and many tasks', async () => {
   assert.equal((await backend.read(task, all[9].seq, 100)).at(-1)?.data, '109');
 });
 
+test('NATS: what a process has left that ended in the midst of an object is swept', async () => {
+  const own = await new NatsServer().start();
+  try {
+    const backend = await open({}, own);
+    const module = (/** @type {string} */ name) => JSON.stringify(import.meta.resolve(name));
+    const script = `
+      const { connect } = await import(${module('@nats-io/transport-node')});
+      const jetstream = await import(${module('@nats-io/jetstream')});
+      const { natsBackend } = await import(${module('../../src/backends/nats.js')});
+      const connection = await connect({ servers: process.argv[1] });
+      let chunks = 0;
+      const killed = {
+        ...jetstream,
+        jetstream(...given) {
+          const js = jetstream.jetstream(...given);
+          const publish = js.publish.bind(js);
+          js.publish = async (subject, ...more) => {
+            if (subject.includes('.chunk.') && chunks++ === 2) process.kill(process.pid, 'SIGKILL');
+            return publish(subject, ...more);
+          };
+          return js;
+        },
+      };
+      const backend = await natsBackend({ connection, jetstream: killed });
+      await backend.put('task/1/broken', new Uint8Array(1_000_000));`;
+    const { signal, stderr } = spawnSync(process.execPath, [
+      ...['--input-type=module', '-e', script, `127.0.0.1:${own.port}`],
+    ]);
+    assert.equal(signal, 'SIGKILL', String(stderr));
+    await backend.put('task/1/whole', new Uint8Array(1_000_000));
+    await backend.renew('somebody');
+    const jsm = await jetstream.jetstreamManager(await own.connect());
+    const chunks = async () => {
+      const { state } = await jsm.streams.info('a2a_state', { subjects_filter: 'a2a.chunk.>' });
+      return Object.keys(state.subjects ?? {}).length;
+    };
+    assert.equal(await chunks(), 6);
+    const sweep = (/** @type {number} */ age) =>
+      backend.sweep?.({ age, limit: 100, keeps: async () => true });
+    await sweep(3_600_000);
+    assert.equal(await chunks(), 6);
+    await sweep(0);
+    assert.equal(await chunks(), 4);
+    assert.equal((await backend.get('task/1/whole')).length, 1_000_000);
+    await backend.close();
+  } finally {
+    await own.close();
+  }
+});
+
 test('NATS: without a server nothing is promised, and nothing is sent late', async () => {
   const own = await new NatsServer().start();
   try {

@@ -951,6 +951,7 @@ export class TaskServer {
       busy,
       notify: (entry, status) => this.#notify(entry, status),
       leaseLost: () => this.#reports?.leaseLost(),
+      unreadable: () => this.#reports?.unreadable(),
       delivered: async (entry) => this.#pushes?.delivered(entry) ?? true,
       adopt: (replica, { contextId, tenant, user, dialect }) => {
         const entry = this.#enter(replica.id, core.TASK_UNKNOWN, contextId, DIALECTS[dialect], {

@@ -1,13 +1,21 @@
 /**
  * A process among the others: its lease, by which they see that it lives, its entry in their list, and which of them are
- * gone.
+ * gone. It has no timers: whoever owns it calls `tick` a few times in a term. packages/a2a/tests/membership.test.js explores
+ * it with a backend that refuses, hangs and is late at every step.
  */
+import { unavailable } from '../backends/backend.js';
 import { Lease } from './lease.js';
 
 /** @import { Backend } from '../backends/backend.js' */
 
 /** Ms before something that failed is tried again. */
 const RETRY = 100;
+/** Entries of the list that are read at once. */
+const PAGE = 1000;
+/** Leases that are looked at in a sweep. */
+const MAX_LEASES = 1000;
+/** Looks at the others from one sweep of leases to the next. */
+const LOOKS = 5;
 
 const PROCESSES = 'processes';
 /** In the entry of a process that has ended as it should: nobody waits for its lease. */
@@ -19,38 +27,63 @@ const GONE = 'gone';
  * @property {(text: string) => string | Promise<string>} answer answers what others ask of this process
  * @property {(lost: boolean) => void} onLose the process goes on under another name; what it owned is whoever's takes it.
  *   `lost` if its lease has run out
+ * @property {() => number} [now] ms of a clock that only goes forward
+ * @property {(ms: number) => Promise<unknown>} [pause]
  */
+
+/** @typedef {{ number: number, since: number }} Seen a lease, and since when it has not changed */
 
 export class Membership {
   lease;
-  /** Whether it has left. */
+  /** Whether it leaves: its lease is not renewed any more. */
   closed = false;
-  /** What was seen of the leases of others. @type {Map<string, { number: number, since: number }>} */
+  /** What was seen of the leases of others. @type {Map<string, Seen>} */
   #seen = new Map();
-  /** @type {(() => Promise<void>) | undefined} */
-  #unserve;
-  /** @type {Promise<void> | undefined} */
-  #entering;
+  #looks = 0;
   #backend;
   #options;
 
   /** @param {Backend} backend @param {MembershipOptions} options */
   constructor(backend, options) {
     this.#backend = backend;
-    this.#options = options;
-    this.lease = new Lease(backend, options.term);
+    this.#options = {
+      now: () => performance.now(),
+      pause: (/** @type {number} */ ms) => new Promise((resolve) => setTimeout(resolve, ms)),
+      ...options,
+    };
+    this.lease = this.#newLease();
   }
 
-  /** The process is there from now on: first it answers, then it lives, then it has an entry. */
+  #newLease() {
+    return new Lease(this.#backend, this.#options.term, this.#options.now);
+  }
+
+  // --- This process ------------------------------------------------------------------------------------
+
+  /**
+   * The process is there from now on: first it answers, then it lives, then it has an entry. Others count from when they
+   * first see that, so they find it gone later than it does itself.
+   */
   enter() {
-    return (this.#entering ??= this.#begin().finally(() => (this.#entering = undefined)));
+    const { lease } = this;
+    return (lease.entering ??= this.#begin(lease).finally(() => (lease.entering = undefined)));
   }
 
-  async #begin() {
-    const { lease } = this;
-    this.#unserve ??= await this.#backend.serve(lease.name, (text) => this.#options.answer(text));
+  /** @param {Lease} lease */
+  async #begin(lease) {
+    if (!lease.unserve) {
+      lease.unserve = await this.#backend.serve(lease.name, (text) => this.#options.answer(text));
+      // It was given up meanwhile.
+      if (lease !== this.lease) this.#unserve(lease);
+    }
     await lease.renew();
     await this.#note(lease.name, '', 1);
+    lease.entered = true;
+  }
+
+  /** @param {Lease} lease */
+  #unserve({ unserve }) {
+    void unserve?.().catch(() => {});
   }
 
   /** @param {string} name @param {string} data @param {number} seq */
@@ -59,67 +92,102 @@ export class Membership {
     return this.#backend.note(`${PROCESSES}/${name}`, entry, seq);
   }
 
-  /** Shows that the process lives. */
+  /** Shows that the process lives, and enters it again where that has failed. */
   async tick() {
-    if (this.lease.lost) this.lose();
-    else await this.#renew();
+    const { lease } = this;
+    if (lease.lost) return this.lose();
+    if (!lease.entered) void this.enter().catch(() => {});
+    // An entry may take its time; the lease it is for is kept meanwhile.
+    if (lease.begun) await this.#renew(lease);
   }
 
-  /** Where the backend is busy, a renewal is tried again before the next one is due. */
-  async #renew() {
-    while (!this.closed && !this.lease.lost)
+  /** Where the backend is busy, a renewal is tried again before the next one is due. @param {Lease} lease */
+  async #renew(lease) {
+    while (!this.closed && !lease.lost)
       try {
-        return await this.lease.renew();
+        return await lease.renew();
       } catch {
-        await new Promise((resolve) => setTimeout(resolve, RETRY));
+        await this.#options.pause(RETRY);
       }
   }
 
   /** The process goes on under another name. */
   lose() {
-    const { lost } = this.lease;
-    this.lease = new Lease(this.#backend, this.#options.term);
-    void this.#unserve?.().catch(() => {});
-    this.#unserve = undefined;
+    const before = this.lease;
+    const { lost } = before;
+    before.end();
+    this.lease = this.#newLease();
+    this.#unserve(before);
     this.#options.onLose(lost);
-    void this.enter().catch(() => {});
+    if (!this.closed) void this.enter().catch(() => {});
   }
 
-  /** Resolves when the process may begin something. Rejects if the backend is away. */
+  /**
+   * The lease under which something may begin now. What is begun under it is stored with its name, and only as long as it is
+   * valid. Rejects if the backend is away.
+   */
   async living() {
     if (this.lease.lost) this.lose();
     if (!this.lease.valid) await this.enter();
+    const { lease } = this;
+    if (!lease.valid) throw unavailable('The backend is too slow for the lease of this process');
+    return lease;
   }
 
   /** Nobody waits for this process any more. @param {string} name that it had when it began to close */
   async leave(name) {
-    await this.#unserve?.().catch(() => {});
+    await this.lease.unserve?.().catch(() => {});
     await this.#note(name, GONE, 2).catch(() => {});
   }
 
+  // --- The others --------------------------------------------------------------------------------------
+
   /** The processes that are gone. @returns {AsyncGenerator<string>} */
   async *gone() {
-    const { tasks } = await this.#backend.list({ tenant: PROCESSES, limit: 1000 });
-    for (const { task, data } of tasks) {
-      const name = task.slice(PROCESSES.length + 1);
-      if (name !== this.lease.name && (await this.#isGone(name, data))) yield name;
-    }
+    const listed = new Set();
+    let cursor;
+    do {
+      const page = await this.#backend.list({ tenant: PROCESSES, limit: PAGE, cursor });
+      for (const { task, data } of page.tasks) {
+        const name = task.slice(PROCESSES.length + 1);
+        listed.add(name);
+        if (name !== this.lease.name && (await this.#isGone(name, data))) yield name;
+      }
+      ({ cursor } = page);
+    } while (cursor);
+    if (this.#looks++ % LOOKS === 0) await this.#sweep(listed);
   }
 
-  /** A process that is gone has left nothing any more. @param {string} name */
+  /**
+   * A process that is gone has left nothing any more. One that has renewed its lease nevertheless is not gone.
+   * @param {string} name
+   */
   async forget(name) {
-    await this.#backend.forget(`${PROCESSES}/${name}`);
+    const number = this.#seen.get(name)?.number ?? (await this.#backend.lease(name));
     this.#seen.delete(name);
+    if ((await this.#backend.release?.(name, number)) === false) return;
+    await this.#backend.forget(`${PROCESSES}/${name}`);
   }
 
   /** @param {string} name of a process @param {string} data of its entry */
   async #isGone(name, data) {
     if (data === GONE) return true;
     if (this.#backend.local && (await this.#isSilent(name))) return true;
-    const number = await this.#backend.lease(name);
+    // This process may be stopped at any point: what it reads was so when it asked, or later.
+    const asked = this.#options.now();
+    return this.#isUnchanged(name, await this.#backend.lease(name), asked);
+  }
+
+  /**
+   * Whether a lease has not changed for a term.
+   * @param {string} name
+   * @param {number} number of the lease
+   * @param {number} asked when it was asked for
+   */
+  #isUnchanged(name, number, asked) {
     const seen = this.#seen.get(name);
-    if (seen?.number === number) return performance.now() - seen.since >= this.#options.term;
-    this.#seen.set(name, { number, since: performance.now() });
+    if (seen?.number === number) return asked - seen.since >= this.#options.term;
+    this.#seen.set(name, { number, since: this.#options.now() });
     return false;
   }
 
@@ -128,5 +196,22 @@ export class Membership {
     const asked = this.#backend.ask(name, '{}', { timeout: this.#options.term });
     const { code } = await asked.catch((error) => error);
     return code === 'NO_RESPONDERS';
+  }
+
+  /**
+   * Deletes leases that nobody renews and that have no entry: of processes that ended before they had one, and of renewals
+   * that came late.
+   * @param {Set<string>} listed
+   */
+  async #sweep(listed) {
+    const asked = this.#options.now();
+    const leases = (await this.#backend.leases?.(MAX_LEASES)) ?? [];
+    const found = new Set(listed);
+    for (const { process, number } of leases) {
+      found.add(process);
+      if (listed.has(process) || process === this.lease.name) continue;
+      if (this.#isUnchanged(process, number, asked)) await this.#backend.release?.(process, number);
+    }
+    for (const name of this.#seen.keys()) if (!found.has(name)) this.#seen.delete(name);
   }
 }

@@ -51,16 +51,19 @@ export class Owner {
   #flushing = new Set();
   #logs;
   #replica;
+  #lease;
 
   /**
    * @param {import('./store.js').TaskLogs} logs
    * @param {import('./replica.js').Replica} replica
    * @param {core.Task} handle in the table of tasks that this process owns
+   * @param {import('./lease.js').Lease} lease under which the process enlisted: its records have that name
    */
-  constructor(logs, replica, handle) {
+  constructor(logs, replica, handle, lease) {
     this.#logs = logs;
     this.#replica = replica;
     this.handle = handle;
+    this.#lease = lease;
     this.epoch = replica.epoch + 1;
     replica.owner = this;
   }
@@ -134,7 +137,7 @@ export class Owner {
       });
     if (verdict & core.TASK_START) {
       // Who woke from a pause looks at its lease first: nothing begins under one that has run out.
-      if (this.#logs.lease.valid) this.#logs.host.run(this.#replica, this, this.#next);
+      if (this.#lease.valid) this.#logs.host.run(this.#replica, this, this.#next);
       else this.#logs.loseAll();
     }
     if (verdict & core.TASK_FORGET) this.#release();
@@ -184,10 +187,10 @@ export class Owner {
   async #send() {
     if (this.#sending) return;
     this.#sending = true;
-    const { backend, lease } = this.#logs;
+    const { backend } = this.#logs;
     let doubt = false;
     while (this.#queue.length > 0 && !this.#gone) {
-      if (lease.lost) {
+      if (this.#lease.lost) {
         this.#logs.loseAll();
         break;
       }
@@ -247,7 +250,7 @@ export class Owner {
       if (alone) break;
     }
     const id = newId();
-    const { name: by } = this.#logs.lease;
+    const { name: by } = this.#lease;
     const epoch = events[0].k === 'wish' ? 0 : this.epoch;
     return { id, text: printRecord({ id, by, epoch, events }), expected: 0, events: whole };
   }

@@ -32,6 +32,22 @@ const VERSION = 1;
  */
 
 /**
+ * What an event can be. One of another kind is of a later version, whatever its record says.
+ * @type {Record<TaskEvent['k'], true>}
+ */
+const KINDS = {
+  new: true,
+  run: true,
+  status: true,
+  rest: true,
+  outcome: true,
+  artifact: true,
+  wish: true,
+  push: true,
+  unpush: true,
+};
+
+/**
  * The number of an event, in every process: that of its record, and its place there. It is the `id` of an event of a stream.
  * @param {number} seq
  * @param {number} place
@@ -56,4 +72,20 @@ export function readRecord(text) {
   const { v, id, by, epoch, e: events } = JSON.parse(text);
   if (v <= VERSION) return { id, by, epoch, events };
   throw new AbpError('NOT_SUPPORTED', `A record of the task has version ${v}`);
+}
+
+/** Throws `NOT_SUPPORTED` if one of these is of a later version. @param {TaskEvent[]} events */
+export function requireKinds(events) {
+  for (const { k } of events)
+    if (!Object.hasOwn(KINDS, k))
+      throw new AbpError('NOT_SUPPORTED', `A record of the task has an event of kind ${k}`);
+}
+
+/** Whether a record says nothing: it only takes the place that another one expected. @param {string} data */
+export function isFence(data) {
+  try {
+    return readRecord(data).events.length === 0;
+  } catch {
+    return false;
+  }
 }

@@ -1,9 +1,9 @@
 /** One task, as its log has it. Whatever is told of the task is told when its record is read here, at its owner, too. */
-import { invokeReportingErrors, reportError } from '../../../../js/common/errors.js';
+import { invokeReportingErrors } from '../../../../js/common/errors.js';
 import * as abp from '../../../../js/core/abp-boundary.js';
 import { reused } from '../repeats.js';
 import { MAX_HISTORY_MESSAGES } from '../task.js';
-import { printNumber, readRecord } from './records.js';
+import { printNumber, readRecord, requireKinds } from './records.js';
 
 /** @import { LogRecord } from '../backends/backend.js' */
 /** @import { Entry } from '../task-store.js' */
@@ -143,9 +143,15 @@ export class Replica {
       const own = sent?.id === content.id;
       let whole = own ? sent.events : this.wholeEvents(content.events);
       if (whole instanceof Promise) whole = await whole;
+      const events = whole;
+      try {
+        requireKinds(events);
+      } catch (error) {
+        this.#close(error);
+        continue;
+      }
       this.seq = record.seq;
       // A defect here must not end the reading of the log.
-      const events = whole;
       invokeReportingErrors(() => this.#apply(content, events, own));
     }
     this.#busy = false;
@@ -154,10 +160,9 @@ export class Replica {
   /** @param {unknown} error */
   #close(error) {
     this.blind = true;
-    reportError(error);
     this.stop();
     this.owner?.lose();
-    for (const stream of this.entry?.streams ?? []) stream.end();
+    this.#logs.unreadable(this, error);
   }
 
   /** With what is kept beside the log. @param {TaskRecord['events']} events @returns {TaskEvent[] | Promise<TaskEvent[]>} */

@@ -20,11 +20,12 @@ import { Owner } from './owner.js';
 import { printNumber, printRecord, readNumber, readRecord } from './records.js';
 import { Replica } from './replica.js';
 import { Retention } from './retention.js';
-import { Takeover } from './takeover.js';
+import { Takeover, isUnreadable } from './takeover.js';
 
 /** @import { Backend } from '../backends/backend.js' */
 /** @import { Message } from '../dialects.js' */
 /** @import { Entry } from '../task-store.js' */
+/** @import { Lease } from './lease.js' */
 /** @import { Mark } from '../repeats.js' */
 /** @import { RequestInfo } from '../task.js' */
 /** @import { Origin, TaskEvent } from './records.js' */
@@ -40,6 +41,8 @@ const BATCH = 64;
 const RETRY = 100;
 /** Characters of an event of a stream, besides its content. */
 const EVENT = 512;
+/** Tasks of which it is said that they cannot be read. */
+const MAX_WARNED = 1000;
 /** Times that a cancel is stored against others, before the owner is asked to. */
 const ATTEMPTS = 2;
 
@@ -59,6 +62,7 @@ const ATTEMPTS = 2;
  * @property {(entry: Entry | undefined) => number} deadline when a question that nobody answers is canceled
  * @property {() => AbpError} busy
  * @property {() => void} leaseLost counts it
+ * @property {() => void} unreadable counts a task that was stored by a later version
  * @property {(entry: Entry, status: Status) => void} notify sends a state to those who want to be told of it
  * @property {(entry: Entry) => Promise<boolean>} delivered whether all was sent, or given up; false if the process ends first
  */
@@ -74,6 +78,8 @@ export class TaskLogs {
   #noting = new Map();
   /** @type {ReturnType<typeof setInterval> | undefined} */
   #timer;
+  /** Tasks that cannot be read, of which that was said. @type {Set<string>} */
+  #warned = new Set();
   /** @type {Promise<void> | undefined} */
   #closing;
   #entries;
@@ -102,11 +108,13 @@ export class TaskLogs {
       },
     });
     this.#takeover = new Takeover(this.backend, this.#membership, {
-      load: (id) => this.load(id),
+      look: (id) => this.#look(id),
       leave: (replica) => this.leave(replica),
+      fence: (replica) => this.#fence(replica),
       finish: (replica) => this.#finish(replica),
       take: (replica) => this.#take(replica),
       cancel: (replica, reason) => this.cancel(replica, reason),
+      enter: (replica) => this.#noteAs(replica),
       deadline: ({ entry }) => this.host.deadline(entry),
     });
     this.#retention = new Retention(this.backend, options.retention);
@@ -164,11 +172,11 @@ export class TaskLogs {
 
   // --- The process -------------------------------------------------------------------------------------
 
-  /** Rejects if the backend is away. */
+  /** Rejects if the backend is away; when it is back, the process enters nevertheless. */
   async open() {
-    await this.#membership.enter();
     this.#timer ??= setInterval(() => void this.#tick(), this.#options.term / RENEWALS);
     /** @type {{ unref?: () => void }} */ (this.#timer).unref?.();
+    await this.#membership.enter();
     void this.#takeover.scan();
   }
 
@@ -176,12 +184,40 @@ export class TaskLogs {
     for (const replica of [...this.#replicas.values()]) this.#release(replica);
     await this.#membership.tick();
     await this.#takeover.scan();
-    this.#retention.sweep((hasExpired) => this.#forgetAll(hasExpired));
+    this.#retention.sweep({
+      forget: (hasExpired) => this.#forgetAll(hasExpired),
+      isOver: (id) => this.#isOver(id),
+    });
   }
 
   /** What this process owned is whoever's takes it. It goes on under another name. */
   loseAll() {
     this.#membership.lose();
+  }
+
+  /** A log has a record that this version cannot read, or does not have what it should have. @param {Replica} replica @param {unknown} why */
+  unreadable({ id, entry }, why) {
+    this.host.unreadable();
+    if (this.#warned.size < MAX_WARNED && !this.#warned.has(id)) {
+      this.#warned.add(id);
+      reportError(why);
+    }
+    if (!entry) return;
+    for (const stream of entry.streams) stream.end();
+    const waiting = [...entry.waiting.values()];
+    entry.waiting.clear();
+    for (const fail of waiting) fail(unreadableOf(id));
+  }
+
+  /** Whether a log has no task, or one that has ended. @param {string} id */
+  async #isOver(id) {
+    const replica = await this.#look(id);
+    if (!replica) return true;
+    try {
+      return !replica.entry || replica.ended;
+    } finally {
+      this.leave(replica);
+    }
   }
 
   /** Tasks that have ended, and were deleted, are shown no more. @param {(time: number) => boolean} hasExpired */
@@ -206,7 +242,7 @@ export class TaskLogs {
 
   async #living() {
     if (this.#closing) throw unavailable('The agent is closing');
-    await this.#membership.living();
+    return this.#membership.living();
   }
 
   /** @param {string} text */
@@ -248,11 +284,23 @@ export class TaskLogs {
    */
   async load(id) {
     if (typeof id !== 'string' || id === '' || id.length > 256) return undefined;
+    const replica = await this.#look(id);
+    if (replica && !replica.entry) this.leave(replica);
+    return replica?.entry && replica;
+  }
+
+  /**
+   * The same, also where the log has no task.
+   * @param {string} id
+   * @returns {Promise<Replica | undefined>} undefined for an id that no task can have
+   */
+  async #look(id) {
     const known = this.#replicas.get(id);
     if (known) {
       known.pins++;
       try {
         if (!known.settled && !(known.owner && this.lease.valid)) await known.catchUp();
+        if (known.blind) throw unreadableOf(id);
       } catch (error) {
         this.leave(known);
         throw error;
@@ -281,11 +329,13 @@ export class TaskLogs {
       if (/** @type {AbpError} */ (error).code === 'INVALID_PARAMS') return undefined;
       throw error;
     }
-    if (replica.blind)
-      throw new AbpError('NOT_SUPPORTED', 'The task was stored by a later version of the agent');
-    if (replica.seq === 0) return undefined;
-    if (!replica.entry) throw this.host.busy();
-    this.#replicas.set(id, replica);
+    if (replica.blind) {
+      this.forget(replica);
+      if (replica.entry) this.host.drop(replica.entry);
+      throw unreadableOf(id);
+    }
+    if (replica.entry) this.#replicas.set(id, replica);
+    else if (replica.epoch > 0) throw this.host.busy();
     return replica;
   }
 
@@ -318,15 +368,17 @@ export class TaskLogs {
    * @param {Mark} [mark] of the message, if it may come again
    */
   async begin(id, origin, message, info, begun, mark) {
-    await this.#living();
+    const lease = await this.#living();
     if (this.full) throw this.host.busy();
     const replica = new Replica(this, id);
     if (this.#replicas.has(id)) throw conflictOf(id);
     this.#replicas.set(id, replica);
     replica.pins++;
     try {
-      await refusing(Promise.all([this.#entries.begin(id, origin), this.#takeover.enlist(id, 1)]));
-      const owner = this.#own(replica, core.TASK_SUBMITTED);
+      const enlisted = this.#takeover.enlist(lease, id, 1);
+      await refusing(Promise.all([this.#entries.begin(id, origin), enlisted]));
+      requireValid(lease);
+      const owner = this.#own(replica, core.TASK_SUBMITTED, lease);
       await this.#starts(owner, { message, mark }, info, begun, { k: 'new', origin });
     } catch (error) {
       // Its record may still be stored: then it is read anew, by whoever asks.
@@ -349,16 +401,20 @@ export class TaskLogs {
    * @param {Mark} [mark] of the message, if it may come again
    */
   async answer(replica, message, info, begun, mark) {
-    await this.#living();
+    const lease = await this.#living();
+    const { epoch } = replica;
     const refused = () =>
       new AbpError('UNSUPPORTED_OPERATION', `Task ${replica.id} does not accept a message now`);
     const state = replica.entry?.task.state;
     if (replica.wished || replica.blind) throw refused();
     if (this.full) throw this.host.busy();
     if (!replica.owner && state !== 'input-required' && state !== 'auth-required') throw refused();
-    await refusing(this.#takeover.enlist(replica.id, replica.epoch + 1));
+    await refusing(this.#takeover.enlist(lease, replica.id, epoch + 1));
+    requireValid(lease);
+    // Others may have taken it meanwhile.
+    if (replica.wished || replica.blind || replica.epoch !== epoch) throw refused();
     const { owner } = replica;
-    const taken = owner ?? this.#own(replica, readState(state));
+    const taken = owner ?? this.#own(replica, readState(state), lease);
     const started = this.#starts(taken, { message, mark }, info, begun);
     if (!started) {
       if (!owner) taken.lose();
@@ -403,12 +459,12 @@ export class TaskLogs {
     return saved === undefined || saved === null ? undefined : JSON.parse(JSON.stringify(saved));
   }
 
-  /** @param {Replica} replica @param {core.TaskState} state */
-  #own(replica, state) {
+  /** @param {Replica} replica @param {core.TaskState} state @param {Lease} lease under which it enlisted */
+  #own(replica, state, lease) {
     const handle = this.table.add(replica.id, state);
     if (handle <= 0) throw this.host.busy();
     if (replica.attempt > 0 && !replica.rested) this.table.taken(/** @type {core.Task} */ (handle));
-    const owner = new Owner(this, replica, /** @type {core.Task} */ (handle));
+    const owner = new Owner(this, replica, /** @type {core.Task} */ (handle), lease);
     this.#owners.set(owner.handle, owner);
     replica.watch();
     return owner;
@@ -506,6 +562,7 @@ export class TaskLogs {
         const { code } = /** @type {AbpError} */ (error);
         if (code !== 'CONFLICT' && code !== 'UNACKNOWLEDGED') throw error;
         await replica.catchUp();
+        if (replica.blind) throw unreadableOf(replica.id);
         // A busy owner is always first.
         if (attempt % (ATTEMPTS + 1) === ATTEMPTS && !isOver())
           await this.backend
@@ -535,19 +592,42 @@ export class TaskLogs {
   // --- Taking over -------------------------------------------------------------------------------------
 
   /**
+   * Whatever a process that is gone may still store of a task is refused from now on: it expects another record to be the
+   * last one.
+   * @param {Replica} replica
+   * @returns {Promise<boolean>} false if another record came first, or nobody knows
+   */
+  async #fence(replica) {
+    const { name } = await this.#living();
+    const data = printRecord({ id: newId(), by: name, epoch: 0, events: [] });
+    try {
+      const seq = await this.backend.append(replica.id, data, replica.seq);
+      await replica.receive({ seq, data });
+    } catch (error) {
+      const { code } = /** @type {AbpError} */ (error);
+      if (code === 'CONFLICT' || code === 'UNACKNOWLEDGED') return false;
+      throw error;
+    }
+    // Where there is no task, the log is deleted later, and begun if the message comes again.
+    if (!replica.entry) await this.#retention.noteVoid(replica.id);
+    return true;
+  }
+
+  /**
    * Sees to what the owner of a task that has ended has left, which is gone.
    * @param {Replica} replica
-   * @returns {Promise<boolean>} false if this process ends first
    */
   async #finish(replica) {
     const { entry } = replica;
-    if (!entry) return true;
+    if (!entry) return { told: Promise.resolve(true) };
     await this.#noteAs(replica);
     // What was still at work when the task was canceled is gone.
     const metadata = outcomeOf(abp.FATE_UNKNOWN);
     await this.#append(replica, { k: 'outcome', metadata }, () => replica.settled);
     this.host.notify(entry, entry.task.status);
-    return this.host.delivered(entry);
+    // Not waited for here.
+    const told = this.host.delivered(entry);
+    return { told };
   }
 
   /** Writes the entries of a task. @param {Replica} replica */
@@ -561,19 +641,16 @@ export class TaskLogs {
    * @param {Replica} replica
    */
   async #take(replica) {
-    await this.#living();
+    const lease = await this.#living();
+    const { epoch } = replica;
     if (replica.owner || replica.ended || replica.blind) return;
-    await this.#takeover.enlist(replica.id, replica.epoch + 1);
-    if (replica.owner || replica.ended) return;
-    if (replica.asks && !replica.wished) {
-      this.#takeover.question(replica);
-      await this.#noteAs(replica);
-      return;
-    }
+    await this.#takeover.enlist(lease, replica.id, epoch + 1);
+    // Others may have taken it meanwhile.
+    if (!lease.valid || replica.owner || replica.ended || replica.epoch !== epoch) return;
     const { prompt, saved, attempt, trace } = replica;
     const again = this.#options.onOrphan === 'rerun' && prompt && saved;
     const state = replica.asks ? core.TASK_INPUT_REQUIRED : core.TASK_SUBMITTED;
-    const owner = this.#own(replica, state);
+    const owner = this.#own(replica, state, lease);
     const stored = new Promise((resolve) => {
       owner.onLost = resolve;
       owner.onStored = () => resolve(undefined);
@@ -605,7 +682,7 @@ export class TaskLogs {
     const { task: id, state } = listed;
     const replica = await this.load(id).catch((error) => {
       // Its log is of a later version: others show it.
-      if (error.code === 'NOT_SUPPORTED') return null;
+      if (isUnreadable(error)) return null;
       throw error;
     });
     if (replica === undefined && state) await this.#entries.forget(id);
@@ -702,6 +779,15 @@ const refusing = (written) =>
 
 /** The name of what is kept beside the log of a task. @param {string} id @param {number} epoch */
 const objectName = (id, epoch) => `${id}/${epoch}/${newId()}`;
+
+/** Nothing begins under a lease that ran out while it was prepared. @param {Lease} lease */
+function requireValid(lease) {
+  if (!lease.valid) throw unavailable('The lease of this process has run out: try again');
+}
+
+/** @param {string} id */
+const unreadableOf = (id) =>
+  new AbpError('NOT_SUPPORTED', `Task ${id} was stored by a later version of the agent`);
 
 /** @param {string} id */
 const conflictOf = (id) => new AbpError('CONFLICT', `Task ${id} already exists`);

@@ -35,6 +35,7 @@ export class Reports {
   #ends;
   #cancels;
   #losses;
+  #unreadable;
 
   /** @param {any} api @param {() => Record<string, number | undefined>} counters */
   constructor(api, counters) {
@@ -50,6 +51,9 @@ export class Reports {
     });
     this.#losses = meter.createCounter('a2a.lease.losses', {
       description: 'leases that this process did not renew in time',
+    });
+    this.#unreadable = meter.createCounter('a2a.tasks.unreadable', {
+      description: 'times that a task was met that a later version has stored',
     });
     for (const [name, counter, description] of [
       ['a2a.tasks.live', 'live', 'tasks that have not ended'],
@@ -73,6 +77,10 @@ export class Reports {
 
   leaseLost() {
     this.#losses.add(1);
+  }
+
+  unreadable() {
+    this.#unreadable.add(1);
   }
 
   /**

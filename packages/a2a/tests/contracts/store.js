@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { test as nodeTest } from 'node:test';
 import { createTaskClient } from '../../src/index.js';
-import { taskStore } from '../../src/store/index.js';
+import { pushNotifications, taskStore } from '../../src/store/index.js';
 import { VERSIONS, ask, deferred, gist, open, plainState, post, serve } from '../support/a2a.js';
 
 /** Of the test of many. */
@@ -25,11 +25,15 @@ async function start(t, openBackend, execute, { count = 2, store = {}, ...option
   const agents = [];
   t.after(() => backend.close());
   t.after(() => Promise.all(agents.map((agent) => agent.close())));
-  for (let i = 0; i < count; i++) {
-    const own = { ...options, store: taskStore({ backend, term: 10_000, ...store }) };
+  /** One more process, whose options may differ. */
+  const join = async (more = {}) => {
+    const own = { ...options, store: taskStore({ backend, term: 10_000, ...store }), ...more };
+    const i = agents.length;
     agents.push(await serve((context) => execute(context, i), own));
-  }
-  return { backend, agents, urls: agents.map(({ url }) => url) };
+    return agents[i];
+  };
+  for (let i = 0; i < count; i++) await join();
+  return { backend, agents, urls: agents.map(({ url }) => url), join };
 }
 
 /**
@@ -388,6 +392,154 @@ export function testStore(name, openBackend) {
     const { id } = (await send(urls[0], 'go')).result.task;
     assert.equal(stateOf(await cancel(urls[1], id)), 'canceled');
     assert.equal(stateOf(await get(urls[0], id)), 'canceled');
+  });
+
+  it('a question that nobody answers is canceled, however often the processes were replaced', async (t, start) => {
+    const { agents, backend, urls, join } = await start(
+      ({ emitStatus }) => emitStatus('input-required', 'Which one?'),
+      { count: 1, store: { term: 3000 } },
+    );
+    const ids = [];
+    for (let i = 0; i < 3; i++) ids.push((await send(urls[0], 'go')).result.task.id);
+    const processes = async () => (await backend.list({ tenant: 'processes' })).tasks.length;
+    // Three deployments: the next one is there, then this one ends, and the next one has found what it left.
+    for (let generation = 0; generation < 3; generation++) {
+      // The questions of the last generation have no time left.
+      const limits = generation < 2 ? {} : { limits: { rememberFor: 1 } };
+      await join(limits);
+      await agents[generation].agent.drain();
+      if (generation === 1) {
+        const answer = { ...V1.message('this one'), taskId: ids[2] };
+        const answered = await ask(agents[2].url, V1.send, { message: answer }, V1.headers);
+        assert.equal(stateOf(answered), 'input-required');
+      }
+      while ((await processes()) > 1) await new Promise(setImmediate);
+    }
+    for (const id of ids) {
+      let answer;
+      do answer = await get(agents[3].url, id);
+      while (stateOf(answer) === 'input-required');
+      assert.equal(stateOf(answer), 'canceled');
+    }
+    // Nothing is left of the processes before.
+    await agents[3].agent.drain();
+    const last = await join();
+    while ((await processes()) > 1) await new Promise(setImmediate);
+    assert.equal(stateOf(await get(last.url, ids[0])), 'canceled');
+    const leases = await backend.leases?.(1000);
+    assert.equal(leases?.length, 1);
+  });
+
+  for (const [what, later] of [
+    ['a record of a later version', { v: 2, events: 'in a form of its own' }],
+    ['an event of a later version', { v: 1, id: 'x', by: 'later', epoch: 9, e: [{ k: 'later' }] }],
+    ['what is no record', ''],
+  ])
+    it(`a task that has ${what} is told so, and costs others nothing`, async (t, start) => {
+      const warned = t.mock.method(console, 'error', () => {});
+      const warnings = () =>
+        warned.mock.calls.filter(({ arguments: all }) =>
+          all.some((one) => one?.code || one?.stack),
+        );
+      const aborted = [];
+      const { agents, backend, urls } = await start(
+        ({ task, signal, message, emitStatus }) => {
+          if (message.parts[0].text === 'ask') return emitStatus('input-required');
+          signal.addEventListener('abort', () => aborted.push(task.id));
+          return new Promise(() => {});
+        },
+        { count: 4, push: pushNotifications({ allowPrivate: true }), store: { term: 3000 } },
+      );
+      const [ours, theirs] = [[], []];
+      for (const of of [ours, theirs])
+        for (const url of urls.slice(0, 2))
+          of.push((await send(url, 'go', returnImmediately)).result.task.id);
+      theirs.push((await send(urls[1], 'ask')).result.task.id);
+      const [one] = theirs;
+      const stream = await open(urls[2], V1.resubscribe, { id: one }, V1.headers);
+      await stream.next();
+      // A process of a later version takes some of them.
+      for (const id of theirs) {
+        const { seq } = (await backend.read(id, 0)).at(-1);
+        await backend.append(id, later && JSON.stringify(later), seq);
+      }
+      // What was open ends, and what worked stops.
+      assert.deepEqual(await stream.rest(), []);
+      while (aborted.length < 2) await new Promise(setImmediate);
+      assert.deepEqual(aborted.sort(), theirs.slice(0, 2).sort());
+      const expectUnreadable = async (url, id) => {
+        const message = { ...V1.message('more'), taskId: id };
+        const config = { taskId: id, url: 'http://127.0.0.1:1/' };
+        for (const [method, params] of [
+          [V1.get, { id }],
+          [V1.cancel, { id }],
+          [V1.resubscribe, { id }],
+          [V1.send, { message }],
+          ['CreateTaskPushNotificationConfig', config],
+          ['ListTaskPushNotificationConfigs', { taskId: id }],
+        ]) {
+          const { error } = await ask(url, method, params, V1.headers);
+          assert.equal(error?.data[0].reason, 'NOT_SUPPORTED', `${method} at ${url}`);
+          assert.match(error.message, /later version/);
+        }
+        for (const [method, params] of [
+          ['tasks/get', { id }],
+          ['tasks/cancel', { id }],
+        ])
+          assert.match((await ask(url, method, params, {})).error.message, /later version/);
+      };
+      for (const url of urls) for (const id of theirs) await expectUnreadable(url, id);
+      const listed = async (url) => {
+        const { result } = await ask(url, V1.list, {}, V1.headers);
+        return result.tasks.map(({ id }) => id).sort();
+      };
+      for (const url of urls) assert.deepEqual(await listed(url), ours.toSorted());
+      // Whichever is looked at first, the others' tasks are taken.
+      await Promise.all(agents.slice(0, 2).map(({ agent }) => agent.drain({ ms: 0 })));
+      for (const id of ours) {
+        let answer;
+        do answer = await get(urls[3], id);
+        while (stateOf(answer) === 'working');
+        assert.equal(stateOf(answer), 'failed');
+      }
+      await expectUnreadable(urls[3], one);
+      assert.deepEqual(await listed(urls[3]), ours.toSorted());
+      // Those of the later version are still there for its processes.
+      const { tasks } = await backend.list({ tenant: 'processes' });
+      const left = [];
+      for (const { task } of tasks) {
+        const [, name] = task.split('/');
+        const duties = await backend.list({ tenant: `duties:${name}` });
+        left.push(...duties.tasks.map(({ data }) => data));
+      }
+      for (const id of theirs) assert.ok(left.includes(id));
+      // Each process says it once of each.
+      assert.ok(warnings().length <= 4 * theirs.length, `${warnings().length}`);
+      assert.ok(warnings().length >= 1);
+    });
+
+  it('a cancel and a message that wait are answered when a later version takes the task', async (t, start) => {
+    t.mock.method(console, 'error', () => {});
+    const began = deferred();
+    const { backend, urls } = await start(
+      ({ task }) => {
+        began.resolve(task.id);
+        return new Promise(() => {});
+      },
+      { grace: 60_000 },
+    );
+    const sent = send(urls[0], 'go');
+    const id = await began.promise;
+    const cancelled = cancel(urls[1], id);
+    for (;;) {
+      await new Promise(setImmediate);
+      const log = await backend.read(id, 0);
+      if (!log.some(({ data }) => data.includes('"k":"wish"'))) continue;
+      const later = JSON.stringify({ v: 2 });
+      if (await backend.append(id, later, log.at(-1).seq).catch(() => 0)) break;
+    }
+    for (const { error } of await Promise.all([sent, cancelled]))
+      assert.equal(error?.data[0].reason, 'NOT_SUPPORTED');
   });
 
   it('a client of ours follows its task to its end at another process', async (t, start) => {

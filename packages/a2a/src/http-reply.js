@@ -14,6 +14,8 @@ const COMMENT = ':\n\n';
 const SPACE = ' ';
 /** Characters of an event from which on all its readers share its bytes; the bytes of shorter ones are cheaper to copy. */
 const MIN_SHARED = 1024;
+/** Bytes that may wait for a reader whose stream can wait for it. */
+const MAX_WAITING = 64 * 1024;
 const encoder = new TextEncoder();
 
 /**
@@ -34,6 +36,9 @@ export class HttpReply {
   #backlog;
   #begun = false;
   #streams = false;
+  #onRead = () => {};
+  /** Call this when something of what was sent is on its way. */
+  resume = () => this.#onRead();
   #timer = /** @type {ReturnType<typeof setTimeout> | undefined} */ (undefined);
 
   /** @param {HttpOptions} options @param {import('./backlog.js').Backlog} backlog */
@@ -149,6 +154,15 @@ export class HttpReply {
   /** Call this after something was written or read. */
   progress() {
     if (!this.left) this.#backlog.update(this);
+    this.resume();
+  }
+
+  /** Resolves when the reader has read most of what was sent, or has left. */
+  async room() {
+    while (this.full() && !this.left)
+      await new Promise((resolve) => {
+        this.#onRead = () => resolve(undefined);
+      });
   }
 
   end() {
@@ -165,6 +179,7 @@ export class HttpReply {
     clearInterval(this.#timer);
     this.#backlog.remove(this);
     this.left = true;
+    this.resume();
     this.onLeave?.();
   }
 
@@ -180,6 +195,10 @@ export class HttpReply {
   /** Bytes that wait to be read. */
   unread() {
     return 0;
+  }
+  /** Whether whatever can wait should. */
+  full() {
+    return false;
   }
 }
 
@@ -217,7 +236,7 @@ export class NodeReply extends HttpReply {
     const response = this.#response;
     // HTTP/2 has no corks.
     if (pieces.length > 1) response.cork?.();
-    for (const piece of pieces) response.write(piece);
+    for (const piece of pieces) response.write(piece, this.resume);
     if (pieces.length > 1) response.uncork?.();
   }
 
@@ -227,6 +246,10 @@ export class NodeReply extends HttpReply {
 
   destroy() {
     this.#response.destroy();
+  }
+
+  full() {
+    return this.unread() > MAX_WAITING;
   }
 
   unread() {
@@ -292,5 +315,9 @@ export class FetchReply extends HttpReply {
   unread() {
     const free = this.#controller?.desiredSize;
     return free === undefined || free === null ? 0 : this.#room - free;
+  }
+
+  full() {
+    return this.unread() > this.#room / 4;
   }
 }

@@ -18,6 +18,7 @@ import { printError } from './dialects.js';
  * @property {() => void} open begins a stream
  * @property {(head: object, body: Printed, failed?: boolean, number?: string) => void} event sends one JSON-RPC response
  *   in the stream: its first members, and its result, or its error if it `failed`; with a number, from which a reader can go on
+ * @property {() => Promise<void>} [room] resolves when the reader has read most of what was sent, or has left
  * @property {() => void} end ends the stream
  * @property {string[]} extensions those that the request and the agent have in common; set before anything is sent
  * @property {boolean} left whether the reader has gone

@@ -164,6 +164,10 @@ export class RestReply {
     this.#http.sendEvent(shown, failed, number);
   }
 
+  room() {
+    return this.#http.room();
+  }
+
   end() {
     this.#http.end();
   }

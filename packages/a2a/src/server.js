@@ -821,32 +821,61 @@ export class TaskServer {
     this.#needStreaming();
     try {
       const entry = await this.#find(asked, 'subscribe');
-      this.#fitting(entry, entry.task);
       const { replica, task } = entry;
       const { lasting } = dialect;
-      /** @param {PrintedEvent[]} [missed] what came after the number that the reader named */
-      const subscribe = (missed) => {
-        const verdict = entry.table.subscribe(entry.handle, lasting);
-        if (!verdict && !missed?.length)
-          throw new AbpError(
-            'UNSUPPORTED_OPERATION',
-            `Task ${task.id} ${whyNot(task, 'subscribed to')}`,
-          );
-        this.#subscribe(entry, asked, verdict, true, lasting, missed);
-      };
       const number = asked.info.headers['last-event-id'];
-      const resumed =
-        number &&
-        replica &&
-        (await this.#logs?.resume(replica, number, this.#options.maxUnread / 4, (events) =>
-          subscribe(events.flatMap((one) => eventOf(task, one.event, one.number))),
-        ));
-      if (!resumed) subscribe();
+      const replay = number && replica && (await this.#logs?.replay(replica, number));
+      /** @type {PrintedEvent[]} */
+      let missed = [];
+      for (let next; replay && !replay.done && missed.length === 0; missed = eventsOf(task, next))
+        if (!(next = await replay.next())) break;
+      if (replay && missed.length > 0)
+        return await this.#replay(entry, asked, replay, missed, lasting);
+      // Not where there is nothing that it has missed.
+      const snapshot = !replay || !replay.done;
+      if (snapshot) this.#fitting(entry, task);
+      const verdict = entry.table.subscribe(entry.handle, lasting);
+      if (!verdict)
+        throw new AbpError(
+          'UNSUPPORTED_OPERATION',
+          `Task ${task.id} ${whyNot(task, 'subscribed to')}`,
+        );
+      this.#subscribe(entry, asked, verdict, snapshot, lasting);
     } catch (error) {
       if (!dialect.streamsErrors) throw error;
       reply.open();
       new Stream(reply, dialect, id).fail(printError(dialect, asError(error)));
     }
+  }
+
+  /**
+   * Tells a reader what it has missed, as fast as it reads, and then what comes.
+   * @param {Entry} entry
+   * @param {Asked} asked
+   * @param {import('./store/replay.js').Replay} replay
+   * @param {PrintedEvent[]} missed the first of it
+   * @param {boolean} lasting whether the stream goes on while the task waits for input
+   */
+  async #replay(entry, { dialect, reply, id }, replay, missed, lasting) {
+    const stream = new Stream(reply, dialect, id, lasting);
+    reply.open();
+    try {
+      for (;;) {
+        for (const event of missed) if (!stream.send(event)) return;
+        await reply.room?.();
+        if (reply.left) return;
+        // It comes back elsewhere.
+        if (this.draining) return stream.end();
+        if (replay.done) break;
+        const next = await replay.next();
+        if (!next) return stream.end();
+        missed = eventsOf(entry.task, next);
+      }
+    } catch {
+      // The backend is away: the reader comes back with the number of what it has.
+      return stream.end();
+    }
+    this.#join(entry, stream, entry.table.subscribe(entry.handle, lasting));
   }
 
   #needStreaming() {
@@ -860,29 +889,29 @@ export class TaskServer {
    * @param {number} verdict on the subscription; 0 is that of a task which has ended
    * @param {boolean} snapshot whether the task itself comes first
    * @param {boolean} [lasting] whether the stream goes on while the task waits for input
-   * @param {PrintedEvent[]} [missed] what comes first in place of the task
    */
-  #subscribe(
-    entry,
-    { dialect, params, reply, id },
-    verdict,
-    snapshot,
-    lasting = false,
-    missed = undefined,
-  ) {
+  #subscribe(entry, { dialect, params, reply, id }, verdict, snapshot, lasting = false) {
     const stream = new Stream(reply, dialect, id, lasting);
-    reply.onLeave = () => entry.streams.delete(stream);
     reply.open();
     // The reader may have left while the core was being loaded.
     if (reply.left) return;
     const shown = historyOf(entry.task, getOwn(params, 'configuration'));
-    const first = snapshot ? [new PrintedEvent({ kind: 'task', task: shown }, entry.number)] : [];
-    for (const event of missed ?? first) if (!stream.send(event)) return;
-    if (!verdict || verdict & core.TASK_END) stream.end();
-    else {
-      entry.streams.add(stream);
-      entry.replica?.watch();
-    }
+    if (snapshot && !stream.send(new PrintedEvent({ kind: 'task', task: shown }, entry.number)))
+      return;
+    this.#join(entry, stream, verdict);
+  }
+
+  /**
+   * A stream brings what is told from now on.
+   * @param {Entry} entry
+   * @param {Stream} stream
+   * @param {number} verdict on its subscription; 0 is that of a task which has ended
+   */
+  #join(entry, stream, verdict) {
+    if (verdict <= 0 || verdict & core.TASK_END) return stream.end();
+    stream.reply.onLeave = () => entry.streams.delete(stream);
+    entry.streams.add(stream);
+    entry.replica?.watch();
   }
 
   // --- Push notifications ------------------------------------------------------------------------------
@@ -1263,11 +1292,10 @@ const artifactEvent = ({ id: taskId, contextId }, artifact, append, lastChunk) =
 /**
  * What streams were told of an event of a task's log.
  * @param {StoredTask} task
- * @param {import('./store/records.js').TaskEvent} event
- * @param {string} number
+ * @param {import('./store/replay.js').Numbered} one
  * @returns {PrintedEvent[]} none, or one
  */
-function eventOf(task, event, number) {
+function eventsOf(task, { event, number }) {
   if (event.k === 'artifact')
     return [
       new PrintedEvent(artifactEvent(task, event.artifact, event.append, event.last), number),

@@ -17,7 +17,8 @@ import { outcomeOf } from '../outcome.js';
 import { TaskEntries } from './entries.js';
 import { Membership } from './membership.js';
 import { Owner } from './owner.js';
-import { printNumber, printRecord, readNumber, readRecord } from './records.js';
+import { printRecord } from './records.js';
+import { Replay } from './replay.js';
 import { Replica } from './replica.js';
 import { Retention } from './retention.js';
 import { Takeover, isUnreadable } from './takeover.js';
@@ -35,12 +36,8 @@ import { Takeover, isUnreadable } from './takeover.js';
 
 /** How often in a term a lease is renewed, and processes are looked at. */
 const RENEWALS = 5;
-/** Entries of the index, and records, that are read at once. */
-const BATCH = 64;
 /** Ms before something that failed is tried again. */
 const RETRY = 100;
-/** Characters of an event of a stream, besides its content. */
-const EVENT = 512;
 /** Tasks of which it is said that they cannot be read. */
 const MAX_WARNED = 1000;
 /** Times that a cancel is stored against others, before the owner is asked to. */
@@ -697,43 +694,13 @@ export class TaskLogs {
   }
 
   /**
-   * Reads again what came after a number, up to what is told here: a stream that begins while `then` runs has no gap.
+   * What came after an event of a task's log.
    * @param {Replica} replica
-   * @param {string} number of an event
-   * @param {number} room characters
-   * @param {(events: { event: TaskEvent, number: string }[]) => void} then
-   * @returns {Promise<boolean>} false for a number that the log does not have, or if there is too much: `then` was not called
+   * @param {string} number of the event
+   * @returns {Promise<Replay | undefined>} undefined for a number that the log does not have
    */
-  async resume(replica, number, room, then) {
-    const from = readNumber(number);
-    if (!from) return false;
-    // Another process may have told what this one has not read.
-    if (from.seq > replica.seq) await replica.catchUp();
-    /** @type {{ event: TaskEvent, number: string }[]} */
-    const found = [];
-    let at = from.seq - 1;
-    let known = false;
-    while (at < replica.seq) {
-      const records = await this.backend.read(replica.id, at, BATCH);
-      if (records.length === 0) return false;
-      for (const { seq, data } of records) {
-        // The stream brings it.
-        if (seq > replica.seq) break;
-        at = seq;
-        const { events: stored } = readRecord(data);
-        known ||= seq === from.seq && from.place < stored.length;
-        if (!known) return false;
-        const events = await replica.wholeEvents(stored);
-        events.forEach((event, place) => {
-          if (seq === from.seq && place <= from.place) return;
-          room -= EVENT + (event.k === 'artifact' ? event.size : JSON.stringify(event).length);
-          found.push({ event, number: printNumber(seq, place) });
-        });
-        if (room < 0) return false;
-      }
-    }
-    if (known) then(found);
-    return known;
+  replay(replica, number) {
+    return Replay.after(this.backend, replica, number);
   }
 
   /** @param {string} id of a task @param {number} epoch @param {string} text */

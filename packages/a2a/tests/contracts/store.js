@@ -260,7 +260,7 @@ export function testStore(name, openBackend) {
     assert.equal((await ask(urls[1], V1.resubscribe, { id }, nothing)).error.code, -32004);
   });
 
-  it('a number that nobody gave, or before too much, is answered with the task', async (t, start) => {
+  it('a number that nobody gave is answered with the task', async (t, start) => {
     const go = deferred();
     const { urls } = await start(
       async (context) => {
@@ -283,8 +283,127 @@ export function testStore(name, openBackend) {
     go.resolve();
     do seen = await get(urls[1], id);
     while (stateOf(seen) !== 'completed');
-    const headers = { ...V1.headers, 'last-event-id': '1.0' };
+    // One that has ended has no stream.
+    const headers = { ...V1.headers, 'last-event-id': '999999.0' };
     assert.equal((await ask(urls[1], V1.resubscribe, { id }, headers)).error.code, -32004);
+  });
+
+  it('however much came after a number, a reader gets all of it, as fast as it reads', async (t, start) => {
+    const go = deferred();
+    // More than may wait for a reader of a stream.
+    const { urls, agents, backend } = await start(
+      async (context) => {
+        for (let i = 0; i < 60; i++) {
+          const artifactId = `${i % 7}`;
+          const length = i === 30 ? 1_100_000 : i % 3 ? 200 : 120_000;
+          context.emitArtifact({ artifactId, parts: [{ text: `${i} `.padEnd(length, 'x') }] });
+          if (i % 10 === 0) await context.flushed();
+        }
+        await go.promise;
+      },
+      { maxUnread: 300_000 },
+    );
+    const what = (frame) => {
+      const { artifactUpdate } = frame.result ?? frame;
+      return artifactUpdate?.artifact.parts[0].text ?? gist({ result: frame.result ?? frame });
+    };
+    const { id } = (await send(urls[0], 'go', returnImmediately)).result.task;
+    const from = (number, url) =>
+      open(url, V1.resubscribe, { id }, { ...V1.headers, 'last-event-id': number });
+    // While it works, and its last artifact has been stored.
+    let working;
+    do working = (await get(urls[1], id)).result;
+    while (!(working.artifacts ?? []).some(({ parts }) => parts[0].text.startsWith('59 ')));
+    const [{ seq }] = await backend.read(id, 0, 1);
+    const data = `${seq}.0`;
+    const live = await from(data, urls[1]);
+    const read = [];
+    while (read.length < 61) read.push(await live.next());
+    go.resolve();
+    read.push(...(await live.rest()));
+    const told = read.map(what);
+    assert.deepEqual(
+      told.map((text) => text.split(' ')[0]),
+      ['working', ...Array.from({ length: 60 }, (_, i) => `${i}`), 'completed'],
+    );
+    assert.ok(JSON.stringify(read).length > 3_000_000);
+    // When it has ended, in both bindings, and by a reader that takes its time.
+    for (const [i, url] of urls.entries()) {
+      assert.deepEqual((await (await from(data, url)).rest()).map(what), told);
+      const headers = { ...V1.headers, 'last-event-id': data };
+      const answer = await fetch(new URL(`tasks/${id}:subscribe`, url), { headers });
+      assert.equal(answer.status, 200);
+      const text = await answer.text();
+      const frames = [...text.matchAll(/^data: (.*)$/gm)].map(([, json]) => JSON.parse(json));
+      assert.deepEqual(frames.map(what), told);
+      const written = [];
+      agents[i].http.prependListener('request', (_request, response) => written.push(response));
+      const slow = await from(data, url);
+      slow.response.pause();
+      const [response] = written;
+      // It stands still when the connection has taken what it can, if that is less than all.
+      for (let still = 0; still < 300 && !response.writableEnded; still++) {
+        await new Promise(setImmediate);
+        assert.ok(response.writableLength < 1_500_000, `${response.writableLength} bytes wait`);
+        if (!response.writableNeedDrain) still = 0;
+      }
+      assert.deepEqual((await slow.rest()).map(what), told);
+    }
+    // Of what is not read little is in memory, and little was read from the log.
+    let chars = 0;
+    const readLog = backend.read.bind(backend);
+    backend.read = async (...args) => {
+      const found = await readLog(...args);
+      for (const record of found) chars += record.data.length;
+      return found;
+    };
+    const asked = new Request(`http://agent/tasks/${id}:subscribe`, {
+      headers: { ...V1.headers, 'last-event-id': data },
+    });
+    const reader = (await agents[1].agent.fetch(asked)).body.getReader();
+    for (let i = 0; i < 500; i++) await new Promise(setImmediate);
+    assert.ok(chars < 1_500_000, `${chars} characters were read`);
+    let text = '';
+    const decoder = new TextDecoder();
+    for (let next; !(next = await reader.read()).done;)
+      text += decoder.decode(next.value, { stream: true });
+    const shown = [...text.matchAll(/^data: (.*)$/gm)].map(([, json]) => what(JSON.parse(json)));
+    assert.deepEqual(shown, told);
+    backend.read = readLog;
+    // One of it is the last.
+    const numbers = read.map(({ raw }) => /^id: (.*)$/m.exec(raw)[1]);
+    for (const i of [0, 29, 30, 31, 32, 60])
+      assert.deepEqual(
+        (await (await from(numbers[i], urls[i % 2])).rest()).map(what),
+        told.slice(i + 1),
+      );
+  });
+
+  it('for a reader that has left, nothing more is read', async (t, start) => {
+    let reads = 0;
+    const { urls, agents, backend } = await start((context) => {
+      for (let i = 0; i < 200; i++)
+        context.emitArtifact({ artifactId: `${i % 5}`, parts: [{ text: `${i}`.padEnd(60_000) }] });
+    });
+    const { id } = (await send(urls[0], 'go')).result.task;
+    const read = backend.read.bind(backend);
+    backend.read = (...args) => {
+      reads++;
+      return read(...args);
+    };
+    const written = [];
+    agents[1].http.prependListener('request', (_request, response) => written.push(response));
+    const first = `${(await read(id, 0, 1))[0].seq}.0`;
+    const headers = { ...V1.headers, 'last-event-id': first };
+    const stream = await open(urls[1], V1.resubscribe, { id }, headers);
+    await stream.next();
+    stream.leave();
+    const closed = new Promise((resolve) => written[0].once('close', resolve));
+    if (!written[0].destroyed) await closed;
+    for (let i = 0; i < 20; i++) await new Promise(setImmediate);
+    const before = reads;
+    for (let i = 0; i < 100; i++) await new Promise(setImmediate);
+    assert.equal(reads, before);
   });
 
   it('a client of ours goes on from the number that it has seen', async (t, start) => {

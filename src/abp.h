@@ -375,6 +375,16 @@ int abp_cancel_received(abp_endpoint *endpoint, const abp_id *id, const char *re
  * Errors: ABP_E_UNDRAINED, ABP_E_STATE when the parent's handler does not run or was asked to stop.
  */
 int abp_call_local(abp_endpoint *endpoint, abp_call parent, uint32_t timeout_ms, abp_error fault);
+/* What the handler of a started call needs is not there yet: params are still being checked, code
+ * is loaded. Until abp_begin() its work has not begun. Whatever ends the call meanwhile ends it at
+ * once, as ABP_FATE_UNSTARTED, and frees its place: after an ABP_ABORT no abp_finish() is needed.
+ * If what was waited for fails, abp_finish() says so, and the fate is the same. Nothing may be
+ * asked, called or streamed on its behalf before abp_begin(). Errors: ABP_E_UNDRAINED, ABP_E_STATE
+ * when its handler does not run or was asked to stop. */
+int abp_postpone(abp_endpoint *endpoint, abp_call call);
+/* The handler begins its work now, which it may have done already. Errors: ABP_E_UNDRAINED,
+ * ABP_E_STATE when the call has ended or was asked to stop: then the handler must not begin. */
+int abp_begin(abp_endpoint *endpoint, abp_call call);
 /* The handler has settled: with a value (ABP_COMPLETED), with an error (ABP_FAILED), saying by
  * itself that it was cancelled (ABP_CANCELLED), or that it cannot know what became of its work
  * (ABP_UNKNOWN). What the

@@ -233,6 +233,11 @@ int abp_peer_stop_received(abp_peer *peer, abp_call call);
  * the other side (ABP_STOP_WITHDRAWS): its signal fires, and ABP_RESULT follows at once, whatever
  * its handler makes of it later. The rest is as with abp_peer_stop_received(). */
 int abp_peer_withdraw(abp_peer *peer, abp_call call);
+/* As abp_postpone() and abp_begin(): what the handler of a started request needs is not there yet,
+ * and until it begins, whatever ends the request ends it at once, as ABP_FATE_UNSTARTED. Errors:
+ * ABP_E_UNDRAINED, ABP_E_STATE. */
+int abp_peer_postpone(abp_peer *peer, abp_call call);
+int abp_peer_begin(abp_peer *peer, abp_call call);
 /* The handler has settled. What the other side hears is in the ABP_RESULT that follows, at once or
  * when the requests made on its behalf have been answered; none follows where the dialect wants
  * none. Errors: ABP_E_UNDRAINED, ABP_E_STATE when no handler of this request runs. */

@@ -15,6 +15,13 @@
  *           CANCELLED ◀────── CANCELLING ──timer──▶ UNWINDING ──▶ CANCELLED
  *                     complete
  *
+ * A handler may have to wait for something before it begins: params that are checked, code that is
+ * loaded, a stream of which no chunk was taken yet. Such a call has its place, and nothing of its
+ * work is done: what ends it meanwhile ends it at once, and it never ran.
+ *
+ *   callee   RUNNING ──postpone──▶ PREPARING ──begin──▶ RUNNING
+ *                                      └──cancel, timer, close, a failure──▶ over, unstarted
+ *
  * The caller only waits. It may ask, it may stop waiting, but it never decides:
  *
  *   caller   WAITING ──cancel, timer──▶ STOPPING ──complete, cancelled, timer──▶ SETTLED
@@ -84,8 +91,24 @@ const struct call_step call_steps[CALL_STATES][CALL_EVENTS] =
                 [EV_CLOSE] = {CANCELLED, OWE_RESULT, ABP_FATE_UNSTARTED},
                 [EV_LOST] = {CANCELLED, OWE_ABORT, ABP_FATE_UNSTARTED},
             },
+        [PREPARING] =
+            {
+                [EV_BEGIN] = {RUNNING, 0, 0},
+                [EV_CANCEL] = {CANCELLED, OWE_ACK | OWE_ABORT | OWE_RESULT, ABP_FATE_UNSTARTED},
+                [EV_TIMER] = {CANCELLED, OWE_ABORT | OWE_RESULT, ABP_FATE_UNSTARTED},
+                [EV_ASK] = {CANCELLED, OWE_ABORT | OWE_RESULT, ABP_FATE_UNSTARTED},
+                [EV_PEER_ABANDONED] = {CANCELLED, OWE_ABORT, ABP_FATE_UNSTARTED},
+                [EV_COMPLETE] = {COMPLETED, OWE_RESULT, ABP_FATE_FINISHED},
+                [EV_FAIL] = {COMPLETED, OWE_RESULT, ABP_FATE_UNSTARTED},
+                [EV_ERROR] = {COMPLETED, OWE_RESULT, ABP_FATE_UNSTARTED},
+                [EV_CANCELLED] = {CANCELLED, OWE_RESULT, ABP_FATE_UNSTARTED},
+                [EV_UNKNOWN] = {CANCELLED, OWE_RESULT, ABP_FATE_UNSTARTED},
+                [EV_CLOSE] = {CANCELLED, OWE_ABORT | OWE_RESULT, ABP_FATE_UNSTARTED},
+                [EV_LOST] = {CANCELLED, OWE_ABORT, ABP_FATE_UNSTARTED},
+            },
         [RUNNING] =
             {
+                [EV_POSTPONE] = {PREPARING, 0, 0},
                 [EV_CANCEL] = {CANCELLING, OWE_ACK | OWE_ABORT, 0},
                 [EV_TIMER] = {CANCELLING, OWE_ABORT, 0},
                 [EV_ASK] = {ASKED, OWE_WORD | OWE_ABORT, 0},

@@ -10,6 +10,7 @@
 enum call_state {
   FREE,       /* the slot holds no call */
   QUEUED,     /* callee: accepted, its handler has not started */
+  PREPARING,  /* callee: it has its place; its handler waits for something before it begins */
   RUNNING,    /* callee: the handler works */
   ASKED,      /* callee: somebody wants it to stop; the handler's answer decides */
   CANCELLING, /* callee: cancelled, and said so; the handler has not unwound */
@@ -29,16 +30,20 @@ enum call_state {
   CALL_STATES
 };
 _Static_assert(FREE == 0, "a row that is not in the table leads to FREE, which is nowhere");
-_Static_assert(ASKED == RUNNING + 1 && CANCELLING == ASKED + 1 && UNWINDING == CANCELLING + 1 &&
-                   UNANSWERED == UNWINDING + 1,
-               "the states in which a handler runs are next to each other: call_has_handler()");
+_Static_assert(
+    RUNNING == PREPARING + 1 && ASKED == RUNNING + 1 && CANCELLING == ASKED + 1 &&
+        UNWINDING == CANCELLING + 1 && UNANSWERED == UNWINDING + 1,
+    "the states in which a handler has its place are next to each other: call_has_handler()");
+_Static_assert(PREPARING == QUEUED + 1, "and nothing is stopped in those up to RUNNING: step()");
 _Static_assert(CANCELLED == COMPLETED + 1 && UNKNOWN == CANCELLED + 1 && SETTLED == UNKNOWN + 1 &&
                    CALL_STATES == SETTLED + 1,
                "the states of a call that has ended are the last: call_is_over()");
 
 enum call_event {
-  EV_START,  /* callee: there is room for the handler to run */
-  EV_CANCEL, /* somebody asks the call to stop: the peer (callee), this side (caller), a parent */
+  EV_START,    /* callee: there is room for the handler to run */
+  EV_POSTPONE, /* callee: its handler waits for something before it begins */
+  EV_BEGIN,    /* callee: and does not any more */
+  EV_CANCEL,   /* somebody asks the call to stop: the peer (callee), this side (caller), a parent */
   EV_CANCEL_BY_ID, /* caller: a request to cancel it, which has an answer of its own, is sent */
   EV_ACKNOWLEDGED, /* caller: the peer has answered the cancel: true */
   EV_TIMER,        /* its deadline passed or, once it is cancelled, its grace period */
@@ -99,9 +104,10 @@ static inline struct call_step call_step(enum call_state state, enum call_event 
 }
 /* 1 if the call has ended and only its memory is left. */
 static inline int call_is_over(enum call_state state) { return state >= COMPLETED; }
-/* 1 if a handler has been started and has not returned. */
+/* 1 if a handler has its place: it has been started, or waits for what it needs, and has not
+ * returned. */
 static inline int call_has_handler(enum call_state state) {
-  return state >= RUNNING && state <= UNANSWERED;
+  return state >= PREPARING && state <= UNANSWERED;
 }
 
 #endif

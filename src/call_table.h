@@ -46,6 +46,7 @@ enum {
   CALL_INDEXED = 2, /* found by its id */
   CALL_PROGRESS = 4,
   CALL_LOCAL = 8,          /* made by a handler here to a handler here */
+  CALL_NAMED = 8,          /* JSON-RPC, received: was stopped by the name of what it belongs to */
   CALL_NO_CANCEL = 16,     /* there is no message to cancel it with */
   CALL_IS_CANCEL = 32,     /* is itself a `capabilities/cancel` waiting for its answer */
   CALL_SUBSCRIPTION = 32,  /* JSON-RPC, which has no such calls: the peer may end it by a cancel */
@@ -54,7 +55,6 @@ enum {
   CALL_STREAM = 256,       /* chunks precede its result */
   CALL_ROUNDS = 512,       /* JSON-RPC: its peer may need something before it can answer */
   CALL_ASIDE = 512,        /* ABP, received: asks about other calls, and takes the place of none */
-  CALL_NAMED = 512,        /* JSON-RPC, received: was stopped by the name of what it belongs to */
   CALL_HELD = 1024,        /* and does: nothing of it is on its way, so it has no id */
   CALL_HAS_CANCELS = 2048, /* answers to cancels of it wait for its handler's word */
   CALL_SWEPT = 4096,       /* was stopped because the call above it was */

@@ -123,6 +123,8 @@ static uint8_t cause_of(enum call_event event) {
   case EV_STOP_SILENTLY:
   case EV_LEAVE: return ABP_CANCELLED;
   case EV_START: /* ends nothing */
+  case EV_POSTPONE:
+  case EV_BEGIN:
   case EV_ACKNOWLEDGED:
   case EV_ACCEPTED:
   case EV_DECLINED:
@@ -154,6 +156,14 @@ void calls_admit(struct calls *calls) {
   while (calls->running < calls->limits.max_concurrent && calls->table.queue.head != NO_CALL &&
          calls_step(calls, calls->table.queue.head, EV_START))
     ;
+}
+
+COLD void calls_keep_places(struct calls *calls) { calls->keeps = 1; }
+
+COLD void calls_give_places(struct calls *calls) {
+  const int has_freed = calls->keeps == 2;
+  calls->keeps = 0;
+  if (has_freed) calls_admit(calls);
 }
 
 COLD void calls_disown(struct calls *calls, uint32_t slot) {
@@ -220,8 +230,8 @@ step(struct calls *calls, uint32_t slot, enum call_state before, enum call_event
     call->flags &= (uint16_t)~CALL_LISTED;
     list_remove(&calls->table, &calls->table.queue, slot);
   }
-  if (before == QUEUED && after == RUNNING) {
-    calls->running++;
+  if (before <= RUNNING && after <= RUNNING) {
+    calls->running += before == QUEUED;
     calls_owe(calls, slot, owed);
     return taken.owed;
   }
@@ -246,12 +256,16 @@ step(struct calls *calls, uint32_t slot, enum call_state before, enum call_event
   if (after == SETTLED) call->owed &= (uint16_t)(~OWE_CANCEL | taken.owed);
   const int unwound = call_has_handler(before) && !call_has_handler(after);
   calls->running -= (uint32_t)unwound;
+  if (unwound && call->flags & CALL_ASIDE) calls->limits.max_concurrent--;
   if (call_is_over(after)) {
     calls->in_flight[call->flags & CALL_OUT]--;
     if ((call->parent & call->child) != NO_CALL) leave_family(calls, slot);
     if (!call->owed) remember(calls, slot);
   }
-  if (unwound) calls_admit(calls);
+  if (unwound && calls->keeps)
+    calls->keeps = 2;
+  else if (unwound)
+    calls_admit(calls);
   return taken.owed;
 }
 
@@ -300,8 +314,10 @@ COLD static void end_each(struct calls *calls, uint32_t made, enum call_event ev
 }
 
 COLD void calls_end_all(struct calls *calls, enum call_event event) {
+  calls_keep_places(calls);
   end_each(calls, CALL_OUT, event);
   end_each(calls, 0, event);
+  calls_give_places(calls);
 }
 
 /* Handlers that are still unwinding keep their slots. */
@@ -401,6 +417,7 @@ COLD void calls_advance(struct calls *calls, uint64_t now) {
   if (now > calls->now) calls->now = now;
   if (calls->wake && calls->now >= calls->wake) calls->wake = 0;
   struct call_table *table = &calls->table;
+  calls_keep_places(calls);
   while (table->timer_count && table_call(table, table->timers[0])->deadline <= calls->now) {
     const uint32_t slot = table->timers[0];
     struct call *call = table_call(table, slot);
@@ -408,6 +425,7 @@ COLD void calls_advance(struct calls *calls, uint64_t now) {
     if (!call->cause) call->cause = ABP_TIMED_OUT;
     calls_stop(calls, slot, EV_TIMER);
   }
+  calls_give_places(calls);
   calls_forget_old(calls, calls->limits.remembered);
 }
 
@@ -470,6 +488,23 @@ COLD void calls_queue(struct calls *calls, uint32_t slot) {
   table_call(&calls->table, slot)->flags |= CALL_LISTED;
   list_push(&calls->table, &calls->table.queue, slot);
   calls_owe(calls, slot, OWE_QUEUED);
+}
+
+/* Steps a call that may have ended, and says whether that led here. */
+COLD static int step_to(struct calls *calls, abp_call call, enum call_event event,
+                        enum call_state to) {
+  const uint32_t slot = calls_live(calls, call);
+  if (slot == NO_CALL) return ABP_E_STATE;
+  calls_step(calls, slot, event);
+  return table_call(&calls->table, slot)->state == to ? ABP_OK : ABP_E_STATE;
+}
+
+COLD int calls_postpone(struct calls *calls, abp_call call) {
+  return step_to(calls, call, EV_POSTPONE, PREPARING);
+}
+
+COLD int calls_begin(struct calls *calls, abp_call call) {
+  return step_to(calls, call, EV_BEGIN, RUNNING);
 }
 
 COLD int calls_hold(struct calls *calls, uint32_t slot) {

@@ -21,6 +21,7 @@ struct calls {
   const char *timeout_reason; /* the reason of a cancel for which a deadline is the cause */
   uint64_t chunk_size;        /* of the chunk that this input is about */
   uint8_t wrapped;            /* after 2^32-1 the numbers have begun again */
+  uint8_t keeps;  /* several calls end: 1, or 2 once one of them has given its place back */
   uint8_t asks;   /* the handlers' word decides what becomes of a cancel, within the grace period */
   uint8_t leaves; /* what a handler asked for settles at once when its call is stopped */
 };
@@ -54,8 +55,12 @@ uint32_t calls_next_live(const struct calls *calls, uint32_t slot);
 /* Steps every call: the session has ended (EV_CLOSE, EV_LOST). */
 void calls_end_all(struct calls *calls, enum call_event event);
 void calls_owe(struct calls *calls, uint32_t slot, uint32_t owed);
-/* Starts the handlers of waiting calls for which there is room. */
+/* Starts the handlers of waiting calls for which there is room */
 void calls_admit(struct calls *calls);
+/* Several calls are about to end, and perhaps those that wait, too: until calls_give_places() none
+ * of these starts. */
+void calls_keep_places(struct calls *calls);
+void calls_give_places(struct calls *calls);
 /* A call asks a person on behalf of `parent`: until it has an answer or is stopped, the deadlines
  * of those above it stand still. Grace periods do not. */
 void calls_ask(struct calls *calls, uint32_t parent, uint32_t slot);
@@ -85,6 +90,11 @@ int calls_receive(struct calls *calls, const abp_id *id, uint32_t flags, int fau
 /* calls_queue() lets it wait for its turn; calls_accept() starts it if there is room. */
 void calls_queue(struct calls *calls, uint32_t slot);
 void calls_accept(struct calls *calls, uint32_t slot);
+/* The handler of a call that was started waits for something before it begins. Errors: ABP_E_STATE
+ * unless it runs. */
+int calls_postpone(struct calls *calls, abp_call call);
+/* It begins. Errors: ABP_E_STATE: the call has ended or was cancelled, so that it must not. */
+int calls_begin(struct calls *calls, abp_call call);
 /* Whether a call may be made on behalf of `parent`, whose slot is in *slot. */
 int calls_adoptable(const struct calls *calls, abp_call parent, uint32_t *slot);
 /* The peer needs something before it can answer a call made here: until calls_retry() there is no

@@ -187,7 +187,7 @@ int endpoint_receive(abp_endpoint *ep, const abp_id *id, uint32_t timeout_ms, ui
     return ABP_OK;
   }
   if (streams) endpoint_open_window(ep, slot, chunks, bytes);
-  /* Until abp_finish(): what only asks takes nobody's place. */
+  /* Until its place is free again (step() in calls.c): what only asks takes nobody's. */
   if (flags & ABP_ASIDE) ep->calls.limits.max_concurrent++;
   if (about) ask_about(ep, about, slot);
   calls_set_deadline(&ep->calls, slot, timeout_ms);
@@ -230,6 +230,14 @@ COLD int abp_call_local(abp_endpoint *ep, abp_call parent, uint32_t timeout_ms, 
   return ABP_OK;
 }
 
+COLD int abp_postpone(abp_endpoint *ep, abp_call call) {
+  return endpoint_enter(ep) == ABP_OK ? calls_postpone(&ep->calls, call) : ABP_E_UNDRAINED;
+}
+
+COLD int abp_begin(abp_endpoint *ep, abp_call call) {
+  return endpoint_enter(ep) == ABP_OK ? calls_begin(&ep->calls, call) : ABP_E_UNDRAINED;
+}
+
 int abp_finish(abp_endpoint *ep, abp_call call, abp_outcome outcome) {
   return abp_finish_with_fate(ep, call, outcome, ABP_FATE_NONE);
 }
@@ -239,9 +247,10 @@ int abp_finish_with_fate(abp_endpoint *ep, abp_call call, abp_outcome outcome, a
   const uint32_t slot = calls_live(&ep->calls, call);
   if (slot == NO_CALL || !call_has_handler(table_call(&ep->calls.table, slot)->state))
     return ABP_E_STATE;
-  if (table_call(&ep->calls.table, slot)->flags & CALL_ASIDE) ep->calls.limits.max_concurrent--;
   /* An app that is not ours may say `cancelled` and mean anything by it. */
-  if (!fate && ep->calls.asks && outcome == ABP_CANCELLED) fate = ABP_FATE_UNKNOWN;
+  if (!fate && ep->calls.asks && outcome == ABP_CANCELLED &&
+      table_call(&ep->calls.table, slot)->state != PREPARING)
+    fate = ABP_FATE_UNKNOWN;
   if (outcome == ABP_UNKNOWN)
     calls_step(&ep->calls, slot, EV_UNKNOWN);
   else

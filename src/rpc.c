@@ -321,6 +321,7 @@ int abp_peer_malformed(abp_peer *peer, abp_rpc_error fault) {
 
 /* Steps the requests that have the flags: of those made here (CALL_OUT) or of those received. */
 static void step_each(struct calls *calls, uint32_t flags, enum call_event event) {
+  calls_keep_places(calls);
   for (uint32_t slot = 0; (slot = calls_next_live(calls, slot)) != NO_CALL; slot++) {
     struct call *call = table_call(&calls->table, slot);
     if ((call->flags & (CALL_OUT | flags)) != flags) continue;
@@ -328,6 +329,7 @@ static void step_each(struct calls *calls, uint32_t flags, enum call_event event
     if (event == EV_LOST) calls_disown(calls, slot);
     calls_step(calls, slot, call->flags & (CALL_NO_CANCEL | CALL_HELD) ? EV_STOP_SILENTLY : event);
   }
+  calls_give_places(calls);
 }
 
 static void give_cause(struct calls *calls, uint32_t flags, uint8_t cause) {
@@ -562,6 +564,14 @@ int abp_peer_stop_received(abp_peer *peer, abp_call call) {
 
 int abp_peer_withdraw(abp_peer *peer, abp_call call) { return stop_named(peer, call, EV_CLOSE); }
 
+int abp_peer_postpone(abp_peer *peer, abp_call call) {
+  return enter(peer) == ABP_OK ? calls_postpone(&peer->calls, call) : ABP_E_UNDRAINED;
+}
+
+int abp_peer_begin(abp_peer *peer, abp_call call) {
+  return enter(peer) == ABP_OK ? calls_begin(&peer->calls, call) : ABP_E_UNDRAINED;
+}
+
 int abp_peer_finish(abp_peer *peer, abp_call call, abp_ending ending) {
   if (enter(peer) != ABP_OK) return ABP_E_UNDRAINED;
   struct calls *calls = &peer->calls;
@@ -575,11 +585,11 @@ int abp_peer_finish(abp_peer *peer, abp_call call, abp_ending ending) {
     /* It has cancelled its own request, and with that the requests that it made. */
     calls_step(calls, slot, EV_ASK);
     event = EV_CANCELLED;
-  } else if (ending == ABP_GAVE_UP && c->state != RUNNING) {
+  } else if (ending == ABP_GAVE_UP && c->state > RUNNING) {
     event = EV_CANCELLED; /* it was heeded, though the dialect has no word for that */
   }
   /* A handler that ends by itself leaves its own requests running: nobody cancelled them. */
-  const int by_itself = c->state == RUNNING;
+  const int by_itself = c->state <= RUNNING;
   if (by_itself) calls_disown(calls, slot);
   calls_step(calls, slot, event);
   if (!by_itself && c->child == NO_CALL) calls_step(calls, slot, EV_CHILDREN_DONE);

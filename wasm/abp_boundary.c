@@ -173,6 +173,12 @@ abp_packed cancel_answered(abp_endpoint *ep, abp_call call, uint32_t accepted,
 EXPORT("goes_on") abp_packed goes_on(abp_endpoint *ep, abp_call call) {
   return first(ep, abp_goes_on(ep, call));
 }
+EXPORT("postpone") abp_packed postpone(abp_endpoint *ep, abp_call call) {
+  return first(ep, abp_postpone(ep, call));
+}
+EXPORT("begin") abp_packed begin(abp_endpoint *ep, abp_call call) {
+  return first(ep, abp_begin(ep, call));
+}
 EXPORT("call_local")
 abp_packed call_local(abp_endpoint *ep, abp_call parent, uint32_t timeout_ms, abp_error fault) {
   return first(ep, abp_call_local(ep, parent, timeout_ms, fault));

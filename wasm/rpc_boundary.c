@@ -119,6 +119,12 @@ EXPORT("stop_received") abp_packed stop_received(abp_peer *peer, abp_call call) 
 EXPORT("withdraw") abp_packed withdraw(abp_peer *peer, abp_call call) {
   return first(peer, abp_peer_withdraw(peer, call));
 }
+EXPORT("postpone") abp_packed postpone(abp_peer *peer, abp_call call) {
+  return first(peer, abp_peer_postpone(peer, call));
+}
+EXPORT("begin") abp_packed begin(abp_peer *peer, abp_call call) {
+  return first(peer, abp_peer_begin(peer, call));
+}
 EXPORT("finish") abp_packed finish(abp_peer *peer, abp_call call, abp_ending ending) {
   return first(peer, abp_peer_finish(peer, call, ending));
 }

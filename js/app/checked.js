@@ -2,7 +2,8 @@
 import { requireBounded } from '../common/bounds.js';
 import { AbpError, loadPart, toErrorObject } from '../common/errors.js';
 import { standardOf } from '../common/json-schema.js';
-import { markedTransfer, transfer } from '../common/transfer.js';
+import { iteratorOf } from '../common/iterator-of.js';
+import { isStream, markedTransfer, transfer } from '../common/transfer.js';
 import { isObject } from '../common/values.js';
 import { isResponse } from '../wire/messages.js';
 import { neverRan } from './never-ran.js';
@@ -33,7 +34,9 @@ export async function checkedRun(name, { handler, inputSchema, outputSchema }) {
   return async (params, context, call) => {
     /** @param {import('./schema.js').Checked} checked */
     const run = ({ value, problem }) =>
-      problem ? neverRan(invalidParams(problem)) : checkedResult(handler(value, context), output);
+      problem
+        ? neverRan(invalidParams(problem))
+        : checkedResult(call.invoke(handler, value, context), output);
     if (!input) return run({ value: params });
     const unbounded = problemOf(params);
     if (unbounded) return neverRan(new AbpError('INVALID_PARAMS', unbounded));
@@ -75,8 +78,7 @@ async function checkedResult(returning, output) {
   const returned = await returning;
   const responds = isResponse(returned);
   if (!output || (responds && !returned.success)) return returned;
-  if (isObject(returned) && Symbol.asyncIterator in returned)
-    return checkedStream(/** @type {AsyncGenerator<unknown, unknown>} */ (returned), output);
+  if (isStream(returned)) return checkedStream(returned, output);
   const data = responds ? returned.data : returned;
   const { value, problem } = await output(data);
   // The caller cannot do anything about it; the handler's author finds it in the console.
@@ -115,15 +117,27 @@ function problemOf(params) {
 }
 
 /**
- * What a stream returns is its call's data. If that is nothing, a schema says nothing of its chunks.
- * @param {AsyncGenerator<unknown, unknown>} source
+ * What a stream returns is its call's data. If that is nothing, a schema says nothing of its chunks. It is no generator: such
+ * a one would not be stopped before its source has given its next chunk.
+ * @param {unknown} source
  * @param {Checker} output
  */
-async function* checkedStream(source, output) {
-  const data = yield* source;
-  if (data === undefined) return data;
-  const { value, problem } = await output(data);
-  if (problem)
-    throw new TypeError(`The result does not match the outputSchema: ${problem.message}`);
-  return value;
+function checkedStream(source, output) {
+  const iterator = iteratorOf(source);
+  const checked = {
+    async next() {
+      const result = await iterator.next();
+      if (!result.done || result.value === undefined) return result;
+      const { value, problem } = await output(result.value);
+      if (problem)
+        throw new TypeError(`The result does not match the outputSchema: ${problem.message}`);
+      return { done: true, value };
+    },
+    ...(iterator.return && {
+      return: (/** @type {unknown} */ reason) => iterator.return?.(reason),
+    }),
+    [Symbol.toStringTag]: iterator[Symbol.toStringTag],
+    [Symbol.asyncIterator]: () => checked,
+  };
+  return checked;
 }

@@ -147,7 +147,7 @@ export class Registry {
     if (typeof handler !== 'function') {
       throw new TypeError(`capability ${name} needs a handler: async (params, { signal }) => data`);
     }
-    entry.run = (params, context) => handler(params, context);
+    entry.run = (params, context, call) => call.invoke(handler, params, context);
     if (readOnly) entry.annotations = { ...entry.annotations, readOnlyHint: true };
     if (idempotent) entry.annotations = { ...entry.annotations, idempotentHint: true };
     entry.inputSchema = jsonSchemaOf(name, 'inputSchema', inputSchema);

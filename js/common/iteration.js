@@ -13,6 +13,8 @@ export class Iteration {
   #iterator;
   /** Settles when the iterator has ended, once it was told to. @type {Promise<unknown> | undefined} */
   #closing;
+  /** Whether what it gives as its end may come of being told to stop. */
+  #isCut = false;
   /** Whether it was told to stop. */
   stopped = false;
 
@@ -25,14 +27,15 @@ export class Iteration {
    * Takes all chunks. Throws what the source or `take` throws, when the source's `finally` has run.
    * @param {(chunk: unknown) => Promise<unknown> | void} take may return a promise, which is waited for before the next chunk is made
    * @returns {Promise<{ returned: boolean, value?: unknown }>} what the source returned; `returned` is false if it was stopped
-   *   before, and its `finally` has run
+   *   before its end, and its `finally` has run
    */
   async run(take) {
     let isTaken = true;
     try {
       while (!this.stopped) {
         const { done, value } = await this.#iterator.next();
-        if (done) return { returned: true, value };
+        if (done && !this.#isCut) return { returned: true, value };
+        if (done) break;
         isTaken = false;
         // Most chunks need not be waited for.
         const taken = this.stopped ? undefined : take(value);
@@ -59,7 +62,12 @@ export class Iteration {
   /** Lets the source's `finally` run. @param {unknown} [reason] */
   #close(reason) {
     this.#closing ??= Promise.resolve()
-      .then(() => this.#iterator.return?.(reason))
+      .then(() => {
+        // A generator comes to its own end before it takes this; others end what is read.
+        this.#isCut =
+          this.#iterator[Symbol.toStringTag] !== 'AsyncGenerator' && 'return' in this.#iterator;
+        return this.#iterator.return?.(reason);
+      })
       // The call has its outcome, or its error.
       .catch((error) => console.error("abp-bridge: a stream's cleanup failed:", error));
   }

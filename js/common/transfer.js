@@ -31,6 +31,9 @@ export const isStream = (value) =>
     'function' ||
     (typeof ReadableStream === 'function' && value instanceof ReadableStream));
 
+/** Whether a handler is an async generator: calling it runs no line of it. @param {any} handler */
+export const isGenerator = (handler) => handler[Symbol.toStringTag] === 'AsyncGeneratorFunction';
+
 /**
  * Whether a value is the protocol's `BinaryData` and has something to move. A buffer that was moved before is empty: Node
  * would move it again without an error, while copying it fails, as it should.

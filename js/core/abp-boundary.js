@@ -1,7 +1,7 @@
 // Generated from src/abp.h, wasm/boundary.h, wasm/action.h and wasm/abp_boundary.c by wasm/generate-boundary.mjs: change those instead.
 
 /** The digest of this file. The module must have the same: see js/core/instance.js. */
-export const ABI = 1196514115;
+export const ABI = 331593181;
 
 /** @typedef {0 | import('./instance.js').Brand<'abp_call'>} Handle */
 /** @typedef {import('./instance.js').Brand<'abp_status'>} Status */
@@ -238,6 +238,8 @@ export const FATES = /** @type {any[]} */ ([
  * @property {(ep: Pointer<'abp_endpoint'>, id_length: number, number: CallNumber, reason_length: number) => Packed} cancel_received
  * @property {(ep: Pointer<'abp_endpoint'>, call: Handle, accepted: number, reason_length: number) => Packed} cancel_answered
  * @property {(ep: Pointer<'abp_endpoint'>, call: Handle) => Packed} goes_on
+ * @property {(ep: Pointer<'abp_endpoint'>, call: Handle) => Packed} postpone
+ * @property {(ep: Pointer<'abp_endpoint'>, call: Handle) => Packed} begin
  * @property {(ep: Pointer<'abp_endpoint'>, parent: Handle, timeout_ms: number, fault: ErrorCode) => Packed} call_local
  * @property {(ep: Pointer<'abp_endpoint'>, call: Handle, outcome: Outcome, fate: Fate) => Packed} finish
  * @property {(ep: Pointer<'abp_endpoint'>, id_length: number) => number} became

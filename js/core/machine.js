@@ -95,7 +95,8 @@ export class CoreDriver {
  * @property {(outcome: abp.Outcome, context: any, limit: number | undefined, fate: abp.Fate) => void} [settle] of a call made
  *   here: called when it has ended. `limit` is the timeout that passed, in ms (JSON-RPC); `fate` is what became of its work
  * @property {() => unknown} [start] of a call received: runs its handler
- * @property {(reason: string | undefined) => void} [abort] of a call received: fires its signal
+ * @property {(reason: string | undefined, fate: abp.Fate) => void} [abort] of a call received: fires its signal; with what became
+ *   of its work, if that is decided
  * @property {unknown} [stream] of a call made here: reads its chunks
  * @property {[number, number]} [window] of a stream made here: how many chunks and bytes may be under way
  * @property {(context: unknown, size: number) => void} [chunk] of a stream: sends the chunk, or hands it to its reader
@@ -368,7 +369,7 @@ export class Machine extends CoreDriver {
       case abp.START:
         return void record.start();
       case abp.ABORT:
-        return record.abort(text);
+        return record.abort(text, fateOf(action));
       case abp.RESULT:
         return (record ?? context).answer(arg, fateOf(action));
       case abp.REFUSE:

@@ -1,7 +1,7 @@
 // Generated from src/abp_rpc.h and wasm/rpc_boundary.c by wasm/generate-boundary.mjs: change those instead.
 
 /** The digest of this file. The module must have the same: see js/core/instance.js. */
-export const ABI = 873385076;
+export const ABI = 572977843;
 
 /** @typedef {0 | import('./instance.js').Brand<'abp_call'>} Handle */
 /** @typedef {import('./instance.js').Brand<'abp_counter'>} Counter */
@@ -124,6 +124,8 @@ export const CONFIG = {
  * @property {(peer: Pointer<'abp_peer'>, type: IdType, value: number, reason_at: number, reason_length: number, readable: number) => Packed} cancel_received
  * @property {(peer: Pointer<'abp_peer'>, call: Handle) => Packed} stop_received
  * @property {(peer: Pointer<'abp_peer'>, call: Handle) => Packed} withdraw
+ * @property {(peer: Pointer<'abp_peer'>, call: Handle) => Packed} postpone
+ * @property {(peer: Pointer<'abp_peer'>, call: Handle) => Packed} begin
  * @property {(peer: Pointer<'abp_peer'>, call: Handle, ending: Ending) => Packed} finish
  * @property {(peer: Pointer<'abp_peer'>, call: Handle) => number} pending
  * @property {(peer: Pointer<'abp_peer'>, call: Handle) => number} running

@@ -18,7 +18,7 @@ import { Cancellable, ENDED } from '../core/cancellable.js';
 import { keptReport } from '../common/report.js';
 import { onAbort, offAbort } from '../common/signals.js';
 import { Token } from '../common/token.js';
-import { isStream, markedTransfer, transferOf } from '../common/transfer.js';
+import { isGenerator, isStream, markedTransfer, transferOf } from '../common/transfer.js';
 
 /** Loaded on demand: few apps stream. @type {typeof import('./outflow.js').Outflow | undefined} */
 let Outflow;
@@ -74,10 +74,9 @@ export class Invocation extends Cancellable {
    * What few calls have: their token; the signal of one that the app makes to itself; what its handler streams, what is streamed
    * to that, and whether its chunks were collected into its data; what asks an app
    * that is not ours to stop; what its handler reported last, and its last progress; who waits for the handler to return; the
-   * callId of the call above, if the app makes it to itself; what becomes of it if it ends before its handler begins; what the handler
-   * had reported that was stopped before.
+   * callId of the call above, if the app makes it to itself; what the handler had reported that was stopped before.
    * @type {{ token?: Token, followed?: AbortSignal, outflow?: import('./outflow.js').Outflow, input?: AsyncIterableIterator<unknown>, collected?: boolean, onStop?: (reason?: string) => void,
-   *   report?: unknown, progress?: object, returned?: Promise<void>, onReturn?: () => void, about?: string, fate?: abp.Fate, earlier?: unknown } | undefined}
+   *   report?: unknown, progress?: object, returned?: Promise<void>, onReturn?: () => void, about?: string, earlier?: unknown } | undefined}
    */
   #rare;
 
@@ -264,23 +263,40 @@ export class Invocation extends Cancellable {
   }
 
   /**
-   * Waits for what the handler needs before it begins. If that fails, or the call is cancelled meanwhile, it ends at once, and
-   * never ran.
+   * Waits for what the handler needs before it begins. If that fails, or the call ends meanwhile, it never ran.
    * @template T
    * @param {Promise<T>} needed
    * @param {(needed: T) => unknown} begin
    * @returns {Promise<unknown>} what `begin` returns
    */
   async beginAfter(needed, begin) {
-    const more = this.#more;
-    more.fate = abp.FATE_UNSTARTED;
-    const value = await new Promise((resolve, reject) => {
-      onAbort(this.signal, { handleEvent: resolve });
-      needed.then(resolve, reject);
-    });
-    if (this.aborted) throw this.signal.reason;
-    more.fate = undefined;
+    this.#postpone();
+    const value = await needed;
+    // Then it has ended, and nobody waits for this.
+    if (!this.begin()) throw this.signal.reason;
     return begin(value);
+  }
+
+  /**
+   * Runs a handler. Of a generator no line runs before its first chunk is taken.
+   * @param {(params: any, context: any) => unknown} handler
+   * @param {unknown} params
+   * @param {unknown} context
+   */
+  invoke(handler, params, context) {
+    if (isGenerator(handler)) this.#postpone();
+    return handler(params, context);
+  }
+
+  /** Its handler waits for something before it begins. */
+  #postpone() {
+    this.#endpoint.machine.feed((x, pointer) => x.postpone(pointer, this.handle));
+  }
+
+  /** Its handler is about to do something. @returns {boolean} false if it must not: the call has ended or is to stop */
+  begin() {
+    const { machine } = this.#endpoint;
+    return !this.#settled && machine.feed((x, pointer) => x.begin(pointer, this.handle)) === abp.OK;
   }
 
   /** @param {unknown} source what the handler streams */
@@ -288,7 +304,9 @@ export class Invocation extends Cancellable {
     // Once it is loaded, a stream does not wait for it.
     Outflow ??= (await loadPart(import('./outflow.js'))).Outflow;
     const outflow = (this.#more.outflow = new Outflow(this.#endpoint, this, source));
-    const { data, collected } = await outflow.run();
+    const streamed = await outflow.run();
+    if (!streamed) return this.#settle(abp.CANCELLED);
+    const { data, collected } = streamed;
     this.#more.collected = collected;
     await (isResponse(data) ? this.#respond(data) : this.#succeed(data));
   }
@@ -401,9 +419,9 @@ export class Invocation extends Cancellable {
    * @param {unknown} [response]
    * @param {abp.Fate} [fate] what became of its work, where that is known
    */
-  #settle(outcome, response, fate = this.#rare?.fate) {
+  #settle(outcome, response, fate) {
+    if (this.#settled) return;
     const rare = this.#rare;
-    offAbort(rare?.followed, this);
     this.#settled = true;
     this.#response = response;
     if (rare?.report !== undefined || (this.aborted && rare?.progress)) {
@@ -413,7 +431,14 @@ export class Invocation extends Cancellable {
     // From now on the clock of the call that asked runs again.
     if (this.request.about) machine.advance();
     machine.finish(this, outcome, fate);
-    rare?.onReturn?.();
+    this.#leave();
+  }
+
+  /** Its handler has returned, or will never run. */
+  #leave() {
+    this.#settled = true;
+    offAbort(this.#rare?.followed, this);
+    this.#rare?.onReturn?.();
   }
 
   /** Resolves when its handler has returned, and the core knows of it. @returns {Promise<void>} */
@@ -425,9 +450,14 @@ export class Invocation extends Cancellable {
     }));
   }
 
-  /** @override @param {string | undefined} reason */
-  abort(reason) {
+  /**
+   * @override
+   * @param {string | undefined} reason
+   * @param {unknown} [fate] what became of its work, if the core knows that already
+   */
+  abort(reason, fate) {
     this.#rare?.token?.cancel();
+    if (fate === abp.FATE_UNSTARTED) this.#leave();
     super.abort(reason ?? this.#endpoint.closing);
     this.#rare?.outflow?.stop(reason);
     this.#rare?.onStop?.(reason);

@@ -44,16 +44,16 @@ export class Outflow {
 
   /**
    * Streams everything.
-   * @returns {Promise<{ data: unknown, collected: boolean }>} the data of the result: what the handler returned or, if that is
-   *   nothing and the caller reads no chunks, a list of them
+   * @returns {Promise<{ data: unknown, collected: boolean } | undefined>} the data of the result: what the handler returned or, if
+   *   that is nothing and the caller reads no chunks, a list of them; undefined if it was stopped before its end
    */
   async run() {
     const collection = this.#isRead ? undefined : new Collection();
-    if (this.#invocation.aborted) this.stop();
+    if (!this.#invocation.begin()) this.stop(this.#invocation.reason);
     const { returned, value } = await this.#iteration.run((chunk) =>
       collection ? collection.add(chunk) : this.#send(chunk),
     );
-    if (!returned || this.#iteration.stopped) return { data: undefined, collected: false };
+    if (!returned) return undefined;
     // What cannot be sent is known now, before the call has an outcome.
     this.#endpoint.writer.flush();
     this.#requireWhole();

@@ -202,6 +202,40 @@ static const struct bounds CONFIGURATIONS[] = {
      .chunks = {1, 1},
      .moves = {ALWAYS, [CONNECT] = 1, [STREAM] = 1, [CALL] = 1, [YIELD] = 4, [READ] = ANY,
                [GRANT] = 2, [SIGNAL] = 1, [ASK] = 1, [CLOSE] = 1}},
+    /* Handlers that wait before they begin, and all that may end their calls meanwhile. */
+    {.name = "prepares",
+     .calls = 2,
+     .remembered = 1,
+     .max_concurrent = 1,
+     .moves = {ALWAYS, [FAIL] = ANY, [CONNECT] = 1, [CALL] = 2, [POSTPONE] = 2, [BEGIN] = ANY,
+               [SIGNAL] = 1, [CLOSE] = 1}},
+    {.name = "prepares-timed",
+     .calls = 1,
+     .remembered = 1,
+     .max_concurrent = 1,
+     .moves = {ALWAYS, [FAIL] = ANY, [CONNECT] = 1, [CALL_TIMED] = 1, [POSTPONE] = 2, [BEGIN] = ANY,
+               [SIGNAL] = 1, [ASK] = 1, [CLOSE] = 1, [CUT] = 1}},
+    {.name = "prepares-stream",
+     .calls = 1,
+     .remembered = 1,
+     .max_concurrent = 1,
+     .chunks = {1, 1},
+     .moves = {ALWAYS, [CONNECT] = 1, [STREAM] = 1, [YIELD] = 2, [READ] = ANY, [POSTPONE] = 1,
+               [BEGIN] = ANY, [SIGNAL] = 1, [ASK] = 1, [CUT] = 1}},
+    {.name = "prepares-tree",
+     .mute = 1,
+     .calls = 1,
+     .remembered = 1,
+     .max_concurrent = 1,
+     .moves = {ALWAYS, [CONNECT] = 1, [CALL] = 1, [LOCAL] = 1, [POSTPONE] = 2, [BEGIN] = ANY,
+               [SIGNAL] = 1, [CUT] = 1}},
+    {.name = "prepares-foreign",
+     .calls = 1,
+     .remembered = 1,
+     .max_concurrent = 1,
+     .foreign = 1,
+     .moves = {ALWAYS, [LOSE_TRACK] = ANY, [CONNECT] = 1, [CALL_TIMED] = 1, [POSTPONE] = 1,
+               [BEGIN] = ANY, [SIGNAL] = 1, [ASK] = 1, [CUT] = 1}},
     /* Three calls that wait for each other. */
     {.name = "three",
      .calls = 3,
@@ -350,11 +384,11 @@ static void mix_list(struct key *key, const struct world *w, int side, struct ca
 static void mix_call(struct key *key, const struct world *w, int side, const struct part *part) {
   const struct peer *peer = &w->peer[side];
   const struct call_table *table = &peer->endpoint->calls.table;
-  mix(key,
-      pack((uint32_t)(part->phase << 8 | part->known << 4 | part->answered << 1 | part->accepted),
-           (uint32_t)(part->stopped << 8 | part->outcome),
-           (uint32_t)(part->asked << 8 | part->unknown | part->fate << 4),
-           until(part->deadline, peer->now)));
+  mix(key, pack((uint32_t)(part->phase << 8 | part->prepares << 3 | part->known << 4 |
+                           part->answered << 1 | part->accepted),
+                (uint32_t)(part->stopped << 8 | part->outcome),
+                (uint32_t)(part->asked << 8 | part->unknown | part->fate << 4),
+                until(part->deadline, peer->now)));
   mix(key, part->left);
   const struct call *call = table_call(table, part->handle & ((1u << SLOT_BITS) - 1));
   const uint32_t clock = call_is_over(call->state) ? since(call->deadline, peer->now)

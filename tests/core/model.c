@@ -173,11 +173,18 @@ void model_remember(struct world *w, enum side side, int at) {
   forget_old(w, side);
 }
 
+int model_has_children(const struct world *w, int at) {
+  for (int i = 0; i < w->ghosts; i++)
+    if (w->calls[i].kind != NOBODY && w->calls[i].parent == at) return 1;
+  return 0;
+}
+
 void model_end(struct world *w, enum side side, int at, abp_outcome outcome, abp_fate fate,
                abp_kind said) {
   struct ghost *call = &w->calls[at];
   struct part *part = &call->part[side];
   part->phase = OVER;
+  part->prepares = 0;
   part->outcome = (uint8_t)outcome;
   part->fate = (uint8_t)fate;
   part->deadline = 0;
@@ -217,6 +224,7 @@ enum answer_when { LATER, NOW, NEVER };
 void model_answer(struct ghost *call, uint8_t answer) { call->answer = call->holds ? answer : 0; }
 
 static void stop_children(struct world *w, int parent, abp_outcome why);
+static void start_next(struct world *w, enum side side);
 
 /* A callee ends a call that has no outcome yet: LATER is when its handler has settled. */
 static void stop_serving(struct world *w, enum side side, int at, abp_outcome why,
@@ -228,6 +236,13 @@ static void stop_serving(struct world *w, enum side side, int at, abp_outcome wh
   if (part->phase != RUNS) return;
   /* The handler that made a local call is there to hear of it, whoever else is gone. */
   if (when == NEVER && call->kind == A_LOCAL) when = NOW;
+  if (part->prepares) {
+    model_expect(call, ABP_ABORT);
+    model_answer(call, ANSWER_CANCELLED);
+    model_end(w, side, at, why, ABP_FATE_UNSTARTED, when == NEVER ? ABP_ABORT : ABP_RESULT);
+    start_next(w, side);
+    return;
+  }
   if (part->asked && !part->stopped && when != LATER) {
     part->stopped = part->asked;
     model_answer(call, ANSWER_UNKNOWN);
@@ -286,7 +301,7 @@ void model_start(struct world *w, enum side side, int at) {
 
 /* Calls come in the order of their numbers, and start in it. */
 static void start_next(struct world *w, enum side side) {
-  for (;;) {
+  while (!w->ending) {
     int first = -1;
     for (int i = 0; i < w->ghosts; i++) {
       const struct ghost *call = &w->calls[i];
@@ -312,13 +327,14 @@ void model_handler_settled(struct world *w, int at, abp_outcome outcome) {
   const int asked = part->asked && !part->stopped;
   /* An app that is not ours says by `cancelled` nothing about its work. */
   const int mean = w->bounds.foreign && side == APP && outcome == ABP_CANCELLED;
-  const abp_fate fate = outcome == ABP_COMPLETED         ? ABP_FATE_FINISHED
-                        : outcome == ABP_FAILED          ? ABP_FATE_FAILED
-                        : outcome == ABP_UNKNOWN || mean ? ABP_FATE_UNKNOWN
-                                                         : ABP_FATE_STOPPED;
+  abp_fate fate = outcome == ABP_COMPLETED         ? ABP_FATE_FINISHED
+                  : outcome == ABP_FAILED          ? ABP_FATE_FAILED
+                  : outcome == ABP_UNKNOWN || mean ? ABP_FATE_UNKNOWN
+                                                   : ABP_FATE_STOPPED;
   call->did = (uint8_t)(mean ? ABP_FATE_STOPPED : fate);
+  if (part->prepares && outcome != ABP_COMPLETED) fate = call->did = ABP_FATE_UNSTARTED;
   if (outcome == ABP_FAILED) outcome = ABP_COMPLETED;
-  if (outcome == ABP_UNKNOWN && !part->stopped) part->unknown = 1;
+  if (outcome == ABP_UNKNOWN && !part->stopped && !part->prepares) part->unknown = 1;
   if (outcome == ABP_UNKNOWN) outcome = ABP_CANCELLED;
   if (asked) {
     model_answer(call, part->unknown              ? ANSWER_UNKNOWN
@@ -341,6 +357,7 @@ void model_set_session(struct world *w, enum side side, abp_session session) {
 void model_end_session(struct world *w, enum side side, abp_session how) {
   if (w->peer[side].session == ABP_SESSION_READY) {
     const int lost = how == ABP_SESSION_LOST;
+    w->ending = 1;
     for (int i = 0; side == AGENT && i < w->ghosts; i++)
       w->calls[i].about = 0;
     /* What this side has made ends first: with the session, so that no cancel is sent. */
@@ -361,6 +378,7 @@ void model_end_session(struct world *w, enum side side, abp_session how) {
       }
     }
   }
+  w->ending = 0;
   model_set_session(w, side, how);
 }
 
@@ -386,6 +404,7 @@ void model_new_session(struct world *w, enum side side) {
 void model_clocks(struct world *w, enum side side, uint64_t now) {
   struct peer *peer = &w->peer[side];
   peer->now = now;
+  w->ending = 1;
   for (;;) {
     int first = -1;
     for (int i = 0; i < w->ghosts; i++) {
@@ -415,6 +434,8 @@ void model_clocks(struct world *w, enum side side, uint64_t now) {
     }
     model_pause(w, side);
   }
+  w->ending = 0;
+  start_next(w, side);
   if (peer->resend && now >= peer->resend) {
     const int over = now >= peer->give_up;
     peer->sends = 1u << (over ? ABP_MSG_SHUTDOWN : ABP_MSG_INITIALIZE);

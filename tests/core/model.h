@@ -38,6 +38,8 @@ uint64_t model_earliest(const struct world *w, enum side side);
 /* This action, of this call, before the input is drained. */
 void model_expect(struct ghost *call, abp_kind kind);
 /* A call has an outcome at one side, which says so, or nothing. */
+/* Whether a call is made on behalf of this one. */
+int model_has_children(const struct world *w, int at);
 void model_end(struct world *w, enum side side, int at, abp_outcome outcome, abp_fate fate,
                abp_kind said);
 /* It is over and has said all it had to say. */

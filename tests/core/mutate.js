@@ -20,8 +20,8 @@ const WRAP = '-Wl,--wrap=malloc,--wrap=calloc,--wrap=realloc,--wrap=free';
 const MAX_SECONDS = 300;
 
 const CALLEE = [
-  ...['QUEUED', 'RUNNING', 'ASKED', 'CANCELLING', 'UNWINDING', 'UNANSWERED', 'RETURNED'],
-  ...['UNWOUND', 'COMPLETED', 'CANCELLED', 'UNKNOWN'],
+  ...['QUEUED', 'PREPARING', 'RUNNING', 'ASKED', 'CANCELLING', 'UNWINDING', 'UNANSWERED'],
+  ...['RETURNED', 'UNWOUND', 'COMPLETED', 'CANCELLED', 'UNKNOWN'],
 ];
 const CALLER = ['WAITING', 'STOPPING', 'STOPPED', 'SETTLED'];
 const SESSION = ['CONNECTING', 'READY', 'FAILED', 'CLOSED', 'LOST'];
@@ -63,6 +63,7 @@ const PROGRAMS = [
   { objects: EXPLORE, args: ['bytes'] },
   { objects: EXPLORE, args: ['greedy'] },
   { objects: [...CORE, 'rpc', 'arena', 'rpc_explore'], args: [] },
+  { objects: EXPLORE, args: ['prepares-timed'] },
   { objects: EXPLORE, args: ['heedless'] },
   { objects: EXPLORE, args: ['one'] }, // the only one whose handlers fail
   { objects: EXPLORE, args: [] },

@@ -27,6 +27,8 @@ enum move_kind {
   TIMED, /* likewise, with a timeout */
   NEST,  /* of a request: its handler asks back */
   SIGNAL,
+  POSTPONE, /* of a request: its handler waits for what it needs before it begins */
+  BEGIN,
   RETURN,
   THROW,
   GIVE_UP,
@@ -44,9 +46,10 @@ enum move_kind {
   BY_NAME             /* likewise: a cancel comes together with the notification beside it */
 };
 
-static const char *const NAMES[MOVES] = {
-    "call",  "timed",   "nest",  "signal", "return",     "throw", "give-up", "inquire",
-    "retry", "deliver", "start", "tick",   "half-close", "close", "lose",    "withdraw"};
+static const char *const NAMES[MOVES] = {"call",  "timed",   "nest",    "signal",  "postpone",
+                                         "begin", "return",  "throw",   "give-up", "inquire",
+                                         "retry", "deliver", "start",   "tick",    "half-close",
+                                         "close", "lose",    "withdraw"};
 
 struct bounds {
   const char *name;
@@ -57,13 +60,27 @@ struct bounds {
 
 #define ANY 255
 #define ALWAYS                                                                                     \
-  [RETURN] = ANY, [THROW] = ANY, [GIVE_UP] = ANY, [DELIVER] = ANY, [START] = ANY, [TICK] = ANY
+  [BEGIN] = ANY, [RETURN] = ANY, [THROW] = ANY, [GIVE_UP] = ANY, [DELIVER] = ANY, [START] = ANY,   \
+  [TICK] = ANY
 
 static const struct bounds CONFIGURATIONS[] = {
     {"acp, one",
      ABP_ACP,
      8,
      {ALWAYS, [CALL] = 1, [TIMED] = 1, [SIGNAL] = 1, [CLOSE] = 1, [LOSE] = 1}},
+    {"acp, prepares",
+     ABP_ACP,
+     1,
+     {ALWAYS, [TIMED] = 1, [POSTPONE] = 2, [SIGNAL] = 1, [CLOSE] = 1, [LOSE] = 1}},
+    {"acp, queue that prepares", ABP_ACP, 1, {ALWAYS, [CALL] = 2, [POSTPONE] = 1, [SIGNAL] = 1}},
+    {"mcp, prepares",
+     ABP_MCP,
+     1,
+     {ALWAYS, [CALL] = 1, [POSTPONE] = 2, [SIGNAL] = 1, [HALF_CLOSE] = 1, [CLOSE] = 1, [LOSE] = 1}},
+    {"mcp, subscriptions that prepare",
+     ABP_MCP,
+     1,
+     {ALWAYS, [CALL] = 2, [POSTPONE] = 1, [HALF_CLOSE] = 1, [CLOSE] = 1, [SUBSCRIBES] = 1}},
     {"acp, tree", ABP_ACP, 8, {ALWAYS, [CALL] = 1, [NEST] = 2, [SIGNAL] = 1, [CLOSE] = 1}},
     {"acp, by name",
      ABP_ACP,
@@ -126,10 +143,11 @@ struct fact {
   uint64_t deadline;
   /* At its callee. */
   abp_call in;
-  uint8_t phase; /* enum phase */
-  uint8_t asked; /* its signal has fired */
-  uint8_t mute;  /* nobody is to be answered any more */
-  uint8_t named; /* it was stopped by a name */
+  uint8_t phase;    /* enum phase */
+  uint8_t asked;    /* its signal has fired */
+  uint8_t prepares; /* its handler has not begun */
+  uint8_t mute;     /* nobody is to be answered any more */
+  uint8_t named;    /* it was stopped by a name */
   uint8_t ending, held, inquires;
   struct expected expected[2]; /* of its caller, of its callee */
 };
@@ -269,6 +287,14 @@ static void admits(int side) {
 
 static void handler_ends(struct fact *fact, abp_ending ending) {
   fact->ending = (uint8_t)ending;
+  if (fact->prepares) {
+    fact->prepares = 0;
+    const int gives_up = ending == ABP_GAVE_UP && !drops();
+    if (gives_up) expect(fact, 1, ABP_ABORT);
+    ends(fact, gives_up ? ABP_CANCELLED : ABP_COMPLETED,
+         ending == ABP_RETURNED ? ABP_FATE_FINISHED : ABP_FATE_UNSTARTED);
+    return;
+  }
   if (ending == ABP_GAVE_UP && !drops() && !fact->asked && !fact->mute) asked(fact);
   if (fact->mute) {
     fact->phase = OVER;
@@ -286,7 +312,16 @@ static void handler_ends(struct fact *fact, abp_ending ending) {
   }
 }
 
-static void cancel_comes(struct fact *fact) {
+/* Returns 1 if it gives its place back. */
+static int cancel_comes(struct fact *fact) {
+  if (fact->prepares) {
+    fact->prepares = 0;
+    expect(fact, 1, ABP_ABORT);
+    fact->phase = OVER;
+    fact->expected[1].fate = ABP_FATE_UNSTARTED;
+    if (!drops()) ends(fact, ABP_CANCELLED, ABP_FATE_UNSTARTED);
+    return 1;
+  }
   if (fact->phase == QUEUED_UP && drops()) {
     fact->phase = OVER;
     fact->expected[1].fate = ABP_FATE_UNSTARTED;
@@ -297,6 +332,7 @@ static void cancel_comes(struct fact *fact) {
     fact->mute = (uint8_t)drops();
     asked(fact);
   }
+  return 0;
 }
 
 /* It is answered in the place of its handler. */
@@ -304,8 +340,10 @@ static void answers(struct fact *fact, uint8_t outcome) {
   const int runs = fact->phase == RUNS;
   if (fact->mute || (!runs && fact->phase != QUEUED_UP)) return;
   if (runs && !fact->asked) expect(fact, 1, ABP_ABORT);
-  ends(fact, outcome, runs ? ABP_FATE_RUNNING : ABP_FATE_UNSTARTED);
-  if (runs) fact->phase = RUNS;
+  const int works = runs && !fact->prepares;
+  ends(fact, outcome, works ? ABP_FATE_RUNNING : ABP_FATE_UNSTARTED);
+  if (works) fact->phase = RUNS;
+  fact->prepares = 0;
   fact->mute = 1;
 }
 
@@ -327,12 +365,15 @@ static void closes(int side) {
 }
 
 static void hears_all(int side) {
+  int freed = 0;
   for (int i = 0; i < now.facts; i++) {
     if (now.fact[i].caller == side && now.fact[i].left) is_over(&now.fact[i]);
     if (now.fact[i].caller == side && now.fact[i].waits)
       settles(&now.fact[i], ABP_DISCONNECTED, ABP_FATE_UNKNOWN);
-    if (now.fact[i].caller != side && now.left.moves[SUBSCRIBES]) cancel_comes(&now.fact[i]);
+    if (now.fact[i].caller != side && now.left.moves[SUBSCRIBES])
+      freed |= cancel_comes(&now.fact[i]);
   }
+  if (freed) admits(side);
 }
 
 static uint32_t received(int side) {
@@ -356,9 +397,10 @@ static void loses(int side) {
     if (fact->mute || fact->phase == NOT_HERE || fact->phase == OVER) continue;
     if (!fact->asked || fact->phase != RUNS) expect(fact, 1, ABP_ABORT);
     fact->mute = 1;
-    if (fact->phase == QUEUED_UP) fact->expected[1].fate = ABP_FATE_UNSTARTED;
+    if (fact->phase == QUEUED_UP || fact->prepares) fact->expected[1].fate = ABP_FATE_UNSTARTED;
     if (fact->phase == HELD) fact->expected[1].fate = (uint8_t)fate_of(fact);
-    if (fact->phase != RUNS) fact->phase = OVER;
+    if (fact->phase != RUNS || fact->prepares) fact->phase = OVER;
+    fact->prepares = 0;
   }
 }
 
@@ -452,7 +494,7 @@ static void check(int side) {
       must(table_call(&calls->table, slot)->fate == (fact->mute ? ABP_FATE_RUNNING : ABP_FATE_NONE),
            "it is known wrongly what became of the work");
     must(!fact->in || abp_peer_running(peer, fact->in) ==
-                          (fact->phase == RUNS && !fact->asked && !fact->mute),
+                          (fact->phase == RUNS && !fact->asked && !fact->mute && !fact->prepares),
          "progress is wanted or not, wrongly");
     must(!fact->in || abp_peer_pending(peer, fact->in) == (fact->phase != OVER),
          "it has ended or not, wrongly");
@@ -506,7 +548,7 @@ static void deliver(int side) {
     break;
   case CANCEL:
     abp_peer_cancel_received(peer, &id, NULL, 0, 1);
-    cancel_comes(fact);
+    if (cancel_comes(fact)) admits(side);
     break;
   case STOP:
     must(abp_peer_stop_received(peer, fact->in) == ABP_OK, "a name is refused");
@@ -562,9 +604,14 @@ static int can(enum move_kind kind, int at) {
   case CALL:
   case TIMED: return at == 0 && !now.heard_all[0] && now.facts < FACTS;
   case NEST:
-    return known && fact->phase == RUNS && !fact->asked && !fact->mute && now.facts < FACTS &&
-           !now.heard_all[!fact->caller];
+    return known && fact->phase == RUNS && !fact->asked && !fact->mute && !fact->prepares &&
+           now.facts < FACTS && !now.heard_all[!fact->caller];
   case SIGNAL: return known && fact->waits;
+  case POSTPONE:
+    for (int i = 0; known && i < now.facts; i++)
+      if (now.fact[i].parent == at) return 0;
+    return known && fact->phase == RUNS && !fact->asked && !fact->mute && !fact->prepares;
+  case BEGIN: return known && fact->prepares;
   case RETURN:
   case THROW:
   case GIVE_UP:
@@ -588,7 +635,7 @@ static int can(enum move_kind kind, int at) {
 static void act(enum move_kind kind, int at) {
   struct fact *fact = &now.fact[at];
   const int callee = at < now.facts ? !fact->caller : 0;
-  const int at_callee = (kind >= RETURN && kind <= INQUIRE) || kind == NEST;
+  const int at_callee = (kind >= POSTPONE && kind <= INQUIRE) || kind == NEST;
   int side = kind >= DELIVER && kind < WITHDRAW ? at
              : at_callee || kind == WITHDRAW    ? callee
                                                 : fact->caller;
@@ -612,6 +659,14 @@ static void act(enum move_kind kind, int at) {
   case SIGNAL:
     must(abp_peer_cancel(now.peer[side], fact->out, NULL, 0) == ABP_OK, "a signal is refused");
     stops(fact, ABP_CANCELLED);
+    break;
+  case POSTPONE:
+    must(abp_peer_postpone(now.peer[side], fact->in) == ABP_OK, "a handler cannot wait");
+    fact->prepares = 1;
+    break;
+  case BEGIN:
+    must(abp_peer_begin(now.peer[side], fact->in) == ABP_OK, "a handler cannot begin");
+    fact->prepares = 0;
     break;
   case RETURN:
   case THROW:

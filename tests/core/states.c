@@ -31,7 +31,7 @@ __attribute__((format(printf, 1, 2))) static void put(const char *format, ...) {
 
 /* --- Tables alike ----------------------------------------------------------------------------- */
 
-enum { MAX_STATES = 24, MAX_EVENTS = 32 };
+enum { MAX_STATES = 32, MAX_EVENTS = 32 };
 _Static_assert((int)CALL_STATES <= MAX_STATES && (int)TASK_STATES <= MAX_STATES, "room");
 _Static_assert((int)CALL_EVENTS <= MAX_EVENTS && (int)TASK_EVENTS <= MAX_EVENTS, "room");
 
@@ -145,24 +145,19 @@ static void put_owed(uint32_t owed) {
   if (*fate) put("%s*%s*", owed ? ", " : "", fate);
 }
 
-static const char *const CALL_STATE_NAMES[CALL_STATES] = {[FREE] = "FREE",
-                                                          [QUEUED] = "QUEUED",
-                                                          [RUNNING] = "RUNNING",
-                                                          [ASKED] = "ASKED",
-                                                          [CANCELLING] = "CANCELLING",
-                                                          [UNWINDING] = "UNWINDING",
-                                                          [UNANSWERED] = "UNANSWERED",
-                                                          [RETURNED] = "RETURNED",
-                                                          [UNWOUND] = "UNWOUND",
-                                                          [WAITING] = "WAITING",
-                                                          [STOPPING] = "STOPPING",
-                                                          [STOPPED] = "STOPPED",
-                                                          [LEFT] = "LEFT",
-                                                          [COMPLETED] = "COMPLETED",
-                                                          [CANCELLED] = "CANCELLED",
-                                                          [UNKNOWN] = "UNKNOWN",
-                                                          [SETTLED] = "SETTLED"};
+static const char *const CALL_STATE_NAMES[CALL_STATES] = {
+    [FREE] = "FREE",           [QUEUED] = "QUEUED",
+    [PREPARING] = "PREPARING", [RUNNING] = "RUNNING",
+    [ASKED] = "ASKED",         [CANCELLING] = "CANCELLING",
+    [UNWINDING] = "UNWINDING", [UNANSWERED] = "UNANSWERED",
+    [RETURNED] = "RETURNED",   [UNWOUND] = "UNWOUND",
+    [WAITING] = "WAITING",     [STOPPING] = "STOPPING",
+    [STOPPED] = "STOPPED",     [LEFT] = "LEFT",
+    [COMPLETED] = "COMPLETED", [CANCELLED] = "CANCELLED",
+    [UNKNOWN] = "UNKNOWN",     [SETTLED] = "SETTLED"};
 static const char *const CALL_EVENT_NAMES[CALL_EVENTS] = {[EV_START] = "start",
+                                                          [EV_POSTPONE] = "postpone",
+                                                          [EV_BEGIN] = "begin",
                                                           [EV_CANCEL] = "cancel",
                                                           [EV_CANCEL_BY_ID] = "cancel by id",
                                                           [EV_ACKNOWLEDGED] = "acknowledged",
@@ -293,8 +288,8 @@ static void write_document(void) {
                                   {0}};
   static struct table tasks = {TASK_STATES, TASK_EVENTS, TASK_STATE_NAMES, TASK_EVENT_NAMES,
                                task_row,    put_fate,    ~0u << FATES_AT,  {0}};
-  const uint32_t both =
-      BIT(EV_START) | BIT(EV_COMPLETE) | BIT(EV_CANCELLED) | BIT(EV_CLOSE) | BIT(EV_LOST);
+  const uint32_t both = BIT(EV_START) | BIT(EV_POSTPONE) | BIT(EV_BEGIN) | BIT(EV_COMPLETE) |
+                        BIT(EV_CANCELLED) | BIT(EV_CLOSE) | BIT(EV_LOST);
   put("# States\n\n"
       "Printed from the tables of `src/call_state.c`, `src/session.c` and `src/task_state.c` by\n"
       "`tests/core/states.c`; a test fails when this file is out of date. To renew it:\n\n"

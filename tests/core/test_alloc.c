@@ -172,6 +172,10 @@ static int cancel_by_id(abp_endpoint *ep) {
   return abp_cancel_by_id(ep, &id, "why", 3, &made);
 }
 static int unsent(abp_endpoint *ep) { return abp_send_failed(ep, made); }
+static int postpone(abp_endpoint *ep) {
+  const int status = abp_postpone(ep, received);
+  return status == ABP_OK ? abp_begin(ep, received) : status;
+}
 static int finish(abp_endpoint *ep) { return abp_finish(ep, received, ABP_COMPLETED); }
 static int finish_cancelled(abp_endpoint *ep) { return abp_finish(ep, received, ABP_CANCELLED); }
 /* An app that is not ours is asked, and the cancel waits for its word. */
@@ -284,6 +288,7 @@ static const struct operation {
     {ABP_APP, CALLING, ask_and_finish, NULL},
     {ABP_APP, CALLING, ask_and_lose, NULL},
     {ABP_APP, CALLING, finish_cancelled, NULL},
+    {ABP_APP, CALLING, postpone, NULL},
     {ABP_APP, CALLING, call_local, NULL},
     {ABP_APP, CALLING, request_within, NULL},
     {ABP_APP, CALLING, cancel, NULL},

@@ -95,7 +95,8 @@ static void what_ends_a_call_says_what_became_of_its_work(void **state) {
   }
 }
 
-/* Only what waits for its turn, or was not sent, is said not to have run. */
+/* Only what waits for its turn, or for what its handler needs, or was not sent, is said not to have
+ * run. */
 static void a_handler_that_ran_is_never_unstarted(void **state) {
   (void)state;
   for (int from = 0; from < CALL_STATES; from++) {
@@ -103,8 +104,29 @@ static void a_handler_that_ran_is_never_unstarted(void **state) {
       const struct call_step step = call_step((enum call_state)from, (enum call_event)event);
       assert_int_equal(step.fate == ABP_FATE_UNSTARTED,
                        (from == QUEUED && (int)step.next != from && event != EV_START) ||
+                           (from == PREPARING && (int)step.next != from && event != EV_BEGIN &&
+                            event != EV_COMPLETE) ||
                            (event == EV_UNSENT && (int)step.next != from));
     }
+  }
+}
+
+/* Whatever ends a call whose handler has not begun ends it at once: there is nothing to unwind. */
+static void a_handler_that_has_not_begun_is_not_waited_for(void **state) {
+  (void)state;
+  for (int event = 0; event < CALL_EVENTS; event++) {
+    const struct call_step step = call_step(PREPARING, (enum call_event)event);
+    const int may_begin = step.next == PREPARING || event == EV_BEGIN;
+    assert_true(may_begin || call_is_over((enum call_state)step.next));
+    const struct call_step queued = call_step(QUEUED, (enum call_event)event);
+    if (!call_is_over((enum call_state)queued.next)) continue;
+    assert_int_equal(step.next, queued.next);
+    assert_int_equal(step.owed, queued.owed | OWE_ABORT);
+  }
+  assert_int_equal(call_step(PREPARING, EV_BEGIN).next, RUNNING);
+  for (int from = 0; from < CALL_STATES; from++) {
+    const struct call_step step = call_step((enum call_state)from, EV_POSTPONE);
+    assert_int_equal(step.next, from == RUNNING ? PREPARING : from);
   }
 }
 
@@ -198,6 +220,7 @@ int main(void) {
       cmocka_unit_test(what_nobody_knows_stays_unknown),
       cmocka_unit_test(what_ends_a_call_says_what_became_of_its_work),
       cmocka_unit_test(a_handler_that_ran_is_never_unstarted),
+      cmocka_unit_test(a_handler_that_has_not_begun_is_not_waited_for),
       cmocka_unit_test(a_handler_starts_only_from_the_queue),
       cmocka_unit_test(a_call_has_one_outcome),
       cmocka_unit_test(what_is_over_stays_over),

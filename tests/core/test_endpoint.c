@@ -103,6 +103,67 @@ static void a_handle_of_a_call_that_is_over_is_nobody_elses(void **state) {
   abp_free(ep);
 }
 
+static void a_handler_that_waits_to_begin_ends_at_once(void **state) {
+  (void)state;
+  for (int how = 0; how < 5; how++) {
+    abp_endpoint *ep = app((abp_config){.max_concurrent = 1});
+    const abp_id id = text("a");
+    abp_call_received(ep, &id, 50, 0, ABP_NO_ERROR);
+    abp_action last = {0};
+    drain(ep, &last);
+    const abp_call call = last.call;
+    received(ep, text("b"));
+    assert_int_equal(abp_postpone(ep, call), ABP_OK);
+    assert_int_equal(abp_next(ep, &last), 0);
+    assert_int_equal(abp_postpone(ep, call), ABP_OK);
+    assert_int_equal(abp_call_local(ep, call, 0, ABP_NO_ERROR), ABP_E_STATE);
+    assert_int_equal(abp_progress_wanted(ep, call), 0);
+    switch (how) {
+    case 0: abp_advance(ep, 2000); break;
+    case 1: abp_close(ep); break;
+    case 2: abp_lost(ep); break;
+    case 3:
+      endpoint_cancel(ep, &id, "why", 3, &(const struct cancel_text){"1", "\"a\"", 1, 3});
+      break;
+    default: abp_finish(ep, call, ABP_FAILED); break;
+    }
+    drain(ep, NULL);
+    abp_outcome outcome;
+    abp_call running;
+    assert_int_equal(abp_became(ep, &id, &outcome, &running), ABP_FATE_UNSTARTED);
+    assert_int_equal(running, 0);
+    assert_int_equal(outcome, how == 4                 ? ABP_COMPLETED
+                              : how == 0               ? ABP_TIMED_OUT
+                              : (how == 1 || how == 2) ? ABP_DISCONNECTED
+                                                       : ABP_CANCELLED);
+    assert_int_equal(abp_begin(ep, call), ABP_E_STATE);
+    assert_int_equal(abp_postpone(ep, call), ABP_E_STATE);
+    assert_int_equal(abp_finish(ep, call, ABP_COMPLETED), ABP_E_STATE);
+    /* The one that waited for its place has it, unless it has ended, too. */
+    const abp_id next = text("b");
+    const abp_fate fate = abp_became(ep, &next, &outcome, &running);
+    assert_int_equal(fate, how == 1 || how == 2 ? ABP_FATE_UNSTARTED : ABP_FATE_RUNNING);
+    if (running) assert_int_equal(abp_begin(ep, running), ABP_OK);
+    abp_free(ep);
+  }
+}
+
+static void what_only_asks_gives_back_the_place_that_it_was_given(void **state) {
+  (void)state;
+  abp_endpoint *ep = app((abp_config){.max_concurrent = 1});
+  const abp_id id = text("a");
+  for (int i = 0; i < 3; i++) {
+    abp_call_received(ep, &id, 0, ABP_ASIDE, ABP_NO_ERROR);
+    abp_action last = {0};
+    drain(ep, &last);
+    assert_int_equal(abp_postpone(ep, last.call), ABP_OK);
+    endpoint_cancel(ep, &id, NULL, 0, &(const struct cancel_text){"1", "\"a\"", 1, 3});
+    drain(ep, NULL);
+    assert_int_equal(ep->calls.limits.max_concurrent, 1);
+  }
+  abp_free(ep);
+}
+
 static void too_many_calls_are_refused_and_one_more_fits_when_one_has_ended(void **state) {
   (void)state;
   abp_endpoint *ep = app((abp_config){.max_calls = 2});
@@ -1030,6 +1091,8 @@ int main(void) {
       cmocka_unit_test(numbers_go_on_past_2_31_and_begin_again_after_2_32),
       cmocka_unit_test(a_number_that_is_still_in_use_is_skipped_when_numbers_begin_again),
       cmocka_unit_test(a_handle_of_a_call_that_is_over_is_nobody_elses),
+      cmocka_unit_test(a_handler_that_waits_to_begin_ends_at_once),
+      cmocka_unit_test(what_only_asks_gives_back_the_place_that_it_was_given),
       cmocka_unit_test(too_many_calls_are_refused_and_one_more_fits_when_one_has_ended),
       cmocka_unit_test(ids_are_refused_when_they_are_no_ids),
       cmocka_unit_test(a_number_and_its_text_are_one_id_and_nothing_else_is),

@@ -30,6 +30,7 @@ static const uint32_t WEIGHTS[MOVE_KINDS] = {
     [CONNECT] = 500,     [CONNECT_UNREADABLE] = 50,
     [CALL] = 6000,       [CALL_TIMED] = 4000,
     [CALL_UNSENT] = 100, [SIGNAL] = 1500,
+    [POSTPONE] = 1500,   [BEGIN] = 1200,
     [ASK] = 600,         [COMPLETE] = 2500,
     [FAIL] = 1000,       [THROW_ABORT] = 500,
     [LOSE_TRACK] = 200,  [ACCEPT] = 300,

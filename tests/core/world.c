@@ -437,7 +437,7 @@ static void yield(struct world *w, int at) {
   const enum side side = model_handler_side(call);
   struct part *part = &call->part[side];
   const int status = abp_chunk(w->peer[side].endpoint, part->handle, CHUNK_SIZE);
-  if (part->stopped) {
+  if (part->stopped || part->prepares) {
     must(w, status == ABP_E_STATE, at, "a chunk for nobody");
   } else if (model_full(w, side, call)) {
     must(w, status == ABP_E_LIMIT, at, "a chunk for which there is no room");
@@ -559,7 +559,7 @@ static void receive_cancel(struct world *w, struct id id, struct id about) {
   else if (w->calls[at].part[APP].unknown)
     app->answer = ANSWER_UNKNOWN;
   else if (w->bounds.foreign && w->calls[at].part[APP].phase == RUNS &&
-           !w->calls[at].part[APP].stopped) {
+           !w->calls[at].part[APP].stopped && !w->calls[at].part[APP].prepares) {
     struct ghost *call = &w->calls[at];
     if (call->holds == MAX_HELD) {
       fprintf(stderr, "MAX_HELD is too small\n");
@@ -756,6 +756,8 @@ static const struct {
     [CALL_WITHDRAWN] = {"call-withdrawn", OF_ALL},
     [SIGNAL] = {"signal", OF_A_CALL},
     [ASK] = {"ask", OF_A_CALL},
+    [POSTPONE] = {"postpone", OF_A_CALL},
+    [BEGIN] = {"begin", OF_A_CALL},
     [COMPLETE] = {"complete", OF_A_CALL},
     [FAIL] = {"fail", OF_A_CALL},
     [THROW_ABORT] = {"abort", OF_A_CALL},
@@ -823,7 +825,7 @@ int world_can(const struct world *w, struct move move) {
   const struct ghost *call = &w->calls[move.at];
   const struct part *part = &call->part[model_handler_side(call)];
   const struct part *made = &call->part[model_caller(call)];
-  const int works = part->phase == RUNS && !part->stopped && !part->asked;
+  const int works = part->phase == RUNS && !part->stopped && !part->asked && !part->prepares;
   switch (move.kind) {
   case CONNECT:
   case CONNECT_UNREADABLE: return !has_session(w, AGENT);
@@ -836,6 +838,9 @@ int world_can(const struct world *w, struct move move) {
     return call->kind != NOBODY && call->kind != A_CANCEL &&
            call->part[signal_side(call)].phase != NOT_HERE;
   case ASK: return call->kind == A_CALL && ready;
+  /* What has done something does not wait to begin. */
+  case POSTPONE: return works && !call->yielded && !model_has_children(w, move.at);
+  case BEGIN: return part->prepares;
   case COMPLETE:
   case FAIL:
   case THROW_ABORT:
@@ -906,6 +911,18 @@ static void perform(struct world *w, struct move move) {
   case ASK:
     side = AGENT;
     ask(w, move.at);
+    break;
+  case POSTPONE:
+    side = model_handler_side(call);
+    taken(w, abp_postpone(w->peer[side].endpoint, model_handled(call)->handle));
+    model_handled(call)->prepares = 1;
+    call->started = 0;
+    break;
+  case BEGIN:
+    side = model_handler_side(call);
+    taken(w, abp_begin(w->peer[side].endpoint, model_handled(call)->handle));
+    model_handled(call)->prepares = 0;
+    call->started = 1;
     break;
   case COMPLETE: settle_handler(w, move.at, ABP_COMPLETED, 1); return;
   case FAIL: settle_handler(w, move.at, ABP_FAILED, 0); return;
@@ -1043,8 +1060,9 @@ static void check(struct world *w, enum side side) {
            i, "who asks is told wrongly what became of the work");
     }
     must(w,
-         part->phase != RUNS || abp_progress_wanted(ep, part->handle) ==
-                                    (call->progress && !part->stopped && !part->asked),
+         part->phase != RUNS ||
+             abp_progress_wanted(ep, part->handle) ==
+                 (call->progress && !part->stopped && !part->asked && !part->prepares),
          i, "progress is wanted or not, wrongly");
     must(w, part->phase != RUNS || abp_stream_wanted(ep, part->handle) == call->stream, i,
          "a stream is wanted or not, wrongly");

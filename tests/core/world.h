@@ -57,6 +57,8 @@ enum move_kind {
   CALL_WITHDRAWN, /* and is cancelled before that is known */
   SIGNAL,         /* of a call: its caller's signal fires */
   ASK,            /* of a call: `cancel(callId)`, whether it has ended or not */
+  POSTPONE,       /* of a running call: its handler waits for what it needs before it begins */
+  BEGIN,          /* and has it */
   COMPLETE,
   FAIL,
   THROW_ABORT,
@@ -116,6 +118,7 @@ struct part {
   uint8_t asked;     /* abp_outcome: the same, but the app's word decides, and has not come */
   uint8_t closed;    /* callee: it ends because its session was closed */
   uint8_t unknown;   /* it will never come */
+  uint8_t prepares;  /* its handler has not begun, and waits for what it needs */
   uint8_t answered;  /* callee: its result is out, or nobody wants it */
   uint8_t accepted;  /* caller: it was told that the cancel stands */
   uint8_t outcome;   /* once it is over */
@@ -196,6 +199,7 @@ struct peer {
 
 struct world {
   struct bounds bounds; /* what is left of them */
+  uint8_t ending;       /* several calls end: those that wait start after that */
   const char *violation;
   int violation_at; /* the call that it is about, or -1 */
   int line;         /* the two are joined */

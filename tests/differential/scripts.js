@@ -7,7 +7,7 @@
 import { CONFIG } from '../../js/core/abp-boundary.js';
 
 const FUNCTIONS =
-  'end create describe connect close lost leave advance request cancel cancel_by_id result_received unsent progress_received progress_wanted call_received call_local finish receive cancel_received stream_wanted chunk chunk_received chunk_read credit_received cancel_answered suspect refused goes_on'.split(
+  'end create describe connect close lost leave advance request cancel cancel_by_id result_received unsent progress_received progress_wanted call_received call_local finish receive cancel_received stream_wanted chunk chunk_received chunk_read credit_received cancel_answered suspect refused goes_on postpone begin'.split(
     ' ',
   );
 const CODE = Object.fromEntries(FUNCTIONS.map((name, i) => [name, i]));
@@ -308,6 +308,8 @@ export function script(seed, player, write) {
     ],
     [1, () => does('call_local', [call(), pick(100), pick(6) ? 0 : 3])],
     [5, () => does('finish', [call(), [1, 2, 5, 6][pick(4)], [0, 1 + pick(6)][pick(2)]])],
+    [2, () => does('postpone', [call()])],
+    [2, () => does('begin', [call()])],
     [2, () => does('cancel_answered', [call(), pick(2), 0])],
     [2, () => does('goes_on', [call()])],
     [

@@ -110,6 +110,8 @@ int main(void) {
     case 26: drain(suspect(ep)); break;
     case 27: drain(refused(ep, a[1])); break;
     case 28: drain(goes_on(ep, a[1])); break;
+    case 29: drain(postpone(ep, a[1])); break;
+    case 30: drain(begin(ep, a[1])); break;
     default: return 2;
     }
   }

@@ -58,7 +58,7 @@ static void stream(struct side *side, struct bytes *bytes, uint8_t op) {
   abp_endpoint *ep = side->endpoint;
   abp_id id = take_id(bytes);
   const uint64_t size = op & 128 ? (uint64_t)take32(bytes) << 32 | take32(bytes) : take8(bytes);
-  switch (take8(bytes) % 7) {
+  switch (take8(bytes) % 9) {
   case 0:
     side_drain(side, abp_stream_received(ep, &id, 0, 0, take8(bytes) % 4, 300, ABP_NO_ERROR));
     return;
@@ -69,6 +69,8 @@ static void stream(struct side *side, struct bytes *bytes, uint8_t op) {
     side_drain(side, abp_cancel_answered(ep, take_handle(side, bytes), op & 64, "why", op & 3));
     return;
   case 5: side_drain(side, abp_goes_on(ep, take_handle(side, bytes))); return;
+  case 6: side_drain(side, abp_postpone(ep, take_handle(side, bytes))); return;
+  case 7: side_drain(side, abp_begin(ep, take_handle(side, bytes))); return;
   default: side_drain(side, abp_credit_received(ep, &id, take8(bytes) % 4, size));
   }
 }

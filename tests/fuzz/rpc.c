@@ -122,6 +122,9 @@ static void step(abp_peer *peer, struct bytes *bytes, uint64_t *now) {
   case 12:
     if (op & 128 && take8(bytes) & 1)
       drain(peer, abp_peer_retry(peer, take_call(bytes)));
+    else if (op & 64)
+      drain(peer, op & 128 ? abp_peer_begin(peer, take_call(bytes))
+                           : abp_peer_postpone(peer, take_call(bytes)));
     else
       drain(peer, abp_peer_start(peer));
     return;

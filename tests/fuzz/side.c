@@ -93,7 +93,7 @@ static void check_call(const struct call_table *table, uint32_t slot, const stru
     REQUIRE(!over && !call_is_over(above));
     /* What is below a call that stops is being stopped. */
     /* An app's question is below the agent's call that it is about. */
-    const int goes_on = above == RUNNING || above == WAITING;
+    const int goes_on = above == PREPARING || above == RUNNING || above == WAITING;
     REQUIRE(goes_on || call->state == STOPPING || call->cause > ABP_COMPLETED);
     uint32_t sibling = table_call(table, call->parent)->child;
     while (sibling != slot && sibling != NO_CALL)

@@ -16,7 +16,10 @@ beforeEach(() => {
 afterEach(() => mock.restoreAll());
 
 /** A call that is not cancelled. */
-const call = { beginAfter: (needed, begin) => needed.then(begin) };
+const call = {
+  beginAfter: (needed, begin) => needed.then(begin),
+  invoke: (handler, ...given) => handler(...given),
+};
 /** Calls the one capability of an app. */
 const run = (capability, params = {}) =>
   new Registry({ x: capability }).run({ name: 'x', params }, {}, call);
@@ -222,8 +225,8 @@ describe('a schema', () => {
     const registry = new Registry({ x: { handler, inputSchema: { type: 'number' } } });
     const beginAfter = mock.fn(call.beginAfter);
     const request = { name: 'x', params: 1 };
-    assert.equal(await registry.run(request, {}, { beginAfter }), 'ran');
-    assert.equal(await registry.run(request, {}, { beginAfter }), 'ran');
+    assert.equal(await registry.run(request, {}, { ...call, beginAfter }), 'ran');
+    assert.equal(await registry.run(request, {}, { ...call, beginAfter }), 'ran');
     assert.equal(beginAfter.mock.callCount(), 1);
   });
 

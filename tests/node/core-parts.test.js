@@ -666,7 +666,7 @@ describe('a machine', () => {
     for (const [action, ...expected] of [
       [{ kind: abp.REPORT, call }, 'report', record, 'context', 3],
       [{ kind: abp.QUEUED, call }, 'queued'],
-      [{ kind: abp.ABORT, call, reason: 'why' }, 'abort', 'why'],
+      [{ kind: abp.ABORT, call, reason: 'why', fate: 1 }, 'abort', 'why', 1],
       [{ kind: abp.RESULT, call, arg: 2, fate: 4 }, 'answer', 2, 4],
       [{ kind: abp.DROP, arg: 3 }, 'drop', 3],
       [{ kind: abp.CHUNK, call, at: 50 }, 'chunk', 'context', 50],
@@ -741,8 +741,8 @@ describe('a machine', () => {
       'context',
     );
     assert.deepEqual(done(), [
-      ['abort', 'first'],
-      ['abort', 'second'],
+      ['abort', 'first', 0],
+      ['abort', 'second', 0],
       ['chunk', 'context', 5],
       ['credit', [1, 2]],
       ['settle', abp.TIMED_OUT, 'context', 9, 0],

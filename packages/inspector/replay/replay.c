@@ -236,6 +236,8 @@ static int play(struct player *player, abp_endpoint *ep, struct line *in, const 
   if (IS("cancel_answered"))
     return abp_cancel_answered(ep, call, (int)u32_of(in, "accepted"), reason.text, reason.length);
   if (IS("call_local")) return abp_call_local(ep, parent, timeout, (abp_error)u32_of(in, "fault"));
+  if (IS("postpone")) return abp_postpone(ep, call);
+  if (IS("begin")) return abp_begin(ep, call);
   if (IS("finish"))
     return abp_finish_with_fate(ep, call, (abp_outcome)u32_of(in, "outcome"),
                                 (abp_fate)u32_of(in, "fate"));

@@ -1,0 +1,203 @@
+// A call whose handler waits for something before it begins: whatever ends it meanwhile ends it at once, and it never ran.
+import assert from 'node:assert/strict';
+import { after, afterEach, describe, test } from 'node:test';
+import { connect, expose } from '../../js/index.js';
+import { portTransport } from '../../js/transports/port.js';
+import { useClock } from '../support/clock.js';
+import { AGENT, APP, closeAfter, openPair } from '../support/pair.js';
+import { WAYS } from '../support/ways.js';
+
+let pair;
+// The timer of an app does not keep the process alive.
+const alive = setInterval(() => {}, 2 ** 30);
+after(() => clearInterval(alive));
+afterEach(() => {
+  pair?.close();
+  pair = undefined;
+});
+
+/** Params that are checked for as long as a test likes: `asked` resolves when the first check begins. */
+function slowCheck() {
+  const it = { ran: 0 };
+  it.asked = new Promise((resolve) => (it.begin = resolve));
+  it.verdict = new Promise((resolve, reject) => Object.assign(it, { accept: resolve, reject }));
+  const inputSchema = {
+    '~standard': {
+      version: 1,
+      vendor: 'test',
+      jsonSchema: { input: () => ({}) },
+      validate(value) {
+        it.begin();
+        return it.verdict.then(() => ({ value }));
+      },
+    },
+  };
+  it.capability = { inputSchema, handler: () => `ran ${++it.ran}` };
+  return it;
+}
+
+/** Ends all that wait, and lets what would begin then begin. */
+async function release(check) {
+  check.accept();
+  await check.verdict;
+  await new Promise((resolve) => setImmediate(resolve));
+}
+
+const KEYED = { idempotencyKey: 'order-1' };
+
+for (const [way, open] of Object.entries(WAYS)) {
+  const isNested = way === 'a call of another handler';
+  describe(`over ${way}, a call whose params are still being checked`, () => {
+    // Plain messages have no keys.
+    const kinds =
+      way === 'a port with messages' ? { plain: {} } : { plain: {}, 'with a key': KEYED };
+    for (const [what, more] of Object.entries(kinds)) {
+      test(`is cancelled: unstarted (${what})`, async () => {
+        const check = slowCheck();
+        pair = await open({ work: check.capability });
+        const controller = new AbortController();
+        const pending = pair.call('work', {}, { ...more, signal: controller.signal });
+        await check.asked;
+        controller.abort('enough');
+        const { cancelled, error, metadata } = await pending;
+        assert.deepEqual([cancelled, error.message], [true, 'enough']);
+        assert.equal(metadata.outcome, 'unstarted');
+        await release(check);
+        assert.equal(check.ran, 0);
+      });
+    }
+
+    test('takes longer than its time: unstarted', async () => {
+      const check = slowCheck();
+      pair = await open({ work: check.capability });
+      const { error, metadata } = await pair.call('work', {}, { timeout: 20 });
+      assert.equal(error.code, 'TIMEOUT');
+      assert.equal(metadata.outcome, 'unstarted');
+      await release(check);
+      assert.equal(check.ran, 0);
+    });
+
+    test('cannot be checked: unstarted', async () => {
+      const check = slowCheck();
+      pair = await open({ work: check.capability });
+      const pending = pair.call('work');
+      await check.asked;
+      check.reject(new Error('no network'));
+      const { success, metadata } = await pending;
+      assert.deepEqual([success, metadata.outcome], [false, 'unstarted']);
+      assert.equal(check.ran, 0);
+    });
+
+    test('runs once it is checked', async () => {
+      const check = slowCheck();
+      pair = await open({ work: check.capability });
+      const pending = pair.call('work');
+      await check.asked;
+      check.accept();
+      assert.equal((await pending).data, 'ran 1');
+    });
+
+    if (!isNested)
+      test('is in an app that closes: unstarted', async () => {
+        const check = slowCheck();
+        pair = await open({ work: check.capability });
+        const pending = pair.call('work');
+        await check.asked;
+        pair.exposed.close();
+        assert.equal((await pending).metadata.outcome, 'unstarted');
+        await release(check);
+        assert.equal(check.ran, 0);
+      });
+  });
+}
+
+test('it gives its place back at once, and the next one begins', async () => {
+  const check = slowCheck();
+  const { client } = await openPair(
+    { work: check.capability, next: () => 'next' },
+    { app: { limits: { maxConcurrent: 1 } } },
+  );
+  const controller = new AbortController();
+  const first = client.call('work', {}, { signal: controller.signal });
+  await check.asked;
+  const next = client.call('next');
+  controller.abort();
+  assert.equal((await first).metadata.outcome, 'unstarted');
+  assert.equal((await next).data, 'next');
+  assert.equal((await client.call('next')).data, 'next');
+});
+
+test('with a queue behind it, an app that closes starts no more of it', async () => {
+  const check = slowCheck();
+  const { client, exposed } = await openPair(
+    { work: check.capability, next: assert.fail },
+    { app: { limits: { maxConcurrent: 1 } } },
+  );
+  const first = client.call('work');
+  await check.asked;
+  const next = client.call('next');
+  await client.call('next', {}, { timeout: 5 }); // so that the one before has come
+  exposed.close();
+  for (const pending of [first, next]) assert.equal((await pending).metadata.outcome, 'unstarted');
+});
+
+test('its line is lost: who asks later is told unstarted, and a repeat with its key runs', async () => {
+  const check = slowCheck();
+  const exposed = expose({ app: APP, capabilities: { work: check.capability } }, { origins: [] });
+  closeAfter(() => exposed.close());
+  let last;
+  const client = await connect(
+    () => {
+      const { port1, port2 } = new MessageChannel();
+      last = port1;
+      closeAfter(() => port1.close());
+      exposed.accept(portTransport(port1));
+      return port2;
+    },
+    { agent: AGENT, reconnect: true },
+  );
+  closeAfter(() => client.close());
+  const pending = client.call('work', {}, KEYED);
+  await check.asked;
+  last.close();
+  const response = await pending;
+  assert.equal(response.error.code, 'DISCONNECTED');
+  assert.equal((await response.settled).outcome, 'unstarted');
+  const again = client.call('work', {}, KEYED);
+  check.accept();
+  assert.equal((await again).data, 'ran 1');
+});
+
+test('a cancel that is read in one turn with a later message, when the grace period has passed', async (t) => {
+  const clock = useClock(t);
+  const check = slowCheck();
+  const exposed = expose({ app: APP, capabilities: { work: check.capability } }, { origins: [] });
+  closeAfter(() => exposed.close());
+  const posted = [];
+  let arrived = () => {};
+  const transport = {
+    carries: [],
+    post(message) {
+      posted.push(message);
+      arrived();
+    },
+    close() {},
+  };
+  exposed.accept(transport);
+  const tell = (type, id, payload) => transport.onMessage({ type, id, payload }, []);
+  const result = async () => {
+    const isIt = ({ type }) => type === 'capabilities/call-result';
+    while (!posted.some(isIt)) await new Promise((resolve) => (arrived = resolve));
+    return posted.find(isIt).payload;
+  };
+  tell('initialize', '1', { agent: AGENT, protocolVersion: '0.1', features: {} });
+  tell('capabilities/call', '2', { callId: 'c', capability: 'work', params: {} });
+  await check.asked;
+  tell('capabilities/cancel', '3', { callId: 'c', reason: 'enough' });
+  clock.pass(60_000);
+  tell('capabilities/cancel', '4', { callId: 'other' });
+  const { metadata } = await result();
+  assert.equal(metadata.outcome, 'unstarted');
+  await release(check);
+  assert.equal(check.ran, 0);
+});

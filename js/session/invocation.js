@@ -257,7 +257,10 @@ export class Invocation extends Cancellable {
         this.#settle(abp.CANCELLED);
       } else {
         this.#tell(error);
-        this.#fail({ success: false, error: toErrorObject(error) });
+        // What its author does not know, such as a pool whose worker died, the core does not know better.
+        const fate = safely(() => fateIn(error), abp.FATE_NONE);
+        const unknown = fate === abp.FATE_UNKNOWN ? fate : undefined;
+        this.#fail({ success: false, error: toErrorObject(error) }, unknown);
       }
     }
   }

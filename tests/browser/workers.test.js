@@ -239,6 +239,78 @@ for (const [place, origin] of Object.entries(PLACES)) {
       assert.equal(await started(), 3);
     });
 
+    /** What kills a worker in its task, or may; and whether a page can know. */
+    const DEATHS = {
+      'closes itself': ['closes', /it closed itself/],
+      'throws where nobody catches it': ['throwsInATimer', /nothing|undefined/],
+      'rejects where nobody catches it': ['rejectsLater', /no ink/],
+    };
+    for (const [what, [name, why]] of Object.entries(DEATHS))
+      for (const locks of ['', 'none', 'refused'])
+        test(`a worker that ${what} fails its task, and those behind it go on${locks && `, locks: ${locks}`}`, async () => {
+          const script = `/tests/support/workers/pool.js?${JSON.stringify({ locks })}`;
+          await page.evaluate((s) => window.openPool({}, s), script);
+          const [[code, outcome, message], ...others] = await page.evaluate(
+            (n) => window.withOthersBehind(n),
+            name,
+          );
+          assert.deepEqual([code, outcome, others], ['OPERATION_FAILED', 'unknown', [1, 2]]);
+          assert.match(message, why);
+          assert.equal(await started(), 2);
+        });
+
+    for (const name of ['hangs', 'deaf'])
+      test(`a worker that is silently gone fails its task, and those behind it go on: ${name}`, async () => {
+        await open();
+        const [[code, outcome], ...others] = await page.evaluate(async (n) => {
+          const told = window.withOthersBehind(n);
+          await window.begun;
+          window.worker.terminate();
+          return told;
+        }, name);
+        assert.deepEqual([code, outcome, others], ['OPERATION_FAILED', 'unknown', [1, 2]]);
+        assert.equal(await started(), 2);
+      });
+
+    test('an idle worker that is silently gone is replaced', async () => {
+      await open();
+      assert.equal(await echo(1), 1);
+      await page.evaluate(() => window.worker.terminate());
+      await page.waitForFunction(() => window.workers.counters.workers === 0);
+      assert.equal(await echo(2), 2);
+      assert.equal(await started(), 2);
+    });
+
+    test('one that computes for long, or fails beside its task, is not gone', async () => {
+      await open();
+      for (const [name, params] of [
+        ['busy', { ms: 1500 }],
+        ['handlesRejections'],
+        ['throwsAside'],
+      ]) {
+        const told = await page.evaluate(([n, p]) => window.withOthersBehind(n, p), [name, params]);
+        assert.deepEqual(told, ['done', 1, 2], name);
+      }
+      assert.equal(await started(), 1);
+    });
+
+    test('what a worker said before it closed itself counts', async () => {
+      await open();
+      const told = await page.evaluate(() => window.withOthersBehind('closesAtItsEnd'));
+      assert.deepEqual(told, ['done', 1, 2]);
+      assert.equal(await started(), 2);
+    });
+
+    test('every task of a pool whose workers die is told, and no worker is started for nothing', async () => {
+      await open({ size: 2 });
+      const codes = await page.evaluate(async () => {
+        const all = await Promise.all([1, 2, 3, 4, 5].map(() => window.client.call('closes', {})));
+        return all.map(({ error }) => error.code);
+      });
+      assert.deepEqual(codes, Array(5).fill('OPERATION_FAILED'));
+      assert.equal(await started(), 5);
+    });
+
     test('what tasks move is moved on to the agent', async () => {
       await open();
       const sizes = await page.evaluate(async () => {

@@ -10,11 +10,25 @@
  * need not name it.
  *
  * A task that streams says `stream`; then for each `next` of the pool it says `chunk`, and makes none before it.
+ *
+ * A worker that dies in a task never answers. For all of these reasons the task fails, and those that wait go on:
+ *
+ *   - Its script cannot be loaded, parsed or run, or never calls `serve`: nothing ran, and what waits fails, too, since the next
+ *     worker would end likewise. In a page an `error` before its first message says so, in Node `error` and `exit`, else the timeout.
+ *   - It ends: `process.exit`, memory exhausted, an uncaught error, `terminate()` in Node, which has `exit`. In a page nothing
+ *     tells of `terminate()`, of the browser that ends it, or of `close()`: so it holds a Web Lock as long as it lives, for which
+ *     the pool waits. Computing does not let go of it. `close()` says `closing`, too, since there are no locks in pages without
+ *     https. There, a worker that somebody else terminates is not noticed.
+ *   - An error or a rejection that nobody caught: a page's worker survives it, but what was to end the task may have thrown it. As in
+ *     Node, that is the end of the worker, unless the task ends by itself at once. Of an error the page gets an event; a rejection the
+ *     worker says itself (`uncaught`). Without a task it concerns nobody.
+ *   - A message of its own, or the task, cannot be deserialised: `messageerror`, here or there.
  */
 import {
   AbpError,
   invokeReportingErrors,
   reasonText,
+  safely,
   saysCancelled,
   toErrorObject,
 } from '../../../js/common/errors.js';
@@ -78,6 +92,9 @@ const OPTIONS = {
   timeout: 'a number',
   maxWaiting: 'a number',
 };
+
+/** Ms in which a worker's last messages arrive after the sign of its end, which goes another way. */
+const LAST_WORDS = 100;
 
 /** @returns {number} the number of processors; Node has no `navigator` before 21 */
 const processors = () =>
@@ -214,6 +231,7 @@ class PoolWorker {
   #worker;
   #stop;
   #timer;
+  #ended = new AbortController();
 
   /**
    * @param {Pool} pool
@@ -224,10 +242,17 @@ class PoolWorker {
     this.#worker = worker;
     const listener = {
       onMessage: (/** @type {unknown} */ message) => this.#heard(message),
+      onUnreadable: (/** @type {Error} */ error) => this.#doubt(error.message),
       onClose: (/** @type {any} */ error) =>
         this.#lost(error?.message ?? 'its script could not be loaded'),
     };
-    this.#stop = listenToPort(worker, listener, worker);
+    const stop = listenToPort(worker, listener, worker);
+    const uncaught = (/** @type {any} */ { message }) => this.#doubt(message);
+    worker.addEventListener?.('error', uncaught);
+    this.#stop = () => {
+      stop();
+      worker.removeEventListener?.('error', uncaught);
+    };
     this.#timer = after(pool.options.timeout, () =>
       this.#lost('it did not call serve within its timeout'),
     );
@@ -264,6 +289,7 @@ class PoolWorker {
   /** Terminates it. Resolves when it has ended, as far as that is known: a page's worker may be busy a while longer. */
   async end() {
     clearTimeout(this.#timer);
+    this.#ended.abort();
     this.#stop();
     await end(this.#worker);
   }
@@ -281,8 +307,10 @@ class PoolWorker {
     const kind = getOwn(message, 'pool');
     if (kind === 'ready') {
       this.ready = true;
+      if (message.lock) this.#watch(message.lock);
       return this.#free();
     }
+    if (kind === 'closing') return this.#ends('it closed itself');
     const { task } = this;
     // Other messages of a worker are not ours.
     if (!task) return;
@@ -300,6 +328,8 @@ class PoolWorker {
       case 'done':
         task.succeed(dataOf(message));
         return this.#free();
+      case 'uncaught':
+        return this.#doubt(message.why);
       case 'cancelled':
         task.fail(abortError(message.reason));
         return this.#free();
@@ -317,8 +347,29 @@ class PoolWorker {
     this.#pool.next();
   }
 
+  /** It holds a lock as long as it lives. @param {string} name of the lock */
+  #watch(name) {
+    const { signal } = this.#ended;
+    /** @type {any} */ (globalThis).navigator?.locks
+      ?.request(name, { signal }, () => this.#ends('it has ended'))
+      .catch(() => {}); // it is not waited for any more
+  }
+
+  /** It has ended, or will: it gets no more tasks, and what it has said may still be on its way. @param {string} why */
+  #ends(why) {
+    this.#pool.leave(this);
+    after(LAST_WORDS, () => this.#lost(why));
+  }
+
+  /** Something failed that its task may wait for. @param {string} why */
+  #doubt(why) {
+    const { task } = this;
+    if (task) after(LAST_WORDS, () => this.task === task && this.#lost(why));
+  }
+
   /** @param {string} why */
   #lost(why) {
+    if (this.#ended.signal.aborted) return;
     void this.end();
     this.#pool.lost(this, why);
   }
@@ -483,8 +534,16 @@ export class Pool {
   lost(worker, why) {
     this.#workers.delete(worker);
     if (!worker.ready) return this.#unable(why);
-    worker.task?.fail(new AbpError('OPERATION_FAILED', `The worker failed: ${why}`));
+    const error = new AbpError('OPERATION_FAILED', `The worker failed: ${why}`);
+    // Nobody can say what it had done.
+    worker.task?.fail(Object.assign(error, { outcome: 'unknown' }));
     return this.next();
+  }
+
+  /** A worker takes no more tasks. @param {PoolWorker} worker */
+  leave(worker) {
+    this.#workers.delete(worker);
+    this.next();
   }
 
   /** @returns {boolean} whether a worker could be created: the constructor throws where a policy forbids it */
@@ -619,6 +678,45 @@ export function serve(handlers, port = ownerPort()) {
     else if (kind === 'abort') abort?.(data.reason);
     else if (kind === 'next') pull();
   });
+  // It is the task: there is one at a time, and nothing else says more than a text.
+  port.addEventListener('messageerror', () => {
+    const why = 'The parameters could not be deserialized in the worker';
+    post({ pool: 'failed', error: toErrorObject(new AbpError('INVALID_PARAMS', why)) });
+  });
   port.start?.();
-  post({ pool: 'ready' });
+  if (port === globalThis) tellEnd(port, post, () => abort !== undefined);
+  else post({ pool: 'ready' });
+}
+
+/**
+ * Says that a page's worker is ready, and sees to it that its end is noticed.
+ * @param {any} scope the worker's
+ * @param {(message: unknown) => void} post
+ * @param {() => boolean} works whether it has a task
+ */
+function tellEnd(scope, post, works) {
+  const { close } = scope;
+  scope.close = () => {
+    post({ pool: 'closing' });
+    close.call(scope);
+  };
+  scope.addEventListener('unhandledrejection', (/** @type {any} */ event) => {
+    // Later listeners may prevent it.
+    const tell = () => {
+      const why = reasonText(event.reason) ?? 'a promise was rejected, and nobody caught it';
+      if (works() && !event.defaultPrevented) post({ pool: 'uncaught', why });
+    };
+    setTimeout(tell);
+  });
+  let isReady = false;
+  const ready = (/** @type {string | undefined} */ lock) => {
+    if (!isReady) post({ pool: 'ready', lock });
+    isReady = true;
+  };
+  const locks = safely(() => scope.navigator.locks, undefined);
+  if (!locks) return ready(undefined);
+  const name = `abp-bridge/pool/${crypto.randomUUID()}`;
+  const forEver = () => (ready(name), new Promise(() => {}));
+  // Where storage is not allowed, there are no locks either.
+  locks.request(name, forEver).catch(() => ready(undefined));
 }

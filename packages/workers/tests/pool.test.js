@@ -502,3 +502,60 @@ test('a handler in the page has a token, too: set before its signal fires, and k
   assert.deepEqual(seen, [true, true]);
   client.close();
 });
+
+describe('a thread that dies in its task', () => {
+  const { signal } = new AbortController();
+  for (const [what, name, why, workerOptions] of [
+    ['exits', 'exits', /exited with code 3/],
+    ['throws where nobody catches it', 'throwsLater', /there/],
+    ['throws in a timer', 'throwsInATimer', /there/],
+    ['rejects where nobody catches it', 'rejectsLater', /no ink/],
+    ['exhausts its memory', 'exhausts', /memory/, { maxOldGenerationSizeMb: 16 }],
+  ])
+    test(`because it ${what} fails it, and those behind it go on`, async () => {
+      open();
+      const limited = pool(
+        () => {
+          const worker = new Worker(script, { workerData: {}, resourceLimits: workerOptions });
+          made.push(worker);
+          return worker;
+        },
+        { size: 1 },
+      );
+      const capabilities = { work: limited.run(name), echo: limited.run('echo') };
+      const { port1, port2 } = new MessageChannel();
+      const app = expose(
+        { app: { id: 'a', name: 'A', version: '1' }, capabilities },
+        { port: port1 },
+      );
+      const client = await connect(port2, { agent: { name: 'a', version: '1' } });
+      const first = client.call('work', {});
+      const others = [1, 2].map((n) => client.call('echo', n));
+      const { error, metadata } = await first;
+      assert.equal(error.code, 'OPERATION_FAILED');
+      assert.match(error.message, why);
+      assert.equal(metadata.outcome, 'unknown');
+      assert.deepEqual(
+        (await Promise.all(others)).map(({ data }) => data),
+        [1, 2],
+      );
+      assert.equal(made.length, 2);
+      const direct = await limited
+        .run(name)({}, { signal })
+        .catch((thrown) => thrown);
+      assert.equal(direct.outcome, 'unknown');
+      client.close();
+      app.close();
+      await limited.close();
+    });
+
+  test('because it was terminated by others fails it, and one that is idle is replaced', async () => {
+    open();
+    const running = workers.run('hangs')({}, { signal, progress: () => made[0].terminate() });
+    await assert.rejects(running, { code: 'OPERATION_FAILED', outcome: 'unknown' });
+    assert.equal(await workers.run('echo')(1, { signal }), 1);
+    await made[1].terminate();
+    assert.equal(await workers.run('echo')(2, { signal }), 2);
+    assert.equal(made.length, 3);
+  });
+});

@@ -62,7 +62,8 @@ window.openPool = async (options, script = at('pool.js')) => {
   await window.workers?.close();
   window.client?.close();
   window.started = 0;
-  window.workers = pool(() => (window.started++, MAKE.Worker(script)), { size: 1, ...options });
+  const start = () => (window.started++, (window.worker = MAKE.Worker(script)));
+  window.workers = pool(start, { size: 1, ...options });
   const names = [
     'echo',
     'asks',
@@ -74,6 +75,15 @@ window.openPool = async (options, script = at('pool.js')) => {
     'moved',
     'bytes',
     'fails',
+    'rows',
+    'throwsInATimer',
+    'rejectsLater',
+    'handlesRejections',
+    'throwsAside',
+    'closes',
+    'closesAtItsEnd',
+    'busy',
+    'hangs',
   ];
   const { port1, port2 } = new MessageChannel();
   window.app = expose(
@@ -93,5 +103,17 @@ window.cancelled = async (name, params) => {
     onProgress: () => controller.abort('enough'),
   });
   return { success, cancelled, message: error?.message };
+};
+/** Gives a task to the pool, and others that wait behind it; resolves with what became of all. */
+window.withOthersBehind = async (name, params) => {
+  const { client } = window;
+  const told = ({ success, data, error, metadata }) =>
+    success ? data : [error.code, metadata.outcome, error.message];
+  const begun = new Promise((resolve) => (window.whenBegun = resolve));
+  const first = client.call(name, params, { onProgress: window.whenBegun });
+  void first.then(window.whenBegun);
+  const others = [1, 2].map((n) => client.call('echo', n));
+  window.begun = begun;
+  return [told(await first), ...(await Promise.all(others)).map(told)];
 };
 window.isReady = true;

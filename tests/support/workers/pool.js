@@ -6,6 +6,11 @@ const options =
   JSON.parse(decodeURIComponent(globalThis.location?.search.slice(1) || '{}'));
 
 if (options.throws) throw new Error('broken at the start');
+// As in a page that is not secure, and in one that may store nothing.
+if (options.locks === 'none')
+  Object.defineProperty(globalThis.navigator, 'locks', { value: undefined });
+if (options.locks === 'refused')
+  globalThis.navigator.locks.request = () => Promise.reject(new DOMException('', 'SecurityError'));
 
 /** Work that returns to nobody until its time is over, so that a test that fails ends all the same. */
 function busy(round, ms = 60_000) {
@@ -94,6 +99,52 @@ else {
     exits: () => globalThis.process.exit(3),
     throwsLater: () => {
       queueMicrotask(() => globalThis.nothing.there);
+      return new Promise(() => {});
+    },
+    throwsInATimer: (_params, { progress }) => {
+      progress({ progress: 0, stage: 'started' });
+      return new Promise(() => setTimeout(() => globalThis.nothing.there));
+    },
+    rejectsLater: (_params, { progress }) => {
+      progress({ progress: 0, stage: 'started' });
+      void Promise.reject(new Error('no ink'));
+      return new Promise(() => {});
+    },
+    /** The program looks after its rejections itself. */
+    handlesRejections: async () => {
+      const handled = new Promise((resolve) => {
+        const handle = (event) => (event.preventDefault(), resolve());
+        globalThis.addEventListener('unhandledrejection', handle, { once: true });
+      });
+      void Promise.reject(new Error('no ink'));
+      await handled;
+      await new Promise((resolve) => setTimeout(resolve, 300));
+      return 'done';
+    },
+    throwsAside: () => {
+      setTimeout(() => globalThis.nothing.there);
+      return 'done';
+    },
+    closes: (_params, { progress }) => {
+      progress({ progress: 0, stage: 'started' });
+      globalThis.close();
+      return new Promise(() => {});
+    },
+    closesAtItsEnd: () => {
+      globalThis.close();
+      return 'done';
+    },
+    /** What its memory may hold is bounded by its owner. */
+    exhausts: () => {
+      const all = [];
+      for (;;) all.push(new Array(1e5).fill(all.length));
+    },
+    busy: ({ ms }) => {
+      busy(() => {}, ms);
+      return 'done';
+    },
+    hangs: (_params, { progress }) => {
+      progress({ progress: 0, stage: 'started' });
       return new Promise(() => {});
     },
     /** demo/examples/sieve.c: counts primes below the limit, or says -1 if its token stopped it. */

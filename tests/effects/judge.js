@@ -20,6 +20,7 @@
  * @property {boolean} [reports] whether the handler's own words come with the outcome
  * @property {boolean} [joined] whether another call with the same key may have run the handler
  * @property {boolean} [asked] whether the app was asked for it, which is there
+ * @property {boolean} [frees] whether what was stopped may run again under its key: the loss of its agent stopped it
  */
 
 /**
@@ -45,17 +46,40 @@ function endOf(before) {
   return isOpen && !before.some(({ at }) => at === 'goes on') ? 'left' : undefined;
 }
 
+/** What may run again under its key. */
+const FREED = ['stopped', 'left', 'left and broke'];
+
 /**
- * @param {Row[]} rows all of one call, in order; the one that is `told` among them. A call that is passed on has those of both handlers
+ * The rows of the run that somebody was told of: the last one that had begun by then.
+ * @param {Row[]} rows
+ * @param {boolean} [frees]
+ * @returns {Row[] | undefined} undefined if it ran again and should not have
+ */
+function runOf(rows, frees) {
+  const starts = rows.flatMap(({ at }, i) => (at === 'begin' ? i : []));
+  const told = rows.findIndex(({ at }) => at === 'told');
+  let [from, to] = [0, rows.length];
+  for (const start of starts.slice(1)) {
+    if (!frees || !FREED.includes(endOf(rows.slice(from, start)))) return undefined;
+    if (start > told) to = Math.min(to, start);
+    else from = start;
+  }
+  return rows.slice(from, to);
+}
+
+/**
+ * @param {Row[]} all rows of one call, in order; the one that is `told` among them. A call that is passed on has those of both handlers
  * @param {Told} told
  * @param {Circumstances} circumstances
  * @returns {string | undefined} what is wrong
  */
 export function contradiction(
-  rows,
+  all,
   { success, outcome, report },
-  { cut, patient, foreign, reports, joined, asked },
+  { cut, patient, foreign, reports, joined, asked, frees },
 ) {
+  const rows = runOf(all, frees);
+  if (!rows) return 'it ran more than once';
   const count = (/** @type {Row['at']} */ what) => rows.filter(({ at }) => at === what).length;
   const told = rows.findIndex(({ at }) => at === 'told');
   const before = rows.slice(0, told);
@@ -64,7 +88,6 @@ export function contradiction(
   const effects = count('effect');
   const late = rows.slice(told).filter(({ at }) => at === 'effect').length;
 
-  if (begun > 1) return `it ran ${begun} times`;
   const [signal, answered, permitted] = /** @type {const} */ ([
     'signal',
     'answered',

@@ -180,6 +180,17 @@ test('a key that ran twice is noticed, whatever is told', () => {
   assert.ok(contradiction(twice, { success: true }, lost));
 });
 
+test('what the loss of its agent has stopped may run again, and the last run counts', () => {
+  const first = [{ at: 'begin' }, { at: 'effect' }, { at: 'signal' }];
+  const again = [{ at: 'begin' }, { at: 'effect' }, { at: 'end', how: 'returned' }, told];
+  const say = (rows, frees = true) =>
+    contradiction(rows, { success: true }, { ...THERE, cut: true, frees });
+  assert.equal(say([...first, { at: 'end', how: 'stopped' }, ...again]), undefined);
+  assert.ok(say([...first, { at: 'end', how: 'stopped' }, ...again], false));
+  assert.ok(say([...first, { at: 'end', how: 'returned' }, ...again]));
+  assert.ok(say([...first, ...again]));
+});
+
 test('an answer that came after the stop may not be acted on; one that came before it may', () => {
   const rows = (...between) => [
     { at: 'begin' },

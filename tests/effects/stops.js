@@ -9,8 +9,8 @@ import { handlersOf, turn, turns } from './work.js';
 
 /**
  * What may happen in the middle of a session. `ends`: the app is gone for good; `returns`: the agent connects again by itself, and
- * repeats its calls; `forgets`: the app that answers then knows nothing of them.
- * @type {Record<string, { ends?: boolean, returns?: boolean, forgets?: boolean }>}
+ * repeats its calls; `forgets`: the app that answers then knows nothing of them, but for their keys if it `keeps` these.
+ * @type {Record<string, { ends?: boolean, returns?: boolean, forgets?: boolean, keeps?: boolean }>}
  */
 export const TROUBLES = {
   'the line is cut': {},
@@ -18,6 +18,7 @@ export const TROUBLES = {
   'the agent closes': {},
   'the line comes back': { returns: true },
   'the app restarts': { returns: true, forgets: true },
+  'the app restarts, and has kept its keys': { returns: true, forgets: true, keeps: true },
   'the app was away for long': { returns: true, forgets: true },
 };
 
@@ -114,7 +115,7 @@ export async function makeStops(way, database, { stops, seed, graces = [20, 5000
 async function oneSession(way, database, name, below, graces) {
   const { lacks = [], troubles = ['the line is cut'] } = way;
   const trouble = below(2) ? undefined : troubles[below(troubles.length)];
-  const { ends, returns, forgets } = TROUBLES[trouble] ?? {};
+  const { ends, returns, forgets, keeps } = TROUBLES[trouble] ?? {};
   const patient = below(2) === 0 || way.waits === true;
   const grace = graces[patient ? 1 : 0];
   const size = 1 + below(MAX_SESSION);
@@ -141,8 +142,10 @@ async function oneSession(way, database, name, below, graces) {
     writeElsewhere: database.writeElsewhere,
     released: () => (free ? turn() : new Promise((resolve) => void held.push(resolve))),
   };
+  // The id of a call stops nothing while its client is away, and will make it again.
+  const lacking = returns ? [...lacks, 'cancel'] : lacks;
   const plans = Array.from({ length: size }, (_, i) => ({
-    ...planOf(`${name}.${i}`, below, lacks),
+    ...planOf(`${name}.${i}`, below, lacking),
     isKeyed: below(2) === 0,
     isJoined: below(2) === 0,
     isPatient: below(2) === 0,
@@ -219,9 +222,10 @@ async function oneSession(way, database, name, below, graces) {
   await ask(made, true);
   const rows = new Map(keys.map((key) => [key, database.rows(key).slice()]));
   // Who repeats a call by hand must know whether its app has forgotten it.
-  if (!forgets && !ends)
+  if (!ends && (!forgets || keeps))
     for (const call of made) if (call.keyed) call.repeated = await repeat(call);
   const [wasCut] = database.rows(name);
+  const gone = Boolean(isTroubled && (ends || forgets));
   /** @type {Record[]} */
   const records = [];
   for (const { key, handler, params, told, asked, joined, repeated } of made) {
@@ -233,6 +237,7 @@ async function oneSession(way, database, name, below, graces) {
       cut: lost,
       patient: patient && told.waited < grace,
       joined: joined !== undefined,
+      frees: isTroubled && (!forgets || keeps),
     };
     /** @type {(when: string, what: Told, rows: Row[], more?: object) => void} */
     const check = (when, what, rows, more) => {
@@ -254,11 +259,10 @@ async function oneSession(way, database, name, below, graces) {
     check('', told, seen);
     if (asked) {
       const then = asked.told.outcome === 'running' ? asked.rows : seen;
-      const gone = Boolean(isTroubled && (ends || forgets));
       checkLast('asked', asked.told, then, { cut: gone, patient: false, asked: true });
     }
     if (joined) checkLast('joined', await joined, seen, { cut: isTroubled });
-    if (repeated) checkLast('repeated', repeated, database.rows(key), { cut: false });
+    if (repeated) checkLast('repeated', repeated, database.rows(key), { cut: gone });
   }
   await session.close();
   return { size, records };

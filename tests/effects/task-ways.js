@@ -105,7 +105,8 @@ const gateway = (patience, use) => ({
   // What its program gives an app, as every agent of this library does.
   callerGrace: 5000,
   lacks: ['chunks', 'input', 'cancel'],
-  async open(handlers, { grace, room, caller }) {
+  troubles: ['the line is cut', 'the app closes'],
+  async open(handlers, { grace, room, caller, trouble }) {
     const exposed = expose(
       { app: APP, capabilities: withChecks(handlers) },
       { limits: { grace, maxConcurrent: room }, origins: [] },
@@ -133,7 +134,10 @@ const gateway = (patience, use) => ({
     return {
       call: async (name, params, { signal }) => told(await use(client, name, params, signal)),
       pace: () => client.request('ping', {}),
-      trouble: () => server.clients.forEach((socket) => socket.terminate()),
+      trouble() {
+        if (trouble === 'the app closes') exposed.close();
+        else for (const socket of server.clients) socket.terminate();
+      },
       async close() {
         await gateway.close('the test has ended');
         peer.close();

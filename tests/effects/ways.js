@@ -76,7 +76,11 @@ const over = (ends, { reloads, appOf = appOfOurs } = {}) => ({
     const limits = { ...limitsOf(settings), ...(isBrief && { rememberFor: BRIEF }) };
     /** The apps so far, of which the last one answers. @type {ReturnType<typeof expose>[]} */
     const apps = [];
-    const start = () => apps.push(expose({ app: APP, ...app }, { limits, origins: [] }));
+    const keys = TROUBLES[trouble]?.keeps && keptKeys();
+    const start = () =>
+      apps.push(
+        expose({ app: APP, ...app }, { limits, origins: [], ...(keys && { keys: keys() }) }),
+      );
     start();
     let [cut, away] = [() => {}, Promise.resolve()];
     const dial = async () => {
@@ -98,13 +102,16 @@ const over = (ends, { reloads, appOf = appOfOurs } = {}) => ({
         else await client.reconnect();
       },
       ask: async (callId, settled) => fateOf(await client.outcome(callId, { settled })),
-      again: async (...given) => toldOf(await client.call(...given)),
+      async again(...given) {
+        await client.outcome('nothing'); // there is a session again
+        return toldOf(await client.call(...given));
+      },
       trouble() {
         if (trouble === 'the app closes') return apps[0].close();
         if (trouble === 'the agent closes') return client.close();
         if (isBrief) away = new Promise((resolve) => setTimeout(resolve, 2 * BRIEF));
         cut();
-        if (trouble === 'the app restarts') start();
+        if (TROUBLES[trouble].forgets && !isBrief) start();
       },
       async close() {
         client.close();
@@ -115,6 +122,29 @@ const over = (ends, { reloads, appOf = appOfOurs } = {}) => ({
     };
   },
 });
+
+/** Keys of calls that outlive their app: makes the store of each app that begins. */
+function keptKeys() {
+  /** @type {Map<string, { by: object, ended?: any }>} */
+  const known = new Map();
+  return () => {
+    const mine = {};
+    return {
+      open: async () => ({ id: 'kept', rememberFor: LONG }),
+      async begin(key) {
+        const found = known.get(key);
+        if (found && !found.ended) return { state: found.by === mine ? 'running' : 'lost' };
+        if (found && !found.ended.again) return { state: 'ended', ended: found.ended };
+        known.set(key, { by: mine });
+        return { state: 'begun', report: found?.ended.report };
+      },
+      async end(key, ended) {
+        known.get(key).ended = ended;
+      },
+      close() {},
+    };
+  };
+}
 
 const appOfOurs = (handlers) => ({ capabilities: withChecks(handlers) });
 

@@ -275,9 +275,10 @@ function readableOf(work, highWaterMark, cancel) {
 
 /** What streams. @type {Record<string, (work: Work) => AsyncIterable<unknown> | ReadableStream>} */
 const SOURCES = {
-  async *async_generator(work) {
+  /** Its handler is a generator itself: see {@link handlersOf}. */
+  async_generator(work) {
     work.begin();
-    return yield* generatorOf(work);
+    return generatorOf(work);
   },
   generator(work) {
     work.begin('open');
@@ -391,12 +392,18 @@ export const TEMPER_NAMES = Object.keys(TEMPERS);
  * @returns {Record<string, (params: Params, context: Context) => any>}
  */
 export const handlersOf = (place, lacking) =>
-  Object.fromEntries(
-    shapesWithout(lacking).map((shape) => [
-      shape,
-      (params, context) => SHAPES[shape](new Work(place, params, context), context, params),
-    ]),
-  );
+  Object.fromEntries(shapesWithout(lacking).map((shape) => [shape, handlerOf(shape, place)]));
+
+/** @param {string} shape @param {Place} place */
+function handlerOf(shape, place) {
+  const run = (/** @type {Params} */ params, /** @type {Context} */ context) =>
+    SHAPES[shape](new Work(place, params, context), context, params);
+  if (shape !== 'async_generator') return run;
+  // Until its first chunk is wanted, no line of it runs.
+  return async function* (/** @type {Params} */ params, /** @type {Context} */ context) {
+    return yield* /** @type {any} */ (run(params, context));
+  };
+}
 
 /**
  * The same as capabilities. Params are checked asynchronously: what stops the call meanwhile comes before its handler.

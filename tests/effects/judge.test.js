@@ -154,7 +154,7 @@ const CASES = {
   'a call that was passed on, and never ran': [
     [{ at: 'passes' }, told],
     'unstarted',
-    ['running', 'finished'],
+    ['finished', 'unknown'],
   ],
   'a thread that was ended': [
     [{ at: 'begin' }, { at: 'effect' }, { at: 'end', how: 'killed' }, told],

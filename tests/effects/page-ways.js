@@ -86,7 +86,7 @@ export async function openPageWays(database) {
       let isReloaded = false;
       const isCut = trouble === 'the line is cut';
       // A worker is terminated with its session.
-      const isLost = isCut || (how === 'worker' && trouble);
+      const isLost = isCut || trouble === 'the app closes' || (how === 'worker' && trouble);
       return {
         dies: isLost || returns,
         make: makeIn(host, () => isReloaded),

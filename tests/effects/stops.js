@@ -44,6 +44,7 @@ export const TROUBLES = {
  * @property {() => unknown} [back] begins another session after trouble
  * @property {(callId: string, settled: boolean) => Promise<Told>} [ask] what is told of a call to who asks for it later, in another session if this
  *   one was cut; `settled`: when its handler has ended
+ * @property {() => Promise<unknown>} [ready] resolves when there is a session, or will be none
  * @property {import('./calls.js').Call} [again] makes a call that may have been made before, by its `idempotencyKey`
  * @property {boolean} [dies] whether trouble ends the handlers, too
  * @property {(below: (below: number) => number) => unknown} trouble lets it happen
@@ -197,8 +198,9 @@ async function oneSession(way, database, name, below, graces) {
     const told = make({ ...plan, keyed, retried: returns && repeatable });
     const joined = keyed && plan.isJoined ? repeat(plan, `${plan.key} joined`) : undefined;
     const { settled, ...first } = await told;
-    // Some read at once what is known later.
-    const later = !ends && plan.isKeyed ? settled?.() : undefined;
+    // Some read at once what is known later; who closes is told nothing more.
+    const reads = plan.isKeyed && !ends && trouble !== 'the agent closes';
+    const later = reads ? settled?.() : undefined;
     return { ...plan, keyed, told: first, later, joined };
   });
   // The rest may wait for places that handlers hold until they are released.
@@ -222,6 +224,7 @@ async function oneSession(way, database, name, below, graces) {
   await ask(made, true);
   const rows = new Map(keys.map((key) => [key, database.rows(key).slice()]));
   // Who repeats a call by hand must know whether its app has forgotten it.
+  await session.ready?.();
   if (!ends && (!forgets || keeps))
     for (const call of made) if (call.keyed) call.repeated = await repeat(call);
   const [wasCut] = database.rows(name);

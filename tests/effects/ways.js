@@ -96,16 +96,19 @@ const over = (ends, { reloads, appOf = appOfOurs } = {}) => ({
     await client.outcome('nothing');
     const call = callsBy(() => client);
     return {
-      call: async (...given) => told(await call(...given)),
+      // What another client was told, it asks for itself.
+      call: async (...given) => (reloads ? toldOf : told)(await call(...given)),
       async back() {
         if (reloads) client = await connect(dial, options);
         else await client.reconnect();
       },
-      ask: async (callId, settled) => fateOf(await client.outcome(callId, { settled })),
-      async again(...given) {
-        await client.outcome('nothing'); // there is a session again
-        return toldOf(await client.call(...given));
+      async ask(callId, settled) {
+        // Who asks waits for a session, which there will not be.
+        const given = { settled, ...(TROUBLES[trouble]?.ends && { timeout: BRIEF }) };
+        return fateOf(await client.outcome(callId, given));
       },
+      ready: () => client.outcome('nothing'),
+      again: async (...given) => toldOf(await client.call(...given)),
       trouble() {
         if (trouble === 'the app closes') return apps[0].close();
         if (trouble === 'the agent closes') return client.close();

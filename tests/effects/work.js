@@ -220,8 +220,8 @@ class Work {
   /** It ends with an error. @param {any} error @returns {any} the error */
   fail(error) {
     this.#persist();
-    const { aborted, reason } = this.#signal;
-    const isStopped = aborted && (error === reason || error?.name === 'AbortError');
+    const isStopped =
+      error === this.#signal.reason || error?.name === 'AbortError' || error?.code === 'CANCELLED';
     this.#end(isStopped ? 'stopped' : this.#isLeft ? 'left and broke' : 'broke');
     return error;
   }

@@ -76,7 +76,7 @@ const CALL_OPTIONS = {
   idempotencyKey: 'a string',
 };
 
-/** The types of {@link ConnectOptions}, but for `limits`: what checks their names is loaded by those who give some. */
+/** The types of {@link ConnectOptions}, but for objects of more options: what checks those is loaded by those who give some. */
 const OPTIONS = {
   agent: ANYTHING,
   origin: ANYTHING,
@@ -89,7 +89,7 @@ const OPTIONS = {
   onCapabilitiesChanged: 'a function',
   onDisconnect: 'a function',
   onReconnect: 'a function',
-  reconnect: 'a boolean or an object',
+  reconnect: 'a boolean',
   requestedCapabilities: 'an object',
   owner: 'a string',
   allowedRequests: 'an object',
@@ -121,9 +121,10 @@ const OPTIONS = {
  *   throw to decline (an `AbortError` says cancelled)
  * @property {(changes: { added: string[], removed: string[], changed: string[] }) => void} [onCapabilitiesChanged] called with the names when the app has other capabilities
  * @property {(error: AbpError) => void} [onDisconnect] the app is gone, or has ended the session
- * @property {boolean | import('./retry.js').Patience} [reconnect] whether a new session is begun by itself after one was
+ * @property {boolean | import('./retry.js').Reconnecting} [reconnect] whether a new session is begun by itself after one was
  *   lost (false). Calls that were pending settle all the same
- * @property {(error?: unknown) => void} [onReconnect] a new session has begun by itself; with an error, none will
+ * @property {(error?: unknown) => void} [onReconnect] a new session has begun by itself; with an error, none will, unless the
+ *   app's iframe loads a document again
  */
 
 /** @typedef {AttemptOptions & import('../session/pending-call.js').RequestOptions} CallOptions What `call` and `stream` may be given. */
@@ -159,8 +160,8 @@ const OPTIONS = {
 /**
  * Opens a connection to the app. It is called once for each session; the connection is closed with the session, and a
  * worker is terminated.
- * @callback Opener
- * @returns {ConnectTarget | Promise<ConnectTarget>}
+ * @typedef {(() => ConnectTarget | Promise<ConnectTarget>) & { iframe?: HTMLIFrameElement }} Opener `iframe` is where the app is, if it
+ *   is in one
  */
 
 /**
@@ -670,6 +671,7 @@ export class Client {
     const stop = new AbortController();
     const { signal } = stop;
     const { reconnect } = this.#options;
+    const iframe = this.#iframe ?? /** @type {Opener} */ (this.#target).iframe;
     const done = import('./retry.js')
       .then(({ restore }) =>
         restore(
@@ -678,6 +680,7 @@ export class Client {
           this.#history,
           signal,
           typeof this.#target === 'function',
+          { iframe, limit: this.#limit },
         ),
       )
       .then(
@@ -685,6 +688,8 @@ export class Client {
         (error) => error,
       )
       .then((error) => {
+        // A frame that comes back loads its document.
+        if (error) iframe?.addEventListener('load', () => this.#restore(), { once: true, signal });
         if (!signal.aborted) invokeReportingErrors(this.onReconnect, error);
         return !error;
       });

@@ -1,12 +1,21 @@
 /** Says what is wrong with what `connect` or a call was given. Loaded when something is, or may be. */
 import { AbpError, requireTexts, safely } from '../common/errors.js';
+import { getOwn, isObject } from '../common/values.js';
 import { isStream } from '../common/transfer.js';
 import { NUMBERS } from '../common/check-options.js';
 import { checkOptions } from '../common/option-mistakes.js';
 
 /** @import { OptionTypes } from '../common/check-options.js' */
 
-/** @param {boolean | undefined} wrong @param {string} why */
+/** The types of {@link import('./retry.js').Reconnecting}. */
+const RECONNECT = {
+  attempts: 'a number',
+  delay: 'a number',
+  maxDelay: 'a number',
+  reload: 'a boolean or a function',
+};
+
+/** @param {unknown} wrong @param {string} why */
 function refuseIf(wrong, why) {
   if (wrong) throw new AbpError('INVALID_PARAMS', why);
 }
@@ -20,9 +29,18 @@ function refuseIf(wrong, why) {
  */
 export function checkConnect(target, options, types, isTarget) {
   requireTexts('connect needs agent', options?.agent, 'name', 'version');
-  checkOptions('connect', options, { ...types, limits: NUMBERS });
+  checkOptions('connect', options, {
+    ...types,
+    limits: NUMBERS,
+    reconnect: 'a boolean or an object',
+  });
+  const { reconnect } = options;
+  if (isObject(reconnect)) checkOptions('reconnect', reconnect, RECONNECT);
   const isWindow = safely(() => target.window === target, false);
   refuseIf(isWindow, 'connect needs the iframe itself, not its contentWindow or another window');
+  const place = typeof target === 'function' ? target.iframe : target;
+  const reloads = getOwn(reconnect, 'reload') && !('contentWindow' in Object(place));
+  refuseIf(reloads, 'reload of reconnect needs an iframe');
   refuseIf(
     !isTarget,
     'connect needs an iframe, a port, a worker or a function that opens a transport',

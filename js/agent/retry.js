@@ -1,5 +1,5 @@
 /** Trying again: sessions that were lost, and calls that failed and may succeed later. Loaded when that happens. */
-import { AbpError } from '../common/errors.js';
+import { AbpError, invokeReportingErrors } from '../common/errors.js';
 import { offAbort, onAbort } from '../common/signals.js';
 import { milliseconds } from '../common/values.js';
 
@@ -17,6 +17,20 @@ import { milliseconds } from '../common/values.js';
  *   `retryAfter` 600000)
  */
 
+/**
+ * How an agent reconnects. The defaults are in parentheses.
+ * @typedef {Patience & Reloading} Reconnecting
+ */
+
+/**
+ * @typedef {object} Reloading
+ * @property {boolean | ((iframe: HTMLIFrameElement) => unknown)} [reload] whether an app's iframe loads its document again after an
+ *   attempt that has failed (false), or what does that: it is waited for, as long as a handshake may take. Then `attempts` is 5 if it is
+ *   not given
+ */
+
+/** Attempts of those who reload, because what loads its document again for ever helps nobody. */
+const RELOADING_ATTEMPTS = 5;
 /** ms that a session must have lasted for its loss to be taken for the first one. */
 const STABLE = 10_000;
 /** ms that a call may be on its way to its app, at most: after as long a silence a session is lost. */
@@ -25,8 +39,8 @@ const MAX_DELIVERY = 30_000;
 const MAX_RETRY_AFTER = 600_000;
 
 /**
- * @param {boolean | Patience | undefined} patience
- * @returns {{ attempts?: number, delay: number, maxDelay: number }}
+ * @param {boolean | Reconnecting | undefined} patience
+ * @returns {{ attempts?: number, delay: number, maxDelay: number } & Reloading}
  */
 const read = (patience) => ({ delay: 250, maxDelay: 30_000, ...Object(patience) });
 
@@ -61,34 +75,119 @@ export function wait(ms, signal, other) {
 }
 
 /**
+ * Whether an error says that another attempt cannot help.
+ * @param {unknown} error why there is no session
+ */
+export const isFinal = (error) => error instanceof AbpError && !error.retryable;
+
+/**
+ * Where sessions are begun.
+ * @typedef {object} Place
+ * @property {HTMLIFrameElement} [iframe] in which the app is, if it is in one
+ * @property {number} [limit] ms that a handshake may take; 0 for no limit
+ * @property {boolean} [hasFailed] whether an attempt was made already, and has failed
+ */
+
+/**
  * Begins a new session in place of one that was lost, however often it takes. A session that does not last is a failure,
  * too: nobody is called in a loop without pauses.
+ *
+ * An iframe that is in no document is waited for, as long as a handshake may take: who moves it puts it back. One that does
+ * not answer is tried again as soon as it has loaded a document, however long the pause is.
  * @param {() => Promise<void>} begin begins a session; rejects when that failed
- * @param {boolean | Patience | undefined} patience
+ * @param {boolean | Reconnecting | undefined} patience
  * @param {{ failures: number, since: number }} history of this client: failures in a row, and when its last session began,
  *   in ms of `performance.now()`
  * @param {AbortSignal} signal ends it
  * @param {boolean} spread whether the first try waits, too, for up to `delay`: a server that comes back is not called by
  *   all its clients at once
+ * @param {Place} [place]
  * @returns {Promise<void>} rejects with what made it give up
  */
-export async function restore(begin, patience, history, signal, spread) {
-  const { attempts = Infinity, ...delays } = read(patience);
-  if (performance.now() - history.since > STABLE) history.failures = 0;
-  for (;;) {
-    if (history.failures) await wait(delayAfter(delays, history.failures), signal);
-    else if (spread) await wait(delays.delay * Math.random(), signal);
+export async function restore(begin, patience, history, signal, spread, place = {}) {
+  const { iframe, limit, hasFailed = false } = place;
+  const { reload, attempts = reload ? RELOADING_ATTEMPTS : Infinity, ...delays } = read(patience);
+  const longest = limit || Infinity;
+  let reloads = 0;
+  let hearing = new AbortController();
+  let hasLoaded = false;
+  const nextLoad = () => {
+    hasLoaded = false;
+    hearing.abort();
+    hearing = new AbortController();
+    return new Promise((resolve) => {
+      const heard = () => resolve((hasLoaded = true));
+      iframe?.addEventListener('load', heard, { signal: hearing.signal });
+    });
+  };
+  const pause = async (/** @type {number} */ ms, /** @type {Promise<unknown>[]} */ ...other) => {
+    await wait(ms, signal, ...other);
     signal.throwIfAborted();
-    history.failures++;
-    try {
-      await begin();
-      history.since = performance.now();
-      return;
-    } catch (error) {
-      const isFinal = error instanceof AbpError && !error.retryable;
-      if (isFinal || signal.aborted || history.failures >= attempts) throw error;
+  };
+  if (performance.now() - history.since > STABLE) history.failures = 0;
+  let loaded = nextLoad();
+  try {
+    for (let again = hasFailed; ; again = true) {
+      const delay = history.failures ? delayAfter(delays, history.failures) : 0;
+      if (delay && again) await pause(delay, loaded);
+      else if (delay) await pause(delay);
+      else if (spread) await pause(delays.delay * Math.random());
+      if (iframe && !iframe.contentWindow) await pause(longest, loaded);
+      else if (iframe && again && reload && !hasLoaded) {
+        reloads++;
+        await pause(longest, loadAgain(iframe, reload));
+      }
+      signal.throwIfAborted();
+      const isAway = iframe && !iframe.contentWindow;
+      loaded = nextLoad();
+      history.failures++;
+      try {
+        await begin();
+        history.since = performance.now();
+        return;
+      } catch (error) {
+        if (signal.aborted) throw error;
+        if (isAway || isFinal(error) || history.failures >= attempts) {
+          throw iframe ? givenUp(error, isAway ? longest : 0, history.failures, reloads) : error;
+        }
+      }
     }
+  } finally {
+    hearing.abort();
   }
+}
+
+/**
+ * Makes an iframe load its document again.
+ * @param {HTMLIFrameElement} iframe which is in a document
+ * @param {true | ((iframe: HTMLIFrameElement) => unknown)} reload
+ * @returns {Promise<unknown>} settles when that has begun
+ */
+async function loadAgain(iframe, reload) {
+  if (typeof reload === 'function') return invokeReportingErrors(reload, iframe);
+  // Whatever its address: setting one that has a hash would not load anything.
+  const { parentNode, nextSibling } = iframe;
+  iframe.remove();
+  parentNode?.insertBefore(iframe, nextSibling);
+}
+
+/**
+ * Says what was tried, too.
+ * @param {unknown} error of the last attempt
+ * @param {number} waited ms for the iframe to be in a document again
+ * @param {number} attempts
+ * @param {number} reloads
+ */
+function givenUp(error, waited, attempts, reloads) {
+  if (!(error instanceof AbpError)) return error;
+  const tried = [
+    ...(waited ? [`it was waited for ${waited} ms`] : []),
+    ...(attempts > 1 ? [`${attempts} attempts were made`] : []),
+    ...(reloads ? [`its document was loaded again ${reloads} times`] : []),
+  ];
+  if (!tried.length) return error;
+  const why = `${error.message} (given up: ${tried.join(', ')})`;
+  return new AbpError(error.code, why, { ...error, cause: error });
 }
 
 /** @param {Response} response */

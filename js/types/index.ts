@@ -3,7 +3,7 @@ export * from '../index.js';
 export { Client, connect } from '../agent/client.js'; // with what they say of themselves
 export { Exposed, expose } from '../app/expose.js';
 export type { CallStream } from '../agent/call-stream.js';
-export type { Patience } from '../agent/retry.js';
+export type { Patience, Reconnecting } from '../agent/retry.js';
 export type { CapabilityInfo } from '../agent/capability-list.js';
 export type {
   AgentOptions,

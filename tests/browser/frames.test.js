@@ -127,3 +127,179 @@ test('a hundred frames are one observer of the page, which ends with the last of
   );
   assert.deepEqual(outcome, { all: [2], one: [2], none: [], lost: [] });
 });
+
+describe('a frame that comes back, to a client that reconnects by itself', () => {
+  const LONG = 1e8; // ms that no test waits for
+  const keep = (options = {}, appOptions = {}) =>
+    page.evaluate((o) => window.keep(o), {
+      ...{ src: site.appUrl(appOptions), origin: site.appOrigin },
+      ...options,
+    });
+  const told = async (count) => {
+    await page.waitForFunction((count) => window.kept.told.length >= count, count);
+    return page.evaluate(() => window.kept.told);
+  };
+  const echo = async () =>
+    (await page.evaluate(() => window.kept.client.call('echo', 'there'))).data;
+
+  const MOVES = {
+    'after 300 ms': () => window.takeOut(300),
+    'in another tree': () => window.takeOut(1, window.shadowIn(document.body, 'closed').root),
+    'in the same turn': () => document.body.append(window.kept.iframe),
+    'with the element around it': () => {
+      const panel = document.createElement('div');
+      document.body.append(panel);
+      panel.append(window.kept.iframe);
+      panel.remove();
+      setTimeout(() => document.body.prepend(panel), 50);
+    },
+    twice: () => {
+      window.takeOut(10);
+      setTimeout(() => window.takeOut(10), 20);
+    },
+  };
+  const KINDS = {
+    'an app': [{}, {}],
+    'a plain app': [{}, { kind: 'plain' }],
+    'a sandboxed app': [{ origin: 'null', attributes: { sandbox: 'allow-scripts' } }, {}],
+  };
+  for (const [kind, [options, appOptions]] of Object.entries(KINDS)) {
+    for (const [how, move] of Object.entries(MOVES)) {
+      test(`${how}, of ${kind}: the session begins again`, async () => {
+        await keep(options, appOptions);
+        await page.evaluate(move);
+        await page.waitForFunction(() => window.kept.told.includes('again'));
+        await page.waitForFunction(
+          () => window.kept.client.connected && window.kept.told.at(-1) === 'again',
+        );
+        const said = await page.evaluate(() => window.kept.told);
+        assert.deepEqual(new Set(said), new Set(['DISCONNECTED', 'again']));
+        assert.equal(await echo(), 'there');
+      });
+    }
+  }
+
+  test('when the client has given up already: what waited for it was told, and it begins again all the same', async () => {
+    await keep({ timeout: 2000 });
+    await page.evaluate(() => {
+      window.kept.pending = window.kept.client.call('hang', {}, { retry: true });
+      window.kept.later = window.kept.client.outcome('nothing', { settled: true });
+      window.takeOut();
+    });
+    const { error, metadata } = await page.evaluate(() => window.kept.pending);
+    assert.deepEqual([error.code, metadata.outcome], ['DISCONNECTED', 'unknown']);
+    assert.deepEqual(await page.evaluate(() => window.kept.later), { outcome: 'unknown' });
+    const [, why] = await told(2);
+    assert.equal(
+      why,
+      'INVALID_PARAMS: The iframe is not in a document: append it first (given up: it was waited for 2000 ms)',
+    );
+    await page.evaluate(() => window.takeOut(1));
+    assert.equal((await told(3))[2], 'again');
+    assert.equal(await echo(), 'there');
+  });
+
+  test('after the client was closed: nothing begins', async () => {
+    await keep();
+    await page.evaluate(() => {
+      window.takeOut();
+      return new Promise((resolve) => setTimeout(resolve, 1)).then(() =>
+        window.kept.client.close(),
+      );
+    });
+    await page.evaluate(() =>
+      new Promise((resolve) => {
+        window.kept.iframe.onload = resolve;
+        window.takeOut(1);
+      }).then(() => {}),
+    );
+    // One that asks finds it free.
+    const answer = await page.evaluate(async (origin) => {
+      const agent = { name: 'other', version: '1' };
+      const client = await window.connect(window.kept.iframe, { origin, agent });
+      return [(await client.call('echo', 'free')).data, window.kept.told];
+    }, site.appOrigin);
+    assert.deepEqual(answer, ['free', ['DISCONNECTED']]);
+  });
+
+  test('from another site: it is asked as soon as it has loaded, however long the pause is', async () => {
+    const src = site.appUrl({});
+    await keep({ timeout: 3000, reconnect: { delay: LONG, maxDelay: LONG } });
+    await page.evaluate((src) => {
+      window.kept.iframe.src = src;
+    }, `http://other.localhost:${site.appPort}/tests/browser/pages/blank.html`);
+    await page.waitForFunction(() => window.kept.told.includes('DISCONNECTED'));
+    // By then the attempt that is made at once has failed. If it has not, it finds the app itself, which is as well.
+    await page.evaluate(() => new Promise((resolve) => setTimeout(resolve, 4000)).then(() => {}));
+    await page.evaluate((src) => {
+      window.kept.iframe.src = src;
+    }, src);
+    assert.deepEqual(await told(2), ['DISCONNECTED', 'again']);
+    assert.equal(await echo(), 'there');
+  });
+
+  test('into view, where it loads only then', async () => {
+    await keep({
+      attributes: { loading: 'lazy' },
+      timeout: 2000,
+      reconnect: { delay: LONG, maxDelay: LONG },
+    });
+    await page.evaluate(() => {
+      const gap = document.createElement('div');
+      gap.style.height = '50000px';
+      document.body.append(gap, window.kept.iframe);
+    });
+    await told(1);
+    await page.evaluate(() => new Promise((resolve) => setTimeout(resolve, 3000)).then(() => {}));
+    // Playwright has Chromium load such frames at once.
+    if (ENGINE !== 'chromium') assert.deepEqual(await told(1), ['DISCONNECTED']);
+    await page.evaluate(() => window.kept.iframe.scrollIntoView());
+    assert.deepEqual(await told(2), ['DISCONNECTED', 'again']);
+    assert.equal(await echo(), 'there');
+  });
+
+  for (const [reload, reloads] of [
+    [true, []],
+    ['the test', [true, true]],
+  ]) {
+    test(`whose document is loaded again where that is asked for (${reload})`, async () => {
+      const attempts = reload === true ? undefined : 9;
+      await keep({
+        src: `${site.appUrl({})}#at/home`,
+        timeout: 1500,
+        reconnect: { reload, delay: 1, ...(attempts && { attempts }) },
+      });
+      const elsewhere = `${site.appOrigin}/tests/browser/pages/blank.html`;
+      const frame = page.frames()[1];
+      await frame.evaluate((url) => void (location.href = url), elsewhere);
+      await page.waitForFunction(() => window.kept.told.includes('again'));
+      assert.equal(await echo(), 'there');
+      const seen = await page.evaluate(() => window.kept.reloads);
+      assert.deepEqual(seen.slice(0, reloads.length), reloads.slice(0, seen.length));
+      assert.equal(seen.length > 0, reload !== true);
+    });
+  }
+
+  test('or not: it is given up with words, until it has loaded a document again', async () => {
+    await keep({ timeout: 1000, reconnect: { reload: true, attempts: 3, delay: 1 } });
+    const release = site.hold('/tests/browser/pages/app.html');
+    try {
+      await page.evaluate(
+        (src) => {
+          window.kept.iframe.src = src;
+          window.takeOut(1);
+        },
+        site.appUrl({ again: true }),
+      );
+      const [, why] = await told(2);
+      assert.match(
+        why,
+        /^TIMEOUT: The app did not answer .* \(given up: 3 attempts were made, its document was loaded again 2 times\)$/,
+      );
+    } finally {
+      release();
+    }
+    assert.equal((await told(3))[2], 'again');
+    assert.equal(await echo(), 'there');
+  });
+});

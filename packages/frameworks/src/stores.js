@@ -5,6 +5,7 @@
 import { connect } from '../../../js/agent/connect.js';
 import { AbpError, invokeReportingErrors, toErrorObject } from '../../../js/common/errors.js';
 import { followSignal } from '../../../js/common/signals.js';
+import { milliseconds } from '../../../js/common/values.js';
 
 /** @import { CallOptions, Client, ConnectOptions, ConnectTarget, Opener } from '../../../js/agent/client.js' */
 /** @import { CallArguments, NameOf, ResponseOf } from '../../../js/types/app.js' */
@@ -19,7 +20,7 @@ import { followSignal } from '../../../js/common/signals.js';
  * @template [App=any] what it knows of the app; see `connect`
  * @typedef {object} ConnectionState A connection, as a component shows it.
  * @property {'idle' | 'connecting' | 'connected' | 'reconnecting' | 'failed'} status `idle`: there is no target;
- *   `failed`: nothing more is tried
+ *   `failed`: nothing more is tried, unless the iframe loads a document again
  * @property {Client<App> | undefined} client from the first session on
  * @property {AbpError | undefined} error why it is not connected, if that is known
  */
@@ -104,15 +105,63 @@ export class ConnectionStore extends Store {
       return () => {};
     }
     const { options } = this;
+    const { reconnect = true } = options;
     const { controller, release } = followSignal(options.signal);
+    const { signal } = controller;
+    const iframe = 'contentWindow' in target ? target : undefined;
     /** @type {Client | undefined} */
     let client;
-    set({ ...IDLE, status: 'connecting' });
+    const begin = async () => {
+      client = await this.#connect(target, signal, set);
+      if (signal.aborted) client.close();
+      else set({ status: 'connected', client, error: undefined });
+    };
+    // The first session may be late: the iframe is put into the document later, or its document takes long, or does not load at first.
+    const beginAgain = async (/** @type {unknown} */ error) => {
+      const isAway = iframe && !iframe.contentWindow;
+      const { isFinal, restore } = await import('../../../js/agent/retry.js');
+      if (!reconnect || signal.aborted || (isFinal(error) && !isAway)) throw error;
+      set({ error: abpError(error) });
+      const history = { failures: 1, since: performance.now() };
+      const limit = milliseconds(options.timeout ?? 10_000);
+      const place = { iframe, limit, hasFailed: true };
+      try {
+        await restore(begin, reconnect, history, signal, false, place);
+      } catch (error) {
+        iframe?.addEventListener('load', start, { once: true, signal });
+        throw error;
+      }
+    };
+    const start = () => {
+      set({ ...IDLE, status: 'connecting' });
+      begin()
+        .catch(beginAgain)
+        .catch((error) => set({ status: 'failed', error: abpError(error) }));
+    };
+    start();
+    return () => {
+      release();
+      controller.abort();
+      client?.close();
+      set(IDLE);
+      // What is still to come of it is not shown.
+      if (serial === this.#serial) this.#serial++;
+    };
+  }
+
+  /**
+   * @param {NonNullable<Target>} target
+   * @param {AbortSignal} signal
+   * @param {(changes: Partial<ConnectionState>) => void} set
+   * @returns {Promise<Client>}
+   */
+  #connect(target, signal, set) {
+    const { options } = this;
     // That an iframe's options have its origin is for those who give them.
-    connect(/** @type {ConnectTarget} */ (target), {
+    return connect(/** @type {ConnectTarget} */ (target), {
       reconnect: true,
       ...options,
-      signal: controller.signal,
+      signal,
       onNotification: (...args) => this.options.onNotification?.(...args),
       onProgress: (info) => this.options.onProgress?.(info),
       onElicitation: options.onElicitation && ((...args) => this.options.onElicitation?.(...args)),
@@ -125,22 +174,7 @@ export class ConnectionStore extends Store {
         set({ status: error ? 'failed' : 'connected', error: abpError(error) });
         this.options.onReconnect?.(error);
       },
-    }).then(
-      (connected) => {
-        client = connected;
-        if (controller.signal.aborted) client.close();
-        else set({ status: 'connected', client, error: undefined });
-      },
-      (error) => set({ status: 'failed', error: abpError(error) }),
-    );
-    return () => {
-      release();
-      controller.abort();
-      client?.close();
-      set(IDLE);
-      // What is still to come of it is not shown.
-      if (serial === this.#serial) this.#serial++;
-    };
+    });
   }
 }
 

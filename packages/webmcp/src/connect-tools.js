@@ -25,7 +25,7 @@ export async function connectTools(target, options, isLoaded) {
   }
   const { origin: given, ...rest } = options ?? {};
   const origin = iframe && exactOrigin(given);
-  return connect(async () => {
+  const open = async () => {
     if (!modelContext()) {
       throw new AbpError(
         'NOT_SUPPORTED',
@@ -50,7 +50,8 @@ export async function connectTools(target, options, isLoaded) {
       unwatch = watchDocument(iframe, !isLoaded(iframe), gone);
     }
     return transport;
-  }, rest);
+  };
+  return connect(Object.assign(open, { iframe }), rest);
 }
 
 /**

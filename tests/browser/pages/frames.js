@@ -140,4 +140,32 @@ window.end = async (how) => {
   kept.ends[how]();
   return kept.pending;
 };
+/** Shows an app and connects to it, by itself again and again. `kept.told` is what the client has said of it since. */
+window.keep = async ({ src, origin, attributes = {}, reconnect = true, ...options }) => {
+  kept.iframe?.remove();
+  const iframe = (kept.iframe = make('iframe'));
+  for (const [name, value] of Object.entries(attributes)) iframe.setAttribute(name, value);
+  iframe.src = src;
+  document.body.append(iframe);
+  const told = (kept.told = []);
+  kept.reloads = [];
+  if (reconnect.reload === 'the test') {
+    reconnect.reload = async (frame) => {
+      kept.reloads.push(frame === iframe);
+      await undefined;
+      frame.src = src;
+      if (kept.reloads.length === 1) throw new Error('not yet');
+    };
+  }
+  kept.client = await connect(iframe, {
+    ...{ agent, origin, reconnect, ...options },
+    onDisconnect: ({ code }) => told.push(code),
+    onReconnect: (error) => told.push(error ? `${error.code}: ${error.message}` : 'again'),
+  });
+};
+/** Takes the frame out of the page, for so many ms. */
+window.takeOut = (ms, parent = document.body) => {
+  kept.iframe.remove();
+  if (ms !== undefined) setTimeout(() => parent.append(kept.iframe), ms);
+};
 Object.assign(window, { connect, windowChannel, shadowIn, frameIn, isReady: true });

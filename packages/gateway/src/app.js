@@ -4,9 +4,10 @@ import { UserError } from './errors.js';
 import { BorrowedApp } from './borrowed-app.js';
 import { PageWay } from './page-way.js';
 import { takeProfile } from './profile-socket.js';
-import { shareApp } from './shared-app.js';
+import { cancelled, shareApp } from './shared-app.js';
 import { SocketWay } from './socket-way.js';
 import { callStreamed } from './streamed.js';
+import { unlessAborted } from './unless-aborted.js';
 
 /**
  * @typedef {import('abp-bridge').Client} Client
@@ -159,6 +160,11 @@ export class App {
     const { profile } = this;
     if (!profile || this.#server) return undefined;
     const { server, channel } = await takeProfile(profile, (other) => this.#share(other));
+    if (this.#closed) {
+      server?.close();
+      channel?.close();
+      throw new UserError('The gateway is closing');
+    }
     if (server) {
       this.#server = server;
       return undefined;
@@ -337,27 +343,3 @@ export class App {
  */
 export const hasStopped = ({ cancelled, metadata }) =>
   cancelled === true && metadata?.outcome !== 'unknown' && metadata?.outcome !== 'running';
-
-/** The response to a call that was cancelled before the app was called. @param {any} reason @returns {Response} */
-const cancelled = (reason) => ({
-  success: false,
-  cancelled: true,
-  error: { code: 'CANCELLED', message: String(reason?.message ?? reason), retryable: true },
-  metadata: { outcome: 'unstarted' },
-});
-
-/**
- * @template T
- * @param {Promise<T>} promise
- * @param {AbortSignal} [signal]
- * @returns {Promise<T>} rejects with the signal's reason if that is first
- */
-export function unlessAborted(promise, signal) {
-  if (!signal) return promise;
-  return new Promise((resolve, reject) => {
-    const abort = () => reject(signal.reason);
-    if (signal.aborted) abort();
-    signal.addEventListener('abort', abort, { once: true });
-    promise.then(resolve, reject).finally(() => signal.removeEventListener('abort', abort));
-  });
-}

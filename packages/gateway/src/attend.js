@@ -14,14 +14,18 @@ const PING_TIMEOUT = 1000;
 
 /**
  * The client's reason, in the words that the app's handler gets.
- * @param {AbortSignal} signal
+ * @param {{ reason?: any }} cancel a signal, or what the client says
  */
-function reasonOf({ reason }) {
+export function reasonOf({ reason }) {
   if (typeof reason === 'string' && reason) return cleanText(reason, 500);
   // The SDK's own error is what it says of a connection that is gone.
   if (reason?.name === 'AbortError' || reason === undefined) return 'the client cancelled';
   return 'the client disconnected';
 }
+
+/** The answer to a request that was cancelled: nobody reads it. */
+export const cancelledError = () =>
+  new ProtocolError(ProtocolErrorCode.InternalError, 'The request was cancelled');
 
 /**
  * @param {import('./mcp-client.js').McpClient} client
@@ -35,7 +39,7 @@ function reasonOf({ reason }) {
  */
 export async function attend(client, run, ctx, { patience, owns, meta }) {
   const { signal, _meta } = ctx.mcpReq;
-  const drained = client.flow?.();
+  const drained = client.exchange?.()?.drained;
   const progress = progressSender(
     _meta?.progressToken,
     async (params) => {
@@ -50,13 +54,14 @@ export async function attend(client, run, ctx, { patience, owns, meta }) {
   run.onProgress = progress.report;
   if (run.progress) progress.report(run.progress);
   let deadline = performance.now() + patience;
+  const leave = () => {
+    if (owns) run.abort(reasonOf(signal));
+    return cancelledError();
+  };
   try {
     for (;;) {
       const event = await run.next(signal, deadline - performance.now());
-      if (event === 'aborted') {
-        if (owns) run.abort(reasonOf(signal));
-        throw new ProtocolError(ProtocolErrorCode.InternalError, 'The request was cancelled');
-      }
+      if (event === 'aborted') throw leave();
       if (event === 'asked' && !client.isModern) {
         await ask(run, ctx, meta);
         // That was the user's time, not the app's.
@@ -65,6 +70,7 @@ export async function attend(client, run, ctx, { patience, owns, meta }) {
       }
       progress.stop();
       await progress.drain();
+      if (signal.aborted) throw leave();
       return event;
     }
   } finally {

@@ -2,7 +2,7 @@
 import { AbpError } from 'abp-bridge';
 import { deferred } from './deferred.js';
 import { UserError } from './errors.js';
-import { failure } from './shared-app.js';
+import { cancelled, failure } from './shared-app.js';
 
 /** @typedef {import('./channel.js').Message} Message */
 
@@ -50,7 +50,7 @@ export class BorrowedApp {
     channel.onClose = () => {
       const message = 'The gateway that had the browser has ended';
       this.#opened.resolve(/** @type {Message} */ ({ kind: 'refused', message }));
-      for (const { abort } of this.#questions.values()) abort('the question is over');
+      for (const question of this.#questions.values()) question.abort('the question is over');
       for (const { settle } of this.#calls.values()) settle(failure('DISCONNECTED', message));
     };
   }
@@ -92,6 +92,7 @@ export class BorrowedApp {
    */
   async call(name, params, options) {
     const { signal, timeout, owner, onChunk, ask } = options;
+    if (signal?.aborted) return cancelled(signal.reason);
     const id = ++this.#lastCall;
     const { promise, resolve } = /** @type {ReturnType<typeof deferred<Result>>} */ (deferred());
     this.#calls.set(id, { options, settle: resolve });
@@ -104,7 +105,6 @@ export class BorrowedApp {
     this.#channel.send({ kind: 'call', ...about });
     if (!this.connected)
       resolve(failure('DISCONNECTED', 'The gateway that had the browser has ended'));
-    if (signal?.aborted) cancel();
     signal?.addEventListener('abort', cancel);
     try {
       return await promise;

@@ -1,5 +1,5 @@
 /** The apps, their tools, and the calls that run, for however many clients there are. */
-import { hasStopped, unlessAborted } from './app.js';
+import { hasStopped } from './app.js';
 import { discover, isPublic } from 'abp-bridge/discover';
 import { MAX_MESSAGE, ResultFiles } from './result-files.js';
 import { failureOf, toolResult } from './results.js';
@@ -11,6 +11,7 @@ import { ToolNames } from './tool-names.js';
 import { cleanText } from './texts.js';
 import { MAX_TOOLS, toolOf } from './tools.js';
 import { HANDLE_NAMES } from './handle-tools.js';
+import { unlessAborted } from './unless-aborted.js';
 import { InvalidRequest } from './errors.js';
 
 /** Calls under way, of all clients. */
@@ -214,12 +215,15 @@ export class Gateway {
    * Begins a call.
    * @param {string} name of the tool
    * @param {unknown} args
-   * @param {{ canAsk: boolean, owner: import('./runs.js').Owner }} caller whether it can be asked, and which session it is
+   * @param {object} caller
+   * @param {boolean} caller.canAsk whether it can be asked
+   * @param {import('./runs.js').Owner} caller.owner which session it is
+   * @param {AbortSignal} [caller.signal] of its request: nothing is begun once that is aborted
    * @returns {Promise<Run>}
    * @throws {InvalidRequest} when there is no such tool, or no room
    */
-  async start(name, args, { canAsk, owner }) {
-    if (!this.#names.meaningOf(name)) await this.listTools();
+  async start(name, args, { canAsk, owner, signal }) {
+    if (!this.#names.meaningOf(name)) await unlessAborted(this.listTools(), signal);
     const meaning = this.#names.meaningOf(name);
     if (!meaning)
       throw new InvalidRequest(`There is no tool ${JSON.stringify(name.slice(0, 200))}`);

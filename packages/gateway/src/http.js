@@ -25,8 +25,8 @@ const SESSION_IDLE = 30 * 60_000;
 const CLOSING = 1000;
 const PATH = '/mcp';
 
-/** Of the request that is answered: resolves when its client reads. @type {AsyncLocalStorage<() => Promise<void>>} */
-const flow = new AsyncLocalStorage();
+/** Of the request that is answered. @type {AsyncLocalStorage<import('./mcp-client.js').Exchange>} */
+const exchange = new AsyncLocalStorage();
 
 /**
  * @typedef {object} Session
@@ -46,7 +46,7 @@ export async function serveHttp(gateway, values) {
   const sessions = new Map();
   const onerror = (/** @type {Error} */ error) => log(lineOf(error.message));
   const modern = createMcpHandler(
-    ({ era }) => createServer(gateway, era, { flow: () => flow.getStore() }),
+    ({ era }) => createServer(gateway, era, { exchange: () => exchange.getStore() }),
     {
       legacy: 'reject',
       maxRequestBodySize: MAX_BODY,
@@ -100,7 +100,10 @@ export async function serveHttp(gateway, values) {
   /** @returns {Promise<Session>} */
   async function openSession() {
     const owner = {};
-    const server = createServer(gateway, 'legacy', { owner, flow: () => flow.getStore() });
+    const server = createServer(gateway, 'legacy', {
+      owner,
+      exchange: () => exchange.getStore(),
+    });
     /** @type {Session} */
     const session = {
       transport: /** @type {Session['transport']} */ (/** @type {unknown} */ (undefined)),
@@ -135,16 +138,18 @@ export async function serveHttp(gateway, values) {
     const isLegacy = await isLegacyRequest(request, undefined, {
       maxRequestBodySize: MAX_BODY,
     });
+    const reads = () => drained(outgoing);
     // The end of a response cancels its request in the newer version, and nothing in the older.
-    const response = isLegacy
-      ? await serveLegacy(request)
-      : await modern.fetch(new Request(request, { signal: gone }));
-    await send(response, outgoing);
+    if (isLegacy)
+      return send(await exchange.run({ drained: reads }, serveLegacy, request), outgoing);
+    if (gone.aborted) return;
+    const ask = () => modern.fetch(new Request(request, { signal: gone }));
+    await send(await exchange.run({ drained: reads, gone }, ask), outgoing);
   };
   /** @type {typeof respond} */
   const answer = async (incoming, outgoing) => {
     try {
-      await flow.run(() => drained(outgoing), respond, incoming, outgoing);
+      await respond(incoming, outgoing);
     } catch (error) {
       onerror(/** @type {Error} */ (error));
       if (outgoing.headersSent) outgoing.destroy();
@@ -214,6 +219,7 @@ function toRequest(incoming, outgoing) {
 async function send(response, outgoing) {
   outgoing.writeHead(response.status, Object.fromEntries(response.headers));
   if (!response.body) return void outgoing.end();
+  if (outgoing.destroyed) return void response.body.cancel().catch(() => {});
   outgoing.flushHeaders();
   const reader = response.body.getReader();
   outgoing.once('close', () => void reader.cancel().catch(() => {}));

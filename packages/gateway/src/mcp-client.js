@@ -4,6 +4,7 @@ import {
   ProtocolError,
   ProtocolErrorCode,
 } from '@modelcontextprotocol/server';
+import { cancelledError, reasonOf } from './attend.js';
 import { InvalidRequest, UserError } from './errors.js';
 
 /** The extension that made tasks of 2026-07-28. */
@@ -15,11 +16,17 @@ export const TASKS = 'io.modelcontextprotocol/tasks';
 /**
  * @typedef {object} Session
  * @property {import('./runs.js').Owner} [owner] what its runs and files belong to; undefined where the protocol has no sessions
- * @property {() => (() => Promise<void>) | undefined} [flow] gives what resolves when the client of the current request reads
+ * @property {() => Exchange | undefined} [exchange] gives that of the current request, where each has one of its own
+ *
+ * @typedef {object} Exchange A request and its answer over HTTP.
+ * @property {() => Promise<void>} drained resolves when the client reads
+ * @property {AbortSignal} [gone] where that cancels the request, aborts when the client has closed the answer before it had all of it
  */
 
 export class McpClient {
   #server;
+  /** Runs that outlive their requests, by the ids of these. @type {Map<unknown, import('./run.js').Run>} */
+  #handed = new Map();
 
   /**
    * @param {import('@modelcontextprotocol/server').Server} server
@@ -27,12 +34,12 @@ export class McpClient {
    * @param {'legacy' | 'modern'} era
    * @param {Session} session
    */
-  constructor(server, gateway, era, { owner, flow }) {
+  constructor(server, gateway, era, { owner, exchange }) {
     this.#server = server;
     this.gateway = gateway;
     this.isModern = era === 'modern';
     this.owner = owner;
-    this.flow = flow;
+    this.exchange = exchange;
     /** Whether calls that take long are answered with a handle. */
     this.hasHandles = gateway.patience !== Infinity;
   }
@@ -60,6 +67,35 @@ export class McpClient {
   /** @param {Context} ctx */
   knowsTasks(ctx) {
     return this.isModern && Boolean(this.#capabilities(ctx).extensions?.[TASKS]);
+  }
+
+  /**
+   * The answer to a request tells its client how to ask for the run from now on. A client that cancels the request, or
+   * leaves it, before it has that answer knows of no run: then the run is cancelled, as if it still were that of the request.
+   * @param {import('./run.js').Run} run
+   * @param {Context} ctx
+   */
+  handOver(run, { mcpReq: { id, signal } }) {
+    const gone = this.exchange?.()?.gone;
+    for (const left of [signal, gone]) {
+      if (!left) continue;
+      const abort = () => run.abort(reasonOf(left));
+      if (left.aborted) {
+        abort();
+        throw cancelledError();
+      }
+      left.addEventListener('abort', abort, { once: true });
+    }
+    this.#handed.set(id, run);
+    void run.ended.then(() => this.#handed.get(id) === run && this.#handed.delete(id));
+  }
+
+  /**
+   * A client cancels a request. One that was answered it would not cancel if it had the answer.
+   * @param {Record<string, unknown>} params
+   */
+  cancelled({ requestId, reason }) {
+    this.#handed.get(requestId)?.abort(reasonOf({ reason }));
   }
 
   /**

@@ -134,3 +134,11 @@ export const failure = (code, message) => ({
   success: false,
   error: { code, message, retryable: code === 'DISCONNECTED' },
 });
+
+/** The response to a call that was cancelled before the app was called. @param {any} reason @returns {import('./app.js').Result} */
+export const cancelled = (reason) => ({
+  success: false,
+  cancelled: true,
+  error: { code: 'CANCELLED', message: String(reason?.message ?? reason), retryable: true },
+  metadata: { outcome: 'unstarted' },
+});

@@ -60,13 +60,16 @@ export function serveTools(server, client) {
             ? await gateway.start(params.name, params.arguments, {
                 canAsk: client.canAsk(ctx),
                 owner,
+                signal: ctx.mcpReq.signal,
               })
             : runs.resume(String(state), binding, owner, ctx.mcpReq.inputResponses);
-        if (!isModern && params.task) return { task: legacyTask(runs.remember(run)), content: [] };
-        const event = await attend(client, run, ctx, { patience, owns: true });
+        const isTask = !isModern && params.task;
+        const event = isTask ? 'late' : await attend(client, run, ctx, { patience, owns: true });
         if (event === 'ended') return run.result;
+        client.handOver(run, ctx);
         if (event === 'asked') return inputRequired(run, runs.suspend(run, binding));
         runs.remember(run);
+        if (isTask) return { task: legacyTask(run), content: [] };
         return client.knowsTasks(ctx)
           ? { resultType: 'task', ...extensionTask(run), content: [] }
           : stillRunning(run, { isOwnTool: true });

@@ -162,3 +162,26 @@ test("what is no gateway's message ends its connection, and nothing else", async
   socket.write(Buffer.from([0, 0, 0, 3, 1, 2, 3]));
   await gone;
 });
+
+test('the gateway that has the browser ends while a question is open: the other goes on', async (t) => {
+  const first = await start();
+  t.after(() => first.child.kill('SIGKILL'));
+  await first.answerTo(first.call('number_add', { a: 1, b: 2 }));
+  const second = await start({ capabilities: { elicitation: {} } });
+  t.after(() => second.child.kill('SIGKILL'));
+  const id = second.call('ask_input');
+  const question = await second.seen(({ method }) => method === 'elicitation/create');
+  first.child.kill('SIGKILL');
+  const { result } = await second.answerTo(id);
+  assert.match(textOf(result), /^DISCONNECTED: The gateway that had the browser has ended/);
+  // The question is withdrawn, and the next call has a browser of its own.
+  await second.seen(
+    ({ method, params }) =>
+      method === 'notifications/cancelled' && params.requestId === question.id,
+  );
+  assert.equal(
+    textOf((await second.answerTo(second.call('number_add', { a: 40, b: 2 }))).result),
+    '42',
+  );
+  await end(second);
+});

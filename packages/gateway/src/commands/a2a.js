@@ -1,5 +1,5 @@
 /** `a2a`: the app as an A2A agent, one skill a capability. */
-import { hasStopped, unlessAborted } from '../app.js';
+import { hasStopped } from '../app.js';
 import { createServer } from 'node:http';
 import { createTaskServer } from 'abp-bridge/a2a';
 import { createGuard, listenOn } from '../http-guard.js';
@@ -8,6 +8,7 @@ import { sentenceOf } from '../outcomes.js';
 import { toPlain } from '../plain.js';
 import { progressText } from '../progress.js';
 import { cleanText } from '../texts.js';
+import { unlessAborted } from '../unless-aborted.js';
 
 /** How long a cancelled task may take to say what became of it, in ms. */
 const GRACE = 5000;

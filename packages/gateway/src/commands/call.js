@@ -1,5 +1,5 @@
 /** `call`: calls a capability once, and prints what becomes of it. */
-import { hasStopped, unlessAborted } from '../app.js';
+import { hasStopped } from '../app.js';
 import { readFile } from 'node:fs/promises';
 import { text } from 'node:stream/consumers';
 import { EXIT, usageError } from '../errors.js';
@@ -8,6 +8,7 @@ import { sentenceOf } from '../outcomes.js';
 import { toPlain } from '../plain.js';
 import { askAtTerminal, progressView } from '../terminal.js';
 import { chunkText, cleanText, jsonText, lineOf } from '../texts.js';
+import { unlessAborted } from '../unless-aborted.js';
 import { requireWritable, saveAll } from '../saved-files.js';
 
 /** Characters of a failure's message that a terminal shows. */

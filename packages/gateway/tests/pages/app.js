@@ -80,6 +80,18 @@ const capabilities = {
     },
   },
   'work.finish': () => (finish(), { finished: true }),
+  'work.flood': {
+    description: 'Reports more than anybody reads, until it is stopped',
+    handler: async (_params, { progress, signal }) => {
+      log('flood started');
+      for (let i = 0; !signal.aborted; i++) {
+        progress({ progress: i, status: `${i} ${'x'.repeat(450)}` });
+        if (i % 50 === 0) await later(1);
+      }
+      log('flood aborted:', signal.reason.message);
+      throw signal.reason;
+    },
+  },
   'work.slow': {
     description: 'Takes as long as it is told',
     inputSchema: object({ ms: { type: 'number' } }, ['ms']),

@@ -6,6 +6,7 @@ import { safely } from '../../../js/common/errors.js';
 import { exactOrigin } from '../../../js/common/origins.js';
 import { getOwn, isRecord } from '../../../js/common/values.js';
 import { OPAQUE } from '../../../js/transports/iframe.js';
+import { watchIframe } from '../../../js/transports/iframe-watcher.js';
 import { OPAQUE_ORIGIN, allowOf, hasFrames, policyOf } from './policy.js';
 import { SANDBOX, VIEW_REPLACED } from './protocol.js';
 
@@ -75,10 +76,17 @@ export function serveSandbox({ hosts }) {
     iframe.srcdoc = isWitnessed
       ? html.replace(BEGINNING, (beginning) => beginning + WITNESS)
       : html;
-    let loads = 0;
-    // The document that the host speaks to has gone, and another has come.
-    iframe.addEventListener('load', () => ++loads > 1 && tell(VIEW_REPLACED));
     document.body.append(iframe);
+    let loads = 0;
+    const replaced = () => tell(VIEW_REPLACED);
+    watchIframe(iframe, {
+      // The document that the host speaks to has gone, and another has come.
+      suspect: () => ++loads > 1 && replaced(),
+      // A view that has this page's origin can take its own frame out.
+      lost: replaced,
+      leave() {},
+      close() {},
+    });
   };
 
   const fromHost = (/** @type {MessageEvent} */ { origin, data, ports }) => {

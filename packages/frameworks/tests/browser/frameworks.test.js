@@ -12,12 +12,15 @@ after(() => site.close());
 
 for (const framework of ['react', 'vue', 'svelte']) {
   describe(framework, () => {
-    const mount = async (name, origin = site.appOrigin) => {
+    const mount = async (name, origin = site.appOrigin, options = {}) => {
       await page.goto(
         `${site.hostOrigin}/packages/frameworks/tests/browser/pages/page.html?${framework}`,
       );
       await page.waitForFunction(() => window.isReady);
-      const props = { src: site.appUrl({}), origin, name };
+      const { late, ...more } = options;
+      // One that was not loaded before comes from the server.
+      const src = site.appUrl({ ...(late && { late: framework }) });
+      const props = { src, origin, name, options: more };
       await page.evaluate((props) => window.mount(props), props);
     };
     const hasStatus = (status) =>
@@ -100,6 +103,67 @@ for (const framework of ['react', 'vue', 'svelte']) {
       await press('call');
       assert.equal((await settled()).response.success, true);
     });
+
+    test('connects when the frame comes late, and again when it was away', async () => {
+      const release = site.hold('/tests/browser/pages/app.html');
+      try {
+        await mount('echo', site.appOrigin, { timeout: 500, late: true });
+        await hasStatus('connecting');
+        // The first session has not come in time, which is said, and waited for.
+        await page.waitForFunction(
+          () => document.querySelector('#error').textContent === 'TIMEOUT',
+        );
+        await hasStatus('connecting');
+      } finally {
+        release();
+      }
+      await hasStatus('connected');
+      await press('call');
+      assert.equal((await settled()).response.success, true);
+
+      // Somebody takes the frame out and puts it back, as what drags a panel does.
+      await page.evaluate(() => {
+        const iframe = document.querySelector('iframe');
+        const { parentNode, nextSibling } = iframe;
+        iframe.remove();
+        setTimeout(() => parentNode.insertBefore(iframe, nextSibling), 300);
+      });
+      await hasStatus('reconnecting');
+      await hasStatus('connected');
+
+      // And for so long that the client gives up.
+      await page.evaluate(() => {
+        const iframe = document.querySelector('iframe');
+        const { parentNode, nextSibling } = iframe;
+        window.back = () => parentNode.insertBefore(iframe, nextSibling);
+        iframe.remove();
+      });
+      await hasStatus('failed');
+      await page.evaluate(() => void window.back());
+      await hasStatus('connected');
+      assert.equal(await page.evaluate(() => document.querySelector('#error').textContent), '');
+      await press('call');
+      assert.equal((await settled()).response.success, true);
+    });
+
+    if (framework !== 'svelte') {
+      test('connects again when its component is hidden, and shown again', async () => {
+        await mount('echo');
+        await hasStatus('connected');
+        const before = await page.evaluate(() => window.client.sessionId);
+        await page.evaluate(() => void window.show(false));
+        await page.waitForFunction(() => !document.querySelector('iframe')?.checkVisibility());
+        await page.evaluate(() => void window.show(true));
+        await page.waitForFunction(
+          (before) =>
+            window.client?.sessionId !== before &&
+            document.querySelector('#status')?.textContent === 'connected',
+          before,
+        );
+        await press('call');
+        assert.equal((await settled()).response.success, true);
+      });
+    }
 
     test('says what keeps it from connecting, and answers calls all the same', async () => {
       await mount('echo', '*');

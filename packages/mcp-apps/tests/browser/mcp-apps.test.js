@@ -381,6 +381,8 @@ describe('the view’s document goes in the middle of a call', () => {
   const evil = () => `http://evil.localhost:${site.appPort}`;
   const WAYS = {
     removed: () => page.evaluate(() => window.iframe.remove()),
+    'removed in a shadow tree': () => page.evaluate(() => window.iframe.remove()),
+    'removed with all of its shadow tree': () => page.evaluate(() => window.takeAway()),
     reloaded: () => tell('reload'),
     // To a page that goes on speaking in the view's place.
     navigated: () =>
@@ -389,7 +391,8 @@ describe('the view’s document goes in the middle of a call', () => {
   for (const who of ['ours', 'theirs']) {
     for (const [what, act] of Object.entries(WAYS)) {
       test(`${who}, ${what}: both directions end`, async () => {
-        await show('ours', who, { ui: { csp: { frameDomains: [evil()] } } });
+        const within = what.includes('shadow') ? 'closed' : undefined;
+        await show('ours', who, { ui: { csp: { frameDomains: [evil()] } }, within });
         await logged('begun');
         await view('call', 'a', 'hang', {});
         await call('b', 'hang');
@@ -403,6 +406,20 @@ describe('the view’s document goes in the middle of a call', () => {
       });
     }
   }
+
+  test('a view that has its sandbox’s origin takes its own frame out: both directions end', async () => {
+    const at = `http://alone.localhost:${site.appPort}`;
+    await show('ours', 'ours', { sandbox: sandbox.replace(site.appOrigin, at), own: true });
+    await logged('begun');
+    await view('call', 'a', 'hang', {});
+    await call('b', 'hang');
+    await logged('server started', 'view started');
+    await tell('takeOut');
+    const { value } = await outcome('b');
+    assert.deepEqual([value.success, value.error.code], [false, 'DISCONNECTED']);
+    await logged('closed', 'disconnected');
+    await page.waitForFunction(() => window.log.some((l) => l.startsWith('server aborted')));
+  });
 
   test('a view whose policy does not allow it goes nowhere with what it knows', async () => {
     await show('ours', 'ours');

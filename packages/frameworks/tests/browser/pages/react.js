@@ -1,5 +1,5 @@
 // The page of the tests in React: a connection, and a component with a call that can be taken away.
-import { StrictMode, createElement as h, useState } from 'react';
+import { Activity, StrictMode, createElement as h, useState } from 'react';
 import { createRoot } from 'react-dom/client';
 import { useCall, useConnection } from '/packages/frameworks/src/react.js';
 
@@ -14,12 +14,15 @@ function Calls({ client, name }) {
   );
 }
 
-function Writer({ src, origin, name }) {
+function Writer({ src, origin, name, options }) {
   const [iframe, setIframe] = useState(null);
   const [calls, setCalls] = useState(true);
   const agent = { name: 'react', version: '1' };
   const onNotification = (event) => (window.events ??= []).push(event);
-  const { client, status, error } = useConnection(iframe, { origin, agent, onNotification });
+  const { client, status, error } = useConnection(iframe, {
+    ...options,
+    ...{ origin, agent, onNotification },
+  });
   window.client = client;
   window.toggle = () => setCalls(!calls);
   return h(
@@ -32,8 +35,15 @@ function Writer({ src, origin, name }) {
   );
 }
 
+/** Keeps the component while it is hidden: its effects end, and begin again. */
+function Panel(props) {
+  const [shown, setShown] = useState(true);
+  window.show = setShown;
+  return h(Activity, { mode: shown ? 'visible' : 'hidden' }, h(Writer, props));
+}
+
 window.mount = (props) => {
   const root = createRoot(document.querySelector('#root'));
-  root.render(h(StrictMode, {}, h(Writer, props)));
+  root.render(h(StrictMode, {}, h(Panel, props)));
   window.unmount = () => root.unmount();
 };

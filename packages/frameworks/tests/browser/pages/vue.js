@@ -1,5 +1,5 @@
 // The page of the tests in Vue: a connection, and a component with a call that can be taken away.
-import { createApp, h, ref, watchEffect } from 'vue';
+import { KeepAlive, createApp, h, ref, watchEffect } from 'vue';
 import { useCall, useConnection } from '/packages/frameworks/src/vue.js';
 
 const Calls = {
@@ -25,12 +25,13 @@ const Calls = {
 };
 
 const Writer = {
-  props: ['src', 'origin', 'name'],
+  props: ['src', 'origin', 'name', 'options'],
   setup(props) {
     const iframe = ref(null);
     const calls = ref(true);
     const { client, status, error } = useConnection(iframe, {
       origin: props.origin,
+      ...props.options,
       agent: { name: 'vue', version: '1' },
       onNotification: (event) => (window.events ??= []).push(event),
     });
@@ -49,8 +50,17 @@ const Writer = {
   },
 };
 
+/** Keeps the component while something else is shown. */
+const Panel = {
+  setup(_props, { attrs }) {
+    const shown = ref(true);
+    window.show = (is) => (shown.value = is);
+    return () => h(KeepAlive, () => h(shown.value ? Writer : 'p', shown.value ? attrs : undefined));
+  },
+};
+
 window.mount = (props) => {
-  const app = createApp(Writer, props);
+  const app = createApp(Panel, props);
   app.mount('#root');
   window.unmount = () => app.unmount();
 };

@@ -97,11 +97,11 @@ const does = (what) => (value) => {
 const context = { theme: 'dark', displayMode: 'inline' };
 
 const HOSTS = {
-  async ours({ iframe, sandbox, html, ui, byList, byServer, ...more }) {
+  async ours({ iframe, sandbox, html, ui, byList, byServer, own, ...more }) {
     const resource = { mimeType: 'text/html;profile=mcp-app', text: html, _meta: { ui } };
     const host = await createHost(iframe, {
       host: { name: 'host', version: '1' },
-      sandbox,
+      sandbox: own ? () => sandbox : sandbox,
       resource,
       server: byServer ? await mcpServer() : byList ? listed : server,
       context,
@@ -220,13 +220,17 @@ HOSTS.raw = async ({ iframe, sandbox, html }) => {
 };
 
 /** Shows a view. */
-window.show = async ({ host, ...options }) => {
+window.show = async ({ host, within, ...options }) => {
   window.iframe?.remove();
   // What the last one still says is not of this one.
   await window.host?.closed;
   window.log.length = 0;
   window.iframe = document.createElement('iframe');
-  document.body.append(window.iframe);
+  const around = document.createElement('div');
+  document.body.append(around);
+  const tree = within && around.attachShadow({ mode: within });
+  (tree ?? around).append(window.iframe);
+  window.takeAway = () => (tree.innerHTML = '');
   window.end = await HOSTS[host]({ iframe: window.iframe, ...options });
 };
 

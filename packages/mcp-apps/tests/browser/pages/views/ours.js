@@ -76,6 +76,7 @@ control({
     document.body.style.cssText = `margin:0;height:${height}px`;
   },
   reload: () => void setTimeout(() => location.reload()),
+  takeOut: () => void setTimeout(() => frameElement.remove()),
   away: (url) => void setTimeout(() => (location.href = url)),
   // As somebody else would say it: the view itself, and a window in its own.
   echo: (message) => window.postMessage(message, '*'),

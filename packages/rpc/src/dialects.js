@@ -64,6 +64,9 @@ const LSP_TOKEN = /^abp-bridge\/(work|partial)\/(\d{1,10})$/;
 export const tokenOf = (token) =>
   typeof token === 'string' || Number.isSafeInteger(token) ? token : undefined;
 
+/** @param {unknown} result */
+const taskOf = (result) => textOf(getOwn(getOwn(result, 'task'), 'taskId'));
+
 /** @type {Set<unknown>} */
 const TASK_ENDS = new Set(['completed', 'failed', 'cancelled']);
 
@@ -144,7 +147,13 @@ export const DIALECTS = {
       },
     },
     tasks: {
-      started: (result) => textOf(getOwn(getOwn(result, 'task'), 'taskId')),
+      cancel: 'tasks/cancel',
+      stopped: (params) => textOf(getOwn(params, 'taskId')),
+      started: taskOf,
+      // From 2026-07-28 on a task is named beside its type, and has no progress.
+      named: (result) =>
+        taskOf(result) ??
+        (getOwn(result, 'resultType') === 'task' ? textOf(getOwn(result, 'taskId')) : undefined),
       ended(params) {
         const related = getOwn(getOwn(params, '_meta'), 'io.modelcontextprotocol/related-task');
         const ended = TASK_ENDS.has(getOwn(params, 'status'));

@@ -21,6 +21,8 @@ export class IncomingRequest extends Cancellable {
   #threwCancelled = false;
   /** Whether its answer was a task that continues, and so does its progress. */
   goesOn = false;
+  /** Whether its answer was a task. */
+  isTask = false;
   /** The last progress that was sent (MCP): the next must be more. */
   lastProgress = -Infinity;
   /** The result of a subscription that is open when this side closes (MCP). @type {object | undefined} */
@@ -70,6 +72,8 @@ export class IncomingRequest extends Cancellable {
       /** @type {import('./peer.js').RequestOptions} */ options = {},
     ) => {
       this.#peer.nameFor(this, method, params);
+      // A task goes on after its request was answered: only its signal tells that it was stopped.
+      if (this.isTask) options = { wait: false, ...options, signal: options.signal ?? this.signal };
       return this.#peer.requestFor(this.handle, method, params, options);
     };
   }
@@ -133,6 +137,7 @@ export class IncomingRequest extends Cancellable {
       this.#transfer = markedTransfer(result);
       this.#answer = { result: result === undefined ? this.#peer.dialect.nothing : result };
       this.goesOn = this.#peer.dialect.tasks?.started(result) !== undefined;
+      this.isTask = this.#peer.dialect.tasks?.named(result) !== undefined;
     } catch (error) {
       ending = endingOf(error, this.#peer.cancelledCode);
       this.#threwCancelled =

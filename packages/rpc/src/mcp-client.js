@@ -184,6 +184,7 @@ export class McpClient {
     this.#peer = peer;
     this.#capabilities = capabilities;
     this.#envelope = envelope;
+    peer.envelope = envelope;
     this.version = version;
     const info = getOwn(server, 'serverInfo') ?? getOwn(getOwn(server, '_meta'), SERVER_INFO);
     /** Its name and version, as it gave them. @type {Record<string, unknown> | undefined} */

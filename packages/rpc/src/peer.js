@@ -82,6 +82,8 @@ class PeerDriver extends Machine {
 
 /** @type {Record<number, TraceEvent['type']>} */
 const DROPPED = { [abp.LATE]: 'late', [abp.STRAY]: 'stray', [abp.MALFORMED]: 'malformed' };
+/** Ms in which the other side answers that it stops a task. */
+const STOP_TASK_TIMEOUT = 5000;
 /** The name under which handlers take what no other handler does. */
 const ANY = '*';
 
@@ -155,6 +157,8 @@ export class Peer {
    * @type {((method: string, params: unknown) => RpcError | undefined) | undefined}
    */
   screen = undefined;
+  /** What each request says, also those that this peer makes by itself (MCP from 2026-07-28 on). @type {object | undefined} */
+  envelope = undefined;
 
   /**
    * Use {@link createPeer}.
@@ -172,7 +176,8 @@ export class Peer {
     this.dialect = DIALECTS[dialect];
     this.cancelledCode = 0;
     this.#trace = trace;
-    if (this.dialect.tasks) this.#tasks = new TaskProgress(this.dialect.tasks);
+    const { tasks } = this.dialect;
+    if (tasks) this.#tasks = new TaskProgress(tasks, (task) => this.#stopTask(tasks.cancel, task));
     if (onRequest) this.handle(ANY, onRequest);
     if (onNotification) this.onNotification(ANY, onNotification);
     /**
@@ -379,8 +384,9 @@ export class Peer {
     });
   }
 
-  /** A program may stop by itself what belongs to a name. @param {string} method @param {unknown} params */
+  /** A program may stop by itself what belongs to a name, or say that a task has ended. @param {string} method @param {unknown} params */
   #notified(method, params) {
+    safely(() => this.#tasks?.noticed(params), undefined);
     const { stop } = this.#machine?.core ?? {};
     if (method === stop?.method) this.#withdraw(nameIn(params, stop?.key));
   }
@@ -498,6 +504,17 @@ export class Peer {
       request,
     );
     if (!request.handle) request.batch?.ended(request);
+    // Whoever handles it answers; what works on the task is told by its signal.
+    else if (method === this.dialect.tasks?.cancel) {
+      safely(() => this.#tasks?.stopped(params), undefined);
+    }
+  }
+
+  /** @param {string} method @param {string} taskId */
+  #stopTask(method, taskId) {
+    const params = { taskId, ...(this.envelope && { _meta: this.envelope }) };
+    // Its answer says nothing that somebody waits for.
+    this.request(method, params, { timeout: STOP_TASK_TIMEOUT }).catch(() => {});
   }
 
   /**
@@ -662,8 +679,7 @@ export class Peer {
    * @param {unknown} result
    */
   answered(pending, result) {
-    const { onProgress } = pending.options;
-    safely(() => this.#tasks?.answered(pending.number, onProgress, result), undefined);
+    safely(() => this.#tasks?.answered(pending, result), undefined);
     this.#agreed(pending.method, result);
     return result;
   }
@@ -764,7 +780,12 @@ export class Peer {
       },
       // What a handler's end still sends goes first.
       session: () => queueMicrotask(() => this.#lost()),
-      drop: (counter) => this.#traced(DROPPED[counter]),
+      drop: (counter) => {
+        this.#traced(DROPPED[counter]);
+        const { message: late } = this.#received;
+        if (counter === abp.LATE)
+          safely(() => this.#tasks?.late(getOwn(late, 'result')), undefined);
+      },
       queued: () => this.#startSoon(),
       failed: (records) => {
         this.ended ??= this.error(rpc.RPC_INTERNAL);
@@ -867,7 +888,9 @@ export class Peer {
    */
   respond(request, answer, transfer) {
     const { id, batch } = request;
-    this.#agreed(request.method, getOwn(answer, 'result'));
+    const result = getOwn(answer, 'result');
+    this.#agreed(request.method, result);
+    safely(() => this.#tasks?.given(request, result), undefined);
     if (batch) batch.ended(request, { jsonrpc: '2.0', id, ...answer });
     else this.#respond(id, answer, transfer);
   }

@@ -1,51 +1,135 @@
 /**
- * The progress of tasks: where a request was answered with a task that goes on (MCP 2025-11-25), the progress that it
- * asked for goes on, too, until the task ends.
+ * Requests that were answered with a task that goes on (MCP). What they asked for goes on, too, until the task ends: their
+ * progress (2025-11-25), and that they can be stopped, for which MCP has a request of its own.
  */
+import { offAbort, onAbort } from '../../../js/common/signals.js';
 
 /**
  * @typedef {object} TaskWords How a dialect speaks of tasks.
- * @property {(result: unknown) => string | undefined} started the task that a request was answered with
+ * @property {(result: unknown) => string | undefined} started the task whose progress goes on that a request was answered with
+ * @property {(result: unknown) => string | undefined} named the task that a request was answered with, whatever goes on
  * @property {(params: unknown) => string | undefined} ended the task that has ended, by a result or a notification
+ * @property {string} cancel the request that stops a task
+ * @property {(params: unknown) => string | undefined} stopped the task that it names
  */
 
-/** Tasks whose progress is waited for: of more, the oldest is forgotten. */
+/** Tasks that are kept, of either side: of more, the oldest is forgotten. */
 const MAX_TASKS = 1024;
 
-export class TaskProgress {
-  /** By the id of the request. @type {Map<unknown, { task: string, listener: (info: unknown) => void }>} */
-  #tasks = new Map();
-  #words;
+/**
+ * Keeps something under a key.
+ * @template K, V
+ * @param {Map<K, V>} map
+ * @param {K} key
+ * @param {V} value
+ * @returns {V | undefined} what is forgotten for it
+ */
+function keep(map, key, value) {
+  const [oldest] = map;
+  const forgotten = map.size >= MAX_TASKS ? oldest : undefined;
+  if (forgotten) map.delete(forgotten[0]);
+  map.set(key, value);
+  return forgotten?.[1];
+}
 
-  /** @param {TaskWords} words */
-  constructor(words) {
+/** A task that a request of this side was answered with. It is its request's own abort listener. */
+class OpenTask {
+  #stop;
+
+  /**
+   * @param {string} task
+   * @param {import('./peer.js').RequestOptions} options of the request
+   * @param {(task: string) => void} stop
+   */
+  constructor(task, { onProgress, signal }, stop) {
+    this.task = task;
+    this.listener = onProgress;
+    this.signal = signal;
+    this.#stop = stop;
+    if (signal?.aborted) this.handleEvent();
+    else onAbort(signal, this);
+  }
+
+  handleEvent() {
+    this.#stop(this.task);
+  }
+}
+
+export class TaskProgress {
+  /** By the id of the request. @type {Map<unknown, OpenTask>} */
+  #made = new Map();
+  /** What the other side asked for, by its task. @type {Map<string, import('./incoming-request.js').IncomingRequest>} */
+  #received = new Map();
+  #words;
+  #stop;
+
+  /**
+   * @param {TaskWords} words
+   * @param {(task: string) => void} stop asks the other side to stop a task
+   */
+  constructor(words, stop) {
     this.#words = words;
+    this.#stop = stop;
   }
 
   /**
-   * A request has been answered.
-   * @param {number} id
-   * @param {((info: unknown) => void) | undefined} listener takes its progress
+   * A request of this side has been answered.
+   * @param {import('./pending-request.js').PendingRequest} pending
    * @param {unknown} result
    */
-  answered(id, listener, result) {
+  answered({ number, options }, result) {
     this.noticed(result);
-    const task = listener && this.#words.started(result);
-    if (!listener || task === undefined) return;
-    if (this.#tasks.size >= MAX_TASKS) this.#tasks.delete(this.#tasks.keys().next().value);
-    this.#tasks.set(id, { task, listener });
+    const task = this.#words.named(result);
+    if (task === undefined) return;
+    this.#leave(keep(this.#made, number, new OpenTask(task, options, this.#stop)));
   }
 
-  /** A result or a notification may say that a task has ended. @param {unknown} params */
+  /** An answer came when nobody waited for it any more: nobody knows of its task. @param {unknown} result */
+  late(result) {
+    const named = this.#words.named(result);
+    if (named === undefined) return;
+    for (const { task } of this.#made.values()) if (task === named) return;
+    this.#stop(named);
+  }
+
+  /**
+   * This side has answered a request.
+   * @param {import('./incoming-request.js').IncomingRequest} request
+   * @param {unknown} result
+   */
+  given(request, result) {
+    this.noticed(result);
+    const task = this.#words.named(result);
+    if (task !== undefined) keep(this.#received, task, request);
+  }
+
+  /** The other side stops a task. @param {unknown} params */
+  stopped(params) {
+    const task = this.#words.stopped(params) ?? '';
+    this.#received.get(task)?.abort(undefined);
+    this.#received.delete(task);
+  }
+
+  /** A result or a notification, of either side, may say that a task has ended. @param {unknown} params */
   noticed(params) {
-    if (!this.#tasks.size) return;
+    if (!this.#made.size && !this.#received.size) return;
     const ended = this.#words.ended(params);
     if (ended === undefined) return;
-    for (const [id, { task }] of this.#tasks) if (task === ended) this.#tasks.delete(id);
+    this.#received.delete(ended);
+    for (const [id, open] of this.#made) {
+      if (open.task !== ended) continue;
+      this.#made.delete(id);
+      this.#leave(open);
+    }
+  }
+
+  /** @param {OpenTask | undefined} open */
+  #leave(open) {
+    if (open) offAbort(open.signal, open);
   }
 
   /** Who takes the progress of the request's task. @param {unknown} id */
   listener(id) {
-    return this.#tasks.get(id)?.listener;
+    return this.#made.get(id)?.listener;
   }
 }

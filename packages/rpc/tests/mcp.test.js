@@ -804,3 +804,25 @@ test('a server that chooses a version that nobody knows is refused, and hears no
   assert.deepEqual([err.code, err.data], [-32022, { protocolVersion: '1999-01-01' }]);
   assert.equal(heard.length, 1);
 });
+
+test('a task of the second era is stopped in its words, by the signal of its request', async () => {
+  const { client, server, sent, done } = await pairOf(MODERN, {
+    extensions: { 'a.example/t': {} },
+  });
+  const stopped = gate();
+  server.handle('tools/call', (_params, { signal }) => {
+    fired(signal).then(stopped.open);
+    return { resultType: 'task', taskId: 't' };
+  });
+  server.handle('tasks/cancel', () => ({}));
+  const controller = new AbortController();
+  const { signal } = controller;
+  assert.equal((await client.request('tools/call', { name: 'x' }, { signal })).taskId, 't');
+  controller.abort();
+  await stopped.opened;
+  const { params } = sent('a2b').at(-1);
+  assert.deepEqual([params.taskId, params._meta[VERSION]], ['t', MODERN]);
+  await client.request('tools/list').catch(() => {});
+  assert.deepEqual(sent('b2a').at(-2).result.resultType, 'complete');
+  done();
+});

@@ -507,3 +507,114 @@ test('lsp: parts and progress of a question that was stopped are late', async (t
   assert.deepEqual(seen, []);
   assert.equal(peer.counters.late, 2);
 });
+
+// --- MCP: `tasks/cancel` --------------------------------------------------------------------------------
+
+/** A server whose `tools/call` is answered with a task that works until its signal fires. */
+function taskServer(t, { answer = (taskId) => ({ task: { taskId, status: 'working' } }) } = {}) {
+  const pair = peerPair('mcp');
+  t.after(() => {
+    pair.a.close();
+    pair.b.close();
+  });
+  const tasks = new Map();
+  const acts = [];
+  let serial = 0;
+  pair.b.handle('tools/call', (params, context) => {
+    const taskId = `t${++serial}`;
+    const task = { status: 'working', context };
+    task.over = fired(context.signal).then(() => {
+      task.status = 'cancelled';
+      acts.push(`${taskId} stopped`);
+    });
+    tasks.set(taskId, task);
+    return answer(taskId);
+  });
+  const told = (taskId) => ({ taskId, status: tasks.get(taskId).status });
+  pair.b.handle('tasks/get', ({ taskId }) => told(taskId));
+  pair.b.handle('tasks/cancel', async ({ taskId }) => {
+    await tasks.get(taskId).over;
+    return told(taskId);
+  });
+  const cancels = () => pair.sent('a2b').filter(({ method }) => method === 'tasks/cancel');
+  return { ...pair, tasks, acts, cancels };
+}
+
+test('mcp: tasks/cancel fires the signal of the request that was answered with the task', async (t) => {
+  const { a, acts } = taskServer(t);
+  await a.request('tools/call', {});
+  await a.request('tools/call', {});
+  assert.deepEqual(await a.request('tasks/cancel', { taskId: 't2' }), {
+    taskId: 't2',
+    status: 'cancelled',
+  });
+  assert.deepEqual(acts, ['t2 stopped']);
+  await outcome(a.request('tasks/cancel', { taskId: 'unknown' }));
+  await outcome(a.request('tasks/cancel'));
+  assert.deepEqual(acts, ['t2 stopped']);
+});
+
+test('mcp: the signal of a request that was answered with a task stops the task, until it ends', async (t) => {
+  for (const answer of [undefined, (taskId) => ({ resultType: 'task', taskId })]) {
+    const { a, acts, cancels, tasks } = taskServer(t, { answer });
+    const [stopped, ended] = [new AbortController(), new AbortController()];
+    await a.request('tools/call', {}, { signal: stopped.signal });
+    await a.request('tools/call', {}, { signal: ended.signal });
+    tasks.get('t2').status = 'completed';
+    await a.request('tasks/get', { taskId: 't2' });
+    ended.abort();
+    stopped.abort();
+    stopped.abort();
+    await tasks.get('t1').over;
+    await a.request('tasks/get', { taskId: 't1' });
+    assert.deepEqual(acts, ['t1 stopped']);
+    assert.deepEqual(
+      cancels().map(({ params }) => params),
+      [{ taskId: 't1' }],
+    );
+  }
+});
+
+test('mcp: a task that is made in the moment of the cancel is stopped, since nobody knows of it', async (t) => {
+  const { peer, post, said, quiet } = scriptedPeer('mcp');
+  t.after(() => peer.close());
+  const controller = new AbortController();
+  const { signal } = controller;
+  const answer = outcome(peer.request('tools/call', {}, { signal }));
+  const kept = peer.request('tools/call', {});
+  const [first, second] = await said(2);
+  const made = (id, taskId) => ({ jsonrpc: '2.0', id, result: { task: { taskId } } });
+  post(made(second.id, 'kept'));
+  await kept;
+  controller.abort();
+  assert.equal((await answer).err.name, 'AbortError');
+  // An answer that comes twice is no reason to stop what its caller follows.
+  post(made(first.id, 'made'), made(second.id, 'kept'));
+  const heard = (await quiet()).slice(2);
+  assert.deepEqual(
+    heard.map(({ method, params }) => [method, params.taskId]),
+    [
+      ['notifications/cancelled', undefined],
+      ['tasks/cancel', 'made'],
+    ],
+  );
+});
+
+test('mcp: what a task asked for ends with it, and it asks nothing more', async (t) => {
+  const { a, tasks } = taskServer(t);
+  const asked = gate();
+  const user = gate();
+  a.handle('elicitation/create', async () => {
+    asked.open();
+    await user.opened;
+    return { action: 'accept' };
+  });
+  await a.request('tools/call', {});
+  const { context } = tasks.get('t1');
+  const question = outcome(context.request('elicitation/create', {}));
+  await asked.opened;
+  await a.request('tasks/cancel', { taskId: 't1' });
+  user.open();
+  assert.equal((await question).err.name, 'AbortError');
+  assert.equal((await outcome(context.request('elicitation/create', {}))).err.name, 'AbortError');
+});

@@ -10,6 +10,7 @@ import {
   CallToolRequestSchema,
   CreateMessageRequestSchema,
   CreateMessageResultSchema,
+  CreateTaskResultSchema,
   ElicitRequestSchema,
 } from '@modelcontextprotocol/sdk/types.js';
 import { Server as Server2 } from '@modelcontextprotocol/server';
@@ -22,6 +23,12 @@ import { fired, gate, outcome, recording } from '../support/rpc.js';
 
 const VERSION = '2025-11-25';
 const CANCEL = 'notifications/cancelled';
+const TASK = {
+  taskId: 't1',
+  ttl: null,
+  createdAt: '2026-01-01T00:00:00Z',
+  lastUpdatedAt: '2026-01-01T00:00:00Z',
+};
 const text = (said) => ({ content: [{ type: 'text', text: said }] });
 
 /** One end of the SDK's transport as ours. */
@@ -443,3 +450,23 @@ async function sockets() {
   const transports = [webSocketTransport(near), webSocketTransport(far)];
   return [...transports, once(far, 'message'), () => far.terminate()];
 }
+
+test('their client stops a task of our server: the signal of the call fires', async () => {
+  const { peer, client } = await withClient();
+  const acts = [];
+  const made = gate();
+  peer.handle('tools/call', (_params, { signal }) => {
+    const stopped = fired(signal).then(() => acts.push('stopped'));
+    made.open(stopped);
+    return { task: { ...TASK, status: 'working' } };
+  });
+  peer.handle('tasks/cancel', async () => {
+    await made.opened;
+    return { ...TASK, status: 'cancelled' };
+  });
+  const params = { name: 'slow', arguments: {}, task: { ttl: null } };
+  const { task } = await client.request({ method: 'tools/call', params }, CreateTaskResultSchema);
+  const { status } = await client.experimental.tasks.cancelTask(task.taskId);
+  assert.deepEqual([status, acts], ['cancelled', ['stopped']]);
+  await client.close();
+});

@@ -123,7 +123,9 @@ export function contradiction(
   }
   if (!Object.hasOwn(ENDS, outcome)) return `"${outcome}" is no outcome`;
   if (!end) return `${outcome}, and the handler had not ended`;
-  if (!ENDS[outcome].includes(end)) return `${outcome}, and the handler ${end}`;
+  const isUnread = outcome === 'stopped' && rows.some(({ how }) => how === 'ahead');
+  if (!ENDS[outcome].includes(end) && !(isUnread && end === 'returned'))
+    return `${outcome}, and the handler ${end}`;
   if (late) return `${outcome}, and ${late} effects came afterwards`;
   if (reports && (report?.applied ?? 0) !== effects) {
     return `${report?.applied ?? 'nothing'} reported, and ${effects} effects stand`;

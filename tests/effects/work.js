@@ -10,7 +10,8 @@ import { random } from '../differential/scripts.js';
  * @typedef {object} Row
  * @property {string} key of the call
  * @property {'begin' | 'goes on' | 'effect' | 'signal' | 'end' | 'passes' | 'answered' | 'permitted' | 'told' | 'cut'} at
- * @property {string} [how] it began: `open` is a source that nobody tells that it is not wanted any more; or how it ended
+ * @property {string} [how] it began: `open` is a source that nobody tells that it is not wanted any more, `ahead` one that may be done before
+ *   its reader knows; or how it ended
  * @property {number} [thread] in which it runs, where that may be ended
  * @property {number} [order] how many rows were read before it
  */
@@ -265,7 +266,7 @@ const iterableOf = (work, more) => ({
 
 /** @param {Work} work @param {number} highWaterMark what it makes before it is asked @param {() => Promise<void>} cancel */
 function readableOf(work, highWaterMark, cancel) {
-  work.begin();
+  work.begin(highWaterMark ? 'ahead' : undefined);
   const pull = async (/** @type {ReadableStreamDefaultController} */ controller) => {
     if (await work.go()) controller.enqueue(work.key);
     else if (work.hasEnded) controller.close();

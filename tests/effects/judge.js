@@ -97,8 +97,8 @@ export function contradiction(
   if (success) return end === 'returned' ? undefined : 'success, and the handler had not returned';
   if (outcome === undefined) return 'no outcome was told';
   if (outcome === 'unknown') {
-    // What never arrived may still be under way.
-    const excused = cut || foreign || (asked && !begun);
+    // What never arrived may still be under way; what a thread that died had done nobody knows.
+    const excused = cut || foreign || (asked && !begun) || end === 'killed';
     return excused ? undefined : 'unknown, and the app is there';
   }
   if (outcome === 'unstarted') {

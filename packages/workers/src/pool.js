@@ -114,11 +114,19 @@ function after(ms, act) {
 /** What a task streams. A chunk is made when it is asked for. */
 class PooledStream extends Inflow {
   #task;
+  #tellEnded = () => {};
+  /** Resolves when the task has ended. @type {Promise<void>} */
+  #ended = new Promise((resolve) => (this.#tellEnded = resolve));
 
   /** @param {Task} task */
   constructor(task) {
     super();
     this.#task = task;
+  }
+
+  /** As a generator does, it comes to its own end before it takes `return`. */
+  get [Symbol.toStringTag]() {
+    return 'AsyncGenerator';
   }
 
   /** @override */
@@ -127,14 +135,17 @@ class PooledStream extends Inflow {
     return super.next();
   }
 
-  /** @override @protected */
-  onLeave() {
+  /** @override @param {unknown} [value] */
+  async return(value) {
     this.#task.stop('The reader stopped reading the stream');
+    await this.#ended;
+    return super.return(value);
   }
 
   /** @param {() => IteratorResult<unknown>} end */
   end(end) {
     this.finish(end);
+    this.#tellEnded();
   }
 }
 

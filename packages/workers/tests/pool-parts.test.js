@@ -460,12 +460,12 @@ describe('a task that streams', () => {
     worker.say('ready');
     worker.say('stream');
     const stream = await left.ended;
-    await stream.return();
-    await stream.return();
+    const leaving = [stream.return(), stream.return()];
     assert.deepEqual(worker.posted.splice(0).slice(1), [
       [{ pool: 'abort', reason: 'The reader stopped reading the stream' }, []],
     ]);
     worker.say('cancelled', { reason: 'x' });
+    await Promise.all(leaving);
     worker.say('stream');
     const other = await failed.ended;
     const next = other.next();

@@ -424,17 +424,24 @@ export class Invocation extends Cancellable {
    */
   #settle(outcome, response, fate) {
     if (this.#settled) return;
-    const rare = this.#rare;
     this.#settled = true;
     this.#response = response;
-    if (rare?.report !== undefined || (this.aborted && rare?.progress)) {
-      this.#endpoint.side.keep?.(this.callId, rare);
+    const { report, progress } = this.#said;
+    if (report !== undefined || (this.aborted && progress)) {
+      this.#endpoint.side.keep?.(this.callId, { report, progress });
     }
     const { machine } = this.#endpoint;
     // From now on the clock of the call that asked runs again.
     if (this.request.about) machine.advance();
     machine.finish(this, outcome, fate);
     this.#leave();
+  }
+
+  /** What was said of its work last: by its handler, or in the response that it passes on. */
+  get #said() {
+    const { report, progress } = this.#rare ?? {};
+    const { metadata } = this.#response ?? {};
+    return { report: report ?? metadata?.report, progress: progress ?? metadata?.progress };
   }
 
   /** Its handler has returned, or will never run. */
@@ -512,7 +519,7 @@ export class Invocation extends Cancellable {
       );
     }
     if (response.success) return this.#send(response, this.#transfer);
-    const { report, progress } = this.#rare ?? {};
+    const { report, progress } = this.#said;
     const metadata = {
       ...this.#response?.metadata,
       ...(report !== undefined && { report }),

@@ -105,6 +105,33 @@ describe('in the same session', () => {
     assert.deepEqual(await client.outcome('c'), { outcome: 'unknown' });
   });
 
+  test('what the handler of an inner call reported is told later, too, and to repeats', async () => {
+    const report = { applied: 2, remaining: 1 };
+    const { client } = await openPair({
+      inner(_params, { signal, ...context }) {
+        context.report(report);
+        return new Promise((_resolve, reject) =>
+          signal.addEventListener('abort', () => reject(signal.reason)),
+        );
+      },
+      outer: (_params, { call, progress }) => (progress({ progress: 1 }), call('inner')),
+    });
+    const controller = new AbortController();
+    const call = { callId: 'a', idempotencyKey: 'k' };
+    const first = await client.call(
+      'outer',
+      {},
+      { ...call, signal: controller.signal, onProgress: () => controller.abort() },
+    );
+    const repeat = await client.call('outer', {}, { idempotencyKey: 'k' });
+    for (const { outcome, report: told } of [
+      first.metadata,
+      repeat.metadata,
+      await client.outcome('a'),
+    ])
+      assert.deepEqual({ outcome, told }, { outcome: 'stopped', told: report });
+  });
+
   test('an id that is used again names the newest call', async () => {
     const { client } = await openPair({
       good: () => 1,

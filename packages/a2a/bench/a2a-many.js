@@ -5,7 +5,7 @@
 //   npm run bench:fleet -- --many [--write] [--most=100000]
 //
 //   --write   puts the table into docs/a2a-fleet.md
-//   --most    the largest number of tasks (1000000)
+//   --most    the largest number of tasks (100000; at most 1000000)
 import { fork } from 'node:child_process';
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, statSync } from 'node:fs';
@@ -15,9 +15,12 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const SIZES = [1e3, 1e4, 1e5, 1e6];
+const MOST = 1e5;
 /** On NATS, filling takes longer than anybody waits. */
-const MOST_ON_NATS = 1e4;
-const ROUNDS = 40;
+const MOST_ON_NATS = 1e5;
+/** Tasks of a state and a user that no others have: they are as far apart as can be. */
+const FEW = 3;
+const ROUNDS = Number(process.env.ROUNDS ?? 40);
 /** Rounds that warm up. */
 const WARM = 3;
 /** Tasks of a context. */
@@ -29,6 +32,9 @@ const COLUMNS = [
   ['context', 'list of a context'],
   ['first', "a list's first page"],
   ['next', 'its next page'],
+  ['few', `list of a state that ${FEW} tasks have`],
+  ['own', `list of a user who may see ${FEW} tasks`],
+  ['turn', 'the longest that others wait meanwhile'],
   ['scan', 'what a process looks at each few seconds'],
 ];
 
@@ -56,11 +62,13 @@ const BACKENDS = {
         const database = new DatabaseSync(path);
         database.exec('BEGIN');
         const record = database.prepare('INSERT INTO records VALUES (?, ?, ?)');
-        const entry = database.prepare('INSERT INTO entries VALUES (?, ?, ?, ?, ?, ?)');
+        const entry = database.prepare(
+          'INSERT INTO entries (task, tenant, context, time, state, data, seq) VALUES (?, ?, ?, ?, ?, ?, ?)',
+        );
         for (const { id, records, entries } of tasks) {
           records.forEach((data, i) => record.run(id, i + 1, data));
-          for (const { name, tenant, context, time, data } of entries)
-            entry.run(name, tenant, context, time, data, 1);
+          for (const { name, tenant, context, time, state = '', data } of entries)
+            entry.run(name, tenant, context, time, state, data, 1);
         }
         database.exec('COMMIT; PRAGMA wal_checkpoint(TRUNCATE)');
         database.close();
@@ -99,7 +107,9 @@ function heapUsed() {
 /** Stores tasks as an agent does, some at once. */
 async function fillByItself(backend, tasks, atOnce) {
   const one = async () => {
-    for (const { id, records, entries } of tasks) {
+    // Not `for … of`: the first to be done would end it for all.
+    for (let task; (task = tasks.next().value);) {
+      const { id, records, entries } = task;
       let last = 0;
       for (const data of records) last = await backend.append(id, data, last);
       for (const { name, ...entry } of entries) await backend.note(name, entry, 1);
@@ -116,32 +126,42 @@ function* copiesOf(records, count) {
   for (let i = 0; i < count; i++) {
     const id = `task-${i}`;
     const contextId = `context-${Math.floor(i / TOGETHER)}`;
+    const isOfFew = i % Math.floor(count / FEW) === 0 && i / Math.floor(count / FEW) < FEW;
+    const user = isOfFew ? 'ann' : 'bob';
+    const state = isOfFew ? 'failed' : 'completed';
+    const time = since - count + i;
+    const timestamp = new Date(time).toISOString();
     const own = records.map(({ data }, place) => {
       const record = JSON.parse(data);
       record.id = `${id}-${place}`;
-      for (const { origin } of record.e) if (origin) origin.contextId = contextId;
+      for (const { origin, status } of record.e) {
+        if (origin) Object.assign(origin, { contextId, user });
+        if (status?.state === 'completed') Object.assign(status, { state, timestamp });
+      }
       return JSON.stringify(record);
     });
-    const time = since - count + i;
-    const data = JSON.stringify({ state: 'completed' });
+    const data = JSON.stringify({ state, by: [user] });
     const entries = [
-      { name: id, tenant: 'task:', context: contextId, time, data },
+      { name: id, tenant: 'task:', context: contextId, time, state, data },
       { name: `ended/${id}`, tenant: 'ended', context: hour, time, data: id },
     ];
     yield { id, records: own, entries };
   }
 }
 
-async function serve(backend) {
+async function serve(backend, user = 'guest', more = {}) {
   const { createTaskServer } = await import('../src/index.js');
   const { taskStore } = await import('../src/store/index.js');
   const execute = (ctx) =>
     void ctx.emitArtifact({ artifactId: 'result', parts: [{ text: 'done' }] });
   const agent = createTaskServer(
     { card: { name: 'bench' }, execute },
-    { store: taskStore({ backend, retention: 0 }) },
+    { store: taskStore({ backend, retention: 0 }), ...more },
   );
-  const http = createServer(agent.handle).listen(0, '127.0.0.1');
+  const http = createServer((request, response) => {
+    request.user = user;
+    return agent.handle(request, response);
+  }).listen(0, '127.0.0.1');
   await once(http, 'listening');
   const url = `http://127.0.0.1:${http.address().port}/`;
   const ask = async (method, params) => {
@@ -164,6 +184,33 @@ const message = () => ({
   message: { messageId: crypto.randomUUID(), role: 'ROLE_USER', parts: [{ text: 'go' }] },
 });
 
+/** @param {{ tasks: object[], totalSize: number }} page */
+function checkFew({ tasks, totalSize }) {
+  if (tasks.length !== FEW || totalSize !== FEW) throw new Error(`${tasks.length} of ${totalSize}`);
+}
+
+/** How long a turn of the event loop takes at most. */
+class Turns {
+  #longest = 0;
+  #ended = false;
+
+  constructor() {
+    let last = performance.now();
+    const turn = () => {
+      const now = performance.now();
+      this.#longest = Math.max(this.#longest, now - last);
+      last = now;
+      if (!this.#ended) setImmediate(turn);
+    };
+    setImmediate(turn);
+  }
+
+  end() {
+    this.#ended = true;
+    return this.#longest;
+  }
+}
+
 /** One process: fills a backend, and does each operation once whenever it is told to. */
 async function serveRounds(name, count, where) {
   const opened = await BACKENDS[name](where);
@@ -175,6 +222,8 @@ async function serveRounds(name, count, where) {
   const backend = await opened.fill(copiesOf(records, count));
   const bytes = ((await opened.bytes()) - before) / count;
   const { ask, close } = await serve(backend);
+  const authorize = (task, access, { user }) => task.user === user;
+  const guarded = await serve(backend, 'ann', { authorize });
   const some = () => Math.floor(Math.random() * count);
   let nextPageToken;
   const operations = {
@@ -183,18 +232,23 @@ async function serveRounds(name, count, where) {
     context: () => ask('ListTasks', { contextId: `context-${Math.floor(some() / TOGETHER)}` }),
     first: async () => ({ nextPageToken } = await ask('ListTasks', {})),
     next: () => ask('ListTasks', { pageToken: nextPageToken }),
+    few: async () => checkFew(await ask('ListTasks', { status: 'TASK_STATE_FAILED' })),
+    own: async () => checkFew(await guarded.ask('ListTasks', {})),
     scan: () => backend.list({ tenant: 'processes', limit: 1000 }),
   };
   process.on('message', async () => {
     const times = {};
     for (const [what, run] of Object.entries(operations)) {
       const began = performance.now();
+      const turns = what === 'own' ? new Turns() : undefined;
       await run();
       times[what] = performance.now() - began;
+      if (turns) times.turn = turns.end();
     }
     process.send(times);
   });
-  process.on('disconnect', () => void close().then(() => process.exit()));
+  const end = () => Promise.all([close(), guarded.close()]).then(() => process.exit());
+  process.on('disconnect', () => void end());
   process.send({ bytes });
 }
 
@@ -242,7 +296,7 @@ class Filled {
 const digits = (value) => Number(value.toPrecision(2)).toLocaleString('en');
 
 async function main() {
-  const most = Number(/--most=(\d+)/.exec(process.argv.join(' '))?.[1] ?? SIZES.at(-1));
+  const most = Number(/--most=(\d+)/.exec(process.argv.join(' '))?.[1] ?? MOST);
   const { NatsServer } = await import('../tests/fleet/nats-server.js');
   const { putInto } = await import('../../../tests/bench/page.js');
   const hasSqlite = await import('node:sqlite').catch(() => undefined);

@@ -130,7 +130,9 @@ export class TaskLists {
     const fits = (/** @type {StoredTask} */ task) =>
       tasks.length < limit &&
       (room -= withArtifacts ? task.size : task.size - task.artifactsSize) >= 0;
-    scan: for await (const group of this.#groups(filter, place)) {
+    // Where nobody has counted them yet, all are looked at.
+    const size = known === undefined ? SCAN : Math.min(limit + 1, SCAN);
+    scan: for await (const group of this.#groups(filter, place, size)) {
       if (full && known !== undefined) {
         more = true;
         break;
@@ -163,10 +165,10 @@ export class TaskLists {
     return dialect.list(tasks, { nextPageToken, pageSize, totalSize: total });
   }
 
-  /** @param {Filter} filter @param {Place | undefined} after @returns {AsyncGenerator<Listed[]>} */
-  async *#groups(filter, after) {
+  /** @param {Filter} filter @param {Place | undefined} after @param {number} size @returns {AsyncGenerator<Listed[]>} */
+  async *#groups(filter, after, size) {
     do {
-      const page = await this.#source.page(filter, after, SCAN);
+      const page = await this.#source.page(filter, after, size);
       for (let at = 0; at < page.tasks.length; at += GROUP) yield page.tasks.slice(at, at + GROUP);
       after = page.next;
     } while (after);
@@ -179,7 +181,10 @@ export class TaskLists {
    * @returns {Promise<Found[]>} fewer if no more may be looked at
    */
   async #look(group, { info, isOfList, work, wanted }) {
-    const verdicts = await Promise.all(group.map((entry) => this.#judge(entry, info, work)));
+    const judged = group.map((entry) => this.#judge(entry, info, work));
+    const verdicts = /** @type {(boolean | undefined)[]} */ (
+      judged.some(isLater) ? await Promise.all(judged) : judged
+    );
     /** @type {(Found | Promise<Found>)[]} */
     const found = [];
     for (const [i, entry] of group.entries()) {
@@ -192,7 +197,7 @@ export class TaskLists {
       else if (verdict) found.push({ visible: true });
       else break;
     }
-    return Promise.all(found);
+    return /** @type {Found[]} */ (found.some(isLater) ? await Promise.all(found) : found);
   }
 
   /**
@@ -206,10 +211,10 @@ export class TaskLists {
     if (entry.whole) return this.#ask(entry.whole, info, work);
     if (!entry.state) return undefined;
     if (!this.#asks) return true;
-    const { task, lacks } = summaryOf(entry, info.tenant);
-    const verdict = this.#ask(task, info, work);
-    if (typeof verdict === 'boolean') return lacks() ? undefined : verdict;
-    return verdict.then((visible) => (lacks() ? undefined : visible));
+    const summary = new Summary(entry, info.tenant);
+    const verdict = this.#ask(summary.task, info, work);
+    if (typeof verdict === 'boolean') return summary.lacks ? undefined : verdict;
+    return verdict.then((visible) => (summary.lacks ? undefined : visible));
   }
 
   /** @param {StoredTask} task @param {RequestInfo} info @param {Work} work */
@@ -234,6 +239,9 @@ export class TaskLists {
     return known || (await this.#allows(task, 'list', info)) ? { visible: true, task } : HIDDEN;
   }
 }
+
+/** @param {unknown} value */
+const isLater = (value) => value instanceof Promise;
 
 /** How much may still be done for an answer. */
 class Work {
@@ -267,51 +275,68 @@ class Work {
   }
 }
 
-/**
- * What the index knows of a task, for `authorize`. If that looks at more than it knows, the task itself must be read.
- * @param {Listed} entry
- * @param {string | undefined} tenant
- * @returns {{ task: StoredTask, lacks: () => boolean }}
- */
-function summaryOf({ task: id, contextId, time, state, by }, tenant) {
-  let lacking = false;
-  /** @template T @param {T} value */
-  const lack = (value) => {
-    lacking = true;
-    return value;
-  };
-  const status = {
-    state,
-    timestamp: new Date(time).toISOString(),
-    get message() {
-      return lack(undefined);
-    },
-  };
-  const task = {
-    id,
-    contextId,
-    tenant,
-    state,
-    status,
-    terminal: ended(readState(state)),
-    get user() {
-      return by ? by[0] : lack(undefined);
-    },
-    get history() {
-      return lack([]);
-    },
-    get artifacts() {
-      return lack([]);
-    },
-    get size() {
-      return lack(0);
-    },
-    get artifactsSize() {
-      return lack(0);
-    },
-  };
-  return {
-    task: /** @type {StoredTask} */ (/** @type {unknown} */ (task)),
-    lacks: () => lacking,
-  };
+/** What a summary gives in place of what it does not know. @type {Record<string, unknown>} */
+const UNKNOWN = { history: [], artifacts: [], size: 0, artifactsSize: 0 };
+const KNOWN = new Set(['id', 'contextId', 'tenant', 'state', 'status', 'terminal']);
+
+/** What the index knows of a task. */
+class Summary {
+  /** Whether somebody has looked at more: then the task itself must be read. */
+  lacks = false;
+  #listed;
+
+  /** @param {Listed} listed @param {string | undefined} tenant */
+  constructor(listed, tenant) {
+    this.#listed = listed;
+    this.id = listed.task;
+    this.contextId = listed.contextId;
+    this.tenant = tenant;
+    this.state = listed.state;
+    this.by = listed.by;
+  }
+
+  get terminal() {
+    return ended(readState(this.state));
+  }
+
+  get status() {
+    const lack = () => (this.lacks = true);
+    return {
+      state: this.state,
+      timestamp: new Date(this.#listed.time).toISOString(),
+      get message() {
+        lack();
+        return undefined;
+      },
+    };
+  }
+
+  /** As `authorize` sees it. */
+  get task() {
+    return /** @type {StoredTask} */ (/** @type {unknown} */ (new Proxy(this, VIEW)));
+  }
 }
+
+/** @type {ProxyHandler<Summary>} */
+const VIEW = {
+  get(summary, name) {
+    if (name === 'user' && summary.by) return summary.by[0];
+    if (KNOWN.has(/** @type {string} */ (name)))
+      return summary[/** @type {keyof Summary} */ (name)];
+    summary.lacks = true;
+    return UNKNOWN[/** @type {string} */ (name)];
+  },
+  ownKeys(summary) {
+    summary.lacks = true;
+    return [];
+  },
+  has(summary) {
+    summary.lacks = true;
+    return false;
+  },
+  getOwnPropertyDescriptor(summary) {
+    summary.lacks = true;
+    return undefined;
+  },
+  set: () => false,
+};

@@ -7,9 +7,7 @@ import { createTaskServer } from '../packages/a2a/src/index.js';
 import { natsBackend, taskStore } from '../packages/a2a/src/store/index.js';
 
 const { port, effects, term } = JSON.parse(process.argv[2]);
-const { resolve } = createRequire(
-  new URL('../packages/a2a/tests/fleet/package.json', import.meta.url),
-);
+const { resolve } = createRequire(new URL('nats/package.json', import.meta.url));
 const { connect } = await import(resolve('@nats-io/transport-node'));
 const jetstream = await import(resolve('@nats-io/jetstream'));
 

@@ -25,7 +25,7 @@ const nats = spawn(process.env.NATS_SERVER ?? 'nats-server', options, {
 children.push(nats);
 nats.on('error', () => {
   console.error(
-    'This demo needs nats-server: apt-get install nats-server, or https://nats.io/download',
+    'This demo needs nats-server: npm run demo:fleet installs it on Debian as root; else https://nats.io/download',
   );
   process.exit(2);
 });
@@ -46,7 +46,7 @@ const processes = await Promise.all(
     const [at] = await Promise.race([once(child, 'message'), once(child, 'exit').then(() => [0])]);
     if (!at) {
       console.error(
-        'A process did not start. Its packages: npm ci --prefix packages/a2a/tests/fleet',
+        'A process did not start. npm run demo:fleet installs its packages, in demo/nats',
       );
       process.exit(2);
     }

@@ -1,16 +1,17 @@
 #!/usr/bin/env bash
 # Installs what is missing: as root on Debian or Ubuntu by itself, elsewhere it says what to install.
-# Does nothing, quickly, when everything is there. Argument: what it is for: build (and the demo), test (npm test), or
-# all (npm run test:all), which is the default; each includes the one before it.
+# Does nothing, quickly, when everything is there. Argument: what it is for: build (and the demo), fleet (the demo of that, and build),
+# test (npm test), or all (npm run test:all), which is the default and includes all others.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 mkdir -p build/deps
 case ${1:-all} in
   build) wanted='build debian' ;;
+  fleet) wanted='build debian fleet' ;;
   test) wanted='build debian test' ;;
-  all) wanted='build debian test all' ;;
+  all) wanted='build debian fleet test all' ;;
   *)
-    echo "unknown: $1 (build, test, all)"
+    echo "unknown: $1 (build, fleet, test, all)"
     exit 1
     ;;
 esac
@@ -37,7 +38,7 @@ all|firefox-esr|firefox-esr|browser tests
 all|WebKitWebDriver|webkit2gtk-driver|browser tests
 all|xvfb-run|xvfb|a screen for WebKit
 all|xauth|xauth|a screen for WebKit
-all|nats-server|nats-server|tasks of A2A that outlive a process
+fleet|nats-server|nats-server|tasks of A2A that outlive a process
 debian|dpkg-source|dpkg-dev|unpacking the source of cJSON
 debian|/etc/ssl/certs/ca-certificates.crt|ca-certificates|package sources over HTTPS
 '
@@ -126,9 +127,11 @@ if [ -e package-lock.json ] && { [ ! -e node_modules/.package-lock.json ] ||
   touch node_modules/.package-lock.json
 fi
 
-# What talks to NATS is needed by one job of the whole suite.
-fleet=packages/a2a/tests/fleet
-if [[ " $wanted " == *' all '* ]] && [ ! $fleet/node_modules/.package-lock.json -nt $fleet/package-lock.json ]; then
-  npm ci --silent --no-audit --no-fund --prefix $fleet
-  touch $fleet/node_modules/.package-lock.json
-fi
+# What talks to NATS is needed by a demo, and by one job of the whole suite.
+install_for() {
+  [[ " $wanted " == *" $1 "* ]] && [ ! "$2/node_modules/.package-lock.json" -nt "$2/package-lock.json" ] || return 0
+  npm ci --silent --no-audit --no-fund --prefix "$2"
+  touch "$2/node_modules/.package-lock.json"
+}
+install_for fleet demo/nats
+install_for all packages/a2a/tests/fleet

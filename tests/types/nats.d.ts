@@ -7,5 +7,5 @@ declare module '@nats-io/transport-node' {
   export function connect(options: {
     servers: string | string[];
     maxReconnectAttempts?: number;
-  }): Promise<object>;
+  }): Promise<{ close(): Promise<void> }>;
 }

@@ -83,7 +83,7 @@ const BACKENDS = {
     const { resolve } = createRequire(new URL('../tests/fleet/package.json', import.meta.url));
     const { connect } = await import(resolve('@nats-io/transport-node'));
     const jetstream = await import(resolve('@nats-io/jetstream'));
-    const connection = await connect({ servers: `127.0.0.1:${port}` });
+    const connection = await connect({ servers: `127.0.0.1:${port}`, maxReconnectAttempts: -1 });
     const backend = await natsBackend({ connection, jetstream });
     const jsm = await jetstream.jetstreamManager(connection);
     return {

@@ -18,7 +18,7 @@ import { filterOf, historyOf, printToken, timeOf } from './requests.js';
 const SCAN = 512;
 const GROUP = 16;
 /** Entries that are looked at for a page and its count. One whose `authorize` takes its time counts for many. */
-const MAX_LOOKED = 100_000;
+const MAX_LOOKED = 250_000;
 const LATER = 100;
 /** Tasks that are read for a page, and for a list that has no pages. */
 const MAX_READ = 200;

@@ -552,7 +552,7 @@ export class TaskServer {
    */
   async #send(asked, streams) {
     const { dialect, params, info, repeats } = asked;
-    if (this.#draining) throw away();
+    this.#requireOpen();
     if (streams) this.#needStreaming();
     checkExtensions(this.#extensions, info, params);
     const read = readSend(params, dialect, this.#pushes !== undefined);
@@ -588,6 +588,8 @@ export class TaskServer {
     if (!this.#entries.makeRoom(0)) throw busy();
     if (known && message.contextId) checkContext(known.task, message.contextId);
     if (known) this.#pushes?.requireTurn(known);
+    // It may have begun to close since the message came.
+    this.#requireOpen();
     if (this.#logs)
       return this.#takeStored(asked, streams, { message, configuration }, known, identity);
     const entry = known || this.#newTask(message, dialect, info);
@@ -876,6 +878,11 @@ export class TaskServer {
       return stream.end();
     }
     this.#join(entry, stream, entry.table.subscribe(entry.handle, lasting));
+  }
+
+  /** Throws once the agent has begun to close: what begins then would be nobody's. */
+  #requireOpen() {
+    if (this.draining) throw away();
   }
 
   #needStreaming() {

@@ -242,6 +242,12 @@ export class TaskLogs {
     return this.#membership.living();
   }
 
+  /** Nothing begins under a lease that ran out while it was prepared, or after its process has begun to go. @param {Lease} lease */
+  #requireHere(lease) {
+    if (this.#closing) throw unavailable('The agent is closing');
+    if (!lease.valid) throw unavailable('The lease of this process has run out: try again');
+  }
+
   /** @param {string} text */
   async #answer(text) {
     const { task, event } = JSON.parse(text);
@@ -374,7 +380,7 @@ export class TaskLogs {
     try {
       const enlisted = this.#takeover.enlist(lease, id, 1);
       await refusing(Promise.all([this.#entries.begin(id, origin), enlisted]));
-      requireValid(lease);
+      this.#requireHere(lease);
       const owner = this.#own(replica, core.TASK_SUBMITTED, lease);
       await this.#starts(owner, { message, mark }, info, begun, { k: 'new', origin });
     } catch (error) {
@@ -407,7 +413,7 @@ export class TaskLogs {
     if (this.full) throw this.host.busy();
     if (!replica.owner && state !== 'input-required' && state !== 'auth-required') throw refused();
     await refusing(this.#takeover.enlist(lease, replica.id, epoch + 1));
-    requireValid(lease);
+    this.#requireHere(lease);
     // Others may have taken it meanwhile.
     if (replica.wished || replica.blind || replica.epoch !== epoch) throw refused();
     const { owner } = replica;
@@ -746,11 +752,6 @@ const refusing = (written) =>
 
 /** The name of what is kept beside the log of a task. @param {string} id @param {number} epoch */
 const objectName = (id, epoch) => `${id}/${epoch}/${newId()}`;
-
-/** Nothing begins under a lease that ran out while it was prepared. @param {Lease} lease */
-function requireValid(lease) {
-  if (!lease.valid) throw unavailable('The lease of this process has run out: try again');
-}
 
 /** @param {string} id */
 const unreadableOf = (id) =>

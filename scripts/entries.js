@@ -9,6 +9,8 @@ export const ENTRIES = {
   '.': { source: 'js/index.js', types: 'js/types/index.ts', page: 'abp-bridge' },
   './websocket': { source: 'js/transports/websocket.js', page: 'websocket' },
   './pool': { source: 'packages/workers/src/pool.js', page: 'pool' },
+  './keys-indexeddb': { source: 'packages/keys/src/indexeddb.js', page: 'keys-indexeddb' },
+  './keys-sqlite': { source: 'packages/keys/src/sqlite.js' },
   './recorder': { source: 'packages/inspector/src/recorder/index.js', page: 'recorder' },
   './inspector': { source: 'packages/inspector/src/index.js', page: 'inspector' },
   './discover': { source: 'packages/automation/src/discovery/discover.js', page: 'discover' },

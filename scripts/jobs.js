@@ -46,6 +46,7 @@ export const perNodeVersion = [
   ...inFolder('packages/automation/tests', 'discover'),
   // its database
   ...inFolder('packages/a2a/tests', 'backends store'),
+  ...inFolder('packages/keys/tests', 'sqlite'),
 ];
 /** @param {string} folder @param {string} names of test files, between spaces */
 function inFolder(folder, names) {

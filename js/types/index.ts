@@ -60,6 +60,7 @@ export type {
 } from './app.js';
 export type { ErrorCode, ProtocolCode } from './errors.js';
 export type { CallFate, CallOutcome } from './outcome.js';
+export type { KeyEnded, KeyFound, KeyStore } from './keys.js';
 export type { FromSchema } from './json-schema.js';
 export type {
   CancelResponse,

@@ -17,7 +17,7 @@ const all = [
 ];
 const packages = ['a2a', 'mcp-apps'];
 // What other people's packages do is theirs to test in every engine.
-if (ENGINE === 'chromium') packages.push('rpc');
+if (ENGINE === 'chromium') packages.push('rpc', 'keys');
 /** @param {string} name */
 const fileOf = (name) =>
   all.includes(name) ? `./${name}.test.js` : `../../packages/${name}/tests/browser/${name}.test.js`;

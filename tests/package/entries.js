@@ -3,6 +3,7 @@ import { AbpError, expose, transfer } from 'abp-bridge';
 import { createTaskServer } from 'abp-bridge/a2a';
 import * as discovery from 'abp-bridge/discover';
 import { AbpInspector } from 'abp-bridge/inspector';
+import { indexedDBKeys } from 'abp-bridge/keys-indexeddb';
 import { createHost } from 'abp-bridge/mcp-apps';
 import { serveSandbox } from 'abp-bridge/mcp-apps/sandbox';
 import * as pools from 'abp-bridge/pool';
@@ -45,6 +46,7 @@ export async function entries() {
     pools.transfer === transfer && discovery.AbpError === AbpError,
     await createHost().catch((error) => error instanceof AbpError && error.code),
     typeof serveSandbox,
+    typeof indexedDBKeys().begin,
     await settled({ name: 'six', execute: () => 6 }).execute(),
     callsTool().execute().data.calls.length,
     /did you mean origins/.test(await warned),

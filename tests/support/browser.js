@@ -46,7 +46,7 @@ const bundles = new Map(
   [
     '/tests/browser/pages',
     '/tests/effects/pages',
-    ...['rpc', 'frameworks', 'inspector', 'mcp-apps', 'webmcp'].map(
+    ...['rpc', 'frameworks', 'inspector', 'keys', 'mcp-apps', 'webmcp'].map(
       (name) => `/packages/${name}/tests/browser/pages`,
     ),
     '/packages/mcp-apps/tests/browser/pages/views',

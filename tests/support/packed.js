@@ -12,7 +12,7 @@ export const root = fileURLToPath(new URL('../../', import.meta.url));
 /** What tests/package/smoke.js says where all is well. */
 export const SMOKE = '42,INVALID_PARAMS,enough';
 /** And main.js there, which uses the entries, too. */
-export const EXPECTED = `${SMOKE},42,200,0.1,BLOCKED,No worker could be started: no workers today,true,false,true,NOT_SUPPORTED,true,INVALID_PARAMS,function,6,1,true`;
+export const EXPECTED = `${SMOKE},42,200,0.1,BLOCKED,No worker could be started: no workers today,true,false,true,NOT_SUPPORTED,true,INVALID_PARAMS,function,function,6,1,true`;
 
 /** @type {Record<string, string>} */
 const TYPES = { '.html': 'text/html', '.js': 'text/javascript' };

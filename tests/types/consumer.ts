@@ -9,6 +9,8 @@ import { connectPage } from 'abp-bridge/automation';
 import { discover, manifestOf } from 'abp-bridge/discover';
 import { connect as connectInPage } from 'abp-bridge/page';
 import { AbpInspector } from 'abp-bridge/inspector';
+import { indexedDBKeys } from 'abp-bridge/keys-indexeddb';
+import { sqliteKeys } from 'abp-bridge/keys-sqlite';
 import { connect as connectInOneFile } from 'abp-bridge/page/bundle';
 import { pool, serve } from 'abp-bridge/pool';
 import { connectMcp, serveMcp } from 'abp-bridge/mcp';

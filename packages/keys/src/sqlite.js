@@ -1,0 +1,233 @@
+/**
+ * A store of keys for Node, in a file of SQLite that processes of one machine may share. Which of them lives is known by a lock
+ * that each holds on a file of its own: the system lets it go with the process, however that ends. It needs `node:sqlite`, which Node has
+ * from 22.13 on.
+ */
+import { AbpError, safely } from '../../../js/common/errors.js';
+import { secret } from '../../../js/common/secret.js';
+import { CLEANING, full, readOptions } from './options.js';
+
+/** @import { KeyEnded, KeyFound, KeyStore } from '../../../js/types/keys.js' */
+
+/** The layout of the tables; a file with another is refused. */
+const LAYOUT = 1;
+
+const SCHEMA = `
+  CREATE TABLE IF NOT EXISTS about (name TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
+  CREATE TABLE IF NOT EXISTS keys (key TEXT PRIMARY KEY, owner TEXT NOT NULL, at REAL, ended BLOB);
+  CREATE INDEX IF NOT EXISTS by_end ON keys (at) WHERE at IS NOT NULL;
+  PRAGMA user_version = ${LAYOUT};
+`;
+
+/** ms that another process may be writing. */
+const PATIENCE = 2000;
+/** The number of SQLite's error that another holds a lock. */
+const BUSY = 5;
+
+/** @param {string} name so that bundlers leave it alone */
+async function load(name) {
+  try {
+    return await import(name);
+  } catch (cause) {
+    throw new AbpError('NOT_SUPPORTED', `sqliteKeys needs ${name}: Node 22.13 or later`, { cause });
+  }
+}
+
+/** @implements {KeyStore} */
+class SqliteKeys {
+  #path;
+  #rememberFor;
+  #maxKeys;
+  /** What names this process among those who share the file. */
+  #self = '';
+  /** Keys whose calls run here. @type {Set<string>} */
+  #live = new Set();
+  /** @type {ReturnType<SqliteKeys['open']> | undefined} */
+  #opening;
+  /** @type {any} */
+  #database;
+  /** Holds the lock of this process. @type {any} */
+  #lock;
+  /** @type {any} */
+  #node;
+  #cleaned = -Infinity;
+  #count = 0;
+
+  /** @param {string} path @param {{ rememberFor: number, maxKeys: number }} options */
+  constructor(path, { rememberFor, maxKeys }) {
+    this.#path = path;
+    this.#rememberFor = rememberFor;
+    this.#maxKeys = maxKeys;
+  }
+
+  /** @returns {Promise<{ id: string, rememberFor: number }>} */
+  open() {
+    return (this.#opening ??= this.#open().catch((error) => {
+      this.#opening = undefined;
+      this.close();
+      throw error;
+    }));
+  }
+
+  async #open() {
+    const [{ DatabaseSync }, { existsSync, unlinkSync }, { serialize, deserialize }] =
+      await Promise.all(['node:sqlite', 'node:fs', 'node:v8'].map(load));
+    this.#node = { DatabaseSync, existsSync, unlinkSync, serialize, deserialize };
+    const database = (this.#database = new DatabaseSync(this.#path));
+    database.exec(`PRAGMA busy_timeout = ${PATIENCE}; PRAGMA journal_mode = WAL`);
+    database.exec('PRAGMA synchronous = FULL');
+    this.#hold();
+    return this.#change(() => {
+      const { user_version: layout } = this.#get('PRAGMA user_version');
+      if (layout > LAYOUT)
+        throw new Error(`it has layout ${layout}, and this version reads ${LAYOUT}`);
+      database.exec(SCHEMA);
+      this.#run("INSERT OR IGNORE INTO about VALUES ('id', ?)", secret());
+      const { value } = this.#get("SELECT value FROM about WHERE name = 'id'");
+      return { id: value, rememberFor: this.#rememberFor };
+    });
+  }
+
+  /** @param {string} owner @returns {string} the file on which it holds its lock */
+  #lockOf(owner) {
+    return `${this.#path}-${owner}.lock`;
+  }
+
+  /** Holds a lock as long as this process lives: the others see it. Nobody else has a database in memory. */
+  #hold() {
+    this.#self = secret();
+    if (this.#path === ':memory:') return;
+    this.#lock = new this.#node.DatabaseSync(this.#lockOf(this.#self));
+    this.#lock.exec('BEGIN EXCLUSIVE');
+  }
+
+  /** Whether the process that began a call lives. @param {string} owner */
+  #lives(owner) {
+    const { DatabaseSync, existsSync, unlinkSync } = this.#node;
+    const path = this.#lockOf(owner);
+    if (!existsSync(path)) return false;
+    const database = new DatabaseSync(path);
+    try {
+      database.exec('PRAGMA busy_timeout = 0; BEGIN EXCLUSIVE');
+    } catch (error) {
+      // What cannot be looked at counts as gone: that is said, and never runs again.
+      return /** @type {{ errcode?: number }} */ (error).errcode === BUSY;
+    } finally {
+      database.close();
+    }
+    unlinkSync(path);
+    return false;
+  }
+
+  /** @param {string} sql @param {...unknown} values */
+  #get(sql, ...values) {
+    return this.#database.prepare(sql).get(...values);
+  }
+
+  /** @param {string} sql @param {...unknown} values */
+  #run(sql, ...values) {
+    return this.#database.prepare(sql).run(...values);
+  }
+
+  /**
+   * Makes a change, which is on the disk when this returns. Other processes wait.
+   * @template T
+   * @param {() => T} change
+   * @returns {T} throws if nothing has changed
+   */
+  #change(change) {
+    this.#database.exec('BEGIN IMMEDIATE');
+    try {
+      const result = change();
+      this.#database.exec('COMMIT');
+      return result;
+    } catch (error) {
+      // It may be over: a full disk ends it.
+      safely(() => this.#database.exec('ROLLBACK'), undefined);
+      throw error;
+    }
+  }
+
+  /**
+   * @param {string} key
+   * @returns {Promise<KeyFound>}
+   */
+  async begin(key) {
+    await this.open();
+    this.#clean();
+    /** @type {KeyFound} */
+    const found = this.#change(() => {
+      const row = this.#get('SELECT owner, at, ended FROM keys WHERE key = ?', key);
+      /** @type {KeyEnded | undefined} */
+      const ended = row?.ended ? this.#node.deserialize(row.ended) : undefined;
+      const isOld = ended && Date.now() - row.at > this.#rememberFor;
+      if (ended && !isOld && !ended.again) return { state: 'ended', ended };
+      if (row && !ended) {
+        const lives = row.owner === this.#self ? this.#live.has(key) : this.#lives(row.owner);
+        return { state: lives ? 'running' : 'lost' };
+      }
+      if (!row && this.#count >= this.#maxKeys) throw full();
+      this.#run('INSERT OR REPLACE INTO keys VALUES (?, ?, NULL, NULL)', key, this.#self);
+      return { state: 'begun', report: isOld ? undefined : ended?.report };
+    });
+    if (found.state === 'begun') {
+      this.#live.add(key);
+      this.#count++;
+    }
+    return found;
+  }
+
+  /** @param {string} key @param {KeyEnded} ended */
+  async end(key, ended) {
+    this.#live.delete(key);
+    await this.open();
+    const sql = 'UPDATE keys SET at = ?, ended = ? WHERE key = ? AND owner = ? AND ended IS NULL';
+    const bytes = this.#bytesOf(ended);
+    this.#change(() => this.#run(sql, Date.now(), bytes, key, this.#self));
+  }
+
+  /** @param {KeyEnded} ended */
+  #bytesOf(ended) {
+    const { serialize } = this.#node;
+    try {
+      return serialize(ended);
+    } catch {
+      // A blob, for example, is kept by no file.
+      const rest = { ...ended };
+      delete rest.value;
+      return serialize(rest);
+    }
+  }
+
+  /** Deletes what is too old, now and then, and counts the rest. */
+  #clean() {
+    if (performance.now() - this.#cleaned < CLEANING && this.#count < this.#maxKeys) return;
+    this.#cleaned = performance.now();
+    this.#count = this.#change(() => {
+      this.#run('DELETE FROM keys WHERE at < ?', Date.now() - this.#rememberFor);
+      return this.#get('SELECT count(*) AS count FROM keys').count;
+    });
+  }
+
+  close() {
+    this.#database?.close();
+    this.#lock?.close();
+    if (this.#lock) this.#node.unlinkSync(this.#lockOf(this.#self));
+    this.#database = this.#lock = this.#opening = undefined;
+    this.#live.clear();
+  }
+}
+
+/**
+ * A store of keys in a file of SQLite. Several processes of one machine may use it at once. What is written is on the disk when the
+ * call begins.
+ * @param {string} path of the file, which is made if it is not there. Beside it each process has a small file that ends in `.lock`
+ * @param {import('./options.js').KeysOptions} [options]
+ * @returns {KeyStore} whose `open` rejects with `NOT_SUPPORTED` where there is no `node:sqlite`
+ * @throws {AbpError} INVALID_PARAMS
+ */
+export function sqliteKeys(path, options = {}) {
+  if (typeof path !== 'string' || !path)
+    throw new AbpError('INVALID_PARAMS', 'sqliteKeys needs the path of a file');
+  return new SqliteKeys(path, readOptions('sqliteKeys', options));
+}

@@ -12,7 +12,13 @@ const hasLoaded = (target) => {
 };
 
 /** @param {HTMLIFrameElement} iframe */
-export const isLoaded = (iframe) => loaded.get(iframe) === iframe.src;
+export const isLoaded = (iframe) =>
+  loaded.get(iframe) === iframe.src ||
+  // `load` does not leave a shadow tree. There the browser's own notes tell: it makes them with the `load` of another site's document.
+  (iframe.getRootNode() !== document &&
+    performance
+      .getEntriesByName(iframe.src)
+      .some((entry) => 'initiatorType' in entry && entry.initiatorType === 'iframe'));
 
 const { document } = globalThis;
 if (document) {

@@ -678,9 +678,14 @@ inBrowser('Chromium with WebMCP', ['--enable-features=WebMCP,WebMCPTesting'], (t
       reloaded: () => (window.frame.src = `${window.frame.src}`),
       navigated: () => (window.frame.src = '/tests/browser/pages/blank.html'),
     };
-    for (const [how, act] of Object.entries(ENDS)) {
-      test(`the frame is ${how} in the middle of a call`, async () => {
-        const page = await t.host(address('foreign', { exposedTo: [hostOrigin] }));
+    const cases = Object.entries(ENDS).flatMap(([how, act]) =>
+      [false, true].map((inTree) => [how, act, inTree]),
+    );
+    for (const [how, act, inTree] of cases) {
+      test(`the frame is ${how} in the middle of a call${inTree ? ', in a shadow tree' : ''}`, async () => {
+        const url = address('foreign', { exposedTo: [hostOrigin] });
+        const page = await t.host(url);
+        if (inTree) await page.evaluate((url) => window.embed(url, 'tools', true), url);
         await t.agentIn(page);
         await begin(page, 'a', '1', 'slow', {});
         await page.notes.seen('slow started');
@@ -697,6 +702,19 @@ inBrowser('Chromium with WebMCP', ['--enable-features=WebMCP,WebMCPTesting'], (t
         assert.deepEqual((await call(page, 'a', 'add', { a: 2, b: 2 })).data, { sum: 4 });
       });
     }
+
+    test('the frame comes back: an agent that reconnects by itself has its tools again', async () => {
+      const page = await t.host(address('foreign', { exposedTo: [hostOrigin] }));
+      await t.agentIn(page, 'a', 'tools', { origin: appOrigin, reconnect: true });
+      await page.evaluate(() => {
+        const { frame } = window;
+        frame.remove();
+        setTimeout(() => document.body.append(frame), 300);
+      });
+      await page.notes.seen('a lost: DISCONNECTED');
+      await until(page, () => window.clients.a.connected);
+      assert.deepEqual((await call(page, 'a', 'add', { a: 2, b: 2 })).data, { sum: 4 });
+    });
 
     test('a page that is driven goes elsewhere in the middle of a call', async () => {
       const page = await t.open(address('foreign'));

@@ -5,11 +5,13 @@ import { connectTools } from '/packages/webmcp/src/index.js';
 const agent = { name: 'host', version: '1' };
 Object.assign(window, { clients: {}, calls: {} });
 
-window.embed = (url, allow = 'tools') =>
+window.embed = (url, allow = 'tools', inTree = false) =>
   new Promise((resolve) => {
     const iframe = document.createElement('iframe');
     Object.assign(iframe, { src: url, allow, onload: () => resolve() });
-    document.body.replaceChildren(iframe);
+    const place = document.createElement('div');
+    document.body.replaceChildren(place);
+    (inTree ? place.attachShadow({ mode: 'closed' }) : place).append(iframe);
     window.frame = iframe;
   });
 

@@ -58,7 +58,9 @@ export const toErrorObject = (thrown) =>
       const message = String(thrown?.message ?? thrown);
       // A DOMException's code is a number, too, and means something else.
       if (!Number.isInteger(thrown?.code) || thrown instanceof DOMException) {
-        return { code: INTERNAL_ERROR, message };
+        // What its author does not know, such as a pool whose worker died, the core does not know better.
+        const unknown = thrown?.outcome === 'unknown' && { data: { outcome: 'unknown' } };
+        return { code: INTERNAL_ERROR, message, ...unknown };
       }
       const { code, data } = thrown;
       return { code, message, ...(data !== undefined && { data }) };

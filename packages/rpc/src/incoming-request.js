@@ -29,7 +29,9 @@ export class IncomingRequest extends Cancellable {
   atClose = undefined;
   /** What a subscription is to be told (MCP). @type {Record<string, unknown> | undefined} */
   filter = undefined;
-  /** Names that its handler has given it, by which it can be stopped. @type {Set<unknown> | undefined} */
+  /** What it belongs to, by whose name it can be stopped. @type {unknown} */
+  name = undefined;
+  /** Names that its handler has given it, by which it can be stopped, too. @type {Set<unknown> | undefined} */
   names = undefined;
   /** The batch that its answer belongs to. @type {import('./batch.js').Batch | undefined} */
   batch = undefined;

@@ -497,6 +497,7 @@ export class Peer {
     const fault = handler ? rpc.RPC_NO_ERROR : rpc.RPC_METHOD_NOT_FOUND;
     const flags = method === core.subscription ? rpc.SUBSCRIPTION : 0;
     const request = new IncomingRequest(this, handler, id, method, params);
+    request.name = nameIn(params, core.stop.member);
     request.batch = this.#batch;
     request.batch?.opened(request);
     this.machine.feed(
@@ -559,9 +560,10 @@ export class Peer {
 
   /** The other side stops what belongs to a name. @param {unknown} name */
   #stop(name) {
-    const { requests, member } = this.machine.core.stop;
-    const belongs = (/** @type {IncomingRequest} */ { method, params, names }) =>
-      names?.has(name) || ((requests ?? method) === method && name === nameIn(params, member));
+    const { requests } = this.machine.core.stop;
+    const belongs = (/** @type {IncomingRequest} */ request) =>
+      request.names?.has(name) ||
+      (request.name === name && (requests ?? request.method) === request.method);
     if (name === undefined) return;
     for (const { handle } of this.#incomings(belongs)) {
       this.machine.feed((x, peer) => x.stop_received(peer, handle));
@@ -570,10 +572,10 @@ export class Peer {
 
   /** This side has said so: what the other side then wants answered is answered. @param {unknown} name */
   #withdraw(name) {
-    const { withdraws, member } = this.machine.core.stop;
-    const belongs = (/** @type {IncomingRequest} */ { method, params }) =>
-      method === withdraws && name === nameIn(params, member);
+    const { withdraws } = this.machine.core.stop;
     if (name === undefined || !withdraws) return;
+    const belongs = (/** @type {IncomingRequest} */ request) =>
+      request.name === name && request.method === withdraws;
     for (const { handle } of this.#incomings(belongs)) {
       this.machine.feed((x, peer) => x.withdraw(peer, handle));
     }

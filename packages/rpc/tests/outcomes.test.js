@@ -111,3 +111,13 @@ for (const dialect of ANSWERING)
     const late = await outcome(pair.a.request('work', {}, { timeout: 1 }));
     assert.deepEqual(late.err.data, { timeout: 1, ...told });
   });
+
+for (const dialect of ANSWERING)
+  test(`${dialect}: a handler that does not know what became of its work says so`, async (t) => {
+    const lost = Object.assign(new Error('The worker failed'), { outcome: 'unknown' });
+    const { data } = await failureOf(t, dialect, () => Promise.reject(lost));
+    assert.deepEqual(data, { outcome: 'unknown' });
+    const odd = Object.assign(new Error('no'), { outcome: 'finished' });
+    const other = await failureOf(t, dialect, () => Promise.reject(odd));
+    assert.deepEqual(other.data, { outcome: 'failed' });
+  });

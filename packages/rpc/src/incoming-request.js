@@ -4,7 +4,7 @@ import * as rpc from '../../../js/core/rpc-boundary.js';
 import { keptReport } from '../../../js/common/report.js';
 import { getOwn, isRecord } from '../../../js/common/values.js';
 import { Cancellable, ENDED } from '../../../js/core/cancellable.js';
-import { isStream, markedTransfer } from '../../../js/common/transfer.js';
+import { isGenerator, isStream, markedTransfer } from '../../../js/common/transfer.js';
 import { RpcError, saysCancelled, saysTimedOut, toErrorObject } from './errors.js';
 
 /** @typedef {import('./pending-request.js').Answer} Answer */
@@ -124,13 +124,21 @@ export class IncomingRequest extends Cancellable {
     return this.#partialResults.run();
   }
 
+  /** Its handler is about to do something. @internal @returns {boolean} false if it must not: the request has ended or is to stop */
+  begin() {
+    return this.#peer.machine.feed((x, at) => x.begin(at, this.handle)) === abp.OK;
+  }
+
   /** @internal */
   async start() {
     /** @type {rpc.Ending} */
     let ending = rpc.RETURNED;
     this.#started = true;
     try {
-      const given = await /** @type {Handler} */ (this.#handler)(this.params, this);
+      const handler = /** @type {Handler} */ (this.#handler);
+      // Of a generator no line runs before its first part is taken.
+      if (isGenerator(handler)) this.#peer.machine.feed((x, at) => x.postpone(at, this.handle));
+      const given = await handler(this.params, this);
       const result = await this.resultOf(given);
       // JSON leaves out undefined, and an answer without a result is not an answer.
       if (typeof result === 'function' || typeof result === 'symbol') {

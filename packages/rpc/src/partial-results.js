@@ -19,7 +19,7 @@ export class PartialResults {
     this.#peer = peer;
     this.#request = request;
     this.#iteration = new Iteration(source);
-    if (request.aborted) this.stop(request.reason);
+    if (!request.begin()) this.stop(request.reason);
   }
 
   /**

@@ -213,6 +213,28 @@ for (const dialect of /** @type {const} */ (['acp', 'lsp', 'mcp'])) {
   });
 }
 
+for (const [dialect, method, key] of /** @type {const} */ ([
+  ['acp', '$/cancel_request', 'requestId'],
+  ['lsp', '$/cancelRequest', 'id'],
+])) {
+  test(`${dialect}: a generator of which no line ran when the cancel came never ran`, async () => {
+    const { peer, post, said } = scriptedPeer(dialect);
+    let hasRun = false;
+    peer.handle('refs', async function* () {
+      hasRun = true;
+      yield ['a'];
+    });
+    // Both have started when this one runs, and the first part is not taken yet.
+    peer.handle('other', () => post({ jsonrpc: '2.0', method, params: { [key]: 1 } }));
+    post(request(1, 'refs', ASKS));
+    post(request(2, 'other'));
+    const { error } = (await said(2)).find(({ id }) => id === 1);
+    assert.equal(error.data.outcome, 'unstarted');
+    assert.equal(hasRun, false);
+    peer.close();
+  });
+}
+
 test('lsp: whoever leaves a stream cancels its request, once', async () => {
   const pair = peerPair('lsp');
   const { a, b } = pair;

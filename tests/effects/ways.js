@@ -278,15 +278,21 @@ const peers = (dialect) => ({
     );
     const answer = answersBy(who);
     caller.handle('ask', ({ message }) => answer(message));
-    for (const [name, handler] of Object.entries(handlers)) {
-      callee.handle(name, (params, { signal, report, request }) => {
-        const elicit = (question) =>
-          request('ask', question.params).then(
-            (data) => ({ success: true, data }),
-            () => ({ success: false }),
-          );
-        return handler(params, { signal, report, elicit });
-      });
+    const contextOf = ({ signal, report, request }) => ({
+      signal,
+      report,
+      elicit: ({ params }) =>
+        request('ask', params).then(
+          (data) => ({ success: true, data }),
+          () => ({ success: false }),
+        ),
+    });
+    const { async_generator: generator, ...others } = handlers;
+    callee.handle('async_generator', async function* (params, context) {
+      return yield* generator(params, contextOf(context));
+    });
+    for (const [name, handler] of Object.entries(others)) {
+      callee.handle(name, (params, context) => handler(params, contextOf(context)));
     }
     const failed = ({ code, data }) => ({
       success: false,

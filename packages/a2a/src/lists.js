@@ -62,7 +62,8 @@ export class TaskLists {
   /**
    * @param {Source} source
    * @param {object} options
-   * @param {(task: StoredTask, access: 'list', info: RequestInfo) => boolean | Promise<boolean>} options.allows
+   * @param {(task: StoredTask, info: RequestInfo, refuse?: () => boolean) => boolean | Promise<boolean>} options.allows `refuse`
+   *   answers where the hook throws
    * @param {boolean} options.asks whether it depends on more than the tenant
    * @param {number} options.maxAnswer characters
    */
@@ -212,14 +213,17 @@ export class TaskLists {
     if (!entry.state) return undefined;
     if (!this.#asks) return true;
     const summary = new Summary(entry, info.tenant);
-    const verdict = this.#ask(summary.task, info, work);
+    const verdict = this.#ask(summary.task, info, work, () => {
+      summary.lacks = true;
+      return false;
+    });
     if (typeof verdict === 'boolean') return summary.lacks ? undefined : verdict;
     return verdict.then((visible) => (summary.lacks ? undefined : visible));
   }
 
-  /** @param {StoredTask} task @param {RequestInfo} info @param {Work} work */
-  #ask(task, info, work) {
-    const verdict = this.#allows(task, 'list', info);
+  /** @param {StoredTask} task @param {RequestInfo} info @param {Work} work @param {() => boolean} [refuse] */
+  #ask(task, info, work, refuse) {
+    const verdict = this.#allows(task, info, refuse);
     if (typeof verdict !== 'boolean') work.look(LATER);
     return verdict;
   }
@@ -236,7 +240,7 @@ export class TaskLists {
     if (!task || !isOfList(task)) return HIDDEN;
     // The index may be behind.
     const known = verdict && task.state === entry.state && Date.parse(timeOf(task)) === entry.time;
-    return known || (await this.#allows(task, 'list', info)) ? { visible: true, task } : HIDDEN;
+    return known || (await this.#allows(task, info)) ? { visible: true, task } : HIDDEN;
   }
 }
 

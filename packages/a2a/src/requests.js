@@ -115,7 +115,7 @@ function readToken(token) {
   try {
     const [time, task, total, before] = JSON.parse(decodeURIComponent(atob(token)));
     const count = (/** @type {unknown} */ n) =>
-      Number.isSafeInteger(n) && /** @type {number} */ (n) >= 0
+      Number.isInteger(n) && /** @type {number} */ (n) >= 0 && /** @type {number} */ (n) < 2 ** 31
         ? /** @type {number} */ (n)
         : undefined;
     if (typeof time === 'number' && typeof task === 'string')

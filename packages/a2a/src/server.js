@@ -253,7 +253,7 @@ export class TaskServer {
 
   #newLists() {
     return new TaskLists(this.#logs?.source ?? this.#entries, {
-      allows: (task, access, info) => this.#allows(task, access, info),
+      allows: (task, info, refuse) => this.#allows(task, 'list', info, refuse),
       asks: this.#options.authorize !== undefined,
       maxAnswer: this.#limits.maxAnswer,
     });
@@ -495,15 +495,17 @@ export class TaskServer {
     return entry && (await this.#allows(entry.task, access, info)) ? entry : undefined;
   }
 
-  /** @param {StoredTask} task @param {Access} access @param {RequestInfo} info @returns {boolean | Promise<boolean>} */
-  #allows(task, access, info) {
+  /**
+   * @param {StoredTask} task
+   * @param {Access} access
+   * @param {RequestInfo} info
+   * @param {(error: unknown) => boolean} [refuse] what is said where the hook throws
+   * @returns {boolean | Promise<boolean>}
+   */
+  #allows(task, access, info, refuse = refused) {
     if (task.tenant !== info.tenant) return false;
     const { authorize } = this.#options;
     if (!authorize) return true;
-    const refuse = (/** @type {unknown} */ error) => {
-      reportError(error);
-      return false;
-    };
     try {
       const verdict = authorize(task, access, info);
       if (typeof verdict !== 'object' || verdict === null) return verdict === true;
@@ -1382,6 +1384,12 @@ function checkOptions(reply, options) {
 
 /** What the methods want of a task whose names versions share. @type {Record<string, Access>} */
 const ACCESS = { get: 'get', cancel: 'cancel', resubscribe: 'subscribe' };
+
+/** @param {unknown} error of a hook */
+function refused(error) {
+  reportError(error);
+  return false;
+}
 
 /** Nothing has been done, and somewhere else, or later, it can be. */
 const away = () => new AbpError('UNAVAILABLE', 'The agent is closing', { retryable: true });

@@ -246,6 +246,29 @@ export function testLists(name, openBackend, many = 2000) {
     assert.deepEqual(found, ['task-351', 'task-350', 'task-3']);
   });
 
+  it('however a hook looks at a task, it decides by the whole of it', async (t, {
+    backend,
+    agent,
+  }) => {
+    await fill(backend, 20, (i) => ({ user: i % 2 ? 'ann' : 'bob' }));
+    const isAnns = ({ user }) => user === 'ann';
+    for (const hook of [
+      (task) => isAnns({ ...task }),
+      (task) => isAnns(JSON.parse(JSON.stringify(task))),
+      (task) => isAnns(structuredClone({ user: task.user, history: task.history })),
+      (task) => Object.hasOwn(task, 'artifacts') && isAnns(task),
+      (task) => task.history[0].role === 'user' && isAnns(task),
+      async (task) => task.status.message === undefined && isAnns(task),
+      (task) => 'artifacts' in task && isAnns(task),
+      (task) => task.size > 0 && task.artifacts.length === 1 && isAnns(task),
+    ]) {
+      const { url } = await agent({ authorize: (task, access) => access !== 'list' || hook(task) });
+      const { tasks, totalSize } = await list(url, { pageSize: 4 });
+      assert.deepEqual([tasks.length, totalSize], [4, 10], String(hook));
+      assert.ok(idsOf({ tasks }).every((id) => id.match(/\d+/)[0] % 2 === 1));
+    }
+  });
+
   it('entries of the version before are listed, and completed', async (t, { backend, agent }) => {
     // Where processes of both versions may be, the entry itself has no state.
     const old = ({ tenant, context, time, state }) => ({

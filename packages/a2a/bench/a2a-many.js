@@ -20,7 +20,7 @@ const MOST = 1e5;
 const MOST_ON_NATS = 1e5;
 /** Tasks of a state and a user that no others have: they are as far apart as can be. */
 const FEW = 3;
-const ROUNDS = Number(process.env.ROUNDS ?? 40);
+const ROUNDS = 40;
 /** Rounds that warm up. */
 const WARM = 3;
 /** Tasks of a context. */

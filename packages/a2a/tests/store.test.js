@@ -280,3 +280,73 @@ test('a message whose task was lost while it began can come again', async (t) =>
   const lost = await post(url, JSON.stringify(plain), V1.headers);
   assert.equal((await lost.json()).error.data[0].reason, 'ABORTED');
 });
+
+// --- What is left behind -----------------------------------------------------------------------------------
+
+test('a question whose cancel could not be stored is canceled later', async (t) => {
+  let refusals = 0;
+  const { backend } = heldBackend((whole) => ({
+    append: async (task, data, expected) => {
+      if (data.includes('"k":"wish"') && refusals++ < 2)
+        throw new AbpError('UNAVAILABLE', 'Busy', { retryable: true });
+      return whole.append(task, data, expected);
+    },
+  }));
+  const store = taskStore({ backend, term: 1000 });
+  const { url, close } = await serve(({ emitStatus }) => emitStatus('input-required'), {
+    store,
+    limits: { rememberFor: 1 },
+  });
+  t.after(close);
+  const { id } = (await tell(url, 'go')).result.task;
+  let state;
+  do ({ state } = (await ask(url, V1.get, { id }, V1.headers)).result.status);
+  while (state === 'TASK_STATE_INPUT_REQUIRED');
+  assert.equal(state, 'TASK_STATE_CANCELED');
+  assert.equal(refusals, 3);
+});
+
+test('an object of a task that never began is deleted when it is old, and others stay', async (t) => {
+  const clock = useClock(t);
+  const backend = memoryBackend();
+  const { url, close } = await serve(
+    ({ emitArtifact }) => emitArtifact({ parts: [{ text: 'x'.repeat(1_100_000) }] }),
+    { store: taskStore({ backend, term: 500 }) },
+  );
+  t.after(close);
+  await tell(url, 'go');
+  const [kept] = await backend.objects('');
+  await backend.put('never/1/begun', new Uint8Array([1]));
+  clock.advance(30 * 60_000);
+  await backend.put('young/1/object', new Uint8Array([1]));
+  clock.advance(31 * 60_000);
+  while ((await backend.objects('')).includes('never/1/begun')) await new Promise(setImmediate);
+  assert.deepEqual(await backend.objects(''), [kept, 'young/1/object'].sort());
+});
+
+test('a message can come again whose task was given up before it began, and what was late of it is refused', async (t) => {
+  let refused;
+  const { backend } = heldBackend((whole) => ({
+    append: async (...given) => {
+      if (refused) return whole.append(...given);
+      refused = given;
+      throw new AbpError('UNAVAILABLE', 'Away', { retryable: true });
+    },
+  }));
+  const store = () => ({ store: taskStore({ backend, term: 500 }) });
+  const first = await serve(() => {}, store());
+  const headers = { ...V1.headers, 'a2a-extensions': 'urn:abp-bridge:a2a:repeats' };
+  const params = { message: V1.message('go') };
+  assert.ok((await ask(first.url, V1.send, params, headers)).error);
+  const [id, data] = refused;
+  await first.close();
+  const second = await serve(() => {}, store());
+  t.after(second.close);
+  // It has seen to what the first one left.
+  while ((await backend.list({ tenant: 'processes' })).tasks.length > 1)
+    await new Promise(setImmediate);
+  await assert.rejects(backend.append(id, data, 0), { code: 'CONFLICT' });
+  assert.equal((await ask(second.url, V1.get, { id }, V1.headers)).error.code, -32001);
+  const { task } = (await ask(second.url, V1.send, params, headers)).result;
+  assert.deepEqual([task.id, task.status.state], [id, 'TASK_STATE_COMPLETED']);
+});

@@ -92,6 +92,23 @@ for (const stored of [false, true])
     );
   });
 
+test('tasks that a later version has stored are counted', async (t) => {
+  const { api, seen } = fakeApi();
+  const backend = memoryBackend();
+  const store = taskStore({ backend });
+  const { url, close } = await serve(() => {}, { telemetry: openTelemetry(api), store });
+  t.after(close);
+  t.mock.method(console, 'error', () => {});
+  await backend.append('later', JSON.stringify({ v: 2 }), 0);
+  for (let i = 0; i < 2; i++)
+    assert.ok((await ask(url, V1.get, { id: 'later' }, V1.headers)).error);
+  const counted = seen.counts.filter(([name]) => name === 'a2a.tasks.unreadable');
+  assert.deepEqual(
+    counted.map(([, by]) => by),
+    [1, 1],
+  );
+});
+
 test('what is no API is refused', () => {
   assert.throws(() => openTelemetry({}), { code: 'INVALID_PARAMS' });
   const agent = { card: { name: 'x' }, execute: () => {} };

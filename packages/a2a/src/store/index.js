@@ -34,6 +34,7 @@ export { openTelemetry } from './telemetry.js';
  * @typedef {import('../backends/backend.js').IndexEntry} IndexEntry
  * @typedef {import('../backends/backend.js').ListFilter} ListFilter
  * @typedef {import('../backends/backend.js').LogRecord} LogRecord
+ * @typedef {import('../backends/backend.js').Sweep} Sweep
  * @typedef {import('./push.js').Push} Push
  * @typedef {import('./push.js').PushOptions} PushOptions
  * @typedef {import('./telemetry.js').Telemetry} Telemetry

@@ -24,6 +24,7 @@ const agent = createTaskServer(
       const { id } = task;
       const { steps = 3, ms = 5 } = request.metadata ?? {};
       note({ id, attempt, what: 'begun' });
+      signal.addEventListener('abort', () => note({ id, attempt, what: 'aborted' }));
       for (let i = 0; i < steps; i++) {
         await sleep(ms, undefined, { signal });
         emitArtifact(

@@ -230,6 +230,46 @@ export class Fleet {
       .map((line) => JSON.parse(line));
   }
 
+  /**
+   * Waits until the executors of each process have written something down.
+   * @param {string} what
+   * @param {number} since how many effects there were before
+   * @param {Process[]} [processes] all that live
+   */
+  async everyProcess(what, since, processes = this.processes.filter(({ alive }) => alive)) {
+    const pids = processes.map(({ child }) => child.pid);
+    const has = (pid) =>
+      this.effects()
+        .slice(since)
+        .some((effect) => effect.process === pid && effect.what === what);
+    while (!pids.every(has)) await new Promise((resolve) => setTimeout(resolve, 20));
+  }
+
+  /**
+   * Begins tasks until each process that lives works on one.
+   * @param {object} metadata of the requests
+   * @param {object} [options] of `run`
+   * @returns {Promise<{ tasks: Promise<{ id: string, state: string }>[] }>}
+   */
+  async everywhere(metadata, options = {}) {
+    const since = this.effects().length;
+    const tasks = [];
+    let over = false;
+    const all = this.everyProcess('begun', since).then(() => (over = true));
+    while (!over) {
+      await new Promise((resolve) => {
+        tasks.push(this.run(metadata, { ...options, begun: resolve }));
+        void tasks
+          .at(-1)
+          .finally(() => resolve(undefined))
+          .catch(() => {});
+      });
+      // It is written down a moment later.
+      await Promise.race([all, new Promise((resolve) => setTimeout(resolve, 100))]);
+    }
+    return { tasks };
+  }
+
   /** The events of a task, once it is known what became of its work. */
   async #settledLog(id) {
     for (;;) {

@@ -200,3 +200,101 @@ test('a deployment: processes are told to end one after another, and every task 
   checkCompleted(ended);
   assert.deepEqual([first.child.exitCode, second.child.exitCode], [0, 0]);
 });
+
+// --- Away for longer than a lease, and then killed -----------------------------------------------------
+
+/** Ms: whoever is without the server for two thirds of it has lost its lease. Either is right on a busy machine. */
+const BRIEF_TERM = 4000;
+/** Tasks that work until the process is killed, or for some seconds where it is not. */
+const LONG = { steps: 60, ms: 50 };
+
+/**
+ * Processes lose their leases, work on under other names, and all but one are killed then. Each task must be found, and
+ * each cancel answered, all the same.
+ * @param {any} t
+ * @param {Fleet} fleet
+ * @param {() => Promise<unknown>} away makes the server useless
+ * @param {() => Promise<unknown>} back
+ * @param {typeof fleet.processes} [losers] those that lose their leases
+ */
+async function loseLeases(t, fleet, away, back, losers = fleet.processes) {
+  const before = await fleet.everywhere(LONG);
+  const since = fleet.effects().length;
+  await away();
+  await fleet.everyProcess('aborted', since, losers);
+  await back();
+  let kill = () => {};
+  const killed = new Promise((resolve) => {
+    kill = () => resolve(undefined);
+  });
+  const again = await fleet.everywhere(LONG);
+  const cancelled = await fleet.everywhere({ steps: 100_000, ms: 50 }, { cancel: killed });
+  const [first, second] = fleet.processes;
+  await Promise.all([first.end('SIGKILL'), second.end('SIGKILL')]);
+  kill();
+  const ended = await Promise.all([...before.tasks, ...again.tasks]);
+  assert.equal(count(ended, 'completed'), ended.length);
+  const ofCancelled = await Promise.all(cancelled.tasks);
+  assert.equal(count(ofCancelled, 'canceled'), ofCancelled.length);
+  await fleet.check();
+}
+
+test('the server is away for longer than a lease, and then processes are killed', async (t) => {
+  const own = await new NatsServer().start();
+  t.after(() => own.close());
+  const fleet = await startFleet(t, { term: BRIEF_TERM, onOrphan: 'rerun' }, { on: [own] });
+  await loseLeases(
+    t,
+    fleet,
+    () => own.stop('SIGKILL'),
+    () => own.start(),
+  );
+});
+
+test('the server refuses entries while processes hang for longer than a lease, and then they are killed', async (t) => {
+  const own = await new NatsServer().start();
+  t.after(() => own.close());
+  const fleet = await startFleet(t, { term: BRIEF_TERM, onOrphan: 'rerun' }, { on: [own] });
+  const jsm = await jetstream.jetstreamManager(await own.connect());
+  // Renewals have no content, and are stored.
+  const limit = async (max_msg_size) => {
+    const name = `${fleet.options.namespace}_state`;
+    const { config } = await jsm.streams.info(name);
+    await jsm.streams.update(name, { ...config, max_msg_size });
+  };
+  await loseLeases(
+    t,
+    fleet,
+    async () => {
+      await limit(1);
+      for (const one of fleet.processes) await one.stop();
+      // That it is long enough is seen by what they abort.
+      await new Promise((resolve) => setTimeout(resolve, BRIEF_TERM));
+      for (const one of fleet.processes) one.wake();
+    },
+    () => limit(-1),
+  );
+});
+
+test('two of three processes hang for longer than their leases, and are killed when they work again', async (t) => {
+  const fleet = await startFleet(t, { term: BRIEF_TERM, onOrphan: 'rerun' });
+  const all = fleet.processes;
+  const [first, second, third] = all;
+  await loseLeases(
+    t,
+    fleet,
+    async () => {
+      const since = fleet.effects().length;
+      for (const one of [first, second]) await one.stop();
+      fleet.processes = [third];
+      const taken = ({ what, attempt }) => what === 'begun' && attempt > 1;
+      while (!fleet.effects().slice(since).some(taken))
+        await new Promise((resolve) => setTimeout(resolve, 20));
+      for (const one of [first, second]) one.wake();
+    },
+    async () => {
+      fleet.processes = all;
+    },
+    [first, second],
+  );
+});

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { createTaskClient, createTaskServer } from '../src/index.js';
+import { SOURCES } from '../../../tests/support/stopped-sources.js';
 import { VERSIONS, ask, deferred, open, serve } from './support/a2a.js';
 
 const aborted = (signal) => new Promise((resolve) => signal.addEventListener('abort', resolve));
@@ -134,34 +135,26 @@ for (const version of ['1.0', '0.3', 'gem']) {
 }
 
 describe('an executor that streams', () => {
-  for (const [outcome, made] of [
-    [
-      'stopped',
-      async function* ({ signal }) {
-        yield 'one';
-        await aborted(signal);
-        yield 'two';
-        yield 'never asked for';
-      },
-    ],
-    [
-      'finished',
-      async function* ({ signal }) {
-        yield 'one';
-        await aborted(signal);
-      },
-    ],
-  ])
-    test(`that has ${outcome} says so`, async (t) => {
-      const { url, close } = await serve(made, { grace: 60_000 });
-      t.after(close);
-      const client = createTaskClient(url, { version: '1.0' });
-      const stop = new AbortController();
-      const stream = client.subscribe('go', { signal: stop.signal });
-      for await (const event of stream) if (event.kind === 'artifact') stop.abort();
-      assert.equal(stream.task.status.state, 'canceled');
-      assert.equal(stream.task.status.outcome, outcome);
-    });
+  for (const [what, { outcome, make }] of Object.entries(SOURCES))
+    for (const [way, stop] of Object.entries({
+      'its signal': ({ controller }) => controller.abort(),
+      'cancel(id)': ({ client, id }) => void client.cancel(id),
+    }))
+      test(`${what}, by ${way}: ${outcome}`, async (t) => {
+        t.mock.method(console, 'error', () => {});
+        const { url, close } = await serve(({ signal }) => make(signal), { grace: 60_000 });
+        t.after(close);
+        const client = createTaskClient(url, { version: '1.0' });
+        const controller = new AbortController();
+        const stream = client.subscribe('go', { signal: controller.signal });
+        let artifacts = 0;
+        for await (const event of stream)
+          if (event.kind === 'artifact' && ++artifacts === 1)
+            stop({ controller, client, id: stream.task.id });
+        assert.equal(stream.task.status.state, 'canceled');
+        assert.equal(stream.task.status.outcome, outcome);
+        assert.equal((await client.get(stream.task.id)).status.outcome, outcome);
+      });
 });
 
 test('a message that takes over has its own outcome: what the run before it reported is not told', async (t) => {

@@ -47,7 +47,10 @@ export async function callStreamed(client, name, params, options, onChunk) {
   const response = await stream.response;
   if (isFull) {
     const message = `The app streamed more than the gateway keeps: ${chunks.length} chunks`;
-    return { success: false, error: { code: 'OPERATION_FAILED', message, retryable: false } };
+    const error = { code: 'OPERATION_FAILED', message, retryable: false };
+    // The call was cancelled for that, and says what became of it, unless it was at its end.
+    const outcome = response.success ? 'finished' : response.metadata?.outcome;
+    return { success: false, error, metadata: { ...response.metadata, outcome } };
   }
   if (!chunks.length) return response;
   if (!response.success || response.data !== undefined) return { ...response, chunks };

@@ -9,6 +9,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { once } from 'node:events';
 import { fileURLToPath } from 'node:url';
 import { lineMatching, runGateway, startGateway } from './support/program.js';
+import { SOURCES } from '../../../tests/support/stopped-sources.js';
 import { envelope, startRaw } from './support/raw-client.js';
 import { startSite } from './support/site.js';
 
@@ -104,6 +105,35 @@ for (const modern of [false, true]) {
     }
   });
 }
+
+test('a stream that was stopped says so, and one that was done that it was', async () => {
+  const raw = await startRaw(['mcp', site.url(), '--temporary', '--patience', '0.2']);
+  for (const [source, { outcome }] of Object.entries(SOURCES)) {
+    const from = site.lines.length;
+    const { result } = await raw.answerTo(raw.call('work_source', { source }));
+    const { handle } = result._meta['abp-bridge/call'];
+    await site.logged(/source started/, from);
+    const cancelled = (await raw.answerTo(raw.call('call_cancel', { handle }))).result;
+    const told = cancelled._meta['abp-bridge/outcome'] ?? cancelled;
+    assert.deepEqual([source, told], [source, { outcome }]);
+  }
+  raw.child.stdin.end();
+  await raw.closed;
+});
+
+test('a stream of more than the gateway keeps is stopped, and says so', async () => {
+  const raw = await start();
+  const { result } = await raw.answerTo(
+    raw.call('work_source', { source: 'a generator that never ends' }),
+  );
+  assert.match(
+    result.content[0].text,
+    /^OPERATION_FAILED: The app streamed more than the gateway keeps: 65536 chunks\nIt stopped/,
+  );
+  assert.deepEqual(result._meta['abp-bridge/outcome'], { outcome: 'stopped' });
+  raw.child.stdin.end();
+  await raw.closed;
+});
 
 test('a client that is killed in the midst of a call leaves no gateway and no browser', async () => {
   const from = site.lines.length;

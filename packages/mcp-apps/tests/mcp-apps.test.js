@@ -14,6 +14,7 @@ import { toolsOf } from '../src/tools.js';
 import { createHost } from '../src/host.js';
 import { createView } from '../src/view.js';
 import { EmbedderTransport } from '../../../js/transports/embedder.js';
+import { SOURCES } from '../../../tests/support/stopped-sources.js';
 import { fired, gate, linkedTransports, outcome, peerPair } from '../../rpc/tests/support/rpc.js';
 
 const agent = { name: 'agent', version: '1' };
@@ -465,6 +466,29 @@ for (const tells of [true, false]) {
     done();
   });
 }
+
+for (const [what, { outcome: told, make }] of Object.entries(SOURCES))
+  for (const [way, stop] of Object.entries({
+    'its signal': ({ controller }) => controller.abort('enough'),
+    'cancel(id)': ({ client }) => client.cancel('c', 'enough'),
+  }))
+    test(`what a view streams, ${what}, by ${way}: ${told}`, async (t) => {
+      t.mock.method(console, 'error', () => {});
+      const began = gate();
+      const { client, done } = await bothEnds({
+        work: (_params, { signal }) => {
+          setTimeout(began.open);
+          return make(signal);
+        },
+      });
+      const controller = new AbortController();
+      const calling = client.call('work', {}, { callId: 'c', signal: controller.signal });
+      await began.opened;
+      void stop({ controller, client });
+      const { cancelled, metadata } = await calling;
+      assert.deepEqual([cancelled, metadata.outcome], [true, told]);
+      done();
+    });
 
 test('a view of ours that has accepted a cancel is held to it', async () => {
   const started = gate();

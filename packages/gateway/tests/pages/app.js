@@ -1,5 +1,6 @@
 // An app whose handlers keep a log of their own, which goes to the server: what they heard of a cancel is proof.
 import { AbpError, expose } from '/js/index.js';
+import { SOURCES } from '/tests/support/stopped-sources.js';
 
 const options = JSON.parse(decodeURIComponent(location.search.slice(1)) || '{}');
 const log = (...words) =>
@@ -80,6 +81,13 @@ const capabilities = {
     },
   },
   'work.finish': () => (finish(), { finished: true }),
+  'work.source': {
+    description: 'Streams what tests/support/stopped-sources.js has under a name',
+    handler: ({ source }, { signal }) => {
+      log('source started');
+      return SOURCES[source].make(signal);
+    },
+  },
   'work.flood': {
     description: 'Reports more than anybody reads, until it is stopped',
     handler: async (_params, { progress, signal }) => {

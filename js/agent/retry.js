@@ -111,6 +111,7 @@ export async function restore(begin, patience, history, signal, spread, place = 
   let reloads = 0;
   let hearing = new AbortController();
   let hasLoaded = false;
+  const isAway = () => iframe !== undefined && !iframe.contentWindow;
   const nextLoad = () => {
     hasLoaded = false;
     hearing.abort();
@@ -132,13 +133,19 @@ export async function restore(begin, patience, history, signal, spread, place = 
       if (delay && again) await pause(delay, loaded);
       else if (delay) await pause(delay);
       else if (spread) await pause(delays.delay * Math.random());
-      if (iframe && !iframe.contentWindow) await pause(longest, loaded);
-      else if (iframe && again && reload && !hasLoaded) {
+      let waited = 0;
+      if (isAway()) {
+        const until = performance.now() + longest;
+        for (let left = longest; isAway() && left > 0; left = until - performance.now()) {
+          await pause(left, loaded);
+          loaded = nextLoad();
+        }
+        if (isAway()) waited = longest;
+      } else if (iframe && again && reload && !hasLoaded) {
         reloads++;
         await pause(longest, loadAgain(iframe, reload));
       }
       signal.throwIfAborted();
-      const isAway = iframe && !iframe.contentWindow;
       loaded = nextLoad();
       history.failures++;
       try {
@@ -147,8 +154,10 @@ export async function restore(begin, patience, history, signal, spread, place = 
         return;
       } catch (error) {
         if (signal.aborted) throw error;
-        if (isAway || isFinal(error) || history.failures >= attempts) {
-          throw iframe ? givenUp(error, isAway ? longest : 0, history.failures, reloads) : error;
+        // What was final may be so no more where the iframe shows, or is to show, another document than the one that was asked.
+        const isOver = waited ? !hasLoaded : isFinal(error) && !hasLoaded && !isAway();
+        if (isOver || history.failures >= attempts) {
+          throw iframe ? givenUp(error, waited, history.failures, reloads) : error;
         }
       }
     }

@@ -158,6 +158,13 @@ describe('a frame that comes back, to a client that reconnects by itself', () =>
       panel.remove();
       setTimeout(() => document.body.prepend(panel), 50);
     },
+    'and goes again as soon as it has loaded': () => {
+      window.kept.iframe.onload = () => {
+        window.kept.iframe.onload = null;
+        window.takeOut(10);
+      };
+      window.takeOut(1);
+    },
     twice: () => {
       window.takeOut(10);
       setTimeout(() => window.takeOut(10), 20);

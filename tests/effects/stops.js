@@ -121,28 +121,7 @@ async function oneSession(way, database, name, below, graces) {
   const grace = graces[patient ? 1 : 0];
   const size = 1 + below(MAX_SESSION);
   const room = below(2) ? MAX_SESSION : 2;
-  /** @type {(() => void)[]} */
-  const held = [];
-  let free = patient;
-  let tellReleased = () => {};
-  const whenReleased = new Promise((resolve) => (tellReleased = () => resolve(undefined)));
-  const release = () => {
-    free = true;
-    tellReleased();
-    for (const go of held) go();
-  };
-  /** @type {Map<string, () => void>} */
-  const waiting = new Map();
-  const begun = (/** @type {string} */ key) =>
-    new Promise((resolve) => waiting.set(key, () => resolve(undefined)));
-  const place = {
-    write(/** @type {Row} */ row) {
-      database.write(row);
-      if (row.at === 'begin') waiting.get(row.key)?.();
-    },
-    writeElsewhere: database.writeElsewhere,
-    released: () => (free ? turn() : new Promise((resolve) => void held.push(resolve))),
-  };
+  const { place, begun, release, whenReleased } = placeIn(database);
   // The id of a call stops nothing while its client is away, and will make it again.
   const lacking = returns ? [...lacks, 'cancel'] : lacks;
   const plans = Array.from({ length: size }, (_, i) => ({
@@ -172,7 +151,7 @@ async function oneSession(way, database, name, below, graces) {
     returns,
     caller: { write },
   };
-  if (free) release();
+  if (patient) release();
   const session = await way.open(handlersOf(place, lacks), settings);
 
   const { call, pace } = session;
@@ -219,7 +198,7 @@ async function oneSession(way, database, name, below, graces) {
   await ask(stopped, false);
   release();
   const made = await Promise.all(making);
-  await Promise.all(made.map(({ joined }) => joined));
+  for (const call of made) call.joined = await call.joined;
   if (!isTroubled || !session.dies) await database.quiet(keys);
   await ask(made, true);
   const rows = new Map(keys.map((key) => [key, database.rows(key).slice()]));
@@ -229,47 +208,65 @@ async function oneSession(way, database, name, below, graces) {
     for (const call of made) if (call.keyed) call.repeated = await repeat(call);
   const [wasCut] = database.rows(name);
   const gone = Boolean(isTroubled && (ends || forgets));
-  /** @type {Record[]} */
-  const records = [];
-  for (const { key, handler, params, told, asked, joined, repeated } of made) {
+  const records = made.flatMap(({ key, handler, params, told, asked, joined, repeated }) => {
     const seen = rows.get(key);
     const { order } = seen.find(({ at }) => at === 'told');
-    const lost = wasCut?.order < order || told.waited >= way.callerGrace;
-    const circumstances = {
+    /** @type {Omit<import('./judge.js').Circumstances, 'cut'>} */
+    const always = {
       ...way,
-      cut: lost,
       patient: patient && told.waited < grace,
       joined: joined !== undefined,
       frees: isTroubled && (!forgets || keeps),
     };
-    /** @type {(when: string, what: Told, rows: Row[], more?: object) => void} */
+    /** @type {(when: string, what: Told, rows: Row[], more: object) => Record} */
     const check = (when, what, rows, more) => {
-      const why = contradiction(rows, what, { ...circumstances, ...more });
+      const why = contradiction(rows, what, { ...always, ...more });
       const word = `${when} ${what.success ? 'success' : (what.outcome ?? 'untold')}`.trim();
-      const manner = [handler, params.inner, params.manner, params.temper]
-        .filter(Boolean)
-        .join(' ');
+      const call = [handler, params.inner, params.manner, params.temper, key].filter(Boolean);
       const where = `${trouble ?? 'no trouble'}, grace ${grace}`;
-      const wrong =
-        why && `${manner}, ${where}, ${key}: ${word}: ${why}: ${rows.map(rowText).join(', ')}`;
-      records.push({ grace, trouble, word, ...(wrong && { wrong }) });
+      const text = rows.map(({ at, how }) => (how ? `${at} ${how}` : at)).join(', ');
+      const wrong = why && `${call.join(' ')}, ${where}: ${word}: ${why}: ${text}`;
+      return { grace, trouble, word, ...(wrong && { wrong }) };
     };
     /** What is told last is compared with all that stands. @type {typeof check} */
     const checkLast = (when, what, rows, more) => {
       const others = rows.filter(({ at }) => at !== 'told');
-      check(when, what, [...others, { key, at: 'told', how: what.outcome }], more);
+      return check(when, what, [...others, { key, at: 'told', how: what.outcome }], more);
     };
-    check('', told, seen);
-    if (asked) {
-      const then = asked.told.outcome === 'running' ? asked.rows : seen;
-      checkLast('asked', asked.told, then, { cut: gone, patient: false, asked: true });
-    }
-    if (joined) checkLast('joined', await joined, seen, { cut: isTroubled });
-    if (repeated) checkLast('repeated', repeated, database.rows(key), { cut: gone });
-  }
+    const lost = wasCut?.order < order || told.waited >= way.callerGrace;
+    const then = asked?.told.outcome === 'running' ? asked.rows : seen;
+    return [
+      check('', told, seen, { cut: lost }),
+      ...(asked
+        ? [checkLast('asked', asked.told, then, { cut: gone, patient: false, asked: true })]
+        : []),
+      ...(joined ? [checkLast('joined', joined, seen, { cut: isTroubled })] : []),
+      ...(repeated ? [checkLast('repeated', repeated, database.rows(key), { cut: gone })] : []),
+    ];
+  });
   await session.close();
   return { size, records };
 }
 
-/** @param {Row} row */
-const rowText = ({ at, how }) => (how ? `${at} ${how}` : at);
+/** Where handlers run that are in this thread. @param {import('./database.js').Database} database */
+function placeIn(database) {
+  let tellReleased = () => {};
+  const whenReleased = new Promise((resolve) => (tellReleased = () => resolve(undefined)));
+  /** @type {Map<string, () => void>} */
+  const waiting = new Map();
+  return {
+    place: {
+      write(/** @type {Row} */ row) {
+        database.write(row);
+        if (row.at === 'begin') waiting.get(row.key)?.();
+      },
+      writeElsewhere: database.writeElsewhere,
+      released: () => whenReleased.then(turn),
+    },
+    /** Resolves when the handler of a call begins. @param {string} key */
+    begun: (key) => new Promise((resolve) => waiting.set(key, () => resolve(undefined))),
+    /** Lets those that are stuck go on. */
+    release: tellReleased,
+    whenReleased,
+  };
+}

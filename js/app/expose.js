@@ -12,7 +12,6 @@ import {
 } from '../common/errors.js';
 import { ANYTHING, NUMBERS, requireOptions } from '../common/check-options.js';
 import { requireJson } from '../common/require-json.js';
-import { secret } from '../common/secret.js';
 import { getOwn } from '../common/values.js';
 import { exactOrigin } from '../common/origins.js';
 import { OBSERVER_OPTIONS, Observers } from '../session/observers.js';
@@ -159,7 +158,9 @@ export class Exposed {
     this.#app = app;
     this.#options = options;
     const { rememberFor = abp.DEFAULT_REMEMBER_MS } = options.limits ?? {};
-    if (!options.keys) this.#named = { id: secret(), rememberFor };
+    // It is no secret, only another one each time.
+    const id = `${Date.now()} ${Math.random()}`;
+    if (!options.keys) this.#named = { id, rememberFor };
     this.#observers = new Observers(options, () =>
       [...this.#connections].map(({ endpoint }) => endpoint),
     );

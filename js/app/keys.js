@@ -174,6 +174,8 @@ export class Keys {
     }
     call.onStop = undefined;
     call.earlier = found.report;
+    // Until its handler gives another.
+    if (found.report !== undefined) call.report(found.report);
     /** @type {Partial<KeyEnded>} */
     let kept = {};
     const { callId } = call; // which is not known any more once it has ended

@@ -62,6 +62,8 @@ const contextOf = {
  * read.
  */
 export class Invocation extends Cancellable {
+  /** What was reported of this work before it was stopped, if it was. @type {unknown} */
+  earlier = undefined;
   #started = 0;
   #settled = false;
   /** @type {any} */
@@ -74,9 +76,9 @@ export class Invocation extends Cancellable {
    * What few calls have: their token; the signal of one that the app makes to itself; what its handler streams, what is streamed
    * to that, and whether its chunks were collected into its data; what asks an app
    * that is not ours to stop; what its handler reported last, and its last progress; who waits for the handler to return; the
-   * callId of the call above, if the app makes it to itself; what the handler had reported that was stopped before.
+   * callId of the call above, if the app makes it to itself.
    * @type {{ token?: Token, followed?: AbortSignal, outflow?: import('./outflow.js').Outflow, input?: AsyncIterableIterator<unknown>, collected?: boolean, onStop?: (reason?: string) => void,
-   *   report?: unknown, progress?: object, returned?: Promise<void>, onReturn?: () => void, about?: string, earlier?: unknown } | undefined}
+   *   report?: unknown, progress?: object, returned?: Promise<void>, onReturn?: () => void, about?: string } | undefined}
    */
   #rare;
 
@@ -154,16 +156,6 @@ export class Invocation extends Cancellable {
     return (/** @type {unknown} */ report) => {
       this.#more.report = keptReport(report, this.request.name);
     };
-  }
-
-  /** What was reported of this work before it was stopped, if it was. @returns {unknown} */
-  get earlier() {
-    return this.#rare?.earlier;
-  }
-
-  /** It stands as this call's report until its handler gives another. */
-  set earlier(report) {
-    if (report !== undefined) this.#more.earlier = this.#more.report = report;
   }
 
   /** Asks the agent a question. It ends as `cancelled` if this call is cancelled first. */

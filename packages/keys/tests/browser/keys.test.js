@@ -27,8 +27,9 @@ const PAGES = 'packages/keys/tests/browser/pages';
 /** Of the app's site, so that a browser that blocks storage in frames of other sites gives it some. */
 const hostOrigin = () => `http://localhost:${hosts.port}`;
 const foreignOrigin = () => `http://127.0.0.1:${hosts.port}`;
-const appUrl = (options = { name }) =>
-  `http://localhost:${server.port}/${PAGES}/app.html?${encodeURIComponent(JSON.stringify({ origins: [hostOrigin(), foreignOrigin()], options }))}`;
+/** @param {boolean} [forgets] whether its keys are in memory */
+const appUrl = (forgets) =>
+  `http://localhost:${server.port}/${PAGES}/app.html?${encodeURIComponent(JSON.stringify({ origins: [hostOrigin(), foreignOrigin()], options: { name }, forgets }))}`;
 
 /** What the app has done; and what is done where it reaches a point. */
 let effects, points;
@@ -42,11 +43,14 @@ beforeEach(() => {
 afterEach(() => Promise.all(context.pages().map((page) => page.close())));
 
 /** A tab with the agent and its app. */
-async function tab(options, origin = hostOrigin()) {
+async function tab(options, origin = hostOrigin(), forgets = false) {
   const page = await context.newPage();
   await page.goto(`${origin}/${PAGES}/host.html`);
   await page.waitForFunction(() => window.begin);
-  const memory = await page.evaluate(([url, more]) => window.begin(url, more), [appUrl(), options]);
+  const memory = await page.evaluate(
+    ([url, more]) => window.begin(url, more),
+    [appUrl(forgets), options],
+  );
   const pay = (order, more) =>
     page.evaluate(([params, given]) => window.pay(params, given), [order, more]);
   return { page, memory, pay };
@@ -113,6 +117,18 @@ describe('an app in a page that ends', () => {
       });
     }
   }
+
+  test('and has no store: what may have run is not asked for again', async () => {
+    const { page, memory, pay } = await tab({ reconnect: { delay: 1 } }, hostOrigin(), true);
+    points.set('after its effect', ENDS['its page is reloaded']);
+    const { error, metadata } = await pay(17, { retry: { delay: 1 } });
+    assert.deepEqual(
+      [error.code, metadata.outcome, error.retryable],
+      ['DISCONNECTED', 'unknown', false],
+    );
+    assert.notEqual((await page.evaluate(() => window.memory())).id, memory.id);
+    assert.deepEqual(effects, [17]);
+  });
 
   test('is waited for in another tab as long as it lives', async () => {
     const [one, two] = [await tab(), await tab()];

@@ -3,7 +3,7 @@ import { expose } from '/js/index.js';
 import { indexedDBKeys } from '/packages/keys/src/indexeddb.js';
 import { CONTRACT } from '/packages/keys/tests/contracts/store.js';
 
-const { origins, options } = JSON.parse(decodeURIComponent(location.search.slice(1)));
+const { origins, options, forgets } = JSON.parse(decodeURIComponent(location.search.slice(1)));
 const store = indexedDBKeys(options);
 const keys = {
   open: () => store.open(),
@@ -32,7 +32,8 @@ expose(
       },
     },
   },
-  { origins, keys },
+  // Without a store it forgets with its page.
+  { origins, ...(!forgets && { keys }) },
 );
 
 /** The contract, in this page. */

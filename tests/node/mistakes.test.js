@@ -576,6 +576,20 @@ describe('an agent is told of', () => {
     });
   });
 
+  for (const [reconnect, why] of [
+    [{ delay: '1s' }, 'delay of reconnect must be a number'],
+    [{ reload: 1 }, 'reload of reconnect must be a boolean or a function'],
+    [{ reload: true }, 'reload of reconnect needs an iframe'],
+    ['always', 'reconnect of connect must be a boolean or an object'],
+  ]) {
+    test(`how to reconnect: ${why}`, async () => {
+      await assert.rejects(connect(channel.port2, { agent, reconnect }), {
+        code: 'INVALID_PARAMS',
+        message: why,
+      });
+    });
+  }
+
   for (const name of ['onDisconnect', 'onElicitation', 'onNotification']) {
     test(`${name} that is no function`, async () => {
       await assert.rejects(connect(channel.port2, { agent, [name]: true }), {

@@ -350,3 +350,55 @@ test('a message can come again whose task was given up before it began, and what
   const { task } = (await ask(second.url, V1.send, params, headers)).result;
   assert.deepEqual([task.id, task.status.state], [id, 'TASK_STATE_COMPLETED']);
 });
+
+test('nothing begins under a lease whose entry could not be written, however often it was renewed', async (t) => {
+  const clock = useClock(t);
+  let refuses = false;
+  const names = [];
+  const { backend } = heldBackend((whole) => ({
+    renew: async (name) => {
+      names.push(name);
+      return whole.renew(name);
+    },
+    note: async (...given) => {
+      if (refuses && given[0].startsWith('processes/'))
+        throw new AbpError('UNAVAILABLE', 'Full', { retryable: true });
+      return whole.note(...given);
+    },
+  }));
+  let runs = 0;
+  const store = taskStore({ backend });
+  const { url, close } = await serve(() => void runs++, { store });
+  t.after(close);
+  await tell(url, 'go');
+  refuses = true;
+  // Its lease is lost.
+  clock.advance(10_001);
+  for (let i = 0; i < 3; i++)
+    assert.equal((await tell(url, 'go')).error.data[0].reason, 'UNAVAILABLE');
+  assert.equal(runs, 1);
+  assert.equal(new Set(names).size, 2);
+  refuses = false;
+  assert.ok((await tell(url, 'go')).result);
+  const { tasks } = await backend.list({ tenant: 'processes' });
+  assert.ok(tasks.some(({ task }) => task === `processes/${names.at(-1)}`));
+});
+
+test('a task whose lease runs out while it is prepared does not begin', async (t) => {
+  const clock = useClock(t);
+  let id = '';
+  const { backend } = heldBackend((whole) => ({
+    note: async (...given) => {
+      await whole.note(...given);
+      if (id || !given[1].tenant.startsWith('duties:')) return;
+      id = given[1].data;
+      clock.advance(10_001);
+    },
+  }));
+  const store = taskStore({ backend });
+  const { url, close } = await serve(() => {}, { store });
+  t.after(close);
+  assert.equal((await tell(url, 'go')).error.data[0].reason, 'UNAVAILABLE');
+  assert.deepEqual(await backend.read(id, 0), []);
+  assert.ok((await tell(url, 'go')).result);
+});

@@ -168,36 +168,52 @@ test('its line is lost: who asks later is told unstarted, and a repeat with its 
   assert.equal((await again).data, 'ran 1');
 });
 
-test('a cancel that is read in one turn with a later message, when the grace period has passed', async (t) => {
-  const clock = useClock(t);
-  const check = slowCheck();
-  const exposed = expose({ app: APP, capabilities: { work: check.capability } }, { origins: [] });
+/** An app, and an agent that a test plays by hand: what it tells is read at once. */
+function played(capabilities) {
+  const exposed = expose({ app: APP, capabilities }, { origins: [] });
   closeAfter(() => exposed.close());
-  const posted = [];
+  const results = [];
   let arrived = () => {};
   const transport = {
     carries: [],
-    post(message) {
-      posted.push(message);
+    post({ type, payload }) {
+      if (type === 'capabilities/call-result') results.push(payload);
       arrived();
     },
     close() {},
   };
   exposed.accept(transport);
   const tell = (type, id, payload) => transport.onMessage({ type, id, payload }, []);
-  const result = async () => {
-    const isIt = ({ type }) => type === 'capabilities/call-result';
-    while (!posted.some(isIt)) await new Promise((resolve) => (arrived = resolve));
-    return posted.find(isIt).payload;
-  };
   tell('initialize', '1', { agent: AGENT, protocolVersion: '0.1', features: {} });
+  const result = async () => {
+    while (!results.length) await new Promise((resolve) => (arrived = resolve));
+    return results[0];
+  };
+  return { tell, result };
+}
+
+test('a cancel that is read in one turn with a later message, when the grace period has passed', async (t) => {
+  const clock = useClock(t);
+  const check = slowCheck();
+  const { tell, result } = played({ work: check.capability });
   tell('capabilities/call', '2', { callId: 'c', capability: 'work', params: {} });
   await check.asked;
   tell('capabilities/cancel', '3', { callId: 'c', reason: 'enough' });
   clock.pass(60_000);
   tell('capabilities/cancel', '4', { callId: 'other' });
-  const { metadata } = await result();
-  assert.equal(metadata.outcome, 'unstarted');
+  assert.equal((await result()).metadata.outcome, 'unstarted');
   await release(check);
   assert.equal(check.ran, 0);
+});
+
+test('a generator of which no line has run', async () => {
+  const { tell, result } = played({ work: stream });
+  // eslint-disable-next-line require-yield -- it never comes to that
+  async function* stream() {
+    assert.fail('it runs');
+  }
+  tell('capabilities/call', '2', { callId: 'c', capability: 'work', params: {} });
+  tell('capabilities/cancel', '3', { callId: 'c', reason: 'enough' });
+  assert.equal((await result()).metadata.outcome, 'unstarted');
+  await new Promise((resolve) => setImmediate(resolve));
 });

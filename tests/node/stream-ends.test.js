@@ -1,0 +1,226 @@
+// What a call says of a stream that ended before its end, came to its end, or never began.
+import assert from 'node:assert/strict';
+import { after, afterEach, describe, mock, test } from 'node:test';
+import { connect, expose } from '../../js/index.js';
+import { portTransport } from '../../js/transports/port.js';
+import { AGENT, APP, closeAfter } from '../support/pair.js';
+import { WAYS } from '../support/ways.js';
+
+let pair;
+// The timer of an app does not keep the process alive.
+const alive = setInterval(() => {}, 2 ** 30);
+after(() => clearInterval(alive));
+afterEach(() => {
+  pair?.close();
+  pair = undefined;
+  mock.restoreAll();
+});
+
+const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+/** Sources without an end, by what they are; `began` is called with the first chunk. */
+const ENDLESS = {
+  'an async generator': async function* (began) {
+    for (let i = 0; ; i++) {
+      began();
+      yield i;
+      await turn();
+    }
+  },
+  'a generator that yields while it ends': async function* (began) {
+    try {
+      for (;;) {
+        began();
+        yield 'chunk';
+        await turn();
+      }
+    } finally {
+      yield 'last';
+      assert.fail('it goes on');
+    }
+  },
+  'a ReadableStream': (began) =>
+    new ReadableStream({
+      async pull(controller) {
+        began();
+        await turn();
+        controller.enqueue('chunk');
+      },
+    }),
+  'a ReadableStream that waits for ever': (began) =>
+    new ReadableStream({
+      pull(controller) {
+        began();
+        controller.enqueue('chunk');
+        return new Promise(() => {});
+      },
+    }),
+  'a ReadableStream whose cancel fails': (began) =>
+    new ReadableStream({
+      async pull(controller) {
+        began();
+        await turn();
+        controller.enqueue('chunk');
+      },
+      cancel: () => Promise.reject(new Error('cannot be closed')),
+    }),
+  'an iterator without a return': (began) => ({
+    [Symbol.asyncIterator]: () => ({
+      async next() {
+        began();
+        await turn();
+        return { done: false, value: 'chunk' };
+      },
+    }),
+  }),
+  'an iterator whose return ends what is read': (began) => {
+    let end;
+    return {
+      [Symbol.asyncIterator]: () => ({
+        next: () => {
+          began();
+          return new Promise((resolve) => (end = resolve));
+        },
+        return: () => end({ done: true, value: undefined }),
+      }),
+    };
+  },
+  'an iterator whose return throws': (began) => ({
+    [Symbol.asyncIterator]: () => ({
+      async next() {
+        began();
+        await turn();
+        return { done: false, value: 'chunk' };
+      },
+      return() {
+        throw new Error('cannot be closed');
+      },
+    }),
+  }),
+};
+
+/** Whether a stream is handed over by a plain function, or checked by a schema. */
+const KINDS = {
+  '': (handler) => handler,
+  ', checked': (handler) => ({ handler, outputSchema: { type: 'number' } }),
+};
+
+/** What stops it, by a client. */
+const STOPS = {
+  'by its signal': ({ controller }) => controller.abort('enough'),
+  'by cancel(callId)': ({ client }) => client.cancel('the-call', 'enough'),
+};
+
+for (const [way, open] of Object.entries(WAYS)) {
+  const isDirect = way.startsWith('a port') || way === 'a WebSocket';
+  describe(`over ${way}, a collected stream that is stopped: stopped`, () => {
+    for (const [what, source] of Object.entries(ENDLESS))
+      for (const [kind, given] of Object.entries(KINDS))
+        test(`${what}${kind}`, async () => {
+          mock.method(console, 'error', () => {});
+          const controller = new AbortController();
+          const began = () => controller.abort('enough');
+          pair = await open({ work: given(() => source(began)) });
+          const response = await pair.call('work', {}, { signal: controller.signal });
+          assert.deepEqual(
+            [response.cancelled, response.error.message, response.metadata.outcome],
+            [true, 'enough', 'stopped'],
+          );
+        });
+
+    test('by its timeout', async () => {
+      pair = await open({ work: () => ENDLESS['an async generator'](() => {}) });
+      const { error, metadata } = await pair.call('work', {}, { timeout: 30 });
+      assert.deepEqual([error.code, metadata.outcome], ['TIMEOUT', 'stopped']);
+    });
+  });
+
+  test(`over ${way}, a generator that comes to its end after the cancel: finished`, async () => {
+    const controller = new AbortController();
+    pair = await open({
+      async *work(_params, { signal }) {
+        yield 1;
+        const aborted = new Promise((resolve) => (signal.onabort = resolve));
+        controller.abort();
+        await aborted;
+      },
+    });
+    const { cancelled, metadata } = await pair.call('work', {}, { signal: controller.signal });
+    assert.deepEqual([cancelled, metadata.outcome], [true, 'finished']);
+  });
+
+  if (!isDirect) continue;
+
+  describe(`over ${way}, a stream that is read and stopped: stopped`, () => {
+    for (const [what, source] of Object.entries(ENDLESS)) {
+      // Plain messages carry no streams.
+      if (way === 'a port with messages') continue;
+      for (const [how, stop] of Object.entries(STOPS))
+        test(`${what}, ${how}`, async () => {
+          mock.method(console, 'error', () => {});
+          const controller = new AbortController();
+          let begin;
+          const began = new Promise((resolve) => (begin = resolve));
+          pair = await open({ work: () => source(begin) });
+          const stream = pair.client.stream(
+            'work',
+            {},
+            { callId: 'the-call', signal: controller.signal },
+          );
+          await began;
+          stop({ controller, client: pair.client });
+          const { cancelled, metadata } = await stream.response;
+          assert.deepEqual([cancelled, metadata.outcome], [true, 'stopped']);
+        });
+
+      if (what.includes('ends what is read')) continue;
+      test(`${what}, by break`, async () => {
+        mock.method(console, 'error', () => {});
+        pair = await open({ work: () => source(() => {}) });
+        const stream = pair.client.stream('work');
+        for await (const chunk of stream) if (chunk !== undefined) break;
+        const { cancelled, metadata } = await stream.response;
+        assert.deepEqual([cancelled, metadata.outcome], [true, 'stopped']);
+      });
+    }
+  });
+
+  test(`over ${way}, a handler that did something before it gave its stream: stopped`, async () => {
+    const controller = new AbortController();
+    pair = await open({
+      async work() {
+        controller.abort();
+        await turn();
+        await turn();
+        return ENDLESS['an async generator'](assert.fail);
+      },
+    });
+    const { metadata } = await pair.call('work', {}, { signal: controller.signal });
+    assert.notEqual(metadata.outcome, 'finished');
+    assert.notEqual(metadata.outcome, 'unstarted');
+  });
+}
+
+test('a stream whose line is lost: who asks later is told stopped', async () => {
+  const capabilities = { work: () => ENDLESS['an async generator'](() => {}) };
+  const exposed = expose({ app: APP, capabilities }, { origins: [] });
+  closeAfter(() => exposed.close());
+  let last;
+  const client = await connect(
+    () => {
+      const { port1, port2 } = new MessageChannel();
+      last = port1;
+      closeAfter(() => port1.close());
+      exposed.accept(portTransport(port1));
+      return port2;
+    },
+    { agent: AGENT, reconnect: true },
+  );
+  closeAfter(() => client.close());
+  const stream = client.stream('work');
+  await stream.next();
+  last.close();
+  const response = await stream.response;
+  assert.equal(response.error.code, 'DISCONNECTED');
+  assert.equal((await response.settled).outcome, 'stopped');
+});

@@ -391,7 +391,9 @@ int abp_begin(abp_endpoint *endpoint, abp_call call);
  * peer hears is in the ABP_RESULT that follows: a call whose cancel was accepted stays cancelled.
  * Errors: ABP_E_UNDRAINED, ABP_E_STATE when no handler of this call runs. */
 int abp_finish(abp_endpoint *endpoint, abp_call call, abp_outcome outcome);
-/* The same, for a handler that passed the call on and was told what became of its work. */
+/* The same, for a handler that passed the call on and was told what became of its work. If that is
+ * ABP_FATE_RUNNING, and a local call of its own still runs, the call takes that one's word when it
+ * returns. */
 int abp_finish_with_fate(abp_endpoint *endpoint, abp_call call, abp_outcome outcome, abp_fate fate);
 /* Of a `foreign` endpoint: the app that was asked to stop a call answers before the call ends. If
  * it has `accepted` the cancel, the call is cancelled from here on, whatever the handler says. If
@@ -400,19 +402,20 @@ int abp_finish_with_fate(abp_endpoint *endpoint, abp_call call, abp_outcome outc
  * a void handle, is left alone and says ABP_OK. Errors: ABP_E_UNDRAINED. */
 int abp_cancel_answered(abp_endpoint *endpoint, abp_call call, int accepted, const char *reason,
                         size_t length);
-/* The handler of a cancelled call says that its work goes on: the result need not wait until the
- * grace period is over, and says ABP_FATE_RUNNING. abp_finish() still ends it. A call that was not
- * cancelled, or a void handle, is left alone and says ABP_OK. Errors: ABP_E_UNDRAINED. */
+/* The handler of a call says that its work goes on somewhere else: the call ends as cancelled for
+ * its caller, which need not wait until a grace period is over, and is told ABP_FATE_RUNNING.
+ * abp_finish() still ends it. A call whose result is out, or a void handle, is left alone and says
+ * ABP_OK. Errors: ABP_E_UNDRAINED. */
 int abp_goes_on(abp_endpoint *endpoint, abp_call call);
 /* 1 if progress may be sent for this call now, else 0; 0 for a void handle. */
 int abp_progress_wanted(const abp_endpoint *endpoint, abp_call call);
 /* What became of a call that was received: in this session or in an older one of this endpoint, as
  * long as it is remembered (`remembered`, `remember_ms`), also after the session has ended. An id
  * that was used again names the newest call. ABP_FATE_RUNNING if its handler has not returned, or
- * not begun: then its handle is in *call, else 0. ABP_FATE_NONE if no such call is known. *outcome
- * is how it ended, ABP_PENDING if it has not: a call that ended with its session, lost or closed,
- * ended as ABP_DISCONNECTED, whatever its handler returned. Changes nothing; it may be asked before
- * abp_next() has returned 0. */
+ * not begun: then its handle is in *call, or that of the local call whose word it takes, else 0.
+ * ABP_FATE_NONE if no such call is known. *outcome is how it ended, ABP_PENDING if it has not: a
+ * call that ended with its session, lost or closed, ended as ABP_DISCONNECTED, whatever its handler
+ * returned. Changes nothing; it may be asked before abp_next() has returned 0. */
 abp_fate abp_became(abp_endpoint *endpoint, const abp_id *id, abp_outcome *outcome, abp_call *call);
 
 /* --- Streams ---------------------------------------------------------------------------------- */

@@ -48,6 +48,7 @@ enum call_event {
   EV_ACKNOWLEDGED, /* caller: the peer has answered the cancel: true */
   EV_TIMER,        /* its deadline passed or, once it is cancelled, its grace period */
   EV_ASK,          /* callee: it is asked to stop, and the handler's answer decides */
+  EV_GOES_ON,      /* callee: its handler waits no more for what it called, and that works on */
   EV_ACCEPTED, /* callee: whoever was asked accepts the cancel, before the handler has settled */
   EV_DECLINED, /* callee: and does not */
   EV_PEER_ABANDONED, /* callee: the peer cancelled it and takes no answer any more */

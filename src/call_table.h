@@ -50,6 +50,8 @@ enum {
   CALL_NO_CANCEL = 16,     /* there is no message to cancel it with */
   CALL_IS_CANCEL = 32,     /* is itself a `capabilities/cancel` waiting for its answer */
   CALL_SUBSCRIPTION = 32,  /* JSON-RPC, which has no such calls: the peer may end it by a cancel */
+  CALL_FOLLOWS = 32,       /* ABP, received: its handler has returned, and what becomes of the calls
+                              that it made, which work on, is its word */
   CALL_LISTED = 64,        /* waits in the queue */
   CALL_NO_WAIT = 128,      /* its caller waits for no answer once it has cancelled it */
   CALL_STREAM = 256,       /* chunks precede its result */

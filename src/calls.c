@@ -118,6 +118,7 @@ static uint8_t cause_of(enum call_event event) {
   case EV_ASK:
   case EV_PEER_ABANDONED:
   case EV_CANCELLED:
+  case EV_GOES_ON:
   case EV_UNKNOWN:
   case EV_CANCEL_NO_WAIT:
   case EV_STOP_SILENTLY:
@@ -174,9 +175,14 @@ COLD void calls_disown(struct calls *calls, uint32_t slot) {
 /* A call has ended: its parent may have waited for it, and its children have no parent any more. */
 COLD static void leave_family(struct calls *calls, uint32_t slot) {
   const uint32_t parent = table_call(&calls->table, slot)->parent;
+  const abp_fate fate = (abp_fate)table_call(&calls->table, slot)->fate;
+  const uint32_t local = table_call(&calls->table, slot)->flags & CALL_LOCAL;
   calls_disown(calls, slot);
   table_orphan(&calls->table, slot);
-  if (parent != NO_CALL && table_call(&calls->table, parent)->child == NO_CALL)
+  if (parent == NO_CALL || table_call(&calls->table, parent)->child != NO_CALL) return;
+  if (local && table_call(&calls->table, parent)->flags & CALL_FOLLOWS)
+    calls_settle(calls, parent, ABP_CANCELLED, fate);
+  else
     calls_step(calls, parent, EV_CHILDREN_DONE);
 }
 
@@ -225,7 +231,9 @@ step(struct calls *calls, uint32_t slot, enum call_state before, enum call_event
   if (!(call->flags & CALL_HAS_CANCELS)) owed &= ~(uint32_t)OWE_ANSWERS;
   if (owed & OWE_ANSWERS) call->flags &= (uint16_t)~CALL_HAS_CANCELS;
   call->state = (uint8_t)taken.next;
-  if (taken.fate) call->fate = (uint8_t)taken.fate;
+  const uint8_t fate = calls->said ? calls->said : (uint8_t)taken.fate;
+  calls->said = 0;
+  if (fate) call->fate = fate;
   if (call->flags & CALL_LISTED) {
     call->flags &= (uint16_t)~CALL_LISTED;
     list_remove(&calls->table, &calls->table.queue, slot);
@@ -274,11 +282,12 @@ uint32_t calls_step(struct calls *calls, uint32_t slot, enum call_event event) {
 }
 
 void calls_settle(struct calls *calls, uint32_t slot, abp_outcome outcome, abp_fate fate) {
+  calls->said = (uint8_t)fate;
   calls_step(calls, slot,
              outcome == ABP_COMPLETED ? EV_COMPLETE
              : outcome == ABP_FAILED  ? EV_ERROR
                                       : EV_CANCELLED);
-  if (fate) table_call(&calls->table, slot)->fate = (uint8_t)fate;
+  calls->said = 0;
 }
 
 COLD uint32_t calls_stop(struct calls *calls, uint32_t slot, enum call_event why) {

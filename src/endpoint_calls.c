@@ -242,15 +242,28 @@ int abp_finish(abp_endpoint *ep, abp_call call, abp_outcome outcome) {
   return abp_finish_with_fate(ep, call, outcome, ABP_FATE_NONE);
 }
 
+/* A handler that passes on that a call of its own still runs has no other word than that one's. */
+COLD static int follows(struct calls *calls, uint32_t slot) {
+  struct call *call = table_call(&calls->table, slot);
+  if (call->child == NO_CALL) return 0;
+  calls_step(calls, slot, EV_GOES_ON);
+  if (call->child == NO_CALL) return 0;
+  call->flags |= CALL_FOLLOWS;
+  return 1;
+}
+
 int abp_finish_with_fate(abp_endpoint *ep, abp_call call, abp_outcome outcome, abp_fate fate) {
   if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
   const uint32_t slot = calls_live(&ep->calls, call);
-  if (slot == NO_CALL || !call_has_handler(table_call(&ep->calls.table, slot)->state))
+  if (slot == NO_CALL || !call_has_handler(table_call(&ep->calls.table, slot)->state) ||
+      table_call(&ep->calls.table, slot)->flags & CALL_FOLLOWS)
     return ABP_E_STATE;
   /* An app that is not ours may say `cancelled` and mean anything by it. */
   if (!fate && ep->calls.asks && outcome == ABP_CANCELLED &&
       table_call(&ep->calls.table, slot)->state != PREPARING)
     fate = ABP_FATE_UNKNOWN;
+  if (fate == ABP_FATE_RUNNING && outcome != ABP_COMPLETED && follows(&ep->calls, slot))
+    return ABP_OK;
   if (outcome == ABP_UNKNOWN)
     calls_step(&ep->calls, slot, EV_UNKNOWN);
   else
@@ -263,8 +276,7 @@ int abp_finish_with_fate(abp_endpoint *ep, abp_call call, abp_outcome outcome, a
 COLD int abp_goes_on(abp_endpoint *ep, abp_call call) {
   if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
   const uint32_t slot = calls_live(&ep->calls, call);
-  if (slot != NO_CALL && table_call(&ep->calls.table, slot)->state == CANCELLING)
-    calls_step(&ep->calls, slot, EV_TIMER);
+  if (slot != NO_CALL) calls_step(&ep->calls, slot, EV_GOES_ON);
   return ABP_OK;
 }
 
@@ -275,6 +287,10 @@ COLD abp_fate abp_became(abp_endpoint *ep, const abp_id *id, abp_outcome *outcom
   *call = 0;
   if (slot == NO_CALL) return ABP_FATE_NONE;
   const struct call *c = table_call(&ep->calls.table, slot);
+  while (c->flags & CALL_FOLLOWS && c->child != NO_CALL) {
+    slot = c->child;
+    c = table_call(&ep->calls.table, slot);
+  }
   if (!call_is_over(c->state)) {
     *call = calls_handle(&ep->calls, slot);
     return ABP_FATE_RUNNING;

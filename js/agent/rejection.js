@@ -12,6 +12,7 @@ export function rejectionOf(response, signal) {
       message: 'The operation was cancelled',
       retryable: false,
     },
+    response,
   );
   if (response.cancelled && error.code !== 'TIMEOUT') error.name = 'AbortError';
   if (signal?.aborted) error.cause = signal.reason;

@@ -17,6 +17,7 @@ import { CALL, ELICITATION, LIST_CHANGED, isResponse } from '../wire/messages.js
 import { onAbort, offAbort } from '../common/signals.js';
 import { withBase64 } from '../wire/result-store.js';
 import { REPORTERS } from './reporters.js';
+import { requireOptionsObject } from '../common/check-options.js';
 import { neverRan } from './never-ran.js';
 import { supportOf } from '../session/capability-support.js';
 
@@ -158,6 +159,7 @@ export class LocalAgent {
    * @param {any} [options]
    */
   async call(capability, params = {}, options = {}) {
+    requireOptionsObject('call', options);
     const { signal: given, stream, input, ...rest } = options ?? {};
     // A signal that automation sends into the page arrives as a plain object.
     const signal = typeof given?.addEventListener === 'function' ? given : undefined;

@@ -1,5 +1,7 @@
 /** Finds options that a program gave wrong. What is said of them is in option-mistakes.js, and loaded when there is something to say. */
 import { AbpError } from './errors.js';
+import { isObject, isRecord } from './values.js';
+
 /** The type of an option that is looked at elsewhere. */
 export const ANYTHING = 'anything';
 /** The type of an option that is a signal, of any realm or of a library. */
@@ -20,7 +22,28 @@ export const NUMBERS = 'an object of numbers';
  * @returns {string | undefined} its name
  */
 export const misfit = (options, types) =>
-  Object.keys(options ?? {}).find((key) => !isOf(types[key], options[key]));
+  areOptions(options)
+    ? Object.keys(options ?? {}).find((key) => !isOf(types[key], options[key]))
+    : 'options';
+
+/** Whether something can be options: an object of them, or a context, which has a signal. @param {any} options */
+const areOptions = (options) =>
+  options === undefined ||
+  options === null ||
+  isRecord(options) ||
+  (isObject(options) && 'signal' in options);
+
+/**
+ * Throws if something is given in the place of options that is none: a signal, as `addEventListener` has it, would be read as
+ * options without one.
+ * @param {string} who whose options they are
+ * @param {unknown} options
+ * @throws {AbpError} INVALID_PARAMS
+ */
+export function requireOptionsObject(who, options) {
+  if (areOptions(options)) return;
+  throw new AbpError('INVALID_PARAMS', `options of ${who} must be an object: pass { signal }`);
+}
 
 /**
  * @param {string | undefined} type
@@ -56,6 +79,7 @@ export const mistyped = (who, name, type) =>
  * @throws {AbpError} INVALID_PARAMS
  */
 export function requireTypes(who, options, types) {
+  requireOptionsObject(who, options);
   const name = misfit(options, types);
   if (name && types[name]) throw mistyped(who, name, types[name]);
   return name;

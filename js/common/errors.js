@@ -16,6 +16,9 @@
  * @extends {Error}
  */
 export class AbpError extends Error {
+  /** The response that it stood in, if it is the error of a call. @type {Partial<import('../wire/messages.js').Failure> | undefined} */
+  #response;
+
   /**
    * @param {import('../types/errors.js').ErrorCode} code one of the protocol's codes, or your own
    * @param {string} message what was wrong and what to do
@@ -43,14 +46,40 @@ export class AbpError extends Error {
   }
 
   /**
+   * What became of the work of the call that failed with this error, as `metadata.outcome` of its response. Of an error that no
+   * call threw, undefined.
+   * @returns {import('../types/outcome.js').CallOutcome | undefined}
+   */
+  get outcome() {
+    return this.#response?.metadata?.outcome;
+  }
+
+  /** What the handler of that call reported last: what it has applied, and what remains. @returns {any} */
+  get report() {
+    return this.#response?.metadata?.report;
+  }
+
+  /**
+   * Where `outcome` is `running` or `unknown`: what becomes of the call, as `settled` of its response. The app is asked when this is
+   * first read.
+   * @returns {Promise<import('../types/outcome.js').CallFate> | undefined}
+   */
+  get settled() {
+    return this.#response?.settled;
+  }
+
+  /**
    * Makes an AbpError of an error object that a peer sent.
    * @param {ErrorObject} error as it arrived; any value is safe
+   * @param {Partial<import('../wire/messages.js').Failure>} [response] the response of a call that it stood in
    */
-  static from(error) {
-    return safely(
+  static from(error, response) {
+    const made = safely(
       () => new AbpError(String(error.code ?? 'OPERATION_FAILED'), wordsOf(error), error),
       new AbpError('OPERATION_FAILED', 'The other side sent an error that cannot be read'),
     );
+    made.#response = response;
+    return made;
   }
 }
 

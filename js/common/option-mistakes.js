@@ -1,5 +1,5 @@
 /** Says what is wrong with options that a program gave. Loaded when something is, or may be. */
-import { isOf, mistyped } from './check-options.js';
+import { isOf, mistyped, requireOptionsObject } from './check-options.js';
 import { similarName } from './similar-name.js';
 import { warn } from './warnings.js';
 
@@ -27,6 +27,7 @@ const warned = new Set();
  * @throws {import('./errors.js').AbpError} INVALID_PARAMS
  */
 export function checkOptions(who, options, types) {
+  requireOptionsObject(who, options);
   for (const [name, value] of Object.entries(options ?? {})) {
     const type = types[name];
     if (!type) warnOfName(who, name, Object.keys(types));

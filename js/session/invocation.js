@@ -9,7 +9,7 @@ import {
   saysCancelled,
   toErrorObject,
 } from '../common/errors.js';
-import { SIGNAL, requireTypes } from '../common/check-options.js';
+import { SIGNAL, requireOptionsObject, requireTypes } from '../common/check-options.js';
 import { milliseconds } from '../common/values.js';
 import { RECEIVED, RECORD } from './records.js';
 import { OUTCOME, checkedProgress, fateIn, isResponse, outcomeOf } from '../wire/messages.js';
@@ -176,8 +176,10 @@ export class Invocation extends Cancellable {
     return async (
       /** @type {string} */ name,
       /** @type {unknown} */ params = {},
-      /** @type {{ signal?: AbortSignal, timeout?: number }} */ { signal, timeout } = {},
+      /** @type {{ signal?: AbortSignal, timeout?: number }} */ options = {},
     ) => {
+      requireOptionsObject('call', options);
+      const { signal, timeout } = options ?? {};
       if (typeof name !== 'string') {
         throw new AbpError('INVALID_PARAMS', 'call needs the name of a capability');
       }
@@ -244,7 +246,10 @@ export class Invocation extends Cancellable {
         if (preparing) await preparing;
       }
     } catch (error) {
-      if (saysCancelled(error)) {
+      // Thrown, as `invoke` does, or returned as a response: what it called still runs.
+      if (/** @type {any} */ (error)?.outcome === 'running') {
+        await this.#passOn({ success: false, error: toErrorObject(error) }, error);
+      } else if (saysCancelled(error)) {
         this.reason ??= reasonText(error);
         this.#settle(abp.CANCELLED);
       } else {
@@ -385,6 +390,7 @@ export class Invocation extends Cancellable {
       : (await loadPart(import('../wire/responses.js'))).readResponse(response);
     const { error } = plain;
     const fate = fateIn(plain.metadata);
+    if (fate === abp.FATE_RUNNING) return this.#passOn(plain, response);
     switch (outcomeOf(plain)) {
       case abp.CANCELLED: {
         this.reason ??= error?.message;
@@ -395,6 +401,22 @@ export class Invocation extends Cancellable {
         return this.#fail(plain, fate || (foreign ? abp.FATE_UNKNOWN : abp.FATE_STOPPED));
     }
     return this.#fail(plain, fate);
+  }
+
+  /**
+   * Its handler has passed on that what it called still runs. The core knows a call to this app; of one to another, that one is asked.
+   * @param {import('../wire/messages.js').Response} response
+   * @param {any} told what the handler returned or threw, and may have `settled`
+   */
+  async #passOn(response, told) {
+    this.reason ??= response.error?.message;
+    let fate = /** @type {abp.Fate} */ (abp.FATE_RUNNING);
+    if (told.settled) {
+      this.#response = response;
+      this.#endpoint.machine.feed((x, pointer) => x.goes_on(pointer, this.handle));
+      fate = fateIn(await told.settled) || abp.FATE_UNKNOWN;
+    }
+    this.#settle(abp.CANCELLED, response, fate);
   }
 
   /**
@@ -504,7 +526,8 @@ export class Invocation extends Cancellable {
       if (isOwn) response.error = this.#response.error;
     }
     // Where the session has ended, nothing was waited for.
-    if (fate === abp.FATE_RUNNING && !this.#rare?.onStop && this.#endpoint.ready) {
+    const isAnswered = this.#response !== undefined;
+    if (fate === abp.FATE_RUNNING && !isAnswered && !this.#rare?.onStop && this.#endpoint.ready) {
       import('../common/warnings.js').then(
         ({ warnOfHandler }) => warnOfHandler(String(this.request.name)),
         () => {},

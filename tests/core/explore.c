@@ -229,6 +229,13 @@ static const struct bounds CONFIGURATIONS[] = {
      .max_concurrent = 1,
      .moves = {ALWAYS, [CONNECT] = 1, [CALL] = 1, [LOCAL] = 1, [POSTPONE] = 2, [BEGIN] = ANY,
                [SIGNAL] = 1, [CUT] = 1}},
+    /* Handlers that pass on that what they called still runs. */
+    {.name = "passes-on",
+     .mute = 1,
+     .calls = 1,
+     .remembered = 1,
+     .max_concurrent = 1,
+     .moves = {ALWAYS, [PASS_ON] = ANY, [CONNECT] = 1, [CALL] = 1, [LOCAL] = 2, [SIGNAL] = 1}},
     {.name = "prepares-foreign",
      .calls = 1,
      .remembered = 1,
@@ -384,8 +391,8 @@ static void mix_list(struct key *key, const struct world *w, int side, struct ca
 static void mix_call(struct key *key, const struct world *w, int side, const struct part *part) {
   const struct peer *peer = &w->peer[side];
   const struct call_table *table = &peer->endpoint->calls.table;
-  mix(key, pack((uint32_t)(part->phase << 8 | part->prepares << 3 | part->known << 4 |
-                           part->answered << 1 | part->accepted),
+  mix(key, pack((uint32_t)(part->phase << 8 | part->prepares << 3 | part->follows << 2 |
+                           part->known << 4 | part->answered << 1 | part->accepted),
                 (uint32_t)(part->stopped << 8 | part->outcome),
                 (uint32_t)(part->asked << 8 | part->unknown | part->fate << 4),
                 until(part->deadline, peer->now)));
@@ -401,7 +408,7 @@ static void mix_call(struct key *key, const struct world *w, int side, const str
                   (uint32_t)stream->read_bytes));
     mix(key, pack(part->under_way, part->unread, part->unreported, stream->max_chunks));
   }
-  const uint32_t other = call->flags & CALL_IS_CANCEL
+  const uint32_t other = call->flags & CALL_IS_CANCEL && call->flags & CALL_OUT
                              ? calls_live(&peer->endpoint->calls, call->target)
                              : call->sibling;
   mix(key, pack(ghost_of(w, side, call->parent), ghost_of(w, side, call->child),

@@ -173,6 +173,8 @@ void model_remember(struct world *w, enum side side, int at) {
   forget_old(w, side);
 }
 
+static void start_next(struct world *w, enum side side);
+
 int model_has_children(const struct world *w, int at) {
   for (int i = 0; i < w->ghosts; i++)
     if (w->calls[i].kind != NOBODY && w->calls[i].parent == at) return 1;
@@ -184,10 +186,11 @@ void model_end(struct world *w, enum side side, int at, abp_outcome outcome, abp
   struct ghost *call = &w->calls[at];
   struct part *part = &call->part[side];
   part->phase = OVER;
-  part->prepares = 0;
+  part->prepares = part->follows = 0;
   part->outcome = (uint8_t)outcome;
   part->fate = (uint8_t)fate;
   part->deadline = 0;
+  const int parent = side == APP ? call->parent : -1;
   if (side == APP) {
     call->parent = -1;
     for (int i = 0; i < w->ghosts; i++)
@@ -202,6 +205,10 @@ void model_end(struct world *w, enum side side, int at, abp_outcome outcome, abp
     model_expect(call, said);
   else
     model_remember(w, side, at);
+  if (parent < 0 || !w->calls[parent].part[APP].follows || model_has_children(w, parent)) return;
+  w->calls[parent].did = (uint8_t)fate;
+  model_end(w, APP, parent, (abp_outcome)w->calls[parent].part[APP].stopped, fate, ABP_NONE);
+  start_next(w, APP);
 }
 
 /* A caller wants its call to end. Nobody waits for the answer to what an app asks of its agent. */
@@ -224,7 +231,6 @@ enum answer_when { LATER, NOW, NEVER };
 void model_answer(struct ghost *call, uint8_t answer) { call->answer = call->holds ? answer : 0; }
 
 static void stop_children(struct world *w, int parent, abp_outcome why);
-static void start_next(struct world *w, enum side side);
 
 /* A callee ends a call that has no outcome yet: LATER is when its handler has settled. */
 static void stop_serving(struct world *w, enum side side, int at, abp_outcome why,
@@ -346,6 +352,42 @@ void model_handler_settled(struct world *w, int at, abp_outcome outcome) {
   stop_children(w, at, outcome == ABP_COMPLETED ? ABP_CANCELLED : outcome);
   model_end(w, side, at, outcome, fate, part->answered ? ABP_NONE : ABP_RESULT);
   start_next(w, side);
+}
+
+int model_awaits(const struct world *w, int at, abp_call handle) {
+  if (!w->calls[at].part[APP].follows) return handle == w->calls[at].part[APP].handle;
+  for (int i = 0; i < w->ghosts; i++) {
+    const struct ghost *call = &w->calls[i];
+    if (call->kind == A_LOCAL && call->parent == at && model_awaits(w, i, handle)) return 1;
+  }
+  return 0;
+}
+
+void model_goes_on(struct world *w, enum side side, int at) {
+  struct ghost *call = &w->calls[at];
+  struct part *part = &call->part[side];
+  if (part->prepares || part->answered || (part->asked && !part->stopped)) return;
+  if (!part->stopped) {
+    part->stopped = ABP_CANCELLED;
+    if (side == APP) stop_children(w, at, ABP_CANCELLED);
+  }
+  part->answered = 1;
+  part->fate = ABP_FATE_RUNNING;
+  part->deadline = 0;
+  model_expect(call, ABP_RESULT);
+}
+
+void model_pass_on(struct world *w, int at) {
+  struct ghost *call = &w->calls[at];
+  struct part *part = &call->part[APP];
+  model_goes_on(w, APP, at);
+  if (model_has_children(w, at)) {
+    part->follows = 1;
+    return;
+  }
+  const int told = call->owed & 1u << ABP_RESULT;
+  model_end(w, APP, at, (abp_outcome)part->stopped, ABP_FATE_RUNNING, told ? ABP_RESULT : ABP_NONE);
+  start_next(w, APP);
 }
 
 void model_set_session(struct world *w, enum side side, abp_session session) {

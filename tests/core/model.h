@@ -38,6 +38,12 @@ uint64_t model_earliest(const struct world *w, enum side side);
 /* This action, of this call, before the input is drained. */
 void model_expect(struct ghost *call, abp_kind kind);
 /* A call has an outcome at one side, which says so, or nothing. */
+/* Its handler says that its work goes on. */
+void model_goes_on(struct world *w, enum side side, int at);
+/* Its handler returns that a local call of its own still runs. */
+void model_pass_on(struct world *w, int at);
+/* Whether who asks for this call of the app has to wait for the one with this handle. */
+int model_awaits(const struct world *w, int at, abp_call handle);
 /* Whether a call is made on behalf of this one. */
 int model_has_children(const struct world *w, int at);
 void model_end(struct world *w, enum side side, int at, abp_outcome outcome, abp_fate fate,

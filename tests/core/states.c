@@ -163,6 +163,7 @@ static const char *const CALL_EVENT_NAMES[CALL_EVENTS] = {[EV_START] = "start",
                                                           [EV_ACKNOWLEDGED] = "acknowledged",
                                                           [EV_TIMER] = "timer",
                                                           [EV_ASK] = "ask",
+                                                          [EV_GOES_ON] = "goes on",
                                                           [EV_ACCEPTED] = "accepted",
                                                           [EV_DECLINED] = "declined",
                                                           [EV_UNKNOWN] = "unknown",
@@ -305,7 +306,8 @@ static void write_document(void) {
       "success\n"
       "never both happen.\n\n");
   draw(&calls, QUEUED, ~0u,
-       both | BIT(EV_CANCEL) | BIT(EV_TIMER) | BIT(EV_ERROR) | BIT(EV_CHUNK) | BIT(EV_CREDIT));
+       both | BIT(EV_CANCEL) | BIT(EV_TIMER) | BIT(EV_ERROR) | BIT(EV_GOES_ON) | BIT(EV_CHUNK) |
+           BIT(EV_CREDIT));
   put("\n### The callee in ABP, of an app that is not ours\n\n"
       "A call that runs is asked to stop, and the app's word decides. The answers to its cancels "
       "wait\n"

@@ -785,8 +785,6 @@ static void what_goes_on_after_a_cancel_need_not_be_waited_for(void **state) {
   abp_action action = {0};
   abp_outcome outcome;
   abp_call call = received(ep, id).call;
-  assert_int_equal(abp_goes_on(ep, call), ABP_OK); /* of what nobody cancelled, it says nothing */
-  assert_int_equal(drain(ep, NULL), 0);
   abp_cancel_received(ep, &id, NULL, 0);
   assert_int_equal(drain(ep, NULL), ABP_ABORT);
   assert_int_equal(abp_goes_on(ep, call), ABP_OK);
@@ -801,6 +799,46 @@ static void what_goes_on_after_a_cancel_need_not_be_waited_for(void **state) {
   assert_int_equal(abp_goes_on(ep, running), ABP_OK); /* a void handle */
   assert_int_equal(abp_became(ep, &id, &outcome, &call), ABP_FATE_FINISHED);
   assert_int_equal(outcome, ABP_CANCELLED);
+  /* Of what nobody cancelled, too: its handler gave a part of it away. */
+  const abp_call other = received(ep, text("r")).call;
+  assert_int_equal(abp_goes_on(ep, other), ABP_OK);
+  assert_int_equal(drain(ep, &action), ABP_RESULT);
+  assert_int_equal(action.arg, ABP_CANCELLED);
+  assert_int_equal(abp_finish(ep, other, ABP_CANCELLED), ABP_OK);
+  abp_free(ep);
+}
+
+static void what_passes_on_that_a_call_still_runs_takes_its_word(void **state) {
+  (void)state;
+  abp_endpoint *ep = app((abp_config){.grace_ms = 10});
+  const abp_id id = text("q");
+  abp_action action = {0};
+  abp_outcome outcome;
+  abp_call call, inner[2];
+  const abp_call outer = received(ep, id).call;
+  assert_int_equal(abp_call_local(ep, outer, 5, ABP_NO_ERROR), ABP_OK);
+  drain(ep, &action);
+  inner[0] = action.call;
+  assert_int_equal(abp_call_local(ep, inner[0], 0, ABP_NO_ERROR), ABP_OK);
+  drain(ep, &action);
+  inner[1] = action.call;
+  abp_advance(ep, 1006);
+  drain(ep, NULL);
+  abp_advance(ep, 1017); /* both are told to be running */
+  drain(ep, NULL);
+  assert_int_equal(abp_finish_with_fate(ep, inner[0], ABP_CANCELLED, ABP_FATE_RUNNING), ABP_OK);
+  drain(ep, NULL);
+  assert_int_equal(abp_finish_with_fate(ep, outer, ABP_FAILED, ABP_FATE_RUNNING), ABP_OK);
+  assert_int_equal(drain(ep, &action), ABP_RESULT);
+  assert_int_equal(action.fate, ABP_FATE_RUNNING);
+  assert_int_equal(abp_finish(ep, outer, ABP_COMPLETED), ABP_E_STATE);
+  assert_int_equal(abp_became(ep, &id, &outcome, &call), ABP_FATE_RUNNING);
+  assert_int_equal(call, inner[1]);
+  assert_int_equal(abp_finish(ep, inner[1], ABP_COMPLETED), ABP_OK);
+  drain(ep, NULL);
+  assert_int_equal(abp_became(ep, &id, &outcome, &call), ABP_FATE_FINISHED);
+  assert_int_equal(call, 0);
+  assert_int_equal(ep->calls.running, 0);
   abp_free(ep);
 }
 
@@ -1123,6 +1161,7 @@ int main(void) {
       cmocka_unit_test(a_number_that_the_caller_chose_is_not_minted_again),
       cmocka_unit_test(only_a_handler_finishes_and_only_a_caller_fails_to_send),
       cmocka_unit_test(what_goes_on_after_a_cancel_need_not_be_waited_for),
+      cmocka_unit_test(what_passes_on_that_a_call_still_runs_takes_its_word),
       cmocka_unit_test(what_ended_with_its_session_was_wanted_by_nobody),
       cmocka_unit_test(the_index_finds_what_a_list_finds),
   };

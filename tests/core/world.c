@@ -765,6 +765,7 @@ static const struct {
     [ACCEPT] = {"accept", OF_A_CALL},
     [DECLINE] = {"decline", OF_A_CALL},
     [GO_ON] = {"go-on", OF_A_CALL},
+    [PASS_ON] = {"pass-on", OF_A_CALL},
     [PROGRESS] = {"progress", OF_A_CALL},
     [STREAM] = {"stream", OF_ALL},
     [YIELD] = {"yield", OF_A_CALL},
@@ -844,7 +845,10 @@ int world_can(const struct world *w, struct move move) {
   case COMPLETE:
   case FAIL:
   case THROW_ABORT:
-  case LOSE_TRACK: return part->phase == RUNS;
+  case LOSE_TRACK: return part->phase == RUNS && !part->follows;
+  case PASS_ON:
+    return part->phase == RUNS && !part->follows && !w->bounds.foreign &&
+           model_has_children(w, move.at);
   /* An app may say so at any time: what it was not asked, or said before, changes nothing. */
   case ACCEPT:
   case DECLINE: return part->phase == RUNS && w->bounds.foreign && call->kind != AN_ELICITATION;
@@ -928,6 +932,18 @@ static void perform(struct world *w, struct move move) {
   case FAIL: settle_handler(w, move.at, ABP_FAILED, 0); return;
   case THROW_ABORT: settle_handler(w, move.at, ABP_CANCELLED, 0); return;
   case LOSE_TRACK: settle_handler(w, move.at, ABP_UNKNOWN, 0); return;
+  case PASS_ON:
+    taken(w, abp_finish_with_fate(w->peer[APP].endpoint, model_handled(call)->handle, ABP_CANCELLED,
+                                  ABP_FATE_RUNNING));
+    side = APP;
+    model_pass_on(w, move.at);
+    drain(w, side, 0);
+    if (model_handled(call)->phase == RUNS)
+      must(w,
+           abp_finish(w->peer[APP].endpoint, model_handled(call)->handle, ABP_COMPLETED) ==
+               ABP_E_STATE,
+           move.at, "a handler that passed its call on ends twice");
+    return;
   case ACCEPT:
   case DECLINE: {
     struct part *part = model_handled(call);
@@ -945,14 +961,9 @@ static void perform(struct world *w, struct move move) {
     break;
   }
   case GO_ON: {
-    struct part *part = model_handled(call);
     side = model_handler_side(call);
-    taken(w, abp_goes_on(w->peer[side].endpoint, part->handle));
-    if (!part->stopped || part->answered) break;
-    part->answered = 1;
-    part->fate = ABP_FATE_RUNNING;
-    part->deadline = 0;
-    model_expect(call, ABP_RESULT);
+    taken(w, abp_goes_on(w->peer[side].endpoint, model_handled(call)->handle));
+    model_goes_on(w, side, move.at);
     break;
   }
   case PROGRESS:
@@ -1056,7 +1067,9 @@ static void check(struct world *w, enum side side) {
                outcome == (!over                                            ? ABP_PENDING
                            : part->closed && part->outcome != ABP_COMPLETED ? ABP_DISCONNECTED
                                                                             : part->outcome) &&
-               handle == (over ? 0 : part->handle),
+               (over          ? !handle
+                : side == APP ? model_awaits(w, i, handle)
+                              : handle == part->handle),
            i, "who asks is told wrongly what became of the work");
     }
     must(w,

@@ -67,6 +67,7 @@ enum move_kind {
   ACCEPT,     /* of a call that was asked to stop: an app that is not ours accepts the cancel */
   DECLINE,    /* and does not */
   GO_ON,      /* of a running call: its handler says that its work goes on after a cancel */
+  PASS_ON,    /* its handler returns that a local call of its own still runs */
   PROGRESS,
   STREAM, /* a call whose caller reads chunks */
   YIELD,  /* of a running stream: its handler has a chunk */
@@ -118,6 +119,7 @@ struct part {
   uint8_t asked;     /* abp_outcome: the same, but the app's word decides, and has not come */
   uint8_t closed;    /* callee: it ends because its session was closed */
   uint8_t unknown;   /* it will never come */
+  uint8_t follows;   /* its handler has returned, and its word is that of the local calls below */
   uint8_t prepares;  /* its handler has not begun, and waits for what it needs */
   uint8_t answered;  /* callee: its result is out, or nobody wants it */
   uint8_t accepted;  /* caller: it was told that the cancel stands */

@@ -4,6 +4,7 @@
  * to a task.
  */
 import * as core from '../../../js/core/tasks-boundary.js';
+import { requireOptionsObject } from '../../../js/common/check-options.js';
 import { AbpError, invokeReportingErrors } from '../../../js/common/errors.js';
 import {
   invalidOption,
@@ -127,6 +128,7 @@ export class TaskClient {
    */
   constructor(to, options = {}) {
     requireObject(WHO, 'options', options);
+    requireOptionsObject(WHO, options);
     requireKnown(WHO, options, OPTIONS);
     const { version, headers, fetch, onDropped, extensions = [], limits = {} } = options;
     const endpoints = readEndpoints(options.endpoints);
@@ -486,6 +488,7 @@ function checkSend(who, message, options) {
   if (typeof message !== 'string' && !isMessage)
     throw invalidOption(who, 'the message', 'a string or { parts }');
   requireObject(who, 'options', options);
+  requireOptionsObject(who, options);
   requireKnown(who, options, ['signal', 'configuration', 'metadata']);
   const { signal, configuration = {}, metadata = {} } = options;
   requireSignal(who, signal);

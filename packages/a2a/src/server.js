@@ -11,6 +11,7 @@ import {
   reportError,
   saysCancelled,
 } from '../../../js/common/errors.js';
+import { requireOptionsObject } from '../../../js/common/check-options.js';
 import { abortError } from '../../../js/common/signals.js';
 import {
   invalidOption,
@@ -1363,6 +1364,7 @@ const LIMITS = [...TASK_LIMITS, ...Object.keys(DEFAULT_LIMITS)];
 function checkOptions(reply, options) {
   const who = 'createTaskServer';
   requireObject(who, 'options', options);
+  requireOptionsObject(who, options);
   requireKnown(who, options, OPTIONS);
   const { limits = {}, authorize, hosts, grace, maxRequest, maxUnread, maxBacklog } = options;
   requireObject(who, 'limits', limits);

@@ -22,7 +22,12 @@ import {
   requireObject,
   requireSignal,
 } from '../../../js/common/options.js';
-import { NUMBERS, SIGNAL, requireOptions } from '../../../js/common/check-options.js';
+import {
+  NUMBERS,
+  SIGNAL,
+  requireOptions,
+  requireOptionsObject,
+} from '../../../js/common/check-options.js';
 import { warn } from '../../../js/common/warn.js';
 import { RequestStream } from './request-stream.js';
 import { TaskProgress } from './task-progress.js';
@@ -290,6 +295,7 @@ export class Peer {
    */
   stream(method, params, options = {}) {
     requireObject('stream', 'options', options);
+    requireOptionsObject('stream', options);
     requireSignal('stream', options.signal);
     return new RequestStream(
       (own) => this.request(method, params, { ...options, ...own }),

@@ -32,7 +32,7 @@ import {
   saysCancelled,
   toErrorObject,
 } from '../../../js/common/errors.js';
-import { requireOptions } from '../../../js/common/check-options.js';
+import { requireOptions, requireOptionsObject } from '../../../js/common/check-options.js';
 import { MAX_TIMER, getOwn } from '../../../js/common/values.js';
 import { abortError, offAbort, onAbort } from '../../../js/common/signals.js';
 import { whenAborted } from '../../../js/common/waiting.js';
@@ -420,6 +420,7 @@ export class Pool {
   run(name) {
     return (params, options) =>
       new Promise((resolve, reject) => {
+        requireOptionsObject('a task', options);
         if (options && !('signal' in options)) this.#warn();
         const task = new Task(this, name, params, options ?? {}, resolve, reject);
         if (this.#closed) task.fail(new AbpError('CAPABILITY_UNAVAILABLE', 'The pool is closed'));

@@ -32,5 +32,7 @@ run.onclick = async () => {
   stop.disabled = true;
   if (result.success) say(result.data.text);
   else if (result.cancelled) say(`Stopped: ${result.error.message}`);
+  else if (result.metadata?.outcome === 'unknown')
+    say(`Not known whether it was done: ${result.error.message}`); // the app is gone
   else say(`It failed: ${result.error.message}`);
 };

@@ -1,0 +1,150 @@
+// What a call tells whose handler passes on a call of its own, by returning its response or by throwing its error.
+import assert from 'node:assert/strict';
+import { after, describe, test } from 'node:test';
+import { openPair } from '../support/pair.js';
+
+// The timer of an app does not keep the process alive.
+const alive = setInterval(() => {}, 2 ** 30);
+after(() => clearInterval(alive));
+
+/** A handler that ends when the test says so, whatever its signal says. */
+function stubborn() {
+  const it = {};
+  it.ended = new Promise((resolve) => (it.end = resolve));
+  it.handler = async (_params, { signal, report }) => {
+    await new Promise((resolve) => (signal.onabort = resolve));
+    report({ applied: 1 });
+    return it.ended;
+  };
+  return it;
+}
+
+const GRACE = { app: { limits: { grace: 1 } } };
+/** Ends of the inner handler, and what is told of both calls then. */
+const ENDS = {
+  finished: (work) => work.end('done'),
+  stopped: (work) => work.end(Promise.reject(new DOMException('enough', 'AbortError'))),
+  failed: (work) => work.end(Promise.reject(new Error('disk full'))),
+};
+
+for (const [outcome, end] of Object.entries(ENDS)) {
+  describe(`a call that still runs and then is ${outcome}`, () => {
+    test('is one of the same app', async (t) => {
+      t.mock.method(console, 'error', () => {});
+      const work = stubborn();
+      const { client } = await openPair(
+        { inner: work.handler, outer: (_params, { call }) => call('inner', {}, { timeout: 5 }) },
+        GRACE,
+      );
+      const response = await client.call('outer');
+      assert.equal(response.metadata.outcome, 'running');
+      const { settled } = response;
+      end(work);
+      assert.equal((await settled).outcome, outcome);
+    });
+
+    test('is two calls below', async (t) => {
+      t.mock.method(console, 'error', () => {});
+      const work = stubborn();
+      const { client } = await openPair(
+        {
+          inner: work.handler,
+          middle: (_params, { call }) => call('inner', {}, { timeout: 5 }),
+          outer: (_params, { call }) => call('middle'),
+        },
+        GRACE,
+      );
+      const response = await client.call('outer');
+      assert.equal(response.metadata.outcome, 'running');
+      const { settled } = response;
+      end(work);
+      assert.equal((await settled).outcome, outcome);
+    });
+
+    for (const how of ['call', 'invoke'])
+      test(`is one of another app: ${how}`, async (t) => {
+        t.mock.method(console, 'error', () => {});
+        const work = stubborn();
+        const other = await openPair({ inner: work.handler }, GRACE);
+        const { client } = await openPair({
+          outer: () => other.client[how]('inner', {}, { timeout: 5 }),
+        });
+        const response = await client.call('outer');
+        assert.equal(response.metadata.outcome, 'running');
+        const { settled } = response;
+        end(work);
+        assert.equal((await settled).outcome, outcome);
+      });
+  });
+}
+
+describe('an error that is thrown', () => {
+  test('by invoke has the outcome, the report and what becomes of the call', async (t) => {
+    t.mock.method(console, 'error', () => {});
+    const work = stubborn();
+    const { client } = await openPair({ work: work.handler }, GRACE);
+    const error = await client.invoke('work', {}, { timeout: 5 }).catch((thrown) => thrown);
+    assert.deepEqual([error.code, error.outcome], ['TIMEOUT', 'running']);
+    assert.deepEqual(error.report, { applied: 1 });
+    work.end('done');
+    assert.equal((await error.settled).outcome, 'finished');
+  });
+
+  test('by a stream has them, too', async (t) => {
+    t.mock.method(console, 'error', () => {});
+    const { client } = await openPair({
+      // eslint-disable-next-line require-yield -- it fails
+      async *work(_params, { report }) {
+        report({ applied: 2 });
+        throw new Error('disk full');
+      },
+    });
+    const error = await client
+      .stream('work')
+      .next()
+      .catch((thrown) => thrown);
+    assert.deepEqual(
+      [error.outcome, error.report, error.settled],
+      ['failed', { applied: 2 }, undefined],
+    );
+  });
+});
+
+/** What people give in the place of options, after other libraries' habits. */
+const NO_OPTIONS = {
+  'a signal': new AbortController().signal,
+  'a list': [],
+  'a function': () => {},
+  'a number': 5,
+  'a string': 'fast',
+  'a Date': new Date(0),
+  'a Map': new Map(),
+};
+for (const [what, given] of Object.entries(NO_OPTIONS)) {
+  test(`${what} is refused where options are expected`, async () => {
+    let local;
+    const { client, exposed } = await openPair({
+      work: (_params, { call }) => {
+        local = call('other', {}, given);
+        return local.catch(({ code }) => code);
+      },
+      other: assert.fail,
+    });
+    const refused = { code: 'INVALID_PARAMS', message: /must be an object: pass \{ signal \}/ };
+    await assert.rejects(client.call('other', {}, given), refused);
+    await assert.rejects(client.invoke('other', {}, given), refused);
+    await assert.rejects(client.stream('other', {}, given).next(), refused);
+    await assert.rejects(client.outcome('id', given), refused);
+    await assert.rejects(exposed.abp.call('other', {}, given), refused);
+    assert.equal((await client.call('work')).data, 'INVALID_PARAMS');
+    await assert.rejects(local, refused);
+  });
+}
+
+test('a context, or a controller, has a signal: it is taken as options', async () => {
+  const controller = new AbortController();
+  const { client } = await openPair({ work: () => new Promise(() => {}) });
+  const pending = client.call('work', {}, controller);
+  controller.abort();
+  assert.equal((await pending).cancelled, true);
+});

@@ -117,7 +117,8 @@ export function contradiction(
     return passed ? undefined : `${outcome}, and the handler never ran`;
   }
   if (outcome === 'running') {
-    const ended = before.some(({ at }) => at === 'end');
+    // That a thread has died is noticed a while later.
+    const ended = before.some(({ at, how }) => at === 'end' && how !== 'killed');
     if (asked) return ended ? 'running, and the handler had ended' : undefined;
     return patient && !cut ? 'running, and the app waits for its handlers' : undefined;
   }

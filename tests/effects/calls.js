@@ -124,10 +124,11 @@ export async function makeCall(call, { write, pace, begun }, plan) {
 }
 
 /** What a response of the protocol tells. @param {any} response @returns {Told} */
-export const toldOf = ({ success, metadata }) => ({
+export const toldOf = ({ success, metadata, chunks }) => ({
   success,
   outcome: metadata?.outcome,
   report: metadata?.report,
+  ...(chunks !== undefined && { chunks }),
 });
 
 /** What an agent that asks is told. @param {any} fate @returns {Told} */
@@ -172,16 +173,20 @@ export const callsBy =
     const stream = client.stream(name, params, given);
     cancels();
     if (by === 'return') onAbort(signal, () => stream.return().catch(() => {}));
+    let [chunks, isRead] = [0, false];
     try {
       for await (const chunk of stream) {
-        void chunk;
+        if (chunk !== options.callId) throw new Error(`a chunk of another call: ${chunk}`);
+        chunks++;
         if (by === 'break' && signal.aborted) break;
         if (params.seed % 3 === 0) await pace();
       }
+      isRead = !signal.aborted && client.features.streams;
     } catch {
       // Its response says how it ended.
     }
-    return stream.response;
+    const response = await stream.response;
+    return isRead ? Object.assign(response, { chunks }) : response;
   };
 
 /**

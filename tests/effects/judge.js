@@ -8,6 +8,7 @@
  * @property {boolean} success
  * @property {string} [outcome] an {@link Outcome}, unless it succeeded
  * @property {{ applied?: number, remaining?: number }} [report] what the handler said of its work
+ * @property {number} [chunks] that were read of what the handler streams
  * @property {number} [waited] ms from the stop, or from the call, to the answer, as its caller measures them
  * @property {() => Promise<Told>} [settled] what the response says later
  */
@@ -75,7 +76,7 @@ function runOf(rows, frees) {
  */
 export function contradiction(
   all,
-  { success, outcome, report },
+  { success, outcome, report, chunks },
   { cut, patient, foreign, reports, joined, asked, frees },
 ) {
   const rows = runOf(all, frees);
@@ -94,7 +95,11 @@ export function contradiction(
     'permitted',
   ]).map((what) => rows.findIndex(({ at }) => at === what));
   if (permitted >= 0 && signal >= 0 && signal < answered) return 'a late permission was acted on';
-  if (success) return end === 'returned' ? undefined : 'success, and the handler had not returned';
+  if (success) {
+    if (end !== 'returned') return 'success, and the handler had not returned';
+    const isWhole = chunks === undefined || chunks === effects;
+    return isWhole ? undefined : `${chunks} chunks were read, and ${effects} were made`;
+  }
   if (outcome === undefined) return 'no outcome was told';
   if (outcome === 'unknown') {
     // What never arrived may still be under way; what a thread that died had done nobody knows.

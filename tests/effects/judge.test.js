@@ -180,6 +180,19 @@ test('a key that ran twice is noticed, whatever is told', () => {
   assert.ok(contradiction(twice, { success: true }, lost));
 });
 
+test('a success of which a chunk is missing, or comes twice, is noticed', () => {
+  const rows = [
+    { at: 'begin' },
+    { at: 'effect' },
+    { at: 'effect' },
+    { at: 'end', how: 'returned' },
+    told,
+  ];
+  const say = (chunks) => contradiction(rows, { success: true, chunks }, THERE);
+  assert.equal(say(2), undefined);
+  for (const chunks of [0, 1, 3]) assert.match(say(chunks), /chunks were read/);
+});
+
 test('what the loss of its agent has stopped may run again, and the last run counts', () => {
   const first = [{ at: 'begin' }, { at: 'effect' }, { at: 'signal' }];
   const again = [{ at: 'begin' }, { at: 'effect' }, { at: 'end', how: 'returned' }, told];

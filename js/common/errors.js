@@ -12,11 +12,18 @@
  */
 
 /**
+ * What a response says of its call.
+ * @typedef {object} Told
+ * @property {{ outcome?: import('../types/outcome.js').CallOutcome, report?: any }} [metadata]
+ * @property {Promise<import('../types/outcome.js').CallFate>} [settled]
+ */
+
+/**
  * The one error class of this library. Throw one from a handler to choose the code that the agent sees.
  * @extends {Error}
  */
 export class AbpError extends Error {
-  /** The response that it stood in, if it is the error of a call. @type {Partial<import('../wire/messages.js').Failure> | undefined} */
+  /** The response that it stood in, if it is the error of a call. @type {Told | undefined} */
   #response;
 
   /**
@@ -71,7 +78,7 @@ export class AbpError extends Error {
   /**
    * Makes an AbpError of an error object that a peer sent.
    * @param {ErrorObject} error as it arrived; any value is safe
-   * @param {Partial<import('../wire/messages.js').Failure>} [response] the response of a call that it stood in
+   * @param {Told} [response] the response of a call that it stood in
    */
   static from(error, response) {
     const made = safely(

@@ -29,7 +29,7 @@ const resultOf = (request) =>
 class IndexedDBKeys {
   #name;
   #rememberFor;
-  #maxKeys;
+  #capacity;
   /** What names this page, or worker, among those who share the store. */
   #self = '';
   /** Keys whose calls run here. @type {Set<string>} */
@@ -43,11 +43,11 @@ class IndexedDBKeys {
   #cleaned = -Infinity;
   #count = 0;
 
-  /** @param {string} name @param {{ rememberFor: number, maxKeys: number }} options */
-  constructor(name, { rememberFor, maxKeys }) {
+  /** @param {string} name @param {{ rememberFor: number, capacity: number }} options */
+  constructor(name, { rememberFor, capacity }) {
     this.#name = name;
     this.#rememberFor = rememberFor;
-    this.#maxKeys = maxKeys;
+    this.#capacity = capacity;
   }
 
   async open() {
@@ -150,7 +150,7 @@ class IndexedDBKeys {
         const ended = entry?.ended;
         const isOld = ended && Date.now() - Number(entry.at) > this.#rememberFor;
         if (entry && !(isOld || ended?.again)) return entry;
-        if (!entry && this.#count >= this.#maxKeys) throw full();
+        if (!entry && this.#count >= this.#capacity) throw full();
         // Those who ask at the same time see it.
         this.#live.add(key);
         await resultOf(keys.put({ key, owner: this.#self }));
@@ -197,7 +197,7 @@ class IndexedDBKeys {
 
   /** Deletes what is too old, now and then, and counts the rest. */
   async #clean() {
-    if (performance.now() - this.#cleaned < CLEANING && this.#count < this.#maxKeys) return;
+    if (performance.now() - this.#cleaned < CLEANING && this.#count < this.#capacity) return;
     this.#cleaned = performance.now();
     this.#count = await this.#change(async (keys) => {
       const old = IDBKeyRange.upperBound(Date.now() - this.#rememberFor, true);

@@ -6,11 +6,11 @@ import { requireOptions } from '../../../js/common/check-options.js';
  * @typedef {object} KeysOptions What a store remembers.
  * @property {number} [rememberFor] ms for which a key is known after its call has ended (604800000, a week). All who share the store
  *   should say the same
- * @property {number} [maxKeys] keys that are kept; with as many, no call with another begins (100000)
+ * @property {number} [capacity] keys that are kept; with as many, no call with another begins (100000)
  */
 
 /** The types of {@link KeysOptions}. */
-const OPTIONS = { rememberFor: 'a number', maxKeys: 'a number' };
+const OPTIONS = { rememberFor: 'a number', capacity: 'a number' };
 
 /** How often what is too old is deleted, in ms. */
 export const CLEANING = 60_000;
@@ -24,8 +24,8 @@ export const CLEANING = 60_000;
  */
 export function readOptions(who, options, types = {}) {
   requireOptions(who, options, { ...OPTIONS, ...types });
-  const { rememberFor = 604_800_000, maxKeys = 100_000 } = options ?? {};
-  return { rememberFor, maxKeys };
+  const { rememberFor = 604_800_000, capacity = 100_000 } = options ?? {};
+  return { rememberFor, capacity };
 }
 
 /** There is no room for another key. */

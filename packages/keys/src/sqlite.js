@@ -37,7 +37,7 @@ async function load(name) {
 class SqliteKeys {
   #path;
   #rememberFor;
-  #maxKeys;
+  #capacity;
   /** What names this process among those who share the file. */
   #self = '';
   /** Keys whose calls run here. @type {Set<string>} */
@@ -53,11 +53,11 @@ class SqliteKeys {
   #cleaned = -Infinity;
   #count = 0;
 
-  /** @param {string} path @param {{ rememberFor: number, maxKeys: number }} options */
-  constructor(path, { rememberFor, maxKeys }) {
+  /** @param {string} path @param {{ rememberFor: number, capacity: number }} options */
+  constructor(path, { rememberFor, capacity }) {
     this.#path = path;
     this.#rememberFor = rememberFor;
-    this.#maxKeys = maxKeys;
+    this.#capacity = capacity;
   }
 
   /** @returns {Promise<{ id: string, rememberFor: number }>} */
@@ -166,7 +166,7 @@ class SqliteKeys {
         const lives = row.owner === this.#self ? this.#live.has(key) : this.#lives(row.owner);
         return { state: lives ? 'running' : 'lost' };
       }
-      if (!row && this.#count >= this.#maxKeys) throw full();
+      if (!row && this.#count >= this.#capacity) throw full();
       this.#run('INSERT OR REPLACE INTO keys VALUES (?, ?, NULL, NULL)', key, this.#self);
       return { state: 'begun', report: isOld ? undefined : ended?.report };
     });
@@ -201,7 +201,7 @@ class SqliteKeys {
 
   /** Deletes what is too old, now and then, and counts the rest. */
   #clean() {
-    if (performance.now() - this.#cleaned < CLEANING && this.#count < this.#maxKeys) return;
+    if (performance.now() - this.#cleaned < CLEANING && this.#count < this.#capacity) return;
     this.#cleaned = performance.now();
     this.#count = this.#change(() => {
       this.#run('DELETE FROM keys WHERE at < ?', Date.now() - this.#rememberFor);

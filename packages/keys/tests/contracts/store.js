@@ -112,7 +112,7 @@ export const CONTRACT = {
   },
 
   async 'keeps no more than it may, and forgets what is old for what is new'(place) {
-    const store = place.store({ maxKeys: 2, rememberFor: 1 });
+    const store = place.store({ capacity: 2, rememberFor: 1 });
     await store.begin('a');
     await store.begin('b');
     const refused = await store.begin('c').catch(({ code, retryable }) => [code, retryable]);

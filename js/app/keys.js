@@ -255,7 +255,10 @@ export class Keys {
    * @param {(joined: Joined) => void} tell
    */
   async #end(name, { endpoint }, callId, kept, leave, tell) {
-    const { fate, outcome } = this.#memory.became(endpoint, callId);
+    const { call } = this.#memory.became(endpoint, callId);
+    // It has passed on a call that still runs: what it returned does not say how that ends.
+    if (call) kept = {};
+    const { fate, outcome } = await this.#memory.ended(endpoint, callId);
     const error = isResponse(kept.value) ? kept.value.error : kept.error;
     const isStopped = fate === abp.FATE_STOPPED;
     const again =

@@ -127,6 +127,22 @@ export class Memory {
   }
 
   /**
+   * The same when its handler has returned, and that of the call whose word it takes; or when nobody asks any more.
+   * @param {Endpoint} endpoint
+   * @param {string} callId
+   * @param {Invocation} [asking]
+   */
+  async ended(endpoint, callId, asking) {
+    let became = this.became(endpoint, callId);
+    for (let last = NONE; became.call && became.call !== last;) {
+      last = became.call;
+      await returnOf(endpoint, last, asking);
+      became = this.became(endpoint, callId);
+    }
+    return became;
+  }
+
+  /**
    * Answers an agent that asks what became of a call, or runs a call that has a key.
    * @param {Connection} connection
    * @param {Invocation} call
@@ -155,11 +171,10 @@ export class Memory {
       (of) => owner && of.owner === owner,
     );
     for (const asked of [endpoint, ...others.map((other) => other.endpoint).reverse()]) {
-      let { fate, call } = this.became(asked, callId);
-      if (call && getOwn(params, 'settled') === true) {
-        await returnOf(asked, call, asking);
-        ({ fate } = this.became(asked, callId));
-      }
+      const { fate } =
+        getOwn(params, 'settled') === true
+          ? await this.ended(asked, callId, asking)
+          : this.became(asked, callId);
       const said = this.saidOf(asked, callId);
       if (fate) return { outcome: abp.FATES[fate], ...said };
     }
@@ -171,13 +186,13 @@ export class Memory {
  * Waits until the handler of a call has returned, or nobody asks any more.
  * @param {Endpoint} endpoint
  * @param {abp.Handle} handle
- * @param {Invocation} asking
+ * @param {Invocation} [asking]
  */
 async function returnOf({ machine }, handle, asking) {
   const call = /** @type {Invocation | undefined} */ (
     machine.find((record) => record.handle === handle)
   );
-  if (call) await unless(asking, call.returned);
+  if (call) await (asking ? unless(asking, call.returned) : call.returned);
 }
 
 /**

@@ -76,9 +76,10 @@ export class Invocation extends Cancellable {
    * What few calls have: their token; the signal of one that the app makes to itself; what its handler streams, what is streamed
    * to that, and whether its chunks were collected into its data; what asks an app
    * that is not ours to stop; what its handler reported last, and its last progress; who waits for the handler to return; the
-   * callId of the call above, if the app makes it to itself.
+   * callId of the call on whose behalf it is made, and the call above, if the app makes it to itself; whether its handler has passed on
+   * that what it called still runs.
    * @type {{ token?: Token, followed?: AbortSignal, outflow?: import('./outflow.js').Outflow, input?: AsyncIterableIterator<unknown>, collected?: boolean, onStop?: (reason?: string) => void,
-   *   report?: unknown, progress?: object, returned?: Promise<void>, onReturn?: () => void, about?: string } | undefined}
+   *   report?: unknown, progress?: object, returned?: Promise<void>, onReturn?: () => void, about?: string, above?: Invocation, follows?: boolean } | undefined}
    */
   #rare;
 
@@ -202,7 +203,7 @@ export class Invocation extends Cancellable {
     }
     return new Promise((resolve) => {
       const invocation = new Invocation(endpoint, request, undefined, resolve);
-      invocation.#more.about = this.#about;
+      Object.assign(invocation.#more, { about: this.#about, above: this });
       const rejection = endpoint.callee.rejectionFor(request);
       // If this call has ended or is ending, the new one is cancelled with it.
       endpoint.begin(invocation, this.handle || ENDED, (x, pointer) =>
@@ -410,11 +411,14 @@ export class Invocation extends Cancellable {
    */
   async #passOn(response, told) {
     this.reason ??= response.error?.message;
+    this.#more.follows = true;
     let fate = /** @type {abp.Fate} */ (abp.FATE_RUNNING);
     if (told.settled) {
       this.#response = response;
       this.#endpoint.machine.feed((x, pointer) => x.goes_on(pointer, this.handle));
-      fate = fateIn(await told.settled) || abp.FATE_UNKNOWN;
+      const became = await told.settled;
+      fate = fateIn(became) || abp.FATE_UNKNOWN;
+      this.#more.report ??= became.report;
     }
     this.#settle(abp.CANCELLED, response, fate);
   }
@@ -442,7 +446,9 @@ export class Invocation extends Cancellable {
     this.#response = response;
     const { report, progress } = this.#said;
     if (report !== undefined || (this.aborted && progress)) {
-      this.#endpoint.side.keep?.(this.callId, { report, progress });
+      const { about } = this.#rare ?? {};
+      const callId = about !== undefined && this.#isPassedOn ? about : this.callId;
+      this.#endpoint.side.keep?.(callId, { report, progress });
     }
     const { machine } = this.#endpoint;
     // From now on the clock of the call that asked runs again.
@@ -456,6 +462,12 @@ export class Invocation extends Cancellable {
     const { report, progress } = this.#rare ?? {};
     const { metadata } = this.#response ?? {};
     return { report: report ?? metadata?.report, progress: progress ?? metadata?.progress };
+  }
+
+  /** Whether those above it were answered that it still runs: their caller asks for it in their place. @returns {boolean} */
+  get #isPassedOn() {
+    const above = this.#rare?.above;
+    return !above || (above.#more.follows === true && above.#isPassedOn);
   }
 
   /** Its handler has returned, or will never run. */

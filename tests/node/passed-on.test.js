@@ -14,7 +14,7 @@ function stubborn() {
   it.handler = async (_params, { signal, report }) => {
     await new Promise((resolve) => (signal.onabort = resolve));
     report({ applied: 1 });
-    return it.ended;
+    return it.ended.finally(() => report({ applied: 2 }));
   };
   return it;
 }
@@ -40,7 +40,22 @@ for (const [outcome, end] of Object.entries(ENDS)) {
       assert.equal(response.metadata.outcome, 'running');
       const { settled } = response;
       end(work);
-      assert.equal((await settled).outcome, outcome);
+      assert.deepEqual(await settled, { outcome, report: { applied: 2 } });
+    });
+
+    test('is that of a key: a repeat waits for it', async (t) => {
+      t.mock.method(console, 'error', () => {});
+      const work = stubborn();
+      const { client } = await openPair(
+        { inner: work.handler, outer: (_params, { call }) => call('inner', {}, { timeout: 5 }) },
+        GRACE,
+      );
+      const first = await client.call('outer', {}, { idempotencyKey: 'k' });
+      assert.equal(first.metadata.outcome, 'running');
+      const repeat = client.call('outer', {}, { idempotencyKey: 'k' });
+      end(work);
+      const { metadata } = await repeat;
+      assert.deepEqual([metadata.outcome, metadata.report], [outcome, { applied: 2 }]);
     });
 
     test('is two calls below', async (t) => {
@@ -58,7 +73,7 @@ for (const [outcome, end] of Object.entries(ENDS)) {
       assert.equal(response.metadata.outcome, 'running');
       const { settled } = response;
       end(work);
-      assert.equal((await settled).outcome, outcome);
+      assert.deepEqual(await settled, { outcome, report: { applied: 2 } });
     });
 
     for (const how of ['call', 'invoke'])
@@ -73,7 +88,7 @@ for (const [outcome, end] of Object.entries(ENDS)) {
         assert.equal(response.metadata.outcome, 'running');
         const { settled } = response;
         end(work);
-        assert.equal((await settled).outcome, outcome);
+        assert.deepEqual(await settled, { outcome, report: { applied: 2 } });
       });
   });
 }

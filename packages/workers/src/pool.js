@@ -218,10 +218,10 @@ class Task {
     else this.#resolve(data);
   }
 
-  /** @param {unknown} error */
-  fail(error) {
+  /** @param {unknown} error @param {boolean} [isOwn] whether its handler threw that */
+  fail(error, isOwn) {
     offAbort(this.signal, this);
-    const why = this.signal?.aborted ? this.signal.reason : error;
+    const why = this.signal?.aborted && !isOwn ? this.signal.reason : error;
     if (!this.#stream) return this.#reject(why);
     this.#stream.end(() => {
       throw why;
@@ -345,7 +345,7 @@ class PoolWorker {
         task.fail(abortError(message.reason));
         return this.#free();
       case 'failed':
-        task.fail(AbpError.from(message.error));
+        task.fail(AbpError.from(message.error), true);
         return this.#free();
     }
   }
@@ -546,9 +546,10 @@ export class Pool {
   lost(worker, why) {
     this.#workers.delete(worker);
     if (!worker.ready) return this.#unable(why);
-    const error = new AbpError('OPERATION_FAILED', `The worker failed: ${why}`);
+    const message = `The worker failed: ${why}`;
+    const error = { code: 'OPERATION_FAILED', message, retryable: false };
     // Nobody can say what it had done.
-    worker.task?.fail(Object.assign(error, { outcome: 'unknown' }));
+    worker.task?.fail(AbpError.from(error, { metadata: { outcome: 'unknown' } }));
     return this.next();
   }
 

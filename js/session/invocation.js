@@ -247,18 +247,18 @@ export class Invocation extends Cancellable {
         if (preparing) await preparing;
       }
     } catch (error) {
+      const outcome = safely(() => /** @type {any} */ (error).outcome, undefined);
       // Thrown, as `invoke` does, or returned as a response: what it called still runs.
-      if (/** @type {any} */ (error)?.outcome === 'running') {
+      if (outcome === 'running') {
         await this.#passOn({ success: false, error: toErrorObject(error) }, error);
       } else if (saysCancelled(error)) {
         this.reason ??= reasonText(error);
-        this.#settle(abp.CANCELLED);
+        this.#settle(outcome === 'unknown' ? abp.UNKNOWN : abp.CANCELLED);
       } else {
         this.#tell(error);
         // What its author does not know, such as a pool whose worker died, the core does not know better.
-        const fate = safely(() => fateIn(error), abp.FATE_NONE);
-        const unknown = fate === abp.FATE_UNKNOWN ? fate : undefined;
-        this.#fail({ success: false, error: toErrorObject(error) }, unknown);
+        const fate = outcome === 'unknown' ? abp.FATE_UNKNOWN : undefined;
+        this.#fail({ success: false, error: toErrorObject(error) }, fate);
       }
     }
   }

@@ -1,6 +1,7 @@
 // What a call tells whose handler passes on a call of its own, by returning its response or by throwing its error.
 import assert from 'node:assert/strict';
 import { after, describe, test } from 'node:test';
+import { portTransport } from '../../js/transports/port.js';
 import { openPair } from '../support/pair.js';
 
 // The timer of an app does not keep the process alive.
@@ -94,6 +95,39 @@ for (const [outcome, end] of Object.entries(ENDS)) {
 }
 
 describe('an error that is thrown', () => {
+  for (const how of ['it was closed', 'its line was cut'])
+    test(`by invoke, and does not know what became of the call, makes nobody surer: ${how}`, async (t) => {
+      t.mock.method(console, 'error', () => {});
+      let begin;
+      const begun = new Promise((resolve) => (begin = resolve));
+      const { port1, port2 } = new MessageChannel();
+      const ends = [port1, port2].map((port) => ({
+        transport: () => portTransport(port),
+        close: () => port.close(),
+      }));
+      const other = await openPair(
+        { inner: () => (begin(), new Promise(() => {})) },
+        { ends: async () => ends },
+      );
+      const { client } = await openPair({ outer: () => other.client.invoke('inner') });
+      const pending = client.call('outer');
+      await begun;
+      if (how === 'it was closed') other.client.close();
+      else port2.close();
+      assert.equal((await pending).metadata.outcome, 'unknown');
+    });
+
+  test('may throw where it is looked at', async (t) => {
+    t.mock.method(console, 'error', () => {});
+    const thrown = Object.defineProperty({}, 'outcome', {
+      get() {
+        throw new Error('not for you');
+      },
+    });
+    const { client } = await openPair({ work: () => Promise.reject(thrown) });
+    assert.equal((await client.call('work')).metadata.outcome, 'failed');
+  });
+
   test('by invoke has the outcome, the report and what becomes of the call', async (t) => {
     t.mock.method(console, 'error', () => {});
     const work = stubborn();

@@ -42,10 +42,13 @@ export const perNodeVersion = [
   ...inFolder('packages/rpc/tests', 'byte-streams partial-results peers'),
   // servers, sockets and fetch
   ...inFolder('tests/node', 'websocket'),
-  ...inFolder('packages/a2a/tests', 'access client http-json lasting memory push requests server'),
+  ...inFolder(
+    'packages/a2a/tests',
+    'access client endpoints http-json lasting memory push requests server',
+  ),
   ...inFolder('packages/automation/tests', 'discover'),
   // its database
-  ...inFolder('packages/a2a/tests', 'backends store'),
+  ...inFolder('packages/a2a/tests', 'backends lists store'),
   ...inFolder('packages/keys/tests', 'sqlite'),
 ];
 /** @param {string} folder @param {string} names of test files, between spaces */

@@ -59,7 +59,7 @@ const RETRY = `
   };
 `;
 /** The budget of what is installed. */
-const MOST = { files: 500, bytes: 7_800_000 };
+const MOST = { files: 520, bytes: 8_500_000 };
 let project, packed, pages;
 
 before(async () => {

@@ -183,9 +183,7 @@ export class TaskLists {
    */
   async #look(group, { info, isOfList, work, wanted }) {
     const judged = group.map((entry) => this.#judge(entry, info, work));
-    const verdicts = /** @type {(boolean | undefined)[]} */ (
-      judged.some(isLater) ? await Promise.all(judged) : judged
-    );
+    const verdicts = await whole(judged);
     /** @type {(Found | Promise<Found>)[]} */
     const found = [];
     for (const [i, entry] of group.entries()) {
@@ -198,7 +196,7 @@ export class TaskLists {
       else if (verdict) found.push({ visible: true });
       else break;
     }
-    return /** @type {Found[]} */ (found.some(isLater) ? await Promise.all(found) : found);
+    return whole(found);
   }
 
   /**
@@ -244,8 +242,16 @@ export class TaskLists {
   }
 }
 
-/** @param {unknown} value */
-const isLater = (value) => value instanceof Promise;
+/**
+ * Waits only if there is something to wait for.
+ * @template T
+ * @param {(T | Promise<T>)[]} values
+ * @returns {Promise<T[]> | T[]}
+ */
+const whole = (values) =>
+  values.some((value) => value instanceof Promise)
+    ? Promise.all(values.map(async (value) => value))
+    : /** @type {T[]} */ (values);
 
 /** How much may still be done for an answer. */
 class Work {

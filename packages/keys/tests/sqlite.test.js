@@ -66,7 +66,7 @@ describe('a store in a file of SQLite', { skip: !has }, () => {
     const path = join(folder, 'keys');
     const store = sqliteKeys(path);
     await store.open();
-    store.close();
+    await store.close();
     const { DatabaseSync } = await import('node:sqlite');
     const database = new DatabaseSync(path);
     database.exec('PRAGMA user_version = 2');
@@ -88,7 +88,7 @@ describe('a store in a file of SQLite', { skip: !has }, () => {
     const store = sqliteKeys(path);
     assert.deepEqual(await store.begin('k'), { state: 'lost' });
     assert.equal(locks().length, 1);
-    store.close();
+    await store.close();
     assert.deepEqual(locks(), []);
   });
 });

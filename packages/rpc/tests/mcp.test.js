@@ -811,7 +811,7 @@ test('a task of the second era is stopped in its words, by the signal of its req
   });
   const stopped = gate();
   server.handle('tools/call', (_params, { signal }) => {
-    fired(signal).then(stopped.open);
+    void fired(signal).then(stopped.open);
     return { resultType: 'task', taskId: 't' };
   });
   server.handle('tasks/cancel', () => ({}));

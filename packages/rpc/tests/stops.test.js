@@ -382,7 +382,7 @@ for (const dialect of ['acp', 'lsp', 'mcp']) {
       const ended = gate();
       a.handle('ask', async (_params, { signal }) => {
         asked.open();
-        fired(signal).then(withdrawn.open);
+        void fired(signal).then(withdrawn.open);
         await granted.opened;
         return { granted: true };
       });

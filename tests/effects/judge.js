@@ -21,6 +21,7 @@
  * @property {boolean} [reports] whether the handler's own words come with the outcome
  * @property {boolean} [joined] whether another call with the same key may have run the handler
  * @property {boolean} [asked] whether the app was asked for it, which is there
+ * @property {boolean} [atOnce] whether it answered without waiting for the handler
  * @property {boolean} [frees] whether what was stopped may run again under its key: the loss of its agent stopped it
  */
 
@@ -77,7 +78,7 @@ function runOf(rows, frees) {
 export function contradiction(
   all,
   { success, outcome, report, chunks },
-  { cut, patient, foreign, reports, joined, asked, frees },
+  { cut, patient, foreign, reports, joined, asked, atOnce, frees },
 ) {
   const rows = runOf(all, frees);
   if (!rows) return 'it ran more than once';
@@ -124,6 +125,8 @@ export function contradiction(
   if (outcome === 'running') {
     // That a thread has died is noticed a while later.
     const ended = before.some(({ at, how }) => at === 'end' && how !== 'killed');
+    // Who passes a call on returns a while after that.
+    if (atOnce && count('passes')) return undefined;
     if (asked) return ended ? 'running, and the handler had ended' : undefined;
     return patient && !cut ? 'running, and the app waits for its handlers' : undefined;
   }

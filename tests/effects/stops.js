@@ -192,7 +192,7 @@ async function oneSession(way, database, name, below, graces) {
       const { key, told, isPatient, later } = call;
       if (!asks || isPatient !== settled || !UNSETTLED.includes(told.outcome)) continue;
       const rows = database.rows(key).slice();
-      call.asked = { rows, told: await ((settled && later) || session.ask(key, settled)) };
+      call.asked = { rows, settled, told: await ((settled && later) || session.ask(key, settled)) };
     }
   };
   await ask(stopped, false);
@@ -238,7 +238,14 @@ async function oneSession(way, database, name, below, graces) {
     return [
       check('', told, seen, { cut: lost }),
       ...(asked
-        ? [checkLast('asked', asked.told, then, { cut: gone, patient: false, asked: true })]
+        ? [
+            checkLast('asked', asked.told, then, {
+              cut: gone,
+              patient: false,
+              asked: true,
+              atOnce: !asked.settled,
+            }),
+          ]
         : []),
       ...(joined ? [checkLast('joined', joined, seen, { cut: isTroubled })] : []),
       ...(repeated ? [checkLast('repeated', repeated, database.rows(key), { cut: gone })] : []),

@@ -34,9 +34,11 @@ export function watchIframe(iframe, watched) {
     // A removed iframe has no window; one that is inserted again has a new one.
     if (!shown || iframe.contentWindow !== shown) return queueMicrotask(lose);
     // What happens in a shadow tree is told in that tree alone. So all that can take the iframe along are observed.
-    for (let node = /** @type {any} */ (iframe); node; node = node.host) {
-      node = node.getRootNode();
-      observer?.observe(node, { childList: true, subtree: true });
+    // Not beyond the document, whose named elements are its properties: it may have any `host`.
+    for (let node = /** @type {any} */ (iframe); node;) {
+      const root = node.getRootNode();
+      observer?.observe(root, { childList: true, subtree: true });
+      node = root !== iframe.ownerDocument && root.host;
     }
   };
   const onLoad = () => watched.suspect();

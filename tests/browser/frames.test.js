@@ -64,6 +64,22 @@ for (const [app, [way, appOptions]] of Object.entries(APPS)) {
   });
 }
 
+for (const name of ['form', 'iframe', 'img'])
+  test(`in a page whose document has a ${name} that is called host, frames are watched as elsewhere`, async () => {
+    const src = site.appUrl({});
+    const told = await page.evaluate(
+      async ({ name, src, origin }) => {
+        // Documents have their named elements as properties.
+        document.body.append(Object.assign(document.createElement(name), { name: 'host' }));
+        if (!document.host) return 'it is no property';
+        await window.put({ src, place: 'the page', way: 'abp', origin });
+        return window.end('is removed');
+      },
+      { name, src, origin: site.appOrigin },
+    );
+    assert.deepEqual(told, ['DISCONNECTED', 'unknown']);
+  });
+
 // Only there a frame can move without losing its document.
 if (ENGINE !== 'webkit') {
   test('a frame that is carried to another tree with its document keeps its call, and is watched there', async () => {

@@ -294,6 +294,17 @@ for (const [place, origin] of Object.entries(PLACES)) {
       assert.equal(await started(), 1);
     });
 
+    test('a worker that closes itself before it is ready fails its tasks and is not started for ever', async () => {
+      const script = '/tests/support/workers/pool.js?{"closes":true}';
+      await page.evaluate((s) => window.openPool({}, s), script);
+      const codes = await page.evaluate(async () => {
+        const all = await Promise.all([1, 2, 3].map((n) => window.client.call('echo', n)));
+        return all.map(({ error }) => error.code);
+      });
+      assert.deepEqual(codes, Array(3).fill('CAPABILITY_UNAVAILABLE'));
+      assert.equal(await started(), 1);
+    });
+
     test('what a worker said before it closed itself counts', async () => {
       await open();
       const told = await page.evaluate(() => window.withOthersBehind('closesAtItsEnd'));

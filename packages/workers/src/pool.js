@@ -368,7 +368,8 @@ class PoolWorker {
 
   /** It has ended, or will: it gets no more tasks, and what it has said may still be on its way. @param {string} why */
   #ends(why) {
-    this.#pool.leave(this);
+    // Another one would end before it is ready, too.
+    if (this.ready) this.#pool.leave(this);
     after(LAST_WORDS, () => this.#lost(why));
   }
 

@@ -158,4 +158,5 @@ else {
     shares: (_params, { token }) => !(token.word.buffer instanceof ArrayBuffer),
   });
   if (options.twice) serve({});
+  if (options.closes) globalThis.close();
 }

@@ -988,6 +988,7 @@ export class Peer {
     this.#over = true;
     this.#transport.close();
     this.#machine?.end();
+    this.#tasks?.close();
     const why = this.ended ?? this.closedError();
     this.#traced('closed', undefined, why);
     this.#resolveClosed(why);

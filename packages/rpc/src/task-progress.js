@@ -123,6 +123,13 @@ export class TaskProgress {
     }
   }
 
+  /** The connection has ended: the other side can be asked no more. */
+  close() {
+    for (const open of this.#made.values()) this.#leave(open);
+    this.#made.clear();
+    this.#received.clear();
+  }
+
   /** @param {OpenTask | undefined} open */
   #leave(open) {
     if (open) offAbort(open.signal, open);

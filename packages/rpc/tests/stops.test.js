@@ -3,6 +3,7 @@
  * what was done.
  */
 import assert from 'node:assert/strict';
+import { getEventListeners } from 'node:events';
 import { test } from 'node:test';
 import { RpcError } from '../src/index.js';
 import { fired, gate, outcome, peerPair, scriptedPeer } from './support/rpc.js';
@@ -598,6 +599,18 @@ test('mcp: a task that is made in the moment of the cancel is stopped, since nob
       ['tasks/cancel', 'made'],
     ],
   );
+});
+
+test('mcp: a peer that has closed leaves no listener on the signals of its tasks', async (t) => {
+  const { signal } = new AbortController();
+  for (const side of ['a', 'b']) {
+    const pair = taskServer(t);
+    await pair.a.request('tools/call', {}, { signal });
+    assert.equal(getEventListeners(signal, 'abort').length, 1);
+    pair[side].close();
+    await pair.a.closed;
+    assert.equal(getEventListeners(signal, 'abort').length, 0);
+  }
 });
 
 test('mcp: what a task asked for ends with it, and it asks nothing more', async (t) => {

@@ -109,7 +109,8 @@ enum abp_watch_end {
 enum abp_task_return {
   ABP_TASK_RETURNED,
   ABP_TASK_THREW,
-  ABP_TASK_STOPPED /* it threw an AbortError */
+  ABP_TASK_STOPPED, /* it threw an AbortError */
+  ABP_TASK_UNSURE   /* it threw, and does not know what became of its work */
 };
 
 /* What is said besides a state. */

@@ -26,6 +26,7 @@ enum task_event {
   TE_RETURN, /* the executor has returned */
   TE_THROW,  /* the executor has failed */
   TE_STOP,   /* the executor has thrown an AbortError */
+  TE_UNSURE, /* the executor has failed, and does not know what became of its work */
   TE_CANCEL, /* stop now */
   TE_ASK,    /* stop, and the executor may say how */
   TE_GRACE,  /* too late: the executor has not said how it ended, or nobody has answered */
@@ -33,7 +34,7 @@ enum task_event {
   TASK_EVENTS
 };
 _Static_assert((int)TE_SAYS_AUTH_REQUIRED == (int)ABP_TASK_AUTH_REQUIRED, "events follow states");
-_Static_assert((int)TE_STOP - (int)TE_RETURN == (int)ABP_TASK_STOPPED, "events follow returns");
+_Static_assert((int)TE_UNSURE - (int)TE_RETURN == (int)ABP_TASK_UNSURE, "events follow returns");
 _Static_assert(ABP_TASK_UNKNOWN == 0, "a row that is not in the table leads to UNKNOWN: nowhere");
 _Static_assert(ABP_TASK_LEARN <= UINT16_MAX,
                "task_step.owed has a bit for all that the table owes");

@@ -162,8 +162,9 @@ static abp_fate fate_of(const struct extra *extra, enum task_event event, abp_fa
     return extra->worked ? ABP_FATE_STOPPED
                          : (abp_fate)task_step(ABP_TASK_SUBMITTED, TE_CANCEL).fate;
   /* The latest run has ended, and an earlier one, from which a message took over, has not. */
-  const int returns = event >= TE_RETURN && event <= TE_STOP;
-  return returns && extra->active && fate != ABP_FATE_FAILED ? ABP_FATE_RUNNING : fate;
+  const int stays = fate == ABP_FATE_FAILED || fate == ABP_FATE_UNKNOWN;
+  const int returns = event >= TE_RETURN && event <= TE_UNSURE;
+  return returns && extra->active && !stays ? ABP_FATE_RUNNING : fate;
 }
 
 /* A run begins. */
@@ -287,7 +288,7 @@ int abp_task_says(abp_tasks *tasks, abp_task task, uint32_t run, enum abp_task_s
 
 int abp_task_returns(abp_tasks *tasks, abp_task task, uint32_t run, enum abp_task_return how) {
   const uint32_t slot = slot_of(tasks, task);
-  if (slot == NO_CALL || !tasks->extras[slot].active || how > ABP_TASK_STOPPED) return 0;
+  if (slot == NO_CALL || !tasks->extras[slot].active || how > ABP_TASK_UNSURE) return 0;
   struct extra *extra = &tasks->extras[slot];
   const enum task_event event = (enum task_event)((int)TE_RETURN + (int)how);
   const enum abp_task_state state = state_of(tasks, slot);

@@ -1,7 +1,7 @@
 // Generated from src/abp_tasks.h and wasm/tasks_boundary.c by wasm/generate-boundary.mjs: change those instead.
 
 /** The digest of this file. The module must have the same: see js/core/instance.js. */
-export const ABI = 299393249;
+export const ABI = 341713530;
 
 /** @typedef {import('./instance.js').Brand<'abp_fate'>} Fate */
 /** @typedef {0 | import('./instance.js').Brand<'abp_task'>} Task */
@@ -61,6 +61,7 @@ export const WATCH_NUMBERED = /** @type {WatchEnd} */ (4);
 export const TASK_RETURNED = /** @type {TaskReturn} */ (0);
 export const TASK_THREW = /** @type {TaskReturn} */ (1);
 export const TASK_STOPPED = /** @type {TaskReturn} */ (2);
+export const TASK_UNSURE = /** @type {TaskReturn} */ (3);
 export const TASK_NEWS = /** @type {TaskSaying} */ (1);
 export const TASK_SNAPSHOT = /** @type {TaskSaying} */ (2);
 export const ARTIFACT_DROP = /** @type {TaskArtifact} */ (0);

@@ -23,7 +23,8 @@ enum kind {
   SAY_LATE,
   RETURN,
   THROW,
-  STOP, /* with an AbortError */
+  STOP,   /* with an AbortError */
+  UNSURE, /* of what became of its work, with another error */
   CANCEL,
   ASK,
   TIME,
@@ -42,9 +43,10 @@ struct move {
 
 /* What there is to choose from for each kind: states with and without news, runs, and so on. */
 static const uint8_t CHOICES[KINDS] = {
-    [START] = 1,    [SAY] = 18,   [SAY_LATE] = 9,      [RETURN] = RUNS, [THROW] = RUNS,
-    [STOP] = RUNS,  [CANCEL] = 2, [ASK] = 2,           [TIME] = 1,      [ADD] = 4,
-    [ADD_LATE] = 1, [STORED] = 1, [STORED_OTHER] = 10, [WISH] = 2,      [LOSE] = 1,
+    [START] = 1,    [SAY] = 18,          [SAY_LATE] = 9,  [RETURN] = RUNS,
+    [THROW] = RUNS, [STOP] = RUNS,       [UNSURE] = RUNS, [CANCEL] = 2,
+    [ASK] = 2,      [TIME] = 1,          [ADD] = 4,       [ADD_LATE] = 1,
+    [STORED] = 1,   [STORED_OTHER] = 10, [WISH] = 2,      [LOSE] = 1,
 };
 
 /* Who else has worked on the task. */
@@ -129,6 +131,7 @@ static enum abp_fate left_by(int run) {
   switch (model.left[run]) {
   case RETURN: return ABP_FATE_FINISHED;
   case STOP: return ABP_FATE_STOPPED;
+  case UNSURE: return ABP_FATE_UNKNOWN;
   default: return ABP_FATE_FAILED;
   }
 }
@@ -223,9 +226,11 @@ static int expect_returns(int run, enum kind how) {
     return model.said == ABP_TASK_CANCELED ? ABP_TASK_LEARN : 0;
   }
   if (run != model.run) return 0;
-  const enum abp_fate ran = model.active && how != THROW ? ABP_FATE_RUNNING : left_by(run);
+  const enum abp_fate ran =
+      model.active && how != THROW && how != UNSURE ? ABP_FATE_RUNNING : left_by(run);
   if (model.canceling) return tell(ABP_TASK_CANCELED, ran);
-  if (how != RETURN) return tell(ABP_TASK_FAILED, ABP_FATE_FAILED);
+  if (how != RETURN)
+    return tell(ABP_TASK_FAILED, how == UNSURE ? ABP_FATE_UNKNOWN : ABP_FATE_FAILED);
   return needs_somebody(model.said) ? 0 : tell(ABP_TASK_COMPLETED, ran);
 }
 
@@ -320,7 +325,8 @@ static int can(struct move move) {
   case ADD_LATE: return model.run > 1;
   case RETURN:
   case THROW:
-  case STOP: return model.running[move.arg];
+  case STOP:
+  case UNSURE: return model.running[move.arg];
   case START: return model.run < 3;
   case STORED: return model.unstored;
   case STORED_OTHER: return model.commits && (!model.unstored || move.arg != model.storing[0]);
@@ -352,10 +358,12 @@ static int make(struct move move) {
   }
   case RETURN:
   case THROW:
-  case STOP: {
+  case STOP:
+  case UNSURE: {
     const enum abp_task_return how = move.kind == RETURN  ? ABP_TASK_RETURNED
                                      : move.kind == THROW ? ABP_TASK_THREW
-                                                          : ABP_TASK_STOPPED;
+                                     : move.kind == STOP  ? ABP_TASK_STOPPED
+                                                          : ABP_TASK_UNSURE;
     verdict = abp_task_returns(tasks, task, move.arg, how);
     check(verdict, expect_returns(move.arg, (enum kind)move.kind), "a return ends what it may end");
     break;

@@ -269,6 +269,7 @@ static const char *const TASK_EVENT_NAMES[TASK_EVENTS] = {
     [TE_RETURN] = "returns",
     [TE_THROW] = "throws",
     [TE_STOP] = "stops",
+    [TE_UNSURE] = "is unsure",
     [TE_CANCEL] = "cancel",
     [TE_ASK] = "ask",
     [TE_GRACE] = "grace period",

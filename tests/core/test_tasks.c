@@ -68,8 +68,13 @@ static void no_cancel_of_an_agents_task_is_left_without_an_answer(void **state) 
 
 static void whatever_an_executor_does_when_it_is_asked_to_stop_its_task_ends(void **state) {
   (void)state;
-  const int events[] = {
-      TE_RETURN, TE_THROW, TE_STOP, TE_GRACE, TE_SAYS_INPUT_REQUIRED, TE_SAYS_AUTH_REQUIRED};
+  const int events[] = {TE_RETURN,
+                        TE_THROW,
+                        TE_STOP,
+                        TE_UNSURE,
+                        TE_GRACE,
+                        TE_SAYS_INPUT_REQUIRED,
+                        TE_SAYS_AUTH_REQUIRED};
   for (size_t i = 0; i < sizeof events / sizeof *events; i++)
     assert_int_equal(step(TASK_CANCELING, events[i]).next, ABP_TASK_CANCELED);
 }

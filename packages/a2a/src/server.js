@@ -1163,7 +1163,7 @@ export class TaskServer {
     try {
       await (span ? span.run(execute) : execute());
     } catch (error) {
-      how = saysCancelled(error) ? core.TASK_STOPPED : core.TASK_THREW;
+      how = returnOf(error);
       span?.failed(error);
       failure = { reported: core.TASK_FAILED, status: failed(task, error) };
     }
@@ -1428,6 +1428,14 @@ function asError(error) {
   if (error instanceof AbpError) return error;
   console.error('abp-bridge: answering a request failed:', error);
   return new AbpError('INTERNAL_ERROR', 'The agent failed to answer');
+}
+
+/** How a run ended whose executor threw. @param {any} thrown */
+function returnOf(thrown) {
+  const outcome = safely(() => thrown.outcome, undefined);
+  // What a call of the executor's own may still do, such as one to a pool whose worker died, the core does not know.
+  if (outcome === 'unknown' || outcome === 'running') return core.TASK_UNSURE;
+  return saysCancelled(thrown) ? core.TASK_STOPPED : core.TASK_THREW;
 }
 
 /** @param {StoredTask} task @param {unknown} thrown */

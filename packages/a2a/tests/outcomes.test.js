@@ -111,6 +111,48 @@ for (const version of ['1.0', '0.3', 'gem']) {
       else assert.deepEqual(metadataOf(answer), { outcome: 'failed', report: { applied: 1 } });
     });
 
+    for (const outcome of ['unknown', 'running']) {
+      const thrown = (error = new Error('expected in this test')) =>
+        Object.assign(error, { outcome });
+
+      test(`of a task that fails by a call that is ${outcome}, nobody knows what became`, async (t) => {
+        t.mock.method(console, 'error', () => {});
+        const { url, close } = await serve(async ({ report }) => {
+          report({ applied: 1 });
+          throw thrown();
+        });
+        t.after(close);
+        const answer = await ask(url, send, { message: message('go') }, headers);
+        assert.match(statusOf(answer).state, /failed/i);
+        // The gem's messages are plain texts.
+        if (version === 'gem') return;
+        assert.deepEqual(metadataOf(answer), { outcome: 'unknown', report: { applied: 1 } });
+      });
+
+      for (const [when, grace] of [
+        ['within its grace', 60_000],
+        ['too late', 1],
+      ])
+        test(`nor of one that is canceled, and ends by such a call ${when}`, async (t) => {
+          t.mock.method(console, 'error', () => {});
+          const go = deferred();
+          const { agent, asked } = await begin(
+            t,
+            async ({ signal }) => {
+              await (grace > 1 ? aborted(signal) : go.promise);
+              throw thrown(abortError());
+            },
+            { grace },
+          );
+          const answer = await asked(cancel);
+          assert.match(statusOf(answer).state, /canceled/i);
+          if (grace > 1) return assert.deepEqual(metadataOf(answer), { outcome: 'unknown' });
+          go.resolve();
+          while (agent.counters.live) await new Promise(setImmediate);
+          assert.deepEqual(metadataOf(await asked(get)), { outcome: 'unknown' });
+        });
+    }
+
     test('a task that completes says nothing of it', async (t) => {
       const { url, close } = await serve(({ report }) => report({ applied: 1 }));
       t.after(close);

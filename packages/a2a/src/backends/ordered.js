@@ -9,7 +9,7 @@ const MAX_BLOCK = 128;
 /**
  * @template {Place} T no two of one place
  */
-export class OrderedEntries {
+class OrderedEntries {
   /** Each in order, after the one before, and not empty. @type {T[][]} */
   #blocks = [];
 

@@ -173,14 +173,17 @@ COLD void calls_disown(struct calls *calls, uint32_t slot) {
 }
 
 /* A call has ended: its parent may have waited for it, and its children have no parent any more. */
-COLD static void leave_family(struct calls *calls, uint32_t slot) {
+COLD static void leave_family(struct calls *calls, uint32_t slot, enum call_state before) {
   const uint32_t parent = table_call(&calls->table, slot)->parent;
   const abp_fate fate = (abp_fate)table_call(&calls->table, slot)->fate;
   const uint32_t local = table_call(&calls->table, slot)->flags & CALL_LOCAL;
   calls_disown(calls, slot);
   table_orphan(&calls->table, slot);
-  if (parent == NO_CALL || table_call(&calls->table, parent)->child != NO_CALL) return;
-  if (local && table_call(&calls->table, parent)->flags & CALL_FOLLOWS)
+  if (parent == NO_CALL) return;
+  struct call *above = table_call(&calls->table, parent);
+  if (local && before == UNWINDING) above->below = fate & 15u;
+  if (above->child != NO_CALL) return;
+  if (local && above->flags & CALL_FOLLOWS)
     calls_settle(calls, parent, ABP_CANCELLED, fate);
   else
     calls_step(calls, parent, EV_CHILDREN_DONE);
@@ -233,7 +236,7 @@ step(struct calls *calls, uint32_t slot, enum call_state before, enum call_event
   call->state = (uint8_t)taken.next;
   const uint8_t fate = calls->said ? calls->said : (uint8_t)taken.fate;
   calls->said = 0;
-  if (fate) call->fate = fate;
+  if (fate) call->fate = fate & 15u;
   if (call->flags & CALL_LISTED) {
     call->flags &= (uint16_t)~CALL_LISTED;
     list_remove(&calls->table, &calls->table.queue, slot);
@@ -267,7 +270,7 @@ step(struct calls *calls, uint32_t slot, enum call_state before, enum call_event
   if (unwound && call->flags & CALL_ASIDE) calls->limits.max_concurrent--;
   if (call_is_over(after)) {
     calls->in_flight[call->flags & CALL_OUT]--;
-    if ((call->parent & call->child) != NO_CALL) leave_family(calls, slot);
+    if ((call->parent & call->child) != NO_CALL) leave_family(calls, slot, before);
     if (!call->owed) remember(calls, slot);
   }
   if (unwound && calls->keeps)

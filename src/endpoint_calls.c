@@ -262,8 +262,12 @@ int abp_finish_with_fate(abp_endpoint *ep, abp_call call, abp_outcome outcome, a
   if (!fate && ep->calls.asks && outcome == ABP_CANCELLED &&
       table_call(&ep->calls.table, slot)->state != PREPARING)
     fate = ABP_FATE_UNKNOWN;
-  if (fate == ABP_FATE_RUNNING && outcome != ABP_COMPLETED && follows(&ep->calls, slot))
-    return ABP_OK;
+  if (fate == ABP_FATE_RUNNING && outcome != ABP_COMPLETED) {
+    if (follows(&ep->calls, slot)) return ABP_OK;
+    /* It has returned meanwhile. */
+    const abp_fate below = (abp_fate)table_call(&ep->calls.table, slot)->below;
+    if (below) fate = below;
+  }
   if (outcome == ABP_UNKNOWN)
     calls_step(&ep->calls, slot, EV_UNKNOWN);
   else

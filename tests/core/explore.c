@@ -396,7 +396,7 @@ static void mix_call(struct key *key, const struct world *w, int side, const str
                 (uint32_t)(part->stopped << 8 | part->outcome),
                 (uint32_t)(part->asked << 8 | part->unknown | part->fate << 4),
                 until(part->deadline, peer->now)));
-  mix(key, part->left);
+  mix(key, (uint32_t)(part->left << 8 | part->below));
   const struct call *call = table_call(table, part->handle & ((1u << SLOT_BITS) - 1));
   const uint32_t clock = call_is_over(call->state) ? since(call->deadline, peer->now)
                          : call->timer             ? 0x4000 + until(call->deadline, peer->now)

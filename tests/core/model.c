@@ -186,7 +186,9 @@ void model_end(struct world *w, enum side side, int at, abp_outcome outcome, abp
   struct ghost *call = &w->calls[at];
   struct part *part = &call->part[side];
   part->phase = OVER;
-  part->prepares = part->follows = 0;
+  if (side == APP && call->kind == A_LOCAL && call->parent >= 0 && part->answered)
+    w->calls[call->parent].part[APP].below = (uint8_t)fate;
+  part->prepares = part->follows = part->below = 0;
   part->outcome = (uint8_t)outcome;
   part->fate = (uint8_t)fate;
   part->deadline = 0;
@@ -386,7 +388,9 @@ void model_pass_on(struct world *w, int at) {
     return;
   }
   const int told = call->owed & 1u << ABP_RESULT;
-  model_end(w, APP, at, (abp_outcome)part->stopped, ABP_FATE_RUNNING, told ? ABP_RESULT : ABP_NONE);
+  const abp_fate fate = part->below ? (abp_fate)part->below : ABP_FATE_RUNNING;
+  if (part->below) call->did = part->below;
+  model_end(w, APP, at, (abp_outcome)part->stopped, fate, told ? ABP_RESULT : ABP_NONE);
   start_next(w, APP);
 }
 

@@ -839,6 +839,20 @@ static void what_passes_on_that_a_call_still_runs_takes_its_word(void **state) {
   assert_int_equal(abp_became(ep, &id, &outcome, &call), ABP_FATE_FINISHED);
   assert_int_equal(call, 0);
   assert_int_equal(ep->calls.running, 0);
+  /* Or it has returned before it is passed on. */
+  const abp_call other = received(ep, text("r")).call;
+  assert_int_equal(abp_call_local(ep, other, 5, ABP_NO_ERROR), ABP_OK);
+  drain(ep, &action);
+  const abp_call soon = action.call;
+  abp_advance(ep, 1022);
+  drain(ep, NULL);
+  abp_advance(ep, 1033);
+  drain(ep, NULL);
+  assert_int_equal(abp_finish(ep, soon, ABP_FAILED), ABP_OK);
+  drain(ep, NULL);
+  assert_int_equal(abp_finish_with_fate(ep, other, ABP_CANCELLED, ABP_FATE_RUNNING), ABP_OK);
+  assert_int_equal(drain(ep, &action), ABP_RESULT);
+  assert_int_equal(action.fate, ABP_FATE_FAILED);
   abp_free(ep);
 }
 

@@ -840,7 +840,7 @@ int world_can(const struct world *w, struct move move) {
            call->part[signal_side(call)].phase != NOT_HERE;
   case ASK: return call->kind == A_CALL && ready;
   /* What has done something does not wait to begin. */
-  case POSTPONE: return works && !call->yielded && !model_has_children(w, move.at);
+  case POSTPONE: return works && !call->yielded && !part->below && !model_has_children(w, move.at);
   case BEGIN: return part->prepares;
   case COMPLETE:
   case FAIL:
@@ -848,7 +848,7 @@ int world_can(const struct world *w, struct move move) {
   case LOSE_TRACK: return part->phase == RUNS && !part->follows;
   case PASS_ON:
     return part->phase == RUNS && !part->follows && !w->bounds.foreign &&
-           model_has_children(w, move.at);
+           (part->below || model_has_children(w, move.at));
   /* An app may say so at any time: what it was not asked, or said before, changes nothing. */
   case ACCEPT:
   case DECLINE: return part->phase == RUNS && w->bounds.foreign && call->kind != AN_ELICITATION;

@@ -120,6 +120,7 @@ struct part {
   uint8_t closed;    /* callee: it ends because its session was closed */
   uint8_t unknown;   /* it will never come */
   uint8_t follows;   /* its handler has returned, and its word is that of the local calls below */
+  uint8_t below;     /* abp_fate of the latest of these that returned after its answer */
   uint8_t prepares;  /* its handler has not begun, and waits for what it needs */
   uint8_t answered;  /* callee: its result is out, or nobody wants it */
   uint8_t accepted;  /* caller: it was told that the cancel stands */

@@ -16,8 +16,8 @@ before(async () => (site = await startSite()));
 after(() => site.close());
 
 /** A gateway of this test's own, that hands calls over soon. */
-const start = (options) =>
-  startRaw(['mcp', site.url(), '--temporary', '--patience', '0.2'], options);
+const start = ({ patience = '0.2', ...options } = {}) =>
+  startRaw(['mcp', site.url(), '--temporary', '--patience', patience], options);
 async function end(raw) {
   raw.child.stdin.end();
   assert.deepEqual(await raw.closed, [0, null]);
@@ -27,7 +27,7 @@ const tasksOf = async (raw) => (await raw.request('tasks/list')).result.tasks;
 describe('an answer that the client does not take, because it has cancelled meanwhile', () => {
   for (const [
     what,
-    { modern, capabilities = {}, tool = 'work_hang', more, isGiven },
+    { modern, patience, capabilities = {}, tool = 'work_hang', more, isGiven },
   ] of Object.entries({
     'a task of 2025-11-25': {
       modern: false,
@@ -50,12 +50,13 @@ describe('an answer that the client does not take, because it has cancelled mean
     'a question of 2026-07-28': {
       modern: true,
       capabilities: { elicitation: { form: {} } },
+      patience: '600', // the question hands it over
       tool: 'ask_input',
       isGiven: ({ requestState }) => typeof requestState === 'string',
     },
   }))
     test(`${what}: the call is cancelled`, async () => {
-      const raw = await start({ modern, capabilities });
+      const raw = await start({ modern, capabilities, patience });
       const from = site.lines.length;
       const id = raw.call(tool, {}, more);
       const { result } = await raw.answerTo(id);

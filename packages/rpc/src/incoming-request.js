@@ -75,7 +75,8 @@ export class IncomingRequest extends Cancellable {
     ) => {
       this.#peer.nameFor(this, method, params);
       // A task goes on after its request was answered: only its signal tells that it was stopped.
-      if (this.isTask) options = { wait: false, ...options, signal: options.signal ?? this.signal };
+      if (this.isTask && isRecord(options))
+        options = { wait: false, ...options, signal: options.signal ?? this.signal };
       return this.#peer.requestFor(this.handle, method, params, options);
     };
   }

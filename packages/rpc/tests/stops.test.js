@@ -601,6 +601,16 @@ test('mcp: a task that is made in the moment of the cancel is stopped, since nob
   );
 });
 
+test('mcp: what a task asks for with something other than options is refused', async (t) => {
+  const { a, tasks } = taskServer(t);
+  await a.request('tools/call', {});
+  const { context } = tasks.get('t1');
+  for (const options of [new AbortController().signal, 5, null]) {
+    const { err } = await outcome(context.request('ping', {}, options));
+    assert.equal(err.code, 'INVALID_PARAMS', String(options));
+  }
+});
+
 test('mcp: a peer that has closed leaves no listener on the signals of its tasks', async (t) => {
   const { signal } = new AbortController();
   for (const side of ['a', 'b']) {

@@ -88,17 +88,24 @@ export function filterOf(params) {
   const wanted = getField(params, 'status');
   const status = wanted === undefined ? 0 : readState(wanted);
   if (wanted && !status && wanted !== 'TASK_STATE_UNSPECIFIED')
-    throw invalid('status', `is not a task state: ${wanted}`);
-  const since = getField(params, 'statusTimestampAfter');
+    throw invalid('status', `is not a task state: ${JSON.stringify(wanted)}`);
+  const since = textIn(params, 'statusTimestampAfter');
   const after = since ? Date.parse(since) : undefined;
   if (Number.isNaN(after))
     throw invalid('statusTimestampAfter', 'must be a valid ISO 8601 date string');
-  const token = getField(params, 'pageToken');
+  const token = textIn(params, 'pageToken');
   const from = token ? readToken(token) : undefined;
   if (token && !from) throw invalid('pageToken', 'is not that of a list');
-  const contextId = getField(params, 'contextId') || undefined;
+  const contextId = textIn(params, 'contextId');
   const artifacts = getField(params, 'includeArtifacts') === true;
   return { contextId, status, after, pageSize, from, artifacts };
+}
+
+/** A text that may be left out, or empty. @param {unknown} params @param {string} name @returns {string | undefined} */
+function textIn(params, name) {
+  const value = getField(params, name) || undefined;
+  if (value === undefined || typeof value === 'string') return value;
+  throw invalid(name, 'must be a string');
 }
 
 /**

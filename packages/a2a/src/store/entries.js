@@ -3,7 +3,7 @@
  * after them: until then, and where a process ends in between until another one has taken the task over, a list that is
  * limited to a state shows the task as the index has it. What ends a task is never taken back, so an entry that says so is right.
  */
-import { printCursor, stateIn } from '../backends/backend.js';
+import { printCursor, requireEntry, stateIn } from '../backends/backend.js';
 
 /** @import { Backend, IndexEntry, Place } from '../backends/backend.js' */
 /** @import { Filter, Listed } from '../lists.js' */
@@ -127,8 +127,12 @@ export class TaskEntries {
   }
 }
 
-/** @param {Filter} filter */
-const within = ({ tenant, ...rest }) => ({ ...rest, tenant: TASKS + tenant });
+/** Throws unless an index can have what is asked for. @param {Filter} filter */
+function within({ tenant: name, ...rest }) {
+  const tenant = TASKS + name;
+  requireEntry({ tenant, context: rest.context ?? '', time: 0, data: '' });
+  return { ...rest, tenant };
+}
 
 /** @param {IndexEntry & { task: string }} entry @param {string | undefined} state @returns {Listed} */
 function readEntry({ task, context: contextId, time, data }, state) {

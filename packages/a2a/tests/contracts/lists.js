@@ -434,6 +434,25 @@ export function testLists(name, openBackend, many = 2000) {
     assert.deepEqual(await byState('TASK_STATE_SUBMITTED'), [0]);
   });
 
+  it('what no list can be limited to is refused, and costs nobody else anything', async (t, {
+    agent,
+  }) => {
+    const { url } = await agent();
+    await send(url, 'x');
+    const refused = async (params, why) => {
+      const { error } = await ask(url, V1.list, params, V1.headers);
+      assert.equal(error?.code, -32602, JSON.stringify(params).slice(0, 80));
+      assert.match(error.message, why);
+    };
+    for (const name of ['contextId', 'statusTimestampAfter', 'pageToken'])
+      for (const value of [{}, ['a'], 5, true, { toString: 1 }])
+        await refused({ [name]: value }, new RegExp(`${name} must be a string`));
+    await refused({ status: { toString: 1 } }, /status is not a task state/);
+    await refused({ contextId: 'x'.repeat(1_000_000) }, /at most 256 bytes/);
+    await refused({ contextId: '\ud800' }, /well-formed/);
+    assert.equal((await list(url)).totalSize, 1);
+  });
+
   it('a task that was entered and never stored is neither shown nor counted', async (t, {
     backend,
     agent,

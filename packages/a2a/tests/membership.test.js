@@ -5,6 +5,7 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { AbpError } from '../../../js/common/errors.js';
 import { createTaskServer } from '../src/index.js';
+import { Membership } from '../src/store/membership.js';
 import { memoryBackend, taskStore } from '../src/store/index.js';
 import { VERSIONS, plainState } from './support/a2a.js';
 
@@ -349,3 +350,36 @@ for (const kind of ['work', 'cancel', 'ask', 'answer'])
         await check(new Map([0, 0].map(() => [next(plain.length), FAULTS[next(FAULTS.length)]])));
     },
   );
+
+test('who was stopped while it looked at a lease takes nobody for gone by that', async () => {
+  const backend = memoryBackend();
+  let now = 0;
+  let stopped = 0;
+  const options = { term: TERM, now: () => now, answer: () => 'yes', onLose() {} };
+  const other = new Membership(backend, options);
+  await other.enter();
+  const slow = /** @type {any} */ ({
+    list: (filter) => backend.list(filter),
+    // The answer is there, and read later.
+    lease: async (name) => {
+      const number = await backend.lease(name);
+      now += stopped;
+      return number;
+    },
+  });
+  const watching = new Membership(slow, options);
+  const gone = async () => {
+    const names = [];
+    for await (const name of watching.gone()) names.push(name);
+    return names;
+  };
+  assert.deepEqual(await gone(), []);
+  now += TERM / 5;
+  stopped = 2 * TERM;
+  assert.deepEqual(await gone(), []);
+  await backend.renew(other.lease.name);
+  stopped = 0;
+  assert.deepEqual(await gone(), []);
+  now += TERM;
+  assert.deepEqual(await gone(), [other.lease.name]);
+});

@@ -160,6 +160,13 @@ for (const version of ALL) {
       run.ctx.emitArtifact({ artifactId: 'one', parts: [] });
       const other = await open(url, names.resubscribe, { id }, names.headers);
       assert.equal(gist(await other.next()), 'task working');
+      // Without a store there are no numbers to go on from.
+      for (const number of ['1.0', '0.0', 'x', '9'.repeat(99)]) {
+        const headers = { ...names.headers, 'last-event-id': number };
+        const numbered = await open(url, names.resubscribe, { id }, headers);
+        assert.equal(gist(await numbered.next()), 'task working');
+        numbered.leave();
+      }
       run.ctx.emitArtifact({ artifactId: 'two', parts: [] });
       run.gate.resolve();
       assert.deepEqual((await other.rest()).map(gist), ['artifact two', 'completed']);

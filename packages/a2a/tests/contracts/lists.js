@@ -434,6 +434,20 @@ export function testLists(name, openBackend, many = 2000) {
     assert.deepEqual(await byState('TASK_STATE_SUBMITTED'), [0]);
   });
 
+  it('an entry whose log is gone is not shown, and then not counted either', async (t, {
+    backend,
+    agent,
+  }) => {
+    const { url } = await agent();
+    await send(url, 'x');
+    const entry = { tenant: 'task:', context: 'c', time: Date.now() + 1000, state: 'completed' };
+    await backend.note('gone', { ...entry, data: JSON.stringify({ state: 'completed' }) }, 3);
+    assert.equal(await backend.count?.({ tenant: 'task:' }), 2);
+    assert.equal((await list(url)).tasks.length, 1);
+    const { tasks, totalSize } = await list(url);
+    assert.deepEqual([tasks.length, totalSize], [1, 1]);
+  });
+
   it('what no list can be limited to is refused, and costs nobody else anything', async (t, {
     agent,
   }) => {

@@ -456,7 +456,7 @@ int abp_peer_response(abp_peer *peer, const abp_rpc_id *id, abp_answer answer) {
   const uint32_t slot = find(peer, id, CALL_OUT);
   if (!is_pending(peer, slot)) return not_pending(peer, slot);
   const struct call *call = table_call(&peer->calls.table, slot);
-  /* Whoever made it was told that it was stopped: only the request above it waits for this. */
+  /* Its promise was settled before: only the request above it waits for this. */
   if (call->state == LEFT) drop(peer, ABP_LATE);
   const int asks = answer == ABP_INPUT_REQUIRED && call->flags & CALL_ROUNDS;
   if (asks && calls_hold(&peer->calls, slot)) {

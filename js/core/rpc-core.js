@@ -64,7 +64,7 @@ export class PeerCore extends ActionReader {
       member: stopWord(rpc.STOP_MEMBER) ?? '',
       /** A request on behalf of another gives that a name. */
       creates: stopWord(rpc.STOP_CREATES),
-      /** Requests of the other side that are answered by whoever tells it to stop. */
+      /** Requests of the other side that are answered when this side stops it. */
       withdraws: stopWord(rpc.STOP_WITHDRAWS),
     };
     /** The version of the dialect that has batches. */

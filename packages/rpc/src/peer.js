@@ -511,7 +511,7 @@ export class Peer {
       request,
     );
     if (!request.handle) request.batch?.ended(request);
-    // Whoever handles it answers; what works on the task is told by its signal.
+    // Its own handler answers; the work on the task is stopped by its signal.
     else if (method === this.dialect.tasks?.cancel) {
       safely(() => this.#tasks?.stopped(params), undefined);
     }

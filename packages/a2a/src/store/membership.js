@@ -1,6 +1,6 @@
 /**
  * A process among the others: its lease, by which they see that it lives, its entry in their list, and which of them are
- * gone. It has no timers: whoever owns it calls `tick` a few times in a term. packages/a2a/tests/membership.test.js explores
+ * gone. It has no timers: its owner calls `tick` a few times in a term. packages/a2a/tests/membership.test.js explores
  * it with a backend that refuses, hangs and is late at every step.
  */
 import { unavailable } from '../backends/backend.js';
@@ -25,7 +25,7 @@ const GONE = 'gone';
  * @typedef {object} MembershipOptions
  * @property {number} term ms without a sign of life after which a process is taken for gone
  * @property {(text: string) => string | Promise<string>} answer answers what others ask of this process
- * @property {(lost: boolean) => void} onLose the process goes on under another name; what it owned is whoever's takes it.
+ * @property {(lost: boolean) => void} onLose the process goes on under another name; what it owned belongs to the one that takes it.
  *   `lost` if its lease has run out
  * @property {() => number} [now] ms of a clock that only goes forward
  * @property {(ms: number) => Promise<unknown>} [pause]

@@ -187,7 +187,7 @@ export class TaskLogs {
     });
   }
 
-  /** What this process owned is whoever's takes it. It goes on under another name. */
+  /** What this process owned belongs to the process that takes it. This one goes on under another name. */
   loseAll() {
     this.#membership.lose();
   }

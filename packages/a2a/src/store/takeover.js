@@ -7,7 +7,7 @@
  * - A duty is over only when the log has a record that came after its process was gone: one by which another process takes
  *   the task, or a fence, which says nothing. What the process may still have under way expects another record to be the last
  *   one, and is refused.
- * - A question is nobody's, whoever asked it: the duty to watch it goes to who finds it.
+ * - A question has no owner: the duty to watch it goes to the process that finds it.
  * - What one task is in the way of, or one process, is no reason to leave the others.
  *
  * packages/a2a/tests/membership.test.js explores it together with membership.js.

@@ -159,12 +159,12 @@ void calls_admit(struct calls *calls) {
     ;
 }
 
-COLD void calls_keep_places(struct calls *calls) { calls->keeps = 1; }
+COLD void calls_keep_places(struct calls *calls) { calls->keeps = calls->running + 1; }
 
 COLD void calls_give_places(struct calls *calls) {
-  const int has_freed = calls->keeps == 2;
+  const uint32_t before = calls->keeps - 1;
   calls->keeps = 0;
-  if (has_freed) calls_admit(calls);
+  if (calls->running < before) calls_admit(calls);
 }
 
 COLD void calls_disown(struct calls *calls, uint32_t slot) {
@@ -273,10 +273,7 @@ step(struct calls *calls, uint32_t slot, enum call_state before, enum call_event
     if ((call->parent & call->child) != NO_CALL) leave_family(calls, slot, before);
     if (!call->owed) remember(calls, slot);
   }
-  if (unwound && calls->keeps)
-    calls->keeps = 2;
-  else if (unwound)
-    calls_admit(calls);
+  if (unwound && !calls->keeps) calls_admit(calls);
   return taken.owed;
 }
 

@@ -20,9 +20,9 @@ struct calls {
   size_t reason_length;
   const char *timeout_reason; /* the reason of a cancel for which a deadline is the cause */
   uint64_t chunk_size;        /* of the chunk that this input is about */
-  uint8_t wrapped;            /* after 2^32-1 the numbers have begun again */
-  uint8_t said;               /* abp_fate: the next step was told what became of the work, or 0 */
-  uint8_t keeps;  /* several calls end: 1, or 2 once one of them has given its place back */
+  uint32_t keeps;  /* several calls end: how many handlers had places before, and 1; else 0 */
+  uint8_t wrapped; /* after 2^32-1 the numbers have begun again */
+  uint8_t said;    /* abp_fate: the next step was told what became of the work, or 0 */
   uint8_t asks;   /* the handlers' word decides what becomes of a cancel, within the grace period */
   uint8_t leaves; /* what a handler asked for settles at once when its call is stopped */
 };

@@ -498,7 +498,7 @@ export class Client {
    */
   #checked(name, params, options, stream, checked) {
     options ??= {};
-    const { signal, timeout, retry, transfer, input, idempotencyKey } = options;
+    const { retry, transfer, input, idempotencyKey } = options;
     const isSound =
       typeof name === 'string' &&
       (input === undefined || isStream(input)) &&
@@ -519,17 +519,14 @@ export class Client {
     if (this.features.outcomes && !this.#side.repeatable?.(name))
       options = { idempotencyKey: secret(), ...options };
     const { memory } = this;
-    const keyed = options.idempotencyKey !== undefined;
-    const deadline = performance.now() + (milliseconds(timeout) || Infinity);
     const sent = [Date.now(), performance.now()];
     return this.#call(name, params, options).then((response) => {
       if (response.success) return response;
       const attempt = (/** @type {number | undefined} */ timeout) =>
         this.#call(name, params, { ...options, timeout });
       const ready = () => this.#isReady();
-      const how = { attempt, ready, client: this, memory, sent, keyed };
       return import('./retry.js').then(
-        (loaded) => loaded.retry(response, { ...how, patience: retry, signal, deadline }),
+        (loaded) => loaded.retry(response, { attempt, ready, client: this, memory, sent, options }),
         () => response,
       );
     });
@@ -732,18 +729,21 @@ export class Client {
     const session = /** @type {ClientSession} */ (this.#session);
     const { endpoint, settle } = session;
     if (state === abp.SESSION_READY) {
-      const problem = this.#accept(getOwn(message, 'payload'));
-      settle?.(problem);
-      if (problem) this.close();
-      return;
+      const lacking = this.#accept(getOwn(message, 'payload'));
+      if (!lacking) return settle?.(undefined);
+      session.settle = undefined;
+      this.close();
+      return void unreachable(lacking, endpoint.ports.length).then(settle);
     }
     const failed = state === abp.SESSION_FAILED;
-    const error = failed
-      ? refusedHandshake(message)
-      : AbpError.from(endpoint.failure(abp.DISCONNECTED_ERROR).error);
+    const refusal = failed && getOwn(getOwn(message, 'payload'), 'error');
+    const error = AbpError.from(
+      refusal ? readError(refusal) : endpoint.failure(abp.DISCONNECTED_ERROR).error,
+    );
     if (endpoint.cause !== undefined) error.cause = endpoint.cause;
     session.dispose();
-    if (failed && !message) void this.#unanswered(endpoint).then(settle);
+    if (failed && !refusal)
+      void (message ? unreachable('sessionId') : this.#unanswered(endpoint)).then(settle);
     else if (settle) settle(error);
     else if (!session.closed) {
       const { signal } = this.#attempt;
@@ -755,7 +755,7 @@ export class Client {
 
   /**
    * @param {unknown} payload of the `initialize-result`
-   * @returns {AbpError | undefined}
+   * @returns {string | undefined} what it lacks
    */
   #accept(payload) {
     const endpoint = /** @type {Endpoint} */ (this.#endpoint);
@@ -766,14 +766,8 @@ export class Client {
       endpoint.upgrade(portTransport(ports[0]));
     } else {
       for (const port of ports) port.close();
-      if (offered)
-        return new AbpError('TRANSPORT_ERROR', `The app agreed to a port but sent ${ports.length}`);
-      if (this.#origin === OPAQUE) {
-        return new AbpError(
-          'NOT_SUPPORTED',
-          'A sandboxed app must use a port: only a port identifies its document',
-        );
-      }
+      if (offered) return 'ports';
+      if (this.#origin === OPAQUE) return 'identity';
     }
     this.app = /** @type {typeof this.app} */ (getOwn(payload, 'app'));
     this.sessionId = /** @type {string} */ (getOwn(payload, 'sessionId'));
@@ -793,9 +787,15 @@ const isOpen = ({ outcome }) => outcome === 'running' || outcome === 'unknown';
 
 const abandoned = () => new AbpError('CANCELLED', 'The client was closed while it connected');
 
-/** @param {string} lacking what keeps the app from answering; js/agent/diagnosis.js says so in words */
-const unreachable = async (lacking) =>
-  (await loadPart(import('./diagnosis.js'))).unreachableError(lacking);
+/**
+ * @param {string} lacking what keeps a session from beginning; js/agent/diagnosis.js says so in words
+ * @param {number} [ports] how many the app sent
+ */
+const unreachable = (lacking, ports) =>
+  loadPart(import('./diagnosis.js')).then(
+    (loaded) => loaded.unreachableError(lacking, ports),
+    (error) => error,
+  );
 
 /** The error of a request to a closed client. Trying again does not help; `reconnect()` does. */
 const closedError = () => ({
@@ -807,14 +807,3 @@ const closedError = () => ({
 /** @param {string} what has not happened in time */
 const late = (what) =>
   new AbpError('TIMEOUT', `${what} (docs/errors.md#no-answer)`, { retryable: true });
-
-/**
- * The error of a handshake that the app refused.
- * @param {unknown} message what the app said
- */
-function refusedHandshake(message) {
-  const error = getOwn(getOwn(message, 'payload'), 'error');
-  return error
-    ? AbpError.from(readError(error))
-    : new AbpError('SESSION_INVALID', 'The app answered initialize without a sessionId');
-}

@@ -61,15 +61,27 @@ function refusalIn({ heard }) {
 }
 
 /**
- * Makes the error of an app that cannot be reached.
- * @param {string} lacking what it lacks: a `document` for its iframe, an open `port`, or a word in its iframe's sandbox
+ * Makes the error of an app with which no session can begin.
+ * @param {string} lacking what it lacks: a `document` for its iframe, an open `port`, a word in its iframe's sandbox; in its answer one
+ *   port (`ports`), what names its document (`identity`), or a `sessionId`
+ * @param {number} [ports] how many it sent
  */
-export function unreachableError(lacking) {
-  if (lacking === 'port') {
-    return new AbpError(
-      'TRANSPORT_ERROR',
-      'This port was closed with its session: give connect a new port, or a function that opens one',
-    );
+export function unreachableError(lacking, ports) {
+  switch (lacking) {
+    case 'port':
+      return new AbpError(
+        'TRANSPORT_ERROR',
+        'This port was closed with its session: give connect a new port, or a function that opens one',
+      );
+    case 'ports':
+      return new AbpError('TRANSPORT_ERROR', `The app agreed to a port but sent ${ports}`);
+    case 'identity':
+      return new AbpError(
+        'NOT_SUPPORTED',
+        'A sandboxed app must use a port: only a port identifies its document',
+      );
+    case 'sessionId':
+      return new AbpError('SESSION_INVALID', 'The app answered initialize without a sessionId');
   }
   return new AbpError(
     'INVALID_PARAMS',

@@ -220,16 +220,16 @@ const isOpen = (response) =>
  * @param {Named | undefined} call.memory the same, of the session of the first time
  * @param {number[]} call.sent when that was: ms of `Date.now()`, which counts while a computer sleeps, and of `performance.now()`, which
  *   nobody sets back
- * @param {boolean} call.keyed whether it has a key
- * @param {boolean | Patience | undefined} call.patience
- * @param {AbortSignal} [call.signal] the caller's
- * @param {number} call.deadline of all attempts together, in ms of `performance.now()`; Infinity is none
+ * @param {import('./client.js').CallOptions} call.options `timeout` and `signal` are for all attempts together
  * @returns {Promise<Response>} of the last time. If an earlier one may have run, its outcome is not hidden
  */
 export async function retry(response, call) {
-  const { attempt, ready, client, keyed, patience, signal, deadline } = call;
+  const { attempt, ready, client, options } = call;
+  const { retry: patience, signal, timeout, idempotencyKey } = options;
   let { memory, sent } = call;
   const { attempts = 3, ...delays } = read(patience);
+  const keyed = idempotencyKey !== undefined;
+  const deadline = sent[1] + (milliseconds(timeout) || Infinity);
   const left = () => deadline - performance.now();
   /** The latest attempt that may have run and says most of it. @type {Response | undefined} */
   let ran = mayHaveRun(response) ? response : undefined;

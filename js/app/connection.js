@@ -2,7 +2,7 @@ import * as abp from '../core/abp-boundary.js';
 import { Endpoint, carried } from '../session/endpoint.js';
 import { Invocation } from '../session/invocation.js';
 import { invokeReportingErrors, loadPart, safely, toErrorObject } from '../common/errors.js';
-import { firstOf, getOwn } from '../common/values.js';
+import { firstOf, getOwn, textOf } from '../common/values.js';
 import { checkedProgress } from '../wire/messages.js';
 import { portTransport } from '../transports/port.js';
 
@@ -284,9 +284,6 @@ export class Connection {
     return questions.ask(this.endpoint, this.#session?.allowedRequests, request, parent, about);
   }
 }
-
-/** @param {unknown} value */
-const textOf = (value) => (typeof value === 'string' ? value : undefined);
 
 /** @param {unknown} list */
 const textsOf = (list) =>

@@ -28,10 +28,7 @@ export const misfit = (options, types) =>
 
 /** Whether something can be options: an object of them, or a context, which has a signal. @param {any} options */
 const areOptions = (options) =>
-  options === undefined ||
-  options === null ||
-  isRecord(options) ||
-  (isObject(options) && 'signal' in options);
+  isRecord(options ?? {}) || (isObject(options) && 'signal' in options);
 
 /**
  * Throws if something is given in the place of options that is none: a signal, as `addEventListener` has it, would be read as
@@ -41,8 +38,7 @@ const areOptions = (options) =>
  * @throws {AbpError} INVALID_PARAMS
  */
 export function requireOptionsObject(who, options) {
-  if (areOptions(options)) return;
-  throw new AbpError('INVALID_PARAMS', `options of ${who} must be an object: pass { signal }`);
+  if (!areOptions(options)) throw mistyped(who, 'options', 'an object: pass { signal }');
 }
 
 /**

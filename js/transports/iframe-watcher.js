@@ -41,10 +41,6 @@ export function watchIframe(iframe, watched) {
       node = root !== iframe.ownerDocument && root.host;
     }
   };
-  const onLoad = () => watched.suspect();
-  // The document that it is in may be another frame's or another window's, and end before this page.
-  const onHide = (/** @type {PageTransitionEvent} */ event) => event.persisted || lose();
-  const unwatchPage = watchPage(watched);
   observer ??= new MutationObserver(() => {
     // The iframes may have moved: what they left is observed no more.
     observer?.disconnect();
@@ -52,14 +48,16 @@ export function watchIframe(iframe, watched) {
   });
   looks.add(look);
   look();
-  iframe.addEventListener('load', onLoad);
-  view?.addEventListener('pagehide', onHide);
+  const stops = [
+    watchPage(watched),
+    listen(iframe, 'load', () => watched.suspect()),
+    // The document that it is in may be another frame's or another window's, and end before this page.
+    listen(view, 'pagehide', ({ persisted }) => persisted || lose()),
+  ];
   return () => {
     looks.delete(look);
     if (!looks.size) observer?.disconnect();
-    iframe.removeEventListener('load', onLoad);
-    view?.removeEventListener('pagehide', onHide);
-    unwatchPage();
+    for (const stop of stops) stop();
   };
 }
 
@@ -68,9 +66,18 @@ export function watchIframe(iframe, watched) {
  * @param {Pick<Watched, 'leave' | 'close'>} watched what tells it
  * @returns {() => void} stops watching
  */
-export function watchPage(watched) {
-  const onHide = (/** @type {PageTransitionEvent} */ event) =>
-    event.persisted ? watched.leave(true) : watched.close();
-  globalThis.addEventListener?.('pagehide', onHide);
-  return () => globalThis.removeEventListener?.('pagehide', onHide);
+export const watchPage = (watched) =>
+  listen(globalThis, 'pagehide', ({ persisted }) =>
+    persisted ? watched.leave(true) : watched.close(),
+  );
+
+/**
+ * @param {any} target Node has no events for its programs
+ * @param {string} type
+ * @param {(event: PageTransitionEvent) => void} listener
+ * @returns {() => void} stops listening
+ */
+function listen(target, type, listener) {
+  target?.addEventListener?.(type, listener);
+  return () => target?.removeEventListener?.(type, listener);
 }

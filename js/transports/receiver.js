@@ -77,10 +77,7 @@ export class Receiver {
    * @param {number} [length] characters, where it was text
    */
   receive(message, ports = NO_PORTS, length = 0) {
-    if (this.#closed || this.#lost) return;
-    if (this.#onMessage && !this.#early.length) {
-      invokeReportingErrors(this.#onMessage, message, ports);
-    } else this.#keep(() => invokeReportingErrors(this.#onMessage, message, ports), length);
+    this.#deliverInTurn(() => invokeReportingErrors(this.#onMessage, message, ports), length);
   }
 
   /**
@@ -88,21 +85,15 @@ export class Receiver {
    * @param {AbpError} error what was wrong with it
    */
   receiveUnreadable(error) {
-    if (this.#closed || this.#lost) return;
-    const deliver = () => {
+    this.#deliverInTurn(() => {
       if (this.onUnreadable) invokeReportingErrors(this.onUnreadable, error);
       else invokeReportingErrors(this.#onMessage, null, NO_PORTS);
-    };
-    if (this.#onMessage && !this.#early.length) deliver();
-    else this.#keep(deliver, 0);
+    });
   }
 
   /** Nothing more will arrive, but the other side may still read. */
   receiveEnd() {
-    if (this.#closed || this.#lost) return;
-    const deliver = () => (this.onEnd ? invokeReportingErrors(this.onEnd) : this.lose());
-    if (this.#onMessage && !this.#early.length) deliver();
-    else this.#keep(deliver, 0);
+    this.#deliverInTurn(() => (this.onEnd ? invokeReportingErrors(this.onEnd) : this.lose()));
   }
 
   /**
@@ -117,10 +108,13 @@ export class Receiver {
   }
 
   /**
+   * Delivers something at once, or after what waits already.
    * @param {() => void} deliver
-   * @param {number} length
+   * @param {number} [length]
    */
-  #keep(deliver, length) {
+  #deliverInTurn(deliver, length = 0) {
+    if (this.#closed || this.#lost) return;
+    if (this.#onMessage && !this.#early.length) return deliver();
     this.#earlyCharacters += length;
     if (this.#early.length < MAX_EARLY_MESSAGES && this.#earlyCharacters <= MAX_EARLY_CHARACTERS) {
       this.#early.push(deliver);

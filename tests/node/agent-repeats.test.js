@@ -22,17 +22,20 @@ function again(t, response, { ready = async () => true, answers = [], ...more } 
     made.push([performance.now() - now, timeout]);
     return answers[made.length - 1] ?? response;
   };
-  const { within = Infinity, ...call } = more;
+  const { within, keyed, patience = true, signal, ...call } = more;
   const sent = [Date.now(), now];
   void retry(response, {
-    patience: true,
     client: {},
     sent,
-    keyed: false,
     ...call,
     attempt,
     ready,
-    deadline: now + within,
+    options: {
+      retry: patience,
+      signal,
+      timeout: within,
+      idempotencyKey: keyed ? 'the key' : undefined,
+    },
   }).then((last) => (outcome.settled = last));
   return { clock, made, outcome };
 }

@@ -108,15 +108,13 @@ describe('a call that failed is made again', () => {
     success: false,
     error: { message: 'm', retryable: true, ...error },
   });
-  const again = (response, made, more = {}) =>
+  const again = (response, made, options = {}, more = {}) =>
     retry(response, {
       attempt: async (timeout) => (made(timeout), response),
       ready: () => Promise.resolve(true),
       client: {},
       sent: [Date.now(), performance.now()],
-      keyed: false,
-      patience: true,
-      deadline: Infinity,
+      options: { retry: true, ...options },
       ...more,
     });
 
@@ -142,7 +140,7 @@ describe('a call that failed is made again', () => {
     ]) {
       const { made, next } = attempts(t, 0.5);
       const response = failed({ code: 'RATE_LIMITED', retryAfter });
-      const ends = again(response, made, { patience: { attempts: 2, ...Object(patience) } });
+      const ends = again(response, made, { retry: { attempts: 2, ...Object(patience) } });
       if (isMade) await next(retryAfter);
       assert.equal(await ends, response);
       assert.equal(made.mock.callCount(), isMade ? 1 : 0, `${retryAfter}`);
@@ -158,8 +156,10 @@ describe('a call that failed is made again', () => {
     ]) {
       const { made, next } = attempts(t, 0);
       const response = failed({ code: 'RATE_LIMITED' });
-      const deadline = performance.now() + left;
-      const ends = again(response, made, { patience: { attempts: 2, delay: 100 }, deadline });
+      const ends = again(response, made, {
+        retry: { attempts: 2, delay: 100 },
+        timeout: left,
+      });
       if (isMade) await next(100);
       assert.equal(await ends, response);
       assert.equal(made.mock.callCount(), isMade ? 1 : 0, `${left} ms are left`);
@@ -173,14 +173,14 @@ describe('a call that failed is made again', () => {
     const { made } = attempts(t, 0);
     let begin;
     const ready = () => new Promise((resolve) => (begin = resolve));
-    const more = { ready, patience: { attempts: 2 } };
-    const ends = again(failed({ code: 'DISCONNECTED' }), made, more);
+    const more = { ready, options: { retry: { attempts: 2 } } };
+    const ends = again(failed({ code: 'DISCONNECTED' }), made, {}, more);
     await turns();
     assert.equal(made.mock.callCount(), 0);
     begin(true);
     await ends;
     assert.equal(made.mock.callCount(), 1);
-    const given = again(failed({ code: 'DISCONNECTED' }), made, more);
+    const given = again(failed({ code: 'DISCONNECTED' }), made, {}, more);
     await turns();
     begin(false);
     assert.equal((await given).error.code, 'DISCONNECTED');

@@ -77,9 +77,9 @@ export class Invocation extends Cancellable {
    * to that, and whether its chunks were collected into its data; what asks an app
    * that is not ours to stop; what its handler reported last, and its last progress; who waits for the handler to return; the
    * callId of the call on whose behalf it is made, and the call above, if the app makes it to itself; whether its handler has passed on
-   * that what it called still runs.
+   * that what it called still runs; whether its caller was told that it still runs, and what a call below reported after that.
    * @type {{ token?: Token, followed?: AbortSignal, outflow?: import('./outflow.js').Outflow, input?: AsyncIterableIterator<unknown>, collected?: boolean, onStop?: (reason?: string) => void,
-   *   report?: unknown, progress?: object, returned?: Promise<void>, onReturn?: () => void, about?: string, above?: Invocation, follows?: boolean } | undefined}
+   *   report?: unknown, progress?: object, returned?: Promise<void>, onReturn?: () => void, about?: string, above?: Invocation, follows?: boolean, runsOn?: boolean, late?: unknown } | undefined}
    */
   #rare;
 
@@ -419,6 +419,8 @@ export class Invocation extends Cancellable {
       const became = await told.settled;
       fate = fateIn(became) || abp.FATE_UNKNOWN;
       this.#more.report ??= became.report;
+    } else {
+      this.#more.report ??= this.#more.late;
     }
     this.#settle(abp.CANCELLED, response, fate);
   }
@@ -450,6 +452,8 @@ export class Invocation extends Cancellable {
       const callId = about !== undefined && this.#isPassedOn ? about : this.callId;
       this.#endpoint.side.keep?.(callId, { report, progress });
     }
+    const { above, runsOn } = this.#rare ?? {};
+    if (above && runsOn) above.#more.late = report;
     const { machine } = this.#endpoint;
     // From now on the clock of the call that asked runs again.
     if (this.request.about) machine.advance();
@@ -537,6 +541,7 @@ export class Invocation extends Cancellable {
       response = this.#endpoint.ended(outcome, this.#why);
       if (isOwn) response.error = this.#response.error;
     }
+    if (fate === abp.FATE_RUNNING) this.#more.runsOn = true;
     // Where the session has ended, nothing was waited for.
     const isAnswered = this.#response !== undefined;
     if (fate === abp.FATE_RUNNING && !isAnswered && !this.#rare?.onStop && this.#endpoint.ready) {
@@ -549,6 +554,7 @@ export class Invocation extends Cancellable {
     const { report, progress } = this.#said;
     const metadata = {
       ...this.#response?.metadata,
+      outcome: undefined, // the core has the last word
       ...(report !== undefined && { report }),
       ...(progress && { progress }),
     };

@@ -77,6 +77,29 @@ for (const [outcome, end] of Object.entries(ENDS)) {
       assert.deepEqual(await settled, { outcome, report: { applied: 2 } });
     });
 
+    test('has ended before it is passed on', async (t) => {
+      t.mock.method(console, 'error', () => {});
+      const work = stubborn();
+      const { client } = await openPair(
+        {
+          inner: work.handler,
+          async outer(_params, { call }) {
+            const response = await call('inner', {}, { timeout: 5 });
+            assert.equal(response.metadata.outcome, 'running');
+            end(work);
+            await work.ended.catch(() => {});
+            // What the app does with its end has been done by then.
+            await new Promise((resolve) => setImmediate(resolve));
+            return response;
+          },
+        },
+        GRACE,
+      );
+      const { metadata } = await client.call('outer', {}, { callId: 'one' });
+      assert.deepEqual([metadata.outcome, metadata.report], [outcome, { applied: 2 }]);
+      assert.deepEqual(await client.outcome('one'), { outcome, report: { applied: 2 } });
+    });
+
     for (const how of ['call', 'invoke'])
       test(`is one of another app: ${how}`, async (t) => {
         t.mock.method(console, 'error', () => {});

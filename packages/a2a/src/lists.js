@@ -144,7 +144,10 @@ export class TaskLists {
       const found = await this.#look(group, { info, isOfList, work, wanted });
       for (const [i, entry] of group.entries()) {
         if (!found[i]) break scan;
-        const { visible, task } = found[i];
+        let { visible, task } = found[i];
+        // Of those before it, some were not shown when they were read.
+        if (visible && !task && !full && tasks.length < limit && work.read())
+          ({ visible, task } = await this.#read(entry, info, isOfList, true));
         if (visible) count++;
         if (visible && (full || !task || !fits(task))) full = more = true;
         if (full && known !== undefined && more) break scan;
@@ -155,9 +158,12 @@ export class TaskLists {
         tasks.push(withArtifacts ? shown : { ...shown, artifacts: [] });
       }
     }
-    if (more || work.spent)
-      if (!dialect.pages || (tasks.length === 0 && full))
-        throw new AbpError('TOO_LARGE', 'The tasks are too long for one answer');
+    if ((more || work.spent) && !dialect.pages)
+      throw tooLarge(
+        'The tasks are too many or too long for one answer: ask for those of a context',
+      );
+    if (tasks.length === 0 && room < 0)
+      throw tooLarge('A task of the list is too long for one answer');
     const shown = before + tasks.length;
     const total = Math.max(shown, known ?? count);
     const exact = known !== undefined || !work.spent;
@@ -241,6 +247,9 @@ export class TaskLists {
     return known || (await this.#allows(task, info)) ? { visible: true, task } : HIDDEN;
   }
 }
+
+/** @param {string} why */
+const tooLarge = (why) => new AbpError('TOO_LARGE', why);
 
 /**
  * Waits only if there is something to wait for.

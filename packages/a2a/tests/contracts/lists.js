@@ -448,6 +448,26 @@ export function testLists(name, openBackend, many = 2000) {
     assert.deepEqual([tasks.length, totalSize], [1, 1]);
   });
 
+  it('a page that is begun with entries which are behind their logs is answered all the same', async (t, {
+    backend,
+    agent,
+  }) => {
+    const { url } = await agent();
+    for (let i = 0; i < 3; i++) await send(url, `${i}`);
+    const behind = async (from, to) => {
+      for (let i = from; i < to; i++) {
+        const entry = { tenant: 'task:', context: 'c', time: Date.now() + 1000 + i };
+        const data = JSON.stringify({ state: 'completed', by: [] });
+        await backend.note(`gone-${i}`, { ...entry, state: 'completed', data }, 3);
+      }
+    };
+    await behind(0, 2);
+    assert.equal((await pages(url, { pageSize: 1 })).flatMap(idsOf).length, 3);
+    // More than are read for a page.
+    await behind(2, 250);
+    assert.equal((await pages(url, { pageSize: 2 })).flatMap(idsOf).length, 3);
+  });
+
   it('what no list can be limited to is refused, and costs nobody else anything', async (t, {
     agent,
   }) => {

@@ -5,7 +5,7 @@ import { serveResources } from './resource-methods.js';
 import { serveLegacyTasks, serveTasks } from './task-methods.js';
 import { serveTools } from './tool-methods.js';
 
-/** A server that hears of every cancel: the SDK's drops those of requests that were answered. */
+/** A server that is given every cancel: the SDK's drops those of requests that were answered. */
 class GatewayServer extends Server {
   /** @type {(params: Record<string, unknown>) => void} */
   onCancelled = () => {};

@@ -2,6 +2,7 @@
  * What a consumer brings, in the order of its stream. Under load, a consumer of nats-server 2.9.10 leaves messages out and counts on
  * as if it had not. So a gap in the stream's own sequence is filled: what is missing is asked for, and what came after it waits.
  */
+import { pause } from '../pause.js';
 
 /** Messages that are asked for at once. */
 const BATCH = 64;
@@ -69,7 +70,7 @@ export class Feed {
       for (const message of found) if (message) this.#next(message);
       this.received = missing[count - 1];
     } catch {
-      await new Promise((resolve) => setTimeout(resolve, RETRY));
+      await pause(RETRY);
     }
   }
 }

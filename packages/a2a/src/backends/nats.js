@@ -22,6 +22,7 @@ import {
   stateIn,
   unavailable,
 } from './backend.js';
+import { pause } from '../pause.js';
 import { Feed } from './nats-feed.js';
 import { OrderedIndex } from './ordered.js';
 
@@ -833,9 +834,6 @@ async function enterAll(index, messages) {
     await breathe();
   }
 }
-
-/** @param {number} ms */
-const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));
 
 /**
  * A backend on NATS.

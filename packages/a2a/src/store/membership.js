@@ -4,6 +4,7 @@
  * it with a backend that refuses, hangs and is late at every step.
  */
 import { unavailable } from '../backends/backend.js';
+import { pause } from '../pause.js';
 import { Lease } from './lease.js';
 
 /** @import { Backend } from '../backends/backend.js' */
@@ -48,7 +49,7 @@ export class Membership {
     this.#backend = backend;
     this.#options = {
       now: () => performance.now(),
-      pause: (/** @type {number} */ ms) => new Promise((resolve) => setTimeout(resolve, ms)),
+      pause,
       ...options,
     };
     this.lease = this.#newLease();

@@ -8,6 +8,7 @@ import { AbpError } from '../../../../js/common/errors.js';
 import { STATES, readState } from '../dialects.js';
 import { newId } from '../ids.js';
 import { outcomeOf } from '../outcome.js';
+import { pause } from '../pause.js';
 import { statusOf, withOutcome } from '../task.js';
 import { printRecord } from './records.js';
 
@@ -355,6 +356,3 @@ const sizeOf = ({ text }) => text.length + WAITING;
 
 /** @param {string} text */
 const bytesOf = (text) => new TextEncoder().encode(text).length;
-
-/** @param {number} ms */
-const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));

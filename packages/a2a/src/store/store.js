@@ -14,6 +14,7 @@ import { objectNotFound, unavailable } from '../backends/backend.js';
 import { readState } from '../dialects.js';
 import { newId } from '../ids.js';
 import { outcomeOf } from '../outcome.js';
+import { pause } from '../pause.js';
 import { TaskEntries } from './entries.js';
 import { Membership } from './membership.js';
 import { Owner } from './owner.js';
@@ -759,6 +760,3 @@ const unreadableOf = (id) =>
 
 /** @param {string} id */
 const conflictOf = (id) => new AbpError('CONFLICT', `Task ${id} already exists`);
-
-/** @param {number} ms */
-const pause = (ms) => new Promise((resolve) => setTimeout(resolve, ms));

@@ -637,11 +637,18 @@ export class Client {
   /**
    * Whether there is a session, as soon as that is known.
    * @param {boolean} [waits] whether one is waited for that the program may begin, unless it has closed this client
+   * @returns {Promise<boolean>}
    */
   async #isReady(waits) {
     while (waits && !this.connected && !this.#restoring && !this.#attempt.signal.aborted)
       await new Promise((resolve) => this.#waiting.push(() => resolve(undefined)));
-    return this.connected || (this.#restoring?.done ?? false);
+    const restoring = this.#restoring;
+    // The program may begin one while this client tries to.
+    return (
+      this.connected ||
+      (await restoring?.done) ||
+      (restoring !== this.#restoring && this.#isReady(waits))
+    );
   }
 
   #wake() {

@@ -249,6 +249,25 @@ describe('after the connection was lost', () => {
     assert.deepEqual(await client.outcome('a', { timeout: 1 }), { outcome: 'unknown' });
   });
 
+  test('who reconnects by hand before its client has done so learns it, too', async () => {
+    const work = held();
+    const app = serve({ work: work.handler });
+    let isGone = false;
+    const open = () => (isGone ? new Promise(() => {}) : app.open());
+    const client = await clientOf(open, { reconnect: { delay: 1 }, timeout: 0 });
+    const begun = work.next();
+    const pending = client.call('work');
+    const call = await begun;
+    isGone = true;
+    app.cut();
+    const { settled } = await pending;
+    await client.outcome('another', { timeout: 1 }); // by now it is waited for
+    isGone = false;
+    await client.reconnect();
+    call.end.resolve(() => 'done');
+    assert.deepEqual(await settled, { outcome: 'finished' });
+  });
+
   test('who says nothing of itself, or too much, is not known again', async () => {
     for (const owner of ['', 'x'.repeat(257)]) {
       let runs = 0;

@@ -20,7 +20,7 @@ import { AbpError } from '../../../../js/common/errors.js';
  * @property {string} [state] of the task, by which lists can be limited. An entry without one is not counted
  * @property {string} data whatever else a list shows
  *
- * @typedef {object} Sweep
+ * @typedef {object} Sweep which objects a backend looks at, to delete those that nobody keeps
  * @property {number} age ms for which an object was not stored or replaced; more than {@link MAX_PUT}
  * @property {number} limit how many pieces are looked at
  * @property {(name: string) => Promise<boolean>} keeps is asked of each whole object that is old enough

@@ -12,7 +12,7 @@ import {
 import { SIGNAL, requireOptionsObject, requireTypes } from '../common/check-options.js';
 import { milliseconds } from '../common/values.js';
 import { RECEIVED, RECORD } from './records.js';
-import { OUTCOME, checkedProgress, fateIn, isResponse, outcomeOf } from '../wire/messages.js';
+import { OUTCOME, checkedProgress, isResponse, outcomeOf } from '../wire/messages.js';
 import { breatherOf } from '../common/breathe.js';
 import { Cancellable, ENDED } from '../core/cancellable.js';
 import { keptReport } from '../common/report.js';
@@ -249,8 +249,12 @@ export class Invocation extends Cancellable {
     } catch (error) {
       const outcome = safely(() => /** @type {any} */ (error).outcome, undefined);
       // Thrown, as `invoke` does, or returned as a response: what it called still runs.
+      const response = { success: /** @type {const} */ (false), error: toErrorObject(error) };
       if (outcome === 'running') {
-        await this.#passOn({ success: false, error: toErrorObject(error) }, error);
+        const metadata = { outcome };
+        await this.#conclude({ ...response, metadata }, error).catch(() =>
+          this.#fail(response, abp.FATE_UNKNOWN),
+        );
       } else if (saysCancelled(error)) {
         this.reason ??= reasonText(error);
         this.#settle(outcome === 'unknown' ? abp.UNKNOWN : abp.CANCELLED);
@@ -258,7 +262,7 @@ export class Invocation extends Cancellable {
         this.#tell(error);
         // What its author does not know, such as a pool whose worker died, the core does not know better.
         const fate = outcome === 'unknown' ? abp.FATE_UNKNOWN : undefined;
-        this.#fail({ success: false, error: toErrorObject(error) }, fate);
+        this.#fail(response, fate);
       }
     }
   }
@@ -384,45 +388,27 @@ export class Invocation extends Cancellable {
     if (outcomeOf(response) === abp.COMPLETED) {
       return this.#succeed(response.data, response);
     }
-    const { foreign } = this.#endpoint.callee;
-    // What passes calls on has read it.
-    const plain = foreign
-      ? response
-      : (await loadPart(import('../wire/responses.js'))).readResponse(response);
-    const { error } = plain;
-    const fate = fateIn(plain.metadata);
-    if (fate === abp.FATE_RUNNING) return this.#passOn(plain, response);
-    switch (outcomeOf(plain)) {
-      case abp.CANCELLED: {
-        this.reason ??= error?.message;
-        const how = fate === abp.FATE_UNKNOWN ? abp.UNKNOWN : abp.CANCELLED;
-        return this.#settle(how, error && plain, fate);
-      }
-      case abp.TIMED_OUT:
-        return this.#fail(plain, fate || (foreign ? abp.FATE_UNKNOWN : abp.FATE_STOPPED));
-    }
-    return this.#fail(plain, fate);
+    await this.#conclude(response, response);
   }
 
   /**
-   * Its handler has passed on that what it called still runs. The core knows a call to this app; of one to another, that one is asked.
-   * @param {import('../wire/messages.js').Response} response
-   * @param {any} told what the handler returned or threw, and may have `settled`
+   * It has ended without success, or what its handler called still runs.
+   * @param {import('../wire/messages.js').Response} given
+   * @param {unknown} told the same, or what the handler has thrown
    */
-  async #passOn(response, told) {
-    this.reason ??= response.error?.message;
-    this.#more.follows = true;
-    let fate = /** @type {abp.Fate} */ (abp.FATE_RUNNING);
-    if (told.settled) {
-      this.#response = response;
-      this.#endpoint.machine.feed((x, pointer) => x.goes_on(pointer, this.handle));
-      const became = await told.settled;
-      fate = fateIn(became) || abp.FATE_UNKNOWN;
-      this.#more.report ??= became.report;
-    } else {
-      this.#more.report ??= this.#more.late;
-    }
-    this.#settle(abp.CANCELLED, response, fate);
+  async #conclude(given, told) {
+    const { conclude } = await loadPart(import('./conclusion.js'));
+    const { outcome, response, fate, reason } = await conclude(told, given, {
+      foreign: this.#endpoint.callee.foreign,
+      call: this.#more,
+      goOn: (answer) => {
+        this.#response = answer;
+        this.#endpoint.machine.feed((x, pointer) => x.goes_on(pointer, this.handle));
+      },
+    });
+    if (outcome === abp.FAILED) return this.#fail(/** @type {any} */ (response), fate);
+    this.reason ??= reason;
+    this.#settle(outcome, response, fate);
   }
 
   /**

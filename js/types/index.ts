@@ -3,7 +3,7 @@ export * from '../index.js';
 export { Client, connect } from '../agent/client.js'; // with what they say of themselves
 export { Exposed, expose } from '../app/expose.js';
 export type { CallStream } from '../agent/call-stream.js';
-export type { Patience, Reconnecting } from '../agent/retry.js';
+export type { Patience, Reconnecting, Reloading } from '../agent/retry.js';
 export type { CapabilityInfo } from '../agent/capability-list.js';
 export type {
   AgentOptions,
@@ -32,7 +32,7 @@ export type {
   Implemented,
   Requirement,
 } from '../app/registry.js';
-export type { ErrorObject } from '../common/errors.js';
+export type { ErrorObject, Told } from '../common/errors.js';
 export type { Token } from '../common/token.js';
 export type { Limits } from '../core/abp-core.js';
 export type { Brand } from '../core/instance.js';

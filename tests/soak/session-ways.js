@@ -207,7 +207,7 @@ const inWindow = (options) => ({
             ...agentBreaks(client),
             'the iframe is removed'() {
               iframe.contentWindow = null;
-              for (const changed of observers) changed();
+              for (const changed of [...observers]) changed();
             },
             // The published protocol has no word for it.
             ...(options.upgrade !== 'none' && {

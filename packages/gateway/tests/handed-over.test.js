@@ -13,11 +13,18 @@ const TOKEN = 'a-token-of-the-tests';
 const TASKS = 'io.modelcontextprotocol/tasks';
 let site;
 before(async () => (site = await startSite()));
-after(() => site.close());
+const children = [];
+after(() => {
+  for (const child of children) child.kill(); // of a test that has failed
+  site.close();
+});
 
 /** A gateway of this test's own, that hands calls over soon. */
-const start = ({ patience = '0.2', ...options } = {}) =>
-  startRaw(['mcp', site.url(), '--temporary', '--patience', patience], options);
+async function start({ patience = '0.2', ...options } = {}) {
+  const raw = await startRaw(['mcp', site.url(), '--temporary', '--patience', patience], options);
+  children.push(raw.child);
+  return raw;
+}
 async function end(raw) {
   raw.child.stdin.end();
   assert.deepEqual(await raw.closed, [0, null]);
@@ -94,10 +101,8 @@ test('a task whose request is cancelled before it begins is none', async () => {
   // Both are read before the app is open, which the name of the tool has to wait for.
   const id = raw.call('work_hang', {}, { task: { ttl: 60_000 } });
   raw.cancel(id, 'changed my mind');
-  assert.equal(
-    (await raw.answerTo(raw.call('text_echo', { text: 'hello' }))).result.isError,
-    undefined,
-  );
+  const { result } = await raw.answerTo(raw.call('text_echo', { text: 'hello' }));
+  assert.equal(result.isError, undefined, JSON.stringify(result));
   assert.deepEqual(await tasksOf(raw), []);
   await end(raw);
   assert.ok(!site.lines.slice(from).some((line) => /hang started/.test(line)));

@@ -6,6 +6,8 @@ import { AbpError, safely } from '../../../js/common/errors.js';
 import { secret } from '../../../js/common/secret.js';
 import { CLEANING, full, readOptions } from './options.js';
 
+/** @typedef {import('./options.js').KeysOptions} KeysOptions What a store remembers. */
+
 /** @import { KeyEnded, KeyFound, KeyStore } from '../../../js/types/keys.js' */
 
 /**
@@ -221,7 +223,7 @@ class IndexedDBKeys {
 /**
  * A store of keys in IndexedDB, for the pages and workers of this origin. A browser may delete it when the disk is full, unless
  * `navigator.storage.persist()` was granted.
- * @param {import('./options.js').KeysOptions & { name?: string }} [options] `name` is that of the database (`abp-bridge-keys`)
+ * @param {KeysOptions & { name?: string }} [options] `name` is that of the database (`abp-bridge-keys`)
  * @returns {KeyStore}
  * @throws {AbpError} INVALID_PARAMS
  */

@@ -7,6 +7,8 @@ import { AbpError, safely } from '../../../js/common/errors.js';
 import { secret } from '../../../js/common/secret.js';
 import { CLEANING, full, readOptions } from './options.js';
 
+/** @typedef {import('./options.js').KeysOptions} KeysOptions What a store remembers. */
+
 /** @import { KeyEnded, KeyFound, KeyStore } from '../../../js/types/keys.js' */
 
 /** The layout of the tables; a file with another is refused. */
@@ -222,7 +224,7 @@ class SqliteKeys {
  * A store of keys in a file of SQLite. Several processes of one machine may use it at once. What is written is on the disk when the
  * call begins.
  * @param {string} path of the file, which is made if it is not there. Beside it each process has a small file that ends in `.lock`
- * @param {import('./options.js').KeysOptions} [options]
+ * @param {KeysOptions} [options]
  * @returns {KeyStore} whose `open` rejects with `NOT_SUPPORTED` where there is no `node:sqlite`
  * @throws {AbpError} INVALID_PARAMS
  */

@@ -96,7 +96,7 @@ describe('an answer that the client does not take, because it has cancelled mean
 });
 
 test('a task whose request is cancelled before it begins is none', async () => {
-  const raw = await start();
+  const raw = await start({ patience: '600' });
   const from = site.lines.length;
   // Both are read before the app is open, which the name of the tool has to wait for.
   const id = raw.call('work_hang', {}, { task: { ttl: 60_000 } });

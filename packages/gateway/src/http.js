@@ -141,7 +141,7 @@ export async function serveHttp(gateway, values) {
       maxRequestBodySize: MAX_BODY,
     });
     const reads = () => drained(outgoing);
-    const sent = () => sentTo.get(outgoing) ?? 0;
+    const sent = () => (outgoing.writableLength ? 0 : (sentTo.get(outgoing) ?? 0));
     // The end of a response cancels its request in the newer version, and nothing in the older.
     if (isLegacy)
       return send(await exchange.run({ drained: reads, sent }, serveLegacy, request), outgoing);

@@ -23,6 +23,7 @@ import { milliseconds } from '../common/values.js';
  */
 
 /**
+ * What an app's iframe does when a session could not be begun again.
  * @typedef {object} Reloading
  * @property {boolean | ((iframe: HTMLIFrameElement) => unknown)} [reload] whether an app's iframe loads its document again after an
  *   attempt that has failed (false), or what does that: it is waited for, as long as a handshake may take. Then `attempts` is 5 if it is

@@ -25,8 +25,6 @@ const SESSION_IDLE = 30 * 60_000;
 const CLOSING = 1000;
 const PATH = '/mcp';
 
-/** How many pieces of an answer were sent whole. @type {WeakMap<import('node:http').ServerResponse, number>} */
-const sentTo = new WeakMap();
 /** Of the request that is answered. @type {AsyncLocalStorage<import('./mcp-client.js').Exchange>} */
 const exchange = new AsyncLocalStorage();
 
@@ -141,13 +139,12 @@ export async function serveHttp(gateway, values) {
       maxRequestBodySize: MAX_BODY,
     });
     const reads = () => drained(outgoing);
-    const sent = () => (outgoing.writableLength ? 0 : (sentTo.get(outgoing) ?? 0));
     // The end of a response cancels its request in the newer version, and nothing in the older.
     if (isLegacy)
-      return send(await exchange.run({ drained: reads, sent }, serveLegacy, request), outgoing);
+      return send(await exchange.run({ drained: reads }, serveLegacy, request), outgoing);
     if (gone.aborted) return;
     const ask = () => modern.fetch(new Request(request, { signal: gone }));
-    await send(await exchange.run({ drained: reads, sent, gone }, ask), outgoing);
+    await send(await exchange.run({ drained: reads, gone }, ask), outgoing);
   };
   /** @type {typeof respond} */
   const answer = async (incoming, outgoing) => {
@@ -229,10 +226,10 @@ async function send(response, outgoing) {
   for (;;) {
     const { done, value } = await reader.read().catch(() => ({ done: true, value: undefined }));
     if (done) return void outgoing.end();
-    outgoing.write(value, (error) => {
-      if (!error) sentTo.set(outgoing, (sentTo.get(outgoing) ?? 0) + 1);
-    });
+    // Before a piece, not after it: the end goes with the last one, since who has all of an answer may close it at once.
     await drained(outgoing);
+    if (outgoing.destroyed) return;
+    outgoing.write(value);
   }
 }
 

@@ -20,7 +20,6 @@ export const TASKS = 'io.modelcontextprotocol/tasks';
  *
  * @typedef {object} Exchange A request and its answer over HTTP.
  * @property {() => Promise<void>} drained resolves when the client reads
- * @property {() => number} sent how many pieces of the answer the client has been sent whole
  * @property {AbortSignal} [gone] where that cancels the request, aborts when the client has closed the answer before it had all of it
  */
 
@@ -77,17 +76,13 @@ export class McpClient {
    * @param {Context} ctx
    */
   handOver(run, { mcpReq: { id, signal } }) {
-    const exchange = this.exchange?.();
-    const before = exchange?.sent();
     // The SDK ends the signal of a request with its answer, where the answer has a connection of its own.
-    const left = exchange?.gone ?? signal;
+    const left = this.exchange?.()?.gone ?? signal;
     if (signal.aborted || left.aborted) {
       run.abort(reasonOf(signal.aborted ? signal : left));
       throw cancelledError();
     }
-    // Who closes the answer when it has all of it does not cancel.
-    const hasAnswer = () => before !== undefined && Number(exchange?.sent()) > before;
-    left.addEventListener('abort', () => hasAnswer() || run.abort(reasonOf(left)), { once: true });
+    left.addEventListener('abort', () => run.abort(reasonOf(left)), { once: true });
     this.#handed.set(id, run);
     void run.ended.then(() => this.#handed.get(id) === run && this.#handed.delete(id));
   }

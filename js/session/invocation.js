@@ -203,7 +203,7 @@ export class Invocation extends Cancellable {
     }
     return new Promise((resolve) => {
       const invocation = new Invocation(endpoint, request, undefined, resolve);
-      Object.assign(invocation.#more, { about: this.#about, above: this });
+      invocation.#rare = { about: this.#about, above: this };
       const rejection = endpoint.callee.rejectionFor(request);
       // If this call has ended or is ending, the new one is cancelled with it.
       endpoint.begin(invocation, this.handle || ENDED, (x, pointer) =>
@@ -225,7 +225,7 @@ export class Invocation extends Cancellable {
 
   /** Whether the app makes this call to itself. */
   get isLocal() {
-    return this.#resolve !== undefined;
+    return !!this.#resolve;
   }
 
   // --- What the endpoint tells it ------------------------------------------------------------------
@@ -275,7 +275,7 @@ export class Invocation extends Cancellable {
    * @returns {Promise<unknown>} what `begin` returns
    */
   async beginAfter(needed, begin) {
-    this.#postpone();
+    this.postpone();
     const value = await needed;
     // Then it has ended, and nobody waits for this.
     if (!this.begin()) throw this.signal.reason;
@@ -283,18 +283,19 @@ export class Invocation extends Cancellable {
   }
 
   /**
-   * Runs a handler. Of a generator no line runs before its first chunk is taken.
-   * @param {(params: any, context: any) => unknown} handler
+   * Runs a handler. Of a generator no line runs before its first chunk is taken. One that has `later` waits for its turn: it is given
+   * the call, postpones it, and begins it.
+   * @param {((params: any, context: any) => unknown) & { later?: (params: any, call: Invocation) => Promise<unknown> }} handler
    * @param {unknown} params
    * @param {unknown} context
    */
   invoke(handler, params, context) {
-    if (isGenerator(handler)) this.#postpone();
-    return handler(params, context);
+    if (isGenerator(handler)) this.postpone();
+    return handler.later?.(params, this) ?? handler(params, context);
   }
 
   /** Its handler waits for something before it begins. */
-  #postpone() {
+  postpone() {
     this.#endpoint.machine.feed((x, pointer) => x.postpone(pointer, this.handle));
   }
 
@@ -432,14 +433,14 @@ export class Invocation extends Cancellable {
     if (this.#settled) return;
     this.#settled = true;
     this.#response = response;
-    const { report, progress } = this.#said;
-    if (report !== undefined || (this.aborted && progress)) {
+    const said = this.#said;
+    if (said.report !== undefined || (this.aborted && said.progress)) {
       const { about } = this.#rare ?? {};
       const callId = about !== undefined && this.#isPassedOn ? about : this.callId;
-      this.#endpoint.side.keep?.(callId, { report, progress });
+      this.#endpoint.side.keep?.(callId, said);
     }
     const { above, runsOn } = this.#rare ?? {};
-    if (above && runsOn) above.#more.late = report;
+    if (above && runsOn) above.#more.late = said.report;
     const { machine } = this.#endpoint;
     // From now on the clock of the call that asked runs again.
     if (this.request.about) machine.advance();
@@ -522,19 +523,21 @@ export class Invocation extends Cancellable {
   answer(outcome, fate) {
     let response = this.#response;
     // A handler that cancelled its own call gave the error itself.
-    const isOwn = outcome === abp.COMPLETED || (!this.aborted && response !== undefined);
+    const isOwn = outcome === abp.COMPLETED || (!this.aborted && response);
     if (outcome !== abp.COMPLETED) {
       response = this.#endpoint.ended(outcome, this.#why);
       if (isOwn) response.error = this.#response.error;
     }
-    if (fate === abp.FATE_RUNNING) this.#more.runsOn = true;
-    // Where the session has ended, nothing was waited for.
-    const isAnswered = this.#response !== undefined;
-    if (fate === abp.FATE_RUNNING && !isAnswered && !this.#rare?.onStop && this.#endpoint.ready) {
-      import('../common/warnings.js').then(
-        ({ warnOfHandler }) => warnOfHandler(String(this.request.name)),
-        () => {},
-      );
+    if (fate === abp.FATE_RUNNING) {
+      const more = this.#more;
+      more.runsOn = true;
+      // Where the session has ended, nothing was waited for.
+      if (!this.#response && !more.onStop && this.#endpoint.ready) {
+        import('../common/warnings.js').then(
+          ({ warnOfHandler }) => warnOfHandler(String(this.request.name)),
+          () => {},
+        );
+      }
     }
     if (response.success) return this.#send(response, this.#transfer);
     const { report, progress } = this.#said;

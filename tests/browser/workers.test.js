@@ -239,6 +239,27 @@ for (const [place, origin] of Object.entries(PLACES)) {
       assert.equal(await started(), 3);
     });
 
+    test('a call that is cancelled while it waits for a worker never began, and one that a worker has is stopped', async () => {
+      await open({ grace: 60_000 });
+      const told = await page.evaluate(async () => {
+        const { client, workers } = window;
+        const controllers = [new AbortController(), new AbortController()];
+        const [one, two] = controllers.map(({ signal }) => ({ signal }));
+        let runs;
+        await new Promise((onProgress) => {
+          runs = client.call('breathes', {}, { ...one, onProgress });
+        });
+        const waits = client.call('breathes', {}, two);
+        while (!workers.counters.waiting) await new Promise((done) => setTimeout(done));
+        controllers[1].abort();
+        const outcomes = [(await waits).metadata.outcome];
+        controllers[0].abort();
+        return [...outcomes, (await runs).metadata.outcome];
+      });
+      assert.deepEqual(told, ['unstarted', 'stopped']);
+      assert.equal(await started(), 1);
+    });
+
     /** What kills a worker in its task, or may; and whether a page can know. */
     const DEATHS = {
       'closes itself': ['closes', /it closed itself/],

@@ -130,16 +130,22 @@ export class IncomingRequest extends Cancellable {
     return this.#peer.machine.feed((x, at) => x.begin(at, this.handle)) === abp.OK;
   }
 
+  /** Its handler waits for something before it begins. @internal */
+  postpone() {
+    this.#peer.machine.feed((x, at) => x.postpone(at, this.handle));
+  }
+
   /** @internal */
   async start() {
     /** @type {rpc.Ending} */
     let ending = rpc.RETURNED;
     this.#started = true;
     try {
-      const handler = /** @type {Handler} */ (this.#handler);
+      // One that has `later` waits for its turn: it postpones the request, and begins it.
+      const handler = /** @type {Handler & { later?: Handler }} */ (this.#handler);
       // Of a generator no line runs before its first part is taken.
-      if (isGenerator(handler)) this.#peer.machine.feed((x, at) => x.postpone(at, this.handle));
-      const given = await handler(this.params, this);
+      if (isGenerator(handler)) this.postpone();
+      const given = await (handler.later ?? handler)(this.params, this);
       const result = await this.resultOf(given);
       // JSON leaves out undefined, and an answer without a result is not an answer.
       if (typeof result === 'function' || typeof result === 'symbol') {

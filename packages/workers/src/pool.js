@@ -2,12 +2,13 @@
  * A pool of workers for long computations. The app's page stays responsive to its agents and gives tasks to workers. A
  * worker that does not stop when its task is cancelled is terminated, and a new one takes its place.
  *
- * Nothing here decides what happens to a call: a task is the handler of one, and returns, throws or is stopped.
+ * Nothing here decides what happens to a call: a task is the handler of one, and returns, throws or is stopped. Where it is the whole
+ * handler, the core is told when it begins: not before a worker is given it.
  *
  * The messages: the pool sends `task`, then `abort` at most once. A worker sends `ready` when it can take tasks; then for
  * each task `progress`, `word` (one more word of a token, to be set with the task's own), `unshared` (the task has taken its token,
- * which no other thread can set) and at last `done`, `failed` or `cancelled`. A worker has one task at a time, so that messages
- * need not name it.
+ * which no other thread can set) and at last `done`, `failed` (`unstarted` if no line of the handler ran) or `cancelled`. A worker
+ * has one task at a time, so that messages need not name it.
  *
  * A task that streams says `stream`; then for each `next` of the pool it says `chunk`, and makes none before it.
  *
@@ -149,6 +150,8 @@ class PooledStream extends Inflow {
   }
 }
 
+/** The call that a task is the whole handler of. @typedef {{ postpone(): void, begin(): boolean }} Call */
+
 /** A task of a pool. It is its own abort listener. */
 class Task {
   /** The worker that has it, once it no longer waits. @type {PoolWorker | undefined} */
@@ -164,16 +167,19 @@ class Task {
    * @param {string} name
    * @param {unknown} params
    * @param {TaskOptions} options
+   * @param {Call | undefined} call whose whole handler it is
    * @param {(data: unknown) => void} resolve
    * @param {(error: unknown) => void} reject
    */
-  constructor(pool, name, params, { signal, token = new Token(), progress }, resolve, reject) {
+  constructor(pool, name, params, options, call, resolve, reject) {
+    const { signal, token = new Token(), progress } = options;
     this.pool = pool;
     this.name = name;
     this.params = params;
     this.signal = signal;
     this.token = token;
     this.progress = progress;
+    this.call = call;
     this.#resolve = resolve;
     this.#reject = reject;
     onAbort(signal, this);
@@ -271,7 +277,8 @@ class PoolWorker {
 
   /** @param {Task} task */
   take(task) {
-    const { name, params, token } = task;
+    const { name, params, token, call } = task;
+    if (call && !call.begin()) return task.fail(abortError('Its call has ended'));
     try {
       this.#post({ pool: 'task', name, params, word: token.word }, transferOf(params));
       this.task = task;
@@ -279,6 +286,7 @@ class PoolWorker {
       this.#worker.ref?.();
     } catch (error) {
       const why = `The parameters cannot be sent to a worker: ${toErrorObject(error).message}`;
+      call?.postpone();
       task.fail(new AbpError('INVALID_PARAMS', why));
     }
   }
@@ -345,6 +353,7 @@ class PoolWorker {
         task.fail(abortError(message.reason));
         return this.#free();
       case 'failed':
+        if (message.unstarted) task.call?.postpone();
         task.fail(AbpError.from(message.error), true);
         return this.#free();
     }
@@ -419,15 +428,24 @@ export class Pool {
    * @returns {(params?: any, options?: TaskOptions) => Promise<any>}
    */
   run(name) {
-    return (params, options) =>
+    /** @param {unknown} params @param {TaskOptions} [options] @param {Call} [call] */
+    const run = (params, options, call) =>
       new Promise((resolve, reject) => {
         requireOptionsObject('a task', options);
         if (options && !('signal' in options)) this.#warn();
-        const task = new Task(this, name, params, options ?? {}, resolve, reject);
+        const task = new Task(this, name, params, options ?? {}, call, resolve, reject);
         if (this.#closed) task.fail(new AbpError('CAPABILITY_UNAVAILABLE', 'The pool is closed'));
         else if (task.signal?.aborted) task.fail(undefined);
         else this.#admit(task);
       });
+    /** @param {any} [params] @param {TaskOptions} [options] */
+    const handler = (params, options) => run(params, options);
+    /** For what runs handlers, when this is one. @param {unknown} params @param {TaskOptions & Call} call */
+    const later = (params, call) => {
+      call.postpone();
+      return run(params, call, call);
+    };
+    return Object.assign(handler, { later });
   }
 
   /** Warns once that a task cannot be cancelled, because it got no signal. */
@@ -653,9 +671,11 @@ export function serve(handlers, port = ownerPort()) {
     const token = new Token(word, (bound) => say({ pool: 'word', word: bound }));
     /** @type {any} */
     let outcome;
+    let unstarted = true;
     try {
       const handler = Object.hasOwn(handlers, name) ? handlers[name] : undefined;
       if (!handler) throw new AbpError('INTERNAL_ERROR', `The worker does not serve ${name}`);
+      unstarted = false;
       let data = await handler(params, {
         get token() {
           if (!toldUnshared && token.word.buffer instanceof ArrayBuffer) say({ pool: 'unshared' });
@@ -674,7 +694,7 @@ export function serve(handlers, port = ownerPort()) {
     } catch (error) {
       outcome = saysCancelled(error)
         ? { pool: 'cancelled', reason: reasonText(error) }
-        : { pool: 'failed', error: toErrorObject(error) };
+        : { pool: 'failed', error: toErrorObject(error), unstarted };
     }
     abort = undefined;
     pull = () => {};
@@ -695,7 +715,8 @@ export function serve(handlers, port = ownerPort()) {
   // It is the task: there is one at a time, and nothing else says more than a text.
   port.addEventListener('messageerror', () => {
     const why = 'The parameters could not be deserialized in the worker';
-    post({ pool: 'failed', error: toErrorObject(new AbpError('INVALID_PARAMS', why)) });
+    const error = toErrorObject(new AbpError('INVALID_PARAMS', why));
+    post({ pool: 'failed', error, unstarted: true });
   });
   port.start?.();
   if (port === globalThis) tellEnd(port, post, () => abort !== undefined);

@@ -31,6 +31,19 @@ if (options.silent) setInterval(() => {}, 1000);
 else {
   serve({
     echo: (params) => params,
+    /** Leaves a mark where the test looks, and waits for its cancel. */
+    marks: (_params, { signal, progress }) => {
+      Atomics.add(new Int32Array(options.marks), 0, 1);
+      progress({ progress: 0, stage: 'started' });
+      return new Promise((_resolve, reject) => {
+        signal.addEventListener('abort', () => reject(signal.reason));
+      });
+    },
+    /** The same, and streams. */
+    async *streams() {
+      Atomics.add(new Int32Array(options.marks), 0, 1);
+      yield 'row';
+    },
     /** Computes until its token says stop; `started` tells that it does. */
     asks: (_params, { token, progress }) => {
       progress({ progress: 0, stage: 'started' });

@@ -523,7 +523,7 @@ export class Invocation extends Cancellable {
   answer(outcome, fate) {
     let response = this.#response;
     // A handler that cancelled its own call gave the error itself.
-    const isOwn = outcome === abp.COMPLETED || (!this.aborted && response);
+    const isOwn = outcome === abp.COMPLETED || (!this.aborted && !!response);
     if (outcome !== abp.COMPLETED) {
       response = this.#endpoint.ended(outcome, this.#why);
       if (isOwn) response.error = this.#response.error;

@@ -74,6 +74,7 @@ const V1 = VERSIONS['1.0'];
 const tell = (url, text, more) =>
   ask(url, V1.send, { message: V1.message(text), ...more }, V1.headers);
 const later = { configuration: { returnImmediately: true } };
+const [WORKING, DONE] = ['TASK_STATE_WORKING', 'TASK_STATE_COMPLETED'];
 
 /** A backend whose records are held back when it is told to; `change` replaces some of its methods. */
 function heldBackend(change = (_backend) => ({})) {
@@ -401,4 +402,105 @@ test('a task whose lease runs out while it is prepared does not begin', async (t
   assert.equal((await tell(url, 'go')).error.data[0].reason, 'UNAVAILABLE');
   assert.deepEqual(await backend.read(id, 0), []);
   assert.ok((await tell(url, 'go')).result);
+});
+
+// --- What is kept beside the log ---------------------------------------------------------------------------
+
+/** Two processes on one backend; the second cannot read what is kept beside the log as long as `away` is true. */
+async function serveApart(t, execute) {
+  const backend = memoryBackend();
+  const state = { away: true, tried: 0 };
+  const apart = new Proxy(backend, {
+    get(whole, name) {
+      if (name === 'get' && state.away)
+        return async () => {
+          state.tried++;
+          throw new AbpError('UNAVAILABLE', 'Away', { retryable: true });
+        };
+      return whole[name].bind ? whole[name].bind(whole) : whole[name];
+    },
+  });
+  const [owner, other] = [
+    await serve(execute, { store: taskStore({ backend, term: 500 }) }),
+    await serve(execute, { store: taskStore({ backend: apart, term: 500 }) }),
+  ];
+  t.after(() => Promise.all([owner.close(), other.close()]));
+  return { owner, other, state };
+}
+
+/** An artifact that no record has room for. */
+const LONG = 'x'.repeat(1_100_000);
+
+test('a task of which something cannot be read is refused to who asks, at once, and shown to who watches when it can', async (t) => {
+  const go = deferred();
+  const end = deferred();
+  const { owner, other, state } = await serveApart(t, async ({ emitArtifact }) => {
+    await go.promise;
+    emitArtifact({ artifactId: 'long', parts: [{ text: LONG }] });
+    await end.promise;
+  });
+  const { id } = (await tell(owner.url, 'go', later)).result.task;
+  const watched = await open(other.url, V1.resubscribe, { id }, V1.headers);
+  go.resolve();
+  while (!state.tried) await new Promise(setImmediate);
+  const reason = async (method, params) =>
+    (await ask(other.url, method, params, V1.headers)).error?.data[0].reason;
+  assert.equal(await reason(V1.get, { id }), 'UNAVAILABLE');
+  assert.equal(await reason(V1.list, {}), 'UNAVAILABLE');
+  assert.equal(await reason(V1.resubscribe, { id }), 'UNAVAILABLE');
+  assert.equal((await ask(owner.url, V1.get, { id }, V1.headers)).result.status.state, WORKING);
+  state.away = false;
+  end.resolve();
+  const told = await watched.rest();
+  const artifact = told.find(({ result }) => result.artifactUpdate)?.result.artifactUpdate.artifact;
+  assert.equal(artifact.parts[0].text, LONG);
+  assert.equal(gist(told.at(-1)), 'completed');
+  const { result } = await ask(other.url, V1.get, { id }, V1.headers);
+  assert.deepEqual([result.status.state, result.artifacts[0].parts[0].text], [DONE, LONG]);
+});
+
+for (const comesBack of [true, false])
+  test(`a process that cannot read what it is to take over ${comesBack ? 'takes it when it can' : 'can be closed'}`, async (t) => {
+    const emitted = deferred();
+    const { owner, other, state } = await serveApart(t, async ({ emitArtifact, flushed }) => {
+      emitArtifact({ parts: [{ text: LONG }] });
+      await flushed();
+      emitted.resolve();
+      await new Promise(() => {});
+    });
+    const { id } = (await tell(owner.url, 'go', later)).result.task;
+    await emitted.promise;
+    await owner.close();
+    while (state.tried < 3) await new Promise((resolve) => setTimeout(resolve, 1));
+    if (!comesBack) return other.close();
+    state.away = false;
+    let result;
+    do ({ result } = await ask(other.url, V1.get, { id }, V1.headers));
+    while (result?.status.state !== 'TASK_STATE_FAILED');
+    assert.equal(result.artifacts[0].parts[0].text, LONG);
+  });
+
+test('a cancel of which nobody says whether it is stored, nor its owner answers, is refused in the end', async (t) => {
+  const backend = memoryBackend();
+  const silent = new Proxy(backend, {
+    get(whole, name) {
+      const code = silences && { append: 'UNACKNOWLEDGED', ask: 'TIMEOUT' }[name];
+      if (code) return () => Promise.reject(new AbpError(code, 'No answer'));
+      return whole[name].bind ? whole[name].bind(whole) : whole[name];
+    },
+  });
+  let silences = false;
+  const end = deferred();
+  const execute = () => end.promise.then(() => {});
+  const owner = await serve(execute, { store: taskStore({ backend }) });
+  const other = await serve(execute, { store: taskStore({ backend: silent }) });
+  t.after(() => Promise.all([owner.close(), other.close()]));
+  const { id } = (await tell(owner.url, 'go', later)).result.task;
+  silences = true;
+  const { error } = await ask(other.url, V1.cancel, { id }, V1.headers);
+  assert.equal(error.data[0].reason, 'UNAVAILABLE');
+  silences = false;
+  const { result } = await ask(other.url, V1.cancel, { id }, V1.headers);
+  assert.equal(result.status.state, 'TASK_STATE_CANCELED');
+  end.resolve();
 });

@@ -14,6 +14,9 @@ import { printNumber, readRecord, requireKinds } from './records.js';
 /** In place of a mark's name, for a message that was stored without. @param {Message} message */
 const nameless = ({ messageId }) => `id ${messageId}`;
 
+/** Ms before what could not be read is read again. */
+const RETRY = 100;
+
 const RUNNING = abp.FATES[abp.FATE_RUNNING];
 
 export class Replica {
@@ -51,6 +54,8 @@ export class Replica {
   #reading;
   /** @type {(() => void) | undefined} */
   #unwatch;
+  /** Watches again, after what was told could not be read. @type {ReturnType<typeof setTimeout> | undefined} */
+  #again;
   #logs;
 
   /** @param {import('./store.js').TaskLogs} logs @param {string} id of the task */
@@ -93,6 +98,7 @@ export class Replica {
 
   /** Hears of records as they are stored. */
   watch() {
+    clearTimeout(this.#again);
     if (this.ended || this.blind) return;
     const take = (/** @type {LogRecord} */ record) => void this.receive(record);
     this.#unwatch ??= this.#logs.backend.watch(this.id, this.seq, take);
@@ -104,11 +110,12 @@ export class Replica {
   }
 
   stop() {
+    clearTimeout(this.#again);
     this.#unwatch?.();
     this.#unwatch = undefined;
   }
 
-  /** Reads what is stored by now. */
+  /** Reads what is stored by now. Rejects if the backend is away. */
   async catchUp() {
     const records = await this.#logs.backend.read(this.id, this.seq);
     for (const record of records) void this.receive(record);
@@ -118,11 +125,15 @@ export class Replica {
   /**
    * Records come from several sources, each of which has them all, in order.
    * @param {LogRecord} record
-   * @returns {Promise<void> | undefined} resolves when it was read
+   * @returns {Promise<void> | undefined} resolves when it was read; rejects if what it refers to cannot be read now
    */
   receive(record) {
     this.#inbox.push(record);
-    if (!this.#busy) this.#reading = this.#read();
+    if (!this.#busy) {
+      this.#reading = this.#read();
+      // Who waits for it is told.
+      this.#reading.catch(() => {});
+    }
     return this.#reading;
   }
 
@@ -142,7 +153,13 @@ export class Replica {
       const sent = this.owner?.sent;
       const own = sent?.id === content.id;
       let whole = own ? sent.events : this.wholeEvents(content.events);
-      if (whole instanceof Promise) whole = await whole;
+      if (whole instanceof Promise)
+        try {
+          whole = await whole;
+        } catch (error) {
+          this.#leaveOff();
+          throw error;
+        }
       const events = whole;
       try {
         requireKinds(events);
@@ -155,6 +172,22 @@ export class Replica {
       invokeReportingErrors(() => this.#apply(content, events, own));
     }
     this.#busy = false;
+  }
+
+  /** What a record refers to cannot be read now: the record is read again when somebody asks for the task, or watches it. */
+  #leaveOff() {
+    this.#busy = false;
+    this.#inbox = [];
+    this.#reading = undefined;
+    if (!this.#unwatch) return;
+    this.stop();
+    this.#again = setTimeout(() => {
+      try {
+        this.watch();
+      } catch {
+        // The backend is closed.
+      }
+    }, RETRY);
   }
 
   /** @param {unknown} error */

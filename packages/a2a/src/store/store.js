@@ -43,6 +43,8 @@ const RETRY = 100;
 const MAX_WARNED = 1000;
 /** Times that a cancel is stored against others, before the owner is asked to. */
 const ATTEMPTS = 2;
+/** Times that nobody says whether it was stored, before who wants it is told that the backend is away. */
+const MAX_DOUBTS = 5;
 
 /**
  * What the store needs of the server.
@@ -329,13 +331,13 @@ export class TaskLogs {
     try {
       await replica.catchUp();
     } catch (error) {
+      this.#discard(replica);
       // A name that no backend can have is that of no task.
       if (/** @type {AbpError} */ (error).code === 'INVALID_PARAMS') return undefined;
       throw error;
     }
     if (replica.blind) {
-      this.forget(replica);
-      if (replica.entry) this.host.drop(replica.entry);
+      this.#discard(replica);
       throw unreadableOf(id);
     }
     if (replica.entry) this.#replicas.set(id, replica);
@@ -351,7 +353,11 @@ export class TaskLogs {
 
   /** Lets go of a task that works, and that nobody looks at: its log has all of it. @param {Replica} replica */
   #release(replica) {
-    if (!replica.idle || replica.ended) return;
+    if (replica.idle && !replica.ended) this.#discard(replica);
+  }
+
+  /** @param {Replica} replica */
+  #discard(replica) {
     this.forget(replica);
     if (replica.entry) this.host.drop(replica.entry);
   }
@@ -558,6 +564,7 @@ export class TaskLogs {
   async #append(replica, event, isOver) {
     const id = newId();
     const data = printRecord({ id, by: this.lease.name, epoch: 0, events: [event] });
+    let doubts = 0;
     for (let attempt = 1; !isOver(); attempt++) {
       try {
         const seq = await this.backend.append(replica.id, data, replica.seq);
@@ -565,6 +572,8 @@ export class TaskLogs {
       } catch (error) {
         const { code } = /** @type {AbpError} */ (error);
         if (code !== 'CONFLICT' && code !== 'UNACKNOWLEDGED') throw error;
+        if (code === 'UNACKNOWLEDGED' && ++doubts === MAX_DOUBTS)
+          throw unavailable(`The backend does not say what it stores of task ${replica.id}`, error);
         await replica.catchUp();
         if (replica.blind) throw unreadableOf(replica.id);
         // A busy owner is always first.
@@ -717,18 +726,14 @@ export class TaskLogs {
     return name;
   }
 
-  /** What a record refers to. @param {string} name @returns {Promise<TaskEvent>} */
+  /** What a record refers to. Rejects if the backend is away. @param {string} name @returns {Promise<TaskEvent>} */
   async fetch(name) {
-    for (;;) {
-      try {
-        return JSON.parse(new TextDecoder().decode(await this.backend.get(name)));
-      } catch (error) {
-        if (/** @type {AbpError} */ (error).code !== 'UNAVAILABLE') {
-          reportError(error);
-          return { k: 'artifact', ...lostArtifact(name) };
-        }
-        await pause(RETRY);
-      }
+    try {
+      return JSON.parse(new TextDecoder().decode(await this.backend.get(name)));
+    } catch (error) {
+      if (/** @type {AbpError} */ (error).code === 'UNAVAILABLE') throw error;
+      reportError(error);
+      return { k: 'artifact', ...lostArtifact(name) };
     }
   }
 }

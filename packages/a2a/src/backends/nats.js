@@ -30,8 +30,10 @@ import { OrderedIndex } from './ordered.js';
 
 /** Bytes of a message that its headers and its subject may take. */
 const HEADERS = 2048;
-/** Bytes of a piece of an object. */
+/** Bytes of a piece of an object, where NATS takes messages of that size. */
 const CHUNK = 256 * 1024;
+/** Bytes that a message must be allowed to have: an entry of the index has a tenant, a context and a user. */
+const MIN_MESSAGE = 16 * 1024;
 /** Records that are asked for one by one; for more there is a consumer. */
 const FEW = 64;
 /** Ms for which no other consumer is made when one could not be. */
@@ -56,8 +58,16 @@ const KEPT = 300_000;
 const FRESH = 1000;
 /** Attempts to enter a task in the index while others do, too. */
 const MAX_ATTEMPTS = 16;
-/** JetStream's number for "another sequence is the latest". */
+/** JetStream's numbers for "another sequence is the latest", and for "the stream takes no message of that size". */
 const WRONG_SEQUENCE = 10071;
+const TOO_LONG = 10054;
+/** Errors of what was not stored, and will not be. */
+const REFUSALS = [
+  'JetStreamApiError',
+  'NoRespondersError',
+  'JetStreamNotEnabled',
+  'PermissionViolationError',
+];
 
 const encoder = new TextEncoder();
 const decoder = new TextDecoder();
@@ -127,6 +137,7 @@ class NatsBackend {
   #jsm;
   #namespace;
   #timeout;
+  #limits;
   #connected = true;
   #closed = false;
   /** Of long lists, by their subjects. @type {Map<string, Copy>} */
@@ -154,15 +165,33 @@ class NatsBackend {
    * @param {any} jsm
    * @param {string} namespace
    * @param {number} timeout
+   * @param {{ log: number, state: number }} limits bytes of a message that the streams take
    */
-  constructor(connection, js, jsm, namespace, timeout) {
+  constructor(connection, js, jsm, namespace, timeout, limits) {
     this.#connection = connection;
     this.#js = js;
     this.#jsm = jsm;
     this.#namespace = namespace;
     this.#timeout = timeout;
-    this.maxRecord = connection.info.max_payload - HEADERS;
+    this.#limits = limits;
     void this.#observe();
+  }
+
+  get maxRecord() {
+    return this.#room('log');
+  }
+
+  /** Bytes that a message may have: neither its stream nor the server takes more. @param {'log' | 'state'} kind */
+  #room(kind) {
+    return Math.min(this.#limits[kind], this.#connection.info.max_payload) - HEADERS;
+  }
+
+  /** The streams may take less than when this was opened. */
+  async #measure() {
+    for (const kind of /** @type {const} */ (['log', 'state']))
+      this.#limits[kind] = messageSize(
+        (await this.#jsm.streams.info(`${this.#namespace}_${kind}`)).config,
+      );
   }
 
   /** Knows whether there is a connection: a client keeps what is published without one, and sends it later. */
@@ -210,14 +239,31 @@ class NatsBackend {
     try {
       return (await this.#js.publish(subject, data, { timeout: this.#timeout, ...options })).seq;
     } catch (error) {
-      const { name, code, message } = /** @type {NatsError} */ (error);
+      const { name, code, message, cause } = /** @type {NatsError} */ (error);
       if (code === WRONG_SEQUENCE) throw conflict(task, error);
-      const refused = name === 'JetStreamApiError' || name === 'NoRespondersError';
-      if (refused || name === 'JetStreamNotEnabled')
+      if (code === TOO_LONG || name === 'InvalidArgumentError') {
+        await this.#measure().catch(() => {});
+        throw new AbpError('TOO_LARGE', `NATS refused it: ${message}`, { cause: error });
+      }
+      // The client wraps some of them.
+      if (REFUSALS.includes(name) || REFUSALS.includes(/** @type {NatsError} */ (cause)?.name))
         throw unavailable(`NATS refused it: ${message}`, error);
       throw new AbpError('UNACKNOWLEDGED', 'NATS did not acknowledge what was published', {
         cause: error,
       });
+    }
+  }
+
+  /** Resolves when the server has what was sent. A server that hangs does not answer, and its connection stays. */
+  async #flush() {
+    let timer = /** @type {ReturnType<typeof setTimeout> | undefined} */ (undefined);
+    const late = new Promise((_resolve, reject) => {
+      timer = setTimeout(() => reject(new Error('timeout')), this.#timeout);
+    });
+    try {
+      await Promise.race([this.#connection.flush(), late]);
+    } finally {
+      clearTimeout(timer);
     }
   }
 
@@ -551,11 +597,11 @@ class NatsBackend {
       },
     });
     this.#subscriptions.add(subscription);
-    await this.#request(() => this.#connection.flush());
+    await this.#request(() => this.#flush());
     return async () => {
       this.#subscriptions.delete(subscription);
       subscription.unsubscribe();
-      if (this.#connected) await this.#connection.flush().catch(() => {});
+      if (this.#connected) await this.#flush().catch(() => {});
     };
   }
 
@@ -585,7 +631,7 @@ class NatsBackend {
     const { tenant, context, time, state, data } = entry;
     const subject = this.#subject('index', token(tenant), token(context), token(task));
     const text = JSON.stringify({ task, tenant, context, time, state, data, seq });
-    requireRecord(text, this.maxRecord);
+    requireRecord(text, this.#room('state'));
     for (let attempt = 1; ; attempt++) {
       const last = await this.#last(this.#state, subject);
       const stored = last && decoder.decode(last.data);
@@ -701,9 +747,10 @@ class NatsBackend {
     this.#check(name);
     const id = crypto.randomUUID();
     const began = performance.now();
-    const count = Math.ceil(bytes.length / CHUNK);
+    const size = Math.min(CHUNK, this.#room('state'));
+    const count = Math.ceil(bytes.length / size);
     for (let i = 0; i < count; i++) {
-      const chunk = bytes.subarray(i * CHUNK, (i + 1) * CHUNK);
+      const chunk = bytes.subarray(i * size, (i + 1) * size);
       await this.#publish(this.#subject('chunk', token(name), id, String(i)), chunk);
     }
     const before = await this.#object(name);
@@ -734,11 +781,13 @@ class NatsBackend {
       if (!object || object.id === broken) throw objectNotFound(name);
       const bytes = new Uint8Array(object.size);
       let i = 0;
+      let at = 0;
       for (; i < object.count; i++) {
         const subject = this.#subject('chunk', token(name), object.id, String(i));
         const chunk = await this.#last(this.#state, subject);
         if (!chunk) break;
-        bytes.set(chunk.data, i * CHUNK);
+        bytes.set(chunk.data, at);
+        at += chunk.data.length;
       }
       if (i === object.count) return bytes;
       // It was replaced or removed while it was read, unless it is still the same.
@@ -807,6 +856,9 @@ class NatsBackend {
   }
 }
 
+/** Bytes of a message that a stream takes. @param {{ max_msg_size?: number }} config */
+const messageSize = ({ max_msg_size: size = -1 }) => (size > 0 ? size : Infinity);
+
 /** @returns {Copy} */
 const newCopy = () => ({
   index: new OrderedIndex(),
@@ -868,6 +920,7 @@ export async function natsBackend({
         max_msgs_per_subject: 1,
       },
     ];
+    const limits = [];
     for (const stream of streams) {
       // Adding one that is there, and the same, does nothing.
       const { config } = await jsm.streams
@@ -876,8 +929,14 @@ export async function natsBackend({
       // A direct get may be answered by a server that does not have the latest.
       if (config.allow_direct)
         throw new Error(`the stream ${stream.name} must not have allow_direct`);
+      limits.push(messageSize(config));
     }
-    return new NatsBackend(connection, js, jsm, namespace, timeout);
+    const [log, state] = limits;
+    if (Math.min(log, state, connection.info?.max_payload ?? 0) < MIN_MESSAGE)
+      throw new Error(
+        `the server (max_payload) and its streams (max_msg_size) must take messages of ${MIN_MESSAGE} bytes`,
+      );
+    return new NatsBackend(connection, js, jsm, namespace, timeout, { log, state });
   } catch (error) {
     throw unavailable(`JetStream cannot be used: ${/** @type {Error} */ (error).message}`, error);
   }

@@ -215,6 +215,8 @@ export class Owner {
           () => true,
           () => false,
         );
+        // The backend takes less than it did: what is to be stored is divided anew.
+        if (read && code === 'TOO_LARGE') this.sent = undefined;
         if (!read || code !== 'CONFLICT') await pause(RETRY);
       }
     }

@@ -8,7 +8,9 @@ import { join } from 'node:path';
 import { after, test } from 'node:test';
 import * as jetstream from '@nats-io/jetstream';
 import { natsBackend } from '../../src/backends/nats.js';
+import { taskStore } from '../../src/store/index.js';
 import { testBackend } from '../contracts/backend.js';
+import { VERSIONS, ask, serve } from '../support/a2a.js';
 import { NATS_SERVER, NatsServer, startCluster } from './nats-server.js';
 
 const server = await new NatsServer().start();
@@ -312,6 +314,104 @@ test('NATS: an object that has lost a part is not there', async () => {
   const jsm = await jetstream.jetstreamManager(server.connections[0]);
   await jsm.streams.purge('parts_state', { filter: 'parts.chunk.*.*.1' });
   await assert.rejects(backend.get('object'), { code: 'OBJECT_NOT_FOUND' });
+});
+
+/** A server with a configuration of its own. @param {import('node:test').TestContext} t @param {string} text */
+async function configured(t, text) {
+  const folder = mkdtempSync(join(tmpdir(), 'abp-conf-'));
+  t.after(() => rmSync(folder, { recursive: true }));
+  const path = join(folder, 'nats.conf');
+  writeFileSync(path, text);
+  const own = await new NatsServer().start(['-c', path]);
+  t.after(() => own.close());
+  return own;
+}
+
+const V1 = VERSIONS['1.0'];
+
+/** @param {string} url @param {string} method @param {object} params */
+const ask1 = (url, method, params) => ask(url, method, params, V1.headers);
+
+/** @param {string} url @param {string} text @param {object} [configuration] */
+const send = (url, text, configuration) =>
+  ask1(url, V1.send, { message: V1.message(text), configuration });
+
+/** The lengths of the artifacts of a task. @param {any} answer */
+const lengths = ({ result: { task } }) =>
+  task.artifacts.map(({ parts: [{ text }] }) => text.length);
+
+test('NATS: what is longer than the server and its streams take is divided, whatever they take', async (t) => {
+  const own = await configured(t, 'max_payload: 65536');
+  const jsm = await jetstream.jetstreamManager(await own.connect());
+  const state = ['lease', 'index', 'object', 'chunk'].map((kind) => `a2a.${kind}.>`);
+  const one = { max_msgs_per_subject: 1, max_msg_size: 20_000 };
+  await jsm.streams.add({ name: 'a2a_state', subjects: state, ...one });
+  const backend = await open({}, own);
+  const agent = await serve(
+    async (ctx) => {
+      if (ctx.message.parts[0].text === 'wait')
+        await new Promise((resolve) => ctx.signal.addEventListener('abort', resolve));
+      else
+        for (let i = 0; i < 2; i++)
+          ctx.emitArtifact({ parts: [{ text: 'x'.repeat(ctx.message.parts[0].text.length) }] });
+    },
+    { store: taskStore({ backend }) },
+  );
+  t.after(() => agent.close());
+  const sizes = [19_000, 60_000, 300_000];
+  for (const size of sizes)
+    assert.deepEqual(lengths(await send(agent.url, 'y'.repeat(size))), [size, size]);
+  // What was stored in pieces of one size is read by those who store in pieces of another.
+  await jsm.streams.update('a2a_state', { max_msg_size: 60_000 });
+  const other = await open({}, own);
+  const { tasks } = (await ask1(agent.url, V1.list, { includeArtifacts: true })).result;
+  assert.equal(tasks.length, sizes.length);
+  for (const name of await backend.objects(''))
+    assert.deepEqual(await other.get(name), await backend.get(name));
+  // They may take less than they did: nobody who was told that a task works is left alone with that.
+  const { id } = (await send(agent.url, 'wait', { returnImmediately: true })).result.task;
+  await jsm.streams.update('a2a_log', { max_msg_size: 20_000 });
+  await jsm.streams.update('a2a_state', { max_msg_size: 20_000 });
+  const asked = 'z'.repeat(15_000);
+  assert.deepEqual(lengths(await send(agent.url, asked)), [asked.length, asked.length]);
+  const canceled = (await ask1(agent.url, V1.cancel, { id })).result;
+  assert.equal(canceled.status.state, 'TASK_STATE_CANCELED');
+  await backend.close();
+  await jsm.streams.update('a2a_log', { max_msg_size: 1000 });
+  await assert.rejects(open({}, own), { code: 'UNAVAILABLE', message: /max_msg_size/ });
+});
+
+test('NATS: what its user may not publish is refused at once, with the reason', async (t) => {
+  const denied = 'permissions: { publish: { deny: ["a2a.log.>"] } }';
+  const own = await configured(
+    t,
+    `accounts { A { jetstream: enabled, users: [{ user: u, password: p, ${denied} }] } }`,
+  );
+  const connection = await own.connect([], { user: 'u', pass: 'p' });
+  const backend = await natsBackend({ connection, jetstream });
+  const agent = await serve(() => {}, { store: taskStore({ backend }) });
+  t.after(() => agent.close());
+  const { error } = await send(agent.url, 'x');
+  assert.match(error.message, /NATS refused it: Permissions Violation for Publish to "a2a\.log\./);
+  assert.equal(error.data[0].reason, 'UNAVAILABLE');
+  await backend.close();
+});
+
+test('NATS: a server that hangs holds up neither a process that begins nor one that ends', async () => {
+  const own = await new NatsServer().start();
+  try {
+    const backend = await open({ timeout: 500 }, own);
+    const stop = await backend.serve('process', () => '');
+    await own.pause();
+    await assert.rejects(
+      backend.serve('other', () => ''),
+      { code: 'UNAVAILABLE' },
+    );
+    await stop();
+  } finally {
+    own.resume();
+    await own.close();
+  }
 });
 
 /** The configuration in the documents. */

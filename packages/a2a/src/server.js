@@ -599,8 +599,7 @@ export class TaskServer {
     const { task } = entry;
     this.#addPush(asked, entry);
     const verdict = entry.table.start(entry.handle);
-    if (!(verdict & core.TASK_START))
-      throw new AbpError('UNSUPPORTED_OPERATION', `Task ${task.id} ${whyNot(task, 'modified')}`);
+    if (!(verdict & core.TASK_START)) throw unwanted(task);
     message.taskId = task.id;
     message.contextId = task.contextId;
     task.remember(message, size);
@@ -649,13 +648,35 @@ export class TaskServer {
         await logs.begin(id, origin, message, info, begins, mark);
       }
     } catch (error) {
-      // Whether it is stored is not known here. The next process knows, when the message comes again.
-      throw mark && error instanceof AbpError && error.code === 'ABORTED' ? away() : error;
+      if (!(error instanceof AbpError) || error.code !== 'ABORTED') throw error;
+      if (!(await this.#passed({ id, message, mark, known: !!known }))) throw error;
+      await this.#answerAgain(asked, streams, id, configuration);
+      return id;
     } finally {
       if (begun) logs.leave(begun);
     }
     send?.();
     return id;
+  }
+
+  /**
+   * Others have stored something where a message was to be, or this process has lost its lease: its log says what became of it.
+   * @param {{ id: string, message: Message, mark?: import('./repeats.js').Mark, known: boolean }} sent `known` for an answer to a task
+   * @returns {Promise<boolean>} whether another process has taken the message; false if nobody knows, and it is not to be sent again
+   */
+  async #passed({ id, message, mark, known }) {
+    const logs = /** @type {TaskLogs} */ (this.#logs);
+    const replica = await logs.load(id).catch(() => undefined);
+    try {
+      if (mark && replica?.took(mark, message)) return true;
+      const task = replica?.entry?.task;
+      if (known && task && !ASKING.includes(task.state)) throw unwanted(task);
+      // The next process knows, when the message comes again.
+      if (mark) throw again();
+      return false;
+    } finally {
+      if (replica) logs.leave(replica);
+    }
   }
 
   /**
@@ -957,8 +978,7 @@ export class TaskServer {
       return flat ? { configs: printed, nextPageToken: '' } : printed;
     }
     if (/set$|^Create/.test(method)) {
-      if (task.terminal)
-        throw new AbpError('UNSUPPORTED_OPERATION', `Task ${taskId} ${whyNot(task, 'modified')}`);
+      if (task.terminal) throw unwanted(task);
       const given = getField(params, 'pushNotificationConfig') ?? (flat ? params : undefined);
       const config = await pushes.read(given, dialect, flat ? newId() : taskId);
       pushes.requireRoom(configs, config);
@@ -1395,6 +1415,19 @@ function refused(error) {
 
 /** Nothing has been done, and somewhere else, or later, it can be. */
 const away = () => new AbpError('UNAVAILABLE', 'The agent is closing', { retryable: true });
+
+/** It may have been taken, and comes again without harm. */
+const again = () =>
+  new AbpError('UNAVAILABLE', 'Nobody knows yet whether the message was taken: send it again', {
+    retryable: true,
+  });
+
+/** States in which a task takes messages. @type {string[]} */
+const ASKING = ['input-required', 'auth-required'];
+
+/** A task that takes no message. @param {StoredTask} task */
+const unwanted = (task) =>
+  new AbpError('UNSUPPORTED_OPERATION', `Task ${task.id} ${whyNot(task, 'modified')}`);
 
 /** @param {unknown} error */
 const isAway = (error) => error instanceof AbpError && error.code === 'UNAVAILABLE';

@@ -503,6 +503,11 @@ export function testStore(name, openBackend) {
     );
     assert.equal(runs, 1);
     assert.equal(answers.filter(({ result }) => result).length, 1);
+    const refused = answers.filter(({ error }) => error);
+    assert.deepEqual(
+      refused.map(({ error }) => error.code),
+      refused.map(() => -32004),
+    );
     assert.equal(stateOf(await get(urls[1], id)), 'completed');
   });
 
@@ -863,6 +868,20 @@ export function testStore(name, openBackend) {
       answers.push(await ask(url, V1.send, { message }, headers));
     assert.equal(new Set(answers.map(({ result }) => result.task.id)).size, 1);
     assert.equal(runs, 1);
+  });
+
+  it('a message that comes to several processes at once is taken once, and each tells its task', async (t, start) => {
+    let runs = 0;
+    const { urls } = await start(() => void runs++, { count: 4 });
+    const headers = { ...V1.headers, 'a2a-extensions': 'urn:abp-bridge:a2a:repeats' };
+    for (let i = 1; i <= 10; i++) {
+      const message = V1.message('go');
+      const post = (url) => ask(url, V1.send, { message }, headers);
+      const answers = await Promise.all(urls.map(post));
+      const ids = answers.map(({ result, error }) => result?.task.id ?? error.message);
+      assert.equal(new Set(ids).size, 1, ids.join());
+      assert.equal(runs, i);
+    }
   });
 
   it('another message under the id of one before is refused, by every process', async (t, start) => {

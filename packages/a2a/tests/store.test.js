@@ -206,6 +206,54 @@ test('a task whose entry may not be stored has not begun, and its sender can try
   assert.equal((await tell(url, 'go')).result.task.status.state, 'TASK_STATE_COMPLETED');
 });
 
+test('an answer that may not be stored is refused, and its sender can try again', async (t) => {
+  let refuses = false;
+  const { backend } = heldBackend((whole) => ({
+    append: async (...given) => {
+      if (refuses) throw new AbpError('UNAVAILABLE', 'It may not be stored', { retryable: true });
+      return whole.append(...given);
+    },
+  }));
+  const did = [];
+  const execute = ({ message, task, emitStatus }) => {
+    did.push(message.parts[0].text);
+    if (task.history.length === 1) emitStatus('input-required', 'And?');
+  };
+  const { url, close } = await serve(execute, { store: taskStore({ backend }) });
+  t.after(close);
+  const { id } = (await tell(url, 'go')).result.task;
+  const answer = (text) => {
+    const message = { ...V1.message(text), taskId: id };
+    const body = { jsonrpc: '2.0', id: 1, method: V1.send, params: { message } };
+    return post(url, JSON.stringify(body), V1.headers);
+  };
+  refuses = true;
+  const refused = await answer('no');
+  assert.deepEqual([refused.status, refused.headers.get('retry-after')], [503, '1']);
+  assert.equal((await refused.json()).error.message, 'It may not be stored');
+  refuses = false;
+  const { result } = await (await answer('yes')).json();
+  assert.equal(result.task.status.state, 'TASK_STATE_COMPLETED');
+  assert.deepEqual(did, ['go', 'yes']);
+});
+
+test('where nobody knows whether a process has entered, nothing has begun, and it can be asked again', async (t) => {
+  let silent = true;
+  const { backend } = heldBackend((whole) => ({
+    renew: async (name) => {
+      if (silent) throw new AbpError('UNACKNOWLEDGED', 'Silence');
+      return whole.renew(name);
+    },
+  }));
+  const { url, close } = await serve(() => {}, { store: taskStore({ backend }) });
+  t.after(close);
+  const body = { jsonrpc: '2.0', id: 1, method: V1.send, params: { message: V1.message('go') } };
+  const refused = await post(url, JSON.stringify(body), V1.headers);
+  assert.deepEqual([refused.status, refused.headers.get('retry-after')], [503, '1']);
+  silent = false;
+  assert.equal((await tell(url, 'go')).result.task.status.state, 'TASK_STATE_COMPLETED');
+});
+
 test('a renewal that fails is tried again, before the lease is lost', async (t) => {
   const names = new Set();
   let failures = 0;

@@ -205,8 +205,9 @@ export class Owner {
       } catch (error) {
         const { code } = /** @type {AbpError} */ (error);
         doubt ||= code === 'UNACKNOWLEDGED';
-        // A task that cannot be stored is refused.
-        if (this.#replica.seq === 0 && !doubt && code !== 'CONFLICT') {
+        // A message that cannot be stored is refused, unless work that is under way would be lost with it.
+        const begins = this.#replica.seq === 0 || (this.begun && !this.context);
+        if (begins && !doubt && code !== 'CONFLICT') {
           this.lose(/** @type {AbpError} */ (error));
           break;
         }

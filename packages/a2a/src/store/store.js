@@ -176,7 +176,7 @@ export class TaskLogs {
   async open() {
     this.#timer ??= setInterval(() => void this.#tick(), this.#options.term / RENEWALS);
     /** @type {{ unref?: () => void }} */ (this.#timer).unref?.();
-    await this.#membership.enter();
+    await refusing(this.#membership.enter());
     void this.#takeover.scan();
   }
 
@@ -242,7 +242,7 @@ export class TaskLogs {
 
   async #living() {
     if (this.#closing) throw unavailable('The agent is closing');
-    return this.#membership.living();
+    return refusing(this.#membership.living());
   }
 
   /** Nothing begins under a lease that ran out while it was prepared, or after its process has begun to go. @param {Lease} lease */

@@ -109,7 +109,7 @@ export class TaskLists {
 
   /** @param {Asked} asked @param {Job} job @returns {Promise<unknown>} */
   async #list({ dialect, params, info }, job) {
-    const { contextId, status, after, pageSize, from, artifacts } = filterOf(params);
+    const { contextId, status, after, pageSize, from, artifacts, of } = filterOf(params);
     const state = status ? STATES[status] : undefined;
     const filter = { tenant: info.tenant ?? '', context: contextId, state, since: after };
     const work = new Work(dialect.pages ? MAX_READ : MAX_READ_WHOLE, job);
@@ -168,7 +168,7 @@ export class TaskLists {
     const total = Math.max(shown, known ?? count);
     const exact = known !== undefined || !work.spent;
     const next = more || work.spent ? place : undefined;
-    const nextPageToken = next ? printToken(next, exact ? { total } : { before: shown }) : '';
+    const nextPageToken = next ? printToken(next, exact ? { total } : { before: shown }, of) : '';
     return dialect.list(tasks, { nextPageToken, pageSize, totalSize: total });
   }
 

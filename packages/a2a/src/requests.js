@@ -94,11 +94,12 @@ export function filterOf(params) {
   if (Number.isNaN(after))
     throw invalid('statusTimestampAfter', 'must be a valid ISO 8601 date string');
   const token = textIn(params, 'pageToken');
-  const from = token ? readToken(token) : undefined;
-  if (token && !from) throw invalid('pageToken', 'is not that of a list');
   const contextId = textIn(params, 'contextId');
+  const of = JSON.stringify([contextId, status, after]);
+  const from = token ? readToken(token, of) : undefined;
+  if (token && !from) throw invalid('pageToken', 'is not that of a list with these filters');
   const artifacts = getField(params, 'includeArtifacts') === true;
-  return { contextId, status, after, pageSize, from, artifacts };
+  return { contextId, status, after, pageSize, from, artifacts, of };
 }
 
 /** A text that may be left out, or empty. @param {unknown} params @param {string} name @returns {string | undefined} */
@@ -113,14 +114,16 @@ function textIn(params, name) {
  * @typedef {{ place: Place, total?: number, before?: number }} Token
  */
 
-/** @param {Place} place @param {{ total?: number, before?: number }} count */
-export const printToken = ({ time, task }, { total, before }) =>
-  btoa(encodeURIComponent(JSON.stringify([time, task, total ?? null, before ?? null])));
+/** @param {Place} place @param {{ total?: number, before?: number }} count @param {string} of what the list is limited to */
+export const printToken = ({ time, task }, { total, before }, of) =>
+  btoa(encodeURIComponent(JSON.stringify([time, task, total ?? null, before ?? null, of])));
 
-/** @param {string} token @returns {Token | undefined} */
-function readToken(token) {
+/** @param {string} token @param {string} wanted what the list is limited to @returns {Token | undefined} */
+function readToken(token, wanted) {
   try {
-    const [time, task, total, before] = JSON.parse(decodeURIComponent(atob(token)));
+    const [time, task, total, before, of] = JSON.parse(decodeURIComponent(atob(token)));
+    // A process of the version before does not say it.
+    if (of !== undefined && of !== wanted) return undefined;
     const count = (/** @type {unknown} */ n) =>
       Number.isInteger(n) && /** @type {number} */ (n) >= 0 && /** @type {number} */ (n) < 2 ** 31
         ? /** @type {number} */ (n)

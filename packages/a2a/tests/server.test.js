@@ -423,6 +423,10 @@ test('tasks are listed by pages, the latest first, and by state and context', as
     { pageSize: 101 },
     { status: 'x' },
     { pageToken: '%' },
+    // Its count would be that of another list.
+    { pageToken: first.nextPageToken, contextId: 'context of 3' },
+    { pageToken: first.nextPageToken, status: 'TASK_STATE_REJECTED' },
+    { pageToken: first.nextPageToken, statusTimestampAfter: soon },
     { statusTimestampAfter: 'x' },
   ])
     assert.equal((await ask(url, 'ListTasks', wrong, names.headers)).error.code, -32602);

@@ -4,7 +4,12 @@
  * a quorum has it.
  */
 import { breathe } from '../../../../js/common/breathe.js';
-import { AbpError, invokeReportingErrors, toErrorObject } from '../../../../js/common/errors.js';
+import {
+  AbpError,
+  invokeReportingErrors,
+  safely,
+  toErrorObject,
+} from '../../../../js/common/errors.js';
 import {
   DEFAULT_PAGE,
   DEFAULT_TIMEOUT,
@@ -174,11 +179,8 @@ class NatsBackend {
     this.#namespace = namespace;
     this.#timeout = timeout;
     this.#limits = limits;
+    this.maxRecord = this.#room('log');
     void this.#observe();
-  }
-
-  get maxRecord() {
-    return this.#room('log');
   }
 
   /** Bytes that a message may have: neither its stream nor the server takes more. @param {'log' | 'state'} kind */
@@ -192,6 +194,7 @@ class NatsBackend {
       this.#limits[kind] = messageSize(
         (await this.#jsm.streams.info(`${this.#namespace}_${kind}`)).config,
       );
+    this.maxRecord = this.#room('log');
   }
 
   /** Knows whether there is a connection: a client keeps what is published without one, and sends it later. */
@@ -200,6 +203,7 @@ class NatsBackend {
       if (type === 'disconnect') this.#connected = false;
       if (type !== 'reconnect') continue;
       this.#connected = true;
+      this.maxRecord = this.#room('log');
       for (const watchers of this.#watchers.values())
         for (const watcher of watchers) void this.#read(watcher);
     }
@@ -872,7 +876,9 @@ const newCopy = () => ({
 /** @param {OrderedIndex} index @param {LogRecord[]} messages */
 function enter(index, messages) {
   for (const { data } of messages) {
-    const entry = JSON.parse(data);
+    const entry = safely(() => JSON.parse(data), undefined);
+    // What somebody else has put there costs the others nothing.
+    if (typeof entry?.task !== 'string') continue;
     entry.state ??= stateIn(entry.data, entry.seq);
     index.set(entry);
   }

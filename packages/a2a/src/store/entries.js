@@ -3,6 +3,7 @@
  * after them: until then, and where a process ends in between until another one has taken the task over, a list that is
  * limited to a state shows the task as the index has it. What ends a task is never taken back, so an entry that says so is right.
  */
+import { safely } from '../../../../js/common/errors.js';
 import { printCursor, requireEntry, stateIn } from '../backends/backend.js';
 
 /** @import { Backend, IndexEntry, Place } from '../backends/backend.js' */
@@ -136,6 +137,6 @@ function within({ tenant: name, ...rest }) {
 
 /** @param {IndexEntry & { task: string }} entry @param {string | undefined} state @returns {Listed} */
 function readEntry({ task, context: contextId, time, data }, state) {
-  const { by } = JSON.parse(data);
+  const by = safely(() => JSON.parse(data).by, undefined);
   return { task, contextId, time, state, by: Array.isArray(by) ? by : undefined };
 }

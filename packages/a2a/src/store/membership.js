@@ -145,6 +145,8 @@ export class Membership {
 
   /** The processes that are gone. @returns {AsyncGenerator<string>} */
   async *gone() {
+    const { lease } = this;
+    const { valid } = lease;
     const listed = new Set();
     let cursor;
     do {
@@ -156,6 +158,9 @@ export class Membership {
       }
       ({ cursor } = page);
     } while (cursor);
+    // Its entry was deleted: without one, nobody would find what it leaves.
+    if (valid && lease.valid && !this.closed && !listed.has(lease.name))
+      await this.#note(lease.name, '', 1);
     if (this.#looks++ % LOOKS === 0) await this.#sweep(listed);
   }
 

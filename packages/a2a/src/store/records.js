@@ -3,6 +3,7 @@
  * recognises it, and `epoch` is how often the task was taken, by `by`.
  */
 import { AbpError } from '../../../../js/common/errors.js';
+import { isObject } from '../../../../js/common/values.js';
 
 /** @import { Artifact, Message, Metadata, Status } from '../dialects.js' */
 
@@ -70,8 +71,9 @@ export const printRecord = ({ id, by, epoch, events }) =>
  */
 export function readRecord(text) {
   const { v, id, by, epoch, e: events } = JSON.parse(text);
-  if (v <= VERSION) return { id, by, epoch, events };
-  throw new AbpError('NOT_SUPPORTED', `A record of the task has version ${v}`);
+  if (v <= VERSION && Array.isArray(events) && !events.some((one) => !isObject(one)))
+    return { id, by, epoch, events };
+  throw new AbpError('NOT_SUPPORTED', `A record of the task is none of version ${VERSION}: ${v}`);
 }
 
 /** Throws `NOT_SUPPORTED` if one of these is of a later version. @param {TaskEvent[]} events */

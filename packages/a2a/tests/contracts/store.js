@@ -558,6 +558,8 @@ export function testStore(name, openBackend) {
     ['a record of a later version', { v: 2, events: 'in a form of its own' }],
     ['an event of a later version', { v: 1, id: 'x', by: 'later', epoch: 9, e: [{ k: 'later' }] }],
     ['what is no record', ''],
+    ['a record without events', { v: 1 }],
+    ['an event that is none', { v: 1, id: 'x', by: 'later', epoch: 9, e: [null] }],
   ])
     it(`a task that has ${what} is told so, and costs others nothing`, async (t, start) => {
       const warned = t.mock.method(console, 'error', () => {});
@@ -641,6 +643,27 @@ export function testStore(name, openBackend) {
       assert.ok(warnings().length <= 4 * theirs.length, `${warnings().length}`);
       assert.ok(warnings().length >= 1);
     });
+
+  it('a process whose entry was deleted enters again, and what it leaves is found', async (t, start) => {
+    const { agents, backend, urls } = await start(() => new Promise(() => {}), {
+      store: { term: 1000 },
+    });
+    await send(urls[0], 'go', returnImmediately);
+    const names = async () =>
+      (await backend.list({ tenant: 'processes' })).tasks.map(({ task }) => task).sort();
+    const before = await names();
+    assert.equal(before.length, 2);
+    for (const name of before) await backend.forget(name);
+    while ((await names()).length < 2) await new Promise(setImmediate);
+    assert.deepEqual(await names(), before);
+    const { id } = (await send(urls[0], 'go', returnImmediately)).result.task;
+    // It ends, and those who are left see its entry.
+    await agents[0].agent.drain({ ms: 0 });
+    let answer;
+    do answer = await get(urls[1], id);
+    while (stateOf(answer) === 'working');
+    assert.equal(stateOf(answer), 'failed');
+  });
 
   it('a cancel and a message that wait are answered when a later version takes the task', async (t, start) => {
     t.mock.method(console, 'error', () => {});

@@ -316,6 +316,25 @@ test('NATS: an object that has lost a part is not there', async () => {
   await assert.rejects(backend.get('object'), { code: 'OBJECT_NOT_FOUND' });
 });
 
+test('NATS: what others have put among the entries costs nobody else anything', async () => {
+  const backend = await open({ namespace: 'strange' });
+  await backend.note('task', { tenant: '', context: '', time: 1, state: 'x', data: '' }, 1);
+  const js = jetstream.jetstream(server.connections[0]);
+  for (const text of ['junk', 'null', '{}', '7']) {
+    await js.publish('strange.index.-.-.AAAA', text);
+    const { tasks } = await backend.list({ tenant: '' });
+    assert.deepEqual(
+      tasks.map(({ task }) => task),
+      ['task'],
+    );
+    assert.equal(await backend.count?.({ tenant: '' }), 1);
+  }
+  // In a list of which a copy is kept, too.
+  for (let i = 0; i < 300; i++)
+    await backend.note(`${i}`, { tenant: '', context: '', time: 1, state: 'x', data: '' }, 1);
+  for (let i = 0; i < 2; i++) assert.equal(await backend.count?.({ tenant: '' }), 301);
+});
+
 /** A server with a configuration of its own. @param {import('node:test').TestContext} t @param {string} text */
 async function configured(t, text) {
   const folder = mkdtempSync(join(tmpdir(), 'abp-conf-'));

@@ -133,16 +133,6 @@ export class CoreDriver {
  * @property {(records: (Made | Received)[]) => void} failed the core has failed while these calls were in flight
  */
 
-/** The actions that carry more than a call. */
-const SAYS_MORE =
-  (1 << abp.SETTLE) |
-  (1 << abp.ABORT) |
-  (1 << abp.REFUSE) |
-  (1 << abp.SEND) |
-  (1 << abp.WAKE) |
-  (1 << abp.CHUNK) |
-  (1 << abp.CREDIT);
-
 /** The kind of a packed action. @param {abp.Packed} action as the core gave it */
 export const kindOf = (action) => /** @type {abp.Kind} */ (action & 255);
 /** The argument of a packed action: its kind says what it is. @param {abp.Packed} action as the core gave it */
@@ -195,46 +185,37 @@ export class Machine extends CoreDriver {
   feed(input, context) {
     if (this.failed) return abp.E_MEMORY;
     const { core } = this;
-    let action;
-    let call;
-    let record;
-    let text;
-    /** @type {any[] | undefined} */
-    let rest;
+    /** The actions, four elements each: if the core traps, they say which records were taken. @type {any[]} */
+    const taken = [];
     try {
-      const first = input(core.x, core.pointer);
-      if (first <= 0) return /** @type {abp.Status} */ (first);
-      action = /** @type {abp.Packed} */ (first);
-      call = core.call;
-      record = this.#keep(action, call, context);
-      text = SAYS_MORE & (1 << kindOf(action)) ? this.#read(action, record, context) : undefined;
-      // Performing an action runs listeners and handlers, which may make calls: so take the rest first.
-      if (action & abp.MORE) this.#takeRest(context, (rest = []));
+      let action = /** @type {abp.Packed} */ (input(core.x, core.pointer));
+      if (action <= 0) return /** @type {abp.Status} */ (/** @type {number} */ (action));
+      // Performing an action runs listeners and handlers, which may make calls: so take all of them first.
+      for (;;) {
+        const { call } = core;
+        const record = this.#keep(action, call, context);
+        const at = taken.push(action, call, record, undefined);
+        taken[at - 1] = this.#read(action, record, context);
+        if (!(action & abp.MORE)) break;
+        action = core.x.next(core.pointer);
+      }
+      // Until it is performed, what precedes it may end such a call.
+      for (let i = 4; i < taken.length; i += 4)
+        if (kindOf(taken[i]) === abp.START) core.x.postpone(core.pointer, taken[i + 1]);
     } catch (error) {
-      this.#fail(error, [record, ...(rest ?? []).filter((_, i) => i % 4 === 2)]);
+      this.#fail(
+        error,
+        taken.filter((_, i) => i % 4 === 2),
+      );
       return abp.E_MEMORY;
     }
-    this.#act(action, call, record, text, context);
-    for (let i = 0; rest && i < rest.length; i += 4) {
-      this.#act(rest[i], rest[i + 1], rest[i + 2], rest[i + 3], context);
+    for (let i = 0; i < taken.length; i += 4) {
+      const call = taken[i + 1];
+      const waited = i && kindOf(taken[i]) === abp.START;
+      if (waited && this.feed((x, at) => x.begin(at, call)) < 0) continue;
+      this.#act(taken[i], call, taken[i + 2], taken[i + 3], context);
     }
     return abp.OK;
-  }
-
-  /**
-   * @param {unknown} context
-   * @param {unknown[]} actions gets them, four elements each: if the core traps, it says which records were taken
-   */
-  #takeRest(context, actions) {
-    const { core } = this;
-    let action;
-    do {
-      action = core.x.next(core.pointer);
-      const { call } = core;
-      const record = this.#keep(action, call, context);
-      const at = actions.push(action, call, record, undefined);
-      actions[at - 1] = this.#read(action, record, context);
-    } while (action & abp.MORE);
   }
 
   /**

@@ -127,6 +127,82 @@ test('it gives its place back at once, and the next one begins', async () => {
   assert.equal((await client.call('next')).data, 'next');
 });
 
+for (const way of ['a port with frames', 'a port with messages', 'a WebSocket']) {
+  /**
+   * Two calls whose time is over at once make room for two that wait; the first of these does something at once.
+   * @param {(pair: any, calls: Promise<any>[]) => unknown} act
+   */
+  async function twoBegin(act) {
+    const check = slowCheck();
+    const began = [];
+    const opened = await WAYS[way](
+      {
+        work: check.capability,
+        next({ name }, { callId }) {
+          began.push(name);
+          if (name === 'a') return act({ ...opened, callId });
+          return name;
+        },
+      },
+      { exposeOptions: { limits: { maxConcurrent: 2 } } },
+    );
+    pair = opened;
+    const over = [1, 2].map(() => pair.call('work', {}, { timeout: 50 }));
+    const next = ['a', 'b'].map((name) => pair.call('next', { name }, { callId: name }));
+    await Promise.all(over);
+    return { began, told: await Promise.all(next) };
+  }
+
+  test(`over ${way}, two begin at once, and the first closes the app: the second never ran`, async () => {
+    const { began, told } = await twoBegin(({ exposed }) => exposed.close());
+    assert.deepEqual(began, ['a']);
+    assert.deepEqual(
+      told.map(({ metadata }) => metadata.outcome),
+      ['running', 'unstarted'],
+    );
+  });
+
+  for (const [what, act, outcome] of [
+    [
+      'throws',
+      () => {
+        throw new Error('no');
+      },
+      'failed',
+    ],
+    ['returns', () => 'a', undefined],
+    ['closes the client', ({ client }) => client.close(), 'unknown'],
+    ['cancels the second', ({ client }) => void client.cancel('b'), undefined],
+  ]) {
+    test(`over ${way}, two begin at once, and the first ${what}: the second runs`, async () => {
+      const { began, told } = await twoBegin(act);
+      assert.deepEqual(began, ['a', 'b']);
+      assert.equal(told[0].metadata.outcome, outcome);
+    });
+  }
+}
+
+test('a listener closes the app at a signal that fires as another call gets its turn: that one never ran', async () => {
+  const check = slowCheck();
+  const { client, exposed } = await openPair(
+    {
+      work: check.capability,
+      listens(_params, { signal }) {
+        signal.addEventListener('abort', () => exposed.close());
+        return check.verdict;
+      },
+      next: assert.fail,
+    },
+    { app: { limits: { maxConcurrent: 2 } } },
+  );
+  const first = client.call('listens', {}, { timeout: 50 });
+  const over = client.call('work', {}, { timeout: 50 });
+  const next = client.call('next');
+  assert.equal((await next).metadata.outcome, 'unstarted');
+  check.accept();
+  await Promise.all([first, over]);
+});
+
 test('with a queue behind it, an app that closes starts no more of it', async () => {
   const check = slowCheck();
   const { client, exposed } = await openPair(

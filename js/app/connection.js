@@ -79,7 +79,7 @@ export class Connection {
       side: {
         prepare: transport.prepare,
         elicit: (request, parent, about) => this.elicit(request, parent, about),
-        input: (callId, parent) => this.#input(callId, parent),
+        input: (call) => this.#input(call),
         recall:
           memory &&
           ((call, run) => call.beginAfter(memory(), (kept) => kept.recall(this, call, run))),
@@ -248,17 +248,14 @@ export class Connection {
 
   /**
    * What the agent streams to a handler. It is asked for when the first chunk is.
-   * @param {string} callId
-   * @param {abp.Handle} parent
+   * @param {Invocation} call
    * @returns {AsyncIterableIterator<unknown>}
    */
-  #input(callId, parent) {
+  #input(call) {
     /** @type {Promise<ReturnType<typeof import('./questions.js').inputOf>> | undefined} */
     let stream;
     const load = () =>
-      loadPart(import('./questions.js')).then(({ inputOf }) =>
-        inputOf(this.endpoint, callId, parent),
-      );
+      loadPart(import('./questions.js')).then(({ inputOf }) => inputOf(this.endpoint, call));
     return {
       next: async () => (await (stream ??= load())).next(),
       // Does not wait for a chunk that is under way, as a generator's would.

@@ -3,20 +3,48 @@ import { CallStream } from '../agent/call-stream.js';
 import { requireTypes } from '../common/check-options.js';
 import { getOwn, milliseconds } from '../common/values.js';
 import * as abp from '../core/abp-boundary.js';
+import { ENDED } from '../core/cancellable.js';
 import { makeCall } from '../session/pending-call.js';
 import { makeStreamedCall } from '../session/streamed-call.js';
 import { INPUT, elicitationMethod } from '../wire/elicitations.js';
 
 /** @import { Endpoint } from '../session/endpoint.js' */
+/** @import { Invocation } from '../session/invocation.js' */
+
+/** What an agent streams to the handler of a call. Nothing is read any more once that is cancelled, also of what has come before. */
+class InputStream extends CallStream {
+  #call;
+
+  /**
+   * @param {Endpoint} endpoint
+   * @param {Invocation} call
+   */
+  constructor(endpoint, call) {
+    const { callId, handle } = call;
+    super((stream) =>
+      makeStreamedCall(endpoint, INPUT, { callId }, {}, { stream }, handle || ENDED),
+    );
+    this.#call = call;
+  }
+
+  /** @override */
+  async next() {
+    const call = this.#call;
+    if (call.aborted) throw call.signal.reason;
+    try {
+      return await super.next();
+    } catch (error) {
+      throw call.aborted ? call.signal.reason : error;
+    }
+  }
+}
 
 /**
  * What the agent streams to a handler.
  * @param {Endpoint} endpoint
- * @param {string} callId of the handler's call
- * @param {abp.Handle} parent that call
+ * @param {Invocation} call its call
  */
-export const inputOf = (endpoint, callId, parent) =>
-  new CallStream((stream) => makeStreamedCall(endpoint, INPUT, { callId }, {}, { stream }, parent));
+export const inputOf = (endpoint, call) => new InputStream(endpoint, call);
 
 /**
  * Asks the agent a question.

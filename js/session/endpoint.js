@@ -49,8 +49,7 @@ import { CANCELS, RECEIVED, RECORD } from './records.js';
  *   `initialize`, and the offer of a port with it
  * @property {(request: unknown, parent: abp.Handle, about: string) => Promise<unknown>} [elicit] app: asks the agent a question on
  *   behalf of a call; `about` is the callId of the agent's call
- * @property {(callId: string, parent: abp.Handle) => AsyncIterableIterator<unknown>} [input] app: what the agent streams to the
- *   handler of a call
+ * @property {(call: Invocation) => AsyncIterableIterator<unknown>} [input] app: what the agent streams to the handler of a call
  * @property {(call: Invocation, run: () => unknown) => unknown} [recall] app: answers what asks for the outcome of a call, or runs a
  *   call that has a key, unless it has run
  * @property {(callId: string, said: { report?: unknown, progress?: object }) => void} [keep] app: keeps what a handler said of its

@@ -137,7 +137,7 @@ export class Invocation extends Cancellable {
   /** What the agent streams to its handler; undefined if it streams nothing. It is asked for when it is first read. */
   get input() {
     if (!this.request.input || !this.#endpoint.has(abp.STREAMS)) return undefined;
-    return (this.#more.input ??= this.#endpoint.side.input?.(this.callId, this.handle || ENDED));
+    return (this.#more.input ??= this.#endpoint.side.input?.(this));
   }
 
   /** Reports progress. Nothing is sent unless the caller asked for it, nor after a cancel. */

@@ -131,7 +131,7 @@ describe('the context of a handler', () => {
       features: { 'bridge.streams': true, 'bridge.frames': true },
       side: {
         elicit: (...args) => (asked.push(args), Promise.resolve('yes')),
-        input: (...args) => (asked.push(args), undefined),
+        input: ({ callId, handle }) => void asked.push([callId, handle]),
       },
     });
     const begun = running('x');
@@ -148,7 +148,7 @@ describe('the context of a handler', () => {
       ['question', handle, 'c'],
       ['c', handle],
       ['late', ENDED, 'c'],
-      ['c', ENDED],
+      ['c', 0],
     ]);
     handlers.y = assert.fail;
     const { cancelled, metadata } = await context.call('y');

@@ -71,6 +71,15 @@ const CAPABILITIES = {
       throw error;
     }
   },
+  /** Reads one, and tries to read on once it was cancelled. */
+  async late({ unread }, { input, signal }) {
+    const first = unread ? undefined : (await input.next()).value;
+    gate.resolve();
+    if (!signal.aborted) await new Promise((resolve) => signal.addEventListener('abort', resolve));
+    const thrown = [];
+    for (let i = 0; i < 3; i++) thrown.push(await input.next().then(String, (error) => error));
+    ended.resolve({ first, thrown, reason: signal.reason });
+  },
   has: (_params, context) => [context.input === undefined, 'input' in { ...context }],
   plain: () => 42,
 };
@@ -142,10 +151,59 @@ for (const { name, ...way } of [...TRANSPORTS, { name: 'a page that is driven', 
       const { cancelled } = await call;
       assert.equal(cancelled, true);
     });
+
+    test('what has come before a cancel is not read any more', async () => {
+      const { client } = await pair(way);
+      const watched = source(Infinity);
+      const controller = new AbortController();
+      const { signal } = controller;
+      const call = client.call('late', {}, { input: watched.values, signal });
+      await gate.promise;
+      // All that the window holds is there, or on its way.
+      for (let made = -1; made !== watched.made; await client.call('plain')) made = watched.made;
+      controller.abort('enough');
+      const { first, thrown, reason } = await ended.promise;
+      assert.equal(first, 0);
+      assert.equal(reason.name, 'AbortError');
+      assert.deepEqual(thrown, [reason, reason, reason]);
+      assert.equal((await call).cancelled, true);
+    });
   });
 }
 
 describe('input', () => {
+  for (const [what, end] of [
+    ['is closed', ({ exposed }) => exposed.close()],
+    ['is left by its agent', ({ client }) => client.close()],
+  ]) {
+    test(`what has come before the session ${what} is not read any more`, async () => {
+      const both = await pair();
+      const watched = source(Infinity);
+      const call = both.client.call('late', {}, { input: watched.values });
+      await gate.promise;
+      for (let made = -1; made !== watched.made; await both.client.call('plain'))
+        made = watched.made;
+      end(both);
+      const { thrown, reason } = await ended.promise;
+      assert.deepEqual(thrown, [reason, reason, reason]);
+      assert.equal((await call).success, false);
+    });
+  }
+
+  test('of which nothing was read before the cancel is not asked for', async () => {
+    const { client } = await pair();
+    const watched = source(Infinity);
+    const controller = new AbortController();
+    const { signal } = controller;
+    const call = client.call('late', { unread: true }, { input: watched.values, signal });
+    await gate.promise;
+    controller.abort();
+    const { thrown, reason } = await ended.promise;
+    assert.deepEqual(thrown, [reason, reason, reason]);
+    assert.equal(watched.made, 0);
+    await call;
+  });
+
   test('without it a handler has none', async () => {
     const { client } = await pair();
     assert.deepEqual((await client.call('has')).data, [true, true]);

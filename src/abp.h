@@ -362,7 +362,9 @@ int abp_call_received(abp_endpoint *endpoint, const abp_id *id, uint32_t timeout
 /* Agent: an elicitation has come that says on behalf of which call it is made: `about`. If that is
  * a call of this side which waits for its result, its deadline stands still from here until
  * abp_finish() or until the elicitation is to stop, and the elicitation is to stop when the call
- * does. Otherwise as abp_call_received(). */
+ * does. App: a call has come that repeats an earlier one, `about`, which may have run: if this one
+ * never does, abp_became() leaves what to say of the work to those who know that one. Otherwise as
+ * abp_call_received(). */
 int abp_question_received(abp_endpoint *endpoint, const abp_id *id, uint32_t timeout_ms,
                           const abp_id *about, abp_error fault);
 /* A cancel has come whose answer nobody waits for: the call's own result says what became of it. If
@@ -413,9 +415,10 @@ int abp_progress_wanted(const abp_endpoint *endpoint, abp_call call);
  * long as it is remembered (`remembered`, `remember_ms`), also after the session has ended. An id
  * that was used again names the newest call. ABP_FATE_RUNNING if its handler has not returned, or
  * not begun: then its handle is in *call, or that of the local call whose word it takes, else 0.
- * ABP_FATE_NONE if no such call is known. *outcome is how it ended, ABP_PENDING if it has not: a
- * call that ended with its session, lost or closed, ended as ABP_DISCONNECTED, whatever its handler
- * returned. Changes nothing; it may be asked before abp_next() has returned 0. */
+ * ABP_FATE_NONE if no such call is known, or if it never ran and repeats one that may have run
+ * (then there is an *outcome). *outcome is how it ended, ABP_PENDING if it has not: a call that
+ * ended with its session, lost or closed, ended as ABP_DISCONNECTED, whatever its handler returned.
+ * Changes nothing; it may be asked before abp_next() has returned 0. */
 abp_fate abp_became(abp_endpoint *endpoint, const abp_id *id, abp_outcome *outcome, abp_call *call);
 
 /* --- Streams ---------------------------------------------------------------------------------- */

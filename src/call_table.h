@@ -39,8 +39,9 @@ struct call {
   uint8_t cause;     /* abp_outcome: why it was cancelled; or CAUSE_CLOSED */
   uint8_t depth;     /* of local calls within local calls */
   uint8_t fate : 4;  /* abp_fate: what became of its handler's work */
-  uint8_t below : 4; /* and of the latest local call below it whose handler returned after its
+  uint8_t below : 3; /* and of the latest local call below it whose handler returned after its
                         answer, which said that it still ran; or 0 */
+  uint8_t again : 1; /* received: it repeats a call that may have run */
 };
 
 enum {

@@ -181,7 +181,7 @@ COLD static void leave_family(struct calls *calls, uint32_t slot, enum call_stat
   table_orphan(&calls->table, slot);
   if (parent == NO_CALL) return;
   struct call *above = table_call(&calls->table, parent);
-  if (local && before == UNWINDING) above->below = fate & 15u;
+  if (local && before == UNWINDING) above->below = fate & 7u;
   if (above->child != NO_CALL) return;
   if (local && above->flags & CALL_FOLLOWS)
     calls_settle(calls, parent, ABP_CANCELLED, fate);

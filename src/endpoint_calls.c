@@ -163,8 +163,10 @@ static abp_error add_received(abp_endpoint *ep, const abp_id *id, uint32_t flags
   }
 }
 
-/* A call that waits for its result is asked about; an app's questions are not. */
+/* A question is about a call that waits for its result; an app's questions are not asked about. An
+ * agent's call is about the one that it repeats, which this app need not know. */
 COLD static void ask_about(abp_endpoint *ep, const abp_id *about, uint32_t slot) {
+  if (ep->config.role == ABP_APP) table_call(&ep->calls.table, slot)->again = 1;
   const uint32_t call = endpoint_find(ep, about, CALL_OUT);
   if (call == NO_CALL || ep->config.role != ABP_AGENT) return;
   const struct call *asking = table_call(&ep->calls.table, call);
@@ -302,7 +304,7 @@ COLD abp_fate abp_became(abp_endpoint *ep, const abp_id *id, abp_outcome *outcom
   *outcome = c->state == COMPLETED      ? ABP_COMPLETED
              : c->cause == CAUSE_CLOSED ? ABP_DISCONNECTED
                                         : (abp_outcome)c->cause;
-  return (abp_fate)c->fate;
+  return c->again && c->fate == ABP_FATE_UNSTARTED ? ABP_FATE_NONE : (abp_fate)c->fate;
 }
 
 COLD int abp_progress_wanted(const abp_endpoint *ep, abp_call call) {

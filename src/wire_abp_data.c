@@ -46,10 +46,12 @@ static int read_call(abp_endpoint *ep, const json_value *payload, const abp_id *
   wire->body.token = token.text;
   wire->body.token_length = token.length;
   const json_value *stream = json_member(options, "stream");
-  return abp_stream_received(ep, &key, json_ms(json_member(options, "timeout")),
-                             token.text ? ABP_WANTS_PROGRESS : 0, window_of(stream, "chunks"),
-                             window_of(stream, "bytes"),
-                             name.length ? ABP_NO_ERROR : ABP_INVALID_PARAMS);
+  const struct json_slice repeats = json_string(json_member(options, "repeats"));
+  const abp_id earlier = {repeats.text, (uint32_t)repeats.length, 0};
+  return endpoint_receive(ep, &key, json_ms(json_member(options, "timeout")),
+                          token.text ? ABP_WANTS_PROGRESS : 0, window_of(stream, "chunks"),
+                          window_of(stream, "bytes"), repeats.text ? &earlier : NULL,
+                          name.length ? ABP_NO_ERROR : ABP_INVALID_PARAMS);
 }
 
 static int read_chunk(abp_endpoint *ep, const json_value *payload) {

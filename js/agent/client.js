@@ -522,8 +522,7 @@ export class Client {
     const sent = [Date.now(), performance.now()];
     return this.#call(name, params, options).then((response) => {
       if (response.success) return response;
-      const attempt = (/** @type {number | undefined} */ timeout) =>
-        this.#call(name, params, { ...options, timeout });
+      const attempt = (/** @type {CallOptions} */ again) => this.#call(name, params, again);
       const ready = () => this.#isReady();
       return import('./retry.js').then(
         (loaded) => loaded.retry(response, { attempt, ready, client: this, memory, sent, options }),

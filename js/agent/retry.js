@@ -215,9 +215,9 @@ const isOpen = (response) =>
  * memory that knows its key, and as long as that knows it.
  * @param {Response} response of the first time
  * @param {object} call
- * @param {(timeout: number | undefined) => Promise<Response>} call.attempt makes it again
+ * @param {(options: import('../session/pending-call.js').AskOptions) => Promise<Response>} call.attempt makes it again
  * @param {() => Promise<boolean>} call.ready settles when it is known whether there is a session
- * @param {{ memory: Named | undefined }} call.client which says what remembers keys in its session
+ * @param {{ memory: Named | undefined, features: { outcomes: boolean } }} call.client which says what remembers keys in its session
  * @param {Named | undefined} call.memory the same, of the session of the first time
  * @param {number[]} call.sent when that was: ms of `Date.now()`, which counts while a computer sleeps, and of `performance.now()`, which
  *   nobody sets back
@@ -226,7 +226,7 @@ const isOpen = (response) =>
  */
 export async function retry(response, call) {
   const { attempt, ready, client, options } = call;
-  const { retry: patience, signal, timeout, idempotencyKey } = options;
+  const { retry: patience, signal, timeout, idempotencyKey, callId } = options;
   let { memory, sent } = call;
   const { attempts = 3, ...delays } = read(patience);
   const keyed = idempotencyKey !== undefined;
@@ -257,7 +257,12 @@ export async function retry(response, call) {
         sent = [Date.now(), performance.now()];
       } else if (client.memory?.id !== memory?.id || !isRemembered(memory, sent)) break;
     }
-    response = await attempt(deadline === Infinity ? undefined : Math.max(1, left()));
+    response = await attempt({
+      ...options,
+      timeout: deadline === Infinity ? undefined : Math.max(1, left()),
+      // Its id names an attempt that may have run, too: if this one does not, who asks is not told that it never ran.
+      about: ran && client.features.outcomes ? callId : undefined,
+    });
     // One that had the same key knows better; of one that had none, the earlier attempt may have done something else.
     if (mayHaveRun(response) && (keyed || !isOpen(ran))) ran = response;
   }

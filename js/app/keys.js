@@ -258,7 +258,9 @@ export class Keys {
     const { call } = this.#memory.became(endpoint, callId);
     // It has passed on a call that still runs: what it returned does not say how that ends.
     if (call) kept = {};
-    const { fate, outcome } = await this.#memory.ended(endpoint, callId);
+    const { fate: said, outcome } = await this.#memory.ended(endpoint, callId);
+    // Of a repeat that never ran, no word is said to those who ask; and it has ended.
+    const fate = said || (outcome === abp.PENDING ? abp.FATE_UNKNOWN : abp.FATE_UNSTARTED);
     const error = isResponse(kept.value) ? kept.value.error : kept.error;
     const isStopped = fate === abp.FATE_STOPPED;
     const again =
@@ -269,7 +271,7 @@ export class Keys {
     /** @type {KeyEnded} */
     const ended = {
       ...kept,
-      outcome: /** @type {KeyEnded['outcome']} */ (abp.FATES[fate || abp.FATE_UNKNOWN]),
+      outcome: /** @type {KeyEnded['outcome']} */ (abp.FATES[fate]),
       cancelled: outcome === abp.CANCELLED || outcome === abp.TIMED_OUT || isStopped,
       ...this.#memory.saidOf(endpoint, callId),
       ...(again && { again }),

@@ -21,7 +21,10 @@ import { reasonUnsent } from '../wire/unsent.js';
  *   docs/agents.md#again-safely
  */
 
-/** @typedef {RequestOptions & { about?: string }} AskOptions `about` is the callId on whose behalf a question is asked */
+/**
+ * @typedef {RequestOptions & { about?: string }} AskOptions `about` is the callId on whose behalf a question is asked, or that of a call
+ *   which may have run and is repeated
+ */
 
 /** A call that was made and has not settled. */
 export class PendingCall extends Pending {

@@ -14,7 +14,8 @@ import { copyRecord, getOwn, isObject, isRecord, milliseconds, textOf } from '..
  * @property {[number, number]} [window] of a stream: how many chunks and bytes may be under way
  * @property {unknown} [input] whether its caller streams to its handler
  * @property {unknown} [idempotencyKey] repeats of the call have the same one
- * @property {unknown} [about] of a question: the callId of the agent's call on whose behalf it is asked
+ * @property {unknown} [about] of a question: the callId of the agent's call on whose behalf it is asked; of a call: that of the
+ *   one it repeats, if that may have run
  */
 
 /**
@@ -150,6 +151,7 @@ export const CALL = {
       window: windowOf(getOwn(options, 'stream')),
       input: getOwn(options, 'input') === true,
       idempotencyKey: getOwn(options, 'idempotencyKey'),
+      about: getOwn(options, 'repeats'),
     };
   },
   /**
@@ -157,7 +159,7 @@ export const CALL = {
    * @param {string} id
    * @param {Asked} asked
    */
-  write: (id, { name, params, timeout, progress, window, input, idempotencyKey }) => ({
+  write: (id, { name, params, timeout, progress, window, input, idempotencyKey, about }) => ({
     capability: name,
     params,
     callId: id,
@@ -168,6 +170,7 @@ export const CALL = {
       ...streamOf(window),
       ...(Boolean(input) && { input: true }),
       ...(idempotencyKey !== undefined && { idempotencyKey }),
+      ...(about !== undefined && { repeats: about }),
     },
   }),
   /**

@@ -24,7 +24,8 @@ import { reasonUnsent, warnUnsent } from './unsent.js';
  * @property {[number, number]} [window] of a stream: chunks and bytes
  * @property {unknown} [input] what is streamed to its handler
  * @property {string} [idempotencyKey] repeats of the call have the same one
- * @property {string} [about] of a question: the callId of the agent's call on whose behalf it is asked
+ * @property {string} [about] of a question: the callId of the agent's call on whose behalf it is asked; of a call: that of the one it
+ *   repeats
  * @property {(error: unknown) => void} unsent it could not be sent
  */
 
@@ -155,12 +156,10 @@ export class EntryWriter {
     const { callId, name, params, timeout, progress, window, input, about, transfer } = call;
     const { idempotencyKey } = call;
     const key = (call.key = callId ?? this.#outlet.core.number(call.handle));
-    const last = about ?? input;
-    const isMore = window?.[0] || last || idempotencyKey;
+    const isMore = window?.[0] || about || input || idempotencyKey;
     if (timeout || progress !== false || isMore) {
       const more = [params, timeout, progress];
-      if (isMore) more.push(...(window ?? [0, 0]));
-      if (last || idempotencyKey) more.push(about ?? Boolean(input));
+      if (isMore) more.push(...(window ?? [0, 0]), about ?? Boolean(input));
       if (idempotencyKey) more.push(idempotencyKey);
       this.frames.add(FrameKind.REQUEST_WITH, key, name, more, transfer);
     } else this.frames.add(FrameKind.REQUEST, key, name, params, transfer);

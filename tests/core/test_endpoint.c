@@ -148,6 +148,40 @@ static void a_handler_that_waits_to_begin_ends_at_once(void **state) {
   }
 }
 
+static void that_a_repeat_never_ran_is_not_what_became_of_the_work(void **state) {
+  (void)state;
+  abp_endpoint *ep = app((abp_config){.max_concurrent = 1});
+  const abp_id id = text("a"), other = text("b"), earlier = text("earlier");
+  abp_action action = {0};
+  abp_outcome outcome;
+  abp_call call;
+  abp_call_received(ep, &other, 0, 0, ABP_NO_ERROR);
+  drain(ep, &action);
+  const abp_call busy = action.call;
+  abp_question_received(ep, &id, 0, &earlier, ABP_NO_ERROR);
+  assert_int_equal(drain(ep, NULL), ABP_QUEUED);
+  assert_int_equal(abp_became(ep, &id, &outcome, &call), ABP_FATE_RUNNING);
+  abp_cancel_received(ep, &id, NULL, 0);
+  drain(ep, &action);
+  assert_int_equal(action.fate, ABP_FATE_UNSTARTED); /* this one did not */
+  assert_int_equal(abp_became(ep, &id, &outcome, &call), ABP_FATE_NONE);
+  assert_int_equal(outcome, ABP_CANCELLED);
+  /* Its id names another that repeats nothing; and a repeat that runs has a word of its own. */
+  abp_call_received(ep, &id, 0, 0, ABP_NO_ERROR);
+  drain(ep, NULL);
+  abp_cancel_received(ep, &id, NULL, 0);
+  drain(ep, NULL);
+  assert_int_equal(abp_became(ep, &id, &outcome, &call), ABP_FATE_UNSTARTED);
+  abp_question_received(ep, &id, 0, &earlier, ABP_NO_ERROR);
+  drain(ep, NULL);
+  assert_int_equal(abp_finish(ep, busy, ABP_COMPLETED), ABP_OK);
+  drain(ep, &action);
+  abp_finish(ep, action.call, ABP_FAILED);
+  drain(ep, NULL);
+  assert_int_equal(abp_became(ep, &id, &outcome, &call), ABP_FATE_FAILED);
+  abp_free(ep);
+}
+
 static void what_only_asks_gives_back_the_place_that_it_was_given(void **state) {
   (void)state;
   abp_endpoint *ep = app((abp_config){.max_concurrent = 1});
@@ -1144,6 +1178,7 @@ int main(void) {
       cmocka_unit_test(a_number_that_is_still_in_use_is_skipped_when_numbers_begin_again),
       cmocka_unit_test(a_handle_of_a_call_that_is_over_is_nobody_elses),
       cmocka_unit_test(a_handler_that_waits_to_begin_ends_at_once),
+      cmocka_unit_test(that_a_repeat_never_ran_is_not_what_became_of_the_work),
       cmocka_unit_test(what_only_asks_gives_back_the_place_that_it_was_given),
       cmocka_unit_test(too_many_calls_are_refused_and_one_more_fits_when_one_has_ended),
       cmocka_unit_test(ids_are_refused_when_they_are_no_ids),

@@ -298,6 +298,35 @@ static void a_stream_is_text_as_well(void **state) {
   pair_close(&streams);
 }
 
+static void a_call_says_which_one_it_repeats(void **state) {
+  (void)state;
+  abp_endpoint *app = pair.app.endpoint;
+  static const char *const repeats[] = {"null", "1", "\"earlier\"", "\"a\""};
+  for (size_t i = 0; i < sizeof repeats / sizeof *repeats; i++) {
+    char text[256];
+    snprintf(text, sizeof text,
+             "{\"type\":\"capabilities/call\",\"id\":\"m\",\"payload\":{\"capability\":\"work\","
+             "\"options\":{\"callId\":\"a\",\"repeats\":%s}}}",
+             repeats[i]);
+    assert_int_equal(abp_receive(app, text, strlen(text)), ABP_OK);
+    abp_action action = {0};
+    while (abp_next(app, &action)) {
+      if (action.kind == ABP_START) break;
+    }
+    const abp_call call = action.call;
+    while (abp_next(app, &action)) {
+    }
+    assert_int_equal(abp_postpone(app, call), ABP_OK);
+    assert_int_equal(abp_finish(app, call, ABP_CANCELLED), ABP_OK);
+    while (abp_next(app, &action)) {
+    }
+    abp_outcome outcome;
+    abp_call running;
+    assert_int_equal(abp_became(app, &(const abp_id){.text = "a", .length = 1}, &outcome, &running),
+                     i < 2 ? ABP_FATE_UNSTARTED : ABP_FATE_NONE);
+  }
+}
+
 static void a_question_says_which_call_of_its_agent_it_is_about(void **state) {
   (void)state;
   abp_endpoint *agent = pair.agent.endpoint, *app = pair.app.endpoint;
@@ -1082,6 +1111,7 @@ int main(void) {
       TEST(an_endpoint_that_has_heard_nothing_has_received_nothing),
       TEST(a_side_says_at_most_four_things_of_itself_and_each_anew),
       cmocka_unit_test(a_stream_is_text_as_well),
+      TEST(a_call_says_which_one_it_repeats),
       TEST(a_question_says_which_call_of_its_agent_it_is_about),
       cmocka_unit_test(an_input_is_an_elicitation_that_streams),
       TEST(what_became_of_the_work_is_what_the_result_says),

@@ -305,6 +305,222 @@ describe('what an earlier attempt may have done is not hidden by a later one', (
   });
 });
 
+/** A store of keys that outlives its app; `held` holds what asks it back. */
+function storeOf() {
+  const kept = new Map();
+  const store = {
+    held: undefined,
+    asked: 0,
+    open: async () => ({ id: 'store', rememberFor: 300_000 }),
+    async begin(key) {
+      store.asked++;
+      await store.held;
+      const found = kept.get(key);
+      if (found && !found.again) return found.state ? found : { state: 'ended', ended: found };
+      // Where it runs is gone by the time it is asked for again.
+      kept.set(key, { state: 'lost' });
+      return { state: 'begun', report: found?.report };
+    },
+    async end(key, ended) {
+      kept.set(key, ended);
+    },
+    close() {},
+  };
+  return store;
+}
+
+describe('the id of a call names its repeats, too: it is never told that it never ran once one may have', () => {
+  const untold = new Promise(() => {});
+  /** What the new app does with the repeat. @type {Record<string, any>} */
+  const ends = {
+    'stopped before its key is looked up': {
+      store: (store) => (store.held = untold),
+      until: ({ store }) => store.asked > 1,
+      stop: true,
+      code: 'CANCELLED',
+    },
+    'stopped while it waits for its turn': {
+      options: { limits: { maxConcurrent: 1 } },
+      until: ({ site }) => site.app.counters.some(({ inFlightIn }) => inFlightIn === 2),
+      stop: true,
+      busy: true,
+      code: 'CANCELLED',
+    },
+    'out of time while its key is looked up': {
+      store: (store) => (store.held = untold),
+      call: { timeout: 1000 },
+      code: 'TIMEOUT',
+    },
+    'refused for want of room': {
+      options: { limits: { maxCalls: 1 } },
+      busy: true,
+      call: { retry: { delay: 1, attempts: 2 } },
+      code: 'RATE_LIMITED',
+    },
+    'of a capability that is gone': { without: 'work', code: 'UNKNOWN_CAPABILITY' },
+  };
+  const turn = () => new Promise((resolve) => setImmediate(resolve));
+
+  for (const line of Object.keys(LINES)) {
+    for (const upgrade of ['frames', 'port']) {
+      for (const [what, end] of Object.entries(ends)) {
+        test(`over ${line}, ${upgrade}: the app was restarted and has kept its keys, and the repeat is ${what}`, async () => {
+          const store = storeOf();
+          let runs = 0;
+          const busy = held();
+          const site = siteOf({
+            line,
+            options: { keys: store },
+            capabilities: {
+              work() {
+                runs++;
+                end.store?.(store);
+                site.restart(end.options);
+                if (end.without) site.app.delete(end.without);
+                return untold;
+              },
+              busy: busy.handler,
+            },
+          });
+          const controller = new AbortController();
+          const client = await site.client({ ...BACK, upgrade });
+          const begun = busy.next();
+          client.onReconnect = () => end.busy && void client.call('busy');
+          const { signal } = controller;
+          const options = { callId: 'mine', idempotencyKey: 'k', signal, ...AGAIN, ...end.call };
+          const pending = client.call('work', {}, options);
+          if (end.busy) await begun;
+          if (end.stop) {
+            while (!end.until({ store, site })) await turn();
+            controller.abort();
+          }
+          const response = await pending;
+          assert.deepEqual(said(response), [end.code, 'unknown', false]);
+          assert.equal((await client.outcome('mine')).outcome, 'unknown');
+          assert.equal((await response.settled).outcome, 'unknown');
+          assert.equal(runs, 1);
+        });
+      }
+    }
+  }
+
+  for (const [what, more] of [
+    ['has a key', {}],
+    ['may run twice', { idempotent: true }],
+  ]) {
+    test(`the line was cut, and a repeat of what ${what} is stopped while it waits for its turn: the first is told of`, async () => {
+      const work = held();
+      const site = siteOf({
+        capabilities: { work: { handler: work.handler, ...more } },
+        options: { limits: { maxConcurrent: 1 } },
+      });
+      const client = await site.client(BACK);
+      const controller = new AbortController();
+      let begun = work.next();
+      const options = { callId: 'mine', signal: controller.signal, ...AGAIN };
+      const pending = client.call('work', {}, options);
+      const first = await begun;
+      begun = work.next();
+      client.onReconnect = () => void client.call('work', { other: true });
+      site.cut();
+      (await begun).context.report('not this one');
+      while (!site.app.counters.some(({ inFlightIn }) => inFlightIn === 2)) await turn();
+      assert.equal((await client.outcome('mine')).outcome, 'running');
+      controller.abort();
+      const response = await pending;
+      assert.deepEqual(said(response), ['CANCELLED', 'unknown', false]);
+      assert.deepEqual(await client.outcome('mine'), { outcome: 'running' });
+      const { settled } = response;
+      first.end.resolve(() => 'all of it');
+      assert.deepEqual(await settled, { outcome: 'finished' });
+      assert.deepEqual(await client.outcome('mine'), { outcome: 'finished' });
+      assert.equal(work.calls.length, 2);
+    });
+  }
+
+  test('it was stopped because the line was cut, and the params of its repeat are checked when that is stopped', async () => {
+    const started = deferred();
+    const checked = deferred();
+    let runs = 0;
+    const site = siteOf({
+      capabilities: {
+        async work(_params, { signal, report }) {
+          runs++;
+          report({ applied: 1 });
+          started.resolve();
+          await new Promise((resolve) => signal.addEventListener('abort', resolve));
+          signal.throwIfAborted();
+        },
+      },
+    });
+    const client = await site.client(BACK);
+    const controller = new AbortController();
+    const { signal } = controller;
+    const options = { callId: 'mine', idempotencyKey: 'k', signal, ...AGAIN };
+    const pending = client.call('work', {}, options);
+    await started.promise;
+    const validate = () => (checked.resolve(), untold);
+    const jsonSchema = { input: () => ({}) };
+    const inputSchema = { '~standard': { version: 1, vendor: 'test', jsonSchema, validate } };
+    site.app.set('work', { handler: () => void runs++, inputSchema });
+    site.cut();
+    await checked.promise;
+    controller.abort();
+    const response = await pending;
+    assert.deepEqual(said(response), ['CANCELLED', 'unknown', false]);
+    const became = { outcome: 'stopped', report: { applied: 1 } };
+    assert.deepEqual(await client.outcome('mine'), became);
+    assert.deepEqual(await response.settled, became);
+    // Its key is free: what never ran does not hold it.
+    site.app.set('work', () => ++runs);
+    assert.equal((await client.call('work', {}, { idempotencyKey: 'k' })).data, 2);
+  });
+
+  test('in the same session, too, where the first failed and may be tried again', async () => {
+    const work = held();
+    const site = siteOf({
+      capabilities: { work: work.handler },
+      options: { limits: { maxConcurrent: 1 } },
+    });
+    const client = await site.client();
+    const controller = new AbortController();
+    let begun = work.next();
+    const options = { callId: 'mine', signal: controller.signal, ...AGAIN };
+    const pending = client.call('work', {}, options);
+    const first = await begun;
+    begun = work.next();
+    void client.call('work', { other: true });
+    first.end.resolve(() => ({
+      success: false,
+      error: { code: 'BUSY', message: 'busy', retryable: true },
+    }));
+    await begun;
+    while (!site.app.counters.some(({ inFlightIn }) => inFlightIn === 2)) await turn();
+    controller.abort();
+    assert.deepEqual(said(await pending), ['CANCELLED', 'failed', false]);
+    assert.equal((await client.outcome('mine')).outcome, 'unknown');
+  });
+
+  test('a repeat that never ran leaves its key to the next, and one of a call that was refused says so', async () => {
+    const work = held();
+    const site = siteOf({
+      capabilities: { work: work.handler },
+      options: { limits: { maxConcurrent: 1 } },
+    });
+    const client = await site.client();
+    const controller = new AbortController();
+    const begun = work.next();
+    void client.call('work', { other: true });
+    await begun;
+    const key = { callId: 'mine', idempotencyKey: 'k' };
+    const pending = client.call('work', {}, { ...key, signal: controller.signal, ...AGAIN });
+    while (!site.app.counters.some(({ inFlightIn }) => inFlightIn === 2)) await turn();
+    controller.abort();
+    assert.deepEqual(said(await pending), ['CANCELLED', 'unstarted', false]);
+    assert.deepEqual(await client.outcome('mine'), { outcome: 'unstarted' });
+  });
+});
+
 describe('a repeat that is stopped follows what it has joined', () => {
   for (const [what, end, outcome] of [
     ['returns', () => 'done', 'finished'],
@@ -367,8 +583,8 @@ describe('a repeat that is stopped follows what it has joined', () => {
     await client.outcome('until the app has both');
     controller.abort();
     const begun = work.next();
-    check.resolve();
     assert.equal((await first).metadata.outcome, 'unstarted');
+    check.resolve();
     (await begun).end.resolve(() => 'by the second');
     assert.equal((await second).data, 'by the second');
     assert.equal(work.calls.length, 1);

@@ -29,7 +29,7 @@ describe('a call that came', () => {
   const read = (payload, id = 'id') => CALL.read({ type: CALL.request, id, payload });
   const nothing = {
     ...{ params: {}, timeout: 0, progress: false, window: undefined, input: false },
-    idempotencyKey: undefined,
+    ...{ idempotencyKey: undefined, about: undefined },
   };
 
   test('has a name, params and options', () => {
@@ -39,12 +39,13 @@ describe('a call that came', () => {
         params: [1],
         options: {
           ...{ callId: 'c', timeout: 1.5, progressToken: 0, input: true, idempotencyKey: 'k' },
+          repeats: 'b',
           stream: { chunks: 2, bytes: 3 },
         },
       }),
       {
         ...{ key: 'c', name: 'x', params: [1], timeout: 2, progress: 0, window: [2, 3] },
-        ...{ input: true, idempotencyKey: 'k' },
+        ...{ input: true, idempotencyKey: 'k', about: 'b' },
       },
     );
     assert.deepEqual(read({ capability: 'x', params: null }), { ...nothing, key: 'id', name: 'x' });
@@ -86,6 +87,8 @@ describe('a call that goes', () => {
     assert.equal(CALL.write('id', { ...asked, progress: 'token' }).options.progressToken, 'token');
     assert.equal(CALL.write('id', { ...asked, progress: 0 }).options.progressToken, 0);
     assert.deepEqual(CALL.write('id', { ...asked, window: [0, 5] }).options, { callId: 'id' });
+    const again = { ...asked, about: 'id' };
+    assert.deepEqual(CALL.write('id', again).options, { callId: 'id', repeats: 'id' });
   });
 
   test('is answered with its data and how long it took', () => {

@@ -503,12 +503,13 @@ export class Client {
       typeof name === 'string' &&
       (input === undefined || isStream(input)) &&
       !(retry && (input || stream || transfer)) &&
-      !(idempotencyKey && (input || stream || !this.features.outcomes)) &&
+      (idempotencyKey === undefined ||
+        (idempotencyKey && !input && !stream && this.features.outcomes)) &&
       !misfit(options, CALL_OPTIONS);
     if (!isSound && !checked) {
       params = kept(params, transfer);
       return mistakes().then(({ checkCall }) => {
-        const error = checkCall(name, options, stream !== undefined, CALL_OPTIONS, this);
+        const error = checkCall(name, options, stream, CALL_OPTIONS, this);
         return error ? failed(error) : this.#checked(name, params, options, stream, true);
       });
     }
@@ -517,7 +518,7 @@ export class Client {
     if (!retry) return this.#call(name, params, options);
     // What may run twice need not be waited for.
     if (this.features.outcomes && !this.#side.repeatable?.(name))
-      options = { idempotencyKey: secret(), ...options };
+      options = { ...options, idempotencyKey: idempotencyKey ?? secret() };
     const { memory } = this;
     const sent = [Date.now(), performance.now()];
     return this.#call(name, params, options).then((response) => {

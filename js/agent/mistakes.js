@@ -50,19 +50,35 @@ export function checkConnect(target, options, types, isTarget) {
 /**
  * @param {unknown} name
  * @param {any} options of a call
- * @param {boolean} streams whether its chunks are read
+ * @param {unknown} streams what reads its chunks, if something does
  * @param {OptionTypes} types
  * @param {{ connected: boolean, features: { outcomes: boolean } }} client
  * @returns {AbpError | undefined} why the call cannot be made now
  * @throws {AbpError} INVALID_PARAMS
  */
-export function checkCall(name, options, streams, types, { connected, features }) {
+export function checkCall(name, options, streams, types, client) {
+  try {
+    return refusal(name, options, streams, types, client);
+  } catch (error) {
+    throw error instanceof AbpError ? AbpError.from(error, UNSTARTED) : error;
+  }
+}
+
+/** What callers are told of a call that is refused here. */
+const UNSTARTED = { metadata: { outcome: /** @type {const} */ ('unstarted') } };
+
+/** @type {typeof checkCall} */
+function refusal(name, options, streams, types, { connected, features }) {
   const { input, retry, transfer, idempotencyKey } = options ?? {};
   refuseIf(typeof name !== 'string', 'call needs the name of a capability');
   checkOptions('a call', options, types);
   refuseIf(
     input !== undefined && !isStream(input),
     'input of a call must be an async iterable or a ReadableStream',
+  );
+  refuseIf(
+    idempotencyKey !== undefined && !idempotencyKey,
+    'idempotencyKey of a call must be a string of 1 to 256 characters',
   );
   refuseIf(
     idempotencyKey && (input || streams),

@@ -102,7 +102,7 @@ export class Connection {
       },
     });
     this.app = app;
-    this.endpoint.machine.isKept = memory !== undefined;
+    if (memory) this.endpoint.machine.kept = 1;
   }
 
   /** Whether there is a session. */

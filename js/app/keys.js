@@ -179,7 +179,11 @@ export class Keys {
     /** @type {Partial<KeyEnded>} */
     let kept = {};
     const { callId } = call; // which is not known any more once it has ended
-    void call.returned.then(() => this.#end(name, connection, callId, kept, leave, tell));
+    const { machine } = connection.endpoint;
+    machine.kept++; // until it is written what became of it, also where the app is closed meanwhile
+    void call.returned
+      .then(() => this.#end(name, connection, callId, kept, leave, tell))
+      .finally(() => machine.forget());
     try {
       const value = await run();
       kept = resultOf(value);

@@ -154,8 +154,8 @@ export class Machine extends CoreDriver {
   /** The last counters, once the core's memory is free. @type {Record<string, number> | undefined} */
   #counters;
   #over = false;
-  /** Whether the core's memory is kept after the end: somebody may ask what became of its calls. */
-  isKept = false;
+  /** How many keep the core's memory after the end: somebody may ask what became of its calls, or has to write it down. */
+  kept = 0;
   #acts;
   /**
    * Is told of each action.
@@ -393,14 +393,14 @@ export class Machine extends CoreDriver {
     this.#release();
   }
 
-  /** Nobody asks any more what became of its calls. */
+  /** One of those that keep the core's memory does not ask any more what became of its calls. */
   forget() {
-    this.isKept = false;
+    this.kept--;
     if (this.#over) this.#release();
   }
 
   #release() {
-    if (this.failed || this.#counters || this.isKept) return;
+    if (this.failed || this.#counters || this.kept) return;
     const counters = this.core.counters();
     if (counters.inFlightIn) return;
     this.#counters = counters;

@@ -923,13 +923,13 @@ describe('a machine', () => {
 
   test('keeps its core as long as somebody may ask what became of its calls', () => {
     const { machine, core } = scripted();
-    machine.isKept = true;
+    machine.kept = 1;
     machine.end();
     assert.equal(core.isFree, false);
     machine.forget();
     assert.equal(core.isFree, true);
     const living = scripted();
-    living.machine.isKept = true;
+    living.machine.kept = 1;
     living.machine.forget();
     assert.equal(living.core.isFree, false);
     living.machine.end();

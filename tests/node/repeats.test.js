@@ -1,6 +1,9 @@
 // A call that is made again does not run twice, whatever became of its app meanwhile, and what is told of it is what was done.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { connect, expose } from '../../js/index.js';
+import { portTransport } from '../../js/transports/port.js';
+import { AGENT, APP, closeAfter } from '../support/pair.js';
 import { LINES, deferred, held, siteOf } from '../support/site.js';
 
 const AGAIN = { retry: { delay: 1 } };
@@ -56,6 +59,49 @@ for (const line of Object.keys(LINES)) {
         assert.equal((await response.settled).outcome, 'unknown');
       });
     }
+
+    for (const idempotencyKey of ['', null])
+      test(`with ${JSON.stringify(idempotencyKey)} as its key is refused, and not run`, async () => {
+        let runs = 0;
+        const site = siteOf({
+          line,
+          capabilities: {
+            pay: () => {
+              if (++runs === 1) site.cut();
+              return { runs };
+            },
+          },
+        });
+        const client = await site.client(BACK);
+        for (const options of [{ ...AGAIN, idempotencyKey }, { idempotencyKey }])
+          await assert.rejects(client.call('pay', {}, options), {
+            code: 'INVALID_PARAMS',
+            message: 'idempotencyKey of a call must be a string of 1 to 256 characters',
+            outcome: 'unstarted',
+          });
+        await assert.rejects(client.invoke('pay', {}, { idempotencyKey }), {
+          code: 'INVALID_PARAMS',
+          outcome: 'unstarted',
+        });
+        assert.equal(runs, 0);
+      });
+
+    test('whose key is undefined is given one', async () => {
+      let runs = 0;
+      const site = siteOf({
+        line,
+        capabilities: {
+          pay: () => {
+            if (++runs === 1) site.cut();
+            return { runs };
+          },
+        },
+      });
+      const client = await site.client(BACK);
+      const options = { ...AGAIN, idempotencyKey: undefined };
+      assert.deepEqual((await client.call('pay', {}, options)).data, { runs: 1 });
+      assert.equal(runs, 1);
+    });
 
     test('is not made to another app behind the same address', async () => {
       const runs = [0, 0];
@@ -653,6 +699,66 @@ describe('what was stopped because its agent was lost is run by its repeat', () 
       (await begun).ends = true;
       assert.equal((await repeat).data.rounds, 2);
     });
+  }
+
+  /** A store that outlives its app, as docs/keys.md asks for one. */
+  const storeOf = () => {
+    const kept = new Map();
+    const ended = [];
+    const keys = {
+      open: async () => ({ id: 'the store', rememberFor: 100_000 }),
+      async begin(key) {
+        const known = kept.get(key);
+        if (known && !known.again) return { state: 'ended', ended: known };
+        if (known === null) return { state: 'lost' };
+        kept.set(key, null);
+        return { state: 'begun', report: known?.report };
+      },
+      async end(key, became) {
+        kept.set(key, became);
+        ended.shift()?.(became);
+      },
+      async close() {},
+    };
+    return { keys, written: () => new Promise((resolve) => ended.push(resolve)) };
+  };
+
+  for (const [what, end] of Object.entries({
+    'the app was closed': ({ app }) => app.close(),
+    'its agent has closed the session': ({ client }) => client.close(),
+    'its line was cut': ({ port }) => port.close(),
+  })) {
+    for (const only of [true, false])
+      test(`${what}: the store of an app for ${only ? 'one port' : 'many agents'} is told that it was stopped`, async () => {
+        const { keys, written } = storeOf();
+        const loop = looping();
+        const start = async () => {
+          const { port1, port2 } = new MessageChannel();
+          closeAfter(() => port1.close());
+          const definition = { app: APP, capabilities: { loop: loop.handler } };
+          const app = expose(definition, only ? { port: port1, keys } : { origins: [], keys });
+          closeAfter(() => app.close());
+          if (!only) app.accept(portTransport(port1));
+          const client = await connect(port2, { agent: AGENT, owner: 'o' });
+          closeAfter(() => client.close());
+          return { app, client, port: port1 };
+        };
+        const first = await start();
+        let begun = loop.next();
+        void first.client.call('loop', {}, { idempotencyKey: 'k' });
+        await begun;
+        const became = written();
+        end(first);
+        const { outcome, again } = await became;
+        assert.deepEqual([outcome, again], ['stopped', true]);
+        const { client } = await start();
+        begun = loop.next();
+        const repeat = client.call('loop', {}, { idempotencyKey: 'k' });
+        const second = await begun;
+        assert.ok(second.earlier.applied >= 1);
+        second.ends = true;
+        assert.equal((await repeat).data.rounds, 2);
+      });
   }
 
   test('but not what somebody has stopped before', async () => {

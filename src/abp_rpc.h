@@ -180,7 +180,8 @@ int abp_peer_send_failed(abp_peer *peer, abp_call call);
 typedef enum abp_answer {
   ABP_ANSWER_RESULT,
   ABP_ANSWER_ERROR,
-  ABP_INPUT_REQUIRED /* a result that names what the peer needs before it can answer (MCP) */
+  ABP_INPUT_REQUIRED, /* a result that names what the peer needs before it can answer (MCP) */
+  ABP_ANSWER_STOPPED  /* a result that says that the work was stopped (ACP) */
 } abp_answer;
 
 /* A response has come. One to no request, or to one that was settled before, is counted. With

@@ -469,6 +469,8 @@ int abp_peer_response(abp_peer *peer, const abp_rpc_id *id, abp_answer answer) {
   calls_step(&peer->calls, slot, fails ? EV_FAIL : EV_COMPLETE);
   if (fails && answer == ABP_ANSWER_RESULT)
     table_call(&peer->calls.table, slot)->fate = ABP_FATE_FINISHED;
+  if (fails && answer == ABP_ANSWER_STOPPED)
+    table_call(&peer->calls.table, slot)->fate = ABP_FATE_STOPPED;
   return ABP_OK;
 }
 

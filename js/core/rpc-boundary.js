@@ -1,7 +1,7 @@
 // Generated from src/abp_rpc.h and wasm/rpc_boundary.c by wasm/generate-boundary.mjs: change those instead.
 
 /** The digest of this file. The module must have the same: see js/core/instance.js. */
-export const ABI = 572977843;
+export const ABI = 1907442086;
 
 /** @typedef {0 | import('./instance.js').Brand<'abp_call'>} Handle */
 /** @typedef {import('./instance.js').Brand<'abp_counter'>} Counter */
@@ -49,6 +49,7 @@ export const ROUNDS = /** @type {RequestFlag} */ (64);
 export const ANSWER_RESULT = /** @type {Answer} */ (0);
 export const ANSWER_ERROR = /** @type {Answer} */ (1);
 export const INPUT_REQUIRED = /** @type {Answer} */ (2);
+export const ANSWER_STOPPED = /** @type {Answer} */ (3);
 export const STOPPED_BY_NAME = /** @type {PeerOutcome} */ (7);
 export const RETURNED = /** @type {Ending} */ (0);
 export const THREW = /** @type {Ending} */ (1);

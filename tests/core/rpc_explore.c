@@ -155,7 +155,7 @@ struct fact {
 enum phase { NOT_HERE, QUEUED_UP, RUNS, HELD, OVER };
 
 struct message {
-  enum { REQUEST, CANCEL, STOP, VALUE, FAILURE, INQUIRY } kind;
+  enum { REQUEST, CANCEL, STOP, VALUE, STOP_VALUE, FAILURE, INQUIRY } kind;
   int fact;
 };
 
@@ -456,9 +456,10 @@ static void observe(int side, const abp_action *action) {
     for (int i = 0; i < now.facts; i++)
       must(now.fact[i].parent != at, "an answer precedes that to a request on its behalf");
     post(side,
-         action->arg != ABP_COMPLETED || fact->ending != ABP_RETURNED ? FAILURE
-         : fact->inquires                                             ? INQUIRY
-                                                                      : VALUE,
+         action->arg == ABP_STOPPED_BY_NAME                             ? STOP_VALUE
+         : action->arg != ABP_COMPLETED || fact->ending != ABP_RETURNED ? FAILURE
+         : fact->inquires                                               ? INQUIRY
+                                                                        : VALUE,
          at);
     break;
   default: break;
@@ -556,11 +557,12 @@ static void deliver(int side) {
     cancel_comes(fact);
     break;
   case VALUE:
-    abp_peer_response(peer, &id, ABP_ANSWER_RESULT);
+  case STOP_VALUE:
+    abp_peer_response(peer, &id, message.kind == VALUE ? ABP_ANSWER_RESULT : ABP_ANSWER_STOPPED);
     if (fact->left) is_over(fact);
     /* A value outweighs the caller's wish, but not its clock. */
     if (fact->waits && fact->stopped == ABP_TIMED_OUT)
-      settles(fact, ABP_TIMED_OUT, ABP_FATE_FINISHED);
+      settles(fact, ABP_TIMED_OUT, message.kind == VALUE ? ABP_FATE_FINISHED : ABP_FATE_STOPPED);
     else if (fact->waits)
       settles(fact, ABP_COMPLETED, ABP_FATE_NONE);
     break;

@@ -274,6 +274,15 @@ static void a_value_does_not_help_whose_time_has_run_out(void **state) {
   COMES_TO(abp_peer_advance(peer, 1030), "cancel");
   COMES_TO(abp_peer_advance(peer, 9999), "settle 3");
   assert_int_equal(last.at, 20);
+  /* Nor does one that says that the work was stopped: but that is what became of it. */
+  const abp_rpc_id third = number(4), fourth = number(5);
+  make(peer, 10, 20, 0);
+  const abp_call wished = make(peer, 0, 0, 0);
+  COMES_TO(abp_peer_cancel(peer, wished, NULL, 0), "cancel");
+  COMES_TO(abp_peer_response(peer, &fourth, ABP_ANSWER_STOPPED), "settle 1");
+  COMES_TO(abp_peer_advance(peer, 10009), "cancel");
+  COMES_TO(abp_peer_response(peer, &third, ABP_ANSWER_STOPPED), "settle 3");
+  assert_int_equal(last.fate, ABP_FATE_STOPPED);
   abp_peer_free(peer);
 }
 

@@ -45,6 +45,7 @@ import { copyRecord, getOwn, textOf } from '../../../js/common/values.js';
  * @property {(id: unknown) => unknown} [cancelled] what the error says besides that a request was cancelled
  * @property {ReadonlyMap<string, object>} [stopped] by method: the result of a request that was stopped by the name of what
  *   it belongs to
+ * @property {(result: unknown) => boolean} [saysStopped] whether a result says that
  */
 
 /** Names the subscription that a message of MCP belongs to. */
@@ -81,6 +82,10 @@ export const DIALECTS = {
       ['session/prompt', { stopReason: 'cancelled' }],
       ['session/request_permission', { outcome: { outcome: 'cancelled' } }],
     ]),
+    saysStopped: (result) =>
+      [getOwn(result, 'stopReason'), getOwn(getOwn(result, 'outcome'), 'outcome')].includes(
+        'cancelled',
+      ),
     explain(fault, method, received) {
       if (fault === rpc.RPC_INVALID_REQUEST) return { data: received };
       if (fault !== rpc.RPC_METHOD_NOT_FOUND) return {};

@@ -485,7 +485,9 @@ export class Peer {
       ? rpc.ANSWER_ERROR
       : this.dialect.needsInput?.(result)
         ? rpc.INPUT_REQUIRED
-        : rpc.ANSWER_RESULT;
+        : this.dialect.saysStopped?.(result)
+          ? rpc.ANSWER_STOPPED
+          : rpc.ANSWER_RESULT;
     this.machine.feed(
       (x, peer) => x.response(peer, core.idType(id), core.writeIdValue(id), says),
       answer,

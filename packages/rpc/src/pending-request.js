@@ -14,6 +14,10 @@ const PLATFORMS = new Map([
   ['TimeoutError', { name: 'TimeoutError', error: rpc.RPC_TIMEOUT }],
 ]);
 
+/** Where an answer of ours says what became of the work. @param {Answer | undefined} answer */
+const toldIn = (answer) =>
+  getOwn(getOwn(answer, 'error'), 'data') ?? getOwn(getOwn(answer, 'result'), '_meta');
+
 /** A request that was made and has not settled. */
 export class PendingRequest extends Pending {
   /**
@@ -58,7 +62,7 @@ export class PendingRequest extends Pending {
         return this.reject(
           this.peer.error(rpc.RPC_TIMEOUT, {
             name: 'TimeoutError',
-            data: { timeout: limit, ...this.#became(fate, cause) },
+            data: { timeout: limit, ...this.#became(fate, toldIn(answer)) },
             cause,
           }),
         );
@@ -78,20 +82,20 @@ export class PendingRequest extends Pending {
     const platforms = reason instanceof DOMException && PLATFORMS.get(reason.name);
     if (reason instanceof Error && !platforms) return reason;
     const { name, error } = platforms || ABORTED;
-    const data = this.#became(fate, cause);
+    const data = this.#became(fate, cause?.data);
     return this.peer.error(error, { name, message: this.reason, data, cause });
   }
 
   /**
    * What became of the request's work, in the words of the other side if it has any.
    * @param {abp.Fate} fate
-   * @param {RpcError} [cause]
+   * @param {unknown} told
    */
-  #became(fate, cause) {
-    const outcome = getOwn(cause?.data, 'outcome');
+  #became(fate, told) {
+    const outcome = getOwn(told, 'outcome');
     if (abp.FATES.indexOf(outcome) <= 0) return { outcome: abp.FATES[fate] };
-    const report = getOwn(cause?.data, 'report');
-    const progress = getOwn(cause?.data, 'progress');
+    const report = getOwn(told, 'report');
+    const progress = getOwn(told, 'progress');
     return {
       outcome,
       ...(report !== undefined && { report }),

@@ -213,6 +213,31 @@ test('acp: an agent that knows only session/cancel stops, also when the clock or
   }
 });
 
+for (const [what, result, outcome] of [
+  ['that the agent stops', STOPPED, 'stopped'],
+  ['that the agent stops, and says more of', { ...STOPPED, usage: { tokens: 3 } }, 'stopped'],
+  ['that the agent ends in spite of it', { stopReason: 'end_turn' }, 'finished'],
+])
+  test(`acp: a prompt whose time is over, and ${what}, is told as that`, async (t) => {
+    const { peer, post, said } = scriptedPeer('acp');
+    t.after(() => peer.close());
+    const answer = peer.request('session/prompt', { sessionId: 's', prompt: [] }, { timeout: 1 });
+    await said(3);
+    post({ jsonrpc: '2.0', id: 1, result });
+    await assert.rejects(answer, { name: 'TimeoutError', data: { timeout: 1, outcome } });
+  });
+
+test('acp: what the handler of such a prompt has reported is told, too', async (t) => {
+  const { a, b } = agents(t, 'acp');
+  b.handle('session/prompt', async (_params, { signal, report }) => {
+    report({ applied: 3 });
+    throw await fired(signal);
+  });
+  const answer = a.request('session/prompt', { sessionId: 's', prompt: [] }, { timeout: 1 });
+  const data = { timeout: 1, outcome: 'stopped', report: { applied: 3 } };
+  await assert.rejects(answer, { name: 'TimeoutError', data });
+});
+
 test('acp: of two prompts of a session the other is not stopped', async (t) => {
   const { a, running, sent, done } = agents(t, 'acp');
   const [first, second] = [new AbortController(), new AbortController()];

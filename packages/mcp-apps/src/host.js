@@ -23,7 +23,7 @@ import {
   notification,
   recordOf,
 } from './protocol.js';
-import { ViewTransport } from './relay.js';
+import { GONE, ViewTransport } from './relay.js';
 import { warn } from '../../../js/common/warn.js';
 
 /** @typedef {import('../../rpc/src/incoming-request.js').IncomingRequest} IncomingRequest */
@@ -646,7 +646,7 @@ export class Host {
    * @returns {import('../../../js/transports/transport.js').Transport}
    */
   transport() {
-    if (this.ended) throw new AbpError('DISCONNECTED', 'The view was removed', { retryable: true });
+    if (this.ended) throw new AbpError('DISCONNECTED', GONE);
     const transport = new ViewTransport(this, () => this.#transports.delete(transport));
     this.#transports.add(transport);
     return transport;

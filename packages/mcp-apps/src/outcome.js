@@ -6,6 +6,7 @@ import { SIGNAL, requireOptions } from '../../../js/common/check-options.js';
 import { reasonText } from '../../../js/common/errors.js';
 import { onAbort, offAbort } from '../../../js/common/signals.js';
 import { getOwn, milliseconds } from '../../../js/common/values.js';
+import * as rpc from '../../../js/core/rpc-boundary.js';
 import { RpcError, saysCancelled, saysTimedOut, toErrorObject } from '../../rpc/src/errors.js';
 import { OUTCOME, recordOf } from './protocol.js';
 
@@ -93,10 +94,29 @@ export async function callTool(peer, params, options, tells) {
     if (!tells || !signal) return await peer.request('tools/call', params, { signal, onProgress });
     return await callAndAsk(peer, params, signal, onProgress);
   } catch (error) {
+    if (saysClosed(peer, error)) {
+      const data = { closedBy: 'peer', outcome: 'unknown' };
+      throw peer.error(rpc.RPC_CLOSED, { data, cause: error });
+    }
     const isOurs = isCancelled(error);
     if (!signal?.aborted || isOurs || peer.ended) throw error;
     throw cancelledError(signal, { outcome: 'unknown' });
   }
+}
+
+/**
+ * Whether a call was answered with nothing but that the other side closes: it has not failed, and what it does is not known.
+ * @param {Peer} peer
+ * @param {unknown} error
+ */
+function saysClosed(peer, error) {
+  const { code, message } = peer.errorObject(rpc.RPC_CLOSED);
+  return (
+    error instanceof RpcError &&
+    error.code === code &&
+    error.message === message &&
+    getOwn(error.data, 'outcome') === undefined
+  );
 }
 
 let calls = 0;

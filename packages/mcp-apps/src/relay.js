@@ -16,6 +16,10 @@ import { CAPABILITY } from './tools.js';
 
 /** @typedef {import('./host.js').Host} Host */
 
+/** What agents of a host are told whose view is gone for good: trying again does not help. */
+export const GONE =
+  'The view was removed: a host is for one document, so make another, and connect to that';
+
 /** Tools of one view that are read. */
 const MAX_TOOLS = 256;
 /** Characters of a tool's name. */
@@ -145,8 +149,9 @@ class ViewCapabilities {
 
   /** The protocol's error for one of JSON-RPC. @param {any} error */
   #errorOf(error) {
-    if (this.#host.ended) return errorObject('DISCONNECTED', 'The view was removed', true);
+    if (this.#host.ended) return errorObject('DISCONNECTED', GONE);
     const { code, message, data } = error;
+    if (getOwn(data, 'closedBy')) return errorObject('DISCONNECTED', 'The view has closed itself');
     if (!(error instanceof RpcError)) return errorObject('INTERNAL_ERROR', String(message));
     if (code === METHOD_NOT_FOUND) return errorObject('NOT_SUPPORTED', message);
     if (code === INVALID_PARAMS) return errorObject('INVALID_PARAMS', message);

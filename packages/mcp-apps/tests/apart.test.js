@@ -117,3 +117,73 @@ test('a server registers tools with views, and the views', async () => {
     code: 'INVALID_PARAMS',
   });
 });
+
+/** An app as the tools of a view; `hang` works until it is told to stop. */
+function tooled() {
+  const { port1 } = new MessageChannel();
+  let begun;
+  const began = new Promise((resolve) => (begun = resolve));
+  const hang = (_params, { signal }) =>
+    new Promise((_resolve, reject) => {
+      signal.addEventListener('abort', () => reject(signal.reason));
+      begun();
+    });
+  const app = { id: 'view.app', name: 'View', version: '1' };
+  const exposed = expose(
+    { app, capabilities: { hang, echo: (params) => params } },
+    { port: port1 },
+  );
+  const close = () => (exposed.close(), port1.close());
+  return { tools: toolsOf(exposed), began, close };
+}
+const agent = { name: 'agent', version: '1' };
+
+test('a view that closes itself in the midst of a call has not failed it: nobody knows what it does', async (t) => {
+  for (const call of [
+    (host) => host.callTool('hang').catch(({ data }) => data),
+    async (host) => {
+      const client = await connect(() => host.transport(), { agent });
+      t.after(() => client.close());
+      const { success, error, metadata } = await client.call('hang');
+      return { success, code: error.code, outcome: metadata.outcome };
+    },
+  ]) {
+    const { tools, began, close } = tooled();
+    t.after(close);
+    const { host, view } = await pair(t, { tools });
+    const calling = call(host);
+    await began;
+    view.close();
+    const { code = 'DISCONNECTED', success = false, outcome } = await calling;
+    assert.deepEqual([success, code, outcome], [false, 'DISCONNECTED', 'unknown']);
+  }
+});
+
+for (const [how, end, ended] of [
+  ['was closed by its host', ({ host }) => host.close(), ['CANCELLED', 'stopped']],
+  ['has closed itself', ({ view }) => view.close(), ['DISCONNECTED', 'unknown']],
+])
+  test(`who reconnects by itself to a view that ${how} gives up with words, and nothing waits for it`, async (t) => {
+    const { tools, began, close } = tooled();
+    t.after(close);
+    const ends = await pair(t, { tools });
+    let told;
+    const gaveUp = new Promise((resolve) => (told = resolve));
+    const client = await connect(() => ends.host.transport(), {
+      agent,
+      reconnect: { delay: 1 },
+      onReconnect: told,
+    });
+    t.after(() => client.close());
+    const hanging = client.call('hang', {}, { retry: true });
+    await began;
+    const became = client.outcome('nothing', { settled: true });
+    await end(ends);
+    const { error, metadata } = await hanging;
+    assert.deepEqual([error.code, metadata.outcome], ended);
+    assert.deepEqual(await became, { outcome: 'unknown' });
+    const why = await gaveUp;
+    assert.deepEqual([why.code, why.retryable], ['DISCONNECTED', false]);
+    assert.match(why.message, /make another/);
+    assert.equal((await client.call('echo', {}, { retry: true })).metadata.outcome, 'unstarted');
+  });

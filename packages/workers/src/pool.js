@@ -260,8 +260,9 @@ class PoolWorker {
     const listener = {
       onMessage: (/** @type {unknown} */ message) => this.#heard(message),
       onUnreadable: (/** @type {Error} */ error) => this.#doubt(error.message),
-      onClose: (/** @type {any} */ error) =>
-        this.#lost(error?.message ?? 'its script could not be loaded'),
+      // In Node anything may have been thrown.
+      onClose: (/** @type {unknown} */ error) =>
+        this.#lost(reasonText(error) ?? 'it threw something that says nothing'),
     };
     const stop = listenToPort(worker, listener, worker);
     const uncaught = (/** @type {any} */ { message }) => this.#doubt(message);

@@ -299,7 +299,7 @@ describe('a worker that cannot start', () => {
     const mute = run(opened);
     workers[2].emit('error', undefined);
     await assert.rejects(mute.ended, {
-      message: 'No worker could be started: its script could not be loaded',
+      message: 'No worker could be started: it threw something that says nothing',
     });
   });
 });

@@ -512,6 +512,8 @@ describe('a thread that dies in its task', () => {
     ['exits', 'exits', /exited with code 3/],
     ['throws where nobody catches it', 'throwsLater', /there/],
     ['throws in a timer', 'throwsInATimer', /there/],
+    ['throws a text', 'throwsText', /: out of ink$/],
+    ['throws nothing', 'throwsNothing', /: it threw something that says nothing$/],
     ['rejects where nobody catches it', 'rejectsLater', /no ink/],
     ['exhausts its memory', 'exhausts', /memory/, { maxOldGenerationSizeMb: 16 }],
   ])

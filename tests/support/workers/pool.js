@@ -118,6 +118,19 @@ else {
       progress({ progress: 0, stage: 'started' });
       return new Promise(() => setTimeout(() => globalThis.nothing.there));
     },
+    ...Object.fromEntries(
+      Object.entries({ throwsText: 'out of ink', throwsNothing: undefined }).map(
+        ([name, thrown]) => [
+          name,
+          () =>
+            new Promise(() =>
+              setTimeout(() => {
+                throw thrown;
+              }),
+            ),
+        ],
+      ),
+    ),
     rejectsLater: (_params, { progress }) => {
       progress({ progress: 0, stage: 'started' });
       void Promise.reject(new Error('no ink'));

@@ -678,14 +678,10 @@ export class Client {
     const iframe = this.#iframe ?? /** @type {Opener} */ (this.#target).iframe;
     const done = import('./retry.js')
       .then(({ restore }) =>
-        restore(
-          () => this.#begin(signal),
-          reconnect,
-          this.#history,
-          signal,
-          typeof this.#target === 'function',
-          { iframe, limit: this.#limit },
-        ),
+        restore(() => this.#begin(signal), reconnect, this.#history, signal, this.#target, {
+          iframe,
+          limit: this.#limit,
+        }),
       )
       .then(
         () => undefined,

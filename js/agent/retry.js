@@ -100,12 +100,12 @@ export const isFinal = (error) => error instanceof AbpError && !error.retryable;
  * @param {{ failures: number, since: number }} history of this client: failures in a row, and when its last session began,
  *   in ms of `performance.now()`
  * @param {AbortSignal} signal ends it
- * @param {boolean} spread whether the first try waits, too, for up to `delay`: a server that comes back is not called by
- *   all its clients at once
+ * @param {unknown} target to which `begin` connects. If a function opens it, the first try waits, too, for up to `delay`: a
+ *   server that comes back is not called by all its clients at once
  * @param {Place} [place]
  * @returns {Promise<void>} rejects with what made it give up
  */
-export async function restore(begin, patience, history, signal, spread, place = {}) {
+export async function restore(begin, patience, history, signal, target, place = {}) {
   const { iframe, limit, hasFailed = false } = place;
   const { reload, attempts = reload ? RELOADING_ATTEMPTS : Infinity, ...delays } = read(patience);
   const longest = limit || Infinity;
@@ -133,7 +133,7 @@ export async function restore(begin, patience, history, signal, spread, place = 
       const delay = history.failures ? delayAfter(delays, history.failures) : 0;
       if (delay && again) await pause(delay, loaded);
       else if (delay) await pause(delay);
-      else if (spread) await pause(delays.delay * Math.random());
+      else if (typeof target === 'function') await pause(delays.delay * Math.random());
       let waited = 0;
       if (isAway()) {
         const until = performance.now() + longest;
@@ -147,6 +147,8 @@ export async function restore(begin, patience, history, signal, spread, place = 
         await pause(longest, loadAgain(iframe, reload));
       }
       signal.throwIfAborted();
+      // A worker of Node's says so; nobody says it of a page's.
+      if (/** @type {any} */ (target)?.threadId === -1) throw ended();
       loaded = nextLoad();
       history.failures++;
       try {
@@ -166,6 +168,12 @@ export async function restore(begin, patience, history, signal, spread, place = 
     hearing.abort();
   }
 }
+
+const ended = () =>
+  new AbpError(
+    'DISCONNECTED',
+    'The worker has ended, and does not run again: give connect a function that starts one (docs/workers.md#apps-that-live-in-a-worker)',
+  );
 
 /**
  * Makes an iframe load its document again.

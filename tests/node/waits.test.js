@@ -42,7 +42,9 @@ describe('a lost session is begun again', () => {
   test('at once, then after 250 ms, each time after twice as many, and never after more than 30 s', async (t) => {
     const { made, next } = attempts(t, 0);
     const begin = () => (made(), neverAgain());
-    const ends = restore(begin, { attempts: 10 }, longAgo(), never, false).catch((error) => error);
+    const ends = restore(begin, { attempts: 10 }, longAgo(), never, undefined).catch(
+      (error) => error,
+    );
     await turns();
     assert.equal(made.mock.callCount(), 1);
     for (const ms of [250, 500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]) await next(ms);
@@ -52,7 +54,7 @@ describe('a lost session is begun again', () => {
   test('after half of that where chance is least', async (t) => {
     const { made, next } = attempts(t, HIGHEST);
     const begin = () => (made(), neverAgain());
-    restore(begin, { delay: 100, maxDelay: 300, attempts: 5 }, longAgo(), never, false).catch(
+    restore(begin, { delay: 100, maxDelay: 300, attempts: 5 }, longAgo(), never, undefined).catch(
       () => {},
     );
     await turns();
@@ -61,7 +63,13 @@ describe('a lost session is begun again', () => {
 
   test('at first after up to `delay`, where all clients of a server have lost theirs', async (t) => {
     const { made, next } = attempts(t, 0.25);
-    const ends = restore(async () => made(), { delay: 400 }, longAgo(), never, true);
+    const ends = restore(
+      async () => made(),
+      { delay: 400 },
+      longAgo(),
+      never,
+      () => {},
+    );
     await next(100);
     await ends;
   });
@@ -73,7 +81,7 @@ describe('a lost session is begun again', () => {
     ]) {
       const { clock, made } = attempts(t, 0);
       const history = { failures: 3, since: performance.now() - lasted };
-      const ends = restore(async () => made(), { delay: 100 }, history, never, false);
+      const ends = restore(async () => made(), { delay: 100 }, history, never, undefined);
       await turns();
       assert.equal(made.mock.callCount(), waits ? 0 : 1, `${lasted} ms`);
       if (waits) clock.advance(400);
@@ -92,7 +100,7 @@ describe('a lost session is begun again', () => {
     ]) {
       made.mock.resetCalls();
       const begin = () => (made(), Promise.reject(error));
-      const ends = restore(begin, { attempts: 2 }, longAgo(), never, false).catch(
+      const ends = restore(begin, { attempts: 2 }, longAgo(), never, undefined).catch(
         (thrown) => thrown,
       );
       await turns();

@@ -82,6 +82,25 @@ describe('a worker that is given', () => {
       assert.equal((await lost).code, 'DISCONNECTED');
       assert.equal((await client.call('echo')).error.code, 'DISCONNECTED');
     });
+
+    test(`${how}: who reconnects by itself gives up with words, and no call waits for ever`, async () => {
+      const control = controlled();
+      const worker = start({ control: control.name });
+      let told;
+      const gaveUp = new Promise((resolve) => (told = resolve));
+      const reconnect = { delay: 1 };
+      const client = await connect(worker, { ...options, reconnect, onReconnect: told });
+      const hangs = said(control, 'app: hangs');
+      const pending = client.call('hang', {}, { retry: true });
+      await hangs;
+      control.close();
+      void end({ worker, client });
+      const { error, metadata } = await pending;
+      assert.deepEqual([error.code, metadata.outcome], ['DISCONNECTED', 'unknown']);
+      const why = await gaveUp;
+      assert.deepEqual([why?.code, why?.retryable], ['DISCONNECTED', false]);
+      assert.match(why.message, /the worker has ended/i);
+    });
   }
 
   test('that does not run any more is noticed when a session is begun', async () => {

@@ -125,8 +125,10 @@ export class ConnectionStore extends Store {
       const history = { failures: 1, since: performance.now() };
       const limit = milliseconds(options.timeout ?? 10_000);
       const place = { iframe, limit, hasFailed: true };
+      // What a function opens has been opened: it need not wait for its turn.
+      const fixed = typeof target === 'function' ? undefined : target;
       try {
-        await restore(begin, reconnect, history, signal, false, place);
+        await restore(begin, reconnect, history, signal, fixed, place);
       } catch (error) {
         iframe?.addEventListener('load', start, { once: true, signal });
         throw error;

@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { inflateRawSync } from 'node:zlib';
-import { ModuleReader } from '../wasm/read-module.mjs';
+import { ModuleReader, written } from '../wasm/read-module.mjs';
 
 const LETTERS = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ';
 const GROWTH = 'emscripten_notify_memory_growth';
@@ -51,9 +51,6 @@ export function shortNames() {
  */
 export function shortened(wasm, short) {
   const reader = new ModuleReader(wasm);
-  /** @param {number} value @returns {number[]} */
-  const written = (value) =>
-    value < 128 ? [value] : [(value & 127) | 128, ...written(value >>> 7)];
   /** @param {string} name */
   const named = (name) => {
     const bytes = Buffer.from(short.get(name) ?? name);

@@ -4,6 +4,7 @@ import { join, relative } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { deflateRawSync, gzipSync } from 'node:zlib';
 import { build, transform } from 'esbuild';
+import { withJoinedData } from '../wasm/join-data.mjs';
 import { shortNames, shortened } from './short-exports.js';
 
 const root = fileURLToPath(new URL('../', import.meta.url));
@@ -271,7 +272,7 @@ const deflated = (bytes) => deflateRawSync(bytes, { level: 9 }).length;
  */
 export function measureModule(name) {
   const folder = join(root, 'build/wasm');
-  const wasm = shortened(readFileSync(join(folder, `${name}.wasm`)), shortNames());
+  const wasm = shortened(withJoinedData(readFileSync(join(folder, `${name}.wasm`))), shortNames());
   const list = readdirSync(folder).find((file) => new RegExp(`^${name}\\..*symbols$`).test(file));
   if (!list) throw new Error('no list of symbols in build/wasm: scripts/build.sh wasm');
   const symbols = new Map(

@@ -11,6 +11,14 @@
 #define COLD __attribute__((cold))
 #endif
 
+/* What is called from several places, each of which would get a copy: one is less to download, and
+ * costs less than it takes to notice. */
+#ifdef __wasm__
+#define ONE_COPY __attribute__((noinline))
+#else
+#define ONE_COPY
+#endif
+
 /* Limits: 0 takes the default. */
 static inline void set_default(uint32_t *limit, uint32_t value) {
   if (*limit == 0) *limit = value;

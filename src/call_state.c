@@ -71,11 +71,11 @@
  *
  * Three things stand beside the table, each in one place of calls.c. A call that becomes CANCELLING
  * STOPPING or LEFT, or ASKED where answers wait for its word, gets the grace period as its timer,
- * which STOPPED keeps; any other loses its timer (step). A cancel that has not been handed out when
- * its call settles is not owed any more, except to a peer that is asked for no answer (step). And a
- * call's cause, which its outcome names, is the first one; only for a caller a result, unless the
- * cancel was accepted before, or the loss of its peer outweighs its own wish (step), and so does
- * the peer's word that a deadline passed (endpoint_calls.c, answered).
+ * which STOPPED keeps; any other loses its timer (calls_step). A cancel that has not been handed
+ * out when its call settles is not owed any more, except to a peer that is asked for no answer
+ * (calls_step). And a call's cause, which its outcome names, is the first one; only for a caller a
+ * result, unless the cancel was accepted before, or the loss of its peer outweighs its own wish
+ * (calls_step), and so does the peer's word that a deadline passed (endpoint_calls.c, answered).
  */
 #include "call_state.h"
 

@@ -34,7 +34,8 @@ _Static_assert(
     RUNNING == PREPARING + 1 && ASKED == RUNNING + 1 && CANCELLING == ASKED + 1 &&
         UNWINDING == CANCELLING + 1 && UNANSWERED == UNWINDING + 1,
     "the states in which a handler has its place are next to each other: call_has_handler()");
-_Static_assert(PREPARING == QUEUED + 1, "and nothing is stopped in those up to RUNNING: step()");
+_Static_assert(PREPARING == QUEUED + 1,
+               "and nothing is stopped in those up to RUNNING: calls_step()");
 _Static_assert(CANCELLED == COMPLETED + 1 && UNKNOWN == CANCELLED + 1 && SETTLED == UNKNOWN + 1 &&
                    CALL_STATES == SETTLED + 1,
                "the states of a call that has ended are the last: call_is_over()");

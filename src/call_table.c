@@ -28,7 +28,7 @@ const char *table_id(const struct call_table *table, uint32_t slot) {
   return text;
 }
 
-static void free_long_id(struct call_table *table, uint32_t slot) {
+ONE_COPY static void free_long_id(struct call_table *table, uint32_t slot) {
   if (table_call(table, slot)->id_length > ID_CELL) free((void *)(uintptr_t)table_id(table, slot));
 }
 
@@ -223,7 +223,7 @@ COLD static int add_slab(struct call_table *table) {
   return ABP_OK;
 }
 
-static int store_id(struct call_table *table, uint32_t slot, const abp_id *id) {
+ONE_COPY static int store_id(struct call_table *table, uint32_t slot, const abp_id *id) {
   struct call_slab *slab = table->slabs[slot / SLAB_CALLS];
   if (!slab->ids) {
     slab->ids = malloc(sizeof *slab->ids * SLAB_CALLS);

@@ -63,7 +63,7 @@ uint32_t calls_mint(struct calls *calls) {
 
 /* --- Steps ------------------------------------------------------------------------------------ */
 
-void calls_owe(struct calls *calls, uint32_t slot, uint32_t owed) {
+ONE_COPY void calls_owe(struct calls *calls, uint32_t slot, uint32_t owed) {
   struct call *call = table_call(&calls->table, slot);
   if (!owed) return;
   if (!call->owed) {
@@ -92,7 +92,7 @@ void calls_forget_old(struct calls *calls, uint32_t keep) {
 
 /* A call is over and has paid what it owed: only its id and its outcome are kept. calls_advance
  * removes what is too old; nothing ages before that. */
-static void remember(struct calls *calls, uint32_t slot) {
+ONE_COPY static void remember(struct calls *calls, uint32_t slot) {
   struct call *call = table_call(&calls->table, slot);
   if (!(call->flags & CALL_INDEXED)) {
     table_release(&calls->table, slot);
@@ -223,10 +223,9 @@ COLD void calls_ask(struct calls *calls, uint32_t parent, uint32_t slot) {
   pause_above(calls, call);
 }
 
-/* Inlined, because the compiler drops most of it where the state and the event are constants. */
-__attribute__((always_inline)) static inline uint32_t
-step(struct calls *calls, uint32_t slot, enum call_state before, enum call_event event) {
+uint32_t calls_step(struct calls *calls, uint32_t slot, enum call_event event) {
   struct call *call = table_call(&calls->table, slot);
+  const enum call_state before = call->state;
   const struct call_step taken = call_step(before, event);
   const enum call_state after = taken.next;
   if (after == before) return taken.owed;
@@ -275,10 +274,6 @@ step(struct calls *calls, uint32_t slot, enum call_state before, enum call_event
   }
   if (unwound && !calls->keeps) calls_admit(calls);
   return taken.owed;
-}
-
-uint32_t calls_step(struct calls *calls, uint32_t slot, enum call_event event) {
-  return step(calls, slot, table_call(&calls->table, slot)->state, event);
 }
 
 void calls_settle(struct calls *calls, uint32_t slot, abp_outcome outcome, abp_fate fate) {
@@ -488,7 +483,7 @@ void calls_accept(struct calls *calls, uint32_t slot) {
   /* A local call starts at once: its parent, which counts as running, may be waiting for it. */
   if (calls->running < calls->limits.max_concurrent ||
       table_call(&calls->table, slot)->flags & (CALL_LOCAL | CALL_ASIDE))
-    step(calls, slot, QUEUED, EV_START);
+    calls_step(calls, slot, EV_START);
   else
     calls_queue(calls, slot);
 }

@@ -8,6 +8,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { inflateRawSync } from 'node:zlib';
 import zopfli from '@gfx/zopfli';
 import { build } from 'esbuild';
+import { withJoinedData } from './join-data.mjs';
 
 // Its listener for uncaught errors would print two pages of its own source.
 process.removeAllListeners('uncaughtException').removeAllListeners('unhandledRejection');
@@ -17,7 +18,7 @@ const wasmModule = join(folder, `${name}-wasm.js`);
 const jsModule = join(folder, `${name}-js.js`);
 mkdirSync(folder, { recursive: true });
 
-const wasm = readFileSync(wasmFile);
+const wasm = withJoinedData(readFileSync(wasmFile));
 // Base64 of compressed bytes costs a download what the bytes cost; of the bytes themselves, a third more.
 // Zopfli makes a twentieth less of them than zlib does.
 const deflated = Buffer.from(await zopfli.deflateAsync(wasm, {}));

@@ -1,3 +1,11 @@
+/**
+ * An unsigned number as a module has it, seven bits a byte.
+ * @param {number} value
+ * @returns {number[]}
+ */
+export const written = (value) =>
+  value < 128 ? [value] : [(value & 127) | 128, ...written(value >>> 7)];
+
 /** Reads a WebAssembly module from its first section on. */
 export class ModuleReader {
   at = 8; // after the magic number and the version

@@ -1,0 +1,54 @@
+import { ModuleReader, written } from './read-module.mjs';
+
+const [DATA, DATA_COUNT] = [11, 12];
+
+/**
+ * Makes one piece of a module's constants. The linker leaves out the zeros between them, so that there are dozens; but in what is
+ * downloaded, deflated, the head of a piece takes more bytes than the zeros before it.
+ * @param {Buffer} wasm
+ * @returns {Buffer}
+ */
+export function withJoinedData(wasm) {
+  const reader = new ModuleReader(wasm);
+  const parts = [wasm.subarray(0, reader.at)];
+  /** @param {number} id @param {number[]} body */
+  const section = (id, body) => parts.push(Buffer.from([id, ...written(body.length), ...body]));
+  while (!reader.done) {
+    const from = reader.at;
+    const id = reader.byte();
+    const end = reader.number() + reader.at;
+    if (id === DATA) section(id, [...written(1), ...joined(reader)]);
+    else if (id === DATA_COUNT) section(id, written(1));
+    else parts.push(wasm.subarray(from, end));
+    reader.at = end;
+  }
+  return Buffer.concat(parts);
+}
+
+/** @param {ModuleReader} reader where the segments begin: active ones, in the order of their addresses */
+function joined(reader) {
+  const count = reader.number();
+  const { head, address: first } = headOf(reader);
+  const bytes = [...reader.bytes()];
+  for (let i = 1; i < count; i++) {
+    const { address } = headOf(reader);
+    const gap = address - first - bytes.length;
+    if (gap < 0) throw new Error('the segments of the data are not in order');
+    bytes.push(...new Uint8Array(gap), ...reader.bytes());
+  }
+  return [...head, ...written(bytes.length), ...bytes];
+}
+
+/** Reads where a segment goes: its flags, which are 0, and an i32.const between 0 and 2^31. @param {ModuleReader} reader */
+function headOf(reader) {
+  const from = reader.at;
+  const [flags, constant, address, end] = [
+    reader.byte(),
+    reader.byte(),
+    reader.number(),
+    reader.byte(),
+  ];
+  if (flags !== 0 || constant !== 0x41 || end !== 0x0b)
+    throw new Error('a segment of the data is not at a constant address');
+  return { head: reader.wasm.subarray(from, reader.at), address };
+}

@@ -17,7 +17,7 @@ import { neverRan } from './never-ran.js';
 /** @import { Invocation } from '../session/invocation.js' */
 /** @import { KeyEnded, KeyFound, KeyStore } from '../types/keys.js' */
 
-/** Calls with a key that are kept in memory. With as many, no further one begins. */
+/** Calls with a key that are kept in memory. Of one agent as many as are left for others: with more, no further one of its begins. */
 const MAX_KEYED = 16_384;
 /** Characters of a key. */
 const MAX_KEY = 256;
@@ -29,10 +29,23 @@ const PAUSES = [20, 1000];
 /** What became of a call of which nothing is known. @type {KeyEnded} */
 const LOST = { outcome: 'unknown', cancelled: false };
 
+/**
+ * The name under which a key is kept.
+ * @param {string} owner whose key it is
+ * @param {unknown} capability its name
+ * @param {string} key
+ */
+const nameOf = (owner, capability, key) => JSON.stringify([owner, capability, key]);
+
+/** Whose key it is. @param {string} name */
+const ownerIn = (name) => JSON.parse(name)[0];
+
 /** A store in memory. What is written there is not lost before the app is. */
 class LocalStore {
   /** By when their calls ended, the oldest first. @type {Map<string, { at: number, ended: KeyEnded, size: number }>} */
   #ended = new Map();
+  /** How many of them each agent has. @type {Map<string, number>} */
+  #owned = new Map();
   #bytes = 0;
   #rememberFor;
 
@@ -56,7 +69,8 @@ class LocalStore {
     if (ended && !ended.again) return { state: 'ended', ended };
     this.#delete(key);
     const [oldest] = this.#ended.values();
-    if (oldest && this.#ended.size >= MAX_KEYED) {
+    const owned = this.#owned.get(ownerIn(key)) ?? 0;
+    if (oldest && owned >= MAX_KEYED - this.#ended.size) {
       const why = 'Too many calls with an idempotencyKey are remembered';
       const retryAfter = Math.ceil(oldest.at + this.#rememberFor - performance.now()) + 1;
       throw new AbpError('RATE_LIMITED', why, { retryable: true, retryAfter });
@@ -70,6 +84,7 @@ class LocalStore {
     const { value } = ended;
     const size = 'value' in ended ? sizeOf(value, MAX_BYTES) : 0;
     this.#ended.set(key, { at: performance.now(), ended, size });
+    this.#count(key, 1);
     this.#bytes += size;
     for (const entry of this.#ended.values()) {
       if (this.#bytes <= MAX_BYTES) return;
@@ -84,11 +99,20 @@ class LocalStore {
   /** @param {string} key */
   #delete(key) {
     this.#bytes -= this.#ended.get(key)?.size ?? 0;
-    this.#ended.delete(key);
+    if (this.#ended.delete(key)) this.#count(key, -1);
+  }
+
+  /** @param {string} key @param {1 | -1} more */
+  #count(key, more) {
+    const owner = ownerIn(key);
+    const owned = (this.#owned.get(owner) ?? 0) + more;
+    if (owned) this.#owned.set(owner, owned);
+    else this.#owned.delete(owner);
   }
 
   clear() {
     this.#ended.clear();
+    this.#owned.clear();
     this.#bytes = 0;
   }
 
@@ -144,7 +168,7 @@ export class Keys {
       const why = `idempotencyKey must be a string of 1 to ${MAX_KEY} characters`;
       return neverRan(new AbpError('INVALID_PARAMS', why));
     }
-    const name = JSON.stringify([this.#ownerOf(connection), call.request.name, key]);
+    const name = nameOf(this.#ownerOf(connection), call.request.name, key);
     for (let joined; (joined = this.#running.get(name));) {
       join(call, connection);
       const { ended, again } = await joined;

@@ -200,19 +200,37 @@ describe('a memory', () => {
     });
   }
 
-  test('of keys is full with 16,384 of them: what is known stays known, and a new one is refused', async () => {
+  test('of 16,384 keys has as many of one agent as are left: what is known stays known, a new one is refused, and others go on', async () => {
     let runs = 0;
     const site = siteOf({ capabilities: { add: () => ++runs } });
     const client = await site.client();
-    const call = (key) => client.call('add', {}, { idempotencyKey: `${key}` });
-    for (let i = 0; i < 16_384; i += 1024)
-      await Promise.all(Array.from({ length: 1024 }, (_, j) => call(i + j)));
+    const call = (key, by = client) => by.call('add', {}, { idempotencyKey: `${key}` });
+    const fill = async (keys, by) => {
+      for (let i = 0; i < keys; i += 1024)
+        await Promise.all(Array.from({ length: 1024 }, (_, j) => call(i + j, by)));
+    };
+    await fill(8192);
     const refused = await call('one more');
     assert.deepEqual(said(refused), ['RATE_LIMITED', 'unstarted', true]);
     assert.ok(refused.error.retryAfter > 0);
     assert.equal((await call(0)).data, 1);
-    assert.equal(runs, 16_384);
-    assert.equal((await client.call('add')).data, 16_385);
+    assert.equal(runs, 8192);
+    assert.equal((await client.call('add')).data, 8193);
+    // Each further one has half of what is left, however many sessions somebody begins.
+    let left = 8192;
+    for (const [by, keys] of [
+      [await site.client(), 4096],
+      [await site.client(), 2048],
+      [await site.client(), 1024],
+    ]) {
+      await fill(keys, by);
+      left -= keys;
+      assert.deepEqual(said(await call('one more', by)), ['RATE_LIMITED', 'unstarted', true]);
+      assert.equal(typeof (await call(0, by)).data, 'number');
+    }
+    assert.equal(left, 1024);
+    assert.equal((await call('its first', await site.client())).success, true);
+    assert.equal((await call(1)).data, 2);
   });
 
   test('keeps what has run after it has let go of the data', async () => {

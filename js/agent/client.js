@@ -313,7 +313,7 @@ export class Client {
   /**
    * Begins a new session, after the old one was lost or closed; one that lasts is closed first. Nothing of
    * an older session is taken over. A port serves one session only.
-   * @param {AbortSignal} [signal] cancels the handshake
+   * @param {AbortSignal | { signal?: AbortSignal }} [signal] cancels the handshake
    * @returns {Promise<void>}
    */
   reconnect(signal) {
@@ -321,8 +321,9 @@ export class Client {
     return this.#begin(signal);
   }
 
-  /** @param {AbortSignal} [signal] */
+  /** @param {any} [signal] */
   async #begin(signal) {
+    if (misfit({ signal }, OPTIONS)) signal = (await mistakes()).signalOf(signal);
     const { agent, requestedCapabilities, allowedRequests, upgrade } = this.#options;
     signal?.throwIfAborted();
     this.#attempt.abort(abandoned());
@@ -388,17 +389,13 @@ export class Client {
       attempt.abort(
         late(`The function given to connect did not return a transport within ${limit} ms`),
       );
-    const timer = limit ? setTimeout(stop, limit) : undefined;
-    const record = { handleEvent() {} };
-    const abandoned = new Promise((_resolve, reject) => {
-      record.handleEvent = () => reject(signal.reason);
-      onAbort(signal, record);
-    });
+    const timer = limit && setTimeout(stop, limit);
+    // The signal is this attempt's own: who listens to it goes with it.
+    const abandoned = new Promise((_resolve, reject) =>
+      onAbort(signal, { handleEvent: () => reject(signal.reason) }),
+    );
     try {
-      const opened = Promise.race([opening, abandoned]).finally(() => {
-        clearTimeout(timer);
-        offAbort(signal, record);
-      });
+      const opened = Promise.race([opening, abandoned]).finally(() => clearTimeout(timer));
       await Promise.all([opened, ready(), this.#observers.ready]);
       signal.throwIfAborted();
     } catch (error) {
@@ -665,9 +662,8 @@ export class Client {
   }
 
   #stopRestoring() {
-    const restoring = this.#restoring;
+    this.#restoring?.stop.abort(abandoned());
     this.#restoring = undefined;
-    restoring?.stop.abort(abandoned());
   }
 
   /** Begins a new session in place of the one that was lost. */

@@ -2,7 +2,7 @@
 import { AbpError, requireTexts, safely } from '../common/errors.js';
 import { getOwn, isObject } from '../common/values.js';
 import { isStream } from '../common/transfer.js';
-import { NUMBERS } from '../common/check-options.js';
+import { NUMBERS, SIGNAL } from '../common/check-options.js';
 import { checkOptions } from '../common/option-mistakes.js';
 
 /** @import { OptionTypes } from '../common/check-options.js' */
@@ -45,6 +45,17 @@ export function checkConnect(target, options, types, isTarget) {
     !isTarget,
     'connect needs an iframe, a port, a worker or a function that opens a transport',
   );
+}
+
+/**
+ * The signal of options in the place of one, as all else takes it.
+ * @param {any} options
+ * @returns {AbortSignal | undefined}
+ * @throws {AbpError} INVALID_PARAMS
+ */
+export function signalOf(options) {
+  checkOptions('reconnect()', options, { signal: SIGNAL });
+  return options.signal;
 }
 
 /**

@@ -288,6 +288,43 @@ describe('what no listener takes', () => {
   });
 });
 
+describe('reconnect', () => {
+  for (const [what, given] of Object.entries({
+    'a signal': (signal) => signal,
+    'options with a signal, as all else takes it': (signal) => ({ signal }),
+  }))
+    test(`takes ${what}`, async () => {
+      const exposed = expose({ app: APP, capabilities: { echo: (params) => params } }, {});
+      closeAfter(() => exposed.close());
+      let answers = true;
+      let opened = 0;
+      const open = () => {
+        opened++;
+        const { port1, port2 } = new MessageChannel();
+        closeAfter(() => port1.close());
+        if (answers) exposed.accept(portTransport(port1));
+        return port2;
+      };
+      const client = await connect(open, { agent: AGENT, timeout: 0 });
+      closeAfter(() => client.close());
+      await client.reconnect(given(new AbortController().signal));
+      assert.equal((await client.call('echo', 1)).data, 1);
+      await assert.rejects(
+        client.reconnect(given(AbortSignal.abort('before'))),
+        (e) => e === 'before',
+      );
+      assert.equal(client.connected, true);
+      assert.equal(opened, 2);
+      answers = false;
+      const controller = new AbortController();
+      const connecting = client.reconnect(given(controller.signal));
+      await until(() => opened === 3);
+      controller.abort('not wanted any more');
+      await assert.rejects(connecting, (error) => error === 'not wanted any more');
+      assert.equal(client.connected, false);
+    });
+});
+
 describe('a client that reconnects by itself', () => {
   /** Apps that are opened one after the other, as they are given. */
   function opening(...apps) {

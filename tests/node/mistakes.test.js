@@ -590,6 +590,17 @@ describe('an agent is told of', () => {
     });
   }
 
+  test('what reconnect is given in place of a signal', async () => {
+    const client = await pair({ echo: (params) => params });
+    for (const [given, why] of [
+      ['now', 'options of reconnect() must be an object: pass { signal }'],
+      [{ signal: 'stop' }, 'signal of reconnect() must be an AbortSignal'],
+    ])
+      await assert.rejects(client.reconnect(given), { code: 'INVALID_PARAMS', message: why });
+    // The session that there is was not touched.
+    assert.equal((await client.call('echo', 1)).data, 1);
+  });
+
   for (const name of ['onDisconnect', 'onElicitation', 'onNotification']) {
     test(`${name} that is no function`, async () => {
       await assert.rejects(connect(channel.port2, { agent, [name]: true }), {

@@ -13,7 +13,7 @@ static const struct {
   int retryable;
 } ERRORS[ABP_ERROR_COUNT] = {
     [ABP_NO_ERROR] = {"", "", 0},
-    [ABP_NOT_INITIALIZED] = {"NOT_INITIALIZED", "There is no session: send initialize first", 1},
+    [ABP_NOT_INITIALIZED] = {"NOT_INITIALIZED", "There is no session: begin one, or wait", 1},
     [ABP_ALREADY_INITIALIZED] = {"ALREADY_INITIALIZED",
                                  "There is a session already: end it with shutdown first", 0},
     [ABP_UNKNOWN_CAPABILITY] = {"UNKNOWN_CAPABILITY", "This app has no such capability", 0},

@@ -27,12 +27,18 @@ import { RemoteApp } from './remote-app.js';
  *   the object itself as the function's first argument, and `dispose()`
  * @property {() => PageLike} [page] a frame's page
  * @property {() => boolean} [isClosed]
+ * @property {() => boolean} [isDetached] a frame's, of Playwright
+ * @property {boolean} [detached] a frame's, of Puppeteer
  * @property {(event: any, listener: (...args: unknown[]) => void) => unknown} [on]
  * @property {(event: any, listener: (...args: unknown[]) => void) => unknown} [off]
  */
 
 /** Events of a page that is gone: `crash` is Playwright's, `error` is Puppeteer's. */
 const GONE = ['close', 'crash', 'error'];
+
+/** The error of what does not come back: trying again does not help. @param {string} what */
+const ended = (what) =>
+  new AbpError('DISCONNECTED', `The ${what}: open another, and connect to that`);
 
 /**
  * How a page's WebMCP tools are reached. It is an argument, so that a page that has no use for them does not load it.
@@ -90,12 +96,17 @@ return ${pageAgent.name}(${MAX_FETCH_CHARACTERS}, ${JSON.stringify(REPORTERS)}${
 export async function connectToPage(target, { timeout = 10_000, signal, limits, after, tools }) {
   const page = target.page?.() ?? target;
   const stop = new AbortController();
-  const gone = () =>
-    stop.abort(new AbpError('DISCONNECTED', 'The page was closed', { retryable: true }));
+  const closed = () => stop.abort(ended('page was closed'));
+  const crashed = () =>
+    stop.abort(
+      new AbpError('DISCONNECTED', 'The page has crashed: load it again', { retryable: true }),
+    );
+  const listenerOf = (/** @type {string} */ event) => (event === 'close' ? closed : crashed);
   const unfollow = whenAborted(signal, () => stop.abort(signal?.reason));
-  const release = () => GONE.forEach((event) => page.off?.(event, gone));
-  for (const event of GONE) page.on?.(event, gone);
-  if (page.isClosed?.()) gone();
+  const release = () => GONE.forEach((event) => page.off?.(event, listenerOf(event)));
+  for (const event of GONE) page.on?.(event, listenerOf(event));
+  if (page.isClosed?.()) closed();
+  else if (target.isDetached?.() ?? target.detached) stop.abort(ended('frame was removed'));
   try {
     const { agent, found } = await agentIn(target, stop, milliseconds(timeout), { after, tools });
     const lines = new PageTransport(agent, { gone: stop.signal, release });

@@ -538,6 +538,35 @@ for (const [name, library] of Object.entries(LIBRARIES)) {
         await assert.rejects(connect({}, own), { code: 'DISCONNECTED' });
       });
 
+      for (const [how, end] of [
+        ['is closed', (own) => own.close()],
+        ['loses the frame', (own) => own.evaluate(() => document.querySelector('iframe').remove())],
+      ])
+        test(`${how}: who reconnects by itself gives up with words, and no call waits for ever`, async () => {
+          const own = await browser.newPage();
+          await goto({}, own);
+          await own.evaluate((src) => {
+            const iframe = document.createElement('iframe');
+            iframe.src = src;
+            document.body.append(iframe);
+            return new Promise((resolve) => (iframe.onload = resolve));
+          }, address({}));
+          const frame = own.frames().find((other) => other !== own.mainFrame());
+          let told;
+          const gaveUp = new Promise((resolve) => (told = resolve));
+          const reconnect = { delay: 1 };
+          const client = await connect({ reconnect, onReconnect: told }, frame);
+          const pending = client.call('hang', {}, { retry: true });
+          await until(() => window.started === 1, frame);
+          await end(own);
+          const { error, metadata } = await pending;
+          assert.deepEqual([error.code, metadata.outcome], ['DISCONNECTED', 'unknown']);
+          const why = await gaveUp;
+          assert.deepEqual([why?.code, why?.retryable], ['DISCONNECTED', false]);
+          assert.match(why.message, /open another/);
+          if (!own.isClosed()) await own.close();
+        });
+
       test('is reloaded or another: reconnect begins a new session', async () => {
         const client = await open({});
         const first = client.sessionId;

@@ -608,7 +608,8 @@ export function readError(dialect, error) {
   const Kind = isBusy ? Unsent : AbpError;
   return new Kind(reason, textOf(getOwn(error, 'message')) ?? 'The agent gave no message', {
     details: compact({ code: number, data }),
-    retryable: isBusy,
+    // Of one that is away, nothing has been done.
+    retryable: isBusy || reason === 'UNAVAILABLE',
     retryAfter: retryAfterIn(data),
   });
 }

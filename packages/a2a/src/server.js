@@ -362,8 +362,10 @@ export class TaskServer {
     try {
       await this.#whenReady();
     } catch (error) {
-      if (isAway(error)) reply.unavailable?.(BUSY_FOR);
-      refuse(reply, version, 'INTERNAL_ERROR', asError(error).message);
+      const { code, message } = asError(error);
+      const away = isAway(error);
+      if (away) reply.unavailable?.(BUSY_FOR);
+      refuse(reply, version, away ? code : 'INTERNAL_ERROR', message);
       return;
     }
     this.#table.advance();

@@ -4,10 +4,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
+import { MessageChannel } from 'node:worker_threads';
 import { memoryBackend, sqliteBackend, taskStore } from '../src/store/index.js';
 import { AbpError } from '../../../js/common/errors.js';
 import { useClock } from '../../../tests/support/clock.js';
-import { createTaskServer } from '../src/index.js';
+import { portTransport } from '../../../js/transports/port.js';
+import { createTaskClient, createTaskServer } from '../src/index.js';
 import { testStore } from './contracts/store.js';
 import { VERSIONS, ask, deferred, gist, open, post, serve } from './support/a2a.js';
 
@@ -245,11 +247,22 @@ test('where nobody knows whether a process has entered, nothing has begun, and i
       return whole.renew(name);
     },
   }));
-  const { url, close } = await serve(() => {}, { store: taskStore({ backend }) });
+  const { agent, url, close } = await serve(() => {}, { store: taskStore({ backend }) });
   t.after(close);
   const body = { jsonrpc: '2.0', id: 1, method: V1.send, params: { message: V1.message('go') } };
   const refused = await post(url, JSON.stringify(body), V1.headers);
   assert.deepEqual([refused.status, refused.headers.get('retry-after')], [503, '1']);
+  // Where there are no statuses, the error says so.
+  const { port1, port2 } = new MessageChannel();
+  t.after(() => port1.close());
+  t.after(agent.serve(portTransport(port1)));
+  const client = createTaskClient(portTransport(port2), { version: '1.0' });
+  await assert.rejects(client.get('id'), {
+    code: 'UNAVAILABLE',
+    message: 'Silence',
+    retryable: true,
+  });
+  await assert.rejects(client.send('go'), { code: 'UNAVAILABLE', retryable: true });
   silent = false;
   assert.equal((await tell(url, 'go')).result.task.status.state, 'TASK_STATE_COMPLETED');
 });
@@ -371,6 +384,24 @@ test('an object of a task that never began is deleted when it is old, and others
   clock.advance(31 * 60_000);
   while ((await backend.objects('')).includes('never/1/begun')) await new Promise(setImmediate);
   assert.deepEqual(await backend.objects(''), [kept, 'young/1/object'].sort());
+});
+
+test('a clock that was ahead keeps no task from being deleted later', async (t) => {
+  const HOUR = 3_600_000;
+  const begun = Math.ceil(Date.now() / HOUR) * HOUR + HOUR / 2;
+  t.mock.timers.enable({ apis: ['Date'], now: begun });
+  const backend = memoryBackend();
+  const store = taskStore({ backend, term: 500, retention: 2 * HOUR });
+  const { url, close } = await serve(() => {}, { store });
+  t.after(close);
+  const swept = async () => Number((await backend.list({ tenant: 'swept' })).tasks[0]?.data);
+  t.mock.timers.setTime(begun + 100 * HOUR);
+  while (!((await swept()) > begun / HOUR)) await new Promise(setImmediate);
+  t.mock.timers.setTime(begun);
+  const { id } = (await tell(url, 'go')).result.task;
+  t.mock.timers.setTime(begun + 2.5 * HOUR);
+  while ((await ask(url, V1.get, { id }, V1.headers)).result) await new Promise(setImmediate);
+  assert.deepEqual(await backend.read(id, 0), []);
 });
 
 test('a message can come again whose task was given up before it began, and what was late of it is refused', async (t) => {

@@ -75,10 +75,10 @@ export class Retention {
   /** Several processes may do it at once. @param {Shown} shown */
   async #sweep({ forget, isOver }) {
     const last = hourOf(Date.now() - this.#retention) - 1;
-    if (!this.#retention || this.#swept >= last) return;
+    if (!this.#retention || this.#swept === last) return;
     const { tasks } = await this.#backend.list({ tenant: SWEPT, limit: 1 });
-    // Where nothing has been swept, nothing has ended before.
-    const first = tasks.length > 0 ? Number(tasks[0].data) + 1 : last;
+    // Where nothing has been swept, nothing has ended before. A clock that was ahead has swept hours that are to come.
+    const first = tasks.length > 0 ? Math.min(Number(tasks[0].data) + 1, last) : last;
     for (let hour = first; hour <= last; hour++) {
       await this.#sweepHour(`${hour}`, isOver);
       if (this.#closed) return;

@@ -254,12 +254,15 @@ export class Connection {
   #input(call) {
     /** @type {Promise<ReturnType<typeof import('./questions.js').inputOf>> | undefined} */
     let stream;
-    const load = () =>
-      loadPart(import('./questions.js')).then(({ inputOf }) => inputOf(this.endpoint, call));
     return {
-      next: async () => (await (stream ??= load())).next(),
+      next: async () => {
+        stream ??= loadPart(import('./questions.js')).then(({ inputOf }) =>
+          inputOf(this.endpoint, call),
+        );
+        return (await stream).next();
+      },
       // Does not wait for a chunk that is under way, as a generator's would.
-      return: async (value) => (stream ? (await stream).return(value) : { done: true, value }),
+      return: async (value) => (await stream)?.return(value) ?? { done: true, value },
       [Symbol.asyncIterator]() {
         return this;
       },

@@ -522,6 +522,7 @@ export class Invocation extends Cancellable {
    */
   answer(outcome, fate) {
     let response = this.#response;
+    if (fate === abp.FATE_UNSTARTED) this.#leave();
     // A handler that cancelled its own call gave the error itself.
     const isOwn = outcome === abp.COMPLETED || (!this.aborted && !!response);
     if (outcome !== abp.COMPLETED) {

@@ -818,6 +818,43 @@ describe('what was stopped because its agent was lost is run by its repeat', () 
 });
 
 describe('settled', () => {
+  for (const [what, end, options] of [
+    ['its signal fires', ({ controller }) => controller.abort()],
+    ['it is cancelled by its id', ({ client }) => client.cancel('queued')],
+    ['its time is over', () => {}, { timeout: 50 }],
+    ['its client is closed', ({ client }) => client.close()],
+    ['its line is cut', ({ cut }) => cut()],
+  ]) {
+    for (const [kind, key] of [
+      ['', {}],
+      [' with a key', { idempotencyKey: 'k' }],
+    ]) {
+      test(`of a call${kind} that waits for its turn: ${what}, and who has asked before is answered`, async () => {
+        const work = held();
+        const site = siteOf({
+          capabilities: { work: work.handler },
+          options: { limits: { maxConcurrent: 1 } },
+        });
+        const client = await site.client({ owner: 'o' });
+        const { cut } = site.last;
+        const other = await site.client({ owner: 'o' });
+        const begun = work.next();
+        void client.call('work');
+        await begun;
+        const controller = new AbortController();
+        const { signal } = controller;
+        const queued = client.call('work', {}, { callId: 'queued', signal, ...key, ...options });
+        await client.outcome('until it has come');
+        const asked = other.outcome('queued', { settled: true });
+        if (!options) assert.equal((await other.outcome('queued')).outcome, 'running');
+        await end({ client, controller, cut });
+        assert.deepEqual(await asked, { outcome: 'unstarted' });
+        assert.equal((await queued).success, false);
+        assert.equal(work.calls.length, 1);
+      });
+    }
+  }
+
   /** A client whose call lost its line, and which does not reconnect by itself. */
   async function lost() {
     const work = held();

@@ -103,6 +103,23 @@ describe('a call', () => {
     assert.equal(taken.data.content.byteLength, 3);
   });
 
+  for (const [what, options] of [
+    ['signal', { signal: new AbortController() }],
+    ['signal', { signal: 5 }],
+    ['timeout', { timeout: '5s' }],
+    ['timeout', { timeout: -1 }],
+  ])
+    test(`with a wrong ${what} is refused: it could not be stopped`, async () => {
+      let runs = 0;
+      const abp = await begun({ work: () => ++runs });
+      const refused = { code: 'INVALID_PARAMS', message: new RegExp(`^${what} of call must be `) };
+      await assert.rejects(abp.call('work', {}, options), refused);
+      await assert.rejects(abp.stream('work', {}, options).next(), refused);
+      assert.equal(runs, 0);
+      // What automation makes of a signal that it sends into the page.
+      assert.equal((await abp.call('work', {}, { signal: {}, timeout: null })).data, 1);
+    });
+
   test('is cancelled by its signal', async () => {
     const { handler, began } = held();
     const abp = await begun({ work: handler });

@@ -254,7 +254,9 @@ export class TaskClient {
    * @param {string} id
    * @param {{ signal?: AbortSignal, lastEventId?: string }} [options]
    */
-  resubscribe(id, { signal, lastEventId } = {}) {
+  resubscribe(id, options = {}) {
+    requireOptionsObject('resubscribe', options);
+    const { signal, lastEventId } = options;
     if (typeof id !== 'string') throw invalidOption('resubscribe', 'the id', 'a string');
     if (lastEventId !== undefined && typeof lastEventId !== 'string')
       throw invalidOption('resubscribe', 'lastEventId', 'a string');

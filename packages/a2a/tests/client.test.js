@@ -908,6 +908,18 @@ test('over a port: leaving a stream cancels nothing', async (t) => {
   assert.equal((await states).map(stateOf).at(-1), 'completed');
 });
 
+test('over a port: a signal in the place of options is refused, wherever one is taken', (t) => {
+  const { client } = channel(t, assert.fail);
+  const { signal } = new AbortController();
+  const refused = { code: 'INVALID_PARAMS', message: /must be an object: pass \{ signal \}/ };
+  assert.throws(() => client.resubscribe('1', signal), refused);
+  assert.throws(() => client.subscribe('A', signal), refused);
+  assert.throws(() => client.resubscribe('1', { signal: new AbortController() }), {
+    code: 'INVALID_PARAMS',
+    message: 'signal of resubscribe must be an AbortSignal',
+  });
+});
+
 test('over a port: an agent that is gone', async (t) => {
   const { client, port2 } = channel(t, () => new Promise(() => {}));
   const stream = client.subscribe('A');

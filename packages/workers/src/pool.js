@@ -34,6 +34,7 @@ import {
   toErrorObject,
 } from '../../../js/common/errors.js';
 import { requireOptions, requireOptionsObject } from '../../../js/common/check-options.js';
+import { requireSignal } from '../../../js/common/options.js';
 import { MAX_TIMER, getOwn } from '../../../js/common/values.js';
 import { abortError, offAbort, onAbort } from '../../../js/common/signals.js';
 import { whenAborted } from '../../../js/common/waiting.js';
@@ -433,6 +434,7 @@ export class Pool {
     const run = (params, options, call) =>
       new Promise((resolve, reject) => {
         requireOptionsObject('a task', options);
+        if (!call) requireSignal('a task', options?.signal);
         if (options && !('signal' in options)) this.#warn();
         const task = new Task(this, name, params, options ?? {}, call, resolve, reject);
         if (this.#closed) task.fail(new AbpError('CAPABILITY_UNAVAILABLE', 'The pool is closed'));

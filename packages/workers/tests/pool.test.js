@@ -180,6 +180,10 @@ describe('a task', () => {
     assert.equal((await client.call('unsendableError')).error.code, 'OPERATION_FAILED');
     assert.match((await client.call('nothing')).error.message, /does not serve nothing/);
     await assert.rejects(workers.run('echo')({ f() {} }), { code: 'INVALID_PARAMS' });
+    await assert.rejects(workers.run('echo')(1, { signal: new AbortController() }), {
+      code: 'INVALID_PARAMS',
+      message: 'signal of a task must be an AbortSignal',
+    });
     assert.equal(await workers.run('echo')('still there'), 'still there');
     assert.equal(made.length, 1);
     client.close();

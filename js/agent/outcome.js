@@ -24,7 +24,7 @@ export async function askOutcome(client, callId, options, ready) {
     throw new AbpError('INVALID_PARAMS', 'outcome needs the callId of a call, a string');
   }
   requireTypes('outcome', options, OPTIONS);
-  const { settled = false, signal, timeout } = options;
+  const { settled = false, signal, timeout } = options ?? {};
   const deadline = performance.now() + (milliseconds(timeout) || Infinity);
   const left = () => deadline - performance.now();
   const away = settled && timeout === undefined ? MAX_AWAY : Infinity;

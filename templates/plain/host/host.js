@@ -31,8 +31,10 @@ run.onclick = async () => {
   run.disabled = false;
   stop.disabled = true;
   if (result.success) say(result.data.text);
-  else if (result.cancelled) say(`Stopped: ${result.error.message}`);
+  else if (result.metadata?.outcome === 'stopped') say(`Stopped: ${result.error.message}`);
   else if (result.metadata?.outcome === 'unknown')
     say(`Not known whether it was done: ${result.error.message}`); // the app is gone
+  else if (result.cancelled)
+    say(`Not stopped, but ${result.metadata?.outcome}: ${result.error.message}`); // 'finished', 'running', …
   else say(`It failed: ${result.error.message}`);
 };

@@ -14,7 +14,11 @@ export function Host() {
   let text = error?.message ?? (status === 'connected' ? 'Connected' : 'Connecting');
   if (pending) text = 'Working';
   else if (response?.success) text = response.data.text;
-  else if (response?.cancelled) text = `Stopped: ${response.error.message}`;
+  else if (response?.metadata?.outcome === 'stopped') text = `Stopped: ${response.error.message}`;
+  else if (response?.metadata?.outcome === 'unknown')
+    text = `Not known whether it was done: ${response.error.message}`; // the app is gone
+  else if (response?.cancelled)
+    text = `Not stopped, but ${response.metadata?.outcome}: ${response.error.message}`; // 'finished', 'running', …
   else if (response) text = `It failed: ${response.error.message}`;
 
   return (

@@ -33,8 +33,11 @@ run.onclick = async () => {
   );
   [run.disabled, stop.disabled] = [false, true];
   if (result.success) [bar.value, output.value] = [100, result.data.text];
-  else if (result.cancelled) output.value = `Stopped: ${result.error.message}`;
+  else if (result.metadata?.outcome === 'stopped')
+    output.value = `Stopped: ${result.error.message}`;
   else if (result.metadata?.outcome === 'unknown')
     output.value = `Not known whether it was done: ${result.error.message}`; // the app is gone
+  else if (result.cancelled)
+    output.value = `Not stopped, but ${result.metadata?.outcome}: ${result.error.message}`; // 'finished', 'running', …
   else output.value = `It failed: ${result.error.message}`;
 };

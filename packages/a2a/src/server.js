@@ -650,8 +650,8 @@ export class TaskServer {
         await logs.begin(id, origin, message, info, begins, mark);
       }
     } catch (error) {
-      if (!(error instanceof AbpError) || error.code !== 'ABORTED') throw error;
-      if (!(await this.#passed({ id, message, mark, known: !!known }))) throw error;
+      if (!isPassed(error)) throw error;
+      await this.#requireTaken({ id, message, mark, known: !!known }, error);
       await this.#answerAgain(asked, streams, id, configuration);
       return id;
     } finally {
@@ -663,19 +663,19 @@ export class TaskServer {
 
   /**
    * Others have stored something where a message was to be, or this process has lost its lease: its log says what became of it.
+   * Throws what its sender is told, unless another process has taken it.
    * @param {{ id: string, message: Message, mark?: import('./repeats.js').Mark, known: boolean }} sent `known` for an answer to a task
-   * @returns {Promise<boolean>} whether another process has taken the message; false if nobody knows, and it is not to be sent again
+   * @param {AbpError} error
    */
-  async #passed({ id, message, mark, known }) {
+  async #requireTaken({ id, message, mark, known }, error) {
     const logs = /** @type {TaskLogs} */ (this.#logs);
     const replica = await logs.load(id).catch(() => undefined);
     try {
-      if (mark && replica?.took(mark, message)) return true;
+      if (mark && replica?.took(mark, message)) return;
       const task = replica?.entry?.task;
       if (known && task && !ASKING.includes(task.state)) throw unwanted(task);
       // The next process knows, when the message comes again.
-      if (mark) throw again();
-      return false;
+      throw mark && error.code !== 'UNSUPPORTED_OPERATION' ? again() : error;
     } finally {
       if (replica) logs.leave(replica);
     }
@@ -1423,6 +1423,12 @@ const again = () =>
   new AbpError('UNAVAILABLE', 'Nobody knows yet whether the message was taken: send it again', {
     retryable: true,
   });
+
+/** Another record came first, the task is there by now, or has taken a message. @type {string[]} */
+const PASSED = ['ABORTED', 'CONFLICT', 'UNSUPPORTED_OPERATION'];
+
+/** @param {unknown} error @returns {error is AbpError} */
+const isPassed = (error) => error instanceof AbpError && PASSED.includes(error.code);
 
 /** States in which a task takes messages. @type {string[]} */
 const ASKING = ['input-required', 'auth-required'];

@@ -343,6 +343,86 @@ test('a message whose task was lost while it began can come again', async (t) =>
   assert.equal((await lost.json()).error.data[0].reason, 'ABORTED');
 });
 
+test('a message whose task others begin while it waits is answered with that', async (t) => {
+  const clock = useClock(t);
+  const waits = deferred();
+  const go = deferred();
+  let held = false;
+  const { backend } = heldBackend((whole) => ({
+    renew: async (name) => {
+      if (held) {
+        waits.resolve();
+        await go.promise;
+      }
+      return whole.renew(name);
+    },
+  }));
+  let runs = 0;
+  const own = async () => {
+    const served = await serve(() => void runs++, { store: taskStore({ backend }) });
+    t.after(served.close);
+    return served.url;
+  };
+  const [one, two] = [await own(), await own()];
+  for (const url of [one, two]) await ask(url, V1.get, { id: 'x' }, V1.headers);
+  const message = V1.message('go');
+  const headers = { ...V1.headers, 'a2a-extensions': 'urn:abp-bridge:a2a:repeats' };
+  const post = (url) => ask(url, V1.send, { message }, headers);
+  // Its lease has run out, and is begun anew.
+  clock.advance(10_001);
+  held = true;
+  const waiting = post(two);
+  await waits.promise;
+  held = false;
+  const { id } = (await post(one)).result.task;
+  assert.equal((await ask(two, V1.get, { id }, V1.headers)).result.id, id);
+  go.resolve();
+  assert.equal((await waiting).result?.task.id, id);
+  assert.equal(runs, 1);
+});
+
+test('an answer that another process takes while it is prepared here is answered with its task', async (t) => {
+  const waits = deferred();
+  const go = deferred();
+  let holds = false;
+  const { backend } = heldBackend((whole) => ({
+    note: async (...given) => {
+      if (holds && given[1].tenant.startsWith('duties:')) {
+        holds = false;
+        waits.resolve();
+        await go.promise;
+      }
+      return whole.note(...given);
+    },
+  }));
+  const did = [];
+  const execute = ({ message: { parts }, emitStatus }) => {
+    did.push(parts[0].text);
+    if (parts[0].text === 'go') emitStatus('input-required');
+  };
+  const urls = [];
+  for (let i = 0; i < 2; i++) {
+    const served = await serve(execute, { store: taskStore({ backend }) });
+    t.after(served.close);
+    urls.push(served.url);
+  }
+  const headers = { ...V1.headers, 'a2a-extensions': 'urn:abp-bridge:a2a:repeats' };
+  const { id } = (await tell(urls[0], 'go')).result.task;
+  const post = (url, message) => ask(url, V1.send, { message }, headers);
+  const message = { ...V1.message('yes'), taskId: id };
+  holds = true;
+  const waiting = [post(urls[1], message)];
+  await waits.promise;
+  // Another answer is refused, when it is there.
+  waiting.push(post(urls[1], { ...V1.message('no'), taskId: id }));
+  assert.equal((await post(urls[0], message)).result.task.status.state, 'TASK_STATE_COMPLETED');
+  go.resolve();
+  const [same, other] = await Promise.all(waiting);
+  assert.equal(same.result?.task.status.state, 'TASK_STATE_COMPLETED');
+  assert.equal(other.error?.code, -32004);
+  assert.deepEqual(did, ['go', 'yes']);
+});
+
 // --- What is left behind -----------------------------------------------------------------------------------
 
 test('a question whose cancel could not be stored is canceled later', async (t) => {

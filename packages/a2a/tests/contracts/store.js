@@ -894,17 +894,27 @@ export function testStore(name, openBackend) {
   });
 
   it('a message that comes to several processes at once is taken once, and each tells its task', async (t, start) => {
-    let runs = 0;
-    const { urls } = await start(() => void runs++, { count: 4 });
+    const did = [];
+    const execute = ({ message, emitStatus }) => {
+      did.push(message.messageId);
+      if (message.parts[0].text === 'go') emitStatus('input-required');
+    };
+    const { urls } = await start(execute, { count: 4 });
     const headers = { ...V1.headers, 'a2a-extensions': 'urn:abp-bridge:a2a:repeats' };
-    for (let i = 1; i <= 10; i++) {
-      const message = V1.message('go');
-      const post = (url) => ask(url, V1.send, { message }, headers);
-      const answers = await Promise.all(urls.map(post));
-      const ids = answers.map(({ result, error }) => result?.task.id ?? error.message);
-      assert.equal(new Set(ids).size, 1, ids.join());
-      assert.equal(runs, i);
+    const sent = [];
+    for (let i = 1; i <= 20; i++) {
+      let taskId;
+      for (const text of ['go', 'answer']) {
+        const message = { ...V1.message(text), taskId };
+        sent.push(message.messageId);
+        const post = (url) => ask(url, V1.send, { message }, headers);
+        const answers = await Promise.all(urls.map(post));
+        const ids = answers.map(({ result, error }) => result?.task.id ?? error.message);
+        assert.equal(new Set(ids).size, 1, ids.join());
+        [taskId] = ids;
+      }
     }
+    assert.deepEqual(did, sent);
   });
 
   it('another message under the id of one before is refused, by every process', async (t, start) => {

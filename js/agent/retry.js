@@ -93,8 +93,8 @@ export const isFinal = (error) => error instanceof AbpError && !error.retryable;
  * Begins a new session in place of one that was lost, however often it takes. A session that does not last is a failure,
  * too: nobody is called in a loop without pauses.
  *
- * An iframe that is in no document is waited for, as long as a handshake may take: who moves it puts it back. One that does
- * not answer is tried again as soon as it has loaded a document, however long the pause is.
+ * An iframe that is in no document is waited for, as long as a handshake may take: who moves it puts it back. One that has
+ * loaded a document is tried at once, however long the pause is: that is not the one that was lost, or did not answer.
  * @param {() => Promise<void>} begin begins a session; rejects when that failed
  * @param {boolean | Reconnecting | undefined} patience
  * @param {{ failures: number, since: number }} history of this client: failures in a row, and when its last session began,
@@ -131,8 +131,7 @@ export async function restore(begin, patience, history, signal, target, place = 
   try {
     for (let again = hasFailed; ; again = true) {
       const delay = history.failures ? delayAfter(delays, history.failures) : 0;
-      if (delay && again) await pause(delay, loaded);
-      else if (delay) await pause(delay);
+      if (delay) await pause(delay, loaded);
       else if (typeof target === 'function') await pause(delays.delay * Math.random());
       let waited = 0;
       if (isAway()) {

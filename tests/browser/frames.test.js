@@ -207,6 +207,20 @@ describe('a frame that comes back, to a client that reconnects by itself', () =>
     }
   }
 
+  for (const [kind, appOptions] of [
+    ['an app', {}],
+    ['a plain app', { kind: 'plain' }],
+  ])
+    test(`again and again, of ${kind}: it is asked as soon as it has loaded, however short its sessions were`, async () => {
+      await keep({ reconnect: { delay: LONG, maxDelay: LONG } }, appOptions);
+      for (const count of [2, 4, 6]) {
+        await page.evaluate(() => window.takeOut(1));
+        await told(count);
+      }
+      assert.deepEqual(await told(6), Array(3).fill(['DISCONNECTED', 'again']).flat());
+      assert.equal(await echo(), 'there');
+    });
+
   test('when the client has given up already: what waited for it was told, and it begins again all the same', async () => {
     await keep({ timeout: 2000 });
     await page.evaluate(() => {

@@ -118,7 +118,7 @@ describe('a call that failed is made again', () => {
   });
   const again = (response, made, options = {}, more = {}) =>
     retry(response, {
-      attempt: async (timeout) => (made(timeout), response),
+      attempt: async ({ timeout }) => (made(timeout), response),
       ready: () => Promise.resolve(true),
       client: {},
       sent: [Date.now(), performance.now()],

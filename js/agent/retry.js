@@ -142,8 +142,8 @@ export async function restore(begin, patience, history, signal, target, place = 
         }
         if (isAway()) waited = longest;
       } else if (iframe && again && reload && !hasLoaded) {
-        reloads++;
-        await pause(longest, loadAgain(iframe, reload));
+        const done = () => reloads++;
+        await pause(longest, loadAgain(iframe, reload, done));
       }
       signal.throwIfAborted();
       // A worker of Node's says so; nobody says it of a page's.
@@ -178,14 +178,20 @@ const ended = () =>
  * Makes an iframe load its document again.
  * @param {HTMLIFrameElement} iframe which is in a document
  * @param {true | ((iframe: HTMLIFrameElement) => unknown)} reload
- * @returns {Promise<unknown>} settles when that has begun
+ * @param {() => void} done called when that has begun
+ * @returns {Promise<unknown>} settles then, or when that has failed
  */
-async function loadAgain(iframe, reload) {
-  if (typeof reload === 'function') return invokeReportingErrors(reload, iframe);
+async function loadAgain(iframe, reload, done) {
+  if (typeof reload === 'function')
+    return invokeReportingErrors(async () => {
+      await reload(iframe);
+      done();
+    });
   // Whatever its address: setting one that has a hash would not load anything.
   const { parentNode, nextSibling } = iframe;
   iframe.remove();
   parentNode?.insertBefore(iframe, nextSibling);
+  done();
 }
 
 /**

@@ -318,6 +318,15 @@ describe('a frame that comes back, to a client that reconnects by itself', () =>
     });
   }
 
+  for (const reload of ['throws', 'rejects', 'hangs'])
+    test(`or not, since what is to do that ${reload}: nothing is told that was not done`, async () => {
+      await keep({ timeout: 1000, reconnect: { reload, attempts: 3, delay: 1 } });
+      const blank = `${site.appOrigin}/tests/browser/pages/blank.html`;
+      await page.frames()[1].evaluate((url) => void (location.href = url), blank);
+      const [, why] = await told(2);
+      assert.match(why, /^TIMEOUT: .* \(given up: 3 attempts were made\)$/);
+    });
+
   test('or not: it is given up with words, until it has loaded a document again', async () => {
     await keep({ timeout: 1000, reconnect: { reload: true, attempts: 3, delay: 1 } });
     const release = site.hold('/tests/browser/pages/app.html');

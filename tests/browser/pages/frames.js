@@ -157,6 +157,14 @@ window.keep = async ({ src, origin, attributes = {}, reconnect = true, ...option
       if (kept.reloads.length === 1) throw new Error('not yet');
     };
   }
+  const failing = {
+    throws() {
+      throw new Error('no way');
+    },
+    rejects: () => Promise.reject(new Error('no way')),
+    hangs: () => new Promise(() => {}),
+  };
+  if (failing[reconnect.reload]) reconnect.reload = failing[reconnect.reload];
   kept.client = await connect(iframe, {
     ...{ agent, origin, reconnect, ...options },
     onDisconnect: ({ code }) => told.push(code),

@@ -520,10 +520,16 @@ export class Client {
     const sent = [Date.now(), performance.now()];
     return this.#call(name, params, options).then((response) => {
       if (response.success) return response;
-      const attempt = (/** @type {CallOptions} */ again) => this.#call(name, params, again);
-      const ready = () => this.#isReady();
       return import('./retry.js').then(
-        (loaded) => loaded.retry(response, { attempt, ready, client: this, memory, sent, options }),
+        (loaded) =>
+          loaded.retry(response, {
+            attempt: (again) => this.#call(name, params, again),
+            ready: () => this.#isReady(),
+            client: this,
+            memory,
+            sent,
+            options,
+          }),
         () => response,
       );
     });

@@ -153,13 +153,16 @@ export class EntryWriter {
 
   /** @param {Made} call */
   request(call) {
-    const { callId, name, params, timeout, progress, window, input, about, transfer } = call;
-    const { idempotencyKey } = call;
-    const key = (call.key = callId ?? this.#outlet.core.number(call.handle));
-    const isMore = window?.[0] || about || input || idempotencyKey;
+    const { name, params, timeout, progress, window, input, about, idempotencyKey, transfer } =
+      call;
+    const key = (call.key = call.callId ?? this.#outlet.core.number(call.handle));
+    const last = about ?? Boolean(input);
+    const isNamed = last || idempotencyKey;
+    const isMore = window?.[0] || isNamed;
     if (timeout || progress !== false || isMore) {
       const more = [params, timeout, progress];
-      if (isMore) more.push(...(window ?? [0, 0]), about ?? Boolean(input));
+      if (isMore) more.push(...(window ?? [0, 0]));
+      if (isNamed) more.push(last);
       if (idempotencyKey) more.push(idempotencyKey);
       this.frames.add(FrameKind.REQUEST_WITH, key, name, more, transfer);
     } else this.frames.add(FrameKind.REQUEST, key, name, params, transfer);

@@ -18,14 +18,14 @@ function again(t, response, { ready = async () => true, answers = [], ...more } 
   const now = performance.now();
   const made = [];
   const outcome = { settled: undefined };
-  const attempt = async (timeout) => {
+  const attempt = async ({ timeout }) => {
     made.push([performance.now() - now, timeout]);
     return answers[made.length - 1] ?? response;
   };
   const { within, keyed, patience = true, signal, ...call } = more;
   const sent = [Date.now(), now];
   void retry(response, {
-    client: {},
+    client: { features: { outcomes: true } },
     sent,
     ...call,
     attempt,

@@ -626,7 +626,7 @@ describe('a peer that means no good', () => {
       const stream = client.stream('rows');
       const other = client.stream('others');
       const requests = await frame();
-      assert.deepEqual(requests.slice(0, 4), [2, 1, 'rows', [{}, 0, false, 2, 1048576, false]]);
+      assert.deepEqual(requests.slice(0, 4), [2, 1, 'rows', [{}, 0, false, 2, 1048576]]);
       channel.port1.postMessage([8, 2, 1, 'of the other', 8, 1, 8, 'a']);
       if (last === 8) channel.port1.postMessage([8, 1, 8, 'b', 8, 1, 8, 'too much']);
       else channel.port1.postMessage([8, 1, last, 'of no size']);

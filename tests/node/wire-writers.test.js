@@ -315,7 +315,7 @@ describe('a writer of entries', () => {
       [{ timeout: 5 }, ['p', 5, false]],
       [{ progress: true }, ['p', 0, true]],
       [{ progress: 0 }, ['p', 0, 0]],
-      [{ window: [2, 3] }, ['p', 0, false, 2, 3, false]],
+      [{ window: [2, 3] }, ['p', 0, false, 2, 3]],
       [{ window: [2, 3], input: {} }, ['p', 0, false, 2, 3, true]],
       [{ input: {} }, ['p', 0, false, 0, 0, true]],
       [{ idempotencyKey: 'k' }, ['p', 0, false, 0, 0, false, 'k']],

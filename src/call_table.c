@@ -130,8 +130,9 @@ uint32_t table_find(const struct call_table *table, const abp_id *id, uint32_t h
   }
 }
 
-static void index_put(struct call_index *index, struct index_entry entry) {
-  uint32_t place = home(entry.hash, index->shift), far = 0;
+ONE_COPY static void index_put(struct call_index *index, uint32_t hash, uint32_t slot) {
+  struct index_entry entry = {hash, slot + 1};
+  uint32_t place = home(hash, index->shift), far = 0;
   for (; index->entries[place].slot; place = (place + 1) & index->mask, far++) {
     const struct index_entry other = index->entries[place];
     const uint32_t others = distance(index, place, other.hash);
@@ -153,7 +154,7 @@ COLD static int index_grow(struct call_index *index) {
   for (uint32_t i = room; i > 1; i /= 2)
     index->shift--;
   for (uint32_t i = 0; i < old.max_count * 2; i++) {
-    if (old.entries[i].slot) index_put(index, old.entries[i]);
+    if (old.entries[i].slot) index_put(index, old.entries[i].hash, old.entries[i].slot - 1);
   }
   free(old.entries);
   return ABP_OK;
@@ -187,7 +188,7 @@ COLD int table_renumber(struct call_table *table, uint32_t slot, uint32_t number
   call->number = number;
   call->hash = table_hash(table, &id, call->flags & CALL_OUT);
   call->flags |= CALL_INDEXED;
-  index_put(&table->index, (struct index_entry){call->hash, slot + 1});
+  index_put(&table->index, call->hash, slot);
   return ABP_OK;
 }
 
@@ -251,7 +252,7 @@ COLD void table_age(struct call_table *table, uint32_t slot, const abp_id *id) {
   call->number = 0;
   call->hash = hash;
   call->flags |= CALL_INDEXED | CALL_PAST;
-  index_put(&table->index, (struct index_entry){hash, slot + 1});
+  index_put(&table->index, hash, slot);
 }
 
 COLD static int add_streams(struct call_slab *slab) {
@@ -284,7 +285,7 @@ int table_add(struct call_table *table, const abp_id *id, uint32_t hash, uint32_
   if (id) {
     call->hash = hash;
     call->flags |= CALL_INDEXED;
-    index_put(&table->index, (struct index_entry){hash, slot + 1});
+    index_put(&table->index, hash, slot);
   }
   *added = slot;
   return ABP_OK;

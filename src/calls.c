@@ -77,7 +77,7 @@ ONE_COPY void calls_owe(struct calls *calls, uint32_t slot, uint32_t owed) {
   call->owed |= (uint16_t)owed;
 }
 
-static void forget(struct calls *calls, uint32_t slot) {
+ONE_COPY static void forget(struct calls *calls, uint32_t slot) {
   list_remove(&calls->table, &calls->table.memory, slot);
   table_release(&calls->table, slot);
 }

@@ -47,15 +47,15 @@ const CONTEXT = [
  * @type {ProxyHandler<any>}
  */
 const contextOf = {
-  get: (invocation, key) =>
-    CONTEXT.includes(/** @type {string} */ (key)) ? invocation[key] : undefined,
-  has: (_invocation, key) => CONTEXT.includes(/** @type {string} */ (key)),
+  get: (invocation, key) => (isShown(key) ? invocation[key] : undefined),
+  has: (_invocation, key) => isShown(key),
   ownKeys: () => CONTEXT,
   getOwnPropertyDescriptor: (invocation, key) =>
-    CONTEXT.includes(/** @type {string} */ (key))
-      ? { value: invocation[key], enumerable: true, configurable: true }
-      : undefined,
+    isShown(key) ? { value: invocation[key], enumerable: true, configurable: true } : undefined,
 };
+
+/** @param {string | symbol} key */
+const isShown = (key) => CONTEXT.includes(/** @type {string} */ (key));
 
 /**
  * A received call. The members that its handler may use can be destructured and spread; each is made when it is first
@@ -435,8 +435,7 @@ export class Invocation extends Cancellable {
     this.#response = response;
     const said = this.#said;
     if (said.report !== undefined || (this.aborted && said.progress)) {
-      const { about } = this.#rare ?? {};
-      const callId = about !== undefined && this.#isPassedOn ? about : this.callId;
+      const callId = this.#isPassedOn ? this.#about : this.callId;
       this.#endpoint.side.keep?.(callId, said);
     }
     const { above, runsOn } = this.#rare ?? {};

@@ -53,7 +53,8 @@ enum abp_status {
   ABP_E_ID = -4,     /* an id is empty, too long, not UTF-8, or contains NUL */
   ABP_E_DUPLICATE = -5, /* a call with this id is in flight; choose another */
   ABP_E_TEXT = -6,      /* the text is not JSON, or larger or deeper than the limits allow */
-  ABP_E_UNDRAINED = -7  /* actions are left: call abp_next() until it returns 0 */
+  ABP_E_UNDRAINED = -7, /* actions are left: call abp_next() until it returns 0 */
+  ABP_FOLLOWS = -8      /* no error: the call is answered later, see abp_finish() */
 };
 
 /* The protocol's error codes, as far as the core sends them. Their text: abp_error_name(). */
@@ -395,7 +396,13 @@ int abp_begin(abp_endpoint *endpoint, abp_call call);
 int abp_finish(abp_endpoint *endpoint, abp_call call, abp_outcome outcome);
 /* The same, for a handler that passed the call on and was told what became of its work. If that is
  * ABP_FATE_RUNNING, and a local call of its own still runs, the call takes that one's word when it
- * returns. */
+ * returns.
+ *
+ * Of both: a call that was to stop, or stops by itself, is over when its local calls are, too. It
+ * says then how its handler settled, or ABP_FATE_UNKNOWN if that became of one of them; until then
+ * it runs, and its ABP_RESULT says so once the grace period is over. ABP_FOLLOWS says that an
+ * ABP_RESULT is still to come. So is one that fails after the ABP_RESULT of a local call said that
+ * this runs. */
 int abp_finish_with_fate(abp_endpoint *endpoint, abp_call call, abp_outcome outcome, abp_fate fate);
 /* Of a `foreign` endpoint: the app that was asked to stop a call answers before the call ends. If
  * it has `accepted` the cancel, the call is cancelled from here on, whatever the handler says. If

@@ -36,12 +36,14 @@ struct call {
   uint16_t owed;
   uint16_t flags;
   uint8_t state;
-  uint8_t cause;     /* abp_outcome: why it was cancelled; or CAUSE_CLOSED */
-  uint8_t depth;     /* of local calls within local calls */
-  uint8_t fate : 4;  /* abp_fate: what became of its handler's work */
-  uint8_t below : 3; /* and of the latest local call below it whose handler returned after its
-                        answer, which said that it still ran; or 0 */
-  uint8_t again : 1; /* received: it repeats a call that may have run */
+  uint8_t cause;       /* abp_outcome: why it was cancelled; or CAUSE_CLOSED */
+  uint8_t depth;       /* of local calls within local calls */
+  uint8_t fate : 3;    /* abp_fate: what became of its handler's work */
+  uint8_t below : 3;   /* and of the latest local call below it whose handler returned after its
+                          answer, which said that it still ran; or 0 */
+  uint8_t again : 1;   /* received: it repeats a call that may have run */
+  uint8_t follows : 1; /* its handler has returned, and local calls that it made work on: `below` is
+                          its word, and until one is known RUNNING */
 };
 
 enum {
@@ -53,8 +55,6 @@ enum {
   CALL_NO_CANCEL = 16,     /* there is no message to cancel it with */
   CALL_IS_CANCEL = 32,     /* is itself a `capabilities/cancel` waiting for its answer */
   CALL_SUBSCRIPTION = 32,  /* JSON-RPC, which has no such calls: the peer may end it by a cancel */
-  CALL_FOLLOWS = 32,       /* ABP, received: its handler has returned, and what becomes of the calls
-                              that it made, which work on, is its word */
   CALL_LISTED = 64,        /* waits in the queue */
   CALL_NO_WAIT = 128,      /* its caller waits for no answer once it has cancelled it */
   CALL_STREAM = 256,       /* chunks precede its result */

@@ -175,16 +175,18 @@ COLD void calls_disown(struct calls *calls, uint32_t slot) {
 /* A call has ended: its parent may have waited for it, and its children have no parent any more. */
 COLD static void leave_family(struct calls *calls, uint32_t slot, enum call_state before) {
   const uint32_t parent = table_call(&calls->table, slot)->parent;
-  const abp_fate fate = (abp_fate)table_call(&calls->table, slot)->fate;
-  const uint32_t local = table_call(&calls->table, slot)->flags & CALL_LOCAL;
+  const uint32_t fate = table_call(&calls->table, slot)->fate;
   calls_disown(calls, slot);
   table_orphan(&calls->table, slot);
   if (parent == NO_CALL) return;
   struct call *above = table_call(&calls->table, parent);
-  if (local && before == UNWINDING) above->below = fate & 7u;
+  /* What nobody knows of a part is not known of the whole. */
+  if (above->follows ? fate == ABP_FATE_UNKNOWN || above->below == ABP_FATE_RUNNING
+                     : before == UNWINDING)
+    above->below = fate & 7u;
   if (above->child != NO_CALL) return;
-  if (local && above->flags & CALL_FOLLOWS)
-    calls_settle(calls, parent, ABP_CANCELLED, fate);
+  if (above->follows)
+    calls_settle(calls, parent, EV_CANCELLED, (abp_fate)above->below);
   else
     calls_step(calls, parent, EV_CHILDREN_DONE);
 }
@@ -235,7 +237,7 @@ uint32_t calls_step(struct calls *calls, uint32_t slot, enum call_event event) {
   call->state = (uint8_t)taken.next;
   const uint8_t fate = calls->said ? calls->said : (uint8_t)taken.fate;
   calls->said = 0;
-  if (fate) call->fate = fate & 15u;
+  if (fate) call->fate = fate & 7u;
   if (call->flags & CALL_LISTED) {
     call->flags &= (uint16_t)~CALL_LISTED;
     list_remove(&calls->table, &calls->table.queue, slot);
@@ -276,12 +278,13 @@ uint32_t calls_step(struct calls *calls, uint32_t slot, enum call_event event) {
   return taken.owed;
 }
 
-void calls_settle(struct calls *calls, uint32_t slot, abp_outcome outcome, abp_fate fate) {
+enum call_event calls_ending(abp_outcome outcome) {
+  return outcome == ABP_COMPLETED ? EV_COMPLETE : outcome == ABP_FAILED ? EV_ERROR : EV_CANCELLED;
+}
+
+void calls_settle(struct calls *calls, uint32_t slot, enum call_event event, abp_fate fate) {
   calls->said = (uint8_t)fate;
-  calls_step(calls, slot,
-             outcome == ABP_COMPLETED ? EV_COMPLETE
-             : outcome == ABP_FAILED  ? EV_ERROR
-                                      : EV_CANCELLED);
+  calls_step(calls, slot, event);
   calls->said = 0;
 }
 

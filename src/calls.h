@@ -45,9 +45,12 @@ uint32_t calls_mint(struct calls *calls);
  * what the table says is owed, the answer to a cancel included, which is noted only for a call that
  * has CALL_HAS_CANCELS. */
 uint32_t calls_step(struct calls *calls, uint32_t slot, enum call_event event);
-/* There is an outcome: ABP_COMPLETED, ABP_FAILED; any other says that the call was
- * cancelled. `fate`: who it comes from says what became of the work; 0: the table does. */
-void calls_settle(struct calls *calls, uint32_t slot, abp_outcome outcome, abp_fate fate);
+/* An outcome's event: of ABP_COMPLETED, of ABP_FAILED; any other says that the call was cancelled.
+ */
+enum call_event calls_ending(abp_outcome outcome);
+/* Takes the step that ends a call. `fate`: who it comes from says what became of the work; 0: the
+ * table does. */
+void calls_settle(struct calls *calls, uint32_t slot, enum call_event event, abp_fate fate);
 /* Asks a call to end because of EV_CANCEL or EV_TIMER, in the way that its flags and its handler
  * allow. */
 uint32_t calls_stop(struct calls *calls, uint32_t slot, enum call_event why);

@@ -100,7 +100,7 @@ static int answered(abp_endpoint *ep, const abp_id *id, uint32_t is_cancel, abp_
     return ABP_OK;
   }
   if (outcome == ABP_TIMED_OUT) call->cause = ABP_TIMED_OUT;
-  calls_settle(&ep->calls, slot, outcome, fate);
+  calls_settle(&ep->calls, slot, calls_ending(outcome), fate);
   return ABP_OK;
 }
 
@@ -244,36 +244,43 @@ int abp_finish(abp_endpoint *ep, abp_call call, abp_outcome outcome) {
   return abp_finish_with_fate(ep, call, outcome, ABP_FATE_NONE);
 }
 
-/* A handler that passes on that a call of its own still runs has no other word than that one's. */
-COLD static int follows(struct calls *calls, uint32_t slot) {
+/* A call that was stopped, or stops by itself, is not over before the local calls that its handler
+ * made are: its word, or theirs where that is RUNNING, is kept until then. Nor is one that fails
+ * after the latest of these was answered that it still runs. */
+COLD static int follows(struct calls *calls, uint32_t slot, enum call_event event, abp_fate word) {
   struct call *call = table_call(&calls->table, slot);
+  const int stops =
+      !call->cause &&
+      (event == EV_CANCELLED ||
+       (event == EV_ERROR && table_call(&calls->table, call->child)->state == UNWINDING));
+  /* No grace period ends, or it is known how that would end. */
+  if (word == ABP_FATE_RUNNING || (stops && !calls->asks))
+    calls_step(calls, slot, EV_GOES_ON);
+  else if (!call->cause || calls->asks)
+    return 0;
   if (call->child == NO_CALL) return 0;
-  calls_step(calls, slot, EV_GOES_ON);
-  if (call->child == NO_CALL) return 0;
-  call->flags |= CALL_FOLLOWS;
+  call->follows = 1;
+  call->below = word & 7u;
   return 1;
 }
 
-int abp_finish_with_fate(abp_endpoint *ep, abp_call call, abp_outcome outcome, abp_fate fate) {
+int abp_finish_with_fate(abp_endpoint *ep, abp_call handle, abp_outcome outcome, abp_fate fate) {
   if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
-  const uint32_t slot = calls_live(&ep->calls, call);
-  if (slot == NO_CALL || !call_has_handler(table_call(&ep->calls.table, slot)->state) ||
-      table_call(&ep->calls.table, slot)->flags & CALL_FOLLOWS)
-    return ABP_E_STATE;
+  const uint32_t slot = calls_live(&ep->calls, handle);
+  if (slot == NO_CALL) return ABP_E_STATE;
+  const struct call *call = table_call(&ep->calls.table, slot);
+  if (!call_has_handler(call->state) || call->follows) return ABP_E_STATE;
+  const enum call_event event = outcome == ABP_UNKNOWN ? EV_UNKNOWN : calls_ending(outcome);
   /* An app that is not ours may say `cancelled` and mean anything by it. */
-  if (!fate && ep->calls.asks && outcome == ABP_CANCELLED &&
-      table_call(&ep->calls.table, slot)->state != PREPARING)
-    fate = ABP_FATE_UNKNOWN;
-  if (fate == ABP_FATE_RUNNING && outcome != ABP_COMPLETED) {
-    if (follows(&ep->calls, slot)) return ABP_OK;
-    /* It has returned meanwhile. */
-    const abp_fate below = (abp_fate)table_call(&ep->calls.table, slot)->below;
-    if (below) fate = below;
-  }
-  if (outcome == ABP_UNKNOWN)
-    calls_step(&ep->calls, slot, EV_UNKNOWN);
-  else
-    calls_settle(&ep->calls, slot, outcome, fate);
+  if (!fate)
+    fate = ep->calls.asks && outcome == ABP_CANCELLED && call->state != PREPARING
+               ? ABP_FATE_UNKNOWN
+               : (abp_fate)call_step(call->state, event).fate;
+  /* What still ran has returned meanwhile. */
+  if (fate == ABP_FATE_RUNNING && call->below) fate = (abp_fate)call->below;
+  if (call->child != NO_CALL && follows(&ep->calls, slot, event, fate))
+    return call->state == CANCELLING ? ABP_FOLLOWS : ABP_OK;
+  calls_settle(&ep->calls, slot, event, fate);
   /* In ABP no handler waits for what it asked, as it does in JSON-RPC. */
   if (ep->calls.asks) calls_step(&ep->calls, slot, EV_CHILDREN_DONE);
   return ABP_OK;
@@ -293,7 +300,7 @@ COLD abp_fate abp_became(abp_endpoint *ep, const abp_id *id, abp_outcome *outcom
   *call = 0;
   if (slot == NO_CALL) return ABP_FATE_NONE;
   const struct call *c = table_call(&ep->calls.table, slot);
-  while (c->flags & CALL_FOLLOWS && c->child != NO_CALL) {
+  while (c->follows && c->child != NO_CALL) {
     slot = c->child;
     c = table_call(&ep->calls.table, slot);
   }

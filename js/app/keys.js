@@ -200,6 +200,7 @@ export class Keys {
     call.earlier = found.report;
     // Until its handler gives another.
     if (found.report !== undefined) call.report(found.report);
+    // What passes on a call that still runs does not say how that ends.
     /** @type {Partial<KeyEnded>} */
     let kept = {};
     const { callId } = call; // which is not known any more once it has ended
@@ -210,10 +211,11 @@ export class Keys {
       .finally(() => machine.forget());
     try {
       const value = await run();
-      kept = resultOf(value);
+      if (!isResponse(value) || value.metadata?.outcome !== 'running') kept = resultOf(value);
       return value;
     } catch (error) {
-      kept = { error: toErrorObject(error) };
+      const runs = safely(() => /** @type {any} */ (error).outcome === 'running', false);
+      if (!runs) kept = { error: toErrorObject(error) };
       throw error;
     }
   }
@@ -283,9 +285,6 @@ export class Keys {
    * @param {(joined: Joined) => void} tell
    */
   async #end(name, { endpoint }, callId, kept, leave, tell) {
-    const { call } = this.#memory.became(endpoint, callId);
-    // It has passed on a call that still runs: what it returned does not say how that ends.
-    if (call) kept = {};
     const { fate: said, outcome } = await this.#memory.ended(endpoint, callId);
     // Of a repeat that never ran, no word is said to those who ask; and it has ended.
     const fate = said || (outcome === abp.PENDING ? abp.FATE_UNKNOWN : abp.FATE_UNSTARTED);

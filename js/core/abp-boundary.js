@@ -1,7 +1,7 @@
 // Generated from src/abp.h, wasm/boundary.h, wasm/action.h and wasm/abp_boundary.c by wasm/generate-boundary.mjs: change those instead.
 
 /** The digest of this file. The module must have the same: see js/core/instance.js. */
-export const ABI = 331593181;
+export const ABI = 1227206576;
 
 /** @typedef {0 | import('./instance.js').Brand<'abp_call'>} Handle */
 /** @typedef {import('./instance.js').Brand<'abp_status'>} Status */
@@ -26,6 +26,7 @@ export const E_ID = /** @type {Status} */ (-4);
 export const E_DUPLICATE = /** @type {Status} */ (-5);
 export const E_TEXT = /** @type {Status} */ (-6);
 export const E_UNDRAINED = /** @type {Status} */ (-7);
+export const FOLLOWS = /** @type {Status} */ (-8);
 export const NO_ERROR = /** @type {ErrorCode} */ (0);
 export const NOT_INITIALIZED = /** @type {ErrorCode} */ (1);
 export const ALREADY_INITIALIZED = /** @type {ErrorCode} */ (2);

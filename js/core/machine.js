@@ -247,7 +247,8 @@ export class Machine extends CoreDriver {
         return begun;
       }
     }
-    if (action & abp.RELEASED) this.#records[slot] = undefined;
+    // Nothing is left to answer, or this is its answer after its handler has settled.
+    if (action & abp.RELEASED || !record?.handle) this.#records[slot] = undefined;
     return record;
   }
 
@@ -298,11 +299,11 @@ export class Machine extends CoreDriver {
    */
   finish(record, how, fate = abp.FATE_NONE) {
     const { handle } = record;
-    this.feed((x, pointer) => x.finish(pointer, handle, how, fate), record);
+    const status = this.feed((x, pointer) => x.finish(pointer, handle, how, fate), record);
     if (this.failed) return;
     // A record is kept while its answer waits for other calls, and dropped if it was answered already.
     const slot = handle & abp.SLOT_MASK;
-    if (this.#records[slot] === record && !this.core.isPending(handle)) {
+    if (this.#records[slot] === record && status !== abp.FOLLOWS && !this.core.isPending(handle)) {
       this.#records[slot] = undefined;
     }
     record.handle = 0;

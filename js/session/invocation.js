@@ -531,8 +531,8 @@ export class Invocation extends Cancellable {
     if (fate === abp.FATE_RUNNING) {
       const more = this.#more;
       more.runsOn = true;
-      // Where the session has ended, nothing was waited for.
-      if (!this.#response && !more.onStop && this.#endpoint.ready) {
+      // Its handler has ended, or given an answer; where the session has ended, nothing was waited for.
+      if (!this.#settled && !this.#response && !more.onStop && this.#endpoint.ready) {
         import('../common/warnings.js').then(
           ({ warnOfHandler }) => warnOfHandler(String(this.request.name)),
           () => {},

@@ -236,6 +236,14 @@ static const struct bounds CONFIGURATIONS[] = {
      .remembered = 1,
      .max_concurrent = 1,
      .moves = {ALWAYS, [PASS_ON] = ANY, [CONNECT] = 1, [CALL] = 1, [LOCAL] = 2, [SIGNAL] = 1}},
+    /* Handlers that end, in whatever way, before what they called. */
+    {.name = "leaves",
+     .mute = 1,
+     .calls = 1,
+     .remembered = 1,
+     .max_concurrent = 1,
+     .moves = {ALWAYS, [FAIL] = ANY, [LOSE_TRACK] = ANY, [CONNECT] = 1, [CALL_TIMED] = 1,
+               [LOCAL] = 2, [CUT] = 1}},
     {.name = "prepares-foreign",
      .calls = 1,
      .remembered = 1,
@@ -396,7 +404,7 @@ static void mix_call(struct key *key, const struct world *w, int side, const str
                 (uint32_t)(part->stopped << 8 | part->outcome),
                 (uint32_t)(part->asked << 8 | part->unknown | part->fate << 4),
                 until(part->deadline, peer->now)));
-  mix(key, (uint32_t)(part->left << 8 | part->below));
+  mix(key, (uint32_t)(part->left << 8 | part->word << 4 | part->below));
   const struct call *call = table_call(table, part->handle & ((1u << SLOT_BITS) - 1));
   const uint32_t clock = call_is_over(call->state) ? since(call->deadline, peer->now)
                          : call->timer             ? 0x4000 + until(call->deadline, peer->now)
@@ -449,7 +457,7 @@ static uint64_t state_hash(const struct world *w) {
     mix(&key, pack((uint32_t)(call->started << 8 | call->results << 4 | call->settled),
                    (uint32_t)(call->said_true << 8 | call->said_false << 4 | call->succeeded),
                    call->depth, call->progress));
-    mix(&key, pack((uint32_t)call->about, call->swept, 0, 0));
+    mix(&key, pack((uint32_t)call->about, call->swept, (uint32_t)call->made_by, call->order));
     mix(&key, pack(call->stream, call->yielded, call->handed,
                    (uint32_t)(call->did << 12 | call->told << 11 | call->said_unknown << 8 |
                               call->holds)));

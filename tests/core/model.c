@@ -57,6 +57,8 @@ int model_find_known(const struct world *w, enum side side, struct id id) {
 
 int model_add(struct world *w, struct ghost call) {
   int at = 0;
+  const int latest = call.parent < 0 ? -1 : model_latest_child(w, call.parent);
+  call.order = latest < 0 ? 0 : w->calls[latest].order + 1;
   while (at < WORLD_CALLS && w->calls[at].kind != NOBODY)
     at++;
   if (at == WORLD_CALLS) {
@@ -175,9 +177,24 @@ void model_remember(struct world *w, enum side side, int at) {
 
 static void start_next(struct world *w, enum side side);
 
-int model_has_children(const struct world *w, int at) {
-  for (int i = 0; i < w->ghosts; i++)
-    if (w->calls[i].kind != NOBODY && w->calls[i].parent == at) return 1;
+int model_latest_child(const struct world *w, int at) {
+  int latest = -1;
+  for (int i = 0; i < w->ghosts; i++) {
+    const struct ghost *call = &w->calls[i];
+    if (call->kind != NOBODY && call->parent == at &&
+        (latest < 0 || call->order > w->calls[latest].order))
+      latest = i;
+  }
+  return latest;
+}
+
+int model_has_children(const struct world *w, int at) { return model_latest_child(w, at) >= 0; }
+
+int model_works_below(const struct world *w, int at) {
+  for (int i = 0; i < w->ghosts; i++) {
+    const struct ghost *call = &w->calls[i];
+    if (call->kind == A_LOCAL && call->made_by == at + 1 && call->part[APP].phase == RUNS) return 1;
+  }
   return 0;
 }
 
@@ -188,7 +205,7 @@ void model_end(struct world *w, enum side side, int at, abp_outcome outcome, abp
   part->phase = OVER;
   if (side == APP && call->kind == A_LOCAL && call->parent >= 0 && part->answered)
     w->calls[call->parent].part[APP].below = (uint8_t)fate;
-  part->prepares = part->follows = part->below = 0;
+  part->prepares = part->follows = part->word = part->below = 0;
   part->outcome = (uint8_t)outcome;
   part->fate = (uint8_t)fate;
   part->deadline = 0;
@@ -207,9 +224,15 @@ void model_end(struct world *w, enum side side, int at, abp_outcome outcome, abp
     model_expect(call, said);
   else
     model_remember(w, side, at);
-  if (parent < 0 || !w->calls[parent].part[APP].follows || model_has_children(w, parent)) return;
+  if (parent < 0 || !w->calls[parent].part[APP].follows) return;
+  struct part *above = &w->calls[parent].part[APP];
+  /* What nobody knows of a part is not known of the whole. */
+  if (fate == ABP_FATE_UNKNOWN || above->word == ABP_FATE_RUNNING) above->word = (uint8_t)fate;
+  if (model_has_children(w, parent)) return;
+  fate = (abp_fate)above->word;
   w->calls[parent].did = (uint8_t)fate;
-  model_end(w, APP, parent, (abp_outcome)w->calls[parent].part[APP].stopped, fate, ABP_NONE);
+  model_end(w, APP, parent, (abp_outcome)above->stopped, fate,
+            above->answered ? ABP_NONE : ABP_RESULT);
   start_next(w, APP);
 }
 
@@ -328,6 +351,32 @@ void model_accept(struct world *w, int at) {
   model_answer(&w->calls[at], ANSWER_CANCELLED);
 }
 
+/* Whether a handler that ends so may have left local calls that its caller must know of. */
+static int leaves_calls(const struct world *w, int at, abp_outcome outcome) {
+  if (w->calls[at].part[APP].stopped || outcome == ABP_CANCELLED) return 1;
+  const int latest = model_latest_child(w, at);
+  return outcome == ABP_FAILED && latest >= 0 && w->calls[latest].part[APP].answered;
+}
+
+/* The call is over when those below it are. */
+static int model_follows(struct world *w, int at, abp_fate word) {
+  struct part *part = &w->calls[at].part[APP];
+  if (!model_has_children(w, at)) return 0;
+  if (!part->stopped || word == ABP_FATE_RUNNING) model_goes_on(w, APP, at);
+  if (!model_has_children(w, at)) return 0;
+  part->follows = 1;
+  part->word = (uint8_t)word;
+  return 1;
+}
+
+/* Its result is out, or this move brings it. */
+static void end_handler(struct world *w, enum side side, int at, abp_outcome outcome,
+                        abp_fate fate) {
+  const struct ghost *call = &w->calls[at];
+  const int said = call->part[side].answered && !(call->owed & 1u << ABP_RESULT);
+  model_end(w, side, at, outcome, fate, said ? ABP_NONE : ABP_RESULT);
+}
+
 void model_handler_settled(struct world *w, int at, abp_outcome outcome) {
   struct ghost *call = &w->calls[at];
   const enum side side = model_handler_side(call);
@@ -341,6 +390,9 @@ void model_handler_settled(struct world *w, int at, abp_outcome outcome) {
                                                    : ABP_FATE_STOPPED;
   call->did = (uint8_t)(mean ? ABP_FATE_STOPPED : fate);
   if (part->prepares && outcome != ABP_COMPLETED) fate = call->did = ABP_FATE_UNSTARTED;
+  if (side == APP && !w->bounds.foreign && leaves_calls(w, at, outcome) &&
+      model_follows(w, at, fate))
+    return;
   if (outcome == ABP_FAILED) outcome = ABP_COMPLETED;
   if (outcome == ABP_UNKNOWN && !part->stopped && !part->prepares) part->unknown = 1;
   if (outcome == ABP_UNKNOWN) outcome = ABP_CANCELLED;
@@ -352,7 +404,7 @@ void model_handler_settled(struct world *w, int at, abp_outcome outcome) {
   }
   if (part->stopped) outcome = part->stopped;
   stop_children(w, at, outcome == ABP_COMPLETED ? ABP_CANCELLED : outcome);
-  model_end(w, side, at, outcome, fate, part->answered ? ABP_NONE : ABP_RESULT);
+  end_handler(w, side, at, outcome, fate);
   start_next(w, side);
 }
 
@@ -382,15 +434,11 @@ void model_goes_on(struct world *w, enum side side, int at) {
 void model_pass_on(struct world *w, int at) {
   struct ghost *call = &w->calls[at];
   struct part *part = &call->part[APP];
-  model_goes_on(w, APP, at);
-  if (model_has_children(w, at)) {
-    part->follows = 1;
-    return;
-  }
-  const int told = call->owed & 1u << ABP_RESULT;
   const abp_fate fate = part->below ? (abp_fate)part->below : ABP_FATE_RUNNING;
+  if (model_follows(w, at, fate)) return;
+  if (!part->stopped) part->stopped = ABP_CANCELLED;
   if (part->below) call->did = part->below;
-  model_end(w, APP, at, (abp_outcome)part->stopped, fate, told ? ABP_RESULT : ABP_NONE);
+  end_handler(w, APP, at, (abp_outcome)part->stopped, fate);
   start_next(w, APP);
 }
 

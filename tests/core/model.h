@@ -44,6 +44,10 @@ void model_goes_on(struct world *w, enum side side, int at);
 void model_pass_on(struct world *w, int at);
 /* Whether who asks for this call of the app has to wait for the one with this handle. */
 int model_awaits(const struct world *w, int at, abp_call handle);
+/* A local call works that the handler of this one made, which may have ended. */
+int model_works_below(const struct world *w, int at);
+/* The latest of the calls that are made on behalf of this one, or -1. */
+int model_latest_child(const struct world *w, int at);
 /* Whether a call is made on behalf of this one. */
 int model_has_children(const struct world *w, int at);
 void model_end(struct world *w, enum side side, int at, abp_outcome outcome, abp_fate fate,

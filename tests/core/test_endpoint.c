@@ -890,6 +890,54 @@ static void what_passes_on_that_a_call_still_runs_takes_its_word(void **state) {
   abp_free(ep);
 }
 
+static void what_was_stopped_is_over_when_what_it_called_is(void **state) {
+  (void)state;
+  static const abp_outcome ENDS[] = {ABP_CANCELLED, ABP_FAILED, ABP_COMPLETED, ABP_UNKNOWN};
+  static const abp_fate WORDS[] = {ABP_FATE_STOPPED, ABP_FATE_FAILED, ABP_FATE_FINISHED,
+                                   ABP_FATE_UNKNOWN};
+  for (int i = 0; i < 16; i++) {
+    const int late = i & 1, lost = i >> 1 & 1;
+    abp_endpoint *ep = app((abp_config){.grace_ms = 10});
+    const abp_id id = text("q");
+    abp_action action = {0};
+    abp_outcome outcome;
+    abp_call call, inner[2];
+    const abp_call outer = received(ep, id).call;
+    for (int child = 0; child < 2; child++) {
+      assert_int_equal(abp_call_local(ep, outer, 0, ABP_NO_ERROR), ABP_OK);
+      drain(ep, &action);
+      inner[child] = action.call;
+    }
+    abp_cancel_received(ep, &id, NULL, 0);
+    drain(ep, NULL);
+    assert_int_equal(abp_finish(ep, outer, ENDS[i >> 2]), ABP_FOLLOWS);
+    assert_int_equal(drain(ep, NULL), 0);
+    assert_int_equal(abp_finish(ep, outer, ABP_COMPLETED), ABP_E_STATE);
+    assert_int_equal(abp_became(ep, &id, &outcome, &call), ABP_FATE_RUNNING);
+    if (late) {
+      abp_advance(ep, 1011);
+      while (abp_next(ep, &action) && action.call != outer) {
+      }
+      assert_int_equal(action.kind, ABP_RESULT);
+      assert_int_equal(action.fate, ABP_FATE_RUNNING);
+      drain(ep, NULL);
+    }
+    assert_int_equal(abp_finish(ep, inner[1], lost ? ABP_UNKNOWN : ABP_FAILED), ABP_OK);
+    drain(ep, NULL);
+    assert_int_equal(abp_became(ep, &id, &outcome, &call), ABP_FATE_RUNNING);
+    assert_int_equal(abp_finish(ep, inner[0], ABP_COMPLETED), ABP_OK);
+    const abp_fate word = lost ? ABP_FATE_UNKNOWN : WORDS[i >> 2];
+    uint32_t told = 0;
+    while (abp_next(ep, &action))
+      if (action.kind == ABP_RESULT && action.call == outer) told = action.fate;
+    assert_int_equal(told, late ? 0 : word);
+    assert_int_equal(abp_became(ep, &id, &outcome, &call), word);
+    assert_int_equal(outcome, ABP_CANCELLED);
+    assert_int_equal(ep->calls.running, 0);
+    abp_free(ep);
+  }
+}
+
 static void what_ended_with_its_session_was_wanted_by_nobody(void **state) {
   (void)state;
   abp_endpoint *ep = app((abp_config){0});
@@ -1211,6 +1259,7 @@ int main(void) {
       cmocka_unit_test(only_a_handler_finishes_and_only_a_caller_fails_to_send),
       cmocka_unit_test(what_goes_on_after_a_cancel_need_not_be_waited_for),
       cmocka_unit_test(what_passes_on_that_a_call_still_runs_takes_its_word),
+      cmocka_unit_test(what_was_stopped_is_over_when_what_it_called_is),
       cmocka_unit_test(what_ended_with_its_session_was_wanted_by_nobody),
       cmocka_unit_test(the_index_finds_what_a_list_finds),
   };

@@ -122,6 +122,10 @@ static void check_fate(struct world *w, int at, const abp_action *action) {
   case ABP_FATE_FINISHED:
   case ABP_FATE_FAILED:
     must(w, call->did == action->fate, at, "what is said of the handler is not what it did");
+    must(w,
+         side == AGENT || w->bounds.foreign || !call->part[APP].stopped ||
+             !model_works_below(w, at),
+         at, "it is said that it has ended, and what it called works on");
     break;
   case ABP_FATE_RUNNING:
     must(w, call->started, at, "it never ran, and it is said that it does");
@@ -424,8 +428,10 @@ static void settle_handler(struct world *w, int at, abp_outcome outcome, int suc
   const enum side side = model_handler_side(&w->calls[at]);
   const abp_call handle = model_handled(&w->calls[at])->handle;
   abp_endpoint *ep = w->peer[side].endpoint;
-  taken(w, abp_finish(ep, handle, outcome));
+  const int status = abp_finish(ep, handle, outcome);
   model_handler_settled(w, at, outcome);
+  const struct part *part = model_handled(&w->calls[at]);
+  taken(w, part->follows && !part->answered && status == ABP_FOLLOWS ? ABP_OK : status);
   drain(w, side, success);
   must(w, abp_finish(ep, handle, ABP_COMPLETED) == ABP_E_STATE, at, "a handler ends twice");
 }
@@ -516,7 +522,10 @@ static void call_local(struct world *w, int parent) {
   const abp_call handle = model_handled(&w->calls[parent])->handle;
   taken(w, abp_call_local(w->peer[APP].endpoint, handle, LOCAL_MS, ABP_NO_ERROR));
   if (!admitted(w, APP)) return;
-  struct ghost call = {.kind = A_LOCAL, .parent = parent, .depth = w->calls[parent].depth + 1};
+  struct ghost call = {.kind = A_LOCAL,
+                       .parent = parent,
+                       .made_by = parent + 1,
+                       .depth = w->calls[parent].depth + 1};
   call.part[APP].deadline = deadline(w, APP, LOCAL_MS);
   model_start(w, APP, model_add(w, call));
 }
@@ -933,10 +942,14 @@ static void perform(struct world *w, struct move move) {
   case THROW_ABORT: settle_handler(w, move.at, ABP_CANCELLED, 0); return;
   case LOSE_TRACK: settle_handler(w, move.at, ABP_UNKNOWN, 0); return;
   case PASS_ON:
-    taken(w, abp_finish_with_fate(w->peer[APP].endpoint, model_handled(call)->handle, ABP_CANCELLED,
-                                  ABP_FATE_RUNNING));
     side = APP;
+    success = abp_finish_with_fate(w->peer[APP].endpoint, model_handled(call)->handle,
+                                   ABP_CANCELLED, ABP_FATE_RUNNING);
     model_pass_on(w, move.at);
+    taken(w,
+          model_handled(call)->follows && !model_handled(call)->answered && success == ABP_FOLLOWS
+              ? ABP_OK
+              : success);
     drain(w, side, 0);
     if (model_handled(call)->phase == RUNS)
       must(w,
@@ -1123,6 +1136,8 @@ static void sweep(struct world *w) {
     if (here) continue;
     must(w, call->kind != A_LOCAL || call->results, i, "a local call is never answered");
     *call = (struct ghost){0};
+    for (int below = 0; below < w->ghosts; below++)
+      if (w->calls[below].made_by == i + 1) w->calls[below].made_by = 0;
   }
   while (w->ghosts && w->calls[w->ghosts - 1].kind == NOBODY)
     w->ghosts--;

@@ -23,6 +23,8 @@
  *   - no session is left that only the app still has;
  *   - what either side says became of the work is what the handler did, and what it never starts if
  *     it was said that it did not; whoever asks later, in a new session too, is told the same;
+ *   - of a call that was cancelled nothing is said to be over while a local call that its handler
+ *     made works on;
  *   - no chunk is handed over once the call has settled, and all that were sent before a success
  * are handed over before it;
  *   - no clock of a call runs while a person is asked on its behalf, and none stands still
@@ -119,7 +121,8 @@ struct part {
   uint8_t asked;     /* abp_outcome: the same, but the app's word decides, and has not come */
   uint8_t closed;    /* callee: it ends because its session was closed */
   uint8_t unknown;   /* it will never come */
-  uint8_t follows;   /* its handler has returned, and its word is that of the local calls below */
+  uint8_t follows;   /* its handler has returned, and local calls below work on */
+  uint8_t word;      /* and abp_fate: what it has said of its own work; RUNNING: what they say */
   uint8_t below;     /* abp_fate of the latest of these that returned after its answer */
   uint8_t prepares;  /* its handler has not begun, and waits for what it needs */
   uint8_t answered;  /* callee: its result is out, or nobody wants it */
@@ -137,8 +140,11 @@ struct part {
 struct ghost {
   enum { NOBODY, A_CALL, AN_ELICITATION, A_LOCAL, A_CANCEL } kind;
   struct id id;
-  int parent;    /* at the app, or -1 */
-  int about;     /* of a question: 1 + the agent's call that it is about, or 0 */
+  int parent;  /* at the app, or -1 */
+  int about;   /* of a question: 1 + the agent's call that it is about, or 0 */
+  int made_by; /* of a local call: 1 + the call whose handler made it, ended or not; 0: forgotten */
+  uint32_t
+      order; /* among those of its parent that were there when it was made: the latest is last */
   uint8_t swept; /* it was stopped because its parent was */
   uint32_t depth;
   uint32_t owed; /* bits 1 << abp_kind that must come out now */

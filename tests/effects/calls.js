@@ -1,6 +1,14 @@
 /** One call that is stopped at a moment that a seed decides, in Node or in a page. */
 import { random } from '../differential/scripts.js';
-import { MANNER_NAMES, TEMPER_NAMES, shapesWithout, streams, turn, turns } from './work.js';
+import {
+  MANNER_NAMES,
+  TEMPER_NAMES,
+  callsInner,
+  shapesWithout,
+  streams,
+  turn,
+  turns,
+} from './work.js';
 
 /** @typedef {import('./judge.js').Told} Told */
 
@@ -55,13 +63,13 @@ export function planOf(key, below, lacking = []) {
   const one = (/** @type {string[]} */ all) => all[below(all.length)];
   const shapes = shapesWithout(lacking);
   const handler = below(3) ? one(shapes) : 'plain';
-  const inner = one(shapes.filter((shape) => shape !== 'passes_on' && shape !== 'reads'));
+  const inner = one(shapes.filter((shape) => !callsInner(shape) && shape !== 'reads'));
   const [manner, temper, seed] = [one(MANNER_NAMES), one(TEMPER_NAMES), below(2 ** 31)];
   const inChunks = below(2) > 0 && streams(handler) && !lacking.includes('chunks');
   const stops = STOPS.slice(0, inChunks ? 4 : 2).filter((by) => !lacking.includes(by));
   return {
     handler,
-    params: { key, seed, manner, temper, ...(handler === 'passes_on' && { inner }) },
+    params: { key, seed, manner, temper, ...(callsInner(handler) && { inner }) },
     key,
     moment: below(6),
     count: below(10),

@@ -48,6 +48,9 @@ function endOf(before) {
   return isOpen && !before.some(({ at }) => at === 'goes on') ? 'left' : undefined;
 }
 
+/** Whether a handler has ended as stopped before what it had called. @param {Row[]} rows */
+const leaves = (rows) => rows.some(({ at }) => at === 'leaves');
+
 /** What may run again under its key. */
 const FREED = ['stopped', 'left', 'left and broke'];
 
@@ -62,7 +65,8 @@ function runOf(rows, frees) {
   const told = rows.findIndex(({ at }) => at === 'told');
   let [from, to] = [0, rows.length];
   for (const start of starts.slice(1)) {
-    if (!frees || !FREED.includes(endOf(rows.slice(from, start)))) return undefined;
+    const run = rows.slice(from, start);
+    if (!frees || !(FREED.includes(endOf(run)) || (endOf(run) && leaves(run)))) return undefined;
     if (start > told) to = Math.min(to, start);
     else from = start;
   }
@@ -98,6 +102,7 @@ export function contradiction(
   if (permitted >= 0 && signal >= 0 && signal < answered) return 'a late permission was acted on';
   if (success) {
     if (end !== 'returned') return 'success, and the handler had not returned';
+    if (leaves(before)) return 'success, and the handler had left';
     const isWhole = chunks === undefined || chunks === effects;
     return isWhole ? undefined : `${chunks} chunks were read, and ${effects} were made`;
   }
@@ -132,11 +137,14 @@ export function contradiction(
   }
   if (!Object.hasOwn(ENDS, outcome)) return `"${outcome}" is no outcome`;
   if (!end) return `${outcome}, and the handler had not ended`;
+  // Its own handler has the word, and what that had called works no more.
+  const isLeft = leaves(before);
+  if (isLeft && outcome !== 'stopped') return `${outcome}, and the handler had left`;
   const isUnread = outcome === 'stopped' && rows.some(({ how }) => how === 'ahead');
-  if (!ENDS[outcome].includes(end) && !(isUnread && end === 'returned'))
+  if (!isLeft && !ENDS[outcome].includes(end) && !(isUnread && end === 'returned'))
     return `${outcome}, and the handler ${end}`;
   if (late) return `${outcome}, and ${late} effects came afterwards`;
-  if (reports && (report?.applied ?? 0) !== effects) {
+  if (reports && !isLeft && (report?.applied ?? 0) !== effects) {
     return `${report?.applied ?? 'nothing'} reported, and ${effects} effects stand`;
   }
   return undefined;

@@ -156,6 +156,24 @@ const CASES = {
     'unstarted',
     ['finished', 'unknown'],
   ],
+  'a handler that left what it had called, which has ended since': [
+    [
+      { at: 'passes' },
+      { at: 'begin' },
+      { at: 'signal' },
+      { at: 'leaves' },
+      { at: 'end', how: 'returned' },
+      told,
+    ],
+    'stopped',
+    ['finished', 'unstarted', 'failed', 'unknown'],
+  ],
+  'a handler that left what it had called, which works on': [
+    [{ at: 'passes' }, { at: 'begin' }, { at: 'leaves' }, told, { at: 'effect' }],
+    'running',
+    ['stopped', 'finished', 'failed', 'unknown'],
+    { ...THERE, patient: false },
+  ],
   'a thread that was ended': [
     [{ at: 'begin' }, { at: 'effect' }, { at: 'end', how: 'killed' }, told],
     'failed',
@@ -168,7 +186,8 @@ for (const [what, [rows, right, wrong, circumstances = THERE]] of Object.entries
     const say = (outcome) => contradiction(rows, { success: false, outcome }, circumstances);
     assert.equal(say(right), undefined);
     for (const word of wrong) assert.ok(say(word), word);
-    const returned = rows.some(({ how }) => how === 'returned');
+    const returned =
+      rows.some(({ how }) => how === 'returned') && !rows.some(({ at }) => at === 'leaves');
     assert.equal(!contradiction(rows, { success: true }, circumstances), returned);
   });
 }

@@ -9,7 +9,7 @@ import { random } from '../differential/scripts.js';
 /**
  * @typedef {object} Row
  * @property {string} key of the call
- * @property {'begin' | 'goes on' | 'effect' | 'signal' | 'end' | 'passes' | 'answered' | 'permitted' | 'told' | 'cut'} at
+ * @property {'begin' | 'goes on' | 'effect' | 'signal' | 'end' | 'passes' | 'leaves' | 'answered' | 'permitted' | 'told' | 'cut'} at
  * @property {string} [how] it began: `open` is a source that nobody tells that it is not wanted any more, `ahead` one that may be done before
  *   its reader knows; or how it ended
  * @property {number} [thread] in which it runs, where that may be ended
@@ -22,7 +22,7 @@ import { random } from '../differential/scripts.js';
  * @property {number} seed
  * @property {string} manner
  * @property {string} temper
- * @property {string} [inner] the shape of the call that is passed on
+ * @property {string} [inner] the shape of the call that it makes
  */
 
 /**
@@ -337,6 +337,13 @@ async function ask(work, { signal, elicit }) {
   }
 }
 
+/** @param {AbortSignal} signal @returns {Promise<void>} */
+const aborted = (signal) =>
+  new Promise((resolve) => {
+    if (signal.aborted) resolve();
+    else signal.addEventListener('abort', () => resolve(), { once: true });
+  });
+
 /** @type {Record<string, (work: Work, context: Context, params: Params) => unknown>} */
 const SHAPES = {
   async plain(work) {
@@ -369,11 +376,29 @@ const SHAPES = {
     work.write('passes');
     return call(inner, params);
   },
+  /** It ends as soon as it is told to stop, whatever becomes of what it has called. */
+  async leaves(work, { call, signal }, { inner, ...params }) {
+    work.write('passes');
+    const calling = call(inner, params);
+    const response = await Promise.race([calling, aborted(signal)]);
+    if (response) return response;
+    work.write('leaves');
+    throw new DOMException('it left', 'AbortError');
+  },
   ...SOURCES,
 };
 
 /** What each shape takes of the way to its app, beyond a call. @type {Record<string, string>} */
-const NEEDS = { checked: 'checks', reads: 'input', asks: 'questions', passes_on: 'inner calls' };
+const NEEDS = {
+  checked: 'checks',
+  reads: 'input',
+  asks: 'questions',
+  passes_on: 'inner calls',
+  leaves: 'inner calls',
+};
+
+/** Whether it calls another. @param {string} shape */
+export const callsInner = (shape) => NEEDS[shape] === 'inner calls';
 
 /** Whether it streams. @param {string} shape */
 export const streams = (shape) => shape in SOURCES;

@@ -131,7 +131,7 @@ const OPTIONS = {
 
 /**
  * @typedef {object} AttemptOptions How a call is made, beyond {@link RequestOptions}.
- * @property {AsyncIterable<any> | ReadableStream} [input] is streamed to the handler, which reads it as `input` of its
+ * @property {AsyncIterable<any> | Generator<any> | ReadableStream} [input] is streamed to the handler, which reads it as `input` of its
  *   context. It ends with the call
  * @property {boolean | import('./retry.js').Patience} [retry] whether it is made again if its error is `retryable`, after
  *   `retryAfter` if the app says so (false). `timeout` and `signal` are for all attempts together. What may have

@@ -18,10 +18,11 @@ export function transfer(value, transferables) {
 }
 
 /** The objects that were marked to be moved with a value. @param {unknown} value the value that `transfer` got */
-export const markedTransfer = (value) => (isObject(value) ? marked.get(value) : undefined);
+export const markedTransfer = (value) => marked.get(/** @type {object} */ (value));
 
 /**
- * Whether a handler streams what it returned. What is marked to be moved is moved as a whole.
+ * Whether a handler streams what it returned: an async iterable, a generator or a `ReadableStream`, of this realm, another or a
+ * library. What is marked to be moved is moved as a whole.
  * @param {unknown} value
  */
 export const isStream = (value) =>
@@ -29,10 +30,10 @@ export const isStream = (value) =>
   !markedTransfer(value) &&
   (typeof (/** @type {Partial<AsyncIterable<unknown>>} */ (value)[Symbol.asyncIterator]) ===
     'function' ||
-    (typeof ReadableStream === 'function' && value instanceof ReadableStream));
+    /^(Generator|ReadableStream)$/.test(/** @type {any} */ (value)[Symbol.toStringTag]));
 
-/** Whether a handler is an async generator: calling it runs no line of it. @param {any} handler */
-export const isGenerator = (handler) => handler[Symbol.toStringTag] === 'AsyncGeneratorFunction';
+/** Whether a handler is a generator, async or not: calling it runs no line of it. @param {any} handler */
+export const isGenerator = (handler) => /GeneratorFunction/.test(handler[Symbol.toStringTag]);
 
 /**
  * Whether a value is the protocol's `BinaryData` and has something to move. A buffer that was moved before is empty: Node

@@ -113,7 +113,7 @@ type Spelt<H> =
 type Member = keyof Described | 'inputSchema' | 'outputSchema' | 'handler';
 
 /** What a handler gives in the end. */
-type LastOf<R> = R extends AsyncGenerator<any, infer D> ? D : R;
+type LastOf<R> = R extends AsyncGenerator<any, infer D> | Generator<any, infer D> ? D : R;
 
 /** A type with all texts, numbers and booleans for those that it names: a handler's literals are inferred as such. */
 type Wide<T> =
@@ -145,7 +145,7 @@ type Signature<S, O, H> = (
     : [params: InputOf<S>]
 ) => unknown extends O
   ? ReturnType<FunctionOf<H>>
-  : ReturnType<FunctionOf<H>> extends AsyncGenerator<infer Chunk>
+  : ReturnType<FunctionOf<H>> extends AsyncGenerator<infer Chunk> | Generator<infer Chunk>
     ? AsyncGenerator<Chunk, OutputOf<O>>
     : Promise<OutputOf<O>>;
 
@@ -229,16 +229,19 @@ type DataIn<R> =
       : never;
 
 /** What a handler may return to stream. */
-type Streamed = AsyncIterable<any> | ReadableStream<any>;
+type Streamed = AsyncIterable<any> | Generator<any> | ReadableStream<any>;
 
 /** The data of a stream: what its generator returns or, if that is nothing, its chunks. */
-type CollectedFrom<R> =
-  R extends AsyncGenerator<any, infer D> ? ([D] extends [void] ? ChunkIn<R>[] : D) : ChunkIn<R>[];
+type CollectedFrom<R> = R extends AsyncGenerator<any, infer D> | Generator<any, infer D>
+  ? [D] extends [void]
+    ? ChunkIn<R>[]
+    : D
+  : ChunkIn<R>[];
 
 type ChunkIn<R> =
   IsAny<R> extends true
     ? any
-    : R extends AsyncIterable<infer C>
+    : R extends AsyncIterable<infer C> | Generator<infer C>
       ? C
       : R extends ReadableStream<infer C>
         ? C

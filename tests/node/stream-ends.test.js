@@ -185,6 +185,40 @@ for (const [way, open] of Object.entries(WAYS)) {
     }
   });
 
+  test(`over ${way}, a generator that is not async streams, and is told as what it was`, async () => {
+    const log = [];
+    const work = function* ({ rows }) {
+      try {
+        for (let i = 0; i < rows; i++) {
+          log.push(i);
+          yield i;
+        }
+        log.push('all');
+      } finally {
+        log.push('end');
+      }
+    };
+    pair = await open({ work });
+    const { data } = await pair.call('work', { rows: 2 });
+    assert.deepEqual(
+      [data, log.splice(0)],
+      [
+        [0, 1],
+        [0, 1, 'all', 'end'],
+      ],
+    );
+    const signal = AbortSignal.abort();
+    assert.equal((await pair.call('work', { rows: 2 }, { signal })).metadata.outcome, 'unstarted');
+    assert.deepEqual(log, []);
+    const controller = new AbortController();
+    const pending = pair.call('work', { rows: 1e6 }, { signal: controller.signal });
+    while (!log.length) await turn();
+    controller.abort();
+    assert.equal((await pending).metadata.outcome, 'stopped');
+    assert.equal(log.at(-1), 'end');
+    assert.ok(!log.includes('all'));
+  });
+
   test(`over ${way}, a handler that did something before it gave its stream: stopped`, async () => {
     const controller = new AbortController();
     pair = await open({

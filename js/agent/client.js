@@ -390,12 +390,16 @@ export class Client {
         late(`The function given to connect did not return a transport within ${limit} ms`),
       );
     const timer = limit && setTimeout(stop, limit);
-    // The signal is this attempt's own: who listens to it goes with it.
-    const abandoned = new Promise((_resolve, reject) =>
-      onAbort(signal, { handleEvent: () => reject(signal.reason) }),
-    );
+    const record = { handleEvent() {} };
+    const abandoned = new Promise((_resolve, reject) => {
+      record.handleEvent = () => reject(signal.reason);
+      onAbort(signal, record);
+    });
     try {
-      const opened = Promise.race([opening, abandoned]).finally(() => clearTimeout(timer));
+      const opened = Promise.race([opening, abandoned]).finally(() => {
+        clearTimeout(timer);
+        offAbort(signal, record);
+      });
       await Promise.all([opened, ready(), this.#observers.ready]);
       signal.throwIfAborted();
     } catch (error) {

@@ -144,7 +144,10 @@ export function contradiction(
   if (!isLeft && !ENDS[outcome].includes(end) && !(isUnread && end === 'returned'))
     return `${outcome}, and the handler ${end}`;
   if (late) return `${outcome}, and ${late} effects came afterwards`;
-  if (reports && !isLeft && (report?.applied ?? 0) !== effects) {
+  // The response of a success has no report to be passed on.
+  const ended = rows.findIndex(({ at }) => at === 'end');
+  const isPassed = count('passes') && end === 'returned' && (signal < 0 || signal > ended);
+  if (reports && !isLeft && !isPassed && (report?.applied ?? 0) !== effects) {
     return `${report?.applied ?? 'nothing'} reported, and ${effects} effects stand`;
   }
   return undefined;

@@ -39,6 +39,7 @@ const HEADERS = 2048;
 const CHUNK = 256 * 1024;
 /** Bytes that a message must be allowed to have: an entry of the index has a tenant, a context and a user. */
 const MIN_MESSAGE = 16 * 1024;
+const TOO_SMALL = `the server (max_payload) and its streams (max_msg_size) must take messages of ${MIN_MESSAGE} bytes`;
 /** Records that are asked for one by one; for more there is a consumer. */
 const FEW = 64;
 /** Ms for which no other consumer is made when one could not be. */
@@ -188,13 +189,29 @@ class NatsBackend {
     return Math.min(this.#limits[kind], this.#connection.info.max_payload) - HEADERS;
   }
 
-  /** The streams may take less than when this was opened. */
+  /** The streams may take less than when this was opened, or more than when it was measured. */
   async #measure() {
-    for (const kind of /** @type {const} */ (['log', 'state']))
-      this.#limits[kind] = messageSize(
-        (await this.#jsm.streams.info(`${this.#namespace}_${kind}`)).config,
-      );
+    const [log, state] = await this.#request(() =>
+      Promise.all(
+        [this.#log, this.#state].map(async (stream) =>
+          messageSize((await this.#jsm.streams.info(stream)).config),
+        ),
+      ),
+    );
+    // Then they take next to nothing, for now.
+    if (Math.min(log, state) < MIN_MESSAGE) throw unavailable(TOO_SMALL);
+    this.#limits = { log, state };
     this.maxRecord = this.#room('log');
+  }
+
+  /** @param {'log' | 'state'} kind @param {string} text */
+  async #requireRoom(kind, text) {
+    try {
+      requireRecord(text, this.#room(kind));
+    } catch {
+      await this.#measure();
+      requireRecord(text, this.#room(kind));
+    }
   }
 
   /** Knows whether there is a connection: a client keeps what is published without one, and sends it later. */
@@ -246,7 +263,7 @@ class NatsBackend {
       const { name, code, message, cause } = /** @type {NatsError} */ (error);
       if (code === WRONG_SEQUENCE) throw conflict(task, error);
       if (code === TOO_LONG || name === 'InvalidArgumentError') {
-        await this.#measure().catch(() => {});
+        await this.#measure();
         throw new AbpError('TOO_LARGE', `NATS refused it: ${message}`, { cause: error });
       }
       // The client wraps some of them.
@@ -396,7 +413,7 @@ class NatsBackend {
   /** @param {string} task @param {string} data @param {number} expected */
   async append(task, data, expected) {
     this.#check(task);
-    requireRecord(data, this.maxRecord);
+    await this.#requireRoom('log', data);
     const options = { expect: { lastSubjectSequence: expected } };
     return this.#publish(this.#subject('log', token(task)), data, options, task);
   }
@@ -635,7 +652,7 @@ class NatsBackend {
     const { tenant, context, time, state, data } = entry;
     const subject = this.#subject('index', token(tenant), token(context), token(task));
     const text = JSON.stringify({ task, tenant, context, time, state, data, seq });
-    requireRecord(text, this.#room('state'));
+    await this.#requireRoom('state', text);
     for (let attempt = 1; ; attempt++) {
       const last = await this.#last(this.#state, subject);
       const stored = last && decoder.decode(last.data);
@@ -939,9 +956,7 @@ export async function natsBackend({
     }
     const [log, state] = limits;
     if (Math.min(log, state, connection.info?.max_payload ?? 0) < MIN_MESSAGE)
-      throw new Error(
-        `the server (max_payload) and its streams (max_msg_size) must take messages of ${MIN_MESSAGE} bytes`,
-      );
+      throw new Error(TOO_SMALL);
     return new NatsBackend(connection, js, jsm, namespace, timeout, { log, state });
   } catch (error) {
     throw unavailable(`JetStream cannot be used: ${/** @type {Error} */ (error).message}`, error);

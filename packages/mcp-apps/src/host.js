@@ -669,6 +669,7 @@ export class Host {
       await this.#peer
         .request('ui/resource-teardown', params, { timeout: milliseconds(timeout) })
         .catch(() => {});
+      await Promise.all([...this.#transports].map((transport) => transport.told()));
     }
     this.#leave(remove);
     await this.closed;

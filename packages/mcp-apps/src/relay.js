@@ -41,6 +41,8 @@ class ViewCapabilities {
   #stale = false;
   #reading = false;
   #hasBegun = false;
+  /** Of calls that the view has answered, until their agents are told. @type {Set<Promise<void>>} */
+  #telling = new Set();
 
   /** @param {Host} host */
   constructor(host) {
@@ -123,9 +125,10 @@ class ViewCapabilities {
   /**
    * @param {import('../../../js/wire/messages.js').Request} request
    * @param {import('../../../js/app/registry.js').CallContext} context
+   * @param {import('../../../js/session/invocation.js').Invocation} call
    * @returns {Promise<unknown>} the protocol's response
    */
-  async run({ name, params }, { signal, progress, progressToken }) {
+  async run({ name, params }, { signal, progress, progressToken }, call) {
     const known = this.#known.get(/** @type {string} */ (name));
     // It may have been removed while the call waited for its turn.
     if (!known) return removed(String(name));
@@ -144,7 +147,16 @@ class ViewCapabilities {
       if (!isCancelled(error)) return { success: false, error: this.#errorOf(error), ...told };
       const message = /** @type {Error} */ (error).message;
       return { success: false, cancelled: true, error: errorObject('CANCELLED', message), ...told };
+    } finally {
+      const { returned } = call;
+      this.#telling.add(returned);
+      void returned.then(() => this.#telling.delete(returned));
     }
+  }
+
+  /** Resolves when what the view has answered by now is told. */
+  async told() {
+    await Promise.all(this.#telling);
   }
 
   /** The protocol's error for one of JSON-RPC. @param {any} error */
@@ -176,6 +188,11 @@ export class ViewTransport extends RelayTransport {
   /** The view says that its list has changed. */
   refresh() {
     return this.#view.refresh((changes) => this.changed(changes));
+  }
+
+  /** Resolves when the agent is told what the view has answered by now. */
+  told() {
+    return this.#view.told();
   }
 }
 

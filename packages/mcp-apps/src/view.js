@@ -7,6 +7,7 @@ import {
 } from '../../../js/common/errors.js';
 import { NUMBERS, SIGNAL, requireOptions } from '../../../js/common/check-options.js';
 import { offAbort, onAbort } from '../../../js/common/signals.js';
+import { inLaterTurn } from '../../../js/common/turns.js';
 import { getOwn, milliseconds } from '../../../js/common/values.js';
 import { embedderChannel } from '../../rpc/src/channels.js';
 import { RpcError } from '../../rpc/src/errors.js';
@@ -125,6 +126,8 @@ export class View {
   /** What the host has told of the call that the view is for. @type {Map<string, unknown>} */
   #told = new Map();
   #abort = { handleEvent: () => this.close() };
+  /** Those of the host that have no result yet. @type {Set<Promise<unknown>>} */
+  #calls = new Set();
   /** @type {string | undefined} */
   #key;
 
@@ -190,6 +193,9 @@ export class View {
       // What runs is stopped while the view saves what it has. The host waits for both, whatever they come to.
       const saved = invokeReportingErrors(options.onTeardown, recordOf(params));
       await Promise.allSettled([options.tools?.close(why), saved]);
+      // Their answers go before this one, after which the host hears nothing.
+      await Promise.allSettled(this.#calls);
+      await new Promise((resolve) => inLaterTurn(() => resolve(undefined)));
       return {};
     });
   }
@@ -201,7 +207,12 @@ export class View {
     serveCalls(peer, (params, context) => {
       const asks = getOwn(getOwn(params, '_meta'), 'progressToken') !== undefined;
       const progress = asks ? context.progress : undefined;
-      return tools.call(params, { signal: context.signal, whole: this.isOurs, progress });
+      const asked = { signal: context.signal, whole: this.isOurs, progress };
+      const call = /** @type {Promise<unknown>} */ (tools.call(params, asked));
+      this.#calls.add(call);
+      const ended = () => this.#calls.delete(call);
+      call.then(ended, ended);
+      return call;
     });
   }
 

@@ -107,7 +107,7 @@ for (const framework of ['react', 'vue', 'svelte']) {
     test('connects when the frame comes late, and again when it was away', async () => {
       const release = site.hold('/tests/browser/pages/app.html');
       try {
-        await mount('echo', site.appOrigin, { timeout: 500, late: true });
+        await mount('echo', site.appOrigin, { timeout: 2000, late: true });
         await hasStatus('connecting');
         // The first session has not come in time, which is said, and waited for.
         await page.waitForFunction(

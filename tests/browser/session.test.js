@@ -250,7 +250,7 @@ describe('the document under a call', () => {
   });
 
   test('is closed by its app, and its agent keeps to plain messages: the next call says so', async () => {
-    await open({ upgrade: 'none' });
+    await open({ upgrade: 'none', loaded: true });
     await page.frames()[1].evaluate(() => window.exposed.close());
     const { error } = await page.evaluate(() => window.client.call('echo'));
     assert.equal(error.code, 'NOT_INITIALIZED');

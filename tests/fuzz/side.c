@@ -195,14 +195,21 @@ void side_drain(struct side *side, int status) {
 void side_finish(struct side *side, uint32_t nth, abp_outcome outcome) {
   const abp_call call = side_handle(side, nth);
   struct known_call *entry = known(side, call);
-  if (!call || !(entry->said & 1u << ABP_START)) return;
+  if (!call || !(entry->said & 1u << ABP_START) || entry->said & FINISHED) return;
   const int told = (entry->said & 1u << ABP_RESULT) != 0;
-  REQUIRE(abp_finish(side->endpoint, call, outcome) == ABP_OK);
+  const int status = abp_finish(side->endpoint, call, outcome);
+  REQUIRE(status == ABP_OK || status == ABP_FOLLOWS);
   side_drain(side, ABP_OK);
-  /* Who has been told already, or is gone, is not told when the handler has unwound. */
+  /* Who has been told already, or is gone, is not told when the handler has unwound. Nor is one who
+   * is told now that what it called works on.
+   */
   struct known_call *left = known(side, call);
-  REQUIRE(!left || told || left->said & 1u << ABP_ABORT);
-  if (left) left->handle = 0;
+  REQUIRE(!left || told || left->said & (1u << ABP_ABORT | 1u << ABP_RESULT));
+  if (!left) return;
+  if (status == ABP_FOLLOWS)
+    left->said |= FINISHED;
+  else
+    left->handle = 0;
 }
 
 void side_call(struct side *side, const abp_id *id, uint32_t timeout_ms, abp_call parent) {

@@ -26,13 +26,15 @@ struct bytes {
 uint8_t take8(struct bytes *bytes);
 uint32_t take32(struct bytes *bytes);
 
-enum { SIDE_CALLS = 128, SIDE_LIMIT = 8 };
+enum { SIDE_CALLS = 128, SIDE_LIMIT = 8, FINISHED = 1 << 30 };
 
 /* One endpoint, its handlers and its callers. */
 struct side {
   abp_endpoint *endpoint;
   void (*post)(struct side *side, const char *text, size_t length);
-  /* Every call that has a handle, and what was said of it: 1 << abp_kind, or'ed. */
+  /* Every call that has a handle, and what was said of it: 1 << abp_kind, or'ed; FINISHED if its
+   * handler has returned and its answer is still to come.
+   */
   struct known_call {
     abp_call handle;
     uint32_t said;

@@ -34,7 +34,7 @@ export const perNodeVersion = [
   ),
   // threads, processes, contexts, and how modules are loaded
   ...inFolder('tests/node', 'process recipes session-refusals workerd workers'),
-  ...inFolder('packages/workers/tests', 'pool'),
+  ...inFolder('packages/workers/tests', 'pool waiting'),
   ...inFolder('packages/rpc/tests', 'port-channel'),
   ...inFolder('packages/a2a/tests', 'module-scope'),
   // streams, signals and timers

@@ -125,7 +125,7 @@ class ViewCapabilities {
   /**
    * @param {import('../../../js/wire/messages.js').Request} request
    * @param {import('../../../js/app/registry.js').CallContext} context
-   * @param {import('../../../js/session/invocation.js').Invocation} call
+   * @param {{ returned: Promise<void> }} call its `returned` resolves when the agent is told
    * @returns {Promise<unknown>} the protocol's response
    */
   async run({ name, params }, { signal, progress, progressToken }, call) {

@@ -2,7 +2,7 @@
 // test holds. Whatever happens: nothing begins in a process that others would not find gone, every task ends that a client
 // was told of, all who are left tell the same of it, and of those who are gone nothing is left.
 import assert from 'node:assert/strict';
-import { after, test } from 'node:test';
+import { after, before, test } from 'node:test';
 import { AbpError } from '../../../js/common/errors.js';
 import { createTaskServer } from '../src/index.js';
 import { Membership } from '../src/store/membership.js';
@@ -36,6 +36,15 @@ const METHODS = [
 
 const refusal = () => new AbpError('UNAVAILABLE', 'Refused', { retryable: true });
 const silence = () => new AbpError('UNACKNOWLEDGED', 'Silence');
+
+// The clock stands still while a core is loaded, which takes as long as it takes.
+before(async () => {
+  const agent = createTaskServer({ card: { name: 'First' }, execute() {} });
+  const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method: V1.get, params: { id: 'none' } });
+  const headers = { 'content-type': 'application/json', ...V1.headers };
+  await agent.fetch(new Request('http://127.0.0.1/', { method: 'POST', headers, body }));
+  agent.close();
+});
 
 const kept = { now: performance.now, randomUUID: crypto.randomUUID, error: console.error };
 after(() => {

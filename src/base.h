@@ -11,8 +11,8 @@
 #define COLD __attribute__((cold))
 #endif
 
-/* What is called from several places, each of which would get a copy: one is less to download, and
- * costs less than it takes to notice. */
+/* Keeps the compiler from copying a function into each place that calls it: a page downloads less,
+ * and the cost of the call cannot be measured in that of a whole one. */
 #ifdef __wasm__
 #define ONE_COPY __attribute__((noinline))
 #else

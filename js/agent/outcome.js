@@ -1,7 +1,7 @@
 /** Asks an app what became of a call. Loaded when somebody asks. */
 import * as abp from '../core/abp-boundary.js';
 import { AbpError } from '../common/errors.js';
-import { requireTypes, SIGNAL } from '../common/check-options.js';
+import { ENDING, requireTypes } from '../common/check-options.js';
 import { OUTCOME, fateIn } from '../wire/messages.js';
 import { copyRecord, milliseconds } from '../common/values.js';
 import { wait } from './retry.js';
@@ -9,7 +9,7 @@ import { wait } from './retry.js';
 /** ms for which a session is waited for, unless the caller says how long. */
 const MAX_AWAY = 60_000;
 
-const OPTIONS = { settled: 'a boolean', signal: SIGNAL, timeout: 'a number' };
+const OPTIONS = { settled: 'a boolean', ...ENDING };
 
 /**
  * @param {import('./client.js').Client} client

@@ -252,12 +252,12 @@ export class Connection {
    * @returns {AsyncIterableIterator<unknown>}
    */
   #input(call) {
-    /** @type {Promise<ReturnType<typeof import('./questions.js').inputOf>> | undefined} */
+    /** @type {Promise<import('./questions.js').InputStream> | undefined} */
     let stream;
     return {
       next: async () => {
-        stream ??= loadPart(import('./questions.js')).then(({ inputOf }) =>
-          inputOf(this.endpoint, call),
+        stream ??= loadPart(import('./questions.js')).then(
+          ({ InputStream }) => new InputStream(this.endpoint, call),
         );
         return (await stream).next();
       },

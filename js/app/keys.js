@@ -17,7 +17,7 @@ import { neverRan } from './never-ran.js';
 /** @import { Invocation } from '../session/invocation.js' */
 /** @import { KeyEnded, KeyFound, KeyStore } from '../types/keys.js' */
 
-/** Calls with a key that are kept in memory. Of one agent as many as are left for others: with more, no further one of its begins. */
+/** How many calls with a key are kept in memory. One agent may have as many as there is still room for: it cannot take it all. */
 const MAX_KEYED = 16_384;
 /** Characters of a key. */
 const MAX_KEY = 256;
@@ -286,7 +286,7 @@ export class Keys {
    */
   async #end(name, { endpoint }, callId, kept, leave, tell) {
     const { fate: said, outcome } = await this.#memory.ended(endpoint, callId);
-    // Of a repeat that never ran, no word is said to those who ask; and it has ended.
+    // The core has no fate for a repeat that never ran, but knows that it has ended.
     const fate = said || (outcome === abp.PENDING ? abp.FATE_UNKNOWN : abp.FATE_UNSTARTED);
     const error = isResponse(kept.value) ? kept.value.error : kept.error;
     const isStopped = fate === abp.FATE_STOPPED;

@@ -17,7 +17,7 @@ import { CALL, ELICITATION, LIST_CHANGED, isResponse } from '../wire/messages.js
 import { onAbort, offAbort } from '../common/signals.js';
 import { withBase64 } from '../wire/result-store.js';
 import { REPORTERS } from './reporters.js';
-import { SIGNAL, requireOptionsObject, requireTypes } from '../common/check-options.js';
+import { ENDING, requireOptionsObject, requireTypes } from '../common/check-options.js';
 import { neverRan } from './never-ran.js';
 import { supportOf } from '../session/capability-support.js';
 
@@ -27,9 +27,6 @@ import { supportOf } from '../session/capability-support.js';
 const TAKES_BYTES = Symbol.for('abp-bridge.bytes');
 
 const STREAMS = 'bridge.streams';
-
-/** The options of a call that are looked at here; the app looks at the others. */
-const OPTIONS = { signal: SIGNAL, timeout: 'a number' };
 
 /** The response to a call that never ran. @param {object} response */
 const unstarted = (response) => CALL.became(response, abp.FATE_UNSTARTED);
@@ -166,7 +163,8 @@ export class LocalAgent {
     const { signal: given, stream, input, ...rest } = options ?? {};
     // A signal that automation sends into the page arrives as a plain object.
     const signal = isRecord(given) && !('addEventListener' in given) ? undefined : given;
-    requireTypes('call', { signal, timeout: rest.timeout }, OPTIONS);
+    // The app looks at the others.
+    requireTypes('call', { signal, timeout: rest.timeout }, ENDING);
     const id = `page-${++this.#next}`;
     const callId = rest.callId ?? id;
     const record = {

@@ -11,8 +11,8 @@ import { INPUT, elicitationMethod } from '../wire/elicitations.js';
 /** @import { Endpoint } from '../session/endpoint.js' */
 /** @import { Invocation } from '../session/invocation.js' */
 
-/** What an agent streams to the handler of a call. Nothing is read any more once that is cancelled, also of what has come before. */
-class InputStream extends CallStream {
+/** What an agent streams to the handler of a call. Once that is cancelled nothing more is read, not even chunks that had arrived. */
+export class InputStream extends CallStream {
   #call;
 
   /**
@@ -38,13 +38,6 @@ class InputStream extends CallStream {
     }
   }
 }
-
-/**
- * What the agent streams to a handler.
- * @param {Endpoint} endpoint
- * @param {Invocation} call its call
- */
-export const inputOf = (endpoint, call) => new InputStream(endpoint, call);
 
 /**
  * Asks the agent a question.

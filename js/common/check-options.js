@@ -8,6 +8,8 @@ export const ANYTHING = 'anything';
 export const SIGNAL = 'an AbortSignal';
 /** The type of `limits`. */
 export const NUMBERS = 'an object of numbers';
+/** What can end any call. */
+export const ENDING = { signal: SIGNAL, timeout: 'a number' };
 
 /**
  * The types of options in words, such as `a boolean or an object`, by their names. Texts of which an option is one stand there in

@@ -199,7 +199,7 @@ export class Machine extends CoreDriver {
         if (!(action & abp.MORE)) break;
         action = core.x.next(core.pointer);
       }
-      // Until it is performed, what precedes it may end such a call.
+      // A call whose start waits for other actions has not begun: they may still end it.
       for (let i = 4; i < taken.length; i += 4)
         if (kindOf(taken[i]) === abp.START) core.x.postpone(core.pointer, taken[i + 1]);
     } catch (error) {

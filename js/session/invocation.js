@@ -9,7 +9,7 @@ import {
   saysCancelled,
   toErrorObject,
 } from '../common/errors.js';
-import { SIGNAL, requireOptionsObject, requireTypes } from '../common/check-options.js';
+import { ENDING, requireOptionsObject, requireTypes } from '../common/check-options.js';
 import { milliseconds } from '../common/values.js';
 import { RECEIVED, RECORD } from './records.js';
 import { OUTCOME, checkedProgress, isResponse, outcomeOf } from '../wire/messages.js';
@@ -22,9 +22,6 @@ import { isGenerator, isStream, markedTransfer, transferOf } from '../common/tra
 
 /** Loaded on demand: few apps stream. @type {typeof import('./outflow.js').Outflow | undefined} */
 let Outflow;
-
-/** The options of a call that an app makes to itself. */
-const LOCAL_OPTIONS = { signal: SIGNAL, timeout: 'a number' };
 
 /** The members of a handler's context. */
 const CONTEXT = [
@@ -184,7 +181,7 @@ export class Invocation extends Cancellable {
       if (typeof name !== 'string') {
         throw new AbpError('INVALID_PARAMS', 'call needs the name of a capability');
       }
-      requireTypes('call', { signal, timeout }, LOCAL_OPTIONS);
+      requireTypes('call', { signal, timeout }, ENDING);
       const ms = milliseconds(timeout);
       const request = { key: undefined, name, params, timeout: ms, progress: false };
       return this.#callLocal(request, signal);

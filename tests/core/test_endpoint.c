@@ -53,6 +53,14 @@ static uint64_t drain(abp_endpoint *ep, abp_action *last) {
   return kinds;
 }
 
+/* A handler calls another of its app. */
+static abp_call called_by(abp_endpoint *ep, abp_call parent, uint32_t timeout_ms) {
+  abp_action action = {0};
+  assert_int_equal(abp_call_local(ep, parent, timeout_ms, ABP_NO_ERROR), ABP_OK);
+  assert_int_equal(drain(ep, &action), ABP_START);
+  return action.call;
+}
+
 static abp_action received(abp_endpoint *ep, abp_id id) {
   abp_action action = {0};
   assert_int_equal(abp_call_received(ep, &id, 0, 0, ABP_NO_ERROR), ABP_OK);
@@ -850,12 +858,8 @@ static void what_passes_on_that_a_call_still_runs_takes_its_word(void **state) {
   abp_outcome outcome;
   abp_call call, inner[2];
   const abp_call outer = received(ep, id).call;
-  assert_int_equal(abp_call_local(ep, outer, 5, ABP_NO_ERROR), ABP_OK);
-  drain(ep, &action);
-  inner[0] = action.call;
-  assert_int_equal(abp_call_local(ep, inner[0], 0, ABP_NO_ERROR), ABP_OK);
-  drain(ep, &action);
-  inner[1] = action.call;
+  inner[0] = called_by(ep, outer, 5);
+  inner[1] = called_by(ep, inner[0], 0);
   abp_advance(ep, 1006);
   drain(ep, NULL);
   abp_advance(ep, 1017); /* both are told to be running */
@@ -875,9 +879,7 @@ static void what_passes_on_that_a_call_still_runs_takes_its_word(void **state) {
   assert_int_equal(ep->calls.running, 0);
   /* Or it has returned before it is passed on. */
   const abp_call other = received(ep, text("r")).call;
-  assert_int_equal(abp_call_local(ep, other, 5, ABP_NO_ERROR), ABP_OK);
-  drain(ep, &action);
-  const abp_call soon = action.call;
+  const abp_call soon = called_by(ep, other, 5);
   abp_advance(ep, 1022);
   drain(ep, NULL);
   abp_advance(ep, 1033);
@@ -903,11 +905,8 @@ static void what_was_stopped_is_over_when_what_it_called_is(void **state) {
     abp_outcome outcome;
     abp_call call, inner[2];
     const abp_call outer = received(ep, id).call;
-    for (int child = 0; child < 2; child++) {
-      assert_int_equal(abp_call_local(ep, outer, 0, ABP_NO_ERROR), ABP_OK);
-      drain(ep, &action);
-      inner[child] = action.call;
-    }
+    for (int child = 0; child < 2; child++)
+      inner[child] = called_by(ep, outer, 0);
     abp_cancel_received(ep, &id, NULL, 0);
     drain(ep, NULL);
     assert_int_equal(abp_finish(ep, outer, ENDS[i >> 2]), ABP_FOLLOWS);

@@ -1,15 +1,13 @@
 // What a call tells whose handler has ended while a call that it made works on.
 import assert from 'node:assert/strict';
-import { after, afterEach, describe, mock, test } from 'node:test';
+import { afterEach, describe, mock, test } from 'node:test';
 import { AbpError, connect } from '../../js/index.js';
 import { portTransport } from '../../js/transports/port.js';
-import { AGENT, closeAfter, openPair } from '../support/pair.js';
+import { AGENT, closeAfter, openPair, keepAlive } from '../support/pair.js';
 import { WAYS } from '../support/ways.js';
 
 let pair;
-// The timer of an app does not keep the process alive.
-const alive = setInterval(() => {}, 2 ** 30);
-after(() => clearInterval(alive));
+keepAlive();
 afterEach(() => {
   pair?.close();
   pair = undefined;
@@ -40,23 +38,21 @@ const aborted = (signal) =>
     signal.onabort = () => reject(signal.reason);
   });
 
+/** Waits for what it has called, until it is to stop. */
+const untilStopped = ({ call, signal }, inner = 'inner') =>
+  Promise.race([call(inner), aborted(signal)]);
+
 /** Handlers that do not wait for what they have called, and what these say of themselves. */
 const LEAVERS = {
-  'throws the reason of its signal': [
-    ({ call, signal }) => Promise.race([call('inner'), aborted(signal)]),
-    'stopped',
-  ],
+  'throws the reason of its signal': [(context) => untilStopped(context), 'stopped'],
   'throws an AbortError of its own': [
-    ({ call, signal }) =>
-      Promise.race([call('inner'), aborted(signal)]).catch(() => {
+    (context) =>
+      untilStopped(context).catch(() => {
         throw new DOMException('enough', 'AbortError');
       }),
     'stopped',
   ],
-  'calls what does so': [
-    ({ call, signal }) => Promise.race([call('between'), aborted(signal)]),
-    'stopped',
-  ],
+  'calls what does so': [(context) => untilStopped(context, 'between'), 'stopped'],
   'throws the error of what it called, and not the response': [
     async ({ call }) => {
       const { success, data, error } = await call('inner');
@@ -66,19 +62,16 @@ const LEAVERS = {
     'stopped',
   ],
   'throws another error': [
-    ({ call, signal }) =>
-      Promise.race([call('inner'), aborted(signal)]).catch(() => {
+    (context) =>
+      untilStopped(context).catch(() => {
         throw new AbpError('ENOUGH', 'it was stopped');
       }),
     'failed',
   ],
-  'returns a value': [
-    ({ call, signal }) => Promise.race([call('inner'), aborted(signal)]).catch(() => 'enough'),
-    'finished',
-  ],
+  'returns a value': [(context) => untilStopped(context).catch(() => 'enough'), 'finished'],
   'does not say': [
-    ({ call, signal }) =>
-      Promise.race([call('inner'), aborted(signal)]).catch(() => ({
+    (context) =>
+      untilStopped(context).catch(() => ({
         success: false,
         cancelled: true,
         error: { code: 'CANCELLED', message: 'enough' },
@@ -87,9 +80,9 @@ const LEAVERS = {
     'unknown',
   ],
   'is a generator': [
-    async function* ({ call, signal }) {
+    async function* (context) {
       yield 'chunk';
-      await Promise.race([call('inner'), aborted(signal)]);
+      await untilStopped(context);
     },
     'stopped',
   ],
@@ -99,7 +92,7 @@ const NEVER_ASKED = ['window.abp', 'a port with messages'];
 
 const handlersOf = (leave, work) => ({
   inner: work.handler,
-  between: (_params, context) => Promise.race([context.call('inner'), aborted(context.signal)]),
+  between: (_params, context) => untilStopped(context),
   leaver: (_params, context) => leave(context),
 });
 
@@ -232,8 +225,7 @@ describe('a handler that was stopped and has ended', () => {
   test('is that of a key whose agent was lost: its value is kept', async () => {
     mock.method(console, 'error', () => {});
     const work = deaf();
-    const returning = ({ call, signal }) =>
-      Promise.race([call('inner'), aborted(signal)]).catch(() => 'enough');
+    const returning = (context) => untilStopped(context).catch(() => 'enough');
     const app = { limits: { grace: 1 } };
     const agent = { owner: 'the same agent, always' };
     const first = await openPair(handlersOf(returning, work), { app, agent });

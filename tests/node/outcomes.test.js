@@ -1,16 +1,14 @@
 // What a call that did not succeed says became of its handler's work, over every way alike.
 import assert from 'node:assert/strict';
-import { after, afterEach, describe, test } from 'node:test';
+import { afterEach, describe, test } from 'node:test';
 import { connect } from '../../js/index.js';
-import { AGENT } from '../support/pair.js';
+import { AGENT, keepAlive } from '../support/pair.js';
 import { Raw } from '../support/raw.js';
 import { WAYS } from '../support/ways.js';
 
 let pair;
 let channel;
-// The timer of an app does not keep the process alive.
-const alive = setInterval(() => {}, 2 ** 30);
-after(() => clearInterval(alive));
+keepAlive();
 afterEach(() => {
   pair?.close();
   channel?.port1.close();

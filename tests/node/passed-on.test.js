@@ -1,12 +1,10 @@
 // What a call tells whose handler passes on a call of its own, by returning its response or by throwing its error.
 import assert from 'node:assert/strict';
-import { after, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { portTransport } from '../../js/transports/port.js';
-import { openPair } from '../support/pair.js';
+import { openPair, keepAlive } from '../support/pair.js';
 
-// The timer of an app does not keep the process alive.
-const alive = setInterval(() => {}, 2 ** 30);
-after(() => clearInterval(alive));
+keepAlive();
 
 /** A handler that ends when the test says so, whatever its signal says. */
 function stubborn() {

@@ -13,24 +13,29 @@ const BACK = { reconnect: { delay: 1 } };
 const said = ({ success, error, metadata }) =>
   success ? 'success' : [error.code, metadata.outcome, error.retryable];
 
+/** An app that pays; the line is cut when it does so first. `runs` counts how often it has paid. */
+function siteThatPays(line) {
+  const site = siteOf({
+    line,
+    capabilities: {
+      pay: () => {
+        if (++site.runs === 1) site.cut();
+        return { runs: site.runs };
+      },
+    },
+  });
+  return Object.assign(site, { runs: 0 });
+}
+
 for (const line of Object.keys(LINES)) {
   describe(`over ${line}, a call that is made again by itself`, () => {
     test('is not run twice when only the line was cut, and gets the data', async () => {
-      let runs = 0;
-      const site = siteOf({
-        line,
-        capabilities: {
-          pay: () => {
-            if (++runs === 1) site.cut();
-            return { runs };
-          },
-        },
-      });
+      const site = siteThatPays(line);
       const client = await site.client(BACK);
       const before = client.memory;
       assert.deepEqual((await client.call('pay', {}, AGAIN)).data, { runs: 1 });
       assert.deepEqual(client.memory, before);
-      assert.equal(runs, 1);
+      assert.equal(site.runs, 1);
     });
 
     for (const [what, options] of [
@@ -62,16 +67,7 @@ for (const line of Object.keys(LINES)) {
 
     for (const idempotencyKey of ['', null])
       test(`with ${JSON.stringify(idempotencyKey)} as its key is refused, and not run`, async () => {
-        let runs = 0;
-        const site = siteOf({
-          line,
-          capabilities: {
-            pay: () => {
-              if (++runs === 1) site.cut();
-              return { runs };
-            },
-          },
-        });
+        const site = siteThatPays(line);
         const client = await site.client(BACK);
         for (const options of [{ ...AGAIN, idempotencyKey }, { idempotencyKey }])
           await assert.rejects(client.call('pay', {}, options), {
@@ -83,24 +79,15 @@ for (const line of Object.keys(LINES)) {
           code: 'INVALID_PARAMS',
           outcome: 'unstarted',
         });
-        assert.equal(runs, 0);
+        assert.equal(site.runs, 0);
       });
 
     test('whose key is undefined is given one', async () => {
-      let runs = 0;
-      const site = siteOf({
-        line,
-        capabilities: {
-          pay: () => {
-            if (++runs === 1) site.cut();
-            return { runs };
-          },
-        },
-      });
+      const site = siteThatPays(line);
       const client = await site.client(BACK);
       const options = { ...AGAIN, idempotencyKey: undefined };
       assert.deepEqual((await client.call('pay', {}, options)).data, { runs: 1 });
-      assert.equal(runs, 1);
+      assert.equal(site.runs, 1);
     });
 
     test('is not made to another app behind the same address', async () => {

@@ -1,15 +1,13 @@
 // What a call says of a stream that ended before its end, came to its end, or never began.
 import assert from 'node:assert/strict';
-import { after, afterEach, describe, mock, test } from 'node:test';
+import { afterEach, describe, mock, test } from 'node:test';
 import { connect, expose } from '../../js/index.js';
 import { portTransport } from '../../js/transports/port.js';
-import { AGENT, APP, closeAfter } from '../support/pair.js';
+import { AGENT, APP, closeAfter, keepAlive } from '../support/pair.js';
 import { WAYS } from '../support/ways.js';
 
 let pair;
-// The timer of an app does not keep the process alive.
-const alive = setInterval(() => {}, 2 ** 30);
-after(() => clearInterval(alive));
+keepAlive();
 afterEach(() => {
   pair?.close();
   pair = undefined;

@@ -1,16 +1,14 @@
 // A call whose handler waits for something before it begins: whatever ends it meanwhile ends it at once, and it never ran.
 import assert from 'node:assert/strict';
-import { after, afterEach, describe, test } from 'node:test';
+import { afterEach, describe, test } from 'node:test';
 import { connect, expose } from '../../js/index.js';
 import { portTransport } from '../../js/transports/port.js';
 import { useClock } from '../support/clock.js';
-import { AGENT, APP, closeAfter, openPair } from '../support/pair.js';
+import { AGENT, APP, closeAfter, openPair, keepAlive } from '../support/pair.js';
 import { WAYS } from '../support/ways.js';
 
 let pair;
-// The timer of an app does not keep the process alive.
-const alive = setInterval(() => {}, 2 ** 30);
-after(() => clearInterval(alive));
+keepAlive();
 afterEach(() => {
   pair?.close();
   pair = undefined;

@@ -1,5 +1,5 @@
 /** An agent and an app, both of this library and in one process. */
-import { afterEach } from 'node:test';
+import { after, afterEach } from 'node:test';
 import { connect, expose } from '../../js/index.js';
 import { connectPage } from '../../packages/automation/src/index.js';
 import { drivenPage } from '../../packages/automation/tests/support/driven-page.js';
@@ -13,6 +13,12 @@ export const closeAfter = (close) => void closers.push(close);
 afterEach(() => {
   for (const close of closers.splice(0).reverse()) close();
 });
+
+/** For tests that wait for the timer of an app, which does not keep the process alive. */
+export function keepAlive() {
+  const alive = setInterval(() => {}, 2 ** 30);
+  after(() => clearInterval(alive));
+}
 
 /**
  * Opens both sides, which are closed after the test.

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { connect, expose } from '../../../js/index.js';
 import { portChannel } from '../../rpc/src/channels.js';
+import { createPeer } from '../../rpc/src/index.js';
 import {
   createHost,
   createView,
@@ -187,3 +188,53 @@ for (const [how, end, ended] of [
     assert.match(why.message, /make another/);
     assert.equal((await client.call('echo', {}, { retry: true })).metadata.outcome, 'unstarted');
   });
+
+test('a view that is closed tells first what a call has come to, also where that takes time to be read', async (t) => {
+  let release;
+  const released = new Promise((resolve) => (release = resolve));
+  /** A file on a slow disk. */
+  class SlowFile extends Blob {
+    async arrayBuffer() {
+      await released;
+      return super.arrayBuffer();
+    }
+  }
+  const { port1, port2 } = new MessageChannel();
+  const own = new MessageChannel().port1;
+  const read = () => ({ content: new SlowFile(['kept']), mimeType: 'text/plain' });
+  const app = { id: 'view.app', name: 'View', version: '1' };
+  const exposed = expose({ app, capabilities: { read } }, { port: own });
+  // A host of others: what takes time is to write bytes as text for it.
+  const host = createPeer(portChannel(port1), { dialect: 'mcp' });
+  host.handle('ui/initialize', () => ({
+    protocolVersion: '2026-01-26',
+    hostInfo: { name: 'host', version: '1' },
+    hostCapabilities: {},
+    hostContext: {},
+  }));
+  let closing;
+  const told = new Promise((resolve) => (closing = resolve));
+  const view = await createView({
+    app: APP,
+    transport: portChannel(port2),
+    tools: toolsOf(exposed),
+    onTeardown: closing,
+  });
+  t.after(() => {
+    view.close();
+    host.close();
+    exposed.close();
+    own.close();
+  });
+  const answered = [];
+  const ask = (method, params) => host.request(method, params).then(() => answered.push(method));
+  const asked = [
+    ask('tools/call', { name: 'read', arguments: {} }),
+    ask('ui/resource-teardown', {}),
+  ];
+  await told;
+  for (let turn = 0; turn < 10; turn++) await new Promise(setImmediate);
+  release();
+  await Promise.all(asked);
+  assert.deepEqual(answered, ['tools/call', 'ui/resource-teardown']);
+});

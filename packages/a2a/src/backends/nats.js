@@ -198,17 +198,18 @@ class NatsBackend {
         ),
       ),
     );
-    // Then they take next to nothing, for now.
+    // No task fits in that, and it may be for a while only: it is no size to divide records by.
     if (Math.min(log, state) < MIN_MESSAGE) throw unavailable(TOO_SMALL);
     this.#limits = { log, state };
     this.maxRecord = this.#room('log');
   }
 
-  /** @param {'log' | 'state'} kind @param {string} text */
+  /** Refuses what is too long by what the streams take now. @param {'log' | 'state'} kind @param {string} text */
   async #requireRoom(kind, text) {
     try {
       requireRecord(text, this.#room(kind));
-    } catch {
+    } catch (error) {
+      if (/** @type {AbpError} */ (error).code !== 'TOO_LARGE') throw error;
       await this.#measure();
       requireRecord(text, this.#room(kind));
     }

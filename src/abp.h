@@ -400,9 +400,9 @@ int abp_finish(abp_endpoint *endpoint, abp_call call, abp_outcome outcome);
  *
  * Of both: a call that was to stop, or stops by itself, is over when its local calls are, too. It
  * says then how its handler settled, or ABP_FATE_UNKNOWN if that became of one of them; until then
- * it runs, and its ABP_RESULT says so once the grace period is over. ABP_FOLLOWS says that an
- * ABP_RESULT is still to come. The same holds for a call that fails by itself after its latest
- * local call was told to be running. */
+ * it runs, and its ABP_RESULT says so once the grace period is over. The same holds for a call that
+ * fails by itself after its latest local call was told to be running. ABP_FOLLOWS says that an
+ * ABP_RESULT is still to come, unless the session ends first. */
 int abp_finish_with_fate(abp_endpoint *endpoint, abp_call call, abp_outcome outcome, abp_fate fate);
 /* Of a `foreign` endpoint: the app that was asked to stop a call answers before the call ends. If
  * it has `accepted` the cancel, the call is cancelled from here on, whatever the handler says. If

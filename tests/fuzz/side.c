@@ -192,10 +192,10 @@ void side_drain(struct side *side, int status) {
   }
 }
 
-void side_finish(struct side *side, uint32_t nth, abp_outcome outcome) {
+int side_finish(struct side *side, uint32_t nth, abp_outcome outcome) {
   const abp_call call = side_handle(side, nth);
   struct known_call *entry = known(side, call);
-  if (!call || !(entry->said & 1u << ABP_START) || entry->said & FINISHED) return;
+  if (!call || !(entry->said & 1u << ABP_START) || entry->said & FINISHED) return 0;
   const int told = (entry->said & 1u << ABP_RESULT) != 0;
   const int status = abp_finish(side->endpoint, call, outcome);
   REQUIRE(status == ABP_OK || status == ABP_FOLLOWS);
@@ -205,11 +205,11 @@ void side_finish(struct side *side, uint32_t nth, abp_outcome outcome) {
    */
   struct known_call *left = known(side, call);
   REQUIRE(!left || told || left->said & (1u << ABP_ABORT | 1u << ABP_RESULT));
-  if (!left) return;
-  if (status == ABP_FOLLOWS)
+  if (left && status == ABP_FOLLOWS)
     left->said |= FINISHED;
-  else
+  else if (left)
     left->handle = 0;
+  return 1;
 }
 
 void side_call(struct side *side, const abp_id *id, uint32_t timeout_ms, abp_call parent) {
@@ -241,9 +241,11 @@ void side_still_works(struct side *side) {
   side->post = NULL;
   side_drain(side, abp_lost(ep));
   REQUIRE(abp_count(ep, ABP_IN_FLIGHT_OUT) == 0);
-  for (int i = 0; i < SIDE_CALLS; i++)
-    side_finish(side, 0, ABP_CANCELLED);
+  for (uint32_t nth = 0; nth < SIDE_CALLS;) /* what follows others ends with them */
+    nth = side_finish(side, nth, ABP_CANCELLED) ? 0 : nth + 1;
   REQUIRE(abp_count(ep, ABP_IN_FLIGHT_IN) == 0);
+  for (int i = 0; i < SIDE_CALLS; i++) /* nobody was there to be answered later */
+    if (side->calls[i].said & FINISHED) side->calls[i] = (struct known_call){0};
   char text[128];
   if (ep->config.role == ABP_APP) {
     receive(side, "{\"type\":\"initialize\",\"id\":\"again\"}");

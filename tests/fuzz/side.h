@@ -47,8 +47,8 @@ void side_open(struct side *side, abp_role role, uint32_t kind, uint64_t now);
 /* Takes every action of the input that returned `status`, then does what they say, and looks
  * whether all is as it should be. */
 void side_drain(struct side *side, int status);
-/* The nth handler that runs settles. */
-void side_finish(struct side *side, uint32_t nth, abp_outcome outcome);
+/* The nth handler that runs settles. Returns whether there was one. */
+int side_finish(struct side *side, uint32_t nth, abp_outcome outcome);
 /* This side makes a call; `id` may be NULL. */
 void side_call(struct side *side, const abp_id *id, uint32_t timeout_ms, abp_call parent);
 void side_call_local(struct side *side, abp_call parent, uint32_t timeout_ms, abp_error fault);

@@ -1,15 +1,23 @@
-// Why a handshake had no answer, as far as a page can know: what is said of each frame, without a browser.
+// Why a handshake had no answer, as far as a page can know: what connect and the console say of each frame, without a browser.
 import assert from 'node:assert/strict';
-import { describe, mock, test } from 'node:test';
-import { errorOf, unreachableError } from '../../js/agent/diagnosis.js';
-import { AbpError } from '../../js/common/errors.js';
+import { before, describe, test } from 'node:test';
+import { AbpError, connect } from '../../js/index.js';
 import { useClock } from '../support/clock.js';
-import { usePage } from '../support/page.js';
+import { FramedApp, ORIGIN as APP } from '../support/page.js';
+import { AGENT as agent, closeAfter } from '../support/pair.js';
+import { Raw } from '../support/raw.js';
 
-const APP = 'https://app.example';
 const AGENT = 'https://agent.example';
-const onPage = (t, more) =>
-  usePage(t, { origin: AGENT, location: { protocol: 'https:' }, ...more });
+const turn = () => new Promise(setImmediate);
+const turns = async () => {
+  for (let i = 0; i < 20; i++) await turn();
+};
+
+// What says why is loaded when that has happened: here before the clock is held.
+before(async () => {
+  const { port1 } = new MessageChannel();
+  await assert.rejects(connect(port1, { agent, timeout: 1 }), { code: 'TIMEOUT' });
+});
 
 /** What a page sees of a frame's document if it is of another origin. */
 const FOREIGN = {
@@ -29,343 +37,279 @@ const visible = (href, responseStatus, origin = AGENT) => ({
       type === 'navigation' && responseStatus !== undefined ? [{ responseStatus }] : [],
   },
 });
-/** An iframe, with the attributes that are given. */
-const frame = (contentWindow, { src = `${APP}/editor`, ...attributes } = {}) => {
-  const has = { ...(src && { src }), ...attributes };
-  return {
-    src,
-    contentWindow,
-    hasAttribute: (name) => name in has,
-    getAttribute: (name) => has[name] ?? null,
-  };
-};
+const EMPTY = visible('about:blank');
 const refusal = (error) => ({ type: 'initialize-result', payload: { success: false, error } });
 const TAKEN = refusal({ code: 'ALREADY_INITIALIZED', message: 'Ann is here', retryable: true });
 
-/** What is known, where nothing else is said: an app behind a port that never answered. */
-const known = (more) => ({ origin: '', limit: 0, heard: undefined, unread: 0, ...more });
-const reasonFor = async (more, isWaiting) => {
-  const { message } = await errorOf(known(more), isWaiting);
-  const [, reason] = /^The app did not answer with a session: (.*)$/.exec(message);
-  return reason;
-};
+/** An app behind a port, played by hand. */
+function portApp() {
+  const { port1, port2 } = new MessageChannel();
+  closeAfter(() => port1.close());
+  const app = new Raw(port1);
+  app.say = (data) => port1.postMessage(data);
+  app.connect = (options) => connect(port2, { agent, ...options });
+  return app;
+}
+/** A frame of a page at AGENT. */
+const frameApp = (t, frame, globals) =>
+  new FramedApp(t, frame, { origin: AGENT, location: { protocol: 'https:' }, ...globals });
 
-describe('the error of a handshake that had no answer', () => {
-  test('says how long it waited, and may be tried again', async () => {
-    const error = await errorOf(known({ limit: 250 }));
-    assert.ok(error instanceof AbpError);
-    assert.deepEqual([error.code, error.retryable], ['TIMEOUT', true]);
-    assert.deepEqual([error.cause, error.details], [undefined, undefined]);
-    assert.equal(
-      error.message,
-      'The app did not answer with a session within 250 ms: nothing at the other end calls expose (docs/errors.md#no-answer)',
-    );
-  });
+/**
+ * What is said of an app that does not answer within 5 s: by connect, and by the console after the first second.
+ * @param {() => unknown} [meanwhile] what it does instead
+ */
+async function unanswered(t, app, meanwhile = () => {}) {
+  const clock = useClock(t);
+  const warn = t.mock.method(console, 'warn', () => {});
+  let error;
+  const connecting = app.connect({ timeout: 5000 }).catch((thrown) => (error = thrown));
+  await turns();
+  await meanwhile();
+  await turns();
+  clock.advance(1000);
+  await turns();
+  clock.advance(50); // in which a browser hands over its reports
+  await turns();
+  clock.advance(3950);
+  while (!error) {
+    await turn();
+    clock.advance(50);
+  }
+  await connecting;
+  const said = warn.mock.calls.map(({ arguments: [text] }) => text);
+  assert.ok(said.length <= 1);
+  const [, reason] = /^The app did not answer with a session within 5000 ms: (.*)$/.exec(
+    error.message,
+  );
+  const [, early] = /^abp-bridge: the app has not answered yet: (.*)$/.exec(said[0]) ?? [];
+  return { error, reason, early };
+}
 
-  test('has the last refusal as its cause, and says what to do where another client has the session', async () => {
-    const { message, cause } = await errorOf(known({ heard: TAKEN, unread: 1 }));
-    assert.deepEqual([cause.code, cause.message], ['ALREADY_INITIALIZED', 'Ann is here']);
-    assert.equal(
-      message,
-      'The app did not answer with a session: it refused, with ALREADY_INITIALIZED: Ann is here. close() the client that has the session (docs/errors.md#already-connected)',
-    );
-    const busy = refusal({ code: 'BUSY', message: 'not now', retryable: true });
-    assert.equal(
-      await reasonFor({ heard: busy }),
-      'it refused, with BUSY: not now (docs/errors.md#no-answer)',
-    );
-  });
-
-  test('tells an app that speaks JSON-RPC, and one whose messages cannot be read', async () => {
-    assert.match(await reasonFor({ heard: { jsonrpc: '2.0' }, unread: 1 }), /^it speaks JSON-RPC/);
-    const { message, details } = await errorOf(known({ unread: 2 }));
-    assert.match(message, /: its messages could not be read: they are malformed, or longer than/);
-    assert.deepEqual(details, { unread: 2 });
-  });
+describe('of an app that did not answer it says', () => {
+  /** What the app says instead, what connect says then, and whether the console has said so before. */
+  const SAID = {
+    'that nobody is there': [
+      [],
+      /^nothing at the other end calls expose \(docs\/errors\.md#no-answer\)$/,
+      false,
+    ],
+    'the last refusal, and what to do where another client has the session': [
+      [TAKEN],
+      /^it refused, with ALREADY_INITIALIZED: Ann is here\. close\(\) the client that has the session \(docs\/errors\.md#already-connected\)$/,
+      true,
+    ],
+    'the last of two refusals': [
+      [TAKEN, refusal({ code: 'ALREADY_INITIALIZED', message: 'Bob is here', retryable: true })],
+      /^it refused, with ALREADY_INITIALIZED: Bob is here/,
+      true,
+    ],
+    'that it speaks JSON-RPC': [[{ jsonrpc: '2.0' }], /^it speaks JSON-RPC/, true],
+    'that its messages cannot be read': [
+      [7, 'text'],
+      /^its messages could not be read: they are malformed, or longer than/,
+      true,
+    ],
+  };
+  for (const [what, [messages, said, early]] of Object.entries(SAID))
+    test(what, async (t) => {
+      const app = portApp();
+      const told = await unanswered(t, app, async () => {
+        const { id } = await app.next();
+        for (const message of messages) app.say(message.payload ? { ...message, id } : message);
+      });
+      assert.match(told.reason, said);
+      assert.equal(told.early, early ? told.reason : undefined);
+      const { error } = told;
+      assert.ok(error instanceof AbpError);
+      assert.deepEqual([error.code, error.retryable], ['TIMEOUT', true]);
+      const last = messages.at(-1);
+      assert.equal(error.cause?.message, last?.payload?.error.message);
+      const unread = messages.filter((message) => !message.payload).length;
+      assert.deepEqual(error.details, unread ? { unread } : undefined);
+    });
 });
 
 describe('of an app in an iframe it says', () => {
-  for (const [what, given, said] of [
-    [
-      'where the frame speaks from, before all that can be seen',
-      { iframe: frame(visible('about:blank')), stranger: 'https://x.example' },
-      /^the iframe's messages come from https:\/\/x\.example, not from https:\/\/app\.example \(docs\/errors\.md#wrong-origin\)$/,
-    ],
-    [
-      'that the server answered with an error',
-      { iframe: frame(visible(`${APP}/a`, 400, APP)) },
+  const PAGE =
+    /^its page must load from https:\/\/app\.example, and call expose\(app, \{ origins: \["https:\/\/agent\.example"\] \}\)/;
+  const HTTP = { src: 'http://app.example/a', origin: 'http://app.example', shows: FOREIGN };
+  const OTHER_SRCS = [
+    'blob:https://y.example/a',
+    'chrome+https://y.example/a',
+    'httpsx://y.example/a',
+    'http://',
+  ];
+  /** The frame, what connect says at the end, whether the console has said so before, and what else the page has. */
+  const SAID = {
+    'that the server answered with an error': [
+      { shows: visible(`${APP}/a`, 400, APP) },
       /^the server answered https:\/\/app\.example\/a with status 400 \(docs\/errors\.md#frame-not-found\)$/,
+      true,
     ],
-    [
-      'nothing of a server that answered well',
-      { iframe: frame(visible(`${APP}/a`, 399, APP)) },
-      /^its page must load from https:\/\/app\.example, and call expose\(app, \{ origins: \["https:\/\/agent\.example"\] \}\)/,
+    'nothing of a server that answered well': [{ shows: visible(`${APP}/a`, 399, APP) }, PAGE],
+    'nothing of a status that is not told': [{ shows: visible(`${APP}/a`, undefined, APP) }, PAGE],
+    'nothing of a status where there is no performance': [
+      { shows: { origin: APP, location: { href: `${APP}/a` } } },
+      PAGE,
     ],
-    [
-      'nothing of a server whose status this browser does not tell',
-      { iframe: frame(visible(`${APP}/a`, undefined, APP)) },
-      /^its page must load from/,
-    ],
-    [
-      'nothing of a status where the document has no performance',
-      { iframe: frame({ origin: APP, location: { href: `${APP}/a` } }) },
-      /^its page must load from/,
-    ],
-    [
-      'that the frame is empty',
-      { iframe: frame(visible('about:blank')) },
+    'that it is empty, when time is up: until then its page may load': [
+      { shows: EMPTY },
       /^the iframe is empty: its page has not begun to load \(docs\/errors\.md#frame-not-found\)$/,
     ],
-    [
-      'what the frame shows instead',
-      { iframe: frame(visible(`${AGENT}/other`)) },
+    'that it was given no page': [{ shows: EMPTY, src: '' }, /^the iframe is empty/, true],
+    'that it is empty and will not be right': [
+      { shows: EMPTY, src: 'https://y.example/a' },
+      /^the iframe is empty/,
+      true,
+    ],
+    'what the frame shows instead': [
+      { shows: visible(`${AGENT}/other`) },
       /^the iframe shows https:\/\/agent\.example\/other, which is not at https:\/\/app\.example \(docs\/errors\.md#wrong-origin\)$/,
+      true,
     ],
-    [
-      'nothing of what a document shows that has an origin and no address',
-      { iframe: frame({ origin: AGENT }) },
-      /^its page must load from/,
-    ],
-    [
-      'that its src is of another origin',
-      { iframe: frame(FOREIGN, { src: 'https://y.example/a' }) },
+    'nothing of a document that has an origin and no address': [{ shows: { origin: AGENT } }, PAGE],
+    'that its src is of another origin': [
+      { shows: FOREIGN, src: 'https://y.example/a' },
       /^the iframe's src is at https:\/\/y\.example, but connect was given origin: https:\/\/app\.example \(docs\/errors\.md#wrong-origin\)$/,
+      true,
     ],
-    [
-      'nothing of a src that no server answers',
-      { iframe: frame(FOREIGN, { src: 'blob:https://y.example/a' }) },
-      /^its page must load from/,
-    ],
-    [
-      'nothing of a src that begins with another scheme',
-      { iframe: frame(FOREIGN, { src: 'chrome+https://y.example/a' }) },
-      /^its page must load from/,
-    ],
-    [
-      'nothing of a src whose scheme goes on',
-      { iframe: frame(FOREIGN, { src: 'httpsx://y.example/a' }) },
-      /^its page must load from/,
-    ],
-    [
-      'nothing of a src that is no address',
-      { iframe: frame(FOREIGN, { src: 'http://' }) },
-      /^its page must load from/,
-    ],
-    [
-      'that a browser may block it, in a page that came safely',
-      { iframe: frame(FOREIGN, { src: 'http://app.example/a' }), origin: 'http://app.example' },
+    ...Object.fromEntries(
+      OTHER_SRCS.map((src) => [`nothing of the src ${src}`, [{ shows: FOREIGN, src }, PAGE]]),
+    ),
+    'that a browser may block it, in a page that came safely': [
+      HTTP,
       /^browsers may block an http: frame in an https: page \(docs\/errors\.md#frame-not-found\)$/,
+      true,
     ],
-    [
-      'that it has an origin after all, without a sandbox',
-      { iframe: frame(FOREIGN), origin: 'null' },
+    'nothing of that in an http: page': [
+      HTTP,
+      /^its page must load/,
+      false,
+      { location: { protocol: 'http:' } },
+    ],
+    'that it has an origin after all, without a sandbox': [
+      { shows: FOREIGN, origin: 'null' },
       /^the iframe has no sandbox: its origin is https:\/\/app\.example, not "null" \(docs\/errors\.md#wrong-origin\)$/,
+      true,
     ],
-    [
-      'what its page must do, in a sandbox',
-      { iframe: frame(FOREIGN, { sandbox: '' }), origin: 'null' },
+    'what its page must do, in a sandbox': [
+      { shows: FOREIGN, origin: 'null', sandbox: 'allow-scripts' },
       /^its page must load, and call expose\(app, \{ origins: \["https:\/\/agent\.example"\] \}\)\. Its console says more \(docs\/errors\.md#no-answer\)$/,
     ],
-    [
-      'what its page must do, where the frame has no window any more',
-      { iframe: frame(null) },
-      /^its page must load from/,
+    'that a page without an origin cannot be listed': [
+      { shows: FOREIGN },
+      /^this page has no origin/,
+      true,
+      { origin: 'null' },
     ],
-  ])
+  };
+  for (const [what, [frame, said, early, globals]] of Object.entries(SAID))
     test(what, async (t) => {
-      onPage(t);
-      assert.match(await reasonFor({ origin: APP, ...given }), said);
+      const told = await unanswered(t, frameApp(t, frame, globals));
+      assert.match(told.reason, said);
+      assert.equal(told.early, early ? told.reason : undefined);
     });
 
-  test('nothing of an http: frame in an http: page', async (t) => {
-    onPage(t, { location: { protocol: 'http:' } });
-    const iframe = frame(FOREIGN, { src: 'http://app.example/a' });
-    assert.match(await reasonFor({ iframe, origin: 'http://app.example' }), /^its page must load/);
+  test('from where it speaks, before all that can be seen', async (t) => {
+    const app = frameApp(t, { shows: EMPTY });
+    const told = await unanswered(t, app, () => app.say('hello', { origin: 'https://x.example' }));
+    assert.equal(
+      told.reason,
+      `the iframe's messages come from https://x.example, not from ${APP} (docs/errors.md#wrong-origin)`,
+    );
   });
 
-  test('that a page without an origin cannot be listed, and nothing of it to a port', async (t) => {
-    onPage(t, { origin: 'null' });
-    const iframe = frame(FOREIGN);
-    const given = { origin: APP, stranger: 'https://x.example' };
-    assert.match(await reasonFor({ iframe, ...given }), /^this page has no origin/);
-    assert.match(await reasonFor(given), /^nothing at the other end calls expose/);
+  test('nothing of a frame that has gone', async (t) => {
+    const app = frameApp(t, { shows: FOREIGN });
+    const told = await unanswered(t, app, () => (app.iframe.contentWindow = null));
+    assert.match(told.reason, PAGE);
+    assert.equal(told.early, undefined);
   });
 });
 
 describe('a frame that the browser does not load', () => {
   /** A page whose browser reports what policies have blocked. */
-  const reporting = (t, reports) => {
+  function reporting(t, reports, frame) {
     const observers = [];
-    onPage(t, {
-      ReportingObserver: class {
-        constructor(tell, options) {
-          Object.assign(this, { tell, options, isOn: undefined });
-          observers.push(this);
-        }
-        observe() {
-          this.isOn = true;
-          if (reports.length) this.tell(reports);
-        }
-        disconnect() {
-          this.isOn = false;
-        }
-      },
-    });
-    return observers;
-  };
+    class ReportingObserver {
+      constructor(tell, options) {
+        Object.assign(this, { tell, options, isOn: undefined });
+        observers.push(this);
+      }
+      observe() {
+        this.isOn = true;
+        if (reports.length) this.tell(reports);
+      }
+      disconnect() {
+        this.isOn = false;
+      }
+    }
+    return { app: frameApp(t, { shows: FOREIGN, ...frame }, { ReportingObserver }), observers };
+  }
   const blocked = (body, type = 'csp-violation') => ({
     type,
     body: { disposition: 'enforce', blockedURL: `${APP}/editor`, ...body },
   });
   const CSP = blocked({ effectiveDirective: 'frame-src' });
   const COEP = blocked({ destination: 'iframe' }, 'coep');
-
-  for (const [what, reports, said] of [
-    [
-      'because of the page’s own policy',
-      [CSP],
-      /^this page's Content Security Policy blocks the frame: add https:\/\/app\.example to frame-src \(docs\/errors\.md#frame-not-found\)$/,
-    ],
+  const OTHERS = [
+    { type: 'intervention' },
+    blocked({ effectiveDirective: 'frame-src', disposition: 'report' }),
+    blocked({ effectiveDirective: 'img-src', destination: 'image' }),
+    blocked({ effectiveDirective: 'frame-src', blockedURL: 'https://y.example/' }),
+    blocked({ effectiveDirective: 'frame-src', blockedURL: 'inline' }),
+  ];
+  const POLICY =
+    /^this page's Content Security Policy blocks the frame: add https:\/\/app\.example to frame-src \(docs\/errors\.md#frame-not-found\)$/;
+  for (const [what, reports, said, frame] of [
+    ['because of the page’s own policy, though it seems to load', [CSP], POLICY, { shows: EMPTY }],
     [
       'because the page is isolated',
       [{ type: 'deprecation' }, COEP, CSP],
       /^this page's Cross-Origin-Embedder-Policy blocks the frame/,
     ],
-    [
-      'because of nothing else: policies that only report, other things than frames, other origins',
-      [
-        { type: 'intervention' },
-        blocked({ effectiveDirective: 'frame-src', disposition: 'report' }),
-        blocked({ effectiveDirective: 'img-src', destination: 'image' }),
-        blocked({ effectiveDirective: 'frame-src', blockedURL: 'https://y.example/' }),
-        blocked({ effectiveDirective: 'frame-src', blockedURL: 'inline' }),
-      ],
-      /^its page must load from/,
-    ],
+    ['because of nothing else that policies say', OTHERS, undefined],
   ])
     test(what, async (t) => {
-      const observers = reporting(t, reports);
-      assert.match(await reasonFor({ iframe: frame(FOREIGN), origin: APP }), said);
-      assert.deepEqual(observers[0].options, { buffered: true });
+      const { app, observers } = reporting(t, reports, frame);
+      const { reason, early } = await unanswered(t, app);
+      assert.match(reason, said ?? /^its page must load from/);
+      assert.equal(early, said && reason);
+      for (const { options, isOn } of observers)
+        assert.deepEqual([options, isOn], [{ buffered: true }, false]);
     });
 
-  test('is known before what is seen in the frame, and after what the app has said', async (t) => {
-    reporting(t, [CSP]);
-    const given = { iframe: frame(visible('about:blank')), origin: APP };
-    assert.match(await reasonFor(given), /Content Security Policy blocks/);
-    assert.match(await reasonFor({ ...given, heard: TAKEN }), /^it refused/);
-  });
-
-  test('is waited for as long as a browser takes to hand over its reports', async (t) => {
-    const observers = reporting(t, []);
-    const clock = useClock(t);
-    const settled = mock.fn();
-    const asked = reasonFor({ iframe: frame(FOREIGN), origin: APP }).finally(settled);
-    clock.advance(49);
-    await new Promise(setImmediate);
-    assert.equal(settled.mock.callCount(), 0);
-    assert.equal(observers[0].isOn, true);
-    clock.advance(1);
-    assert.match(await asked, /^its page must load from/);
-    assert.equal(observers[0].isOn, false);
+  test('is told after what the app has said', async (t) => {
+    const { app } = reporting(t, [CSP]);
+    const { reason } = await unanswered(t, app, async () => {
+      const { id } = await app.next();
+      app.say({ ...TAKEN, id });
+    });
+    assert.match(reason, /^it refused/);
   });
 
   test('is not asked about where the frame has no address', async (t) => {
-    const observers = reporting(t, [CSP]);
-    const iframe = frame(visible('about:blank'), { src: '' });
-    assert.match(await reasonFor({ iframe, origin: APP }), /^the iframe is empty/);
+    const { app, observers } = reporting(t, [CSP], { shows: EMPTY, src: '' });
+    assert.match((await unanswered(t, app)).reason, /^the iframe is empty/);
     assert.deepEqual(observers, []);
   });
 });
 
-describe('the console says early', () => {
-  /** What is said while the answer is waited for. */
-  const warningOf = async (t, given, isWaiting = () => true) => {
-    const warn = t.mock.method(console, 'warn', () => {});
-    await reasonFor({ origin: APP, ...given }, isWaiting);
-    const said = warn.mock.calls.map(({ arguments: [text] }) => text);
-    assert.ok(said.length <= 1);
-    return said[0];
-  };
-  const EMPTY = visible('about:blank');
-
-  for (const [what, given, said] of [
-    ['that the app refused', { heard: TAKEN }, /yet: it refused, with ALREADY_INITIALIZED/],
-    ['that the app speaks JSON-RPC', { heard: { jsonrpc: '2.0' } }, /yet: it speaks JSON-RPC/],
-    [
-      'that the frame was given no page',
-      { iframe: frame(EMPTY, { src: '' }) },
-      /yet: the iframe is empty/,
-    ],
-    [
-      'that the frame shows another page',
-      { iframe: frame(visible(`${AGENT}/other`)) },
-      /yet: the iframe shows/,
-    ],
-    [
-      'that the frame’s address is wrong, also while it loads',
-      { iframe: frame(EMPTY, { src: 'https://y.example/a' }) },
-      /yet: the iframe is empty/,
-    ],
-    [
-      'that its src is of another origin',
-      { iframe: frame(FOREIGN, { src: 'https://y.example/a' }) },
-      /yet: the iframe's src is at/,
-    ],
-    ['nothing of a page that still loads', { iframe: frame(EMPTY) }, undefined],
-    ['nothing where nothing is known', { iframe: frame(FOREIGN) }, undefined],
-    ['nothing where nothing is known of a port', {}, undefined],
-    [
-      'nothing where nothing is known of a frame that has gone',
-      { iframe: frame(null), stranger: undefined },
-      undefined,
-    ],
-  ])
-    test(what, async (t) => {
-      onPage(t);
-      const text = await warningOf(t, given);
-      if (said) assert.match(text, said);
-      else assert.equal(text, undefined);
-    });
-
-  test('that a policy blocks a frame that seems to load', async (t) => {
-    onPage(t, {
-      ReportingObserver: class {
-        constructor(tell) {
-          this.observe = () => {
-            const body = { disposition: 'enforce', effectiveDirective: 'frame-src' };
-            tell([{ type: 'csp-violation', body: { ...body, blockedURL: APP } }]);
-          };
-          this.disconnect = () => {};
-        }
-      },
-    });
-    const text = await warningOf(t, { iframe: frame(EMPTY) });
-    assert.match(text, /^abp-bridge: the app has not answered yet: this page's Content Security/);
+test('the console says nothing once the answer has come', async (t) => {
+  const clock = useClock(t);
+  const warn = t.mock.method(console, 'warn', () => {});
+  const app = portApp();
+  const connecting = app.connect();
+  const { id } = await app.next();
+  app.say({ ...TAKEN, id });
+  app.say({
+    type: 'initialize-result',
+    id,
+    payload: { sessionId: 's', features: {}, capabilities: [] },
   });
-
-  test('nothing once the answer is not waited for any more', async (t) => {
-    assert.equal(await warningOf(t, { heard: TAKEN }, () => undefined), undefined);
-  });
-});
-
-test('an app that cannot be reached lacks something, and each has its own words', () => {
-  for (const [lacking, code, message] of [
-    ['port', 'TRANSPORT_ERROR', /^This port was closed with its session: give connect a new port/],
-    ['document', 'INVALID_PARAMS', /^The iframe is not in a document: append it first$/],
-    [
-      'allow-scripts',
-      'INVALID_PARAMS',
-      /^The iframe's sandbox lacks allow-scripts: add it \(docs\/errors\.md#sandbox\)$/,
-    ],
-    [
-      'allow-same-origin',
-      'INVALID_PARAMS',
-      /^The iframe's sandbox lacks allow-same-origin: add it, or connect with origin: 'null' \(docs\/errors\.md#sandbox\)$/,
-    ],
-  ]) {
-    const error = unreachableError(lacking);
-    assert.equal(error.code, code);
-    assert.match(error.message, message);
-  }
+  const client = await connecting;
+  clock.advance(1050);
+  await turns();
+  assert.equal(warn.mock.callCount(), 0);
+  client.close();
 });

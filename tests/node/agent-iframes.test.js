@@ -1,45 +1,9 @@
 // An app in an iframe, as its agent sees it: what is lacking before anything is sent, and what the app offers with its answer.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { connect } from '../../js/index.js';
-import { AGENT, closeAfter } from '../support/pair.js';
-import { Peer } from '../support/raw.js';
-import { usePage } from '../support/page.js';
+import { FramedApp } from '../support/page.js';
+import { closeAfter } from '../support/pair.js';
 
-const ORIGIN = 'https://app.example';
-
-/** An app that a test plays by hand, in an iframe of a page. */
-class App extends Peer {
-  constructor(t, { origin = ORIGIN, ...attributes } = {}) {
-    super();
-    this.page = usePage(t, {
-      MutationObserver: class {
-        observe() {}
-        disconnect() {}
-      },
-    });
-    this.origin = origin;
-    this.iframe = Object.assign(new EventTarget(), {
-      src: `${ORIGIN}/editor`,
-      contentWindow: { postMessage: (message) => this.arrived(message) },
-      ownerDocument: {},
-      getRootNode: () => ({}),
-      getAttribute: (name) => attributes[name] ?? null,
-      hasAttribute: (name) => name in attributes,
-    });
-  }
-  connect(options) {
-    return connect(this.iframe, { agent: AGENT, origin: this.origin, timeout: 0, ...options });
-  }
-  /** Answers the handshake. @param {object} features @param {unknown[]} ports */
-  async answer(features, ports = []) {
-    const { id } = await this.next();
-    const app = { id: 'a.b', name: 'A', version: '1' };
-    const payload = { app, sessionId: 's', features, capabilities: [{ name: 'x' }] };
-    const data = { type: 'initialize-result', id, payload };
-    this.page.post(this.iframe.contentWindow, this.origin, data, { ports });
-  }
-}
 /** So many ports to send, each with its other end, which tells when it is closed. @param {number} count */
 function portsOf(count) {
   return Array.from({ length: count }, () => {
@@ -61,7 +25,7 @@ describe('an iframe is refused at once that', () => {
     ['has no origin, though one was named', { sandbox: 'allow-scripts' }, 'allow-same-origin'],
   ])
     test(what, async (t) => {
-      const app = new App(t, attributes);
+      const app = new FramedApp(t, attributes);
       await assert.rejects(app.connect(), {
         code: 'INVALID_PARAMS',
         message: new RegExp(`^The iframe's sandbox lacks ${lacking}: add it`),
@@ -70,7 +34,7 @@ describe('an iframe is refused at once that', () => {
     });
 
   test('is in no document', async (t) => {
-    const app = new App(t);
+    const app = new FramedApp(t);
     app.iframe.contentWindow = null;
     await assert.rejects(app.connect(), {
       code: 'INVALID_PARAMS',
@@ -85,7 +49,7 @@ describe('an app in an iframe', () => {
     ['whose sandbox lets it', { sandbox: 'allow-scripts allow-same-origin' }],
   ])
     test(`${what} is spoken to by window messages`, async (t) => {
-      const app = new App(t, attributes);
+      const app = new FramedApp(t, attributes);
       const connecting = app.connect();
       await app.answer({});
       const client = await connecting;
@@ -98,7 +62,7 @@ describe('an app in an iframe', () => {
     });
 
   test('that only looks like one, without attributes, has no sandbox', async (t) => {
-    const app = new App(t);
+    const app = new FramedApp(t);
     delete app.iframe.getAttribute;
     const connecting = app.connect();
     await app.answer({});
@@ -108,7 +72,7 @@ describe('an app in an iframe', () => {
   });
 
   test('that offers a port is spoken to by that alone', async (t) => {
-    const app = new App(t);
+    const app = new FramedApp(t);
     const [{ port, other }] = portsOf(1);
     const connecting = app.connect();
     await app.answer({ 'bridge.port': true }, [port]);
@@ -124,7 +88,7 @@ describe('an app in an iframe', () => {
 
   for (const count of [0, 2])
     test(`that agrees to a port and sends ${count} is refused, and the ports are closed`, async (t) => {
-      const app = new App(t);
+      const app = new FramedApp(t);
       const ports = portsOf(count);
       const connecting = app.connect();
       await app.answer(
@@ -141,7 +105,7 @@ describe('an app in an iframe', () => {
     });
 
   test('that sends a port without an agreement keeps its session, and the port is closed', async (t) => {
-    const app = new App(t);
+    const app = new FramedApp(t);
     const ports = portsOf(1);
     const connecting = app.connect();
     await app.answer({}, [ports[0].port]);
@@ -153,7 +117,7 @@ describe('an app in an iframe', () => {
 
   test('without an origin must offer a port: nothing else identifies its document', async (t) => {
     const given = { sandbox: 'allow-scripts', origin: 'null' };
-    const app = new App(t, given);
+    const app = new FramedApp(t, given);
     const connecting = app.connect();
     await app.answer({});
     await assert.rejects(connecting, {
@@ -168,24 +132,13 @@ describe('an app in an iframe', () => {
     assert.equal(client.connected, true);
   });
 
-  test('that never answers is told of as what it is: in a frame, and from where it speaks', async (t) => {
-    const app = new App(t);
-    const connecting = app.connect({ timeout: 20 });
-    await app.next();
-    app.page.post(app.iframe.contentWindow, 'https://x.example', 'hello');
-    await assert.rejects(connecting, {
-      code: 'TIMEOUT',
-      message:
-        /within 20 ms: the iframe's messages come from https:\/\/x\.example, not from https:\/\/app\.example/,
-    });
-  });
-
   test('is watched as long as its session lasts', async (t) => {
-    const app = new App(t);
+    const app = new FramedApp(t);
     const connecting = app.connect();
     await app.answer({});
     const client = await connecting;
     app.page.say('pagehide', { persisted: false });
+    assert.equal((await app.next()).type, 'shutdown');
     assert.equal(client.connected, false);
     assert.deepEqual(app.page.types(), []);
   });

@@ -5,8 +5,7 @@ import { afterEach, beforeEach, describe, test } from 'node:test';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import { connect, expose } from '../../js/index.js';
-import { iframeTransport } from '../../js/transports/iframe.js';
-import { listenToWindow } from '../../js/transports/window.js';
+import { FramedApp, ORIGIN, usePage, windowOf } from '../support/page.js';
 import { Raw } from '../support/raw.js';
 
 setFlagsFromString('--expose-gc');
@@ -183,19 +182,6 @@ describe('a callId that holds half a surrogate', () => {
 });
 
 describe('window messages', () => {
-  const ORIGIN = 'https://app.example';
-  let listeners, own;
-  beforeEach(() => {
-    listeners = new Set();
-    own = {};
-    for (const name of ['addEventListener', 'removeEventListener']) own[name] = globalThis[name];
-    globalThis.addEventListener = (_type, listener) => listeners.add(listener);
-    globalThis.removeEventListener = (_type, listener) => listeners.delete(listener);
-  });
-  afterEach(() => Object.assign(globalThis, own));
-  const source = { postMessage() {} };
-  const honest = { isTrusted: true, origin: ORIGIN, source, data: 'honest', ports: [] };
-  const say = (event) => listeners.forEach((listener) => listener(event));
   const strangers = {
     'another origin': { origin: 'https://evil.example' },
     'an origin that begins with it': { origin: `${ORIGIN}.evil.example` },
@@ -205,31 +191,51 @@ describe('window messages', () => {
   };
 
   for (const [what, more] of Object.entries({ ...strangers, 'another window': { source: {} } })) {
-    test(`of ${what} are not the app's`, () => {
-      const transport = iframeTransport({ contentWindow: source }, ORIGIN);
-      const heard = [];
-      transport.onMessage = (message) => heard.push(message);
-      say({ ...honest, data: 'forged', ...more });
-      say(honest);
-      assert.deepEqual(heard, ['honest']);
-      transport.close();
-      assert.equal(listeners.size, 0);
+    test(`of ${what} are not the app's`, async (t) => {
+      const app = new FramedApp(t);
+      const connecting = app.connect();
+      const { id } = await app.next();
+      const answer = (sessionId, said) => {
+        const payload = { sessionId, features: {}, capabilities: [] };
+        app.say({ type: 'initialize-result', id, payload }, said);
+      };
+      answer('forged', more);
+      answer('honest');
+      const client = await connecting;
+      assert.equal(client.sessionId, 'honest');
+      client.close();
+      assert.deepEqual(app.page.types(), []);
     });
   }
 
   for (const [what, more] of Object.entries(strangers)) {
-    test(`of ${what} are not an agent's`, () => {
-      const heard = [];
-      const stop = listenToWindow(new Set([ORIGIN]), (...said) => heard.push(said));
-      say({ ...honest, data: 'forged', ...more });
-      say(honest);
-      assert.deepEqual(heard, [[source, ORIGIN, 'honest', []]]);
-      stop();
-      assert.equal(listeners.size, 0);
+    test(`of ${what} are not an agent's`, async (t) => {
+      const page = usePage(t);
+      const began = [];
+      const onSession = ({ agent }) => began.push(agent.name);
+      const app = expose({ app: APP, capabilities: {} }, { origins: [ORIGIN], onSession });
+      await app.ready;
+      const source = windowOf();
+      const hello = (name, said) => {
+        const payload = { agent: { name, version: '1' }, protocolVersion: '0.1', features: {} };
+        page.post(
+          source,
+          ORIGIN,
+          { type: 'initialize', id: name, payload },
+          { ports: [], ...said },
+        );
+      };
+      hello('forged', more);
+      hello('honest');
+      while (!source.posted.length) await turn();
+      const [[answer]] = source.posted;
+      assert.deepEqual([answer.id, began, app.sessions.length], ['honest', ['honest'], 1]);
+      app.close();
     });
   }
 
-  test('an app that is closed twice leaves its origin to the one that came after it', () => {
+  test('an app that is closed twice leaves its origin to the one that came after it', (t) => {
+    const page = usePage(t);
     const options = { origins: ['https://twice.example'] };
     const open = () => expose({ app: APP, capabilities: {} }, options);
     const before = open();
@@ -239,6 +245,6 @@ describe('window messages', () => {
     assert.throws(open, { code: 'ALREADY_INITIALIZED' });
     after.close();
     after.close();
-    assert.equal(listeners.size, 1, 'what tells agents that it was closed');
+    assert.deepEqual(page.types(), ['message'], 'what tells agents that it was closed');
   });
 });

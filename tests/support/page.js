@@ -1,3 +1,10 @@
+import { connect } from '../../js/index.js';
+import { AGENT } from './pair.js';
+import { Peer } from './raw.js';
+
+/** Where framed apps are, unless a test says otherwise. */
+export const ORIGIN = 'https://app.example';
+
 /**
  * Makes this process a page until the test ends.
  * @param {import('node:test').TestContext} t
@@ -41,3 +48,54 @@ export const windowOf = (more) => {
   const posted = [];
   return { posted, postMessage: (...given) => void posted.push(given), ...more };
 };
+
+/** An app that a test plays by hand, in an iframe of a page. */
+export class FramedApp extends Peer {
+  /**
+   * @param {import('node:test').TestContext} t
+   * @param {{ origin?: string, src?: string, shows?: object, [attribute: string]: any }} [frame] the origin that is named for it, its
+   *   address, what the page sees in its window, and its attributes
+   * @param {Record<string, unknown>} [globals] what else the page has
+   */
+  constructor(
+    t,
+    { origin = ORIGIN, src = `${ORIGIN}/editor`, shows = {}, ...given } = {},
+    globals = {},
+  ) {
+    super();
+    this.page = usePage(t, {
+      MutationObserver: class {
+        observe() {}
+        disconnect() {}
+      },
+      ...globals,
+    });
+    this.origin = origin;
+    const attributes = { ...(src && { src }), ...given };
+    this.iframe = Object.assign(new EventTarget(), {
+      src,
+      contentWindow: Object.defineProperties(
+        { postMessage: (message) => this.arrived(message) },
+        Object.getOwnPropertyDescriptors(shows),
+      ),
+      ownerDocument: {},
+      getRootNode: () => ({}),
+      getAttribute: (name) => attributes[name] ?? null,
+      hasAttribute: (name) => name in attributes,
+    });
+  }
+  connect(options) {
+    return connect(this.iframe, { agent: AGENT, origin: this.origin, timeout: 0, ...options });
+  }
+  /** What its window says to the page. @param {unknown} data @param {object} [more] of the message */
+  say(data, more) {
+    this.page.post(this.iframe.contentWindow, this.origin, data, { ports: [], ...more });
+  }
+  /** Answers the handshake. @param {object} features @param {unknown[]} ports */
+  async answer(features, ports = []) {
+    const { id } = await this.next();
+    const app = { id: 'a.b', name: 'A', version: '1' };
+    const payload = { app, sessionId: 's', features, capabilities: [{ name: 'x' }] };
+    this.say({ type: 'initialize-result', id, payload }, { ports });
+  }
+}

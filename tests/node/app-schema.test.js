@@ -1,7 +1,25 @@
 // What checks values by JSON Schema: the schemas that it refuses, the values that it takes, and what it says of the others.
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
-import { checkerFor } from '../../js/app/schema.js';
+import { beforeEach, describe, test } from 'node:test';
+import { openPair } from '../support/pair.js';
+
+beforeEach((t) => t.mock.method(console, 'error', () => {})); // a schema that cannot be used is told there, too
+
+/** What calls with these params are told, by schema: the response's error, or what the handler was given. */
+async function checked(schema, ...values) {
+  let given;
+  const handler = (params) => void (given = params);
+  const { client } = await openPair({ x: { handler, inputSchema: schema } });
+  const told = [];
+  for (const value of values) {
+    given = undefined;
+    const { success, error } = await client.call('x', value);
+    told.push(success ? { given } : error);
+  }
+  return told;
+}
+/** Of one value: what is wrong with it. */
+const problem = async (schema, value) => (await checked(schema, value))[0];
 
 /** Each keyword with a value that it cannot have, and the reason. */
 const TYPES = 'one of null, boolean, object, array, number, integer, string, or a list of them';
@@ -25,106 +43,88 @@ const FAULTS = [
     'an object of schemas',
   ]),
 ];
+/** Each keyword that has schemas, with one that is none, and where. */
+const WITHIN = [
+  ...['items', 'additionalProperties', 'not', 'if', 'then', 'else', 'contains'].map((name) => [
+    { [name]: 1 },
+    name,
+  ]),
+  ...['allOf', 'anyOf', 'oneOf', 'prefixItems'].map((name) => [{ [name]: [true, 1] }, `${name}/1`]),
+  ...['properties', 'patternProperties', 'dependentSchemas', '$defs'].map((name) => [
+    { [name]: { a: {}, b: 1 } },
+    `${name}/b`,
+  ]),
+];
 
-/** The same schema within others, so many levels deep. */
-const nested = (schema, levels) => (levels ? { items: nested(schema, levels - 1) } : schema);
-
-describe('a schema is refused', () => {
-  for (const [schema, is] of FAULTS) {
-    test(`where it has ${JSON.stringify(schema)}`, () => {
-      const [name] = Object.keys(schema);
-      const error = { name: 'TypeError', message: `#/${name} must be ${is}` };
-      assert.throws(() => checkerFor(schema, 'params'), error);
-    });
+test('a schema is refused by each keyword that has what it cannot have, or a schema that is none', async () => {
+  const refused = [
+    ...FAULTS.map(([schema, is]) => [schema, `#/${Object.keys(schema)[0]} must be ${is}`]),
+    ...WITHIN.map(([schema, path]) => [schema, `#/${path} must be an object`]),
+  ];
+  const capabilities = refused.map(([inputSchema], i) => [
+    `x${i}`,
+    { handler: assert.fail, inputSchema },
+  ]);
+  const { client } = await openPair(Object.fromEntries(capabilities));
+  for (const [i, [schema, message]] of refused.entries()) {
+    const { error } = await client.call(`x${i}`);
+    assert.equal(error.code, 'INTERNAL_ERROR');
+    assert.ok(error.message.includes(message), `${JSON.stringify(schema)}: ${error.message}`);
   }
-
-  test('where one within it is none: by each keyword that has schemas', () => {
-    const within = [
-      ...['items', 'additionalProperties', 'not', 'if', 'then', 'else', 'contains'].map((name) => [
-        { [name]: 1 },
-        name,
-      ]),
-      ...['allOf', 'anyOf', 'oneOf', 'prefixItems'].map((name) => [
-        { [name]: [true, 1] },
-        `${name}/1`,
-      ]),
-      ...['properties', 'patternProperties', 'dependentSchemas', '$defs'].map((name) => [
-        { [name]: { a: {}, b: 1 } },
-        `${name}/b`,
-      ]),
-    ];
-    for (const [schema, path] of within) {
-      const error = { message: `#/${path} must be an object` };
-      assert.throws(() => checkerFor(schema, 'params'), error);
-    }
-  });
-
-  test('that is no object', () => {
-    for (const schema of [null, 'string', 1, []])
-      assert.throws(() => checkerFor(schema, 'params'), { message: '# must be an object' });
-  });
-
-  test('that is nested deeper than 64 levels', () => {
-    checkerFor(nested({}, 64), 'params');
-    const message = /^#(\/items){65} is nested too deep$/;
-    assert.throws(() => checkerFor(nested({}, 65), 'params'), { message });
-    checkerFor(nested(true, 65), 'params');
-  });
 });
 
-test('a schema may be a boolean', () => {
-  assert.deepEqual(checkerFor(true, 'params')(1), { value: 1 });
-  assert.match(checkerFor(false, 'params')(1).problem.message, /^params: /);
+test('a schema that is nested too deep to be told to agents is refused at once', async () => {
+  const nested = (levels) => (levels ? { items: nested(levels - 1) } : {});
+  assert.equal((await problem(nested(50), 1)).given, 1);
+  await assert.rejects(problem(nested(65), 1), { code: 'INVALID_PARAMS', message: /too deep/ });
 });
 
-test('what the schema takes is the value itself', () => {
-  const value = { a: 1 };
-  assert.deepEqual(checkerFor({ type: 'object' }, 'params')(value), { value });
-  assert.equal(checkerFor({ type: 'object' }, 'params')(value).value, value);
+test('a schema may be a boolean', async () => {
+  assert.deepEqual(await problem(true, 1), { given: 1 });
+  assert.match((await problem(false, 1)).message, /^params: /);
 });
 
-test('a problem says where the value is wrong and why, without the errors that only say that there are others', () => {
+test('a problem says where the value is wrong and why, without the errors that only say that there are others', async () => {
   const schema = {
     properties: { list: { items: { properties: { n: { type: 'number' } } } }, n: { minimum: 3 } },
   };
-  const value = { list: [{ n: 1 }, { n: 'x' }], n: 2 };
-  const { value: checked, problem } = checkerFor(schema, 'data')(value);
-  assert.equal(checked, value);
+  const { message, details } = await problem(schema, { list: [{ n: 1 }, { n: 'x' }], n: 2 });
   assert.deepEqual(
-    problem.details.map(({ path, keyword }) => [path, keyword]),
+    details.map(({ path, keyword }) => [path, keyword]),
     [
-      ['data/list/1/n', 'type'],
-      ['data/n', 'minimum'],
+      ['params/list/1/n', 'type'],
+      ['params/n', 'minimum'],
     ],
   );
-  assert.equal(problem.message, `data/list/1/n: ${problem.details[0].message}`);
-  assert.match(problem.details[0].message, /number/);
+  assert.equal(message, `params/list/1/n: ${details[0].message}`);
+  assert.match(details[0].message, /number/);
 });
 
-test('what JSON leaves out is left out', () => {
-  const check = checkerFor(
-    { properties: { a: { type: 'string' }, b: { type: 'number' } }, additionalProperties: false },
-    'params',
-  );
-  const right = { a: undefined, b: 1 };
-  assert.equal(check(right).value, right);
-  assert.equal(check(right).problem, undefined);
-  assert.match(check({ a: undefined, b: 'x' }).problem.message, /^params\/b: /);
+test('what JSON leaves out is left out', async () => {
+  const schema = {
+    properties: { a: { type: 'string' }, b: { type: 'number' } },
+    additionalProperties: false,
+  };
+  const [right, wrong] = await checked(schema, { a: undefined, b: 1 }, { a: undefined, b: 'x' });
+  assert.deepEqual(right, { given: { a: undefined, b: 1 } });
+  assert.match(wrong.message, /^params\/b: /);
 });
 
-test('what JSON cannot say matches no schema that looks at it', () => {
-  const check = checkerFor({ properties: { a: { type: 'number' } } }, 'params');
-  const value = { a: 1n };
-  const problem = { message: 'params: does not match the schema', details: [] };
-  assert.deepEqual(check(value), { value, problem });
+test('what JSON cannot say matches no schema that looks at it', async () => {
   const cyclic = {};
   cyclic.a = cyclic;
-  assert.match(check(cyclic).problem.message, /^params\/a: /);
+  const schema = { properties: { a: { type: 'number' } } };
+  const [big, cycle] = await checked(schema, { a: 1n }, cyclic);
+  assert.deepEqual([big.message, big.details], ['params: does not match the schema', []]);
+  assert.equal(cycle.code, 'INVALID_PARAMS');
 });
 
-test('what JSON would make a text of is none, beside bytes', () => {
-  const check = checkerFor({ properties: { when: { type: 'string' } } }, 'params');
-  assert.match(check({ when: new Date(0) }).problem.message, /^params\/when: /);
+test('what JSON would make a text of is none, beside bytes', async () => {
+  const { message } = await problem(
+    { properties: { when: { type: 'string' } } },
+    { when: new Date(0) },
+  );
+  assert.match(message, /^params\/when: /);
 });
 
 describe('bytes', () => {
@@ -139,24 +139,20 @@ describe('bytes', () => {
     },
   };
 
-  test('match a schema of the form in which they are sent as text, and stay bytes', () => {
-    for (const image of [bytes, bytes.buffer, { content: bytes, mimeType: 'image/png' }]) {
-      const value = { image };
-      const checked = checkerFor(sent, 'params')(value);
-      assert.equal(checked.problem, undefined);
-      assert.equal(checked.value, value);
-    }
+  test('match a schema of the form in which they are sent as text, and stay bytes', async () => {
+    const images = [bytes, bytes.buffer, { content: bytes, mimeType: 'image/png' }];
+    const told = await checked(sent, ...images.map((image) => ({ image })));
+    assert.deepEqual(
+      told,
+      images.map((image) => ({ given: { image } })),
+    );
   });
 
-  test('that match in neither form are wrong as they are', () => {
-    const { problem } = checkerFor(
-      { properties: { image: { type: 'number' } } },
-      'params',
-    )({
-      image: bytes,
-    });
+  test('that match in neither form are wrong as they are', async () => {
+    const schema = { properties: { image: { type: 'number' } } };
+    const { details } = await problem(schema, { image: bytes });
     assert.deepEqual(
-      problem.details.map(({ path }) => path),
+      details.map(({ path }) => path),
       ['params/image'],
     );
   });
@@ -165,37 +161,28 @@ describe('bytes', () => {
 describe('lists that uniqueItems compares', () => {
   const unique = { type: 'array', uniqueItems: true };
   const numbers = (length) => Array.from({ length }, (_, i) => i);
-  const tooLong = {
-    path: 'params',
-    keyword: 'uniqueItems',
-    message: 'has lists that are too long to be compared for uniqueItems',
-  };
+  const message = 'has lists that are too long to be compared for uniqueItems';
 
-  test('are compared if that takes 2^23 comparisons at most', () => {
-    const check = checkerFor(unique, 'params');
-    assert.equal(check(numbers(2895)).problem, undefined);
-    const value = numbers(2896);
-    assert.deepEqual(check(value), {
-      value,
-      problem: { message: `params: ${tooLong.message}`, details: [tooLong] },
+  test('are compared if that takes 2^23 comparisons at most', async () => {
+    const [most, more, same] = await checked(unique, numbers(2895), numbers(2896), [1, 1]);
+    assert.ok(most.given);
+    assert.equal(more.message, `params: ${message}`);
+    assert.deepEqual(more.details, [{ path: 'params', keyword: 'uniqueItems', message }]);
+    assert.notEqual(same.details[0].message, message);
+  });
+
+  test('count together, and objects are no lists', async () => {
+    const lists = [numbers(2500), numbers(2500)];
+    assert.equal((await problem({ items: unique }, lists)).details[0].message, message);
+    const list = Object.fromEntries(Object.entries(numbers(3000)));
+    assert.ok((await problem({ properties: { list: unique } }, list)).given);
+  });
+
+  test('may be longer where nothing compares them, and in what the app itself returns', async () => {
+    assert.ok((await problem({ type: 'array' }, numbers(3000))).given);
+    const { client } = await openPair({
+      x: { handler: () => numbers(3000), outputSchema: unique },
     });
-    const { problem } = check([1, 1]);
-    assert.notEqual(problem.details[0].message, tooLong.message);
-  });
-
-  test('count together, and objects are no lists', () => {
-    const check = checkerFor({ items: unique }, 'params');
-    assert.ok(check([numbers(2500), numbers(2500)]).problem);
-    const members = Object.fromEntries(Object.entries(numbers(3000)));
-    assert.equal(
-      checkerFor({ properties: { list: unique } }, 'params')(members).problem,
-      undefined,
-    );
-  });
-
-  test('may be longer where nothing compares them, and in what the app itself returns', () => {
-    const long = numbers(3000);
-    assert.equal(checkerFor({ type: 'array' }, 'params')(long).problem, undefined);
-    assert.equal(checkerFor(unique, 'data')(long).problem, undefined);
+    assert.equal((await client.call('x')).data.length, 3000);
   });
 });

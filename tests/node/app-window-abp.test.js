@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { afterEach, describe, mock, test } from 'node:test';
 import { expose } from '../../js/index.js';
-import { install } from '../../js/app/window-abp.js';
 import { AGENT, APP } from '../support/pair.js';
 
 let app;
@@ -395,37 +394,38 @@ describe('a question', () => {
 });
 
 describe('it is installed', () => {
-  const abp = { initialize() {}, call() {}, cancel() {} };
   const other = { initialize() {}, call() {}, cancel() {} };
   afterEach(() => delete globalThis.window);
-  const installed = (window) => {
+  const installed = async (window) => {
     globalThis.window = window;
-    install(abp);
-    return window;
+    const abp = interfaceOf();
+    await app.ready;
+    return { abp, cancel: abp.cancel, window };
   };
 
-  test('where the name is free, and those who wait are told', () => {
+  test('where the name is free, and those who wait are told', async () => {
     const resolve = mock.fn();
-    const window = installed({ __abpReadyResolve: resolve });
-    assert.equal(window.abp, abp);
-    assert.equal(window.__abp_cancel, abp.cancel);
+    const { abp, cancel, window } = await installed({ __abpReadyResolve: resolve });
+    assert.deepEqual([window.abp, window.__abp_cancel], [abp, cancel]);
     assert.equal(resolve.mock.callCount(), 1);
   });
 
-  test('in place of another of its form, but not of its cancel', () => {
-    const window = installed({ abp: other, __abp_cancel: other.cancel });
+  test('in place of another of its form, but not of its cancel', async () => {
+    const { abp, window } = await installed({ abp: other, __abp_cancel: other.cancel });
     assert.deepEqual([window.abp, window.__abp_cancel], [abp, other.cancel]);
   });
 
-  test('where nothing else has the name', () => {
+  test('where nothing else has the name', async () => {
     for (const taken of [{ initialize() {} }, { call() {} }, 'abp']) {
-      const window = installed({ abp: taken });
+      const { window } = await installed({ abp: taken });
       assert.deepEqual([window.abp, window.__abp_cancel], [taken, undefined]);
+      app.close();
     }
   });
 
-  test('nowhere without a window', () => {
-    install(abp);
+  test('nowhere without a window', async () => {
+    interfaceOf();
+    await app.ready;
     assert.equal(globalThis.abp, undefined);
   });
 });

@@ -166,7 +166,13 @@ describe('a task', () => {
 
   test('that throws fails with its error, code and details', async () => {
     open();
-    const { client } = await pair(['fails', 'unsendable', 'unsendableError', 'nothing']);
+    const { client } = await pair([
+      'fails',
+      'unsendable',
+      'unsendableError',
+      'nothing',
+      'toString',
+    ]);
     const { error } = await client.call('fails');
     assert.deepEqual(error, {
       code: 'RENDER_ERROR',
@@ -178,7 +184,8 @@ describe('a task', () => {
     assert.equal(unsendable.error.code, 'OPERATION_FAILED');
     assert.match(unsendable.error.message, /^The result cannot be sent: /);
     assert.equal((await client.call('unsendableError')).error.code, 'OPERATION_FAILED');
-    assert.match((await client.call('nothing')).error.message, /does not serve nothing/);
+    for (const name of ['nothing', 'toString'])
+      assert.match((await client.call(name)).error.message, new RegExp(`does not serve ${name}`));
     await assert.rejects(workers.run('echo')({ f() {} }), { code: 'INVALID_PARAMS' });
     await assert.rejects(workers.run('echo')(1, { signal: new AbortController() }), {
       code: 'INVALID_PARAMS',
@@ -289,6 +296,7 @@ describe('a task that is cancelled', () => {
     assert.deepEqual(workers.counters, { workers: 1, running: 1, waiting: 1 });
     controllers[1].abort();
     await assert.rejects(waits, { name: 'AbortError' });
+    assert.deepEqual(getEventListeners(controllers[1].signal, 'abort'), []);
     assert.deepEqual(workers.counters, { workers: 1, running: 1, waiting: 0 });
     controllers[0].abort();
     await assert.rejects(ended, { name: 'AbortError' });
@@ -443,7 +451,8 @@ test('more than may wait is refused as RATE_LIMITED', async () => {
   const controller = new AbortController();
   const { ended } = await started('asks', controller);
   const waits = [workers.run('echo')(1), workers.run('echo')(2)];
-  await assert.rejects(workers.run('echo')(3), { code: 'RATE_LIMITED', retryable: true });
+  const refused = { code: 'RATE_LIMITED', retryable: true, retryAfter: 1000 };
+  await assert.rejects(workers.run('echo')(3), refused);
   controller.abort();
   await assert.rejects(ended);
   assert.deepEqual(await Promise.all(waits), [1, 2]);

@@ -1,0 +1,230 @@
+// A pool and its workers in this thread, on a held clock: how long each is waited for, and what is warned of.
+import assert from 'node:assert/strict';
+import { describe, mock, test } from 'node:test';
+import { useClock } from '../../../tests/support/clock.js';
+import { Token, pool, serve } from '../src/pool.js';
+
+const turn = () => new Promise(setImmediate);
+
+/** One end of a line within this thread. A message is a clone of what was posted, and heard when that is over. */
+class End extends EventTarget {
+  /** @type {End} */
+  other;
+  terminate = mock.fn();
+  postMessage(message, transfer) {
+    const data = structuredClone(message, { transfer });
+    queueMicrotask(() => this.other.dispatchEvent(Object.assign(new Event('message'), { data })));
+  }
+}
+
+/** A pool whose workers serve these handlers as soon as the test says so. */
+function open(t, handlers, options) {
+  /** @type {(End & { begin(): void })[]} */
+  const workers = [];
+  const opened = pool(
+    () => {
+      const [worker, scope] = [new End(), new End()];
+      Object.assign(worker, { other: scope, begin: () => serve(handlers, scope) });
+      scope.other = worker;
+      workers.push(worker);
+      return worker;
+    },
+    { size: 1, ...options },
+  );
+  t.after(() => opened.close());
+  const terminated = () => workers.map(({ terminate }) => terminate.mock.callCount());
+  return { pool: opened, workers, terminated };
+}
+
+/** A task, how it has settled, if it has, and what stops it. */
+function run(opened, name, params, token) {
+  const controller = new AbortController();
+  const task = { stop: () => controller.abort('enough') };
+  task.ended = opened
+    .run(name)(params, { signal: controller.signal, token })
+    .then(
+      (data) => (task.settled = ['gave', data]),
+      (error) => (task.settled = ['threw', error]),
+    );
+  return task;
+}
+
+/** What was warned of, once that is so many. */
+const warnings = (t) => {
+  const warned = t.mock.method(console, 'warn', () => {});
+  return async (count) => {
+    while (warned.mock.callCount() < count) await turn();
+    await turn();
+    return warned.mock.calls.map(({ arguments: [text] }) => text);
+  };
+};
+
+const deaf = () => new Promise(() => {});
+
+describe('a pool', () => {
+  test('starts a worker for each task that waits, up to its size, and gives each worker one at a time', async (t) => {
+    const began = [];
+    const task = (name) => new Promise((resolve) => began.push([name, resolve]));
+    const { pool: opened, workers } = open(t, { task }, { size: 2 });
+    assert.equal(workers.length, 0);
+    const tasks = ['a', 'b', 'c'].map((name) => run(opened, 'task', name));
+    assert.deepEqual(opened.counters, { workers: 2, running: 0, waiting: 3 });
+    workers[1].begin();
+    await turn();
+    assert.deepEqual(opened.counters, { workers: 2, running: 1, waiting: 2 });
+    workers[0].begin();
+    await turn();
+    assert.deepEqual(opened.counters, { workers: 2, running: 2, waiting: 1 });
+    assert.deepEqual(
+      began.map(([name]) => name),
+      ['a', 'b'],
+    );
+    began[0][1]('A');
+    await tasks[0].ended;
+    await turn();
+    assert.deepEqual([began[2][0], tasks[0].settled], ['c', ['gave', 'A']]);
+    for (const [, resolve] of began) resolve('done');
+    await Promise.all(tasks.map(({ ended }) => ended));
+    void run(opened, 'task', 'd');
+    assert.deepEqual(opened.counters, { workers: 2, running: 1, waiting: 0 });
+  });
+
+  test('of no size is refused', () => {
+    for (const size of [0, 0.5, NaN, -1])
+      assert.throws(() => pool(() => {}, { size }), { code: 'INVALID_PARAMS' });
+  });
+
+  test('does not mind what else a worker says to its owner', async (t) => {
+    let resolve;
+    const { pool: opened, workers } = open(t, { task: () => new Promise((r) => (resolve = r)) });
+    const task = run(opened, 'task');
+    workers[0].begin();
+    await turn();
+    for (const message of [undefined, null, 7, 'done', { other: 1 }, { pool: 'other' }])
+      workers[0].other.postMessage(message);
+    await turn();
+    assert.equal(task.settled, undefined);
+    resolve(1);
+    await task.ended;
+    assert.deepEqual(task.settled, ['gave', 1]);
+  });
+
+  test('fails a task whose params cannot be sent, and its worker takes the one behind it', async (t) => {
+    const { pool: opened, workers } = open(t, { echo: (params) => params });
+    const [mistaken, next] = [run(opened, 'echo', { f() {} }), run(opened, 'echo', 'next')];
+    workers[0].begin();
+    await Promise.all([mistaken.ended, next.ended]);
+    assert.match(mistaken.settled[1].message, /^The parameters cannot be sent to a worker: /);
+    assert.deepEqual(next.settled, ['gave', 'next']);
+  });
+});
+
+test('serve needs a worker', () => {
+  assert.throws(() => serve({}, null), { code: 'NOT_SUPPORTED' });
+});
+
+describe('how long is waited', () => {
+  test('for a worker that starts: its timeout, and no longer once it serves', async (t) => {
+    const clock = useClock(t);
+    const { pool: opened, workers, terminated } = open(t, { deaf }, { timeout: 500 });
+    const task = run(opened, 'deaf');
+    clock.advance(499);
+    await turn();
+    assert.equal(task.settled, undefined);
+    clock.advance(1);
+    await task.ended;
+    assert.equal(
+      task.settled[1].message,
+      'No worker could be started: it did not call serve within its timeout',
+    );
+    const other = run(opened, 'deaf');
+    workers[1].begin();
+    await turn();
+    clock.advance(1000);
+    await turn();
+    assert.equal(other.settled, undefined);
+    assert.deepEqual(terminated(), [1, 0]);
+  });
+
+  test('for a task that was cancelled: one that ends in time leaves its worker', async (t) => {
+    const clock = useClock(t);
+    let end;
+    const ends = (_params, { signal }) =>
+      new Promise((_resolve, reject) => (end = () => reject(signal.reason)));
+    const { pool: opened, workers, terminated } = open(t, { ends }, { grace: 300 });
+    const task = run(opened, 'ends');
+    workers[0].begin();
+    await turn();
+    task.stop();
+    clock.advance(299);
+    await turn();
+    end();
+    await task.ended;
+    assert.deepEqual(task.settled, ['threw', 'enough']);
+    clock.advance(10_000);
+    await turn();
+    assert.deepEqual(terminated(), [0]);
+  });
+
+  test('for a task that was cancelled: the grace period, then a fresh worker takes the place, which is said once', async (t) => {
+    const clock = useClock(t);
+    const warned = warnings(t);
+    const { pool: opened, workers, terminated } = open(t, { deaf }, { grace: 300 });
+    for (const [i, word] of [new Uint32Array(1), new Token().word].entries()) {
+      const task = run(opened, 'deaf', {}, new Token(word));
+      if (!i) workers[0].begin();
+      await turn();
+      task.stop();
+      clock.advance(299);
+      await turn();
+      assert.deepEqual([task.settled, terminated()[i]], [undefined, 0]);
+      clock.advance(1);
+      await turn();
+      clock.advance(0);
+      await task.ended;
+      assert.deepEqual([task.settled, terminated()[i]], [['threw', 'enough'], 1]);
+      workers[i + 1].begin();
+    }
+    const [text, ...more] = await warned(1);
+    assert.match(
+      text,
+      /deaf ran on for 300 ms .* terminated: let its loop await breathe\(\) \(docs/,
+    );
+    assert.deepEqual(more, []);
+  });
+});
+
+describe('what is warned of', () => {
+  test('a task that ran on, whose token its worker could have read', async (t) => {
+    const clock = useClock(t);
+    const warned = warnings(t);
+    const { pool: opened, workers } = open(t, { deaf });
+    const task = run(opened, 'deaf', {}, new Token());
+    workers[0].begin();
+    await turn();
+    task.stop();
+    clock.advance(1000);
+    await turn();
+    clock.advance(0);
+    await task.ended;
+    const [text] = await warned(1);
+    assert.match(text, /for 1000 ms .* await breathe\(\), or read token\.cancelled \(docs/);
+  });
+
+  test('a token that is not shared, once, and only if a task takes it', async (t) => {
+    const warned = warnings(t);
+    const handlers = {
+      leaves: () => {},
+      takes: (_params, context) => void [context.token, context.token],
+    };
+    const { pool: opened, workers } = open(t, handlers);
+    const first = run(opened, 'leaves', {}, new Token(new Uint32Array(1)));
+    workers[0].begin();
+    await first.ended;
+    assert.deepEqual(await warned(0), []);
+    for (let i = 0; i < 2; i++) await run(opened, 'takes', {}, new Token(new Uint32Array(1))).ended;
+    const texts = await warned(1);
+    assert.equal(texts.length, 1);
+    assert.match(texts[0], /the token of the task takes is not shared with its worker/);
+  });
+});

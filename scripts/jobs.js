@@ -26,7 +26,7 @@ const NODE_VERSIONS = [20, 22, 24];
 /** The tests whose outcome a version of Node may decide, by what of Node they use. The others are run once, by `node`. */
 export const perNodeVersion = [
   // its engine: WebAssembly, memory, the collector of garbage, the order of what is awaited
-  ...inFolder('tests/node', 'binary bounds core core-tasks instance leaks reentrancy'),
+  ...inFolder('tests/node', 'binary bounds driver instance leaks reentrancy'),
   // ports, and clones of values
   ...inFolder(
     'tests/node',
@@ -99,7 +99,7 @@ export const jobs = {
   'firefox-js': { run: browser('firefox', 'js', 'transcripts session'), all },
   'webkit-js': { run: browser('webkit', 'js', 'transcripts session'), all },
   'node-js': {
-    run: `${withoutWasm} ${tests('tests/node/{core,instance,transcripts,reentrancy,leaks}.test.js packages/workers/tests/pool.test.js')}`,
+    run: `${withoutWasm} ${tests('tests/node/{driver,instance,transcripts,reentrancy,leaks}.test.js packages/workers/tests/pool.test.js')}`,
     all,
   },
   // Those with node:sqlite run the suites of backends and of stores over SQLite, which `node` runs over memory alone.

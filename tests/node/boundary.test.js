@@ -1,12 +1,10 @@
-// What crosses between JavaScript and the core: a mistake does not compile, or throws; it is never written somewhere.
+// What crosses between JavaScript and the core: a mistake does not compile.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import * as abp from '../../js/core/abp-boundary.js';
 import { KINDS, SESSIONS } from '../../js/core/abp-names.js';
-import { AbpCore, ready } from '../../js/core/abp-core.js';
-import { Core } from '../../js/core/core.js';
 
 const pathOf = (path) => fileURLToPath(new URL(path, import.meta.url));
 
@@ -33,16 +31,4 @@ test('the names of actions and states stand where their numbers say', () => {
   const numbersOf = (names, prefix = '') => names.map((name) => abp[prefix + name.toUpperCase()]);
   assert.deepEqual(numbersOf(KINDS), [...KINDS.keys()]);
   assert.deepEqual(numbersOf(SESSIONS, 'SESSION_'), [...SESSIONS.keys()]);
-});
-
-test('a field that a configuration does not have is refused', async () => {
-  await ready();
-  const core = new AbpCore(abp.AGENT, 0);
-  const module = { instance: () => core.instance };
-  for (const name of ['max_cals', 'toString'])
-    assert.throws(() => new Core(module, abp.CONFIG, { [name]: 1 }), {
-      name: 'TypeError',
-      message: `the core's configuration has no field ${name}`,
-    });
-  core.free();
 });

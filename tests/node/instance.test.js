@@ -2,10 +2,15 @@
 // fails does to the rest.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { AbpCore, ready } from '../../js/core/abp-core.js';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { connect, expose } from '../../js/index.js';
-import * as abp from '../../js/core/abp-boundary.js';
+import { createTaskServer } from '../../packages/a2a/src/index.js';
+import { trap, watchCores } from '../support/cores.js';
 import { openPair } from '../support/pair.js';
+
+setFlagsFromString('--expose-gc');
+const collect = runInNewContext('gc');
 
 const agent = { name: 'a', version: '1' };
 const definition = (capabilities) => ({
@@ -14,15 +19,6 @@ const definition = (capabilities) => ({
 });
 
 const pair = (capabilities) => openPair(definition(capabilities).capabilities);
-
-/** The memory that all endpoints share. */
-async function memory() {
-  await ready();
-  const core = new AbpCore(abp.AGENT, 0, {}, false);
-  const { byteLength } = core.x.memory.buffer;
-  core.free();
-  return byteLength;
-}
 
 test('a thousand connections live at once, and each is answered', async () => {
   const pairs = await Promise.all(Array.from({ length: 500 }, () => pair()));
@@ -34,7 +30,9 @@ test('a thousand connections live at once, and each is answered', async () => {
   for (const { client, exposed } of pairs) (client.close(), exposed.close());
 });
 
-test('sessions that have ended give their memory back', async () => {
+test('sessions that have ended give their memory back', async (t) => {
+  const cores = watchCores(t);
+  const memory = () => cores[0].instance.x.memory.buffer.byteLength;
   const session = async () => {
     const { client, exposed } = await pair();
     assert.equal((await client.call('echo', 1)).data, 1);
@@ -42,9 +40,11 @@ test('sessions that have ended give their memory back', async () => {
     exposed.close();
   };
   for (let i = 0; i < 100; i++) await session();
-  const before = await memory();
-  for (let i = 0; i < 2000; i++) await session();
-  assert.equal(await memory(), before);
+  const before = memory();
+  for (let i = 0; i < 300; i++) await session();
+  while (!cores.every(({ isFree }) => isFree)) await new Promise(setImmediate);
+  assert.equal(memory(), before);
+  assert.equal(new Set(cores.map(({ instance }) => instance)).size, 1);
 });
 
 test('a handler that outlives its session can still say which call it was, and what it asks is answered', async () => {
@@ -161,32 +161,39 @@ test('each session of a client that opens its own way has a new one, and a close
   exposed.close();
 });
 
-test('an endpoint that traps is given up; the others go on, and new ones get an instance of their own', async () => {
+test('an endpoint that traps is given up; the others go on, and new ones get an instance of their own', async (t) => {
+  const cores = watchCores(t);
+  const said = t.mock.method(console, 'error', () => {});
   const one = await pair();
   const other = await pair();
-  const [{ endpoint }] = one.exposed.sessions;
-  const { core } = endpoint;
-  const trap = () => {
-    throw new RangeError('unreachable'); // as WebAssembly's RuntimeError, where the core is JavaScript
-  };
-  // What the module does when it fails.
-  core.x = { ...core.x, call_received: trap };
-  const { error } = console;
-  const said = [];
-  console.error = (...words) => said.push(words);
-  try {
-    void one.client.call('echo', 1);
-    while (!said.length) await other.client.call('echo', 2);
-  } finally {
-    console.error = error;
-  }
-  assert.match(String(said[0][0]), /connection failed/);
+  trap(cores[0], 'call_received');
+  void one.client.call('echo', 1);
+  while (!said.mock.callCount()) await other.client.call('echo', 2);
+  assert.match(String(said.mock.calls[0].arguments[0]), /connection failed/);
   assert.equal((await other.client.call('echo', 3)).data, 3);
-  const fresh = new AbpCore(abp.AGENT, 0, {}, false);
-  assert.notEqual(fresh.x.memory, core.x.memory);
-  fresh.free();
   const later = await pair();
+  assert.notEqual(cores.at(-1).instance, cores[0].instance);
   assert.equal((await later.client.call('echo', 4)).data, 4);
+});
+
+test('a table of tasks that nobody has any more gives its memory back', async (t) => {
+  const cores = watchCores(t);
+  const card = { name: 'x', description: '', version: '1', capabilities: {}, skills: [] };
+  const make = async () => {
+    const agent = createTaskServer({ card, execute() {} });
+    const headers = { 'content-type': 'application/json' };
+    const asked = new Request('http://localhost/', { method: 'POST', headers, body: '{}' });
+    await (await agent.fetch(asked)).text();
+    return agent;
+  };
+  await make(); // nothing here refers to it any more
+  const agent = await make();
+  while (!cores[0].isFree) {
+    collect();
+    await new Promise(setImmediate);
+  }
+  assert.equal(cores[1].isFree, false);
+  agent.close();
 });
 
 test('a port has one session: connecting again says what to do instead', async () => {

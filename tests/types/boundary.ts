@@ -1,17 +1,14 @@
 // The boundary between the cores and JavaScript cannot be misused by mistake: each marked line must not compile.
 import * as abp from '../../js/core/abp-boundary.js';
-import { AbpCore } from '../../js/core/abp-core.js';
-import { Core } from '../../js/core/core.js';
 import * as rpc from '../../js/core/rpc-boundary.js';
 import * as tasks from '../../js/core/tasks-boundary.js';
-import type { CoreModule } from '../../js/core/module.js';
 
-declare const { x, pointer }: AbpCore;
+declare const x: abp.Exports;
+declare const pointer: Parameters<typeof x.next>[0];
 declare const peer: rpc.Exports;
 declare const table: tasks.Exports;
 declare const handle: abp.Handle;
 declare const number: abp.CallNumber;
-declare const module: CoreModule<abp.Exports>;
 
 x.finish(pointer, handle, abp.COMPLETED, abp.FATE_NONE);
 x.call_received(pointer, 0, number, 0, abp.WANTS_PROGRESS, 0, 0, abp.NO_ERROR, 0);
@@ -42,9 +39,7 @@ x.finish(pointer, handle, rpc.RETURNED);
 // @ts-expect-error a peer is no endpoint
 peer.lost(pointer);
 
-/** @see AbpCore */
-const make = (config: abp.Config) =>
-  new Core<'abp_endpoint', abp.Exports, abp.Config>(module, abp.CONFIG, config);
+const make = (config: abp.Config) => config;
 make({ role: abp.AGENT, max_calls: 1 });
 // @ts-expect-error a misspelt field would be written somewhere else
 make({ role: abp.AGENT, max_cals: 1 });

@@ -28,17 +28,14 @@ export const perNodeVersion = [
   // its engine: WebAssembly, memory, the collector of garbage, the order of what is awaited
   ...inFolder('tests/node', 'binary bounds driver instance leaks reentrancy'),
   // ports, and clones of values
-  ...inFolder(
-    'tests/node',
-    'common-values hostile properties session-values transcripts transports',
-  ),
+  ...inFolder('tests/node', 'hostile properties session-values transcripts transports values'),
   // threads, processes, contexts, and how modules are loaded
   ...inFolder('tests/node', 'process recipes session-refusals workerd workers'),
   ...inFolder('packages/workers/tests', 'pool waiting'),
   ...inFolder('packages/rpc/tests', 'port-channel'),
   ...inFolder('packages/a2a/tests', 'module-scope'),
   // streams, signals and timers
-  ...inFolder('tests/node', 'common-waiting invoke limits session-input session-streams'),
+  ...inFolder('tests/node', 'chunks invoke limits session-input session-streams'),
   ...inFolder('packages/rpc/tests', 'byte-streams partial-results peers'),
   // servers, sockets and fetch
   ...inFolder('tests/node', 'websocket'),

@@ -45,12 +45,13 @@ export class AbpCore extends ActionReader {
   /**
    * @param {abp.Role} role `AGENT` or `APP`
    * @param {number} features bits of `abp_feature`
-   * @param {Limits} [limits] absent ones are the defaults
+   * @param {Limits | null} [limits] absent ones are the defaults
    * @param {boolean} [restart] app: whether a new `initialize` replaces the session
    * @param {import('./core.js').Tap<abp.Exports>} [tap]
    * @param {boolean} [foreign] whether what it calls is not ours: then that decides what becomes of a cancel
    */
-  constructor(role, features, limits = {}, restart = false, tap = undefined, foreign = false) {
+  constructor(role, features, limits, restart = false, tap = undefined, foreign = false) {
+    limits ??= {}; // null, too, is none
     super(
       module,
       abp.CONFIG,

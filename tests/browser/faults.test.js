@@ -3,7 +3,6 @@
 import assert from 'node:assert/strict';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import puppeteer from 'puppeteer-core';
-import { safely } from '../../js/common/errors.js';
 import { ARGS, CORE, ENGINE, executablePath, renderers, sites } from '../support/browser.js';
 
 let site, page;
@@ -96,9 +95,16 @@ if (ENGINE === 'chromium') {
     await open({ limits: { heartbeat: 2000 } });
     await hang();
     await page.frames()[1].waitForFunction(() => window.calls === 1);
-    // One that is spare may be gone before it is told.
     const processes = await renderers(site.browser);
-    const tell = (signal) => processes.forEach(({ id }) => safely(() => process.kill(id, signal)));
+    const tell = (signal) => {
+      for (const { id } of processes) {
+        try {
+          process.kill(id, signal);
+        } catch {
+          // One that is spare may be gone before it is told.
+        }
+      }
+    };
     tell('SIGSTOP');
     await new Promise((resolve) => setTimeout(resolve, 7000)); // what stands still tells nothing to wait for
     tell('SIGCONT');

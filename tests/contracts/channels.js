@@ -8,9 +8,12 @@ import { PassThrough } from 'node:stream';
 import { Worker } from 'node:worker_threads';
 import { WebSocket, WebSocketServer } from 'ws';
 import { connect, expose } from '../../js/index.js';
-import { portChannel as framePort } from '../../packages/rpc/src/index.js';
+import {
+  portChannel as framePort,
+  headerTransport,
+  lineTransport,
+} from '../../packages/rpc/src/index.js';
 import { portTransport } from '../../js/transports/port.js';
-import { headerTransport, lineTransport } from '../../packages/rpc/src/byte-streams.js';
 import { webSocketTransport } from '../../js/transports/websocket.js';
 import { plainAgent, plainApp, portChannel, socketChannel } from '../plain/plain.js';
 import { AgentDriver, AppDriver } from '../support/drivers.js';
@@ -18,7 +21,7 @@ import { Log } from '../support/transcript.js';
 
 /**
  * @typedef {object} End
- * @property {() => import('../../js/transports/transport.js').Transport} transport ours
+ * @property {() => ReturnType<typeof portTransport>} transport ours
  * @property {() => { post: Function, listen: Function }} plain what a plain peer uses in its place
  * @property {() => void} close ends it without a word of ours
  */

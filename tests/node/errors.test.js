@@ -4,8 +4,6 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, mock, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { exactOrigin } from '../../js/common/origins.js';
-import { load } from '../../js/core/load.js';
 import { connect, expose } from '../../js/index.js';
 import { openPair } from '../support/pair.js';
 
@@ -124,8 +122,11 @@ describe('connect says', () => {
     });
   }
 
-  test('nothing of a slash at the end', () => {
-    assert.equal(exactOrigin('https://app.example/'), 'https://app.example');
+  test('nothing of a slash at the end', async () => {
+    const iframe = { contentWindow: null, src: 'https://app.example/writer' };
+    await assert.rejects(connect(iframe, { origin: 'https://app.example/', agent }), {
+      message: /^The iframe is not in a document/,
+    });
   });
 
   test('that nobody answered, when nobody calls expose', async () => {
@@ -210,9 +211,43 @@ describe('a capability that does not exist', () => {
     });
   }
 
+  /** Names, what is said, and which of the names was probably meant. */
+  const NEAR = [
+    [['list'], 'LIST', 'list'],
+    [['list'], 'lis', 'list'],
+    [['list'], 'llist', 'list'],
+    [['list'], 'lost', 'list'],
+    [['list'], 'listes', 'list'],
+    [['describe'], 'desrcibe', 'describe'],
+    [['describe'], 'descri', 'describe'],
+    [['abcd', 'acbd'], 'abdc', 'abcd'],
+    // A letter too many, one missing, another one; then the last part of a name; then two such edits.
+    [['sv', 'file.save', 'saved'], 'save', 'saved'],
+    [['x.caart', 'cart'], 'caart', 'cart'],
+    [['sv', 'file.save'], 'save', 'file.save'],
+    [['a.list.all'], 'ALL', 'a.list.all'],
+    [['ct!!', 'Cats'], 'cat', 'Cats'],
+    [['x'.repeat(64)], 'X'.repeat(64), 'x'.repeat(64)],
+  ];
+  for (const [names, said, meant] of NEAR) {
+    test(`${said.slice(0, 10)} among ${names.join(', ').slice(0, 40)} is ${meant.slice(0, 10)}`, async () => {
+      const client = await pair(Object.fromEntries(names.map((name) => [name, () => 1])));
+      assert.deepEqual((await client.call(said)).error.alternatives, [meant]);
+    });
+  }
+
   test('that resembles none is answered without a guess', async () => {
-    const client = await pair(capabilities);
-    for (const said of ['image.blur', '', 'x'.repeat(100_000)]) {
+    const client = await pair({ ...capabilities, ['x'.repeat(65)]: () => 1 });
+    const far = [
+      'image.blur',
+      '',
+      'x'.repeat(100_000),
+      'X'.repeat(65),
+      'export',
+      'df',
+      'txt.smarise',
+    ];
+    for (const said of far) {
       const { error } = await client.call(said);
       assertExplains(error, { code: 'UNKNOWN_CAPABILITY', message: /no such capability: / });
       assert.ok(!error.message.includes('Did you mean'), error.message);
@@ -220,6 +255,9 @@ describe('a capability that does not exist', () => {
     }
   });
 });
+
+/** @param {number} levels @param {unknown} inner */
+const nested = (levels, inner) => (levels ? { value: nested(levels - 1, inner) } : inner);
 
 describe('what cannot be sent is named with its path', () => {
   const anchor = 'what-cannot-be-sent';
@@ -233,6 +271,10 @@ describe('what cannot be sent is named with its path', () => {
     [{ state: new Proxy({ a: 1 }, {}) }, 'state (Object)'],
     [{ waits: Promise.resolve() }, 'waits (Promise)'],
     [{ constructor: { name: { toString: null } }, f() {} }, 'f (function)'],
+    [Object.assign(Object.create(null), { map: new WeakMap() }), 'map (WeakMap)'],
+    // Sixteen levels are searched.
+    [nested(16, () => {}), `value${'.value'.repeat(15)} (function)`],
+    [nested(17, () => {}), `value${'.value'.repeat(15)} (Object)`],
   ];
   for (const [value, part] of PARTS) {
     test(`in params and in results: ${part}`, async () => {
@@ -315,20 +357,6 @@ test('params that break the schema are named with their path and what was expect
   });
   const missing = await client.call('print', {});
   assertExplains(missing.error, { code: 'INVALID_PARAMS', message: /^params: .*"pages"/ });
-});
-
-test('WebAssembly is forbidden, and what replaces it does not load', async () => {
-  const fallback = () => Promise.reject(new TypeError('error loading abp-js.js'));
-  await assert.rejects(load('no WebAssembly', fallback), (error) => {
-    assertExplains(error, {
-      code: 'NOT_SUPPORTED',
-      message:
-        /WebAssembly is forbidden here, and its replacement did not load: error loading abp-js\.js/,
-      anchor: 'webassembly',
-    });
-    assert.ok(error.cause instanceof TypeError);
-    return true;
-  });
 });
 
 test('normal use writes nothing to the console', async () => {

@@ -46,6 +46,7 @@ describe('expose says at once what is wrong with', () => {
   const handler = () => 1;
   const zod = { '~standard': { vendor: 'zod', version: 1, validate() {} }, parse() {} };
   class Own {}
+  const nested = (levels) => (levels ? { in: nested(levels - 1) } : 1);
   const cyclic = {};
   cyclic.again = cyclic;
   const WRONG = {
@@ -89,6 +90,11 @@ describe('expose says at once what is wrong with', () => {
       {},
       /requirements of capability x must be a list/,
     ],
+    'features of more than 56 levels': [
+      { x: { handler, features: nested(57) } },
+      {},
+      /^capability x must be JSON, but features(\.in)+ is too deep/,
+    ],
     'an app that is no JSON': [{}, { app: { ...APP, size: 1n } }, /app\.size is a bigint/],
     'a callback that is none': [{}, { onSession: 'log' }, /onSession of expose must be a function/],
   };
@@ -97,6 +103,11 @@ describe('expose says at once what is wrong with', () => {
       assert.throws(() => exposed(capabilities, options), { code: 'INVALID_PARAMS', message });
     });
   }
+
+  test('and nothing of what JSON has a form of', () => {
+    const features = { a: [1, 'two', null, true, { three: undefined }], deep: nested(55) };
+    exposed({ x: { handler, features } }).close();
+  });
 });
 
 describe('a schema that would check nothing, or everything', () => {
@@ -322,6 +333,7 @@ describe('an option that nothing reads is named once, with the one that was prob
 describe('an option of a wrong type is refused:', () => {
   const WRONG = [
     { upgrade: 'frame' },
+    { upgrade: 'or' }, // of which the words for a type are made
     { limits: { grace: '3s' } },
     { limits: { maxCalls: -1 } },
     { limits: 5 },
@@ -354,6 +366,19 @@ describe('an option of a wrong type is refused:', () => {
       assert.equal((await client.call('echo', 1)).data, 1);
     });
   }
+});
+
+test('an option that is null, or false, is as if it were not there', async () => {
+  const none = { trace: null, limits: null, debug: false, onProgress: null, onNotification: null };
+  const client = await connect(
+    channel.port2,
+    (exposed({ echo: (params) => params }, { trace: null, limits: null, onSession: undefined }),
+    { agent, ...none }),
+  );
+  const options = { signal: null, timeout: 0, onProgress: null, retry: false };
+  assert.equal((await client.call('echo', 1, options)).data, 1);
+  assert.deepEqual(told, []);
+  client.close();
 });
 
 describe('an option of a package that is of a wrong type is refused:', () => {

@@ -40,6 +40,22 @@ test('a session without calls keeps no process alive', async () => {
   assert.equal(await run(`${CONNECTED} console.log('connected');`), 'connected\n');
 });
 
+test('where WebAssembly is forbidden and what replaces it does not load, connect says so', async () => {
+  const hooks = `export const resolve = (to, context, next) =>
+    to.endsWith('abp-js.js') ? Promise.reject(new TypeError('it is offline')) : next(to, context);`;
+  const printed = await run(`
+    import { register } from 'node:module';
+    import { connect } from '${INDEX}';
+    delete globalThis.WebAssembly;
+    register(${JSON.stringify(`data:text/javascript,${encodeURIComponent(hooks)}`)});
+    const told = ({ code, message, cause }) => console.log(code, cause.name, message);
+    await connect(new MessageChannel().port1, { agent: { name: 'a', version: '1' } }).catch(told);`);
+  assert.match(
+    printed,
+    /^NOT_SUPPORTED TypeError WebAssembly is forbidden here, and its replacement did not load: it is offline \(docs\/errors\.md#webassembly\)/,
+  );
+});
+
 test('a handshake that nobody answers keeps its process alive until it is given up', async () => {
   const printed = await run(`
     import { connect } from '${INDEX}';

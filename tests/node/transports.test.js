@@ -1,7 +1,6 @@
 // The contract of transports (js/transports/transport.js), over each of them.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { readFileSync, readdirSync } from 'node:fs';
 import { describe, mock, test } from 'node:test';
 import { connect, expose } from '../../js/index.js';
 import { createTaskServer, createTaskClient } from '../../packages/a2a/src/index.js';
@@ -9,130 +8,18 @@ import { createPeer } from '../../packages/rpc/src/index.js';
 import { portTransport } from '../../js/transports/port.js';
 import { webSocketTransport } from '../../js/transports/websocket.js';
 import { TRANSPORTS, emitterPort } from '../contracts/channels.js';
-
-/** What a transport tells, in order; `reached` waits for so many of it. */
-function listen(transport) {
-  const log = [];
-  let wake = () => {};
-  const said = (...entry) => {
-    log.push(entry);
-    wake();
-  };
-  transport.onMessage = (message) => said('message', message);
-  transport.onClose = (cause) => said('closed', cause);
-  transport.onUnreadable = (error) => said('unreadable', error.code);
-  const reached = async (count) => {
-    while (log.length < count) await new Promise((resolve) => (wake = resolve));
-    return log;
-  };
-  return { log, reached };
-}
-
-const message = (id) => ({ id });
-/** What takes a round of the event loop has had its chance. */
-const turn = () => new Promise((resolve) => setImmediate(resolve));
+import { CONTRACT, listen, turns } from '../contracts/transports.js';
+import { usePage } from '../support/page.js';
 
 for (const { name, ends } of TRANSPORTS) {
   describe(name, () => {
-    /** Two ends, which the test leaves closed. */
-    async function pair(t) {
-      const both = await ends();
-      t.after(() => both.forEach((end) => end.close()));
-      return both;
+    for (const [rule, holds] of Object.entries(CONTRACT)) {
+      test(rule, async (t) => {
+        const both = await ends();
+        t.after(() => both.forEach((end) => end.close()));
+        await holds(...both.map((end) => end.transport()));
+      });
     }
-
-    test('what comes before somebody listens is kept, in order', async (t) => {
-      const [near, far] = await pair(t);
-      const [from, to] = [near.transport(), far.transport()];
-      for (let id = 0; id < 100; id++) from.post(message(id));
-      for (let i = 0; i < 20; i++) await turn();
-      const { reached } = listen(to);
-      assert.deepEqual(
-        await reached(100),
-        Array.from({ length: 100 }, (_, id) => ['message', message(id)]),
-      );
-      from.post(message('after'));
-      assert.deepEqual((await reached(101))[100], ['message', message('after')]);
-      from.close();
-      to.close();
-    });
-
-    test('messages go both ways, each once and in order', async (t) => {
-      const both = await pair(t);
-      const transports = both.map((end) => end.transport());
-      const heard = transports.map(listen);
-      for (const transport of transports) {
-        for (let id = 0; id < 10; id++) transport.post(message(id));
-      }
-      for (const { reached } of heard) {
-        assert.deepEqual(
-          await reached(10),
-          Array.from({ length: 10 }, (_, id) => ['message', message(id)]),
-        );
-      }
-      for (const transport of transports) transport.close();
-    });
-
-    test('a listener that throws is reported, and what follows is delivered', async (t) => {
-      const [near, far] = await pair(t);
-      const [from, to] = [near.transport(), far.transport()];
-      const thrown = [];
-      globalThis.reportError = (error) => thrown.push(error.message);
-      t.after(() => delete globalThis.reportError);
-      const { log, reached } = listen(to);
-      const { onMessage } = to;
-      to.onMessage = (message) => {
-        onMessage(message);
-        throw new Error(`its own: ${message.id}`);
-      };
-      from.post(message(1));
-      from.post(message(2));
-      await reached(2);
-      await turn();
-      assert.deepEqual(thrown, ['its own: 1', 'its own: 2']);
-      assert.equal(log.length, 2);
-      from.close();
-      to.close();
-    });
-
-    test('after close nothing is delivered, nothing is sent, and it is not told that it closed', async (t) => {
-      const [near, far] = await pair(t);
-      const [from, to] = [near.transport(), far.transport()];
-      const [back, { reached, log }] = [listen(from), listen(to)];
-      from.post(message('last'));
-      assert.deepEqual((await reached(1))[0], ['message', message('last')]);
-      to.post(message('never heard'));
-      from.close();
-      from.post(message('never sent'));
-      from.close();
-      for (let i = 0; i < 20; i++) await turn();
-      assert.deepEqual(back.log, []);
-      assert.deepEqual(
-        log.filter(([kind]) => kind === 'message'),
-        [['message', message('last')]],
-      );
-      to.close();
-    });
-
-    test('the end of the other side is told once, after all that it said, also to who listens later', async (t) => {
-      const [near, far] = await pair(t);
-      const [from, to] = [near.transport(), far.transport()];
-      from.post(message(1));
-      from.post(message(2));
-      // A microtask gathers what goes together.
-      await turn();
-      from.close();
-      for (let i = 0; i < 20; i++) await turn();
-      const { reached, log } = listen(to);
-      await reached(3);
-      assert.deepEqual(
-        log.map(([kind, said]) => (kind === 'message' ? said.id : kind)),
-        [1, 2, 'closed'],
-      );
-      for (let i = 0; i < 20; i++) await turn();
-      assert.equal(log.length, 3);
-      to.close();
-    });
   });
 }
 
@@ -229,6 +116,118 @@ describe('a port and its worker', () => {
       assert.match(log[1][1].message, words);
     }
   });
+});
+
+describe('what comes before somebody listens', () => {
+  test('is told in its order, whatever it is, and the end after it', async (t) => {
+    const reported = [];
+    globalThis.reportError = (error) => reported.push(error);
+    t.after(() => delete globalThis.reportError);
+    const port = listened();
+    const transport = portTransport(port);
+    port.say('message', { data: 1 });
+    port.say('messageerror');
+    port.say('message', { data: 2 });
+    port.say('close');
+    for (const type of ['message', 'messageerror', 'close']) port.say(type, { data: 'too late' });
+    const log = [];
+    const tell = (what) => (value) => {
+      log.push([what, value?.code ?? value]);
+      throw what;
+    };
+    transport.onMessage = tell('message');
+    // Not at once: who listens may have more to set up.
+    transport.onUnreadable = tell('unreadable');
+    transport.onClose = tell('closed');
+    await turns();
+    assert.deepEqual(log, [
+      ['message', 1],
+      ['unreadable', 'PARSE_ERROR'],
+      ['message', 2],
+      ['closed', undefined],
+    ]);
+    assert.deepEqual(
+      reported,
+      log.map(([what]) => what),
+    );
+  });
+
+  test('is followed by what comes while it is delivered', async () => {
+    const port = listened();
+    const transport = portTransport(port);
+    port.say('message', { data: 1 });
+    port.say('message', { data: 2 });
+    const heard = [];
+    transport.onMessage = (data) => {
+      heard.push(data);
+      if (data === 1) port.say('message', { data: 3 });
+    };
+    await turns();
+    assert.deepEqual(heard, [1, 2, 3]);
+  });
+
+  test('is not told any more once the transport is closed', async () => {
+    const port = listened();
+    const transport = portTransport(port);
+    port.say('message', { data: 'early' });
+    port.say('close');
+    transport.close();
+    const { log } = listen(transport);
+    await turns();
+    assert.deepEqual(log, []);
+  });
+
+  test('of a socket is bounded in characters, too, those that have been heard not counted', async () => {
+    const [, far] = socketPair();
+    const transport = webSocketTransport(far);
+    const say = (length) =>
+      far.dispatchEvent(
+        Object.assign(new Event('message'), { data: `"${'x'.repeat(length - 2)}"` }),
+      );
+    say(2 ** 24);
+    const heard = new Promise((resolve) => (transport.onMessage = resolve));
+    assert.equal((await heard).length, 2 ** 24 - 2);
+    await turns();
+    transport.onMessage = undefined;
+    say(2 ** 24);
+    say(2 ** 24);
+    say(2);
+    const { reached } = listen(transport);
+    const [, , [what, error]] = await reached(3);
+    assert.deepEqual([what, error.code], ['closed', 'RATE_LIMITED']);
+  });
+});
+
+test('what cannot be read is null to who does not ask why', () => {
+  const [port, [, socket]] = [listened(), socketPair()];
+  for (const [transport, say] of [
+    [portTransport(port), () => port.say('messageerror')],
+    [
+      webSocketTransport(socket),
+      () => socket.dispatchEvent(Object.assign(new Event('message'), { data: '{' })),
+    ],
+  ]) {
+    const heard = [];
+    transport.onMessage = (...given) => heard.push(given);
+    say();
+    assert.deepEqual(heard, [[null, []]]);
+  }
+});
+
+test('a socket is closed with its page, and a transport that was closed waits for no page', async (t) => {
+  const page = usePage(t);
+  const [near, far] = socketPair();
+  const transport = webSocketTransport(near);
+  webSocketTransport(far).close();
+  const { reached } = listen(transport);
+  assert.equal((await reached(1))[0][1].details.code, 1000);
+  transport.close();
+  assert.deepEqual(page.types(), []);
+  const [open, other] = socketPair();
+  const { reached: closed } = listen(webSocketTransport(open));
+  page.say('pagehide', {});
+  assert.match((await closed(1))[0][1].message, /^The page was closed/);
+  assert.equal(other.readyState, 3);
 });
 
 describe('ports of other forms', () => {
@@ -445,20 +444,4 @@ test('why a socket closed is told: code and reason', async () => {
   far.close(4321, 'because');
   const [[, cause]] = await reached(1);
   assert.deepEqual(cause.details, { code: 4321, reason: 'because' });
-});
-
-test('transports know no protocol', () => {
-  const folder = new URL('../../js/transports/', import.meta.url);
-  for (const file of readdirSync(folder)) {
-    const source = readFileSync(new URL(file, folder), 'utf8');
-    const imports = [...source.matchAll(/from '(\.[^']+)'/g)].map(([, path]) => path);
-    for (const path of imports) {
-      assert.match(path, /^\.\/|^\.\.\/(common|wire)\//, `${file} imports ${path}`);
-    }
-    assert.doesNotMatch(
-      source,
-      /'(initialize|progress|jsonrpc|(capabilities|elicitation)\/)/,
-      file,
-    );
-  }
 });

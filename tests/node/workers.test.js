@@ -1,10 +1,11 @@
 // An app in a worker thread, and its agent outside: what is pending settles when the thread ends, however it ends.
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { describe, test } from 'node:test';
+import { EventEmitter, once } from 'node:events';
+import { describe, mock, test } from 'node:test';
 import { MessageChannel, Worker } from 'node:worker_threads';
 import { connect, expose } from '../../js/index.js';
-import { Token } from '../../js/common/token.js';
+import { Token } from '../../packages/workers/src/pool.js';
+import { usePage } from '../support/page.js';
 
 // A worker has as much time to start as the machine needs.
 const options = { agent: { name: 'test', version: '1' }, timeout: 0 };
@@ -156,21 +157,48 @@ describe('a function that makes a worker', () => {
   });
 });
 
-test('an owner that is turned away is heard again with its next message, and not before', async () => {
-  const module = new URL('../../js/transports/owners.js', import.meta.url);
-  const code = `import(${JSON.stringify(module)}).then(({ listenToOwners, ownerPort }) => {
-    listenToOwners((transport) => {
-      transport.onMessage = (message) => ownerPort().postMessage(message);
-      queueMicrotask(() => transport.close());
-    }, () => true);
-  });`;
-  const worker = new Worker(code, { eval: true });
-  for (const message of ['first', 'second']) {
-    worker.postMessage(message);
-    const [heard] = await once(worker, 'message');
-    assert.equal(heard, message);
+test('a worker that was made for a session may throw to its last: nobody is told', async () => {
+  const { port1, port2 } = new MessageChannel();
+  const app = expose(
+    { app: { id: 'a', name: 'A', version: '1' }, capabilities: {} },
+    { port: port2 },
+  );
+  const worker = Object.assign(new EventEmitter(), {
+    postMessage: (message) => port1.postMessage(message),
+    terminate: () => {},
+  });
+  port1.on('message', (message) => worker.emit('message', message));
+  const client = await connect(() => worker, options);
+  client.close();
+  // Without a listener, this throws.
+  worker.emit('error', new Error('late'));
+  app.close();
+  port1.close();
+});
+
+test('an app in a worker of a page hears its owner until it is closed', async (t) => {
+  const page = usePage(t, { DedicatedWorkerGlobalScope: class {}, postMessage: mock.fn() });
+  const app = expose({ app: { id: 'a', name: 'A', version: '1' }, capabilities: {} });
+  await app.ready;
+  assert.ok(page.types().includes('message'));
+  const { agent } = options;
+  for (const id of ['first', 'second']) {
+    const payload = { agent, protocolVersion: '0.1', features: {} };
+    page.say('message', { data: { type: 'initialize', id, payload } });
+    page.say('message', { data: { type: 'shutdown', payload: {} } });
   }
-  await worker.terminate();
+  assert.deepEqual(
+    globalThis.postMessage.mock.calls
+      .map(({ arguments: [message] }) => message)
+      .filter(({ type }) => type === 'initialize-result')
+      .map(({ id, payload }) => [id, payload.success ?? true]),
+    [
+      ['first', true],
+      ['second', true],
+    ],
+  );
+  app.close();
+  assert.deepEqual(page.types(), []);
 });
 
 test('a port of a worker thread, and one to it, serve as well', async () => {

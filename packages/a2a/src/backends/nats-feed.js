@@ -9,7 +9,8 @@ const BATCH = 64;
 /** Ms before what failed is tried again. */
 const RETRY = 250;
 
-/** @typedef {{ seq: number, subject: string, data: Uint8Array }} Message */
+/** @typedef {{ get: (name: string) => string }} Headers */
+/** @typedef {{ seq: number, subject: string, data: Uint8Array, headers?: Headers, header?: Headers }} Message a consumer's, or one that was asked for */
 
 export class Feed {
   /** Those that have come, and were not given. @type {Message[]} */

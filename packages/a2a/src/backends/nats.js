@@ -64,6 +64,8 @@ const KEPT = 300_000;
 const FRESH = 1000;
 /** Attempts to enter a task in the index while others do, too. */
 const MAX_ATTEMPTS = 16;
+/** The header in which a message keeps the sequence that its writer expected to be the latest. */
+const EXPECTED = 'Nats-Expected-Last-Subject-Sequence';
 /** JetStream's numbers for "another sequence is the latest", and for "the stream takes no message of that size". */
 const WRONG_SEQUENCE = 10071;
 const TOO_LONG = 10054;
@@ -106,7 +108,24 @@ function placeIn(reply) {
   return { seq: Number(tokens[at]), time: Math.floor(Number(tokens[at + 2]) / 1e6) };
 }
 
-/** @typedef {LogRecord & { subject: string, time?: number }} Stored a message of a stream */
+/** @typedef {{ get: (name: string) => string }} Headers */
+
+/** What the writer of a message expected; undefined if it did not say. @param {Headers} [headers] */
+const expectedIn = (headers) => {
+  const text = headers?.get(EXPECTED);
+  return text ? Number(text) : undefined;
+};
+
+/** @typedef {LogRecord & { subject: string, expected?: number, time?: number }} Stored a message of a stream */
+
+/**
+ * Whether a message is a record: whether it came where its writer expected it. A cluster of servers before 2.9.21 may store
+ * several that expect the same one to be the latest (https://github.com/nats-io/nats-server/issues/4320): the first of them is
+ * a record. 0 is right in every version, since a server looks at it once more when it stores the message.
+ * @param {number | undefined} expected
+ * @param {number} last the message of the task before it
+ */
+const isRecord = (expected, last) => !expected || expected >= last;
 
 /** @param {Stored} message @returns {LogRecord} */
 const recordOf = ({ seq, data }) => ({ seq, data });
@@ -115,12 +134,12 @@ const recordOf = ({ seq, data }) => ({ seq, data });
  * One who watches a task: reads the past, then takes what the process's consumer brings.
  * @typedef {object} Watcher
  * @property {string} task
- * @property {number} after the latest that it was given
+ * @property {number} last the latest message of the task that was looked at
  * @property {(record: LogRecord) => void} onRecord
  * @property {boolean} stopped
  * @property {boolean} reading
  * @property {boolean} hasMore whether there is more to be read
- * @property {LogRecord[]} queue what came while it was reading
+ * @property {Stored[]} queue what came while it was reading
  */
 
 /**
@@ -270,9 +289,7 @@ class NatsBackend {
       // The client wraps some of them.
       if (REFUSALS.includes(name) || REFUSALS.includes(/** @type {NatsError} */ (cause)?.name))
         throw unavailable(`NATS refused it: ${message}`, error);
-      throw new AbpError('UNACKNOWLEDGED', 'NATS did not acknowledge what was published', {
-        cause: error,
-      });
+      throw unacknowledged(error);
     }
   }
 
@@ -347,8 +364,9 @@ class NatsBackend {
       const query = { next_by_subj: subject, seq };
       const stored = await this.#request(() => this.#jsm.streams.getMessage(stream, query));
       if (!stored || stored.seq > to) break;
-      const { subject: of, data } = stored;
-      found.push({ seq: stored.seq, subject: of, data: decoder.decode(data) });
+      const { subject: of, data, header } = stored;
+      const expected = expectedIn(header);
+      found.push({ seq: stored.seq, subject: of, data: decoder.decode(data), expected });
       seq = stored.seq + 1;
     }
     return found;
@@ -403,7 +421,8 @@ class NatsBackend {
     for await (const { headers, reply, data, subject: of } of messages) {
       // A status: there is nothing more.
       if (headers?.code >= 300) return false;
-      found.push({ ...placeIn(reply), subject: of, data: decoder.decode(data) });
+      const expected = expectedIn(headers);
+      found.push({ ...placeIn(reply), subject: of, data: decoder.decode(data), expected });
       if (found.length === wanted) return true;
     }
     throw unavailable('NATS did not send what it has');
@@ -415,19 +434,76 @@ class NatsBackend {
   async append(task, data, expected) {
     this.#check(task);
     await this.#requireRoom('log', data);
+    for (let last = expected; ;) {
+      try {
+        return await this.#append(task, data, last);
+      } catch (error) {
+        if (/** @type {AbpError} */ (error).code !== 'CONFLICT') throw error;
+        // The latest message may be none that counts.
+        const found = await this.#records(task, expected, 1);
+        if (found.records.length > 0 || found.last === last) throw error;
+        ({ last } = found);
+      }
+    }
+  }
+
+  /** @param {string} task @param {string} data @param {number} expected the latest message */
+  async #append(task, data, expected) {
+    const subject = this.#subject('log', token(task));
     const options = { expect: { lastSubjectSequence: expected } };
-    return this.#publish(this.#subject('log', token(task)), data, options, task);
+    const seq = await this.#publish(subject, data, options, task);
+    if (!expected || !this.#connection.info?.cluster) return seq;
+    // Another one may have come first, and only the log knows.
+    const query = { next_by_subj: subject, seq: expected + 1 };
+    const next = await this.#jsm.streams
+      .getMessage(this.#log, query)
+      .catch((/** @type {unknown} */ cause) => {
+        throw unacknowledged(cause);
+      });
+    // A leader that is new may not have it yet.
+    if (!next || next.seq > seq) throw unacknowledged();
+    if (next.seq < seq) throw conflict(task);
+    return seq;
   }
 
   /** @param {string} task @param {number} after @param {number} [limit] @returns {Promise<LogRecord[]>} */
   async read(task, after, limit = Infinity) {
     this.#check(task);
+    return (await this.#records(task, after, limit)).records;
+  }
+
+  /**
+   * @param {string} task
+   * @param {number} after
+   * @param {number} limit
+   * @returns {Promise<{ records: LogRecord[], last: number }>} with the latest message that was looked at
+   */
+  async #records(task, after, limit) {
     const subject = this.#subject('log', token(task));
-    const records = await this.#oneByOne(this.#log, subject, after + 1, Math.min(limit, FEW));
-    if (records.length < FEW || records.length >= limit) return records.map(recordOf);
-    const from = records[FEW - 1].seq + 1;
-    const rest = await this.#messagesOf(this.#log, subject, from, limit - records.length);
-    return records.concat(rest).map(recordOf);
+    /** @type {LogRecord[]} */
+    const records = [];
+    for (let last = after; ;) {
+      const wanted = limit - records.length;
+      let found = await this.#oneByOne(this.#log, subject, last + 1, Math.min(wanted, FEW));
+      if (found.length === FEW && wanted > FEW) {
+        const from = found[FEW - 1].seq + 1;
+        found = found.concat(await this.#messagesOf(this.#log, subject, from, wanted - FEW));
+      }
+      for (const message of found) {
+        // What was asked for is what came after any number, which need not be that of a message of the task.
+        const isNext =
+          isRecord(message.expected, last) || (last === after && !(await this.#has(task, after)));
+        if (isNext) records.push(recordOf(message));
+        last = message.seq;
+      }
+      if (found.length < wanted || records.length === limit) return { records, last };
+    }
+  }
+
+  /** Whether a message is one of a task. @param {string} task @param {number} seq */
+  async #has(task, seq) {
+    const stored = await this.#request(() => this.#jsm.streams.getMessage(this.#log, { seq }));
+    return stored?.subject === this.#subject('log', token(task));
   }
 
   /** @param {string} task @param {number} after @param {(record: LogRecord) => void} onRecord */
@@ -437,7 +513,7 @@ class NatsBackend {
     /** @type {Watcher} */
     const watcher = {
       task,
-      after,
+      last: after,
       onRecord,
       stopped: false,
       reading: false,
@@ -456,11 +532,22 @@ class NatsBackend {
     };
   }
 
+  /** @param {Watcher} watcher @param {Stored} message that came */
+  #take(watcher, message) {
+    const { last } = watcher;
+    const { seq, expected = last } = message;
+    if (seq <= last) return;
+    // It lacks what came before.
+    if (expected > last) void this.#read(watcher);
+    else {
+      watcher.last = seq;
+      if (isRecord(expected, last)) this.#give(watcher, recordOf(message));
+    }
+  }
+
   /** @param {Watcher} watcher @param {LogRecord} record */
   #give(watcher, record) {
-    if (watcher.stopped || record.seq <= watcher.after) return;
-    watcher.after = record.seq;
-    invokeReportingErrors(watcher.onRecord, record);
+    if (!watcher.stopped) invokeReportingErrors(watcher.onRecord, record);
   }
 
   /** Gives a watcher what is there, and then what came meanwhile. @param {Watcher} watcher */
@@ -473,15 +560,16 @@ class NatsBackend {
       try {
         // What is stored from now on, the consumer brings.
         await this.#consuming;
-        for (const record of await this.read(watcher.task, watcher.after))
-          this.#give(watcher, record);
+        const { records, last } = await this.#records(watcher.task, watcher.last, Infinity);
+        watcher.last = last;
+        for (const record of records) this.#give(watcher, record);
       } catch {
         watcher.hasMore = true;
         await pause(RETRY);
       }
     }
     watcher.reading = false;
-    for (const record of watcher.queue.splice(0)) this.#give(watcher, record);
+    for (const message of watcher.queue.splice(0)) this.#take(watcher, message);
   }
 
   /** Takes what is stored of all tasks. Resolves when it does; if that breaks, it begins anew. */
@@ -539,13 +627,13 @@ class NatsBackend {
   }
 
   /** @param {import('./nats-feed.js').Message} message */
-  #dispatch({ subject, seq, data }) {
+  #dispatch({ subject, seq, data, header, headers = header }) {
     const watchers = this.#watchers.get(subject.slice(subject.lastIndexOf('.') + 1));
     if (!watchers) return;
-    const record = { seq, data: decoder.decode(data) };
+    const message = { subject, seq, data: decoder.decode(data), expected: expectedIn(headers) };
     for (const watcher of watchers) {
-      if (!watcher.reading) this.#give(watcher, { ...record });
-      else if (watcher.queue.length < MAX_QUEUE) watcher.queue.push({ ...record });
+      if (!watcher.reading) this.#take(watcher, message);
+      else if (watcher.queue.length < MAX_QUEUE) watcher.queue.push(message);
       else {
         watcher.queue.length = 0;
         watcher.hasMore = true;
@@ -877,6 +965,10 @@ class NatsBackend {
     await this.#messages?.close();
   }
 }
+
+/** @param {unknown} [cause] */
+const unacknowledged = (cause) =>
+  new AbpError('UNACKNOWLEDGED', 'NATS did not acknowledge what was published', { cause });
 
 /** Bytes of a message that a stream takes. @param {{ max_msg_size?: number }} config */
 const messageSize = ({ max_msg_size: size = -1 }) => (size > 0 ? size : Infinity);

@@ -164,22 +164,74 @@ test('NATS: silence is no answer, and the log says what was stored', async () =>
   }
 });
 
+/** A backend on a server of a cluster. @param {NatsServer} own @param {NatsServer} other */
+async function joinCluster(own, other) {
+  const connection = await own.connect([other]);
+  // Three servers need a while until one leads.
+  for (;;) {
+    const options = { connection, jetstream, replicas: 3, timeout: 1000 };
+    const backend = await natsBackend(options).catch(() => undefined);
+    if (backend) return backend;
+  }
+}
+
+test('NATS: of those who write to a log of a cluster at once, one is heard', async () => {
+  const cluster = await startCluster();
+  try {
+    const [one, two, three] = cluster;
+    const backends = await Promise.all([
+      joinCluster(one, two),
+      joinCluster(two, three),
+      joinCluster(three, one),
+    ]);
+    /** Each of them stores a record after the same one; resolves with those that were told so. */
+    const together = async (task, round, last) => {
+      const written = backends.map((backend, i) => backend.append(task, `${round}.${i}`, last));
+      const told = await Promise.allSettled(written);
+      for (const { reason } of /** @type {any[]} */ (told))
+        if (reason) assert.match(reason.code, /^(CONFLICT|UNACKNOWLEDGED)$/);
+      return told.flatMap(({ status }, i) => (status === 'fulfilled' ? [`${round}.${i}`] : []));
+    };
+    const tasks = Array.from({ length: 20 }, (_, i) => `t${i}`);
+    await Promise.all(
+      tasks.map(async (task, i) => {
+        /** @type {string[]} */
+        const seen = [];
+        let last = 0;
+        const heard = [];
+        for (let round = 0; round < 20; round++) {
+          // One begins before there is anything to see, others later.
+          if (round === i) backends[i % 3].watch(task, last, ({ data }) => seen.push(data));
+          const told = await together(task, round, last);
+          const records = await backends[round % 3].read(task, last);
+          const [record] = records;
+          assert.equal(records.length, 1, `${task} ${round}`);
+          // Whoever was told that it is stored wrote it.
+          if (told.length > 0) assert.deepEqual(told, [record.data]);
+          heard.push(record.data);
+          last = record.seq;
+        }
+        for (const backend of backends)
+          assert.deepEqual(
+            (await backend.read(task, 0)).map(({ data }) => data),
+            heard,
+          );
+        while (seen.length < heard.length - i) await new Promise(setImmediate);
+        assert.deepEqual(seen, heard.slice(i));
+      }),
+    );
+    await Promise.all(backends.map((backend) => backend.close()));
+  } finally {
+    await Promise.all(cluster.map((server) => server.close()));
+  }
+});
+
 test('NATS: a cluster of three loses one, and no record is lost or twice', async () => {
   const cluster = await startCluster();
   const [writer, reader, victim] = cluster;
   try {
-    /** @param {NatsServer} own @param {NatsServer} other */
-    const join = async (own, other) => {
-      const connection = await own.connect([other]);
-      // Three servers need a while until one leads.
-      for (;;) {
-        const options = { connection, jetstream, replicas: 3, timeout: 1000 };
-        const backend = await natsBackend(options).catch(() => undefined);
-        if (backend) return backend;
-      }
-    };
-    const backend = await join(writer, reader);
-    const second = await join(reader, writer);
+    const backend = await joinCluster(writer, reader);
+    const second = await joinCluster(reader, writer);
     const task = randomUUID();
     // More than are asked for one by one.
     const expected = Array.from({ length: 80 }, (_, i) => String(i));

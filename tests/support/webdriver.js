@@ -222,7 +222,7 @@ class Realm {
 
   /** Waits until a function returns something true. A frame may be between two documents. */
   async waitForFunction(fn, arg) {
-    const limit = Date.now() + 30_000;
+    const limit = Date.now() + this.driver.patience;
     for (;;) {
       const found = await this.evaluate(fn, arg).catch(() => false);
       if (found) return found;
@@ -252,7 +252,10 @@ class Page extends Realm {
   }
 }
 
-/** The processes that one has started, with the CPU time that each has used, in ticks. Linux has them as files. */
+/** Of Linux: how long one is, in seconds. */
+const TICK = 0.01;
+
+/** The processes that one has started, with the CPU time that each has used, in seconds. Linux has them as files. */
 function processesOf(leader) {
   return readdirSync('/proc')
     .filter((name) => /^\d+$/.test(name))
@@ -261,7 +264,11 @@ function processesOf(leader) {
         const stat = readFileSync(`/proc/${name}/stat`, 'utf8');
         // After the command's name, which may contain anything: state, parent, group, session, …, user's and system's time.
         const fields = stat.slice(stat.lastIndexOf(')') + 2).split(' ');
-        return { id: Number(name), session: Number(fields[3]), cpuTime: +fields[11] + +fields[12] };
+        return {
+          id: Number(name),
+          session: Number(fields[3]),
+          cpuTime: TICK * (+fields[11] + +fields[12]),
+        };
       } catch {
         return { id: 0, session: 0, cpuTime: 0 }; // It has ended.
       }
@@ -279,10 +286,10 @@ async function begun(driver, tries = 3) {
   }
 }
 
-/** @param {'firefox' | 'webkit'} engine */
-export async function launch(engine) {
-  const driver = await begun({ firefox, webkit }[engine]);
-  await driver.timeouts({ script: 120_000, pageLoad: 60_000 });
+/** @param {'firefox' | 'webkit'} engine @param {number} patience ms for what a busy machine does */
+export async function launch(engine, patience) {
+  const driver = Object.assign(await begun({ firefox, webkit }[engine]), { patience });
+  await driver.timeouts({ script: patience, pageLoad: patience });
   // A driver is in one frame at a time.
   let last = Promise.resolve();
   driver.locked = (action) => {

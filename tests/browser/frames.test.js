@@ -304,7 +304,7 @@ describe('a frame that comes back, to a client that reconnects by itself', () =>
       const attempts = reload === true ? undefined : 9;
       await keep({
         src: `${site.appUrl({})}#at/home`,
-        timeout: 1500,
+        timeout: 5000, // a document that is not there by then is loaded anew
         reconnect: { reload, delay: 1, ...(attempts && { attempts }) },
       });
       const elsewhere = `${site.appOrigin}/tests/browser/pages/blank.html`;

@@ -123,12 +123,17 @@ for (const framework of ['react', 'vue', 'svelte']) {
 
       // Somebody takes the frame out and puts it back, as what drags a panel does.
       await page.evaluate(() => {
+        const status = () => document.querySelector('#status').textContent;
+        window.seen = new Set();
+        new MutationObserver(() => window.seen.add(status())).observe(document, {
+          ...{ subtree: true, childList: true, characterData: true },
+        });
         const iframe = document.querySelector('iframe');
         const { parentNode, nextSibling } = iframe;
         iframe.remove();
         setTimeout(() => parentNode.insertBefore(iframe, nextSibling), 300);
       });
-      await hasStatus('reconnecting');
+      await page.waitForFunction(() => window.seen.has('reconnecting'));
       await hasStatus('connected');
 
       // And for so long that the client gives up.

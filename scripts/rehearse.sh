@@ -7,10 +7,22 @@ before=${1:-}
 root=$PWD out=$PWD/build/rehearsal port=4873
 rm -rf "$out"
 mkdir -p "$out"
-uplink=$(npm config get registry)
+# Verdaccio is the registry: it has what is published here, and all else from the one that npm is set to. 6.8 is the last for
+# Node 20. (A package of it names a version by a tag, which not every registry has.)
+mkdir "$out/registry" && cd "$out/registry"
+echo '{ "dependencies": { "verdaccio": "~6.8.0" }, "overrides": { "node-fetch": "^2.7.0" } }' >package.json
+npm install --silent --no-audit --no-fund
+cat >config.yaml <<END
+storage: storage
+uplinks: { npm: { url: "$(npm config get registry)" } }
+packages:
+  abp-bridge*: { access: \$all, publish: \$all }
+  '**': { access: \$all, proxy: npm }
+END
 set -m # each server is a process group of its own, of which nothing is left
-node scripts/registry.js "$port" "$uplink" >"$out/registry.log" 2>&1 &
+node node_modules/.bin/verdaccio --config config.yaml --listen "127.0.0.1:$port" >"$out/registry.log" 2>&1 &
 registry=$!
+cd "$root"
 jobs=("$registry")
 trap 'for job in "${jobs[@]}"; do kill -- "-$job" 2>/dev/null || true; done; git worktree remove --force "$out/before" 2>/dev/null || true' EXIT
 until curl -sf "http://127.0.0.1:$port/-/ping" >/dev/null; do

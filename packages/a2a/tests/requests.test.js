@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { request } from 'node:http';
 import { after, test } from 'node:test';
-import { AbpError } from '../../../js/common/errors.js';
+import { AbpError } from '../../../js/index.js';
 import { createTaskClient, createTaskServer } from '../src/index.js';
 import { CARD, VERSIONS, ask, deferred, open, plainState, post, serve } from './support/a2a.js';
 

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { after, test } from 'node:test';
-import { AbpError } from '../../../js/common/errors.js';
+import { AbpError } from '../../../js/index.js';
 import { createTaskClient } from '../src/index.js';
 import { CARD, VERSIONS, ask, deferred, open, post, serve } from './support/a2a.js';
 

@@ -6,7 +6,7 @@ import { connect } from 'node:net';
 import { after, describe, test } from 'node:test';
 import { MessageChannel } from 'node:worker_threads';
 import { TaskTable } from '../../../js/core/tasks-core.js';
-import { AbpError } from '../../../js/common/errors.js';
+import { AbpError } from '../../../js/index.js';
 import { createTaskClient, createTaskServer } from '../src/index.js';
 import { portTransport } from '../../../js/transports/port.js';
 import {

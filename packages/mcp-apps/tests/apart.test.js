@@ -2,8 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { connect, expose } from '../../../js/index.js';
-import { portChannel } from '../../rpc/src/channels.js';
-import { createPeer } from '../../rpc/src/index.js';
+import { createPeer, portChannel } from '../../rpc/src/index.js';
 import {
   createHost,
   createView,

@@ -1,10 +1,11 @@
 // A host whose view is played by the test: what it takes of one, and when.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createPeer } from '../../rpc/src/index.js';
-import { portChannel } from '../../rpc/src/channels.js';
+import { createPeer, portChannel } from '../../rpc/src/index.js';
 import { createHost } from '../src/index.js';
-import { STATE } from '../src/protocol.js';
+
+/** The word by which a view of ours keeps its state with its host. */
+const STATE = 'abp-bridge/state';
 
 const HOST = { name: 'H', version: '1' };
 /** So many requests wait at most. */

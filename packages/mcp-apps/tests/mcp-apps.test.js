@@ -1,23 +1,96 @@
-// MCP Apps without a browser: the policy of views, names and results of tools, calls whose cancel is true, and a view's
-// tools as an app.
+// MCP Apps without a browser: a host, a view and an agent of it; calls whose cancel is true, names and results of tools, and
+// the policy of views.
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
 import { test } from 'node:test';
 import { connect, expose } from '../../../js/index.js';
-import { ViewToolNames } from '../src/names.js';
-import { callTool, serveCalls } from '../src/outcome.js';
+import { createPeer } from '../../rpc/src/index.js';
+import { createHost, createView, toolsOf } from '../src/index.js';
 import { allowOf, policyOf } from '../src/policy.js';
-import { OUTCOME } from '../src/protocol.js';
-import { ViewTransport } from '../src/relay.js';
-import { responseOf, toolResult } from '../src/results.js';
-import { toolsOf } from '../src/tools.js';
-import { createHost } from '../src/host.js';
-import { createView } from '../src/view.js';
-import { EmbedderTransport } from '../../../js/transports/embedder.js';
 import { SOURCES } from '../../../tests/support/stopped-sources.js';
-import { fired, gate, linkedTransports, outcome, peerPair } from '../../rpc/tests/support/rpc.js';
+import { fired, gate, linkedTransports, outcome, recording } from '../../rpc/tests/support/rpc.js';
 
 const agent = { name: 'agent', version: '1' };
+const HOST = { name: 'host', version: '1' };
+const OUTCOME = 'abp-bridge/outcome';
+const turn = () => new Promise(setImmediate);
+
+/** Takes out of the handshake what says that a side is ours, so that neither side tells what becomes of a cancelled call. */
+function anybodys(transport) {
+  const { post } = transport;
+  transport.post = (message, ...more) => {
+    const { params, result } = message;
+    for (const said of [params?.appCapabilities, result?.hostCapabilities])
+      if (said) delete said.experimental;
+    post.call(transport, message, ...more);
+  };
+  return transport;
+}
+
+/** A host and its view, which are closed with the test, and what they said to each other. */
+async function ends(t, { tells = true, host: hostOptions = {}, view: viewOptions = {} }) {
+  const [there, here] = linkedTransports();
+  if (!tells) for (const end of [there, here]) anybodys(end);
+  const log = [];
+  const [host, view] = await Promise.all([
+    createHost(recording(there, log, 'host'), { host: HOST, ...hostOptions }),
+    createView({
+      app: { name: 'View', version: '1' },
+      transport: recording(here, log, 'view'),
+      ...viewOptions,
+    }),
+  ]);
+  t.after(() => {
+    view.close();
+    return host.close({ timeout: 1 });
+  });
+  return { host, view, sent: (who) => log.filter(({ dir }) => dir === who).map(({ msg }) => msg) };
+}
+
+/** A view that calls what its server runs. */
+async function sides(t, run, tells = true) {
+  const server = (_method, params, context) => run(params, context);
+  const both = await ends(t, { tells, host: { server } });
+  return { ...both, call: (options) => both.view.callTool('x', {}, options) };
+}
+
+/** An app, its tools as those of a view, and an agent of them. */
+async function bothEnds(t, capabilities, { tells = true, definition } = {}) {
+  const app = { id: 'view.app', name: 'View', version: '1' };
+  const exposed = expose(definition ?? { app, capabilities }, { origins: [] });
+  t.after(() => exposed.close());
+  const both = await ends(t, { tells, view: { tools: toolsOf(exposed) } });
+  const changes = [];
+  const heard = gate();
+  const client = await connect(() => both.host.transport(), {
+    agent,
+    onCapabilitiesChanged: (change) => (changes.push(change), heard.open()),
+  });
+  t.after(() => client.close());
+  return { ...both, client, exposed, changes, heard };
+}
+
+/** A view whose every answer the test gives, and an agent of its tools. */
+async function scripted(t, answer, tools = [{ name: 'x', inputSchema: { type: 'object' } }]) {
+  const [there, here] = linkedTransports();
+  const view = createPeer(here, { dialect: 'mcp' });
+  view.handle('tools/list', () => ({ tools: typeof tools === 'function' ? tools() : tools }));
+  view.handle('tools/call', answer);
+  const hosting = createHost(there, { host: HOST });
+  await view.request('ui/initialize', {
+    appInfo: { name: 'View', version: '1' },
+    appCapabilities: { tools: {} },
+  });
+  view.notify('ui/notifications/initialized');
+  const host = await hosting;
+  const client = await connect(() => host.transport(), { agent });
+  t.after(() => {
+    client.close();
+    view.close();
+    return host.close({ timeout: 1 });
+  });
+  return { client, view, host };
+}
 
 test('without metadata a view may load nothing', () => {
   const policy = policyOf(undefined);
@@ -80,37 +153,50 @@ test('permissions are those that the metadata has, of those that there are', () 
   for (const odd of [undefined, null, 5, 'camera', []]) assert.equal(allowOf(odd), '');
 });
 
-test('names of tools are what every model takes, and lead back', () => {
-  const names = new ViewToolNames();
-  const capabilities = ['a.b', 'a_b', 'a-b', 'é', '', 'x'.repeat(200), '__proto__', 'constructor'];
-  names.add(capabilities);
-  const tools = capabilities.map((name) => names.toolOf(name));
-  assert.equal(new Set(tools).size, tools.length);
-  for (const [i, tool] of tools.entries()) {
-    assert.match(tool, /^\w{1,64}$/);
-    assert.equal(names.capabilityOf(tool), capabilities[i]);
+test('names of tools are what every model takes, and lead back', async (t) => {
+  const names = ['a.b', 'a_b', 'a-b', 'é', 'x'.repeat(200), '__proto__', 'constructor'];
+  const all = Object.fromEntries(names.map((name) => [name, () => ({ called: name })]));
+  Object.defineProperty(all, '__proto__', {
+    value: () => ({ called: '__proto__' }),
+    enumerable: true,
+  });
+  const { client, host } = await bothEnds(t, all);
+  const { tools } = await host.request('tools/list');
+  assert.equal(new Set(tools.map(({ name }) => name)).size, names.length);
+  for (const { name, title } of tools) {
+    assert.match(name, /^\w{1,64}$/);
+    assert.deepEqual((await host.callTool(name)).structuredContent, { called: title });
   }
+  for (const name of names) assert.equal((await client.call(name)).data.called, name);
   // What is fine stays, whichever comes first.
-  assert.equal(names.toolOf('a_b'), 'a_b');
-  assert.equal(names.toolOf('constructor'), 'constructor');
-  assert.equal(names.capabilityOf('toString'), undefined);
-  assert.equal(names.capabilityOf({}), undefined);
+  for (const name of ['a_b', 'constructor'])
+    assert.equal(tools.find(({ title }) => title === name).name, name);
+  for (const name of ['toString', {}])
+    assert.equal((await host.request('tools/call', { name })).isError, true);
 });
 
-test('data comes through a result of a tool', async () => {
-  const through = async (data, whole) =>
-    responseOf(await toolResult({ success: true, data }, whole)).data;
-  for (const data of [{ a: [1] }, 'text', 5, null, [1, 2], undefined, true]) {
-    assert.deepEqual(await through(data, true), data);
-  }
+test('data comes through a result of a tool', async (t) => {
   const bytes = new Uint8Array([1, 2, 3]).buffer;
-  assert.equal((await through({ content: bytes, mimeType: 'image/png' }, true)).content, bytes);
+  const odd = {
+    map: new Map([['a', 1n]]),
+    set: new Set([1, [2]]),
+    error: Object.assign(new RangeError('far'), { code: 5 }),
+    at: new Date(0),
+  };
+  const capabilities = {
+    echo: (params) => params.data,
+    bytes: () => ({ content: bytes.slice(), mimeType: 'image/png' }),
+    pdf: () => ({ pdf: { content: bytes.slice(), mimeType: 'application/pdf' }, n: 1 }),
+    odd: () => odd,
+  };
+  const ours = await bothEnds(t, capabilities);
+  for (const data of [{ a: [1] }, 'text', 5, null, [1, 2], undefined, true])
+    assert.deepEqual((await ours.client.call('echo', { data })).data, data);
+  assert.deepEqual((await ours.client.call('bytes')).data.content, bytes);
+  assert.deepEqual((await ours.client.call('odd')).data.map, odd.map);
   // Anybody's host gets JSON.
-  const result = await toolResult(
-    { success: true, data: { pdf: { content: bytes, mimeType: 'application/pdf' }, n: 1 } },
-    false,
-  );
-  assert.deepEqual(result, {
+  const others = await bothEnds(t, capabilities, { tells: false });
+  assert.deepEqual(await others.host.callTool('pdf'), {
     content: [
       { type: 'text', text: '{"pdf":{"mimeType":"application/pdf","size":3},"n":1}' },
       {
@@ -120,95 +206,76 @@ test('data comes through a result of a tool', async () => {
     ],
     structuredContent: { pdf: { mimeType: 'application/pdf', size: 3 }, n: 1 },
   });
-  assert.equal(await through('text', false), 'text');
-  const odd = {
-    map: new Map([['a', 1n]]),
-    set: new Set([1, [2]]),
-    error: Object.assign(new RangeError('far'), { code: 5 }),
-    at: new Date(0),
-  };
-  assert.deepEqual(await through(odd, false), {
+  assert.equal((await others.client.call('echo', { data: 'text' })).data, 'text');
+  assert.deepEqual((await others.client.call('odd')).data, {
     map: [['a', '1']],
     set: [1, [2]],
     error: { name: 'RangeError', message: 'far', code: 5 },
     at: '1970-01-01T00:00:00.000Z',
   });
-  const block = { type: 'audio', data: 'AQID', mimeType: 'audio/ogg' };
-  const { data } = responseOf({ content: [block] });
-  assert.deepEqual([data.mimeType, data.content.byteLength], ['audio/ogg', 3]);
 });
 
-test('a failure comes through a result of a tool', async () => {
+test('a failure comes through a result of a tool', async (t) => {
   const error = { code: 'RATE_LIMITED', message: 'later', retryable: true, retryAfter: 5 };
-  const result = await toolResult({ success: false, error }, false);
-  assert.equal(result.isError, true);
-  assert.deepEqual(result.content, [{ type: 'text', text: 'RATE_LIMITED: later' }]);
-  assert.deepEqual(responseOf(result), { success: false, error });
-  const cancelled = { success: false, cancelled: true };
-  assert.equal(responseOf(await toolResult(cancelled, true)).cancelled, true);
-  const details = { left: new Set([1n]) };
-  const said = await toolResult({ success: false, error: { ...error, details } }, false);
-  assert.deepEqual(said.structuredContent.error.details, { left: ['1'] });
   const cyclic = {};
   cyclic.cyclic = cyclic;
-  for (const data of [() => {}, { a: cyclic }]) {
-    const unsendable = await toolResult({ success: true, data }, false);
-    assert.match(unsendable.content[0].text, /^OPERATION_FAILED: The result cannot be sent/);
-  }
+  const fails = (details) => () => {
+    throw Object.assign(new Error(error.message), error, { details });
+  };
+  const capabilities = {
+    fails: fails(undefined),
+    details: fails({ left: new Set([1n]) }),
+    act: () => () => {},
+    cyclic: () => ({ a: cyclic }),
+  };
+  const { client, host } = await bothEnds(t, capabilities, { tells: false });
+  const result = await host.callTool('fails');
+  assert.equal(result.isError, true);
+  assert.deepEqual(result.content, [{ type: 'text', text: 'RATE_LIMITED: later' }]);
+  assert.deepEqual((await client.call('fails')).error, error);
+  assert.deepEqual((await host.callTool('details')).structuredContent.error.details, {
+    left: ['1'],
+  });
+  for (const name of ['act', 'cyclic'])
+    assert.match(
+      (await host.callTool(name)).content[0].text,
+      /^OPERATION_FAILED: The result cannot be sent/,
+    );
 });
 
-test('anything may come as the result of a tool', () => {
-  const odd = [
-    undefined,
-    null,
-    5,
-    'x',
-    [],
-    {},
-    { content: 5 },
-    { content: [null] },
-    { isError: true },
-  ];
-  odd.push({
-    isError: true,
-    content: [{ type: 'text', text: 5 }],
-    structuredContent: { error: 5 },
-  });
-  odd.push({ content: [{ type: 'image', data: '%', mimeType: 'image/png' }] });
-  odd.push({ content: Object.assign([], { length: 2 ** 32 - 1 }) });
-  for (const result of odd) {
-    const response = responseOf(result);
+test('anything may come as the result of a tool', async (t) => {
+  let result;
+  const { client } = await scripted(t, () => result);
+  for (result of [
+    ...[undefined, null, 5, 'x', [], {}, { content: 5 }, { content: [null] }, { isError: true }],
+    { isError: true, content: [{ type: 'text', text: 5 }], structuredContent: { error: 5 } },
+    { content: [{ type: 'image', data: '%', mimeType: 'image/png' }] },
+  ]) {
+    const response = await client.call('x');
     assert.equal(typeof response.success, 'boolean');
     if (!response.success) assert.equal(typeof response.error.code, 'string');
   }
+  result = { content: [{ type: 'audio', data: 'AQID', mimeType: 'audio/ogg' }] };
+  const { data } = await client.call('x');
+  assert.deepEqual([data.mimeType, data.content.byteLength], ['audio/ogg', 3]);
+  result = { isError: true, structuredContent: { error: { code: 'CANCELLED', message: 'no' } } };
+  assert.equal((await client.call('x')).cancelled, true);
 });
 
-/** Two sides, of which one serves tools. */
-function sides(run) {
-  const pair = peerPair('mcp');
-  serveCalls(pair.b, run);
-  const call = (tells, options) => callTool(pair.a, { name: 'x' }, options, tells);
-  return { ...pair, call, done: () => (pair.a.close(), pair.b.close()) };
-}
-
-test('a cancelled call rejects when its handler has unwound', async () => {
+test('a cancelled call rejects when its handler has unwound', async (t) => {
   const started = gate();
   const unwound = gate();
-  const { call, done } = sides(async (_params, { signal }) => {
+  const { call } = await sides(t, async (_params, { signal }) => {
     started.open();
     await fired(signal);
     await unwound.opened;
     throw new Error('stopped');
   });
   const controller = new AbortController();
-  const calling = outcome(call(true, { signal: controller.signal }));
+  const calling = outcome(call({ signal: controller.signal }));
   await started.opened;
   controller.abort('enough');
-  const first = await Promise.race([
-    calling,
-    new Promise((resolve) => setImmediate(resolve, 'no')),
-  ]);
-  assert.equal(first, 'no');
+  assert.equal(await Promise.race([calling, turn().then(() => 'no')]), 'no');
   unwound.open();
   const { err } = await calling;
   assert.deepEqual(
@@ -216,189 +283,130 @@ test('a cancelled call rejects when its handler has unwound', async () => {
     ['AbortError', 'enough', { outcome: 'failed' }],
   );
   assert.equal(err.cause.message, 'stopped');
-  done();
 });
 
-test('a cancelled call that ends well all the same resolves', async () => {
+test('a cancelled call that ends well all the same resolves', async (t) => {
   const started = gate();
-  const { call, done } = sides(async (_params, { signal }) => {
+  const { call } = await sides(t, async (_params, { signal }) => {
     started.open();
     await fired(signal);
     return { content: [], structuredContent: { done: true } };
   });
   const controller = new AbortController();
-  const calling = call(true, { signal: controller.signal });
+  const calling = call({ signal: controller.signal });
   await started.opened;
   controller.abort();
   assert.deepEqual((await calling).structuredContent, { done: true });
-  done();
 });
 
-test('a call that does not return in time is said to run, and can be asked for again', async (t) => {
+test('a call that does not return in time is said to run', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
   const [started, ended] = [gate(), gate()];
-  const { a, call, done } = sides(async () => {
+  const { view, call } = await sides(t, async () => {
     started.open();
     await ended.opened;
     return { content: [] };
   });
   const controller = new AbortController();
-  t.mock.timers.enable({ apis: ['setTimeout'] });
-  const calling = outcome(call(true, { signal: controller.signal }));
+  const calling = outcome(call({ signal: controller.signal }));
   await started.opened;
   controller.abort();
   // What is asked of it has arrived once this is answered.
-  await a.request('ping');
+  await view.request('ping');
   t.mock.timers.tick(3000);
-  const { data } = (await calling).err;
-  assert.deepEqual(data, { outcome: 'running' });
+  assert.deepEqual((await calling).err.data, { outcome: 'running' });
   t.mock.timers.reset();
   ended.open();
-  done();
 });
 
-test('an answer that crosses the cancel is taken', async () => {
-  const pair = peerPair('mcp');
+test('an answer that crosses the cancel is taken', async (t) => {
   const controller = new AbortController();
-  serveCalls(pair.b, () => ({ content: [], n: 1 }));
-  const calling = callTool(pair.a, { name: 'x' }, { signal: controller.signal }, true);
+  const { call, sent } = await sides(t, () => ({ content: [], n: 1 }));
+  const before = sent('host').length;
+  const calling = call({ signal: controller.signal });
   // The other side has answered, and nobody has read it.
-  while (!pair.sent('b2a').length) await new Promise((resolve) => setImmediate(resolve));
+  while (sent('host').length === before) await turn();
   controller.abort();
   assert.equal((await outcome(calling)).ok?.n, 1);
-  pair.a.close();
-  pair.b.close();
 });
 
-test('what was answered is not kept', async () => {
-  const { a, done } = sides(() => ({ content: [] }));
-  await a.request('tools/call', { name: 'x', _meta: { [OUTCOME]: 'c' } });
-  assert.deepEqual(await a.request(OUTCOME, { call: 'c' }), {});
-  done();
-});
-
-test('a call that was cancelled before it began is known to have been', async () => {
+test('a call that was cancelled before it began is known to have been', async (t) => {
   let ran = false;
-  const { call, sent, done } = sides(() => (ran = true));
+  const { call, sent } = await sides(t, () => (ran = true));
+  const before = sent('view').length;
   const controller = new AbortController();
-  const calling = outcome(call(true, { signal: controller.signal }));
-  while (!sent('a2b').length) await new Promise((resolve) => setImmediate(resolve));
-  const aborted = new AbortController();
-  aborted.abort('never');
-  assert.deepEqual((await outcome(call(true, { signal: aborted.signal }))).err.data, {
-    outcome: 'unstarted',
-  });
+  const calling = outcome(call({ signal: controller.signal }));
+  while (sent('view').length === before) await turn();
+  const { err: never } = await outcome(call({ signal: AbortSignal.abort('never') }));
+  assert.deepEqual(never.data, { outcome: 'unstarted' });
   controller.abort('enough');
   const { err, ok } = await calling;
   // Whichever was first.
   if (ok === undefined) assert.deepEqual([ran, err.data], [false, { outcome: 'unstarted' }]);
-  done();
 });
 
-test('where the other side does not tell, a cancelled call rejects at once and claims nothing', async () => {
+test('where the other side does not tell, a cancelled call rejects at once and claims nothing', async (t) => {
   const started = gate();
-  const { call, sent, done } = sides(() => (started.open(), new Promise(() => {})));
+  const run = () => (started.open(), new Promise(() => {}));
+  const { call, sent } = await sides(t, run, false);
   const controller = new AbortController();
-  const calling = outcome(call(false, { signal: controller.signal }));
+  const calling = outcome(call({ signal: controller.signal }));
   await started.opened;
   controller.abort('enough');
   const { err } = await calling;
   assert.deepEqual([err.name, err.data], ['AbortError', { outcome: 'unknown' }]);
-  assert.ok(sent('a2b').every(({ method }) => method !== OUTCOME));
-  done();
+  assert.ok(sent('view').every(({ method }) => method !== OUTCOME));
 });
 
-test('a timeout cancels, and says so', async () => {
-  const { call, done } = sides((_params, { signal }) =>
-    fired(signal).then(() => Promise.reject(signal.reason)),
-  );
+test('a timeout cancels, and says so', async (t) => {
   for (const tells of [true, false]) {
-    const { err } = await outcome(call(tells, { timeout: 1 }));
+    const run = (_params, { signal }) => fired(signal).then(() => Promise.reject(signal.reason));
+    const { call } = await sides(t, run, tells);
+    const { err } = await outcome(call({ timeout: 1 }));
     assert.equal(err.name, 'TimeoutError');
     // A clock may be quicker than the other side.
     const known = tells ? ['stopped', 'unstarted'] : ['unknown'];
     assert.ok(known.includes(err.data.outcome), err.data.outcome);
   }
-  done();
 });
 
-test('outcomes that nobody asks for are forgotten, and questions may be anything', async () => {
-  const { a, b, done } = sides((_params, { signal }) =>
-    fired(signal).then(() => ({ content: [] })),
-  );
+test('outcomes that nobody asks for are forgotten, and questions may be anything', async (t) => {
+  const { view, host } = await sides(t, async (_params, { signal }) => {
+    if (!signal.aborted) await fired(signal);
+    return { content: [] };
+  });
   const marked = (call) => ({ name: 'x', _meta: { [OUTCOME]: call } });
   for (let i = 0; i < 100; i++) {
     const controller = new AbortController();
-    const calling = outcome(a.request('tools/call', marked(`${i}`), controller));
-    while (!b.counters.inFlightIn) await new Promise((resolve) => setImmediate(resolve));
+    const calling = outcome(view.request('tools/call', marked(`${i}`), controller));
+    while (!host.counters.inFlightIn) await turn();
     controller.abort();
     await calling;
-    while (b.counters.inFlightIn) await new Promise((resolve) => setImmediate(resolve));
+    while (host.counters.inFlightIn) await turn();
   }
-  assert.deepEqual(await a.request(OUTCOME, { call: '0' }), {});
-  assert.deepEqual(await a.request(OUTCOME, { call: '99' }), { result: { content: [] } });
-  assert.deepEqual(await a.request(OUTCOME, { call: '99' }), {}, 'it was told once');
-  for (const odd of [undefined, 5, { call: 5 }, { call: '__proto__' }, { call: { a: 1 } }]) {
-    assert.deepEqual(await a.request(OUTCOME, odd), {});
-  }
-  done();
+  assert.deepEqual(await view.request(OUTCOME, { call: '0' }), {});
+  assert.deepEqual(await view.request(OUTCOME, { call: '99' }), { result: { content: [] } });
+  assert.deepEqual(await view.request(OUTCOME, { call: '99' }), {}, 'it was told once');
+  for (const odd of [undefined, 5, { call: 5 }, { call: '__proto__' }, { call: { a: 1 } }])
+    assert.deepEqual(await view.request(OUTCOME, odd), {});
 });
 
-/** An app, its tools on one side of a connection, and an agent of them on the other. */
-async function bothEnds(capabilities, { tells = true, definition } = {}) {
-  const { port1 } = new MessageChannel();
-  const app = { id: 'view.app', name: 'View', version: '1' };
-  const exposed = expose(definition ?? { app, capabilities }, { port: port1 });
-  const { a: hostSide, b: viewSide } = peerPair('mcp');
-  const tools = toolsOf(exposed);
-  const context = ({ signal, progress }) => ({ signal, progress, whole: tells });
-  viewSide.handle('tools/list', () => ({ tools: tools.list() }));
-  serveCalls(viewSide, (params, request) => tools.call(params, context(request)));
-  const transports = new Set();
-  const host = {
-    viewInfo: { name: 'View', version: '1' },
-    offersTools: true,
-    get ended() {
-      return hostSide.ended !== undefined;
-    },
-    request: (method, params) => hostSide.request(method, params),
-    callTool: (name, args, options) =>
-      callTool(hostSide, { name, arguments: args }, options, tells),
-  };
-  hostSide.onNotification('notifications/tools/list_changed', () => {
-    for (const transport of transports) void transport.refresh();
-  });
-  tools.open({ name: 'host' }, () => viewSide.notify('notifications/tools/list_changed'));
-  const open = () => {
-    const transport = new ViewTransport(host, () => transports.delete(transport));
-    transports.add(transport);
-    return transport;
-  };
-  const changes = [];
-  const heard = gate();
-  const client = await connect(open, {
-    agent,
-    onCapabilitiesChanged: (change) => (changes.push(change), heard.open()),
-  });
-  const done = () => {
-    client.close();
-    exposed.close();
-    for (const peer of [hostSide, viewSide]) peer.close();
-    port1.close();
-  };
-  return { client, exposed, tools, changes, heard, hostSide, viewSide, done };
-}
+test('what was answered is not kept', async (t) => {
+  const { view } = await sides(t, () => ({ content: [] }));
+  await view.request('tools/call', { name: 'x', _meta: { [OUTCOME]: 'c' } });
+  assert.deepEqual(await view.request(OUTCOME, { call: 'c' }), {});
+});
 
-test('calls that come to a view after its app was closed are answered: they never ran', async () => {
-  const { client, exposed, done } = await bothEnds({ work: () => 'done' });
+test('calls that come to a view after its app was closed are answered: they never ran', async (t) => {
+  const { client, exposed } = await bothEnds(t, { work: () => 'done' });
   assert.equal((await client.call('work')).data, 'done');
   exposed.close();
   const { error, metadata } = await client.call('work');
   assert.deepEqual([error.code, metadata.outcome], ['DISCONNECTED', 'unstarted']);
-  done();
 });
 
-test('an agent calls the tools of a view as it calls an app', async () => {
-  const { client, exposed, changes, heard, done } = await bothEnds({
+test('an agent calls the tools of a view as it calls an app', async (t) => {
+  const { client, exposed, changes, heard } = await bothEnds(t, {
     'text.echo': (params) => params,
     hidden: { handler() {}, available: false },
     steps(_params, { progress }) {
@@ -413,11 +421,8 @@ test('an agent calls the tools of a view as it calls an app', async () => {
   );
   assert.deepEqual((await client.call('text.echo', { a: 1 })).data, { a: 1 });
   const progress = [];
-  const { data } = await client.call(
-    'steps',
-    {},
-    { onProgress: (info) => progress.push(info.progress) },
-  );
+  const onProgress = (info) => progress.push(info.progress);
+  const { data } = await client.call('steps', {}, { onProgress });
   // MCP's progress rises.
   assert.deepEqual([data, progress], ['done', [1, 3]]);
   assert.equal((await client.call('hidden')).error.code, 'UNKNOWN_CAPABILITY');
@@ -425,36 +430,32 @@ test('an agent calls the tools of a view as it calls an app', async () => {
   await heard.opened;
   assert.deepEqual(changes, [{ added: ['more'], removed: [], changed: [] }]);
   assert.equal((await client.call('more')).data, 1);
-  done();
 });
 
-test('however often a list changes, one is asked for at a time', async () => {
-  const { client, viewSide, hostSide, done } = await bothEnds({ echo: (params) => params });
+test('however often a list changes, one is asked for at a time', async (t) => {
   let lists = 0;
-  viewSide.handle('tools/list', () => (lists++, { tools: [] }));
-  for (let i = 0; i < 1000; i++) viewSide.notify('notifications/tools/list_changed');
+  const tools = () => (lists++ ? [] : [{ name: 'x' }]);
+  const { client, view, host } = await scripted(t, () => ({}), tools);
+  for (let i = 0; i < 1000; i++) view.notify('notifications/tools/list_changed');
   // Past all that was said.
-  await viewSide.request('ping');
-  await hostSide.request('ping');
-  while ((await client.listCapabilities()).length) await new Promise((r) => setImmediate(r));
+  await view.request('ping');
+  await host.request('ping');
+  while ((await client.listCapabilities()).length) await turn();
   assert.ok(lists < 10, `${lists}`);
-  done();
 });
 
 for (const tells of [true, false]) {
-  test(`a cancel reaches the handler, and its answer is true (the view ${tells ? 'tells' : 'does not tell'})`, async () => {
+  test(`a cancel reaches the handler, and its answer is true (the view ${tells ? 'tells' : 'does not tell'})`, async (t) => {
     const started = gate();
     const stopped = gate();
-    const { client, done } = await bothEnds(
-      {
-        async hang(_params, { signal }) {
-          started.open();
-          stopped.open((await fired(signal)).message);
-          throw signal.reason;
-        },
+    const capabilities = {
+      async hang(_params, { signal }) {
+        started.open();
+        stopped.open((await fired(signal)).message);
+        throw signal.reason;
       },
-      { tells },
-    );
+    };
+    const { client } = await bothEnds(t, capabilities, { tells });
     const calling = client.call('hang', {}, { callId: 'c' });
     await started.opened;
     const answer = await client.cancel('c', 'enough');
@@ -463,7 +464,20 @@ for (const tells of [true, false]) {
     assert.deepEqual([success, cancelled, error.code], [false, true, 'CANCELLED']);
     assert.equal(metadata.outcome, tells ? 'stopped' : 'unknown');
     await stopped.opened;
-    done();
+  });
+
+  test(`a cancel is answered by the table after the end, too (the view ${tells ? 'tells' : 'does not tell'})`, async (t) => {
+    const { client } = await bothEnds(t, { echo: (params) => params }, { tells });
+    await client.call('echo', { a: 1 }, { callId: 'c' });
+    const answers = [await client.cancel('c'), await client.cancel('c'), await client.cancel('d')];
+    assert.deepEqual(
+      answers.map(({ cancelled, reason }) => [cancelled, reason]),
+      [
+        [false, 'Operation already completed'],
+        [false, 'Operation already completed'],
+        [false, 'Operation not found'],
+      ],
+    );
   });
 }
 
@@ -475,7 +489,7 @@ for (const [what, { outcome: told, make }] of Object.entries(SOURCES))
     test(`what a view streams, ${what}, by ${way}: ${told}`, async (t) => {
       t.mock.method(console, 'error', () => {});
       const began = gate();
-      const { client, done } = await bothEnds({
+      const { client } = await bothEnds(t, {
         work: (_params, { signal }) => {
           setTimeout(began.open);
           return make(signal);
@@ -487,12 +501,11 @@ for (const [what, { outcome: told, make }] of Object.entries(SOURCES))
       void stop({ controller, client });
       const { cancelled, metadata } = await calling;
       assert.deepEqual([cancelled, metadata.outcome], [true, told]);
-      done();
     });
 
-test('a view of ours that has accepted a cancel is held to it', async () => {
+test('a view of ours that has accepted a cancel is held to it', async (t) => {
   const started = gate();
-  const { client, done } = await bothEnds({
+  const { client } = await bothEnds(t, {
     async finish(_params, { signal }) {
       started.open();
       await fired(signal);
@@ -504,42 +517,12 @@ test('a view of ours that has accepted a cancel is held to it', async () => {
   assert.equal((await client.cancel('c')).cancelled, true);
   assert.equal((await calling).cancelled, true);
   assert.equal((await client.cancel('c')).cancelled, true, 'every time');
-  done();
 });
 
-for (const tells of [true, false]) {
-  test(`a cancel is answered by the table after the end, too (the view ${tells ? 'tells' : 'does not tell'})`, async () => {
-    const { client, done } = await bothEnds({ echo: (params) => params }, { tells });
-    await client.call('echo', { a: 1 }, { callId: 'c' });
-    const answers = [await client.cancel('c'), await client.cancel('c'), await client.cancel('d')];
-    assert.deepEqual(
-      answers.map(({ cancelled, reason }) => [cancelled, reason]),
-      [
-        [false, 'Operation already completed'],
-        [false, 'Operation already completed'],
-        [false, 'Operation not found'],
-      ],
-    );
-    done();
-  });
-}
-
-test('a view that is gone fails what runs with DISCONNECTED', async () => {
-  const started = gate();
-  const { client, hostSide, done } = await bothEnds({
-    hang: () => (started.open(), new Promise(() => {})),
-  });
-  const calling = client.call('hang');
-  await started.opened;
-  hostSide.close();
-  assert.equal((await calling).error.code, 'DISCONNECTED');
-  done();
-});
-
-test('the tools are closed when what runs has stopped', async () => {
+test('a view is closed when what runs has stopped', async (t) => {
   const started = gate();
   const unwound = gate();
-  const { client, tools, done } = await bothEnds({
+  const { client, host } = await bothEnds(t, {
     async hang(_params, { signal }) {
       started.open();
       await fired(signal);
@@ -548,17 +531,15 @@ test('the tools are closed when what runs has stopped', async () => {
   });
   const calling = client.call('hang');
   await started.opened;
-  const closing = tools.close('going').then(() => 'closed');
-  assert.equal(await Promise.race([closing, new Promise((r) => setImmediate(r, 'open'))]), 'open');
+  const closing = host.close({ reason: 'going', timeout: 600_000 }).then(() => 'closed');
+  assert.equal(await Promise.race([closing, host.request('ping').then(() => 'open')]), 'open');
   unwound.open();
   assert.equal(await closing, 'closed');
   const { error } = await calling;
   assert.deepEqual([error.code, error.message], ['CANCELLED', 'going']);
-  assert.equal((await client.call('hang')).error.code, 'NOT_INITIALIZED');
-  done();
 });
 
-test('an app of others’ making has tools, too', async () => {
+test('an app of others’ making has tools, too', async (t) => {
   const abp = {
     app: { id: 'x.y', name: 'Other', version: '1' },
     initialize: async () => ({
@@ -571,15 +552,14 @@ test('an app of others’ making has tools, too', async () => {
     call: async (_name, { a, b }) => ({ success: true, data: a + b }),
     shutdown: async () => {},
   };
-  const { client, heard, done } = await bothEnds({}, { definition: abp });
+  const { client, heard } = await bothEnds(t, {}, { definition: abp });
   // Its list is known when it has answered.
   if (!(await client.listCapabilities()).length) await heard.opened;
   assert.equal((await client.call('add', { a: 1, b: 2 })).data, 3);
-  done();
 });
 
-test('a question in the midst of a tool’s call is refused: MCP Apps has no way to ask a host', async () => {
-  const { client, done } = await bothEnds({
+test('a question in the midst of a tool’s call is refused: MCP Apps has no way to ask a host', async (t) => {
+  const { client } = await bothEnds(t, {
     ask: (_params, { elicit }) => elicit({ method: 'elicitation/confirm', params: {} }),
   });
   const { success, error } = await client.call('ask');
@@ -588,11 +568,10 @@ test('a question in the midst of a tool’s call is refused: MCP Apps has no way
     error.message,
     'The agent does not support elicitation: ask the user in the app itself',
   );
-  done();
 });
 
-/** What a page would have that is embedded by `embedder`. */
-function embedded(t, { origin, ancestorOrigins }) {
+/** What a page has that is embedded, and a view in it. */
+function embedded(t, { origin, ancestorOrigins }, options = {}) {
   const posted = [];
   const embedder = {
     postMessage: (message, { targetOrigin }) => posted.push([message, targetOrigin]),
@@ -611,22 +590,21 @@ function embedded(t, { origin, ancestorOrigins }) {
     addEventListener: (_type, listener) => listeners.add(listener),
     removeEventListener: (_type, listener) => listeners.delete(listener),
   };
-  const before = Object.keys(globals).map((name) => [
-    name,
-    Object.getOwnPropertyDescriptor(globalThis, name),
-  ]);
   for (const [name, value] of Object.entries(globals)) {
+    const before = Object.getOwnPropertyDescriptor(globalThis, name);
     Object.defineProperty(globalThis, name, { value, configurable: true });
-  }
-  t.after(() => {
-    for (const [name, descriptor] of before) {
-      if (descriptor) Object.defineProperty(globalThis, name, descriptor);
+    t.after(() => {
+      if (before) Object.defineProperty(globalThis, name, before);
       else delete globalThis[name];
-    }
-  });
-  const transport = new EmbedderTransport(embedder);
+    });
+  }
   const heard = [];
-  transport.onMessage = (message) => heard.push(message);
+  const creating = createView({
+    app: { name: 'X', version: '1' },
+    upgrade: 'none',
+    onNotification: (method) => heard.push(method),
+    ...options,
+  });
   const hear = (data, from = {}) => {
     const event = {
       data,
@@ -637,68 +615,93 @@ function embedded(t, { origin, ancestorOrigins }) {
     };
     for (const listener of listeners) listener({ ...event, ...from });
   };
-  return { transport, posted, heard, hear, listeners };
+  return {
+    creating,
+    heard,
+    hear,
+    listeners,
+    /** What it said by method, and to which origin. */
+    said: () => posted.flatMap(([{ method }, target]) => (method ? [[method, target]] : [])),
+    /** Resolves when it has greeted. */
+    async greeted() {
+      while (!posted.some(([{ method }]) => method)) await turn();
+    },
+    /** Answers its greeting. */
+    answer: (from, word = 'x') => {
+      const [{ id }] = posted.map(([message]) => message).filter(({ method }) => method);
+      hear({ jsonrpc: '2.0', id, result: { hostInfo: { name: word, version: '1' } } }, from);
+    },
+    tell: (method, from) => hear({ jsonrpc: '2.0', method }, from),
+  };
 }
+const GREETING = 'ui/initialize';
+const BEGUN = 'ui/notifications/initialized';
 
-test('a view posts to the exact origin of the page around it, as soon as that is known', (t) => {
-  const known = [
+test('a view posts to the exact origin of the page around it, as soon as that is known', async (t) => {
+  for (const place of [
     { origin: 'https://a.example' },
     { ancestorOrigins: ['https://a.example', 'https://other.example'] },
-  ];
-  for (const place of known) {
-    const { transport, posted } = embedded(t, place);
-    transport.post(1);
-    assert.deepEqual(posted, [[1, 'https://a.example']]);
+  ]) {
+    const { creating, said, greeted, answer } = embedded(t, place);
+    await greeted();
+    assert.deepEqual(said(), [[GREETING, 'https://a.example']]);
+    answer();
+    (await creating).close();
   }
-  const { transport, posted, heard, hear, listeners } = embedded(t, {});
-  transport.post('hello');
-  hear('forged', { source: {} });
-  hear('forged', { source: null });
-  hear('forged', { isTrusted: false });
-  transport.post('still not known');
-  hear('first');
-  transport.post('secret');
-  hear('forged', { origin: 'https://b.example' });
-  transport.close();
-  assert.deepEqual(
-    posted.map(([, target]) => target),
-    ['*', '*', 'https://a.example'],
-  );
-  assert.deepEqual([heard, listeners.size], [['first'], 0]);
+  const { creating, said, greeted, answer, tell, heard, listeners } = embedded(t, {});
+  await greeted();
+  for (const forged of [{ source: {} }, { source: null }, { isTrusted: false }])
+    answer(forged, 'forged');
+  answer();
+  const view = await creating;
+  assert.equal(view.hostInfo.name, 'x');
+  tell('forged', { origin: 'https://b.example' });
+  tell('honest');
+  view.notify('secret');
+  await turn();
+  assert.deepEqual(said(), [
+    [GREETING, '*'],
+    [BEGUN, 'https://a.example'],
+    ['secret', 'https://a.example'],
+  ]);
+  view.close();
+  assert.deepEqual([heard, listeners.size], [['honest'], 0]);
 });
 
-test('an opaque origin has no name to post to', (t) => {
-  const { transport, posted, heard, hear } = embedded(t, { ancestorOrigins: ['null'] });
-  transport.post(1);
-  hear('first', { origin: 'null' });
-  hear('forged');
-  assert.deepEqual([posted, heard], [[[1, '*']], ['first']]);
-  transport.close();
+test('an opaque origin has no name to post to', async (t) => {
+  const { creating, said, greeted, ...host } = embedded(t, { ancestorOrigins: ['null'] });
+  const { answer, tell, heard } = host;
+  await greeted();
+  answer({ origin: 'null' });
+  const view = await creating;
+  tell('forged');
+  tell('honest', { origin: 'null' });
+  await turn();
+  assert.deepEqual(said(), [
+    [GREETING, '*'],
+    [BEGUN, '*'],
+  ]);
+  assert.deepEqual(heard, ['honest']);
+  view.close();
 });
 
 test('a view that finds no host says so, and its app is there for others all the same', async (t) => {
-  const { posted, hear, transport } = embedded(t, {});
-  transport.close();
   const { port1, port2 } = new MessageChannel();
   const capabilities = { echo: (params) => params };
   const app = expose(
     { app: { id: 'x.y', name: 'X', version: '1' }, capabilities },
     { port: port2 },
   );
-  const viewing = createView({
-    app: { name: 'X', version: '1' },
-    tools: toolsOf(app),
-    timeout: 50,
-  });
+  const options = { tools: toolsOf(app), timeout: 50 };
+  const { creating, hear, said } = embedded(t, {}, options);
   // What other pages say is no answer.
   hear({ type: 'initialize', id: 1, payload: {} });
-  await assert.rejects(viewing, {
+  await assert.rejects(creating, {
     code: 'TIMEOUT',
     retryable: true,
     message: 'No MCP Apps host answered within 50 ms: the embedding page may not be one',
   });
-  const [asked] = posted.map(([message]) => message).filter(({ method }) => method);
-  assert.equal(asked.method, 'ui/initialize');
+  assert.equal(said()[0]?.[0], GREETING);
   const client = await connect(port1, { agent });
   assert.deepEqual((await client.call('echo', { a: 1 })).data, { a: 1 });
   client.close();
@@ -712,14 +715,7 @@ test('a host that has begun listens no more to what could have ended its beginni
     followers.push(any.call(AbortSignal, signals));
     return followers.at(-1);
   });
-  const [there, here] = linkedTransports();
-  const { signal } = new AbortController();
-  const [host, view] = await Promise.all([
-    createHost(there, { host: agent, signal }),
-    createView({ transport: here, app: { name: 'view', version: '1' } }),
-  ]);
+  await ends(t, { host: { signal: new AbortController().signal } });
   assert.equal(followers.length, 1);
   assert.deepEqual(getEventListeners(followers[0], 'abort'), []);
-  view.close();
-  await host.close();
 });

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { describe, test } from 'node:test';
 import { Worker } from 'node:worker_threads';
-import { hostChannel, portChannel } from '../src/channels.js';
+import { hostChannel, portChannel } from '../src/index.js';
 
 /** Two ends, and what each was told. */
 function ends() {
@@ -235,7 +235,7 @@ test('frames that are none are passed over', async () => {
 });
 
 test('a worker of Node’s is spoken to as a page’s is, and its end is noticed', async () => {
-  const { href } = new URL('../src/channels.js', import.meta.url);
+  const { href } = new URL('../src/index.js', import.meta.url);
   const worker = new Worker(
     `const { parentPort } = require('node:worker_threads');
     import(${JSON.stringify(href)}).then(({ portChannel }) => {

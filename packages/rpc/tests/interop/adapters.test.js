@@ -11,7 +11,7 @@ import { WebSocket, WebSocketServer } from 'ws';
 import { acpStream } from '../../src/adapters/acp.js';
 import { mcpTransport } from '../../src/adapters/mcp.js';
 import { readerAndWriter } from '../../src/adapters/vscode-jsonrpc.js';
-import { portChannel } from '../../src/channels.js';
+import { portChannel } from '../../src/index.js';
 import { portTransport } from '../../../../js/transports/port.js';
 import { headerTransport, lineTransport } from '../../src/byte-streams.js';
 import { webSocketTransport } from '../../../../js/transports/websocket.js';

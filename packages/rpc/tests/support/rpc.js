@@ -122,7 +122,7 @@ export const outcome = (promise) =>
 
 /**
  * Object streams as the ACP SDK has them, one end as ours.
- * @returns {[import('../../../../js/session/endpoint.js').Transport, { readable: ReadableStream, writable: WritableStream }]}
+ * @returns {[import('../../src/index.js').ChannelTransport, { readable: ReadableStream, writable: WritableStream }]}
  */
 export function streamPair() {
   const there = new TransformStream();

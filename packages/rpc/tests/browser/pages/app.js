@@ -1,6 +1,6 @@
 // The app's page. What it is is said in its address.
 import { mcpTransport } from '../../../src/adapters/mcp.js';
-import { hostChannel } from '../../../src/channels.js';
+import { hostChannel } from '../../../src/index.js';
 import { SDKS, handlers } from '../../support/sdks.js';
 import { note } from './common.js';
 import { VIEWS } from './mcp-apps.js';

@@ -1,6 +1,6 @@
 // The host's page: does nothing until a test asks.
 import { mcpTransport } from '../../../src/adapters/mcp.js';
-import { portChannel, windowChannel } from '../../../src/channels.js';
+import { portChannel, windowChannel } from '../../../src/index.js';
 import { SDKS, handlers } from '../../support/sdks.js';
 import { note } from './common.js';
 import { HOSTS } from './mcp-apps.js';

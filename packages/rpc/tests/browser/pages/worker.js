@@ -1,6 +1,6 @@
 // A worker that serves what the tests' pages serve.
 import 'vscode-jsonrpc/browser';
-import { portChannel } from '../../../src/channels.js';
+import { portChannel } from '../../../src/index.js';
 import { SDKS, handlers } from '../../support/sdks.js';
 
 let aborted = 0;

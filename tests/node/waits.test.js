@@ -2,11 +2,10 @@
 // is remembered) is in limits.test.js.
 import assert from 'node:assert/strict';
 import { describe, mock, test } from 'node:test';
-import { restore, retry } from '../../js/agent/retry.js';
-import { AbpError } from '../../js/common/errors.js';
-import { connect } from '../../js/index.js';
+import { AbpError, connect, expose } from '../../js/index.js';
+import { portTransport } from '../../js/transports/port.js';
 import { useClock } from '../support/clock.js';
-import { AGENT, closeAfter, openPair } from '../support/pair.js';
+import { AGENT, APP, closeAfter, openPair } from '../support/pair.js';
 import { Raw } from '../support/raw.js';
 
 const turns = async () => {
@@ -14,186 +13,244 @@ const turns = async () => {
 };
 const HIGHEST = 1 - Number.EPSILON / 2; // of Math.random
 
-/** Something that is done again and again, by a clock of its own: says when, after how many ms each time. */
-function attempts(t, random) {
+const busy = (more) => ({
+  success: false,
+  error: { code: 'BUSY', message: 'busy', retryable: true, ...more },
+});
+
+/** Chance is this, and `next` fails unless something more is done after exactly so many ms, by a clock that is held. */
+function timed(t, done, random) {
   const clock = useClock(t);
   t.mock.method(Math, 'random', () => random);
-  const made = mock.fn();
-  /** Fails unless the next attempt is made after exactly so many ms. */
   const next = async (ms) => {
-    const before = made.mock.callCount();
+    const before = done.mock.callCount();
     await turns();
-    assert.equal(made.mock.callCount(), before, 'not at once');
+    assert.equal(done.mock.callCount(), before, 'not at once');
     clock.advance(ms - 1);
     await turns();
-    assert.equal(made.mock.callCount(), before, `not after ${ms - 1} ms`);
+    assert.equal(done.mock.callCount(), before, `not after ${ms - 1} ms`);
     clock.advance(1);
     await turns();
-    assert.equal(made.mock.callCount(), before + 1, `after ${ms} ms`);
+    assert.equal(done.mock.callCount(), before + 1, `after ${ms} ms`);
   };
-  return { clock, made, next };
+  return { clock, next };
 }
-const neverAgain = () => Promise.reject(new Error('no way'));
 
 describe('a lost session is begun again', () => {
-  const never = new AbortController().signal;
-  const longAgo = () => ({ failures: 0, since: -Infinity });
+  /** A client of which `opened` says how often it has tried to begin its session again, which fails as long as `isBroken`. */
+  async function lost(t, reconnect, random, { error = new Error('no way'), lasted = 0 } = {}) {
+    const exposed = expose({ app: APP, capabilities: {} }, { origins: [] });
+    closeAfter(() => exposed.close());
+    const it = { opened: mock.fn(), isBroken: false, told: mock.fn() };
+    let last;
+    const open = () => {
+      it.opened();
+      if (it.isBroken) throw error;
+      const { port1, port2 } = new MessageChannel();
+      closeAfter(() => port1.close());
+      exposed.accept(portTransport(port1));
+      last = port1;
+      return port2;
+    };
+    Object.assign(it, timed(t, it.opened, random));
+    const client = await connect(open, { agent: AGENT, reconnect, onReconnect: it.told });
+    closeAfter(() => client.close());
+    it.lose = async () => {
+      const isGone = new Promise((resolve) => (client.onDisconnect = resolve));
+      last.close();
+      await isGone;
+    };
+    it.clock.advance(lasted);
+    it.isBroken = true;
+    it.opened.mock.resetCalls();
+    await it.lose();
+    return it;
+  }
 
-  test('at once, then after 250 ms, each time after twice as many, and never after more than 30 s', async (t) => {
-    const { made, next } = attempts(t, 0);
-    const begin = () => (made(), neverAgain());
-    const ends = restore(begin, { attempts: 10 }, longAgo(), never, undefined).catch(
-      (error) => error,
-    );
+  test('within `delay`, then after 250 ms, each time after twice as many, and never after more than 30 s', async (t) => {
+    const { clock, opened, next } = await lost(t, true, 0);
     await turns();
-    assert.equal(made.mock.callCount(), 1);
+    clock.advance(0);
+    await turns();
+    assert.equal(opened.mock.callCount(), 1);
     for (const ms of [250, 500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]) await next(ms);
-    assert.equal((await ends).message, 'no way');
   });
 
-  test('after half of that where chance is least', async (t) => {
-    const { made, next } = attempts(t, HIGHEST);
-    const begin = () => (made(), neverAgain());
-    restore(begin, { delay: 100, maxDelay: 300, attempts: 5 }, longAgo(), never, undefined).catch(
-      () => {},
-    );
-    await turns();
-    for (const ms of [50, 100, 150, 150]) await next(ms);
-  });
-
-  test('at first after up to `delay`, where all clients of a server have lost theirs', async (t) => {
-    const { made, next } = attempts(t, 0.25);
-    const ends = restore(
-      async () => made(),
-      { delay: 400 },
-      longAgo(),
-      never,
-      () => {},
-    );
-    await next(100);
-    await ends;
+  test('after half of that where chance is least, the first time after all of `delay`', async (t) => {
+    const { next } = await lost(t, { delay: 100, maxDelay: 300 }, HIGHEST);
+    for (const ms of [100, 50, 100, 150, 150]) await next(ms);
   });
 
   test('as the first one, if it had lasted for more than ten seconds', async (t) => {
-    for (const [lasted, waits] of [
-      [10_000, true],
-      [10_001, false],
+    for (const [lasted, ms] of [
+      [10_000, 600],
+      [10_001, 50],
     ]) {
-      const { clock, made } = attempts(t, 0);
-      const history = { failures: 3, since: performance.now() - lasted };
-      const ends = restore(async () => made(), { delay: 100 }, history, never, undefined);
-      await turns();
-      assert.equal(made.mock.callCount(), waits ? 0 : 1, `${lasted} ms`);
-      if (waits) clock.advance(400);
-      await ends;
-      assert.deepEqual([history.failures, history.since], [waits ? 4 : 1, performance.now()]);
+      const it = await lost(t, { delay: 100 }, 0.5, { lasted: 20_000 });
+      for (const before of [50, 75, 150]) await it.next(before);
+      it.isBroken = false;
+      await it.next(300);
+      while (!it.told.mock.callCount()) await turns();
+      it.clock.advance(lasted);
+      it.isBroken = true;
+      await it.lose();
+      await it.next(ms);
       t.mock.timers.reset();
       t.mock.restoreAll();
     }
   });
 
   test('so often and no more; and not after an error that is final', async (t) => {
-    const { clock, made } = attempts(t, 0);
     for (const [error, count] of [
       [new AbpError('TIMEOUT', 'again', { retryable: true }), 2],
       [new AbpError('INVALID_PARAMS', 'never', { retryable: false }), 1],
     ]) {
-      made.mock.resetCalls();
-      const begin = () => (made(), Promise.reject(error));
-      const ends = restore(begin, { attempts: 2 }, longAgo(), never, undefined).catch(
-        (thrown) => thrown,
-      );
+      const it = await lost(t, { attempts: 2 }, 0, { error });
+      for (let i = 0; i < 3; i++) {
+        await turns();
+        it.clock.advance(30_000);
+      }
       await turns();
-      clock.advance(60_000);
-      assert.equal(await ends, error);
-      assert.equal(made.mock.callCount(), count);
+      assert.deepEqual(
+        it.told.mock.calls.map(({ arguments: [given] }) => given),
+        [error],
+      );
+      assert.equal(it.opened.mock.callCount(), count);
+      t.mock.timers.reset();
+      t.mock.restoreAll();
     }
   });
 });
 
 describe('a call that failed is made again', () => {
-  const failed = (error) => ({
-    success: false,
-    error: { message: 'm', retryable: true, ...error },
-  });
-  const again = (response, made, options = {}, more = {}) =>
-    retry(response, {
-      attempt: async ({ timeout }) => (made(timeout), response),
-      ready: () => Promise.resolve(true),
-      client: {},
-      sent: [Date.now(), performance.now()],
-      options: { retry: true, ...options },
-      ...more,
-    });
+  /** A call to an app that answers each attempt with the same response. `made` gets the time that each says it has. */
+  async function failing(t, response, options, random = 0) {
+    const { port1, port2 } = new MessageChannel();
+    const raw = new Raw(port1);
+    closeAfter(() => port1.close());
+    const connecting = connect(port2, { agent: AGENT, upgrade: 'none', limits: { heartbeat: 0 } });
+    const { id } = await raw.next();
+    raw.send('initialize-result', id, { sessionId: 's', features: {}, capabilities: [] });
+    const client = await connecting;
+    closeAfter(() => client.close());
+    const made = mock.fn();
+    port1.onmessage = ({ data: { id: callId, payload } }) => {
+      made(payload.options?.timeout);
+      raw.send('capabilities/call-result', callId, response);
+    };
+    const it = { made, ...timed(t, made, random), told: undefined };
+    void client.call('work', {}, { retry: true, ...options }).then((told) => (it.told = told));
+    while (!made.mock.callCount()) await turns();
+    return it;
+  }
+  const reset = (t) => {
+    t.mock.timers.reset();
+    t.mock.restoreAll();
+  };
 
   test('twice unless it says otherwise, after 250 and 500 ms', async (t) => {
-    const { made, next } = attempts(t, 0);
-    const ends = again(failed({ code: 'RATE_LIMITED' }), made);
-    await next(250);
-    await next(500);
-    assert.equal((await ends).error.code, 'RATE_LIMITED');
-    assert.deepEqual(
-      made.mock.calls.map(({ arguments: [timeout] }) => timeout),
-      [undefined, undefined],
-    );
+    const it = await failing(t, busy());
+    await it.next(250);
+    assert.equal(it.told, undefined);
+    await it.next(500);
+    assert.equal(it.told.error.code, 'BUSY');
+    it.clock.advance(1_000_000);
+    await turns();
+    assert.equal(it.made.mock.callCount(), 3);
   });
 
   test('after as long as its app asks for, up to ten minutes, or to maxDelay', async (t) => {
     for (const [retryAfter, patience, isMade] of [
-      [7, true, true],
-      [600_000, true, true],
-      [600_001, true, false],
+      [7, {}, true],
+      [600_000, {}, true],
+      [600_001, {}, false],
       [500, { maxDelay: 500 }, true],
       [501, { maxDelay: 500 }, false],
     ]) {
-      const { made, next } = attempts(t, 0.5);
-      const response = failed({ code: 'RATE_LIMITED', retryAfter });
-      const ends = again(response, made, { retry: { attempts: 2, ...Object(patience) } });
-      if (isMade) await next(retryAfter);
-      assert.equal(await ends, response);
-      assert.equal(made.mock.callCount(), isMade ? 1 : 0, `${retryAfter}`);
-      t.mock.timers.reset();
-      t.mock.restoreAll();
+      const it = await failing(
+        t,
+        busy({ retryAfter }),
+        { retry: { attempts: 2, ...patience } },
+        0.5,
+      );
+      if (isMade) await it.next(retryAfter);
+      await turns();
+      assert.equal(it.told?.error.retryAfter, retryAfter);
+      assert.equal(it.made.mock.callCount(), isMade ? 2 : 1, `${retryAfter}`);
+      reset(t);
     }
   });
 
   test('if there is time left after the pause, and with what is left', async (t) => {
-    for (const [left, isMade] of [
-      [100, false],
-      [101, true],
+    for (const [timeout, left] of [
+      [100, undefined],
+      [101, 1],
+      [400, 300],
     ]) {
-      const { made, next } = attempts(t, 0);
-      const response = failed({ code: 'RATE_LIMITED' });
-      const ends = again(response, made, {
-        retry: { attempts: 2, delay: 100 },
-        timeout: left,
-      });
-      if (isMade) await next(100);
-      assert.equal(await ends, response);
-      assert.equal(made.mock.callCount(), isMade ? 1 : 0, `${left} ms are left`);
-      if (isMade) assert.ok(Math.abs(made.mock.calls[0].arguments[0] - 1) < 0.01);
-      t.mock.timers.reset();
-      t.mock.restoreAll();
+      const it = await failing(t, busy(), { retry: { attempts: 2, delay: 100 }, timeout });
+      if (left) await it.next(100);
+      await turns();
+      assert.equal(it.told?.error.code, 'BUSY');
+      const given = it.made.mock.calls.map(({ arguments: [ms] }) => ms);
+      assert.deepEqual(given, left ? [timeout, left] : [timeout]);
+      reset(t);
     }
   });
 
-  test('without a pause once there is a session, if it was lost with the one before', async (t) => {
-    const { made } = attempts(t, 0);
-    let begin;
-    const ready = () => new Promise((resolve) => (begin = resolve));
-    const more = { ready, options: { retry: { attempts: 2 } } };
-    const ends = again(failed({ code: 'DISCONNECTED' }), made, {}, more);
-    await turns();
-    assert.equal(made.mock.callCount(), 0);
-    begin(true);
-    await ends;
-    assert.equal(made.mock.callCount(), 1);
-    const given = again(failed({ code: 'DISCONNECTED' }), made, {}, more);
-    await turns();
-    begin(false);
-    assert.equal((await given).error.code, 'DISCONNECTED');
-    assert.equal(made.mock.callCount(), 1);
-  });
+  const failed = busy();
+  for (const [what, response] of Object.entries({
+    'has succeeded': { success: true, data: 1 },
+    'was cancelled': { ...failed, cancelled: true },
+    'will fail again': busy({ retryable: false }),
+    'does not say whether it helps': busy({ retryable: 'yes' }),
+    'says nothing of its error': { success: false },
+  }))
+    test(`but not one that ${what}`, async (t) => {
+      const it = await failing(t, response);
+      while (!it.told) await turns();
+      it.clock.advance(1_000_000);
+      await turns();
+      assert.equal(it.made.mock.callCount(), 1);
+    });
+
+  for (const [what, timeout, ms] of [
+    ['its time is over', 1000, 1000],
+    ['its caller has given up', undefined, 0],
+  ])
+    test(`in the next session, unless ${what} before there is one: then as it was`, async (t) => {
+      const clock = useClock(t);
+      const handler = mock.fn(() => (lose(), new Promise(() => {})));
+      let lose;
+      const exposed = expose(
+        { app: APP, capabilities: { work: { readOnly: true, handler } } },
+        { origins: [] },
+      );
+      closeAfter(() => exposed.close());
+      const open = () => {
+        if (lose) return new Promise(() => {});
+        const { port1, port2 } = new MessageChannel();
+        lose = () => port1.close();
+        exposed.accept(portTransport(port1));
+        return port2;
+      };
+      const client = await connect(open, { agent: AGENT, reconnect: true, timeout: 0 });
+      closeAfter(() => client.close());
+      const isLost = new Promise((resolve) => (client.onDisconnect = resolve));
+      const controller = new AbortController();
+      const { signal } = controller;
+      let told;
+      void client
+        .call('work', {}, { retry: true, signal, timeout })
+        .then((response) => (told = response));
+      await isLost;
+      await turns();
+      assert.equal(told, undefined);
+      if (ms) clock.advance(ms);
+      else controller.abort('enough');
+      while (!told) await turns();
+      assert.equal(told.error.code, ms ? 'DISCONNECTED' : 'CANCELLED');
+      assert.deepEqual([told.metadata.outcome, handler.mock.callCount()], ['unknown', 1]);
+    });
 });
 
 test('after a second without an answer the console says why, if that is known', async (t) => {

@@ -57,7 +57,13 @@ export function foreignApp(reporters, page) {
   const places = [];
   let open = false;
 
-  const later = () => new Promise((resolve) => setTimeout(resolve, PATIENCE));
+  /** What a promise gives, unless that takes too long. @param {unknown} promise */
+  function inTime(promise) {
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    let timer;
+    const late = new Promise((resolve) => (timer = setTimeout(resolve, PATIENCE)));
+    return Promise.race([promise, late]).finally(() => clearTimeout(timer));
+  }
 
   // --- What apps report ----------------------------------------------------------------------------
 
@@ -186,7 +192,7 @@ export function foreignApp(reporters, page) {
   async function list() {
     let listing;
     try {
-      listing = await Promise.race([page.abp.listCapabilities?.(), later()]);
+      listing = /** @type {any} */ (await inTime(page.abp.listCapabilities?.()));
     } catch {
       // Then what `initialize` returned must do.
     }
@@ -251,7 +257,7 @@ export function foreignApp(reporters, page) {
       if (!open) return;
       open = false;
       try {
-        await Promise.race([page.abp.shutdown?.({ reason }), later()]);
+        await inTime(page.abp.shutdown?.({ reason }));
       } catch {
         // The session is over anyway.
       }

@@ -29,7 +29,13 @@ import { REPORTERS } from './reporters.js';
 
 /** How long the result of a call waits for the answer to a cancel that came before it, in ms. */
 const PATIENCE = 2000;
-const later = () => new Promise((resolve) => setTimeout(resolve, PATIENCE));
+/** @param {Promise<unknown>} promise @returns {Promise<unknown>} settles with it, or when that takes too long */
+function inTime(promise) {
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let timer;
+  const late = new Promise((resolve) => (timer = setTimeout(resolve, PATIENCE)));
+  return Promise.race([promise, late]).finally(() => clearTimeout(timer));
+}
 
 /**
  * What an app says of itself, without the functions that it may have beside.
@@ -216,7 +222,7 @@ export class ForeignCapabilities {
       return await response;
     } finally {
       const word = stopping();
-      if (word) await Promise.race([word, later()]);
+      if (word) await inTime(word);
     }
   }
 

@@ -1,6 +1,5 @@
 /** Every way to an app or a peer that runs in Node: how a session over it is opened, used and broken. */
 import { Worker } from 'node:worker_threads';
-import { RelayTransport } from '../../js/app/relay-transport.js';
 import { AbpError, connect, expose } from '../../js/index.js';
 import { portTransport } from '../../js/transports/port.js';
 import { createTaskClient, createTaskServer } from '../../packages/a2a/src/index.js';
@@ -99,6 +98,38 @@ const OPTIONS = {
 const appOf = (options = {}) =>
   expose({ app: APP, capabilities: HANDLERS }, { origins: [], ...options });
 
+/** An app of others' making, with the same handlers. */
+function foreignApp() {
+  /** @type {Map<string, AbortController>} */
+  const running = new Map();
+  const call = async (
+    /** @type {string} */ name,
+    /** @type {any} */ params,
+    /** @type {any} */ { signal },
+  ) => {
+    try {
+      return { success: true, data: await HANDLERS[name]?.(params, { call, signal }) };
+    } catch (error) {
+      return { success: false, cancelled: signal.aborted || undefined, error };
+    }
+  };
+  return {
+    app: APP,
+    initialize: () => ({ sessionId: 's', app: APP }),
+    listCapabilities: () => Object.keys(HANDLERS).map((name) => ({ name, available: true })),
+    call(/** @type {string} */ name, /** @type {any} */ params, /** @type {any} */ { callId }) {
+      const controller = new AbortController();
+      running.set(callId, controller);
+      return call(name, params, controller).finally(() => running.delete(callId));
+    },
+    cancel(/** @type {string} */ callId, /** @type {string} */ reason) {
+      const controller = running.get(callId);
+      controller?.abort(reason);
+      return { callId, cancelled: controller !== undefined };
+    },
+  };
+}
+
 /** @param {any} client @returns {Session['breaks']} */
 const agentBreaks = (client) => ({ 'the agent closes': () => client.close() });
 
@@ -106,12 +137,13 @@ const agentBreaks = (client) => ({ 'the agent closes': () => client.close() });
  * Over a transport of which both ends are here. Its agents may come again.
  * @param {() => Promise<import('../contracts/channels.js').End[]>} ends
  * @param {object} [options] of both sides
+ * @param {() => any} [app] makes an app of others' making, instead of ours
  * @returns {Way}
  */
-const over = (ends, options) => ({
+const over = (ends, options, app) => ({
   ends: OF_APPS,
   async begin() {
-    const exposed = appOf(options);
+    const exposed = app ? expose(app(), { origins: [], ...options }) : appOf(options);
     return {
       async open() {
         /** @type {import('../contracts/channels.js').End[]} */
@@ -223,40 +255,6 @@ const inWindow = (options) => ({
     };
   },
 });
-
-/** An app of others' making, as the relay calls it. @type {Way} */
-const relay = {
-  ends: OF_APPS,
-  async begin() {
-    return {
-      async open() {
-        const transport = new RelayTransport(
-          /** @type {any} */ ({
-            foreign: true,
-            app: APP,
-            begin: async () => {},
-            list: () => Object.keys(HANDLERS).map((name) => ({ name, available: true })),
-            rejectionFor: () => 0,
-            run: ({ capability, params }, context) => HANDLERS[capability]?.(params, context),
-          }),
-        );
-        const client = await connect(() => transport, OPTIONS);
-        return {
-          uses: usesOf(client),
-          breaks: {
-            ...agentBreaks(client),
-            'the relay is lost': () => transport.lose(new Error('gone')),
-          },
-          close() {
-            client.close();
-            transport.close();
-          },
-        };
-      },
-      close() {},
-    };
-  },
-};
 
 /** @type {Way} */
 const driven = {
@@ -503,7 +501,7 @@ export const WAYS = {
   'MessageChannel, messages': over(TRANSPORTS[0].ends, { upgrade: 'none' }),
   'window, then a port': inWindow({}),
   'window messages': inWindow({ upgrade: 'none' }),
-  relay,
+  'an app of others': over(TRANSPORTS[0].ends, undefined, foreignApp),
   'page that is driven': driven,
   'view of an MCP App': view,
   'worker thread': inThread,

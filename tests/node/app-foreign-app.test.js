@@ -1,25 +1,81 @@
-// Apps of others' making in one form: how they report, list their capabilities, take a cancel, and end.
+// Apps of others' making in a page that is driven: how they report, list their capabilities, take a cancel, and end.
 import assert from 'node:assert/strict';
-import { afterEach, describe, mock, test } from 'node:test';
-import { foreignApp } from '../../js/app/foreign-app.js';
-import { REPORTERS } from '../../js/app/reporters.js';
-
-afterEach(() => mock.restoreAll());
+import { describe, mock, test } from 'node:test';
+import { connectPage } from '../../packages/automation/src/index.js';
+import { AGENT, closeAfter } from '../support/pair.js';
 
 const nextTurn = () => new Promise((resolve) => setTimeout(resolve));
-const HELLO = { agent: { name: 'a', version: '1' }, features: { elicitation: true } };
+const until = async (holds) => {
+  while (!holds()) await new Promise(setImmediate);
+};
+const copied = (value) => (value === undefined ? undefined : JSON.parse(JSON.stringify(value)));
 
-/** A page with an app, in a session of its own; `heard` has what it reports. */
-async function opened(abp, page = {}, params = HELLO) {
-  page.abp = { initialize: () => ({ sessionId: 's' }), ...abp };
-  const app = foreignApp(REPORTERS, page);
+/** The functions by which apps report, by what they report. */
+const REPORTERS = {
+  Notification: ['__abp_notification', '__abpOnNotification', '__abp_notify'],
+  Progress: ['__abp_progress', '__abpOnProgress'],
+  CapabilitiesChanged: ['__abp_capabilities_changed', '__abpOnCapabilitiesChanged'],
+  Elicitation: ['__abp_elicitation', '__abpOnElicitation'],
+};
+const initialize = () => ({ sessionId: 's' });
+
+/** A page with an app, and an agent that drives it; `heard` has what the app reports. */
+async function opened(abp, { page = {}, ...options } = {}) {
+  Object.setPrototypeOf(page, { addEventListener() {}, removeEventListener() {} });
+  page.abp ??= { initialize, call: () => ({ success: true }), ...abp };
   const heard = [];
-  const result = await app.open(params, (kind, report) => {
-    heard.push([kind, report]);
-    return kind === 'Elicitation' ? 'an answer' : undefined;
+  const tell =
+    (kind) =>
+    (...said) =>
+      void heard.push([kind, ...said]);
+  const driver = {
+    async evaluateHandle(script) {
+      const object = new Function('globalThis', `return ${script}`)(page);
+      const evaluate = async (question, argument) =>
+        copied(await question(object, copied(argument)));
+      return { evaluate, dispose: async () => {} };
+    },
+  };
+  const client = await connectPage(driver, {
+    agent: AGENT,
+    onNotification: (event, data) =>
+      event === 'notifications/capabilities/list_changed' || tell('Notification')(event, data),
+    onProgress: tell('Progress'),
+    onCapabilitiesChanged: tell('CapabilitiesChanged'),
+    onElicitation: (request) => (tell('Elicitation')(request.params), 'an answer'),
+    ...options,
   });
-  return { app, page, heard, result };
+  closeAfter(() => client.close());
+  /** Settles when so many reports were heard. */
+  const hears = async (count) => {
+    await until(() => heard.length >= count);
+    await client.call('a barrier');
+    assert.equal(heard.length, count);
+    return heard.splice(0);
+  };
+  /** Ends the session; settles when the app has nothing of the agent any more. */
+  const close = async () => {
+    client.close();
+    await until(
+      () =>
+        !Object.values(page).some(
+          (value) => typeof value === 'function' && value[Symbol.for('abp-bridge.listener')],
+        ),
+    );
+  };
+  return { client, page, heard, hears, close };
 }
+
+// This comes first: timers that sessions before it have left could not be cleared while the clock is held.
+test('a list that does not come is not waited for without end', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  let asked;
+  const listCapabilities = () => ((asked = true), new Promise(() => {}));
+  const opening = opened({ listCapabilities });
+  await until(() => asked);
+  t.mock.timers.tick(2000);
+  assert.deepEqual(await (await opening).client.listCapabilities(), []);
+});
 
 describe('what it can do is what it says first and what it lists', () => {
   const first = { name: 'first' };
@@ -34,72 +90,46 @@ describe('what it can do is what it says first and what it lists', () => {
     ['nothing, without the method', undefined, []],
   ])
     test(`by ${what}`, async () => {
-      const initialize = () => ({ sessionId: 's', capabilities: [first] });
-      const { result } = await opened({ initialize, listCapabilities });
-      assert.deepEqual(result, { sessionId: 's', capabilities: [first, ...listed] });
+      const begin = () => ({ sessionId: 's', capabilities: [first] });
+      const { client } = await opened({ initialize: begin, listCapabilities });
+      assert.deepEqual(await client.listCapabilities(), [first, ...listed]);
     });
-
-  test('though it says nothing first', async () => {
-    for (const initialize of [() => ({}), () => undefined]) {
-      const { result } = await opened({ initialize, listCapabilities: () => [second] });
-      assert.deepEqual(result, { capabilities: [second] });
-    }
-  });
-
-  test('and is not waited for without end', async (t) => {
-    t.mock.timers.enable({ apis: ['setTimeout'] });
-    let asked;
-    const isAsked = new Promise((resolve) => (asked = resolve));
-    const listCapabilities = () => {
-      asked();
-      return new Promise(() => {});
-    };
-    const opening = opened({ listCapabilities });
-    await isAsked;
-    t.mock.timers.tick(2000);
-    assert.deepEqual((await opening).result.capabilities, []);
-  });
 });
 
-describe('a session that it refuses', () => {
-  test('leaves nothing in the page, and its words are told', async () => {
-    const refusal = { success: false, error: { code: 'OWN' } };
-    const { result, page, app } = await opened({ initialize: () => refusal });
-    assert.equal(result, refusal);
-    assert.deepEqual(Object.keys(page), ['abp']);
-    page.abp.shutdown = mock.fn();
-    await app.close();
-    assert.equal(page.abp.shutdown.mock.callCount(), 0);
-  });
-
-  test('by throwing leaves nothing in the page either', async () => {
+test('a session that it refuses leaves nothing in the page, and its words are told', async () => {
+  for (const [begin, code] of [
+    [() => ({ success: false, error: { code: 'OWN', message: 'no', retryable: false } }), 'OWN'],
+    [() => Promise.reject(new Error('no')), undefined],
+  ]) {
+    const shutdown = mock.fn();
     const page = {};
-    const initialize = () => Promise.reject(new Error('no'));
-    await assert.rejects(opened({ initialize }, page), { message: 'no' });
-    assert.deepEqual(Object.keys(page), ['abp']);
-  });
+    await assert.rejects(opened({ initialize: begin, shutdown }, { page }), (error) => {
+      assert.match(error.message, /no/);
+      return !code || error.code === code;
+    });
+    await until(() => Object.keys(page).length === 1);
+    assert.equal(shutdown.mock.callCount(), 0);
+  }
 });
 
 describe('what it reports by functions of the page', () => {
   test('is heard by each name that apps know, until it is closed', async () => {
-    const { app, page, heard } = await opened();
+    const { page, hears, close, heard } = await opened();
     const calls = Object.entries(REPORTERS).flatMap(([kind, names]) =>
       names.map((name) => [kind, name]),
     );
-    for (const [, name] of calls) {
-      await page[name]({ event: 'e' });
+    for (const [kind, name] of calls) {
+      const method = 'elicitation/input';
+      await page[name]({ event: 'e', method, params: 1, operationId: 'o', progress: 1, added: [] });
+      const [[told]] = await hears(1);
+      assert.equal(told, kind, name);
       await nextTurn();
     }
-    const kinds = calls.map(([kind]) => kind);
-    assert.deepEqual(
-      heard.map(([kind]) => kind),
-      kinds,
-    );
     const { __abp_progress: progress } = page;
-    await app.close();
+    await close();
     assert.deepEqual(Object.keys(page), ['abp']);
-    await progress({ progress: 1 });
-    assert.equal(heard.length, kinds.length);
+    await progress({ operationId: 'o', progress: 1 });
+    assert.equal(heard.length, 0);
   });
 
   test('reaches the functions that were there, too, but for questions', async () => {
@@ -108,19 +138,21 @@ describe('what it reports by functions of the page', () => {
       return Promise.reject(new Error('not of interest'));
     });
     const page = { __abp_progress: before, __abp_elicitation: before, __abp_notify: 'no function' };
-    const silent = [() => undefined, () => 'no promise'];
-    [page.__abp_notification, page.__abpOnProgress] = silent;
-    const { app, heard } = await opened({}, page);
+    page.__abp_notification = () => undefined;
+    page.__abpOnProgress = () => 'no promise';
+    const { hears, close } = await opened({}, { page });
     await page.__abp_notification('silent');
-    await page.__abpOnProgress('silent');
-    assert.equal(heard.splice(0).length, 2);
-    await page.__abp_progress({ progress: 1 });
-    assert.equal(await page.__abp_elicitation({}), 'an answer');
+    await page.__abpOnProgress({ operationId: 'silent', progress: 1 });
+    await hears(2);
+    await nextTurn();
+    await page.__abp_progress({ operationId: 'o', progress: 1 });
+    const { data } = await page.__abp_elicitation({ method: 'elicitation/input', params: {} });
+    assert.equal(data, 'an answer');
     await page.__abp_notify('e');
+    await hears(3);
     assert.equal(before.mock.callCount(), 1);
-    assert.equal(heard.length, 3);
     const stacked = page.__abp_progress;
-    await app.close();
+    await close();
     assert.deepEqual([page.__abp_progress, page.__abp_elicitation], [before, before]);
     assert.equal(page.__abp_notify, 'no function');
     await assert.rejects(stacked({ progress: 2 }), { message: 'not of interest' });
@@ -128,160 +160,126 @@ describe('what it reports by functions of the page', () => {
   });
 
   test('is not taken back from who has replaced it since', async () => {
-    const { app, page } = await opened();
+    const { page, close } = await opened();
     const own = () => {};
     page.__abp_progress = own;
-    await app.close();
+    await close();
     assert.equal(page.__abp_progress, own);
   });
 
-  test('is heard by way of the places that were kept for it', async () => {
-    const place = { [Symbol.for('abp-bridge.place')]: true };
-    const { app, page, heard } = await opened({}, { __abp_notify: place });
-    assert.equal(page.__abp_notify, place);
-    await place.heard('e', 1);
-    assert.deepEqual(heard, [['Notification', { event: 'e', data: 1 }]]);
-    const { heard: listen } = place;
-    await app.close();
-    assert.equal(place.heard, undefined);
-    assert.equal(listen('e', 2), undefined);
-    assert.equal(heard.length, 1);
-  });
-
   test('is no question where the agent takes none', async () => {
-    for (const features of [undefined, {}, { elicitation: 'true' }]) {
-      const { page } = await opened({}, {}, { features });
-      assert.equal(page.__abp_elicitation, undefined);
-      assert.equal(typeof page.__abp_progress, 'function');
-    }
+    const { page } = await opened({}, { onElicitation: undefined });
+    assert.equal(page.__abp_elicitation, undefined);
+    assert.equal(typeof page.__abp_progress, 'function');
   });
 });
 
 describe('what it reports by handlers of its own', () => {
-  test('is heard where it takes a handler, where it holds one, and where it has neither', async () => {
+  test('is heard where it takes a handler, and where it holds one', async () => {
     let taken;
-    const abp = Object.freeze({
-      initialize: () => ({ sessionId: 's' }),
-      onProgress: (handler) => (taken = handler),
-    });
-    const page = { abp };
-    const app = foreignApp(REPORTERS, page);
-    const heard = [];
-    await app.open(HELLO, (...report) => void heard.push(report));
-    assert.equal(await taken({ progress: 1 }), undefined);
-    assert.deepEqual(heard, [['Progress', { progress: 1 }]]);
-    await app.close();
-    assert.equal(taken({ progress: 2 }), undefined);
-    assert.equal(heard.length, 1);
+    const page = {
+      abp: Object.freeze({
+        initialize,
+        call: () => ({}),
+        onProgress: (handler) => (taken = handler),
+      }),
+    };
+    const taker = await opened({}, { page });
+    assert.equal(await taken({ operationId: 'o', progress: 1 }), undefined);
+    assert.deepEqual(await taker.hears(1), [['Progress', { operationId: 'o', progress: 1 }]]);
+    await taker.close();
+    assert.equal(taken({ operationId: 'o', progress: 2 }), undefined);
+    assert.equal(taker.heard.length, 0);
 
     const holder = await opened({ onNotification: null });
     await holder.page.abp.onNotification('e', 1);
-    await holder.page.abp.onElicitation({});
+    await holder.page.abp.onElicitation({ method: 'elicitation/input', params: 1 });
     assert.deepEqual(
-      holder.heard.map(([kind]) => kind),
+      (await holder.hears(2)).map(([kind]) => kind),
       ['Notification', 'Elicitation'],
     );
-    await holder.app.close();
+    await holder.close();
     assert.equal(holder.page.abp.onNotification, null);
     assert.equal('onElicitation' in holder.page.abp, false);
   });
 
   test('is heard by two agents, each as long as it stays', async () => {
     const one = await opened();
-    const app = foreignApp(REPORTERS, one.page);
-    const heard = [];
-    await app.open(HELLO, (kind) => void heard.push(kind));
+    const two = await opened({}, { page: one.page });
     await one.page.abp.onNotification('e', 1);
-    assert.deepEqual([heard.length, one.heard.length], [1, 1]);
-    await app.close();
+    await Promise.all([one.hears(1), two.hears(1)]);
+    two.client.close();
+    await until(() => one.page.abp.shutdown === undefined);
     await nextTurn();
     await one.page.abp.onNotification('e', 1);
-    assert.deepEqual([heard.length, one.heard.length], [1, 2]);
+    await one.hears(1);
   });
 });
 
 describe('a report', () => {
+  const step = { operationId: 'o', progress: 1 };
+
   test('that comes by two ways in one turn is one', async () => {
-    const { page, heard } = await opened();
-    const cyclic = {};
-    cyclic.cyclic = cyclic;
+    const { page, hears } = await opened();
     for (let turn = 1; turn <= 2; turn++) {
       for (const reporter of ['__abp_progress', '__abpOnProgress', '__abp_progress'])
-        await page[reporter]({ progress: 1 });
-      assert.equal(heard.length, 2 * turn, 'twice by the first of them');
+        void page[reporter](step);
+      await hears(2); // twice by the first of them
       await nextTurn();
     }
-    heard.splice(0);
-    await page.__abp_progress(cyclic);
-    await page.__abpOnProgress(cyclic);
-    assert.equal(heard.length, 2);
-    heard.splice(0);
-    await page.__abp_notify('e', 1);
-    await page.__abp_notification({ event: 'e', data: 1 });
-    await page.__abp_notification('e', 2);
+    void page.__abp_notify('e', 1);
+    void page.__abp_notification({ event: 'e', data: 1 });
+    void page.__abp_notification('e', 2);
     assert.deepEqual(
-      heard.map(([, { data }]) => data),
+      (await hears(2)).map(([, , data]) => data),
       [1, 2],
     );
   });
 
   test('is a notification in any form', async () => {
-    const { page, heard } = await opened();
+    const { page, hears } = await opened();
     await page.__abp_notify('e', 1);
     await page.__abp_notify({ event: 'e', data: 2 });
     await page.__abp_notify({ method: 'e', params: 3 });
-    await page.__abp_notify();
-    assert.deepEqual(heard, [
-      ['Notification', { event: 'e', data: 1 }],
-      ['Notification', { event: 'e', data: 2 }],
-      ['Notification', { event: 'e', data: 3 }],
-      ['Notification', { event: undefined, data: undefined }],
+    assert.deepEqual(await hears(3), [
+      ['Notification', 'e', 1],
+      ['Notification', 'e', 2],
+      ['Notification', 'e', 3],
     ]);
   });
 
   test('of what has changed comes with the descriptions', async () => {
-    const all = ['a', 'b', 'c'].map((name) => ({ name }));
-    const { page, heard } = await opened({ listCapabilities: () => [...all, null] });
+    const all = ['a', 'b', 'c'].map((name) => ({ name, description: `of ${name}` }));
+    const { page, client, hears } = await opened({ listCapabilities: () => [...all, null] });
     const changes = { added: ['a'], removed: ['d'], changed: ['c'] };
-    const expected = ['CapabilitiesChanged', { ...changes, capabilities: [all[0], all[2]] }];
-    await page.__abp_notify('notifications/capabilities/list_changed', changes);
-    await page.__abp_capabilities_changed(changes);
-    assert.deepEqual(heard, [expected], 'once, by two ways');
+    all[2].description = 'new';
+    void page.__abp_notify('notifications/capabilities/list_changed', changes);
+    void page.__abp_capabilities_changed(changes);
+    assert.deepEqual(await hears(1), [['CapabilitiesChanged', changes]], 'once, by two ways');
+    assert.deepEqual(await client.describeCapability('c'), { name: 'c', description: 'new' });
     await nextTurn();
-    await page.__abp_capabilities_changed(changes);
     await page.__abpOnCapabilitiesChanged({ added: ['b'] });
     await page.__abp_capabilities_changed();
-    assert.deepEqual(heard[1], expected);
-    assert.deepEqual(heard[2][1].capabilities, [all[1]]);
-    assert.deepEqual(heard[3][1].capabilities, []);
+    const none = { added: [], removed: [], changed: [] };
+    assert.deepEqual(await hears(2), [
+      ['CapabilitiesChanged', { ...none, added: ['b'] }],
+      ['CapabilitiesChanged', none],
+    ]);
   });
 
   test('of what has changed is not sent when the session has ended meanwhile', async () => {
-    const { app, page, heard } = await opened();
+    const { client, page, heard } = await opened();
     const listing = page.__abp_capabilities_changed({ added: ['a'] });
-    await app.close();
+    client.close();
     await listing;
     assert.deepEqual(heard, []);
   });
-
-  test('that cannot be sent is written to the console, and a question gets the error', async () => {
-    const warn = mock.method(console, 'warn', () => {});
-    const page = { abp: { initialize: () => ({ sessionId: 's' }) } };
-    const app = foreignApp(REPORTERS, page);
-    await app.open(HELLO, () => {
-      throw new Error('gone');
-    });
-    assert.equal(await page.__abp_progress({ progress: 1 }), undefined);
-    assert.equal(warn.mock.callCount(), 1);
-    await assert.rejects(page.__abp_elicitation({}), { message: 'gone' });
-    assert.equal(warn.mock.callCount(), 1);
-  });
 });
 
-test('a call says that it takes bytes', async () => {
-  const call = mock.fn(() => 'response');
-  const { app } = await opened({ call });
-  assert.equal(await app.call('x', { a: 1 }, { callId: 'c' }), 'response');
+test('a call is told its id, its params, and that it may be answered by bytes', async () => {
+  const call = mock.fn(() => ({ success: true, data: 'done' }));
+  const { client } = await opened({ call, listCapabilities: () => [{ name: 'x' }] });
+  assert.equal((await client.call('x', { a: 1 }, { callId: 'c' })).data, 'done');
   const [name, params, options] = call.mock.calls[0].arguments;
   assert.deepEqual([name, params, options.callId], ['x', { a: 1 }, 'c']);
   assert.equal(options[Symbol.for('abp-bridge.bytes')], true);
@@ -290,70 +288,68 @@ test('a call says that it takes bytes', async () => {
 describe('a cancel', () => {
   const no = () => Promise.reject(new Error('no'));
   const object = (answer) => (first) => (typeof first === 'object' ? answer(first) : undefined);
+  /** What the agent is told of a cancel of a call that runs, and of the call if the app goes on. */
+  async function cancelled(abp, page) {
+    const call = mock.fn(() => new Promise(() => {}));
+    const { client } = await opened({ call, ...abp }, { page });
+    void client.call('x', {}, { callId: 'c' });
+    await until(() => call.mock.callCount());
+    const { cancelled: isCancelled, reason } = await client.cancel('c', 'enough');
+    return [isCancelled, reason];
+  }
   for (const [what, cancel, expected] of [
-    ['true', () => true, { cancelled: true }],
-    ['cancelled', () => ({ cancelled: true, more: 1 }), { cancelled: true, more: 1 }],
-    ['the callId', (callId) => ({ callId }), { callId: 'c', cancelled: false }],
-    ['an object alone', object(({ callId }) => ({ callId })), { callId: 'c', cancelled: false }],
+    ['true', () => true, [true, undefined]],
+    ['cancelled', () => ({ cancelled: true, more: 1 }), [true, undefined]],
+    ['the callId', (callId) => ({ callId, reason: 'no' }), [false, 'no']],
+    ['an object alone', object(({ callId }) => ({ callId, reason: 'no' })), [false, 'no']],
     [
       'an object, with its reason',
-      object(({ reason }) => ({ cancelled: true, reason })),
-      { cancelled: true, reason: 'enough' },
+      object(({ reason }) => ({ cancelled: reason === 'enough' })),
+      [true, undefined],
     ],
-    ['no', () => ({ reason: 'too late' }), { reason: 'too late', cancelled: false }],
-    ['false', () => false, { reason: 'The app gave no reason', cancelled: false }],
-    ['nothing', () => {}, { reason: 'The app gave no reason', cancelled: false }],
+    ['no', () => ({ reason: 'too late' }), [false, 'too late']],
+    ['false', () => false, [false, 'The app gave no reason']],
+    ['nothing', () => {}, [false, 'The app gave no reason']],
     [
       'an error, then an answer',
       (first) => (typeof first === 'string' ? no() : { reason: 'too late' }),
-      { reason: 'too late', cancelled: false },
+      [false, 'too late'],
     ],
+    ['errors', (first) => Promise.reject(new Error(typeof first)), [false, 'string']],
+    ['no function of its own', undefined, [false, 'The app has no cancel function']],
   ])
     test(`that is answered by ${what}`, async () => {
-      const { app } = await opened({ cancel });
-      assert.deepEqual(await app.cancel('c', 'enough'), expected);
+      assert.deepEqual(await cancelled({ cancel }), expected);
     });
 
-  test('that fails in each form fails by the first error', async () => {
-    const cancel = (first) => Promise.reject(new Error(typeof first));
-    const { app } = await opened({ cancel });
-    await assert.rejects(app.cancel('c'), { message: 'string' });
-  });
-
   test('by the function of the page, where the app has none', async () => {
-    const page = {
-      __abp_cancel: (callId, reason) => ({ cancelled: true, said: [callId, reason] }),
-    };
-    const { app } = await opened({}, page);
-    assert.deepEqual(await app.cancel('c', 'enough'), { cancelled: true, said: ['c', 'enough'] });
-    delete page.__abp_cancel;
-    const reason = 'The app has no cancel function';
-    assert.deepEqual(await app.cancel('c'), { cancelled: false, reason });
+    const __abp_cancel = mock.fn(() => ({ cancelled: true }));
+    assert.deepEqual(await cancelled({}, { __abp_cancel }), [true, undefined]);
+    assert.deepEqual(__abp_cancel.mock.calls[0].arguments, ['c', 'enough']);
   });
 });
 
 describe('its end', () => {
-  test('is told once, with the reason', async () => {
+  test('is told once, with a reason', async () => {
     const shutdown = mock.fn();
-    const { app } = await opened({ shutdown });
-    await app.close('gone');
-    await app.close('again');
-    assert.deepEqual(
-      shutdown.mock.calls.map((call) => call.arguments),
-      [[{ reason: 'gone' }]],
-    );
+    const { client } = await opened({ shutdown });
+    client.close();
+    client.close();
+    await until(() => shutdown.mock.callCount());
+    await nextTurn();
+    assert.equal(shutdown.mock.callCount(), 1);
+    assert.equal(typeof shutdown.mock.calls[0].arguments[0].reason, 'string');
   });
 
-  test('comes though it fails, or has no word for it', async () => {
-    await (await opened({ shutdown: () => Promise.reject(new Error('no')) })).app.close();
-    await (await opened()).app.close();
-  });
-
-  test('is not waited for without end', async (t) => {
-    const { app } = await opened({ shutdown: () => new Promise(() => {}) });
-    t.mock.timers.enable({ apis: ['setTimeout'] });
-    const closing = app.close();
-    t.mock.timers.tick(2000);
-    await closing;
+  test('comes though it fails, never ends, or has no word for it', async () => {
+    for (const shutdown of [
+      () => Promise.reject(new Error('no')),
+      () => new Promise(() => {}),
+      undefined,
+    ]) {
+      const { page, close } = await opened({ shutdown });
+      await close();
+      assert.deepEqual(Object.keys(page), ['abp']);
+    }
   });
 });

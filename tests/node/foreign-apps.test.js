@@ -1,7 +1,8 @@
 // An app that has a `window.abp` of its own, as the protocol's documentation writes one, put behind a port.
 import assert from 'node:assert/strict';
-import { afterEach, beforeEach, test } from 'node:test';
+import { afterEach, beforeEach, describe, test } from 'node:test';
 import { connect, expose } from '../../js/index.js';
+import { useClock } from '../support/clock.js';
 
 const AGENT = { name: 'the agent', version: '7' };
 
@@ -223,6 +224,72 @@ test('an app that never answers a cancel leaves it unknown after the grace perio
   client.close();
 });
 
+describe('an app that knows nothing of a cancel but what becomes of its call', () => {
+  const STOOD = 'Operation already completed';
+  const UNKNOWN = 'It is not known whether the operation has stopped';
+  const broken = { code: 'OPERATION_FAILED', message: 'broken', retryable: false };
+  const gone = { code: 'CANCELLED', message: 'gone', retryable: false };
+  /** What its call answers then; what the cancel is answered, and the caller told. */
+  const ANSWERS = {
+    'what it gives stands': [
+      { success: true, data: 'done' },
+      [false, STOOD],
+      [true, undefined, undefined, undefined],
+    ],
+    'what fails was not cancelled': [
+      { success: false, error: broken },
+      [false, STOOD],
+      [false, undefined, 'OPERATION_FAILED', 'failed'],
+    ],
+    'what says cancelled is believed': [
+      { success: false, cancelled: true, error: gone },
+      [true, undefined],
+      [false, true, 'CANCELLED', 'unknown'],
+    ],
+    'what cannot know says so': [
+      { success: false, cancelled: true, error: gone, metadata: { outcome: 'unknown' } },
+      [false, UNKNOWN],
+      [false, true, 'CANCELLED', 'unknown'],
+    ],
+  };
+  for (const [what, [response, answer, told]] of Object.entries(ANSWERS))
+    test(what, async () => {
+      const begun = new Promise((resolve) => {
+        app.call = () => new Promise((end) => resolve(end));
+      });
+      const client = await open();
+      const result = client.call('any', {}, { callId: 'c' });
+      const end = await begun;
+      app.cancel = async (callId) => (end(response), { callId, outcome: 'unknown' });
+      const answers = await Promise.all([client.cancel('c', 'enough'), client.cancel('c')]);
+      for (const { cancelled, reason } of [...answers, await client.cancel('c')])
+        assert.deepEqual([cancelled, reason], answer);
+      const { success, cancelled, error, metadata } = await result;
+      assert.deepEqual([success, cancelled, error?.code, metadata?.outcome], told);
+    });
+
+  test('what says nothing in time leaves it unknown, whatever it says later', async (t) => {
+    const clock = useClock(t);
+    let end;
+    app.call = () => new Promise((resolve) => (end = resolve));
+    let isAsked;
+    app.cancel = async (callId) => ((isAsked = true), { callId, outcome: 'unknown' });
+    const client = await open({ limits: { grace: 60_000 } });
+    const result = client.call('any', {}, { callId: 'c' });
+    const until = async (holds) => {
+      while (!holds()) await new Promise(setImmediate);
+    };
+    await until(() => end);
+    const answered = client.cancel('c');
+    await until(() => isAsked);
+    clock.advance(3000); // the grace period of the app
+    assert.equal((await answered).reason, UNKNOWN);
+    assert.equal((await result).metadata.outcome, 'unknown');
+    end({ success: true, data: 'done' });
+    assert.equal((await client.cancel('c')).reason, UNKNOWN);
+  });
+});
+
 test('two agents choose one id: each hears its own progress, and cancels its own call', async () => {
   const heard = [[], []];
   const waiting = [];
@@ -269,6 +336,23 @@ test('progress, notifications, questions and changes of what it can do come thro
   app.onNotification({ event: 'e', data: 1 });
   await client.call('echo');
   assert.deepEqual(heard, [50, ['e', 1]]);
+});
+
+test('what it says that cannot be sent is told in its console, and costs nothing else', async (t) => {
+  const warn = t.mock.method(console, 'warn', () => {});
+  const client = await open();
+  app.listCapabilities = async () => [{ name: 'new', annotations: { limits: [1n] } }];
+  await app.onCapabilitiesChanged({ added: ['new'] });
+  assert.match(warn.mock.calls[0].arguments[0], /a message could not be sent/);
+  assert.equal((await client.call('echo', 1)).data, 1);
+});
+
+test('an agent that leaves stops what runs for it', async () => {
+  const client = await open();
+  void client.call('hang');
+  await client.call('echo');
+  client.close();
+  while (!app.said.some(([what]) => what === 'cancel')) await new Promise(setImmediate);
 });
 
 test('its session ends with that of its last agent, and another one begins anew', async () => {

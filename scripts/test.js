@@ -1,16 +1,18 @@
 /**
  * Runs tests. Sets up and builds what is missing first. It takes no package, since it installs them.
  *
- *   node scripts/test.js [job...]            jobs of scripts/jobs.js, or `all`; none is those that tell whether it works
- *   node scripts/test.js changed [commit]    what a change can break (CONTRIBUTING.md)
+ *   node scripts/test.js           whether it works: the circle `working` of scripts/jobs.js
+ *   node scripts/test.js landing   what a landing must pass besides
+ *   node scripts/test.js all       all three circles
+ *   node scripts/test.js JOB...    jobs by their names
  */
 import { spawn } from 'node:child_process';
 import { closeSync, mkdirSync, openSync, readFileSync, readdirSync, rmSync } from 'node:fs';
-import { availableParallelism, cpus } from 'node:os';
+import { availableParallelism } from 'node:os';
 import { setTimeout } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
-import { changedJobs } from './changed.js';
-import { jobs, jobsIn } from './jobs.js';
+import { holdBudget } from './budget.js';
+import { circles, jobs } from './jobs.js';
 
 process.chdir(fileURLToPath(new URL('../', import.meta.url)));
 const started = Date.now();
@@ -73,23 +75,18 @@ const sumOf = (text, pattern) =>
 
 /** What the shell writes last: minutes and seconds of itself, and of what was waited for below it. */
 const TIMES = 'times:\n';
-let cpuSeconds = 0;
-/** @returns {number} seconds that the processors have worked, for whomever */
-const busySeconds = () =>
-  cpus().reduce((total, { times }) => total + times.user + times.nice + times.sys, 0) / 1000;
+/** Seconds of CPU by job. @type {Map<string, number>} */
+const cost = new Map();
 
 /** Runs a job, and says in a line how it ended. @param {string} name @returns {Promise<boolean>} whether it passed */
 async function runJob(name) {
   const output = openSync(`build/logs/${name}.log`, 'w');
-  const passed = await run(
-    name,
-    `trap 'printf "${TIMES}"; LC_ALL=C times' EXIT\n${jobs[name].run}`,
-    output,
-  );
+  const timed = `trap 'printf "${TIMES}"; LC_ALL=C times' EXIT\n${jobs[name]}`;
+  const passed = await run(name, timed, output);
   closeSync(output);
   const [log, times = ''] = logOf(name).split(TIMES);
   const cpu = 60 * sumOf(times, /(\d+)m/g) + sumOf(times, /m([\d.]+)s/g);
-  cpuSeconds += cpu;
+  cost.set(name, cpu);
   const tests = /^ℹ pass \d+/m.test(log) ? `, ${sumOf(log, /^ℹ pass (\d+)/gm)} tests` : '';
   const outcome = passed ? 'passed' : 'FAILED';
   console.log(`${elapsed()}  ${name.padEnd(16)} ${outcome}, ${Math.round(cpu)} s of CPU${tests}`);
@@ -101,63 +98,46 @@ async function need(name, line) {
   if (!(await run(name, line))) process.exit(1);
 }
 
-const [first, ...others] = process.argv.slice(2);
-let names = first ? [first, ...others] : jobsIn('quick');
-if (first === 'changed') {
-  names = changedJobs(others[0]);
-  console.log(`jobs: ${names.join(' ')}`);
-}
-names = [...new Set(names.flatMap((name) => (name === 'all' ? jobsIn('all') : [name])))];
+const asked = process.argv.slice(2);
+if (!asked.length) asked.push('working');
+const named = asked.flatMap((name) => {
+  if (name === 'all') return Object.values(circles).flatMap((circle) => Object.keys(circle));
+  return Object.hasOwn(circles, name) ? Object.keys(circles[name]) : [name];
+});
+const names = [...new Set(named)];
 const unknown = names.filter((name) => !Object.hasOwn(jobs, name));
 if (unknown.length) {
-  console.error(
-    `no such job: ${unknown.join(' ')}. There are: all, changed, ${Object.keys(jobs).join(', ')}`,
-  );
+  const known = ['all', ...Object.keys(circles), ...Object.keys(jobs)].join(', ');
+  console.error(`no such job: ${unknown.join(' ')}. There are: ${known}`);
   process.exit(1);
 }
-if (!names.length) process.exit();
 
-if (!names.every((name) => jobs[name].quick)) await need('setup', 'scripts/setup.sh all');
+const isWorking = names.every((name) => name in circles.working);
+await need('setup', `scripts/setup.sh ${isWorking ? 'test' : 'all'}`);
 await need('build', 'scripts/build.sh wasm test');
+const isKept = await holdBudget(asked.length > 1 ? '' : asked[0]);
 // Packing builds, so the jobs that install the package share one.
-if (names.includes('reach')) {
+if (!process.env.PACKED && names.some((name) => /^(package|reach)/.test(name))) {
   rmSync('build/packed', { recursive: true, force: true });
-  await need(
-    'pack',
-    'mkdir build/packed && npm pack --silent --pack-destination build/packed >build/pack.log',
-  );
+  const pack = 'npm pack --silent --pack-destination build/packed >build/pack.log';
+  await need('pack', `mkdir build/packed && ${pack}`);
   process.env.PACKED = `${process.cwd()}/build/packed/${readdirSync('build/packed')[0]}`;
 }
 rmSync('build/logs', { recursive: true, force: true });
 mkdirSync('build/logs');
+
 const ticker = setInterval(
   () => console.log(`${elapsed()}  … ${[...running.keys()].join(' ')}`),
   20_000,
 );
-
 // Browsers wait often, so there may be more jobs at once than processors.
-const busyBefore = busySeconds();
 const queue = [...names];
 /** @type {string[]} */
-let failed = [];
+const failed = [];
 async function work() {
   for (let name; (name = queue.shift());) if (!(await runJob(name))) failed.push(name);
 }
 await Promise.all(Array.from({ length: availableParallelism() + 1 }, work));
-
-// Engines lose an event now and then, and machines stand still. A job that fails is run once more, alone, unless ONCE is set
-// or nothing in it waits; what failed at first is shown, for somebody to look into.
-if (!process.env.ONCE) {
-  const again = failed.filter((name) => !jobs[name].once);
-  failed = failed.filter((name) => jobs[name].once);
-  for (const name of again) {
-    const log = logOf(name);
-    console.log(
-      `\n== ${name}, which is run once more\n${/failing tests:[^]*/.exec(log)?.[0] ?? log}`,
-    );
-    if (!(await runJob(name))) failed.push(name);
-  }
-}
 clearInterval(ticker);
 for (const name of failed) console.log(`\n== ${name}\n${logOf(name)}`);
 if (failed.length) console.log(`\nfailed: ${failed.join(' ')}`);
@@ -166,8 +146,9 @@ const logs = names.map(logOf).join('\n');
 const failedInC = sumOf(logs, / (\d+) tests failed out of /g);
 const passed =
   sumOf(logs, /^ℹ pass (\d+)/gm) + sumOf(logs, / tests failed out of (\d+)/g) - failedInC;
-// A browser whose driver was killed is in the second number only, and so is everything else that runs on the machine.
-const busy = Math.round(busySeconds() - busyBefore);
-console.log(`\n${Math.round(cpuSeconds)} s of CPU in these jobs, ${busy} s on this machine`);
+const inJobs = [...cost.values()].reduce((total, cpu) => total + cpu, 0);
+// A browser whose driver was killed is in the budget only.
+console.log(`\n${Math.round(inJobs)} s of CPU in these jobs`);
+if (!(await isKept(cost))) process.exitCode = 1;
 console.log(`${passed} passed, ${sumOf(logs, /^ℹ (?:fail|cancelled) (\d+)/gm) + failedInC} failed`);
-process.exitCode = failed.length ? 1 : 0;
+if (failed.length) process.exitCode = 1;

@@ -1,5 +1,5 @@
 // The suite of one engine, in one process and one browser: each file is a suite, so its hooks are its own. ENGINE and
-// CORE say which (tests/support/browser.js), SUITES which files; without it, all. A file runs by itself, too:
+// CORE say which (tests/support/browser.js), SUITES which files, or `not` and which it leaves out. A file runs by itself, too:
 // node --test tests/browser/trust.test.js
 import { after, describe } from 'node:test';
 import { ENGINE, shareBrowser } from '../support/browser.js';
@@ -7,6 +7,7 @@ import { ENGINE, shareBrowser } from '../support/browser.js';
 const all = [
   'transcripts',
   'session',
+  'outcomes',
   'frames',
   'copies',
   'trust',
@@ -21,6 +22,10 @@ if (ENGINE === 'chromium') packages.push('rpc', 'keys');
 /** @param {string} name */
 const fileOf = (name) =>
   all.includes(name) ? `./${name}.test.js` : `../../packages/${name}/tests/browser/${name}.test.js`;
-const files = process.env.SUITES ? process.env.SUITES.split(' ') : [...all, ...packages];
+const [first = 'not', ...named] = process.env.SUITES?.split(' ').filter(Boolean) ?? [];
+const files =
+  first === 'not'
+    ? [...all, ...packages].filter((name) => !named.includes(name))
+    : [first, ...named];
 after(shareBrowser());
 for (const name of files) describe(name, () => import(fileOf(name)));

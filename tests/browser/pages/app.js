@@ -39,6 +39,29 @@ Object.assign(driver.handlers, {
         reject(signal.reason);
       });
     }),
+  /** Works until it is told to stop, ends as it is asked to, and notes what it has done. */
+  work: async ({ how }, { signal }) => {
+    window.calls++;
+    await new Promise((resolve) => signal.addEventListener('abort', resolve));
+    if (how === 'goes on') return new Promise(() => {});
+    (window.did ??= []).push(how);
+    if (how === 'stops') throw signal.reason;
+    if (how === 'breaks') throw new Error('no paper');
+    return how;
+  },
+  /** Streams until it is left or told to stop, and notes it. */
+  count: async function* (_params, { signal }) {
+    window.calls++;
+    try {
+      for (let n = 0; !signal.aborted; n++) {
+        yield n;
+        await new Promise((resolve) => setTimeout(resolve));
+      }
+      throw signal.reason;
+    } finally {
+      (window.did ??= []).push('stops');
+    }
+  },
   /** Ends when a test says so. */
   held: () =>
     new Promise((resolve) => {

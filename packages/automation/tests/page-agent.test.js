@@ -1,129 +1,108 @@
-// The part of the page transport that lives in the page, without one.
+// What lives in a driven page, without a browser: what it does when its agent goes, and what it hears twice.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { expose } from '../../../js/index.js';
 import { connectPage, preparePage } from '../src/index.js';
-import { REPORTERS } from '../../../js/app/reporters.js';
-import { pageAgent } from '../src/page-agent.js';
-import { RemoteApp } from '../src/remote-app.js';
+import { drivenPage } from './support/driven-page.js';
 
-test('an agent that fetches no more is gone: the app is shut down, and later it is said', async (t) => {
-  t.mock.timers.enable({ apis: ['setTimeout'] });
-  t.after(() =>
-    ['addEventListener', 'removeEventListener', 'abp'].map((n) => delete globalThis[n]),
-  );
-  const shut = [];
-  Object.assign(globalThis, {
-    addEventListener() {},
-    removeEventListener() {},
-    abp: {
-      initialize: async () => ({ sessionId: '1' }),
-      call() {},
-      shutdown: async ({ reason }) => void shut.push(reason),
+const AGENT = { name: 'a', version: '1' };
+const APP = { id: 'a', name: 'A', version: '1' };
+const turns = async () => {
+  for (let i = 0; i < 20; i++) await new Promise(setImmediate);
+};
+
+/** A page whose driver each of these is asked by: it may stop answering, or do what it is asked and say otherwise. */
+function page(members, evaluating = (evaluate) => evaluate()) {
+  const { evaluateHandle } = drivenPage(members);
+  return {
+    async evaluateHandle(script) {
+      const handle = await evaluateHandle(script);
+      const evaluate = (...args) => evaluating(() => handle.evaluate(...args));
+      return { ...handle, evaluate };
     },
-  });
-  const agent = pageAgent(1000, REPORTERS);
-  assert.equal(await agent.find(0), 'foreign');
-  agent.take(0, '{"ask":1,"method":"open","args":[{}]}\n');
-  const text = await agent.next(0);
-  assert.match(text, /"sessionId":"1"/);
+  };
+}
+
+/** A page whose driver is there until `cut` is called: it is gone without a word then. */
+function cuttable(members) {
+  let isCut = false;
+  const never = new Promise(() => {});
+  const target = page(members, (evaluate) => (isCut ? never : evaluate()));
+  return { target, cut: () => (isCut = true) };
+}
+
+test('an agent that fetches no more is gone: the app is shut down', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const shut = [];
+  const abp = {
+    initialize: async () => ({ sessionId: '1', protocolVersion: '0.1', app: APP, features: {} }),
+    listCapabilities: async () => [],
+    call() {},
+    shutdown: async ({ reason }) => void shut.push(reason),
+  };
+  const { target, cut } = cuttable({ abp });
+  await connectPage(target, { agent: AGENT });
   // It fetches again, in vain for now, and is there all the time.
-  const idle = agent.next(text.length);
-  t.mock.timers.tick(30_000);
-  assert.equal(await idle, '');
-  const again = agent.next(text.length);
-  t.mock.timers.tick(30_000);
-  assert.equal(await again, '');
+  for (let minute = 0; minute < 10; minute++) {
+    t.mock.timers.tick(60_000);
+    await turns();
+  }
   assert.deepEqual(shut, []);
-  t.mock.timers.tick(200_000);
+  cut();
+  for (const ms of [60_000, 200_000]) {
+    t.mock.timers.tick(ms);
+    await turns();
+  }
   assert.deepEqual(shut, ['The agent disconnected']);
-  assert.throws(() => agent.next(text.length), /ended/);
 });
 
 test('an app of this library loses its agent, too: what runs is aborted', async (t) => {
-  t.after(() =>
-    ['addEventListener', 'removeEventListener', 'abp'].map((n) => delete globalThis[n]),
-  );
-  let aborted;
+  let aborted, began;
   const ended = new Promise((resolve) => (aborted = resolve));
+  const begun = new Promise((resolve) => (began = resolve));
   const work = (_params, { signal }) =>
-    new Promise(() => signal.addEventListener('abort', () => aborted(signal.reason)));
-  const app = { id: 'a', name: 'A', version: '1' };
-  const exposed = expose({ app, capabilities: { work } }, { origins: [] });
+    new Promise(() => {
+      signal.addEventListener('abort', () => aborted(signal.reason));
+      began();
+    });
+  const exposed = expose({ app: APP, capabilities: { work } }, { origins: [] });
   t.after(() => exposed.close());
   await exposed.ready;
-  Object.assign(globalThis, { addEventListener() {}, removeEventListener() {}, abp: exposed.abp });
   t.mock.timers.enable({ apis: ['setTimeout'] });
-  const agent = pageAgent(1000, REPORTERS);
-  assert.equal(await agent.find(0), 'ours');
-  const hello = { agent: app, protocolVersion: '0.1', features: {} };
-  const call = { capability: 'work', options: { callId: 'c' } };
-  const lines = [
-    { type: 'initialize', id: '1', timestamp: 1, payload: hello },
-    { type: 'capabilities/call', id: '2', timestamp: 1, payload: call },
-  ];
-  agent.take(0, `${lines.map((line) => JSON.stringify(line)).join('\n')}\n`);
-  const text = await agent.next(0);
-  assert.match(text, /"sessionId"/);
+  const { target, cut } = cuttable({ abp: exposed.abp });
+  const client = await connectPage(target, { agent: AGENT });
+  void client.call('work');
+  await begun;
   assert.equal(exposed.sessions.length, 1);
-  t.mock.timers.tick(200_000);
+  cut();
+  for (const ms of [60_000, 200_000]) {
+    t.mock.timers.tick(ms);
+    await turns();
+  }
   assert.equal((await ended).name, 'AbortError');
   assert.equal(exposed.sessions.length, 0);
-  assert.throws(() => agent.next(text.length), /ended/);
 });
 
-test('what a page says in no form that is known costs nobody anything', async (t) => {
-  t.mock.method(console, 'error', () => {});
-  const posted = [];
-  const transport = { post: (line) => posted.push(line) };
-  const app = new RemoteApp(transport, { lost() {} });
-  const heard = [];
-  const opening = app.open({}, (kind, said) => {
-    heard.push(kind);
-    return said.event; // throws where there is nothing
-  });
-  for (const line of [5, 'text', null, [], {}, { answer: 9 }, { report: 'Notification' }])
-    transport.onMessage(line);
-  transport.onMessage({ answer: posted[0].ask, value: 'opened' });
-  assert.equal(await opening, 'opened');
-  await new Promise((resolve) => setImmediate(resolve));
-  assert.deepEqual(heard, ['Notification']);
-});
-
-test('a piece that comes twice is taken once, and one that was not received is fetched again', async (t) => {
-  t.after(() =>
-    ['addEventListener', 'removeEventListener', 'abp'].map((n) => delete globalThis[n]),
-  );
+test('what a driver gave up is asked again: a piece that comes twice is taken once, and one that was not received is fetched again', async (t) => {
   const called = [];
-  Object.assign(globalThis, {
-    addEventListener() {},
-    removeEventListener() {},
-    abp: {
-      initialize() {},
-      call: async (name) => (called.push(name), { success: true, data: name }),
-    },
+  const abp = {
+    initialize: async () => ({ sessionId: '1', protocolVersion: '0.1', app: APP, features: {} }),
+    listCapabilities: async () => [{ name: 'a', available: true }],
+    call: async (_name, params) => (called.push(params.n), { success: true, data: params.n }),
+  };
+  let fails = false;
+  let failed = 0;
+  const target = page({ abp }, async (evaluate) => {
+    const answer = await evaluate();
+    if (!fails || failed++ % 2) return answer;
+    throw new Error('Runtime.callFunctionOn timed out');
   });
-  const agent = pageAgent(30, REPORTERS);
-  const line = (name, ask) =>
-    `{"ask":${ask},"method":"call","args":["${name}",{"text":"as long as it takes"},{"callId":"${name}"}]}\n`;
-  assert.equal(await agent.find(0), 'foreign');
-  const both = line('a', 1) + line('b', 2);
-  agent.take(0, both.slice(0, 80));
-  agent.take(0, both.slice(0, 80));
-  agent.take(40, both.slice(40));
-  assert.deepEqual(called, ['a', 'b']);
-  let text = '';
-  while (text.split('\n').length < 3) {
-    await agent.next(text.length);
-    text += await agent.next(text.length);
-  }
-  const [a, b] = text
-    .trim()
-    .split('\n')
-    .map((json) => JSON.parse(json));
-  assert.equal(a.value.data, 'a');
-  assert.equal(b.value.data, 'b');
-  await agent.end();
+  const client = await connectPage(target, { agent: AGENT });
+  t.after(() => client.close());
+  fails = true;
+  for (const n of [1, 2, 3]) assert.equal((await client.call('a', { n })).data, n);
+  assert.deepEqual(called, [1, 2, 3]);
+  assert.ok(failed > 6);
 });
 
 for (const method of ['evaluateOnNewDocument', 'addInitScript']) {

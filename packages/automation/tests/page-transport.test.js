@@ -1,103 +1,157 @@
-// The driver's end of a page's messages, with a page that is played by the test.
+// The driver's end of a page's messages, with a page that is played by the test: it may say anything.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { MAX_FETCH_CHARACTERS, PageTransport } from '../src/page-transport.js';
+import { connectPage } from '../src/index.js';
+
+/** Characters that go to or fro at once, and those of the longest message. */
+const [MAX_PIECE, MAX_MESSAGE] = [2 ** 22, 2 ** 28];
+const AGENT = { name: 'agent', version: '1' };
+const APP = { id: 'a', name: 'A', version: '1' };
+const SESSION = { sessionId: 's', protocolVersion: '0.1', app: APP, features: {} };
+const lineOf = (type, id, payload) => `${JSON.stringify({ type, id, timestamp: 1, payload })}\n`;
 
 /**
- * A transport to a page that says these texts, and then nothing. It is closed with the test.
- * @param {import('node:test').TestContext} t
- * @param {Iterable<unknown>} texts
+ * A page whose object says what `say` yields: texts, each when the driver has asked for the next.
+ * @param {'ours' | 'foreign'} found what app it has
+ * @param {(asked: { until(matches: (message: any) => boolean): Promise<any> }) => AsyncGenerator<unknown>} say
  */
-function open(t, texts) {
-  const said = texts[Symbol.iterator]();
+function page(found, say) {
+  /** @type {[at: number, text: string][]} */
   const taken = [];
   const offsets = [];
-  const page = {
-    take: (at, text) => void taken.push([at, text]),
-    next(received) {
+  let wake = () => {};
+  const asked = {
+    taken,
+    offsets,
+    /** The first message of which that is so. */
+    async until(matches) {
+      for (;;) {
+        const lines = taken
+          .map(([, text]) => text)
+          .join('')
+          .split('\n');
+        const found = lines
+          .slice(0, -1)
+          .map((line) => JSON.parse(line))
+          .find(matches);
+        if (found) return found;
+        await new Promise((resolve) => (wake = () => resolve(undefined)));
+      }
+    },
+  };
+  const said = say(asked);
+  const object = {
+    find: async () => found,
+    take: (at, text) => (taken.push([at, text]), wake()),
+    async next(received) {
       offsets.push(received);
-      const { done, value } = said.next();
+      const { done, value } = await said.next();
       return done ? new Promise(() => {}) : value;
     },
     async end() {},
   };
   const handle = {
-    evaluate: async (question, argument) => question(page, argument),
+    evaluate: async (question, argument) => question(object, argument),
     async dispose() {},
   };
-  const gone = new AbortController();
-  const transport = new PageTransport(handle, { gone: gone.signal, release() {} });
-  t.after(() => gone.abort());
-  const messages = [];
-  const lost = new Promise((resolve) => (transport.onClose = resolve));
-  const heard = (count) =>
-    new Promise((resolve) => {
-      transport.onMessage = (message) => messages.push(message) === count && resolve(messages);
-    });
-  return { transport, taken, offsets, messages, lost, heard };
+  return { target: { evaluateHandle: async () => handle }, ...asked };
 }
 
-test('messages come in lines, however these are cut, and blank lines are none', async (t) => {
-  const { transport, heard, offsets } = open(t, ['{"a":', '1}\n\n[2', ']\n3\n']);
-  const arrived = heard(3);
-  transport.post('hello');
-  assert.deepEqual(await arrived, [{ a: 1 }, [2], 3]);
-  assert.deepEqual(offsets, [0, 5, 11, 15].slice(0, offsets.length));
-});
+/** An agent of a page that begins a session and then says what follows. It is closed with the test. */
+async function open(t, say) {
+  const there = page('ours', async function* (asked) {
+    const { id } = await asked.until(({ type }) => type === 'initialize');
+    yield lineOf('initialize-result', id, SESSION);
+    yield* say(asked);
+  });
+  let lost;
+  const gone = new Promise((resolve) => (lost = resolve));
+  const heard = [];
+  const client = await connectPage(there.target, {
+    agent: AGENT,
+    onDisconnect: (why) => lost(String(why?.message ?? why)),
+    onNotification: (event) => heard.push(event),
+  });
+  t.after(() => client.close());
+  return { client, gone, heard, ...there };
+}
+const called = (asked) => asked.until(({ type }) => type === 'capabilities/call');
+const result = (id) => lineOf('capabilities/call-result', id, { success: true, data: 'done' });
 
-test('a line that is no message is told as one that cannot be read', async (t) => {
-  const { transport, heard } = open(t, ['{\n1\n']);
-  const arrived = heard(2);
-  transport.post('hello');
-  assert.deepEqual(await arrived, [null, 1]);
+test('messages come in lines, however these are cut; blank ones and what is no message are passed over', async (t) => {
+  const { client, offsets } = await open(t, async function* (asked) {
+    const { id } = await called(asked);
+    const text = `\n{\n1\n[2]\n\n${result(id)}`;
+    for (let at = 0; at < text.length; at += 7) yield text.slice(at, at + 7);
+  });
+  assert.equal((await client.call('work')).data, 'done');
+  // What was received is told by its length.
+  const [begun, ...rest] = offsets.slice(1);
+  assert.ok(rest.length > 5);
+  for (const [i, offset] of rest.slice(0, -1).entries()) assert.equal(offset, begun + 7 * (i + 1));
 });
 
 test('what is long is posted in pieces that say where they begin', async (t) => {
-  const { transport, taken } = open(t, []);
-  const long = 'x'.repeat(MAX_FETCH_CHARACTERS);
-  transport.post(long);
-  transport.post('short');
-  while (taken.length < 2 || !taken.at(-1)[1].endsWith('\n')) await new Promise(setImmediate);
+  const { client, taken } = await open(t, async function* (asked) {
+    const { id } = await called(asked);
+    yield result(id);
+  });
+  const params = { long: 'x'.repeat(MAX_PIECE) };
+  assert.equal((await client.call('work', params)).data, 'done');
   let at = 0;
   for (const [from, text] of taken) {
     assert.equal(from, at);
-    assert.ok(text.length <= MAX_FETCH_CHARACTERS);
+    assert.ok(text.length <= MAX_PIECE);
     at += text.length;
   }
-  assert.match(taken.map(([, text]) => text).join(''), /^"x+"\n"short"\n$/);
+  assert.ok(taken.length >= 3);
 });
 
 test('a page that says what is no text is lost', async (t) => {
-  const { transport, lost, heard } = open(t, [{ length: 1, indexOf: () => -1, slice: () => '' }]);
-  void heard(1);
-  transport.post('hello');
-  assert.match(String(await lost), /not text/);
+  const { gone } = await open(t, async function* () {
+    yield { length: 1, indexOf: () => -1, slice: () => '' };
+  });
+  assert.match(await gone, /not text/);
 });
 
 test('a page that says more at once than was agreed on is lost, and nothing of it is read', async (t) => {
-  const { transport, lost, heard, messages } = open(t, [
-    `1\n${'x'.repeat(MAX_FETCH_CHARACTERS - 2)}`,
-    `2\n${'x'.repeat(MAX_FETCH_CHARACTERS - 1)}`,
-  ]);
-  void heard(1);
-  transport.post('hello');
-  assert.match(String(await lost), /at once/);
-  assert.deepEqual(messages, [1]);
+  const notice = lineOf('notification', undefined, { event: 'custom' });
+  const { gone, heard } = await open(t, async function* () {
+    yield notice.padEnd(MAX_PIECE);
+    yield `\n${notice}`.padEnd(MAX_PIECE + 1);
+  });
+  assert.match(await gone, /at once/);
+  assert.equal(heard.length, 1);
 });
 
 test('a message without end is given up beyond 2^28 characters', async (t) => {
-  const piece = 'x'.repeat(MAX_FETCH_CHARACTERS);
+  const piece = 'x'.repeat(MAX_PIECE);
   let said = 0;
-  function* pieces() {
-    for (; said < 2 ** 28; said += piece.length) yield piece;
+  const { gone } = await open(t, async function* () {
+    for (; said < MAX_MESSAGE; said += piece.length) yield piece;
     said++;
     yield 'x';
     said = Infinity;
     yield 'x';
-  }
-  const { transport, lost, heard } = open(t, pieces());
-  void heard(1);
-  transport.post('hello');
-  assert.match(String(await lost), /too long/);
-  assert.equal(said, 2 ** 28 + 1);
+  });
+  assert.match(await gone, /too long/);
+  assert.equal(said, MAX_MESSAGE + 1);
+});
+
+test('what the page of another app says in no form that is known costs nobody anything', async (t) => {
+  t.mock.method(console, 'error', () => {});
+  const { target } = page('foreign', async function* (asked) {
+    const answer = async (method, value) => {
+      const { ask } = await asked.until((line) => line.method === method);
+      return `${JSON.stringify({ answer: ask, value })}\n`;
+    };
+    const odd = [5, 'text', null, [], {}, { answer: 9 }, { report: 'Notification' }];
+    yield `${odd.map((line) => JSON.stringify(line)).join('\n')}\n`;
+    yield await answer('open', { ...SESSION, capabilities: [{ name: 'work' }] });
+    yield '{"report":"Other"}\n{"report":"Progress","data":5}\n';
+    yield await answer('call', { success: true, data: 'done' });
+  });
+  const client = await connectPage(target, { agent: AGENT });
+  t.after(() => client.close());
+  assert.equal((await client.call('work')).data, 'done');
 });

@@ -46,7 +46,7 @@ describe('an agent that means no good', () => {
           },
         },
       },
-      { port: channel.port1, limits: { maxCalls: 8 } },
+      { port: channel.port1, limits: { maxCalls: 8, grace: 600_000 } },
     );
     raw = new Raw(channel.port2);
   });
@@ -343,8 +343,8 @@ describe('an agent that means no good', () => {
     });
   });
 
-  // A million once: the core as JavaScript takes far longer for each, and so do browsers.
-  const FLOOD = Number(process.env.FLOOD ?? (globalThis.WebAssembly ? 1_000_000 : 10_000));
+  // FLOOD=1000000 is for before a release.
+  const FLOOD = Number(process.env.FLOOD ?? 10_000);
   test(`${FLOOD} calls at once: each is answered, few run, and another agent notices nothing`, async (t) => {
     const fair = new MessageChannel();
     t.after(() => fair.port1.close());

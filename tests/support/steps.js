@@ -2,45 +2,61 @@
  * Counts the steps of our code: how often the hottest block of each function runs, as V8 counts them for coverage. In a
  * worker, which has a count of its own: what the whole process counts is not disturbed.
  */
+import { once } from 'node:events';
 import { Worker, isMainThread, parentPort, workerData } from 'node:worker_threads';
+
+/** One worker for all that is counted: loading our code takes far longer than most of that. @type {Worker | undefined} */
+let counter;
 
 /**
  * @param {URL} module
  * @param {string} name of an export of it, a function of a number
- * @param {number[]} sizes what it is called with, each in a worker of its own
+ * @param {number[]} sizes what it is called with, one after the other
  * @returns {Promise<number[]>} the steps of each
  */
-export const stepsOf = (module, name, sizes) =>
-  Promise.all(
-    sizes.map(
-      (n) =>
-        new Promise((resolve, reject) => {
-          const worker = new Worker(new URL(import.meta.url), {
-            workerData: { module: module.href, name, n },
-            env: { ...process.env, NODE_V8_COVERAGE: '' },
-          });
-          worker.once('message', resolve);
-          worker.once('error', reject);
-          worker.once('exit', () => reject(new Error(`${name} has ended too early`)));
-        }),
-    ),
-  );
+export async function stepsOf(module, name, sizes) {
+  counter ??= new Worker(new URL(import.meta.url), {
+    workerData: { counts: true },
+    env: { ...process.env, NODE_V8_COVERAGE: '' },
+  });
+  counter.ref();
+  counter.postMessage({ module: module.href, name, sizes });
+  const [steps] = await once(counter, 'message');
+  counter.unref();
+  if (steps instanceof Error) throw steps;
+  return steps;
+}
 
-if (!isMainThread && workerData?.module) {
+if (!isMainThread && workerData?.counts) {
   const { Session } = await import('node:inspector/promises');
-  const { [workerData.name]: run } = await import(workerData.module);
   const session = new Session();
   session.connect();
   await session.post('Profiler.enable');
   await session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: true });
-  await run(workerData.n);
-  const { result } = await session.post('Profiler.takePreciseCoverage');
-  let steps = 0;
-  for (const { url, functions } of result) {
-    if (!/\/(js|packages\/[\w-]+\/src)\/[\w/-]+\.js$/.test(url)) continue;
-    // Blocks that run equally often are reported as one, so a sum over all would depend on chance.
-    for (const { ranges } of functions) steps += Math.max(...ranges.map(({ count }) => count));
-  }
-  parentPort.postMessage(steps);
-  process.exit();
+  /** The steps since it was asked last. */
+  const taken = async () => {
+    const { result } = await session.post('Profiler.takePreciseCoverage');
+    let steps = 0;
+    for (const { url, functions } of result) {
+      if (!/\/(js|packages\/[\w-]+\/src)\/[\w/-]+\.js$/.test(url)) continue;
+      // Blocks that run equally often are reported as one, so a sum over all would depend on chance.
+      for (const { ranges } of functions) steps += Math.max(...ranges.map(({ count }) => count));
+    }
+    return steps;
+  };
+  parentPort.on('message', async ({ module, name, sizes }) => {
+    try {
+      const { [name]: run } = await import(module);
+      await run(sizes[0]); // what is loaded on demand is not counted
+      await taken();
+      const steps = [];
+      for (const n of sizes) {
+        await run(n);
+        steps.push(await taken());
+      }
+      parentPort.postMessage(steps);
+    } catch (error) {
+      parentPort.postMessage(error);
+    }
+  });
 }

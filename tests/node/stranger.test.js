@@ -109,6 +109,8 @@ describe('an agent made from the document', () => {
     // The session lasts while pings are answered.
     await new Promise((resolve) => (agent.onPing = resolve));
     assert.equal(exposed.sessions.length, 1);
+    agent.bye(true); // it is frozen, and comes back
+    assert.deepEqual(await agent.call('echo', 1), { success: true, data: 1 });
     agent.bye(false);
     while (exposed.sessions.length) await new Promise(setImmediate);
     assert.ok(call);

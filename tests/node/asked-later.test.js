@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { connect, expose } from '../../js/index.js';
 import { portTransport } from '../../js/transports/port.js';
+import { useClock } from '../support/clock.js';
 import { AGENT, APP, closeAfter, openPair } from '../support/pair.js';
 
 /** A promise, and what settles it. */
@@ -328,25 +329,64 @@ describe('after the connection was lost', () => {
     });
   }
 
-  test('what is kept is bounded in number and in time, and let go with the app', async () => {
-    const app = serve({ good: () => 1 }, { limits: { rememberFor: 1 } });
-    const first = await clientOf(app.open, { owner: 'o' });
-    await first.call('good', {}, { callId: 'a' });
-    first.close();
-    const again = await clientOf(app.open, { owner: 'o' });
-    let told;
-    do told = await again.outcome('a');
-    while (told.outcome !== 'unknown');
-
-    const many = serve({ good: () => 1 });
-    for (let i = 0; i < 18; i++) {
-      const client = await clientOf(many.open, { owner: 'o' });
+  test('what is kept is bounded in number and in time, and let go with the app', async (t) => {
+    const rememberFor = 3_600_000;
+    const app = serve({ good: () => 1 }, { limits: { rememberFor, heartbeat: 2 * rememberFor } });
+    const said = async (callId) => {
+      const client = await clientOf(app.open, { owner: 'o', limits: { heartbeat: 0 } });
+      const { outcome } = await client.outcome(callId);
+      client.close();
+      while (app.exposed.sessions.length) await new Promise(setImmediate);
+      return outcome;
+    };
+    const clock = useClock(t);
+    const call = async (i) => {
+      const client = await clientOf(app.open, { owner: 'o', limits: { heartbeat: 0 } });
       await client.call('good', {}, { callId: `call ${i}` });
       client.close();
+      while (app.exposed.sessions.length) await new Promise(setImmediate);
+    };
+    for (let i = 0; i < 17; i++) await call(i);
+    // The session of each question takes the place of one more.
+    assert.equal(await said('call 0'), 'unknown');
+    assert.equal(await said('call 2'), 'finished');
+    assert.equal(await said('call 2'), 'unknown');
+    clock.advance(rememberFor - 1);
+    assert.equal(await said('call 16'), 'finished');
+    clock.advance(1);
+    assert.equal(await said('call 16'), 'unknown');
+  });
+
+  test('what a handler said last is kept, and progress alone only for those who stop it', async () => {
+    const app = serve({
+      work: async ({ progress: says, report: tells, stops }, { progress, report, signal }) => {
+        if (says) progress({ progress: 1 });
+        if (tells) report('half');
+        if (tells) report('more');
+        if (!stops) throw new Error('no');
+        await new Promise((resolve) => signal.addEventListener('abort', resolve));
+        throw signal.reason;
+      },
+    });
+    const client = await clientOf(app.open, { owner: 'o' });
+    const progress = { progress: 1 };
+    for (const [callId, params, expected] of [
+      ['fails', { progress: true }, { outcome: 'failed' }],
+      [
+        'reports',
+        { progress: true, report: true },
+        { outcome: 'failed', report: 'more', progress },
+      ],
+      ['stops', { progress: true, stops: true }, { outcome: 'stopped', progress }],
+      ['quiet', { stops: true }, { outcome: 'stopped' }],
+    ]) {
+      const pending = client.call('work', params, { callId });
+      if (params.stops) await client.cancel(callId);
+      await pending;
+      const told = await client.outcome(callId);
+      delete told.progress?.operationId;
+      assert.deepEqual(told, expected, callId);
     }
-    const last = await clientOf(many.open, { owner: 'o' });
-    assert.equal((await last.outcome('call 0')).outcome, 'unknown');
-    assert.equal((await last.outcome('call 17')).outcome, 'finished');
   });
 });
 
@@ -535,6 +575,35 @@ describe('a call that has a key', () => {
     const [one, two] = [await clientOf(app.open), await clientOf(app.open)];
     for (const client of [one, two, one]) await client.call('add', {}, { idempotencyKey: 'k' });
     assert.equal(runs, 2);
+  });
+
+  test('is known for as long as the app remembers, and no longer', async (t) => {
+    const rememberFor = 3_600_000;
+    let runs = 0;
+    const { client } = await openPair(
+      { add: () => ++runs },
+      { app: { limits: { rememberFor, heartbeat: 0 } }, agent: { limits: { heartbeat: 0 } } },
+    );
+    const clock = useClock(t);
+    for (const [ms, expected] of [
+      [0, 1],
+      [rememberFor, 1],
+      [1, 2],
+    ]) {
+      clock.advance(ms);
+      assert.equal(await client.invoke('add', {}, { idempotencyKey: 'k' }), expected);
+    }
+  });
+
+  test('has its data kept with 4 MiB of others, and no more', async () => {
+    const { client } = await openPair({ make: ({ length }) => 'x'.repeat(length) });
+    const make = (key, length) => client.call('make', { length }, { idempotencyKey: key });
+    for (const key of ['one', 'two', 'one', 'two'])
+      assert.equal((await make(key, 2 ** 21)).data.length, 2 ** 21);
+    await make('three', 1);
+    const { success, metadata } = await make('one', 2 ** 21);
+    assert.deepEqual([success, metadata.outcome], [false, 'finished']);
+    assert.equal((await make('two', 2 ** 21)).data.length, 2 ** 21);
   });
 
   test('whose data are too much, or moved, says that it has run', async () => {

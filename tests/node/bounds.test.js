@@ -2,14 +2,11 @@
 import assert from 'node:assert/strict';
 import { PassThrough } from 'node:stream';
 import { describe, test } from 'node:test';
-import { fromText, toText } from '../../packages/automation/src/clone-codec.js';
-import { jsonText } from '../../js/wire/json-text.js';
-import { parseManifest } from '../../js/wire/manifest.js';
-import { prepare } from '../../js/wire/result-store.js';
 import { requireBounded } from '../../js/common/bounds.js';
-import { createPeer } from '../../packages/rpc/src/index.js';
-import { PageTransport } from '../../packages/automation/src/page-transport.js';
-import { headerTransport, lineTransport } from '../../packages/rpc/src/byte-streams.js';
+import { connectPage } from '../../packages/automation/src/index.js';
+import { createPeer, headerTransport, lineTransport } from '../../packages/rpc/src/index.js';
+import { AGENT, APP, closeAfter, openPair } from '../support/pair.js';
+import { overSockets, socketPair } from '../support/sockets.js';
 
 const doubled = (times) => {
   let value = ['x', 'y'];
@@ -94,16 +91,22 @@ describe('a value is bounded', () => {
 });
 
 describe('before it is written', () => {
+  const WAYS = {
+    text: () => ({ ends: overSockets(socketPair()) }),
+    driven: () => ({ driven: true }),
+  };
   for (const [what, make] of Object.entries(SMALL_AND_LONG)) {
-    test(`${what}: as JSON, for an app that is driven, and as a result`, async () => {
-      const context = { signal: new AbortController().signal, callId: 'x' };
-      if (!/map/.test(what)) assert.throws(() => jsonText({ v: make() }, 1 << 25), RangeError);
-      assert.throws(() => toText(make()), RangeError);
-      await assert.rejects(prepare(make(), context, undefined, 1), {
-        code: 'OPERATION_FAILED',
-        message: /cannot be sent: .*too many values/,
+    for (const [way, options] of Object.entries(WAYS)) {
+      test(`${what} is refused to an app by ${way}, and to its agent`, async () => {
+        const { client } = await openPair({ take: () => 1, give: make }, options());
+        const { error: mine } = await client.call('take', make());
+        const { error: theirs } = await client.call('give');
+        assert.deepEqual([mine.code, theirs.code], ['INVALID_PARAMS', 'OPERATION_FAILED']);
+        for (const { message } of [mine, theirs])
+          assert.match(message, /cannot be sent: .*too many values/);
+        assert.equal((await client.call('take')).data, 1);
       });
-    });
+    }
   }
 
   test('over lines, a post of one is refused as too long', () => {
@@ -114,16 +117,14 @@ describe('before it is written', () => {
     transport.close();
   });
 
-  test('a BigInt is neither written nor read beyond some thousand digits', () => {
-    assert.equal(fromText(toText(2n ** 16383n - 1n)), 2n ** 16383n - 1n);
-    assert.equal(fromText(toText(-(2n ** 16383n))), -(2n ** 16383n));
-    assert.throws(() => toText(2n ** 30_000_000n), RangeError);
-    assert.throws(() => fromText(`"~i${'9'.repeat(10_000_000)}"`), RangeError);
-  });
-
-  test('a manifest that is deep is refused', () => {
-    const deep = `{"abp":"0.1","deep":${'['.repeat(100_000)}${']'.repeat(100_000)}}`;
-    assert.throws(() => parseManifest(deep), { code: 'INVALID_MANIFEST', message: /64 levels/ });
+  test('a BigInt is neither written nor read beyond some thousand digits', async () => {
+    const { client } = await openPair({ echo: (params) => params }, { driven: true });
+    for (const n of [2n ** 16383n - 1n, -(2n ** 16383n)])
+      assert.deepEqual((await client.call('echo', { n })).data, { n });
+    const { error } = await client.call('echo', { n: 2n ** 30_000_000n });
+    assert.match(error.message, /too many bits/);
+    const { connected } = page([`"~i${'9'.repeat(4_000_000)}"\n`]);
+    assert.equal((await connected).counters.malformed, 1);
   });
 });
 
@@ -198,45 +199,55 @@ describe('a flood of lines lets others have their turns', () => {
   });
 });
 
-/** A page that says what it likes, without a browser: a driver's handle of what would be in it. */
-function page(next, t) {
-  const gone = new AbortController();
+/** A page that says these texts, then answers the handshake, as a driver sees it, and the agent that connects to it. */
+function page(said) {
+  const texts = said[Symbol.iterator]();
+  let taken = '';
+  const end = {
+    find: () => 'ours',
+    take: (_at, text) => void (taken += text),
+    next() {
+      const { done, value } = texts.next();
+      if (!done) return value;
+      if (!taken) return new Promise(() => {});
+      const { id } = JSON.parse(taken.split('\n')[0]);
+      taken = '';
+      const payload = { sessionId: 's', protocolVersion: '0.1', app: APP, capabilities: [] };
+      return `${JSON.stringify({ type: 'initialize-result', id, payload })}\n`;
+    },
+    end() {},
+  };
   const handle = {
-    evaluate: async (question, argument) =>
-      question({ take() {}, next, end: async () => {} }, argument),
+    evaluate: async (question, argument) => question(end, argument),
     dispose: async () => {},
   };
-  const transport = new PageTransport(handle, {
-    gone: gone.signal,
-    release() {},
-  });
-  t.after(() => transport.close());
-  const closed = new Promise((resolve) => (transport.onClose = resolve));
-  const heard = [];
-  transport.onMessage = (line) => heard.push(line);
-  transport.post({});
-  return { transport, closed, heard };
+  const connected = connectPage({ evaluateHandle: async () => handle }, { agent: AGENT });
+  connected.then(
+    (client) => closeAfter(() => client.close()),
+    () => {},
+  );
+  return { connected };
 }
 
 describe('a page that is driven', () => {
-  test('may send line feeds without end: none is a message, and others have their turns', async (t) => {
-    const pieces = ['\n'.repeat(100_000), '1\n\n2\n', 0];
-    const { closed, heard } = page(() => pieces.shift(), t);
-    assert.ok((await turnsUntil(closed)) > 100_000 / 1024 / 2);
-    assert.deepEqual(heard, [1, 2]);
+  test('may send line feeds without end: none is a message, and others have their turns', async () => {
+    const { connected } = page(['\n'.repeat(100_000), '1\n\n2\n']);
+    assert.ok((await turnsUntil(connected)) > 100_000 / 1024 / 2);
+    assert.equal((await connected).counters.malformed, 2);
   });
 
-  test('that sends a message without end is left, and says why', async (t) => {
+  test('that sends a message without end is left, and says why', async () => {
     let fetches = 0;
     const piece = 'x'.repeat(2 ** 22);
-    const { closed, heard } = page(() => (fetches++, piece), t);
-    assert.match((await closed).message, /too long/);
-    assert.deepEqual([heard.length, fetches], [0, 65]);
+    function* pieces() {
+      for (; ; fetches++) yield piece;
+    }
+    await assert.rejects(page(pieces()).connected, /too long/);
+    assert.equal(fetches, 64);
   });
 
-  test('that sends more at once than it was asked for is left', async (t) => {
-    const { closed } = page(() => 'x'.repeat(2 ** 22 + 1), t);
-    assert.match((await closed).message, /more at once than the limit/);
+  test('that sends more at once than it was asked for is left', async () => {
+    await assert.rejects(page(['x'.repeat(2 ** 22 + 1)]).connected, /more at once than the limit/);
   });
 });
 

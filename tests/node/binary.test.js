@@ -74,15 +74,15 @@ describe('over text', () => {
 
   test('text stays text, whoever wrote it, and what is inherited is not sent', async () => {
     const { client } = await open({ echo });
-    for (const value of [
+    const values = [
       { content: 'aGk=', mimeType: 'text/plain', encoding: 'utf-8' },
       { content: 'no base64 at all!', mimeType: 'a/b', encoding: 'base64' },
       { content: 'aGk=', encoding: 'base64' },
       { content: 'aGk=' },
       { content: 1234, mimeType: 'a/b', encoding: 'base64' },
       { content: null, nested: [1, 'two', null, { three: true }] },
-    ])
-      assert.deepEqual((await client.call('echo', value)).data, value);
+    ];
+    assert.deepEqual((await client.call('echo', values)).data, values);
     const heir = Object.create({ content: filled(3), mimeType: 'a/b' });
     assert.deepEqual((await client.call('echo', heir)).data, {});
   });
@@ -178,7 +178,7 @@ describe('bytes in a result are stored', () => {
   });
 });
 
-test('window.abp answers in base64, Blobs as well, and what has no bytes as it is', async (t) => {
+test('window.abp answers in base64, Blobs as well, and what has no bytes as it is', async () => {
   const value = { a: [1] };
   const mixed = {
     bytes: { content: filled(3), mimeType: 'a/b', own: 1 },

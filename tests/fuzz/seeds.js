@@ -3,7 +3,8 @@
 import { mkdirSync, writeFileSync } from 'node:fs';
 import { connect, expose } from '../../js/index.js';
 import { AgentDriver, AppDriver } from '../support/drivers.js';
-import { Log, play, sections } from '../support/transcript.js';
+import { sections } from '../support/sections.js';
+import { Log, play } from '../support/transcript.js';
 
 const folder = process.argv[2];
 /** What ids begin with in the target, whose seed is 0. */
@@ -70,7 +71,7 @@ async function linesOf(section) {
     },
     settle: async () => void (await agent.client.call('barrier')),
   };
-  await play(section, pair, { deepEqual() {} });
+  await play(section, pair);
   port1.close();
   return lines;
 }

@@ -7,20 +7,17 @@ import { PassThrough, Writable } from 'node:stream';
 import { describe, mock, test } from 'node:test';
 import { requireBounded } from '../../js/common/bounds.js';
 import * as tasks from '../../js/core/tasks-boundary.js';
-import { TaskTable, ready as tasksReady } from '../../js/core/tasks-core.js';
 import { connect, expose } from '../../js/index.js';
 import { portTransport } from '../../js/transports/port.js';
 import { webSocketTransport } from '../../js/transports/websocket.js';
-import { prepare } from '../../js/wire/result-store.js';
 import { createTaskServer } from '../../packages/a2a/src/index.js';
-import { headerTransport, lineTransport } from '../../packages/rpc/src/byte-streams.js';
-import { createPeer } from '../../packages/rpc/src/index.js';
+import { createPeer, headerTransport, lineTransport } from '../../packages/rpc/src/index.js';
 import { assertTestsExist, read, root } from '../support/named-tests.js';
 import { useClock } from '../support/clock.js';
 import { AGENT, APP, closeAfter, openPair } from '../support/pair.js';
 import { Raw } from '../support/raw.js';
+import { overSockets, socketPair } from '../support/sockets.js';
 
-await tasksReady();
 const turns = async (count = 20) => {
   for (let i = 0; i < count; i++) await new Promise(setImmediate);
 };
@@ -145,28 +142,38 @@ const bounded = (make, option) => (limit, n) => {
 };
 const numbers = (n) => Array.from({ length: n }, (_, i) => i);
 
-async function taskTable(limits, use) {
-  const table = new TaskTable(limits, { onDue() {} });
-  return use(table, (id) => table.add(id, tasks.TASK_SUBMITTED));
-}
-const ended = (table, task) => (table.start(task), table.returns(task, 1, false));
-
 const A2A_CARD = { name: 'x', description: '', version: '1', capabilities: {}, skills: [] };
-async function requestOf(limit, length) {
-  const agent = createTaskServer({ card: A2A_CARD, execute() {} }, { maxRequest: limit });
+/** An agent of tasks: what is posted to it is answered with the status of HTTP and what it says. */
+function taskAgent(options, execute = () => {}) {
+  const agent = createTaskServer({ card: A2A_CARD, execute }, options);
   closeAfter(() => agent.close());
+  const headers = { 'content-type': 'application/json', 'a2a-version': '1.0' };
+  const post = async (body) => {
+    const asked = new Request('http://localhost/', { method: 'POST', body, headers });
+    const response = await agent.fetch(asked);
+    return { status: response.status, ...(await response.json().catch(() => ({}))) };
+  };
+  const ask = (method, params) => post(JSON.stringify({ jsonrpc: '2.0', id: 1, method, params }));
+  return {
+    agent,
+    post,
+    /** Begins a task, and gives its id. */
+    async begin() {
+      const message = { messageId: crypto.randomUUID(), role: 'ROLE_USER', parts: [{ text: 'x' }] };
+      const configuration = { returnImmediately: true };
+      return (await ask('SendMessage', { message, configuration })).result?.task.id;
+    },
+    knows: async (id) => Boolean((await ask('GetTask', { id })).result),
+  };
+}
+async function requestOf(maxRequest, length) {
+  const { post } = taskAgent({ maxRequest });
   const start = '{"jsonrpc":"2.0","id":1,"method":"GetTask","params":{"id":"';
   const body = `${start}${text(length - start.length - 3)}"}}`;
   assert.equal(body.length, length);
-  const response = await agent.fetch(
-    new Request('http://localhost/', {
-      method: 'POST',
-      body,
-      headers: { 'content-type': 'application/json', 'a2a-version': '1.0' },
-    }),
-  );
-  assert.ok([200, 413].includes(response.status), String(response.status));
-  return response.status === 200;
+  const { status } = await post(body);
+  assert.ok([200, 413].includes(status), String(status));
+  return status === 200;
 }
 
 /** Memory ages with the clock of the core, which moves in steps of 10 ms (js/core/machine.js). */
@@ -543,7 +550,7 @@ const LIMITS = {
           closeAfter(() => (peer.close(), port2.close()));
           const controller = new AbortController();
           const ends = mock.fn();
-          peer.request('x', {}, { signal: controller.signal }).catch(ends);
+          void peer.request('x', {}, { signal: controller.signal }).catch(ends);
           await once(port2, 'message');
           controller.abort();
           return { clock, waits: async () => (await turns(), ends.mock.callCount() === 0) };
@@ -578,12 +585,12 @@ const LIMITS = {
       c: 'max_tasks',
       default: 4096,
       ways: {
-        tasks: (maxTasks, n) =>
-          taskTable({ maxTasks }, (_table, add) =>
-            numbers(n)
-              .map((i) => add(`${i}`) > 0)
-              .at(-1),
-          ),
+        tasks: async (maxTasks, n) => {
+          const { agent, begin } = taskAgent({ limits: { maxTasks } }, () => new Promise(() => {}));
+          for (let i = 0; i < n; i++) await begin();
+          assert.equal(agent.counters.live, Math.min(n, maxTasks));
+          return agent.counters.live === n;
+        },
       },
     },
     maxArtifacts: {
@@ -595,11 +602,13 @@ const LIMITS = {
       c: 'remembered',
       default: 1024,
       ways: {
-        'tasks that have ended': (remembered, n) =>
-          taskTable({ remembered }, (table, add) => {
-            for (const i of numbers(n)) ended(table, add(`${i}`));
-            return table.find('0') > 0;
-          }),
+        'tasks that have ended': async (remembered, n) => {
+          const { agent, begin, knows } = taskAgent({ limits: { remembered } });
+          const first = await begin();
+          for (let i = 1; i < n; i++) await begin();
+          await until(() => agent.counters.live === 0);
+          return knows(first);
+        },
       },
     },
     rememberFor: {
@@ -608,13 +617,10 @@ const LIMITS = {
       waits: {
         'a task that has ended': async (t, rememberFor) => {
           const clock = useClock(t);
-          return taskTable({ rememberFor }, (table, add) => {
-            ended(table, add('a'));
-            return {
-              clock,
-              waits: async () => (table.advance(), table.find('a') > 0),
-            };
-          });
+          const { agent, begin, knows } = taskAgent({ limits: { rememberFor } });
+          const id = await begin();
+          await until(() => agent.counters.live === 0);
+          return { clock, waits: () => knows(id) };
         },
       },
     },
@@ -647,12 +653,8 @@ const LIMITS = {
     maxIdLength: {
       c: 'max_id',
       default: tasks.TASKS_DEFAULT_MAX_ID,
-      ways: {
-        // It is not lowered from JavaScript.
-        'the id of a task': (_limit, n) => taskTable({}, (_table, add) => add(text(n)) > 0),
-      },
-      low: tasks.TASKS_DEFAULT_MAX_ID,
-      fixed: true,
+      // It is not lowered from JavaScript, where an agent gives its tasks their ids.
+      tests: [named(C_TASKS, 'ids_are_told_apart_and_wrong_ones_refused')],
     },
   },
 
@@ -731,9 +733,10 @@ const LIMITS = {
               downloadUrl: 'https://a.example/1',
               expiresAt: Date.now() + 3_600_000,
             }));
-            const context = { signal: new AbortController().signal, callId: 'x' };
             const data = { content: make(n), mimeType: 'a/b' };
-            await prepare(data, context, store, storeAbove);
+            const ends = overSockets(socketPair(), { store, storeAbove });
+            const { client } = await openPair({ get: () => data }, { ends });
+            assert.ok((await client.call('get')).success);
             return store.mock.callCount() === 0;
           },
         ]),
@@ -835,7 +838,7 @@ const LIMITS = {
             const ends = mock.fn();
             await new Promise((resolve) => {
               answering.handle('hang', () => (resolve(undefined), new Promise(() => {})));
-              asking.request('hang', {}, { [option]: ms, wait: false }).catch(ends);
+              void asking.request('hang', {}, { [option]: ms, wait: false }).catch(ends);
             });
             return { clock, waits: async () => (await turns(), ends.mock.callCount() === 0) };
           },

@@ -4,23 +4,15 @@
  */
 import assert from 'node:assert/strict';
 import { PassThrough } from 'node:stream';
-import { CapabilityList } from '../../js/agent/capability-list.js';
-import { snapshot as traced } from '../../js/common/snapshot.js';
-import { similarName } from '../../js/common/similar-name.js';
-import { uncloneablePart } from '../../js/common/uncloneable.js';
-import { sizeOf } from '../../js/common/value-size.js';
-import { controlText } from '../../js/core/control-text.js';
 import { connect, expose } from '../../js/index.js';
-import { jsonText } from '../../js/wire/json-text.js';
-import { bytesToText, textToBytes } from '../../js/wire/binary.js';
-import { withBase64 } from '../../js/wire/result-store.js';
-import { memoryBackend } from '../../packages/a2a/src/backends/memory.js';
-import { EventParser } from '../../packages/a2a/src/sse.js';
-import { fromText, toText } from '../../packages/automation/src/clone-codec.js';
-import { headerTransport, lineTransport } from '../../packages/rpc/src/byte-streams.js';
-import { createPeer } from '../../packages/rpc/src/index.js';
 import { portTransport } from '../../js/transports/port.js';
+import { createTaskClient } from '../../packages/a2a/src/index.js';
+import { memoryBackend } from '../../packages/a2a/src/store/index.js';
+import { connectPage } from '../../packages/automation/src/index.js';
+import { drivenPage } from '../../packages/automation/tests/support/driven-page.js';
+import { createPeer, headerTransport, lineTransport } from '../../packages/rpc/src/index.js';
 import { Raw } from './raw.js';
+import { overSockets, socketPair } from './sockets.js';
 
 const APP = { id: 'a.b', name: 'A', version: '1' };
 const AGENT = { name: 'a', version: '1' };
@@ -30,45 +22,64 @@ const turn = () => new Promise(setImmediate);
 
 // --- Values ------------------------------------------------------------------------------------------
 
-export const aListAsJson = (n) => assert.ok(jsonText(listOf(n), 1e7).length > n);
-export const anObjectAsJson = (n) => assert.ok(jsonText(objectOf(n), 1e7).length > n);
-export const aControlMessage = (n) => {
-  const payload = { callId: 'x', reason: objectOf(n) };
-  assert.ok(controlText({ type: 'capabilities/cancel', id: 'c', payload }, 1e7).length > n);
+const echo = (params) => params;
+/** Our app, and our agent, over the two ends of a transport. */
+async function pair(capabilities, [agent, app]) {
+  expose({ app: APP, capabilities }).accept(app.transport());
+  return connect(agent.transport, { agent: AGENT });
+}
+const overText = async (capabilities) => pair(capabilities, await overSockets(socketPair())());
+function inFrames(capabilities) {
+  const { port1, port2 } = new MessageChannel();
+  const ends = [port1, port2].map((port) => ({ transport: () => portTransport(port) }));
+  return pair(capabilities, ends);
+}
+
+export const valuesAsText = async (n) => {
+  const client = await overText({ echo });
+  const value = { list: listOf(n), object: objectOf(n) };
+  assert.deepEqual((await client.call('echo', value)).data, value);
 };
-export const forAPageThatIsDriven = (n) => {
+export const bytesAsText = async (n) => {
+  const file = { content: new ArrayBuffer(3), mimeType: 'a/b' };
+  const client = await overText({ get: () => listOf(n, () => ({ ...file })) });
+  const { data } = await client.call('get');
+  assert.equal(data[n - 1].content.byteLength, 3);
+};
+export const valuesForAPageThatIsDriven = async (n) => {
+  const exposed = expose({ app: APP, capabilities: { echo } }, { origins: [] });
+  const page = drivenPage({ abp: exposed.abp });
+  const client = await connectPage(page, { agent: AGENT });
   const value = { list: listOf(n), map: new Map([[1, objectOf(n)]]) };
-  assert.deepEqual(fromText(toText(value)), value);
+  assert.deepEqual((await client.call('echo', value)).data, value);
 };
-export const whatATraceShows = (n) => assert.ok(traced([objectOf(n), listOf(n)]));
-export const theSizeOfAChunk = (n) => assert.ok(sizeOf(listOf(n)) > 0);
-export const whatCannotBeCloned = (n) => {
-  const value = { a: { list: listOf(n) } };
-  value.a.list.push(() => 1);
-  assert.match(uncloneablePart(value, 'params'), /list\[\d+\] \(function\)/);
-};
-export const aNameAmongMany = (n) =>
-  similarName(
-    'capabilty',
-    listOf(n, (i) => `capability ${i}`.padEnd(60, 'x')),
+export const valuesInFrames = async (n) => {
+  const client = await inFrames({ echo });
+  const values = [1, objectOf(n), listOf(n)]; // the first one of a turn is never copied
+  const answers = await Promise.all(values.map((value) => client.call('echo', value)));
+  assert.deepEqual(
+    answers.map(({ data }) => data),
+    values,
   );
-export const bytesInAResult = async (n) => {
-  const value = listOf(n, () => ({ content: new ArrayBuffer(3), mimeType: 'a/b' }));
-  const sent = await withBase64(value);
-  assert.equal(sent[n - 1].content, 'AAAA');
-  const text = JSON.stringify(sent, bytesToText);
-  assert.equal(JSON.parse(text, textToBytes)[n - 1].content.byteLength, 3);
 };
-export const capabilitiesThatChange = (parts) => {
-  const n = parts / 4; // 4096 are known
-  const list = new CapabilityList();
-  list.merge({
-    added: listOf(n, (i) => `c${i}`),
-    capabilities: listOf(n, (i) => ({ name: `c${i}` })),
-  });
-  assert.equal(list.list().length, n);
-  list.merge({ removed: listOf(n, (i) => `c${i}`) });
-  assert.equal(list.list().length, 0);
+export const aLongChunkOfAStream = async (n) => {
+  async function* gives() {
+    yield listOf(n);
+  }
+  const client = await inFrames({ gives });
+  for await (const chunk of client.stream('gives')) assert.equal(chunk.length, n);
+};
+export const whatCannotBeCloned = async (n) => {
+  const client = await inFrames({ echo });
+  const params = { a: { list: [...listOf(n), () => 1] } };
+  const { error } = await client.call('echo', params);
+  assert.match(error.message, /params\.a\.list\[\d+\] \(function\)/);
+};
+export const bytesInAnAnswerOfThePage = async (n) => {
+  const files = () => listOf(n, () => ({ content: new ArrayBuffer(3), mimeType: 'a/b' }));
+  const { abp } = expose({ app: APP, capabilities: { files } }, { origins: [] });
+  await abp.initialize({ agent: AGENT });
+  assert.equal((await abp.call('files')).data[n - 1].content, 'AAAA');
 };
 
 // --- Sessions ----------------------------------------------------------------------------------------
@@ -89,6 +100,21 @@ const honest = async (raw) =>
     1,
   );
 
+export const aNameAmongMany = async (n) => {
+  const names = listOf(n, (i) => `capability ${i}`.padEnd(60, 'x'));
+  const { raw } = await rawAgent(Object.fromEntries(names.map((name) => [name, echo])));
+  const { payload } = await raw.ask('capabilities/call', 'a', { capability: 'capabilty' });
+  assert.equal(payload.error.code, 'UNKNOWN_CAPABILITY');
+};
+export const aControlMessage = async (n) => {
+  const { raw, exposed } = await rawAgent({ echo });
+  const { payload } = await raw.ask('capabilities/cancel', 'c', {
+    callId: 'x',
+    reason: objectOf(n),
+  });
+  assert.equal(payload.cancelled, false);
+  assert.equal(exposed.counters[0].malformed, 0);
+};
 export const paramsThatASchemaChecks = async (n) => {
   const inputSchema = { type: 'array', items: { type: 'object', required: ['i'] } };
   const { raw } = await rawAgent({ long: { handler: (list) => list.length, inputSchema } });
@@ -129,21 +155,33 @@ export const messagesThatAreNone = async (n) => {
   await honest(raw);
   assert.equal(exposed.counters[0].malformed, n);
 };
-export const answersToNothing = async (n) => {
+async function rawApp() {
   const { port1, port2 } = new MessageChannel();
   const raw = new Raw(port2);
   const connecting = connect(port1, { agent: AGENT });
-  const session = {
-    sessionId: 's',
-    protocolVersion: '0.1',
-    app: APP,
-    capabilities: [],
-    features: {},
-  };
-  raw.send('initialize-result', (await raw.next()).id, session);
-  const client = await connecting;
+  const session = { sessionId: 's', protocolVersion: '0.1', app: APP, capabilities: [] };
+  raw.send('initialize-result', (await raw.next()).id, { ...session, features: {} });
+  return { raw, client: await connecting };
+}
+export const answersToNothing = async (n) => {
+  const { raw, client } = await rawApp();
   for (let i = 0; i < n; i++) raw.send('capabilities/call-result', `${i}`, { success: true });
   while (client.counters.stray < n) await turn();
+};
+export const capabilitiesThatChange = async (parts) => {
+  const n = parts / 4; // 4096 are known
+  const { raw, client } = await rawApp();
+  const changes = async (data) => {
+    const heard = new Promise((resolve) => (client.onCapabilitiesChanged = resolve));
+    const event = 'notifications/capabilities/list_changed';
+    raw.send('notification', undefined, { event, data });
+    await heard;
+    return (await client.listCapabilities()).length;
+  };
+  const names = listOf(n, (i) => `c${i}`);
+  const capabilities = names.map((name) => ({ name }));
+  assert.equal(await changes({ added: names, capabilities }), n);
+  assert.equal(await changes({ removed: names }), 0);
 };
 
 // --- Bytes -------------------------------------------------------------------------------------------
@@ -172,16 +210,33 @@ export const headersWithoutALength = (n) => headers(['x\r\n\r\n'.repeat(n)], 0, 
 export const aHeaderInSingleBytes = (n) =>
   headers([...`Content-Length: ${n + 2}\r\n\r\n"${'x'.repeat(n)}"`], 1);
 
-const events = (n, text, count) => {
-  const parser = new EventParser(1e7);
-  let found = 0;
-  for (let at = 0; at < text.length; at += 7)
-    found += parser.push(Buffer.from(text.slice(at, at + 7))).length;
-  assert.equal(found, count);
-};
-export const serverSentEvents = (n) => events(n, 'data: x\n\n'.repeat(n), n);
-export const oneEventOfManyLines = (n) => events(n, `${'data: x\r\n'.repeat(n)}\n`, 1);
-export const commentsInAStream = (n) => events(n, `${': x\r'.repeat(n)}data: x\n\n`, 1);
+/** A task that is followed by a stream of events, which comes in pieces; `noise` is what stands before the last event. */
+async function events(noise, count) {
+  const id = { id: 't', contextId: 'c' };
+  const eventOf = (result) => JSON.stringify({ jsonrpc: '2.0', id: 1, result });
+  const works = eventOf({ task: { ...id, status: { state: 'TASK_STATE_WORKING' } } });
+  const ends = eventOf({ task: { ...id, status: { state: 'TASK_STATE_COMPLETED' } } });
+  const text = Buffer.from(`data: ${works}\n\n${noise(works)}data: ${ends}\n\n`);
+  const body = new ReadableStream({
+    start(controller) {
+      for (let at = 0; at < text.length; at += 64) controller.enqueue(text.subarray(at, at + 64));
+      controller.close();
+    },
+  });
+  const headers = { 'content-type': 'text/event-stream' };
+  const fetch = async () => new Response(body, { headers });
+  const client = createTaskClient('http://localhost/', { version: '1.0', fetch });
+  const stream = client.subscribe('go');
+  let seen = 0;
+  while (!(await stream.next()).done) seen++;
+  assert.equal(stream.task.status.state, 'completed');
+  assert.equal(seen, count);
+}
+export const serverSentEvents = (n) =>
+  events((works) => `data: ${works}\n\n`.repeat(n / 8), n / 8 + 2);
+export const oneEventOfManyLines = (n) =>
+  events((works) => `${'data: \r\n'.repeat(n)}data: ${works}\n\n`, 3);
+export const commentsInAStream = (n) => events(() => ': x\r'.repeat(n), 2);
 
 export const jsonRpcMessages = async (n) => {
   const { port1, port2 } = new MessageChannel();

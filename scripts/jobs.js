@@ -3,8 +3,8 @@
  * CONTRIBUTING.md has a table of what they cost.
  */
 
-// A test that hangs ends the run, but late: a busy machine makes tests slow.
-const options = '--test --test-timeout=900000 --test-reporter=spec --test-concurrency=2';
+// A test that hangs ends the run, but late: a busy machine makes tests slow, and this is for all tests of a file together.
+const options = '--test --test-timeout=3600000 --test-reporter=spec --test-concurrency=2';
 const tests = (/** @type {string} */ files) => `node ${options} ${files}`;
 /** @param {string} engine @param {string} suites of tests/browser/engine.js; all but these, if it begins with `not` */
 const browser = (engine, suites, core = 'wasm') =>

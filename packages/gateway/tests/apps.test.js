@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { connectClient } from './support/clients.js';
-import { runGateway } from './support/program.js';
+import { runGateway, withTimeFor } from './support/program.js';
 import { startRaw } from './support/raw-client.js';
 import { startSite } from './support/site.js';
 
@@ -50,19 +50,18 @@ test('a manifest serves the first tools/list while the browser starts', async ()
     body: '<!doctype html><head><link rel="abp-manifest" href="/abp.json"></head>',
   });
   // This page has no app at all: what is listed can only be the manifest's.
-  const raw = await startRaw([
-    'mcp',
-    `${site.origin}/with-manifest`,
-    '--temporary',
-    '--connect-timeout',
-    '1',
-  ]);
-  const { result } = await raw.request('tools/list');
-  const tool = result.tools.find(({ name }) => name === 'number_add');
-  assert.equal(tool.description, 'from the manifest');
-  const called = await raw.answerTo(raw.call('number_add', { a: 1, b: 1 }));
-  assert.match(called.result.content[0].text, /^DISCONNECTED: .*has no app that answered/);
-  await end(raw);
+  const answered = /^DISCONNECTED: .*has no app that answered/;
+  const said = await withTimeFor(answered, async (seconds) => {
+    const url = `${site.origin}/with-manifest`;
+    const raw = await startRaw(['mcp', url, '--temporary', '--connect-timeout', seconds]);
+    const { result } = await raw.request('tools/list');
+    const tool = result.tools.find(({ name }) => name === 'number_add');
+    assert.equal(tool.description, 'from the manifest');
+    const called = await raw.answerTo(raw.call('number_add', { a: 1, b: 1 }));
+    await end(raw);
+    return called.result.content[0].text;
+  });
+  assert.match(said, answered);
 });
 
 test('nothing is started before it is needed', async () => {
@@ -110,18 +109,18 @@ test('a hostile app: colliding names, a megabyte of description, and renames in 
 
 test('an app that says more of itself than 8 MiB is told so', async () => {
   const url = site.url({ name: 'endless', hostile: 9_000_000 });
-  let stderr = '';
-  // However slow the page is, some limit lets it answer.
-  for (let timeout = 4; !/description of itself/.test(stderr); timeout *= 3) {
-    const args = ['list', url, '--temporary', '--connect-timeout', `${timeout}`];
-    const listed = await runGateway(args);
-    assert.equal(listed.code, 3);
-    ({ stderr } = listed);
-  }
-  assert.match(
-    stderr,
-    /longer than limits.* may have at most 8388608 bytes: shorten its descriptions/,
+  const told = /longer than limits.* may have at most 8388608 bytes: shorten its descriptions/;
+  const said = await withTimeFor(
+    told,
+    async (seconds) => {
+      const args = ['list', url, '--temporary', '--connect-timeout', seconds];
+      const { code, stderr } = await runGateway(args);
+      assert.equal(code, 3);
+      return stderr;
+    },
+    4,
   );
+  assert.match(said, told);
 });
 
 test('text beyond the limit is a file, with its beginning in the message', async () => {

@@ -10,6 +10,7 @@ before(async () => {
   site = await startSite();
   browser = await puppeteer.launch({
     executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
+    timeout: 300_000, // a busy machine is slow
     args: ['--no-sandbox', '--disable-gpu'],
   });
 });

@@ -8,7 +8,7 @@ import { after, before, test } from 'node:test';
 import { expose } from 'abp-bridge';
 import { webSocketTransport } from 'abp-bridge/websocket';
 import { WebSocketServer } from 'ws';
-import { lineMatching, runGateway, startGateway } from './support/program.js';
+import { lineMatching, runGateway, startGateway, withTimeFor } from './support/program.js';
 import { startSite } from './support/site.js';
 
 let site, folder;
@@ -121,11 +121,15 @@ test('a page that redirects to an origin that was not named is not called', asyn
 
 test('a page without an app, and an address of nothing, are a sentence and exit code 3', async () => {
   site.extra.set('/empty', { type: 'text/html', body: '<!doctype html><title>empty</title>' });
-  const args = ['--temporary', '--connect-timeout', '2'];
-  const empty = await runGateway(['list', `${site.origin}/empty`, ...args]);
-  assert.equal(empty.code, 3);
-  assert.match(empty.stderr, /^abp-bridge-gateway: .*has no app that answered \(TIMEOUT: .*\n$/);
-  const nothing = await runGateway(['list', 'http://localhost:1/', ...args]);
+  const list = (url, ...more) => runGateway(['list', url, '--temporary', ...more]);
+  const answered = /^abp-bridge-gateway: .*has no app that answered \(TIMEOUT: .*\n$/;
+  const said = await withTimeFor(answered, async (seconds) => {
+    const empty = await list(`${site.origin}/empty`, '--connect-timeout', seconds);
+    assert.equal(empty.code, 3);
+    return empty.stderr;
+  });
+  assert.match(said, answered);
+  const nothing = await list('http://localhost:1/');
   assert.equal(nothing.code, 3);
   assert.match(
     nothing.stderr,

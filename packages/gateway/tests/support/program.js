@@ -61,3 +61,17 @@ export function lineMatching(stream, pattern) {
     stream.on('end', () => reject(new Error(`no line ${pattern} in:\n${text}`)));
   });
 }
+
+/**
+ * What is said, asked for with ever more seconds for the page until it matches: however slow the machine is, some limit lets the
+ * page load.
+ * @param {RegExp} pattern
+ * @param {(seconds: string) => Promise<string>} said
+ * @param {number} [first] seconds that are mostly enough
+ */
+export async function withTimeFor(pattern, said, first = 1) {
+  for (let seconds = first; ; seconds *= 3) {
+    const text = await said(`${seconds}`);
+    if (pattern.test(text) || seconds > 200) return text;
+  }
+}

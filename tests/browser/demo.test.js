@@ -13,7 +13,6 @@ const problems = [];
 before(async () => {
   [server, browser] = await Promise.all([startServer(), launch()]);
   page = await browser.newPage({ viewport: { width: 1200, height: 1000 }, acceptDownloads: true });
-  page.setDefaultTimeout(300_000);
   page.on('pageerror', (error) => problems.push(error.message));
   await page.goto(server.hostUrl);
   await button('Run Set a timer').waitFor();
@@ -187,7 +186,6 @@ describe('one app, three kinds of agent', () => {
   after(() => withTools.close());
   const open = async (within) => {
     const page = await within.newPage({ viewport: { width: 1200, height: 1000 } });
-    page.setDefaultTimeout(300_000);
     page.on('pageerror', (error) => problems.push(error.message));
     await page.goto(`${server.hostUrl}/agents`);
     const press = (what) => page.getByRole('button', { name: what, exact: true }).click();

@@ -102,7 +102,6 @@ describe('in a browser', () => {
     url = `http://127.0.0.1:${server.address().port}/`;
     browser = await launch();
     page = await browser.newPage({ viewport: { width: 1280, height: 900 } });
-    page.setDefaultTimeout(300_000);
     page.on('pageerror', (error) => problems.push(error.message));
     page.on('console', (said) => said.type() === 'error' && problems.push(said.text()));
   });
@@ -260,7 +259,6 @@ describe('in a browser', () => {
         writeFileSync(join(folder, file), ports(code));
     };
     const tutorial = await browser.newPage();
-    tutorial.setDefaultTimeout(300_000);
     const address = `http://127.0.0.1:${agentPort}/agent.html`;
     const says = (text) => tutorial.locator('output').filter({ hasText: text }).waitFor();
     const press = (name) => tutorial.getByRole('button', { name }).click();

@@ -129,13 +129,25 @@ export async function launch({ args = [], ...more } = {}) {
     args: [...ARGS, ...args],
     ...more,
   });
-  // Playwright gives up after 30 s, whatever the machine has to do besides. Its own pages are made by this, too.
-  const newContext = browser.newContext.bind(browser);
-  browser.newContext = async (options) => {
-    const context = await newContext(options);
-    context.setDefaultTimeout(LONG);
-    return context;
-  };
+  return patient(browser);
+}
+
+/**
+ * A browser of Playwright or Puppeteer whose pages do not give up after 30 s what the machine has no time for.
+ * @template {any} T
+ * @param {T} browser
+ * @returns {T}
+ */
+export function patient(browser) {
+  for (const name of ['newContext', 'newPage']) {
+    const make = browser[name]?.bind(browser);
+    if (make)
+      browser[name] = async (...options) => {
+        const made = await make(...options);
+        made.setDefaultTimeout(LONG);
+        return made;
+      };
+  }
   return browser;
 }
 

@@ -15,6 +15,8 @@ const frameIn = (parent) => {
   parent.append(outer);
   return { outer, body: outer.contentDocument.body };
 };
+/** Ms that a busy machine may need to load an app. A test that is about less says so. */
+const LONG = 300_000;
 /** What a test holds on to. */
 const kept = (window.kept = {});
 
@@ -109,7 +111,7 @@ const agent = { name: 'test', version: '1' };
 /** The ways to an app, by which each test makes a call that only the end of the frame ends. */
 const WAYS = {
   async abp(iframe, options) {
-    kept.client = await connect(iframe, { agent, ...options });
+    kept.client = await connect(iframe, { agent, timeout: LONG, ...options });
     return async () => {
       const { error, metadata } = await kept.client.call('hang');
       return [error.code, metadata.outcome];
@@ -167,7 +169,7 @@ window.keep = async ({ src, origin, attributes = {}, reconnect = true, ...option
   if (failing[reconnect.reload]) reconnect.reload = failing[reconnect.reload];
   const begin = () =>
     connect(iframe, {
-      ...{ agent, origin, reconnect, ...options },
+      ...{ agent, origin, reconnect, timeout: LONG, ...options },
       onDisconnect: ({ code }) => told.push(code),
       onReconnect: (error) => told.push(error ? `${error.code}: ${error.message}` : 'again'),
     });

@@ -7,6 +7,8 @@ import { AgentDriver, AppDriver } from '/tests/support/drivers.js';
 import { Log, play } from '/tests/support/transcript.js';
 import { watchHeld } from './held.js';
 
+/** Ms that a busy machine may need to load an app. A test that is about less says so. */
+const LONG = 300_000;
 /** What the core is made of. */
 window.core = ready();
 
@@ -29,13 +31,14 @@ window.embed = (src, attributes = {}) => {
 window.connectTo = (iframe, options) =>
   connect(iframe, {
     agent: { name: 'test', version: '1' },
+    timeout: LONG,
     onDisconnect: (error) => (window.lost ??= []).push(error.code),
     ...options,
   });
 
 window.open_ = async (options) => {
-  const { src, origin, kind = 'ours', upgrade, limits, attributes, timeout, loaded } = options;
-  const { reconnect } = options;
+  const { src, origin, kind = 'ours', upgrade, limits, attributes, loaded } = options;
+  const { reconnect, timeout = LONG } = options;
   const iframe = window.embed(src, attributes);
   if (loaded) await new Promise((resolve) => (iframe.onload = resolve));
   const log = (window.log = new Log());

@@ -33,7 +33,14 @@ function controlOf(name) {
 }
 
 /** Connects to an app in a worker. `made` is by a function. */
-window.connectTo = async ({ kind, script = 'app.js', made, options, limits, timeout }) => {
+window.connectTo = async ({
+  kind,
+  script = 'app.js',
+  made,
+  options,
+  limits,
+  timeout = 300_000,
+}) => {
   const control = controlOf(options.control);
   const make = () => (window.worker = MAKE[kind](at(script, options)));
   const client = await connect(made ? make : make(), {

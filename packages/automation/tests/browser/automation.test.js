@@ -4,7 +4,7 @@ import { after, afterEach, before, describe, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import puppeteer from 'puppeteer-core';
 import { connectPage } from '../../src/index.js';
-import { launch, serve } from '../../../../tests/support/browser.js';
+import { LONG, launch, patient, serve } from '../../../../tests/support/browser.js';
 import { AgentDriver } from '../../../../tests/support/drivers.js';
 import { sections } from '../../../../tests/support/sections.js';
 import { Log, play } from '../../../../tests/support/transcript.js';
@@ -20,8 +20,15 @@ const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
 /** What differs between the two libraries, in these tests as in the transport. */
 const LIBRARIES = {
   puppeteer: {
-    launch: (more) =>
-      puppeteer.launch({ executablePath, args: [...ARGS, '--site-per-process'], ...more }),
+    launch: async (more) =>
+      patient(
+        await puppeteer.launch({
+          executablePath,
+          ...{ timeout: LONG, protocolTimeout: 2 * LONG },
+          args: [...ARGS, '--site-per-process'],
+          ...more,
+        }),
+      ),
     devtools: (page) => page.createCDPSession(),
     back: (page) => page.goBack({ waitUntil: 'domcontentloaded' }),
     goto: (page, url) => page.goto(url, { waitUntil: 'domcontentloaded' }),
@@ -49,7 +56,7 @@ const address = (options = {}, host = origin) =>
 const answerIn = ({ data }) => data.data ?? data;
 
 for (const [name, library] of Object.entries(LIBRARIES)) {
-  describe(name, { timeout: 240_000 }, () => {
+  describe(name, () => {
     let browser, page;
     const clients = [];
     before(async () => {
@@ -63,7 +70,7 @@ for (const [name, library] of Object.entries(LIBRARIES)) {
 
     const goto = (options, on = page) => library.goto(on, address(options));
     async function connect(options = {}, target = page) {
-      const client = await connectPage(target, { agent, ...options });
+      const client = await connectPage(target, { agent, timeout: LONG, ...options });
       clients.push(client);
       return client;
     }

@@ -15,7 +15,6 @@ const problems = [];
 before(async () => {
   site = await sites();
   page = await site.browser.newPage({ viewport: { width: 900, height: 700 } });
-  page.setDefaultTimeout(300_000);
   page.on('pageerror', (error) => problems.push(error.message));
 });
 after(() => site.close());

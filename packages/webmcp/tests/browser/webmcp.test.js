@@ -4,19 +4,24 @@ import assert from 'node:assert/strict';
 import { after, afterEach, before, describe, test } from 'node:test';
 import puppeteer from 'puppeteer-core';
 import { connectPage } from '../../../automation/src/index.js';
-import { launch as launchByPlaywright, serve } from '../../../../tests/support/browser.js';
+import {
+  LONG,
+  launch as launchByPlaywright,
+  patient,
+  serve,
+} from '../../../../tests/support/browser.js';
 
 const executablePath = process.env.CHROMIUM ?? '/usr/bin/chromium';
 const ARGS = ['--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run'];
-const launch = (...args) =>
-  puppeteer.launch({
-    executablePath,
-    protocolTimeout: 600_000,
-    args: [...ARGS, '--disable-sync', '--site-per-process', ...args],
-  });
+const launch = async (...args) =>
+  patient(
+    await puppeteer.launch({
+      executablePath,
+      ...{ timeout: LONG, protocolTimeout: 2 * LONG },
+      args: [...ARGS, '--disable-sync', '--site-per-process', ...args],
+    }),
+  );
 const agent = { name: 'test', version: '1' };
-/** What a slow machine needs, in ms: no test waits for it unless something is wrong. */
-const LONG = 300_000;
 /** What a capability of ours has, and no tool. */
 const NOT_HERE = { cancelOutcome: false, progress: false, elicitation: false };
 
@@ -55,7 +60,7 @@ class Notes {
 
 /** Runs the tests in pages of a browser of their own. */
 function inBrowser(title, args, define) {
-  describe(title, { timeout: 3 * LONG }, () => {
+  describe(title, () => {
     const t = { clients: [] };
     before(async () => (t.browser = await launch(...args)));
     after(() => t.browser.close());
@@ -66,7 +71,6 @@ function inBrowser(title, args, define) {
     /** Opens a page whose handlers and tools note what they do. */
     t.open = async (url) => {
       const page = await t.browser.newPage();
-      page.setDefaultTimeout(LONG);
       page.notes = new Notes();
       await page.exposeFunction('record', page.notes.add);
       await page.goto(url, { waitUntil: 'load' });

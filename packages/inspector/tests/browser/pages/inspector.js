@@ -13,6 +13,7 @@ window.open_ = async (src, origin, options) => {
     origin,
     agent: { name: 'inspected', version: '1' },
     onElicitation: () => true,
+    timeout: 300_000,
     ...options,
   });
   await window.inspector.attach(window.client);

@@ -10,6 +10,7 @@ window.begin = async (url, options) => {
     origin: new URL(url).origin,
     agent: { name: 'a', version: '1' },
     owner: 'the same agent',
+    timeout: 300_000,
     ...options,
   });
   return client.memory;

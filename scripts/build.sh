@@ -14,6 +14,9 @@ build() {
     >"$log" 2>&1 || { cat "$log"; exit 1; }
 }
 
+# roll [option...]: makes modules.
+roll() { npx --no-install rollup -c scripts/rollup.config.js --silent "$@"; }
+
 for what in ${@:-wasm test package mcpb}; do
   options=()
   case $what in
@@ -28,14 +31,17 @@ for what in ${@:-wasm test package mcpb}; do
       if [ "$what" = wasm ]; then build wasm emcmake; else build fuzz; fi
       # What is imported by the package's name.
       if [ "$what" = wasm ] && { [ ! -e dist/lib/index.js ] ||
-        [ -n "$(find js packages/*/src scripts/{entries,modules}.js dist/*.js -newer dist/lib/index.js -print -quit)" ]; }; then
-        node -e "import('./scripts/modules.js').then(({ buildLib }) => buildLib())"
+        [ -n "$(find package.json js packages/*/src scripts/{entries,rollup.config,short-exports}.js dist/*.js -newer dist/lib/index.js -print -quit)" ]; }; then
+        rm -rf dist/lib
+        roll --configFor lib
       fi
       ;;
     test | coverage | native) build "$what" ;;
     package)
       "$0" wasm
-      node scripts/package.js
+      rm -rf dist/{page,workerd}
+      roll --configFor page,workerd,singles
+      node scripts/declarations.js
       ;;
     mcpb)
       "$0" wasm

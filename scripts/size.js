@@ -1,79 +1,218 @@
-// Prints what a page downloads, and who has how much of it.
-//
-//   node scripts/size.js             prints tables
-//   node scripts/size.js --write     writes them to tests/size/sizes.md, too, which is checked in
-import { readFileSync, writeFileSync } from 'node:fs';
+/**
+ * What a page downloads of a side, by bundler, and what each file and each function of the module has of it.
+ *
+ *   node scripts/size.js             prints tables
+ *   node scripts/size.js --write     writes them to tests/size/sizes.md, too, which is checked in
+ */
+import { mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
+import { join, relative } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { gzipSync, inflateRawSync } from 'node:zlib';
+import { rollup } from '@rollup/wasm-node';
+import { build, transform } from 'esbuild';
 import { format, resolveConfig } from 'prettier';
-import { measureFiles, measureModule, measureSides } from './sizes.js';
+import { build as buildByVite } from 'vite';
+import { ModuleReader } from '../wasm/read-module.mjs';
 
-const TABLE = new URL('../tests/size/sizes.md', import.meta.url);
-const BUDGETS = new URL('../tests/size/budgets.json', import.meta.url);
+const root = fileURLToPath(new URL('../', import.meta.url));
+const MODULE = 'dist/lib/parts/abp-wasm.js';
+/** @param {string} path */
+const read = (path) => readFileSync(join(root, path), 'utf8');
 
-/** @param {number} bytes */
-const digits = (bytes) => bytes.toLocaleString('en');
+/** What a page imports. */
+const SIDES = { expose: 'expose', connect: 'connect', both: 'expose, connect' };
+/** @typedef {keyof typeof SIDES} Side */
+const NAMES = /** @type {Side[]} */ (Object.keys(SIDES));
 
-/** @param {string[]} head @param {(string | number)[][]} rows */
-const table = (head, rows) =>
-  [head, head.map((_, i) => (i ? '--:' : '---')), ...rows]
-    .map(
-      (row) =>
-        `| ${row.map((cell) => (typeof cell === 'number' ? digits(cell) : cell)).join(' | ')} |`,
-    )
-    .join('\n');
+/** @param {Side} side @returns {string} a page's script, which uses what it imports, so that it is not left out */
+function entryOf(side) {
+  const path = join(root, `build/size/${side}.js`);
+  mkdirSync(join(root, 'build/size'), { recursive: true });
+  writeFileSync(
+    path,
+    `import { ${SIDES[side]} } from 'abp-bridge';\nconsole.log(${SIDES[side]});\n`,
+  );
+  return path;
+}
 
-const STEPS = new URL('../tests/size/steps.md', import.meta.url);
-const budgets = JSON.parse(readFileSync(BUDGETS, 'utf8'));
-const sides = await measureSides();
-const [expose, connect, both] = await Promise.all([
-  measureFiles('expose'),
-  measureFiles('connect'),
-  measureFiles('both'),
-]);
-/** @param {typeof both} files @param {string} name */
-const of = (files, name) => files.find((file) => file.name === name)?.gzipped ?? '';
+/** @param {string[]} codes files, each of which is loaded by itself */
+const gzipped = (codes) =>
+  codes.reduce((bytes, code) => bytes + gzipSync(code, { level: 9 }).length, 0);
 
-const text = `# What a page downloads
+/**
+ * What is loaded at once: an entry, what it imports statically, and the module, which is imported by `import()` to be a file of its own.
+ * @param {{ fileName: string, code: string, isEntry?: boolean, imports: string[], dynamicImports: string[] }[]} chunks
+ */
+function loadedOf(chunks) {
+  const loaded = new Set(chunks.filter(({ isEntry }) => isEntry));
+  for (const { imports, dynamicImports } of loaded) {
+    const names = [...imports, ...dynamicImports.filter((name) => name.includes('abp-wasm'))];
+    for (const chunk of chunks) if (names.includes(chunk.fileName)) loaded.add(chunk);
+  }
+  return [...loaded].map(({ code }) => code);
+}
+
+/**
+ * Leaves out what is loaded only where it is needed, and what is a file of its own: what is imported by `import()`.
+ * @type {import('esbuild').Plugin}
+ */
+export const withoutLazy = {
+  name: 'without lazy',
+  setup: ({ onResolve }) =>
+    onResolve({ filter: /./ }, ({ kind, path }) =>
+      kind === 'dynamic-import' ? { path, external: true } : undefined,
+    ),
+};
+
+/** @param {Side} side @param {import('esbuild').BuildOptions} more */
+async function byEsbuild(side, more) {
+  const { outputFiles = [], metafile } = await build({
+    ...{ entryPoints: [entryOf(side)], outdir: join(root, 'build/size/out'), absWorkingDir: root },
+    ...{ bundle: true, minify: true, format: 'esm', target: 'es2022' },
+    ...{ write: false, metafile: true, ...more },
+  });
+  return outputFiles.map(({ path, text: code }) => {
+    const fileName = relative(root, path);
+    const { imports, inputs, entryPoint } = /** @type {import('esbuild').Metafile} */ (metafile)
+      .outputs[fileName];
+    const of = (/** @type {string} */ kind) =>
+      imports.flatMap((each) => (each.kind === kind ? [each.path] : []));
+    return {
+      ...{ fileName, code, inputs, isEntry: entryPoint === relative(root, entryOf(side)) },
+      ...{ imports: of('import-statement'), dynamicImports: of('dynamic-import') },
+    };
+  });
+}
+
+/** One file for a side, and the module, lazy parts aside. @param {Side} side @returns {Promise<number>} bytes, gzipped */
+export async function inOneFile(side) {
+  const [{ code }] = await byEsbuild(side, { plugins: [withoutLazy] });
+  const module = await transform(read(MODULE), { minify: true });
+  return gzipped([code, module.code]);
+}
+
+/** Finds packages as Node does. @type {import('@rollup/wasm-node').Plugin} */
+const fromPackages = {
+  name: 'from packages',
+  resolveId: (id, importer) =>
+    importer && !/^[./]/.test(id) ? fileURLToPath(import.meta.resolve(id)) : null,
+};
+
+/** How a page may be built. @type {Record<string, (side: Side) => Promise<number>>} */
+const BUNDLERS = {
+  'esbuild, split': async (side) => gzipped(loadedOf(await byEsbuild(side, { splitting: true }))),
+  'esbuild, one file': inOneFile,
+  async Rollup(side) {
+    const input = entryOf(side);
+    const treeshake = { moduleSideEffects: (/** @type {string} */ id) => id === input };
+    const bundle = await rollup({ input, plugins: [fromPackages], treeshake });
+    const { output } = await bundle.generate({ format: 'esm' });
+    const minified = loadedOf(/** @type {any[]} */ (output)).map((code) =>
+      transform(code, { minify: true, format: 'esm' }),
+    );
+    return gzipped((await Promise.all(minified)).map(({ code }) => code));
+  },
+  async Vite(side) {
+    const { output } = /** @type {any} */ (
+      await buildByVite({
+        ...{ root, configFile: false, logLevel: 'error', publicDir: false },
+        build: { write: false, rolldownOptions: { input: entryOf(side) } },
+      })
+    );
+    return gzipped(loadedOf(output));
+  },
+};
+
+/**
+ * What each bundler makes of each side.
+ * @returns {Promise<Record<string, Record<Side, number>>>} bytes, gzipped, of all that is loaded at once
+ */
+export async function measureSides() {
+  /** @type {Record<string, any>} */
+  const sizes = {};
+  for (const [name, measure] of Object.entries(BUNDLERS)) {
+    sizes[name] = {};
+    for (const side of NAMES) sizes[name][side] = await measure(side);
+  }
+  return sizes;
+}
+
+const CODE = 10;
+/** What the other sections hold, by their numbers. */
+const SECTIONS =
+  '- types imports functions table memory globals exports - elements - constants number'.split(' ');
+
+/** @returns {Promise<Map<string, number>>} the bytes of each function and each other section of the module */
+async function measureModule() {
+  const [text] = Object.values(await import(join(root, MODULE)));
+  const wasm = inflateRawSync(Buffer.from(text, 'base64'));
+  const list = readdirSync(join(root, 'build/wasm')).find((name) => /^abp\..*symbols$/.test(name));
+  if (!list) throw new Error('no list of symbols in build/wasm: scripts/build.sh wasm');
+  const imports = WebAssembly.Module.imports(new WebAssembly.Module(wasm));
+  const symbols = [...read(`build/wasm/${list}`).matchAll(/^\d+:(.*)$/gm)].slice(imports.length);
+  const bytes = new Map();
+  const reader = new ModuleReader(wasm);
+  for (const { id, from, end } of reader.sections()) {
+    if (id !== CODE) bytes.set(`(${SECTIONS[id]})`, end - from);
+    else reader.list(() => bytes.set(symbols.shift()?.[1], reader.bytes().length));
+  }
+  return bytes;
+}
+
+/**
+ * What each source has of a side in one file, lazy parts aside, and each function and section of the module.
+ * @returns {Promise<Record<string, Record<Side, number>>>} bytes before they are compressed, by name and side
+ */
+export async function measureParts() {
+  /** @type {Record<string, any>} */
+  const parts = {};
+  const options = { plugins: [withoutLazy], alias: { 'abp-bridge': './js/index.js' } };
+  for (const side of NAMES) {
+    const [{ inputs }] = await byEsbuild(side, options);
+    for (const [name, { bytesInOutput }] of Object.entries(inputs))
+      if (bytesInOutput) (parts[name] ??= {})[side] = bytesInOutput;
+  }
+  for (const [name, bytes] of await measureModule())
+    parts[name] = Object.fromEntries(NAMES.map((side) => [side, bytes]));
+  return parts;
+}
+
+/** @param {[string, Record<Side, number>][]} rows */
+const table = (rows) =>
+  [
+    `| | ${NAMES.join(' | ')} |`,
+    `| --- ${'| --: '.repeat(NAMES.length)}|`,
+    ...rows.map(([name, bytes]) => {
+      const cells = NAMES.map((side) => bytes[side]?.toLocaleString('en') ?? '');
+      return `| ${name} | ${cells.join(' | ')} |`;
+    }),
+  ].join('\n');
+
+if (process.argv[1] === fileURLToPath(import.meta.url)) {
+  const file = join(root, 'tests/size/sizes.md');
+  const budgets = JSON.parse(read('tests/size/budgets.json'));
+  const most = (/** @type {[string, Record<Side, number>]} */ [, bytes]) =>
+    Math.max(...Object.values(bytes));
+  const text = `# What a page downloads
 
 Bytes, gzipped, of all that is loaded at once. \`npm run size -- --write\` makes this file; \`tests/size\` holds the budgets in
 \`budgets.json\`, and fails when this file is more than 1 % off.
 
 ${table(
-  ['', 'expose', 'connect', 'both'],
-  [
-    ...Object.entries(sides).flatMap(([name, size]) => [
-      [name, size.expose, size.connect, size.both],
-      ['its budget', budgets[name].expose, budgets[name].connect, budgets[name].both],
-    ]),
-  ],
+  Object.entries(await measureSides()).flatMap(([name, bytes]) => [
+    [name, bytes],
+    ['its budget', budgets[name]],
+  ]),
 )}
 
-${readFileSync(STEPS, 'utf8')}
-## By file
+${read('tests/size/steps.md')}
+## By file, and by function of the module
 
-Of one file by esbuild, lazy parts aside: bytes minified of both sides, and by how much less the gzipped file of a side would
-be without this one.
+Bytes before they are compressed, of one file by esbuild, lazy parts aside, and of the module. What is no file is in the module.
 
-${table(
-  ['', 'bytes', 'expose', 'connect', 'both'],
-  both
-    .toSorted((a, b) => b.gzipped - a.gzipped)
-    .map(({ name, bytes, gzipped }) => [name, bytes, of(expose, name), of(connect, name), gzipped]),
-)}
-
-## By function of the module
-
-Bytes, and by how much less the deflated module would be without it.
-
-${table(
-  ['', 'bytes', 'deflated'],
-  measureModule('abp')
-    .toSorted((a, b) => b.bytes - a.bytes)
-    .map(({ name, bytes, deflated }) => [name, bytes, deflated]),
-)}
+${table(Object.entries(await measureParts()).sort((a, b) => most(b) - most(a)))}
 `;
-
-console.log(text);
-if (process.argv.includes('--write')) {
-  const options = { ...(await resolveConfig(TABLE)), parser: 'markdown' };
-  writeFileSync(TABLE, await format(text, options));
+  console.log(text);
+  if (process.argv.includes('--write'))
+    writeFileSync(file, await format(text, { ...(await resolveConfig(file)), parser: 'markdown' }));
 }

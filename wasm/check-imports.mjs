@@ -15,23 +15,19 @@ for (const { module, name } of imports) {
 }
 
 const reader = new ModuleReader(wasm);
-const list = (read) => Array.from({ length: reader.number() }, read);
-
 let types = [];
 const functions = imports.filter((i) => i.kind === 'function').map(() => -1); // imports come first
-while (!reader.done) {
-  const section = reader.byte();
-  const end = reader.number() + reader.at;
-  if (section === TYPE) types = list(() => (reader.byte(), [...reader.bytes(), ...reader.bytes()]));
-  if (section === FUNCTION) list(() => functions.push(reader.number()));
-  if (section === EXPORT)
-    list(() => {
+for (const { id } of reader.sections()) {
+  if (id === TYPE)
+    types = reader.list(() => (reader.byte(), [...reader.bytes(), ...reader.bytes()]));
+  if (id === FUNCTION) reader.list(() => functions.push(reader.number()));
+  if (id === EXPORT)
+    reader.list(() => {
       const name = reader.text();
       const isFunction = reader.byte() === 0;
       const type = types[functions[reader.number()]] ?? [];
       if (isFunction && type.includes(I64)) faults.push(`exports ${name} with an i64`);
     });
-  reader.at = end;
 }
 
 if (faults.length) {

@@ -1,4 +1,4 @@
-import { ModuleReader, written } from './read-module.mjs';
+import { withSections, written } from './read-module.mjs';
 
 const [DATA, DATA_COUNT] = [11, 12];
 
@@ -8,22 +8,13 @@ const [DATA, DATA_COUNT] = [11, 12];
  * @param {Buffer} wasm
  * @returns {Buffer}
  */
-export function withJoinedData(wasm) {
-  const reader = new ModuleReader(wasm);
-  const parts = [wasm.subarray(0, reader.at)];
-  /** @param {number} id @param {number[]} body */
-  const section = (id, body) => parts.push(Buffer.from([id, ...written(body.length), ...body]));
-  while (!reader.done) {
-    const from = reader.at;
-    const id = reader.byte();
-    const end = reader.number() + reader.at;
-    if (id === DATA) section(id, [...written(1), ...joined(reader)]);
-    else if (id === DATA_COUNT) section(id, written(1));
-    else parts.push(wasm.subarray(from, end));
-    reader.at = end;
-  }
-  return Buffer.concat(parts);
-}
+export const withJoinedData = (wasm) =>
+  withSections(wasm, {
+    [DATA]: (reader) => [...written(1), ...joined(reader)],
+    [DATA_COUNT]: () => written(1),
+  });
+
+/** @typedef {import('./read-module.mjs').ModuleReader} ModuleReader */
 
 /** @param {ModuleReader} reader where the segments begin: active ones, in the order of their addresses */
 function joined(reader) {

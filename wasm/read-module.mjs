@@ -15,8 +15,15 @@ export class ModuleReader {
     this.wasm = wasm;
   }
 
-  get done() {
-    return this.at >= this.wasm.length;
+  /** Its sections, each of which may be read from its body on, up to its end. */
+  *sections() {
+    while (this.at < this.wasm.length) {
+      const from = this.at;
+      const id = this.byte();
+      const end = this.number() + this.at;
+      yield { id, from, end };
+      this.at = end;
+    }
   }
 
   byte() {
@@ -41,4 +48,31 @@ export class ModuleReader {
   text() {
     return Buffer.from(this.bytes()).toString();
   }
+
+  /**
+   * What follows behind its number.
+   * @template T
+   * @param {() => T} read
+   */
+  list(read) {
+    return Array.from({ length: this.number() }, read);
+  }
+}
+
+/**
+ * A module with other sections.
+ * @param {Uint8Array} wasm
+ * @param {Record<number, (reader: ModuleReader) => number[]>} changes what the bodies of sections become, by the sections' numbers
+ * @returns {Buffer<ArrayBuffer>}
+ */
+export function withSections(wasm, changes) {
+  const reader = new ModuleReader(wasm);
+  const parts = [wasm.subarray(0, reader.at)];
+  for (const { id, from, end } of reader.sections()) {
+    const body = changes[id]?.(reader);
+    parts.push(
+      body ? Buffer.from([id, ...written(body.length), ...body]) : wasm.subarray(from, end),
+    );
+  }
+  return Buffer.concat(parts);
 }

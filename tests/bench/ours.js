@@ -1,5 +1,5 @@
 /** What the bridge costs by itself: rows, as ratios within this run where that makes sense. */
-import { inOneFile } from '../../scripts/sizes.js';
+import { inOneFile } from '../../scripts/size.js';
 import { spread } from './peers.js';
 
 /**

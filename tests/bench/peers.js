@@ -4,7 +4,7 @@ import { existsSync, statSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
 import { gzipSync } from 'node:zlib';
 import { build } from 'esbuild';
-import { withoutLazy } from '../../scripts/sizes.js';
+import { withoutLazy } from '../../scripts/size.js';
 
 const folder = (path) => fileURLToPath(new URL(path, import.meta.url));
 export const NAMES =

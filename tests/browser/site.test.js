@@ -49,7 +49,7 @@ async function freePorts() {
   return found;
 }
 
-before(() => execFileSync(process.execPath, ['scripts/site.js'], { cwd: root }));
+before(() => execFileSync('scripts/site.sh', { cwd: root }));
 
 test('every document is a page, and every link and anchor leads somewhere', () => {
   const files = readdirSync(site).filter((name) => name.endsWith('.html'));

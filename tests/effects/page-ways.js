@@ -1,5 +1,5 @@
 /** The ways to an app in a page of a real browser. */
-import { buildSingles } from '../../scripts/singles.js';
+import { build } from 'esbuild';
 import { connectPage } from '../../packages/automation/src/index.js';
 import { sandboxFor } from '../../packages/mcp-apps/tests/support/mcp-apps.js';
 import { launch, serve } from '../support/browser.js';
@@ -39,9 +39,14 @@ export async function openPageWays(database) {
   const [host, page] = [await browser.newPage(), await browser.newPage()];
   for (const each of [host, page]) each.setDefaultTimeout(LONG);
   await host.goto(`${hostOrigin}${PAGES}/host.html`);
-  const [{ text: script }] = await buildSingles({
-    view: new URL('pages/view.js', import.meta.url).pathname,
+  const { outputFiles } = await build({
+    entryPoints: [new URL('pages/view.js', import.meta.url).pathname],
+    bundle: true,
+    format: 'esm',
+    supported: { 'inline-script': false },
+    write: false,
   });
+  const script = outputFiles[0].text;
 
   /** What pages are told of a session. @param {import('./stops.js').Settings} settings */
   function settingsOf({ name, grace, room, whenReleased }) {

@@ -14,6 +14,8 @@ import {
 import { dirname, join } from 'node:path';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
+import { gzipSync } from 'node:zlib';
+import { build } from 'esbuild';
 import { EXPORTS, MODULES, PAGES, SINGLES } from '../../scripts/entries.js';
 import {
   EXPECTED,
@@ -58,6 +60,8 @@ const RETRY = `
     }
   };
 `;
+/** The main entry in files that load no other; in the second the core is JavaScript alone. */
+const ALONE = ['abp-bridge.bundle.js', 'mcp-apps/app.js'];
 /** The budget of what is installed. */
 const MOST = { files: 520, bytes: 8_500_000 };
 let project, packed, pages;
@@ -97,11 +101,14 @@ before(async () => {
       `import { ${name} } from 'abp-bridge';\nglobalThis.outcome = typeof ${name};\n`,
     );
   }
-  const bundle = JSON.stringify({ imports: { 'abp-bridge': `${files}abp-bridge.bundle.js` } });
+  const alone = (file) =>
+    `<script type="importmap">{ "imports": { "abp-bridge": "${files}${file}" } }</script>`;
   const policy = `<meta http-equiv="content-security-policy" content="script-src 'self' 'unsafe-inline'">`;
-  const oneFile = `<script type="importmap">${bundle}</script>`;
-  writeFileSync(join(project, 'bundle.html'), pageOf('/bundle.js', oneFile));
-  writeFileSync(join(project, 'bundle-strict.html'), pageOf('/bundle.js', policy + oneFile));
+  for (const file of ALONE) {
+    const name = file.replaceAll('/', '-');
+    writeFileSync(join(project, `${name}.html`), pageOf('/bundle.js', alone(file)));
+    writeFileSync(join(project, `${name}-strict.html`), pageOf('/bundle.js', policy + alone(file)));
+  }
   writeFileSync(
     join(project, 'bundle.js'),
     "import { smoke } from './smoke.js';\nglobalThis.outcome = await smoke().catch(String);\n",
@@ -225,17 +232,54 @@ for (const [side, name] of [
   });
 }
 
-for (const [what, path] of [
-  ['', '/bundle.html'],
-  [' that forbids WebAssembly', '/bundle-strict.html'],
-]) {
-  test(`in a page${what}, as one file that loads no other`, async () => {
-    pages.requested.length = 0;
-    assert.equal(await pages.outcomeOf(path), SMOKE);
-    const files = pages.requested.filter((path) => path.includes('/dist/'));
-    assert.deepEqual(files, ['/node_modules/abp-bridge/dist/page/abp-bridge.bundle.js']);
-  });
+for (const file of ALONE) {
+  for (const [what, ending] of [
+    ['', ''],
+    [' that forbids WebAssembly', '-strict'],
+  ]) {
+    test(`in a page${what}, as ${file}, which loads no other`, async () => {
+      pages.requested.length = 0;
+      const path = `/${file.replaceAll('/', '-')}${ending}.html`;
+      assert.equal(await pages.outcomeOf(path), SMOKE);
+      const files = pages.requested.filter((path) => path.includes('/dist/'));
+      assert.deepEqual(files, [`/node_modules/abp-bridge/dist/page/${file}`]);
+    });
+  }
 }
+
+test('files that need no other may stand in a document, and what wraps tools of others is at most 3 KB', () => {
+  const folder = join(project, 'node_modules/abp-bridge/dist/page');
+  for (const name of Object.keys(SINGLES))
+    assert.doesNotMatch(readFileSync(join(folder, `${name}.js`), 'utf8'), /<\/script/i, name);
+  const { length } = gzipSync(readFileSync(join(folder, 'settled.js')), { level: 9 });
+  assert.ok(length <= 3072, `${length} bytes`);
+});
+
+test('for Cloudflare Workers, whose modules of WebAssembly are imported and not compiled', async () => {
+  const compiled = {
+    name: 'compiled',
+    setup: ({ onLoad }) =>
+      onLoad({ filter: /\.wasm$/ }, ({ path }) => ({
+        contents: `export default new WebAssembly.Module(Buffer.from('${readFileSync(path, 'base64')}', 'base64'));`,
+      })),
+  };
+  await build({
+    stdin: {
+      contents: `import { createPeer } from 'abp-bridge/rpc';
+        import { smoke } from './smoke.js';
+        WebAssembly.compile = WebAssembly.compileStreaming = WebAssembly.instantiate = undefined;
+        console.log(typeof createPeer, await smoke());`,
+      resolveDir: project,
+    },
+    bundle: true,
+    format: 'esm',
+    platform: 'node',
+    conditions: ['workerd'],
+    outfile: join(project, 'worker.js'),
+    plugins: [compiled],
+  });
+  assert.equal(inNode("await import('./worker.js');").trim(), `function ${SMOKE}`);
+});
 
 for (const [folder, entries] of [
   ['lib', MODULES],

@@ -2,10 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync, readdirSync } from 'node:fs';
 import { before, test } from 'node:test';
-import { gzipSync } from 'node:zlib';
-import { SINGLES } from '../../scripts/entries.js';
-import { buildSingles } from '../../scripts/singles.js';
-import { measureFiles, measureModule, measureSides } from '../../scripts/sizes.js';
+import { measureParts, measureSides } from '../../scripts/size.js';
 
 const read = (name) => readFileSync(new URL(name, import.meta.url), 'utf8');
 const budgets = JSON.parse(read('budgets.json'));
@@ -43,17 +40,10 @@ test('the table that is checked in shows what is loaded now', () => {
 });
 
 test('each file and each function is told apart', async () => {
-  const files = await measureFiles('both');
-  assert.ok(files.some(({ name, gzipped }) => name === 'js/session/endpoint.js' && gzipped > 1000));
-  const functions = measureModule('abp');
-  assert.ok(functions.some(({ name, deflated }) => name === 'receive' && deflated > 500));
-  assert.ok(functions.every(({ name }) => !/^(function|section) /.test(name)));
-});
-
-test('what wraps tools of others is at most 3 KB', async () => {
-  const [{ contents }] = await buildSingles({ settled: SINGLES.settled });
-  const size = gzipSync(contents, { level: 9 }).length;
-  assert.ok(size <= 3072, `${size} bytes`);
+  const parts = await measureParts();
+  for (const name of ['js/session/endpoint.js', 'receive'])
+    assert.ok(parts[name].both > 1000, name);
+  assert.ok(!Object.hasOwn(parts, 'undefined'));
 });
 
 test('only the doors of the two sides begin to load the core by themselves', () => {

@@ -1,11 +1,10 @@
 // npm run bench:mcp-apps: views and hosts of MCP Apps, this library's and ext-apps', in Chromium: what they weigh, and how
 // long a call of a view's tool takes through the same sandbox. --quick is a smoke run: its numbers mean nothing.
+import { readFileSync } from 'node:fs';
 import { gzipSync } from 'node:zlib';
 import { build } from 'esbuild';
-import { SINGLES } from '../../../scripts/entries.js';
-import { buildSingles } from '../../../scripts/singles.js';
 import { sites } from '../../../tests/support/browser.js';
-import { withoutLazy } from '../../../scripts/sizes.js';
+import { withoutLazy } from '../../../scripts/size.js';
 import { PAGES, sandboxFor, viewDocuments } from '../tests/support/mcp-apps.js';
 
 const quick = process.argv.includes('--quick');
@@ -31,8 +30,8 @@ async function weigh() {
   };
   const ours = '../src/index.js';
   const theirs = '@modelcontextprotocol/ext-apps';
-  const singles = await buildSingles(SINGLES);
-  const single = (name) => kilobytes(singles.find(({ path }) => path.endsWith(name)).contents);
+  const folder = new URL('../../../dist/page/mcp-apps/', import.meta.url);
+  const single = (name) => kilobytes(readFileSync(new URL(name, folder)));
   return {
     createView: await bundled('createView', ours, [withoutLazy]),
     'createView in one file': single('view.js'),

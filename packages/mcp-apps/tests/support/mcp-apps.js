@@ -1,6 +1,6 @@
 /** Views of MCP Apps for tests: this library's and ext-apps', each a document that needs no other file. */
 import { fileURLToPath } from 'node:url';
-import { buildSingles } from '../../../../scripts/singles.js';
+import { build } from 'esbuild';
 
 /** The pages of packages/mcp-apps/tests/browser/pages, on a site. */
 export const PAGES = '/packages/mcp-apps/tests/browser/pages';
@@ -9,10 +9,17 @@ export const PAGES = '/packages/mcp-apps/tests/browser/pages';
 export async function viewDocuments() {
   const folder = fileURLToPath(new URL('../browser/pages/views/', import.meta.url));
   const names = ['ours', 'theirs'];
-  const built = await buildSingles(Object.fromEntries(names.map((n) => [n, `${folder}${n}.js`])));
+  const { outputFiles } = await build({
+    entryPoints: names.map((name) => `${folder}${name}.js`),
+    outdir: folder,
+    bundle: true,
+    format: 'esm',
+    supported: { 'inline-script': false },
+    write: false,
+  });
   return Object.fromEntries(
     names.map((name) => {
-      const { text } = built.find(({ path }) => path.endsWith(`${name}.js`));
+      const { text } = outputFiles.find(({ path }) => path.endsWith(`${name}.js`));
       return [name, `<!doctype html><title>view</title><script type="module">${text}</script>`];
     }),
   );

@@ -1,0 +1,213 @@
+/**
+ * Makes dist/lib, dist/page and dist/workerd, which package.json exports; `--configFor lib` makes only that. What is used
+ * together lies together, since each file costs a page a request, and each chunk that a bundler makes of them costs bytes.
+ */
+import { copyFileSync, existsSync } from 'node:fs';
+import { basename, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import { transform } from 'esbuild';
+import { BUNDLE, ENTRIES, MODULES, PAGES, SINGLES } from './entries.js';
+import { shortCores } from './short-exports.js';
+
+/** @typedef {import('@rollup/wasm-node').Plugin} Plugin */
+
+const root = fileURLToPath(new URL('../', import.meta.url));
+/**
+ * The two sides: their doors, which begin to load the core; what of js/ each has for itself; and what other entries use, too. What
+ * both import is in the common file.
+ */
+const SIDES = [
+  {
+    side: 'expose',
+    entry: join(root, 'js/app/entry.js'),
+    own: /\/js\/(app\/|session\/invocation)/,
+    shared:
+      /\/js\/(core\/cancellable|common\/(breathe|json-schema|report|require-json|token)|transports\/(owners|window))\.js/,
+  },
+  {
+    side: 'connect',
+    entry: join(root, 'js/agent/connect.js'),
+    own: /\/js\/(agent\/(?!rejection)|session\/pending-call)/,
+    shared: /\/js\/(core\/pending|transports\/(iframe|iframe-watcher|worker)|wire\/responses)\.js/,
+  },
+];
+/** What is loaded later, by the file it is put into. A part that is not named is in a file of its own. */
+const LATER = {
+  'app-parts': 'app/checked app/explain app/never-ran app/refusals app/standard-schema',
+  'agent-parts': 'agent/retry agent/diagnosis agent/mistakes session/pending-cancel',
+  'agent-streams': 'agent/input agent/streaming session/streamed-call',
+  'shared-parts': `common/bounds common/copy common/inflow common/iterator-of common/similar-name common/option-mistakes
+    common/value-size common/warnings agent/call-stream common/turns app/reporters session/capability-support
+    wire/elicitations wire/stream-writer`,
+  'outflow-parts': 'common/iteration session/outflow',
+  'data-parts': 'wire/binary wire/json-text wire/result-store',
+};
+const laterOf = new Map(
+  Object.entries(LATER).flatMap(([part, files]) =>
+    files.split(/\s+/).map((file) => {
+      const path = join(root, `js/${file}.js`);
+      if (!existsSync(path)) throw new Error(`${path}, of the part ${part}, is not there`);
+      return /** @type {[string, string]} */ ([path, part]);
+    }),
+  ),
+);
+
+/**
+ * Tells which file a module is put into.
+ * @param {boolean} forPages whether both sides are in one file, since nothing would leave one of them out
+ * @returns {import('@rollup/wasm-node').GetManualChunk}
+ */
+function layout(forPages) {
+  /** @type {Set<string>[]} what each side imports statically */
+  let closures;
+  return (id, { getModuleInfo }) => {
+    const part = laterOf.get(id) ?? /\/dist\/(\w+-wasm)\.js$/.exec(id)?.[1];
+    if (part) return part;
+    closures ??= SIDES.map(({ entry }) => {
+      const files = new Set([entry]);
+      for (const file of files)
+        for (const other of getModuleInfo(file)?.importedIds ?? []) files.add(other);
+      return files;
+    });
+    const users = SIDES.filter((_, i) => closures[i].has(id));
+    if (users.length !== 1) return users.length ? 'common' : undefined;
+    const [{ side, entry, own, shared }] = users;
+    // Nothing in a side's file runs by itself, for other entries load it, too.
+    if (own.test(id)) return forPages ? 'sides' : id === entry ? `${side}-door` : side;
+    // A page would load all of a side for a part of it; a bundler takes the part.
+    return shared.test(id) && !forPages ? side : 'common';
+  };
+}
+
+/** @param {string} id of an import that leads out of the repository */
+const isForeign = (id) => !/^[./]/.test(id);
+/** Puts the packages that are used inside. @type {Plugin} */
+const foreignInside = {
+  name: 'packages inside',
+  resolveId: (id, importer) =>
+    importer && isForeign(id) && !id.startsWith('node:')
+      ? fileURLToPath(import.meta.resolve(id))
+      : null,
+};
+
+/** The core as JavaScript, without the WebAssembly: views of MCP Apps are one document, and may load and compile nothing. @type {Plugin} */
+const coreInside = {
+  name: 'core inside',
+  load(id) {
+    if (/\/dist\/\w+-wasm\.js$/.test(id)) return "export default '';";
+    if (!id.endsWith('/js/core/load.js')) return null;
+    return `export const load = async (_deflated, fallback) =>
+      ({ kind: 'js', instantiate: (await fallback()).default });`;
+  },
+};
+/**
+ * The cores for Cloudflare Workers. WebAssembly may not be compiled there while a Worker runs; a module that is imported has been
+ * compiled when the Worker starts.
+ * @type {Plugin}
+ */
+const coresImported = {
+  name: 'cores imported',
+  resolveId: (id) => (id.startsWith('cores/') ? { id, external: true } : null),
+  load(id) {
+    const [, name] = /\/dist\/(\w+)-wasm\.js$/.exec(id) ?? [];
+    if (name) return `import core from 'cores/${name}.wasm'; export default core;`;
+    if (/\/dist\/\w+-js\.js$/.test(id)) return 'export default undefined;';
+    if (!id.endsWith('/js/core/load.js')) return null;
+    return `export const load = async (module) =>
+      ({ kind: 'wasm', instantiate: (env) => new WebAssembly.Instance(module, { env }).exports });`;
+  },
+  // They lie beside the entries.
+  renderChunk(code, { fileName }) {
+    const folder = '../'.repeat(fileName.split('/').length - 1) || './';
+    return { code: code.replaceAll("'cores/", `'${folder}`), map: null };
+  },
+  writeBundle({ dir = '' }) {
+    for (const name of ['abp', 'rpc', 'tasks'])
+      copyFileSync(join(root, `build/wasm/${name}.wasm`), join(dir, `${name}.wasm`));
+  },
+};
+
+/**
+ * Has esbuild print each file. One that has something to see keeps its source map.
+ * @param {import('esbuild').TransformOptions} [options]
+ * @param {boolean} [forPages]
+ * @returns {Plugin}
+ */
+const printed = (options, forPages = false) => ({
+  name: 'printed',
+  async generateBundle({ sourcemap }, bundle) {
+    const files = Object.values(bundle);
+    const wasm = files.find(({ name }) => name === 'abp-wasm')?.fileName;
+    for (const chunk of files) {
+      if (chunk.type === 'asset') continue;
+      const isCore = /-(js|wasm)$/.test(chunk.name);
+      const hasMap = sourcemap && !isCore && !chunk.name.endsWith('-door');
+      // A page asks for the module with the rest, not after it.
+      const early = forPages && chunk.name === 'abp-bridge' ? `import './${wasm}';` : '';
+      const map = Buffer.from(JSON.stringify(chunk.map)).toString('base64');
+      const made = await transform(
+        `${early}${chunk.code}\n//# sourceMappingURL=data:application/json;base64,${map}`,
+        {
+          ...{ format: 'esm', target: 'es2022', sourcefile: chunk.fileName, minify: isCore },
+          ...{ sourcemap: hasMap && 'external', ...options },
+        },
+      );
+      const fileName = `${chunk.fileName}.map`;
+      delete bundle[fileName];
+      chunk.code = made.code;
+      if (!hasMap) continue;
+      chunk.code += `//# sourceMappingURL=${basename(fileName)}\n`;
+      this.emitFile({ type: 'asset', fileName, source: made.map });
+    }
+  },
+});
+
+/**
+ * @param {import('@rollup/wasm-node').InputOption} input
+ * @param {import('@rollup/wasm-node').OutputOptions} output
+ * @param {Plugin[]} plugins
+ * @returns {import('@rollup/wasm-node').RollupOptions}
+ */
+const options = (input, output, ...plugins) => ({
+  input,
+  external: plugins.includes(foreignInside) ? /^node:/ : isForeign,
+  plugins,
+  output: { format: 'esm', hoistTransitiveImports: false, ...output },
+  treeshake: { moduleSideEffects: (id) => id.endsWith('/inspector/src/index.js') },
+  onwarn({ message }) {
+    throw new Error(message);
+  },
+});
+
+/** A file that needs no other. @param {string} source @param {string} file @param {Plugin[]} plugins */
+function single(source, file, ...plugins) {
+  // Where it stands in a document, its text must not end it.
+  const print = printed({ minify: true, supported: { 'inline-script': false } });
+  return options(source, { file, inlineDynamicImports: true }, ...plugins, foreignInside, print);
+}
+
+const parts = { chunkFileNames: 'parts/[name].js', manualChunks: layout(false) };
+const lib = { dir: 'dist/lib', sourcemap: true, ...parts };
+const workerd = { dir: 'dist/workerd', ...parts };
+const page = {
+  ...{ dir: 'dist/page', sourcemap: true },
+  ...{ chunkFileNames: '[name]-[hash].js', manualChunks: layout(true) },
+};
+const OUTPUTS = {
+  lib: [options(MODULES, lib, shortCores, printed())],
+  // For pages without a bundler: small, with the packages that they use inside.
+  page: [options(PAGES, page, shortCores, foreignInside, printed({ minify: true }, true))],
+  // Without maps nobody reads it; stacks have its names.
+  workerd: [options(MODULES, workerd, coresImported, printed({ minifyWhitespace: true }))],
+  singles: [
+    single(ENTRIES['.'].source, BUNDLE),
+    ...Object.entries(SINGLES).map(([name, source]) =>
+      single(source, `dist/page/${name}.js`, coreInside),
+    ),
+  ],
+};
+/** @param {{ configFor?: string }} given names of these, with commas; without it, all */
+export default ({ configFor }) =>
+  Object.entries(OUTPUTS).flatMap(([name, made]) =>
+    !configFor || configFor.split(',').includes(name) ? made : [],
+  );

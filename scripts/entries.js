@@ -1,88 +1,46 @@
 /**
- * What the package offers: each entry, its source, the source of its types if that is another, and the name of its file
- * for pages without a bundler, if it is meant for pages. `single` is that of a file that needs no other and no WebAssembly:
- * the core is inside, as JavaScript, and the entry is this file. package.json's exports, the files of dist/page, the tests
- * of the package and those of its types are made from this list or checked against it.
+ * What the package offers, from `exports` of package.json: files of dist/lib, with dist/workerd for Cloudflare Workers; and, in
+ * dist/page, files that need no other and no WebAssembly, since the core is inside, as JavaScript. `./page` and `./page/bundle` are
+ * the main entry for pages without a bundler.
+ */
+import { readFileSync } from 'node:fs';
+
+/** @type {Record<string, any>} */
+export const EXPORTS = JSON.parse(
+  readFileSync(new URL('../package.json', import.meta.url), 'utf8'),
+).exports;
+/** The main entry for pages in one file, with all that it may load. */
+export const BUNDLE = EXPORTS['./page/bundle'].default;
+const NOT_FOR_PAGES = 'keys-sqlite automation a2a-store mcp react vue svelte'.split(' ');
+
+/**
+ * Each entry: its source, the source of its types if that is another, and the name of its file in dist/page: `page`, if it is meant for
+ * pages without a bundler, or `single`, if it needs no other.
  * @type {Record<string, { source: string, types?: string, page?: string, single?: string }>}
  */
-export const ENTRIES = {
-  '.': { source: 'js/index.js', types: 'js/types/index.ts', page: 'abp-bridge' },
-  './websocket': { source: 'js/transports/websocket.js', page: 'websocket' },
-  './pool': { source: 'packages/workers/src/pool.js', page: 'pool' },
-  './keys-indexeddb': { source: 'packages/keys/src/indexeddb.js', page: 'keys-indexeddb' },
-  './keys-sqlite': { source: 'packages/keys/src/sqlite.js' },
-  './recorder': { source: 'packages/inspector/src/recorder/index.js', page: 'recorder' },
-  './inspector': { source: 'packages/inspector/src/index.js', page: 'inspector' },
-  './discover': { source: 'packages/automation/src/discovery/discover.js', page: 'discover' },
-  './automation': { source: 'packages/automation/src/index.js' },
-  './webmcp': { source: 'packages/webmcp/src/index.js', page: 'webmcp' },
-  './settled': { source: 'packages/webmcp/src/settled.js', single: 'settled' },
-  './a2a': { source: 'packages/a2a/src/index.js', page: 'a2a' },
-  './a2a-store': { source: 'packages/a2a/src/store/index.js' },
-  './rpc': { source: 'packages/rpc/src/index.js', page: 'rpc' },
-  './mcp-apps': { source: 'packages/mcp-apps/src/index.js', page: 'mcp-apps' },
-  './mcp-apps/sandbox': { source: 'packages/mcp-apps/src/sandbox.js', page: 'mcp-apps/sandbox' },
-  './mcp-apps/view': { source: 'packages/mcp-apps/src/view.js', single: 'mcp-apps/view' },
-  './mcp-apps/app': { source: 'packages/mcp-apps/src/app.js', single: 'mcp-apps/app' },
-  './mcp': { source: 'packages/rpc/src/mcp.js' },
-  './react': { source: 'packages/frameworks/src/react.js' },
-  './vue': { source: 'packages/frameworks/src/vue.js' },
-  './svelte': { source: 'packages/frameworks/src/svelte.js' },
-  './adapters/acp': { source: 'packages/rpc/src/adapters/acp.js' },
-  './adapters/mcp': { source: 'packages/rpc/src/adapters/mcp.js' },
-  './adapters/vscode-jsonrpc': { source: 'packages/rpc/src/adapters/vscode-jsonrpc.js' },
-  './warnings': { source: 'js/common/warnings.js', page: 'warnings' },
-};
+export const ENTRIES = {};
+/** The sources of the files of dist/page, by their names without `.js`. @type {Record<string, string>} */
+export const PAGES = {};
+/** The same, of those that need no other. @type {Record<string, string>} */
+export const SINGLES = {};
+/** The same, of dist/lib and of dist/workerd. What entries share is one thing to all of these. @type {Record<string, string>} */
+export const MODULES = {};
 
-/** The files of dist/page: their names without `.js`, and the sources. @type {Record<string, string>} */
-export const PAGES = Object.fromEntries(
-  Object.values(ENTRIES).flatMap(({ source, page }) => (page ? [[page, source]] : [])),
-);
-
-/** @param {string} path of an entry */
-const nameOf = (path) => path.slice(2) || 'index';
-
-/**
- * The files of dist/lib and of dist/workerd: every entry that has no file of its own already, because what entries share
- * must be one thing to all of them.
- * @type {Record<string, string>}
- */
-export const MODULES = Object.fromEntries(
-  Object.entries(ENTRIES).flatMap(([path, { source, single }]) =>
-    single ? [] : [[nameOf(path), source]],
-  ),
-);
-
-/** The same, of those that need no other file. @type {Record<string, string>} */
-export const SINGLES = Object.fromEntries(
-  Object.values(ENTRIES).flatMap(({ source, single }) => (single ? [[single, source]] : [])),
-);
-
-/** The main entry for pages in one file, with all that it may load. */
-export const BUNDLE = './dist/page/abp-bridge.bundle.js';
-
-/** @param {string} path */
-const typesOf = (path) => {
-  const { source, types = source } = ENTRIES[path];
-  return `./dist/types/${types.replace(/\.[jt]s$/, '.d.ts')}`;
-};
-
-/**
- * What package.json's `exports` must be: the built modules. `workerd` is the condition of Cloudflare Workers. `./page` is the main entry for pages
- * without a bundler, `./page/bundle` in one file.
- */
-export const EXPORTS = Object.fromEntries([
-  ...Object.entries(ENTRIES).map(([path, { single }]) => [
-    path,
-    single
-      ? { types: typesOf(path), default: `./dist/page/${single}.js` }
-      : {
-          types: typesOf(path),
-          workerd: `./dist/workerd/${nameOf(path)}.js`,
-          default: `./dist/lib/${nameOf(path)}.js`,
-        },
-  ]),
-  ['./page', { types: typesOf('.'), default: './dist/page/abp-bridge.js' }],
-  ['./page/bundle', { types: typesOf('.'), default: BUNDLE }],
-  ['./package.json', './package.json'], // bundlers' plugins and tools read it
-]);
+for (const [path, { types, default: file }] of Object.entries(EXPORTS)) {
+  if (/^\.\/(page(\/bundle)?|package\.json)$/.test(path)) continue;
+  const [, declared] = /^\.\/dist\/types\/(.+)\.d\.ts$/.exec(types) ?? [];
+  const [, folder, name] = /^\.\/dist\/(lib|page)\/(.+)\.js$/.exec(file) ?? [];
+  const source = `${String(declared).replace(/^js\/types\//, 'js/')}.js`;
+  const entry = (ENTRIES[path] = { source });
+  if (path === '.') Object.assign(entry, { types: `${declared}.ts` });
+  if (folder === 'page') {
+    Object.assign(entry, { single: name });
+    SINGLES[name] = source;
+    continue;
+  }
+  MODULES[name] = source;
+  if (NOT_FOR_PAGES.includes(name) || name.startsWith('adapters/')) continue;
+  const page = path === '.' ? 'abp-bridge' : name;
+  Object.assign(entry, { page });
+  PAGES[page] = source;
+}

@@ -4,7 +4,7 @@
  * left out, and which may be sent before it is known who listens.
  *
  * To add one, write a file in this folder, add a line to tests/contracts/channels.js, which tests the rules below over
- * it, and, if it is an entry of the package, add a line to scripts/entries.js.
+ * it, and, if it is an entry of the package, add it to `exports` of package.json.
  *
  * - Nothing is lost before `onMessage` is set: earlier messages are kept, and delivered in order when it is set.
  *   Neither they nor anything else grows without bound.

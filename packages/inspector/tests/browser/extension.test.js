@@ -9,7 +9,7 @@ import { launch, sites } from '../../../../tests/support/browser.js';
 const root = fileURLToPath(new URL('../../../../', import.meta.url));
 let site, page, panel;
 before(async () => {
-  execFileSync(process.execPath, ['scripts/extension.js'], { cwd: root });
+  execFileSync('npm', ['run', '--silent', 'extension'], { cwd: root });
   site = await sites();
   const context = await site.browser.newContext();
   page = await context.newPage();

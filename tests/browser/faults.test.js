@@ -178,7 +178,7 @@ test(`${FRAMES} frames at once: what becomes of some costs the others nothing`, 
         document.body.append(iframe);
         return iframe;
       });
-      const options = { origin, agent: { name: 'many', version: '1' }, timeout: 60_000 };
+      const options = { origin, agent: { name: 'many', version: '1' }, timeout: 600_000 };
       const clients = await Promise.all(frames.map((iframe) => window.connect(iframe, options)));
       const calls = clients.map((client) => client.call('hang', {}, { callId: 'same' }));
       const ends = [

@@ -337,7 +337,7 @@ for (const count of [0, 2, 100]) {
       ([src, origin]) => {
         const iframe = window.embed(src);
         return window
-          .connect(iframe, { origin, agent: { name: 'a', version: '1' }, timeout: 60_000 })
+          .connect(iframe, { origin, agent: { name: 'a', version: '1' }, timeout: 300_000 })
           .then(
             () => 'connected',
             (error) => `${error.code}: ${error.message}`,
@@ -358,7 +358,7 @@ describe('a sandboxed app', () => {
   });
 
   test('that navigates to an attacker takes nothing along: it sees initialize and no more', async () => {
-    await honest({ ...sandboxed, timeout: 5000 });
+    await honest({ ...sandboxed, loaded: true, timeout: 5000 });
     const url = `http://evil.localhost:${site.appPort}${BLANK}`;
     await page.frames()[1].evaluate((to) => void (location.href = to), url);
     const evil = await frameAt(page, url);

@@ -302,12 +302,14 @@ describe('an agent in a page', () => {
       for (const connection of open) connection.destroy();
       server.close();
     });
-    const code = await page.evaluate(
-      (u) => window.dial(u, { timeout: 200 }).catch((error) => error.code),
-      `ws://127.0.0.1:${server.address().port}`,
-    );
-    assert.equal(code, 'TIMEOUT');
-    assert.ok(open.length >= 1);
+    // A busy browser may not have come so far within the first of them.
+    for (let timeout = 200; open.length === 0; timeout *= 2) {
+      const code = await page.evaluate(
+        ([u, timeout]) => window.dial(u, { timeout }).catch((error) => error.code),
+        [`ws://127.0.0.1:${server.address().port}`, timeout],
+      );
+      assert.equal(code, 'TIMEOUT');
+    }
   });
 });
 

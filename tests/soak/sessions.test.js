@@ -18,7 +18,7 @@ const SAMPLES = 12;
 /** Bytes by which the memory of a core may grow late in a run: of each session a few hundred bytes would be more. */
 const CHANCE = 4 * 65_536;
 /** ms in which whatever has ended is gone, however busy the machine is. */
-const PATIENCE = 60_000;
+const PATIENCE = 600_000;
 
 const turns = async (/** @type {number} */ count) => {
   while (count--) await turn();

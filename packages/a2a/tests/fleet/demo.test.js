@@ -5,7 +5,7 @@ import { fileURLToPath } from 'node:url';
 
 const script = fileURLToPath(new URL('../../../../demo/fleet.js', import.meta.url));
 
-test('the demo kills a process, and nothing is told wrong', { timeout: 120_000 }, async () => {
+test('the demo kills a process, and nothing is told wrong', { timeout: 600_000 }, async () => {
   const { code, stdout, stderr } = await new Promise((resolve) => {
     execFile(process.execPath, [script], (error, stdout, stderr) =>
       resolve({ code: error ? error.code : 0, stdout, stderr }),

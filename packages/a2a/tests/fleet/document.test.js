@@ -101,7 +101,7 @@ function project(name) {
   return path;
 }
 
-test('several processes on NATS, as the document has them', { timeout: 120_000 }, async () => {
+test('several processes on NATS, as the document has them', { timeout: 600_000 }, async () => {
   const section = 'Several processes, on NATS';
   const path = project('nats');
   const install = block('sh', 'npm install', section);
@@ -145,7 +145,7 @@ test('several processes on NATS, as the document has them', { timeout: 120_000 }
 
 test(
   'one process and a file, as the document has it',
-  { skip: !hasSqlite, timeout: 60_000 },
+  { skip: !hasSqlite, timeout: 600_000 },
   async () => {
     const path = project('sqlite');
     writeFileSync(join(path, 'agent.mjs'), block('js', 'sqliteBackend', 'One process, and a file'));

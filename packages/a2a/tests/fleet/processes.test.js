@@ -11,7 +11,7 @@ import { isEnd } from './states.js';
 /** Tasks of each test, unless FLEET_TASKS says how many: of the first one, and of those in whose midst something happens. */
 const TASKS = Number(process.env.FLEET_TASKS ?? 120);
 const DURING = Number(process.env.FLEET_TASKS ?? 30);
-const test = (name, run) => nodeTest(name, { timeout: 180_000 + TASKS * 1000 }, run);
+const test = (name, run) => nodeTest(name, { timeout: 600_000 + TASKS * 1000 }, run);
 /** Ms: a process that hangs for longer is replaced. On a busy machine the others must not hang for so long. */
 const SHORT_TERM = 10_000;
 

@@ -5,7 +5,7 @@ import { createTaskClient } from '../../src/index.js';
 import { startSdkAgent } from '../support/a2a-sdk.js';
 
 /** What a peer is waited for may never come: a test that waits fails. */
-const test = (name, run) => nodeTest(name, { timeout: 60_000 }, run);
+const test = (name, run) => nodeTest(name, { timeout: 600_000 }, run);
 
 const VERSIONS = ['1.0', '0.3', 'HTTP+JSON'];
 const stateOf = (event) => event.status?.state ?? event.task?.status.state ?? event.kind;

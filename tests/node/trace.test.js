@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { connect, expose } from '../../js/index.js';
-import { portTransport } from '../../js/transports/port.js';
 import { useClock } from '../support/clock.js';
+import { Raw } from '../support/raw.js';
 
 const APP = { id: 'a.b', name: 'A', version: '1' };
 const AGENT = { name: 'a', version: '1' };
@@ -21,6 +21,15 @@ const CAPABILITIES = {
   },
   outer: async (_params, { call }) => (await call('echo', 1)).data,
   asks: (_params, { elicit }) => elicit({ method: 'elicitation/confirm', params: 'sure?' }),
+  async 'asks.on'(_params, { elicit, signal }) {
+    void elicit({ method: 'elicitation/input', params: 'on?', timeout: 60_000 });
+    await new Promise((resolve) => signal.addEventListener('abort', resolve));
+    signal.throwIfAborted();
+  },
+  async *flows() {
+    yield 'chunk';
+    return 'all';
+  },
   closed: { handler: () => 1, available: false },
 };
 
@@ -41,7 +50,7 @@ async function open(options = {}, exposeOptions = {}) {
   );
   client = await connect(channel.port2, {
     agent: AGENT,
-    onElicitation: () => true,
+    onElicitation: ({ params }) => params !== 'on?' || new Promise(() => {}),
     trace,
     ...options,
   });
@@ -148,6 +157,90 @@ for (const upgrade of ['frames', 'none']) {
   });
 }
 
+/** Plays a bit of everything, and tells what messages each side has seen, without what each session has of its own. */
+async function seen(upgrade) {
+  channel = new MessageChannel();
+  const { messages, agent } = await open({ upgrade });
+  const controller = new AbortController();
+  await client.call('echo', { a: 1 }, { timeout: 60_000 });
+  await client.call('steps', {}, { callId: 'mine', onProgress() {} });
+  await client.call('fails');
+  await client.call('asks');
+  const stream = client.stream('flows');
+  for await (const chunk of stream) assert.equal(chunk, 'chunk');
+  const stopped = ['hang', 'asks.on'].map((name) =>
+    client.call(name, {}, { signal: controller.signal }),
+  );
+  await client.call('echo');
+  while (agent.filter(({ elicitation }) => elicitation).length < 3) await new Promise(setImmediate);
+  controller.abort('enough');
+  await Promise.all(stopped);
+  const credit = { agent: 0, app: 0 };
+  const shown = messages.flatMap(({ side, direction, message, frame }) => {
+    const { type, id, payload } = message;
+    // A frame does without the answer to a cancel, which has no id then.
+    if (/^initialize|cancel-result$/.test(type)) return [];
+    assert.equal(frame !== undefined, upgrade === 'frames', type);
+    // How much of it goes together is a matter of time.
+    if (type === 'bridge/credit') {
+      credit[side] += payload.chunks;
+      return [];
+    }
+    const words = JSON.stringify([
+      side,
+      direction,
+      type,
+      type.endsWith('/cancel') ? 0 : id,
+      payload,
+    ]);
+    return words
+      .replaceAll(client.sessionId, 'S')
+      .replace(/"[0-9a-f]{20}-\d+(\.\d+)"/g, '"P$1"')
+      .replace(/"duration":[\d.]+/g, '"duration":0');
+  });
+  exposed.close();
+  client.close();
+  return { shown: shown.sort(), credit };
+}
+
+test('frames are shown as the messages that would have travelled without them', async (t) => {
+  t.mock.method(console, 'error', () => {}); // of what fails
+  const [inFrames, alone] = [await seen('frames'), await seen('port')];
+  assert.deepEqual(inFrames, alone);
+  assert.deepEqual([...new Set(alone.shown.map((words) => JSON.parse(words)[2]))].sort(), [
+    ...['bridge/cancel', 'bridge/chunk', 'capabilities/call', 'capabilities/call-result'],
+    ...['capabilities/cancel', 'elicitation/request', 'elicitation/response', 'progress'],
+  ]);
+  assert.deepEqual(alone.credit, { agent: 1, app: 1 });
+});
+
+/** An app that is traced, and an agent that a test plays by hand. */
+async function rawAgent(capabilities, trace) {
+  exposed = expose({ app: APP, capabilities }, { port: channel.port1, trace });
+  const raw = new Raw(channel.port2);
+  const features = { 'bridge.frames': true, 'bridge.streams': true };
+  await raw.ask('initialize', 'P', { agent: AGENT, protocolVersion: '0.1', features });
+  return raw;
+}
+
+test('an entry of a frame that stands for nothing is shown as what it is, and part of one is not shown', async () => {
+  const shown = [];
+  const raw = await rawAgent(CAPABILITIES, ({ type, direction, frame, message }) => {
+    if (type === 'message' && direction === 'in' && frame) shown.push([frame, message]);
+  });
+  raw.port.postMessage([99, 3, 'a', 'b', 1, 4, 'echo']);
+  raw.port.postMessage([1, 5, 'echo']);
+  raw.port.postMessage([1, 6, 'echo', {}]);
+  await raw.next();
+  assert.deepEqual(
+    shown.map(([frame, { type, id, payload }]) => [frame, type, id, payload.params ?? payload]),
+    [
+      [1, 'entry 99 of a frame', 3, ['a', 'b']],
+      [3, 'capabilities/call', 'P.6', {}],
+    ],
+  );
+});
+
 test('calls that wait for their turn say so, and when it has come', async () => {
   const { app } = await open({}, { limits: { maxConcurrent: 1 } });
   const controller = new AbortController();
@@ -159,24 +252,54 @@ test('calls that wait for their turn say so, and when it has come', async () => 
   assert.deepEqual(short(app, 'echo'), ['in call', 'in start', 'in result completed']);
 });
 
-test('sessions begin and end, and what had no effect is told with its reason', async (t) => {
-  useClock(t);
+test('sessions begin and end', async () => {
   const { agent, app } = await open();
   assert.deepEqual(
     app.filter(({ type }) => type === 'session').map(({ state }) => state),
     ['ready'],
   );
-  const via = portTransport(channel.port2);
-  for (const message of [{ type: 'no/such' }, 7, { type: 'capabilities/cancel-result', id: 'x' }]) {
-    via.post(message);
-  }
-  while (app.filter(({ type }) => type === 'dropped').length < 3) {
-    await new Promise(setImmediate);
-  }
-  const reasons = app.filter(({ type }) => type === 'dropped').map(({ reason }) => reason);
-  assert.deepEqual(reasons, ['unknown type', 'malformed', 'unknown type']);
   client.close();
   assert.equal(agent.at(-1).state, 'closed');
+});
+
+test('what had no effect is told with its reason, and how often, when it was read', async () => {
+  const told = [];
+  const raw = new Raw(channel.port2);
+  const connecting = connect(channel.port1, {
+    agent: AGENT,
+    limits: { streamChunks: 1 },
+    trace: (event) => event.type === 'dropped' && told.push([event.reason, event.count]),
+  });
+  const features = { 'bridge.frames': true, 'bridge.streams': true };
+  const session = { sessionId: 's', protocolVersion: '0.1', app: APP, capabilities: [], features };
+  raw.send('initialize-result', (await raw.next()).id, session);
+  client = await connecting;
+  const called = client.call('x');
+  const [, x] = await raw.next();
+  const stream = client.stream('y');
+  const [, y] = await raw.next();
+  const chunk = [8, y, 1, 'chunk'];
+  const result = [3, x, 0, 'data'];
+  raw.port.postMessage(result);
+  await called;
+  for (const message of [
+    [...result, ...result], // of a call that has ended
+    [3, x + 100, 0, 'data'],
+    7,
+    { type: 'no/such' },
+    [...chunk, ...chunk], // of which one has room
+  ]) {
+    raw.port.postMessage(message);
+  }
+  await assert.rejects(stream.response.then(({ error }) => Promise.reject(error)));
+  assert.deepEqual(told, [
+    ['late', 2],
+    ['stray', 1],
+    ['malformed', 1],
+    ['unknown type', 1],
+    ['overrun', 1],
+  ]);
+  client.close();
 });
 
 test('observe begins in the middle, with what is in flight, and ends', async () => {
@@ -206,6 +329,61 @@ test('observe begins with every call that is in flight', async () => {
   assert.deepEqual(told.sort(), ['first', 'second']);
   controller.abort();
   await Promise.all(calls);
+});
+
+test('who begins in the middle is told what the numbers in frames stand for, on either side', async () => {
+  await open({ trace: undefined }, { trace: undefined });
+  const controller = new AbortController();
+  const pending = ['hang', 'asks.on'].map((name) =>
+    client.call(name, {}, { signal: controller.signal }),
+  );
+  await client.call('echo');
+  for (const side of [client, exposed]) {
+    const told = [];
+    const stop = await side.observe((event) => told.push(event));
+    await client.call('asks');
+    const ids = (types) =>
+      told
+        .filter(({ type, message }) => type === 'message' && types.includes(message.type))
+        .map(({ message }) => message.id);
+    const { callId } = told.findLast(({ type, name }) => type === 'call' && name === 'asks');
+    const question = told.findLast(({ type, elicitation }) => type === 'call' && elicitation);
+    assert.match(callId, /^[0-9a-f]{20}-1\.\d+$/);
+    assert.deepEqual(ids(['capabilities/call', 'capabilities/call-result']), [callId, callId]);
+    assert.match(question.callId, new RegExp(`^${client.sessionId}\\.\\d+$`));
+    assert.deepEqual(ids(['elicitation/request', 'elicitation/response']), [
+      question.callId,
+      question.callId,
+    ]);
+    stop();
+  }
+  controller.abort();
+  await Promise.all(pending);
+});
+
+test('each who observes is told until it stops, and each connection has a number', async () => {
+  await open({ trace: undefined });
+  const told = [[], []];
+  const [stopFirst, stopSecond] = await Promise.all(
+    told.map((events) => client.observe((event) => events.push(event))),
+  );
+  const of = ([...events]) => events.filter(({ name }) => name === 'echo').length;
+  await client.call('echo');
+  stopFirst();
+  await client.call('echo');
+  stopSecond();
+  await client.call('echo');
+  assert.deepEqual(told.map(of), [2, 4]);
+  await client.observe((event) => told[1].push(event));
+  await client.call('echo');
+  assert.equal(of(told[1]), 6);
+  const { port1, port2 } = new MessageChannel();
+  const numbers = new Set(told[0].map(({ connection }) => connection));
+  const trace = ({ connection }) => numbers.add(connection);
+  const another = expose({ app: APP, capabilities: {} }, { port: port1, trace });
+  (await connect(port2, { agent: AGENT, trace })).close();
+  another.close();
+  assert.equal(numbers.size, 3);
 });
 
 for (const upgrade of ['frames', 'none']) {
@@ -249,6 +427,18 @@ for (const upgrade of ['frames', 'none']) {
   });
 }
 
+test('a result tells how long its call took, and that its connection was lost', async (t) => {
+  const { agent } = await open();
+  const clock = useClock(t);
+  const pending = client.call('hang');
+  clock.advance(30);
+  channel.port1.close();
+  await pending;
+  const { outcome, duration, error, response } = agent.find(({ type }) => type === 'result');
+  assert.deepEqual([outcome, duration], ['disconnected', 30]);
+  assert.deepEqual([error, error.code], [response.error, 'DISCONNECTED']);
+});
+
 test('a listener that throws is reported and costs nobody anything', async (t) => {
   const reported = t.mock.method(console, 'error', () => {});
   const trace = () => {
@@ -278,35 +468,105 @@ test('a trace that is no function is refused', async () => {
   );
 });
 
-test('debug writes readable lines and marks each call', async (t) => {
-  useClock(t);
+test('debug writes readable lines, with what is in them, and marks each call', async (t) => {
+  const clock = useClock(t);
   const lines = [];
-  t.mock.method(console, 'log', (line) => lines.push(line));
-  t.mock.method(console, 'error', (line) => lines.push(line));
+  t.mock.method(console, 'log', (...words) => lines.push(words));
+  t.mock.method(console, 'error', (...words) => lines.push(words));
   performance.clearMeasures();
-  await open({ trace: undefined, debug: true }, { trace: undefined });
-  await client.call('steps', { a: 1 }, { callId: 'c1', onProgress() {} });
-  await client.call('fails', {}, { callId: 'c2' });
-  client.close();
+  const reports = [{ progress: 2, total: 8 }, { progress: 2, total: 0 }, { progress: 2 }];
+  const capabilities = {
+    ...CAPABILITIES,
+    reports: (_params, { progress }) => reports.forEach(progress),
+  };
+  exposed = expose(
+    { app: APP, capabilities },
+    { port: channel.port1, debug: true, limits: { maxConcurrent: 1 } },
+  );
+  client = await connect(channel.port2, { agent: AGENT, debug: true, onElicitation: () => true });
+  /** What was written since: the lines of each side, and what came after a line, by the line. */
+  const written = () => {
+    const sides = { agent: [], app: [] };
+    for (const [line, ...values] of lines.splice(0)) {
+      const [, side, words] = /^abp-bridge(?: (agent|app))?: (.*)$/.exec(line);
+      sides[side ?? 'app'].push(values.length ? [words, ...values] : words);
+    }
+    return sides;
+  };
+  assert.deepEqual(written(), { agent: ['session ready'], app: ['session ready'] });
+
+  const controller = new AbortController();
+  const first = client.call('hang', 0, { callId: 'c1', signal: controller.signal });
+  const second = client.call('echo', 1, { callId: 'c2' });
+  while (!lines.some(([line]) => line.endsWith('c2: waits for its turn'))) {
+    await new Promise(setImmediate);
+  }
+  clock.advance(12.34);
+  controller.abort('enough');
+  const results = await Promise.all([first, second]);
+  const { agent, app } = written();
+  assert.deepEqual(agent, [
+    ['→ hang c1: called', 0],
+    ['→ echo c2: called', 1],
+    '→ hang c1: cancel: enough',
+    ['→ hang c1: cancelled after 12.3 ms: CANCELLED: enough', results[0]],
+    ['→ echo c2: completed after 12.3 ms', results[1]],
+  ]);
   assert.deepEqual(
-    lines.map((line) => line.replace(/[\d.]+ ms/, '… ms')),
+    app.map((line) => (typeof line === 'string' ? line : line[0])),
     [
-      'abp-bridge agent: session ready',
-      'abp-bridge agent: → steps c1: called',
-      'abp-bridge agent: → steps c1: progress 25%',
-      'abp-bridge agent: → steps c1: completed after … ms',
-      'abp-bridge agent: → fails c2: called',
-      'abp-bridge: fails failed:',
-      'abp-bridge agent: → fails c2: failed after … ms: OPERATION_FAILED: out of paper',
-      'abp-bridge agent: session closed',
+      '← hang c1: called',
+      '← echo c2: waits for its turn',
+      '← hang c1: cancel: enough',
+      '← hang c1: cancelled after 12.3 ms: CANCELLED: enough',
+      '← echo c2: its turn has come',
+      '← echo c2: completed after 12.3 ms',
     ],
   );
-  const marks = performance.getEntriesByType('measure');
+
+  await client.call('reports', {}, { callId: 'c3', onProgress() {} });
+  const [, ...heard] = written().agent;
   assert.deepEqual(
-    marks.map(({ name, detail }) => [name, detail.callId, detail.outcome]),
+    heard.map(([line]) => line),
     [
-      ['abp: steps', 'c1', 'completed'],
-      ['abp: fails', 'c2', 'failed'],
+      '→ reports c3: progress 25%',
+      '→ reports c3: progress 2',
+      '→ reports c3: progress 2',
+      '→ reports c3: completed after 0 ms',
+    ],
+  );
+  const about = { operationId: 'c3', ...reports[0], percentage: 25 };
+  assert.deepEqual({ ...heard[0][1], ...about }, heard[0][1]);
+
+  await client.call('outer', {}, { callId: 'c4' });
+  assert.match(written().app[1][0], /^↻ echo \S+: called$/);
+  await client.call('nothing', {}, { callId: 'c5' });
+  assert.deepEqual(written().app, [
+    '← nothing c5: refused: UNKNOWN_CAPABILITY: This app has no such capability: nothing',
+  ]);
+  channel.port2.postMessage({ type: 'no/such' });
+  await client.call('fails', {}, { callId: 'c6' });
+  const failed = written();
+  assert.deepEqual(failed.app.slice(0, 2), ['dropped 1: unknown type', ['← fails c6: called', {}]]);
+  assert.equal(failed.app[2][0], 'fails failed:');
+  assert.equal(failed.agent[1][0], '→ fails c6: failed after 0 ms: OPERATION_FAILED: out of paper');
+  client.close();
+  assert.deepEqual(written().agent, ['session closed']);
+
+  const marks = performance
+    .getEntriesByType('measure')
+    .filter(({ detail }) => detail.devtools.track === 'abp-bridge agent');
+  assert.deepEqual(
+    marks.map(({ name, duration, detail: { callId, outcome, devtools } }) => [
+      ...[name, Math.round(duration), callId, outcome, devtools.dataType],
+    ]),
+    [
+      ['abp: hang', 12, 'c1', 'cancelled', 'track-entry'],
+      ['abp: echo', 12, 'c2', 'completed', 'track-entry'],
+      ['abp: reports', 0, 'c3', 'completed', 'track-entry'],
+      ['abp: outer', 0, 'c4', 'completed', 'track-entry'],
+      ['abp: nothing', 0, 'c5', 'failed', 'track-entry'],
+      ['abp: fails', 0, 'c6', 'failed', 'track-entry'],
     ],
   );
 });

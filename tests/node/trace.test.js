@@ -364,17 +364,18 @@ test('who begins in the middle is told what the numbers in frames stand for, on 
 test('each who observes is told until it stops, and each connection has a number', async () => {
   await open({ trace: undefined });
   const told = [[], []];
-  const [stopFirst, stopSecond] = await Promise.all(
-    told.map((events) => client.observe((event) => events.push(event))),
-  );
-  const of = ([...events]) => events.filter(({ name }) => name === 'echo').length;
+  const observe = (i) => client.observe((event) => told[i].push(event));
+  const stopFirst = await observe(0);
+  await client.call('echo');
+  const stopSecond = await observe(1);
+  const of = (events) => events.filter(({ name }) => name === 'echo').length;
   await client.call('echo');
   stopFirst();
   await client.call('echo');
   stopSecond();
   await client.call('echo');
-  assert.deepEqual(told.map(of), [2, 4]);
-  await client.observe((event) => told[1].push(event));
+  assert.deepEqual(told.map(of), [4, 4]);
+  await observe(1);
   await client.call('echo');
   assert.equal(of(told[1]), 6);
   const { port1, port2 } = new MessageChannel();

@@ -60,6 +60,22 @@ describe('bytes of a result', () => {
     });
   }
 
+  test('that stand twice in it are listed once: browsers refuse a list that names them twice', async (t) => {
+    const lists = [];
+    const { postMessage } = MessagePort.prototype;
+    t.mock.method(MessagePort.prototype, 'postMessage', function (message, list) {
+      if (list?.length) lists.push(list);
+      return postMessage.call(this, message, list);
+    });
+    const content = new ArrayBuffer(8);
+    const { client } = await openPair(
+      { get: () => [binary(content), binary(content)] },
+      { upgrade: 'none' },
+    );
+    await client.call('get');
+    assert.deepEqual(lists, [[content]]);
+  });
+
   test('that were moved before are not sent as if there were none', async () => {
     const content = new ArrayBuffer(8);
     const { client } = await openPair({ get: () => binary(content) });

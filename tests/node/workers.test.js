@@ -178,7 +178,10 @@ test('a worker that was made for a session may throw to its last: nobody is told
 
 test('an app in a worker of a page hears its owner until it is closed', async (t) => {
   const page = usePage(t, { DedicatedWorkerGlobalScope: class {}, postMessage: mock.fn() });
-  const app = expose({ app: { id: 'a', name: 'A', version: '1' }, capabilities: {} });
+  const open = () => expose({ app: { id: 'a', name: 'A', version: '1' }, capabilities: {} });
+  open().close();
+  assert.deepEqual(page.types(), []);
+  const app = open();
   await app.ready;
   assert.ok(page.types().includes('message'));
   const { agent } = options;

@@ -6,6 +6,7 @@ import { ENGINE, shareBrowser } from '../support/browser.js';
 
 const all = [
   'transcripts',
+  'transports',
   'session',
   'outcomes',
   'frames',

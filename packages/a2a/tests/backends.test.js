@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { memoryBackend } from '../src/backends/memory.js';
+import { memoryBackend } from '../src/store/index.js';
 import { pageQuery, sqliteBackend } from '../src/backends/sqlite.js';
 import { testBackend } from './contracts/backend.js';
 

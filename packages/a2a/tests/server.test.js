@@ -5,10 +5,10 @@ import { connect as connect2, createServer as createServer2 } from 'node:http2';
 import { connect } from 'node:net';
 import { after, describe, test } from 'node:test';
 import { MessageChannel } from 'node:worker_threads';
-import { TaskTable } from '../../../js/core/tasks-core.js';
 import { AbpError } from '../../../js/index.js';
 import { createTaskClient, createTaskServer } from '../src/index.js';
 import { portTransport } from '../../../js/transports/port.js';
+import { instanceWith, trap } from '../../../tests/support/trap.js';
 import {
   CARD,
   VERSIONS,
@@ -727,23 +727,6 @@ test('a server that closes cancels its tasks, ends their streams, and refuses wh
   assert.equal(late.error.code, -32603);
 });
 
-/** Has the core fail at the next call of an export. Resolves with what was said of it. */
-function trap(name) {
-  const { x } = new TaskTable().core; // of the instance that all have
-  const whole = x[name];
-  const { error } = console;
-  const { promise, resolve } = deferred();
-  console.error = (...words) => {
-    console.error = error;
-    resolve(words.join(' '));
-  };
-  x[name] = () => {
-    x[name] = whole;
-    throw new RangeError('unreachable'); // as WebAssembly's RuntimeError, where the core is JavaScript
-  };
-  return { x, said: promise };
-}
-
 describe('a core that traps', () => {
   for (const name of ['says', 'artifact', 'find', 'cancel', 'advance', 'add', 'returns'])
     test(`in "${name}": its tasks have failed, whoever waits hears so, and the agent goes on`, async () => {
@@ -754,7 +737,7 @@ describe('a core that traps', () => {
       const send = sent(url, names, 'kept waiting');
       await running;
       const { stream, run, id } = await begin(url, script, '1.0');
-      const { x, said } = trap(name);
+      const { instance, said } = trap(name, 'says');
       if (name === 'says') assert.equal(run.ctx.emitStatus('working', 'hm'), false);
       else if (name === 'artifact') assert.equal(run.ctx.emitArtifact({ parts: [] }), false);
       else if (name === 'returns') run.gate.resolve();
@@ -765,8 +748,8 @@ describe('a core that traps', () => {
       assert.equal(stateOf(await send), 'failed');
       assert.equal(run.ctx.signal.aborted, name !== 'returns');
       // What was said of the lost task is nobody else's, though its number may be.
-      assert.notEqual(new TaskTable().core.x, x);
       const next = await begin(url, script, '1.0');
+      assert.notEqual(instanceWith('says'), instance);
       assert.equal(run.ctx.emitStatus('failed'), false);
       run.gate.resolve();
       script.runs[0].gate.resolve();

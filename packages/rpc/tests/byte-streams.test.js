@@ -6,8 +6,8 @@ import { readFileSync } from 'node:fs';
 import { connect, createServer } from 'node:net';
 import { Duplex, PassThrough, Writable } from 'node:stream';
 import { describe, test } from 'node:test';
-import { createPeer } from '../src/index.js';
-import { headerTransport, lineTransport } from '../src/byte-streams.js';
+import { createPeer, headerTransport, lineTransport } from '../src/index.js';
+
 import { fired, gate, outcome } from './support/rpc.js';
 
 const LINES = {

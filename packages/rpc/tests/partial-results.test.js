@@ -4,7 +4,6 @@ import { PassThrough } from 'node:stream';
 import { test } from 'node:test';
 import { connectMcp, serveMcp } from '../src/mcp.js';
 import { createPeer, headerTransport } from '../src/index.js';
-import { joinParts } from '../src/partial-results.js';
 import { fired, gate, outcome, peerPair, scriptedPeer } from './support/rpc.js';
 
 const request = (id, method, params = {}) => ({ jsonrpc: '2.0', id, method, params });
@@ -86,30 +85,40 @@ for (const dialect of /** @type {const} */ (['acp', 'lsp', 'mcp'])) {
   });
 }
 
-test('parts are joined as LSP appends them, and change nothing of the handler’s', () => {
+test('parts are joined as LSP appends them, and change nothing of the handler’s', async () => {
+  const { a, b } = peerPair('lsp');
+  let given;
+  b.handle('parts', async function* () {
+    yield* given.parts;
+    return given.last;
+  });
+  const joined = (parts, last) => ((given = { parts, last }), a.request('parts'));
   const own = { items: ['a'], kind: 'full', relatedDocuments: { x: { n: 1 } } };
   const more = { items: ['b'], kind: 'more', relatedDocuments: { y: { n: 2 } } };
   const copy = structuredClone(own);
-  assert.deepEqual(joinParts([own, more]), {
-    items: ['a', 'b'],
-    kind: 'more',
-    relatedDocuments: { x: { n: 1 }, y: { n: 2 } },
-  });
+  const related = { x: { n: 1 }, y: { n: 2 } };
+  for (const [parts, last, expected] of [
+    [[own, more], undefined, { items: ['a', 'b'], kind: 'more', relatedDocuments: related }],
+    [
+      [{ isIncomplete: true, items: ['a'] }, ['b']],
+      null,
+      { isIncomplete: true, items: ['a', 'b'] },
+    ],
+    [[['a'], ['b']], [], ['a', 'b']],
+    [[['a'], ['b']], null, ['a', 'b']],
+    [[['a']], { n: 1 }, { n: 1 }],
+    [[['a'], 'b'], undefined, [['a'], 'b']],
+    [[], undefined, null],
+  ])
+    assert.deepEqual(await joined(parts, last), expected);
   assert.deepEqual(own, copy);
-  assert.deepEqual(joinParts([{ isIncomplete: true, items: ['a'] }, ['b']]), {
-    isIncomplete: true,
-    items: ['a', 'b'],
-  });
-  assert.deepEqual(joinParts([['a'], ['b']], []), ['a', 'b']);
-  assert.deepEqual(joinParts([['a'], ['b']], null), ['a', 'b']);
-  assert.deepEqual(joinParts([['a']], { n: 1 }), { n: 1 });
-  assert.deepEqual(joinParts([['a'], 'b'], undefined), [['a'], 'b']);
-  assert.deepEqual(joinParts([], undefined), undefined);
   const odd = JSON.parse('{"__proto__": {"polluted": 1}, "in": {"__proto__": [1]}}');
-  const joined = joinParts([odd, odd]);
-  assert.equal(joined.polluted, undefined);
-  assert.equal(Object.getPrototypeOf(joined.in), Object.prototype);
-  assert.deepEqual(Object.keys(joined), ['__proto__', 'in']);
+  const whole = await joined([odd, odd]);
+  assert.equal(whole.polluted, undefined);
+  assert.equal(Object.getPrototypeOf(whole.in), Object.prototype);
+  assert.deepEqual(Object.keys(whole), ['__proto__', 'in']);
+  a.close();
+  b.close();
 });
 
 test('lsp: a stream reads the parts, in order, and then the result', async () => {

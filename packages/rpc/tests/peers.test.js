@@ -6,7 +6,6 @@ import { promisify } from 'node:util';
 import { acpStream } from '../src/adapters/acp.js';
 import { mcpTransport } from '../src/adapters/mcp.js';
 import { readerAndWriter } from '../src/adapters/vscode-jsonrpc.js';
-import { PeerCore } from '../../../js/core/rpc-core.js';
 import {
   RpcError,
   createPeer,
@@ -18,6 +17,7 @@ import {
   windowChannel,
 } from '../src/index.js';
 import { useClock } from '../../../tests/support/clock.js';
+import { instanceWith, trap } from '../../../tests/support/trap.js';
 import { fired, gate, outcome, peerPair, scriptedPeer } from './support/rpc.js';
 
 const DIALECTS = /** @type {const} */ (['acp', 'lsp', 'mcp']);
@@ -889,27 +889,16 @@ test('a peer that traps is given up; the others go on, and new ones get an insta
   void outcome(one.a.request('slow'));
   await started.opened;
   const pending = outcome(one.b.request('never'));
-  const old = new PeerCore(0, {});
-  const { malformed } = old.x;
-  const { error } = console;
-  const said = [];
-  console.error = (...words) => said.push(words);
-  old.x.malformed = () => {
-    throw new RangeError('unreachable'); // as WebAssembly's RuntimeError, where the core is JavaScript
-  };
-  try {
-    one.toB('no message');
-    while (!said.length) await new Promise((resolve) => setImmediate(resolve));
-  } finally {
-    console.error = error;
-    old.x.malformed = malformed;
-  }
+  const { instance, said } = trap('malformed');
+  one.toB('no message');
+  await said;
   assert.equal((await pending).err.code, -32603);
   assert.equal((await aborted.opened).name, 'AbortError');
   assert.equal(await other.a.request('echo', 2), 2);
-  const fresh = new PeerCore(0, {});
-  assert.notEqual(fresh.x.memory, old.x.memory);
-  for (const core of [fresh, old]) core.free();
+  const fresh = peerPair('acp');
+  assert.equal((await outcome(fresh.a.request('echo', 3))).err.code, -32601);
+  closeBoth(fresh);
+  assert.notEqual(instanceWith('malformed'), instance);
   closeBoth(one);
   closeBoth(other);
 });
@@ -1395,12 +1384,7 @@ test('peers that have ended give their memory back', async () => {
     assert.equal(await pair.a.request('echo', 1), 1);
     closeBoth(pair);
   };
-  const memory = () => {
-    const core = new PeerCore(0, {});
-    const { byteLength } = core.x.memory.buffer;
-    core.free();
-    return byteLength;
-  };
+  const memory = () => instanceWith('malformed').x.memory.buffer.byteLength;
   for (let i = 0; i < 50; i++) await session();
   const before = memory();
   for (let i = 0; i < 1000; i++) await session();
@@ -1410,20 +1394,8 @@ test('peers that have ended give their memory back', async () => {
 test('a request whose core traps while it is made rejects', async () => {
   const { peer, quiet } = scriptedPeer('acp');
   await quiet();
-  const core = new PeerCore(0, {});
-  const { request: input } = core.x;
-  const { error } = console;
-  console.error = () => {};
-  core.x.request = () => {
-    throw new RangeError('unreachable');
-  };
-  try {
-    assert.equal((await outcome(peer.request('never'))).err.code, -32603);
-  } finally {
-    console.error = error;
-    core.x.request = input;
-    core.free();
-  }
+  trap('request', 'malformed');
+  assert.equal((await outcome(peer.request('never'))).err.code, -32603);
 });
 
 test('what is no record or no text is not walked for progress and its tokens', async () => {

@@ -1,9 +1,6 @@
 import assert from 'node:assert/strict';
 import { test as nodeTest } from 'node:test';
 import { createTaskClient, createTaskServer } from '../src/index.js';
-import { EventParser } from '../src/sse.js';
-import { TaskView } from '../src/task-view.js';
-import { TaskTable, ready } from '../../../js/core/tasks-core.js';
 import { portTransport } from '../../../js/transports/port.js';
 import { startAgent, task } from './support/a2a-agent.js';
 import { recording, replay } from './support/a2a-replay.js';
@@ -26,48 +23,62 @@ const stateOf = (event) => event.status?.state ?? event.task?.status.state ?? ev
 // --- Server-sent events ------------------------------------------------------------------------------------
 
 const bytesOf = (text) => new TextEncoder().encode(text);
-const parsed = (text, size = Infinity, limit = 1000) => {
-  const parser = new EventParser(limit);
-  const bytes = bytesOf(text);
-  const events = [];
-  for (let at = 0; at < bytes.length; at += size) {
-    events.push(...parser.push(bytes.subarray(at, Math.min(bytes.length, at + size))));
-  }
-  return events.map(({ event, data, id }) => [event, data, id]);
-};
+const statusOf = (text, state = 'WORKING') => ({
+  taskId: 't',
+  contextId: 'c',
+  status: {
+    state: `TASK_STATE_${state}`,
+    message: { messageId: 'm', role: 'ROLE_AGENT', parts: [{ text }] },
+  },
+});
+const frameOf = (result) => JSON.stringify({ jsonrpc: '2.0', id: 1, result });
+const says = (...status) => frameOf({ statusUpdate: statusOf(...status) });
+const END = `data: ${says('end', 'COMPLETED')}\n\n`;
 
-for (const [what, text, events] of [
-  ['line feeds end lines', 'data: a\ndata: b\n\n', [['message', 'a\nb', '']]],
-  ['carriage returns end lines', 'data: a\rdata: b\r\r', [['message', 'a\nb', '']]],
-  ['both end a line once', 'data: a\r\ndata: b\r\n\r\n', [['message', 'a\nb', '']]],
-  ['a byte order mark is skipped', '\ufeffdata: ä€😀\n\n', [['message', 'ä€😀', '']]],
-  ['comments are skipped', ': ping\n\n:\n\ndata: a\n: x\n\n', [['message', 'a', '']]],
-  ['one space after the colon is not data', 'data:a\ndata:  b\n\n', [['message', 'a\n b', '']]],
-  ['a field may have no colon', 'data\ndata\n\n', [['message', '\n', '']]],
-  [
-    'an event has a type',
-    'event: error\ndata: a\n\ndata: b\n\n',
-    [
-      ['error', 'a', ''],
-      ['message', 'b', ''],
-    ],
-  ],
-  [
-    'an id lasts',
-    'id: 7\ndata: a\n\ndata: b\n\n',
-    [
-      ['message', 'a', '7'],
-      ['message', 'b', '7'],
-    ],
-  ],
-  ['unknown fields are skipped', 'retry: 9\nfoo: bar\n\ndata: a\n\n', [['message', 'a', '']]],
-  ['an event without data is none', 'event: x\n\ndata: a\n\n', [['message', 'a', '']]],
-  ['an event that the stream cuts off is none', 'data: a\n\ndata: b\n', [['message', 'a', '']]],
+/** A stream of an agent that says these bytes, and that its task has ended when it is asked for that. */
+function streamOf(chunks, limits = {}) {
+  const answers = [[chunks, 'text/event-stream']];
+  const { taskId: id, contextId, status } = statusOf('end', 'COMPLETED');
+  const task = frameOf({ id, contextId, status });
+  const fetch = async () => {
+    const [source, type] = answers.shift() ?? [[bytesOf(task)], 'application/json'];
+    return new Response(ReadableStream.from(source), { headers: { 'content-type': type } });
+  };
+  const options = { version: /** @type {const} */ ('1.0'), fetch, limits: { retry: 1, ...limits } };
+  return createTaskClient('http://agent.example/', options).subscribe('go');
+}
+/** What it says in statuses. */
+const textsOf = async (stream) =>
+  (await rest(stream)).flatMap(({ status }) => (status ? [status.message.parts[0].text] : []));
+const slices = (bytes, size) =>
+  Array.from({ length: Math.ceil(bytes.length / size) }, (_, i) =>
+    bytes.subarray(i * size, (i + 1) * size),
+  );
+
+const [A, B] = [says('a'), says('b')];
+const [A1, A2] = [A.slice(0, A.indexOf('"id"')), A.slice(A.indexOf('"id"'))];
+const LINES = `data: ${A1}\ndata: ${A2}\n\ndata: ${B}\n\n${END}`;
+for (const [what, text, told = ['a', 'b', 'end']] of [
+  ['line feeds end lines', LINES],
+  ['carriage returns end lines', LINES.replaceAll('\n', '\r')],
+  ['both end a line once', LINES.replaceAll('\n', '\r\n')],
+  ['a byte order mark is skipped', `\ufeffdata: ${says('ä€😀')}\n\n${END}`, ['ä€😀', 'end']],
+  ['comments are skipped', `: ping\n\n:\n\ndata: ${A1}\n: x\ndata: ${A2}\n\n${END}`, ['a', 'end']],
+  ['a space after the colon is not needed', `data:${A1}\ndata:  ${A2}\n\n${END}`, ['a', 'end']],
+  ['a field may have no colon', `data\ndata: ${A}\ndata\n\n${END}`, ['a', 'end']],
+  ['an event has a type', `event: error\ndata: ${A}\n\n${END}`, ['a', 'end']],
+  ['unknown fields are skipped', `retry: 9\nfoo: bar\n\ndata: ${A}\n\n${END}`, ['a', 'end']],
+  ['an event without data is none', `event: x\n\n${END}`, ['end']],
+  ['an event that the stream cuts off is none', `data: ${A}\n\ndata: ${B}\n`, ['a']],
 ]) {
-  test(`server-sent events: ${what}, however the stream is cut`, () => {
-    for (let size = 1; size <= bytesOf(text).length; size++) {
-      assert.deepEqual(parsed(text, size), events, `${size} bytes at a time`);
-    }
+  test(`server-sent events: ${what}, however the stream is cut`, async () => {
+    const bytes = bytesOf(text);
+    for (let size = 1; size <= bytes.length; size = size < 8 ? size + 1 : size * 2)
+      assert.deepEqual(
+        await textsOf(streamOf(slices(bytes, size))),
+        told,
+        `${size} bytes at a time`,
+      );
   });
 }
 
@@ -77,46 +88,55 @@ for (const [what, text] of [
   ['event', 'data: x\n'],
   ['comment', ': x'],
 ]) {
-  test(`server-sent events: an endless ${what} is an error, and never kept`, () => {
-    const parser = new EventParser(1000);
-    const endless = () => {
-      for (let i = 0; i < 2000; i++) parser.push(bytesOf(text));
-    };
-    assert.throws(endless, { name: 'AbpError', code: 'TOO_LARGE' });
+  test(`server-sent events: an endless ${what} is an error, and never kept`, async () => {
+    let read = 0;
+    const endless = (function* () {
+      for (;;) yield (read++, bytesOf(text));
+    })();
+    const stream = streamOf(endless, { maxEvent: 1000 });
+    await assert.rejects(rest(stream), { name: 'AbpError', code: 'TOO_LARGE' });
+    assert.ok(read < 2000, `${read}`);
   });
 }
 
-test('server-sent events: megabytes of carriage returns are read in one go', () => {
+test('server-sent events: megabytes of carriage returns are read in one go', async () => {
   // Looking for the line feed behind each of them took an hour.
-  assert.deepEqual(new EventParser(100).push(new Uint8Array(2 ** 23).fill(13)), []);
+  const stream = streamOf([new Uint8Array(2 ** 23).fill(13), bytesOf(END)], { maxEvent: 1000 });
+  assert.deepEqual(await textsOf(stream), ['end']);
 });
 
-test('a view of a task keeps its latest messages, and no more than it has room for', async () => {
-  await ready();
-  const view = new TaskView(new TaskTable(), 'one', 10_000);
-  const says = (text) => ({
-    kind: 'status',
-    taskId: 't',
-    contextId: 'c',
-    status: { state: 'working', message: { messageId: 'm', role: 'agent', parts: [{ text }] } },
-  });
-  for (let i = 0; i < 1001; i++) view.apply(says(''));
-  assert.ok(view.task.history.length < 200);
-  for (let i = 0; i < 20; i++) view.apply(says(`${i}`.padEnd(1000)));
-  assert.deepEqual(
-    view.task.history.map(({ parts }) => Number(parts[0].text)),
-    [11, 12, 13, 14, 15, 16, 17, 18, 19],
+test('server-sent events: a stream of any length may pass', async () => {
+  const frame = bytesOf(`data: ${A}\n\n: y\n\n`);
+  const stream = streamOf([...Array(2000).fill(frame), bytesOf(END)], { maxEvent: 400 });
+  assert.equal((await textsOf(stream)).length, 2001);
+});
+
+test('a stream keeps the latest messages of its task, and no more than it has room for', async () => {
+  const history = (stream) => stream.task.history.map(({ parts }) => parts[0].text);
+  const event = (text) => bytesOf(`data: ${text}\n\n`);
+  const texts = [
+    ...Array(1001).fill(''),
+    ...Array.from({ length: 20 }, (_, i) => `${i}`.padEnd(1000)),
+  ];
+  const latest = Array.from({ length: 9 }, (_, i) => i + 11);
+  const task = { id: 't', contextId: 'c', status: statusOf('').status, artifacts: [] };
+  task.history = [11, 12].map((i) => ({ ...statusOf(`${i}`.padEnd(1000)).status.message }));
+  const stream = streamOf(
+    [
+      ...texts.map((text) => event(says(text))),
+      event(frameOf({ task })),
+      ...Array(7).fill(event(says('x'.repeat(1000)))),
+      bytesOf(END),
+    ],
+    { maxTask: 10_000 },
   );
-  const history = view.task.history.slice(0, 2);
-  const task = { id: 't', contextId: 'c', status: says('').status, artifacts: [], history };
-  view.apply({ kind: 'task', task });
-  for (let i = 0; i < 7; i++) view.apply(says('x'.repeat(1000)));
-  assert.equal(view.task.history.length, 9);
-});
-
-test('server-sent events: a stream of any length may pass', () => {
-  const parser = new EventParser(100);
-  for (let i = 0; i < 2000; i++) assert.equal(parser.push(bytesOf('data: x\n\n: y\n\n')).length, 1);
+  for (let i = 0; i < 1001; i++) await stream.next();
+  assert.ok(history(stream).length < 200);
+  for (let i = 0; i < 20; i++) await stream.next();
+  assert.deepEqual(history(stream).map(Number), latest);
+  for (let i = 0; i < 8; i++) await stream.next();
+  assert.equal(history(stream).length, 9);
+  await rest(stream);
 });
 
 // --- Recordings --------------------------------------------------------------------------------------------

@@ -4,8 +4,17 @@ import { once } from 'node:events';
 import { connect } from 'node:net';
 import { after, describe, test } from 'node:test';
 import { createTaskServer } from '../src/index.js';
-import { Backlog } from '../src/backlog.js';
-import { CARD, VERSIONS, ask, deferred, gist, open, plainState, serve } from './support/a2a.js';
+import {
+  CARD,
+  VERSIONS,
+  ask,
+  deferred,
+  exchange,
+  gist,
+  open,
+  plainState,
+  serve,
+} from './support/a2a.js';
 
 const finished = [];
 after(() => Promise.all(finished.map((server) => server.close())));
@@ -265,36 +274,44 @@ describe('answers', () => {
 });
 
 describe('what waits to be read', () => {
-  /** A reader of whom as much waits as it is told. */
-  const reader = (size) => ({
-    size,
-    unread() {
-      return this.size;
-    },
-    cuts: 0,
-    cut() {
-      this.cuts++;
-      this.size = 0;
-    },
-  });
-
-  test('is bounded for all: who has waited longest is cut off, who reads is not', () => {
-    const backlog = new Backlog(100);
-    const [dead, slow, quick] = [reader(40), reader(40), reader(20)];
-    for (const one of [dead, slow, quick]) backlog.update(one);
-    assert.deepEqual([dead.cuts, slow.cuts, quick.cuts], [0, 0, 0]);
-    quick.size = 25;
-    backlog.update(quick);
-    assert.deepEqual([dead.cuts, slow.cuts, quick.cuts], [1, 0, 0]);
+  test('is bounded for all: who has waited longest is cut off, who reads is not', async () => {
+    const running = deferred();
+    const run = (ctx) => new Promise(() => running.resolve(ctx));
+    const agent = createTaskServer({ card: CARD, execute: run }, { maxBacklog: 100 });
+    const responses = [];
+    const subscribe = async (method, params) => {
+      const { request, response } = exchange(method, params);
+      void agent.handle(request, response);
+      while (!response.written.length) await new Promise(setImmediate);
+      responses.push(response);
+    };
+    void subscribe(names.stream, { message: names.message('go') });
+    const { id } = (await running.promise).task;
+    while (responses.length < 4) await subscribe(names.resubscribe, { id });
+    const [dead, slow, quick, rest] = responses;
+    const cut = () => responses.map((response) => response.cut);
+    /** So much waits for it now, which is looked at as something of it is on its way. */
+    const waits = (response, size) => {
+      response.writableLength = size;
+      response.emit('drain');
+    };
+    for (const [response, size] of [
+      [dead, 40],
+      [slow, 40],
+      [quick, 20],
+    ])
+      waits(response, size);
+    assert.deepEqual(cut(), [false, false, false, false]);
+    waits(quick, 25);
+    assert.deepEqual(cut(), [true, false, false, false]);
     // One that has read a part in the meantime is passed over.
-    slow.size = 39;
-    quick.size = 70;
-    backlog.update(quick);
-    assert.deepEqual([slow.cuts, quick.cuts], [0, 1]);
-    backlog.remove(slow);
-    const rest = reader(100);
-    backlog.update(rest);
-    assert.equal(rest.cuts, 0);
+    slow.writableLength = 39;
+    waits(quick, 70);
+    assert.deepEqual(cut(), [true, false, true, false]);
+    slow.emit('close');
+    waits(rest, 100);
+    assert.deepEqual(cut(), [true, false, true, false]);
+    agent.close();
   });
 
   const named = 'by many who read nothing of one task is bounded, and those who read go on';

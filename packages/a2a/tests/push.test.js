@@ -1,7 +1,9 @@
 // Push notifications: an agent tells an address of the client's each state of a task.
 import assert from 'node:assert/strict';
+import dns from 'node:dns/promises';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
+import { syncBuiltinESMExports } from 'node:module';
 import { test as nodeTest } from 'node:test';
 import { memoryBackend, pushNotifications, taskStore } from '../src/store/index.js';
 import { VERSIONS, ask, deferred, plainState, serve } from './support/a2a.js';
@@ -212,17 +214,29 @@ test('private addresses, and what is no address, are refused', async (t) => {
 });
 
 test('a name that leads to a private address is refused when it is asked', async (t) => {
-  const { Pushes } = await import('../src/store/push.js');
   const hook = await receiver(t);
-  const options = { allowPrivate: false, attempts: 1, retry: 1, timeout: 1000, stored: false };
-  const pushes = new Pushes(options);
-  const config = { id: 'c', url: hook.url.replace('127.0.0.1', 'localhost'), version: '1.0' };
-  const task = { id: 't', contextId: 'c', artifacts: [], history: [] };
-  const entry = { pushes: new Map([['c', config]]), task };
-  t.mock.method(console, 'error', () => {});
-  pushes.notify(entry, { state: 'working' });
-  assert.equal(await pushes.delivered(entry), true);
-  assert.deepEqual(hook.got, []);
+  const looked = [];
+  t.mock.method(dns, 'lookup', async (name) => {
+    looked.push(name);
+    return [{ address: '127.0.0.1', family: 4 }];
+  });
+  syncBuiltinESMExports();
+  t.after(syncBuiltinESMExports);
+  const url = hook.url.replace('127.0.0.1', 'hook.example');
+  for (const allowPrivate of [false, true]) {
+    const failed = new Promise((resolve) =>
+      t.mock.method(console, 'error', (...words) => resolve(words.join(' '))),
+    );
+    const served = await start(t, () => {}, { allowPrivate, attempts: 1 });
+    const configuration = { taskPushNotificationConfig: { url } };
+    const params = { message: V1.message('go'), configuration };
+    const { result } = await ask(served.url, V1.send, params, V1.headers);
+    assert.equal(plainState(result.task.status.state), 'completed');
+    if (allowPrivate) await hook.until(1);
+    else assert.match(await failed, /hook\.example is not a public address/);
+    assert.equal(hook.got.length > 0, allowPrivate);
+  }
+  assert.equal(looked[0], 'hook.example');
 });
 
 test('in a store, secrets are encrypted or refused', async (t) => {

@@ -1,11 +1,18 @@
 // Streams of tasks that wait for input, in the words of each version; and readers who cannot be described.
 import assert from 'node:assert/strict';
-import { EventEmitter } from 'node:events';
 import { after, describe, test } from 'node:test';
-import { Backlog } from '../src/backlog.js';
-import { NodeReply } from '../src/http-reply.js';
 import { createTaskClient, createTaskServer } from '../src/index.js';
-import { CARD, VERSIONS, ask, deferred, gist, open, plainState, serve } from './support/a2a.js';
+import {
+  CARD,
+  VERSIONS,
+  ask,
+  deferred,
+  exchange,
+  gist,
+  open,
+  plainState,
+  serve,
+} from './support/a2a.js';
 
 const finished = [];
 after(() => Promise.all(finished.map((server) => server.close())));
@@ -260,20 +267,9 @@ test('a reader that leaves while the agent thinks about a reply leaves no clock 
       return gate.promise;
     },
   });
-  const response = Object.assign(new EventEmitter(), {
-    writeHead: () => response,
-    flushHeaders() {},
-    write() {},
-    end() {},
-    destroy() {},
-    writableLength: 0,
-  });
   for (const method of ['SendStreamingMessage', 'SendMessage']) {
-    const reply = new NodeReply(response, { keepAlive: 1000, maxUnread: 1000 }, new Backlog(1000));
-    const params = { message: VERSIONS['1.0'].message('go') };
-    const request = { jsonrpc: '2.0', id: 1, method, params };
-    const caller = { version: '1.0', headers: {}, user: undefined, extensions: [] };
-    const answered = agent.receive(JSON.stringify(request), caller, reply);
+    const { request, response } = exchange(method, { message: VERSIONS['1.0'].message('go') });
+    const answered = agent.handle(request, response);
     await asked.promise;
     response.emit('close');
     const { mock } = t.mock.method(globalThis, 'setInterval');
@@ -285,26 +281,30 @@ test('a reader that leaves while the agent thinks about a reply leaves no clock 
   agent.close();
 });
 
-test('a long event that is on its way is a sign of life: its reader is not cut off for want of another', (t) => {
+test('a long event that is on its way is a sign of life: its reader is not cut off for want of another', async (t) => {
   t.mock.timers.enable({ apis: ['setInterval'] });
-  const written = [];
-  let cut = false;
-  const response = Object.assign(new EventEmitter(), {
-    writeHead: () => response,
-    flushHeaders() {},
-    write: (text) => written.push(text),
-    destroy: () => (cut = true),
-    writableLength: 0,
-  });
-  const reply = new NodeReply(response, { keepAlive: 1000, maxUnread: 1000 }, new Backlog(2000));
-  reply.open();
+  const gate = deferred();
+  const running = deferred();
+  const agent = createTaskServer(
+    { card: CARD, execute: () => (running.resolve(), gate.promise) },
+    { keepAlive: 1000, maxUnread: 1000 },
+  );
+  const params = { message: VERSIONS['1.0'].message('go') };
+  const { request, response } = exchange('SendStreamingMessage', params);
+  void agent.handle(request, response);
+  await running.promise;
+  while (!response.written.length) await new Promise(setImmediate);
+  const told = response.written.splice(0).length;
+  assert.ok(told > 0);
   response.writableLength = 1500;
   t.mock.timers.tick(1000);
-  assert.deepEqual([written, cut], [[], false]);
+  assert.deepEqual([response.written, response.cut], [[], false]);
   response.writableLength = 0;
   t.mock.timers.tick(1000);
-  assert.deepEqual([written, cut], [[':\n\n'], false]);
-  reply.cut();
+  assert.deepEqual([response.written, response.cut], [[':\n\n'], false]);
+  response.emit('close');
+  gate.resolve();
+  agent.close();
 });
 
 describe('what structured clone carries and JSON does not', () => {

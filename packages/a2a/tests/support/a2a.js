@@ -1,5 +1,5 @@
 // An A2A agent on a port of its own, and requests to it as raw as they are on the wire.
-import { once } from 'node:events';
+import { EventEmitter, once } from 'node:events';
 import { createServer, request as httpRequest } from 'node:http';
 import { createTaskServer } from '../../src/index.js';
 
@@ -134,6 +134,30 @@ export async function open(url, method, params, headers = {}, id = undefined) {
     leave: () => response.destroy(),
   };
   return stream;
+}
+
+/** What a framework gives an agent: a request whose body it has read, and a response, of which `writableLength` waits to be read. */
+export function exchange(method, params) {
+  const request = {
+    method: 'POST',
+    url: '/',
+    headers: { 'content-type': 'application/json', ...VERSIONS['1.0'].headers },
+    socket: {},
+    body: bodyOf(method, params),
+    resume() {},
+  };
+  const written = [];
+  const response = Object.assign(new EventEmitter(), {
+    written,
+    cut: false,
+    writableLength: 0,
+    writeHead: () => response,
+    flushHeaders() {},
+    write: (text) => written.push(text),
+    end() {},
+    destroy: () => (response.cut = true),
+  });
+  return { request, response };
 }
 
 /** The name of a state without its version's spelling. */

@@ -30,6 +30,7 @@ import { Log } from '../support/transcript.js';
  * @typedef {object} Channel
  * @property {string} name
  * @property {boolean} frames whether two of ours agree on frames over it
+ * @property {string[]} [modes] names of those in which it is tried; all, if it lists none
  * @property {(mode: Mode, section: import('../support/sections.js').Section) => Promise<any>} pair makes both
  *   sides, connected, for `play`; and `close`, which ends them
  *
@@ -54,7 +55,8 @@ export const TRANSPORTS = [
 /** @type {Channel[]} */
 export const CHANNELS = [
   ...TRANSPORTS.map(({ name, frames, ends }) => ({ name, frames, pair: over(ends) })),
-  { name: 'worker thread', frames: true, pair: inWorker },
+  // Starting a thread for each section takes longer than all else, and what threads do to messages is the same in each mode.
+  { name: 'worker thread', frames: true, modes: ['ours, frames'], pair: inWorker },
 ];
 
 /** Who is at the ends. @type {Mode[]} */

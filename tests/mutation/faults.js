@@ -103,10 +103,9 @@ async function noticedBy({ file, by }) {
   if (inC) return inC;
   need('cmake --build build/wasm --target abp_wasm');
   const node = quickTests('tests/node').filter((path) => path !== by);
-  process.env.SUITES = 'session trust';
-  return (
-    (by && (await redTest([by]))) ?? (await redTest(node)) ?? redTest(['tests/browser/engine.js'])
-  );
+  const first = [by].filter(existsSync);
+  process.env.SUITES = 'session trust outcomes';
+  return (await redTest(first)) ?? (await redTest(node)) ?? redTest(['tests/browser/engine.js']);
 }
 
 /** @param {string[]} words of rooms or promises; none are all @returns {Promise<boolean>} whether each fault was noticed */

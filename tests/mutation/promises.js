@@ -2,7 +2,7 @@
  * What is promised to users and peers, each with a fault that breaks it where it is kept: what is told, when, to whom. Whoever
  * moves such code moves its fault along.
  *
- * `from` is in the file once and becomes `to`. `by` is the file of tests that is tried first; the others follow.
+ * `from` is in the file once and becomes `to`. `by` is the file of tests that is tried first, if it is there; the others follow.
  */
 export const FAULTS = [
   // --- What became of a call ---------------------------------------------------------------------------
@@ -200,7 +200,7 @@ export const FAULTS = [
     file: 'src/endpoint_streams.c',
     from: 'size > MAX_SIZE || !has_room(stream) || stream->unsaid > stream->max_bytes',
     to: 'size > MAX_SIZE',
-    by: 'tests/node/hostile.test.js',
+    by: 'tests/node/session-streams.test.js',
   },
 
   // --- Transports --------------------------------------------------------------------------------------
@@ -234,7 +234,7 @@ export const FAULTS = [
     file: 'js/transports/window.js',
     from: '{ targetOrigin: origin, transfer }',
     to: "{ targetOrigin: '*', transfer }",
-    by: 'tests/browser/trust.test.js',
+    by: 'tests/node/app-expose.test.js',
   },
   {
     room: 'transports',
@@ -274,7 +274,7 @@ export const FAULTS = [
     file: 'js/transports/port.js',
     from: 'if (transfer) this.#port.postMessage(message, transfer);\n    else this',
     to: 'this',
-    by: 'tests/node/session-values.test.js',
+    by: 'tests/node/values.test.js',
   },
   {
     room: 'transports',

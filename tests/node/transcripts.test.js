@@ -7,7 +7,7 @@ import { sections } from '../support/sections.js';
 import { play } from '../support/transcript.js';
 
 for (const channel of CHANNELS) {
-  for (const mode of MODES) {
+  for (const mode of MODES.filter(({ name }) => channel.modes?.includes(name) ?? true)) {
     describe(`${channel.name}: ${mode.name}`, () => {
       const both = mode.agent === 'ours' && mode.app === 'ours';
       for (const section of sections().filter(({ ours }) => both || !ours)) {

@@ -12,7 +12,7 @@ const folder = mkdtempSync(join(tmpdir(), 'abp-lists-'));
 after(() => rmSync(folder, { recursive: true }));
 let files = 0;
 
-testLists('memory', async () => memoryBackend(), 10_000);
+testLists('memory', async () => memoryBackend());
 
 if (await import('node:sqlite').catch(() => undefined))
   testLists('SQLite', () => sqliteBackend(join(folder, `${files++}`)), 200);

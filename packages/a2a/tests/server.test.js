@@ -791,7 +791,7 @@ describe('a cancel that races the completion', () => {
     );
   const answered = async (...args) => (await fetched(...args)).json();
 
-  test('a thousand times: stream, store and answer agree every time', async () => {
+  test('three hundred times: stream, store and answer agree every time', async () => {
     const agent = createTaskServer({
       card: CARD,
       async execute(ctx) {
@@ -819,10 +819,10 @@ describe('a cancel that races the completion', () => {
       else assert.deepEqual([stateOf(answer), told], ['canceled', 'canceled']);
       outcomes[told]++;
     };
-    for (let n = 0; n < 1000; n += 20)
+    for (let n = 0; n < 320; n += 20)
       await Promise.all(Array.from({ length: 20 }, (_, i) => race(n + i)));
-    assert.equal(outcomes.canceled + outcomes.completed, 1000);
-    assert.ok(Math.min(outcomes.canceled, outcomes.completed) > 50, JSON.stringify(outcomes));
+    assert.equal(outcomes.canceled + outcomes.completed, 320);
+    assert.ok(Math.min(outcomes.canceled, outcomes.completed) > 16, JSON.stringify(outcomes));
     agent.close();
   });
 
@@ -837,7 +837,7 @@ describe('a cancel that races the completion', () => {
         answers.push([await answer, ctx.task.state]);
       },
     });
-    for (let n = 0; n < 1000; n++) {
+    for (let n = 0; n < 240; n++) {
       const message = names.message(String(n));
       const told = stateOf(await answered(agent, names.send, { message }));
       while (answers.length <= n) await new Promise(setImmediate);
@@ -846,7 +846,7 @@ describe('a cancel that races the completion', () => {
       assert.equal(answer.error ? 'completed' : stateOf(answer), told);
     }
     const completed = answers.filter(([answer]) => answer.error).length;
-    assert.ok(completed > 50 && completed < 950, `${completed} of 1000 completed`);
+    assert.ok(completed > 12 && completed < 228, `${completed} of 240 completed`);
     agent.close();
   });
 });

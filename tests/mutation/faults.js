@@ -18,8 +18,9 @@ import { run } from 'node:test';
 import { FAULTS } from './promises.js';
 
 const COPY = 'build/mutation/tree';
-/** ms after which a file of tests counts as red: what a fault holds up does not end. */
+/** ms after which a file of tests counts as red: what a fault holds up does not end. A browser's is all of its suites. */
 const TIMEOUT = 180_000;
+const BROWSER_TIMEOUT = 1_200_000;
 /** Files of tests that are about texts of the repository, or about other processes. */
 const LEFT_OUT =
   /\/(boundary|defaults|demo|entries|errors|jobs|module-scope|process|recipes|rooms|samples|security|supply|workerd)\.test\.js$/;
@@ -84,8 +85,9 @@ function redTranscript() {
 /** @param {string[]} files of tests @returns {Promise<string | undefined>} the first test that fails, and its file */
 async function redTest(files) {
   if (!files.length) return undefined;
+  const timeout = files[0].includes('/browser/') ? BROWSER_TIMEOUT : TIMEOUT;
   const stop = new AbortController();
-  const stream = run({ files, concurrency: 2, timeout: TIMEOUT, signal: stop.signal });
+  const stream = run({ files, concurrency: 2, timeout, signal: stop.signal });
   let red;
   for await (const { type, data } of stream) {
     if (red || type !== 'test:fail') continue;
@@ -103,7 +105,7 @@ async function noticedBy({ file, by }) {
   if (inC) return inC;
   need('cmake --build build/wasm --target abp_wasm');
   const node = quickTests('tests/node').filter((path) => path !== by);
-  const first = [by].filter(existsSync);
+  const first = [by].filter((path) => path && existsSync(path));
   process.env.SUITES = 'session trust outcomes';
   return (await redTest(first)) ?? (await redTest(node)) ?? redTest(['tests/browser/engine.js']);
 }

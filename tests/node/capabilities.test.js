@@ -2,13 +2,14 @@
 // results are checked.
 import assert from 'node:assert/strict';
 import { register } from 'node:module';
-import { beforeEach, describe, mock, test } from 'node:test';
+import { afterEach, beforeEach, describe, mock, test } from 'node:test';
 import { connect, transfer } from '../../js/index.js';
 import { AGENT, closeAfter, openPair } from '../support/pair.js';
 import { Raw } from '../support/raw.js';
 
 const handler = () => 'ran';
-beforeEach((t) => t.mock.method(console, 'error', () => {}));
+beforeEach(() => mock.method(console, 'error', () => {}));
+afterEach(() => mock.restoreAll());
 
 // Before anything has loaded what explains refusals.
 test('refusals wait for their explanation, 256 at most, and are sent without it if it does not load', async () => {

@@ -148,7 +148,7 @@ describe('a call that an app makes to itself', () => {
   });
 
   test('gives its result as it is, whatever its app’s transport makes of it', async () => {
-    const content = new Uint8Array([1, 2, 3]).buffer;
+    const content = new Blob(['abc']);
     const { call } = await WAYS['a WebSocket']({
       inner: () => ({ content, mimeType: 'a/b' }),
       outer: async (_params, context) => (await context.call('inner')).data.content === content,
@@ -321,14 +321,14 @@ describe('the console is told of a handler', () => {
   });
 
   test('but not of one that fails, nor of one whose session has ended', async () => {
-    const deaf = held();
+    const work = held();
     const { client, exposed } = await openPair({
-      deaf: deaf.handler,
+      'is left': work.handler,
       fails: () => Promise.reject(new AbpError('OWN', 'no')),
     });
     await client.call('fails');
-    const pending = client.call('deaf');
-    const { context, end } = await deaf.begun;
+    const pending = client.call('is left');
+    const { context, end } = await work.begun;
     exposed.close();
     assert.equal((await pending).metadata.outcome, 'running');
     assert.equal(context.signal.reason.message, 'The app was closed');

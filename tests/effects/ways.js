@@ -9,7 +9,7 @@ import { pool } from '../../packages/workers/src/pool.js';
 import { connectPage } from '../../packages/automation/src/index.js';
 import { drivenPage } from '../../packages/automation/tests/support/driven-page.js';
 import { callsTool, settled } from '../../packages/webmcp/src/settled.js';
-import { Tools } from '../../packages/webmcp/src/tools.js';
+import { webmcp } from '../../packages/webmcp/src/index.js';
 import { socketPair } from '../contracts/channels.js';
 import {
   AGENT,
@@ -23,7 +23,7 @@ import {
 } from './calls.js';
 import { TROUBLES } from './stops.js';
 import { a2a, gatewayHandles, gatewayTasks } from './task-ways.js';
-import { withChecks } from './work.js';
+import { turn, withChecks } from './work.js';
 
 /** What agents wait for an app: longer than any app waits for its handlers. */
 const LONG = 3_600_000;
@@ -395,11 +395,15 @@ const webMcp = {
         tools.set(tool.name, tool);
       },
     };
-    let ours;
-    const webmcp = (app) => (ours = new Tools(modelContext, app, []));
-    const limits = { grace: LONG, maxConcurrent: room };
-    const capabilities = withChecks(handlers);
-    const exposed = expose({ app: APP, capabilities }, { origins: [], limits, webmcp });
+    const options = {
+      origins: [],
+      limits: { grace: LONG, maxConcurrent: room },
+      webmcp: webmcp({ origins: [] }),
+    };
+    const exposed = expose({ app: APP, capabilities: withChecks(handlers) }, options);
+    globalThis.document = /** @type {any} */ ({ modelContext });
+    while (!tools.has('abp.calls')) await turn();
+    delete globalThis.document;
     const ask = tools.get('abp.calls').execute;
     let isGone = false;
     return {
@@ -414,7 +418,6 @@ const webMcp = {
         exposed.close();
       },
       close() {
-        ours.close();
         exposed.close();
       },
     };

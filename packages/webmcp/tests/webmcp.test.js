@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { AbpError, connect, expose } from '../../../js/index.js';
-import { Tools } from '../src/tools.js';
+import { webmcp } from '../src/index.js';
 import { fired, gate } from '../../rpc/tests/support/rpc.js';
 
 const A = 'https://a.example';
@@ -25,6 +25,7 @@ class Context {
     this.refuse = refuse;
   }
   async registerTool(tool, { signal, exposedTo = [] }) {
+    this.isAsked = true;
     this.refuse(tool, { exposedTo });
     this.tools.set(tool.name, { ...tool, exposedTo });
     signal.addEventListener('abort', () => this.tools.delete(tool.name));
@@ -42,21 +43,17 @@ class Context {
   }
 }
 
-/** An app with tools in a context of its own. It is closed with the test. */
-function app(t, capabilities, { context = new Context(), exposedTo = [] } = {}) {
+/** An app whose page has this context, where it has registered its tools. It is closed with the test. */
+async function app(t, capabilities, { context = new Context(), exposedTo = [] } = {}) {
   const { port1, port2 } = new MessageChannel();
-  let tools;
   const exposed = expose(
     { app: { id: 'x.y', name: 'X', version: '1' }, capabilities },
-    {
-      port: port2,
-      webmcp(app) {
-        tools = new Tools(context, app, exposedTo);
-        return { changed: () => tools.update(), close: () => tools.close() };
-      },
-    },
+    { port: port2, webmcp: webmcp({ origins: exposedTo }) },
   );
+  globalThis.document = /** @type {any} */ ({ modelContext: context });
+  t.after(() => delete globalThis.document);
   t.after(() => exposed.close());
+  while (!context.isAsked) await new Promise(setImmediate);
   return { context, exposed, port: port1 };
 }
 
@@ -77,7 +74,7 @@ const REASON = 'The agent cancelled the call (WebMCP)';
 
 test('a cancel reaches the handler, of its own call only, and claims no more than happened', async (t) => {
   const { hang, started, again, reasons } = hanging();
-  const { context } = app(t, { hang });
+  const { context } = await app(t, { hang });
   const [first, second] = [new AbortController(), new AbortController()];
   const one = context.execute('hang', {}, first);
   await started.opened;
@@ -96,7 +93,7 @@ test('a cancel reaches the handler, of its own call only, and claims no more tha
 
 test('a call that was cancelled before it began does not run', async (t) => {
   let ran = 0;
-  const { context } = app(t, { count: () => ++ran });
+  const { context } = await app(t, { count: () => ++ran });
   const said = await context.execute('count', {}, { signal: AbortSignal.abort() });
   assert.deepEqual([said.cancelled, said.error.message, ran], [true, REASON, 0]);
   const [{ state }] = await context.calls();
@@ -108,7 +105,7 @@ test('a call that was cancelled before it began does not run', async (t) => {
 
 test('a call whose handler goes on after a cancel is cancelling, and then what it came to', async (t) => {
   const [started, told, released] = [gate(), gate(), gate()];
-  const { context } = app(t, {
+  const { context } = await app(t, {
     async deaf(_params, { signal, progress, callId }) {
       progress({ progress: 1, total: 4, stage: callId });
       started.open();
@@ -134,7 +131,7 @@ test('a call whose handler goes on after a cancel is cancelling, and then what i
 
 test('whatever a handler gives, a tool gives JSON', async (t) => {
   const bytes = { content: new Uint8Array([0, 127, 255]).buffer, mimeType: 'image/x' };
-  const { context } = app(t, {
+  const { context } = await app(t, {
     bytes: () => bytes,
     symbol: () => Symbol('s'),
     fail() {
@@ -149,7 +146,7 @@ test('whatever a handler gives, a tool gives JSON', async (t) => {
 });
 
 test('a signal that fires after its call has ended changes nothing', async (t) => {
-  const { context } = app(t, { count: () => 1 });
+  const { context } = await app(t, { count: () => 1 });
   const controller = new AbortController();
   assert.equal((await context.execute('count', {}, controller)).success, true);
   controller.abort();
@@ -157,12 +154,12 @@ test('a signal that fires after its call has ended changes nothing', async (t) =
   assert.equal(state, 'completed');
 });
 
-test('an app is asked every second for what functions decide, until it is closed', (t) => {
+test('an app is asked every second for what functions decide, until it is closed', async (t) => {
   t.mock.timers.enable({ apis: ['setInterval'] });
   let isOpen = false;
   let isMet = false;
   let asked = 0;
-  const { context, exposed } = app(t, {
+  const { context, exposed } = await app(t, {
     always: () => {},
     never: { available: false, handler: () => {} },
     door: { available: () => (asked++, isOpen), handler: () => {} },
@@ -188,47 +185,47 @@ test('an app is asked every second for what functions decide, until it is closed
   assert.equal(asked, before);
 });
 
-test('a requirement alone, if a function decides it, is reason enough to ask', (t) => {
+test('a requirement alone, if a function decides it, is reason enough to ask', async (t) => {
   t.mock.timers.enable({ apis: ['setInterval'] });
   let isMet = false;
   const requirements = [{ type: 'state', description: 'a key', met: () => isMet }];
-  const { context } = app(t, { met: { requirements, handler: () => {} } });
+  const { context } = await app(t, { met: { requirements, handler: () => {} } });
   isMet = true;
   t.mock.timers.tick(1000);
   assert.deepEqual(context.names, ['abp.calls', 'met']);
 });
 
-test('so is a capability’s own function', (t) => {
+test('so is a capability’s own function', async (t) => {
   t.mock.timers.enable({ apis: ['setInterval'] });
   let isOpen = false;
-  const { context } = app(t, { door: { available: () => isOpen, handler: () => {} } });
+  const { context } = await app(t, { door: { available: () => isOpen, handler: () => {} } });
   isOpen = true;
   t.mock.timers.tick(1000);
   assert.deepEqual(context.names, ['abp.calls', 'door']);
 });
 
-test('a tool that has not changed is not registered again', (t) => {
+test('a tool that has not changed is not registered again', async (t) => {
   t.mock.timers.enable({ apis: ['setInterval'] });
   const context = new Context();
   const registered = t.mock.method(context, 'registerTool');
-  app(t, { door: { available: () => true, handler: () => {} } }, { context });
+  await app(t, { door: { available: () => true, handler: () => {} } }, { context });
   t.mock.timers.tick(3000);
   assert.equal(registered.mock.callCount(), 2);
 });
 
 test('agents of other origins hear nothing of each other’s calls, nor of those of the page', async (t) => {
-  const exposed = (exposedTo) => {
-    const { context } = app(t, { count: () => 1 }, { exposedTo });
+  const exposed = async (exposedTo) => {
+    const { context } = await app(t, { count: () => 1 }, { exposedTo });
     return ['count', 'abp.calls'].map((name) => context.tools.get(name).exposedTo);
   };
-  assert.deepEqual(exposed([]), [[], []]);
-  assert.deepEqual(exposed([A]), [[A], []]);
-  assert.deepEqual(exposed([A, B]), [[A, B], []]);
+  assert.deepEqual(await exposed([]), [[], []]);
+  assert.deepEqual(await exposed([A]), [[A], []]);
+  assert.deepEqual(await exposed([A, B]), [[A, B], []]);
 });
 
 test('what other agents call is not told, nor what a call was given or gave', async (t) => {
   const secret = 'a secret';
-  const { context, port } = app(t, {
+  const { context, port } = await app(t, {
     echo: (params) => params,
     fail() {
       throw new Error('broken');
@@ -260,7 +257,7 @@ test('what other agents call is not told, nor what a call was given or gave', as
 });
 
 test('the last 64 calls are remembered, the latest first', async (t) => {
-  const { context } = app(t, { count: () => 1 });
+  const { context } = await app(t, { count: () => 1 });
   const ids = [];
   for (let i = 0; i < 66; i++) ids.push((await context.execute('count')).metadata.callId);
   const told = (await context.calls()).map(({ callId }) => callId);
@@ -269,7 +266,7 @@ test('the last 64 calls are remembered, the latest first', async (t) => {
 
 test('of the calls that run, the last 128 are told', async (t) => {
   const released = gate();
-  const { context } = app(t, { wait: () => released.opened });
+  const { context } = await app(t, { wait: () => released.opened });
   const running = Array.from({ length: 130 }, () => context.execute('wait'));
   const told = (await context.calls()).map(({ callId }) => callId);
   released.open();
@@ -281,7 +278,7 @@ test('a polyfill that exposes nothing to others has the tools for its own origin
   const context = new Context((_tool, { exposedTo }) => {
     if (exposedTo.length) throw new DOMException('no', 'NotSupportedError');
   });
-  app(t, { count: () => 1 }, { context, exposedTo: [A] });
+  await app(t, { count: () => 1 }, { context, exposedTo: [A] });
   await new Promise(setImmediate);
   assert.deepEqual(context.tools.get('count').exposedTo, []);
 });
@@ -303,7 +300,7 @@ test('a name that another library has is taken when it is free', async (t) => {
       removeEventListener: events.removeEventListener.bind(events),
     },
   );
-  const { exposed } = app(t, { taken: () => 1, count: () => 1 }, { context });
+  const { exposed } = await app(t, { taken: () => 1, count: () => 1 }, { context });
   await new Promise(setImmediate);
   const change = async () => {
     events.dispatchEvent(new Event('toolchange'));
@@ -329,7 +326,7 @@ test('a tool whose schema the browser refuses is offered without it, and its cal
     if (inputSchema.oneOf) throw new TypeError('oneOf is not supported');
   });
   const inputSchema = { type: 'object', oneOf: [{ required: ['a'] }, { required: ['b'] }] };
-  app(t, { odd: { inputSchema, handler: () => 1 } }, { context, exposedTo: [A] });
+  await app(t, { odd: { inputSchema, handler: () => 1 } }, { context, exposedTo: [A] });
   await new Promise(setImmediate);
   const { inputSchema: offered, exposedTo } = context.tools.get('odd');
   assert.deepEqual([offered, exposedTo], [{ type: 'object' }, [A]]);
@@ -343,7 +340,7 @@ test('a tool that is refused costs the others nothing, and the console is told o
   const context = new Context(({ name }) => {
     if (name === 'taken') throw new DOMException('It is taken', 'InvalidStateError');
   });
-  const { exposed } = app(
+  const { exposed } = await app(
     t,
     { taken: () => 1, 'no name': () => 1, count: () => 1 },
     { context, exposedTo: ['http://plain.example'] },
@@ -361,7 +358,7 @@ test('a tool that is refused costs the others nothing, and the console is told o
 
 test('a tool says in words what its capability says of itself', async (t) => {
   const handler = () => 1;
-  const { context } = app(t, {
+  const { context } = await app(t, {
     plain: { handler, description: 'Does it' },
     nameless: { handler },
     old: { handler, description: 'Did it', deprecated: true, alternatives: ['plain', 'nameless'] },
@@ -389,7 +386,7 @@ test('a tool that was refused is offered again when the tools of the page change
   context.addEventListener = (_type, listener) => listeners.add(listener);
   context.removeEventListener = (_type, listener) => listeners.delete(listener);
   t.mock.method(console, 'warn', () => {});
-  app(t, { mine: () => 1, other: () => 2 }, { context });
+  await app(t, { mine: () => 1, other: () => 2 }, { context });
   await new Promise(setImmediate);
   assert.deepEqual(context.names.includes('mine'), false);
   offers = [];

@@ -51,6 +51,7 @@ export const windowOf = (more) => {
 
 /** An app that a test plays by hand, in an iframe of a page. */
 export class FramedApp extends Peer {
+  #hello;
   /**
    * @param {import('node:test').TestContext} t
    * @param {{ origin?: string, src?: string, shows?: object, [attribute: string]: any }} [frame] the origin that is named for it, its
@@ -75,7 +76,7 @@ export class FramedApp extends Peer {
     this.iframe = Object.assign(new EventTarget(), {
       src,
       contentWindow: Object.defineProperties(
-        { postMessage: (message) => this.arrived(message) },
+        { postMessage: (message) => this.#posted(message) },
         Object.getOwnPropertyDescriptors(shows),
       ),
       ownerDocument: {},
@@ -83,6 +84,12 @@ export class FramedApp extends Peer {
       getAttribute: (name) => attributes[name] ?? null,
       hasAttribute: (name) => name in attributes,
     });
+  }
+  #posted(message) {
+    // It is sent again until it is answered.
+    if (message.type === 'initialize' && message.id === this.#hello) return;
+    if (message.type === 'initialize') this.#hello = message.id;
+    this.arrived(message);
   }
   connect(options) {
     return connect(this.iframe, { agent: AGENT, origin: this.origin, timeout: 0, ...options });

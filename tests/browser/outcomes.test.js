@@ -52,7 +52,7 @@ for (const upgrade of ['frames', 'port', 'none']) {
       test(`stopped by its ${by}: what its handler came to`, async () => {
         const frame = await open({ upgrade });
         for (const [i, [how, outcome]] of Object.entries(ENDS).entries()) {
-          await begin('work', { how });
+          await begin('workOn', { how });
           await running(frame, i + 1);
           await stop();
           const expected = { success: false, cancelled: true, data: undefined, outcome };
@@ -64,7 +64,7 @@ for (const upgrade of ['frames', 'port', 'none']) {
 
     test('stopped, and its handler goes on: running', async () => {
       const frame = await open({ upgrade }, { grace: 1 });
-      await begin('work', { how: 'goes on' });
+      await begin('workOn', { how: 'goes on' });
       await running(frame);
       await STOPS.signal();
       assert.equal((await told()).outcome, 'running');
@@ -74,7 +74,7 @@ for (const upgrade of ['frames', 'port', 'none']) {
       const frame = await open({ upgrade }, { maxConcurrent: 1 });
       await page.evaluate(() => void (window.first = window.client.call('held')));
       await running(frame);
-      await begin('work', { how: 'stops' });
+      await begin('workOn', { how: 'stops' });
       await page.evaluate(() => window.controller.abort());
       assert.equal((await told()).outcome, 'unstarted');
       await frame.evaluate(() => window.release('done'));
@@ -85,7 +85,7 @@ for (const upgrade of ['frames', 'port', 'none']) {
 
     test('whose frame is taken away while it runs: unknown', async () => {
       const frame = await open({ upgrade });
-      await begin('work', { how: 'stops' });
+      await begin('workOn', { how: 'stops' });
       await running(frame);
       await page.evaluate(() => window.iframe.remove());
       assert.equal((await told()).outcome, 'unknown');

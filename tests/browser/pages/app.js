@@ -40,7 +40,7 @@ Object.assign(driver.handlers, {
       });
     }),
   /** Works until it is told to stop, ends as it is asked to, and notes what it has done. */
-  work: async ({ how }, { signal }) => {
+  workOn: async ({ how }, { signal }) => {
     window.calls++;
     await new Promise((resolve) => signal.addEventListener('abort', resolve));
     if (how === 'goes on') return new Promise(() => {});

@@ -5,8 +5,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
-import { memoryBackend } from '../src/store/index.js';
-import { pageQuery, sqliteBackend } from '../src/backends/sqlite.js';
+import { memoryBackend, sqliteBackend } from '../src/store/index.js';
 import { testBackend } from './contracts/backend.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'abp-backends-'));
@@ -83,13 +82,13 @@ if (hasSqlite) {
     await again.close();
   });
 
-  test('SQLite: a page of a list is read from an index, from where it begins', async () => {
+  test('SQLite: a page of a list is read from an index, from where it begins', async (t) => {
     const path = newFile();
-    const backend = await sqliteBackend(path);
-    await backend.close();
     const { DatabaseSync } = await import('node:sqlite');
-    const database = new DatabaseSync(path);
-    const whole = { tenant: '' };
+    const { mock } = t.mock.method(DatabaseSync.prototype, 'prepare');
+    /** What is asked of the database for a page of such a list. @type {[string, RegExp][]} */
+    const asked = [];
+    const backend = await sqliteBackend(path);
     for (const [filter, expected] of /** @type {[object, RegExp][]} */ ([
       [{}, /^SEARCH entries USING INDEX by_tenant \(tenant=\? AND time>\? AND time<\?\)$/],
       [
@@ -101,7 +100,14 @@ if (hasSqlite) {
         /^SEARCH entries USING INDEX by_state \(tenant=\? AND state=\? AND time>\? AND time<\?\)$/,
       ],
     ])) {
-      const [sql] = pageQuery({ ...whole, ...filter });
+      const before = mock.callCount();
+      await backend.list({ tenant: '', ...filter });
+      const [sql] = mock.calls.slice(before).flatMap(({ arguments: [text] }) => text);
+      asked.push([sql, expected]);
+    }
+    await backend.close();
+    const database = new DatabaseSync(path);
+    for (const [sql, expected] of asked) {
       const plan = database.prepare(`EXPLAIN QUERY PLAN ${sql}`).all();
       // Sorting would be a step of its own.
       assert.equal(plan.length, 1);

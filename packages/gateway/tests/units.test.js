@@ -1,4 +1,5 @@
-// What needs no browser: names, texts, plain data, progress, questions.
+// What is decided by values alone, without an app, a client or a browser: names, texts, plain data, progress, questions. What the
+// program does with them is tried in the other files, by its commands and its clients.
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import {
@@ -259,18 +260,6 @@ test('each origin has a profile of its own', () => {
     profileOf,
   );
   assert.equal(new Set(profiles).size, 3);
-});
-
-test('data that breaks the promise of outputSchema is a failure: clients would refuse it', async () => {
-  const schema = { type: 'object', properties: { count: { type: 'number' } }, required: ['count'] };
-  const checker = new SchemaChecker({ deadline: 60_000 });
-  const delivery = { outputSchema: schema, files: new ResultFiles(), checker };
-  const kept = await toolResult({ success: true, data: { count: 1 } }, delivery);
-  assert.deepEqual([kept.isError, kept.structuredContent], [undefined, { count: 1 }]);
-  const broken = await toolResult({ success: true, data: { count: 'many' } }, delivery);
-  await checker.close();
-  assert.equal(broken.isError, true);
-  assert.match(broken.content[0].text, /^OPERATION_FAILED: .*does not match its outputSchema/);
 });
 
 test('an address on the web is a link; one on this machine is data', async () => {

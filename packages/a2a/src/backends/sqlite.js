@@ -65,7 +65,7 @@ function selection({ tenant, context, state, since = -Infinity }, after, counted
  * @param {Place | undefined} [after]
  * @returns {[sql: string, ...values: unknown[]]} and then how many
  */
-export function pageQuery(filter, after) {
+function pageQuery(filter, after) {
   const [where, ...values] = selection(filter, after);
   return [
     `SELECT task, tenant, context, time, state, data ${where} ORDER BY time DESC, task LIMIT ?`,

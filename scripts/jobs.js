@@ -25,7 +25,8 @@ const inNode = (/** @type {number} */ version) =>
 /** `npm test`: whether it works. @type {Record<string, string>} */
 const working = {
   node: tests(units),
-  lint: `scripts/format.sh --check
+  lint: `git ls-files '*.[ch]' | xargs clang-format --dry-run -Werror
+    npx --no-install prettier --check --log-level warn .
     npx --no-install oxlint
     ${['.', 'packages/gateway', 'scripts', 'demo'].map(onePass).join('\n')}
     cppcheck --quiet --error-exitcode=1 --std=c11 --enable=warning,portability --inline-suppr \\

@@ -41,7 +41,7 @@ const did = (frame) => frame.evaluate(() => window.did ?? []);
 
 const STOPS = {
   signal: () => page.evaluate(() => window.controller.abort()),
-  id: () => page.evaluate(() => void window.client.cancel('of work')),
+  id: () => page.evaluate(() => void window.client.cancel('of workOn')),
 };
 /** How a handler ends that is told to stop, and what its caller is told. */
 const ENDS = { stops: 'stopped', returns: 'finished', breaks: 'failed' };

@@ -52,11 +52,13 @@ export const TRANSPORTS = [
   { name: 'Content-Length', frames: false, ends: () => streams(headerTransport) },
 ];
 
+const OURS = ['ours, frames', 'ours, messages'];
+
 /** @type {Channel[]} */
 export const CHANNELS = [
   ...TRANSPORTS.map(({ name, frames, ends }) => ({ name, frames, pair: over(ends) })),
-  // Starting a thread for each section takes longer than all else, and what threads do to messages is the same in each mode.
-  { name: 'worker thread', frames: true, modes: ['ours, frames'], pair: inWorker },
+  // One thread plays all sections, since starting it takes longer than all else: it cannot be a plain app as well.
+  { name: 'worker thread', frames: true, modes: OURS, pair: inThread },
 ];
 
 /** Who is at the ends. @type {Mode[]} */
@@ -102,39 +104,42 @@ function over(ends) {
   };
 }
 
-let workers = 0;
+/** The thread that sections are played in, and how it is told what to do past the bridge. */
+let thread;
 
-/** A pair whose app lives in a worker thread, which is told what to do past the bridge. */
-async function inWorker({ agent, app, upgrade }, { limits }) {
+async function startThread() {
+  const control = new BroadcastChannel(`transcript-${process.pid}`);
+  const worker = new Worker(new URL('../support/workers/app.js', import.meta.url), {
+    workerData: { control: control.name },
+  });
+  await new Promise((resolve) => (control.onmessage = resolve));
+  return { control, worker };
+}
+
+/** A pair whose app lives in a worker thread. */
+async function inThread({ upgrade }, { limits }) {
+  const { control, worker } = await (thread ??= startThread());
+  worker.ref();
+  control.ref();
   const log = new Log();
   const agentSide = new AgentDriver((line) => log.add(line));
-  const control = new BroadcastChannel(`transcript-${process.pid}-${++workers}`);
-  control.onmessage = ({ data }) => data.log && log.add(data.log);
-  const script = app === 'ours' ? 'app.js' : 'plain.js';
-  const worker = new Worker(new URL(`../support/workers/${script}`, import.meta.url), {
-    workerData: { control: control.name, limits: limits.app },
+  control.postMessage({ again: { limits: limits.app } });
+  await new Promise((resolve) => {
+    control.onmessage = ({ data }) => data.served && resolve(data);
   });
-  const channel = {
-    post: (message) => worker.postMessage(message),
-    listen: (heard) => worker.on('message', heard),
-  };
-  agentSide.client =
-    agent === 'ours'
-      ? await connect(worker, {
-          agent: { name: 'test', version: '1' },
-          upgrade,
-          limits: limits.agent,
-        })
-      : await plainAgent(channel, agentSide);
+  control.onmessage = ({ data }) => data.log && log.add(data.log);
+  const options = { agent: { name: 'test', version: '1' }, upgrade, limits: limits.agent };
+  const client = (agentSide.client = await connect(worker, options));
   return {
     log,
-    features: agentSide.client.features,
+    features: client.features,
     do: (side, ...words) =>
       side === 'agent' ? agentSide.do(...words) : control.postMessage({ do: words }),
-    settle: async () => void (await agentSide.client.call('barrier')),
+    settle: async () => void (await client.call('barrier')),
     close() {
-      control.close();
-      return worker.terminate();
+      client.close();
+      control.unref();
+      worker.unref();
     },
   };
 }

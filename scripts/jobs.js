@@ -31,7 +31,7 @@ const working = {
     ${['.', 'packages/gateway', 'scripts', 'demo'].map(onePass).join('\n')}
     cppcheck --quiet --error-exitcode=1 --std=c11 --enable=warning,portability --inline-suppr \\
       --suppress=missingIncludeSystem -I src src wasm packages/inspector/replay`,
-  package: tests('tests/package/*.test.js'),
+  package: `COMPILERS=typescript ${tests('tests/package/{package,compilers}.test.js')}`,
   // Under AddressSanitizer and UndefinedBehaviorSanitizer, except the explorations.
   c: ctest('--label-exclude long'),
   chromium: browser('chromium', 'session trust outcomes'),
@@ -55,6 +55,7 @@ const landing = {
   effects: tests('tests/effects/*.test.js'),
   differential: tests('tests/differential/*.test.js'),
   discover: tests('packages/*/tests/browser/discover.test.js'),
+  'package-rest': `COMPILERS=typescript-5 ${tests('tests/package/{compilers,tools}.test.js')}`,
 };
 
 /** What is tried before an issue is called done, and before a release (`npm run test:all`). @type {Record<string, string>} */

@@ -1,43 +1,31 @@
 // The package as a stranger gets it: packed, installed into an empty project, and used in Node, through
-// esbuild, through Vite, in a page without a bundler, and from TypeScript.
+// esbuild, through Vite, and in a page without a bundler.
 import assert from 'node:assert/strict';
-import { execFile, execFileSync, spawnSync } from 'node:child_process';
-import {
-  cpSync,
-  existsSync,
-  mkdirSync,
-  readFileSync,
-  readdirSync,
-  rmSync,
-  writeFileSync,
-} from 'node:fs';
+import { execFileSync, spawnSync } from 'node:child_process';
+import { existsSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { promisify } from 'node:util';
 import { gzipSync } from 'node:zlib';
 import { build } from 'esbuild';
 import { EXPORTS, MODULES, PAGES, SINGLES } from '../../scripts/entries.js';
 import {
   EXPECTED,
+  FILES,
   SMOKE,
-  install,
+  importMap,
   newProject,
   npm,
   openPages,
-  pack,
   pageOf,
   root,
+  writeAppPage,
 } from '../support/packed.js';
-import { namelessTypes } from '../support/public-types.js';
-import { writeSamples } from '../support/samples.js';
 
 const bin = (name) => join(root, 'node_modules/.bin', name);
 /** What a user may write after `from`. */
 const entries = Object.keys(EXPORTS)
   .filter((path) => path !== './package.json')
   .map((path) => `abp-bridge${path.slice(1)}`);
-/** The newest TypeScript, and the oldest that serves. */
-const COMPILERS = ['typescript', 'typescript-5'];
 /** Both sides in a page: says what became of a call, or the error of it or of connecting. */
 const RETRY = `
   import { connect, expose } from 'abp-bridge';
@@ -64,10 +52,10 @@ const RETRY = `
 const ALONE = ['abp-bridge.bundle.js', 'mcp-apps/app.js'];
 /** The budget of what is installed. */
 const MOST = { files: 520, bytes: 8_500_000 };
-let project, packed, pages;
+let project, pages;
 
 before(async () => {
-  ({ project, packed } = newProject());
+  ({ project } = newProject());
   const [listed] = JSON.parse(npm('pack', '--dry-run', '--ignore-scripts', '--json'));
   assert.deepEqual(
     listed.files.map(({ path }) => path).filter((path) => !/^(dist|docs|templates)\//.test(path)),
@@ -79,30 +67,21 @@ before(async () => {
   const { entryCount, unpackedSize } = listed;
   const within = entryCount <= MOST.files && unpackedSize <= MOST.bytes;
   assert.ok(within, `${entryCount} files, ${unpackedSize} bytes: what of it does no user read?`);
-  cpSync(join(root, 'tests/package/app.js'), join(project, 'app.js'));
   writeFileSync(join(project, 'index.html'), pageOf('/main.js'));
   writeFileSync(join(project, 'esbuild.html'), pageOf('/out/main.js'));
-  const files = '/node_modules/abp-bridge/dist/page/';
-  const imports = Object.fromEntries(
-    Object.keys({ ...PAGES, ...SINGLES }).map((name) => [
-      name === 'abp-bridge' ? name : `abp-bridge/${name}`,
-      `${files}${name}.js`,
-    ]),
-  );
-  const map = `<script type="importmap">${JSON.stringify({ imports })}</script>`;
   writeFileSync(join(project, 'retry.html'), pageOf('/out/retry.js'));
   writeFileSync(join(project, 'retry.js'), RETRY);
-  writeFileSync(join(project, 'direct.html'), pageOf('/main.js', map));
-  writeFileSync(join(project, 'app.html'), pageOf('/app.js', map));
+  writeFileSync(join(project, 'direct.html'), pageOf('/main.js', importMap));
+  writeAppPage(project);
   for (const name of ['expose', 'connect']) {
-    writeFileSync(join(project, `${name}.html`), pageOf(`/${name}.js`, map));
+    writeFileSync(join(project, `${name}.html`), pageOf(`/${name}.js`, importMap));
     writeFileSync(
       join(project, `${name}.js`),
       `import { ${name} } from 'abp-bridge';\nglobalThis.outcome = typeof ${name};\n`,
     );
   }
   const alone = (file) =>
-    `<script type="importmap">{ "imports": { "abp-bridge": "${files}${file}" } }</script>`;
+    `<script type="importmap">{ "imports": { "abp-bridge": "${FILES}${file}" } }</script>`;
   const policy = `<meta http-equiv="content-security-policy" content="script-src 'self' 'unsafe-inline'">`;
   for (const file of ALONE) {
     const name = file.replaceAll('/', '-');
@@ -346,94 +325,8 @@ test('through Vite', async () => {
   assert.equal(await pages.outcomeOf('/dist/index.html'), EXPECTED);
 });
 
-/** Runs a program of a package that is installed here, which must succeed. */
-const check = (path, ...args) =>
-  execFileSync('node', [join(root, 'node_modules', path), ...args], {
-    cwd: project,
-    stdio: 'pipe',
-    encoding: 'utf8',
-  });
-
-for (const compiler of COMPILERS) {
-  test(`from TypeScript: ${compiler}`, () => {
-    cpSync(join(root, 'tests/types/consumer.ts'), join(project, 'consumer.ts'));
-    const args = ['--strict', '--noEmit', '--target', 'es2022', '--lib', 'es2022,dom'];
-    const modules = ['--module', 'nodenext', '--moduleResolution', 'nodenext', 'consumer.ts'];
-    check(`${compiler}/bin/tsc`, ...args, ...modules);
-  });
-
-  test(`what is inferred of an app, and what does not compile: ${compiler}`, () => {
-    check(`${compiler}/bin/tsc`, '-p', join(root, 'tests/types'));
-  });
-}
-
 test('its program plays a recording', () => {
   const recording = join(root, 'tests/core/recordings/session.jsonl');
   const said = execFileSync(join(project, 'node_modules/.bin/abp-replay'), [recording]);
   assert.match(String(said), /the same: \d+ inputs/);
-});
-
-for (const compiler of COMPILERS) {
-  test(`the template in TypeScript compiles, and a misspelt name is told with those that there are: ${compiler}`, () => {
-    const folder = join(project, `template-${compiler}`);
-    cpSync(join(root, 'templates/typescript'), folder, { recursive: true });
-    check(`${compiler}/bin/tsc`, '-p', folder);
-    const host = join(folder, 'host/host.ts');
-    const code = readFileSync(host, 'utf8');
-    writeFileSync(host, code.replace("'report.write'", "'report.wirte'"));
-    const wrong = () => check(`${compiler}/bin/tsc`, '-p', folder);
-    assert.throws(wrong, ({ stdout }) => /of type '"report\.write"'/.test(stdout));
-  });
-
-  test(`a misspelt member of a capability is named where it stands: ${compiler}`, () => {
-    const folder = join(project, `members-${compiler}`);
-    cpSync(join(root, 'templates/typescript'), folder, { recursive: true });
-    const app = join(folder, 'app/app.ts');
-    const code = readFileSync(app, 'utf8');
-    writeFileSync(app, code.replace('description:', 'descripton:'));
-    const wrong = () => check(`${compiler}/bin/tsc`, '-p', folder);
-    const line = code.split('\n').findIndex((text) => text.includes('description:')) + 1;
-    const named = `app\\.ts\\(${line},\\d+\\): .*"descripton is not a member of a capability"`;
-    assert.throws(wrong, ({ stdout }) => new RegExp(named).test(stdout));
-  });
-}
-
-test('the samples of the documents compile', () => {
-  const { project: samples, count } = writeSamples(join(root, 'build/samples'));
-  assert.ok(count > 20);
-  check('typescript/bin/tsc', '-p', samples);
-});
-
-test('every type that is met on the way can be imported by name', () => {
-  const declarations = Object.values(EXPORTS).flatMap(({ types }) =>
-    types ? [join(root, types)] : [],
-  );
-  assert.deepEqual(namelessTypes(declarations), []);
-});
-
-test('its exports and types are found by every resolution that can load ES modules', () => {
-  check('@arethetypeswrong/cli/dist/index.js', packed, '--profile', 'esm-only');
-  const said = check('publint/src/cli.js', join(project, 'node_modules/abp-bridge'), '--strict');
-  assert.match(said, /All good!/);
-});
-
-test("the gateway's package takes this one, and lists an app", async () => {
-  const folder = join(project, 'gateway');
-  mkdirSync(folder);
-  writeFileSync(join(folder, 'package.json'), '{ "private": true }');
-  install(folder, packed, pack(project, '--workspace', 'abp-bridge-gateway'));
-  // What it asks for must be had from a registry, and be the version beside it.
-  const { packages } = JSON.parse(readFileSync(join(folder, 'package-lock.json'), 'utf8'));
-  const { dependencies } = packages['node_modules/abp-bridge-gateway'];
-  assert.match(dependencies['abp-bridge'], /^\^\d/);
-  const copies = Object.keys(packages).filter((path) => path.endsWith('/abp-bridge'));
-  assert.deepEqual(copies, ['node_modules/abp-bridge']);
-  const gateway = async (...args) => {
-    const env = { CHROME_PATH: process.env.CHROMIUM ?? '/usr/bin/chromium', ...process.env };
-    const command = ['--no-install', 'abp-bridge-gateway', ...args];
-    return (await promisify(execFile)('npx', command, { cwd: folder, env })).stdout;
-  };
-  assert.match(await gateway('--help'), /^Usage: abp-bridge-gateway COMMAND/m);
-  const listed = await gateway('list', `${pages.url}/app.html`, '--temporary');
-  assert.match(listed, /^Packed app 1\n\nnumber\.add$/m);
 });

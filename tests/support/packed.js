@@ -5,6 +5,7 @@ import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import { extname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { PAGES, SINGLES } from '../../scripts/entries.js';
 import { launch } from './browser.js';
 
 export const root = fileURLToPath(new URL('../../', import.meta.url));
@@ -62,6 +63,37 @@ export function newProject() {
 /** A page that runs a module, and its other elements. @param {string} script @param {string} [more] */
 export const pageOf = (script, more = '') =>
   `<!doctype html><meta charset="utf-8"><link rel="icon" href="data:,">${more}<script type="module" src="${script}"></script>`;
+
+/** Where a project's page finds the files for pages without a bundler. */
+export const FILES = '/node_modules/abp-bridge/dist/page/';
+const imports = Object.fromEntries(
+  Object.keys({ ...PAGES, ...SINGLES }).map((name) => [
+    name === 'abp-bridge' ? name : `abp-bridge/${name}`,
+    `${FILES}${name}.js`,
+  ]),
+);
+/** Gives a page the entries by their names. */
+export const importMap = `<script type="importmap">${JSON.stringify({ imports })}</script>`;
+
+/** A page without a bundler that is an app. @param {string} project */
+export function writeAppPage(project) {
+  cpSync(join(root, 'tests/package/app.js'), join(project, 'app.js'));
+  writeFileSync(join(project, 'app.html'), pageOf('/app.js', importMap));
+}
+
+/**
+ * Runs programs of packages that are installed here, which must succeed.
+ * @param {string} cwd
+ * @returns {(path: string, ...args: string[]) => string} what it says
+ */
+export const programIn =
+  (cwd) =>
+  (path, ...args) =>
+    execFileSync('node', [join(root, 'node_modules', path), ...args], {
+      cwd,
+      stdio: 'pipe',
+      encoding: 'utf8',
+    });
 
 /**
  * Serves a project to a browser.

@@ -1,0 +1,65 @@
+// The package as tools that look at packages see it, and beside the gateway's.
+import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
+import { mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { join } from 'node:path';
+import { after, before, test } from 'node:test';
+import { promisify } from 'node:util';
+import { EXPORTS } from '../../scripts/entries.js';
+import {
+  install,
+  newProject,
+  openPages,
+  pack,
+  programIn,
+  root,
+  writeAppPage,
+} from '../support/packed.js';
+import { namelessTypes } from '../support/public-types.js';
+
+let project, packed, pages, check;
+
+before(async () => {
+  ({ project, packed } = newProject());
+  check = programIn(project);
+  writeAppPage(project);
+  pages = await openPages(project);
+});
+after(async () => {
+  await pages?.close();
+  rmSync(project, { recursive: true, force: true });
+});
+
+test('every type that is met on the way can be imported by name', () => {
+  const declarations = Object.values(EXPORTS).flatMap(({ types }) =>
+    types ? [join(root, types)] : [],
+  );
+  assert.deepEqual(namelessTypes(declarations), []);
+});
+
+test('its exports and types are found by every resolution that can load ES modules', () => {
+  check('@arethetypeswrong/cli/dist/index.js', packed, '--profile', 'esm-only');
+  const said = check('publint/src/cli.js', join(project, 'node_modules/abp-bridge'), '--strict');
+  assert.match(said, /All good!/);
+});
+
+test("the gateway's package takes this one, and lists an app", async () => {
+  const folder = join(project, 'gateway');
+  mkdirSync(folder);
+  writeFileSync(join(folder, 'package.json'), '{ "private": true }');
+  install(folder, packed, pack(project, '--workspace', 'abp-bridge-gateway'));
+  // What it asks for must be had from a registry, and be the version beside it.
+  const { packages } = JSON.parse(readFileSync(join(folder, 'package-lock.json'), 'utf8'));
+  const { dependencies } = packages['node_modules/abp-bridge-gateway'];
+  assert.match(dependencies['abp-bridge'], /^\^\d/);
+  const copies = Object.keys(packages).filter((path) => path.endsWith('/abp-bridge'));
+  assert.deepEqual(copies, ['node_modules/abp-bridge']);
+  const gateway = async (...args) => {
+    const env = { CHROME_PATH: process.env.CHROMIUM ?? '/usr/bin/chromium', ...process.env };
+    const command = ['--no-install', 'abp-bridge-gateway', ...args];
+    return (await promisify(execFile)('npx', command, { cwd: folder, env })).stdout;
+  };
+  assert.match(await gateway('--help'), /^Usage: abp-bridge-gateway COMMAND/m);
+  const listed = await gateway('list', `${pages.url}/app.html`, '--temporary');
+  assert.match(listed, /^Packed app 1\n\nnumber\.add$/m);
+});

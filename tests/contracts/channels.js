@@ -52,13 +52,11 @@ export const TRANSPORTS = [
   { name: 'Content-Length', frames: false, ends: () => streams(headerTransport) },
 ];
 
-const OURS = ['ours, frames', 'ours, messages'];
-
 /** @type {Channel[]} */
 export const CHANNELS = [
   ...TRANSPORTS.map(({ name, frames, ends }) => ({ name, frames, pair: over(ends) })),
-  // One thread plays all sections, since starting it takes longer than all else: it cannot be a plain app as well.
-  { name: 'worker thread', frames: true, modes: OURS, pair: inThread },
+  // Starting a thread for each section takes longer than all else, and what threads do to messages is the same in each mode.
+  { name: 'worker thread', frames: true, modes: ['ours, frames'], pair: inWorker },
 ];
 
 /** Who is at the ends. @type {Mode[]} */
@@ -104,42 +102,39 @@ function over(ends) {
   };
 }
 
-/** The thread that sections are played in, and how it is told what to do past the bridge. */
-let thread;
+let workers = 0;
 
-async function startThread() {
-  const control = new BroadcastChannel(`transcript-${process.pid}`);
-  const worker = new Worker(new URL('../support/workers/app.js', import.meta.url), {
-    workerData: { control: control.name },
-  });
-  await new Promise((resolve) => (control.onmessage = resolve));
-  return { control, worker };
-}
-
-/** A pair whose app lives in a worker thread. */
-async function inThread({ upgrade }, { limits }) {
-  const { control, worker } = await (thread ??= startThread());
-  worker.ref();
-  control.ref();
+/** A pair whose app lives in a worker thread, which is told what to do past the bridge. */
+async function inWorker({ agent, app, upgrade }, { limits }) {
   const log = new Log();
   const agentSide = new AgentDriver((line) => log.add(line));
-  control.postMessage({ again: { limits: limits.app } });
-  await new Promise((resolve) => {
-    control.onmessage = ({ data }) => data.served && resolve(data);
-  });
+  const control = new BroadcastChannel(`transcript-${process.pid}-${++workers}`);
   control.onmessage = ({ data }) => data.log && log.add(data.log);
-  const options = { agent: { name: 'test', version: '1' }, upgrade, limits: limits.agent };
-  const client = (agentSide.client = await connect(worker, options));
+  const script = app === 'ours' ? 'app.js' : 'plain.js';
+  const worker = new Worker(new URL(`../support/workers/${script}`, import.meta.url), {
+    workerData: { control: control.name, limits: limits.app },
+  });
+  const channel = {
+    post: (message) => worker.postMessage(message),
+    listen: (heard) => worker.on('message', heard),
+  };
+  agentSide.client =
+    agent === 'ours'
+      ? await connect(worker, {
+          agent: { name: 'test', version: '1' },
+          upgrade,
+          limits: limits.agent,
+        })
+      : await plainAgent(channel, agentSide);
   return {
     log,
-    features: client.features,
+    features: agentSide.client.features,
     do: (side, ...words) =>
       side === 'agent' ? agentSide.do(...words) : control.postMessage({ do: words }),
-    settle: async () => void (await client.call('barrier')),
+    settle: async () => void (await agentSide.client.call('barrier')),
     close() {
-      client.close();
-      control.unref();
-      worker.unref();
+      control.close();
+      return worker.terminate();
     },
   };
 }

@@ -87,7 +87,7 @@ function mutate(room, files) {
     tap: {
       testFiles: tests.filter((file) => !LEFT_OUT.test(file)),
       // Neither a connection that a test leaves open nor one that waits for ever holds up each mutant.
-      nodeArgs: ['--test-reporter=tap', '--test-force-exit', '--test-timeout=60000'].concat([
+      nodeArgs: ['--test-reporter=tap', '--test-force-exit', '--test-timeout=15000'].concat([
         ...['-r', '{{hookFile}}', '{{testFile}}'],
       ]),
       forceBail: true,

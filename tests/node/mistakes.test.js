@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, mock, test } from 'node:test';
 import { webSocketTransport } from '../../js/transports/websocket.js';
 import { discover } from '../../packages/automation/src/discovery/discover.js';
-import { callTool } from '../../packages/mcp-apps/src/outcome.js';
+import { createHost } from '../../packages/mcp-apps/src/index.js';
 import { lineTransport } from '../../packages/rpc/src/index.js';
 import { connectMcp, serveMcp } from '../../packages/rpc/src/mcp.js';
 import { webmcp } from '../../packages/webmcp/src/index.js';
@@ -34,6 +34,15 @@ const exposed = (capabilities, { app = APP, ...options } = {}) =>
   expose({ app, capabilities }, { port: channel.port1, ...options });
 const pair = async (capabilities, options) =>
   (await openPair(capabilities, { agent: options })).client;
+
+/** A host of MCP Apps, whose view has begun its session. */
+async function hostOf() {
+  const view = createPeer(portChannel(channel.port2), { dialect: 'mcp' });
+  const hosting = createHost(portChannel(channel.port1), { host: { name: 'H', version: '1' } });
+  await view.request('ui/initialize', { appInfo: { name: 'V', version: '1' } });
+  view.notify('ui/notifications/initialized', {});
+  return hosting;
+}
 
 /** A transport to nobody, and how often it was closed. */
 function silent() {
@@ -317,8 +326,7 @@ describe('an option that nothing reads is named once, with the one that was prob
     callTool: [
       'onProgres',
       'onProgress',
-      (o) =>
-        own(peerOf(), (peer) => void callTool(peer, { name: 'a' }, o, () => false).catch(() => {})),
+      async (o) => (await hostOf()).callTool('a', {}, o).catch(() => {}),
     ],
   };
   for (const [who, [given, meant, act]] of Object.entries(PACKAGES))
@@ -392,7 +400,7 @@ describe('an option of a package that is of a wrong type is refused:', () => {
     'instructions of serveMcp': (o) => serveMcp(peerOf(), { serverInfo: clientInfo, ...o }),
     'discoveryTimeout of connectMcp': (o) => connectMcp(peerOf(), { clientInfo, ...o }),
     'lookup of discover': (o) => discover('https://127.0.0.1/', o),
-    'onProgress of callTool': (o) => callTool(peerOf(), { name: 'a' }, o, () => false),
+    'onProgress of callTool': async (o) => (await hostOf()).callTool('a', {}, o),
   };
   for (const [what, act] of Object.entries(WRONG))
     test(what, async () => {

@@ -4,6 +4,7 @@ import { readFileSync, readdirSync } from 'node:fs';
 import { dirname, join, relative, sep } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { ENTRIES } from '../../scripts/entries.js';
 
 const root = fileURLToPath(new URL('../../', import.meta.url));
 const text = readFileSync(join(root, 'docs/architecture.md'), 'utf8');
@@ -39,8 +40,13 @@ const forTypes = new Set(text.match(/(?<=but this type: `)[a-z]+ -> [a-z]+/));
 function importsOf(path, types = false) {
   const whole = readFileSync(path, 'utf8');
   const code = types ? whole : whole.replace(/\/\*[\s\S]*?\*\/|^\s*\/\/.*$/gm, '');
-  const found = code.matchAll(/(?:\bfrom|\bimport\(|^import)\s*'(\.[^']+)'/gm);
-  return [...found].map(([, to]) => relative(root, join(dirname(path), to)).split(sep));
+  const found = code.matchAll(
+    /(?:\bfrom|\bimport\(|^import)\s*'(\.[^']+|\/(?:js|packages)\/[^']+)'/gm,
+  );
+  return [...found].map(([, to]) => {
+    const file = to.startsWith('/') ? join(root, to) : join(dirname(path), to);
+    return relative(root, file).split(sep);
+  });
 }
 
 /**
@@ -118,4 +124,23 @@ test('every door is used', () => {
     );
   assert.deepEqual(unusedOf(doors, usedIn(false)), []);
   assert.deepEqual(unusedOf(doorsOfTypes, usedIn(true)), []);
+});
+
+test('tests look from outside: they import entries, and the units that the architecture names', () => {
+  const [, table] = text.slice(text.indexOf('Tests import entries')).match(/\n((?:\|.*\n)+)/);
+  const units = [...table.matchAll(/`([^`]+\.js)`/g)].map(([, path]) => path);
+  const entries = Object.values(ENTRIES).map(({ source }) => source);
+  const imports = ['tests', ...foldersOf('packages').map((name) => `packages/${name}/tests`)]
+    .flatMap((folder) =>
+      readdirSync(join(root, folder), { recursive: true }).map((name) => `${folder}/${name}`),
+    )
+    .filter((path) => /\.[jt]s$/.test(path) && !path.includes('node_modules'))
+    .flatMap((path) => importsOf(join(root, path)).map((to) => [path, to.join('/')]))
+    .map(([path, to]) => [path, to.replace(/\?.*/, '')])
+    .filter(([, to]) => /^(js|packages\/[\w-]+\/src)\//.test(to) && !to.startsWith('js/types/'))
+    .filter(([, to]) => !entries.includes(to) && !to.startsWith('packages/gateway/'));
+  const wrong = imports.filter(([, to]) => !units.includes(to));
+  assert.deepEqual(wrong, []);
+  const unused = units.filter((unit) => !imports.some(([, to]) => to === unit));
+  assert.deepEqual(unused, []);
 });

@@ -13,9 +13,9 @@ const V1 = VERSIONS['1.0'];
 const TERM = 15_000;
 const TICK = TERM / 5;
 /** Histories with two faults that are tried of each kind of task. FLEET_HISTORIES=200 is for before a release. */
-const PAIRS = Number(process.env.FLEET_HISTORIES ?? 5);
+const PAIRS = Number(process.env.FLEET_HISTORIES ?? 8);
 /** Of those with one fault, each so-manieth is tried: of the first kind, and of the others, which have much in common with it. */
-const [FIRST, OTHERS] = PAIRS > 100 ? [1, 1] : PAIRS >= 30 ? [1, 3] : [7, 21];
+const [FIRST, OTHERS] = PAIRS > 100 ? [1, 1] : PAIRS >= 30 ? [1, 3] : [4, 12];
 
 /** What can happen to what a process asks of the backend, or to the process. */
 const FAULTS = [

@@ -5,28 +5,23 @@ import { test } from 'node:test';
 import { limitMemory } from '../../../tests/support/little-memory.js';
 
 limitMemory();
-const { VERSIONS, plainState } = await import('./support/a2a.js');
-const { createTaskServer } = await import('../src/index.js');
+const { VERSIONS, ask, plainState, serve } = await import('./support/a2a.js');
 
 const names = VERSIONS['1.0'];
 
 test('tasks for which there is no memory are refused; those that run can be cancelled, and make room', async () => {
-  const agent = createTaskServer(
-    {
-      card: { name: 'A' },
-      execute: ({ signal }) =>
-        new Promise((_resolve, reject) => (signal.onabort = () => reject(signal.reason))),
-    },
+  const { url, close } = await serve(
+    ({ signal }) =>
+      new Promise((_resolve, reject) => (signal.onabort = () => reject(signal.reason))),
     { limits: { maxTasks: 2 ** 16, remembered: 1 } },
   );
-  const headers = { 'content-type': 'application/json', ...names.headers };
-  const ask = async (method, params) => {
-    const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params });
-    const request = { method: 'POST', headers, body };
-    return (await agent.fetch(new Request('http://127.0.0.1/', request))).json();
-  };
-  const configuration = { returnImmediately: true };
-  const begin = () => ask(names.send, { message: names.message('work'), configuration });
+  const begin = () =>
+    ask(
+      url,
+      names.send,
+      { message: names.message('work'), configuration: { returnImmediately: true } },
+      names.headers,
+    );
   const ids = [];
   let refused;
   while (!refused) {
@@ -38,10 +33,10 @@ test('tasks for which there is no memory are refused; those that run can be canc
   }
   assert.deepEqual(refused, { code: -32603, message: 'Out of memory' });
   for (const id of ids.slice(0, 20)) {
-    const { result } = await ask(names.cancel, { id });
+    const { result } = await ask(url, names.cancel, { id }, names.headers);
     assert.equal(plainState(result.status.state), 'canceled');
   }
   const { result } = await begin();
   assert.equal(plainState(result.task.status.state), 'working');
-  agent.close();
+  await close();
 });

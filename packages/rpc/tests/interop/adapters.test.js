@@ -11,9 +11,8 @@ import { WebSocket, WebSocketServer } from 'ws';
 import { acpStream } from '../../src/adapters/acp.js';
 import { mcpTransport } from '../../src/adapters/mcp.js';
 import { readerAndWriter } from '../../src/adapters/vscode-jsonrpc.js';
-import { portChannel } from '../../src/index.js';
+import { headerTransport, lineTransport, portChannel } from '../../src/index.js';
 import { portTransport } from '../../../../js/transports/port.js';
-import { headerTransport, lineTransport } from '../../src/byte-streams.js';
 import { webSocketTransport } from '../../../../js/transports/websocket.js';
 import { SDKS, handlers } from '../support/sdks.js';
 

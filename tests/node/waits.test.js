@@ -76,9 +76,8 @@ describe('a lost session is begun again', () => {
 
   test('within `delay`, then after 250 ms, each time after twice as many, and never after more than 30 s', async (t) => {
     const { clock, opened, next } = await lost(t, true, 0);
-    await turns();
-    clock.advance(0);
-    await turns();
+    // What begins sessions again is loaded first.
+    for (; !opened.mock.callCount(); await turns()) clock.advance(0);
     assert.equal(opened.mock.callCount(), 1);
     for (const ms of [250, 500, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]) await next(ms);
   });

@@ -68,7 +68,7 @@ const rest = {
   'node-22': inNode(22),
   'node-24': inNode(24),
   coverage: `scripts/coverage.sh\nnpx --no-install c8 ${tests(units)}`,
-  many: `FC_RUNS=300 FLOOD=1000000 ${tests('tests/node/{properties,hostile,session-values}.test.js')}`,
+  many: `FC_RUNS=300 FLOOD=1000000 FLEET_HISTORIES=200 ${tests('tests/node/{properties,hostile}.test.js packages/a2a/tests/membership.test.js')}`,
   // The core as JavaScript, in pages that forbid WebAssembly. It is the same core (tests/differential): what an engine
   // decides is how it is loaded and how it runs; in Chromium, what else such pages forbid.
   'chromium-js': browser('chromium', `${telling} trust workers`, 'js'),

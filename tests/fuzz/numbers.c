@@ -65,9 +65,7 @@ static void stream(struct side *side, struct bytes *bytes, uint8_t op) {
   case 1: side_drain(side, abp_chunk(ep, take_handle(side, bytes), size)); return;
   case 2: side_drain(side, abp_chunk_read(ep, take_handle(side, bytes), size)); return;
   case 3: side_drain(side, abp_chunk_measured(ep, &id, size, take8(bytes) * 9u)); return;
-  case 4:
-    side_drain(side, abp_cancel_answered(ep, take_handle(side, bytes), op & 64, "why", op & 3));
-    return;
+  case 4: side_answer_cancel(side, take_handle(side, bytes), op & 64, op & 3); return;
   case 5: side_drain(side, abp_goes_on(ep, take_handle(side, bytes))); return;
   case 6: side_drain(side, abp_postpone(ep, take_handle(side, bytes))); return;
   case 7: side_drain(side, abp_begin(ep, take_handle(side, bytes))); return;

@@ -212,6 +212,14 @@ int side_finish(struct side *side, uint32_t nth, abp_outcome outcome) {
   return 1;
 }
 
+void side_answer_cancel(struct side *side, abp_call call, int accepted, size_t reason_length) {
+  const struct calls *calls = &side->endpoint->calls;
+  const uint32_t slot = calls_live(calls, call);
+  if (!accepted && slot != NO_CALL && table_call(&calls->table, slot)->state == ASKED)
+    know(side, call)->said &= ~(1u << ABP_ABORT);
+  side_drain(side, abp_cancel_answered(side->endpoint, call, accepted, "why", reason_length));
+}
+
 void side_call(struct side *side, const abp_id *id, uint32_t timeout_ms, abp_call parent) {
   abp_call call = 0;
   const int status =

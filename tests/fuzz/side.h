@@ -49,6 +49,9 @@ void side_open(struct side *side, abp_role role, uint32_t kind, uint64_t now);
 void side_drain(struct side *side, int status);
 /* The nth handler that runs settles. Returns whether there was one. */
 int side_finish(struct side *side, uint32_t nth, abp_outcome outcome);
+/* The app that a call was passed on to answers its cancel: with yes or, after which it may be told
+ * to stop again, no. */
+void side_answer_cancel(struct side *side, abp_call call, int accepted, size_t reason_length);
 /* This side makes a call; `id` may be NULL. */
 void side_call(struct side *side, const abp_id *id, uint32_t timeout_ms, abp_call parent);
 void side_call_local(struct side *side, abp_call parent, uint32_t timeout_ms, abp_error fault);

@@ -33,7 +33,7 @@ const working = {
       --suppress=missingIncludeSystem -I src src wasm packages/inspector/replay`,
   package: `COMPILERS=typescript ${tests('tests/package/{package,compilers}.test.js')}`,
   // Under AddressSanitizer and UndefinedBehaviorSanitizer, except the explorations.
-  c: ctest('--label-exclude long'),
+  c: ctest("--label-exclude 'landing|long'"),
   chromium: browser('chromium', 'session trust outcomes'),
   demo: tests('tests/browser/demo.test.js'),
   size: tests('tests/size/*.test.js'),
@@ -53,6 +53,7 @@ const landing = {
   inspector: tests('packages/*/tests/browser/inspector.test.js'),
   extension: tests('packages/*/tests/browser/extension.test.js'),
   effects: tests('tests/effects/*.test.js'),
+  'c-landing': ctest('-L landing'),
   differential: tests('tests/differential/*.test.js'),
   discover: tests('packages/*/tests/browser/discover.test.js'),
   'package-rest': `COMPILERS=typescript-5 ${tests('tests/package/{compilers,tools}.test.js')}`,

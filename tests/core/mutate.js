@@ -54,18 +54,8 @@ const ENDPOINT = [
 const TESTS = ['arena', 'model', 'world', 'explore', 'explore_tasks', 'rpc_explore'];
 const EXPLORE = [...CORE, ...ENDPOINT, 'arena', 'model', 'world', 'explore'];
 const PROGRAMS = [
-  { objects: EXPLORE, args: ['restart'] },
-  { objects: EXPLORE, args: ['again'] },
-  { objects: EXPLORE, args: ['foreign-restart'] },
-  { objects: EXPLORE, args: ['foreign'] },
-  { objects: EXPLORE, args: ['foreign-tree'] },
-  { objects: EXPLORE, args: ['clocks'] },
-  { objects: EXPLORE, args: ['bytes'] },
-  { objects: EXPLORE, args: ['greedy'] },
+  { objects: EXPLORE, args: ['small'] },
   { objects: [...CORE, 'rpc', 'arena', 'rpc_explore'], args: [] },
-  { objects: EXPLORE, args: ['prepares-timed'] },
-  { objects: EXPLORE, args: ['heedless'] },
-  { objects: EXPLORE, args: ['one'] }, // the only one whose handlers fail
   { objects: EXPLORE, args: [] },
   {
     objects: ['task_state', 'watch_state', 'tasks', 'siphash', 'call_table', 'explore_tasks'],

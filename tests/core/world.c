@@ -194,7 +194,10 @@ static void observe_call(struct world *w, enum side side, const abp_action *acti
     call->succeeded |= (uint8_t)success;
     if (w->bounds.heedless && call->said_true)
       post(w, side,
-           (struct message){.kind = RESULT, .arg = ABP_COMPLETED, .success = 1, .id = call->id});
+           (struct message){.kind = RESULT,
+                            .arg = ABP_COMPLETED,
+                            .success = call->did != ABP_FATE_FAILED,
+                            .id = call->id});
     else if (call->kind != A_LOCAL)
       post(w, side,
            (struct message){.kind = RESULT,

@@ -15,6 +15,10 @@ const onePass = (/** @type {string} */ project) => `npx --no-install tsc -p ${pr
 
 // The gateway starts browsers, so it is a job of its own.
 const units = 'tests/node/*.test.js packages/[!g]*/tests/*.test.js';
+/** Those of them that try much: many histories, threads, tasks or arbitrary values. */
+const long = ['membership', 'memory', 'server', 'store', 'pool', 'waiting', 'costs', 'properties'];
+const named = (/** @type {string} */ options) =>
+  `$(ls ${units} | grep ${options} '/(${long.join('|')})[.]test[.]js$')`;
 /** What a page's life, what calls are told, and the rules of the protocol depend on. */
 const telling = 'session outcomes transcripts';
 const withoutWasm = 'NODE_OPTIONS="--import $PWD/tests/support/no-wasm.js"';
@@ -24,9 +28,9 @@ const inNode = (/** @type {number} */ version) =>
 
 /** `npm test`: whether it works. @type {Record<string, string>} */
 const working = {
-  node: tests(units),
+  node: tests(named('-vE')),
   lint: `git ls-files '*.[ch]' | xargs clang-format --dry-run -Werror
-    npx --no-install prettier --check --log-level warn .
+    npx --no-install prettier --check --log-level warn --cache --cache-location build/prettier .
     npx --no-install oxlint
     ${['.', 'packages/gateway', 'scripts', 'demo'].map(onePass).join('\n')}
     cppcheck --quiet --error-exitcode=1 --std=c11 --enable=warning,portability --inline-suppr \\
@@ -42,6 +46,7 @@ const working = {
 /** What a landing must pass besides (`.ci/run`). @type {Record<string, string>} */
 const landing = {
   gateway: tests('packages/gateway/tests/*.test.js'),
+  'node-long': tests(named('-E')),
   firefox: browser('firefox', telling),
   webkit: browser('webkit', telling),
   fleet: tests('packages/a2a/tests/fleet/*.test.js'), // with real NATS servers

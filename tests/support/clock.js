@@ -8,7 +8,14 @@
 export function useClock(t) {
   let now = Math.ceil(performance.now()); // whole: what is added to it and taken away again is what it was
   let passed = 0;
+  const clearReal = clearTimeout;
   t.mock.timers.enable({ apis: ['setTimeout'] });
+  const clearMocked = clearTimeout;
+  // Timers that began before are real: those of Node's fetch fail when what they are about is gone.
+  t.mock.method(globalThis, 'clearTimeout', (timer) => {
+    clearReal(timer);
+    clearMocked(timer);
+  });
   t.mock.method(performance, 'now', () => now);
   return {
     advance(ms) {

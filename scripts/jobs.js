@@ -16,19 +16,33 @@ const onePass = (/** @type {string} */ project) => `npx --no-install tsc -p ${pr
 // The gateway starts browsers, so it is a job of its own.
 const units = 'tests/node/*.test.js packages/[!g]*/tests/*.test.js';
 /** Those of them that try much: many histories, threads, tasks or arbitrary values. */
-const long = ['membership', 'memory', 'server', 'store', 'pool', 'waiting', 'costs', 'properties'];
-const named = (/** @type {string} */ options) =>
-  `$(ls ${units} | grep ${options} '/(${long.join('|')})[.]test[.]js$')`;
+const long = 'membership memory server store pool waiting costs properties';
+/** What the gateway does on a longer day: several windows, a browser of somebody else, what it has learnt. */
+const longDay = 'apps attach bundle day handed-over learnt serve share windows';
+const documents = 'demo document opentelemetry';
+const gateway = 'packages/gateway/tests/*.test.js';
+const fleet = 'packages/a2a/tests/fleet/*.test.js'; // with real NATS servers
+const chosen =
+  (/** @type {string} */ option) => (/** @type {string} */ files, /** @type {string} */ names) =>
+    tests(`$(ls ${files} | grep ${option} '/(${names.replaceAll(' ', '|')})[.]test[.]js$')`);
+const only = chosen('-E');
+const except = chosen('-vE');
 /** What a page's life, what calls are told, and the rules of the protocol depend on. */
 const telling = 'session outcomes transcripts';
 const withoutWasm = 'NODE_OPTIONS="--import $PWD/tests/support/no-wasm.js"';
-/** Node comes from npm. */
-const inNode = (/** @type {number} */ version) =>
-  `npx --yes --package=node@${version} -- ${tests(units)}`;
+/** The versions of Node that are supported, from npm. In the one that is installed, all tests run. */
+const otherNodes = Object.fromEntries(
+  [20, 22, 24]
+    .filter((version) => !process.versions.node.startsWith(`${version}.`))
+    .map((version) => [
+      `node-${version}`,
+      `npx --yes --package=node@${version} -- ${tests(units)}`,
+    ]),
+);
 
 /** `npm test`: whether it works. @type {Record<string, string>} */
 const working = {
-  node: tests(named('-vE')),
+  node: except(units, long),
   lint: `git ls-files '*.[ch]' | xargs clang-format --dry-run -Werror
     npx --no-install prettier --check --log-level warn --cache --cache-location build/prettier .
     npx --no-install oxlint
@@ -45,11 +59,11 @@ const working = {
 
 /** What a landing must pass besides (`.ci/run`). @type {Record<string, string>} */
 const landing = {
-  gateway: tests('packages/gateway/tests/*.test.js'),
-  'node-long': tests(named('-E')),
+  gateway: except(gateway, longDay),
+  'node-long': only(units, long),
   firefox: browser('firefox', telling),
   webkit: browser('webkit', telling),
-  fleet: tests('packages/a2a/tests/fleet/*.test.js'), // with real NATS servers
+  fleet: except(fleet, documents),
   'chromium-rest': browser('chromium', 'not session trust outcomes'),
   interop: tests('tests/interop/*.test.js packages/*/tests/interop/*.test.js'),
   automation: tests('packages/*/tests/browser/automation.test.js'),
@@ -61,18 +75,18 @@ const landing = {
   'c-landing': ctest('-L landing'),
   differential: tests('tests/differential/*.test.js'),
   discover: tests('packages/*/tests/browser/discover.test.js'),
-  'package-rest': `COMPILERS=typescript-5 ${tests('tests/package/{compilers,tools}.test.js')}`,
 };
 
 /** What is tried before an issue is called done, and before a release (`npm run test:all`). @type {Record<string, string>} */
 const rest = {
+  'gateway-rest': only(gateway, longDay),
+  'fleet-rest': only(fleet, documents),
+  'package-rest': `COMPILERS=typescript-5 ${tests('tests/package/{compilers,tools}.test.js')}`,
   'c-long': ctest('-L long'),
   'firefox-rest': browser('firefox', `not ${telling}`),
   'webkit-rest': browser('webkit', `not ${telling}`),
   // Those with node:sqlite run the suites of backends and of stores over SQLite, which Node 20 runs over memory alone.
-  'node-20': inNode(20),
-  'node-22': inNode(22),
-  'node-24': inNode(24),
+  ...otherNodes,
   coverage: `scripts/coverage.sh\nnpx --no-install c8 ${tests(units)}`,
   many: `FC_RUNS=300 FLOOD=1000000 FLEET_HISTORIES=200 ${tests('tests/node/{properties,hostile}.test.js packages/a2a/tests/membership.test.js')}`,
   // The core as JavaScript, in pages that forbid WebAssembly. It is the same core (tests/differential): what an engine

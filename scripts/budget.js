@@ -13,7 +13,7 @@ const BUDGETS = { working: 360, landing: 1140 };
 const YARDSTICK = 1;
 
 /** @returns {number} seconds that the processors have worked, for whomever */
-export const busySeconds = () =>
+const busySeconds = () =>
   cpus().reduce((total, { times }) => total + times.user + times.nice + times.sys, 0) / 1000;
 
 /** @returns {Promise<boolean>} whether something else runs on this machine */
@@ -53,9 +53,8 @@ export async function holdBudget(circle) {
   const most = BUDGETS[circle];
   if (!most) return async () => true;
   const slownessBefore = (await isBusy()) ? undefined : await measureSlowness();
-  const before = busySeconds();
   return async (cost) => {
-    const spent = busySeconds() - before;
+    const spent = [...cost.values()].reduce((total, cpu) => total + cpu, 0);
     if (!slownessBefore || (await isBusy())) {
       console.log('Something else runs on this machine: the budget was not held.');
       return true;

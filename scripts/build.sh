@@ -15,6 +15,11 @@ build() {
 }
 
 # roll [option...]: makes modules.
+# stale FILE: whether it is older than what the modules and the types are made from.
+stale() {
+  [ ! -e "$1" ] || [ -n "$(find package.json tsconfig.json js packages/*/src dist/*.js \
+    scripts/{entries,rollup.config,short-exports,declarations}.js -newer "$1" -print -quit)" ]
+}
 roll() { npx --no-install rollup -c scripts/rollup.config.js --silent "$@"; }
 
 for what in ${@:-wasm test package mcpb}; do
@@ -30,8 +35,7 @@ for what in ${@:-wasm test package mcpb}; do
       [ ! -e build/deps/cjson/cJSON.c ] || options=("-DABP_CJSON_SOURCE_DIR=$PWD/build/deps/cjson")
       if [ "$what" = wasm ]; then build wasm emcmake; else build fuzz; fi
       # What is imported by the package's name.
-      if [ "$what" = wasm ] && { [ ! -e dist/lib/index.js ] ||
-        [ -n "$(find package.json js packages/*/src scripts/{entries,rollup.config,short-exports}.js dist/*.js -newer dist/lib/index.js -print -quit)" ]; }; then
+      if [ "$what" = wasm ] && stale dist/lib/index.js; then
         rm -rf dist/lib
         roll --configFor lib
       fi
@@ -39,9 +43,11 @@ for what in ${@:-wasm test package mcpb}; do
     test | coverage | native) build "$what" ;;
     package)
       "$0" wasm
-      rm -rf dist/{page,workerd}
-      roll --configFor page,workerd,singles
-      node scripts/declarations.js
+      if stale dist/types/js/types/index.d.ts; then
+        rm -rf dist/{page,workerd}
+        roll --configFor page,workerd,singles
+        node scripts/declarations.js
+      fi
       ;;
     mcpb)
       "$0" wasm

@@ -15,16 +15,15 @@ const onePass = (/** @type {string} */ project) => `npx --no-install tsc -p ${pr
 
 // The gateway starts browsers, so it is a job of its own.
 const units = 'tests/node/*.test.js packages/[!g]*/tests/*.test.js';
-/** Those of them that try much: many histories, threads, tasks or arbitrary values. */
-const long = 'membership memory server store pool waiting costs properties';
+/** Those of them that take longest: many histories, threads, tasks, sockets or arbitrary values. */
+const long = `membership memory server store lists client short-memory pool waiting costs properties
+  repeats byte-streams bounds discover instance`;
 /** What the gateway does on a longer day: several windows, a browser of somebody else, what it has learnt. */
-const longDay = 'apps attach bundle day handed-over learnt serve share windows';
-const documents = 'demo document opentelemetry';
+const longDay = 'apps attach bundle call day handed-over learnt serve share windows';
 const gateway = 'packages/gateway/tests/*.test.js';
-const fleet = 'packages/a2a/tests/fleet/*.test.js'; // with real NATS servers
 const chosen =
   (/** @type {string} */ option) => (/** @type {string} */ files, /** @type {string} */ names) =>
-    tests(`$(ls ${files} | grep ${option} '/(${names.replaceAll(' ', '|')})[.]test[.]js$')`);
+    tests(`$(ls ${files} | grep ${option} '/(${names.split(/\s+/).join('|')})[.]test[.]js$')`);
 const only = chosen('-E');
 const except = chosen('-vE');
 /** What a page's life, what calls are told, and the rules of the protocol depend on. */
@@ -63,14 +62,10 @@ const landing = {
   'node-long': only(units, long),
   firefox: browser('firefox', telling),
   webkit: browser('webkit', telling),
-  fleet: except(fleet, documents),
   'chromium-rest': browser('chromium', 'not session trust outcomes'),
   interop: tests('tests/interop/*.test.js packages/*/tests/interop/*.test.js'),
   automation: tests('packages/*/tests/browser/automation.test.js'),
   webmcp: tests('packages/*/tests/browser/webmcp.test.js'),
-  frameworks: tests('packages/frameworks/tests/browser/*.test.js'),
-  inspector: tests('packages/*/tests/browser/inspector.test.js'),
-  extension: tests('packages/*/tests/browser/extension.test.js'),
   effects: tests('tests/effects/*.test.js'),
   'c-landing': ctest('-L landing'),
   differential: tests('tests/differential/*.test.js'),
@@ -80,7 +75,10 @@ const landing = {
 /** What is tried before an issue is called done, and before a release (`npm run test:all`). @type {Record<string, string>} */
 const rest = {
   'gateway-rest': only(gateway, longDay),
-  'fleet-rest': only(fleet, documents),
+  fleet: tests('packages/a2a/tests/fleet/*.test.js'), // with real NATS servers
+  frameworks: tests('packages/frameworks/tests/browser/*.test.js'),
+  inspector: tests('packages/*/tests/browser/inspector.test.js'),
+  extension: tests('packages/*/tests/browser/extension.test.js'),
   'package-rest': `COMPILERS=typescript-5 ${tests('tests/package/{compilers,tools}.test.js')}`,
   'c-long': ctest('-L long'),
   'firefox-rest': browser('firefox', `not ${telling}`),

@@ -116,15 +116,15 @@ const isWorking = names.every((name) => name in circles.working);
 await need('setup', `scripts/setup.sh ${isWorking ? 'test' : 'all'}`);
 await need('build', 'scripts/build.sh wasm test');
 const isKept = await holdBudget(asked.length > 1 ? '' : asked[0]);
-// Packing builds, so the jobs that install the package share one.
-if (!process.env.PACKED && names.some((name) => /^(package|reach)/.test(name))) {
-  rmSync('build/packed', { recursive: true, force: true });
-  const pack = 'npm pack --silent --pack-destination build/packed >build/pack.log';
-  await need('pack', `mkdir build/packed && ${pack}`);
-  process.env.PACKED = `${process.cwd()}/build/packed/${readdirSync('build/packed')[0]}`;
-}
 rmSync('build/logs', { recursive: true, force: true });
 mkdirSync('build/logs');
+// Packing builds, so the jobs that install the package share one.
+if (names.some((name) => /^(package|reach)/.test(name))) {
+  rmSync('build/packed', { recursive: true, force: true });
+  mkdirSync('build/packed');
+  await need('pack', 'npm pack --silent --pack-destination build/packed >build/logs/pack.log');
+  process.env.PACKED = `${process.cwd()}/build/packed/${readdirSync('build/packed')[0]}`;
+}
 
 const ticker = setInterval(
   () => console.log(`${elapsed()}  … ${[...running.keys()].join(' ')}`),
@@ -147,7 +147,6 @@ const failedInC = sumOf(logs, / (\d+) tests failed out of /g);
 const passed =
   sumOf(logs, /^ℹ pass (\d+)/gm) + sumOf(logs, / tests failed out of (\d+)/g) - failedInC;
 const inJobs = [...cost.values()].reduce((total, cpu) => total + cpu, 0);
-// A browser whose driver was killed is in the budget only.
 console.log(`\n${Math.round(inJobs)} s of CPU in these jobs`);
 if (!(await isKept(cost))) process.exitCode = 1;
 console.log(`${passed} passed, ${sumOf(logs, /^ℹ (?:fail|cancelled) (\d+)/gm) + failedInC} failed`);

@@ -28,6 +28,8 @@ const only = chosen('-E');
 const except = chosen('-vE');
 /** What a page's life, what calls are told, and the rules of the protocol depend on. */
 const telling = 'session outcomes transcripts';
+/** Suites of packages, in pages. */
+const packages = 'a2a mcp-apps rpc keys';
 const withoutWasm = 'NODE_OPTIONS="--import $PWD/tests/support/no-wasm.js"';
 /** The versions of Node that are supported, from npm. In the one that is installed, all tests run. */
 const otherNodes = Object.fromEntries(
@@ -58,11 +60,11 @@ const working = {
 
 /** What a landing must pass besides (`.ci/run`). @type {Record<string, string>} */
 const landing = {
+  'chromium-rest': browser('chromium', `not session trust outcomes ${packages}`),
   gateway: except(gateway, longDay),
   'node-long': only(units, long),
   firefox: browser('firefox', telling),
   webkit: browser('webkit', telling),
-  'chromium-rest': browser('chromium', 'not session trust outcomes'),
   interop: tests('tests/interop/*.test.js packages/*/tests/interop/*.test.js'),
   automation: tests('packages/*/tests/browser/automation.test.js'),
   webmcp: tests('packages/*/tests/browser/webmcp.test.js'),
@@ -80,6 +82,7 @@ const rest = {
   inspector: tests('packages/*/tests/browser/inspector.test.js'),
   extension: tests('packages/*/tests/browser/extension.test.js'),
   'package-rest': `COMPILERS=typescript-5 ${tests('tests/package/{compilers,tools}.test.js')}`,
+  'chromium-packages': browser('chromium', packages),
   'c-long': ctest('-L long'),
   'firefox-rest': browser('firefox', `not ${telling}`),
   'webkit-rest': browser('webkit', `not ${telling}`),

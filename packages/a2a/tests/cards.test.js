@@ -1,16 +1,11 @@
 // The agent card, given once in the form of 1.0 and read in every version: what it says of security, where it leads,
 // and when it has changed.
 import assert from 'node:assert/strict';
-import { after, describe, test } from 'node:test';
-import { CARD, serve } from './support/a2a.js';
+import { describe, test } from 'node:test';
+import { CARD, servingUntilEnd } from './support/a2a.js';
 
-const finished = [];
-after(() => Promise.all(finished.map((server) => server.close())));
-const served = async (...args) => {
-  const server = await serve(() => {}, {}, ...args);
-  finished.push(server);
-  return server;
-};
+const serveUntilEnd = servingUntilEnd();
+const served = (...args) => serveUntilEnd(() => {}, {}, ...args);
 const PATH = '.well-known/agent-card.json';
 const cardOf = async (url, version, path = PATH) =>
   (await fetch(url + path, { headers: version ? { 'a2a-version': version } : {} })).json();

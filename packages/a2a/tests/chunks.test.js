@@ -1,16 +1,10 @@
 // Executors that stream: what they yield are chunks of artifacts, in the words of each version.
 import assert from 'node:assert/strict';
-import { after, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { createTaskClient } from '../src/index.js';
-import { VERSIONS, ask, deferred, gist, open, plainState, serve } from './support/a2a.js';
+import { VERSIONS, ask, deferred, gist, open, plainState, servingUntilEnd } from './support/a2a.js';
 
-const finished = [];
-after(() => Promise.all(finished.map((server) => server.close())));
-const served = async (...args) => {
-  const server = await serve(...args);
-  finished.push(server);
-  return server;
-};
+const served = servingUntilEnd();
 const textOf = (parts) => parts.map(({ text }) => text);
 /** What a frame says of an artifact, as the version spells it. */
 const updateOf = ({ result }) => result.artifactUpdate ?? result;

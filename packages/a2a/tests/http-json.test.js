@@ -2,17 +2,11 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer } from 'node:http';
-import { after, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { createTaskClient, createTaskServer } from '../src/index.js';
-import { CARD, gist, plainState, serve } from './support/a2a.js';
+import { CARD, gist, plainState, servingUntilEnd } from './support/a2a.js';
 
-const finished = [];
-after(() => Promise.all(finished.map((server) => server.close())));
-const served = async (...args) => {
-  const server = await serve(...args);
-  finished.push(server);
-  return server;
-};
+const served = servingUntilEnd();
 const message = (text, more) => ({
   messageId: crypto.randomUUID(),
   role: 'ROLE_USER',

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect } from 'node:net';
-import { after, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { createTaskServer } from '../src/index.js';
 import {
   CARD,
@@ -13,16 +13,10 @@ import {
   gist,
   open,
   plainState,
-  serve,
+  servingUntilEnd,
 } from './support/a2a.js';
 
-const finished = [];
-after(() => Promise.all(finished.map((server) => server.close())));
-const served = async (...args) => {
-  const server = await serve(...args);
-  finished.push(server);
-  return server;
-};
+const served = servingUntilEnd();
 const names = VERSIONS['1.0'];
 const send = async (url, text, more) => {
   const message = { ...names.message(text), ...more };

@@ -1,15 +1,9 @@
 // What a message has to be, in each version, and what is read of it however it is spelled.
 import assert from 'node:assert/strict';
-import { after, describe, test } from 'node:test';
-import { VERSIONS, ask, plainState, serve } from './support/a2a.js';
+import { describe, test } from 'node:test';
+import { VERSIONS, ask, plainState, servingUntilEnd } from './support/a2a.js';
 
-const finished = [];
-after(() => Promise.all(finished.map((server) => server.close())));
-const served = async (...args) => {
-  const server = await serve(...args);
-  finished.push(server);
-  return server;
-};
+const served = servingUntilEnd();
 
 /** Parts that no version takes, and some that only this one does not. */
 const wrongParts = (version) => [

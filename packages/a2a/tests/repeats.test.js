@@ -1,6 +1,6 @@
 // A message that comes again: the agent takes it once, where the client relies on that.
 import assert from 'node:assert/strict';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import { createTaskClient } from '../src/index.js';
 import { Role } from '@a2a-js/sdk';
 import {
@@ -9,16 +9,10 @@ import {
   JsonRpcTransportFactory,
   RestTransportFactory,
 } from '@a2a-js/sdk/client';
-import { CARD, VERSIONS, ask, deferred, gist, open, serve } from './support/a2a.js';
+import { CARD, VERSIONS, ask, deferred, gist, open, servingUntilEnd } from './support/a2a.js';
 
 const URI = 'urn:abp-bridge:a2a:repeats';
-const finished = [];
-after(() => Promise.all(finished.map((server) => server.close())));
-const served = async (...args) => {
-  const server = await serve(...args);
-  finished.push(server);
-  return server;
-};
+const served = servingUntilEnd();
 const taskOf = ({ result }) => result.task ?? result;
 const declaring = (names) => ({
   ...names.headers,

@@ -1,18 +1,21 @@
 // Requests that must be refused, tenants, and what a reader is told.
 import assert from 'node:assert/strict';
 import { request } from 'node:http';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import { AbpError } from '../../../js/index.js';
 import { createTaskClient, createTaskServer } from '../src/index.js';
-import { CARD, VERSIONS, ask, deferred, open, plainState, post, serve } from './support/a2a.js';
+import {
+  CARD,
+  VERSIONS,
+  ask,
+  deferred,
+  open,
+  plainState,
+  post,
+  servingUntilEnd,
+} from './support/a2a.js';
 
-const finished = [];
-after(() => Promise.all(finished.map((server) => server.close())));
-const served = async (...args) => {
-  const server = await serve(...args);
-  finished.push(server);
-  return server;
-};
+const served = servingUntilEnd();
 const names = VERSIONS['1.0'];
 const stateOf = ({ result }) => plainState((result.task ?? result).status.state);
 

@@ -1,18 +1,12 @@
 // What an executor returns, and what an agent replies in place of a task.
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
-import { after, test } from 'node:test';
+import { test } from 'node:test';
 import { AbpError } from '../../../js/index.js';
 import { createTaskClient } from '../src/index.js';
-import { CARD, VERSIONS, ask, deferred, open, post, serve } from './support/a2a.js';
+import { CARD, VERSIONS, ask, deferred, open, post, servingUntilEnd } from './support/a2a.js';
 
-const finished = [];
-after(() => Promise.all(finished.map((server) => server.close())));
-const served = async (...args) => {
-  const server = await serve(...args);
-  finished.push(server);
-  return server;
-};
+const served = servingUntilEnd();
 const names = VERSIONS['1.0'];
 const hello = () => ({ message: names.message('hello') });
 

@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { createServer } from 'node:http';
 import { connect as connect2, createServer as createServer2 } from 'node:http2';
 import { connect } from 'node:net';
-import { after, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { MessageChannel } from 'node:worker_threads';
 import { AbpError } from '../../../js/index.js';
 import { createTaskClient, createTaskServer } from '../src/index.js';
@@ -18,17 +18,11 @@ import {
   open,
   plainState,
   post,
-  serve,
+  servingUntilEnd,
 } from './support/a2a.js';
 
 const ALL = Object.keys(VERSIONS);
-const finished = [];
-after(() => Promise.all(finished.map((server) => server.close())));
-const served = async (...args) => {
-  const server = await serve(...args);
-  finished.push(server);
-  return server;
-};
+const served = servingUntilEnd();
 
 /** An executor that stops at every step until the test lets it go on. */
 function stepwise() {

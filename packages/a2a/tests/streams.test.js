@@ -1,6 +1,6 @@
 // Streams of tasks that wait for input, in the words of each version; and readers who cannot be described.
 import assert from 'node:assert/strict';
-import { after, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { createTaskClient, createTaskServer } from '../src/index.js';
 import {
   CARD,
@@ -11,16 +11,10 @@ import {
   gist,
   open,
   plainState,
-  serve,
+  servingUntilEnd,
 } from './support/a2a.js';
 
-const finished = [];
-after(() => Promise.all(finished.map((server) => server.close())));
-const served = async (...args) => {
-  const server = await serve(...args);
-  finished.push(server);
-  return server;
-};
+const served = servingUntilEnd();
 const stateOf = ({ result }) => plainState((result.task ?? result).status.state);
 
 /** Asks once, and answers with what it was told. */

@@ -2,7 +2,7 @@
 // to say to other agents, said to ours.
 import assert from 'node:assert/strict';
 import { readFileSync, readdirSync } from 'node:fs';
-import { after, describe, test } from 'node:test';
+import { describe, test } from 'node:test';
 import { Role, TaskState } from '@a2a-js/sdk';
 import {
   ClientFactory,
@@ -11,15 +11,9 @@ import {
   RestTransportFactory,
 } from '@a2a-js/sdk/client';
 import { memoryBackend, taskStore } from '../../src/store/index.js';
-import { VERSIONS, deferred, open, post, serve } from '../support/a2a.js';
+import { VERSIONS, deferred, open, post, servingUntilEnd } from '../support/a2a.js';
 
-const finished = [];
-after(() => Promise.all(finished.map((server) => server.close())));
-const served = async (...args) => {
-  const server = await serve(...args);
-  finished.push(server);
-  return server;
-};
+const served = servingUntilEnd();
 
 // --- The SDK's client --------------------------------------------------------------------------------
 

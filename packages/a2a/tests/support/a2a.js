@@ -1,6 +1,7 @@
 // An A2A agent on a port of its own, and requests to it as raw as they are on the wire.
 import { EventEmitter, once } from 'node:events';
 import { createServer, request as httpRequest } from 'node:http';
+import { after } from 'node:test';
 import { createTaskServer } from '../../src/index.js';
 
 export const CARD = {
@@ -33,6 +34,17 @@ export async function serve(execute, options = {}, card = CARD, reply = undefine
       http.close();
       await once(http, 'close');
     },
+  };
+}
+
+/** `serve`, for a file of tests: what it has served is closed when the file has ended. */
+export function servingUntilEnd() {
+  const served = [];
+  after(() => Promise.all(served.map((server) => server.close())));
+  return async (...args) => {
+    const server = await serve(...args);
+    served.push(server);
+    return server;
   };
 }
 

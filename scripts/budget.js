@@ -9,8 +9,6 @@ import { setTimeout } from 'node:timers/promises';
 
 /** @type {Record<string, number>} */
 const BUDGETS = { working: 360, landing: 1140 };
-/** By how much two runs of the same may differ, on two cores that share what they have. */
-const NOISE = 1.15;
 /** What the yardstick takes on that machine. */
 const YARDSTICK = 1;
 
@@ -65,7 +63,7 @@ export async function holdBudget(circle) {
     const seconds = Math.round(spent / slowness);
     const than = `a machine ${slowness.toFixed(2)} times slower than that of the table`;
     console.log(`${circle}: ${seconds} s of CPU of ${most}, on ${than}`);
-    if (seconds <= most * NOISE) return true;
+    if (seconds <= most) return true;
     const table = readFileSync('CONTRIBUTING.md', 'utf8').matchAll(
       /^\| `([\w-]+)` +\| +(\d+) \|/gm,
     );

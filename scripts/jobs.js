@@ -44,9 +44,7 @@ const otherNodes = Object.fromEntries(
 /** `npm test`: whether it works. @type {Record<string, string>} */
 const working = {
   node: except(units, long),
-  lint: `git ls-files '*.[ch]' | xargs clang-format --dry-run -Werror
-    npx --no-install prettier --check --log-level warn --cache --cache-location build/prettier .
-    npx --no-install oxlint
+  lint: `npx --no-install oxlint
     ${['.', 'packages/gateway', 'scripts', 'demo'].map(onePass).join('\n')}
     cppcheck --quiet --error-exitcode=1 --std=c11 --enable=warning,portability --inline-suppr \\
       --suppress=missingIncludeSystem -I src src wasm packages/inspector/replay`,
@@ -72,6 +70,8 @@ const landing = {
   'c-landing': ctest('-L landing'),
   differential: tests('tests/differential/*.test.js'),
   discover: tests('packages/*/tests/browser/discover.test.js'),
+  format: `git ls-files '*.[ch]' | xargs clang-format --dry-run -Werror
+    npx --no-install prettier --check --log-level warn --cache --cache-location build/prettier .`,
 };
 
 /** What is tried before an issue is called done, and before a release (`npm run test:all`). @type {Record<string, string>} */

@@ -565,8 +565,8 @@ test('a task whose lease runs out while it is prepared does not begin', async (t
 
 // --- What is kept beside the log ---------------------------------------------------------------------------
 
-/** Two processes on one backend; the second cannot read what is kept beside the log as long as `away` is true. */
-async function serveApart(t, execute) {
+/** Two processes on one backend, whose leases last for `term` ms; the second cannot read what is kept beside the log as long as `away` is true. */
+async function serveApart(t, term, execute) {
   const backend = memoryBackend();
   const state = { away: true, tried: 0 };
   const apart = new Proxy(backend, {
@@ -580,8 +580,8 @@ async function serveApart(t, execute) {
     },
   });
   const [owner, other] = [
-    await serve(execute, { store: taskStore({ backend, term: 500 }) }),
-    await serve(execute, { store: taskStore({ backend: apart, term: 500 }) }),
+    await serve(execute, { store: taskStore({ backend, term }) }),
+    await serve(execute, { store: taskStore({ backend: apart, term }) }),
   ];
   t.after(() => Promise.all([owner.close(), other.close()]));
   return { owner, other, state };
@@ -593,7 +593,7 @@ const LONG = 'x'.repeat(1_100_000);
 test('a task of which something cannot be read is refused to who asks, at once, and shown to who watches when it can', async (t) => {
   const go = deferred();
   const end = deferred();
-  const { owner, other, state } = await serveApart(t, async ({ emitArtifact }) => {
+  const { owner, other, state } = await serveApart(t, 60_000, async ({ emitArtifact }) => {
     await go.promise;
     emitArtifact({ artifactId: 'long', parts: [{ text: LONG }] });
     await end.promise;
@@ -621,7 +621,7 @@ test('a task of which something cannot be read is refused to who asks, at once, 
 for (const comesBack of [true, false])
   test(`a process that cannot read what it is to take over ${comesBack ? 'takes it when it can' : 'can be closed'}`, async (t) => {
     const emitted = deferred();
-    const { owner, other, state } = await serveApart(t, async ({ emitArtifact, flushed }) => {
+    const { owner, other, state } = await serveApart(t, 3000, async ({ emitArtifact, flushed }) => {
       emitArtifact({ parts: [{ text: LONG }] });
       await flushed();
       emitted.resolve();

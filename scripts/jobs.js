@@ -58,10 +58,10 @@ const working = {
 
 /** What a landing must pass besides (`.ci/run`). @type {Record<string, string>} */
 const landing = {
+  firefox: browser('firefox', telling),
   'chromium-rest': browser('chromium', `not session trust outcomes ${packages}`),
   gateway: except(gateway, longDay),
   'node-long': only(units, long),
-  firefox: browser('firefox', telling),
   webkit: browser('webkit', telling),
   interop: tests('tests/interop/*.test.js packages/*/tests/interop/*.test.js'),
   automation: tests('packages/*/tests/browser/automation.test.js'),

@@ -113,7 +113,7 @@ test('a stream that was stopped says so, and one that was done that it was', asy
     const { result } = await raw.answerTo(raw.call('work_source', { source }));
     const { handle } = result._meta['abp-bridge/call'];
     await site.logged(/source started/, from);
-    const cancelled = (await raw.answerTo(raw.call('call_cancel', { handle }))).result;
+    const cancelled = await raw.ended('call_cancel', handle);
     const told = cancelled._meta['abp-bridge/outcome'] ?? cancelled;
     assert.deepEqual([source, told], [source, { outcome }]);
   }

@@ -20,7 +20,7 @@ stale() {
   [ ! -e "$1" ] || [ -n "$(find package.json tsconfig.json js packages/*/src dist/*.js \
     scripts/{entries,rollup.config,short-exports,declarations}.js -newer "$1" -print -quit)" ]
 }
-roll() { npx --no-install rollup -c scripts/rollup.config.js --silent "$@"; }
+roll() { node_modules/.bin/rollup -c scripts/rollup.config.js --silent "$@"; }
 
 for what in ${@:-wasm test package mcpb}; do
   options=()

@@ -11,6 +11,6 @@ fi
 rm -rf build/site
 node $site/reference.js >/dev/null
 $modules/.bin/eleventy --config=$site/eleventy.config.js --quiet >/dev/null
-npx --no-install rollup -c scripts/rollup.config.js --silent --configFor page --dir build/site/abp # what dist/page has
+node_modules/.bin/rollup -c scripts/rollup.config.js --silent --configFor page --dir build/site/abp # what dist/page has
 $modules/.bin/pagefind --site build/site --silent
 echo 'The site is in build/site: serve that folder, with `npx http-server build/site` for example'

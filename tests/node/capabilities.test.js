@@ -13,20 +13,31 @@ afterEach(() => mock.restoreAll());
 
 // Before anything has loaded what explains refusals.
 test('refusals wait for their explanation, 256 at most, and are sent without it if it does not load', async () => {
-  const offline = new Uint8Array(new SharedArrayBuffer(1)).fill(1);
+  const [ONLINE, OFFLINE, SLOW] = [0, 1, 2];
+  const network = new Int32Array(new SharedArrayBuffer(4)).fill(OFFLINE);
   const hooks = `
-    let offline;
-    export const initialize = (data) => (offline = data);
-    export function resolve(name, context, next) {
-      if (offline[0] && name.includes('explain')) throw new Error('offline');
+    let network;
+    export const initialize = (data) => (network = data);
+    export async function resolve(name, context, next) {
+      if (name.includes('explain')) {
+        // The thread of hooks hears of nothing while it waits.
+        while (network[0] === ${SLOW}) await new Promise((resolve) => setTimeout(resolve, 5));
+        if (network[0] === ${OFFLINE}) throw new Error('offline');
+      }
       return next(name, context);
     }`;
-  register(`data:text/javascript,${encodeURIComponent(hooks)}`, { data: offline });
+  register(`data:text/javascript,${encodeURIComponent(hooks)}`, { data: network });
   const { client } = await openPair({ 'text.echo': handler });
   const GUESS = 'Did you mean text.echo?';
-  for (const expected of [0, 256, 257]) {
-    offline[0] = expected ? 0 : 1;
+  for (const [state, expected] of [
+    [OFFLINE, 0],
+    [SLOW, 256],
+    [ONLINE, 257],
+  ]) {
+    network[0] = state;
     const calls = Array.from({ length: 257 }, () => client.call('text.ehco'));
+    await Promise.race(calls); // of all but one the answer waits for what explains it
+    if (state === SLOW) network[0] = ONLINE;
     const errors = (await Promise.all(calls)).map(({ error }) => error);
     assert.equal(errors.filter(({ message }) => message.includes(GUESS)).length, expected);
     for (const { code } of errors) assert.equal(code, 'UNKNOWN_CAPABILITY');

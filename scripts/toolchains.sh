@@ -67,7 +67,7 @@ try_out() {
     node --test --test-concurrency=2 tests/node/*.test.js packages/[!g]*/tests/*.test.js
     nats-server --version
     node --test packages/a2a/tests/fleet/nats.test.js
-    node --import ./tests/support/no-wasm.js --test tests/node/{core,instance,transcripts,reentrancy}.test.js
+    node --import ./tests/support/no-wasm.js --test tests/node/{driver,instance,transcripts,reentrancy,leaks}.test.js
     node demo/main.js --once'
 }
 

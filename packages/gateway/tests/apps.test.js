@@ -214,15 +214,14 @@ describe('calls that outlast patience', () => {
       const { result } = await raw.answerTo(raw.call(tool, params));
       return result._meta['abp-bridge/call'].handle;
     };
-    const use = async (tool, handle) => (await raw.answerTo(raw.call(tool, { handle }))).result;
     const handle = await start('work_count', { wait: true });
-    assert.match(textOf(await use('call_status', handle)), /^work_count still runs/);
-    assert.match(textOf(await use('call_wait', handle)), /^work_count still runs/);
+    assert.match(textOf(await raw.use('call_status', handle)), /^work_count still runs/);
+    assert.match(textOf(await raw.use('call_wait', handle)), /^work_count still runs/);
     await raw.answerTo(raw.call('work_finish'));
     const { structuredContent } = await raw.ended('call_wait', handle);
     assert.deepEqual(structuredContent, { counted: 100 });
     // Who cancels too late learns the truth.
-    assert.deepEqual((await use('call_cancel', handle)).structuredContent, { counted: 100 });
+    assert.deepEqual((await raw.use('call_cancel', handle)).structuredContent, { counted: 100 });
     const from = site.lines.length;
     const slow = await start('work_slow', { ms: 60_000 });
     assert.match(

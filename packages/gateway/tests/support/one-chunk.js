@@ -1,8 +1,8 @@
 // The program behind a pipe that is slow to pass on: what comes before the answer of a tool's call comes with it, in one
 // chunk, as it does to a client that is busy. Arguments: the program's.
-import { startGateway } from './program.js';
+import { spawnGateway } from './spawn-gateway.js';
 
-const child = startGateway(process.argv.slice(2), { stdio: ['inherit', 'pipe', 'inherit'] });
+const child = spawnGateway(process.argv.slice(2), { stdio: ['inherit', 'pipe', 'inherit'] });
 let text = '';
 child.stdout.setEncoding('utf8');
 child.stdout.on('data', (chunk) => {

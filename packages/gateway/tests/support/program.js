@@ -1,22 +1,19 @@
 /** The program itself, as a process of its own. */
-import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { fileURLToPath } from 'node:url';
+import { after } from 'node:test';
+import { spawnGateway } from './spawn-gateway.js';
 
-export const PROGRAM = fileURLToPath(new URL('../../src/main.js', import.meta.url));
+export { PROGRAM } from './spawn-gateway.js';
 
-/** What the browser of the tests is started with, besides what the program gives it. */
-const CHROMIUM = process.env.CHROMIUM ?? '/usr/bin/chromium';
+/** What was started: a test that fails may leave it running, and its file would wait for that. @type {import('node:child_process').ChildProcess[]} */
+const started = [];
+after(() => started.forEach((child) => child.kill()));
 
-/**
- * @param {string[]} args
- * @param {{ env?: Record<string, string>, stdio?: any }} [options]
- */
-export function startGateway(args, { env, stdio = 'pipe' } = {}) {
-  return spawn(process.execPath, [PROGRAM, ...args], {
-    env: { ...process.env, CHROME_PATH: CHROMIUM, ...env },
-    stdio,
-  });
+/** @type {typeof spawnGateway} */
+export function startGateway(args, options) {
+  const child = spawnGateway(args, options);
+  started.push(child);
+  return child;
 }
 
 /**

@@ -1,7 +1,6 @@
 /** A client that writes what it likes, and keeps every line that comes back. */
 import { once } from 'node:events';
 import { createInterface } from 'node:readline';
-import { after } from 'node:test';
 import { startGateway } from './program.js';
 import { GIVE_UP } from './site.js';
 
@@ -11,17 +10,12 @@ export const envelope = (capabilities = {}) => ({
   'io.modelcontextprotocol/clientInfo': { name: 'raw', version: '1' },
 });
 
-/** A test that fails leaves its gateway behind, for which its file would wait. @type {import('node:child_process').ChildProcess[]} */
-const children = [];
-after(() => children.forEach((child) => child.kill()));
-
 /**
  * @param {string[]} args of the program
  * @param {{ modern?: boolean, capabilities?: object, env?: Record<string, string> }} [options]
  */
 export async function startRaw(args, { modern = false, capabilities = {}, env } = {}) {
   const child = startGateway(args, { env });
-  children.push(child);
   child.stderr.setEncoding('utf8');
   let stderr = '';
   child.stderr.on('data', (chunk) => {
@@ -82,11 +76,12 @@ export async function startRaw(args, { modern = false, capabilities = {}, env } 
     },
     answerTo: (wanted) => seen((message) => message.id === wanted && !message.method),
     request: (method, params) => raw.answerTo(raw.begin(method, params)),
-    /** What a tool that takes a handle leads to: on a busy machine that outlasts patience, too. */
-    async ended(name, handle) {
-      const use = async (tool) => (await raw.answerTo(raw.call(tool, { handle }))).result;
-      let result = await use(name);
-      while (result._meta?.['abp-bridge/call']) result = await use('call_wait');
+    /** The result of a tool that is given the handle of a call. */
+    use: async (tool, handle) => (await raw.answerTo(raw.call(tool, { handle }))).result,
+    /** The same once the call has ended: on a busy machine a stop, too, may take longer than the gateway's patience. */
+    async ended(tool, handle) {
+      let result = await raw.use(tool, handle);
+      while (result._meta?.['abp-bridge/call']) result = await raw.use('call_wait', handle);
       return result;
     },
     cancel(requestId, reason) {

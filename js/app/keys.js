@@ -29,6 +29,9 @@ const PAUSES = [20, 1000];
 /** What became of a call of which nothing is known. @type {KeyEnded} */
 const LOST = { outcome: 'unknown', cancelled: false };
 
+/** What is known of a call that was stopped before it began. @type {KeyEnded} */
+const NEVER = { outcome: 'unstarted', cancelled: false, again: true };
+
 /**
  * The name under which a key is kept.
  * @param {string} owner whose key it is
@@ -239,12 +242,13 @@ export class Keys {
       // What was written for a call that does not begin is taken back.
       const undo = () =>
         beginning
-          .then(({ state }) => {
-            if (state === 'begun') return this.#store.end(name, { ...LOST, again: true });
-            return undefined;
+          .then(async ({ state }) => {
+            if (state !== 'begun') return LOST;
+            await this.#store.end(name, NEVER);
+            return NEVER;
           })
-          .catch(() => {})
-          .then(() => leave({ ended: LOST, again: true }));
+          .catch(() => LOST)
+          .then((ended) => leave({ ended, again: true }));
       /** @type {KeyFound} */
       let found;
       try {
@@ -259,7 +263,7 @@ export class Keys {
       }
       if (found.state === 'begun' && call.aborted) {
         await undo();
-        return { state: 'lost' };
+        return pause ? { state: 'lost' } : { state: 'ended', ended: NEVER };
       }
       if (found.state !== 'running') return found;
       join(call, connection);

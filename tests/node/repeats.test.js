@@ -640,6 +640,35 @@ describe('a repeat that is stopped follows what it has joined', () => {
     assert.equal((await second).data, 'by the second');
     assert.equal(work.calls.length, 1);
   });
+
+  test('and is told that it never ran when neither did', async () => {
+    const written = deferred();
+    const keys = {
+      open: async () => ({ id: 'kept', rememberFor: 60_000 }),
+      begin: async () => (await written.promise, { state: 'begun' }),
+      end: async () => {},
+      close() {},
+    };
+    const site = siteOf({
+      capabilities: { work: () => assert.fail('it runs') },
+      options: { keys },
+    });
+    const client = await site.client();
+    const stop = [1, 2].map(() => new AbortController());
+    const calls = stop.map(({ signal }) =>
+      client.call('work', {}, { idempotencyKey: 'k', signal }),
+    );
+    await client.outcome('until the app has both');
+    for (const controller of stop) controller.abort();
+    await client.outcome('until the app has been told');
+    written.resolve();
+    const [first, second] = await Promise.all(calls);
+    assert.deepEqual(
+      [first, second].map(({ metadata }) => metadata.outcome),
+      ['unstarted', 'running'],
+    );
+    assert.equal((await second.settled).outcome, 'unstarted');
+  });
 });
 
 describe('what was stopped because its agent was lost is run by its repeat', () => {

@@ -61,12 +61,21 @@ const FREED = ['stopped', 'left', 'left and broke'];
  * @returns {Row[] | undefined} undefined if it ran again and should not have
  */
 function runOf(rows, frees) {
-  const starts = rows.flatMap(({ at }, i) => (at === 'begin' ? i : []));
   const told = rows.findIndex(({ at }) => at === 'told');
   let [from, to] = [0, rows.length];
-  for (const start of starts.slice(1)) {
+  let [begun, passed] = [-1, -1];
+  for (const [i, { at }] of rows.entries()) {
+    if (at === 'passes') passed = i;
+    if (at !== 'begin') continue;
+    const start = passed > begun ? passed : i;
     const run = rows.slice(from, start);
-    if (!frees || !(FREED.includes(endOf(run)) || (endOf(run) && leaves(run)))) return undefined;
+    const isAgain = begun >= 0;
+    begun = i;
+    // One that passes calls on may end, and run again, before what it calls begins.
+    if (!isAgain && !leaves(run)) continue;
+    const isFreed =
+      !isAgain || FREED.includes(endOf(run)) || (endOf(run) !== undefined && leaves(run));
+    if (!frees || !isFreed) return undefined;
     if (start > told) to = Math.min(to, start);
     else from = start;
   }
@@ -130,8 +139,8 @@ export function contradiction(
   if (outcome === 'running') {
     // That a thread has died is noticed a while later.
     const ended = before.some(({ at, how }) => at === 'end' && how !== 'killed');
-    // Who passes a call on returns a while after that.
-    if (atOnce && count('passes')) return undefined;
+    // Who passes a call on returns a while after that, and so does who has left a source.
+    if (atOnce && (count('passes') || end === 'left')) return undefined;
     if (asked) return ended ? 'running, and the handler had ended' : undefined;
     return patient && !cut ? 'running, and the app waits for its handlers' : undefined;
   }
@@ -140,8 +149,9 @@ export function contradiction(
   // Its own handler has the word, and what that had called works no more.
   const isLeft = leaves(before);
   if (isLeft && outcome !== 'stopped') return `${outcome}, and the handler had left`;
+  // How it ended of itself nobody has read who stopped before that.
   const isUnread = outcome === 'stopped' && rows.some(({ how }) => how === 'ahead');
-  if (!isLeft && !ENDS[outcome].includes(end) && !(isUnread && end === 'returned'))
+  if (!isLeft && !isUnread && !ENDS[outcome].includes(end))
     return `${outcome}, and the handler ${end}`;
   if (late) return `${outcome}, and ${late} effects came afterwards`;
   // The response of a success has no report to be passed on.

@@ -139,6 +139,11 @@ const CASES = {
     'stopped',
     ['finished', 'unstarted'],
   ],
+  'a source that broke ahead of its reader, who had stopped': [
+    [{ at: 'begin', how: 'ahead' }, { at: 'signal' }, { at: 'end', how: 'broke' }, told],
+    'stopped',
+    ['finished', 'unstarted'],
+  ],
   'a source that goes on': [
     [{ at: 'begin' }, { at: 'signal' }, told, { at: 'effect' }, { at: 'end', how: 'left' }],
     'running',
@@ -221,6 +226,10 @@ test('what the loss of its agent has stopped may run again, and the last run cou
   assert.ok(say([...first, { at: 'end', how: 'stopped' }, ...again], false));
   assert.ok(say([...first, { at: 'end', how: 'returned' }, ...again]));
   assert.ok(say([...first, ...again]));
+  // What it calls has never begun, the first time.
+  const left = [{ at: 'passes' }, { at: 'leaves' }, { at: 'passes' }, ...again];
+  assert.equal(say(left), undefined);
+  assert.ok(say(left, false));
 });
 
 test('an answer that came after the stop may not be acted on; one that came before it may', () => {

@@ -210,7 +210,8 @@ async function oneSession(way, database, name, below, graces) {
   const gone = Boolean(isTroubled && (ends || forgets));
   const records = made.flatMap(({ key, handler, params, told, asked, joined, repeated }) => {
     const seen = rows.get(key);
-    const { order } = seen.find(({ at }) => at === 'told');
+    // A page that is reloaded once it was told, and before it could pass that on, was told nothing: its row is followed by that.
+    const { order } = seen.findLast(({ at }) => at === 'told');
     /** @type {Omit<import('./judge.js').Circumstances, 'cut'>} */
     const always = {
       ...way,

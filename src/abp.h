@@ -493,20 +493,42 @@ typedef struct abp_body {
   size_t id_length;
   const char *token; /* JSON: the progressToken of a call, NULL if it has none. Keep it, too */
   size_t token_length;
+  const char *key; /* JSON: the idempotencyKey of a call, NULL if it has none */
+  size_t key_length;
+  const char
+      *repeats; /* JSON: the callId of the call that this one repeats, NULL if there is none */
+  size_t repeats_length;
+  int input; /* 1: the caller of a call streams to its handler */
 } abp_body;
 
 /* A message has come, as JSON text. Unknown types, echoes and answers to nothing are counted.
  * Errors: ABP_E_UNDRAINED, ABP_E_MEMORY, ABP_E_TEXT if it is no message at all; the connection is
  * as good as before. */
 int abp_receive(abp_endpoint *endpoint, const char *text, size_t length);
+/* The same in two steps, for who looks at a call before it is taken in. abp_read() reads the
+ * message and changes nothing; abp_received() has its parts. Returns 1 if it is a call or a
+ * question, else ABP_OK. Errors as of abp_receive(). */
+int abp_read(abp_endpoint *endpoint, const char *text, size_t length);
+/* Takes in what abp_read() has read. `flags` (ABP_ASIDE) and `fault`, as for abp_call_received(),
+ * are about a call or a question. Errors: ABP_E_UNDRAINED, ABP_E_MEMORY, ABP_E_STATE if there was
+ * another input since: read it again. */
+int abp_take(abp_endpoint *endpoint, uint32_t flags, abp_error fault);
 /* The parts of the message that the last input was; all empty if it was another input. */
 const abp_body *abp_received(const abp_endpoint *endpoint);
+/* A result has come, and this is its ABPResponse, as JSON: what it says of the call is read as
+ * abp_receive() reads it. Errors: ABP_E_UNDRAINED, ABP_E_MEMORY, ABP_E_TEXT. */
+int abp_response_received(abp_endpoint *endpoint, const abp_id *id, const char *json,
+                          size_t length);
+/* A handler has settled, and gives this ABPResponse, as JSON: as abp_finish_with_fate(), with what
+ * it says. Errors: those, ABP_E_MEMORY, ABP_E_TEXT. */
+int abp_finish_with_response(abp_endpoint *endpoint, abp_call call, const char *json,
+                             size_t length);
 
 /* The text of the message that an action sends, terminated, its length in *length; or NULL when
  * memory is short (try again). Print before the next input. `body` is what only you know, NULL for
- * ABP_SEND, ABP_REFUSE and ABP_CREDIT: name and params of an ABP_REQUEST; the chunk (payload) that
- * an ABP_CHUNK sends; for an ABP_RESULT the id of its call's message and, if the outcome is
- * ABP_COMPLETED, the ABPResponse. `unix_ms` becomes the timestamp. */
+ * ABP_SEND, ABP_REFUSE and ABP_CREDIT: name and params of an ABP_REQUEST, and what else its call
+ * has; the chunk (payload) that an ABP_CHUNK sends; for an ABP_RESULT the id of its call's message
+ * and, if the outcome is ABP_COMPLETED, the ABPResponse. `unix_ms` becomes the timestamp. */
 const char *abp_print(abp_endpoint *endpoint, const abp_action *action, const abp_body *body,
                       uint64_t unix_ms, size_t *length);
 /* An ABP_RESULT whose handler failed: as abp_print(), with this error in place of an ABPResponse.
@@ -515,6 +537,27 @@ const char *abp_print(abp_endpoint *endpoint, const abp_action *action, const ab
  * ABP_COMPLETED, that is what is said. */
 const char *abp_print_error(abp_endpoint *endpoint, const abp_action *action, const abp_body *body,
                             abp_error error, const char *message, uint64_t unix_ms, size_t *length);
+/* What is known of a call that ended without success, beside its outcome. */
+typedef struct abp_told {
+  const char *response; /* JSON: the ABPResponse that its handler gave, or the peer; NULL if none */
+  size_t response_length;
+  /* UTF-8: why it was cancelled or lost, in the words of who did that; empty if that had none. NULL
+   * if this side did not cancel it: then the response says why. */
+  const char *reason;
+  size_t reason_length;
+  int expired;    /* 1: the reason is that time ran out: the error is TIMEOUT */
+  int repeatable; /* 1: its capability may run twice, so that the error may say `retryable` */
+} abp_told;
+
+/* The ABPResponse of a call that ended without success (ABP_RESULT, ABP_SETTLE), or was refused
+ * (ABP_REFUSE, whose message is the reason, if there is one): success, cancelled, error and
+ * metadata.outcome. What else `told->response` has, such as error.details and a report, is for you
+ * to add. As abp_print(): terminated, NULL when memory is short. */
+const char *abp_print_response(abp_endpoint *endpoint, const abp_action *action,
+                               const abp_told *told, size_t *length);
+/* The error of a call that an input has rejected with this negative code; `parent`: whether it was
+ * to be made on behalf of another. */
+abp_error abp_status_error(const abp_endpoint *endpoint, int status, int parent);
 /* Progress of a received call, under its id: `progress` is a JSON number, or an object with members
  * of the protocol's ProgressInfo, such as {"progress":3,"total":10}. Send it if
  * abp_progress_wanted(). As abp_print(): terminated, NULL when memory is short. */

@@ -31,6 +31,8 @@ enum outbox {
 };
 _Static_assert(ABP_MSG_PROBE < 16, "the outbox's own bits are above the messages'");
 
+enum { MESSAGE_TAKEN = 1, MESSAGE_READ };
+
 struct wire;
 struct held_cancel;
 
@@ -51,7 +53,8 @@ struct abp_endpoint {
   uint8_t answer; /* enum cancel_answer */
   struct held_cancel *held, *due, *said; /* endpoint_cancels.c's */
   size_t held_bytes;
-  uint8_t has_message; /* the input being drained is a message that the wire has parsed */
+  uint8_t has_message; /* the input being drained is a message that the wire has parsed, or
+                          MESSAGE_READ: it is still to be taken in */
   char prefix[PREFIX + 1];
   uint32_t prefix_length;
   struct {

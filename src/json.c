@@ -98,6 +98,8 @@ struct json_slice json_string(const json_value *value) {
 
 int json_is_true(const json_value *value) { return cJSON_IsTrue(value); }
 
+int json_is_false(const json_value *value) { return cJSON_IsFalse(value); }
+
 int json_is_null(const json_value *value) { return cJSON_IsNull(value); }
 
 int json_is_number(const json_value *value) { return cJSON_IsNumber(value); }

@@ -22,6 +22,7 @@ const json_value *json_member(const json_value *object, const char *name);
 /* The text of a string, else NULL and length 0. */
 struct json_slice json_string(const json_value *value);
 int json_is_true(const json_value *value);
+int json_is_false(const json_value *value);
 int json_is_null(const json_value *value);
 int json_is_number(const json_value *value);
 /* A number as whole ms in 0..2^31-1; 0 for anything else. */

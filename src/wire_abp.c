@@ -168,17 +168,21 @@ static const struct message_type TYPES[] = {
     {"cancel-result", TO_AGENT, ABP_MSG_CANCEL_RESULT},
 };
 
+int wire_parse(abp_endpoint *ep, const char *text, size_t length, json_value **value) {
+  int memory = 0;
+  *value = length <= ep->config.max_text ? json_parse(text, length, &memory) : NULL;
+  if (*value) return ABP_OK;
+  if (!memory) endpoint_count(ep, ABP_MALFORMED);
+  return memory ? ABP_E_MEMORY : ABP_E_TEXT;
+}
+
 int wire_open(abp_endpoint *ep, const char *text, size_t length) {
   if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
   struct wire *wire = wire_of(ep);
-  if (!wire) return ABP_E_MEMORY;
-  int memory = 0;
-  json_value *message = length <= ep->config.max_text ? json_parse(text, length, &memory) : NULL;
-  if (!message) {
-    if (!memory) endpoint_count(ep, ABP_MALFORMED);
-    return memory ? ABP_E_MEMORY : ABP_E_TEXT;
-  }
-  ep->has_message = 1;
+  json_value *message;
+  const int status = wire ? wire_parse(ep, text, length, &message) : ABP_E_MEMORY;
+  if (status != ABP_OK) return status;
+  ep->has_message = MESSAGE_TAKEN;
   json_free(wire->message);
   wire->message = message;
   wire->text = text;

@@ -27,6 +27,8 @@ struct message_type {
 #define NOT_MINE (-1)
 
 struct wire *wire_of(abp_endpoint *endpoint);
+/* Parses a text from the peer, and counts what is none. Free it with json_free(). */
+int wire_parse(abp_endpoint *endpoint, const char *text, size_t length, json_value **value);
 /* Parses a message; then its type decides which of the lists it is in. */
 int wire_open(abp_endpoint *endpoint, const char *text, size_t length);
 int wire_kind(const abp_endpoint *endpoint, const struct message_type *types, size_t count);

@@ -33,25 +33,41 @@ static uint32_t window_of(const json_value *stream, const char *name) {
   return count == UINT64_MAX ? 0 : count > UINT32_MAX ? UINT32_MAX : (uint32_t)count;
 }
 
-static int read_call(abp_endpoint *ep, const json_value *payload, const abp_id *id) {
-  struct wire *wire = ep->wire;
+/* What calls and questions have in common. Without a name they are refused. */
+static void set_asked(struct wire *wire, const json_value *name, const json_value *params) {
+  set_name(wire, name);
+  set_payload(wire, params);
+}
+
+static void set_call(struct wire *wire, const json_value *payload) {
+  const json_value *options = json_member(payload, "options");
+  set_asked(wire, json_member(payload, "capability"), json_member(payload, "params"));
+  const struct json_slice token = wire_source(wire, given(options, "progressToken")),
+                          key = wire_source(wire, given(options, "idempotencyKey")),
+                          repeats = wire_source(wire, given(options, "repeats"));
+  wire->body.token = token.text;
+  wire->body.token_length = token.length;
+  wire->body.key = key.text;
+  wire->body.key_length = key.length;
+  wire->body.repeats = repeats.text;
+  wire->body.repeats_length = repeats.length;
+  wire->body.input = json_is_true(json_member(options, "input"));
+}
+
+static int take_call(abp_endpoint *ep, const json_value *payload, const abp_id *id, uint32_t flags,
+                     abp_error fault) {
   const json_value *options = json_member(payload, "options");
   const json_value *call = given(options, "callId");
   if (!call) call = given(payload, "callId");
   const struct json_slice text = json_string(call);
   const abp_id key = call ? (abp_id){text.text, (uint32_t)text.length, 0} : *id;
-  const struct json_slice name = set_name(wire, json_member(payload, "capability"));
-  set_payload(wire, json_member(payload, "params"));
-  const struct json_slice token = wire_source(wire, given(options, "progressToken"));
-  wire->body.token = token.text;
-  wire->body.token_length = token.length;
   const json_value *stream = json_member(options, "stream");
   const struct json_slice repeats = json_string(json_member(options, "repeats"));
   const abp_id earlier = {repeats.text, (uint32_t)repeats.length, 0};
   return endpoint_receive(ep, &key, json_ms(json_member(options, "timeout")),
-                          token.text ? ABP_WANTS_PROGRESS : 0, window_of(stream, "chunks"),
-                          window_of(stream, "bytes"), repeats.text ? &earlier : NULL,
-                          name.length ? ABP_NO_ERROR : ABP_INVALID_PARAMS);
+                          flags | (ep->wire->body.token ? ABP_WANTS_PROGRESS : 0u),
+                          window_of(stream, "chunks"), window_of(stream, "bytes"),
+                          repeats.text ? &earlier : NULL, fault);
 }
 
 static int read_chunk(abp_endpoint *ep, const json_value *payload) {
@@ -66,13 +82,10 @@ static int read_credit(abp_endpoint *ep, const json_value *payload) {
                              json_count(json_member(payload, "bytes")));
 }
 
-static int read_elicitation(abp_endpoint *ep, const json_value *payload, const abp_id *id) {
-  struct wire *wire = ep->wire;
-  const struct json_slice name = set_name(wire, json_member(payload, "method"));
-  set_payload(wire, json_member(payload, "params"));
+static int take_question(abp_endpoint *ep, const json_value *payload, const abp_id *id,
+                         abp_error fault) {
   const json_value *stream = json_member(payload, "stream");
   const uint32_t timeout_ms = json_ms(json_member(payload, "timeout"));
-  const abp_error fault = name.length ? ABP_NO_ERROR : ABP_INVALID_PARAMS;
   const struct json_slice call = json_string(json_member(payload, "callId"));
   const abp_id about = {call.text, (uint32_t)call.length, 0};
   if (!stream) return abp_question_received(ep, id, timeout_ms, &about, fault);
@@ -90,20 +103,29 @@ static abp_fate read_fate(const json_value *payload) {
   return (abp_fate)fate;
 }
 
-static int read_result(abp_endpoint *ep, const json_value *payload, const abp_id *id) {
+/* What a response says of its call. */
+static abp_outcome read_outcome(const json_value *payload) {
   const struct json_slice code = wire_error_code(payload);
-  set_payload(ep->wire, payload);
   const int cancelled = json_is_true(json_member(payload, "cancelled"));
-  const abp_fate fate = read_fate(payload);
   if (cancelled && code.text && strcmp(code.text, abp_error_name(ABP_TIMEOUT_ERROR)) == 0)
-    return abp_result_with_fate(ep, id, ABP_TIMED_OUT, fate);
+    return ABP_TIMED_OUT;
   if (cancelled || (code.text && strcmp(code.text, abp_error_name(ABP_CANCELLED_ERROR)) == 0))
-    return abp_result_with_fate(ep, id, ABP_CANCELLED, fate);
-  if (json_is_true(json_member(payload, "success")))
-    return abp_result_received(ep, id, ABP_COMPLETED);
-  const int status = abp_result_with_fate(ep, id, ABP_FAILED, fate);
-  if (status == ABP_OK) endpoint_refused(ep, code.text, code.length);
+    return ABP_CANCELLED;
+  return json_is_true(json_member(payload, "success")) ? ABP_COMPLETED : ABP_FAILED;
+}
+
+static int read_response(abp_endpoint *ep, const json_value *payload, const abp_id *id) {
+  const abp_outcome outcome = read_outcome(payload);
+  const abp_fate fate = outcome == ABP_COMPLETED ? ABP_FATE_NONE : read_fate(payload);
+  const int status = abp_result_with_fate(ep, id, outcome, fate);
+  const struct json_slice code = wire_error_code(payload);
+  if (status == ABP_OK && outcome == ABP_FAILED) endpoint_refused(ep, code.text, code.length);
   return status;
+}
+
+static int read_result(abp_endpoint *ep, const json_value *payload, const abp_id *id) {
+  set_payload(ep->wire, payload);
+  return read_response(ep, payload, id);
 }
 
 static int read_progress(abp_endpoint *ep, const json_value *payload) {
@@ -134,27 +156,76 @@ static const struct message_type TYPES[] = {
     {"bridge/credit", TO_APP | TO_AGENT, CREDIT},
 };
 
-static int read_message(abp_endpoint *ep) {
+static int data_kind(const abp_endpoint *ep) {
+  return wire_kind(ep, TYPES, sizeof TYPES / sizeof *TYPES);
+}
+
+int abp_read(abp_endpoint *ep, const char *text, size_t length) {
+  const int status = wire_open(ep, text, length);
+  if (status != ABP_OK) return status;
+  ep->has_message = MESSAGE_READ;
+  const json_value *payload = json_member(ep->wire->message, "payload");
+  const int kind = data_kind(ep);
+  if (kind == CALL) set_call(ep->wire, payload);
+  if (kind == ELICITATION)
+    set_asked(ep->wire, json_member(payload, "method"), json_member(payload, "params"));
+  return kind == CALL || kind == ELICITATION;
+}
+
+int abp_take(abp_endpoint *ep, uint32_t flags, abp_error fault) {
+  if (endpoint_undrained(ep)) return ABP_E_UNDRAINED;
+  if (ep->has_message != MESSAGE_READ) return ABP_E_STATE;
   const json_value *message = ep->wire->message, *payload = json_member(message, "payload");
   const abp_id id = wire_id(ep->wire, json_member(message, "id"));
-  switch (wire_kind(ep, TYPES, sizeof TYPES / sizeof *TYPES)) {
-  case CALL: return read_call(ep, payload, &id);
-  case RESULT: return read_result(ep, payload, &id);
-  case NOTIFICATION: return read_notification(ep->wire, payload);
-  case PROGRESS: return read_progress(ep, payload);
-  case ELICITATION: return read_elicitation(ep, payload, &id);
-  case CHUNK: return read_chunk(ep, payload);
-  case CREDIT: return read_credit(ep, payload);
-  default: return wire_control(ep);
+  if (!fault && !ep->wire->body.name_length) fault = ABP_INVALID_PARAMS;
+  int status;
+  switch (data_kind(ep)) {
+  case CALL: status = take_call(ep, payload, &id, flags, fault); break;
+  case RESULT: status = read_result(ep, payload, &id); break;
+  case NOTIFICATION: status = read_notification(ep->wire, payload); break;
+  case PROGRESS: status = read_progress(ep, payload); break;
+  case ELICITATION: status = take_question(ep, payload, &id, fault); break;
+  case CHUNK: status = read_chunk(ep, payload); break;
+  case CREDIT: status = read_credit(ep, payload); break;
+  default: status = wire_control(ep); break;
   }
+  ep->has_message = MESSAGE_TAKEN; /* the input that the message became has cleared it */
+  return status;
 }
 
 int abp_receive(abp_endpoint *ep, const char *text, size_t length) {
-  int status = wire_open(ep, text, length);
+  const int status = abp_read(ep, text, length);
+  return status < 0 ? status : abp_take(ep, 0, ABP_NO_ERROR);
+}
+
+int abp_response_received(abp_endpoint *ep, const abp_id *id, const char *json, size_t length) {
+  if (endpoint_undrained(ep)) return ABP_E_UNDRAINED;
+  json_value *response;
+  const int status = wire_parse(ep, json, length, &response);
   if (status != ABP_OK) return status;
-  status = read_message(ep);
-  ep->has_message = 1; /* the input that the message became has cleared it */
-  return status;
+  read_response(ep, response, id);
+  json_free(response);
+  return ABP_OK;
+}
+
+int abp_finish_with_response(abp_endpoint *ep, abp_call call, const char *json, size_t length) {
+  if (endpoint_undrained(ep)) return ABP_E_UNDRAINED;
+  json_value *response;
+  int status = wire_parse(ep, json, length, &response);
+  if (status != ABP_OK) return status;
+  abp_outcome outcome = read_outcome(response);
+  abp_fate fate = outcome == ABP_COMPLETED ? ABP_FATE_NONE : read_fate(response);
+  json_free(response);
+  /* It took too long: that is an error of the handler's, not of this call's own clock. */
+  if (outcome == ABP_TIMED_OUT && !fate)
+    fate = ep->calls.asks ? ABP_FATE_UNKNOWN : ABP_FATE_STOPPED;
+  if (fate == ABP_FATE_RUNNING)
+    outcome = ABP_CANCELLED;
+  else if (outcome == ABP_CANCELLED && fate == ABP_FATE_UNKNOWN)
+    outcome = ABP_UNKNOWN;
+  else if (outcome == ABP_TIMED_OUT)
+    outcome = ABP_FAILED;
+  return abp_finish_with_fate(ep, call, outcome, fate);
 }
 
 const abp_body *abp_received(const abp_endpoint *ep) {
@@ -185,7 +256,13 @@ static void print_request(const abp_endpoint *ep, const abp_action *action, cons
   if (agent) {
     json_open(out, "options");
     wire_add_call_id(ep, "callId", action->call);
-    if (call->flags & CALL_PROGRESS) wire_add_call_id(ep, "progressToken", action->call);
+    if (body->token)
+      json_add_raw(out, "progressToken", body->token, body->token_length);
+    else if (call->flags & CALL_PROGRESS)
+      wire_add_call_id(ep, "progressToken", action->call);
+    if (body->input) json_add_bool(out, "input", 1);
+    if (body->key) json_add_raw(out, "idempotencyKey", body->key, body->key_length);
+    if (body->repeats) json_add_raw(out, "repeats", body->repeats, body->repeats_length);
   }
   if (timeout) json_add_number(out, "timeout", timeout);
   if (call->flags & CALL_ASKS) {
@@ -210,15 +287,32 @@ static const char *result_type(const abp_endpoint *ep) {
   return ep->config.role == ABP_APP ? "capabilities/call-result" : "elicitation/response";
 }
 
-static void print_failure(struct json_text *out, int cancelled, abp_fate fate, abp_error error,
-                          const char *message) {
-  json_open(out, "payload");
+/* What is said of a call that did not succeed. */
+struct failure {
+  struct json_slice code, message;
+  int retryable, cancelled;
+  abp_fate fate;
+};
+
+static struct json_slice slice_of(const char *text) {
+  return (struct json_slice){text, strlen(text)};
+}
+
+static struct failure failure_of(abp_error error, abp_fate fate) {
+  return (struct failure){slice_of(abp_error_name((int)error)),
+                          slice_of(abp_error_message((int)error)), abp_error_retryable((int)error),
+                          0, fate};
+}
+
+static void print_failure(struct json_text *out, const struct failure *failure) {
   json_add_bool(out, "success", 0);
-  if (cancelled) json_add_bool(out, "cancelled", 1);
-  /* Whether a capability may run twice is not known here. */
-  wire_add_error(out, error, message, !cancelled || !fate || fate == ABP_FATE_UNSTARTED);
-  wire_add_fate(out, fate);
+  if (failure->cancelled) json_add_bool(out, "cancelled", 1);
+  json_open(out, "error");
+  json_add_string(out, "code", failure->code.text, failure->code.length);
+  json_add_string(out, "message", failure->message.text, failure->message.length);
+  json_add_bool(out, "retryable", failure->retryable);
   json_close(out);
+  wire_add_fate(out, failure->fate);
 }
 
 /* Only of calls: a question has no effects that anybody asks for. */
@@ -226,15 +320,119 @@ static abp_fate fate_of(const abp_endpoint *ep, const abp_action *action) {
   return ep->config.role == ABP_APP ? action->fate : ABP_FATE_NONE;
 }
 
+/* A call that this side's peer, or the clock, has ended. */
+static struct failure cancelled_by(const abp_endpoint *ep, const abp_action *action,
+                                   const abp_told *told) {
+  const int expired = action->arg == ABP_TIMED_OUT || (told && told->expired);
+  const abp_error error = action->arg == ABP_DISCONNECTED ? ABP_DISCONNECTED_ERROR
+                          : expired                       ? ABP_TIMEOUT_ERROR
+                                                          : ABP_CANCELLED_ERROR;
+  struct failure failure = failure_of(error, fate_of(ep, action));
+  failure.cancelled = error != ABP_DISCONNECTED_ERROR;
+  if (told && told->reason_length && action->arg != ABP_TIMED_OUT)
+    failure.message = (struct json_slice){told->reason, told->reason_length};
+  return failure;
+}
+
+/* The error of a response, as whoever made it says it. */
+static void read_error(const json_value *response, struct failure *failure) {
+  const json_value *error = json_member(response, "error");
+  const struct json_slice code = json_string(json_member(error, "code")),
+                          message = json_string(json_member(error, "message")),
+                          itself = json_string(error);
+  const json_value *success = json_member(response, "success");
+  failure->code = code.text ? code : slice_of(abp_error_name(ABP_OPERATION_FAILED));
+  failure->retryable = json_is_true(json_member(error, "retryable"));
+  failure->message =
+      !success || !(json_is_true(success) || json_is_false(success))
+          ? slice_of("The other side's answer is not an ABP response: { success, data, error }")
+      : message.length ? message
+      : itself.length  ? itself
+      : code.text      ? code
+                       : slice_of("The operation failed, and no reason was given");
+}
+
+/* Only of a call's result: of a question nobody asks what became of it. */
+static int says_fate(const abp_endpoint *ep, const abp_action *action) {
+  return (ep->config.role == ABP_AGENT) == (action->kind == ABP_SETTLE);
+}
+
+static struct failure failure_told(const abp_endpoint *ep, const abp_action *action,
+                                   const abp_told *told, const json_value *response) {
+  if (action->kind == ABP_REFUSE) {
+    struct failure refusal = failure_of((abp_error)action->arg, ABP_FATE_UNSTARTED);
+    if (told->reason_length)
+      refusal.message = (struct json_slice){told->reason, told->reason_length};
+    refusal.cancelled = action->arg == ABP_CANCELLED_ERROR || action->arg == ABP_TIMEOUT_ERROR;
+    return refusal;
+  }
+  const int settles = action->kind == ABP_SETTLE;
+  struct failure failure = cancelled_by(ep, action, told);
+  failure.fate = action->fate;
+  if (settles && response && read_fate(response)) failure.fate = read_fate(response);
+  int stands = 0; /* the error is that of whoever ran the call */
+  if (action->arg == ABP_COMPLETED) {
+    failure.cancelled = 0;
+    read_error(response, &failure);
+    stands = 1;
+  } else if (!told->reason && response && (!settles || action->arg == ABP_CANCELLED)) {
+    struct failure peers = failure;
+    read_error(response, &peers);
+    stands = settles ? read_outcome(response) == ABP_CANCELLED && wire_error_code(response).text
+                     : json_member(response, "error") != NULL;
+    /* It accepted the cancel, and then answered something else: that is no more than words. */
+    if (!stands && json_member(response, "error") && read_outcome(response) != ABP_CANCELLED)
+      failure.message = peers.message;
+    if (stands) failure = peers;
+  }
+  if (!stands && !told->repeatable && failure.fate != ABP_FATE_UNSTARTED) failure.retryable = 0;
+  return failure;
+}
+
+const char *abp_print_response(abp_endpoint *ep, const abp_action *action, const abp_told *told,
+                               size_t *length) {
+  *length = 0;
+  if (!wire_of(ep)) return NULL;
+  json_value *response = NULL;
+  if (told->response &&
+      wire_parse(ep, told->response, told->response_length, &response) == ABP_E_MEMORY)
+    return NULL;
+  struct json_text *out = &ep->wire->printed;
+  struct failure failure = failure_told(ep, action, told, response);
+  if (!says_fate(ep, action)) failure.fate = ABP_FATE_NONE;
+  json_begin(out);
+  print_failure(out, &failure);
+  json_free(response);
+  return json_end(out, length);
+}
+
+COLD abp_error abp_status_error(const abp_endpoint *ep, int status, int parent) {
+  switch (status) {
+  case ABP_E_LIMIT: return ABP_RATE_LIMITED;
+  case ABP_E_ID: return ABP_INVALID_ID;
+  case ABP_E_DUPLICATE: return ABP_DUPLICATE_CALL;
+  case ABP_E_STATE:
+    return parent                                  ? ABP_CANCELLED_ERROR
+           : ep->session.state == ABP_SESSION_LOST ? ABP_DISCONNECTED_ERROR
+                                                   : ABP_NOT_INITIALIZED;
+  default: return ABP_INTERNAL_ERROR;
+  }
+}
+
 static void print_result(const abp_endpoint *ep, const abp_action *action, const abp_body *body,
                          struct json_text *out) {
   json_begin(out);
   wire_add_reply_id(ep, body, action->call);
-  if (action->arg == ABP_COMPLETED)
+  if (action->arg == ABP_COMPLETED) {
     json_add_raw(out, "payload", body->payload, body->payload_length);
-  else
-    print_failure(out, 1, fate_of(ep, action),
-                  action->arg == ABP_TIMED_OUT ? ABP_TIMEOUT_ERROR : ABP_CANCELLED_ERROR, NULL);
+    return;
+  }
+  struct failure failure = cancelled_by(ep, action, NULL);
+  /* Whether a capability may run twice is not known here. */
+  failure.retryable &= !failure.fate || failure.fate == ABP_FATE_UNSTARTED;
+  json_open(out, "payload");
+  print_failure(out, &failure);
+  json_close(out);
 }
 
 static void print_flow(const abp_endpoint *ep, const abp_action *action, const abp_body *body,
@@ -283,8 +481,12 @@ const char *abp_print_error(abp_endpoint *ep, const abp_action *action, const ab
   struct json_text *out = &ep->wire->printed;
   json_begin(out);
   wire_add_reply_id(ep, body, action->call);
-  print_failure(out, 0, ep->config.role == ABP_APP ? ABP_FATE_FAILED : ABP_FATE_NONE, error,
-                message && utf8_valid(message, strlen(message)) ? message : NULL);
+  struct failure failure =
+      failure_of(error, ep->config.role == ABP_APP ? ABP_FATE_FAILED : ABP_FATE_NONE);
+  if (message && utf8_valid(message, strlen(message))) failure.message = slice_of(message);
+  json_open(out, "payload");
+  print_failure(out, &failure);
+  json_close(out);
   return wire_finish(ep, result_type(ep), unix_ms, length);
 }
 

@@ -215,6 +215,19 @@ static int print_failure(abp_endpoint *ep) {
              ? ABP_OK
              : ABP_E_MEMORY;
 }
+static int print_response(abp_endpoint *ep) {
+  const abp_action result = {.kind = ABP_RESULT, .arg = ABP_CANCELLED, .call = received};
+  const abp_told told = {.response = "{\"success\":false}", .response_length = 17};
+  size_t length;
+  return abp_print_response(ep, &result, &told, &length) ? ABP_OK : ABP_E_MEMORY;
+}
+static int finish_with_response(abp_endpoint *ep) {
+  return abp_finish_with_response(ep, received, "{\"success\":true}", 16);
+}
+static int response(abp_endpoint *ep) {
+  const abp_id id = {NULL, 0, 1};
+  return abp_response_received(ep, &id, "{\"success\":false}", 17);
+}
 static int print_notification(abp_endpoint *ep) {
   const abp_body body = {.name = "e", .name_length = 1, .payload = "[]", .payload_length = 2};
   size_t length;
@@ -255,6 +268,7 @@ static const struct operation {
     {ABP_AGENT, CALLING, leave, NULL},
     {ABP_AGENT, CALLING, abp_suspect, NULL},
     {ABP_AGENT, CALLING, refused, NULL},
+    {ABP_AGENT, CALLING, response, NULL},
     {ABP_AGENT, CALLING, NULL,
      MESSAGE("call-result", "\"" PREFIX_OF_SEED_0 ".1\"", "\"success\":true")},
     {ABP_AGENT, CALLING, NULL, MESSAGE("cancel-result", "1", "\"cancelled\":true")},
@@ -294,6 +308,8 @@ static const struct operation {
     {ABP_APP, CALLING, cancel, NULL},
     {ABP_APP, CALLING, print_progress, NULL},
     {ABP_APP, CALLING, print_failure, NULL},
+    {ABP_APP, CALLING, print_response, NULL},
+    {ABP_APP, CALLING, finish_with_response, NULL},
     {ABP_APP, CALLING, deadline, NULL},
     {ABP_APP, CALLING, abp_close, NULL},
     {ABP_APP, CALLING, leave, NULL},

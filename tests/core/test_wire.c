@@ -14,6 +14,8 @@
 
 static struct pair pair;
 
+#define MESSAGE(type, id, payload) "{\"type\":\"" type "\",\"id\":" id ",\"payload\":{" payload "}}"
+
 static int open_pair(void **state) {
   (void)state;
   const abp_config agent = {.role = ABP_AGENT, .seed = {1}, .features = ABP_PROGRESS};
@@ -1079,6 +1081,249 @@ static void a_timeout_in_text_is_what_a_timer_can_wait(void **state) {
   }
 }
 
+static void what_else_a_call_has_arrives_as_it_was_said(void **state) {
+  (void)state;
+  abp_endpoint *agent = pair.agent.endpoint, *app = pair.app.endpoint;
+  const abp_body call = {.name = "work",
+                         .name_length = 4,
+                         .token = "[\"t\",1]",
+                         .token_length = 7,
+                         .key = "\"k\"",
+                         .key_length = 3,
+                         .repeats = "\"earlier\"",
+                         .repeats_length = 9,
+                         .input = 1};
+  abp_call made;
+  assert_int_equal(abp_request(agent, NULL, 0, ABP_WANTS_PROGRESS, 0, &made), ABP_OK);
+  char text[1024];
+  snprintf(text, sizeof text, "%s", said(agent, &call));
+  assert_non_null(strstr(text,
+                         "\"progressToken\":[\"t\",1],\"input\":true,\"idempotencyKey\":\"k\","
+                         "\"repeats\":\"earlier\"}"));
+  assert_int_equal(abp_receive(app, text, strlen(text)), ABP_OK);
+  const abp_body *came = abp_received(app);
+  assert_memory_equal(came->token, call.token, call.token_length);
+  assert_memory_equal(came->key, call.key, call.key_length);
+  assert_memory_equal(came->repeats, call.repeats, call.repeats_length);
+  assert_int_equal(came->input, 1);
+  pair_drain(&pair.app);
+}
+
+static void a_call_may_be_looked_at_before_it_is_taken_in(void **state) {
+  (void)state;
+  abp_endpoint *app = pair.app.endpoint;
+  static const char call[] = MESSAGE("capabilities/call", "\"c\"", "\"capability\":\"x\"");
+  static const char other[] = MESSAGE("capabilities/cancel", "1", "\"callId\":\"c\"");
+  abp_action action;
+  assert_int_equal(abp_take(app, 0, ABP_NO_ERROR), ABP_E_STATE);
+  assert_int_equal(abp_read(app, other, sizeof other - 1), ABP_OK);
+  assert_int_equal(abp_read(app, call, sizeof call - 1), 1);
+  assert_memory_equal(abp_received(app)->name, "x", 1);
+  assert_false(abp_next(app, &action));
+  /* Another input came between. */
+  assert_int_equal(abp_advance(app, pair.now), ABP_OK);
+  assert_int_equal(abp_take(app, 0, ABP_NO_ERROR), ABP_E_STATE);
+  assert_int_equal(abp_read(app, call, sizeof call - 1), 1);
+  assert_int_equal(abp_take(app, 0, ABP_UNKNOWN_CAPABILITY), ABP_OK);
+  assert_int_equal(abp_take(app, 0, ABP_NO_ERROR), ABP_E_UNDRAINED);
+  size_t length;
+  assert_int_equal(abp_next(app, &action), 1);
+  assert_int_equal(action.kind, ABP_REFUSE);
+  assert_non_null(strstr(abp_print(app, &action, NULL, 42, &length), "UNKNOWN_CAPABILITY"));
+  assert_int_equal(abp_next(app, &action), 0);
+  assert_int_equal(abp_read(app, call, sizeof call - 1), 1);
+  assert_int_equal(abp_take(app, 0, ABP_NO_ERROR), ABP_OK);
+  pair_drain(&pair.app);
+  assert_true(pair_handle(&pair.app, "c"));
+}
+
+/* How a call that its peer has answered so is said to have ended, and what became of its work. */
+static void a_response_by_itself_is_read_as_in_its_message(void **state) {
+  (void)state;
+  static const struct {
+    const char *json;
+    abp_outcome outcome;
+    abp_fate fate;
+  } cases[] = {
+      {"{\"success\":true}", ABP_COMPLETED, ABP_FATE_NONE},
+      {"{\"success\":false,\"error\":{\"code\":\"X\"}}", ABP_COMPLETED, ABP_FATE_FAILED},
+      {"{\"success\":false,\"error\":{\"code\":\"X\"},\"metadata\":{\"outcome\":\"finished\"}}",
+       ABP_COMPLETED, ABP_FATE_FINISHED},
+      {"{\"success\":false,\"cancelled\":true,\"metadata\":{\"outcome\":\"stopped\"}}",
+       ABP_CANCELLED, ABP_FATE_STOPPED},
+      {"{\"success\":false,\"cancelled\":true,\"error\":{\"code\":\"TIMEOUT\"}}", ABP_TIMED_OUT,
+       ABP_FATE_UNKNOWN},
+      {"{}", ABP_COMPLETED, ABP_FATE_FAILED},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    abp_endpoint *agent = pair.agent.endpoint;
+    abp_call made;
+    abp_action action;
+    assert_int_equal(abp_request(agent, NULL, 0, 0, 0, &made), ABP_OK);
+    assert_int_equal(abp_next(agent, &action), 1);
+    const abp_id id = {NULL, 0, abp_number(agent, made)};
+    while (abp_next(agent, &action)) {
+    }
+    assert_int_equal(abp_response_received(agent, &id, "[", 1), ABP_E_TEXT);
+    assert_int_equal(abp_response_received(agent, &id, cases[i].json, strlen(cases[i].json)),
+                     ABP_OK);
+    assert_int_equal(abp_next(agent, &action), 1);
+    assert_int_equal(action.kind, ABP_SETTLE);
+    assert_int_equal(action.arg, cases[i].outcome);
+    assert_int_equal(action.fate, cases[i].fate);
+  }
+}
+
+static void a_handler_may_settle_with_a_response(void **state) {
+  (void)state;
+  static const struct {
+    const char *json;
+    abp_outcome outcome;
+    abp_fate fate;
+  } cases[] = {
+      {"{\"success\":true}", ABP_COMPLETED, ABP_FATE_FINISHED},
+      {"{\"success\":false,\"error\":{\"code\":\"X\"}}", ABP_COMPLETED, ABP_FATE_FAILED},
+      {"{\"success\":false,\"error\":{\"code\":\"CANCELLED\"}}", ABP_CANCELLED, ABP_FATE_STOPPED},
+      {"{\"success\":false,\"cancelled\":true,\"metadata\":{\"outcome\":\"unknown\"}}", ABP_UNKNOWN,
+       ABP_FATE_UNKNOWN},
+      {"{\"success\":false,\"cancelled\":true,\"error\":{\"code\":\"TIMEOUT\"}}", ABP_COMPLETED,
+       ABP_FATE_STOPPED},
+      {"{\"success\":false,\"metadata\":{\"outcome\":\"running\"}}", ABP_CANCELLED,
+       ABP_FATE_RUNNING},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    abp_endpoint *app = pair.app.endpoint;
+    char text[256];
+    snprintf(text, sizeof text,
+             "{\"type\":\"capabilities/call\",\"id\":\"c%zu\",\"payload\":{\"capability\":\"x\"}}",
+             i);
+    assert_int_equal(abp_receive(app, text, strlen(text)), ABP_OK);
+    abp_action action;
+    abp_call call = 0;
+    while (abp_next(app, &action))
+      if (action.kind == ABP_START) call = action.call;
+    assert_int_equal(abp_finish_with_response(app, call, "", 0), ABP_E_TEXT);
+    assert_int_equal(abp_finish_with_response(app, call, cases[i].json, strlen(cases[i].json)),
+                     ABP_OK);
+    assert_int_equal(abp_next(app, &action), 1);
+    assert_int_equal(action.kind, ABP_RESULT);
+    assert_int_equal(action.arg,
+                     cases[i].outcome == ABP_UNKNOWN ? ABP_CANCELLED : cases[i].outcome);
+    assert_int_equal(action.fate, cases[i].fate);
+    while (abp_next(app, &action)) {
+    }
+  }
+}
+
+#define ERROR_X "{\"code\":\"X\",\"message\":\"m\",\"retryable\":true}"
+#define SAID(error) "{\"success\":false,\"error\":" error "}"
+
+static void what_a_call_without_success_is_told_is_composed_in_one_place(void **state) {
+  (void)state;
+  static const struct {
+    int agent;
+    abp_kind kind;
+    uint32_t arg;
+    abp_fate fate;
+    const char *response, *reason;
+    int expired, repeatable;
+    const char *said;
+  } cases[] = {
+      /* The error of who ran it stands. */
+      {1, ABP_SETTLE, ABP_COMPLETED, ABP_FATE_FAILED, SAID(ERROR_X), NULL, 0, 0,
+       SAID(ERROR_X) "\"failed\""},
+      {1, ABP_SETTLE, ABP_COMPLETED, ABP_FATE_FAILED, "{\"success\":false,\"error\":\"words\"}",
+       NULL, 0, 0,
+       SAID("{\"code\":\"OPERATION_FAILED\",\"message\":\"words\",\"retryable\":false}") "\"failed"
+                                                                                         "\""},
+      {1, ABP_SETTLE, ABP_COMPLETED, ABP_FATE_FAILED, "{\"success\":false}", NULL, 0, 0,
+       SAID("{\"code\":\"OPERATION_FAILED\",\"message\":\"The operation failed, and no reason was "
+            "given\",\"retryable\":false}") "\"failed\""},
+      {1, ABP_SETTLE, ABP_COMPLETED, ABP_FATE_FAILED, "{}", NULL, 0, 0,
+       SAID("{\"code\":\"OPERATION_FAILED\",\"message\":\"The other side's answer is not an ABP "
+            "response: { success, data, error }\",\"retryable\":false}") "\"failed\""},
+      {0, ABP_RESULT, ABP_COMPLETED, ABP_FATE_FAILED, SAID(ERROR_X), NULL, 0, 0,
+       SAID(ERROR_X) "\"failed\""},
+      /* Who cancelled it says why. */
+      {1, ABP_SETTLE, ABP_CANCELLED, ABP_FATE_STOPPED, NULL, "why", 0, 0,
+       "{\"success\":false,\"cancelled\":true,\"error\":{\"code\":\"CANCELLED\",\"message\":"
+       "\"why\","
+       "\"retryable\":false}}\"stopped\""},
+      {1, ABP_SETTLE, ABP_CANCELLED, ABP_FATE_STOPPED, SAID(ERROR_X), "", 1, 1,
+       "{\"success\":false,\"cancelled\":true,\"error\":{\"code\":\"TIMEOUT\",\"message\":\"The "
+       "operation took longer than its timeout\",\"retryable\":true}}\"stopped\""},
+      {1, ABP_SETTLE, ABP_TIMED_OUT, ABP_FATE_UNKNOWN, NULL, "why", 0, 0,
+       "{\"success\":false,\"cancelled\":true,\"error\":{\"code\":\"TIMEOUT\",\"message\":\"The "
+       "operation took longer than its timeout\",\"retryable\":false}}\"unknown\""},
+      {1, ABP_SETTLE, ABP_DISCONNECTED, ABP_FATE_UNSTARTED, NULL, "the socket closed", 0, 0,
+       SAID(
+           "{\"code\":\"DISCONNECTED\",\"message\":\"the socket closed\",\"retryable\":true}") "\"u"
+                                                                                               "nst"
+                                                                                               "art"
+                                                                                               "ed"
+                                                                                               "\""},
+      /* If the app did by itself, its error stands; what it says after that is no more than words.
+       */
+      {1, ABP_SETTLE, ABP_CANCELLED, ABP_FATE_STOPPED,
+       "{\"success\":false,\"cancelled\":true,\"error\":" ERROR_X
+       ",\"metadata\":{\"outcome\":\"finished\"}}",
+       NULL, 0, 0, "{\"success\":false,\"cancelled\":true,\"error\":" ERROR_X "}\"finished\""},
+      {1, ABP_SETTLE, ABP_CANCELLED, ABP_FATE_STOPPED, SAID(ERROR_X), NULL, 0, 0,
+       "{\"success\":false,\"cancelled\":true,\"error\":{\"code\":\"CANCELLED\",\"message\":\"m\","
+       "\"retryable\":false}}\"stopped\""},
+      {0, ABP_RESULT, ABP_CANCELLED, ABP_FATE_STOPPED, SAID(ERROR_X), NULL, 0, 0,
+       "{\"success\":false,\"cancelled\":true,\"error\":" ERROR_X "}\"stopped\""},
+      {0, ABP_RESULT, ABP_CANCELLED, ABP_FATE_STOPPED, SAID(ERROR_X), "why", 0, 0,
+       "{\"success\":false,\"cancelled\":true,\"error\":{\"code\":\"CANCELLED\",\"message\":"
+       "\"why\","
+       "\"retryable\":false}}\"stopped\""},
+      /* What never began may be repeated. */
+      {0, ABP_REFUSE, ABP_RATE_LIMITED, ABP_FATE_NONE, NULL, NULL, 0, 0,
+       SAID("{\"code\":\"RATE_LIMITED\",\"message\":\"Too many calls are in flight: retry "
+            "later\",\"retryable\":true}") "\"unstarted\""},
+      {0, ABP_REFUSE, ABP_NOT_SUPPORTED, ABP_FATE_NONE, NULL, "not here", 0, 0,
+       SAID("{\"code\":\"NOT_SUPPORTED\",\"message\":\"not here\",\"retryable\":false}") "\"unstart"
+                                                                                         "ed\""},
+      /* Of a question nobody asks what became of it. */
+      {1, ABP_RESULT, ABP_COMPLETED, ABP_FATE_FAILED, SAID(ERROR_X), NULL, 0, 0, SAID(ERROR_X)},
+      {0, ABP_SETTLE, ABP_CANCELLED, ABP_FATE_STOPPED, NULL, "why", 0, 0,
+       "{\"success\":false,\"cancelled\":true,\"error\":{\"code\":\"CANCELLED\",\"message\":"
+       "\"why\","
+       "\"retryable\":false}}"},
+  };
+  for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+    const abp_action action = {.kind = cases[i].kind, .arg = cases[i].arg, .fate = cases[i].fate};
+    const char *response = cases[i].response, *reason = cases[i].reason;
+    const abp_told told = {response,         response ? strlen(response) : 0,
+                           reason,           reason ? strlen(reason) : 0,
+                           cases[i].expired, cases[i].repeatable};
+    size_t length;
+    const char *text = abp_print_response(cases[i].agent ? pair.agent.endpoint : pair.app.endpoint,
+                                          &action, &told, &length);
+    /* The outcome stands behind the response here. */
+    char wanted[512];
+    const char *outcome = strrchr(cases[i].said, '}') + 1;
+    snprintf(wanted, sizeof wanted, *outcome ? "%.*s,\"metadata\":{\"outcome\":%s}}" : "%.*s}",
+             (int)(outcome - cases[i].said - 1), cases[i].said, outcome);
+    assert_string_equal(text, wanted);
+    assert_int_equal(length, strlen(wanted));
+  }
+}
+
+static void an_input_that_was_rejected_has_an_error(void **state) {
+  (void)state;
+  abp_endpoint *agent = pair.agent.endpoint;
+  assert_int_equal(abp_status_error(agent, ABP_E_LIMIT, 0), ABP_RATE_LIMITED);
+  assert_int_equal(abp_status_error(agent, ABP_E_ID, 0), ABP_INVALID_ID);
+  assert_int_equal(abp_status_error(agent, ABP_E_DUPLICATE, 0), ABP_DUPLICATE_CALL);
+  assert_int_equal(abp_status_error(agent, ABP_E_MEMORY, 0), ABP_INTERNAL_ERROR);
+  assert_int_equal(abp_status_error(agent, ABP_E_STATE, 0), ABP_NOT_INITIALIZED);
+  assert_int_equal(abp_status_error(agent, ABP_E_STATE, 1), ABP_CANCELLED_ERROR);
+  assert_int_equal(abp_lost(agent), ABP_OK);
+  pair_drain(&pair.agent);
+  assert_int_equal(abp_status_error(agent, ABP_E_STATE, 0), ABP_DISCONNECTED_ERROR);
+}
+
 int main(void) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, open_pair, close_pair)
   const struct CMUnitTest tests[] = {
@@ -1108,6 +1353,12 @@ int main(void) {
       TEST(a_notification_may_be_wrapped_as_method_and_params),
       TEST(options_that_are_null_are_absent),
       TEST(a_timeout_in_text_is_what_a_timer_can_wait),
+      TEST(what_else_a_call_has_arrives_as_it_was_said),
+      TEST(a_call_may_be_looked_at_before_it_is_taken_in),
+      TEST(a_response_by_itself_is_read_as_in_its_message),
+      TEST(a_handler_may_settle_with_a_response),
+      TEST(what_a_call_without_success_is_told_is_composed_in_one_place),
+      TEST(an_input_that_was_rejected_has_an_error),
       TEST(an_endpoint_that_has_heard_nothing_has_received_nothing),
       TEST(a_side_says_at_most_four_things_of_itself_and_each_anew),
       cmocka_unit_test(a_stream_is_text_as_well),

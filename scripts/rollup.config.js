@@ -40,12 +40,12 @@ const LATER = {
     common/value-size common/warnings agent/call-stream common/turns app/reporters session/capability-support
     wire/elicitations wire/stream-writer`,
   'outflow-parts': 'common/iteration session/outflow',
-  'data-parts': 'wire/binary wire/json-text wire/result-store',
+  'data-parts': 'wire/binary packages/websocket/src/json-text',
 };
 const laterOf = new Map(
   Object.entries(LATER).flatMap(([part, files]) =>
     files.split(/\s+/).map((file) => {
-      const path = join(root, `js/${file}.js`);
+      const path = join(root, file.startsWith('packages/') ? `${file}.js` : `js/${file}.js`);
       if (!existsSync(path)) throw new Error(`${path}, of the part ${part}, is not there`);
       return /** @type {[string, string]} */ ([path, part]);
     }),

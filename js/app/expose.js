@@ -62,7 +62,7 @@ const isRequest = (type) => type === 'capabilities/call' || type === 'capabiliti
 
 /**
  * The way to an agent: a transport, and what makes results fit for it.
- * @typedef {import('../transports/transport.js').Transport & { prepare?: import('../wire/result-store.js').Prepare }} AppTransport
+ * @typedef {import('../transports/transport.js').Transport & { prepare?: import('../transports/transport.js').Prepare }} AppTransport
  */
 
 /**

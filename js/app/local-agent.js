@@ -15,7 +15,7 @@ import { getOwn, isObject, isRecord } from '../common/values.js';
 import { CallStream } from '../agent/call-stream.js';
 import { CALL, ELICITATION, LIST_CHANGED, isResponse } from '../wire/messages.js';
 import { onAbort, offAbort } from '../common/signals.js';
-import { withBase64 } from '../wire/result-store.js';
+import { withBase64 } from '../wire/binary.js';
 import { REPORTERS } from './reporters.js';
 import { ENDING, requireOptionsObject, requireTypes } from '../common/check-options.js';
 import { neverRan } from './never-ran.js';

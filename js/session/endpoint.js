@@ -43,7 +43,7 @@ import { CANCELS, RECEIVED, RECORD } from './records.js';
 /**
  * The callbacks of an endpoint to the client or connection that it belongs to.
  * @typedef {object} EndpointDelegate
- * @property {import('../wire/result-store.js').Prepare} [prepare] app: makes results and chunks fit for the transport
+ * @property {import('../transports/transport.js').Prepare} [prepare] app: makes results and chunks fit for the transport
  * @property {(state: abp.Session, message: unknown) => void} onSession
  * @property {(message: unknown, via: Transport) => void} [onHandshake] app: sends the answer to
  *   `initialize`, and the offer of a port with it

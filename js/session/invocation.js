@@ -347,7 +347,7 @@ export class Invocation extends Cancellable {
 
   /**
    * Preparing is part of the call, which can still be cancelled.
-   * @param {import('../wire/result-store.js').Prepare} prepare
+   * @param {import('../transports/transport.js').Prepare} prepare
    * @param {unknown} data
    * @param {import('../wire/messages.js').Response} [response]
    */

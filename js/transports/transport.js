@@ -3,7 +3,7 @@
  * reports when the other side is gone. It knows no protocol: whoever calls `post` says which messages may be refused or
  * left out, and which may be sent before it is known who listens.
  *
- * To add one, write a file in this folder, add a line to tests/contracts/channels.js, which tests the rules below over
+ * To add one, write a file in this folder or a package, add a line to tests/contracts/channels.js, which tests the rules below over
  * it, and, if it is an entry of the package, add it to `exports` of package.json.
  *
  * - Nothing is lost before `onMessage` is set: earlier messages are kept, and delivered in order when it is set.
@@ -15,7 +15,7 @@
  * js/transports/receiver.js does all of this for classes that extend it. A transport may also be a plain object.
  *
  * An app may be given one that also prepares results (`AppTransport` in js/app/expose.js): that is part of a call, and
- * nothing here knows calls.
+ * nothing here knows calls but their context.
  */
 
 /**
@@ -53,6 +53,13 @@
  * @property {MessageEventSource} [target] the window that it leads to, where it leads to one
  * @property {string} [origin] and the origin of that
  * @property {readonly Feature[]} [carries] `['frames', 'liveness', 'streams']` unless it says otherwise
+ */
+
+/** @typedef {{ signal: AbortSignal, callId: string }} CallContext The call whose result is prepared. */
+
+/**
+ * Converts what a handler returned, or a chunk of it, to what can be sent, or to a promise of that. Its context is the call's.
+ * @typedef {(value: unknown, context: CallContext) => unknown} Prepare
  */
 
 export {};

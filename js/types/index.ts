@@ -16,7 +16,6 @@ export type {
   Opener,
 } from '../agent/client.js';
 export type { Connection, Session } from '../app/connection.js';
-export type { Prepare } from '../wire/result-store.js';
 export type {
   AppTransport,
   Definition,
@@ -39,7 +38,7 @@ export type { Brand } from '../core/instance.js';
 export type { RequestOptions } from '../session/pending-call.js';
 export type { ObserverOptions } from '../session/observers.js';
 export type { TraceEvent, TraceListener, TraceOutcome } from '../session/trace.js';
-export type { Feature, MessageKind, Transport } from '../transports/transport.js';
+export type { Feature, MessageKind, Prepare, Transport } from '../transports/transport.js';
 export type { Manifest } from '../wire/manifest.js';
 export type {
   CallArguments,

@@ -5,7 +5,7 @@ import { createServer } from 'node:net';
 import { after, before, beforeEach, describe, test } from 'node:test';
 import { WebSocketServer } from 'ws';
 import { connect, expose } from '../../js/index.js';
-import { fromOrigins, webSocketTransport } from '../../js/transports/websocket.js';
+import { fromOrigins, webSocketTransport } from '../../packages/websocket/src/index.js';
 import { ENGINE, sites } from '../support/browser.js';
 
 const MIB = 1 << 20;

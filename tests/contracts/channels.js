@@ -14,7 +14,7 @@ import {
   lineTransport,
 } from '../../packages/rpc/src/index.js';
 import { portTransport } from '../../js/transports/port.js';
-import { webSocketTransport } from '../../js/transports/websocket.js';
+import { webSocketTransport } from '../../packages/websocket/src/index.js';
 import { plainAgent, plainApp, portChannel, socketChannel } from '../plain/plain.js';
 import { AgentDriver, AppDriver } from '../support/drivers.js';
 import { Log } from '../support/transcript.js';

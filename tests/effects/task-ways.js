@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { WebSocketServer } from 'ws';
 import { expose } from '../../js/index.js';
 import { portTransport } from '../../js/transports/port.js';
-import { webSocketTransport } from '../../js/transports/websocket.js';
+import { webSocketTransport } from '../../packages/websocket/src/index.js';
 import { createTaskClient } from '../../packages/a2a/src/index.js';
 import { serve } from '../../packages/a2a/tests/support/a2a.js';
 import { App } from '../../packages/gateway/src/app.js';

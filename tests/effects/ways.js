@@ -2,7 +2,7 @@
 import { Worker } from 'node:worker_threads';
 import { connect, expose } from '../../js/index.js';
 import { portTransport } from '../../js/transports/port.js';
-import { webSocketTransport } from '../../js/transports/websocket.js';
+import { webSocketTransport } from '../../packages/websocket/src/index.js';
 import { createHost, createView, toolsOf } from '../../packages/mcp-apps/src/index.js';
 import { createPeer } from '../../packages/rpc/src/index.js';
 import { pool } from '../../packages/workers/src/pool.js';

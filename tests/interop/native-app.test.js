@@ -9,7 +9,7 @@ import { fileURLToPath } from 'node:url';
 import { WebSocket } from 'ws';
 import { connect } from '../../js/index.js';
 import { lineTransport } from '../../packages/rpc/src/index.js';
-import { webSocketTransport } from '../../js/transports/websocket.js';
+import { webSocketTransport } from '../../packages/websocket/src/index.js';
 
 const AGENT = { name: 'test', version: '1' };
 /** More numbers than can be counted in the time of a test. */

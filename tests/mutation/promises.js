@@ -239,7 +239,7 @@ export const FAULTS = [
   {
     room: 'transports',
     promise: 'no page of an origin that is not on the list opens a socket',
-    file: 'js/transports/websocket.js',
+    file: 'packages/websocket/src/index.js',
     from: "allowed.has(headers.origin ?? '')",
     to: "allowed.size > 0 || headers.origin === ''",
     by: 'tests/node/websocket.test.js',
@@ -255,7 +255,7 @@ export const FAULTS = [
   {
     room: 'transports',
     promise: 'a socket that closes ends its session',
-    file: 'js/transports/websocket.js',
+    file: 'packages/websocket/src/index.js',
     from: 'queueMicrotask(() => this.lose(cause));',
     to: '',
     by: 'tests/node/websocket.test.js',

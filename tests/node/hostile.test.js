@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { AbpError, connect, expose } from '../../js/index.js';
-import { fromOrigins } from '../../js/transports/websocket.js';
+import { fromOrigins } from '../../packages/websocket/src/index.js';
 import { Raw } from '../support/raw.js';
 
 const HELLO = { agent: { name: 'raw', version: '1' }, protocolVersion: '0.1', features: {} };

@@ -9,7 +9,7 @@ import { requireBounded } from '../../js/common/bounds.js';
 import * as tasks from '../../js/core/tasks-boundary.js';
 import { connect, expose } from '../../js/index.js';
 import { portTransport } from '../../js/transports/port.js';
-import { webSocketTransport } from '../../js/transports/websocket.js';
+import { webSocketTransport } from '../../packages/websocket/src/index.js';
 import { createTaskServer } from '../../packages/a2a/src/index.js';
 import { createPeer, headerTransport, lineTransport } from '../../packages/rpc/src/index.js';
 import { assertTestsExist, read, root } from '../support/named-tests.js';
@@ -658,7 +658,7 @@ const LIMITS = {
     },
   },
 
-  'js/transports/websocket.js SocketOptions': {
+  'packages/websocket/src/index.js SocketOptions': {
     maxLength: {
       default: 2 ** 25,
       ways: {

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { afterEach, beforeEach, describe, mock, test } from 'node:test';
-import { webSocketTransport } from '../../js/transports/websocket.js';
+import { webSocketTransport } from '../../packages/websocket/src/index.js';
 import { discover } from '../../packages/automation/src/discovery/discover.js';
 import { createHost } from '../../packages/mcp-apps/src/index.js';
 import { lineTransport } from '../../packages/rpc/src/index.js';

@@ -6,7 +6,7 @@ import { connect, expose } from '../../js/index.js';
 import { createTaskServer, createTaskClient } from '../../packages/a2a/src/index.js';
 import { createPeer } from '../../packages/rpc/src/index.js';
 import { portTransport } from '../../js/transports/port.js';
-import { webSocketTransport } from '../../js/transports/websocket.js';
+import { webSocketTransport } from '../../packages/websocket/src/index.js';
 import { TRANSPORTS, emitterPort } from '../contracts/channels.js';
 import { CONTRACT, listen, turns } from '../contracts/transports.js';
 import { usePage } from '../support/page.js';

@@ -20,7 +20,7 @@ import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 import { WebSocket } from 'ws';
 import { connect } from '../../js/index.js';
-import { webSocketTransport } from '../../js/transports/websocket.js';
+import { webSocketTransport } from '../../packages/websocket/src/index.js';
 import { EXPECTED, SMOKE, newProject, openPages, pageOf, root } from '../support/packed.js';
 import { exchange } from './exchange.js';
 import { bundled, sample, servePage, writeProgram } from './newcomer.js';

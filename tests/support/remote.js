@@ -5,7 +5,7 @@
 import { once } from 'node:events';
 import { WebSocketServer } from 'ws';
 import { connect, expose } from '../../js/index.js';
-import { webSocketTransport } from '../../js/transports/websocket.js';
+import { webSocketTransport } from '../../packages/websocket/src/index.js';
 import { AgentDriver, AppDriver } from './drivers.js';
 
 /** @returns {Promise<{ url: string, close: () => void }>} where pages dial, with `?{serial, side, limits}` */

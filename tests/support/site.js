@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { WebSocket, WebSocketServer } from 'ws';
 import { connect, expose } from '../../js/index.js';
 import { portTransport } from '../../js/transports/port.js';
-import { webSocketTransport } from '../../js/transports/websocket.js';
+import { webSocketTransport } from '../../packages/websocket/src/index.js';
 import { AGENT, APP, closeAfter } from './pair.js';
 
 /** A promise, and what settles it. */

@@ -1,5 +1,5 @@
 /** Two ends of a WebSocket in one process, without a network: text goes from one to the other, and a test reads along. */
-import { webSocketTransport } from '../../js/transports/websocket.js';
+import { webSocketTransport } from '../../packages/websocket/src/index.js';
 
 class SocketEnd extends EventTarget {
   readyState = 1;

@@ -10,7 +10,7 @@ import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { WebSocket } from 'ws';
 import { connect } from '../../../js/index.js';
-import { webSocketTransport } from '../../../js/transports/websocket.js';
+import { webSocketTransport } from '../../websocket/src/index.js';
 import { sqliteKeys } from '../src/sqlite.js';
 import { CONTRACT } from './contracts/store.js';
 

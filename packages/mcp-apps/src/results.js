@@ -4,7 +4,7 @@ import { requireBounded } from '../../../js/common/bounds.js';
 import { safely, toErrorObject } from '../../../js/common/errors.js';
 import { firstOf, getOwn, isRecord } from '../../../js/common/values.js';
 import { readError } from '../../../js/wire/responses.js';
-import { withBase64 } from '../../../js/wire/result-store.js';
+import { withBase64 } from '../../../js/wire/binary.js';
 import { plainJson } from '../../automation/src/plain-json.js';
 import { becameIn } from './outcome.js';
 import { OUTCOME, recordOf, textsOf } from './protocol.js';

@@ -9,7 +9,7 @@
 import { requireOptions } from '../../../js/common/check-options.js';
 import { AbpError, reasonText } from '../../../js/common/errors.js';
 import { MAX_MESSAGES_PER_TURN, inLaterTurn } from '../../../js/common/turns.js';
-import { jsonText } from '../../../js/wire/json-text.js';
+import { jsonText } from '../../websocket/src/json-text.js';
 import { HeaderFraming, LineFraming } from './framing.js';
 import { requireNumbers } from '../../../js/common/options.js';
 import { Receiver } from '../../../js/transports/receiver.js';

@@ -3,7 +3,7 @@
 import { appendFileSync, existsSync } from 'node:fs';
 import { WebSocketServer } from 'ws';
 import { expose } from '../../../../js/index.js';
-import { webSocketTransport } from '../../../../js/transports/websocket.js';
+import { webSocketTransport } from '../../../websocket/src/index.js';
 import { sqliteKeys } from '../../src/sqlite.js';
 
 const [, , path, log, point = ''] = process.argv;

@@ -13,7 +13,7 @@ import { mcpTransport } from '../../src/adapters/mcp.js';
 import { readerAndWriter } from '../../src/adapters/vscode-jsonrpc.js';
 import { headerTransport, lineTransport, portChannel } from '../../src/index.js';
 import { portTransport } from '../../../../js/transports/port.js';
-import { webSocketTransport } from '../../../../js/transports/websocket.js';
+import { webSocketTransport } from '../../../websocket/src/index.js';
 import { SDKS, handlers } from '../support/sdks.js';
 
 /** What happened, for a test to wait for. */

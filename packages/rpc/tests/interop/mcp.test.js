@@ -18,7 +18,7 @@ import { WebSocket, WebSocketServer } from 'ws';
 import { mcpTransport } from '../../src/adapters/mcp.js';
 import { createPeer, portTransport } from '../../src/index.js';
 import { connectMcp, serveMcp } from '../../src/mcp.js';
-import { webSocketTransport } from '../../../../js/transports/websocket.js';
+import { webSocketTransport } from '../../../websocket/src/index.js';
 import { fired, gate, outcome, recording } from '../support/rpc.js';
 
 const VERSION = '2025-11-25';

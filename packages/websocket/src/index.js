@@ -2,13 +2,13 @@
  * A WebSocket to an app or from one, in pages and in Node. Each text frame is one message as JSON. Bytes are sent as
  * base64, within `BinaryData`.
  */
-import { bytesToText, textToBytes } from '../wire/binary.js';
-import { jsonText } from '../wire/json-text.js';
-import { AbpError, reasonText } from '../common/errors.js';
-import { requireOptions } from '../common/check-options.js';
-import { exactOrigin } from '../common/origins.js';
-import { prepare } from '../wire/result-store.js';
-import { Receiver } from './receiver.js';
+import { bytesToText, textToBytes } from '../../../js/wire/binary.js';
+import { jsonText } from './json-text.js';
+import { AbpError, reasonText } from '../../../js/common/errors.js';
+import { requireOptions } from '../../../js/common/check-options.js';
+import { exactOrigin } from '../../../js/common/origins.js';
+import { prepare } from './result-store.js';
+import { Receiver } from '../../../js/transports/receiver.js';
 
 /** The `readyState` of an open socket; it is less while connecting and greater afterwards. */
 const OPEN = 1;
@@ -33,16 +33,16 @@ const TOO_LONG = 4009;
  * @property {number} [maxLength] characters of the longest message, either way (33554432)
  * @property {number} [maxUnsent] bytes that may wait to be sent: with more, new calls fail with
  *   RATE_LIMITED; with four times as many, the socket is closed (16777216)
- * @property {import('../wire/result-store.js').Store} [store] stores large parts of a result, so that
+ * @property {import('./result-store.js').Store} [store] stores large parts of a result, so that
  *   references are sent in their place
  * @property {number} [storeAbove] bytes above which a part is stored (10485760)
  */
 
 /**
  * The types of `store`.
- * @typedef {import('../wire/result-store.js').Store} Store
- * @typedef {import('../wire/result-store.js').Stored} Stored
- * @typedef {import('../wire/result-store.js').CallContext} StoreContext
+ * @typedef {import('./result-store.js').Store} Store
+ * @typedef {import('./result-store.js').Stored} Stored
+ * @typedef {import('./result-store.js').CallContext} StoreContext
  */
 
 /**
@@ -50,7 +50,7 @@ const TOO_LONG = 4009;
  * session gets a socket of its own: `connect(() => webSocketTransport(url), options)`.
  * @param {string | URL | Socket} target an address, or a socket that nobody else uses
  * @param {SocketOptions} [options]
- * @returns {import('./transport.js').Transport & { prepare: import('../wire/result-store.js').Prepare }} `prepare` is for apps
+ * @returns {import('../../../js/transports/transport.js').Transport & { prepare: import('../../../js/transports/transport.js').Prepare }} `prepare` is for apps
  */
 export const webSocketTransport = (target, options) => new WebSocketTransport(target, options);
 
@@ -63,7 +63,7 @@ const OPTIONS = {
 };
 
 class WebSocketTransport extends Receiver {
-  /** @type {readonly import('./transport.js').Feature[]} */
+  /** @type {readonly import('../../../js/transports/transport.js').Feature[]} */
   carries = ['liveness', 'streams'];
   #socket;
   #maxLength;
@@ -87,7 +87,7 @@ class WebSocketTransport extends Receiver {
     this.#socket = socket;
     this.#maxLength = maxLength;
     this.#maxUnsent = maxUnsent;
-    /** @type {import('../wire/result-store.js').Prepare} */
+    /** @type {import('../../../js/transports/transport.js').Prepare} */
     this.prepare = (value, context) => prepare(value, context, store, storeAbove);
     // Chromium keeps sockets of pages in its back-forward cache open, so that the other side would wait.
     globalThis.addEventListener?.('pagehide', this.#leave);
@@ -110,7 +110,7 @@ class WebSocketTransport extends Receiver {
   /**
    * @param {unknown} message
    * @param {Transferable[]} [_transfer] nothing can be moved
-   * @param {import('./transport.js').MessageKind} [kind]
+   * @param {import('../../../js/transports/transport.js').MessageKind} [kind]
    */
   post(message, _transfer, kind) {
     const socket = this.#socket;

@@ -1,6 +1,6 @@
 // Three agents of one app: by ABP, by MCP Apps and by WebMCP. Each shows what it was told; the app shows what was done.
 import { AppBridge, PostMessageTransport } from '@modelcontextprotocol/ext-apps/app-bridge';
-import { connect } from '../js/index.js';
+import { connect } from '../packages/main/src/index.js';
 import { connectTools } from '../packages/webmcp/src/index.js';
 
 /** @param {string} selector @param {ParentNode} [within] @returns {any} */
@@ -20,7 +20,7 @@ const outcomeText = (outcome = 'unknown') => `. Outcome: ${outcome}`;
 /** @typedef {{ signal: AbortSignal, onProgress: (info: { progress: number, total?: number }) => void }} Options */
 /** @typedef {(params: object, options: Options) => Promise<{ success: boolean, told: string }>} Call */
 
-/** @param {import('../js/index.js').Client} client @returns {Call} */
+/** @param {import('../packages/main/src/index.js').Client} client @returns {Call} */
 const callBy = (client) => async (params, options) => {
   const { success, data, error, metadata } = await client.call(CAPABILITY, params, options);
   if (success) return { success, told: `counted to ${data.counted}` };
@@ -94,7 +94,9 @@ async function show({ id, name, about, begin }) {
   try {
     call = await begin($('#app'));
   } catch (error) {
-    const { code, message } = /** @type {import('../js/index.js').AbpError} */ (error);
+    const { code, message } = /** @type {import('../packages/main/src/index.js').AbpError} */ (
+      error
+    );
     const isMissing = code === 'NOT_SUPPORTED';
     status.textContent = isMissing ? MISSING : `${code}: ${message}`;
     return;

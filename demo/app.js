@@ -1,5 +1,5 @@
 // The app: its capabilities, and who may call them. The rest is display.
-import { expose } from '../js/index.js';
+import { expose } from '../packages/main/src/index.js';
 import { createView, toolsOf } from '../packages/mcp-apps/src/index.js';
 import { webmcp } from '../packages/webmcp/src/index.js';
 import { pool } from '../packages/workers/src/pool.js';

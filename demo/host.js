@@ -1,5 +1,5 @@
 // The agent: a page that gives work to apps in cross-origin iframes, and can stop it.
-import { connect } from '../js/index.js';
+import { connect } from '../packages/main/src/index.js';
 import '../packages/inspector/src/index.js';
 import { sampleMarkdown, sampleText } from './sample.js';
 
@@ -183,7 +183,7 @@ const seconds = (ms) => (ms < 950 ? `${Math.round(ms)} ms` : `${(ms / 1000).toFi
 
 // --- The apps ---------------------------------------------------------------------------------------
 
-/** @typedef {import('../js/index.js').Client} Client */
+/** @typedef {import('../packages/main/src/index.js').Client} Client */
 /** @type {Record<string, Client>} */
 const clients = {};
 /** The ids of calls whose app has answered: the others end because the agent waits no longer. @type {Set<string>} */
@@ -230,7 +230,9 @@ async function connectTo(which, session) {
     await $('abp-inspector').attach(clients[which]);
     for (const operation of OPERATIONS) if (operation.at === which) await offer(operation);
   } catch (error) {
-    const { code, message } = /** @type {import('../js/index.js').AbpError} */ (error);
+    const { code, message } = /** @type {import('../packages/main/src/index.js').AbpError} */ (
+      error
+    );
     tell(`${code}: ${message}`);
   }
 }
@@ -330,7 +332,7 @@ const SINCE = {
 
 /**
  * What became of a call, in words.
- * @param {import('../js/types/index.js').Response} response
+ * @param {import('../packages/main/types/index.js').Response} response
  * @param {{ took: number, stopped: number | undefined, answered: boolean }} about `took`: ms of the call; `stopped`: ms
  *   from the user's stop to its end; `answered`: whether the app has answered
  * @returns {[state: string, words: string]}

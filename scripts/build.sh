@@ -43,7 +43,7 @@ for what in ${@:-wasm test package mcpb}; do
     test | coverage | native) build "$what" ;;
     package)
       "$0" wasm
-      if stale dist/types/js/types/index.d.ts; then
+      if stale dist/types/packages/main/types/index.d.ts; then
         rm -rf dist/{page,workerd}
         roll --configFor page,workerd,singles
         node scripts/declarations.js

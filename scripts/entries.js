@@ -30,7 +30,7 @@ for (const [path, { types, default: file }] of Object.entries(EXPORTS)) {
   if (/^\.\/(page(\/bundle)?|package\.json)$/.test(path)) continue;
   const [, declared] = /^\.\/dist\/types\/(.+)\.d\.ts$/.exec(types) ?? [];
   const [, folder, name] = /^\.\/dist\/(lib|page)\/(.+)\.js$/.exec(file) ?? [];
-  const source = `${String(declared).replace(/^js\/types\//, 'js/')}.js`;
+  const source = `${String(declared).replace('/types/', '/src/')}.js`;
   const entry = (ENTRIES[path] = { source });
   if (path === '.') Object.assign(entry, { types: `${declared}.ts` });
   if (folder === 'page') {

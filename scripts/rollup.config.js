@@ -19,14 +19,14 @@ const root = fileURLToPath(new URL('../', import.meta.url));
 const SIDES = [
   {
     side: 'expose',
-    entry: join(root, 'js/app/entry.js'),
+    entry: join(root, 'packages/main/src/expose.js'),
     own: /\/js\/(app\/|session\/invocation)/,
     shared:
       /\/js\/(core\/cancellable|common\/(breathe|json-schema|report|require-json|token)|transports\/(owners|window))\.js/,
   },
   {
     side: 'connect',
-    entry: join(root, 'js/agent/connect.js'),
+    entry: join(root, 'packages/main/src/connect.js'),
     own: /\/js\/(agent\/(?!rejection)|session\/pending-call)/,
     shared: /\/js\/(core\/pending|transports\/(iframe|iframe-watcher|worker)|wire\/responses)\.js/,
   },
@@ -73,11 +73,22 @@ function layout(forPages) {
     if (users.length !== 1) return users.length ? 'common' : undefined;
     const [{ side, entry, own, shared }] = users;
     // Nothing in a side's file runs by itself, for other entries load it, too.
-    if (own.test(id)) return forPages ? 'sides' : id === entry ? `${side}-door` : side;
+    if (id === entry) return forPages ? 'sides' : `${side}-door`;
+    if (own.test(id)) return forPages ? 'sides' : side;
     // A page would load all of a side for a part of it; a bundler takes the part.
     return shared.test(id) && !forPages ? side : 'common';
   };
 }
+
+/**
+ * Rollup orders modules by the paths of their entries. With the main entry first, the core's constants come before what uses them, and
+ * bundlers put their values in their places.
+ * @type {Plugin}
+ */
+const mainFirst = {
+  name: 'main first',
+  resolveId: (id) => (id === ENTRIES['.'].source ? `${root}./${id}` : null),
+};
 
 /** @param {string} id of an import that leads out of the repository */
 const isForeign = (id) => !/^[./]/.test(id);
@@ -194,11 +205,15 @@ const page = {
   ...{ chunkFileNames: '[name]-[hash].js', manualChunks: layout(true) },
 };
 const OUTPUTS = {
-  lib: [options(MODULES, lib, shortCores, printed())],
+  lib: [options(MODULES, lib, mainFirst, shortCores, printed())],
   // For pages without a bundler: small, with the packages that they use inside.
-  page: [options(PAGES, page, shortCores, foreignInside, printed({ minify: true }, true))],
+  page: [
+    options(PAGES, page, mainFirst, shortCores, foreignInside, printed({ minify: true }, true)),
+  ],
   // Without maps nobody reads it; stacks have its names.
-  workerd: [options(MODULES, workerd, coresImported, printed({ minifyWhitespace: true }))],
+  workerd: [
+    options(MODULES, workerd, mainFirst, coresImported, printed({ minifyWhitespace: true })),
+  ],
   singles: [
     single(ENTRIES['.'].source, BUNDLE),
     ...Object.entries(SINGLES).map(([name, source]) =>

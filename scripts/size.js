@@ -166,7 +166,10 @@ async function measureModule() {
 export async function measureParts() {
   /** @type {Record<string, any>} */
   const parts = {};
-  const options = { plugins: [withoutLazy], alias: { 'abp-bridge': './js/index.js' } };
+  const options = {
+    plugins: [withoutLazy],
+    alias: { 'abp-bridge': './packages/main/src/index.js' },
+  };
   for (const side of NAMES) {
     const [{ inputs }] = await byEsbuild(side, options);
     for (const [name, { bytesInOutput }] of Object.entries(inputs))

@@ -11,6 +11,7 @@ import {
   requireTexts,
 } from '../common/errors.js';
 import { ANYTHING, NUMBERS, requireOptions } from '../common/check-options.js';
+import { parts } from '../common/parts.js';
 import { requireJson } from '../common/require-json.js';
 import { getOwn } from '../common/values.js';
 import { exactOrigin } from '../common/origins.js';
@@ -35,7 +36,7 @@ const isRequest = (type) => type === 'capabilities/call' || type === 'capabiliti
 
 /**
  * @typedef {object} Definition What an app is and can do.
- * @property {import('../wire/manifest.js').Manifest['app']} app
+ * @property {import('../types/parts.js').Manifest['app']} app
  * @property {Record<string, import('./registry.js').Capability | import('./registry.js').Handler>} capabilities by name
  */
 
@@ -469,11 +470,10 @@ export class Exposed {
 
   /**
    * The manifest of this app as it stands: see `manifestOf` of abp-bridge/discover.
-   * @returns {Promise<import('../wire/manifest.js').Manifest>}
+   * @returns {Promise<import('../types/parts.js').Manifest>}
    */
   async manifest() {
-    // Loaded on demand: few pages need it.
-    const { manifestOf } = await import('../wire/manifest.js');
+    const { manifestOf } = await parts.manifest();
     return manifestOf({ app: this.#app, capabilities: this.#registry.definitions });
   }
 

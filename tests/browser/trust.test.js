@@ -429,7 +429,7 @@ test(`${FLOOD} calls at once: each is answered, few run, and another agent notic
   await page.waitForFunction(() => window.exposed);
   const outcome = await page.evaluate(
     async ([limit, wanted]) => {
-      const { expose, connect } = await import('/js/index.js');
+      const { expose, connect } = await import('/packages/main/src/index.js');
       const flood = new MessageChannel();
       const fair = new MessageChannel();
       let running = 0;

@@ -7,7 +7,7 @@ import { EventEmitter, once } from 'node:events';
 import { PassThrough } from 'node:stream';
 import { Worker } from 'node:worker_threads';
 import { WebSocket, WebSocketServer } from 'ws';
-import { connect, expose } from '../../js/index.js';
+import { connect, expose } from '../../packages/main/src/index.js';
 import {
   portChannel as framePort,
   headerTransport,

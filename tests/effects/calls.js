@@ -158,7 +158,7 @@ async function* items(pace) {
 
 /**
  * Calls by a client of this library, in the manner of each plan.
- * @param {() => import('../../js/index.js').Client} clientNow
+ * @param {() => import('../../packages/main/src/index.js').Client} clientNow
  * @param {() => Promise<unknown>} [pace]
  * @returns {(...given: Parameters<Call>) => Promise<any>} resolves with its response
  */

@@ -1,7 +1,7 @@
 /** The ways on which a call is a task: A2A, and the gateway, of which an MCP client is told. */
 import { once } from 'node:events';
 import { WebSocketServer } from 'ws';
-import { expose } from '../../js/index.js';
+import { expose } from '../../packages/main/src/index.js';
 import { portTransport } from '../../js/transports/port.js';
 import { webSocketTransport } from '../../packages/websocket/src/index.js';
 import { createTaskClient } from '../../packages/a2a/src/index.js';

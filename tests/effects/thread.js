@@ -1,7 +1,7 @@
 // An app in a thread, or the tasks of a pool. Their handlers write to the database by themselves; see ways.js.
 import { once } from 'node:events';
 import { threadId, workerData } from 'node:worker_threads';
-import { expose } from '../../js/index.js';
+import { expose } from '../../packages/main/src/index.js';
 import { serve } from '../../packages/workers/src/pool.js';
 import { APP } from './calls.js';
 import { appender } from './database.js';

@@ -1,6 +1,6 @@
 /** The ways to an app that run in Node, each as the recorder wants it (stops.js): what a way tells of a call, in one form. */
 import { Worker } from 'node:worker_threads';
-import { connect, expose } from '../../js/index.js';
+import { connect, expose } from '../../packages/main/src/index.js';
 import { portTransport } from '../../js/transports/port.js';
 import { webSocketTransport } from '../../packages/websocket/src/index.js';
 import { createHost, createView, toolsOf } from '../../packages/mcp-apps/src/index.js';

@@ -1,7 +1,7 @@
 // Makes seeds of the target `text`, in the folder given, and the dictionary: the messages that the transcripts
 // cause, as each side hears them. `scripts/fuzz.sh corpus` runs it and keeps of the seeds what adds coverage.
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { connect, expose } from '../../js/index.js';
+import { connect, expose } from '../../packages/main/src/index.js';
 import { AgentDriver, AppDriver } from '../support/drivers.js';
 import { sections } from '../support/sections.js';
 import { Log, play } from '../support/transcript.js';

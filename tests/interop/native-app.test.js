@@ -7,7 +7,7 @@ import { createInterface } from 'node:readline';
 import { before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { WebSocket } from 'ws';
-import { connect } from '../../js/index.js';
+import { connect } from '../../packages/main/src/index.js';
 import { lineTransport } from '../../packages/rpc/src/index.js';
 import { webSocketTransport } from '../../packages/websocket/src/index.js';
 

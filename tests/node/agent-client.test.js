@@ -1,7 +1,7 @@
 // The client by itself: what it refuses, what it copies, whom it tells, and what becomes of the way to its app.
 import assert from 'node:assert/strict';
 import { beforeEach, describe, mock, test } from 'node:test';
-import { AbpError, Client, connect, expose } from '../../js/index.js';
+import { AbpError, Client, connect, expose } from '../../packages/main/src/index.js';
 import { portTransport } from '../../js/transports/port.js';
 import { AGENT, APP, closeAfter, openPair } from '../support/pair.js';
 import { Raw } from '../support/raw.js';

@@ -1,7 +1,7 @@
 // Why a handshake had no answer, as far as a page can know: what connect and the console say of each frame, without a browser.
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
-import { AbpError, connect } from '../../js/index.js';
+import { AbpError, connect } from '../../packages/main/src/index.js';
 import { useClock } from '../support/clock.js';
 import { FramedApp, ORIGIN as APP } from '../support/page.js';
 import { AGENT as agent, closeAfter } from '../support/pair.js';

@@ -1,7 +1,7 @@
 // Trying again: a client that reconnects by itself, and calls that are made again when their error says that it may help.
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
-import { AbpError, connect, expose } from '../../js/index.js';
+import { AbpError, connect, expose } from '../../packages/main/src/index.js';
 import { portTransport } from '../../js/transports/port.js';
 import { useClock } from '../support/clock.js';
 

@@ -1,7 +1,7 @@
 // An app in a page: which window messages it answers, what it tells its author, and what it leaves when it is closed.
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, mock, test } from 'node:test';
-import { expose } from '../../js/index.js';
+import { expose } from '../../packages/main/src/index.js';
 import { AGENT, APP } from '../support/pair.js';
 
 const ORIGIN = 'https://agent.example';

@@ -1,7 +1,7 @@
 // Bytes in results and params where only text can be sent: what is on the wire, what comes out of it, and what is stored elsewhere.
 import assert from 'node:assert/strict';
 import { describe, mock, test } from 'node:test';
-import { expose } from '../../js/index.js';
+import { expose } from '../../packages/main/src/index.js';
 import { APP, closeAfter, openPair } from '../support/pair.js';
 import { overSockets, socketPair } from '../support/sockets.js';
 

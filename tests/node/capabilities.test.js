@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { register } from 'node:module';
 import { afterEach, beforeEach, describe, mock, test } from 'node:test';
-import { connect, transfer } from '../../js/index.js';
+import { connect, transfer } from '../../packages/main/src/index.js';
 import { AGENT, closeAfter, openPair } from '../support/pair.js';
 import { Raw } from '../support/raw.js';
 

@@ -1,7 +1,7 @@
 // Both ends of what flows, by hand: who reads chunks that come when they come, and sources that are stopped while they are at work.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { transfer } from '../../js/index.js';
+import { transfer } from '../../packages/main/src/index.js';
 import { closeAfter, openPair } from '../support/pair.js';
 
 const OVER = { done: true, value: undefined };

@@ -1,7 +1,7 @@
 // Mistakes in a handler, and names that are no text: each gets its error, and everything else goes on.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { connect, expose } from '../../js/index.js';
+import { connect, expose } from '../../packages/main/src/index.js';
 
 async function pair(capabilities) {
   const { port1, port2 } = new MessageChannel();

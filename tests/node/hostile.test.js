@@ -2,7 +2,7 @@
 // followed by an honest call, which must notice nothing.
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, test } from 'node:test';
-import { AbpError, connect, expose } from '../../js/index.js';
+import { AbpError, connect, expose } from '../../packages/main/src/index.js';
 import { fromOrigins } from '../../packages/websocket/src/index.js';
 import { Raw } from '../support/raw.js';
 

@@ -7,7 +7,7 @@ import { PassThrough, Writable } from 'node:stream';
 import { describe, mock, test } from 'node:test';
 import { requireBounded } from '../../js/common/bounds.js';
 import * as tasks from '../../js/core/tasks-boundary.js';
-import { connect, expose } from '../../js/index.js';
+import { connect, expose } from '../../packages/main/src/index.js';
 import { portTransport } from '../../js/transports/port.js';
 import { webSocketTransport } from '../../packages/websocket/src/index.js';
 import { createTaskServer } from '../../packages/a2a/src/index.js';

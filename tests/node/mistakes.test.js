@@ -9,7 +9,7 @@ import { lineTransport } from '../../packages/rpc/src/index.js';
 import { connectMcp, serveMcp } from '../../packages/rpc/src/mcp.js';
 import { webmcp } from '../../packages/webmcp/src/index.js';
 import { warnings } from '../../js/common/warnings.js';
-import { connect, expose } from '../../js/index.js';
+import { connect, expose } from '../../packages/main/src/index.js';
 import { createPeer, portChannel } from '../../packages/rpc/src/index.js';
 import { pool } from '../../packages/workers/src/pool.js';
 import { openPair } from '../support/pair.js';

@@ -1,7 +1,7 @@
 // User code runs in the middle of things: it may call, cancel, close and throw wherever it is run.
 import assert from 'node:assert/strict';
 import { beforeEach, afterEach, test } from 'node:test';
-import { connect, expose } from '../../js/index.js';
+import { connect, expose } from '../../packages/main/src/index.js';
 
 let channel, client, app, aborts;
 beforeEach(async () => {

@@ -1,7 +1,7 @@
 // A call that is made again does not run twice, whatever became of its app meanwhile, and what is told of it is what was done.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { connect, expose } from '../../js/index.js';
+import { connect, expose } from '../../packages/main/src/index.js';
 import { portTransport } from '../../js/transports/port.js';
 import { AGENT, APP, closeAfter } from '../support/pair.js';
 import { LINES, deferred, held, siteOf } from '../support/site.js';

@@ -1,7 +1,7 @@
 // What it costs an app to check params that an agent has made to be costly: they are refused before they are checked.
 import assert from 'node:assert/strict';
 import { mock, test } from 'node:test';
-import { connect, expose } from '../../js/index.js';
+import { connect, expose } from '../../packages/main/src/index.js';
 
 const APP = { id: 'test.app', name: 'Test', version: '1.0' };
 /** Any tree of lists and texts. */

@@ -6,7 +6,7 @@ import { toStandardJsonSchema } from '@valibot/to-json-schema';
 import { type } from 'arktype';
 import * as v from 'valibot';
 import { z } from 'zod';
-import { expose, transfer } from '../../js/index.js';
+import { expose, transfer } from '../../packages/main/src/index.js';
 import { manifestOf } from '../../packages/automation/src/discovery/discover.js';
 import { openPair } from '../support/pair.js';
 

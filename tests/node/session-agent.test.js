@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { register } from 'node:module';
 import { describe, mock, test } from 'node:test';
-import { connect } from '../../js/index.js';
+import { connect } from '../../packages/main/src/index.js';
 import { AGENT, closeAfter, openPair } from '../support/pair.js';
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { warnings } from '../../js/common/warnings.js';
-import { AbpError, expose } from '../../js/index.js';
+import { AbpError, expose } from '../../packages/main/src/index.js';
 import { useClock } from '../support/clock.js';
 import { AGENT, APP, closeAfter, openPair } from '../support/pair.js';
 import { Raw } from '../support/raw.js';

@@ -1,7 +1,7 @@
 // docs/protocol.md suffices for a stranger: peers written from it alone (tests/plain/stranger.js) beside ours.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { connect, expose } from '../../js/index.js';
+import { connect, expose } from '../../packages/main/src/index.js';
 import { StrangerAgent, StrangerApp } from '../plain/stranger.js';
 import { windowLike } from '../support/old-wire.js';
 import { AGENT, APP, closeAfter } from '../support/pair.js';

@@ -1,7 +1,7 @@
 // A call whose handler waits for something before it begins: whatever ends it meanwhile ends it at once, and it never ran.
 import assert from 'node:assert/strict';
 import { afterEach, describe, test } from 'node:test';
-import { connect, expose } from '../../js/index.js';
+import { connect, expose } from '../../packages/main/src/index.js';
 import { portTransport } from '../../js/transports/port.js';
 import { useClock } from '../support/clock.js';
 import { AGENT, APP, closeAfter, openPair, keepAlive } from '../support/pair.js';

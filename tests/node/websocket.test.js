@@ -9,7 +9,7 @@ import { createServer } from 'node:net';
 import { describe, test } from 'node:test';
 import { promisify } from 'node:util';
 import { WebSocket, WebSocketServer } from 'ws';
-import { AbpError, connect, expose } from '../../js/index.js';
+import { AbpError, connect, expose } from '../../packages/main/src/index.js';
 import { createPeer } from '../../packages/rpc/src/index.js';
 import { fromOrigins, webSocketTransport } from '../../packages/websocket/src/index.js';
 import { useClock } from '../support/clock.js';
@@ -1064,7 +1064,7 @@ test('Node’s own WebSocket serves as well', async (t) => {
       ),
   });
   const script = `
-    import { connect } from '${new URL('../../js/index.js', import.meta.url)}';
+    import { connect } from '${new URL('../../packages/main/src/index.js', import.meta.url)}';
     import { webSocketTransport } from '${new URL('../../packages/websocket/src/index.js', import.meta.url)}';
     const client = await connect(() => webSocketTransport('${url}'), ${JSON.stringify(AGENT)});
     const { data } = await client.call('echo', { content: new Uint8Array([1, 2]).buffer, mimeType: 'a/b' });

@@ -2,7 +2,7 @@
 // no message of the protocol. The peer is played by hand, at the other end of a port.
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { connect, expose, transfer } from '../../js/index.js';
+import { connect, expose, transfer } from '../../packages/main/src/index.js';
 import { AGENT, APP, closeAfter } from '../support/pair.js';
 import { Raw } from '../support/raw.js';
 

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { EventEmitter, once } from 'node:events';
 import { describe, mock, test } from 'node:test';
 import { MessageChannel, Worker } from 'node:worker_threads';
-import { connect, expose } from '../../js/index.js';
+import { connect, expose } from '../../packages/main/src/index.js';
 import { Token } from '../../packages/workers/src/pool.js';
 import { usePage } from '../support/page.js';
 

@@ -19,7 +19,7 @@ import { createInterface } from 'node:readline';
 import { after, before, test } from 'node:test';
 import { promisify } from 'node:util';
 import { WebSocket } from 'ws';
-import { connect } from '../../js/index.js';
+import { connect } from '../../packages/main/src/index.js';
 import { webSocketTransport } from '../../packages/websocket/src/index.js';
 import { EXPECTED, SMOKE, newProject, openPages, pageOf, root } from '../support/packed.js';
 import { exchange } from './exchange.js';

@@ -1,5 +1,5 @@
 /** What is called in the sessions of a long life. */
-import { AbpError } from '../../js/index.js';
+import { AbpError } from '../../packages/main/src/index.js';
 
 /** Lasts until it is told to stop. @param {AbortSignal} signal @returns {Promise<never>} */
 export const untilAborted = (signal) =>

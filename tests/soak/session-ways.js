@@ -1,6 +1,6 @@
 /** Every way to an app or a peer that runs in Node: how a session over it is opened, used and broken. */
 import { Worker } from 'node:worker_threads';
-import { AbpError, connect, expose } from '../../js/index.js';
+import { AbpError, connect, expose } from '../../packages/main/src/index.js';
 import { portTransport } from '../../js/transports/port.js';
 import { createTaskClient, createTaskServer } from '../../packages/a2a/src/index.js';
 import { connectPage } from '../../packages/automation/src/index.js';

@@ -1,4 +1,4 @@
-import { connect } from '../../js/index.js';
+import { connect } from '../../packages/main/src/index.js';
 import { AGENT } from './pair.js';
 import { Peer } from './raw.js';
 

@@ -4,7 +4,7 @@
  */
 import { once } from 'node:events';
 import { WebSocketServer } from 'ws';
-import { connect, expose } from '../../js/index.js';
+import { connect, expose } from '../../packages/main/src/index.js';
 import { webSocketTransport } from '../../packages/websocket/src/index.js';
 import { AgentDriver, AppDriver } from './drivers.js';
 

@@ -1,7 +1,7 @@
 /** An address at which an app is, and can be restarted: what a server with one URL is to its agents. */
 import { once } from 'node:events';
 import { WebSocket, WebSocketServer } from 'ws';
-import { connect, expose } from '../../js/index.js';
+import { connect, expose } from '../../packages/main/src/index.js';
 import { portTransport } from '../../js/transports/port.js';
 import { webSocketTransport } from '../../packages/websocket/src/index.js';
 import { AGENT, APP, closeAfter } from './pair.js';

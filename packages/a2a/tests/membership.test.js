@@ -3,7 +3,7 @@
 // was told of, all who are left tell the same of it, and of those who are gone nothing is left.
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
-import { AbpError } from '../../../js/index.js';
+import { AbpError } from '../../main/src/index.js';
 import { createTaskServer } from '../src/index.js';
 import { Membership } from '../src/store/membership.js';
 import { memoryBackend, taskStore } from '../src/store/index.js';

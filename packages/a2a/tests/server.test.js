@@ -5,7 +5,7 @@ import { connect as connect2, createServer as createServer2 } from 'node:http2';
 import { connect } from 'node:net';
 import { describe, test } from 'node:test';
 import { MessageChannel } from 'node:worker_threads';
-import { AbpError } from '../../../js/index.js';
+import { AbpError } from '../../main/src/index.js';
 import { createTaskClient, createTaskServer } from '../src/index.js';
 import { portTransport } from '../../../js/transports/port.js';
 import { instanceWith, trap } from '../../../tests/support/trap.js';

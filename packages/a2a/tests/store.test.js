@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { MessageChannel } from 'node:worker_threads';
 import { memoryBackend, sqliteBackend, taskStore } from '../src/store/index.js';
-import { AbpError } from '../../../js/index.js';
+import { AbpError } from '../../main/src/index.js';
 import { useClock } from '../../../tests/support/clock.js';
 import { portTransport } from '../../../js/transports/port.js';
 import { createTaskClient, createTaskServer } from '../src/index.js';

@@ -7,7 +7,7 @@ import { after, afterEach, before, describe, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { gzipSync, brotliCompressSync, deflateSync } from 'node:zlib';
 import { AbpError, discover, isPublic, manifestOf } from '../src/discovery/discover.js';
-import { expose } from '../../../js/index.js';
+import { expose } from '../../main/src/index.js';
 
 const MiB = 1 << 20;
 const LINK = '<link rel="abp-manifest" href="/abp.json">';

@@ -1,7 +1,7 @@
 // What lives in a driven page, without a browser: what it does when its agent goes, and what it hears twice.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { expose } from '../../../js/index.js';
+import { expose } from '../../main/src/index.js';
 import { connectPage, preparePage } from '../src/index.js';
 import { drivenPage } from './support/driven-page.js';
 

@@ -2,7 +2,7 @@
  * What the entries for frameworks share: a connection and a call as stores, whose state is replaced when it changes. A
  * component shows the state, and ends what it began when it goes.
  */
-import { connect } from '../../../js/agent/connect.js';
+import { connect } from '../../main/src/connect.js';
 import { AbpError, invokeReportingErrors, toErrorObject } from '../../../js/common/errors.js';
 import { followSignal } from '../../../js/common/signals.js';
 import { milliseconds } from '../../../js/common/values.js';

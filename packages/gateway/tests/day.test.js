@@ -18,7 +18,7 @@ after(() => site.close());
 /** A page of its own, with an app. */
 function page(path, capabilities) {
   const body = `<!doctype html><script type="module">
-    import { expose } from '/js/index.js';
+    import { expose } from '/packages/main/src/index.js';
     const log = (body) => fetch('/log', { method: 'POST', body });
     expose({ app: { id: 'day', name: 'Day', version: '1' }, capabilities: ${capabilities} }, { origins: [] });
   </script>`;

@@ -26,7 +26,7 @@ function serve(capabilities) {
   };
   const body = `<!doctype html><script type="importmap">${JSON.stringify({ imports })}</script>
   <script type="module">
-    import { expose } from '/js/index.js';
+    import { expose } from '/packages/main/src/index.js';
     let released;
     do released = await fetch('/released', { cache: 'no-store' });
     while (!released.ok);

@@ -64,7 +64,7 @@ test('a2a: each capability is a skill, and a cancel reaches its handler', async 
 /** A page with an app that tells its cookies, and a script. */
 function page(script) {
   const body = `<!doctype html><script type="module">
-    import { expose } from '/js/index.js';
+    import { expose } from '/packages/main/src/index.js';
     const capabilities = { cookie: () => document.cookie };
     ${script}
     expose({ app: { id: 'cookies', name: 'Cookies', version: '1' }, capabilities }, { origins: [] });

@@ -33,7 +33,7 @@ const CAPABILITIES = `{
   },
 }`;
 const page = `<!doctype html><script type="module">
-  import { expose } from '/js/index.js';
+  import { expose } from '/packages/main/src/index.js';
   const frame = () => new Promise(requestAnimationFrame);
   const released = async () => { while (!(await fetch('/released', { cache: 'no-store' })).ok); };
   const download = (text) => {

@@ -1,7 +1,7 @@
 // What recordings contain, and that they end. That they replay is shown in tests/differential and tests/core.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { connect, expose } from '../../../js/index.js';
+import { connect, expose } from '../../main/src/index.js';
 import { createRecorder } from '../src/recorder/index.js';
 import { snapshot } from '../src/recorder/snapshot.js';
 import { recordSession } from '../../../tests/support/recorded.js';

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { WebSocket } from 'ws';
-import { connect } from '../../../js/index.js';
+import { connect } from '../../main/src/index.js';
 import { webSocketTransport } from '../../websocket/src/index.js';
 import { sqliteKeys } from '../src/sqlite.js';
 import { CONTRACT } from './contracts/store.js';

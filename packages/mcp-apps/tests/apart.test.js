@@ -1,7 +1,7 @@
 // A view and its host without a browser, over a transport that is given to both; and the helpers of a server.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { connect, expose } from '../../../js/index.js';
+import { connect, expose } from '../../main/src/index.js';
 import { createPeer, portChannel } from '../../rpc/src/index.js';
 import {
   createHost,

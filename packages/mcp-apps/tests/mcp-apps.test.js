@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
 import { test } from 'node:test';
-import { connect, expose } from '../../../js/index.js';
+import { connect, expose } from '../../main/src/index.js';
 import { createPeer } from '../../rpc/src/index.js';
 import { createHost, createView, toolsOf } from '../src/index.js';
 import { allowOf, policyOf } from '../src/policy.js';

@@ -1,5 +1,5 @@
 /** An agent in a page, and the WebMCP tools of that page's document or of a frame. */
-import { connect } from '../../../js/agent/connect.js';
+import { connect } from '../../main/src/connect.js';
 import { foreignApp } from '../../../js/app/foreign-app.js';
 import { ForeignTransport } from '../../../js/app/foreign-transport.js';
 import { REPORTERS } from '../../../js/app/reporters.js';

@@ -1,7 +1,7 @@
 // An app's WebMCP tools without a browser: what a `modelContext` is given, and what it hears of calls.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { AbpError, connect, expose } from '../../../js/index.js';
+import { AbpError, connect, expose } from '../../main/src/index.js';
 import { webmcp } from '../src/index.js';
 import { fired, gate } from '../../rpc/tests/support/rpc.js';
 

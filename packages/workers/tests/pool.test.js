@@ -5,7 +5,7 @@ import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { afterEach, describe, test } from 'node:test';
 import { Worker } from 'node:worker_threads';
-import { connect, expose } from '../../../js/index.js';
+import { connect, expose } from '../../main/src/index.js';
 import { pool } from '../src/pool.js';
 
 const script = new URL('../../../tests/support/workers/pool.js', import.meta.url);

@@ -5,7 +5,7 @@ import { Worker } from 'node:worker_threads';
 import { peerPair } from '../../rpc/tests/support/rpc.js';
 import { AGENT, APP, closeAfter, openPair } from '../../../tests/support/pair.js';
 import { WAYS } from '../../../tests/support/ways.js';
-import { connect, expose } from '../../../js/index.js';
+import { connect, expose } from '../../main/src/index.js';
 import { portTransport } from '../../../js/transports/port.js';
 import { pool } from '../src/pool.js';
 

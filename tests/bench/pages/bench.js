@@ -1,6 +1,6 @@
 // The host page of the benchmark. Each function does one round of both sides of a comparison and returns
 // the two times, so that each ratio compares adjacent runs.
-import { connect } from '/js/index.js';
+import { connect } from '/packages/main/src/index.js';
 import * as abp from '/js/core/abp-boundary.js';
 import { AbpCore, ready } from '/js/core/abp-core.js';
 

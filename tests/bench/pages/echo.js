@@ -1,5 +1,5 @@
 // The iframe of the benchmark: the same echo by this library and by a bare MessagePort.
-import { expose } from '/js/index.js';
+import { expose } from '/packages/main/src/index.js';
 
 const origin = decodeURIComponent(location.search.slice(1));
 expose(

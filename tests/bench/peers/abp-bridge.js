@@ -1,4 +1,4 @@
-import { connect, expose, transfer } from '../../../js/index.js';
+import { connect, expose, transfer } from '../../../packages/main/src/index.js';
 
 const limits = { maxCalls: 1 << 19 };
 

@@ -1,5 +1,5 @@
 // The host page of the browser tests: does nothing until a test asks.
-import { connect, expose } from '/js/index.js';
+import { connect, expose } from '/packages/main/src/index.js';
 import { ready } from '/js/core/abp-core.js';
 import { webSocketTransport } from '/packages/websocket/src/index.js';
 import { plainAgent, windowChannel } from '/tests/plain/plain.js';

@@ -1,5 +1,5 @@
 // An app in a worker of a page, or the tasks of a pool there.
-import { expose } from '/js/index.js';
+import { expose } from '/packages/main/src/index.js';
 import { serve } from '/packages/workers/src/pool.js';
 import { APP } from '/tests/effects/calls.js';
 import { handlersOf, withChecks } from '/tests/effects/work.js';

@@ -6,13 +6,13 @@ import { HOW_TO_ALLOW, isPublic } from '../../../../js/common/addresses.js';
 import { SIGNAL, requireOptions } from '../../../../js/common/check-options.js';
 import { AbpError } from '../../../../js/common/errors.js';
 import { readHead } from './head-reader.js';
-import { MAX_MANIFEST_BYTES, parseManifest, warningsOf } from '../../../../js/wire/manifest.js';
+import { MAX_MANIFEST_BYTES, parseManifest, warningsOf } from './manifest.js';
 import { milliseconds } from '../../../../js/common/values.js';
 import { followSignal } from '../../../../js/common/signals.js';
 
 export { isPublic } from '../../../../js/common/addresses.js';
 export { AbpError } from '../../../../js/common/errors.js';
-export { manifestOf } from '../../../../js/wire/manifest.js';
+export { manifestOf } from './manifest.js';
 
 const TIMEOUT = 10_000;
 const MAX_REDIRECTS = 5;
@@ -39,7 +39,7 @@ const OPTIONS = {
 };
 
 /**
- * @typedef {{ supported: true, manifest: import('../../../../js/wire/manifest.js').Manifest, manifestUrl: string, warnings: string[] }} Supported A page that names a manifest, and the manifest.
+ * @typedef {{ supported: true, manifest: import('../../../../js/types/parts.js').Manifest, manifestUrl: string, warnings: string[] }} Supported A page that names a manifest, and the manifest.
  * @typedef {{ supported: false, code: string, reason: string }} Unsupported Why no manifest was found.
  */
 

@@ -2,7 +2,7 @@
 // itself as a power cut would.
 import { appendFileSync, existsSync } from 'node:fs';
 import { WebSocketServer } from 'ws';
-import { expose } from '../../../../js/index.js';
+import { expose } from '../../../main/src/index.js';
 import { webSocketTransport } from '../../../websocket/src/index.js';
 import { sqliteKeys } from '../../src/sqlite.js';
 

@@ -1,7 +1,7 @@
 // A host of MCP Apps in React under StrictMode.
 import { StrictMode, createElement as h, useEffect, useRef } from 'react';
 import { createRoot } from 'react-dom/client';
-import { connect } from '/js/index.js';
+import { connect } from '/packages/main/src/index.js';
 import { createHost } from '/packages/mcp-apps/src/index.js';
 
 window.log = [];

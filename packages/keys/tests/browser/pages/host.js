@@ -1,5 +1,5 @@
 // An agent whose app is in an iframe.
-import { connect } from '/js/index.js';
+import { connect } from '/packages/main/src/index.js';
 
 let client;
 window.begin = async (url, options) => {

@@ -2,9 +2,11 @@
  * The app's door. The core begins to load with the page, so that no agent waits for it; not in js/app/expose.js, whose file other
  * entries use parts of.
  */
-import { Exposed as App, expose as exposeApp } from './expose.js';
-import { ready } from '../core/abp-core.js';
+import { Exposed as App, expose as exposeApp } from '../../../js/app/expose.js';
+import { parts } from '../../../js/common/parts.js';
+import { ready } from '../../../js/core/abp-core.js';
 
+parts.manifest = () => import('../../automation/src/discovery/manifest.js');
 void ready();
 
 /** An app that agents can call, as `expose` returns it. */

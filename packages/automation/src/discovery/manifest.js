@@ -2,23 +2,17 @@
  * The manifest: what a site says about its app before anyone has connected to the app. It is unverified data: nothing in
  * it is run, merged or believed.
  */
-import { requireBounded } from '../common/bounds.js';
-import { AbpError } from '../common/errors.js';
-import { jsonSchemaOf } from '../common/json-schema.js';
-import { getOwn } from '../common/values.js';
+import { requireBounded } from '../../../../js/common/bounds.js';
+import { AbpError } from '../../../../js/common/errors.js';
+import { jsonSchemaOf } from '../../../../js/common/json-schema.js';
+import { getOwn } from '../../../../js/common/values.js';
 
 /** Bytes that the text of a manifest may have. */
 export const MAX_MANIFEST_BYTES = 1 << 20;
 const MAX_CAPABILITIES = 100;
 const MAX_DEPTH = 64;
 
-/**
- * @typedef {object} Manifest It may have further members, which are not checked.
- * @property {string} abp the protocol's version
- * @property {{ id: string, name: string, version: string, description?: string, homepage?: string, icon?: string, support?: string }} app
- * @property {{ name: string, description?: string, inputSchema?: object, outputSchema?: object, experimental?: boolean, deprecated?: boolean,
- *   requirements?: { type: string, description: string, resolution?: string }[] }[]} capabilities
- */
+/** @import { Manifest } from '../../../../js/types/parts.js' */
 
 /** The members of an app and of a capability that belong in a manifest: those that hold for everyone, always. */
 const OF_APP = ['id', 'name', 'version', 'description', 'homepage', 'icon', 'support'];

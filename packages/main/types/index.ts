@@ -1,0 +1,71 @@
+/** The main entry as TypeScript sees it: what its source exports, and by name the types that are met on the way. */
+export * from '../src/index.js';
+export { Client, connect } from '../../../js/agent/client.js'; // with what they say of themselves
+export { Exposed, expose } from '../../../js/app/expose.js';
+export type { CallStream } from '../../../js/agent/call-stream.js';
+export type { Patience, Reconnecting, Reloading } from '../../../js/agent/retry.js';
+export type { CapabilityInfo } from '../../../js/agent/capability-list.js';
+export type {
+  AgentOptions,
+  AnyWorker,
+  AttemptOptions,
+  CallOptions,
+  OutcomeOptions,
+  ConnectOptions,
+  ConnectTarget,
+  Opener,
+} from '../../../js/agent/client.js';
+export type { Connection, Session } from '../../../js/app/connection.js';
+export type {
+  AppTransport,
+  Definition,
+  ExposeOptions,
+  Interface,
+  ServeOptions,
+} from '../../../js/app/expose.js';
+export type {
+  CallContext,
+  Capability,
+  Described,
+  Handler,
+  Implemented,
+  Requirement,
+} from '../../../js/app/registry.js';
+export type { ErrorObject, Told } from '../../../js/common/errors.js';
+export type { Token } from '../../../js/common/token.js';
+export type { Limits } from '../../../js/core/abp-core.js';
+export type { Brand } from '../../../js/core/instance.js';
+export type { RequestOptions } from '../../../js/session/pending-call.js';
+export type { ObserverOptions } from '../../../js/session/observers.js';
+export type { TraceEvent, TraceListener, TraceOutcome } from '../../../js/session/trace.js';
+export type { Feature, MessageKind, Prepare, Transport } from '../../../js/transports/transport.js';
+export type { Manifest } from '../../../js/types/parts.js';
+export type {
+  CallArguments,
+  CapabilitiesOf,
+  ChunkOf,
+  DataOf,
+  ExposedApp,
+  Inferred,
+  InputOf,
+  NameOf,
+  OutputOf,
+  ParamsOf,
+  ResponseOf,
+  Schema,
+  StandardSchema,
+  TypedCapability,
+  TypedDefinition,
+} from '../../../js/types/app.js';
+export type { ErrorCode, ProtocolCode } from '../../../js/types/errors.js';
+export type { CallFate, CallOutcome } from '../../../js/types/outcome.js';
+export type { KeyEnded, KeyFound, KeyStore } from '../../../js/types/keys.js';
+export type { FromSchema } from '../../../js/types/json-schema.js';
+export type {
+  CancelResponse,
+  Failure,
+  Metadata,
+  ProgressInfo,
+  Response,
+  Success,
+} from '../../../js/wire/messages.js';

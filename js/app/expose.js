@@ -130,7 +130,7 @@ export class Exposed {
   /** @type {ReturnType<import('../types/app.js').WebMcp> | undefined} */
   #webmcp;
   #closed = false;
-  /** @type {import('./foreign-capabilities.js').ForeignCapabilities | undefined} */
+  /** @type {import('../types/parts.js').ForeignCapabilities | undefined} */
   #foreign;
   #isReady = false;
   /** The origins whose refusal was written to the console. @type {Set<string>} */
@@ -228,7 +228,7 @@ export class Exposed {
           this.#remembering().then((memory) => memory.open((named) => (this.#named = named))),
         // Loaded on demand: most apps are made with this library and do not need it.
         foreign &&
-          import('./foreign-capabilities.js').then(({ foreignCapabilities }) => {
+          parts.foreign().then(({ foreignCapabilities }) => {
             this.#foreign = foreignCapabilities(foreign, this);
           }),
       ]);

@@ -1,4 +1,7 @@
 /** What the shim knows of the parts that stand on it. */
+import type { Exposed, Interface } from '../app/expose.js';
+import type { Capabilities } from '../app/registry.js';
+import type { Invocation } from '../session/invocation.js';
 
 /** What a site says about its app. It may have further members, which are not checked. */
 export interface Manifest {
@@ -24,8 +27,17 @@ export interface Manifest {
   }[];
 }
 
+/** What an app of others' making can do. Its session lasts as long as an agent has one. */
+export type ForeignCapabilities = Capabilities & { end(reason?: string): Promise<void> };
+
+/** A call of such an app, which is told what becomes of its cancel. */
+export type ForeignCall = Pick<Invocation, 'onStop' | 'stopAnswered'>;
+
 /** Loads each part. */
 export interface Parts {
+  foreign(): Promise<{
+    foreignCapabilities(abp: Interface, exposed: Exposed): ForeignCapabilities;
+  }>;
   manifest(): Promise<{
     manifestOf(definition: { app: Manifest['app']; capabilities: object }): Manifest;
   }>;

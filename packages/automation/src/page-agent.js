@@ -2,12 +2,12 @@
  * The part of a page transport that runs in the page. It reads one stream of lines and writes another. An app of this
  * library takes and gives the protocol's messages, one a line; what is asked of another app, and what that reports, are
  * lines of their own. It is injected as text, so it uses nothing but what is injected with it:
- * js/app/foreign-app.js, packages/automation/src/clone-codec.js and what these use.
+ * packages/automation/src/foreign/foreign-app.js, packages/automation/src/clone-codec.js and what these use.
  */
-import { foreignApp } from '../../../js/app/foreign-app.js';
+import { foreignApp } from './foreign/foreign-app.js';
 import { fromText, toText } from './clone-codec.js';
 
-/** @import { ForeignApp } from '../../../js/app/foreign-app.js' */
+/** @import { ForeignApp } from './foreign/foreign-app.js' */
 /** @import { AppTransport } from '../../../js/app/expose.js' */
 
 /**

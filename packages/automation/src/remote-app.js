@@ -2,7 +2,7 @@
 import { AbpError, reportError } from '../../../js/common/errors.js';
 import { reasonUnsent } from '../../../js/wire/unsent.js';
 
-/** @import { CallOptions, ForeignApp, Hear } from '../../../js/app/foreign-app.js' */
+/** @import { CallOptions, ForeignApp, Hear } from './foreign/foreign-app.js' */
 
 /** @typedef {{ resolve: (value: any) => void, reject: (thrown: unknown) => void }} Asked */
 

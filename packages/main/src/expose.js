@@ -6,6 +6,7 @@ import { Exposed as App, expose as exposeApp } from '../../../js/app/expose.js';
 import { parts } from '../../../js/common/parts.js';
 import { ready } from '../../../js/core/abp-core.js';
 
+parts.foreign = () => import('../../automation/src/foreign/foreign-capabilities.js');
 parts.manifest = () => import('../../automation/src/discovery/manifest.js');
 void ready();
 

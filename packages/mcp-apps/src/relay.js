@@ -3,7 +3,7 @@
  * nothing is decided here, and what it does not say is not claimed.
  */
 import { removed } from '../../../js/app/never-ran.js';
-import { RelayTransport } from '../../../js/app/relay-transport.js';
+import { RelayTransport } from '../../automation/src/foreign/relay-transport.js';
 import { requireBounded } from '../../../js/common/bounds.js';
 import { safely } from '../../../js/common/errors.js';
 import { firstOf, getOwn, isRecord } from '../../../js/common/values.js';

@@ -1,7 +1,7 @@
 /** An agent in a page, and the WebMCP tools of that page's document or of a frame. */
 import { connect } from '../../main/src/connect.js';
-import { foreignApp } from '../../../js/app/foreign-app.js';
-import { ForeignTransport } from '../../../js/app/foreign-transport.js';
+import { foreignApp } from '../../automation/src/foreign/foreign-app.js';
+import { ForeignTransport } from '../../automation/src/foreign/foreign-transport.js';
 import { REPORTERS } from '../../../js/app/reporters.js';
 import { pageTools } from '../../automation/src/page-tools.js';
 import { readAnswer } from '../../automation/src/tool-results.js';

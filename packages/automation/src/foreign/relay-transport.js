@@ -2,14 +2,14 @@
  * An app of others' making as the other side of a transport, for `connect`. Its endpoint is here: the core keeps its calls
  * and answers cancels, by the app's own word. What the app is asked, and says, is its capabilities' to pass on.
  */
-import { Connection } from './connection.js';
-import { LIST_CHANGED } from '../wire/messages.js';
-import { Receiver } from '../transports/receiver.js';
+import { Connection } from '../../../../js/app/connection.js';
+import { LIST_CHANGED } from '../../../../js/wire/messages.js';
+import { Receiver } from '../../../../js/transports/receiver.js';
 
 const LEFT = 'The agent has left';
 
 export class RelayTransport extends Receiver {
-  /** @type {readonly import('../transports/transport.js').Feature[]} */
+  /** @type {readonly import('../../../../js/transports/transport.js').Feature[]} */
   carries = [];
   /** @type {Connection | undefined} */
   #connection;
@@ -18,9 +18,9 @@ export class RelayTransport extends Receiver {
   #limits;
 
   /**
-   * @param {import('./registry.js').Capabilities} registry calls the app
+   * @param {import('../../../../js/app/registry.js').Capabilities} registry calls the app
    * @param {() => void} [onEnd] called when nothing is sent or received any more
-   * @param {import('../core/abp-core.js').Limits} [limits]
+   * @param {import('../../../../js/core/abp-core.js').Limits} [limits]
    */
   constructor(registry, onEnd, limits) {
     super();

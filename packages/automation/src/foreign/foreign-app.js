@@ -3,7 +3,7 @@
  * is called where the app is. In a page that is driven it is injected as text, so it uses nothing but its arguments.
  *
  * It holds what cannot leave the app's page: functions. What becomes of a call is decided elsewhere, by an endpoint
- * (js/app/foreign-capabilities.js).
+ * (foreign-capabilities.js).
  */
 
 /**

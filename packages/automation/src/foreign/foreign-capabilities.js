@@ -2,20 +2,20 @@
  * The capabilities of an app of others' making, for an endpoint of ours: that keeps its calls, and the app's own word
  * decides what becomes of a cancel. Takes the place of a Registry.
  */
-import { CapabilityList } from '../agent/capability-list.js';
-import { NO_ERROR } from '../core/abp-boundary.js';
-import { AbpError, saysCancelled, toErrorObject } from '../common/errors.js';
-import { requireJson } from '../common/require-json.js';
-import { copyRecord, getOwn } from '../common/values.js';
-import { LIST_CHANGED, isResponse, progressInfo } from '../wire/messages.js';
-import { readError, readResponse } from '../wire/responses.js';
-import { sessionOf } from './connection.js';
+import { CapabilityList } from '../../../../js/agent/capability-list.js';
+import { NO_ERROR } from '../../../../js/core/abp-boundary.js';
+import { AbpError, saysCancelled, toErrorObject } from '../../../../js/common/errors.js';
+import { requireJson } from '../../../../js/common/require-json.js';
+import { copyRecord, getOwn } from '../../../../js/common/values.js';
+import { LIST_CHANGED, isResponse, progressInfo } from '../../../../js/wire/messages.js';
+import { readError, readResponse } from '../../../../js/wire/responses.js';
+import { sessionOf } from '../../../../js/app/connection.js';
 import { foreignApp } from './foreign-app.js';
-import { REPORTERS } from './reporters.js';
+import { REPORTERS } from '../../../../js/app/reporters.js';
 
-/** @import { ProgressInfo, Request, Response } from '../wire/messages.js' */
-/** @import { Invocation } from '../session/invocation.js' */
-/** @import { CallContext } from './registry.js' */
+/** @import { ProgressInfo, Request, Response } from '../../../../js/wire/messages.js' */
+/** @import { ForeignCall } from '../../../../js/types/parts.js' */
+/** @import { CallContext } from '../../../../js/app/registry.js' */
 /** @import { ForeignApp, Hear } from './foreign-app.js' */
 
 /**
@@ -157,7 +157,7 @@ export class ForeignCapabilities {
     else this.audience.notifyProgress(info);
   }
 
-  /** Its question belongs to the call that runs, if there is only one; otherwise any agent may answer. @param {Parameters<import('./registry.js').CallContext['elicit']>[0]} request */
+  /** Its question belongs to the call that runs, if there is only one; otherwise any agent may answer. @param {Parameters<import('../../../../js/app/registry.js').CallContext['elicit']>[0]} request */
   async #ask(request) {
     const [context, another] = this.#running.values();
     try {
@@ -177,7 +177,7 @@ export class ForeignCapabilities {
   /**
    * @param {Request} request
    * @param {CallContext} context
-   * @param {Pick<Invocation, 'onStop' | 'stopAnswered'>} call
+   * @param {ForeignCall} call
    * @returns {Promise<Response>}
    */
   async run({ name, params, timeout }, context, call) {
@@ -230,7 +230,7 @@ export class ForeignCapabilities {
    * Asks the app to stop a call.
    * @param {string} id
    * @param {string | undefined} reason
-   * @param {Pick<Invocation, 'stopAnswered'>} call gets the app's word; where the app does not know, its response decides
+   * @param {Pick<ForeignCall, 'stopAnswered'>} call gets the app's word; where the app does not know, its response decides
    */
   async #stop(id, reason, call) {
     try {
@@ -253,7 +253,7 @@ export class ForeignCapabilities {
 /**
  * The capabilities of an app of others' making in this page.
  * @param {unknown} abp its interface
- * @param {import('./expose.js').Exposed} exposed
+ * @param {import('../../../../js/app/expose.js').Exposed} exposed
  */
 export function foreignCapabilities(abp, exposed) {
   // It looks for the functions by which it reports where it was found.

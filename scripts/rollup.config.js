@@ -22,13 +22,14 @@ const SIDES = [
     entry: join(root, 'packages/main/src/expose.js'),
     own: /\/js\/(app\/|session\/invocation)/,
     shared:
-      /\/js\/(core\/cancellable|common\/(breathe|json-schema|report|require-json|token)|transports\/(owners|window))\.js/,
+      /\/js\/(driver\/cancellable|common\/(breathe|json-schema|report|require-json|token)|transports\/(owners|window))\.js/,
   },
   {
     side: 'connect',
     entry: join(root, 'packages/main/src/connect.js'),
     own: /\/js\/(agent\/(?!rejection)|session\/pending-call)/,
-    shared: /\/js\/(core\/pending|transports\/(iframe|iframe-watcher|worker)|wire\/responses)\.js/,
+    shared:
+      /\/js\/(driver\/pending|transports\/(iframe|iframe-watcher|worker)|wire\/responses)\.js/,
   },
 ];
 /** What is loaded later, by the file it is put into. A part that is not named is in a file of its own. */
@@ -106,7 +107,7 @@ const coreInside = {
   name: 'core inside',
   load(id) {
     if (/\/dist\/\w+-wasm\.js$/.test(id)) return "export default '';";
-    if (!id.endsWith('/js/core/load.js')) return null;
+    if (!id.endsWith('/js/driver/load.js')) return null;
     return `export const load = async (_deflated, fallback) =>
       ({ kind: 'js', instantiate: (await fallback()).default });`;
   },
@@ -123,7 +124,7 @@ const coresImported = {
     const [, name] = /\/dist\/(\w+)-wasm\.js$/.exec(id) ?? [];
     if (name) return `import core from 'cores/${name}.wasm'; export default core;`;
     if (/\/dist\/\w+-js\.js$/.test(id)) return 'export default undefined;';
-    if (!id.endsWith('/js/core/load.js')) return null;
+    if (!id.endsWith('/js/driver/load.js')) return null;
     return `export const load = async (module) =>
       ({ kind: 'wasm', instantiate: (env) => new WebAssembly.Instance(module, { env }).exports });`;
   },

@@ -2,7 +2,7 @@
 // the fields of structs lie, and the exports of its boundary with their types. Each enumeration, and each name that
 // C gives to a number, is a type of its own: what is passed where another is wanted does not compile.
 //
-//   node wasm/generate-boundary.mjs <name> [<abi.h>]   writes js/core/<name>-boundary.js, and <abi.h> for the compiler
+//   node wasm/generate-boundary.mjs <name> [<abi.h>]   writes js/driver/<name>-boundary.js, and <abi.h> for the compiler
 //   node wasm/generate-boundary.mjs --check            fails if one of these files is out of date
 //
 // ABI is a digest of all that. The module carries the same number, so that a module and a shim that were not built
@@ -180,7 +180,7 @@ ${[...exportsOf(boundary, numbers)].map(([key, type]) => ` * @property {${type}}
   const abi = createHash('sha256').update(text).digest().readUInt32BE() >>> 1;
   const js = `// Generated from ${headers.join(', ')} and ${boundary.at(-1)} by wasm/generate-boundary.mjs: change those instead.
 
-/** The digest of this file. The module must have the same: see js/core/instance.js. */
+/** The digest of this file. The module must have the same: see js/driver/instance.js. */
 export const ABI = ${abi};
 
 ${text}
@@ -211,8 +211,8 @@ function generateNames(name) {
 
 /** The files in JavaScript of a module, with their texts. */
 const filesOf = (name) => [
-  [`js/core/${name}-boundary.js`, generate(name).js],
-  ...(MODULES[name].names ? [[`js/core/${name}-names.js`, generateNames(name)]] : []),
+  [`js/driver/${name}-boundary.js`, generate(name).js],
+  ...(MODULES[name].names ? [[`js/driver/${name}-names.js`, generateNames(name)]] : []),
 ];
 const current = (path) => {
   try {

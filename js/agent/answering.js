@@ -1,5 +1,5 @@
 /** What an agent answers: its app's questions, and the app's reading of a call's input. Loaded with the first of them. */
-import * as abp from '../core/abp-boundary.js';
+import * as abp from '../driver/abp-boundary.js';
 import { getOwn } from '../common/values.js';
 import { INPUT, elicitationMethod } from '../wire/elicitations.js';
 

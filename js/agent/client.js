@@ -1,6 +1,6 @@
 /** The agent's side: connects to an app and calls its capabilities. */
-import * as abp from '../core/abp-boundary.js';
-import { ready } from '../core/abp-core.js';
+import * as abp from '../driver/abp-boundary.js';
+import { ready } from '../driver/abp-core.js';
 import { Endpoint, carried } from '../session/endpoint.js';
 import { OBSERVER_OPTIONS, Observers } from '../session/observers.js';
 import {
@@ -113,7 +113,7 @@ const OPTIONS = {
  * @property {string[]} [allowedRequests] the elicitation methods that the app may use (all)
  * @property {'frames' | 'port' | 'none'} [upgrade] how far to go beyond the published protocol when the
  *   app agrees: `'none'` is window messages only, readable in the browser's tools (`'frames'`)
- * @property {import('../core/abp-core.js').Limits} [limits] of what may be in flight and how long messages may be
+ * @property {import('../driver/abp-core.js').Limits} [limits] of what may be in flight and how long messages may be
  * @property {(event: string, data: any) => void} [onNotification] called with the app's own notifications
  * @property {(info: any) => void} [onProgress] progress that no call here asked for
  * @property {(request: { method: string, params: any, timeout?: number }, context: { signal: AbortSignal }) => unknown} [onElicitation]

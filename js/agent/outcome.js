@@ -1,5 +1,5 @@
 /** Asks an app what became of a call. Loaded when somebody asks. */
-import * as abp from '../core/abp-boundary.js';
+import * as abp from '../driver/abp-boundary.js';
 import { AbpError } from '../common/errors.js';
 import { ENDING, requireTypes } from '../common/check-options.js';
 import { OUTCOME, fateIn } from '../wire/messages.js';

@@ -1,4 +1,4 @@
-import * as abp from '../core/abp-boundary.js';
+import * as abp from '../driver/abp-boundary.js';
 import { Endpoint, carried } from '../session/endpoint.js';
 import { Invocation } from '../session/invocation.js';
 import { invokeReportingErrors, loadPart, safely, toErrorObject } from '../common/errors.js';
@@ -47,7 +47,7 @@ export class Connection {
    * @param {{ id: string, name: string, version: string, description?: string }} options.app
    * @param {import('./registry.js').Capabilities} options.registry
    * @param {import('./expose.js').AppTransport} options.transport
-   * @param {import('../core/abp-core.js').Limits} [options.limits]
+   * @param {import('../driver/abp-core.js').Limits} [options.limits]
    * @param {boolean} [options.restart]
    * @param {boolean} [options.plain] nothing beyond the published protocol
    * @param {(session: Session) => void} [options.onSession]

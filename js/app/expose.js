@@ -1,8 +1,8 @@
 /** Exposes an app: hears its agents, gives each a connection, and installs `window.abp`. */
 import { Connection } from './connection.js';
 import { Registry } from './registry.js';
-import * as abp from '../core/abp-boundary.js';
-import { ready } from '../core/abp-core.js';
+import * as abp from '../driver/abp-boundary.js';
+import { ready } from '../driver/abp-core.js';
 import {
   AbpError,
   invokeReportingErrors,
@@ -51,7 +51,7 @@ const isRequest = (type) => type === 'capabilities/call' || type === 'capabiliti
  * @property {boolean} [restart] whether a new `initialize` replaces the session of the same window (false:
  *   it is refused with ALREADY_INITIALIZED until the old session has ended)
  * @property {'frames' | 'none'} [upgrade] `'none'` keeps to the published protocol (`'frames'`)
- * @property {import('../core/abp-core.js').Limits} [limits] of what may be in flight and how long messages may be
+ * @property {import('../driver/abp-core.js').Limits} [limits] of what may be in flight and how long messages may be
  * @property {(session: import('./connection.js').Session) => void} [onSession] called when a session begins
  * @property {(session: import('./connection.js').Session) => void} [onSessionEnd] called with the same object when it has
  *   ended, however it has

@@ -2,7 +2,7 @@
  * Calls that have a key: none of them runs twice. What became of them is kept in a store, which is in memory unless the app gives
  * one of its own. Loaded with memory.js.
  */
-import * as abp from '../core/abp-boundary.js';
+import * as abp from '../driver/abp-boundary.js';
 import { copyOf } from '../common/copy.js';
 import { AbpError, isErrorObject, reasonText, safely, toErrorObject } from '../common/errors.js';
 import { secret } from '../common/secret.js';

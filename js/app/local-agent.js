@@ -2,7 +2,7 @@
  * Implements `window.abp`; loaded when one of its methods is first called. It is one more agent, which exchanges the same
  * messages as a remote one.
  */
-import * as abp from '../core/abp-boundary.js';
+import * as abp from '../driver/abp-boundary.js';
 import { copyOf } from '../common/copy.js';
 import {
   AbpError,

@@ -2,7 +2,7 @@
  * What an app remembers for agents that come back: what became of their calls, which the cores of their sessions know, and
  * what calls that have a key ended with. Loaded when an agent asks, gives a key, or has gone.
  */
-import * as abp from '../core/abp-boundary.js';
+import * as abp from '../driver/abp-boundary.js';
 import { AbpError, reasonText } from '../common/errors.js';
 import { onAbort, offAbort } from '../common/signals.js';
 import { getOwn } from '../common/values.js';

@@ -1,5 +1,5 @@
 /** The responses to calls that reached their capability and not its handler. */
-import * as abp from '../core/abp-boundary.js';
+import * as abp from '../driver/abp-boundary.js';
 import { AbpError, toErrorObject } from '../common/errors.js';
 import { CALL } from '../wire/messages.js';
 

@@ -2,8 +2,8 @@
 import { CallStream } from '../agent/call-stream.js';
 import { requireTypes } from '../common/check-options.js';
 import { getOwn, milliseconds } from '../common/values.js';
-import * as abp from '../core/abp-boundary.js';
-import { ENDED } from '../core/cancellable.js';
+import * as abp from '../driver/abp-boundary.js';
+import { ENDED } from '../driver/cancellable.js';
 import { makeCall } from '../session/pending-call.js';
 import { makeStreamedCall } from '../session/streamed-call.js';
 import { INPUT, elicitationMethod } from '../wire/elicitations.js';

@@ -1,5 +1,5 @@
 /** The app's side: its capabilities, and one connection for each agent. */
-import * as abp from '../core/abp-boundary.js';
+import * as abp from '../driver/abp-boundary.js';
 import { AbpError, invokeReportingErrors, loadOnce, loadPart } from '../common/errors.js';
 import { requireJson } from '../common/require-json.js';
 import { isRepeatable } from '../wire/messages.js';

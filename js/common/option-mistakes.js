@@ -5,7 +5,7 @@ import { warn } from './warnings.js';
 
 /** @import { OptionTypes } from './check-options.js' */
 
-/** Those of `limits`; see js/core/abp-core.js. @type {OptionTypes} */
+/** Those of `limits`; see js/driver/abp-core.js. @type {OptionTypes} */
 const LIMITS = Object.fromEntries(
   [
     ...['maxCalls', 'maxConcurrent', 'remembered', 'rememberFor', 'grace', 'maxIdLength'],

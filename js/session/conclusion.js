@@ -2,7 +2,7 @@
  * How a call ends whose handler has returned a response of the protocol that is no success, or has told that what it called still
  * runs. Loaded with the first.
  */
-import * as abp from '../core/abp-boundary.js';
+import * as abp from '../driver/abp-boundary.js';
 import { fateIn, outcomeOf } from '../wire/messages.js';
 import { readResponse } from '../wire/responses.js';
 

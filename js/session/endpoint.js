@@ -1,10 +1,10 @@
 /**
  * One side of one connection: gives the core what comes in, and sends what the core's actions say. The machine
- * (js/core/machine.js) drives the core; nothing here decides what happens to a call. Calls that are made are in
+ * (js/driver/machine.js) drives the core; nothing here decides what happens to a call. Calls that are made are in
  * pending-call.js, those that are received in invocation.js: an agent and an app each need one of them at once, and load
  * the other with the first question.
  */
-import * as abp from '../core/abp-boundary.js';
+import * as abp from '../driver/abp-boundary.js';
 import {
   AbpError,
   invokeReportingErrors,
@@ -14,8 +14,8 @@ import {
   saysTimeout,
 } from '../common/errors.js';
 import { MAX_TIMER, isObject } from '../common/values.js';
-import { AbpCore } from '../core/abp-core.js';
-import { Machine, argOf, kindOf } from '../core/machine.js';
+import { AbpCore } from '../driver/abp-core.js';
+import { Machine, argOf, kindOf } from '../driver/machine.js';
 import { MAX_FRAME_ENTRIES } from '../wire/frames.js';
 import { CALL, ELICITATION, progressInfo } from '../wire/messages.js';
 import { readEntry } from '../wire/reader.js';
@@ -127,7 +127,7 @@ export class Endpoint {
    * @param {object} options
    * @param {abp.Role} options.role
    * @param {number} options.features
-   * @param {import('../core/abp-core.js').Limits} [options.limits]
+   * @param {import('../driver/abp-core.js').Limits} [options.limits]
    * @param {boolean} [options.restart]
    * @param {Transport} options.transport
    * @param {Callee} [options.callee]
@@ -387,7 +387,7 @@ export class Endpoint {
 
   // --- What the core's actions do --------------------------------------------------------------------
 
-  /** @returns {import('../core/machine.js').Acts<PendingCall, Invocation, object | string | undefined, abp.ErrorCode>} */
+  /** @returns {import('../driver/machine.js').Acts<PendingCall, Invocation, object | string | undefined, abp.ErrorCode>} */
   #acts() {
     return {
       read: (action, call, record, context) => {

@@ -1,5 +1,5 @@
 /** Gives the core what the other side says, one input for each message or entry of a frame. */
-import * as abp from '../core/abp-boundary.js';
+import * as abp from '../driver/abp-boundary.js';
 import { invokeReportingErrors, toErrorObject } from '../common/errors.js';
 import { isObject } from '../common/values.js';
 import { OUTCOME } from '../wire/messages.js';

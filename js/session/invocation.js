@@ -1,5 +1,5 @@
 /** The callee's side of a call: runs the handler, provides its context, and sends its result. */
-import * as abp from '../core/abp-boundary.js';
+import * as abp from '../driver/abp-boundary.js';
 import {
   AbpError,
   isErrorObject,
@@ -14,7 +14,7 @@ import { milliseconds } from '../common/values.js';
 import { RECEIVED, RECORD } from './records.js';
 import { OUTCOME, checkedProgress, isResponse, outcomeOf } from '../wire/messages.js';
 import { breatherOf } from '../common/breathe.js';
-import { Cancellable, ENDED } from '../core/cancellable.js';
+import { Cancellable, ENDED } from '../driver/cancellable.js';
 import { keptReport } from '../common/report.js';
 import { onAbort, offAbort } from '../common/signals.js';
 import { Token } from '../common/token.js';

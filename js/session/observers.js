@@ -12,9 +12,9 @@
  * @typedef {object} Observer
  * @property {(sent: boolean, data: unknown) => void} message a message or a frame is about to be sent or read
  * @property {() => void} read the message has been read, and all that it caused has been done
- * @property {(record: object, parent: import('../core/abp-boundary.js').Handle) => void} begin a call or a `PendingCancel` is about to be made, on behalf of
+ * @property {(record: object, parent: import('../driver/abp-boundary.js').Handle) => void} begin a call or a `PendingCancel` is about to be made, on behalf of
  *   the call `parent`, if that is not 0
- * @property {(kind: import('../core/abp-boundary.js').Kind, arg: number, record: AnyCall, context: unknown, text: unknown) => void} action the core's action
+ * @property {(kind: import('../driver/abp-boundary.js').Kind, arg: number, record: AnyCall, context: unknown, text: unknown) => void} action the core's action
  *   is about to be performed
  * @property {(record: AnyCall, response: unknown) => void} end this is what becomes of a call
  * @property {(record: AnyCall, info: unknown) => void} progress progress is about to be sent
@@ -50,7 +50,7 @@ export class Observers {
     this.#endpoints = endpoints;
     /**
      * Stands between an endpoint and its core.
-     * @type {import('../core/core.js').Tap<import('../core/abp-boundary.js').Exports> | undefined}
+     * @type {import('../driver/core.js').Tap<import('../driver/abp-boundary.js').Exports> | undefined}
      */
     this.tap = /** @type {any} */ (recorder)?.tap;
     if (recorder) this.#listeners.add(recorder.note);

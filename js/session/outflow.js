@@ -1,5 +1,5 @@
 /** The stream of a handler: a chunk is sent when the window has room for it. Until then the handler waits. */
-import * as abp from '../core/abp-boundary.js';
+import * as abp from '../driver/abp-boundary.js';
 import { Collection, Iteration, chunkUnsent } from '../common/iteration.js';
 import { sizeOf } from '../common/value-size.js';
 import { writeChunk } from '../wire/stream-writer.js';

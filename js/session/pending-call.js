@@ -1,6 +1,6 @@
 /** The caller's side of a call: a promise, and the signal that may end it early. */
-import * as abp from '../core/abp-boundary.js';
-import { Pending } from '../core/pending.js';
+import * as abp from '../driver/abp-boundary.js';
+import { Pending } from '../driver/pending.js';
 import { isErrorObject, toErrorObject } from '../common/errors.js';
 import { onAbort } from '../common/signals.js';
 import { copyRecord, getOwn, milliseconds } from '../common/values.js';

@@ -1,5 +1,5 @@
 /** Cancelling a call by its id. Loaded with the first one: a call is cancelled by its signal. */
-import * as abp from '../core/abp-boundary.js';
+import * as abp from '../driver/abp-boundary.js';
 import { reasonText } from '../common/errors.js';
 import { copyRecord, getOwn, isObject } from '../common/values.js';
 import { readError } from '../wire/responses.js';

@@ -1,5 +1,5 @@
 /** The caller's side of a call that streams: its result, what is given to its handler, or both. Loaded with the first. */
-import * as abp from '../core/abp-boundary.js';
+import * as abp from '../driver/abp-boundary.js';
 import { sizeOf } from '../common/value-size.js';
 import { writeCredit } from '../wire/stream-writer.js';
 import { PendingCall } from './pending-call.js';

@@ -1,6 +1,6 @@
 /** Decodes what an endpoint's observer is told into events for people and tools. Loaded only where somebody listens. */
-import * as abp from '../core/abp-boundary.js';
-import { SESSIONS } from '../core/abp-names.js';
+import * as abp from '../driver/abp-boundary.js';
+import { SESSIONS } from '../driver/abp-names.js';
 import { invokeReportingErrors, safely } from '../common/errors.js';
 import { getOwn, isObject, textOf } from '../common/values.js';
 import { CALL, ELICITATION, progressMessage } from '../wire/messages.js';

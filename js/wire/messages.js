@@ -2,7 +2,7 @@
  * The shapes of a call and its result: all that JavaScript knows of the wire. Only own properties are read, so that
  * nothing inherited is ever taken for something that the peer sent.
  */
-import * as abp from '../core/abp-boundary.js';
+import * as abp from '../driver/abp-boundary.js';
 import { copyRecord, getOwn, isObject, isRecord, milliseconds, textOf } from '../common/values.js';
 
 /**

@@ -2,7 +2,7 @@
 import { getOwn, milliseconds, textOf } from '../common/values.js';
 import * as FrameKind from './frame-kinds.js';
 import { CALL, ELICITATION, countOf, outcomeOf, readAmount } from './messages.js';
-import * as abp from '../core/abp-boundary.js';
+import * as abp from '../driver/abp-boundary.js';
 
 /** @import { Request } from './messages.js' */
 

@@ -6,7 +6,7 @@ import { FrameWriter } from './frames.js';
 import { progressMessage } from './messages.js';
 import { reasonUnsent, warnUnsent } from './unsent.js';
 
-/** @import * as abp from '../core/abp-boundary.js' */
+/** @import * as abp from '../driver/abp-boundary.js' */
 /** @import { MessageKind, Request } from './messages.js' */
 
 /**

@@ -4,7 +4,7 @@
  * text. What a script does next depends on what came out before, so that calls are really made, found,
  * cancelled and forgotten.
  */
-import { CONFIG } from '../../js/core/abp-boundary.js';
+import { CONFIG } from '../../js/driver/abp-boundary.js';
 
 const FUNCTIONS =
   'end create describe connect close lost leave advance request cancel cancel_by_id result_received unsent progress_received progress_wanted call_received call_local finish receive cancel_received stream_wanted chunk chunk_received chunk_read credit_received cancel_answered suspect refused goes_on postpone begin'.split(

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import * as abp from '../../js/core/abp-boundary.js';
-import { KINDS, SESSIONS } from '../../js/core/abp-names.js';
+import * as abp from '../../js/driver/abp-boundary.js';
+import { KINDS, SESSIONS } from '../../js/driver/abp-names.js';
 
 const pathOf = (path) => fileURLToPath(new URL(path, import.meta.url));
 

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
-import * as abp from '../../js/core/abp-boundary.js';
-import * as rpc from '../../js/core/rpc-boundary.js';
-import * as tasks from '../../js/core/tasks-boundary.js';
+import * as abp from '../../js/driver/abp-boundary.js';
+import * as rpc from '../../js/driver/rpc-boundary.js';
+import * as tasks from '../../js/driver/tasks-boundary.js';
 
 const SAME = { maxConcurrent: 'maxCalls', firstNumber: '1' };
 const CALLS = {
@@ -15,7 +15,7 @@ const CALLS = {
 };
 const DOCUMENTED = [
   [
-    'js/core/abp-core.js',
+    'js/driver/abp-core.js',
     {
       ...SAME,
       ...CALLS,
@@ -27,9 +27,9 @@ const DOCUMENTED = [
       streamBytes: abp.DEFAULT_STREAM_BYTES,
     },
   ],
-  ['js/core/rpc-core.js', { ...SAME, ...CALLS, grace: rpc.PEER_DEFAULT_GRACE_MS }],
+  ['js/driver/rpc-core.js', { ...SAME, ...CALLS, grace: rpc.PEER_DEFAULT_GRACE_MS }],
   [
-    'js/core/tasks-core.js',
+    'js/driver/tasks-core.js',
     {
       maxTasks: tasks.TASKS_DEFAULT_MAX_TASKS,
       maxArtifacts: tasks.TASKS_DEFAULT_MAX_ARTIFACTS,

@@ -1,13 +1,13 @@
-// The driver's contract (js/core): how a core is loaded, what goes into its memory and comes out, and that its actions are taken
+// The driver's contract (js/driver): how a core is loaded, what goes into its memory and comes out, and that its actions are taken
 // before any is performed. These tests run with WebAssembly and, by tests/support/no-wasm.js, without.
 import assert from 'node:assert/strict';
 import { describe, mock, test } from 'node:test';
 import deflated from '../../dist/abp-wasm.js';
-import * as abp from '../../js/core/abp-boundary.js';
-import { Instance } from '../../js/core/instance.js';
-import { load } from '../../js/core/load.js';
-import { CoreDriver, Machine } from '../../js/core/machine.js';
-import { CoreModule } from '../../js/core/module.js';
+import * as abp from '../../js/driver/abp-boundary.js';
+import { Instance } from '../../js/driver/instance.js';
+import { load } from '../../js/driver/load.js';
+import { CoreDriver, Machine } from '../../js/driver/machine.js';
+import { CoreModule } from '../../js/driver/module.js';
 import { useClock } from '../support/clock.js';
 
 const form = 'WebAssembly' in globalThis ? 'wasm' : 'js';

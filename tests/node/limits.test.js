@@ -6,7 +6,7 @@ import { readdirSync } from 'node:fs';
 import { PassThrough, Writable } from 'node:stream';
 import { describe, mock, test } from 'node:test';
 import { requireBounded } from '../../js/common/bounds.js';
-import * as tasks from '../../js/core/tasks-boundary.js';
+import * as tasks from '../../js/driver/tasks-boundary.js';
 import { connect, expose } from '../../packages/main/src/index.js';
 import { portTransport } from '../../js/transports/port.js';
 import { webSocketTransport } from '../../packages/websocket/src/index.js';
@@ -176,7 +176,7 @@ async function requestOf(maxRequest, length) {
   return status === 200;
 }
 
-/** Memory ages with the clock of the core, which moves in steps of 10 ms (js/core/machine.js). */
+/** Memory ages with the clock of the core, which moves in steps of 10 ms (js/driver/machine.js). */
 const CLOCK_STEP = 12;
 
 // --- The list ----------------------------------------------------------------------------------------
@@ -237,7 +237,7 @@ const LIMITS = {
     },
   },
 
-  'js/core/abp-core.js Limits': {
+  'js/driver/abp-core.js Limits': {
     maxCalls: {
       c: 'max_calls',
       default: 4096,
@@ -474,7 +474,7 @@ const LIMITS = {
     },
   },
 
-  'js/core/rpc-core.js Limits': {
+  'js/driver/rpc-core.js Limits': {
     maxCalls: {
       c: 'max_calls',
       default: 4096,
@@ -580,7 +580,7 @@ const LIMITS = {
     },
   },
 
-  'js/core/tasks-core.js TaskLimits': {
+  'js/driver/tasks-core.js TaskLimits': {
     maxTasks: {
       c: 'max_tasks',
       default: 4096,
@@ -625,7 +625,7 @@ const LIMITS = {
       },
     },
   },
-  'js/core/tasks-core.js WatchLimits': {
+  'js/driver/tasks-core.js WatchLimits': {
     grace: {
       c: 'grace_ms',
       default: 30_000,
@@ -1126,9 +1126,9 @@ test('whatever is called a maximum is in the list', () => {
 
 test('each number of a configuration of the core is in the list', () => {
   const CONFIGS = {
-    'src/abp.h': ['abp_config', 'js/core/abp-core.js'],
-    'src/abp_rpc.h': ['abp_peer_config', 'js/core/rpc-core.js'],
-    'src/abp_tasks.h': ['abp_tasks_config', 'js/core/tasks-core.js'],
+    'src/abp.h': ['abp_config', 'js/driver/abp-core.js'],
+    'src/abp_rpc.h': ['abp_peer_config', 'js/driver/rpc-core.js'],
+    'src/abp_tasks.h': ['abp_tasks_config', 'js/driver/tasks-core.js'],
   };
   const SWITCHES = new Set(['features', 'restart', 'foreign', 'commits']);
   for (const [header, [struct, file]] of Object.entries(CONFIGS)) {

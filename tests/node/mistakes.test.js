@@ -459,7 +459,7 @@ for (const [when, end] of Object.entries(ENDS))
   });
 
 test('each documented limit is known', async () => {
-  const source = readFileSync(new URL('../../js/core/abp-core.js', import.meta.url), 'utf8');
+  const source = readFileSync(new URL('../../js/driver/abp-core.js', import.meta.url), 'utf8');
   const names = [...source.matchAll(/@property \{number\} \[(\w+)\]/g)].map(([, name]) => name);
   assert.ok(names.length > 8);
   const limits = Object.fromEntries([...names, 'marker'].map((name) => [name, 1000]));

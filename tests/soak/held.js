@@ -4,7 +4,7 @@
  */
 import { EventEmitter } from 'node:events';
 import * as v8 from 'node:v8';
-import { CoreDriver } from '../../js/core/machine.js';
+import { CoreDriver } from '../../js/driver/machine.js';
 import { portTransport } from '../../js/transports/port.js';
 
 /** What has been set and has neither fired nor been cleared. @type {Set<unknown>} */

@@ -1,8 +1,8 @@
 /**
- * Watches the cores that are made while a test runs, from the driver (js/core/instance.js): what memory their instance takes,
+ * Watches the cores that are made while a test runs, from the driver (js/driver/instance.js): what memory their instance takes,
  * whether they have given theirs back, and what becomes of one that traps.
  */
-import { Instance } from '../../js/core/instance.js';
+import { Instance } from '../../js/driver/instance.js';
 
 /** @typedef {{ instance: any, pointer: number, isFree: boolean }} Watched */
 

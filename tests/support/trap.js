@@ -1,5 +1,5 @@
 /** A core that fails in the midst of an input, as one does whose code or memory is broken; and how much memory it has. */
-import { Instance } from '../../js/core/instance.js';
+import { Instance } from '../../js/driver/instance.js';
 
 /** The instances in which cores were made, the latest last. @type {Instance<any>[]} */
 const instances = [];

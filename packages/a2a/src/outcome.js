@@ -2,7 +2,7 @@
  * What became of the work of a task that has not completed: in the metadata of the message of its status, in the words of
  * ABP (docs/protocol.md#what-became-of-it).
  */
-import * as abp from '../../../js/core/abp-boundary.js';
+import * as abp from '../../../js/driver/abp-boundary.js';
 import { isRecord } from '../../../js/common/values.js';
 
 /** @import { Message, State } from './dialects.js' */

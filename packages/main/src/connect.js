@@ -3,7 +3,7 @@
  * pages that only expose an app, because what serves an app of others' making loads it on demand.
  */
 import { Client as AnyClient, connect as connectTo } from '../../../js/agent/client.js';
-import { ready } from '../../../js/core/abp-core.js';
+import { ready } from '../../../js/driver/abp-core.js';
 
 void ready();
 

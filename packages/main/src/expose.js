@@ -4,7 +4,7 @@
  */
 import { Exposed as App, expose as exposeApp } from '../../../js/app/expose.js';
 import { parts } from '../../../js/common/parts.js';
-import { ready } from '../../../js/core/abp-core.js';
+import { ready } from '../../../js/driver/abp-core.js';
 
 parts.foreign = () => import('../../automation/src/foreign/foreign-capabilities.js');
 parts.manifest = () => import('../../automation/src/discovery/manifest.js');

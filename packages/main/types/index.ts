@@ -33,8 +33,8 @@ export type {
 } from '../../../js/app/registry.js';
 export type { ErrorObject, Told } from '../../../js/common/errors.js';
 export type { Token } from '../../../js/common/token.js';
-export type { Limits } from '../../../js/core/abp-core.js';
-export type { Brand } from '../../../js/core/instance.js';
+export type { Limits } from '../../../js/driver/abp-core.js';
+export type { Brand } from '../../../js/driver/instance.js';
 export type { RequestOptions } from '../../../js/session/pending-call.js';
 export type { ObserverOptions } from '../../../js/session/observers.js';
 export type { TraceEvent, TraceListener, TraceOutcome } from '../../../js/session/trace.js';

@@ -7,7 +7,7 @@ import { RelayTransport } from '../../automation/src/foreign/relay-transport.js'
 import { requireBounded } from '../../../js/common/bounds.js';
 import { safely } from '../../../js/common/errors.js';
 import { firstOf, getOwn, isRecord } from '../../../js/common/values.js';
-import { NO_ERROR, UNKNOWN_CAPABILITY } from '../../../js/core/abp-boundary.js';
+import { NO_ERROR, UNKNOWN_CAPABILITY } from '../../../js/driver/abp-boundary.js';
 import { RpcError } from '../../rpc/src/errors.js';
 import { isCancelled } from './outcome.js';
 import { INVALID_PARAMS, METHOD_NOT_FOUND, recordOf } from './protocol.js';

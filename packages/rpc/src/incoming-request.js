@@ -1,9 +1,9 @@
 /** The callee's side of a request: runs the handler, provides its context, and sends its result. */
-import * as abp from '../../../js/core/abp-boundary.js';
-import * as rpc from '../../../js/core/rpc-boundary.js';
+import * as abp from '../../../js/driver/abp-boundary.js';
+import * as rpc from '../../../js/driver/rpc-boundary.js';
 import { keptReport } from '../../../js/common/report.js';
 import { getOwn, isRecord } from '../../../js/common/values.js';
-import { Cancellable, ENDED } from '../../../js/core/cancellable.js';
+import { Cancellable, ENDED } from '../../../js/driver/cancellable.js';
 import { isGenerator, isStream, markedTransfer } from '../../../js/common/transfer.js';
 import { RpcError, saysCancelled, saysTimedOut, toErrorObject } from './errors.js';
 

@@ -1,15 +1,15 @@
 /**
  * One side of a JSON-RPC connection: reads what comes in, gives it to the core, and sends what the core's actions say.
- * The machine (js/core/machine.js) drives the core; nothing here decides what happens to a request.
+ * The machine (js/driver/machine.js) drives the core; nothing here decides what happens to a request.
  */
 import { inAnotherTurn } from '../../../js/common/breathe.js';
-import * as abp from '../../../js/core/abp-boundary.js';
+import * as abp from '../../../js/driver/abp-boundary.js';
 import { invokeReportingErrors, safely } from '../../../js/common/errors.js';
 import { onAbort } from '../../../js/common/signals.js';
 import { getOwn, isRecord, milliseconds } from '../../../js/common/values.js';
-import { Machine, kindOf } from '../../../js/core/machine.js';
-import * as rpc from '../../../js/core/rpc-boundary.js';
-import { PeerCore, ready } from '../../../js/core/rpc-core.js';
+import { Machine, kindOf } from '../../../js/driver/machine.js';
+import * as rpc from '../../../js/driver/rpc-boundary.js';
+import { PeerCore, ready } from '../../../js/driver/rpc-core.js';
 import { Batch, MAX_BATCH } from './batch.js';
 import { DIALECTS, tokenOf } from './dialects.js';
 import { RpcError, toErrorObject } from './errors.js';
@@ -35,7 +35,7 @@ import { TaskProgress } from './task-progress.js';
 /**
  * @typedef {object} PeerOptions What `createPeer` may be given.
  * @property {'acp' | 'lsp' | 'mcp'} dialect whose way of cancelling is spoken
- * @property {import('../../../js/core/rpc-core.js').Limits} [limits] of requests that may be pending and how long messages may be
+ * @property {import('../../../js/driver/rpc-core.js').Limits} [limits] of requests that may be pending and how long messages may be
  * @property {import('./incoming-request.js').Handler} [onRequest] answers requests for which there is no handler; the same as
  *   `handle('*', …)`
  * @property {(params: any, context: { method: string }) => void} [onNotification] takes notifications for which there
@@ -770,7 +770,7 @@ export class Peer {
 
   // --- What the core's actions do --------------------------------------------------------------------
 
-  /** @returns {import('../../../js/core/machine.js').Acts<PendingRequest, IncomingRequest, Cancel | false, rpc.RpcError>} */
+  /** @returns {import('../../../js/driver/machine.js').Acts<PendingRequest, IncomingRequest, Cancel | false, rpc.RpcError>} */
   #acts() {
     return {
       read: (action, call) =>

@@ -1,7 +1,7 @@
 /** The caller's side of a request: a promise, and the signal that may end it early. */
-import * as abp from '../../../js/core/abp-boundary.js';
-import * as rpc from '../../../js/core/rpc-boundary.js';
-import { Pending } from '../../../js/core/pending.js';
+import * as abp from '../../../js/driver/abp-boundary.js';
+import * as rpc from '../../../js/driver/rpc-boundary.js';
+import { Pending } from '../../../js/driver/pending.js';
 import { getOwn } from '../../../js/common/values.js';
 import { RpcError } from './errors.js';
 

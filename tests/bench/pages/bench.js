@@ -1,8 +1,8 @@
 // The host page of the benchmark. Each function does one round of both sides of a comparison and returns
 // the two times, so that each ratio compares adjacent runs.
 import { connect } from '/packages/main/src/index.js';
-import * as abp from '/js/core/abp-boundary.js';
-import { AbpCore, ready } from '/js/core/abp-core.js';
+import * as abp from '/js/driver/abp-boundary.js';
+import { AbpCore, ready } from '/js/driver/abp-core.js';
 
 /** A record such as an agent sends. */
 const PARAMS = { title: 'a document', pages: [1, 2, 3], options: { size: 'A4', color: true } };

@@ -1,7 +1,7 @@
 // A page with workers: an agent of apps that live in them, and an app whose operations run in a pool of them.
 import { connect, expose } from '/packages/main/src/index.js';
 import { warnings } from '/js/common/warnings.js';
-import { ready } from '/js/core/abp-core.js';
+import { ready } from '/js/driver/abp-core.js';
 import { pool } from '/packages/workers/src/pool.js';
 import { watchHeld } from './held.js';
 

@@ -1,6 +1,6 @@
 /** One task, as its log has it. Whatever is told of the task is told when its record is read here, at its owner, too. */
 import { invokeReportingErrors } from '../../../../js/common/errors.js';
-import * as abp from '../../../../js/core/abp-boundary.js';
+import * as abp from '../../../../js/driver/abp-boundary.js';
 import { reused } from '../repeats.js';
 import { MAX_HISTORY_MESSAGES } from '../task.js';
 import { printNumber, readRecord, requireKinds } from './records.js';

@@ -3,7 +3,7 @@
  * decides what becomes of a cancel. Takes the place of a Registry.
  */
 import { CapabilityList } from '../../../../js/agent/capability-list.js';
-import { NO_ERROR } from '../../../../js/core/abp-boundary.js';
+import { NO_ERROR } from '../../../../js/driver/abp-boundary.js';
 import { AbpError, saysCancelled, toErrorObject } from '../../../../js/common/errors.js';
 import { requireJson } from '../../../../js/common/require-json.js';
 import { copyRecord, getOwn } from '../../../../js/common/values.js';

@@ -7,7 +7,7 @@ export class ForeignTransport extends RelayTransport {
 
   /**
    * @param {import('./foreign-app.js').ForeignApp} app
-   * @param {import('../../../../js/core/abp-core.js').Limits} [limits]
+   * @param {import('../../../../js/driver/abp-core.js').Limits} [limits]
    * @param {() => void} [onEnd] called when the app's session has ended, too
    */
   constructor(app, limits, onEnd) {

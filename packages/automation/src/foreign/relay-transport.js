@@ -20,7 +20,7 @@ export class RelayTransport extends Receiver {
   /**
    * @param {import('../../../../js/app/registry.js').Capabilities} registry calls the app
    * @param {() => void} [onEnd] called when nothing is sent or received any more
-   * @param {import('../../../../js/core/abp-core.js').Limits} [limits]
+   * @param {import('../../../../js/driver/abp-core.js').Limits} [limits]
    */
   constructor(registry, onEnd, limits) {
     super();

@@ -2,8 +2,8 @@
  * Records what goes into the core and what comes out, as lines of JSON that the C program abp-replay plays again. The core
  * has no clock and no randomness of its own, so that the same inputs bring the same actions. docs/tracing.md#recordings has the format.
  */
-import * as abp from '../../../../js/core/abp-boundary.js';
-import { KINDS } from '../../../../js/core/abp-names.js';
+import * as abp from '../../../../js/driver/abp-boundary.js';
+import { KINDS } from '../../../../js/driver/abp-names.js';
 import { getOwn } from '../../../../js/common/values.js';
 import { snapshot } from './snapshot.js';
 
@@ -176,7 +176,7 @@ export class Recorder {
     this.#write({ note: snapshot(this.#payloads ? event : withoutPayloads(event)) });
   };
 
-  /** Stands between an endpoint and its core. @internal @type {import('../../../../js/core/core.js').Tap<abp.Exports>} */
+  /** Stands between an endpoint and its core. @internal @type {import('../../../../js/driver/core.js').Tap<abp.Exports>} */
   tap = (instance) => {
     const { x } = instance;
     if (!this.#room()) return x;

@@ -1,6 +1,6 @@
 // Generated from src/abp_tasks.h and wasm/tasks_boundary.c by wasm/generate-boundary.mjs: change those instead.
 
-/** The digest of this file. The module must have the same: see js/core/instance.js. */
+/** The digest of this file. The module must have the same: see js/driver/instance.js. */
 export const ABI = 341713530;
 
 /** @typedef {import('./instance.js').Brand<'abp_fate'>} Fate */

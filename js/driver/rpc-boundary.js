@@ -1,6 +1,6 @@
 // Generated from src/abp_rpc.h and wasm/rpc_boundary.c by wasm/generate-boundary.mjs: change those instead.
 
-/** The digest of this file. The module must have the same: see js/core/instance.js. */
+/** The digest of this file. The module must have the same: see js/driver/instance.js. */
 export const ABI = 1907442086;
 
 /** @typedef {0 | import('./instance.js').Brand<'abp_call'>} Handle */

@@ -41,6 +41,7 @@ const LATER = {
     common/value-size common/warnings agent/call-stream common/turns app/reporters session/capability-support
     wire/elicitations wire/stream-writer`,
   'outflow-parts': 'common/iteration session/outflow',
+  'small-parts': 'common/waiting common/warn',
   'data-parts': 'wire/binary packages/websocket/src/json-text',
 };
 const laterOf = new Map(

@@ -303,7 +303,7 @@ export class Client {
 
   /**
    * Calls a listener with each event from now on, as the option `trace` does from the start.
-   * @param {import('../session/trace.js').TraceListener} listener is called with each event
+   * @param {import('../types/trace.js').TraceListener} listener is called with each event
    * @returns {Promise<() => void>} what ends it
    */
   observe(listener) {

@@ -157,11 +157,8 @@ export class Machine extends CoreDriver {
   /** How many keep the core's memory after the end: somebody may ask what became of its calls, or has to write it down. */
   kept = 0;
   #acts;
-  /**
-   * Is told of each action.
-   * @type {{ action(kind: abp.Kind, arg: number, record: Made | Received, context: unknown, text: unknown): void } | undefined}
-   */
-  observer = undefined;
+  /** Is told what happens: almost always nobody. @type {import('../types/trace.js').Observe | undefined} */
+  observe = undefined;
 
   /**
    * @param {C} core
@@ -321,7 +318,7 @@ export class Machine extends CoreDriver {
    */
   #act(action, call, record, text, context) {
     try {
-      this.observer?.action(kindOf(action), argOf(action), record, context, text);
+      this.observe?.('action', kindOf(action), argOf(action), record, context, text);
       this.#do(action, call, record, text, context);
     } catch (error) {
       // A defect of ours or of a transport: it must not affect other calls.

@@ -120,8 +120,6 @@ export class Endpoint {
   unloaded = undefined;
   /** Measures chunks, once there are streams. @type {((chunk: unknown) => number) | undefined} */
   measure = undefined;
-  /** Who is told what happens here: almost always nobody. @type {import('./observers.js').Observer | undefined} */
-  observer = undefined;
 
   /**
    * @param {object} options
@@ -141,7 +139,7 @@ export class Endpoint {
     this.role = role;
     this.callee = /** @type {Callee} */ (callee);
     this.side = side;
-    this.core = new AbpCore(role, features, limits, restart, observers?.tap, callee?.foreign);
+    this.core = new AbpCore(role, features, limits, restart, observers?.run, callee?.foreign);
     this.machine = new Machine(this.core, this.#acts());
     this.outgoing = role === abp.AGENT ? CALL : ELICITATION;
     this.incoming = role === abp.AGENT ? ELICITATION : CALL;
@@ -153,13 +151,8 @@ export class Endpoint {
     /** Writes what is sent. @type {MessageWriter | EntryWriter} */
     this.writer = this.messages;
     this.#via = this.transport = transport;
-    observers?.follow(this);
+    observers?.tracing?.follow(this);
     this.upgrade(transport);
-  }
-
-  /** @param {import('./observers.js').Observer | undefined} observer is told what happens from now on */
-  observe(observer) {
-    this.observer = this.machine.observer = observer;
   }
 
   /**
@@ -194,7 +187,7 @@ export class Endpoint {
    */
   receive(data, ports = [], via = this.transport) {
     if (this.#over) return;
-    this.observer?.message(false, data);
+    this.machine.observe?.('message', false, data);
     if (this.#held) this.#inTurn(() => this.#read(data, ports, via));
     else this.#read(data, ports, via);
   }
@@ -218,7 +211,7 @@ export class Endpoint {
       this.#intake.malformed();
     }
     this.now = 0;
-    this.observer?.read();
+    this.machine.observe?.('read');
   }
 
   /** @param {unknown[]} frame @returns {void} */
@@ -273,7 +266,7 @@ export class Endpoint {
    * @param {(x: AbpCore['x'], pointer: AbpCore['pointer']) => abp.Packed | abp.Status} input
    */
   begin(record, parent, input) {
-    this.observer?.begin(record, parent);
+    this.machine.observe?.('begin', record, parent);
     const status = this.machine.feed(input, record);
     if (status < 0) record.fail(this.#refusal(status, parent));
   }
@@ -462,7 +455,7 @@ export class Endpoint {
    * @param {Transport} [via]
    */
   post(message, transfer, kind, via = this.transport) {
-    this.observer?.message(true, message);
+    this.machine.observe?.('message', true, message);
     via.post(message, transfer, kind);
   }
 }

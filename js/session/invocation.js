@@ -141,10 +141,10 @@ export class Invocation extends Cancellable {
   get progress() {
     return (/** @type {unknown} */ info) => {
       const checked = checkedProgress(info);
-      const { core, machine, observer, writer } = this.#endpoint;
+      const { core, machine, writer } = this.#endpoint;
       this.#more.progress = checked;
       if (machine.failed || !core.x.progress_wanted(core.pointer, this.handle)) return;
-      observer?.progress(this, checked);
+      machine.observe?.('progress', this, checked);
       writer.progress(this, checked);
     };
   }
@@ -565,7 +565,7 @@ export class Invocation extends Cancellable {
    * @param {Transferable[]} [transfer]
    */
   #send(response, transfer) {
-    this.#endpoint.observer?.end(this, response);
+    this.#endpoint.machine.observe?.('end', this, response);
     if (this.#resolve) this.#resolve(response);
     else this.#endpoint.writer.respond(this, response, transfer);
   }
@@ -577,7 +577,7 @@ export class Invocation extends Cancellable {
    */
   fail(response, fate = abp.FATE_UNSTARTED) {
     const ended = this.#endpoint.incoming.became(response, fate);
-    this.#endpoint.observer?.end(this, ended);
+    this.#endpoint.machine.observe?.('end', this, ended);
     this.#resolve?.(ended);
     if (!this.#settled) this.abort(response.error.message);
   }

@@ -1,24 +1,11 @@
 /**
- * Who observes the endpoints of a client or an app. What decodes the events is loaded with the first observer, so that
- * nobody else downloads or runs anything of it.
+ * Who observes the endpoints of a client or an app. An endpoint has three hooks for what stands beside it: `observe` of its machine is
+ * told what happens (js/types/trace.ts), `prepare` makes results and chunks fit for the transport, `run` stands around its core.
  */
+import { loadOnce } from '../common/errors.js';
+import { parts } from '../common/parts.js';
 
-/** @import { TraceListener } from './trace.js' */
-
-/** @typedef {import('./pending-call.js').PendingCall | import('./invocation.js').Invocation} AnyCall made here, or received */
-
-/**
- * What an endpoint tells its observer, as it happens. An observer changes nothing.
- * @typedef {object} Observer
- * @property {(sent: boolean, data: unknown) => void} message a message or a frame is about to be sent or read
- * @property {() => void} read the message has been read, and all that it caused has been done
- * @property {(record: object, parent: import('../driver/abp-boundary.js').Handle) => void} begin a call or a `PendingCancel` is about to be made, on behalf of
- *   the call `parent`, if that is not 0
- * @property {(kind: import('../driver/abp-boundary.js').Kind, arg: number, record: AnyCall, context: unknown, text: unknown) => void} action the core's action
- *   is about to be performed
- * @property {(record: AnyCall, response: unknown) => void} end this is what becomes of a call
- * @property {(record: AnyCall, info: unknown) => void} progress progress is about to be sent
- */
+/** @import { TraceListener } from '../types/trace.js' */
 
 /**
  * @typedef {object} ObserverOptions Who is shown what goes on.
@@ -36,37 +23,24 @@ export const OBSERVER_OPTIONS = {
 };
 
 export class Observers {
-  /** @type {Set<TraceListener>} */
-  #listeners = new Set();
-  #endpoints;
-  /** @type {typeof import('./trace.js').Tracer | undefined} */
-  #Tracer;
+  /** What makes events, once somebody wants some. @type {import('../types/parts.js').Tracing | undefined} */
+  tracing;
+  #load;
 
   /**
    * @param {ObserverOptions} options
    * @param {() => import('./endpoint.js').Endpoint[]} endpoints those that exist
    */
-  constructor({ trace, debug, recorder }, endpoints) {
-    this.#endpoints = endpoints;
-    /**
-     * Stands between an endpoint and its core.
-     * @type {import('../driver/core.js').Tap<import('../driver/abp-boundary.js').Exports> | undefined}
-     */
-    this.tap = /** @type {any} */ (recorder)?.tap;
-    if (recorder) this.#listeners.add(recorder.note);
-    if (trace) this.#listeners.add(trace);
+  constructor(options, endpoints) {
+    const { trace, debug, recorder } = options;
+    this.#load = loadOnce(() =>
+      parts.trace().then(({ Tracing }) => (this.tracing = new Tracing(options, endpoints))),
+    );
+    /** @type {import('../driver/core.js').Tap<import('../driver/abp-boundary.js').Exports> | undefined} */
+    this.run = /** @type {any} */ (recorder)?.tap;
     /** Settles when the observers that were given as options observe. */
-    this.ready = trace || debug || recorder ? this.#load(debug) : undefined;
+    this.ready = trace || debug || recorder ? this.#load() : undefined;
     this.ready?.catch(() => {}); // Those who await it are told.
-  }
-
-  /** @param {boolean} [debug] */
-  async #load(debug) {
-    const { Tracer, announce, print } = await import('./trace.js');
-    this.#Tracer = Tracer;
-    if (!debug) return;
-    this.#listeners.add(print);
-    announce(this);
   }
 
   /**
@@ -74,19 +48,6 @@ export class Observers {
    * @returns {Promise<() => void>} what ends it
    */
   async add(listener) {
-    await this.#load();
-    this.#listeners.add(listener);
-    for (const endpoint of this.#endpoints()) if (!endpoint.observer) this.follow(endpoint);
-    return () => {
-      this.#listeners.delete(listener);
-      if (this.#listeners.size) return;
-      for (const endpoint of this.#endpoints()) endpoint.observe(undefined);
-    };
-  }
-
-  /** Observes an endpoint if somebody listens. @param {import('./endpoint.js').Endpoint} endpoint */
-  follow(endpoint) {
-    if (!this.#Tracer || !this.#listeners.size) return;
-    endpoint.observe(new this.#Tracer(endpoint, this.#listeners));
+    return (await this.#load()).add(listener);
   }
 }

@@ -154,7 +154,7 @@ export class PendingCall extends Pending {
   /** @param {unknown} response */
   #end(response) {
     this.unfollow();
-    this.endpoint.observer?.end(this, response);
+    this.endpoint.machine.observe?.('end', this, response);
     this.resolve(response);
   }
 }

@@ -1,5 +1,6 @@
 // What trace, debug and observe tell of a connection.
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { afterEach, beforeEach, describe, test } from 'node:test';
 import { connect, expose } from '../../packages/main/src/index.js';
 import { useClock } from '../support/clock.js';
@@ -459,6 +460,15 @@ test('what a peer gives as a name or an id is told only if it is text', async ()
   await client.call('echo', 1);
   const { type, name, callId, params } = app.find((event) => event.type === 'refused');
   assert.deepEqual([type, name, callId, params], ['refused', undefined, undefined, {}]);
+});
+
+test('whoever imports only the entry of driven pages can observe, too', () => {
+  const entry = new URL('../../packages/automation/src/index.js', import.meta.url);
+  const script = `import { Client } from '${entry}';
+    const client = new Client(() => {}, { agent: ${JSON.stringify(AGENT)} });
+    console.log(typeof (await client.observe(() => {})));`;
+  const written = execFileSync(process.execPath, ['--input-type=module', '--eval', script]);
+  assert.equal(String(written).trim(), 'function');
 });
 
 test('a trace that is no function is refused', async () => {

@@ -1,5 +1,6 @@
 /** An agent in Node, and apps in the pages of a browser that it drives with Puppeteer or Playwright. */
 import { connect } from '../../../js/agent/client.js';
+import { parts } from '../../../js/common/parts.js';
 import { REPORTERS } from '../../../js/app/reporters.js';
 import { keepPlaces } from './page-agent.js';
 import { connectToPage } from './page.js';
@@ -7,6 +8,8 @@ import { TOOLS } from './tools-way.js';
 
 export { Client } from '../../../js/agent/client.js';
 export { AbpError } from '../../../js/common/errors.js';
+
+parts.trace = () => import('../../inspector/src/trace.js');
 
 /** @typedef {import('./page.js').PageLike} PageLike */
 

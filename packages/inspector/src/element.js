@@ -12,7 +12,7 @@ import {
   rowView,
 } from './views.js';
 
-/** @import { TraceListener } from '../../../js/session/trace.js' */
+/** @import { TraceListener } from '../../../js/types/trace.js' */
 /** @import { Kind, Row } from './log.js' */
 
 /**

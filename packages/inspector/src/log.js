@@ -1,9 +1,9 @@
 /** What the inspector knows: the events of connections as rows of a chart, the calls, and what was dropped and why. */
 import { getOwn } from '../../../js/common/values.js';
 import { snapshot } from './recorder/snapshot.js';
-import { lineOf } from '../../../js/session/trace.js';
+import { lineOf } from './trace.js';
 
-/** @import { TraceEvent } from '../../../js/session/trace.js' */
+/** @import { TraceEvent } from '../../../js/types/trace.js' */
 
 const MAX_ROWS = 2000;
 const MAX_CALLS = 1000;

@@ -6,7 +6,8 @@ import { Exposed as App, expose as exposeApp } from '../../../js/app/expose.js';
 import { parts } from '../../../js/common/parts.js';
 import { ready } from '../../../js/driver/abp-core.js';
 
-parts.foreign = () => import('../../automation/src/foreign/foreign-capabilities.js');
+parts.trace = () => import('../../inspector/src/trace.js');
+parts.foreign = () => import('../../automation/src/foreign/exposed-app.js');
 parts.manifest = () => import('../../automation/src/discovery/manifest.js');
 void ready();
 

@@ -37,7 +37,7 @@ export type { Limits } from '../../../js/driver/abp-core.js';
 export type { Brand } from '../../../js/driver/instance.js';
 export type { RequestOptions } from '../../../js/session/pending-call.js';
 export type { ObserverOptions } from '../../../js/session/observers.js';
-export type { TraceEvent, TraceListener, TraceOutcome } from '../../../js/session/trace.js';
+export type { TraceEvent, TraceListener, TraceOutcome } from '../../../js/types/trace.js';
 export type { Feature, MessageKind, Prepare, Transport } from '../../../js/transports/transport.js';
 export type { Manifest } from '../../../js/types/parts.js';
 export type {

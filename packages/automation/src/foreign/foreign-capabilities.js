@@ -10,8 +10,6 @@ import { copyRecord, getOwn } from '../../../../js/common/values.js';
 import { LIST_CHANGED, isResponse, progressInfo } from '../../../../js/wire/messages.js';
 import { readError, readResponse } from '../../../../js/wire/responses.js';
 import { sessionOf } from '../../../../js/app/connection.js';
-import { foreignApp } from './foreign-app.js';
-import { REPORTERS } from '../../../../js/app/reporters.js';
 
 /** @import { ProgressInfo, Request, Response } from '../../../../js/wire/messages.js' */
 /** @import { ForeignCall } from '../../../../js/types/parts.js' */
@@ -248,21 +246,4 @@ export class ForeignCapabilities {
     for (let i = 2; this.#running.has(id); i++) id = `${callId}-${i}`;
     return id;
   }
-}
-
-/**
- * The capabilities of an app of others' making in this page.
- * @param {unknown} abp its interface
- * @param {import('../../../../js/app/expose.js').Exposed} exposed
- */
-export function foreignCapabilities(abp, exposed) {
-  // It looks for the functions by which it reports where it was found.
-  const own = /** @type {{ abp?: unknown } | undefined} */ (globalThis.window)?.abp === abp;
-  return new ForeignCapabilities(foreignApp(REPORTERS, own ? globalThis : { abp }), {
-    notify: (event, data) => exposed.notify(event, data),
-    notifyProgress(info) {
-      for (const session of exposed.sessions) session.notifyProgress(info);
-    },
-    elicit: (request) => exposed.sessions.at(-1)?.elicit(request),
-  });
 }

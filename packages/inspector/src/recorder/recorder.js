@@ -82,7 +82,7 @@ const written = (text) =>
 
 /**
  * What of an event is no payload.
- * @param {import('../../../../js/session/trace.js').TraceEvent} event
+ * @param {import('../../../../js/types/trace.js').TraceEvent} event
  * @returns {Record<string, unknown>}
  */
 function withoutPayloads({ params: _params, response, progress, error, message, ...rest }) {
@@ -170,7 +170,7 @@ export class Recorder {
     return false;
   }
 
-  /** Records an event, for people and the inspector: replaying does not need it. @type {import('../../../../js/session/trace.js').TraceListener} */
+  /** Records an event, for people and the inspector: replaying does not need it. @type {import('../../../../js/types/trace.js').TraceListener} */
   note = (event) => {
     if (!this.#room()) return;
     this.#write({ note: snapshot(this.#payloads ? event : withoutPayloads(event)) });

@@ -1,50 +1,14 @@
 /** Decodes what an endpoint's observer is told into events for people and tools. Loaded only where somebody listens. */
-import * as abp from '../driver/abp-boundary.js';
-import { SESSIONS } from '../driver/abp-names.js';
-import { invokeReportingErrors, safely } from '../common/errors.js';
-import { getOwn, isObject, textOf } from '../common/values.js';
-import { CALL, ELICITATION, progressMessage } from '../wire/messages.js';
-import { chunkMessage, creditMessage } from '../wire/stream-writer.js';
-import { readEntry } from '../wire/reader.js';
+import * as abp from '../../../js/driver/abp-boundary.js';
+import { SESSIONS } from '../../../js/driver/abp-names.js';
+import { invokeReportingErrors, safely } from '../../../js/common/errors.js';
+import { getOwn, isObject, textOf } from '../../../js/common/values.js';
+import { CALL, ELICITATION, progressMessage } from '../../../js/wire/messages.js';
+import { chunkMessage, creditMessage } from '../../../js/wire/stream-writer.js';
+import { readEntry } from '../../../js/wire/reader.js';
 
-/** @import { AnyCall, Observer } from './observers.js' */
-
-/**
- * How a call ended.
- * @typedef {'completed' | 'failed' | 'cancelled' | 'timed out' | 'disconnected'} TraceOutcome
- */
-
-/**
- * One thing that happened. Members that make no sense for a type are absent. Params, responses and messages are those of
- * the call, not copies: do not change them.
- * @typedef {object} TraceEvent
- * @property {'call' | 'start' | 'progress' | 'cancel' | 'result' | 'refused' | 'message' | 'dropped' | 'session'} type
- *   `call`: it was sent, or received and accepted; `start`: a call that waited for its turn runs; `refused`: it was never sent,
- *   or received and not accepted; `dropped`: what was received had no effect
- * @property {number} time ms of `performance.now()`
- * @property {number} connection which connection of this page or process
- * @property {'agent' | 'app'} side on which this was seen
- * @property {'out' | 'in' | 'local'} [direction] `out`: this side made the call, or sends; `local`: the app calls itself
- * @property {string} [callId]
- * @property {string} [name] of the capability; of an elicitation, its method
- * @property {unknown} [params]
- * @property {boolean} [elicitation] the call is a question of the app
- * @property {string} [parent] the callId of the call on whose behalf this one is made
- * @property {number} [timeout] of the call, in ms
- * @property {boolean} [waiting] of a `call`: it waits for its turn
- * @property {any} [progress] what was reported
- * @property {string} [reason] of a `cancel`, if one was given; of `dropped`: `late`, `stray`, `malformed`, `unknown type` or `overrun`
- * @property {TraceOutcome} [outcome]
- * @property {any} [response] of a `result`
- * @property {import('../common/errors.js').ErrorObject} [error] why it was refused, or failed
- * @property {number} [duration] ms from the `call` to its `result`
- * @property {any} [message] of a `message`: the message. An entry of a frame is shown as the message that it stands for
- * @property {number} [frame] the number of the frame in which it travelled
- * @property {string} [state] of a `session`: `connecting`, `ready`, `failed`, `closed` or `lost`
- * @property {number} [count] of `dropped`: how many
- */
-
-/** @typedef {(event: TraceEvent) => void} TraceListener Is called with each event of a trace. */
+/** @import { ObserverOptions } from '../../../js/session/observers.js' */
+/** @import { AnyCall, Endpoint, Observe, PendingCall, TraceEvent, TraceListener, TraceOutcome } from '../../../js/types/trace.js' */
 
 /** Why something that was received had no effect, by the core's counters. @type {[abp.Counter, string][]} */
 const DROPS = [
@@ -59,7 +23,7 @@ const DROPS = [
 /**
  * Whether a record is that of a call made here.
  * @param {object} record a `PendingCall`, a `PendingCancel` or an `Invocation`
- * @returns {record is import('./pending-call.js').PendingCall}
+ * @returns {record is PendingCall}
  */
 const isMade = (record) => 'params' in record;
 /** Whether a record is that of a call that was received. @param {object} record */
@@ -79,11 +43,8 @@ function outcomeNamed(response) {
   return code === 'DISCONNECTED' ? 'disconnected' : 'failed';
 }
 
-/**
- * The observer of one endpoint.
- * @implements {Observer}
- */
-export class Tracer {
+/** Observes one endpoint. */
+class Tracer {
   /** What is known of each call in flight, by its record. @type {Map<AnyCall, { about: Partial<TraceEvent>, began: number }>} */
   #calls = new Map();
   /** The parents of calls that are about to begin. @type {WeakMap<object, string | undefined>} */
@@ -98,7 +59,7 @@ export class Tracer {
   #dropped;
 
   /**
-   * @param {import('./endpoint.js').Endpoint} endpoint
+   * @param {Endpoint} endpoint
    * @param {Set<TraceListener>} listeners
    */
   constructor(endpoint, listeners) {
@@ -116,6 +77,9 @@ export class Tracer {
       return false;
     });
   }
+
+  /** @type {Observe} */
+  observe = (what, ...told) => /** @type {any} */ (this)[what](...told);
 
   /** @param {Omit<TraceEvent, 'time' | 'connection' | 'side'>} event */
   #tell({ type, ...event }) {
@@ -154,7 +118,7 @@ export class Tracer {
   /**
    * Makes the message that an entry of a frame stands for.
    * @param {boolean} byAgent whether an agent sends it
-   * @returns {import('../wire/reader.js').Taker<{ type: string, id?: unknown, payload?: unknown } | undefined>}
+   * @returns {import('../../../js/wire/reader.js').Taker<{ type: string, id?: unknown, payload?: unknown } | undefined>}
    */
   #translator(byAgent) {
     const [asks, answers] = byAgent ? [CALL, ELICITATION] : [ELICITATION, CALL];
@@ -299,7 +263,7 @@ export class Tracer {
     const call = this.#calls.get(record);
     const error = getOwn(response, 'error');
     const failed = isObject(error) && {
-      error: /** @type {import('../common/errors.js').ErrorObject} */ (error),
+      error: /** @type {TraceEvent['error']} */ (error),
     };
     this.#calls.delete(record);
     if (call) {
@@ -310,6 +274,46 @@ export class Tracer {
     }
     const { call: about, more } = this.#describe(record);
     this.#tell({ type: 'refused', ...about, ...more, ...failed });
+  }
+}
+
+/** Who is shown what goes on at the endpoints of a client or an app. */
+export class Tracing {
+  /** @type {Set<TraceListener>} */
+  #listeners = new Set();
+  #endpoints;
+
+  /**
+   * @param {ObserverOptions} options
+   * @param {() => Endpoint[]} endpoints those that exist
+   */
+  constructor({ trace, debug, recorder }, endpoints) {
+    this.#endpoints = endpoints;
+    if (recorder) this.#listeners.add(recorder.note);
+    if (trace) this.#listeners.add(trace);
+    if (!debug) return;
+    this.#listeners.add(print);
+    announce(this);
+  }
+
+  /**
+   * @param {TraceListener} listener called with each event from now on
+   * @returns {() => void} what ends it
+   */
+  add(listener) {
+    this.#listeners.add(listener);
+    for (const endpoint of this.#endpoints()) if (!endpoint.machine.observe) this.follow(endpoint);
+    return () => {
+      this.#listeners.delete(listener);
+      if (this.#listeners.size) return;
+      for (const { machine } of this.#endpoints()) machine.observe = undefined;
+    };
+  }
+
+  /** Observes an endpoint if somebody listens. @param {Endpoint} endpoint */
+  follow(endpoint) {
+    if (!this.#listeners.size) return;
+    endpoint.machine.observe = new Tracer(endpoint, this.#listeners).observe;
   }
 }
 
@@ -352,20 +356,17 @@ export function lineOf(event) {
   }
 }
 
-/**
- * Lets the extension for the developer tools find what is debugged.
- * @param {import('./observers.js').Observers} observers
- */
-export function announce(observers) {
+/** Lets the extension for the developer tools find what is debugged. @param {Tracing} tracing */
+function announce(tracing) {
   const page = /** @type {any} */ (globalThis);
   /** @type {Set<WeakRef<object>>} */
   const announced = (page.__abpDebug ??= new Set());
   for (const reference of announced) if (!reference.deref()) announced.delete(reference);
-  announced.add(new WeakRef(observers));
+  announced.add(new WeakRef(tracing));
 }
 
 /** Writes an event to the console, and marks a call that has ended. @type {TraceListener} */
-export function print(event) {
+function print(event) {
   const { type, side, time, duration, name, callId, outcome } = event;
   if (type === 'message') return;
   const content = { call: event.params, result: event.response, progress: event.progress }[

@@ -69,13 +69,20 @@
  * A deadline is a cancel that a clock asked for, which is why EV_TIMER walks the same rows. What is
  * not in the table cannot change the call.
  *
- * Three things stand beside the table, each in one place of calls.c. A call that becomes CANCELLING
- * STOPPING or LEFT, or ASKED where answers wait for its word, gets the grace period as its timer,
- * which STOPPED keeps; any other loses its timer (calls_step). A cancel that has not been handed
- * out when its call settles is not owed any more, except to a peer that is asked for no answer
- * (calls_step). And a call's cause, which its outcome names, is the first one; only for a caller a
- * result, unless the cancel was accepted before, or the loss of its peer outweighs its own wish
- * (calls_step), and so does the peer's word that a deadline passed (endpoint_calls.c, answered).
+ * Three rules stand beside the table, each a function in calls.c:
+ *
+ * - set_cause: a call's outcome names its first cause. There are three exceptions.
+ *   - A cancel that was declined leaves no cause.
+ *   - When a caller's call settles, a result (EV_COMPLETE, EV_ERROR) replaces the caller's own
+ *     wish, unless the peer had accepted the cancel (STOPPED). EV_LOST and EV_UNSENT replace it
+ *     always.
+ *   - The peer may say that a deadline passed (endpoint_calls.c, answered).
+ * - set_grace_period: a call that becomes CANCELLING, STOPPING or LEFT gets the grace period as its
+ *   timer, in place of its deadline. So does one that becomes ASKED, if the answers to its cancels
+ *   wait for the app's word. STOPPED keeps the timer. A call that enters any other state after
+ *   RUNNING or WAITING has none, nor has one whose cancel was declined.
+ * - drop_cancel: when a call settles, a cancel that it still owes is not sent any more, unless this
+ *   step owes it: then the peer is asked for no answer.
  */
 #include "call_state.h"
 

@@ -140,7 +140,7 @@ static uint8_t cause_of(enum call_event event) {
 
 /* The calls that a handler made end with it: when a call stops, those below it are stopped first.
  * Once: an app that is not ours may decline, and is not asked again with each further step. */
-COLD static void cascade(struct calls *calls, const struct call *parent) {
+COLD static void stop_children(struct calls *calls, const struct call *parent) {
   for (uint32_t slot = parent->child, next; slot != NO_CALL; slot = next) {
     struct call *child = table_call(&calls->table, slot);
     next = child->sibling;
@@ -225,55 +225,94 @@ COLD void calls_ask(struct calls *calls, uint32_t parent, uint32_t slot) {
   pause_above(calls, call);
 }
 
+/* The clocks above a question run again once it is answered or stopped. Those above a call whose
+ * own clock stands still run again once it is over. */
+static void release_clocks(struct calls *calls, struct call *call, enum call_state after) {
+  if (!(call->flags & (call_is_over(after) ? CALL_ASKS | CALL_PAUSED : CALL_ASKS))) return;
+  call->flags &= (uint16_t) ~(CALL_ASKS | CALL_PAUSED);
+  pause_above(calls, call);
+}
+
+/* The next three are the rules that stand beside the table: call_state.c lists them. */
+
+static void set_cause(struct call *call, enum call_event event, enum call_state before,
+                      enum call_state after) {
+  const int outweighs = ((event == EV_COMPLETE || event == EV_ERROR) && before != STOPPED) ||
+                        event == EV_UNSENT || event == EV_LOST;
+  if (!call->cause || after == RUNNING || (after == SETTLED && outweighs))
+    call->cause = cause_of(event);
+}
+
+static void set_grace_period(struct calls *calls, uint32_t slot, enum call_state after) {
+  if (after == CANCELLING || after == STOPPING || after == LEFT || (after == ASKED && calls->asks))
+    table_set_timer(&calls->table, slot, calls->now + calls->limits.grace_ms);
+  else if (after != STOPPED)
+    table_clear_timer(&calls->table, slot);
+}
+
+/* By the time such a cancel is handed out, its call may be forgotten. */
+static void drop_cancel(struct call *call, struct call_step taken) {
+  if (taken.next == SETTLED) call->owed &= (uint16_t)(~OWE_CANCEL | taken.owed);
+}
+
+/* What the handler or the peer has said outweighs the table. */
+static void set_fate(struct calls *calls, struct call *call, struct call_step taken) {
+  const uint8_t fate = calls->said ? calls->said : (uint8_t)taken.fate;
+  calls->said = 0;
+  if (fate) call->fate = fate & 7u;
+}
+
+/* Returns what the step owes now. It answers cancels only if some wait for their answer. */
+static uint32_t take_answers(struct call *call, struct call_step taken) {
+  uint32_t owed = taken.owed & ~(uint32_t)OWE_WORD;
+  if (!(call->flags & CALL_HAS_CANCELS)) owed &= ~(uint32_t)OWE_ANSWERS;
+  if (owed & OWE_ANSWERS) call->flags &= (uint16_t)~CALL_HAS_CANCELS;
+  return owed;
+}
+
+static void leave_queue(struct calls *calls, uint32_t slot) {
+  struct call *call = table_call(&calls->table, slot);
+  if (!(call->flags & CALL_LISTED)) return;
+  call->flags &= (uint16_t)~CALL_LISTED;
+  list_remove(&calls->table, &calls->table.queue, slot);
+}
+
+static void free_place(struct calls *calls, const struct call *call) {
+  calls->running--;
+  if (call->flags & CALL_ASIDE) calls->limits.max_concurrent--;
+}
+
+static void end_call(struct calls *calls, uint32_t slot, enum call_state before) {
+  const struct call *call = table_call(&calls->table, slot);
+  calls->in_flight[call->flags & CALL_OUT]--;
+  if ((call->parent & call->child) != NO_CALL) leave_family(calls, slot, before);
+  if (!call->owed) remember(calls, slot);
+}
+
 uint32_t calls_step(struct calls *calls, uint32_t slot, enum call_event event) {
   struct call *call = table_call(&calls->table, slot);
   const enum call_state before = call->state;
   const struct call_step taken = call_step(before, event);
   const enum call_state after = taken.next;
   if (after == before) return taken.owed;
-  uint32_t owed = taken.owed & ~(uint32_t)OWE_WORD;
-  if (!(call->flags & CALL_HAS_CANCELS)) owed &= ~(uint32_t)OWE_ANSWERS;
-  if (owed & OWE_ANSWERS) call->flags &= (uint16_t)~CALL_HAS_CANCELS;
+  const uint32_t owed = take_answers(call, taken);
   call->state = (uint8_t)taken.next;
-  const uint8_t fate = calls->said ? calls->said : (uint8_t)taken.fate;
-  calls->said = 0;
-  if (fate) call->fate = fate & 7u;
-  if (call->flags & CALL_LISTED) {
-    call->flags &= (uint16_t)~CALL_LISTED;
-    list_remove(&calls->table, &calls->table.queue, slot);
-  }
-  if (before <= RUNNING && after <= RUNNING) {
+  set_fate(calls, call, taken);
+  leave_queue(calls, slot);
+  if (before <= RUNNING && after <= RUNNING) { /* nothing is stopped */
     calls->running += before == QUEUED;
     calls_owe(calls, slot, owed);
     return taken.owed;
   }
-  /* The first cause stands, unless it was declined; for a caller, an outcome outweighs a wish that
-   * nobody has granted. */
-  const int outweighs = ((event == EV_COMPLETE || event == EV_ERROR) && before != STOPPED) ||
-                        event == EV_UNSENT || event == EV_LOST;
-  if (!call->cause || after == RUNNING || (after == SETTLED && outweighs))
-    call->cause = cause_of(event);
-  if (call->child != NO_CALL) cascade(calls, call);
-  if (call->flags & (call_is_over(after) ? CALL_ASKS | CALL_PAUSED : CALL_ASKS)) {
-    call->flags &= (uint16_t) ~(CALL_ASKS | CALL_PAUSED);
-    pause_above(calls, call);
-  }
-  if (after == CANCELLING || after == STOPPING || after == LEFT || (after == ASKED && calls->asks))
-    table_set_timer(&calls->table, slot, calls->now + calls->limits.grace_ms);
-  else if (after != STOPPED)
-    table_clear_timer(&calls->table, slot);
+  set_cause(call, event, before, after);
+  if (call->child != NO_CALL) stop_children(calls, call);
+  release_clocks(calls, call, after);
+  set_grace_period(calls, slot, after);
   calls_owe(calls, slot, owed);
-  /* A settled call needs no cancel any more, unless this step is what sends it: when the cancel is
-   * handed out, there may be no such call. */
-  if (after == SETTLED) call->owed &= (uint16_t)(~OWE_CANCEL | taken.owed);
+  drop_cancel(call, taken);
   const int unwound = call_has_handler(before) && !call_has_handler(after);
-  calls->running -= (uint32_t)unwound;
-  if (unwound && call->flags & CALL_ASIDE) calls->limits.max_concurrent--;
-  if (call_is_over(after)) {
-    calls->in_flight[call->flags & CALL_OUT]--;
-    if ((call->parent & call->child) != NO_CALL) leave_family(calls, slot, before);
-    if (!call->owed) remember(calls, slot);
-  }
+  if (unwound) free_place(calls, call);
+  if (call_is_over(after)) end_call(calls, slot, before);
   if (unwound && !calls->keeps) calls_admit(calls);
   return taken.owed;
 }

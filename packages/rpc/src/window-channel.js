@@ -20,7 +20,7 @@ import { ANYTHING, requireOptions } from '../../../js/common/check-options.js';
 import { invalidOption } from '../../../js/common/options.js';
 import { PortChannel } from './port-channel.js';
 import { Receiver } from '../../../js/transports/receiver.js';
-import { EmbedderTransport } from '../../../js/transports/embedder.js';
+import { EmbedderTransport } from './embedder.js';
 import { OPAQUE, iframeTransport } from '../../../js/transports/iframe.js';
 import { watchIframe } from '../../../js/transports/iframe-watcher.js';
 import { listenToWindow, peerTransport } from '../../../js/transports/window.js';

@@ -3,9 +3,9 @@
  * page dies with the one that embeds it. So the window tells who speaks. Its origin is where messages are posted to as soon
  * as it is known: from the browser, or from the first message that comes.
  */
-import { safely } from '../common/errors.js';
-import { Receiver } from './receiver.js';
-import { OPAQUE } from './iframe.js';
+import { safely } from '../../../js/common/errors.js';
+import { Receiver } from '../../../js/transports/receiver.js';
+import { OPAQUE } from '../../../js/transports/iframe.js';
 
 /**
  * The origin of the page that embeds this one; undefined if the browser does not say. A page of the same origin can be

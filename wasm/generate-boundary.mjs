@@ -2,17 +2,19 @@
 // the fields of structs lie, and the exports of its boundary with their types. Each enumeration, and each name that
 // C gives to a number, is a type of its own: what is passed where another is wanted does not compile.
 //
-//   node wasm/generate-boundary.mjs <name> [<abi.h>]   writes js/driver/<name>-boundary.js, and <abi.h> for the compiler
+//   node wasm/generate-boundary.mjs <name> [<abi.h>]   writes <name>-boundary.js, and <abi.h> for the compiler
 //   node wasm/generate-boundary.mjs --check            fails if one of these files is out of date
 //
 // ABI is a digest of all that. The module carries the same number, so that a module and a shim that were not built
 // together say so when they first meet.
 import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
-import { dirname } from 'node:path';
+import { dirname, relative } from 'node:path';
 
+/** Each module, and where what uses it lies. */
 const MODULES = {
   abp: {
+    folder: 'js/driver',
     headers: ['src/abp.h', 'wasm/boundary.h', 'wasm/action.h'],
     boundary: ['wasm/boundary.h', 'wasm/action.h', 'wasm/abp_boundary.c'],
     structs: { ACTION: 'abp_action', CONFIG: 'abp_config' },
@@ -20,11 +22,13 @@ const MODULES = {
     words: { FATES: 'abp_fate' },
   },
   rpc: {
+    folder: 'packages/rpc/src',
     headers: ['src/abp_rpc.h'],
     boundary: ['wasm/boundary.h', 'wasm/action.h', 'wasm/rpc_boundary.c'],
     structs: { CONFIG: 'abp_peer_config' },
   },
   tasks: {
+    folder: 'packages/a2a/src',
     headers: ['src/abp_tasks.h'],
     boundary: ['wasm/boundary.h', 'wasm/tasks_boundary.c'],
     structs: { CONFIG: 'abp_tasks_config' },
@@ -116,11 +120,12 @@ function* exportsOf(files, numbers) {
 }
 
 /** Handles and the numbers of calls are 0 where there is none. */
-const brand = (type) =>
-  `/** @typedef {${/_(call|task|number)$/.test(type) ? '0 | ' : ''}import('./instance.js').Brand<'${type}'>} ${nameOf(type)} */`;
+const brand = (type, instance) =>
+  `/** @typedef {${/_(call|task|number)$/.test(type) ? '0 | ' : ''}import('${instance}').Brand<'${type}'>} ${nameOf(type)} */`;
 
 function generate(name) {
-  const { headers, boundary, structs, words = {} } = MODULES[name];
+  const { folder, headers, boundary, structs, words = {} } = MODULES[name];
+  const instance = `${relative(folder, 'js/driver') || '.'}/instance.js`;
   const numbers = numbersOf(new Set(['src/abp.h', ...headers, ...boundary]));
   const constants = headers.flatMap((file) => [...enumerators(file)]);
   const layouts = Object.entries(structs).map(([as, struct]) => [
@@ -150,7 +155,7 @@ function generate(name) {
     }),
     `\n/**
  * @template {string} T
- * @typedef {import('./instance.js').Pointer<T>} Pointer
+ * @typedef {import('${instance}').Pointer<T>} Pointer
  */
 
 ${layouts
@@ -176,7 +181,7 @@ ${[...exportsOf(boundary, numbers)].map(([key, type]) => ` * @property {${type}}
  */`,
   ].join('\n');
   const used = numbers.filter((type) => new RegExp(`\\b${nameOf(type)}\\b`).test(body));
-  const text = [...used.map(brand), '', body].join('\n');
+  const text = [...used.map((type) => brand(type, instance)), '', body].join('\n');
   const abi = createHash('sha256').update(text).digest().readUInt32BE() >>> 1;
   const js = `// Generated from ${headers.join(', ')} and ${boundary.at(-1)} by wasm/generate-boundary.mjs: change those instead.
 
@@ -211,8 +216,10 @@ function generateNames(name) {
 
 /** The files in JavaScript of a module, with their texts. */
 const filesOf = (name) => [
-  [`js/driver/${name}-boundary.js`, generate(name).js],
-  ...(MODULES[name].names ? [[`js/driver/${name}-names.js`, generateNames(name)]] : []),
+  [`${MODULES[name].folder}/${name}-boundary.js`, generate(name).js],
+  ...(MODULES[name].names
+    ? [[`${MODULES[name].folder}/${name}-names.js`, generateNames(name)]]
+    : []),
 ];
 const current = (path) => {
   try {

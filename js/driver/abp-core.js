@@ -1,8 +1,7 @@
 /** ABP's core: an endpoint, and the text that crosses. What the text means is not known here. */
 import * as abp from './abp-boundary.js';
-import { ActionReader, callLimits } from './action-reader.js';
+import { ActionReader, callLimits, outOfMemory } from './core.js';
 import { controlText } from './control-text.js';
-import { outOfMemory } from './core.js';
 import { CoreModule } from './module.js';
 
 /** @type {CoreModule<abp.Exports>} */

@@ -142,7 +142,7 @@ const fateOf = (action) => /** @type {abp.Fate} */ (action >> abp.FATE_SHIFT);
 
 /**
  * Drives an endpoint or a peer. Its records are those of the calls in flight.
- * @template {import('./action-reader.js').ActionReader<any, any, any>} C
+ * @template {import('./core.js').ActionReader<any, any, any>} C
  * @template {CallRecord} Made the records of calls made here
  * @template {CallRecord} Received those of calls received
  * @template Text what `Acts.read` returns

@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { test } from 'node:test';
 import * as abp from '../../js/driver/abp-boundary.js';
-import * as rpc from '../../js/driver/rpc-boundary.js';
-import * as tasks from '../../js/driver/tasks-boundary.js';
+import * as rpc from '../../packages/rpc/src/rpc-boundary.js';
+import * as tasks from '../../packages/a2a/src/tasks-boundary.js';
 
 const SAME = { maxConcurrent: 'maxCalls', firstNumber: '1' };
 const CALLS = {
@@ -27,9 +27,9 @@ const DOCUMENTED = [
       streamBytes: abp.DEFAULT_STREAM_BYTES,
     },
   ],
-  ['js/driver/rpc-core.js', { ...SAME, ...CALLS, grace: rpc.PEER_DEFAULT_GRACE_MS }],
+  ['packages/rpc/src/rpc-core.js', { ...SAME, ...CALLS, grace: rpc.PEER_DEFAULT_GRACE_MS }],
   [
-    'js/driver/tasks-core.js',
+    'packages/a2a/src/tasks-core.js',
     {
       maxTasks: tasks.TASKS_DEFAULT_MAX_TASKS,
       maxArtifacts: tasks.TASKS_DEFAULT_MAX_ARTIFACTS,

@@ -6,7 +6,7 @@ import { readdirSync } from 'node:fs';
 import { PassThrough, Writable } from 'node:stream';
 import { describe, mock, test } from 'node:test';
 import { requireBounded } from '../../js/common/bounds.js';
-import * as tasks from '../../js/driver/tasks-boundary.js';
+import * as tasks from '../../packages/a2a/src/tasks-boundary.js';
 import { connect, expose } from '../../packages/main/src/index.js';
 import { portTransport } from '../../js/transports/port.js';
 import { webSocketTransport } from '../../packages/websocket/src/index.js';
@@ -474,7 +474,7 @@ const LIMITS = {
     },
   },
 
-  'js/driver/rpc-core.js Limits': {
+  'packages/rpc/src/rpc-core.js Limits': {
     maxCalls: {
       c: 'max_calls',
       default: 4096,
@@ -580,7 +580,7 @@ const LIMITS = {
     },
   },
 
-  'js/driver/tasks-core.js TaskLimits': {
+  'packages/a2a/src/tasks-core.js TaskLimits': {
     maxTasks: {
       c: 'max_tasks',
       default: 4096,
@@ -625,7 +625,7 @@ const LIMITS = {
       },
     },
   },
-  'js/driver/tasks-core.js WatchLimits': {
+  'packages/a2a/src/tasks-core.js WatchLimits': {
     grace: {
       c: 'grace_ms',
       default: 30_000,
@@ -1127,8 +1127,8 @@ test('whatever is called a maximum is in the list', () => {
 test('each number of a configuration of the core is in the list', () => {
   const CONFIGS = {
     'src/abp.h': ['abp_config', 'js/driver/abp-core.js'],
-    'src/abp_rpc.h': ['abp_peer_config', 'js/driver/rpc-core.js'],
-    'src/abp_tasks.h': ['abp_tasks_config', 'js/driver/tasks-core.js'],
+    'src/abp_rpc.h': ['abp_peer_config', 'packages/rpc/src/rpc-core.js'],
+    'src/abp_tasks.h': ['abp_tasks_config', 'packages/a2a/src/tasks-core.js'],
   };
   const SWITCHES = new Set(['features', 'restart', 'foreign', 'commits']);
   for (const [header, [struct, file]] of Object.entries(CONFIGS)) {

@@ -1,7 +1,7 @@
 // The boundary between the cores and JavaScript cannot be misused by mistake: each marked line must not compile.
 import * as abp from '../../js/driver/abp-boundary.js';
-import * as rpc from '../../js/driver/rpc-boundary.js';
-import * as tasks from '../../js/driver/tasks-boundary.js';
+import * as rpc from '../../packages/rpc/src/rpc-boundary.js';
+import * as tasks from '../../packages/a2a/src/tasks-boundary.js';
 
 declare const x: abp.Exports;
 declare const pointer: Parameters<typeof x.next>[0];

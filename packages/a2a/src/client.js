@@ -3,7 +3,7 @@
  * differs between versions, client-http.js and client-port.js the ways to the agent, and the core decides what happens
  * to a task.
  */
-import * as core from '../../../js/driver/tasks-boundary.js';
+import * as core from './tasks-boundary.js';
 import { requireOptionsObject } from '../../../js/common/check-options.js';
 import { AbpError, invokeReportingErrors } from '../../../js/common/errors.js';
 import {
@@ -18,7 +18,7 @@ import {
 import { exactOrigin } from '../../../js/common/origins.js';
 import { firstOf, getOwn, isObject, limitOf, textOf } from '../../../js/common/values.js';
 import { PortConnection } from './client-port.js';
-import { TaskTable, ready } from '../../../js/driver/tasks-core.js';
+import { TaskTable, ready } from './tasks-core.js';
 import { DIALECTS, readError, readEvent, readMessage, readTask, readTasks } from './dialects.js';
 import { MAX_EXTENSIONS } from './port-messages.js';
 import { HttpConnection, within } from './client-http.js';

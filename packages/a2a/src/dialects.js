@@ -10,7 +10,7 @@ import { getOwn, textOf } from '../../../js/common/values.js';
 import { readOutcome } from './outcome.js';
 import { Unsent } from './unsent.js';
 
-/** @import { TaskState } from '../../../js/driver/tasks-boundary.js' */
+/** @import { TaskState } from './tasks-boundary.js' */
 
 /**
  * @typedef {'unknown' | 'submitted' | 'working' | 'completed' | 'failed' | 'canceled' | 'input-required'

@@ -28,5 +28,5 @@ export { createTaskServer } from './server.js';
  * @typedef {import('./task.js').Said} Said
  * @typedef {import('./task.js').StoredTask} StoredTask
  * @typedef {import('./task-stream.js').TaskStream} TaskStream
- * @typedef {import('../../../js/driver/tasks-core.js').TaskLimits} TaskLimits
+ * @typedef {import('./tasks-core.js').TaskLimits} TaskLimits
  */

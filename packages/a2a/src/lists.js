@@ -5,7 +5,7 @@
  */
 import { breathe } from '../../../js/common/breathe.js';
 import { AbpError } from '../../../js/common/errors.js';
-import { ended } from '../../../js/driver/tasks-core.js';
+import { ended } from './tasks-core.js';
 import { STATES, readState } from './dialects.js';
 import { filterOf, historyOf, printToken, timeOf } from './requests.js';
 

@@ -3,7 +3,7 @@
  * the same events. The core decides what happens to a task (src/abp_tasks.h), and #act carries that out.
  */
 import * as abp from '../../../js/driver/abp-boundary.js';
-import * as core from '../../../js/driver/tasks-boundary.js';
+import * as core from './tasks-boundary.js';
 import {
   AbpError,
   reasonText,
@@ -22,7 +22,7 @@ import {
   requireObject,
 } from '../../../js/common/options.js';
 import { getOwn, limitOf, milliseconds } from '../../../js/common/values.js';
-import { TASK_LIMITS, TaskTable, ended, ready } from '../../../js/driver/tasks-core.js';
+import { TASK_LIMITS, TaskTable, ended, ready } from './tasks-core.js';
 import { Backlog } from './backlog.js';
 import { preferredVersion, printCard } from './card.js';
 import { DIALECTS, METHODS, STATES, getField, printError, readState } from './dialects.js';
@@ -66,7 +66,7 @@ import { REPEATS, newId } from './ids.js';
  *   those of this machine where it is asked at a loopback address, and any name elsewhere
  * @property {(task: StoredTask, access: Access, request: import('./task.js').RequestInfo) => boolean | Promise<boolean>} [authorize]
  *   whether a request may do that to a task. Only `true`, or a promise of it, is yes; what it may not see is not found (everybody may)
- * @property {import('../../../js/driver/tasks-core.js').TaskLimits & ServerLimits} [limits] of tasks, subscribers and messages
+ * @property {import('./tasks-core.js').TaskLimits & ServerLimits} [limits] of tasks, subscribers and messages
  * @property {import('./store/push.js').Push} [push] sends push notifications, by `pushNotifications` of
  *   `abp-bridge/a2a-store` (they are refused)
  * @property {import('./store/telemetry.js').Telemetry} [telemetry] metrics and traces, by `openTelemetry` of

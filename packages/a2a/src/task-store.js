@@ -27,8 +27,8 @@ export class Entry {
   replica;
 
   /**
-   * @param {import('../../../js/driver/tasks-core.js').TaskTable} table
-   * @param {import('../../../js/driver/tasks-boundary.js').Task} handle
+   * @param {import('./tasks-core.js').TaskTable} table
+   * @param {import('./tasks-boundary.js').Task} handle
    * @param {import('./task.js').StoredTask} task
    * @param {import('./dialects.js').Dialect} dialect of the message that made it
    */

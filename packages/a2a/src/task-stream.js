@@ -2,7 +2,7 @@
  * A task as a stream of events: the events, the task that results from them, and its cancel. The core decides whether an
  * event counts, and what to do next (src/watch_state.c); this carries it out.
  */
-import * as core from '../../../js/driver/tasks-boundary.js';
+import * as core from './tasks-boundary.js';
 import { AbpError, reasonText } from '../../../js/common/errors.js';
 import { onAbort, offAbort } from '../../../js/common/signals.js';
 import { readState } from './dialects.js';

@@ -3,7 +3,7 @@
  * artifacts are kept.
  */
 import { E_LIMIT } from '../../../js/driver/abp-boundary.js';
-import * as core from '../../../js/driver/tasks-boundary.js';
+import * as core from './tasks-boundary.js';
 import { AbpError } from '../../../js/common/errors.js';
 import { readState } from './dialects.js';
 import { MAX_HISTORY_MESSAGES } from './task.js';
@@ -21,7 +21,7 @@ export class TaskView {
   #historySize = 0;
 
   /**
-   * @param {import('../../../js/driver/tasks-core.js').TaskTable} table
+   * @param {import('./tasks-core.js').TaskTable} table
    * @param {string} name nobody else's in this table
    * @param {number} room characters of artifacts and messages that are kept
    */

@@ -1,7 +1,7 @@
 /** A task as its executor and the server see it. What happens to it is decided by the core. */
 import { abortError } from '../../../js/common/signals.js';
 import { keptReport } from '../../../js/common/report.js';
-import { ended } from '../../../js/driver/tasks-core.js';
+import { ended } from './tasks-core.js';
 import { readArtifact, readMessage, readState } from './dialects.js';
 import { newId } from './ids.js';
 import { outcomeOf } from './outcome.js';
@@ -151,7 +151,7 @@ export class ExecutorContext {
    * @param {StoredTask} task
    * @param {Message} message
    * @param {RequestInfo} request
-   * @param {{ status: (state: import('../../../js/driver/tasks-boundary.js').TaskState, status: Partial<Status>) => boolean,
+   * @param {{ status: (state: import('./tasks-boundary.js').TaskState, status: Partial<Status>) => boolean,
    *   artifact: (artifact: Artifact, size: number, append: boolean, lastChunk: boolean) => boolean,
    *   report: (report: any) => void,
    *   flushed: () => Promise<void> | undefined }} emit

@@ -41,7 +41,7 @@ test('an agent and a client that are made while their module is evaluated need n
   const url = (path) => new URL(path, import.meta.url).href;
   const workerData = {
     a2a: url('../src/index.js'),
-    core: url('../../../js/driver/tasks-core.js'),
+    core: url('../src/tasks-core.js'),
   };
   const source = new URL(`data:text/javascript,${encodeURIComponent(script)}`);
   const worker = new Worker(source, { workerData });

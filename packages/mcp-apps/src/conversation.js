@@ -16,7 +16,7 @@ import { VIEW_REPLACED } from './protocol.js';
  * @typedef {object} ConversationOptions
  * @property {string} origin of the sandbox, exact
  * @property {'frames' | 'none'} [upgrade]
- * @property {import('../../../js/driver/rpc-core.js').Limits} [limits]
+ * @property {import('../../rpc/src/rpc-core.js').Limits} [limits]
  * @property {(peer: Peer) => void} onSession called for each peer, before it hears anything
  * @property {Transport} [transport] in place of the iframe's window
  * @property {() => boolean} isBegun whether the session has begun, so that another beginning ends it

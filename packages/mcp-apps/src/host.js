@@ -100,7 +100,7 @@ const SERVER_METHODS = [
  * @property {number} [timeout] ms that the view has to load and to answer (10000)
  * @property {AbortSignal} [signal] stops waiting for it
  * @property {'frames' | 'none'} [upgrade] `'none'` keeps to plain messages, also where the view is ours (`'frames'`)
- * @property {import('../../../js/driver/rpc-core.js').Limits} [limits] of requests that may be pending and how long messages may be
+ * @property {import('../../rpc/src/rpc-core.js').Limits} [limits] of requests that may be pending and how long messages may be
  */
 
 /** @typedef {HostOptions & Required<Pick<HostOptions, 'sandbox' | 'resource'>>} FrameOptions of a host with an iframe */

@@ -6,7 +6,7 @@ import { SIGNAL, requireOptions } from '../../../js/common/check-options.js';
 import { reasonText } from '../../../js/common/errors.js';
 import { onAbort, offAbort } from '../../../js/common/signals.js';
 import { getOwn, milliseconds } from '../../../js/common/values.js';
-import * as rpc from '../../../js/driver/rpc-boundary.js';
+import * as rpc from '../../rpc/src/rpc-boundary.js';
 import { RpcError, saysCancelled, saysTimedOut, toErrorObject } from '../../rpc/src/errors.js';
 import { OUTCOME, recordOf } from './protocol.js';
 

@@ -89,7 +89,7 @@ const OPTIONS = {
  *   browser, and hosts that are not in the web. It is the view's from then on
  * @property {AbortSignal} [signal] closes the view, also while it waits for the host
  * @property {'frames' | 'none'} [upgrade] `'none'` keeps to plain messages, also where the host is ours (`'frames'`)
- * @property {import('../../../js/driver/rpc-core.js').Limits} [limits] of requests that may be pending and how long messages may be
+ * @property {import('../../rpc/src/rpc-core.js').Limits} [limits] of requests that may be pending and how long messages may be
  */
 
 /**

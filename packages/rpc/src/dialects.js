@@ -2,7 +2,7 @@
  * How dialects shape payloads, which never reach the core: where progress is, and what an empty result is. The decisions
  * of each dialect are a row in src/rpc.c.
  */
-import * as rpc from '../../../js/driver/rpc-boundary.js';
+import * as rpc from './rpc-boundary.js';
 import { copyRecord, getOwn, textOf } from '../../../js/common/values.js';
 
 /** @typedef {'onProgress' | 'onPartialResult' | 'onTagged'} Kind what is reported, named after the option that takes it */

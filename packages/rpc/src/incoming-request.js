@@ -1,19 +1,31 @@
 /** The callee's side of a request: runs the handler, provides its context, and sends its result. */
 import * as abp from '../../../js/driver/abp-boundary.js';
-import * as rpc from '../../../js/driver/rpc-boundary.js';
+import * as rpc from './rpc-boundary.js';
 import { keptReport } from '../../../js/common/report.js';
 import { getOwn, isRecord } from '../../../js/common/values.js';
-import { Cancellable, ENDED } from '../../../js/driver/cancellable.js';
+import { abortError } from '../../../js/common/signals.js';
 import { isGenerator, isStream, markedTransfer } from '../../../js/common/transfer.js';
 import { RpcError, saysCancelled, saysTimedOut, toErrorObject } from './errors.js';
 
 /** @typedef {import('./pending-request.js').Answer} Answer */
 
+/** The handle of no request. It is not 0, which would mean: without a parent. */
+const ENDED = /** @type {rpc.Handle} */ (-1);
+
 /**
  * A received request. Handlers get it as their second argument: the members that they may use can be destructured, and
  * each is made when it is first read.
  */
-export class IncomingRequest extends Cancellable {
+export class IncomingRequest {
+  /** The request in the core; 0 before it begins and after its handler has settled. @type {rpc.Handle} */
+  handle = 0;
+  aborted = false;
+  /** The reason of its cancel, as the other side gave it. @type {string | undefined} */
+  reason = undefined;
+  /** What ended the connection, if that is the reason. @type {RpcError | undefined} */
+  #cause;
+  /** @type {AbortController | undefined} */
+  #controller;
   #peer;
   #handler;
   #started = false;
@@ -52,7 +64,6 @@ export class IncomingRequest extends Cancellable {
    * @param {unknown} params
    */
   constructor(peer, handler, id, method, params) {
-    super();
     this.#peer = peer;
     this.#handler = handler;
     /** The id that the other side gave it. */
@@ -62,6 +73,22 @@ export class IncomingRequest extends Cancellable {
   }
 
   // --- What a handler uses -------------------------------------------------------------------------
+
+  /**
+   * Aborts when the request is cancelled, times out, or its caller is gone. The reason is an `AbortError`. It is created when
+   * it is first read: most handlers never read it.
+   */
+  get signal() {
+    if (!this.#controller) {
+      this.#controller = new AbortController();
+      if (this.aborted) this.#fire();
+    }
+    return this.#controller.signal;
+  }
+
+  #fire() {
+    this.#controller?.abort(abortError(this.reason, this.#cause));
+  }
 
   /**
    * Makes a request on behalf of this one: when this one is cancelled, so is that one, and this one is answered after
@@ -167,9 +194,12 @@ export class IncomingRequest extends Cancellable {
     if (this.aborted) this.handle = ENDED;
   }
 
-  /** @internal @override @param {string | undefined} reason */
+  /** @internal @param {string | undefined} reason */
   abort(reason) {
-    super.abort(reason, this.#peer.ended);
+    this.aborted = true;
+    this.reason = reason;
+    this.#cause = this.#peer.ended;
+    this.#fire();
     this.#partialResults?.stop(reason);
     // Nothing answers what was cancelled where there are batches, and others' answers do not wait for its handler.
     if (!this.#started || !this.#peer.isClosed) this.batch?.ended(this);

@@ -11,8 +11,8 @@ export { createPeer } from './peer.js';
  * @typedef {import('./channels.js').NodeWorker} NodeWorker
  * @typedef {import('./channels.js').Transport} ChannelTransport
  * @typedef {import('./dialects.js').Dialect} Dialect
- * @typedef {import('../../../js/driver/rpc-boundary.js').Dialect} DialectNumber the core's number of a dialect
- * @typedef {import('../../../js/driver/rpc-boundary.js').RpcError} RpcErrorNumber the core's number of an error
+ * @typedef {import('./rpc-boundary.js').Dialect} DialectNumber the core's number of a dialect
+ * @typedef {import('./rpc-boundary.js').RpcError} RpcErrorNumber the core's number of an error
  * @typedef {import('./dialects.js').Explain} Explain
  * @typedef {import('./dialects.js').Kind} Kind
  * @typedef {import('./dialects.js').Progress} Progress
@@ -25,7 +25,7 @@ export { createPeer } from './peer.js';
  * @typedef {import('./peer.js').RequestOptions} RequestOptions
  * @typedef {import('./peer.js').TraceEvent} TraceEvent
  * @typedef {import('./request-stream.js').RequestStream} RequestStream
- * @typedef {import('../../../js/driver/rpc-core.js').Limits} Limits
+ * @typedef {import('./rpc-core.js').Limits} Limits
  * @typedef {import('./byte-streams.js').NodeReadable} NodeReadable
  * @typedef {import('./byte-streams.js').NodeWritable} NodeWritable
  * @typedef {import('./byte-streams.js').StreamOptions} StreamOptions

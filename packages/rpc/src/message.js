@@ -1,6 +1,6 @@
 /** Makes JSON-RPC messages, and takes received ones apart. */
 import { getOwn, isObject } from '../../../js/common/values.js';
-import * as rpc from '../../../js/driver/rpc-boundary.js';
+import * as rpc from './rpc-boundary.js';
 
 /** A message with one of these is a response, and is never answered, even if it is malformed. */
 const ANSWERS = ['id', 'result', 'error'];

@@ -8,8 +8,8 @@ import { invokeReportingErrors, safely } from '../../../js/common/errors.js';
 import { onAbort } from '../../../js/common/signals.js';
 import { getOwn, isRecord, milliseconds } from '../../../js/common/values.js';
 import { Machine, kindOf } from '../../../js/driver/machine.js';
-import * as rpc from '../../../js/driver/rpc-boundary.js';
-import { PeerCore, ready } from '../../../js/driver/rpc-core.js';
+import * as rpc from './rpc-boundary.js';
+import { PeerCore, ready } from './rpc-core.js';
 import { Batch, MAX_BATCH } from './batch.js';
 import { DIALECTS, tokenOf } from './dialects.js';
 import { RpcError, toErrorObject } from './errors.js';
@@ -35,7 +35,7 @@ import { TaskProgress } from './task-progress.js';
 /**
  * @typedef {object} PeerOptions What `createPeer` may be given.
  * @property {'acp' | 'lsp' | 'mcp'} dialect whose way of cancelling is spoken
- * @property {import('../../../js/driver/rpc-core.js').Limits} [limits] of requests that may be pending and how long messages may be
+ * @property {import('./rpc-core.js').Limits} [limits] of requests that may be pending and how long messages may be
  * @property {import('./incoming-request.js').Handler} [onRequest] answers requests for which there is no handler; the same as
  *   `handle('*', …)`
  * @property {(params: any, context: { method: string }) => void} [onNotification] takes notifications for which there

@@ -1,7 +1,8 @@
 /** The caller's side of a request: a promise, and the signal that may end it early. */
 import * as abp from '../../../js/driver/abp-boundary.js';
-import * as rpc from '../../../js/driver/rpc-boundary.js';
-import { Pending } from '../../../js/driver/pending.js';
+import * as rpc from './rpc-boundary.js';
+import { reasonText } from '../../../js/common/errors.js';
+import { offAbort } from '../../../js/common/signals.js';
 import { getOwn } from '../../../js/common/values.js';
 import { RpcError } from './errors.js';
 
@@ -18,8 +19,11 @@ const PLATFORMS = new Map([
 const toldIn = (answer) =>
   getOwn(getOwn(answer, 'error'), 'data') ?? getOwn(getOwn(answer, 'result'), '_meta');
 
-/** A request that was made and has not settled. */
-export class PendingRequest extends Pending {
+/** A request that was made and has not settled. It is its own abort listener, so no closure is needed. */
+export class PendingRequest {
+  /** The request in the core; 0 until it begins. @type {rpc.Handle} */
+  handle = 0;
+
   /**
    * @param {import('./peer.js').Peer} peer
    * @param {(result: unknown) => void} resolve
@@ -29,7 +33,8 @@ export class PendingRequest extends Pending {
    * @param {import('./peer.js').RequestOptions} options
    */
   constructor(peer, resolve, reject, method, params, options) {
-    super(peer, options.signal);
+    /** The caller's. */
+    this.signal = options.signal;
     /** Its id on the wire, once it is sent. */
     this.number = 0;
     /** What it belongs to, by whose name it can be stopped. @type {unknown} */
@@ -42,6 +47,16 @@ export class PendingRequest extends Pending {
     this.options = options;
   }
 
+  /** Why its signal fired, in the form that is sent to the other side. */
+  get reason() {
+    return reasonText(this.signal?.reason);
+  }
+
+  /** The signal has fired. */
+  handleEvent() {
+    this.peer.cancel(this.handle, this.reason);
+  }
+
   /**
    * @param {abp.Outcome} outcome
    * @param {Answer | undefined} answer the other side's answer, if it settles the request
@@ -49,7 +64,7 @@ export class PendingRequest extends Pending {
    * @param {abp.Fate} fate what became of its work, unless the other side says it
    */
   settle(outcome, answer, limit, fate) {
-    this.unfollow();
+    offAbort(this.signal, this);
     if (answer && 'thrown' in answer) return this.reject(answer.thrown);
     const cause = answer && 'error' in answer ? RpcError.from(answer.error) : undefined;
     switch (outcome) {
@@ -105,7 +120,7 @@ export class PendingRequest extends Pending {
 
   /** It cannot be made, or the core has failed. @param {unknown} error */
   fail(error) {
-    this.unfollow();
+    offAbort(this.signal, this);
     this.reject(error);
   }
 }

@@ -2,8 +2,8 @@
  * A task that this process owns: the core decides, what it decides is stored in the task's log, and what is stored is told.
  * A record is on its way at a time, and the log takes it only where this process expects it.
  */
-import * as core from '../../../../js/driver/tasks-boundary.js';
-import { ended } from '../../../../js/driver/tasks-core.js';
+import * as core from '../tasks-boundary.js';
+import { ended } from '../tasks-core.js';
 import { AbpError } from '../../../../js/common/errors.js';
 import { STATES, readState } from '../dialects.js';
 import { newId } from '../ids.js';

@@ -7,9 +7,9 @@
  * tasks that have ended, by the hour.
  */
 import * as abp from '../../../../js/driver/abp-boundary.js';
-import * as core from '../../../../js/driver/tasks-boundary.js';
+import * as core from '../tasks-boundary.js';
 import { AbpError, reportError } from '../../../../js/common/errors.js';
-import { TaskTable } from '../../../../js/driver/tasks-core.js';
+import { TaskTable } from '../tasks-core.js';
 import { objectNotFound, unavailable } from '../backends/backend.js';
 import { readState } from '../dialects.js';
 import { newId } from '../ids.js';
@@ -49,7 +49,7 @@ const MAX_DOUBTS = 5;
 /**
  * What the store needs of the server.
  * @typedef {object} Host
- * @property {import('../../../../js/driver/tasks-core.js').TaskLimits} limits
+ * @property {import('../tasks-core.js').TaskLimits} limits
  * @property {number} grace
  * @property {(replica: Replica, origin: Origin) => Entry} adopt shows a task
  * @property {(entry: Entry) => void} drop shows it no more

@@ -1,6 +1,6 @@
 // A view of this library, in one file.
 import { createView, expose, toolsOf } from '../../../../src/app.js';
-import { ready } from '../../../../../../js/driver/rpc-core.js';
+import { ready } from '../../../../../rpc/src/rpc-core.js';
 import { calling, control, hang, note, policy } from './control.js';
 
 const say = (what) => (params) => note(`${what} ${JSON.stringify(params)}`);

@@ -1,20 +1,20 @@
 /** The tasks' core: a table of tasks, and what drives it. What they mean is not known here. */
-import deflated from '../../dist/tasks-wasm.js';
-import { Core } from './core.js';
-import { limitOf } from '../common/values.js';
-import { CoreDriver } from './machine.js';
-import { CoreModule } from './module.js';
+import deflated from '../../../dist/tasks-wasm.js';
+import { Core } from '../../../js/driver/core.js';
+import { limitOf } from '../../../js/common/values.js';
+import { CoreDriver } from '../../../js/driver/machine.js';
+import { CoreModule } from '../../../js/driver/module.js';
 import * as tasks from './tasks-boundary.js';
 
 /** @type {CoreModule<tasks.Exports>} */
 const module = new CoreModule(
   // Not by `import()`, which service workers do not have.
   async () => ({ default: deflated }),
-  () => import('../../dist/tasks-js.js'),
+  () => import('../../../dist/tasks-js.js'),
   tasks.ABI,
 );
 
-/** @import * as abp from './abp-boundary.js' */
+/** @import * as abp from '../../../js/driver/abp-boundary.js' */
 
 /** Resolves when tables can be made, with what the core is: `'wasm'` or `'js'`. See {@link CoreModule.load}. */
 export const ready = () => module.load();
@@ -96,7 +96,7 @@ export class TaskTable extends CoreDriver {
   /**
    * Gives the core an input, and tells the delegate what else has become due.
    * @template {number} R
-   * @param {(x: tasks.Exports, table: import('./instance.js').Pointer<'abp_tasks'>) => R | void} input
+   * @param {(x: tasks.Exports, table: import('../../../js/driver/instance.js').Pointer<'abp_tasks'>) => R | void} input
    * @returns {R | 0} what the input returned, 0 if the core has failed
    */
   feed(input) {

@@ -1,20 +1,20 @@
 // Generated from src/abp_rpc.h and wasm/rpc_boundary.c by wasm/generate-boundary.mjs: change those instead.
 
 /** The digest of this file. The module must have the same: see js/driver/instance.js. */
-export const ABI = 1907442086;
+export const ABI = 442997706;
 
-/** @typedef {0 | import('./instance.js').Brand<'abp_call'>} Handle */
-/** @typedef {import('./instance.js').Brand<'abp_counter'>} Counter */
-/** @typedef {import('./instance.js').Brand<'abp_dialect'>} Dialect */
-/** @typedef {import('./instance.js').Brand<'abp_rpc_error'>} RpcError */
-/** @typedef {import('./instance.js').Brand<'abp_id_type'>} IdType */
-/** @typedef {import('./instance.js').Brand<'abp_request_flag'>} RequestFlag */
-/** @typedef {import('./instance.js').Brand<'abp_answer'>} Answer */
-/** @typedef {import('./instance.js').Brand<'abp_peer_outcome'>} PeerOutcome */
-/** @typedef {import('./instance.js').Brand<'abp_ending'>} Ending */
-/** @typedef {import('./instance.js').Brand<'abp_stop_word'>} StopWord */
-/** @typedef {import('./instance.js').Brand<'abp_packed'>} Packed */
-/** @typedef {0 | import('./instance.js').Brand<'abp_call_number'>} CallNumber */
+/** @typedef {0 | import('../../../js/driver/instance.js').Brand<'abp_call'>} Handle */
+/** @typedef {import('../../../js/driver/instance.js').Brand<'abp_counter'>} Counter */
+/** @typedef {import('../../../js/driver/instance.js').Brand<'abp_dialect'>} Dialect */
+/** @typedef {import('../../../js/driver/instance.js').Brand<'abp_rpc_error'>} RpcError */
+/** @typedef {import('../../../js/driver/instance.js').Brand<'abp_id_type'>} IdType */
+/** @typedef {import('../../../js/driver/instance.js').Brand<'abp_request_flag'>} RequestFlag */
+/** @typedef {import('../../../js/driver/instance.js').Brand<'abp_answer'>} Answer */
+/** @typedef {import('../../../js/driver/instance.js').Brand<'abp_peer_outcome'>} PeerOutcome */
+/** @typedef {import('../../../js/driver/instance.js').Brand<'abp_ending'>} Ending */
+/** @typedef {import('../../../js/driver/instance.js').Brand<'abp_stop_word'>} StopWord */
+/** @typedef {import('../../../js/driver/instance.js').Brand<'abp_packed'>} Packed */
+/** @typedef {0 | import('../../../js/driver/instance.js').Brand<'abp_call_number'>} CallNumber */
 
 export const ACP = /** @type {Dialect} */ (0);
 export const LSP = /** @type {Dialect} */ (1);
@@ -78,7 +78,7 @@ export const CONFIG = {
 
 /**
  * @template {string} T
- * @typedef {import('./instance.js').Pointer<T>} Pointer
+ * @typedef {import('../../../js/driver/instance.js').Pointer<T>} Pointer
  */
 
 /**

@@ -1,19 +1,19 @@
 // Generated from src/abp_tasks.h and wasm/tasks_boundary.c by wasm/generate-boundary.mjs: change those instead.
 
 /** The digest of this file. The module must have the same: see js/driver/instance.js. */
-export const ABI = 341713530;
+export const ABI = 42637838;
 
-/** @typedef {import('./instance.js').Brand<'abp_fate'>} Fate */
-/** @typedef {0 | import('./instance.js').Brand<'abp_task'>} Task */
-/** @typedef {import('./instance.js').Brand<'abp_task_state'>} TaskState */
-/** @typedef {import('./instance.js').Brand<'abp_task_verdict'>} TaskVerdict */
-/** @typedef {import('./instance.js').Brand<'abp_watch_step'>} WatchStep */
-/** @typedef {import('./instance.js').Brand<'abp_watch_kind'>} WatchKind */
-/** @typedef {import('./instance.js').Brand<'abp_watch_end'>} WatchEnd */
-/** @typedef {import('./instance.js').Brand<'abp_task_return'>} TaskReturn */
-/** @typedef {import('./instance.js').Brand<'abp_task_saying'>} TaskSaying */
-/** @typedef {import('./instance.js').Brand<'abp_task_artifact'>} TaskArtifact */
-/** @typedef {import('./instance.js').Brand<'abp_task_count'>} TaskCount */
+/** @typedef {import('../../../js/driver/instance.js').Brand<'abp_fate'>} Fate */
+/** @typedef {0 | import('../../../js/driver/instance.js').Brand<'abp_task'>} Task */
+/** @typedef {import('../../../js/driver/instance.js').Brand<'abp_task_state'>} TaskState */
+/** @typedef {import('../../../js/driver/instance.js').Brand<'abp_task_verdict'>} TaskVerdict */
+/** @typedef {import('../../../js/driver/instance.js').Brand<'abp_watch_step'>} WatchStep */
+/** @typedef {import('../../../js/driver/instance.js').Brand<'abp_watch_kind'>} WatchKind */
+/** @typedef {import('../../../js/driver/instance.js').Brand<'abp_watch_end'>} WatchEnd */
+/** @typedef {import('../../../js/driver/instance.js').Brand<'abp_task_return'>} TaskReturn */
+/** @typedef {import('../../../js/driver/instance.js').Brand<'abp_task_saying'>} TaskSaying */
+/** @typedef {import('../../../js/driver/instance.js').Brand<'abp_task_artifact'>} TaskArtifact */
+/** @typedef {import('../../../js/driver/instance.js').Brand<'abp_task_count'>} TaskCount */
 
 export const TASK_UNKNOWN = /** @type {TaskState} */ (0);
 export const TASK_SUBMITTED = /** @type {TaskState} */ (1);
@@ -98,7 +98,7 @@ export const CONFIG = {
 
 /**
  * @template {string} T
- * @typedef {import('./instance.js').Pointer<T>} Pointer
+ * @typedef {import('../../../js/driver/instance.js').Pointer<T>} Pointer
  */
 
 /**

@@ -1,14 +1,14 @@
 /** JSON-RPC's core: a peer, and the ids and texts that it takes and gives. What they mean is not known here. */
-import deflated from '../../dist/rpc-wasm.js';
-import { ActionReader, callLimits } from './action-reader.js';
-import { CoreModule } from './module.js';
+import deflated from '../../../dist/rpc-wasm.js';
+import { ActionReader, callLimits } from '../../../js/driver/core.js';
+import { CoreModule } from '../../../js/driver/module.js';
 import * as rpc from './rpc-boundary.js';
 
 /** @type {CoreModule<rpc.Exports>} */
 const module = new CoreModule(
   // Not by `import()`, which service workers do not have.
   async () => ({ default: deflated }),
-  () => import('../../dist/rpc-js.js'),
+  () => import('../../../dist/rpc-js.js'),
   rpc.ABI,
 );
 

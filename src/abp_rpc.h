@@ -24,12 +24,13 @@
  *                former carries the id, too: `data: {"requestId": id}`. A subscription whose
  *                handler still runs when this side closes is ABP_COMPLETED. ABP_STOPPED_BY_NAME: as
  *                the dialect answers what was stopped by the name of what it belongs to; in ACP
- * with a result, in LSP as ABP_CANCELLED. ABP_REFUSE   answer what was just received with the error
- * `arg`, an abp_rpc_error. ABP_DROP     nothing comes of what was just received: `arg` is ABP_LATE,
- * ABP_STRAY or ABP_MALFORMED. ABP_REQUEST  send a request, for the first time or again;
- * abp_peer_number() is its id. ABP_SEND     send the dialect's cancel of a request; `text` is the
- * reason, if one is due. ABP_SETTLE   a request made here has ended. `arg` ABP_COMPLETED: with what
- * was just received. ABP_CANCELLED: it was stopped, and the error just received, if any, is why.
+ *                with a result, in LSP as ABP_CANCELLED.
+ *   ABP_REFUSE   answer what was just received with the error `arg`, an abp_rpc_error.
+ *   ABP_DROP     ignore what was just received: `arg` is ABP_LATE, ABP_STRAY or ABP_MALFORMED.
+ *   ABP_REQUEST  send a request, for the first time or again; abp_peer_number() is its id.
+ *   ABP_SEND     send the dialect's cancel of a request; `text` is the reason, if one is due.
+ *   ABP_SETTLE   a request made here has ended. `arg` ABP_COMPLETED: with what was just received.
+ *                ABP_CANCELLED: it was stopped, and the error just received, if any, is why.
  *                ABP_TIMED_OUT: its own clock stopped it, whatever was just received; `at` is the
  *                limit that passed, in ms. ABP_DISCONNECTED: the connection is closed.
  *   ABP_REPORT   hand what was just received to a request: progress, or what its peer needs first.
@@ -75,7 +76,7 @@ typedef enum abp_rpc_error {
   ABP_RPC_ERRORS
 } abp_rpc_error;
 
-/* What a limit is that the configuration leaves at 0; all others are as in abp_default. */
+/* The defaults of limits that the configuration leaves at 0; all others are as in abp_default. */
 enum abp_peer_default { ABP_PEER_DEFAULT_GRACE_MS = 5000 };
 
 typedef struct abp_peer_config {
@@ -124,7 +125,7 @@ int abp_peer_advance(abp_peer *peer, uint64_t now);
  * message that has come: an answer that is in hand counts although its time is up. Errors:
  * ABP_E_UNDRAINED. */
 int abp_peer_now(abp_peer *peer, uint64_t now);
-/* Something came that is no request, notification or response: ABP_RPC_PARSE,
+/* Something came that is not a request, notification or response: ABP_RPC_PARSE,
  * ABP_RPC_INVALID_REQUEST or ABP_RPC_BATCH. It is answered or counted, as the dialect does; a batch
  * is answered in every dialect, since its sender waits for what is in it. Errors: ABP_E_UNDRAINED.
  */

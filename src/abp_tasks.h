@@ -130,7 +130,7 @@ enum abp_task_count {
   ABP_TASKS_DROPPED   /* states and artifacts that came too late */
 };
 
-/* What a limit is that the configuration leaves at 0. */
+/* The defaults of limits that the configuration leaves at 0. */
 enum abp_tasks_default {
   ABP_TASKS_DEFAULT_MAX_TASKS = 4096,
   ABP_TASKS_DEFAULT_MAX_ARTIFACTS = 4096,

@@ -16,8 +16,8 @@
  *                     complete
  *
  * A handler may have to wait for something before it begins: params that are checked, code that is
- * loaded, a stream of which no chunk was taken yet. Such a call has its place, and nothing of its
- * work is done: what ends it meanwhile ends it at once, and it never ran.
+ * loaded, a stream of which no chunk was taken yet. Such a call has its place, but none of its work
+ * is done. Whatever ends it meanwhile ends it at once, and it never ran.
  *
  *   callee   RUNNING ──postpone──▶ PREPARING ──begin──▶ RUNNING
  *                                      └──cancel, timer, close, a failure──▶ over, unstarted
@@ -30,41 +30,41 @@
  *
  * STOPPED holds the callee to its word: whatever result comes then, the call was cancelled.
  *
- * What a handler asked for ends with its call. Where the handler's answer decides what became of
- * that, an answer that is still on its way must not be acted on: its maker is told at once (leave),
- * and only the call above it waits for the answer.
+ * Calls that a handler made end with its own call. Where the handler's answer decides what became
+ * of its call, the handler must not act on answers that are still on their way. So the calls that
+ * it made settle at once (leave), and only the handler's own call waits for those answers.
  *
  *   caller   WAITING, STOPPING ──leave──▶ LEFT ──complete, cancelled, timer──▶ SETTLED
  *
- * Some protocols leave the decision to the handler: a cancel is noted (ASKED), and what the handler
- * then answers stands, a value too. Its answer follows those to the requests made on its behalf.
+ * Some protocols leave the decision to the handler: a cancel is noted (ASKED), and whatever the
+ * handler then answers stands, even a value. Its answer is sent after the answers to the requests
+ * made on its behalf.
  *
  *   callee   RUNNING ──ask──▶ ASKED ──complete──────────▶ RETURNED ──children done──▶ COMPLETED
  *                               └──fail, cancelled──────▶ UNWOUND ───children done──▶ CANCELLED
  *
- * In ABP an app that is not ours decides so, too, behind a handler that passes calls on. ABP
- * answers cancels, so that their answers wait for the app's word (OWE_WORD): accepted, declined, or
- * how the call ended. Without one, nobody knows, and that is said: a third truth beside `cancelled`
- * and `already completed`.
+ * In ABP an app that is not ours decides in this way, too, behind a handler that passes calls on.
+ * ABP answers cancels, so these answers wait for the app's word (OWE_WORD): accepted, declined, or
+ * how the call ended. If no word comes, the answer is that nobody knows: a third one beside
+ * `cancelled` and `already completed`.
  *
  *   callee   ASKED ──accepted──▶ CANCELLING
  *              ├──declined──▶ RUNNING, and the next cancel asks again
  *              ├──unknown───────────────────────────────────────────────────────────▶ UNKNOWN
  *              └──timer──▶ UNANSWERED ──complete, cancelled, unknown────────────────▶ UNKNOWN
  *
- * Others take no answer to what they cancelled (peer abandoned), and as callers do not wait for one
- * (cancel, no wait).
+ * In other protocols a cancelled call gets no answer: the callee sends none (peer abandoned), and
+ * the caller waits for none (cancel, no wait).
  *
- * A stream is a call whose handler sends chunks before its result. They change no state: the table
- * says in which states a chunk is sent on or handed over (chunk), what was read is told (read) and
- * a handler goes on that had to wait (credit). How many chunks that is, is endpoint_streams.c's.
+ * A stream is a call whose handler sends chunks before its result. They change no state. The table
+ * says in which states a chunk is sent or handed over (chunk), the caller reports what was read
+ * (read), and a handler that had to wait goes on (credit). endpoint_streams.c counts the chunks.
  *
  * What became of the handler's work is the last column (abp_fate in abp.h). The row that ends a
- * call says it; and the row by which its handler returns, once the result is out. A caller learns
- * it from its peer: where its own row says anything, that is what holds if the peer says nothing,
- * and a row that a result without an error takes says nothing. Only an app's own handlers are
- * known: of one that is not ours, `cancelled` alone says nothing about its work (endpoint_calls.c,
- * finish).
+ * call says it. So does the row by which the handler returns after the result is out. A caller
+ * learns it from its peer: the column of its own row holds only if the peer says nothing, and is
+ * empty where a result without an error comes. For an app that is not ours, `cancelled` alone says
+ * nothing about the work (endpoint_calls.c, finish).
  *
  * A deadline is a cancel that a clock asked for, which is why EV_TIMER walks the same rows. What is
  * not in the table cannot change the call.

@@ -15,8 +15,7 @@ enum call_state {
   ASKED,      /* callee: somebody wants it to stop; the handler's answer decides */
   CANCELLING, /* callee: cancelled, and said so; the handler has not unwound */
   UNWINDING,  /* callee: the result is out or nobody wants it; the handler still has not unwound */
-  UNANSWERED, /* callee: asked to stop, it has said nothing in time; the result is out, and says so
-               */
+  UNANSWERED, /* callee: asked to stop, it gave no answer in time; the result is out and says so */
   RETURNED,   /* callee: asked to stop, it has a value; requests of its own are unanswered */
   UNWOUND,    /* callee: asked to stop, it did; requests of its own are unanswered */
   WAITING,    /* caller: sent, nothing heard */
@@ -29,7 +28,7 @@ enum call_state {
   SETTLED,    /* caller, remembered: so that late answers are known for what they are */
   CALL_STATES
 };
-_Static_assert(FREE == 0, "a row that is not in the table leads to FREE, which is nowhere");
+_Static_assert(FREE == 0, "a row that is not in the table leads to FREE, which changes nothing");
 _Static_assert(
     RUNNING == PREPARING + 1 && ASKED == RUNNING + 1 && CANCELLING == ASKED + 1 &&
         UNWINDING == CANCELLING + 1 && UNANSWERED == UNWINDING + 1,
@@ -43,23 +42,23 @@ _Static_assert(CANCELLED == COMPLETED + 1 && UNKNOWN == CANCELLED + 1 && SETTLED
 enum call_event {
   EV_START,    /* callee: there is room for the handler to run */
   EV_POSTPONE, /* callee: its handler waits for something before it begins */
-  EV_BEGIN,    /* callee: and does not any more */
+  EV_BEGIN,    /* callee: its handler does not have to wait any more */
   EV_CANCEL,   /* somebody asks the call to stop: the peer (callee), this side (caller), a parent */
   EV_CANCEL_BY_ID, /* caller: a request to cancel it, which has an answer of its own, is sent */
   EV_ACKNOWLEDGED, /* caller: the peer has answered the cancel: true */
   EV_TIMER,        /* its deadline passed or, once it is cancelled, its grace period */
   EV_ASK,          /* callee: it is asked to stop, and the handler's answer decides */
-  EV_GOES_ON,      /* callee: its handler waits no more for what it called, and that works on */
+  EV_GOES_ON,      /* callee: its handler stops waiting for a call that it made, which works on */
   EV_ACCEPTED, /* callee: whoever was asked accepts the cancel, before the handler has settled */
-  EV_DECLINED, /* callee: and does not */
+  EV_DECLINED, /* callee: whoever was asked declines it */
   EV_PEER_ABANDONED, /* callee: the peer cancelled it and takes no answer any more */
   EV_COMPLETE,  /* there is an outcome: the handler settled (callee), the result came (caller) */
-  EV_ERROR,     /* it is an error, where that stands as a value does */
-  EV_FAIL,      /* it is an error, where one that follows a cancel says that it was heeded */
+  EV_ERROR,     /* it is an error, which stands as a value does */
+  EV_FAIL,      /* it is an error, which after a cancel says that the cancel was heeded */
   EV_CANCELLED, /* there is an outcome, and it says: cancelled */
   EV_UNKNOWN,   /* callee: there is an outcome, and nobody knows which */
   EV_UNSENT,    /* caller: it could not be sent */
-  EV_CHILDREN_DONE,  /* callee: no request made on its behalf is unanswered any more */
+  EV_CHILDREN_DONE,  /* callee: all requests made on its behalf have been answered */
   EV_CANCEL_NO_WAIT, /* caller: send a cancel, and wait for no answer */
   EV_STOP_SILENTLY,  /* caller: stop; the protocol has no message that says so */
   EV_LEAVE,          /* caller: the call above it was stopped: send a cancel, and settle at once */
@@ -96,7 +95,7 @@ struct call_step {
   uint32_t fate : 8; /* abp_fate: what became of the handler's work, if this step decides it */
 };
 
-/* Where an event leads from a state; FREE stands for: nowhere. */
+/* Where an event leads from a state. FREE: the event changes nothing. */
 extern const struct call_step call_steps[CALL_STATES][CALL_EVENTS];
 
 static inline struct call_step call_step(enum call_state state, enum call_event event) {

@@ -8,8 +8,8 @@
 /*
  * A call's slot, 56 bytes. Slots live in slabs that never move:
  *
- *   slabs ──▶ [slab 0][slab 1]…          slab: 256 slots, and 256 id cells once a text id needs
- * one, and 256 windows once a call is a stream
+ *   slabs ──▶ [slab 0][slab 1]…          slab: 256 slots; 256 id cells, once an id is text;
+ *                                        256 windows, once a call is a stream
  *
  *   index: open addressing, {hash, slot + 1}, a power of two, at most half full
  *   timers: binary heap of slots by deadline; slot.timer is the place in it, so removal costs log n
@@ -18,10 +18,10 @@
  *   handle = generation << 20 | slot: 30 bits, so that it is a small integer in JavaScript
  */
 struct call {
-  uint32_t number; /* the id, or 0 when it is text, which is in the slab's cell */
+  uint32_t number; /* the id, or 0 if the id is text: then the slab's cell has it */
   uint32_t hash;
-  uint64_t deadline; /* of the timer; without one: what was left when it stopped, or 0; once the
-                        call is over: when it ended */
+  uint64_t deadline; /* when its timer fires; of a timer that stands still: the time left; of a call
+                        that is over: when it ended; else 0 */
   uint32_t timer;    /* place in the heap + 1, or 0 */
   uint32_t next, prev;
   uint32_t debtor; /* the next call that owes something */
@@ -39,11 +39,11 @@ struct call {
   uint8_t cause;       /* abp_outcome: why it was cancelled; or CAUSE_CLOSED */
   uint8_t depth;       /* of local calls within local calls */
   uint8_t fate : 3;    /* abp_fate: what became of its handler's work */
-  uint8_t below : 3;   /* and of the latest local call below it whose handler returned after its
-                          answer, which said that it still ran; or 0 */
+  uint8_t below : 3;   /* abp_fate of the latest local call below it that was answered as still
+                          running and has returned since; or 0 */
   uint8_t again : 1;   /* received: it repeats a call that may have run */
-  uint8_t follows : 1; /* its handler has returned, and local calls that it made work on: `below` is
-                          its word, and until one is known RUNNING */
+  uint8_t follows : 1; /* its handler has returned, and local calls that it made work on. `below` is
+                          what it ends as: RUNNING until that is known */
 };
 
 enum {
@@ -60,7 +60,7 @@ enum {
   CALL_STREAM = 256,       /* chunks precede its result */
   CALL_ROUNDS = 512,       /* JSON-RPC: its peer may need something before it can answer */
   CALL_ASIDE = 512,        /* ABP, received: asks about other calls, and takes the place of none */
-  CALL_HELD = 1024,        /* and does: nothing of it is on its way, so it has no id */
+  CALL_HELD = 1024,        /* JSON-RPC: its peer needs something first; it has no id till then */
   CALL_HAS_CANCELS = 2048, /* answers to cancels of it wait for its handler's word */
   CALL_SWEPT = 4096,       /* was stopped because the call above it was */
   CALL_PAST = 8192,        /* of an older session: found only by those who ask what became of it */
@@ -70,9 +70,9 @@ enum {
 
 /* How much of a stream is under way. */
 struct stream {
-  uint64_t bytes;      /* of the chunks that were sent or have come, and were not granted again */
+  uint64_t bytes;      /* of chunks that were sent or have arrived, and are not granted again */
   uint64_t read_bytes; /* caller: of these, read */
-  uint64_t unsaid;     /* caller: bytes that were seen and not said, since all was read last */
+  uint64_t unsaid;     /* caller: bytes beyond the sizes that the peer said, since all was read */
   uint32_t chunks, read_chunks;
   uint32_t max_chunks, max_bytes; /* the window: with as many under way, no chunk is sent */
 };

@@ -3,8 +3,7 @@
  * out what is owed, call by call. What a message means, and which event it is, is the protocol's:
  * endpoint_calls.c (ABP), rpc.c (JSON-RPC).
  *
- * Nothing is queued that could overflow: a call's slot has bits for what it owes and a link to the
- * next debtor.
+ * No queue can overflow: a call's slot has bits for what it owes and a link to the next debtor.
  */
 #include "calls.h"
 
@@ -90,8 +89,8 @@ void calls_forget_old(struct calls *calls, uint32_t keep) {
     forget(calls, memory->head);
 }
 
-/* A call is over and has paid what it owed: only its id and its outcome are kept. calls_advance
- * removes what is too old; nothing ages before that. */
+/* A call is over and has paid what it owed: only its id and its outcome are kept.
+ * calls_advance() removes those that are too old. */
 ONE_COPY static void remember(struct calls *calls, uint32_t slot) {
   struct call *call = table_call(&calls->table, slot);
   if (!(call->flags & CALL_INDEXED)) {
@@ -138,8 +137,9 @@ static uint8_t cause_of(enum call_event event) {
   return ABP_PENDING;
 }
 
-/* The calls that a handler made end with it: when a call stops, those below it are stopped first.
- * Once: an app that is not ours may decline, and is not asked again with each further step. */
+/* The calls that a handler made end with it: when a call stops, those below it are stopped first,
+ * but only once. An app that is not ours may decline, and is not asked again with each further
+ * step. */
 COLD static void stop_children(struct calls *calls, const struct call *parent) {
   for (uint32_t slot = parent->child, next; slot != NO_CALL; slot = next) {
     struct call *child = table_call(&calls->table, slot);
@@ -180,7 +180,7 @@ COLD static void leave_family(struct calls *calls, uint32_t slot, enum call_stat
   table_orphan(&calls->table, slot);
   if (parent == NO_CALL) return;
   struct call *above = table_call(&calls->table, parent);
-  /* What nobody knows of a part is not known of the whole. */
+  /* If the fate of a part is unknown, so is that of the whole. */
   if (above->follows ? fate == ABP_FATE_UNKNOWN || above->below == ABP_FATE_RUNNING
                      : before == UNWINDING)
     above->below = fate & 7u;
@@ -193,9 +193,7 @@ COLD static void leave_family(struct calls *calls, uint32_t slot, enum call_stat
 
 /* --- Clocks that stand still ------------------------------------------------------------------ */
 
-/* A call waits for a person as long as one below it does. What has changed for this one goes
- * upwards.
- */
+/* A call waits for a person as long as one below it does. What changes is passed upwards. */
 COLD static void pause_above(struct calls *calls, const struct call *call) {
   for (uint32_t above = call->parent; above != NO_CALL;) {
     struct call *parent = table_call(&calls->table, above);
@@ -345,8 +343,8 @@ COLD uint32_t calls_next_live(const struct calls *calls, uint32_t slot) {
   return NO_CALL;
 }
 
-/* Those that were made here come first: they end with the session, not with their parents, and so
- * no cancel is sent for them. */
+/* Calls that were made here come first: they end with the session, not with their parents, so no
+ * cancel is sent for them. */
 COLD static void end_each(struct calls *calls, uint32_t made, enum call_event event) {
   for (uint32_t slot = 0; (slot = calls_next_live(calls, slot)) != NO_CALL; slot++) {
     struct call *call = table_call(&calls->table, slot);
@@ -354,7 +352,7 @@ COLD static void end_each(struct calls *calls, uint32_t made, enum call_event ev
     if (made) calls_disown(calls, slot);
     const int local = (call->flags & CALL_LOCAL) != 0;
     if (!call->cause && local) call->cause = cause_of(event);
-    /* Whoever is lost, the handler that made a local call is here and waits for its answer. */
+    /* Even if the peer is lost, the handler that made a local call waits here for its answer. */
     calls_step(calls, slot, local ? EV_CLOSE : event);
   }
 }

@@ -18,13 +18,13 @@ struct calls {
   uint32_t in_flight[2]; /* received, made */
   const char *reason;    /* of a cancel, borrowed until the next input */
   size_t reason_length;
-  const char *timeout_reason; /* the reason of a cancel for which a deadline is the cause */
+  const char *timeout_reason; /* the reason of a cancel that a deadline caused */
   uint64_t chunk_size;        /* of the chunk that this input is about */
-  uint32_t keeps;  /* several calls end: how many handlers had places before, and 1; else 0 */
+  uint32_t keeps;  /* while several calls end: 1 + how many handlers had places before; else 0 */
   uint8_t wrapped; /* after 2^32-1 the numbers have begun again */
-  uint8_t said;    /* abp_fate: the next step was told what became of the work, or 0 */
-  uint8_t asks;   /* the handlers' word decides what becomes of a cancel, within the grace period */
-  uint8_t leaves; /* what a handler asked for settles at once when its call is stopped */
+  uint8_t said;    /* abp_fate that the next step takes in place of the table's, or 0 */
+  uint8_t asks;    /* handlers decide what becomes of a cancel, within the grace period */
+  uint8_t leaves;  /* calls that a handler made settle at once when its call is stopped */
 };
 
 void calls_init(struct calls *calls, const struct call_limits *limits, const uint8_t seed[16],
@@ -42,14 +42,13 @@ uint32_t calls_find(struct calls *calls, const abp_id *key, uint32_t direction);
 uint32_t calls_mint(struct calls *calls);
 
 /* Takes a step and notes what it owes: for this call, for its children and for its parent. Returns
- * what the table says is owed, the answer to a cancel included, which is noted only for a call that
- * has CALL_HAS_CANCELS. */
+ * what the table says is owed. That includes the answer to a cancel, although this is noted only
+ * for a call that has CALL_HAS_CANCELS. */
 uint32_t calls_step(struct calls *calls, uint32_t slot, enum call_event event);
-/* An outcome's event: of ABP_COMPLETED, of ABP_FAILED; any other says that the call was cancelled.
- */
+/* The event of an outcome: any but ABP_COMPLETED and ABP_FAILED means that it was cancelled. */
 enum call_event calls_ending(abp_outcome outcome);
-/* Takes the step that ends a call. `fate`: who it comes from says what became of the work; 0: the
- * table does. */
+/* Takes the step that ends a call. `fate` is what became of the work, as the handler or the peer
+ * says; 0: as the table says. */
 void calls_settle(struct calls *calls, uint32_t slot, enum call_event event, abp_fate fate);
 /* Asks a call to end because of EV_CANCEL or EV_TIMER, in the way that its flags and its handler
  * allow. */
@@ -59,10 +58,10 @@ uint32_t calls_next_live(const struct calls *calls, uint32_t slot);
 /* Steps every call: the session has ended (EV_CLOSE, EV_LOST). */
 void calls_end_all(struct calls *calls, enum call_event event);
 void calls_owe(struct calls *calls, uint32_t slot, uint32_t owed);
-/* Starts the handlers of waiting calls for which there is room */
+/* Starts the handlers of waiting calls for which there is room. */
 void calls_admit(struct calls *calls);
-/* Several calls are about to end, and perhaps those that wait, too: until calls_give_places() none
- * of these starts. */
+/* Several calls are about to end, perhaps waiting ones, too: no waiting call starts until
+ * calls_give_places(). */
 void calls_keep_places(struct calls *calls);
 void calls_give_places(struct calls *calls);
 /* A call asks a person on behalf of `parent`: until it has an answer or is stopped, the deadlines
@@ -72,14 +71,14 @@ void calls_ask(struct calls *calls, uint32_t parent, uint32_t slot);
 void calls_disown(struct calls *calls, uint32_t slot);
 /* Forgets what is too old, and the oldest until `keep` are left. */
 void calls_forget_old(struct calls *calls, uint32_t keep);
-/* An older session is over: nothing that it left is found any more, but for what has CALL_PAST. */
+/* An older session is over: of its calls only those with CALL_PAST are still found. */
 void calls_forget_all(struct calls *calls);
 
 /* Hands out the next thing that a call owes; something is left while calls->debts is not NO_CALL.
  */
 void calls_pay(struct calls *calls, abp_action *action);
-/* The earliest of all timers and of `due` (0: none), or 0. calls_wake_owed() says whether the
- * outside must be told of it, and calls_wake() tells it. */
+/* The earliest of all timers and of `due` (0: none), or 0. calls_wake_owed() says whether this must
+ * be reported, and calls_wake() makes the action that reports it. */
 uint64_t calls_earliest(const struct calls *calls, uint64_t due);
 int calls_wake_owed(const struct calls *calls, uint64_t due);
 void calls_wake(struct calls *calls, uint64_t due, abp_action *action);
@@ -88,7 +87,7 @@ void calls_advance(struct calls *calls, uint64_t now);
 void calls_set_deadline(struct calls *calls, uint32_t slot, uint32_t timeout_ms);
 /* A call made here: WAITING. `id` NULL mints one. An abp_status. */
 int calls_make(struct calls *calls, const abp_id *id, uint32_t flags, uint32_t *slot);
-/* A call that came in: QUEUED, but in no queue. `id` NULL: nobody else names it. An abp_status, or
+/* A call that came in: QUEUED, but in no queue. `id` NULL: no message names it. An abp_status, or
  * `fault` if its receiver found one. */
 int calls_receive(struct calls *calls, const abp_id *id, uint32_t flags, int fault, uint32_t *slot);
 /* calls_queue() lets it wait for its turn; calls_accept() starts it if there is room. */

@@ -1,8 +1,8 @@
 /*
  * The only file that includes cJSON. Text is admitted before cJSON sees it, because cJSON cuts a
- * string at \u0000, passes on bytes that are not UTF-8, and takes what follows the document and the
- * first of two equal keys without a word; and what it makes of a number is never sent on: raw text
- * is.
+ * string at \u0000, passes on bytes that are not UTF-8, and silently accepts text after the
+ * document and the first of two equal keys. Numbers are sent on as raw text, never as cJSON's
+ * values.
  */
 #include "json.h"
 

@@ -12,12 +12,12 @@ struct json_slice {
   size_t length;
 };
 
-/* A document, or NULL: *memory tells whether for lack of memory, or because the text is not strict
+/* A document, or NULL: *memory says whether memory was short, or the text is not strict
  * JSON (an object, depth at most 64, UTF-8 without NUL). Free with json_free. */
 json_value *json_parse(const char *text, size_t length, int *memory);
 void json_free(json_value *value);
 
-/* The member, or NULL if it is missing, stands there twice, or `object` is no object. */
+/* The member, or NULL if it is missing, occurs twice, or `object` is not an object. */
 const json_value *json_member(const json_value *object, const char *name);
 /* The text of a string, else NULL and length 0. */
 struct json_slice json_string(const json_value *value);

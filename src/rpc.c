@@ -17,7 +17,7 @@ struct dialect {
   const char *subscription;  /* is ended by its receiver's cancel, too */
   const char *batch_version; /* the one that has batches */
   const char *timeout_reason;
-  /* A notification beside the cancel, which names what requests belong to, and no request. */
+  /* A notification that stops requests, beside the cancel. It names what they belong to. */
   const char *stop[ABP_STOP_WORDS];
   int32_t closed_code;
   uint8_t asked;    /* call_event of the peer's cancel */
@@ -442,7 +442,7 @@ int abp_peer_send_failed(abp_peer *peer, abp_call call) {
   return enter(peer) == ABP_OK ? calls_send_failed(&peer->calls, call) : ABP_E_UNDRAINED;
 }
 
-/* What is for no request that is pending: late, or nobody's. */
+/* A message that matches no pending request: it is late, or a stray. */
 static int not_pending(abp_peer *peer, uint32_t slot) {
   return drop(peer, slot == NO_CALL ? ABP_STRAY : ABP_LATE);
 }
@@ -584,7 +584,7 @@ int abp_peer_finish(abp_peer *peer, abp_call call, abp_ending ending) {
   enum call_event event = ending == ABP_RETURNED ? EV_COMPLETE : EV_FAIL;
   if ((ending == ABP_GAVE_UP && peer->dialect->gives_up) ||
       (ending == ABP_RAN_OUT && peer->dialect->runs_out)) {
-    /* It has cancelled its own request, and with that the requests that it made. */
+    /* It has cancelled its own request, and thereby the requests that it made. */
     calls_step(calls, slot, EV_ASK);
     event = EV_CANCELLED;
   } else if (ending == ABP_GAVE_UP && c->state > RUNNING) {

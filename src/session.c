@@ -8,12 +8,12 @@
  *
  * A new session has no authority over what an older one left: its calls are not found any more.
  *
- * Who gives a session up says so: a peer that only stood still would keep it otherwise, and refuse
- * the next one.
+ * A side that gives a session up says so. Otherwise a peer that only stood still would keep the
+ * session and refuse the next one.
  *
  * A peer that agreed to liveness is asked by pings, over the channel that belongs to its document.
- * A plain app has no such message; but it answers a cancel of an id that was never used, and tells
- * by that whether it knows the session. It is only asked so when there is a reason to suspect it.
+ * A plain app has no such message. But it answers a cancel of an id that was never used, and the
+ * answer shows whether it knows the session. It is asked in this way only if there is a reason to.
  */
 #include "session.h"
 
@@ -126,8 +126,8 @@ enum session_event session_tick(struct session *session, uint64_t now,
         now + session->pause < session->give_up ? now + session->pause : session->give_up;
     return SESSION_EVENTS;
   }
-  /* A clock that comes far too late was stopped itself (a sleeping machine, a throttled page): the
-   * peer is asked once more before it is given up. */
+  /* A timer that fires far too late was stopped itself (a sleeping machine, a throttled page). So
+   * the peer is asked once more before it is given up. */
   const uint32_t heartbeat = patience.heartbeat;
   const int stalled = now - session->due > heartbeat;
   if (session->agreed & ABP_LIVENESS && now - session->heard < heartbeat)

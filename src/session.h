@@ -62,10 +62,10 @@ struct session_patience {
  * long, or SESSION_EVENTS; sends are or'ed into *sends. */
 enum session_event session_tick(struct session *session, uint64_t now,
                                 struct session_patience patience, uint32_t *sends);
-/* The peer may be gone: asks it. What is not answered in time is SE_EXPIRED for session_tick(). */
+/* The peer may be gone: asks it. Without an answer in time, session_tick() returns SE_EXPIRED. */
 void session_suspect(struct session *session, uint64_t now, struct session_patience patience,
                      uint32_t *sends);
-/* A message came from the peer. It is a sign of life of one that answers pings. */
+/* A message came from the peer. If the peer answers pings, it is a sign of life. */
 void session_heard(struct session *session, uint64_t now);
 /* The answer to a probe came, from an app that knows the session. */
 void session_probed(struct session *session);

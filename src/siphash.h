@@ -1,6 +1,6 @@
 /*
- * SipHash-1-3: a hash with a secret key. Who does not know the key can neither foretell a hash nor
- * choose texts whose hashes are alike, and from hashes nobody learns the key.
+ * SipHash-1-3: a hash with a secret key. Without the key nobody can predict a hash, or choose texts
+ * whose hashes collide. Hashes do not reveal the key.
  */
 #ifndef ABP_SIPHASH_H
 #define ABP_SIPHASH_H
@@ -13,7 +13,7 @@
 uint64_t siphash_text(const uint64_t key[2], const char *text, size_t length, uint8_t last);
 /* The hash of one word. */
 uint64_t siphash_word(const uint64_t key[2], uint64_t word);
-/* A word derived from a seed, which it does not give away, for one purpose. */
+/* A word derived from a seed for one purpose. It does not reveal the seed. */
 uint64_t siphash_derive(const uint8_t seed[16], const char *purpose);
 
 #endif

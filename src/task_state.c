@@ -16,13 +16,13 @@
  *   WORKING ──ask──▶ CANCELING ──returns, throws, parks, grace──▶ CANCELED
  *                        └──says──▶ COMPLETED, FAILED, REJECTED, CANCELED
  *
- * An executor that stops because its signal fired need not say why: that it returns is enough. And
- * one that asks for input while its caller wants it to stop would wait for ever, so that is a stop.
- * A task whose question nobody answers is not kept for ever either (TE_GRACE).
+ * An executor that stops because its signal fired need not say why: it is enough that it returns.
+ * An executor that asks for input while its caller wants it to stop would wait for ever, so this
+ * counts as a stop. A task whose question nobody answers ends, too (TE_GRACE).
  *
  * Where tasks outlive their process, a state is stored before it is told. Then each step that tells
  * owes COMMIT instead (task_defer()), and a task that is to end is COMMITTING until its end is
- * stored: its executor is not listened to any more, and a cancel waits for the truth.
+ * stored. Meanwhile its executor is ignored, and a cancel waits for the log.
  *
  *   WORKING ──returns, says, cancel──▶ COMMITTING ──stored──▶ COMPLETED, FAILED, REJECTED, CANCELED
  *
@@ -30,8 +30,8 @@
  * canceled.
  *
  * What became of the executor's work is the last column (abp_fate in abp.h), decided by the row
- * that ends the task. Where that says `running`, the task ends before its executor returns; what
- * that was is learnt then (LEARN), and told to whoever asks. A word that is not `running` stays.
+ * that ends the task. If it is `running`, the task ends before its executor returns. It is learnt
+ * when the executor returns (LEARN), and those who ask later are told. Any other word stays.
  */
 #include "task_state.h"
 

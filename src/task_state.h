@@ -4,8 +4,8 @@
 
 #include "abp_tasks.h"
 
-/* A state that the protocol does not know: a cancel waits for the executor. Elsewhere the task is
- * what it was said to be last. */
+/* A state that the protocol does not know: a cancel waits for the executor. To others, the task is
+ * in the state that was told last. */
 #define TASK_CANCELING ((enum abp_task_state)(ABP_TASK_AUTH_REQUIRED + 1))
 /* Another one, of tables whose states are stored before they are told: it is decided how the task
  * ends, and nobody has been told. */

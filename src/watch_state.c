@@ -78,7 +78,7 @@ static void reached(struct watch *watch) {
   watch->out_since = 0;
 }
 
-/* A task that asks for something is not done with while its cancel is under way. */
+/* A task that asks for something is still watched while its cancel is under way. */
 static int canceling(const struct watch *watch) {
   return watch->cancel == CANCEL_WANTED || watch->cancel == CANCEL_SENT;
 }
@@ -90,7 +90,7 @@ static int send_cancel(struct watch *watch) {
   return ABP_WATCH_CANCEL;
 }
 
-/* What must be done of a sudden: the stream is closed, or the pause ends. */
+/* What must be done at once: the stream is closed, or the pause ends. */
 static int interrupt(struct watch *watch) {
   switch (watch->phase) {
   case WATCH_READING:

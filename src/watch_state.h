@@ -28,7 +28,7 @@ enum watch_cancel { CANCEL_UNWANTED, CANCEL_WANTED, CANCEL_SENT, CANCEL_ANSWERED
 /* The inputs of abp_tasks.h, for one watch at a time; each returns its verdict. */
 int watch_begin(struct watch *watch, enum abp_watch_kind kind);
 int watch_named(struct watch *watch);
-/* `verdict` is that on the event; `snapshot`, whether it was the task itself. */
+/* `verdict` is the one on the event; `snapshot`: whether the event was the task itself. */
 int watch_heard(struct watch *watch, const abp_tasks_config *config, uint64_t now, int verdict,
                 int snapshot);
 int watch_ended(struct watch *watch, const abp_tasks_config *config, uint64_t now,

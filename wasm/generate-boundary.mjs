@@ -120,8 +120,8 @@ function* exportsOf(files, numbers) {
 }
 
 /** Handles and the numbers of calls are 0 where there is none. */
-const brand = (type, instance) =>
-  `/** @typedef {${/_(call|task|number)$/.test(type) ? '0 | ' : ''}import('${instance}').Brand<'${type}'>} ${nameOf(type)} */`;
+const brand = (type) =>
+  `/** @typedef {${/_(call|task|number)$/.test(type) ? '0 | ' : ''}Brand<'${type}'>} ${nameOf(type)} */`;
 
 function generate(name) {
   const { folder, headers, boundary, structs, words = {} } = MODULES[name];
@@ -153,11 +153,7 @@ function generate(name) {
       const texts = namesOf(headers[0], type).map((text) => `'${text}'`);
       return `\n/** By ${type}, as they stand on the wire. */\nexport const ${as} = /** @type {any[]} */ ([\n  ${texts.join(',\n  ')},\n]);`;
     }),
-    `\n/**
- * @template {string} T
- * @typedef {import('${instance}').Pointer<T>} Pointer
- */
-
+    `
 ${layouts
   .filter(([as]) => as === 'CONFIG')
   .map(
@@ -181,12 +177,14 @@ ${[...exportsOf(boundary, numbers)].map(([key, type]) => ` * @property {${type}}
  */`,
   ].join('\n');
   const used = numbers.filter((type) => new RegExp(`\\b${nameOf(type)}\\b`).test(body));
-  const text = [...used.map((type) => brand(type, instance)), '', body].join('\n');
+  const text = [...used.map(brand), '', body].join('\n');
   const abi = createHash('sha256').update(text).digest().readUInt32BE() >>> 1;
   const js = `// Generated from ${headers.join(', ')} and ${boundary.at(-1)} by wasm/generate-boundary.mjs: change those instead.
 
 /** The digest of this file. The module must have the same: see js/driver/instance.js. */
 export const ABI = ${abi};
+
+/** @import { Brand, Pointer } from '${instance}' */
 
 ${text}
 `;

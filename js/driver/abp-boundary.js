@@ -1,22 +1,24 @@
 // Generated from src/abp.h, wasm/boundary.h, wasm/action.h and wasm/abp_boundary.c by wasm/generate-boundary.mjs: change those instead.
 
 /** The digest of this file. The module must have the same: see js/driver/instance.js. */
-export const ABI = 1227206576;
+export const ABI = 1662871523;
 
-/** @typedef {0 | import('./instance.js').Brand<'abp_call'>} Handle */
-/** @typedef {import('./instance.js').Brand<'abp_status'>} Status */
-/** @typedef {import('./instance.js').Brand<'abp_error'>} ErrorCode */
-/** @typedef {import('./instance.js').Brand<'abp_outcome'>} Outcome */
-/** @typedef {import('./instance.js').Brand<'abp_fate'>} Fate */
-/** @typedef {import('./instance.js').Brand<'abp_role'>} Role */
-/** @typedef {import('./instance.js').Brand<'abp_feature'>} Feature */
-/** @typedef {import('./instance.js').Brand<'abp_kind'>} Kind */
-/** @typedef {import('./instance.js').Brand<'abp_message'>} Message */
-/** @typedef {import('./instance.js').Brand<'abp_session'>} Session */
-/** @typedef {import('./instance.js').Brand<'abp_call_flag'>} CallFlag */
-/** @typedef {import('./instance.js').Brand<'abp_counter'>} Counter */
-/** @typedef {import('./instance.js').Brand<'abp_packed'>} Packed */
-/** @typedef {0 | import('./instance.js').Brand<'abp_call_number'>} CallNumber */
+/** @import { Brand, Pointer } from './instance.js' */
+
+/** @typedef {0 | Brand<'abp_call'>} Handle */
+/** @typedef {Brand<'abp_status'>} Status */
+/** @typedef {Brand<'abp_error'>} ErrorCode */
+/** @typedef {Brand<'abp_outcome'>} Outcome */
+/** @typedef {Brand<'abp_fate'>} Fate */
+/** @typedef {Brand<'abp_role'>} Role */
+/** @typedef {Brand<'abp_feature'>} Feature */
+/** @typedef {Brand<'abp_kind'>} Kind */
+/** @typedef {Brand<'abp_message'>} Message */
+/** @typedef {Brand<'abp_session'>} Session */
+/** @typedef {Brand<'abp_call_flag'>} CallFlag */
+/** @typedef {Brand<'abp_counter'>} Counter */
+/** @typedef {Brand<'abp_packed'>} Packed */
+/** @typedef {0 | Brand<'abp_call_number'>} CallNumber */
 
 export const OK = /** @type {Status} */ (0);
 export const E_MEMORY = /** @type {Status} */ (-1);
@@ -176,11 +178,6 @@ export const FATES = /** @type {any[]} */ ([
   'unknown',
   'failed',
 ]);
-
-/**
- * @template {string} T
- * @typedef {import('./instance.js').Pointer<T>} Pointer
- */
 
 /**
  * The fields of abp_config that JavaScript fills in; absent ones are the defaults.

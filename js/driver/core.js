@@ -3,12 +3,9 @@ import * as abp from './abp-boundary.js';
 import { AbpError, MAX_REASON_LENGTH } from '../common/errors.js';
 import { limitOf } from '../common/values.js';
 
-/**
- * @template {string} T
- * @typedef {import('./instance.js').Pointer<T>} Pointer
- */
-
 /** @import { CallNumber, Counter, Fate, Handle, Packed } from './abp-boundary.js' */
+/** @import { BaseExports, Instance, Pointer } from './instance.js' */
+/** @import { CoreModule } from './module.js' */
 
 export const outOfMemory = () =>
   new AbpError('INTERNAL_ERROR', 'not enough memory', { retryable: true });
@@ -16,7 +13,7 @@ export const outOfMemory = () =>
 /**
  * The exports that each module has for its kind of object.
  * @template {string} T the object's type in C
- * @typedef {import('./instance.js').BaseExports & {
+ * @typedef {BaseExports & {
  *   create: (now: number) => Pointer<T>,
  *   destroy: (pointer: Pointer<T>) => Pointer<T>,
  *   count(pointer: Pointer<T>, counter: number): number,
@@ -25,9 +22,9 @@ export const outOfMemory = () =>
 
 /**
  * Stands between a core and who uses it, to record what goes in: returns exports that do as the instance's do.
- * @template {import('./instance.js').BaseExports} X
+ * @template {BaseExports} X
  * @callback Tap
- * @param {import('./instance.js').Instance<X>} instance
+ * @param {Instance<X>} instance
  * @returns {X}
  */
 
@@ -42,7 +39,7 @@ export class Core {
   #module;
 
   /**
-   * @param {import('./module.js').CoreModule<X>} module
+   * @param {CoreModule<X>} module
    * @param {Record<keyof C | 'seed', number>} layout the offsets of the fields of its configuration, in bytes
    * @param {C} config values of these fields, by name; an absent one is the default
    * @param {Tap<X>} [tap]
@@ -159,18 +156,8 @@ export const callLimits = (limits) => ({
  * @extends {Core<T, X, C>}
  */
 export class ActionReader extends Core {
-  #action;
-
-  /**
-   * @param {import('./module.js').CoreModule<X>} module
-   * @param {Record<keyof C | 'seed', number>} layout where the fields of its configuration lie
-   * @param {C} config
-   * @param {Tap<X>} [tap]
-   */
-  constructor(module, layout, config, tap) {
-    super(module, layout, config, tap);
-    this.#action = this.x.action();
-  }
+  /** Where the core keeps the details of its action. */
+  #action = this.x.action();
 
   /** The call that the action is about. */
   get call() {

@@ -1,19 +1,21 @@
 // Generated from src/abp_tasks.h and wasm/tasks_boundary.c by wasm/generate-boundary.mjs: change those instead.
 
 /** The digest of this file. The module must have the same: see js/driver/instance.js. */
-export const ABI = 42637838;
+export const ABI = 2132465334;
 
-/** @typedef {import('../../../js/driver/instance.js').Brand<'abp_fate'>} Fate */
-/** @typedef {0 | import('../../../js/driver/instance.js').Brand<'abp_task'>} Task */
-/** @typedef {import('../../../js/driver/instance.js').Brand<'abp_task_state'>} TaskState */
-/** @typedef {import('../../../js/driver/instance.js').Brand<'abp_task_verdict'>} TaskVerdict */
-/** @typedef {import('../../../js/driver/instance.js').Brand<'abp_watch_step'>} WatchStep */
-/** @typedef {import('../../../js/driver/instance.js').Brand<'abp_watch_kind'>} WatchKind */
-/** @typedef {import('../../../js/driver/instance.js').Brand<'abp_watch_end'>} WatchEnd */
-/** @typedef {import('../../../js/driver/instance.js').Brand<'abp_task_return'>} TaskReturn */
-/** @typedef {import('../../../js/driver/instance.js').Brand<'abp_task_saying'>} TaskSaying */
-/** @typedef {import('../../../js/driver/instance.js').Brand<'abp_task_artifact'>} TaskArtifact */
-/** @typedef {import('../../../js/driver/instance.js').Brand<'abp_task_count'>} TaskCount */
+/** @import { Brand, Pointer } from '../../../js/driver/instance.js' */
+
+/** @typedef {Brand<'abp_fate'>} Fate */
+/** @typedef {0 | Brand<'abp_task'>} Task */
+/** @typedef {Brand<'abp_task_state'>} TaskState */
+/** @typedef {Brand<'abp_task_verdict'>} TaskVerdict */
+/** @typedef {Brand<'abp_watch_step'>} WatchStep */
+/** @typedef {Brand<'abp_watch_kind'>} WatchKind */
+/** @typedef {Brand<'abp_watch_end'>} WatchEnd */
+/** @typedef {Brand<'abp_task_return'>} TaskReturn */
+/** @typedef {Brand<'abp_task_saying'>} TaskSaying */
+/** @typedef {Brand<'abp_task_artifact'>} TaskArtifact */
+/** @typedef {Brand<'abp_task_count'>} TaskCount */
 
 export const TASK_UNKNOWN = /** @type {TaskState} */ (0);
 export const TASK_SUBMITTED = /** @type {TaskState} */ (1);
@@ -95,11 +97,6 @@ export const CONFIG = {
   retry_ms: 48,
   outage_ms: 52,
 };
-
-/**
- * @template {string} T
- * @typedef {import('../../../js/driver/instance.js').Pointer<T>} Pointer
- */
 
 /**
  * The fields of abp_tasks_config that JavaScript fills in; absent ones are the defaults.

@@ -1,20 +1,22 @@
 // Generated from src/abp_rpc.h and wasm/rpc_boundary.c by wasm/generate-boundary.mjs: change those instead.
 
 /** The digest of this file. The module must have the same: see js/driver/instance.js. */
-export const ABI = 442997706;
+export const ABI = 1439248795;
 
-/** @typedef {0 | import('../../../js/driver/instance.js').Brand<'abp_call'>} Handle */
-/** @typedef {import('../../../js/driver/instance.js').Brand<'abp_counter'>} Counter */
-/** @typedef {import('../../../js/driver/instance.js').Brand<'abp_dialect'>} Dialect */
-/** @typedef {import('../../../js/driver/instance.js').Brand<'abp_rpc_error'>} RpcError */
-/** @typedef {import('../../../js/driver/instance.js').Brand<'abp_id_type'>} IdType */
-/** @typedef {import('../../../js/driver/instance.js').Brand<'abp_request_flag'>} RequestFlag */
-/** @typedef {import('../../../js/driver/instance.js').Brand<'abp_answer'>} Answer */
-/** @typedef {import('../../../js/driver/instance.js').Brand<'abp_peer_outcome'>} PeerOutcome */
-/** @typedef {import('../../../js/driver/instance.js').Brand<'abp_ending'>} Ending */
-/** @typedef {import('../../../js/driver/instance.js').Brand<'abp_stop_word'>} StopWord */
-/** @typedef {import('../../../js/driver/instance.js').Brand<'abp_packed'>} Packed */
-/** @typedef {0 | import('../../../js/driver/instance.js').Brand<'abp_call_number'>} CallNumber */
+/** @import { Brand, Pointer } from '../../../js/driver/instance.js' */
+
+/** @typedef {0 | Brand<'abp_call'>} Handle */
+/** @typedef {Brand<'abp_counter'>} Counter */
+/** @typedef {Brand<'abp_dialect'>} Dialect */
+/** @typedef {Brand<'abp_rpc_error'>} RpcError */
+/** @typedef {Brand<'abp_id_type'>} IdType */
+/** @typedef {Brand<'abp_request_flag'>} RequestFlag */
+/** @typedef {Brand<'abp_answer'>} Answer */
+/** @typedef {Brand<'abp_peer_outcome'>} PeerOutcome */
+/** @typedef {Brand<'abp_ending'>} Ending */
+/** @typedef {Brand<'abp_stop_word'>} StopWord */
+/** @typedef {Brand<'abp_packed'>} Packed */
+/** @typedef {0 | Brand<'abp_call_number'>} CallNumber */
 
 export const ACP = /** @type {Dialect} */ (0);
 export const LSP = /** @type {Dialect} */ (1);
@@ -75,11 +77,6 @@ export const CONFIG = {
   max_id: 40,
   first_number: 44,
 };
-
-/**
- * @template {string} T
- * @typedef {import('../../../js/driver/instance.js').Pointer<T>} Pointer
- */
 
 /**
  * The fields of abp_peer_config that JavaScript fills in; absent ones are the defaults.

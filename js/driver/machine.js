@@ -93,7 +93,7 @@ export class CoreDriver {
  * @typedef {object} CallRecord
  * @property {abp.Handle} handle of the call; 0 before it begins and after its handler has settled
  * @property {(outcome: abp.Outcome, context: any, limit: number | undefined, fate: abp.Fate) => void} [settle] of a call made
- *   here: called when it has ended. `limit` is the timeout that passed, in ms (JSON-RPC); `fate` is what became of its work
+ *   here: called when it has ended. `limit` is the timeout that passed, in ms; `fate` is what became of its work
  * @property {() => unknown} [start] of a call received: runs its handler
  * @property {(reason: string | undefined, fate: abp.Fate) => void} [abort] of a call received: fires its signal; with what became
  *   of its work, if that is decided
@@ -141,7 +141,7 @@ export const argOf = (action) => (action >> abp.ARG_SHIFT) & 255;
 const fateOf = (action) => /** @type {abp.Fate} */ (action >> abp.FATE_SHIFT);
 
 /**
- * Drives an endpoint or a peer. Its records are those of the calls in flight.
+ * Drives a core of calls. Its records are those of the calls in flight.
  * @template {import('./core.js').ActionReader<any, any, any>} C
  * @template {CallRecord} Made the records of calls made here
  * @template {CallRecord} Received those of calls received
@@ -228,7 +228,7 @@ export class Machine extends CoreDriver {
     const record = /** @type {Kept<Made, Received>} */ (this.#records[slot]);
     switch (kindOf(action)) {
       case abp.REQUEST:
-        // JSON-RPC may send one again.
+        // Some protocols may send one again.
         if (record !== context) this.expect(context, call);
         if (context.stream) context.window = this.core.amount;
         return context;

@@ -36,6 +36,7 @@ for what in ${@:-wasm test package mcpb}; do
       if [ "$what" = wasm ]; then build wasm emcmake; else build fuzz; fi
       # What is imported by the package's name.
       if [ "$what" = wasm ] && stale dist/lib/index.js; then
+        node scripts/kinds.js
         rm -rf dist/lib
         roll --configFor lib
       fi

@@ -2,7 +2,7 @@
 import * as abp from '../driver/abp-boundary.js';
 import { ready } from '../driver/abp-core.js';
 import { Endpoint, carried } from '../session/endpoint.js';
-import { OBSERVER_OPTIONS, Observers } from '../session/observers.js';
+import { Observers } from '../session/observers.js';
 import {
   AbpError,
   invokeReportingErrors,
@@ -10,7 +10,8 @@ import {
   safely,
   toErrorObject,
 } from '../common/errors.js';
-import { ANYTHING, SIGNAL, misfit } from '../common/check-options.js';
+import { misfit } from '../common/check-options.js';
+import { development } from '../common/development.js';
 import { copyRecord, getOwn, isObject, milliseconds } from '../common/values.js';
 import { exactOrigin } from '../common/origins.js';
 import { onAbort, offAbort } from '../common/signals.js';
@@ -26,8 +27,6 @@ import { isStream } from '../common/transfer.js';
 import { portTransport } from '../transports/port.js';
 import { OPAQUE, iframeTransport } from '../transports/iframe.js';
 import { transportTo } from '../transports/worker.js';
-
-const mistakes = () => loadPart(import('./mistakes.js'));
 
 /** The features beyond the published protocol that each `upgrade` asks for. */
 const UPGRADES = { frames: ~0, port: ~abp.FRAMES, none: 0 };
@@ -63,39 +62,23 @@ const isTarget = (target) =>
 /** ms without an answer after which the console says why, if that is known. */
 const EARLY = 1000;
 
-/** The types of {@link CallOptions}. */
+/** @type {Kinds<CallOptions, 'callId' | 'progressToken'>} */
+// prettier-ignore
 const CALL_OPTIONS = {
-  signal: SIGNAL,
-  timeout: 'a number',
-  onProgress: 'a function',
-  callId: ANYTHING,
-  progressToken: ANYTHING,
-  input: ANYTHING,
-  transfer: 'an object',
-  retry: 'a boolean or an object',
-  idempotencyKey: 'a string',
+  callId: 'anything', idempotencyKey: 'a string', input: 'an object', onProgress: 'a function', progressToken: 'anything',
+  retry: 'a boolean or an object of numbers', signal: 'an AbortSignal', timeout: 'a number', transfer: 'an object',
 };
-
-/** The types of {@link ConnectOptions}, but for objects of more options: what checks those is loaded by those who give some. */
+/** @type {Kinds<ConnectOptions>} */
+// prettier-ignore
 const OPTIONS = {
-  agent: ANYTHING,
-  origin: ANYTHING,
-  timeout: 'a number',
-  signal: SIGNAL,
-  upgrade: '"frames", "port" or "none"',
-  onProgress: 'a function',
-  onNotification: 'a function',
-  onElicitation: 'a function',
-  onCapabilitiesChanged: 'a function',
-  onDisconnect: 'a function',
-  onReconnect: 'a function',
-  reconnect: 'a boolean',
-  requestedCapabilities: 'an object',
-  owner: 'a string',
-  allowedRequests: 'an object',
-  ...OBSERVER_OPTIONS,
+  agent: 'an object', allowedRequests: 'an object', debug: 'a boolean', limits: 'an object of numbers',
+  onCapabilitiesChanged: 'a function', onDisconnect: 'a function', onElicitation: 'a function', onNotification: 'a function',
+  onProgress: 'a function', onReconnect: 'a function', origin: 'a string', owner: 'a string', reconnect: 'a boolean or an object',
+  recorder: 'an object', requestedCapabilities: 'an object', signal: 'an AbortSignal', timeout: 'a number', trace: 'a function',
+  upgrade: '"frames", "none" or "port"',
 };
 
+/** @import { Kinds } from '../common/check-options.js' */
 /** @import { CancelResponse, ProgressInfo, Response } from '../wire/messages.js' */
 
 /** @typedef {AgentOptions & import('../session/observers.js').ObserverOptions} ConnectOptions What `connect` is given. */
@@ -195,9 +178,11 @@ export async function connect(target, options) {
     !leads ||
     typeof name !== 'string' ||
     typeof version !== 'string' ||
-    misfit(options, OPTIONS)
+    misfit(options, OPTIONS) ||
+    isObject(options.reconnect) ||
+    options.limits
   ) {
-    (await mistakes()).checkConnect(target, options, OPTIONS, leads);
+    (await development()).checkConnect(target, options, OPTIONS, leads);
   }
   const client = new Client(target, options);
   await client.reconnect(options.signal);
@@ -323,7 +308,7 @@ export class Client {
 
   /** @param {any} [signal] */
   async #begin(signal) {
-    if (misfit({ signal }, OPTIONS)) signal = (await mistakes()).signalOf(signal);
+    if (misfit({ signal }, OPTIONS)) signal = (await development()).signalOf(signal);
     const { agent, requestedCapabilities, allowedRequests, upgrade } = this.#options;
     signal?.throwIfAborted();
     this.#attempt.abort(abandoned());
@@ -434,7 +419,7 @@ export class Client {
       limit: this.#limit,
     };
     // Loaded on demand: it says a lot, and few pages need it.
-    return import('./diagnosis.js').then(
+    return development().then(
       ({ errorOf }) => errorOf(known, isWaiting),
       () => late('The app did not answer'),
     );
@@ -509,7 +494,7 @@ export class Client {
       !misfit(options, CALL_OPTIONS);
     if (!isSound && !checked) {
       params = kept(params, transfer);
-      return mistakes().then(({ checkCall }) => {
+      return development().then(({ checkCall }) => {
         const error = checkCall(name, options, stream, CALL_OPTIONS, this);
         return error ? failed(error) : this.#checked(name, params, options, stream, true);
       });
@@ -797,11 +782,11 @@ const isOpen = ({ outcome }) => outcome === 'running' || outcome === 'unknown';
 const abandoned = () => new AbpError('CANCELLED', 'The client was closed while it connected');
 
 /**
- * @param {string} lacking what keeps a session from beginning; js/agent/diagnosis.js says so in words
+ * @param {string} lacking what keeps a session from beginning; the development part says so in words
  * @param {number} [ports] how many the app sent
  */
 const unreachable = (lacking, ports) =>
-  loadPart(import('./diagnosis.js')).then(
+  development().then(
     (loaded) => loaded.unreachableError(lacking, ports),
     (error) => error,
   );

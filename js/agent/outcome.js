@@ -1,7 +1,7 @@
 /** Asks an app what became of a call. Loaded when somebody asks. */
 import * as abp from '../driver/abp-boundary.js';
 import { AbpError } from '../common/errors.js';
-import { ENDING, requireTypes } from '../common/check-options.js';
+import { requireOptions } from '../common/check-options.js';
 import { OUTCOME, fateIn } from '../wire/messages.js';
 import { copyRecord, milliseconds } from '../common/values.js';
 import { wait } from './retry.js';
@@ -9,7 +9,11 @@ import { wait } from './retry.js';
 /** ms for which a session is waited for, unless the caller says how long. */
 const MAX_AWAY = 60_000;
 
-const OPTIONS = { settled: 'a boolean', ...ENDING };
+/** @type {import('../common/check-options.js').Kinds<import('./client.js').OutcomeOptions>} */
+// prettier-ignore
+const OPTIONS = {
+  settled: 'a boolean', signal: 'an AbortSignal', timeout: 'a number',
+};
 
 /**
  * @param {import('./client.js').Client} client
@@ -23,7 +27,7 @@ export async function askOutcome(client, callId, options, ready) {
   if (typeof callId !== 'string') {
     throw new AbpError('INVALID_PARAMS', 'outcome needs the callId of a call, a string');
   }
-  requireTypes('outcome', options, OPTIONS);
+  requireOptions('outcome', options, OPTIONS);
   const { settled = false, signal, timeout } = options ?? {};
   const deadline = performance.now() + (milliseconds(timeout) || Infinity);
   const left = () => deadline - performance.now();

@@ -10,12 +10,13 @@ import {
   loadPart,
   requireTexts,
 } from '../common/errors.js';
-import { ANYTHING, NUMBERS, requireOptions } from '../common/check-options.js';
+import { requireOptions } from '../common/check-options.js';
+import { tell } from '../common/development.js';
 import { parts } from '../common/parts.js';
 import { requireJson } from '../common/require-json.js';
 import { getOwn } from '../common/values.js';
 import { exactOrigin } from '../common/origins.js';
-import { OBSERVER_OPTIONS, Observers } from '../session/observers.js';
+import { Observers } from '../session/observers.js';
 import { portTransport } from '../transports/port.js';
 import { listenToWindow, peerTransport } from '../transports/window.js';
 import { listenToOwners } from '../transports/owners.js';
@@ -28,7 +29,6 @@ const MAX_PEERS = 64;
 /** Origins whose refusal is written to the console. */
 const MAX_REFUSALS_TOLD = 16;
 
-const refusals = () => import('./refusals.js');
 const nothing = () => {};
 
 /** @param {unknown} type */
@@ -92,31 +92,13 @@ export function expose(definition, options) {
   return new Exposed(/** @type {Definition | Interface} */ (definition), options);
 }
 
-/** The types of {@link ExposeOptions}. @type {import('../common/check-options.js').OptionTypes} */
+/** @type {import('../common/check-options.js').Kinds<ExposeOptions>} */
+// prettier-ignore
 const OPTIONS = {
-  origins: ANYTHING,
-  port: 'an object',
-  restart: 'a boolean',
-  upgrade: '"frames" or "none"',
-  limits: NUMBERS,
-  onSession: 'a function',
-  onSessionEnd: 'a function',
-  keys: 'an object',
-  webmcp: 'a function',
-  ...OBSERVER_OPTIONS,
+  debug: 'a boolean', keys: 'an object', limits: 'an object of numbers', onSession: 'a function', onSessionEnd: 'a function',
+  origins: 'an object', port: 'an object', recorder: 'an object', restart: 'a boolean', trace: 'a function',
+  upgrade: '"frames" or "none"', webmcp: 'a function',
 };
-
-/** @param {ExposeOptions} options */
-function checkOptions(options) {
-  const { origins, port } = options;
-  requireOptions('expose', options, OPTIONS);
-  if (origins ? !Array.isArray(origins) : !port && globalThis.window) {
-    throw new AbpError(
-      'INVALID_PARAMS',
-      'expose needs origins: a list of the exact origins of the pages that may call this app (docs/errors.md#not-an-origin)',
-    );
-  }
-}
 
 /** An app that agents can call, as `expose` returns it. */
 export class Exposed {
@@ -155,7 +137,14 @@ export class Exposed {
       requireTexts('expose needs app', app, 'id', 'name', 'version');
       requireJson('the app given to expose', app, 'app');
     }
-    checkOptions(options);
+    if (origins ? !Array.isArray(origins) : !port && globalThis.window) {
+      throw new AbpError(
+        'INVALID_PARAMS',
+        'expose needs origins: a list of the exact origins of the pages that may call this app (docs/errors.md#not-an-origin)',
+      );
+    }
+    const allowed = new Set(origins?.map((origin) => exactOrigin(origin)));
+    requireOptions('expose', options, OPTIONS);
     this.#app = app;
     this.#options = options;
     const { rememberFor = abp.DEFAULT_REMEMBER_MS } = options.limits ?? {};
@@ -166,7 +155,6 @@ export class Exposed {
       [...this.#connections].map(({ endpoint }) => endpoint),
     );
     this.#registry = new Registry(foreign ? {} : capabilities);
-    const allowed = new Set(origins?.map((origin) => exactOrigin(origin)));
     /** The protocol's interface, also installed as `window.abp` where that is free. */
     this.abp =
       foreign ??
@@ -383,7 +371,7 @@ export class Exposed {
     if (!connection.ready || this.#options.restart || hello === connection.hello) return;
     if (connection.toldBusy) return;
     connection.toldBusy = true;
-    void refusals().then(({ tellBusy }) => tellBusy(), nothing);
+    tell((dev) => dev.tellBusy());
   }
 
   /**
@@ -396,7 +384,7 @@ export class Exposed {
     if (getOwn(event.data, 'type') !== 'initialize') return;
     this.#refused.add(origin);
     const { origins } = this.#options;
-    void refusals().then(({ tellRefused }) => tellRefused(origins, origin), nothing);
+    tell((dev) => dev.tellRefused(origins, origin));
   }
 
   #onHide = (/** @type {PageTransitionEvent} */ event) => {

@@ -8,7 +8,7 @@ import { AbpError, isErrorObject, reasonText, safely, toErrorObject } from '../c
 import { secret } from '../common/secret.js';
 import { isStream } from '../common/transfer.js';
 import { sizeOf } from '../common/value-size.js';
-import { warn } from '../common/warn.js';
+import { warn } from '../common/development.js';
 import { CALL, isResponse } from '../wire/messages.js';
 import { neverRan } from './never-ran.js';
 

@@ -17,7 +17,7 @@ import { CALL, ELICITATION, LIST_CHANGED, isResponse } from '../wire/messages.js
 import { onAbort, offAbort } from '../common/signals.js';
 import { withBase64 } from '../wire/binary.js';
 import { REPORTERS } from './reporters.js';
-import { ENDING, requireOptionsObject, requireTypes } from '../common/check-options.js';
+import { ENDING, requireOptions } from '../common/check-options.js';
 import { neverRan } from './never-ran.js';
 import { supportOf } from '../session/capability-support.js';
 
@@ -159,12 +159,12 @@ export class LocalAgent {
    * @param {any} [options]
    */
   async call(capability, params = {}, options = {}) {
-    requireOptionsObject('call', options);
+    requireOptions('call', options, {}, true);
     const { signal: given, stream, input, ...rest } = options ?? {};
     // A signal that automation sends into the page arrives as a plain object.
     const signal = isRecord(given) && !('addEventListener' in given) ? undefined : given;
     // The app looks at the others.
-    requireTypes('call', { signal, timeout: rest.timeout }, ENDING);
+    requireOptions('call', { signal, timeout: rest.timeout }, ENDING, true);
     const id = `page-${++this.#next}`;
     const callId = rest.callId ?? id;
     const record = {

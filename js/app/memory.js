@@ -6,7 +6,7 @@ import * as abp from '../driver/abp-boundary.js';
 import { AbpError, reasonText } from '../common/errors.js';
 import { onAbort, offAbort } from '../common/signals.js';
 import { getOwn } from '../common/values.js';
-import { warn } from '../common/warn.js';
+import { warn } from '../common/development.js';
 import { OUTCOME } from '../wire/messages.js';
 import { Keys } from './keys.js';
 

@@ -1,6 +1,6 @@
 /** What an app asks its agent: questions, and the input of a call. Loaded with the first of them. */
 import { CallStream } from '../agent/call-stream.js';
-import { requireTypes } from '../common/check-options.js';
+import { ENDING, requireOptions } from '../common/check-options.js';
 import { getOwn, milliseconds } from '../common/values.js';
 import * as abp from '../driver/abp-boundary.js';
 import { ENDED } from '../driver/cancellable.js';
@@ -52,7 +52,7 @@ export class InputStream extends CallStream {
 export function ask(endpoint, allowed, request, parent, about) {
   const method = getOwn(request, 'method');
   if (typeof method !== 'string') throw new TypeError('elicit needs { method, params }');
-  requireTypes('elicit', { timeout: request.timeout }, { timeout: 'a number' });
+  requireOptions('elicit', { timeout: request.timeout }, ENDING, true);
   if (endpoint.ready && !endpoint.has(abp.ELICITATION)) {
     const why = 'The agent does not support elicitation: ask the user in the app itself';
     return Promise.resolve(endpoint.failure(abp.NOT_SUPPORTED, why));

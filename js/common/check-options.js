@@ -1,100 +1,105 @@
-/** Finds options that a program gave wrong. What is said of them is in option-mistakes.js, and loaded when there is something to say. */
+/** Checks options that a program gave. What warns of names that nothing reads is loaded when there is one. */
+import { tell } from './development.js';
 import { AbpError } from './errors.js';
-import { isObject, isRecord } from './values.js';
+import { getOwn, isRecord } from './values.js';
 
-/** The type of an option that is looked at elsewhere. */
-export const ANYTHING = 'anything';
-/** The type of an option that is a signal, of any realm or of a library. */
-export const SIGNAL = 'an AbortSignal';
-/** The type of `limits`. */
-export const NUMBERS = 'an object of numbers';
-/** What can end any call. */
-export const ENDING = { signal: SIGNAL, timeout: 'a number' };
+/** What is looked at elsewhere. */
+const ANYTHING = 'anything';
 
 /**
- * The types of options in words, such as `a boolean or an object`, by their names. Texts of which an option is one stand there in
- * quotes: `"frames" or "none"`.
- * @typedef {Record<string, string | undefined>} OptionTypes
+ * The kinds of options in words, such as `a boolean or an object`, by their names. Texts of which an option is one stand there in
+ * quotes: `"frames" or "none"`. scripts/kinds.js writes what is declared as `Kinds<Type>`.
+ * @template [Options=any]
+ * @template {string} [Others=never] names of those that are looked at where they are read
+ * @typedef {Record<string, string | undefined>} Kinds
  */
 
+/** @typedef {{ signal?: AbortSignal, timeout?: number }} Ending What can end any call. */
+/** @type {Kinds<Ending>} */
+// prettier-ignore
+export const ENDING = {
+  signal: 'an AbortSignal', timeout: 'a number',
+};
+
 /**
- * Finds an option that is not of its type, or that nothing reads. What is falsy is taken for absent.
- * @param {any} options only its own properties count
- * @param {OptionTypes} types
- * @returns {string | undefined} its name
+ * @param {string | undefined} kind
+ * @param {any} value
+ * @returns {unknown} whether a value is of a kind, or absent; falsy if there is no kind
  */
-export const misfit = (options, types) =>
-  areOptions(options)
-    ? Object.keys(options ?? {}).find((key) => !isOf(types[key], options[key]))
-    : 'options';
-
-/** Whether something can be options: an object of them, or a context, which has a signal. @param {any} options */
-const areOptions = (options) =>
-  isRecord(options ?? {}) || (isObject(options) && 'signal' in options);
+function isOf(kind, value) {
+  const type = typeof value;
+  if (!kind || !value || kind === ANYTHING) return kind;
+  // Of another realm, or of a library.
+  if (kind === 'an AbortSignal') return value.addEventListener;
+  if (type === 'object' && kind.includes('numbers')) return !misfit(value, {}, 'a number');
+  if (type === 'number') return kind.includes('a number') && value >= 0;
+  return kind.includes(type) || (type === 'string' && kind.includes(`"${value}"`));
+}
 
 /**
- * Throws if something is given in the place of options that is none: a signal, as `addEventListener` has it, would be read as
- * options without one.
- * @param {string} who whose options they are
- * @param {unknown} options
+ * Finds an option that is not of its kind, or that nothing reads. What is falsy is taken for absent.
+ * @param {any} options
+ * @param {Kinds} kinds
+ * @param {string} [otherwise] the kind of those that have none
+ * @returns {string | undefined} its name; `options` if these are none
+ */
+export function misfit(options, kinds, otherwise) {
+  options ??= {};
+  // A context has a signal. A signal in the place of options, as `addEventListener` has it, would be read as options without one.
+  if (!isRecord(options) && !('signal' in Object(options))) return 'options';
+  return Object.keys(options).find(
+    (name) => !isOf(/** @type {string} */ (getOwn(kinds, name)) ?? otherwise, options[name]),
+  );
+}
+
+/**
+ * The error of an option that is not what it must be.
+ * @param {string} who whose option it is
+ * @param {string} name
+ * @param {string} what
+ */
+export const mistyped = (who, name, what) =>
+  new AbpError('INVALID_PARAMS', `${name} of ${who} must be ${what}`);
+
+/**
+ * Throws unless a value is there, and of a kind.
+ * @param {string} who whose it is
+ * @param {string} name
+ * @param {string} kind
+ * @param {unknown} value
  * @throws {AbpError} INVALID_PARAMS
  */
-export function requireOptionsObject(who, options) {
-  if (!areOptions(options)) throw mistyped(who, 'options', 'an object: pass { signal }');
+export function requireOf(who, name, kind, value) {
+  if (!value || Array.isArray(value) || !isOf(kind, value)) throw mistyped(who, name, kind);
 }
 
 /**
- * @param {string | undefined} type
- * @param {any} value
- * @returns {unknown} whether the value is of that type; falsy if there is no type
- */
-export function isOf(type, value) {
-  const kind = typeof value;
-  if (!type || !value || type === ANYTHING) return type;
-  if (type === SIGNAL) return value.addEventListener;
-  if (type === NUMBERS) return kind === 'object' && Object.values(value).every(isLimit);
-  if (type.includes(kind)) return kind !== 'number' || value >= 0;
-  return kind === 'string' && type.includes(`"${value}"`);
-}
-
-/** @param {unknown} value */
-const isLimit = (value) => isOf('a number', value);
-
-/**
- * @param {string} who whose options they are
- * @param {string} name
- * @param {string | undefined} type
- */
-export const mistyped = (who, name, type) =>
-  new AbpError('INVALID_PARAMS', `${name} of ${who} must be ${type}`);
-
-/**
- * Throws if an option is not of its type.
+ * Throws if an option is null, NaN or false and that is not of its kind, for those who would not take it for absent.
  * @param {string} who whose options they are
  * @param {object} options
- * @param {OptionTypes} types
- * @returns {string | undefined} the name of one that nothing reads
+ * @param {Kinds} kinds
  * @throws {AbpError} INVALID_PARAMS
  */
-export function requireTypes(who, options, types) {
-  requireOptionsObject(who, options);
-  const name = misfit(options, types);
-  if (name && types[name]) throw mistyped(who, name, types[name]);
-  return name;
+export function requireValues(who, options, kinds) {
+  for (const [name, value] of Object.entries(options)) {
+    const kind = kinds[name] ?? '';
+    if (value === null || value !== value || (value === false && !kind.includes('boolean')))
+      throw mistyped(who, name, kind);
+  }
 }
 
 /**
- * Throws if an option is not of its type, and warns of names that nothing reads: a misspelt `signal` makes a call that cannot be
- * stopped. What warns is loaded when there is something to look at.
+ * Throws if an option is not of its kind, and warns of names that nothing reads: a misspelt `signal` makes a call that cannot be
+ * stopped.
  * @param {string} who whose options they are
  * @param {any} options
- * @param {OptionTypes} types
+ * @param {Kinds} kinds
+ * @param {boolean} [isPart] whether something else reads the others
  * @throws {AbpError} INVALID_PARAMS
  */
-export function requireOptions(who, options, types) {
-  if (!requireTypes(who, options, types) && !options?.limits) return;
-  import('./option-mistakes.js').then(
-    (loaded) => loaded.checkOptions(who, options, types),
-    () => {},
-  );
+export function requireOptions(who, options, kinds, isPart) {
+  const name = misfit(options, kinds, ANYTHING);
+  if (name !== undefined) throw mistyped(who, name, kinds[name] ?? 'an object: pass { signal }');
+  if (!isPart && (misfit(options, kinds) !== undefined || options?.limits))
+    tell((dev) => dev.warnOfUnread(who, options, kinds));
 }

@@ -9,7 +9,8 @@ import {
   saysCancelled,
   toErrorObject,
 } from '../common/errors.js';
-import { ENDING, requireOptionsObject, requireTypes } from '../common/check-options.js';
+import { ENDING, requireOptions } from '../common/check-options.js';
+import { tell } from '../common/development.js';
 import { milliseconds } from '../common/values.js';
 import { RECEIVED, RECORD } from './records.js';
 import { OUTCOME, checkedProgress, isResponse, outcomeOf } from '../wire/messages.js';
@@ -176,12 +177,12 @@ export class Invocation extends Cancellable {
       /** @type {unknown} */ params = {},
       /** @type {{ signal?: AbortSignal, timeout?: number }} */ options = {},
     ) => {
-      requireOptionsObject('call', options);
+      requireOptions('call', options, {}, true);
       const { signal, timeout } = options ?? {};
       if (typeof name !== 'string') {
         throw new AbpError('INVALID_PARAMS', 'call needs the name of a capability');
       }
-      requireTypes('call', { signal, timeout }, ENDING);
+      requireOptions('call', { signal, timeout }, ENDING, true);
       const ms = milliseconds(timeout);
       const request = { key: undefined, name, params, timeout: ms, progress: false };
       return this.#callLocal(request, signal);
@@ -530,10 +531,7 @@ export class Invocation extends Cancellable {
       more.runsOn = true;
       // Its handler has ended, or given an answer; where the session has ended, nothing was waited for.
       if (!this.#settled && !this.#response && !more.onStop && this.#endpoint.ready) {
-        import('../common/warnings.js').then(
-          ({ warnOfHandler }) => warnOfHandler(String(this.request.name)),
-          () => {},
-        );
+        tell((dev) => dev.warnOfHandler(String(this.request.name)));
       }
     }
     if (response.success) return this.#send(response, this.#transfer);

@@ -15,13 +15,6 @@ import { parts } from '../common/parts.js';
  * @property {{ tap: unknown, note: TraceListener }} [recorder] writes down what goes into the core: see abp-bridge/recorder
  */
 
-/** The types of {@link ObserverOptions}. */
-export const OBSERVER_OPTIONS = {
-  trace: 'a function',
-  debug: 'a boolean',
-  recorder: 'an object',
-};
-
 export class Observers {
   /** What makes events, once somebody wants some. @type {import('../types/parts.js').Tracing | undefined} */
   tracing;

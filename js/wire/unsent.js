@@ -1,7 +1,6 @@
 /** What cannot be sent. What finds the reason is loaded when something cannot be. */
+import { development, tell } from '../common/development.js';
 import { toErrorObject } from '../common/errors.js';
-
-const unsent = () => import('../common/uncloneable.js');
 
 /**
  * Says why a value cannot be sent.
@@ -11,8 +10,8 @@ const unsent = () => import('../common/uncloneable.js');
  * @param {unknown} error
  */
 export const reasonUnsent = (what, path, value, error) =>
-  unsent().then(
-    (loaded) => loaded.reasonUnsent(what, path, value, error),
+  development().then(
+    (dev) => dev.reasonUnsent(what, path, value, error),
     () => toErrorObject(error).message,
   );
 
@@ -21,8 +20,4 @@ export const reasonUnsent = (what, path, value, error) =>
  * @param {unknown} error
  * @param {unknown} [payload] of the message
  */
-export const warnUnsent = (error, payload) =>
-  unsent().then(
-    (loaded) => loaded.warnUnsent(error, payload),
-    () => {},
-  );
+export const warnUnsent = (error, payload) => tell((dev) => dev.warnUnsent(error, payload));

@@ -4,17 +4,8 @@
  * to a task.
  */
 import * as core from './tasks-boundary.js';
-import { requireOptionsObject } from '../../../js/common/check-options.js';
+import { mistyped, requireOf, requireOptions } from '../../../js/common/check-options.js';
 import { AbpError, invokeReportingErrors } from '../../../js/common/errors.js';
-import {
-  invalidOption,
-  requireFunctions,
-  requireKnown,
-  requireListOfTexts,
-  requireNumbers,
-  requireObject,
-  requireSignal,
-} from '../../../js/common/options.js';
 import { exactOrigin } from '../../../js/common/origins.js';
 import { firstOf, getOwn, isObject, limitOf, textOf } from '../../../js/common/values.js';
 import { PortConnection } from './client-port.js';
@@ -25,6 +16,7 @@ import { HttpConnection, within } from './client-http.js';
 import { TaskStream } from './task-stream.js';
 import { TaskView } from './task-view.js';
 import { REPEATS, newId } from './ids.js';
+import { requireExactly, requireTexts } from './options.js';
 
 /** @import { Dialect, Event, Message, Operation, Part, State, Task } from './dialects.js' */
 
@@ -46,7 +38,7 @@ import { REPEATS, newId } from './ids.js';
 
 /**
  * @typedef {object} ClientOptions What a client of an A2A agent may be given.
- * @property {keyof typeof DIALECTS} [version] of the agent. If it is given, the URL is that for requests, and no card
+ * @property {Dialect['name']} [version] of the agent. If it is given, the URL is that for requests, and no card
  *   is fetched
  * @property {HeadersInit} [headers] sent with every request to the URL's origin, and to no other
  * @property {typeof fetch} [fetch] used in place of the global `fetch`
@@ -69,21 +61,28 @@ import { REPEATS, newId } from './ids.js';
 const WHO = 'createTaskClient';
 /** Interfaces of a card that are looked at. */
 const MAX_INTERFACES = 64;
-const OPTIONS = ['version', 'headers', 'fetch', 'endpoints', 'extensions', 'limits', 'onDropped'];
-const LIMITS = [
-  ...[
-    'timeout',
-    'grace',
-    'retry',
-    'linger',
-    'outage',
-    'maxEvent',
-    'maxBody',
-    'maxTask',
-    'maxTasks',
-  ],
-  ...['maxArtifacts', 'maxQueue'],
-];
+/** @type {import('../../../js/common/check-options.js').Kinds<ClientLimits>} */
+// prettier-ignore
+const LIMITS = {
+  grace: 'a number', linger: 'a number', maxArtifacts: 'a number', maxBody: 'a number', maxEvent: 'a number',
+  maxQueue: 'a number', maxTask: 'a number', maxTasks: 'a number', outage: 'a number', retry: 'a number', timeout: 'a number',
+};
+/** @type {import('../../../js/common/check-options.js').Kinds<ClientOptions>} */
+// prettier-ignore
+const OPTIONS = {
+  endpoints: 'a function or an object', extensions: 'an object', fetch: 'a function', headers: 'an object',
+  limits: 'an object of numbers', onDropped: 'a function', version: '"0.3", "1.0" or "gem"',
+};
+/** @type {import('../../../js/common/check-options.js').Kinds<SendOptions>} */
+// prettier-ignore
+const SEND_OPTIONS = {
+  configuration: 'anything', metadata: 'an object', signal: 'an AbortSignal',
+};
+/** @type {import('../../../js/common/check-options.js').Kinds<{ signal?: AbortSignal, lastEventId?: string }>} */
+// prettier-ignore
+const RESUBSCRIBE_OPTIONS = {
+  lastEventId: 'a string', signal: 'an AbortSignal',
+};
 
 /**
  * A client of one agent. Nothing is sent before the first request.
@@ -127,22 +126,18 @@ export class TaskClient {
    * @param {ClientOptions} [options]
    */
   constructor(to, options = {}) {
-    requireObject(WHO, 'options', options);
-    requireOptionsObject(WHO, options);
-    requireKnown(WHO, options, OPTIONS);
-    const { version, headers, fetch, onDropped, extensions = [], limits = {} } = options;
+    requireOptions(WHO, options, {}, true);
+    const { version, headers, fetch, extensions = [], limits = {} } = options;
     const endpoints = readEndpoints(options.endpoints);
-    requireObject(WHO, 'limits', limits);
-    requireKnown(WHO, limits, LIMITS);
-    requireNumbers(WHO, { ...limits });
-    requireFunctions(WHO, { fetch, onDropped });
-    requireListOfTexts(WHO, 'extensions', extensions);
     if (version !== undefined && !Object.hasOwn(DIALECTS, version)) {
       throw new AbpError(
         'NOT_SUPPORTED',
         `A2A ${version} is not supported. Supported versions: ${Object.keys(DIALECTS)}`,
       );
     }
+    requireExactly(WHO, options, OPTIONS);
+    requireExactly('limits', limits, LIMITS);
+    requireTexts(WHO, 'extensions', extensions);
     this.#options = options;
     this.#limits = {
       timeout: limitOf(limits.timeout ?? 30_000) || 30_000,
@@ -255,12 +250,9 @@ export class TaskClient {
    * @param {{ signal?: AbortSignal, lastEventId?: string }} [options]
    */
   resubscribe(id, options = {}) {
-    requireOptionsObject('resubscribe', options);
+    requireOptions('resubscribe', options, RESUBSCRIBE_OPTIONS, true);
     const { signal, lastEventId } = options;
-    if (typeof id !== 'string') throw invalidOption('resubscribe', 'the id', 'a string');
-    if (lastEventId !== undefined && typeof lastEventId !== 'string')
-      throw invalidOption('resubscribe', 'lastEventId', 'a string');
-    requireSignal('resubscribe', signal);
+    if (typeof id !== 'string') throw mistyped('resubscribe', 'the id', 'a string');
     return new TaskStream(this.#streams, 'resubscribe', () => ({ id }), id, signal, lastEventId);
   }
 
@@ -488,21 +480,16 @@ export class TaskClient {
 function checkSend(who, message, options) {
   const isMessage = isObject(message) && Array.isArray(message.parts);
   if (typeof message !== 'string' && !isMessage)
-    throw invalidOption(who, 'the message', 'a string or { parts }');
-  requireObject(who, 'options', options);
-  requireOptionsObject(who, options);
-  requireKnown(who, options, ['signal', 'configuration', 'metadata']);
-  const { signal, configuration = {}, metadata = {} } = options;
-  requireSignal(who, signal);
-  requireObject(who, 'configuration', configuration);
-  requireObject(who, 'metadata', metadata);
+    throw mistyped(who, 'the message', 'a string or { parts }');
+  requireExactly(who, options, SEND_OPTIONS);
+  const { configuration = {} } = options;
+  requireOf(who, 'configuration', 'an object', configuration);
 }
 
 /** @param {unknown} given @returns {import('./client-http.js').Endpoints} */
 function readEndpoints(given = []) {
   if (typeof given === 'function') return /** @type {(url: URL) => boolean} */ (given);
-  if (!Array.isArray(given))
-    throw invalidOption(WHO, 'endpoints', 'a list of origins or a function');
+  if (!Array.isArray(given)) throw mistyped(WHO, 'endpoints', 'a list of origins or a function');
   return given.map((origin) => exactOrigin(origin));
 }
 

@@ -11,18 +11,10 @@ import {
   reportError,
   saysCancelled,
 } from '../../../js/common/errors.js';
-import { requireOptionsObject } from '../../../js/common/check-options.js';
+import { mistyped, requireOf } from '../../../js/common/check-options.js';
 import { abortError } from '../../../js/common/signals.js';
-import {
-  invalidOption,
-  requireFunctions,
-  requireKnown,
-  requireListOfTexts,
-  requireNumbers,
-  requireObject,
-} from '../../../js/common/options.js';
 import { getOwn, limitOf, milliseconds } from '../../../js/common/values.js';
-import { TASK_LIMITS, TaskTable, ended, ready } from './tasks-core.js';
+import { TaskTable, ended, ready } from './tasks-core.js';
 import { Backlog } from './backlog.js';
 import { preferredVersion, printCard } from './card.js';
 import { DIALECTS, METHODS, STATES, getField, printError, readState } from './dialects.js';
@@ -37,6 +29,7 @@ import { ExecutorContext, StoredTask, replyOf, statusOf, withOutcome } from './t
 import { Entry, TaskStore } from './task-store.js';
 import { checkExtensions, pushOf, readSend, requestInfo } from './validation.js';
 import { REPEATS, newId } from './ids.js';
+import { requireExactly, requireTexts } from './options.js';
 
 /** @import { Dialect, Event, Message, Status } from './dialects.js' */
 /** @import { Caller, Reply } from './reply.js' */
@@ -1372,11 +1365,19 @@ function eventsOf(task, { event, number }) {
  */
 export const createTaskServer = (agent, options = {}) => new TaskServer(agent, options);
 
-const OPTIONS = [
-  ...Object.keys(DEFAULTS),
-  ...['grace', 'origins', 'hosts', 'authorize', 'limits', 'push', 'store', 'telemetry'],
-];
-const LIMITS = [...TASK_LIMITS, ...Object.keys(DEFAULT_LIMITS)];
+/** @type {import('../../../js/common/check-options.js').Kinds<import('./tasks-core.js').TaskLimits & ServerLimits>} */
+// prettier-ignore
+const LIMITS = {
+  maxAnswer: 'a number', maxArtifacts: 'a number', maxStored: 'a number', maxTask: 'a number', maxTasks: 'a number',
+  rememberFor: 'a number', remembered: 'a number',
+};
+/** @type {import('../../../js/common/check-options.js').Kinds<TaskServerOptions>} */
+// prettier-ignore
+const OPTIONS = {
+  authorize: 'a function', grace: 'a number', hosts: '"*" or an object', keepAlive: 'a number', limits: 'an object of numbers',
+  maxBacklog: 'a number', maxRequest: 'a number', maxUnread: 'a number', origins: '"*" or an object', push: 'an object',
+  repeats: 'a boolean', replyTimeout: 'a number', store: 'an object', telemetry: 'an object',
+};
 
 /**
  * Throws unless all options are what they are to be.
@@ -1385,25 +1386,17 @@ const LIMITS = [...TASK_LIMITS, ...Object.keys(DEFAULT_LIMITS)];
  */
 function checkOptions(reply, options) {
   const who = 'createTaskServer';
-  requireObject(who, 'options', options);
-  requireOptionsObject(who, options);
-  requireKnown(who, options, OPTIONS);
-  const { limits = {}, authorize, hosts, grace, maxRequest, maxUnread, maxBacklog } = options;
-  requireObject(who, 'limits', limits);
-  requireKnown(who, limits, LIMITS);
-  requireFunctions(who, { reply, authorize });
-  const { push, repeats = false, store, telemetry } = options;
-  if (typeof repeats !== 'boolean') throw invalidOption(who, 'repeats', 'true or false');
+  requireExactly(who, options, OPTIONS);
+  requireExactly('limits', options.limits ?? {}, LIMITS);
+  if (reply !== undefined) requireOf(who, 'reply', 'a function', reply);
+  const { hosts, push, store, telemetry } = options;
+  if (hosts !== '*') requireTexts(who, 'hosts', hosts);
   if (telemetry !== undefined && typeof telemetry?.attach !== 'function')
-    throw invalidOption(who, 'telemetry', 'made by openTelemetry');
+    throw mistyped(who, 'telemetry', 'made by openTelemetry');
   if (push !== undefined && typeof push?.attach !== 'function')
-    throw invalidOption(who, 'push', 'made by pushNotifications');
+    throw mistyped(who, 'push', 'made by pushNotifications');
   if (store !== undefined && typeof store?.attach !== 'function')
-    throw invalidOption(who, 'store', 'made by taskStore');
-  if (hosts !== '*') requireListOfTexts(who, 'hosts', hosts);
-  const { keepAlive, replyTimeout } = options;
-  const numbers = { grace, maxRequest, maxUnread, maxBacklog, keepAlive, replyTimeout };
-  requireNumbers(who, { ...numbers, ...limits });
+    throw mistyped(who, 'store', 'made by taskStore');
 }
 
 /** What the methods want of a task whose names versions share. @type {Record<string, Access>} */

@@ -40,9 +40,6 @@ const forgotten = new FinalizationRegistry(({ x, pointer }) => x.destroy(pointer
  * @property {number} [outage] that an agent may be out of reach (60000)
  */
 
-/** The names of TaskLimits. */
-export const TASK_LIMITS = ['maxTasks', 'maxArtifacts', 'remembered', 'rememberFor'];
-
 const COUNTERS = {
   live: tasks.TASKS_LIVE,
   finished: tasks.TASKS_FINISHED,

@@ -9,8 +9,11 @@ import { requireOptions } from '../../../js/common/check-options.js';
  * @property {number} [capacity] keys that are kept; with as many, no call with another begins (100000)
  */
 
-/** The types of {@link KeysOptions}. */
-const OPTIONS = { rememberFor: 'a number', capacity: 'a number' };
+/** @type {import('../../../js/common/check-options.js').Kinds<KeysOptions>} */
+// prettier-ignore
+const OPTIONS = {
+  capacity: 'a number', rememberFor: 'a number',
+};
 
 /** How often what is too old is deleted, in ms. */
 export const CLEANING = 60_000;
@@ -18,12 +21,12 @@ export const CLEANING = 60_000;
 /**
  * @param {string} who
  * @param {KeysOptions & Record<string, unknown>} options
- * @param {import('../../../js/common/check-options.js').OptionTypes} [types] of its own options
+ * @param {import('../../../js/common/check-options.js').Kinds} [kinds] of its own options
  * @returns {Required<KeysOptions>}
  * @throws {AbpError} INVALID_PARAMS
  */
-export function readOptions(who, options, types = {}) {
-  requireOptions(who, options, { ...OPTIONS, ...types });
+export function readOptions(who, options, kinds = {}) {
+  requireOptions(who, options, { ...OPTIONS, ...kinds });
   const { rememberFor = 604_800_000, capacity = 100_000 } = options ?? {};
   return { rememberFor, capacity };
 }

@@ -2,7 +2,7 @@
 import { fromBase64 } from '../../../js/common/base64.js';
 import { requireBounded } from '../../../js/common/bounds.js';
 import { AbpError, invokeReportingErrors, requireTexts } from '../../../js/common/errors.js';
-import { ANYTHING, NUMBERS, SIGNAL, requireOptions } from '../../../js/common/check-options.js';
+import { requireOptions } from '../../../js/common/check-options.js';
 import { whenAborted } from '../../../js/common/waiting.js';
 import { firstOf, getOwn, isObject, milliseconds } from '../../../js/common/values.js';
 import { RpcError } from '../../rpc/src/errors.js';
@@ -24,7 +24,7 @@ import {
   recordOf,
 } from './protocol.js';
 import { GONE, ViewTransport } from './relay.js';
-import { warn } from '../../../js/common/warn.js';
+import { warn } from '../../../js/common/development.js';
 
 /** @typedef {import('../../rpc/src/incoming-request.js').IncomingRequest} IncomingRequest */
 /** @typedef {import('../../../js/transports/transport.js').Transport} Transport */
@@ -130,30 +130,15 @@ export async function createHost(target, options) {
   return host;
 }
 
-/** The types of {@link HostOptions}. `state` is whatever the view has kept. */
+/** @type {import('../../../js/common/check-options.js').Kinds<HostOptions>} */
+// prettier-ignore
 const OPTIONS = {
-  host: 'an object',
-  sandbox: 'a string or a function',
-  resource: 'an object',
-  listed: 'an object',
-  context: 'an object',
-  server: ANYTHING,
-  listChanged: 'a boolean',
-  state: ANYTHING,
-  onOpenLink: 'a function',
-  onMessage: 'a function',
-  onModelContext: 'a function',
-  onDownloadFile: 'a function',
-  onDisplayMode: 'a function',
-  onCreateMessage: 'a function',
-  onLog: 'a function',
-  onSize: 'a function',
-  onRequestTeardown: 'a function',
-  onClose: 'a function',
-  timeout: 'a number',
-  signal: SIGNAL,
+  context: 'an object', host: 'an object', limits: 'an object of numbers', listChanged: 'a boolean', listed: 'an object',
+  onClose: 'a function', onCreateMessage: 'a function', onDisplayMode: 'a function', onDownloadFile: 'a function',
+  onLog: 'a function', onMessage: 'a function', onModelContext: 'a function', onOpenLink: 'a function',
+  onRequestTeardown: 'a function', onSize: 'a function', resource: 'an object', sandbox: 'a string or a function',
+  server: 'a function or an object', signal: 'an AbortSignal', state: 'anything', timeout: 'a number',
   upgrade: '"frames" or "none"',
-  limits: NUMBERS,
 };
 
 /** Which host each iframe shows a view of. @type {WeakMap<HTMLIFrameElement, Host>} */

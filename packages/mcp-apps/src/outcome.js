@@ -2,7 +2,7 @@
  * Calls of tools, from either side, with a cancel whose outcome is known where the other side is ours. MCP sends nothing
  * after a cancel, so the result that was not sent is asked for by another request.
  */
-import { SIGNAL, requireOptions } from '../../../js/common/check-options.js';
+import { requireOptions } from '../../../js/common/check-options.js';
 import { reasonText } from '../../../js/common/errors.js';
 import { onAbort, offAbort } from '../../../js/common/signals.js';
 import { getOwn, milliseconds } from '../../../js/common/values.js';
@@ -28,8 +28,11 @@ const CANCELLED = -32800;
  * @property {(info: { progress: number, total?: number, message?: string }) => void} [onProgress] called with each report of progress
  */
 
-/** The types of {@link ToolOptions}. */
-const OPTIONS = { signal: SIGNAL, timeout: 'a number', onProgress: 'a function' };
+/** @type {import('../../../js/common/check-options.js').Kinds<ToolOptions>} */
+// prettier-ignore
+const OPTIONS = {
+  onProgress: 'a function', signal: 'an AbortSignal', timeout: 'a number',
+};
 
 /** @typedef {{ name: string, arguments?: unknown, _meta?: object }} ToolCall params of `tools/call` */
 

@@ -1,11 +1,6 @@
 /** A view of MCP Apps: what it offers to its host, and what it asks of it. */
-import {
-  AbpError,
-  invokeReportingErrors,
-  requireFunctions,
-  requireTexts,
-} from '../../../js/common/errors.js';
-import { NUMBERS, SIGNAL, requireOptions } from '../../../js/common/check-options.js';
+import { AbpError, invokeReportingErrors, requireTexts } from '../../../js/common/errors.js';
+import { requireOf, requireOptions } from '../../../js/common/check-options.js';
 import { offAbort, onAbort } from '../../../js/common/signals.js';
 import { inLaterTurn } from '../../../js/common/turns.js';
 import { getOwn, milliseconds } from '../../../js/common/values.js';
@@ -43,26 +38,14 @@ const EVENTS = /** @type {const} */ ({
   'tool-cancelled': 'onToolCancelled',
 });
 
-/** The types of {@link ViewOptions}. */
+/** @type {import('../../../js/common/check-options.js').Kinds<ViewOptions>} */
+// prettier-ignore
 const OPTIONS = {
-  app: 'an object',
-  tools: 'an object',
-  displayModes: 'an object',
-  onToolInput: 'a function',
-  onToolInputPartial: 'a function',
-  onToolResult: 'a function',
-  onToolCancelled: 'a function',
-  onContextChange: 'a function',
-  onTeardown: 'a function',
-  onNotification: 'a function',
-  autoResize: 'a boolean',
-  stateKey: 'a string',
-  origins: 'an object',
-  timeout: 'a number',
-  transport: 'an object',
-  signal: SIGNAL,
+  app: 'an object', autoResize: 'a boolean', displayModes: 'an object', limits: 'an object of numbers',
+  onContextChange: 'a function', onNotification: 'a function', onTeardown: 'a function', onToolCancelled: 'a function',
+  onToolInput: 'a function', onToolInputPartial: 'a function', onToolResult: 'a function', origins: 'an object',
+  signal: 'an AbortSignal', stateKey: 'a string', timeout: 'a number', tools: 'an object', transport: 'an object',
   upgrade: '"frames" or "none"',
-  limits: NUMBERS,
 };
 
 /**
@@ -276,7 +259,7 @@ export class View {
    * @returns {() => void} removes it
    */
   on(event, listener) {
-    requireFunctions('view.on', { listener }, 'listener');
+    requireOf('view.on', 'listener', 'a function', listener);
     const listeners = this.#listeners.get(event) ?? new Set();
     this.#listeners.set(event, listeners.add(listener));
     if (this.#told.has(event)) {

@@ -6,12 +6,11 @@
  * JSON, a header without a length, more than `maxMessage` bytes) is reported to `onUnreadable` and skipped; reading
  * continues after it. When the readable stream ends, the other side is gone.
  */
-import { requireOptions } from '../../../js/common/check-options.js';
+import { requireOptions, requireValues } from '../../../js/common/check-options.js';
 import { AbpError, reasonText } from '../../../js/common/errors.js';
 import { MAX_MESSAGES_PER_TURN, inLaterTurn } from '../../../js/common/turns.js';
 import { jsonText } from '../../websocket/src/json-text.js';
 import { HeaderFraming, LineFraming } from './framing.js';
-import { requireNumbers } from '../../../js/common/options.js';
 import { Receiver } from '../../../js/transports/receiver.js';
 
 /** @typedef {import('../../../js/transports/transport.js').Transport} Transport */
@@ -47,8 +46,11 @@ import { Receiver } from '../../../js/transports/receiver.js';
  *   the connection is closed
  */
 
-/** The types of {@link StreamOptions}. */
-const OPTIONS = { maxMessage: 'a number', maxBacklog: 'a number' };
+/** @type {import('../../../js/common/check-options.js').Kinds<StreamOptions>} */
+// prettier-ignore
+const OPTIONS = {
+  maxBacklog: 'a number', maxMessage: 'a number',
+};
 
 /**
  * One message a line: ACP, and MCP over stdio.
@@ -102,8 +104,8 @@ class StreamTransport extends Receiver {
   constructor(Framing, { readable, writable }, options = {}) {
     super();
     const { maxMessage = 2 ** 25, maxBacklog = 2 ** 27 } = options;
-    requireNumbers('a stream of bytes', { maxMessage, maxBacklog });
     requireOptions('a stream of bytes', options, OPTIONS);
+    requireValues('a stream of bytes', options, OPTIONS);
     this.maxMessage = maxMessage;
     this.maxBacklog = maxBacklog;
     this.wrap = Framing.wrap;

@@ -3,7 +3,7 @@ import { reasonText } from '../../../js/common/errors.js';
 import { getOwn } from '../../../js/common/values.js';
 import { PortChannel } from './port-channel.js';
 import { AppChannel, HostChannel } from './window-channel.js';
-import { warn } from '../../../js/common/warn.js';
+import { warn } from '../../../js/common/development.js';
 
 /** @typedef {import('../../../js/transports/transport.js').Transport} Transport */
 

@@ -1,5 +1,10 @@
 /** A client of MCP: finds out which era its server is of, and speaks so. */
-import { SIGNAL, requireOptions } from '../../../js/common/check-options.js';
+import {
+  ENDING,
+  requireOf,
+  requireOptions,
+  requireValues,
+} from '../../../js/common/check-options.js';
 import { invokeReportingErrors } from '../../../js/common/errors.js';
 import { abortError, followSignal } from '../../../js/common/signals.js';
 import { getOwn, isObject, textOf } from '../../../js/common/values.js';
@@ -29,13 +34,6 @@ import {
   tooManyRounds,
   versionIn,
 } from './mcp-protocol.js';
-import {
-  invalidOption,
-  requireFunctions,
-  requireNumbers,
-  requireObject,
-  requireSignal,
-} from '../../../js/common/options.js';
 
 /** @typedef {import('./peer.js').Peer} Peer */
 /** @typedef {import('./peer.js').RequestOptions} RequestOptions */
@@ -56,14 +54,11 @@ const DEFAULT_DISCOVERY_TIMEOUT = 5000;
  * @property {number} [timeout] ms that each request of the attempt may take; 0 or absent is for ever
  */
 
-/** The types of {@link ClientOptions}. */
+/** @type {import('../../../js/common/check-options.js').Kinds<ClientOptions>} */
+// prettier-ignore
 const OPTIONS = {
-  clientInfo: 'an object',
-  capabilities: 'an object',
-  era: 'a string',
-  discoveryTimeout: 'a number',
-  signal: SIGNAL,
-  timeout: 'a number',
+  capabilities: 'an object', clientInfo: 'an object', discoveryTimeout: 'a number', era: '"legacy" or "modern"',
+  signal: 'an AbortSignal', timeout: 'a number',
 };
 
 /**
@@ -82,16 +77,12 @@ const OPTIONS = {
  *   when the signal fires, and with an `AbpError` of code `INVALID_PARAMS` when an option is wrong
  */
 export async function connectMcp(peer, options) {
-  requireObject('connectMcp', 'clientInfo', options?.clientInfo);
+  requireOf('connectMcp', 'clientInfo', 'an object', options?.clientInfo);
+  requireOptions('connectMcp', options, OPTIONS);
+  requireValues('connectMcp', options, OPTIONS);
+  requireOf('connectMcp', 'capabilities', 'an object', options.capabilities ?? {});
   const { clientInfo, capabilities = {}, era, signal, timeout } = options;
   const { discoveryTimeout = DEFAULT_DISCOVERY_TIMEOUT } = options;
-  requireObject('connectMcp', 'capabilities', capabilities);
-  requireSignal('connectMcp', signal);
-  requireNumbers('connectMcp', { timeout, discoveryTimeout });
-  if (era !== undefined && era !== 'legacy' && era !== 'modern') {
-    throw invalidOption('connectMcp', 'era', "'legacy' or 'modern'");
-  }
-  requireOptions('connectMcp', options, OPTIONS);
   const envelope = (/** @type {string} */ version) => ({
     [VERSION]: version,
     [CLIENT_INFO]: clientInfo,
@@ -279,9 +270,9 @@ export class McpClient {
    *   server of the first era has no subscriptions, and tells of all changes unasked: see `onNotification` of the peer
    */
   async listen(notifications, onChange, { signal } = {}) {
-    requireObject('listen', 'notifications', notifications);
-    requireFunctions('listen', { onChange });
-    requireSignal('listen', signal);
+    requireOf('listen', 'notifications', 'an object', notifications);
+    requireOf('listen', 'onChange', 'a function', onChange);
+    requireOptions('listen', { signal }, ENDING, true);
     if (!this.#envelope) {
       throw new RpcError(METHOD_NOT_FOUND, `MCP ${this.version} has no subscriptions`);
     }

@@ -1,5 +1,5 @@
 /** A server of MCP: takes both eras, each request as what it says that it is. */
-import { requireOptions } from '../../../js/common/check-options.js';
+import { mistyped, requireOf, requireOptions } from '../../../js/common/check-options.js';
 import { markedTransfer, transfer } from '../../../js/common/transfer.js';
 import { copyRecord, firstOf, getOwn, isObject, isRecord } from '../../../js/common/values.js';
 import { SUBSCRIPTION_ID } from './dialects.js';
@@ -27,7 +27,6 @@ import {
   tooManyRounds,
   versionIn,
 } from './mcp-protocol.js';
-import { invalidOption, requireObject } from '../../../js/common/options.js';
 
 /** @typedef {import('./peer.js').Peer} Peer */
 
@@ -87,11 +86,10 @@ const MAX_RESOURCES = 1024;
  * @property {string} [instructions] says to the model what the server is for
  */
 
-/** The types of {@link ServerOptions}. */
+/** @type {import('../../../js/common/check-options.js').Kinds<ServerOptions>} */
+// prettier-ignore
 const OPTIONS = {
-  serverInfo: 'an object',
-  capabilities: 'an object',
-  instructions: 'a string',
+  capabilities: 'an object', instructions: 'a string', serverInfo: 'an object',
 };
 
 /**
@@ -125,10 +123,10 @@ export class McpServer {
    * @param {ServerOptions} options
    */
   constructor(peer, options) {
-    requireObject('serveMcp', 'serverInfo', options?.serverInfo);
-    const { serverInfo, capabilities = {}, instructions } = options;
-    requireObject('serveMcp', 'capabilities', capabilities);
+    requireOf('serveMcp', 'serverInfo', 'an object', options?.serverInfo);
     requireOptions('serveMcp', options, OPTIONS);
+    requireOf('serveMcp', 'capabilities', 'an object', options.capabilities ?? {});
+    const { serverInfo, capabilities = {}, instructions } = options;
     this.#peer = peer;
     this.#info = serverInfo;
     this.#capabilities = capabilities;
@@ -174,7 +172,7 @@ export class McpServer {
     const key = Object.keys(CHANGES).find((name) => CHANGES[name].method === method);
     if (key === undefined) {
       const known = Object.values(CHANGES).map((change) => change.method);
-      throw invalidOption('notifyChange', 'method', `one of ${known.join(', ')}`);
+      throw mistyped('notifyChange', 'method', `one of ${known.join(', ')}`);
     }
     if (this.#client.version) this.#peer.notify(method, params);
     for (const { id, filter } of this.#peer.running(LISTEN)) {

@@ -17,18 +17,12 @@ import { IncomingRequest } from './incoming-request.js';
 import { canHoldToken, message, readMessage } from './message.js';
 import { PendingRequest } from './pending-request.js';
 import {
-  invalidOption,
-  requireNumbers,
-  requireObject,
-  requireSignal,
-} from '../../../js/common/options.js';
-import {
-  NUMBERS,
-  SIGNAL,
+  mistyped,
+  requireOf,
   requireOptions,
-  requireOptionsObject,
+  requireValues,
 } from '../../../js/common/check-options.js';
-import { warn } from '../../../js/common/warn.js';
+import { warn } from '../../../js/common/development.js';
 import { RequestStream } from './request-stream.js';
 import { TaskProgress } from './task-progress.js';
 
@@ -99,29 +93,22 @@ const ANY = '*';
  */
 export const createPeer = (transport, options) => new Peer(transport, options);
 
-/** The types of {@link PeerOptions}. */
+/** @type {import('../../../js/common/check-options.js').Kinds<PeerOptions>} */
+// prettier-ignore
 const OPTIONS = {
-  dialect: 'a string',
-  limits: NUMBERS,
-  onRequest: 'a function',
-  onNotification: 'a function',
-  start: 'a boolean',
-  trace: 'a function',
+  dialect: '"acp", "lsp" or "mcp"', limits: 'an object of numbers', onNotification: 'a function', onRequest: 'a function',
+  start: 'a boolean', trace: 'a function',
+};
+/** @type {import('../../../js/common/check-options.js').Kinds<RequestOptions>} */
+// prettier-ignore
+const REQUEST_OPTIONS = {
+  maxTotalTimeout: 'a number', onInputRequired: 'a function', onPartialResult: 'a function', onProgress: 'a function',
+  onTagged: 'a function', resetTimeoutOnProgress: 'a boolean', signal: 'an AbortSignal', timeout: 'a number',
+  transfer: 'an object', wait: 'a boolean',
 };
 
-/** The types of {@link RequestOptions}. */
-const REQUEST_OPTIONS = {
-  signal: SIGNAL,
-  timeout: 'a number',
-  maxTotalTimeout: 'a number',
-  resetTimeoutOnProgress: 'a boolean',
-  onProgress: 'a function',
-  onPartialResult: 'a function',
-  onInputRequired: 'a function',
-  onTagged: 'a function',
-  wait: 'a boolean',
-  transfer: 'an object',
-};
+/** Of a stream: its request looks at the others. */
+const SIGNAL = { signal: 'an AbortSignal' };
 
 /** The name of what a request belongs to, in its params or in those of what stops it. @param {unknown} params @param {string | undefined} key */
 const nameIn = (params, key) =>
@@ -172,9 +159,9 @@ export class Peer {
    */
   constructor(transport, options) {
     const { dialect, limits = {}, onRequest, onNotification, start = true, trace } = options ?? {};
-    requireObject('createPeer', 'transport', transport);
+    requireOf('createPeer', 'transport', 'an object', transport);
     if (!Object.hasOwn(DIALECTS, dialect)) {
-      throw invalidOption('createPeer', 'dialect', `one of ${Object.keys(DIALECTS).join(', ')}`);
+      throw mistyped('createPeer', 'dialect', `one of ${Object.keys(DIALECTS).join(', ')}`);
     }
     requireOptions('createPeer', options, OPTIONS);
     this.#transport = transport;
@@ -264,11 +251,7 @@ export class Peer {
    */
   #register(handlers, method, handler) {
     if (typeof method !== 'string' || typeof handler !== 'function') {
-      throw invalidOption(
-        'a peer',
-        'a handler',
-        'a function, registered under the name of a method',
-      );
+      throw mistyped('a peer', 'a handler', 'a function, registered under the name of a method');
     }
     handlers.set(method, handler);
   }
@@ -294,9 +277,8 @@ export class Peer {
    * @returns {RequestStream} leaving it, as `break` does, cancels the request
    */
   stream(method, params, options = {}) {
-    requireObject('stream', 'options', options);
-    requireOptionsObject('stream', options);
-    requireSignal('stream', options.signal);
+    requireOf('stream', 'options', 'an object', options);
+    requireOptions('stream', options, SIGNAL, true);
     return new RequestStream(
       (own) => this.request(method, params, { ...options, ...own }),
       options,
@@ -313,15 +295,14 @@ export class Peer {
    */
   requestFor(parent, method, params, options) {
     return new Promise((resolve, reject) => {
-      if (typeof method !== 'string') throw invalidOption('request', 'method', 'a string');
-      requireObject('request', 'options', options);
-      const { signal, timeout, maxTotalTimeout, onProgress, onPartialResult } = options;
-      requireSignal('request', signal);
-      requireNumbers('request', { timeout, maxTotalTimeout });
+      if (typeof method !== 'string') throw mistyped('request', 'method', 'a string');
+      requireOf('request', 'options', 'an object', options);
       requireOptions('request', options, REQUEST_OPTIONS);
+      const { timeout, maxTotalTimeout, onProgress, onPartialResult } = options;
+      requireValues('request', { timeout, maxTotalTimeout }, REQUEST_OPTIONS);
       const asks = (onProgress || onPartialResult) && this.dialect.progress;
       if (asks && params !== undefined && !canHoldToken(params)) {
-        throw invalidOption('request', 'params', 'an object, to ask for progress');
+        throw mistyped('request', 'params', 'an object, to ask for progress');
       }
       const pending = new PendingRequest(this, resolve, reject, method, params, options);
       this.#whenReady(() => this.#request(pending, parent));

@@ -16,15 +16,14 @@
 import { AbpError } from '../../../js/common/errors.js';
 import { getOwn } from '../../../js/common/values.js';
 import { exactOrigin } from '../../../js/common/origins.js';
-import { ANYTHING, requireOptions } from '../../../js/common/check-options.js';
-import { invalidOption } from '../../../js/common/options.js';
+import { requireOptions } from '../../../js/common/check-options.js';
 import { PortChannel } from './port-channel.js';
 import { Receiver } from '../../../js/transports/receiver.js';
 import { EmbedderTransport } from './embedder.js';
 import { OPAQUE, iframeTransport } from '../../../js/transports/iframe.js';
 import { watchIframe } from '../../../js/transports/iframe-watcher.js';
 import { listenToWindow, peerTransport } from '../../../js/transports/window.js';
-import { warn } from '../../../js/common/warn.js';
+import { warn } from '../../../js/common/development.js';
 
 /** @typedef {import('../../../js/transports/transport.js').Transport} Transport */
 
@@ -38,12 +37,6 @@ const MUST_OFFER = 'a sandboxed app must use hostChannel: only a port identifies
 
 /** Whether a message is a word of ours; these hold no secret. @param {unknown} message */
 const isWord = (message) => typeof getOwn(message, WORD) === 'string';
-
-/** @param {string} who @param {unknown} upgrade */
-function requireUpgrade(who, upgrade) {
-  if (upgrade === 'frames' || upgrade === 'none') return;
-  throw invalidOption(who, 'upgrade', "'frames' or 'none'");
-}
 
 const mark = () => crypto.getRandomValues(new Uint32Array(4)).join('-');
 
@@ -72,10 +65,16 @@ const mark = () => crypto.getRandomValues(new Uint32Array(4)).join('-');
  * @property {'frames' | 'none'} [upgrade] as above
  */
 
-/** The types of {@link HostOptions}; the rest is looked at where it is used. */
-const HOST_OPTIONS = { origin: 'a string', loaded: 'a boolean', upgrade: ANYTHING };
-/** The types of {@link AppOptions}. */
-const APP_OPTIONS = { origins: ANYTHING, host: ANYTHING, upgrade: ANYTHING };
+/** @type {import('../../../js/common/check-options.js').Kinds<HostOptions>} */
+// prettier-ignore
+const HOST_OPTIONS = {
+  loaded: 'a boolean', origin: 'a string', upgrade: '"frames" or "none"',
+};
+/** @type {import('../../../js/common/check-options.js').Kinds<AppOptions>} */
+// prettier-ignore
+const APP_OPTIONS = {
+  host: 'an object', origins: 'an object', upgrade: '"frames" or "none"',
+};
 
 /** What both sides have in common. */
 class WindowChannel extends Receiver {
@@ -202,7 +201,6 @@ export class HostChannel extends WindowChannel {
   constructor(target, options, protocol) {
     requireOptions('windowChannel', options, HOST_OPTIONS);
     const { origin, upgrade = 'frames', loaded = false } = options;
-    requireUpgrade('windowChannel', upgrade);
     const opaque = origin === OPAQUE;
     const iframe = /** @type {HTMLIFrameElement} */ (
       'postMessage' in target ? { contentWindow: target } : target
@@ -345,7 +343,6 @@ export class AppChannel extends WindowChannel {
   constructor(options, protocol) {
     requireOptions('hostChannel', options, APP_OPTIONS);
     const { origins, host = parent, upgrade = 'frames' } = options;
-    requireUpgrade('hostChannel', upgrade);
     super(
       origins
         ? new HostTransport(host, [...new Set(origins.map((origin) => exactOrigin(origin)))])

@@ -11,7 +11,7 @@ import { portTransport } from '../../../js/transports/port.js';
 import { plainJson } from '../../automation/src/plain-json.js';
 import { withBase64 } from '../../../js/wire/binary.js';
 import { CALLS, CallLog, callsTool } from './call-log.js';
-import { warn } from '../../../js/common/warn.js';
+import { warn } from '../../../js/common/development.js';
 
 /** How often the app is asked whether what it decides by functions is available, in ms. */
 const POLL = 1000;

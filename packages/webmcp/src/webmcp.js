@@ -2,7 +2,7 @@
  * The app's side of WebMCP: what `expose` takes as its option `webmcp`. The rest is loaded where the browser, or a
  * polyfill, has `document.modelContext`.
  */
-import { ANYTHING, requireOptions } from '../../../js/common/check-options.js';
+import { requireOptions } from '../../../js/common/check-options.js';
 import { reportError } from '../../../js/common/errors.js';
 import { modelContext } from '../../automation/src/model-context.js';
 import { exactOrigin } from '../../../js/common/origins.js';
@@ -13,6 +13,12 @@ import { exactOrigin } from '../../../js/common/origins.js';
  *   in this one (those of `expose`). Scripts of this page's own origin, the browser's agent and whoever drives the browser
  *   always may
  */
+
+/** @type {import('../../../js/common/check-options.js').Kinds<WebMcpOptions>} */
+// prettier-ignore
+const OPTIONS = {
+  origins: 'an object',
+};
 
 /** @typedef {import('../../../js/types/app.js').ServedApp} ExposedApp */
 /** @typedef {import('../../../js/types/app.js').WebMcp} WebMcp */
@@ -26,7 +32,7 @@ import { exactOrigin } from '../../../js/common/origins.js';
  * @throws {import('../../../js/common/errors.js').AbpError} INVALID_PARAMS if an origin is not exact
  */
 export function webmcp(options = {}) {
-  requireOptions('webmcp', options, { origins: ANYTHING });
+  requireOptions('webmcp', options, OPTIONS);
   const exposedTo = options.origins?.map((origin) => exactOrigin(origin));
   return (app) => {
     /** @type {import('./tools.js').Tools | undefined} */

@@ -33,8 +33,7 @@ import {
   saysCancelled,
   toErrorObject,
 } from '../../../js/common/errors.js';
-import { requireOptions, requireOptionsObject } from '../../../js/common/check-options.js';
-import { requireSignal } from '../../../js/common/options.js';
+import { requireOptions } from '../../../js/common/check-options.js';
 import { MAX_TIMER, getOwn } from '../../../js/common/values.js';
 import { abortError, offAbort, onAbort } from '../../../js/common/signals.js';
 import { whenAborted } from '../../../js/common/waiting.js';
@@ -46,7 +45,7 @@ import { isStream, transfer, transferOf } from '../../../js/common/transfer.js';
 import { listenToPort } from '../../../js/transports/port.js';
 import { ownerPort } from '../../../js/transports/owners.js';
 import { end } from '../../../js/transports/worker.js';
-import { warn } from '../../../js/common/warn.js';
+import { warn } from '../../../js/common/development.js';
 
 // So that a worker's script can import everything from this file.
 export { AbpError, Token, transfer };
@@ -87,12 +86,15 @@ export function pool(start, options) {
   return new Pool(start, options);
 }
 
-/** The types of {@link PoolOptions}. */
+/** @type {import('../../../js/common/check-options.js').Kinds<PoolOptions>} */
+// prettier-ignore
 const OPTIONS = {
-  size: 'a number',
-  grace: 'a number',
-  timeout: 'a number',
-  maxWaiting: 'a number',
+  grace: 'a number', maxWaiting: 'a number', size: 'a number', timeout: 'a number',
+};
+/** @type {import('../../../js/common/check-options.js').Kinds<TaskOptions>} */
+// prettier-ignore
+const TASK_OPTIONS = {
+  progress: 'a function', signal: 'an AbortSignal', token: 'an object',
 };
 
 /** Ms in which a worker's last messages arrive after the sign of its end, which goes another way. */
@@ -433,8 +435,7 @@ export class Pool {
     /** @param {unknown} params @param {TaskOptions} [options] @param {Call} [call] */
     const run = (params, options, call) =>
       new Promise((resolve, reject) => {
-        requireOptionsObject('a task', options);
-        if (!call) requireSignal('a task', options?.signal);
+        requireOptions('a task', options, call ? {} : TASK_OPTIONS, true);
         if (options && !('signal' in options)) this.#warn();
         const task = new Task(this, name, params, options ?? {}, call, resolve, reject);
         if (this.#closed) task.fail(new AbpError('CAPABILITY_UNAVAILABLE', 'The pool is closed'));

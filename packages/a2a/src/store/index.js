@@ -1,6 +1,6 @@
 /** `abp-bridge/a2a-store`: tasks that outlive their process, and where they are kept. */
 import { AbpError } from '../../../../js/common/errors.js';
-import { requireFunctions, requireKnown, requireNumbers } from '../../../../js/common/options.js';
+import { requireExactly } from '../options.js';
 import { TaskLogs } from './store.js';
 
 export { memoryBackend } from '../backends/memory.js';
@@ -40,21 +40,20 @@ export { openTelemetry } from './telemetry.js';
  * @typedef {import('./telemetry.js').Telemetry} Telemetry
  */
 
+/** @type {import('../../../../js/common/check-options.js').Kinds<TaskStoreOptions>} */
+// prettier-ignore
+const OPTIONS = {
+  backend: 'an object', maxOutbox: 'a number', onOrphan: '"fail" or "rerun"', retention: 'a number', saveRequest: 'a function',
+  term: 'a number',
+};
+
 /**
  * Keeps tasks on a backend, so that they outlive their process, and any process on the same backend answers for them.
  * @param {TaskStoreOptions} options
  * @returns {TaskStore}
  */
 export function taskStore(options) {
-  const who = 'taskStore';
-  requireKnown(who, options, [
-    'backend',
-    'term',
-    'onOrphan',
-    'retention',
-    'maxOutbox',
-    'saveRequest',
-  ]);
+  requireExactly('taskStore', options, OPTIONS);
   const {
     backend,
     term = 15_000,
@@ -65,10 +64,6 @@ export function taskStore(options) {
   } = options;
   if (typeof backend?.append !== 'function')
     throw new AbpError('INVALID_PARAMS', 'taskStore needs a backend');
-  if (onOrphan !== 'fail' && onOrphan !== 'rerun')
-    throw new AbpError('INVALID_PARAMS', "onOrphan is 'fail' or 'rerun'");
-  requireNumbers(who, { term, retention, maxOutbox });
-  requireFunctions(who, { saveRequest });
   return {
     attach: (/** @type {import('./store.js').Host} */ host) =>
       new TaskLogs(host, { backend, term, onOrphan, retention, maxOutbox, saveRequest }),

@@ -5,10 +5,10 @@
 import { HOW_TO_ALLOW, isPublic } from '../../../../js/common/addresses.js';
 import { fromBase64, toBase64 } from '../../../../js/common/base64.js';
 import { AbpError, reportError } from '../../../../js/common/errors.js';
-import { requireFunctions, requireKnown, requireNumbers } from '../../../../js/common/options.js';
 import { isObject, textOf } from '../../../../js/common/values.js';
 import { DIALECTS, getField } from '../dialects.js';
 import { newId } from '../ids.js';
+import { requireExactly } from '../options.js';
 import { invalid } from '../validation.js';
 
 /** @import { Dialect, Status, Task } from '../dialects.js' */
@@ -35,6 +35,12 @@ const ID_HEADER = 'x-a2a-notification-id';
  * @property {number} [timeout] ms for the receiver to answer (10000)
  */
 
+/** @type {import('../../../../js/common/check-options.js').Kinds<PushOptions>} */
+// prettier-ignore
+const OPTIONS = {
+  allowPrivate: 'a boolean', attempts: 'a number', retry: 'a number', secret: 'a string', sign: 'a function', timeout: 'a number',
+};
+
 /**
  * Where a task's states are sent. `sealed` has the token and the credentials.
  * @typedef {{ id: string, url: string, version: Dialect['name'], scheme?: string, sealed?: string, secrets?: Secrets }} PushConfig
@@ -53,7 +59,7 @@ const ID_HEADER = 'x-a2a-notification-id';
  * @returns {Push}
  */
 export function pushNotifications(options = {}) {
-  const who = 'pushNotifications';
+  requireExactly('pushNotifications', options, OPTIONS);
   const {
     allowPrivate = false,
     secret,
@@ -62,9 +68,6 @@ export function pushNotifications(options = {}) {
     retry = 1000,
     timeout = 10_000,
   } = options;
-  requireKnown(who, options, ['allowPrivate', 'secret', 'sign', 'attempts', 'retry', 'timeout']);
-  requireFunctions(who, { sign });
-  requireNumbers(who, { attempts, retry, timeout });
   return {
     attach: (/** @type {boolean} */ stored) =>
       new Pushes({ allowPrivate, secret, sign, attempts, retry, timeout, stored }),

@@ -3,7 +3,7 @@
  * running any of its code.
  */
 import { HOW_TO_ALLOW, isPublic } from '../../../../js/common/addresses.js';
-import { SIGNAL, requireOptions } from '../../../../js/common/check-options.js';
+import { requireOptions } from '../../../../js/common/check-options.js';
 import { AbpError } from '../../../../js/common/errors.js';
 import { readHead } from './head-reader.js';
 import { MAX_MANIFEST_BYTES, parseManifest, warningsOf } from './manifest.js';
@@ -29,13 +29,10 @@ const REDIRECTS = new Set([301, 302, 303, 307, 308]);
  *   system's resolver); its answers are checked like other addresses
  */
 
-/** The types of {@link DiscoverOptions}. */
+/** @type {import('../../../../js/common/check-options.js').Kinds<DiscoverOptions>} */
+// prettier-ignore
 const OPTIONS = {
-  signal: SIGNAL,
-  timeout: 'a number',
-  allowPrivate: 'a boolean',
-  sameOrigin: 'a boolean',
-  lookup: 'a function',
+  allowPrivate: 'a boolean', lookup: 'a function', sameOrigin: 'a boolean', signal: 'an AbortSignal', timeout: 'a number',
 };
 
 /**

@@ -16,7 +16,7 @@ import {
   reasonText,
   toErrorObject,
 } from '../../../../js/common/errors.js';
-import { requireFunctions, requireObject } from '../../../../js/common/options.js';
+import { requireOf } from '../../../../js/common/check-options.js';
 import { getOwn } from '../../../../js/common/values.js';
 
 /**
@@ -80,11 +80,9 @@ export class Observed {
    * @param {Dialect} dialect
    */
   constructor(transport, dialect) {
-    requireObject('an adapter', 'the transport', transport);
-    requireFunctions('a transport', {
-      post: transport.post ?? null,
-      close: transport.close ?? null,
-    });
+    requireOf('an adapter', 'the transport', 'an object', transport);
+    requireOf('a transport', 'post', 'a function', transport.post);
+    requireOf('a transport', 'close', 'a function', transport.close);
     this.#transport = transport;
     this.#dialect = dialect;
     /** Receives the peer's messages. @type {(message: any) => void} */

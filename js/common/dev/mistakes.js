@@ -1,19 +1,12 @@
 /** Says what is wrong with what `connect` or a call was given. Loaded when something is, or may be. */
-import { AbpError, requireTexts, safely } from '../common/errors.js';
-import { getOwn, isObject } from '../common/values.js';
-import { isStream } from '../common/transfer.js';
-import { NUMBERS, SIGNAL } from '../common/check-options.js';
-import { checkOptions } from '../common/option-mistakes.js';
+import { AbpError, requireTexts, safely } from '../errors.js';
+import { getOwn, isObject } from '../values.js';
+import { RECONNECTING } from './kinds.js';
+import { isStream } from '../transfer.js';
+import { requireOptions } from '../check-options.js';
+import { exactOrigin } from '../origins.js';
 
-/** @import { OptionTypes } from '../common/check-options.js' */
-
-/** The types of {@link import('./retry.js').Reconnecting}. */
-const RECONNECT = {
-  attempts: 'a number',
-  delay: 'a number',
-  maxDelay: 'a number',
-  reload: 'a boolean or a function',
-};
+/** @import { Kinds } from '../check-options.js' */
 
 /** @param {unknown} wrong @param {string} why */
 function refuseIf(wrong, why) {
@@ -23,23 +16,21 @@ function refuseIf(wrong, why) {
 /**
  * @param {any} target
  * @param {any} options
- * @param {OptionTypes} types
+ * @param {Kinds} kinds
  * @param {boolean} isTarget whether that leads to an app
  * @throws {AbpError} INVALID_PARAMS
  */
-export function checkConnect(target, options, types, isTarget) {
+export function checkConnect(target, options, kinds, isTarget) {
   requireTexts('connect needs agent', options?.agent, 'name', 'version');
-  checkOptions('connect', options, {
-    ...types,
-    limits: NUMBERS,
-    reconnect: 'a boolean or an object',
-  });
-  const { reconnect } = options;
-  if (isObject(reconnect)) checkOptions('reconnect', reconnect, RECONNECT);
+  const { origin } = options;
+  if (typeof origin !== 'string' && 'contentWindow' in Object(target))
+    exactOrigin(origin, target.src);
+  requireOptions('connect', options, kinds);
+  if (isObject(options.reconnect)) requireOptions('reconnect', options.reconnect, RECONNECTING);
   const isWindow = safely(() => target.window === target, false);
   refuseIf(isWindow, 'connect needs the iframe itself, not its contentWindow or another window');
   const place = typeof target === 'function' ? target.iframe : target;
-  const reloads = getOwn(reconnect, 'reload') && !('contentWindow' in Object(place));
+  const reloads = getOwn(options.reconnect, 'reload') && !('contentWindow' in Object(place));
   refuseIf(reloads, 'reload of reconnect needs an iframe');
   refuseIf(
     !isTarget,
@@ -54,7 +45,7 @@ export function checkConnect(target, options, types, isTarget) {
  * @throws {AbpError} INVALID_PARAMS
  */
 export function signalOf(options) {
-  checkOptions('reconnect()', options, { signal: SIGNAL });
+  requireOptions('reconnect()', options, { signal: 'an AbortSignal' });
   return options.signal;
 }
 
@@ -62,14 +53,14 @@ export function signalOf(options) {
  * @param {unknown} name
  * @param {any} options of a call
  * @param {unknown} streams what reads its chunks, if something does
- * @param {OptionTypes} types
+ * @param {Kinds} kinds
  * @param {{ connected: boolean, features: { outcomes: boolean } }} client
  * @returns {AbpError | undefined} why the call cannot be made now
  * @throws {AbpError} INVALID_PARAMS
  */
-export function checkCall(name, options, streams, types, client) {
+export function checkCall(name, options, streams, kinds, client) {
   try {
-    return refusal(name, options, streams, types, client);
+    return refusal(name, options, streams, kinds, client);
   } catch (error) {
     throw error instanceof AbpError ? AbpError.from(error, UNSTARTED) : error;
   }
@@ -79,14 +70,14 @@ export function checkCall(name, options, streams, types, client) {
 const UNSTARTED = { metadata: { outcome: /** @type {const} */ ('unstarted') } };
 
 /** @type {typeof checkCall} */
-function refusal(name, options, streams, types, { connected, features }) {
+function refusal(name, options, streams, kinds, { connected, features }) {
   const { input, retry, transfer, idempotencyKey } = options ?? {};
   refuseIf(typeof name !== 'string', 'call needs the name of a capability');
-  checkOptions('a call', options, types);
   refuseIf(
     input !== undefined && !isStream(input),
     'input of a call must be an async iterable or a ReadableStream',
   );
+  requireOptions('a call', options, kinds);
   refuseIf(
     idempotencyKey !== undefined && !idempotencyKey,
     'idempotencyKey of a call must be a string of 1 to 256 characters',

@@ -1,5 +1,5 @@
 /** Tells the app's author, on the console, which agents were refused. Loaded with the first of them. */
-import { warn } from '../common/warnings.js';
+import { warn } from '../warnings.js';
 
 /** A second agent of a window that has a session. */
 export const tellBusy = () =>

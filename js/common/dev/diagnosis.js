@@ -1,9 +1,10 @@
 /** Says why a handshake had no answer. Loaded when that has happened: what is said here is long. */
-import { AbpError, safely } from '../common/errors.js';
-import { getOwn } from '../common/values.js';
-import { warn } from '../common/warnings.js';
-import { readError } from '../wire/responses.js';
-import { OPAQUE, visibleOrigin } from '../transports/iframe.js';
+import { AbpError, safely } from '../errors.js';
+import { getOwn } from '../values.js';
+import { warn } from '../warnings.js';
+
+/** The origin of a sandboxed frame. */
+const OPAQUE = 'null';
 
 /**
  * What is known of a handshake that had no answer.
@@ -57,7 +58,7 @@ function warnEarly(unanswered, blocked) {
 /** @param {Unanswered} unanswered */
 function refusalIn({ heard }) {
   const refusal = getOwn(getOwn(heard, 'payload'), 'error');
-  return refusal ? AbpError.from(readError(refusal)) : undefined;
+  return refusal ? AbpError.from(/** @type {any} */ (refusal)) : undefined;
 }
 
 /**
@@ -111,7 +112,7 @@ function knownReason({ iframe, origin, stranger, heard, unread }) {
     return 'its messages could not be read: they are malformed, or longer than limits.maxControlLength (docs/errors.md#no-answer)';
   }
   if (!iframe) return undefined;
-  if (globalThis.origin === 'null') {
+  if (globalThis.origin === OPAQUE) {
     return 'this page has no origin that an app could list, as it is a file or sandboxed: serve it over HTTP (docs/errors.md#refused-origin)';
   }
   if (stranger !== undefined) {
@@ -164,7 +165,6 @@ const likelyReason = ({ iframe, origin }) =>
  * @returns {string | undefined}
  */
 function visibleReason({ contentWindow }, origin) {
-  const visible = visibleOrigin(contentWindow);
   const href = safely(() => contentWindow?.location.href, undefined);
   if (href === undefined) return undefined;
   const [navigation] = safely(
@@ -175,7 +175,8 @@ function visibleReason({ contentWindow }, origin) {
   if (status >= 400) {
     return `the server answered ${href} with status ${status} (docs/errors.md#frame-not-found)`;
   }
-  if (visible === origin) return undefined;
+  if (safely(() => /** @type {any} */ (contentWindow).origin, undefined) === origin)
+    return undefined;
   return href === 'about:blank'
     ? 'the iframe is empty: its page has not begun to load (docs/errors.md#frame-not-found)'
     : `the iframe shows ${href}, which is not at ${origin} (docs/errors.md#wrong-origin)`;

@@ -1,7 +1,7 @@
 /** Finds what makes a value impossible to send. Runs only when sending it has failed. */
-import { safely, toErrorObject } from './errors.js';
-import { isObject } from './values.js';
-import { warn } from './warnings.js';
+import { safely, toErrorObject } from '../errors.js';
+import { isObject } from '../values.js';
+import { warn } from '../warnings.js';
 
 /** Levels of objects that are searched. */
 const MAX_SEARCHED_LEVELS = 16;

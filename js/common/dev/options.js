@@ -1,0 +1,30 @@
+/** Warns of options that nothing reads. */
+import { LIMITS } from './kinds.js';
+import { similarName } from '../similar-name.js';
+import { warn } from '../warnings.js';
+
+/** @import { Kinds } from '../check-options.js' */
+
+/** Names of options that were warned of. */
+const MAX_WARNED = 100;
+/** @type {Set<string>} */
+const warned = new Set();
+
+/**
+ * Warns once of each option that nothing reads.
+ * @param {string} who whose options they are
+ * @param {any} options
+ * @param {Kinds} kinds of those that are read
+ */
+export function warnOfUnread(who, options, kinds) {
+  const names = Object.keys(kinds);
+  for (const name of Object.keys(options ?? {})) {
+    const id = `${who} ${name}`;
+    if (names.includes(name) || warned.has(id) || warned.size >= MAX_WARNED) continue;
+    warned.add(id);
+    const near = similarName(name, names);
+    const hint = near === undefined ? `it has ${names.join(', ')}` : `did you mean ${near}?`;
+    warn(`${who} has no option ${name.slice(0, 64)}: ${hint} (docs/errors.md#warnings)`);
+  }
+  if (kinds.limits) warnOfUnread('limits', options?.limits, LIMITS);
+}

@@ -1,0 +1,38 @@
+/** Options of agents and their clients: a name that nothing reads is refused, and null is no option. */
+import {
+  misfit,
+  mistyped,
+  requireOf,
+  requireOptions,
+  requireValues,
+} from '../../../js/common/check-options.js';
+import { AbpError } from '../../../js/common/errors.js';
+
+/**
+ * Throws unless each option is of its kind, and read.
+ * @param {string} who whose options they are
+ * @param {any} options
+ * @param {import('../../../js/common/check-options.js').Kinds} kinds
+ * @throws {AbpError} INVALID_PARAMS
+ */
+export function requireExactly(who, options, kinds) {
+  requireOf(who, 'options', 'an object', options);
+  requireOptions(who, options, kinds, true);
+  requireValues(who, options, kinds);
+  const name = misfit(options, kinds);
+  if (name === undefined) return;
+  const names = Object.keys(kinds).join(', ');
+  throw new AbpError('INVALID_PARAMS', `${who} has no option ${name}; it has: ${names}`);
+}
+
+/**
+ * Throws unless a value is a list of texts, or absent.
+ * @param {string} who
+ * @param {string} name
+ * @param {unknown} list
+ * @throws {AbpError} INVALID_PARAMS
+ */
+export function requireTexts(who, name, list = []) {
+  if (!Array.isArray(list) || list.some((text) => typeof text !== 'string'))
+    throw mistyped(who, name, 'a list of strings');
+}

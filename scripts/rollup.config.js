@@ -35,15 +35,15 @@ const SIDES = [
 /** What is loaded later, by the file it is put into. A part that is not named is in a file of its own. */
 const LATER = {
   'app-parts': 'app/checked app/explain app/never-ran app/standard-schema',
-  development: `common/warnings common/dev/diagnosis common/dev/index common/dev/mistakes common/dev/options
-    common/dev/refusals common/dev/unsent`,
+  development: `common/dev/app common/dev/diagnosis common/dev/index common/dev/mistakes common/dev/options
+    common/dev/unsent`,
   'agent-parts': 'agent/retry session/pending-cancel',
   'agent-streams': 'agent/input agent/streaming session/streamed-call',
   'shared-parts': `common/bounds common/copy common/inflow common/iterator-of common/similar-name
     common/value-size agent/call-stream common/turns app/reporters session/capability-support
     wire/elicitations wire/stream-writer`,
   'outflow-parts': 'common/iteration session/outflow',
-  'small-parts': 'common/waiting',
+  'small-parts': 'common/waiting common/warnings',
   'data-parts': 'wire/binary packages/websocket/src/json-text',
 };
 const laterOf = new Map(

@@ -133,17 +133,6 @@ export function requireTexts(needed, object, ...keys) {
 }
 
 /**
- * Throws unless the given members of an object are functions or absent.
- * @param {string} who whose members they are, for the error's message
- * @param {any} object the object to check; any value is safe
- * @param {...string} keys the names of the members
- */
-export function requireFunctions(who, object, ...keys) {
-  const wrong = keys.find((key) => object?.[key] && typeof object[key] !== 'function');
-  if (wrong) throw new AbpError('INVALID_PARAMS', `${wrong} of ${who} must be a function`);
-}
-
-/**
  * Reads a value that may throw when it is read: a getter, a revoked proxy, an object that cannot become a string.
  * @template T
  * @param {() => T} read reads it

@@ -7,10 +7,6 @@
 
 /** @type {WarningListener | undefined} */
 let listener;
-/** The handlers that were warned of. @type {Set<string>} */
-const busy = new Set();
-/** Handlers that are warned of at most. */
-const MAX_BUSY = 100;
 
 /**
  * Says who takes the warnings of this library, of all its entries: mistakes in a program that would go unnoticed, such as a misspelt
@@ -30,19 +26,4 @@ export function warnings(to) {
  */
 export function warn(message, ...details) {
   (listener ?? console.warn)(`abp-bridge: ${message}`, ...details);
-}
-
-/**
- * Warns once of a handler that ran on when its cancel had waited for it long enough.
- * @internal
- * @param {string} name of the capability
- */
-export function warnOfHandler(name) {
-  if (busy.has(name) || busy.size >= MAX_BUSY) return;
-  busy.add(name);
-  const hint =
-    'give its signal to fetch and to what else takes one, or await breathe() in its loop';
-  warn(
-    `${name} still ran when its cancel had waited for limits.grace: ${hint} (docs/apps.md#long-work)`,
-  );
 }

@@ -11,7 +11,7 @@ export const OPAQUE = 'null';
  * @param {Window | null} target
  * @returns {string | undefined}
  */
-export const visibleOrigin = (target) =>
+const visibleOrigin = (target) =>
   safely(() => /** @type {{ origin?: string } | undefined} */ (target)?.origin, undefined);
 
 /**

@@ -1,7 +1,7 @@
 /** The development part: what is said of mistakes. js/common/development.js loads it with the first one. */
-export { warn, warnOfHandler } from '../warnings.js';
+export { warn } from '../warnings.js';
 export * from './diagnosis.js';
 export * from './mistakes.js';
 export { warnOfUnread } from './options.js';
-export * from './refusals.js';
+export * from './app.js';
 export * from './unsent.js';

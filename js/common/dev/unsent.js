@@ -27,7 +27,7 @@ const kindOf = (value) =>
  * @param {string} path what the value is called, such as `params`
  * @returns {string | undefined} where the part is and of what kind; undefined if all of the value can be cloned
  */
-export function uncloneablePart(value, path) {
+function uncloneablePart(value, path) {
   if (isCloneable(() => value)) return undefined;
   for (let level = 0; isObject(value) && level < MAX_SEARCHED_LEVELS; level++) {
     const whole = /** @type {Record<string, unknown>} */ (value);

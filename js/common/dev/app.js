@@ -1,0 +1,39 @@
+/** Tells an app's author, on the console, which agents were refused and which handlers do not stop. */
+import { warn } from '../warnings.js';
+
+/** Handlers that are warned of at most. */
+const MAX_BUSY = 100;
+/** @type {Set<string>} */
+const busy = new Set();
+
+/** A second agent of a window that has a session. */
+export const tellBusy = () =>
+  warn(
+    'an agent was refused: another agent in the same window has a session (docs/errors.md#already-connected)',
+  );
+
+/**
+ * An agent of an origin that is not listed.
+ * @param {string[] | undefined} origins those that are
+ * @param {string} origin its own
+ */
+export function tellRefused(origins, origin) {
+  const list = JSON.stringify([...(origins ?? []), origin]);
+  warn(
+    `an agent from ${origin} was refused. To let it call this app: expose(app, { origins: ${list} }) (docs/errors.md#refused-origin)`,
+  );
+}
+
+/**
+ * Warns once of a handler that ran on when its cancel had waited for it long enough.
+ * @param {string} name of the capability
+ */
+export function warnOfHandler(name) {
+  if (busy.has(name) || busy.size >= MAX_BUSY) return;
+  busy.add(name);
+  const hint =
+    'give its signal to fetch and to what else takes one, or await breathe() in its loop';
+  warn(
+    `${name} still ran when its cancel had waited for limits.grace: ${hint} (docs/apps.md#long-work)`,
+  );
+}

@@ -20,16 +20,15 @@ const SIDES = [
   {
     side: 'expose',
     entry: join(root, 'packages/main/src/expose.js'),
-    own: /\/js\/(app\/|session\/invocation)/,
+    own: /\/js\/app\/(?!questions)/,
     shared:
-      /\/js\/(driver\/cancellable|common\/(breathe|json-schema|report|require-json|token)|transports\/(owners|window))\.js/,
+      /\/js\/(common\/(breathe|json-schema|report|require-json|token)|transports\/(owners|window))\.js/,
   },
   {
     side: 'connect',
     entry: join(root, 'packages/main/src/connect.js'),
-    own: /\/js\/(agent\/(?!rejection)|session\/pending-call)/,
-    shared:
-      /\/js\/(driver\/pending|transports\/(iframe|iframe-watcher|worker)|wire\/responses)\.js/,
+    own: /\/js\/(agent\/(?!rejection|call-stream)|session\/pending-cancel)/,
+    shared: /\/js\/(transports\/(iframe|iframe-watcher|worker)|wire\/responses)\.js/,
   },
 ];
 /** What is loaded later, by the file it is put into. A part that is not named is in a file of its own. */
@@ -37,12 +36,8 @@ const LATER = {
   'app-parts': 'app/checked app/explain app/never-ran app/standard-schema',
   development: `common/dev/app common/dev/diagnosis common/dev/index common/dev/mistakes common/dev/options
     common/dev/unsent`,
-  'agent-parts': 'agent/retry session/pending-cancel',
-  'agent-streams': 'agent/input agent/streaming session/streamed-call',
-  'shared-parts': `common/bounds common/copy common/inflow common/iterator-of common/similar-name
-    common/value-size agent/call-stream common/turns app/reporters session/capability-support
-    wire/elicitations wire/stream-writer`,
-  'outflow-parts': 'common/iteration session/outflow',
+  'agent-parts': 'agent/retry',
+  'shared-parts': `common/similar-name common/turns app/reporters session/capability-support`,
   'small-parts': 'common/waiting common/warnings',
   'data-parts': 'wire/binary packages/websocket/src/json-text',
 };

@@ -9,7 +9,7 @@ import { withSections, written } from '../wasm/read-module.mjs';
 // Its listeners for uncaught errors would print two pages of its own source.
 process.removeAllListeners('uncaughtException').removeAllListeners('unhandledRejection');
 
-const LETTERS = 'abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ';
+const LETTERS = '_$abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ';
 const GROWTH = 'emscripten_notify_memory_growth';
 const [IMPORT, EXPORT] = [2, 7];
 /** Whether something is exported for the compiler. @param {string} name */
@@ -24,9 +24,10 @@ function coreIn(file) {
 }
 
 const abp = coreIn(fileURLToPath(new URL('../dist/abp-wasm.js', import.meta.url)));
-if (abp.names.length >= LETTERS.length) throw new Error('more exports than letters');
 /** By the names in C: those of the core of ABP, in the other cores, too, where they have them. */
-const short = new Map([GROWTH, ...abp.names].map((name, i) => [name, LETTERS[i]]));
+const short = new Map(
+  [GROWTH, ...abp.names].map((name, i) => [name, LETTERS[i] ?? `_${LETTERS[i % LETTERS.length]}`]),
+);
 /** @param {string} name */
 const shortOf = (name) => short.get(name) ?? name;
 

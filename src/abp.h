@@ -215,7 +215,8 @@ typedef enum abp_kind {
   ABP_CHUNK,   /* of a stream, `at` is its size. Callee: send the chunk. Caller: hand the chunk just
                   received to the call's reader */
   ABP_CREDIT,  /* caller: tell the peer that `chunks` chunks, `at` bytes, were read */
-  ABP_RESUME   /* callee: half of the stream's window is free again, for a chunk that had to wait */
+  ABP_RESUME,  /* callee: half of the stream's window is free again, for a chunk that had to wait */
+  ABP_NOTIFY   /* agent: hand the notification just received to its listener: abp_received() */
 } abp_kind;
 
 /* Control messages; abp_action.arg of an ABP_SEND. */
@@ -484,10 +485,11 @@ abp_session abp_session_state(const abp_endpoint *endpoint);
 
 /* The parts of a message of the data plane, as slices of its text, untouched. */
 typedef struct abp_body {
-  const char *name; /* the capability, event or elicitation method, without quotes and escapes */
+  /* The capability, event or elicitation method, without quotes and escapes. */
+  const char *name;
   size_t name_length;
-  const char
-      *payload; /* JSON: params of a call, a result's ABPResponse, a notification's data, a chunk */
+  /* JSON: params of a call, a result's ABPResponse, a notification's data, a chunk. */
+  const char *payload;
   size_t payload_length;
   const char *id; /* JSON: the message's id. A call's answer goes to it: keep it with the call */
   size_t id_length;
@@ -495,10 +497,11 @@ typedef struct abp_body {
   size_t token_length;
   const char *key; /* JSON: the idempotencyKey of a call, NULL if it has none */
   size_t key_length;
-  const char
-      *repeats; /* JSON: the callId of the call that this one repeats, NULL if there is none */
+  const char *repeats; /* JSON: the callId of the call that this one repeats, NULL if it is new */
   size_t repeats_length;
-  int input; /* 1: the caller of a call streams to its handler */
+  uint32_t timeout_ms; /* of a call or a question, 0 if it has none */
+  int input; /* 1: the caller of a call streams to its handler; a question is to be answered by a
+                stream */
 } abp_body;
 
 /* A message has come, as JSON text. Unknown types, echoes and answers to nothing are counted.
@@ -549,8 +552,9 @@ typedef struct abp_told {
   int repeatable; /* 1: its capability may run twice, so that the error may say `retryable` */
 } abp_told;
 
-/* The ABPResponse of a call that ended without success (ABP_RESULT, ABP_SETTLE), or was refused
- * (ABP_REFUSE, whose message is the reason, if there is one): success, cancelled, error and
+/* The ABPResponse of a call that ended without success (ABP_RESULT, ABP_SETTLE), or never began: it
+ * was received and refused (ABP_REFUSE), or could not be made (ABP_REQUEST, with an abp_error for
+ * its arg); `reason`, if there is one, is its message then. It says success, cancelled, error and
  * metadata.outcome. What else `told->response` has, such as error.details and a report, is for you
  * to add. As abp_print(): terminated, NULL when memory is short. */
 const char *abp_print_response(abp_endpoint *endpoint, const abp_action *action,

@@ -27,7 +27,8 @@ enum outbox {
   OUT_SESSION = 1 << 16,
   OUT_REFUSE = 1 << 17,
   OUT_REPORT = 1 << 18,
-  OUT_FIRST = OUT_REFUSE | OUT_REPORT | 1 << ABP_MSG_CANCEL_RESULT
+  OUT_NOTIFY = 1 << 19,
+  OUT_FIRST = OUT_REFUSE | OUT_REPORT | OUT_NOTIFY | 1 << ABP_MSG_CANCEL_RESULT
 };
 _Static_assert(ABP_MSG_PROBE < 16, "the outbox's own bits are above the messages'");
 
@@ -79,6 +80,8 @@ int endpoint_cancel_result(abp_endpoint *endpoint, const abp_id *id, abp_call ca
 int endpoint_shutdown(abp_endpoint *endpoint);
 int endpoint_bye(abp_endpoint *endpoint, int persisted);
 int endpoint_ping(abp_endpoint *endpoint, int pong);
+/* A notification has come, of an event that has a name. */
+int endpoint_notified(abp_endpoint *endpoint);
 /* A call or, with `about`, a question has come: what abp_call_received() and its like have in
  * common.
  */

@@ -21,6 +21,7 @@ COLD static void hand_out(abp_endpoint *ep, uint32_t of, abp_action *action) {
     action->kind = ABP_REPORT;
     action->call = ep->report;
     break;
+  case OUT_NOTIFY: action->kind = ABP_NOTIFY; break;
   case OUT_SESSION:
     action->kind = ABP_SESSION;
     action->arg = ep->session.state;

@@ -179,6 +179,12 @@ int endpoint_ping(abp_endpoint *ep, int pong) {
   return ABP_OK;
 }
 
+int endpoint_notified(abp_endpoint *ep) {
+  session_heard(&ep->session, ep->calls.now);
+  if (abp_features(ep) & ABP_NOTIFICATIONS) ep->outbox |= OUT_NOTIFY;
+  return ABP_OK;
+}
+
 static struct session_patience patience_of(const abp_endpoint *ep) {
   return (struct session_patience){ep->config.heartbeat_ms, ep->config.probe_ms};
 }

@@ -105,8 +105,10 @@ int json_is_null(const json_value *value) { return cJSON_IsNull(value); }
 int json_is_number(const json_value *value) { return cJSON_IsNumber(value); }
 
 uint32_t json_ms(const json_value *value) {
-  if (!cJSON_IsNumber(value) || !(value->valuedouble >= 1)) return 0;
-  return value->valuedouble < 2147483647.0 ? (uint32_t)value->valuedouble : 2147483647u;
+  if (!cJSON_IsNumber(value) || !(value->valuedouble > 0)) return 0;
+  if (value->valuedouble >= 2147483647.0) return 2147483647u;
+  const uint32_t whole = (uint32_t)value->valuedouble;
+  return whole + ((double)whole < value->valuedouble);
 }
 
 uint64_t json_count(const json_value *value) {

@@ -25,7 +25,7 @@ int json_is_true(const json_value *value);
 int json_is_false(const json_value *value);
 int json_is_null(const json_value *value);
 int json_is_number(const json_value *value);
-/* A number as whole ms in 0..2^31-1; 0 for anything else. */
+/* A number as whole ms in 0..2^31-1, rounded up; 0 for anything else. */
 uint32_t json_ms(const json_value *value);
 /* A whole number in 0..2^53, or UINT64_MAX for anything else. */
 uint64_t json_count(const json_value *value);

@@ -381,9 +381,7 @@ static const char *print_payload(const abp_endpoint *ep, const abp_action *actio
     wire_add_error(out, (abp_error)action->arg, NULL, 1);
     if (type.text && strcmp(type.text, "initialize") == 0) return "initialize-result";
     if (ep->config.role == ABP_AGENT) return "elicitation/response";
-#ifndef ABP_CONTROL_ONLY /* whose shim refuses calls itself */
     wire_add_fate(out, ABP_FATE_UNSTARTED);
-#endif
     return "capabilities/call-result";
   }
   switch (action->arg) {

@@ -42,7 +42,8 @@ static void set_asked(struct wire *wire, const json_value *name, const json_valu
 static void set_call(struct wire *wire, const json_value *payload) {
   const json_value *options = json_member(payload, "options");
   set_asked(wire, json_member(payload, "capability"), json_member(payload, "params"));
-  const struct json_slice token = wire_source(wire, given(options, "progressToken")),
+  const json_value *wanted = given(options, "progressToken");
+  const struct json_slice token = wire_source(wire, json_is_false(wanted) ? NULL : wanted),
                           key = wire_source(wire, given(options, "idempotencyKey")),
                           repeats = wire_source(wire, given(options, "repeats"));
   wire->body.token = token.text;
@@ -51,7 +52,14 @@ static void set_call(struct wire *wire, const json_value *payload) {
   wire->body.key_length = key.length;
   wire->body.repeats = repeats.text;
   wire->body.repeats_length = repeats.length;
+  wire->body.timeout_ms = json_ms(json_member(options, "timeout"));
   wire->body.input = json_is_true(json_member(options, "input"));
+}
+
+static void set_question(struct wire *wire, const json_value *payload) {
+  set_asked(wire, json_member(payload, "method"), json_member(payload, "params"));
+  wire->body.timeout_ms = json_ms(json_member(payload, "timeout"));
+  wire->body.input = json_member(payload, "stream") != NULL;
 }
 
 static int take_call(abp_endpoint *ep, const json_value *payload, const abp_id *id, uint32_t flags,
@@ -64,7 +72,7 @@ static int take_call(abp_endpoint *ep, const json_value *payload, const abp_id *
   const json_value *stream = json_member(options, "stream");
   const struct json_slice repeats = json_string(json_member(options, "repeats"));
   const abp_id earlier = {repeats.text, (uint32_t)repeats.length, 0};
-  return endpoint_receive(ep, &key, json_ms(json_member(options, "timeout")),
+  return endpoint_receive(ep, &key, ep->wire->body.timeout_ms,
                           flags | (ep->wire->body.token ? ABP_WANTS_PROGRESS : 0u),
                           window_of(stream, "chunks"), window_of(stream, "bytes"),
                           repeats.text ? &earlier : NULL, fault);
@@ -85,7 +93,7 @@ static int read_credit(abp_endpoint *ep, const json_value *payload) {
 static int take_question(abp_endpoint *ep, const json_value *payload, const abp_id *id,
                          abp_error fault) {
   const json_value *stream = json_member(payload, "stream");
-  const uint32_t timeout_ms = json_ms(json_member(payload, "timeout"));
+  const uint32_t timeout_ms = ep->wire->body.timeout_ms;
   const struct json_slice call = json_string(json_member(payload, "callId"));
   const abp_id about = {call.text, (uint32_t)call.length, 0};
   if (!stream) return abp_question_received(ep, id, timeout_ms, &about, fault);
@@ -134,12 +142,12 @@ static int read_progress(abp_endpoint *ep, const json_value *payload) {
   return abp_progress_received(ep, &operation);
 }
 
-static int read_notification(struct wire *wire, const json_value *payload) {
+static int read_notification(abp_endpoint *ep, const json_value *payload) {
   /* One client library says `method` and `params` instead. */
-  const json_value *event = json_member(payload, "event"), *data = json_member(payload, "data");
-  set_name(wire, event ? event : json_member(payload, "method"));
-  set_payload(wire, data ? data : json_member(payload, "params"));
-  return ABP_OK;
+  const json_value *event = given(payload, "event"), *data = given(payload, "data");
+  const struct json_slice name = set_name(ep->wire, event ? event : json_member(payload, "method"));
+  set_payload(ep->wire, data ? data : json_member(payload, "params"));
+  return name.text ? endpoint_notified(ep) : ABP_OK;
 }
 
 enum { CALL, RESULT, NOTIFICATION, PROGRESS, ELICITATION, CHUNK, CREDIT };
@@ -167,8 +175,7 @@ int abp_read(abp_endpoint *ep, const char *text, size_t length) {
   const json_value *payload = json_member(ep->wire->message, "payload");
   const int kind = data_kind(ep);
   if (kind == CALL) set_call(ep->wire, payload);
-  if (kind == ELICITATION)
-    set_asked(ep->wire, json_member(payload, "method"), json_member(payload, "params"));
+  if (kind == ELICITATION) set_question(ep->wire, payload);
   return kind == CALL || kind == ELICITATION;
 }
 
@@ -182,7 +189,7 @@ int abp_take(abp_endpoint *ep, uint32_t flags, abp_error fault) {
   switch (data_kind(ep)) {
   case CALL: status = take_call(ep, payload, &id, flags, fault); break;
   case RESULT: status = read_result(ep, payload, &id); break;
-  case NOTIFICATION: status = read_notification(ep->wire, payload); break;
+  case NOTIFICATION: status = read_notification(ep, payload); break;
   case PROGRESS: status = read_progress(ep, payload); break;
   case ELICITATION: status = take_question(ep, payload, &id, fault); break;
   case CHUNK: status = read_chunk(ep, payload); break;
@@ -247,7 +254,8 @@ static abp_call received_above(const abp_endpoint *ep, uint32_t slot) {
 
 static void print_request(const abp_endpoint *ep, const abp_action *action, const abp_body *body,
                           struct json_text *out) {
-  const struct call *call = table_call(&ep->calls.table, calls_slot(&ep->calls, action->call));
+  const uint32_t slot = calls_slot(&ep->calls, action->call);
+  const struct call *call = table_call(&ep->calls.table, slot);
   const uint64_t timeout = call->timer ? call->deadline - ep->calls.now : 0;
   const int agent = ep->config.role == ABP_AGENT;
   wire_begin(out);
@@ -354,12 +362,13 @@ static void read_error(const json_value *response, struct failure *failure) {
 
 /* Only of a call's result: of a question nobody asks what became of it. */
 static int says_fate(const abp_endpoint *ep, const abp_action *action) {
-  return (ep->config.role == ABP_AGENT) == (action->kind == ABP_SETTLE);
+  const int made = action->kind == ABP_SETTLE || action->kind == ABP_REQUEST;
+  return (ep->config.role == ABP_AGENT) == made;
 }
 
 static struct failure failure_told(const abp_endpoint *ep, const abp_action *action,
                                    const abp_told *told, const json_value *response) {
-  if (action->kind == ABP_REFUSE) {
+  if (action->kind == ABP_REFUSE || action->kind == ABP_REQUEST) {
     struct failure refusal = failure_of((abp_error)action->arg, ABP_FATE_UNSTARTED);
     if (told->reason_length)
       refusal.message = (struct json_slice){told->reason, told->reason_length};
@@ -458,6 +467,7 @@ const char *abp_print(abp_endpoint *ep, const abp_action *action, const abp_body
   if (!wire_of(ep)) return NULL;
   const int app = ep->config.role == ABP_APP;
   const char *type;
+  if (action->kind == ABP_REQUEST && calls_slot(&ep->calls, action->call) == NO_CALL) return NULL;
   if (action->kind == ABP_RESULT) {
     print_result(ep, action, body, &ep->wire->printed);
     type = result_type(ep);

@@ -28,9 +28,16 @@ static abp_id id_of(uint32_t id_length, abp_call_number number) {
 }
 
 EXPORT("next") abp_packed next(abp_endpoint *ep) { return pack(ep); }
-/* Stands in for endpoints that have been freed: it never has a session, so whatever still comes for
- * one of them finds none. */
-static abp_endpoint *ended;
+/* Stand in for endpoints that have been freed, by role and how their session ended: whatever still
+ * comes for one of them finds none. */
+static abp_endpoint *ended[ABP_APP + 1][ABP_SESSION_LOST + 1];
+
+static abp_endpoint *stand_in(abp_role role, abp_session state) {
+  abp_endpoint **place = &ended[role][state];
+  if (!*place) *place = abp_new(&(const abp_config){.role = role}, 0);
+  if (*place) (*place)->session.state = state;
+  return *place;
+}
 
 /* The configuration of the next endpoint, all zero; fill it in, then create(). */
 static abp_config config;
@@ -41,13 +48,17 @@ EXPORT("config") void *get_config(void) {
 /* A new endpoint, or 0 when memory is short. */
 EXPORT("create") abp_endpoint *create(double now) {
   if (config.max_id > ABP_MAX_ID_BYTES) config.max_id = ABP_MAX_ID_BYTES;
-  if (!ended) ended = abp_new(&(const abp_config){.role = ABP_AGENT}, 0);
-  return ended ? abp_new(&config, (uint64_t)now) : NULL;
+  return stand_in(config.role, ABP_SESSION_NONE) ? abp_new(&config, (uint64_t)now) : NULL;
 }
 /* Frees an endpoint. Returns what to use in its place from now on. */
 EXPORT("destroy") abp_endpoint *destroy(abp_endpoint *ep) {
-  if (ep != ended) abp_free(ep);
-  return ended;
+  const abp_role role = ep->config.role;
+  const abp_session state = ep->session.state;
+  if (ep == ended[role][state]) return ep;
+  abp_free(ep);
+  const int over = state > ABP_SESSION_READY;
+  abp_endpoint *stands = stand_in(role, over ? state : ABP_SESSION_NONE);
+  return stands ? stands : ended[role][ABP_SESSION_NONE];
 }
 
 /* In the scratch: the member's name, terminated, and the JSON from byte 32. */
@@ -61,11 +72,6 @@ EXPORT("connect") abp_packed connect(abp_endpoint *ep, uint32_t timeout_ms) {
 EXPORT("close") abp_packed close_session(abp_endpoint *ep) { return first(ep, abp_close(ep)); }
 EXPORT("lost") abp_packed lost(abp_endpoint *ep) { return first(ep, abp_lost(ep)); }
 EXPORT("suspect") abp_packed suspect(abp_endpoint *ep) { return first(ep, abp_suspect(ep)); }
-
-/* The code is in the scratch. */
-EXPORT("refused") abp_packed refused(abp_endpoint *ep, uint32_t code_length) {
-  return first(ep, abp_refused(ep, buffer, code_length));
-}
 
 EXPORT("leave") abp_packed leave(abp_endpoint *ep, uint32_t persisted) {
   return first(ep, abp_leave(ep, (int)persisted));
@@ -94,11 +100,11 @@ abp_packed cancel_by_id(abp_endpoint *ep, uint32_t id_length, uint32_t reason_le
   return first(ep, abp_cancel_by_id(ep, &id, reason_length ? buffer + id_length : NULL,
                                     reason_length, &call));
 }
-EXPORT("result_received")
-abp_packed result_received(abp_endpoint *ep, uint32_t id_length, abp_call_number number,
-                           abp_outcome outcome) {
+/* A value has come. */
+EXPORT("value_received")
+abp_packed value_received(abp_endpoint *ep, uint32_t id_length, abp_call_number number) {
   const abp_id id = id_of(id_length, number);
-  return first(ep, abp_result_received(ep, &id, outcome));
+  return first(ep, abp_result_received(ep, &id, ABP_COMPLETED));
 }
 EXPORT("unsent") abp_packed unsent(abp_endpoint *ep, abp_call call) {
   return first(ep, abp_send_failed(ep, call));
@@ -197,14 +203,88 @@ EXPORT("became") int32_t became(abp_endpoint *ep, uint32_t id_length) {
   return (int32_t)((uint32_t)outcome << 8 | (uint32_t)fate);
 }
 
-/* The message is in the scratch. */
+/* The message is in the scratch. ABP_FOLLOWS: it is a call or a question, for take(). */
 EXPORT("receive") abp_packed receive(abp_endpoint *ep, uint32_t length) {
-  return first(ep, wire_receive_control(ep, buffer, length));
+  const int status = abp_read(ep, buffer, length);
+  return status > 0 ? ABP_FOLLOWS : first(ep, status < 0 ? status : abp_take(ep, 0, ABP_NO_ERROR));
+}
+EXPORT("take") abp_packed take(abp_endpoint *ep, uint32_t flags, abp_error fault) {
+  return first(ep, abp_take(ep, flags, fault));
+}
+/* The parts of the message that was received: an abp_body. */
+EXPORT("received") const void *received(abp_endpoint *ep) { return abp_received(ep); }
+/* The response follows the id in the scratch. */
+EXPORT("response_received")
+abp_packed response_received(abp_endpoint *ep, uint32_t id_length, abp_call_number number,
+                             uint32_t length) {
+  const abp_id id = id_of(id_length, number);
+  return first(ep, abp_response_received(ep, &id, buffer + id_length, length));
+}
+/* The response is in the scratch. */
+EXPORT("finish_with_response")
+abp_packed finish_with_response(abp_endpoint *ep, abp_call call, uint32_t length) {
+  return first(ep, abp_finish_with_response(ep, call, buffer, length));
+}
+
+/* What print() and its like have to say; its texts are in the scratch, one after the other. */
+static abp_body body;
+static void cut(const char **at, const char **text, size_t *length, uint32_t of) {
+  *text = of ? *at : NULL;
+  *length = of;
+  *at += of;
+}
+EXPORT("say")
+void say(uint32_t name, uint32_t payload, uint32_t id, uint32_t token, uint32_t key,
+         uint32_t repeats, int32_t input) {
+  const char *at = buffer;
+  cut(&at, &body.name, &body.name_length, name);
+  cut(&at, &body.payload, &body.payload_length, payload);
+  cut(&at, &body.id, &body.id_length, id);
+  cut(&at, &body.token, &body.token_length, token);
+  cut(&at, &body.key, &body.key_length, key);
+  cut(&at, &body.repeats, &body.repeats_length, repeats);
+  body.input = input;
 }
 /* The text of the ABP_SEND or ABP_REFUSE just taken, terminated; 0 when memory is short. */
 EXPORT("print") const char *print(abp_endpoint *ep, double unix_ms) {
   size_t length;
-  return wire_print_control(ep, &action, (uint64_t)unix_ms, &length);
+  return abp_print(ep, &action, NULL, (uint64_t)unix_ms, &length);
+}
+/* The same for an action that was taken before; 0 if its call is over. */
+EXPORT("print_action")
+const char *print_action(abp_endpoint *ep, abp_kind kind, abp_call call, uint32_t chunks, double at,
+                         double unix_ms) {
+  const abp_action of = {
+      .kind = kind, .arg = ABP_COMPLETED, .call = call, .chunks = chunks, .at = (uint64_t)at};
+  size_t length;
+  return abp_print(ep, &of, &body, (uint64_t)unix_ms, &length);
+}
+EXPORT("print_progress")
+const char *print_progress(abp_endpoint *ep, abp_call call, double unix_ms) {
+  size_t length;
+  return abp_print_progress_token(ep, call, &body, (uint64_t)unix_ms, &length);
+}
+EXPORT("print_notification") const char *print_notification(abp_endpoint *ep, double unix_ms) {
+  size_t length;
+  return abp_print_notification(ep, &body, (uint64_t)unix_ms, &length);
+}
+/* What is said of a call that ended so. In the scratch: its response, then the reason, if there is
+ * one (else -1). `how`: 1 it expired, 2 it may run twice. */
+EXPORT("print_response")
+const char *print_response(abp_endpoint *ep, abp_kind kind, uint32_t arg, abp_fate fate,
+                           uint32_t response_length, int32_t reason_length, uint32_t how) {
+  const abp_action of = {.kind = kind, .arg = arg, .fate = fate};
+  const abp_told told = {response_length ? buffer : NULL,
+                         response_length,
+                         reason_length < 0 ? NULL : buffer + response_length,
+                         reason_length < 0 ? 0 : (size_t)reason_length,
+                         (int)(how & 1),
+                         (int)(how & 2)};
+  size_t length;
+  return abp_print_response(ep, &of, &told, &length);
+}
+EXPORT("status_error") abp_error status_error(abp_endpoint *ep, int32_t status, int32_t parent) {
+  return abp_status_error(ep, status, parent);
 }
 /* Writes the call's id to the scratch, at most max_id and some bytes, and returns its length. */
 EXPORT("id_text") uint32_t id_text(abp_endpoint *ep, abp_call call) {
@@ -213,15 +293,6 @@ EXPORT("id_text") uint32_t id_text(abp_endpoint *ep, abp_call call) {
 }
 EXPORT("number") abp_call_number number(abp_endpoint *ep, abp_call call) {
   return abp_number(ep, call);
-}
-/* The protocol's error for a code: its name, what it says, and whether the same call may succeed
- * later. The texts are terminated. */
-EXPORT("error_name") const char *error_name(abp_error code) { return abp_error_name((int)code); }
-EXPORT("error_message") const char *error_message(abp_error code) {
-  return abp_error_message((int)code);
-}
-EXPORT("error_retryable") int32_t error_retryable(abp_error code) {
-  return abp_error_retryable((int)code);
 }
 EXPORT("features") uint32_t features(abp_endpoint *ep) { return abp_features(ep); }
 EXPORT("state") abp_session state(abp_endpoint *ep) { return abp_session_state(ep); }

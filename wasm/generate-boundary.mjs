@@ -17,7 +17,7 @@ const MODULES = {
     folder: 'js/driver',
     headers: ['src/abp.h', 'wasm/boundary.h', 'wasm/action.h'],
     boundary: ['wasm/boundary.h', 'wasm/action.h', 'wasm/abp_boundary.c'],
-    structs: { ACTION: 'abp_action', CONFIG: 'abp_config' },
+    structs: { ACTION: 'abp_action', BODY: 'abp_body', CONFIG: 'abp_config' },
     names: { KINDS: 'abp_kind', SESSIONS: 'abp_session' },
     words: { FATES: 'abp_fate' },
   },

@@ -5,7 +5,7 @@ import { rejectionOf } from './rejection.js';
 /**
  * The call, as its stream sees it.
  * @typedef {object} Pending
- * @property {AbortSignal} [signal]
+ * @property {AbortSignal} [followed] its caller's signal
  * @property {(size: number) => void} read a chunk was read
  * @property {() => void} leave the reader wants no more
  */
@@ -47,7 +47,7 @@ export class CallStream extends Inflow {
     // An app that sends no chunks to us has collected them.
     const collected = success && metadata?.collected === true && Array.isArray(data);
     for (const chunk of collected ? data : []) this.push(chunk, 0);
-    const signal = this.#pending?.signal;
+    const signal = this.#pending?.followed;
     this.#pending = undefined;
     this.finish(() => {
       if (!response.success) throw rejectionOf(response, signal);

@@ -15,14 +15,16 @@ import { development } from '../common/development.js';
 import { copyRecord, getOwn, isObject, milliseconds } from '../common/values.js';
 import { exactOrigin } from '../common/origins.js';
 import { onAbort, offAbort } from '../common/signals.js';
-import { makeCall } from '../session/pending-call.js';
+import { makeCall } from '../session/call.js';
+import { cancelById } from '../session/pending-cancel.js';
 import { secret } from '../common/secret.js';
 import { CapabilityList } from './capability-list.js';
 import { ClientSession } from './client-session.js';
-import { LateStream } from './late-stream.js';
+import { CallStream } from './call-stream.js';
+import { Input } from './input.js';
+import { calleeOf } from './answering.js';
 import { rejectionOf } from './rejection.js';
 import { LIST_CHANGED, isRepeatable } from '../wire/messages.js';
-import { readError } from '../wire/responses.js';
 import { isStream } from '../common/transfer.js';
 import { portTransport } from '../transports/port.js';
 import { OPAQUE, iframeTransport } from '../transports/iframe.js';
@@ -30,9 +32,6 @@ import { transportTo } from '../transports/worker.js';
 
 /** The features beyond the published protocol that each `upgrade` asks for. */
 const UPGRADES = { frames: ~0, port: ~abp.FRAMES, none: 0 };
-/** The code for streams, once it is loaded. @type {typeof import('./streaming.js') | undefined} */
-let streaming;
-const loadStreaming = async () => (streaming ??= await loadPart(import('./streaming.js')));
 
 /**
  * What waits, for code or for another attempt, is a copy.
@@ -110,7 +109,7 @@ const OPTIONS = {
  *   app's iframe loads a document again
  */
 
-/** @typedef {AttemptOptions & import('../session/pending-call.js').RequestOptions} CallOptions What `call` and `stream` may be given. */
+/** @typedef {AttemptOptions & import('../session/call.js').RequestOptions} CallOptions What `call` and `stream` may be given. */
 
 /**
  * @typedef {object} AttemptOptions How a call is made, beyond {@link RequestOptions}.
@@ -349,11 +348,7 @@ export class Client {
         ((carried(transport) | abp.OUTCOMES) & UPGRADES[upgrade]),
       limits,
       transport,
-      load: () =>
-        import('./answering.js').then(({ Invocation, calleeOf }) => ({
-          Invocation,
-          callee: calleeOf(this, endpoint, allowedRequests),
-        })),
+      callee: calleeOf(this, () => endpoint, allowedRequests),
       side: this.#side,
       observers: this.#observers,
     });
@@ -465,13 +460,8 @@ export class Client {
    * @returns {import('./call-stream.js').CallStream<import('../types/app.js').ChunkOf<App, Name>, import('../types/app.js').ResponseOf<App, Name>>}
    */
   stream(name, ...rest) {
-    let [params = {}, options = {}] = /** @type {[unknown?, CallOptions?]} */ (rest);
-    /** @param {typeof import('./streaming.js')} loaded */
-    const begin = ({ CallStream }) =>
-      new CallStream((stream) => this.#checked(name, params, options, stream));
-    if (streaming) return begin(streaming);
-    params = kept(params, options?.transfer);
-    return /** @type {any} */ (new LateStream(loadStreaming().then(begin), failed));
+    const [params = {}, options = {}] = /** @type {[unknown?, CallOptions?]} */ (rest);
+    return new CallStream((stream) => this.#checked(name, params, options, stream));
   }
 
   /**
@@ -499,7 +489,7 @@ export class Client {
         return error ? failed(error) : this.#checked(name, params, options, stream, true);
       });
     }
-    if (retry || (input && !streaming)) params = kept(params, transfer);
+    if (retry) params = kept(params, transfer);
     if (stream || input) return this.#callStreaming(name, params, options, stream);
     if (!retry) return this.#call(name, params, options);
     // What may run twice need not be waited for.
@@ -532,20 +522,23 @@ export class Client {
    * @returns {Promise<Response>} rejects if the input is read by somebody else
    */
   async #callStreaming(name, params, options, stream) {
-    const { callStreaming } = streaming ?? (await loadStreaming());
-    return callStreaming((make) => this.#call(name, params, options, make), options.input, stream);
+    const input = options.input && new Input(options.input);
+    try {
+      return await this.#call(name, params, { ...options, stream, input });
+    } finally {
+      input?.close();
+    }
   }
 
   /**
    * @param {string} name
    * @param {unknown} params
-   * @param {CallOptions} options
-   * @param {import('./streaming.js').Make} [make]
+   * @param {import('../session/call.js').MadeOptions} options
    * @returns {Promise<Response>}
    */
-  #call(name, params, options, make = makeCall) {
+  #call(name, params, options) {
     if (this.#closed) return Promise.resolve(failed(closedError()));
-    const response = make(/** @type {Endpoint} */ (this.#endpoint), name, params, options);
+    const response = makeCall(/** @type {Endpoint} */ (this.#endpoint), name, params, options);
     const { progressToken, onProgress } = options;
     if (progressToken === undefined || !onProgress) return response;
     this.#onProgress.set(progressToken, onProgress);
@@ -576,18 +569,11 @@ export class Client {
    * @returns {Promise<CancelResponse>} the app's answer
    */
   cancel(callId, reason) {
-    // The answer is handed over without a further turn: the call's own result may follow at once.
     return new Promise((resolve) => {
-      const fail = (/** @type {unknown} */ thrown) => {
-        const error = toErrorObject(thrown);
-        resolve({ callId, cancelled: false, reason: error.message, error });
-      };
-      if (this.#closed) return fail(closedError());
-      loadPart(import('../session/pending-cancel.js')).then(
-        ({ cancelById }) =>
-          cancelById(/** @type {Endpoint} */ (this.#endpoint), callId, reason, resolve),
-        fail,
-      );
+      if (!this.#closed)
+        return cancelById(/** @type {Endpoint} */ (this.#endpoint), callId, reason, resolve);
+      const error = closedError();
+      return resolve({ callId, cancelled: false, reason: error.message, error });
     });
   }
 
@@ -695,7 +681,7 @@ export class Client {
     repeatable: (name) => isRepeatable(this.#capabilities.get(name)?.annotations),
     later: (response, call) => {
       if (!isOpen(response.metadata)) return;
-      const callId = call.id;
+      const { callId } = call;
       /** @type {Promise<unknown> | undefined} */
       let settled;
       // Nobody is asked unless it is read, and what prints or compares a response does not read it. What is not known yet may be later.
@@ -732,7 +718,7 @@ export class Client {
     const failed = state === abp.SESSION_FAILED;
     const refusal = failed && getOwn(getOwn(message, 'payload'), 'error');
     const error = AbpError.from(
-      refusal ? readError(refusal) : endpoint.failure(abp.DISCONNECTED_ERROR).error,
+      /** @type {any} */ (refusal || endpoint.refusal(abp.DISCONNECTED_ERROR).error),
     );
     if (endpoint.cause !== undefined) error.cause = endpoint.cause;
     session.dispose();

@@ -2,8 +2,8 @@
 import * as abp from '../driver/abp-boundary.js';
 import { AbpError } from '../common/errors.js';
 import { requireOptions } from '../common/check-options.js';
-import { OUTCOME, fateIn } from '../wire/messages.js';
-import { copyRecord, milliseconds } from '../common/values.js';
+import { OUTCOME } from '../wire/messages.js';
+import { copyRecord, getOwn, milliseconds } from '../common/values.js';
 import { wait } from './retry.js';
 
 /** ms for which a session is waited for, unless the caller says how long. */
@@ -57,8 +57,9 @@ export async function askOutcome(client, callId, options, ready) {
  */
 function read(said) {
   const { report, progress } = copyRecord(said);
+  const word = getOwn(said, 'outcome');
   const outcome = /** @type {import('../types/outcome.js').CallOutcome} */ (
-    abp.FATES[fateIn(said) || abp.FATE_UNKNOWN]
+    abp.FATES.indexOf(word) > 0 ? word : 'unknown'
   );
   return {
     outcome,

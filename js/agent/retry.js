@@ -228,7 +228,7 @@ const isOpen = (response) =>
  * memory that knows its key, and as long as that knows it.
  * @param {Response} response of the first time
  * @param {object} call
- * @param {(options: import('../session/pending-call.js').AskOptions) => Promise<Response>} call.attempt makes it again
+ * @param {(options: import('../session/call.js').MadeOptions) => Promise<Response>} call.attempt makes it again
  * @param {() => Promise<boolean>} call.ready settles when it is known whether there is a session
  * @param {{ memory: Named | undefined, features: { outcomes: boolean } }} call.client which says what remembers keys in its session
  * @param {Named | undefined} call.memory the same, of the session of the first time

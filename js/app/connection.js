@@ -1,18 +1,17 @@
 import * as abp from '../driver/abp-boundary.js';
 import { Endpoint, carried } from '../session/endpoint.js';
-import { Invocation } from '../session/invocation.js';
-import { invokeReportingErrors, loadPart, safely, toErrorObject } from '../common/errors.js';
+import { invokeReportingErrors, toErrorObject } from '../common/errors.js';
 import { firstOf, getOwn, textOf } from '../common/values.js';
 import { checkedProgress } from '../wire/messages.js';
 import { portTransport } from '../transports/port.js';
+import { InputStream, ask } from './questions.js';
+
+/** @import { Call } from '../session/call.js' */
 
 /** Characters of what an agent is known by; who says more is not known again. */
 const MAX_OWNER = 256;
 /** Elicitation methods that an agent may list; further ones are ignored. */
 const MAX_REQUESTS = 256;
-
-/** @type {typeof import('./questions.js') | undefined} */
-let questions;
 
 /**
  * @typedef {object} Session The agent, by its own account, and what it asked for. `onSession` and `onSessionEnd` get the
@@ -74,12 +73,11 @@ export class Connection {
       restart,
       transport,
       callee: registry,
-      Invocation,
       observers,
       side: {
         prepare: transport.prepare,
         elicit: (request, parent, about) => this.elicit(request, parent, about),
-        input: (call) => this.#input(call),
+        input: (call) => new InputStream(call),
         recall:
           memory &&
           ((call, run) => call.beginAfter(memory(), (kept) => kept.recall(this, call, run))),
@@ -225,7 +223,7 @@ export class Connection {
    * @param {unknown} [data]
    */
   notify(event, data) {
-    this.#tell(abp.NOTIFICATIONS, 'notification', { event, data });
+    this.endpoint.notify(event, data);
   }
 
   /**
@@ -233,40 +231,7 @@ export class Connection {
    * @param {unknown} info
    */
   notifyProgress(info) {
-    this.#tell(abp.PROGRESS, 'progress', checkedProgress(info));
-  }
-
-  /**
-   * Sends an unsolicited message, if the agent accepts it.
-   * @param {abp.Feature} feature
-   * @param {string} type
-   * @param {object} payload
-   */
-  #tell(feature, type, payload) {
-    if (this.endpoint.has(feature)) this.endpoint.writer.message({ type, payload });
-  }
-
-  /**
-   * What the agent streams to a handler. It is asked for when the first chunk is.
-   * @param {Invocation} call
-   * @returns {AsyncIterableIterator<unknown>}
-   */
-  #input(call) {
-    /** @type {Promise<import('./questions.js').InputStream> | undefined} */
-    let stream;
-    return {
-      next: async () => {
-        stream ??= loadPart(import('./questions.js')).then(
-          ({ InputStream }) => new InputStream(this.endpoint, call),
-        );
-        return (await stream).next();
-      },
-      // Does not wait for a chunk that is under way, as a generator's would.
-      return: async (value) => (await stream)?.return(value) ?? { done: true, value },
-      [Symbol.asyncIterator]() {
-        return this;
-      },
-    };
+    this.endpoint.notifyProgress(checkedProgress(info));
   }
 
   /**
@@ -276,12 +241,7 @@ export class Connection {
    * @param {string} [about]
    */
   async elicit(request, parent, about) {
-    // Loaded on demand: few apps ask. What waits meanwhile is a copy.
-    if (!questions) {
-      request = safely(() => structuredClone(request), request);
-      questions = await loadPart(import('./questions.js'));
-    }
-    return questions.ask(this.endpoint, this.#session?.allowedRequests, request, parent, about);
+    return ask(this.endpoint, this.#session?.allowedRequests, request, parent, about);
   }
 }
 

@@ -9,12 +9,12 @@ import { secret } from '../common/secret.js';
 import { isStream } from '../common/transfer.js';
 import { sizeOf } from '../common/value-size.js';
 import { warn } from '../common/development.js';
-import { CALL, isResponse } from '../wire/messages.js';
+import { isResponse } from '../wire/messages.js';
 import { neverRan } from './never-ran.js';
 
 /** @import { Connection } from './connection.js' */
 /** @import { Memory } from './memory.js' */
-/** @import { Invocation } from '../session/invocation.js' */
+/** @import { Call } from '../session/call.js' */
 /** @import { KeyEnded, KeyFound, KeyStore } from '../types/keys.js' */
 
 /** How many calls with a key are kept in memory. One agent may have as many as there is still room for: it cannot take it all. */
@@ -161,7 +161,7 @@ export class Keys {
   /**
    * Runs a call that has a key, unless one with this key runs or has run.
    * @param {Connection} connection
-   * @param {Invocation} call
+   * @param {Call} call
    * @param {unknown} key
    * @param {() => unknown} run runs its handler
    * @returns {Promise<unknown>} what its handler returns
@@ -171,7 +171,7 @@ export class Keys {
       const why = `idempotencyKey must be a string of 1 to ${MAX_KEY} characters`;
       return neverRan(new AbpError('INVALID_PARAMS', why));
     }
-    const name = nameOf(this.#ownerOf(connection), call.request.name, key);
+    const name = nameOf(this.#ownerOf(connection), call.name, key);
     for (let joined; (joined = this.#running.get(name));) {
       join(call, connection);
       const { ended, again } = await joined;
@@ -200,7 +200,7 @@ export class Keys {
       return this.#answer(connection, call, ended, found.state === 'running');
     }
     call.onStop = undefined;
-    call.earlier = found.report;
+    call.rare.earlier = found.report;
     // Until its handler gives another.
     if (found.report !== undefined) call.report(found.report);
     // What passes on a call that still runs does not say how that ends.
@@ -227,7 +227,7 @@ export class Keys {
    * Asks the store whether a call may begin, until that is known.
    * @param {string} name
    * @param {Connection} connection
-   * @param {Invocation} call
+   * @param {Call} call
    * @param {(joined: Joined) => void} leave takes the key's place away from this call
    * @returns {Promise<KeyFound>} rejects if it cannot begin
    */
@@ -323,7 +323,7 @@ export class Keys {
   /**
    * Answers a call with what became of an earlier one that had its key.
    * @param {Connection} connection
-   * @param {Invocation} call
+   * @param {Call} call
    * @param {KeyEnded} ended
    * @param {boolean} [running] whether that still runs
    */
@@ -342,25 +342,30 @@ export class Keys {
       this.#memory.keep(connection, call.callId, said);
     if (!cancelled && !call.aborted && 'value' in ended) return copyOf(ended.value);
     let response;
-    if (call.aborted) response = endpoint.failure(abp.CANCELLED_ERROR);
+    if (call.aborted) response = endpoint.refusal(abp.CANCELLED_ERROR);
     else if (cancelled) {
       const why = 'The call with this idempotencyKey was cancelled';
-      response = endpoint.failure(abp.CANCELLED_ERROR, why);
+      response = endpoint.refusal(abp.CANCELLED_ERROR, why);
     } else if (error) response = { success: false, error };
     else {
       const why =
         outcome === 'unknown'
           ? 'The call with this idempotencyKey began, and what became of it is not known: its app has ended since'
           : 'The call with this idempotencyKey has run, and its result is not kept';
-      response = endpoint.failure(abp.OPERATION_FAILED, why);
+      response = endpoint.refusal(abp.OPERATION_FAILED, why);
     }
-    return CALL.became(response, fate, again, said);
+    const retryable = response.error.retryable && (again || fate === abp.FATE_UNSTARTED);
+    return {
+      ...response,
+      error: { ...response.error, retryable },
+      metadata: { ...said, outcome: abp.FATES[fate] },
+    };
   }
 }
 
 /**
  * From now on a call waits for another that has its key. If it is cancelled it waits no more, and the work goes on.
- * @param {Invocation} call
+ * @param {Call} call
  * @param {Connection} connection
  */
 function join(call, { endpoint: { machine } }) {

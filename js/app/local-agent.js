@@ -8,12 +8,13 @@ import {
   AbpError,
   invokeReportingErrors,
   reasonText,
+  saysTimeout,
   safely,
   toErrorObject,
 } from '../common/errors.js';
 import { getOwn, isObject, isRecord } from '../common/values.js';
 import { CallStream } from '../agent/call-stream.js';
-import { CALL, ELICITATION, LIST_CHANGED, isResponse } from '../wire/messages.js';
+import { LIST_CHANGED, isResponse } from '../wire/messages.js';
 import { onAbort, offAbort } from '../common/signals.js';
 import { withBase64 } from '../wire/binary.js';
 import { REPORTERS } from './reporters.js';
@@ -27,9 +28,6 @@ import { supportOf } from '../session/capability-support.js';
 const TAKES_BYTES = Symbol.for('abp-bridge.bytes');
 
 const STREAMS = 'bridge.streams';
-
-/** The response to a call that never ran. @param {object} response */
-const unstarted = (response) => CALL.became(response, abp.FATE_UNSTARTED);
 
 /**
  * @typedef {object} Page What it serves.
@@ -57,8 +55,8 @@ export class LocalAgent {
     post: (message, transfer) => this.#receive(message, transfer),
     onMessage() {},
     close: () => {
-      const ended = this.#connection?.endpoint.failure(abp.DISCONNECTED_ERROR);
-      const gone = ended && CALL.became(ended, abp.FATE_UNKNOWN);
+      const { core } = this.#connection?.endpoint ?? {};
+      const gone = core?.response(abp.RESULT, abp.DISCONNECTED, abp.FATE_UNKNOWN);
       this.#connection = undefined;
       for (const id of this.#pending.keys()) this.#answered(id, gone);
     },
@@ -172,7 +170,7 @@ export class LocalAgent {
     };
     if (signal?.aborted) {
       const { endpoint } = await this.#connected();
-      return unstarted(endpoint.ended(abp.CANCELLED, signal.reason));
+      return this.#stopped(endpoint, signal, abp.FATE_UNSTARTED);
     }
     if (input) {
       const error = new AbpError('NOT_SUPPORTED', 'window.abp does not support input streams');
@@ -182,7 +180,7 @@ export class LocalAgent {
     // For everybody else chunks are collected.
     const streams = this.#streams.has(callId) && { stream };
     const response = await this.#ask(
-      CALL.request,
+      'capabilities/call',
       { capability, params, options: { ...rest, ...streams, callId } },
       id,
     );
@@ -192,8 +190,30 @@ export class LocalAgent {
       return options?.[TAKES_BYTES] ? response : withBase64(response);
     }
     const { endpoint } = await this.#connected();
-    const ended = { ...response, ...endpoint.ended(abp.CANCELLED, signal.reason) };
-    return CALL.became(ended, abp.FATE_UNKNOWN, this.#page.registry.repeatable(capability));
+    const repeatable = this.#page.registry.repeatable(capability);
+    return this.#stopped(endpoint, signal, abp.FATE_UNKNOWN, response, repeatable);
+  }
+
+  /**
+   * @param {import('../session/endpoint.js').Endpoint} endpoint
+   * @param {AbortSignal} signal that has stopped a call
+   * @param {abp.Fate} fate
+   * @param {any} [given] its response
+   * @param {boolean} [repeatable]
+   */
+  #stopped({ core }, { reason }, fate, given, repeatable) {
+    const told = given?.metadata?.outcome;
+    return core.response(
+      abp.RESULT,
+      abp.CANCELLED,
+      /** @type {abp.Fate} */ (told ? abp.FATES.indexOf(told) : fate),
+      {
+        given,
+        reason: reasonText(reason) ?? '',
+        expired: saysTimeout(reason),
+        repeatable,
+      },
+    );
   }
 
   /**
@@ -209,7 +229,7 @@ export class LocalAgent {
       // Another with this callId stays; the core refuses the second.
       if (!this.#streams.has(callId)) this.#streams.set(callId, stream);
       stream.attach({
-        signal,
+        followed: signal,
         read: (bytes) => this.#say('bridge/credit', { callId, chunks: 1, bytes }),
         leave: () => void this.cancel(callId, 'The reader stopped reading the stream'),
       });
@@ -311,7 +331,7 @@ export class LocalAgent {
       response = await this.#emit('Elicitation', payload);
       if (response === undefined)
         throw new AbpError('NOT_SUPPORTED', 'Elicitation is not supported here');
-      if (!isResponse(response)) response = ELICITATION.succeed(response);
+      if (!isResponse(response)) response = { success: true, data: response };
     } catch (error) {
       response = { success: false, error: toErrorObject(error) };
     }

@@ -12,7 +12,7 @@ import { Keys } from './keys.js';
 
 /** @import { Connection } from './connection.js' */
 /** @import { Endpoint } from '../session/endpoint.js' */
-/** @import { Invocation } from '../session/invocation.js' */
+/** @import { Call } from '../session/call.js' */
 
 /** The handle of no call. */
 const NONE = /** @type {abp.Handle} */ (0);
@@ -130,7 +130,7 @@ export class Memory {
    * The same when its handler has returned, and that of the call whose word it takes; or when nobody asks any more.
    * @param {Endpoint} endpoint
    * @param {string} callId
-   * @param {Invocation} [asking]
+   * @param {Call} [asking]
    */
   async ended(endpoint, callId, asking) {
     let became = this.became(endpoint, callId);
@@ -145,21 +145,21 @@ export class Memory {
   /**
    * Answers an agent that asks what became of a call, or runs a call that has a key.
    * @param {Connection} connection
-   * @param {Invocation} call
+   * @param {Call} call
    * @param {() => unknown} run runs its handler
    * @returns {unknown} what its handler returns, or a promise of that
    */
   recall(connection, call, run) {
-    const { name, params, idempotencyKey } = call.request;
+    const { name, params, options } = call;
     return name === OUTCOME
       ? this.#tell(connection, params, call)
-      : this.#keys.once(connection, call, idempotencyKey, run);
+      : this.#keys.once(connection, call, options.idempotencyKey, run);
   }
 
   /**
    * @param {Connection} connection
    * @param {unknown} params
-   * @param {Invocation} asking
+   * @param {Call} asking
    */
   async #tell({ endpoint, owner }, params, asking) {
     const callId = getOwn(params, 'callId');
@@ -186,18 +186,16 @@ export class Memory {
  * Waits until the handler of a call has returned, or nobody asks any more.
  * @param {Endpoint} endpoint
  * @param {abp.Handle} handle
- * @param {Invocation} [asking]
+ * @param {Call} [asking]
  */
 async function returnOf({ machine }, handle, asking) {
-  const call = /** @type {Invocation | undefined} */ (
-    machine.find((record) => record.handle === handle)
-  );
+  const call = /** @type {Call | undefined} */ (machine.find((record) => record.handle === handle));
   if (call) await (asking ? unless(asking, call.returned) : call.returned);
 }
 
 /**
  * Waits for something as long as a call is not aborted.
- * @param {Invocation} call
+ * @param {Call} call
  * @param {Promise<unknown>} promise
  * @returns {Promise<void>} rejects with the reason of the call's signal
  */

@@ -1,11 +1,13 @@
 /** The responses to calls that reached their capability and not its handler. */
 import * as abp from '../driver/abp-boundary.js';
 import { AbpError, toErrorObject } from '../common/errors.js';
-import { CALL } from '../wire/messages.js';
 
 /** @param {unknown} error why */
-export const neverRan = (error) =>
-  CALL.became({ success: false, error: toErrorObject(error) }, abp.FATE_UNSTARTED);
+export const neverRan = (error) => ({
+  success: /** @type {const} */ (false),
+  error: toErrorObject(error),
+  metadata: { outcome: abp.FATES[abp.FATE_UNSTARTED] },
+});
 
 /** Of a call whose capability was removed while it waited for its turn. @param {string} name */
 export const removed = (name) =>

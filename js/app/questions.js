@@ -1,41 +1,50 @@
-/** What an app asks its agent: questions, and the input of a call. Loaded with the first of them. */
+/** What an app asks its agent: questions, and the input of a call. */
 import { CallStream } from '../agent/call-stream.js';
 import { ENDING, requireOptions } from '../common/check-options.js';
 import { getOwn, milliseconds } from '../common/values.js';
 import * as abp from '../driver/abp-boundary.js';
-import { ENDED } from '../driver/cancellable.js';
-import { makeCall } from '../session/pending-call.js';
-import { makeStreamedCall } from '../session/streamed-call.js';
+import { ENDED, makeCall } from '../session/call.js';
 import { INPUT, elicitationMethod } from '../wire/elicitations.js';
 
+/** @import { Call } from '../session/call.js' */
 /** @import { Endpoint } from '../session/endpoint.js' */
-/** @import { Invocation } from '../session/invocation.js' */
 
-/** What an agent streams to the handler of a call. Once that is cancelled nothing more is read, not even chunks that had arrived. */
-export class InputStream extends CallStream {
+/**
+ * What an agent streams to the handler of a call. It is asked for when the first chunk is. Once the call is cancelled nothing more is
+ * read, not even chunks that had arrived.
+ * @implements {AsyncIterableIterator<unknown>}
+ */
+export class InputStream {
   #call;
+  /** @type {CallStream | undefined} */
+  #stream;
 
-  /**
-   * @param {Endpoint} endpoint
-   * @param {Invocation} call
-   */
-  constructor(endpoint, call) {
-    const { callId, handle } = call;
-    super((stream) =>
-      makeStreamedCall(endpoint, INPUT, { callId }, {}, { stream }, handle || ENDED),
-    );
+  /** @param {Call} call */
+  constructor(call) {
     this.#call = call;
   }
 
-  /** @override */
   async next() {
     const call = this.#call;
     if (call.aborted) throw call.signal.reason;
+    const { endpoint, callId, handle } = call;
+    this.#stream ??= new CallStream((stream) =>
+      makeCall(endpoint, INPUT, { callId }, { stream }, handle || ENDED),
+    );
     try {
-      return await super.next();
+      return await this.#stream.next();
     } catch (error) {
       throw call.aborted ? call.signal.reason : error;
     }
+  }
+
+  /** @param {unknown} [value] */
+  async return(value) {
+    return this.#stream?.return(value) ?? { done: /** @type {const} */ (true), value };
+  }
+
+  [Symbol.asyncIterator]() {
+    return this;
   }
 }
 
@@ -55,11 +64,11 @@ export function ask(endpoint, allowed, request, parent, about) {
   requireOptions('elicit', { timeout: request.timeout }, ENDING, true);
   if (endpoint.ready && !endpoint.has(abp.ELICITATION)) {
     const why = 'The agent does not support elicitation: ask the user in the app itself';
-    return Promise.resolve(endpoint.failure(abp.NOT_SUPPORTED, why));
+    return Promise.resolve(endpoint.refusal(abp.NOT_SUPPORTED, why));
   }
   if (allowed && ![method, elicitationMethod(method)].some((name) => allowed.includes(name))) {
     const why = `The agent does not support ${method}`;
-    return Promise.resolve(endpoint.failure(abp.NOT_SUPPORTED, why));
+    return Promise.resolve(endpoint.refusal(abp.NOT_SUPPORTED, why));
   }
   const timeout = milliseconds(request.timeout);
   return makeCall(endpoint, method, request.params, { timeout, about }, parent);

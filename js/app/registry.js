@@ -90,6 +90,8 @@ const PUBLISHED = /** @type {const} */ ([
 const holds = (value) =>
   typeof value === 'function' ? invokeReportingErrors(value) === true : value !== false;
 
+/** @import { Call } from '../session/call.js' */
+
 /**
  * What a connection needs of an app's capabilities.
  * `begin` is that of an app of others' making: it begins the app's session, unless it has one.
@@ -98,7 +100,7 @@ const holds = (value) =>
  * }} Capabilities
  */
 
-/** @typedef {(params: any, context: CallContext, call: import('../session/invocation.js').Invocation) => unknown} Run */
+/** @typedef {(params: any, context: CallContext, call: Call) => unknown} Run */
 
 /**
  * Its schemas are JSON Schemas.
@@ -226,7 +228,7 @@ export class Registry {
 
   /**
    * The code with which a call is refused, or `NO_ERROR`.
-   * @param {import('../wire/messages.js').Request} request
+   * @param {Call} call
    */
   rejectionFor({ name }) {
     const capability = this.#capabilities.get(/** @type {string} */ (name));
@@ -238,17 +240,17 @@ export class Registry {
 
   /**
    * Completes the error that refuses a call.
-   * @param {import('../wire/messages.js').Request} request
+   * @param {Call} call
    * @param {abp.ErrorCode} code
    * @param {import('../common/errors.js').ErrorObject} error
    * @returns {Promise<void> | undefined} a promise where that has to wait
    */
-  explain(request, code, error) {
+  explain(call, code, error) {
     if (code === abp.RATE_LIMITED) error.retryAfter = 1000;
     if (!EXPLAINED.includes(code)) return undefined;
     const names = () => [...this.#capabilities.keys()];
-    const shown = this.describe(/** @type {string} */ (request.name));
-    const name = textOf(request.name) ?? typeof request.name;
+    const shown = this.describe(/** @type {string} */ (call.name));
+    const name = textOf(call.name) ?? typeof call.name;
     const act = () => explain?.(name, shown, names(), error);
     if (explain || this.#unexplained >= MAX_UNEXPLAINED) {
       act();
@@ -268,11 +270,11 @@ export class Registry {
 
   /**
    * Runs the handler of a call.
-   * @param {import('../wire/messages.js').Request} request
+   * @param {Call} call
    * @param {CallContext} context
-   * @param {import('../session/invocation.js').Invocation} call
    */
-  run({ name, params }, context, call) {
+  run(call, context) {
+    const { name, params } = call;
     const capability = this.#capabilities.get(/** @type {string} */ (name));
     // It may have been removed while the call waited for its turn.
     if (!capability)

@@ -1,7 +1,7 @@
 // Generated from src/abp.h, wasm/boundary.h, wasm/action.h and wasm/abp_boundary.c by wasm/generate-boundary.mjs: change those instead.
 
 /** The digest of this file. The module must have the same: see js/driver/instance.js. */
-export const ABI = 1662871523;
+export const ABI = 187538989;
 
 /** @import { Brand, Pointer } from './instance.js' */
 
@@ -100,6 +100,7 @@ export const DROP = /** @type {Kind} */ (12);
 export const CHUNK = /** @type {Kind} */ (13);
 export const CREDIT = /** @type {Kind} */ (14);
 export const RESUME = /** @type {Kind} */ (15);
+export const NOTIFY = /** @type {Kind} */ (16);
 export const MSG_INITIALIZE = /** @type {Message} */ (0);
 export const MSG_INITIALIZE_RESULT = /** @type {Message} */ (1);
 export const MSG_CANCEL = /** @type {Message} */ (2);
@@ -146,6 +147,22 @@ export const ACTION_TEXT = 24;
 export const ACTION_LENGTH = 28;
 export const ACTION_CHUNKS = 32;
 export const ACTION_FATE = 36;
+
+/** Where the fields of abp_body lie, in bytes. */
+export const BODY_NAME = 0;
+export const BODY_NAME_LENGTH = 4;
+export const BODY_PAYLOAD = 8;
+export const BODY_PAYLOAD_LENGTH = 12;
+export const BODY_ID = 16;
+export const BODY_ID_LENGTH = 20;
+export const BODY_TOKEN = 24;
+export const BODY_TOKEN_LENGTH = 28;
+export const BODY_KEY = 32;
+export const BODY_KEY_LENGTH = 36;
+export const BODY_REPEATS = 40;
+export const BODY_REPEATS_LENGTH = 44;
+export const BODY_TIMEOUT_MS = 48;
+export const BODY_INPUT = 52;
 
 /** Where the fields of abp_config lie, in bytes. */
 export const CONFIG = {
@@ -217,13 +234,12 @@ export const FATES = /** @type {any[]} */ ([
  * @property {(ep: Pointer<'abp_endpoint'>) => Packed} close
  * @property {(ep: Pointer<'abp_endpoint'>) => Packed} lost
  * @property {(ep: Pointer<'abp_endpoint'>) => Packed} suspect
- * @property {(ep: Pointer<'abp_endpoint'>, code_length: number) => Packed} refused
  * @property {(ep: Pointer<'abp_endpoint'>, persisted: number) => Packed} leave
  * @property {(ep: Pointer<'abp_endpoint'>, now: number) => Packed} advance
  * @property {(ep: Pointer<'abp_endpoint'>, id_length: number, timeout_ms: number, flags: number, parent: Handle) => Packed} request
  * @property {(ep: Pointer<'abp_endpoint'>, call: Handle, reason_length: number) => Packed} cancel
  * @property {(ep: Pointer<'abp_endpoint'>, id_length: number, reason_length: number) => Packed} cancel_by_id
- * @property {(ep: Pointer<'abp_endpoint'>, id_length: number, number: CallNumber, outcome: Outcome) => Packed} result_received
+ * @property {(ep: Pointer<'abp_endpoint'>, id_length: number, number: CallNumber) => Packed} value_received
  * @property {(ep: Pointer<'abp_endpoint'>, call: Handle) => Packed} unsent
  * @property {(ep: Pointer<'abp_endpoint'>, id_length: number, number: CallNumber) => Packed} progress_received
  * @property {(ep: Pointer<'abp_endpoint'>, call: Handle) => number} progress_wanted
@@ -242,12 +258,19 @@ export const FATES = /** @type {any[]} */ ([
  * @property {(ep: Pointer<'abp_endpoint'>, call: Handle, outcome: Outcome, fate: Fate) => Packed} finish
  * @property {(ep: Pointer<'abp_endpoint'>, id_length: number) => number} became
  * @property {(ep: Pointer<'abp_endpoint'>, length: number) => Packed} receive
+ * @property {(ep: Pointer<'abp_endpoint'>, flags: number, fault: ErrorCode) => Packed} take
+ * @property {(ep: Pointer<'abp_endpoint'>) => number} received
+ * @property {(ep: Pointer<'abp_endpoint'>, id_length: number, number: CallNumber, length: number) => Packed} response_received
+ * @property {(ep: Pointer<'abp_endpoint'>, call: Handle, length: number) => Packed} finish_with_response
+ * @property {(name: number, payload: number, id: number, token: number, key: number, repeats: number, input: number) => void} say
  * @property {(ep: Pointer<'abp_endpoint'>, unix_ms: number) => number} print
+ * @property {(ep: Pointer<'abp_endpoint'>, kind: Kind, call: Handle, chunks: number, at: number, unix_ms: number) => number} print_action
+ * @property {(ep: Pointer<'abp_endpoint'>, call: Handle, unix_ms: number) => number} print_progress
+ * @property {(ep: Pointer<'abp_endpoint'>, unix_ms: number) => number} print_notification
+ * @property {(ep: Pointer<'abp_endpoint'>, kind: Kind, arg: number, fate: Fate, response_length: number, reason_length: number, how: number) => number} print_response
+ * @property {(ep: Pointer<'abp_endpoint'>, status: number, parent: number) => ErrorCode} status_error
  * @property {(ep: Pointer<'abp_endpoint'>, call: Handle) => number} id_text
  * @property {(ep: Pointer<'abp_endpoint'>, call: Handle) => CallNumber} number
- * @property {(code: ErrorCode) => number} error_name
- * @property {(code: ErrorCode) => number} error_message
- * @property {(code: ErrorCode) => number} error_retryable
  * @property {(ep: Pointer<'abp_endpoint'>) => number} features
  * @property {(ep: Pointer<'abp_endpoint'>) => Session} state
  * @property {(ep: Pointer<'abp_endpoint'>, counter: Counter) => number} count

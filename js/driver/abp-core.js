@@ -1,8 +1,9 @@
 /** ABP's core: an endpoint, and the text that crosses. What the text means is not known here. */
 import * as abp from './abp-boundary.js';
 import { ActionReader, callLimits, outOfMemory } from './core.js';
-import { controlText } from './control-text.js';
+import { messageOf, responseOf, textOf } from './text.js';
 import { CoreModule } from './module.js';
+import { isObject } from '../common/values.js';
 
 /** @type {CoreModule<abp.Exports>} */
 const module = new CoreModule(
@@ -29,6 +30,11 @@ export const ready = () => module.load();
  * @property {number} [streamChunks] chunks of a stream that may be under way and not read (64)
  * @property {number} [streamBytes] and bytes (1048576)
  * @property {number} [firstNumber] the number of the first call made here (1); for tests of what comes after 2^31
+ */
+
+/**
+ * What a message says: `value` is a value of its payload, or `whole` that payload, as JSON.
+ * @typedef {{ name?: string, progress?: unknown, idempotencyKey?: string, about?: unknown, input?: boolean, value?: unknown, whole?: string }} Said
  */
 
 /** Offset in the scratch, in bytes, of the JSON that describes a member of the handshake; its name comes first. */
@@ -72,16 +78,20 @@ export class AbpCore extends ActionReader {
   }
 
   /**
-   * Writes a control message to the scratch.
+   * Writes a message or a response to the scratch, without its values.
    * @param {unknown} message
-   * @returns {number} its length in bytes; 0 if it exceeds a limit or cannot be written as JSON
+   * @param {unknown} payload of which members are values
+   * @param {number} [offset] where in the scratch it begins, in bytes
+   * @returns {number} its length in bytes; 0 if it exceeds a limit or cannot be written
    */
-  writeControl(message) {
+  writeText(message, payload, offset) {
+    if (!isObject(message)) return 0;
     try {
-      const text = controlText(message, this.#maxControlLength);
-      return text.length > this.#maxControlLength ? 0 : Math.max(this.instance.write(text), 0);
-    } catch {
-      return 0;
+      const text = textOf(message, payload, this.#maxControlLength);
+      return Math.max(this.instance.write(text, offset), 0);
+    } catch (error) {
+      if (error instanceof RangeError) return 0;
+      throw error;
     }
   }
 
@@ -97,11 +107,89 @@ export class AbpCore extends ActionReader {
     if (length < 0 || this.x.describe(this.pointer, length) < 0) throw outOfMemory();
   }
 
+  /** @param {number} at where the core has printed a text; 0 if memory was short */
+  #printed(at) {
+    if (!at) throw outOfMemory();
+    return this.instance.readTerminated(at);
+  }
+
   /** The message of the SEND or REFUSE just taken. */
   get message() {
-    const at = this.x.print(this.pointer, Date.now());
-    if (!at) throw outOfMemory();
-    return JSON.parse(this.instance.readTerminated(at));
+    return JSON.parse(this.#printed(this.x.print(this.pointer, Date.now())));
+  }
+
+  /** The parts of the call, the question or the notification that was received. */
+  get received() {
+    const { u32 } = this.instance;
+    const at = this.x.received(this.pointer) >> 2;
+    /** @param {number} field */
+    const text = (field) =>
+      u32[at + (field >> 2)]
+        ? this.instance.read(u32[at + (field >> 2)], u32[at + (field >> 2) + 1])
+        : undefined;
+    /** @param {number} field */
+    const json = (field) => {
+      const found = text(field);
+      return found === undefined ? undefined : JSON.parse(found);
+    };
+    return {
+      name: text(abp.BODY_NAME),
+      place: text(abp.BODY_PAYLOAD),
+      progress: json(abp.BODY_TOKEN),
+      idempotencyKey: json(abp.BODY_KEY),
+      about: json(abp.BODY_REPEATS),
+      timeout: u32[at + (abp.BODY_TIMEOUT_MS >> 2)],
+      input: u32[at + (abp.BODY_INPUT >> 2)] !== 0,
+    };
+  }
+
+  /**
+   * Prints a message that has a value.
+   * @param {Said} said what is in it
+   * @param {(at: AbpCore) => number} print prints it
+   * @returns {any} undefined if there is nothing to be said any more
+   */
+  print({ name, progress, idempotencyKey, about, input, value, whole }, print) {
+    let offset = 0;
+    /** @param {string | undefined} text */
+    const put = (text) => {
+      const length = text === undefined ? 0 : Math.max(this.instance.write(text, offset), 0);
+      offset += length;
+      return length;
+    };
+    /** @param {unknown} part */
+    const json = (part) => put(part === undefined ? undefined : JSON.stringify(part));
+    this.x.say(
+      put(name),
+      put(whole ?? '0'),
+      0,
+      json(progress),
+      json(idempotencyKey),
+      json(about),
+      Number(input ?? 0),
+    );
+    const at = print(this);
+    return at ? messageOf(this.instance.readTerminated(at), value) : undefined;
+  }
+
+  /**
+   * What is said of a call that ended without success.
+   * @param {abp.Kind} kind of the action
+   * @param {number} arg of the action
+   * @param {abp.Fate} fate
+   * @param {object} [told]
+   * @param {unknown} [told.given] the response of its handler, or of the peer
+   * @param {string} [told.reason] why it was cancelled, if this side has cancelled it
+   * @param {boolean} [told.expired] whether that is that time ran out
+   * @param {boolean} [told.repeatable] whether its capability may run twice
+   * @returns {any} the response
+   */
+  response(kind, arg, fate, { given, reason, expired, repeatable } = {}) {
+    const length = given === undefined ? 0 : this.writeText(Object(given), given);
+    const words = reason === undefined ? -1 : this.writeReason(reason, length);
+    const how = Number(expired ?? 0) + 2 * Number(repeatable ?? 0);
+    const at = this.x.print_response(this.pointer, kind, arg, fate, length, words, how);
+    return responseOf(JSON.parse(this.#printed(at)), given);
   }
 
   /**
@@ -123,20 +211,6 @@ export class AbpCore extends ActionReader {
   /** The id of a call as text. @param {abp.Handle} call */
   idText(call) {
     return this.instance.readScratch(this.x.id_text(this.pointer, call));
-  }
-
-  /**
-   * The protocol's error for a code of the core.
-   * @param {abp.ErrorCode} code
-   * @returns {{ code: string, message: string, retryable: boolean }}
-   */
-  error(code) {
-    const { x, instance } = this;
-    return {
-      code: instance.readTerminated(x.error_name(code)),
-      message: instance.readTerminated(x.error_message(code)),
-      retryable: x.error_retryable(code) !== 0,
-    };
   }
 
   /** @override */

@@ -18,6 +18,7 @@ export const KINDS = [
   'chunk',
   'credit',
   'resume',
+  'notify',
 ];
 
 /** By abp_session. */

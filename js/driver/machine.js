@@ -93,7 +93,7 @@ export class CoreDriver {
  * @typedef {object} CallRecord
  * @property {abp.Handle} handle of the call; 0 before it begins and after its handler has settled
  * @property {(outcome: abp.Outcome, context: any, limit: number | undefined, fate: abp.Fate) => void} [settle] of a call made
- *   here: called when it has ended. `limit` is the timeout that passed, in ms; `fate` is what became of its work
+ *   here: called when it has ended. `limit` is the timeout that passed, in ms (JSON-RPC); `fate` is what became of its work
  * @property {() => unknown} [start] of a call received: runs its handler
  * @property {(reason: string | undefined, fate: abp.Fate) => void} [abort] of a call received: fires its signal; with what became
  *   of its work, if that is decided
@@ -128,6 +128,7 @@ export class CoreDriver {
  * @property {(code: Code, context: any, text: Text) => void} refuse
  * @property {(record: Made, context: any, call: abp.Handle) => void} report for a call of 0 there is no record
  * @property {(counter: abp.Counter) => void} [drop] what was received has no effect
+ * @property {(text: any, context: any) => void} [notify] a notification has come; `text` is what `read` returned
  * @property {() => void} [queued] a received call waits to be started
  * @property {(state: abp.Session, context: unknown) => void} [session]
  * @property {(records: (Made | Received)[]) => void} failed the core has failed while these calls were in flight
@@ -141,7 +142,7 @@ export const argOf = (action) => (action >> abp.ARG_SHIFT) & 255;
 const fateOf = (action) => /** @type {abp.Fate} */ (action >> abp.FATE_SHIFT);
 
 /**
- * Drives a core of calls. Its records are those of the calls in flight.
+ * Drives an endpoint or a peer. Its records are those of the calls in flight.
  * @template {import('./core.js').ActionReader<any, any, any>} C
  * @template {CallRecord} Made the records of calls made here
  * @template {CallRecord} Received those of calls received
@@ -153,7 +154,8 @@ export class Machine extends CoreDriver {
   #records = [];
   /** The last counters, once the core's memory is free. @type {Record<string, number> | undefined} */
   #counters;
-  #over = false;
+  /** Whether no more input comes. */
+  over = false;
   /** How many keep the core's memory after the end: somebody may ask what became of its calls, or has to write it down. */
   kept = 0;
   #acts;
@@ -228,7 +230,7 @@ export class Machine extends CoreDriver {
     const record = /** @type {Kept<Made, Received>} */ (this.#records[slot]);
     switch (kindOf(action)) {
       case abp.REQUEST:
-        // Some protocols may send one again.
+        // JSON-RPC may send one again.
         if (record !== context) this.expect(context, call);
         if (context.stream) context.window = this.core.amount;
         return context;
@@ -268,6 +270,7 @@ export class Machine extends CoreDriver {
         return argOf(action) === abp.TIMED_OUT ? this.core.at : undefined;
       case abp.SEND:
       case abp.REFUSE:
+      case abp.NOTIFY:
         return this.#acts.read(action, this.core.call, record, context);
     }
     return undefined;
@@ -292,11 +295,20 @@ export class Machine extends CoreDriver {
    * A handler has settled.
    * @param {Received} record
    * @param {Parameters<C['x']['finish']>[2]} how
-   * @param {abp.Fate} [fate] what became of its work, if it was told that
    */
-  finish(record, how, fate = abp.FATE_NONE) {
+  finish(record, how) {
     const { handle } = record;
-    const status = this.feed((x, pointer) => x.finish(pointer, handle, how, fate), record);
+    this.finishBy(record, (x, pointer) => x.finish(pointer, handle, how, abp.FATE_NONE));
+  }
+
+  /**
+   * A handler has settled.
+   * @param {Received} record
+   * @param {(x: C['x'], pointer: C['pointer']) => abp.Packed | abp.Status} input says how
+   */
+  finishBy(record, input) {
+    const { handle } = record;
+    const status = this.feed(input, record);
     if (this.failed) return;
     // A record is kept while its answer waits for other calls, and dropped if it was answered already.
     const slot = handle & abp.SLOT_MASK;
@@ -304,7 +316,7 @@ export class Machine extends CoreDriver {
       this.#records[slot] = undefined;
     }
     record.handle = 0;
-    if (this.#over) this.#release();
+    if (this.over) this.#release();
   }
 
   // --- Actions ---------------------------------------------------------------------------------------
@@ -363,6 +375,8 @@ export class Machine extends CoreDriver {
         return record.credit(text);
       case abp.RESUME:
         return record.resume();
+      case abp.NOTIFY:
+        return this.#acts.notify?.(text, context);
       case abp.SESSION:
         return this.#acts.session?.(arg, context);
       case abp.WAKE:
@@ -386,7 +400,7 @@ export class Machine extends CoreDriver {
 
   /** No more input comes: frees the core's memory as soon as no handler runs. */
   end() {
-    this.#over = true;
+    this.over = true;
     this.arm(0);
     this.#release();
   }
@@ -394,7 +408,7 @@ export class Machine extends CoreDriver {
   /** One of those that keep the core's memory does not ask any more what became of its calls. */
   forget() {
     this.kept--;
-    if (this.#over) this.#release();
+    if (this.over) this.#release();
   }
 
   #release() {

@@ -1,41 +1,38 @@
 /**
- * One side of one connection: gives the core what comes in, and sends what the core's actions say. The machine
- * (js/driver/machine.js) drives the core; nothing here decides what happens to a call. Calls that are made are in
- * pending-call.js, those that are received in invocation.js: an agent and an app each need one of them at once, and load
- * the other with the first question.
+ * One side of one connection: gives the core what comes in, and says what the core's actions want said. The machine drives the core;
+ * nothing here decides what happens to a call. Messages are read and printed by the core; frames are read and written here.
  */
 import * as abp from '../driver/abp-boundary.js';
 import {
   AbpError,
   invokeReportingErrors,
-  loadPart,
   reasonText,
   reportError,
-  saysTimeout,
+  toErrorObject,
 } from '../common/errors.js';
-import { MAX_TIMER, isObject } from '../common/values.js';
+import { snapshot } from '../common/snapshot.js';
+import { transferOf } from '../common/transfer.js';
+import { sizeOf } from '../common/value-size.js';
+import { MAX_TIMER, getOwn, isObject, milliseconds } from '../common/values.js';
 import { AbpCore } from '../driver/abp-core.js';
 import { Machine, argOf, kindOf } from '../driver/machine.js';
-import { MAX_FRAME_ENTRIES } from '../wire/frames.js';
-import { CALL, ELICITATION, progressInfo } from '../wire/messages.js';
-import { readEntry } from '../wire/reader.js';
-import { EntryWriter, MessageWriter } from '../wire/writers.js';
-import { Intake } from './intake.js';
-import { CANCELS, RECEIVED, RECORD } from './records.js';
+import { valueAt } from '../driver/text.js';
+import * as FrameKind from '../wire/frame-kinds.js';
+import { FrameWriter, MAX_FRAME_ENTRIES } from '../wire/frames.js';
+import { OUTCOME, progressInfo } from '../wire/messages.js';
+import { reasonUnsent, warnUnsent } from '../wire/unsent.js';
+import { Call } from './call.js';
 
-/** @import { PendingCall } from './pending-call.js' */
-/** @import { PendingCancel } from './pending-cancel.js' */
-/** @import { Invocation } from './invocation.js' */
 /** @import { Transport } from '../transports/transport.js' */
+/** @import { MessageKind } from '../wire/messages.js' */
 
 /**
- * Answers the requests that are received.
+ * Answers the calls that are received.
  * @typedef {object} Callee
- * @property {(request: import('../wire/messages.js').Request) => abp.ErrorCode} rejectionFor returns the code with which
- *   a request is refused, or `NO_ERROR`
- * @property {(request: import('../wire/messages.js').Request, code: abp.ErrorCode, error: import('../common/errors.js').ErrorObject) => Promise<void> | void} [explain]
+ * @property {(call: Call) => abp.ErrorCode} rejectionFor returns the code with which a call is refused, or `NO_ERROR`
+ * @property {(call: Call, code: abp.ErrorCode, error: import('../common/errors.js').ErrorObject) => Promise<void> | void} [explain]
  *   completes the error that refuses it; returns a promise where that has to wait
- * @property {(request: import('../wire/messages.js').Request, context: any, call: Invocation) => unknown} run runs the handler
+ * @property {(call: Call, context: any) => unknown} run runs the handler
  * @property {(name: unknown) => boolean} [repeatable] whether a capability may run twice
  * @property {boolean} [foreign] whether it passes calls on to an app that is not ours, whose word decides what becomes of a cancel
  */
@@ -49,34 +46,30 @@ import { CANCELS, RECEIVED, RECORD } from './records.js';
  *   `initialize`, and the offer of a port with it
  * @property {(request: unknown, parent: abp.Handle, about: string) => Promise<unknown>} [elicit] app: asks the agent a question on
  *   behalf of a call; `about` is the callId of the agent's call
- * @property {(call: Invocation) => AsyncIterableIterator<unknown>} [input] app: what the agent streams to the handler of a call
- * @property {(call: Invocation, run: () => unknown) => unknown} [recall] app: answers what asks for the outcome of a call, or runs a
+ * @property {(call: Call) => AsyncIterableIterator<unknown>} [input] app: what the agent streams to the handler of a call
+ * @property {(call: Call, run: () => unknown) => unknown} [recall] app: answers what asks for the outcome of a call, or runs a
  *   call that has a key, unless it has run
  * @property {(callId: string, said: { report?: unknown, progress?: object }) => void} [keep] app: keeps what a handler said of its
  *   work, for those who ask later
  * @property {(name: string) => boolean} [repeatable] agent: whether a capability of the app may run twice
- * @property {(response: any, call: PendingCall) => void} [later] agent: a call did not succeed, and more may become known of it
+ * @property {(response: any, call: Call) => void} [later] agent: a call did not succeed, and more may become known of it
  * @property {(info: import('../wire/messages.js').ProgressInfo) => void} [onProgress] called for progress that belongs to no call made here
  * @property {(event: string, data: unknown) => void} [onNotification]
  * @property {() => void} [onEnd] called when nothing is sent or received any more
  */
 
-/** Messages that wait while a part of this library loads. */
-const MAX_HELD = 1024;
+/** Microtasks for which the chunks of a stream wait for the next: a generator that awaits nothing needs fewer to make it. */
+const MAX_TURNS_BETWEEN_CHUNKS = 24;
+/** Chunks that come within this time of those that were sent, in ms, wait for others, up to so many bytes. */
+const MAX_CHUNK_DELAY = 1;
+const MAX_CHUNK_BYTES = 2 ** 16;
 
-/** The error that a caller receives for a status of the core. @type {Record<number, abp.ErrorCode | undefined>} */
-const STATUS_ERROR = {
-  [abp.E_LIMIT]: abp.RATE_LIMITED,
-  [abp.E_STATE]: abp.NOT_INITIALIZED,
-  [abp.E_ID]: abp.INVALID_ID,
-  [abp.E_DUPLICATE]: abp.DUPLICATE_CALL,
-};
-
-/** The error that a caller receives for a call that was not completed, by outcome. @type {Record<number, abp.ErrorCode>} */
-const OUTCOME_ERROR = {
-  [abp.CANCELLED]: abp.CANCELLED_ERROR,
-  [abp.TIMED_OUT]: abp.TIMEOUT_ERROR,
-  [abp.DISCONNECTED]: abp.DISCONNECTED_ERROR,
+/** The core's bits of the features that a transport may carry. */
+const FEATURES = {
+  port: abp.PORT,
+  frames: abp.FRAMES,
+  liveness: abp.LIVENESS,
+  streams: abp.STREAMS,
 };
 
 /**
@@ -87,25 +80,31 @@ const OUTCOME_ERROR = {
 export const carried = ({ carries = ['frames', 'liveness', 'streams'] }) =>
   carries.reduce((bits, name) => bits | FEATURES[name], 0);
 
-/** The core's bits of the features that a transport may carry. */
-const FEATURES = {
-  port: abp.PORT,
-  frames: abp.FRAMES,
-  liveness: abp.LIVENESS,
-  streams: abp.STREAMS,
-};
+/**
+ * A key of a frame as the core takes it.
+ * @param {unknown} key
+ * @returns {abp.CallNumber} 0 if it is not a call's number
+ */
+const numberOf = (key) =>
+  typeof key === 'number' && Number.isInteger(key) && key > 0 && key < 2 ** 32
+    ? /** @type {abp.CallNumber} */ (key)
+    : 0;
+
+/** What a peer says of a stream; the core takes -1 for what is no number. @param {unknown} value */
+const countOf = (value) => (typeof value === 'number' ? value : -1);
+
+/** Of a success: what `metadata` may say in a frame's entry of its own. @param {any} metadata */
+const isPlain = (metadata) => Object.keys(metadata).length === 1;
 
 export class Endpoint {
   /** The transport on which the last message arrived: its answer goes back there. @type {Transport} */
   #via;
-  #lost = false;
-  #over = false;
-  /** The handshake is under way. */
-  #connecting = false;
-  #intake;
-  /** What has come since the class of received calls is loading. @type {(() => void)[] | undefined} */
-  #held;
-  #load;
+  /** Writes frames, where both sides agreed on them. @type {FrameWriter | undefined} */
+  #frames = undefined;
+  /** When chunks were sent, and the bytes of those that were collected since. */
+  #chunks = { sentAt: 0, bytes: 0 };
+  /** Whether the handshake keeps the process alive. */
+  #isWaiting = false;
   /** When the current message arrived, in ms; 0 if there is none. The clock is read once for each message. */
   now = 0;
   /** Why the other side is gone, if that is known. @type {unknown} */
@@ -116,10 +115,6 @@ export class Endpoint {
   closing = undefined;
   /** The ports that came with the current message. @type {readonly MessagePort[]} */
   ports = [];
-  /** Why the class of received calls has not been loaded, as long as calls are refused for it. @type {AbpError | undefined} */
-  unloaded = undefined;
-  /** Measures chunks, once there are streams. @type {((chunk: unknown) => number) | undefined} */
-  measure = undefined;
 
   /**
    * @param {object} options
@@ -128,28 +123,16 @@ export class Endpoint {
    * @param {import('../driver/abp-core.js').Limits} [options.limits]
    * @param {boolean} [options.restart]
    * @param {Transport} options.transport
-   * @param {Callee} [options.callee]
-   * @param {typeof Invocation} [options.Invocation] the class of received calls
-   * @param {() => Promise<{ Invocation: typeof Invocation, callee?: Callee }>} [options.load] loads what is not given
+   * @param {Callee} options.callee
    * @param {EndpointDelegate} options.side
    * @param {import('./observers.js').Observers} [options.observers]
    */
-  constructor(options) {
-    const { role, features, limits, restart, transport, callee, side, observers } = options;
+  constructor({ role, features, limits, restart, transport, callee, side, observers }) {
     this.role = role;
-    this.callee = /** @type {Callee} */ (callee);
+    this.callee = callee;
     this.side = side;
-    this.core = new AbpCore(role, features, limits, restart, observers?.run, callee?.foreign);
+    this.core = new AbpCore(role, features, limits, restart, observers?.run, callee.foreign);
     this.machine = new Machine(this.core, this.#acts());
-    this.outgoing = role === abp.AGENT ? CALL : ELICITATION;
-    this.incoming = role === abp.AGENT ? ELICITATION : CALL;
-    this.Invocation = options.Invocation;
-    this.#load = /** @type {NonNullable<typeof options.load>} */ (options.load);
-    this.#intake = new Intake(this);
-    /** Writes messages, also where frames were agreed on: what came in a message is answered by one. */
-    this.messages = new MessageWriter(this);
-    /** Writes what is sent. @type {MessageWriter | EntryWriter} */
-    this.writer = this.messages;
     this.#via = this.transport = transport;
     observers?.tracing?.follow(this);
     this.upgrade(transport);
@@ -166,10 +149,15 @@ export class Endpoint {
     transport.onClose = (cause) => this.lost(cause);
   }
 
+  /** Where the session stands. */
+  get state() {
+    const { x, pointer } = this.core;
+    return x.state(pointer);
+  }
+
   /** Whether there is a session. */
   get ready() {
-    const { x, pointer } = this.core;
-    return x.state(pointer) === abp.SESSION_READY;
+    return this.state === abp.SESSION_READY;
   }
 
   /** Whether both sides agreed on a feature. @param {abp.Feature} feature */
@@ -186,134 +174,434 @@ export class Endpoint {
    * @param {Transport} [via]
    */
   receive(data, ports = [], via = this.transport) {
-    if (this.#over) return;
+    if (this.machine.over) return;
     this.machine.observe?.('message', false, data);
-    if (this.#held) this.#inTurn(() => this.#read(data, ports, via));
-    else this.#read(data, ports, via);
-  }
-
-  /**
-   * @param {unknown} data
-   * @param {readonly MessagePort[]} ports
-   * @param {Transport} via
-   */
-  #read(data, ports, via) {
-    if (this.#over) return;
     this.#via = via;
     this.ports = ports;
     this.now = this.machine.tick();
     try {
       if (Array.isArray(data)) this.#frame(data);
-      else this.#intake.message(data);
+      else this.#message(data);
     } catch (error) {
       // A getter or a proxy threw: only transports within one thread hand such things over.
       reportError(error);
-      this.#intake.malformed();
+      this.#message(undefined);
     }
     this.now = 0;
     this.machine.observe?.('read');
   }
 
-  /** @param {unknown[]} frame @returns {void} */
-  #frame(frame) {
-    const isFrame = frame.length % 4 === 0 && frame.length <= MAX_FRAME_ENTRIES * 4;
-    if (this.writer === this.messages || !isFrame) return this.#intake.malformed();
-    for (let i = 0; i < frame.length && !this.#over; i += 4) {
-      // What follows an entry that waits waits with it.
-      if (this.#held) return this.#inTurn(this.#frame.bind(this, frame.slice(i)));
-      readEntry(frame[i], frame[i + 1], frame[i + 2], frame[i + 3], this.#intake);
-    }
-  }
-
-  /** Does something after what waits already. @param {() => void} act */
-  #inTurn(act) {
-    if (/** @type {(() => void)[]} */ (this.#held).push(act) > MAX_HELD) {
-      this.lost(
-        new AbpError('RATE_LIMITED', 'Too many messages arrived while abp-bridge was loading'),
-      );
-    }
+  /** @param {unknown} message */
+  #message(message) {
+    const { core, machine } = this;
+    const payload = getOwn(message, 'payload');
+    const context = { message, payload };
+    if (this.state === abp.SESSION_CONNECTING) this.heard = message;
+    const receive = () => {
+      // What cannot be read throws here, and not in the core's turn.
+      const length = core.writeText(message, payload);
+      return machine.feed((x, pointer) => x.receive(pointer, length), context);
+    };
+    if (receive() !== abp.FOLLOWS) return;
+    const { name, place, ...asked } = core.received;
+    /** @type {any} */
+    const options = { ...asked, id: getOwn(message, 'id') };
+    const call = new Call(this, name, valueAt(payload, place), options);
+    const take = () =>
+      this.#take(call, (x, pointer, flags, fault) => x.take(pointer, flags, fault));
+    // What says whether it is refused may have used the core meanwhile.
+    if (take() === abp.E_STATE && receive() === abp.FOLLOWS) take();
   }
 
   /**
-   * Loads the class of received calls. What comes meanwhile waits. If it cannot be loaded, the calls that wait are refused,
-   * and the next one tries again.
-   * @param {() => void} act what needs it
+   * Gives the core a call that has come.
+   * @param {Call} call
+   * @param {(x: AbpCore['x'], pointer: AbpCore['pointer'], flags: number, fault: abp.ErrorCode) => abp.Packed} input
    */
-  async loadInvocation(act) {
-    const held = (this.#held = [act]);
-    try {
-      const { Invocation, callee = this.callee } = await loadPart(this.#load());
-      Object.assign(this, { Invocation, callee });
-    } catch (error) {
-      this.unloaded = /** @type {AbpError} */ (error);
+  #take(call, input) {
+    const { machine, callee } = this;
+    const { name } = call;
+    const asks = name === OUTCOME && this.side.recall && this.has(abp.OUTCOMES);
+    // In an app, params that are absent are none.
+    if (this.role === abp.APP) call.params ??= {};
+    const fault = asks
+      ? abp.NO_ERROR
+      : typeof name === 'string'
+        ? callee.rejectionFor(call)
+        : abp.INVALID_PARAMS;
+    return machine.feed((x, at) => input(x, at, asks ? abp.ASIDE : 0, fault), call);
+  }
+
+  /** @param {unknown[]} frame */
+  #frame(frame) {
+    const isFrame = frame.length % 4 === 0 && frame.length <= MAX_FRAME_ENTRIES * 4;
+    if (!this.#frames || !isFrame) return this.#message(undefined);
+    for (let i = 0; i < frame.length && !this.machine.over; i += 4)
+      this.#entry(frame[i], frame[i + 1], frame[i + 2], frame[i + 3]);
+  }
+
+  /**
+   * Reads an entry of a frame. js/wire/frame-kinds.js says what the entries are.
+   * @param {unknown} kind
+   * @param {unknown} key
+   * @param {unknown} a
+   * @param {unknown} b
+   */
+  #entry(kind, key, a, b) {
+    const { core, machine } = this;
+    switch (kind) {
+      case FrameKind.REQUEST:
+        return this.#request(key, a, b, undefined);
+      case FrameKind.REQUEST_WITH:
+        return this.#request(key, a, getOwn(b, '0'), b);
+      case FrameKind.VALUE:
+        return void machine.feed(
+          (x, pointer) => x.value_received(pointer, core.writeId(key), numberOf(key)),
+          { payload: { success: true, data: b, metadata: { duration: a } } },
+        );
+      case FrameKind.RESPONSE: {
+        const length = core.writeText(Object(b), b, core.writeId(key));
+        return void machine.feed(
+          (x, pointer) => x.response_received(pointer, core.writeId(key), numberOf(key), length),
+          { payload: b },
+        );
+      }
+      case FrameKind.PROGRESS:
+        return void machine.feed(
+          (x, pointer) => x.progress_received(pointer, core.writeId(key), numberOf(key)),
+          { payload: b },
+        );
+      case FrameKind.CANCEL:
+        return void machine.feed((x, pointer) => {
+          const length = core.writeId(key);
+          return x.cancel_received(pointer, length, numberOf(key), core.writeReason(a, length));
+        });
+      case FrameKind.CHUNK: {
+        const seen = Math.min(sizeOf(b), 2 ** 32 - 1); // a window has no more
+        return void machine.feed(
+          (x, pointer) =>
+            x.chunk_received(pointer, core.writeId(key), numberOf(key), countOf(a), seen),
+          { payload: { chunk: b }, isChunk: true },
+        );
+      }
+      case FrameKind.CREDIT:
+        return void machine.feed((x, pointer) =>
+          x.credit_received(pointer, core.writeId(key), numberOf(key), countOf(a), countOf(b)),
+        );
+      case FrameKind.MESSAGE:
+        return this.#message(b);
     }
-    this.#held = undefined;
-    for (const act of held) act();
-    this.unloaded = undefined;
+    return this.#message(undefined);
   }
 
-  /** Notes a message that is read by the core. @param {unknown} message */
-  noteControl(message) {
-    if (this.#connecting) this.heard = message;
+  /**
+   * @param {unknown} key
+   * @param {unknown} name
+   * @param {unknown} params
+   * @param {unknown} more
+   */
+  #request(key, name, params, more) {
+    const { core } = this;
+    const wants = getOwn(more, '2');
+    const last = getOwn(more, '5');
+    const timeout = milliseconds(getOwn(more, '1'));
+    const isQuestion = this.role === abp.AGENT;
+    /** @type {any} */
+    const asked = more && {
+      timeout,
+      progress: (wants ?? false) === false ? undefined : wants,
+      input: isQuestion ? !!getOwn(more, '3') : last === true,
+      about: last,
+      idempotencyKey: getOwn(more, '6'),
+    };
+    const call = new Call(this, name, params, asked);
+    call.key = key;
+    this.#take(call, (x, pointer, flags, fault) => {
+      const length = core.writeId(key);
+      const about = core.writeReason(last, length);
+      const reports = call.options.progress === undefined ? 0 : abp.WANTS_PROGRESS;
+      return x.call_received(
+        pointer,
+        length,
+        numberOf(key),
+        timeout,
+        flags | reports,
+        countOf(getOwn(more, '3')),
+        countOf(getOwn(more, '4')),
+        fault,
+        about,
+      );
+    });
   }
 
-  // --- Calls ---------------------------------------------------------------------------------------
+  // --- Out -----------------------------------------------------------------------------------------
 
   /**
    * Gives the core an input that begins a call or a cancel. If the core rejects it, the record fails.
-   * @param {PendingCall | PendingCancel | Invocation} record
+   * @param {Call | import('./pending-cancel.js').PendingCancel} record
    * @param {abp.Handle} parent
    * @param {(x: AbpCore['x'], pointer: AbpCore['pointer']) => abp.Packed | abp.Status} input
    */
   begin(record, parent, input) {
     this.machine.observe?.('begin', record, parent);
     const status = this.machine.feed(input, record);
-    if (status < 0) record.fail(this.#refusal(status, parent));
+    if (status >= 0) return;
+    const { x, pointer } = this.core;
+    const code = x.status_error(pointer, status, Number(parent !== 0));
+    const isLocal = record instanceof Call && record.isLocal;
+    record.fail(this.refusal(code, undefined, isLocal ? abp.REFUSE : abp.REQUEST));
   }
 
   /**
-   * The error a caller receives when the core rejects its call.
-   * @param {abp.Status} status
-   * @param {abp.Handle} parent
-   */
-  #refusal(status, parent) {
-    if (status === abp.E_STATE && parent) return this.failure(abp.CANCELLED_ERROR);
-    if (status === abp.E_STATE && this.#lost) return this.failure(abp.DISCONNECTED_ERROR);
-    return this.failure(STATUS_ERROR[status] ?? abp.INTERNAL_ERROR);
-  }
-
-  /**
-   * The response of a call that was not completed.
-   * @param {abp.Outcome} outcome
-   * @param {unknown} [reason] of a cancel
-   */
-  ended(outcome, reason) {
-    if (outcome !== abp.CANCELLED) return this.failure(OUTCOME_ERROR[outcome]);
-    // A signal from `AbortSignal.timeout()` is a timeout like any other.
-    const code = saysTimeout(reason) ? abp.TIMEOUT_ERROR : abp.CANCELLED_ERROR;
-    return this.failure(code, reasonText(reason));
-  }
-
-  /**
+   * The response of a call that never began.
    * @param {abp.ErrorCode} code
-   * @param {string} [message]
+   * @param {string} [reason] if the code's own words do not do
+   * @param {abp.Kind} [kind] `REQUEST` if it was to be made here, `REFUSE` if it was received
    */
-  failure(code, message = code === abp.DISCONNECTED_ERROR ? reasonText(this.cause) : undefined) {
-    const error = this.core.error(code);
-    if (message) error.message = message;
-    const cancelled = code === abp.CANCELLED_ERROR || code === abp.TIMEOUT_ERROR;
-    return { success: false, error, ...(cancelled && { cancelled }) };
+  refusal(code, reason = undefined, kind = abp.REQUEST) {
+    if (code === abp.DISCONNECTED_ERROR) reason ??= reasonText(this.cause);
+    return this.core.response(kind, code, abp.FATE_NONE, { reason });
+  }
+
+  /** Why the other side is gone, as it says itself where it knows no session any more. @param {unknown} response */
+  whyLost(response) {
+    return reasonText(this.cause ?? getOwn(response, 'error'));
+  }
+
+  /** @param {string} what @param {string} path @param {unknown} value @param {unknown} error */
+  explainUnsent(what, path, value, error) {
+    return reasonUnsent(what, path, value, error);
+  }
+
+  /** Sends what was collected. */
+  flush() {
+    this.#frames?.flush();
   }
 
   /**
-   * Tells a call that something of it could not be sent.
-   * @param {'unsent' | 'chunkFailed'} method which says what
-   * @param {unknown} key of the call
-   * @param {unknown} error why
+   * Posts a message or a frame. Throws if it cannot be cloned.
+   * @param {unknown} message
+   * @param {Transferable[]} [transfer]
+   * @param {MessageKind} [kind]
+   * @param {Transport} [via]
    */
-  tellUnsent(method, key, error) {
-    const call = this.machine.find((record) => method in record && record.key === key);
-    call?.[method](error);
+  post(message, transfer, kind, via = this.transport) {
+    this.machine.observe?.('message', true, message);
+    via.post(message, transfer, kind);
+  }
+
+  /**
+   * Sends a message that the core has printed.
+   * @param {any} message undefined if there is nothing to be said any more
+   * @param {object} [how]
+   * @param {Transferable[]} [how.transfer]
+   * @param {MessageKind} [how.kind]
+   * @param {boolean} [how.alone] in no frame
+   * @param {(error: unknown) => unknown} [how.failed]
+   */
+  send(
+    message,
+    { transfer, kind, alone, failed = (error) => warnUnsent(error, message.payload) } = {},
+  ) {
+    if (!message) return;
+    if (this.#frames && !alone) return this.#frames.add(FrameKind.MESSAGE, 0, undefined, message);
+    try {
+      snapshot(message.payload);
+      this.post(message, transfer, kind);
+    } catch (error) {
+      failed(error);
+    }
+  }
+
+  /** @param {Call} call */
+  #sendRequest(call) {
+    const { name, params, options, window } = call;
+    const { timeout, onProgress, progressToken, callId, transfer, idempotencyKey, about, input } =
+      options;
+    const progress = progressToken ?? (onProgress ? true : undefined);
+    if (!this.#frames) {
+      const [chunks, bytes] = window ?? [0, 0];
+      const said = {
+        name,
+        progress: progressToken,
+        idempotencyKey,
+        about,
+        input: !!input,
+        value: params,
+      };
+      const message = this.core.print(/** @type {any} */ (said), ({ x, pointer }) =>
+        x.print_action(pointer, abp.REQUEST, call.handle, chunks, bytes, Date.now()),
+      );
+      return this.send(message, {
+        transfer,
+        kind: 'request',
+        failed: (error) => call.unsent(error),
+      });
+    }
+    const key = (call.key = callId ?? this.core.number(call.handle));
+    const ms = milliseconds(timeout);
+    const last = about ?? !!input;
+    const isNamed = last || idempotencyKey;
+    const isMore = window?.[0] || isNamed;
+    if (!ms && progress === undefined && !isMore)
+      return this.#frames.add(FrameKind.REQUEST, key, name, params, transfer);
+    const more = [params, ms, progress ?? false];
+    if (isMore) more.push(...(window ?? [0, 0]));
+    if (isNamed) more.push(last);
+    if (idempotencyKey) more.push(idempotencyKey);
+    return this.#frames.add(FrameKind.REQUEST_WITH, key, name, more, transfer);
+  }
+
+  /**
+   * Answers a call that was received.
+   * @param {Call} call
+   * @param {any} response
+   * @param {Transferable[]} [transfer]
+   * @returns {void}
+   */
+  respond(call, response, transfer) {
+    const { key, options } = call;
+    if (this.#frames && key !== undefined) return this.#respondByKey(key, response, transfer);
+    const message = this.core.print({ value: response }, ({ x, pointer }) =>
+      x.print_action(pointer, abp.RESULT, call.handle, 0, 0, Date.now()),
+    );
+    message.id = options.id;
+    return this.send(message, {
+      alone: true,
+      transfer,
+      failed: (error) => {
+        if (transfer?.length) return this.respond(call, response);
+        // An answer whose id cannot be cloned is lost: nobody could match it.
+        return unsendable(response.data, error).then((payload) =>
+          this.send({ ...message, payload }, { alone: true }),
+        );
+      },
+    });
+  }
+
+  /**
+   * @param {unknown} key
+   * @param {any} response
+   * @param {Transferable[]} [transfer]
+   */
+  #respondByKey(key, response, transfer) {
+    const { success, data, metadata } = response;
+    const frames = /** @type {FrameWriter} */ (this.#frames);
+    if (success && metadata && isPlain(metadata))
+      return frames.add(FrameKind.VALUE, key, metadata.duration, data, transfer);
+    return frames.add(FrameKind.RESPONSE, key, undefined, response, transfer);
+  }
+
+  /** @param {Call} call @param {object} info */
+  sendProgress(call, info) {
+    const { handle, options } = call;
+    const number = options.progress === true && this.#frames && this.core.number(handle);
+    if (number) return this.#frames?.add(FrameKind.PROGRESS, number, undefined, info);
+    const progress = options.progress === true ? undefined : options.progress;
+    return this.#sendInfo(info, progress, handle);
+  }
+
+  /**
+   * @param {object} info
+   * @param {unknown} [progress] the token that names it
+   * @param {abp.Handle} [handle] of its call, if it has one
+   */
+  #sendInfo(info, progress, handle = 0) {
+    const message = this.core.print({ whole: '{}', progress }, ({ x, pointer }) =>
+      x.print_progress(pointer, handle, Date.now()),
+    );
+    message.payload = { ...info, ...message.payload };
+    this.send(message, { kind: 'droppable' });
+  }
+
+  /** Tells the agent of progress that belongs to no call. @param {any} info */
+  notifyProgress({ operationId, ...info }) {
+    if (this.has(abp.PROGRESS)) this.#sendInfo(info, operationId ?? null);
+  }
+
+  /** @param {string} event @param {unknown} data */
+  notify(event, data) {
+    if (!this.has(abp.NOTIFICATIONS)) return;
+    const print = (/** @type {AbpCore} */ { x, pointer }) =>
+      x.print_notification(pointer, Date.now());
+    this.send(this.core.print({ name: event, value: data }, print));
+  }
+
+  /**
+   * Sends a chunk of a stream. Those that follow one another without a pause are collected.
+   * @param {Call} call
+   * @param {unknown} chunk
+   * @param {number} size its bytes
+   */
+  sendChunk(call, chunk, size) {
+    const transfer = transferOf(chunk);
+    const frames = this.#frames;
+    if (!frames || call.key === undefined) {
+      const message = this.core.print({ value: chunk }, ({ x, pointer }) =>
+        x.print_action(pointer, abp.CHUNK, call.handle, 0, size, Date.now()),
+      );
+      return this.send(message, {
+        transfer,
+        alone: true,
+        failed: (error) => call.chunkFailed(error),
+      });
+    }
+    frames.add(FrameKind.CHUNK, call.key, size, chunk, transfer);
+    const collects = frames.wait(MAX_TURNS_BETWEEN_CHUNKS);
+    const now = performance.now();
+    const { sentAt, bytes } = this.#chunks;
+    const waits = bytes + size < MAX_CHUNK_BYTES && now - sentAt < MAX_CHUNK_DELAY;
+    if (!waits) frames.flush();
+    this.#chunks = waits && collects ? { sentAt, bytes: bytes + size } : { sentAt: now, bytes: 0 };
+    return undefined;
+  }
+
+  /**
+   * Says how much of a stream was read.
+   * @param {Call} call
+   * @param {[number, number]} amount chunks and bytes
+   */
+  sendCredit(call, [chunks, bytes]) {
+    if (call.key && this.#frames)
+      return this.#frames.add(FrameKind.CREDIT, call.key, chunks, bytes);
+    return this.send(
+      this.core.print({}, ({ x, pointer }) =>
+        x.print_action(pointer, abp.CREDIT, call.handle, chunks, bytes, Date.now()),
+      ),
+    );
+  }
+
+  /**
+   * @param {unknown[]} entry
+   * @param {Transferable[] | undefined} transfer
+   * @param {unknown} error
+   */
+  #undeliverable([kind, key, a, value], transfer, error) {
+    const call = /** @type {Call | undefined} */ (
+      this.machine.find((record) => record.key === key)
+    );
+    switch (kind) {
+      case FrameKind.REQUEST:
+      case FrameKind.REQUEST_WITH:
+        return call?.unsent(error);
+      case FrameKind.CHUNK:
+        return call?.chunkFailed(error);
+      case FrameKind.VALUE:
+      case FrameKind.RESPONSE: {
+        // Once more, without what could not be moved.
+        if (transfer?.length) return this.#frames?.add(/** @type {number} */ (kind), key, a, value);
+        const data = kind === FrameKind.VALUE ? value : getOwn(value, 'data');
+        return void unsendable(data, error).then((response) => {
+          try {
+            this.post([FrameKind.RESPONSE, key, undefined, response]);
+          } catch (failure) {
+            // An answer whose key cannot be cloned is lost: nobody could match it.
+            return warnUnsent(failure, response);
+          }
+        });
+      }
+    }
+    return void warnUnsent(error, getOwn(value, 'payload') ?? value);
   }
 
   // --- The session ---------------------------------------------------------------------------------
@@ -323,8 +611,8 @@ export class Endpoint {
     // To the core 0 is the default.
     const ms = timeout || MAX_TIMER;
     this.machine.advance();
-    if (this.machine.feed((x, pointer) => x.connect(pointer, ms)) < 0 || this.#connecting) return;
-    this.#connecting = true;
+    if (this.machine.feed((x, pointer) => x.connect(pointer, ms)) < 0 || this.#isWaiting) return;
+    this.#isWaiting = true;
     this.machine.wait(1);
   }
 
@@ -335,7 +623,7 @@ export class Endpoint {
 
   /** The other side has gone away. @param {unknown} [cause] */
   lost(cause) {
-    this.#lost = true;
+    if (this.machine.over) return;
     this.cause = cause;
     this.machine.feed((x, pointer) => x.lost(pointer));
     this.dispose();
@@ -347,29 +635,21 @@ export class Endpoint {
     this.machine.feed((x, pointer) => x.suspect(pointer));
   }
 
-  /** The other side has refused a call, perhaps because it knows no session. @param {import('../common/errors.js').ErrorObject} error */
-  refused(error) {
-    this.cause = AbpError.from(error);
-    this.machine.feed((x, pointer) => x.refused(pointer, this.core.writeId(error.code)));
-    if (!this.#lost) this.cause = undefined;
-  }
-
   /**
    * This document is going away, or is frozen and may come back.
    * @param {boolean} persisted
    */
   leave(persisted) {
-    const { writer } = this;
+    const frames = this.#frames;
     this.machine.feed((x, pointer) => x.leave(pointer, Number(persisted)));
-    writer.flush();
+    frames?.flush();
   }
 
   /** Closes the transport and frees the core's memory. */
   dispose() {
-    if (this.#over) return;
-    this.#over = true;
-    invokeReportingErrors(() => this.transport.close());
+    if (this.machine.over) return;
     this.machine.end();
+    invokeReportingErrors(() => this.transport.close());
     this.side.onEnd?.();
   }
 
@@ -380,40 +660,49 @@ export class Endpoint {
 
   // --- What the core's actions do --------------------------------------------------------------------
 
-  /** @returns {import('../driver/machine.js').Acts<PendingCall, Invocation, object | string | undefined, abp.ErrorCode>} */
+  /** @returns {import('../driver/machine.js').Acts<any, any, object | string | undefined, abp.ErrorCode>} */
   #acts() {
     return {
       read: (action, call, record, context) => {
-        const kind = /** @type {{ [RECORD]?: unknown } | undefined} */ (context)?.[RECORD];
+        const kind = kindOf(action);
         // Such a call is refused in the form in which it came.
-        if (kindOf(action) === abp.REFUSE && kind === RECEIVED) return undefined;
-        const isCancel = kindOf(action) === abp.SEND && argOf(action) === abp.MSG_CANCEL;
-        if (isCancel && kind === CANCELS) {
-          this.machine.expect(/** @type {PendingCancel} */ (context), call);
-        }
+        if (kind === abp.REFUSE && context instanceof Call) return undefined;
+        if (kind === abp.NOTIFY) return this.core.received;
+        const isCancel = kind === abp.SEND && argOf(action) === abp.MSG_CANCEL;
+        // A cancel by an id is a request of its own: its record is the context.
+        if (isCancel && isObject(context) && 'answerTo' in context)
+          this.machine.expect(/** @type {any} */ (context), call);
         // A cancel of a call that went out in a frame has an entry of its own there.
         return isCancel && record?.key ? this.core.reason : this.core.message;
       },
-      sendRequest: (pending) => this.writer.request(pending),
+      sendRequest: (call) => this.#sendRequest(call),
       send: (message, record, text) => {
         if (isObject(text)) this.#sendControl(message, text);
-        else this.writer.cancel(record, text);
+        else this.#frames?.add(FrameKind.CANCEL, record.key, text, undefined);
       },
       refuse: (code, context, text) => {
         if (text) this.post(text, undefined, undefined, this.#via);
         else context.refuse(code);
       },
-      report: (record, context, call) => {
-        const info = progressInfo(context);
+      report: (record, { payload }, call) => {
+        const info = progressInfo(payload);
         // A frame named the call by its number.
         if (call) info.operationId ??= this.core.idText(call);
-        invokeReportingErrors(call ? record.onProgress : this.side.onProgress, info);
+        invokeReportingErrors(call ? record.options.onProgress : this.side.onProgress, info);
       },
+      notify: ({ name, place }, { payload }) =>
+        void invokeReportingErrors(this.side.onNotification, name, valueAt(payload, place)),
       session: (state, context) => this.#sessionChanged(state, context),
       failed: (records) => {
         this.dispose();
+        const error = new AbpError('INTERNAL_ERROR', 'The bridge failed', { retryable: true });
+        const metadata = { outcome: abp.FATES[abp.FATE_UNKNOWN] };
         for (const record of records)
-          record.fail(this.failure(abp.INTERNAL_ERROR), abp.FATE_UNKNOWN);
+          record.fail({
+            success: false,
+            error: { ...toErrorObject(error), retryable: false },
+            metadata,
+          });
         invokeReportingErrors(this.side.onSession, abp.SESSION_LOST, undefined);
       },
     };
@@ -421,19 +710,25 @@ export class Endpoint {
 
   /**
    * @param {abp.Session} state
-   * @param {unknown} message what changed it, if it was a message
+   * @param {any} context what changed it, if it was a message
    */
-  #sessionChanged(state, message) {
-    if (this.#connecting && state !== abp.SESSION_CONNECTING) {
-      this.#connecting = false;
+  #sessionChanged(state, context) {
+    if (this.#isWaiting && state !== abp.SESSION_CONNECTING) {
+      this.#isWaiting = false;
       this.machine.wait(-1);
     }
-    if (state === abp.SESSION_LOST) this.#lost = true;
+    const error = state === abp.SESSION_LOST && getOwn(context?.payload, 'error');
+    if (error) this.cause ??= AbpError.from(/** @type {any} */ (error));
     // The delegate may close the transport, and what ends a session is said before that.
-    if (state === abp.SESSION_CLOSED) this.writer.flush();
-    const takesFrames = state === abp.SESSION_READY && this.has(abp.FRAMES);
-    this.writer = takesFrames ? new EntryWriter(this, this.messages) : this.messages;
-    invokeReportingErrors(this.side.onSession, state, message);
+    if (state === abp.SESSION_CLOSED) this.flush();
+    this.#frames =
+      state === abp.SESSION_READY && this.has(abp.FRAMES)
+        ? new FrameWriter(
+            (frame, transfer) => this.post(frame, transfer),
+            (entry, transfer, error) => this.#undeliverable(entry, transfer, error),
+          )
+        : undefined;
+    invokeReportingErrors(this.side.onSession, state, context?.message);
   }
 
   /**
@@ -441,21 +736,23 @@ export class Endpoint {
    * @param {any} message
    */
   #sendControl(arg, message) {
-    if (arg === abp.MSG_INITIALIZE_RESULT) this.side.onHandshake?.(message, this.#via);
+    if (arg === abp.MSG_INITIALIZE_RESULT) return this.side.onHandshake?.(message, this.#via);
     // Not urgent: the handler's signal should fire before time is spent on posting the acknowledgement.
-    else if (arg === abp.MSG_CANCEL_RESULT) this.writer.later(message);
-    else this.writer.message(message, arg === abp.MSG_INITIALIZE ? 'greeting' : undefined);
-  }
-
-  /**
-   * Posts a message or a frame. Throws if it cannot be cloned.
-   * @param {unknown} message
-   * @param {Transferable[]} [transfer]
-   * @param {import('../wire/messages.js').MessageKind} [kind]
-   * @param {Transport} [via]
-   */
-  post(message, transfer, kind, via = this.transport) {
-    this.machine.observe?.('message', true, message);
-    via.post(message, transfer, kind);
+    if (arg === abp.MSG_CANCEL_RESULT && this.#frames) return this.#frames.addLater(message);
+    return this.send(message, { kind: arg === abp.MSG_INITIALIZE ? 'greeting' : undefined });
   }
 }
+
+/**
+ * The response in place of one that cannot be sent.
+ * @param {unknown} data
+ * @param {unknown} error
+ */
+const unsendable = async (data, error) => ({
+  success: false,
+  error: {
+    code: 'OPERATION_FAILED',
+    message: await reasonUnsent('result', 'data', data, error),
+    retryable: false,
+  },
+});

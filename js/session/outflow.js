@@ -2,11 +2,9 @@
 import * as abp from '../driver/abp-boundary.js';
 import { Collection, Iteration, chunkUnsent } from '../common/iteration.js';
 import { sizeOf } from '../common/value-size.js';
-import { writeChunk } from '../wire/stream-writer.js';
 
 export class Outflow {
-  #endpoint;
-  #invocation;
+  #call;
   #iteration;
   /** Tries the waiting chunk again. @type {undefined | (() => void)} */
   #retry;
@@ -14,20 +12,19 @@ export class Outflow {
   #broken;
 
   /**
-   * @param {import('./endpoint.js').Endpoint} endpoint
-   * @param {import('./invocation.js').Invocation} invocation the call
+   * @param {import('./call.js').Call} call
    * @param {unknown} source what its handler returned
    */
-  constructor(endpoint, invocation, source) {
-    this.#endpoint = endpoint;
-    this.#invocation = invocation;
+  constructor(call, source) {
+    this.#call = call;
     this.#iteration = new Iteration(source);
   }
 
   /** Whether the caller reads chunks. */
   get #isRead() {
-    const { core, machine } = this.#endpoint;
-    return !machine.failed && core.x.stream_wanted(core.pointer, this.#invocation.handle) === 1;
+    const { endpoint, handle } = this.#call;
+    const { core, machine } = endpoint;
+    return !machine.failed && core.x.stream_wanted(core.pointer, handle) === 1;
   }
 
   /**
@@ -37,9 +34,9 @@ export class Outflow {
    * @returns {boolean} false if there is none
    */
   #offered(chunk, size) {
-    const { machine } = this.#endpoint;
-    const { handle } = this.#invocation;
-    return machine.feed((x, pointer) => x.chunk(pointer, handle, size), chunk) !== abp.E_LIMIT;
+    const { endpoint, handle } = this.#call;
+    const status = endpoint.machine.feed((x, pointer) => x.chunk(pointer, handle, size), chunk);
+    return status !== abp.E_LIMIT;
   }
 
   /**
@@ -49,13 +46,13 @@ export class Outflow {
    */
   async run() {
     const collection = this.#isRead ? undefined : new Collection();
-    if (!this.#invocation.begin()) this.stop(this.#invocation.reason);
+    if (!this.#call.beginWork()) this.stop(this.#call.reason);
     const { returned, value } = await this.#iteration.run((chunk) =>
       collection ? collection.add(chunk) : this.#send(chunk),
     );
     if (!returned) return undefined;
     // What cannot be sent is known now, before the call has an outcome.
-    this.#endpoint.writer.flush();
+    this.#call.endpoint.flush();
     this.#requireWhole();
     const all = collection !== undefined && value === undefined;
     return { data: all ? collection.chunks : value, collected: all };
@@ -63,8 +60,8 @@ export class Outflow {
 
   /** @param {unknown} value @returns {Promise<void> | undefined} for what has to wait */
   #send(value) {
-    const { prepare } = this.#endpoint.side;
-    if (prepare) return this.#prepared(prepare(value, this.#invocation));
+    const { prepare } = this.#call.endpoint.side;
+    if (prepare) return this.#prepared(prepare(value, this.#call));
     return this.#offer(value);
   }
 
@@ -89,12 +86,6 @@ export class Outflow {
   /** @returns {undefined} */
   #requireWhole() {
     if (this.#broken) throw this.#broken;
-  }
-
-  /** The core has taken a chunk. @param {unknown} chunk @param {number} size */
-  sent(chunk, size) {
-    const { writer, messages } = this.#endpoint;
-    writeChunk(writer, messages, this.#invocation, chunk, size);
   }
 
   /** There is room again. */

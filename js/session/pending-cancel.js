@@ -1,39 +1,39 @@
-/** Cancelling a call by its id. Loaded with the first one: a call is cancelled by its signal. */
+/** Cancelling a call by its id. A call of one's own is cancelled by its signal. */
 import * as abp from '../driver/abp-boundary.js';
 import { reasonText } from '../common/errors.js';
-import { copyRecord, getOwn, isObject } from '../common/values.js';
+import { copyRecord, isObject } from '../common/values.js';
 import { readError } from '../wire/responses.js';
-import { CANCELS, RECORD } from './records.js';
 
 /** A `capabilities/cancel` that waits for its answer. */
 export class PendingCancel {
   /** @type {abp.Handle} */
   handle = 0;
-  [RECORD] = CANCELS;
 
   /**
    * @param {import('./endpoint.js').Endpoint} endpoint
-   * @param {(response: unknown) => void} resolve
+   * @param {(response: any) => void} answerTo
    * @param {string} callId
    */
-  constructor(endpoint, resolve, callId) {
+  constructor(endpoint, answerTo, callId) {
     this.endpoint = endpoint;
-    this.resolve = resolve;
+    this.answerTo = answerTo;
     this.callId = callId;
   }
 
   /**
    * @param {abp.Outcome} outcome
-   * @param {unknown} message
+   * @param {{ payload?: unknown }} [context] its answer
    */
-  settle(outcome, message) {
-    const { callId } = this;
-    const payload = getOwn(message, 'payload');
-    if (outcome === abp.COMPLETED) {
-      this.resolve({ ...readCancelAnswer(payload), callId, cancelled: false });
-    } else if (outcome === abp.CANCELLED && payload) {
-      this.resolve({ ...readCancelAnswer(payload), callId, cancelled: true });
-    } else this.fail(this.endpoint.ended(outcome));
+  settle(outcome, context) {
+    const { callId, endpoint } = this;
+    const cancelled = outcome === abp.CANCELLED;
+    if (context?.payload && (cancelled || outcome === abp.COMPLETED))
+      return this.answerTo({ ...readCancelAnswer(context.payload), callId, cancelled });
+    return this.fail(
+      endpoint.core.response(abp.SETTLE, outcome, abp.FATE_UNKNOWN, {
+        reason: endpoint.whyLost(undefined),
+      }),
+    );
   }
 
   /**
@@ -41,7 +41,7 @@ export class PendingCancel {
    * @param {{ error: import('../common/errors.js').ErrorObject }} response
    */
   fail({ error }) {
-    this.resolve({ callId: this.callId, cancelled: false, reason: error.message, error });
+    this.answerTo({ callId: this.callId, cancelled: false, reason: error.message, error });
   }
 }
 
@@ -50,11 +50,11 @@ export class PendingCancel {
  * @param {import('./endpoint.js').Endpoint} endpoint
  * @param {string} callId
  * @param {unknown} reason
- * @param {(response: any) => void} resolve gets the protocol's answer
+ * @param {(response: any) => void} answerTo gets the protocol's answer
  */
-export function cancelById(endpoint, callId, reason, resolve) {
+export function cancelById(endpoint, callId, reason, answerTo) {
   const { core } = endpoint;
-  endpoint.begin(new PendingCancel(endpoint, resolve, callId), 0, (x, pointer) => {
+  endpoint.begin(new PendingCancel(endpoint, answerTo, callId), 0, (x, pointer) => {
     const length = core.writeId(callId);
     return x.cancel_by_id(pointer, length, core.writeReason(reasonText(reason), length));
   });

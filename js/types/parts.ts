@@ -2,7 +2,7 @@
 import type { Exposed, Interface } from '../app/expose.js';
 import type { Capabilities } from '../app/registry.js';
 import type { Endpoint } from '../session/endpoint.js';
-import type { Invocation } from '../session/invocation.js';
+import type { Call } from '../session/call.js';
 import type { ObserverOptions } from '../session/observers.js';
 import type { TraceListener } from './trace.js';
 
@@ -34,7 +34,7 @@ export interface Manifest {
 export type ForeignCapabilities = Capabilities & { end(reason?: string): Promise<void> };
 
 /** A call of such an app, which is told what becomes of its cancel. */
-export type ForeignCall = Pick<Invocation, 'onStop' | 'stopAnswered'>;
+export type ForeignCall = Pick<Call, 'onStop' | 'stopAnswered'>;
 
 /** Makes events of what it observes. */
 export interface Tracing {

@@ -2,13 +2,12 @@
 import type { ErrorObject } from '../common/errors.js';
 import type { Handle, Kind } from '../driver/abp-boundary.js';
 import type { Endpoint } from '../session/endpoint.js';
-import type { Invocation } from '../session/invocation.js';
-import type { PendingCall } from '../session/pending-call.js';
+import type { Call } from '../session/call.js';
 
-export type { Endpoint, PendingCall };
+export type { Endpoint };
 
 /** A call that was made here, or received. */
-export type AnyCall = PendingCall | Invocation;
+export type AnyCall = Call;
 
 /** What an endpoint tells, as it happens. */
 export interface Observed {

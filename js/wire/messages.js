@@ -1,28 +1,5 @@
-/**
- * The shapes of a call and its result: all that JavaScript knows of the wire. Only own properties are read, so that
- * nothing inherited is ever taken for something that the peer sent.
- */
-import * as abp from '../driver/abp-boundary.js';
-import { copyRecord, getOwn, isObject, isRecord, milliseconds, textOf } from '../common/values.js';
-
-/**
- * @typedef {object} Asked What a call or an elicitation says.
- * @property {unknown} name
- * @property {unknown} params
- * @property {number} timeout ms, 0 for none
- * @property {unknown} progress the token that names its progress; true is the id of the call, false is no progress
- * @property {[number, number]} [window] of a stream: how many chunks and bytes may be under way
- * @property {unknown} [input] whether its caller streams to its handler
- * @property {unknown} [idempotencyKey] repeats of the call have the same one
- * @property {unknown} [about] of a question: the callId of the agent's call on whose behalf it is asked; of a call: that of the
- *   one it repeats, if that may have run
- */
-
-/**
- * A call or an elicitation that came in.
- * @typedef {Asked & { key: unknown }} Request `key` is what cancels will name: in frames its number or its id, in a message its
- *   id. A peer may give anything in place of them
- */
+/** What users of this library see of the wire: responses, and progress. */
+import { copyRecord, getOwn, isObject, isRecord } from '../common/values.js';
 
 /**
  * What may become of a message that cannot be sent at once. One without a kind must be sent.
@@ -93,168 +70,11 @@ import { copyRecord, getOwn, isObject, isRecord, milliseconds, textOf } from '..
  * @property {import('../common/errors.js').ErrorObject} [error]
  */
 
-/**
- * What a peer says of a stream; the core takes -1 for what is no number.
- * @param {unknown} chunks
- * @param {unknown} bytes
- * @returns {[number, number]}
- */
-export const readAmount = (chunks, bytes) => [countOf(chunks), countOf(bytes)];
-
-/** @param {unknown} value */
-export const countOf = (value) => (typeof value === 'number' ? value : -1);
-
-/** @param {unknown} message */
-function idOf(message) {
-  const id = getOwn(message, 'id');
-  return typeof id === 'number' ? `${id}` : id;
-}
-
-/** @param {unknown} stream */
-const windowOf = (stream) =>
-  stream ? readAmount(getOwn(stream, 'chunks'), getOwn(stream, 'bytes')) : undefined;
-
-/** @param {[number, number] | undefined} window */
-const streamOf = (window) =>
-  window?.[0] ? { stream: { chunks: window[0], bytes: window[1] } } : undefined;
-
-/** @param {unknown} operationId @param {object} info */
-export const progressMessage = (operationId, info) => ({
-  type: 'progress',
-  payload: { ...info, operationId },
-});
-
 /** The capability by which an agent asks what became of a call. */
 export const OUTCOME = 'bridge/outcome';
 
 /** The notification that an app's capabilities have changed. */
 export const LIST_CHANGED = 'notifications/capabilities/list_changed';
-
-/** An agent's call of a capability. */
-export const CALL = {
-  request: 'capabilities/call',
-  response: 'capabilities/call-result',
-  /**
-   * @param {unknown} message
-   * @returns {Request}
-   */
-  read(message) {
-    const payload = getOwn(message, 'payload');
-    const options = getOwn(payload, 'options');
-    return {
-      // Clients differ in where they put the callId, and some send none.
-      key: textOf(getOwn(options, 'callId') ?? getOwn(payload, 'callId') ?? idOf(message)),
-      name: getOwn(payload, 'capability'),
-      params: getOwn(payload, 'params') ?? {},
-      timeout: milliseconds(getOwn(options, 'timeout')),
-      progress: getOwn(options, 'progressToken') ?? false,
-      window: windowOf(getOwn(options, 'stream')),
-      input: getOwn(options, 'input') === true,
-      idempotencyKey: getOwn(options, 'idempotencyKey'),
-      about: getOwn(options, 'repeats'),
-    };
-  },
-  /**
-   * The payload.
-   * @param {string} id
-   * @param {Asked} asked
-   */
-  write: (id, { name, params, timeout, progress, window, input, idempotencyKey, about }) => ({
-    capability: name,
-    params,
-    callId: id,
-    options: {
-      callId: id,
-      ...(timeout && { timeout }),
-      ...(progress !== false && { progressToken: progress === true ? id : progress }),
-      ...streamOf(window),
-      ...(Boolean(input) && { input: true }),
-      ...(idempotencyKey !== undefined && { idempotencyKey }),
-      ...(about !== undefined && { repeats: about }),
-    },
-  }),
-  /**
-   * @param {unknown} data
-   * @param {number} duration ms
-   * @param {boolean} [cached] whether the handler said so
-   * @param {boolean} [collected] whether the data are the chunks of a stream
-   */
-  succeed: (data, duration, cached, collected) => ({
-    success: true,
-    data,
-    metadata: {
-      duration,
-      ...(cached !== undefined && { cached }),
-      ...(collected && { collected }),
-    },
-  }),
-  /**
-   * @param {Response} response
-   * @param {number} duration ms
-   */
-  fail: (response, duration) => ({
-    ...response,
-    metadata: { ...copyRecord(response.metadata), duration },
-  }),
-  /**
-   * Says what became of the work of a call that did not succeed.
-   * @param {any} response
-   * @param {abp.Fate} fate if the metadata do not say it
-   * @param {boolean} [repeatable] whether its error may say `retryable` if it may have run: an error of its handler's, or of a
-   *   capability that may run twice
-   * @param {any} [metadata]
-   */
-  became(response, fate, repeatable = false, metadata = response.metadata) {
-    const known = fateIn(metadata) || fate;
-    const { error } = response;
-    const isSafe = repeatable || known === abp.FATE_UNSTARTED;
-    return {
-      ...response,
-      ...(error?.retryable && { error: { ...error, retryable: isSafe } }),
-      metadata: { ...copyRecord(metadata), outcome: abp.FATES[known] },
-    };
-  },
-};
-
-/** An app's question to its agent. */
-export const ELICITATION = {
-  request: 'elicitation/request',
-  response: 'elicitation/response',
-  /**
-   * @param {unknown} message
-   * @returns {Request}
-   */
-  read(message) {
-    const payload = getOwn(message, 'payload');
-    return {
-      key: textOf(idOf(message)),
-      name: getOwn(payload, 'method'),
-      params: getOwn(payload, 'params'),
-      timeout: milliseconds(getOwn(payload, 'timeout')),
-      progress: false,
-      window: windowOf(getOwn(payload, 'stream')),
-      about: getOwn(payload, 'callId'),
-    };
-  },
-  /**
-   * The payload.
-   * @param {string} _id
-   * @param {Asked} asked
-   */
-  write: (_id, { name, params, timeout, window, about }) => ({
-    method: name,
-    params,
-    ...(about !== undefined && { callId: about }),
-    ...(timeout && { timeout }),
-    ...streamOf(window),
-  }),
-  /** @param {unknown} data */
-  succeed: (data) => ({ success: true, data }),
-  /** @param {Response} response */
-  fail: (response) => response,
-  /** @param {any} response */
-  became: (response) => response, // nobody asks that of a question
-};
 
 const RESPONSE_MEMBERS = ['success', 'data', 'error', 'cancelled', 'metadata'];
 
@@ -275,29 +95,6 @@ export const isResponse = (value) =>
  */
 export const isRepeatable = (annotations) =>
   ['readOnlyHint', 'idempotentHint'].some((hint) => getOwn(annotations, hint) === true);
-
-/**
- * What the metadata of a response say became of the call's work.
- * @param {unknown} metadata
- */
-export const fateIn = (metadata) =>
-  /** @type {abp.Fate} */ (
-    // -1, of what is no word of ours, and 0 are nothing.
-    Math.max(abp.FATES.indexOf(getOwn(metadata, 'outcome')), 0)
-  );
-
-/**
- * What a response says about its call, as an `abp_outcome`: completed, failed, timed out, or cancelled, which can be said
- * in two ways.
- * @param {unknown} response
- */
-export function outcomeOf(response) {
-  const flagged = getOwn(response, 'cancelled') === true;
-  const code = getOwn(getOwn(response, 'error'), 'code');
-  if (flagged && code === 'TIMEOUT') return abp.TIMED_OUT;
-  if (flagged || code === 'CANCELLED') return abp.CANCELLED;
-  return getOwn(response, 'success') === true ? abp.COMPLETED : abp.FAILED;
-}
 
 /** The members of progress that are numbers, and those that are strings. All are optional. */
 const PROGRESS_NUMBERS = ['progress', 'total', 'percentage', 'estimatedRemaining'];

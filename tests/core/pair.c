@@ -137,6 +137,7 @@ static void act(struct side *side, const abp_action *action) {
   case ABP_WAKE:
   case ABP_CHUNK:
   case ABP_CREDIT:
+  case ABP_NOTIFY:
   case ABP_RESUME:
   case ABP_DROP:
   case ABP_NONE: break;

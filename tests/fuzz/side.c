@@ -176,7 +176,7 @@ void side_drain(struct side *side, int status) {
   REQUIRE(status != ABP_E_MEMORY && status != ABP_E_UNDRAINED);
   int count = 0;
   while (abp_next(side->endpoint, &actions[count])) {
-    REQUIRE(actions[count].kind > ABP_NONE && actions[count].kind <= ABP_RESUME);
+    REQUIRE(actions[count].kind > ABP_NONE && actions[count].kind <= ABP_NOTIFY);
     REQUIRE(actions[count].kind != ABP_DROP);
     hear(side, &actions[count]);
     REQUIRE(++count < 8 * SIDE_CALLS);

@@ -31,8 +31,7 @@ static void line(struct side *side, const char *text, size_t length, uint64_t *n
     if (ep->config.role == ABP_AGENT) side_drain(side, abp_connect(ep, 0));
     return;
   default:
-    side_drain(side,
-               control ? wire_receive_control(ep, text, length) : abp_receive(ep, text, length));
+    side_drain(side, abp_receive(ep, text, length));
   }
 }
 

@@ -803,7 +803,7 @@ const LIMITS = {
     },
   },
 
-  'js/session/pending-call.js RequestOptions': {
+  'js/session/call.js RequestOptions': {
     timeout: {
       default: undefined,
       waits: {

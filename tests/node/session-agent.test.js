@@ -1,7 +1,6 @@
-// An agent whose app is the test, and whose messages are read as they are given: what it loads with the first question, the frames
+// An agent whose app is the test, and whose messages are read as they are given: the frames
 // that it takes, and what becomes of its calls and cancels.
 import assert from 'node:assert/strict';
-import { register } from 'node:module';
 import { describe, mock, test } from 'node:test';
 import { connect } from '../../packages/main/src/index.js';
 import { AGENT, closeAfter, openPair } from '../support/pair.js';
@@ -53,73 +52,6 @@ const question = (id, method) => ({ type: 'elicitation/request', id, payload: { 
 const notification = (event) => ({ type: 'notification', payload: { event } });
 const entry = (message) => [6, 0, undefined, message];
 const entries = (count) => Array.from({ length: count }, () => entry(notification('n'))).flat();
-
-describe('with the first question', () => {
-  const [ASK, SHOWN] = ['elicitation/input', 'elicitation/confirm'];
-
-  // This comes first: what was loaded once is there.
-  test('what does not load fails it with a typed error, and the next one tries again', async () => {
-    const offline = new Uint8Array(new SharedArrayBuffer(1)).fill(1);
-    const hooks = `
-      let offline;
-      export const initialize = (data) => (offline = data);
-      export function resolve(name, context, next) {
-        if (offline[0] && /answering|invocation/.test(name)) throw new Error('offline');
-        return next(name, context);
-      }`;
-    register(`data:text/javascript,${encodeURIComponent(hooks)}`, { data: offline });
-    const { say, next, events } = await begun({
-      features: { ...FEATURES, 'bridge.frames': false },
-    });
-    say(question('q', ASK));
-    say(notification('later'));
-    const { id, payload } = await next();
-    assert.deepEqual([id, payload.success], ['q', false]);
-    assert.deepEqual([payload.error.code, payload.error.retryable], ['TRANSPORT_ERROR', true]);
-    assert.match(payload.error.message, /did not load/);
-    assert.deepEqual(events, ['later']);
-    offline[0] = 0;
-    say(question('r', ASK));
-    assert.deepEqual((await next()).payload, { success: true, data: `${ASK}!` });
-  });
-
-  test('what follows waits for it, entry by entry and message by message', async () => {
-    const { client, say, events } = await begun();
-    const call = client.call('x', {}, { callId: 'mine' });
-    say(entry(notification('first')));
-    say([...entry(question('q', ASK)), ...entry(notification('second')), 3, 'mine', 1, 'done']);
-    say(notification('third'));
-    say(question('r', SHOWN));
-    assert.deepEqual(events, ['first']);
-    assert.equal((await call).data, 'done');
-    await until(() => events.length === 5);
-    assert.deepEqual(events, ['first', ASK, 'second', 'third', SHOWN]);
-  });
-
-  test('1,024 messages wait for it; one more ends the session', async () => {
-    for (const [count, isLost] of [
-      [1024, false],
-      [1025, true],
-    ]) {
-      const onDisconnect = mock.fn();
-      const { client, say, events, close } = await begun({ onDisconnect });
-      const call = client.call('x');
-      say(question('q', ASK));
-      for (let i = 1; i < count; i++) say(notification('n'));
-      assert.equal(client.connected, !isLost);
-      if (!isLost) {
-        await until(() => events.length === count);
-        continue;
-      }
-      assert.equal((await call).error.code, 'DISCONNECTED');
-      const [[{ cause }]] = onDisconnect.mock.calls.map(({ arguments: given }) => given);
-      assert.equal(cause.code, 'RATE_LIMITED');
-      assert.match(cause.message, /^Too many messages/);
-      for (let i = 0; i < 50; i++) await turn();
-      assert.deepEqual([events, close.mock.callCount()], [[], 1]);
-    }
-  });
-});
 
 describe('a frame', () => {
   test('has at most 4,096 entries, all of them whole: of another nothing is read', async () => {

@@ -23,7 +23,7 @@ for (const name of ['abp', 'rpc', 'tasks']) {
     const ofCompiler = long.filter((each) => /^(__|stack)/.test(each));
     assert.equal(names.length, long.length - ofCompiler.length);
     // What the core of ABP has not keeps its name.
-    assert.ok(names.every((each) => each.length === 1 || (name !== 'abp' && long.includes(each))));
+    assert.ok(names.every((each) => each.length <= 2 || (name !== 'abp' && long.includes(each))));
     const [{ name: growth }] = WebAssembly.Module.imports(wasm);
     assert.equal(growth.length, 1);
     const env = { [growth]() {} };

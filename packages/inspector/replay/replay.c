@@ -258,7 +258,18 @@ static int play(struct player *player, abp_endpoint *ep, struct line *in, const 
   }
   if (IS("receive")) {
     const struct json_slice message = text_of(player, in, "text");
-    return wire_receive_control(ep, message.text ? message.text : "", message.length);
+    const int status = abp_read(ep, message.text ? message.text : "", message.length);
+    return status > 0 ? ABP_FOLLOWS : status < 0 ? status : abp_take(ep, 0, ABP_NO_ERROR);
+  }
+  if (IS("take")) return abp_take(ep, flags, (abp_error)u32_of(in, "fault"));
+  if (IS("value_received")) return abp_result_received(ep, &id, ABP_COMPLETED);
+  if (IS("response_received")) {
+    const struct json_slice response = text_of(player, in, "response");
+    return abp_response_received(ep, &id, response.text ? response.text : "", response.length);
+  }
+  if (IS("finish_with_response")) {
+    const struct json_slice response = text_of(player, in, "response");
+    return abp_finish_with_response(ep, call, response.text ? response.text : "", response.length);
   }
 #undef IS
   return 1;
@@ -286,7 +297,7 @@ static void compare_action(struct player *player, abp_endpoint *ep, const char *
                           text_now = {now->text, now->text ? now->length : 0};
   struct json_slice says_now = {NULL, 0};
   if (says.text) {
-    says_now.text = wire_print_control(ep, now, number_of(line, "unix"), &says_now.length);
+    says_now.text = abp_print(ep, now, NULL, number_of(line, "unix"), &says_now.length);
     if (!says_now.text) says_now.length = 0;
   }
   const uint32_t arg = u32_of(line, "arg"), call = u32_of(line, "call");

@@ -3,12 +3,10 @@ import * as abp from '../../../js/driver/abp-boundary.js';
 import { SESSIONS } from '../../../js/driver/abp-names.js';
 import { invokeReportingErrors, safely } from '../../../js/common/errors.js';
 import { getOwn, isObject, textOf } from '../../../js/common/values.js';
-import { CALL, ELICITATION, progressMessage } from '../../../js/wire/messages.js';
-import { chunkMessage, creditMessage } from '../../../js/wire/stream-writer.js';
-import { readEntry } from '../../../js/wire/reader.js';
+import * as FrameKind from '../../../js/wire/frame-kinds.js';
 
 /** @import { ObserverOptions } from '../../../js/session/observers.js' */
-/** @import { AnyCall, Endpoint, Observe, PendingCall, TraceEvent, TraceListener, TraceOutcome } from '../../../js/types/trace.js' */
+/** @import { AnyCall, Endpoint, Observe, TraceEvent, TraceListener, TraceOutcome } from '../../../js/types/trace.js' */
 
 /** Why something that was received had no effect, by the core's counters. @type {[abp.Counter, string][]} */
 const DROPS = [
@@ -19,15 +17,8 @@ const DROPS = [
   [abp.OVERRUN, 'overrun'],
 ];
 
-// The classes of records are not imported: what two files of the page build share is a file of its own, for everybody.
-/**
- * Whether a record is that of a call made here.
- * @param {object} record a `PendingCall`, a `PendingCancel` or an `Invocation`
- * @returns {record is PendingCall}
- */
-const isMade = (record) => 'params' in record;
-/** Whether a record is that of a call that was received. @param {object} record */
-const isReceived = (record) => 'request' in record;
+/** Whether a record is that of a call, and not of a cancel by an id. @param {object} record @returns {record is AnyCall} */
+const isCall = (record) => 'params' in record;
 
 let connections = 0;
 
@@ -73,7 +64,7 @@ class Tracer {
     this.#dropped = this.#counts();
     // Calls may be in flight already.
     endpoint.machine.find((record) => {
-      if (record.handle && (isMade(record) || isReceived(record))) this.#begins(record, false);
+      if (record.handle && isCall(record)) this.#begins(record, false);
       return false;
     });
   }
@@ -106,45 +97,72 @@ class Tracer {
       return this.#tell({ type: 'message', direction, message: data });
     }
     const frame = ++this.#frames;
-    const translator = this.#translator(sent === (this.#origin.side === 'agent'));
+    const byAgent = sent === (this.#origin.side === 'agent');
     for (let i = 0; i + 3 < data.length; i += 4) {
-      const [kind, id, a, b] = data.slice(i, i + 4);
-      const unknown = { type: `entry ${kind} of a frame`, id, payload: [a, b] };
-      const message = readEntry(kind, id, a, b, translator) ?? unknown;
+      const [kind, key, a, b] = data.slice(i, i + 4);
+      const message = this.#shown(kind, key, a, b, byAgent);
       this.#tell({ type: 'message', direction, frame, message });
     }
   }
 
   /**
-   * Makes the message that an entry of a frame stands for.
+   * What an entry of a frame says, as people read it: the message that it stands for.
+   * @param {unknown} kind
+   * @param {unknown} key
+   * @param {any} a
+   * @param {any} b
    * @param {boolean} byAgent whether an agent sends it
-   * @returns {import('../../../js/wire/reader.js').Taker<{ type: string, id?: unknown, payload?: unknown } | undefined>}
    */
-  #translator(byAgent) {
-    const [asks, answers] = byAgent ? [CALL, ELICITATION] : [ELICITATION, CALL];
-    /** @param {unknown} key */
-    const own = (key) => this.#id(key, byAgent);
-    /** @param {unknown} key */
-    const theirs = (key) => this.#id(key, !byAgent);
-    const { request: type, write } = asks;
-    return {
-      request(request) {
-        const id = own(request.key);
-        return { type, id, payload: write(id, request) };
-      },
-      response: (key, _outcome, payload) => ({ type: answers.response, id: theirs(key), payload }),
-      progress: (key, info) => progressMessage(theirs(key), Object(info)),
-      cancel: (key, reason) => ({
-        type: byAgent ? 'capabilities/cancel' : 'bridge/cancel',
-        payload: { callId: own(key), reason },
-      }),
-      chunk: (key, size, chunk) => chunkMessage(theirs(key), size, chunk),
-      credit: (key, amount) => creditMessage(own(key), amount),
-      message: (message) => message,
-      malformed: () => undefined,
-      control: (message) => /** @type {any} */ (message),
-      notification: (event, data) => ({ type: 'notification', payload: { event, data } }),
-    };
+  #shown(kind, key, a, b, byAgent) {
+    const own = this.#id(key, byAgent);
+    const theirs = this.#id(key, !byAgent);
+    const type = byAgent ? 'capabilities/call' : 'elicitation/request';
+    const answer = byAgent ? 'elicitation/response' : 'capabilities/call-result';
+    const named = byAgent ? { capability: a } : { method: a };
+    const callId = byAgent && { callId: own };
+    switch (kind) {
+      case FrameKind.REQUEST:
+        return {
+          type,
+          id: own,
+          payload: { ...named, params: b, ...(byAgent && { options: callId }), ...callId },
+        };
+      case FrameKind.REQUEST_WITH: {
+        const [params, timeout, progress, chunks, bytes, last, idempotencyKey] = b;
+        const repeats = typeof last === 'string' && { [byAgent ? 'repeats' : 'callId']: last };
+        const options = {
+          ...callId,
+          ...(progress !== false && { progressToken: progress === true ? own : progress }),
+          ...(last === true && { input: true }),
+          ...(idempotencyKey && { idempotencyKey }),
+          ...(byAgent && repeats),
+          ...(timeout && { timeout }),
+          ...(!byAgent && repeats),
+          ...(chunks && { stream: { chunks, bytes } }),
+        };
+        const payload = { ...named, params, ...(byAgent ? { options } : options), ...callId };
+        return { type, id: own, payload };
+      }
+      case FrameKind.VALUE: {
+        const payload = { success: true, data: b, metadata: { duration: a } };
+        return { type: answer, id: theirs, payload };
+      }
+      case FrameKind.RESPONSE:
+        return { type: answer, id: theirs, payload: b };
+      case FrameKind.PROGRESS:
+        return { type: 'progress', payload: { ...b, operationId: theirs } };
+      case FrameKind.MESSAGE:
+        return b;
+      case FrameKind.CANCEL: {
+        const type = byAgent ? 'capabilities/cancel' : 'bridge/cancel';
+        return { type, payload: { callId: own, reason: a } };
+      }
+      case FrameKind.CHUNK:
+        return { type: 'bridge/chunk', payload: { callId: theirs, size: a, chunk: b } };
+      case FrameKind.CREDIT:
+        return { type: 'bridge/credit', payload: { callId: own, chunks: a, bytes: b } };
+    }
+    return { type: `entry ${kind} of a frame`, id: key, payload: [a, b] };
   }
 
   /** The id that a key in a frame stands for. @param {unknown} key @param {boolean} ofCall @returns {any} */
@@ -182,15 +200,14 @@ class Tracer {
    * @param {AnyCall} record
    */
   #describe(record) {
-    const made = isMade(record);
-    const { name, params, timeout } = made ? record : record.request;
-    const isLocal = !made && record.isLocal;
+    const { isMade: made, isLocal, name, params, options } = record;
+    const { timeout } = options;
     /** @type {Partial<TraceEvent>} */
     const call = { direction: made ? 'out' : isLocal ? 'local' : 'in' };
     // What is refused may have anything for a name and an id.
     if (typeof name === 'string') call.name = name;
     if (made === (this.#origin.side === 'app') && !isLocal) call.elicitation = true;
-    const key = made ? record.callId : record.request.key;
+    const key = made ? options.callId : (record.key ?? options.id);
     const isMinted = record.handle && typeof key !== 'string';
     const id = isMinted
       ? this.#endpoint.core.idText(record.handle)
@@ -231,7 +248,7 @@ class Tracer {
           reason: /** @type {string | undefined} */ (text) ?? this.#endpoint.closing,
         });
       case abp.REPORT:
-        return this.#told('progress', record, { progress: context });
+        return this.#told('progress', record, { progress: getOwn(context, 'payload') });
       case abp.SEND: {
         if (arg !== abp.MSG_CANCEL) return;
         // One by an id is about that, and no call.

@@ -35,7 +35,7 @@ export type { ErrorObject, Told } from '../../../js/common/errors.js';
 export type { Token } from '../../../js/common/token.js';
 export type { Limits } from '../../../js/driver/abp-core.js';
 export type { Brand } from '../../../js/driver/instance.js';
-export type { RequestOptions } from '../../../js/session/pending-call.js';
+export type { RequestOptions } from '../../../js/session/call.js';
 export type { ObserverOptions } from '../../../js/session/observers.js';
 export type { TraceEvent, TraceListener, TraceOutcome } from '../../../js/types/trace.js';
 export type { Feature, MessageKind, Prepare, Transport } from '../../../js/transports/transport.js';

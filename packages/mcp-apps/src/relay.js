@@ -117,18 +117,18 @@ class ViewCapabilities {
     return { added, removed, changed, capabilities };
   }
 
-  /** @param {import('../../../js/wire/messages.js').Request} request */
+  /** @param {import('../../../js/session/call.js').Call} call */
   rejectionFor({ name }) {
     return this.#known.has(/** @type {string} */ (name)) ? NO_ERROR : UNKNOWN_CAPABILITY;
   }
 
   /**
-   * @param {import('../../../js/wire/messages.js').Request} request
+   * @param {import('../../../js/session/call.js').Call} call
    * @param {import('../../../js/app/registry.js').CallContext} context
-   * @param {{ returned: Promise<void> }} call its `returned` resolves when the agent is told
    * @returns {Promise<unknown>} the protocol's response
    */
-  async run({ name, params }, { signal, progress, progressToken }, call) {
+  async run(call, { signal, progress, progressToken }) {
+    const { name, params } = call;
     const known = this.#known.get(/** @type {string} */ (name));
     // It may have been removed while the call waited for its turn.
     if (!known) return removed(String(name));

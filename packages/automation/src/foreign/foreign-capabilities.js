@@ -11,7 +11,7 @@ import { LIST_CHANGED, isResponse, progressInfo } from '../../../../js/wire/mess
 import { readError, readResponse } from '../../../../js/wire/responses.js';
 import { sessionOf } from '../../../../js/app/connection.js';
 
-/** @import { ProgressInfo, Request, Response } from '../../../../js/wire/messages.js' */
+/** @import { ProgressInfo, Response } from '../../../../js/wire/messages.js' */
 /** @import { ForeignCall } from '../../../../js/types/parts.js' */
 /** @import { CallContext } from '../../../../js/app/registry.js' */
 /** @import { ForeignApp, Hear } from './foreign-app.js' */
@@ -173,12 +173,13 @@ export class ForeignCapabilities {
   }
 
   /**
-   * @param {Request} request
+   * @param {import('../../../../js/session/call.js').Call} call
    * @param {CallContext} context
-   * @param {ForeignCall} call
    * @returns {Promise<Response>}
    */
-  async run({ name, params, timeout }, context, call) {
+  async run(call, context) {
+    const { name, params } = call;
+    const { timeout } = call.options;
     const { callId, progressToken } = context;
     const id = this.#nameOf(callId);
     this.#running.set(id, context);

@@ -22,12 +22,12 @@ const INPUTS = [
   ['lost', (x) => x.lost],
   ['leave', (x) => x.leave, 'persisted'],
   ['suspect', (x) => x.suspect],
-  ['refused', (x) => x.refused, '#code'],
   ['advance', (x) => x.advance, 'now'],
   ['request', (x) => x.request, '#id timeout flags parent'],
   ['cancel', (x) => x.cancel, 'call #reason'],
   ['cancel_by_id', (x) => x.cancel_by_id, '#id #reason'],
-  ['result_received', (x) => x.result_received, '#id number outcome'],
+  ['value_received', (x) => x.value_received, '#id number'],
+  ['response_received', (x) => x.response_received, '#id number #response'],
   ['unsent', (x) => x.unsent, 'call'],
   ['progress_received', (x) => x.progress_received, '#id number'],
   ['call_received', (x) => x.call_received, '#id number timeout flags chunks bytes fault #about'],
@@ -41,7 +41,9 @@ const INPUTS = [
   ['chunk_received', (x) => x.chunk_received, '#id number size seen'],
   ['chunk_read', (x) => x.chunk_read, 'call size'],
   ['credit_received', (x) => x.credit_received, '#id number chunks bytes'],
+  ['finish_with_response', (x) => x.finish_with_response, 'call #response'],
   ['receive', (x) => x.receive, '#text'],
+  ['take', (x) => x.take, 'flags fault'],
 ];
 
 /** The name of an export in the module. @param {Pick} pick @returns {string} */

@@ -1,0 +1,741 @@
+/**
+ * A call, on either side: what it is about, and who waits for it. What becomes of it, the core decides (src/call_state.c), and what is
+ * said of it, too. A record holds things: params, a promise, a controller, a signal, a response.
+ */
+import * as abp from '../driver/abp-boundary.js';
+import { breatherOf } from '../common/breathe.js';
+import { ENDING, requireOptions } from '../common/check-options.js';
+import { tell } from '../common/development.js';
+import {
+  AbpError,
+  isErrorObject,
+  reasonText,
+  safely,
+  saysCancelled,
+  saysTimeout,
+  toErrorObject,
+} from '../common/errors.js';
+import { keptReport } from '../common/report.js';
+import { abortError, offAbort, onAbort } from '../common/signals.js';
+import { Token } from '../common/token.js';
+import { isGenerator, isStream, markedTransfer, transferOf } from '../common/transfer.js';
+import { getOwn, milliseconds } from '../common/values.js';
+import { OUTCOME, checkedProgress, isResponse } from '../wire/messages.js';
+import { Outflow } from './outflow.js';
+
+/** The handle of no call. It is not 0, which would mean: without a parent. */
+export const ENDED = /** @type {abp.Handle} */ (-1);
+
+/**
+ * How a call is made, and what it says besides its name and params. It is kept as it was given.
+ * @typedef {object} RequestOptions How a call ends early, and what it reports.
+ * @property {AbortSignal} [signal] cancels the call; the app decides how it ended
+ * @property {number} [timeout] ms after which the call cancels itself; 0 or absent is never
+ * @property {(info: import('../wire/messages.js').ProgressInfo) => void} [onProgress] called with each report of progress
+ * @property {string} [callId] names the call, for `cancel`; minted when absent
+ * @property {string | number} [progressToken] the token that the app reports progress with (the callId)
+ * @property {Transferable[]} [transfer] objects in the params that are moved instead of copied
+ * @property {string} [idempotencyKey] names the work: a call with the key of an earlier one, by the same agent, joins that or gets
+ *   what became of it, and never runs twice as long as the same memory (`client.memory`) remembers. At most 256 characters. See
+ *   docs/agents.md#again-safely
+ */
+
+/**
+ * Reads the chunks of a call.
+ * @typedef {object} ChunkReader
+ * @property {(call: Call) => void} attach takes the call, as soon as it is made
+ * @property {(value: unknown, size: number) => void} push takes a chunk
+ */
+
+/**
+ * @typedef {RequestOptions & { about?: string, stream?: ChunkReader, input?: any }} MadeOptions `about` is the callId on
+ *   whose behalf a question is asked, or that of a call which may have run and is repeated; `stream` reads its chunks; `input` is
+ *   what its handler reads
+ */
+
+/**
+ * What a call that was received says besides its name and params.
+ * @typedef {object} Asked
+ * @property {unknown} [id] of its message, if it came in one
+ * @property {number} [timeout] ms, where the core was not told by a message
+ * @property {unknown} [progress] the token that names its progress; true is the id of the call
+ * @property {boolean} [input] whether its caller streams to its handler
+ * @property {unknown} [idempotencyKey] repeats of the call have the same one
+ * @property {unknown} [about] of a question: the callId of the agent's call on whose behalf it is asked
+ */
+
+/** Of a call that says no more. @type {any} */
+const NOTHING = {};
+
+/** What its caller is told when the other side has sent more than was agreed on. */
+const OVERRUN = {
+  success: false,
+  error: {
+    code: 'OPERATION_FAILED',
+    message: "The other side sent more than the stream's window allows, so the stream was ended",
+    retryable: false,
+  },
+};
+
+/** The members of a handler's context. */
+const CONTEXT = [
+  ...['signal', 'token', 'progress', 'elicit', 'call', 'callId', 'input', 'progressToken'],
+  ...['breathe', 'report', 'earlier'],
+];
+
+/**
+ * Makes the context of a handler: a proxy that shows these members only. Unlike the getters of a class they are copied by
+ * spreading, and a proxy is cheaper to make than an object with getters.
+ * @type {ProxyHandler<any>}
+ */
+const contextOf = {
+  get: (call, key) => (isShown(key) ? call[key] : undefined),
+  has: (_call, key) => isShown(key),
+  ownKeys: () => CONTEXT,
+  getOwnPropertyDescriptor: (call, key) =>
+    isShown(key) ? { value: call[key], enumerable: true, configurable: true } : undefined,
+};
+
+/** @param {string | symbol} key */
+const isShown = (key) => CONTEXT.includes(/** @type {string} */ (key));
+
+/**
+ * Rarely used fields, allocated on first use:
+ * @typedef {object} Rare
+ * @property {AbortController} [controller] of the handler's signal
+ * @property {Token} [token]
+ * @property {Outflow} [outflow] what its handler streams
+ * @property {AsyncIterableIterator<unknown>} [input] what is streamed to its handler
+ * @property {boolean} [collected] its chunks were collected into its data
+ * @property {(reason?: string) => void} [onStop] asks an app that is not ours to stop
+ * @property {unknown} [report] what its handler reported last
+ * @property {object} [progress] its last progress
+ * @property {Promise<void>} [returned] who waits for its handler to return
+ * @property {() => void} [onReturn]
+ * @property {string} [about] the callId of the agent's call on whose behalf the app makes it to itself
+ * @property {Call} [above] the call that makes it
+ * @property {boolean} [follows] its handler has passed on that what it called still runs
+ * @property {unknown} [late] what a call below reported after its caller was told that it still runs
+ * @property {unknown} [earlier] what was reported of this work before it was stopped, if it was
+ * @property {Transferable[]} [transfer] what of its data is moved
+ * @property {boolean} [runsOn] its caller was told that it still runs
+ */
+
+export class Call {
+  /** In the core; 0 before it begins and after its handler has settled. @type {abp.Handle} */
+  handle = 0;
+  /** What names it in frames; 0 or undefined if it goes in messages. @type {unknown} */
+  key = undefined;
+  /** The signal of this side's that cancels it: its caller's. @type {AbortSignal | undefined} */
+  followed = undefined;
+  /** Takes its response; undefined if it was received from the other side. @type {((response: any) => void) | undefined} */
+  resolve = undefined;
+  /** Whether its handler is to stop, and why, in the words of who wants that. */
+  aborted = false;
+  /** @type {string | undefined} */
+  reason = undefined;
+  /** Of a stream that is made: how many chunks and bytes may be under way. @type {[number, number] | undefined} */
+  window = undefined;
+  /** What its handler has given. @type {any} */
+  #response;
+  #settled = false;
+  #started = 0;
+  /** @type {Rare | undefined} */
+  #rare;
+
+  /**
+   * @param {import('./endpoint.js').Endpoint} endpoint
+   * @param {unknown} name
+   * @param {unknown} params
+   * @param {MadeOptions & Asked} [options]
+   */
+  constructor(endpoint, name, params, options = NOTHING) {
+    this.endpoint = endpoint;
+    this.name = name;
+    this.params = params;
+    this.options = options ?? NOTHING;
+  }
+
+  /** @returns {Rare} */
+  get rare() {
+    return (this.#rare ??= {});
+  }
+
+  // --- One that is made here ------------------------------------------------------------------------
+
+  /** Makes the call. @param {abp.Handle} [parent] the call on whose behalf this is made */
+  begin(parent = 0) {
+    const { endpoint, options } = this;
+    const { signal, callId, onProgress, stream, input } = options;
+    if (signal?.aborted)
+      return this.settle(abp.CANCELLED, undefined, undefined, abp.FATE_UNSTARTED);
+    const timeout = milliseconds(options.timeout);
+    stream?.attach(this);
+    if (input && endpoint.ready && !endpoint.has(abp.STREAMS)) {
+      const why = 'The app does not support input streams (docs/streams.md#input)';
+      return this.#end(endpoint.refusal(abp.NOT_SUPPORTED, why));
+    }
+    // The core's clock stands still between inputs, and a deadline counts from now, or stands still from now on.
+    if (timeout || parent) endpoint.machine.advance();
+    this.follow(signal);
+    endpoint.begin(this, parent, (x, pointer) => {
+      const length = callId === undefined ? 0 : endpoint.core.writeId(callId);
+      if (callId !== undefined && !length) return abp.E_ID;
+      const flags = (onProgress ? abp.WANTS_PROGRESS : 0) | (stream ? abp.WANTS_STREAM : 0);
+      return x.request(pointer, length, timeout, flags, parent);
+    });
+  }
+
+  /** Whether its chunks are read. The machine asks for its window then. */
+  get stream() {
+    return this.options.stream;
+  }
+
+  /** Listens to the signal that cancels it. @param {AbortSignal | undefined} signal */
+  follow(signal) {
+    this.followed = signal;
+    if (signal?.aborted) this.handleEvent();
+    else onAbort(signal, this);
+  }
+
+  /** Its signal has fired. */
+  handleEvent() {
+    this.reason = reasonText(this.followed?.reason);
+    this.endpoint.machine.cancel(this.handle, this.reason);
+  }
+
+  /** It could not be sent. @param {unknown} error */
+  unsent(error) {
+    const { endpoint, params, handle } = this;
+    if (isErrorObject(error)) {
+      const response = { success: false, error: toErrorObject(error) };
+      return endpoint.machine.sendFailed(handle, { payload: response });
+    }
+    const { resolve } = this;
+    const response = endpoint.refusal(abp.INVALID_PARAMS);
+    // The call has ended. What it says of that waits for code that is loaded when it is needed.
+    const explained = endpoint.explainUnsent('parameters', 'params', params, error);
+    this.resolve = (settled) =>
+      void explained.then((why) => {
+        settled.error.message = why;
+        resolve?.(settled);
+      });
+    endpoint.machine.sendFailed(handle, { payload: response });
+  }
+
+  /**
+   * @param {abp.Outcome} outcome
+   * @param {any} context what has come, if that settles it: `payload` is the response, `chunk` one that was too much
+   * @param {number | undefined} _limit
+   * @param {abp.Fate} fate what became of its work; `FATE_NONE` of a success
+   */
+  settle(outcome, context, _limit, fate) {
+    const { endpoint, followed = this.options.signal } = this;
+    const given = context?.isChunk ? OVERRUN : context?.payload;
+    if (outcome === abp.COMPLETED && fate === abp.FATE_NONE) return this.#end(given);
+    const { side } = endpoint;
+    const reason = followed?.aborted ? (reasonText(followed.reason) ?? '') : undefined;
+    const response = endpoint.core.response(abp.SETTLE, outcome, fate, {
+      given,
+      reason: outcome === abp.DISCONNECTED ? endpoint.whyLost(given) : reason,
+      expired: saysTimeout(followed?.reason),
+      repeatable: side.repeatable?.(/** @type {string} */ (this.name)),
+    });
+    side.later?.(response, this);
+    this.#end(response);
+  }
+
+  /** A chunk has come (of one that is made), or is sent. @param {any} context @param {number} size */
+  chunk(context, size) {
+    const { stream } = this;
+    if (stream) stream.push(getOwn(context.payload, 'chunk'), size);
+    else this.endpoint.sendChunk(this, context, size);
+  }
+
+  /** A chunk was read. @param {number} size */
+  read(size) {
+    this.endpoint.machine.feed((x, pointer) => x.chunk_read(pointer, this.handle, size), this);
+  }
+
+  /** @param {[number, number]} amount that was read */
+  credit(amount) {
+    this.endpoint.sendCredit(this, amount);
+  }
+
+  /** The reader wants no more. */
+  leave() {
+    this.endpoint.machine.cancel(this.handle, 'The reader stopped reading the stream');
+  }
+
+  /** @param {unknown} response */
+  #end(response) {
+    offAbort(this.followed, this);
+    this.endpoint.machine.observe?.('end', this, response);
+    this.resolve?.(response);
+  }
+
+  // --- What a handler uses -------------------------------------------------------------------------
+
+  /** Aborts when the call is cancelled, times out, or its caller is gone. The reason is an `AbortError`. */
+  get signal() {
+    const { rare } = this;
+    if (!rare.controller) {
+      rare.controller = new AbortController();
+      if (this.aborted) rare.controller.abort(abortError(this.reason));
+    }
+    return rare.controller.signal;
+  }
+
+  /** The signal's state for code that events do not reach. It is set before the signal fires. */
+  get token() {
+    const { rare } = this;
+    if (!rare.token) {
+      rare.token = new Token();
+      if (this.aborted) rare.token.cancel();
+    }
+    return rare.token;
+  }
+
+  /** The id by which the call can be cancelled. @returns {string} */
+  get callId() {
+    const { key, options, endpoint } = this;
+    return typeof key === 'string' ? key : (options.callId ?? endpoint.core.idText(this.handle));
+  }
+
+  /** The token that the caller gave for progress; undefined if it wants none. */
+  get progressToken() {
+    const { progress } = this.options;
+    return progress === true ? this.callId : progress;
+  }
+
+  /** What the agent streams to its handler; undefined if it streams nothing. It is asked for when it is first read. */
+  get input() {
+    const { endpoint, options } = this;
+    if (!options.input || !endpoint.has(abp.STREAMS)) return undefined;
+    return (this.rare.input ??= endpoint.side.input?.(this));
+  }
+
+  /** Reports progress. Nothing is sent unless the caller asked for it, nor after a cancel. */
+  get progress() {
+    return (/** @type {unknown} */ info) => {
+      const checked = checkedProgress(info);
+      const { core, machine } = this.endpoint;
+      this.rare.progress = checked;
+      if (machine.failed || !core.x.progress_wanted(core.pointer, this.handle)) return;
+      machine.observe?.('progress', this, checked);
+      this.endpoint.sendProgress(this, checked);
+    };
+  }
+
+  /** Keeps what the handler says of its work, for when the call does not succeed. */
+  get report() {
+    return (/** @type {unknown} */ report) => {
+      this.rare.report = keptReport(report, this.name);
+    };
+  }
+
+  /** What was reported of this work before it was stopped, if it was. */
+  get earlier() {
+    return this.#rare?.earlier;
+  }
+
+  /** Asks the agent a question. It ends as `cancelled` if this call is cancelled first. */
+  get elicit() {
+    return (/** @type {unknown} */ request) =>
+      this.endpoint.side.elicit?.(request, this.handle || ENDED, this.#about);
+  }
+
+  /** The agent's name for the call on whose behalf everything here is done. @returns {string} */
+  get #about() {
+    return this.#rare?.about ?? this.callId;
+  }
+
+  /**
+   * Calls another capability of this app on behalf of this call: when this call is cancelled, so is that one.
+   */
+  get call() {
+    return async (
+      /** @type {string} */ name,
+      /** @type {unknown} */ params = {},
+      /** @type {{ signal?: AbortSignal, timeout?: number }} */ options = {},
+    ) => {
+      requireOptions('call', options, {}, true);
+      const { signal, timeout } = options ?? {};
+      if (typeof name !== 'string') {
+        throw new AbpError('INVALID_PARAMS', 'call needs the name of a capability');
+      }
+      requireOptions('call', { signal, timeout }, ENDING, true);
+      return this.#callLocal(name, params, milliseconds(timeout), signal);
+    };
+  }
+
+  /**
+   * @param {string} name
+   * @param {unknown} params
+   * @param {number} timeout
+   * @param {AbortSignal} [signal]
+   */
+  #callLocal(name, params, timeout, signal) {
+    const { endpoint } = this;
+    return new Promise((resolve) => {
+      const call = new Call(endpoint, name, params, { timeout });
+      call.resolve = resolve;
+      if (signal?.aborted) {
+        call.followed = signal;
+        return call.answer(abp.CANCELLED, abp.FATE_UNSTARTED);
+      }
+      call.#rare = { about: this.#about, above: this };
+      const rejection = endpoint.callee.rejectionFor(call);
+      // If this call has ended or is ending, the new one is cancelled with it.
+      endpoint.begin(call, this.handle || ENDED, (x, pointer) =>
+        x.call_local(pointer, this.handle, timeout, rejection),
+      );
+      if (call.handle) call.follow(signal);
+    });
+  }
+
+  /**
+   * Await it in a loop that computes. It returns to the event loop every few ms, so that a cancel can arrive, and throws
+   * the signal's reason once the call is cancelled. It is cheap enough to be called for every row.
+   */
+  get breathe() {
+    return breatherOf(() => {
+      if (this.aborted) throw this.signal.reason;
+    });
+  }
+
+  // --- One that was received ------------------------------------------------------------------------
+
+  /** Whether the app makes this call to itself. */
+  get isLocal() {
+    return this.#rare?.above !== undefined;
+  }
+
+  /** Whether it is made here, and received at the other side. */
+  get isMade() {
+    return !!this.resolve && !this.isLocal;
+  }
+
+  async start() {
+    this.#started = this.endpoint.now || performance.now();
+    try {
+      const { callee, side } = this.endpoint;
+      const context = new Proxy(this, contextOf);
+      const isOrdinary = this.options.idempotencyKey === undefined && this.name !== OUTCOME;
+      const value = await (isOrdinary || !side.recall
+        ? callee.run(this, context)
+        : side.recall(this, () => callee.run(this, context)));
+      if (isStream(value)) await this.#stream(value);
+      else {
+        const giving = this.#give(value);
+        if (giving) await giving;
+      }
+    } catch (error) {
+      await this.#fail(error);
+    }
+  }
+
+  /**
+   * @param {unknown} value what the handler returned
+   * @returns {Promise<unknown> | void} a promise where that has to wait
+   */
+  #give(value) {
+    const isWhole = isResponse(value);
+    if (isWhole && !value.success) return this.#conclude(value, value);
+    const { prepare } = this.endpoint.side;
+    const data = isWhole ? value.data : value;
+    /** @param {unknown} data */
+    const settle = (data) => {
+      this.rare.transfer = (isWhole && markedTransfer(value)) || transferOf(data);
+      this.#settle({ ...(isWhole && value), success: true, data });
+    };
+    // Preparing is part of the call, which can still be cancelled.
+    if (prepare && !this.resolve) return Promise.resolve(prepare(data, this)).then(settle);
+    return settle(data);
+  }
+
+  /** @param {any} error what the handler has thrown */
+  async #fail(error) {
+    const outcome = safely(() => error.outcome, undefined);
+    const response = { success: false, error: toErrorObject(error), metadata: { outcome } };
+    // As `invoke` throws it: what it called still runs.
+    if (outcome === 'running') return this.#conclude(response, error);
+    // What its author does not know, such as a pool whose worker died, the core does not know better.
+    if (outcome !== 'unknown') response.metadata.outcome = undefined;
+    if (saysCancelled(error)) {
+      this.reason ??= reasonText(error);
+      response.error.code = 'CANCELLED';
+    } else if (!this.aborted && !isErrorObject(error)) {
+      // It is probably a defect of the handler.
+      safely(() => console.error(`abp-bridge: ${this.name} failed:`, error), undefined);
+    }
+    return this.#settle(response);
+  }
+
+  /**
+   * Its handler has returned, or thrown, a response without success. Where that says that what it called still runs, and will say what
+   * became of it, its caller is told so now, and the core then.
+   * @param {any} response
+   * @param {any} told what was returned or thrown, which may have `settled`
+   */
+  async #conclude(response, told) {
+    const { metadata } = response;
+    if (getOwn(metadata, 'outcome') !== 'running') return this.#settle(response);
+    const { rare } = this;
+    rare.follows = true;
+    // The core knows a call to this app by itself.
+    const settled = safely(() => told.settled, undefined);
+    if (!settled) {
+      rare.report ??= rare.late;
+      return this.#settle(response);
+    }
+    this.#response = response;
+    this.endpoint.machine.feed((x, pointer) => x.goes_on(pointer, this.handle));
+    const became = await Promise.resolve(settled).catch(() => undefined);
+    rare.report ??= became?.report;
+    const outcome = became?.outcome ?? 'unknown';
+    return this.#settle({ ...response, cancelled: true, metadata: { ...metadata, outcome } });
+  }
+
+  /**
+   * Waits for what the handler needs before it begins. If that fails, or the call ends meanwhile, it never ran.
+   * @template T
+   * @param {Promise<T>} needed
+   * @param {(needed: T) => unknown} begin
+   * @returns {Promise<unknown>} what `begin` returns
+   */
+  async beginAfter(needed, begin) {
+    this.postpone();
+    const value = await needed;
+    // Then it has ended, and nobody waits for this.
+    if (!this.beginWork()) throw this.signal.reason;
+    return begin(value);
+  }
+
+  /**
+   * Runs a handler. Of a generator no line runs before its first chunk is taken. One that has `later` waits for its turn: it is given
+   * the call, postpones it, and begins it.
+   * @param {((params: any, context: any) => unknown) & { later?: (params: any, call: Call) => Promise<unknown> }} handler
+   * @param {unknown} params
+   * @param {unknown} context
+   */
+  invoke(handler, params, context) {
+    if (isGenerator(handler)) this.postpone();
+    return handler.later?.(params, this) ?? handler(params, context);
+  }
+
+  /** Its handler waits for something before it begins. */
+  postpone() {
+    this.endpoint.machine.feed((x, pointer) => x.postpone(pointer, this.handle));
+  }
+
+  /** Its handler is about to do something. @returns {boolean} false if it must not: the call has ended or is to stop */
+  beginWork() {
+    const { machine } = this.endpoint;
+    return !this.#settled && machine.feed((x, pointer) => x.begin(pointer, this.handle)) === abp.OK;
+  }
+
+  /** @param {unknown} source what the handler streams */
+  async #stream(source) {
+    const outflow = (this.rare.outflow = new Outflow(this, source));
+    const streamed = await outflow.run();
+    if (!streamed) return this.#settle({ success: false, cancelled: true });
+    this.rare.collected = streamed.collected;
+    return this.#give(streamed.data);
+  }
+
+  /** There is room for a chunk that had to wait. */
+  resume() {
+    this.#rare?.outflow?.resume();
+  }
+
+  /** A chunk could not be sent. @param {unknown} error */
+  chunkFailed(error) {
+    this.#rare?.outflow?.fail(error);
+  }
+
+  /** @param {any} response what its handler has given, in the end */
+  #settle(response) {
+    if (this.#settled) return;
+    this.#settled = true;
+    this.#response = response;
+    const { endpoint, handle } = this;
+    const { core, machine, side } = endpoint;
+    const said = this.#said;
+    if (said.report !== undefined || (this.aborted && said.progress))
+      side.keep?.(this.#isPassedOn ? this.#about : this.callId, said);
+    const { above, runsOn } = this.#rare ?? {};
+    if (above && runsOn) above.rare.late = said.report;
+    // From now on the clock of the call about which an agent was asked runs again.
+    if (endpoint.role === abp.AGENT) machine.advance();
+    if (response.success) machine.finish(this, abp.COMPLETED);
+    else
+      machine.finishBy(this, (x, pointer) =>
+        x.finish_with_response(pointer, handle, core.writeText(response, response)),
+      );
+    this.#leave();
+  }
+
+  /** What was said of its work last: by its handler, or in the response that it passes on. */
+  get #said() {
+    const { report, progress } = this.#rare ?? {};
+    const { metadata } = this.#response ?? {};
+    return { report: report ?? metadata?.report, progress: progress ?? metadata?.progress };
+  }
+
+  /** Whether those above it were answered that it still runs: their caller asks for it in their place. @returns {boolean} */
+  get #isPassedOn() {
+    const above = this.#rare?.above;
+    return !above || (above.rare.follows === true && above.#isPassedOn);
+  }
+
+  /** Its handler has returned, or will never run. */
+  #leave() {
+    this.#settled = true;
+    offAbort(this.followed, this);
+    this.#rare?.onReturn?.();
+  }
+
+  /** Resolves when its handler has returned, and the core knows of it. @returns {Promise<void>} */
+  get returned() {
+    const { rare } = this;
+    return (rare.returned ??= new Promise((resolve) => {
+      if (this.#settled) resolve();
+      else rare.onReturn = resolve;
+    }));
+  }
+
+  /**
+   * Marks it as aborted and fires its signal.
+   * @param {string | undefined} reason as the other side gave it
+   * @param {unknown} [fate] what became of its work, if the core knows that already
+   */
+  abort(reason, fate) {
+    if (fate === abp.FATE_UNSTARTED) this.#leave();
+    this.aborted = true;
+    this.reason = reason ?? this.endpoint.closing;
+    const rare = this.#rare;
+    if (!rare) return;
+    rare.token?.cancel();
+    rare.controller?.abort(abortError(this.reason));
+    rare.outflow?.stop(reason);
+    rare.onStop?.(reason);
+  }
+
+  /** Is called when the call is cancelled, and sees to what follows: the console does not warn of its handler. @param {((reason?: string) => void) | undefined} ask */
+  set onStop(ask) {
+    this.rare.onStop = ask;
+  }
+
+  /**
+   * Such an app has said whether it stops.
+   * @param {boolean} accepted
+   * @param {unknown} reason why not
+   */
+  stopAnswered(accepted, reason) {
+    const { core, machine } = this.endpoint;
+    if (!this.handle) return;
+    machine.feed((x, pointer) => {
+      const length = core.writeReason(reasonText(reason));
+      return x.cancel_answered(pointer, this.handle, Number(accepted), length);
+    });
+  }
+
+  /**
+   * @param {abp.Outcome} outcome
+   * @param {abp.Fate} fate
+   */
+  answer(outcome, fate) {
+    const { endpoint, followed } = this;
+    const { callee, core } = endpoint;
+    const given = this.#response;
+    const isApp = endpoint.role === abp.APP;
+    const completed = outcome === abp.COMPLETED;
+    const duration = completed &&
+      isApp && { duration: Math.round(performance.now() - this.#started) };
+    if (fate === abp.FATE_UNSTARTED) this.#leave();
+    if (completed && given.success) {
+      const { success, data, metadata } = given;
+      const { collected, transfer } = this.#rare ?? {};
+      const { cached } = metadata ?? {};
+      const more = {
+        ...duration,
+        ...(cached !== undefined && { cached }),
+        ...(collected && { collected }),
+      };
+      return this.#send({ success, data, ...(isApp && { metadata: more }) }, transfer);
+    }
+    if (fate === abp.FATE_RUNNING) this.#runsOn();
+    const isStopped = this.aborted || followed?.aborted === true;
+    const why = followed?.aborted ? followed.reason : (this.reason ?? endpoint.closing);
+    const words = reasonText(why);
+    const response = core.response(abp.RESULT, outcome, fate, {
+      given,
+      reason: isStopped ? (words ?? '') : given ? undefined : words,
+      expired: saysTimeout(why),
+      repeatable: callee.repeatable?.(this.name),
+    });
+    const { report, progress } = this.#said;
+    if (isApp)
+      response.metadata = {
+        ...duration,
+        ...response.metadata,
+        ...(report !== undefined && { report }),
+        ...(progress && { progress }),
+      };
+    return this.#send(response);
+  }
+
+  /** Its caller is told that it still runs. */
+  #runsOn() {
+    const { rare } = this;
+    rare.runsOn = true;
+    // Its handler has ended, or given an answer; where the session has ended, nothing was waited for.
+    if (this.#settled || this.#response || rare.onStop || !this.endpoint.ready) return;
+    tell((dev) => dev.warnOfHandler(String(this.name)));
+  }
+
+  /** @param {abp.ErrorCode} code */
+  refuse(code) {
+    const { endpoint } = this;
+    const response = endpoint.core.response(abp.REFUSE, code, abp.FATE_NONE);
+    const explaining = endpoint.callee.explain?.(this, code, response.error);
+    if (explaining) void explaining.then(() => this.#send(response));
+    else this.#send(response);
+  }
+
+  /**
+   * @param {unknown} response
+   * @param {Transferable[]} [transfer]
+   */
+  #send(response, transfer) {
+    this.endpoint.machine.observe?.('end', this, response);
+    if (this.resolve) this.resolve(response);
+    else this.endpoint.respond(this, response, transfer);
+  }
+
+  /**
+   * It has ended without the core: that refused it, or has failed.
+   * @param {any} response
+   */
+  fail(response) {
+    this.#end(response);
+    if (!this.#settled) this.abort(response.error.message);
+  }
+}
+
+/**
+ * Makes a call, or asks a question.
+ * @param {import('./endpoint.js').Endpoint} endpoint
+ * @param {string} name
+ * @param {unknown} params
+ * @param {MadeOptions} [options]
+ * @param {abp.Handle} [parent] the call on whose behalf this is made
+ * @returns {Promise<any>} the response: it never rejects
+ */
+export const makeCall = (endpoint, name, params, options, parent = 0) =>
+  new Promise((resolve) => {
+    const call = new Call(endpoint, name, params, options);
+    call.resolve = resolve;
+    call.begin(parent);
+  });

@@ -380,9 +380,9 @@ static const char *print_payload(const abp_endpoint *ep, const abp_action *actio
     json_add_bool(out, "success", 0);
     wire_add_error(out, (abp_error)action->arg, NULL, 1);
     if (type.text && strcmp(type.text, "initialize") == 0) return "initialize-result";
-    if (ep->config.role == ABP_AGENT) return "elicitation/response";
+    if (ep->config.role == ABP_AGENT) return ABP_TYPE_ANSWER;
     wire_add_fate(out, ABP_FATE_UNSTARTED);
-    return "capabilities/call-result";
+    return ABP_TYPE_CALL_RESULT;
   }
   switch (action->arg) {
   case ABP_MSG_INITIALIZE: add_handshake(ep, out, ep->session.wanted); break;

@@ -5,6 +5,11 @@
 #include "endpoint.h"
 #include "json.h"
 
+/* Types of messages of which a shim writes, and reads, the ordinary ones itself. */
+#define ABP_TYPE_CALL "capabilities/call"
+#define ABP_TYPE_CALL_RESULT "capabilities/call-result"
+#define ABP_TYPE_ANSWER "elicitation/response"
+
 struct wire {
   json_value *message; /* the one being worked on: its strings are borrowed until the next input */
   const char *text;    /* and where it was parsed from */

@@ -153,13 +153,13 @@ static int read_notification(abp_endpoint *ep, const json_value *payload) {
 enum { CALL, RESULT, NOTIFICATION, PROGRESS, ELICITATION, CHUNK, CREDIT };
 
 static const struct message_type TYPES[] = {
-    {"capabilities/call", TO_APP, CALL},
-    {"capabilities/call-result", TO_AGENT, RESULT},
+    {ABP_TYPE_CALL, TO_APP, CALL},
+    {ABP_TYPE_CALL_RESULT, TO_AGENT, RESULT},
     {"call-result", TO_AGENT, RESULT},
     {"notification", TO_AGENT, NOTIFICATION},
     {"progress", TO_AGENT, PROGRESS},
     {"elicitation/request", TO_AGENT, ELICITATION},
-    {"elicitation/response", TO_APP, RESULT},
+    {ABP_TYPE_ANSWER, TO_APP, RESULT},
     {"bridge/chunk", TO_APP | TO_AGENT, CHUNK},
     {"bridge/credit", TO_APP | TO_AGENT, CREDIT},
 };
@@ -292,7 +292,7 @@ static void print_request(const abp_endpoint *ep, const abp_action *action, cons
 }
 
 static const char *result_type(const abp_endpoint *ep) {
-  return ep->config.role == ABP_APP ? "capabilities/call-result" : "elicitation/response";
+  return ep->config.role == ABP_APP ? ABP_TYPE_CALL_RESULT : ABP_TYPE_ANSWER;
 }
 
 /* What is said of a call that did not succeed. */
@@ -473,7 +473,7 @@ const char *abp_print(abp_endpoint *ep, const abp_action *action, const abp_body
     type = result_type(ep);
   } else if (action->kind == ABP_REQUEST) {
     print_request(ep, action, body, &ep->wire->printed);
-    type = app ? "elicitation/request" : "capabilities/call";
+    type = app ? "elicitation/request" : ABP_TYPE_CALL;
   } else {
     print_flow(ep, action, body, &ep->wire->printed);
     type = action->kind == ABP_CHUNK ? "bridge/chunk" : "bridge/credit";

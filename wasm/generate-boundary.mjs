@@ -15,7 +15,7 @@ import { dirname, relative } from 'node:path';
 const MODULES = {
   abp: {
     folder: 'js/driver',
-    headers: ['src/abp.h', 'wasm/boundary.h', 'wasm/action.h'],
+    headers: ['src/abp.h', 'src/wire_abp.h', 'wasm/boundary.h', 'wasm/action.h'],
     boundary: ['wasm/boundary.h', 'wasm/action.h', 'wasm/abp_boundary.c'],
     structs: { ACTION: 'abp_action', BODY: 'abp_body', CONFIG: 'abp_config' },
     names: { KINDS: 'abp_kind', SESSIONS: 'abp_session' },
@@ -66,6 +66,12 @@ function* enumerators(file) {
     }
   }
 }
+
+/** Each word of a wire that JavaScript needs, too: ABP_TYPE_CALL is TYPE_CALL. */
+const wordsOf = (file) =>
+  [...read(file).matchAll(/#define ABP_(TYPE_\w+) ("[^"]*")/g)].map(
+    ([, name, text]) => `export const ${name} = ${text.replaceAll('"', "'")};`,
+  );
 
 /** Names for the numbers of an enumeration, which people and tools read: ABP_SESSION_READY of abp_session is 'ready'. */
 function namesOf(file, of) {
@@ -139,6 +145,7 @@ function generate(name) {
       const typed = numbers.includes(type) ? `/** @type {${nameOf(type)}} */ (${value})` : value;
       return `export const ${key} = ${typed};`;
     }),
+    ...headers.flatMap(wordsOf),
     ...layouts.map(([as, struct, fields]) => {
       const where = `\n/** Where the fields of ${struct} lie, in bytes. */\n`;
       // Those of a configuration are looked up by name; the others a bundler puts in their places.

@@ -1,7 +1,7 @@
-// Generated from src/abp.h, wasm/boundary.h, wasm/action.h and wasm/abp_boundary.c by wasm/generate-boundary.mjs: change those instead.
+// Generated from src/abp.h, src/wire_abp.h, wasm/boundary.h, wasm/action.h and wasm/abp_boundary.c by wasm/generate-boundary.mjs: change those instead.
 
 /** The digest of this file. The module must have the same: see js/driver/instance.js. */
-export const ABI = 187538989;
+export const ABI = 1000874982;
 
 /** @import { Brand, Pointer } from './instance.js' */
 
@@ -136,6 +136,9 @@ export const MORE = 65536;
 export const RELEASED = 131072;
 export const FATE_SHIFT = 18;
 export const SLOT_MASK = 1048575;
+export const TYPE_CALL = 'capabilities/call';
+export const TYPE_CALL_RESULT = 'capabilities/call-result';
+export const TYPE_ANSWER = 'elicitation/response';
 
 /** Where the fields of abp_action lie, in bytes. */
 export const ACTION_KIND = 0;

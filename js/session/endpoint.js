@@ -20,6 +20,7 @@ import { valueAt } from '../driver/text.js';
 import * as FrameKind from '../wire/frame-kinds.js';
 import { FrameWriter, MAX_FRAME_ENTRIES } from '../wire/frames.js';
 import { OUTCOME, progressInfo } from '../wire/messages.js';
+import { callMessage, readCall, readData, responseMessage } from '../wire/ordinary.js';
 import { reasonUnsent, warnUnsent } from '../wire/unsent.js';
 import { Call } from './call.js';
 
@@ -193,10 +194,36 @@ export class Endpoint {
 
   /** @param {unknown} message */
   #message(message) {
+    if (this.state === abp.SESSION_CONNECTING) this.heard = message;
+    if (!this.#ordinary(message)) this.#read(message);
+  }
+
+  /** @param {unknown} message @returns {boolean} whether it is one of an ordinary call, which the core need not read */
+  #ordinary(message) {
+    const { core, machine, role } = this;
+    const asked = role === abp.APP ? readCall(message) : undefined;
+    if (asked) {
+      const { id, callId, name, params, timeout } = asked;
+      const ms = milliseconds(timeout);
+      const call = new Call(this, name, params, { id, timeout: ms });
+      this.#take(call, (x, pointer, flags, fault) =>
+        x.call_received(pointer, core.writeId(callId), 0, ms, flags, 0, 0, fault, 0),
+      );
+      return true;
+    }
+    const data = readData(role, message);
+    if (!data) return false;
+    machine.feed((x, pointer) => x.value_received(pointer, core.writeId(data.id), 0), {
+      payload: data.response,
+    });
+    return true;
+  }
+
+  /** @param {unknown} message that the core reads */
+  #read(message) {
     const { core, machine } = this;
     const payload = getOwn(message, 'payload');
     const context = { message, payload };
-    if (this.state === abp.SESSION_CONNECTING) this.heard = message;
     const receive = () => {
       // What cannot be read throws here, and not in the core's turn.
       const length = core.writeText(message, payload);
@@ -420,23 +447,16 @@ export class Endpoint {
       options;
     const progress = progressToken ?? (onProgress ? true : undefined);
     if (!this.#frames) {
-      const [chunks, bytes] = window ?? [0, 0];
-      const said = {
-        name,
-        progress: progressToken,
-        idempotencyKey,
-        about,
-        input: !!input,
-        value: params,
-      };
-      const message = this.core.print(/** @type {any} */ (said), ({ x, pointer }) =>
-        x.print_action(pointer, abp.REQUEST, call.handle, chunks, bytes, Date.now()),
-      );
-      return this.send(message, {
-        transfer,
-        kind: 'request',
-        failed: (error) => call.unsent(error),
-      });
+      const isOrdinary =
+        this.role === abp.AGENT &&
+        !window &&
+        progress === undefined &&
+        !(timeout || idempotencyKey || about || input);
+      const message = isOrdinary
+        ? callMessage(callId ?? this.core.idText(call.handle), /** @type {string} */ (name), params)
+        : this.#printRequest(call);
+      const failed = (/** @type {unknown} */ error) => call.unsent(error);
+      return this.send(message, { transfer, kind: 'request', failed });
     }
     const key = (call.key = callId ?? this.core.number(call.handle));
     const ms = milliseconds(timeout);
@@ -452,6 +472,15 @@ export class Endpoint {
     return this.#frames.add(FrameKind.REQUEST_WITH, key, name, more, transfer);
   }
 
+  /** @param {Call} call */
+  #printRequest({ handle, name, params, options, window = [0, 0] }) {
+    const { progressToken: progress, idempotencyKey, about, input } = options;
+    const said = { name, progress, idempotencyKey, about, input: !!input, value: params };
+    return this.core.print(/** @type {any} */ (said), ({ x, pointer }) =>
+      x.print_action(pointer, abp.REQUEST, handle, ...window, Date.now()),
+    );
+  }
+
   /**
    * Answers a call that was received.
    * @param {Call} call
@@ -462,10 +491,7 @@ export class Endpoint {
   respond(call, response, transfer) {
     const { key, options } = call;
     if (this.#frames && key !== undefined) return this.#respondByKey(key, response, transfer);
-    const message = this.core.print({ value: response }, ({ x, pointer }) =>
-      x.print_action(pointer, abp.RESULT, call.handle, 0, 0, Date.now()),
-    );
-    message.id = options.id;
+    const message = responseMessage(this.role, options.id, response);
     return this.send(message, {
       alone: true,
       transfer,

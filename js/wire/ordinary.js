@@ -1,0 +1,71 @@
+/**
+ * The messages of an ordinary call, as objects: a call that says no more than its name, params and time, and data. They would wait for
+ * their text longer than for anything else, so they are read and written here. All others are the core's, and what these mean is, too:
+ * src/wire_abp_data.c. The words are generated from there.
+ */
+import * as abp from '../driver/abp-boundary.js';
+import { getOwn, isRecord } from '../common/values.js';
+
+/** The messages that carry a response, by the role of who sends it. */
+const RESPONSE_TYPES = [abp.TYPE_ANSWER, abp.TYPE_CALL_RESULT];
+
+/**
+ * Reads an ordinary call.
+ * @param {unknown} message as it arrived
+ * @returns {{ id: string, callId: string, name: string, params: unknown, timeout: unknown } | undefined} undefined for anything else
+ */
+export function readCall(message) {
+  const id = getOwn(message, 'id');
+  if (getOwn(message, 'type') !== abp.TYPE_CALL || typeof id !== 'string') return undefined;
+  const payload = getOwn(message, 'payload');
+  const name = getOwn(payload, 'capability');
+  const options = getOwn(payload, 'options') ?? {};
+  if (typeof name !== 'string' || !isRecord(options)) return undefined;
+  const { callId = getOwn(payload, 'callId'), timeout, ...more } = /** @type {any} */ (options);
+  for (const _ in more) return undefined;
+  if (typeof callId !== 'string') return undefined;
+  return { id, callId, name, params: getOwn(payload, 'params'), timeout };
+}
+
+/**
+ * Reads data: the response to a call or a question that succeeded.
+ * @param {abp.Role} role of the reader
+ * @param {unknown} message as it arrived
+ * @returns {{ id: string, response: unknown } | undefined} undefined for anything else
+ */
+export function readData(role, message) {
+  const id = getOwn(message, 'id');
+  const isResponse = getOwn(message, 'type') === RESPONSE_TYPES[1 - role];
+  if (!isResponse || typeof id !== 'string') return undefined;
+  const response = getOwn(message, 'payload');
+  const [success, error, cancelled] = ['success', 'error', 'cancelled'].map((key) =>
+    getOwn(response, key),
+  );
+  return success === true && error === undefined && cancelled !== true
+    ? { id, response }
+    : undefined;
+}
+
+/**
+ * @param {string} callId
+ * @param {string} capability
+ * @param {unknown} params
+ */
+export const callMessage = (callId, capability, params) => ({
+  type: abp.TYPE_CALL,
+  id: callId,
+  timestamp: Date.now(),
+  payload: { capability, params, options: { callId }, callId },
+});
+
+/**
+ * @param {abp.Role} role of who responds
+ * @param {unknown} id of the call's message
+ * @param {unknown} response
+ */
+export const responseMessage = (role, id, response) => ({
+  type: RESPONSE_TYPES[role],
+  id,
+  timestamp: Date.now(),
+  payload: response,
+});

@@ -81,6 +81,16 @@ ONE_COPY static void forget(struct calls *calls, uint32_t slot) {
   table_release(&calls->table, slot);
 }
 
+/* Where memory is short, what has ended gives way to what begins. */
+static int add(struct calls *calls, const abp_id *id, uint32_t hash, uint32_t flags,
+               uint32_t *slot) {
+  int status;
+  while ((status = table_add(&calls->table, id, hash, flags, slot)) == ABP_E_MEMORY &&
+         calls->table.memory.count)
+    forget(calls, calls->table.memory.head);
+  return status;
+}
+
 void calls_forget_old(struct calls *calls, uint32_t keep) {
   struct call_list *memory = &calls->table.memory;
   while (memory->count > keep ||
@@ -491,7 +501,7 @@ int calls_make(struct calls *calls, const abp_id *id, uint32_t flags, uint32_t *
     /* A number that the caller chose is not minted again. */
     if (key.number > calls->minted) calls->minted = key.number;
   }
-  const int status = table_add(&calls->table, &key, hash, flags | CALL_OUT, slot);
+  const int status = add(calls, &key, hash, flags | CALL_OUT, slot);
   if (status != ABP_OK) return status;
   table_call(&calls->table, *slot)->state = WAITING;
   calls->in_flight[1]++;
@@ -512,7 +522,7 @@ int calls_receive(struct calls *calls, const abp_id *id, uint32_t flags, int fau
   if (fault) return fault;
   if (calls->in_flight[0] >= calls->limits.max_calls) return ABP_E_LIMIT;
   if (same != NO_CALL) forget(calls, same);
-  const int status = table_add(&calls->table, id, hash, flags, slot);
+  const int status = add(calls, id, hash, flags, slot);
   if (status != ABP_OK) return status;
   table_call(&calls->table, *slot)->state = QUEUED;
   calls->in_flight[0]++;

@@ -42,7 +42,7 @@ export function textOf(message, payload, longest) {
     const words = value.replace(/[\0\p{Surrogate}]/gu, '\ufffd');
     return key === 'callId' && words !== value ? false : words;
   }
-  return JSON.stringify(message, write);
+  return JSON.stringify(message, write) ?? '';
 }
 
 /**

@@ -550,7 +550,10 @@ export class Endpoint {
     if (!this.has(abp.NOTIFICATIONS)) return;
     const print = (/** @type {AbpCore} */ { x, pointer }) =>
       x.print_notification(pointer, Date.now());
-    this.send(this.core.print({ name: event, value: data }, print));
+    const message = this.core.print({ name: '', value: data }, print);
+    // A program may name it by anything that can be sent.
+    message.payload.event = event;
+    this.send(message);
   }
 
   /**

@@ -38,12 +38,9 @@ export function readData(role, message) {
   const isResponse = getOwn(message, 'type') === RESPONSE_TYPES[1 - role];
   if (!isResponse || typeof id !== 'string') return undefined;
   const response = getOwn(message, 'payload');
-  const [success, error, cancelled] = ['success', 'error', 'cancelled'].map((key) =>
-    getOwn(response, key),
-  );
-  return success === true && error === undefined && cancelled !== true
-    ? { id, response }
-    : undefined;
+  if (!isRecord(response) || getOwn(response, 'success') !== true) return undefined;
+  const isMore = ['error', 'cancelled'].some((key) => (getOwn(response, key) ?? false) !== false);
+  return isMore ? undefined : { id, response };
 }
 
 /**

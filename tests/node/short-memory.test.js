@@ -35,11 +35,13 @@ test('calls for which there is no memory are refused, once, and the session goes
   const { client, app, end } = await pair();
   const told = [];
   const calls = [];
+  const first = new AbortController();
   while (!told.length) {
     assert.ok(calls.length < 4096, 'memory is short before the limit of calls is reached');
     for (let i = 0; i < 100; i++) {
       const callId = `${calls.length}`.padEnd(200, 'x');
-      calls.push(client.call('lasts', {}, { callId }).then((response) => told.push(response)));
+      const options = { callId, signal: calls.length ? undefined : first.signal };
+      calls.push(client.call('lasts', {}, options).then((response) => told.push(response)));
     }
     await new Promise(setImmediate);
   }
@@ -51,6 +53,9 @@ test('calls for which there is no memory are refused, once, and the session goes
     );
   }
   const refused = told.length;
+  // What one gives back serves the next.
+  first.abort();
+  await calls[0];
   assert.equal((await client.call('echo', 'goes on')).data, 'goes on');
   client.close();
   await Promise.all(calls);

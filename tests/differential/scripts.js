@@ -7,7 +7,7 @@
 import { CONFIG } from '../../js/driver/abp-boundary.js';
 
 const FUNCTIONS =
-  'end create describe connect close lost leave advance request cancel cancel_by_id result_received unsent progress_received progress_wanted call_received call_local finish receive cancel_received stream_wanted chunk chunk_received chunk_read credit_received cancel_answered suspect refused goes_on postpone begin'.split(
+  'end create describe connect close lost leave advance request cancel cancel_by_id response_received unsent progress_received progress_wanted call_received call_local finish receive cancel_received stream_wanted chunk chunk_received chunk_read credit_received cancel_answered suspect value_received goes_on postpone begin take finish_with_response'.split(
     ' ',
   );
 const CODE = Object.fromEntries(FUNCTIONS.map((name, i) => [name, i]));
@@ -210,14 +210,28 @@ export function script(seed, player, write) {
       ? text.slice(0, at)
       : text.slice(0, at) + one(['"', '{', ',', '\\', ' ']) + text.slice(at + 1);
   };
+  const response = () => {
+    const code = one(['TIMEOUT', 'CANCELLED', 'NOT_INITIALIZED', 'SESSION_EXPIRED', 'OWN']);
+    const [success, cancelled] = [pick(2) > 0, pick(2) > 0];
+    const outcome = one(['running', 'stopped', 'finished', 'unknown', 'odd']);
+    return JSON.stringify({ success, cancelled, error: { code }, metadata: { outcome } });
+  };
   const STEPS = [
+    [1, () => does('take', [pick(2), pick(4)])],
+    [
+      1,
+      () => {
+        const said = response();
+        does('finish_with_response', [call(), said.length], said);
+      },
+    ],
     [3, () => does('advance', [(now += pick(120))])],
     [1, () => does(one(['close', 'lost', 'leave', 'suspect']), [pick(2)])],
     [
       1,
       () => {
-        const code = one(['NOT_INITIALIZED', 'SESSION_EXPIRED', 'OPERATION_FAILED']);
-        does('refused', [code.length], code);
+        const [args, text] = key();
+        does('value_received', args, text);
       },
     ],
     [1, () => does('connect', [pick(1000)])],
@@ -246,7 +260,8 @@ export function script(seed, player, write) {
       4,
       () => {
         const [args, text] = key();
-        does('result_received', [...args, 1 + pick(3)], text);
+        const said = response();
+        does('response_received', [...args, said.length], text + said);
       },
     ],
     [1, () => does('unsent', [call()])],

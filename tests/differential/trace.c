@@ -63,7 +63,7 @@ int main(void) {
       break;
     case 1:
       hash = 2166136261u;
-      destroy(ep);
+      if (ep) destroy(ep);
       get_config();
       config = (abp_config){.role = (abp_role)a[1],
                             .features = a[2],
@@ -92,7 +92,7 @@ int main(void) {
     case 8: drain(request(ep, a[1], a[2], a[3], a[4])); break;
     case 9: drain(cancel(ep, a[1], a[2])); break;
     case 10: drain(cancel_by_id(ep, a[1], a[2])); break;
-    case 11: drain(result_received(ep, a[1], a[2], a[3])); break;
+    case 11: drain(response_received(ep, a[1], a[2], a[3])); break;
     case 12: drain(unsent(ep, a[1])); break;
     case 13: drain(progress_received(ep, a[1], a[2])); break;
     case 14: add((uint32_t)progress_wanted(ep, a[1])); break;
@@ -108,14 +108,16 @@ int main(void) {
     case 24: drain(credit_received(ep, a[1], a[2], a[3], a[4])); break;
     case 25: drain(cancel_answered(ep, a[1], a[2], a[3])); break;
     case 26: drain(suspect(ep)); break;
-    case 27: drain(refused(ep, a[1])); break;
+    case 27: drain(value_received(ep, a[1], a[2])); break;
     case 28: drain(goes_on(ep, a[1])); break;
     case 29: drain(postpone(ep, a[1])); break;
     case 30: drain(begin(ep, a[1])); break;
+    case 31: drain(take(ep, a[1], a[2])); break;
+    case 32: drain(finish_with_response(ep, a[1], a[2])); break;
     default: return 2;
     }
   }
-  abp_free(destroy(ep));
+  if (ep) abp_free(destroy(ep));
   free(buffer);
   return 0;
 }

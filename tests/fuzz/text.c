@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-static void line(struct side *side, const char *text, size_t length, uint64_t *now, int control) {
+static void line(struct side *side, const char *text, size_t length, uint64_t *now) {
   const abp_id id = {text + 1, (uint32_t)length - 1, 0};
   abp_endpoint *ep = side->endpoint;
   switch (length ? *text : 0) {
@@ -48,7 +48,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size) {
     /* Exactly as long, so that a read beyond is seen. */
     char *copy = malloc(length ? length : 1);
     memcpy(copy, bytes.at, length);
-    line(&side, copy, length, &now, choice >> 2 & 1);
+    line(&side, copy, length, &now);
     /* It stays until the next input, which this is: a message that nothing answers. */
     REQUIRE(abp_receive(side.endpoint, "", 0) == ABP_E_TEXT);
     free(copy);

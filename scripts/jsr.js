@@ -29,9 +29,12 @@ const types = new Map(
     `dist/types/${types.replace(/\.[jt]s$/, '.d.ts')}`,
   ]),
 );
-const sources = ['js', ...new Set(entries.map(([, { source }]) => dirname(source)))].filter(
-  (folder, _, all) => !all.some((other) => folder.startsWith(`${other}/`)),
-);
+// Schemas have no entry of their own.
+const sources = [
+  'js',
+  'packages/schemas/src',
+  ...new Set(entries.map(([, { source }]) => dirname(source))),
+].filter((folder, _, all) => !all.some((other) => folder.startsWith(`${other}/`)));
 for (const path of sources.flatMap((folder) => filesIn(folder, '.js'))) {
   const declared = types.get(path);
   const at = declared && relative(dirname(path), declared);

@@ -22,7 +22,7 @@ const SIDES = [
     entry: join(root, 'packages/main/src/expose.js'),
     own: /\/js\/app\/(?!questions)/,
     shared:
-      /\/js\/(common\/(breathe|json-schema|report|require-json|token)|transports\/(owners|window))\.js/,
+      /\/(js\/(common\/(breathe|report|token)|transports\/(owners|window))|schemas\/src\/[\w-]+)\.js/,
   },
   {
     side: 'connect',
@@ -33,7 +33,8 @@ const SIDES = [
 ];
 /** What is loaded later, by the file it is put into. A part that is not named is in a file of its own. */
 const LATER = {
-  'app-parts': 'app/checked app/explain app/never-ran app/standard-schema',
+  'app-parts': `app/explain app/never-ran packages/schemas/src/checked
+    packages/schemas/src/standard-schema`,
   development: `common/dev/app common/dev/diagnosis common/dev/index common/dev/mistakes common/dev/options
     common/dev/unsent`,
   'agent-parts': 'agent/retry',

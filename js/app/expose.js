@@ -13,7 +13,6 @@ import {
 import { requireOptions } from '../common/check-options.js';
 import { tell } from '../common/development.js';
 import { parts } from '../common/parts.js';
-import { requireJson } from '../common/require-json.js';
 import { getOwn } from '../common/values.js';
 import { exactOrigin } from '../common/origins.js';
 import { Observers } from '../session/observers.js';
@@ -78,20 +77,6 @@ const isRequest = (type) => type === 'capabilities/call' || type === 'capabiliti
 const isInterface = (definition) =>
   typeof definition?.initialize === 'function' && typeof definition.call === 'function';
 
-/**
- * Makes an app's capabilities callable. With `const app = expose(…)`, `connect<typeof app>(…)` knows them: their names, params
- * and results.
- * @template const S schemas of params by name
- * @template const O schemas of results by name
- * @template H handlers by name
- * @param {import('../types/app.js').TypedDefinition<S, O, H> | Interface} definition what it can do, or its own `window.abp`
- * @param {ExposeOptions} [options] who may call, and how
- * @returns {import('../types/app.js').Inferred<S, O, H>}
- */
-export function expose(definition, options) {
-  return new Exposed(/** @type {Definition | Interface} */ (definition), options);
-}
-
 /** @type {import('../common/check-options.js').Kinds<ExposeOptions>} */
 // prettier-ignore
 const OPTIONS = {
@@ -125,7 +110,7 @@ export class Exposed {
   #named;
 
   /**
-   * Use {@link expose}.
+   * Use `expose`.
    * @param {Definition | Interface} definition
    * @param {ExposeOptions} [options]
    */
@@ -135,7 +120,7 @@ export class Exposed {
     const { app, capabilities } = /** @type {Definition} */ (definition ?? {});
     if (!foreign) {
       requireTexts('expose needs app', app, 'id', 'name', 'version');
-      requireJson('the app given to expose', app, 'app');
+      parts.requireJson('the app given to expose', app, 'app');
     }
     if (origins ? !Array.isArray(origins) : !port && globalThis.window) {
       throw new AbpError(
@@ -426,15 +411,12 @@ export class Exposed {
 
   /**
    * Adds or replaces a capability, and tells the agents.
-   * @template const S the schema of its params
-   * @template const O the schema of its results
-   * @template H its handler
    * @param {string} name of the capability
-   * @param {import('../types/app.js').TypedCapability<S, O, H>} capability a handler, or an object that has one
+   * @param {import('./registry.js').Capability | import('./registry.js').Handler} capability a handler, or an object that has one
    */
   set(name, capability) {
     const had = this.#registry.has(name);
-    this.#registry.set(name, /** @type {import('./registry.js').Capability} */ (capability));
+    this.#registry.set(name, capability);
     this.#changed({ added: had ? [] : [name], removed: [], changed: had ? [name] : [] });
   }
 

@@ -1,9 +1,8 @@
 /** The app's side: its capabilities, and one connection for each agent. */
 import * as abp from '../driver/abp-boundary.js';
 import { AbpError, invokeReportingErrors, loadOnce, loadPart } from '../common/errors.js';
-import { requireJson } from '../common/require-json.js';
+import { parts } from '../common/parts.js';
 import { isRepeatable } from '../wire/messages.js';
-import { jsonSchemaOf } from '../common/json-schema.js';
 import { isRecord, textOf } from '../common/values.js';
 
 /**
@@ -152,11 +151,11 @@ export class Registry {
     entry.run = (params, context, call) => call.invoke(handler, params, context);
     if (readOnly) entry.annotations = { ...entry.annotations, readOnlyHint: true };
     if (idempotent) entry.annotations = { ...entry.annotations, idempotentHint: true };
-    entry.inputSchema = jsonSchemaOf(name, 'inputSchema', inputSchema);
-    entry.outputSchema = jsonSchemaOf(name, 'outputSchema', outputSchema);
+    // Agents are shown all this when they connect.
+    parts.describe(name, entry, PUBLISHED);
     if (!acceptsAll(inputSchema) || !acceptsAll(outputSchema)) {
       const checking = loadOnce(async () => {
-        const { checkedRun } = await loadPart(import('./checked.js'));
+        const { checkedRun } = await loadPart(parts.checking());
         return checkedRun(name, { handler, inputSchema, outputSchema });
       });
       entry.run = (params, context, call) =>
@@ -167,16 +166,6 @@ export class Registry {
         () => {},
       );
     }
-    const what = `capability ${name}`;
-    const requirements = /** @type {Requirement[]} */ (entry.requirements ?? []);
-    if (!Array.isArray(requirements) || !requirements.every(isRecord)) {
-      throw new AbpError('INVALID_PARAMS', `requirements of ${what} must be a list of objects`);
-    }
-    // Agents are shown all this when they connect.
-    for (const key of PUBLISHED) requireJson(what, entry[key], key);
-    requirements.forEach(({ met: _met, ...shown }, i) =>
-      requireJson(what, shown, `requirements.${i}`),
-    );
     this.#capabilities.set(name, entry);
   }
 

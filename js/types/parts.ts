@@ -1,6 +1,6 @@
 /** What the shim knows of the parts that stand on it. */
 import type { Exposed, Interface } from '../app/expose.js';
-import type { Capabilities } from '../app/registry.js';
+import type { Capabilities, Capability, Entry, Run } from '../app/registry.js';
 import type { Endpoint } from '../session/endpoint.js';
 import type { Call } from '../session/call.js';
 import type { ObserverOptions } from '../session/observers.js';
@@ -44,8 +44,14 @@ export interface Tracing {
   follow(endpoint: Endpoint): void;
 }
 
-/** Loads each part. */
+/** What the doors fill in. Each function without params loads a part. */
 export interface Parts {
+  /** Puts JSON Schemas in place of a capability's schemas; throws unless agents can be told of it. */
+  describe(name: string, entry: Entry, shown: readonly (keyof Entry)[]): void;
+  /** Throws unless a value can stand in a handshake. */
+  requireJson(what: string, value: unknown, path: string): void;
+  /** Checks params and results by their schemas. */
+  checking(): Promise<{ checkedRun(name: string, capability: Capability): Promise<Run> }>;
   trace(): Promise<{
     Tracing: new (options: ObserverOptions, endpoints: () => Endpoint[]) => Tracing;
   }>;

@@ -1,7 +1,8 @@
 /** The main entry as TypeScript sees it: what its source exports, and by name the types that are met on the way. */
 export * from '../src/index.js';
 export { Client, connect } from '../../../js/agent/client.js'; // with what they say of themselves
-export { Exposed, expose } from '../../../js/app/expose.js';
+export { Exposed } from './exposed.js';
+export type { ExposedApp, Inferred, TypedCapability, TypedDefinition } from './exposed.js';
 export type { CallStream } from '../../../js/agent/call-stream.js';
 export type { Patience, Reconnecting, Reloading } from '../../../js/agent/retry.js';
 export type { CapabilityInfo } from '../../../js/agent/capability-list.js';
@@ -45,22 +46,15 @@ export type {
   CapabilitiesOf,
   ChunkOf,
   DataOf,
-  ExposedApp,
-  Inferred,
-  InputOf,
   NameOf,
-  OutputOf,
   ParamsOf,
   ResponseOf,
   Schema,
-  StandardSchema,
-  TypedCapability,
-  TypedDefinition,
 } from '../../../js/types/app.js';
 export type { ErrorCode, ProtocolCode } from '../../../js/types/errors.js';
 export type { CallFate, CallOutcome } from '../../../js/types/outcome.js';
 export type { KeyEnded, KeyFound, KeyStore } from '../../../js/types/keys.js';
-export type { FromSchema } from '../../../js/types/json-schema.js';
+export type { FromSchema, InputOf, OutputOf, StandardSchema } from '../../schemas/src/types.js';
 export type {
   CancelResponse,
   Failure,

@@ -4,8 +4,8 @@
  */
 import { requireBounded } from '../../../../js/common/bounds.js';
 import { AbpError } from '../../../../js/common/errors.js';
-import { jsonSchemaOf } from '../../../../js/common/json-schema.js';
 import { getOwn } from '../../../../js/common/values.js';
+import { jsonSchemaOf } from '../../../schemas/src/json-schema.js';
 
 /** Bytes that the text of a manifest may have. */
 export const MAX_MANIFEST_BYTES = 1 << 20;

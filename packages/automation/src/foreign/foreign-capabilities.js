@@ -5,11 +5,11 @@
 import { CapabilityList } from '../../../../js/agent/capability-list.js';
 import { NO_ERROR } from '../../../../js/driver/abp-boundary.js';
 import { AbpError, saysCancelled, toErrorObject } from '../../../../js/common/errors.js';
-import { requireJson } from '../../../../js/common/require-json.js';
 import { copyRecord, getOwn } from '../../../../js/common/values.js';
 import { LIST_CHANGED, isResponse, progressInfo } from '../../../../js/wire/messages.js';
 import { readError, readResponse } from '../../../../js/wire/responses.js';
 import { sessionOf } from '../../../../js/app/connection.js';
+import { requireJson } from '../../../schemas/src/require-json.js';
 
 /** @import { ProgressInfo, Response } from '../../../../js/wire/messages.js' */
 /** @import { ForeignCall } from '../../../../js/types/parts.js' */

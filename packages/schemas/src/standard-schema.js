@@ -1,7 +1,7 @@
 /** Validates values by schemas of other libraries, those that follow Standard Schema. Loaded when a capability has one. */
 
 /**
- * @param {import('../types/app.js').StandardSchema['~standard']} standard the schema's
+ * @param {import('./types.js').StandardSchema['~standard']} standard the schema's
  * @param {string} what the values are called: `params`
  * @returns {(value: unknown) => Promise<import('./schema.js').Checked>}
  */

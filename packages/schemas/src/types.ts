@@ -1,4 +1,54 @@
-/** What a JSON Schema that is written as a literal says of a value, as a type. Types only: nothing of this runs. */
+/** What schemas say of values, as types. Nothing of this runs. */
+
+/**
+ * What we use of a schema that follows Standard Schema, as those of zod, valibot and arktype do. It must also be able to
+ * say itself as JSON Schema (Standard JSON Schema), because agents are told what a capability takes.
+ */
+export interface StandardSchema<Input = any, Output = any> {
+  readonly '~standard': {
+    readonly version: 1;
+    readonly vendor: string;
+    readonly validate: (value: unknown) => any;
+    readonly types?: { readonly input: Input; readonly output: Output } | undefined;
+    readonly jsonSchema?: {
+      readonly input: (options: {
+        target: 'draft-2020-12';
+        libraryOptions?: any;
+      }) => Record<string, unknown>;
+      readonly output: (options: {
+        target: 'draft-2020-12';
+        libraryOptions?: any;
+      }) => Record<string, unknown>;
+    };
+  };
+}
+
+/** `any` in place of `unknown`: what is not known may be used as one likes. */
+type Loose<T> = unknown extends T ? any : T;
+
+type StandardTypes<S> = S extends { readonly '~standard': { readonly types?: infer T } }
+  ? NonNullable<T>
+  : never;
+
+/** What a schema takes: a value as its sender writes it. */
+export type InputOf<S> = Loose<
+  '~standard' extends keyof S
+    ? StandardTypes<S> extends { readonly input: infer I }
+      ? I
+      : unknown
+    : FromSchema<S>
+>;
+
+/** What a schema makes of what it takes: defaults are filled in, and texts may have become dates. */
+export type OutputOf<S> = Loose<
+  '~standard' extends keyof S
+    ? StandardTypes<S> extends { readonly output: infer O }
+      ? O
+      : unknown
+    : FromSchema<S>
+>;
+
+// --- JSON Schemas that are written as literals ---------------------------------------------------------
 
 /** Shows what an intersection of objects comes to. */
 type Flat<T> = T extends infer U ? { [K in keyof U]: U[K] } : never;

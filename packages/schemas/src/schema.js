@@ -1,9 +1,9 @@
 /** Validates values by JSON Schema, with a library that needs no `eval`. Loaded when a capability has a schema. */
 import { Validator } from '@cfworker/json-schema';
-import { bytesToText } from '../wire/binary.js';
-import { requireBounded, walkBounded } from '../common/bounds.js';
-import { safely } from '../common/errors.js';
-import { isRecord } from '../common/values.js';
+import { bytesToText } from '../../../js/wire/binary.js';
+import { requireBounded, walkBounded } from '../../../js/common/bounds.js';
+import { safely } from '../../../js/common/errors.js';
+import { isRecord } from '../../../js/common/values.js';
 
 /**
  * @typedef {object} Problem What is wrong with a value.

@@ -1,15 +1,15 @@
 /** Checks params and results by the schemas of their capability. Loaded when a capability has one. */
-import { requireBounded } from '../common/bounds.js';
-import { AbpError, loadPart, toErrorObject } from '../common/errors.js';
-import { standardOf } from '../common/json-schema.js';
-import { iteratorOf } from '../common/iterator-of.js';
-import { isStream, markedTransfer, transfer } from '../common/transfer.js';
-import { isObject } from '../common/values.js';
-import { isResponse } from '../wire/messages.js';
-import { neverRan } from './never-ran.js';
-import { warn } from '../common/warnings.js';
+import { requireBounded } from '../../../js/common/bounds.js';
+import { AbpError, loadPart, toErrorObject } from '../../../js/common/errors.js';
+import { standardOf } from './json-schema.js';
+import { iteratorOf } from '../../../js/common/iterator-of.js';
+import { isStream, markedTransfer, transfer } from '../../../js/common/transfer.js';
+import { isObject } from '../../../js/common/values.js';
+import { isResponse } from '../../../js/wire/messages.js';
+import { neverRan } from '../../../js/app/never-ran.js';
+import { warn } from '../../../js/common/warnings.js';
 
-/** @import { Run } from './registry.js' */
+/** @import { Run } from '../../../js/app/registry.js' */
 
 /** @typedef {(value: unknown) => import('./schema.js').Checked | Promise<import('./schema.js').Checked>} Checker */
 
@@ -23,7 +23,7 @@ const MAX_PROBLEM_LENGTH = 500;
 /**
  * Makes what runs a handler, and checks its params before and its result afterwards.
  * @param {string} name
- * @param {import('./registry.js').Capability} capability with its schemas as they were given
+ * @param {import('../../../js/app/registry.js').Capability} capability with its schemas as they were given
  * @returns {Promise<Run>}
  */
 export async function checkedRun(name, { handler, inputSchema, outputSchema }) {

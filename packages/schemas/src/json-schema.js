@@ -1,6 +1,6 @@
 /** The schemas of capabilities, as agents are told of them. */
-import { AbpError, toErrorObject } from './errors.js';
-import { isRecord } from './values.js';
+import { AbpError, toErrorObject } from '../../../js/common/errors.js';
+import { isRecord } from '../../../js/common/values.js';
 
 /** What a library does with a type that JSON Schema cannot say, such as an ArrayBuffer: it says nothing of it. */
 const libraryOptions = {
@@ -14,7 +14,7 @@ const SIDES = /** @type {const} */ ({ inputSchema: 'input', outputSchema: 'outpu
 /**
  * What a schema of another library has for others to use it.
  * @param {any} schema any value
- * @returns {import('../types/app.js').StandardSchema['~standard'] | undefined} undefined if it does not follow Standard Schema
+ * @returns {import('./types.js').StandardSchema['~standard'] | undefined} undefined if it does not follow Standard Schema
  */
 export const standardOf = (schema) => schema?.['~standard'] ?? undefined;
 

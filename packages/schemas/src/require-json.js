@@ -1,6 +1,6 @@
 /** What stands in a handshake: JSON, and nothing else. */
-import { AbpError } from './errors.js';
-import { isObject } from './values.js';
+import { AbpError } from '../../../js/common/errors.js';
+import { isObject } from '../../../js/common/values.js';
 
 /** Levels of objects in what describes an app. The core reads 64 levels, of which the handshake needs some. */
 const MAX_DESCRIPTION_DEPTH = 56;

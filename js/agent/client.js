@@ -15,19 +15,19 @@ import { development } from '../common/development.js';
 import { copyRecord, getOwn, isObject, milliseconds } from '../common/values.js';
 import { exactOrigin } from '../common/origins.js';
 import { onAbort, offAbort } from '../common/signals.js';
-import { makeCall } from '../session/call.js';
+import { Call, makeCall } from '../session/call.js';
 import { cancelById } from '../session/pending-cancel.js';
 import { secret } from '../common/secret.js';
 import { CapabilityList } from './capability-list.js';
-import { ClientSession } from './client-session.js';
 import { CallStream } from './call-stream.js';
 import { Input } from './input.js';
-import { calleeOf } from './answering.js';
 import { rejectionOf } from './rejection.js';
+import { INPUT, elicitationMethod } from '../wire/elicitations.js';
 import { LIST_CHANGED, isRepeatable } from '../wire/messages.js';
 import { isStream } from '../common/transfer.js';
 import { portTransport } from '../transports/port.js';
 import { OPAQUE, iframeTransport } from '../transports/iframe.js';
+import { watchIframe, watchPage } from '../transports/iframe-watcher.js';
 import { transportTo } from '../transports/worker.js';
 
 /** The features beyond the published protocol that each `upgrade` asks for. */
@@ -193,8 +193,12 @@ export async function connect(target, options) {
  * @template [App=any] what it knows of the app; see {@link connect}
  */
 export class Client {
-  /** The last session that began, which may have ended. @type {ClientSession | undefined} */
-  #session;
+  /** Of the last session that began, which may have ended. @type {Endpoint | undefined} */
+  #endpoint;
+  /** Stops watching the app's iframe, or this page. */
+  #unwatch = () => {};
+  /** Ends the handshake, while it is under way. @type {undefined | ((problem?: AbpError) => void)} */
+  #settle;
   #capabilities = new CapabilityList();
   /** Listeners for progress whose token the caller chose. @type {Map<unknown, (info: import('../wire/messages.js').ProgressInfo) => void>} */
   #onProgress = new Map();
@@ -205,10 +209,8 @@ export class Client {
   #observers;
   /** The app's, if it is in an iframe. @type {string} */
   #origin = '';
-  /** Whether it was closed since it connected last. */
-  #closed = false;
   #owner;
-  /** Of the session that was to begin last: aborts when it is not wanted any more. */
+  /** Of the session that was to begin last: aborts when that is closed, or another is to begin. */
   #attempt = new AbortController();
   /** What reconnects by itself, and whether that has led to a session. @type {{ stop: AbortController, done: Promise<boolean> } | undefined} */
   #restoring;
@@ -254,9 +256,9 @@ export class Client {
     this.onReconnect = options.onReconnect;
   }
 
-  /** @returns {Endpoint | undefined} */
-  get #endpoint() {
-    return this.#session?.endpoint;
+  /** Whether it was closed since a session was to begin last. */
+  get #closed() {
+    return this.#attempt.signal.aborted;
   }
 
   /** Whether there is a session. */
@@ -308,38 +310,32 @@ export class Client {
   /** @param {any} [signal] */
   async #begin(signal) {
     if (misfit({ signal }, OPTIONS)) signal = (await development()).signalOf(signal);
-    const { agent, requestedCapabilities, allowedRequests, upgrade } = this.#options;
     signal?.throwIfAborted();
-    this.#attempt.abort(abandoned());
-    this.#session?.close();
+    this.#end();
     const attempt = (this.#attempt = new AbortController());
     const abandon = { handleEvent: () => this.close() };
     onAbort(signal, abandon);
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     let timer;
     try {
-      const endpoint = this.#endpointOver(await this.#opened(attempt));
-      this.#closed = false;
-      this.#session = new ClientSession(endpoint, this.#iframe);
-      const owner = upgrade === 'none' ? undefined : this.#owner;
-      const agentCapabilities = { allowedRequests, owner };
-      const hello = { agent, requestedCapabilities, agentCapabilities };
+      const endpoint = this.#endpointOver(await this.#opened(attempt.signal));
+      this.#endpoint = endpoint;
+      this.#unwatch = this.#iframe ? watchIframe(this.#iframe, endpoint) : watchPage(endpoint);
       timer = setTimeout(() => this.#unanswered(endpoint, () => timer), EARLY);
-      await this.#session.connect(hello, this.#limit);
+      await this.#greet(endpoint);
       this.#wake();
     } catch (error) {
       throw signal?.aborted ? signal.reason : error;
     } finally {
       timer = void clearTimeout(timer); // a module that is being loaded says nothing any more
-
       offAbort(signal, abandon);
     }
   }
 
   /** @param {import('../transports/transport.js').Transport} transport */
   #endpointOver(transport) {
-    const { upgrade = 'frames', limits, allowedRequests } = this.#options;
-    const endpoint = new Endpoint({
+    const { upgrade = 'frames', limits } = this.#options;
+    return new Endpoint({
       role: abp.AGENT,
       features:
         abp.NOTIFICATIONS |
@@ -348,35 +344,52 @@ export class Client {
         ((carried(transport) | abp.OUTCOMES) & UPGRADES[upgrade]),
       limits,
       transport,
-      callee: calleeOf(this, () => endpoint, allowedRequests),
+      callee: this.#callee,
       side: this.#side,
       observers: this.#observers,
     });
-    return endpoint;
+  }
+
+  /** Makes the handshake. @param {Endpoint} endpoint */
+  async #greet(endpoint) {
+    const { agent, requestedCapabilities, allowedRequests, upgrade } = this.#options;
+    const owner = upgrade === 'none' ? undefined : this.#owner;
+    /** @type {Record<string, unknown>} */
+    const hello = { agent, requestedCapabilities, agentCapabilities: { allowedRequests, owner } };
+    try {
+      for (const name in hello) endpoint.core.describe(name, hello[name]);
+      await new Promise((resolve, reject) => {
+        this.#settle = (problem) => (problem ? reject(problem) : resolve(undefined));
+        endpoint.connect(this.#limit);
+      });
+    } catch (error) {
+      endpoint.dispose();
+      throw error;
+    } finally {
+      this.#settle = undefined;
+    }
   }
 
   /**
    * Opens the connection to the app and loads the core. If it opens when it is not wanted any more, it is closed.
-   * @param {AbortController} attempt aborts when it is not, and when time has run out
+   * @param {AbortSignal} signal fires when it is not
    * @returns {Promise<import('../transports/transport.js').Transport>}
    */
-  async #opened(attempt) {
-    const { signal } = attempt;
+  async #opened(signal) {
     const limit = this.#limit;
     // At once: what a worker reports while the core loads, such as that its script is missing, is not missed.
     const opening = this.#open();
-    const stop = () =>
-      attempt.abort(
-        late(`The function given to connect did not return a transport within ${limit} ms`),
-      );
-    const timer = limit && setTimeout(stop, limit);
     const record = { handleEvent() {} };
-    const abandoned = new Promise((_resolve, reject) => {
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    let timer;
+    const stopped = new Promise((_resolve, reject) => {
       record.handleEvent = () => reject(signal.reason);
       onAbort(signal, record);
+      const why = `The function given to connect did not return a transport within ${limit} ms`;
+      if (limit) timer = setTimeout(() => reject(late(why)), limit);
     });
     try {
-      const opened = Promise.race([opening, abandoned]).finally(() => {
+      const opened = Promise.race([opening, stopped]).finally(() => {
         clearTimeout(timer);
         offAbort(signal, record);
       });
@@ -423,13 +436,13 @@ export class Client {
   /** @returns {Promise<import('../transports/transport.js').Transport>} to the app */
   async #open() {
     if (this.#iframe) {
-      if (!this.#iframe.contentWindow) throw await unreachable('document');
-      // Such a frame never answers.
+      // A frame without scripts never answers.
       const sandbox = this.#iframe.getAttribute?.('sandbox') ?? 'allow-scripts allow-same-origin';
-      if (!sandbox.includes('allow-scripts')) throw await unreachable('allow-scripts');
-      if (this.#origin !== OPAQUE && !sandbox.includes('allow-same-origin')) {
-        throw await unreachable('allow-same-origin');
-      }
+      const needed = ['allow-scripts', ...(this.#origin === OPAQUE ? [] : ['allow-same-origin'])];
+      const lacking = this.#iframe.contentWindow
+        ? needed.find((word) => !sandbox.includes(word))
+        : 'document';
+      if (lacking) throw await unreachable(lacking);
       return iframeTransport(this.#iframe, this.#origin);
     }
     if (typeof this.#target === 'function') return transportTo(await this.#target(), true);
@@ -618,15 +631,14 @@ export class Client {
    * @returns {Promise<boolean>}
    */
   async #isReady(waits) {
-    while (waits && !this.connected && !this.#restoring && !this.#attempt.signal.aborted)
+    for (;;) {
+      const restoring = this.#restoring;
+      if (this.connected || (await restoring?.done)) return true;
+      // The program may begin one while this client tries to.
+      if (restoring !== this.#restoring) continue;
+      if (!waits || restoring || this.#closed) return false;
       await new Promise((resolve) => this.#waiting.push(() => resolve(undefined)));
-    const restoring = this.#restoring;
-    // The program may begin one while this client tries to.
-    return (
-      this.connected ||
-      (await restoring?.done) ||
-      (restoring !== this.#restoring && this.#isReady(waits))
-    );
+    }
   }
 
   #wake() {
@@ -636,10 +648,13 @@ export class Client {
   /** Ends the session. What is pending settles as cancelled, and the app aborts what it still runs. */
   close() {
     this.#stopRestoring();
-    this.#closed = true;
-    this.#attempt.abort(abandoned());
-    this.#session?.close();
+    this.#end();
     this.#wake();
+  }
+
+  #end() {
+    this.#attempt.abort(abandoned());
+    this.#endpoint?.close();
   }
 
   #stopRestoring() {
@@ -651,33 +666,52 @@ export class Client {
   #restore() {
     const stop = new AbortController();
     const { signal } = stop;
-    const { reconnect } = this.#options;
     const iframe = this.#iframe ?? /** @type {Opener} */ (this.#target).iframe;
+    const place = { iframe, limit: this.#limit };
+    const ended = (/** @type {unknown} */ error) => {
+      // A frame that comes back loads its document.
+      if (error) iframe?.addEventListener('load', () => this.#restore(), { once: true, signal });
+      if (!signal.aborted) invokeReportingErrors(this.onReconnect, error);
+      return !error;
+    };
+    const begin = () => this.#begin(signal);
+    const { reconnect } = this.#options;
     const done = import('./retry.js')
-      .then(({ restore }) =>
-        restore(() => this.#begin(signal), reconnect, this.#history, signal, this.#target, {
-          iframe,
-          limit: this.#limit,
-        }),
-      )
-      .then(
-        () => undefined,
-        (error) => error,
-      )
-      .then((error) => {
-        // A frame that comes back loads its document.
-        if (error) iframe?.addEventListener('load', () => this.#restore(), { once: true, signal });
-        if (!signal.aborted) invokeReportingErrors(this.onReconnect, error);
-        return !error;
-      });
+      .then(({ restore }) => restore(begin, reconnect, this.#history, signal, this.#target, place))
+      .then(ended, ended);
     this.#restoring = { stop, done };
   }
 
   // --- What the endpoint asks ----------------------------------------------------------------------
 
+  /** Answers the app: its questions, and its reading of a call's input. @type {import('../session/endpoint.js').Callee} */
+  #callee = {
+    rejectionFor: (call) => {
+      const { name, options, endpoint } = call;
+      // Without a window it would be a question, for which a clock stands still.
+      if (name === INPUT)
+        return options.input && inputOf(call)?.taken === false ? abp.NO_ERROR : abp.INVALID_PARAMS;
+      const { allowedRequests } = this.#options;
+      const allowed = !allowedRequests || allowedRequests.includes(elicitationMethod(name));
+      return allowed && this.onElicitation && endpoint.has(abp.ELICITATION)
+        ? abp.NO_ERROR
+        : abp.NOT_SUPPORTED;
+    },
+    run: (call, { signal }) => {
+      const { name, params, options } = call;
+      if (name === INPUT) return inputOf(call);
+      const { timeout } = options;
+      return this.onElicitation?.(
+        { method: elicitationMethod(name), params, ...(timeout && { timeout }) },
+        { signal },
+      );
+    },
+  };
+
   /** @type {import('../session/endpoint.js').EndpointDelegate} */
   #side = {
     onSession: (state, message) => this.#onSession(state, message),
+    onEnd: () => this.#unwatch(),
     repeatable: (name) => isRepeatable(this.#capabilities.get(name)?.annotations),
     later: (response, call) => {
       if (!isOpen(response.metadata)) return;
@@ -706,27 +740,27 @@ export class Client {
    * @param {unknown} message
    */
   #onSession(state, message) {
-    const session = /** @type {ClientSession} */ (this.#session);
-    const { endpoint, settle } = session;
+    const endpoint = /** @type {Endpoint} */ (this.#endpoint);
+    const settle = this.#settle;
     if (state === abp.SESSION_READY) {
-      const lacking = this.#accept(getOwn(message, 'payload'));
-      if (!lacking) return settle?.(undefined);
-      session.settle = undefined;
+      const lacking = this.#accept(endpoint, getOwn(message, 'payload'));
+      if (!lacking) return settle?.();
+      this.#settle = undefined;
       this.close();
       return void unreachable(lacking, endpoint.ports.length).then(settle);
     }
+    const { signal } = this.#attempt;
     const failed = state === abp.SESSION_FAILED;
     const refusal = failed && getOwn(getOwn(message, 'payload'), 'error');
     const error = AbpError.from(
       /** @type {any} */ (refusal || endpoint.refusal(abp.DISCONNECTED_ERROR).error),
     );
     if (endpoint.cause !== undefined) error.cause = endpoint.cause;
-    session.dispose();
+    endpoint.dispose();
     if (failed && !refusal)
       void (message ? unreachable('sessionId') : this.#unanswered(endpoint)).then(settle);
     else if (settle) settle(error);
-    else if (!session.closed) {
-      const { signal } = this.#attempt;
+    else if (!signal.aborted) {
       invokeReportingErrors(() => this.onDisconnect?.(error));
       // The listener may have closed it, or begun a session.
       if (this.#options.reconnect && !signal.aborted) this.#restore();
@@ -734,11 +768,11 @@ export class Client {
   }
 
   /**
+   * @param {Endpoint} endpoint
    * @param {unknown} payload of the `initialize-result`
    * @returns {string | undefined} what it lacks
    */
-  #accept(payload) {
-    const endpoint = /** @type {Endpoint} */ (this.#endpoint);
+  #accept(endpoint, payload) {
     const { ports } = endpoint;
     const offered = endpoint.has(abp.PORT);
     if (offered && ports.length === 1) {
@@ -760,6 +794,15 @@ export class Client {
     this.#capabilities.put(getOwn(payload, 'capabilities'));
     return undefined;
   }
+}
+
+/** The input of the pending call which the app asks to read. @param {Call} asked */
+function inputOf({ endpoint, params }) {
+  const callId = getOwn(params, 'callId');
+  const call = endpoint.machine.find(
+    (record) => record instanceof Call && record.options.input && record.callId === callId,
+  );
+  return call?.options.input;
 }
 
 /** Whether more may become known of a call. @param {{ outcome?: string }} became */

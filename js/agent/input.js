@@ -6,11 +6,10 @@ import { iteratorOf } from '../common/iterator-of.js';
 export class Input {
   /** Whether the handler has asked for it. */
   taken = false;
-  #over = false;
   #iterator;
   /** Ends the wait for the next chunk. @type {undefined | ((error: unknown) => void)} */
   #reject;
-  /** Settles when the source has ended. @type {Promise<unknown> | undefined} */
+  /** Once nothing more is read: settles when the source has ended. @type {Promise<unknown> | undefined} */
   #returned;
 
   /** @param {unknown} source an async iterable or a `ReadableStream` that nobody reads */
@@ -26,7 +25,7 @@ export class Input {
   /** @returns {Promise<IteratorResult<unknown>>} rejects if the source fails, and when the call has ended */
   next() {
     return new Promise((resolve, reject) => {
-      if (this.#over) return reject(ended());
+      if (this.#returned) return reject(ended());
       this.#reject = reject;
       Promise.resolve(this.#iterator.next()).then(resolve, reject);
     });
@@ -34,7 +33,6 @@ export class Input {
 
   /** Lets the source's `finally` run. @param {unknown} [reason] */
   return(reason) {
-    this.#over = true;
     return (this.#returned ??= Promise.resolve()
       .then(() => this.#iterator.return?.(reason))
       .catch((error) => console.error("abp-bridge: an input's cleanup failed:", error)));

@@ -46,8 +46,7 @@ export class CapabilityList {
   put(list) {
     for (const capability of firstOf(list, MAX_CAPABILITIES)) {
       const name = getOwn(capability, 'name');
-      if (isName(name) && this.#hasRoom(name))
-        this.#byName.set(name, /** @type {CapabilityInfo} */ (capability));
+      if (isName(name)) this.#set(name, capability);
     }
   }
 
@@ -61,18 +60,15 @@ export class CapabilityList {
       firstOf(getOwn(data, key), MAX_CAPABILITIES).filter(isName);
     const changes = { added: names('added'), removed: names('removed'), changed: names('changed') };
     for (const name of changes.removed) this.#byName.delete(name);
-    for (const name of changes.added) {
-      if (!this.#byName.has(name) && this.#hasRoom(name)) {
-        this.#byName.set(name, { name, available: true });
-      }
-    }
+    for (const name of changes.added) this.#set(name, this.get(name) ?? { name, available: true });
     // Ours say what the new ones are; the published notification has only names.
     this.put(getOwn(data, 'capabilities'));
     return changes;
   }
 
-  /** @param {string} name */
-  #hasRoom(name) {
-    return this.#byName.has(name) || this.#byName.size < MAX_CAPABILITIES;
+  /** @param {string} name @param {CapabilityInfo} capability */
+  #set(name, capability) {
+    if (this.#byName.has(name) || this.#byName.size < MAX_CAPABILITIES)
+      this.#byName.set(name, capability);
   }
 }

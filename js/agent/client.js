@@ -583,10 +583,9 @@ export class Client {
    */
   cancel(callId, reason) {
     return new Promise((resolve) => {
-      if (!this.#closed)
-        return cancelById(/** @type {Endpoint} */ (this.#endpoint), callId, reason, resolve);
-      const error = closedError();
-      return resolve({ callId, cancelled: false, reason: error.message, error });
+      const error = this.#closed && closedError();
+      if (error) resolve({ callId, cancelled: false, reason: error.message, error });
+      else cancelById(/** @type {Endpoint} */ (this.#endpoint), callId, reason, resolve);
     });
   }
 
@@ -821,11 +820,10 @@ const unreachable = (lacking, ports) =>
   );
 
 /** The error of a request to a closed client. Trying again does not help; `reconnect()` does. */
-const closedError = () => ({
-  code: 'DISCONNECTED',
-  message: 'The client was closed: reconnect() begins a new session',
-  retryable: false,
-});
+const closedError = () =>
+  toErrorObject(
+    new AbpError('DISCONNECTED', 'The client was closed: reconnect() begins a new session'),
+  );
 
 /** @param {string} what has not happened in time */
 const late = (what) =>

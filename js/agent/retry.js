@@ -110,24 +110,26 @@ export async function restore(begin, patience, history, signal, target, place = 
   const { reload, attempts = reload ? RELOADING_ATTEMPTS : Infinity, ...delays } = read(patience);
   const longest = limit || Infinity;
   let reloads = 0;
-  let hearing = new AbortController();
   let hasLoaded = false;
+  /** @type {(value?: unknown) => void} */
+  let heard;
+  const onLoad = () => {
+    hasLoaded = true;
+    heard();
+  };
   const isAway = () => iframe !== undefined && !iframe.contentWindow;
   const nextLoad = () => {
     hasLoaded = false;
-    hearing.abort();
-    hearing = new AbortController();
-    return new Promise((resolve) => {
-      const heard = () => resolve((hasLoaded = true));
-      iframe?.addEventListener('load', heard, { signal: hearing.signal });
-    });
+    return new Promise((resolve) => (heard = resolve));
   };
-  const pause = async (/** @type {number} */ ms, /** @type {Promise<unknown>[]} */ ...other) => {
-    await wait(ms, signal, ...other);
+  /** @param {number} ms @param {Promise<unknown>} [other] */
+  const pause = async (ms, other) => {
+    await wait(ms, signal, other);
     signal.throwIfAborted();
   };
   if (performance.now() - history.since > STABLE) history.failures = 0;
   let loaded = nextLoad();
+  iframe?.addEventListener('load', onLoad);
   try {
     for (let again = hasFailed; ; again = true) {
       const delay = history.failures ? delayAfter(delays, history.failures) : 0;
@@ -164,7 +166,7 @@ export async function restore(begin, patience, history, signal, target, place = 
       }
     }
   } finally {
-    hearing.abort();
+    iframe?.removeEventListener('load', onLoad);
   }
 }
 

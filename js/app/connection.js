@@ -85,7 +85,7 @@ export class Connection {
           memory &&
           ((callId, said) =>
             void memory().then(
-              (kept) => kept.keep(this, callId, said),
+              (kept) => void kept.keep(this.endpoint, callId, said),
               () => {},
             )),
         onHandshake: (message, via) => this.#answer(message, via),

@@ -15,6 +15,7 @@ import { neverRan } from './never-ran.js';
 /** @import { Connection } from './connection.js' */
 /** @import { Memory } from './memory.js' */
 /** @import { Call } from '../session/call.js' */
+/** @import { Endpoint } from '../session/endpoint.js' */
 /** @import { KeyEnded, KeyFound, KeyStore } from '../types/keys.js' */
 
 /** How many calls with a key are kept in memory. One agent may have as many as there is still room for: it cannot take it all. */
@@ -28,19 +29,10 @@ const PAUSES = [20, 1000];
 
 /** What became of a call of which nothing is known. @type {KeyEnded} */
 const LOST = { outcome: 'unknown', cancelled: false };
-
 /** What is known of a call that was stopped before it began. @type {KeyEnded} */
 const NEVER = { outcome: 'unstarted', cancelled: false, again: true };
 
-/**
- * The name under which a key is kept.
- * @param {string} owner whose key it is
- * @param {unknown} capability its name
- * @param {string} key
- */
-const nameOf = (owner, capability, key) => JSON.stringify([owner, capability, key]);
-
-/** Whose key it is. @param {string} name */
+/** Whose key it is. @param {string} name under which it is kept: [owner, capability, key] as JSON */
 const ownerIn = (name) => JSON.parse(name)[0];
 
 /** A store in memory. What is written there is not lost before the app is. */
@@ -57,16 +49,17 @@ class LocalStore {
     this.#rememberFor = rememberFor;
   }
 
-  /** @param {string} key @returns {KeyEnded | undefined} */
+  /** Finds a key, and forgets those that are too old. @param {string} key */
   find(key) {
-    this.#forgetOld();
+    const now = performance.now();
+    for (const [old, { at }] of this.#ended) {
+      if (now - at <= this.#rememberFor) break;
+      this.#delete(old);
+    }
     return this.#ended.get(key)?.ended;
   }
 
-  /**
-   * @param {string} key
-   * @returns {Promise<KeyFound>}
-   */
+  /** @param {string} key @returns {Promise<KeyFound>} */
   async begin(key) {
     const ended = this.find(key);
     if (ended && !ended.again) return { state: 'ended', ended };
@@ -84,11 +77,9 @@ class LocalStore {
   /** @param {string} key @param {KeyEnded} ended */
   async end(key, ended) {
     this.#delete(key);
-    const { value } = ended;
-    const size = 'value' in ended ? sizeOf(value, MAX_BYTES) : 0;
+    const size = 'value' in ended ? sizeOf(ended.value, MAX_BYTES) : 0;
     this.#ended.set(key, { at: performance.now(), ended, size });
-    this.#count(key, 1);
-    this.#bytes += size;
+    this.#count(key, 1, size);
     for (const entry of this.#ended.values()) {
       if (this.#bytes <= MAX_BYTES) return;
       // That it has run is remembered all the same.
@@ -99,36 +90,32 @@ class LocalStore {
     }
   }
 
-  /** @param {string} key */
-  #delete(key) {
-    this.#bytes -= this.#ended.get(key)?.size ?? 0;
-    if (this.#ended.delete(key)) this.#count(key, -1);
+  clear() {
+    for (const key of this.#ended.keys()) this.#delete(key);
   }
 
-  /** @param {string} key @param {1 | -1} more */
-  #count(key, more) {
+  /** @param {string} key */
+  #delete(key) {
+    const { size = 0 } = this.#ended.get(key) ?? {};
+    if (this.#ended.delete(key)) this.#count(key, -1, -size);
+  }
+
+  /** @param {string} key @param {1 | -1} more @param {number} bytes */
+  #count(key, more, bytes) {
     const owner = ownerIn(key);
     const owned = (this.#owned.get(owner) ?? 0) + more;
     if (owned) this.#owned.set(owner, owned);
     else this.#owned.delete(owner);
-  }
-
-  clear() {
-    this.#ended.clear();
-    this.#owned.clear();
-    this.#bytes = 0;
-  }
-
-  #forgetOld() {
-    const now = performance.now();
-    for (const [key, { at }] of this.#ended) {
-      if (now - at <= this.#rememberFor) return;
-      this.#delete(key);
-    }
+    this.#bytes += bytes;
   }
 }
 
 /** What a call that others have joined ended with. @typedef {{ ended: KeyEnded, again?: boolean }} Joined */
+
+/**
+ * The place of a call with a key: `tell` settles those who have joined it, `leave` gives the place away, too.
+ * @typedef {Record<'tell' | 'leave', (joined: Joined) => void>} Place
+ */
 
 export class Keys {
   /** What calls with these keys will have ended with, as long as one runs here. @type {Map<string, Promise<Joined>>} */
@@ -162,42 +149,35 @@ export class Keys {
    * Runs a call that has a key, unless one with this key runs or has run.
    * @param {Connection} connection
    * @param {Call} call
-   * @param {unknown} key
    * @param {() => unknown} run runs its handler
    * @returns {Promise<unknown>} what its handler returns
    */
-  async once(connection, call, key, run) {
+  async once(connection, call, run) {
+    const key = call.options.idempotencyKey;
     if (typeof key !== 'string' || !key || key.length > MAX_KEY) {
       const why = `idempotencyKey must be a string of 1 to ${MAX_KEY} characters`;
       return neverRan(new AbpError('INVALID_PARAMS', why));
     }
-    const name = nameOf(this.#ownerOf(connection), call.name, key);
+    const stranger = this.#strangers.get(connection) ?? secret();
+    this.#strangers.set(connection, stranger);
+    const name = JSON.stringify([connection.owner ?? stranger, call.name, key]);
     for (let joined; (joined = this.#running.get(name));) {
-      join(call, connection);
+      join(call);
       const { ended, again } = await joined;
-      if (!again || call.aborted) return this.#answer(connection, call, ended);
+      if (!again || call.aborted) return this.#answer(call, ended);
     }
-    /** @type {(joined: Joined) => void} */
-    let tell = () => {};
-    /** @type {Promise<Joined>} */
-    const place = new Promise((resolve) => (tell = resolve));
-    this.#running.set(name, place);
-    /** @param {Joined} joined */
-    const leave = (joined) => {
-      if (this.#running.get(name) === place) this.#running.delete(name);
-      tell(joined);
-    };
+    const place = this.#take(name);
     let found;
     try {
-      found = await this.#begin(name, connection, call, leave);
+      found = await this.#begin(name, call, place);
     } catch (error) {
       if (call.aborted) throw error;
       return neverRan(unwritten(error));
     }
     if (found.state !== 'begun') {
       const ended = found.state === 'ended' ? found.ended : LOST;
-      leave({ ended });
-      return this.#answer(connection, call, ended, found.state === 'running');
+      place.leave({ ended });
+      return this.#answer(call, ended, found.state === 'running');
     }
     call.onStop = undefined;
     call.rare.earlier = found.report;
@@ -206,12 +186,11 @@ export class Keys {
     // What passes on a call that still runs does not say how that ends.
     /** @type {Partial<KeyEnded>} */
     let kept = {};
-    const { callId } = call; // which is not known any more once it has ended
-    const { machine } = connection.endpoint;
-    machine.kept++; // until it is written what became of it, also where the app is closed meanwhile
+    const { callId, endpoint } = call; // its id is not known any more once it has ended
+    endpoint.machine.kept++; // until it is written what became of it, also where the app is closed meanwhile
     void call.returned
-      .then(() => this.#end(name, connection, callId, kept, leave, tell))
-      .finally(() => machine.forget());
+      .then(() => this.#end(name, endpoint, callId, kept, place))
+      .finally(() => endpoint.machine.forget());
     try {
       const value = await run();
       if (!isResponse(value) || value.metadata?.outcome !== 'running') kept = resultOf(value);
@@ -223,15 +202,27 @@ export class Keys {
     }
   }
 
+  /** @param {string} name @returns {Place} */
+  #take(name) {
+    /** @type {Place['tell']} */
+    let tell = () => {};
+    const joined = new Promise((resolve) => (tell = resolve));
+    this.#running.set(name, joined);
+    const leave = (/** @type {Joined} */ told) => {
+      if (this.#running.get(name) === joined) this.#running.delete(name);
+      tell(told);
+    };
+    return { tell, leave };
+  }
+
   /**
    * Asks the store whether a call may begin, until that is known.
    * @param {string} name
-   * @param {Connection} connection
    * @param {Call} call
-   * @param {(joined: Joined) => void} leave takes the key's place away from this call
+   * @param {Place} place
    * @returns {Promise<KeyFound>} rejects if it cannot begin
    */
-  async #begin(name, connection, call, leave) {
+  async #begin(name, call, place) {
     call.onStop = undefined;
     for (let pause = 0; ; pause = Math.min(pause * 2 || PAUSES[0], PAUSES[1])) {
       if (pause) await delay(pause);
@@ -248,7 +239,7 @@ export class Keys {
             return NEVER;
           })
           .catch(() => LOST)
-          .then((ended) => leave({ ended, again: true }));
+          .then((ended) => place.leave({ ended, again: true }));
       /** @type {KeyFound} */
       let found;
       try {
@@ -266,32 +257,23 @@ export class Keys {
         return pause ? { state: 'lost' } : { state: 'ended', ended: NEVER };
       }
       if (found.state !== 'running') return found;
-      join(call, connection);
+      join(call);
     }
-  }
-
-  /** Whose keys these are. @param {Connection} connection */
-  #ownerOf(connection) {
-    const { owner } = connection;
-    if (owner !== undefined) return owner;
-    const known = this.#strangers.get(connection) ?? secret();
-    this.#strangers.set(connection, known);
-    return known;
   }
 
   /**
    * The handler has returned.
    * @param {string} name
-   * @param {Connection} connection
+   * @param {Endpoint} endpoint
    * @param {string} callId
    * @param {Partial<KeyEnded>} kept what it returned or threw
-   * @param {(joined: Joined) => void} leave
-   * @param {(joined: Joined) => void} tell
+   * @param {Place} place
    */
-  async #end(name, { endpoint }, callId, kept, leave, tell) {
-    const { fate: said, outcome } = await this.#memory.ended(endpoint, callId);
+  async #end(name, endpoint, callId, kept, place) {
+    const became = await this.#memory.became(endpoint, callId, true);
+    const { outcome } = became;
     // The core has no fate for a repeat that never ran, but knows that it has ended.
-    const fate = said || (outcome === abp.PENDING ? abp.FATE_UNKNOWN : abp.FATE_UNSTARTED);
+    const fate = became.fate || (outcome === abp.PENDING ? abp.FATE_UNKNOWN : abp.FATE_UNSTARTED);
     const error = isResponse(kept.value) ? kept.value.error : kept.error;
     const isStopped = fate === abp.FATE_STOPPED;
     const again =
@@ -308,7 +290,7 @@ export class Keys {
       ...(again && { again }),
     };
     // What may run again waits until that is written.
-    if (!again) tell({ ended });
+    if (!again) place.tell({ ended });
     try {
       await this.#store.end(name, ended);
     } catch (error) {
@@ -317,48 +299,39 @@ export class Keys {
       await this.#local.end(name, ended);
     }
     // Those who wait are told of a failure: they may try again. What was stopped, or never ran, one of them runs.
-    leave({ ended, again: again && fate !== abp.FATE_FAILED });
+    place.leave({ ended, again: again && fate !== abp.FATE_FAILED });
   }
 
   /**
    * Answers a call with what became of an earlier one that had its key.
-   * @param {Connection} connection
    * @param {Call} call
    * @param {KeyEnded} ended
    * @param {boolean} [running] whether that still runs
    */
-  #answer(connection, call, ended, running) {
-    const { endpoint } = connection;
-    const { outcome, cancelled, error, report, progress, again } = ended;
-    const said = {
-      ...(report !== undefined && { report }),
-      ...(progress !== undefined && { progress }),
-    };
-    const fate = running
-      ? abp.FATE_RUNNING
-      : /** @type {abp.Fate} */ (Math.max(abp.FATES.indexOf(outcome), 0));
+  #answer(call, ended, running) {
+    const { endpoint, aborted, callId } = call;
+    const { cancelled, error, again } = ended;
     // Those who ask later what became of this call are told of the other.
-    if (report !== undefined || progress !== undefined)
-      this.#memory.keep(connection, call.callId, said);
-    if (!cancelled && !call.aborted && 'value' in ended) return copyOf(ended.value);
-    let response;
-    if (call.aborted) response = endpoint.refusal(abp.CANCELLED_ERROR);
-    else if (cancelled) {
-      const why = 'The call with this idempotencyKey was cancelled';
-      response = endpoint.refusal(abp.CANCELLED_ERROR, why);
-    } else if (error) response = { success: false, error };
-    else {
-      const why =
-        outcome === 'unknown'
+    const said = this.#memory.keep(endpoint, callId, ended);
+    if (!cancelled && !aborted && 'value' in ended) return copyOf(ended.value);
+    const outcome = running ? 'running' : ended.outcome;
+    const why = aborted
+      ? undefined
+      : cancelled
+        ? 'The call with this idempotencyKey was cancelled'
+        : ended.outcome === 'unknown'
           ? 'The call with this idempotencyKey began, and what became of it is not known: its app has ended since'
           : 'The call with this idempotencyKey has run, and its result is not kept';
-      response = endpoint.refusal(abp.OPERATION_FAILED, why);
-    }
-    const retryable = response.error.retryable && (again || fate === abp.FATE_UNSTARTED);
+    const isCancelled = aborted || cancelled;
+    const response =
+      error && !isCancelled
+        ? { success: false, error }
+        : endpoint.refusal(isCancelled ? abp.CANCELLED_ERROR : abp.OPERATION_FAILED, why);
+    const retryable = response.error.retryable && (again || outcome === 'unstarted');
     return {
       ...response,
       error: { ...response.error, retryable },
-      metadata: { ...said, outcome: abp.FATES[fate] },
+      metadata: { ...said, outcome },
     };
   }
 }
@@ -366,9 +339,9 @@ export class Keys {
 /**
  * From now on a call waits for another that has its key. If it is cancelled it waits no more, and the work goes on.
  * @param {Call} call
- * @param {Connection} connection
  */
-function join(call, { endpoint: { machine } }) {
+function join(call) {
+  const { machine } = call.endpoint;
   const goOn = () => void machine.feed((x, pointer) => x.goes_on(pointer, call.handle));
   call.onStop = goOn;
   if (call.aborted) goOn();

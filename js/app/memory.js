@@ -4,8 +4,8 @@
  */
 import * as abp from '../driver/abp-boundary.js';
 import { AbpError, reasonText } from '../common/errors.js';
-import { onAbort, offAbort } from '../common/signals.js';
 import { getOwn } from '../common/values.js';
+import { unless } from '../common/waiting.js';
 import { warn } from '../common/development.js';
 import { OUTCOME } from '../wire/messages.js';
 import { Keys } from './keys.js';
@@ -13,9 +13,9 @@ import { Keys } from './keys.js';
 /** @import { Connection } from './connection.js' */
 /** @import { Endpoint } from '../session/endpoint.js' */
 /** @import { Call } from '../session/call.js' */
+/** @typedef {{ report?: unknown, progress?: any }} Said What the handler of a call said of its work. */
 
-/** The handle of no call. */
-const NONE = /** @type {abp.Handle} */ (0);
+/** @typedef {{ endpoint: Endpoint, owner: string, timer?: any }} Ended A connection that has ended. */
 
 /** Connections that have ended and whose calls may be asked for. */
 const MAX_ENDED = 16;
@@ -25,9 +25,9 @@ const MAX_SAID = 1024;
 const MAX_OPENING = 5000;
 
 export class Memory {
-  /** @type {{ endpoint: Endpoint, owner: string, timer: ReturnType<typeof setTimeout> }[]} */
-  #ended = [];
-  /** What handlers said of their work, by the id of the call. @type {WeakMap<Endpoint, Map<string, object>>} */
+  /** The oldest first. @type {Set<Ended>} */
+  #ended = new Set();
+  /** By the id of the call. @type {WeakMap<Endpoint, Map<string, Said>>} */
   #said = new WeakMap();
   #connections;
   #rememberFor;
@@ -59,10 +59,7 @@ export class Memory {
       };
       const timer = setTimeout(fail, MAX_OPENING, `it did not open within ${MAX_OPENING} ms`);
       (async () => this.#store?.open())()
-        .then((named) => {
-          if (named) tell(named);
-          resolve();
-        }, fail)
+        .then((named) => resolve(named && tell(named)), fail)
         .finally(() => clearTimeout(timer));
     });
   }
@@ -75,39 +72,42 @@ export class Memory {
    */
   add(endpoint, owner, isClosed) {
     if (isClosed()) return endpoint.machine.forget();
-    const timer = setTimeout(() => this.#drop(endpoint), this.#rememberFor);
-    /** @type {{ unref?: () => void }} */ (timer).unref?.();
-    this.#ended.push({ endpoint, owner, timer });
-    if (this.#ended.length > MAX_ENDED) this.#drop(this.#ended[0].endpoint);
+    /** @type {Ended} */
+    const ended = { endpoint, owner };
+    ended.timer = setTimeout(() => this.#drop(ended), this.#rememberFor);
+    ended.timer.unref?.();
+    this.#ended.add(ended);
+    if (this.#ended.size > MAX_ENDED) this.#drop([...this.#ended][0]);
   }
 
-  /** @param {Endpoint} endpoint */
-  #drop(endpoint) {
-    const at = this.#ended.findIndex((ended) => ended.endpoint === endpoint);
-    if (at < 0) return;
-    clearTimeout(this.#ended[at].timer);
-    this.#ended.splice(at, 1);
-    endpoint.machine.forget();
+  /** @param {Ended} ended */
+  #drop(ended) {
+    clearTimeout(ended.timer);
+    this.#ended.delete(ended);
+    ended.endpoint.machine.forget();
   }
 
   /** The app was closed. */
   close() {
-    for (const { endpoint } of [...this.#ended]) this.#drop(endpoint);
+    for (const ended of this.#ended) this.#drop(ended);
     this.#keys.close();
   }
 
   /**
    * Keeps what the handler of a call said of its work.
-   * @param {Connection} connection
+   * @param {Endpoint} endpoint
    * @param {string} callId
-   * @param {{ report?: unknown, progress?: object }} said
+   * @param {Said} said
+   * @returns {Said} a copy of what was said, without members that were not
    */
-  keep({ endpoint }, callId, { report, progress }) {
-    let calls = this.#said.get(endpoint);
-    if (!calls) this.#said.set(endpoint, (calls = new Map()));
+  keep(endpoint, callId, { report, progress }) {
+    const said = { ...(report !== undefined && { report }), ...(progress && { progress }) };
+    const calls = this.#said.get(endpoint) ?? new Map();
+    this.#said.set(endpoint, calls);
     calls.delete(callId);
-    calls.set(callId, { ...(report !== undefined && { report }), ...(progress && { progress }) });
-    if (calls.size > MAX_SAID) calls.delete(/** @type {string} */ (calls.keys().next().value));
+    calls.set(callId, said);
+    if (calls.size > MAX_SAID) calls.delete(calls.keys().next().value);
+    return said;
   }
 
   /** What the handler of a call said of its work. @param {Endpoint} endpoint @param {string} callId */
@@ -116,30 +116,23 @@ export class Memory {
   }
 
   /**
+   * What became of a call: at once, or when its handler has returned, and that of the call whose word it takes.
    * @param {Endpoint} endpoint
    * @param {string} callId
+   * @param {boolean} settled whether to wait
+   * @param {AbortSignal} [signal] ends the waiting
+   * @returns {Promise<{ fate: abp.Fate, outcome: abp.Outcome }>} rejects with the reason of the signal
    */
-  became({ machine, core }, callId) {
-    machine.advance(); // what is too old is forgotten
-    return machine.failed
-      ? { fate: abp.FATE_UNKNOWN, outcome: abp.PENDING, call: NONE }
-      : core.became(callId);
-  }
-
-  /**
-   * The same when its handler has returned, and that of the call whose word it takes; or when nobody asks any more.
-   * @param {Endpoint} endpoint
-   * @param {string} callId
-   * @param {Call} [asking]
-   */
-  async ended(endpoint, callId, asking) {
-    let became = this.became(endpoint, callId);
-    for (let last = NONE; became.call && became.call !== last;) {
-      last = became.call;
-      await returnOf(endpoint, last, asking);
-      became = this.became(endpoint, callId);
+  async became({ core, machine }, callId, settled, signal) {
+    for (let last = 0; ;) {
+      machine.advance(); // what is too old is forgotten
+      if (machine.failed) return { fate: abp.FATE_UNKNOWN, outcome: abp.PENDING };
+      const { call, ...became } = core.became(callId);
+      if (!settled || !call || call === last) return became;
+      last = call;
+      const running = /** @type {Call | undefined} */ (machine.find((of) => of.handle === last));
+      if (running) await unless(signal, running.returned);
     }
-    return became;
   }
 
   /**
@@ -150,63 +143,25 @@ export class Memory {
    * @returns {unknown} what its handler returns, or a promise of that
    */
   recall(connection, call, run) {
-    const { name, params, options } = call;
-    return name === OUTCOME
-      ? this.#tell(connection, params, call)
-      : this.#keys.once(connection, call, options.idempotencyKey, run);
+    return call.name === OUTCOME
+      ? this.#tell(connection, call)
+      : this.#keys.once(connection, call, run);
   }
 
-  /**
-   * @param {Connection} connection
-   * @param {unknown} params
-   * @param {Call} asking
-   */
-  async #tell({ endpoint, owner }, params, asking) {
+  /** @param {Connection} connection @param {Call} asking */
+  async #tell({ endpoint, owner }, { params, signal }) {
     const callId = getOwn(params, 'callId');
-    if (typeof callId !== 'string') {
+    if (typeof callId !== 'string')
       throw new AbpError('INVALID_PARAMS', `${OUTCOME} needs a callId, a string`);
-    }
+    const settled = getOwn(params, 'settled') === true;
     // An older connection of the agent may not know yet that it has ended.
     const others = [...this.#ended, ...this.#connections].filter(
-      (of) => owner && of.owner === owner,
+      (other) => owner && other.owner === owner,
     );
     for (const asked of [endpoint, ...others.map((other) => other.endpoint).reverse()]) {
-      const { fate } =
-        getOwn(params, 'settled') === true
-          ? await this.ended(asked, callId, asking)
-          : this.became(asked, callId);
-      const said = this.saidOf(asked, callId);
-      if (fate) return { outcome: abp.FATES[fate], ...said };
+      const { fate } = await this.became(asked, callId, settled, signal);
+      if (fate) return { outcome: abp.FATES[fate], ...this.saidOf(asked, callId) };
     }
     return { outcome: abp.FATES[abp.FATE_UNKNOWN] };
   }
-}
-
-/**
- * Waits until the handler of a call has returned, or nobody asks any more.
- * @param {Endpoint} endpoint
- * @param {abp.Handle} handle
- * @param {Call} [asking]
- */
-async function returnOf({ machine }, handle, asking) {
-  const call = /** @type {Call | undefined} */ (machine.find((record) => record.handle === handle));
-  if (call) await (asking ? unless(asking, call.returned) : call.returned);
-}
-
-/**
- * Waits for something as long as a call is not aborted.
- * @param {Call} call
- * @param {Promise<unknown>} promise
- * @returns {Promise<void>} rejects with the reason of the call's signal
- */
-function unless({ signal }, promise) {
-  return new Promise((resolve, reject) => {
-    const record = { handleEvent: () => reject(signal.reason) };
-    onAbort(signal, record);
-    if (signal.aborted) record.handleEvent();
-    void promise.then(() => {
-      offAbort(signal, record);
-      resolve();
-    });
-  });
 }

@@ -112,6 +112,8 @@ abp_id endpoint_canonical(const abp_endpoint *endpoint, const abp_id *id, uint32
 void endpoint_age(abp_endpoint *endpoint);
 /* The slot of a call, or NO_CALL. */
 uint32_t endpoint_find(abp_endpoint *endpoint, const abp_id *id, uint32_t direction);
+/* The slot of a call that was received, in this session or an older one, or NO_CALL. */
+uint32_t endpoint_remembered(abp_endpoint *endpoint, const abp_id *id);
 /* CALL_STREAM if calls may be streams, else 0. */
 uint32_t endpoint_streams(const abp_endpoint *endpoint);
 /* Begins a stream, through a window of at most this much. */

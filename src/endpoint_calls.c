@@ -293,9 +293,13 @@ COLD int abp_goes_on(abp_endpoint *ep, abp_call call) {
   return ABP_OK;
 }
 
+COLD uint32_t endpoint_remembered(abp_endpoint *ep, const abp_id *id) {
+  const uint32_t slot = id_ok(ep, id) ? endpoint_find(ep, id, 0) : NO_CALL;
+  return slot == NO_CALL && id->text ? calls_find(&ep->calls, id, CALL_PAST) : slot;
+}
+
 COLD abp_fate abp_became(abp_endpoint *ep, const abp_id *id, abp_outcome *outcome, abp_call *call) {
-  uint32_t slot = id_ok(ep, id) ? endpoint_find(ep, id, 0) : NO_CALL;
-  if (slot == NO_CALL && id->text) slot = calls_find(&ep->calls, id, CALL_PAST);
+  uint32_t slot = endpoint_remembered(ep, id);
   *outcome = ABP_PENDING;
   *call = 0;
   if (slot == NO_CALL) return ABP_FATE_NONE;

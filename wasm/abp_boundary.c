@@ -202,6 +202,12 @@ EXPORT("became") int32_t became(abp_endpoint *ep, uint32_t id_length) {
   const abp_fate fate = abp_became(ep, &id, &outcome, &action.call);
   return (int32_t)((uint32_t)outcome << 8 | (uint32_t)fate);
 }
+/* The handle of a received call as long as it is remembered, else 0. */
+EXPORT("remembered") abp_call remembered(abp_endpoint *ep, uint32_t id_length) {
+  const abp_id id = id_of(id_length, 0);
+  const uint32_t slot = endpoint_remembered(ep, &id);
+  return slot == NO_CALL ? 0 : calls_handle(&ep->calls, slot);
+}
 
 /* The message is in the scratch. ABP_FOLLOWS: it is a call or a question, for take(). */
 EXPORT("receive") abp_packed receive(abp_endpoint *ep, uint32_t length) {

@@ -19,15 +19,13 @@ import { Keys } from './keys.js';
 
 /** Connections that have ended and whose calls may be asked for. */
 const MAX_ENDED = 16;
-/** Calls of a connection of which what their handlers said is kept. */
-const MAX_SAID = 1024;
 /** ms that the app's store of keys is waited for before agents are answered. */
 const MAX_OPENING = 5000;
 
 export class Memory {
   /** The oldest first. @type {Set<Ended>} */
   #ended = new Set();
-  /** By the id of the call. @type {WeakMap<Endpoint, Map<string, Said>>} */
+  /** By the slots of the calls that the core remembers. @type {WeakMap<Endpoint, { call: abp.Handle, callId: string, said: Said }[]>} */
   #said = new WeakMap();
   #connections;
   #rememberFor;
@@ -102,17 +100,19 @@ export class Memory {
    */
   keep(endpoint, callId, { report, progress }) {
     const said = { ...(report !== undefined && { report }), ...(progress && { progress }) };
-    const calls = this.#said.get(endpoint) ?? new Map();
-    this.#said.set(endpoint, calls);
-    calls.delete(callId);
-    calls.set(callId, said);
-    if (calls.size > MAX_SAID) calls.delete(calls.keys().next().value);
+    const call = handleOf(endpoint, callId);
+    const slots = this.#said.get(endpoint) ?? [];
+    this.#said.set(endpoint, slots);
+    if (call) slots[call & abp.SLOT_MASK] = { call, callId, said };
     return said;
   }
 
   /** What the handler of a call said of its work. @param {Endpoint} endpoint @param {string} callId */
   saidOf(endpoint, callId) {
-    return this.#said.get(endpoint)?.get(callId);
+    const call = handleOf(endpoint, callId);
+    const kept = this.#said.get(endpoint)?.[call & abp.SLOT_MASK];
+    // Handles begin again after 1,023 calls of a slot.
+    return kept?.call === call && kept.callId === callId ? kept.said : undefined;
   }
 
   /**
@@ -165,3 +165,6 @@ export class Memory {
     return { outcome: abp.FATES[abp.FATE_UNKNOWN] };
   }
 }
+
+/** The handle of a call that was received, 0 if the core does not remember it. @param {Endpoint} endpoint @param {string} callId */
+const handleOf = ({ core, machine }, callId) => (machine.failed ? 0 : core.remembered(callId));

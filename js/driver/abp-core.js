@@ -208,6 +208,11 @@ export class AbpCore extends ActionReader {
     };
   }
 
+  /** The handle of a received call as long as it is remembered, else 0. @param {string} callId */
+  remembered(callId) {
+    return this.x.remembered(this.pointer, this.writeId(callId));
+  }
+
   /** The id of a call as text. @param {abp.Handle} call */
   idText(call) {
     return this.instance.readScratch(this.x.id_text(this.pointer, call));

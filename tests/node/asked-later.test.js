@@ -143,6 +143,21 @@ describe('in the same session', () => {
     assert.equal((await client.outcome('a')).outcome, 'finished');
   });
 
+  test('and what an older call with that id reported is not told of it', async () => {
+    const { client } = await openPair({
+      good: () => 1,
+      bad(_params, { report }) {
+        report({ applied: 3 });
+        throw new Error('no');
+      },
+    });
+    const asked = { callId: 'a' };
+    await client.call('bad', {}, asked);
+    assert.deepEqual(await client.outcome('a'), { outcome: 'failed', report: { applied: 3 } });
+    await client.call('good', {}, asked);
+    assert.deepEqual(await client.outcome('a'), { outcome: 'finished' });
+  });
+
   test('a question waits for no handler, and takes the place of none', async () => {
     const work = held();
     const { client, exposed } = await openPair(

@@ -1041,7 +1041,7 @@ static void a_timeout_in_text_is_what_a_timer_can_wait(void **state) {
     uint64_t ms; /* 0: none */
   } timeouts[] = {
       {"20", 20},
-      {"20.9", 20},
+      {"20.9", 21},
       {"2147483647", 0x7fffffffu},
       {"2147483648", 0x7fffffffu},
       {"4294967297", 0x7fffffffu},
@@ -1051,7 +1051,7 @@ static void a_timeout_in_text_is_what_a_timer_can_wait(void **state) {
       {"-1", 0},
       {"-0", 0},
       {"0", 0},
-      {"0.9", 0},
+      {"0.9", 1},
       {"1e-400", 0},
       {"\"20\"", 0},
       {"[20]", 0},

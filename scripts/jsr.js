@@ -29,9 +29,10 @@ const types = new Map(
     `dist/types/${types.replace(/\.[jt]s$/, '.d.ts')}`,
   ]),
 );
-// Schemas have no entry of their own.
+// Schemas and `window.abp` have no entry of their own.
 const sources = [
   'js',
+  'packages/page/src',
   'packages/schemas/src',
   ...new Set(entries.map(([, { source }]) => dirname(source))),
 ].filter((folder, _, all) => !all.some((other) => folder.startsWith(`${other}/`)));

@@ -20,7 +20,7 @@ const SIDES = [
   {
     side: 'expose',
     entry: join(root, 'packages/main/src/expose.js'),
-    own: /\/js\/app\/(?!questions)/,
+    own: /\/js\/app\/(?!questions)|\/packages\/page\//,
     shared:
       /\/(js\/(common\/(breathe|report|token)|transports\/(owners|window))|schemas\/src\/[\w-]+)\.js/,
   },
@@ -38,7 +38,8 @@ const LATER = {
   development: `common/dev/app common/dev/diagnosis common/dev/index common/dev/mistakes common/dev/options
     common/dev/unsent`,
   'agent-parts': 'agent/retry',
-  'shared-parts': `common/similar-name common/turns app/reporters session/capability-support`,
+  'shared-parts': `common/similar-name common/turns packages/page/src/reporters
+    session/capability-support`,
   'small-parts': 'common/waiting common/warnings',
   'data-parts': 'wire/binary packages/websocket/src/json-text',
 };

@@ -21,7 +21,6 @@ import { listenToWindow, peerTransport } from '../transports/window.js';
 import { listenToOwners } from '../transports/owners.js';
 import { LIST_CHANGED } from '../wire/messages.js';
 import { takeOrigins } from './served.js';
-import { createInterface, install } from './window-abp.js';
 
 /** Connections that agents of the given origins may have at once. */
 const MAX_PEERS = 64;
@@ -74,7 +73,7 @@ const isRequest = (type) => type === 'capabilities/call' || type === 'capabiliti
  * @param {any} definition
  * @returns {definition is Interface}
  */
-const isInterface = (definition) =>
+export const isInterface = (definition) =>
   typeof definition?.initialize === 'function' && typeof definition.call === 'function';
 
 /** @type {import('../common/check-options.js').Kinds<ExposeOptions>} */
@@ -140,17 +139,9 @@ export class Exposed {
       [...this.#connections].map(({ endpoint }) => endpoint),
     );
     this.#registry = new Registry(foreign ? {} : capabilities);
-    /** The protocol's interface, also installed as `window.abp` where that is free. */
-    this.abp =
-      foreign ??
-      createInterface(app, {
-        exposed: this,
-        registry: this.#registry,
-        open: (transport) => (this.#closed ? undefined : this.#connect(transport)),
-      });
     if (allowed.size) this.#stop = this.#serve(allowed);
-    // Clients in this page itself need no origin.
-    if (origins && !foreign) install(this.abp);
+    /** The protocol's interface, also installed as `window.abp` where that is free: clients in this page need no origin. */
+    this.abp = foreign ?? parts.windowAbp(this, app, !!origins);
     /** Resolves when agents are answered. @type {Promise<void>} */
     this.ready = this.#prepare(foreign);
     this.ready.catch(nothing);

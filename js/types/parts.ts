@@ -52,6 +52,8 @@ export interface Parts {
   requireJson(what: string, value: unknown, path: string): void;
   /** Checks params and results by their schemas. */
   checking(): Promise<{ checkedRun(name: string, capability: Capability): Promise<Run> }>;
+  /** Makes the protocol's interface, at once, and installs it where that is wanted. */
+  windowAbp(exposed: Exposed, app: unknown, installs: boolean): any;
   trace(): Promise<{
     Tracing: new (options: ObserverOptions, endpoints: () => Endpoint[]) => Tracing;
   }>;

@@ -66,6 +66,6 @@ test('what a side loads later does not bring the other side with it', () => {
   };
   for (const name of ['agent-parts.js', 'agent-streams.js', 'shared-parts.js', 'trace.js'])
     assert.ok(!loadedWith(name).has('expose.js'), name);
-  for (const name of ['app-parts.js', 'outflow-parts.js', 'local-agent.js', 'manifest.js'])
+  for (const name of ['app-parts.js', 'outflow-parts.js', 'manifest.js'])
     assert.ok(!loadedWith(name).has('connect.js'), name);
 });

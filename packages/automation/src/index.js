@@ -1,7 +1,7 @@
 /** An agent in Node, and apps in the pages of a browser that it drives with Puppeteer or Playwright. */
 import { connect } from '../../../js/agent/client.js';
 import { parts } from '../../../js/common/parts.js';
-import { REPORTERS } from '../../../js/app/reporters.js';
+import { REPORTERS } from '../../page/src/reporters.js';
 import { keepPlaces } from './page-agent.js';
 import { connectToPage } from './page.js';
 import { TOOLS } from './tools-way.js';

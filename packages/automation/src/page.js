@@ -13,7 +13,7 @@ import { milliseconds } from '../../../js/common/values.js';
 import { MAX_FETCH_CHARACTERS, PageTransport } from './page-transport.js';
 import { foreignApp } from './foreign/foreign-app.js';
 import { ForeignTransport } from './foreign/foreign-transport.js';
-import { REPORTERS } from '../../../js/app/reporters.js';
+import { REPORTERS } from '../../page/src/reporters.js';
 import { pageAgent } from './page-agent.js';
 import { RemoteApp } from './remote-app.js';
 

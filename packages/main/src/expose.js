@@ -5,11 +5,13 @@
 import { Exposed as App } from '../../../js/app/expose.js';
 import { parts } from '../../../js/common/parts.js';
 import { ready } from '../../../js/driver/abp-core.js';
+import { windowAbp } from '../../page/src/window-abp.js';
 import { describe } from '../../schemas/src/describe.js';
 import { requireJson } from '../../schemas/src/require-json.js';
 
 parts.trace = () => import('../../inspector/src/trace.js');
 parts.foreign = () => import('../../automation/src/foreign/exposed-app.js');
+parts.windowAbp = windowAbp;
 parts.describe = describe;
 parts.requireJson = requireJson;
 parts.checking = () => import('../../schemas/src/checked.js');

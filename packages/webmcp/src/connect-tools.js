@@ -2,7 +2,7 @@
 import { connect } from '../../main/src/connect.js';
 import { foreignApp } from '../../automation/src/foreign/foreign-app.js';
 import { ForeignTransport } from '../../automation/src/foreign/foreign-transport.js';
-import { REPORTERS } from '../../../js/app/reporters.js';
+import { REPORTERS } from '../../page/src/reporters.js';
 import { pageTools } from '../../automation/src/page-tools.js';
 import { readAnswer } from '../../automation/src/tool-results.js';
 import { AbpError, toErrorObject } from '../../../js/common/errors.js';

@@ -1,5 +1,5 @@
 /** An app of others' making that is exposed in its own page. Loaded by those that have one. */
-import { REPORTERS } from '../../../../js/app/reporters.js';
+import { REPORTERS } from '../../../page/src/reporters.js';
 import { foreignApp } from './foreign-app.js';
 import { ForeignCapabilities } from './foreign-capabilities.js';
 

@@ -1,0 +1,77 @@
+/**
+ * `window.abp`: the protocol's interface in the app's own page, for clients that find it there, such as
+ * automation. It is installed at once; its implementation is loaded when a method is first called, because few pages need it.
+ */
+import { isInterface } from '../../../js/app/expose.js';
+import { loadOnce } from '../../../js/common/errors.js';
+
+const METHODS =
+  'initialize shutdown call cancel elicit listCapabilities describeCapability supports';
+const EVENTS = 'Notification Progress Elicitation CapabilitiesChanged';
+
+/**
+ * Makes the interface, and installs it where it is to be found.
+ * @param {import('../../../js/app/expose.js').Exposed} exposed
+ * @param {unknown} app
+ * @param {boolean} installs
+ */
+export function windowAbp(exposed, app, installs) {
+  /** @type {import('./local-agent.js').LocalAgent | undefined} */
+  let agent;
+  // Once for all calls, so that those made before it is loaded keep their order.
+  /** @type {() => Promise<any>} */
+  const load = loadOnce(async () => {
+    const { LocalAgent } = await import('./local-agent.js');
+    return (agent = new LocalAgent(exposed, handlers));
+  });
+  /** @type {import('./local-agent.js').Handlers} */
+  const handlers = {};
+  /** @type {any} */
+  const abp = {
+    protocolVersion: '0.1',
+    app,
+    get initialized() {
+      return !!agent?.sessionId;
+    },
+    get sessionId() {
+      return agent?.sessionId ?? null;
+    },
+    notify: (/** @type {string} */ event, /** @type {unknown} */ data) =>
+      exposed.notify(event, data),
+    notifyProgress(/** @type {unknown} */ info) {
+      exposed.sessions.forEach((session) => session.notifyProgress(info));
+    },
+    /** This library's own: reads a result while it is made. The call begins with the loop. @param {unknown[]} args */
+    async *stream(...args) {
+      return yield* (await load()).stream(...args);
+    },
+  };
+  for (const method of METHODS.split(' ')) {
+    abp[method] = async (/** @type {unknown[]} */ ...args) => (await load())[method](...args);
+  }
+  // This library's own: automation exchanges messages with the app itself.
+  Object.defineProperty(abp, Symbol.for('abp-bridge.accept'), {
+    value: (/** @type {import('../../../js/transports/transport.js').Transport} */ transport) =>
+      exposed.accept(transport),
+  });
+  for (const name of /** @type {import('./local-agent.js').EventName[]} */ (EVENTS.split(' '))) {
+    const register = (/** @type {((...args: unknown[]) => unknown) | undefined} */ handler) => {
+      // A client that chains to the previous handler calls the registrar with an event.
+      if (typeof handler === 'function' || !handler) handlers[name] = handler;
+    };
+    // Some clients assign a handler, others call a registrar.
+    Object.defineProperty(abp, `on${name}`, {
+      get: () => register,
+      set: register,
+      enumerable: true,
+    });
+  }
+  const { window } = /** @type {any} */ (globalThis);
+  // Other libraries use the name, too: it is free, or what has it is such an interface.
+  if (installs && window && (!window.abp || isInterface(window.abp))) {
+    window.abp = abp;
+    window.__abp_cancel ??= abp.cancel;
+    window.__abpReadyResolve?.();
+  }
+  return abp;
+}

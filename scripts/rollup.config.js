@@ -2,7 +2,7 @@
  * Makes dist/lib, dist/page and dist/workerd, which package.json exports; `--configFor lib` makes only that. What is used
  * together lies together, since each file costs a page a request, and each chunk that a bundler makes of them costs bytes.
  */
-import { copyFileSync, existsSync } from 'node:fs';
+import { copyFileSync, existsSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { transform } from 'esbuild';
@@ -89,6 +89,24 @@ function layout(forPages) {
 const mainFirst = {
   name: 'main first',
   resolveId: (id) => (id === ENTRIES['.'].source ? `${root}./${id}` : null),
+};
+
+const boundary = readFileSync(join(root, 'js/driver/abp-boundary.js'), 'utf8');
+/** The core's constants, by name. */
+const constants = new Map(
+  [...boundary.matchAll(/^export const (\w+) = (?:\/\*\*.*?\*\/ )?(\(?-?\d+\)?);$/gm)].map(
+    ([, name, value]) => [name, value],
+  ),
+);
+/** Puts their values in their places: bundlers do not, where another file has them. Lines stay as they are. @type {Plugin} */
+const constantsInside = {
+  name: 'constants inside',
+  transform(code) {
+    if (!/^import \* as abp from '.*\/abp-boundary\.js';$/m.test(code)) return null;
+    const valueOf = (/** @type {string} */ whole, /** @type {string} */ name) =>
+      constants.get(name) ?? whole;
+    return { code: code.replace(/\babp\.([A-Z]\w*)/g, valueOf), map: null };
+  },
 };
 
 /** @param {string} id of an import that leads out of the repository */
@@ -206,7 +224,7 @@ const page = {
   ...{ chunkFileNames: '[name]-[hash].js', manualChunks: layout(true) },
 };
 const OUTPUTS = {
-  lib: [options(MODULES, lib, mainFirst, shortCores, printed())],
+  lib: [options(MODULES, lib, mainFirst, constantsInside, shortCores, printed())],
   // For pages without a bundler: small, with the packages that they use inside.
   page: [
     options(PAGES, page, mainFirst, shortCores, foreignInside, printed({ minify: true }, true)),

@@ -29,9 +29,10 @@ const types = new Map(
     `dist/types/${types.replace(/\.[jt]s$/, '.d.ts')}`,
   ]),
 );
-// Schemas and `window.abp` have no entry of their own.
+// These have no entry of their own.
 const sources = [
   'js',
+  'packages/binary/src',
   'packages/page/src',
   'packages/schemas/src',
   ...new Set(entries.map(([, { source }]) => dirname(source))),

@@ -41,7 +41,7 @@ const LATER = {
   'shared-parts': `common/similar-name common/turns packages/page/src/reporters
     session/capability-support`,
   'small-parts': 'common/waiting common/warnings',
-  'data-parts': 'wire/binary packages/websocket/src/json-text',
+  'data-parts': 'packages/binary/src/binary packages/websocket/src/json-text',
 };
 const laterOf = new Map(
   Object.entries(LATER).flatMap(([part, files]) =>

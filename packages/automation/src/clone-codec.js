@@ -3,12 +3,12 @@
  * structured clone keeps and JSON loses become strings that begin with a mark (`~`). Ordinary strings that begin with
  * the mark get a second one.
  *
- * The functions use only each other, js/wire/binary.js, js/common/base64.js and js/common/bounds.js, so that they can
- * be injected into a page as text.
+ * The functions use only each other, packages/binary and js/common/bounds.js, so that they can be injected into a page as
+ * text.
  */
-import { fromBase64, toBase64 } from '../../../js/common/base64.js';
+import { fromBase64, toBase64 } from '../../binary/src/base64.js';
 import { requireBounded } from '../../../js/common/bounds.js';
-import { bytesOf } from '../../../js/wire/binary.js';
+import { bytesOf } from '../../binary/src/binary.js';
 
 /** @typedef {Pick<Map<Blob, Uint8Array | undefined>, 'get' | 'set'>} Blobs */
 

@@ -3,9 +3,9 @@
  * the page (page-agent.js) calls them; packages/automation/src/page-transport.js carries the lines. An app of this library
  * is at their other end. Another one is asked (remote-app.js), and its endpoint is here.
  */
-import { fromBase64, toBase64 } from '../../../js/common/base64.js';
+import { fromBase64, toBase64 } from '../../binary/src/base64.js';
 import { requireBounded, walkBounded } from '../../../js/common/bounds.js';
-import { bytesOf } from '../../../js/wire/binary.js';
+import { bytesOf } from '../../binary/src/binary.js';
 import { boundedText, fromMarked, fromText, markedText, toText } from './clone-codec.js';
 import { AbpError } from '../../../js/common/errors.js';
 import { unless, whenAborted } from '../../../js/common/waiting.js';

@@ -1,9 +1,9 @@
 /** Results for readers that know JSON and nothing else: WebMCP's agents, and the tools of pages. */
-import { bytesToText } from '../../../js/wire/binary.js';
+import { bytesToText } from '../../binary/src/binary.js';
 
 /**
  * A replacer for `JSON.stringify`: bytes become `BinaryData` in base64 (a Blob is refused), a Map or a Set a list, a BigInt
- * its digits, an Error its name and message. It uses only js/wire/binary.js, so that it can be injected into a page as text.
+ * its digits, an Error its name and message. It uses only packages/binary, so that it can be injected into a page as text.
  * @this {any} the object that contains the value
  * @param {string} key
  * @param {any} value after its toJSON, if it has one

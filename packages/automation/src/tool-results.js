@@ -1,6 +1,6 @@
 /** What WebMCP tools return, as the protocol's responses. Everything arrives as text. */
 import { copyRecord, firstOf, getOwn, isObject } from '../../../js/common/values.js';
-import { textToBytes } from '../../../js/wire/binary.js';
+import { textToBytes } from '../../binary/src/binary.js';
 import { isResponse } from '../../../js/wire/messages.js';
 
 /** Parts of an MCP result that are searched for text. */

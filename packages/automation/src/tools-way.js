@@ -1,6 +1,6 @@
 /** How the WebMCP tools of a page are reached: what is injected into it, and how its answers are read. */
 import { modelContext } from './model-context.js';
-import { bytesToText } from '../../../js/wire/binary.js';
+import { bytesToText } from '../../binary/src/binary.js';
 import { plainJson } from './plain-json.js';
 import { pageTools } from './page-tools.js';
 import { describeTool, toolList } from './tool-list.js';

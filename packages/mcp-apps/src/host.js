@@ -1,5 +1,5 @@
 /** A host of MCP Apps: shows a view in a sandbox, serves what it asks, and calls its tools. */
-import { fromBase64 } from '../../../js/common/base64.js';
+import { fromBase64 } from '../../binary/src/base64.js';
 import { requireBounded } from '../../../js/common/bounds.js';
 import { AbpError, invokeReportingErrors, requireTexts } from '../../../js/common/errors.js';
 import { requireOptions } from '../../../js/common/check-options.js';

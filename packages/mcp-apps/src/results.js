@@ -1,10 +1,10 @@
 /** The protocol's responses as results of tools, and back. */
-import { fromBase64 } from '../../../js/common/base64.js';
+import { fromBase64 } from '../../binary/src/base64.js';
 import { requireBounded } from '../../../js/common/bounds.js';
 import { safely, toErrorObject } from '../../../js/common/errors.js';
 import { firstOf, getOwn, isRecord } from '../../../js/common/values.js';
 import { readError } from '../../../js/wire/responses.js';
-import { withBase64 } from '../../../js/wire/binary.js';
+import { withBase64 } from '../../binary/src/binary.js';
 import { plainJson } from '../../automation/src/plain-json.js';
 import { becameIn } from './outcome.js';
 import { OUTCOME, recordOf, textsOf } from './protocol.js';

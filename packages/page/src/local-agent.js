@@ -8,7 +8,7 @@ import { ENDING, requireOptions } from '../../../js/common/check-options.js';
 import { AbpError, toErrorObject } from '../../../js/common/errors.js';
 import { getOwn, isRecord } from '../../../js/common/values.js';
 import { supportOf } from '../../../js/session/capability-support.js';
-import { withBase64 } from '../../../js/wire/binary.js';
+import { withBase64 } from '../../binary/src/binary.js';
 import { AgentEnd, AppEnd } from './ends.js';
 import { REPORTERS } from './reporters.js';
 

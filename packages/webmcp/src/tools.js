@@ -9,7 +9,7 @@ import { isRecord } from '../../../js/common/values.js';
 import { followSignal } from '../../../js/common/signals.js';
 import { portTransport } from '../../../js/transports/port.js';
 import { plainJson } from '../../automation/src/plain-json.js';
-import { withBase64 } from '../../../js/wire/binary.js';
+import { withBase64 } from '../../binary/src/binary.js';
 import { CALLS, CallLog, callsTool } from './call-log.js';
 import { warn } from '../../../js/common/development.js';
 

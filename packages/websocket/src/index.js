@@ -2,7 +2,7 @@
  * A WebSocket to an app or from one, in pages and in Node. Each text frame is one message as JSON. Bytes are sent as
  * base64, within `BinaryData`.
  */
-import { bytesToText, textToBytes } from '../../../js/wire/binary.js';
+import { bytesToText, textToBytes } from '../../binary/src/binary.js';
 import { jsonText } from './json-text.js';
 import { AbpError, reasonText } from '../../../js/common/errors.js';
 import { requireOptions } from '../../../js/common/check-options.js';

@@ -4,7 +4,7 @@
  */
 import { requireBounded } from '../../../js/common/bounds.js';
 import { AbpError, toErrorObject } from '../../../js/common/errors.js';
-import { contentOf, isBlob, replaceBinary, sizeOf } from '../../../js/wire/binary.js';
+import { contentOf, isBlob, replaceBinary, sizeOf } from '../../binary/src/binary.js';
 
 /**
  * @typedef {object} Stored Where stored bytes can be fetched.

@@ -3,7 +3,7 @@
  * if they can be, with growing pauses and an end.
  */
 import { HOW_TO_ALLOW, isPublic } from '../../../../js/common/addresses.js';
-import { fromBase64, toBase64 } from '../../../../js/common/base64.js';
+import { fromBase64, toBase64 } from '../../../binary/src/base64.js';
 import { AbpError, reportError } from '../../../../js/common/errors.js';
 import { isObject, textOf } from '../../../../js/common/values.js';
 import { DIALECTS, getField } from '../dialects.js';

@@ -3,8 +3,8 @@
  * `JSON.stringify(value, bytesToText)` and read with `JSON.parse(text, textToBytes)`. JSON walks the value: it takes own
  * properties only, and throws a RangeError for a value that is too deep.
  */
-import { fromBase64, toBase64 } from '../common/base64.js';
-import { getOwn } from '../common/values.js';
+import { fromBase64, toBase64 } from './base64.js';
+import { getOwn } from '../../../js/common/values.js';
 
 /**
  * The bytes of a buffer or of a view of one, of whatever realm; undefined for anything else. It uses nothing of this

@@ -254,6 +254,7 @@ export class Keys {
       }
       if (found.state === 'begun' && call.aborted) {
         await undo();
+        // What it had waited for may have run elsewhere.
         return pause ? { state: 'lost' } : { state: 'ended', ended: NEVER };
       }
       if (found.state !== 'running') return found;

@@ -62,19 +62,19 @@ const FREED = ['stopped', 'left', 'left and broke'];
  */
 function runOf(rows, frees) {
   const told = rows.findIndex(({ at }) => at === 'told');
+  // A run begins where its call is passed on, if it is.
+  const marks = rows.flatMap(({ at }, i) => (at === 'passes' || at === 'begin' ? i : []));
+  const starts = marks.filter(
+    (at, i) => rows[at].at === 'passes' || rows[marks[i - 1]]?.at !== 'passes',
+  );
   let [from, to] = [0, rows.length];
-  let [begun, passed] = [-1, -1];
-  for (const [i, { at }] of rows.entries()) {
-    if (at === 'passes') passed = i;
-    if (at !== 'begin') continue;
-    const start = passed > begun ? passed : i;
+  for (const start of starts.slice(1)) {
     const run = rows.slice(from, start);
-    const isAgain = begun >= 0;
-    begun = i;
-    // One that passes calls on may end, and run again, before what it calls begins.
-    if (!isAgain && !leaves(run)) continue;
-    const isFreed =
-      !isAgain || FREED.includes(endOf(run)) || (endOf(run) !== undefined && leaves(run));
+    const end = endOf(run);
+    const hasBegun = run.some(({ at }) => at === 'begin');
+    // Who passes a call on may leave before that begins.
+    if (!hasBegun && !leaves(run)) continue;
+    const isFreed = !hasBegun || FREED.includes(end) || (end !== undefined && leaves(run));
     if (!frees || !isFreed) return undefined;
     if (start > told) to = Math.min(to, start);
     else from = start;
@@ -139,7 +139,7 @@ export function contradiction(
   if (outcome === 'running') {
     // That a thread has died is noticed a while later.
     const ended = before.some(({ at, how }) => at === 'end' && how !== 'killed');
-    // Who passes a call on returns a while after that, and so does who has left a source.
+    // Who passes a call on returns a while after that; that a source which was left has ended, its driver learns a turn later.
     if (atOnce && (count('passes') || end === 'left')) return undefined;
     if (asked) return ended ? 'running, and the handler had ended' : undefined;
     return patient && !cut ? 'running, and the app waits for its handlers' : undefined;
@@ -149,7 +149,7 @@ export function contradiction(
   // Its own handler has the word, and what that had called works no more.
   const isLeft = leaves(before);
   if (isLeft && outcome !== 'stopped') return `${outcome}, and the handler had left`;
-  // How it ended of itself nobody has read who stopped before that.
+  // A source that works ahead may end by itself before a reader who has stopped would read of that.
   const isUnread = outcome === 'stopped' && rows.some(({ how }) => how === 'ahead');
   if (!isLeft && !isUnread && !ENDS[outcome].includes(end))
     return `${outcome}, and the handler ${end}`;

@@ -119,6 +119,18 @@ const CASES = {
     'stopped',
     ['finished', 'failed', 'unstarted', 'running'],
   ],
+  'a source that was left a turn ago': [
+    [{ at: 'begin' }, { at: 'signal' }, { at: 'end', how: 'left' }, told],
+    'running',
+    ['finished', 'failed', 'unstarted', 'unknown'],
+    { ...THERE, asked: true, atOnce: true },
+  ],
+  'a source that was left, to who has waited for its end': [
+    [{ at: 'begin' }, { at: 'signal' }, { at: 'end', how: 'left' }, told],
+    'stopped',
+    ['finished', 'failed', 'unstarted', 'running', 'unknown'],
+    { ...THERE, asked: true },
+  ],
   'a source that nobody can leave': [
     [{ at: 'begin', how: 'open' }, { at: 'effect' }, told],
     'stopped',
@@ -230,6 +242,10 @@ test('what the loss of its agent has stopped may run again, and the last run cou
   const left = [{ at: 'passes' }, { at: 'leaves' }, { at: 'passes' }, ...again];
   assert.equal(say(left), undefined);
   assert.ok(say(left, false));
+  assert.ok(say([...left, ...again]));
+  // Neither is said of a call that was passed on twice, and told in between.
+  const before = [{ at: 'passes' }, told, { at: 'passes' }, ...again];
+  assert.ok(contradiction(before, { success: false, outcome: 'unstarted' }, THERE));
 });
 
 test('an answer that came after the stop may not be acted on; one that came before it may', () => {

@@ -210,7 +210,7 @@ async function oneSession(way, database, name, below, graces) {
   const gone = Boolean(isTroubled && (ends || forgets));
   const records = made.flatMap(({ key, handler, params, told, asked, joined, repeated }) => {
     const seen = rows.get(key);
-    // A page that is reloaded once it was told, and before it could pass that on, was told nothing: its row is followed by that.
+    // A page may be reloaded after it noted what it was told, and before it passed that on. The last row says that nothing was told.
     const { order } = seen.findLast(({ at }) => at === 'told');
     /** @type {Omit<import('./judge.js').Circumstances, 'cut'>} */
     const always = {

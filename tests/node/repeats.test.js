@@ -671,6 +671,40 @@ describe('a repeat that is stopped follows what it has joined', () => {
   });
 });
 
+test('a call with a key that is stopped at any moment of its beginning has run, or is told that it never ran', async () => {
+  const words = new Set();
+  for (let moment = 0; moment < 20; moment++) {
+    const [asked, written] = [deferred(), deferred()];
+    let runs = 0;
+    const keys = {
+      open: async () => ({ id: 'kept', rememberFor: 60_000 }),
+      async begin() {
+        asked.resolve();
+        await written.promise;
+        return { state: 'begun' };
+      },
+      end: async () => {},
+      close() {},
+    };
+    // In the app's own page a cancel comes between two microtasks.
+    const { abp } = siteOf({ capabilities: { work: () => ++runs } }).start({ keys });
+    const features = { 'bridge.outcomes': true };
+    await abp.initialize({ agent: AGENT, protocolVersion: '0.1', features });
+    const controller = new AbortController();
+    const options = { idempotencyKey: 'k', signal: controller.signal };
+    const calling = abp.call('work', {}, options);
+    await asked.promise;
+    written.resolve();
+    for (let i = 0; i < moment; i++) await undefined;
+    controller.abort();
+    const { success, metadata } = await calling;
+    const word = success ? 'success' : metadata.outcome;
+    words.add(word);
+    assert.ok((runs ? ['success', 'finished'] : ['unstarted']).includes(word), `${word}: ${runs}`);
+  }
+  assert.ok(words.has('unstarted') && words.has('success'));
+});
+
 describe('what was stopped because its agent was lost is run by its repeat', () => {
   /** Loops as docs/apps.md advises, and leaves when it is told to. */
   const looping = () => {

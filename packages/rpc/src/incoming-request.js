@@ -153,7 +153,7 @@ export class IncomingRequest {
   }
 
   /** Its handler is about to do something. @internal @returns {boolean} false if it must not: the request has ended or is to stop */
-  begin() {
+  beginWork() {
     return this.#peer.machine.feed((x, at) => x.begin(at, this.handle)) === abp.OK;
   }
 

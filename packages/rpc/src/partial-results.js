@@ -19,7 +19,7 @@ export class PartialResults {
     this.#peer = peer;
     this.#request = request;
     this.#iteration = new Iteration(source);
-    if (!request.begin()) this.stop(request.reason);
+    if (!request.beginWork()) this.stop(request.reason);
   }
 
   /**

@@ -153,7 +153,7 @@ class PooledStream extends Inflow {
   }
 }
 
-/** The call that a task is the whole handler of. @typedef {{ postpone(): void, begin(): boolean }} Call */
+/** The call that a task is the whole handler of. @typedef {{ postpone(): void, beginWork(): boolean }} Call */
 
 /** A task of a pool. It is its own abort listener. */
 class Task {
@@ -282,7 +282,7 @@ class PoolWorker {
   /** @param {Task} task */
   take(task) {
     const { name, params, token, call } = task;
-    if (call && !call.begin()) return task.fail(abortError('Its call has ended'));
+    if (call && !call.beginWork()) return task.fail(abortError('Its call has ended'));
     try {
       this.#post({ pool: 'task', name, params, word: token.word }, transferOf(params));
       this.task = task;

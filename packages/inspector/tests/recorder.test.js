@@ -17,7 +17,8 @@ test('a recording has each input with what it caused, and what happened in words
   const inputs = new Set(lines.map((line) => line.do));
   for (const name of [
     ...['create', 'describe', 'connect', 'receive', 'request', 'call_received', 'call_local'],
-    ...['cancel', 'cancel_by_id', 'finish', 'result_received', 'progress_received', 'free'],
+    ...['cancel', 'cancel_by_id', 'finish', 'value_received', 'response_received'],
+    ...['progress_received', 'free'],
   ]) {
     assert.ok(inputs.has(name), name);
   }
@@ -31,9 +32,14 @@ test('a recording has each input with what it caused, and what happened in words
 });
 
 test('payloads are left out unless they are asked for', async () => {
-  const { text } = await recordSession();
-  assert.ok(!text.includes('secret'));
-  assert.ok(text.includes('capabilities/call') && text.includes('"name":"echo"'));
+  for (const upgrade of /** @type {const} */ (['frames', 'none'])) {
+    const { text } = await recordSession({ upgrade });
+    assert.ok(
+      !text.includes('secret'),
+      text.split('\n').find((line) => line.includes('secret')),
+    );
+    assert.ok(text.includes('capabilities/call') && text.includes('"name":"echo"'));
+  }
   const whole = await recordSession({ recording: { payloads: true } });
   for (const secret of [
     ...['a secret"', 'a secret step', 'the secret result', 'a secret failure', 'a secret?'],

@@ -793,6 +793,8 @@ export class Peer {
   #refuse(fault, request) {
     const error = {
       ...this.errorObject(fault),
+      // For want of memory, as the other side would be told by its own.
+      ...(fault === rpc.RPC_INTERNAL && { data: { outcome: abp.FATES[abp.FATE_UNSTARTED] } }),
       ...this.dialect.explain?.(fault, request?.method, this.#received.message),
     };
     this.#traced('refused', undefined, error);

@@ -172,6 +172,19 @@ export class Recorder {
     return false;
   }
 
+  /**
+   * Leaves out what a handler's error and its reports of progress say. The core reads that these are texts, and no more.
+   * @param {string} text a message or a response, in JSON
+   */
+  #withoutWords(text) {
+    if (this.#payloads || !/"(error|status)":/.test(text)) return text;
+    const whole = JSON.parse(text);
+    const payload = whole.payload ?? whole;
+    if (getOwn(payload.error, 'message')) payload.error.message = '…';
+    if (typeof payload.status === 'string') payload.status = '…';
+    return JSON.stringify(whole);
+  }
+
   /** Records an event, for people and the inspector: replaying does not need it. @type {import('../../../../js/types/trace.js').TraceListener} */
   note = (event) => {
     if (!this.#room()) return;
@@ -219,7 +232,8 @@ export class Recorder {
         const value = COUNTS.includes(key) ? countOf(key, args[i]) : args[i] >>> 0;
         if (!value) return;
         if (key[0] === '#') {
-          line[key.slice(1)] = written(instance.readScratch(value, offset));
+          const text = instance.readScratch(value, offset);
+          line[key.slice(1)] = written(key === '#response' ? this.#withoutWords(text) : text);
           offset += value;
         } else line[key] = value;
       });
@@ -246,7 +260,8 @@ export class Recorder {
         try {
           packed = run(pointer, ...args);
         } finally {
-          this.#write({ ...line, text: readByCore(/** @type {string} */ (line.text), packed) });
+          const text = readByCore(/** @type {string} */ (line.text), packed);
+          this.#write({ ...line, text: text && this.#withoutWords(text) });
         }
         return took(packed);
       };
@@ -295,7 +310,8 @@ export class Recorder {
       (pointer, unix) => {
         const at = x.print(pointer, unix);
         if (at && this.#action) {
-          Object.assign(this.#action, { unix, says: written(instance.readTerminated(at)) });
+          const says = this.#withoutWords(instance.readTerminated(at));
+          Object.assign(this.#action, { unix, says: written(says) });
         }
         return at;
       },

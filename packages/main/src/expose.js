@@ -3,19 +3,10 @@
  * entries use parts of.
  */
 import { Exposed as App } from '../../../js/app/expose.js';
-import { parts } from '../../../js/common/parts.js';
 import { ready } from '../../../js/driver/abp-core.js';
-import { windowAbp } from '../../page/src/window-abp.js';
-import { describe } from '../../schemas/src/describe.js';
-import { requireJson } from '../../schemas/src/require-json.js';
+import { fillForApps } from './parts.js';
 
-parts.trace = () => import('../../inspector/src/trace.js');
-parts.foreign = () => import('../../automation/src/foreign/exposed-app.js');
-parts.windowAbp = windowAbp;
-parts.describe = describe;
-parts.requireJson = requireJson;
-parts.checking = () => import('../../schemas/src/checked.js');
-parts.manifest = () => import('../../automation/src/discovery/manifest.js');
+fillForApps();
 void ready();
 
 /** @import { Definition, ExposeOptions, Interface } from '../../../js/app/expose.js' */

@@ -16,7 +16,7 @@ const root = fileURLToPath(new URL('../', import.meta.url));
 const DOORS = ['expose', 'connect'].map((side) => join(root, `packages/main/src/${side}.js`));
 /** What is loaded later, by the file it is put into. A part that is not named is in a file of its own. */
 const LATER = {
-  'app-parts': `app/explain app/never-ran packages/schemas/src/checked
+  'app-parts': `app/explain packages/schemas/src/checked
     packages/schemas/src/standard-schema`,
   development: `common/dev/app common/dev/diagnosis common/dev/index common/dev/mistakes common/dev/options
     common/dev/unsent`,
@@ -27,7 +27,7 @@ const LATER = {
   'data-parts': 'packages/binary/src/binary packages/websocket/src/json-text',
 };
 /** What is loaded later and is in a file of its own. */
-const ALONE = `app/memory app/keys agent/outcome packages/schemas/src/schema packages/inspector/src/trace packages/page/src/local-agent
+const ALONE = `packages/keys/src/memory packages/keys/src/once agent/outcome packages/schemas/src/schema packages/inspector/src/trace packages/page/src/local-agent
   packages/page/src/ends packages/automation/src/discovery/manifest packages/automation/src/foreign/foreign-capabilities
   packages/automation/src/foreign/relay-transport`;
 /** @param {string} files @returns {string[]} their paths */
@@ -50,7 +50,7 @@ const laterOf = new Map(
  * nothing that must be there once.
  */
 const COPIED = {
-  'later-common': `common/(bounds|check-options|copy|iterator-of|origins|secret|signals|value-size|values) driver/abp-boundary
+  'later-common': `common/(bounds|check-options|copy|iterator-of|origins|secret|signals|value-size|values) driver/abp-boundary app/never-ran
     wire/(elicitations|frame-kinds|messages|responses) packages/schemas/src/(json-schema|require-json)`,
   'later-app': 'app/(connection|questions)',
   'later-agent':

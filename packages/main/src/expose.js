@@ -9,8 +9,8 @@ import { fillForApps } from './parts.js';
 fillForApps();
 void ready();
 
-/** @import { Definition, ExposeOptions, Interface } from '../../../js/app/expose.js' */
-/** @import { Inferred, TypedDefinition } from '../types/exposed.js' */
+/** @import { Definition, Interface } from '../../../js/app/expose.js' */
+/** @import { ExposeOptions, Inferred, TypedDefinition } from '../types/exposed.js' */
 
 /** An app that agents can call, as `expose` returns it. */
 export const Exposed = /** @type {typeof import('../types/exposed.js').Exposed} */ (App);

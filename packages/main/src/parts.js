@@ -14,7 +14,7 @@ export function fillForApps() {
   fillForAgents();
   parts.foreign = () => import('../../automation/src/foreign/exposed-app.js');
   parts.manifest = () => import('../../automation/src/discovery/manifest.js');
-  parts.checking = () => import('../../schemas/src/checked.js');
+  parts.memory = () => import('../../keys/src/memory.js');
   parts.windowAbp = windowAbp;
   parts.describe = describe;
   parts.requireJson = requireJson;

@@ -45,13 +45,14 @@ const laterOf = new Map(
 );
 
 /**
- * What the parts that are loaded later have a copy of, by the file it is put into. For each name that they import from the file of the
- * sides, every page has a few bytes, and all of what it names, also where it needs that for nothing else. These modules keep
+ * What the parts that are loaded later have copies of, by the file these are put into. Each name that they import from the file of the
+ * sides costs every page some bytes, and keeps there what it names, also in pages that need it for nothing else. These modules keep
  * nothing that must be there once.
  */
 const COPIED = {
-  'later-common': `common/(bounds|check-options|copy|iterator-of|origins|secret|signals|value-size|values) driver/abp-boundary app/never-ran
-    wire/(elicitations|frame-kinds|messages|responses) packages/schemas/src/(json-schema|require-json)`,
+  'later-common': `agent/rejection app/never-ran common/(bounds|check-options|copy|development|errors|iterator-of|origins)
+    common/(secret|signals|value-size|values) driver/abp-boundary packages/schemas/src/(json-schema|require-json)
+    transports/(port|receiver) wire/(elicitations|frame-kinds|messages|responses)`,
   'later-app': 'app/(connection|questions)',
   'later-agent':
     'agent/(capability-list|client|input) session/pending-cancel transports/(iframe|iframe-watcher|worker)',
@@ -61,16 +62,23 @@ const copies = Object.entries(COPIED).map(([part, files]) => ({
   files: new RegExp(`^${root}(js/)?(${files.replace(/\s+/g, '|')})\\.js$`),
 }));
 const COPY = '?later';
+/** The class of errors is one: a program asks for it by `instanceof`. */
+const ERROR = /^export class AbpError [\s\S]*?\n}\n/m;
+const ONE_ERROR = "import { AbpError } from './errors.js?one';\nexport { AbpError };\n";
 /** Gives them these copies. @type {Plugin} */
 const copiedForLater = {
   name: 'copied for later',
-  async resolveId(id, importer = '') {
+  resolveId(id, importer = '') {
     const isLater = laterOf.has(importer) || importer.endsWith(COPY);
     if (!isLater || !id.startsWith('.')) return null;
     const found = join(importer, '..', id);
+    if (found.endsWith('?one')) return found.replace('?one', '');
     return copies.some(({ files }) => files.test(found)) ? found + COPY : found;
   },
-  load: (id) => (id.endsWith(COPY) ? readFileSync(id.slice(0, -COPY.length), 'utf8') : null),
+  load: (id) =>
+    id.endsWith(COPY)
+      ? readFileSync(id.slice(0, -COPY.length), 'utf8').replace(ERROR, ONE_ERROR)
+      : null,
 };
 
 /**

@@ -33,8 +33,6 @@ export class Connection {
   owner;
   /** The session for which the port was offered. @type {unknown} */
   #offered;
-  /** @type {import('../transports/transport.js').Transport | undefined} */
-  #port;
   #options;
 
   /**
@@ -98,11 +96,6 @@ export class Connection {
     return this.endpoint.ready;
   }
 
-  /** Whether a port was offered: from then on only that port counts. */
-  get onPort() {
-    return this.#port !== undefined;
-  }
-
   /**
    * Hands a message to the endpoint.
    * @param {unknown} data
@@ -131,21 +124,23 @@ export class Connection {
   #answer(message, via) {
     const { endpoint } = this;
     const { sessionId } = message.payload;
-    if (!endpoint.has(abp.PORT) || this.#offered === sessionId)
-      return endpoint.post(message, undefined, undefined, via);
-    this.#leavePort();
-    const { port1, port2 } = new MessageChannel();
-    this.#offered = sessionId;
-    this.#port = portTransport(port1);
-    endpoint.upgrade(this.#port);
-    return endpoint.post(message, [port2], undefined, via);
+    let ports;
+    if (endpoint.has(abp.PORT) && this.#offered !== sessionId) {
+      this.#leavePort();
+      const { port1, port2 } = new MessageChannel();
+      this.#offered = sessionId;
+      endpoint.upgrade(portTransport(port1));
+      ports = [port2];
+    }
+    return endpoint.post(message, ports, undefined, via);
   }
 
+  /** Closes the port that was offered, if there is one. */
   #leavePort() {
-    if (!this.#port) return;
-    this.#port.close();
-    this.#port = undefined;
-    this.endpoint.upgrade(this.transport);
+    const { endpoint, transport } = this;
+    if (endpoint.transport === transport) return;
+    endpoint.transport.close();
+    endpoint.upgrade(transport);
   }
 
   /** @param {unknown} message its `initialize` */
@@ -170,9 +165,10 @@ export class Connection {
 
   #end() {
     this.#tellEnd();
-    const port = this.#port;
+    const { endpoint } = this;
+    const port = endpoint.transport;
     // What is still to be said of it goes there, too.
-    queueMicrotask(() => port && port === this.#port && this.#leavePort());
+    queueMicrotask(() => port === endpoint.transport && this.#leavePort());
   }
 
   #tellEnd() {

@@ -314,7 +314,8 @@ export class Exposed {
       if (!isAnswered || !this.#room()) return;
       connection = this.#connect(peerTransport(source, origin));
     }
-    if (connection.onPort && !begins) return;
+    // From the offer of a port on only that port counts.
+    if (connection.endpoint.transport !== connection.transport && !begins) return;
     // A second agent of the same window is refused as long as the first has its session.
     const isOther = begins && connection.ready && getOwn(data, 'id') !== connection.hello;
     if (isOther && !this.#options.restart) tell((dev) => dev.tellBusy(connection));
@@ -361,9 +362,9 @@ export class Exposed {
    * @param {import('./registry.js').Capability | import('./registry.js').Handler} capability a handler, or an object that has one
    */
   set(name, capability) {
-    const had = this.#registry.has(name);
+    const change = this.#registry.all.has(name) ? 'changed' : 'added';
     this.#registry.set(name, capability);
-    this.#changed({ added: had ? [] : [name], removed: [], changed: had ? [name] : [] });
+    this.#changed(change, name);
   }
 
   /**
@@ -371,16 +372,15 @@ export class Exposed {
    * @param {string} name of the capability
    */
   delete(name) {
-    if (this.#registry.delete(name)) this.#changed({ added: [], removed: [name], changed: [] });
+    if (this.#registry.all.delete(name)) this.#changed('removed', name);
   }
 
-  /** @param {{ added: string[], removed: string[], changed: string[] }} changes */
-  #changed(changes) {
+  /** @param {'added' | 'removed' | 'changed'} change @param {string} name */
+  #changed(change, name) {
     for (const connection of this.#connections) connection.refresh();
-    const capabilities = [...changes.added, ...changes.changed].map((name) =>
-      this.#registry.describe(name),
-    );
-    this.notify(LIST_CHANGED, { ...changes, capabilities });
+    const changes = { added: [], removed: [], changed: [], [change]: [name] };
+    const shown = this.#registry.describe(name);
+    this.notify(LIST_CHANGED, { ...changes, capabilities: shown ? [shown] : [] });
     this.#webmcp?.changed();
   }
 
@@ -390,7 +390,7 @@ export class Exposed {
    */
   async manifest() {
     const { manifestOf } = await parts.manifest();
-    return manifestOf({ app: this.#app, capabilities: this.#registry.definitions });
+    return manifestOf({ app: this.#app, capabilities: Object.fromEntries(this.#registry.all) });
   }
 
   /** Ends every session: running handlers are aborted, agents are told where they can be. */

@@ -117,8 +117,8 @@ const EXPLAINED = [abp.CAPABILITY_UNAVAILABLE, abp.UNKNOWN_CAPABILITY, abp.REQUI
 
 /** The capabilities of an app. */
 export class Registry {
-  /** @type {Map<string, Entry>} */
-  #capabilities = new Map();
+  /** By name. @type {Map<string, Entry>} */
+  all = new Map();
 
   /** @param {Record<string, Capability | Handler>} capabilities */
   constructor(capabilities) {
@@ -148,23 +148,7 @@ export class Registry {
     if (readOnly) entry.annotations = { ...entry.annotations, readOnlyHint: true };
     if (idempotent) entry.annotations = { ...entry.annotations, idempotentHint: true };
     parts.describe(name, entry, PUBLISHED);
-    this.#capabilities.set(name, entry);
-  }
-
-  /**
-   * Removes a capability; false if there was none.
-   * @param {string} name
-   */
-  delete(name) {
-    return this.#capabilities.delete(name);
-  }
-
-  /**
-   * Whether there is a capability of this name.
-   * @param {string} name
-   */
-  has(name) {
-    return this.#capabilities.has(name);
+    this.all.set(name, entry);
   }
 
   /**
@@ -172,7 +156,7 @@ export class Registry {
    * @returns {any} as the protocol shows it, or null
    */
   describe(name) {
-    const capability = this.#capabilities.get(/** @type {string} */ (name));
+    const capability = this.all.get(/** @type {string} */ (name));
     if (!capability) return null;
     const requirements = (capability.requirements ?? []).map((r) => ({ ...r, met: holds(r.met) }));
     const available = holds(capability.available) && requirements.every(({ met }) => met);
@@ -184,17 +168,12 @@ export class Registry {
 
   /** Whether a capability may run twice. @param {unknown} name */
   repeatable(name) {
-    return isRepeatable(this.#capabilities.get(/** @type {string} */ (name))?.annotations);
-  }
-
-  /** @returns {Record<string, Capability>} */
-  get definitions() {
-    return Object.fromEntries(this.#capabilities);
+    return isRepeatable(this.all.get(/** @type {string} */ (name))?.annotations);
   }
 
   /** The capabilities as agents are told of them. */
   list() {
-    return [...this.#capabilities.keys()].map((name) => this.describe(name));
+    return [...this.all.keys()].map((name) => this.describe(name));
   }
 
   /**
@@ -202,7 +181,7 @@ export class Registry {
    * @param {Call} call
    */
   rejectionFor({ name }) {
-    const capability = this.#capabilities.get(/** @type {string} */ (name));
+    const capability = this.all.get(/** @type {string} */ (name));
     if (!capability) return abp.UNKNOWN_CAPABILITY;
     if (!holds(capability.available)) return abp.CAPABILITY_UNAVAILABLE;
     if (capability.requirements?.some((r) => !holds(r.met))) return abp.REQUIREMENT_NOT_MET;
@@ -220,7 +199,7 @@ export class Registry {
     if (code === abp.RATE_LIMITED) error.retryAfter = 1000;
     if (!EXPLAINED.includes(code)) return undefined;
     const shown = this.describe(call.name);
-    const act = () => explain?.(call.name, shown, this.#capabilities, error);
+    const act = () => explain?.(call.name, shown, this.all, error);
     if (explain || unexplained >= MAX_UNEXPLAINED) return act();
     unexplained++;
     return import('./explain.js')
@@ -241,7 +220,7 @@ export class Registry {
    */
   run(call, context) {
     const { name, params } = call;
-    const capability = this.#capabilities.get(/** @type {string} */ (name));
+    const capability = this.all.get(/** @type {string} */ (name));
     if (capability) return capability.run(params, context, call);
     // It was removed while the call waited for its turn.
     call.postpone();

@@ -12,28 +12,11 @@ import { shortCores } from './short-exports.js';
 /** @typedef {import('@rollup/wasm-node').Plugin} Plugin */
 
 const root = fileURLToPath(new URL('../', import.meta.url));
-/**
- * The two sides: their doors, which begin to load the core; what of js/ each has for itself; and what other entries use, too. What
- * both import is in the common file.
- */
-const SIDES = [
-  {
-    side: 'expose',
-    entry: join(root, 'packages/main/src/expose.js'),
-    own: /\/js\/app\/(?!questions)|\/packages\/page\//,
-    shared:
-      /\/(js\/(common\/(breathe|report|token)|transports\/(owners|window))|schemas\/src\/[\w-]+)\.js/,
-  },
-  {
-    side: 'connect',
-    entry: join(root, 'packages/main/src/connect.js'),
-    own: /\/js\/(agent\/(?!rejection|call-stream)|session\/pending-cancel)/,
-    shared: /\/js\/(transports\/(iframe|iframe-watcher|worker)|wire\/responses)\.js/,
-  },
-];
+/** The doors of the two sides, which begin to load the core. */
+const DOORS = ['expose', 'connect'].map((side) => join(root, `packages/main/src/${side}.js`));
 /** What is loaded later, by the file it is put into. A part that is not named is in a file of its own. */
 const LATER = {
-  'app-parts': `app/explain app/never-ran packages/schemas/src/checked
+  'app-parts': `app/explain packages/schemas/src/checked
     packages/schemas/src/standard-schema`,
   development: `common/dev/app common/dev/diagnosis common/dev/index common/dev/mistakes common/dev/options
     common/dev/unsent`,
@@ -43,41 +26,82 @@ const LATER = {
   'small-parts': 'common/waiting common/warnings',
   'data-parts': 'packages/binary/src/binary packages/websocket/src/json-text',
 };
+/** What is loaded later and is in a file of its own. */
+const ALONE = `packages/keys/src/memory packages/keys/src/once agent/outcome packages/schemas/src/schema packages/inspector/src/trace packages/page/src/local-agent
+  packages/page/src/ends packages/automation/src/discovery/manifest packages/automation/src/foreign/foreign-capabilities
+  packages/automation/src/foreign/relay-transport`;
+/** @param {string} files @returns {string[]} their paths */
+const pathsOf = (files) =>
+  files.split(/\s+/).map((file) => {
+    const path = join(root, file.startsWith('packages/') ? `${file}.js` : `js/${file}.js`);
+    if (!existsSync(path)) throw new Error(`${path}, which is loaded later, is not there`);
+    return path;
+  });
+/** The parts, by the paths of what is in them. @type {Map<string, string | undefined>} */
 const laterOf = new Map(
-  Object.entries(LATER).flatMap(([part, files]) =>
-    files.split(/\s+/).map((file) => {
-      const path = join(root, file.startsWith('packages/') ? `${file}.js` : `js/${file}.js`);
-      if (!existsSync(path)) throw new Error(`${path}, of the part ${part}, is not there`);
-      return /** @type {[string, string]} */ ([path, part]);
-    }),
+  Object.entries({ ...LATER, '': ALONE }).flatMap(([part, files]) =>
+    pathsOf(files).map((path) => [path, part || undefined]),
   ),
 );
 
 /**
- * Tells which file a module is put into.
- * @param {boolean} forPages whether both sides are in one file, since nothing would leave one of them out
+ * What the parts that are loaded later have copies of, by the file these are put into. Each name that they import from the file of the
+ * sides costs every page some bytes, and keeps there what it names, also in pages that need it for nothing else. These modules keep
+ * nothing that must be there once.
+ */
+const COPIED = {
+  'later-common': `agent/rejection app/never-ran common/(bounds|check-options|copy|development|errors|iterator-of|origins)
+    common/(secret|signals|value-size|values) driver/abp-boundary packages/schemas/src/(json-schema|require-json)
+    transports/(port|receiver) wire/(elicitations|frame-kinds|messages|responses)`,
+  'later-app': 'app/(connection|questions)',
+  'later-agent':
+    'agent/(capability-list|client|input) session/pending-cancel transports/(iframe|iframe-watcher|worker)',
+};
+const copies = Object.entries(COPIED).map(([part, files]) => ({
+  part,
+  files: new RegExp(`^${root}(js/)?(${files.replace(/\s+/g, '|')})\\.js$`),
+}));
+const COPY = '?later';
+/** The class of errors is one: a program asks for it by `instanceof`. */
+const ERROR = /^export class AbpError [\s\S]*?\n}\n/m;
+const ONE_ERROR = "import { AbpError } from './errors.js?one';\nexport { AbpError };\n";
+/** Gives them these copies. @type {Plugin} */
+const copiedForLater = {
+  name: 'copied for later',
+  resolveId(id, importer = '') {
+    const isLater = laterOf.has(importer) || importer.endsWith(COPY);
+    if (!isLater || !id.startsWith('.')) return null;
+    const found = join(importer, '..', id);
+    if (found.endsWith('?one')) return found.replace('?one', '');
+    return copies.some(({ files }) => files.test(found)) ? found + COPY : found;
+  },
+  load: (id) =>
+    id.endsWith(COPY)
+      ? readFileSync(id.slice(0, -COPY.length), 'utf8').replace(ERROR, ONE_ERROR)
+      : null,
+};
+
+/**
+ * Tells which file a module is put into. All of both sides is in one, since bundlers that split code would make a file of what parts that are
+ * loaded later import, too, and another of the rest. The doors, which begin to load the core, are beside it.
+ * @param {boolean} forPages whether nothing leaves out one of the doors
  * @returns {import('@rollup/wasm-node').GetManualChunk}
  */
 function layout(forPages) {
-  /** @type {Set<string>[]} what each side imports statically */
-  let closures;
+  /** @type {Set<string>} what both sides import statically */
+  let sides;
   return (id, { getModuleInfo }) => {
     const part = laterOf.get(id) ?? /\/dist\/(\w+-wasm)\.js$/.exec(id)?.[1];
     if (part) return part;
-    closures ??= SIDES.map(({ entry }) => {
-      const files = new Set([entry]);
-      for (const file of files)
-        for (const other of getModuleInfo(file)?.importedIds ?? []) files.add(other);
-      return files;
-    });
-    const users = SIDES.filter((_, i) => closures[i].has(id));
-    if (users.length !== 1) return users.length ? 'common' : undefined;
-    const [{ side, entry, own, shared }] = users;
-    // Nothing in a side's file runs by itself, for other entries load it, too.
-    if (id === entry) return forPages ? 'sides' : `${side}-door`;
-    if (own.test(id)) return forPages ? 'sides' : side;
-    // A page would load all of a side for a part of it; a bundler takes the part.
-    return shared.test(id) && !forPages ? side : 'common';
+    if (id.endsWith(COPY))
+      return copies.find(({ files }) => files.test(id.slice(0, -COPY.length)))?.part;
+    if (!forPages && DOORS.includes(id)) return `${basename(id, '.js')}-door`;
+    if (!sides) {
+      sides = new Set(DOORS);
+      for (const file of sides)
+        for (const other of getModuleInfo(file)?.importedIds ?? []) sides.add(other);
+    }
+    return sides.has(id) ? 'common' : undefined;
   };
 }
 
@@ -224,7 +248,7 @@ const page = {
   ...{ chunkFileNames: '[name]-[hash].js', manualChunks: layout(true) },
 };
 const OUTPUTS = {
-  lib: [options(MODULES, lib, mainFirst, constantsInside, shortCores, printed())],
+  lib: [options(MODULES, lib, mainFirst, copiedForLater, constantsInside, shortCores, printed())],
   // For pages without a bundler: small, with the packages that they use inside.
   page: [
     options(PAGES, page, mainFirst, shortCores, foreignInside, printed({ minify: true }, true)),

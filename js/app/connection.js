@@ -1,6 +1,6 @@
 import * as abp from '../driver/abp-boundary.js';
 import { Endpoint, carried } from '../session/endpoint.js';
-import { invokeReportingErrors, toErrorObject } from '../common/errors.js';
+import { invokeReportingErrors } from '../common/errors.js';
 import { firstOf, getOwn, textOf } from '../common/values.js';
 import { checkedProgress } from '../wire/messages.js';
 import { portTransport } from '../transports/port.js';
@@ -29,17 +29,11 @@ export class Connection {
   #session;
   /** The id of the `initialize` by which its session began. @type {unknown} */
   hello;
-  /** The id of the `initialize` for which an app of others' making begins its session. @type {unknown} */
-  #asked;
-  /** Whether the console was told that another agent wants a session. */
-  toldBusy = false;
   /** What only its agent knows, so that it is known again. @type {string | undefined} */
   owner;
   /** The session for which the port was offered. @type {unknown} */
   #offered;
-  /** @type {import('../transports/transport.js').Transport | undefined} */
-  #port;
-  #callbacks;
+  #options;
 
   /**
    * @param {object} options
@@ -52,16 +46,16 @@ export class Connection {
    * @param {(session: Session) => void} [options.onSession]
    * @param {(session: Session) => void} [options.onSessionEnd]
    * @param {(ended: Connection) => void} options.onEnd
-   * @param {() => Promise<import('./memory.js').Memory>} [options.memory] what is remembered for agents that come back
+   * @param {() => Promise<import('../types/parts.js').Memory>} [options.memory] what is remembered for agents that come back
    * @param {{ id: string, rememberFor: number }} [options.named] what the agent is told of the memory of keys
    * @param {import('../session/observers.js').Observers} [options.observers]
    */
   constructor(options) {
-    const { app, registry, transport, limits, restart, plain, onEnd, memory, observers } = options;
-    this.#callbacks = options;
+    const { registry, transport, plain, memory } = options;
+    this.#options = options;
     this.transport = transport;
-    this.registry = registry;
     this.endpoint = new Endpoint({
+      ...options,
       role: abp.APP,
       features:
         abp.NOTIFICATIONS |
@@ -69,25 +63,19 @@ export class Connection {
         abp.ELICITATION |
         abp.DYNAMIC_CAPABILITIES |
         (plain ? 0 : carried(transport) | (memory ? abp.OUTCOMES : 0)),
-      limits,
-      restart,
-      transport,
       callee: registry,
-      observers,
       side: {
         prepare: transport.prepare,
         elicit: (request, parent, about) => this.elicit(request, parent, about),
         input: (call) => new InputStream(call),
-        recall:
-          memory &&
-          ((call, run) => call.beginAfter(memory(), (kept) => kept.recall(this, call, run))),
-        keep:
-          memory &&
-          ((callId, said) =>
+        ...(memory && {
+          recall: (call, run) => call.beginAfter(memory(), (kept) => kept.recall(this, call, run)),
+          keep: (callId, said) =>
             void memory().then(
-              (kept) => void kept.keep(this.endpoint, callId, said),
+              (kept) => kept.keep(this.endpoint, callId, said),
               () => {},
-            )),
+            ),
+        }),
         onHandshake: (message, via) => this.#answer(message, via),
         onSession: (state, message) => {
           if (state === abp.SESSION_READY) this.#begin(message);
@@ -95,12 +83,12 @@ export class Connection {
         },
         onEnd: () => {
           this.#end();
-          onEnd(this);
+          options.onEnd(this);
         },
       },
     });
-    this.app = app;
     if (memory) this.endpoint.machine.kept = 1;
+    registry.attend?.(this);
   }
 
   /** Whether there is a session. */
@@ -108,44 +96,23 @@ export class Connection {
     return this.endpoint.ready;
   }
 
-  /** Whether a port was offered: from then on only that port counts. */
-  get onPort() {
-    return this.#port !== undefined;
-  }
-
   /**
-   * Hands a message to the endpoint. An app of others' making begins its session first, and what follows waits.
+   * Hands a message to the endpoint.
    * @param {unknown} data
    * @param {readonly MessagePort[]} [ports]
    * @param {import('../transports/transport.js').Transport} [via]
    */
-  receive(data, ports = [], via = this.transport) {
-    const { registry, endpoint } = this;
-    if (!registry.begin || getOwn(data, 'type') !== 'initialize') {
-      return endpoint.receive(data, ports, via);
-    }
-    const id = getOwn(data, 'id');
-    // It is repeated until it is answered.
-    if (id === this.#asked) return;
-    this.#asked = id;
-    void registry
-      .begin(getOwn(data, 'payload'))
-      .then(() => this.refresh())
-      .then(
-        () => endpoint.receive(data, ports, via),
-        (error) => {
-          const payload = { success: false, error: toErrorObject(error) };
-          via.post({ type: 'initialize-result', id, timestamp: Date.now(), payload });
-        },
-      )
-      .then(() => (this.#asked = undefined));
+  receive(data, ports, via = this.transport) {
+    this.endpoint.receive(data, ports, via);
   }
 
   /** Describes the app for the next handshake: at first, and after its capabilities have changed. */
   refresh() {
-    this.endpoint.core.describe('app', this.registry.app ?? this.app);
-    this.endpoint.core.describe('capabilities', this.registry.list());
-    this.endpoint.core.describe('memory', this.#callbacks.named);
+    const { app, registry, named } = this.#options;
+    const { core } = this.endpoint;
+    core.describe('app', registry.app ?? app);
+    core.describe('capabilities', registry.list());
+    core.describe('memory', named);
   }
 
   /**
@@ -155,57 +122,59 @@ export class Connection {
    * @param {import('../transports/transport.js').Transport} via
    */
   #answer(message, via) {
+    const { endpoint } = this;
     const { sessionId } = message.payload;
-    if (!this.endpoint.has(abp.PORT) || this.#offered === sessionId) {
-      return this.endpoint.post(message, undefined, undefined, via);
+    let ports;
+    if (endpoint.has(abp.PORT) && this.#offered !== sessionId) {
+      this.#leavePort();
+      const { port1, port2 } = new MessageChannel();
+      this.#offered = sessionId;
+      endpoint.upgrade(portTransport(port1));
+      ports = [port2];
     }
-    this.#leavePort();
-    const { port1, port2 } = new MessageChannel();
-    this.#offered = sessionId;
-    this.#port = portTransport(port1);
-    this.endpoint.upgrade(this.#port);
-    return this.endpoint.post(message, [port2], undefined, via);
+    return endpoint.post(message, ports, undefined, via);
   }
 
+  /** Closes the port that was offered, if there is one. */
   #leavePort() {
-    if (!this.#port) return;
-    this.#port.close();
-    this.#port = undefined;
-    this.#offered = undefined;
-    this.endpoint.upgrade(this.transport);
+    const { endpoint, transport } = this;
+    if (endpoint.transport === transport) return;
+    endpoint.transport.close();
+    endpoint.upgrade(transport);
   }
 
   /** @param {unknown} message its `initialize` */
   #begin(message) {
     this.#tellEnd();
     this.hello = getOwn(message, 'id');
-    this.toldBusy = false;
     const payload = getOwn(message, 'payload');
     const owner = textOf(getOwn(getOwn(payload, 'agentCapabilities'), 'owner'));
     this.owner = owner && owner.length <= MAX_OWNER ? owner : undefined;
+    const takes = (/** @type {abp.Feature} */ feature) => this.endpoint.has(feature);
     this.#session = {
       ...sessionOf(payload),
       origin: this.transport.origin,
       features: {
-        notifications: this.endpoint.has(abp.NOTIFICATIONS),
-        progress: this.endpoint.has(abp.PROGRESS),
-        elicitation: this.endpoint.has(abp.ELICITATION),
+        notifications: takes(abp.NOTIFICATIONS),
+        progress: takes(abp.PROGRESS),
+        elicitation: takes(abp.ELICITATION),
       },
     };
-    invokeReportingErrors(this.#callbacks.onSession, this.#session);
+    invokeReportingErrors(this.#options.onSession, this.#session);
   }
 
   #end() {
     this.#tellEnd();
-    const port = this.#port;
+    const { endpoint } = this;
+    const port = endpoint.transport;
     // What is still to be said of it goes there, too.
-    queueMicrotask(() => port && port === this.#port && this.#leavePort());
+    queueMicrotask(() => port === endpoint.transport && this.#leavePort());
   }
 
   #tellEnd() {
     const session = this.#session;
     this.#session = undefined;
-    if (session) invokeReportingErrors(this.#callbacks.onSessionEnd, session);
+    if (session) invokeReportingErrors(this.#options.onSessionEnd, session);
   }
 
   /**

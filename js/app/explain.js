@@ -1,17 +1,18 @@
 /** Says more about a refusal than its code. Loaded with the first one. */
 import { similarName } from '../common/similar-name.js';
+import { textOf } from '../common/values.js';
 
 /** @import { Requirement } from './registry.js' */
 
 /**
  * Completes the error that refuses a call.
- * @param {string} name of the capability, as the caller wrote it
+ * @param {unknown} name of the capability, as the caller wrote it
  * @param {any} capability as agents are told of it, or null
- * @param {string[]} names what the app has
+ * @param {ReadonlyMap<string, unknown>} capabilities what the app has, by name
  * @param {import('../common/errors.js').ErrorObject} error
  */
-export function explain(name, capability, names, error) {
-  const shown = name.slice(0, 200);
+export function explain(name, capability, capabilities, error) {
+  const shown = (textOf(name) ?? typeof name).slice(0, 200);
   /** @type {Requirement[]} */
   const requirements = capability?.requirements ?? [];
   const unmet = requirements.filter(({ met }) => !met);
@@ -21,7 +22,7 @@ export function explain(name, capability, names, error) {
       error.message += `: ${[shown, ...unmet.map(wordsOf)].join(', ')}`;
       return;
     case 'UNKNOWN_CAPABILITY': {
-      const near = similarName(shown, names);
+      const near = similarName(shown, [...capabilities.keys()]);
       error.message += `: ${shown}${near === undefined ? '' : `. Did you mean ${near}?`}`;
       if (near !== undefined) error.alternatives = [near];
       return;

@@ -29,8 +29,8 @@ const MAX_REFUSALS_TOLD = 16;
 
 const nothing = () => {};
 
-/** @param {unknown} type */
-const isRequest = (type) => type === 'capabilities/call' || type === 'capabilities/cancel';
+/** What is answered without a session: that there is none. */
+const REQUESTS = ['capabilities/call', 'capabilities/cancel'];
 
 /**
  * @typedef {object} Definition What an app is and can do.
@@ -53,7 +53,7 @@ const isRequest = (type) => type === 'capabilities/call' || type === 'capabiliti
  * @property {(session: import('./connection.js').Session) => void} [onSession] called when a session begins
  * @property {(session: import('./connection.js').Session) => void} [onSessionEnd] called with the same object when it has
  *   ended, however it has
- * @property {import('../types/keys.js').KeyStore} [keys] where calls with an `idempotencyKey` are remembered after the app has ended: what
+ * @property {object} [keys] where calls with an `idempotencyKey` are remembered after the app has ended: what
  *   `indexedDBKeys()` of abp-bridge/keys-indexeddb or `sqliteKeys()` of abp-bridge/keys-sqlite returns (in memory)
  * @property {import('../types/app.js').WebMcp} [webmcp] makes the capabilities WebMCP tools, too: what `webmcp()` of
  *   abp-bridge/webmcp returns
@@ -92,18 +92,15 @@ export class Exposed {
   #registry;
   #options;
   #observers;
-  #stop = () => {};
+  #stop = nothing;
   /** @type {ReturnType<import('../types/app.js').WebMcp> | undefined} */
   #webmcp;
   #closed = false;
   /** @type {import('../types/parts.js').ForeignCapabilities | undefined} */
   #foreign;
-  #isReady = false;
-  /** The origins whose refusal was written to the console. @type {Set<string>} */
-  #refused = new Set();
-  /** Work that waits until the core is ready. @type {(() => void)[]} */
+  /** Work that waits until the core is ready; undefined once it is. @type {(() => void)[] | undefined} */
   #early = [];
-  /** What is remembered for agents that come back. Most agents ask for nothing. @type {import('./memory.js').Memory | undefined} */
+  /** What is remembered for agents that come back. Most agents ask for nothing. @type {import('../types/parts.js').Memory | undefined} */
   #memory;
   /** What agents are told of the memory of keys. @type {{ id: string, rememberFor: number } | undefined} */
   #named;
@@ -114,7 +111,7 @@ export class Exposed {
    * @param {ExposeOptions} [options]
    */
   constructor(definition, options = {}) {
-    const { origins, port } = options;
+    const { origins, port, keys, limits } = options;
     const foreign = isInterface(definition) ? definition : undefined;
     const { app, capabilities } = /** @type {Definition} */ (definition ?? {});
     if (!foreign) {
@@ -131,10 +128,9 @@ export class Exposed {
     requireOptions('expose', options, OPTIONS);
     this.#app = app;
     this.#options = options;
-    const { rememberFor = abp.DEFAULT_REMEMBER_MS } = options.limits ?? {};
+    const { rememberFor = abp.DEFAULT_REMEMBER_MS } = limits ?? {};
     // It is no secret, only another one each time.
-    const id = `${Date.now()} ${Math.random()}`;
-    if (!options.keys) this.#named = { id, rememberFor };
+    if (!keys) this.#named = { id: `${Date.now()} ${Math.random()}`, rememberFor };
     this.#observers = new Observers(options, () =>
       [...this.#connections].map(({ endpoint }) => endpoint),
     );
@@ -166,16 +162,25 @@ export class Exposed {
    */
   #serve(origins) {
     const giveBack = takeOrigins(origins);
-    const stop = listenToWindow(
-      origins,
-      (source, origin, data, ports) =>
-        this.#whenReady(() => this.#heard(source, origin, data, ports)),
-      (origin, event) => this.#tellRefused(origin, event),
-    );
-    addEventListener('pagehide', this.#onHide);
+    const refused = new Set();
+    /** @type {Parameters<typeof listenToWindow>[1]} */
+    const hear = (...heard) => this.#whenReady(() => this.#heard(...heard));
+    const stop = listenToWindow(origins, hear, (origin, event) => {
+      // So that the app's author finds out.
+      if (refused.size >= MAX_REFUSALS_TOLD || refused.has(origin)) return;
+      if (getOwn(event.data, 'type') !== 'initialize') return;
+      refused.add(origin);
+      tell((dev) => dev.tellRefused(this.#options.origins, origin));
+    });
+    const hide = (/** @type {PageTransitionEvent} */ { persisted }) => {
+      for (const { endpoint } of this.#connections) endpoint.leave(persisted);
+    };
+    addEventListener('pagehide', hide);
     return () => {
-      giveBack((origin) => listenToWindow(new Set([origin]), this.#refuse));
+      removeEventListener('pagehide', hide);
       stop();
+      // Agents that do not know it yet are told that they have no session any more.
+      giveBack((origin) => listenToWindow(new Set([origin]), hear));
     };
   }
 
@@ -202,19 +207,16 @@ export class Exposed {
       this.close();
       throw error;
     } finally {
-      this.#begin();
+      const early = this.#early;
+      this.#early = undefined;
+      early?.forEach((act) => invokeReportingErrors(act));
     }
-  }
-
-  #begin() {
-    this.#isReady = true;
-    for (const act of this.#early.splice(0)) invokeReportingErrors(act);
   }
 
   /** Does something as soon as the core is ready. @param {() => void} act */
   #whenReady(act) {
-    if (this.#isReady) act();
-    else this.#early.push(act);
+    if (this.#early) this.#early.push(act);
+    else act();
   }
 
   /**
@@ -225,15 +227,11 @@ export class Exposed {
     let gone = false;
     /** @type {Connection | undefined} */
     let connection;
-    /** @type {import('../transports/transport.js').Transport['onMessage']} */
-    const hear = (data, ports) => this.#whenReady(() => connection?.receive(data, ports));
-    transport.onMessage = hear;
+    transport.onMessage = (data, ports) => this.#whenReady(() => connection?.receive(data, ports));
     transport.onClose = () => (gone = true);
     this.#whenReady(() => {
       if (gone || this.#closed) transport.close();
       else connection = this.#connect(transport);
-      // The endpoint would receive everything at once; here the messages may have to wait.
-      if (this.#foreign && connection) transport.onMessage = hear;
     });
   }
 
@@ -262,41 +260,38 @@ export class Exposed {
           invokeReportingErrors(this.#options.onSessionEnd, session);
           if (!this.sessions.length) void this.#foreign?.end();
         },
-        onEnd: (ended) => {
-          this.#connections.delete(ended);
-          this.#keep(ended);
-        },
+        onEnd: (ended) => this.#keep(ended),
         memory: this.#remembering,
         named: this.#named,
       });
       this.#connections.add(connection);
       connection.refresh();
+      return connection;
     } catch (error) {
       if (connection) connection.endpoint.dispose();
       else transport.close(); // there is no memory for another
       throw error;
     }
-    return connection;
   }
 
   #remembering = loadOnce(async () => {
-    const { Memory } = await loadPart(import('./memory.js'));
+    const { Memory } = await loadPart(parts.memory());
     const { limits, keys } = this.#options;
     return (this.#memory = new Memory(this.#connections, limits?.rememberFor, keys));
   });
 
   /** A connection has ended. Its agent may come back, and ask what became of its calls. @param {Connection} connection */
-  #keep({ endpoint, owner }) {
+  #keep(connection) {
+    this.#connections.delete(connection);
+    const { endpoint, owner } = connection;
     const { machine, counters } = endpoint;
     const forget = () => machine.forget();
-    if (
-      this.#closed ||
-      this.#options.port ||
-      !owner ||
-      !(counters.inFlightIn || counters.remembered)
-    )
-      return forget();
-    this.#remembering().then((memory) => memory.add(endpoint, owner, () => this.#closed), forget);
+    const isAsked = owner && !this.#options.port && (counters.inFlightIn || counters.remembered);
+    if (this.#closed || !isAsked) return forget();
+    this.#remembering().then(
+      (memory) => (this.#closed ? forget() : memory.add(endpoint, owner)),
+      forget,
+    );
   }
 
   /**
@@ -306,66 +301,27 @@ export class Exposed {
    * @param {readonly MessagePort[]} ports
    */
   #heard(source, origin, data, ports) {
-    if (this.#closed) return;
     for (const port of ports) port.close();
     const type = getOwn(data, 'type');
     // Other messages on this window are not ours, and are never answered.
     if (typeof type !== 'string') return;
+    const begins = type === 'initialize';
     let connection = [...this.#connections].find(
       ({ transport }) => transport.target === source && transport.origin === origin,
     );
     if (!connection) {
-      if ((type !== 'initialize' && !isRequest(type)) || !this.#room()) return;
+      const isAnswered = (begins && !this.#closed) || REQUESTS.includes(type);
+      if (!isAnswered || !this.#room()) return;
       connection = this.#connect(peerTransport(source, origin));
     }
-    if (connection.onPort && type !== 'initialize') return;
-    if (type === 'initialize') this.#tellBusy(connection, getOwn(data, 'id'));
-    connection.receive(data, [], connection.transport);
+    // From the offer of a port on only that port counts.
+    if (connection.endpoint.transport !== connection.transport && !begins) return;
+    // A second agent of the same window is refused as long as the first has its session.
+    const isOther = begins && connection.ready && getOwn(data, 'id') !== connection.hello;
+    if (isOther && !this.#options.restart) tell((dev) => dev.tellBusy(connection));
+    connection.receive(data);
+    if (this.#closed) connection.endpoint.dispose();
   }
-
-  /**
-   * Answers an agent that does not know that this app was closed: it has no session any more.
-   * @param {MessageEventSource} source
-   * @param {string} origin
-   * @param {unknown} data
-   */
-  #refuse = (source, origin, data) => {
-    if (!isRequest(getOwn(data, 'type'))) return;
-    this.#whenReady(() => {
-      const { endpoint } = this.#connect(peerTransport(source, origin));
-      endpoint.receive(data, []);
-      endpoint.dispose();
-    });
-  };
-
-  /**
-   * A second agent of the same window is refused as long as the first has its session.
-   * @param {Connection} connection
-   * @param {unknown} hello by which it asks for one of its own
-   */
-  #tellBusy(connection, hello) {
-    if (!connection.ready || this.#options.restart || hello === connection.hello) return;
-    if (connection.toldBusy) return;
-    connection.toldBusy = true;
-    tell((dev) => dev.tellBusy());
-  }
-
-  /**
-   * Writes to the console that an origin was refused, so that the app's author finds out.
-   * @param {string} origin
-   * @param {MessageEvent} event
-   */
-  #tellRefused(origin, event) {
-    if (this.#refused.size >= MAX_REFUSALS_TOLD || this.#refused.has(origin)) return;
-    if (getOwn(event.data, 'type') !== 'initialize') return;
-    this.#refused.add(origin);
-    const { origins } = this.#options;
-    tell((dev) => dev.tellRefused(origins, origin));
-  }
-
-  #onHide = (/** @type {PageTransitionEvent} */ event) => {
-    for (const { endpoint } of this.#connections) endpoint.leave(event.persisted);
-  };
 
   /** The capabilities as agents are told of them, as they stand. @returns {any[]} */
   get capabilities() {
@@ -406,9 +362,9 @@ export class Exposed {
    * @param {import('./registry.js').Capability | import('./registry.js').Handler} capability a handler, or an object that has one
    */
   set(name, capability) {
-    const had = this.#registry.has(name);
+    const change = this.#registry.all.has(name) ? 'changed' : 'added';
     this.#registry.set(name, capability);
-    this.#changed({ added: had ? [] : [name], removed: [], changed: had ? [name] : [] });
+    this.#changed(change, name);
   }
 
   /**
@@ -416,16 +372,15 @@ export class Exposed {
    * @param {string} name of the capability
    */
   delete(name) {
-    if (this.#registry.delete(name)) this.#changed({ added: [], removed: [name], changed: [] });
+    if (this.#registry.all.delete(name)) this.#changed('removed', name);
   }
 
-  /** @param {{ added: string[], removed: string[], changed: string[] }} changes */
-  #changed(changes) {
+  /** @param {'added' | 'removed' | 'changed'} change @param {string} name */
+  #changed(change, name) {
     for (const connection of this.#connections) connection.refresh();
-    const capabilities = [...changes.added, ...changes.changed].map((name) =>
-      this.#registry.describe(name),
-    );
-    this.notify(LIST_CHANGED, { ...changes, capabilities });
+    const changes = { added: [], removed: [], changed: [], [change]: [name] };
+    const shown = this.#registry.describe(name);
+    this.notify(LIST_CHANGED, { ...changes, capabilities: shown ? [shown] : [] });
     this.#webmcp?.changed();
   }
 
@@ -435,7 +390,7 @@ export class Exposed {
    */
   async manifest() {
     const { manifestOf } = await parts.manifest();
-    return manifestOf({ app: this.#app, capabilities: this.#registry.definitions });
+    return manifestOf({ app: this.#app, capabilities: Object.fromEntries(this.#registry.all) });
   }
 
   /** Ends every session: running handlers are aborted, agents are told where they can be. */
@@ -444,7 +399,6 @@ export class Exposed {
     this.#stop();
     this.#stop = nothing; // another app may serve its origins by then
     this.#webmcp?.close();
-    globalThis.removeEventListener?.('pagehide', this.#onHide);
     for (const connection of this.#connections) connection.close('The app was closed');
     this.#connections.clear();
     this.#memory?.close();

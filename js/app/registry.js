@@ -1,9 +1,10 @@
 /** The app's side: its capabilities, and one connection for each agent. */
 import * as abp from '../driver/abp-boundary.js';
-import { AbpError, invokeReportingErrors, loadOnce, loadPart } from '../common/errors.js';
+import { AbpError, invokeReportingErrors } from '../common/errors.js';
 import { parts } from '../common/parts.js';
+import { removed } from './never-ran.js';
 import { isRepeatable } from '../wire/messages.js';
-import { isRecord, textOf } from '../common/values.js';
+import { isRecord } from '../common/values.js';
 
 /**
  * @typedef {object} CallContext What a handler gets besides the params. It may be destructured.
@@ -93,9 +94,9 @@ const holds = (value) =>
 
 /**
  * What a connection needs of an app's capabilities.
- * `begin` is that of an app of others' making: it begins the app's session, unless it has one.
+ * `attend` is that of an app of others' making, whose session begins before that of an agent.
  * @typedef {import('../session/endpoint.js').Callee & {
- *   list(): unknown[], app?: any, begin?: (hello: unknown) => Promise<void>
+ *   list(): unknown[], app?: any, attend?: (connection: import('./connection.js').Connection) => void
  * }} Capabilities
  */
 
@@ -103,26 +104,21 @@ const holds = (value) =>
 
 /**
  * Its schemas are JSON Schemas.
- * @typedef {Capability & { run: Run }} Entry `run` runs its handler, and checks params and result by its schemas
+ * @typedef {Capability & { run: Run }} Entry `run` runs its handler, and checks params and result by its schemas, if there are any
  */
-
-/** Checks of schemas: none, or all values are accepted. @param {unknown} schema */
-const acceptsAll = (schema) => schema === undefined || schema === true;
 
 /** The code that explains refusals, once it is loaded. @type {typeof import('./explain.js').explain | undefined} */
 let explain;
-
+/** Refusals that wait for it, and how many may; further ones are sent without an explanation. */
+let unexplained = 0;
+const MAX_UNEXPLAINED = 256;
 /** Codes of refusals that it has more to say about. @type {abp.ErrorCode[]} */
 const EXPLAINED = [abp.CAPABILITY_UNAVAILABLE, abp.UNKNOWN_CAPABILITY, abp.REQUIREMENT_NOT_MET];
-/** Refusals that wait for it at once; further ones are sent without an explanation. */
-const MAX_UNEXPLAINED = 256;
 
 /** The capabilities of an app. */
 export class Registry {
-  /** @type {Map<string, Entry>} */
-  #capabilities = new Map();
-  /** Refusals that wait to be explained. */
-  #unexplained = 0;
+  /** By name. @type {Map<string, Entry>} */
+  all = new Map();
 
   /** @param {Record<string, Capability | Handler>} capabilities */
   constructor(capabilities) {
@@ -144,53 +140,23 @@ export class Registry {
     const entry = /** @type {Entry} */ (
       typeof capability === 'function' ? { handler: capability } : { ...capability }
     );
-    const { handler, inputSchema, outputSchema, readOnly, idempotent } = entry;
+    const { handler, readOnly, idempotent } = entry;
     if (typeof handler !== 'function') {
       throw new TypeError(`capability ${name} needs a handler: async (params, { signal }) => data`);
     }
     entry.run = (params, context, call) => call.invoke(handler, params, context);
     if (readOnly) entry.annotations = { ...entry.annotations, readOnlyHint: true };
     if (idempotent) entry.annotations = { ...entry.annotations, idempotentHint: true };
-    // Agents are shown all this when they connect.
     parts.describe(name, entry, PUBLISHED);
-    if (!acceptsAll(inputSchema) || !acceptsAll(outputSchema)) {
-      const checking = loadOnce(async () => {
-        const { checkedRun } = await loadPart(parts.checking());
-        return checkedRun(name, { handler, inputSchema, outputSchema });
-      });
-      entry.run = (params, context, call) =>
-        call.beginAfter(checking(), (run) => run(params, context, call));
-      // Not when the first call comes: a schema that cannot be used is reported at once. Calls get the error.
-      checking().then(
-        (run) => (entry.run = run),
-        () => {},
-      );
-    }
-    this.#capabilities.set(name, entry);
+    this.all.set(name, entry);
   }
 
   /**
-   * Removes a capability; false if there was none.
-   * @param {string} name
-   */
-  delete(name) {
-    return this.#capabilities.delete(name);
-  }
-
-  /**
-   * Whether there is a capability of this name.
-   * @param {string} name
-   */
-  has(name) {
-    return this.#capabilities.has(name);
-  }
-
-  /**
-   * @param {string} name
+   * @param {unknown} name
    * @returns {any} as the protocol shows it, or null
    */
   describe(name) {
-    const capability = this.#capabilities.get(name);
+    const capability = this.all.get(/** @type {string} */ (name));
     if (!capability) return null;
     const requirements = (capability.requirements ?? []).map((r) => ({ ...r, met: holds(r.met) }));
     const available = holds(capability.available) && requirements.every(({ met }) => met);
@@ -202,17 +168,12 @@ export class Registry {
 
   /** Whether a capability may run twice. @param {unknown} name */
   repeatable(name) {
-    return isRepeatable(this.#capabilities.get(/** @type {string} */ (name))?.annotations);
-  }
-
-  /** @returns {Record<string, Capability>} */
-  get definitions() {
-    return Object.fromEntries(this.#capabilities);
+    return isRepeatable(this.all.get(/** @type {string} */ (name))?.annotations);
   }
 
   /** The capabilities as agents are told of them. */
   list() {
-    return [...this.#capabilities.keys()].map((name) => this.describe(name));
+    return [...this.all.keys()].map((name) => this.describe(name));
   }
 
   /**
@@ -220,7 +181,7 @@ export class Registry {
    * @param {Call} call
    */
   rejectionFor({ name }) {
-    const capability = this.#capabilities.get(/** @type {string} */ (name));
+    const capability = this.all.get(/** @type {string} */ (name));
     if (!capability) return abp.UNKNOWN_CAPABILITY;
     if (!holds(capability.available)) return abp.CAPABILITY_UNAVAILABLE;
     if (capability.requirements?.some((r) => !holds(r.met))) return abp.REQUIREMENT_NOT_MET;
@@ -232,20 +193,15 @@ export class Registry {
    * @param {Call} call
    * @param {abp.ErrorCode} code
    * @param {import('../common/errors.js').ErrorObject} error
-   * @returns {Promise<void> | undefined} a promise where that has to wait
+   * @returns {Promise<void> | void} a promise where that has to wait
    */
   explain(call, code, error) {
     if (code === abp.RATE_LIMITED) error.retryAfter = 1000;
     if (!EXPLAINED.includes(code)) return undefined;
-    const names = () => [...this.#capabilities.keys()];
-    const shown = this.describe(/** @type {string} */ (call.name));
-    const name = textOf(call.name) ?? typeof call.name;
-    const act = () => explain?.(name, shown, names(), error);
-    if (explain || this.#unexplained >= MAX_UNEXPLAINED) {
-      act();
-      return undefined;
-    }
-    this.#unexplained++;
+    const shown = this.describe(call.name);
+    const act = () => explain?.(call.name, shown, this.all, error);
+    if (explain || unexplained >= MAX_UNEXPLAINED) return act();
+    unexplained++;
     return import('./explain.js')
       .then(
         (loaded) => {
@@ -254,7 +210,7 @@ export class Registry {
         },
         () => {},
       )
-      .finally(() => this.#unexplained--);
+      .finally(() => unexplained--);
   }
 
   /**
@@ -264,12 +220,10 @@ export class Registry {
    */
   run(call, context) {
     const { name, params } = call;
-    const capability = this.#capabilities.get(/** @type {string} */ (name));
-    // It may have been removed while the call waited for its turn.
-    if (!capability)
-      return call.beginAfter(loadPart(import('./never-ran.js')), ({ removed }) =>
-        removed(String(name)),
-      );
-    return capability.run(params, context, call);
+    const capability = this.all.get(/** @type {string} */ (name));
+    if (capability) return capability.run(params, context, call);
+    // It was removed while the call waited for its turn.
+    call.postpone();
+    return removed(String(name));
   }
 }

@@ -1,6 +1,7 @@
 /** What the shim knows of the parts that stand on it. */
 import type { Exposed, Interface } from '../app/expose.js';
-import type { Capabilities, Capability, Entry, Run } from '../app/registry.js';
+import type { Connection } from '../app/connection.js';
+import type { Capabilities, Entry } from '../app/registry.js';
 import type { Endpoint } from '../session/endpoint.js';
 import type { Call } from '../session/call.js';
 import type { ObserverOptions } from '../session/observers.js';
@@ -44,18 +45,33 @@ export interface Tracing {
   follow(endpoint: Endpoint): void;
 }
 
+/** What an app remembers for agents that come back, and the results of calls that have a key. */
+export interface Memory {
+  /** Opens the app's store of keys, and tells what agents are told of it. It resolves when it is open, or not waited for any more. */
+  open(tell: (named: { id: string; rememberFor: number }) => void): Promise<void>;
+  /** Keeps the calls of a connection that has ended. */
+  add(endpoint: Endpoint, owner: string): void;
+  /** Keeps what the handler of a call said of its work. */
+  keep(endpoint: Endpoint, callId: string, said: { report?: unknown; progress?: object }): void;
+  /** Answers an agent that asks what became of a call, or runs a call that has a key, unless it has run. */
+  recall(connection: Connection, call: Call, run: () => unknown): unknown;
+  close(): void;
+}
+
 /** What the doors fill in. Each function without params loads a part. */
 export interface Parts {
-  /** Puts JSON Schemas in place of a capability's schemas; throws unless agents can be told of it. */
+  /** Puts JSON Schemas in place of a capability's schemas, by which it is checked; throws unless agents can be told of it. */
   describe(name: string, entry: Entry, shown: readonly (keyof Entry)[]): void;
   /** Throws unless a value can stand in a handshake. */
   requireJson(what: string, value: unknown, path: string): void;
-  /** Checks params and results by their schemas. */
-  checking(): Promise<{ checkedRun(name: string, capability: Capability): Promise<Run> }>;
   /** Makes the protocol's interface, at once, and installs it where that is wanted. */
   windowAbp(exposed: Exposed, app: unknown, installs: boolean): any;
   trace(): Promise<{
     Tracing: new (options: ObserverOptions, endpoints: () => Endpoint[]) => Tracing;
+  }>;
+  /** `store` is the app's own store of keys. */
+  memory(): Promise<{
+    Memory: new (connections: ReadonlySet<Connection>, rememberFor?: number, store?: any) => Memory;
   }>;
   foreign(): Promise<{
     foreignCapabilities(abp: Interface, exposed: Exposed): ForeignCapabilities;

@@ -6,11 +6,17 @@ const MAX_BUSY = 100;
 /** @type {Set<string>} */
 const busy = new Set();
 
-/** A second agent of a window that has a session. */
-export const tellBusy = () =>
+/** Sessions of which it was said that another agent wants one: what began each, by its connection. @type {WeakMap<object, unknown>} */
+const held = new WeakMap();
+
+/** Warns once of a second agent of a window that has a session. @param {{ hello: unknown }} connection that has it */
+export function tellBusy(connection) {
+  if (held.get(connection) === connection.hello) return;
+  held.set(connection, connection.hello);
   warn(
     'an agent was refused: another agent in the same window has a session (docs/errors.md#already-connected)',
   );
+}
 
 /**
  * An agent of an origin that is not listed.

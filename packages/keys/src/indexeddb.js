@@ -8,7 +8,7 @@ import { CLEANING, full, readOptions } from './options.js';
 
 /** @typedef {import('./options.js').KeysOptions} KeysOptions What a store remembers. */
 
-/** @import { KeyEnded, KeyFound, KeyStore } from '../../../js/types/keys.js' */
+/** @import { KeyEnded, KeyFound, KeyStore } from '../types/store.js' */
 
 /**
  * What is written of a key: who began its call and, once that has ended, when and how.

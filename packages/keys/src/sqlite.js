@@ -9,7 +9,7 @@ import { CLEANING, full, readOptions } from './options.js';
 
 /** @typedef {import('./options.js').KeysOptions} KeysOptions What a store remembers. */
 
-/** @import { KeyEnded, KeyFound, KeyStore } from '../../../js/types/keys.js' */
+/** @import { KeyEnded, KeyFound, KeyStore } from '../types/store.js' */
 
 /** The layout of the tables; a file with another is refused. */
 const LAYOUT = 1;

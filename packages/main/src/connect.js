@@ -3,10 +3,10 @@
  * pages that only expose an app, because what serves an app of others' making loads it on demand.
  */
 import { Client as AnyClient, connect as connectTo } from '../../../js/agent/client.js';
-import { parts } from '../../../js/common/parts.js';
 import { ready } from '../../../js/driver/abp-core.js';
+import { fillForAgents } from './parts.js';
 
-parts.trace = () => import('../../inspector/src/trace.js');
+fillForAgents();
 void ready();
 
 /**

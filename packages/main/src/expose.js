@@ -3,23 +3,14 @@
  * entries use parts of.
  */
 import { Exposed as App } from '../../../js/app/expose.js';
-import { parts } from '../../../js/common/parts.js';
 import { ready } from '../../../js/driver/abp-core.js';
-import { windowAbp } from '../../page/src/window-abp.js';
-import { describe } from '../../schemas/src/describe.js';
-import { requireJson } from '../../schemas/src/require-json.js';
+import { fillForApps } from './parts.js';
 
-parts.trace = () => import('../../inspector/src/trace.js');
-parts.foreign = () => import('../../automation/src/foreign/exposed-app.js');
-parts.windowAbp = windowAbp;
-parts.describe = describe;
-parts.requireJson = requireJson;
-parts.checking = () => import('../../schemas/src/checked.js');
-parts.manifest = () => import('../../automation/src/discovery/manifest.js');
+fillForApps();
 void ready();
 
-/** @import { Definition, ExposeOptions, Interface } from '../../../js/app/expose.js' */
-/** @import { Inferred, TypedDefinition } from '../types/exposed.js' */
+/** @import { Definition, Interface } from '../../../js/app/expose.js' */
+/** @import { ExposeOptions, Inferred, TypedDefinition } from '../types/exposed.js' */
 
 /** An app that agents can call, as `expose` returns it. */
 export const Exposed = /** @type {typeof import('../types/exposed.js').Exposed} */ (App);

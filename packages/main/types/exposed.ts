@@ -1,9 +1,25 @@
 /** What `expose` infers of an app. Types only: nothing of this runs. */
-import type { Exposed as App } from '../../../js/app/expose.js';
+import type {
+  ExposeOptions as AppOptions,
+  Exposed as App,
+  ServeOptions as AppServeOptions,
+} from '../../../js/app/expose.js';
 import type { CallContext, Described } from '../../../js/app/registry.js';
 import type { AnyFunction, IsAny, contract } from '../../../js/types/app.js';
 import type { Response } from '../../../js/wire/messages.js';
+import type { KeyStore } from '../../keys/types/store.js';
 import type { InputOf, OutputOf } from '../../schemas/src/types.js';
+
+/** What `expose` may be given where it stores keys. */
+interface Stored {
+  /** Where calls with an `idempotencyKey` are remembered after the app has ended. */
+  keys?: KeyStore;
+}
+
+/** What `expose` may be given. */
+export type ExposeOptions = AppOptions & Stored;
+/** Whom an app serves, and how. */
+export type ServeOptions = AppServeOptions & Stored;
 
 /** An app that agents can call, as `expose` returns it. */
 export declare class Exposed extends App {

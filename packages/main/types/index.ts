@@ -2,7 +2,14 @@
 export * from '../src/index.js';
 export { Client, connect } from '../../../js/agent/client.js'; // with what they say of themselves
 export { Exposed } from './exposed.js';
-export type { ExposedApp, Inferred, TypedCapability, TypedDefinition } from './exposed.js';
+export type {
+  ExposeOptions,
+  ExposedApp,
+  Inferred,
+  ServeOptions,
+  TypedCapability,
+  TypedDefinition,
+} from './exposed.js';
 export type { CallStream } from '../../../js/agent/call-stream.js';
 export type { Patience, Reconnecting, Reloading } from '../../../js/agent/retry.js';
 export type { CapabilityInfo } from '../../../js/agent/capability-list.js';
@@ -17,13 +24,7 @@ export type {
   Opener,
 } from '../../../js/agent/client.js';
 export type { Connection, Session } from '../../../js/app/connection.js';
-export type {
-  AppTransport,
-  Definition,
-  ExposeOptions,
-  Interface,
-  ServeOptions,
-} from '../../../js/app/expose.js';
+export type { AppTransport, Definition, Interface } from '../../../js/app/expose.js';
 export type {
   CallContext,
   Capability,
@@ -53,7 +54,7 @@ export type {
 } from '../../../js/types/app.js';
 export type { ErrorCode, ProtocolCode } from '../../../js/types/errors.js';
 export type { CallFate, CallOutcome } from '../../../js/types/outcome.js';
-export type { KeyEnded, KeyFound, KeyStore } from '../../../js/types/keys.js';
+export type { KeyEnded, KeyFound, KeyStore } from '../../keys/types/store.js';
 export type { FromSchema, InputOf, OutputOf, StandardSchema } from '../../schemas/src/types.js';
 export type {
   CancelResponse,

@@ -1,13 +1,17 @@
-/** What agents are told of a capability, and whether they can be told. */
-import { AbpError } from '../../../js/common/errors.js';
+/** What agents are told of a capability, whether they can be told, and what checks its params and results. */
+import { AbpError, loadOnce, loadPart } from '../../../js/common/errors.js';
 import { isRecord } from '../../../js/common/values.js';
 import { jsonSchemaOf } from './json-schema.js';
 import { requireJson } from './require-json.js';
 
 /** @import { Entry, Requirement } from '../../../js/app/registry.js' */
 
+/** Checks of schemas: none, or all values are accepted. @param {unknown} schema */
+const acceptsAll = (schema) => schema === undefined || schema === true;
+
 /**
- * Puts JSON Schemas in place of a capability's schemas, and throws unless all that is shown of it can stand in a handshake.
+ * Puts JSON Schemas in place of a capability's schemas, and throws unless all that is shown of it can stand in a handshake. If there are
+ * schemas, its calls are checked by them.
  * @param {string} name
  * @param {Entry} entry with its schemas as they were given
  * @param {readonly (keyof Entry)[]} shown the members that agents may see, besides its requirements
@@ -15,11 +19,24 @@ import { requireJson } from './require-json.js';
  */
 export function describe(name, entry, shown) {
   const what = `capability ${name}`;
-  entry.inputSchema = jsonSchemaOf(name, 'inputSchema', entry.inputSchema);
-  entry.outputSchema = jsonSchemaOf(name, 'outputSchema', entry.outputSchema);
+  const { inputSchema, outputSchema } = entry;
+  entry.inputSchema = jsonSchemaOf(name, 'inputSchema', inputSchema);
+  entry.outputSchema = jsonSchemaOf(name, 'outputSchema', outputSchema);
   const requirements = /** @type {Requirement[]} */ (entry.requirements ?? []);
   if (!Array.isArray(requirements) || !requirements.every(isRecord))
     throw new AbpError('INVALID_PARAMS', `requirements of ${what} must be a list of objects`);
   for (const key of shown) requireJson(what, entry[key], key);
   requirements.forEach(({ met: _met, ...rest }, i) => requireJson(what, rest, `requirements.${i}`));
+  if (acceptsAll(inputSchema) && acceptsAll(outputSchema)) return;
+  const checking = loadOnce(async () => {
+    const { checkedRun } = await loadPart(import('./checked.js'));
+    return checkedRun(name, { ...entry, inputSchema, outputSchema });
+  });
+  entry.run = (params, context, call) =>
+    call.beginAfter(checking(), (run) => run(params, context, call));
+  // Not when the first call comes: a schema that cannot be used is reported at once. Calls get the error.
+  checking().then(
+    (run) => (entry.run = run),
+    () => {},
+  );
 }

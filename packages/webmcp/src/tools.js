@@ -65,7 +65,7 @@ export class Tools {
 
   /** Whether functions decide what is available: nothing tells when their answers change. */
   get #decidesByFunctions() {
-    const capabilities = Object.values(this.#app.registry?.definitions ?? {});
+    const capabilities = [...(this.#app.registry?.all.values() ?? [])];
     return capabilities.some(
       ({ available, requirements }) =>
         typeof available === 'function' || requirements?.some((r) => typeof r.met === 'function'),

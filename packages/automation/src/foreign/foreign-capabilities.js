@@ -88,6 +88,34 @@ export class ForeignCapabilities {
     }
   }
 
+  /**
+   * The session of a connection begins after the app's own, and what follows waits.
+   * @param {import('../../../../js/app/connection.js').Connection} connection
+   */
+  attend(connection) {
+    const { endpoint, transport } = connection;
+    /** The id of the `initialize` that waits. @type {unknown} */
+    let asked;
+    connection.receive = (data, ports, via = transport) => {
+      if (getOwn(data, 'type') !== 'initialize') return endpoint.receive(data, ports, via);
+      const id = getOwn(data, 'id');
+      // It is repeated until it is answered.
+      if (id === asked) return;
+      asked = id;
+      void this.begin(getOwn(data, 'payload'))
+        .then(() => connection.refresh())
+        .then(
+          () => endpoint.receive(data, ports, via),
+          (error) => {
+            const payload = { success: false, error: toErrorObject(error) };
+            via.post({ type: 'initialize-result', id, timestamp: Date.now(), payload });
+          },
+        )
+        .then(() => (asked = undefined));
+    };
+    transport.onMessage = (data, ports) => connection.receive(data, ports);
+  }
+
   /** @param {unknown} hello */
   async #open(hello) {
     const { agent, requestedCapabilities, allowedRequests } = sessionOf(hello);

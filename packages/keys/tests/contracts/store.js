@@ -2,7 +2,7 @@
  * What every store of keys has to do. It runs in Node and in pages, so it brings its own way to say what is wrong.
  *
  * @typedef {object} Place where stores keep their keys
- * @property {(options?: object) => import('../../../../js/types/keys.js').KeyStore} store another one there
+ * @property {(options?: object) => import('../../types/store.js').KeyStore} store another one there
  */
 /** @param {unknown} actual @param {unknown} expected */
 function same(actual, expected) {

@@ -2,21 +2,27 @@
  * Calls that have a key: none of them runs twice. What became of them is kept in a store, which is in memory unless the app gives
  * one of its own. Loaded with memory.js.
  */
-import * as abp from '../driver/abp-boundary.js';
-import { copyOf } from '../common/copy.js';
-import { AbpError, isErrorObject, reasonText, safely, toErrorObject } from '../common/errors.js';
-import { secret } from '../common/secret.js';
-import { isStream } from '../common/transfer.js';
-import { sizeOf } from '../common/value-size.js';
-import { warn } from '../common/development.js';
-import { isResponse } from '../wire/messages.js';
-import { neverRan } from './never-ran.js';
+import * as abp from '../../../js/driver/abp-boundary.js';
+import { copyOf } from '../../../js/common/copy.js';
+import {
+  AbpError,
+  isErrorObject,
+  reasonText,
+  safely,
+  toErrorObject,
+} from '../../../js/common/errors.js';
+import { secret } from '../../../js/common/secret.js';
+import { isStream } from '../../../js/common/transfer.js';
+import { sizeOf } from '../../../js/common/value-size.js';
+import { warn } from '../../../js/common/development.js';
+import { isResponse } from '../../../js/wire/messages.js';
+import { neverRan } from '../../../js/app/never-ran.js';
 
-/** @import { Connection } from './connection.js' */
+/** @import { Connection } from '../../../js/app/connection.js' */
 /** @import { Memory } from './memory.js' */
-/** @import { Call } from '../session/call.js' */
-/** @import { Endpoint } from '../session/endpoint.js' */
-/** @import { KeyEnded, KeyFound, KeyStore } from '../types/keys.js' */
+/** @import { Call } from '../../../js/session/call.js' */
+/** @import { Endpoint } from '../../../js/types/trace.js' */
+/** @import { KeyEnded, KeyFound, KeyStore } from '../types/store.js' */
 
 /** How many calls with a key are kept in memory. One agent may have as many as there is still room for: it cannot take it all. */
 const MAX_KEYED = 16_384;

@@ -1,6 +1,6 @@
-import type { CallOutcome } from './outcome.js';
-import type { ErrorObject } from '../common/errors.js';
-import type { ProgressInfo } from '../wire/messages.js';
+import type { CallOutcome } from '../../../js/types/outcome.js';
+import type { ErrorObject } from '../../../js/common/errors.js';
+import type { ProgressInfo } from '../../../js/wire/messages.js';
 
 /** What became of a call that has a key. A store keeps it as it is: everything in it can be cloned as by `structuredClone`. */
 export interface KeyEnded {

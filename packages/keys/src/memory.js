@@ -2,17 +2,17 @@
  * What an app remembers for agents that come back: what became of their calls, which the cores of their sessions know, and
  * what calls that have a key ended with. Loaded when an agent asks, gives a key, or has gone.
  */
-import * as abp from '../driver/abp-boundary.js';
-import { AbpError, reasonText } from '../common/errors.js';
-import { getOwn } from '../common/values.js';
-import { unless } from '../common/waiting.js';
-import { warn } from '../common/development.js';
-import { OUTCOME } from '../wire/messages.js';
-import { Keys } from './keys.js';
+import * as abp from '../../../js/driver/abp-boundary.js';
+import { AbpError, reasonText } from '../../../js/common/errors.js';
+import { getOwn } from '../../../js/common/values.js';
+import { unless } from '../../../js/common/waiting.js';
+import { warn } from '../../../js/common/development.js';
+import { OUTCOME } from '../../../js/wire/messages.js';
+import { Keys } from './once.js';
 
-/** @import { Connection } from './connection.js' */
-/** @import { Endpoint } from '../session/endpoint.js' */
-/** @import { Call } from '../session/call.js' */
+/** @import { Connection } from '../../../js/app/connection.js' */
+/** @import { Endpoint } from '../../../js/types/trace.js' */
+/** @import { Call } from '../../../js/session/call.js' */
 /** @typedef {{ report?: unknown, progress?: any }} Said What the handler of a call said of its work. */
 
 /** @typedef {{ endpoint: Endpoint, owner: string, timer?: any }} Ended A connection that has ended. */
@@ -35,7 +35,7 @@ export class Memory {
   /**
    * @param {ReadonlySet<Connection>} connections of the app
    * @param {number} [rememberFor] ms that anything is kept
-   * @param {import('../types/keys.js').KeyStore} [store] what keeps calls that have a key, also after the app has ended
+   * @param {import('../types/store.js').KeyStore} [store] what keeps calls that have a key, also after the app has ended
    */
   constructor(connections, rememberFor = abp.DEFAULT_REMEMBER_MS, store = undefined) {
     this.#connections = connections;
@@ -66,10 +66,8 @@ export class Memory {
    * Keeps the calls of a connection that has ended.
    * @param {Endpoint} endpoint
    * @param {string} owner
-   * @param {() => boolean} isClosed whether the app is
    */
-  add(endpoint, owner, isClosed) {
-    if (isClosed()) return endpoint.machine.forget();
+  add(endpoint, owner) {
     /** @type {Ended} */
     const ended = { endpoint, owner };
     ended.timer = setTimeout(() => this.#drop(ended), this.#rememberFor);

@@ -1,0 +1,21 @@
+/** What the sides are told of the parts that stand on the shim. */
+import { parts } from '../../../js/common/parts.js';
+import { windowAbp } from '../../page/src/window-abp.js';
+import { describe } from '../../schemas/src/describe.js';
+import { requireJson } from '../../schemas/src/require-json.js';
+
+/** Tells an agent's side. */
+export function fillForAgents() {
+  parts.trace = () => import('../../inspector/src/trace.js');
+}
+
+/** Tells an app's side. */
+export function fillForApps() {
+  fillForAgents();
+  parts.foreign = () => import('../../automation/src/foreign/exposed-app.js');
+  parts.manifest = () => import('../../automation/src/discovery/manifest.js');
+  parts.memory = () => import('../../keys/src/memory.js');
+  parts.windowAbp = windowAbp;
+  parts.describe = describe;
+  parts.requireJson = requireJson;
+}

@@ -1,4 +1,5 @@
 /** Reading values that come from outside. */
+import { safely } from './errors.js';
 
 /**
  * Whether a value is an object, and not null.
@@ -40,13 +41,7 @@ export function isRecord(value) {
  * @param {unknown} value any value
  * @returns {any} an empty object if the value is not a plain object or cannot be read
  */
-export function copyRecord(value) {
-  try {
-    return isRecord(value) ? { ...value } : {};
-  } catch {
-    return {};
-  }
-}
+export const copyRecord = (value) => safely(() => ({ ...(isRecord(value) && value) }), {});
 
 /**
  * The first elements of a list that a peer sent. A sparse list may claim any length, so never go through all of it.
@@ -64,10 +59,10 @@ export const MAX_TIMER = 2 ** 31 - 1;
  * @param {unknown} value in ms
  * @returns {number} whole ms that a timer can take; 0 for no timer
  */
-export function milliseconds(value) {
-  if (typeof value !== 'number' || !(value > 0) || value === Infinity) return 0;
-  return Math.min(Math.ceil(value), MAX_TIMER);
-}
+export const milliseconds = (value) =>
+  typeof value === 'number' && value > 0 && value < Infinity
+    ? Math.min(Math.ceil(value), MAX_TIMER)
+    : 0;
 
 /**
  * A limit in the form that the core takes.

@@ -41,7 +41,8 @@ const LATER = {
   'shared-parts': `common/similar-name common/turns packages/page/src/reporters
     session/capability-support`,
   'small-parts': 'common/waiting common/warnings',
-  'data-parts': 'packages/binary/src/binary packages/websocket/src/json-text',
+  'data-parts': `packages/binary/src/binary packages/untrusted/src/bounds
+    packages/websocket/src/json-text`,
 };
 const laterOf = new Map(
   Object.entries(LATER).flatMap(([part, files]) =>

@@ -24,7 +24,8 @@ const LATER = {
   'shared-parts': `common/similar-name common/turns packages/page/src/reporters
     session/capability-support`,
   'small-parts': 'common/waiting common/warnings',
-  'data-parts': 'packages/binary/src/binary packages/websocket/src/json-text',
+  'data-parts': `packages/binary/src/binary packages/untrusted/src/bounds
+    packages/websocket/src/json-text`,
 };
 /** What is loaded later and is in a file of its own. */
 const ALONE = `packages/keys/src/memory packages/keys/src/once agent/outcome packages/schemas/src/schema packages/inspector/src/trace packages/page/src/local-agent

@@ -3,12 +3,9 @@ import { tell } from './development.js';
 import { AbpError } from './errors.js';
 import { getOwn, isRecord } from './values.js';
 
-/** What is looked at elsewhere. */
-const ANYTHING = 'anything';
-
 /**
  * The kinds of options in words, such as `a boolean or an object`, by their names. Texts of which an option is one stand there in
- * quotes: `"frames" or "none"`. scripts/kinds.js writes what is declared as `Kinds<Type>`.
+ * quotes: `"frames" or "none"`; `anything` is looked at elsewhere. scripts/kinds.js writes what is declared as `Kinds<Type>`.
  * @template [Options=any]
  * @template {string} [Others=never] names of those that are looked at where they are read
  * @typedef {Record<string, string | undefined>} Kinds
@@ -28,7 +25,7 @@ export const ENDING = {
  */
 function isOf(kind, value) {
   const type = typeof value;
-  if (!kind || !value || kind === ANYTHING) return kind;
+  if (!kind || !value || kind === 'anything') return kind;
   // Of another realm, or of a library.
   if (kind === 'an AbortSignal') return value.addEventListener;
   if (type === 'object' && kind.includes('numbers')) return !misfit(value, {}, 'a number');
@@ -52,22 +49,13 @@ export function misfit(options, kinds, otherwise) {
   );
 }
 
-/**
- * The error of an option that is not what it must be.
- * @param {string} who whose option it is
- * @param {string} name
- * @param {string} what
- */
+/** What is not what it must be. @param {string} who whose it is @param {string} name @param {string} what it must be */
 export const mistyped = (who, name, what) =>
   new AbpError('INVALID_PARAMS', `${name} of ${who} must be ${what}`);
 
 /**
  * Throws unless a value is there, and of a kind.
- * @param {string} who whose it is
- * @param {string} name
- * @param {string} kind
- * @param {unknown} value
- * @throws {AbpError} INVALID_PARAMS
+ * @param {string} who whose it is @param {string} name @param {string} kind @param {unknown} value
  */
 export function requireOf(who, name, kind, value) {
   if (!value || Array.isArray(value) || !isOf(kind, value)) throw mistyped(who, name, kind);
@@ -75,10 +63,7 @@ export function requireOf(who, name, kind, value) {
 
 /**
  * Throws if an option is null, NaN or false and that is not of its kind, for those who would not take it for absent.
- * @param {string} who whose options they are
- * @param {object} options
- * @param {Kinds} kinds
- * @throws {AbpError} INVALID_PARAMS
+ * @param {string} who whose options they are @param {object} options @param {Kinds} kinds
  */
 export function requireValues(who, options, kinds) {
   for (const [name, value] of Object.entries(options)) {
@@ -95,10 +80,9 @@ export function requireValues(who, options, kinds) {
  * @param {any} options
  * @param {Kinds} kinds
  * @param {boolean} [isPart] whether something else reads the others
- * @throws {AbpError} INVALID_PARAMS
  */
 export function requireOptions(who, options, kinds, isPart) {
-  const name = misfit(options, kinds, ANYTHING);
+  const name = misfit(options, kinds, 'anything');
   if (name !== undefined) throw mistyped(who, name, kinds[name] ?? 'an object: pass { signal }');
   if (!isPart && (misfit(options, kinds) !== undefined || options?.limits))
     tell((dev) => dev.warnOfUnread(who, options, kinds));

@@ -12,8 +12,7 @@
  */
 
 /**
- * What a response says of its call.
- * @typedef {object} Told
+ * @typedef {object} Told What a response says of its call.
  * @property {{ outcome?: import('../types/outcome.js').CallOutcome, report?: any }} [metadata]
  * @property {Promise<import('../types/outcome.js').CallFate>} [settled]
  */
@@ -81,10 +80,9 @@ export class AbpError extends Error {
    * @param {Told} [response] the response of a call that it stood in
    */
   static from(error, response) {
-    const made = safely(
-      () => new AbpError(String(error.code ?? 'OPERATION_FAILED'), wordsOf(error), error),
-      new AbpError('OPERATION_FAILED', 'The other side sent an error that cannot be read'),
-    );
+    const made =
+      safely(() => new AbpError(String(error.code ?? 'OPERATION_FAILED'), wordsOf(error), error)) ??
+      new AbpError('OPERATION_FAILED', UNREADABLE);
     made.#response = response;
     return made;
   }
@@ -98,11 +96,8 @@ export class AbpError extends Error {
  */
 export const loadPart = (loading) =>
   loading.catch((cause) => {
-    const why = `A part of abp-bridge did not load: ${reasonText(cause)}`;
-    throw new AbpError('TRANSPORT_ERROR', `${why} (docs/errors.md#a-file-did-not-load)`, {
-      retryable: true,
-      cause,
-    });
+    const why = `A part of abp-bridge did not load: ${reasonText(cause)} (docs/errors.md#a-file-did-not-load)`;
+    throw new AbpError('TRANSPORT_ERROR', why, { retryable: true, cause });
   });
 
 /**
@@ -124,8 +119,8 @@ export function loadOnce(load) {
 /**
  * Throws unless the given members of an object are strings.
  * @param {string} needed begins the error's message: who needs what
- * @param {any} object the object to check; any value is safe
- * @param {...string} keys the names of the members
+ * @param {any} object any value is safe
+ * @param {...string} keys
  */
 export function requireTexts(needed, object, ...keys) {
   if (keys.every((key) => typeof object?.[key] === 'string')) return;
@@ -135,14 +130,16 @@ export function requireTexts(needed, object, ...keys) {
 /**
  * Reads a value that may throw when it is read: a getter, a revoked proxy, an object that cannot become a string.
  * @template T
- * @param {() => T} read reads it
- * @param {T} otherwise what to return if that throws
+ * @template [O=undefined]
+ * @param {() => T} read
+ * @param {O} [otherwise] what to return if that throws
+ * @returns {T | O}
  */
 export function safely(read, otherwise) {
   try {
     return read();
   } catch {
-    return otherwise;
+    return /** @type {O} */ (otherwise);
   }
 }
 
@@ -171,10 +168,12 @@ export function invokeReportingErrors(callback, ...args) {
  * @param {unknown} error
  */
 export function reportError(error) {
-  if (typeof globalThis.reportError === 'function') globalThis.reportError(error);
+  if (globalThis.reportError) globalThis.reportError(error);
   // What was thrown may not even be printed.
-  else safely(() => console.error('abp-bridge: a callback failed:', error), undefined);
+  else safely(() => console.error('abp-bridge: a callback failed:', error));
 }
+
+const UNREADABLE = 'The thrown value cannot be read';
 
 /**
  * What an error says, of whatever form it is.
@@ -187,50 +186,43 @@ const PERMISSION = new Map([
   ['NotAllowedError', 'PERMISSION_DENIED'],
   ['SecurityError', 'PERMISSION_REQUIRED'],
 ]);
-const PARTS = /** @type {const} */ (['details', 'retryAfter', 'alternatives']);
 
 /**
  * Whether something has the protocol's own shape of an error.
  * @param {any} thrown
  */
 export const isErrorObject = (thrown) =>
-  safely(() => typeof thrown?.code === 'string' && typeof thrown.retryable === 'boolean', false);
+  safely(() => typeof thrown.code === 'string' && typeof thrown.retryable === 'boolean', false);
 
 /**
  * The protocol's error for whatever a handler threw. An error of the protocol's own shape passes through.
- * @param {unknown} thrown
- * @returns {ErrorObject}
- */
-export const toErrorObject = (thrown) =>
-  safely(() => errorObject(thrown), {
-    code: 'OPERATION_FAILED',
-    message: 'The thrown value cannot be read',
-    retryable: false,
-  });
-
-/**
  * @param {any} thrown
  * @returns {ErrorObject}
  */
-function errorObject(thrown) {
-  const message = wordsOf(thrown);
-  if (isErrorObject(thrown)) {
-    /** @type {ErrorObject} */
-    const error = { code: thrown.code, message, retryable: thrown.retryable };
-    for (const part of PARTS) if (thrown[part] !== undefined) error[part] = thrown[part];
-    return error;
-  }
-  const code = PERMISSION.get(thrown?.name);
-  return { code: code ?? 'OPERATION_FAILED', message, retryable: code !== undefined };
-}
+export const toErrorObject = (thrown) =>
+  safely(
+    () => {
+      const message = wordsOf(thrown);
+      if (!isErrorObject(thrown)) {
+        const code = PERMISSION.get(thrown?.name);
+        return { code: code ?? 'OPERATION_FAILED', message, retryable: code !== undefined };
+      }
+      /** @type {ErrorObject} */
+      const error = { code: thrown.code, message, retryable: thrown.retryable };
+      for (const part of /** @type {const} */ (['details', 'retryAfter', 'alternatives']))
+        if (thrown[part] !== undefined) error[part] = thrown[part];
+      return error;
+    },
+    { code: 'OPERATION_FAILED', message: UNREADABLE, retryable: false },
+  );
 
 /**
  * Whether a handler that threw says that its call was cancelled.
- * @param {any} thrown what it threw
+ * @param {any} thrown
  */
 export const saysCancelled = (thrown) =>
   safely(
-    () => thrown?.name === 'AbortError' || (thrown?.code === 'CANCELLED' && isErrorObject(thrown)),
+    () => thrown.name === 'AbortError' || (thrown.code === 'CANCELLED' && isErrorObject(thrown)),
     false,
   );
 
@@ -249,6 +241,6 @@ export const MAX_REASON_LENGTH = 1024;
  * @returns {string | undefined} at most `MAX_REASON_LENGTH` characters; undefined if it has no text
  */
 export function reasonText(reason) {
-  const text = typeof reason === 'string' ? reason : safely(() => reason?.message, undefined);
+  const text = typeof reason === 'string' ? reason : safely(() => reason?.message);
   return typeof text === 'string' ? text.slice(0, MAX_REASON_LENGTH) : undefined;
 }

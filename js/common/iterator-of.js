@@ -5,7 +5,7 @@
  */
 export function iteratorOf(source) {
   if (source[Symbol.toStringTag] === 'Generator') return asAsync(source);
-  if (typeof source.getReader !== 'function') return source[Symbol.asyncIterator]();
+  if (!source.getReader) return source[Symbol.asyncIterator]();
   const reader = source.getReader();
   return { next: () => reader.read(), return: (reason) => reader.cancel(reason) };
 }

@@ -6,7 +6,7 @@ const { setMaxListeners } =
 
 /**
  * Listens to a signal, once.
- * @param {AbortSignal | undefined} signal the signal, if there is one
+ * @param {AbortSignal | undefined} signal
  * @param {EventListenerObject} record its `handleEvent` is called when the signal fires
  */
 export function onAbort(signal, record) {
@@ -15,18 +15,12 @@ export function onAbort(signal, record) {
   if (setMaxListeners && signal instanceof EventTarget) setMaxListeners(0, signal);
 }
 
-/**
- * Stops listening.
- * @param {AbortSignal | undefined} signal the signal, if there is one
- * @param {EventListenerObject} record as given to `onAbort`
- */
-export function offAbort(signal, record) {
-  signal?.removeEventListener('abort', record);
-}
+/** Stops listening. @param {AbortSignal | undefined} signal @param {EventListenerObject} record as given to `onAbort` */
+export const offAbort = (signal, record) => signal?.removeEventListener('abort', record);
 
 /**
  * Makes a controller that aborts when a signal does.
- * @param {AbortSignal | undefined} signal the signal, if there is one
+ * @param {AbortSignal | undefined} signal
  * @param {unknown} [reason] what it gives as its reason (the signal's)
  * @returns {{ controller: AbortController, release: () => void }} `release` stops listening to the signal
  */
@@ -40,7 +34,7 @@ export function followSignal(signal, reason) {
 
 /**
  * Makes what a handler finds in `signal.reason`: always an AbortError, with the reason that the other side gave.
- * @param {string | undefined} reason its message, if there is one
+ * @param {string} [reason] its message
  * @param {unknown} [cause] what ended the connection, if that is the reason
  */
 export function abortError(reason, cause) {

@@ -1,6 +1,6 @@
 /**
- * A token: a word in memory that says whether a call is cancelled, for code that computes without returning to the
- * event loop. Messages do not reach such code, but it can read a word that another thread sets.
+ * A word in memory that says whether a call is cancelled, for code that computes without returning to the event loop. Messages do
+ * not reach such code, but it can read a word that another thread sets.
  */
 import { abortError } from './signals.js';
 
@@ -20,9 +20,7 @@ export class Token {
    * @param {(word: Uint32Array) => void} [onBind] called with each word that is bound, so that its owner can set it, too
    */
   constructor(word, onBind) {
-    this.#words = [
-      word ?? new Uint32Array(shareable ? new SharedArrayBuffer(4) : new ArrayBuffer(4)),
-    ];
+    this.#words = [word ?? new Uint32Array(new (shareable ? SharedArrayBuffer : ArrayBuffer)(4))];
     this.#onBind = shareable ? onBind : undefined;
   }
 
@@ -33,12 +31,12 @@ export class Token {
 
   /** Whether the call is cancelled. It costs one read of memory, so a loop may check every few hundred rounds. */
   get cancelled() {
-    return Atomics.load(this.#words[0], 0) !== 0;
+    return Atomics.load(this.word, 0) !== 0;
   }
 
   /** Throws an `AbortError` if the call is cancelled. */
   throwIfCancelled() {
-    if (this.cancelled) throw abortError(undefined);
+    if (this.cancelled) throw abortError();
   }
 
   /**

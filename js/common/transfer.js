@@ -35,15 +35,8 @@ export const isStream = (value) =>
 /** Whether a handler is a generator, async or not: calling it runs no line of it. @param {any} handler */
 export const isGenerator = (handler) => /GeneratorFunction/.test(handler[Symbol.toStringTag]);
 
-/**
- * Whether a value is the protocol's `BinaryData` and has something to move. A buffer that was moved before is empty: Node
- * would move it again without an error, while copying it fails, as it should.
- * @param {any} value
- */
-const isBinary = (value) =>
-  value.content instanceof ArrayBuffer &&
-  value.content.byteLength > 0 &&
-  typeof value.mimeType === 'string';
+/** Members or elements of one object that are searched. */
+const MAX_SEARCHED_MEMBERS = 64;
 
 /**
  * The objects to move: those that were marked, or else the buffers of `BinaryData`, which may be the value itself or up
@@ -51,34 +44,27 @@ const isBinary = (value) =>
  * @param {unknown} value what is about to be sent
  * @returns {Transferable[] | undefined} undefined if there are none
  */
-export function transferOf(value) {
-  if (!isObject(value)) return undefined;
-  return markedTransfer(value) ?? collect(value, 3, undefined);
-}
-
-/** Members or elements of one object that are searched. */
-const MAX_SEARCHED_MEMBERS = 64;
+export const transferOf = (value) => markedTransfer(value) ?? buffersIn(value, 3);
 
 /**
  * @param {any} value
  * @param {number} depth
- * @param {ArrayBuffer[] | undefined} found
+ * @param {ArrayBuffer[]} [found]
  */
-function collect(value, depth, found) {
-  if (isBinary(value)) {
-    return found?.includes(value.content) ? found : [...(found ?? []), value.content];
-  }
-  if (!depth) return found;
-  const look = (/** @type {unknown} */ part) => {
-    if (isObject(part)) found = collect(part, depth - 1, found);
-  };
+function buffersIn(value, depth, found) {
+  if (typeof value !== 'object' || !value) return found;
+  const { content } = value;
+  // A buffer that was moved before is empty: Node would move it again without an error, while copying it fails, as it should.
+  if (content instanceof ArrayBuffer && content.byteLength && typeof value.mimeType === 'string')
+    return found?.includes(content) ? found : [...(found ?? []), content];
+  let left = depth && MAX_SEARCHED_MEMBERS;
   // `for in` over a list takes far longer.
   if (Array.isArray(value)) {
-    for (let i = 0; i < value.length && i < MAX_SEARCHED_MEMBERS; i++) look(value[i]);
-  } else if (Object.getPrototypeOf(value) === Object.prototype) {
-    let left = MAX_SEARCHED_MEMBERS;
+    for (let i = 0; i < value.length && i < left; i++)
+      found = buffersIn(value[i], depth - 1, found);
+  } else if (left && Object.getPrototypeOf(value) === Object.prototype) {
     for (const key in value) {
-      look(value[key]);
+      found = buffersIn(value[key], depth - 1, found);
       if (--left === 0) break;
     }
   }

@@ -1,33 +1,35 @@
 /** How much a value counts as where values are bounded: docs/streams.md has the rule. */
-import { walkBounded } from './bounds.js';
+import { isObject } from './values.js';
 
 /** Values of one chunk that are counted; the rest of a larger one counts as nothing. */
 const COUNTED = 1024;
+/** Levels of objects in objects that are looked into. */
+const MAX_LEVELS = 1000;
 
 /**
  * The size of a value in bytes, roughly: bytes as they are, a character of a text 1, anything else 8.
  * @param {unknown} value
- * @param {number} [maxValues] in it that are counted
+ * @param {number} [left] values in it that are counted
  * @returns {number}
  */
-export function sizeOf(value, maxValues = COUNTED) {
-  if (typeof value === 'string') return value.length;
+export function sizeOf(value, left = COUNTED) {
   let size = 0;
-  walkBounded(
-    value,
-    { maxValues, maxCharacters: Infinity },
-    {
-      leaf: (part) => void (size += typeof part === 'string' ? part.length : 8),
-      name: (name) => ((size += name.length), name),
-      replace(/** @type {any} */ part) {
-        const isBlob = typeof Blob === 'function' && part instanceof Blob;
-        const bytes = isBlob ? part.size : part.byteLength;
-        if (!(bytes >= 0)) return undefined;
-        size += bytes;
-        return part;
-      },
-      exceed() {},
-    },
-  );
+  /** @param {any} part @param {number} level */
+  const add = (part, level) => {
+    if (--left < 0) return;
+    if (!isObject(part)) return void (size += typeof part === 'string' ? part.length : 8);
+    const bytes = part instanceof Blob ? part.size : /** @type {any} */ (part).byteLength;
+    if (bytes >= 0) return void (size += bytes);
+    if (level === MAX_LEVELS) return;
+    const isMap = part instanceof Map;
+    const isList = isMap || part instanceof Set || Array.isArray(part);
+    for (const member of isList ? part : Object.keys(part)) {
+      if (!isList) size += member.length;
+      if (left <= 0) break;
+      if (isMap) for (const each of member) add(each, level + 1);
+      else add(isList ? member : /** @type {any} */ (part)[member], level + 1);
+    }
+  };
+  add(value, 0);
   return size;
 }

@@ -1,32 +1,25 @@
 /** Reading values that come from outside. */
+import { safely } from './errors.js';
 
-/**
- * Whether a value is an object, and not null.
- * @param {unknown} value any value
- * @returns {value is object}
- */
+/** @param {unknown} value @returns {value is object} whether it is an object, and not null */
 export const isObject = (value) => typeof value === 'object' && value !== null;
 
 /**
  * Reads an own property, so that nothing inherited is taken for something that a peer sent.
  * @param {unknown} object any value
- * @param {string} key the name of the property
- * @returns {unknown} undefined if there is none, or it is not an object
+ * @param {string} key
+ * @returns {unknown} undefined if there is none
  */
 export const getOwn = (object, key) =>
   isObject(object) && Object.hasOwn(object, key) ? /** @type {any} */ (object)[key] : undefined;
 
-/**
- * A text that a peer sent.
- * @param {unknown} value any value
- * @returns {string | undefined} undefined if it is no text
- */
+/** @param {unknown} value @returns {string | undefined} undefined if it is no text */
 export const textOf = (value) => (typeof value === 'string' ? value : undefined);
 
 /**
  * Whether a value is a plain object, of whatever realm, and not a list, text or bytes: those may have too many members
  * to go through.
- * @param {unknown} value any value
+ * @param {unknown} value
  * @returns {value is object}
  */
 export function isRecord(value) {
@@ -37,16 +30,10 @@ export function isRecord(value) {
 
 /**
  * Copies the members of an object that a peer sent.
- * @param {unknown} value any value
+ * @param {unknown} value
  * @returns {any} an empty object if the value is not a plain object or cannot be read
  */
-export function copyRecord(value) {
-  try {
-    return isRecord(value) ? { ...value } : {};
-  } catch {
-    return {};
-  }
-}
+export const copyRecord = (value) => safely(() => ({ ...(isRecord(value) && value) }), {});
 
 /**
  * The first elements of a list that a peer sent. A sparse list may claim any length, so never go through all of it.
@@ -64,10 +51,10 @@ export const MAX_TIMER = 2 ** 31 - 1;
  * @param {unknown} value in ms
  * @returns {number} whole ms that a timer can take; 0 for no timer
  */
-export function milliseconds(value) {
-  if (typeof value !== 'number' || !(value > 0) || value === Infinity) return 0;
-  return Math.min(Math.ceil(value), MAX_TIMER);
-}
+export const milliseconds = (value) =>
+  typeof value === 'number' && value > 0 && value < Infinity
+    ? Math.min(Math.ceil(value), MAX_TIMER)
+    : 0;
 
 /**
  * A limit in the form that the core takes.

@@ -5,7 +5,7 @@ import { once } from 'node:events';
 import { readdirSync } from 'node:fs';
 import { PassThrough, Writable } from 'node:stream';
 import { describe, mock, test } from 'node:test';
-import { requireBounded } from '../../js/common/bounds.js';
+import { requireBounded } from '../../packages/untrusted/src/bounds.js';
 import * as tasks from '../../packages/a2a/src/tasks-boundary.js';
 import { connect, expose } from '../../packages/main/src/index.js';
 import { portTransport } from '../../js/transports/port.js';
@@ -195,7 +195,7 @@ const RETRY = 'tests/node/agent-retry.test.js';
 const POOL = 'packages/workers/tests/pool.test.js';
 
 const LIMITS = {
-  'js/common/bounds.js Bounds': {
+  'packages/untrusted/src/bounds.js Bounds': {
     maxValues: {
       default: 2 ** 20,
       ways: {

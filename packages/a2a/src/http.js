@@ -4,7 +4,7 @@
  * Streams are server-sent events.
  */
 import { AbpError, safely } from '../../../js/common/errors.js';
-import { isLoopback } from '../../../js/common/addresses.js';
+import { isLoopback } from '../../untrusted/src/addresses.js';
 import { exactOrigin } from '../../../js/common/origins.js';
 import { refuse, versionOf } from './requests.js';
 import { FetchReply, JSON_TYPE, NodeReply } from './http-reply.js';

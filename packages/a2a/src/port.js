@@ -1,5 +1,5 @@
 /** The agent's side of A2A over a Transport. packages/a2a/src/port-messages.js lists the messages. */
-import { requireBounded } from '../../../js/common/bounds.js';
+import { requireBounded } from '../../untrusted/src/bounds.js';
 import { safely } from '../../../js/common/errors.js';
 import { getOwn } from '../../../js/common/values.js';
 import { CARD, END, LEAVE, REQUEST, RESULT, readUris } from './port-messages.js';

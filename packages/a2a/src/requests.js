@@ -1,5 +1,5 @@
 /** Reads the requests that an A2A agent receives, and refuses invalid ones. */
-import { requireBounded } from '../../../js/common/bounds.js';
+import { requireBounded } from '../../untrusted/src/bounds.js';
 import { AbpError } from '../../../js/common/errors.js';
 import { getOwn } from '../../../js/common/values.js';
 import { DIALECTS, getField, printError, readState } from './dialects.js';

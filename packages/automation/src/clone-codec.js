@@ -3,11 +3,11 @@
  * structured clone keeps and JSON loses become strings that begin with a mark (`~`). Ordinary strings that begin with
  * the mark get a second one.
  *
- * The functions use only each other, packages/binary and js/common/bounds.js, so that they can be injected into a page as
+ * The functions use only each other, packages/binary and packages/untrusted/src/bounds.js, so that they can be injected into a page as
  * text.
  */
 import { fromBase64, toBase64 } from '../../binary/src/base64.js';
-import { requireBounded } from '../../../js/common/bounds.js';
+import { requireBounded } from '../../untrusted/src/bounds.js';
 import { bytesOf } from '../../binary/src/binary.js';
 
 /** @typedef {Pick<Map<Blob, Uint8Array | undefined>, 'get' | 'set'>} Blobs */

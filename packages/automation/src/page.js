@@ -4,7 +4,7 @@
  * is at their other end. Another one is asked (remote-app.js), and its endpoint is here.
  */
 import { fromBase64, toBase64 } from '../../binary/src/base64.js';
-import { requireBounded, walkBounded } from '../../../js/common/bounds.js';
+import { requireBounded, walkBounded } from '../../untrusted/src/bounds.js';
 import { bytesOf } from '../../binary/src/binary.js';
 import { boundedText, fromMarked, fromText, markedText, toText } from './clone-codec.js';
 import { AbpError } from '../../../js/common/errors.js';

@@ -1,6 +1,6 @@
 /** A host of MCP Apps: shows a view in a sandbox, serves what it asks, and calls its tools. */
 import { fromBase64 } from '../../binary/src/base64.js';
-import { requireBounded } from '../../../js/common/bounds.js';
+import { requireBounded } from '../../untrusted/src/bounds.js';
 import { AbpError, invokeReportingErrors, requireTexts } from '../../../js/common/errors.js';
 import { requireOptions } from '../../../js/common/check-options.js';
 import { whenAborted } from '../../../js/common/waiting.js';

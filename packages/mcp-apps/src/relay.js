@@ -4,7 +4,7 @@
  */
 import { removed } from '../../../js/app/never-ran.js';
 import { RelayTransport } from '../../automation/src/foreign/relay-transport.js';
-import { requireBounded } from '../../../js/common/bounds.js';
+import { requireBounded } from '../../untrusted/src/bounds.js';
 import { safely } from '../../../js/common/errors.js';
 import { firstOf, getOwn, isRecord } from '../../../js/common/values.js';
 import { NO_ERROR, UNKNOWN_CAPABILITY } from '../../../js/driver/abp-boundary.js';

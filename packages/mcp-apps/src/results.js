@@ -1,6 +1,6 @@
 /** The protocol's responses as results of tools, and back. */
 import { fromBase64 } from '../../binary/src/base64.js';
-import { requireBounded } from '../../../js/common/bounds.js';
+import { requireBounded } from '../../untrusted/src/bounds.js';
 import { safely, toErrorObject } from '../../../js/common/errors.js';
 import { firstOf, getOwn, isRecord } from '../../../js/common/values.js';
 import { readError } from '../../../js/wire/responses.js';

@@ -1,5 +1,5 @@
 /** Checks params and results by the schemas of their capability. Loaded when a capability has one. */
-import { requireBounded } from '../../../js/common/bounds.js';
+import { requireBounded } from '../../untrusted/src/bounds.js';
 import { AbpError, loadPart, toErrorObject } from '../../../js/common/errors.js';
 import { standardOf } from './json-schema.js';
 import { iteratorOf } from '../../../js/common/iterator-of.js';

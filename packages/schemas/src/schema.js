@@ -1,7 +1,7 @@
 /** Validates values by JSON Schema, with a library that needs no `eval`. Loaded when a capability has a schema. */
 import { Validator } from '@cfworker/json-schema';
 import { bytesToText } from '../../binary/src/binary.js';
-import { requireBounded, walkBounded } from '../../../js/common/bounds.js';
+import { requireBounded, walkBounded } from '../../untrusted/src/bounds.js';
 import { safely } from '../../../js/common/errors.js';
 import { isRecord } from '../../../js/common/values.js';
 

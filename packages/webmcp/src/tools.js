@@ -4,7 +4,7 @@
  */
 import { Client } from '../../../js/agent/client.js';
 import { AbpError, reportError, safely, toErrorObject } from '../../../js/common/errors.js';
-import { requireBounded } from '../../../js/common/bounds.js';
+import { requireBounded } from '../../untrusted/src/bounds.js';
 import { isRecord } from '../../../js/common/values.js';
 import { followSignal } from '../../../js/common/signals.js';
 import { portTransport } from '../../../js/transports/port.js';

@@ -1,5 +1,5 @@
 /** Messages as JSON text, for transports that carry only text. */
-import { requireBounded } from '../../../js/common/bounds.js';
+import { requireBounded } from '../../untrusted/src/bounds.js';
 
 /**
  * Writes a message as JSON.

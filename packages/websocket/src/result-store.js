@@ -2,7 +2,7 @@
  * Results over transports that carry only text: Blobs are read, and large data is stored by the app and sent as a
  * reference (the protocol's `BinaryDataReference`).
  */
-import { requireBounded } from '../../../js/common/bounds.js';
+import { requireBounded } from '../../untrusted/src/bounds.js';
 import { AbpError, toErrorObject } from '../../../js/common/errors.js';
 import { contentOf, isBlob, replaceBinary, sizeOf } from '../../binary/src/binary.js';
 

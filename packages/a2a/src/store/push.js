@@ -2,7 +2,7 @@
  * Push notifications: an agent tells an address of the client's each state of a task. They are sent in order, at least once
  * if they can be, with growing pauses and an end.
  */
-import { HOW_TO_ALLOW, isPublic } from '../../../../js/common/addresses.js';
+import { HOW_TO_ALLOW, isPublic } from '../../../untrusted/src/addresses.js';
 import { fromBase64, toBase64 } from '../../../binary/src/base64.js';
 import { AbpError, reportError } from '../../../../js/common/errors.js';
 import { isObject, textOf } from '../../../../js/common/values.js';

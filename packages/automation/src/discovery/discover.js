@@ -2,7 +2,7 @@
  * Discovery: finds out whether a page belongs to an app that speaks the protocol, and what the app claims to do, without
  * running any of its code.
  */
-import { HOW_TO_ALLOW, isPublic } from '../../../../js/common/addresses.js';
+import { HOW_TO_ALLOW, isPublic } from '../../../untrusted/src/addresses.js';
 import { requireOptions } from '../../../../js/common/check-options.js';
 import { AbpError } from '../../../../js/common/errors.js';
 import { readHead } from './head-reader.js';
@@ -10,7 +10,7 @@ import { MAX_MANIFEST_BYTES, parseManifest, warningsOf } from './manifest.js';
 import { milliseconds } from '../../../../js/common/values.js';
 import { followSignal } from '../../../../js/common/signals.js';
 
-export { isPublic } from '../../../../js/common/addresses.js';
+export { isPublic } from '../../../untrusted/src/addresses.js';
 export { AbpError } from '../../../../js/common/errors.js';
 export { manifestOf } from './manifest.js';
 

@@ -2,7 +2,7 @@
  * The manifest: what a site says about its app before anyone has connected to the app. It is unverified data: nothing in
  * it is run, merged or believed.
  */
-import { requireBounded } from '../../../../js/common/bounds.js';
+import { requireBounded } from '../../../untrusted/src/bounds.js';
 import { AbpError } from '../../../../js/common/errors.js';
 import { getOwn } from '../../../../js/common/values.js';
 import { jsonSchemaOf } from '../../../schemas/src/json-schema.js';

@@ -1,5 +1,5 @@
 /** Requests in Node: each on a connection of its own, to exactly the address that was checked. */
-import { HOW_TO_ALLOW, isPublic } from '../../../../js/common/addresses.js';
+import { HOW_TO_ALLOW, isPublic } from '../../../untrusted/src/addresses.js';
 import { AbpError } from '../../../../js/common/errors.js';
 
 /** Imports a module of Node by a name that bundlers do not see: pages never run this. @param {string} name @returns {Promise<any>} */

@@ -1,5 +1,5 @@
 /** Copies of values as JSON can carry them, bounded: what recordings and the inspector keep of payloads. */
-import { walkBounded } from '../../../../js/common/bounds.js';
+import { walkBounded } from '../../../untrusted/src/bounds.js';
 
 /** Characters of one string or name. */
 const MAX_TEXT = 20_000;

@@ -538,7 +538,7 @@ export class Call {
   /** @param {unknown} source what the handler streams */
   async #stream(source) {
     const outflow = (this.rare.outflow = new Outflow(this, source));
-    const streamed = await outflow.run();
+    const streamed = await outflow.stream();
     if (!streamed) return this.#settle({ success: false, cancelled: true });
     this.rare.collected = streamed.collected;
     return this.#give(streamed.data);

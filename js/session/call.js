@@ -205,10 +205,11 @@ export class Call {
       : endpoint.refusal(abp.INVALID_PARAMS);
     // The call ends. What it says of that waits for code that is loaded when it is needed.
     if (!isTold)
-      this.resolve = async (settled) => {
-        settled.error.message = await reasonUnsent('parameters', 'params', params, error);
-        resolve?.(settled);
-      };
+      this.resolve = (settled) =>
+        void reasonUnsent('parameters', 'params', params, error).then((why) => {
+          settled.error.message = why;
+          resolve?.(settled);
+        });
     endpoint.machine.sendFailed(handle, { payload: response });
   }
 

@@ -3,13 +3,7 @@
  * nothing here decides what happens to a call. Messages are read and printed by the core; frames are read and written here.
  */
 import * as abp from '../driver/abp-boundary.js';
-import {
-  AbpError,
-  invokeReportingErrors,
-  reasonText,
-  reportError,
-  toErrorObject,
-} from '../common/errors.js';
+import { AbpError, invokeReportingErrors, reasonText, reportError } from '../common/errors.js';
 import { snapshot } from '../common/snapshot.js';
 import { transferOf } from '../common/transfer.js';
 import { sizeOf } from '../common/value-size.js';

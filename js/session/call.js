@@ -122,8 +122,6 @@ const isShown = (key) => CONTEXT.includes(/** @type {string} */ (key));
 export class Call {
   /** In the core; 0 before it begins and after its handler has settled. @type {abp.Handle} */
   handle = 0;
-  /** What names it in frames; 0 or undefined if it goes in messages. @type {unknown} */
-  key = undefined;
   /** The signal of this side's that cancels it: its caller's. @type {AbortSignal | undefined} */
   followed = undefined;
   /** Takes its response; undefined if it was received from the other side. @type {((response: any) => void) | undefined} */
@@ -146,12 +144,14 @@ export class Call {
    * @param {unknown} name
    * @param {unknown} params
    * @param {MadeOptions & Asked} [options]
+   * @param {unknown} [key] what names it in frames; 0 or undefined if it goes in messages
    */
-  constructor(endpoint, name, params, options = NOTHING) {
+  constructor(endpoint, name, params, options, key) {
     this.endpoint = endpoint;
     this.name = name;
     this.params = params;
     this.options = options ?? NOTHING;
+    this.key = key;
   }
 
   /** @returns {Rare} */
@@ -378,13 +378,12 @@ export class Call {
       /** @type {unknown} */ params = {},
       /** @type {{ signal?: AbortSignal, timeout?: number }} */ options = {},
     ) => {
-      requireOptions('call', options, {}, true);
+      requireOptions('call', options, ENDING, true);
       const { endpoint } = this;
       const { signal, timeout } = options ?? {};
       if (typeof name !== 'string') {
         throw new AbpError('INVALID_PARAMS', 'call needs the name of a capability');
       }
-      requireOptions('call', { signal, timeout }, ENDING, true);
       const ms = milliseconds(timeout);
       return new Promise((resolve) => {
         const call = new Call(endpoint, name, params, { timeout: ms });
@@ -418,16 +417,6 @@ export class Call {
   }
 
   // --- One that was received ------------------------------------------------------------------------
-
-  /** Whether the app makes this call to itself. */
-  get isLocal() {
-    return this.#rare?.above !== undefined;
-  }
-
-  /** Whether it is made here, and received at the other side. */
-  get isMade() {
-    return !!this.resolve && !this.isLocal;
-  }
 
   async start() {
     const { endpoint, name } = this;

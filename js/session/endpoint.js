@@ -7,7 +7,7 @@ import { AbpError, invokeReportingErrors, reasonText, reportError } from '../com
 import { snapshot } from '../common/snapshot.js';
 import { transferOf } from '../common/transfer.js';
 import { sizeOf } from '../common/value-size.js';
-import { MAX_TIMER, getOwn, isObject, milliseconds } from '../common/values.js';
+import { MAX_TIMER, firstOf, getOwn, isObject, milliseconds } from '../common/values.js';
 import { AbpCore } from '../driver/abp-core.js';
 import { Machine, argOf, kindOf } from '../driver/machine.js';
 import { valueAt } from '../driver/text.js';
@@ -194,7 +194,7 @@ export class Endpoint {
     if (asked) {
       const { id, callId, name, params } = asked;
       const timeout = milliseconds(asked.timeout);
-      return this.#called(new Call(this, name, params, { id, timeout }), callId, timeout);
+      return this.#called(new Call(this, name, params, { id, timeout }), callId);
     }
     const data = readData(role, message);
     if (!data) return this.#read(message);
@@ -266,9 +266,18 @@ export class Endpoint {
     let context;
     switch (kind) {
       case FrameKind.REQUEST:
-        return this.#request(key, a, b, undefined);
-      case FrameKind.REQUEST_WITH:
-        return this.#request(key, a, getOwn(b, '0'), b);
+        return this.#called(new Call(this, a, b, undefined, key), key);
+      case FrameKind.REQUEST_WITH: {
+        const [params, timeout, wants, chunks, bytes, last, idempotencyKey] = firstOf(b, 7);
+        const asked = {
+          timeout: milliseconds(timeout),
+          progress: wants === false ? undefined : (wants ?? undefined),
+          input: this.role === abp.AGENT ? !!chunks : last === true,
+          about: last,
+          idempotencyKey,
+        };
+        return this.#called(new Call(this, a, params, asked, key), key, chunks, bytes);
+      }
       case FrameKind.VALUE:
         context = { payload: { success: true, data: b, metadata: { duration: a } } };
         break;
@@ -310,46 +319,29 @@ export class Endpoint {
   }
 
   /**
-   * A call has come in a frame.
-   * @param {unknown} key
-   * @param {unknown} name
-   * @param {unknown} params
-   * @param {unknown} more
-   */
-  #request(key, name, params, more) {
-    const wants = getOwn(more, '2') ?? false;
-    const last = getOwn(more, '5');
-    const timeout = milliseconds(getOwn(more, '1'));
-    /** @type {any} */
-    const asked = more && {
-      timeout,
-      progress: wants === false ? undefined : wants,
-      input: this.role === abp.AGENT ? !!getOwn(more, '3') : last === true,
-      about: last,
-      idempotencyKey: getOwn(more, '6'),
-    };
-    const call = new Call(this, name, params, asked);
-    call.key = key;
-    return this.#called(call, key, timeout, more);
-  }
-
-  /**
    * A call has come, whose parts are known.
    * @param {Call} call
    * @param {unknown} key its number, or its id
-   * @param {number} timeout
-   * @param {unknown} [more] as in frames
+   * @param {unknown} [chunks] the window of a stream
+   * @param {unknown} [bytes]
    */
-  #called(call, key, timeout, more) {
+  #called(call, key, chunks, bytes) {
     const { core } = this;
-    const wants = call.options.progress === undefined ? 0 : abp.WANTS_PROGRESS;
-    const chunks = countOf(getOwn(more, '3'));
-    const bytes = countOf(getOwn(more, '4'));
+    const { timeout = 0, progress, about } = call.options;
+    const wants = progress === undefined ? 0 : abp.WANTS_PROGRESS;
     return this.#take(call, (x, pointer, flags, fault) => {
       const length = core.writeId(key);
-      const about = core.writeReason(call.options.about, length);
-      flags |= wants;
-      return x.call_received(pointer, length, numberOf(key), timeout, flags, chunks, bytes, fault, about); // prettier-ignore
+      return x.call_received(
+        pointer,
+        length,
+        numberOf(key),
+        timeout,
+        flags | wants,
+        countOf(chunks),
+        countOf(bytes),
+        fault,
+        core.writeReason(about, length),
+      );
     });
   }
 
@@ -405,20 +397,17 @@ export class Endpoint {
    * @param {object} [how]
    * @param {Transferable[]} [how.transfer]
    * @param {MessageKind} [how.kind]
-   * @param {boolean} [how.alone] in no frame
-   * @param {(error: unknown) => unknown} [how.failed]
+   * @param {(error: unknown) => unknown} [how.failed] sees to it that it was not sent: such a message goes in no frame
    */
-  send(
-    message,
-    { transfer, kind, alone, failed = (error) => warnUnsent(error, message.payload) } = {},
-  ) {
+  send(message, { transfer, kind, failed } = {}) {
     if (!message) return;
-    if (this.#frames && !alone) return this.#frames.add(FrameKind.MESSAGE, 0, undefined, message);
+    if (this.#frames && !failed) return this.#frames.add(FrameKind.MESSAGE, 0, undefined, message);
     try {
       snapshot(message.payload);
       this.post(message, transfer, kind);
     } catch (error) {
-      failed(error);
+      if (failed) failed(error);
+      else warnUnsent(error, message.payload);
     }
   }
 
@@ -433,11 +422,11 @@ export class Endpoint {
     const isPlain =
       progress === undefined && !(ms || window?.[0] || about || input || idempotencyKey);
     if (!frames) {
-      const asked = { name, idempotencyKey, about, input: !!input, value: params };
+      const asked = { ...options, name, progress: progressToken, input: !!input, value: params };
       const message =
         isPlain && this.role === abp.AGENT
           ? callMessage(callId ?? this.core.idText(handle), /** @type {string} */ (name), params)
-          : this.#print(abp.REQUEST, call, { ...asked, progress: progressToken }, window);
+          : this.#print(abp.REQUEST, call, asked, window);
       const failed = (/** @type {unknown} */ error) => call.unsent(error);
       return this.send(message, { transfer, kind: 'request', failed });
     }
@@ -484,7 +473,7 @@ export class Endpoint {
       if (transfer?.length) return this.respond(call, response);
       return this.#unanswered(response.data, error, (payload) => ({ ...message, payload }));
     };
-    return this.send(message, { alone: true, transfer, failed });
+    return this.send(message, { transfer, failed });
   }
 
   /**
@@ -548,7 +537,7 @@ export class Endpoint {
     if (!frames || call.key === undefined) {
       const message = this.#print(abp.CHUNK, call, { value: chunk }, [0, size]);
       const failed = (/** @type {unknown} */ error) => call.chunkFailed(error);
-      return this.send(message, { transfer, alone: true, failed });
+      return this.send(message, { transfer, failed });
     }
     frames.add(FrameKind.CHUNK, call.key, size, chunk, transfer);
     const now = performance.now();
@@ -606,7 +595,7 @@ export class Endpoint {
     // To the core 0 is the default.
     const ms = timeout || MAX_TIMER;
     this.machine.advance();
-    if (this.machine.feed((x, pointer) => x.connect(pointer, ms)) < 0 || this.#isWaiting) return;
+    if (this.machine.feed((x, pointer) => x.connect(pointer, ms)) < 0) return;
     this.#isWaiting = true;
     this.machine.wait(1);
   }

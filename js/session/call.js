@@ -123,15 +123,15 @@ export class Call {
   /** In the core; 0 before it begins and after its handler has settled. @type {abp.Handle} */
   handle = 0;
   /** The signal of this side's that cancels it: its caller's. @type {AbortSignal | undefined} */
-  followed = undefined;
+  followed;
   /** Takes its response; undefined if it was received from the other side. @type {((response: any) => void) | undefined} */
-  resolve = undefined;
+  resolve;
   /** Whether its handler is to stop, and why, in the words of who wants that. */
   aborted = false;
   /** @type {string | undefined} */
-  reason = undefined;
+  reason;
   /** Of a stream that is made: how many chunks and bytes may be under way. @type {[number, number] | undefined} */
-  window = undefined;
+  window;
   /** What its handler has given. @type {any} */
   #response;
   #settled = false;
@@ -157,6 +157,15 @@ export class Call {
   /** @returns {Rare} */
   get rare() {
     return (this.#rare ??= {});
+  }
+
+  /**
+   * Gives the core an input about it.
+   * @param {(x: abp.Exports, pointer: import('./endpoint.js').Endpoint['core']['pointer'], call: abp.Handle) => abp.Packed} input
+   * @param {unknown} [context] what it is about
+   */
+  tell(input, context) {
+    return this.endpoint.machine.feed((x, pointer) => input(x, pointer, this.handle), context);
   }
 
   // --- One that is made here ------------------------------------------------------------------------
@@ -268,7 +277,7 @@ export class Call {
 
   /** A chunk was read. @param {number} size */
   read(size) {
-    this.endpoint.machine.feed((x, pointer) => x.chunk_read(pointer, this.handle, size), this);
+    this.tell((x, pointer, call) => x.chunk_read(pointer, call, size));
   }
 
   /** @param {[number, number]} amount that was read */
@@ -297,22 +306,16 @@ export class Call {
 
   /** Aborts when the call is cancelled, times out, or its caller is gone. The reason is an `AbortError`. */
   get signal() {
-    const { rare } = this;
-    if (!rare.controller) {
-      rare.controller = new AbortController();
-      if (this.aborted) rare.controller.abort(abortError(this.reason));
-    }
-    return rare.controller.signal;
+    const controller = (this.rare.controller ??= new AbortController());
+    if (this.aborted) controller.abort(abortError(this.reason));
+    return controller.signal;
   }
 
   /** The signal's state for code that events do not reach. It is set before the signal fires. */
   get token() {
-    const { rare } = this;
-    if (!rare.token) {
-      rare.token = new Token();
-      if (this.aborted) rare.token.cancel();
-    }
-    return rare.token;
+    const token = (this.rare.token ??= new Token());
+    if (this.aborted) token.cancel();
+    return token;
   }
 
   /** The id by which the call can be cancelled. @returns {string} */
@@ -478,7 +481,7 @@ export class Call {
       return this.#settle(response);
     }
     this.#response = response;
-    this.endpoint.machine.feed((x, pointer) => x.goes_on(pointer, this.handle));
+    this.tell((x, pointer, call) => x.goes_on(pointer, call));
     const became = await Promise.resolve(settled).catch(() => undefined);
     rare.report ??= became?.report;
     const outcome = became?.outcome ?? 'unknown';
@@ -514,13 +517,12 @@ export class Call {
 
   /** Its handler waits for something before it begins. */
   postpone() {
-    this.endpoint.machine.feed((x, pointer) => x.postpone(pointer, this.handle));
+    this.tell((x, pointer, call) => x.postpone(pointer, call));
   }
 
   /** Its handler is about to do something. @returns {boolean} false if it must not: the call has ended or is to stop */
   beginWork() {
-    const { machine } = this.endpoint;
-    return !this.#settled && machine.feed((x, pointer) => x.begin(pointer, this.handle)) === abp.OK;
+    return !this.#settled && this.tell((x, pointer, call) => x.begin(pointer, call)) === abp.OK;
   }
 
   /** There is room for a chunk that had to wait. */
@@ -603,20 +605,6 @@ export class Call {
   /** Is called when the call is cancelled, and sees to what follows: the console does not warn of its handler. @param {((reason?: string) => void) | undefined} ask */
   set onStop(ask) {
     this.rare.onStop = ask;
-  }
-
-  /**
-   * Such an app has said whether it stops.
-   * @param {boolean} accepted
-   * @param {unknown} reason why not
-   */
-  stopAnswered(accepted, reason) {
-    const { core, machine } = this.endpoint;
-    if (!this.handle) return;
-    machine.feed((x, pointer) => {
-      const length = core.writeReason(reasonText(reason));
-      return x.cancel_answered(pointer, this.handle, Number(accepted), length);
-    });
   }
 
   /**

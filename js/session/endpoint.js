@@ -86,14 +86,11 @@ const numberOf = (key) =>
 /** What a peer says of a stream; the core takes -1 for what is no number. @param {unknown} value */
 const countOf = (value) => (typeof value === 'number' ? value : -1);
 
-/** Of a success: what `metadata` may say in a frame's entry of its own. @param {any} metadata */
-const isPlain = (metadata) => Object.keys(metadata).length === 1;
-
 export class Endpoint {
   /** The transport on which the last message arrived: its answer goes back there. @type {Transport} */
   #via;
   /** Writes frames, where both sides agreed on them. @type {FrameWriter | undefined} */
-  #frames = undefined;
+  #frames;
   /** When chunks were sent, and the bytes of those that were collected since. */
   #sentAt = 0;
   #bytes = 0;
@@ -102,11 +99,11 @@ export class Endpoint {
   /** When the current message arrived, in ms; 0 if there is none. The clock is read once for each message. */
   now = 0;
   /** Why the other side is gone, if that is known. @type {unknown} */
-  cause = undefined;
+  cause;
   /** The last message of the handshake that did not end it. @type {unknown} */
-  heard = undefined;
+  heard;
   /** Why this side ends the session. @type {string | undefined} */
-  closing = undefined;
+  closing;
   /** The ports that came with the current message. @type {readonly MessagePort[]} */
   ports = [];
 
@@ -463,9 +460,10 @@ export class Endpoint {
     const frames = this.#frames;
     if (frames && key !== undefined) {
       const { success, data, metadata } = response;
-      if (!success || !metadata || !isPlain(metadata))
-        return frames.add(FrameKind.RESPONSE, key, undefined, response, transfer);
-      return frames.add(FrameKind.VALUE, key, metadata.duration, data, transfer);
+      // Of most successes nothing is to be said but how long they took.
+      if (success && metadata && Object.keys(metadata).length === 1)
+        return frames.add(FrameKind.VALUE, key, metadata.duration, data, transfer);
+      return frames.add(FrameKind.RESPONSE, key, undefined, response, transfer);
     }
     const message = responseMessage(this.role, options.id, response);
     const failed = (/** @type {unknown} */ error) => {
@@ -682,10 +680,12 @@ export class Endpoint {
       session: (state, context) => this.#sessionChanged(state, context),
       failed: (records) => {
         this.dispose();
-        const error = { code: 'INTERNAL_ERROR', message: 'The bridge failed', retryable: false };
-        const metadata = { outcome: abp.FATES[abp.FATE_UNKNOWN] };
         for (const record of records)
-          record.fail({ success: false, error: { ...error }, metadata: { ...metadata } });
+          record.fail({
+            success: false,
+            error: { code: 'INTERNAL_ERROR', message: 'The bridge failed', retryable: false },
+            metadata: { outcome: abp.FATES[abp.FATE_UNKNOWN] },
+          });
         invokeReportingErrors(this.side.onSession, abp.SESSION_LOST, undefined);
       },
     };

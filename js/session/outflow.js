@@ -55,9 +55,9 @@ export class Outflow extends Iteration {
    * @returns {boolean} false if there is none
    */
   #isSent(chunk, size) {
-    const { endpoint, handle } = this.#call;
-    const status = endpoint.machine.feed((x, pointer) => x.chunk(pointer, handle, size), chunk);
-    return status !== abp.E_LIMIT;
+    return (
+      this.#call.tell((x, pointer, call) => x.chunk(pointer, call, size), chunk) !== abp.E_LIMIT
+    );
   }
 
   /** @param {unknown} chunk @returns {Promise<void> | undefined} for what has to wait */

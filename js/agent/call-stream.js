@@ -33,26 +33,23 @@ export class CallStream extends Inflow {
      */
     this.response = begin(this);
     this.response.then(
-      (response) => this.#settle(/** @type {import('../wire/messages.js').Response} */ (response)),
+      (/** @type {any} */ response) => {
+        const { success, data, metadata } = response;
+        // An app that sends no chunks to us has collected them.
+        const collected = success && metadata?.collected === true && Array.isArray(data);
+        for (const chunk of collected ? data : []) this.push(chunk, 0);
+        const signal = this.#pending?.followed;
+        this.#pending = undefined;
+        this.finish(() => {
+          if (!success) throw rejectionOf(response, signal);
+          return { done: true, value: collected ? undefined : data };
+        });
+      },
       (error) =>
         this.finish(() => {
           throw error;
         }),
     );
-  }
-
-  /** @param {import('../wire/messages.js').Response} response */
-  #settle(response) {
-    const { success, data, metadata } = response;
-    // An app that sends no chunks to us has collected them.
-    const collected = success && metadata?.collected === true && Array.isArray(data);
-    for (const chunk of collected ? data : []) this.push(chunk, 0);
-    const signal = this.#pending?.followed;
-    this.#pending = undefined;
-    this.finish(() => {
-      if (!response.success) throw rejectionOf(response, signal);
-      return { done: true, value: collected ? undefined : response.data };
-    });
   }
 
   /** @internal @param {Pending} pending the call, as soon as it is made */

@@ -55,21 +55,21 @@ export class InputStream {
  * @param {any} request
  * @param {abp.Handle} [parent] the call on whose behalf it is asked
  * @param {string} [about] the callId of the agent's call above it
- * @returns {Promise<unknown>} the response
+ * @returns {unknown} the response, or a promise of it
  * @throws {TypeError} if that is no question
  */
 export function ask(endpoint, allowed, request, parent, about) {
   const method = getOwn(request, 'method');
   if (typeof method !== 'string') throw new TypeError('elicit needs { method, params }');
   requireOptions('elicit', { timeout: request.timeout }, ENDING, true);
-  if (endpoint.ready && !endpoint.has(abp.ELICITATION)) {
-    const why = 'The agent does not support elicitation: ask the user in the app itself';
-    return Promise.resolve(endpoint.refusal(abp.NOT_SUPPORTED, why));
-  }
-  if (allowed && ![method, elicitationMethod(method)].some((name) => allowed.includes(name))) {
-    const why = `The agent does not support ${method}`;
-    return Promise.resolve(endpoint.refusal(abp.NOT_SUPPORTED, why));
-  }
+  const isAllowed = [method, elicitationMethod(method)].some(
+    (name) => allowed?.includes(name) ?? true,
+  );
+  const why =
+    endpoint.ready && !endpoint.has(abp.ELICITATION)
+      ? 'elicitation: ask the user in the app itself'
+      : !isAllowed && method;
+  if (why) return endpoint.refusal(abp.NOT_SUPPORTED, `The agent does not support ${why}`);
   const timeout = milliseconds(request.timeout);
   return makeCall(endpoint, method, request.params, { timeout, about }, parent);
 }

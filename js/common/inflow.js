@@ -1,20 +1,24 @@
 /** The reader's side of a stream: the chunks that have come and were not read, and the end. */
 
+/** A chunk, what it counts as, and the one that came after it. @typedef {{ value?: any, size?: any, next?: Chunk }} Chunk */
+
+/** What is read after the end. @type {() => IteratorResult<any>} */
+const over = () => ({ done: true, value: undefined });
+
 /**
  * Chunks that are read one by one, as they come.
  * @template [T=any]
  * @implements {AsyncIterableIterator<T>}
  */
 export class Inflow {
-  /** Chunks and their sizes, one after the other. @type {any[]} */
-  #chunks = [];
-  /** The first in `#chunks` that was not read. */
-  #at = 0;
+  /** The last chunk that was read: those that were not follow it. @type {Chunk} */
+  #read = {};
+  /** The last one that has come. */
+  #last = this.#read;
   /** Who waits for the next chunk. @type {((result: IteratorResult<T> | Promise<IteratorResult<T>>) => void)[]} */
   #readers = [];
-  /** What the last reader gets, or what it throws, until it was told. @type {undefined | (() => IteratorResult<T>)} */
+  /** Once nothing more comes: what the next reader gets, or what it throws. @type {undefined | (() => IteratorResult<T>)} */
   #end;
-  #ended = false;
   #left = false;
 
   /** A chunk was read. @protected @param {number} _size */
@@ -28,41 +32,34 @@ export class Inflow {
     return this.#left;
   }
 
-  /** A chunk has come. @param {unknown} chunk @param {number} size what it counts as */
-  push(chunk, size) {
+  /** A chunk has come. @param {unknown} value @param {number} size what it counts as */
+  push(value, size) {
     if (this.#left) return;
-    this.#chunks.push(chunk, size);
+    this.#last = this.#last.next = { value, size };
     this.#readers.shift()?.(this.#take());
   }
 
   /** Nothing more comes. @protected @param {() => IteratorResult<T>} end gives the last result, or throws */
   finish(end) {
-    this.#ended = true;
+    if (this.#left) return;
     this.#end = end;
-    const [first, ...others] = this.#readers.splice(0);
-    if (first) first(this.#take());
-    for (const reader of others) reader(this.#take());
+    for (const reader of this.#readers.splice(0)) reader(this.#take());
   }
 
   /** @returns {IteratorResult<T> | Promise<IteratorResult<T>>} */
   #take() {
-    if (this.#at < this.#chunks.length) {
-      const value = this.#chunks[this.#at];
-      const size = this.#chunks[this.#at + 1];
-      this.#chunks[this.#at] = undefined;
-      this.#at += 2;
-      // Now and then, as long lists are slow to shorten.
-      if (this.#at * 2 >= this.#chunks.length) {
-        this.#chunks.splice(0, this.#at);
-        this.#at = 0;
-      }
-      this.onRead(size);
-      return { done: false, value };
+    const chunk = this.#read.next;
+    if (!chunk) {
+      const end = this.#end ?? over;
+      // It is told once.
+      this.#end = over;
+      return new Promise((resolve) => resolve(end()));
     }
-    const end = this.#end;
-    this.#end = undefined;
-    if (!end || this.#left) return { done: true, value: undefined };
-    return new Promise((resolve) => resolve(end()));
+    this.#read = chunk;
+    const { value, size } = chunk;
+    chunk.value = undefined;
+    this.onRead(size);
+    return { done: false, value };
   }
 
   /**
@@ -70,7 +67,7 @@ export class Inflow {
    * @returns {Promise<IteratorResult<T>>} rejects once if it failed, when what came before has been read
    */
   async next() {
-    if (this.#at < this.#chunks.length || this.#ended || this.#left) return this.#take();
+    if (this.#read.next || this.#end) return this.#take();
     return new Promise((resolve) => this.#readers.push(resolve));
   }
 
@@ -80,11 +77,10 @@ export class Inflow {
    * @returns {Promise<IteratorResult<T>>}
    */
   async return(value) {
+    this.#read = {};
+    this.finish(over);
     this.#left = true;
-    this.#chunks = [];
-    this.#at = 0;
     this.onLeave();
-    for (const reader of this.#readers.splice(0)) reader({ done: true, value: undefined });
     return { done: true, value };
   }
 

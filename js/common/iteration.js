@@ -30,27 +30,25 @@ export class Iteration {
    *   before its end, and its `finally` has run
    */
   async run(take) {
-    let isTaken = true;
     try {
       while (!this.stopped) {
         const { done, value } = await this.#iterator.next();
         if (done && !this.#isCut) return { returned: true, value };
-        if (done) break;
-        isTaken = false;
-        // Most chunks need not be waited for.
-        const taken = this.stopped ? undefined : take(value);
-        if (taken) await taken;
-        isTaken = true;
+        if (done || this.stopped) break;
+        try {
+          // Most chunks need not be waited for.
+          const taken = take(value);
+          if (taken) await taken;
+        } catch (error) {
+          this.#close(error);
+          throw error;
+        }
       }
-    } catch (error) {
-      // A source that has thrown has ended by itself.
-      if (!isTaken) this.#close(error);
+      return { returned: false };
+    } finally {
+      // The source's own end is part of it.
       await this.#closing;
-      throw error;
     }
-    // The source's own end is part of it.
-    await this.#closing;
-    return { returned: false };
   }
 
   /** Nobody waits for chunks any more: the source ends where it waits, in `yield`. @param {unknown} [reason] */

@@ -21,6 +21,7 @@ import { Token } from '../common/token.js';
 import { isGenerator, isStream, markedTransfer, transferOf } from '../common/transfer.js';
 import { getOwn, milliseconds } from '../common/values.js';
 import { OUTCOME, checkedProgress, isResponse } from '../wire/messages.js';
+import { reasonUnsent } from '../wire/unsent.js';
 import { Outflow } from './outflow.js';
 
 /** The handle of no call. It is not 0, which would mean: without a parent. */
@@ -68,20 +69,17 @@ export const ENDED = /** @type {abp.Handle} */ (-1);
 const NOTHING = {};
 
 /** What its caller is told when the other side has sent more than was agreed on. */
-const OVERRUN = {
-  success: false,
-  error: {
-    code: 'OPERATION_FAILED',
-    message: "The other side sent more than the stream's window allows, so the stream was ended",
-    retryable: false,
-  },
-};
+const OVERRUN = "The other side sent more than the stream's window allows, so the stream was ended";
 
 /** The members of a handler's context. */
-const CONTEXT = [
-  ...['signal', 'token', 'progress', 'elicit', 'call', 'callId', 'input', 'progressToken'],
-  ...['breathe', 'report', 'earlier'],
-];
+const CONTEXT =
+  'signal token progress elicit call callId input progressToken breathe report earlier'.split(' ');
+
+/** The response of what has failed for a reason that the core does not know. @param {string} message */
+export const failedBy = (message) => ({
+  success: false,
+  error: { code: 'OPERATION_FAILED', message, retryable: false },
+});
 
 /**
  * Makes the context of a handler: a proxy that shows these members only. Unlike the getters of a class they are copied by
@@ -124,18 +122,16 @@ const isShown = (key) => CONTEXT.includes(/** @type {string} */ (key));
 export class Call {
   /** In the core; 0 before it begins and after its handler has settled. @type {abp.Handle} */
   handle = 0;
-  /** What names it in frames; 0 or undefined if it goes in messages. @type {unknown} */
-  key = undefined;
   /** The signal of this side's that cancels it: its caller's. @type {AbortSignal | undefined} */
-  followed = undefined;
+  followed;
   /** Takes its response; undefined if it was received from the other side. @type {((response: any) => void) | undefined} */
-  resolve = undefined;
+  resolve;
   /** Whether its handler is to stop, and why, in the words of who wants that. */
   aborted = false;
   /** @type {string | undefined} */
-  reason = undefined;
+  reason;
   /** Of a stream that is made: how many chunks and bytes may be under way. @type {[number, number] | undefined} */
-  window = undefined;
+  window;
   /** What its handler has given. @type {any} */
   #response;
   #settled = false;
@@ -148,17 +144,28 @@ export class Call {
    * @param {unknown} name
    * @param {unknown} params
    * @param {MadeOptions & Asked} [options]
+   * @param {unknown} [key] what names it in frames; 0 or undefined if it goes in messages
    */
-  constructor(endpoint, name, params, options = NOTHING) {
+  constructor(endpoint, name, params, options, key) {
     this.endpoint = endpoint;
     this.name = name;
     this.params = params;
     this.options = options ?? NOTHING;
+    this.key = key;
   }
 
   /** @returns {Rare} */
   get rare() {
     return (this.#rare ??= {});
+  }
+
+  /**
+   * Gives the core an input about it.
+   * @param {(x: abp.Exports, pointer: import('./endpoint.js').Endpoint['core']['pointer'], call: abp.Handle) => abp.Packed} input
+   * @param {unknown} [context] what it is about
+   */
+  tell(input, context) {
+    return this.endpoint.machine.feed((x, pointer) => input(x, pointer, this.handle), context);
   }
 
   // --- One that is made here ------------------------------------------------------------------------
@@ -167,6 +174,7 @@ export class Call {
   begin(parent = 0) {
     const { endpoint, options } = this;
     const { signal, callId, onProgress, stream, input } = options;
+    this.followed = signal;
     if (signal?.aborted)
       return this.settle(abp.CANCELLED, undefined, undefined, abp.FATE_UNSTARTED);
     const timeout = milliseconds(options.timeout);
@@ -177,7 +185,7 @@ export class Call {
     }
     // The core's clock stands still between inputs, and a deadline counts from now, or stands still from now on.
     if (timeout || parent) endpoint.machine.advance();
-    this.follow(signal);
+    onAbort(signal, this);
     endpoint.begin(this, parent, (x, pointer) => {
       const length = callId === undefined ? 0 : endpoint.core.writeId(callId);
       if (callId !== undefined && !length) return abp.E_ID;
@@ -191,13 +199,6 @@ export class Call {
     return this.options.stream;
   }
 
-  /** Listens to the signal that cancels it. @param {AbortSignal | undefined} signal */
-  follow(signal) {
-    this.followed = signal;
-    if (signal?.aborted) this.handleEvent();
-    else onAbort(signal, this);
-  }
-
   /** Its signal has fired. */
   handleEvent() {
     this.reason = reasonText(this.followed?.reason);
@@ -206,20 +207,18 @@ export class Call {
 
   /** It could not be sent. @param {unknown} error */
   unsent(error) {
-    const { endpoint, params, handle } = this;
-    if (isErrorObject(error)) {
-      const response = { success: false, error: toErrorObject(error) };
-      return endpoint.machine.sendFailed(handle, { payload: response });
-    }
-    const { resolve } = this;
-    const response = endpoint.refusal(abp.INVALID_PARAMS);
-    // The call has ended. What it says of that waits for code that is loaded when it is needed.
-    const explained = endpoint.explainUnsent('parameters', 'params', params, error);
-    this.resolve = (settled) =>
-      void explained.then((why) => {
-        settled.error.message = why;
-        resolve?.(settled);
-      });
+    const { endpoint, params, handle, resolve } = this;
+    const isTold = isErrorObject(error);
+    const response = isTold
+      ? { success: false, error: toErrorObject(error) }
+      : endpoint.refusal(abp.INVALID_PARAMS);
+    // The call ends. What it says of that waits for code that is loaded when it is needed.
+    if (!isTold)
+      this.resolve = (settled) =>
+        void reasonUnsent('parameters', 'params', params, error).then((why) => {
+          settled.error.message = why;
+          resolve?.(settled);
+        });
     endpoint.machine.sendFailed(handle, { payload: response });
   }
 
@@ -230,19 +229,43 @@ export class Call {
    * @param {abp.Fate} fate what became of its work; `FATE_NONE` of a success
    */
   settle(outcome, context, _limit, fate) {
-    const { endpoint, followed = this.options.signal } = this;
-    const given = context?.isChunk ? OVERRUN : context?.payload;
+    const given = context?.isChunk ? failedBy(OVERRUN) : context?.payload;
     if (outcome === abp.COMPLETED && fate === abp.FATE_NONE) return this.#end(given);
-    const { side } = endpoint;
-    const reason = followed?.aborted ? (reasonText(followed.reason) ?? '') : undefined;
-    const response = endpoint.core.response(abp.SETTLE, outcome, fate, {
-      given,
-      reason: outcome === abp.DISCONNECTED ? endpoint.whyLost(given) : reason,
-      expired: saysTimeout(followed?.reason),
-      repeatable: side.repeatable?.(/** @type {string} */ (this.name)),
-    });
-    side.later?.(response, this);
+    const response = this.#failure(abp.SETTLE, outcome, fate, given);
+    this.endpoint.side.later?.(response, this);
     this.#end(response);
+  }
+
+  /**
+   * What is said of it if it did not succeed.
+   * @param {abp.Kind} kind `SETTLE` if it was made here, `RESULT` if it was received
+   * @param {abp.Outcome} outcome
+   * @param {abp.Fate} fate
+   * @param {unknown} given the response of its handler, or of the other side
+   * @returns {any}
+   */
+  #failure(kind, outcome, fate, given) {
+    const { endpoint, followed, name } = this;
+    const isMade = kind === abp.SETTLE;
+    const isStopped = this.aborted || followed?.aborted;
+    const why = followed?.aborted ? followed.reason : this.reason;
+    const words = reasonText(why);
+    const reason =
+      isMade && outcome === abp.DISCONNECTED
+        ? reasonText(endpoint.cause ?? getOwn(given, 'error'))
+        : isStopped
+          ? (words ?? '')
+          : given
+            ? undefined
+            : words;
+    return endpoint.core.response(kind, outcome, fate, {
+      given,
+      reason,
+      expired: saysTimeout(why),
+      repeatable: (isMade ? endpoint.side : endpoint.callee).repeatable?.(
+        /** @type {string} */ (name),
+      ),
+    });
   }
 
   /** A chunk has come (of one that is made), or is sent. @param {any} context @param {number} size */
@@ -254,7 +277,7 @@ export class Call {
 
   /** A chunk was read. @param {number} size */
   read(size) {
-    this.endpoint.machine.feed((x, pointer) => x.chunk_read(pointer, this.handle, size), this);
+    this.tell((x, pointer, call) => x.chunk_read(pointer, call, size));
   }
 
   /** @param {[number, number]} amount that was read */
@@ -267,33 +290,32 @@ export class Call {
     this.endpoint.machine.cancel(this.handle, 'The reader stopped reading the stream');
   }
 
-  /** @param {unknown} response */
-  #end(response) {
+  /**
+   * Its caller gets its response.
+   * @param {unknown} response
+   * @param {Transferable[]} [transfer]
+   */
+  #end(response, transfer) {
     offAbort(this.followed, this);
     this.endpoint.machine.observe?.('end', this, response);
-    this.resolve?.(response);
+    if (this.resolve) this.resolve(response);
+    else this.endpoint.respond(this, response, transfer);
   }
 
   // --- What a handler uses -------------------------------------------------------------------------
 
   /** Aborts when the call is cancelled, times out, or its caller is gone. The reason is an `AbortError`. */
   get signal() {
-    const { rare } = this;
-    if (!rare.controller) {
-      rare.controller = new AbortController();
-      if (this.aborted) rare.controller.abort(abortError(this.reason));
-    }
-    return rare.controller.signal;
+    const controller = (this.rare.controller ??= new AbortController());
+    if (this.aborted) controller.abort(abortError(this.reason));
+    return controller.signal;
   }
 
   /** The signal's state for code that events do not reach. It is set before the signal fires. */
   get token() {
-    const { rare } = this;
-    if (!rare.token) {
-      rare.token = new Token();
-      if (this.aborted) rare.token.cancel();
-    }
-    return rare.token;
+    const token = (this.rare.token ??= new Token());
+    if (this.aborted) token.cancel();
+    return token;
   }
 
   /** The id by which the call can be cancelled. @returns {string} */
@@ -323,7 +345,7 @@ export class Call {
       this.rare.progress = checked;
       if (machine.failed || !core.x.progress_wanted(core.pointer, this.handle)) return;
       machine.observe?.('progress', this, checked);
-      this.endpoint.sendProgress(this, checked);
+      this.endpoint.sendProgress(checked, this.options.progress, this.handle);
     };
   }
 
@@ -359,39 +381,32 @@ export class Call {
       /** @type {unknown} */ params = {},
       /** @type {{ signal?: AbortSignal, timeout?: number }} */ options = {},
     ) => {
-      requireOptions('call', options, {}, true);
+      requireOptions('call', options, ENDING, true);
+      const { endpoint } = this;
       const { signal, timeout } = options ?? {};
       if (typeof name !== 'string') {
         throw new AbpError('INVALID_PARAMS', 'call needs the name of a capability');
       }
-      requireOptions('call', { signal, timeout }, ENDING, true);
-      return this.#callLocal(name, params, milliseconds(timeout), signal);
-    };
-  }
-
-  /**
-   * @param {string} name
-   * @param {unknown} params
-   * @param {number} timeout
-   * @param {AbortSignal} [signal]
-   */
-  #callLocal(name, params, timeout, signal) {
-    const { endpoint } = this;
-    return new Promise((resolve) => {
-      const call = new Call(endpoint, name, params, { timeout });
-      call.resolve = resolve;
-      if (signal?.aborted) {
+      const ms = milliseconds(timeout);
+      return new Promise((resolve) => {
+        const call = new Call(endpoint, name, params, { timeout: ms });
+        call.#rare = { about: this.#about, above: this };
+        call.resolve = resolve;
         call.followed = signal;
-        return call.answer(abp.CANCELLED, abp.FATE_UNSTARTED);
-      }
-      call.#rare = { about: this.#about, above: this };
-      const rejection = endpoint.callee.rejectionFor(call);
-      // If this call has ended or is ending, the new one is cancelled with it.
-      endpoint.begin(call, this.handle || ENDED, (x, pointer) =>
-        x.call_local(pointer, this.handle, timeout, rejection),
-      );
-      if (call.handle) call.follow(signal);
-    });
+        if (signal?.aborted) return call.answer(abp.CANCELLED, abp.FATE_UNSTARTED);
+        const rejection = endpoint.callee.rejectionFor(call);
+        // If this call has ended or is ending, the new one is cancelled with it.
+        endpoint.begin(
+          call,
+          this.handle || ENDED,
+          (x, pointer) => x.call_local(pointer, this.handle, ms, rejection),
+          abp.REFUSE,
+        );
+        if (!call.handle) return;
+        if (signal?.aborted) call.handleEvent();
+        else onAbort(signal, call);
+      });
+    };
   }
 
   /**
@@ -406,70 +421,46 @@ export class Call {
 
   // --- One that was received ------------------------------------------------------------------------
 
-  /** Whether the app makes this call to itself. */
-  get isLocal() {
-    return this.#rare?.above !== undefined;
-  }
-
-  /** Whether it is made here, and received at the other side. */
-  get isMade() {
-    return !!this.resolve && !this.isLocal;
-  }
-
   async start() {
-    this.#started = this.endpoint.now || performance.now();
+    const { endpoint, name } = this;
+    const { callee, side } = endpoint;
+    this.#started = endpoint.now || performance.now();
     try {
-      const { callee, side } = this.endpoint;
       const context = new Proxy(this, contextOf);
-      const isOrdinary = this.options.idempotencyKey === undefined && this.name !== OUTCOME;
-      const value = await (isOrdinary || !side.recall
+      const isOrdinary = this.options.idempotencyKey === undefined && name !== OUTCOME;
+      let value = await (isOrdinary || !side.recall
         ? callee.run(this, context)
         : side.recall(this, () => callee.run(this, context)));
-      if (isStream(value)) await this.#stream(value);
-      else {
-        const giving = this.#give(value);
-        if (giving) await giving;
+      if (isStream(value)) {
+        const streamed = await (this.rare.outflow = new Outflow(this, value)).stream();
+        if (!streamed) return this.#settle({ success: false, cancelled: true });
+        this.rare.collected = streamed.collected;
+        value = streamed.data;
       }
-    } catch (error) {
-      await this.#fail(error);
+      const whole = isResponse(value) ? value : undefined;
+      if (whole?.success === false) return await this.#conclude(whole, whole);
+      let data = whole ? whole.data : value;
+      // Preparing is part of the call, which can still be cancelled.
+      if (side.prepare && !this.resolve) data = await side.prepare(data, this);
+      this.rare.transfer = (whole && markedTransfer(whole)) || transferOf(data);
+      return this.#settle({ ...whole, success: true, data });
+    } catch (thrown) {
+      const error = /** @type {any} */ (thrown);
+      const outcome = safely(() => error.outcome, undefined);
+      const response = { success: false, error: toErrorObject(error), metadata: { outcome } };
+      // As `invoke` throws it: what it called still runs.
+      if (outcome === 'running') return this.#conclude(response, error);
+      // What its author does not know, such as a pool whose worker died, the core does not know better.
+      if (outcome !== 'unknown') response.metadata.outcome = undefined;
+      if (saysCancelled(error)) {
+        this.reason ??= reasonText(error);
+        response.error.code = 'CANCELLED';
+      } else if (!this.aborted && !isErrorObject(error)) {
+        // It is probably a defect of the handler.
+        safely(() => console.error(`abp-bridge: ${name} failed:`, error), undefined);
+      }
+      return this.#settle(response);
     }
-  }
-
-  /**
-   * @param {unknown} value what the handler returned
-   * @returns {Promise<unknown> | void} a promise where that has to wait
-   */
-  #give(value) {
-    const isWhole = isResponse(value);
-    if (isWhole && !value.success) return this.#conclude(value, value);
-    const { prepare } = this.endpoint.side;
-    const data = isWhole ? value.data : value;
-    /** @param {unknown} data */
-    const settle = (data) => {
-      this.rare.transfer = (isWhole && markedTransfer(value)) || transferOf(data);
-      this.#settle({ ...(isWhole && value), success: true, data });
-    };
-    // Preparing is part of the call, which can still be cancelled.
-    if (prepare && !this.resolve) return Promise.resolve(prepare(data, this)).then(settle);
-    return settle(data);
-  }
-
-  /** @param {any} error what the handler has thrown */
-  async #fail(error) {
-    const outcome = safely(() => error.outcome, undefined);
-    const response = { success: false, error: toErrorObject(error), metadata: { outcome } };
-    // As `invoke` throws it: what it called still runs.
-    if (outcome === 'running') return this.#conclude(response, error);
-    // What its author does not know, such as a pool whose worker died, the core does not know better.
-    if (outcome !== 'unknown') response.metadata.outcome = undefined;
-    if (saysCancelled(error)) {
-      this.reason ??= reasonText(error);
-      response.error.code = 'CANCELLED';
-    } else if (!this.aborted && !isErrorObject(error)) {
-      // It is probably a defect of the handler.
-      safely(() => console.error(`abp-bridge: ${this.name} failed:`, error), undefined);
-    }
-    return this.#settle(response);
   }
 
   /**
@@ -490,7 +481,7 @@ export class Call {
       return this.#settle(response);
     }
     this.#response = response;
-    this.endpoint.machine.feed((x, pointer) => x.goes_on(pointer, this.handle));
+    this.tell((x, pointer, call) => x.goes_on(pointer, call));
     const became = await Promise.resolve(settled).catch(() => undefined);
     rare.report ??= became?.report;
     const outcome = became?.outcome ?? 'unknown';
@@ -526,22 +517,12 @@ export class Call {
 
   /** Its handler waits for something before it begins. */
   postpone() {
-    this.endpoint.machine.feed((x, pointer) => x.postpone(pointer, this.handle));
+    this.tell((x, pointer, call) => x.postpone(pointer, call));
   }
 
   /** Its handler is about to do something. @returns {boolean} false if it must not: the call has ended or is to stop */
   beginWork() {
-    const { machine } = this.endpoint;
-    return !this.#settled && machine.feed((x, pointer) => x.begin(pointer, this.handle)) === abp.OK;
-  }
-
-  /** @param {unknown} source what the handler streams */
-  async #stream(source) {
-    const outflow = (this.rare.outflow = new Outflow(this, source));
-    const streamed = await outflow.run();
-    if (!streamed) return this.#settle({ success: false, cancelled: true });
-    this.rare.collected = streamed.collected;
-    return this.#give(streamed.data);
+    return !this.#settled && this.tell((x, pointer, call) => x.begin(pointer, call)) === abp.OK;
   }
 
   /** There is room for a chunk that had to wait. */
@@ -592,7 +573,6 @@ export class Call {
   /** Its handler has returned, or will never run. */
   #leave() {
     this.#settled = true;
-    offAbort(this.followed, this);
     this.#rare?.onReturn?.();
   }
 
@@ -628,62 +608,35 @@ export class Call {
   }
 
   /**
-   * Such an app has said whether it stops.
-   * @param {boolean} accepted
-   * @param {unknown} reason why not
-   */
-  stopAnswered(accepted, reason) {
-    const { core, machine } = this.endpoint;
-    if (!this.handle) return;
-    machine.feed((x, pointer) => {
-      const length = core.writeReason(reasonText(reason));
-      return x.cancel_answered(pointer, this.handle, Number(accepted), length);
-    });
-  }
-
-  /**
    * @param {abp.Outcome} outcome
    * @param {abp.Fate} fate
    */
   answer(outcome, fate) {
-    const { endpoint, followed } = this;
-    const { callee, core } = endpoint;
     const given = this.#response;
-    const isApp = endpoint.role === abp.APP;
+    const isApp = this.endpoint.role === abp.APP;
     const completed = outcome === abp.COMPLETED;
-    const duration = completed &&
-      isApp && { duration: Math.round(performance.now() - this.#started) };
     if (fate === abp.FATE_UNSTARTED) this.#leave();
-    if (completed && given.success) {
-      const { success, data, metadata } = given;
-      const { collected, transfer } = this.#rare ?? {};
-      const { cached } = metadata ?? {};
-      const more = {
-        ...duration,
-        ...(cached !== undefined && { cached }),
-        ...(collected && { collected }),
-      };
-      return this.#send({ success, data, ...(isApp && { metadata: more }) }, transfer);
-    }
     if (fate === abp.FATE_RUNNING) this.#runsOn();
-    const isStopped = this.aborted || followed?.aborted === true;
-    const why = followed?.aborted ? followed.reason : (this.reason ?? endpoint.closing);
-    const words = reasonText(why);
-    const response = core.response(abp.RESULT, outcome, fate, {
-      given,
-      reason: isStopped ? (words ?? '') : given ? undefined : words,
-      expired: saysTimeout(why),
-      repeatable: callee.repeatable?.(this.name),
-    });
-    const { report, progress } = this.#said;
-    if (isApp)
-      response.metadata = {
-        ...duration,
-        ...response.metadata,
-        ...(report !== undefined && { report }),
-        ...(progress && { progress }),
-      };
-    return this.#send(response);
+    const isValue = completed && given.success;
+    const response = isValue
+      ? { success: true, data: given.data }
+      : this.#failure(abp.RESULT, outcome, fate, given);
+    const transfer = isValue ? this.#rare?.transfer : undefined;
+    if (!isApp) return this.#end(response, transfer);
+    /** @type {Record<string, unknown>} */
+    const metadata = completed ? { duration: Math.round(performance.now() - this.#started) } : {};
+    Object.assign(metadata, response.metadata);
+    const cached = given?.metadata?.cached;
+    if (isValue) {
+      if (cached !== undefined) metadata.cached = cached;
+      if (this.#rare?.collected) metadata.collected = true;
+    } else {
+      const { report, progress } = this.#said;
+      if (report !== undefined) metadata.report = report;
+      if (progress) metadata.progress = progress;
+    }
+    response.metadata = metadata;
+    return this.#end(response, transfer);
   }
 
   /** Its caller is told that it still runs. */
@@ -698,20 +651,10 @@ export class Call {
   /** @param {abp.ErrorCode} code */
   refuse(code) {
     const { endpoint } = this;
-    const response = endpoint.core.response(abp.REFUSE, code, abp.FATE_NONE);
+    const response = endpoint.refusal(code, undefined, abp.REFUSE);
     const explaining = endpoint.callee.explain?.(this, code, response.error);
-    if (explaining) void explaining.then(() => this.#send(response));
-    else this.#send(response);
-  }
-
-  /**
-   * @param {unknown} response
-   * @param {Transferable[]} [transfer]
-   */
-  #send(response, transfer) {
-    this.endpoint.machine.observe?.('end', this, response);
-    if (this.resolve) this.resolve(response);
-    else this.endpoint.respond(this, response, transfer);
+    if (explaining) void explaining.then(() => this.#end(response));
+    else this.#end(response);
   }
 
   /**
@@ -719,6 +662,7 @@ export class Call {
    * @param {any} response
    */
   fail(response) {
+    this.resolve ??= () => {};
     this.#end(response);
     if (!this.#settled) this.abort(response.error.message);
   }

@@ -3,17 +3,11 @@
  * nothing here decides what happens to a call. Messages are read and printed by the core; frames are read and written here.
  */
 import * as abp from '../driver/abp-boundary.js';
-import {
-  AbpError,
-  invokeReportingErrors,
-  reasonText,
-  reportError,
-  toErrorObject,
-} from '../common/errors.js';
+import { AbpError, invokeReportingErrors, reasonText, reportError } from '../common/errors.js';
 import { snapshot } from '../common/snapshot.js';
 import { transferOf } from '../common/transfer.js';
 import { sizeOf } from '../common/value-size.js';
-import { MAX_TIMER, getOwn, isObject, milliseconds } from '../common/values.js';
+import { MAX_TIMER, firstOf, getOwn, isObject, milliseconds } from '../common/values.js';
 import { AbpCore } from '../driver/abp-core.js';
 import { Machine, argOf, kindOf } from '../driver/machine.js';
 import { valueAt } from '../driver/text.js';
@@ -22,7 +16,7 @@ import { FrameWriter, MAX_FRAME_ENTRIES } from '../wire/frames.js';
 import { OUTCOME, progressInfo } from '../wire/messages.js';
 import { callMessage, readCall, readData, responseMessage } from '../wire/ordinary.js';
 import { reasonUnsent, warnUnsent } from '../wire/unsent.js';
-import { Call } from './call.js';
+import { Call, failedBy } from './call.js';
 
 /** @import { Transport } from '../transports/transport.js' */
 /** @import { MessageKind } from '../wire/messages.js' */
@@ -87,33 +81,29 @@ export const carried = ({ carries = ['frames', 'liveness', 'streams'] }) =>
  * @returns {abp.CallNumber} 0 if it is not a call's number
  */
 const numberOf = (key) =>
-  typeof key === 'number' && Number.isInteger(key) && key > 0 && key < 2 ** 32
-    ? /** @type {abp.CallNumber} */ (key)
-    : 0;
+  typeof key === 'number' && key >>> 0 === key ? /** @type {abp.CallNumber} */ (key) : 0;
 
 /** What a peer says of a stream; the core takes -1 for what is no number. @param {unknown} value */
 const countOf = (value) => (typeof value === 'number' ? value : -1);
-
-/** Of a success: what `metadata` may say in a frame's entry of its own. @param {any} metadata */
-const isPlain = (metadata) => Object.keys(metadata).length === 1;
 
 export class Endpoint {
   /** The transport on which the last message arrived: its answer goes back there. @type {Transport} */
   #via;
   /** Writes frames, where both sides agreed on them. @type {FrameWriter | undefined} */
-  #frames = undefined;
+  #frames;
   /** When chunks were sent, and the bytes of those that were collected since. */
-  #chunks = { sentAt: 0, bytes: 0 };
+  #sentAt = 0;
+  #bytes = 0;
   /** Whether the handshake keeps the process alive. */
   #isWaiting = false;
   /** When the current message arrived, in ms; 0 if there is none. The clock is read once for each message. */
   now = 0;
   /** Why the other side is gone, if that is known. @type {unknown} */
-  cause = undefined;
+  cause;
   /** The last message of the handshake that did not end it. @type {unknown} */
-  heard = undefined;
+  heard;
   /** Why this side ends the session. @type {string | undefined} */
-  closing = undefined;
+  closing;
   /** The ports that came with the current message. @type {readonly MessagePort[]} */
   ports = [];
 
@@ -192,31 +182,22 @@ export class Endpoint {
     this.machine.observe?.('read');
   }
 
-  /** @param {unknown} message */
+  /** @param {unknown} message @returns {unknown} */
   #message(message) {
     if (this.state === abp.SESSION_CONNECTING) this.heard = message;
-    if (!this.#ordinary(message)) this.#read(message);
-  }
-
-  /** @param {unknown} message @returns {boolean} whether it is one of an ordinary call, which the core need not read */
-  #ordinary(message) {
     const { core, machine, role } = this;
+    // The core need not read those of an ordinary call.
     const asked = role === abp.APP ? readCall(message) : undefined;
     if (asked) {
-      const { id, callId, name, params, timeout } = asked;
-      const ms = milliseconds(timeout);
-      const call = new Call(this, name, params, { id, timeout: ms });
-      this.#take(call, (x, pointer, flags, fault) =>
-        x.call_received(pointer, core.writeId(callId), 0, ms, flags, 0, 0, fault, 0),
-      );
-      return true;
+      const { id, callId, name, params } = asked;
+      const timeout = milliseconds(asked.timeout);
+      return this.#called(new Call(this, name, params, { id, timeout }), callId);
     }
     const data = readData(role, message);
-    if (!data) return false;
-    machine.feed((x, pointer) => x.value_received(pointer, core.writeId(data.id), 0), {
+    if (!data) return this.#read(message);
+    return machine.feed((x, pointer) => x.value_received(pointer, core.writeId(data.id), 0), {
       payload: data.response,
     });
-    return true;
   }
 
   /** @param {unknown} message that the core reads */
@@ -273,90 +254,90 @@ export class Endpoint {
    * @param {unknown} key
    * @param {unknown} a
    * @param {unknown} b
+   * @returns {unknown}
    */
   #entry(kind, key, a, b) {
     const { core, machine } = this;
+    let size = 0;
+    /** What is settled or reported. @type {object | undefined} */
+    let context;
     switch (kind) {
       case FrameKind.REQUEST:
-        return this.#request(key, a, b, undefined);
-      case FrameKind.REQUEST_WITH:
-        return this.#request(key, a, getOwn(b, '0'), b);
+        return this.#called(new Call(this, a, b, undefined, key), key);
+      case FrameKind.REQUEST_WITH: {
+        const [params, timeout, wants, chunks, bytes, last, idempotencyKey] = firstOf(b, 7);
+        const asked = {
+          timeout: milliseconds(timeout),
+          progress: wants === false ? undefined : (wants ?? undefined),
+          input: this.role === abp.AGENT ? !!chunks : last === true,
+          about: last,
+          idempotencyKey,
+        };
+        return this.#called(new Call(this, a, params, asked, key), key, chunks, bytes);
+      }
       case FrameKind.VALUE:
-        return void machine.feed(
-          (x, pointer) => x.value_received(pointer, core.writeId(key), numberOf(key)),
-          { payload: { success: true, data: b, metadata: { duration: a } } },
-        );
-      case FrameKind.RESPONSE: {
-        const length = core.writeText(Object(b), b, core.writeId(key));
-        return void machine.feed(
-          (x, pointer) => x.response_received(pointer, core.writeId(key), numberOf(key), length),
-          { payload: b },
-        );
-      }
+        context = { payload: { success: true, data: b, metadata: { duration: a } } };
+        break;
+      case FrameKind.RESPONSE:
+        // What cannot be read throws here, and not in the core's turn.
+        size = core.writeText(Object(b), b, core.writeId(key));
+        context = { payload: b };
+        break;
       case FrameKind.PROGRESS:
-        return void machine.feed(
-          (x, pointer) => x.progress_received(pointer, core.writeId(key), numberOf(key)),
-          { payload: b },
-        );
+        context = { payload: b };
+        break;
+      case FrameKind.CHUNK:
+        size = Math.min(sizeOf(b), 2 ** 32 - 1); // a window has no more
+        context = { payload: { chunk: b }, isChunk: true };
+        break;
       case FrameKind.CANCEL:
-        return void machine.feed((x, pointer) => {
-          const length = core.writeId(key);
-          return x.cancel_received(pointer, length, numberOf(key), core.writeReason(a, length));
-        });
-      case FrameKind.CHUNK: {
-        const seen = Math.min(sizeOf(b), 2 ** 32 - 1); // a window has no more
-        return void machine.feed(
-          (x, pointer) =>
-            x.chunk_received(pointer, core.writeId(key), numberOf(key), countOf(a), seen),
-          { payload: { chunk: b }, isChunk: true },
-        );
-      }
       case FrameKind.CREDIT:
-        return void machine.feed((x, pointer) =>
-          x.credit_received(pointer, core.writeId(key), numberOf(key), countOf(a), countOf(b)),
-        );
-      case FrameKind.MESSAGE:
-        return this.#message(b);
+        break;
+      default:
+        return this.#message(kind === FrameKind.MESSAGE ? b : undefined);
     }
-    return this.#message(undefined);
+    const number = numberOf(key);
+    return machine.feed((x, pointer) => {
+      const length = core.writeId(key);
+      switch (kind) {
+        case FrameKind.VALUE:
+          return x.value_received(pointer, length, number);
+        case FrameKind.RESPONSE:
+          return x.response_received(pointer, length, number, size);
+        case FrameKind.PROGRESS:
+          return x.progress_received(pointer, length, number);
+        case FrameKind.CHUNK:
+          return x.chunk_received(pointer, length, number, countOf(a), size);
+        case FrameKind.CREDIT:
+          return x.credit_received(pointer, length, number, countOf(a), countOf(b));
+      }
+      return x.cancel_received(pointer, length, number, core.writeReason(a, length));
+    }, context);
   }
 
   /**
-   * @param {unknown} key
-   * @param {unknown} name
-   * @param {unknown} params
-   * @param {unknown} more
+   * A call has come, whose parts are known.
+   * @param {Call} call
+   * @param {unknown} key its number, or its id
+   * @param {unknown} [chunks] the window of a stream
+   * @param {unknown} [bytes]
    */
-  #request(key, name, params, more) {
+  #called(call, key, chunks, bytes) {
     const { core } = this;
-    const wants = getOwn(more, '2');
-    const last = getOwn(more, '5');
-    const timeout = milliseconds(getOwn(more, '1'));
-    const isQuestion = this.role === abp.AGENT;
-    /** @type {any} */
-    const asked = more && {
-      timeout,
-      progress: (wants ?? false) === false ? undefined : wants,
-      input: isQuestion ? !!getOwn(more, '3') : last === true,
-      about: last,
-      idempotencyKey: getOwn(more, '6'),
-    };
-    const call = new Call(this, name, params, asked);
-    call.key = key;
-    this.#take(call, (x, pointer, flags, fault) => {
+    const { timeout = 0, progress, about } = call.options;
+    const wants = progress === undefined ? 0 : abp.WANTS_PROGRESS;
+    return this.#take(call, (x, pointer, flags, fault) => {
       const length = core.writeId(key);
-      const about = core.writeReason(last, length);
-      const reports = call.options.progress === undefined ? 0 : abp.WANTS_PROGRESS;
       return x.call_received(
         pointer,
         length,
         numberOf(key),
         timeout,
-        flags | reports,
-        countOf(getOwn(more, '3')),
-        countOf(getOwn(more, '4')),
+        flags | wants,
+        countOf(chunks),
+        countOf(bytes),
         fault,
-        about,
+        core.writeReason(about, length),
       );
     });
   }
@@ -368,15 +349,15 @@ export class Endpoint {
    * @param {Call | import('./pending-cancel.js').PendingCancel} record
    * @param {abp.Handle} parent
    * @param {(x: AbpCore['x'], pointer: AbpCore['pointer']) => abp.Packed | abp.Status} input
+   * @param {abp.Kind} [kind] as for `refusal`
    */
-  begin(record, parent, input) {
+  begin(record, parent, input, kind) {
     this.machine.observe?.('begin', record, parent);
     const status = this.machine.feed(input, record);
     if (status >= 0) return;
     const { x, pointer } = this.core;
     const code = x.status_error(pointer, status, Number(parent !== 0));
-    const isLocal = record instanceof Call && record.isLocal;
-    record.fail(this.refusal(code, undefined, isLocal ? abp.REFUSE : abp.REQUEST));
+    record.fail(this.refusal(code, undefined, kind));
   }
 
   /**
@@ -388,16 +369,6 @@ export class Endpoint {
   refusal(code, reason = undefined, kind = abp.REQUEST) {
     if (code === abp.DISCONNECTED_ERROR) reason ??= reasonText(this.cause);
     return this.core.response(kind, code, abp.FATE_NONE, { reason });
-  }
-
-  /** Why the other side is gone, as it says itself where it knows no session any more. @param {unknown} response */
-  whyLost(response) {
-    return reasonText(this.cause ?? getOwn(response, 'error'));
-  }
-
-  /** @param {string} what @param {string} path @param {unknown} value @param {unknown} error */
-  explainUnsent(what, path, value, error) {
-    return reasonUnsent(what, path, value, error);
   }
 
   /** Sends what was collected. */
@@ -423,61 +394,57 @@ export class Endpoint {
    * @param {object} [how]
    * @param {Transferable[]} [how.transfer]
    * @param {MessageKind} [how.kind]
-   * @param {boolean} [how.alone] in no frame
-   * @param {(error: unknown) => unknown} [how.failed]
+   * @param {(error: unknown) => unknown} [how.failed] sees to it that it was not sent: such a message goes in no frame
    */
-  send(
-    message,
-    { transfer, kind, alone, failed = (error) => warnUnsent(error, message.payload) } = {},
-  ) {
+  send(message, { transfer, kind, failed } = {}) {
     if (!message) return;
-    if (this.#frames && !alone) return this.#frames.add(FrameKind.MESSAGE, 0, undefined, message);
+    if (this.#frames && !failed) return this.#frames.add(FrameKind.MESSAGE, 0, undefined, message);
     try {
       snapshot(message.payload);
       this.post(message, transfer, kind);
     } catch (error) {
-      failed(error);
+      if (failed) failed(error);
+      else warnUnsent(error, message.payload);
     }
   }
 
   /** @param {Call} call */
   #sendRequest(call) {
-    const { name, params, options, window } = call;
+    const { handle, name, params, options, window } = call;
     const { timeout, onProgress, progressToken, callId, transfer, idempotencyKey, about, input } =
       options;
+    const frames = this.#frames;
+    const ms = milliseconds(timeout);
     const progress = progressToken ?? (onProgress ? true : undefined);
-    if (!this.#frames) {
-      const isOrdinary =
-        this.role === abp.AGENT &&
-        !window &&
-        progress === undefined &&
-        !(timeout || idempotencyKey || about || input);
-      const message = isOrdinary
-        ? callMessage(callId ?? this.core.idText(call.handle), /** @type {string} */ (name), params)
-        : this.#printRequest(call);
+    const isPlain =
+      progress === undefined && !(ms || window?.[0] || about || input || idempotencyKey);
+    if (!frames) {
+      const asked = { ...options, name, progress: progressToken, input: !!input, value: params };
+      const message =
+        isPlain && this.role === abp.AGENT
+          ? callMessage(callId ?? this.core.idText(handle), /** @type {string} */ (name), params)
+          : this.#print(abp.REQUEST, call, asked, window);
       const failed = (/** @type {unknown} */ error) => call.unsent(error);
       return this.send(message, { transfer, kind: 'request', failed });
     }
-    const key = (call.key = callId ?? this.core.number(call.handle));
-    const ms = milliseconds(timeout);
-    const last = about ?? !!input;
-    const isNamed = last || idempotencyKey;
-    const isMore = window?.[0] || isNamed;
-    if (!ms && progress === undefined && !isMore)
-      return this.#frames.add(FrameKind.REQUEST, key, name, params, transfer);
+    const key = (call.key = callId ?? this.core.number(handle));
+    if (isPlain) return frames.add(FrameKind.REQUEST, key, name, params, transfer);
     const more = [params, ms, progress ?? false];
-    if (isMore) more.push(...(window ?? [0, 0]));
-    if (isNamed) more.push(last);
-    if (idempotencyKey) more.push(idempotencyKey);
-    return this.#frames.add(FrameKind.REQUEST_WITH, key, name, more, transfer);
+    more.push(...(window ?? [0, 0]), about ?? !!input, idempotencyKey);
+    while (more.length > 3 && !more.at(-1)) more.pop();
+    return frames.add(FrameKind.REQUEST_WITH, key, name, more, transfer);
   }
 
-  /** @param {Call} call */
-  #printRequest({ handle, name, params, options, window = [0, 0] }) {
-    const { progressToken: progress, idempotencyKey, about, input } = options;
-    const said = { name, progress, idempotencyKey, about, input: !!input, value: params };
-    return this.core.print(/** @type {any} */ (said), ({ x, pointer }) =>
-      x.print_action(pointer, abp.REQUEST, handle, ...window, Date.now()),
+  /**
+   * What the core prints of a call.
+   * @param {abp.Kind} kind
+   * @param {Call} call
+   * @param {any} said
+   * @param {[number, number]} [amount] chunks and bytes
+   */
+  #print(kind, { handle }, said, [chunks, bytes] = [0, 0]) {
+    return this.core.print(said, ({ x, pointer }) =>
+      x.print_action(pointer, kind, handle, chunks, bytes, Date.now()),
     );
   }
 
@@ -490,67 +457,67 @@ export class Endpoint {
    */
   respond(call, response, transfer) {
     const { key, options } = call;
-    if (this.#frames && key !== undefined) return this.#respondByKey(key, response, transfer);
+    const frames = this.#frames;
+    if (frames && key !== undefined) {
+      const { success, data, metadata } = response;
+      // Of most successes nothing is to be said but how long they took.
+      if (success && metadata && Object.keys(metadata).length === 1)
+        return frames.add(FrameKind.VALUE, key, metadata.duration, data, transfer);
+      return frames.add(FrameKind.RESPONSE, key, undefined, response, transfer);
+    }
     const message = responseMessage(this.role, options.id, response);
-    return this.send(message, {
-      alone: true,
-      transfer,
-      failed: (error) => {
-        if (transfer?.length) return this.respond(call, response);
-        // An answer whose id cannot be cloned is lost: nobody could match it.
-        return unsendable(response.data, error).then((payload) =>
-          this.send({ ...message, payload }, { alone: true }),
-        );
-      },
-    });
+    const failed = (/** @type {unknown} */ error) => {
+      // Once more, without what could not be moved.
+      if (transfer?.length) return this.respond(call, response);
+      return this.#unanswered(response.data, error, (payload) => ({ ...message, payload }));
+    };
+    return this.send(message, { transfer, failed });
   }
 
   /**
-   * @param {unknown} key
-   * @param {any} response
-   * @param {Transferable[]} [transfer]
+   * An answer could not be sent: another one says why. One whose id or key cannot be cloned is lost: nobody could match it.
+   * @param {unknown} data
+   * @param {unknown} error
+   * @param {(response: object) => unknown} wrap makes it a message
    */
-  #respondByKey(key, response, transfer) {
-    const { success, data, metadata } = response;
-    const frames = /** @type {FrameWriter} */ (this.#frames);
-    if (success && metadata && isPlain(metadata))
-      return frames.add(FrameKind.VALUE, key, metadata.duration, data, transfer);
-    return frames.add(FrameKind.RESPONSE, key, undefined, response, transfer);
-  }
-
-  /** @param {Call} call @param {object} info */
-  sendProgress(call, info) {
-    const { handle, options } = call;
-    const number = options.progress === true && this.#frames && this.core.number(handle);
-    if (number) return this.#frames?.add(FrameKind.PROGRESS, number, undefined, info);
-    const progress = options.progress === true ? undefined : options.progress;
-    return this.#sendInfo(info, progress, handle);
+  async #unanswered(data, error, wrap) {
+    const response = failedBy(await reasonUnsent('result', 'data', data, error));
+    try {
+      this.post(wrap(response));
+    } catch (failure) {
+      warnUnsent(failure, response);
+    }
   }
 
   /**
    * @param {object} info
-   * @param {unknown} [progress] the token that names it
+   * @param {unknown} token names it; true is the id of the call
    * @param {abp.Handle} [handle] of its call, if it has one
    */
-  #sendInfo(info, progress, handle = 0) {
-    const message = this.core.print({ whole: '{}', progress }, ({ x, pointer }) =>
+  sendProgress(info, token, handle = 0) {
+    const isById = handle && token === true;
+    const frames = isById ? this.#frames : undefined;
+    const number = frames && this.core.number(handle);
+    if (number) return frames.add(FrameKind.PROGRESS, number, undefined, info);
+    const said = { whole: '{}', progress: isById ? undefined : token };
+    const message = this.core.print(said, ({ x, pointer }) =>
       x.print_progress(pointer, handle, Date.now()),
     );
     message.payload = { ...info, ...message.payload };
-    this.send(message, { kind: 'droppable' });
+    return this.send(message, { kind: 'droppable' });
   }
 
   /** Tells the agent of progress that belongs to no call. @param {any} info */
   notifyProgress({ operationId, ...info }) {
-    if (this.has(abp.PROGRESS)) this.#sendInfo(info, operationId ?? null);
+    if (this.has(abp.PROGRESS)) this.sendProgress(info, operationId ?? null);
   }
 
   /** @param {string} event @param {unknown} data */
   notify(event, data) {
     if (!this.has(abp.NOTIFICATIONS)) return;
-    const print = (/** @type {AbpCore} */ { x, pointer }) =>
-      x.print_notification(pointer, Date.now());
-    const message = this.core.print({ name: '', value: data }, print);
+    const message = this.core.print({ name: '', value: data }, ({ x, pointer }) =>
+      x.print_notification(pointer, Date.now()),
+    );
     // A program may name it by anything that can be sent.
     message.payload.event = event;
     this.send(message);
@@ -566,22 +533,18 @@ export class Endpoint {
     const transfer = transferOf(chunk);
     const frames = this.#frames;
     if (!frames || call.key === undefined) {
-      const message = this.core.print({ value: chunk }, ({ x, pointer }) =>
-        x.print_action(pointer, abp.CHUNK, call.handle, 0, size, Date.now()),
-      );
-      return this.send(message, {
-        transfer,
-        alone: true,
-        failed: (error) => call.chunkFailed(error),
-      });
+      const message = this.#print(abp.CHUNK, call, { value: chunk }, [0, size]);
+      const failed = (/** @type {unknown} */ error) => call.chunkFailed(error);
+      return this.send(message, { transfer, failed });
     }
     frames.add(FrameKind.CHUNK, call.key, size, chunk, transfer);
-    const collects = frames.wait(MAX_TURNS_BETWEEN_CHUNKS);
     const now = performance.now();
-    const { sentAt, bytes } = this.#chunks;
-    const waits = bytes + size < MAX_CHUNK_BYTES && now - sentAt < MAX_CHUNK_DELAY;
-    if (!waits) frames.flush();
-    this.#chunks = waits && collects ? { sentAt, bytes: bytes + size } : { sentAt: now, bytes: 0 };
+    this.#bytes += size;
+    const waits = this.#bytes < MAX_CHUNK_BYTES && now - this.#sentAt < MAX_CHUNK_DELAY;
+    if (frames.wait(MAX_TURNS_BETWEEN_CHUNKS) && waits) return undefined;
+    frames.flush();
+    this.#sentAt = now;
+    this.#bytes = 0;
     return undefined;
   }
 
@@ -590,20 +553,16 @@ export class Endpoint {
    * @param {Call} call
    * @param {[number, number]} amount chunks and bytes
    */
-  sendCredit(call, [chunks, bytes]) {
-    if (call.key && this.#frames)
-      return this.#frames.add(FrameKind.CREDIT, call.key, chunks, bytes);
-    return this.send(
-      this.core.print({}, ({ x, pointer }) =>
-        x.print_action(pointer, abp.CREDIT, call.handle, chunks, bytes, Date.now()),
-      ),
-    );
+  sendCredit(call, amount) {
+    if (!call.key || !this.#frames) return this.send(this.#print(abp.CREDIT, call, {}, amount));
+    return this.#frames.add(FrameKind.CREDIT, call.key, ...amount);
   }
 
   /**
    * @param {unknown[]} entry
    * @param {Transferable[] | undefined} transfer
    * @param {unknown} error
+   * @returns {unknown}
    */
   #undeliverable([kind, key, a, value], transfer, error) {
     const call = /** @type {Call | undefined} */ (
@@ -618,19 +577,13 @@ export class Endpoint {
       case FrameKind.VALUE:
       case FrameKind.RESPONSE: {
         // Once more, without what could not be moved.
-        if (transfer?.length) return this.#frames?.add(/** @type {number} */ (kind), key, a, value);
+        if (transfer?.length) return this.#frames?.add(kind, key, a, value);
         const data = kind === FrameKind.VALUE ? value : getOwn(value, 'data');
-        return void unsendable(data, error).then((response) => {
-          try {
-            this.post([FrameKind.RESPONSE, key, undefined, response]);
-          } catch (failure) {
-            // An answer whose key cannot be cloned is lost: nobody could match it.
-            return warnUnsent(failure, response);
-          }
-        });
+        const wrap = (/** @type {object} */ said) => [FrameKind.RESPONSE, key, undefined, said];
+        return this.#unanswered(data, error, wrap);
       }
     }
-    return void warnUnsent(error, getOwn(value, 'payload') ?? value);
+    return warnUnsent(error, getOwn(value, 'payload') ?? value);
   }
 
   // --- The session ---------------------------------------------------------------------------------
@@ -640,7 +593,7 @@ export class Endpoint {
     // To the core 0 is the default.
     const ms = timeout || MAX_TIMER;
     this.machine.advance();
-    if (this.machine.feed((x, pointer) => x.connect(pointer, ms)) < 0 || this.#isWaiting) return;
+    if (this.machine.feed((x, pointer) => x.connect(pointer, ms)) < 0) return;
     this.#isWaiting = true;
     this.machine.wait(1);
   }
@@ -699,15 +652,18 @@ export class Endpoint {
         if (kind === abp.NOTIFY) return this.core.received;
         const isCancel = kind === abp.SEND && argOf(action) === abp.MSG_CANCEL;
         // A cancel by an id is a request of its own: its record is the context.
-        if (isCancel && isObject(context) && 'answerTo' in context)
+        if (isCancel && getOwn(context, 'callId') !== undefined)
           this.machine.expect(/** @type {any} */ (context), call);
         // A cancel of a call that went out in a frame has an entry of its own there.
         return isCancel && record?.key ? this.core.reason : this.core.message;
       },
       sendRequest: (call) => this.#sendRequest(call),
-      send: (message, record, text) => {
-        if (isObject(text)) this.#sendControl(message, text);
-        else this.#frames?.add(FrameKind.CANCEL, record.key, text, undefined);
+      send: (arg, record, text) => {
+        if (!isObject(text)) this.#frames?.add(FrameKind.CANCEL, record.key, text, undefined);
+        else if (arg === abp.MSG_INITIALIZE_RESULT) this.side.onHandshake?.(text, this.#via);
+        // Not urgent: the handler's signal should fire before time is spent on posting the acknowledgement.
+        else if (arg === abp.MSG_CANCEL_RESULT && this.#frames) this.#frames.addLater(text);
+        else this.send(text, { kind: arg === abp.MSG_INITIALIZE ? 'greeting' : undefined });
       },
       refuse: (code, context, text) => {
         if (text) this.post(text, undefined, undefined, this.#via);
@@ -724,13 +680,11 @@ export class Endpoint {
       session: (state, context) => this.#sessionChanged(state, context),
       failed: (records) => {
         this.dispose();
-        const error = new AbpError('INTERNAL_ERROR', 'The bridge failed', { retryable: true });
-        const metadata = { outcome: abp.FATES[abp.FATE_UNKNOWN] };
         for (const record of records)
           record.fail({
             success: false,
-            error: { ...toErrorObject(error), retryable: false },
-            metadata,
+            error: { code: 'INTERNAL_ERROR', message: 'The bridge failed', retryable: false },
+            metadata: { outcome: abp.FATES[abp.FATE_UNKNOWN] },
           });
         invokeReportingErrors(this.side.onSession, abp.SESSION_LOST, undefined);
       },
@@ -759,29 +713,4 @@ export class Endpoint {
         : undefined;
     invokeReportingErrors(this.side.onSession, state, context?.message);
   }
-
-  /**
-   * @param {abp.Message} arg
-   * @param {any} message
-   */
-  #sendControl(arg, message) {
-    if (arg === abp.MSG_INITIALIZE_RESULT) return this.side.onHandshake?.(message, this.#via);
-    // Not urgent: the handler's signal should fire before time is spent on posting the acknowledgement.
-    if (arg === abp.MSG_CANCEL_RESULT && this.#frames) return this.#frames.addLater(message);
-    return this.send(message, { kind: arg === abp.MSG_INITIALIZE ? 'greeting' : undefined });
-  }
 }
-
-/**
- * The response in place of one that cannot be sent.
- * @param {unknown} data
- * @param {unknown} error
- */
-const unsendable = async (data, error) => ({
-  success: false,
-  error: {
-    code: 'OPERATION_FAILED',
-    message: await reasonUnsent('result', 'data', data, error),
-    retryable: false,
-  },
-});

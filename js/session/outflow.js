@@ -3,9 +3,8 @@ import * as abp from '../driver/abp-boundary.js';
 import { Collection, Iteration, chunkUnsent } from '../common/iteration.js';
 import { sizeOf } from '../common/value-size.js';
 
-export class Outflow {
+export class Outflow extends Iteration {
   #call;
-  #iteration;
   /** Tries the waiting chunk again. @type {undefined | (() => void)} */
   #retry;
   /** Why a chunk could not be sent. @type {import('../common/errors.js').AbpError | undefined} */
@@ -16,27 +15,8 @@ export class Outflow {
    * @param {unknown} source what its handler returned
    */
   constructor(call, source) {
+    super(source);
     this.#call = call;
-    this.#iteration = new Iteration(source);
-  }
-
-  /** Whether the caller reads chunks. */
-  get #isRead() {
-    const { endpoint, handle } = this.#call;
-    const { core, machine } = endpoint;
-    return !machine.failed && core.x.stream_wanted(core.pointer, handle) === 1;
-  }
-
-  /**
-   * Offers a chunk, which is sent if there is room for it.
-   * @param {unknown} chunk
-   * @param {number} size
-   * @returns {boolean} false if there is none
-   */
-  #offered(chunk, size) {
-    const { endpoint, handle } = this.#call;
-    const status = endpoint.machine.feed((x, pointer) => x.chunk(pointer, handle, size), chunk);
-    return status !== abp.E_LIMIT;
   }
 
   /**
@@ -44,42 +24,52 @@ export class Outflow {
    * @returns {Promise<{ data: unknown, collected: boolean } | undefined>} the data of the result: what the handler returned or, if
    *   that is nothing and the caller reads no chunks, a list of them; undefined if it was stopped before its end
    */
-  async run() {
-    const collection = this.#isRead ? undefined : new Collection();
-    if (!this.#call.beginWork()) this.stop(this.#call.reason);
-    const { returned, value } = await this.#iteration.run((chunk) =>
-      collection ? collection.add(chunk) : this.#send(chunk),
+  async stream() {
+    const call = this.#call;
+    const { endpoint, handle } = call;
+    const { core, machine, side } = endpoint;
+    const { prepare } = side;
+    const isRead = !machine.failed && core.x.stream_wanted(core.pointer, handle);
+    const collection = isRead ? undefined : new Collection();
+    if (!call.beginWork()) this.stop(call.reason);
+    const { returned, value } = await this.run(
+      collection
+        ? (chunk) => collection.add(chunk)
+        : prepare
+          ? async (chunk) => this.#offer(await prepare(chunk, call))
+          : (chunk) => this.#offer(chunk),
     );
     if (!returned) return undefined;
     // What cannot be sent is known now, before the call has an outcome.
-    this.#call.endpoint.flush();
+    endpoint.flush();
     this.#requireWhole();
-    const all = collection !== undefined && value === undefined;
-    return { data: all ? collection.chunks : value, collected: all };
+    return collection && value === undefined
+      ? { data: collection.chunks, collected: true }
+      : { data: value, collected: false };
   }
 
-  /** @param {unknown} value @returns {Promise<void> | undefined} for what has to wait */
-  #send(value) {
-    const { prepare } = this.#call.endpoint.side;
-    if (prepare) return this.#prepared(prepare(value, this.#call));
-    return this.#offer(value);
+  /**
+   * Sends a chunk, if there is room for it.
+   * @param {unknown} chunk
+   * @param {number} size
+   * @returns {boolean} false if there is none
+   */
+  #isSent(chunk, size) {
+    return (
+      this.#call.tell((x, pointer, call) => x.chunk(pointer, call, size), chunk) !== abp.E_LIMIT
+    );
   }
 
-  /** @param {unknown} preparing */
-  async #prepared(preparing) {
-    await this.#offer(await preparing);
-  }
-
-  /** @param {unknown} chunk */
+  /** @param {unknown} chunk @returns {Promise<void> | undefined} for what has to wait */
   #offer(chunk) {
     const size = sizeOf(chunk);
-    return this.#offered(chunk, size) ? this.#requireWhole() : this.#waitFor(chunk, size);
+    return this.#isSent(chunk, size) ? this.#requireWhole() : this.#waitFor(chunk, size);
   }
 
   /** @param {unknown} chunk @param {number} size */
   async #waitFor(chunk, size) {
     do await new Promise((resolve) => (this.#retry = () => resolve(undefined)));
-    while (!this.#iteration.stopped && !this.#offered(chunk, size));
+    while (!this.stopped && !this.#isSent(chunk, size));
     this.#requireWhole();
   }
 
@@ -91,7 +81,6 @@ export class Outflow {
   /** There is room again. */
   resume() {
     this.#retry?.();
-    this.#retry = undefined;
   }
 
   /** A chunk could not be sent. @param {unknown} error */
@@ -100,9 +89,9 @@ export class Outflow {
     this.resume();
   }
 
-  /** Nobody waits for chunks any more: the handler ends where it waits. @param {unknown} [reason] */
+  /** @override @param {unknown} [reason] */
   stop(reason) {
-    this.#iteration.stop(reason);
+    super.stop(reason);
     this.resume();
   }
 }

@@ -2,48 +2,6 @@
 import * as abp from '../driver/abp-boundary.js';
 import { reasonText } from '../common/errors.js';
 import { copyRecord, isObject } from '../common/values.js';
-import { readError } from '../wire/responses.js';
-
-/** A `capabilities/cancel` that waits for its answer. */
-export class PendingCancel {
-  /** @type {abp.Handle} */
-  handle = 0;
-
-  /**
-   * @param {import('./endpoint.js').Endpoint} endpoint
-   * @param {(response: any) => void} answerTo
-   * @param {string} callId
-   */
-  constructor(endpoint, answerTo, callId) {
-    this.endpoint = endpoint;
-    this.answerTo = answerTo;
-    this.callId = callId;
-  }
-
-  /**
-   * @param {abp.Outcome} outcome
-   * @param {{ payload?: unknown }} [context] its answer
-   */
-  settle(outcome, context) {
-    const { callId, endpoint } = this;
-    const cancelled = outcome === abp.CANCELLED;
-    if (context?.payload && (cancelled || outcome === abp.COMPLETED))
-      return this.answerTo({ ...readCancelAnswer(context.payload), callId, cancelled });
-    return this.fail(
-      endpoint.core.response(abp.SETTLE, outcome, abp.FATE_UNKNOWN, {
-        reason: endpoint.whyLost(undefined),
-      }),
-    );
-  }
-
-  /**
-   * There was no answer: the call may or may not have been stopped.
-   * @param {{ error: import('../common/errors.js').ErrorObject }} response
-   */
-  fail({ error }) {
-    this.answerTo({ callId: this.callId, cancelled: false, reason: error.message, error });
-  }
-}
 
 /**
  * Asks for whatever call has this id to stop.
@@ -54,24 +12,43 @@ export class PendingCancel {
  */
 export function cancelById(endpoint, callId, reason, answerTo) {
   const { core } = endpoint;
-  endpoint.begin(new PendingCancel(endpoint, answerTo, callId), 0, (x, pointer) => {
+  /** The `capabilities/cancel` that waits for its answer. @type {PendingCancel} */
+  const record = {
+    handle: 0,
+    callId,
+    settle(outcome, context) {
+      const cancelled = outcome === abp.CANCELLED;
+      if (!context?.payload || !(cancelled || outcome === abp.COMPLETED)) {
+        const why = { reason: reasonText(endpoint.cause) };
+        return record.fail(core.response(abp.SETTLE, outcome, abp.FATE_UNKNOWN, why));
+      }
+      const read = copyRecord(context.payload);
+      const { code, retryable, reason, message = reason, error } = read;
+      if (typeof reason !== 'string') delete read.reason;
+      delete read.error;
+      // The published form has no member for an error, so some apps put `code` and `message` beside the other members.
+      const said = isObject(error)
+        ? error
+        : typeof code === 'string' && { code, message, retryable };
+      if (said) {
+        const given = { success: false, error: said };
+        read.error = core.response(abp.SETTLE, abp.COMPLETED, abp.FATE_NONE, { given }).error;
+      }
+      return answerTo({ ...read, callId, cancelled });
+    },
+    // There was no answer: the call may or may not have been stopped.
+    fail: ({ error }) => answerTo({ callId, cancelled: false, reason: error.message, error }),
+  };
+  endpoint.begin(record, 0, (x, pointer) => {
     const length = core.writeId(callId);
     return x.cancel_by_id(pointer, length, core.writeReason(reasonText(reason), length));
   });
 }
 
 /**
- * Reads the answer to a cancel. The published form has no member for an error, so some apps put `code` and `message`
- * beside the other members.
- * @param {unknown} answer what the app sent
- * @returns {{ reason?: string, error?: import('../common/errors.js').ErrorObject, [more: string]: unknown }}
+ * @typedef {object} PendingCancel
+ * @property {abp.Handle} handle
+ * @property {string} callId
+ * @property {(outcome: abp.Outcome, context?: { payload?: unknown }) => void} settle gets its answer
+ * @property {(response: { error: import('../common/errors.js').ErrorObject }) => void} fail
  */
-function readCancelAnswer(answer) {
-  const read = copyRecord(answer);
-  const { code, message = read.reason, retryable } = read;
-  if (typeof read.reason !== 'string') delete read.reason;
-  if (isObject(read.error)) read.error = readError(read.error);
-  else if (typeof code === 'string') read.error = readError({ code, message, retryable });
-  else delete read.error;
-  return read;
-}

@@ -3,7 +3,6 @@ import type { Exposed, Interface } from '../app/expose.js';
 import type { Connection } from '../app/connection.js';
 import type { Capabilities, Entry } from '../app/registry.js';
 import type { Endpoint } from '../session/endpoint.js';
-import type { Call } from '../session/call.js';
 import type { ObserverOptions } from '../session/observers.js';
 import type { TraceListener } from './trace.js';
 
@@ -33,9 +32,6 @@ export interface Manifest {
 
 /** What an app of others' making can do. Its session lasts as long as an agent has one. */
 export type ForeignCapabilities = Capabilities & { end(reason?: string): Promise<void> };
-
-/** A call of such an app, which is told what becomes of its cancel. */
-export type ForeignCall = Pick<Call, 'onStop' | 'stopAnswered'>;
 
 /** Makes events of what it observes. */
 export interface Tracing {

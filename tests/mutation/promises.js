@@ -150,7 +150,7 @@ export const FAULTS = [
     room: 'streams',
     promise: 'what its source throws ends a stream with an error, not as if it were whole',
     file: 'js/agent/call-stream.js',
-    from: 'if (!response.success) throw rejectionOf(response, signal);',
+    from: 'if (!success) throw rejectionOf(response, signal);',
     to: '',
     by: 'tests/node/session-streams.test.js',
   },

@@ -200,8 +200,10 @@ class Tracer {
    * @param {AnyCall} record
    */
   #describe(record) {
-    const { isMade: made, isLocal, name, params, options } = record;
+    const { resolve, rare, name, params, options } = record;
     const { timeout } = options;
+    const isLocal = rare.above !== undefined;
+    const made = !!resolve && !isLocal;
     /** @type {Partial<TraceEvent>} */
     const call = { direction: made ? 'out' : isLocal ? 'local' : 'in' };
     // What is refused may have anything for a name and an id.

@@ -348,8 +348,7 @@ export class Keys {
  * @param {Call} call
  */
 function join(call) {
-  const { machine } = call.endpoint;
-  const goOn = () => void machine.feed((x, pointer) => x.goes_on(pointer, call.handle));
+  const goOn = () => void call.tell((x, pointer, handle) => x.goes_on(pointer, handle));
   call.onStop = goOn;
   if (call.aborted) goOn();
 }

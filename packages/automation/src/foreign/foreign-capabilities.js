@@ -4,7 +4,12 @@
  */
 import { CapabilityList } from '../../../../js/agent/capability-list.js';
 import { NO_ERROR } from '../../../../js/driver/abp-boundary.js';
-import { AbpError, saysCancelled, toErrorObject } from '../../../../js/common/errors.js';
+import {
+  AbpError,
+  reasonText,
+  saysCancelled,
+  toErrorObject,
+} from '../../../../js/common/errors.js';
 import { copyRecord, getOwn } from '../../../../js/common/values.js';
 import { LIST_CHANGED, isResponse, progressInfo } from '../../../../js/wire/messages.js';
 import { readError, readResponse } from '../../../../js/wire/responses.js';
@@ -12,7 +17,6 @@ import { sessionOf } from '../../../../js/app/connection.js';
 import { requireJson } from '../../../schemas/src/require-json.js';
 
 /** @import { ProgressInfo, Response } from '../../../../js/wire/messages.js' */
-/** @import { ForeignCall } from '../../../../js/types/parts.js' */
 /** @import { CallContext } from '../../../../js/app/registry.js' */
 /** @import { ForeignApp, Hear } from './foreign-app.js' */
 
@@ -257,16 +261,23 @@ export class ForeignCapabilities {
    * Asks the app to stop a call.
    * @param {string} id
    * @param {string | undefined} reason
-   * @param {Pick<ForeignCall, 'stopAnswered'>} call gets the app's word; where the app does not know, its response decides
+   * @param {import('../../../../js/session/call.js').Call} call gets the app's word; where the app does not know, its response decides
    */
   async #stop(id, reason, call) {
+    /** @type {unknown} */
+    let answer;
     try {
-      const answer = await this.#app.cancel(id, reason);
-      if (getOwn(answer, 'outcome') === 'unknown') return;
-      call.stopAnswered(getOwn(answer, 'cancelled') === true, getOwn(answer, 'reason'));
+      answer = await this.#app.cancel(id, reason);
     } catch (error) {
-      call.stopAnswered(false, toErrorObject(error).message);
+      answer = { reason: toErrorObject(error).message };
     }
+    if (!call.handle || getOwn(answer, 'outcome') === 'unknown') return;
+    const accepted = Number(getOwn(answer, 'cancelled') === true);
+    const { core } = call.endpoint;
+    call.tell((x, pointer, handle) => {
+      const length = core.writeReason(reasonText(getOwn(answer, 'reason')));
+      return x.cancel_answered(pointer, handle, accepted, length);
+    });
   }
 
   /** An id that no other call has: several agents may choose the same. @param {string} callId */

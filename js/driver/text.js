@@ -26,7 +26,8 @@ export function textOf(message, payload, longest) {
   };
   /** @type {(this: unknown, key: string, value: any) => unknown} */
   function write(key, value) {
-    if (this === payload && VALUES.includes(key)) return VALUES.indexOf(key);
+    const place = this === payload ? VALUES.indexOf(key) : -1;
+    if (place >= 0) return place;
     const isTold = isObject(this) && told.includes(this);
     const isValue = isTold || (key === 'id' && this === message);
     if (ArrayBuffer.isView(value) || (isValue && isObject(value))) return undefined;
@@ -50,7 +51,7 @@ export function textOf(message, payload, longest) {
  * @param {unknown} payload
  * @param {string | undefined} place as the core has it; undefined if there is none
  */
-export const valueAt = (payload, place) =>
+export const valueIn = (payload, place) =>
   place === undefined ? undefined : getOwn(payload, VALUES[Number(place)]);
 
 /**

@@ -16,7 +16,6 @@ import { sizeOf } from '../common/value-size.js';
 import { MAX_TIMER, getOwn, isObject, milliseconds } from '../common/values.js';
 import { AbpCore } from '../driver/abp-core.js';
 import { Machine, argOf, kindOf } from '../driver/machine.js';
-import { valueAt } from '../driver/text.js';
 import * as FrameKind from '../wire/frame-kinds.js';
 import { FrameWriter, MAX_FRAME_ENTRIES } from '../wire/frames.js';
 import { OUTCOME, progressInfo } from '../wire/messages.js';
@@ -230,10 +229,10 @@ export class Endpoint {
       return machine.feed((x, pointer) => x.receive(pointer, length), context);
     };
     if (receive() !== abp.FOLLOWS) return;
-    const { name, place, ...asked } = core.received;
+    const { name, value, ...asked } = core.received(payload);
     /** @type {any} */
     const options = { ...asked, id: getOwn(message, 'id') };
-    const call = new Call(this, name, valueAt(payload, place), options);
+    const call = new Call(this, name, value, options);
     const take = () =>
       this.#take(call, (x, pointer, flags, fault) => x.take(pointer, flags, fault));
     // What says whether it is refused may have used the core meanwhile.
@@ -696,7 +695,7 @@ export class Endpoint {
         const kind = kindOf(action);
         // Such a call is refused in the form in which it came.
         if (kind === abp.REFUSE && context instanceof Call) return undefined;
-        if (kind === abp.NOTIFY) return this.core.received;
+        if (kind === abp.NOTIFY) return this.core.received(getOwn(context, 'payload'));
         const isCancel = kind === abp.SEND && argOf(action) === abp.MSG_CANCEL;
         // A cancel by an id is a request of its own: its record is the context.
         if (isCancel && isObject(context) && 'answerTo' in context)
@@ -719,8 +718,8 @@ export class Endpoint {
         if (call) info.operationId ??= this.core.idText(call);
         invokeReportingErrors(call ? record.options.onProgress : this.side.onProgress, info);
       },
-      notify: ({ name, place }, { payload }) =>
-        void invokeReportingErrors(this.side.onNotification, name, valueAt(payload, place)),
+      notify: ({ name, value }) =>
+        void invokeReportingErrors(this.side.onNotification, name, value),
       session: (state, context) => this.#sessionChanged(state, context),
       failed: (records) => {
         this.dispose();

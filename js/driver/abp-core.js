@@ -1,9 +1,9 @@
 /** ABP's core: an endpoint, and the text that crosses. What the text means is not known here. */
 import * as abp from './abp-boundary.js';
 import { Core, outOfMemory } from './core.js';
-import { messageOf, responseOf, textOf, valueIn } from './text.js';
+import { VALUES, responseOf, textOf } from './text.js';
 import { CoreModule } from './module.js';
-import { isObject } from '../common/values.js';
+import { getOwn, isObject } from '../common/values.js';
 
 /** @type {CoreModule<abp.Exports>} */
 const module = new CoreModule(
@@ -48,23 +48,13 @@ export class AbpCore extends Core {
   #maxControlLength;
 
   /**
-   * @param {abp.Role} role `AGENT` or `APP`
-   * @param {number} features bits of `abp_feature`
-   * @param {Limits | null} [limits] absent ones are the defaults
-   * @param {boolean} [restart] app: whether a new `initialize` replaces the session
+   * @param {abp.Config} config Limits that are absent have their defaults. `restart` of an app: whether a new `initialize` replaces
+   *   the session. `foreign`: whether what it calls is not ours, which then decides what becomes of a cancel
    * @param {import('./core.js').Tap<abp.Exports>} [tap]
-   * @param {boolean} [foreign] whether what it calls is not ours: then that decides what becomes of a cancel
    */
-  constructor(role, features, limits, restart = false, tap = undefined, foreign = false) {
-    const config = {
-      ...limits,
-      role,
-      features,
-      restart: Number(restart),
-      foreign: Number(foreign),
-    };
+  constructor(config, tap) {
     super(module, abp.CONFIG, config, tap);
-    this.#maxControlLength = limits?.maxControlLength ?? abp.DEFAULT_MAX_TEXT;
+    this.#maxControlLength = config.maxControlLength ?? abp.DEFAULT_MAX_TEXT;
   }
 
   /**
@@ -96,15 +86,29 @@ export class AbpCore extends Core {
     if (!length || this.x.describe(this.pointer, length - DESCRIPTION_AT) < 0) throw outOfMemory();
   }
 
-  /** @param {number} at where the core has printed a text; 0 if memory was short */
+  /** What the core has printed. @param {number} at where; 0 if memory was short */
   #printed(at) {
     if (!at) throw outOfMemory();
-    return this.instance.readTerminated(at);
+    return JSON.parse(this.instance.readTerminated(at));
+  }
+
+  /**
+   * Writes texts to the scratch, one after the other.
+   * @param {(string | undefined)[]} texts
+   * @returns {any} their lengths in bytes
+   */
+  #writeAll(texts) {
+    let end = 0;
+    return texts.map((text) => {
+      const length = this.write(text, end);
+      end += length;
+      return length;
+    });
   }
 
   /** The message of the SEND or REFUSE just taken. */
   get message() {
-    return JSON.parse(this.#printed(this.x.print(this.pointer, Date.now())));
+    return this.#printed(this.x.print(this.pointer, Date.now()));
   }
 
   /**
@@ -121,9 +125,10 @@ export class AbpCore extends Core {
       word(field) ? this.instance.read(word(field), word(field + 4)) : undefined;
     /** @param {number} field whose text is never empty */
     const json = (field) => JSON.parse(text(field) ?? 'null') ?? undefined;
+    const place = text(abp.BODY_PAYLOAD);
     return {
       name: text(abp.BODY_NAME),
-      value: valueIn(payload, text(abp.BODY_PAYLOAD)),
+      value: place && getOwn(payload, VALUES[Number(place)]),
       progress: json(abp.BODY_TOKEN),
       idempotencyKey: json(abp.BODY_KEY),
       about: json(abp.BODY_REPEATS),
@@ -139,20 +144,20 @@ export class AbpCore extends Core {
    * @returns {any} undefined if there is nothing to be said any more
    */
   print({ name, progress, idempotencyKey, about, input, value, whole = '0' }, print) {
-    const parts = [progress, idempotencyKey, about].map((part) => JSON.stringify(part));
-    let offset = 0;
-    const [nameLength, ...lengths] = [name, whole, undefined, ...parts].map((text) => {
-      const length = this.write(text, offset);
-      offset += length;
-      return length;
-    });
-    this.x.say(
-      nameLength,
-      .../** @type {[number, number, number, number, number]} */ (lengths),
-      Number(!!input),
-    );
+    const values = [progress, idempotencyKey, about].map((part) => JSON.stringify(part));
+    const [ofName, ofPayload, ofProgress, ofKey, ofAbout] = this.#writeAll([
+      name,
+      whole,
+      ...values,
+    ]);
+    this.x.say(ofName, ofPayload, 0, ofProgress, ofKey, ofAbout, Number(!!input));
     const at = print(this);
-    return at ? messageOf(this.instance.readTerminated(at), value) : undefined;
+    if (!at) return undefined;
+    const message = this.#printed(at);
+    const { payload } = message;
+    if (!isObject(payload)) message.payload = value;
+    else for (const key of VALUES) if (key in payload) /** @type {any} */ (payload)[key] = value;
+    return message;
   }
 
   /**
@@ -172,7 +177,7 @@ export class AbpCore extends Core {
     const words = reason === undefined ? -1 : this.writeReason(reason, length);
     const how = (expired ? 1 : 0) + (repeatable ? 2 : 0);
     const at = this.x.print_response(this.pointer, kind, arg, fate, length, words, how);
-    return responseOf(JSON.parse(this.#printed(at)), given);
+    return responseOf(this.#printed(at), given);
   }
 
   /**

@@ -131,7 +131,14 @@ export class Endpoint {
     this.role = role;
     this.callee = callee;
     this.side = side;
-    this.core = new AbpCore(role, features, limits, restart, observers?.run, callee.foreign);
+    const config = {
+      ...limits,
+      role,
+      features,
+      restart: Number(restart),
+      foreign: Number(callee.foreign),
+    };
+    this.core = new AbpCore(config, observers?.run);
     this.machine = new Machine(this.core, this.#acts());
     this.#via = this.transport = transport;
     observers?.tracing?.follow(this);

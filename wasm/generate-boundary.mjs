@@ -19,6 +19,7 @@ const MODULES = {
     boundary: ['wasm/boundary.h', 'wasm/action.h', 'wasm/abp_boundary.c'],
     structs: { ACTION: 'abp_action', BODY: 'abp_body', CONFIG: 'abp_config' },
     names: { KINDS: 'abp_kind', SESSIONS: 'abp_session' },
+    fields: { FIELDS: 'abp_config' },
     words: { FATES: 'abp_fate' },
   },
   rpc: {
@@ -82,6 +83,11 @@ function namesOf(file, of) {
   });
 }
 
+/** What a field of a configuration is called in JavaScript: stream_chunks is streamChunks, and grace_ms, in ms, is grace. */
+const optionOf = (field) =>
+  ({ max_id: 'maxIdLength', max_text: 'maxControlLength', remember_ms: 'rememberFor' })[field] ??
+  field.replace(/_ms$/, '').replace(/_(\w)/g, (_, letter) => letter.toUpperCase());
+
 /** Each field of a struct: its name, its offset in bytes, and its type if that is a single number. */
 function fieldsOf(files, struct) {
   const source = files.map(read).join('\n');
@@ -125,6 +131,10 @@ function* exportsOf(files, numbers) {
   }
 }
 
+/** An object as a constant. */
+const tableOf = (as, entries) =>
+  `export const ${as} = {\n${entries.map(([key, value]) => `  ${key}: ${value},`).join('\n')}\n};`;
+
 /** Handles and the numbers of calls are 0 where there is none. */
 const brand = (type) =>
   `/** @typedef {${/_(call|task|number)$/.test(type) ? '0 | ' : ''}Brand<'${type}'>} ${nameOf(type)} */`;
@@ -154,7 +164,13 @@ function generate(name) {
           where +
           fields.map(([key, at]) => `export const ${as}_${key.toUpperCase()} = ${at};`).join('\n')
         );
-      return `${where}export const ${as} = {\n${fields.map(([key, at]) => `  ${key}: ${at},`).join('\n')}\n};`;
+      return (
+        where +
+        tableOf(
+          as,
+          fields.map(([key, at]) => [optionOf(key), at]),
+        )
+      );
     }),
     ...Object.entries(words).map(([as, type]) => {
       const texts = namesOf(headers[0], type).map((text) => `'${text}'`);
@@ -169,7 +185,7 @@ ${layouts
  * @typedef {object} Config
 ${fields
   .filter(([, , type]) => type)
-  .map(([key, , type]) => ` * @property {${typeOf(type, numbers)}} [${key}]`)
+  .map(([key, , type]) => ` * @property {${typeOf(type, numbers)}} [${optionOf(key)}]`)
   .join('\n')}
  */`,
   )
@@ -205,18 +221,20 @@ ${text}
 
 /** A file of their own: whoever only loads the core does not load them. */
 function generateNames(name) {
-  const {
-    headers: [header],
-    names,
-  } = MODULES[name];
+  const { headers, names, fields } = MODULES[name];
+  const [header] = headers;
   const lists = Object.entries(names).map(([as, type]) => {
     const texts = namesOf(header, type).map((text) => `'${text}'`);
     const line = `export const ${as} = [${texts.join(', ')}];`;
     const list = line.length > 100 ? `export const ${as} = [\n  ${texts.join(',\n  ')},\n];` : line;
     return `/** By ${type}. */\n${list}\n`;
   });
+  const layouts = Object.entries(fields).map(
+    ([as, struct]) =>
+      `/** Where the fields of ${struct} lie, in bytes, by their names in C. */\n${tableOf(as, fieldsOf(headers, struct))}\n`,
+  );
   const from = `// Generated from ${header} by wasm/generate-boundary.mjs: change that instead.`;
-  return `${from}\n\n${lists.join('\n')}`;
+  return `${from}\n\n${[...lists, ...layouts].join('\n')}`;
 }
 
 /** The files in JavaScript of a module, with their texts. */

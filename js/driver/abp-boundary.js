@@ -1,7 +1,7 @@
 // Generated from src/abp.h, src/wire_abp.h, wasm/boundary.h, wasm/action.h and wasm/abp_boundary.c by wasm/generate-boundary.mjs: change those instead.
 
 /** The digest of this file. The module must have the same: see js/driver/instance.js. */
-export const ABI = 1224784101;
+export const ABI = 38432736;
 
 /** @import { Brand, Pointer } from './instance.js' */
 
@@ -172,20 +172,20 @@ export const CONFIG = {
   role: 0,
   seed: 4,
   features: 20,
-  max_calls: 24,
-  max_concurrent: 28,
+  maxCalls: 24,
+  maxConcurrent: 28,
   remembered: 32,
-  remember_ms: 36,
-  grace_ms: 40,
-  max_id: 44,
-  max_text: 48,
-  heartbeat_ms: 52,
-  probe_ms: 56,
+  rememberFor: 36,
+  grace: 40,
+  maxIdLength: 44,
+  maxControlLength: 48,
+  heartbeat: 52,
+  probe: 56,
   restart: 60,
   foreign: 64,
-  first_number: 68,
-  stream_chunks: 72,
-  stream_bytes: 76,
+  firstNumber: 68,
+  streamChunks: 72,
+  streamBytes: 76,
 };
 
 /** By abp_fate, as they stand on the wire. */
@@ -204,20 +204,20 @@ export const FATES = /** @type {any[]} */ ([
  * @typedef {object} Config
  * @property {Role} [role]
  * @property {number} [features]
- * @property {number} [max_calls]
- * @property {number} [max_concurrent]
+ * @property {number} [maxCalls]
+ * @property {number} [maxConcurrent]
  * @property {number} [remembered]
- * @property {number} [remember_ms]
- * @property {number} [grace_ms]
- * @property {number} [max_id]
- * @property {number} [max_text]
- * @property {number} [heartbeat_ms]
- * @property {number} [probe_ms]
+ * @property {number} [rememberFor]
+ * @property {number} [grace]
+ * @property {number} [maxIdLength]
+ * @property {number} [maxControlLength]
+ * @property {number} [heartbeat]
+ * @property {number} [probe]
  * @property {number} [restart]
  * @property {number} [foreign]
- * @property {number} [first_number]
- * @property {number} [stream_chunks]
- * @property {number} [stream_bytes]
+ * @property {number} [firstNumber]
+ * @property {number} [streamChunks]
+ * @property {number} [streamBytes]
  */
 
 /**

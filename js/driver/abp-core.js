@@ -1,9 +1,9 @@
 /** ABP's core: an endpoint, and the text that crosses. What the text means is not known here. */
 import * as abp from './abp-boundary.js';
-import { ActionReader, callLimits, outOfMemory } from './core.js';
-import { messageOf, responseOf, textOf } from './text.js';
+import { Core, outOfMemory } from './core.js';
+import { VALUES, responseOf, textOf } from './text.js';
 import { CoreModule } from './module.js';
-import { isObject } from '../common/values.js';
+import { getOwn, isObject } from '../common/values.js';
 
 /** @type {CoreModule<abp.Exports>} */
 const module = new CoreModule(
@@ -42,39 +42,19 @@ const DESCRIPTION_AT = 32;
 
 /**
  * One endpoint in the core.
- * @extends {ActionReader<'abp_endpoint', abp.Exports, abp.Config>}
+ * @extends {Core<'abp_endpoint', abp.Exports, abp.Config>}
  */
-export class AbpCore extends ActionReader {
+export class AbpCore extends Core {
   #maxControlLength;
 
   /**
-   * @param {abp.Role} role `AGENT` or `APP`
-   * @param {number} features bits of `abp_feature`
-   * @param {Limits | null} [limits] absent ones are the defaults
-   * @param {boolean} [restart] app: whether a new `initialize` replaces the session
+   * @param {abp.Config} config Limits that are absent have their defaults. `restart` of an app: whether a new `initialize` replaces
+   *   the session. `foreign`: whether what it calls is not ours, which then decides what becomes of a cancel
    * @param {import('./core.js').Tap<abp.Exports>} [tap]
-   * @param {boolean} [foreign] whether what it calls is not ours: then that decides what becomes of a cancel
    */
-  constructor(role, features, limits, restart = false, tap = undefined, foreign = false) {
-    limits ??= {}; // null, too, is none
-    super(
-      module,
-      abp.CONFIG,
-      {
-        ...callLimits(limits),
-        role,
-        features,
-        max_text: limits.maxControlLength,
-        heartbeat_ms: limits.heartbeat,
-        probe_ms: limits.probe,
-        stream_chunks: limits.streamChunks,
-        stream_bytes: limits.streamBytes,
-        restart: Number(restart),
-        foreign: Number(foreign),
-      },
-      tap,
-    );
-    this.#maxControlLength = limits.maxControlLength ?? abp.DEFAULT_MAX_TEXT;
+  constructor(config, tap) {
+    super(module, abp.CONFIG, config, tap);
+    this.#maxControlLength = config.maxControlLength ?? abp.DEFAULT_MAX_TEXT;
   }
 
   /**
@@ -87,8 +67,7 @@ export class AbpCore extends ActionReader {
   writeText(message, payload, offset) {
     if (!isObject(message)) return 0;
     try {
-      const text = textOf(message, payload, this.#maxControlLength);
-      return Math.max(this.instance.write(text, offset), 0);
+      return this.write(textOf(message, payload, this.#maxControlLength), offset);
     } catch (error) {
       if (error instanceof RangeError) return 0;
       throw error;
@@ -102,44 +81,59 @@ export class AbpCore extends ActionReader {
    */
   describe(member, value) {
     if (value === undefined) return;
-    const length = this.instance.write(JSON.stringify(value), DESCRIPTION_AT);
-    this.instance.write(`${member}\0`);
-    if (length < 0 || this.x.describe(this.pointer, length) < 0) throw outOfMemory();
+    const name = `${member}\0`.padEnd(DESCRIPTION_AT);
+    const length = this.write(name + JSON.stringify(value));
+    if (!length || this.x.describe(this.pointer, length - DESCRIPTION_AT) < 0) throw outOfMemory();
   }
 
-  /** @param {number} at where the core has printed a text; 0 if memory was short */
+  /** What the core has printed. @param {number} at where; 0 if memory was short */
   #printed(at) {
     if (!at) throw outOfMemory();
-    return this.instance.readTerminated(at);
+    return JSON.parse(this.instance.readTerminated(at));
+  }
+
+  /**
+   * Writes texts to the scratch, one after the other.
+   * @param {(string | undefined)[]} texts
+   * @returns {any} their lengths in bytes
+   */
+  #writeAll(texts) {
+    let end = 0;
+    return texts.map((text) => {
+      const length = this.write(text, end);
+      end += length;
+      return length;
+    });
   }
 
   /** The message of the SEND or REFUSE just taken. */
   get message() {
-    return JSON.parse(this.#printed(this.x.print(this.pointer, Date.now())));
+    return this.#printed(this.x.print(this.pointer, Date.now()));
   }
 
-  /** The parts of the call, the question or the notification that was received. */
-  get received() {
+  /**
+   * The parts of the call, the question or the notification that was received.
+   * @param {unknown} payload of its message
+   */
+  received(payload) {
     const { u32 } = this.instance;
     const at = this.x.received(this.pointer) >> 2;
     /** @param {number} field */
-    const text = (field) =>
-      u32[at + (field >> 2)]
-        ? this.instance.read(u32[at + (field >> 2)], u32[at + (field >> 2) + 1])
-        : undefined;
+    const word = (field) => u32[at + (field >> 2)];
     /** @param {number} field */
-    const json = (field) => {
-      const found = text(field);
-      return found === undefined ? undefined : JSON.parse(found);
-    };
+    const text = (field) =>
+      word(field) ? this.instance.read(word(field), word(field + 4)) : undefined;
+    /** @param {number} field whose text is never empty */
+    const json = (field) => JSON.parse(text(field) ?? 'null') ?? undefined;
+    const place = text(abp.BODY_PAYLOAD);
     return {
       name: text(abp.BODY_NAME),
-      place: text(abp.BODY_PAYLOAD),
+      value: place && getOwn(payload, VALUES[Number(place)]),
       progress: json(abp.BODY_TOKEN),
       idempotencyKey: json(abp.BODY_KEY),
       about: json(abp.BODY_REPEATS),
-      timeout: u32[at + (abp.BODY_TIMEOUT_MS >> 2)],
-      input: u32[at + (abp.BODY_INPUT >> 2)] !== 0,
+      timeout: word(abp.BODY_TIMEOUT_MS),
+      input: word(abp.BODY_INPUT) !== 0,
     };
   }
 
@@ -149,27 +143,21 @@ export class AbpCore extends ActionReader {
    * @param {(at: AbpCore) => number} print prints it
    * @returns {any} undefined if there is nothing to be said any more
    */
-  print({ name, progress, idempotencyKey, about, input, value, whole }, print) {
-    let offset = 0;
-    /** @param {string | undefined} text */
-    const put = (text) => {
-      const length = text === undefined ? 0 : Math.max(this.instance.write(text, offset), 0);
-      offset += length;
-      return length;
-    };
-    /** @param {unknown} part */
-    const json = (part) => put(part === undefined ? undefined : JSON.stringify(part));
-    this.x.say(
-      put(name),
-      put(whole ?? '0'),
-      0,
-      json(progress),
-      json(idempotencyKey),
-      json(about),
-      Number(input ?? 0),
-    );
+  print({ name, progress, idempotencyKey, about, input, value, whole = '0' }, print) {
+    const values = [progress, idempotencyKey, about].map((part) => JSON.stringify(part));
+    const [ofName, ofPayload, ofProgress, ofKey, ofAbout] = this.#writeAll([
+      name,
+      whole,
+      ...values,
+    ]);
+    this.x.say(ofName, ofPayload, 0, ofProgress, ofKey, ofAbout, Number(!!input));
     const at = print(this);
-    return at ? messageOf(this.instance.readTerminated(at), value) : undefined;
+    if (!at) return undefined;
+    const message = this.#printed(at);
+    const { payload } = message;
+    if (!isObject(payload)) message.payload = value;
+    else for (const key of VALUES) if (key in payload) /** @type {any} */ (payload)[key] = value;
+    return message;
   }
 
   /**
@@ -187,9 +175,9 @@ export class AbpCore extends ActionReader {
   response(kind, arg, fate, { given, reason, expired, repeatable } = {}) {
     const length = given === undefined ? 0 : this.writeText(Object(given), given);
     const words = reason === undefined ? -1 : this.writeReason(reason, length);
-    const how = Number(expired ?? 0) + 2 * Number(repeatable ?? 0);
+    const how = (expired ? 1 : 0) + (repeatable ? 2 : 0);
     const at = this.x.print_response(this.pointer, kind, arg, fate, length, words, how);
-    return responseOf(JSON.parse(this.#printed(at)), given);
+    return responseOf(this.#printed(at), given);
   }
 
   /**
@@ -216,11 +204,5 @@ export class AbpCore extends ActionReader {
   /** The id of a call as text. @param {abp.Handle} call */
   idText(call) {
     return this.instance.readScratch(this.x.id_text(this.pointer, call));
-  }
-
-  /** @override */
-  counters() {
-    const own = { unknownType: abp.UNKNOWN_TYPE, overrun: abp.OVERRUN };
-    return { ...super.counters(), ...this.count(own) };
   }
 }

@@ -1,7 +1,7 @@
 /** What cores have in common: an object in the module's memory, text that is written there, and actions that are read. */
 import * as abp from './abp-boundary.js';
 import { AbpError, MAX_REASON_LENGTH } from '../common/errors.js';
-import { limitOf } from '../common/values.js';
+import { limitOf, textOf } from '../common/values.js';
 
 /** @import { CallNumber, Counter, Fate, Handle, Packed } from './abp-boundary.js' */
 /** @import { BaseExports, Instance, Pointer } from './instance.js' */
@@ -17,7 +17,26 @@ export const outOfMemory = () =>
  *   create: (now: number) => Pointer<T>,
  *   destroy: (pointer: Pointer<T>) => Pointer<T>,
  *   count(pointer: Pointer<T>, counter: number): number,
+ *   action?: () => number,
+ *   number?: (pointer: Pointer<T>, call: Handle) => CallNumber,
  * }} CoreExports
+ */
+
+/**
+ * The exports of a module of calls.
+ * @template {string} T
+ * @typedef {CoreExports<T> & {
+ *   next: (pointer: Pointer<T>) => Packed,
+ *   advance: (pointer: Pointer<T>, now: number) => Packed,
+ *   close: (pointer: Pointer<T>) => Packed,
+ *   lost: (pointer: Pointer<T>) => Packed,
+ *   cancel: (pointer: Pointer<T>, call: Handle, reason_length: number) => Packed,
+ *   postpone: (pointer: Pointer<T>, call: Handle) => Packed,
+ *   begin: (pointer: Pointer<T>, call: Handle) => Packed,
+ *   unsent: (pointer: Pointer<T>, call: Handle) => Packed,
+ *   finish(pointer: Pointer<T>, call: Handle, outcome: number, fate: Fate): Packed,
+ *   count: (pointer: Pointer<T>, counter: Counter) => number,
+ * }} CallExports
  */
 
 /**
@@ -28,15 +47,31 @@ export const outOfMemory = () =>
  * @returns {X}
  */
 
+/** What cores of calls count, by the numbers that they have in common. */
+const COUNTERS = {
+  inFlightOut: abp.IN_FLIGHT_OUT,
+  inFlightIn: abp.IN_FLIGHT_IN,
+  remembered: abp.REMEMBERED,
+  late: abp.LATE,
+  stray: abp.STRAY,
+  malformed: abp.MALFORMED,
+  unknownType: abp.UNKNOWN_TYPE,
+  refused: abp.REFUSED,
+  overrun: abp.OVERRUN,
+};
+
 /**
  * One object of a core, such as an endpoint. Inputs are called directly as exports of the module,
- * `core.x.NAME(core.pointer, …)`; the headers in src/ say what each means.
+ * `core.x.NAME(core.pointer, …)`; the headers in src/ say what each means. One of calls has the action that was just taken from it,
+ * too: it is one packed integer, and its details are read from memory.
  * @template {string} T
  * @template {CoreExports<T>} X
  * @template {object} C its configuration
  */
 export class Core {
   #module;
+  /** Where it keeps the details of its action, in words. */
+  #action;
 
   /**
    * @param {CoreModule<X>} module
@@ -48,15 +83,15 @@ export class Core {
     this.#module = module;
     this.instance = module.instance();
     this.x = tap ? tap(this.instance) : this.instance.x;
-    const fields = Object.entries(config).map(([name, value]) => {
-      const offset = layout[/** @type {keyof C} */ (name)];
-      if (!(offset >= 0)) throw new TypeError(`the core's configuration has no field ${name}`);
-      return [offset, limitOf(value)];
-    });
+    const fields = Object.entries(layout).map(([name, offset]) => [
+      offset,
+      limitOf(/** @type {any} */ (config)[name]),
+    ]);
     this.instance.configure(layout.seed, fields);
     /** Its address, the first argument of the exports. @type {Pointer<T>} */
     this.pointer = this.x.create(performance.now());
     if (!this.pointer) throw outOfMemory();
+    this.#action = (this.x.action?.() ?? 0) >> 2;
   }
 
   /** Gives its memory back. Inputs that come later find nothing. */
@@ -79,124 +114,67 @@ export class Core {
   }
 
   /**
+   * Writes a text to the scratch.
+   * @param {string | undefined} text
+   * @param {number} [offset] where in the scratch it begins, in bytes
+   * @returns {number} its length in bytes; 0 if there is none, or memory is short
+   */
+  write(text, offset) {
+    return text === undefined ? 0 : Math.max(this.instance.write(text, offset), 0);
+  }
+
+  /**
    * Writes a reason to the scratch, cut to `MAX_REASON_LENGTH`.
    * @param {unknown} reason only a string is a reason
    * @param {number} [offset] where in the scratch it begins, in bytes
    * @returns {number} its length in bytes; 0 if there is none, or memory is short
    */
   writeReason(reason, offset) {
-    if (typeof reason !== 'string') return 0;
-    return Math.max(this.instance.write(reason.slice(0, MAX_REASON_LENGTH), offset), 0);
+    return this.write(textOf(reason)?.slice(0, MAX_REASON_LENGTH), offset);
   }
 
-  /**
-   * Reads counters.
-   * @param {Record<string, Parameters<X['count']>[1]>} counters their numbers in the core, by name
-   * @returns {Record<string, number>}
-   */
-  count(counters) {
-    const read = (/** @type {[string, Parameters<X['count']>[1]]} */ [name, counter]) => [
-      name,
-      this.x.count(this.pointer, counter),
-    ];
-    return Object.fromEntries(Object.entries(counters).map(read));
+  /** A word of the action. @param {number} field its offset, in bytes */
+  #word(field) {
+    return this.instance.u32[this.#action + (field >> 2)];
   }
-}
-
-/**
- * The exports of a module of calls.
- * @template {string} T
- * @typedef {CoreExports<T> & {
- *   action: () => number,
- *   next: (pointer: Pointer<T>) => Packed,
- *   advance: (pointer: Pointer<T>, now: number) => Packed,
- *   close: (pointer: Pointer<T>) => Packed,
- *   lost: (pointer: Pointer<T>) => Packed,
- *   cancel: (pointer: Pointer<T>, call: Handle, reason_length: number) => Packed,
- *   unsent: (pointer: Pointer<T>, call: Handle) => Packed,
- *   finish(pointer: Pointer<T>, call: Handle, outcome: number, fate: Fate): Packed,
- *   number: (pointer: Pointer<T>, call: Handle) => CallNumber,
- *   count: (pointer: Pointer<T>, counter: Counter) => number,
- * }} CallExports
- */
-
-/** What cores of calls count, by the numbers that they have in common. */
-const COUNTERS = {
-  inFlightOut: abp.IN_FLIGHT_OUT,
-  inFlightIn: abp.IN_FLIGHT_IN,
-  remembered: abp.REMEMBERED,
-  late: abp.LATE,
-  stray: abp.STRAY,
-  malformed: abp.MALFORMED,
-  refused: abp.REFUSED,
-};
-
-/**
- * What the configurations of calls have in common.
- * @param {Pick<import('./abp-core.js').Limits, 'maxCalls' | 'maxConcurrent' | 'remembered' | 'rememberFor' | 'grace' | 'maxIdLength' |
- *   'firstNumber'>} limits
- * @returns {Partial<abp.Config>}
- */
-export const callLimits = (limits) => ({
-  max_calls: limits.maxCalls,
-  max_concurrent: limits.maxConcurrent,
-  remembered: limits.remembered,
-  remember_ms: limits.rememberFor,
-  grace_ms: limits.grace,
-  max_id: limits.maxIdLength,
-  first_number: limits.firstNumber,
-});
-
-/**
- * One that makes and receives calls, and the action that was just taken from it. An action is one packed integer; its details are
- * read from memory.
- * @template {string} T
- * @template {CallExports<T>} X
- * @template {object} C its configuration
- * @extends {Core<T, X, C>}
- */
-export class ActionReader extends Core {
-  /** Where the core keeps the details of its action. */
-  #action = this.x.action();
 
   /** The call that the action is about. */
   get call() {
-    return /** @type {Handle} */ (this.instance.u32[(this.#action + abp.ACTION_CALL) >> 2]);
+    return /** @type {Handle} */ (this.#word(abp.ACTION_CALL));
   }
 
   /** The time of a WAKE, in ms. */
   get at() {
-    const { u32 } = this.instance;
-    const at = (this.#action + abp.ACTION_AT) >> 2;
-    return u32[at] + u32[at + 1] * 2 ** 32;
+    return this.#word(abp.ACTION_AT) + this.#word(abp.ACTION_AT + 4) * 2 ** 32;
   }
 
   /** How much of a stream: chunks and bytes. @returns {[number, number]} */
   get amount() {
-    return [this.instance.u32[(this.#action + abp.ACTION_CHUNKS) >> 2], this.at];
+    return [this.#word(abp.ACTION_CHUNKS), this.at];
   }
 
   /** The reason of an ABORT or a cancel, or undefined. */
   get reason() {
-    const { u32 } = this.instance;
-    const length = u32[(this.#action + abp.ACTION_LENGTH) >> 2];
-    return length
-      ? this.instance.read(u32[(this.#action + abp.ACTION_TEXT) >> 2], length)
-      : undefined;
+    const length = this.#word(abp.ACTION_LENGTH);
+    return length ? this.instance.read(this.#word(abp.ACTION_TEXT), length) : undefined;
   }
 
   /** The number of a call that has one, else 0. @param {Handle} call */
   number(call) {
-    return /** @type {CallNumber} */ (this.x.number(this.pointer, call) >>> 0);
+    const x = /** @type {Required<CoreExports<T>>} */ (/** @type {unknown} */ (this.x));
+    return /** @type {CallNumber} */ (x.number(this.pointer, call) >>> 0);
   }
 
-  /** Whether a call whose handler has settled is still to be answered. @param {Handle} _call */
-  isPending(_call) {
-    return false;
-  }
-
-  /** What the core counts: calls in flight, and what it dropped. @returns {Record<string, number>} */
-  counters() {
-    return this.count(COUNTERS);
+  /**
+   * What it counts: of calls, those in flight, and what was dropped.
+   * @param {Record<string, number>} [counters] their numbers in the core, by name
+   * @returns {Record<string, number>}
+   */
+  counters(counters = COUNTERS) {
+    const count = (/** @type {[string, number]} */ [name, counter]) => [
+      name,
+      this.x.count(this.pointer, counter),
+    ];
+    return Object.fromEntries(Object.entries(counters).map(count));
   }
 }

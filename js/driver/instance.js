@@ -63,25 +63,26 @@ export class Instance {
     this.u32 = new Uint32Array(buffer);
   }
 
-  /** @param {number} size */
+  /** @param {number} size @returns {boolean} whether the scratch has so many bytes */
   #reserve(size) {
-    if (size <= this.#room) return true;
-    const at = this.x.scratch(size);
-    if (!at) return false;
-    this.#scratch = at;
-    this.#room = size;
+    if (size > this.#room) {
+      const at = this.x.scratch(size);
+      if (!at) return false;
+      this.#scratch = at;
+      this.#room = size;
+    }
     return true;
   }
 
   /**
-   * Writes a configuration. Fields that are not given have their defaults.
+   * Writes a configuration. A field that is not given, or 0, has its default.
    * @param {number} seed offset of the 16 random bytes from which the core derives its secrets
    * @param {number[][]} fields `[offset, value]` of each
    */
   configure(seed, fields) {
     const at = this.x.config();
-    crypto.getRandomValues(this.u8.subarray(at + seed, at + seed + 16));
     for (const [offset, value] of fields) this.u32[(at + offset) >> 2] = value;
+    crypto.getRandomValues(this.u8.subarray(at + seed, at + seed + 16));
   }
 
   /**
@@ -97,18 +98,11 @@ export class Instance {
     const at = this.#scratch;
     for (let i = 0; i < id.length; i++) {
       const code = id.charCodeAt(i);
-      if (code > 127) return this.#writeWideId(id);
+      // Lone surrogates would all become the same bytes: two ids could be one.
+      if (code > 127) return /\p{Surrogate}/u.test(id) ? 0 : this.write(id);
       u8[at + i] = code;
     }
     return id.length;
-  }
-
-  /** @param {string} id */
-  #writeWideId(id) {
-    // Lone surrogates would all become the same bytes: two ids could be one.
-    if (/\p{Surrogate}/u.test(id)) return 0;
-    return encoder.encodeInto(id, this.u8.subarray(this.#scratch, this.#scratch + MAX_ID_BYTES))
-      .written;
   }
 
   /**
@@ -119,8 +113,7 @@ export class Instance {
    */
   write(text, offset = 0) {
     if (!this.#reserve(offset + text.length * 3)) return -1;
-    const from = this.#scratch + offset;
-    return encoder.encodeInto(text, this.u8.subarray(from, from + text.length * 3)).written;
+    return encoder.encodeInto(text, this.u8.subarray(this.#scratch + offset)).written;
   }
 
   /**

@@ -15,12 +15,10 @@ import { AbpError, reasonText } from '../common/errors.js';
  * @returns {Promise<WebAssembly.Module>}
  */
 function compile(deflated) {
-  const { readable, writable } = new DecompressionStream('deflate-raw');
-  const writer = writable.getWriter();
-  // If writing fails, reading fails, too, and the reader gets the error.
-  for (const written of [writer.write(deflated), writer.close()]) written.catch(() => {});
+  const body = /** @type {ReadableStream<Uint8Array<ArrayBuffer>>} */ (new Response(deflated).body);
+  const inflated = body.pipeThrough(new DecompressionStream('deflate-raw'));
   const headers = { 'content-type': 'application/wasm' };
-  return WebAssembly.compileStreaming(new Response(readable, { headers }));
+  return WebAssembly.compileStreaming(new Response(inflated, { headers }));
 }
 
 /**
@@ -32,15 +30,6 @@ const bytesOf = (text) =>
   /** @type {typeof Uint8Array & { fromBase64?: (text: string) => Uint8Array<ArrayBuffer> }} */ (
     Uint8Array
   ).fromBase64?.(text) ?? Uint8Array.from(atob(text), (character) => character.charCodeAt(0));
-
-/** @param {unknown} cause @returns {never} */
-function noFallback(cause) {
-  throw new AbpError(
-    'NOT_SUPPORTED',
-    `WebAssembly is forbidden here, and its replacement did not load: ${reasonText(cause)} (docs/errors.md#webassembly)`,
-    { cause },
-  );
-}
 
 /**
  * Loads a module.
@@ -58,7 +47,10 @@ export async function load(deflated, fallback) {
     return { kind: 'wasm', instantiate };
   } catch {
     // No WebAssembly, or a Content Security Policy without 'wasm-unsafe-eval': the same core, slower.
-    const { default: instantiate } = await fallback().catch(noFallback);
+    const { default: instantiate } = await fallback().catch((cause) => {
+      const why = `WebAssembly is forbidden here, and its replacement did not load: ${reasonText(cause)}`;
+      throw new AbpError('NOT_SUPPORTED', `${why} (docs/errors.md#webassembly)`, { cause });
+    });
     return { kind: 'js', instantiate };
   }
 }

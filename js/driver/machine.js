@@ -69,8 +69,7 @@ export class CoreDriver {
   /** The timer keeps a Node process alive as long as a call waits. */
   #hold() {
     const timer = /** @type {NodeTimer | undefined} */ (this.#timer);
-    if (this.#waiting > 0) timer?.ref?.();
-    else timer?.unref?.();
+    timer?.[this.#waiting > 0 ? 'ref' : 'unref']?.();
   }
 
   /**
@@ -143,7 +142,7 @@ const fateOf = (action) => /** @type {abp.Fate} */ (action >> abp.FATE_SHIFT);
 
 /**
  * Drives an endpoint or a peer. Its records are those of the calls in flight.
- * @template {import('./core.js').ActionReader<any, any, any>} C
+ * @template {import('./core.js').Core<any, import('./core.js').CallExports<any>, any> & { isPending?(call: abp.Handle): boolean }} C
  * @template {CallRecord} Made the records of calls made here
  * @template {CallRecord} Received those of calls received
  * @template Text what `Acts.read` returns
@@ -194,7 +193,7 @@ export class Machine extends CoreDriver {
         const { call } = core;
         const record = this.#keep(action, call, context);
         const at = taken.push(action, call, record, undefined);
-        taken[at - 1] = this.#read(action, record, context);
+        taken[at - 1] = this.#read(action, call, record, context);
         if (!(action & abp.MORE)) break;
         action = core.x.next(core.pointer);
       }
@@ -202,10 +201,12 @@ export class Machine extends CoreDriver {
       for (let i = 4; i < taken.length; i += 4)
         if (kindOf(taken[i]) === abp.START) core.x.postpone(core.pointer, taken[i + 1]);
     } catch (error) {
-      this.#fail(
-        error,
-        taken.filter((_, i) => i % 4 === 2),
-      );
+      this.giveUp(core, 'the connection failed and is closed', error);
+      // Some of those whose actions were taken, and will not be performed, are not kept any more.
+      const records = new Set([...taken.filter((_, i) => i % 4 === 2), ...this.#records]);
+      records.delete(undefined);
+      this.#records = [];
+      this.#acts.failed([...records]);
       return abp.E_MEMORY;
     }
     for (let i = 0; i < taken.length; i += 4) {
@@ -234,9 +235,6 @@ export class Machine extends CoreDriver {
         if (record !== context) this.expect(context, call);
         if (context.stream) context.window = this.core.amount;
         return context;
-      case abp.SETTLE: // which releases the call, too
-        this.wait(-1);
-        break;
       case abp.QUEUED:
       case abp.START: {
         // A call that waited has a record; the record of one that starts at once is the context.
@@ -254,24 +252,27 @@ export class Machine extends CoreDriver {
   /**
    * What an action says besides its call.
    * @param {abp.Packed} action
+   * @param {abp.Handle} call
    * @param {Made} record
    * @param {unknown} context
    */
-  #read(action, record, context) {
+  #read(action, call, record, context) {
+    const { core } = this;
     switch (kindOf(action)) {
       case abp.ABORT:
-        return this.core.reason;
+        return core.reason;
+      case abp.SETTLE:
+        this.wait(-1);
+        return core.at;
       case abp.WAKE:
       case abp.CHUNK:
-        return this.core.at;
+        return core.at;
       case abp.CREDIT:
-        return this.core.amount;
-      case abp.SETTLE:
-        return argOf(action) === abp.TIMED_OUT ? this.core.at : undefined;
+        return core.amount;
       case abp.SEND:
       case abp.REFUSE:
       case abp.NOTIFY:
-        return this.#acts.read(action, this.core.call, record, context);
+        return this.#acts.read(action, call, record, context);
     }
     return undefined;
   }
@@ -312,11 +313,10 @@ export class Machine extends CoreDriver {
     if (this.failed) return;
     // A record is kept while its answer waits for other calls, and dropped if it was answered already.
     const slot = handle & abp.SLOT_MASK;
-    if (this.#records[slot] === record && status !== abp.FOLLOWS && !this.core.isPending(handle)) {
-      this.#records[slot] = undefined;
-    }
+    const isOwed = status === abp.FOLLOWS || this.core.isPending?.(handle);
+    if (this.#records[slot] === record && !isOwed) this.#records[slot] = undefined;
     record.handle = 0;
-    if (this.over) this.#release();
+    this.#release();
   }
 
   // --- Actions ---------------------------------------------------------------------------------------
@@ -325,62 +325,54 @@ export class Machine extends CoreDriver {
    * @param {abp.Packed} action
    * @param {abp.Handle} call
    * @param {Kept<Made, Received>} record
-   * @param {unknown} text
-   * @param {unknown} context
-   */
-  #act(action, call, record, text, context) {
-    try {
-      this.observe?.('action', kindOf(action), argOf(action), record, context, text);
-      this.#do(action, call, record, text, context);
-    } catch (error) {
-      // A defect of ours or of a transport: it must not affect other calls.
-      reportError(error);
-    }
-  }
-
-  /**
-   * @param {abp.Packed} action
-   * @param {abp.Handle} call
-   * @param {Kept<Made, Received>} record
    * @param {any} text what `#read` read of this kind of action
    * @param {unknown} context what this kind of action comes of
    */
-  #do(action, call, record, text, context) {
+  #act(action, call, record, text, context) {
+    const acts = this.#acts;
+    const kind = kindOf(action);
     /** What it is, the kind says. @type {any} */
     const arg = argOf(action);
-    switch (kindOf(action)) {
-      case abp.REQUEST:
-        return this.#acts.sendRequest(record, call);
-      case abp.SETTLE:
-        return record.settle(arg, context, text, fateOf(action));
-      case abp.REPORT:
-        return this.#acts.report(record, context, call);
-      case abp.QUEUED:
-        return this.#acts.queued?.();
-      case abp.START:
-        return void record.start();
-      case abp.ABORT:
-        return record.abort(text, fateOf(action));
-      case abp.RESULT:
-        return (record ?? context).answer(arg, fateOf(action));
-      case abp.REFUSE:
-        return this.#acts.refuse(arg, context, text);
-      case abp.SEND:
-        return this.#acts.send(arg, record, text);
-      case abp.DROP:
-        return this.#acts.drop?.(arg);
-      case abp.CHUNK:
-        return record.chunk(context, text);
-      case abp.CREDIT:
-        return record.credit(text);
-      case abp.RESUME:
-        return record.resume();
-      case abp.NOTIFY:
-        return this.#acts.notify?.(text, context);
-      case abp.SESSION:
-        return this.#acts.session?.(arg, context);
-      case abp.WAKE:
-        return this.arm(text);
+    const fate = fateOf(action);
+    try {
+      this.observe?.('action', kind, arg, record, context, text);
+      switch (kind) {
+        case abp.REQUEST:
+          return acts.sendRequest(record, call);
+        case abp.SETTLE:
+          return record.settle(arg, context, text, fate);
+        case abp.REPORT:
+          return acts.report(record, context, call);
+        case abp.QUEUED:
+          return acts.queued?.();
+        case abp.START:
+          return void record.start();
+        case abp.ABORT:
+          return record.abort(text, fate);
+        case abp.RESULT:
+          return (record ?? context).answer(arg, fate);
+        case abp.REFUSE:
+          return acts.refuse(arg, context, text);
+        case abp.SEND:
+          return acts.send(arg, record, text);
+        case abp.DROP:
+          return acts.drop?.(arg);
+        case abp.CHUNK:
+          return record.chunk(context, text);
+        case abp.CREDIT:
+          return record.credit(text);
+        case abp.RESUME:
+          return record.resume();
+        case abp.NOTIFY:
+          return acts.notify?.(text, context);
+        case abp.SESSION:
+          return acts.session?.(arg, context);
+        case abp.WAKE:
+          return this.arm(text);
+      }
+    } catch (error) {
+      // A defect of ours or of a transport: it must not affect other calls.
+      reportError(error);
     }
   }
 
@@ -408,11 +400,11 @@ export class Machine extends CoreDriver {
   /** One of those that keep the core's memory does not ask any more what became of its calls. */
   forget() {
     this.kept--;
-    if (this.over) this.#release();
+    this.#release();
   }
 
   #release() {
-    if (this.failed || this.#counters || this.kept) return;
+    if (!this.over || this.failed || this.#counters || this.kept) return;
     const counters = this.core.counters();
     if (counters.inFlightIn) return;
     this.#counters = counters;
@@ -423,17 +415,5 @@ export class Machine extends CoreDriver {
   /** Counts of what is pending and what was dropped, for debugging. */
   get counters() {
     return this.#counters ?? this.core.counters();
-  }
-
-  /**
-   * @param {unknown} error
-   * @param {any[]} taken the records of actions that were taken and will not be performed: some are not kept any more
-   */
-  #fail(error, taken) {
-    this.giveUp(this.core, 'the connection failed and is closed', error);
-    const records = new Set([...taken, ...this.#records]);
-    records.delete(undefined);
-    this.#records = [];
-    this.#acts.failed([...records]);
   }
 }

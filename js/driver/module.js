@@ -1,19 +1,17 @@
 /** A module of the core, and its instance, which all endpoints of this page share. */
-import { loadPart } from '../common/errors.js';
+import { loadOnce, loadPart } from '../common/errors.js';
 import { Instance } from './instance.js';
 import { load } from './load.js';
 
 /** @template {import('./instance.js').BaseExports} X the module's exports */
 export class CoreModule {
-  #wasm;
-  #fallback;
-  #abi;
-  /** @type {Promise<'wasm' | 'js'> | undefined} */
-  #loading;
-  /** @type {import('./load.js').Instantiate | undefined} */
-  #instantiate;
+  #load;
   /** @type {Instance<X> | undefined} */
   #shared;
+  /** @returns {Instance<X>} */
+  #make = () => {
+    throw new Error('await `load` before making a core');
+  };
 
   /**
    * @param {() => Promise<{ default: string }>} wasm imports the WebAssembly, deflated and in base64: a file of its own,
@@ -22,9 +20,13 @@ export class CoreModule {
    * @param {number} abi the number that the module must return, which proves that it was built for this shim
    */
   constructor(wasm, fallback, abi) {
-    this.#wasm = wasm;
-    this.#fallback = fallback;
-    this.#abi = abi;
+    this.#load = loadOnce(async () => {
+      const { default: deflated } = await loadPart(wasm());
+      const { kind, instantiate } = await load(deflated, fallback);
+      this.#make = () => new Instance(instantiate, abi);
+      this.instance();
+      return kind;
+    });
   }
 
   /**
@@ -33,29 +35,15 @@ export class CoreModule {
    *   does not load, and with an `Error` when the module was built from other sources than js/ has.
    */
   load() {
-    if (!this.#loading) {
-      this.#loading = this.#load().catch((error) => {
-        this.#loading = undefined;
-        throw error;
-      });
-      // Code that needs a core awaits this. A page that only imports us must not see an unhandled rejection.
-      this.#loading.catch(() => {});
-    }
-    return this.#loading;
-  }
-
-  async #load() {
-    const { default: deflated } = await loadPart(this.#wasm());
-    const { kind, instantiate } = await load(deflated, this.#fallback);
-    this.#instantiate = instantiate;
-    this.instance();
-    return kind;
+    const loading = this.#load();
+    // Code that needs a core awaits this. A page that only imports us must not see an unhandled rejection.
+    loading.catch(() => {});
+    return loading;
   }
 
   /** The instance in which cores are made. */
   instance() {
-    if (!this.#instantiate) throw new Error('await `load` before making a core');
-    return (this.#shared ??= new Instance(this.#instantiate, this.#abi));
+    return (this.#shared ??= this.#make());
   }
 
   /**

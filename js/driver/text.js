@@ -2,7 +2,7 @@
 import { copyRecord, getOwn, isObject } from '../common/values.js';
 
 /** Members of a payload that are values. The core is told which one it is by its place here. */
-const VALUES = ['params', 'data', 'chunk'];
+export const VALUES = ['params', 'data', 'chunk'];
 /** Characters that the core gets of a text in an error or in metadata. */
 const MAX_TEXT = 65_536;
 
@@ -24,47 +24,26 @@ export function textOf(message, payload, longest) {
   const count = (size) => {
     if ((left -= size) < 0) throw new RangeError('the message is too long');
   };
-  /** @type {(this: unknown, key: string, value: any) => unknown} */
+  /** @type {(this: any, key: string, value: any) => unknown} */
   function write(key, value) {
-    if (this === payload && VALUES.includes(key)) return VALUES.indexOf(key);
-    const isTold = isObject(this) && told.includes(this);
+    const place = this === payload ? VALUES.indexOf(key) : -1;
+    if (place >= 0) return place;
+    const isTold = told.includes(this);
     const isValue = isTold || (key === 'id' && this === message);
     if (ArrayBuffer.isView(value) || (isValue && isObject(value))) return undefined;
     // A value takes a few characters, and may claim to have any number of elements.
     count(Array.isArray(this) ? 2 : key.length + 4);
     if (Array.isArray(value) && value.length * 2 > left) count(Infinity);
-    if (key === 'callId' && typeof value === 'bigint') return false;
-    if (typeof value === 'bigint' || value instanceof BigInt) return null;
-    if (typeof value !== 'string') return value;
-    if (isTold) value = value.slice(0, MAX_TEXT);
-    count(value.length);
-    if (key === 'id') return value;
-    const words = value.replace(/[\0\p{Surrogate}]/gu, '\ufffd');
+    let words = value;
+    if (typeof value === 'bigint' || value instanceof BigInt) words = null;
+    if (typeof value === 'string') {
+      if (isTold) value = value.slice(0, MAX_TEXT);
+      count(value.length);
+      words = key === 'id' ? value : value.replace(/[\0\p{Surrogate}]/gu, '\ufffd');
+    }
     return key === 'callId' && words !== value ? false : words;
   }
   return JSON.stringify(message, write) ?? '';
-}
-
-/**
- * The value that a payload has at a place.
- * @param {unknown} payload
- * @param {string | undefined} place as the core has it; undefined if there is none
- */
-export const valueAt = (payload, place) =>
-  place === undefined ? undefined : getOwn(payload, VALUES[Number(place)]);
-
-/**
- * A message that the core has printed, with its value.
- * @param {string} text
- * @param {unknown} value
- * @returns {any}
- */
-export function messageOf(text, value) {
-  const message = JSON.parse(text);
-  const { payload } = message;
-  if (!isObject(payload)) message.payload = value;
-  else for (const name of VALUES) if (name in payload) /** @type {any} */ (payload)[name] = value;
-  return message;
 }
 
 /**

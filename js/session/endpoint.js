@@ -10,7 +10,6 @@ import { sizeOf } from '../common/value-size.js';
 import { MAX_TIMER, firstOf, getOwn, isObject, milliseconds } from '../common/values.js';
 import { AbpCore } from '../driver/abp-core.js';
 import { Machine, argOf, kindOf } from '../driver/machine.js';
-import { valueAt } from '../driver/text.js';
 import * as FrameKind from '../wire/frame-kinds.js';
 import { FrameWriter, MAX_FRAME_ENTRIES } from '../wire/frames.js';
 import { OUTCOME, progressInfo } from '../wire/messages.js';
@@ -122,7 +121,14 @@ export class Endpoint {
     this.role = role;
     this.callee = callee;
     this.side = side;
-    this.core = new AbpCore(role, features, limits, restart, observers?.run, callee.foreign);
+    const config = {
+      ...limits,
+      role,
+      features,
+      restart: Number(restart),
+      foreign: Number(callee.foreign),
+    };
+    this.core = new AbpCore(config, observers?.run);
     this.machine = new Machine(this.core, this.#acts());
     this.#via = this.transport = transport;
     observers?.tracing?.follow(this);
@@ -211,10 +217,10 @@ export class Endpoint {
       return machine.feed((x, pointer) => x.receive(pointer, length), context);
     };
     if (receive() !== abp.FOLLOWS) return;
-    const { name, place, ...asked } = core.received;
+    const { name, value, ...asked } = core.received(payload);
     /** @type {any} */
     const options = { ...asked, id: getOwn(message, 'id') };
-    const call = new Call(this, name, valueAt(payload, place), options);
+    const call = new Call(this, name, value, options);
     const take = () =>
       this.#take(call, (x, pointer, flags, fault) => x.take(pointer, flags, fault));
     // What says whether it is refused may have used the core meanwhile.
@@ -649,7 +655,7 @@ export class Endpoint {
         const kind = kindOf(action);
         // Such a call is refused in the form in which it came.
         if (kind === abp.REFUSE && context instanceof Call) return undefined;
-        if (kind === abp.NOTIFY) return this.core.received;
+        if (kind === abp.NOTIFY) return this.core.received(getOwn(context, 'payload'));
         const isCancel = kind === abp.SEND && argOf(action) === abp.MSG_CANCEL;
         // A cancel by an id is a request of its own: its record is the context.
         if (isCancel && getOwn(context, 'callId') !== undefined)
@@ -675,8 +681,8 @@ export class Endpoint {
         if (call) info.operationId ??= this.core.idText(call);
         invokeReportingErrors(call ? record.options.onProgress : this.side.onProgress, info);
       },
-      notify: ({ name, place }, { payload }) =>
-        void invokeReportingErrors(this.side.onNotification, name, valueAt(payload, place)),
+      notify: ({ name, value }) =>
+        void invokeReportingErrors(this.side.onNotification, name, value),
       session: (state, context) => this.#sessionChanged(state, context),
       failed: (records) => {
         this.dispose();

@@ -46,10 +46,10 @@ export class FrameWriter {
     } catch (error) {
       return this.#undeliverable([kind, key, a, b], transfer, error);
     }
-    const isLarge = copy === LARGE;
-    this.#entries.push(kind, key, a, isFirst || isLarge ? b : copy);
-    if (transfer) this.#transfers[this.#entries.length / 4 - 1] = transfer;
-    if (isFirst || isLarge || this.#entries.length >= MAX_FRAME_ENTRIES * 4) this.flush();
+    const isUrgent = isFirst || copy === LARGE;
+    const length = this.#entries.push(kind, key, a, isUrgent ? b : copy);
+    if (transfer) this.#transfers[length / 4 - 1] = transfer;
+    if (isUrgent || length >= MAX_FRAME_ENTRIES * 4) this.flush();
   }
 
   /**
@@ -105,7 +105,8 @@ export class FrameWriter {
    */
   send(frame, transfers) {
     try {
-      this.#post(frame, transfers && [...new Set(transfers.flatMap((list) => list ?? []))]);
+      const moved = /** @type {Transferable[] | undefined} */ (transfers?.flat());
+      this.#post(frame, moved && [...new Set(moved)]);
     } catch (error) {
       if (frame.length === 4) return this.#undeliverable(frame, transfers?.[0], error);
       for (let i = 0; i < frame.length; i += 4) {

@@ -16,11 +16,11 @@ const RESPONSE_TYPES = [abp.TYPE_ANSWER, abp.TYPE_CALL_RESULT];
  */
 export function readCall(message) {
   const id = getOwn(message, 'id');
-  if (getOwn(message, 'type') !== abp.TYPE_CALL || typeof id !== 'string') return undefined;
   const payload = getOwn(message, 'payload');
   const name = getOwn(payload, 'capability');
   const options = getOwn(payload, 'options') ?? {};
-  if (typeof name !== 'string' || !isRecord(options)) return undefined;
+  const isCall = getOwn(message, 'type') === abp.TYPE_CALL && isRecord(options);
+  if (!isCall || typeof id !== 'string' || typeof name !== 'string') return undefined;
   const { callId = getOwn(payload, 'callId'), timeout, ...more } = /** @type {any} */ (options);
   for (const _ in more) return undefined;
   if (typeof callId !== 'string') return undefined;
@@ -35,12 +35,13 @@ export function readCall(message) {
  */
 export function readData(role, message) {
   const id = getOwn(message, 'id');
-  const isResponse = getOwn(message, 'type') === RESPONSE_TYPES[1 - role];
-  if (!isResponse || typeof id !== 'string') return undefined;
   const response = getOwn(message, 'payload');
-  if (!isRecord(response) || getOwn(response, 'success') !== true) return undefined;
-  const isMore = ['error', 'cancelled'].some((key) => (getOwn(response, key) ?? false) !== false);
-  return isMore ? undefined : { id, response };
+  const isData =
+    getOwn(message, 'type') === RESPONSE_TYPES[1 - role] &&
+    isRecord(response) &&
+    getOwn(response, 'success') === true &&
+    !(getOwn(response, 'error') || getOwn(response, 'cancelled'));
+  return isData && typeof id === 'string' ? { id, response } : undefined;
 }
 
 /**

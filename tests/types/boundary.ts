@@ -40,8 +40,8 @@ x.finish(pointer, handle, rpc.RETURNED);
 peer.lost(pointer);
 
 const make = (config: abp.Config) => config;
-make({ role: abp.AGENT, max_calls: 1 });
+make({ role: abp.AGENT, maxCalls: 1 });
 // @ts-expect-error a misspelt field would be written somewhere else
-make({ role: abp.AGENT, max_cals: 1 });
+make({ role: abp.AGENT, maxCals: 1 });
 // @ts-expect-error a role is not any number
 make({ role: 1 });

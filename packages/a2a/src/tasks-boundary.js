@@ -1,7 +1,7 @@
 // Generated from src/abp_tasks.h and wasm/tasks_boundary.c by wasm/generate-boundary.mjs: change those instead.
 
 /** The digest of this file. The module must have the same: see js/driver/instance.js. */
-export const ABI = 2132465334;
+export const ABI = 1313308093;
 
 /** @import { Brand, Pointer } from '../../../js/driver/instance.js' */
 
@@ -86,31 +86,31 @@ export const TASKS_DEFAULT_OUTAGE_MS = 60000;
 /** Where the fields of abp_tasks_config lie, in bytes. */
 export const CONFIG = {
   seed: 0,
-  max_tasks: 16,
-  max_artifacts: 20,
+  maxTasks: 16,
+  maxArtifacts: 20,
   remembered: 24,
-  remember_ms: 28,
-  max_id: 32,
+  rememberFor: 28,
+  maxIdLength: 32,
   commits: 36,
-  grace_ms: 40,
-  linger_ms: 44,
-  retry_ms: 48,
-  outage_ms: 52,
+  grace: 40,
+  linger: 44,
+  retry: 48,
+  outage: 52,
 };
 
 /**
  * The fields of abp_tasks_config that JavaScript fills in; absent ones are the defaults.
  * @typedef {object} Config
- * @property {number} [max_tasks]
- * @property {number} [max_artifacts]
+ * @property {number} [maxTasks]
+ * @property {number} [maxArtifacts]
  * @property {number} [remembered]
- * @property {number} [remember_ms]
- * @property {number} [max_id]
+ * @property {number} [rememberFor]
+ * @property {number} [maxIdLength]
  * @property {number} [commits]
- * @property {number} [grace_ms]
- * @property {number} [linger_ms]
- * @property {number} [retry_ms]
- * @property {number} [outage_ms]
+ * @property {number} [grace]
+ * @property {number} [linger]
+ * @property {number} [retry]
+ * @property {number} [outage]
  */
 
 /**

@@ -71,21 +71,10 @@ export class TaskTable extends CoreDriver {
    */
   constructor(limits = {}, delegate = {}) {
     super();
-    const { maxTasks, maxArtifacts, remembered, rememberFor } = limits;
-    const { grace, linger, retry, outage } = limits;
     this.#delegate = delegate;
+    const config = { ...limits, commits: Number(delegate.commits ?? false) };
     /** @type {Core<'abp_tasks', tasks.Exports, tasks.Config>} */
-    this.core = new Core(module, tasks.CONFIG, {
-      max_tasks: maxTasks,
-      max_artifacts: maxArtifacts,
-      remembered,
-      remember_ms: rememberFor,
-      grace_ms: grace,
-      linger_ms: linger,
-      retry_ms: retry,
-      outage_ms: outage,
-      commits: Number(delegate.commits ?? false),
-    });
+    this.core = new Core(module, tasks.CONFIG, config);
     const { x, pointer } = this.core;
     forgotten.register(this, { x, pointer }, this);
   }
@@ -266,7 +255,7 @@ export class TaskTable extends CoreDriver {
 
   /** What the table counts. */
   counters() {
-    return this.failed ? { live: 0, finished: 0, dropped: 0 } : this.core.count(COUNTERS);
+    return this.failed ? { live: 0, finished: 0, dropped: 0 } : this.core.counters(COUNTERS);
   }
 }
 

@@ -1,7 +1,7 @@
 // Generated from src/abp_rpc.h and wasm/rpc_boundary.c by wasm/generate-boundary.mjs: change those instead.
 
 /** The digest of this file. The module must have the same: see js/driver/instance.js. */
-export const ABI = 1439248795;
+export const ABI = 1229601105;
 
 /** @import { Brand, Pointer } from '../../../js/driver/instance.js' */
 
@@ -69,26 +69,26 @@ export const STOP_WORDS = /** @type {StopWord} */ (6);
 export const CONFIG = {
   dialect: 0,
   seed: 4,
-  max_calls: 20,
-  max_concurrent: 24,
+  maxCalls: 20,
+  maxConcurrent: 24,
   remembered: 28,
-  remember_ms: 32,
-  grace_ms: 36,
-  max_id: 40,
-  first_number: 44,
+  rememberFor: 32,
+  grace: 36,
+  maxIdLength: 40,
+  firstNumber: 44,
 };
 
 /**
  * The fields of abp_peer_config that JavaScript fills in; absent ones are the defaults.
  * @typedef {object} Config
  * @property {Dialect} [dialect]
- * @property {number} [max_calls]
- * @property {number} [max_concurrent]
+ * @property {number} [maxCalls]
+ * @property {number} [maxConcurrent]
  * @property {number} [remembered]
- * @property {number} [remember_ms]
- * @property {number} [grace_ms]
- * @property {number} [max_id]
- * @property {number} [first_number]
+ * @property {number} [rememberFor]
+ * @property {number} [grace]
+ * @property {number} [maxIdLength]
+ * @property {number} [firstNumber]
  */
 
 /**

@@ -1,6 +1,6 @@
 /** JSON-RPC's core: a peer, and the ids and texts that it takes and gives. What they mean is not known here. */
 import deflated from '../../../dist/rpc-wasm.js';
-import { ActionReader, callLimits } from '../../../js/driver/core.js';
+import { Core } from '../../../js/driver/core.js';
 import { CoreModule } from '../../../js/driver/module.js';
 import * as rpc from './rpc-boundary.js';
 
@@ -31,15 +31,15 @@ const NOT_WRITTEN = 2 ** 32 - 1;
 
 /**
  * One peer in the core. An id goes in as two numbers: its type, and its value or, of a text, its length.
- * @extends {ActionReader<'abp_peer', rpc.Exports, rpc.Config>}
+ * @extends {Core<'abp_peer', rpc.Exports, rpc.Config>}
  */
-export class PeerCore extends ActionReader {
+export class PeerCore extends Core {
   /**
    * @param {rpc.Dialect} dialect
    * @param {Limits} [limits]
    */
   constructor(dialect, limits = {}) {
-    super(module, rpc.CONFIG, { ...callLimits(limits), dialect });
+    super(module, rpc.CONFIG, { ...limits, dialect });
     const { x, pointer, instance } = this;
     /** A word of the dialect, or undefined. @param {(peer: any) => number} word */
     const wordOf = (word) => instance.readTerminated(word(pointer)) || undefined;
@@ -100,7 +100,7 @@ export class PeerCore extends ActionReader {
     return this.x.cancel_received(this.pointer, this.idType(id), value, at, length, readable);
   }
 
-  /** @override @param {rpc.Handle} call */
+  /** Whether a request whose handler has settled is still to be answered. @param {rpc.Handle} call */
   isPending(call) {
     return this.x.pending(this.pointer, call) === 1;
   }
@@ -123,6 +123,15 @@ export class PeerCore extends ActionReader {
   error(error) {
     const message = this.instance.readTerminated(this.x.error_message(error));
     return { code: this.x.error_code(this.dialect, error), message };
+  }
+
+  /** What it counts. @override */
+  counters() {
+    const counters = super.counters();
+    // ABP's alone.
+    delete counters.unknownType;
+    delete counters.overrun;
+    return counters;
   }
 
   /** Whether an error is answered with `id: null`. @param {rpc.RpcError} error */

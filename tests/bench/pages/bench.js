@@ -130,7 +130,7 @@ window.core = async (inFlight, calls) => {
     return ((performance.now() - start) * 1e6) / calls;
   };
   const fresh = () => {
-    const core = new AbpCore(abp.APP, 0, { maxCalls: 1 << 20, remembered: 1024 }, false);
+    const core = new AbpCore({ role: abp.APP, maxCalls: 1 << 20, remembered: 1024 });
     const hello = { type: 'initialize', id: 'P', payload: { protocolVersion: '0.1' } };
     let action = receive(core, hello);
     while (action > 0) action = core.x.next(core.pointer);
@@ -187,7 +187,7 @@ window.corePending = async (calls) => {
   };
   const limits = { maxCalls: 1 << 20, remembered: 1024 };
 
-  const agent = new AbpCore(abp.AGENT, 0, limits, false);
+  const agent = new AbpCore({ ...limits, role: abp.AGENT });
   let id;
   const { x, pointer: ep } = agent;
   for (let action = x.connect(ep, 1000); action > 0; action = x.next(ep)) {
@@ -200,7 +200,7 @@ window.corePending = async (calls) => {
   const caller = perCall(agent, () => x.request(ep, 0, 0, 0, 0));
   if (agent.counters().inFlightOut !== calls) throw new Error('not all are pending');
 
-  const app = new AbpCore(abp.APP, 0, limits, false);
+  const app = new AbpCore({ ...limits, role: abp.APP });
   const hello = { type: 'initialize', id: 'P', payload: { protocolVersion: '0.1' } };
   settle(app, receive(app, hello));
   const callee = perCall(app, (i) => app.x.call_received(app.pointer, 0, i, 0, 0, 0));

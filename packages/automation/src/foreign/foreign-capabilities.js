@@ -10,9 +10,9 @@ import {
   saysCancelled,
   toErrorObject,
 } from '../../../../js/common/errors.js';
-import { copyRecord, getOwn } from '../../../../js/common/values.js';
+import { copyRecord, getOwn, isRecord } from '../../../../js/common/values.js';
 import { LIST_CHANGED, isResponse, progressInfo } from '../../../../js/wire/messages.js';
-import { readError, readResponse } from '../../../../js/wire/responses.js';
+import { readError } from '../../../../js/wire/responses.js';
 import { sessionOf } from '../../../../js/app/connection.js';
 import { requireJson } from '../../../schemas/src/require-json.js';
 
@@ -285,5 +285,29 @@ export class ForeignCapabilities {
     let id = callId;
     for (let i = 2; this.#running.has(id); i++) id = `${callId}-${i}`;
     return id;
+  }
+}
+
+const NO_RESPONSE = "The other side's answer is not an ABP response: { success, data, error }";
+
+/**
+ * Reads the response to a call or a question, and makes sure that it has `success` and, if it failed, `error.code`.
+ * @param {unknown} received what the peer sent
+ * @returns {Response} what was said, if it is a response
+ */
+function readResponse(received) {
+  try {
+    if (!isRecord(received) || typeof getOwn(received, 'success') !== 'boolean') {
+      const details = received !== undefined && { details: received };
+      return { success: false, error: { ...readError(NO_RESPONSE), ...details } };
+    }
+    const response = /** @type {Response} */ (received);
+    if (response.success) return response;
+    const error = getOwn(received, 'error');
+    // A cancelled response needs no error.
+    if (error === undefined && response.cancelled === true) return response;
+    return { ...response, error: readError(error) };
+  } catch {
+    return { success: false, error: readError(NO_RESPONSE) };
   }
 }

@@ -3,7 +3,7 @@
  * has no clock and no randomness of its own, so that the same inputs bring the same actions. docs/tracing.md#recordings has the format.
  */
 import * as abp from '../../../../js/driver/abp-boundary.js';
-import { KINDS } from '../../../../js/driver/abp-names.js';
+import { FIELDS, KINDS } from '../../../../js/driver/abp-names.js';
 import { getOwn } from '../../../../js/common/values.js';
 import { snapshot } from './snapshot.js';
 
@@ -276,11 +276,11 @@ export class Recorder {
       (x) => x.create,
       (now) => {
         const pointer = x.create(now);
-        const fields = Object.entries(abp.CONFIG).map(([name, at]) => [
+        const fields = Object.entries(FIELDS).map(([name, at]) => [
           name,
           word(config + at) || undefined,
         ]);
-        const seed = instance.u8.subarray(config + abp.CONFIG.seed, config + abp.CONFIG.seed + 16);
+        const seed = instance.u8.subarray(config + FIELDS.seed, config + FIELDS.seed + 16);
         const hex = [...seed].map((byte) => byte.toString(16).padStart(2, '0')).join('');
         const about = { ...Object.fromEntries(fields), role: word(config), seed: hex };
         this.#write({ e, do: 'create', now: Math.floor(now), config: about });

@@ -37,10 +37,10 @@ const LATER = {
     packages/schemas/src/standard-schema`,
   development: `common/dev/app common/dev/diagnosis common/dev/index common/dev/mistakes common/dev/options
     common/dev/unsent`,
-  'agent-parts': 'agent/retry',
+  'agent-parts': 'agent/outcome agent/retry',
   'shared-parts': `common/similar-name common/turns packages/page/src/reporters
     session/capability-support`,
-  'small-parts': 'common/waiting common/warnings',
+  'small-parts': 'common/warnings',
   'data-parts': 'packages/binary/src/binary packages/websocket/src/json-text',
 };
 const laterOf = new Map(

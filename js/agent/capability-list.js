@@ -26,17 +26,12 @@ const MAX_NAME_LENGTH = 256;
 /** @param {unknown} name @returns {name is string} */
 const isName = (name) => typeof name === 'string' && name.length <= MAX_NAME_LENGTH;
 
-export class CapabilityList {
-  /** @type {Map<string, CapabilityInfo>} */
-  #byName = new Map();
-
-  /** @param {string} name */
-  get(name) {
-    return this.#byName.get(name) ?? null;
-  }
-
-  list() {
-    return [...this.#byName.values()];
+/** They are kept by name. @extends {Map<string, CapabilityInfo>} */
+export class CapabilityList extends Map {
+  /** Keeps one, if there is room. @override @param {string} name @param {CapabilityInfo} capability */
+  set(name, capability) {
+    const fits = this.has(name) || this.size < MAX_CAPABILITIES;
+    return fits ? super.set(name, capability) : this;
   }
 
   /**
@@ -46,7 +41,7 @@ export class CapabilityList {
   put(list) {
     for (const capability of firstOf(list, MAX_CAPABILITIES)) {
       const name = getOwn(capability, 'name');
-      if (isName(name)) this.#set(name, capability);
+      if (isName(name)) this.set(name, capability);
     }
   }
 
@@ -59,16 +54,10 @@ export class CapabilityList {
     const names = (/** @type {string} */ key) =>
       firstOf(getOwn(data, key), MAX_CAPABILITIES).filter(isName);
     const changes = { added: names('added'), removed: names('removed'), changed: names('changed') };
-    for (const name of changes.removed) this.#byName.delete(name);
-    for (const name of changes.added) this.#set(name, this.get(name) ?? { name, available: true });
+    for (const name of changes.removed) this.delete(name);
+    for (const name of changes.added) this.set(name, this.get(name) ?? { name, available: true });
     // Ours say what the new ones are; the published notification has only names.
     this.put(getOwn(data, 'capabilities'));
     return changes;
-  }
-
-  /** @param {string} name @param {CapabilityInfo} capability */
-  #set(name, capability) {
-    if (this.#byName.has(name) || this.#byName.size < MAX_CAPABILITIES)
-      this.#byName.set(name, capability);
   }
 }

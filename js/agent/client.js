@@ -10,14 +10,14 @@ import {
   safely,
   toErrorObject,
 } from '../common/errors.js';
-import { misfit } from '../common/check-options.js';
+import { misfit, requireOptions } from '../common/check-options.js';
 import { development } from '../common/development.js';
 import { copyRecord, getOwn, isObject, milliseconds } from '../common/values.js';
 import { exactOrigin } from '../common/origins.js';
-import { onAbort, offAbort } from '../common/signals.js';
 import { Call, makeCall } from '../session/call.js';
-import { cancelById } from '../session/pending-cancel.js';
+import { PendingCancel, cancelById } from '../session/pending-cancel.js';
 import { secret } from '../common/secret.js';
+import { unless, whenAborted } from '../common/waiting.js';
 import { CapabilityList } from './capability-list.js';
 import { CallStream } from './call-stream.js';
 import { Input } from './input.js';
@@ -41,22 +41,29 @@ const UPGRADES = { frames: ~0, port: ~abp.FRAMES, none: 0 };
 const kept = (params, transfer) =>
   transfer ? params : safely(() => structuredClone(params), params);
 
-/** The response to a call that was not made. @param {unknown} error @returns {Response} */
+/** The response to a call that was not made. @param {unknown} error @returns {import('../wire/messages.js').Failure} */
 const failed = (error) => ({
   success: false,
   error: toErrorObject(error),
   metadata: { outcome: 'unstarted' },
 });
 
-/** Whether a value is a window, of whatever origin: little else can be read of another origin's. @param {any} target */
-const isWindow = (target) => safely(() => target.window === target, false);
-
-/** Whether a value may be an app's iframe, or lead to an app. @param {unknown} target */
+/** Whether a value may be an app's iframe, or lead to an app. Of a window of another origin little can be read. @param {any} target */
 const isTarget = (target) =>
   typeof target === 'function' ||
-  (!isWindow(target) &&
-    isObject(target) &&
-    ['contentWindow', 'postMessage', 'port', 'post'].some((key) => key in target));
+  safely(
+    () =>
+      target.window !== target &&
+      ['contentWindow', 'postMessage', 'port', 'post'].some((key) => key in target),
+    false,
+  );
+
+/** What parts that are loaded later need of what is here: they import nothing, so that bundlers leave all of this in one file. */
+export const tools = {
+  ...{ AbpError, FATES: abp.FATES, invokeReportingErrors, milliseconds, requireOptions },
+  whenAborted,
+};
+/** @typedef {typeof tools} Tools */
 
 /** ms without an answer after which the console says why, if that is known. */
 const EARLY = 1000;
@@ -79,6 +86,7 @@ const OPTIONS = {
 
 /** @import { Kinds } from '../common/check-options.js' */
 /** @import { CancelResponse, ProgressInfo, Response } from '../wire/messages.js' */
+/** @import { MadeOptions } from '../session/call.js' */
 
 /** @typedef {AgentOptions & import('../session/observers.js').ObserverOptions} ConnectOptions What `connect` is given. */
 
@@ -171,18 +179,11 @@ const OPTIONS = {
  * @returns {Promise<Client>}
  */
 export async function connect(target, options) {
-  const { name, version } = options?.agent ?? {};
+  const { agent, reconnect, limits } = options ?? {};
+  const isNamed = [agent?.name, agent?.version].every((text) => typeof text === 'string');
   const leads = isTarget(target);
-  if (
-    !leads ||
-    typeof name !== 'string' ||
-    typeof version !== 'string' ||
-    misfit(options, OPTIONS) ||
-    isObject(options.reconnect) ||
-    options.limits
-  ) {
+  if (!leads || !isNamed || misfit(options, OPTIONS) || isObject(reconnect) || limits)
     (await development()).checkConnect(target, options, OPTIONS, leads);
-  }
   const client = new Client(target, options);
   await client.reconnect(options.signal);
   return client;
@@ -197,7 +198,7 @@ export class Client {
   #endpoint;
   /** Stops watching the app's iframe, or this page. */
   #unwatch = () => {};
-  /** Ends the handshake, while it is under way. @type {undefined | ((problem?: AbpError) => void)} */
+  /** Ends the handshake, while it is under way. @type {undefined | ((problem?: AbpError | Promise<AbpError>) => void)} */
   #settle;
   #capabilities = new CapabilityList();
   /** Listeners for progress whose token the caller chose. @type {Map<unknown, (info: import('../wire/messages.js').ProgressInfo) => void>} */
@@ -210,12 +211,16 @@ export class Client {
   /** The app's, if it is in an iframe. @type {string} */
   #origin = '';
   #owner;
+  /** ms that a handshake may take; 0 for no limit. */
+  #limit;
+  /** Whether it was closed since a session began last. */
+  #closed = false;
   /** Of the session that was to begin last: aborts when that is closed, or another is to begin. */
   #attempt = new AbortController();
   /** What reconnects by itself, and whether that has led to a session. @type {{ stop: AbortController, done: Promise<boolean> } | undefined} */
   #restoring;
   #history = { failures: 0, since: -Infinity };
-  /** Those who wait for a session. @type {(() => void)[]} */
+  /** Those who wait for a session. @type {((value?: any) => void)[]} */
   #waiting = [];
 
   /**
@@ -231,6 +236,7 @@ export class Client {
     this.#target = target;
     this.#options = options;
     this.#owner = options.owner ?? secret();
+    this.#limit = milliseconds(options.timeout ?? 10_000);
     this.#observers = new Observers(options, () => (this.#endpoint ? [this.#endpoint] : []));
     /** The app that answered. @type {{ id: string, name: string, version: string, description?: string } | undefined} */
     this.app = undefined;
@@ -254,11 +260,6 @@ export class Client {
     this.onDisconnect = options.onDisconnect;
     /** The option of this name. */
     this.onReconnect = options.onReconnect;
-  }
-
-  /** Whether it was closed since a session was to begin last. */
-  get #closed() {
-    return this.#attempt.signal.aborted;
   }
 
   /** Whether there is a session. */
@@ -313,22 +314,32 @@ export class Client {
     signal?.throwIfAborted();
     this.#end();
     const attempt = (this.#attempt = new AbortController());
-    const abandon = { handleEvent: () => this.close() };
-    onAbort(signal, abandon);
+    const release = whenAborted(signal, () => this.close());
+    const { agent, requestedCapabilities, allowedRequests, upgrade } = this.#options;
+    /** @type {Endpoint | undefined} */
+    let endpoint;
     /** @type {ReturnType<typeof setTimeout> | undefined} */
     let timer;
     try {
-      const endpoint = this.#endpointOver(await this.#opened(attempt.signal));
-      this.#endpoint = endpoint;
+      this.#endpoint = endpoint = this.#endpointOver(await this.#opened(attempt));
+      this.#closed = false;
       this.#unwatch = this.#iframe ? watchIframe(this.#iframe, endpoint) : watchPage(endpoint);
-      timer = setTimeout(() => this.#unanswered(endpoint, () => timer), EARLY);
-      await this.#greet(endpoint);
-      this.#wake();
+      timer = setTimeout(() => this.#unanswered(/** @type {Endpoint} */ (endpoint)), EARLY);
+      const owner = upgrade === 'none' ? undefined : this.#owner;
+      const hello = { agent, requestedCapabilities, agentCapabilities: { allowedRequests, owner } };
+      for (const [name, said] of Object.entries(hello)) endpoint.core.describe(name, said);
+      const problem = await new Promise((resolve) => {
+        this.#settle = resolve;
+        endpoint?.connect(this.#limit);
+      });
+      if (problem) throw problem;
     } catch (error) {
+      endpoint?.dispose();
       throw signal?.aborted ? signal.reason : error;
     } finally {
-      timer = void clearTimeout(timer); // a module that is being loaded says nothing any more
-      offAbort(signal, abandon);
+      clearTimeout(timer);
+      release();
+      this.#wake();
     }
   }
 
@@ -344,55 +355,26 @@ export class Client {
         ((carried(transport) | abp.OUTCOMES) & UPGRADES[upgrade]),
       limits,
       transport,
-      callee: this.#callee,
+      callee: this.#side,
       side: this.#side,
       observers: this.#observers,
     });
   }
 
-  /** Makes the handshake. @param {Endpoint} endpoint */
-  async #greet(endpoint) {
-    const { agent, requestedCapabilities, allowedRequests, upgrade } = this.#options;
-    const owner = upgrade === 'none' ? undefined : this.#owner;
-    /** @type {Record<string, unknown>} */
-    const hello = { agent, requestedCapabilities, agentCapabilities: { allowedRequests, owner } };
-    try {
-      for (const name in hello) endpoint.core.describe(name, hello[name]);
-      await new Promise((resolve, reject) => {
-        this.#settle = (problem) => (problem ? reject(problem) : resolve(undefined));
-        endpoint.connect(this.#limit);
-      });
-    } catch (error) {
-      endpoint.dispose();
-      throw error;
-    } finally {
-      this.#settle = undefined;
-    }
-  }
-
   /**
    * Opens the connection to the app and loads the core. If it opens when it is not wanted any more, it is closed.
-   * @param {AbortSignal} signal fires when it is not
+   * @param {AbortController} attempt aborts when it is not, and when time has run out
    * @returns {Promise<import('../transports/transport.js').Transport>}
    */
-  async #opened(signal) {
+  async #opened(attempt) {
+    const { signal } = attempt;
     const limit = this.#limit;
     // At once: what a worker reports while the core loads, such as that its script is missing, is not missed.
     const opening = this.#open();
-    const record = { handleEvent() {} };
-    /** @type {ReturnType<typeof setTimeout> | undefined} */
-    let timer;
-    const stopped = new Promise((_resolve, reject) => {
-      record.handleEvent = () => reject(signal.reason);
-      onAbort(signal, record);
-      const why = `The function given to connect did not return a transport within ${limit} ms`;
-      if (limit) timer = setTimeout(() => reject(late(why)), limit);
-    });
+    const why = `The function given to connect did not return a transport within ${limit} ms`;
+    const timer = limit && setTimeout(() => attempt.abort(late(why)), limit);
     try {
-      const opened = Promise.race([opening, stopped]).finally(() => {
-        clearTimeout(timer);
-        offAbort(signal, record);
-      });
+      const opened = unless(signal, opening).finally(() => clearTimeout(timer));
       await Promise.all([opened, ready(), this.#observers.ready]);
       signal.throwIfAborted();
     } catch (error) {
@@ -405,28 +387,19 @@ export class Client {
     return opening;
   }
 
-  /** ms that a handshake may take; 0 for no limit. */
-  get #limit() {
-    return milliseconds(this.#options.timeout ?? 10_000);
-  }
-
   /**
-   * The error of a handshake that had no answer.
+   * The error of a handshake that has no answer. As long as that is waited for, the console says what is known.
    * @param {Endpoint} endpoint
-   * @param {() => unknown} [isWaiting] whether the answer is still waited for: then the console says what is known
    * @returns {Promise<AbpError>}
    */
-  #unanswered({ transport, heard, counters }, isWaiting) {
+  #unanswered(endpoint) {
+    const { transport, heard, counters } = endpoint;
     const { stranger } = /** @type {{ stranger?: string }} */ (transport);
     const known = {
-      iframe: this.#iframe,
-      origin: this.#origin,
-      stranger,
-      heard,
-      unread: counters.malformed,
-      limit: this.#limit,
+      ...{ iframe: this.#iframe, origin: this.#origin, limit: this.#limit },
+      ...{ stranger, heard, unread: counters.malformed },
     };
-    // Loaded on demand: it says a lot, and few pages need it.
+    const isWaiting = () => endpoint.state === abp.SESSION_CONNECTING;
     return development().then(
       ({ errorOf }) => errorOf(known, isWaiting),
       () => late('The app did not answer'),
@@ -435,19 +408,21 @@ export class Client {
 
   /** @returns {Promise<import('../transports/transport.js').Transport>} to the app */
   async #open() {
-    if (this.#iframe) {
+    const iframe = this.#iframe;
+    const target = /** @type {any} */ (this.#target);
+    if (iframe) {
       // A frame without scripts never answers.
-      const sandbox = this.#iframe.getAttribute?.('sandbox') ?? 'allow-scripts allow-same-origin';
-      const needed = ['allow-scripts', ...(this.#origin === OPAQUE ? [] : ['allow-same-origin'])];
-      const lacking = this.#iframe.contentWindow
-        ? needed.find((word) => !sandbox.includes(word))
+      const sandbox = iframe.getAttribute?.('sandbox');
+      const needed = ['allow-scripts', this.#origin === OPAQUE ? '' : 'allow-same-origin'];
+      const lacking = iframe.contentWindow
+        ? needed.find((word) => !(sandbox ?? word).includes(word))
         : 'document';
       if (lacking) throw await unreachable(lacking);
-      return iframeTransport(this.#iframe, this.#origin);
+      return iframeTransport(iframe, this.#origin);
     }
-    if (typeof this.#target === 'function') return transportTo(await this.#target(), true);
-    if (this.#endpoint && this.#target instanceof MessagePort) throw await unreachable('port');
-    return transportTo(this.#target, false);
+    if (this.#endpoint && target instanceof MessagePort) throw await unreachable('port');
+    const opens = typeof target === 'function';
+    return transportTo(opens ? await target() : target, opens);
   }
 
   /**
@@ -502,29 +477,32 @@ export class Client {
         return error ? failed(error) : this.#checked(name, params, options, stream, true);
       });
     }
-    if (retry) params = kept(params, transfer);
     if (stream || input) return this.#callStreaming(name, params, options, stream);
-    if (!retry) return this.#call(name, params, options);
+    return retry ? this.#callAgain(name, kept(params), options) : this.#call(name, params, options);
+  }
+
+  /**
+   * Makes a call that may be made again.
+   * @param {string} name
+   * @param {unknown} params
+   * @param {CallOptions} options
+   * @returns {Promise<Response>}
+   */
+  async #callAgain(name, params, options) {
     // What may run twice need not be waited for.
     if (this.features.outcomes && !this.#side.repeatable?.(name))
-      options = { ...options, idempotencyKey: idempotencyKey ?? secret() };
-    const { memory } = this;
-    const sent = [Date.now(), performance.now()];
-    return this.#call(name, params, options).then((response) => {
-      if (response.success) return response;
-      return import('./retry.js').then(
-        (loaded) =>
-          loaded.retry(response, {
-            attempt: (again) => this.#call(name, params, again),
-            ready: () => this.#isReady(),
-            client: this,
-            memory,
-            sent,
-            options,
-          }),
-        () => response,
-      );
-    });
+      options = { ...options, idempotencyKey: options.idempotencyKey ?? secret() };
+    const call = {
+      attempt: (/** @type {MadeOptions} */ again) => this.#call(name, params, again),
+      ready: () => this.#isReady(),
+      ...{ client: this, memory: this.memory, sent: [Date.now(), performance.now()], options },
+    };
+    const response = await call.attempt(options);
+    if (response.success) return response;
+    return import('./retry.js').then(
+      ({ retry }) => retry(tools, response, call),
+      () => response,
+    );
   }
 
   /**
@@ -546,11 +524,11 @@ export class Client {
   /**
    * @param {string} name
    * @param {unknown} params
-   * @param {import('../session/call.js').MadeOptions} options
+   * @param {MadeOptions} options
    * @returns {Promise<Response>}
    */
   #call(name, params, options) {
-    if (this.#closed) return Promise.resolve(failed(closedError()));
+    if (this.#closed) return Promise.resolve(failed(CLOSED));
     const response = makeCall(/** @type {Endpoint} */ (this.#endpoint), name, params, options);
     const { progressToken, onProgress } = options;
     if (progressToken === undefined || !onProgress) return response;
@@ -583,9 +561,9 @@ export class Client {
    */
   cancel(callId, reason) {
     return new Promise((resolve) => {
-      const error = this.#closed && closedError();
-      if (error) resolve({ callId, cancelled: false, reason: error.message, error });
-      else cancelById(/** @type {Endpoint} */ (this.#endpoint), callId, reason, resolve);
+      const endpoint = /** @type {Endpoint} */ (this.#endpoint);
+      if (this.#closed) new PendingCancel(endpoint, resolve, callId).fail(failed(CLOSED));
+      else cancelById(endpoint, callId, reason, resolve);
     });
   }
 
@@ -599,12 +577,12 @@ export class Client {
    */
   async outcome(callId, options = {}) {
     const { askOutcome } = await loadPart(import('./outcome.js'));
-    return askOutcome(this, callId, options, (waits) => this.#isReady(waits));
+    return askOutcome(tools, this, callId, options, (waits) => this.#isReady(waits));
   }
 
   /** @returns {Promise<import('./capability-list.js').CapabilityInfo[]>} the app's capabilities, kept up to date by its notifications */
   async listCapabilities() {
-    return this.#capabilities.list();
+    return [...this.#capabilities.values()];
   }
 
   /**
@@ -612,7 +590,7 @@ export class Client {
    * @returns {Promise<import('./capability-list.js').CapabilityInfo | null>} the capability, or null
    */
   async describeCapability(name) {
-    return this.#capabilities.get(name);
+    return this.#capabilities.get(name) ?? null;
   }
 
   /**
@@ -635,8 +613,8 @@ export class Client {
       if (this.connected || (await restoring?.done)) return true;
       // The program may begin one while this client tries to.
       if (restoring !== this.#restoring) continue;
-      if (!waits || restoring || this.#closed) return false;
-      await new Promise((resolve) => this.#waiting.push(() => resolve(undefined)));
+      if (!waits || restoring || this.#attempt.signal.aborted) return false;
+      await new Promise((resolve) => this.#waiting.push(resolve));
     }
   }
 
@@ -647,6 +625,7 @@ export class Client {
   /** Ends the session. What is pending settles as cancelled, and the app aborts what it still runs. */
   close() {
     this.#stopRestoring();
+    this.#closed = true;
     this.#end();
     this.#wake();
   }
@@ -666,25 +645,25 @@ export class Client {
     const stop = new AbortController();
     const { signal } = stop;
     const iframe = this.#iframe ?? /** @type {Opener} */ (this.#target).iframe;
-    const place = { iframe, limit: this.#limit };
     const ended = (/** @type {unknown} */ error) => {
       // A frame that comes back loads its document.
       if (error) iframe?.addEventListener('load', () => this.#restore(), { once: true, signal });
       if (!signal.aborted) invokeReportingErrors(this.onReconnect, error);
       return !error;
     };
+    const place = { iframe, limit: this.#limit, target: this.#target, history: this.#history };
     const begin = () => this.#begin(signal);
-    const { reconnect } = this.#options;
     const done = import('./retry.js')
-      .then(({ restore }) => restore(begin, reconnect, this.#history, signal, this.#target, place))
+      .then(({ restore }) => restore(tools, begin, this.#options.reconnect, signal, place))
       .then(ended, ended);
     this.#restoring = { stop, done };
   }
 
-  // --- What the endpoint asks ----------------------------------------------------------------------
-
-  /** Answers the app: its questions, and its reading of a call's input. @type {import('../session/endpoint.js').Callee} */
-  #callee = {
+  /**
+   * What the endpoint asks. It answers the app, too: its questions, and its reading of a call's input.
+   * @type {import('../session/endpoint.js').EndpointDelegate & import('../session/endpoint.js').Callee}
+   */
+  #side = {
     rejectionFor: (call) => {
       const { name, options, endpoint } = call;
       // Without a window it would be a question, for which a clock stands still.
@@ -705,13 +684,36 @@ export class Client {
         { signal },
       );
     },
-  };
-
-  /** @type {import('../session/endpoint.js').EndpointDelegate} */
-  #side = {
-    onSession: (state, message) => this.#onSession(state, message),
+    onSession: (state, message) => {
+      const endpoint = /** @type {Endpoint} */ (this.#endpoint);
+      const { signal } = this.#attempt;
+      const settle = this.#settle;
+      this.#settle = undefined;
+      const payload = getOwn(message, 'payload');
+      if (state === abp.SESSION_READY) {
+        const lacking = this.#accept(endpoint, payload);
+        if (lacking) this.close();
+        return settle?.(lacking ? unreachable(lacking, endpoint.ports.length) : undefined);
+      }
+      const failed = state === abp.SESSION_FAILED;
+      const refusal = failed && getOwn(payload, 'error');
+      const error = AbpError.from(
+        /** @type {any} */ (refusal || endpoint.refusal(abp.DISCONNECTED_ERROR).error),
+      );
+      if (endpoint.cause !== undefined) error.cause = endpoint.cause;
+      endpoint.dispose();
+      if (failed && !refusal)
+        settle?.(message ? unreachable('sessionId') : this.#unanswered(endpoint));
+      else if (settle) settle(error);
+      else if (!signal.aborted) {
+        invokeReportingErrors(() => this.onDisconnect?.(error));
+        // The listener may have closed it, or begun a session.
+        if (this.#options.reconnect && !signal.aborted) this.#restore();
+      }
+    },
     onEnd: () => this.#unwatch(),
-    repeatable: (name) => isRepeatable(this.#capabilities.get(name)?.annotations),
+    repeatable: (/** @type {any} */ name) =>
+      isRepeatable(this.#capabilities.get(name)?.annotations),
     later: (response, call) => {
       if (!isOpen(response.metadata)) return;
       const { callId } = call;
@@ -733,38 +735,6 @@ export class Client {
       return this.onNotification?.(event, data);
     },
   };
-
-  /**
-   * @param {abp.Session} state
-   * @param {unknown} message
-   */
-  #onSession(state, message) {
-    const endpoint = /** @type {Endpoint} */ (this.#endpoint);
-    const settle = this.#settle;
-    if (state === abp.SESSION_READY) {
-      const lacking = this.#accept(endpoint, getOwn(message, 'payload'));
-      if (!lacking) return settle?.();
-      this.#settle = undefined;
-      this.close();
-      return void unreachable(lacking, endpoint.ports.length).then(settle);
-    }
-    const { signal } = this.#attempt;
-    const failed = state === abp.SESSION_FAILED;
-    const refusal = failed && getOwn(getOwn(message, 'payload'), 'error');
-    const error = AbpError.from(
-      /** @type {any} */ (refusal || endpoint.refusal(abp.DISCONNECTED_ERROR).error),
-    );
-    if (endpoint.cause !== undefined) error.cause = endpoint.cause;
-    endpoint.dispose();
-    if (failed && !refusal)
-      void (message ? unreachable('sessionId') : this.#unanswered(endpoint)).then(settle);
-    else if (settle) settle(error);
-    else if (!signal.aborted) {
-      invokeReportingErrors(() => this.onDisconnect?.(error));
-      // The listener may have closed it, or begun a session.
-      if (this.#options.reconnect && !signal.aborted) this.#restore();
-    }
-  }
 
   /**
    * @param {Endpoint} endpoint
@@ -820,10 +790,11 @@ const unreachable = (lacking, ports) =>
   );
 
 /** The error of a request to a closed client. Trying again does not help; `reconnect()` does. */
-const closedError = () =>
-  toErrorObject(
-    new AbpError('DISCONNECTED', 'The client was closed: reconnect() begins a new session'),
-  );
+const CLOSED = {
+  code: 'DISCONNECTED',
+  message: 'The client was closed: reconnect() begins a new session',
+  retryable: false,
+};
 
 /** @param {string} what has not happened in time */
 const late = (what) =>

@@ -1,11 +1,8 @@
-/** Asks an app what became of a call. Loaded when somebody asks. */
-import * as abp from '../driver/abp-boundary.js';
-import { AbpError } from '../common/errors.js';
-import { requireOptions } from '../common/check-options.js';
-import { OUTCOME } from '../wire/messages.js';
-import { copyRecord, getOwn, milliseconds } from '../common/values.js';
+/** Asks an app what became of a call. Loaded when somebody asks, and imports nothing that its side has, as js/agent/retry.js. */
 import { wait } from './retry.js';
 
+/** The capability by which an agent asks what became of a call. */
+const OUTCOME = 'bridge/outcome';
 /** ms for which a session is waited for, unless the caller says how long. */
 const MAX_AWAY = 60_000;
 
@@ -16,6 +13,7 @@ const OPTIONS = {
 };
 
 /**
+ * @param {import('./client.js').Tools} tools
  * @param {import('./client.js').Client} client
  * @param {unknown} callId
  * @param {import('./client.js').OutcomeOptions} options
@@ -23,7 +21,8 @@ const OPTIONS = {
  *   program may begin, if it is to
  * @returns {Promise<import('../types/outcome.js').CallFate>}
  */
-export async function askOutcome(client, callId, options, ready) {
+export async function askOutcome(tools, client, callId, options, ready) {
+  const { AbpError, FATES, milliseconds, requireOptions } = tools;
   if (typeof callId !== 'string') {
     throw new AbpError('INVALID_PARAMS', 'outcome needs the callId of a call, a string');
   }
@@ -34,36 +33,23 @@ export async function askOutcome(client, callId, options, ready) {
   const away = settled && timeout === undefined ? MAX_AWAY : Infinity;
   for (;;) {
     let isReady = false;
-    await wait(
-      Math.min(left(), away),
-      signal,
-      ready(settled).then((is) => (isReady = is)),
-    );
+    const known = ready(settled).then((is) => (isReady = is));
+    await wait(tools, Math.min(left(), away), signal, known);
     if (!isReady || !client.features.outcomes) return { outcome: 'unknown' };
     const ms = deadline === Infinity ? undefined : Math.max(1, left());
     const { sessionId } = client;
     const response = await client.call(OUTCOME, { callId, settled }, { signal, timeout: ms });
-    if (response.success) return read(response.data);
+    if (response.success) {
+      const { outcome, report, progress } = Object(response.data);
+      return {
+        outcome: FATES.indexOf(outcome) > 0 ? outcome : 'unknown',
+        ...(report !== undefined && { report }),
+        ...(progress !== undefined && { progress }),
+      };
+    }
     // A session that ends while the answer is waited for, lost or closed, may be followed by another.
     const isOver = client.sessionId !== sessionId || !client.connected;
     if (!isOver || signal?.aborted || left() <= 0)
       return { outcome: 'unknown', error: response.error };
   }
-}
-
-/**
- * @param {unknown} said what an app said
- * @returns {import('../types/outcome.js').CallFate}
- */
-function read(said) {
-  const { report, progress } = copyRecord(said);
-  const word = getOwn(said, 'outcome');
-  const outcome = /** @type {import('../types/outcome.js').CallOutcome} */ (
-    abp.FATES.indexOf(word) > 0 ? word : 'unknown'
-  );
-  return {
-    outcome,
-    ...(report !== undefined && { report }),
-    ...(progress !== undefined && { progress }),
-  };
 }

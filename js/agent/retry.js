@@ -1,9 +1,10 @@
-/** Trying again: sessions that were lost, and calls that failed and may succeed later. Loaded when that happens. */
-import { AbpError, invokeReportingErrors } from '../common/errors.js';
-import { offAbort, onAbort } from '../common/signals.js';
-import { milliseconds } from '../common/values.js';
+/**
+ * Trying again: sessions that were lost, and calls that failed and may succeed later. Loaded when that happens. It imports nothing that
+ * its side has; `tools` of js/agent/client.js says why.
+ */
 
 /** @import { Response } from '../wire/messages.js' */
+/** @import { Tools } from './client.js' */
 
 /** What remembers keys: its id, and for how many ms. @typedef {{ id: string, rememberFor: number }} Named */
 
@@ -55,38 +56,38 @@ const delayAfter = ({ delay, maxDelay }, failures) =>
 
 /**
  * Waits until the first of these: time is up, a signal fires, something else has settled.
+ * @param {Tools} tools
  * @param {number} ms Infinity is no limit
  * @param {AbortSignal | undefined} signal
  * @param {Promise<unknown>} [other]
  * @returns {Promise<void>} never rejects
  */
-export function wait(ms, signal, other) {
-  return new Promise((resolve) => {
-    const end = () => {
-      clearTimeout(timer);
-      offAbort(signal, record);
-      resolve();
-    };
-    const record = { handleEvent: end };
-    const timer = ms === Infinity ? undefined : setTimeout(end, milliseconds(ms));
-    onAbort(signal, record);
-    if (signal?.aborted) end();
-    other?.then(end, end);
+export function wait({ milliseconds, whenAborted }, ms, signal, other) {
+  /** @type {() => void} */
+  let release;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let timer;
+  const first = new Promise((/** @type {(value?: any) => void} */ resolve) => {
+    if (ms !== Infinity) timer = setTimeout(resolve, milliseconds(ms));
+    release = whenAborted(signal, resolve);
+    other?.then(resolve, resolve);
+  });
+  return first.finally(() => {
+    clearTimeout(timer);
+    release();
   });
 }
 
 /**
- * Whether an error says that another attempt cannot help.
- * @param {unknown} error why there is no session
- */
-export const isFinal = (error) => error instanceof AbpError && !error.retryable;
-
-/**
- * Where sessions are begun.
+ * Where sessions are begun, and how it went until now.
  * @typedef {object} Place
+ * @property {unknown} [target] to which they connect. If a function opens it, the first try waits, too, for up to `delay`: a server
+ *   that comes back is not called by all its clients at once
  * @property {HTMLIFrameElement} [iframe] in which the app is, if it is in one
  * @property {number} [limit] ms that a handshake may take; 0 for no limit
  * @property {boolean} [hasFailed] whether an attempt was made already, and has failed
+ * @property {{ failures: number, since: number }} history failures in a row, and when the last session began, in ms of
+ *   `performance.now()`
  */
 
 /**
@@ -95,20 +96,19 @@ export const isFinal = (error) => error instanceof AbpError && !error.retryable;
  *
  * An iframe that is in no document is waited for, as long as a handshake may take: who moves it puts it back. One that has
  * loaded a document is tried at once, however long the pause is: that is not the one that was lost, or did not answer.
+ * @param {Tools} tools
  * @param {() => Promise<void>} begin begins a session; rejects when that failed
  * @param {boolean | Reconnecting | undefined} patience
- * @param {{ failures: number, since: number }} history of this client: failures in a row, and when its last session began,
- *   in ms of `performance.now()`
  * @param {AbortSignal} signal ends it
- * @param {unknown} target to which `begin` connects. If a function opens it, the first try waits, too, for up to `delay`: a
- *   server that comes back is not called by all its clients at once
- * @param {Place} [place]
+ * @param {Place} place
  * @returns {Promise<void>} rejects with what made it give up
  */
-export async function restore(begin, patience, history, signal, target, place = {}) {
-  const { iframe, limit, hasFailed = false } = place;
+export async function restore(tools, begin, patience, signal, place) {
+  const { AbpError } = tools;
+  const { target, iframe, history, hasFailed } = place;
   const { reload, attempts = reload ? RELOADING_ATTEMPTS : Infinity, ...delays } = read(patience);
-  const longest = limit || Infinity;
+  const longest = place.limit || Infinity;
+  let again = hasFailed;
   let reloads = 0;
   let hasLoaded = false;
   /** @type {(value?: unknown) => void} */
@@ -117,39 +117,43 @@ export async function restore(begin, patience, history, signal, target, place = 
     hasLoaded = true;
     heard();
   };
-  const isAway = () => iframe !== undefined && !iframe.contentWindow;
   const nextLoad = () => {
     hasLoaded = false;
     return new Promise((resolve) => (heard = resolve));
   };
+  let loaded = nextLoad();
+  const isAway = () => iframe && !iframe.contentWindow;
   /** @param {number} ms @param {Promise<unknown>} [other] */
   const pause = async (ms, other) => {
-    await wait(ms, signal, other);
+    await wait(tools, ms, signal, other);
     signal.throwIfAborted();
   };
+  /** Waits for the iframe to be in a document. @returns {Promise<number>} ms that it was waited for in vain */
+  const comesBack = async () => {
+    const until = performance.now() + longest;
+    for (let left = longest; isAway() && left > 0; left = until - performance.now()) {
+      await pause(left, loaded);
+      loaded = nextLoad();
+    }
+    return isAway() ? longest : 0;
+  };
   if (performance.now() - history.since > STABLE) history.failures = 0;
-  let loaded = nextLoad();
   iframe?.addEventListener('load', onLoad);
   try {
-    for (let again = hasFailed; ; again = true) {
-      const delay = history.failures ? delayAfter(delays, history.failures) : 0;
-      if (delay) await pause(delay, loaded);
+    for (; ; again = true) {
+      if (history.failures) await pause(delayAfter(delays, history.failures), loaded);
       else if (typeof target === 'function') await pause(delays.delay * Math.random());
-      let waited = 0;
-      if (isAway()) {
-        const until = performance.now() + longest;
-        for (let left = longest; isAway() && left > 0; left = until - performance.now()) {
-          await pause(left, loaded);
-          loaded = nextLoad();
-        }
-        if (isAway()) waited = longest;
-      } else if (iframe && again && reload && !hasLoaded) {
-        const done = () => reloads++;
-        await pause(longest, loadAgain(iframe, reload, done));
+      const waited = isAway() ? await comesBack() : 0;
+      if (iframe && again && reload && !waited && !hasLoaded && !isAway()) {
+        await pause(
+          longest,
+          loadAgain(tools, iframe, reload, () => reloads++),
+        );
       }
       signal.throwIfAborted();
       // A worker of Node's says so; nobody says it of a page's.
-      if (/** @type {any} */ (target)?.threadId === -1) throw ended();
+      if (/** @type {any} */ (target)?.threadId === -1)
+        throw new AbpError('DISCONNECTED', `The worker has ended${STARTS_NO_MORE}`);
       loaded = nextLoad();
       history.failures++;
       try {
@@ -159,9 +163,12 @@ export async function restore(begin, patience, history, signal, target, place = 
       } catch (error) {
         if (signal.aborted) throw error;
         // What was final may be so no more where the iframe shows, or is to show, another document than the one that was asked.
-        const isOver = waited ? !hasLoaded : isFinal(error) && !hasLoaded && !isAway();
-        if (isOver || history.failures >= attempts) {
-          throw iframe ? givenUp(error, waited, history.failures, reloads) : error;
+        const isFinal = waited || (error instanceof AbpError && !error.retryable && !isAway());
+        if ((isFinal && !hasLoaded) || history.failures >= attempts) {
+          const tried = triedAgain(waited, history.failures, reloads);
+          if (!iframe || !(error instanceof AbpError) || !tried) throw error;
+          const why = `${error.message} (given up: ${tried})`;
+          throw new AbpError(error.code, why, { ...error, cause: error });
         }
       }
     }
@@ -170,20 +177,18 @@ export async function restore(begin, patience, history, signal, target, place = 
   }
 }
 
-const ended = () =>
-  new AbpError(
-    'DISCONNECTED',
-    'The worker has ended, and does not run again: give connect a function that starts one (docs/workers.md#apps-that-live-in-a-worker)',
-  );
+const STARTS_NO_MORE =
+  ', and does not run again: give connect a function that starts one (docs/workers.md#apps-that-live-in-a-worker)';
 
 /**
  * Makes an iframe load its document again.
+ * @param {Tools} tools
  * @param {HTMLIFrameElement} iframe which is in a document
  * @param {true | ((iframe: HTMLIFrameElement) => unknown)} reload
  * @param {() => void} done called when that has begun
  * @returns {Promise<unknown>} settles then, or when that has failed
  */
-async function loadAgain(iframe, reload, done) {
+async function loadAgain({ invokeReportingErrors }, iframe, reload, done) {
   if (typeof reload === 'function')
     return invokeReportingErrors(async () => {
       await reload(iframe);
@@ -197,37 +202,31 @@ async function loadAgain(iframe, reload, done) {
 }
 
 /**
- * Says what was tried, too.
- * @param {unknown} error of the last attempt
+ * Says what was tried.
  * @param {number} waited ms for the iframe to be in a document again
  * @param {number} attempts
  * @param {number} reloads
  */
-function givenUp(error, waited, attempts, reloads) {
-  if (!(error instanceof AbpError)) return error;
-  const tried = [
-    ...(waited ? [`it was waited for ${waited} ms`] : []),
-    ...(attempts > 1 ? [`${attempts} attempts were made`] : []),
-    ...(reloads ? [`its document was loaded again ${reloads} times`] : []),
-  ];
-  if (!tried.length) return error;
-  const why = `${error.message} (given up: ${tried.join(', ')})`;
-  return new AbpError(error.code, why, { ...error, cause: error });
-}
+const triedAgain = (waited, attempts, reloads) =>
+  [
+    waited && `it was waited for ${waited} ms`,
+    attempts > 1 && `${attempts} attempts were made`,
+    reloads && `its document was loaded again ${reloads} times`,
+  ]
+    .filter(Boolean)
+    .join(', ');
 
-/** @param {Response} response */
-const outcomeOf = ({ success, metadata }) => (success ? undefined : metadata?.outcome);
-
-/** Whether the handler may have run. @param {Response} response */
-const mayHaveRun = (response) => ![undefined, 'unstarted'].includes(outcomeOf(response));
+/** Whether the handler of a call that failed may have run. @param {Response} response */
+const mayHaveRun = ({ success, metadata }) =>
+  !success && ![undefined, 'unstarted'].includes(metadata?.outcome);
 
 /** Whether it is not known what became of its work. @param {Response | undefined} response */
-const isOpen = (response) =>
-  response !== undefined && ['unknown', 'running'].includes(outcomeOf(response) ?? '');
+const isOpen = (response) => ['unknown', 'running'].includes(response?.metadata?.outcome ?? '');
 
 /**
  * Makes a call again as long as its error says that this may help. A call that has a key, and may have run, is made again only to the
  * memory that knows its key, and as long as that knows it.
+ * @param {Tools} tools
  * @param {Response} response of the first time
  * @param {object} call
  * @param {(options: import('../session/call.js').MadeOptions) => Promise<Response>} call.attempt makes it again
@@ -239,7 +238,8 @@ const isOpen = (response) =>
  * @param {import('./client.js').CallOptions} call.options `timeout` and `signal` are for all attempts together
  * @returns {Promise<Response>} of the last time. If an earlier one may have run, its outcome is not hidden
  */
-export async function retry(response, call) {
+export async function retry(tools, response, call) {
+  const { milliseconds } = tools;
   const { attempt, ready, client, options } = call;
   const { retry: patience, signal, timeout, idempotencyKey, callId } = options;
   let { memory, sent } = call;
@@ -257,13 +257,10 @@ export async function retry(response, call) {
     const asked = milliseconds(error.retryAfter);
     const pause = isLost ? 0 : asked || delayAfter(delays, made);
     if (asked > (Object(patience).maxDelay ?? MAX_RETRY_AFTER) || pause >= left()) break;
-    if (pause) await wait(pause, signal);
+    if (pause) await wait(tools, pause, signal);
     let isReady = false;
-    await wait(
-      left(),
-      signal,
-      ready().then((is) => (isReady = is)),
-    );
+    const known = ready().then((is) => (isReady = is));
+    await wait(tools, left(), signal, known);
     // A signal that has fired is answered as in any other call.
     if (!signal?.aborted) {
       if (!isReady) break;

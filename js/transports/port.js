@@ -10,53 +10,34 @@ export const UPGRADABLE = ['port', 'frames', 'liveness', 'streams'];
 
 /**
  * Makes a transport over a port.
- * @param {unknown} port a MessagePort, or anything with the same interface
+ * @param {any} port a MessagePort, or anything with the same interface
  * @param {() => void} [closed] called when it closes, in place of closing the port
  * @param {unknown} [worker] the worker that the port belongs to
  * @returns {import('./transport.js').Transport}
  */
-export const portTransport = (port, closed, worker) => new PortTransport(port, closed, worker);
-
-class PortTransport extends Receiver {
-  #port;
-  #closed;
-  #stop;
-
-  /**
-   * @param {any} port
-   * @param {() => void} [closed]
-   * @param {unknown} [worker]
-   */
-  constructor(port, closed = () => port.close?.(), worker = undefined) {
-    super();
-    this.#port = port;
-    this.#closed = closed;
-    this.#stop = listenToPort(
-      port,
-      {
-        onMessage: (message) => this.receive(message),
-        onUnreadable: (error) => this.receiveUnreadable(error),
-        onClose: (cause) => this.lose(cause),
-      },
-      worker,
-    );
-  }
-
-  /**
-   * @param {unknown} message
-   * @param {Transferable[]} [transfer]
-   */
-  post(message, transfer) {
-    if (this.stopped) return;
-    if (transfer) this.#port.postMessage(message, transfer);
-    else this.#port.postMessage(message);
-  }
-
-  /** @override */
-  end() {
-    this.#stop();
-    this.#closed();
-  }
+export function portTransport(port, closed = () => port.close?.(), worker = undefined) {
+  const transport = new Receiver();
+  const stop = listenToPort(
+    port,
+    {
+      onMessage: (message) => transport.receive(message),
+      onUnreadable: (error) => transport.receiveUnreadable(error),
+      onClose: (cause) => transport.lose(cause),
+    },
+    worker,
+  );
+  return Object.assign(transport, {
+    /** @param {unknown} message @param {Transferable[]} [transfer] */
+    post(message, transfer) {
+      if (transport.stopped) return;
+      if (transfer) port.postMessage(message, transfer);
+      else port.postMessage(message);
+    },
+    end() {
+      stop();
+      closed();
+    },
+  });
 }
 
 /** @param {{ message?: string }} event with which a page's worker failed to start */
@@ -111,16 +92,12 @@ export function listenToPort(port, listener, worker) {
     ],
     [worker, 'exit', (code) => listener.onClose(new Error(`it exited with code ${code}`))],
   ];
-  for (const [target, type, heard] of listeners) {
-    if (emits) target?.on(type, heard);
-    else target?.addEventListener(type, heard);
-  }
+  const [on, off] = emits
+    ? ['on', port.off ? 'off' : 'removeListener']
+    : ['addEventListener', 'removeEventListener'];
+  for (const [target, type, heard] of listeners) target?.[on](type, heard);
   port.start?.(); // a worker's own scope has nothing to start
   return () => {
-    for (const [target, type, heard] of listeners) {
-      if (!emits) target?.removeEventListener(type, heard);
-      else if (target?.off) target.off(type, heard);
-      else target?.removeListener(type, heard);
-    }
+    for (const [target, type, heard] of listeners) target?.[off](type, heard);
   };
 }

@@ -23,12 +23,12 @@ export class Receiver {
   /** Deliveries that wait for a listener. @type {(() => void)[]} */
   #early = [];
   #earlyCharacters = 0;
-  #lost = false;
+  /** Whether nothing arrives any more: the other side was lost, or this one has closed it. */
+  #over = false;
   /** Whether nothing is sent or received any more. Earlier messages may still wait to be delivered. */
   stopped = false;
-  /** Why the other side was lost, until `onClose` was called. @type {{ cause: unknown } | undefined} */
+  /** Tells that the other side was lost, until that is done. @type {(() => void) | undefined} */
   #untold;
-  #closed = false;
 
   get onMessage() {
     return this.#onMessage ?? (() => {});
@@ -56,8 +56,7 @@ export class Receiver {
   end() {}
 
   close() {
-    if (this.#closed) return;
-    this.#closed = true;
+    this.#over = true;
     this.#early = [];
     this.#untold = undefined;
     this.stop();
@@ -101,9 +100,9 @@ export class Receiver {
    * @param {unknown} [cause] none where it has ended the connection in an orderly way
    */
   lose(cause) {
-    if (this.#closed || this.#lost) return;
-    this.#lost = true;
-    this.#untold = { cause };
+    if (this.#over) return;
+    this.#over = true;
+    this.#untold = () => invokeReportingErrors(this.#onClose, cause);
     this.#tell();
   }
 
@@ -113,13 +112,11 @@ export class Receiver {
    * @param {number} [length]
    */
   #deliverInTurn(deliver, length = 0) {
-    if (this.#closed || this.#lost) return;
+    if (this.#over) return;
     if (this.#onMessage && !this.#early.length) return deliver();
     this.#earlyCharacters += length;
-    if (this.#early.length < MAX_EARLY_MESSAGES && this.#earlyCharacters <= MAX_EARLY_CHARACTERS) {
-      this.#early.push(deliver);
-      return;
-    }
+    if (this.#early.length < MAX_EARLY_MESSAGES && this.#earlyCharacters <= MAX_EARLY_CHARACTERS)
+      return void this.#early.push(deliver);
     this.lose(new AbpError('RATE_LIMITED', 'Too many messages arrived before anybody listened'));
     this.stop();
   }
@@ -140,9 +137,9 @@ export class Receiver {
   }
 
   #tell() {
-    if (!this.#untold || !this.#onClose || this.#early.length) return;
-    const { cause } = this.#untold;
+    if (!this.#onClose || this.#early.length) return;
+    const tell = this.#untold;
     this.#untold = undefined;
-    invokeReportingErrors(this.#onClose, cause);
+    tell?.();
   }
 }

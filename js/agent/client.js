@@ -27,7 +27,7 @@ import { LIST_CHANGED, isRepeatable } from '../wire/messages.js';
 import { isStream } from '../common/transfer.js';
 import { portTransport } from '../transports/port.js';
 import { OPAQUE, iframeTransport } from '../transports/iframe.js';
-import { watchIframe, watchPage } from '../transports/iframe-watcher.js';
+import { watchIframe } from '../transports/iframe-watcher.js';
 import { transportTo } from '../transports/worker.js';
 
 /** The features beyond the published protocol that each `upgrade` asks for. */
@@ -58,6 +58,13 @@ const isTarget = (target) =>
     false,
   );
 
+/** The features, in the order of their bits in `abp_feature`. */
+const FEATURES = /** @type {const} */ ([
+  ...['notifications', 'progress', 'elicitation', 'dynamicCapabilities', 'port'],
+  ...['frames', 'liveness', 'streams', 'outcomes'],
+]);
+/** @typedef {typeof FEATURES[number]} FeatureName */
+
 /** What parts that are loaded later need of what is here: they import nothing, so that bundlers leave all of this in one file. */
 export const tools = {
   ...{ AbpError, FATES: abp.FATES, invokeReportingErrors, milliseconds, requireOptions },
@@ -87,6 +94,7 @@ const OPTIONS = {
 /** @import { Kinds } from '../common/check-options.js' */
 /** @import { CancelResponse, ProgressInfo, Response } from '../wire/messages.js' */
 /** @import { MadeOptions } from '../session/call.js' */
+/** @import { Place } from './retry.js' */
 
 /** @typedef {AgentOptions & import('../session/observers.js').ObserverOptions} ConnectOptions What `connect` is given. */
 
@@ -194,6 +202,16 @@ export async function connect(target, options) {
  * @template [App=any] what it knows of the app; see {@link connect}
  */
 export class Client {
+  /** The app that answered. @type {{ id: string, name: string, version: string, description?: string } | undefined} */
+  app = undefined;
+  /** The id of the latest session. @type {string | undefined} */
+  sessionId = undefined;
+  /**
+   * What remembers the keys of calls in this session: its id, the same wherever a key would be known again, and for how many ms a
+   * key is known. undefined if the app does not say. See docs/agents.md#again-safely
+   * @type {{ id: string, rememberFor: number } | undefined}
+   */
+  memory = undefined;
   /** Of the last session that began, which may have ended. @type {Endpoint | undefined} */
   #endpoint;
   /** Stops watching the app's iframe, or this page. */
@@ -203,23 +221,17 @@ export class Client {
   #capabilities = new CapabilityList();
   /** Listeners for progress whose token the caller chose. @type {Map<unknown, (info: import('../wire/messages.js').ProgressInfo) => void>} */
   #onProgress = new Map();
-  /** @type {HTMLIFrameElement | undefined} */
-  #iframe;
-  #target;
   #options;
   #observers;
-  /** The app's, if it is in an iframe. @type {string} */
-  #origin = '';
   #owner;
-  /** ms that a handshake may take; 0 for no limit. */
-  #limit;
+  /** Where the app is, and how it went there until now. @type {Place} */
+  #place;
   /** Whether it was closed since a session began last. */
   #closed = false;
   /** Of the session that was to begin last: aborts when that is closed, or another is to begin. */
   #attempt = new AbortController();
   /** What reconnects by itself, and whether that has led to a session. @type {{ stop: AbortController, done: Promise<boolean> } | undefined} */
   #restoring;
-  #history = { failures: 0, since: -Infinity };
   /** Those who wait for a session. @type {((value?: any) => void)[]} */
   #waiting = [];
 
@@ -229,25 +241,16 @@ export class Client {
    * @param {ConnectOptions} options
    */
   constructor(target, options) {
-    if ('contentWindow' in target) {
-      this.#iframe = target;
-      this.#origin = options.origin === OPAQUE ? OPAQUE : exactOrigin(options.origin, target.src);
-    }
-    this.#target = target;
+    const { origin, owner = secret(), timeout = 10_000, reconnect } = options;
+    const iframe = 'contentWindow' in target ? target : undefined;
     this.#options = options;
-    this.#owner = options.owner ?? secret();
-    this.#limit = milliseconds(options.timeout ?? 10_000);
+    this.#owner = owner;
+    this.#place = {
+      ...{ target, iframe, limit: milliseconds(timeout), patience: reconnect },
+      origin: iframe && (origin === OPAQUE ? OPAQUE : exactOrigin(origin, iframe.src)),
+      ...{ failures: 0, since: -Infinity },
+    };
     this.#observers = new Observers(options, () => (this.#endpoint ? [this.#endpoint] : []));
-    /** The app that answered. @type {{ id: string, name: string, version: string, description?: string } | undefined} */
-    this.app = undefined;
-    /** The id of the latest session. @type {string | undefined} */
-    this.sessionId = undefined;
-    /**
-     * What remembers the keys of calls in this session: its id, the same wherever a key would be known again, and for how many ms a
-     * key is known. undefined if the app does not say. See docs/agents.md#again-safely
-     * @type {{ id: string, rememberFor: number } | undefined}
-     */
-    this.memory = undefined;
     /** The option of this name; it may be replaced at any time, as those that follow. */
     this.onNotification = options.onNotification;
     /** The option of this name. */
@@ -267,20 +270,13 @@ export class Client {
     return this.#endpoint?.ready ?? false;
   }
 
-  /** What both sides agreed on. */
+  /** What both sides agreed on. @returns {Record<FeatureName, boolean>} */
   get features() {
-    const has = (/** @type {abp.Feature} */ feature) => this.#endpoint?.has(feature) ?? false;
-    return {
-      notifications: has(abp.NOTIFICATIONS),
-      progress: has(abp.PROGRESS),
-      elicitation: has(abp.ELICITATION),
-      dynamicCapabilities: has(abp.DYNAMIC_CAPABILITIES),
-      port: has(abp.PORT),
-      frames: has(abp.FRAMES),
-      liveness: has(abp.LIVENESS),
-      streams: has(abp.STREAMS),
-      outcomes: has(abp.OUTCOMES),
-    };
+    const has = (/** @type {FeatureName} */ name, /** @type {number} */ i) => [
+      name,
+      this.#endpoint?.has(/** @type {abp.Feature} */ (1 << i)) ?? false,
+    ];
+    return Object.fromEntries(FEATURES.map(has));
   }
 
   /** Counts of what is in flight and what was dropped, for debugging. */
@@ -303,88 +299,69 @@ export class Client {
    * @param {AbortSignal | { signal?: AbortSignal }} [signal] cancels the handshake
    * @returns {Promise<void>}
    */
-  reconnect(signal) {
-    this.#stopRestoring();
-    return this.#begin(signal);
-  }
-
-  /** @param {any} [signal] */
-  async #begin(signal) {
-    if (misfit({ signal }, OPTIONS)) signal = (await development()).signalOf(signal);
-    signal?.throwIfAborted();
-    this.#end();
+  async reconnect(signal) {
+    const given = /** @type {AbortSignal | undefined} */ (
+      misfit({ signal }, OPTIONS) ? (await development()).signalOf(signal) : signal
+    );
+    given?.throwIfAborted();
+    this.#end(given);
+    const { upgrade = 'frames', limits, ...said } = this.#options;
+    const { iframe, limit } = this.#place;
     const attempt = (this.#attempt = new AbortController());
-    const release = whenAborted(signal, () => this.close());
-    const { agent, requestedCapabilities, allowedRequests, upgrade } = this.#options;
+    const release = whenAborted(given, () => this.close());
+    // At once: what a worker reports while the core loads, such as that its script is missing, is not missed.
+    const opening = this.#open();
+    const isLate = () => void unreachable('transport', limit).then((why) => attempt.abort(why));
+    let timer = limit && setTimeout(isLate, limit);
     /** @type {Endpoint | undefined} */
     let endpoint;
-    /** @type {ReturnType<typeof setTimeout> | undefined} */
-    let timer;
     try {
-      this.#endpoint = endpoint = this.#endpointOver(await this.#opened(attempt));
-      this.#closed = false;
-      this.#unwatch = this.#iframe ? watchIframe(this.#iframe, endpoint) : watchPage(endpoint);
-      timer = setTimeout(() => this.#unanswered(/** @type {Endpoint} */ (endpoint)), EARLY);
+      const opened = unless(attempt.signal, opening).finally(() => clearTimeout(timer));
+      const [transport] = await Promise.all([opened, ready(), this.#observers.ready]);
+      attempt.signal.throwIfAborted();
+      const { agent, requestedCapabilities, allowedRequests } = said;
       const owner = upgrade === 'none' ? undefined : this.#owner;
       const hello = { agent, requestedCapabilities, agentCapabilities: { allowedRequests, owner } };
-      for (const [name, said] of Object.entries(hello)) endpoint.core.describe(name, said);
+      const begun =
+        (this.#endpoint =
+        endpoint =
+          new Endpoint({
+            role: abp.AGENT,
+            features:
+              abp.NOTIFICATIONS |
+              abp.PROGRESS |
+              (this.onElicitation ? abp.ELICITATION : 0) |
+              ((carried(transport) | abp.OUTCOMES) & UPGRADES[upgrade]),
+            ...{
+              limits,
+              transport,
+              callee: this.#side,
+              side: this.#side,
+              observers: this.#observers,
+            },
+          }));
+      this.#closed = false;
+      this.#unwatch = watchIframe(iframe, begun);
+      timer = setTimeout(() => this.#unanswered(begun), EARLY);
+      for (const [name, value] of Object.entries(hello)) begun.core.describe(name, value);
       const problem = await new Promise((resolve) => {
         this.#settle = resolve;
-        endpoint?.connect(this.#limit);
+        begun.connect(limit);
       });
       if (problem) throw problem;
     } catch (error) {
-      endpoint?.dispose();
-      throw signal?.aborted ? signal.reason : error;
+      if (endpoint) endpoint.dispose();
+      else
+        opening.then(
+          (transport) => transport.close(),
+          () => {},
+        );
+      throw given?.aborted ? given.reason : error;
     } finally {
       clearTimeout(timer);
       release();
       this.#wake();
     }
-  }
-
-  /** @param {import('../transports/transport.js').Transport} transport */
-  #endpointOver(transport) {
-    const { upgrade = 'frames', limits } = this.#options;
-    return new Endpoint({
-      role: abp.AGENT,
-      features:
-        abp.NOTIFICATIONS |
-        abp.PROGRESS |
-        (this.onElicitation ? abp.ELICITATION : 0) |
-        ((carried(transport) | abp.OUTCOMES) & UPGRADES[upgrade]),
-      limits,
-      transport,
-      callee: this.#side,
-      side: this.#side,
-      observers: this.#observers,
-    });
-  }
-
-  /**
-   * Opens the connection to the app and loads the core. If it opens when it is not wanted any more, it is closed.
-   * @param {AbortController} attempt aborts when it is not, and when time has run out
-   * @returns {Promise<import('../transports/transport.js').Transport>}
-   */
-  async #opened(attempt) {
-    const { signal } = attempt;
-    const limit = this.#limit;
-    // At once: what a worker reports while the core loads, such as that its script is missing, is not missed.
-    const opening = this.#open();
-    const why = `The function given to connect did not return a transport within ${limit} ms`;
-    const timer = limit && setTimeout(() => attempt.abort(late(why)), limit);
-    try {
-      const opened = unless(signal, opening).finally(() => clearTimeout(timer));
-      await Promise.all([opened, ready(), this.#observers.ready]);
-      signal.throwIfAborted();
-    } catch (error) {
-      opening.then(
-        (transport) => transport.close(),
-        () => {},
-      );
-      throw error;
-    }
-    return opening;
   }
 
   /**
@@ -395,30 +372,23 @@ export class Client {
   #unanswered(endpoint) {
     const { transport, heard, counters } = endpoint;
     const { stranger } = /** @type {{ stranger?: string }} */ (transport);
-    const known = {
-      ...{ iframe: this.#iframe, origin: this.#origin, limit: this.#limit },
-      ...{ stranger, heard, unread: counters.malformed },
-    };
+    const known = { ...this.#place, stranger, heard, unread: counters.malformed };
     const isWaiting = () => endpoint.state === abp.SESSION_CONNECTING;
-    return development().then(
-      ({ errorOf }) => errorOf(known, isWaiting),
-      () => late('The app did not answer'),
-    );
+    return explained(({ errorOf }) => errorOf(known, isWaiting));
   }
 
   /** @returns {Promise<import('../transports/transport.js').Transport>} to the app */
   async #open() {
-    const iframe = this.#iframe;
-    const target = /** @type {any} */ (this.#target);
+    const { target, iframe, origin } = this.#place;
     if (iframe) {
       // A frame without scripts never answers.
       const sandbox = iframe.getAttribute?.('sandbox');
-      const needed = ['allow-scripts', this.#origin === OPAQUE ? '' : 'allow-same-origin'];
+      const needed = ['allow-scripts', origin === OPAQUE ? '' : 'allow-same-origin'];
       const lacking = iframe.contentWindow
         ? needed.find((word) => !(sandbox ?? word).includes(word))
         : 'document';
       if (lacking) throw await unreachable(lacking);
-      return iframeTransport(iframe, this.#origin);
+      return iframeTransport(iframe, origin);
     }
     if (this.#endpoint && target instanceof MessagePort) throw await unreachable('port');
     const opens = typeof target === 'function';
@@ -624,37 +594,35 @@ export class Client {
 
   /** Ends the session. What is pending settles as cancelled, and the app aborts what it still runs. */
   close() {
-    this.#stopRestoring();
     this.#closed = true;
     this.#end();
     this.#wake();
   }
 
-  #end() {
-    this.#attempt.abort(abandoned());
+  /** Ends what was begun last, but not what reconnects by itself. @param {AbortSignal} [signal] of that */
+  #end(signal) {
+    const stop = this.#restoring?.stop;
+    const why = new AbpError('CANCELLED', 'The client was closed while it connected');
+    if (signal !== stop?.signal) {
+      this.#restoring = undefined;
+      stop?.abort(why);
+    }
+    this.#attempt.abort(why);
     this.#endpoint?.close();
-  }
-
-  #stopRestoring() {
-    this.#restoring?.stop.abort(abandoned());
-    this.#restoring = undefined;
   }
 
   /** Begins a new session in place of the one that was lost. */
   #restore() {
     const stop = new AbortController();
     const { signal } = stop;
-    const iframe = this.#iframe ?? /** @type {Opener} */ (this.#target).iframe;
     const ended = (/** @type {unknown} */ error) => {
-      // A frame that comes back loads its document.
-      if (error) iframe?.addEventListener('load', () => this.#restore(), { once: true, signal });
       if (!signal.aborted) invokeReportingErrors(this.onReconnect, error);
       return !error;
     };
-    const place = { iframe, limit: this.#limit, target: this.#target, history: this.#history };
-    const begin = () => this.#begin(signal);
+    const again = () => this.#restore();
+    const begin = () => this.reconnect(signal);
     const done = import('./retry.js')
-      .then(({ restore }) => restore(tools, begin, this.#options.reconnect, signal, place))
+      .then(({ restore }) => restore(tools, begin, signal, this.#place, again))
       .then(ended, ended);
     this.#restoring = { stop, done };
   }
@@ -750,7 +718,7 @@ export class Client {
     } else {
       for (const port of ports) port.close();
       if (offered) return 'ports';
-      if (this.#origin === OPAQUE) return 'identity';
+      if (this.#place.origin === OPAQUE) return 'identity';
     }
     this.app = /** @type {typeof this.app} */ (getOwn(payload, 'app'));
     this.sessionId = /** @type {string} */ (getOwn(payload, 'sessionId'));
@@ -777,17 +745,15 @@ function inputOf({ endpoint, params }) {
 /** Whether more may become known of a call. @param {{ outcome?: string }} became */
 const isOpen = ({ outcome }) => outcome === 'running' || outcome === 'unknown';
 
-const abandoned = () => new AbpError('CANCELLED', 'The client was closed while it connected');
+/** An error, in the words of the development part, or why that did not load. @param {(dev: typeof import('../common/dev/index.js')) => any} say */
+const explained = (say) => development().then(say, (error) => error);
 
 /**
- * @param {string} lacking what keeps a session from beginning; the development part says so in words
- * @param {number} [ports] how many the app sent
+ * @param {string} lacking what keeps a session from beginning
+ * @param {number} [amount] how many ports the app sent, or how many ms the transport may take
  */
-const unreachable = (lacking, ports) =>
-  development().then(
-    (loaded) => loaded.unreachableError(lacking, ports),
-    (error) => error,
-  );
+const unreachable = (lacking, amount) =>
+  explained(({ unreachableError }) => unreachableError(lacking, amount));
 
 /** The error of a request to a closed client. Trying again does not help; `reconnect()` does. */
 const CLOSED = {
@@ -795,7 +761,3 @@ const CLOSED = {
   message: 'The client was closed: reconnect() begins a new session',
   retryable: false,
 };
-
-/** @param {string} what has not happened in time */
-const late = (what) =>
-  new AbpError('TIMEOUT', `${what} (docs/errors.md#no-answer)`, { retryable: true });

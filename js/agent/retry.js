@@ -81,13 +81,15 @@ export function wait({ milliseconds, whenAborted }, ms, signal, other) {
 /**
  * Where sessions are begun, and how it went until now.
  * @typedef {object} Place
- * @property {unknown} [target] to which they connect. If a function opens it, the first try waits, too, for up to `delay`: a server
- *   that comes back is not called by all its clients at once
+ * @property {any} [target] to which they connect. If a function opens it, the first try waits, too, for up to `delay`: a server that
+ *   comes back is not called by all its clients at once
  * @property {HTMLIFrameElement} [iframe] in which the app is, if it is in one
- * @property {number} [limit] ms that a handshake may take; 0 for no limit
+ * @property {any} origin the app's, then
+ * @property {number} limit ms that a handshake may take; 0 for no limit
+ * @property {boolean | Reconnecting} [patience]
  * @property {boolean} [hasFailed] whether an attempt was made already, and has failed
- * @property {{ failures: number, since: number }} history failures in a row, and when the last session began, in ms of
- *   `performance.now()`
+ * @property {number} failures in a row
+ * @property {number} since when the last session began, in ms of `performance.now()`
  */
 
 /**
@@ -98,17 +100,17 @@ export function wait({ milliseconds, whenAborted }, ms, signal, other) {
  * loaded a document is tried at once, however long the pause is: that is not the one that was lost, or did not answer.
  * @param {Tools} tools
  * @param {() => Promise<void>} begin begins a session; rejects when that failed
- * @param {boolean | Reconnecting | undefined} patience
  * @param {AbortSignal} signal ends it
  * @param {Place} place
+ * @param {() => void} again called when it has given up, and the iframe comes back: then that loads its document
  * @returns {Promise<void>} rejects with what made it give up
  */
-export async function restore(tools, begin, patience, signal, place) {
+export async function restore(tools, begin, signal, place, again) {
   const { AbpError } = tools;
-  const { target, iframe, history, hasFailed } = place;
+  const { target, iframe = target?.iframe, hasFailed, patience } = place;
   const { reload, attempts = reload ? RELOADING_ATTEMPTS : Infinity, ...delays } = read(patience);
   const longest = place.limit || Infinity;
-  let again = hasFailed;
+  let isAgain = hasFailed;
   let reloads = 0;
   let hasLoaded = false;
   /** @type {(value?: unknown) => void} */
@@ -137,14 +139,14 @@ export async function restore(tools, begin, patience, signal, place) {
     }
     return isAway() ? longest : 0;
   };
-  if (performance.now() - history.since > STABLE) history.failures = 0;
+  if (performance.now() - place.since > STABLE) place.failures = 0;
   iframe?.addEventListener('load', onLoad);
   try {
-    for (; ; again = true) {
-      if (history.failures) await pause(delayAfter(delays, history.failures), loaded);
+    for (; ; isAgain = true) {
+      if (place.failures) await pause(delayAfter(delays, place.failures), loaded);
       else if (typeof target === 'function') await pause(delays.delay * Math.random());
       const waited = isAway() ? await comesBack() : 0;
-      if (iframe && again && reload && !waited && !hasLoaded && !isAway()) {
+      if (iframe && isAgain && reload && !waited && !hasLoaded && !isAway()) {
         await pause(
           longest,
           loadAgain(tools, iframe, reload, () => reloads++),
@@ -155,23 +157,26 @@ export async function restore(tools, begin, patience, signal, place) {
       if (/** @type {any} */ (target)?.threadId === -1)
         throw new AbpError('DISCONNECTED', `The worker has ended${STARTS_NO_MORE}`);
       loaded = nextLoad();
-      history.failures++;
+      place.failures++;
       try {
         await begin();
-        history.since = performance.now();
+        place.since = performance.now();
         return;
       } catch (error) {
         if (signal.aborted) throw error;
         // What was final may be so no more where the iframe shows, or is to show, another document than the one that was asked.
         const isFinal = waited || (error instanceof AbpError && !error.retryable && !isAway());
-        if ((isFinal && !hasLoaded) || history.failures >= attempts) {
-          const tried = triedAgain(waited, history.failures, reloads);
+        if ((isFinal && !hasLoaded) || place.failures >= attempts) {
+          const tried = triedAgain(waited, place.failures, reloads);
           if (!iframe || !(error instanceof AbpError) || !tried) throw error;
           const why = `${error.message} (given up: ${tried})`;
           throw new AbpError(error.code, why, { ...error, cause: error });
         }
       }
     }
+  } catch (error) {
+    iframe?.addEventListener('load', again, { once: true, signal });
+    throw error;
   } finally {
     iframe?.removeEventListener('load', onLoad);
   }

@@ -17,15 +17,7 @@ export const UPGRADABLE = ['port', 'frames', 'liveness', 'streams'];
  */
 export function portTransport(port, closed = () => port.close?.(), worker = undefined) {
   const transport = new Receiver();
-  const stop = listenToPort(
-    port,
-    {
-      onMessage: (message) => transport.receive(message),
-      onUnreadable: (error) => transport.receiveUnreadable(error),
-      onClose: (cause) => transport.lose(cause),
-    },
-    worker,
-  );
+  const stop = listenToPort(port, transport, worker);
   return Object.assign(transport, {
     /** @param {unknown} message @param {Transferable[]} [transfer] */
     post(message, transfer) {
@@ -50,10 +42,7 @@ const startError = ({ message }) =>
 /**
  * Listens to a port, and to the worker that it belongs to.
  * @param {any} port a MessagePort, or anything with the same interface
- * @param {object} listener
- * @param {(message: unknown) => void} listener.onMessage
- * @param {(error: AbpError) => void} [listener.onUnreadable]
- * @param {(cause?: unknown) => void} listener.onClose
+ * @param {Pick<Receiver, 'receive' | 'receiveUnreadable' | 'lose'>} listener
  * @param {unknown} [worker] a page's Worker or SharedWorker, or Node's Worker
  * @returns {() => void} stops listening
  */
@@ -71,7 +60,7 @@ export function listenToPort(port, listener, worker) {
       'message',
       (message) => {
         spoke = true;
-        listener.onMessage(emitsMessages ? message : message.data);
+        listener.receive(emitsMessages ? message : message.data);
       },
     ],
     // A message that cannot be deserialised here: shared memory of another site, say.
@@ -79,18 +68,20 @@ export function listenToPort(port, listener, worker) {
       port,
       'messageerror',
       () =>
-        listener.onUnreadable?.(new AbpError('PARSE_ERROR', 'A message could not be deserialized')),
+        listener.receiveUnreadable(
+          new AbpError('PARSE_ERROR', 'A message could not be deserialized'),
+        ),
     ],
     // Ports of Node and Electron report when the other end closes; those of browsers do not.
-    [port, 'close', () => listener.onClose()],
+    [port, 'close', () => listener.lose()],
     // Nothing reports that a page's worker was terminated or closed itself. A worker survives an uncaught error, unless
     // its script failed to load.
     [
       worker,
       'error',
-      (error) => (emits || !spoke) && listener.onClose(emits ? error : startError(error)),
+      (error) => (emits || !spoke) && listener.lose(emits ? error : startError(error)),
     ],
-    [worker, 'exit', (code) => listener.onClose(new Error(`it exited with code ${code}`))],
+    [worker, 'exit', (code) => listener.lose(new Error(`it exited with code ${code}`))],
   ];
   const [on, off] = emits
     ? ['on', port.off ? 'off' : 'removeListener']

@@ -123,18 +123,15 @@ export class ConnectionStore extends Store {
       const isFinal = error instanceof AbpError && !error.retryable;
       if (!reconnect || signal.aborted || (isFinal && !isAway)) throw error;
       set({ error: abpError(error) });
-      const history = { failures: 1, since: performance.now() };
       const limit = milliseconds(options.timeout ?? 10_000);
       // What a function opens has been opened: it need not wait for its turn.
       const fixed = typeof target === 'function' ? undefined : target;
-      const place = { target: fixed, iframe, limit, history, hasFailed: true };
-      try {
-        const { restore } = await import('../../../js/agent/retry.js');
-        await restore(tools, begin, reconnect, signal, place);
-      } catch (error) {
-        iframe?.addEventListener('load', start, { once: true, signal });
-        throw error;
-      }
+      const place = {
+        ...{ target: fixed, iframe, origin: options.origin, limit, patience: reconnect },
+        ...{ hasFailed: true, failures: 1, since: performance.now() },
+      };
+      const { restore } = await import('../../../js/agent/retry.js');
+      await restore(tools, begin, signal, place, start);
     };
     const start = () => {
       set({ ...IDLE, status: 'connecting' });

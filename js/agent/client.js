@@ -94,7 +94,7 @@ const OPTIONS = {
 /** @import { Kinds } from '../common/check-options.js' */
 /** @import { CancelResponse, ProgressInfo, Response } from '../wire/messages.js' */
 /** @import { MadeOptions } from '../session/call.js' */
-/** @import { Place } from './retry.js' */
+/** @import { Way } from './retry.js' */
 
 /** @typedef {AgentOptions & import('../session/observers.js').ObserverOptions} ConnectOptions What `connect` is given. */
 
@@ -224,16 +224,10 @@ export class Client {
   #options;
   #observers;
   #owner;
-  /** Where the app is, and how it went there until now. @type {Place} */
-  #place;
+  /** @type {Way} */
+  #way;
   /** Whether it was closed since a session began last. */
   #closed = false;
-  /** Of the session that was to begin last: aborts when that is closed, or another is to begin. */
-  #attempt = new AbortController();
-  /** What reconnects by itself, and whether that has led to a session. @type {{ stop: AbortController, done: Promise<boolean> } | undefined} */
-  #restoring;
-  /** Those who wait for a session. @type {((value?: any) => void)[]} */
-  #waiting = [];
 
   /**
    * Use {@link connect}.
@@ -245,10 +239,10 @@ export class Client {
     const iframe = 'contentWindow' in target ? target : undefined;
     this.#options = options;
     this.#owner = owner;
-    this.#place = {
+    this.#way = {
       ...{ target, iframe, limit: milliseconds(timeout), patience: reconnect },
       origin: iframe && (origin === OPAQUE ? OPAQUE : exactOrigin(origin, iframe.src)),
-      ...{ failures: 0, since: -Infinity },
+      ...{ attempt: new AbortController(), waiting: [], failures: 0, since: -Infinity },
     };
     this.#observers = new Observers(options, () => (this.#endpoint ? [this.#endpoint] : []));
     /** The option of this name; it may be replaced at any time, as those that follow. */
@@ -306,8 +300,8 @@ export class Client {
     given?.throwIfAborted();
     this.#end(given);
     const { upgrade = 'frames', limits, ...said } = this.#options;
-    const { iframe, limit } = this.#place;
-    const attempt = (this.#attempt = new AbortController());
+    const { iframe, limit } = this.#way;
+    const attempt = (this.#way.attempt = new AbortController());
     const release = whenAborted(given, () => this.close());
     // At once: what a worker reports while the core loads, such as that its script is missing, is not missed.
     const opening = this.#open();
@@ -360,7 +354,7 @@ export class Client {
     } finally {
       clearTimeout(timer);
       release();
-      this.#wake();
+      wake(this.#way);
     }
   }
 
@@ -372,14 +366,14 @@ export class Client {
   #unanswered(endpoint) {
     const { transport, heard, counters } = endpoint;
     const { stranger } = /** @type {{ stranger?: string }} */ (transport);
-    const known = { ...this.#place, stranger, heard, unread: counters.malformed };
+    const known = { ...this.#way, stranger, heard, unread: counters.malformed };
     const isWaiting = () => endpoint.state === abp.SESSION_CONNECTING;
     return explained(({ errorOf }) => errorOf(known, isWaiting));
   }
 
   /** @returns {Promise<import('../transports/transport.js').Transport>} to the app */
   async #open() {
-    const { target, iframe, origin } = this.#place;
+    const { target, iframe, origin } = this.#way;
     if (iframe) {
       // A frame without scripts never answers.
       const sandbox = iframe.getAttribute?.('sandbox');
@@ -404,8 +398,7 @@ export class Client {
    *   `success`, `cancelled`, `error`
    */
   call(name, ...rest) {
-    const [params = {}, options = {}] = /** @type {[unknown?, CallOptions?]} */ (rest);
-    return this.#checked(name, params, options);
+    return this.#checked(name, rest);
   }
 
   /**
@@ -418,36 +411,35 @@ export class Client {
    * @returns {import('./call-stream.js').CallStream<import('../types/app.js').ChunkOf<App, Name>, import('../types/app.js').ResponseOf<App, Name>>}
    */
   stream(name, ...rest) {
-    const [params = {}, options = {}] = /** @type {[unknown?, CallOptions?]} */ (rest);
-    return new CallStream((stream) => this.#checked(name, params, options, stream));
+    return new CallStream((stream) => this.#checked(name, rest, stream));
   }
 
   /**
    * @param {string} name
-   * @param {unknown} params
-   * @param {CallOptions} options
+   * @param {any[]} rest its params and options
    * @param {import('./call-stream.js').CallStream} [stream]
    * @param {boolean} [checked] whether what was found has been said
    * @returns {Promise<any>}
    */
-  #checked(name, params, options, stream, checked) {
-    options ??= {};
+  #checked(name, [params = {}, given], stream, checked) {
+    /** @type {CallOptions} */
+    const options = given ?? {};
     const { retry, transfer, input, idempotencyKey } = options;
+    const streams = stream || input;
     const isSound =
       typeof name === 'string' &&
       (input === undefined || isStream(input)) &&
-      !(retry && (input || stream || transfer)) &&
-      (idempotencyKey === undefined ||
-        (idempotencyKey && !input && !stream && this.features.outcomes)) &&
+      !(retry && (streams || transfer)) &&
+      (idempotencyKey === undefined || (idempotencyKey && !streams && this.features.outcomes)) &&
       !misfit(options, CALL_OPTIONS);
     if (!isSound && !checked) {
       params = kept(params, transfer);
       return development().then(({ checkCall }) => {
         const error = checkCall(name, options, stream, CALL_OPTIONS, this);
-        return error ? failed(error) : this.#checked(name, params, options, stream, true);
+        return error ? failed(error) : this.#checked(name, [params, options], stream, true);
       });
     }
-    if (stream || input) return this.#callStreaming(name, params, options, stream);
+    if (streams) return this.#callStreaming(name, params, options, stream);
     return retry ? this.#callAgain(name, kept(params), options) : this.#call(name, params, options);
   }
 
@@ -462,15 +454,13 @@ export class Client {
     // What may run twice need not be waited for.
     if (this.features.outcomes && !this.#side.repeatable?.(name))
       options = { ...options, idempotencyKey: options.idempotencyKey ?? secret() };
-    const call = {
-      attempt: (/** @type {MadeOptions} */ again) => this.#call(name, params, again),
-      ready: () => this.#isReady(),
-      ...{ client: this, memory: this.memory, sent: [Date.now(), performance.now()], options },
-    };
-    const response = await call.attempt(options);
+    const attempt = (/** @type {MadeOptions} */ again) => this.#call(name, params, again);
+    const first = { memory: this.memory, sent: [Date.now(), performance.now()] };
+    const response = await attempt(options);
     if (response.success) return response;
     return import('./retry.js').then(
-      ({ retry }) => retry(tools, response, call),
+      ({ retry }) =>
+        retry(tools, response, { attempt, client: this, way: this.#way, first, options }),
       () => response,
     );
   }
@@ -547,7 +537,7 @@ export class Client {
    */
   async outcome(callId, options = {}) {
     const { askOutcome } = await loadPart(import('./outcome.js'));
-    return askOutcome(tools, this, callId, options, (waits) => this.#isReady(waits));
+    return askOutcome(tools, this, this.#way, callId, options);
   }
 
   /** @returns {Promise<import('./capability-list.js').CapabilityInfo[]>} the app's capabilities, kept up to date by its notifications */
@@ -572,42 +562,23 @@ export class Client {
     return supportOf(this.#capabilities.get(name));
   }
 
-  /**
-   * Whether there is a session, as soon as that is known.
-   * @param {boolean} [waits] whether one is waited for that the program may begin, unless it has closed this client
-   * @returns {Promise<boolean>}
-   */
-  async #isReady(waits) {
-    for (;;) {
-      const restoring = this.#restoring;
-      if (this.connected || (await restoring?.done)) return true;
-      // The program may begin one while this client tries to.
-      if (restoring !== this.#restoring) continue;
-      if (!waits || restoring || this.#attempt.signal.aborted) return false;
-      await new Promise((resolve) => this.#waiting.push(resolve));
-    }
-  }
-
-  #wake() {
-    for (const act of this.#waiting.splice(0)) act();
-  }
-
   /** Ends the session. What is pending settles as cancelled, and the app aborts what it still runs. */
   close() {
     this.#closed = true;
     this.#end();
-    this.#wake();
+    wake(this.#way);
   }
 
   /** Ends what was begun last, but not what reconnects by itself. @param {AbortSignal} [signal] of that */
   #end(signal) {
-    const stop = this.#restoring?.stop;
+    const way = this.#way;
+    const stop = way.restoring?.stop;
     const why = new AbpError('CANCELLED', 'The client was closed while it connected');
     if (signal !== stop?.signal) {
-      this.#restoring = undefined;
+      way.restoring = undefined;
       stop?.abort(why);
     }
-    this.#attempt.abort(why);
+    way.attempt.abort(why);
     this.#endpoint?.close();
   }
 
@@ -622,9 +593,9 @@ export class Client {
     const again = () => this.#restore();
     const begin = () => this.reconnect(signal);
     const done = import('./retry.js')
-      .then(({ restore }) => restore(tools, begin, signal, this.#place, again))
+      .then(({ restore }) => restore(tools, begin, signal, this.#way, again))
       .then(ended, ended);
-    this.#restoring = { stop, done };
+    this.#way.restoring = { stop, done };
   }
 
   /**
@@ -654,7 +625,7 @@ export class Client {
     },
     onSession: (state, message) => {
       const endpoint = /** @type {Endpoint} */ (this.#endpoint);
-      const { signal } = this.#attempt;
+      const { signal } = this.#way.attempt;
       const settle = this.#settle;
       this.#settle = undefined;
       const payload = getOwn(message, 'payload');
@@ -718,7 +689,7 @@ export class Client {
     } else {
       for (const port of ports) port.close();
       if (offered) return 'ports';
-      if (this.#place.origin === OPAQUE) return 'identity';
+      if (this.#way.origin === OPAQUE) return 'identity';
     }
     this.app = /** @type {typeof this.app} */ (getOwn(payload, 'app'));
     this.sessionId = /** @type {string} */ (getOwn(payload, 'sessionId'));
@@ -761,3 +732,6 @@ const CLOSED = {
   message: 'The client was closed: reconnect() begins a new session',
   retryable: false,
 };
+
+/** Has those who wait for a session look again. @param {Way} way */
+const wake = ({ waiting }) => waiting.splice(0).forEach((look) => look());

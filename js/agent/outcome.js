@@ -1,5 +1,5 @@
 /** Asks an app what became of a call. Loaded when somebody asks, and imports nothing that its side has, as js/agent/retry.js. */
-import { wait } from './retry.js';
+import { isReady, wait } from './retry.js';
 
 /** The capability by which an agent asks what became of a call. */
 const OUTCOME = 'bridge/outcome';
@@ -15,13 +15,12 @@ const OPTIONS = {
 /**
  * @param {import('./client.js').Tools} tools
  * @param {import('./client.js').Client} client
+ * @param {import('./retry.js').Way} way how it comes to a session
  * @param {unknown} callId
  * @param {import('./client.js').OutcomeOptions} options
- * @param {(waits: boolean) => Promise<boolean>} ready settles when it is known whether there is a session; waits for one that the
- *   program may begin, if it is to
  * @returns {Promise<import('../types/outcome.js').CallFate>}
  */
-export async function askOutcome(tools, client, callId, options, ready) {
+export async function askOutcome(tools, client, way, callId, options) {
   const { AbpError, FATES, milliseconds, requireOptions } = tools;
   if (typeof callId !== 'string') {
     throw new AbpError('INVALID_PARAMS', 'outcome needs the callId of a call, a string');
@@ -32,10 +31,10 @@ export async function askOutcome(tools, client, callId, options, ready) {
   const left = () => deadline - performance.now();
   const away = settled && timeout === undefined ? MAX_AWAY : Infinity;
   for (;;) {
-    let isReady = false;
-    const known = ready(settled).then((is) => (isReady = is));
+    let isThere = false;
+    const known = isReady(client, way, settled).then((is) => (isThere = is));
     await wait(tools, Math.min(left(), away), signal, known);
-    if (!isReady || !client.features.outcomes) return { outcome: 'unknown' };
+    if (!isThere || !client.features.outcomes) return { outcome: 'unknown' };
     const ms = deadline === Infinity ? undefined : Math.max(1, left());
     const { sessionId } = client;
     const response = await client.call(OUTCOME, { callId, settled }, { signal, timeout: ms });

@@ -84,13 +84,43 @@ export function wait({ milliseconds, whenAborted }, ms, signal, other) {
  * @property {any} [target] to which they connect. If a function opens it, the first try waits, too, for up to `delay`: a server that
  *   comes back is not called by all its clients at once
  * @property {HTMLIFrameElement} [iframe] in which the app is, if it is in one
- * @property {any} origin the app's, then
  * @property {number} limit ms that a handshake may take; 0 for no limit
  * @property {boolean | Reconnecting} [patience]
  * @property {boolean} [hasFailed] whether an attempt was made already, and has failed
  * @property {number} failures in a row
  * @property {number} since when the last session began, in ms of `performance.now()`
  */
+
+/**
+ * How a client comes to its app.
+ * @typedef {Place & Coming} Way
+ */
+/**
+ * @typedef {object} Coming What is done for a session.
+ * @property {any} origin the app's, if it is in an iframe
+ * @property {AbortController} attempt of the session that was to begin last: aborts when that is closed, or another is to begin
+ * @property {{ stop: AbortController, done: Promise<boolean> }} [restoring] what reconnects by itself, and whether that has led to a
+ *   session
+ * @property {((value?: any) => void)[]} waiting those who wait for a session
+ */
+
+/**
+ * Whether there is a session, as soon as that is known.
+ * @param {{ connected: boolean }} client
+ * @param {Way} way
+ * @param {boolean} [waits] whether one is waited for that the program may begin, unless it has closed this client
+ * @returns {Promise<boolean>}
+ */
+export async function isReady(client, way, waits) {
+  for (;;) {
+    const { restoring } = way;
+    if (client.connected || (await restoring?.done)) return true;
+    // The program may begin one while the client tries to.
+    if (restoring !== way.restoring) continue;
+    if (!waits || restoring || way.attempt.signal.aborted) return false;
+    await new Promise((resolve) => way.waiting.push(resolve));
+  }
+}
 
 /**
  * Begins a new session in place of one that was lost, however often it takes. A session that does not last is a failure,
@@ -235,19 +265,19 @@ const isOpen = (response) => ['unknown', 'running'].includes(response?.metadata?
  * @param {Response} response of the first time
  * @param {object} call
  * @param {(options: import('../session/call.js').MadeOptions) => Promise<Response>} call.attempt makes it again
- * @param {() => Promise<boolean>} call.ready settles when it is known whether there is a session
- * @param {{ memory: Named | undefined, features: { outcomes: boolean } }} call.client which says what remembers keys in its session
- * @param {Named | undefined} call.memory the same, of the session of the first time
- * @param {number[]} call.sent when that was: ms of `Date.now()`, which counts while a computer sleeps, and of `performance.now()`, which
- *   nobody sets back
+ * @param {{ connected: boolean, memory: Named | undefined, features: { outcomes: boolean } }} call.client which says what remembers keys
+ *   in its session
+ * @param {Way} call.way how it comes to one
+ * @param {{ memory: Named | undefined, sent: number[] }} call.first what remembered keys the first time, and when that was: ms of
+ *   `Date.now()`, which counts while a computer sleeps, and of `performance.now()`, which nobody sets back
  * @param {import('./client.js').CallOptions} call.options `timeout` and `signal` are for all attempts together
  * @returns {Promise<Response>} of the last time. If an earlier one may have run, its outcome is not hidden
  */
 export async function retry(tools, response, call) {
   const { milliseconds } = tools;
-  const { attempt, ready, client, options } = call;
+  const { attempt, client, way, options } = call;
   const { retry: patience, signal, timeout, idempotencyKey, callId } = options;
-  let { memory, sent } = call;
+  let { memory, sent } = call.first;
   const { attempts = 3, ...delays } = read(patience);
   const keyed = idempotencyKey !== undefined;
   const deadline = sent[1] + (milliseconds(timeout) || Infinity);
@@ -263,12 +293,12 @@ export async function retry(tools, response, call) {
     const pause = isLost ? 0 : asked || delayAfter(delays, made);
     if (asked > (Object(patience).maxDelay ?? MAX_RETRY_AFTER) || pause >= left()) break;
     if (pause) await wait(tools, pause, signal);
-    let isReady = false;
-    const known = ready().then((is) => (isReady = is));
+    let isThere = false;
+    const known = isReady(client, way).then((is) => (isThere = is));
     await wait(tools, left(), signal, known);
     // A signal that has fired is answered as in any other call.
     if (!signal?.aborted) {
-      if (!isReady) break;
+      if (!isThere) break;
       if (!keyed || !isOpen(ran)) {
         ({ memory } = client);
         sent = [Date.now(), performance.now()];

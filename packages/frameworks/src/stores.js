@@ -127,7 +127,7 @@ export class ConnectionStore extends Store {
       // What a function opens has been opened: it need not wait for its turn.
       const fixed = typeof target === 'function' ? undefined : target;
       const place = {
-        ...{ target: fixed, iframe, origin: options.origin, limit, patience: reconnect },
+        ...{ target: fixed, iframe, limit, patience: reconnect },
         ...{ hasFailed: true, failures: 1, since: performance.now() },
       };
       const { restore } = await import('../../../js/agent/retry.js');

@@ -37,7 +37,7 @@ const LATER = {
     packages/schemas/src/standard-schema`,
   development: `common/dev/app common/dev/diagnosis common/dev/index common/dev/mistakes common/dev/options
     common/dev/unsent`,
-  'agent-parts': 'agent/outcome agent/retry',
+  'agent-parts': 'agent/retry',
   'shared-parts': `common/similar-name common/turns packages/page/src/reporters
     session/capability-support`,
   'small-parts': 'common/warnings',

@@ -28,20 +28,15 @@ const isName = (name) => typeof name === 'string' && name.length <= MAX_NAME_LEN
 
 /** They are kept by name. @extends {Map<string, CapabilityInfo>} */
 export class CapabilityList extends Map {
-  /** Keeps one, if there is room. @override @param {string} name @param {CapabilityInfo} capability */
-  set(name, capability) {
-    const fits = this.has(name) || this.size < MAX_CAPABILITIES;
-    return fits ? super.set(name, capability) : this;
-  }
-
   /**
-   * Takes descriptions in place of those of the same names.
+   * Takes descriptions in place of those of the same names, as long as there is room.
    * @param {unknown} list
    */
   put(list) {
     for (const capability of firstOf(list, MAX_CAPABILITIES)) {
       const name = getOwn(capability, 'name');
-      if (isName(name)) this.set(name, capability);
+      if (isName(name) && (this.has(name) || this.size < MAX_CAPABILITIES))
+        this.set(name, capability);
     }
   }
 
@@ -51,13 +46,13 @@ export class CapabilityList extends Map {
    * @returns {{ added: string[], removed: string[], changed: string[] }} what it says has changed
    */
   merge(data) {
-    const names = (/** @type {string} */ key) =>
-      firstOf(getOwn(data, key), MAX_CAPABILITIES).filter(isName);
-    const changes = { added: names('added'), removed: names('removed'), changed: names('changed') };
-    for (const name of changes.removed) this.delete(name);
-    for (const name of changes.added) this.set(name, this.get(name) ?? { name, available: true });
+    const [added, removed, changed] = ['added', 'removed', 'changed'].map((key) =>
+      firstOf(getOwn(data, key), MAX_CAPABILITIES).filter(isName),
+    );
+    for (const name of removed) this.delete(name);
+    this.put(added.map((name) => this.get(name) ?? { name, available: true }));
     // Ours say what the new ones are; the published notification has only names.
     this.put(getOwn(data, 'capabilities'));
-    return changes;
+    return { added, removed, changed };
   }
 }

@@ -305,8 +305,8 @@ export class Client {
     const release = whenAborted(given, () => this.close());
     // At once: what a worker reports while the core loads, such as that its script is missing, is not missed.
     const opening = this.#open();
-    const isLate = () => void unreachable('transport', limit).then((why) => attempt.abort(why));
-    let timer = limit && setTimeout(isLate, limit);
+    // Its reason is what will say why.
+    let timer = limit && setTimeout(() => attempt.abort(unreachable('transport', limit)), limit);
     /** @type {Endpoint | undefined} */
     let endpoint;
     try {
@@ -316,31 +316,27 @@ export class Client {
       const { agent, requestedCapabilities, allowedRequests } = said;
       const owner = upgrade === 'none' ? undefined : this.#owner;
       const hello = { agent, requestedCapabilities, agentCapabilities: { allowedRequests, owner } };
-      const begun =
-        (this.#endpoint =
-        endpoint =
-          new Endpoint({
-            role: abp.AGENT,
-            features:
-              abp.NOTIFICATIONS |
-              abp.PROGRESS |
-              (this.onElicitation ? abp.ELICITATION : 0) |
-              ((carried(transport) | abp.OUTCOMES) & UPGRADES[upgrade]),
-            ...{
-              limits,
-              transport,
-              callee: this.#side,
-              side: this.#side,
-              observers: this.#observers,
-            },
-          }));
+      const made = new Endpoint({
+        role: abp.AGENT,
+        features:
+          abp.NOTIFICATIONS |
+          abp.PROGRESS |
+          (this.onElicitation ? abp.ELICITATION : 0) |
+          ((carried(transport) | abp.OUTCOMES) & UPGRADES[upgrade]),
+        limits,
+        transport,
+        callee: this.#side,
+        side: this.#side,
+        observers: this.#observers,
+      });
+      this.#endpoint = endpoint = made;
       this.#closed = false;
-      this.#unwatch = watchIframe(iframe, begun);
-      timer = setTimeout(() => this.#unanswered(begun), EARLY);
-      for (const [name, value] of Object.entries(hello)) begun.core.describe(name, value);
+      this.#unwatch = watchIframe(iframe, made);
+      timer = setTimeout(() => this.#unanswered(made), EARLY);
+      for (const [name, value] of Object.entries(hello)) made.core.describe(name, value);
       const problem = await new Promise((resolve) => {
         this.#settle = resolve;
-        begun.connect(limit);
+        made.connect(limit);
       });
       if (problem) throw problem;
     } catch (error) {
@@ -350,7 +346,7 @@ export class Client {
           (transport) => transport.close(),
           () => {},
         );
-      throw given?.aborted ? given.reason : error;
+      throw given?.aborted ? given.reason : await error;
     } finally {
       clearTimeout(timer);
       release();
@@ -536,7 +532,7 @@ export class Client {
    *   app does not know the call or cannot tell
    */
   async outcome(callId, options = {}) {
-    const { askOutcome } = await loadPart(import('./outcome.js'));
+    const { askOutcome } = await loadPart(import('./retry.js'));
     return askOutcome(tools, this, this.#way, callId, options);
   }
 
@@ -572,13 +568,13 @@ export class Client {
   /** Ends what was begun last, but not what reconnects by itself. @param {AbortSignal} [signal] of that */
   #end(signal) {
     const way = this.#way;
-    const stop = way.restoring?.stop;
+    const { restoring, attempt } = way;
     const why = new AbpError('CANCELLED', 'The client was closed while it connected');
-    if (signal !== stop?.signal) {
+    if (signal !== restoring?.signal) {
       way.restoring = undefined;
-      stop?.abort(why);
+      restoring?.abort(why);
     }
-    way.attempt.abort(why);
+    attempt.abort(why);
     this.#endpoint?.close();
   }
 
@@ -595,7 +591,7 @@ export class Client {
     const done = import('./retry.js')
       .then(({ restore }) => restore(tools, begin, signal, this.#way, again))
       .then(ended, ended);
-    this.#way.restoring = { stop, done };
+    this.#way.restoring = Object.assign(stop, { done });
   }
 
   /**

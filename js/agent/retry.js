@@ -1,10 +1,10 @@
 /**
- * Trying again: sessions that were lost, and calls that failed and may succeed later. Loaded when that happens. It imports nothing that
- * its side has; `tools` of js/agent/client.js says why.
+ * Trying again: sessions that were lost, and calls that failed and may succeed later; and asking what became of a call. Loaded when that
+ * happens. It imports nothing that its side has; `tools` of js/agent/client.js says why.
  */
 
 /** @import { Response } from '../wire/messages.js' */
-/** @import { Tools } from './client.js' */
+/** @import { Client, OutcomeOptions, Tools } from './client.js' */
 
 /** What remembers keys: its id, and for how many ms. @typedef {{ id: string, rememberFor: number }} Named */
 
@@ -39,6 +39,17 @@ const STABLE = 10_000;
 const MAX_DELIVERY = 30_000;
 /** ms that an app may ask for with `retryAfter`. */
 const MAX_RETRY_AFTER = 600_000;
+
+/** The capability by which an agent asks what became of a call. */
+const OUTCOME = 'bridge/outcome';
+/** ms for which a session is waited for, unless the caller says how long. */
+const MAX_AWAY = 60_000;
+
+/** @type {import('../common/check-options.js').Kinds<OutcomeOptions>} */
+// prettier-ignore
+const OPTIONS = {
+  settled: 'a boolean', signal: 'an AbortSignal', timeout: 'a number',
+};
 
 /**
  * @param {boolean | Reconnecting | undefined} patience
@@ -99,8 +110,7 @@ export function wait({ milliseconds, whenAborted }, ms, signal, other) {
  * @typedef {object} Coming What is done for a session.
  * @property {any} origin the app's, if it is in an iframe
  * @property {AbortController} attempt of the session that was to begin last: aborts when that is closed, or another is to begin
- * @property {{ stop: AbortController, done: Promise<boolean> }} [restoring] what reconnects by itself, and whether that has led to a
- *   session
+ * @property {AbortController & { done: Promise<boolean> }} [restoring] what reconnects by itself, and whether that has led to a session
  * @property {((value?: any) => void)[]} waiting those who wait for a session
  */
 
@@ -344,4 +354,48 @@ function asEarlier(response, ran, keyed) {
   return 'settled' in ran
     ? Object.defineProperty(told, 'settled', { get: () => ran.settled })
     : told;
+}
+
+// --- Asking later ----------------------------------------------------------------------------------
+
+/**
+ * Asks an app what became of a call.
+ * @param {Tools} tools
+ * @param {Client} client
+ * @param {Way} way how it comes to a session
+ * @param {unknown} callId
+ * @param {OutcomeOptions} options
+ * @returns {Promise<import('../types/outcome.js').CallFate>}
+ */
+export async function askOutcome(tools, client, way, callId, options) {
+  const { AbpError, FATES, milliseconds, requireOptions } = tools;
+  if (typeof callId !== 'string') {
+    throw new AbpError('INVALID_PARAMS', 'outcome needs the callId of a call, a string');
+  }
+  requireOptions('outcome', options, OPTIONS);
+  const { settled = false, signal, timeout } = options ?? {};
+  const deadline = performance.now() + (milliseconds(timeout) || Infinity);
+  const left = () => deadline - performance.now();
+  const away = settled && timeout === undefined ? MAX_AWAY : Infinity;
+  for (;;) {
+    let isThere = false;
+    const known = isReady(client, way, settled).then((is) => (isThere = is));
+    await wait(tools, Math.min(left(), away), signal, known);
+    if (!isThere || !client.features.outcomes) return { outcome: 'unknown' };
+    const ms = deadline === Infinity ? undefined : Math.max(1, left());
+    const { sessionId } = client;
+    const response = await client.call(OUTCOME, { callId, settled }, { signal, timeout: ms });
+    if (response.success) {
+      const { outcome, report, progress } = Object(response.data);
+      return {
+        outcome: FATES.indexOf(outcome) > 0 ? outcome : 'unknown',
+        ...(report !== undefined && { report }),
+        ...(progress !== undefined && { progress }),
+      };
+    }
+    // A session that ends while the answer is waited for, lost or closed, may be followed by another.
+    const isOver = client.sessionId !== sessionId || !client.connected;
+    if (!isOver || signal?.aborted || left() <= 0)
+      return { outcome: 'unknown', error: response.error };
+  }
 }

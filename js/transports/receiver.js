@@ -18,8 +18,6 @@ export class Receiver {
   #onClose;
   /** @type {Transport['onUnreadable']} */
   onUnreadable = undefined;
-  /** @type {Transport['onEnd']} */
-  onEnd = undefined;
   /** Deliveries that wait for a listener. @type {(() => void)[]} */
   #early = [];
   #earlyCharacters = 0;
@@ -76,7 +74,7 @@ export class Receiver {
    * @param {number} [length] characters, where it was text
    */
   receive(message, ports = NO_PORTS, length = 0) {
-    this.#deliverInTurn(() => invokeReportingErrors(this.#onMessage, message, ports), length);
+    this.deliverInTurn(() => invokeReportingErrors(this.#onMessage, message, ports), length);
   }
 
   /**
@@ -84,15 +82,10 @@ export class Receiver {
    * @param {AbpError} error what was wrong with it
    */
   receiveUnreadable(error) {
-    this.#deliverInTurn(() => {
+    this.deliverInTurn(() => {
       if (this.onUnreadable) invokeReportingErrors(this.onUnreadable, error);
       else invokeReportingErrors(this.#onMessage, null, NO_PORTS);
     });
-  }
-
-  /** Nothing more will arrive, but the other side may still read. */
-  receiveEnd() {
-    this.#deliverInTurn(() => (this.onEnd ? invokeReportingErrors(this.onEnd) : this.lose()));
   }
 
   /**
@@ -111,7 +104,7 @@ export class Receiver {
    * @param {() => void} deliver
    * @param {number} [length]
    */
-  #deliverInTurn(deliver, length = 0) {
+  deliverInTurn(deliver, length = 0) {
     if (this.#over) return;
     if (this.#onMessage && !this.#early.length) return deliver();
     this.#earlyCharacters += length;

@@ -23,12 +23,12 @@ const LATER = {
   'agent-parts': 'agent/retry',
   'shared-parts': `common/similar-name common/turns packages/page/src/reporters
     session/capability-support`,
-  'small-parts': 'common/waiting common/warnings',
+  'small-parts': 'common/warnings',
   'data-parts': `packages/binary/src/binary packages/untrusted/src/bounds
     packages/websocket/src/json-text`,
 };
 /** What is loaded later and is in a file of its own. */
-const ALONE = `packages/keys/src/memory packages/keys/src/once agent/outcome packages/schemas/src/schema packages/inspector/src/trace packages/page/src/local-agent
+const ALONE = `packages/keys/src/memory packages/keys/src/once packages/schemas/src/schema packages/inspector/src/trace packages/page/src/local-agent
   packages/page/src/ends packages/automation/src/discovery/manifest packages/automation/src/foreign/foreign-capabilities
   packages/automation/src/foreign/relay-transport`;
 /** @param {string} files @returns {string[]} their paths */

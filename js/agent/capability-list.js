@@ -26,27 +26,17 @@ const MAX_NAME_LENGTH = 256;
 /** @param {unknown} name @returns {name is string} */
 const isName = (name) => typeof name === 'string' && name.length <= MAX_NAME_LENGTH;
 
-export class CapabilityList {
-  /** @type {Map<string, CapabilityInfo>} */
-  #byName = new Map();
-
-  /** @param {string} name */
-  get(name) {
-    return this.#byName.get(name) ?? null;
-  }
-
-  list() {
-    return [...this.#byName.values()];
-  }
-
+/** They are kept by name. @extends {Map<string, CapabilityInfo>} */
+export class CapabilityList extends Map {
   /**
-   * Takes descriptions in place of those of the same names.
+   * Takes descriptions in place of those of the same names, as long as there is room.
    * @param {unknown} list
    */
   put(list) {
     for (const capability of firstOf(list, MAX_CAPABILITIES)) {
       const name = getOwn(capability, 'name');
-      if (isName(name)) this.#set(name, capability);
+      if (isName(name) && (this.has(name) || this.size < MAX_CAPABILITIES))
+        this.set(name, capability);
     }
   }
 
@@ -56,19 +46,13 @@ export class CapabilityList {
    * @returns {{ added: string[], removed: string[], changed: string[] }} what it says has changed
    */
   merge(data) {
-    const names = (/** @type {string} */ key) =>
-      firstOf(getOwn(data, key), MAX_CAPABILITIES).filter(isName);
-    const changes = { added: names('added'), removed: names('removed'), changed: names('changed') };
-    for (const name of changes.removed) this.#byName.delete(name);
-    for (const name of changes.added) this.#set(name, this.get(name) ?? { name, available: true });
+    const [added, removed, changed] = ['added', 'removed', 'changed'].map((key) =>
+      firstOf(getOwn(data, key), MAX_CAPABILITIES).filter(isName),
+    );
+    for (const name of removed) this.delete(name);
+    this.put(added.map((name) => this.get(name) ?? { name, available: true }));
     // Ours say what the new ones are; the published notification has only names.
     this.put(getOwn(data, 'capabilities'));
-    return changes;
-  }
-
-  /** @param {string} name @param {CapabilityInfo} capability */
-  #set(name, capability) {
-    if (this.#byName.has(name) || this.#byName.size < MAX_CAPABILITIES)
-      this.#byName.set(name, capability);
+    return { added, removed, changed };
   }
 }

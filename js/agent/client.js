@@ -10,14 +10,14 @@ import {
   safely,
   toErrorObject,
 } from '../common/errors.js';
-import { misfit } from '../common/check-options.js';
+import { misfit, requireOptions } from '../common/check-options.js';
 import { development } from '../common/development.js';
 import { copyRecord, getOwn, isObject, milliseconds } from '../common/values.js';
 import { exactOrigin } from '../common/origins.js';
-import { onAbort, offAbort } from '../common/signals.js';
 import { Call, makeCall } from '../session/call.js';
-import { cancelById } from '../session/pending-cancel.js';
+import { cancelById, unanswered } from '../session/pending-cancel.js';
 import { secret } from '../common/secret.js';
+import { unless, whenAborted } from '../common/waiting.js';
 import { CapabilityList } from './capability-list.js';
 import { CallStream } from './call-stream.js';
 import { Input } from './input.js';
@@ -27,7 +27,7 @@ import { LIST_CHANGED, isRepeatable } from '../wire/messages.js';
 import { isStream } from '../common/transfer.js';
 import { portTransport } from '../transports/port.js';
 import { OPAQUE, iframeTransport } from '../transports/iframe.js';
-import { watchIframe, watchPage } from '../transports/iframe-watcher.js';
+import { watchIframe } from '../transports/iframe-watcher.js';
 import { transportTo } from '../transports/worker.js';
 
 /** The features beyond the published protocol that each `upgrade` asks for. */
@@ -41,22 +41,36 @@ const UPGRADES = { frames: ~0, port: ~abp.FRAMES, none: 0 };
 const kept = (params, transfer) =>
   transfer ? params : safely(() => structuredClone(params), params);
 
-/** The response to a call that was not made. @param {unknown} error @returns {Response} */
+/** The response to a call that was not made. @param {unknown} error @returns {import('../wire/messages.js').Failure} */
 const failed = (error) => ({
   success: false,
   error: toErrorObject(error),
   metadata: { outcome: 'unstarted' },
 });
 
-/** Whether a value is a window, of whatever origin: little else can be read of another origin's. @param {any} target */
-const isWindow = (target) => safely(() => target.window === target, false);
-
-/** Whether a value may be an app's iframe, or lead to an app. @param {unknown} target */
+/** Whether a value may be an app's iframe, or lead to an app. Of a window of another origin little can be read. @param {any} target */
 const isTarget = (target) =>
   typeof target === 'function' ||
-  (!isWindow(target) &&
-    isObject(target) &&
-    ['contentWindow', 'postMessage', 'port', 'post'].some((key) => key in target));
+  safely(
+    () =>
+      target.window !== target &&
+      ['contentWindow', 'postMessage', 'port', 'post'].some((key) => key in target),
+    false,
+  );
+
+/** The features, in the order of their bits in `abp_feature`. */
+const FEATURES = /** @type {const} */ ([
+  ...['notifications', 'progress', 'elicitation', 'dynamicCapabilities', 'port'],
+  ...['frames', 'liveness', 'streams', 'outcomes'],
+]);
+/** @typedef {typeof FEATURES[number]} FeatureName */
+
+/** What parts that are loaded later need of what is here: they import nothing, so that bundlers leave all of this in one file. */
+export const tools = {
+  ...{ AbpError, FATES: abp.FATES, invokeReportingErrors, milliseconds, requireOptions },
+  whenAborted,
+};
+/** @typedef {typeof tools} Tools */
 
 /** ms without an answer after which the console says why, if that is known. */
 const EARLY = 1000;
@@ -79,6 +93,8 @@ const OPTIONS = {
 
 /** @import { Kinds } from '../common/check-options.js' */
 /** @import { CancelResponse, ProgressInfo, Response } from '../wire/messages.js' */
+/** @import { MadeOptions } from '../session/call.js' */
+/** @import { Way } from './retry.js' */
 
 /** @typedef {AgentOptions & import('../session/observers.js').ObserverOptions} ConnectOptions What `connect` is given. */
 
@@ -171,18 +187,11 @@ const OPTIONS = {
  * @returns {Promise<Client>}
  */
 export async function connect(target, options) {
-  const { name, version } = options?.agent ?? {};
+  const { agent, reconnect, limits } = options ?? {};
+  const isNamed = [agent?.name, agent?.version].every((text) => typeof text === 'string');
   const leads = isTarget(target);
-  if (
-    !leads ||
-    typeof name !== 'string' ||
-    typeof version !== 'string' ||
-    misfit(options, OPTIONS) ||
-    isObject(options.reconnect) ||
-    options.limits
-  ) {
+  if (!leads || !isNamed || misfit(options, OPTIONS) || isObject(reconnect) || limits)
     (await development()).checkConnect(target, options, OPTIONS, leads);
-  }
   const client = new Client(target, options);
   await client.reconnect(options.signal);
   return client;
@@ -193,30 +202,32 @@ export async function connect(target, options) {
  * @template [App=any] what it knows of the app; see {@link connect}
  */
 export class Client {
+  /** The app that answered. @type {{ id: string, name: string, version: string, description?: string } | undefined} */
+  app = undefined;
+  /** The id of the latest session. @type {string | undefined} */
+  sessionId = undefined;
+  /**
+   * What remembers the keys of calls in this session: its id, the same wherever a key would be known again, and for how many ms a
+   * key is known. undefined if the app does not say. See docs/agents.md#again-safely
+   * @type {{ id: string, rememberFor: number } | undefined}
+   */
+  memory = undefined;
   /** Of the last session that began, which may have ended. @type {Endpoint | undefined} */
   #endpoint;
   /** Stops watching the app's iframe, or this page. */
   #unwatch = () => {};
-  /** Ends the handshake, while it is under way. @type {undefined | ((problem?: AbpError) => void)} */
+  /** Ends the handshake, while it is under way. @type {undefined | ((problem?: AbpError | Promise<AbpError>) => void)} */
   #settle;
   #capabilities = new CapabilityList();
   /** Listeners for progress whose token the caller chose. @type {Map<unknown, (info: import('../wire/messages.js').ProgressInfo) => void>} */
   #onProgress = new Map();
-  /** @type {HTMLIFrameElement | undefined} */
-  #iframe;
-  #target;
   #options;
   #observers;
-  /** The app's, if it is in an iframe. @type {string} */
-  #origin = '';
   #owner;
-  /** Of the session that was to begin last: aborts when that is closed, or another is to begin. */
-  #attempt = new AbortController();
-  /** What reconnects by itself, and whether that has led to a session. @type {{ stop: AbortController, done: Promise<boolean> } | undefined} */
-  #restoring;
-  #history = { failures: 0, since: -Infinity };
-  /** Those who wait for a session. @type {(() => void)[]} */
-  #waiting = [];
+  /** @type {Way} */
+  #way;
+  /** Whether it was closed since a session began last. */
+  #closed = false;
 
   /**
    * Use {@link connect}.
@@ -224,24 +235,16 @@ export class Client {
    * @param {ConnectOptions} options
    */
   constructor(target, options) {
-    if ('contentWindow' in target) {
-      this.#iframe = target;
-      this.#origin = options.origin === OPAQUE ? OPAQUE : exactOrigin(options.origin, target.src);
-    }
-    this.#target = target;
+    const { origin, owner = secret(), timeout = 10_000, reconnect } = options;
+    const iframe = 'contentWindow' in target ? target : undefined;
     this.#options = options;
-    this.#owner = options.owner ?? secret();
+    this.#owner = owner;
+    this.#way = {
+      ...{ target, iframe, limit: milliseconds(timeout), patience: reconnect },
+      origin: iframe && (origin === OPAQUE ? OPAQUE : exactOrigin(origin, iframe.src)),
+      ...{ attempt: new AbortController(), waiting: [], failures: 0, since: -Infinity },
+    };
     this.#observers = new Observers(options, () => (this.#endpoint ? [this.#endpoint] : []));
-    /** The app that answered. @type {{ id: string, name: string, version: string, description?: string } | undefined} */
-    this.app = undefined;
-    /** The id of the latest session. @type {string | undefined} */
-    this.sessionId = undefined;
-    /**
-     * What remembers the keys of calls in this session: its id, the same wherever a key would be known again, and for how many ms a
-     * key is known. undefined if the app does not say. See docs/agents.md#again-safely
-     * @type {{ id: string, rememberFor: number } | undefined}
-     */
-    this.memory = undefined;
     /** The option of this name; it may be replaced at any time, as those that follow. */
     this.onNotification = options.onNotification;
     /** The option of this name. */
@@ -256,30 +259,18 @@ export class Client {
     this.onReconnect = options.onReconnect;
   }
 
-  /** Whether it was closed since a session was to begin last. */
-  get #closed() {
-    return this.#attempt.signal.aborted;
-  }
-
   /** Whether there is a session. */
   get connected() {
     return this.#endpoint?.ready ?? false;
   }
 
-  /** What both sides agreed on. */
+  /** What both sides agreed on. @returns {Record<FeatureName, boolean>} */
   get features() {
-    const has = (/** @type {abp.Feature} */ feature) => this.#endpoint?.has(feature) ?? false;
-    return {
-      notifications: has(abp.NOTIFICATIONS),
-      progress: has(abp.PROGRESS),
-      elicitation: has(abp.ELICITATION),
-      dynamicCapabilities: has(abp.DYNAMIC_CAPABILITIES),
-      port: has(abp.PORT),
-      frames: has(abp.FRAMES),
-      liveness: has(abp.LIVENESS),
-      streams: has(abp.STREAMS),
-      outcomes: has(abp.OUTCOMES),
-    };
+    const has = (/** @type {FeatureName} */ name, /** @type {number} */ i) => [
+      name,
+      this.#endpoint?.has(/** @type {abp.Feature} */ (1 << i)) ?? false,
+    ];
+    return Object.fromEntries(FEATURES.map(has));
   }
 
   /** Counts of what is in flight and what was dropped, for debugging. */
@@ -302,152 +293,96 @@ export class Client {
    * @param {AbortSignal | { signal?: AbortSignal }} [signal] cancels the handshake
    * @returns {Promise<void>}
    */
-  reconnect(signal) {
-    this.#stopRestoring();
-    return this.#begin(signal);
-  }
-
-  /** @param {any} [signal] */
-  async #begin(signal) {
-    if (misfit({ signal }, OPTIONS)) signal = (await development()).signalOf(signal);
-    signal?.throwIfAborted();
-    this.#end();
-    const attempt = (this.#attempt = new AbortController());
-    const abandon = { handleEvent: () => this.close() };
-    onAbort(signal, abandon);
-    /** @type {ReturnType<typeof setTimeout> | undefined} */
-    let timer;
-    try {
-      const endpoint = this.#endpointOver(await this.#opened(attempt.signal));
-      this.#endpoint = endpoint;
-      this.#unwatch = this.#iframe ? watchIframe(this.#iframe, endpoint) : watchPage(endpoint);
-      timer = setTimeout(() => this.#unanswered(endpoint, () => timer), EARLY);
-      await this.#greet(endpoint);
-      this.#wake();
-    } catch (error) {
-      throw signal?.aborted ? signal.reason : error;
-    } finally {
-      timer = void clearTimeout(timer); // a module that is being loaded says nothing any more
-      offAbort(signal, abandon);
-    }
-  }
-
-  /** @param {import('../transports/transport.js').Transport} transport */
-  #endpointOver(transport) {
-    const { upgrade = 'frames', limits } = this.#options;
-    return new Endpoint({
-      role: abp.AGENT,
-      features:
-        abp.NOTIFICATIONS |
-        abp.PROGRESS |
-        (this.onElicitation ? abp.ELICITATION : 0) |
-        ((carried(transport) | abp.OUTCOMES) & UPGRADES[upgrade]),
-      limits,
-      transport,
-      callee: this.#callee,
-      side: this.#side,
-      observers: this.#observers,
-    });
-  }
-
-  /** Makes the handshake. @param {Endpoint} endpoint */
-  async #greet(endpoint) {
-    const { agent, requestedCapabilities, allowedRequests, upgrade } = this.#options;
-    const owner = upgrade === 'none' ? undefined : this.#owner;
-    /** @type {Record<string, unknown>} */
-    const hello = { agent, requestedCapabilities, agentCapabilities: { allowedRequests, owner } };
-    try {
-      for (const name in hello) endpoint.core.describe(name, hello[name]);
-      await new Promise((resolve, reject) => {
-        this.#settle = (problem) => (problem ? reject(problem) : resolve(undefined));
-        endpoint.connect(this.#limit);
-      });
-    } catch (error) {
-      endpoint.dispose();
-      throw error;
-    } finally {
-      this.#settle = undefined;
-    }
-  }
-
-  /**
-   * Opens the connection to the app and loads the core. If it opens when it is not wanted any more, it is closed.
-   * @param {AbortSignal} signal fires when it is not
-   * @returns {Promise<import('../transports/transport.js').Transport>}
-   */
-  async #opened(signal) {
-    const limit = this.#limit;
+  async reconnect(signal) {
+    const given = /** @type {AbortSignal | undefined} */ (
+      misfit({ signal }, OPTIONS) ? (await development()).signalOf(signal) : signal
+    );
+    given?.throwIfAborted();
+    this.#end(given);
+    const { upgrade = 'frames', limits, ...said } = this.#options;
+    const { iframe, limit } = this.#way;
+    const attempt = (this.#way.attempt = new AbortController());
+    const release = whenAborted(given, () => this.close());
     // At once: what a worker reports while the core loads, such as that its script is missing, is not missed.
     const opening = this.#open();
-    const record = { handleEvent() {} };
-    /** @type {ReturnType<typeof setTimeout> | undefined} */
-    let timer;
-    const stopped = new Promise((_resolve, reject) => {
-      record.handleEvent = () => reject(signal.reason);
-      onAbort(signal, record);
-      const why = `The function given to connect did not return a transport within ${limit} ms`;
-      if (limit) timer = setTimeout(() => reject(late(why)), limit);
-    });
+    // Its reason is what will say why.
+    let timer = limit && setTimeout(() => attempt.abort(unreachable('transport', limit)), limit);
+    /** @type {Endpoint | undefined} */
+    let endpoint;
     try {
-      const opened = Promise.race([opening, stopped]).finally(() => {
-        clearTimeout(timer);
-        offAbort(signal, record);
+      const opened = unless(attempt.signal, opening).finally(() => clearTimeout(timer));
+      const [transport] = await Promise.all([opened, ready(), this.#observers.ready]);
+      attempt.signal.throwIfAborted();
+      const { agent, requestedCapabilities, allowedRequests } = said;
+      const owner = upgrade === 'none' ? undefined : this.#owner;
+      const hello = { agent, requestedCapabilities, agentCapabilities: { allowedRequests, owner } };
+      const made = new Endpoint({
+        role: abp.AGENT,
+        features:
+          abp.NOTIFICATIONS |
+          abp.PROGRESS |
+          (this.onElicitation ? abp.ELICITATION : 0) |
+          ((carried(transport) | abp.OUTCOMES) & UPGRADES[upgrade]),
+        limits,
+        transport,
+        callee: this.#side,
+        side: this.#side,
+        observers: this.#observers,
       });
-      await Promise.all([opened, ready(), this.#observers.ready]);
-      signal.throwIfAborted();
+      this.#endpoint = endpoint = made;
+      this.#closed = false;
+      this.#unwatch = watchIframe(iframe, made);
+      timer = setTimeout(() => this.#unanswered(made), EARLY);
+      for (const [name, value] of Object.entries(hello)) made.core.describe(name, value);
+      const problem = await new Promise((resolve) => {
+        this.#settle = resolve;
+        made.connect(limit);
+      });
+      if (problem) throw problem;
     } catch (error) {
-      opening.then(
-        (transport) => transport.close(),
-        () => {},
-      );
-      throw error;
+      if (endpoint) endpoint.dispose();
+      else
+        opening.then(
+          (transport) => transport.close(),
+          () => {},
+        );
+      throw given?.aborted ? given.reason : await error;
+    } finally {
+      clearTimeout(timer);
+      release();
+      wake(this.#way);
     }
-    return opening;
-  }
-
-  /** ms that a handshake may take; 0 for no limit. */
-  get #limit() {
-    return milliseconds(this.#options.timeout ?? 10_000);
   }
 
   /**
-   * The error of a handshake that had no answer.
+   * The error of a handshake that has no answer. As long as that is waited for, the console says what is known.
    * @param {Endpoint} endpoint
-   * @param {() => unknown} [isWaiting] whether the answer is still waited for: then the console says what is known
    * @returns {Promise<AbpError>}
    */
-  #unanswered({ transport, heard, counters }, isWaiting) {
+  #unanswered(endpoint) {
+    const { transport, heard, counters } = endpoint;
     const { stranger } = /** @type {{ stranger?: string }} */ (transport);
-    const known = {
-      iframe: this.#iframe,
-      origin: this.#origin,
-      stranger,
-      heard,
-      unread: counters.malformed,
-      limit: this.#limit,
-    };
-    // Loaded on demand: it says a lot, and few pages need it.
-    return development().then(
-      ({ errorOf }) => errorOf(known, isWaiting),
-      () => late('The app did not answer'),
-    );
+    const known = { ...this.#way, stranger, heard, unread: counters.malformed };
+    const isWaiting = () => endpoint.state === abp.SESSION_CONNECTING;
+    return explained(({ errorOf }) => errorOf(known, isWaiting));
   }
 
   /** @returns {Promise<import('../transports/transport.js').Transport>} to the app */
   async #open() {
-    if (this.#iframe) {
+    const { target, iframe, origin } = this.#way;
+    if (iframe) {
       // A frame without scripts never answers.
-      const sandbox = this.#iframe.getAttribute?.('sandbox') ?? 'allow-scripts allow-same-origin';
-      const needed = ['allow-scripts', ...(this.#origin === OPAQUE ? [] : ['allow-same-origin'])];
-      const lacking = this.#iframe.contentWindow
-        ? needed.find((word) => !sandbox.includes(word))
+      const sandbox = iframe.getAttribute?.('sandbox');
+      const needed = ['allow-scripts', origin === OPAQUE ? '' : 'allow-same-origin'];
+      const lacking = iframe.contentWindow
+        ? needed.find((word) => !(sandbox ?? word).includes(word))
         : 'document';
       if (lacking) throw await unreachable(lacking);
-      return iframeTransport(this.#iframe, this.#origin);
+      return iframeTransport(iframe, origin);
     }
-    if (typeof this.#target === 'function') return transportTo(await this.#target(), true);
-    if (this.#endpoint && this.#target instanceof MessagePort) throw await unreachable('port');
-    return transportTo(this.#target, false);
+    if (this.#endpoint && target instanceof MessagePort) throw await unreachable('port');
+    const opens = typeof target === 'function';
+    return transportTo(opens ? await target() : target, opens);
   }
 
   /**
@@ -459,8 +394,7 @@ export class Client {
    *   `success`, `cancelled`, `error`
    */
   call(name, ...rest) {
-    const [params = {}, options = {}] = /** @type {[unknown?, CallOptions?]} */ (rest);
-    return this.#checked(name, params, options);
+    return this.#checked(name, rest);
   }
 
   /**
@@ -473,58 +407,58 @@ export class Client {
    * @returns {import('./call-stream.js').CallStream<import('../types/app.js').ChunkOf<App, Name>, import('../types/app.js').ResponseOf<App, Name>>}
    */
   stream(name, ...rest) {
-    const [params = {}, options = {}] = /** @type {[unknown?, CallOptions?]} */ (rest);
-    return new CallStream((stream) => this.#checked(name, params, options, stream));
+    return new CallStream((stream) => this.#checked(name, rest, stream));
   }
 
   /**
    * @param {string} name
-   * @param {unknown} params
-   * @param {CallOptions} options
+   * @param {any[]} rest its params and options
    * @param {import('./call-stream.js').CallStream} [stream]
    * @param {boolean} [checked] whether what was found has been said
    * @returns {Promise<any>}
    */
-  #checked(name, params, options, stream, checked) {
-    options ??= {};
+  #checked(name, [params = {}, given], stream, checked) {
+    /** @type {CallOptions} */
+    const options = given ?? {};
     const { retry, transfer, input, idempotencyKey } = options;
+    const streams = stream || input;
     const isSound =
       typeof name === 'string' &&
       (input === undefined || isStream(input)) &&
-      !(retry && (input || stream || transfer)) &&
-      (idempotencyKey === undefined ||
-        (idempotencyKey && !input && !stream && this.features.outcomes)) &&
+      !(retry && (streams || transfer)) &&
+      (idempotencyKey === undefined || (idempotencyKey && !streams && this.features.outcomes)) &&
       !misfit(options, CALL_OPTIONS);
     if (!isSound && !checked) {
       params = kept(params, transfer);
       return development().then(({ checkCall }) => {
         const error = checkCall(name, options, stream, CALL_OPTIONS, this);
-        return error ? failed(error) : this.#checked(name, params, options, stream, true);
+        return error ? failed(error) : this.#checked(name, [params, options], stream, true);
       });
     }
-    if (retry) params = kept(params, transfer);
-    if (stream || input) return this.#callStreaming(name, params, options, stream);
-    if (!retry) return this.#call(name, params, options);
+    if (streams) return this.#callStreaming(name, params, options, stream);
+    return retry ? this.#callAgain(name, kept(params), options) : this.#call(name, params, options);
+  }
+
+  /**
+   * Makes a call that may be made again.
+   * @param {string} name
+   * @param {unknown} params
+   * @param {CallOptions} options
+   * @returns {Promise<Response>}
+   */
+  async #callAgain(name, params, options) {
     // What may run twice need not be waited for.
     if (this.features.outcomes && !this.#side.repeatable?.(name))
-      options = { ...options, idempotencyKey: idempotencyKey ?? secret() };
-    const { memory } = this;
-    const sent = [Date.now(), performance.now()];
-    return this.#call(name, params, options).then((response) => {
-      if (response.success) return response;
-      return import('./retry.js').then(
-        (loaded) =>
-          loaded.retry(response, {
-            attempt: (again) => this.#call(name, params, again),
-            ready: () => this.#isReady(),
-            client: this,
-            memory,
-            sent,
-            options,
-          }),
-        () => response,
-      );
-    });
+      options = { ...options, idempotencyKey: options.idempotencyKey ?? secret() };
+    const attempt = (/** @type {MadeOptions} */ again) => this.#call(name, params, again);
+    const first = { memory: this.memory, sent: [Date.now(), performance.now()] };
+    const response = await attempt(options);
+    if (response.success) return response;
+    return import('./retry.js').then(
+      ({ retry }) =>
+        retry(tools, response, { attempt, client: this, way: this.#way, first, options }),
+      () => response,
+    );
   }
 
   /**
@@ -546,11 +480,11 @@ export class Client {
   /**
    * @param {string} name
    * @param {unknown} params
-   * @param {import('../session/call.js').MadeOptions} options
+   * @param {MadeOptions} options
    * @returns {Promise<Response>}
    */
   #call(name, params, options) {
-    if (this.#closed) return Promise.resolve(failed(closedError()));
+    if (this.#closed) return Promise.resolve(failed(CLOSED));
     const response = makeCall(/** @type {Endpoint} */ (this.#endpoint), name, params, options);
     const { progressToken, onProgress } = options;
     if (progressToken === undefined || !onProgress) return response;
@@ -583,9 +517,9 @@ export class Client {
    */
   cancel(callId, reason) {
     return new Promise((resolve) => {
-      const error = this.#closed && closedError();
-      if (error) resolve({ callId, cancelled: false, reason: error.message, error });
-      else cancelById(/** @type {Endpoint} */ (this.#endpoint), callId, reason, resolve);
+      const endpoint = /** @type {Endpoint} */ (this.#endpoint);
+      if (this.#closed) resolve(unanswered(callId, failed(CLOSED)));
+      else cancelById(endpoint, callId, reason, resolve);
     });
   }
 
@@ -598,13 +532,13 @@ export class Client {
    *   app does not know the call or cannot tell
    */
   async outcome(callId, options = {}) {
-    const { askOutcome } = await loadPart(import('./outcome.js'));
-    return askOutcome(this, callId, options, (waits) => this.#isReady(waits));
+    const { askOutcome } = await loadPart(import('./retry.js'));
+    return askOutcome(tools, this, this.#way, callId, options);
   }
 
   /** @returns {Promise<import('./capability-list.js').CapabilityInfo[]>} the app's capabilities, kept up to date by its notifications */
   async listCapabilities() {
-    return this.#capabilities.list();
+    return [...this.#capabilities.values()];
   }
 
   /**
@@ -612,7 +546,7 @@ export class Client {
    * @returns {Promise<import('./capability-list.js').CapabilityInfo | null>} the capability, or null
    */
   async describeCapability(name) {
-    return this.#capabilities.get(name);
+    return this.#capabilities.get(name) ?? null;
   }
 
   /**
@@ -624,67 +558,47 @@ export class Client {
     return supportOf(this.#capabilities.get(name));
   }
 
-  /**
-   * Whether there is a session, as soon as that is known.
-   * @param {boolean} [waits] whether one is waited for that the program may begin, unless it has closed this client
-   * @returns {Promise<boolean>}
-   */
-  async #isReady(waits) {
-    for (;;) {
-      const restoring = this.#restoring;
-      if (this.connected || (await restoring?.done)) return true;
-      // The program may begin one while this client tries to.
-      if (restoring !== this.#restoring) continue;
-      if (!waits || restoring || this.#closed) return false;
-      await new Promise((resolve) => this.#waiting.push(() => resolve(undefined)));
-    }
-  }
-
-  #wake() {
-    for (const act of this.#waiting.splice(0)) act();
-  }
-
   /** Ends the session. What is pending settles as cancelled, and the app aborts what it still runs. */
   close() {
-    this.#stopRestoring();
+    this.#closed = true;
     this.#end();
-    this.#wake();
+    wake(this.#way);
   }
 
-  #end() {
-    this.#attempt.abort(abandoned());
+  /** Ends what was begun last, but not what reconnects by itself. @param {AbortSignal} [signal] of that */
+  #end(signal) {
+    const way = this.#way;
+    const { restoring, attempt } = way;
+    const why = new AbpError('CANCELLED', 'The client was closed while it connected');
+    if (signal !== restoring?.signal) {
+      way.restoring = undefined;
+      restoring?.abort(why);
+    }
+    attempt.abort(why);
     this.#endpoint?.close();
-  }
-
-  #stopRestoring() {
-    this.#restoring?.stop.abort(abandoned());
-    this.#restoring = undefined;
   }
 
   /** Begins a new session in place of the one that was lost. */
   #restore() {
     const stop = new AbortController();
     const { signal } = stop;
-    const iframe = this.#iframe ?? /** @type {Opener} */ (this.#target).iframe;
-    const place = { iframe, limit: this.#limit };
     const ended = (/** @type {unknown} */ error) => {
-      // A frame that comes back loads its document.
-      if (error) iframe?.addEventListener('load', () => this.#restore(), { once: true, signal });
       if (!signal.aborted) invokeReportingErrors(this.onReconnect, error);
       return !error;
     };
-    const begin = () => this.#begin(signal);
-    const { reconnect } = this.#options;
+    const again = () => this.#restore();
+    const begin = () => this.reconnect(signal);
     const done = import('./retry.js')
-      .then(({ restore }) => restore(begin, reconnect, this.#history, signal, this.#target, place))
+      .then(({ restore }) => restore(tools, begin, signal, this.#way, again))
       .then(ended, ended);
-    this.#restoring = { stop, done };
+    this.#way.restoring = Object.assign(stop, { done });
   }
 
-  // --- What the endpoint asks ----------------------------------------------------------------------
-
-  /** Answers the app: its questions, and its reading of a call's input. @type {import('../session/endpoint.js').Callee} */
-  #callee = {
+  /**
+   * What the endpoint asks. It answers the app, too: its questions, and its reading of a call's input.
+   * @type {import('../session/endpoint.js').EndpointDelegate & import('../session/endpoint.js').Callee}
+   */
+  #side = {
     rejectionFor: (call) => {
       const { name, options, endpoint } = call;
       // Without a window it would be a question, for which a clock stands still.
@@ -705,13 +619,36 @@ export class Client {
         { signal },
       );
     },
-  };
-
-  /** @type {import('../session/endpoint.js').EndpointDelegate} */
-  #side = {
-    onSession: (state, message) => this.#onSession(state, message),
+    onSession: (state, message) => {
+      const endpoint = /** @type {Endpoint} */ (this.#endpoint);
+      const { signal } = this.#way.attempt;
+      const settle = this.#settle;
+      this.#settle = undefined;
+      const payload = getOwn(message, 'payload');
+      if (state === abp.SESSION_READY) {
+        const lacking = this.#accept(endpoint, payload);
+        if (lacking) this.close();
+        return settle?.(lacking ? unreachable(lacking, endpoint.ports.length) : undefined);
+      }
+      const failed = state === abp.SESSION_FAILED;
+      const refusal = failed && getOwn(payload, 'error');
+      const error = AbpError.from(
+        /** @type {any} */ (refusal || endpoint.refusal(abp.DISCONNECTED_ERROR).error),
+      );
+      if (endpoint.cause !== undefined) error.cause = endpoint.cause;
+      endpoint.dispose();
+      if (failed && !refusal)
+        settle?.(message ? unreachable('sessionId') : this.#unanswered(endpoint));
+      else if (settle) settle(error);
+      else if (!signal.aborted) {
+        invokeReportingErrors(() => this.onDisconnect?.(error));
+        // The listener may have closed it, or begun a session.
+        if (this.#options.reconnect && !signal.aborted) this.#restore();
+      }
+    },
     onEnd: () => this.#unwatch(),
-    repeatable: (name) => isRepeatable(this.#capabilities.get(name)?.annotations),
+    repeatable: (/** @type {any} */ name) =>
+      isRepeatable(this.#capabilities.get(name)?.annotations),
     later: (response, call) => {
       if (!isOpen(response.metadata)) return;
       const { callId } = call;
@@ -735,38 +672,6 @@ export class Client {
   };
 
   /**
-   * @param {abp.Session} state
-   * @param {unknown} message
-   */
-  #onSession(state, message) {
-    const endpoint = /** @type {Endpoint} */ (this.#endpoint);
-    const settle = this.#settle;
-    if (state === abp.SESSION_READY) {
-      const lacking = this.#accept(endpoint, getOwn(message, 'payload'));
-      if (!lacking) return settle?.();
-      this.#settle = undefined;
-      this.close();
-      return void unreachable(lacking, endpoint.ports.length).then(settle);
-    }
-    const { signal } = this.#attempt;
-    const failed = state === abp.SESSION_FAILED;
-    const refusal = failed && getOwn(getOwn(message, 'payload'), 'error');
-    const error = AbpError.from(
-      /** @type {any} */ (refusal || endpoint.refusal(abp.DISCONNECTED_ERROR).error),
-    );
-    if (endpoint.cause !== undefined) error.cause = endpoint.cause;
-    endpoint.dispose();
-    if (failed && !refusal)
-      void (message ? unreachable('sessionId') : this.#unanswered(endpoint)).then(settle);
-    else if (settle) settle(error);
-    else if (!signal.aborted) {
-      invokeReportingErrors(() => this.onDisconnect?.(error));
-      // The listener may have closed it, or begun a session.
-      if (this.#options.reconnect && !signal.aborted) this.#restore();
-    }
-  }
-
-  /**
    * @param {Endpoint} endpoint
    * @param {unknown} payload of the `initialize-result`
    * @returns {string | undefined} what it lacks
@@ -780,7 +685,7 @@ export class Client {
     } else {
       for (const port of ports) port.close();
       if (offered) return 'ports';
-      if (this.#origin === OPAQUE) return 'identity';
+      if (this.#way.origin === OPAQUE) return 'identity';
     }
     this.app = /** @type {typeof this.app} */ (getOwn(payload, 'app'));
     this.sessionId = /** @type {string} */ (getOwn(payload, 'sessionId'));
@@ -807,24 +712,22 @@ function inputOf({ endpoint, params }) {
 /** Whether more may become known of a call. @param {{ outcome?: string }} became */
 const isOpen = ({ outcome }) => outcome === 'running' || outcome === 'unknown';
 
-const abandoned = () => new AbpError('CANCELLED', 'The client was closed while it connected');
+/** An error, in the words of the development part, or why that did not load. @param {(dev: typeof import('../common/dev/index.js')) => any} say */
+const explained = (say) => development().then(say, (error) => error);
 
 /**
- * @param {string} lacking what keeps a session from beginning; the development part says so in words
- * @param {number} [ports] how many the app sent
+ * @param {string} lacking what keeps a session from beginning
+ * @param {number} [amount] how many ports the app sent, or how many ms the transport may take
  */
-const unreachable = (lacking, ports) =>
-  development().then(
-    (loaded) => loaded.unreachableError(lacking, ports),
-    (error) => error,
-  );
+const unreachable = (lacking, amount) =>
+  explained(({ unreachableError }) => unreachableError(lacking, amount));
 
 /** The error of a request to a closed client. Trying again does not help; `reconnect()` does. */
-const closedError = () =>
-  toErrorObject(
-    new AbpError('DISCONNECTED', 'The client was closed: reconnect() begins a new session'),
-  );
+const CLOSED = {
+  code: 'DISCONNECTED',
+  message: 'The client was closed: reconnect() begins a new session',
+  retryable: false,
+};
 
-/** @param {string} what has not happened in time */
-const late = (what) =>
-  new AbpError('TIMEOUT', `${what} (docs/errors.md#no-answer)`, { retryable: true });
+/** Has those who wait for a session look again. @param {Way} way */
+const wake = ({ waiting }) => waiting.splice(0).forEach((look) => look());

@@ -1,9 +1,10 @@
-/** Trying again: sessions that were lost, and calls that failed and may succeed later. Loaded when that happens. */
-import { AbpError, invokeReportingErrors } from '../common/errors.js';
-import { offAbort, onAbort } from '../common/signals.js';
-import { milliseconds } from '../common/values.js';
+/**
+ * Trying again: sessions that were lost, and calls that failed and may succeed later; and asking what became of a call. Loaded when that
+ * happens. It imports nothing that its side has; `tools` of js/agent/client.js says why.
+ */
 
 /** @import { Response } from '../wire/messages.js' */
+/** @import { Client, OutcomeOptions, Tools } from './client.js' */
 
 /** What remembers keys: its id, and for how many ms. @typedef {{ id: string, rememberFor: number }} Named */
 
@@ -39,6 +40,17 @@ const MAX_DELIVERY = 30_000;
 /** ms that an app may ask for with `retryAfter`. */
 const MAX_RETRY_AFTER = 600_000;
 
+/** The capability by which an agent asks what became of a call. */
+const OUTCOME = 'bridge/outcome';
+/** ms for which a session is waited for, unless the caller says how long. */
+const MAX_AWAY = 60_000;
+
+/** @type {import('../common/check-options.js').Kinds<OutcomeOptions>} */
+// prettier-ignore
+const OPTIONS = {
+  settled: 'a boolean', signal: 'an AbortSignal', timeout: 'a number',
+};
+
 /**
  * @param {boolean | Reconnecting | undefined} patience
  * @returns {{ attempts?: number, delay: number, maxDelay: number } & Reloading}
@@ -55,39 +67,70 @@ const delayAfter = ({ delay, maxDelay }, failures) =>
 
 /**
  * Waits until the first of these: time is up, a signal fires, something else has settled.
+ * @param {Tools} tools
  * @param {number} ms Infinity is no limit
  * @param {AbortSignal | undefined} signal
  * @param {Promise<unknown>} [other]
  * @returns {Promise<void>} never rejects
  */
-export function wait(ms, signal, other) {
-  return new Promise((resolve) => {
-    const end = () => {
-      clearTimeout(timer);
-      offAbort(signal, record);
-      resolve();
-    };
-    const record = { handleEvent: end };
-    const timer = ms === Infinity ? undefined : setTimeout(end, milliseconds(ms));
-    onAbort(signal, record);
-    if (signal?.aborted) end();
-    other?.then(end, end);
+export function wait({ milliseconds, whenAborted }, ms, signal, other) {
+  /** @type {() => void} */
+  let release;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  let timer;
+  const first = new Promise((/** @type {(value?: any) => void} */ resolve) => {
+    if (ms !== Infinity) timer = setTimeout(resolve, milliseconds(ms));
+    release = whenAborted(signal, resolve);
+    other?.then(resolve, resolve);
+  });
+  return first.finally(() => {
+    clearTimeout(timer);
+    release();
   });
 }
 
 /**
- * Whether an error says that another attempt cannot help.
- * @param {unknown} error why there is no session
+ * Where sessions are begun, and how it went until now.
+ * @typedef {object} Place
+ * @property {any} [target] to which they connect. If a function opens it, the first try waits, too, for up to `delay`: a server that
+ *   comes back is not called by all its clients at once
+ * @property {HTMLIFrameElement} [iframe] in which the app is, if it is in one
+ * @property {number} limit ms that a handshake may take; 0 for no limit
+ * @property {boolean | Reconnecting} [patience]
+ * @property {boolean} [hasFailed] whether an attempt was made already, and has failed
+ * @property {number} failures in a row
+ * @property {number} since when the last session began, in ms of `performance.now()`
  */
-export const isFinal = (error) => error instanceof AbpError && !error.retryable;
 
 /**
- * Where sessions are begun.
- * @typedef {object} Place
- * @property {HTMLIFrameElement} [iframe] in which the app is, if it is in one
- * @property {number} [limit] ms that a handshake may take; 0 for no limit
- * @property {boolean} [hasFailed] whether an attempt was made already, and has failed
+ * How a client comes to its app.
+ * @typedef {Place & Coming} Way
  */
+/**
+ * @typedef {object} Coming What is done for a session.
+ * @property {any} origin the app's, if it is in an iframe
+ * @property {AbortController} attempt of the session that was to begin last: aborts when that is closed, or another is to begin
+ * @property {AbortController & { done: Promise<boolean> }} [restoring] what reconnects by itself, and whether that has led to a session
+ * @property {((value?: any) => void)[]} waiting those who wait for a session
+ */
+
+/**
+ * Whether there is a session, as soon as that is known.
+ * @param {{ connected: boolean }} client
+ * @param {Way} way
+ * @param {boolean} [waits] whether one is waited for that the program may begin, unless it has closed this client
+ * @returns {Promise<boolean>}
+ */
+export async function isReady(client, way, waits) {
+  for (;;) {
+    const { restoring } = way;
+    if (client.connected || (await restoring?.done)) return true;
+    // The program may begin one while the client tries to.
+    if (restoring !== way.restoring) continue;
+    if (!waits || restoring || way.attempt.signal.aborted) return false;
+    await new Promise((resolve) => way.waiting.push(resolve));
+  }
+}
 
 /**
  * Begins a new session in place of one that was lost, however often it takes. A session that does not last is a failure,
@@ -95,20 +138,19 @@ export const isFinal = (error) => error instanceof AbpError && !error.retryable;
  *
  * An iframe that is in no document is waited for, as long as a handshake may take: who moves it puts it back. One that has
  * loaded a document is tried at once, however long the pause is: that is not the one that was lost, or did not answer.
+ * @param {Tools} tools
  * @param {() => Promise<void>} begin begins a session; rejects when that failed
- * @param {boolean | Reconnecting | undefined} patience
- * @param {{ failures: number, since: number }} history of this client: failures in a row, and when its last session began,
- *   in ms of `performance.now()`
  * @param {AbortSignal} signal ends it
- * @param {unknown} target to which `begin` connects. If a function opens it, the first try waits, too, for up to `delay`: a
- *   server that comes back is not called by all its clients at once
- * @param {Place} [place]
+ * @param {Place} place
+ * @param {() => void} again called when it has given up, and the iframe comes back: then that loads its document
  * @returns {Promise<void>} rejects with what made it give up
  */
-export async function restore(begin, patience, history, signal, target, place = {}) {
-  const { iframe, limit, hasFailed = false } = place;
+export async function restore(tools, begin, signal, place, again) {
+  const { AbpError } = tools;
+  const { target, iframe = target?.iframe, hasFailed, patience } = place;
   const { reload, attempts = reload ? RELOADING_ATTEMPTS : Infinity, ...delays } = read(patience);
-  const longest = limit || Infinity;
+  const longest = place.limit || Infinity;
+  let isAgain = hasFailed;
   let reloads = 0;
   let hasLoaded = false;
   /** @type {(value?: unknown) => void} */
@@ -117,73 +159,81 @@ export async function restore(begin, patience, history, signal, target, place = 
     hasLoaded = true;
     heard();
   };
-  const isAway = () => iframe !== undefined && !iframe.contentWindow;
   const nextLoad = () => {
     hasLoaded = false;
     return new Promise((resolve) => (heard = resolve));
   };
+  let loaded = nextLoad();
+  const isAway = () => iframe && !iframe.contentWindow;
   /** @param {number} ms @param {Promise<unknown>} [other] */
   const pause = async (ms, other) => {
-    await wait(ms, signal, other);
+    await wait(tools, ms, signal, other);
     signal.throwIfAborted();
   };
-  if (performance.now() - history.since > STABLE) history.failures = 0;
-  let loaded = nextLoad();
+  /** Waits for the iframe to be in a document. @returns {Promise<number>} ms that it was waited for in vain */
+  const comesBack = async () => {
+    const until = performance.now() + longest;
+    for (let left = longest; isAway() && left > 0; left = until - performance.now()) {
+      await pause(left, loaded);
+      loaded = nextLoad();
+    }
+    return isAway() ? longest : 0;
+  };
+  if (performance.now() - place.since > STABLE) place.failures = 0;
   iframe?.addEventListener('load', onLoad);
   try {
-    for (let again = hasFailed; ; again = true) {
-      const delay = history.failures ? delayAfter(delays, history.failures) : 0;
-      if (delay) await pause(delay, loaded);
+    for (; ; isAgain = true) {
+      if (place.failures) await pause(delayAfter(delays, place.failures), loaded);
       else if (typeof target === 'function') await pause(delays.delay * Math.random());
-      let waited = 0;
-      if (isAway()) {
-        const until = performance.now() + longest;
-        for (let left = longest; isAway() && left > 0; left = until - performance.now()) {
-          await pause(left, loaded);
-          loaded = nextLoad();
-        }
-        if (isAway()) waited = longest;
-      } else if (iframe && again && reload && !hasLoaded) {
-        const done = () => reloads++;
-        await pause(longest, loadAgain(iframe, reload, done));
+      const waited = isAway() ? await comesBack() : 0;
+      if (iframe && isAgain && reload && !waited && !hasLoaded && !isAway()) {
+        await pause(
+          longest,
+          loadAgain(tools, iframe, reload, () => reloads++),
+        );
       }
       signal.throwIfAborted();
       // A worker of Node's says so; nobody says it of a page's.
-      if (/** @type {any} */ (target)?.threadId === -1) throw ended();
+      if (/** @type {any} */ (target)?.threadId === -1)
+        throw new AbpError('DISCONNECTED', `The worker has ended${STARTS_NO_MORE}`);
       loaded = nextLoad();
-      history.failures++;
+      place.failures++;
       try {
         await begin();
-        history.since = performance.now();
+        place.since = performance.now();
         return;
       } catch (error) {
         if (signal.aborted) throw error;
         // What was final may be so no more where the iframe shows, or is to show, another document than the one that was asked.
-        const isOver = waited ? !hasLoaded : isFinal(error) && !hasLoaded && !isAway();
-        if (isOver || history.failures >= attempts) {
-          throw iframe ? givenUp(error, waited, history.failures, reloads) : error;
+        const isFinal = waited || (error instanceof AbpError && !error.retryable && !isAway());
+        if ((isFinal && !hasLoaded) || place.failures >= attempts) {
+          const tried = triedAgain(waited, place.failures, reloads);
+          if (!iframe || !(error instanceof AbpError) || !tried) throw error;
+          const why = `${error.message} (given up: ${tried})`;
+          throw new AbpError(error.code, why, { ...error, cause: error });
         }
       }
     }
+  } catch (error) {
+    iframe?.addEventListener('load', again, { once: true, signal });
+    throw error;
   } finally {
     iframe?.removeEventListener('load', onLoad);
   }
 }
 
-const ended = () =>
-  new AbpError(
-    'DISCONNECTED',
-    'The worker has ended, and does not run again: give connect a function that starts one (docs/workers.md#apps-that-live-in-a-worker)',
-  );
+const STARTS_NO_MORE =
+  ', and does not run again: give connect a function that starts one (docs/workers.md#apps-that-live-in-a-worker)';
 
 /**
  * Makes an iframe load its document again.
+ * @param {Tools} tools
  * @param {HTMLIFrameElement} iframe which is in a document
  * @param {true | ((iframe: HTMLIFrameElement) => unknown)} reload
  * @param {() => void} done called when that has begun
  * @returns {Promise<unknown>} settles then, or when that has failed
  */
-async function loadAgain(iframe, reload, done) {
+async function loadAgain({ invokeReportingErrors }, iframe, reload, done) {
   if (typeof reload === 'function')
     return invokeReportingErrors(async () => {
       await reload(iframe);
@@ -197,52 +247,47 @@ async function loadAgain(iframe, reload, done) {
 }
 
 /**
- * Says what was tried, too.
- * @param {unknown} error of the last attempt
+ * Says what was tried.
  * @param {number} waited ms for the iframe to be in a document again
  * @param {number} attempts
  * @param {number} reloads
  */
-function givenUp(error, waited, attempts, reloads) {
-  if (!(error instanceof AbpError)) return error;
-  const tried = [
-    ...(waited ? [`it was waited for ${waited} ms`] : []),
-    ...(attempts > 1 ? [`${attempts} attempts were made`] : []),
-    ...(reloads ? [`its document was loaded again ${reloads} times`] : []),
-  ];
-  if (!tried.length) return error;
-  const why = `${error.message} (given up: ${tried.join(', ')})`;
-  return new AbpError(error.code, why, { ...error, cause: error });
-}
+const triedAgain = (waited, attempts, reloads) =>
+  [
+    waited && `it was waited for ${waited} ms`,
+    attempts > 1 && `${attempts} attempts were made`,
+    reloads && `its document was loaded again ${reloads} times`,
+  ]
+    .filter(Boolean)
+    .join(', ');
 
-/** @param {Response} response */
-const outcomeOf = ({ success, metadata }) => (success ? undefined : metadata?.outcome);
-
-/** Whether the handler may have run. @param {Response} response */
-const mayHaveRun = (response) => ![undefined, 'unstarted'].includes(outcomeOf(response));
+/** Whether the handler of a call that failed may have run. @param {Response} response */
+const mayHaveRun = ({ success, metadata }) =>
+  !success && ![undefined, 'unstarted'].includes(metadata?.outcome);
 
 /** Whether it is not known what became of its work. @param {Response | undefined} response */
-const isOpen = (response) =>
-  response !== undefined && ['unknown', 'running'].includes(outcomeOf(response) ?? '');
+const isOpen = (response) => ['unknown', 'running'].includes(response?.metadata?.outcome ?? '');
 
 /**
  * Makes a call again as long as its error says that this may help. A call that has a key, and may have run, is made again only to the
  * memory that knows its key, and as long as that knows it.
+ * @param {Tools} tools
  * @param {Response} response of the first time
  * @param {object} call
  * @param {(options: import('../session/call.js').MadeOptions) => Promise<Response>} call.attempt makes it again
- * @param {() => Promise<boolean>} call.ready settles when it is known whether there is a session
- * @param {{ memory: Named | undefined, features: { outcomes: boolean } }} call.client which says what remembers keys in its session
- * @param {Named | undefined} call.memory the same, of the session of the first time
- * @param {number[]} call.sent when that was: ms of `Date.now()`, which counts while a computer sleeps, and of `performance.now()`, which
- *   nobody sets back
+ * @param {{ connected: boolean, memory: Named | undefined, features: { outcomes: boolean } }} call.client which says what remembers keys
+ *   in its session
+ * @param {Way} call.way how it comes to one
+ * @param {{ memory: Named | undefined, sent: number[] }} call.first what remembered keys the first time, and when that was: ms of
+ *   `Date.now()`, which counts while a computer sleeps, and of `performance.now()`, which nobody sets back
  * @param {import('./client.js').CallOptions} call.options `timeout` and `signal` are for all attempts together
  * @returns {Promise<Response>} of the last time. If an earlier one may have run, its outcome is not hidden
  */
-export async function retry(response, call) {
-  const { attempt, ready, client, options } = call;
+export async function retry(tools, response, call) {
+  const { milliseconds } = tools;
+  const { attempt, client, way, options } = call;
   const { retry: patience, signal, timeout, idempotencyKey, callId } = options;
-  let { memory, sent } = call;
+  let { memory, sent } = call.first;
   const { attempts = 3, ...delays } = read(patience);
   const keyed = idempotencyKey !== undefined;
   const deadline = sent[1] + (milliseconds(timeout) || Infinity);
@@ -257,16 +302,13 @@ export async function retry(response, call) {
     const asked = milliseconds(error.retryAfter);
     const pause = isLost ? 0 : asked || delayAfter(delays, made);
     if (asked > (Object(patience).maxDelay ?? MAX_RETRY_AFTER) || pause >= left()) break;
-    if (pause) await wait(pause, signal);
-    let isReady = false;
-    await wait(
-      left(),
-      signal,
-      ready().then((is) => (isReady = is)),
-    );
+    if (pause) await wait(tools, pause, signal);
+    let isThere = false;
+    const known = isReady(client, way).then((is) => (isThere = is));
+    await wait(tools, left(), signal, known);
     // A signal that has fired is answered as in any other call.
     if (!signal?.aborted) {
-      if (!isReady) break;
+      if (!isThere) break;
       if (!keyed || !isOpen(ran)) {
         ({ memory } = client);
         sent = [Date.now(), performance.now()];
@@ -312,4 +354,48 @@ function asEarlier(response, ran, keyed) {
   return 'settled' in ran
     ? Object.defineProperty(told, 'settled', { get: () => ran.settled })
     : told;
+}
+
+// --- Asking later ----------------------------------------------------------------------------------
+
+/**
+ * Asks an app what became of a call.
+ * @param {Tools} tools
+ * @param {Client} client
+ * @param {Way} way how it comes to a session
+ * @param {unknown} callId
+ * @param {OutcomeOptions} options
+ * @returns {Promise<import('../types/outcome.js').CallFate>}
+ */
+export async function askOutcome(tools, client, way, callId, options) {
+  const { AbpError, FATES, milliseconds, requireOptions } = tools;
+  if (typeof callId !== 'string') {
+    throw new AbpError('INVALID_PARAMS', 'outcome needs the callId of a call, a string');
+  }
+  requireOptions('outcome', options, OPTIONS);
+  const { settled = false, signal, timeout } = options ?? {};
+  const deadline = performance.now() + (milliseconds(timeout) || Infinity);
+  const left = () => deadline - performance.now();
+  const away = settled && timeout === undefined ? MAX_AWAY : Infinity;
+  for (;;) {
+    let isThere = false;
+    const known = isReady(client, way, settled).then((is) => (isThere = is));
+    await wait(tools, Math.min(left(), away), signal, known);
+    if (!isThere || !client.features.outcomes) return { outcome: 'unknown' };
+    const ms = deadline === Infinity ? undefined : Math.max(1, left());
+    const { sessionId } = client;
+    const response = await client.call(OUTCOME, { callId, settled }, { signal, timeout: ms });
+    if (response.success) {
+      const { outcome, report, progress } = Object(response.data);
+      return {
+        outcome: FATES.indexOf(outcome) > 0 ? outcome : 'unknown',
+        ...(report !== undefined && { report }),
+        ...(progress !== undefined && { progress }),
+      };
+    }
+    // A session that ends while the answer is waited for, lost or closed, may be followed by another.
+    const isOver = client.sessionId !== sessionId || !client.connected;
+    if (!isOver || signal?.aborted || left() <= 0)
+      return { outcome: 'unknown', error: response.error };
+  }
 }

@@ -1,17 +1,17 @@
-/** The answer of the protocol's `supports`. */
-import { copyRecord, firstOf, getOwn } from '../common/values.js';
+/** The answer of the protocol's `supports`. Loaded when somebody asks, it imports nothing that its side has. */
 
 /** Requirements of a capability that are read; the rest are ignored. */
 const MAX_REQUIREMENTS = 64;
 
 /**
- * @param {unknown} capability as its app described it; none, if it did not
+ * @param {any} capability as its app described it; none, if it did not
  */
 export function supportOf(capability) {
   if (!capability) return { supported: false, available: false, reason: 'Unknown capability' };
-  const { available = true, requirements, features, alternatives } = copyRecord(capability);
-  const unmet = firstOf(requirements, MAX_REQUIREMENTS).find((r) => getOwn(r, 'met') === false);
-  const reason = getOwn(unmet, 'description');
+  const { available = true, requirements, features, alternatives } = capability;
+  const listed = Array.isArray(requirements) ? requirements.slice(0, MAX_REQUIREMENTS) : [];
+  const unmet = listed.find((requirement) => requirement?.met === false);
+  const reason = unmet?.description;
   return {
     supported: true,
     available: available !== false && !unmet,

@@ -36,13 +36,21 @@ export function cancelById(endpoint, callId, reason, answerTo) {
       }
       return answerTo({ ...read, callId, cancelled });
     },
-    // There was no answer: the call may or may not have been stopped.
-    fail: ({ error }) => answerTo({ callId, cancelled: false, reason: error.message, error }),
+    fail: (response) => answerTo(unanswered(callId, response)),
   };
   endpoint.begin(record, 0, (x, pointer) => {
     const length = core.writeId(callId);
     return x.cancel_by_id(pointer, length, core.writeReason(reasonText(reason), length));
   });
+}
+
+/**
+ * What is told where there was no answer: the call may or may not have been stopped.
+ * @param {string} callId
+ * @param {{ error: import('../common/errors.js').ErrorObject }} response
+ */
+export function unanswered(callId, { error }) {
+  return { callId, cancelled: false, reason: error.message, error };
 }
 
 /**

@@ -18,17 +18,28 @@ const looks = new Set();
 let observer;
 
 /**
- * Tells when the iframe loses its window, or may have lost the document that it had.
+ * Tells when the iframe loses its window, or may have lost the document that it had, and the other side when this page goes away.
  *
  * `load` proves nothing: engines fire it for a new document, but also when a document goes back in its history, when its
  * hash is set, when it writes itself anew, and a document may have spoken before its own.
- * @param {HTMLIFrameElement} iframe the iframe
+ * @param {HTMLIFrameElement | undefined} iframe the iframe, if there is one
  * @param {Watched} watched whom to tell. It is told in a turn of its own
  * @returns {() => void} stops watching
  */
 export function watchIframe(iframe, watched) {
+  /** @type {(() => void)[]} */
+  const stops = [];
+  const stop = () => stops.forEach((act) => act());
+  /** @param {any} target Node has no events for its programs @param {string} type @param {(event: PageTransitionEvent) => void} act */
+  const on = (target, type, act) => {
+    target?.addEventListener?.(type, act);
+    stops.push(() => target?.removeEventListener?.(type, act));
+  };
+  on(globalThis, 'pagehide', ({ persisted }) =>
+    persisted ? watched.leave(true) : watched.close(),
+  );
+  if (!iframe) return stop;
   const shown = iframe.contentWindow;
-  const view = iframe.ownerDocument.defaultView;
   const lose = () => looks.has(look) && watched.lost();
   const look = () => {
     // A removed iframe has no window; one that is inserted again has a new one.
@@ -48,36 +59,12 @@ export function watchIframe(iframe, watched) {
   });
   looks.add(look);
   look();
-  const stops = [
-    watchPage(watched),
-    listen(iframe, 'load', () => watched.suspect()),
-    // The document that it is in may be another frame's or another window's, and end before this page.
-    listen(view, 'pagehide', ({ persisted }) => persisted || lose()),
-  ];
-  return () => {
+  on(iframe, 'load', () => watched.suspect());
+  // The document that it is in may be another frame's or another window's, and end before this page.
+  on(iframe.ownerDocument.defaultView, 'pagehide', ({ persisted }) => persisted || lose());
+  stops.push(() => {
     looks.delete(look);
     if (!looks.size) observer?.disconnect();
-    for (const stop of stops) stop();
-  };
-}
-
-/**
- * Tells the other side when this page goes away.
- * @param {Pick<Watched, 'leave' | 'close'>} watched what tells it
- * @returns {() => void} stops watching
- */
-export const watchPage = (watched) =>
-  listen(globalThis, 'pagehide', ({ persisted }) =>
-    persisted ? watched.leave(true) : watched.close(),
-  );
-
-/**
- * @param {any} target Node has no events for its programs
- * @param {string} type
- * @param {(event: PageTransitionEvent) => void} listener
- * @returns {() => void} stops listening
- */
-function listen(target, type, listener) {
-  target?.addEventListener?.(type, listener);
-  return () => target?.removeEventListener?.(type, listener);
+  });
+  return stop;
 }

@@ -7,69 +7,36 @@ import { Receiver } from './receiver.js';
 export const OPAQUE = 'null';
 
 /**
- * The origin of a window's document, if this page may see it.
- * @param {Window | null} target
- * @returns {string | undefined}
- */
-const visibleOrigin = (target) =>
-  safely(() => /** @type {{ origin?: string } | undefined} */ (target)?.origin, undefined);
-
-/**
- * From a host page to its iframe.
+ * From a host page to its iframe. `stranger` is another origin from which a document in the frame spoke.
  * @param {HTMLIFrameElement} iframe where the app is
  * @param {string} origin exact, or OPAQUE: then only greetings are sent
  * @returns {import('./transport.js').Transport & { stranger?: string }}
  */
-export const iframeTransport = (iframe, origin) => new IframeTransport(iframe, origin);
-
-class IframeTransport extends Receiver {
-  carries = UPGRADABLE;
-  /** Another origin from which a document in the frame spoke. @type {string | undefined} */
-  stranger = undefined;
-  #iframe;
-  #origin;
-
-  /**
-   * @param {HTMLIFrameElement} iframe
-   * @param {string} origin
-   */
-  constructor(iframe, origin) {
-    super();
-    this.#iframe = iframe;
-    this.#origin = origin;
-    addEventListener('message', this.#hear);
-  }
-
-  /**
-   * @param {unknown} message
-   * @param {Transferable[]} [transfer]
-   * @param {import('./transport.js').MessageKind} [kind]
-   */
-  post(message, transfer, kind) {
-    // No target origin names an opaque origin. Only a greeting may go to an unknown document; the rest waits for the
-    // port that the frame's own document offers.
-    const opaque = this.#origin === OPAQUE;
-    if (this.stopped || (opaque && kind !== 'greeting')) return;
-    const targetOrigin = opaque ? '*' : this.#origin;
-    const target = this.#iframe.contentWindow;
-    // A frame that has begun to load still shows an empty document of our own origin. Browsers log what it is not meant for.
-    if (kind === 'greeting' && !opaque && (visibleOrigin(target) ?? targetOrigin) !== targetOrigin)
-      return;
-    target?.postMessage(message, { targetOrigin, transfer });
-  }
-
-  /** @override */
-  end() {
-    removeEventListener('message', this.#hear);
-  }
-
-  #hear = (/** @type {MessageEvent} */ event) => {
-    if (!event.isTrusted || !event.source) return;
-    if (event.origin !== this.#origin) {
-      if (event.source === this.#iframe.contentWindow) this.stranger = event.origin;
-      return;
-    }
-    if (event.source !== this.#iframe.contentWindow) return;
-    this.receive(event.data, event.ports);
+export function iframeTransport(iframe, origin) {
+  const opaque = origin === OPAQUE;
+  const hear = (/** @type {MessageEvent} */ event) => {
+    const { isTrusted, source } = event;
+    if (!isTrusted || !source || source !== iframe.contentWindow) return;
+    if (event.origin === origin) transport.receive(event.data, event.ports);
+    else transport.stranger = event.origin;
   };
+  const transport = Object.assign(new Receiver(), {
+    carries: UPGRADABLE,
+    stranger: /** @type {string | undefined} */ (undefined),
+    /** @type {import('./transport.js').Transport['post']} */
+    post(message, transfer, kind) {
+      const target = /** @type {any} */ (iframe.contentWindow);
+      const isGreeting = kind === 'greeting';
+      // No target origin names an opaque origin. Only a greeting may go to an unknown document; the rest waits for the
+      // port that the frame's own document offers.
+      if (transport.stopped || (opaque && !isGreeting)) return;
+      // A frame that has begun to load still shows an empty document of our own origin. Browsers log what it is not meant for.
+      if (isGreeting && !opaque && safely(() => target?.origin ?? origin, origin) !== origin)
+        return;
+      target?.postMessage(message, { targetOrigin: opaque ? '*' : origin, transfer });
+    },
+    end: () => removeEventListener('message', hear),
+  });
+  addEventListener('message', hear);
+  return transport;
 }

@@ -10,53 +10,26 @@ export const UPGRADABLE = ['port', 'frames', 'liveness', 'streams'];
 
 /**
  * Makes a transport over a port.
- * @param {unknown} port a MessagePort, or anything with the same interface
+ * @param {any} port a MessagePort, or anything with the same interface
  * @param {() => void} [closed] called when it closes, in place of closing the port
  * @param {unknown} [worker] the worker that the port belongs to
  * @returns {import('./transport.js').Transport}
  */
-export const portTransport = (port, closed, worker) => new PortTransport(port, closed, worker);
-
-class PortTransport extends Receiver {
-  #port;
-  #closed;
-  #stop;
-
-  /**
-   * @param {any} port
-   * @param {() => void} [closed]
-   * @param {unknown} [worker]
-   */
-  constructor(port, closed = () => port.close?.(), worker = undefined) {
-    super();
-    this.#port = port;
-    this.#closed = closed;
-    this.#stop = listenToPort(
-      port,
-      {
-        onMessage: (message) => this.receive(message),
-        onUnreadable: (error) => this.receiveUnreadable(error),
-        onClose: (cause) => this.lose(cause),
-      },
-      worker,
-    );
-  }
-
-  /**
-   * @param {unknown} message
-   * @param {Transferable[]} [transfer]
-   */
-  post(message, transfer) {
-    if (this.stopped) return;
-    if (transfer) this.#port.postMessage(message, transfer);
-    else this.#port.postMessage(message);
-  }
-
-  /** @override */
-  end() {
-    this.#stop();
-    this.#closed();
-  }
+export function portTransport(port, closed = () => port.close?.(), worker = undefined) {
+  const transport = new Receiver();
+  const stop = listenToPort(port, transport, worker);
+  return Object.assign(transport, {
+    /** @param {unknown} message @param {Transferable[]} [transfer] */
+    post(message, transfer) {
+      if (transport.stopped) return;
+      if (transfer) port.postMessage(message, transfer);
+      else port.postMessage(message);
+    },
+    end() {
+      stop();
+      closed();
+    },
+  });
 }
 
 /** @param {{ message?: string }} event with which a page's worker failed to start */
@@ -69,10 +42,7 @@ const startError = ({ message }) =>
 /**
  * Listens to a port, and to the worker that it belongs to.
  * @param {any} port a MessagePort, or anything with the same interface
- * @param {object} listener
- * @param {(message: unknown) => void} listener.onMessage
- * @param {(error: AbpError) => void} [listener.onUnreadable]
- * @param {(cause?: unknown) => void} listener.onClose
+ * @param {Pick<Receiver, 'receive' | 'receiveUnreadable' | 'lose'>} listener
  * @param {unknown} [worker] a page's Worker or SharedWorker, or Node's Worker
  * @returns {() => void} stops listening
  */
@@ -90,7 +60,7 @@ export function listenToPort(port, listener, worker) {
       'message',
       (message) => {
         spoke = true;
-        listener.onMessage(emitsMessages ? message : message.data);
+        listener.receive(emitsMessages ? message : message.data);
       },
     ],
     // A message that cannot be deserialised here: shared memory of another site, say.
@@ -98,29 +68,27 @@ export function listenToPort(port, listener, worker) {
       port,
       'messageerror',
       () =>
-        listener.onUnreadable?.(new AbpError('PARSE_ERROR', 'A message could not be deserialized')),
+        listener.receiveUnreadable(
+          new AbpError('PARSE_ERROR', 'A message could not be deserialized'),
+        ),
     ],
     // Ports of Node and Electron report when the other end closes; those of browsers do not.
-    [port, 'close', () => listener.onClose()],
+    [port, 'close', () => listener.lose()],
     // Nothing reports that a page's worker was terminated or closed itself. A worker survives an uncaught error, unless
     // its script failed to load.
     [
       worker,
       'error',
-      (error) => (emits || !spoke) && listener.onClose(emits ? error : startError(error)),
+      (error) => (emits || !spoke) && listener.lose(emits ? error : startError(error)),
     ],
-    [worker, 'exit', (code) => listener.onClose(new Error(`it exited with code ${code}`))],
+    [worker, 'exit', (code) => listener.lose(new Error(`it exited with code ${code}`))],
   ];
-  for (const [target, type, heard] of listeners) {
-    if (emits) target?.on(type, heard);
-    else target?.addEventListener(type, heard);
-  }
+  const [on, off] = emits
+    ? ['on', port.off ? 'off' : 'removeListener']
+    : ['addEventListener', 'removeEventListener'];
+  for (const [target, type, heard] of listeners) target?.[on](type, heard);
   port.start?.(); // a worker's own scope has nothing to start
   return () => {
-    for (const [target, type, heard] of listeners) {
-      if (!emits) target?.removeEventListener(type, heard);
-      else if (target?.off) target.off(type, heard);
-      else target?.removeListener(type, heard);
-    }
+    for (const [target, type, heard] of listeners) target?.[off](type, heard);
   };
 }

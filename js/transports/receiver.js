@@ -18,17 +18,15 @@ export class Receiver {
   #onClose;
   /** @type {Transport['onUnreadable']} */
   onUnreadable = undefined;
-  /** @type {Transport['onEnd']} */
-  onEnd = undefined;
   /** Deliveries that wait for a listener. @type {(() => void)[]} */
   #early = [];
   #earlyCharacters = 0;
-  #lost = false;
+  /** Whether nothing arrives any more: the other side was lost, or this one has closed it. */
+  #over = false;
   /** Whether nothing is sent or received any more. Earlier messages may still wait to be delivered. */
   stopped = false;
-  /** Why the other side was lost, until `onClose` was called. @type {{ cause: unknown } | undefined} */
+  /** Tells that the other side was lost, until that is done. @type {(() => void) | undefined} */
   #untold;
-  #closed = false;
 
   get onMessage() {
     return this.#onMessage ?? (() => {});
@@ -56,8 +54,7 @@ export class Receiver {
   end() {}
 
   close() {
-    if (this.#closed) return;
-    this.#closed = true;
+    this.#over = true;
     this.#early = [];
     this.#untold = undefined;
     this.stop();
@@ -77,7 +74,7 @@ export class Receiver {
    * @param {number} [length] characters, where it was text
    */
   receive(message, ports = NO_PORTS, length = 0) {
-    this.#deliverInTurn(() => invokeReportingErrors(this.#onMessage, message, ports), length);
+    this.deliverInTurn(() => invokeReportingErrors(this.#onMessage, message, ports), length);
   }
 
   /**
@@ -85,15 +82,10 @@ export class Receiver {
    * @param {AbpError} error what was wrong with it
    */
   receiveUnreadable(error) {
-    this.#deliverInTurn(() => {
+    this.deliverInTurn(() => {
       if (this.onUnreadable) invokeReportingErrors(this.onUnreadable, error);
       else invokeReportingErrors(this.#onMessage, null, NO_PORTS);
     });
-  }
-
-  /** Nothing more will arrive, but the other side may still read. */
-  receiveEnd() {
-    this.#deliverInTurn(() => (this.onEnd ? invokeReportingErrors(this.onEnd) : this.lose()));
   }
 
   /**
@@ -101,9 +93,9 @@ export class Receiver {
    * @param {unknown} [cause] none where it has ended the connection in an orderly way
    */
   lose(cause) {
-    if (this.#closed || this.#lost) return;
-    this.#lost = true;
-    this.#untold = { cause };
+    if (this.#over) return;
+    this.#over = true;
+    this.#untold = () => invokeReportingErrors(this.#onClose, cause);
     this.#tell();
   }
 
@@ -112,14 +104,12 @@ export class Receiver {
    * @param {() => void} deliver
    * @param {number} [length]
    */
-  #deliverInTurn(deliver, length = 0) {
-    if (this.#closed || this.#lost) return;
+  deliverInTurn(deliver, length = 0) {
+    if (this.#over) return;
     if (this.#onMessage && !this.#early.length) return deliver();
     this.#earlyCharacters += length;
-    if (this.#early.length < MAX_EARLY_MESSAGES && this.#earlyCharacters <= MAX_EARLY_CHARACTERS) {
-      this.#early.push(deliver);
-      return;
-    }
+    if (this.#early.length < MAX_EARLY_MESSAGES && this.#earlyCharacters <= MAX_EARLY_CHARACTERS)
+      return void this.#early.push(deliver);
     this.lose(new AbpError('RATE_LIMITED', 'Too many messages arrived before anybody listened'));
     this.stop();
   }
@@ -140,9 +130,9 @@ export class Receiver {
   }
 
   #tell() {
-    if (!this.#untold || !this.#onClose || this.#early.length) return;
-    const { cause } = this.#untold;
+    if (!this.#onClose || this.#early.length) return;
+    const tell = this.#untold;
     this.#untold = undefined;
-    invokeReportingErrors(this.#onClose, cause);
+    tell?.();
   }
 }

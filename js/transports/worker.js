@@ -9,9 +9,9 @@ import { portTransport } from './port.js';
  */
 export function transportTo(target, made) {
   if (typeof target?.post === 'function') return target;
-  const worker = (target?.port || target?.terminate) && target;
-  if (!worker) return portTransport(target);
-  return portTransport(worker.port ?? worker, () => made && void end(worker), worker);
+  const isWorker = target.port || target.terminate;
+  const closed = isWorker ? () => made && void end(target) : undefined;
+  return portTransport(target.port ?? target, closed, target);
 }
 
 /**

@@ -2,6 +2,7 @@
 import type { Exposed, Interface } from '../app/expose.js';
 import type { Connection } from '../app/connection.js';
 import type { Capabilities, Entry } from '../app/registry.js';
+import type { Call } from '../session/call.js';
 import type { Endpoint } from '../session/endpoint.js';
 import type { ObserverOptions } from '../session/observers.js';
 import type { TraceListener } from './trace.js';

@@ -299,6 +299,22 @@ describe('after the connection was lost', () => {
     }
   });
 
+  test('nothing is waited for where no way to the app opens in time', async () => {
+    const app = serve({ good: () => 1 });
+    const ways = [app.open];
+    const never = () => new Promise(() => {});
+    const lost = deferred();
+    const options = { timeout: 20, onDisconnect: lost.resolve };
+    const client = await clientOf(() => (ways.shift() ?? never)(), options);
+    app.cut();
+    await lost.promise;
+    const reconnecting = client.reconnect();
+    const before = client.outcome('a', { settled: true });
+    await assert.rejects(reconnecting, { code: 'TIMEOUT' });
+    assert.deepEqual(await before, { outcome: 'unknown' });
+    assert.deepEqual(await client.outcome('a', { settled: true }), { outcome: 'unknown' });
+  });
+
   test('another agent is told nothing, and one that has the secret is', async () => {
     const app = serve({ good: () => 1 });
     const first = await clientOf(app.open, { owner: 'mine alone' });

@@ -126,6 +126,30 @@ describe('the agent', () => {
     assert.deepEqual([answer.cancelled, answer.error.code], [false, 'DISCONNECTED']);
   });
 
+  test('that was closed is told so until the next session begins', async () => {
+    const next = new MessageChannel();
+    for (const port of [channel.port1, next.port1])
+      expose({ app: APP, capabilities: { one: () => 1 } }, { port });
+    let open;
+    const opening = new Promise((resolve) => (open = resolve));
+    const ways = [channel.port2];
+    const client = await connect(() => ways.shift() ?? opening, { agent: AGENT });
+    client.close();
+    const reconnecting = client.reconnect();
+    await new Promise(setImmediate);
+    const { error } = await client.call('one');
+    const answer = await client.cancel('x');
+    for (const { code, message, retryable } of [error, answer.error]) {
+      assert.deepEqual([code, retryable], ['DISCONNECTED', false]);
+      assert.equal(message, 'The client was closed: reconnect() begins a new session');
+    }
+    open(next.port2);
+    await reconnecting;
+    assert.equal((await client.call('one')).data, 1);
+    client.close();
+    next.port1.close();
+  });
+
   test('whose app says more of itself than it reads learns why there is no session', async () => {
     const description = 'x'.repeat(5000);
     const capabilities = { hang: { description, handler: hang } };

@@ -63,19 +63,25 @@ function refusalIn({ heard }) {
 
 /**
  * Makes the error of an app with which no session can begin.
- * @param {string} lacking what it lacks: a `document` for its iframe, an open `port`, a word in its iframe's sandbox; in its answer one
- *   port (`ports`), what names its document (`identity`), or a `sessionId`
- * @param {number} [ports] how many it sent
+ * @param {string} lacking what it lacks: a `document` for its iframe, an open `port`, a `transport` in time, a word in its iframe's
+ *   sandbox; in its answer one port (`ports`), what names its document (`identity`), or a `sessionId`
+ * @param {number} [amount] how many ports it sent, or how many ms its transport may take
  */
-export function unreachableError(lacking, ports) {
+export function unreachableError(lacking, amount) {
   switch (lacking) {
+    case 'transport':
+      return new AbpError(
+        'TIMEOUT',
+        `The function given to connect did not return a transport within ${amount} ms (docs/errors.md#no-answer)`,
+        { retryable: true },
+      );
     case 'port':
       return new AbpError(
         'TRANSPORT_ERROR',
         'This port was closed with its session: give connect a new port, or a function that opens one',
       );
     case 'ports':
-      return new AbpError('TRANSPORT_ERROR', `The app agreed to a port but sent ${ports}`);
+      return new AbpError('TRANSPORT_ERROR', `The app agreed to a port but sent ${amount}`);
     case 'identity':
       return new AbpError(
         'NOT_SUPPORTED',

@@ -3,6 +3,7 @@
  * component shows the state, and ends what it began when it goes.
  */
 import { connect } from '../../main/src/connect.js';
+import { tools } from '../../../js/agent/client.js';
 import { AbpError, invokeReportingErrors, toErrorObject } from '../../../js/common/errors.js';
 import { followSignal } from '../../../js/common/signals.js';
 import { milliseconds } from '../../../js/common/values.js';
@@ -119,20 +120,18 @@ export class ConnectionStore extends Store {
     // The first session may be late: the iframe is put into the document later, or its document takes long, or does not load at first.
     const beginAgain = async (/** @type {unknown} */ error) => {
       const isAway = iframe && !iframe.contentWindow;
-      const { isFinal, restore } = await import('../../../js/agent/retry.js');
-      if (!reconnect || signal.aborted || (isFinal(error) && !isAway)) throw error;
+      const isFinal = error instanceof AbpError && !error.retryable;
+      if (!reconnect || signal.aborted || (isFinal && !isAway)) throw error;
       set({ error: abpError(error) });
-      const history = { failures: 1, since: performance.now() };
       const limit = milliseconds(options.timeout ?? 10_000);
-      const place = { iframe, limit, hasFailed: true };
       // What a function opens has been opened: it need not wait for its turn.
       const fixed = typeof target === 'function' ? undefined : target;
-      try {
-        await restore(begin, reconnect, history, signal, fixed, place);
-      } catch (error) {
-        iframe?.addEventListener('load', start, { once: true, signal });
-        throw error;
-      }
+      const place = {
+        ...{ target: fixed, iframe, limit, patience: reconnect },
+        ...{ hasFailed: true, failures: 1, since: performance.now() },
+      };
+      const { restore } = await import('../../../js/agent/retry.js');
+      await restore(tools, begin, signal, place, start);
     };
     const start = () => {
       set({ ...IDLE, status: 'connecting' });

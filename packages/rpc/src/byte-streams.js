@@ -7,7 +7,7 @@
  * continues after it. When the readable stream ends, the other side is gone.
  */
 import { requireOptions, requireValues } from '../../../js/common/check-options.js';
-import { AbpError, reasonText } from '../../../js/common/errors.js';
+import { AbpError, invokeReportingErrors, reasonText } from '../../../js/common/errors.js';
 import { MAX_MESSAGES_PER_TURN, inLaterTurn } from '../../../js/common/turns.js';
 import { jsonText } from '../../websocket/src/json-text.js';
 import { HeaderFraming, LineFraming } from './framing.js';
@@ -80,6 +80,8 @@ const ENOUGH_BACKLOG = 2 ** 18;
 class StreamTransport extends Receiver {
   /** @type {readonly import('../../../js/transports/transport.js').Feature[]} */
   carries = ['liveness', 'streams'];
+  /** @type {import('../../../js/transports/transport.js').Transport['onEnd']} */
+  onEnd = undefined;
   #reading = false;
   /** The chunks that have not been read yet. @type {Uint8Array[]} */
   #incoming = [];
@@ -261,8 +263,9 @@ class StreamTransport extends Receiver {
     this.#finished = true;
     this.reader.left = Infinity;
     this.framing.end();
-    if (this.mayOutlive && this.sink.isOpen()) this.receiveEnd();
-    else this.lose();
+    if (!this.mayOutlive || !this.sink.isOpen()) return this.lose();
+    // Nothing more will arrive, but the other side may still read.
+    this.deliverInTurn(() => (this.onEnd ? invokeReportingErrors(this.onEnd) : this.lose()));
   }
 
   /** The writable was closed. While the other side still speaks, that is not its end. */

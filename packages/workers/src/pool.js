@@ -261,10 +261,10 @@ class PoolWorker {
     this.#pool = pool;
     this.#worker = worker;
     const listener = {
-      onMessage: (/** @type {unknown} */ message) => this.#heard(message),
-      onUnreadable: (/** @type {Error} */ error) => this.#doubt(error.message),
+      receive: (/** @type {unknown} */ message) => this.#heard(message),
+      receiveUnreadable: (/** @type {Error} */ error) => this.#doubt(error.message),
       // In Node anything may have been thrown.
-      onClose: (/** @type {unknown} */ error) =>
+      lose: (/** @type {unknown} */ error) =>
         this.#lost(reasonText(error) ?? 'it threw something that says nothing'),
     };
     const stop = listenToPort(worker, listener, worker);

@@ -144,7 +144,7 @@ export class ForeignCapabilities {
     const told = new CapabilityList();
     told.put(getOwn(session, 'capabilities'));
     this.#list = new CapabilityList();
-    this.#list.put(jsonOf('capabilities', told.list()));
+    this.#list.put(jsonOf('capabilities', [...told.values()]));
   }
 
   /** Ends its session: nobody has one with it any more. @param {string} [reason] */
@@ -154,7 +154,7 @@ export class ForeignCapabilities {
   }
 
   list() {
-    return this.#list.list();
+    return [...this.#list.values()];
   }
 
   /** @type {Hear} */

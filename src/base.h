@@ -3,6 +3,7 @@
 #define ABP_BASE_H
 
 #include <stdint.h>
+#include <string.h>
 
 /* What happens to few calls: compiled for size, and out of the way of what happens to all. */
 #ifdef __clang__ /* which takes `cold` for where code lies, not for how it is compiled */
@@ -18,6 +19,14 @@
 #else
 #define ONE_COPY
 #endif
+
+/* Texts one after the other, each terminated: the one at place `n`. A table of them needs no
+ * addresses, which a page would download. */
+static inline const char *nth_text(const char *texts, uint32_t n) {
+  while (n--)
+    texts += strlen(texts) + 1;
+  return texts;
+}
 
 /* Limits: 0 takes the default. */
 static inline void set_default(uint32_t *limit, uint32_t value) {

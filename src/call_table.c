@@ -16,8 +16,12 @@ COLD void table_init(struct call_table *table, const uint8_t seed[16]) {
   table->free = NO_CALL;
 }
 
+ONE_COPY struct call_slab *table_slab(const struct call_table *table, uint32_t slot) {
+  return (struct call_slab *)table_call(table, slot - slot % SLAB_CALLS);
+}
+
 static char *id_cell(const struct call_table *table, uint32_t slot) {
-  return table->slabs[slot / SLAB_CALLS]->ids[slot % SLAB_CALLS];
+  return table_slab(table, slot)->ids[slot % SLAB_CALLS];
 }
 
 const char *table_id(const struct call_table *table, uint32_t slot) {
@@ -36,9 +40,10 @@ COLD void table_free(struct call_table *table) {
   for (uint32_t i = 0; i < table->slab_count; i++) {
     for (uint32_t j = 0; j < SLAB_CALLS; j++)
       free_long_id(table, i * SLAB_CALLS + j);
-    free(table->slabs[i]->ids);
-    free(table->slabs[i]->streams);
-    free(table->slabs[i]);
+    struct call_slab *slab = table_slab(table, i * SLAB_CALLS);
+    free(slab->ids);
+    free(slab->streams);
+    free(slab);
   }
   free(table->slabs);
   free(table->index.entries);
@@ -205,7 +210,7 @@ COLD static int add_slab(struct call_table *table) {
   if (calls > 1u << SLOT_BITS) return ABP_E_LIMIT;
   if (table->slab_count == table->slab_room) {
     uint32_t room = table->slab_room ? table->slab_room * 2 : 4;
-    struct call_slab **slabs = realloc(table->slabs, room * sizeof *slabs);
+    uintptr_t *slabs = realloc(table->slabs, room * sizeof *slabs);
     if (!slabs) return ABP_E_MEMORY;
     table->slabs = slabs;
     /* A cancel must not fail, and it needs a timer: so there is room for a timer of every call. */
@@ -216,8 +221,9 @@ COLD static int add_slab(struct call_table *table) {
   }
   struct call_slab *slab = calloc(1, sizeof *slab);
   if (!slab) return ABP_E_MEMORY;
-  table->slabs[table->slab_count++] = slab;
-  for (uint32_t slot = calls - SLAB_CALLS; slot < calls; slot++) {
+  const uint32_t first = calls - SLAB_CALLS;
+  table->slabs[table->slab_count++] = (uintptr_t)slab - first * sizeof(struct call);
+  for (uint32_t slot = first; slot < calls; slot++) {
     table_call(table, slot)->generation = 1;
     push_free(table, slot);
   }
@@ -225,7 +231,7 @@ COLD static int add_slab(struct call_table *table) {
 }
 
 ONE_COPY static int store_id(struct call_table *table, uint32_t slot, const abp_id *id) {
-  struct call_slab *slab = table->slabs[slot / SLAB_CALLS];
+  struct call_slab *slab = table_slab(table, slot);
   if (!slab->ids) {
     slab->ids = malloc(sizeof *slab->ids * SLAB_CALLS);
     if (!slab->ids) return ABP_E_MEMORY;
@@ -269,8 +275,7 @@ int table_add(struct call_table *table, const abp_id *id, uint32_t hash, uint32_
   const uint32_t slot = table->free;
   struct call *call = table_call(table, slot);
   call->id_length = 0;
-  if (flags & CALL_STREAM && add_streams(table->slabs[slot / SLAB_CALLS]) != ABP_OK)
-    return ABP_E_MEMORY;
+  if (flags & CALL_STREAM && add_streams(table_slab(table, slot)) != ABP_OK) return ABP_E_MEMORY;
   if (id && id->text && store_id(table, slot, id) != ABP_OK) return ABP_E_MEMORY;
   table->free = call->next;
   call->number = id && !id->text ? id->number : 0;

@@ -111,7 +111,9 @@ struct call_index {
 };
 
 struct call_table {
-  struct call_slab **slabs;
+  /* Of each slab the address that slot 0 would have if its slots began there: so a slot is found by
+   * one multiplication. */
+  uintptr_t *slabs;
   uint32_t slab_count, slab_room;
   struct call_index index;
   uint32_t *timers;
@@ -127,12 +129,14 @@ struct call_table {
 void table_init(struct call_table *table, const uint8_t seed[16]);
 void table_free(struct call_table *table);
 static inline struct call *table_call(const struct call_table *table, uint32_t slot) {
-  return &table->slabs[slot / SLAB_CALLS]->calls[slot % SLAB_CALLS];
+  return (struct call *)(table->slabs[slot / SLAB_CALLS] + slot * sizeof(struct call));
 }
+/* The slab of a slot. */
+struct call_slab *table_slab(const struct call_table *table, uint32_t slot);
 const char *table_id(const struct call_table *table, uint32_t slot);
 /* Of a call that has CALL_STREAM. */
 static inline struct stream *table_stream(const struct call_table *table, uint32_t slot) {
-  return &table->slabs[slot / SLAB_CALLS]->streams[slot % SLAB_CALLS];
+  return &table_slab(table, slot)->streams[slot % SLAB_CALLS];
 }
 /* The hash of an id. table_find and table_add take it, so that it is computed once. */
 uint32_t table_hash(struct call_table *table, const abp_id *id, uint32_t direction);

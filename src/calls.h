@@ -10,8 +10,8 @@ struct call_limits { /* as in abp_config; 0 takes the default, but grace_ms has 
 };
 
 struct calls {
-  struct call_limits limits;
   struct call_table table;
+  struct call_limits limits;
   uint64_t now;
   uint64_t wake; /* when abp_advance() was asked for, or 0 */
   uint32_t minted, running, debts, last_debt;

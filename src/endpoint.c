@@ -8,44 +8,47 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct {
-  const char *name, *message;
-  int retryable;
-} ERRORS[ABP_ERROR_COUNT] = {
-    [ABP_NO_ERROR] = {"", "", 0},
-    [ABP_NOT_INITIALIZED] = {"NOT_INITIALIZED", "There is no session: begin one, or wait", 1},
-    [ABP_ALREADY_INITIALIZED] = {"ALREADY_INITIALIZED",
-                                 "There is a session already: end it with shutdown first", 0},
-    [ABP_UNKNOWN_CAPABILITY] = {"UNKNOWN_CAPABILITY", "This app has no such capability", 0},
-    [ABP_CAPABILITY_UNAVAILABLE] = {"CAPABILITY_UNAVAILABLE",
-                                    "This capability is not available now", 1},
-    [ABP_REQUIREMENT_NOT_MET] = {"REQUIREMENT_NOT_MET",
-                                 "A requirement of this capability is not met", 1},
-    [ABP_INVALID_PARAMS] = {"INVALID_PARAMS", "The parameters do not have the expected form", 0},
-    [ABP_DUPLICATE_CALL] = {"INVALID_PARAMS",
-                            "A call with this callId is in flight: choose another", 0},
-    [ABP_INVALID_ID] = {"INVALID_PARAMS",
-                        "The callId is empty, too long, not a string or not well-formed", 0},
-    [ABP_RATE_LIMITED] = {"RATE_LIMITED", "Too many calls are in flight: retry later", 1},
-    [ABP_NOT_SUPPORTED] = {"NOT_SUPPORTED", "The other side does not support this", 0},
-    [ABP_OPERATION_FAILED] = {"OPERATION_FAILED", "The operation failed", 0},
-    [ABP_CANCELLED_ERROR] = {"CANCELLED", "The operation was cancelled", 0},
-    [ABP_TIMEOUT_ERROR] = {"TIMEOUT", "The operation took longer than its timeout", 1},
-    [ABP_DISCONNECTED_ERROR] = {"DISCONNECTED", "The other side disconnected: reconnect", 1},
-    [ABP_INTERNAL_ERROR] = {"INTERNAL_ERROR", "The bridge failed", 1},
-    [ABP_PERMISSION_DENIED] = {"PERMISSION_DENIED", "This is not allowed here", 0},
-};
+/* By abp_error: its name, then its message. */
+static const char ERRORS[] =
+    "\0\0"
+    "NOT_INITIALIZED\0There is no session: begin one, or wait\0"
+    "ALREADY_INITIALIZED\0There is a session already: end it with shutdown first\0"
+    "UNKNOWN_CAPABILITY\0This app has no such capability\0"
+    "CAPABILITY_UNAVAILABLE\0This capability is not available now\0"
+    "REQUIREMENT_NOT_MET\0A requirement of this capability is not met\0"
+    "INVALID_PARAMS\0The parameters do not have the expected form\0"
+    "INVALID_PARAMS\0A call with this callId is in flight: choose another\0"
+    "INVALID_PARAMS\0The callId is empty, too long, not a string or not well-formed\0"
+    "RATE_LIMITED\0Too many calls are in flight: retry later\0"
+    "NOT_SUPPORTED\0The other side does not support this\0"
+    "OPERATION_FAILED\0The operation failed\0"
+    "CANCELLED\0The operation was cancelled\0"
+    "TIMEOUT\0The operation took longer than its timeout\0"
+    "DISCONNECTED\0The other side disconnected: reconnect\0"
+    "INTERNAL_ERROR\0The bridge failed\0"
+    "PERMISSION_DENIED\0This is not allowed here";
+_Static_assert(ABP_DUPLICATE_CALL == 7 && ABP_PERMISSION_DENIED == 16 && ABP_ERROR_COUNT == 17,
+               "each error has its texts");
 
-static int known_error(int error) { return error > 0 && error < ABP_ERROR_COUNT ? error : 0; }
-const char *abp_error_name(int error) { return ERRORS[known_error(error)].name; }
-const char *abp_error_message(int error) { return ERRORS[known_error(error)].message; }
-int abp_error_retryable(int error) { return ERRORS[known_error(error)].retryable; }
+/* The same request may succeed later. */
+#define RETRYABLE                                                                                  \
+  (1 << ABP_NOT_INITIALIZED | 1 << ABP_CAPABILITY_UNAVAILABLE | 1 << ABP_REQUIREMENT_NOT_MET |     \
+   1 << ABP_RATE_LIMITED | 1 << ABP_TIMEOUT_ERROR | 1 << ABP_DISCONNECTED_ERROR |                  \
+   1 << ABP_INTERNAL_ERROR)
+
+static const char *error_text(int error, uint32_t which) {
+  return nth_text(ERRORS, error > 0 && error < ABP_ERROR_COUNT ? 2 * (uint32_t)error + which : 0);
+}
+const char *abp_error_name(int error) { return error_text(error, 0); }
+const char *abp_error_message(int error) { return error_text(error, 1); }
+int abp_error_retryable(int error) {
+  return error > 0 && error < ABP_ERROR_COUNT ? RETRYABLE >> error & 1 : 0;
+}
 
 /* wasm/generate-boundary.mjs writes them from the enumerators. */
 const char *abp_fate_name(int fate) {
-  static const char *const NAMES[] = {"",        "unstarted", "stopped", "finished",
-                                      "running", "unknown",   "failed"};
-  return NAMES[fate > 0 && fate <= ABP_FATE_FAILED ? fate : 0];
+  static const char NAMES[] = "\0unstarted\0stopped\0finished\0running\0unknown\0failed";
+  return nth_text(NAMES, fate > 0 && fate <= ABP_FATE_FAILED ? (uint32_t)fate : 0);
 }
 
 /* --- Endpoint --------------------------------------------------------------------------------- */

@@ -44,9 +44,9 @@ struct cancel_text {
 };
 
 struct abp_endpoint {
-  abp_config config;
-  struct calls calls;
+  struct calls calls; /* first, and its table first in it: most code works there */
   struct session session;
+  abp_config config;
   uint32_t outbox; /* what is owed beside what calls owe: see enum outbox */
   abp_call report;
   abp_id target;  /* of abp_cancel_by_id; its text is borrowed until the next input */

@@ -196,10 +196,10 @@ int abp_suspect(abp_endpoint *ep) {
 }
 
 int endpoint_refused(abp_endpoint *ep, const char *code, size_t length) {
-  static const char *const CODES[] = {"NOT_INITIALIZED", "SESSION_EXPIRED", "SESSION_INVALID"};
+  static const char CODES[] = "NOT_INITIALIZED\0SESSION_EXPIRED\0SESSION_INVALID";
   if (ep->config.role != ABP_AGENT || !code) return 0;
-  for (size_t i = 0; i < sizeof CODES / sizeof *CODES; i++) {
-    if (length != strlen(CODES[i]) || memcmp(code, CODES[i], length) != 0) continue;
+  for (const char *each = CODES; each < CODES + sizeof CODES; each = nth_text(each, 1)) {
+    if (length != strlen(each) || memcmp(code, each, length) != 0) continue;
     change_session(ep, SE_EXPIRED);
     return 1;
   }

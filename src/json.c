@@ -96,6 +96,10 @@ struct json_slice json_string(const json_value *value) {
   return (struct json_slice){value->valuestring, strlen(value->valuestring)};
 }
 
+const char *json_member_text(const json_value *object, const char *name) {
+  return cJSON_GetStringValue(json_member(object, name));
+}
+
 int json_is_true(const json_value *value) { return cJSON_IsTrue(value); }
 
 int json_is_false(const json_value *value) { return cJSON_IsFalse(value); }

@@ -21,6 +21,8 @@ void json_free(json_value *value);
 const json_value *json_member(const json_value *object, const char *name);
 /* The text of a string, else NULL and length 0. */
 struct json_slice json_string(const json_value *value);
+/* The text of a member that is a string, terminated, else NULL. */
+const char *json_member_text(const json_value *object, const char *name);
 int json_is_true(const json_value *value);
 int json_is_false(const json_value *value);
 int json_is_null(const json_value *value);

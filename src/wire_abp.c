@@ -13,21 +13,66 @@
 
 #define VERSION "0.1"
 
-static const struct {
-  uint32_t bit;
-  const char *name;
-} FEATURES[] = {
-    {ABP_NOTIFICATIONS, "notifications"},
-    {ABP_PROGRESS, "progress"},
-    {ABP_ELICITATION, "elicitation"},
-    {ABP_DYNAMIC_CAPABILITIES, "dynamicCapabilities"},
-    {ABP_PORT, "bridge.port"},
-    {ABP_FRAMES, "bridge.frames"},
-    {ABP_LIVENESS, "bridge.liveness"},
-    {ABP_STREAMS, "bridge.streams"},
-    {ABP_OUTCOMES, "bridge.outcomes"},
+/* The name of the feature whose bit is 1 << n, one after the other. */
+static const char FEATURES[] = "notifications\0"
+                               "progress\0"
+                               "elicitation\0"
+                               "dynamicCapabilities\0"
+                               "bridge.port\0"
+                               "bridge.frames\0"
+                               "bridge.liveness\0"
+                               "bridge.streams\0"
+                               "bridge.outcomes";
+_Static_assert(ABP_NOTIFICATIONS == 1 && ABP_OUTCOMES == 1 << 8, "each bit has its name");
+#define ALL_FEATURES (2 * ABP_OUTCOMES - 1)
+
+/* By kind; then other names of some, by which nothing is printed. */
+static const char TYPES[] =
+    "initialize\0"
+    "initialize-result\0"
+    "capabilities/cancel\0"
+    "capabilities/cancel-result\0"
+    "shutdown\0"
+    "bridge/ping\0"
+    "bridge/pong\0"
+    "bridge/bye\0"
+    "capabilities/cancel\0"
+    "bridge/cancel\0" ABP_TYPE_CALL "\0" ABP_TYPE_CALL_RESULT "\0" ABP_TYPE_ANSWER "\0"
+    "notification\0"
+    "progress\0"
+    "elicitation/request\0"
+    "bridge/chunk\0"
+    "bridge/credit\0"
+    "cancel-result\0"
+    "call-result";
+
+/* What a message of each type is to who receives it; nothing to who is not named. */
+#define TO_AGENT (1 << 6)
+#define TO_APP (1 << 7)
+static const uint8_t KINDS[] = {
+    TO_APP | ABP_MSG_INITIALIZE,
+    TO_AGENT | ABP_MSG_INITIALIZE_RESULT,
+    TO_APP | ABP_MSG_CANCEL,
+    TO_AGENT | ABP_MSG_CANCEL_RESULT,
+    TO_APP | ABP_MSG_SHUTDOWN,
+    TO_APP | TO_AGENT | ABP_MSG_PING,
+    TO_APP | TO_AGENT | ABP_MSG_PONG,
+    TO_APP | TO_AGENT | ABP_MSG_BYE,
+    ABP_MSG_PROBE,
+    TO_AGENT | KIND_STREAM_CANCEL,
+    TO_APP | KIND_CALL,
+    TO_AGENT | KIND_RESULT,
+    TO_APP | KIND_ANSWER,
+    TO_AGENT | KIND_NOTIFICATION,
+    TO_AGENT | KIND_PROGRESS,
+    TO_AGENT | KIND_QUESTION,
+    TO_APP | TO_AGENT | KIND_CHUNK,
+    TO_APP | TO_AGENT | KIND_CREDIT,
+    TO_AGENT | ABP_MSG_CANCEL_RESULT,
+    TO_AGENT | KIND_RESULT,
 };
-#define FEATURE_COUNT (sizeof FEATURES / sizeof *FEATURES)
+_Static_assert(ABP_AGENT == 0 && ABP_APP == 1 && sizeof KINDS == KIND_UNKNOWN + 2,
+               "roles are bits, and each kind has a type");
 
 static void free_wire(struct wire *wire) {
   json_free(wire->message);
@@ -45,38 +90,43 @@ struct wire *wire_of(abp_endpoint *ep) {
 
 /* --- Reading ---------------------------------------------------------------------------------- */
 
-struct json_slice wire_source(const struct wire *wire, const json_value *value) {
-  return json_source(wire->message, wire->text, value);
+void wire_source(const struct wire *wire, const json_value *value, const char **text,
+                 size_t *length) {
+  const struct json_slice found = json_source(wire->message, wire->text, value);
+  *text = found.text;
+  *length = found.length;
 }
 
-abp_id wire_id(const struct wire *wire, const json_value *value) {
-  const struct json_slice text =
-      json_is_number(value) ? wire_source(wire, value) : json_string(value);
-  const uint32_t length = text.length > UINT32_MAX ? UINT32_MAX : (uint32_t)text.length;
-  return (abp_id){text.text, length, 0};
+abp_id wire_id_of(const char *text) { return (abp_id){text, text ? (uint32_t)strlen(text) : 0, 0}; }
+
+void wire_id(const struct wire *wire, const json_value *value, abp_id *id) {
+  struct json_slice text = json_string(value);
+  if (json_is_number(value)) wire_source(wire, value, &text.text, &text.length);
+  *id = (abp_id){text.text, text.length > UINT32_MAX ? UINT32_MAX : (uint32_t)text.length, 0};
 }
 
-struct json_slice wire_error_code(const json_value *payload) {
-  return json_string(json_member(json_member(payload, "error"), "code"));
+const char *wire_error_code(const json_value *payload) {
+  return json_member_text(json_member(payload, "error"), "code");
 }
 
 static uint32_t read_features(const json_value *payload) {
   const json_value *features = json_member(payload, "features");
+  const char *name = FEATURES;
   uint32_t bits = 0;
-  for (size_t i = 0; i < FEATURE_COUNT; i++) {
-    if (json_is_true(json_member(features, FEATURES[i].name))) bits |= FEATURES[i].bit;
+  for (uint32_t bit = 1; bit < ALL_FEATURES; bit *= 2, name = nth_text(name, 1)) {
+    if (json_is_true(json_member(features, name))) bits |= bit;
   }
   return bits;
 }
 
 static int read_initialize(abp_endpoint *ep, const json_value *payload, const abp_id *id) {
-  const json_value *member = json_member(payload, "protocolVersion");
   /* A missing version is taken for ours; one that cannot be read is refused. */
-  const struct json_slice version =
-      member ? json_string(member) : (struct json_slice){VERSION, strlen(VERSION)};
+  const char *version = json_member(payload, "protocolVersion")
+                            ? json_member_text(payload, "protocolVersion")
+                            : VERSION;
   return endpoint_initialize(ep, id->text, id->length,
-                             json_is_number(json_member(ep->wire->message, "id")), version.text,
-                             version.length, read_features(payload));
+                             json_is_number(json_member(ep->wire->message, "id")), version,
+                             version ? strlen(version) : 0, read_features(payload));
 }
 
 static int read_initialize_result(abp_endpoint *ep, const json_value *payload, const abp_id *id) {
@@ -86,28 +136,28 @@ static int read_initialize_result(abp_endpoint *ep, const json_value *payload, c
     return ABP_OK;
   }
   const struct json_slice session = json_string(json_member(payload, "sessionId"));
-  const struct json_slice code = wire_error_code(payload);
-  const int busy = code.text && strcmp(code.text, abp_error_name(ABP_ALREADY_INITIALIZED)) == 0;
+  const char *code = wire_error_code(payload);
+  const int busy = code && strcmp(code, abp_error_name(ABP_ALREADY_INITIALIZED)) == 0;
   return endpoint_initialized(ep, session.text, session.length, session.length > 0, busy,
                               read_features(payload));
 }
 
-static int read_cancel(abp_endpoint *ep, const json_value *payload) {
-  const json_value *call = json_member(payload, "callId");
-  const struct json_slice text = json_string(call),
-                          reason = json_string(json_member(payload, "reason"));
-  const abp_id target = {text.text, (uint32_t)text.length, 0};
-  ep->wire->target = wire_source(ep->wire, call);
-  const struct cancel_text from = {ep->wire->body.id, ep->wire->target.text,
-                                   ep->wire->body.id_length, ep->wire->target.length};
-  return endpoint_cancel(ep, &target, reason.text, reason.length, &from);
+static int read_cancel(abp_endpoint *ep, const json_value *payload,
+                       const struct json_slice *reason) {
+  struct wire *wire = ep->wire;
+  const abp_id target = wire_id_of(json_member_text(payload, "callId"));
+  wire_source(wire, json_member(payload, "callId"), &wire->target.text, &wire->target.length);
+  const struct cancel_text from = {wire->body.id, wire->target.text, wire->body.id_length,
+                                   wire->target.length};
+  return endpoint_cancel(ep, &target, reason->text, reason->length, &from);
 }
 
 /* What it stops is answered by its own result. */
-static int read_stream_cancel(abp_endpoint *ep, const json_value *payload) {
-  const struct json_slice reason = json_string(json_member(payload, "reason"));
-  const abp_id call = wire_id(ep->wire, json_member(payload, "callId"));
-  return abp_cancel_received(ep, &call, reason.text, reason.length);
+static int read_stream_cancel(abp_endpoint *ep, const json_value *payload,
+                              const struct json_slice *reason) {
+  abp_id call;
+  wire_id(ep->wire, json_member(payload, "callId"), &call);
+  return abp_cancel_received(ep, &call, reason->text, reason->length);
 }
 
 /* The id of ABP_MSG_PROBE, and the call that it asks to cancel: numbers begin at 1. */
@@ -141,32 +191,12 @@ static abp_call stopped_call(const abp_endpoint *ep, const abp_id *id) {
 
 static int read_cancel_result(abp_endpoint *ep, const json_value *payload, const abp_id *id) {
   if (is_probe(ep, id)) {
-    const struct json_slice code = wire_error_code(payload);
-    return endpoint_probed(ep, code.text, code.length);
+    const char *code = wire_error_code(payload);
+    return endpoint_probed(ep, code, code ? strlen(code) : 0);
   }
   return endpoint_cancel_result(ep, id, stopped_call(ep, id),
                                 json_is_true(json_member(payload, "cancelled")));
 }
-
-/* By which an app leaves a stream of its agent's, or withdraws a question; what an agent's calls
- * need is ABP_MSG_CANCEL. */
-enum { STREAM_CANCEL = ABP_MSG_PROBE + 1 };
-
-/* Every type of the control plane. The first are at the place of their abp_message, for printing.
- */
-static const struct message_type TYPES[] = {
-    {"initialize", TO_APP, ABP_MSG_INITIALIZE},
-    {"initialize-result", TO_AGENT, ABP_MSG_INITIALIZE_RESULT},
-    {"capabilities/cancel", TO_APP, ABP_MSG_CANCEL},
-    {"capabilities/cancel-result", TO_AGENT, ABP_MSG_CANCEL_RESULT},
-    {"shutdown", TO_APP, ABP_MSG_SHUTDOWN},
-    {"bridge/ping", TO_APP | TO_AGENT, ABP_MSG_PING},
-    {"bridge/pong", TO_APP | TO_AGENT, ABP_MSG_PONG},
-    {"bridge/bye", TO_APP | TO_AGENT, ABP_MSG_BYE},
-    {"capabilities/cancel", 0, ABP_MSG_PROBE},
-    {"bridge/cancel", TO_AGENT, STREAM_CANCEL},
-    {"cancel-result", TO_AGENT, ABP_MSG_CANCEL_RESULT},
-};
 
 int wire_parse(abp_endpoint *ep, const char *text, size_t length, json_value **value) {
   int memory = 0;
@@ -188,44 +218,36 @@ int wire_open(abp_endpoint *ep, const char *text, size_t length) {
   wire->text = text;
   memset(&wire->body, 0, sizeof wire->body);
   wire->target = (struct json_slice){NULL, 0};
-  const struct json_slice id = wire_source(wire, json_member(message, "id"));
-  wire->body.id = id.text;
-  wire->body.id_length = id.length;
+  wire_source(wire, json_member(message, "id"), &wire->body.id, &wire->body.id_length);
   return ABP_OK;
 }
 
-int wire_kind(const abp_endpoint *ep, const struct message_type *types, size_t count) {
-  const struct json_slice type = json_string(json_member(ep->wire->message, "type"));
-  for (size_t i = 0; type.text && i < count; i++) {
-    if (strcmp(type.text, types[i].type) == 0)
-      return types[i].to >> ep->config.role & 1 ? types[i].kind : NOT_MINE;
+int wire_kind(const abp_endpoint *ep) {
+  const char *type = json_member_text(ep->wire->message, "type"), *name = TYPES;
+  for (size_t i = 0; type && i < sizeof KINDS; i++, name = nth_text(name, 1)) {
+    if (strcmp(type, name) == 0)
+      return KINDS[i] & TO_AGENT << ep->config.role ? KINDS[i] & (TO_AGENT - 1) : KIND_UNKNOWN;
   }
-  return NOT_MINE;
+  return KIND_UNKNOWN;
 }
 
-int wire_control(abp_endpoint *ep) {
-  const json_value *message = ep->wire->message, *payload = json_member(message, "payload");
-  const abp_id id = wire_id(ep->wire, json_member(message, "id"));
-  switch (wire_kind(ep, TYPES, sizeof TYPES / sizeof *TYPES)) {
-  case ABP_MSG_INITIALIZE: return read_initialize(ep, payload, &id);
-  case ABP_MSG_INITIALIZE_RESULT: return read_initialize_result(ep, payload, &id);
-  case ABP_MSG_CANCEL: return read_cancel(ep, payload);
-  case ABP_MSG_CANCEL_RESULT: return read_cancel_result(ep, payload, &id);
+int wire_control(abp_endpoint *ep, int kind, const json_value *payload, const abp_id *id) {
+  const struct json_slice reason = json_string(json_member(payload, "reason"));
+  switch (kind) {
+  case ABP_MSG_INITIALIZE: return read_initialize(ep, payload, id);
+  case ABP_MSG_INITIALIZE_RESULT: return read_initialize_result(ep, payload, id);
+  case ABP_MSG_CANCEL: return read_cancel(ep, payload, &reason);
+  case ABP_MSG_CANCEL_RESULT: return read_cancel_result(ep, payload, id);
   case ABP_MSG_SHUTDOWN: return endpoint_shutdown(ep);
   case ABP_MSG_PING: return endpoint_ping(ep, 0);
   case ABP_MSG_PONG: return endpoint_ping(ep, 1);
   case ABP_MSG_BYE: return endpoint_bye(ep, json_is_true(json_member(payload, "persisted")));
-  case STREAM_CANCEL: return read_stream_cancel(ep, payload);
+  case KIND_STREAM_CANCEL: return read_stream_cancel(ep, payload, &reason);
   default:
-    endpoint_count(ep, json_string(json_member(message, "type")).text ? ABP_UNKNOWN_TYPE
-                                                                      : ABP_MALFORMED);
+    endpoint_count(ep,
+                   json_member_text(ep->wire->message, "type") ? ABP_UNKNOWN_TYPE : ABP_MALFORMED);
     return ABP_OK;
   }
-}
-
-int wire_receive_control(abp_endpoint *ep, const char *text, size_t length) {
-  const int status = wire_open(ep, text, length);
-  return status == ABP_OK ? wire_control(ep) : status;
 }
 
 /* --- Printing --------------------------------------------------------------------------------- */
@@ -239,18 +261,30 @@ void wire_add_text(struct json_text *out, const char *name, const char *text) {
   json_add_string(out, name, text, strlen(text));
 }
 
-void wire_add_error(struct json_text *out, abp_error code, const char *message, int repeatable) {
+struct failure wire_failure(abp_error error, abp_fate fate) {
+  const char *message = abp_error_message((int)error);
+  return (struct failure){abp_error_name((int)error),
+                          {message, strlen(message)},
+                          abp_error_retryable((int)error),
+                          0,
+                          fate};
+}
+
+static void add_error(struct json_text *out, const struct failure *failure) {
   json_open(out, "error");
-  wire_add_text(out, "code", abp_error_name((int)code));
-  wire_add_text(out, "message", message ? message : abp_error_message((int)code));
-  json_add_bool(out, "retryable", repeatable && abp_error_retryable((int)code));
+  wire_add_text(out, "code", failure->code);
+  json_add_string(out, "message", failure->message.text, failure->message.length);
+  json_add_bool(out, "retryable", failure->retryable);
   json_close(out);
 }
 
-void wire_add_fate(struct json_text *out, abp_fate fate) {
-  if (!fate) return;
+void wire_add_failure(struct json_text *out, const struct failure *failure) {
+  json_add_bool(out, "success", 0);
+  if (failure->cancelled) json_add_bool(out, "cancelled", 1);
+  add_error(out, failure);
+  if (!failure->fate) return;
   json_open(out, "metadata");
-  wire_add_text(out, "outcome", abp_fate_name((int)fate));
+  wire_add_text(out, "outcome", abp_fate_name((int)failure->fate));
   json_close(out);
 }
 
@@ -262,12 +296,12 @@ static void add_handshake(const abp_endpoint *ep, struct json_text *out, uint32_
     json_add_raw(out, ep->about[i].name, ep->about[i].json, ep->about[i].length);
   }
   json_open(out, "features");
-  for (size_t i = 0; i < FEATURE_COUNT; i++) {
+  const char *name = FEATURES;
+  for (uint32_t bit = 1; bit < ALL_FEATURES; bit *= 2, name = nth_text(name, 1)) {
     /* What the published protocol does not have is mentioned only where it holds. */
-    const uint32_t bit = FEATURES[i].bit;
     const int published = bit < ABP_DYNAMIC_CAPABILITIES ||
                           (bit == ABP_DYNAMIC_CAPABILITIES && ep->config.role == ABP_APP);
-    if (published || features & bit) json_add_bool(out, FEATURES[i].name, (features & bit) != 0);
+    if (published || features & bit) json_add_bool(out, name, (features & bit) != 0);
   }
   json_close(out);
 }
@@ -334,26 +368,26 @@ static void add_cancel_id(const abp_endpoint *ep, struct json_text *out, abp_cal
 /* Of an answer that has waited, an action's text is the id of the cancel, then its callId. */
 static void print_cancel_result(const abp_endpoint *ep, const abp_action *action,
                                 struct json_text *out) {
-  static const struct {
-    const char *reason;
-    abp_error error;
-  } ANSWERS[] = {
-      [ANSWER_CANCELLED] = {NULL, ABP_NO_ERROR},
-      [ANSWER_COMPLETED] = {"Operation already completed", ABP_NO_ERROR},
-      [ANSWER_UNKNOWN] = {"It is not known whether the operation has stopped", ABP_NO_ERROR},
-      [ANSWER_DECLINED] = {"The app declined the cancel", ABP_NO_ERROR},
-      [ANSWER_BUSY] = {"Too many cancels are waiting for an answer", ABP_RATE_LIMITED},
-      [ANSWER_NOT_FOUND] = {"Operation not found", ABP_NO_ERROR},
-      [ANSWER_NOT_INITIALIZED] = {"There is no session", ABP_NOT_INITIALIZED},
-      [ANSWER_INVALID] = {"The callId is not a string", ABP_INVALID_ID},
-  };
+  /* By cancel_answer: why nothing was cancelled. */
+  static const char REASONS[] = "\0\0"
+                                "Operation already completed\0"
+                                "It is not known whether the operation has stopped\0"
+                                "The app declined the cancel\0"
+                                "Too many cancels are waiting for an answer\0"
+                                "Operation not found\0"
+                                "There is no session\0"
+                                "The callId is not a string";
+  _Static_assert(ANSWER_CANCELLED == 1 && ANSWER_INVALID == 8, "each answer has its reason");
   const uint32_t answer = action->text ? (uint32_t)action->at : ep->answer;
   const struct json_slice target =
       action->text
           ? (struct json_slice){action->text + action->chunks, action->length - action->chunks}
           : ep->wire->target;
-  const char *reason = ANSWERS[answer].reason;
-  const abp_error error = ANSWERS[answer].error;
+  const char *reason = nth_text(REASONS, answer);
+  const abp_error error = answer == ANSWER_BUSY              ? ABP_RATE_LIMITED
+                          : answer == ANSWER_NOT_INITIALIZED ? ABP_NOT_INITIALIZED
+                          : answer == ANSWER_INVALID         ? ABP_INVALID_ID
+                                                             : ABP_NO_ERROR;
   const char *said = answer == ANSWER_DECLINED ? ep->calls.reason : NULL;
   if (target.text)
     json_add_raw(out, "callId", target.text, target.length);
@@ -362,27 +396,24 @@ static void print_cancel_result(const abp_endpoint *ep, const abp_action *action
   json_add_bool(out, "cancelled", answer == ANSWER_CANCELLED);
   if (said && utf8_valid(said, ep->calls.reason_length))
     json_add_string(out, "reason", said, ep->calls.reason_length);
-  else if (reason)
+  else if (*reason)
     wire_add_text(out, "reason", reason);
-  if (error) wire_add_error(out, error, NULL, 1);
+  if (!error) return;
+  const struct failure failure = wire_failure(error, ABP_FATE_NONE);
+  add_error(out, &failure);
 }
 
-/* The type of the message that is being answered; none if it did not come as text. */
-static struct json_slice message_type(const abp_endpoint *ep) {
-  return json_string(ep->has_message ? json_member(ep->wire->message, "type") : NULL);
-}
-
-/* Writes what is in the message, and returns its type. */
-static const char *print_payload(const abp_endpoint *ep, const abp_action *action,
-                                 struct json_text *out) {
+/* Writes what is in the message, and returns its kind. */
+static int print_payload(const abp_endpoint *ep, const abp_action *action, struct json_text *out) {
   if (action->kind == ABP_REFUSE) {
-    const struct json_slice type = message_type(ep);
-    json_add_bool(out, "success", 0);
-    wire_add_error(out, (abp_error)action->arg, NULL, 1);
-    if (type.text && strcmp(type.text, "initialize") == 0) return "initialize-result";
-    if (ep->config.role == ABP_AGENT) return ABP_TYPE_ANSWER;
-    wire_add_fate(out, ABP_FATE_UNSTARTED);
-    return ABP_TYPE_CALL_RESULT;
+    /* One that did not come as text is a call or a question. */
+    const int begins = ep->has_message && wire_kind(ep) == ABP_MSG_INITIALIZE;
+    const int app = ep->config.role == ABP_APP;
+    const struct failure failure =
+        wire_failure((abp_error)action->arg, app && !begins ? ABP_FATE_UNSTARTED : ABP_FATE_NONE);
+    wire_add_failure(out, &failure);
+    if (begins) return ABP_MSG_INITIALIZE_RESULT;
+    return app ? KIND_RESULT : KIND_ANSWER;
   }
   switch (action->arg) {
   case ABP_MSG_INITIALIZE: add_handshake(ep, out, ep->session.wanted); break;
@@ -392,29 +423,26 @@ static const char *print_payload(const abp_endpoint *ep, const abp_action *actio
     break;
   case ABP_MSG_CANCEL:
     print_cancel(ep, action, out);
-    if (ep->config.role == ABP_APP) return TYPES[STREAM_CANCEL].type;
+    if (ep->config.role == ABP_APP) return KIND_STREAM_CANCEL;
     break;
   case ABP_MSG_CANCEL_RESULT: print_cancel_result(ep, action, out); break;
   case ABP_MSG_BYE: json_add_bool(out, "persisted", ep->session.staying); break;
   case ABP_MSG_PROBE: add_probe_id(ep, out, "callId"); break;
   }
-  return TYPES[action->arg].type;
+  return (int)action->arg;
 }
 
-const char *wire_finish(abp_endpoint *ep, const char *type, uint64_t unix_ms, size_t *length) {
+const char *wire_finish(abp_endpoint *ep, int kind, uint64_t unix_ms, size_t *length) {
   struct json_text *out = &ep->wire->printed;
-  wire_add_text(out, "type", type);
+  wire_add_text(out, "type", nth_text(TYPES, (uint32_t)kind));
   json_add_number(out, "timestamp", unix_ms);
   return json_end(out, length);
 }
 
-const char *wire_print_control(abp_endpoint *ep, const abp_action *action, uint64_t unix_ms,
-                               size_t *length) {
-  *length = 0;
-  if (!wire_of(ep)) return NULL;
+int wire_print_control(const abp_endpoint *ep, const abp_action *action) {
   struct json_text *out = &ep->wire->printed;
   wire_begin(out);
-  const char *type = print_payload(ep, action, out);
+  const int kind = print_payload(ep, action, out);
   json_close(out);
   if (action->kind == ABP_SEND && action->arg == ABP_MSG_CANCEL_RESULT && action->text) {
     if (action->chunks) json_add_raw(out, "id", action->text, action->chunks);
@@ -427,5 +455,5 @@ const char *wire_print_control(abp_endpoint *ep, const abp_action *action, uint6
     add_cancel_id(ep, out, action->call);
   else if (action->arg == ABP_MSG_PROBE)
     add_probe_id(ep, out, "id");
-  return wire_finish(ep, type, unix_ms, length);
+  return kind;
 }

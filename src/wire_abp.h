@@ -18,48 +18,58 @@ struct wire {
   struct json_text printed; /* the message last printed, or the one being printed */
 };
 
-/* A type of message, and who may receive it: an agent that hears an agent's message hears an echo.
- */
-struct message_type {
-  const char *type;
-  uint8_t to;   /* 1 << abp_role of each */
-  uint8_t kind; /* for whoever looks it up */
+/* The kinds of messages: those of abp_message, then these. An int holds either. */
+enum message_kind {
+  /* By which an app leaves a stream of its agent's, or withdraws a question; what an agent's calls
+   * need is ABP_MSG_CANCEL. */
+  KIND_STREAM_CANCEL = ABP_MSG_PROBE + 1,
+  KIND_CALL,
+  KIND_RESULT, /* of a call */
+  KIND_ANSWER, /* to a question */
+  KIND_NOTIFICATION,
+  KIND_PROGRESS,
+  KIND_QUESTION,
+  KIND_CHUNK,
+  KIND_CREDIT,
+  KIND_UNKNOWN /* or not for this side: an agent that hears an agent's message hears an echo */
 };
-#define TO_AGENT (1 << ABP_AGENT)
-#define TO_APP (1 << ABP_APP)
-
-/* What wire_kind says of a type that is not in the list. */
-#define NOT_MINE (-1)
 
 struct wire *wire_of(abp_endpoint *endpoint);
 /* Parses a text from the peer, and counts what is none. Free it with json_free(). */
 int wire_parse(abp_endpoint *endpoint, const char *text, size_t length, json_value **value);
-/* Parses a message; then its type decides which of the lists it is in. */
+/* Parses a message; then it has a kind. */
 int wire_open(abp_endpoint *endpoint, const char *text, size_t length);
-int wire_kind(const abp_endpoint *endpoint, const struct message_type *types, size_t count);
-int wire_control(abp_endpoint *endpoint);
+int wire_kind(const abp_endpoint *endpoint);
 
-/* The control plane alone, in and out: all that a shim needs that carries calls and results itself.
- */
-int wire_receive_control(abp_endpoint *endpoint, const char *text, size_t length);
-const char *wire_print_control(abp_endpoint *endpoint, const abp_action *action, uint64_t unix_ms,
-                               size_t *length);
+/* The control plane, in and out. Of what is printed, the kind is returned. */
+int wire_control(abp_endpoint *endpoint, int kind, const json_value *payload, const abp_id *id);
+int wire_print_control(const abp_endpoint *endpoint, const abp_action *action);
 
-struct json_slice wire_source(const struct wire *wire, const json_value *value);
+/* Where a value of the message stands; NULL and 0 if it is NULL. */
+void wire_source(const struct wire *wire, const json_value *value, const char **text,
+                 size_t *length);
 /* An id is a string; of a number, its digits are the id. */
-abp_id wire_id(const struct wire *wire, const json_value *value);
-/* The code of a payload's error; none if it has none. */
-struct json_slice wire_error_code(const json_value *payload);
+void wire_id(const struct wire *wire, const json_value *value, abp_id *id);
+/* An id that must be a string. */
+abp_id wire_id_of(const char *text);
+/* The code of a payload's error; NULL if it has none. */
+const char *wire_error_code(const json_value *payload);
 /* What is printed: a message begins with its payload. */
 void wire_begin(struct json_text *out);
 void wire_add_text(struct json_text *out, const char *name, const char *text);
-/* What became of the work, in the payload; nothing for ABP_FATE_NONE. */
-void wire_add_fate(struct json_text *out, abp_fate fate);
-/* `message` NULL is the code's own. `repeatable`: whether what it is about may be done again. */
-void wire_add_error(struct json_text *out, abp_error code, const char *message, int repeatable);
+/* What is said of a call that did not succeed. */
+struct failure {
+  const char *code;
+  struct json_slice message;
+  int retryable, cancelled;
+  abp_fate fate;
+};
+struct failure wire_failure(abp_error error, abp_fate fate);
+/* A response without success. */
+void wire_add_failure(struct json_text *out, const struct failure *failure);
 void wire_add_call_id(const abp_endpoint *endpoint, const char *name, abp_call call);
 void wire_add_reply_id(const abp_endpoint *endpoint, const abp_body *body, abp_call call);
 /* The message's text, or NULL when memory was short. */
-const char *wire_finish(abp_endpoint *endpoint, const char *type, uint64_t unix_ms, size_t *length);
+const char *wire_finish(abp_endpoint *endpoint, int kind, uint64_t unix_ms, size_t *length);
 
 #endif

@@ -9,9 +9,7 @@
 #include <string.h>
 
 static void set_payload(struct wire *wire, const json_value *value) {
-  const struct json_slice json = wire_source(wire, value);
-  wire->body.payload = json.text;
-  wire->body.payload_length = json.length;
+  wire_source(wire, value, &wire->body.payload, &wire->body.payload_length);
 }
 
 /* A member, unless it is null, which some languages write for what is absent. */
@@ -20,11 +18,9 @@ static const json_value *given(const json_value *object, const char *name) {
   return json_is_null(member) ? NULL : member;
 }
 
-static struct json_slice set_name(struct wire *wire, const json_value *value) {
-  const struct json_slice name = json_string(value);
-  wire->body.name = name.text;
-  wire->body.name_length = name.length;
-  return name;
+static void set_name(struct wire *wire, const json_value *object, const char *member) {
+  wire->body.name = json_member_text(object, member);
+  wire->body.name_length = wire->body.name ? strlen(wire->body.name) : 0;
 }
 
 /* What a caller says of a window; 0 for anything but a whole number. */
@@ -33,69 +29,40 @@ static uint32_t window_of(const json_value *stream, const char *name) {
   return count == UINT64_MAX ? 0 : count > UINT32_MAX ? UINT32_MAX : (uint32_t)count;
 }
 
-/* What calls and questions have in common. Without a name they are refused. */
-static void set_asked(struct wire *wire, const json_value *name, const json_value *params) {
-  set_name(wire, name);
-  set_payload(wire, params);
-}
-
-static void set_call(struct wire *wire, const json_value *payload) {
-  const json_value *options = json_member(payload, "options");
-  set_asked(wire, json_member(payload, "capability"), json_member(payload, "params"));
-  const json_value *wanted = given(options, "progressToken");
-  const struct json_slice token = wire_source(wire, json_is_false(wanted) ? NULL : wanted),
-                          key = wire_source(wire, given(options, "idempotencyKey")),
-                          repeats = wire_source(wire, given(options, "repeats"));
-  wire->body.token = token.text;
-  wire->body.token_length = token.length;
-  wire->body.key = key.text;
-  wire->body.key_length = key.length;
-  wire->body.repeats = repeats.text;
-  wire->body.repeats_length = repeats.length;
-  wire->body.timeout_ms = json_ms(json_member(options, "timeout"));
-  wire->body.input = json_is_true(json_member(options, "input"));
-}
-
-static void set_question(struct wire *wire, const json_value *payload) {
-  set_asked(wire, json_member(payload, "method"), json_member(payload, "params"));
-  wire->body.timeout_ms = json_ms(json_member(payload, "timeout"));
-  wire->body.input = json_member(payload, "stream") != NULL;
+/* The parts of a call or a question. Without a name it is refused. */
+static void set_asked(struct wire *wire, const json_value *payload, int call) {
+  abp_body *body = &wire->body;
+  const json_value *options = call ? json_member(payload, "options") : payload;
+  set_name(wire, payload, call ? "capability" : "method");
+  set_payload(wire, json_member(payload, "params"));
+  body->timeout_ms = json_ms(json_member(options, "timeout"));
+  body->input =
+      call ? json_is_true(json_member(options, "input")) : json_member(payload, "stream") != NULL;
+  if (!call) return;
+  const json_value *token = given(options, "progressToken");
+  wire_source(wire, json_is_false(token) ? NULL : token, &body->token, &body->token_length);
+  wire_source(wire, given(options, "idempotencyKey"), &body->key, &body->key_length);
+  wire_source(wire, given(options, "repeats"), &body->repeats, &body->repeats_length);
 }
 
 static int take_call(abp_endpoint *ep, const json_value *payload, const abp_id *id, uint32_t flags,
                      abp_error fault) {
-  const json_value *options = json_member(payload, "options");
-  const json_value *call = given(options, "callId");
-  if (!call) call = given(payload, "callId");
-  const struct json_slice text = json_string(call);
-  const abp_id key = call ? (abp_id){text.text, (uint32_t)text.length, 0} : *id;
-  const json_value *stream = json_member(options, "stream");
-  const struct json_slice repeats = json_string(json_member(options, "repeats"));
-  const abp_id earlier = {repeats.text, (uint32_t)repeats.length, 0};
+  const json_value *options = json_member(payload, "options"),
+                   *stream = json_member(options, "stream");
+  const json_value *from = given(options, "callId") ? options : payload;
+  const abp_id key = given(from, "callId") ? wire_id_of(json_member_text(from, "callId")) : *id,
+               earlier = wire_id_of(json_member_text(options, "repeats"));
   return endpoint_receive(ep, &key, ep->wire->body.timeout_ms,
                           flags | (ep->wire->body.token ? ABP_WANTS_PROGRESS : 0u),
                           window_of(stream, "chunks"), window_of(stream, "bytes"),
-                          repeats.text ? &earlier : NULL, fault);
-}
-
-static int read_chunk(abp_endpoint *ep, const json_value *payload) {
-  const abp_id call = wire_id(ep->wire, json_member(payload, "callId"));
-  set_payload(ep->wire, json_member(payload, "chunk"));
-  return abp_chunk_received(ep, &call, json_count(json_member(payload, "size")));
-}
-
-static int read_credit(abp_endpoint *ep, const json_value *payload) {
-  const abp_id call = wire_id(ep->wire, json_member(payload, "callId"));
-  return abp_credit_received(ep, &call, json_count(json_member(payload, "chunks")),
-                             json_count(json_member(payload, "bytes")));
+                          earlier.text ? &earlier : NULL, fault);
 }
 
 static int take_question(abp_endpoint *ep, const json_value *payload, const abp_id *id,
                          abp_error fault) {
   const json_value *stream = json_member(payload, "stream");
   const uint32_t timeout_ms = ep->wire->body.timeout_ms;
-  const struct json_slice call = json_string(json_member(payload, "callId"));
-  const abp_id about = {call.text, (uint32_t)call.length, 0};
+  const abp_id about = wire_id_of(json_member_text(payload, "callId"));
   if (!stream) return abp_question_received(ep, id, timeout_ms, &about, fault);
   return abp_stream_received(ep, id, timeout_ms, 0, window_of(stream, "chunks"),
                              window_of(stream, "bytes"), fault);
@@ -103,21 +70,20 @@ static int take_question(abp_endpoint *ep, const json_value *payload, const abp_
 
 /* What a result says of its work; ABP_FATE_NONE if it says nothing, or what is not known here. */
 static abp_fate read_fate(const json_value *payload) {
-  const struct json_slice word =
-      json_string(json_member(json_member(payload, "metadata"), "outcome"));
-  int fate = word.text ? ABP_FATE_FAILED : ABP_FATE_NONE;
-  while (fate && strcmp(word.text, abp_fate_name(fate)) != 0)
+  const char *word = json_member_text(json_member(payload, "metadata"), "outcome");
+  int fate = word ? ABP_FATE_FAILED : ABP_FATE_NONE;
+  while (fate && strcmp(word, abp_fate_name(fate)) != 0)
     fate--;
   return (abp_fate)fate;
 }
 
 /* What a response says of its call. */
 static abp_outcome read_outcome(const json_value *payload) {
-  const struct json_slice code = wire_error_code(payload);
+  const char *code = wire_error_code(payload);
   const int cancelled = json_is_true(json_member(payload, "cancelled"));
-  if (cancelled && code.text && strcmp(code.text, abp_error_name(ABP_TIMEOUT_ERROR)) == 0)
+  if (cancelled && code && strcmp(code, abp_error_name(ABP_TIMEOUT_ERROR)) == 0)
     return ABP_TIMED_OUT;
-  if (cancelled || (code.text && strcmp(code.text, abp_error_name(ABP_CANCELLED_ERROR)) == 0))
+  if (cancelled || (code && strcmp(code, abp_error_name(ABP_CANCELLED_ERROR)) == 0))
     return ABP_CANCELLED;
   return json_is_true(json_member(payload, "success")) ? ABP_COMPLETED : ABP_FAILED;
 }
@@ -126,76 +92,58 @@ static int read_response(abp_endpoint *ep, const json_value *payload, const abp_
   const abp_outcome outcome = read_outcome(payload);
   const abp_fate fate = outcome == ABP_COMPLETED ? ABP_FATE_NONE : read_fate(payload);
   const int status = abp_result_with_fate(ep, id, outcome, fate);
-  const struct json_slice code = wire_error_code(payload);
-  if (status == ABP_OK && outcome == ABP_FAILED) endpoint_refused(ep, code.text, code.length);
+  const char *code = wire_error_code(payload);
+  if (status == ABP_OK && outcome == ABP_FAILED)
+    endpoint_refused(ep, code, code ? strlen(code) : 0);
   return status;
-}
-
-static int read_result(abp_endpoint *ep, const json_value *payload, const abp_id *id) {
-  set_payload(ep->wire, payload);
-  return read_response(ep, payload, id);
-}
-
-static int read_progress(abp_endpoint *ep, const json_value *payload) {
-  const abp_id operation = wire_id(ep->wire, json_member(payload, "operationId"));
-  set_payload(ep->wire, payload);
-  return abp_progress_received(ep, &operation);
 }
 
 static int read_notification(abp_endpoint *ep, const json_value *payload) {
   /* One client library says `method` and `params` instead. */
-  const json_value *event = given(payload, "event"), *data = given(payload, "data");
-  const struct json_slice name = set_name(ep->wire, event ? event : json_member(payload, "method"));
+  const json_value *data = given(payload, "data");
+  set_name(ep->wire, payload, given(payload, "event") ? "event" : "method");
   set_payload(ep->wire, data ? data : json_member(payload, "params"));
-  return name.text ? endpoint_notified(ep) : ABP_OK;
-}
-
-enum { CALL, RESULT, NOTIFICATION, PROGRESS, ELICITATION, CHUNK, CREDIT };
-
-static const struct message_type TYPES[] = {
-    {ABP_TYPE_CALL, TO_APP, CALL},
-    {ABP_TYPE_CALL_RESULT, TO_AGENT, RESULT},
-    {"call-result", TO_AGENT, RESULT},
-    {"notification", TO_AGENT, NOTIFICATION},
-    {"progress", TO_AGENT, PROGRESS},
-    {"elicitation/request", TO_AGENT, ELICITATION},
-    {ABP_TYPE_ANSWER, TO_APP, RESULT},
-    {"bridge/chunk", TO_APP | TO_AGENT, CHUNK},
-    {"bridge/credit", TO_APP | TO_AGENT, CREDIT},
-};
-
-static int data_kind(const abp_endpoint *ep) {
-  return wire_kind(ep, TYPES, sizeof TYPES / sizeof *TYPES);
+  return ep->wire->body.name ? endpoint_notified(ep) : ABP_OK;
 }
 
 int abp_read(abp_endpoint *ep, const char *text, size_t length) {
   const int status = wire_open(ep, text, length);
   if (status != ABP_OK) return status;
   ep->has_message = MESSAGE_READ;
-  const json_value *payload = json_member(ep->wire->message, "payload");
-  const int kind = data_kind(ep);
-  if (kind == CALL) set_call(ep->wire, payload);
-  if (kind == ELICITATION) set_question(ep->wire, payload);
-  return kind == CALL || kind == ELICITATION;
+  const int kind = wire_kind(ep);
+  if (kind != KIND_CALL && kind != KIND_QUESTION) return ABP_OK;
+  set_asked(ep->wire, json_member(ep->wire->message, "payload"), kind == KIND_CALL);
+  return 1;
+}
+
+static int take(abp_endpoint *ep, uint32_t flags, abp_error fault) {
+  const json_value *message = ep->wire->message, *payload = json_member(message, "payload");
+  const int kind = wire_kind(ep);
+  abp_id id, call;
+  wire_id(ep->wire, json_member(message, "id"), &id);
+  wire_id(ep->wire, json_member(payload, kind == KIND_PROGRESS ? "operationId" : "callId"), &call);
+  if (!fault && !ep->wire->body.name_length) fault = ABP_INVALID_PARAMS;
+  switch (kind) {
+  case KIND_CALL: return take_call(ep, payload, &id, flags, fault);
+  case KIND_QUESTION: return take_question(ep, payload, &id, fault);
+  case KIND_RESULT:
+  case KIND_ANSWER: set_payload(ep->wire, payload); return read_response(ep, payload, &id);
+  case KIND_NOTIFICATION: return read_notification(ep, payload);
+  case KIND_PROGRESS: set_payload(ep->wire, payload); return abp_progress_received(ep, &call);
+  case KIND_CHUNK:
+    set_payload(ep->wire, json_member(payload, "chunk"));
+    return abp_chunk_received(ep, &call, json_count(json_member(payload, "size")));
+  case KIND_CREDIT:
+    return abp_credit_received(ep, &call, json_count(json_member(payload, "chunks")),
+                               json_count(json_member(payload, "bytes")));
+  default: return wire_control(ep, kind, payload, &id);
+  }
 }
 
 int abp_take(abp_endpoint *ep, uint32_t flags, abp_error fault) {
   if (endpoint_undrained(ep)) return ABP_E_UNDRAINED;
   if (ep->has_message != MESSAGE_READ) return ABP_E_STATE;
-  const json_value *message = ep->wire->message, *payload = json_member(message, "payload");
-  const abp_id id = wire_id(ep->wire, json_member(message, "id"));
-  if (!fault && !ep->wire->body.name_length) fault = ABP_INVALID_PARAMS;
-  int status;
-  switch (data_kind(ep)) {
-  case CALL: status = take_call(ep, payload, &id, flags, fault); break;
-  case RESULT: status = read_result(ep, payload, &id); break;
-  case NOTIFICATION: status = read_notification(ep, payload); break;
-  case PROGRESS: status = read_progress(ep, payload); break;
-  case ELICITATION: status = take_question(ep, payload, &id, fault); break;
-  case CHUNK: status = read_chunk(ep, payload); break;
-  case CREDIT: status = read_credit(ep, payload); break;
-  default: status = wire_control(ep); break;
-  }
+  const int status = take(ep, flags, fault);
   ep->has_message = MESSAGE_TAKEN; /* the input that the message became has cleared it */
   return status;
 }
@@ -252,8 +200,8 @@ static abp_call received_above(const abp_endpoint *ep, uint32_t slot) {
   return slot == NO_CALL ? 0 : calls_handle(&ep->calls, slot);
 }
 
-static void print_request(const abp_endpoint *ep, const abp_action *action, const abp_body *body,
-                          struct json_text *out) {
+static int print_request(const abp_endpoint *ep, const abp_action *action, const abp_body *body) {
+  struct json_text *out = &ep->wire->printed;
   const uint32_t slot = calls_slot(&ep->calls, action->call);
   const struct call *call = table_call(&ep->calls.table, slot);
   const uint64_t timeout = call->timer ? call->deadline - ep->calls.now : 0;
@@ -289,75 +237,22 @@ static void print_request(const abp_endpoint *ep, const abp_action *action, cons
   }
   json_close(out);
   wire_add_call_id(ep, "id", action->call);
-}
-
-static const char *result_type(const abp_endpoint *ep) {
-  return ep->config.role == ABP_APP ? ABP_TYPE_CALL_RESULT : ABP_TYPE_ANSWER;
-}
-
-/* What is said of a call that did not succeed. */
-struct failure {
-  struct json_slice code, message;
-  int retryable, cancelled;
-  abp_fate fate;
-};
-
-static struct json_slice slice_of(const char *text) {
-  return (struct json_slice){text, strlen(text)};
-}
-
-static struct failure failure_of(abp_error error, abp_fate fate) {
-  return (struct failure){slice_of(abp_error_name((int)error)),
-                          slice_of(abp_error_message((int)error)), abp_error_retryable((int)error),
-                          0, fate};
-}
-
-static void print_failure(struct json_text *out, const struct failure *failure) {
-  json_add_bool(out, "success", 0);
-  if (failure->cancelled) json_add_bool(out, "cancelled", 1);
-  json_open(out, "error");
-  json_add_string(out, "code", failure->code.text, failure->code.length);
-  json_add_string(out, "message", failure->message.text, failure->message.length);
-  json_add_bool(out, "retryable", failure->retryable);
-  json_close(out);
-  wire_add_fate(out, failure->fate);
-}
-
-/* Only of calls: a question has no effects that anybody asks for. */
-static abp_fate fate_of(const abp_endpoint *ep, const abp_action *action) {
-  return ep->config.role == ABP_APP ? action->fate : ABP_FATE_NONE;
-}
-
-/* A call that this side's peer, or the clock, has ended. */
-static struct failure cancelled_by(const abp_endpoint *ep, const abp_action *action,
-                                   const abp_told *told) {
-  const int expired = action->arg == ABP_TIMED_OUT || (told && told->expired);
-  const abp_error error = action->arg == ABP_DISCONNECTED ? ABP_DISCONNECTED_ERROR
-                          : expired                       ? ABP_TIMEOUT_ERROR
-                                                          : ABP_CANCELLED_ERROR;
-  struct failure failure = failure_of(error, fate_of(ep, action));
-  failure.cancelled = error != ABP_DISCONNECTED_ERROR;
-  if (told && told->reason_length && action->arg != ABP_TIMED_OUT)
-    failure.message = (struct json_slice){told->reason, told->reason_length};
-  return failure;
+  return agent ? KIND_CALL : KIND_QUESTION;
 }
 
 /* The error of a response, as whoever made it says it. */
 static void read_error(const json_value *response, struct failure *failure) {
-  const json_value *error = json_member(response, "error");
-  const struct json_slice code = json_string(json_member(error, "code")),
-                          message = json_string(json_member(error, "message")),
-                          itself = json_string(error);
-  const json_value *success = json_member(response, "success");
-  failure->code = code.text ? code : slice_of(abp_error_name(ABP_OPERATION_FAILED));
+  const json_value *error = json_member(response, "error"),
+                   *success = json_member(response, "success");
+  const char *code = json_member_text(error, "code"), *message = json_member_text(error, "message");
+  failure->code = code ? code : abp_error_name(ABP_OPERATION_FAILED);
   failure->retryable = json_is_true(json_member(error, "retryable"));
-  failure->message =
-      !success || !(json_is_true(success) || json_is_false(success))
-          ? slice_of("The other side's answer is not an ABP response: { success, data, error }")
-      : message.length ? message
-      : itself.length  ? itself
-      : code.text      ? code
-                       : slice_of("The operation failed, and no reason was given");
+  if (!message || !*message) message = json_string(error).text;
+  if (!message || !*message)
+    message = code ? code : "The operation failed, and no reason was given";
+  if (!json_is_true(success) && !json_is_false(success))
+    message = "The other side's answer is not an ABP response: { success, data, error }";
+  failure->message = (struct json_slice){message, strlen(message)};
 }
 
 /* Only of a call's result: of a question nobody asks what became of it. */
@@ -368,33 +263,34 @@ static int says_fate(const abp_endpoint *ep, const abp_action *action) {
 
 static struct failure failure_told(const abp_endpoint *ep, const abp_action *action,
                                    const abp_told *told, const json_value *response) {
-  if (action->kind == ABP_REFUSE || action->kind == ABP_REQUEST) {
-    struct failure refusal = failure_of((abp_error)action->arg, ABP_FATE_UNSTARTED);
-    if (told->reason_length)
-      refusal.message = (struct json_slice){told->reason, told->reason_length};
-    refusal.cancelled = action->arg == ABP_CANCELLED_ERROR || action->arg == ABP_TIMEOUT_ERROR;
-    return refusal;
-  }
+  const int begun = action->kind != ABP_REFUSE && action->kind != ABP_REQUEST;
   const int settles = action->kind == ABP_SETTLE;
-  struct failure failure = cancelled_by(ep, action, told);
-  failure.fate = action->fate;
-  if (settles && response && read_fate(response)) failure.fate = read_fate(response);
-  int stands = 0; /* the error is that of whoever ran the call */
-  if (action->arg == ABP_COMPLETED) {
+  const abp_error error = !begun                                          ? (abp_error)action->arg
+                          : action->arg == ABP_DISCONNECTED               ? ABP_DISCONNECTED_ERROR
+                          : action->arg == ABP_TIMED_OUT || told->expired ? ABP_TIMEOUT_ERROR
+                                                                          : ABP_CANCELLED_ERROR;
+  struct failure failure = wire_failure(error, begun ? action->fate : ABP_FATE_UNSTARTED);
+  failure.cancelled = error == ABP_CANCELLED_ERROR || error == ABP_TIMEOUT_ERROR;
+  if (told->reason_length && !(begun && action->arg == ABP_TIMED_OUT))
+    failure.message = (struct json_slice){told->reason, told->reason_length};
+  if (settles && read_fate(response)) failure.fate = read_fate(response);
+  int stands = !begun; /* the error is that of whoever ran the call, or refused it */
+  if (begun && action->arg == ABP_COMPLETED) {
     failure.cancelled = 0;
     read_error(response, &failure);
     stands = 1;
-  } else if (!told->reason && response && (!settles || action->arg == ABP_CANCELLED)) {
+  } else if (begun && !told->reason && response && (!settles || action->arg == ABP_CANCELLED)) {
     struct failure peers = failure;
     read_error(response, &peers);
-    stands = settles ? read_outcome(response) == ABP_CANCELLED && wire_error_code(response).text
-                     : json_member(response, "error") != NULL;
+    const int cancelled = read_outcome(response) == ABP_CANCELLED,
+              fails = json_member(response, "error") != NULL;
+    stands = settles ? cancelled && wire_error_code(response) : fails;
     /* It accepted the cancel, and then answered something else: that is no more than words. */
-    if (!stands && json_member(response, "error") && read_outcome(response) != ABP_CANCELLED)
-      failure.message = peers.message;
+    if (!stands && fails && !cancelled) failure.message = peers.message;
     if (stands) failure = peers;
   }
   if (!stands && !told->repeatable && failure.fate != ABP_FATE_UNSTARTED) failure.retryable = 0;
+  if (!says_fate(ep, action)) failure.fate = ABP_FATE_NONE;
   return failure;
 }
 
@@ -407,10 +303,9 @@ const char *abp_print_response(abp_endpoint *ep, const abp_action *action, const
       wire_parse(ep, told->response, told->response_length, &response) == ABP_E_MEMORY)
     return NULL;
   struct json_text *out = &ep->wire->printed;
-  struct failure failure = failure_told(ep, action, told, response);
-  if (!says_fate(ep, action)) failure.fate = ABP_FATE_NONE;
+  const struct failure failure = failure_told(ep, action, told, response);
   json_begin(out);
-  print_failure(out, &failure);
+  wire_add_failure(out, &failure);
   json_free(response);
   return json_end(out, length);
 }
@@ -428,57 +323,64 @@ COLD abp_error abp_status_error(const abp_endpoint *ep, int status, int parent) 
   }
 }
 
-static void print_result(const abp_endpoint *ep, const abp_action *action, const abp_body *body,
-                         struct json_text *out) {
+static int result_kind(const abp_endpoint *ep) {
+  return ep->config.role == ABP_APP ? KIND_RESULT : KIND_ANSWER;
+}
+
+/* A response without success, to a call. */
+static void print_failure(const abp_endpoint *ep, const abp_action *action, const abp_body *body,
+                          const struct failure *failure) {
+  struct json_text *out = &ep->wire->printed;
   json_begin(out);
   wire_add_reply_id(ep, body, action->call);
-  if (action->arg == ABP_COMPLETED) {
-    json_add_raw(out, "payload", body->payload, body->payload_length);
-    return;
-  }
-  struct failure failure = cancelled_by(ep, action, NULL);
-  /* Whether a capability may run twice is not known here. */
-  failure.retryable &= !failure.fate || failure.fate == ABP_FATE_UNSTARTED;
   json_open(out, "payload");
-  print_failure(out, &failure);
+  wire_add_failure(out, failure);
   json_close(out);
 }
 
-static void print_flow(const abp_endpoint *ep, const abp_action *action, const abp_body *body,
-                       struct json_text *out) {
+static int print_result(const abp_endpoint *ep, const abp_action *action, const abp_body *body) {
+  struct json_text *out = &ep->wire->printed;
+  if (action->arg == ABP_COMPLETED) {
+    json_begin(out);
+    wire_add_reply_id(ep, body, action->call);
+    json_add_raw(out, "payload", body->payload, body->payload_length);
+  } else {
+    /* Whether a capability may run twice is not known here. */
+    const abp_told told = {.repeatable = !says_fate(ep, action) || !action->fate};
+    const struct failure failure = failure_told(ep, action, &told, NULL);
+    print_failure(ep, action, body, &failure);
+  }
+  return result_kind(ep);
+}
+
+static int print_flow(const abp_endpoint *ep, const abp_action *action, const abp_body *body) {
+  struct json_text *out = &ep->wire->printed;
+  const int chunk = action->kind == ABP_CHUNK;
   wire_begin(out);
   wire_add_call_id(ep, "callId", action->call);
-  if (action->kind == ABP_CHUNK) {
-    json_add_number(out, "size", action->at);
-    json_add_raw(out, "chunk", body->payload, body->payload_length);
-  } else {
-    json_add_number(out, "chunks", action->chunks);
-    json_add_number(out, "bytes", action->at);
-  }
+  if (!chunk) json_add_number(out, "chunks", action->chunks);
+  json_add_number(out, chunk ? "size" : "bytes", action->at);
+  if (chunk) add_payload(out, "chunk", body);
   json_close(out);
+  return chunk ? KIND_CHUNK : KIND_CREDIT;
+}
+
+static int print_action(const abp_endpoint *ep, const abp_action *action, const abp_body *body) {
+  switch (action->kind) {
+  case ABP_REQUEST: return print_request(ep, action, body);
+  case ABP_RESULT: return print_result(ep, action, body);
+  case ABP_CHUNK:
+  case ABP_CREDIT: return print_flow(ep, action, body);
+  default: return wire_print_control(ep, action);
+  }
 }
 
 const char *abp_print(abp_endpoint *ep, const abp_action *action, const abp_body *body,
                       uint64_t unix_ms, size_t *length) {
-  if (action->kind != ABP_REQUEST && action->kind != ABP_RESULT && action->kind != ABP_CHUNK &&
-      action->kind != ABP_CREDIT)
-    return wire_print_control(ep, action, unix_ms, length);
   *length = 0;
   if (!wire_of(ep)) return NULL;
-  const int app = ep->config.role == ABP_APP;
-  const char *type;
   if (action->kind == ABP_REQUEST && calls_slot(&ep->calls, action->call) == NO_CALL) return NULL;
-  if (action->kind == ABP_RESULT) {
-    print_result(ep, action, body, &ep->wire->printed);
-    type = result_type(ep);
-  } else if (action->kind == ABP_REQUEST) {
-    print_request(ep, action, body, &ep->wire->printed);
-    type = app ? "elicitation/request" : ABP_TYPE_CALL;
-  } else {
-    print_flow(ep, action, body, &ep->wire->printed);
-    type = action->kind == ABP_CHUNK ? "bridge/chunk" : "bridge/credit";
-  }
-  return wire_finish(ep, type, unix_ms, length);
+  return wire_finish(ep, print_action(ep, action, body), unix_ms, length);
 }
 
 const char *abp_print_error(abp_endpoint *ep, const abp_action *action, const abp_body *body,
@@ -488,16 +390,12 @@ const char *abp_print_error(abp_endpoint *ep, const abp_action *action, const ab
     return abp_print(ep, action, body, unix_ms, length);
   *length = 0;
   if (!wire_of(ep)) return NULL;
-  struct json_text *out = &ep->wire->printed;
-  json_begin(out);
-  wire_add_reply_id(ep, body, action->call);
   struct failure failure =
-      failure_of(error, ep->config.role == ABP_APP ? ABP_FATE_FAILED : ABP_FATE_NONE);
-  if (message && utf8_valid(message, strlen(message))) failure.message = slice_of(message);
-  json_open(out, "payload");
-  print_failure(out, &failure);
-  json_close(out);
-  return wire_finish(ep, result_type(ep), unix_ms, length);
+      wire_failure(error, ep->config.role == ABP_APP ? ABP_FATE_FAILED : ABP_FATE_NONE);
+  if (message && utf8_valid(message, strlen(message)))
+    failure.message = (struct json_slice){message, strlen(message)};
+  print_failure(ep, action, body, &failure);
+  return wire_finish(ep, result_kind(ep), unix_ms, length);
 }
 
 const char *abp_print_progress_token(abp_endpoint *ep, abp_call call, const abp_body *body,
@@ -515,7 +413,7 @@ const char *abp_print_progress_token(abp_endpoint *ep, abp_call call, const abp_
   else
     json_add_raw(out, "progress", body->payload, body->payload_length);
   json_close(out);
-  return wire_finish(ep, "progress", unix_ms, length);
+  return wire_finish(ep, KIND_PROGRESS, unix_ms, length);
 }
 
 const char *abp_print_progress(abp_endpoint *ep, abp_call call, const char *progress,
@@ -533,5 +431,5 @@ const char *abp_print_notification(abp_endpoint *ep, const abp_body *body, uint6
   json_add_string(out, "event", body->name, body->name_length);
   add_payload(out, "data", body);
   json_close(out);
-  return wire_finish(ep, "notification", unix_ms, length);
+  return wire_finish(ep, KIND_NOTIFICATION, unix_ms, length);
 }

@@ -23,9 +23,15 @@ static abp_packed pack(abp_endpoint *ep) {
 
 static abp_packed first(abp_endpoint *ep, int status) { return status < 0 ? status : pack(ep); }
 
-static abp_id id_of(uint32_t id_length, abp_call_number number) {
-  return (abp_id){number ? NULL : buffer, id_length, number};
+/* Ids of the input that is being given: the second is a call that it is about. */
+static abp_id ids[2];
+ONE_COPY static const abp_id *id_of(uint32_t id_length, abp_call_number number) {
+  ids[0] = (abp_id){number ? NULL : buffer, id_length, number};
+  return ids;
 }
+
+/* A time in ms. */
+ONE_COPY static uint64_t ms_of(double ms) { return (uint64_t)ms; }
 
 EXPORT("next") abp_packed next(abp_endpoint *ep) { return pack(ep); }
 /* Stand in for endpoints that have been freed, by role and how their session ended: whatever still
@@ -48,7 +54,7 @@ EXPORT("config") void *get_config(void) {
 /* A new endpoint, or 0 when memory is short. */
 EXPORT("create") abp_endpoint *create(double now) {
   if (config.max_id > ABP_MAX_ID_BYTES) config.max_id = ABP_MAX_ID_BYTES;
-  return stand_in(config.role, ABP_SESSION_NONE) ? abp_new(&config, (uint64_t)now) : NULL;
+  return stand_in(config.role, ABP_SESSION_NONE) ? abp_new(&config, ms_of(now)) : NULL;
 }
 /* Frees an endpoint. Returns what to use in its place from now on. */
 EXPORT("destroy") abp_endpoint *destroy(abp_endpoint *ep) {
@@ -77,16 +83,15 @@ EXPORT("leave") abp_packed leave(abp_endpoint *ep, uint32_t persisted) {
   return first(ep, abp_leave(ep, (int)persisted));
 }
 EXPORT("advance") abp_packed advance(abp_endpoint *ep, double now) {
-  return first(ep, abp_advance(ep, (uint64_t)now));
+  return first(ep, abp_advance(ep, ms_of(now)));
 }
 
 /* 0 for id_length and number mints an id. */
 EXPORT("request")
 abp_packed request(abp_endpoint *ep, uint32_t id_length, uint32_t timeout_ms, uint32_t flags,
                    abp_call parent) {
-  const abp_id id = id_of(id_length, 0);
-  abp_call call;
-  return first(ep, abp_request(ep, id_length ? &id : NULL, timeout_ms, flags, parent, &call));
+  const abp_id *id = id_of(id_length, 0);
+  return first(ep, abp_request(ep, id_length ? id : NULL, timeout_ms, flags, parent, &action.call));
 }
 /* The reason is in the scratch; length 0 is none. */
 EXPORT("cancel") abp_packed cancel(abp_endpoint *ep, abp_call call, uint32_t reason_length) {
@@ -95,24 +100,23 @@ EXPORT("cancel") abp_packed cancel(abp_endpoint *ep, abp_call call, uint32_t rea
 /* The reason follows the id in the scratch. */
 EXPORT("cancel_by_id")
 abp_packed cancel_by_id(abp_endpoint *ep, uint32_t id_length, uint32_t reason_length) {
-  const abp_id id = id_of(id_length, 0);
-  abp_call call;
-  return first(ep, abp_cancel_by_id(ep, &id, reason_length ? buffer + id_length : NULL,
-                                    reason_length, &call));
+  const abp_id *id = id_of(id_length, 0);
+  return first(ep, abp_cancel_by_id(ep, id, reason_length ? buffer + id_length : NULL,
+                                    reason_length, &action.call));
 }
 /* A value has come. */
 EXPORT("value_received")
 abp_packed value_received(abp_endpoint *ep, uint32_t id_length, abp_call_number number) {
-  const abp_id id = id_of(id_length, number);
-  return first(ep, abp_result_received(ep, &id, ABP_COMPLETED));
+  const abp_id *id = id_of(id_length, number);
+  return first(ep, abp_result_received(ep, id, ABP_COMPLETED));
 }
 EXPORT("unsent") abp_packed unsent(abp_endpoint *ep, abp_call call) {
   return first(ep, abp_send_failed(ep, call));
 }
 EXPORT("progress_received")
 abp_packed progress_received(abp_endpoint *ep, uint32_t id_length, abp_call_number number) {
-  const abp_id id = id_of(id_length, number);
-  return first(ep, abp_progress_received(ep, &id));
+  const abp_id *id = id_of(id_length, number);
+  return first(ep, abp_progress_received(ep, id));
 }
 EXPORT("progress_wanted") int32_t progress_wanted(abp_endpoint *ep, abp_call call) {
   return abp_progress_wanted(ep, call);
@@ -135,9 +139,10 @@ EXPORT("call_received")
 abp_packed call_received(abp_endpoint *ep, uint32_t id_length, abp_call_number number,
                          uint32_t timeout_ms, uint32_t flags, double chunks, double bytes,
                          abp_error fault, uint32_t about_length) {
-  const abp_id id = id_of(id_length, number), about = {buffer + id_length, about_length, 0};
-  return first(ep, endpoint_receive(ep, &id, timeout_ms, flags, window_of(chunks), window_of(bytes),
-                                    about_length ? &about : NULL, fault));
+  const abp_id *id = id_of(id_length, number);
+  ids[1] = (abp_id){buffer + id_length, about_length, 0};
+  return first(ep, endpoint_receive(ep, id, timeout_ms, flags, window_of(chunks), window_of(bytes),
+                                    about_length ? &ids[1] : NULL, fault));
 }
 EXPORT("stream_wanted") int32_t stream_wanted(abp_endpoint *ep, abp_call call) {
   return abp_stream_wanted(ep, call);
@@ -148,8 +153,8 @@ EXPORT("chunk") abp_packed chunk(abp_endpoint *ep, abp_call call, double size) {
 EXPORT("chunk_received")
 abp_packed chunk_received(abp_endpoint *ep, uint32_t id_length, abp_call_number number, double size,
                           uint32_t seen) {
-  const abp_id id = id_of(id_length, number);
-  return first(ep, abp_chunk_measured(ep, &id, count_of(size), seen));
+  const abp_id *id = id_of(id_length, number);
+  return first(ep, abp_chunk_measured(ep, id, count_of(size), seen));
 }
 EXPORT("chunk_read") abp_packed chunk_read(abp_endpoint *ep, abp_call call, double size) {
   return first(ep, abp_chunk_read(ep, call, count_of(size)));
@@ -157,17 +162,17 @@ EXPORT("chunk_read") abp_packed chunk_read(abp_endpoint *ep, abp_call call, doub
 EXPORT("credit_received")
 abp_packed credit_received(abp_endpoint *ep, uint32_t id_length, abp_call_number number,
                            double chunks, double bytes) {
-  const abp_id id = id_of(id_length, number);
-  return first(ep, abp_credit_received(ep, &id, count_of(chunks), count_of(bytes)));
+  const abp_id *id = id_of(id_length, number);
+  return first(ep, abp_credit_received(ep, id, count_of(chunks), count_of(bytes)));
 }
 
 /* The reason follows the id in the scratch. */
 EXPORT("cancel_received")
 abp_packed cancel_received(abp_endpoint *ep, uint32_t id_length, abp_call_number number,
                            uint32_t reason_length) {
-  const abp_id id = id_of(id_length, number);
+  const abp_id *id = id_of(id_length, number);
   const char *reason = reason_length ? buffer + id_length : NULL;
-  return first(ep, abp_cancel_received(ep, &id, reason, reason_length));
+  return first(ep, abp_cancel_received(ep, id, reason, reason_length));
 }
 /* The reason is in the scratch; length 0 is none. */
 EXPORT("cancel_answered")
@@ -197,15 +202,15 @@ abp_packed finish(abp_endpoint *ep, abp_call call, abp_outcome outcome, abp_fate
 /* What became of a received call: its abp_fate, and its abp_outcome from bit 8 on. If it has not
  * ended, it is the call of the action. */
 EXPORT("became") int32_t became(abp_endpoint *ep, uint32_t id_length) {
-  const abp_id id = id_of(id_length, 0);
+  const abp_id *id = id_of(id_length, 0);
   abp_outcome outcome;
-  const abp_fate fate = abp_became(ep, &id, &outcome, &action.call);
+  const abp_fate fate = abp_became(ep, id, &outcome, &action.call);
   return (int32_t)((uint32_t)outcome << 8 | (uint32_t)fate);
 }
 /* The handle of a received call as long as it is remembered, else 0. */
 EXPORT("remembered") abp_call remembered(abp_endpoint *ep, uint32_t id_length) {
-  const abp_id id = id_of(id_length, 0);
-  const uint32_t slot = endpoint_remembered(ep, &id);
+  const abp_id *id = id_of(id_length, 0);
+  const uint32_t slot = endpoint_remembered(ep, id);
   return slot == NO_CALL ? 0 : calls_handle(&ep->calls, slot);
 }
 
@@ -223,14 +228,17 @@ EXPORT("received") const void *received(abp_endpoint *ep) { return abp_received(
 EXPORT("response_received")
 abp_packed response_received(abp_endpoint *ep, uint32_t id_length, abp_call_number number,
                              uint32_t length) {
-  const abp_id id = id_of(id_length, number);
-  return first(ep, abp_response_received(ep, &id, buffer + id_length, length));
+  const abp_id *id = id_of(id_length, number);
+  return first(ep, abp_response_received(ep, id, buffer + id_length, length));
 }
 /* The response is in the scratch. */
 EXPORT("finish_with_response")
 abp_packed finish_with_response(abp_endpoint *ep, abp_call call, uint32_t length) {
   return first(ep, abp_finish_with_response(ep, call, buffer, length));
 }
+
+/* What nobody here asks for: texts end where they end. */
+static size_t printed;
 
 /* What print() and its like have to say; its texts are in the scratch, one after the other. */
 static abp_body body;
@@ -253,26 +261,22 @@ void say(uint32_t name, uint32_t payload, uint32_t id, uint32_t token, uint32_t 
 }
 /* The text of the ABP_SEND or ABP_REFUSE just taken, terminated; 0 when memory is short. */
 EXPORT("print") const char *print(abp_endpoint *ep, double unix_ms) {
-  size_t length;
-  return abp_print(ep, &action, NULL, (uint64_t)unix_ms, &length);
+  return abp_print(ep, &action, NULL, ms_of(unix_ms), &printed);
 }
 /* The same for an action that was taken before; 0 if its call is over. */
 EXPORT("print_action")
 const char *print_action(abp_endpoint *ep, abp_kind kind, abp_call call, uint32_t chunks, double at,
                          double unix_ms) {
   const abp_action of = {
-      .kind = kind, .arg = ABP_COMPLETED, .call = call, .chunks = chunks, .at = (uint64_t)at};
-  size_t length;
-  return abp_print(ep, &of, &body, (uint64_t)unix_ms, &length);
+      .kind = kind, .arg = ABP_COMPLETED, .call = call, .chunks = chunks, .at = ms_of(at)};
+  return abp_print(ep, &of, &body, ms_of(unix_ms), &printed);
 }
 EXPORT("print_progress")
 const char *print_progress(abp_endpoint *ep, abp_call call, double unix_ms) {
-  size_t length;
-  return abp_print_progress_token(ep, call, &body, (uint64_t)unix_ms, &length);
+  return abp_print_progress_token(ep, call, &body, ms_of(unix_ms), &printed);
 }
 EXPORT("print_notification") const char *print_notification(abp_endpoint *ep, double unix_ms) {
-  size_t length;
-  return abp_print_notification(ep, &body, (uint64_t)unix_ms, &length);
+  return abp_print_notification(ep, &body, ms_of(unix_ms), &printed);
 }
 /* What is said of a call that ended so. In the scratch: its response, then the reason, if there is
  * one (else -1). `how`: 1 it expired, 2 it may run twice. */
@@ -286,8 +290,7 @@ const char *print_response(abp_endpoint *ep, abp_kind kind, uint32_t arg, abp_fa
                          reason_length < 0 ? 0 : (size_t)reason_length,
                          (int)(how & 1),
                          (int)(how & 2)};
-  size_t length;
-  return abp_print_response(ep, &of, &told, &length);
+  return abp_print_response(ep, &of, &told, &printed);
 }
 EXPORT("status_error") abp_error status_error(abp_endpoint *ep, int32_t status, int32_t parent) {
   return abp_status_error(ep, status, parent);

@@ -57,6 +57,7 @@ const numbersOf = (files) =>
 /** Each enumerator without its prefix, its number, and its type: ABP_SESSION_READY is SESSION_READY. */
 function* enumerators(file) {
   for (const [, type, body] of read(file).matchAll(/enum (?:(\w+) )?\{([^}]*)\}/g)) {
+    if (type && !type.startsWith('abp_')) continue; // C's own
     let next = 0;
     for (const entry of body.split(',').map((text) => text.trim())) {
       if (!entry) continue;

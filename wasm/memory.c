@@ -1,7 +1,8 @@
 /*
  * libc's functions for memory, by the instructions that WebAssembly has for them. libc's own are
- * loops for every alignment, and the allocator's realloc a second allocator's worth of code that
- * tries not to move what grows: here everything grows by doubling, so that moving costs little.
+ * loops for every alignment (what is compared and measured here is short), and the allocator's
+ * realloc a second allocator's worth of code that tries not to move what grows: here everything
+ * grows by doubling, so that moving costs little.
  */
 #ifndef __wasm_bulk_memory__
 #error "needs -mbulk-memory: without it these functions would call themselves"
@@ -16,6 +17,20 @@ void *memcpy(void *restrict to, const void *restrict from, size_t size) {
 }
 
 void *memset(void *at, int byte, size_t size) { return __builtin_memset(at, byte, size); }
+
+size_t strlen(const char *text) {
+  const char *end = text;
+  while (*end)
+    end++;
+  return (size_t)(end - text);
+}
+
+int memcmp(const void *a, const void *b, size_t size) {
+  const unsigned char *x = a, *y = b;
+  for (; size; size--, x++, y++)
+    if (*x != *y) return *x - *y;
+  return 0;
+}
 
 void *realloc(void *old, size_t size) {
   void *grown = malloc(size);

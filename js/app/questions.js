@@ -12,39 +12,32 @@ import { INPUT, elicitationMethod } from '../wire/elicitations.js';
 /**
  * What an agent streams to the handler of a call. It is asked for when the first chunk is. Once the call is cancelled nothing more is
  * read, not even chunks that had arrived.
- * @implements {AsyncIterableIterator<unknown>}
  */
-export class InputStream {
+export class InputStream extends CallStream {
   #call;
-  /** @type {CallStream | undefined} */
-  #stream;
+  /** Asks for it. @type {undefined | ((asked: Promise<unknown>) => void)} */
+  #ask;
 
   /** @param {Call} call */
   constructor(call) {
+    /** @type {undefined | ((asked: Promise<unknown>) => void)} */
+    let ask;
+    super(() => new Promise((resolve) => (ask = resolve)));
     this.#call = call;
+    this.#ask = ask;
   }
 
+  /** @override */
   async next() {
-    const call = this.#call;
-    if (call.aborted) throw call.signal.reason;
-    const { endpoint, callId, handle } = call;
-    this.#stream ??= new CallStream((stream) =>
-      makeCall(endpoint, INPUT, { callId }, { stream }, handle || ENDED),
-    );
+    const { aborted, signal, endpoint, callId, handle } = this.#call;
+    if (aborted) throw signal.reason;
+    this.#ask?.(makeCall(endpoint, INPUT, { callId }, { stream: this }, handle || ENDED));
+    this.#ask = undefined;
     try {
-      return await this.#stream.next();
+      return await super.next();
     } catch (error) {
-      throw call.aborted ? call.signal.reason : error;
+      throw this.#call.aborted ? signal.reason : error;
     }
-  }
-
-  /** @param {unknown} [value] */
-  async return(value) {
-    return this.#stream?.return(value) ?? { done: /** @type {const} */ (true), value };
-  }
-
-  [Symbol.asyncIterator]() {
-    return this;
   }
 }
 

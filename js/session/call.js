@@ -424,7 +424,7 @@ export class Call {
   async start() {
     const { endpoint, name } = this;
     const { callee, side } = endpoint;
-    this.#started = endpoint.now || performance.now();
+    this.#started = performance.now();
     try {
       const context = new Proxy(this, contextOf);
       const isOrdinary = this.options.idempotencyKey === undefined && name !== OUTCOME;
@@ -616,7 +616,13 @@ export class Call {
     const isApp = this.endpoint.role === abp.APP;
     const completed = outcome === abp.COMPLETED;
     if (fate === abp.FATE_UNSTARTED) this.#leave();
-    if (fate === abp.FATE_RUNNING) this.#runsOn();
+    if (fate === abp.FATE_RUNNING) {
+      const { rare } = this;
+      rare.runsOn = true;
+      // Its handler has ended, or given an answer; where the session has ended, nothing was waited for.
+      if (!this.#settled && !given && !rare.onStop && this.endpoint.ready)
+        tell((dev) => dev.warnOfHandler(String(this.name)));
+    }
     const isValue = completed && given.success;
     const response = isValue
       ? { success: true, data: given.data }
@@ -637,15 +643,6 @@ export class Call {
     }
     response.metadata = metadata;
     return this.#end(response, transfer);
-  }
-
-  /** Its caller is told that it still runs. */
-  #runsOn() {
-    const { rare } = this;
-    rare.runsOn = true;
-    // Its handler has ended, or given an answer; where the session has ended, nothing was waited for.
-    if (this.#settled || this.#response || rare.onStop || !this.endpoint.ready) return;
-    tell((dev) => dev.warnOfHandler(String(this.name)));
   }
 
   /** @param {abp.ErrorCode} code */

@@ -95,8 +95,6 @@ export class Endpoint {
   #bytes = 0;
   /** Whether the handshake keeps the process alive. */
   #isWaiting = false;
-  /** When the current message arrived, in ms; 0 if there is none. The clock is read once for each message. */
-  now = 0;
   /** Why the other side is gone, if that is known. @type {unknown} */
   cause;
   /** The last message of the handshake that did not end it. @type {unknown} */
@@ -175,7 +173,7 @@ export class Endpoint {
     this.machine.observe?.('message', false, data);
     this.#via = via;
     this.ports = ports;
-    this.now = this.machine.tick();
+    this.machine.tick();
     try {
       if (Array.isArray(data)) this.#frame(data);
       else this.#message(data);
@@ -184,7 +182,6 @@ export class Endpoint {
       reportError(error);
       this.#message(undefined);
     }
-    this.now = 0;
     this.machine.observe?.('read');
   }
 
@@ -683,7 +680,24 @@ export class Endpoint {
       },
       notify: ({ name, value }) =>
         void invokeReportingErrors(this.side.onNotification, name, value),
-      session: (state, context) => this.#sessionChanged(state, context),
+      session: (state, /** @type {any} */ context) => {
+        if (this.#isWaiting && state !== abp.SESSION_CONNECTING) {
+          this.#isWaiting = false;
+          this.machine.wait(-1);
+        }
+        const error = state === abp.SESSION_LOST && getOwn(context?.payload, 'error');
+        if (error) this.cause ??= AbpError.from(/** @type {any} */ (error));
+        // The delegate may close the transport, and what ends a session is said before that.
+        if (state === abp.SESSION_CLOSED) this.flush();
+        this.#frames =
+          state === abp.SESSION_READY && this.has(abp.FRAMES)
+            ? new FrameWriter(
+                (frame, transfer) => this.post(frame, transfer),
+                (entry, transfer, failure) => this.#undeliverable(entry, transfer, failure),
+              )
+            : undefined;
+        invokeReportingErrors(this.side.onSession, state, context?.message);
+      },
       failed: (records) => {
         this.dispose();
         for (const record of records)
@@ -695,28 +709,5 @@ export class Endpoint {
         invokeReportingErrors(this.side.onSession, abp.SESSION_LOST, undefined);
       },
     };
-  }
-
-  /**
-   * @param {abp.Session} state
-   * @param {any} context what changed it, if it was a message
-   */
-  #sessionChanged(state, context) {
-    if (this.#isWaiting && state !== abp.SESSION_CONNECTING) {
-      this.#isWaiting = false;
-      this.machine.wait(-1);
-    }
-    const error = state === abp.SESSION_LOST && getOwn(context?.payload, 'error');
-    if (error) this.cause ??= AbpError.from(/** @type {any} */ (error));
-    // The delegate may close the transport, and what ends a session is said before that.
-    if (state === abp.SESSION_CLOSED) this.flush();
-    this.#frames =
-      state === abp.SESSION_READY && this.has(abp.FRAMES)
-        ? new FrameWriter(
-            (frame, transfer) => this.post(frame, transfer),
-            (entry, transfer, error) => this.#undeliverable(entry, transfer, error),
-          )
-        : undefined;
-    invokeReportingErrors(this.side.onSession, state, context?.message);
   }
 }

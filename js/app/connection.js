@@ -3,6 +3,7 @@ import { Endpoint, carried } from '../session/endpoint.js';
 import { invokeReportingErrors } from '../common/errors.js';
 import { firstOf, getOwn, textOf } from '../common/values.js';
 import { checkedProgress } from '../wire/messages.js';
+import { contextOf } from './context.js';
 import { portTransport } from '../transports/port.js';
 import { InputStream, ask } from './questions.js';
 
@@ -66,6 +67,7 @@ export class Connection {
       callee: registry,
       side: {
         prepare: transport.prepare,
+        context: contextOf,
         elicit: (request, parent, about) => this.elicit(request, parent, about),
         input: (call) => new InputStream(call),
         ...(memory && {

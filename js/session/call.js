@@ -3,11 +3,8 @@
  * said of it, too. A record holds things: params, a promise, a controller, a signal, a response.
  */
 import * as abp from '../driver/abp-boundary.js';
-import { breatherOf } from '../common/breathe.js';
-import { ENDING, requireOptions } from '../common/check-options.js';
 import { tell } from '../common/development.js';
 import {
-  AbpError,
   isErrorObject,
   reasonText,
   safely,
@@ -15,12 +12,10 @@ import {
   saysTimeout,
   toErrorObject,
 } from '../common/errors.js';
-import { keptReport } from '../common/report.js';
 import { abortError, offAbort, onAbort } from '../common/signals.js';
-import { Token } from '../common/token.js';
 import { isGenerator, isStream, markedTransfer, transferOf } from '../common/transfer.js';
 import { getOwn, milliseconds } from '../common/values.js';
-import { OUTCOME, checkedProgress, isResponse } from '../wire/messages.js';
+import { OUTCOME, isResponse } from '../wire/messages.js';
 import { reasonUnsent } from '../wire/unsent.js';
 import { Outflow } from './outflow.js';
 
@@ -71,10 +66,6 @@ const NOTHING = {};
 /** What its caller is told when the other side has sent more than was agreed on. */
 const OVERRUN = "The other side sent more than the stream's window allows, so the stream was ended";
 
-/** The members of a handler's context. */
-const CONTEXT =
-  'signal token progress elicit call callId input progressToken breathe report earlier'.split(' ');
-
 /** The response of what has failed for a reason that the core does not know. @param {string} message */
 export const failedBy = (message) => ({
   success: false,
@@ -82,26 +73,10 @@ export const failedBy = (message) => ({
 });
 
 /**
- * Makes the context of a handler: a proxy that shows these members only. Unlike the getters of a class they are copied by
- * spreading, and a proxy is cheaper to make than an object with getters.
- * @type {ProxyHandler<any>}
- */
-const contextOf = {
-  get: (call, key) => (isShown(key) ? call[key] : undefined),
-  has: (_call, key) => isShown(key),
-  ownKeys: () => CONTEXT,
-  getOwnPropertyDescriptor: (call, key) =>
-    isShown(key) ? { value: call[key], enumerable: true, configurable: true } : undefined,
-};
-
-/** @param {string | symbol} key */
-const isShown = (key) => CONTEXT.includes(/** @type {string} */ (key));
-
-/**
  * Rarely used fields, allocated on first use:
  * @typedef {object} Rare
  * @property {AbortController} [controller] of the handler's signal
- * @property {Token} [token]
+ * @property {import('../common/token.js').Token} [token] what its handler reads of it
  * @property {Outflow} [outflow] what its handler streams
  * @property {AsyncIterableIterator<unknown>} [input] what is streamed to its handler
  * @property {boolean} [collected] its chunks were collected into its data
@@ -311,112 +286,15 @@ export class Call {
     return controller.signal;
   }
 
-  /** The signal's state for code that events do not reach. It is set before the signal fires. */
-  get token() {
-    const token = (this.rare.token ??= new Token());
-    if (this.aborted) token.cancel();
-    return token;
-  }
-
   /** The id by which the call can be cancelled. @returns {string} */
   get callId() {
     const { key, options, endpoint } = this;
     return typeof key === 'string' ? key : (options.callId ?? endpoint.core.idText(this.handle));
   }
 
-  /** The token that the caller gave for progress; undefined if it wants none. */
-  get progressToken() {
-    const { progress } = this.options;
-    return progress === true ? this.callId : progress;
-  }
-
-  /** What the agent streams to its handler; undefined if it streams nothing. It is asked for when it is first read. */
-  get input() {
-    const { endpoint, options } = this;
-    if (!options.input || !endpoint.has(abp.STREAMS)) return undefined;
-    return (this.rare.input ??= endpoint.side.input?.(this));
-  }
-
-  /** Reports progress. Nothing is sent unless the caller asked for it, nor after a cancel. */
-  get progress() {
-    return (/** @type {unknown} */ info) => {
-      const checked = checkedProgress(info);
-      const { core, machine } = this.endpoint;
-      this.rare.progress = checked;
-      if (machine.failed || !core.x.progress_wanted(core.pointer, this.handle)) return;
-      machine.observe?.('progress', this, checked);
-      this.endpoint.sendProgress(checked, this.options.progress, this.handle);
-    };
-  }
-
-  /** Keeps what the handler says of its work, for when the call does not succeed. */
-  get report() {
-    return (/** @type {unknown} */ report) => {
-      this.rare.report = keptReport(report, this.name);
-    };
-  }
-
-  /** What was reported of this work before it was stopped, if it was. */
-  get earlier() {
-    return this.#rare?.earlier;
-  }
-
-  /** Asks the agent a question. It ends as `cancelled` if this call is cancelled first. */
-  get elicit() {
-    return (/** @type {unknown} */ request) =>
-      this.endpoint.side.elicit?.(request, this.handle || ENDED, this.#about);
-  }
-
   /** The agent's name for the call on whose behalf everything here is done. @returns {string} */
-  get #about() {
+  get about() {
     return this.#rare?.about ?? this.callId;
-  }
-
-  /**
-   * Calls another capability of this app on behalf of this call: when this call is cancelled, so is that one.
-   */
-  get call() {
-    return async (
-      /** @type {string} */ name,
-      /** @type {unknown} */ params = {},
-      /** @type {{ signal?: AbortSignal, timeout?: number }} */ options = {},
-    ) => {
-      requireOptions('call', options, ENDING, true);
-      const { endpoint } = this;
-      const { signal, timeout } = options ?? {};
-      if (typeof name !== 'string') {
-        throw new AbpError('INVALID_PARAMS', 'call needs the name of a capability');
-      }
-      const ms = milliseconds(timeout);
-      return new Promise((resolve) => {
-        const call = new Call(endpoint, name, params, { timeout: ms });
-        call.#rare = { about: this.#about, above: this };
-        call.resolve = resolve;
-        call.followed = signal;
-        if (signal?.aborted) return call.answer(abp.CANCELLED, abp.FATE_UNSTARTED);
-        const rejection = endpoint.callee.rejectionFor(call);
-        // If this call has ended or is ending, the new one is cancelled with it.
-        endpoint.begin(
-          call,
-          this.handle || ENDED,
-          (x, pointer) => x.call_local(pointer, this.handle, ms, rejection),
-          abp.REFUSE,
-        );
-        if (!call.handle) return;
-        if (signal?.aborted) call.handleEvent();
-        else onAbort(signal, call);
-      });
-    };
-  }
-
-  /**
-   * Await it in a loop that computes. It returns to the event loop every few ms, so that a cancel can arrive, and throws
-   * the signal's reason once the call is cancelled. It is cheap enough to be called for every row.
-   */
-  get breathe() {
-    return breatherOf(() => {
-      if (this.aborted) throw this.signal.reason;
-    });
   }
 
   // --- One that was received ------------------------------------------------------------------------
@@ -426,7 +304,7 @@ export class Call {
     const { callee, side } = endpoint;
     this.#started = performance.now();
     try {
-      const context = new Proxy(this, contextOf);
+      const context = side.context?.(this) ?? this;
       const isOrdinary = this.options.idempotencyKey === undefined && name !== OUTCOME;
       let value = await (isOrdinary || !side.recall
         ? callee.run(this, context)
@@ -544,7 +422,7 @@ export class Call {
     const { core, machine, side } = endpoint;
     const said = this.#said;
     if (said.report !== undefined || (this.aborted && said.progress))
-      side.keep?.(this.#isPassedOn ? this.#about : this.callId, said);
+      side.keep?.(this.#isPassedOn ? this.about : this.callId, said);
     const { above, runsOn } = this.#rare ?? {};
     if (above && runsOn) above.rare.late = said.report;
     // From now on the clock of the call about which an agent was asked runs again.

@@ -38,6 +38,7 @@ import { Call, failedBy } from './call.js';
  * @property {(state: abp.Session, message: unknown) => void} onSession
  * @property {(message: unknown, via: Transport) => void} [onHandshake] app: sends the answer to
  *   `initialize`, and the offer of a port with it
+ * @property {(call: Call) => object} [context] app: what the handler of a call is given besides its params (the call)
  * @property {(request: unknown, parent: abp.Handle, about: string) => Promise<unknown>} [elicit] app: asks the agent a question on
  *   behalf of a call; `about` is the callId of the agent's call
  * @property {(call: Call) => AsyncIterableIterator<unknown>} [input] app: what the agent streams to the handler of a call

@@ -11,6 +11,7 @@ import {
   safely,
   toErrorObject,
 } from '../../../js/common/errors.js';
+import { keptReport } from '../../../js/common/report.js';
 import { secret } from '../../../js/common/secret.js';
 import { isStream } from '../../../js/common/transfer.js';
 import { sizeOf } from '../../../js/common/value-size.js';
@@ -188,7 +189,7 @@ export class Keys {
     call.onStop = undefined;
     call.rare.earlier = found.report;
     // Until its handler gives another.
-    if (found.report !== undefined) call.report(found.report);
+    if (found.report !== undefined) call.rare.report = keptReport(found.report, call.name);
     // What passes on a call that still runs does not say how that ends.
     /** @type {Partial<KeyEnded>} */
     let kept = {};

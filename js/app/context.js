@@ -1,0 +1,122 @@
+/**
+ * What a handler is given besides its params: a proxy of its call that shows these members only. Unlike the getters of a class they
+ * are copied by spreading, and a proxy is cheaper to make than an object with getters.
+ */
+import * as abp from '../driver/abp-boundary.js';
+import { breatherOf } from '../common/breathe.js';
+import { ENDING, requireOptions } from '../common/check-options.js';
+import { AbpError } from '../common/errors.js';
+import { keptReport } from '../common/report.js';
+import { onAbort } from '../common/signals.js';
+import { Token } from '../common/token.js';
+import { milliseconds } from '../common/values.js';
+import { Call, ENDED } from '../session/call.js';
+import { checkedProgress } from '../wire/messages.js';
+
+/** Each takes the call. @type {Record<PropertyKey, any>} */
+const MEMBERS = {
+  __proto__: null,
+
+  signal: (/** @type {Call} */ call) => call.signal,
+
+  /** The signal's state for code that events do not reach. It is set before the signal fires. @param {Call} call */
+  token(call) {
+    const token = (call.rare.token ??= new Token());
+    if (call.aborted) token.cancel();
+    return token;
+  },
+
+  /** Nothing is sent unless the caller asked for it, nor after a cancel. @param {Call} call */
+  progress: (call) => (/** @type {unknown} */ info) => {
+    const checked = (call.rare.progress = checkedProgress(info));
+    const { core, machine } = call.endpoint;
+    if (machine.failed || !core.x.progress_wanted(core.pointer, call.handle)) return;
+    machine.observe?.('progress', call, checked);
+    call.endpoint.sendProgress(checked, call.options.progress, call.handle);
+  },
+
+  /** Asks the agent a question. It ends as `cancelled` if this call is cancelled first. @param {Call} call */
+  elicit: (call) => (/** @type {unknown} */ request) =>
+    call.endpoint.side.elicit?.(request, call.handle || ENDED, call.about),
+
+  /** Calls another capability of this app on behalf of this call: when this call is cancelled, so is that one. @param {Call} above */
+  call:
+    (above) =>
+    async (
+      /** @type {string} */ name,
+      /** @type {unknown} */ params = {},
+      /** @type {{ signal?: AbortSignal, timeout?: number }} */ options = {},
+    ) => {
+      requireOptions('call', options, ENDING, true);
+      if (typeof name !== 'string') {
+        throw new AbpError('INVALID_PARAMS', 'call needs the name of a capability');
+      }
+      const { endpoint } = above;
+      const timeout = milliseconds(options?.timeout);
+      const signal = options?.signal;
+      return new Promise((resolve) => {
+        const call = new Call(endpoint, name, params, { timeout });
+        Object.assign(call.rare, { about: above.about, above });
+        call.resolve = resolve;
+        call.followed = signal;
+        if (signal?.aborted) return call.answer(abp.CANCELLED, abp.FATE_UNSTARTED);
+        const rejection = endpoint.callee.rejectionFor(call);
+        // If the call above has ended or is ending, the new one is cancelled with it.
+        endpoint.begin(
+          call,
+          above.handle || ENDED,
+          (x, pointer) => x.call_local(pointer, above.handle, timeout, rejection),
+          abp.REFUSE,
+        );
+        if (!call.handle) return;
+        if (signal?.aborted) call.handleEvent();
+        else onAbort(signal, call);
+      });
+    },
+
+  callId: (/** @type {Call} */ call) => call.callId,
+
+  /** What the agent streams to it; undefined if it streams nothing. It is asked for when it is first read. @param {Call} call */
+  input(call) {
+    if (!call.options.input || !call.endpoint.has(abp.STREAMS)) return undefined;
+    return (call.rare.input ??= call.endpoint.side.input?.(call));
+  },
+
+  /** The token that the caller gave for progress; undefined if it wants none. @param {Call} call */
+  progressToken(call) {
+    const { progress } = call.options;
+    return progress === true ? call.callId : progress;
+  },
+
+  /**
+   * Await it in a loop that computes. It returns to the event loop every few ms, so that a cancel can arrive, and throws
+   * the signal's reason once the call is cancelled. It is cheap enough to be called for every row.
+   * @param {Call} call
+   */
+  breathe: (call) =>
+    breatherOf(() => {
+      if (call.aborted) throw call.signal.reason;
+    }),
+
+  /** Keeps what the handler says of its work, for when the call does not succeed. @param {Call} call */
+  report: (call) => (/** @type {unknown} */ report) => {
+    call.rare.report = keptReport(report, call.name);
+  },
+
+  /** What was reported of this work before it was stopped, if it was. @param {Call} call */
+  earlier: (call) => call.rare.earlier,
+};
+
+/** @type {ProxyHandler<Call>} */
+const handler = {
+  get: (call, key) => MEMBERS[key]?.(call),
+  has: (_call, key) => key in MEMBERS,
+  ownKeys: () => Object.keys(MEMBERS),
+  getOwnPropertyDescriptor: (call, key) =>
+    key in MEMBERS
+      ? { value: MEMBERS[key](call), enumerable: true, configurable: true }
+      : undefined,
+};
+
+/** @param {Call} call */
+export const contextOf = (call) => /** @type {any} */ (new Proxy(call, handler));

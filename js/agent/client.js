@@ -181,9 +181,15 @@ const OPTIONS = {
  */
 export async function connect(target, options) {
   const { agent, reconnect, limits } = options ?? {};
-  const isNamed = [agent?.name, agent?.version].every((text) => typeof text === 'string');
   const leads = isTarget(target);
-  if (!leads || !isNamed || misfit(options, OPTIONS) || isObject(reconnect) || limits)
+  if (
+    !leads ||
+    typeof agent?.name !== 'string' ||
+    typeof agent.version !== 'string' ||
+    misfit(options, OPTIONS) ||
+    isObject(reconnect) ||
+    limits
+  )
     (await development()).checkConnect(target, options, OPTIONS, leads);
   const client = new Client(target, options);
   await client.reconnect(options.signal);
@@ -596,8 +602,7 @@ export class Client {
       // Without a window it would be a question, for which a clock stands still.
       if (name === INPUT)
         return options.input && inputOf(call)?.taken === false ? abp.NO_ERROR : abp.INVALID_PARAMS;
-      const { allowedRequests } = this.#options;
-      const allowed = !allowedRequests || allowedRequests.includes(elicitationMethod(name));
+      const allowed = this.#options.allowedRequests?.includes(elicitationMethod(name)) ?? true;
       return allowed && this.onElicitation && endpoint.has(abp.ELICITATION)
         ? abp.NO_ERROR
         : abp.NOT_SUPPORTED;

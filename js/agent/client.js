@@ -10,7 +10,7 @@ import {
   safely,
   toErrorObject,
 } from '../common/errors.js';
-import { misfit, requireOptions } from '../common/check-options.js';
+import { misfit } from '../common/check-options.js';
 import { development } from '../common/development.js';
 import { copyRecord, getOwn, isObject, milliseconds } from '../common/values.js';
 import { exactOrigin } from '../common/origins.js';
@@ -64,13 +64,6 @@ const FEATURES = /** @type {const} */ ([
   ...['frames', 'liveness', 'streams', 'outcomes'],
 ]);
 /** @typedef {typeof FEATURES[number]} FeatureName */
-
-/** What parts that are loaded later need of what is here: they import nothing, so that bundlers leave all of this in one file. */
-export const tools = {
-  ...{ AbpError, FATES: abp.FATES, invokeReportingErrors, milliseconds, requireOptions },
-  whenAborted,
-};
-/** @typedef {typeof tools} Tools */
 
 /** ms without an answer after which the console says why, if that is known. */
 const EARLY = 1000;
@@ -188,9 +181,15 @@ const OPTIONS = {
  */
 export async function connect(target, options) {
   const { agent, reconnect, limits } = options ?? {};
-  const isNamed = [agent?.name, agent?.version].every((text) => typeof text === 'string');
   const leads = isTarget(target);
-  if (!leads || !isNamed || misfit(options, OPTIONS) || isObject(reconnect) || limits)
+  if (
+    !leads ||
+    typeof agent?.name !== 'string' ||
+    typeof agent.version !== 'string' ||
+    misfit(options, OPTIONS) ||
+    isObject(reconnect) ||
+    limits
+  )
     (await development()).checkConnect(target, options, OPTIONS, leads);
   const client = new Client(target, options);
   await client.reconnect(options.signal);
@@ -455,8 +454,7 @@ export class Client {
     const response = await attempt(options);
     if (response.success) return response;
     return import('./retry.js').then(
-      ({ retry }) =>
-        retry(tools, response, { attempt, client: this, way: this.#way, first, options }),
+      ({ retry }) => retry(response, { attempt, client: this, way: this.#way, first, options }),
       () => response,
     );
   }
@@ -533,7 +531,7 @@ export class Client {
    */
   async outcome(callId, options = {}) {
     const { askOutcome } = await loadPart(import('./retry.js'));
-    return askOutcome(tools, this, this.#way, callId, options);
+    return askOutcome(this, this.#way, callId, options);
   }
 
   /** @returns {Promise<import('./capability-list.js').CapabilityInfo[]>} the app's capabilities, kept up to date by its notifications */
@@ -589,7 +587,7 @@ export class Client {
     const again = () => this.#restore();
     const begin = () => this.reconnect(signal);
     const done = import('./retry.js')
-      .then(({ restore }) => restore(tools, begin, signal, this.#way, again))
+      .then(({ restore }) => restore(begin, signal, this.#way, again))
       .then(ended, ended);
     this.#way.restoring = Object.assign(stop, { done });
   }
@@ -604,8 +602,7 @@ export class Client {
       // Without a window it would be a question, for which a clock stands still.
       if (name === INPUT)
         return options.input && inputOf(call)?.taken === false ? abp.NO_ERROR : abp.INVALID_PARAMS;
-      const { allowedRequests } = this.#options;
-      const allowed = !allowedRequests || allowedRequests.includes(elicitationMethod(name));
+      const allowed = this.#options.allowedRequests?.includes(elicitationMethod(name)) ?? true;
       return allowed && this.onElicitation && endpoint.has(abp.ELICITATION)
         ? abp.NO_ERROR
         : abp.NOT_SUPPORTED;

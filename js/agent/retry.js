@@ -1,10 +1,16 @@
 /**
  * Trying again: sessions that were lost, and calls that failed and may succeed later; and asking what became of a call. Loaded when that
- * happens. It imports nothing that its side has; `tools` of js/agent/client.js says why.
+ * happens.
  */
+import { FATES } from '../driver/abp-boundary.js';
+import { requireOptions } from '../common/check-options.js';
+import { AbpError, invokeReportingErrors } from '../common/errors.js';
+import { milliseconds } from '../common/values.js';
+import { whenAborted } from '../common/waiting.js';
+import { OUTCOME } from '../wire/messages.js';
 
 /** @import { Response } from '../wire/messages.js' */
-/** @import { Client, OutcomeOptions, Tools } from './client.js' */
+/** @import { Client, OutcomeOptions } from './client.js' */
 
 /** What remembers keys: its id, and for how many ms. @typedef {{ id: string, rememberFor: number }} Named */
 
@@ -40,8 +46,6 @@ const MAX_DELIVERY = 30_000;
 /** ms that an app may ask for with `retryAfter`. */
 const MAX_RETRY_AFTER = 600_000;
 
-/** The capability by which an agent asks what became of a call. */
-const OUTCOME = 'bridge/outcome';
 /** ms for which a session is waited for, unless the caller says how long. */
 const MAX_AWAY = 60_000;
 
@@ -67,13 +71,12 @@ const delayAfter = ({ delay, maxDelay }, failures) =>
 
 /**
  * Waits until the first of these: time is up, a signal fires, something else has settled.
- * @param {Tools} tools
  * @param {number} ms Infinity is no limit
  * @param {AbortSignal | undefined} signal
  * @param {Promise<unknown>} [other]
  * @returns {Promise<void>} never rejects
  */
-export function wait({ milliseconds, whenAborted }, ms, signal, other) {
+export function wait(ms, signal, other) {
   /** @type {() => void} */
   let release;
   /** @type {ReturnType<typeof setTimeout> | undefined} */
@@ -138,15 +141,13 @@ export async function isReady(client, way, waits) {
  *
  * An iframe that is in no document is waited for, as long as a handshake may take: who moves it puts it back. One that has
  * loaded a document is tried at once, however long the pause is: that is not the one that was lost, or did not answer.
- * @param {Tools} tools
  * @param {() => Promise<void>} begin begins a session; rejects when that failed
  * @param {AbortSignal} signal ends it
  * @param {Place} place
  * @param {() => void} again called when it has given up, and the iframe comes back: then that loads its document
  * @returns {Promise<void>} rejects with what made it give up
  */
-export async function restore(tools, begin, signal, place, again) {
-  const { AbpError } = tools;
+export async function restore(begin, signal, place, again) {
   const { target, iframe = target?.iframe, hasFailed, patience } = place;
   const { reload, attempts = reload ? RELOADING_ATTEMPTS : Infinity, ...delays } = read(patience);
   const longest = place.limit || Infinity;
@@ -167,7 +168,7 @@ export async function restore(tools, begin, signal, place, again) {
   const isAway = () => iframe && !iframe.contentWindow;
   /** @param {number} ms @param {Promise<unknown>} [other] */
   const pause = async (ms, other) => {
-    await wait(tools, ms, signal, other);
+    await wait(ms, signal, other);
     signal.throwIfAborted();
   };
   /** Waits for the iframe to be in a document. @returns {Promise<number>} ms that it was waited for in vain */
@@ -189,7 +190,7 @@ export async function restore(tools, begin, signal, place, again) {
       if (iframe && isAgain && reload && !waited && !hasLoaded && !isAway()) {
         await pause(
           longest,
-          loadAgain(tools, iframe, reload, () => reloads++),
+          loadAgain(iframe, reload, () => reloads++),
         );
       }
       signal.throwIfAborted();
@@ -227,13 +228,12 @@ const STARTS_NO_MORE =
 
 /**
  * Makes an iframe load its document again.
- * @param {Tools} tools
  * @param {HTMLIFrameElement} iframe which is in a document
  * @param {true | ((iframe: HTMLIFrameElement) => unknown)} reload
  * @param {() => void} done called when that has begun
  * @returns {Promise<unknown>} settles then, or when that has failed
  */
-async function loadAgain({ invokeReportingErrors }, iframe, reload, done) {
+async function loadAgain(iframe, reload, done) {
   if (typeof reload === 'function')
     return invokeReportingErrors(async () => {
       await reload(iframe);
@@ -271,7 +271,6 @@ const isOpen = (response) => ['unknown', 'running'].includes(response?.metadata?
 /**
  * Makes a call again as long as its error says that this may help. A call that has a key, and may have run, is made again only to the
  * memory that knows its key, and as long as that knows it.
- * @param {Tools} tools
  * @param {Response} response of the first time
  * @param {object} call
  * @param {(options: import('../session/call.js').MadeOptions) => Promise<Response>} call.attempt makes it again
@@ -283,8 +282,7 @@ const isOpen = (response) => ['unknown', 'running'].includes(response?.metadata?
  * @param {import('./client.js').CallOptions} call.options `timeout` and `signal` are for all attempts together
  * @returns {Promise<Response>} of the last time. If an earlier one may have run, its outcome is not hidden
  */
-export async function retry(tools, response, call) {
-  const { milliseconds } = tools;
+export async function retry(response, call) {
   const { attempt, client, way, options } = call;
   const { retry: patience, signal, timeout, idempotencyKey, callId } = options;
   let { memory, sent } = call.first;
@@ -302,10 +300,10 @@ export async function retry(tools, response, call) {
     const asked = milliseconds(error.retryAfter);
     const pause = isLost ? 0 : asked || delayAfter(delays, made);
     if (asked > (Object(patience).maxDelay ?? MAX_RETRY_AFTER) || pause >= left()) break;
-    if (pause) await wait(tools, pause, signal);
+    if (pause) await wait(pause, signal);
     let isThere = false;
     const known = isReady(client, way).then((is) => (isThere = is));
-    await wait(tools, left(), signal, known);
+    await wait(left(), signal, known);
     // A signal that has fired is answered as in any other call.
     if (!signal?.aborted) {
       if (!isThere) break;
@@ -360,15 +358,13 @@ function asEarlier(response, ran, keyed) {
 
 /**
  * Asks an app what became of a call.
- * @param {Tools} tools
  * @param {Client} client
  * @param {Way} way how it comes to a session
  * @param {unknown} callId
  * @param {OutcomeOptions} options
  * @returns {Promise<import('../types/outcome.js').CallFate>}
  */
-export async function askOutcome(tools, client, way, callId, options) {
-  const { AbpError, FATES, milliseconds, requireOptions } = tools;
+export async function askOutcome(client, way, callId, options) {
   if (typeof callId !== 'string') {
     throw new AbpError('INVALID_PARAMS', 'outcome needs the callId of a call, a string');
   }
@@ -380,7 +376,7 @@ export async function askOutcome(tools, client, way, callId, options) {
   for (;;) {
     let isThere = false;
     const known = isReady(client, way, settled).then((is) => (isThere = is));
-    await wait(tools, Math.min(left(), away), signal, known);
+    await wait(Math.min(left(), away), signal, known);
     if (!isThere || !client.features.outcomes) return { outcome: 'unknown' };
     const ms = deadline === Infinity ? undefined : Math.max(1, left());
     const { sessionId } = client;

@@ -3,7 +3,6 @@
  * component shows the state, and ends what it began when it goes.
  */
 import { connect } from '../../main/src/connect.js';
-import { tools } from '../../../js/agent/client.js';
 import { AbpError, invokeReportingErrors, toErrorObject } from '../../../js/common/errors.js';
 import { followSignal } from '../../../js/common/signals.js';
 import { milliseconds } from '../../../js/common/values.js';
@@ -131,7 +130,7 @@ export class ConnectionStore extends Store {
         ...{ hasFailed: true, failures: 1, since: performance.now() },
       };
       const { restore } = await import('../../../js/agent/retry.js');
-      await restore(tools, begin, signal, place, start);
+      await restore(begin, signal, place, start);
     };
     const start = () => {
       set({ ...IDLE, status: 'connecting' });

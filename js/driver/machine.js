@@ -296,19 +296,11 @@ export class Machine extends CoreDriver {
    * A handler has settled.
    * @param {Received} record
    * @param {Parameters<C['x']['finish']>[2]} how
+   * @param {(x: C['x'], pointer: C['pointer']) => abp.Packed | abp.Status} [input] says more of it
    */
-  finish(record, how) {
+  finish(record, how, input) {
     const { handle } = record;
-    this.finishBy(record, (x, pointer) => x.finish(pointer, handle, how, abp.FATE_NONE));
-  }
-
-  /**
-   * A handler has settled.
-   * @param {Received} record
-   * @param {(x: C['x'], pointer: C['pointer']) => abp.Packed | abp.Status} input says how
-   */
-  finishBy(record, input) {
-    const { handle } = record;
+    input ??= (x, pointer) => x.finish(pointer, handle, how, abp.FATE_NONE);
     const status = this.feed(input, record);
     if (this.failed) return;
     // A record is kept while its answer waits for other calls, and dropped if it was answered already.

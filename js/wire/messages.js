@@ -1,4 +1,4 @@
-/** What users of this library see of the wire: responses, and progress. */
+/** What users of this library see of the wire: responses, progress, and names. */
 import { copyRecord, getOwn, isObject, isRecord } from '../common/values.js';
 
 /**
@@ -72,6 +72,16 @@ import { copyRecord, getOwn, isObject, isRecord } from '../common/values.js';
 
 /** The capability by which an agent asks what became of a call. */
 export const OUTCOME = 'bridge/outcome';
+
+/** The elicitation by which an app reads what its agent streams to a handler; `params` has the callId. */
+export const INPUT = 'bridge/input';
+
+/**
+ * An elicitation's method, by its standard name.
+ * @param {unknown} name
+ */
+export const elicitationMethod = (name) =>
+  name === 'elicitation/text' ? 'elicitation/input' : String(name);
 
 /** The notification that an app's capabilities have changed. */
 export const LIST_CHANGED = 'notifications/capabilities/list_changed';

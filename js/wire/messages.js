@@ -76,10 +76,7 @@ export const OUTCOME = 'bridge/outcome';
 /** The elicitation by which an app reads what its agent streams to a handler; `params` has the callId. */
 export const INPUT = 'bridge/input';
 
-/**
- * An elicitation's method, by its standard name.
- * @param {unknown} name
- */
+/** An elicitation's method, by its standard name. @param {unknown} name */
 export const elicitationMethod = (name) =>
   name === 'elicitation/text' ? 'elicitation/input' : String(name);
 
@@ -99,10 +96,7 @@ export const isResponse = (value) =>
   typeof getOwn(value, 'success') === 'boolean' &&
   Object.keys(value).every((key) => RESPONSE_MEMBERS.includes(key));
 
-/**
- * Whether a capability says that it may run twice.
- * @param {unknown} annotations its hints
- */
+/** Whether a capability says that it may run twice. @param {unknown} annotations its hints */
 export const isRepeatable = (annotations) =>
   ['readOnlyHint', 'idempotentHint'].some((hint) => getOwn(annotations, hint) === true);
 
@@ -124,11 +118,7 @@ export function progressInfo(info) {
   return read;
 }
 
-/**
- * Checks the progress that a handler reports.
- * @param {any} info what the handler gave
- * @throws {TypeError} if it has the wrong form
- */
+/** Checks the progress that a handler reports. @param {any} info what the handler gave @throws {TypeError} if it has the wrong form */
 export function checkedProgress(info) {
   const isNumber = (/** @type {string} */ key) =>
     ['number', 'undefined'].includes(typeof info[key]);

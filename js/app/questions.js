@@ -4,7 +4,7 @@ import { ENDING, requireOptions } from '../common/check-options.js';
 import { getOwn, milliseconds } from '../common/values.js';
 import * as abp from '../driver/abp-boundary.js';
 import { ENDED, makeCall } from '../session/call.js';
-import { INPUT, elicitationMethod } from '../wire/elicitations.js';
+import { INPUT, elicitationMethod } from '../wire/messages.js';
 
 /** @import { Call } from '../session/call.js' */
 /** @import { Endpoint } from '../session/endpoint.js' */

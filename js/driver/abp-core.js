@@ -65,7 +65,6 @@ export class AbpCore extends Core {
    * @returns {number} its length in bytes; 0 if it exceeds a limit or cannot be written
    */
   writeText(message, payload, offset) {
-    if (!isObject(message)) return 0;
     try {
       return this.write(textOf(message, payload, this.#maxControlLength), offset);
     } catch (error) {

@@ -104,31 +104,21 @@ export class Core {
     this.#module.abandon(this.instance);
   }
 
-  /**
-   * Writes an id to the scratch.
-   * @param {unknown} id
-   * @returns {number} its length in bytes; 0 if it cannot be an id
-   */
+  /** Writes an id to the scratch. @param {unknown} id @returns {number} its length in bytes; 0 if it cannot be an id */
   writeId(id) {
     return this.instance.writeId(id);
   }
 
   /**
    * Writes a text to the scratch.
-   * @param {string | undefined} text
-   * @param {number} [offset] where in the scratch it begins, in bytes
+   * @param {string | undefined} text @param {number} [offset] where in the scratch it begins, in bytes
    * @returns {number} its length in bytes; 0 if there is none, or memory is short
    */
   write(text, offset) {
     return text === undefined ? 0 : Math.max(this.instance.write(text, offset), 0);
   }
 
-  /**
-   * Writes a reason to the scratch, cut to `MAX_REASON_LENGTH`.
-   * @param {unknown} reason only a string is a reason
-   * @param {number} [offset] where in the scratch it begins, in bytes
-   * @returns {number} its length in bytes; 0 if there is none, or memory is short
-   */
+  /** Writes a reason, if it is a string, cut to `MAX_REASON_LENGTH`, as `write` does. @param {unknown} reason @param {number} [offset] */
   writeReason(reason, offset) {
     return this.write(textOf(reason)?.slice(0, MAX_REASON_LENGTH), offset);
   }

@@ -37,10 +37,7 @@ export class Instance {
   #scratch = 0;
   #room = 0;
 
-  /**
-   * @param {import('./load.js').Instantiate} instantiate
-   * @param {number} abi the number that the module must have
-   */
+  /** @param {import('./load.js').Instantiate} instantiate @param {number} abi the number that the module must have */
   constructor(instantiate, abi) {
     /**
      * The module's exports, as listed in wasm/*_boundary.c. A copy, because engines look names up slowly in the
@@ -86,11 +83,9 @@ export class Instance {
   }
 
   /**
-   * Writes an id. A `charCodeAt` loop is several times faster than `encodeInto` for texts this short.
-   * Anything that cannot be an id (too long, not well-formed, not a string) becomes the empty id, which the
-   * core refuses.
-   * @param {unknown} id
-   * @returns {number} its length in bytes
+   * Writes an id. A `charCodeAt` loop is several times faster than `encodeInto` for texts this short. Anything that cannot be an id
+   * (too long, not well-formed, not a string) becomes the empty id, which the core refuses.
+   * @param {unknown} id @returns {number} its length in bytes
    */
   writeId(id) {
     if (typeof id !== 'string' || id.length * 3 > MAX_ID_BYTES) return 0;
@@ -107,8 +102,7 @@ export class Instance {
 
   /**
    * Writes text to the scratch.
-   * @param {string} text
-   * @param {number} [offset] where in the scratch, in bytes
+   * @param {string} text @param {number} [offset] where in the scratch, in bytes
    * @returns {number} its length in bytes; -1 when memory is short
    */
   write(text, offset = 0) {
@@ -116,20 +110,12 @@ export class Instance {
     return encoder.encodeInto(text, this.u8.subarray(this.#scratch + offset)).written;
   }
 
-  /**
-   * Reads text from the module's memory.
-   * @param {number} at its address
-   * @param {number} length bytes
-   */
+  /** Reads text from the module's memory. @param {number} at its address @param {number} length bytes */
   read(at, length) {
     return decoder.decode(this.u8.subarray(at, at + length));
   }
 
-  /**
-   * Reads text from the scratch.
-   * @param {number} length bytes
-   * @param {number} [offset] where in the scratch, in bytes
-   */
+  /** Reads text from the scratch. @param {number} length bytes @param {number} [offset] where in the scratch, in bytes */
   readScratch(length, offset = 0) {
     return this.read(this.#scratch + offset, length);
   }

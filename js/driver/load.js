@@ -14,12 +14,18 @@ import { AbpError, reasonText } from '../common/errors.js';
  * @param {Uint8Array<ArrayBuffer>} deflated the WebAssembly
  * @returns {Promise<WebAssembly.Module>}
  */
-function compile(deflated) {
-  const body = /** @type {ReadableStream<Uint8Array<ArrayBuffer>>} */ (new Response(deflated).body);
-  const inflated = body.pipeThrough(new DecompressionStream('deflate-raw'));
-  const headers = { 'content-type': 'application/wasm' };
-  return WebAssembly.compileStreaming(new Response(inflated, { headers }));
-}
+const compile = (deflated) =>
+  // First WebAssembly: where it is missing, Node's own Response is, too.
+  WebAssembly.compileStreaming(
+    new Response(
+      new Response(deflated).body?.pipeThrough(
+        /** @type {TransformStream<any, Uint8Array<ArrayBuffer>>} */ (
+          new DecompressionStream('deflate-raw')
+        ),
+      ),
+      { headers: { 'content-type': 'application/wasm' } },
+    ),
+  );
 
 /**
  * Decodes base64. It is not that of js/common, so that a page loads no more than this of it.

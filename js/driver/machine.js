@@ -1,18 +1,12 @@
 /**
- * Drives a core: feeds it an input, takes every action that this causes, and then performs them. It also keeps the
- * core's timer, abandons the core when it traps, and frees its memory at the end. The switch in #do is the only one on
- * actions. Nothing here decides what happens to a call.
+ * Drives a core: feeds it an input, takes every action that this causes, and then performs them. It also keeps the core's timer,
+ * abandons the core when it traps, and frees its memory at the end. Nothing here decides what happens to a call.
  */
 import { reportError } from '../common/errors.js';
 import * as abp from './abp-boundary.js';
 
 /** Inputs that come within this time of each other share one time stamp, in ms. */
 const CLOCK_STEP = 10;
-
-/**
- * A timer as Node makes them; browsers' are numbers.
- * @typedef {{ ref?: () => void, unref?: () => void }} NodeTimer
- */
 
 /** The core's timer, its failure, and its end: what a machine for any of the cores needs. */
 export class CoreDriver {
@@ -25,7 +19,7 @@ export class CoreDriver {
   /** The core has trapped and is not used any more. */
   failed = false;
 
-  /** Called when the timer fires. @param {number} _now ms */
+  /** Tells the core the time. @param {number} _now ms */
   advance(_now) {}
 
   /** The timer has fired. @param {number} now ms */
@@ -68,15 +62,14 @@ export class CoreDriver {
 
   /** The timer keeps a Node process alive as long as a call waits. */
   #hold() {
-    const timer = /** @type {NodeTimer | undefined} */ (this.#timer);
+    // In browsers it is a number.
+    const timer = /** @type {{ ref?: () => void, unref?: () => void } | undefined} */ (this.#timer);
     timer?.[this.#waiting > 0 ? 'ref' : 'unref']?.();
   }
 
   /**
    * The core has trapped, or memory is short: this connection is over, and others continue.
-   * @param {{ abandon(): void }} core
-   * @param {string} what has failed, and what follows from it, for the console
-   * @param {unknown} error
+   * @param {{ abandon(): void }} core @param {string} what has failed, and what follows from it, for the console @param {unknown} error
    */
   giveUp(core, what, error) {
     this.failed = true;
@@ -106,10 +99,8 @@ export class CoreDriver {
  */
 
 /**
- * A record as the core's actions find it: it has what they ask for.
- * @template {CallRecord} Made
- * @template {CallRecord} Received
- * @typedef {Made & Received & Required<CallRecord>} Kept
+ * @template {CallRecord} Made @template {CallRecord} Received
+ * @typedef {Made & Received & Required<CallRecord>} Kept A record as the core's actions find it: it has what they ask for.
  */
 
 /**
@@ -161,10 +152,7 @@ export class Machine extends CoreDriver {
   /** Is told what happens: almost always nobody. @type {import('../types/trace.js').Observe | undefined} */
   observe = undefined;
 
-  /**
-   * @param {C} core
-   * @param {Acts<Made, Received, Text, Code>} acts
-   */
+  /** @param {C} core @param {Acts<Made, Received, Text, Code>} acts */
   constructor(core, acts) {
     super();
     this.core = core;
@@ -249,13 +237,7 @@ export class Machine extends CoreDriver {
     return record;
   }
 
-  /**
-   * What an action says besides its call.
-   * @param {abp.Packed} action
-   * @param {abp.Handle} call
-   * @param {Made} record
-   * @param {unknown} context
-   */
+  /** What an action says besides its call. @param {abp.Packed} action @param {abp.Handle} call @param {Made} record @param {unknown} context */
   #read(action, call, record, context) {
     const { core } = this;
     switch (kindOf(action)) {
@@ -296,19 +278,11 @@ export class Machine extends CoreDriver {
    * A handler has settled.
    * @param {Received} record
    * @param {Parameters<C['x']['finish']>[2]} how
+   * @param {(x: C['x'], pointer: C['pointer']) => abp.Packed | abp.Status} [input] says more of it
    */
-  finish(record, how) {
+  finish(record, how, input) {
     const { handle } = record;
-    this.finishBy(record, (x, pointer) => x.finish(pointer, handle, how, abp.FATE_NONE));
-  }
-
-  /**
-   * A handler has settled.
-   * @param {Received} record
-   * @param {(x: C['x'], pointer: C['pointer']) => abp.Packed | abp.Status} input says how
-   */
-  finishBy(record, input) {
-    const { handle } = record;
+    input ??= (x, pointer) => x.finish(pointer, handle, how, abp.FATE_NONE);
     const status = this.feed(input, record);
     if (this.failed) return;
     // A record is kept while its answer waits for other calls, and dropped if it was answered already.
@@ -322,11 +296,9 @@ export class Machine extends CoreDriver {
   // --- Actions ---------------------------------------------------------------------------------------
 
   /**
-   * @param {abp.Packed} action
-   * @param {abp.Handle} call
-   * @param {Kept<Made, Received>} record
-   * @param {any} text what `#read` read of this kind of action
-   * @param {unknown} context what this kind of action comes of
+   * Performs an action.
+   * @param {abp.Packed} action @param {abp.Handle} call @param {Kept<Made, Received>} record
+   * @param {any} text what `#read` read of this kind of action @param {unknown} context what this kind of action comes of
    */
   #act(action, call, record, text, context) {
     const acts = this.#acts;

@@ -11,18 +11,18 @@ const MAX_TEXT = 65_536;
  * replaced by U+FFFD, so that a reason that was cut in the wrong place does not cost the whole message. A callId that contains them
  * becomes none that can be one, because the replaced text could be the id of another call. Binary data is left out, and so are objects
  * in an error or in metadata, which are values, too, and one in the place of an id.
- * @param {object} message as it arrived
+ * @param {unknown} message as it arrived
  * @param {unknown} payload of which members are values: the message's, or a response itself
  * @param {number} longest characters of the text; throws a RangeError if it certainly has more. That is known while it is
  *   written: nothing that is too large is written to its end
- * @returns {string}
+ * @returns {string | undefined} undefined of what JSON cannot say
  */
 export function textOf(message, payload, longest) {
   let left = longest;
   const told = [getOwn(payload, 'error'), getOwn(payload, 'metadata')];
   /** @param {number} size characters that the text has at least */
   const count = (size) => {
-    if ((left -= size) < 0) throw new RangeError('the message is too long');
+    if ((left -= size) < 0) throw new RangeError();
   };
   /** @type {(this: any, key: string, value: any) => unknown} */
   function write(key, value) {
@@ -43,7 +43,7 @@ export function textOf(message, payload, longest) {
     }
     return key === 'callId' && words !== value ? false : words;
   }
-  return JSON.stringify(message, write) ?? '';
+  return JSON.stringify(message, write);
 }
 
 /**

@@ -429,7 +429,7 @@ export class Call {
     if (endpoint.role === abp.AGENT) machine.advance();
     if (response.success) machine.finish(this, abp.COMPLETED);
     else
-      machine.finishBy(this, (x, pointer) =>
+      machine.finish(this, abp.FAILED, (x, pointer) =>
         x.finish_with_response(pointer, handle, core.writeText(response, response)),
       );
     this.#leave();

@@ -1,4 +1,4 @@
-/** What users of this library see of the wire: responses, and progress. */
+/** What users of this library see of the wire: responses, progress, and names. */
 import { copyRecord, getOwn, isObject, isRecord } from '../common/values.js';
 
 /**
@@ -73,6 +73,13 @@ import { copyRecord, getOwn, isObject, isRecord } from '../common/values.js';
 /** The capability by which an agent asks what became of a call. */
 export const OUTCOME = 'bridge/outcome';
 
+/** The elicitation by which an app reads what its agent streams to a handler; `params` has the callId. */
+export const INPUT = 'bridge/input';
+
+/** An elicitation's method, by its standard name. @param {unknown} name */
+export const elicitationMethod = (name) =>
+  name === 'elicitation/text' ? 'elicitation/input' : String(name);
+
 /** The notification that an app's capabilities have changed. */
 export const LIST_CHANGED = 'notifications/capabilities/list_changed';
 
@@ -89,10 +96,7 @@ export const isResponse = (value) =>
   typeof getOwn(value, 'success') === 'boolean' &&
   Object.keys(value).every((key) => RESPONSE_MEMBERS.includes(key));
 
-/**
- * Whether a capability says that it may run twice.
- * @param {unknown} annotations its hints
- */
+/** Whether a capability says that it may run twice. @param {unknown} annotations its hints */
 export const isRepeatable = (annotations) =>
   ['readOnlyHint', 'idempotentHint'].some((hint) => getOwn(annotations, hint) === true);
 
@@ -114,11 +118,7 @@ export function progressInfo(info) {
   return read;
 }
 
-/**
- * Checks the progress that a handler reports.
- * @param {any} info what the handler gave
- * @throws {TypeError} if it has the wrong form
- */
+/** Checks the progress that a handler reports. @param {any} info what the handler gave @throws {TypeError} if it has the wrong form */
 export function checkedProgress(info) {
   const isNumber = (/** @type {string} */ key) =>
     ['number', 'undefined'].includes(typeof info[key]);

@@ -44,26 +44,13 @@ export function readData(role, message) {
   return isData && typeof id === 'string' ? { id, response } : undefined;
 }
 
-/**
- * @param {string} callId
- * @param {string} capability
- * @param {unknown} params
- */
-export const callMessage = (callId, capability, params) => ({
-  type: abp.TYPE_CALL,
-  id: callId,
-  timestamp: Date.now(),
-  payload: { capability, params, options: { callId }, callId },
-});
+/** @param {string} type @param {unknown} id @param {unknown} payload */
+const messageOf = (type, id, payload) => ({ type, id, timestamp: Date.now(), payload });
 
-/**
- * @param {abp.Role} role of who responds
- * @param {unknown} id of the call's message
- * @param {unknown} response
- */
-export const responseMessage = (role, id, response) => ({
-  type: RESPONSE_TYPES[role],
-  id,
-  timestamp: Date.now(),
-  payload: response,
-});
+/** @param {string} callId @param {string} capability @param {unknown} params */
+export const callMessage = (callId, capability, params) =>
+  messageOf(abp.TYPE_CALL, callId, { capability, params, options: { callId }, callId });
+
+/** @param {abp.Role} role of who responds @param {unknown} id of the call's message @param {unknown} response */
+export const responseMessage = (role, id, response) =>
+  messageOf(RESPONSE_TYPES[role], id, response);

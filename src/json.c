@@ -236,6 +236,7 @@ void json_add_string(struct json_text *out, const char *name, const char *text, 
 }
 
 void json_add_raw(struct json_text *out, const char *name, const char *json, size_t length) {
+  if (!json) return;
   put_name(out, name);
   put(out, json, length);
 }

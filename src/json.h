@@ -50,6 +50,7 @@ void json_begin(struct json_text *out);
 void json_open(struct json_text *out, const char *name);
 void json_close(struct json_text *out);
 void json_add_string(struct json_text *out, const char *name, const char *text, size_t length);
+/* Nothing for NULL. */
 void json_add_raw(struct json_text *out, const char *name, const char *json, size_t length);
 /* The members of another object, given as JSON from its `{` to its `}`. */
 void json_add_members(struct json_text *out, const char *json, size_t length);

@@ -14,8 +14,8 @@ struct wire {
   json_value *message; /* the one being worked on: its strings are borrowed until the next input */
   const char *text;    /* and where it was parsed from */
   abp_body body;       /* its parts, for native users */
-  struct json_slice target; /* a cancel's callId as JSON */
-  struct json_text printed; /* the message last printed, or the one being printed */
+  struct cancel_text cancel; /* what the answer to a cancel repeats; target NULL: nothing */
+  struct json_text printed;  /* the message last printed, or the one being printed */
 };
 
 /* The kinds of messages: those of abp_message, then these. An int holds either. */

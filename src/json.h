@@ -31,6 +31,7 @@ int json_is_number(const json_value *value);
 uint32_t json_ms(const json_value *value);
 /* A whole number in 0..2^53, or UINT64_MAX for anything else. */
 uint64_t json_count(const json_value *value);
+uint64_t json_whole(double number);
 /* Where a value stands in the text that `document` was parsed from. */
 struct json_slice json_source(const json_value *document, const char *text,
                               const json_value *value);

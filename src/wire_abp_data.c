@@ -23,9 +23,7 @@ static void set_name(struct wire *wire, const json_value *object, const char *me
   wire->body.name_length = wire->body.name ? strlen(wire->body.name) : 0;
 }
 
-/* What a caller says of a window; 0 for anything but a whole number. */
-static uint32_t window_of(const json_value *stream, const char *name) {
-  const uint64_t count = json_count(json_member(stream, name));
+uint32_t wire_window(uint64_t count) {
   return count == UINT64_MAX ? 0 : count > UINT32_MAX ? UINT32_MAX : (uint32_t)count;
 }
 
@@ -59,7 +57,8 @@ static int take_asked(abp_endpoint *ep, const json_value *payload, int call, con
                           !call         ? 0
                           : body->token ? flags | ABP_WANTS_PROGRESS
                                         : flags,
-                          window_of(stream, "chunks"), window_of(stream, "bytes"),
+                          wire_window(json_count(json_member(stream, "chunks"))),
+                          wire_window(json_count(json_member(stream, "bytes"))),
                           about.text && (call || !stream) ? &about : NULL, fault);
 }
 

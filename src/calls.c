@@ -91,7 +91,7 @@ static int add(struct calls *calls, const abp_id *id, uint32_t hash, uint32_t fl
   return status;
 }
 
-void calls_forget_old(struct calls *calls, uint32_t keep) {
+COLD void calls_forget_old(struct calls *calls, uint32_t keep) {
   struct call_list *memory = &calls->table.memory;
   while (memory->count > keep ||
          (memory->count && calls->now - table_call(&calls->table, memory->head)->deadline >

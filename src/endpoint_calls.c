@@ -127,7 +127,7 @@ COLD int abp_send_failed(abp_endpoint *ep, abp_call call) {
   return endpoint_enter(ep) == ABP_OK ? calls_send_failed(&ep->calls, call) : ABP_E_UNDRAINED;
 }
 
-int abp_progress_received(abp_endpoint *ep, const abp_id *id) {
+COLD int abp_progress_received(abp_endpoint *ep, const abp_id *id) {
   if (endpoint_enter(ep) != ABP_OK) return ABP_E_UNDRAINED;
   session_heard(&ep->session, ep->calls.now);
   const uint32_t slot = endpoint_find(ep, id, CALL_OUT);

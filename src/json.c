@@ -116,7 +116,10 @@ uint32_t json_ms(const json_value *value) {
 }
 
 uint64_t json_count(const json_value *value) {
-  const double number = cJSON_IsNumber(value) ? value->valuedouble : -1;
+  return json_whole(cJSON_IsNumber(value) ? value->valuedouble : -1);
+}
+
+uint64_t json_whole(double number) {
   if (!(number >= 0 && number <= 9007199254740992.0)) return UINT64_MAX;
   const uint64_t count = (uint64_t)number;
   return (double)count < number ? UINT64_MAX : count;
@@ -236,6 +239,7 @@ void json_add_string(struct json_text *out, const char *name, const char *text, 
 }
 
 void json_add_raw(struct json_text *out, const char *name, const char *json, size_t length) {
+  if (!json) return;
   put_name(out, name);
   put(out, json, length);
 }

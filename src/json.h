@@ -31,6 +31,7 @@ int json_is_number(const json_value *value);
 uint32_t json_ms(const json_value *value);
 /* A whole number in 0..2^53, or UINT64_MAX for anything else. */
 uint64_t json_count(const json_value *value);
+uint64_t json_whole(double number);
 /* Where a value stands in the text that `document` was parsed from. */
 struct json_slice json_source(const json_value *document, const char *text,
                               const json_value *value);
@@ -50,6 +51,7 @@ void json_begin(struct json_text *out);
 void json_open(struct json_text *out, const char *name);
 void json_close(struct json_text *out);
 void json_add_string(struct json_text *out, const char *name, const char *text, size_t length);
+/* Nothing for NULL. */
 void json_add_raw(struct json_text *out, const char *name, const char *json, size_t length);
 /* The members of another object, given as JSON from its `{` to its `}`. */
 void json_add_members(struct json_text *out, const char *json, size_t length);

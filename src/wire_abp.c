@@ -144,12 +144,12 @@ static int read_initialize_result(abp_endpoint *ep, const json_value *payload, c
 
 static int read_cancel(abp_endpoint *ep, const json_value *payload,
                        const struct json_slice *reason) {
-  struct wire *wire = ep->wire;
+  struct cancel_text *from = &ep->wire->cancel;
   const abp_id target = wire_id_of(json_member_text(payload, "callId"));
-  wire_source(wire, json_member(payload, "callId"), &wire->target.text, &wire->target.length);
-  const struct cancel_text from = {wire->body.id, wire->target.text, wire->body.id_length,
-                                   wire->target.length};
-  return endpoint_cancel(ep, &target, reason->text, reason->length, &from);
+  wire_source(ep->wire, json_member(payload, "callId"), &from->target, &from->target_length);
+  from->id = ep->wire->body.id;
+  from->id_length = ep->wire->body.id_length;
+  return endpoint_cancel(ep, &target, reason->text, reason->length, from);
 }
 
 /* What it stops is answered by its own result. */
@@ -170,8 +170,6 @@ static int is_probe(const abp_endpoint *ep, const abp_id *id) {
          memcmp(id->text + length, PROBE_SUFFIX, strlen(PROBE_SUFFIX)) == 0;
 }
 
-static const char HEX[] = "0123456789abcdef";
-
 /* Nobody waits for the answer to a cancel that a signal or the clock asked for, but it decides how
  * the call ends. So the cancel's id is P.c and the handle of its call: the letter tells it from
  * every call's id. add_cancel_id() writes it. Returns 0 if the id is not such a one. */
@@ -182,9 +180,10 @@ static abp_call stopped_call(const abp_endpoint *ep, const abp_id *id) {
     return 0;
   abp_call call = 0;
   for (uint32_t i = length + 2; i < id->length; i++) {
-    const char *digit = memchr(HEX, id->text[i], 16);
-    if (!digit) return 0;
-    call = call << 4 | (abp_call)(digit - HEX);
+    const char c = id->text[i];
+    const uint32_t digit = (uint32_t)(c <= '9' ? c - '0' : c - 'a' + 10);
+    if (digit > 15) return 0;
+    call = call << 4 | digit;
   }
   return call;
 }
@@ -217,7 +216,7 @@ int wire_open(abp_endpoint *ep, const char *text, size_t length) {
   wire->message = message;
   wire->text = text;
   memset(&wire->body, 0, sizeof wire->body);
-  wire->target = (struct json_slice){NULL, 0};
+  wire->cancel.target = NULL;
   wire_source(wire, json_member(message, "id"), &wire->body.id, &wire->body.id_length);
   return ABP_OK;
 }
@@ -361,7 +360,7 @@ static void add_cancel_id(const abp_endpoint *ep, struct json_text *out, abp_cal
   id[length++] = '.';
   id[length++] = 'c';
   for (int shift = 28; shift >= 0; shift -= 4)
-    id[length++] = HEX[call >> shift & 15];
+    id[length++] = "0123456789abcdef"[call >> shift & 15];
   json_add_string(out, "id", id, length);
 }
 
@@ -382,17 +381,14 @@ static void print_cancel_result(const abp_endpoint *ep, const abp_action *action
   const struct json_slice target =
       action->text
           ? (struct json_slice){action->text + action->chunks, action->length - action->chunks}
-          : ep->wire->target;
+          : (struct json_slice){ep->wire->cancel.target, ep->wire->cancel.target_length};
   const char *reason = nth_text(REASONS, answer);
   const abp_error error = answer == ANSWER_BUSY              ? ABP_RATE_LIMITED
                           : answer == ANSWER_NOT_INITIALIZED ? ABP_NOT_INITIALIZED
                           : answer == ANSWER_INVALID         ? ABP_INVALID_ID
                                                              : ABP_NO_ERROR;
   const char *said = answer == ANSWER_DECLINED ? ep->calls.reason : NULL;
-  if (target.text)
-    json_add_raw(out, "callId", target.text, target.length);
-  else
-    wire_add_text(out, "callId", "");
+  json_add_raw(out, "callId", target.text ? target.text : "\"\"", target.text ? target.length : 2);
   json_add_bool(out, "cancelled", answer == ANSWER_CANCELLED);
   if (said && utf8_valid(said, ep->calls.reason_length))
     json_add_string(out, "reason", said, ep->calls.reason_length);

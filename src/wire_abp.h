@@ -14,8 +14,8 @@ struct wire {
   json_value *message; /* the one being worked on: its strings are borrowed until the next input */
   const char *text;    /* and where it was parsed from */
   abp_body body;       /* its parts, for native users */
-  struct json_slice target; /* a cancel's callId as JSON */
-  struct json_text printed; /* the message last printed, or the one being printed */
+  struct cancel_text cancel; /* what the answer to a cancel repeats; target NULL: nothing */
+  struct json_text printed;  /* the message last printed, or the one being printed */
 };
 
 /* The kinds of messages: those of abp_message, then these. An int holds either. */
@@ -52,6 +52,8 @@ void wire_source(const struct wire *wire, const json_value *value, const char **
 void wire_id(const struct wire *wire, const json_value *value, abp_id *id);
 /* An id that must be a string. */
 abp_id wire_id_of(const char *text);
+/* What a caller says of a window: 0 is none, and so is what is no whole number (UINT64_MAX). */
+uint32_t wire_window(uint64_t count);
 /* The code of a payload's error; NULL if it has none. */
 const char *wire_error_code(const json_value *payload);
 /* What is printed: a message begins with its payload. */

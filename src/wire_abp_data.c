@@ -23,9 +23,7 @@ static void set_name(struct wire *wire, const json_value *object, const char *me
   wire->body.name_length = wire->body.name ? strlen(wire->body.name) : 0;
 }
 
-/* What a caller says of a window; 0 for anything but a whole number. */
-static uint32_t window_of(const json_value *stream, const char *name) {
-  const uint64_t count = json_count(json_member(stream, name));
+uint32_t wire_window(uint64_t count) {
   return count == UINT64_MAX ? 0 : count > UINT32_MAX ? UINT32_MAX : (uint32_t)count;
 }
 
@@ -45,27 +43,23 @@ static void set_asked(struct wire *wire, const json_value *payload, int call) {
   wire_source(wire, given(options, "repeats"), &body->repeats, &body->repeats_length);
 }
 
-static int take_call(abp_endpoint *ep, const json_value *payload, const abp_id *id, uint32_t flags,
-                     abp_error fault) {
-  const json_value *options = json_member(payload, "options"),
+static int take_asked(abp_endpoint *ep, const json_value *payload, int call, const abp_id *id,
+                      uint32_t flags, abp_error fault) {
+  const abp_body *body = &ep->wire->body;
+  const json_value *options = call ? json_member(payload, "options") : payload,
                    *stream = json_member(options, "stream");
-  const json_value *from = given(options, "callId") ? options : payload;
-  const abp_id key = given(from, "callId") ? wire_id_of(json_member_text(from, "callId")) : *id,
-               earlier = wire_id_of(json_member_text(options, "repeats"));
-  return endpoint_receive(ep, &key, ep->wire->body.timeout_ms,
-                          flags | (ep->wire->body.token ? ABP_WANTS_PROGRESS : 0u),
-                          window_of(stream, "chunks"), window_of(stream, "bytes"),
-                          earlier.text ? &earlier : NULL, fault);
-}
-
-static int take_question(abp_endpoint *ep, const json_value *payload, const abp_id *id,
-                         abp_error fault) {
-  const json_value *stream = json_member(payload, "stream");
-  const uint32_t timeout_ms = ep->wire->body.timeout_ms;
-  const abp_id about = wire_id_of(json_member_text(payload, "callId"));
-  if (!stream) return abp_question_received(ep, id, timeout_ms, &about, fault);
-  return abp_stream_received(ep, id, timeout_ms, 0, window_of(stream, "chunks"),
-                             window_of(stream, "bytes"), fault);
+  const json_value *named = given(options, "callId") ? options : payload;
+  /* The call that this one repeats, or on behalf of which something is asked. */
+  const abp_id about = wire_id_of(json_member_text(options, call ? "repeats" : "callId"));
+  abp_id key = *id;
+  if (call && given(named, "callId")) key = wire_id_of(json_member_text(named, "callId"));
+  return endpoint_receive(ep, &key, body->timeout_ms,
+                          !call         ? 0
+                          : body->token ? flags | ABP_WANTS_PROGRESS
+                                        : flags,
+                          wire_window(json_count(json_member(stream, "chunks"))),
+                          wire_window(json_count(json_member(stream, "bytes"))),
+                          about.text && (call || !stream) ? &about : NULL, fault);
 }
 
 /* What a result says of its work; ABP_FATE_NONE if it says nothing, or what is not known here. */
@@ -124,8 +118,8 @@ static int take(abp_endpoint *ep, uint32_t flags, abp_error fault) {
   wire_id(ep->wire, json_member(payload, kind == KIND_PROGRESS ? "operationId" : "callId"), &call);
   if (!fault && !ep->wire->body.name_length) fault = ABP_INVALID_PARAMS;
   switch (kind) {
-  case KIND_CALL: return take_call(ep, payload, &id, flags, fault);
-  case KIND_QUESTION: return take_question(ep, payload, &id, fault);
+  case KIND_CALL:
+  case KIND_QUESTION: return take_asked(ep, payload, kind == KIND_CALL, &id, flags, fault);
   case KIND_RESULT:
   case KIND_ANSWER: set_payload(ep->wire, payload); return read_response(ep, payload, &id);
   case KIND_NOTIFICATION: return read_notification(ep, payload);
@@ -188,10 +182,6 @@ const abp_body *abp_received(const abp_endpoint *ep) {
   return ep->has_message ? &ep->wire->body : &NOTHING;
 }
 
-static void add_payload(struct json_text *out, const char *name, const abp_body *body) {
-  if (body->payload) json_add_raw(out, name, body->payload, body->payload_length);
-}
-
 /* The call of the agent's on behalf of which something is asked, or 0: a handler of this app may
  * have called the one that asks, and have ended. */
 static abp_call received_above(const abp_endpoint *ep, uint32_t slot) {
@@ -208,17 +198,16 @@ static int print_request(const abp_endpoint *ep, const abp_action *action, const
   const int agent = ep->config.role == ABP_AGENT;
   wire_begin(out);
   json_add_string(out, agent ? "capability" : "method", body->name, body->name_length);
-  add_payload(out, "params", body);
+  json_add_raw(out, "params", body->payload, body->payload_length);
   if (agent) {
     json_open(out, "options");
     wire_add_call_id(ep, "callId", action->call);
-    if (body->token)
-      json_add_raw(out, "progressToken", body->token, body->token_length);
-    else if (call->flags & CALL_PROGRESS)
+    json_add_raw(out, "progressToken", body->token, body->token_length);
+    if (!body->token && call->flags & CALL_PROGRESS)
       wire_add_call_id(ep, "progressToken", action->call);
     if (body->input) json_add_bool(out, "input", 1);
-    if (body->key) json_add_raw(out, "idempotencyKey", body->key, body->key_length);
-    if (body->repeats) json_add_raw(out, "repeats", body->repeats, body->repeats_length);
+    json_add_raw(out, "idempotencyKey", body->key, body->key_length);
+    json_add_raw(out, "repeats", body->repeats, body->repeats_length);
   }
   if (timeout) json_add_number(out, "timeout", timeout);
   if (call->flags & CALL_ASKS) {
@@ -360,7 +349,7 @@ static int print_flow(const abp_endpoint *ep, const abp_action *action, const ab
   wire_add_call_id(ep, "callId", action->call);
   if (!chunk) json_add_number(out, "chunks", action->chunks);
   json_add_number(out, chunk ? "size" : "bytes", action->at);
-  if (chunk) add_payload(out, "chunk", body);
+  if (chunk) json_add_raw(out, "chunk", body->payload, body->payload_length);
   json_close(out);
   return chunk ? KIND_CHUNK : KIND_CREDIT;
 }
@@ -404,10 +393,8 @@ const char *abp_print_progress_token(abp_endpoint *ep, abp_call call, const abp_
   if (!wire_of(ep)) return NULL;
   struct json_text *out = &ep->wire->printed;
   wire_begin(out);
-  if (body->token)
-    json_add_raw(out, "operationId", body->token, body->token_length);
-  else
-    wire_add_call_id(ep, "operationId", call);
+  json_add_raw(out, "operationId", body->token, body->token_length);
+  if (!body->token) wire_add_call_id(ep, "operationId", call);
   if (body->payload_length && *body->payload == '{')
     json_add_members(out, body->payload, body->payload_length);
   else
@@ -429,7 +416,7 @@ const char *abp_print_notification(abp_endpoint *ep, const abp_body *body, uint6
   struct json_text *out = &ep->wire->printed;
   wire_begin(out);
   json_add_string(out, "event", body->name, body->name_length);
-  add_payload(out, "data", body);
+  json_add_raw(out, "data", body->payload, body->payload_length);
   json_close(out);
   return wire_finish(ep, KIND_NOTIFICATION, unix_ms, length);
 }

@@ -122,17 +122,6 @@ EXPORT("progress_wanted") int32_t progress_wanted(abp_endpoint *ep, abp_call cal
   return abp_progress_wanted(ep, call);
 }
 
-/* What a peer says of a stream. UINT64_MAX is what is no whole number in 0..2^53. */
-static uint64_t count_of(double number) {
-  if (!(number >= 0 && number <= 9007199254740992.0)) return UINT64_MAX;
-  const uint64_t count = (uint64_t)number;
-  return (double)count == number ? count : UINT64_MAX;
-}
-/* 0 is no window, and so is what is no whole number. */
-static uint32_t window_of(double number) {
-  const uint64_t count = count_of(number);
-  return count == UINT64_MAX ? 0 : count > UINT32_MAX ? UINT32_MAX : (uint32_t)count;
-}
 /* `chunks` and `bytes` are the window of a stream, 0 of any other call. The call that a question is
  * about follows the id in the scratch; length 0 is none. */
 EXPORT("call_received")
@@ -141,29 +130,30 @@ abp_packed call_received(abp_endpoint *ep, uint32_t id_length, abp_call_number n
                          abp_error fault, uint32_t about_length) {
   const abp_id *id = id_of(id_length, number);
   ids[1] = (abp_id){buffer + id_length, about_length, 0};
-  return first(ep, endpoint_receive(ep, id, timeout_ms, flags, window_of(chunks), window_of(bytes),
-                                    about_length ? &ids[1] : NULL, fault));
+  return first(ep, endpoint_receive(ep, id, timeout_ms, flags, wire_window(json_whole(chunks)),
+                                    wire_window(json_whole(bytes)), about_length ? &ids[1] : NULL,
+                                    fault));
 }
 EXPORT("stream_wanted") int32_t stream_wanted(abp_endpoint *ep, abp_call call) {
   return abp_stream_wanted(ep, call);
 }
 EXPORT("chunk") abp_packed chunk(abp_endpoint *ep, abp_call call, double size) {
-  return first(ep, abp_chunk(ep, call, count_of(size)));
+  return first(ep, abp_chunk(ep, call, json_whole(size)));
 }
 EXPORT("chunk_received")
 abp_packed chunk_received(abp_endpoint *ep, uint32_t id_length, abp_call_number number, double size,
                           uint32_t seen) {
   const abp_id *id = id_of(id_length, number);
-  return first(ep, abp_chunk_measured(ep, id, count_of(size), seen));
+  return first(ep, abp_chunk_measured(ep, id, json_whole(size), seen));
 }
 EXPORT("chunk_read") abp_packed chunk_read(abp_endpoint *ep, abp_call call, double size) {
-  return first(ep, abp_chunk_read(ep, call, count_of(size)));
+  return first(ep, abp_chunk_read(ep, call, json_whole(size)));
 }
 EXPORT("credit_received")
 abp_packed credit_received(abp_endpoint *ep, uint32_t id_length, abp_call_number number,
                            double chunks, double bytes) {
   const abp_id *id = id_of(id_length, number);
-  return first(ep, abp_credit_received(ep, id, count_of(chunks), count_of(bytes)));
+  return first(ep, abp_credit_received(ep, id, json_whole(chunks), json_whole(bytes)));
 }
 
 /* The reason follows the id in the scratch. */

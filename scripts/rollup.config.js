@@ -82,27 +82,33 @@ const copiedForLater = {
       : null,
 };
 
+/** What only the sides have. */
+const OWN =
+  /\/js\/(app\/(?!questions)|agent\/(?!rejection|call-stream)|session\/pending-cancel)|\/packages\/(main|page)\//;
+
 /**
- * Tells which file a module is put into. All of both sides is in one, since bundlers that split code would make a file of what parts that are
- * loaded later import, too, and another of the rest. The doors, which begin to load the core, are beside it.
- * @param {boolean} forPages whether nothing leaves out one of the doors
+ * Tells which file a module is put into. What both sides load at once is in one file: bundlers that split code would make files of what
+ * parts that are loaded later import, too, and of the rest. Nothing in it runs by itself, for other entries load it, too; the doors,
+ * which begin to load the core, are beside it.
+ * @param {boolean} forPages whether nothing leaves anything out: then what only the sides have is beside it, too
  * @returns {import('@rollup/wasm-node').GetManualChunk}
  */
 function layout(forPages) {
-  /** @type {Set<string>} what both sides import statically */
+  /** @type {Set<string>} what the sides import statically */
   let sides;
   return (id, { getModuleInfo }) => {
     const part = laterOf.get(id) ?? /\/dist\/(\w+-wasm)\.js$/.exec(id)?.[1];
     if (part) return part;
     if (id.endsWith(COPY))
       return copies.find(({ files }) => files.test(id.slice(0, -COPY.length)))?.part;
-    if (!forPages && DOORS.includes(id)) return `${basename(id, '.js')}-door`;
+    if (DOORS.includes(id)) return forPages ? 'sides' : `${basename(id, '.js')}-door`;
     if (!sides) {
       sides = new Set(DOORS);
       for (const file of sides)
         for (const other of getModuleInfo(file)?.importedIds ?? []) sides.add(other);
     }
-    return sides.has(id) ? 'common' : undefined;
+    if (!sides.has(id)) return undefined;
+    return forPages && OWN.test(id) ? 'sides' : 'common';
   };
 }
 

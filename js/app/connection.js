@@ -43,7 +43,7 @@ export class Connection {
    * @param {import('./expose.js').AppTransport} options.transport
    * @param {import('../driver/abp-core.js').Limits} [options.limits]
    * @param {boolean} [options.restart]
-   * @param {boolean} [options.plain] nothing beyond the published protocol
+   * @param {'frames' | 'none'} [options.upgrade] `'none'` for nothing beyond the published protocol
    * @param {(session: Session) => void} [options.onSession]
    * @param {(session: Session) => void} [options.onSessionEnd]
    * @param {(ended: Connection) => void} options.onEnd
@@ -52,7 +52,7 @@ export class Connection {
    * @param {import('../session/observers.js').Observers} [options.observers]
    */
   constructor(options) {
-    const { registry, transport, plain, memory } = options;
+    const { registry, transport, upgrade, memory } = options;
     this.#options = options;
     this.transport = transport;
     this.endpoint = new Endpoint({
@@ -63,7 +63,7 @@ export class Connection {
         abp.PROGRESS |
         abp.ELICITATION |
         abp.DYNAMIC_CAPABILITIES |
-        (plain ? 0 : carried(transport) | (memory ? abp.OUTCOMES : 0)),
+        (upgrade === 'none' ? 0 : carried(transport) | (memory ? abp.OUTCOMES : 0)),
       callee: registry,
       side: {
         prepare: transport.prepare,
@@ -81,7 +81,7 @@ export class Connection {
         onHandshake: (message, via) => this.#answer(message, via),
         onSession: (state, message) => {
           if (state === abp.SESSION_READY) this.#begin(message);
-          else if (state === abp.SESSION_CLOSED || state === abp.SESSION_LOST) this.#end();
+          else this.#end();
         },
         onEnd: () => {
           this.#end();

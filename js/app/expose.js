@@ -254,7 +254,6 @@ export class Exposed {
         app: this.#app,
         registry: this.#foreign ?? this.#registry,
         transport,
-        plain: this.#options.upgrade === 'none',
         observers: this.#observers,
         onSessionEnd: (session) => {
           invokeReportingErrors(this.#options.onSessionEnd, session);

@@ -120,15 +120,15 @@ export class Registry {
   /** By name. @type {Map<string, Entry>} */
   all = new Map();
 
-  /** @param {Record<string, Capability | Handler>} capabilities */
-  constructor(capabilities) {
-    if (capabilities !== undefined && !isRecord(capabilities)) {
+  /** @param {Record<string, Capability | Handler>} [capabilities] */
+  constructor(capabilities = {}) {
+    if (!isRecord(capabilities)) {
       throw new AbpError(
         'INVALID_PARAMS',
         "expose needs capabilities: an object of handlers by name, { 'text.echo': (params) => params }",
       );
     }
-    for (const [name, capability] of Object.entries(capabilities ?? {})) this.set(name, capability);
+    for (const [name, capability] of Object.entries(capabilities)) this.set(name, capability);
   }
 
   /**

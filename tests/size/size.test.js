@@ -64,7 +64,7 @@ test('what a side loads later does not bring the other side with it', () => {
     for (const file of files) for (const other of importsOf(file)) files.add(other);
     return files;
   };
-  for (const name of ['agent-parts.js', 'outcome.js', 'shared-parts.js', 'trace.js'])
+  for (const name of ['agent-parts.js', 'shared-parts.js', 'trace.js'])
     assert.ok(!loadedWith(name).has('later-app.js'), name);
   for (const name of ['app-parts.js', 'memory.js', 'manifest.js'])
     assert.ok(!loadedWith(name).has('later-agent.js'), name);

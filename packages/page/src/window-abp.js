@@ -41,6 +41,10 @@ export function windowAbp(exposed, app, installs) {
     notifyProgress(/** @type {unknown} */ info) {
       exposed.sessions.forEach((session) => session.notifyProgress(info));
     },
+    /** This library's own: automation exchanges messages with the app itself. @param {import('../../../js/transports/transport.js').Transport} transport */
+    [Symbol.for('abp-bridge.accept')](transport) {
+      exposed.accept(transport);
+    },
     /** This library's own: reads a result while it is made. The call begins with the loop. @param {unknown[]} args */
     async *stream(...args) {
       return yield* (await load()).stream(...args);
@@ -49,11 +53,6 @@ export function windowAbp(exposed, app, installs) {
   for (const method of METHODS.split(' ')) {
     abp[method] = async (/** @type {unknown[]} */ ...args) => (await load())[method](...args);
   }
-  // This library's own: automation exchanges messages with the app itself.
-  Object.defineProperty(abp, Symbol.for('abp-bridge.accept'), {
-    value: (/** @type {import('../../../js/transports/transport.js').Transport} */ transport) =>
-      exposed.accept(transport),
-  });
   for (const name of /** @type {import('./local-agent.js').EventName[]} */ (EVENTS.split(' '))) {
     const register = (/** @type {((...args: unknown[]) => unknown) | undefined} */ handler) => {
       // A client that chains to the previous handler calls the registrar with an event.

@@ -41,7 +41,7 @@ export class RelayTransport extends Receiver {
         close() {},
       },
       limits: this.#limits,
-      plain: true,
+      upgrade: 'none',
       onEnd() {},
     }));
   }

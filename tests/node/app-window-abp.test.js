@@ -31,7 +31,7 @@ async function begun(capabilities, options) {
 
 test('a page that stands still while its session begins has it afterwards', async () => {
   const standStill = ({ type }) => {
-    for (const end = performance.now() + 300; type === 'message' && performance.now() < end; );
+    for (const end = performance.now() + 300; type === 'message' && performance.now() < end;);
   };
   const abp = await begun({ x: () => 1 }, { trace: standStill });
   assert.equal(abp.initialized, true);

@@ -29,6 +29,15 @@ async function begun(capabilities, options) {
   return abp;
 }
 
+test('a page that stands still while its session begins has it afterwards', async () => {
+  const standStill = ({ type }) => {
+    for (const end = performance.now() + 300; type === 'message' && performance.now() < end;);
+  };
+  const abp = await begun({ x: () => 1 }, { trace: standStill });
+  assert.equal(abp.initialized, true);
+  assert.equal((await abp.call('x')).data, 1);
+});
+
 /** A handler that ends when its call is cancelled, and a promise of its beginning. */
 function held() {
   let start;

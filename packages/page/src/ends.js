@@ -62,6 +62,8 @@ export class AgentEnd {
   post(message) {
     const app = this.#app;
     if (message.type === 'initialize') {
+      // It is repeated where its answer took long. A second one would end the session that it began.
+      if (app.agent === this) return;
       app.newcomer = this;
       const own = Object.fromEntries(OWN_FEATURES.map((name) => [name, true]));
       const features = { ...this.#hello.features, ...own };

@@ -384,13 +384,13 @@ export class Call {
   /**
    * Runs a handler. Of a generator no line runs before its first chunk is taken. One that has `later` waits for its turn: it is given
    * the call, postpones it, and begins it.
-   * @param {((params: any, context: any) => unknown) & { later?: (params: any, call: Call) => Promise<unknown> }} handler
+   * @param {((params: any, context: any) => unknown) & { later?: (params: any, context: any, call: Call) => Promise<unknown> }} handler
    * @param {unknown} params
    * @param {unknown} context
    */
   invoke(handler, params, context) {
     if (isGenerator(handler)) this.postpone();
-    return handler.later?.(params, this) ?? handler(params, context);
+    return handler.later?.(params, context, this) ?? handler(params, context);
   }
 
   /** Its handler waits for something before it begins. */

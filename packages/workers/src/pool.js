@@ -435,7 +435,7 @@ export class Pool {
     /** @param {unknown} params @param {TaskOptions} [options] @param {Call} [call] */
     const run = (params, options, call) =>
       new Promise((resolve, reject) => {
-        requireOptions('a task', options, call ? {} : TASK_OPTIONS, true);
+        if (!call) requireOptions('a task', options, TASK_OPTIONS, true);
         if (options && !('signal' in options)) this.#warn();
         const task = new Task(this, name, params, options ?? {}, call, resolve, reject);
         if (this.#closed) task.fail(new AbpError('CAPABILITY_UNAVAILABLE', 'The pool is closed'));
@@ -444,10 +444,10 @@ export class Pool {
       });
     /** @param {any} [params] @param {TaskOptions} [options] */
     const handler = (params, options) => run(params, options);
-    /** For what runs handlers, when this is one. @param {unknown} params @param {TaskOptions & Call} call */
-    const later = (params, call) => {
+    /** For what runs handlers, when this is one. @param {unknown} params @param {any} context @param {Call} [call] whose context it is */
+    const later = (params, context, call = context) => {
       call.postpone();
-      return run(params, call, call);
+      return run(params, context, call);
     };
     return Object.assign(handler, { later });
   }

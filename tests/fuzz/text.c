@@ -30,8 +30,7 @@ static void line(struct side *side, const char *text, size_t length, uint64_t *n
     side_drain(side, abp_lost(ep));
     if (ep->config.role == ABP_AGENT) side_drain(side, abp_connect(ep, 0));
     return;
-  default:
-    side_drain(side, abp_receive(ep, text, length));
+  default: side_drain(side, abp_receive(ep, text, length));
   }
 }
 

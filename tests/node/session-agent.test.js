@@ -48,7 +48,6 @@ async function begun({ features = FEATURES, ...options } = {}) {
   };
   return it;
 }
-const question = (id, method) => ({ type: 'elicitation/request', id, payload: { method } });
 const notification = (event) => ({ type: 'notification', payload: { event } });
 const entry = (message) => [6, 0, undefined, message];
 const entries = (count) => Array.from({ length: count }, () => entry(notification('n'))).flat();

@@ -105,15 +105,16 @@ export class Player {
         this.calls = [];
         x.destroy(this.ep);
         this.#configure(text, {
-          ...{ role: a, features: b, max_calls: 4, max_concurrent: c, remembered: 3 },
-          ...{ remember_ms: 1000, grace_ms: 50, max_id: 64, max_text: 4096 },
           ...{
-            heartbeat_ms: 200,
-            restart: d & 1,
-            foreign: d >> 1,
-            stream_chunks: 2,
-            stream_bytes: 100,
+            role: a,
+            features: b,
+            maxCalls: 4,
+            maxConcurrent: c,
+            remembered: 3,
+            rememberFor: 1000,
           },
+          ...{ grace: 50, maxIdLength: 64, maxControlLength: 4096, heartbeat: 200 },
+          ...{ restart: d & 1, foreign: d >> 1, streamChunks: 2, streamBytes: 100 },
         });
         this.ep = x.create(e);
         return;

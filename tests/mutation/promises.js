@@ -57,17 +57,17 @@ export const FAULTS = [
   {
     room: 'outcome',
     promise: 'an error of a call that may have run does not say that it can be repeated',
-    file: 'js/wire/messages.js',
-    from: 'const isSafe = repeatable || known === abp.FATE_UNSTARTED;',
-    to: 'const isSafe = true;',
+    file: 'src/wire_abp_data.c',
+    from: '  if (!stands && !told->repeatable && failure.fate != ABP_FATE_UNSTARTED) failure.retryable = 0;\n',
+    to: '',
     by: 'tests/node/outcomes.test.js',
   },
   {
     room: 'outcome',
     promise: 'a call that its deadline ended is told as timed out',
-    file: 'js/session/endpoint.js',
-    from: '[abp.TIMED_OUT]: abp.TIMEOUT_ERROR',
-    to: '[abp.TIMED_OUT]: abp.CANCELLED_ERROR',
+    file: 'src/wire_abp_data.c',
+    from: 'told->expired ? ABP_TIMEOUT_ERROR',
+    to: 'told->expired ? ABP_CANCELLED_ERROR',
     by: 'tests/node/outcomes.test.js',
   },
 

@@ -179,27 +179,6 @@ export class AbpCore extends Core {
     return responseOf(this.#printed(at), given);
   }
 
-  /**
-   * What became of a received call, in this session or an older one.
-   * @param {string} callId
-   * @returns {{ fate: abp.Fate, outcome: abp.Outcome, call: abp.Handle }} `fate` is `FATE_NONE` if the call is not known;
-   *   `call` is its handle if it has not ended
-   */
-  became(callId) {
-    const length = this.writeId(callId);
-    const packed = this.x.became(this.pointer, length);
-    return {
-      fate: /** @type {abp.Fate} */ (packed & 255),
-      outcome: /** @type {abp.Outcome} */ (packed >> 8),
-      call: this.call,
-    };
-  }
-
-  /** The handle of a received call as long as it is remembered, else 0. @param {string} callId */
-  remembered(callId) {
-    return this.x.remembered(this.pointer, this.writeId(callId));
-  }
-
   /** The id of a call as text. @param {abp.Handle} call */
   idText(call) {
     return this.instance.readScratch(this.x.id_text(this.pointer, call));

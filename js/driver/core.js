@@ -82,7 +82,7 @@ export class Core {
   constructor(module, layout, config, tap) {
     this.#module = module;
     this.instance = module.instance();
-    this.x = tap ? tap(this.instance) : this.instance.x;
+    this.x = tap?.(this.instance) ?? this.instance.x;
     const fields = Object.entries(layout).map(([name, offset]) => [
       offset,
       limitOf(/** @type {any} */ (config)[name]),
@@ -161,10 +161,9 @@ export class Core {
    * @returns {Record<string, number>}
    */
   counters(counters = COUNTERS) {
-    const count = (/** @type {[string, number]} */ [name, counter]) => [
-      name,
-      this.x.count(this.pointer, counter),
-    ];
-    return Object.fromEntries(Object.entries(counters).map(count));
+    /** @type {Record<string, number>} */
+    const counted = {};
+    for (const name in counters) counted[name] = this.x.count(this.pointer, counters[name]);
+    return counted;
   }
 }

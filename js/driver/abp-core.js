@@ -91,20 +91,6 @@ export class AbpCore extends Core {
     return JSON.parse(this.instance.readTerminated(at));
   }
 
-  /**
-   * Writes texts to the scratch, one after the other.
-   * @param {(string | undefined)[]} texts
-   * @returns {any} their lengths in bytes
-   */
-  #writeAll(texts) {
-    let end = 0;
-    return texts.map((text) => {
-      const length = this.write(text, end);
-      end += length;
-      return length;
-    });
-  }
-
   /** The message of the SEND or REFUSE just taken. */
   get message() {
     return this.#printed(this.x.print(this.pointer, Date.now()));
@@ -139,18 +125,24 @@ export class AbpCore extends Core {
   /**
    * Prints a message that has a value.
    * @param {Said} said what is in it
-   * @param {(at: AbpCore) => number} print prints it
+   * @param {abp.Kind} kind of the action; `REPORT` for progress, `NOTIFY` for a notification
+   * @param {abp.Handle} [call]
+   * @param {[number, number]} [amount] chunks and bytes
    * @returns {any} undefined if there is nothing to be said any more
    */
-  print({ name, progress, idempotencyKey, about, input, value, whole = '0' }, print) {
+  print(said, kind, call = 0, [chunks, bytes] = [0, 0]) {
+    const { name, progress, idempotencyKey, about, input, value, whole = '0' } = said;
     const values = [progress, idempotencyKey, about].map((part) => JSON.stringify(part));
-    const [ofName, ofPayload, ofProgress, ofKey, ofAbout] = this.#writeAll([
-      name,
-      whole,
-      ...values,
-    ]);
-    this.x.say(ofName, ofPayload, 0, ofProgress, ofKey, ofAbout, Number(!!input));
-    const at = print(this);
+    let end = 0;
+    const lengths = /** @type {[number, number, number, number, number]} */ (
+      [name, whole, ...values].map((text) => {
+        const length = this.write(text, end);
+        end += length;
+        return length;
+      })
+    );
+    const { x, pointer } = this;
+    const at = x.print_body(pointer, kind, call, chunks, bytes, Date.now(), ...lengths, +!!input);
     if (!at) return undefined;
     const message = this.#printed(at);
     const { payload } = message;

@@ -427,7 +427,7 @@ export class Endpoint {
       const message =
         isPlain && this.role === abp.AGENT
           ? callMessage(callId ?? this.core.idText(handle), /** @type {string} */ (name), params)
-          : this.#print(abp.REQUEST, call, asked, window);
+          : this.core.print(asked, abp.REQUEST, handle, window);
       const failed = (/** @type {unknown} */ error) => call.unsent(error);
       return this.send(message, { transfer, kind: 'request', failed });
     }
@@ -437,19 +437,6 @@ export class Endpoint {
     more.push(...(window ?? [0, 0]), about ?? !!input, idempotencyKey);
     while (more.length > 3 && !more.at(-1)) more.pop();
     return frames.add(FrameKind.REQUEST_WITH, key, name, more, transfer);
-  }
-
-  /**
-   * What the core prints of a call.
-   * @param {abp.Kind} kind
-   * @param {Call} call
-   * @param {any} said
-   * @param {[number, number]} [amount] chunks and bytes
-   */
-  #print(kind, { handle }, said, [chunks, bytes] = [0, 0]) {
-    return this.core.print(said, ({ x, pointer }) =>
-      x.print_action(pointer, kind, handle, chunks, bytes, Date.now()),
-    );
   }
 
   /**
@@ -504,9 +491,7 @@ export class Endpoint {
     const number = frames && this.core.number(handle);
     if (number) return frames.add(FrameKind.PROGRESS, number, undefined, info);
     const said = { whole: '{}', progress: isById ? undefined : token };
-    const message = this.core.print(said, ({ x, pointer }) =>
-      x.print_progress(pointer, handle, Date.now()),
-    );
+    const message = this.core.print(said, abp.REPORT, handle);
     message.payload = { ...info, ...message.payload };
     return this.send(message, { kind: 'droppable' });
   }
@@ -519,9 +504,7 @@ export class Endpoint {
   /** @param {string} event @param {unknown} data */
   notify(event, data) {
     if (!this.has(abp.NOTIFICATIONS)) return;
-    const message = this.core.print({ name: '', value: data }, ({ x, pointer }) =>
-      x.print_notification(pointer, Date.now()),
-    );
+    const message = this.core.print({ name: '', value: data }, abp.NOTIFY);
     // A program may name it by anything that can be sent.
     message.payload.event = event;
     this.send(message);
@@ -537,7 +520,7 @@ export class Endpoint {
     const transfer = transferOf(chunk);
     const frames = this.#frames;
     if (!frames || call.key === undefined) {
-      const message = this.#print(abp.CHUNK, call, { value: chunk }, [0, size]);
+      const message = this.core.print({ value: chunk }, abp.CHUNK, call.handle, [0, size]);
       const failed = (/** @type {unknown} */ error) => call.chunkFailed(error);
       return this.send(message, { transfer, failed });
     }
@@ -558,7 +541,8 @@ export class Endpoint {
    * @param {[number, number]} amount chunks and bytes
    */
   sendCredit(call, amount) {
-    if (!call.key || !this.#frames) return this.send(this.#print(abp.CREDIT, call, {}, amount));
+    if (!call.key || !this.#frames)
+      return this.send(this.core.print({}, abp.CREDIT, call.handle, amount));
     return this.#frames.add(FrameKind.CREDIT, call.key, ...amount);
   }
 

@@ -101,7 +101,7 @@ export const loadPart = (loading) =>
   });
 
 /**
- * Does something once, when it is first needed. If that fails, the next one tries again.
+ * Does something once, when it is first needed. If that fails, the next one tries again; who needs it, handles that.
  * @template T
  * @param {() => Promise<T>} load
  * @returns {() => Promise<T>}
@@ -109,11 +109,10 @@ export const loadPart = (loading) =>
 export function loadOnce(load) {
   /** @type {Promise<T> | undefined} */
   let loading;
-  return () =>
-    (loading ??= load().catch((error) => {
-      loading = undefined;
-      throw error;
-    }));
+  return () => {
+    if (!loading) (loading = load()).catch(() => (loading = undefined));
+    return loading;
+  };
 }
 
 /**
@@ -155,7 +154,7 @@ export function safely(read, otherwise) {
 export function invokeReportingErrors(callback, ...args) {
   try {
     const returned = /** @type {any} */ (callback?.(...args));
-    if (typeof returned?.then === 'function') Promise.resolve(returned).catch(reportError);
+    if (typeof returned?.then === 'function') returned.then(undefined, reportError);
     return returned;
   } catch (error) {
     reportError(error);

@@ -13,7 +13,7 @@ import { Machine, argOf, kindOf } from '../driver/machine.js';
 import * as FrameKind from '../wire/frame-kinds.js';
 import { FrameWriter, MAX_FRAME_ENTRIES } from '../wire/frames.js';
 import { OUTCOME, progressInfo } from '../wire/messages.js';
-import { callMessage, readCall, readData, responseMessage } from '../wire/ordinary.js';
+import { callMessage, readOrdinary, responseMessage } from '../wire/ordinary.js';
 import { reasonUnsent, warnUnsent } from '../wire/unsent.js';
 import { Call, failedBy } from './call.js';
 
@@ -189,18 +189,17 @@ export class Endpoint {
   /** @param {unknown} message @returns {unknown} */
   #message(message) {
     if (this.state === abp.SESSION_CONNECTING) this.heard = message;
-    const { core, machine, role } = this;
     // The core need not read those of an ordinary call.
-    const asked = role === abp.APP ? readCall(message) : undefined;
-    if (asked) {
-      const { id, callId, name, params } = asked;
-      const timeout = milliseconds(asked.timeout);
-      return this.#called(new Call(this, name, params, { id, timeout }), callId);
+    const read = readOrdinary(this.role, message);
+    if (!read) return this.#read(message);
+    const { id, payload, callId, name } = read;
+    if (callId !== undefined) {
+      const timeout = milliseconds(read.timeout);
+      return this.#called(new Call(this, name, getOwn(payload, 'params'), { id, timeout }), callId);
     }
-    const data = readData(role, message);
-    if (!data) return this.#read(message);
-    return machine.feed((x, pointer) => x.value_received(pointer, core.writeId(data.id), 0), {
-      payload: data.response,
+    const { core, machine } = this;
+    return machine.feed((x, pointer) => x.value_received(pointer, core.writeId(id), 0), {
+      payload,
     });
   }
 
@@ -689,7 +688,7 @@ export class Endpoint {
           record.fail({
             success: false,
             error: { code: 'INTERNAL_ERROR', message: 'The bridge failed', retryable: false },
-            metadata: { outcome: abp.FATES[abp.FATE_UNKNOWN] },
+            metadata: { outcome: 'unknown' },
           });
         invokeReportingErrors(this.side.onSession, abp.SESSION_LOST, undefined);
       },

@@ -86,9 +86,11 @@ export function listenToPort(port, listener, worker) {
   const [on, off] = emits
     ? ['on', port.off ? 'off' : 'removeListener']
     : ['addEventListener', 'removeEventListener'];
-  for (const [target, type, heard] of listeners) target?.[on](type, heard);
-  port.start?.(); // a worker's own scope has nothing to start
-  return () => {
-    for (const [target, type, heard] of listeners) target?.[off](type, heard);
+  /** @param {string} method */
+  const each = (method) => {
+    for (const [target, type, heard] of listeners) target?.[method](type, heard);
   };
+  each(on);
+  port.start?.(); // a worker's own scope has nothing to start
+  return () => each(off);
 }

@@ -37,12 +37,12 @@ export class AbpError extends Error {
    */
   constructor(code, message, more = {}) {
     super(message, more);
-    const { retryable = false, details, retryAfter, alternatives } = more;
+    const { details, retryAfter, alternatives } = more;
     this.name = 'AbpError';
     /** Which error it is: one of the protocol's codes, or an app's own. */
     this.code = code;
     /** Whether the same request may succeed later, and can safely be made again. */
-    this.retryable = retryable;
+    this.retryable = more.retryable ?? false;
     /** What else its author says of it. */
     if (details !== undefined) this.details = details;
     /** Ms to wait before the next attempt. */
@@ -181,17 +181,18 @@ const UNREADABLE = 'The thrown value cannot be read';
 const wordsOf = (error) => String(error?.message ?? error ?? 'The operation failed');
 
 /** What browsers throw when the user or a policy says no, in the protocol's codes. */
-const PERMISSION = new Map([
-  ['NotAllowedError', 'PERMISSION_DENIED'],
-  ['SecurityError', 'PERMISSION_REQUIRED'],
-]);
+const PERMISSION = /** @type {Record<string, any>} */ ({
+  __proto__: null,
+  NotAllowedError: 'PERMISSION_DENIED',
+  SecurityError: 'PERMISSION_REQUIRED',
+});
 
 /**
  * Whether something has the protocol's own shape of an error.
  * @param {any} thrown
  */
 export const isErrorObject = (thrown) =>
-  safely(() => typeof thrown.code === 'string' && typeof thrown.retryable === 'boolean', false);
+  safely(() => typeof thrown.code === 'string' && typeof thrown.retryable === 'boolean');
 
 /**
  * The protocol's error for whatever a handler threw. An error of the protocol's own shape passes through.
@@ -203,7 +204,7 @@ export const toErrorObject = (thrown) =>
     () => {
       const message = wordsOf(thrown);
       if (!isErrorObject(thrown)) {
-        const code = PERMISSION.get(thrown?.name);
+        const code = PERMISSION[thrown?.name];
         return { code: code ?? 'OPERATION_FAILED', message, retryable: code !== undefined };
       }
       /** @type {ErrorObject} */
@@ -222,14 +223,13 @@ export const toErrorObject = (thrown) =>
 export const saysCancelled = (thrown) =>
   safely(
     () => thrown.name === 'AbortError' || (thrown.code === 'CANCELLED' && isErrorObject(thrown)),
-    false,
   );
 
 /**
  * Whether an abort reason says that time ran out, as that of `AbortSignal.timeout()` does.
  * @param {any} reason the signal's
  */
-export const saysTimeout = (reason) => safely(() => reason?.name === 'TimeoutError', false);
+export const saysTimeout = (reason) => safely(() => reason.name === 'TimeoutError');
 
 /** Characters of a reason that are sent; the rest is cut off. */
 export const MAX_REASON_LENGTH = 1024;

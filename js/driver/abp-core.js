@@ -3,7 +3,7 @@ import * as abp from './abp-boundary.js';
 import { Core, outOfMemory } from './core.js';
 import { VALUES, responseOf, textOf } from './text.js';
 import { CoreModule } from './module.js';
-import { getOwn, isObject } from '../common/values.js';
+import { getOwn } from '../common/values.js';
 
 /** @type {CoreModule<abp.Exports>} */
 const module = new CoreModule(
@@ -33,8 +33,8 @@ export const ready = () => module.load();
  */
 
 /**
- * What a message says: `value` is a value of its payload, or `whole` that payload, as JSON.
- * @typedef {{ name?: string, progress?: unknown, idempotencyKey?: string, about?: unknown, input?: boolean, value?: unknown, whole?: string }} Said
+ * What a message says: `value` is a value of its payload.
+ * @typedef {{ name?: string, progress?: unknown, idempotencyKey?: string, about?: unknown, input?: boolean, value?: unknown }} Said
  */
 
 /** Offset in the scratch, in bytes, of the JSON that describes a member of the handshake; its name comes first. */
@@ -131,8 +131,10 @@ export class AbpCore extends Core {
    * @returns {any} undefined if there is nothing to be said any more
    */
   print(said, kind, call = 0, [chunks, bytes] = [0, 0]) {
-    const { name, progress, idempotencyKey, about, input, value, whole = '0' } = said;
+    const { name, progress, idempotencyKey, about, input, value } = said;
     const values = [progress, idempotencyKey, about].map((part) => JSON.stringify(part));
+    // Progress is put into the message that names it.
+    const whole = kind === abp.REPORT ? '{}' : '0';
     let end = 0;
     const lengths = /** @type {[number, number, number, number, number]} */ (
       [name, whole, ...values].map((text) => {
@@ -146,8 +148,7 @@ export class AbpCore extends Core {
     if (!at) return undefined;
     const message = this.#printed(at);
     const { payload } = message;
-    if (!isObject(payload)) message.payload = value;
-    else for (const key of VALUES) if (key in payload) /** @type {any} */ (payload)[key] = value;
+    for (const key of VALUES) if (key in payload) payload[key] = value;
     return message;
   }
 

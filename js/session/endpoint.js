@@ -489,7 +489,7 @@ export class Endpoint {
     const frames = isById ? this.#frames : undefined;
     const number = frames && this.core.number(handle);
     if (number) return frames.add(FrameKind.PROGRESS, number, undefined, info);
-    const said = { whole: '{}', progress: isById ? undefined : token };
+    const said = { progress: isById ? undefined : token };
     const message = this.core.print(said, abp.REPORT, handle);
     message.payload = { ...info, ...message.payload };
     return this.send(message, { kind: 'droppable' });

@@ -53,7 +53,7 @@ const laterOf = new Map(
 const COPIED = {
   'later-common': `agent/rejection app/never-ran common/(bounds|check-options|copy|development|errors|iterator-of|origins)
     common/(secret|signals|value-size|values|waiting) driver/abp-boundary packages/schemas/src/(json-schema|require-json)
-    transports/(port|receiver) wire/(elicitations|frame-kinds|messages|responses)`,
+    transports/(listen|port|receiver) wire/(elicitations|frame-kinds|messages|responses)`,
   'later-app': 'app/(connection|questions)',
   'later-agent':
     'agent/(capability-list|client|input) session/pending-cancel transports/(iframe|iframe-watcher|worker)',

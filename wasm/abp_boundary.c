@@ -230,43 +230,34 @@ abp_packed finish_with_response(abp_endpoint *ep, abp_call call, uint32_t length
 /* What nobody here asks for: texts end where they end. */
 static size_t printed;
 
-/* What print() and its like have to say; its texts are in the scratch, one after the other. */
-static abp_body body;
+/* The text of the ABP_SEND or ABP_REFUSE just taken, terminated; 0 when memory is short. */
+EXPORT("print") const char *print(abp_endpoint *ep, double unix_ms) {
+  return abp_print(ep, &action, NULL, ms_of(unix_ms), &printed);
+}
 static void cut(const char **at, const char **text, size_t *length, uint32_t of) {
   *text = of ? *at : NULL;
   *length = of;
   *at += of;
 }
-EXPORT("say")
-void say(uint32_t name, uint32_t payload, uint32_t id, uint32_t token, uint32_t key,
-         uint32_t repeats, int32_t input) {
-  const char *at = buffer;
-  cut(&at, &body.name, &body.name_length, name);
-  cut(&at, &body.payload, &body.payload_length, payload);
-  cut(&at, &body.id, &body.id_length, id);
-  cut(&at, &body.token, &body.token_length, token);
-  cut(&at, &body.key, &body.key_length, key);
-  cut(&at, &body.repeats, &body.repeats_length, repeats);
-  body.input = input;
-}
-/* The text of the ABP_SEND or ABP_REFUSE just taken, terminated; 0 when memory is short. */
-EXPORT("print") const char *print(abp_endpoint *ep, double unix_ms) {
-  return abp_print(ep, &action, NULL, ms_of(unix_ms), &printed);
-}
-/* The same for an action that was taken before; 0 if its call is over. */
-EXPORT("print_action")
-const char *print_action(abp_endpoint *ep, abp_kind kind, abp_call call, uint32_t chunks, double at,
-                         double unix_ms) {
+/* The same for an action that was taken before, for progress (ABP_REPORT) and for a notification
+ * (ABP_NOTIFY); 0 if its call is over, too. What is said is in the scratch, text after text. */
+EXPORT("print_body")
+const char *print_body(abp_endpoint *ep, abp_kind kind, abp_call call, uint32_t chunks, double at,
+                       double unix_ms, uint32_t name, uint32_t payload, uint32_t token,
+                       uint32_t key, uint32_t repeats, int32_t input) {
+  const char *text = buffer;
+  abp_body body = {.input = input};
+  cut(&text, &body.name, &body.name_length, name);
+  cut(&text, &body.payload, &body.payload_length, payload);
+  cut(&text, &body.token, &body.token_length, token);
+  cut(&text, &body.key, &body.key_length, key);
+  cut(&text, &body.repeats, &body.repeats_length, repeats);
+  const uint64_t now = ms_of(unix_ms);
+  if (kind == ABP_REPORT) return abp_print_progress_token(ep, call, &body, now, &printed);
+  if (kind == ABP_NOTIFY) return abp_print_notification(ep, &body, now, &printed);
   const abp_action of = {
       .kind = kind, .arg = ABP_COMPLETED, .call = call, .chunks = chunks, .at = ms_of(at)};
-  return abp_print(ep, &of, &body, ms_of(unix_ms), &printed);
-}
-EXPORT("print_progress")
-const char *print_progress(abp_endpoint *ep, abp_call call, double unix_ms) {
-  return abp_print_progress_token(ep, call, &body, ms_of(unix_ms), &printed);
-}
-EXPORT("print_notification") const char *print_notification(abp_endpoint *ep, double unix_ms) {
-  return abp_print_notification(ep, &body, ms_of(unix_ms), &printed);
+  return abp_print(ep, &of, &body, now, &printed);
 }
 /* What is said of a call that ended so. In the scratch: its response, then the reason, if there is
  * one (else -1). `how`: 1 it expired, 2 it may run twice. */

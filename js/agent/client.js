@@ -13,7 +13,7 @@ import {
 import { misfit } from '../common/check-options.js';
 import { development } from '../common/development.js';
 import { copyRecord, getOwn, isObject, milliseconds } from '../common/values.js';
-import { exactOrigin } from '../common/origins.js';
+import { originOf } from '../common/origins.js';
 import { Call, makeCall } from '../session/call.js';
 import { cancelById, unanswered } from '../session/pending-cancel.js';
 import { secret } from '../common/secret.js';
@@ -179,10 +179,11 @@ const OPTIONS = {
  * @returns {Promise<Client>}
  */
 export async function connect(target, options) {
-  const { agent, reconnect, limits } = options ?? {};
+  const { agent, origin, reconnect, limits } = options ?? {};
   const leads = isTarget(target);
   if (
     !leads ||
+    ('contentWindow' in target && origin !== OPAQUE && !originOf(origin)) ||
     typeof agent?.name !== 'string' ||
     typeof agent.version !== 'string' ||
     misfit(options, OPTIONS) ||
@@ -239,7 +240,7 @@ export class Client {
     this.#owner = owner;
     this.#way = {
       ...{ target, iframe, limit: milliseconds(timeout), patience: reconnect },
-      origin: iframe && (origin === OPAQUE ? OPAQUE : exactOrigin(origin, iframe.src)),
+      origin: iframe && (originOf(origin) ?? OPAQUE),
       ...{ attempt: new AbortController(), waiting: [], failures: 0, since: -Infinity },
     };
     this.#observers = new Observers(options, () => (this.#endpoint ? [this.#endpoint] : []));

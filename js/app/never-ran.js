@@ -1,12 +1,11 @@
 /** The responses to calls that reached their capability and not its handler. */
-import * as abp from '../driver/abp-boundary.js';
 import { AbpError, toErrorObject } from '../common/errors.js';
 
 /** @param {unknown} error why */
 export const neverRan = (error) => ({
   success: /** @type {const} */ (false),
   error: toErrorObject(error),
-  metadata: { outcome: abp.FATES[abp.FATE_UNSTARTED] },
+  metadata: { outcome: /** @type {const} */ ('unstarted') },
 });
 
 /** Of a call whose capability was removed while it waited for its turn. @param {string} name */

@@ -37,12 +37,12 @@ export class AbpError extends Error {
    */
   constructor(code, message, more = {}) {
     super(message, more);
-    const { retryable = false, details, retryAfter, alternatives } = more;
+    const { details, retryAfter, alternatives } = more;
     this.name = 'AbpError';
     /** Which error it is: one of the protocol's codes, or an app's own. */
     this.code = code;
     /** Whether the same request may succeed later, and can safely be made again. */
-    this.retryable = retryable;
+    this.retryable = more.retryable ?? false;
     /** What else its author says of it. */
     if (details !== undefined) this.details = details;
     /** Ms to wait before the next attempt. */
@@ -101,7 +101,7 @@ export const loadPart = (loading) =>
   });
 
 /**
- * Does something once, when it is first needed. If that fails, the next one tries again.
+ * Does something once, when it is first needed. If that fails, the next one tries again; who needs it, handles that.
  * @template T
  * @param {() => Promise<T>} load
  * @returns {() => Promise<T>}
@@ -109,11 +109,10 @@ export const loadPart = (loading) =>
 export function loadOnce(load) {
   /** @type {Promise<T> | undefined} */
   let loading;
-  return () =>
-    (loading ??= load().catch((error) => {
-      loading = undefined;
-      throw error;
-    }));
+  return () => {
+    if (!loading) (loading = load()).catch(() => (loading = undefined));
+    return loading;
+  };
 }
 
 /**
@@ -155,7 +154,7 @@ export function safely(read, otherwise) {
 export function invokeReportingErrors(callback, ...args) {
   try {
     const returned = /** @type {any} */ (callback?.(...args));
-    if (typeof returned?.then === 'function') Promise.resolve(returned).catch(reportError);
+    if (typeof returned?.then === 'function') returned.then(undefined, reportError);
     return returned;
   } catch (error) {
     reportError(error);
@@ -182,17 +181,18 @@ const UNREADABLE = 'The thrown value cannot be read';
 const wordsOf = (error) => String(error?.message ?? error ?? 'The operation failed');
 
 /** What browsers throw when the user or a policy says no, in the protocol's codes. */
-const PERMISSION = new Map([
-  ['NotAllowedError', 'PERMISSION_DENIED'],
-  ['SecurityError', 'PERMISSION_REQUIRED'],
-]);
+const PERMISSION = /** @type {Record<string, any>} */ ({
+  __proto__: null,
+  NotAllowedError: 'PERMISSION_DENIED',
+  SecurityError: 'PERMISSION_REQUIRED',
+});
 
 /**
  * Whether something has the protocol's own shape of an error.
  * @param {any} thrown
  */
 export const isErrorObject = (thrown) =>
-  safely(() => typeof thrown.code === 'string' && typeof thrown.retryable === 'boolean', false);
+  safely(() => typeof thrown.code === 'string' && typeof thrown.retryable === 'boolean');
 
 /**
  * The protocol's error for whatever a handler threw. An error of the protocol's own shape passes through.
@@ -204,7 +204,7 @@ export const toErrorObject = (thrown) =>
     () => {
       const message = wordsOf(thrown);
       if (!isErrorObject(thrown)) {
-        const code = PERMISSION.get(thrown?.name);
+        const code = PERMISSION[thrown?.name];
         return { code: code ?? 'OPERATION_FAILED', message, retryable: code !== undefined };
       }
       /** @type {ErrorObject} */
@@ -223,14 +223,13 @@ export const toErrorObject = (thrown) =>
 export const saysCancelled = (thrown) =>
   safely(
     () => thrown.name === 'AbortError' || (thrown.code === 'CANCELLED' && isErrorObject(thrown)),
-    false,
   );
 
 /**
  * Whether an abort reason says that time ran out, as that of `AbortSignal.timeout()` does.
  * @param {any} reason the signal's
  */
-export const saysTimeout = (reason) => safely(() => reason?.name === 'TimeoutError', false);
+export const saysTimeout = (reason) => safely(() => reason.name === 'TimeoutError');
 
 /** Characters of a reason that are sent; the rest is cut off. */
 export const MAX_REASON_LENGTH = 1024;

@@ -4,19 +4,26 @@ import { AbpError, safely } from './errors.js';
 /**
  * Normalises an origin to the form of `event.origin`. Takes whatever `URL` takes that names an origin and nothing more.
  * @param {unknown} text such as `'https://app.example:8443'`
+ * @returns {string | undefined} undefined if the text is not one
+ */
+export function originOf(text) {
+  if (typeof text !== 'string' || !URL.canParse(text)) return undefined;
+  const { origin, href, hostname } = new URL(text);
+  const isExact = href === `${origin}/` && origin !== 'null' && !/\*|\.$/.test(hostname);
+  return isExact ? origin : undefined;
+}
+
+/**
+ * The same, of a text that must be one.
+ * @param {unknown} text
  * @param {string} [address] whose origin may be meant, for the error's message
  * @returns {string} the origin; throws INVALID_PARAMS if the text is not one
  */
 export function exactOrigin(text, address) {
-  if (typeof text === 'string' && URL.canParse(text)) {
-    const { origin, href, hostname } = new URL(text);
-    if (!/\*|\.$/.test(hostname) && origin !== 'null') {
-      if (href === `${origin}/`) return origin;
-      address = href;
-    }
-  }
-  const meant = safely(() => new URL(address ?? '').origin, 'null');
-  const hint = meant === 'null' ? 'https://app.example:8443' : meant;
+  const origin = originOf(text);
+  if (origin) return origin;
+  const meant = [text, address].map((url) => safely(() => originOf(new URL(String(url)).origin)));
+  const hint = meant.find(Boolean) ?? 'https://app.example:8443';
   throw new AbpError(
     'INVALID_PARAMS',
     `${JSON.stringify(text)} is not an origin, such as "${hint}" (docs/errors.md#not-an-origin)`,

@@ -1,7 +1,7 @@
 // Generated from src/abp.h, src/wire_abp.h, wasm/boundary.h, wasm/action.h and wasm/abp_boundary.c by wasm/generate-boundary.mjs: change those instead.
 
 /** The digest of this file. The module must have the same: see js/driver/instance.js. */
-export const ABI = 38432736;
+export const ABI = 1511674567;
 
 /** @import { Brand, Pointer } from './instance.js' */
 
@@ -266,11 +266,8 @@ export const FATES = /** @type {any[]} */ ([
  * @property {(ep: Pointer<'abp_endpoint'>) => number} received
  * @property {(ep: Pointer<'abp_endpoint'>, id_length: number, number: CallNumber, length: number) => Packed} response_received
  * @property {(ep: Pointer<'abp_endpoint'>, call: Handle, length: number) => Packed} finish_with_response
- * @property {(name: number, payload: number, id: number, token: number, key: number, repeats: number, input: number) => void} say
  * @property {(ep: Pointer<'abp_endpoint'>, unix_ms: number) => number} print
- * @property {(ep: Pointer<'abp_endpoint'>, kind: Kind, call: Handle, chunks: number, at: number, unix_ms: number) => number} print_action
- * @property {(ep: Pointer<'abp_endpoint'>, call: Handle, unix_ms: number) => number} print_progress
- * @property {(ep: Pointer<'abp_endpoint'>, unix_ms: number) => number} print_notification
+ * @property {(ep: Pointer<'abp_endpoint'>, kind: Kind, call: Handle, chunks: number, at: number, unix_ms: number, name: number, payload: number, token: number, key: number, repeats: number, input: number) => number} print_body
  * @property {(ep: Pointer<'abp_endpoint'>, kind: Kind, arg: number, fate: Fate, response_length: number, reason_length: number, how: number) => number} print_response
  * @property {(ep: Pointer<'abp_endpoint'>, status: number, parent: number) => ErrorCode} status_error
  * @property {(ep: Pointer<'abp_endpoint'>, call: Handle) => number} id_text

@@ -3,7 +3,7 @@ import * as abp from './abp-boundary.js';
 import { Core, outOfMemory } from './core.js';
 import { VALUES, responseOf, textOf } from './text.js';
 import { CoreModule } from './module.js';
-import { getOwn, isObject } from '../common/values.js';
+import { getOwn } from '../common/values.js';
 
 /** @type {CoreModule<abp.Exports>} */
 const module = new CoreModule(
@@ -33,8 +33,8 @@ export const ready = () => module.load();
  */
 
 /**
- * What a message says: `value` is a value of its payload, or `whole` that payload, as JSON.
- * @typedef {{ name?: string, progress?: unknown, idempotencyKey?: string, about?: unknown, input?: boolean, value?: unknown, whole?: string }} Said
+ * What a message says: `value` is a value of its payload.
+ * @typedef {{ name?: string, progress?: unknown, idempotencyKey?: string, about?: unknown, input?: boolean, value?: unknown }} Said
  */
 
 /** Offset in the scratch, in bytes, of the JSON that describes a member of the handshake; its name comes first. */
@@ -91,20 +91,6 @@ export class AbpCore extends Core {
     return JSON.parse(this.instance.readTerminated(at));
   }
 
-  /**
-   * Writes texts to the scratch, one after the other.
-   * @param {(string | undefined)[]} texts
-   * @returns {any} their lengths in bytes
-   */
-  #writeAll(texts) {
-    let end = 0;
-    return texts.map((text) => {
-      const length = this.write(text, end);
-      end += length;
-      return length;
-    });
-  }
-
   /** The message of the SEND or REFUSE just taken. */
   get message() {
     return this.#printed(this.x.print(this.pointer, Date.now()));
@@ -139,23 +125,30 @@ export class AbpCore extends Core {
   /**
    * Prints a message that has a value.
    * @param {Said} said what is in it
-   * @param {(at: AbpCore) => number} print prints it
+   * @param {abp.Kind} kind of the action; `REPORT` for progress, `NOTIFY` for a notification
+   * @param {abp.Handle} [call]
+   * @param {[number, number]} [amount] chunks and bytes
    * @returns {any} undefined if there is nothing to be said any more
    */
-  print({ name, progress, idempotencyKey, about, input, value, whole = '0' }, print) {
+  print(said, kind, call = 0, [chunks, bytes] = [0, 0]) {
+    const { name, progress, idempotencyKey, about, input, value } = said;
     const values = [progress, idempotencyKey, about].map((part) => JSON.stringify(part));
-    const [ofName, ofPayload, ofProgress, ofKey, ofAbout] = this.#writeAll([
-      name,
-      whole,
-      ...values,
-    ]);
-    this.x.say(ofName, ofPayload, 0, ofProgress, ofKey, ofAbout, Number(!!input));
-    const at = print(this);
+    // Progress is put into the message that names it.
+    const whole = kind === abp.REPORT ? '{}' : '0';
+    let end = 0;
+    const lengths = /** @type {[number, number, number, number, number]} */ (
+      [name, whole, ...values].map((text) => {
+        const length = this.write(text, end);
+        end += length;
+        return length;
+      })
+    );
+    const { x, pointer } = this;
+    const at = x.print_body(pointer, kind, call, chunks, bytes, Date.now(), ...lengths, +!!input);
     if (!at) return undefined;
     const message = this.#printed(at);
     const { payload } = message;
-    if (!isObject(payload)) message.payload = value;
-    else for (const key of VALUES) if (key in payload) /** @type {any} */ (payload)[key] = value;
+    for (const key of VALUES) if (key in payload) payload[key] = value;
     return message;
   }
 
@@ -177,27 +170,6 @@ export class AbpCore extends Core {
     const how = (expired ? 1 : 0) + (repeatable ? 2 : 0);
     const at = this.x.print_response(this.pointer, kind, arg, fate, length, words, how);
     return responseOf(this.#printed(at), given);
-  }
-
-  /**
-   * What became of a received call, in this session or an older one.
-   * @param {string} callId
-   * @returns {{ fate: abp.Fate, outcome: abp.Outcome, call: abp.Handle }} `fate` is `FATE_NONE` if the call is not known;
-   *   `call` is its handle if it has not ended
-   */
-  became(callId) {
-    const length = this.writeId(callId);
-    const packed = this.x.became(this.pointer, length);
-    return {
-      fate: /** @type {abp.Fate} */ (packed & 255),
-      outcome: /** @type {abp.Outcome} */ (packed >> 8),
-      call: this.call,
-    };
-  }
-
-  /** The handle of a received call as long as it is remembered, else 0. @param {string} callId */
-  remembered(callId) {
-    return this.x.remembered(this.pointer, this.writeId(callId));
   }
 
   /** The id of a call as text. @param {abp.Handle} call */

@@ -1,7 +1,7 @@
 /** What cores have in common: an object in the module's memory, text that is written there, and actions that are read. */
 import * as abp from './abp-boundary.js';
 import { AbpError, MAX_REASON_LENGTH } from '../common/errors.js';
-import { limitOf, textOf } from '../common/values.js';
+import { limitOf } from '../common/values.js';
 
 /** @import { CallNumber, Counter, Fate, Handle, Packed } from './abp-boundary.js' */
 /** @import { BaseExports, Instance, Pointer } from './instance.js' */
@@ -82,7 +82,7 @@ export class Core {
   constructor(module, layout, config, tap) {
     this.#module = module;
     this.instance = module.instance();
-    this.x = tap ? tap(this.instance) : this.instance.x;
+    this.x = tap?.(this.instance) ?? this.instance.x;
     const fields = Object.entries(layout).map(([name, offset]) => [
       offset,
       limitOf(/** @type {any} */ (config)[name]),
@@ -111,16 +111,16 @@ export class Core {
 
   /**
    * Writes a text to the scratch.
-   * @param {string | undefined} text @param {number} [offset] where in the scratch it begins, in bytes
+   * @param {string} [text] @param {number} [offset] where in the scratch it begins, in bytes
    * @returns {number} its length in bytes; 0 if there is none, or memory is short
    */
-  write(text, offset) {
-    return text === undefined ? 0 : Math.max(this.instance.write(text, offset), 0);
+  write(text = '', offset) {
+    return Math.max(this.instance.write(text, offset), 0);
   }
 
   /** Writes a reason, if it is a string, cut to `MAX_REASON_LENGTH`, as `write` does. @param {unknown} reason @param {number} [offset] */
   writeReason(reason, offset) {
-    return this.write(textOf(reason)?.slice(0, MAX_REASON_LENGTH), offset);
+    return typeof reason === 'string' ? this.write(reason.slice(0, MAX_REASON_LENGTH), offset) : 0;
   }
 
   /** A word of the action. @param {number} field its offset, in bytes */
@@ -161,10 +161,9 @@ export class Core {
    * @returns {Record<string, number>}
    */
   counters(counters = COUNTERS) {
-    const count = (/** @type {[string, number]} */ [name, counter]) => [
-      name,
-      this.x.count(this.pointer, counter),
-    ];
-    return Object.fromEntries(Object.entries(counters).map(count));
+    /** @type {Record<string, number>} */
+    const counted = {};
+    for (const name in counters) counted[name] = this.x.count(this.pointer, counters[name]);
+    return counted;
   }
 }

@@ -50,7 +50,8 @@ export class Instance {
     }
     this.x._initialize();
     this.#look();
-    this.#reserve(SCRATCH_BYTES);
+    // Makes room for that.
+    this.write('', SCRATCH_BYTES);
   }
 
   /** Makes new views of the memory: growing it detaches the old ones. */
@@ -58,17 +59,6 @@ export class Instance {
     const { buffer } = this.x.memory;
     this.u8 = new Uint8Array(buffer);
     this.u32 = new Uint32Array(buffer);
-  }
-
-  /** @param {number} size @returns {boolean} whether the scratch has so many bytes */
-  #reserve(size) {
-    if (size > this.#room) {
-      const at = this.x.scratch(size);
-      if (!at) return false;
-      this.#scratch = at;
-      this.#room = size;
-    }
-    return true;
   }
 
   /**
@@ -106,7 +96,13 @@ export class Instance {
    * @returns {number} its length in bytes; -1 when memory is short
    */
   write(text, offset = 0) {
-    if (!this.#reserve(offset + text.length * 3)) return -1;
+    const size = offset + text.length * 3;
+    if (size > this.#room) {
+      const at = this.x.scratch(size);
+      if (!at) return -1;
+      this.#scratch = at;
+      this.#room = size;
+    }
     return encoder.encodeInto(text, this.u8.subarray(this.#scratch + offset)).written;
   }
 

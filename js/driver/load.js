@@ -1,5 +1,5 @@
 /** Loads a module of the core: as WebAssembly, or as JavaScript where WebAssembly is missing or forbidden. */
-import { AbpError, reasonText } from '../common/errors.js';
+import { development } from '../common/development.js';
 
 /**
  * Instantiates a module.
@@ -53,9 +53,8 @@ export async function load(deflated, fallback) {
     return { kind: 'wasm', instantiate };
   } catch {
     // No WebAssembly, or a Content Security Policy without 'wasm-unsafe-eval': the same core, slower.
-    const { default: instantiate } = await fallback().catch((cause) => {
-      const why = `WebAssembly is forbidden here, and its replacement did not load: ${reasonText(cause)}`;
-      throw new AbpError('NOT_SUPPORTED', `${why} (docs/errors.md#webassembly)`, { cause });
+    const { default: instantiate } = await fallback().catch(async (cause) => {
+      throw (await development()).withoutCore(cause);
     });
     return { kind: 'js', instantiate };
   }

@@ -5,7 +5,6 @@ import { load } from './load.js';
 
 /** @template {import('./instance.js').BaseExports} X the module's exports */
 export class CoreModule {
-  #load;
   /** @type {Instance<X> | undefined} */
   #shared;
   /** @returns {Instance<X>} */
@@ -20,25 +19,18 @@ export class CoreModule {
    * @param {number} abi the number that the module must return, which proves that it was built for this shim
    */
   constructor(wasm, fallback, abi) {
-    this.#load = loadOnce(async () => {
+    /**
+     * Loads the module, once. If that fails, the next call tries again, and a page that only imports us sees no unhandled rejection.
+     * It resolves when cores can be made, with their form. It rejects with an `AbpError` when a file does not load, and with an `Error`
+     * when the module was built from other sources than js/ has.
+     */
+    this.load = loadOnce(async () => {
       const { default: deflated } = await loadPart(wasm());
       const { kind, instantiate } = await load(deflated, fallback);
       this.#make = () => new Instance(instantiate, abi);
       this.instance();
       return kind;
     });
-  }
-
-  /**
-   * Loads the module, once. If that fails, the next call tries again.
-   * @returns {Promise<'wasm' | 'js'>} resolves when cores can be made, with their form. Rejects with an `AbpError` when a file
-   *   does not load, and with an `Error` when the module was built from other sources than js/ has.
-   */
-  load() {
-    const loading = this.#load();
-    // Code that needs a core awaits this. A page that only imports us must not see an unhandled rejection.
-    loading.catch(() => {});
-    return loading;
   }
 
   /** The instance in which cores are made. */

@@ -35,7 +35,7 @@ export function textOf(message, payload, longest) {
     count(Array.isArray(this) ? 2 : key.length + 4);
     if (Array.isArray(value) && value.length * 2 > left) count(Infinity);
     let words = value;
-    if (typeof value === 'bigint' || value instanceof BigInt) words = null;
+    if (Object(value) instanceof BigInt) words = null;
     if (typeof value === 'string') {
       if (isTold) value = value.slice(0, MAX_TEXT);
       count(value.length);

@@ -13,7 +13,7 @@ import { Machine, argOf, kindOf } from '../driver/machine.js';
 import * as FrameKind from '../wire/frame-kinds.js';
 import { FrameWriter, MAX_FRAME_ENTRIES } from '../wire/frames.js';
 import { OUTCOME, progressInfo } from '../wire/messages.js';
-import { callMessage, readCall, readData, responseMessage } from '../wire/ordinary.js';
+import { callMessage, readOrdinary, responseMessage } from '../wire/ordinary.js';
 import { reasonUnsent, warnUnsent } from '../wire/unsent.js';
 import { Call, failedBy } from './call.js';
 
@@ -189,18 +189,17 @@ export class Endpoint {
   /** @param {unknown} message @returns {unknown} */
   #message(message) {
     if (this.state === abp.SESSION_CONNECTING) this.heard = message;
-    const { core, machine, role } = this;
     // The core need not read those of an ordinary call.
-    const asked = role === abp.APP ? readCall(message) : undefined;
-    if (asked) {
-      const { id, callId, name, params } = asked;
-      const timeout = milliseconds(asked.timeout);
-      return this.#called(new Call(this, name, params, { id, timeout }), callId);
+    const read = readOrdinary(this.role, message);
+    if (!read) return this.#read(message);
+    const { id, payload, callId, name } = read;
+    if (callId !== undefined) {
+      const timeout = milliseconds(read.timeout);
+      return this.#called(new Call(this, name, getOwn(payload, 'params'), { id, timeout }), callId);
     }
-    const data = readData(role, message);
-    if (!data) return this.#read(message);
-    return machine.feed((x, pointer) => x.value_received(pointer, core.writeId(data.id), 0), {
-      payload: data.response,
+    const { core, machine } = this;
+    return machine.feed((x, pointer) => x.value_received(pointer, core.writeId(id), 0), {
+      payload,
     });
   }
 
@@ -427,7 +426,7 @@ export class Endpoint {
       const message =
         isPlain && this.role === abp.AGENT
           ? callMessage(callId ?? this.core.idText(handle), /** @type {string} */ (name), params)
-          : this.#print(abp.REQUEST, call, asked, window);
+          : this.core.print(asked, abp.REQUEST, handle, window);
       const failed = (/** @type {unknown} */ error) => call.unsent(error);
       return this.send(message, { transfer, kind: 'request', failed });
     }
@@ -437,19 +436,6 @@ export class Endpoint {
     more.push(...(window ?? [0, 0]), about ?? !!input, idempotencyKey);
     while (more.length > 3 && !more.at(-1)) more.pop();
     return frames.add(FrameKind.REQUEST_WITH, key, name, more, transfer);
-  }
-
-  /**
-   * What the core prints of a call.
-   * @param {abp.Kind} kind
-   * @param {Call} call
-   * @param {any} said
-   * @param {[number, number]} [amount] chunks and bytes
-   */
-  #print(kind, { handle }, said, [chunks, bytes] = [0, 0]) {
-    return this.core.print(said, ({ x, pointer }) =>
-      x.print_action(pointer, kind, handle, chunks, bytes, Date.now()),
-    );
   }
 
   /**
@@ -503,10 +489,8 @@ export class Endpoint {
     const frames = isById ? this.#frames : undefined;
     const number = frames && this.core.number(handle);
     if (number) return frames.add(FrameKind.PROGRESS, number, undefined, info);
-    const said = { whole: '{}', progress: isById ? undefined : token };
-    const message = this.core.print(said, ({ x, pointer }) =>
-      x.print_progress(pointer, handle, Date.now()),
-    );
+    const said = { progress: isById ? undefined : token };
+    const message = this.core.print(said, abp.REPORT, handle);
     message.payload = { ...info, ...message.payload };
     return this.send(message, { kind: 'droppable' });
   }
@@ -519,9 +503,7 @@ export class Endpoint {
   /** @param {string} event @param {unknown} data */
   notify(event, data) {
     if (!this.has(abp.NOTIFICATIONS)) return;
-    const message = this.core.print({ name: '', value: data }, ({ x, pointer }) =>
-      x.print_notification(pointer, Date.now()),
-    );
+    const message = this.core.print({ name: '', value: data }, abp.NOTIFY);
     // A program may name it by anything that can be sent.
     message.payload.event = event;
     this.send(message);
@@ -537,7 +519,7 @@ export class Endpoint {
     const transfer = transferOf(chunk);
     const frames = this.#frames;
     if (!frames || call.key === undefined) {
-      const message = this.#print(abp.CHUNK, call, { value: chunk }, [0, size]);
+      const message = this.core.print({ value: chunk }, abp.CHUNK, call.handle, [0, size]);
       const failed = (/** @type {unknown} */ error) => call.chunkFailed(error);
       return this.send(message, { transfer, failed });
     }
@@ -558,7 +540,8 @@ export class Endpoint {
    * @param {[number, number]} amount chunks and bytes
    */
   sendCredit(call, amount) {
-    if (!call.key || !this.#frames) return this.send(this.#print(abp.CREDIT, call, {}, amount));
+    if (!call.key || !this.#frames)
+      return this.send(this.core.print({}, abp.CREDIT, call.handle, amount));
     return this.#frames.add(FrameKind.CREDIT, call.key, ...amount);
   }
 
@@ -705,7 +688,7 @@ export class Endpoint {
           record.fail({
             success: false,
             error: { code: 'INTERNAL_ERROR', message: 'The bridge failed', retryable: false },
-            metadata: { outcome: abp.FATES[abp.FATE_UNKNOWN] },
+            metadata: { outcome: 'unknown' },
           });
         invokeReportingErrors(this.side.onSession, abp.SESSION_LOST, undefined);
       },

@@ -3,6 +3,8 @@
  * itself and answers the heartbeat; for all frames the element is watched.
  */
 
+import { listen } from './listen.js';
+
 /**
  * Whom to tell.
  * @typedef {object} Watched
@@ -27,19 +29,7 @@ let observer;
  * @returns {() => void} stops watching
  */
 export function watchIframe(iframe, watched) {
-  /** @type {(() => void)[]} */
-  const stops = [];
-  const stop = () => stops.forEach((act) => act());
-  /** @param {any} target Node has no events for its programs @param {string} type @param {(event: PageTransitionEvent) => void} act */
-  const on = (target, type, act) => {
-    target?.addEventListener?.(type, act);
-    stops.push(() => target?.removeEventListener?.(type, act));
-  };
-  on(globalThis, 'pagehide', ({ persisted }) =>
-    persisted ? watched.leave(true) : watched.close(),
-  );
-  if (!iframe) return stop;
-  const shown = iframe.contentWindow;
+  const shown = iframe?.contentWindow;
   const lose = () => looks.has(look) && watched.lost();
   const look = () => {
     // A removed iframe has no window; one that is inserted again has a new one.
@@ -52,19 +42,27 @@ export function watchIframe(iframe, watched) {
       node = root !== iframe.ownerDocument && root.host;
     }
   };
-  observer ??= new MutationObserver(() => {
-    // The iframes may have moved: what they left is observed no more.
-    observer?.disconnect();
-    for (const look of looks) look();
-  });
-  looks.add(look);
-  look();
-  on(iframe, 'load', () => watched.suspect());
-  // The document that it is in may be another frame's or another window's, and end before this page.
-  on(iframe.ownerDocument.defaultView, 'pagehide', ({ persisted }) => persisted || lose());
-  stops.push(() => {
-    looks.delete(look);
-    if (!looks.size) observer?.disconnect();
-  });
-  return stop;
+  const stop = listen([
+    [
+      globalThis,
+      'pagehide',
+      ({ persisted }) => (persisted ? watched.leave(true) : watched.close()),
+    ],
+    [iframe, 'load', () => watched.suspect()],
+    // The document that it is in may be another frame's or another window's, and end before this page.
+    [iframe?.ownerDocument.defaultView, 'pagehide', ({ persisted }) => persisted || lose()],
+  ]);
+  if (iframe) {
+    observer ??= new MutationObserver(() => {
+      // The iframes may have moved: what they left is observed no more.
+      observer?.disconnect();
+      for (const look of looks) look();
+    });
+    looks.add(look);
+    look();
+  }
+  return () => {
+    stop();
+    if (looks.delete(look) && !looks.size) observer?.disconnect();
+  };
 }

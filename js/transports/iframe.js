@@ -1,5 +1,6 @@
 /** Window messages between a host page and its iframe; what js/transports/window.js says of them holds here, too. */
 import { safely } from '../common/errors.js';
+import { listen } from './listen.js';
 import { UPGRADABLE } from './port.js';
 import { Receiver } from './receiver.js';
 
@@ -35,8 +36,7 @@ export function iframeTransport(iframe, origin) {
         return;
       target?.postMessage(message, { targetOrigin: opaque ? '*' : origin, transfer });
     },
-    end: () => removeEventListener('message', hear),
+    end: listen([[globalThis, 'message', hear]]),
   });
-  addEventListener('message', hear);
   return transport;
 }

@@ -1,4 +1,5 @@
 /** Workers of pages and of Node, from inside. */
+import { listen } from './listen.js';
 import { portTransport } from './port.js';
 
 /** The port from a worker to its owner, or undefined outside of workers. @returns {unknown} of a page's worker or of Node's */
@@ -23,8 +24,7 @@ export function listenToOwners(accept, hasRoom) {
       if (hasRoom()) accept(transport);
       else transport.close();
     };
-    addEventListener('connect', connected);
-    return () => removeEventListener('connect', connected);
+    return listen([[globalThis, 'connect', connected]]);
   }
   const port = ownerPort();
   let stopped = false;

@@ -3,6 +3,7 @@
  * are event emitters, such as Electron's MessagePortMain.
  */
 import { AbpError } from '../common/errors.js';
+import { listen } from './listen.js';
 import { Receiver } from './receiver.js';
 
 /** What a window carries: `port` is a better way, which the app's document can offer. @type {readonly import('./transport.js').Feature[]} */
@@ -83,12 +84,9 @@ export function listenToPort(port, listener, worker) {
     ],
     [worker, 'exit', (code) => listener.lose(new Error(`it exited with code ${code}`))],
   ];
-  const [on, off] = emits
-    ? ['on', port.off ? 'off' : 'removeListener']
-    : ['addEventListener', 'removeEventListener'];
-  for (const [target, type, heard] of listeners) target?.[on](type, heard);
+  const stop = emits
+    ? listen(listeners, 'on', port.off ? 'off' : 'removeListener')
+    : listen(listeners);
   port.start?.(); // a worker's own scope has nothing to start
-  return () => {
-    for (const [target, type, heard] of listeners) target?.[off](type, heard);
-  };
+  return stop;
 }

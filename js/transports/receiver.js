@@ -25,8 +25,8 @@ export class Receiver {
   #over = false;
   /** Whether nothing is sent or received any more. Earlier messages may still wait to be delivered. */
   stopped = false;
-  /** Tells that the other side was lost, until that is done. @type {(() => void) | undefined} */
-  #untold;
+  /** The last delivery: it tells that the other side was lost. @type {(() => void) | undefined} */
+  #last;
 
   get onMessage() {
     return this.#onMessage ?? (() => {});
@@ -56,7 +56,6 @@ export class Receiver {
   close() {
     this.#over = true;
     this.#early = [];
-    this.#untold = undefined;
     this.stop();
   }
 
@@ -95,8 +94,8 @@ export class Receiver {
   lose(cause) {
     if (this.#over) return;
     this.#over = true;
-    this.#untold = () => invokeReportingErrors(this.#onClose, cause);
-    this.#tell();
+    this.#last = () => invokeReportingErrors(this.#onClose, cause);
+    if (this.#early.push(this.#last) === 1) this.#deliver();
   }
 
   /**
@@ -116,23 +115,15 @@ export class Receiver {
 
   /** Not at once: the listener may have more to set up. */
   #deliverSoon() {
-    if (this.#early.length || this.#untold) queueMicrotask(() => this.#deliver());
+    if (this.#early.length) queueMicrotask(() => this.#deliver());
   }
 
   #deliver() {
     // What arrives meanwhile is kept and comes after it.
-    while (this.#onMessage && this.#early.length) {
-      this.#early[0]();
-      this.#early.shift();
+    for (let next; (next = this.#early[0]); this.#early.shift()) {
+      if (!(next === this.#last ? this.#onClose : this.#onMessage)) return;
+      next();
     }
-    if (!this.#early.length) this.#earlyCharacters = 0;
-    this.#tell();
-  }
-
-  #tell() {
-    if (!this.#onClose || this.#early.length) return;
-    const tell = this.#untold;
-    this.#untold = undefined;
-    tell?.();
+    this.#earlyCharacters = 0;
   }
 }

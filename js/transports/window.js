@@ -3,6 +3,7 @@
  * the right window. Read `event.origin` before `event.data`: in the other order, Chromium takes milliseconds for large
  * messages from other sites.
  */
+import { listen } from './listen.js';
 import { UPGRADABLE } from './port.js';
 
 /**
@@ -38,6 +39,5 @@ export function listenToWindow(origins, heard, refused) {
     if (!origins.has(origin)) return refused?.(origin, event);
     heard(event.source, origin, event.data, event.ports);
   };
-  addEventListener('message', receive);
-  return () => removeEventListener('message', receive);
+  return listen([[globalThis, 'message', receive]]);
 }

@@ -10,38 +10,29 @@ import { getOwn, isRecord } from '../common/values.js';
 const RESPONSE_TYPES = [abp.TYPE_ANSWER, abp.TYPE_CALL_RESULT];
 
 /**
- * Reads an ordinary call.
- * @param {unknown} message as it arrived
- * @returns {{ id: string, callId: string, name: string, params: unknown, timeout: unknown } | undefined} undefined for anything else
- */
-export function readCall(message) {
-  const id = getOwn(message, 'id');
-  const payload = getOwn(message, 'payload');
-  const name = getOwn(payload, 'capability');
-  const options = getOwn(payload, 'options') ?? {};
-  const isCall = getOwn(message, 'type') === abp.TYPE_CALL && isRecord(options);
-  if (!isCall || typeof id !== 'string' || typeof name !== 'string') return undefined;
-  const { callId = getOwn(payload, 'callId'), timeout, ...more } = /** @type {any} */ (options);
-  for (const _ in more) return undefined;
-  if (typeof callId !== 'string') return undefined;
-  return { id, callId, name, params: getOwn(payload, 'params'), timeout };
-}
-
-/**
- * Reads data: the response to a call or a question that succeeded.
+ * Reads an ordinary call, or data: the response to a call or a question that succeeded.
  * @param {abp.Role} role of the reader
  * @param {unknown} message as it arrived
- * @returns {{ id: string, response: unknown } | undefined} undefined for anything else
+ * @returns {{ id: string, payload: unknown, callId?: string, name?: unknown, timeout?: unknown } | undefined} undefined for anything
+ *   else; a call has a `callId`
  */
-export function readData(role, message) {
+export function readOrdinary(role, message) {
+  const type = getOwn(message, 'type');
   const id = getOwn(message, 'id');
-  const response = getOwn(message, 'payload');
-  const isData =
-    getOwn(message, 'type') === RESPONSE_TYPES[1 - role] &&
-    isRecord(response) &&
-    getOwn(response, 'success') === true &&
-    !(getOwn(response, 'error') || getOwn(response, 'cancelled'));
-  return isData && typeof id === 'string' ? { id, response } : undefined;
+  const payload = getOwn(message, 'payload');
+  if (typeof id !== 'string' || !isRecord(payload)) return undefined;
+  if (type === RESPONSE_TYPES[1 - role]) {
+    const isData = getOwn(payload, 'success') === true;
+    const isMore = getOwn(payload, 'error') || getOwn(payload, 'cancelled');
+    return isData && !isMore ? { id, payload } : undefined;
+  }
+  const name = getOwn(payload, 'capability');
+  const options = getOwn(payload, 'options') ?? {};
+  const isCall = role === abp.APP && type === abp.TYPE_CALL && isRecord(options);
+  if (!isCall || typeof name !== 'string') return undefined;
+  const { callId = getOwn(payload, 'callId'), timeout, ...more } = /** @type {any} */ (options);
+  for (const _ in more) return undefined;
+  return typeof callId === 'string' ? { id, payload, callId, name, timeout } : undefined;
 }
 
 /** @param {string} type @param {unknown} id @param {unknown} payload */

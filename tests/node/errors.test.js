@@ -73,7 +73,7 @@ describe('docs/errors.md has', () => {
   test('a section or a mention for each code', () => {
     const named = [
       ...sources('js').matchAll(/new AbpError\(\s*'(\w+)'/g),
-      ...sources('src').matchAll(/\[ABP_\w+\] = \{"(\w+)",/g),
+      ...sources('src').matchAll(/^\s+"([A-Z_]+)\\0[A-Z]/gm),
     ];
     assert.ok(named.length > 40);
     for (const [, name] of named) assert.ok(document.includes(`\`${name}\``), name);

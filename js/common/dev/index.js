@@ -5,3 +5,4 @@ export * from './mistakes.js';
 export { warnOfUnread } from './options.js';
 export * from './app.js';
 export * from './unsent.js';
+export { withoutCore } from './core.js';

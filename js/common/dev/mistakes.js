@@ -23,7 +23,7 @@ function refuseIf(wrong, why) {
 export function checkConnect(target, options, kinds, isTarget) {
   requireTexts('connect needs agent', options?.agent, 'name', 'version');
   const { origin } = options;
-  if (typeof origin !== 'string' && 'contentWindow' in Object(target))
+  if (origin !== 'null' && safely(() => 'contentWindow' in target, false))
     exactOrigin(origin, target.src);
   requireOptions('connect', options, kinds);
   if (isObject(options.reconnect)) requireOptions('reconnect', options.reconnect, RECONNECTING);

@@ -125,7 +125,12 @@ export class Memory {
     for (let last = 0; ;) {
       machine.advance(); // what is too old is forgotten
       if (machine.failed) return { fate: abp.FATE_UNKNOWN, outcome: abp.PENDING };
-      const { call, ...became } = core.became(callId);
+      const packed = core.x.became(core.pointer, core.writeId(callId));
+      const { call } = core;
+      const became = {
+        fate: /** @type {abp.Fate} */ (packed & 255),
+        outcome: /** @type {abp.Outcome} */ (packed >> 8),
+      };
       if (!settled || !call || call === last) return became;
       last = call;
       const running = /** @type {Call | undefined} */ (machine.find((of) => of.handle === last));
@@ -165,4 +170,5 @@ export class Memory {
 }
 
 /** The handle of a call that was received, 0 if the core does not remember it. @param {Endpoint} endpoint @param {string} callId */
-const handleOf = ({ core, machine }, callId) => (machine.failed ? 0 : core.remembered(callId));
+const handleOf = ({ core, machine }, callId) =>
+  machine.failed ? 0 : core.x.remembered(core.pointer, core.writeId(callId));

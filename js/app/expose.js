@@ -3,24 +3,18 @@ import { Connection } from './connection.js';
 import { Registry } from './registry.js';
 import * as abp from '../driver/abp-boundary.js';
 import { ready } from '../driver/abp-core.js';
-import {
-  AbpError,
-  invokeReportingErrors,
-  loadOnce,
-  loadPart,
-  requireTexts,
-} from '../common/errors.js';
-import { requireOptions } from '../common/check-options.js';
+import { invokeReportingErrors, loadOnce, loadPart, requireTexts } from '../common/errors.js';
+import { mistyped, requireOptions } from '../common/check-options.js';
 import { tell } from '../common/development.js';
 import { parts } from '../common/parts.js';
 import { getOwn } from '../common/values.js';
 import { exactOrigin } from '../common/origins.js';
 import { Observers } from '../session/observers.js';
 import { portTransport } from '../transports/port.js';
-import { listenToWindow, peerTransport } from '../transports/window.js';
+import { peerTransport } from '../transports/window.js';
 import { listenToOwners } from '../transports/owners.js';
 import { LIST_CHANGED } from '../wire/messages.js';
-import { takeOrigins } from './served.js';
+import { serveWindow } from './served.js';
 
 /** Connections that agents of the given origins may have at once. */
 const MAX_PEERS = 64;
@@ -116,9 +110,10 @@ export class Exposed {
       parts.requireJson('the app given to expose', app, 'app');
     }
     if (origins ? !Array.isArray(origins) : !port && globalThis.window) {
-      throw new AbpError(
-        'INVALID_PARAMS',
-        'expose needs origins: a list of the exact origins of the pages that may call this app (docs/errors.md#not-an-origin)',
+      throw mistyped(
+        'expose',
+        'origins',
+        'a list of the exact origins of the pages that may call this app (docs/errors.md#not-an-origin)',
       );
     }
     const allowed = new Set(origins?.map((origin) => exactOrigin(origin)));
@@ -149,21 +144,17 @@ export class Exposed {
       );
   }
 
-  /**
-   * Serves the pages of these origins.
-   * @param {Set<string>} origins
-   * @returns {() => void} what ends it
-   * @throws {AbpError} ALREADY_INITIALIZED if another app of this window answers one of them
-   */
+  /** Serves the pages of these origins. @param {Set<string>} origins @returns {() => void} what ends it */
   #serve(origins) {
-    const giveBack = takeOrigins(origins);
-    /** @type {Parameters<typeof listenToWindow>[1]} */
-    const hear = (...heard) => this.#whenReady(() => this.#heard(...heard));
-    const stop = listenToWindow(origins, hear, (origin, event) => {
-      // So that the app's author finds out.
-      if (getOwn(event.data, 'type') === 'initialize')
-        tell((dev) => dev.tellRefused(this.#options.origins ?? [], origin));
-    });
+    const stop = serveWindow(
+      origins,
+      (...heard) => this.#whenReady(() => this.#heard(...heard)),
+      (origin, event) => {
+        // So that the app's author finds out.
+        if (getOwn(event.data, 'type') === 'initialize')
+          tell((dev) => dev.tellRefused(/** @type {string[]} */ (this.#options.origins), origin));
+      },
+    );
     const hide = (/** @type {PageTransitionEvent} */ { persisted }) => {
       for (const connection of this.#connections) connection.leave(persisted);
     };
@@ -171,8 +162,6 @@ export class Exposed {
     return () => {
       removeEventListener('pagehide', hide);
       stop();
-      // Agents that do not know it yet are told that they have no session any more.
-      giveBack((origin) => listenToWindow(new Set([origin]), hear));
     };
   }
 

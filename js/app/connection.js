@@ -24,8 +24,8 @@ const MAX_REQUESTS = 256;
  * @property {{ notifications: boolean, progress: boolean, elicitation: boolean }} features what it accepts from the app
  */
 
-/** One agent's connection to an app. */
-export class Connection {
+/** One agent's connection to an app: an endpoint that is its own delegate. */
+export class Connection extends Endpoint {
   /** @type {Session | undefined} */
   #session;
   /** The id of the `initialize` by which its session began. @type {unknown} */
@@ -53,9 +53,7 @@ export class Connection {
    */
   constructor(options) {
     const { registry, transport, upgrade, memory } = options;
-    this.#options = options;
-    this.transport = transport;
-    this.endpoint = new Endpoint({
+    super({
       ...options,
       role: abp.APP,
       features:
@@ -65,56 +63,42 @@ export class Connection {
         abp.DYNAMIC_CAPABILITIES |
         (upgrade === 'none' ? 0 : carried(transport) | (memory ? abp.OUTCOMES : 0)),
       callee: registry,
-      side: {
-        prepare: transport.prepare,
-        context: contextOf,
-        elicit: (request, parent, about) => this.elicit(request, parent, about),
-        input: (call) => new InputStream(call),
-        ...(memory && {
-          recall: (call, run) => call.beginAfter(memory(), (kept) => kept.recall(this, call, run)),
-          keep: (callId, said) =>
-            void memory().then(
-              (kept) => kept.keep(this.endpoint, callId, said),
-              () => {},
-            ),
-        }),
-        onHandshake: (message, via) => this.#answer(message, via),
-        onSession: (state, message) => {
-          if (state === abp.SESSION_READY) this.#begin(message);
-          else this.#end();
-        },
-        onEnd: () => {
-          this.#end();
-          options.onEnd(this);
-        },
-      },
     });
-    if (memory) this.endpoint.machine.kept = 1;
+    this.#options = options;
+    /** How its agent came. The port that is offered replaces it, as `transport`, until the session ends. */
+    this.first = transport;
+    this.prepare = transport.prepare;
+    if (memory) {
+      this.machine.kept = 1;
+      this.recall = (/** @type {Call} */ call, /** @type {() => unknown} */ run) =>
+        call.beginAfter(memory(), (kept) => kept.recall(this, call, run));
+      this.keep = (/** @type {string} */ callId, /** @type {object} */ said) =>
+        void memory().then(
+          (kept) => kept.keep(this, callId, said),
+          () => {},
+        );
+    }
     registry.attend?.(this);
   }
 
-  /** Whether there is a session. */
-  get ready() {
-    return this.endpoint.ready;
+  context = contextOf;
+
+  /** What an app may look at of its sessions, for debugging. */
+  get endpoint() {
+    return this;
   }
 
-  /**
-   * Hands a message to the endpoint.
-   * @param {unknown} data
-   * @param {readonly MessagePort[]} [ports]
-   * @param {import('../transports/transport.js').Transport} [via]
-   */
-  receive(data, ports, via = this.transport) {
-    this.endpoint.receive(data, ports, via);
+  /** @param {Call} call @returns {AsyncIterableIterator<unknown>} what the agent streams to its handler */
+  input(call) {
+    return new InputStream(call);
   }
 
   /** Describes the app for the next handshake: at first, and after its capabilities have changed. */
   refresh() {
     const { app, registry, named } = this.#options;
-    const { core } = this.endpoint;
-    core.describe('app', registry.app ?? app);
-    core.describe('capabilities', registry.list());
-    core.describe('memory', named);
+    this.core.describe('app', registry.app ?? app);
+    this.core.describe('capabilities', registry.list());
+    this.core.describe('memory', named);
   }
 
   /**
@@ -123,86 +107,77 @@ export class Connection {
    * @param {any} message
    * @param {import('../transports/transport.js').Transport} via
    */
-  #answer(message, via) {
-    const { endpoint } = this;
+  onHandshake(message, via) {
     const { sessionId } = message.payload;
     let ports;
-    if (endpoint.has(abp.PORT) && this.#offered !== sessionId) {
+    if (this.has(abp.PORT) && this.#offered !== sessionId) {
       this.#leavePort();
       const { port1, port2 } = new MessageChannel();
       this.#offered = sessionId;
-      endpoint.upgrade(portTransport(port1));
+      this.upgrade(portTransport(port1));
       ports = [port2];
     }
-    return endpoint.post(message, ports, undefined, via);
+    this.post(message, ports, undefined, via);
   }
 
   /** Closes the port that was offered, if there is one. */
   #leavePort() {
-    const { endpoint, transport } = this;
-    if (endpoint.transport === transport) return;
-    endpoint.transport.close();
-    endpoint.upgrade(transport);
+    if (this.transport === this.first) return;
+    this.transport.close();
+    this.upgrade(this.first);
   }
 
-  /** @param {unknown} message its `initialize` */
-  #begin(message) {
-    this.#tellEnd();
+  /** @type {(state: abp.Session, message?: unknown) => void} `message` is the `initialize` by which a session begins */
+  onSession = (state, message) => {
+    const { onSession, onSessionEnd } = this.#options;
+    if (this.#session) {
+      const ended = this.#session;
+      this.#session = undefined;
+      invokeReportingErrors(onSessionEnd, ended);
+    }
+    if (state !== abp.SESSION_READY) {
+      const port = this.transport;
+      // What is still to be said of it goes there, too.
+      return queueMicrotask(() => port === this.transport && this.#leavePort());
+    }
     this.hello = getOwn(message, 'id');
     const payload = getOwn(message, 'payload');
     const owner = textOf(getOwn(getOwn(payload, 'agentCapabilities'), 'owner'));
     this.owner = owner && owner.length <= MAX_OWNER ? owner : undefined;
-    const takes = (/** @type {abp.Feature} */ feature) => this.endpoint.has(feature);
     this.#session = {
       ...sessionOf(payload),
-      origin: this.transport.origin,
+      origin: this.first.origin,
       features: {
-        notifications: takes(abp.NOTIFICATIONS),
-        progress: takes(abp.PROGRESS),
-        elicitation: takes(abp.ELICITATION),
+        notifications: this.has(abp.NOTIFICATIONS),
+        progress: this.has(abp.PROGRESS),
+        elicitation: this.has(abp.ELICITATION),
       },
     };
-    invokeReportingErrors(this.#options.onSession, this.#session);
-  }
+    invokeReportingErrors(onSession, this.#session);
+  };
 
-  #end() {
-    this.#tellEnd();
-    const { endpoint } = this;
-    const port = endpoint.transport;
-    // What is still to be said of it goes there, too.
-    queueMicrotask(() => port === endpoint.transport && this.#leavePort());
-  }
-
-  #tellEnd() {
-    const session = this.#session;
-    this.#session = undefined;
-    if (session) invokeReportingErrors(this.#options.onSessionEnd, session);
+  onEnd() {
+    this.onSession(abp.SESSION_CLOSED);
+    this.#options.onEnd(this);
   }
 
   /**
    * Ends its session.
-   * @param {string} reason given to the calls that end with it
+   * @param {string} [reason] given to the calls that end with it
+   * @override
    */
   close(reason) {
-    this.endpoint.closing = reason;
-    this.endpoint.close();
-  }
-
-  /**
-   * Sends the agent a notification, if it takes any.
-   * @param {string} event
-   * @param {unknown} [data]
-   */
-  notify(event, data) {
-    this.endpoint.notify(event, data);
+    this.closing = reason;
+    super.close();
   }
 
   /**
    * Sends the agent progress that belongs to no call, if it takes any.
    * @param {unknown} info
+   * @override
    */
   notifyProgress(info) {
-    this.endpoint.notifyProgress(checkedProgress(info));
+    super.notifyProgress(checkedProgress(info));
   }
 
   /**
@@ -212,7 +187,7 @@ export class Connection {
    * @param {string} [about]
    */
   async elicit(request, parent, about) {
-    return ask(this.endpoint, this.#session?.allowedRequests, request, parent, about);
+    return ask(this, this.#session?.allowedRequests, request, parent, about);
   }
 }
 

@@ -3,29 +3,21 @@ import { Connection } from './connection.js';
 import { Registry } from './registry.js';
 import * as abp from '../driver/abp-boundary.js';
 import { ready } from '../driver/abp-core.js';
-import {
-  AbpError,
-  invokeReportingErrors,
-  loadOnce,
-  loadPart,
-  requireTexts,
-} from '../common/errors.js';
-import { requireOptions } from '../common/check-options.js';
+import { invokeReportingErrors, loadOnce, loadPart, requireTexts } from '../common/errors.js';
+import { mistyped, requireOptions } from '../common/check-options.js';
 import { tell } from '../common/development.js';
 import { parts } from '../common/parts.js';
 import { getOwn } from '../common/values.js';
 import { exactOrigin } from '../common/origins.js';
 import { Observers } from '../session/observers.js';
 import { portTransport } from '../transports/port.js';
-import { listenToWindow, peerTransport } from '../transports/window.js';
+import { peerTransport } from '../transports/window.js';
 import { listenToOwners } from '../transports/owners.js';
 import { LIST_CHANGED } from '../wire/messages.js';
-import { takeOrigins } from './served.js';
+import { serveWindow } from './served.js';
 
 /** Connections that agents of the given origins may have at once. */
 const MAX_PEERS = 64;
-/** Origins whose refusal is written to the console. */
-const MAX_REFUSALS_TOLD = 16;
 
 const nothing = () => {};
 
@@ -98,8 +90,7 @@ export class Exposed {
   #closed = false;
   /** @type {import('../types/parts.js').ForeignCapabilities | undefined} */
   #foreign;
-  /** Work that waits until the core is ready; undefined once it is. @type {(() => void)[] | undefined} */
-  #early = [];
+  #isReady = false;
   /** What is remembered for agents that come back. Most agents ask for nothing. @type {import('../types/parts.js').Memory | undefined} */
   #memory;
   /** What agents are told of the memory of keys. @type {{ id: string, rememberFor: number } | undefined} */
@@ -119,9 +110,10 @@ export class Exposed {
       parts.requireJson('the app given to expose', app, 'app');
     }
     if (origins ? !Array.isArray(origins) : !port && globalThis.window) {
-      throw new AbpError(
-        'INVALID_PARAMS',
-        'expose needs origins: a list of the exact origins of the pages that may call this app (docs/errors.md#not-an-origin)',
+      throw mistyped(
+        'expose',
+        'origins',
+        'a list of the exact origins of the pages that may call this app (docs/errors.md#not-an-origin)',
       );
     }
     const allowed = new Set(origins?.map((origin) => exactOrigin(origin)));
@@ -131,9 +123,7 @@ export class Exposed {
     const { rememberFor = abp.DEFAULT_REMEMBER_MS } = limits ?? {};
     // It is no secret, only another one each time.
     if (!keys) this.#named = { id: `${Date.now()} ${Math.random()}`, rememberFor };
-    this.#observers = new Observers(options, () =>
-      [...this.#connections].map(({ endpoint }) => endpoint),
-    );
+    this.#observers = new Observers(options, () => [...this.#connections]);
     this.#registry = new Registry(foreign ? {} : capabilities);
     if (allowed.size) this.#stop = this.#serve(allowed);
     /** The protocol's interface, also installed as `window.abp` where that is free: clients in this page need no origin. */
@@ -154,33 +144,24 @@ export class Exposed {
       );
   }
 
-  /**
-   * Serves the pages of these origins.
-   * @param {Set<string>} origins
-   * @returns {() => void} what ends it
-   * @throws {AbpError} ALREADY_INITIALIZED if another app of this window answers one of them
-   */
+  /** Serves the pages of these origins. @param {Set<string>} origins @returns {() => void} what ends it */
   #serve(origins) {
-    const giveBack = takeOrigins(origins);
-    const refused = new Set();
-    /** @type {Parameters<typeof listenToWindow>[1]} */
-    const hear = (...heard) => this.#whenReady(() => this.#heard(...heard));
-    const stop = listenToWindow(origins, hear, (origin, event) => {
-      // So that the app's author finds out.
-      if (refused.size >= MAX_REFUSALS_TOLD || refused.has(origin)) return;
-      if (getOwn(event.data, 'type') !== 'initialize') return;
-      refused.add(origin);
-      tell((dev) => dev.tellRefused(this.#options.origins, origin));
-    });
+    const stop = serveWindow(
+      origins,
+      (...heard) => this.#whenReady(() => this.#heard(...heard)),
+      (origin, event) => {
+        // So that the app's author finds out.
+        if (getOwn(event.data, 'type') === 'initialize')
+          tell((dev) => dev.tellRefused(/** @type {string[]} */ (this.#options.origins), origin));
+      },
+    );
     const hide = (/** @type {PageTransitionEvent} */ { persisted }) => {
-      for (const { endpoint } of this.#connections) endpoint.leave(persisted);
+      for (const connection of this.#connections) connection.leave(persisted);
     };
     addEventListener('pagehide', hide);
     return () => {
       removeEventListener('pagehide', hide);
       stop();
-      // Agents that do not know it yet are told that they have no session any more.
-      giveBack((origin) => listenToWindow(new Set([origin]), hear));
     };
   }
 
@@ -207,16 +188,15 @@ export class Exposed {
       this.close();
       throw error;
     } finally {
-      const early = this.#early;
-      this.#early = undefined;
-      early?.forEach((act) => invokeReportingErrors(act));
+      this.#isReady = true;
     }
   }
 
   /** Does something as soon as the core is ready. @param {() => void} act */
   #whenReady(act) {
-    if (this.#early) this.#early.push(act);
-    else act();
+    if (this.#isReady) return act();
+    const reporting = () => invokeReportingErrors(act);
+    return void this.ready.then(reporting, reporting);
   }
 
   /**
@@ -227,7 +207,7 @@ export class Exposed {
     let gone = false;
     /** @type {Connection | undefined} */
     let connection;
-    transport.onMessage = (data, ports) => this.#whenReady(() => connection?.receive(data, ports));
+    transport.onMessage = (...heard) => this.#whenReady(() => connection?.receive(...heard));
     transport.onClose = () => (gone = true);
     this.#whenReady(() => {
       if (gone || this.#closed) transport.close();
@@ -237,9 +217,9 @@ export class Exposed {
 
   /** Whether there is room for one more connection. Peers can vanish silently, so connections without a session are evicted. */
   #room() {
-    for (const { ready, endpoint } of this.#connections) {
+    for (const connection of this.#connections) {
       if (this.#connections.size < MAX_PEERS) break;
-      if (!ready) endpoint.dispose();
+      if (!connection.ready) connection.dispose();
     }
     return this.#connections.size < MAX_PEERS;
   }
@@ -267,7 +247,7 @@ export class Exposed {
       connection.refresh();
       return connection;
     } catch (error) {
-      if (connection) connection.endpoint.dispose();
+      if (connection) connection.dispose();
       else transport.close(); // there is no memory for another
       throw error;
     }
@@ -282,13 +262,12 @@ export class Exposed {
   /** A connection has ended. Its agent may come back, and ask what became of its calls. @param {Connection} connection */
   #keep(connection) {
     this.#connections.delete(connection);
-    const { endpoint, owner } = connection;
-    const { machine, counters } = endpoint;
+    const { owner, machine, counters } = connection;
     const forget = () => machine.forget();
     const isAsked = owner && !this.#options.port && (counters.inFlightIn || counters.remembered);
     if (this.#closed || !isAsked) return forget();
     this.#remembering().then(
-      (memory) => (this.#closed ? forget() : memory.add(endpoint, owner)),
+      (memory) => (this.#closed ? forget() : memory.add(connection, owner)),
       forget,
     );
   }
@@ -306,20 +285,20 @@ export class Exposed {
     if (typeof type !== 'string') return;
     const begins = type === 'initialize';
     let connection = [...this.#connections].find(
-      ({ transport }) => transport.target === source && transport.origin === origin,
+      ({ first }) => first.target === source && first.origin === origin,
     );
     if (!connection) {
-      const isAnswered = (begins && !this.#closed) || REQUESTS.includes(type);
+      const isAnswered = begins ? !this.#closed : REQUESTS.includes(type);
       if (!isAnswered || !this.#room()) return;
       connection = this.#connect(peerTransport(source, origin));
     }
     // From the offer of a port on only that port counts.
-    if (connection.endpoint.transport !== connection.transport && !begins) return;
+    if (connection.transport !== connection.first && !begins) return;
     // A second agent of the same window is refused as long as the first has its session.
     const isOther = begins && connection.ready && getOwn(data, 'id') !== connection.hello;
     if (isOther && !this.#options.restart) tell((dev) => dev.tellBusy(connection));
     connection.receive(data);
-    if (this.#closed) connection.endpoint.dispose();
+    if (this.#closed) connection.dispose();
   }
 
   /** The capabilities as agents are told of them, as they stand. @returns {any[]} */
@@ -334,7 +313,7 @@ export class Exposed {
 
   /** Counts of what each connection has in flight and has dropped, for debugging. */
   get counters() {
-    return [...this.#connections].map(({ endpoint }) => endpoint.counters);
+    return [...this.#connections].map(({ counters }) => counters);
   }
 
   /**

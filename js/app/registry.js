@@ -1,8 +1,8 @@
 /** The app's side: its capabilities, and one connection for each agent. */
 import * as abp from '../driver/abp-boundary.js';
-import { AbpError, invokeReportingErrors } from '../common/errors.js';
+import { invokeReportingErrors } from '../common/errors.js';
+import { mistyped } from '../common/check-options.js';
 import { parts } from '../common/parts.js';
-import { removed } from './never-ran.js';
 import { isRepeatable } from '../wire/messages.js';
 import { isRecord } from '../common/values.js';
 
@@ -123,10 +123,7 @@ export class Registry {
   /** @param {Record<string, Capability | Handler>} [capabilities] */
   constructor(capabilities = {}) {
     if (!isRecord(capabilities)) {
-      throw new AbpError(
-        'INVALID_PARAMS',
-        "expose needs capabilities: an object of handlers by name, { 'text.echo': (params) => params }",
-      );
+      throw mistyped('expose', 'capabilities', 'an object of handlers by name');
     }
     for (const [name, capability] of Object.entries(capabilities)) this.set(name, capability);
   }
@@ -142,7 +139,7 @@ export class Registry {
     );
     const { handler, readOnly, idempotent } = entry;
     if (typeof handler !== 'function') {
-      throw new TypeError(`capability ${name} needs a handler: async (params, { signal }) => data`);
+      throw new TypeError(`capability ${name} needs a handler`);
     }
     entry.run = (params, context, call) => call.invoke(handler, params, context);
     if (readOnly) entry.annotations = { ...entry.annotations, readOnlyHint: true };
@@ -203,13 +200,11 @@ export class Registry {
     if (explain || unexplained >= MAX_UNEXPLAINED) return act();
     unexplained++;
     return import('./explain.js')
-      .then(
-        (loaded) => {
-          explain = loaded.explain;
-          act();
-        },
-        () => {},
-      )
+      .then((loaded) => {
+        explain = loaded.explain;
+        act();
+      })
+      .catch(() => {})
       .finally(() => unexplained--);
   }
 
@@ -219,11 +214,11 @@ export class Registry {
    * @param {CallContext} context
    */
   run(call, context) {
-    const { name, params } = call;
+    const { name, params, endpoint } = call;
     const capability = this.all.get(/** @type {string} */ (name));
     if (capability) return capability.run(params, context, call);
     // It was removed while the call waited for its turn.
     call.postpone();
-    return removed(String(name));
+    return endpoint.core.response(abp.REFUSE, abp.UNKNOWN_CAPABILITY, abp.FATE_UNSTARTED);
   }
 }

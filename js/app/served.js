@@ -4,18 +4,21 @@
  * It gives a script of the page nothing that it does not have anyway.
  */
 import { AbpError } from '../common/errors.js';
+import { listenToWindow } from '../transports/window.js';
 
 /** What the map holds must not change: copies of other versions read it. */
 const SERVED = Symbol.for('abp-bridge.served');
 
 /**
- * Takes origins for an app.
+ * Serves the pages of these origins.
  * @param {ReadonlySet<string>} origins exact ones
- * @returns {(retire: (origin: string) => () => void) => void} gives them back. `retire` begins to answer the agents of the app that
- *   was closed, and returns what ends that: it is called when another app takes the origin
+ * @param {Parameters<typeof listenToWindow>[1]} heard called for each message, also once it is stopped: agents that do not know it
+ *   yet are told that they have no session any more, until another app serves their origin
+ * @param {Parameters<typeof listenToWindow>[2]} refused called for messages from other origins
+ * @returns {() => void} stops it
  * @throws {AbpError} ALREADY_INITIALIZED if another app of this window serves one of them
  */
-export function takeOrigins(origins) {
+export function serveWindow(origins, heard, refused) {
   const realm = /** @type {any} */ (globalThis);
   /** By origin: undefined as long as it is served, afterwards what ends the answers. @type {Map<string, undefined | (() => void)>} */
   const served =
@@ -31,5 +34,9 @@ export function takeOrigins(origins) {
     served.get(origin)?.();
     served.set(origin, undefined);
   }
-  return (retire) => origins.forEach((origin) => served.set(origin, retire(origin)));
+  const stop = listenToWindow(origins, heard, refused);
+  return () => {
+    stop();
+    for (const origin of origins) served.set(origin, listenToWindow(new Set([origin]), heard));
+  };
 }

@@ -113,13 +113,14 @@ export class Endpoint {
    * @param {boolean} [options.restart]
    * @param {Transport} options.transport
    * @param {Callee} options.callee
-   * @param {EndpointDelegate} options.side
+   * @param {EndpointDelegate} [options.side] itself, where its class has the callbacks
    * @param {import('./observers.js').Observers} [options.observers]
    */
   constructor({ role, features, limits, restart, transport, callee, side, observers }) {
     this.role = role;
     this.callee = callee;
-    this.side = side;
+    /** @type {EndpointDelegate} */
+    this.side = side ?? /** @type {any} */ (this);
     const config = {
       ...limits,
       role,

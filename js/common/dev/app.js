@@ -18,13 +18,21 @@ export function tellBusy(connection) {
   );
 }
 
+/** Origins whose refusal is written to the console, of an app. */
+const MAX_REFUSED = 16;
+/** Those of which it was written, by the apps' own lists. @type {WeakMap<string[], Set<string>>} */
+const refused = new WeakMap();
+
 /**
- * An agent of an origin that is not listed.
- * @param {string[] | undefined} origins those that are
+ * Warns once of an agent of an origin that is not listed.
+ * @param {string[]} origins those that are, as the app was given them
  * @param {string} origin its own
  */
 export function tellRefused(origins, origin) {
-  const list = JSON.stringify([...(origins ?? []), origin]);
+  const told = refused.get(origins) ?? new Set();
+  if (told.size >= MAX_REFUSED || told.has(origin)) return;
+  refused.set(origins, told.add(origin));
+  const list = JSON.stringify([...origins, origin]);
   warn(
     `an agent from ${origin} was refused. To let it call this app: expose(app, { origins: ${list} }) (docs/errors.md#refused-origin)`,
   );

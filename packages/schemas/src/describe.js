@@ -1,5 +1,6 @@
 /** What agents are told of a capability, whether they can be told, and what checks its params and results. */
-import { AbpError, loadOnce, loadPart } from '../../../js/common/errors.js';
+import { mistyped } from '../../../js/common/check-options.js';
+import { loadOnce, loadPart } from '../../../js/common/errors.js';
 import { isRecord } from '../../../js/common/values.js';
 import { jsonSchemaOf } from './json-schema.js';
 import { requireJson } from './require-json.js';
@@ -19,18 +20,22 @@ const acceptsAll = (schema) => schema === undefined || schema === true;
  */
 export function describe(name, entry, shown) {
   const what = `capability ${name}`;
-  const { inputSchema, outputSchema } = entry;
-  entry.inputSchema = jsonSchemaOf(name, 'inputSchema', inputSchema);
-  entry.outputSchema = jsonSchemaOf(name, 'outputSchema', outputSchema);
+  const given = { ...entry };
+  for (const member of /** @type {const} */ (['inputSchema', 'outputSchema']))
+    entry[member] = jsonSchemaOf(name, member, given[member]);
   const requirements = /** @type {Requirement[]} */ (entry.requirements ?? []);
   if (!Array.isArray(requirements) || !requirements.every(isRecord))
-    throw new AbpError('INVALID_PARAMS', `requirements of ${what} must be a list of objects`);
+    throw mistyped(what, 'requirements', 'a list of objects');
   for (const key of shown) requireJson(what, entry[key], key);
-  requirements.forEach(({ met: _met, ...rest }, i) => requireJson(what, rest, `requirements.${i}`));
-  if (acceptsAll(inputSchema) && acceptsAll(outputSchema)) return;
+  requireJson(
+    what,
+    requirements.map(({ met: _met, ...rest }) => rest),
+    'requirements',
+  );
+  if (acceptsAll(given.inputSchema) && acceptsAll(given.outputSchema)) return;
   const checking = loadOnce(async () => {
     const { checkedRun } = await loadPart(import('./checked.js'));
-    return checkedRun(name, { ...entry, inputSchema, outputSchema });
+    return checkedRun(name, given);
   });
   entry.run = (params, context, call) =>
     call.beginAfter(checking(), (run) => run(params, context, call));

@@ -21,30 +21,27 @@ export const standardOf = (schema) => schema?.['~standard'] ?? undefined;
 /**
  * The JSON Schema of a schema.
  * @param {string} name of the capability, for the error's message
- * @param {'inputSchema' | 'outputSchema'} member
+ * @param {keyof typeof SIDES} member
  * @param {unknown} schema any value
  * @returns {object | boolean | undefined} itself if it is a JSON Schema or undefined
  * @throws {AbpError} INVALID_PARAMS if it is no schema, or cannot say itself as JSON Schema
  */
 export function jsonSchemaOf(name, member, schema) {
-  const refuse = (/** @type {string} */ why) =>
-    new AbpError('INVALID_PARAMS', `${member} of ${name} ${why} (docs/errors.md#schemas)`);
   const standard = standardOf(schema);
-  if (!standard) {
-    if (schema === undefined || typeof schema === 'boolean' || isRecord(schema)) return schema;
-    throw refuse('must be a JSON Schema, a plain object, or follow Standard Schema');
-  }
-  const { vendor, jsonSchema } = standard;
-  if (!jsonSchema) {
-    const how =
-      vendor === 'valibot' ? ': wrap it in toStandardJsonSchema of @valibot/to-json-schema' : '';
-    throw refuse(
-      `cannot be described to agents: ${vendor} does not convert it to JSON Schema${how}`,
-    );
-  }
+  let why = 'must be a JSON Schema, a plain object, or follow Standard Schema';
   try {
-    return jsonSchema[SIDES[member]]({ target: 'draft-2020-12', libraryOptions });
+    if (!standard) {
+      if (schema === undefined || typeof schema === 'boolean' || isRecord(schema)) return schema;
+    } else if (standard.jsonSchema)
+      return standard.jsonSchema[SIDES[member]]({ target: 'draft-2020-12', libraryOptions });
+    else {
+      const { vendor } = standard;
+      why = `cannot be described to agents: ${vendor} does not convert it to JSON Schema`;
+      if (vendor === 'valibot')
+        why += ': wrap it in toStandardJsonSchema of @valibot/to-json-schema';
+    }
   } catch (error) {
-    throw refuse(`cannot be described to agents: ${toErrorObject(error).message}`);
+    why = `cannot be described to agents: ${toErrorObject(error).message}`;
   }
+  throw new AbpError('INVALID_PARAMS', `${member} of ${name} ${why} (docs/errors.md#schemas)`);
 }

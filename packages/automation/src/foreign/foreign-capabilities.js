@@ -97,11 +97,12 @@ export class ForeignCapabilities {
    * @param {import('../../../../js/app/connection.js').Connection} connection
    */
   attend(connection) {
-    const { endpoint, transport } = connection;
+    const { first } = connection;
+    const receive = connection.receive.bind(connection);
     /** The id of the `initialize` that waits. @type {unknown} */
     let asked;
-    connection.receive = (data, ports, via = transport) => {
-      if (getOwn(data, 'type') !== 'initialize') return endpoint.receive(data, ports, via);
+    connection.receive = (data, ports, via = first) => {
+      if (via !== first || getOwn(data, 'type') !== 'initialize') return receive(data, ports, via);
       const id = getOwn(data, 'id');
       // It is repeated until it is answered.
       if (id === asked) return;
@@ -109,7 +110,7 @@ export class ForeignCapabilities {
       void this.begin(getOwn(data, 'payload'))
         .then(() => connection.refresh())
         .then(
-          () => endpoint.receive(data, ports, via),
+          () => receive(data, ports, via),
           (error) => {
             const payload = { success: false, error: toErrorObject(error) };
             via.post({ type: 'initialize-result', id, timestamp: Date.now(), payload });
@@ -117,7 +118,6 @@ export class ForeignCapabilities {
         )
         .then(() => (asked = undefined));
     };
-    transport.onMessage = (data, ports) => connection.receive(data, ports);
   }
 
   /** @param {unknown} hello */

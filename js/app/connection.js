@@ -1,6 +1,8 @@
 import * as abp from '../driver/abp-boundary.js';
 import { Endpoint, carried } from '../session/endpoint.js';
+import { Outflow } from '../session/outflow.js';
 import { invokeReportingErrors } from '../common/errors.js';
+import { sizeOf } from '../common/value-size.js';
 import { firstOf, getOwn, textOf } from '../common/values.js';
 import { checkedProgress } from '../wire/messages.js';
 import { contextOf } from './context.js';
@@ -66,6 +68,7 @@ export class Connection {
         (upgrade === 'none' ? 0 : carried(transport) | (memory ? abp.OUTCOMES : 0)),
       callee: registry,
       side: {
+        flow: { Outflow, sizeOf },
         prepare: transport.prepare,
         context: contextOf,
         elicit: (request, parent, about) => this.elicit(request, parent, about),

@@ -1,5 +1,5 @@
-// An agent's first stream: what streams need is loaded with it. What ends the call meanwhile ends one that has not begun, and so does
-// a part that does not load.
+// What few agents need is loaded when it is first used: streams, and what reads the answer to a cancel by an id. What ends a call
+// meanwhile ends one that has not begun, and so does a part that does not load.
 import assert from 'node:assert/strict';
 import { register } from 'node:module';
 import { test } from 'node:test';
@@ -90,16 +90,22 @@ test('an answer to a question may be the first stream', async () => {
   assert.deepEqual(await client.invoke('asks'), ['a', 'b']);
 });
 
-test('a stream for which a part does not load never began, and the next one tries again', async () => {
-  const offline = new Uint8Array(new SharedArrayBuffer(1)).fill(1);
+/** Makes files that have a name like this fail to load, until the returned function is called. @param {RegExp} like */
+function offline(like) {
+  const isOffline = new Uint8Array(new SharedArrayBuffer(1)).fill(1);
   const hooks = `
-    let offline;
-    export const initialize = (data) => (offline = data);
+    let isOffline;
+    export const initialize = (data) => (isOffline = data);
     export function resolve(name, context, next) {
-      if (offline[0] && /streams\\.js/.test(name)) throw new Error('offline');
+      if (isOffline[0] && ${like}.test(name)) throw new Error('offline');
       return next(name, context);
     }`;
-  register(`data:text/javascript,${encodeURIComponent(hooks)}`, { data: offline });
+  register(`data:text/javascript,${encodeURIComponent(hooks)}`, { data: isOffline });
+  return () => isOffline.fill(0);
+}
+
+test('a stream for which a part does not load never began, and the next one tries again', async () => {
+  const online = offline(/streams\.js/);
   const pair = await open();
   for (const [what, begin] of Object.entries(BEGIN)) {
     const { error, metadata } = await begin(pair);
@@ -112,7 +118,23 @@ test('a stream for which a part does not load never began, and the next one trie
     retryable: true,
   });
   assert.equal(pair.ran, 0);
-  offline[0] = 0;
+  online();
   for (const [what, begin] of Object.entries(BEGIN))
     assert.equal((await begin(pair)).success, true, what);
+});
+
+test('the answer to a cancel that cannot be read says whether the call was stopped', async () => {
+  const online = offline(/cancel-answer/);
+  const waits = (_params, { signal }) =>
+    new Promise((resolve) => signal.addEventListener('abort', resolve));
+  const { client } = await openPair({ waits });
+  for (const cancelled of [true, false]) {
+    const pending = cancelled && client.call('waits', {}, { callId: 'x' });
+    const answer = await client.cancel(cancelled ? 'x' : 'other', 'enough');
+    assert.deepEqual([answer.cancelled, answer.error.code], [cancelled, 'TRANSPORT_ERROR']);
+    if (pending) assert.equal((await pending).cancelled, true);
+  }
+  online();
+  const { cancelled, reason, error } = await client.cancel('other');
+  assert.deepEqual([cancelled, reason, error], [false, 'Operation not found', undefined]);
 });

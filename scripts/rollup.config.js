@@ -20,7 +20,8 @@ const LATER = {
     packages/schemas/src/standard-schema`,
   development: `common/dev/app common/dev/diagnosis common/dev/index common/dev/mistakes common/dev/options
     common/dev/unsent`,
-  'agent-parts': 'agent/retry',
+  'agent-parts': 'agent/retry session/cancel-answer',
+  streams: 'agent/streams',
   'shared-parts': `common/similar-name common/turns packages/page/src/reporters
     session/capability-support`,
   'small-parts': 'common/warnings',
@@ -52,11 +53,12 @@ const laterOf = new Map(
  */
 const COPIED = {
   'later-common': `agent/rejection app/never-ran common/(bounds|check-options|copy|development|errors|iterator-of|origins)
-    common/(secret|signals|value-size|values|waiting) driver/abp-boundary packages/schemas/src/(json-schema|require-json)
+    common/(secret|signals|values|waiting) driver/abp-boundary packages/schemas/src/(json-schema|require-json)
     transports/(listen|port|receiver) wire/(elicitations|frame-kinds|messages|responses)`,
+  streams: 'agent/(call-stream|input) common/(breathe|inflow|iteration|value-size) session/outflow',
   'later-app': 'app/(connection|questions)',
   'later-agent':
-    'agent/(capability-list|client|input) session/pending-cancel transports/(iframe|iframe-watcher|worker)',
+    'agent/(capability-list|client) session/pending-cancel transports/(iframe|iframe-watcher|worker)',
 };
 const copies = Object.entries(COPIED).map(([part, files]) => ({
   part,

@@ -19,8 +19,6 @@ import { cancelById, unanswered } from '../session/pending-cancel.js';
 import { secret } from '../common/secret.js';
 import { unless, whenAborted } from '../common/waiting.js';
 import { CapabilityList } from './capability-list.js';
-import { CallStream } from './call-stream.js';
-import { Input } from './input.js';
 import { rejectionOf } from './rejection.js';
 import { INPUT, LIST_CHANGED, elicitationMethod, isRepeatable } from '../wire/messages.js';
 import { isStream } from '../common/transfer.js';
@@ -87,6 +85,7 @@ const OPTIONS = {
 /** @import { CancelResponse, ProgressInfo, Response } from '../wire/messages.js' */
 /** @import { MadeOptions } from '../session/call.js' */
 /** @import { Way } from './retry.js' */
+/** @typedef {typeof import('./streams.js')} Streams What streams need. */
 
 /** @typedef {AgentOptions & import('../session/observers.js').ObserverOptions} ConnectOptions What `connect` is given. */
 
@@ -398,7 +397,7 @@ export class Client {
 
   /**
    * Calls a capability whose handler streams: `for await (const chunk of client.stream(name, params))`. The call begins at
-   * once. Leaving the loop cancels it; `response` says how it ended. A capability that does not stream has no chunks, and
+   * once; a client's first one when what streams need is loaded. Leaving the loop cancels it; `response` says how it ended. A capability that does not stream has no chunks, and
    * its data is the response's.
    * @template {import('../types/app.js').NameOf<App>} Name
    * @param {Name} name of the capability
@@ -406,7 +405,12 @@ export class Client {
    * @returns {import('./call-stream.js').CallStream<import('../types/app.js').ChunkOf<App, Name>, import('../types/app.js').ResponseOf<App, Name>>}
    */
   stream(name, ...rest) {
-    return new CallStream((stream) => this.#checked(name, rest, stream));
+    /** @param {Streams} streams @returns {any} */
+    const begin = ({ CallStream }) => new CallStream((stream) => this.#checked(name, rest, stream));
+    const { flow } = this.#side;
+    if (flow) return begin(flow);
+    rest[0] = /** @type {any} */ (kept(rest[0], rest[1]?.transfer));
+    return /** @type {any} */ (streamOf(this.#streams().then(begin)));
   }
 
   /**
@@ -467,12 +471,26 @@ export class Client {
    * @returns {Promise<Response>} rejects if the input is read by somebody else
    */
   async #callStreaming(name, params, options, stream) {
-    const input = options.input && new Input(options.input);
+    let { flow } = this.#side;
+    if (!flow) {
+      params = kept(params, options.transfer);
+      try {
+        flow = await this.#streams();
+      } catch (error) {
+        return failed(error);
+      }
+    }
+    const input = options.input && new flow.Input(options.input);
     try {
       return await this.#call(name, params, { ...options, stream, input });
     } finally {
       input?.close();
     }
+  }
+
+  /** Loads what streams need. @returns {Promise<Streams>} rejects with an AbpError */
+  async #streams() {
+    return (this.#side.flow ??= await loadPart(import('./streams.js')));
   }
 
   /**
@@ -594,7 +612,7 @@ export class Client {
 
   /**
    * What the endpoint asks. It answers the app, too: its questions, and its reading of a call's input.
-   * @type {import('../session/endpoint.js').EndpointDelegate & import('../session/endpoint.js').Callee}
+   * @type {import('../session/endpoint.js').EndpointDelegate & import('../session/endpoint.js').Callee & { flow?: Streams }}
    */
   #side = {
     rejectionFor: (call) => {
@@ -607,14 +625,16 @@ export class Client {
         ? abp.NO_ERROR
         : abp.NOT_SUPPORTED;
     },
-    run: (call, { signal }) => {
+    run: async (call, { signal }) => {
       const { name, params, options } = call;
       if (name === INPUT) return inputOf(call);
       const { timeout } = options;
-      return this.onElicitation?.(
+      const answer = await this.onElicitation?.(
         { method: elicitationMethod(name), params, ...(timeout && { timeout }) },
         { signal },
       );
+      if (isStream(answer)) await this.#streams();
+      return answer;
     },
     onSession: (state, message) => {
       const endpoint = /** @type {Endpoint} */ (this.#endpoint);
@@ -695,6 +715,24 @@ export class Client {
     this.#capabilities.put(getOwn(payload, 'capabilities'));
     return undefined;
   }
+}
+
+/**
+ * The first stream, while what it needs is loaded. The call is made then.
+ * @param {Promise<import('./call-stream.js').CallStream>} stream
+ */
+function streamOf(stream) {
+  const response = stream.then((begun) => begun.response, failed);
+  // What is wrong with the call is told to those who await this.
+  response.catch(() => {});
+  return {
+    response,
+    next: () => stream.then((begun) => begun.next()),
+    return: (/** @type {unknown} */ value) => stream.then((begun) => begun.return(value)),
+    [Symbol.asyncIterator]() {
+      return this;
+    },
+  };
 }
 
 /** The input of the pending call which the app asks to read. @param {Call} asked */

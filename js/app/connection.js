@@ -1,6 +1,8 @@
 import * as abp from '../driver/abp-boundary.js';
 import { Endpoint, carried } from '../session/endpoint.js';
+import { Outflow } from '../session/outflow.js';
 import { invokeReportingErrors } from '../common/errors.js';
+import { sizeOf } from '../common/value-size.js';
 import { firstOf, getOwn, textOf } from '../common/values.js';
 import { checkedProgress } from '../wire/messages.js';
 import { contextOf } from './context.js';
@@ -82,6 +84,7 @@ export class Connection extends Endpoint {
   }
 
   context = contextOf;
+  flow = { Outflow, sizeOf };
 
   /** What an app may look at of its sessions, for debugging. */
   get endpoint() {

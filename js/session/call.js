@@ -17,7 +17,6 @@ import { isGenerator, isStream, markedTransfer, transferOf } from '../common/tra
 import { getOwn, milliseconds } from '../common/values.js';
 import { OUTCOME, isResponse } from '../wire/messages.js';
 import { reasonUnsent } from '../wire/unsent.js';
-import { Outflow } from './outflow.js';
 
 /** The handle of no call. It is not 0, which would mean: without a parent. */
 export const ENDED = /** @type {abp.Handle} */ (-1);
@@ -77,7 +76,7 @@ export const failedBy = (message) => ({
  * @typedef {object} Rare
  * @property {AbortController} [controller] of the handler's signal
  * @property {import('../common/token.js').Token} [token] what its handler reads of it
- * @property {Outflow} [outflow] what its handler streams
+ * @property {import('./outflow.js').Outflow} [outflow] what its handler streams
  * @property {AsyncIterableIterator<unknown>} [input] what is streamed to its handler
  * @property {boolean} [collected] its chunks were collected into its data
  * @property {(reason?: string) => void} [onStop] asks an app that is not ours to stop
@@ -310,6 +309,7 @@ export class Call {
         ? callee.run(this, context)
         : side.recall(this, () => callee.run(this, context)));
       if (isStream(value)) {
+        const { Outflow } = /** @type {import('./endpoint.js').Flow} */ (side.flow);
         const streamed = await (this.rare.outflow = new Outflow(this, value)).stream();
         if (!streamed) return this.#settle({ success: false, cancelled: true });
         this.rare.collected = streamed.collected;

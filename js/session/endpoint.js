@@ -6,7 +6,6 @@ import * as abp from '../driver/abp-boundary.js';
 import { AbpError, invokeReportingErrors, reasonText, reportError } from '../common/errors.js';
 import { snapshot } from '../common/snapshot.js';
 import { transferOf } from '../common/transfer.js';
-import { sizeOf } from '../common/value-size.js';
 import { MAX_TIMER, firstOf, getOwn, isObject, milliseconds } from '../common/values.js';
 import { AbpCore } from '../driver/abp-core.js';
 import { Machine, argOf, kindOf } from '../driver/machine.js';
@@ -32,10 +31,18 @@ import { Call, failedBy } from './call.js';
  */
 
 /**
+ * What streams need.
+ * @typedef {object} Flow
+ * @property {typeof import('./outflow.js').Outflow} Outflow sends what a handler streams
+ * @property {(value: unknown) => number} sizeOf what a chunk counts as
+ */
+
+/**
  * The callbacks of an endpoint to the client or connection that it belongs to.
  * @typedef {object} EndpointDelegate
  * @property {import('../transports/transport.js').Prepare} [prepare] app: makes results and chunks fit for the transport
  * @property {(state: abp.Session, message: unknown) => void} onSession
+ * @property {Flow} [flow] what streams need: in an agent, as soon as there is one
  * @property {(message: unknown, via: Transport) => void} [onHandshake] app: sends the answer to
  *   `initialize`, and the offer of a port with it
  * @property {(call: Call) => object} [context] app: what the handler of a call is given besides its params (the call)
@@ -291,7 +298,8 @@ export class Endpoint {
         context = { payload: b };
         break;
       case FrameKind.CHUNK:
-        size = Math.min(sizeOf(b), 2 ** 32 - 1); // a window has no more
+        // A window has no more. In an agent without streams no call takes it.
+        size = Math.min(this.side.flow?.sizeOf(b) ?? 0, 2 ** 32 - 1);
         context = { payload: { chunk: b }, isChunk: true };
         break;
       case FrameKind.CANCEL:

@@ -1,7 +1,6 @@
 /** Cancelling a call by its id. A call of one's own is cancelled by its signal. */
 import * as abp from '../driver/abp-boundary.js';
-import { reasonText } from '../common/errors.js';
-import { copyRecord, isObject } from '../common/values.js';
+import { loadPart, reasonText, toErrorObject } from '../common/errors.js';
 
 /**
  * Asks for whatever call has this id to stop.
@@ -16,26 +15,13 @@ export function cancelById(endpoint, callId, reason, answerTo) {
   const record = {
     handle: 0,
     callId,
-    settle(outcome, context) {
-      const cancelled = outcome === abp.CANCELLED;
-      if (!context?.payload || !(cancelled || outcome === abp.COMPLETED)) {
-        const why = { reason: reasonText(endpoint.cause) };
-        return record.fail(core.response(abp.SETTLE, outcome, abp.FATE_UNKNOWN, why));
-      }
-      const read = copyRecord(context.payload);
-      const { code, retryable, reason, message = reason, error } = read;
-      if (typeof reason !== 'string') delete read.reason;
-      delete read.error;
-      // The published form has no member for an error, so some apps put `code` and `message` beside the other members.
-      const said = isObject(error)
-        ? error
-        : typeof code === 'string' && { code, message, retryable };
-      if (said) {
-        const given = { success: false, error: said };
-        read.error = core.response(abp.SETTLE, abp.COMPLETED, abp.FATE_NONE, { given }).error;
-      }
-      return answerTo({ ...read, callId, cancelled });
-    },
+    settle: (outcome, context) =>
+      void loadPart(import('./cancel-answer.js'))
+        .then(
+          ({ answerOf }) => answerOf(endpoint, callId, outcome, context?.payload),
+          (error) => unanswered(callId, { error: toErrorObject(error) }, outcome === abp.CANCELLED),
+        )
+        .then(answerTo),
     fail: (response) => answerTo(unanswered(callId, response)),
   };
   endpoint.begin(record, 0, (x, pointer) => {
@@ -45,13 +31,17 @@ export function cancelById(endpoint, callId, reason, answerTo) {
 }
 
 /**
- * What is told where there was no answer: the call may or may not have been stopped.
+ * What is told where there was no answer that could be read.
  * @param {string} callId
  * @param {{ error: import('../common/errors.js').ErrorObject }} response
+ * @param {boolean} [cancelled] whether the call is known to have been stopped
  */
-export function unanswered(callId, { error }) {
-  return { callId, cancelled: false, reason: error.message, error };
-}
+export const unanswered = (callId, { error }, cancelled = false) => ({
+  callId,
+  cancelled,
+  reason: error.message,
+  error,
+});
 
 /**
  * @typedef {object} PendingCancel

@@ -54,7 +54,7 @@ const laterOf = new Map(
 const COPIED = {
   'later-common': `agent/rejection app/never-ran common/(bounds|check-options|copy|development|errors|iterator-of|origins)
     common/(secret|signals|values|waiting) driver/abp-boundary packages/schemas/src/(json-schema|require-json)
-    transports/(listen|port|receiver) wire/(elicitations|frame-kinds|messages|responses)`,
+    transports/(listen|port|receiver) wire/(frame-kinds|messages)`,
   streams: 'agent/(call-stream|input) common/(breathe|inflow|iteration|value-size) session/outflow',
   'later-app': 'app/(connection|questions)',
   'later-agent':

@@ -3,7 +3,7 @@ import { fromBase64 } from '../../binary/src/base64.js';
 import { requireBounded } from '../../untrusted/src/bounds.js';
 import { safely, toErrorObject } from '../../../js/common/errors.js';
 import { firstOf, getOwn, isRecord } from '../../../js/common/values.js';
-import { readError } from '../../../js/wire/responses.js';
+import { readError } from '../../automation/src/read-error.js';
 import { withBase64 } from '../../binary/src/binary.js';
 import { plainJson } from '../../automation/src/plain-json.js';
 import { becameIn } from './outcome.js';

@@ -12,7 +12,7 @@ import {
 } from '../../../../js/common/errors.js';
 import { copyRecord, getOwn, isRecord } from '../../../../js/common/values.js';
 import { LIST_CHANGED, isResponse, progressInfo } from '../../../../js/wire/messages.js';
-import { readError } from '../../../../js/wire/responses.js';
+import { readError } from '../read-error.js';
 import { sessionOf } from '../../../../js/app/connection.js';
 import { requireJson } from '../../../schemas/src/require-json.js';
 

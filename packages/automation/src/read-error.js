@@ -1,11 +1,11 @@
 /** Reads the errors that peers send. */
-import { safely } from '../common/errors.js';
-import { copyRecord, getOwn, textOf } from '../common/values.js';
+import { safely } from '../../../js/common/errors.js';
+import { copyRecord, getOwn, textOf } from '../../../js/common/values.js';
 
 /**
  * Reads an error that a peer sent.
  * @param {unknown} received any value
- * @returns {import('../common/errors.js').ErrorObject} in the protocol's form: what was said, with what is missing
+ * @returns {import('../../../js/common/errors.js').ErrorObject} in the protocol's form: what was said, with what is missing
  */
 export const readError = (received) =>
   safely(

@@ -3,6 +3,7 @@
  * nothing is decided here, and what it does not say is not claimed.
  */
 import { removed } from '../../../js/app/never-ran.js';
+import { beginBefore } from '../../automation/src/foreign/begin-before.js';
 import { RelayTransport } from '../../automation/src/foreign/relay-transport.js';
 import { requireBounded } from '../../untrusted/src/bounds.js';
 import { safely } from '../../../js/common/errors.js';
@@ -66,6 +67,11 @@ class ViewCapabilities {
       throw this.#errorOf(error);
     }
     this.#hasBegun = true;
+  }
+
+  /** @param {import('../../../js/app/connection.js').Connection} connection */
+  attend(connection) {
+    beginBefore(connection, () => this.begin());
   }
 
   async #read() {

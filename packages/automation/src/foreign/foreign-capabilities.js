@@ -13,6 +13,7 @@ import {
 import { copyRecord, getOwn, isRecord } from '../../../../js/common/values.js';
 import { LIST_CHANGED, isResponse, progressInfo } from '../../../../js/wire/messages.js';
 import { readError } from '../read-error.js';
+import { beginBefore } from './begin-before.js';
 import { sessionOf } from '../../../../js/app/connection.js';
 import { requireJson } from '../../../schemas/src/require-json.js';
 
@@ -92,32 +93,9 @@ export class ForeignCapabilities {
     }
   }
 
-  /**
-   * The session of a connection begins after the app's own, and what follows waits.
-   * @param {import('../../../../js/app/connection.js').Connection} connection
-   */
+  /** @param {import('../../../../js/app/connection.js').Connection} connection */
   attend(connection) {
-    const { first } = connection;
-    const receive = connection.receive.bind(connection);
-    /** The id of the `initialize` that waits. @type {unknown} */
-    let asked;
-    connection.receive = (data, ports, via = first) => {
-      if (via !== first || getOwn(data, 'type') !== 'initialize') return receive(data, ports, via);
-      const id = getOwn(data, 'id');
-      // It is repeated until it is answered.
-      if (id === asked) return;
-      asked = id;
-      void this.begin(getOwn(data, 'payload'))
-        .then(() => connection.refresh())
-        .then(
-          () => receive(data, ports, via),
-          (error) => {
-            const payload = { success: false, error: toErrorObject(error) };
-            via.post({ type: 'initialize-result', id, timestamp: Date.now(), payload });
-          },
-        )
-        .then(() => (asked = undefined));
-    };
+    beginBefore(connection, (hello) => this.begin(hello));
   }
 
   /** @param {unknown} hello */

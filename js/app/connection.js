@@ -144,11 +144,10 @@ export class Connection extends Endpoint {
       return queueMicrotask(() => port === this.transport && this.#leavePort());
     }
     this.hello = getOwn(message, 'id');
-    const payload = getOwn(message, 'payload');
-    const owner = textOf(getOwn(getOwn(payload, 'agentCapabilities'), 'owner'));
+    const { owner, ...session } = sessionOf(getOwn(message, 'payload'));
     this.owner = owner && owner.length <= MAX_OWNER ? owner : undefined;
     this.#session = {
-      ...sessionOf(payload),
+      ...session,
       origin: this.first.origin,
       features: {
         notifications: this.has(abp.NOTIFICATIONS),
@@ -206,9 +205,11 @@ const textsOf = (list) =>
  */
 export function sessionOf(payload) {
   const agent = getOwn(payload, 'agent');
+  const takes = getOwn(payload, 'agentCapabilities');
   return {
     agent: { name: textOf(getOwn(agent, 'name')), version: textOf(getOwn(agent, 'version')) },
     requestedCapabilities: textsOf(getOwn(payload, 'requestedCapabilities')),
-    allowedRequests: textsOf(getOwn(getOwn(payload, 'agentCapabilities'), 'allowedRequests')),
+    allowedRequests: textsOf(getOwn(takes, 'allowedRequests')),
+    owner: textOf(getOwn(takes, 'owner')),
   };
 }

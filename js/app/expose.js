@@ -10,6 +10,7 @@ import { parts } from '../common/parts.js';
 import { getOwn } from '../common/values.js';
 import { exactOrigin } from '../common/origins.js';
 import { Observers } from '../session/observers.js';
+import { listen } from '../transports/listen.js';
 import { portTransport } from '../transports/port.js';
 import { peerTransport } from '../transports/window.js';
 import { listenToOwners } from '../transports/owners.js';
@@ -20,9 +21,6 @@ import { serveWindow } from './served.js';
 const MAX_PEERS = 64;
 
 const nothing = () => {};
-
-/** What is answered without a session: that there is none. */
-const REQUESTS = ['capabilities/call', 'capabilities/cancel'];
 
 /**
  * @typedef {object} Definition What an app is and can do.
@@ -88,8 +86,11 @@ export class Exposed {
   /** @type {ReturnType<import('../types/app.js').WebMcp> | undefined} */
   #webmcp;
   #closed = false;
-  /** @type {import('../types/parts.js').ForeignCapabilities | undefined} */
-  #foreign;
+  /**
+   * What agents are told of and call: the registry, or an app of others' making once that is loaded.
+   * @type {import('./registry.js').Capabilities & { end?(): unknown }}
+   */
+  #served;
   #isReady = false;
   /** What is remembered for agents that come back. Most agents ask for nothing. @type {import('../types/parts.js').Memory | undefined} */
   #memory;
@@ -107,13 +108,13 @@ export class Exposed {
     const { app, capabilities } = /** @type {Definition} */ (definition ?? {});
     if (!foreign) {
       requireTexts('expose needs app', app, 'id', 'name', 'version');
-      parts.requireJson('the app given to expose', app, 'app');
+      parts.requireJson('the app', app, 'app');
     }
     if (origins ? !Array.isArray(origins) : !port && globalThis.window) {
       throw mistyped(
         'expose',
         'origins',
-        'a list of the exact origins of the pages that may call this app (docs/errors.md#not-an-origin)',
+        'a list of the exact origins that may call (docs/errors.md#not-an-origin)',
       );
     }
     const allowed = new Set(origins?.map((origin) => exactOrigin(origin)));
@@ -122,9 +123,10 @@ export class Exposed {
     this.#options = options;
     const { rememberFor = abp.DEFAULT_REMEMBER_MS } = limits ?? {};
     // It is no secret, only another one each time.
-    if (!keys) this.#named = { id: `${Date.now()} ${Math.random()}`, rememberFor };
+    if (!keys) this.#named = { id: String(Math.random()), rememberFor };
     this.#observers = new Observers(options, () => [...this.#connections]);
     this.#registry = new Registry(foreign ? {} : capabilities);
+    this.#served = this.#registry;
     if (allowed.size) this.#stop = this.#serve(allowed);
     /** The protocol's interface, also installed as `window.abp` where that is free: clients in this page need no origin. */
     this.abp = foreign ?? parts.windowAbp(this, app, !!origins);
@@ -138,10 +140,10 @@ export class Exposed {
     });
     if (port) this.accept(portTransport(port));
     else if (!origins)
-      this.#stop = listenToOwners(
-        (transport) => this.accept(transport),
-        () => this.#room(),
-      );
+      this.#stop = listenToOwners((transport, isOneOfMany) => {
+        if (isOneOfMany && !this.#room()) transport.close();
+        else this.accept(transport);
+      });
   }
 
   /** Serves the pages of these origins. @param {Set<string>} origins @returns {() => void} what ends it */
@@ -158,9 +160,9 @@ export class Exposed {
     const hide = (/** @type {PageTransitionEvent} */ { persisted }) => {
       for (const connection of this.#connections) connection.leave(persisted);
     };
-    addEventListener('pagehide', hide);
+    const stay = listen([[globalThis, 'pagehide', hide]]);
     return () => {
-      removeEventListener('pagehide', hide);
+      stay();
       stop();
     };
   }
@@ -179,7 +181,7 @@ export class Exposed {
         // Loaded on demand: most apps are made with this library and do not need it.
         foreign &&
           parts.foreign().then(({ foreignCapabilities }) => {
-            this.#foreign = foreignCapabilities(foreign, this);
+            this.#served = foreignCapabilities(foreign, this);
           }),
       ]);
     } catch (error) {
@@ -232,12 +234,12 @@ export class Exposed {
       connection = new Connection({
         ...this.#options,
         app: this.#app,
-        registry: this.#foreign ?? this.#registry,
+        registry: this.#served,
         transport,
         observers: this.#observers,
         onSessionEnd: (session) => {
           invokeReportingErrors(this.#options.onSessionEnd, session);
-          if (!this.sessions.length) void this.#foreign?.end();
+          if (!this.sessions.length) void this.#served.end?.();
         },
         onEnd: (ended) => this.#keep(ended),
         memory: this.#remembering,
@@ -288,7 +290,8 @@ export class Exposed {
       ({ first }) => first.target === source && first.origin === origin,
     );
     if (!connection) {
-      const isAnswered = begins ? !this.#closed : REQUESTS.includes(type);
+      // Without a session a request is answered, too: that there is none.
+      const isAnswered = begins ? !this.#closed : type.startsWith('capabilities/');
       if (!isAnswered || !this.#room()) return;
       connection = this.#connect(peerTransport(source, origin));
     }
@@ -303,7 +306,7 @@ export class Exposed {
 
   /** The capabilities as agents are told of them, as they stand. @returns {any[]} */
   get capabilities() {
-    return (this.#foreign ?? this.#registry).list();
+    return this.#served.list();
   }
 
   /** The connections that have a session. */
@@ -378,7 +381,6 @@ export class Exposed {
     this.#stop = nothing; // another app may serve its origins by then
     this.#webmcp?.close();
     for (const connection of this.#connections) connection.close('The app was closed');
-    this.#connections.clear();
     this.#memory?.close();
   }
 }

@@ -104,7 +104,7 @@ const holds = (value) =>
 
 /**
  * Its schemas are JSON Schemas.
- * @typedef {Capability & { run: Run }} Entry `run` runs its handler, and checks params and result by its schemas, if there are any
+ * @typedef {Capability & { run?: Run }} Entry `run` runs its handler, and checks params and result by its schemas, where it has some
  */
 
 /** The code that explains refusals, once it is loaded. @type {typeof import('./explain.js').explain | undefined} */
@@ -135,13 +135,12 @@ export class Registry {
    */
   set(name, capability) {
     const entry = /** @type {Entry} */ (
-      typeof capability === 'function' ? { handler: capability } : { ...capability }
+      typeof capability === 'function' ? { handler: capability } : { ...capability, run: undefined }
     );
     const { handler, readOnly, idempotent } = entry;
     if (typeof handler !== 'function') {
       throw new TypeError(`capability ${name} needs a handler`);
     }
-    entry.run = (params, context, call) => call.invoke(handler, params, context);
     if (readOnly) entry.annotations = { ...entry.annotations, readOnlyHint: true };
     if (idempotent) entry.annotations = { ...entry.annotations, idempotentHint: true };
     parts.describe(name, entry, PUBLISHED);
@@ -216,7 +215,8 @@ export class Registry {
   run(call, context) {
     const { name, params, endpoint } = call;
     const capability = this.all.get(/** @type {string} */ (name));
-    if (capability) return capability.run(params, context, call);
+    if (capability?.run) return capability.run(params, context, call);
+    if (capability) return call.invoke(capability.handler, params, context);
     // It was removed while the call waited for its turn.
     call.postpone();
     return endpoint.core.response(abp.REFUSE, abp.UNKNOWN_CAPABILITY, abp.FATE_UNSTARTED);

@@ -27,7 +27,7 @@ export function serveWindow(origins, heard, refused) {
     if (!served.has(origin) || served.get(origin)) continue;
     throw new AbpError(
       'ALREADY_INITIALIZED',
-      `Another app in this page already serves ${origin}: close() that one, or set() its capabilities (docs/errors.md#exposed-twice)`,
+      `Another app in this page already serves ${origin} (docs/errors.md#exposed-twice)`,
     );
   }
   for (const origin of origins) {

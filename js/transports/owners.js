@@ -13,17 +13,13 @@ export function ownerPort() {
 /**
  * Accepts connections to this worker: from its owner or, in a shared worker, from every page that connects.
  * Outside of workers it does nothing.
- * @param {(transport: import('./transport.js').Transport) => void} accept called for each connection; sets its `onMessage`
- * @param {() => boolean} hasRoom whether a shared worker takes one more page; a worker always takes its owner
+ * @param {(transport: import('./transport.js').Transport, isOneOfMany?: boolean) => void} accept called for each connection; sets its
+ *   `onMessage`, or closes it: that of a shared worker may be one too many
  * @returns {() => void} stops it
  */
-export function listenToOwners(accept, hasRoom) {
+export function listenToOwners(accept) {
   if ('SharedWorkerGlobalScope' in globalThis) {
-    const connected = (/** @type {any} */ { ports }) => {
-      const transport = portTransport(ports[0]);
-      if (hasRoom()) accept(transport);
-      else transport.close();
-    };
+    const connected = (/** @type {any} */ { ports }) => accept(portTransport(ports[0]), true);
     return listen([[globalThis, 'connect', connected]]);
   }
   const port = ownerPort();

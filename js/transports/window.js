@@ -33,11 +33,11 @@ export function peerTransport(source, origin) {
  */
 export function listenToWindow(origins, heard, refused) {
   const receive = (/** @type {MessageEvent} */ event) => {
-    const { origin } = event;
+    const { origin, source } = event;
     // Messages from our own window are an echo or a forgery: we send nothing to ourselves.
-    if (!event.isTrusted || !event.source || event.source === globalThis.window) return;
-    if (!origins.has(origin)) return refused?.(origin, event);
-    heard(event.source, origin, event.data, event.ports);
+    if (!event.isTrusted || !source || source === globalThis.window) return;
+    if (!origins.has(origin)) refused?.(origin, event);
+    else heard(source, origin, event.data, event.ports);
   };
   return listen([[globalThis, 'message', receive]]);
 }

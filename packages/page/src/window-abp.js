@@ -31,7 +31,7 @@ export function windowAbp(exposed, app, installs) {
     protocolVersion: '0.1',
     app,
     get initialized() {
-      return !!agent?.sessionId;
+      return !!abp.sessionId;
     },
     get sessionId() {
       return agent?.sessionId ?? null;

@@ -8,9 +8,6 @@ const libraryOptions = {
   errorMode: 'ignore', // valibot
 };
 
-/** The sides of a schema that changes what it takes: agents write what comes in, and read what comes out. */
-const SIDES = /** @type {const} */ ({ inputSchema: 'input', outputSchema: 'output' });
-
 /**
  * What a schema of another library has for others to use it.
  * @param {any} schema any value
@@ -21,20 +18,22 @@ export const standardOf = (schema) => schema?.['~standard'] ?? undefined;
 /**
  * The JSON Schema of a schema.
  * @param {string} name of the capability, for the error's message
- * @param {keyof typeof SIDES} member
+ * @param {'inputSchema' | 'outputSchema'} member
  * @param {unknown} schema any value
  * @returns {object | boolean | undefined} itself if it is a JSON Schema or undefined
  * @throws {AbpError} INVALID_PARAMS if it is no schema, or cannot say itself as JSON Schema
  */
 export function jsonSchemaOf(name, member, schema) {
   const standard = standardOf(schema);
-  let why = 'must be a JSON Schema, a plain object, or follow Standard Schema';
+  let why = 'must be a JSON Schema or follow Standard Schema';
   try {
     if (!standard) {
       if (schema === undefined || typeof schema === 'boolean' || isRecord(schema)) return schema;
-    } else if (standard.jsonSchema)
-      return standard.jsonSchema[SIDES[member]]({ target: 'draft-2020-12', libraryOptions });
-    else {
+    } else if (standard.jsonSchema) {
+      // Of a schema that changes what it takes agents write what comes in, and read what comes out.
+      const side = /** @type {'input' | 'output'} */ (member.replace('Schema', ''));
+      return standard.jsonSchema[side]({ target: 'draft-2020-12', libraryOptions });
+    } else {
       const { vendor } = standard;
       why = `cannot be described to agents: ${vendor} does not convert it to JSON Schema`;
       if (vendor === 'valibot')

@@ -14,7 +14,7 @@ const MAX_DESCRIPTION_DEPTH = 56;
  */
 export function requireJson(what, value, path, depth = 0) {
   const type = typeof value;
-  const isForeign = type === 'bigint' || type === 'function' || type === 'symbol';
+  const isForeign = ['bigint', 'function', 'symbol'].includes(type);
   if (isForeign || depth > MAX_DESCRIPTION_DEPTH) {
     const why = isForeign ? `is a ${type}` : 'is too deep, or contains a cycle';
     throw new AbpError('INVALID_PARAMS', `${what} must be JSON, but ${path.slice(0, 200)} ${why}`);

@@ -21,7 +21,7 @@ const LATER = {
   development: `common/dev/app common/dev/diagnosis common/dev/index common/dev/mistakes common/dev/options
     common/dev/unsent`,
   'agent-parts': 'agent/retry session/cancel-answer',
-  streams: 'agent/streams',
+  streams: 'session/streams',
   'shared-parts': `common/similar-name common/turns packages/page/src/reporters
     session/capability-support`,
   'small-parts': 'common/warnings',
@@ -52,10 +52,10 @@ const laterOf = new Map(
  * nothing that must be there once.
  */
 const COPIED = {
-  'later-common': `agent/rejection app/never-ran common/(bounds|check-options|copy|development|errors|iterator-of|origins)
+  'later-common': `app/never-ran common/(bounds|check-options|copy|development|errors|iterator-of|origins)
     common/(secret|signals|values|waiting) driver/abp-boundary packages/schemas/src/(json-schema|require-json)
-    transports/(listen|port|receiver) wire/(frame-kinds|messages)`,
-  streams: 'agent/(call-stream|input) common/(breathe|inflow|iteration|value-size) session/outflow',
+    session/rejection transports/(listen|port|receiver) wire/(frame-kinds|messages)`,
+  streams: 'common/(breathe|inflow|iteration|value-size) session/(call-stream|input|outflow)',
   'later-app': 'app/(connection|questions)',
   'later-agent':
     'agent/(capability-list|client) session/pending-cancel transports/(iframe|iframe-watcher|worker)',
@@ -85,8 +85,7 @@ const copiedForLater = {
 };
 
 /** What only the sides have. */
-const OWN =
-  /\/js\/(app\/(?!questions)|agent\/(?!rejection|call-stream)|session\/pending-cancel)|\/packages\/(main|page)\//;
+const OWN = /\/js\/(app\/(?!questions)|agent|session\/pending-cancel)|\/packages\/(main|page)\//;
 
 /**
  * Tells which file a module is put into. What both sides load at once is in one file: bundlers that split code would make files of what

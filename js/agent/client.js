@@ -1,15 +1,9 @@
 /** The agent's side: connects to an app and calls its capabilities. */
 import * as abp from '../driver/abp-boundary.js';
 import { ready } from '../driver/abp-core.js';
-import { Endpoint, carried } from '../session/endpoint.js';
+import { Endpoint, carried, unstarted } from '../session/endpoint.js';
 import { Observers } from '../session/observers.js';
-import {
-  AbpError,
-  invokeReportingErrors,
-  loadPart,
-  safely,
-  toErrorObject,
-} from '../common/errors.js';
+import { AbpError, invokeReportingErrors, loadPart, safely } from '../common/errors.js';
 import { misfit } from '../common/check-options.js';
 import { development } from '../common/development.js';
 import { copyRecord, getOwn, isObject, milliseconds } from '../common/values.js';
@@ -19,7 +13,7 @@ import { cancelById, unanswered } from '../session/pending-cancel.js';
 import { secret } from '../common/secret.js';
 import { unless, whenAborted } from '../common/waiting.js';
 import { CapabilityList } from './capability-list.js';
-import { rejectionOf } from './rejection.js';
+import { rejectionOf } from '../session/rejection.js';
 import { INPUT, LIST_CHANGED, elicitationMethod, isRepeatable } from '../wire/messages.js';
 import { isStream } from '../common/transfer.js';
 import { portTransport } from '../transports/port.js';
@@ -37,13 +31,6 @@ const UPGRADES = { frames: ~0, port: ~abp.FRAMES, none: 0 };
  */
 const kept = (params, transfer) =>
   transfer ? params : safely(() => structuredClone(params), params);
-
-/** The response to a call that was not made. @param {unknown} error @returns {import('../wire/messages.js').Failure} */
-const failed = (error) => ({
-  success: false,
-  error: toErrorObject(error),
-  metadata: { outcome: 'unstarted' },
-});
 
 /** Whether a value may be an app's iframe, or lead to an app. Of a window of another origin little can be read. @param {any} target */
 const isTarget = (target) =>
@@ -85,7 +72,6 @@ const OPTIONS = {
 /** @import { CancelResponse, ProgressInfo, Response } from '../wire/messages.js' */
 /** @import { MadeOptions } from '../session/call.js' */
 /** @import { Way } from './retry.js' */
-/** @typedef {typeof import('./streams.js')} Streams What streams need. */
 
 /** @typedef {AgentOptions & import('../session/observers.js').ObserverOptions} ConnectOptions What `connect` is given. */
 
@@ -402,21 +388,20 @@ export class Client {
    * @template {import('../types/app.js').NameOf<App>} Name
    * @param {Name} name of the capability
    * @param {import('../types/app.js').CallArguments<App, Name>} rest its params ({}), and {@link CallOptions}
-   * @returns {import('./call-stream.js').CallStream<import('../types/app.js').ChunkOf<App, Name>, import('../types/app.js').ResponseOf<App, Name>>}
+   * @returns {import('../session/call-stream.js').CallStream<import('../types/app.js').ChunkOf<App, Name>, import('../types/app.js').ResponseOf<App, Name>>}
    */
   stream(name, ...rest) {
-    /** @param {Streams} streams @returns {any} */
-    const begin = ({ CallStream }) => new CallStream((stream) => this.#checked(name, rest, stream));
-    const { flow } = this.#side;
-    if (flow) return begin(flow);
-    rest[0] = /** @type {any} */ (kept(rest[0], rest[1]?.transfer));
-    return /** @type {any} */ (streamOf(this.#streams().then(begin)));
+    const endpoint = /** @type {Endpoint} */ (this.#endpoint);
+    return endpoint.stream(
+      ({ CallStream }) => new CallStream((stream) => this.#checked(name, rest, stream)),
+      () => (rest[0] = /** @type {any} */ (kept(rest[0], rest[1]?.transfer))),
+    );
   }
 
   /**
    * @param {string} name
    * @param {any[]} rest its params and options
-   * @param {import('./call-stream.js').CallStream} [stream]
+   * @param {import('../session/call-stream.js').CallStream} [stream]
    * @param {boolean} [checked] whether what was found has been said
    * @returns {Promise<any>}
    */
@@ -435,7 +420,7 @@ export class Client {
       params = kept(params, transfer);
       return development().then(({ checkCall }) => {
         const error = checkCall(name, options, stream, CALL_OPTIONS, this);
-        return error ? failed(error) : this.#checked(name, [params, options], stream, true);
+        return error ? unstarted(error) : this.#checked(name, [params, options], stream, true);
       });
     }
     if (streams) return this.#callStreaming(name, params, options, stream);
@@ -467,30 +452,26 @@ export class Client {
    * @param {string} name
    * @param {unknown} params
    * @param {CallOptions} options
-   * @param {import('./call-stream.js').CallStream} [stream]
+   * @param {import('../session/call-stream.js').CallStream} [stream]
    * @returns {Promise<Response>} rejects if the input is read by somebody else
    */
   async #callStreaming(name, params, options, stream) {
-    let { flow } = this.#side;
-    if (!flow) {
+    const endpoint = /** @type {Endpoint} */ (this.#endpoint);
+    let { streams } = endpoint;
+    if (!streams) {
       params = kept(params, options.transfer);
       try {
-        flow = await this.#streams();
+        streams = await endpoint.loadStreams();
       } catch (error) {
-        return failed(error);
+        return unstarted(error);
       }
     }
-    const input = options.input && new flow.Input(options.input);
+    const input = options.input && new streams.Input(options.input);
     try {
       return await this.#call(name, params, { ...options, stream, input });
     } finally {
       input?.close();
     }
-  }
-
-  /** Loads what streams need. @returns {Promise<Streams>} rejects with an AbpError */
-  async #streams() {
-    return (this.#side.flow ??= await loadPart(import('./streams.js')));
   }
 
   /**
@@ -500,7 +481,7 @@ export class Client {
    * @returns {Promise<Response>}
    */
   #call(name, params, options) {
-    if (this.#closed) return Promise.resolve(failed(CLOSED));
+    if (this.#closed) return Promise.resolve(unstarted(CLOSED));
     const response = makeCall(/** @type {Endpoint} */ (this.#endpoint), name, params, options);
     const { progressToken, onProgress } = options;
     if (progressToken === undefined || !onProgress) return response;
@@ -534,7 +515,7 @@ export class Client {
   cancel(callId, reason) {
     return new Promise((resolve) => {
       const endpoint = /** @type {Endpoint} */ (this.#endpoint);
-      if (this.#closed) resolve(unanswered(callId, failed(CLOSED)));
+      if (this.#closed) resolve(unanswered(callId, unstarted(CLOSED)));
       else cancelById(endpoint, callId, reason, resolve);
     });
   }
@@ -612,7 +593,7 @@ export class Client {
 
   /**
    * What the endpoint asks. It answers the app, too: its questions, and its reading of a call's input.
-   * @type {import('../session/endpoint.js').EndpointDelegate & import('../session/endpoint.js').Callee & { flow?: Streams }}
+   * @type {import('../session/endpoint.js').EndpointDelegate & import('../session/endpoint.js').Callee}
    */
   #side = {
     rejectionFor: (call) => {
@@ -625,16 +606,14 @@ export class Client {
         ? abp.NO_ERROR
         : abp.NOT_SUPPORTED;
     },
-    run: async (call, { signal }) => {
+    run: (call, { signal }) => {
       const { name, params, options } = call;
       if (name === INPUT) return inputOf(call);
       const { timeout } = options;
-      const answer = await this.onElicitation?.(
+      return this.onElicitation?.(
         { method: elicitationMethod(name), params, ...(timeout && { timeout }) },
         { signal },
       );
-      if (isStream(answer)) await this.#streams();
-      return answer;
     },
     onSession: (state, message) => {
       const endpoint = /** @type {Endpoint} */ (this.#endpoint);
@@ -715,24 +694,6 @@ export class Client {
     this.#capabilities.put(getOwn(payload, 'capabilities'));
     return undefined;
   }
-}
-
-/**
- * The first stream, while what it needs is loaded. The call is made then.
- * @param {Promise<import('./call-stream.js').CallStream>} stream
- */
-function streamOf(stream) {
-  const response = stream.then((begun) => begun.response, failed);
-  // What is wrong with the call is told to those who await this.
-  response.catch(() => {});
-  return {
-    response,
-    next: () => stream.then((begun) => begun.next()),
-    return: (/** @type {unknown} */ value) => stream.then((begun) => begun.return(value)),
-    [Symbol.asyncIterator]() {
-      return this;
-    },
-  };
 }
 
 /** The input of the pending call which the app asks to read. @param {Call} asked */

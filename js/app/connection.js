@@ -1,13 +1,11 @@
 import * as abp from '../driver/abp-boundary.js';
 import { Endpoint, carried } from '../session/endpoint.js';
-import { Outflow } from '../session/outflow.js';
 import { invokeReportingErrors } from '../common/errors.js';
-import { sizeOf } from '../common/value-size.js';
 import { firstOf, getOwn, textOf } from '../common/values.js';
 import { checkedProgress } from '../wire/messages.js';
 import { contextOf } from './context.js';
 import { portTransport } from '../transports/port.js';
-import { InputStream, ask } from './questions.js';
+import { ask } from './questions.js';
 
 /** @import { Call } from '../session/call.js' */
 
@@ -84,7 +82,6 @@ export class Connection extends Endpoint {
   }
 
   context = contextOf;
-  flow = { Outflow, sizeOf };
 
   /** What an app may look at of its sessions, for debugging. */
   get endpoint() {
@@ -93,7 +90,7 @@ export class Connection extends Endpoint {
 
   /** @param {Call} call @returns {AsyncIterableIterator<unknown>} what the agent streams to its handler */
   input(call) {
-    return new InputStream(call);
+    return this.stream(({ InputStream }) => new InputStream(call));
   }
 
   /** Describes the app for the next handshake: at first, and after its capabilities have changed. */

@@ -1,45 +1,11 @@
-/** What an app asks its agent: questions, and the input of a call. */
-import { CallStream } from '../agent/call-stream.js';
+/** What an app asks its agent. */
 import { ENDING, requireOptions } from '../common/check-options.js';
 import { getOwn, milliseconds } from '../common/values.js';
 import * as abp from '../driver/abp-boundary.js';
-import { ENDED, makeCall } from '../session/call.js';
-import { INPUT, elicitationMethod } from '../wire/messages.js';
+import { makeCall } from '../session/call.js';
+import { elicitationMethod } from '../wire/messages.js';
 
-/** @import { Call } from '../session/call.js' */
 /** @import { Endpoint } from '../session/endpoint.js' */
-
-/**
- * What an agent streams to the handler of a call. It is asked for when the first chunk is. Once the call is cancelled nothing more is
- * read, not even chunks that had arrived.
- */
-export class InputStream extends CallStream {
-  #call;
-  /** Asks for it. @type {undefined | ((asked: Promise<unknown>) => void)} */
-  #ask;
-
-  /** @param {Call} call */
-  constructor(call) {
-    /** @type {undefined | ((asked: Promise<unknown>) => void)} */
-    let ask;
-    super(() => new Promise((resolve) => (ask = resolve)));
-    this.#call = call;
-    this.#ask = ask;
-  }
-
-  /** @override */
-  async next() {
-    const { aborted, signal, endpoint, callId, handle } = this.#call;
-    if (aborted) throw signal.reason;
-    this.#ask?.(makeCall(endpoint, INPUT, { callId }, { stream: this }, handle || ENDED));
-    this.#ask = undefined;
-    try {
-      return await super.next();
-    } catch (error) {
-      throw this.#call.aborted ? signal.reason : error;
-    }
-  }
-}
 
 /**
  * Asks the agent a question.

@@ -309,7 +309,7 @@ export class Call {
         ? callee.run(this, context)
         : side.recall(this, () => callee.run(this, context)));
       if (isStream(value)) {
-        const { Outflow } = /** @type {import('./endpoint.js').Flow} */ (side.flow);
+        const { Outflow } = await endpoint.loadStreams();
         const streamed = await (this.rare.outflow = new Outflow(this, value)).stream();
         if (!streamed) return this.#settle({ success: false, cancelled: true });
         this.rare.collected = streamed.collected;

@@ -3,7 +3,14 @@
  * nothing here decides what happens to a call. Messages are read and printed by the core; frames are read and written here.
  */
 import * as abp from '../driver/abp-boundary.js';
-import { AbpError, invokeReportingErrors, reasonText, reportError } from '../common/errors.js';
+import {
+  AbpError,
+  invokeReportingErrors,
+  loadPart,
+  reasonText,
+  reportError,
+  toErrorObject,
+} from '../common/errors.js';
 import { snapshot } from '../common/snapshot.js';
 import { transferOf } from '../common/transfer.js';
 import { MAX_TIMER, firstOf, getOwn, isObject, milliseconds } from '../common/values.js';
@@ -30,19 +37,13 @@ import { Call, failedBy } from './call.js';
  * @property {boolean} [foreign] whether it passes calls on to an app that is not ours, whose word decides what becomes of a cancel
  */
 
-/**
- * What streams need.
- * @typedef {object} Flow
- * @property {typeof import('./outflow.js').Outflow} Outflow sends what a handler streams
- * @property {(value: unknown) => number} sizeOf what a chunk counts as
- */
+/** What streams need. @typedef {typeof import('./streams.js')} Streams */
 
 /**
  * The callbacks of an endpoint to the client or connection that it belongs to.
  * @typedef {object} EndpointDelegate
  * @property {import('../transports/transport.js').Prepare} [prepare] app: makes results and chunks fit for the transport
  * @property {(state: abp.Session, message: unknown) => void} onSession
- * @property {Flow} [flow] what streams need: in an agent, as soon as there is one
  * @property {(message: unknown, via: Transport) => void} [onHandshake] app: sends the answer to
  *   `initialize`, and the offer of a port with it
  * @property {(call: Call) => object} [context] app: what the handler of a call is given besides its params (the call)
@@ -93,6 +94,13 @@ const numberOf = (key) =>
 /** What a peer says of a stream; the core takes -1 for what is no number. @param {unknown} value */
 const countOf = (value) => (typeof value === 'number' ? value : -1);
 
+/** The response to a call that was not made. @param {unknown} error @returns {import('../wire/messages.js').Failure} */
+export const unstarted = (error) => ({
+  success: false,
+  error: toErrorObject(error),
+  metadata: { outcome: 'unstarted' },
+});
+
 export class Endpoint {
   /** The transport on which the last message arrived: its answer goes back there. @type {Transport} */
   #via;
@@ -109,6 +117,8 @@ export class Endpoint {
   heard;
   /** Why this side ends the session. @type {string | undefined} */
   closing;
+  /** What streams need, once one was begun. @type {Streams | undefined} */
+  streams;
   /** The ports that came with the current message. @type {readonly MessagePort[]} */
   ports = [];
 
@@ -168,6 +178,35 @@ export class Endpoint {
   has(feature) {
     const { x, pointer } = this.core;
     return (x.features(pointer) & feature) !== 0;
+  }
+
+  /** Loads what streams need. @returns {Promise<Streams>} rejects with an AbpError */
+  async loadStreams() {
+    return (this.streams ??= await loadPart(import('./streams.js')));
+  }
+
+  /**
+   * Begins a stream. The first one is a promise of it, until what it needs is loaded.
+   * @template {import('./call-stream.js').CallStream} S
+   * @param {(streams: Streams) => S} begin
+   * @param {() => void} [wait] called before it is waited for
+   * @returns {S}
+   */
+  stream(begin, wait) {
+    if (this.streams) return begin(this.streams);
+    wait?.();
+    const stream = this.loadStreams().then(begin);
+    const response = stream.then((begun) => begun.response, unstarted);
+    // What is wrong with the call is told to those who await this.
+    response.catch(() => {});
+    return /** @type {any} */ ({
+      response,
+      next: () => stream.then((begun) => begun.next()),
+      return: (/** @type {unknown} */ value) => stream.then((begun) => begun.return(value)),
+      [Symbol.asyncIterator]() {
+        return this;
+      },
+    });
   }
 
   // --- In ------------------------------------------------------------------------------------------
@@ -298,8 +337,8 @@ export class Endpoint {
         context = { payload: b };
         break;
       case FrameKind.CHUNK:
-        // A window has no more. In an agent without streams no call takes it.
-        size = Math.min(this.side.flow?.sizeOf(b) ?? 0, 2 ** 32 - 1);
+        // A window has no more. Where no stream was begun no call takes it.
+        size = Math.min(this.streams?.sizeOf(b) ?? 0, 2 ** 32 - 1);
         context = { payload: { chunk: b }, isChunk: true };
         break;
       case FrameKind.CANCEL:

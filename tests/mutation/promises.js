@@ -149,7 +149,7 @@ export const FAULTS = [
   {
     room: 'streams',
     promise: 'what its source throws ends a stream with an error, not as if it were whole',
-    file: 'js/agent/call-stream.js',
+    file: 'js/session/call-stream.js',
     from: 'if (!success) throw rejectionOf(response, signal);',
     to: '',
     by: 'tests/node/session-streams.test.js',
@@ -165,7 +165,7 @@ export const FAULTS = [
   {
     room: 'streams',
     promise: 'who leaves a stream stops the handler',
-    file: 'js/agent/call-stream.js',
+    file: 'js/session/call-stream.js',
     from: 'this.#pending?.leave();',
     to: '',
     by: 'tests/node/session-streams.test.js',

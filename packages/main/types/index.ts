@@ -10,7 +10,7 @@ export type {
   TypedCapability,
   TypedDefinition,
 } from './exposed.js';
-export type { CallStream } from '../../../js/agent/call-stream.js';
+export type { CallStream } from '../../../js/session/call-stream.js';
 export type { Patience, Reconnecting, Reloading } from '../../../js/agent/retry.js';
 export type { CapabilityInfo } from '../../../js/agent/capability-list.js';
 export type {

@@ -1,5 +1,7 @@
-/** The caller's side of a stream. */
+/** The caller's side of a stream, and an app's reading of a call's input, which is one. */
 import { Inflow } from '../common/inflow.js';
+import { INPUT } from '../wire/messages.js';
+import { ENDED, makeCall } from './call.js';
 import { rejectionOf } from './rejection.js';
 
 /**
@@ -65,5 +67,37 @@ export class CallStream extends Inflow {
   /** @override @protected */
   onLeave() {
     this.#pending?.leave();
+  }
+}
+
+/**
+ * What an agent streams to the handler of a call. It is asked for when the first chunk is. Once the call is cancelled nothing more is
+ * read, not even chunks that had arrived.
+ */
+export class InputStream extends CallStream {
+  #call;
+  /** Asks for it. @type {undefined | ((asked: Promise<unknown>) => void)} */
+  #ask;
+
+  /** @param {import('./call.js').Call} call */
+  constructor(call) {
+    /** @type {undefined | ((asked: Promise<unknown>) => void)} */
+    let ask;
+    super(() => new Promise((resolve) => (ask = resolve)));
+    this.#call = call;
+    this.#ask = ask;
+  }
+
+  /** @override */
+  async next() {
+    const { aborted, signal, endpoint, callId, handle } = this.#call;
+    if (aborted) throw signal.reason;
+    this.#ask?.(makeCall(endpoint, INPUT, { callId }, { stream: this }, handle || ENDED));
+    this.#ask = undefined;
+    try {
+      return await super.next();
+    } catch (error) {
+      throw this.#call.aborted ? signal.reason : error;
+    }
   }
 }

@@ -8,7 +8,7 @@ import { misfit } from '../common/check-options.js';
 import { development } from '../common/development.js';
 import { copyRecord, getOwn, isObject, milliseconds } from '../common/values.js';
 import { originOf } from '../common/origins.js';
-import { Call, makeCall } from '../session/call.js';
+import { makeCall } from '../session/call.js';
 import { cancelById, unanswered } from '../session/pending-cancel.js';
 import { secret } from '../common/secret.js';
 import { unless, whenAborted } from '../common/waiting.js';
@@ -466,12 +466,9 @@ export class Client {
         return unstarted(error);
       }
     }
-    const input = options.input && new streams.Input(options.input);
-    try {
-      return await this.#call(name, params, { ...options, stream, input });
-    } finally {
-      input?.close();
-    }
+    return streams.withInput(options.input, (input) =>
+      this.#call(name, params, { ...options, stream, input }),
+    );
   }
 
   /**
@@ -600,7 +597,9 @@ export class Client {
       const { name, options, endpoint } = call;
       // Without a window it would be a question, for which a clock stands still.
       if (name === INPUT)
-        return options.input && inputOf(call)?.taken === false ? abp.NO_ERROR : abp.INVALID_PARAMS;
+        return options.input && endpoint.streams?.inputOf(call)?.taken === false
+          ? abp.NO_ERROR
+          : abp.INVALID_PARAMS;
       const allowed = this.#options.allowedRequests?.includes(elicitationMethod(name)) ?? true;
       return allowed && this.onElicitation && endpoint.has(abp.ELICITATION)
         ? abp.NO_ERROR
@@ -608,7 +607,7 @@ export class Client {
     },
     run: (call, { signal }) => {
       const { name, params, options } = call;
-      if (name === INPUT) return inputOf(call);
+      if (name === INPUT) return call.endpoint.streams?.inputOf(call);
       const { timeout } = options;
       return this.onElicitation?.(
         { method: elicitationMethod(name), params, ...(timeout && { timeout }) },
@@ -694,15 +693,6 @@ export class Client {
     this.#capabilities.put(getOwn(payload, 'capabilities'));
     return undefined;
   }
-}
-
-/** The input of the pending call which the app asks to read. @param {Call} asked */
-function inputOf({ endpoint, params }) {
-  const callId = getOwn(params, 'callId');
-  const call = endpoint.machine.find(
-    (record) => record instanceof Call && record.options.input && record.callId === callId,
-  );
-  return call?.options.input;
 }
 
 /** Whether more may become known of a call. @param {{ outcome?: string }} became */

@@ -1,16 +1,11 @@
 /** The caller's side of a stream, and an app's reading of a call's input, which is one. */
 import { Inflow } from '../common/inflow.js';
 import { INPUT } from '../wire/messages.js';
-import { ENDED, makeCall } from './call.js';
+import { ENDED, failedBy, makeCall } from './call.js';
 import { rejectionOf } from './rejection.js';
 
-/**
- * The call, as its stream sees it.
- * @typedef {object} Pending
- * @property {AbortSignal} [followed] its caller's signal
- * @property {(size: number) => void} read a chunk was read
- * @property {() => void} leave the reader wants no more
- */
+/** What its caller is told when the other side has sent more than was agreed on. */
+const OVERRUN = "The other side sent more than the stream's window allows, so the stream was ended";
 
 /**
  * A call whose result is read while it is made: `for await (const chunk of client.stream(…))`. What has not been read
@@ -22,7 +17,7 @@ import { rejectionOf } from './rejection.js';
  * @extends {Inflow<T>}
  */
 export class CallStream extends Inflow {
-  /** The call. @type {Pending | undefined} */
+  /** The call. @type {import('./call.js').Call | undefined} */
   #pending;
 
   /** @param {(stream: CallStream) => Promise<Answer>} begin makes the call */
@@ -54,19 +49,25 @@ export class CallStream extends Inflow {
     );
   }
 
-  /** @internal @param {Pending} pending the call, as soon as it is made */
+  /** @internal @param {import('./call.js').Call} pending the call, as soon as it is made */
   attach(pending) {
     this.#pending = pending;
   }
 
+  /** @internal The response of a call whose other side has sent too much. */
+  get overrun() {
+    return failedBy(OVERRUN);
+  }
+
   /** @override @protected @param {number} size */
   onRead(size) {
-    this.#pending?.read(size);
+    this.#pending?.tell((x, pointer, call) => x.chunk_read(pointer, call, size));
   }
 
   /** @override @protected */
   onLeave() {
-    this.#pending?.leave();
+    const { endpoint, handle } = this.#pending ?? {};
+    endpoint?.machine.cancel(/** @type {any} */ (handle), 'The reader stopped reading the stream');
   }
 }
 

@@ -40,6 +40,7 @@ export const ENDED = /** @type {abp.Handle} */ (-1);
  * @typedef {object} ChunkReader
  * @property {(call: Call) => void} attach takes the call, as soon as it is made
  * @property {(value: unknown, size: number) => void} push takes a chunk
+ * @property {object} overrun the response of a call whose other side has sent too much
  */
 
 /**
@@ -61,9 +62,6 @@ export const ENDED = /** @type {abp.Handle} */ (-1);
 
 /** Of a call that says no more. @type {any} */
 const NOTHING = {};
-
-/** What its caller is told when the other side has sent more than was agreed on. */
-const OVERRUN = "The other side sent more than the stream's window allows, so the stream was ended";
 
 /** The response of what has failed for a reason that the core does not know. @param {string} message */
 export const failedBy = (message) => ({
@@ -203,7 +201,7 @@ export class Call {
    * @param {abp.Fate} fate what became of its work; `FATE_NONE` of a success
    */
   settle(outcome, context, _limit, fate) {
-    const given = context?.isChunk ? failedBy(OVERRUN) : context?.payload;
+    const given = (context?.isChunk && this.stream?.overrun) || context?.payload;
     if (outcome === abp.COMPLETED && fate === abp.FATE_NONE) return this.#end(given);
     const response = this.#failure(abp.SETTLE, outcome, fate, given);
     this.endpoint.side.later?.(response, this);
@@ -249,19 +247,9 @@ export class Call {
     else this.endpoint.sendChunk(this, context, size);
   }
 
-  /** A chunk was read. @param {number} size */
-  read(size) {
-    this.tell((x, pointer, call) => x.chunk_read(pointer, call, size));
-  }
-
   /** @param {[number, number]} amount that was read */
   credit(amount) {
     this.endpoint.sendCredit(this, amount);
-  }
-
-  /** The reader wants no more. */
-  leave() {
-    this.endpoint.machine.cancel(this.handle, 'The reader stopped reading the stream');
   }
 
   /**

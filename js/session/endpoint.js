@@ -12,7 +12,6 @@ import {
   toErrorObject,
 } from '../common/errors.js';
 import { snapshot } from '../common/snapshot.js';
-import { transferOf } from '../common/transfer.js';
 import { MAX_TIMER, firstOf, getOwn, isObject, milliseconds } from '../common/values.js';
 import { AbpCore } from '../driver/abp-core.js';
 import { Machine, argOf, kindOf } from '../driver/machine.js';
@@ -61,12 +60,6 @@ import { Call, failedBy } from './call.js';
  * @property {() => void} [onEnd] called when nothing is sent or received any more
  */
 
-/** Microtasks for which the chunks of a stream wait for the next: a generator that awaits nothing needs fewer to make it. */
-const MAX_TURNS_BETWEEN_CHUNKS = 24;
-/** Chunks that come within this time of those that were sent, in ms, wait for others, up to so many bytes. */
-const MAX_CHUNK_DELAY = 1;
-const MAX_CHUNK_BYTES = 2 ** 16;
-
 /** The core's bits of the features that a transport may carry. */
 const FEATURES = {
   port: abp.PORT,
@@ -106,9 +99,6 @@ export class Endpoint {
   #via;
   /** Writes frames, where both sides agreed on them. @type {FrameWriter | undefined} */
   #frames;
-  /** When chunks were sent, and the bytes of those that were collected since. */
-  #sentAt = 0;
-  #bytes = 0;
   /** Whether the handshake keeps the process alive. */
   #isWaiting = false;
   /** Why the other side is gone, if that is known. @type {unknown} */
@@ -558,28 +548,13 @@ export class Endpoint {
   }
 
   /**
-   * Sends a chunk of a stream. Those that follow one another without a pause are collected.
+   * Has a chunk of a stream sent.
    * @param {Call} call
    * @param {unknown} chunk
    * @param {number} size its bytes
    */
   sendChunk(call, chunk, size) {
-    const transfer = transferOf(chunk);
-    const frames = this.#frames;
-    if (!frames || call.key === undefined) {
-      const message = this.core.print({ value: chunk }, abp.CHUNK, call.handle, [0, size]);
-      const failed = (/** @type {unknown} */ error) => call.chunkFailed(error);
-      return this.send(message, { transfer, failed });
-    }
-    frames.add(FrameKind.CHUNK, call.key, size, chunk, transfer);
-    const now = performance.now();
-    this.#bytes += size;
-    const waits = this.#bytes < MAX_CHUNK_BYTES && now - this.#sentAt < MAX_CHUNK_DELAY;
-    if (frames.wait(MAX_TURNS_BETWEEN_CHUNKS) && waits) return undefined;
-    frames.flush();
-    this.#sentAt = now;
-    this.#bytes = 0;
-    return undefined;
+    call.rare.outflow?.send(chunk, size, call.key === undefined ? undefined : this.#frames);
   }
 
   /**

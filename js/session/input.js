@@ -1,9 +1,11 @@
 /** What an agent streams to the handler of its call. */
 import { AbpError } from '../common/errors.js';
 import { iteratorOf } from '../common/iterator-of.js';
+import { getOwn } from '../common/values.js';
+import { Call } from './call.js';
 
 /** The input of a call. It is read once, when the handler asks for it, and not after the call has ended. */
-export class Input {
+class Input {
   /** Whether the handler has asked for it. */
   taken = false;
   #iterator;
@@ -46,3 +48,28 @@ export class Input {
 }
 
 const ended = () => new AbpError('CANCELLED', 'The call has ended');
+
+/**
+ * Makes a call with an input, which ends with it.
+ * @template T
+ * @param {unknown} source of the input, if there is one
+ * @param {(input: Input | undefined) => Promise<T>} call makes it
+ * @returns {Promise<T>} rejects if the input is read by somebody else
+ */
+export async function withInput(source, call) {
+  const input = source ? new Input(source) : undefined;
+  try {
+    return await call(input);
+  } finally {
+    input?.close();
+  }
+}
+
+/** The input of the pending call which the app asks to read. @param {Call} asked */
+export function inputOf({ endpoint, params }) {
+  const callId = getOwn(params, 'callId');
+  const call = endpoint.machine.find(
+    (record) => record instanceof Call && record.options.input && record.callId === callId,
+  );
+  return call?.options.input;
+}

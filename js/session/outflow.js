@@ -1,7 +1,15 @@
 /** The stream of a handler: a chunk is sent when the window has room for it. Until then the handler waits. */
 import * as abp from '../driver/abp-boundary.js';
 import { Collection, Iteration, chunkUnsent } from '../common/iteration.js';
+import { transferOf } from '../common/transfer.js';
 import { sizeOf } from '../common/value-size.js';
+import { CHUNK } from '../wire/frame-kinds.js';
+
+/** Microtasks for which the chunks of a stream wait for the next: a generator that awaits nothing needs fewer to make it. */
+const MAX_TURNS_BETWEEN_CHUNKS = 24;
+/** Chunks that come within this time of those that were sent, in ms, wait for others, up to so many bytes. */
+const MAX_CHUNK_DELAY = 1;
+const MAX_CHUNK_BYTES = 2 ** 16;
 
 export class Outflow extends Iteration {
   #call;
@@ -76,6 +84,30 @@ export class Outflow extends Iteration {
   /** @returns {undefined} */
   #requireWhole() {
     if (this.#broken) throw this.#broken;
+  }
+
+  /**
+   * Sends a chunk that the core lets pass. Those that follow one another without a pause are collected.
+   * @param {unknown} chunk
+   * @param {number} size its bytes
+   * @param {import('../wire/frames.js').FrameWriter} [frames] collects them; without it, each goes in a message
+   */
+  send(chunk, size, frames) {
+    const { endpoint, handle, key } = this.#call;
+    const transfer = transferOf(chunk);
+    if (!frames) {
+      const message = endpoint.core.print({ value: chunk }, abp.CHUNK, handle, [0, size]);
+      return endpoint.send(message, { transfer, failed: (error) => this.fail(error) });
+    }
+    frames.add(CHUNK, key, size, chunk, transfer);
+    const now = performance.now();
+    frames.bytes += size;
+    const waits = frames.bytes < MAX_CHUNK_BYTES && now - frames.sentAt < MAX_CHUNK_DELAY;
+    if (frames.wait(MAX_TURNS_BETWEEN_CHUNKS) && waits) return undefined;
+    frames.flush();
+    frames.sentAt = now;
+    frames.bytes = 0;
+    return undefined;
   }
 
   /** There is room again. */

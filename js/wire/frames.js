@@ -13,6 +13,9 @@ export class FrameWriter {
   #entries = [];
   /** By entry. @type {(Transferable[] | undefined)[]} */
   #transfers = [];
+  /** When chunks of streams were sent, and the bytes of those that were collected since. */
+  sentAt = 0;
+  bytes = 0;
   #waiting = false;
   /** Microtasks until what was collected is sent. */
   #left = 0;

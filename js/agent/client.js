@@ -14,8 +14,14 @@ import { secret } from '../common/secret.js';
 import { unless, whenAborted } from '../common/waiting.js';
 import { CapabilityList } from './capability-list.js';
 import { rejectionOf } from '../session/rejection.js';
-import { INPUT, LIST_CHANGED, elicitationMethod, isRepeatable } from '../wire/messages.js';
-import { isStream } from '../common/transfer.js';
+import {
+  INPUT,
+  LIST_CHANGED,
+  elicitationMethod,
+  isRepeatable,
+  isResponse,
+} from '../wire/messages.js';
+import { isStream, markedTransfer, transferOf } from '../common/transfer.js';
 import { portTransport } from '../transports/port.js';
 import { OPAQUE, iframeTransport } from '../transports/iframe.js';
 import { watchIframe } from '../transports/iframe-watcher.js';
@@ -605,14 +611,27 @@ export class Client {
         ? abp.NO_ERROR
         : abp.NOT_SUPPORTED;
     },
-    run: (call, { signal }) => {
-      const { name, params, options } = call;
-      if (name === INPUT) return call.endpoint.streams?.inputOf(call);
-      const { timeout } = options;
-      return this.onElicitation?.(
-        { method: elicitationMethod(name), params, ...(timeout && { timeout }) },
-        { signal },
-      );
+    start: async (call) => {
+      const { name, params, options, endpoint, signal, rare } = call;
+      let response;
+      try {
+        const { timeout } = options;
+        let value =
+          name === INPUT
+            ? endpoint.streams?.inputOf(call)
+            : await this.onElicitation?.(
+                { method: elicitationMethod(name), params, ...(timeout && { timeout }) },
+                { signal },
+              );
+        if (isStream(value)) value = await (await endpoint.loadStreams()).stream(call, value);
+        response = { success: true, ...(isResponse(value) ? value : { data: value }) };
+        rare.transfer = markedTransfer(value) ?? transferOf(response.data);
+      } catch (error) {
+        response = call.thrown(error);
+      }
+      // From now on the clock of the call about which it was asked runs again.
+      endpoint.machine.advance();
+      if (!call.hasEnded) call.finish(response);
     },
     onSession: (state, message) => {
       const endpoint = /** @type {Endpoint} */ (this.#endpoint);

@@ -3,7 +3,8 @@ import { Endpoint, carried } from '../session/endpoint.js';
 import { invokeReportingErrors } from '../common/errors.js';
 import { firstOf, getOwn, textOf } from '../common/values.js';
 import { checkedProgress } from '../wire/messages.js';
-import { contextOf } from './context.js';
+import { complete, start } from './work.js';
+import { beginAfter } from './never-ran.js';
 import { portTransport } from '../transports/port.js';
 import { ask } from './questions.js';
 
@@ -71,7 +72,7 @@ export class Connection extends Endpoint {
     if (memory) {
       this.machine.kept = 1;
       this.recall = (/** @type {Call} */ call, /** @type {() => unknown} */ run) =>
-        call.beginAfter(memory(), (kept) => kept.recall(this, call, run));
+        beginAfter(call, memory(), (kept) => kept.recall(this, call, run));
       this.keep = (/** @type {string} */ callId, /** @type {object} */ said) =>
         void memory().then(
           (kept) => kept.keep(this, callId, said),
@@ -81,7 +82,8 @@ export class Connection extends Endpoint {
     registry.attend?.(this);
   }
 
-  context = contextOf;
+  start = start;
+  complete = complete;
 
   /** What an app may look at of its sessions, for debugging. */
   get endpoint() {

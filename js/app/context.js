@@ -37,7 +37,7 @@ const MEMBERS = {
 
   /** Asks the agent a question. It ends as `cancelled` if this call is cancelled first. @param {Call} call */
   elicit: (call) => (/** @type {unknown} */ request) =>
-    call.endpoint.side.elicit?.(request, call.handle || ENDED, call.about),
+    call.endpoint.side.elicit?.(request, call.handle || ENDED, aboutOf(call)),
 
   /** Calls another capability of this app on behalf of this call: when this call is cancelled, so is that one. @param {Call} above */
   call:
@@ -56,7 +56,7 @@ const MEMBERS = {
       const signal = options?.signal;
       return new Promise((resolve) => {
         const call = new Call(endpoint, name, params, { timeout });
-        Object.assign(call.rare, { about: above.about, above });
+        Object.assign(call.rare, { about: aboutOf(above), above });
         call.resolve = resolve;
         call.followed = signal;
         if (signal?.aborted) return call.answer(abp.CANCELLED, abp.FATE_UNSTARTED);
@@ -117,6 +117,9 @@ const handler = {
       ? { value: MEMBERS[key](call), enumerable: true, configurable: true }
       : undefined,
 };
+
+/** The agent's name for the call on whose behalf everything in this one is done. @param {Call} call @returns {string} */
+export const aboutOf = (call) => call.rare.about ?? call.callId;
 
 /** @param {Call} call */
 export const contextOf = (call) => /** @type {any} */ (new Proxy(call, handler));

@@ -1,7 +1,12 @@
-/** The responses to calls that reached their capability and not its handler. */
+/** A call before its handler begins, and where it never does; and when its handler has returned. */
 import { AbpError, toErrorObject } from '../common/errors.js';
 
-/** @param {unknown} error why */
+/** @import { Call } from '../session/call.js' */
+
+/**
+ * The response to a call that reached its capability and not its handler.
+ * @param {unknown} error why
+ */
 export const neverRan = (error) => ({
   success: /** @type {const} */ (false),
   error: toErrorObject(error),
@@ -11,3 +16,30 @@ export const neverRan = (error) => ({
 /** Of a call whose capability was removed while it waited for its turn. @param {string} name */
 export const removed = (name) =>
   neverRan(new AbpError('UNKNOWN_CAPABILITY', `Unknown capability: ${name}`));
+
+/**
+ * Waits for what a handler needs before it begins. If that fails, or the call ends meanwhile, it never ran.
+ * @template T
+ * @param {Call} call
+ * @param {Promise<T>} needed
+ * @param {(needed: T) => unknown} begin
+ * @returns {Promise<unknown>} what `begin` returns
+ */
+export async function beginAfter(call, needed, begin) {
+  call.postpone();
+  const value = await needed;
+  // Then it has ended, and nobody waits for this.
+  if (!call.beginWork()) throw call.signal.reason;
+  return begin(value);
+}
+
+/**
+ * Resolves when the handler of a call has returned, and the core knows of it.
+ * @param {Call} call
+ * @returns {Promise<void>}
+ */
+export const returnOf = ({ rare, hasEnded }) =>
+  (rare.returned ??= new Promise((resolve) => {
+    if (hasEnded) resolve();
+    else rare.onReturn = resolve;
+  }));

@@ -4,6 +4,7 @@ import { invokeReportingErrors } from '../common/errors.js';
 import { mistyped } from '../common/check-options.js';
 import { parts } from '../common/parts.js';
 import { isRepeatable } from '../wire/messages.js';
+import { isGenerator } from '../common/transfer.js';
 import { isRecord } from '../common/values.js';
 
 /**
@@ -103,8 +104,9 @@ const holds = (value) =>
 /** @typedef {(params: any, context: CallContext, call: Call) => unknown} Run */
 
 /**
- * Its schemas are JSON Schemas.
- * @typedef {Capability & { run?: Run }} Entry `run` runs its handler, and checks params and result by its schemas, where it has some
+ * Its schemas are JSON Schemas. A handler that has `later` waits for its turn: it is given the call, postpones it, and begins it.
+ * @typedef {Capability & { run: Run, handler: Handler & { later?: Run } }} Entry `run` runs its handler, and checks params and result
+ *   by its schemas, if there are any. Of a generator no line runs before its first chunk is taken
  */
 
 /** The code that explains refusals, once it is loaded. @type {typeof import('./explain.js').explain | undefined} */
@@ -135,12 +137,17 @@ export class Registry {
    */
   set(name, capability) {
     const entry = /** @type {Entry} */ (
-      typeof capability === 'function' ? { handler: capability } : { ...capability, run: undefined }
+      typeof capability === 'function' ? { handler: capability } : { ...capability }
     );
     const { handler, readOnly, idempotent } = entry;
     if (typeof handler !== 'function') {
       throw new TypeError(`capability ${name} needs a handler`);
     }
+    const isLazy = isGenerator(handler);
+    entry.run = (params, context, call) => {
+      if (isLazy) call.postpone();
+      return handler.later?.(params, context, call) ?? handler(params, context);
+    };
     if (readOnly) entry.annotations = { ...entry.annotations, readOnlyHint: true };
     if (idempotent) entry.annotations = { ...entry.annotations, idempotentHint: true };
     parts.describe(name, entry, PUBLISHED);
@@ -215,8 +222,7 @@ export class Registry {
   run(call, context) {
     const { name, params, endpoint } = call;
     const capability = this.all.get(/** @type {string} */ (name));
-    if (capability?.run) return capability.run(params, context, call);
-    if (capability) return call.invoke(capability.handler, params, context);
+    if (capability) return capability.run(params, context, call);
     // It was removed while the call waited for its turn.
     call.postpone();
     return endpoint.core.response(abp.REFUSE, abp.UNKNOWN_CAPABILITY, abp.FATE_UNSTARTED);

@@ -13,9 +13,7 @@ import {
   toErrorObject,
 } from '../common/errors.js';
 import { abortError, offAbort, onAbort } from '../common/signals.js';
-import { isGenerator, isStream, markedTransfer, transferOf } from '../common/transfer.js';
 import { getOwn, milliseconds } from '../common/values.js';
-import { OUTCOME, isResponse } from '../wire/messages.js';
 import { reasonUnsent } from '../wire/unsent.js';
 
 /** The handle of no call. It is not 0, which would mean: without a parent. */
@@ -72,12 +70,14 @@ export const failedBy = (message) => ({
 /**
  * Rarely used fields, allocated on first use:
  * @typedef {object} Rare
+ * @property {number} [started] when its handler was, in ms
  * @property {AbortController} [controller] of the handler's signal
  * @property {import('../common/token.js').Token} [token] what its handler reads of it
  * @property {import('./outflow.js').Outflow} [outflow] what its handler streams
  * @property {AsyncIterableIterator<unknown>} [input] what is streamed to its handler
  * @property {boolean} [collected] its chunks were collected into its data
- * @property {(reason?: string) => void} [onStop] asks an app that is not ours to stop
+ * @property {(reason?: string) => void} [onStop] is called when the call is cancelled, and sees to what follows: the console does not
+ *   warn of its handler
  * @property {unknown} [report] what its handler reported last
  * @property {object} [progress] its last progress
  * @property {Promise<void>} [returned] who waits for its handler to return
@@ -105,9 +105,9 @@ export class Call {
   /** Of a stream that is made: how many chunks and bytes may be under way. @type {[number, number] | undefined} */
   window;
   /** What its handler has given. @type {any} */
-  #response;
-  #settled = false;
-  #started = 0;
+  given;
+  /** Whether its handler has returned, or will never run. */
+  hasEnded = false;
   /** @type {Rare | undefined} */
   #rare;
 
@@ -279,106 +279,10 @@ export class Call {
     return typeof key === 'string' ? key : (options.callId ?? endpoint.core.idText(this.handle));
   }
 
-  /** The agent's name for the call on whose behalf everything here is done. @returns {string} */
-  get about() {
-    return this.#rare?.about ?? this.callId;
-  }
-
   // --- One that was received ------------------------------------------------------------------------
 
-  async start() {
-    const { endpoint, name } = this;
-    const { callee, side } = endpoint;
-    this.#started = performance.now();
-    try {
-      const context = side.context?.(this) ?? this;
-      const isOrdinary = this.options.idempotencyKey === undefined && name !== OUTCOME;
-      let value = await (isOrdinary || !side.recall
-        ? callee.run(this, context)
-        : side.recall(this, () => callee.run(this, context)));
-      if (isStream(value)) {
-        const { Outflow } = await endpoint.loadStreams();
-        const streamed = await (this.rare.outflow = new Outflow(this, value)).stream();
-        if (!streamed) return this.#settle({ success: false, cancelled: true });
-        this.rare.collected = streamed.collected;
-        value = streamed.data;
-      }
-      const whole = isResponse(value) ? value : undefined;
-      if (whole?.success === false) return await this.#conclude(whole, whole);
-      let data = whole ? whole.data : value;
-      // Preparing is part of the call, which can still be cancelled.
-      if (side.prepare && !this.resolve) data = await side.prepare(data, this);
-      this.rare.transfer = (whole && markedTransfer(whole)) || transferOf(data);
-      return this.#settle({ ...whole, success: true, data });
-    } catch (thrown) {
-      const error = /** @type {any} */ (thrown);
-      const outcome = safely(() => error.outcome, undefined);
-      const response = { success: false, error: toErrorObject(error), metadata: { outcome } };
-      // As `invoke` throws it: what it called still runs.
-      if (outcome === 'running') return this.#conclude(response, error);
-      // What its author does not know, such as a pool whose worker died, the core does not know better.
-      if (outcome !== 'unknown') response.metadata.outcome = undefined;
-      if (saysCancelled(error)) {
-        this.reason ??= reasonText(error);
-        response.error.code = 'CANCELLED';
-      } else if (!this.aborted && !isErrorObject(error)) {
-        // It is probably a defect of the handler.
-        safely(() => console.error(`abp-bridge: ${name} failed:`, error), undefined);
-      }
-      return this.#settle(response);
-    }
-  }
-
-  /**
-   * Its handler has returned, or thrown, a response without success. Where that says that what it called still runs, and will say what
-   * became of it, its caller is told so now, and the core then.
-   * @param {any} response
-   * @param {any} told what was returned or thrown, which may have `settled`
-   */
-  async #conclude(response, told) {
-    const { metadata } = response;
-    if (getOwn(metadata, 'outcome') !== 'running') return this.#settle(response);
-    const { rare } = this;
-    rare.follows = true;
-    // The core knows a call to this app by itself.
-    const settled = safely(() => told.settled, undefined);
-    if (!settled) {
-      rare.report ??= rare.late;
-      return this.#settle(response);
-    }
-    this.#response = response;
-    this.tell((x, pointer, call) => x.goes_on(pointer, call));
-    const became = await Promise.resolve(settled).catch(() => undefined);
-    rare.report ??= became?.report;
-    const outcome = became?.outcome ?? 'unknown';
-    return this.#settle({ ...response, cancelled: true, metadata: { ...metadata, outcome } });
-  }
-
-  /**
-   * Waits for what the handler needs before it begins. If that fails, or the call ends meanwhile, it never ran.
-   * @template T
-   * @param {Promise<T>} needed
-   * @param {(needed: T) => unknown} begin
-   * @returns {Promise<unknown>} what `begin` returns
-   */
-  async beginAfter(needed, begin) {
-    this.postpone();
-    const value = await needed;
-    // Then it has ended, and nobody waits for this.
-    if (!this.beginWork()) throw this.signal.reason;
-    return begin(value);
-  }
-
-  /**
-   * Runs a handler. Of a generator no line runs before its first chunk is taken. One that has `later` waits for its turn: it is given
-   * the call, postpones it, and begins it.
-   * @param {((params: any, context: any) => unknown) & { later?: (params: any, context: any, call: Call) => Promise<unknown> }} handler
-   * @param {unknown} params
-   * @param {unknown} context
-   */
-  invoke(handler, params, context) {
-    if (isGenerator(handler)) this.postpone();
-    return handler.later?.(params, context, this) ?? handler(params, context);
+  start() {
+    return this.endpoint.side.start(this);
   }
 
   /** Its handler waits for something before it begins. */
@@ -388,7 +292,7 @@ export class Call {
 
   /** Its handler is about to do something. @returns {boolean} false if it must not: the call has ended or is to stop */
   beginWork() {
-    return !this.#settled && this.tell((x, pointer, call) => x.begin(pointer, call)) === abp.OK;
+    return !this.hasEnded && this.tell((x, pointer, call) => x.begin(pointer, call)) === abp.OK;
   }
 
   /** There is room for a chunk that had to wait. */
@@ -401,20 +305,33 @@ export class Call {
     this.#rare?.outflow?.fail(error);
   }
 
-  /** @param {any} response what its handler has given, in the end */
-  #settle(response) {
-    if (this.#settled) return;
-    this.#settled = true;
-    this.#response = response;
+  /**
+   * The response that says what its handler has thrown.
+   * @param {any} error
+   * @returns {any}
+   */
+  thrown(error) {
+    const outcome = safely(() => error.outcome);
+    /** @type {any} */
+    const response = { success: false, error: toErrorObject(error) };
+    if (outcome === 'running' || outcome === 'unknown') response.metadata = { outcome };
+    if (outcome === 'running') return response;
+    if (saysCancelled(error)) {
+      this.reason ??= reasonText(error);
+      response.error.code = 'CANCELLED';
+    } else if (!this.aborted && !isErrorObject(error)) {
+      // It is probably a defect of the handler.
+      safely(() => console.error(`abp-bridge: ${this.name} failed:`, error));
+    }
+    return response;
+  }
+
+  /** Its handler has settled. @param {any} response what it has given, in the end */
+  finish(response) {
+    this.hasEnded = true;
+    this.given = response;
     const { endpoint, handle } = this;
-    const { core, machine, side } = endpoint;
-    const said = this.#said;
-    if (said.report !== undefined || (this.aborted && said.progress))
-      side.keep?.(this.#isPassedOn ? this.about : this.callId, said);
-    const { above, runsOn } = this.#rare ?? {};
-    if (above && runsOn) above.rare.late = said.report;
-    // From now on the clock of the call about which an agent was asked runs again.
-    if (endpoint.role === abp.AGENT) machine.advance();
+    const { core, machine } = endpoint;
     if (response.success) machine.finish(this, abp.COMPLETED);
     else
       machine.finish(this, abp.FAILED, (x, pointer) =>
@@ -423,32 +340,10 @@ export class Call {
     this.#leave();
   }
 
-  /** What was said of its work last: by its handler, or in the response that it passes on. */
-  get #said() {
-    const { report, progress } = this.#rare ?? {};
-    const { metadata } = this.#response ?? {};
-    return { report: report ?? metadata?.report, progress: progress ?? metadata?.progress };
-  }
-
-  /** Whether those above it were answered that it still runs: their caller asks for it in their place. @returns {boolean} */
-  get #isPassedOn() {
-    const above = this.#rare?.above;
-    return !above || (above.rare.follows === true && above.#isPassedOn);
-  }
-
   /** Its handler has returned, or will never run. */
   #leave() {
-    this.#settled = true;
+    this.hasEnded = true;
     this.#rare?.onReturn?.();
-  }
-
-  /** Resolves when its handler has returned, and the core knows of it. @returns {Promise<void>} */
-  get returned() {
-    const { rare } = this;
-    return (rare.returned ??= new Promise((resolve) => {
-      if (this.#settled) resolve();
-      else rare.onReturn = resolve;
-    }));
   }
 
   /**
@@ -468,47 +363,22 @@ export class Call {
     rare.onStop?.(reason);
   }
 
-  /** Is called when the call is cancelled, and sees to what follows: the console does not warn of its handler. @param {((reason?: string) => void) | undefined} ask */
-  set onStop(ask) {
-    this.rare.onStop = ask;
-  }
-
   /**
    * @param {abp.Outcome} outcome
    * @param {abp.Fate} fate
    */
   answer(outcome, fate) {
-    const given = this.#response;
-    const isApp = this.endpoint.role === abp.APP;
-    const completed = outcome === abp.COMPLETED;
+    const { given, endpoint } = this;
     if (fate === abp.FATE_UNSTARTED) this.#leave();
-    if (fate === abp.FATE_RUNNING) {
-      const { rare } = this;
-      rare.runsOn = true;
-      // Its handler has ended, or given an answer; where the session has ended, nothing was waited for.
-      if (!this.#settled && !given && !rare.onStop && this.endpoint.ready)
-        tell((dev) => dev.warnOfHandler(String(this.name)));
-    }
-    const isValue = completed && given.success;
+    // Its handler has ended, or given an answer; where the session has ended, nothing was waited for.
+    const isLeft = fate === abp.FATE_RUNNING && !this.hasEnded && !given && endpoint.ready;
+    if (isLeft && !this.#rare?.onStop) tell((dev) => dev.warnOfHandler(String(this.name)));
+    const isValue = outcome === abp.COMPLETED && given.success;
     const response = isValue
       ? { success: true, data: given.data }
       : this.#failure(abp.RESULT, outcome, fate, given);
-    const transfer = isValue ? this.#rare?.transfer : undefined;
-    if (!isApp) return this.#end(response, transfer);
-    /** @type {Record<string, unknown>} */
-    const metadata = completed ? { duration: Math.round(performance.now() - this.#started) } : {};
-    Object.assign(metadata, response.metadata);
-    const cached = given?.metadata?.cached;
-    if (isValue) {
-      if (cached !== undefined) metadata.cached = cached;
-      if (this.#rare?.collected) metadata.collected = true;
-    } else {
-      const { report, progress } = this.#said;
-      if (report !== undefined) metadata.report = report;
-      if (progress) metadata.progress = progress;
-    }
-    response.metadata = metadata;
-    return this.#end(response, transfer);
+    endpoint.side.complete?.(this, response, outcome, fate);
+    this.#end(response, isValue ? this.#rare?.transfer : undefined);
   }
 
   /** @param {abp.ErrorCode} code */
@@ -527,7 +397,7 @@ export class Call {
   fail(response) {
     this.resolve ??= () => {};
     this.#end(response);
-    if (!this.#settled) this.abort(response.error.message);
+    if (!this.hasEnded) this.abort(response.error.message);
   }
 }
 

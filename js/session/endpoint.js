@@ -31,7 +31,7 @@ import { Call, failedBy } from './call.js';
  * @property {(call: Call) => abp.ErrorCode} rejectionFor returns the code with which a call is refused, or `NO_ERROR`
  * @property {(call: Call, code: abp.ErrorCode, error: import('../common/errors.js').ErrorObject) => Promise<void> | void} [explain]
  *   completes the error that refuses it; returns a promise where that has to wait
- * @property {(call: Call, context: any) => unknown} run runs the handler
+ * @property {(call: Call, context: any) => unknown} [run] app: runs the handler
  * @property {(name: unknown) => boolean} [repeatable] whether a capability may run twice
  * @property {boolean} [foreign] whether it passes calls on to an app that is not ours, whose word decides what becomes of a cancel
  */
@@ -45,7 +45,8 @@ import { Call, failedBy } from './call.js';
  * @property {(state: abp.Session, message: unknown) => void} onSession
  * @property {(message: unknown, via: Transport) => void} [onHandshake] app: sends the answer to
  *   `initialize`, and the offer of a port with it
- * @property {(call: Call) => object} [context] app: what the handler of a call is given besides its params (the call)
+ * @property {(call: Call) => Promise<void>} start runs the handler of a call, and gives its response to `finish`
+ * @property {(call: Call, response: any, outcome: abp.Outcome, fate: abp.Fate) => void} [complete] app: completes a response
  * @property {(request: unknown, parent: abp.Handle, about: string) => Promise<unknown>} [elicit] app: asks the agent a question on
  *   behalf of a call; `about` is the callId of the agent's call
  * @property {(call: Call) => AsyncIterableIterator<unknown>} [input] app: what the agent streams to the handler of a call

@@ -28,35 +28,6 @@ export class Outflow extends Iteration {
   }
 
   /**
-   * Streams everything.
-   * @returns {Promise<{ data: unknown, collected: boolean } | undefined>} the data of the result: what the handler returned or, if
-   *   that is nothing and the caller reads no chunks, a list of them; undefined if it was stopped before its end
-   */
-  async stream() {
-    const call = this.#call;
-    const { endpoint, handle } = call;
-    const { core, machine, side } = endpoint;
-    const { prepare } = side;
-    const isRead = !machine.failed && core.x.stream_wanted(core.pointer, handle);
-    const collection = isRead ? undefined : new Collection();
-    if (!call.beginWork()) this.stop(call.reason);
-    const { returned, value } = await this.run(
-      collection
-        ? (chunk) => collection.add(chunk)
-        : prepare
-          ? async (chunk) => this.#offer(await prepare(chunk, call))
-          : (chunk) => this.#offer(chunk),
-    );
-    if (!returned) return undefined;
-    // What cannot be sent is known now, before the call has an outcome.
-    endpoint.flush();
-    this.#requireWhole();
-    return collection && value === undefined
-      ? { data: collection.chunks, collected: true }
-      : { data: value, collected: false };
-  }
-
-  /**
    * Sends a chunk, if there is room for it.
    * @param {unknown} chunk
    * @param {number} size
@@ -69,20 +40,20 @@ export class Outflow extends Iteration {
   }
 
   /** @param {unknown} chunk @returns {Promise<void> | undefined} for what has to wait */
-  #offer(chunk) {
+  offer(chunk) {
     const size = sizeOf(chunk);
-    return this.#isSent(chunk, size) ? this.#requireWhole() : this.#waitFor(chunk, size);
+    return this.#isSent(chunk, size) ? this.requireWhole() : this.#waitFor(chunk, size);
   }
 
   /** @param {unknown} chunk @param {number} size */
   async #waitFor(chunk, size) {
     do await new Promise((resolve) => (this.#retry = () => resolve(undefined)));
     while (!this.stopped && !this.#isSent(chunk, size));
-    this.#requireWhole();
+    this.requireWhole();
   }
 
-  /** @returns {undefined} */
-  #requireWhole() {
+  /** Throws if a chunk could not be sent. @returns {undefined} */
+  requireWhole() {
     if (this.#broken) throw this.#broken;
   }
 
@@ -126,4 +97,35 @@ export class Outflow extends Iteration {
     super.stop(reason);
     this.resume();
   }
+}
+
+/**
+ * Streams what a handler has returned.
+ * @param {import('./call.js').Call} call
+ * @param {unknown} source
+ * @returns {Promise<unknown>} the data of the response: what the source returned or, if that is nothing and the caller reads no
+ *   chunks, a list of them; if it was stopped before its end, a response that says so
+ */
+export async function stream(call, source) {
+  const { endpoint, handle, rare, reason } = call;
+  const { core, machine, side } = endpoint;
+  const { prepare } = side;
+  const outflow = (rare.outflow = new Outflow(call, source));
+  const isRead = !machine.failed && core.x.stream_wanted(core.pointer, handle);
+  const collection = isRead ? undefined : new Collection();
+  if (!call.beginWork()) outflow.stop(reason);
+  const { returned, value } = await outflow.run(
+    collection
+      ? (chunk) => collection.add(chunk)
+      : prepare
+        ? async (chunk) => outflow.offer(await prepare(chunk, call))
+        : (chunk) => outflow.offer(chunk),
+  );
+  if (!returned) return { success: false, cancelled: true };
+  // What cannot be sent is known now, before the call has an outcome.
+  endpoint.flush();
+  outflow.requireWhole();
+  if (!collection || value !== undefined) return value;
+  rare.collected = true;
+  return collection.chunks;
 }

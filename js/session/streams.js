@@ -2,4 +2,4 @@
 export { sizeOf } from '../common/value-size.js';
 export { CallStream, InputStream } from './call-stream.js';
 export { inputOf, withInput } from './input.js';
-export { Outflow } from './outflow.js';
+export { stream } from './outflow.js';

@@ -8,6 +8,7 @@ import { getOwn } from '../../../js/common/values.js';
 import { unless } from '../../../js/common/waiting.js';
 import { warn } from '../../../js/common/development.js';
 import { OUTCOME } from '../../../js/wire/messages.js';
+import { returnOf } from '../../../js/app/never-ran.js';
 import { Keys } from './once.js';
 
 /** @import { Connection } from '../../../js/app/connection.js' */
@@ -134,7 +135,7 @@ export class Memory {
       if (!settled || !call || call === last) return became;
       last = call;
       const running = /** @type {Call | undefined} */ (machine.find((of) => of.handle === last));
-      if (running) await unless(signal, running.returned);
+      if (running) await unless(signal, returnOf(running));
     }
   }
 

@@ -17,7 +17,7 @@ import { isStream } from '../../../js/common/transfer.js';
 import { sizeOf } from '../../../js/common/value-size.js';
 import { warn } from '../../../js/common/development.js';
 import { isResponse } from '../../../js/wire/messages.js';
-import { neverRan } from '../../../js/app/never-ran.js';
+import { beginAfter, neverRan, returnOf } from '../../../js/app/never-ran.js';
 
 /** @import { Connection } from '../../../js/app/connection.js' */
 /** @import { Memory } from './memory.js' */
@@ -186,7 +186,7 @@ export class Keys {
       place.leave({ ended });
       return this.#answer(call, ended, found.state === 'running');
     }
-    call.onStop = undefined;
+    call.rare.onStop = undefined;
     call.rare.earlier = found.report;
     // Until its handler gives another.
     if (found.report !== undefined) call.rare.report = keptReport(found.report, call.name);
@@ -195,7 +195,7 @@ export class Keys {
     let kept = {};
     const { callId, endpoint } = call; // its id is not known any more once it has ended
     endpoint.machine.kept++; // until it is written what became of it, also where the app is closed meanwhile
-    void call.returned
+    void returnOf(call)
       .then(() => this.#end(name, endpoint, callId, kept, place))
       .finally(() => endpoint.machine.forget());
     try {
@@ -230,7 +230,7 @@ export class Keys {
    * @returns {Promise<KeyFound>} rejects if it cannot begin
    */
   async #begin(name, call, place) {
-    call.onStop = undefined;
+    call.rare.onStop = undefined;
     for (let pause = 0; ; pause = Math.min(pause * 2 || PAUSES[0], PAUSES[1])) {
       if (pause) await delay(pause);
       if (pause && this.#closed) return { state: 'running' };
@@ -253,7 +253,7 @@ export class Keys {
         // As long as nothing is known, it has not begun. Then it waits for one that has.
         found = await (pause
           ? beginning
-          : /** @type {Promise<KeyFound>} */ (call.beginAfter(beginning, (found) => found)));
+          : /** @type {Promise<KeyFound>} */ (beginAfter(call, beginning, (found) => found)));
       } catch (error) {
         if (pause) return { state: 'lost' };
         void undo();
@@ -350,7 +350,7 @@ export class Keys {
  */
 function join(call) {
   const goOn = () => void call.tell((x, pointer, handle) => x.goes_on(pointer, handle));
-  call.onStop = goOn;
+  call.rare.onStop = goOn;
   if (call.aborted) goOn();
 }
 

@@ -2,7 +2,7 @@
  * A view's tools as the capabilities of an app of this protocol, for `connect`. The view owns the outcome of its calls:
  * nothing is decided here, and what it does not say is not claimed.
  */
-import { removed } from '../../../js/app/never-ran.js';
+import { removed, returnOf } from '../../../js/app/never-ran.js';
 import { beginBefore } from '../../automation/src/foreign/begin-before.js';
 import { RelayTransport } from '../../automation/src/foreign/relay-transport.js';
 import { requireBounded } from '../../untrusted/src/bounds.js';
@@ -154,7 +154,7 @@ class ViewCapabilities {
       const message = /** @type {Error} */ (error).message;
       return { success: false, cancelled: true, error: errorObject('CANCELLED', message), ...told };
     } finally {
-      const { returned } = call;
+      const returned = returnOf(call);
       this.#telling.add(returned);
       void returned.then(() => this.#telling.delete(returned));
     }

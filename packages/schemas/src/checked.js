@@ -6,7 +6,7 @@ import { iteratorOf } from '../../../js/common/iterator-of.js';
 import { isStream, markedTransfer, transfer } from '../../../js/common/transfer.js';
 import { isObject } from '../../../js/common/values.js';
 import { isResponse } from '../../../js/wire/messages.js';
-import { neverRan } from '../../../js/app/never-ran.js';
+import { beginAfter, neverRan } from '../../../js/app/never-ran.js';
 import { warn } from '../../../js/common/warnings.js';
 
 /** @import { Run } from '../../../js/app/registry.js' */
@@ -23,10 +23,10 @@ const MAX_PROBLEM_LENGTH = 500;
 /**
  * Makes what runs a handler, and checks its params before and its result afterwards.
  * @param {string} name
- * @param {import('../../../js/app/registry.js').Capability} capability with its schemas as they were given
+ * @param {import('../../../js/app/registry.js').Entry} entry with its schemas as they were given
  * @returns {Promise<Run>}
  */
-export async function checkedRun(name, { handler, inputSchema, outputSchema }) {
+export async function checkedRun(name, { run: runHandler, inputSchema, outputSchema }) {
   const [input, output] = await Promise.all([
     checkerOf(name, 'inputSchema', inputSchema),
     checkerOf(name, 'outputSchema', outputSchema),
@@ -36,13 +36,13 @@ export async function checkedRun(name, { handler, inputSchema, outputSchema }) {
     const run = ({ value, problem }) =>
       problem
         ? neverRan(invalidParams(problem))
-        : checkedResult(call.invoke(handler, value, context), output);
+        : checkedResult(runHandler(value, context, call), output);
     if (!input) return run({ value: params });
     const unbounded = problemOf(params);
     if (unbounded) return neverRan(new AbpError('INVALID_PARAMS', unbounded));
     const checking = input(params);
     // Pages may have replaced `Promise`, as zone.js does: what is asynchronous gives the engine's own.
-    return 'then' in checking ? call.beginAfter(checking, run) : run(checking);
+    return 'then' in checking ? beginAfter(call, checking, run) : run(checking);
   };
 }
 

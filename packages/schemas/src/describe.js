@@ -2,6 +2,7 @@
 import { mistyped } from '../../../js/common/check-options.js';
 import { loadOnce, loadPart } from '../../../js/common/errors.js';
 import { isRecord } from '../../../js/common/values.js';
+import { beginAfter } from '../../../js/app/never-ran.js';
 import { jsonSchemaOf } from './json-schema.js';
 import { requireJson } from './require-json.js';
 
@@ -38,10 +39,10 @@ export function describe(name, entry, shown) {
     return checkedRun(name, given);
   });
   entry.run = (params, context, call) =>
-    call.beginAfter(checking(), (run) => run(params, context, call));
+    beginAfter(call, checking(), (checked) => checked(params, context, call));
   // Not when the first call comes: a schema that cannot be used is reported at once. Calls get the error.
   checking().then(
-    (run) => (entry.run = run),
+    (checked) => (entry.run = checked),
     () => {},
   );
 }

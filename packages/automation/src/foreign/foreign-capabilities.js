@@ -195,7 +195,7 @@ export class ForeignCapabilities {
     this.#running.set(id, context);
     /** @type {Promise<void> | undefined} */
     let stopping;
-    call.onStop = (reason) => {
+    call.rare.onStop = (reason) => {
       stopping = this.#stop(id, reason, call);
     };
     try {

@@ -6,7 +6,7 @@ import { Observers } from '../session/observers.js';
 import { AbpError, invokeReportingErrors, loadPart, safely } from '../common/errors.js';
 import { misfit } from '../common/check-options.js';
 import { development } from '../common/development.js';
-import { copyRecord, getOwn, isObject, milliseconds } from '../common/values.js';
+import { MAX_TIMER, copyRecord, getOwn, isObject, milliseconds } from '../common/values.js';
 import { originOf } from '../common/origins.js';
 import { makeCall } from '../session/call.js';
 import { cancelById, unanswered } from '../session/pending-cancel.js';
@@ -20,6 +20,7 @@ import {
   elicitationMethod,
   isRepeatable,
   isResponse,
+  progressInfo,
 } from '../wire/messages.js';
 import { isStream, markedTransfer, transferOf } from '../common/transfer.js';
 import { portTransport } from '../transports/port.js';
@@ -208,6 +209,8 @@ export class Client {
   #unwatch = () => {};
   /** Ends the handshake, while it is under way. @type {undefined | ((problem?: AbpError | Promise<AbpError>) => void)} */
   #settle;
+  /** The last message that came while the handshake was under way. @type {unknown} */
+  #heard;
   #capabilities = new CapabilityList();
   /** Listeners for progress whose token the caller chose. @type {Map<unknown, (info: import('../wire/messages.js').ProgressInfo) => void>} */
   #onProgress = new Map();
@@ -320,14 +323,21 @@ export class Client {
         observers: this.#observers,
       });
       this.#endpoint = endpoint = made;
+      this.#heard = undefined;
       this.#closed = false;
       this.#unwatch = watchIframe(iframe, made);
       timer = setTimeout(() => this.#unanswered(made), EARLY);
       for (const [name, value] of Object.entries(hello)) made.core.describe(name, value);
+      const { machine } = made;
+      machine.advance();
+      // The handshake keeps the process alive.
+      machine.wait(1);
       const problem = await new Promise((resolve) => {
         this.#settle = resolve;
-        made.connect(limit);
+        // To the core 0 is the default.
+        machine.feed((x, pointer) => x.connect(pointer, limit || MAX_TIMER));
       });
+      machine.wait(-1);
       if (problem) throw problem;
     } catch (error) {
       if (endpoint) endpoint.dispose();
@@ -350,9 +360,9 @@ export class Client {
    * @returns {Promise<AbpError>}
    */
   #unanswered(endpoint) {
-    const { transport, heard, counters } = endpoint;
+    const { transport, counters } = endpoint;
     const { stranger } = /** @type {{ stranger?: string }} */ (transport);
-    const known = { ...this.#way, stranger, heard, unread: counters.malformed };
+    const known = { ...this.#way, stranger, heard: this.#heard, unread: counters.malformed };
     const isWaiting = () => endpoint.state === abp.SESSION_CONNECTING;
     return explained(({ errorOf }) => errorOf(known, isWaiting));
   }
@@ -676,7 +686,18 @@ export class Client {
         }));
       Object.defineProperty(response, 'settled', { get });
     },
-    onProgress: (info) => (this.#onProgress.get(info.operationId) ?? this.onProgress)?.(info),
+    onMessage: (message) => {
+      if (this.#settle) this.#heard = message;
+    },
+    onReport: (payload, call) => {
+      const info = progressInfo(payload);
+      // A frame named the call by its number.
+      if (call) info.operationId ??= call.callId;
+      const listener = call
+        ? call.options.onProgress
+        : (this.#onProgress.get(info.operationId) ?? this.onProgress);
+      invokeReportingErrors(listener, info);
+    },
     onNotification: (event, data) => {
       if (event === LIST_CHANGED) {
         invokeReportingErrors(this.onCapabilitiesChanged, this.#capabilities.merge(data));

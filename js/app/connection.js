@@ -2,6 +2,7 @@ import * as abp from '../driver/abp-boundary.js';
 import { Endpoint, carried } from '../session/endpoint.js';
 import { invokeReportingErrors } from '../common/errors.js';
 import { firstOf, getOwn, textOf } from '../common/values.js';
+import * as FrameKind from '../wire/frame-kinds.js';
 import { checkedProgress } from '../wire/messages.js';
 import { complete, start } from './work.js';
 import { beginAfter } from './never-ran.js';
@@ -173,12 +174,34 @@ export class Connection extends Endpoint {
   }
 
   /**
-   * Sends the agent progress that belongs to no call, if it takes any.
-   * @param {unknown} info
-   * @override
+   * @param {object} info
+   * @param {unknown} token names it; true is the id of the call
+   * @param {abp.Handle} [handle] of its call, if it has one
    */
+  sendProgress(info, token, handle = 0) {
+    const isById = handle && token === true;
+    const frames = isById ? this.frames : undefined;
+    const number = frames && this.core.number(handle);
+    if (number) return frames.add(FrameKind.PROGRESS, number, undefined, info);
+    const said = { progress: isById ? undefined : token };
+    const message = this.core.print(said, abp.REPORT, handle);
+    message.payload = { ...info, ...message.payload };
+    return this.send(message, { kind: 'droppable' });
+  }
+
+  /** Sends the agent a notification, if it takes any. @param {string} event @param {unknown} [data] */
+  notify(event, data) {
+    if (!this.has(abp.NOTIFICATIONS)) return;
+    const message = this.core.print({ name: '', value: data }, abp.NOTIFY);
+    // A program may name it by anything that can be sent.
+    message.payload.event = event;
+    this.send(message);
+  }
+
+  /** Sends the agent progress that belongs to no call, if it takes any. @param {unknown} info */
   notifyProgress(info) {
-    super.notifyProgress(checkedProgress(info));
+    const { operationId, ...checked } = checkedProgress(info);
+    if (this.has(abp.PROGRESS)) this.sendProgress(checked, operationId ?? null);
   }
 
   /**

@@ -32,7 +32,7 @@ const MEMBERS = {
     const { core, machine } = call.endpoint;
     if (machine.failed || !core.x.progress_wanted(core.pointer, call.handle)) return;
     machine.observe?.('progress', call, checked);
-    call.endpoint.sendProgress(checked, call.options.progress, call.handle);
+    call.endpoint.side.sendProgress?.(checked, call.options.progress, call.handle);
   },
 
   /** Asks the agent a question. It ends as `cancelled` if this call is cancelled first. @param {Call} call */

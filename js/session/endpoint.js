@@ -12,12 +12,12 @@ import {
   toErrorObject,
 } from '../common/errors.js';
 import { snapshot } from '../common/snapshot.js';
-import { MAX_TIMER, firstOf, getOwn, isObject, milliseconds } from '../common/values.js';
+import { firstOf, getOwn, isObject, milliseconds } from '../common/values.js';
 import { AbpCore } from '../driver/abp-core.js';
 import { Machine, argOf, kindOf } from '../driver/machine.js';
 import * as FrameKind from '../wire/frame-kinds.js';
 import { FrameWriter, MAX_FRAME_ENTRIES } from '../wire/frames.js';
-import { OUTCOME, progressInfo } from '../wire/messages.js';
+import { OUTCOME } from '../wire/messages.js';
 import { callMessage, readOrdinary, responseMessage } from '../wire/ordinary.js';
 import { reasonUnsent, warnUnsent } from '../wire/unsent.js';
 import { Call, failedBy } from './call.js';
@@ -43,12 +43,14 @@ import { Call, failedBy } from './call.js';
  * @typedef {object} EndpointDelegate
  * @property {import('../transports/transport.js').Prepare} [prepare] app: makes results and chunks fit for the transport
  * @property {(state: abp.Session, message: unknown) => void} onSession
+ * @property {(message: unknown) => void} [onMessage] agent: a message has come, which is not read yet
  * @property {(message: unknown, via: Transport) => void} [onHandshake] app: sends the answer to
  *   `initialize`, and the offer of a port with it
  * @property {(call: Call) => Promise<void>} start runs the handler of a call, and gives its response to `finish`
  * @property {(call: Call, response: any, outcome: abp.Outcome, fate: abp.Fate) => void} [complete] app: completes a response
  * @property {(request: unknown, parent: abp.Handle, about: string) => Promise<unknown>} [elicit] app: asks the agent a question on
  *   behalf of a call; `about` is the callId of the agent's call
+ * @property {(info: object, token: unknown, handle: abp.Handle) => void} [sendProgress] app: tells the agent how far a call has come
  * @property {(call: Call) => AsyncIterableIterator<unknown>} [input] app: what the agent streams to the handler of a call
  * @property {(call: Call, run: () => unknown) => unknown} [recall] app: answers what asks for the outcome of a call, or runs a
  *   call that has a key, unless it has run
@@ -56,7 +58,7 @@ import { Call, failedBy } from './call.js';
  *   work, for those who ask later
  * @property {(name: string) => boolean} [repeatable] agent: whether a capability of the app may run twice
  * @property {(response: any, call: Call) => void} [later] agent: a call did not succeed, and more may become known of it
- * @property {(info: import('../wire/messages.js').ProgressInfo) => void} [onProgress] called for progress that belongs to no call made here
+ * @property {(info: unknown, call: Call | 0) => void} [onReport] agent: progress has come, of a call made here or of none
  * @property {(event: string, data: unknown) => void} [onNotification]
  * @property {() => void} [onEnd] called when nothing is sent or received any more
  */
@@ -99,13 +101,9 @@ export class Endpoint {
   /** The transport on which the last message arrived: its answer goes back there. @type {Transport} */
   #via;
   /** Writes frames, where both sides agreed on them. @type {FrameWriter | undefined} */
-  #frames;
-  /** Whether the handshake keeps the process alive. */
-  #isWaiting = false;
+  frames;
   /** Why the other side is gone, if that is known. @type {unknown} */
   cause;
-  /** The last message of the handshake that did not end it. @type {unknown} */
-  heard;
   /** Why this side ends the session. @type {string | undefined} */
   closing;
   /** What streams need, once one was begun. @type {Streams | undefined} */
@@ -226,7 +224,7 @@ export class Endpoint {
 
   /** @param {unknown} message @returns {unknown} */
   #message(message) {
-    if (this.state === abp.SESSION_CONNECTING) this.heard = message;
+    this.side.onMessage?.(message);
     // The core need not read those of an ordinary call.
     const read = readOrdinary(this.role, message);
     if (!read) return this.#read(message);
@@ -284,7 +282,7 @@ export class Endpoint {
   /** @param {unknown[]} frame */
   #frame(frame) {
     const isFrame = frame.length % 4 === 0 && frame.length <= MAX_FRAME_ENTRIES * 4;
-    if (!this.#frames || !isFrame) return this.#message(undefined);
+    if (!this.frames || !isFrame) return this.#message(undefined);
     for (let i = 0; i < frame.length && !this.machine.over; i += 4)
       this.#entry(frame[i], frame[i + 1], frame[i + 2], frame[i + 3]);
   }
@@ -415,7 +413,7 @@ export class Endpoint {
 
   /** Sends what was collected. */
   flush() {
-    this.#frames?.flush();
+    this.frames?.flush();
   }
 
   /**
@@ -440,7 +438,7 @@ export class Endpoint {
    */
   send(message, { transfer, kind, failed } = {}) {
     if (!message) return;
-    if (this.#frames && !failed) return this.#frames.add(FrameKind.MESSAGE, 0, undefined, message);
+    if (this.frames && !failed) return this.frames.add(FrameKind.MESSAGE, 0, undefined, message);
     try {
       snapshot(message.payload);
       this.post(message, transfer, kind);
@@ -455,7 +453,7 @@ export class Endpoint {
     const { handle, name, params, options, window } = call;
     const { timeout, onProgress, progressToken, callId, transfer, idempotencyKey, about, input } =
       options;
-    const frames = this.#frames;
+    const frames = this.frames;
     const ms = milliseconds(timeout);
     const progress = progressToken ?? (onProgress ? true : undefined);
     const isPlain =
@@ -486,7 +484,7 @@ export class Endpoint {
    */
   respond(call, response, transfer) {
     const { key, options } = call;
-    const frames = this.#frames;
+    const frames = this.frames;
     if (frames && key !== undefined) {
       const { success, data, metadata } = response;
       // Of most successes nothing is to be said but how long they took.
@@ -519,43 +517,13 @@ export class Endpoint {
   }
 
   /**
-   * @param {object} info
-   * @param {unknown} token names it; true is the id of the call
-   * @param {abp.Handle} [handle] of its call, if it has one
-   */
-  sendProgress(info, token, handle = 0) {
-    const isById = handle && token === true;
-    const frames = isById ? this.#frames : undefined;
-    const number = frames && this.core.number(handle);
-    if (number) return frames.add(FrameKind.PROGRESS, number, undefined, info);
-    const said = { progress: isById ? undefined : token };
-    const message = this.core.print(said, abp.REPORT, handle);
-    message.payload = { ...info, ...message.payload };
-    return this.send(message, { kind: 'droppable' });
-  }
-
-  /** Tells the agent of progress that belongs to no call. @param {any} info */
-  notifyProgress({ operationId, ...info }) {
-    if (this.has(abp.PROGRESS)) this.sendProgress(info, operationId ?? null);
-  }
-
-  /** @param {string} event @param {unknown} data */
-  notify(event, data) {
-    if (!this.has(abp.NOTIFICATIONS)) return;
-    const message = this.core.print({ name: '', value: data }, abp.NOTIFY);
-    // A program may name it by anything that can be sent.
-    message.payload.event = event;
-    this.send(message);
-  }
-
-  /**
    * Has a chunk of a stream sent.
    * @param {Call} call
    * @param {unknown} chunk
    * @param {number} size its bytes
    */
   sendChunk(call, chunk, size) {
-    call.rare.outflow?.send(chunk, size, call.key === undefined ? undefined : this.#frames);
+    call.rare.outflow?.send(chunk, size, call.key === undefined ? undefined : this.frames);
   }
 
   /**
@@ -564,9 +532,9 @@ export class Endpoint {
    * @param {[number, number]} amount chunks and bytes
    */
   sendCredit(call, amount) {
-    if (!call.key || !this.#frames)
+    if (!call.key || !this.frames)
       return this.send(this.core.print({}, abp.CREDIT, call.handle, amount));
-    return this.#frames.add(FrameKind.CREDIT, call.key, ...amount);
+    return this.frames.add(FrameKind.CREDIT, call.key, ...amount);
   }
 
   /**
@@ -588,7 +556,7 @@ export class Endpoint {
       case FrameKind.VALUE:
       case FrameKind.RESPONSE: {
         // Once more, without what could not be moved.
-        if (transfer?.length) return this.#frames?.add(kind, key, a, value);
+        if (transfer?.length) return this.frames?.add(kind, key, a, value);
         const data = kind === FrameKind.VALUE ? value : getOwn(value, 'data');
         const wrap = (/** @type {object} */ said) => [FrameKind.RESPONSE, key, undefined, said];
         return this.#unanswered(data, error, wrap);
@@ -598,16 +566,6 @@ export class Endpoint {
   }
 
   // --- The session ---------------------------------------------------------------------------------
-
-  /** Begins the handshake. @param {number} timeout ms until it is given up; 0 is none */
-  connect(timeout) {
-    // To the core 0 is the default.
-    const ms = timeout || MAX_TIMER;
-    this.machine.advance();
-    if (this.machine.feed((x, pointer) => x.connect(pointer, ms)) < 0) return;
-    this.#isWaiting = true;
-    this.machine.wait(1);
-  }
 
   close() {
     this.machine.feed((x, pointer) => x.close(pointer));
@@ -633,7 +591,7 @@ export class Endpoint {
    * @param {boolean} persisted
    */
   leave(persisted) {
-    const frames = this.#frames;
+    const frames = this.frames;
     this.machine.feed((x, pointer) => x.leave(pointer, Number(persisted)));
     frames?.flush();
   }
@@ -670,34 +628,25 @@ export class Endpoint {
       },
       sendRequest: (call) => this.#sendRequest(call),
       send: (arg, record, text) => {
-        if (!isObject(text)) this.#frames?.add(FrameKind.CANCEL, record.key, text, undefined);
+        if (!isObject(text)) this.frames?.add(FrameKind.CANCEL, record.key, text, undefined);
         else if (arg === abp.MSG_INITIALIZE_RESULT) this.side.onHandshake?.(text, this.#via);
         // Not urgent: the handler's signal should fire before time is spent on posting the acknowledgement.
-        else if (arg === abp.MSG_CANCEL_RESULT && this.#frames) this.#frames.addLater(text);
+        else if (arg === abp.MSG_CANCEL_RESULT && this.frames) this.frames.addLater(text);
         else this.send(text, { kind: arg === abp.MSG_INITIALIZE ? 'greeting' : undefined });
       },
       refuse: (code, context, text) => {
         if (text) this.post(text, undefined, undefined, this.#via);
         else context.refuse(code);
       },
-      report: (record, { payload }, call) => {
-        const info = progressInfo(payload);
-        // A frame named the call by its number.
-        if (call) info.operationId ??= this.core.idText(call);
-        invokeReportingErrors(call ? record.options.onProgress : this.side.onProgress, info);
-      },
+      report: (record, { payload }, call) => this.side.onReport?.(payload, call && record),
       notify: ({ name, value }) =>
         void invokeReportingErrors(this.side.onNotification, name, value),
       session: (state, /** @type {any} */ context) => {
-        if (this.#isWaiting && state !== abp.SESSION_CONNECTING) {
-          this.#isWaiting = false;
-          this.machine.wait(-1);
-        }
         const error = state === abp.SESSION_LOST && getOwn(context?.payload, 'error');
         if (error) this.cause ??= AbpError.from(/** @type {any} */ (error));
         // The delegate may close the transport, and what ends a session is said before that.
         if (state === abp.SESSION_CLOSED) this.flush();
-        this.#frames =
+        this.frames =
           state === abp.SESSION_READY && this.has(abp.FRAMES)
             ? new FrameWriter(
                 (frame, transfer) => this.post(frame, transfer),

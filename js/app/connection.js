@@ -186,7 +186,7 @@ export class Connection extends Endpoint {
     const said = { progress: isById ? undefined : token };
     const message = this.core.print(said, abp.REPORT, handle);
     message.payload = { ...info, ...message.payload };
-    return this.send(message, { kind: 'droppable' });
+    return this.say(message, { kind: 'droppable' });
   }
 
   /** Sends the agent a notification, if it takes any. @param {string} event @param {unknown} [data] */
@@ -195,7 +195,7 @@ export class Connection extends Endpoint {
     const message = this.core.print({ name: '', value: data }, abp.NOTIFY);
     // A program may name it by anything that can be sent.
     message.payload.event = event;
-    this.send(message);
+    this.say(message);
   }
 
   /** Sends the agent progress that belongs to no call, if it takes any. @param {unknown} info */

@@ -118,7 +118,7 @@ export class CoreDriver {
  * @property {(code: Code, context: any, text: Text) => void} refuse
  * @property {(record: Made, context: any, call: abp.Handle) => void} report for a call of 0 there is no record
  * @property {(counter: abp.Counter) => void} [drop] what was received has no effect
- * @property {(text: any, context: any) => void} [notify] a notification has come; `text` is what `read` returned
+ * @property {(text: any, context: any) => void} [notified] a notification has come; `text` is what `read` returned
  * @property {() => void} [queued] a received call waits to be started
  * @property {(state: abp.Session, context: unknown) => void} [session]
  * @property {(records: (Made | Received)[]) => void} failed the core has failed while these calls were in flight
@@ -336,7 +336,7 @@ export class Machine extends CoreDriver {
         case abp.RESUME:
           return record.resume();
         case abp.NOTIFY:
-          return acts.notify?.(text, context);
+          return acts.notified?.(text, context);
         case abp.SESSION:
           return acts.session?.(arg, context);
         case abp.WAKE:

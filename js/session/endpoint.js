@@ -24,6 +24,7 @@ import { Call, failedBy } from './call.js';
 
 /** @import { Transport } from '../transports/transport.js' */
 /** @import { MessageKind } from '../wire/messages.js' */
+/** @typedef {import('../driver/machine.js').Acts<any, any, object | string | undefined, abp.ErrorCode>} Acts */
 
 /**
  * Answers the calls that are received.
@@ -135,7 +136,7 @@ export class Endpoint {
       foreign: Number(callee.foreign),
     };
     this.core = new AbpCore(config, observers?.run);
-    this.machine = new Machine(this.core, this.#acts());
+    this.machine = new Machine(this.core, /** @type {Acts} */ (this));
     this.#via = this.transport = transport;
     observers?.tracing?.follow(this);
     this.upgrade(transport);
@@ -436,7 +437,7 @@ export class Endpoint {
    * @param {MessageKind} [how.kind]
    * @param {(error: unknown) => unknown} [how.failed] sees to it that it was not sent: such a message goes in no frame
    */
-  send(message, { transfer, kind, failed } = {}) {
+  say(message, { transfer, kind, failed } = {}) {
     if (!message) return;
     if (this.frames && !failed) return this.frames.add(FrameKind.MESSAGE, 0, undefined, message);
     try {
@@ -449,7 +450,7 @@ export class Endpoint {
   }
 
   /** @param {Call} call */
-  #sendRequest(call) {
+  sendRequest(call) {
     const { handle, name, params, options, window } = call;
     const { timeout, onProgress, progressToken, callId, transfer, idempotencyKey, about, input } =
       options;
@@ -465,7 +466,7 @@ export class Endpoint {
           ? callMessage(callId ?? this.core.idText(handle), /** @type {string} */ (name), params)
           : this.core.print(asked, abp.REQUEST, handle, window);
       const failed = (/** @type {unknown} */ error) => call.unsent(error);
-      return this.send(message, { transfer, kind: 'request', failed });
+      return this.say(message, { transfer, kind: 'request', failed });
     }
     const key = (call.key = callId ?? this.core.number(handle));
     if (isPlain) return frames.add(FrameKind.REQUEST, key, name, params, transfer);
@@ -498,7 +499,7 @@ export class Endpoint {
       if (transfer?.length) return this.respond(call, response);
       return this.#unanswered(response.data, error, (payload) => ({ ...message, payload }));
     };
-    return this.send(message, { transfer, failed });
+    return this.say(message, { transfer, failed });
   }
 
   /**
@@ -533,7 +534,7 @@ export class Endpoint {
    */
   sendCredit(call, amount) {
     if (!call.key || !this.frames)
-      return this.send(this.core.print({}, abp.CREDIT, call.handle, amount));
+      return this.say(this.core.print({}, abp.CREDIT, call.handle, amount));
     return this.frames.add(FrameKind.CREDIT, call.key, ...amount);
   }
 
@@ -611,60 +612,71 @@ export class Endpoint {
 
   // --- What the core's actions do --------------------------------------------------------------------
 
-  /** @returns {import('../driver/machine.js').Acts<any, any, object | string | undefined, abp.ErrorCode>} */
-  #acts() {
-    return {
-      read: (action, call, record, context) => {
-        const kind = kindOf(action);
-        // Such a call is refused in the form in which it came.
-        if (kind === abp.REFUSE && context instanceof Call) return undefined;
-        if (kind === abp.NOTIFY) return this.core.received(getOwn(context, 'payload'));
-        const isCancel = kind === abp.SEND && argOf(action) === abp.MSG_CANCEL;
-        // A cancel by an id is a request of its own: its record is the context.
-        if (isCancel && getOwn(context, 'callId') !== undefined)
-          this.machine.expect(/** @type {any} */ (context), call);
-        // A cancel of a call that went out in a frame has an entry of its own there.
-        return isCancel && record?.key ? this.core.reason : this.core.message;
-      },
-      sendRequest: (call) => this.#sendRequest(call),
-      send: (arg, record, text) => {
-        if (!isObject(text)) this.frames?.add(FrameKind.CANCEL, record.key, text, undefined);
-        else if (arg === abp.MSG_INITIALIZE_RESULT) this.side.onHandshake?.(text, this.#via);
-        // Not urgent: the handler's signal should fire before time is spent on posting the acknowledgement.
-        else if (arg === abp.MSG_CANCEL_RESULT && this.frames) this.frames.addLater(text);
-        else this.send(text, { kind: arg === abp.MSG_INITIALIZE ? 'greeting' : undefined });
-      },
-      refuse: (code, context, text) => {
-        if (text) this.post(text, undefined, undefined, this.#via);
-        else context.refuse(code);
-      },
-      report: (record, { payload }, call) => this.side.onReport?.(payload, call && record),
-      notify: ({ name, value }) =>
-        void invokeReportingErrors(this.side.onNotification, name, value),
-      session: (state, /** @type {any} */ context) => {
-        const error = state === abp.SESSION_LOST && getOwn(context?.payload, 'error');
-        if (error) this.cause ??= AbpError.from(/** @type {any} */ (error));
-        // The delegate may close the transport, and what ends a session is said before that.
-        if (state === abp.SESSION_CLOSED) this.flush();
-        this.frames =
-          state === abp.SESSION_READY && this.has(abp.FRAMES)
-            ? new FrameWriter(
-                (frame, transfer) => this.post(frame, transfer),
-                (entry, transfer, failure) => this.#undeliverable(entry, transfer, failure),
-              )
-            : undefined;
-        invokeReportingErrors(this.side.onSession, state, context?.message);
-      },
-      failed: (records) => {
-        this.dispose();
-        for (const record of records)
-          record.fail({
-            success: false,
-            error: { code: 'INTERNAL_ERROR', message: 'The bridge failed', retryable: false },
-            metadata: { outcome: 'unknown' },
-          });
-        invokeReportingErrors(this.side.onSession, abp.SESSION_LOST, undefined);
-      },
-    };
+  /** @type {Acts['read']} */
+  read(action, call, record, context) {
+    const kind = kindOf(action);
+    // Such a call is refused in the form in which it came.
+    if (kind === abp.REFUSE && context instanceof Call) return undefined;
+    if (kind === abp.NOTIFY) return this.core.received(getOwn(context, 'payload'));
+    const isCancel = kind === abp.SEND && argOf(action) === abp.MSG_CANCEL;
+    // A cancel by an id is a request of its own: its record is the context.
+    if (isCancel && getOwn(context, 'callId') !== undefined)
+      this.machine.expect(/** @type {any} */ (context), call);
+    // A cancel of a call that went out in a frame has an entry of its own there.
+    return isCancel && record?.key ? this.core.reason : this.core.message;
+  }
+
+  /** @type {Acts['send']} */
+  send(arg, record, text) {
+    const { frames } = this;
+    if (!isObject(text)) frames?.add(FrameKind.CANCEL, record.key, text, undefined);
+    else if (arg === abp.MSG_INITIALIZE_RESULT) this.side.onHandshake?.(text, this.#via);
+    // Not urgent: the handler's signal should fire before time is spent on posting the acknowledgement.
+    else if (arg === abp.MSG_CANCEL_RESULT && frames) frames.addLater(text);
+    else this.say(text, { kind: arg === abp.MSG_INITIALIZE ? 'greeting' : undefined });
+  }
+
+  /** @type {Acts['refuse']} */
+  refuse(code, context, text) {
+    if (text) this.post(text, undefined, undefined, this.#via);
+    else context.refuse(code);
+  }
+
+  /** @type {Acts['report']} */
+  report(record, { payload }, call) {
+    this.side.onReport?.(payload, call && record);
+  }
+
+  /** @param {{ name: string, value: unknown }} told */
+  notified({ name, value }) {
+    invokeReportingErrors(this.side.onNotification, name, value);
+  }
+
+  /** @param {abp.Session} state @param {any} context */
+  session(state, context) {
+    const error = state === abp.SESSION_LOST && getOwn(context?.payload, 'error');
+    if (error) this.cause ??= AbpError.from(/** @type {any} */ (error));
+    // The delegate may close the transport, and what ends a session is said before that.
+    if (state === abp.SESSION_CLOSED) this.flush();
+    this.frames =
+      state === abp.SESSION_READY && this.has(abp.FRAMES)
+        ? new FrameWriter(
+            (frame, transfer) => this.post(frame, transfer),
+            (entry, transfer, failure) => this.#undeliverable(entry, transfer, failure),
+          )
+        : undefined;
+    invokeReportingErrors(this.side.onSession, state, context?.message);
+  }
+
+  /** @type {Acts['failed']} */
+  failed(records) {
+    this.dispose();
+    for (const record of records)
+      record.fail({
+        success: false,
+        error: { code: 'INTERNAL_ERROR', message: 'The bridge failed', retryable: false },
+        metadata: { outcome: 'unknown' },
+      });
+    invokeReportingErrors(this.side.onSession, abp.SESSION_LOST, undefined);
   }
 }

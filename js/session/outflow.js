@@ -68,7 +68,7 @@ export class Outflow extends Iteration {
     const transfer = transferOf(chunk);
     if (!frames) {
       const message = endpoint.core.print({ value: chunk }, abp.CHUNK, handle, [0, size]);
-      return endpoint.send(message, { transfer, failed: (error) => this.fail(error) });
+      return endpoint.say(message, { transfer, failed: (error) => this.fail(error) });
     }
     frames.add(CHUNK, key, size, chunk, transfer);
     const now = performance.now();

@@ -142,7 +142,7 @@ export const FAULTS = [
     room: 'streams',
     promise: 'a stream that was stopped is not told as finished',
     file: 'js/session/outflow.js',
-    from: 'if (!returned) return undefined;',
+    from: 'if (!returned) return { success: false, cancelled: true };',
     to: '',
     by: 'tests/node/stream-ends.test.js',
   },

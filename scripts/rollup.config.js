@@ -20,7 +20,7 @@ const LATER = {
     packages/schemas/src/standard-schema`,
   development: `common/dev/app common/dev/diagnosis common/dev/index common/dev/mistakes common/dev/options
     common/dev/unsent`,
-  'agent-parts': 'agent/retry session/cancel-answer',
+  'agent-parts': 'agent/retry',
   streams: 'session/streams',
   'shared-parts': `common/similar-name common/turns packages/page/src/reporters
     session/capability-support`,

@@ -122,19 +122,3 @@ test('a stream for which a part does not load never began, and the next one trie
   for (const [what, begin] of Object.entries(BEGIN))
     assert.equal((await begin(pair)).success, true, what);
 });
-
-test('the answer to a cancel that cannot be read says whether the call was stopped', async () => {
-  const online = offline(/cancel-answer/);
-  const waits = (_params, { signal }) =>
-    new Promise((resolve) => signal.addEventListener('abort', resolve));
-  const { client } = await openPair({ waits });
-  for (const cancelled of [true, false]) {
-    const pending = cancelled && client.call('waits', {}, { callId: 'x' });
-    const answer = await client.cancel(cancelled ? 'x' : 'other', 'enough');
-    assert.deepEqual([answer.cancelled, answer.error.code], [cancelled, 'TRANSPORT_ERROR']);
-    if (pending) assert.equal((await pending).cancelled, true);
-  }
-  online();
-  const { cancelled, reason, error } = await client.cancel('other');
-  assert.deepEqual([cancelled, reason, error], [false, 'Operation not found', undefined]);
-});

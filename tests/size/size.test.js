@@ -41,7 +41,7 @@ test('the table that is checked in shows what is loaded now', () => {
 
 test('each file and each function is told apart', async () => {
   const parts = await measureParts();
-  for (const name of ['js/session/endpoint.js', 'receive'])
+  for (const name of ['js/session/endpoint.js', 'abp_take'])
     assert.ok(parts[name].both > 1000, name);
   assert.ok(!Object.hasOwn(parts, 'undefined'));
 });

@@ -85,7 +85,7 @@ const copiedForLater = {
 };
 
 /** What only the sides have. */
-const OWN = /\/js\/(app\/(?!questions)|agent|session\/pending-cancel)|\/packages\/(main|page)\//;
+const OWN = /\/js\/(app\/(?!questions|never-ran)|agent|session\/pending-cancel)|\/packages\/(main|page)\//;
 
 /**
  * Tells which file a module is put into. What both sides load at once is in one file: bundlers that split code would make files of what

@@ -85,7 +85,8 @@ const copiedForLater = {
 };
 
 /** What only the sides have. */
-const OWN = /\/js\/(app\/(?!questions|never-ran)|agent|session\/pending-cancel)|\/packages\/(main|page)\//;
+const OWN =
+  /\/js\/(app\/(?!questions|never-ran)|agent|session\/pending-cancel)|\/packages\/(main|page)\//;
 
 /**
  * Tells which file a module is put into. What both sides load at once is in one file: bundlers that split code would make files of what
@@ -203,7 +204,7 @@ const printed = (options, forPages = false) => ({
     for (const chunk of files) {
       if (chunk.type === 'asset') continue;
       const isCore = /-(js|wasm)$/.test(chunk.name);
-      const hasMap = sourcemap && !isCore && !chunk.name.endsWith('-door');
+      const hasMap = sourcemap && !isCore && !/-door$|^later-/.test(chunk.name);
       // A page asks for the module with the rest, not after it.
       const early = forPages && chunk.name === 'abp-bridge' ? `import './${wasm}';` : '';
       const map = Buffer.from(JSON.stringify(chunk.map)).toString('base64');

@@ -300,7 +300,7 @@ export class Exposed {
     // A second agent of the same window is refused as long as the first has its session.
     const isOther = begins && connection.ready && getOwn(data, 'id') !== connection.hello;
     if (isOther && !this.#options.restart) tell((dev) => dev.tellBusy(connection));
-    connection.receive(data);
+    connection.receive(data, [], connection.first);
     if (this.#closed) connection.dispose();
   }
 

@@ -242,7 +242,7 @@ function generateNames(name) {
 const filesOf = (name) => [
   [`${MODULES[name].folder}/${name}-boundary.js`, generate(name).js],
   ...(MODULES[name].names
-    ? [[`${MODULES[name].folder}/${name}-names.js`, generateNames(name)]]
+    ? [[`packages/inspector/src/${name}-names.js`, generateNames(name)]]
     : []),
 ];
 const current = (path) => {

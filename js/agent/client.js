@@ -1,7 +1,7 @@
 /** The agent's side: connects to an app and calls its capabilities. */
 import * as abp from '../driver/abp-boundary.js';
 import { ready } from '../driver/abp-core.js';
-import { Endpoint, carried, unstarted } from '../session/endpoint.js';
+import { Endpoint, carried } from '../session/endpoint.js';
 import { Observers } from '../session/observers.js';
 import { AbpError, invokeReportingErrors, loadPart, safely } from '../common/errors.js';
 import { misfit } from '../common/check-options.js';
@@ -19,8 +19,9 @@ import {
   LIST_CHANGED,
   elicitationMethod,
   isRepeatable,
-  isResponse,
   progressInfo,
+  readResponse,
+  unstarted,
 } from '../wire/messages.js';
 import { isStream, markedTransfer, transferOf } from '../common/transfer.js';
 import { portTransport } from '../transports/port.js';
@@ -634,7 +635,7 @@ export class Client {
                 { signal },
               );
         if (isStream(value)) value = await (await endpoint.loadStreams()).stream(call, value);
-        response = { success: true, ...(isResponse(value) ? value : { data: value }) };
+        response = { success: true, ...(readResponse(value) ?? { data: value }) };
         rare.transfer = markedTransfer(value) ?? transferOf(response.data);
       } catch (error) {
         response = call.thrown(error);

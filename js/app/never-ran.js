@@ -1,21 +1,12 @@
 /** A call before its handler begins, and where it never does; and when its handler has returned. */
-import { AbpError, toErrorObject } from '../common/errors.js';
+import { AbpError } from '../common/errors.js';
+import { unstarted } from '../wire/messages.js';
 
 /** @import { Call } from '../session/call.js' */
 
-/**
- * The response to a call that reached its capability and not its handler.
- * @param {unknown} error why
- */
-export const neverRan = (error) => ({
-  success: /** @type {const} */ (false),
-  error: toErrorObject(error),
-  metadata: { outcome: /** @type {const} */ ('unstarted') },
-});
-
 /** Of a call whose capability was removed while it waited for its turn. @param {string} name */
 export const removed = (name) =>
-  neverRan(new AbpError('UNKNOWN_CAPABILITY', `Unknown capability: ${name}`));
+  unstarted(new AbpError('UNKNOWN_CAPABILITY', `Unknown capability: ${name}`));
 
 /**
  * Waits for what a handler needs before it begins. If that fails, or the call ends meanwhile, it never ran.

@@ -3,7 +3,7 @@ import * as abp from '../driver/abp-boundary.js';
 import { safely } from '../common/errors.js';
 import { isStream, markedTransfer, transferOf } from '../common/transfer.js';
 import { getOwn } from '../common/values.js';
-import { OUTCOME, isResponse } from '../wire/messages.js';
+import { OUTCOME, readResponse } from '../wire/messages.js';
 import { aboutOf, contextOf } from './context.js';
 
 /** @import { Call } from '../session/call.js' */
@@ -20,12 +20,12 @@ export async function start(call) {
       ? callee.run?.(call, context)
       : side.recall(call, () => callee.run?.(call, context)));
     if (isStream(value)) value = await (await endpoint.loadStreams()).stream(call, value);
-    const whole = isResponse(value) ? value : undefined;
-    if (whole?.success === false) return await conclude(call, whole, whole);
+    const whole = readResponse(value);
+    if (whole?.success === false) return await conclude(call, whole, value);
     let data = whole ? whole.data : value;
     // Preparing is part of the call, which can still be cancelled.
     if (side.prepare && !call.resolve) data = await side.prepare(data, call);
-    rare.transfer = (whole && markedTransfer(whole)) || transferOf(data);
+    rare.transfer = (whole && markedTransfer(value)) || transferOf(data);
     return settle(call, { ...whole, success: true, data });
   } catch (error) {
     return conclude(call, call.thrown(error), error);

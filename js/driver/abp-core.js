@@ -3,6 +3,7 @@ import * as abp from './abp-boundary.js';
 import { Core, outOfMemory } from './core.js';
 import { VALUES, responseOf, textOf } from './text.js';
 import { CoreModule } from './module.js';
+import { safely } from '../common/errors.js';
 import { getOwn } from '../common/values.js';
 
 /** @type {CoreModule<abp.Exports>} */
@@ -62,15 +63,11 @@ export class AbpCore extends Core {
    * @param {unknown} message
    * @param {unknown} payload of which members are values
    * @param {number} [offset] where in the scratch it begins, in bytes
-   * @returns {number} its length in bytes; 0 if it exceeds a limit or cannot be written
+   * @returns {number} its length in bytes; 0 if it exceeds a limit or cannot be read
    */
   writeText(message, payload, offset) {
-    try {
-      return this.write(textOf(message, payload, this.#maxControlLength), offset);
-    } catch (error) {
-      if (error instanceof RangeError) return 0;
-      throw error;
-    }
+    // A getter or a proxy may throw, and it is often written while the core takes an input.
+    return safely(() => this.write(textOf(message, payload, this.#maxControlLength), offset), 0);
   }
 
   /**
@@ -113,7 +110,7 @@ export class AbpCore extends Core {
     const place = text(abp.BODY_PAYLOAD);
     return {
       name: text(abp.BODY_NAME),
-      value: place && getOwn(payload, VALUES[Number(place)]),
+      value: place && safely(() => getOwn(payload, VALUES[Number(place)])),
       progress: json(abp.BODY_TOKEN),
       idempotencyKey: json(abp.BODY_KEY),
       about: json(abp.BODY_REPEATS),
@@ -132,7 +129,10 @@ export class AbpCore extends Core {
    */
   print(said, kind, call = 0, [chunks, bytes] = [0, 0]) {
     const { name, progress, idempotencyKey, about, input, value } = said;
-    const values = [progress, idempotencyKey, about].map((part) => JSON.stringify(part));
+    // A token that is no JSON counts as none: the id of the call names its progress.
+    const values = [progress, idempotencyKey, about].map((part) =>
+      safely(() => JSON.stringify(part)),
+    );
     // Progress is put into the message that names it.
     const whole = kind === abp.REPORT ? '{}' : '0';
     let end = 0;

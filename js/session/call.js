@@ -334,9 +334,14 @@ export class Call {
     const { core, machine } = endpoint;
     if (response.success) machine.finish(this, abp.COMPLETED);
     else
-      machine.finish(this, abp.FAILED, (x, pointer) =>
-        x.finish_with_response(pointer, handle, core.writeText(response, response)),
-      );
+      machine.finish(this, abp.FAILED, (x, pointer) => {
+        const length = core.writeText(response, response);
+        const status = /** @type {number} */ (x.finish_with_response(pointer, handle, length));
+        // What cannot be read, or is too much, has failed all the same.
+        return status === abp.E_TEXT || status === abp.E_MEMORY
+          ? x.finish(pointer, handle, abp.FAILED, abp.FATE_NONE)
+          : /** @type {abp.Packed} */ (status);
+      });
     this.#leave();
   }
 

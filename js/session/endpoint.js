@@ -9,7 +9,6 @@ import {
   loadPart,
   reasonText,
   reportError,
-  toErrorObject,
 } from '../common/errors.js';
 import { snapshot } from '../common/snapshot.js';
 import { firstOf, getOwn, isObject, milliseconds } from '../common/values.js';
@@ -17,7 +16,7 @@ import { AbpCore } from '../driver/abp-core.js';
 import { Machine, argOf, kindOf } from '../driver/machine.js';
 import * as FrameKind from '../wire/frame-kinds.js';
 import { FrameWriter, MAX_FRAME_ENTRIES } from '../wire/frames.js';
-import { OUTCOME } from '../wire/messages.js';
+import { OUTCOME, unstarted } from '../wire/messages.js';
 import { callMessage, readOrdinary, responseMessage } from '../wire/ordinary.js';
 import { reasonUnsent, warnUnsent } from '../wire/unsent.js';
 import { Call, failedBy } from './call.js';
@@ -90,13 +89,6 @@ const numberOf = (key) =>
 
 /** What a peer says of a stream; the core takes -1 for what is no number. @param {unknown} value */
 const countOf = (value) => (typeof value === 'number' ? value : -1);
-
-/** The response to a call that was not made. @param {unknown} error @returns {import('../wire/messages.js').Failure} */
-export const unstarted = (error) => ({
-  success: false,
-  error: toErrorObject(error),
-  metadata: { outcome: 'unstarted' },
-});
 
 export class Endpoint {
   /** The transport on which the last message arrived: its answer goes back there. @type {Transport} */
@@ -245,11 +237,8 @@ export class Endpoint {
     const { core, machine } = this;
     const payload = getOwn(message, 'payload');
     const context = { message, payload };
-    const receive = () => {
-      // What cannot be read throws here, and not in the core's turn.
-      const length = core.writeText(message, payload);
-      return machine.feed((x, pointer) => x.receive(pointer, length), context);
-    };
+    const receive = () =>
+      machine.feed((x, pointer) => x.receive(pointer, core.writeText(message, payload)), context);
     if (receive() !== abp.FOLLOWS) return;
     const { name, value, ...asked } = core.received(payload);
     /** @type {any} */
@@ -319,10 +308,6 @@ export class Endpoint {
         context = { payload: { success: true, data: b, metadata: { duration: a } } };
         break;
       case FrameKind.RESPONSE:
-        // What cannot be read throws here, and not in the core's turn.
-        size = core.writeText(Object(b), b, core.writeId(key));
-        context = { payload: b };
-        break;
       case FrameKind.PROGRESS:
         context = { payload: b };
         break;
@@ -344,7 +329,7 @@ export class Endpoint {
         case FrameKind.VALUE:
           return x.value_received(pointer, length, number);
         case FrameKind.RESPONSE:
-          return x.response_received(pointer, length, number, size);
+          return x.response_received(pointer, length, number, core.writeText(Object(b), b, length));
         case FrameKind.PROGRESS:
           return x.progress_received(pointer, length, number);
         case FrameKind.CHUNK:

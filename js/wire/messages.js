@@ -1,4 +1,5 @@
 /** What users of this library see of the wire: responses, progress, and names. */
+import { toErrorObject } from '../common/errors.js';
 import { copyRecord, getOwn, isObject, isRecord } from '../common/values.js';
 
 /**
@@ -95,6 +96,32 @@ export const isResponse = (value) =>
   isRecord(value) &&
   typeof getOwn(value, 'success') === 'boolean' &&
   Object.keys(value).every((key) => RESPONSE_MEMBERS.includes(key));
+
+/**
+ * The response to a call that did not begin, or whose handler did not.
+ * @param {unknown} error why
+ * @returns {Failure}
+ */
+export const unstarted = (error) => ({
+  success: false,
+  error: toErrorObject(error),
+  metadata: { outcome: 'unstarted' },
+});
+
+/**
+ * Reads what a handler returned, once, so that whatever reads it later finds the same.
+ * @param {unknown} value throws if it cannot be read
+ * @returns {any} a whole response; undefined if it is just the data
+ */
+export function readResponse(value) {
+  if (!isResponse(value)) return undefined;
+  const { error, metadata } = /** @type {any} */ (value);
+  return {
+    ...value,
+    ...(isObject(error) && { error: isRecord(error) ? { ...error } : toErrorObject(error) }),
+    ...(isRecord(metadata) && { metadata: { ...metadata } }),
+  };
+}
 
 /** Whether a capability says that it may run twice. @param {unknown} annotations its hints */
 export const isRepeatable = (annotations) =>

@@ -1,6 +1,6 @@
 /** Decodes what an endpoint's observer is told into events for people and tools. Loaded only where somebody listens. */
 import * as abp from '../../../js/driver/abp-boundary.js';
-import { SESSIONS } from '../../../js/driver/abp-names.js';
+import { SESSIONS } from './abp-names.js';
 import { invokeReportingErrors, safely } from '../../../js/common/errors.js';
 import { getOwn, isObject, textOf } from '../../../js/common/values.js';
 import * as FrameKind from '../../../js/wire/frame-kinds.js';

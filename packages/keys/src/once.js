@@ -16,8 +16,8 @@ import { secret } from '../../../js/common/secret.js';
 import { isStream } from '../../../js/common/transfer.js';
 import { sizeOf } from '../../../js/common/value-size.js';
 import { warn } from '../../../js/common/development.js';
-import { isResponse } from '../../../js/wire/messages.js';
-import { beginAfter, neverRan, returnOf } from '../../../js/app/never-ran.js';
+import { isResponse, unstarted } from '../../../js/wire/messages.js';
+import { beginAfter, returnOf } from '../../../js/app/never-ran.js';
 
 /** @import { Connection } from '../../../js/app/connection.js' */
 /** @import { Memory } from './memory.js' */
@@ -163,7 +163,7 @@ export class Keys {
     const key = call.options.idempotencyKey;
     if (typeof key !== 'string' || !key || key.length > MAX_KEY) {
       const why = `idempotencyKey must be a string of 1 to ${MAX_KEY} characters`;
-      return neverRan(new AbpError('INVALID_PARAMS', why));
+      return unstarted(new AbpError('INVALID_PARAMS', why));
     }
     const stranger = this.#strangers.get(connection) ?? secret();
     this.#strangers.set(connection, stranger);
@@ -179,7 +179,7 @@ export class Keys {
       found = await this.#begin(name, call, place);
     } catch (error) {
       if (call.aborted) throw error;
-      return neverRan(unwritten(error));
+      return unstarted(unwritten(error));
     }
     if (found.state !== 'begun') {
       const ended = found.state === 'ended' ? found.ended : LOST;

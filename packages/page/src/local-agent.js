@@ -2,8 +2,9 @@
  * Implements `window.abp`; loaded when one of its methods is first called. It is one more agent: a client whose transport has both
  * its ends in this page.
  */
+import { unstarted } from '../../../js/wire/messages.js';
 import { Client } from '../../../js/agent/client.js';
-import { neverRan } from '../../../js/app/never-ran.js';
+
 import { ENDING, requireOptions } from '../../../js/common/check-options.js';
 import { AbpError, toErrorObject } from '../../../js/common/errors.js';
 import { getOwn, isRecord } from '../../../js/common/values.js';
@@ -140,7 +141,7 @@ export class LocalAgent {
       );
       return await this.#given(response, options);
     } catch (error) {
-      return neverRan(error);
+      return unstarted(error);
     }
   }
 

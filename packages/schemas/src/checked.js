@@ -5,8 +5,8 @@ import { standardOf } from './json-schema.js';
 import { iteratorOf } from '../../../js/common/iterator-of.js';
 import { isStream, markedTransfer, transfer } from '../../../js/common/transfer.js';
 import { isObject } from '../../../js/common/values.js';
-import { isResponse } from '../../../js/wire/messages.js';
-import { beginAfter, neverRan } from '../../../js/app/never-ran.js';
+import { isResponse, unstarted } from '../../../js/wire/messages.js';
+import { beginAfter } from '../../../js/app/never-ran.js';
 import { warn } from '../../../js/common/warnings.js';
 
 /** @import { Run } from '../../../js/app/registry.js' */
@@ -35,11 +35,11 @@ export async function checkedRun(name, { run: runHandler, inputSchema, outputSch
     /** @param {import('./schema.js').Checked} checked */
     const run = ({ value, problem }) =>
       problem
-        ? neverRan(invalidParams(problem))
+        ? unstarted(invalidParams(problem))
         : checkedResult(runHandler(value, context, call), output);
     if (!input) return run({ value: params });
     const unbounded = problemOf(params);
-    if (unbounded) return neverRan(new AbpError('INVALID_PARAMS', unbounded));
+    if (unbounded) return unstarted(new AbpError('INVALID_PARAMS', unbounded));
     const checking = input(params);
     // Pages may have replaced `Promise`, as zone.js does: what is asynchronous gives the engine's own.
     return 'then' in checking ? beginAfter(call, checking, run) : run(checking);

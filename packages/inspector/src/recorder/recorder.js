@@ -3,7 +3,7 @@
  * has no clock and no randomness of its own, so that the same inputs bring the same actions. docs/tracing.md#recordings has the format.
  */
 import * as abp from '../../../../js/driver/abp-boundary.js';
-import { FIELDS, KINDS } from '../../../../js/driver/abp-names.js';
+import { FIELDS, KINDS } from '../abp-names.js';
 import { getOwn } from '../../../../js/common/values.js';
 import { snapshot } from './snapshot.js';
 

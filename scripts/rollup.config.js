@@ -52,7 +52,7 @@ const laterOf = new Map(
  * nothing that must be there once.
  */
 const COPIED = {
-  'later-common': `app/never-ran common/(bounds|check-options|copy|development|errors|iterator-of|origins)
+  'later-common': `app/waits common/(check-options|copy|development|errors|iterator-of|origins)
     common/(secret|signals|values|waiting) driver/abp-boundary packages/schemas/src/(json-schema|require-json)
     session/rejection transports/(listen|port|receiver) wire/(frame-kinds|messages)`,
   streams: 'common/(breathe|inflow|iteration|value-size) session/(call-stream|input|outflow)',
@@ -68,6 +68,13 @@ const COPY = '?later';
 /** The class of errors is one: a program asks for it by `instanceof`. */
 const ERROR = /^export class AbpError [\s\S]*?\n}\n/m;
 const ONE_ERROR = "import { AbpError } from './errors.js?one';\nexport { AbpError };\n";
+/** @param {string} id @param {string} code */
+function withOneError(id, code) {
+  if (id.endsWith('/errors.js' + COPY) && !ERROR.test(code))
+    throw new Error('errors.js has no class of errors');
+  return code.replace(ERROR, ONE_ERROR);
+}
+
 /** Gives them these copies. @type {Plugin} */
 const copiedForLater = {
   name: 'copied for later',
@@ -79,14 +86,12 @@ const copiedForLater = {
     return copies.some(({ files }) => files.test(found)) ? found + COPY : found;
   },
   load: (id) =>
-    id.endsWith(COPY)
-      ? readFileSync(id.slice(0, -COPY.length), 'utf8').replace(ERROR, ONE_ERROR)
-      : null,
+    id.endsWith(COPY) ? withOneError(id, readFileSync(id.slice(0, -COPY.length), 'utf8')) : null,
 };
 
 /** What only the sides have. */
 const OWN =
-  /\/js\/(app\/(?!questions|never-ran)|agent|session\/pending-cancel)|\/packages\/(main|page)\//;
+  /\/js\/(app\/(?!questions|waits)|agent|session\/pending-cancel)|\/packages\/(main|page)\//;
 
 /**
  * Tells which file a module is put into. What both sides load at once is in one file: bundlers that split code would make files of what

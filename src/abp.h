@@ -519,11 +519,12 @@ int abp_take(abp_endpoint *endpoint, uint32_t flags, abp_error fault);
 /* The parts of the message that the last input was; all empty if it was another input. */
 const abp_body *abp_received(const abp_endpoint *endpoint);
 /* A result has come, and this is its ABPResponse, as JSON: what it says of the call is read as
- * abp_receive() reads it. Errors: ABP_E_UNDRAINED, ABP_E_MEMORY, ABP_E_TEXT. */
+ * abp_receive() reads it. One that cannot be read says that the call has failed. Errors:
+ * ABP_E_UNDRAINED, ABP_E_MEMORY. */
 int abp_response_received(abp_endpoint *endpoint, const abp_id *id, const char *json,
                           size_t length);
 /* A handler has settled, and gives this ABPResponse, as JSON: as abp_finish_with_fate(), with what
- * it says. Errors: those, ABP_E_MEMORY, ABP_E_TEXT. */
+ * it says. One that cannot be read is a failure. Errors: those, ABP_E_MEMORY. */
 int abp_finish_with_response(abp_endpoint *endpoint, abp_call call, const char *json,
                              size_t length);
 

@@ -222,6 +222,8 @@ COLD static int add_slab(struct call_table *table) {
   struct call_slab *slab = calloc(1, sizeof *slab);
   if (!slab) return ABP_E_MEMORY;
   const uint32_t first = calls - SLAB_CALLS;
+  slab->previous = table->last;
+  table->last = slab;
   table->slabs[table->slab_count++] = (uintptr_t)slab - first * sizeof(struct call);
   for (uint32_t slot = first; slot < calls; slot++) {
     table_call(table, slot)->generation = 1;

@@ -98,6 +98,7 @@ struct call_slab {
   struct call calls[SLAB_CALLS];
   char (*ids)[ID_CELL];
   struct stream *streams;
+  struct call_slab *previous;
 };
 
 struct index_entry {
@@ -114,6 +115,7 @@ struct call_table {
   /* Of each slab the address that slot 0 would have if its slots began there: so a slot is found by
    * one multiplication. */
   uintptr_t *slabs;
+  struct call_slab *last; /* tools that look for leaks follow addresses, and these are none */
   uint32_t slab_count, slab_room;
   struct call_index index;
   uint32_t *timers;

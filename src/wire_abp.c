@@ -1,8 +1,7 @@
 /*
  * ABP's control plane: session, cancel and its answer, refusals. Reading finds a message's parts
  * and feeds the endpoint; printing says what an action means in the protocol's words. What to do is
- * decided in endpoint_calls.c and endpoint_session.c. The data plane's text is wire_abp_data.c's: a
- * page's shim carries that itself.
+ * decided in endpoint_calls.c and endpoint_session.c. The data plane's text is wire_abp_data.c's.
  */
 #include "wire_abp.h"
 
@@ -39,8 +38,7 @@ static const char TYPES[] =
     "capabilities/cancel\0"
     "bridge/cancel\0" ABP_TYPE_CALL "\0" ABP_TYPE_CALL_RESULT "\0" ABP_TYPE_ANSWER "\0"
     "notification\0"
-    "progress\0"
-    "elicitation/request\0"
+    "progress\0" ABP_TYPE_QUESTION "\0"
     "bridge/chunk\0"
     "bridge/credit\0"
     "cancel-result\0"
@@ -76,6 +74,7 @@ _Static_assert(ABP_AGENT == 0 && ABP_APP == 1 && sizeof KINDS == KIND_UNKNOWN + 
 
 static void free_wire(struct wire *wire) {
   json_free(wire->message);
+  free(wire->text);
   free(wire->printed.text);
   free(wire);
 }
@@ -181,7 +180,7 @@ static abp_call stopped_call(const abp_endpoint *ep, const abp_id *id) {
   abp_call call = 0;
   for (uint32_t i = length + 2; i < id->length; i++) {
     const char c = id->text[i];
-    const uint32_t digit = (uint32_t)(c <= '9' ? c - '0' : c - 'a' + 10);
+    const uint32_t digit = (uint32_t)(c >= 'a' ? c - 'a' + 10 : c <= '9' ? c - '0' : 16);
     if (digit > 15) return 0;
     call = call << 4 | digit;
   }
@@ -211,10 +210,19 @@ int wire_open(abp_endpoint *ep, const char *text, size_t length) {
   json_value *message;
   const int status = wire ? wire_parse(ep, text, length, &message) : ABP_E_MEMORY;
   if (status != ABP_OK) return status;
+  /* The caller may use the place of its text before it takes the message. */
+  char *copy = malloc(length + 1);
+  if (!copy) {
+    json_free(message);
+    return ABP_E_MEMORY;
+  }
+  memcpy(copy, text, length);
+  copy[length] = '\0';
   ep->has_message = MESSAGE_TAKEN;
   json_free(wire->message);
+  free(wire->text);
   wire->message = message;
-  wire->text = text;
+  wire->text = copy;
   memset(&wire->body, 0, sizeof wire->body);
   wire->cancel.target = NULL;
   wire_source(wire, json_member(message, "id"), &wire->body.id, &wire->body.id_length);

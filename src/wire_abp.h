@@ -5,15 +5,17 @@
 #include "endpoint.h"
 #include "json.h"
 
-/* Types of messages of which a shim writes, and reads, the ordinary ones itself. */
+/* Types that a shim knows: their messages are no longer bounded than any value, and it writes, and
+ * reads, the ordinary ones of three of them itself. */
 #define ABP_TYPE_CALL "capabilities/call"
 #define ABP_TYPE_CALL_RESULT "capabilities/call-result"
 #define ABP_TYPE_ANSWER "elicitation/response"
+#define ABP_TYPE_QUESTION "elicitation/request"
 
 struct wire {
   json_value *message; /* the one being worked on: its strings are borrowed until the next input */
-  const char *text;    /* and where it was parsed from */
-  abp_body body;       /* its parts, for native users */
+  char *text;          /* a copy of what it was parsed from */
+  abp_body body;       /* its parts */
   struct cancel_text cancel; /* what the answer to a cancel repeats; target NULL: nothing */
   struct json_text printed;  /* the message last printed, or the one being printed */
 };

@@ -1,6 +1,6 @@
 /*
- * ABP's data plane as text: calls, results, chunks, progress, notifications, elicitations. For
- * native users, who have both planes as JSON; the payload itself is never parsed, only found.
+ * ABP's data plane as text: calls, results, chunks, progress, notifications, elicitations. The
+ * payload itself is never looked into, only found; a shim puts a number in its place.
  */
 #include "wire_abp.h"
 
@@ -138,7 +138,9 @@ int abp_take(abp_endpoint *ep, uint32_t flags, abp_error fault) {
   if (endpoint_undrained(ep)) return ABP_E_UNDRAINED;
   if (ep->has_message != MESSAGE_READ) return ABP_E_STATE;
   const int status = take(ep, flags, fault);
-  ep->has_message = MESSAGE_TAKEN; /* the input that the message became has cleared it */
+  /* The input that the message became has cleared it. Where memory was short, it can be tried
+   * again. */
+  ep->has_message = status == ABP_E_MEMORY ? MESSAGE_READ : MESSAGE_TAKEN;
   return status;
 }
 
@@ -150,8 +152,8 @@ int abp_receive(abp_endpoint *ep, const char *text, size_t length) {
 int abp_response_received(abp_endpoint *ep, const abp_id *id, const char *json, size_t length) {
   if (endpoint_undrained(ep)) return ABP_E_UNDRAINED;
   json_value *response;
-  const int status = wire_parse(ep, json, length, &response);
-  if (status != ABP_OK) return status;
+  /* What cannot be read says no more than that the call has ended. */
+  if (wire_parse(ep, json, length, &response) == ABP_E_MEMORY) return ABP_E_MEMORY;
   read_response(ep, response, id);
   json_free(response);
   return ABP_OK;
@@ -160,8 +162,8 @@ int abp_response_received(abp_endpoint *ep, const abp_id *id, const char *json, 
 int abp_finish_with_response(abp_endpoint *ep, abp_call call, const char *json, size_t length) {
   if (endpoint_undrained(ep)) return ABP_E_UNDRAINED;
   json_value *response;
-  int status = wire_parse(ep, json, length, &response);
-  if (status != ABP_OK) return status;
+  /* What cannot be read is a failure. */
+  if (wire_parse(ep, json, length, &response) == ABP_E_MEMORY) return ABP_E_MEMORY;
   abp_outcome outcome = read_outcome(response);
   abp_fate fate = outcome == ABP_COMPLETED ? ABP_FATE_NONE : read_fate(response);
   json_free(response);

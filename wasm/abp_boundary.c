@@ -214,17 +214,22 @@ EXPORT("take") abp_packed take(abp_endpoint *ep, uint32_t flags, abp_error fault
 }
 /* The parts of the message that was received: an abp_body. */
 EXPORT("received") const void *received(abp_endpoint *ep) { return abp_received(ep); }
-/* The response follows the id in the scratch. */
+/* The response follows the id in the scratch. Where there is no memory to read it, it stands as it
+ * is. */
 EXPORT("response_received")
 abp_packed response_received(abp_endpoint *ep, uint32_t id_length, abp_call_number number,
                              uint32_t length) {
   const abp_id *id = id_of(id_length, number);
-  return first(ep, abp_response_received(ep, id, buffer + id_length, length));
+  int status = abp_response_received(ep, id, buffer + id_length, length);
+  if (status == ABP_E_MEMORY) status = abp_result_received(ep, id, ABP_COMPLETED);
+  return first(ep, status);
 }
-/* The response is in the scratch. */
+/* The response, which is no success, is in the scratch. */
 EXPORT("finish_with_response")
 abp_packed finish_with_response(abp_endpoint *ep, abp_call call, uint32_t length) {
-  return first(ep, abp_finish_with_response(ep, call, buffer, length));
+  int status = abp_finish_with_response(ep, call, buffer, length);
+  if (status == ABP_E_MEMORY) status = abp_finish_with_fate(ep, call, ABP_FAILED, ABP_FATE_NONE);
+  return first(ep, status);
 }
 
 /* What nobody here asks for: texts end where they end. */

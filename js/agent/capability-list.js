@@ -28,10 +28,7 @@ const isName = (name) => typeof name === 'string' && name.length <= MAX_NAME_LEN
 
 /** They are kept by name. @extends {Map<string, CapabilityInfo>} */
 export class CapabilityList extends Map {
-  /**
-   * Takes descriptions in place of those of the same names, as long as there is room.
-   * @param {unknown} list
-   */
+  /** Takes descriptions in place of those of the same names, as long as there is room. @param {unknown} list */
   put(list) {
     for (const capability of firstOf(list, MAX_CAPABILITIES)) {
       const name = getOwn(capability, 'name');

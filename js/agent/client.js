@@ -18,12 +18,13 @@ import {
   INPUT,
   LIST_CHANGED,
   elicitationMethod,
+  isOpen,
   isRepeatable,
   progressInfo,
   readResponse,
   unstarted,
 } from '../wire/messages.js';
-import { isStream, markedTransfer, transferOf } from '../common/transfer.js';
+import { endUnread, isStream, markedTransfer, transferOf } from '../common/transfer.js';
 import { portTransport } from '../transports/port.js';
 import { OPAQUE, iframeTransport } from '../transports/iframe.js';
 import { watchIframe } from '../transports/iframe-watcher.js';
@@ -223,11 +224,7 @@ export class Client {
   /** Whether it was closed since a session began last. */
   #closed = false;
 
-  /**
-   * Use {@link connect}.
-   * @param {HTMLIFrameElement | ConnectTarget | Opener} target
-   * @param {ConnectOptions} options
-   */
+  /** Use {@link connect}. @param {HTMLIFrameElement | ConnectTarget | Opener} target @param {ConnectOptions} options */
   constructor(target, options) {
     const { origin, owner = secret(), timeout = 10_000, reconnect } = options;
     const iframe = 'contentWindow' in target ? target : undefined;
@@ -365,7 +362,7 @@ export class Client {
     const { stranger } = /** @type {{ stranger?: string }} */ (transport);
     const known = { ...this.#way, stranger, heard: this.#heard, unread: counters.malformed };
     const isWaiting = () => endpoint.state === abp.SESSION_CONNECTING;
-    return explained(({ errorOf }) => errorOf(known, isWaiting));
+    return explained(({ errorOf }) => errorOf(known, isWaiting), true);
   }
 
   /** @returns {Promise<import('../transports/transport.js').Transport>} to the app */
@@ -409,10 +406,35 @@ export class Client {
    */
   stream(name, ...rest) {
     const endpoint = /** @type {Endpoint} */ (this.#endpoint);
+    const options = /** @type {CallOptions | undefined} */ (rest[1]);
     return endpoint.stream(
       ({ CallStream }) => new CallStream((stream) => this.#checked(name, rest, stream)),
-      () => (rest[0] = /** @type {any} */ (kept(rest[0], rest[1]?.transfer))),
+      (loading) => {
+        rest[0] = /** @type {any} */ (kept(rest[0], options?.transfer));
+        return this.#whileWanted(options, loading);
+      },
+      // What is wrong with its options, or has ended it, is said as of any call.
+      (error) =>
+        error instanceof AbpError && !this.#isEnded(options)
+          ? unstarted(error)
+          : this.#checked(name, rest),
+      options?.signal,
     );
+  }
+
+  /**
+   * Waits for a part that a call needs, unless the call or the session is ended before.
+   * @template T
+   * @param {CallOptions | undefined} options
+   * @param {Promise<T>} loading
+   */
+  #whileWanted(options, loading) {
+    return unless(this.#way.attempt.signal, unless(options?.signal, loading));
+  }
+
+  /** @param {CallOptions | undefined} options of a call that has not begun */
+  #isEnded(options) {
+    return this.#closed || options?.signal?.aborted;
   }
 
   /**
@@ -440,60 +462,29 @@ export class Client {
         return error ? unstarted(error) : this.#checked(name, [params, options], stream, true);
       });
     }
-    if (streams) return this.#callStreaming(name, params, options, stream);
-    return retry ? this.#callAgain(name, kept(params), options) : this.#call(name, params, options);
-  }
-
-  /**
-   * Makes a call that may be made again.
-   * @param {string} name
-   * @param {unknown} params
-   * @param {CallOptions} options
-   * @returns {Promise<Response>}
-   */
-  async #callAgain(name, params, options) {
-    // What may run twice need not be waited for.
-    if (this.features.outcomes && !this.#side.repeatable?.(name))
-      options = { ...options, idempotencyKey: options.idempotencyKey ?? secret() };
-    const attempt = (/** @type {MadeOptions} */ again) => this.#call(name, params, again);
-    const first = { memory: this.memory, sent: [Date.now(), performance.now()] };
-    const response = await attempt(options);
-    if (response.success) return response;
-    return import('./retry.js').then(
-      ({ retry }) => retry(response, { attempt, client: this, way: this.#way, first, options }),
-      () => response,
-    );
-  }
-
-  /**
-   * @param {string} name
-   * @param {unknown} params
-   * @param {CallOptions} options
-   * @param {import('../session/call-stream.js').CallStream} [stream]
-   * @returns {Promise<Response>} rejects if the input is read by somebody else
-   */
-  async #callStreaming(name, params, options, stream) {
+    if (!streams && !retry) return this.#call(name, params, options);
     const endpoint = /** @type {Endpoint} */ (this.#endpoint);
-    let { streams } = endpoint;
-    if (!streams) {
-      params = kept(params, options.transfer);
-      try {
-        streams = await endpoint.loadStreams();
-      } catch (error) {
-        return unstarted(error);
-      }
-    }
-    return streams.withInput(options.input, (input) =>
-      this.#call(name, params, { ...options, stream, input }),
+    const call = (/** @type {MadeOptions} */ made) => this.#call(name, params, made);
+    const begin = (/** @type {import('../session/endpoint.js').Streams} */ { withInput }) =>
+      withInput(input, (given) => call({ ...options, stream, input: given }));
+    if (endpoint.streams && streams) return begin(endpoint.streams);
+    params = kept(params, transfer);
+    const loading = streams
+      ? endpoint.loadStreams().then((part) => () => begin(part))
+      : loadPart(import('./retry.js')).then(({ callAgain }) => () => {
+          const canRepeat = this.#side.repeatable?.(name);
+          return callAgain(call, { client: this, way: this.#way, options, canRepeat });
+        });
+    return this.#whileWanted(options, loading).then(
+      (start) => start(),
+      (error) => {
+        endUnread(input);
+        return this.#isEnded(options) ? call(options) : unstarted(error);
+      },
     );
   }
 
-  /**
-   * @param {string} name
-   * @param {unknown} params
-   * @param {MadeOptions} options
-   * @returns {Promise<Response>}
-   */
+  /** @param {string} name @param {unknown} params @param {MadeOptions} options @returns {Promise<Response>} */
   #call(name, params, options) {
     if (this.#closed) return Promise.resolve(unstarted(CLOSED));
     const response = makeCall(/** @type {Endpoint} */ (this.#endpoint), name, params, options);
@@ -634,7 +625,7 @@ export class Client {
                 { method: elicitationMethod(name), params, ...(timeout && { timeout }) },
                 { signal },
               );
-        if (isStream(value)) value = await (await endpoint.loadStreams()).stream(call, value);
+        if (isStream(value)) value = await endpoint.sendStream(call, value);
         response = { success: true, ...(readResponse(value) ?? { data: value }) };
         rare.transfer = markedTransfer(value) ?? transferOf(response.data);
       } catch (error) {
@@ -675,14 +666,14 @@ export class Client {
     repeatable: (/** @type {any} */ name) =>
       isRepeatable(this.#capabilities.get(name)?.annotations),
     later: (response, call) => {
-      if (!isOpen(response.metadata)) return;
+      if (!isOpen(response.metadata.outcome)) return;
       const { callId } = call;
       /** @type {Promise<unknown> | undefined} */
       let settled;
       // Nobody is asked unless it is read, and what prints or compares a response does not read it. What is not known yet may be later.
       const get = () =>
         (settled ??= this.outcome(callId, { settled: true }).then((became) => {
-          if (isOpen(became)) settled = undefined;
+          if (isOpen(became.outcome)) settled = undefined;
           return became;
         }));
       Object.defineProperty(response, 'settled', { get });
@@ -736,18 +727,20 @@ export class Client {
   }
 }
 
-/** Whether more may become known of a call. @param {{ outcome?: string }} became */
-const isOpen = ({ outcome }) => outcome === 'running' || outcome === 'unknown';
-
-/** An error, in the words of the development part, or why that did not load. @param {(dev: typeof import('../common/dev/index.js')) => any} say */
-const explained = (say) => development().then(say, (error) => error);
+/**
+ * An error, in the words of the development part, or why that did not load.
+ * @param {(dev: typeof import('../common/dev/index.js')) => any} say
+ * @param {boolean} retryable whether another attempt may help
+ */
+const explained = (say, retryable) =>
+  development().then(say, (error) => Object.assign(error, { retryable }));
 
 /**
  * @param {string} lacking what keeps a session from beginning
  * @param {number} [amount] how many ports the app sent, or how many ms the transport may take
  */
 const unreachable = (lacking, amount) =>
-  explained(({ unreachableError }) => unreachableError(lacking, amount));
+  explained(({ unreachableError }) => unreachableError(lacking, amount), lacking === 'transport');
 
 /** The error of a request to a closed client. Trying again does not help; `reconnect()` does. */
 const CLOSED = {

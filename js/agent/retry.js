@@ -5,9 +5,10 @@
 import { FATES } from '../driver/abp-boundary.js';
 import { requireOptions } from '../common/check-options.js';
 import { AbpError, invokeReportingErrors } from '../common/errors.js';
+import { secret } from '../common/secret.js';
 import { milliseconds } from '../common/values.js';
 import { whenAborted } from '../common/waiting.js';
-import { OUTCOME } from '../wire/messages.js';
+import { OUTCOME, isOpen } from '../wire/messages.js';
 
 /** @import { Response } from '../wire/messages.js' */
 /** @import { Client, OutcomeOptions } from './client.js' */
@@ -265,27 +266,26 @@ const triedAgain = (waited, attempts, reloads) =>
 const mayHaveRun = ({ success, metadata }) =>
   !success && ![undefined, 'unstarted'].includes(metadata?.outcome);
 
-/** Whether it is not known what became of its work. @param {Response | undefined} response */
-const isOpen = (response) => ['unknown', 'running'].includes(response?.metadata?.outcome ?? '');
-
 /**
- * Makes a call again as long as its error says that this may help. A call that has a key, and may have run, is made again only to the
+ * Makes a call, and again as long as its error says that this may help. A call that has a key, and may have run, is made again only to the
  * memory that knows its key, and as long as that knows it.
- * @param {Response} response of the first time
- * @param {object} call
- * @param {(options: import('../session/call.js').MadeOptions) => Promise<Response>} call.attempt makes it again
- * @param {{ connected: boolean, memory: Named | undefined, features: { outcomes: boolean } }} call.client which says what remembers keys
+ * @param {(options: import('../session/call.js').MadeOptions) => Promise<Response>} attempt makes it
+ * @param {object} about
+ * @param {{ connected: boolean, memory: Named | undefined, features: { outcomes: boolean } }} about.client which says what remembers keys
  *   in its session
- * @param {Way} call.way how it comes to one
- * @param {{ memory: Named | undefined, sent: number[] }} call.first what remembered keys the first time, and when that was: ms of
- *   `Date.now()`, which counts while a computer sleeps, and of `performance.now()`, which nobody sets back
- * @param {import('./client.js').CallOptions} call.options `timeout` and `signal` are for all attempts together
+ * @param {Way} about.way how it comes to one
+ * @param {import('./client.js').CallOptions} about.options `timeout` and `signal` are for all attempts together
+ * @param {boolean} [about.canRepeat] whether the capability may run twice: then nothing need be remembered
  * @returns {Promise<Response>} of the last time. If an earlier one may have run, its outcome is not hidden
  */
-export async function retry(response, call) {
-  const { attempt, client, way, options } = call;
+export async function callAgain(attempt, { client, way, options, canRepeat }) {
+  if (client.features.outcomes && !canRepeat)
+    options = { ...options, idempotencyKey: options.idempotencyKey ?? secret() };
   const { retry: patience, signal, timeout, idempotencyKey, callId } = options;
-  let { memory, sent } = call.first;
+  let { memory } = client;
+  // The first counts while a computer sleeps, and nobody sets back the second.
+  let sent = [Date.now(), performance.now()];
+  let response = await attempt(options);
   const { attempts = 3, ...delays } = read(patience);
   const keyed = idempotencyKey !== undefined;
   const deadline = sent[1] + (milliseconds(timeout) || Infinity);
@@ -307,7 +307,7 @@ export async function retry(response, call) {
     // A signal that has fired is answered as in any other call.
     if (!signal?.aborted) {
       if (!isThere) break;
-      if (!keyed || !isOpen(ran)) {
+      if (!keyed || !isOpen(ran?.metadata?.outcome)) {
         ({ memory } = client);
         sent = [Date.now(), performance.now()];
       } else if (client.memory?.id !== memory?.id || !isRemembered(memory, sent)) break;
@@ -319,7 +319,7 @@ export async function retry(response, call) {
       about: ran && client.features.outcomes ? callId : undefined,
     });
     // One that had the same key knows better; of one that had none, the earlier attempt may have done something else.
-    if (mayHaveRun(response) && (keyed || !isOpen(ran))) ran = response;
+    if (mayHaveRun(response) && (keyed || !isOpen(ran?.metadata?.outcome))) ran = response;
   }
   return ran && ran !== response && !response.success ? asEarlier(response, ran, keyed) : response;
 }

@@ -2,10 +2,11 @@ import * as abp from '../driver/abp-boundary.js';
 import { Endpoint, carried } from '../session/endpoint.js';
 import { invokeReportingErrors } from '../common/errors.js';
 import { firstOf, getOwn, textOf } from '../common/values.js';
+import { unless } from '../common/waiting.js';
 import * as FrameKind from '../wire/frame-kinds.js';
 import { checkedProgress } from '../wire/messages.js';
 import { complete, start } from './work.js';
-import { beginAfter } from './never-ran.js';
+import { beginAfter } from './waits.js';
 import { portTransport } from '../transports/port.js';
 import { ask } from './questions.js';
 
@@ -93,7 +94,10 @@ export class Connection extends Endpoint {
 
   /** @param {Call} call @returns {AsyncIterableIterator<unknown>} what the agent streams to its handler */
   input(call) {
-    return this.stream(({ InputStream }) => new InputStream(call));
+    return this.stream(
+      ({ InputStream }) => new InputStream(call),
+      (loading) => unless(call.signal, loading),
+    );
   }
 
   /** Describes the app for the next handshake: at first, and after its capabilities have changed. */
@@ -163,11 +167,7 @@ export class Connection extends Endpoint {
     this.#options.onEnd(this);
   }
 
-  /**
-   * Ends its session.
-   * @param {string} [reason] given to the calls that end with it
-   * @override
-   */
+  /** Ends its session. @param {string} [reason] given to the calls that end with it @override */
   close(reason) {
     this.closing = reason;
     super.close();
@@ -204,12 +204,7 @@ export class Connection extends Endpoint {
     if (this.has(abp.PROGRESS)) this.sendProgress(checked, operationId ?? null);
   }
 
-  /**
-   * Asks the agent a question.
-   * @param {unknown} request
-   * @param {abp.Handle} [parent]
-   * @param {string} [about]
-   */
+  /** Asks the agent a question. @param {unknown} request @param {abp.Handle} [parent] @param {string} [about] */
   async elicit(request, parent, about) {
     return ask(this, this.#session?.allowedRequests, request, parent, about);
   }

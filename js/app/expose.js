@@ -97,11 +97,7 @@ export class Exposed {
   /** What agents are told of the memory of keys. @type {{ id: string, rememberFor: number } | undefined} */
   #named;
 
-  /**
-   * Use `expose`.
-   * @param {Definition | Interface} definition
-   * @param {ExposeOptions} [options]
-   */
+  /** Use `expose`. @param {Definition | Interface} definition @param {ExposeOptions} [options] */
   constructor(definition, options = {}) {
     const { origins, port, keys, limits } = options;
     const foreign = isInterface(definition) ? definition : undefined;
@@ -167,10 +163,7 @@ export class Exposed {
     };
   }
 
-  /**
-   * Loads what is needed to answer agents.
-   * @param {Interface | undefined} foreign
-   */
+  /** Loads what is needed to answer agents. @param {Interface | undefined} foreign */
   async #prepare(foreign) {
     try {
       await Promise.all([
@@ -274,12 +267,7 @@ export class Exposed {
     );
   }
 
-  /**
-   * @param {MessageEventSource} source
-   * @param {string} origin
-   * @param {unknown} data
-   * @param {readonly MessagePort[]} ports
-   */
+  /** @param {MessageEventSource} source @param {string} origin @param {unknown} data @param {readonly MessagePort[]} ports */
   #heard(source, origin, data, ports) {
     for (const port of ports) port.close();
     const type = getOwn(data, 'type');
@@ -328,11 +316,7 @@ export class Exposed {
     return this.#observers.add(listener);
   }
 
-  /**
-   * Tells every agent that asked for notifications.
-   * @param {string} event its name
-   * @param {unknown} [data] what can be cloned
-   */
+  /** Tells every agent that asked for notifications. @param {string} event its name @param {unknown} [data] what can be cloned */
   notify(event, data) {
     for (const connection of this.sessions) connection.notify(event, data);
   }
@@ -348,10 +332,7 @@ export class Exposed {
     this.#changed(change, name);
   }
 
-  /**
-   * Removes a capability, and tells the agents. Calls that run continue.
-   * @param {string} name of the capability
-   */
+  /** Removes a capability, and tells the agents. Calls that run continue. @param {string} name of the capability */
   delete(name) {
     if (this.#registry.all.delete(name)) this.#changed('removed', name);
   }

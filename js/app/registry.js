@@ -130,11 +130,7 @@ export class Registry {
     for (const [name, capability] of Object.entries(capabilities)) this.set(name, capability);
   }
 
-  /**
-   * Adds a capability, or replaces one.
-   * @param {string} name
-   * @param {Capability | Handler} capability
-   */
+  /** Adds a capability, or replaces one. @param {string} name @param {Capability | Handler} capability */
   set(name, capability) {
     const entry = /** @type {Entry} */ (
       typeof capability === 'function' ? { handler: capability } : { ...capability }
@@ -154,10 +150,7 @@ export class Registry {
     this.all.set(name, entry);
   }
 
-  /**
-   * @param {unknown} name
-   * @returns {any} as the protocol shows it, or null
-   */
+  /** @param {unknown} name @returns {any} as the protocol shows it, or null */
   describe(name) {
     const capability = this.all.get(/** @type {string} */ (name));
     if (!capability) return null;
@@ -179,10 +172,7 @@ export class Registry {
     return [...this.all.keys()].map((name) => this.describe(name));
   }
 
-  /**
-   * The code with which a call is refused, or `NO_ERROR`.
-   * @param {Call} call
-   */
+  /** The code with which a call is refused, or `NO_ERROR`. @param {Call} call */
   rejectionFor({ name }) {
     const capability = this.all.get(/** @type {string} */ (name));
     if (!capability) return abp.UNKNOWN_CAPABILITY;
@@ -214,11 +204,7 @@ export class Registry {
       .finally(() => unexplained--);
   }
 
-  /**
-   * Runs the handler of a call.
-   * @param {Call} call
-   * @param {CallContext} context
-   */
+  /** Runs the handler of a call. @param {Call} call @param {CallContext} context */
   run(call, context) {
     const { name, params, endpoint } = call;
     const capability = this.all.get(/** @type {string} */ (name));

@@ -19,7 +19,7 @@ export async function start(call) {
     let value = await (isOrdinary || !side.recall
       ? callee.run?.(call, context)
       : side.recall(call, () => callee.run?.(call, context)));
-    if (isStream(value)) value = await (await endpoint.loadStreams()).stream(call, value);
+    if (isStream(value)) value = await endpoint.sendStream(call, value);
     const whole = readResponse(value);
     if (whole?.success === false) return await conclude(call, whole, value);
     let data = whole ? whole.data : value;
@@ -52,7 +52,9 @@ async function conclude(call, response, told) {
   }
   call.given = response;
   call.tell((x, pointer, handle) => x.goes_on(pointer, handle));
-  const became = await Promise.resolve(settled).catch(() => {});
+  const became = await Promise.resolve(settled)
+    .then(({ report, outcome }) => ({ report, outcome }))
+    .catch(() => undefined);
   rare.report ??= became?.report;
   const outcome = became?.outcome ?? 'unknown';
   return settle(call, { ...response, cancelled: true, metadata: { ...metadata, outcome } });
@@ -92,7 +94,7 @@ export function complete(call, response, outcome, fate) {
   if (fate === abp.FATE_RUNNING) rare.runsOn = true;
   /** @type {Record<string, unknown>} */
   const metadata = {};
-  if (outcome === abp.COMPLETED)
+  if (outcome === abp.COMPLETED || fate === abp.FATE_FINISHED || fate === abp.FATE_FAILED)
     metadata.duration = Math.round(performance.now() - /** @type {number} */ (rare.started));
   Object.assign(metadata, response.metadata);
   if (response.success) {

@@ -32,6 +32,12 @@ export const isStream = (value) =>
     'function' ||
     /^(Generator|ReadableStream)$/.test(/** @type {any} */ (value)[Symbol.toStringTag]));
 
+/** Ends what is streamed and will not be read. @param {any} source if there is one */
+export const endUnread = (source) =>
+  void Promise.resolve()
+    .then(() => (source?.cancel ?? source?.return)?.call(source))
+    .catch(() => {});
+
 /** Whether a handler is a generator, async or not: calling it runs no line of it. @param {any} handler */
 export const isGenerator = (handler) => /GeneratorFunction/.test(handler[Symbol.toStringTag]);
 

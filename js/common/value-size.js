@@ -19,7 +19,7 @@ export function sizeOf(value, left = COUNTED) {
     if (--left < 0) return;
     if (!isObject(part)) return void (size += typeof part === 'string' ? part.length : 8);
     const bytes = part instanceof Blob ? part.size : /** @type {any} */ (part).byteLength;
-    if (bytes >= 0) return void (size += bytes);
+    if (typeof bytes === 'number' && bytes >= 0) return void (size += bytes);
     if (level === MAX_LEVELS) return;
     const isMap = part instanceof Map;
     const isList = isMap || part instanceof Set || Array.isArray(part);

@@ -4,7 +4,16 @@ import { Core, outOfMemory } from './core.js';
 import { VALUES, responseOf, textOf } from './text.js';
 import { CoreModule } from './module.js';
 import { safely } from '../common/errors.js';
-import { getOwn } from '../common/values.js';
+import { getOwn, limitOf } from '../common/values.js';
+
+/** The messages that say of a call what it is or became; a response has no type. @type {unknown[]} */
+const OF_CALLS = [
+  undefined,
+  abp.TYPE_CALL,
+  abp.TYPE_CALL_RESULT,
+  abp.TYPE_QUESTION,
+  abp.TYPE_ANSWER,
+];
 
 /** @type {CoreModule<abp.Exports>} */
 const module = new CoreModule(
@@ -55,7 +64,7 @@ export class AbpCore extends Core {
    */
   constructor(config, tap) {
     super(module, abp.CONFIG, config, tap);
-    this.#maxControlLength = config.maxControlLength ?? abp.DEFAULT_MAX_TEXT;
+    this.#maxControlLength = limitOf(config.maxControlLength) || abp.DEFAULT_MAX_TEXT;
   }
 
   /**
@@ -67,7 +76,11 @@ export class AbpCore extends Core {
    */
   writeText(message, payload, offset) {
     // A getter or a proxy may throw, and it is often written while the core takes an input.
-    return safely(() => this.write(textOf(message, payload, this.#maxControlLength), offset), 0);
+    const write = (/** @type {boolean} */ isCut) =>
+      safely(() => this.write(textOf(message, payload, this.#maxControlLength, isCut), offset));
+    // No call is lost because of what else is said of it.
+    const isOfCall = () => OF_CALLS.includes(safely(() => getOwn(message, 'type')));
+    return write(false) ?? (isOfCall() ? write(true) : undefined) ?? 0;
   }
 
   /**
@@ -93,10 +106,7 @@ export class AbpCore extends Core {
     return this.#printed(this.x.print(this.pointer, Date.now()));
   }
 
-  /**
-   * The parts of the call, the question or the notification that was received.
-   * @param {unknown} payload of its message
-   */
+  /** The parts of the call, the question or the notification that was received. @param {unknown} payload of its message */
   received(payload) {
     const { u32 } = this.instance;
     const at = this.x.received(this.pointer) >> 2;
@@ -110,7 +120,7 @@ export class AbpCore extends Core {
     const place = text(abp.BODY_PAYLOAD);
     return {
       name: text(abp.BODY_NAME),
-      value: place && safely(() => getOwn(payload, VALUES[Number(place)])),
+      value: place && safely(() => getOwn(payload, VALUES[Number(place)]) ?? null),
       progress: json(abp.BODY_TOKEN),
       idempotencyKey: json(abp.BODY_KEY),
       about: json(abp.BODY_REPEATS),

@@ -14,6 +14,7 @@ import {
 } from '../common/errors.js';
 import { abortError, offAbort, onAbort } from '../common/signals.js';
 import { getOwn, milliseconds } from '../common/values.js';
+import { isOpen } from '../wire/messages.js';
 import { reasonUnsent } from '../wire/unsent.js';
 
 /** The handle of no call. It is not 0, which would mean: without a parent. */
@@ -147,10 +148,10 @@ export class Call {
     const { endpoint, options } = this;
     const { signal, callId, onProgress, stream, input } = options;
     this.followed = signal;
+    stream?.attach(this);
     if (signal?.aborted)
       return this.settle(abp.CANCELLED, undefined, undefined, abp.FATE_UNSTARTED);
     const timeout = milliseconds(options.timeout);
-    stream?.attach(this);
     if (input && endpoint.ready && !endpoint.has(abp.STREAMS)) {
       const why = 'The app does not support input streams (docs/streams.md#input)';
       return this.#end(endpoint.refusal(abp.NOT_SUPPORTED, why));
@@ -252,11 +253,7 @@ export class Call {
     this.endpoint.sendCredit(this, amount);
   }
 
-  /**
-   * Its caller gets its response.
-   * @param {unknown} response
-   * @param {Transferable[]} [transfer]
-   */
+  /** Its caller gets its response. @param {unknown} response @param {Transferable[]} [transfer] */
   #end(response, transfer) {
     offAbort(this.followed, this);
     this.endpoint.machine.observe?.('end', this, response);
@@ -305,16 +302,12 @@ export class Call {
     this.#rare?.outflow?.fail(error);
   }
 
-  /**
-   * The response that says what its handler has thrown.
-   * @param {any} error
-   * @returns {any}
-   */
+  /** The response that says what its handler has thrown. @param {any} error @returns {any} */
   thrown(error) {
     const outcome = safely(() => error.outcome);
     /** @type {any} */
     const response = { success: false, error: toErrorObject(error) };
-    if (outcome === 'running' || outcome === 'unknown') response.metadata = { outcome };
+    if (isOpen(outcome)) response.metadata = { outcome };
     if (outcome === 'running') return response;
     if (saysCancelled(error)) {
       this.reason ??= reasonText(error);
@@ -334,14 +327,9 @@ export class Call {
     const { core, machine } = endpoint;
     if (response.success) machine.finish(this, abp.COMPLETED);
     else
-      machine.finish(this, abp.FAILED, (x, pointer) => {
-        const length = core.writeText(response, response);
-        const status = /** @type {number} */ (x.finish_with_response(pointer, handle, length));
-        // What cannot be read, or is too much, has failed all the same.
-        return status === abp.E_TEXT || status === abp.E_MEMORY
-          ? x.finish(pointer, handle, abp.FAILED, abp.FATE_NONE)
-          : /** @type {abp.Packed} */ (status);
-      });
+      machine.finish(this, abp.FAILED, (x, pointer) =>
+        x.finish_with_response(pointer, handle, core.writeText(response, response)),
+      );
     this.#leave();
   }
 
@@ -368,10 +356,7 @@ export class Call {
     rare.onStop?.(reason);
   }
 
-  /**
-   * @param {abp.Outcome} outcome
-   * @param {abp.Fate} fate
-   */
+  /** @param {abp.Outcome} outcome @param {abp.Fate} fate */
   answer(outcome, fate) {
     const { given, endpoint } = this;
     if (fate === abp.FATE_UNSTARTED) this.#leave();
@@ -389,16 +374,16 @@ export class Call {
   /** @param {abp.ErrorCode} code */
   refuse(code) {
     const { endpoint } = this;
+    const { frames } = endpoint;
     const response = endpoint.refusal(code, undefined, abp.REFUSE);
+    // In a session that began meanwhile, its key is that of another call.
+    const end = () => (this.resolve || frames === endpoint.frames) && this.#end(response);
     const explaining = endpoint.callee.explain?.(this, code, response.error);
-    if (explaining) void explaining.then(() => this.#end(response));
-    else this.#end(response);
+    if (explaining) void explaining.then(end);
+    else end();
   }
 
-  /**
-   * It has ended without the core: that refused it, or has failed.
-   * @param {any} response
-   */
+  /** It has ended without the core: that refused it, or has failed. @param {any} response */
   fail(response) {
     this.resolve ??= () => {};
     this.#end(response);

@@ -11,8 +11,10 @@ import {
   reportError,
 } from '../common/errors.js';
 import { snapshot } from '../common/snapshot.js';
+import { endUnread } from '../common/transfer.js';
 import { firstOf, getOwn, isObject, milliseconds } from '../common/values.js';
 import { AbpCore } from '../driver/abp-core.js';
+import { outOfMemory } from '../driver/core.js';
 import { Machine, argOf, kindOf } from '../driver/machine.js';
 import * as FrameKind from '../wire/frame-kinds.js';
 import { FrameWriter, MAX_FRAME_ENTRIES } from '../wire/frames.js';
@@ -20,6 +22,7 @@ import { OUTCOME, unstarted } from '../wire/messages.js';
 import { callMessage, readOrdinary, responseMessage } from '../wire/ordinary.js';
 import { reasonUnsent, warnUnsent } from '../wire/unsent.js';
 import { Call, failedBy } from './call.js';
+import { rejectionOf } from './rejection.js';
 
 /** @import { Transport } from '../transports/transport.js' */
 /** @import { MessageKind } from '../wire/messages.js' */
@@ -168,23 +171,50 @@ export class Endpoint {
   }
 
   /**
+   * Streams what a handler has returned.
+   * @param {Call} call
+   * @param {any} source
+   * @returns {Promise<unknown>} the data of the response; rejects if what streams need does not load
+   */
+  async sendStream(call, source) {
+    try {
+      return (await this.loadStreams()).stream(call, source);
+    } catch (error) {
+      // Its handler has run.
+      endUnread(source);
+      throw Object.assign(/** @type {AbpError} */ (error), { retryable: false });
+    }
+  }
+
+  /**
    * Begins a stream. The first one is a promise of it, until what it needs is loaded.
    * @template {import('./call-stream.js').CallStream} S
    * @param {(streams: Streams) => S} begin
-   * @param {() => void} [wait] called before it is waited for
+   * @param {(loading: Promise<Streams>) => Promise<Streams>} wait may end the wait before
+   * @param {(error: unknown) => any} [unbegun] its response if it does not begin, by which its reader fails
+   * @param {AbortSignal} [signal] its caller's
    * @returns {S}
    */
-  stream(begin, wait) {
+  stream(begin, wait, unbegun, signal) {
     if (this.streams) return begin(this.streams);
-    wait?.();
-    const stream = this.loadStreams().then(begin);
-    const response = stream.then((begun) => begun.response, unstarted);
+    const stream = wait(this.loadStreams()).then(begin);
+    const response = stream.then((begun) => begun.response, unbegun ?? unstarted);
     // What is wrong with the call is told to those who await this.
     response.catch(() => {});
     return /** @type {any} */ ({
       response,
-      next: () => stream.then((begun) => begun.next()),
-      return: (/** @type {unknown} */ value) => stream.then((begun) => begun.return(value)),
+      next: () =>
+        stream.then(
+          (begun) => begun.next(),
+          async (error) => {
+            throw unbegun ? rejectionOf(await response, signal) : error;
+          },
+        ),
+      return: (/** @type {unknown} */ value) =>
+        stream.then(
+          (begun) => begun.return(value),
+          () => ({ done: true, value }),
+        ),
       [Symbol.asyncIterator]() {
         return this;
       },
@@ -193,11 +223,7 @@ export class Endpoint {
 
   // --- In ------------------------------------------------------------------------------------------
 
-  /**
-   * @param {unknown} data
-   * @param {readonly MessagePort[]} [ports]
-   * @param {Transport} [via]
-   */
+  /** @param {unknown} data @param {readonly MessagePort[]} [ports] @param {Transport} [via] */
   receive(data, ports = [], via = this.transport) {
     if (this.machine.over) return;
     this.machine.observe?.('message', false, data);
@@ -451,6 +477,7 @@ export class Endpoint {
           ? callMessage(callId ?? this.core.idText(handle), /** @type {string} */ (name), params)
           : this.core.print(asked, abp.REQUEST, handle, window);
       const failed = (/** @type {unknown} */ error) => call.unsent(error);
+      if (!message) return failed(outOfMemory());
       return this.say(message, { transfer, kind: 'request', failed });
     }
     const key = (call.key = callId ?? this.core.number(handle));
@@ -494,7 +521,10 @@ export class Endpoint {
    * @param {(response: object) => unknown} wrap makes it a message
    */
   async #unanswered(data, error, wrap) {
+    const { frames } = this;
     const response = failedBy(await reasonUnsent('result', 'data', data, error));
+    // In a session that began meanwhile, its key is that of another call.
+    if (frames !== this.frames) return;
     try {
       this.post(wrap(response));
     } catch (failure) {
@@ -502,36 +532,24 @@ export class Endpoint {
     }
   }
 
-  /**
-   * Has a chunk of a stream sent.
-   * @param {Call} call
-   * @param {unknown} chunk
-   * @param {number} size its bytes
-   */
+  /** Has a chunk of a stream sent. @param {Call} call @param {unknown} chunk @param {number} size its bytes */
   sendChunk(call, chunk, size) {
     call.rare.outflow?.send(chunk, size, call.key === undefined ? undefined : this.frames);
   }
 
-  /**
-   * Says how much of a stream was read.
-   * @param {Call} call
-   * @param {[number, number]} amount chunks and bytes
-   */
+  /** Says how much of a stream was read. @param {Call} call @param {[number, number]} amount chunks and bytes */
   sendCredit(call, amount) {
     if (!call.key || !this.frames)
       return this.say(this.core.print({}, abp.CREDIT, call.handle, amount));
     return this.frames.add(FrameKind.CREDIT, call.key, ...amount);
   }
 
-  /**
-   * @param {unknown[]} entry
-   * @param {Transferable[] | undefined} transfer
-   * @param {unknown} error
-   * @returns {unknown}
-   */
+  /** @param {unknown[]} entry @param {Transferable[] | undefined} transfer @param {unknown} error @returns {unknown} */
   #undeliverable([kind, key, a, value], transfer, error) {
+    const isMade = kind === FrameKind.REQUEST || kind === FrameKind.REQUEST_WITH;
+    // Calls of the two sides may have the same key.
     const call = /** @type {Call | undefined} */ (
-      this.machine.find((record) => record.key === key)
+      this.machine.find((record) => record.key === key && isMade === !!record.resolve)
     );
     switch (kind) {
       case FrameKind.REQUEST:
@@ -572,10 +590,7 @@ export class Endpoint {
     this.machine.feed((x, pointer) => x.suspect(pointer));
   }
 
-  /**
-   * This document is going away, or is frozen and may come back.
-   * @param {boolean} persisted
-   */
+  /** This document is going away, or is frozen and may come back. @param {boolean} persisted */
   leave(persisted) {
     const frames = this.frames;
     this.machine.feed((x, pointer) => x.leave(pointer, Number(persisted)));

@@ -20,10 +20,7 @@ export class Observers {
   tracing;
   #load;
 
-  /**
-   * @param {ObserverOptions} options
-   * @param {() => import('./endpoint.js').Endpoint[]} endpoints those that exist
-   */
+  /** @param {ObserverOptions} options @param {() => import('./endpoint.js').Endpoint[]} endpoints those that exist */
   constructor(options, endpoints) {
     const { trace, debug, recorder } = options;
     this.#load = loadOnce(() =>
@@ -36,10 +33,7 @@ export class Observers {
     this.ready?.catch(() => {}); // Those who await it are told.
   }
 
-  /**
-   * @param {TraceListener} listener called with each event from now on
-   * @returns {Promise<() => void>} what ends it
-   */
+  /** @param {TraceListener} listener called with each event from now on @returns {Promise<() => void>} what ends it */
   async add(listener) {
     return (await this.#load()).add(listener);
   }

@@ -18,10 +18,7 @@ export class Outflow extends Iteration {
   /** Why a chunk could not be sent. @type {import('../common/errors.js').AbpError | undefined} */
   #broken;
 
-  /**
-   * @param {import('./call.js').Call} call
-   * @param {unknown} source what its handler returned
-   */
+  /** @param {import('./call.js').Call} call @param {unknown} source what its handler returned */
   constructor(call, source) {
     super(source);
     this.#call = call;

@@ -17,6 +17,8 @@ export const UPGRADABLE = ['port', 'frames', 'liveness', 'streams'];
  * @returns {import('./transport.js').Transport}
  */
 export function portTransport(port, closed = () => port.close?.(), worker = undefined) {
+  if (typeof port?.postMessage !== 'function')
+    throw new AbpError('INVALID_PARAMS', 'A port must have postMessage()');
   const transport = new Receiver();
   const stop = listenToPort(port, transport, worker);
   return Object.assign(transport, {

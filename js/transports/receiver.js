@@ -76,10 +76,7 @@ export class Receiver {
     this.deliverInTurn(() => invokeReportingErrors(this.#onMessage, message, ports), length);
   }
 
-  /**
-   * Something has arrived that is not a message.
-   * @param {AbpError} error what was wrong with it
-   */
+  /** Something has arrived that is not a message. @param {AbpError} error what was wrong with it */
   receiveUnreadable(error) {
     this.deliverInTurn(() => {
       if (this.onUnreadable) invokeReportingErrors(this.onUnreadable, error);
@@ -87,10 +84,7 @@ export class Receiver {
     });
   }
 
-  /**
-   * The other side has gone away.
-   * @param {unknown} [cause] none where it has ended the connection in an orderly way
-   */
+  /** The other side has gone away. @param {unknown} [cause] none where it has ended the connection in an orderly way */
   lose(cause) {
     if (this.#over) return;
     this.#over = true;
@@ -98,11 +92,7 @@ export class Receiver {
     if (this.#early.push(this.#last) === 1) this.#deliver();
   }
 
-  /**
-   * Delivers something at once, or after what waits already.
-   * @param {() => void} deliver
-   * @param {number} [length]
-   */
+  /** Delivers something at once, or after what waits already. @param {() => void} deliver @param {number} [length] */
   deliverInTurn(deliver, length = 0) {
     if (this.#over) return;
     if (this.#onMessage && !this.#early.length) return deliver();

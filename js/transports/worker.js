@@ -9,9 +9,9 @@ import { portTransport } from './port.js';
  */
 export function transportTo(target, made) {
   if (typeof target?.post === 'function') return target;
-  const isWorker = target.port || target.terminate;
+  const isWorker = target?.port || target?.terminate;
   const closed = isWorker ? () => made && void end(target) : undefined;
-  return portTransport(target.port ?? target, closed, target);
+  return portTransport(target?.port ?? target, closed, target);
 }
 
 /**

@@ -9,7 +9,9 @@
  */
 
 export const REQUEST = 1; // a name, b params
-export const REQUEST_WITH = 2; // a name, b [params, timeout, wants progress]; a stream adds its window, chunks and bytes; a call with input, true; a question, the callId that it is about
+// a name, b [params, timeout, the token of its progress or true, chunks and bytes of a stream's window, then of a call whether it has input or
+// the callId that it repeats and of a question the callId that it is about, idempotencyKey]; what is missing at the end is nothing
+export const REQUEST_WITH = 2;
 export const VALUE = 3; // a duration in ms, b data: a success
 export const RESPONSE = 4; // b the whole response
 export const PROGRESS = 5; // b info

@@ -55,11 +55,7 @@ export class FrameWriter {
     if (isUrgent || length >= MAX_FRAME_ENTRIES * 4) this.flush();
   }
 
-  /**
-   * What was collected waits for more.
-   * @param {number} turns microtasks
-   * @returns {boolean} whether anything was collected
-   */
+  /** What was collected waits for more. @param {number} turns microtasks @returns {boolean} whether anything was collected */
   wait(turns) {
     this.#left = turns;
     return this.#entries.length > 0;

@@ -97,6 +97,9 @@ export const isResponse = (value) =>
   typeof getOwn(value, 'success') === 'boolean' &&
   Object.keys(value).every((key) => RESPONSE_MEMBERS.includes(key));
 
+/** Whether more may become known of a call. @param {unknown} outcome as it was told */
+export const isOpen = (outcome) => outcome === 'running' || outcome === 'unknown';
+
 /**
  * The response to a call that did not begin, or whose handler did not.
  * @param {unknown} error why

@@ -38,6 +38,27 @@ test('a page that stands still while its session begins has it afterwards', asyn
   assert.equal((await abp.call('x')).data, 1);
 });
 
+test('an app that closes while a session begins ends that, and what is called then', async () => {
+  for (let turns = 0; turns < 20; turns++) {
+    const abp = interfaceOf({ x: () => 1 });
+    await abp.call('x');
+    const beginning = abp.initialize(HELLO);
+    for (let i = 0; i < turns; i++) await null;
+    app.close();
+    await beginning.catch(({ code }) => assert.match(code, /DISCONNECTED|CANCELLED/));
+    assert.equal((await abp.call('x')).success, false);
+  }
+});
+
+test('what a handler returned and cannot be given is no call that never began', async () => {
+  const gone = Object.assign(new Blob(['x']), {
+    arrayBuffer: () => Promise.reject(new Error('gone')),
+  });
+  // A function keeps it from being copied.
+  const abp = await begun({ gives: () => ({ file: gone, act() {} }) });
+  await assert.rejects(abp.call('gives'), /gone/);
+});
+
 /** A handler that ends when its call is cancelled, and a promise of its beginning. */
 function held() {
   let start;

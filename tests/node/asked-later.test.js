@@ -304,7 +304,7 @@ describe('after the connection was lost', () => {
     const ways = [app.open];
     const never = () => new Promise(() => {});
     const lost = deferred();
-    const options = { timeout: 20, onDisconnect: lost.resolve };
+    const options = { timeout: 1000, onDisconnect: lost.resolve };
     const client = await clientOf(() => (ways.shift() ?? never)(), options);
     app.cut();
     await lost.promise;

@@ -71,12 +71,11 @@ describe('docs/errors.md has', () => {
   });
 
   test('a section or a mention for each code', () => {
-    const named = [
-      ...sources('js').matchAll(/new AbpError\(\s*'(\w+)'/g),
-      ...sources('src').matchAll(/^\s+"([A-Z_]+)\\0[A-Z]/gm),
-    ];
-    assert.ok(named.length > 40);
-    for (const [, name] of named) assert.ok(document.includes(`\`${name}\``), name);
+    const inShim = [...sources('js').matchAll(/new AbpError\(\s*'(\w+)'/g)];
+    const inCore = [...sources('src').matchAll(/^\s+"([A-Z_]+)\\0[A-Z]/gm)];
+    assert.ok(inShim.length > 20 && inCore.length > 10, 'they are found');
+    for (const [, name] of [...inShim, ...inCore])
+      assert.ok(document.includes(`\`${name}\``), name);
   });
 
   test('no section that nothing leads to', () => {

@@ -1,5 +1,5 @@
-// What few agents need is loaded when it is first used: streams, and what reads the answer to a cancel by an id. What ends a call
-// meanwhile ends one that has not begun, and so does a part that does not load.
+// What streams need is loaded when it is first used. What ends a call meanwhile ends one that has not begun, and so does a part that
+// does not load.
 import assert from 'node:assert/strict';
 import { register } from 'node:module';
 import { test } from 'node:test';

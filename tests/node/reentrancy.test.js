@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { beforeEach, afterEach, test } from 'node:test';
 import { connect, expose } from '../../packages/main/src/index.js';
+import { Raw } from '../support/raw.js';
 
 let channel, client, app, aborts;
 beforeEach(async () => {
@@ -137,4 +138,65 @@ test('a message that cannot be read is counted, and the session goes on', async 
   channel.port1.dispatchEvent(new Event('messageerror'));
   assert.equal((await client.call('echo', 3)).data, 3);
   assert.equal(app.counters[0].malformed, 1);
+});
+
+test('what says whether a capability is available may use another session, while the message that asks for it is read', async () => {
+  const { port1, port2 } = new MessageChannel();
+  const slow = {
+    available() {
+      // An id of some length is written where messages are.
+      void client.call('echo', 1, { callId: `${Math.random()}`.padEnd(200, 'x') });
+      return true;
+    },
+    handler: (_params, { signal }) =>
+      new Promise((_resolve, reject) =>
+        signal.addEventListener('abort', () => reject(signal.reason)),
+      ),
+  };
+  const other = expose(
+    { app: { id: 'b', name: 'B', version: '1' }, capabilities: { slow } },
+    { port: port1 },
+  );
+  const raw = new Raw(port2);
+  await raw.ask('initialize', 1, { protocolVersion: '0.1', agent: { name: 'a', version: '1' } });
+  // The id of a call that is a number is looked up in the text of its message.
+  for (const id of [7, 8]) raw.send('capabilities/call', id, { capability: 'slow' });
+  for (const callId of ['7', '8']) raw.send('capabilities/cancel', `of ${callId}`, { callId });
+  const answers = [];
+  while (answers.length < 4) answers.push(await raw.next());
+  for (const { payload } of answers) assert.equal(payload.cancelled, true);
+  assert.equal((await client.call('echo', 2)).data, 2);
+  other.close();
+  port2.close();
+});
+
+test('what cannot be sent ends its own call, also where one of the other side has its number', async () => {
+  const { port1, port2 } = new MessageChannel();
+  const questions = [];
+  const asks = (_params, { elicit }) =>
+    Promise.all([1, 2].map((params) => elicit({ method: 'q', params })));
+  const asking = expose(
+    { app: { id: 'b', name: 'B', version: '1' }, capabilities: { asks, echo: (params) => params } },
+    { port: port1 },
+  );
+  let asked;
+  const both = new Promise((resolve) => (asked = resolve));
+  const agent = await connect(port2, {
+    agent: { name: 'a', version: '1' },
+    onElicitation: () =>
+      new Promise((resolve) => {
+        if (questions.push(resolve) === 2) asked();
+      }),
+  });
+  const pending = agent.call('asks');
+  await both;
+  const { error, metadata } = await agent.call('echo', { act() {} });
+  assert.deepEqual([error.code, metadata.outcome], ['INVALID_PARAMS', 'unstarted']);
+  for (const answer of questions) answer('yes');
+  assert.deepEqual(
+    (await pending).data.map(({ data }) => data),
+    ['yes', 'yes'],
+  );
+  agent.close();
+  asking.close();
 });

@@ -77,6 +77,16 @@ const GIVEN = {
   ],
 };
 
+/** Texts that are longer than what the core is given. */
+const LONG = {
+  'an error with long words': () => failure({ message: 'x'.repeat(3000) }),
+  'much metadata': () =>
+    failure(
+      {},
+      { metadata: Object.fromEntries([...'abcdefgh'].map((key) => [key, 'x'.repeat(900)])) },
+    ),
+};
+
 /** Values that JSON does not carry, in the place of a progress token. */
 const TOKENS = { bigint: 1n, 'with a form of its own': new Asked(), symbol: Symbol('t') };
 
@@ -116,6 +126,18 @@ for (const upgrade of /** @type {const} */ (['frames', 'none'])) {
         assert.deepEqual([success, error?.code], [false, code]);
       });
     }
+
+    for (const [what, handler] of Object.entries(LONG))
+      for (const side of ['agent', 'app'])
+        test(`${what}, and an ${side} whose core reads little`, async () => {
+          const limits = { maxControlLength: 2048 };
+          const { client } = await openPair(
+            { gives: handler },
+            { agent: { upgrade }, [side]: { upgrade, limits } },
+          );
+          const { error, metadata } = await client.call('gives');
+          assert.deepEqual([error.code, metadata.outcome], ['OWN', 'failed']);
+        });
 
     for (const [what, progressToken] of Object.entries(TOKENS)) {
       test(`a progress token, ${what}`, async (t) => {

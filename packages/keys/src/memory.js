@@ -8,7 +8,7 @@ import { getOwn } from '../../../js/common/values.js';
 import { unless } from '../../../js/common/waiting.js';
 import { warn } from '../../../js/common/development.js';
 import { OUTCOME } from '../../../js/wire/messages.js';
-import { returnOf } from '../../../js/app/never-ran.js';
+import { returnOf } from '../../../js/app/waits.js';
 import { Keys } from './once.js';
 
 /** @import { Connection } from '../../../js/app/connection.js' */

@@ -17,7 +17,7 @@ import { isStream } from '../../../js/common/transfer.js';
 import { sizeOf } from '../../../js/common/value-size.js';
 import { warn } from '../../../js/common/development.js';
 import { isResponse, unstarted } from '../../../js/wire/messages.js';
-import { beginAfter, returnOf } from '../../../js/app/never-ran.js';
+import { beginAfter, returnOf } from '../../../js/app/waits.js';
 
 /** @import { Connection } from '../../../js/app/connection.js' */
 /** @import { Memory } from './memory.js' */
@@ -161,8 +161,10 @@ export class Keys {
    */
   async once(connection, call, run) {
     const key = call.options.idempotencyKey;
-    if (typeof key !== 'string' || !key || key.length > MAX_KEY) {
-      const why = `idempotencyKey must be a string of 1 to ${MAX_KEY} characters`;
+    const isKey = typeof key === 'string' && key && key.length <= MAX_KEY;
+    // Such texts do not survive every way.
+    if (!isKey || /[\0\p{Surrogate}]/u.test(key)) {
+      const why = `idempotencyKey must be a well-formed string of 1 to ${MAX_KEY} characters`;
       return unstarted(new AbpError('INVALID_PARAMS', why));
     }
     const stranger = this.#strangers.get(connection) ?? secret();

@@ -2,13 +2,18 @@
  * A view's tools as the capabilities of an app of this protocol, for `connect`. The view owns the outcome of its calls:
  * nothing is decided here, and what it does not say is not claimed.
  */
-import { removed, returnOf } from '../../../js/app/never-ran.js';
+import { returnOf } from '../../../js/app/waits.js';
 import { beginBefore } from '../../automation/src/foreign/begin-before.js';
 import { RelayTransport } from '../../automation/src/foreign/relay-transport.js';
 import { requireBounded } from '../../untrusted/src/bounds.js';
 import { safely } from '../../../js/common/errors.js';
 import { firstOf, getOwn, isRecord } from '../../../js/common/values.js';
-import { NO_ERROR, UNKNOWN_CAPABILITY } from '../../../js/driver/abp-boundary.js';
+import {
+  FATE_UNSTARTED,
+  NO_ERROR,
+  REFUSE,
+  UNKNOWN_CAPABILITY,
+} from '../../../js/driver/abp-boundary.js';
 import { RpcError } from '../../rpc/src/errors.js';
 import { isCancelled } from './outcome.js';
 import { INVALID_PARAMS, METHOD_NOT_FOUND, recordOf } from './protocol.js';
@@ -137,7 +142,10 @@ class ViewCapabilities {
     const { name, params } = call;
     const known = this.#known.get(/** @type {string} */ (name));
     // It may have been removed while the call waited for its turn.
-    if (!known) return removed(String(name));
+    if (!known) {
+      call.postpone();
+      return call.endpoint.core.response(REFUSE, UNKNOWN_CAPABILITY, FATE_UNSTARTED);
+    }
     /** @type {import('./outcome.js').ToolOptions['onProgress']} */
     const onProgress =
       progressToken === undefined

@@ -33,6 +33,7 @@ export class AppEnd {
   close() {
     this.isOpen = false;
     this.agent?.onClose();
+    this.newcomer?.onClose();
   }
 }
 
@@ -61,6 +62,7 @@ export class AgentEnd {
   /** @param {any} message */
   post(message) {
     const app = this.#app;
+    if (!app.isOpen) return queueMicrotask(() => this.onClose());
     if (message.type === 'initialize') {
       // It is repeated where its answer took long. A second one would end the session that it began.
       if (app.agent === this) return;

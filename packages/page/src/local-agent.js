@@ -101,7 +101,7 @@ export class LocalAgent {
   /** @param {unknown} params */
   async initialize(params) {
     // Params that cannot be cloned are refused here, where an error can be returned.
-    const hello = JSON.parse(JSON.stringify(params ?? {}));
+    const hello = JSON.parse(JSON.stringify(params ?? {}) ?? '{}') ?? {};
     return this.#change(async () => {
       await this.#connect();
       const end = new AgentEnd(this.#appEnd, hello);
@@ -134,15 +134,13 @@ export class LocalAgent {
    */
   async call(capability, params, options) {
     const { input, ...made } = this.#optionsOf(options);
+    let response;
     try {
-      const response = await this.#inSession(
-        (client) => client.call(capability, params, made),
-        input,
-      );
-      return await this.#given(response, options);
+      response = await this.#inSession((client) => client.call(capability, params, made), input);
     } catch (error) {
       return unstarted(error);
     }
+    return this.#given(response, options);
   }
 
   /**

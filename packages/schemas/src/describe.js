@@ -2,7 +2,7 @@
 import { mistyped } from '../../../js/common/check-options.js';
 import { loadOnce, loadPart } from '../../../js/common/errors.js';
 import { isRecord } from '../../../js/common/values.js';
-import { beginAfter } from '../../../js/app/never-ran.js';
+import { beginAfter } from '../../../js/app/waits.js';
 import { jsonSchemaOf } from './json-schema.js';
 import { requireJson } from './require-json.js';
 

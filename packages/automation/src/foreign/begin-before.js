@@ -3,7 +3,7 @@ import { toErrorObject } from '../../../../js/common/errors.js';
 import { getOwn } from '../../../../js/common/values.js';
 
 /**
- * The session of a connection begins after the app's own, and what follows waits.
+ * The session of a connection begins after the app's own.
  * @param {import('../../../../js/app/connection.js').Connection} connection
  * @param {(hello: unknown) => Promise<void>} begin begins the app's, unless it has begun; rejects with the app's error
  */

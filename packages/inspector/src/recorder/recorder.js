@@ -177,11 +177,11 @@ export class Recorder {
    * @param {string} text a message or a response, in JSON
    */
   #withoutWords(text) {
-    if (this.#payloads || !/"(error|status)":/.test(text)) return text;
+    if (this.#payloads || !/"(error|status|stage)":/.test(text)) return text;
     const whole = JSON.parse(text);
     const payload = whole.payload ?? whole;
     if (getOwn(payload.error, 'message')) payload.error.message = '…';
-    if (typeof payload.status === 'string') payload.status = '…';
+    for (const key of ['status', 'stage']) if (typeof payload[key] === 'string') payload[key] = '…';
     return JSON.stringify(whole);
   }
 

@@ -1,12 +1,6 @@
-/** A call before its handler begins, and where it never does; and when its handler has returned. */
-import { AbpError } from '../common/errors.js';
-import { unstarted } from '../wire/messages.js';
+/** What waits for a handler: before it begins, and until it has returned. */
 
 /** @import { Call } from '../session/call.js' */
-
-/** Of a call whose capability was removed while it waited for its turn. @param {string} name */
-export const removed = (name) =>
-  unstarted(new AbpError('UNKNOWN_CAPABILITY', `Unknown capability: ${name}`));
 
 /**
  * Waits for what a handler needs before it begins. If that fails, or the call ends meanwhile, it never ran.

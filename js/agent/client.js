@@ -462,25 +462,35 @@ export class Client {
         return error ? unstarted(error) : this.#checked(name, [params, options], stream, true);
       });
     }
-    if (!streams && !retry) return this.#call(name, params, options);
+    if (retry) return this.#callAgain(name, kept(params), options);
+    if (!streams) return this.#call(name, params, options);
     const endpoint = /** @type {Endpoint} */ (this.#endpoint);
-    const call = (/** @type {MadeOptions} */ made) => this.#call(name, params, made);
     const begin = (/** @type {import('../session/endpoint.js').Streams} */ { withInput }) =>
-      withInput(input, (given) => call({ ...options, stream, input: given }));
-    if (endpoint.streams && streams) return begin(endpoint.streams);
+      withInput(input, (given) => this.#call(name, params, { ...options, stream, input: given }));
+    if (endpoint.streams) return begin(endpoint.streams);
     params = kept(params, transfer);
-    const loading = streams
-      ? endpoint.loadStreams().then((part) => () => begin(part))
-      : loadPart(import('./retry.js')).then(({ callAgain }) => () => {
-          const canRepeat = this.#side.repeatable?.(name);
-          return callAgain(call, { client: this, way: this.#way, options, canRepeat });
-        });
-    return this.#whileWanted(options, loading).then(
-      (start) => start(),
-      (error) => {
-        endUnread(input);
-        return this.#isEnded(options) ? call(options) : unstarted(error);
-      },
+    return this.#whileWanted(options, endpoint.loadStreams()).then(begin, (error) => {
+      endUnread(input);
+      return this.#isEnded(options) ? this.#call(name, params, options) : unstarted(error);
+    });
+  }
+
+  /**
+   * Makes a call, at once like any other, and again as long as that may help.
+   * @param {string} name @param {unknown} params @param {CallOptions} options @returns {Promise<Response>}
+   */
+  async #callAgain(name, params, options) {
+    // What may run twice need not be remembered.
+    if (this.features.outcomes && !this.#side.repeatable?.(name))
+      options = { ...options, idempotencyKey: options.idempotencyKey ?? secret() };
+    const call = (/** @type {MadeOptions} */ made) => this.#call(name, params, made);
+    const first = { memory: this.memory, sent: [Date.now(), performance.now()] };
+    const response = await call(options);
+    if (response.success) return response;
+    return import('./retry.js').then(
+      ({ callAgain }) =>
+        callAgain(response, { call, client: this, way: this.#way, first, options }),
+      () => response,
     );
   }
 

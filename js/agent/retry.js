@@ -5,7 +5,6 @@
 import { FATES } from '../driver/abp-boundary.js';
 import { requireOptions } from '../common/check-options.js';
 import { AbpError, invokeReportingErrors } from '../common/errors.js';
-import { secret } from '../common/secret.js';
 import { milliseconds } from '../common/values.js';
 import { whenAborted } from '../common/waiting.js';
 import { OUTCOME, isOpen } from '../wire/messages.js';
@@ -267,25 +266,22 @@ const mayHaveRun = ({ success, metadata }) =>
   !success && ![undefined, 'unstarted'].includes(metadata?.outcome);
 
 /**
- * Makes a call, and again as long as its error says that this may help. A call that has a key, and may have run, is made again only to the
+ * Makes a call again as long as its error says that this may help. A call that has a key, and may have run, is made again only to the
  * memory that knows its key, and as long as that knows it.
- * @param {(options: import('../session/call.js').MadeOptions) => Promise<Response>} attempt makes it
+ * @param {Response} response of the first time
  * @param {object} about
+ * @param {(options: import('../session/call.js').MadeOptions) => Promise<Response>} about.call makes it again
  * @param {{ connected: boolean, memory: Named | undefined, features: { outcomes: boolean } }} about.client which says what remembers keys
  *   in its session
  * @param {Way} about.way how it comes to one
+ * @param {{ memory: Named | undefined, sent: number[] }} about.first what remembered keys the first time, and when that was: ms of
+ *   `Date.now()`, which counts while a computer sleeps, and of `performance.now()`, which nobody sets back
  * @param {import('./client.js').CallOptions} about.options `timeout` and `signal` are for all attempts together
- * @param {boolean} [about.canRepeat] whether the capability may run twice: then nothing need be remembered
  * @returns {Promise<Response>} of the last time. If an earlier one may have run, its outcome is not hidden
  */
-export async function callAgain(attempt, { client, way, options, canRepeat }) {
-  if (client.features.outcomes && !canRepeat)
-    options = { ...options, idempotencyKey: options.idempotencyKey ?? secret() };
+export async function callAgain(response, { call, client, way, first, options }) {
   const { retry: patience, signal, timeout, idempotencyKey, callId } = options;
-  let { memory } = client;
-  // The first counts while a computer sleeps, and nobody sets back the second.
-  let sent = [Date.now(), performance.now()];
-  let response = await attempt(options);
+  let { memory, sent } = first;
   const { attempts = 3, ...delays } = read(patience);
   const keyed = idempotencyKey !== undefined;
   const deadline = sent[1] + (milliseconds(timeout) || Infinity);
@@ -312,7 +308,7 @@ export async function callAgain(attempt, { client, way, options, canRepeat }) {
         sent = [Date.now(), performance.now()];
       } else if (client.memory?.id !== memory?.id || !isRemembered(memory, sent)) break;
     }
-    response = await attempt({
+    response = await call({
       ...options,
       timeout: deadline === Infinity ? undefined : Math.max(1, left()),
       // Its id names an attempt that may have run, too: if this one does not, who asks is not told that it never ran.

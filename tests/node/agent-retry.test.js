@@ -232,6 +232,17 @@ describe('a call with retry', () => {
   };
   const busy = (more) => new AbpError('BUSY', 'later', { retryable: true, ...more });
 
+  test('begins where it was made, before the calls that come after it', async () => {
+    const begun = [];
+    serve({ note: (which) => begun.push(which) });
+    await connected();
+    await Promise.all([
+      client.call('note', 'first', { retry: true }),
+      client.call('note', 'second'),
+    ]);
+    assert.deepEqual(begun, ['first', 'second']);
+  });
+
   test('is made again as long as its error is retryable', async () => {
     const handler = failing(2, busy());
     serve({ handler });

@@ -223,6 +223,8 @@ export class Client {
   #way;
   /** Whether it was closed since a session began last. */
   #closed = false;
+  /** Settles when the calls have begun that wait for what streams need. @type {Promise<unknown> | undefined} */
+  #beginning;
 
   /** Use {@link connect}. @param {HTMLIFrameElement | ConnectTarget | Opener} target @param {ConnectOptions} options */
   constructor(target, options) {
@@ -429,7 +431,12 @@ export class Client {
    * @param {Promise<T>} loading
    */
   #whileWanted(options, loading) {
-    return unless(this.#way.attempt.signal, unless(options?.signal, loading));
+    const wanted = unless(this.#way.attempt.signal, unless(options?.signal, loading));
+    const beginning = Promise.allSettled([this.#beginning, wanted]).finally(() => {
+      if (this.#beginning === beginning) this.#beginning = undefined;
+    });
+    this.#beginning = beginning;
+    return wanted;
   }
 
   /** @param {CallOptions | undefined} options of a call that has not begun */
@@ -528,6 +535,7 @@ export class Client {
    * @returns {Promise<CancelResponse>} the app's answer
    */
   cancel(callId, reason) {
+    if (this.#beginning) return this.#beginning.then(() => this.cancel(callId, reason));
     return new Promise((resolve) => {
       const endpoint = /** @type {Endpoint} */ (this.#endpoint);
       if (this.#closed) resolve(unanswered(callId, unstarted(CLOSED)));

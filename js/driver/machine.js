@@ -247,6 +247,8 @@ export class Machine extends CoreDriver {
         this.wait(-1);
         return core.at;
       case abp.WAKE:
+        // At once: what is performed before it may give the core an input that has an earlier time.
+        return this.arm(core.at);
       case abp.CHUNK:
         return core.at;
       case abp.CREDIT:
@@ -339,8 +341,6 @@ export class Machine extends CoreDriver {
           return acts.notified?.(text, context);
         case abp.SESSION:
           return acts.session?.(arg, context);
-        case abp.WAKE:
-          return this.arm(text);
       }
     } catch (error) {
       // A defect of ours or of a transport: it must not affect other calls.

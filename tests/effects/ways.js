@@ -210,6 +210,8 @@ const driven = {
           ...handle,
           // What was asked before it went is never answered.
           evaluate: async (...given) => {
+            // It comes to its page in a task of its own.
+            await turn();
             if (isGone) return gone();
             const answer = await handle.evaluate(...given);
             return isGone ? gone() : answer;

@@ -22,15 +22,15 @@ async function open() {
   return Object.assign(it, await openPair({ count, sum, plain: () => 'plain' }));
 }
 
-async function* numbers() {
-  yield 1;
-  yield 2;
+async function* numbers(to) {
+  for (let i = 1; i <= to; i++) yield i;
 }
 
 /** What begins a call that streams, and resolves with its response. */
 const BEGIN = {
-  'that is read': ({ client }, options) => client.stream('count', { to: 2 }, options).response,
-  'of input': ({ client }, options) => client.call('sum', {}, { ...options, input: numbers() }),
+  'that is read': ({ client }, options, to = 2) => client.stream('count', { to }, options).response,
+  'of input': ({ client }, options, to = 2) =>
+    client.call('sum', {}, { ...options, input: numbers(to) }),
 };
 
 for (const [what, begin] of Object.entries(BEGIN)) {
@@ -50,6 +50,15 @@ for (const [what, begin] of Object.entries(BEGIN)) {
     assert.equal(metadata.outcome, 'unstarted');
     assert.equal(await pair.client.invoke('plain'), 'plain');
     assert.equal(pair.ran, 0);
+  });
+
+  test(`the first stream ${what}, and the one beside it, are cancelled by their ids`, async () => {
+    const pair = await open();
+    const pending = ['first', 'second'].map((callId) => begin(pair, { callId }, Infinity));
+    const answers = ['first', 'second'].map((callId) => pair.client.cancel(callId));
+    for (const answer of await Promise.all(answers))
+      assert.equal(answer.cancelled, true, answer.reason);
+    for (const { cancelled } of await Promise.all(pending)) assert.equal(cancelled, true);
   });
 
   test(`the first stream ${what} of a client that is closed at once never began`, async () => {

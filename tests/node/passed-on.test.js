@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { portTransport } from '../../js/transports/port.js';
+import { useClock } from '../support/clock.js';
 import { openPair, keepAlive } from '../support/pair.js';
 
 keepAlive();
@@ -217,4 +218,25 @@ test('a context, or a controller, has a signal: it is taken as options', async (
   const pending = client.call('work', {}, controller);
   controller.abort();
   assert.equal((await pending).cancelled, true);
+});
+
+test('a call that its handler passes on at once, with a shorter timeout, has that timeout', async (t) => {
+  let begins;
+  const begun = new Promise((resolve) => (begins = resolve));
+  const { client } = await openPair({
+    inner: (_params, { signal }) => {
+      begins();
+      return new Promise((_, reject) => {
+        signal.addEventListener('abort', () => reject(signal.reason));
+      });
+    },
+    outer: (_params, { call }) => call('inner', {}, { timeout: 50 }),
+  });
+  const clock = useClock(t);
+  let told;
+  void client.call('outer', {}, { timeout: 3000 }).then((response) => (told = response));
+  await begun;
+  clock.advance(51);
+  for (let turns = 0; !told && turns < 1000; turns++) await new Promise(setImmediate);
+  assert.deepEqual([told?.error.code, told?.metadata.duration], ['TIMEOUT', 51]);
 });

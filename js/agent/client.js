@@ -432,10 +432,9 @@ export class Client {
    */
   #whileWanted(options, loading) {
     const wanted = unless(this.#way.attempt.signal, unless(options?.signal, loading));
-    const beginning = Promise.allSettled([this.#beginning, wanted]).finally(() => {
-      if (this.#beginning === beginning) this.#beginning = undefined;
-    });
+    const beginning = Promise.allSettled([this.#beginning, wanted]);
     this.#beginning = beginning;
+    void beginning.then(() => this.#beginning === beginning && (this.#beginning = undefined));
     return wanted;
   }
 
@@ -490,13 +489,14 @@ export class Client {
     // What may run twice need not be remembered.
     if (this.features.outcomes && !this.#side.repeatable?.(name))
       options = { ...options, idempotencyKey: options.idempotencyKey ?? secret() };
+    const { memory } = this;
+    const sent = [Date.now(), performance.now()];
     const call = (/** @type {MadeOptions} */ made) => this.#call(name, params, made);
-    const first = { memory: this.memory, sent: [Date.now(), performance.now()] };
     const response = await call(options);
     if (response.success) return response;
+    const about = { call, client: this, way: this.#way, memory, sent, options };
     return import('./retry.js').then(
-      ({ callAgain }) =>
-        callAgain(response, { call, client: this, way: this.#way, first, options }),
+      ({ callAgain }) => callAgain(response, about),
       () => response,
     );
   }
@@ -534,13 +534,11 @@ export class Client {
    * @param {string} [reason] is told to the handler
    * @returns {Promise<CancelResponse>} the app's answer
    */
-  cancel(callId, reason) {
-    if (this.#beginning) return this.#beginning.then(() => this.cancel(callId, reason));
-    return new Promise((resolve) => {
-      const endpoint = /** @type {Endpoint} */ (this.#endpoint);
-      if (this.#closed) resolve(unanswered(callId, unstarted(CLOSED)));
-      else cancelById(endpoint, callId, reason, resolve);
-    });
+  async cancel(callId, reason) {
+    while (this.#beginning) await this.#beginning;
+    if (this.#closed) return unanswered(callId, unstarted(CLOSED));
+    const endpoint = /** @type {Endpoint} */ (this.#endpoint);
+    return new Promise((resolve) => cancelById(endpoint, callId, reason, resolve));
   }
 
   /**

@@ -274,14 +274,14 @@ const mayHaveRun = ({ success, metadata }) =>
  * @param {{ connected: boolean, memory: Named | undefined, features: { outcomes: boolean } }} about.client which says what remembers keys
  *   in its session
  * @param {Way} about.way how it comes to one
- * @param {{ memory: Named | undefined, sent: number[] }} about.first what remembered keys the first time, and when that was: ms of
- *   `Date.now()`, which counts while a computer sleeps, and of `performance.now()`, which nobody sets back
+ * @param {Named | undefined} about.memory what remembered keys the first time
+ * @param {number[]} about.sent when that was: ms of `Date.now()`, which counts while a computer sleeps, and of `performance.now()`,
+ *   which nobody sets back
  * @param {import('./client.js').CallOptions} about.options `timeout` and `signal` are for all attempts together
  * @returns {Promise<Response>} of the last time. If an earlier one may have run, its outcome is not hidden
  */
-export async function callAgain(response, { call, client, way, first, options }) {
+export async function callAgain(response, { call, client, way, memory, sent, options }) {
   const { retry: patience, signal, timeout, idempotencyKey, callId } = options;
-  let { memory, sent } = first;
   const { attempts = 3, ...delays } = read(patience);
   const keyed = idempotencyKey !== undefined;
   const deadline = sent[1] + (milliseconds(timeout) || Infinity);

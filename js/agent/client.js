@@ -534,11 +534,13 @@ export class Client {
    * @param {string} [reason] is told to the handler
    * @returns {Promise<CancelResponse>} the app's answer
    */
-  async cancel(callId, reason) {
-    while (this.#beginning) await this.#beginning;
-    if (this.#closed) return unanswered(callId, unstarted(CLOSED));
-    const endpoint = /** @type {Endpoint} */ (this.#endpoint);
-    return new Promise((resolve) => cancelById(endpoint, callId, reason, resolve));
+  cancel(callId, reason) {
+    if (this.#beginning) return this.#beginning.then(() => this.cancel(callId, reason));
+    return new Promise((resolve) => {
+      const endpoint = /** @type {Endpoint} */ (this.#endpoint);
+      if (this.#closed) resolve(unanswered(callId, unstarted(CLOSED)));
+      else cancelById(endpoint, callId, reason, resolve);
+    });
   }
 
   /**

@@ -5,7 +5,7 @@ import { Endpoint, carried } from '../session/endpoint.js';
 import { Observers } from '../session/observers.js';
 import { AbpError, invokeReportingErrors, loadPart, safely } from '../common/errors.js';
 import { misfit } from '../common/check-options.js';
-import { development } from '../common/development.js';
+import { development, tell } from '../common/development.js';
 import { MAX_TIMER, copyRecord, getOwn, isObject, milliseconds } from '../common/values.js';
 import { originOf } from '../common/origins.js';
 import { makeCall } from '../session/call.js';
@@ -447,27 +447,26 @@ export class Client {
    * @param {string} name
    * @param {any[]} rest its params and options
    * @param {import('../session/call-stream.js').CallStream} [stream]
-   * @param {boolean} [checked] whether what was found has been said
    * @returns {Promise<any>}
    */
-  #checked(name, [params = {}, given], stream, checked) {
+  #checked(name, [params = {}, given], stream) {
     /** @type {CallOptions} */
     const options = given ?? {};
-    const { retry, transfer, input, idempotencyKey } = options;
+    const { retry, transfer, input, idempotencyKey: key } = options;
     const streams = stream || input;
+    const odd = misfit(options, CALL_OPTIONS);
     const isSound =
       typeof name === 'string' &&
       (input === undefined || isStream(input)) &&
       !(retry && (streams || transfer)) &&
-      (idempotencyKey === undefined || (idempotencyKey && !streams && this.features.outcomes)) &&
-      !misfit(options, CALL_OPTIONS);
-    if (!isSound && !checked) {
-      params = kept(params, transfer);
-      return development().then(({ checkCall }) => {
-        const error = checkCall(name, options, stream, CALL_OPTIONS, this);
-        return error ? unstarted(error) : this.#checked(name, [params, options], stream, true);
-      });
-    }
+      (key === undefined || (key && !streams && (this.features.outcomes || !this.connected))) &&
+      !(odd && misfit(options, CALL_OPTIONS, 'anything'));
+    if (!isSound)
+      return development().then(({ checkCall }) =>
+        unstarted(checkCall(name, options, stream, CALL_OPTIONS)),
+      );
+    // A name that nothing reads is worth a warning, for which the call does not wait.
+    if (odd) tell((dev) => dev.warnOfUnread('a call', options, CALL_OPTIONS));
     if (retry) return this.#callAgain(name, kept(params), options);
     if (!streams) return this.#call(name, params, options);
     const endpoint = /** @type {Endpoint} */ (this.#endpoint);

@@ -1,5 +1,5 @@
 // What streams need is loaded when it is first used. What ends a call meanwhile ends one that has not begun, and so does a part that
-// does not load.
+// does not load. What only warns is not waited for.
 import assert from 'node:assert/strict';
 import { register } from 'node:module';
 import { test } from 'node:test';
@@ -130,4 +130,24 @@ test('a stream for which a part does not load never began, and the next one trie
   online();
   for (const [what, begin] of Object.entries(BEGIN))
     assert.equal((await begin(pair)).success, true, what);
+});
+
+test('a call whose options have a misspelt name does not wait for the warning', async (t) => {
+  t.mock.method(console, 'warn', () => {});
+  const begun = [];
+  const { client } = await openPair({
+    hang(_params, { signal }) {
+      begun.push('first');
+      return new Promise((_, reject) => {
+        signal.addEventListener('abort', () => reject(signal.reason));
+      });
+    },
+    plain: () => void begun.push('second'),
+  });
+  const pending = client.call('hang', {}, { callId: 'first', tiemout: 5 });
+  const second = client.call('plain');
+  assert.equal((await client.cancel('first')).cancelled, true);
+  assert.equal((await pending).cancelled, true);
+  await second;
+  assert.deepEqual(begun, ['first', 'second']);
 });

@@ -54,13 +54,12 @@ export function signalOf(options) {
  * @param {any} options of a call
  * @param {unknown} streams what reads its chunks, if something does
  * @param {Kinds} kinds
- * @param {{ connected: boolean, features: { outcomes: boolean } }} client
- * @returns {AbpError | undefined} why the call cannot be made now
- * @throws {AbpError} INVALID_PARAMS
+ * @returns {AbpError} why the call cannot be made, of one that cannot
+ * @throws {AbpError} INVALID_PARAMS, where the program is wrong
  */
-export function checkCall(name, options, streams, kinds, client) {
+export function checkCall(name, options, streams, kinds) {
   try {
-    return refusal(name, options, streams, kinds, client);
+    return refusal(name, options, streams, kinds);
   } catch (error) {
     throw error instanceof AbpError ? AbpError.from(error, UNSTARTED) : error;
   }
@@ -70,7 +69,7 @@ export function checkCall(name, options, streams, kinds, client) {
 const UNSTARTED = { metadata: { outcome: /** @type {const} */ ('unstarted') } };
 
 /** @type {typeof checkCall} */
-function refusal(name, options, streams, kinds, { connected, features }) {
+function refusal(name, options, streams, kinds) {
   const { input, retry, transfer, idempotencyKey } = options ?? {};
   refuseIf(typeof name !== 'string', 'call needs the name of a capability');
   refuseIf(
@@ -89,10 +88,8 @@ function refusal(name, options, streams, kinds, { connected, features }) {
   refuseIf(retry && input, 'a call with input cannot be retried: some of it may have been read');
   refuseIf(retry && streams, 'a stream cannot be retried: its chunks may have been read');
   refuseIf(retry && transfer, 'a call with transfer cannot be retried: its params were moved');
-  return idempotencyKey && connected && !features.outcomes
-    ? new AbpError(
-        'NOT_SUPPORTED',
-        'The app does not support idempotencyKey (docs/agents.md#again-safely)',
-      )
-    : undefined;
+  return new AbpError(
+    'NOT_SUPPORTED',
+    'The app does not support idempotencyKey (docs/agents.md#again-safely)',
+  );
 }

@@ -56,10 +56,10 @@ export const SUBSCRIPTION_ID = 'io.modelcontextprotocol/subscriptionId';
  * the side that receives the progress.
  * @param {number} id of the request
  */
-const workDoneToken = (id) => `abp-bridge/work/${id}`;
+const workDoneToken = (id) => `abp-bridge.work.${id}`;
 /** @param {number} id of the request */
-const partialResultToken = (id) => `abp-bridge/partial/${id}`;
-const LSP_TOKEN = /^abp-bridge\/(work|partial)\/(\d{1,10})$/;
+const partialResultToken = (id) => `abp-bridge.partial.${id}`;
+const LSP_TOKEN = /^abp-bridge\.(work|partial)\.(\d{1,10})$/;
 
 /** A token in a request, if it is one: a text or an integer. @param {unknown} token */
 export const tokenOf = (token) =>

@@ -352,7 +352,7 @@ test('lsp: a cancelled generator is answered for when its finally is over', asyn
 test('lsp: parts that nobody reads are bounded', async () => {
   const { peer, heard, post } = scriptedPeer('lsp');
   const stream = peer.stream('refs');
-  const flood = part('x'.repeat(2 ** 20), 'abp-bridge/partial/1');
+  const flood = part('x'.repeat(2 ** 20), 'abp-bridge.partial.1');
   // The request goes out when the core is loaded.
   peer.handle('ready', () => true);
   post(request('r', 'ready'));

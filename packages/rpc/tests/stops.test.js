@@ -390,7 +390,7 @@ test('lsp: cancelling a request that has a token sends its cancel beside; one wi
   const tokens = sent('a2b').filter(({ method }) => method === TOKEN);
   assert.deepEqual(
     tokens.map(({ params }) => params.token),
-    ['mine', 'abp-bridge/work/2'],
+    ['mine', 'abp-bridge.work.2'],
   );
   assert.equal(sent('a2b').filter(({ method }) => method === '$/cancelRequest').length, 3);
 });

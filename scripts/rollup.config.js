@@ -18,8 +18,8 @@ const DOORS = ['expose', 'connect'].map((side) => join(root, `packages/main/src/
 const LATER = {
   'app-parts': `app/explain packages/schemas/src/checked
     packages/schemas/src/standard-schema`,
-  development: `common/dev/app common/dev/diagnosis common/dev/index common/dev/mistakes common/dev/options
-    common/dev/unsent`,
+  development: `common/dev/app common/dev/check-agent common/dev/diagnosis common/dev/index
+    common/dev/unread-options common/dev/unsent`,
   'agent-parts': 'agent/retry',
   streams: 'session/streams',
   'shared-parts': `common/similar-name common/turns packages/page/src/reporters

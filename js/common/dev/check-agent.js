@@ -1,12 +1,17 @@
-/** Says what is wrong with what `connect` or a call was given. Loaded when something is, or may be. */
+/** Checks what an agent gave `connect` and its calls. Loaded when something is wrong with it, or may be. */
 import { AbpError, requireTexts, safely } from '../errors.js';
 import { getOwn, isObject } from '../values.js';
-import { RECONNECTING } from './kinds.js';
 import { isStream } from '../transfer.js';
 import { requireOptions } from '../check-options.js';
 import { exactOrigin } from '../origins.js';
 
 /** @import { Kinds } from '../check-options.js' */
+
+/** The kinds of `Reconnecting` in js/agent/retry.js */
+// prettier-ignore
+const RECONNECTING = {
+  attempts: 'a number', delay: 'a number', maxDelay: 'a number', reload: 'a boolean or a function',
+};
 
 /** @param {unknown} wrong @param {string} why */
 function refuseIf(wrong, why) {

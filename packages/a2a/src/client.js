@@ -16,7 +16,7 @@ import { HttpConnection, within } from './client-http.js';
 import { TaskStream } from './task-stream.js';
 import { TaskView } from './task-view.js';
 import { REPEATS, newId } from './ids.js';
-import { requireExactly, requireTexts } from './options.js';
+import { requireExactly, requireTextList } from './exact-options.js';
 
 /** @import { Dialect, Event, Message, Operation, Part, State, Task } from './dialects.js' */
 
@@ -137,7 +137,7 @@ export class TaskClient {
     }
     requireExactly(WHO, options, OPTIONS);
     requireExactly('limits', limits, LIMITS);
-    requireTexts(WHO, 'extensions', extensions);
+    requireTextList(WHO, 'extensions', extensions);
     this.#options = options;
     this.#limits = {
       timeout: limitOf(limits.timeout ?? 30_000) || 30_000,

@@ -1,4 +1,4 @@
-/** Options of agents and their clients: a name that nothing reads is refused, and null is no option. */
+/** Options of agents and their clients, more strictly than elsewhere: a name that nothing reads is refused, and null is no option. */
 import {
   misfit,
   mistyped,
@@ -13,7 +13,6 @@ import { AbpError } from '../../../js/common/errors.js';
  * @param {string} who whose options they are
  * @param {any} options
  * @param {import('../../../js/common/check-options.js').Kinds} kinds
- * @throws {AbpError} INVALID_PARAMS
  */
 export function requireExactly(who, options, kinds) {
   requireOf(who, 'options', 'an object', options);
@@ -25,14 +24,8 @@ export function requireExactly(who, options, kinds) {
   throw new AbpError('INVALID_PARAMS', `${who} has no option ${name}; it has: ${names}`);
 }
 
-/**
- * Throws unless a value is a list of texts, or absent.
- * @param {string} who
- * @param {string} name
- * @param {unknown} list
- * @throws {AbpError} INVALID_PARAMS
- */
-export function requireTexts(who, name, list = []) {
+/** Throws unless an option is a list of texts, or absent. @param {string} who @param {string} name @param {unknown} list */
+export function requireTextList(who, name, list = []) {
   if (!Array.isArray(list) || list.some((text) => typeof text !== 'string'))
     throw mistyped(who, name, 'a list of strings');
 }

@@ -29,7 +29,7 @@ import { ExecutorContext, StoredTask, replyOf, statusOf, withOutcome } from './t
 import { Entry, TaskStore } from './task-store.js';
 import { checkExtensions, pushOf, readSend, requestInfo } from './validation.js';
 import { REPEATS, newId } from './ids.js';
-import { requireExactly, requireTexts } from './options.js';
+import { requireExactly, requireTextList } from './exact-options.js';
 
 /** @import { Dialect, Event, Message, Status } from './dialects.js' */
 /** @import { Caller, Reply } from './reply.js' */
@@ -1390,7 +1390,7 @@ function checkOptions(reply, options) {
   requireExactly('limits', options.limits ?? {}, LIMITS);
   if (reply !== undefined) requireOf(who, 'reply', 'a function', reply);
   const { hosts, push, store, telemetry } = options;
-  if (hosts !== '*') requireTexts(who, 'hosts', hosts);
+  if (hosts !== '*') requireTextList(who, 'hosts', hosts);
   if (telemetry !== undefined && typeof telemetry?.attach !== 'function')
     throw mistyped(who, 'telemetry', 'made by openTelemetry');
   if (push !== undefined && typeof push?.attach !== 'function')

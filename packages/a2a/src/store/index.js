@@ -1,6 +1,6 @@
 /** `abp-bridge/a2a-store`: tasks that outlive their process, and where they are kept. */
 import { AbpError } from '../../../../js/common/errors.js';
-import { requireExactly } from '../options.js';
+import { requireExactly } from '../exact-options.js';
 import { TaskLogs } from './store.js';
 
 export { memoryBackend } from '../backends/memory.js';

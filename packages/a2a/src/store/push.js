@@ -8,7 +8,7 @@ import { AbpError, reportError } from '../../../../js/common/errors.js';
 import { isObject, textOf } from '../../../../js/common/values.js';
 import { DIALECTS, getField } from '../dialects.js';
 import { newId } from '../ids.js';
-import { requireExactly } from '../options.js';
+import { requireExactly } from '../exact-options.js';
 import { invalid } from '../validation.js';
 
 /** @import { Dialect, Status, Task } from '../dialects.js' */

@@ -65,6 +65,10 @@ enum abp_task_verdict {
   ABP_TASK_COMMIT = 512, /* store the state, tell nobody, then abp_task_committed() */
   ABP_TASK_PARK = 1024,  /* the task waits for input: end the streams of versions that end there */
   ABP_TASK_LEARN = 8192, /* abp_task_fate() of the ended task has changed: keep it, tell nobody */
+  /* Before a COMMIT: the end that is not stored will not be, nor what was learnt since. */
+  ABP_TASK_REPLACE = 16384,
+  /* Of a record that was read: its writer owns the task from now on. */
+  ABP_TASK_TAKEN = 32768,
   /* Of a task that a client watches; an abp_watch_step may be beside them. */
   ABP_WATCH_CANCEL = 2048, /* send the cancel */
   ABP_WATCH_CLOSE = 4096   /* stop reading the stream */
@@ -115,6 +119,12 @@ enum abp_task_return {
 
 /* What is said besides a state. */
 enum abp_task_saying { ABP_TASK_NEWS = 1, ABP_TASK_SNAPSHOT = 2 };
+
+/* What is said of a record of a task's log besides its number. */
+enum abp_task_record {
+  ABP_RECORD_OWN = 1,    /* it was decided here: it is the oldest of what is not committed */
+  ABP_RECORD_OUTCOME = 2 /* it says what became of the work of the task, which has ended */
+};
 
 /* What becomes of an artifact. */
 enum abp_task_artifact {
@@ -191,12 +201,14 @@ int abp_task_says(abp_tasks *tasks, abp_task task, uint32_t run, enum abp_task_s
 /* The executor has returned: the task is completed (or failed) unless it was said what it is. To be
  * called once for each START. No errors. */
 int abp_task_returns(abp_tasks *tasks, abp_task task, uint32_t run, enum abp_task_return how);
-/* Another process has worked on the task, and what became of that is not known here: unless a run
- * begins here, the task's fate will be ABP_FATE_UNKNOWN. A void handle is left alone. */
-void abp_task_taken(abp_tasks *tasks, abp_task task);
 /* What became of the work of a task whose end was decided, unless that is COMPLETED; ABP_FATE_NONE
  * for any other task, for one that a client hears of, and for a void handle. */
 abp_fate abp_task_fate(const abp_tasks *tasks, abp_task task);
+/* What became of the task with this id, as long as it is remembered, in the words of abp_became():
+ * ABP_FATE_RUNNING until its end is decided, then abp_task_fate(), and ABP_FATE_FINISHED if that is
+ * COMPLETED. Of a task that a client hears of, unless it is COMPLETED, ABP_FATE_UNKNOWN: its agent
+ * says more. ABP_FATE_NONE if no such task is known. Changes nothing. */
+abp_fate abp_task_became(const abp_tasks *tasks, const char *id, uint32_t length);
 
 /* Somebody asks for the task to be cancelled. With `grace_ms` the executor, if one runs, has that
  * long to say how the task ended; with 0 it is canceled at once. `repeatable`: in this dialect a
@@ -212,6 +224,19 @@ int abp_task_subscribe(const abp_tasks *tasks, abp_task task, int lasting);
 
 /* For tables with `commits`; without it, nothing is ever uncommitted.
  *
+ * This process takes the task, which is new in the table, with the next record that it stores: it
+ * is the `epoch`th to do so. With `others` a process before it has worked on the task, and what
+ * became of that is not known here: unless a run begins here, the task's fate will be
+ * ABP_FATE_UNKNOWN. A void handle is left alone. */
+void abp_task_own(abp_tasks *tasks, abp_task task, uint32_t epoch, int others);
+/* A record of a task's log was read. `epoch` is how often the task had been taken when it was
+ * written, its writer's own time included, and 0 for what anybody may write; `seen` is the highest
+ * one of the records before it; `what` is of enum abp_task_record, in bits. TAKEN if its writer
+ * takes the task. If a process has taken a task that this one owns, or has said what became of its
+ * work, since it took this process for gone, the verdict has what abp_task_lost() says. `task` may
+ * be void. No errors. */
+int abp_task_read(abp_tasks *tasks, abp_task task, uint32_t seen, uint32_t epoch, int what);
+/*
  * The oldest state that is not committed is stored: `state` is what COMMIT said of it. In the
  * verdict is what is to be told of it, and START if its run may begin now; a run of a task that is
  * to end begins no more. No START is ever in another verdict of such a table, and a cancel that
@@ -220,7 +245,7 @@ int abp_task_subscribe(const abp_tasks *tasks, abp_task task, int lasting);
 int abp_task_committed(abp_tasks *tasks, abp_task task, enum abp_task_state state);
 /* A cancel is stored before all that is not committed yet. A task that is to end, and whose end is
  * not stored, is canceled instead, unless with `grace_ms` its executor may say how it ends; its
- * COMMIT replaces the last one. For any other task this is abp_task_cancel(). Errors: ABP_E_STATE
+ * COMMIT has REPLACE. For any other task this is abp_task_cancel(). Errors: ABP_E_STATE
  * for a void handle. */
 int abp_task_wish(abp_tasks *tasks, abp_task task, uint32_t grace_ms);
 /* Somebody else owns the task, and nothing that is not committed will be: FORGET, and ABORT if an

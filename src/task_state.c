@@ -27,7 +27,7 @@
  *   WORKING ──returns, says, cancel──▶ COMMITTING ──stored──▶ COMPLETED, FAILED, REJECTED, CANCELED
  *
  * The log of the task decides what came first. If that was a cancel (TE_WISH), the task is
- * canceled.
+ * canceled, and this end is stored in place of the one that was decided (REPLACE).
  *
  * What became of the executor's work is the last column (abp_fate in abp.h), decided by the row
  * that ends the task. If it is `running`, the task ends before its executor returns. It is learnt
@@ -46,6 +46,7 @@ enum {
   NAK = ABP_TASK_NAK,
   COMMIT = ABP_TASK_COMMIT,
   LEARN = ABP_TASK_LEARN,
+  REPLACE = ABP_TASK_REPLACE,
   AGAIN = TASK_AGAIN,
   LAST = TELL | SETTLE | END,
   PARK = TELL | SETTLE | ABP_TASK_PARK
@@ -171,7 +172,7 @@ static const struct task_step TABLE[TASK_STATES][TASK_EVENTS] =
                 [TE_THROW] = {COMMITTING, LEARN, ABP_FATE_FAILED},
                 [TE_STOP] = {COMMITTING, LEARN, ABP_FATE_STOPPED},
                 [TE_UNSURE] = {COMMITTING, LEARN, ABP_FATE_UNKNOWN},
-                [TE_WISH] = {COMMITTING, COMMIT | WAIT, 0},
+                [TE_WISH] = {COMMITTING, REPLACE | COMMIT | WAIT, 0},
             },
         [COMPLETED] = {[TE_CANCEL] = {COMPLETED, NAK, 0}, [TE_ASK] = {COMPLETED, NAK, 0}},
         [FAILED] = {[TE_CANCEL] = {FAILED, NAK, 0}, [TE_ASK] = {FAILED, NAK, 0}},

@@ -36,7 +36,7 @@ enum task_event {
 _Static_assert((int)TE_SAYS_AUTH_REQUIRED == (int)ABP_TASK_AUTH_REQUIRED, "events follow states");
 _Static_assert((int)TE_UNSURE - (int)TE_RETURN == (int)ABP_TASK_UNSURE, "events follow returns");
 _Static_assert(ABP_TASK_UNKNOWN == 0, "a row that is not in the table leads to UNKNOWN: nowhere");
-_Static_assert(ABP_TASK_LEARN <= UINT16_MAX,
+_Static_assert(ABP_TASK_REPLACE <= UINT16_MAX,
                "task_step.owed has a bit for all that the table owes");
 
 /* A cancel of a task that is canceled: ACK or NAK, the dialect says which. */

@@ -36,6 +36,7 @@ struct abp_tasks {
     uint8_t worked; /* a run has begun, here or elsewhere */
     uint8_t how;    /* the event by which the latest run that has begun returned */
     uint32_t begun; /* that run */
+    uint32_t epoch; /* how often the task was taken, this time included; 0 without a log */
   } * extras;
   uint32_t room;         /* of extras */
   struct watch *watches; /* by slot, for those that a client watches; NULL without any */
@@ -309,15 +310,19 @@ int abp_task_returns(abp_tasks *tasks, abp_task task, uint32_t run, enum abp_tas
   return 0;
 }
 
-void abp_task_taken(abp_tasks *tasks, abp_task task) {
-  const uint32_t slot = slot_of(tasks, task);
-  if (slot != NO_CALL) tasks->extras[slot].others = TAKEN;
-}
-
 abp_fate abp_task_fate(const abp_tasks *tasks, abp_task task) {
   const uint32_t slot = slot_of(tasks, task);
   if (slot == NO_CALL || tasks->extras[slot].said == ABP_TASK_COMPLETED) return ABP_FATE_NONE;
   return (abp_fate)tasks->extras[slot].fate;
+}
+
+abp_fate abp_task_became(const abp_tasks *tasks, const char *id, uint32_t length) {
+  const uint32_t slot = slot_of(tasks, abp_task_find(tasks, id, length));
+  if (slot == NO_CALL) return ABP_FATE_NONE;
+  const struct extra *extra = &tasks->extras[slot];
+  if (extra->said == ABP_TASK_COMPLETED) return ABP_FATE_FINISHED;
+  if (extra->others == HEARD) return ABP_FATE_UNKNOWN;
+  return extra->fate ? (abp_fate)extra->fate : ABP_FATE_RUNNING;
 }
 
 int abp_task_cancel(abp_tasks *tasks, abp_task task, uint32_t grace_ms, int repeatable) {
@@ -501,6 +506,21 @@ uint64_t abp_tasks_wake(const abp_tasks *tasks) {
 }
 
 /* --- A log outside ---------------------------------------------------------------------------- */
+
+void abp_task_own(abp_tasks *tasks, abp_task task, uint32_t epoch, int others) {
+  const uint32_t slot = slot_of(tasks, task);
+  if (slot == NO_CALL) return;
+  tasks->extras[slot].epoch = epoch;
+  if (others) tasks->extras[slot].others = TAKEN;
+}
+
+int abp_task_read(abp_tasks *tasks, abp_task task, uint32_t seen, uint32_t epoch, int what) {
+  const uint32_t slot = slot_of(tasks, task);
+  const int taken = epoch > seen ? ABP_TASK_TAKEN : 0;
+  if (slot == NO_CALL || what & ABP_RECORD_OWN) return taken;
+  const int lost = epoch >= tasks->extras[slot].epoch || what & ABP_RECORD_OUTCOME;
+  return lost ? taken | abp_task_lost(tasks, task) : taken;
+}
 
 int abp_task_committed(abp_tasks *tasks, abp_task task, enum abp_task_state state) {
   const uint32_t slot = slot_of(tasks, task);

@@ -51,7 +51,10 @@ EXPORT("returns")
 int32_t returns(abp_tasks *tasks, abp_task task, uint32_t number, enum abp_task_return how) {
   return abp_task_returns(tasks, task, number, how);
 }
-EXPORT("taken") void taken(abp_tasks *tasks, abp_task task) { abp_task_taken(tasks, task); }
+/* What became of a task, by its id. */
+EXPORT("became") enum abp_fate became(abp_tasks *tasks, uint32_t length) {
+  return abp_task_became(tasks, buffer, length);
+}
 EXPORT("fate") enum abp_fate fate(abp_tasks *tasks, abp_task task) {
   return abp_task_fate(tasks, task);
 }
@@ -70,6 +73,14 @@ int32_t artifact(abp_tasks *tasks, abp_task task, uint32_t number, uint32_t leng
   uint32_t place = 0;
   const int what = abp_task_artifact(tasks, task, number, buffer, length, (int)append, &place);
   return what < 0 ? what : (int32_t)((uint32_t)what | place << 2);
+}
+EXPORT("own")
+void own(abp_tasks *tasks, abp_task task, uint32_t epoch, uint32_t others) {
+  abp_task_own(tasks, task, epoch, (int)others);
+}
+EXPORT("read")
+int32_t export_read(abp_tasks *tasks, abp_task task, uint32_t seen, uint32_t epoch, uint32_t what) {
+  return abp_task_read(tasks, task, seen, epoch, (int)what);
 }
 EXPORT("committed")
 int32_t committed(abp_tasks *tasks, abp_task task, enum abp_task_state state) {

@@ -59,6 +59,10 @@ enum rule {
   OTHERS_ARE_UNKNOWN,     /* a taker does not know what became of the work of who was before it */
   LEARNT_IS_STORED,       /* what an executor did after the end of its task is stored, too */
   SILENT_ARE_UNKNOWN,     /* of who is gone before it said so, it is unknown */
+  CANCEL_REPLACES_END,    /* the end that a cancel decides is stored in place of the one before */
+  END_HAS_THE_LEARNT,     /* such an end says what was learnt: that is not stored once more */
+  TAKEN_IS_LOST,          /* who reads that another has taken the task lets go of it */
+  SPOKEN_FOR_IS_LOST,     /* so does who reads that another has said what became of the work */
   RULES
 };
 static const char *const RULE_NAMES[RULES] = {
@@ -67,29 +71,31 @@ static const char *const RULE_NAMES[RULES] = {
     "nobody owns a question", "object before record", "read from a number",  "orphans are sought",
     "index from the log",     "push, then note",      "version in records",  "one process a file",
     "look after silence",     "taker honours wish",   "lost for good",       "full term",
-    "others are unknown",     "learnt is stored",     "silent are unknown"};
+    "others are unknown",     "learnt is stored",     "silent are unknown",  "cancel replaces end",
+    "end has the learnt",     "taken is lost",        "spoken for is lost"};
 
 static const struct point {
   const char *name;
-  enum rule rules[3]; /* up to ALL_RULES */
+  enum rule rules[4]; /* up to ALL_RULES */
 } POINTS[] = {
     {"one log a task is the truth", {EXPECTED_SEQUENCE, INDEX_FROM_THE_LOG}},
     {"the lease is a process's", {LEASE_FROM_SENDING, LOST_FOR_GOOD, FULL_TERM}},
-    {"taking over is a record", {TAKEOVER_IS_A_RECORD, OTHERS_ARE_UNKNOWN}},
-    {"decide, commit, tell", {COMMIT_THEN_TELL, LOOK_AFTER_SILENCE, LEARNT_IS_STORED}},
-    {"a cancel is first a record", {WISH_IS_A_RECORD, TAKER_HONOURS_WISH}},
+    {"taking over is a record", {TAKEOVER_IS_A_RECORD, OTHERS_ARE_UNKNOWN, TAKEN_IS_LOST}},
+    {"decide, commit, tell",
+     {COMMIT_THEN_TELL, LOOK_AFTER_SILENCE, LEARNT_IS_STORED, END_HAS_THE_LEARNT}},
+    {"a cancel is first a record", {WISH_IS_A_RECORD, TAKER_HONOURS_WISH, CANCEL_REPLACES_END}},
     {"artifacts are written behind", {END_AFTER_ARTIFACTS, READ_FROM_A_NUMBER}},
     {"running again", {RUN_AGAIN_IF_SAVED, TAKER_HONOURS_WISH}},
     {"waiting for input is nobody's", {NOBODY_OWNS_A_QUESTION}},
     {"large artifacts", {OBJECT_BEFORE_RECORD}},
     {"readers", {READ_FROM_A_NUMBER}},
-    {"orphans are noticed", {ORPHANS_ARE_SOUGHT, SILENT_ARE_UNKNOWN}},
+    {"orphans are noticed", {ORPHANS_ARE_SOUGHT, SILENT_ARE_UNKNOWN, SPOKEN_FOR_IS_LOST}},
     {"lists by an index", {INDEX_FROM_THE_LOG}},
     {"pushes in the log's order", {PUSH_THEN_NOTE}},
     {"operation: versions side by side", {VERSION_IN_RECORDS}},
     {"one process a file", {ONE_PROCESS_A_FILE}},
 };
-enum { POINT_COUNT = sizeof POINTS / sizeof *POINTS, POINT_RULES = 3 };
+enum { POINT_COUNT = sizeof POINTS / sizeof *POINTS, POINT_RULES = 4 };
 
 enum { PROCESSES = 2, LOG = 12, OUT = 6, NET = 3, TERM = 6, VALID = 4, EPOCHS = 8, ARENA = 24576 };
 
@@ -249,32 +255,31 @@ static void release(struct process *p) {
   p->task = 0;
 }
 
+/* Of what is to be stored, the end is not any more, nor what was learnt since. */
+static void drop_end(struct process *p) {
+  uint8_t kept = 0;
+  for (int i = 0; i < p->outs; i++) {
+    const struct record *one = &p->out[i];
+    const int learnt = one->kind == OUTCOME && holds(END_HAS_THE_LEARNT);
+    if (!learnt && !is_end(one->state)) p->out[kept++] = *one;
+  }
+  memset(p->out + kept, 0, (size_t)(OUT - kept) * sizeof *p->out);
+  p->outs = kept;
+  p->awaited = 0;
+}
+
 static void act(struct process *p, int verdict) {
   if (verdict <= 0) return;
   const int state = verdict >> ABP_TASK_STATE_SHIFT;
   if (verdict & ABP_TASK_ABORT) p->runs = 0;
+  if (verdict & ABP_TASK_REPLACE && holds(CANCEL_REPLACES_END)) drop_end(p);
   if (verdict & ABP_TASK_COMMIT) {
     const int word = is_end(state) ? (int)abp_task_fate(p->tasks, p->task) : ABP_FATE_NONE;
     if (!holds(COMMIT_THEN_TELL)) tell(p, state, word);
     if (!holds(INDEX_FROM_THE_LOG) && is_end(state))
       require(end_of_log() == state, "a list shows what the log says");
-    /* What a wish decides replaces what was decided. */
-    struct record *last = NULL;
-    for (int i = 0; i < p->outs; i++)
-      if (p->out[i].kind == STATE && is_end(p->out[i].state)) last = &p->out[i];
-    if (last) {
-      last->state = (uint8_t)state;
-      last->word = (uint8_t)word;
-      last->id = ++p->ids;
-      p->awaited = 0;
-      /* It says what was learnt by now. */
-      struct record *end = p->out + p->outs;
-      if (end[-1].kind == OUTCOME) *--end = (struct record){0};
-      p->outs = (uint8_t)(end - p->out);
-    } else {
-      const uint8_t kind = state == ABP_TASK_WORKING ? RUN : STATE;
-      enqueue(p, (struct record){.kind = kind, .state = (uint8_t)state, .word = (uint8_t)word});
-    }
+    const uint8_t kind = state == ABP_TASK_WORKING ? RUN : STATE;
+    enqueue(p, (struct record){.kind = kind, .state = (uint8_t)state, .word = (uint8_t)word});
   }
   if (verdict & ABP_TASK_LEARN && holds(LEARNT_IS_STORED)) {
     const uint8_t word = (uint8_t)abp_task_fate(p->tasks, p->task);
@@ -297,7 +302,8 @@ static void adopt(struct process *p, int state) {
   require(abp_task_add(p->tasks, "t", 1, (enum abp_task_state)state, &p->task) == ABP_OK,
           "a task is in a table once");
   require(p->epoch < EPOCHS, "there is room for what runs have come to");
-  if (p->seen_run && holds(OTHERS_ARE_UNKNOWN)) abp_task_taken(p->tasks, p->task);
+  const int others = p->seen_run && holds(OTHERS_ARE_UNKNOWN);
+  abp_task_own(p->tasks, p->task, p->epoch, others);
 }
 
 /* --- The log ---------------------------------------------------------------------------------- */
@@ -373,8 +379,12 @@ static void leave(struct process *p) {
 }
 
 static void receive(struct process *p, const struct record *record, int own) {
-  const int newer = record->epoch > p->seen_epoch;
-  if (newer) {
+  const int spoken_for = record->kind == OUTCOME && holds(SPOKEN_FOR_IS_LOST);
+  const int what = (own ? ABP_RECORD_OWN : 0) | (spoken_for ? ABP_RECORD_OUTCOME : 0);
+  const abp_task task = spoken_for || holds(TAKEN_IS_LOST) ? p->task : 0;
+  const int verdict = abp_task_read(p->tasks, task, p->seen_epoch, record->epoch, what);
+  act(p, verdict);
+  if (verdict & ABP_TASK_TAKEN) {
     p->seen_epoch = record->epoch;
     p->seen_owner = record->by;
     p->quiet = 0;
@@ -390,14 +400,10 @@ static void receive(struct process *p, const struct record *record, int own) {
     if (p->owns) act(p, abp_task_wish(p->tasks, p->task, now.left.grace));
   } else if (record->kind == OUTCOME) {
     if (p->word == ABP_FATE_RUNNING) p->word = record->word;
-    /* Who was taken for gone has nothing more to say. */
-    if (!own) keep_only(p, WISH);
-    if (!own && p->owns) act(p, abp_task_lost(p->tasks, p->task));
-  } else if (own && p->owns && record->epoch == p->epoch) {
-    if (record->kind != ARTIFACT)
-      act(p, abp_task_committed(p->tasks, p->task, (enum abp_task_state)record->state));
-  } else if (p->owns && record->epoch >= p->epoch) {
-    act(p, abp_task_lost(p->tasks, p->task));
+    /* Another has noticed that the owner is gone. */
+    if (!own && !p->owns) keep_only(p, WISH);
+  } else if (own && p->owns && record->kind != ARTIFACT) {
+    act(p, abp_task_committed(p->tasks, p->task, (enum abp_task_state)record->state));
   }
   if (record->kind == STATE && is_end(record->state)) {
     tell(p, record->state, record->word);

@@ -253,7 +253,7 @@ static int expect_cancel(int grace, int repeatable) {
 static int expect_wish(int grace) {
   if (model.gone || !committing() || grace) return expect_cancel(grace, 1);
   model.storing[model.unstored - 1] = (int)(model.said = ABP_TASK_CANCELED);
-  return ABP_TASK_COMMIT | ABP_TASK_WAIT;
+  return ABP_TASK_REPLACE | ABP_TASK_COMMIT | ABP_TASK_WAIT;
 }
 
 static int expect_artifact(int run, int id, int append) {
@@ -301,6 +301,13 @@ static void check_state(void) {
   const int fails = !model.gone && is_end(model.said) && model.said != ABP_TASK_COMPLETED;
   require((int)abp_task_fate(world.tasks, world.task) == (fails ? model.became : ABP_FATE_NONE),
           "what became of the work is what the executor did");
+  const int heard = model.others == HEARD && model.said != ABP_TASK_COMPLETED;
+  const enum abp_fate known = model.gone                         ? ABP_FATE_NONE
+                              : heard                            ? ABP_FATE_UNKNOWN
+                              : fails                            ? model.became
+                              : model.said == ABP_TASK_COMPLETED ? ABP_FATE_FINISHED
+                                                                 : ABP_FATE_RUNNING;
+  require(abp_task_became(world.tasks, "task", 4) == known, "its id says the same");
   require(!world.waiting || (!is_end(model.told) && (model.active || model.unstored)),
           "a cancel that waits has somebody to wait for");
   const int finished = !model.gone && is_end(model.told) && !model.active;
@@ -426,7 +433,7 @@ static void open_world(enum abp_task_state state, int commits, enum others other
   world.tasks = abp_tasks_new(&config, 0);
   if (!world.tasks || abp_task_add(world.tasks, "task", 4, state, &world.task) != ABP_OK) exit(2);
   world.waiting = 0;
-  if (others == TAKEN) abp_task_taken(world.tasks, world.task);
+  if (others == TAKEN) abp_task_own(world.tasks, world.task, 2, 1);
   model = (struct model){
       .said = state, .told = state, .commits = commits, .place = {-1, -1}, .others = (int)others};
 }

@@ -120,8 +120,11 @@ static void only_its_log_ends_a_task_that_is_being_stored(void **state) {
   (void)state;
   for (int event = TE_START; event < TASK_EVENTS; event++) {
     const struct task_step to = step(TASK_COMMITTING, event);
+    const int replaces = ABP_TASK_REPLACE | ABP_TASK_COMMIT;
     assert_int_equal(to.next, TASK_COMMITTING);
-    assert_int_equal(to.owed & ~(ABP_TASK_WAIT | ABP_TASK_COMMIT | ABP_TASK_LEARN), 0);
+    assert_int_equal(to.owed & ~(ABP_TASK_WAIT | ABP_TASK_LEARN | replaces), 0);
+    /* One end is stored: a second one is in the place of the first. */
+    assert_true((to.owed & replaces) == 0 || (to.owed & replaces) == replaces);
   }
 }
 
@@ -341,9 +344,9 @@ static void of_a_task_that_was_another_processs_nothing_is_known(void **state) {
   (void)state;
   abp_tasks *tasks = with_log();
   const abp_task gone = add(tasks, "gone"), again = add(tasks, "again"), none = 0;
-  abp_task_taken(tasks, gone);
-  abp_task_taken(tasks, again);
-  abp_task_taken(tasks, none);
+  abp_task_own(tasks, gone, 2, 1);
+  abp_task_own(tasks, again, 2, 1);
+  abp_task_own(tasks, none, 2, 1);
   abp_task_says(tasks, gone, 0, ABP_TASK_FAILED, 0);
   assert_int_equal(abp_task_fate(tasks, gone), ABP_FATE_UNKNOWN);
   abp_task_start(tasks, again);
@@ -354,6 +357,56 @@ static void of_a_task_that_was_another_processs_nothing_is_known(void **state) {
   abp_tasks_free(tasks);
 }
 
+static abp_fate became(const abp_tasks *tasks, const char *id) {
+  return abp_task_became(tasks, id, (uint32_t)strlen(id));
+}
+
+static void what_became_of_a_task_is_known_by_its_id_as_long_as_it_is_remembered(void **state) {
+  (void)state;
+  const abp_tasks_config config = {.remembered = 2, .commits = 1};
+  abp_tasks *tasks = abp_tasks_new(&config, 0);
+  const abp_task done = run(tasks, "done"), stops = run(tasks, "stops"), waits = add(tasks, "new");
+  abp_task ignored;
+  assert_int_equal(abp_task_add(tasks, "heard", 5, ABP_TASK_UNKNOWN, &ignored), ABP_OK);
+  assert_int_equal(became(tasks, "done"), ABP_FATE_RUNNING);
+  assert_int_equal(became(tasks, "heard"), ABP_FATE_UNKNOWN);
+  assert_int_equal(became(tasks, "none"), ABP_FATE_NONE);
+  abp_task_returns(tasks, done, 1, ABP_TASK_RETURNED);
+  assert_int_equal(became(tasks, "done"), ABP_FATE_FINISHED);
+  abp_task_committed(tasks, done, ABP_TASK_COMPLETED);
+  abp_task_cancel(tasks, stops, 0, 1);
+  abp_task_committed(tasks, stops, ABP_TASK_CANCELED);
+  assert_int_equal(became(tasks, "stops"), ABP_FATE_RUNNING);
+  abp_task_returns(tasks, stops, 1, ABP_TASK_STOPPED);
+  assert_int_equal(became(tasks, "stops"), ABP_FATE_STOPPED);
+  abp_task_cancel(tasks, waits, 0, 1);
+  abp_task_committed(tasks, waits, ABP_TASK_CANCELED);
+  assert_int_equal(became(tasks, "new"), ABP_FATE_UNSTARTED);
+  assert_int_equal(abp_tasks_next(tasks, &ignored), ABP_TASK_FORGET);
+  assert_int_equal(became(tasks, "done"), ABP_FATE_NONE);
+  abp_tasks_free(tasks);
+}
+
+static void a_record_says_who_owns_the_task_and_who_does_no_longer(void **state) {
+  (void)state;
+  const int gone = ABP_TASK_ABORT | ABP_TASK_FORGET;
+  abp_tasks *tasks = with_log();
+  const abp_task task = run(tasks, "task"), ends = run(tasks, "ends");
+  abp_task_own(tasks, task, 2, 0);
+  abp_task_own(tasks, ends, 2, 0);
+  assert_int_equal(abp_task_read(tasks, task, 1, 2, ABP_RECORD_OWN), ABP_TASK_TAKEN);
+  assert_int_equal(abp_task_read(tasks, task, 2, 2, ABP_RECORD_OWN), 0);
+  /* Of who owned it before, and of what anybody may write. */
+  assert_int_equal(abp_task_read(tasks, task, 2, 1, 0), 0);
+  assert_int_equal(abp_task_read(tasks, task, 2, 0, 0), 0);
+  assert_int_equal(abp_task_read(tasks, ends, 2, 0, ABP_RECORD_OWN | ABP_RECORD_OUTCOME), 0);
+  assert_int_equal(abp_task_read(tasks, ends, 2, 0, ABP_RECORD_OUTCOME), gone);
+  /* Another took it at the same time, and was first; or has taken it since. */
+  assert_int_equal(abp_task_read(tasks, task, 1, 2, 0), ABP_TASK_TAKEN | gone);
+  assert_int_equal(abp_task_read(tasks, task, 2, 3, 0), ABP_TASK_TAKEN);
+  abp_tasks_free(tasks);
+}
+
 static void a_cancel_that_is_stored_first_decides(void **state) {
   (void)state;
   abp_tasks *tasks = with_log();
@@ -361,7 +414,7 @@ static void a_cancel_that_is_stored_first_decides(void **state) {
   abp_task_returns(tasks, now, 1, 0);
   abp_task_returns(tasks, asked, 1, 0);
   const int wish = abp_task_wish(tasks, now, 0);
-  assert_int_equal(bits(wish), ABP_TASK_COMMIT | ABP_TASK_WAIT);
+  assert_int_equal(bits(wish), ABP_TASK_REPLACE | ABP_TASK_COMMIT | ABP_TASK_WAIT);
   assert_int_equal(about(wish), ABP_TASK_CANCELED);
   assert_int_equal(abp_task_committed(tasks, now, ABP_TASK_COMPLETED), ABP_E_STATE);
   assert_true(abp_task_committed(tasks, now, ABP_TASK_CANCELED) & ABP_TASK_SETTLE);
@@ -788,6 +841,8 @@ int main(void) {
       cmocka_unit_test(a_state_is_told_when_it_is_stored),
       cmocka_unit_test(a_cancel_waits_for_what_is_being_stored_and_gets_its_truth),
       cmocka_unit_test(of_a_task_that_was_another_processs_nothing_is_known),
+      cmocka_unit_test(what_became_of_a_task_is_known_by_its_id_as_long_as_it_is_remembered),
+      cmocka_unit_test(a_record_says_who_owns_the_task_and_who_does_no_longer),
       cmocka_unit_test(a_cancel_that_is_stored_first_decides),
       cmocka_unit_test(a_task_that_is_cancelled_before_its_run_is_stored_does_not_run),
       cmocka_unit_test(a_question_is_answered_when_it_has_been_told),

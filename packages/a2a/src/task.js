@@ -250,8 +250,8 @@ const ENDS = {
  * @returns {Status}
  */
 export function withOutcome(task, status, fate, said) {
-  if (!fate) return status;
-  const text = ENDS[status.state] ?? '';
+  const text = ENDS[status.state];
+  if (!text || !fate) return status;
   const { message = messageOf(aboutOf(task), { parts: [{ text }] }) } = status;
   const metadata = { ...outcomeOf(fate, said), ...message.metadata };
   return { ...status, message: { ...message, metadata } };

@@ -1,7 +1,7 @@
 // Generated from src/abp_tasks.h and wasm/tasks_boundary.c by wasm/generate-boundary.mjs: change those instead.
 
 /** The digest of this file. The module must have the same: see js/driver/instance.js. */
-export const ABI = 1313308093;
+export const ABI = 826263864;
 
 /** @import { Brand, Pointer } from '../../../js/driver/instance.js' */
 
@@ -14,6 +14,7 @@ export const ABI = 1313308093;
 /** @typedef {Brand<'abp_watch_end'>} WatchEnd */
 /** @typedef {Brand<'abp_task_return'>} TaskReturn */
 /** @typedef {Brand<'abp_task_saying'>} TaskSaying */
+/** @typedef {Brand<'abp_task_record'>} TaskRecord */
 /** @typedef {Brand<'abp_task_artifact'>} TaskArtifact */
 /** @typedef {Brand<'abp_task_count'>} TaskCount */
 
@@ -38,6 +39,8 @@ export const TASK_FORGET = /** @type {TaskVerdict} */ (256);
 export const TASK_COMMIT = /** @type {TaskVerdict} */ (512);
 export const TASK_PARK = /** @type {TaskVerdict} */ (1024);
 export const TASK_LEARN = /** @type {TaskVerdict} */ (8192);
+export const TASK_REPLACE = /** @type {TaskVerdict} */ (16384);
+export const TASK_TAKEN = /** @type {TaskVerdict} */ (32768);
 export const WATCH_CANCEL = /** @type {TaskVerdict} */ (2048);
 export const WATCH_CLOSE = /** @type {TaskVerdict} */ (4096);
 export const WATCH_STEP_SHIFT = 16;
@@ -66,6 +69,8 @@ export const TASK_STOPPED = /** @type {TaskReturn} */ (2);
 export const TASK_UNSURE = /** @type {TaskReturn} */ (3);
 export const TASK_NEWS = /** @type {TaskSaying} */ (1);
 export const TASK_SNAPSHOT = /** @type {TaskSaying} */ (2);
+export const RECORD_OWN = /** @type {TaskRecord} */ (1);
+export const RECORD_OUTCOME = /** @type {TaskRecord} */ (2);
 export const ARTIFACT_DROP = /** @type {TaskArtifact} */ (0);
 export const ARTIFACT_CREATE = /** @type {TaskArtifact} */ (1);
 export const ARTIFACT_REPLACE = /** @type {TaskArtifact} */ (2);
@@ -129,11 +134,13 @@ export const CONFIG = {
  * @property {(tasks: Pointer<'abp_tasks'>, task: Task) => number} run
  * @property {(tasks: Pointer<'abp_tasks'>, task: Task, number: number, state: TaskState, what: number) => number} says
  * @property {(tasks: Pointer<'abp_tasks'>, task: Task, number: number, how: TaskReturn) => number} returns
- * @property {(tasks: Pointer<'abp_tasks'>, task: Task) => void} taken
+ * @property {(tasks: Pointer<'abp_tasks'>, length: number) => Fate} became
  * @property {(tasks: Pointer<'abp_tasks'>, task: Task) => Fate} fate
  * @property {(tasks: Pointer<'abp_tasks'>, task: Task, grace_ms: number, repeatable: number) => number} cancel
  * @property {(tasks: Pointer<'abp_tasks'>, task: Task, lasting: number) => number} subscribe
  * @property {(tasks: Pointer<'abp_tasks'>, task: Task, number: number, length: number, append: number) => number} artifact
+ * @property {(tasks: Pointer<'abp_tasks'>, task: Task, epoch: number, others: number) => void} own
+ * @property {(tasks: Pointer<'abp_tasks'>, task: Task, seen: number, epoch: number, what: number) => number} read
  * @property {(tasks: Pointer<'abp_tasks'>, task: Task, state: TaskState) => number} committed
  * @property {(tasks: Pointer<'abp_tasks'>, task: Task, grace_ms: number) => number} wish
  * @property {(tasks: Pointer<'abp_tasks'>, task: Task) => number} lost

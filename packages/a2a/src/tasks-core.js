@@ -169,14 +169,16 @@ export class TaskTable extends CoreDriver {
     return this.feed((x, table) => x.returns(table, task, run, how));
   }
 
-  /** Another process has worked on the task. @param {tasks.Task} task */
-  taken(task) {
-    this.feed((x, table) => x.taken(table, task));
-  }
-
   /** @param {tasks.Task} task @returns {abp.Fate} what became of its work, if it ends otherwise than completed */
   fate(task) {
     return /** @type {abp.Fate} */ (this.feed((x, table) => x.fate(table, task)));
+  }
+
+  /** @param {unknown} id @returns {abp.Fate} what became of the task; `FATE_NONE` if it is not known, or any more */
+  became(id) {
+    return /** @type {abp.Fate} */ (
+      this.feed((x, table) => x.became(table, this.core.writeId(id)))
+    );
   }
 
   /** @param {tasks.Task} task @param {number} grace ms @param {boolean} repeatable */
@@ -195,6 +197,23 @@ export class TaskTable extends CoreDriver {
     return this.feed((x, table) =>
       x.artifact(table, task, run, this.core.writeId(id), Number(append)),
     );
+  }
+
+  /** This process takes a task. @param {tasks.Task} task @param {number} epoch @param {boolean} others whether another has worked on it */
+  own(task, epoch, others) {
+    this.feed((x, table) => x.own(table, task, epoch, Number(others)));
+  }
+
+  /**
+   * A record of its log was read.
+   * @param {tasks.Task | undefined} task if this process owns it
+   * @param {number} seen the highest epoch of the records before
+   * @param {number} epoch its own
+   * @param {number} what `RECORD_OWN`, `RECORD_OUTCOME`
+   */
+  read(task, seen, epoch, what) {
+    const of = task ?? /** @type {tasks.Task} */ (0);
+    return this.feed((x, table) => x.read(table, of, seen, epoch, what));
   }
 
   /** The oldest state that is not stored yet is now. @param {tasks.Task} task @param {tasks.TaskState} state */

@@ -167,6 +167,69 @@ test('however often a task is cancelled, that waits once', async (t) => {
   go.resolve();
 });
 
+/** What the log of a task says of its end and of its work. */
+const endsOf = async (backend, id) =>
+  (await backend.read(id, 0))
+    .flatMap(({ data }) => JSON.parse(data).e)
+    .map(({ k, status, metadata = status?.message?.metadata }) => [k, status?.state, metadata])
+    .filter(([k, state]) => k === 'outcome' || (k === 'status' && state !== 'working'));
+
+/** A cancel that another process stores while the end of a task is on its way. */
+async function storeWish(backend, id) {
+  const { seq } = (await backend.read(id, 0)).at(-1);
+  const e = [{ k: 'wish' }];
+  return backend.append(id, JSON.stringify({ v: 1, id: 'w', by: 'other', epoch: 0, e }), seq);
+}
+
+test('a cancel that is stored before the end of its task decides how it ends, and that is the only end', async (t) => {
+  const go = deferred();
+  let kept;
+  const held = heldBackend((backend) => {
+    kept = backend;
+    return {};
+  });
+  const execute = () => go.promise.then(() => {});
+  const { agent, url, close } = await serve(execute, {
+    store: taskStore({ backend: held.backend }),
+  });
+  t.after(close);
+  const { id } = (await tell(url, 'go', later)).result.task;
+  held.hold();
+  go.resolve();
+  while (agent.counters.outbox !== 1) await new Promise(setImmediate);
+  await storeWish(kept, id);
+  held.release();
+  while (agent.counters.owned) await new Promise(setImmediate);
+  assert.deepEqual(await endsOf(kept, id), [['status', 'canceled', { outcome: 'finished' }]]);
+});
+
+test('an end that another cancel decides says what was learnt by then, once', async (t) => {
+  const go = deferred();
+  let kept;
+  const held = heldBackend((backend) => {
+    kept = backend;
+    return {};
+  });
+  const execute = ({ signal }) => go.promise.then(() => signal.throwIfAborted());
+  const { agent, url, close } = await serve(execute, {
+    store: taskStore({ backend: held.backend }),
+  });
+  t.after(close);
+  const { id } = (await tell(url, 'go', later)).result.task;
+  const stream = await open(url, V1.resubscribe, { id }, V1.headers);
+  await stream.next();
+  held.hold();
+  await storeWish(kept, id);
+  // The end that the first cancel decides, and what becomes of the work after it.
+  while (agent.counters.outbox !== 1) await new Promise(setImmediate);
+  go.resolve();
+  while (agent.counters.outbox !== 2) await new Promise(setImmediate);
+  await storeWish(kept, id);
+  held.release();
+  while (agent.counters.owned) await new Promise(setImmediate);
+  assert.deepEqual(await endsOf(kept, id), [['status', 'canceled', { outcome: 'stopped' }]]);
+});
+
 test('a stream of chunks waits until there is room, and none is lost', async (t) => {
   let most = 0;
   let served;

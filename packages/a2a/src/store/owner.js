@@ -66,6 +66,8 @@ export class Owner {
     this.handle = handle;
     this.#lease = lease;
     this.epoch = replica.epoch + 1;
+    // Somebody may be at work, unless the last run has left a question and returned.
+    this.table.own(handle, this.epoch, replica.attempt > 0 && !replica.rested);
     replica.owner = this;
   }
 
@@ -107,7 +109,11 @@ export class Owner {
   act(verdict, { reported, status, reason, run } = {}) {
     if (verdict <= 0) return;
     if (verdict & core.TASK_ABORT) this.context?.abort(reason);
-    const { entry } = this.#replica;
+    const { id, entry } = this.#replica;
+    if (verdict & core.TASK_REPLACE) {
+      const end = this.#queue.findLast(({ event }) => event.k === 'status');
+      this.#keep((one) => one !== end && one.event.k !== 'outcome');
+    }
     if (verdict & core.TASK_COMMIT) {
       const state = verdict >> core.TASK_STATE_SHIFT;
       let shown = /** @type {Status} */ ({
@@ -115,27 +121,16 @@ export class Owner {
         timestamp: new Date().toISOString(),
         ...(reported === state && status),
       });
-      if (entry) shown = withOutcome(entry.task, shown, this.table.fate(this.handle), entry.said);
-      /** @type {TaskEvent} */
-      const event = /** @type {TaskEvent} */ (
-        run ? { k: 'run', status: shown, ...run } : { k: 'status', status: shown }
+      if (entry && ended(/** @type {core.TaskState} */ (state)))
+        shown = withOutcome(entry.task, shown, this.table.became(id), entry.said);
+      this.#push(
+        /** @type {TaskEvent} */ (
+          run ? { k: 'run', status: shown, ...run } : { k: 'status', status: shown }
+        ),
       );
-      // What a cancel decides replaces what was decided.
-      const last = this.#queue.findIndex(({ event: one }) => endsTask(one));
-      if (last < 0) this.#push(event);
-      else {
-        this.#grow(-sizeOf(this.#queue[last]));
-        this.#queue[last] = queued(event);
-        this.#grow(sizeOf(this.#queue[last]));
-        // It says what has been learnt by now.
-        this.#drop(({ k }) => k === 'outcome');
-      }
     }
     if (verdict & core.TASK_LEARN)
-      this.#push({
-        k: 'outcome',
-        metadata: outcomeOf(this.table.fate(this.handle), entry?.said),
-      });
+      this.#push({ k: 'outcome', metadata: outcomeOf(this.table.became(id), entry?.said) });
     if (verdict & core.TASK_START) {
       // Who woke from a pause looks at its lease first: nothing begins under one that has run out.
       if (this.#lease.valid) this.#logs.host.run(this.#replica, this, this.#next);
@@ -168,10 +163,10 @@ export class Owner {
     this.#logs.wait(by);
   }
 
-  /** Some events are not to be stored any more. @param {(event: TaskEvent) => boolean} which */
-  #drop(which) {
-    for (const one of this.#queue) if (which(one.event)) this.#grow(-sizeOf(one));
-    this.#queue = this.#queue.filter(({ event }) => !which(event));
+  /** The others are not to be stored any more. @param {(one: Queued) => boolean} which */
+  #keep(which) {
+    for (const one of this.#queue) if (!which(one)) this.#grow(-sizeOf(one));
+    this.#queue = this.#queue.filter(which);
   }
 
   /** Resolves when all that was decided so far is stored. Rejects when this process no longer owns the task. */
@@ -274,11 +269,10 @@ export class Owner {
   committed(event) {
     if (this.#gone) return;
     if (event.k === 'run' || event.k === 'status') {
-      const state = readState(event.status.state);
-      const verdict = this.table.committed(this.handle, state);
-      if (ended(state)) {
+      const verdict = this.table.committed(this.handle, readState(event.status.state));
+      if (verdict > 0 && verdict & core.TASK_END) {
         this.#over = true;
-        this.#drop(({ k }) => k !== 'outcome');
+        this.#keep((one) => one.event.k === 'outcome');
       }
       this.act(verdict & ~core.TASK_TELL);
       this.onStored?.();
@@ -305,19 +299,16 @@ export class Owner {
       this.#flushing.clear();
     }
     if (this.#gone || this.context || this.#queue.length > 0) return;
-    if (this.#over || this.#replica.rested) this.#leave();
+    if (this.#over || this.#replica.rested) this.lose();
     // Whoever takes the task knows then that nobody works on it.
     else if (this.#replica.asks) this.#push({ k: 'rest' });
-  }
-
-  #leave() {
-    this.act(this.table.lost(this.handle));
   }
 
   /** Somebody else owns the task, or nobody. @param {AbpError} [why] */
   lose(why = lostError()) {
     if (this.#gone) return;
-    this.act(this.table.lost(this.handle), { reason: why.message });
+    // The task is let go of also where the core has failed, which says nothing.
+    this.act(this.table.lost(this.handle) | core.TASK_FORGET, { reason: why.message });
     this.onLost?.(why);
   }
 
@@ -347,9 +338,6 @@ export class Owner {
 
 const lostError = () =>
   new AbpError('ABORTED', 'This process does not own the task any more', { retryable: true });
-
-/** @param {TaskEvent} event */
-const endsTask = (event) => event.k === 'status' && ended(readState(event.status.state));
 
 /** @param {TaskEvent} event @returns {Queued} */
 const queued = (event) => ({ event, text: JSON.stringify(event) });

@@ -1,6 +1,7 @@
 /** One task, as its log has it. Whatever is told of the task is told when its record is read here, at its owner, too. */
 import { invokeReportingErrors } from '../../../../js/common/errors.js';
 import * as abp from '../../../../js/driver/abp-boundary.js';
+import * as core from '../tasks-boundary.js';
 import { reused } from '../repeats.js';
 import { MAX_HISTORY_MESSAGES } from '../task.js';
 import { printNumber, readRecord, requireKinds } from './records.js';
@@ -211,11 +212,11 @@ export class Replica {
     const { owner } = this;
     if (own) owner?.stored();
     else owner?.passed();
-    // Whoever takes a task says so with a record: nothing that its owner before decided is stored any more. Nor does an
-    // owner say what became of the work where others have taken it for gone, and said that they do not know.
-    const replaced = !!owner && (epoch >= owner.epoch || events.some(({ k }) => k === 'outcome'));
-    if (replaced && !own) owner.lose();
-    if (epoch > this.epoch) {
+    const outcome = events.some(({ k }) => k === 'outcome');
+    const what = (own ? core.RECORD_OWN : 0) | (outcome ? core.RECORD_OUTCOME : 0);
+    const verdict = this.#logs.table.read(owner?.handle, this.epoch, epoch, what);
+    if (verdict & core.TASK_FORGET) owner?.lose();
+    if (verdict & core.TASK_TAKEN) {
       this.epoch = epoch;
       this.by = by;
     }

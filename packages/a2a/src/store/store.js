@@ -473,7 +473,6 @@ export class TaskLogs {
   #own(replica, state, lease) {
     const handle = this.table.add(replica.id, state);
     if (handle <= 0) throw this.host.busy();
-    if (replica.attempt > 0 && !replica.rested) this.table.taken(/** @type {core.Task} */ (handle));
     const owner = new Owner(this, replica, /** @type {core.Task} */ (handle), lease);
     this.#owners.set(owner.handle, owner);
     replica.watch();

@@ -166,7 +166,8 @@ typedef struct abp_tasks_config {
 
   uint32_t commits; /* 1: states are stored before they are told; abp_task_committed() */
   /* Of a client that watches tasks, in ms: */
-  uint32_t grace_ms;  /* for an agent to end a task after its cancel */
+  uint32_t grace_ms;  /* for an agent to end a task after its cancel; for an executor, after its
+                         lease */
   uint32_t linger_ms; /* for a stream to end after its task, or after its cancel was answered */
   uint32_t retry_ms;  /* before a second attempt; each time twice as long, up to 30 s */
   uint32_t outage_ms; /* that an agent may be out of reach */
@@ -215,6 +216,12 @@ abp_fate abp_task_became(const abp_tasks *tasks, const char *id, uint32_t length
  * canceled task may be cancelled again, and is answered as it is. Always one of ACK, WAIT, NAK.
  * Errors: ABP_E_STATE for a void handle. */
 int abp_task_cancel(abp_tasks *tasks, abp_task task, uint32_t grace_ms, int repeatable);
+
+/* Whoever began the task has to ask for it: a task whose lease of `ms` runs out is cancelled, as by
+ * abp_task_cancel() with `grace_ms` of the configuration; abp_tasks_next() says so. Each call
+ * begins the lease again, and 0 is no end of it. No lease counts while a task is cancelled, or asks
+ * for something and no executor runs. A void handle is left alone. */
+void abp_task_lease(abp_tasks *tasks, abp_task task, uint32_t ms);
 
 /* Somebody wants to read the task's events. TELL: send the task as it stands, and then what comes;
  * with END, nothing comes, since it waits for input and the version of the reader is one that ends

@@ -17,6 +17,9 @@
 /* The two kinds of keys in one table, in place of a call's two directions. */
 enum { TASK_KEY, ARTIFACT_KEY = CALL_OUT };
 
+/* What a verdict says to whoever cancels. */
+enum { CANCEL_ANSWERS = ABP_TASK_ACK | ABP_TASK_WAIT | ABP_TASK_NAK };
+
 /* Who else has worked on a task: an agent's other process, or the agent that a client hears of. */
 enum { TAKEN = 1, HEARD };
 
@@ -37,6 +40,7 @@ struct abp_tasks {
     uint8_t how;    /* the event by which the latest run that has begun returned */
     uint32_t begun; /* that run */
     uint32_t epoch; /* how often the task was taken, this time included; 0 without a log */
+    uint64_t lease; /* until when somebody has to ask for it; 0 is for ever */
   } * extras;
   uint32_t room;         /* of extras */
   struct watch *watches; /* by slot, for those that a client watches; NULL without any */
@@ -140,7 +144,8 @@ static int finished(const abp_tasks *tasks, uint32_t slot) {
 }
 
 /* A task that waits for an answer, and that nobody works on, waits for as long as a finished one is
- * remembered. A client does not end the tasks that it hears of: they have no runs. */
+ * remembered; others run until their lease is over. A client does not end the tasks that it hears
+ * of: they have no runs. */
 static void set_patience(abp_tasks *tasks, uint32_t slot) {
   const enum abp_task_state state = state_of(tasks, slot);
   const struct extra *extra = &tasks->extras[slot];
@@ -148,6 +153,8 @@ static void set_patience(abp_tasks *tasks, uint32_t slot) {
   if (state == TASK_CANCELING || watch_of(tasks, slot)) return; /* another timer runs */
   if (asks && extra->run && !extra->active)
     table_set_timer(&tasks->table, slot, tasks->now + tasks->config.remember_ms);
+  else if (extra->lease && !abp_task_ended(state))
+    table_set_timer(&tasks->table, slot, extra->lease);
   else
     table_clear_timer(&tasks->table, slot);
 }
@@ -328,14 +335,25 @@ abp_fate abp_task_became(const abp_tasks *tasks, const char *id, uint32_t length
 int abp_task_cancel(abp_tasks *tasks, abp_task task, uint32_t grace_ms, int repeatable) {
   const uint32_t slot = slot_of(tasks, task);
   if (slot == NO_CALL) return ABP_E_STATE;
+  struct extra *extra = &tasks->extras[slot];
+  if (extra->lease) {
+    extra->lease = 0;
+    table_clear_timer(&tasks->table, slot);
+  }
   /* Where nothing runs, or what is to run has not begun, there is nobody to wait for. */
-  const struct extra *extra = &tasks->extras[slot];
   const int asks = grace_ms && extra->active && !extra->starts;
   int verdict = step(tasks, slot, asks ? TE_ASK : TE_CANCEL);
   if (state_of(tasks, slot) == TASK_CANCELING && !table_call(&tasks->table, slot)->timer)
     table_set_timer(&tasks->table, slot, tasks->now + grace_ms);
   if ((verdict & TASK_AGAIN) == TASK_AGAIN) verdict &= repeatable ? ~ABP_TASK_NAK : ~ABP_TASK_ACK;
   return verdict;
+}
+
+void abp_task_lease(abp_tasks *tasks, abp_task task, uint32_t ms) {
+  const uint32_t slot = slot_of(tasks, task);
+  if (slot == NO_CALL || state_of(tasks, slot) == TASK_CANCELING) return;
+  tasks->extras[slot].lease = ms ? tasks->now + ms : 0;
+  set_patience(tasks, slot);
 }
 
 int abp_task_subscribe(const abp_tasks *tasks, abp_task task, int lasting) {
@@ -482,8 +500,14 @@ int abp_tasks_next(abp_tasks *tasks, abp_task *task) {
     const uint32_t slot = table->timers[0];
     *task = handle(tasks, slot);
     struct watch *watch = watch_of(tasks, slot);
-    const int verdict =
-        watch ? watched(tasks, slot, watch_due(watch, tasks->now)) : step(tasks, slot, TE_GRACE);
+    const uint64_t lease = tasks->extras[slot].lease;
+    int verdict;
+    if (watch)
+      verdict = watched(tasks, slot, watch_due(watch, tasks->now));
+    else if (lease && lease <= tasks->now) /* nobody has asked, so nobody is answered */
+      verdict = abp_task_cancel(tasks, *task, tasks->config.grace_ms, 1) & ~CANCEL_ANSWERS;
+    else
+      verdict = step(tasks, slot, TE_GRACE);
     if (verdict) return verdict;
   }
   const struct call_list *memory = &table->memory;

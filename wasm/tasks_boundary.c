@@ -62,6 +62,9 @@ EXPORT("cancel")
 int32_t cancel(abp_tasks *tasks, abp_task task, uint32_t grace_ms, uint32_t repeatable) {
   return abp_task_cancel(tasks, task, grace_ms, (int)repeatable);
 }
+EXPORT("lease") void lease(abp_tasks *tasks, abp_task task, uint32_t ms) {
+  abp_task_lease(tasks, task, ms);
+}
 EXPORT("subscribe")
 int32_t subscribe(abp_tasks *tasks, abp_task task, uint32_t lasting) {
   return abp_task_subscribe(tasks, task, (int)lasting);

@@ -277,6 +277,59 @@ static void a_question_that_nobody_answers_ends_its_task(void **state) {
   abp_tasks_free(tasks);
 }
 
+static void a_task_that_nobody_asks_for_is_cancelled(void **state) {
+  (void)state;
+  const abp_tasks_config config = {.grace_ms = 30};
+  abp_tasks *tasks = abp_tasks_new(&config, 0);
+  const abp_task a = add(tasks, "a"), b = add(tasks, "b"), asks = add(tasks, "asks");
+  abp_task due = 0;
+  abp_task_start(tasks, a);
+  abp_task_start(tasks, b);
+  abp_task_start(tasks, asks);
+  abp_task_lease(tasks, a, 100);
+  abp_task_lease(tasks, b, 100);
+  abp_task_lease(tasks, asks, 120);
+  assert_int_equal(abp_tasks_wake(tasks), 100);
+  abp_tasks_advance(tasks, 60);
+  abp_task_lease(tasks, a, 100);                          /* somebody asks */
+  abp_task_lease(tasks, b, 0);                            /* and waits */
+  abp_task_says(tasks, a, 1, ABP_TASK_INPUT_REQUIRED, 0); /* a step keeps the lease */
+  abp_task_says(tasks, a, 1, ABP_TASK_WORKING, 0);
+  abp_task_says(tasks, asks, 1, ABP_TASK_INPUT_REQUIRED, 0);
+  assert_int_equal(abp_tasks_next(tasks, &due), 0);
+  abp_tasks_advance(tasks, 120);
+  /* Its executor runs, but waits for whoever is gone. */
+  const int all = ABP_TASK_TELL | ABP_TASK_ABORT | ABP_TASK_SETTLE | ABP_TASK_END;
+  const int ends = all | ABP_TASK_CANCELED << ABP_TASK_STATE_SHIFT;
+  assert_int_equal(abp_tasks_next(tasks, &due), ends);
+  assert_int_equal(due, asks);
+  assert_int_equal(abp_tasks_next(tasks, &due), 0);
+  assert_int_equal(abp_tasks_wake(tasks), 160);
+  abp_tasks_advance(tasks, 170);
+  const int stops = ABP_TASK_ABORT | ABP_TASK_WORKING << ABP_TASK_STATE_SHIFT;
+  assert_int_equal(abp_tasks_next(tasks, &due), stops);
+  assert_int_equal(due, a);
+  assert_int_equal(abp_tasks_next(tasks, &due), 0);
+  abp_task_lease(tasks, a, 1); /* too late: the executor has its grace period */
+  assert_int_equal(abp_tasks_wake(tasks), 200);
+  abp_tasks_advance(tasks, 200);
+  assert_true(abp_tasks_next(tasks, &due) & ABP_TASK_SETTLE);
+  assert_int_equal(abp_task_state(tasks, a), ABP_TASK_CANCELED);
+  /* A cancel ends the lease, and has a grace period of its own. */
+  abp_task_lease(tasks, b, 100);
+  assert_true(abp_task_cancel(tasks, b, 500, 1) & ABP_TASK_WAIT);
+  assert_int_equal(abp_tasks_wake(tasks), 700);
+  abp_task_says(tasks, b, 1, ABP_TASK_COMPLETED, 0);
+  abp_task_returns(tasks, b, 1, 0);
+  abp_task_lease(tasks, b, 5); /* of a task that has ended */
+  abp_tasks_advance(tasks, 210);
+  assert_int_equal(abp_tasks_next(tasks, &due), 0);
+  assert_int_equal(abp_task_state(tasks, b), ABP_TASK_COMPLETED);
+  abp_task_forget(tasks, b);
+  abp_task_lease(tasks, b, 5); /* a void handle */
+  abp_tasks_free(tasks);
+}
+
 /* --- A log outside ---------------------------------------------------------------------------- */
 
 static int bits(int verdict) { return verdict & ((1 << ABP_TASK_STATE_SHIFT) - 1); }
@@ -838,6 +891,7 @@ int main(void) {
       cmocka_unit_test(the_oldest_finished_tasks_are_forgotten_first),
       cmocka_unit_test(grace_periods_end_in_their_order),
       cmocka_unit_test(a_question_that_nobody_answers_ends_its_task),
+      cmocka_unit_test(a_task_that_nobody_asks_for_is_cancelled),
       cmocka_unit_test(a_state_is_told_when_it_is_stored),
       cmocka_unit_test(a_cancel_waits_for_what_is_being_stored_and_gets_its_truth),
       cmocka_unit_test(of_a_task_that_was_another_processs_nothing_is_known),

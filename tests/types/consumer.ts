@@ -25,6 +25,7 @@ import { calls, connection } from 'abp-bridge/svelte';
 import { useCall as useVueCall, useConnection as useVueConnection } from 'abp-bridge/vue';
 import { shallowRef } from 'vue';
 import { callsTool, settled } from 'abp-bridge/settled';
+import { Tasks, ready as tasksReady } from 'abp-bridge/tasks';
 import { warnings } from 'abp-bridge/warnings';
 import { connectTools, webmcp } from 'abp-bridge/webmcp';
 import { fromOrigins, webSocketTransport } from 'abp-bridge/websocket';
@@ -317,6 +318,17 @@ export function frameworks(iframe: { current: HTMLIFrameElement | null }) {
   writer.subscribe((state) => console.log(state.client?.app?.name));
   pdf.subscribe(({ pending }) => console.log(pending));
   return pdf.call();
+}
+
+export async function tableOfTasks() {
+  await tasksReady();
+  const tasks = new Tasks<{ name: string; onAbort(): void; onState(): void }>({ maxTasks: 8 });
+  const task = tasks.begin('id', { name: 'x', onAbort() {}, onState() {} });
+  task?.says('input-required');
+  task?.lease(1000);
+  // @ts-expect-error there is no such state
+  task?.says('input_required');
+  return [task?.state === 'working', tasks.find('id')?.name.length];
 }
 
 export function stored(backend: Backend) {

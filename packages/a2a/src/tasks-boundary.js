@@ -137,6 +137,7 @@ export const CONFIG = {
  * @property {(tasks: Pointer<'abp_tasks'>, length: number) => Fate} became
  * @property {(tasks: Pointer<'abp_tasks'>, task: Task) => Fate} fate
  * @property {(tasks: Pointer<'abp_tasks'>, task: Task, grace_ms: number, repeatable: number) => number} cancel
+ * @property {(tasks: Pointer<'abp_tasks'>, task: Task, ms: number) => void} lease
  * @property {(tasks: Pointer<'abp_tasks'>, task: Task, lasting: number) => number} subscribe
  * @property {(tasks: Pointer<'abp_tasks'>, task: Task, number: number, length: number, append: number) => number} artifact
  * @property {(tasks: Pointer<'abp_tasks'>, task: Task, epoch: number, others: number) => void} own

@@ -186,6 +186,17 @@ export class TaskTable extends CoreDriver {
     return this.feed((x, table) => x.cancel(table, task, grace, Number(repeatable)));
   }
 
+  /** @param {tasks.Task} task @returns {tasks.TaskState} as it was told; `TASK_UNKNOWN` for one that is forgotten */
+  state(task) {
+    return /** @type {tasks.TaskState} */ (this.feed((x, table) => x.state(table, task)));
+  }
+
+  /** Whoever began it has to ask for it within so long. @param {tasks.Task} task @param {number} ms 0 is for ever */
+  lease(task, ms) {
+    this.tick();
+    this.feed((x, table) => x.lease(table, task, ms));
+  }
+
   /**
    * @param {tasks.Task} task
    * @param {number} run

@@ -7,7 +7,7 @@ import { takeProfile } from './profile-socket.js';
 import { cancelled, shareApp } from './shared-app.js';
 import { SocketWay } from './socket-way.js';
 import { callStreamed } from './streamed.js';
-import { unlessAborted } from './unless-aborted.js';
+import { unlessAborted } from './waiting.js';
 
 /**
  * @typedef {import('abp-bridge').Client} Client

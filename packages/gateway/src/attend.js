@@ -8,8 +8,8 @@ import { cleanText } from './texts.js';
 const PING_TIMEOUT = 1000;
 
 /**
- * @typedef {import('./run.js').Run} Run
- * @typedef {import('./mcp-client.js').Context} Context
+ * @typedef {import('./runs.js').Run} Run
+ * @typedef {import('./mcp-server.js').Context} Context
  */
 
 /**
@@ -28,7 +28,7 @@ export const cancelledError = () =>
   new ProtocolError(ProtocolErrorCode.InternalError, 'The request was cancelled');
 
 /**
- * @param {import('./mcp-client.js').McpClient} client
+ * @param {import('./mcp-server.js').McpServer} server
  * @param {Run} run
  * @param {Context} ctx
  * @param {object} options
@@ -37,9 +37,9 @@ export const cancelledError = () =>
  * @param {Record<string, unknown>} [options.meta] goes along with questions
  * @returns {Promise<'ended' | 'late' | 'asked'>} 'asked' in the version that has no requests of servers
  */
-export async function attend(client, run, ctx, { patience, owns, meta }) {
+export async function attend(server, run, ctx, { patience, owns, meta }) {
   const { signal, _meta } = ctx.mcpReq;
-  const drained = client.exchange?.()?.drained;
+  const drained = server.exchange?.()?.drained;
   const progress = progressSender(
     _meta?.progressToken,
     async (params) => {
@@ -47,34 +47,33 @@ export async function attend(client, run, ctx, { patience, owns, meta }) {
       if (!signal.aborted) await ctx.mcpReq.notify({ method: 'notifications/progress', params });
     },
     // In the newer version servers ask nothing.
-    client.isModern
+    server.isModern
       ? undefined
       : () => ctx.mcpReq.send({ method: 'ping' }, { signal, timeout: PING_TIMEOUT }),
   );
   run.onProgress = progress.report;
   if (run.progress) progress.report(run.progress);
-  let deadline = performance.now() + patience;
-  const leave = () => {
-    if (owns) run.abort(reasonOf(signal));
-    return cancelledError();
-  };
+  run.wait(1);
   try {
-    for (;;) {
-      const event = await run.next(signal, deadline - performance.now());
-      if (event === 'aborted') throw leave();
-      if (event === 'asked' && !client.isModern) {
-        await ask(run, ctx, meta);
-        // That was the user's time, not the app's.
-        deadline = performance.now() + patience;
-        continue;
+    let event;
+    // What it takes to answer is the user's time, not the app's: the wait begins anew.
+    do {
+      event = await run.next(signal, patience);
+      if (event === 'asked' && !server.isModern) await ask(run, ctx, meta);
+    } while (event === 'asked' && !server.isModern);
+    progress.stop();
+    if (event !== 'aborted') await progress.drain();
+    if (signal.aborted) {
+      if (owns) {
+        run.abort(reasonOf(signal));
+        void server.gateway.runs.release(run);
       }
-      progress.stop();
-      await progress.drain();
-      if (signal.aborted) throw leave();
-      return event;
+      throw cancelledError();
     }
+    return /** @type {'ended' | 'late' | 'asked'} */ (event);
   } finally {
     progress.stop();
+    run.wait(-1);
     if (run.onProgress === progress.report) run.onProgress = () => {};
   }
 }
@@ -85,32 +84,27 @@ export async function attend(client, run, ctx, { patience, owns, meta }) {
  * @param {Context} ctx
  * @param {Record<string, unknown>} [meta]
  */
-async function ask(run, ctx, meta) {
+async function ask(run, { mcpReq }, meta) {
   const { question } = run;
   if (!question) return;
   const over = new AbortController();
   const abort = () => over.abort('the question is over');
-  ctx.mcpReq.signal.addEventListener('abort', abort);
+  mcpReq.signal.addEventListener('abort', abort);
   // It may be over by other ways than an answer to this request.
   void question.answered.then(abort);
-  const { params } = question.form;
-  const request = {
+  const params = { ...question.form.params, ...(meta && { _meta: meta }) };
+  const request = /** @type {import('@modelcontextprotocol/server').ElicitRequest} */ ({
     method: 'elicitation/create',
-    params: { ...params, ...(meta && { _meta: meta }) },
-  };
+    params,
+  });
   try {
-    const result = await ctx.mcpReq.send(
-      /** @type {import('@modelcontextprotocol/server').ElicitRequest} */ (request),
-      {
-        signal: over.signal,
-        timeout: PATIENCE_WITH_CLIENTS,
-      },
-    );
+    const options = { signal: over.signal, timeout: PATIENCE_WITH_CLIENTS };
+    const result = await mcpReq.send(request, options);
     if (run.question === question) run.answer(result);
   } catch {
     // Nobody answered, or nobody could: that is no consent.
-    if (run.question === question && !ctx.mcpReq.signal.aborted) run.answer({ action: 'cancel' });
+    if (run.question === question && !mcpReq.signal.aborted) run.answer({ action: 'cancel' });
   } finally {
-    ctx.mcpReq.signal.removeEventListener('abort', abort);
+    mcpReq.signal.removeEventListener('abort', abort);
   }
 }

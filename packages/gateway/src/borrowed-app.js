@@ -1,6 +1,6 @@
 /** An app in the browser of another gateway of this user, which has the profile. The other side is shared-app.js. */
 import { AbpError } from 'abp-bridge';
-import { deferred } from './deferred.js';
+import { deferred } from './waiting.js';
 import { UserError } from './errors.js';
 import { cancelled, failure } from './shared-app.js';
 

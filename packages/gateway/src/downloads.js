@@ -1,7 +1,7 @@
 /** Downloads of a page in a browser that nobody sees: they become part of a call's result, or are refused. */
 import { readFile, rm } from 'node:fs/promises';
 import { join } from 'node:path';
-import { deferred } from './deferred.js';
+import { deferred } from './waiting.js';
 import { typeOfName } from './result-files.js';
 import { lineOf } from './texts.js';
 

@@ -4,18 +4,15 @@ import { discover, isPublic } from 'abp-bridge/discover';
 import { MAX_MESSAGE, ResultFiles } from './result-files.js';
 import { failureOf, toolResult } from './results.js';
 import { learn, recall } from './learnt.js';
-import { Run } from './run.js';
-import { Runs } from './runs.js';
+import { Run, Runs } from './runs.js';
 import { SchemaChecker } from './schema-checker.js';
 import { ToolNames } from './tool-names.js';
 import { cleanText } from './texts.js';
 import { MAX_TOOLS, toolOf } from './tools.js';
-import { HANDLE_NAMES } from './handle-tools.js';
-import { unlessAborted } from './unless-aborted.js';
+import { HANDLE_NAMES } from './mcp-tools.js';
+import { unlessAborted } from './waiting.js';
 import { InvalidRequest } from './errors.js';
 
-/** Calls under way, of all clients. */
-const MAX_CALLS = 1024;
 /** How long calls may take to stop when the gateway closes, in ms. */
 const CLOSING = 3000;
 /** When an app that could not be reached is tried again, in ms, at first and at most. */
@@ -50,10 +47,7 @@ export class Gateway {
   #checkers = new Map();
   /** Apps that could not be reached, and when the next try is. @type {Map<Target, ReturnType<typeof setTimeout>>} */
   #awaited = new Map();
-  /** Runs that a client may ask for. */
   runs = new Runs();
-  /** Those under way, whoever knows of them. @type {Set<Run>} */
-  #active = new Set();
   /** Hear that the list of tools has changed. @type {Set<() => void>} */
   listeners = new Set();
 
@@ -227,10 +221,9 @@ export class Gateway {
     const meaning = this.#names.meaningOf(name);
     if (!meaning)
       throw new InvalidRequest(`There is no tool ${JSON.stringify(name.slice(0, 200))}`);
-    if (this.#active.size >= MAX_CALLS) throw new InvalidRequest('Too many calls are in flight');
     const { target, capability } = meaning;
     const listed = this.#toolNamed(target, name);
-    const run = new Run({
+    const run = new Run(this.runs, {
       tool: name,
       owner,
       promisesData: listed?.outputSchema !== undefined,
@@ -256,8 +249,6 @@ export class Gateway {
         return { cancelled: hasStopped(response), result };
       },
     });
-    this.#active.add(run);
-    void run.ended.then(() => this.#active.delete(run));
     return run;
   }
 
@@ -300,9 +291,8 @@ export class Gateway {
    */
   async close(reason) {
     for (const timer of this.#awaited.values()) clearTimeout(timer);
-    const running = [...this.#active];
-    for (const run of running) run.abort(reason);
-    const ended = Promise.all(running.map((run) => run.ended));
+    for (const run of this.runs.tasks.all) run.abort(reason);
+    const ended = Promise.all(this.runs.tasks.all.map((run) => run.ended));
     await Promise.race([ended, new Promise((resolve) => setTimeout(resolve, CLOSING).unref())]);
     await Promise.all(this.#targets.map(({ app }) => app.close()));
     await Promise.all([...this.#checkers.values()].map((checker) => checker.close()));

@@ -25,7 +25,7 @@ const SESSION_IDLE = 30 * 60_000;
 const CLOSING = 1000;
 const PATH = '/mcp';
 
-/** Of the request that is answered. @type {AsyncLocalStorage<import('./mcp-client.js').Exchange>} */
+/** Of the request that is answered. @type {AsyncLocalStorage<import('./mcp-server.js').Exchange>} */
 const exchange = new AsyncLocalStorage();
 
 /**

@@ -1,6 +1,6 @@
 /** Progress as MCP takes it: it rises each time, ends before the result, and says now and then that there is life. */
 import { setTimeout as sleep } from 'node:timers/promises';
-import { deferred } from './deferred.js';
+import { deferred } from './waiting.js';
 import { cleanText } from './texts.js';
 
 /** How long nothing may be heard of a call, in ms: hosts give up on what is silent. */

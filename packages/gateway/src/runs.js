@@ -1,72 +1,280 @@
-/** Calls that clients may ask for again: by the id of a task or a handle, or by a `requestState`. Each belongs to a session. */
+/**
+ * Calls of capabilities on behalf of clients. One may outlive the request that began it: then its client asks for it by the id of a
+ * task or a handle, or by a `requestState`. Each belongs to a session.
+ *
+ * What state a call is in, how many there may be, when one that nobody asks for is cancelled, and how long a result is kept, the
+ * core decides (`abp-bridge/tasks`). Here are the values: the app's answer, its progress, its open question.
+ */
+import { randomBytes } from 'node:crypto';
+import { AbpError } from 'abp-bridge';
+import { Tasks, ready } from 'abp-bridge/tasks';
 import { InvalidRequest } from './errors.js';
-import { unguessable } from './run.js';
+import { DECLINED, formOf, responseOf } from './questions.js';
+import { undelivered } from './results.js';
+import { chunkText } from './texts.js';
+import { deferred } from './waiting.js';
 
-/** Runs that are remembered, of all clients. */
+/** Calls under way, and results that are kept, of all clients. */
 const MAX_RUNS = 1024;
-/** How long the result of one that nobody waited for is kept, in ms. */
-const KEEP_RESULT = 10 * 60_000;
-/** How long a question waits for its answer, and a handle for somebody to ask for it, in ms. */
+/** How long a result is kept, a question waits for its answer, and a handle for somebody to ask for it, in ms. */
 export const PATIENCE_WITH_CLIENTS = 10 * 60_000;
 
 /**
- * @typedef {import('./run.js').Run} Run
+ * @typedef {import('./results.js').ToolResult} ToolResult
+ * @typedef {import('./progress.js').Info} Info
  * @typedef {object | undefined} Owner the session of a client; undefined where the protocol has none. What has no owner
  *   belongs to whoever knows its id
+ *
+ * @typedef {object} Pending a question of the app's that is open
+ * @property {string} key
+ * @property {import('./questions.js').Form} form
+ * @property {(response: unknown) => void} settle
+ * @property {Promise<unknown>} answered
  */
 
-export class Runs {
-  /** By id. @type {Map<string, Run>} */
-  #runs = new Map();
-  /** Those that wait for a client to come back, by `requestState`. @type {Map<string, { run: Run, binding: string, key: string, timer: ReturnType<typeof setTimeout> }>} */
-  #rounds = new Map();
-  /** The `requestState` of a run that waits: it has one. @type {Map<Run, string>} */
-  #states = new Map();
+/** What nobody can guess. */
+const unguessable = () => randomBytes(24).toString('base64url');
+
+export class Run {
+  id = unguessable();
+  createdAt = new Date();
+  /** The same in ms of `performance.now()`: dates jump when somebody sets the clock. */
+  began = performance.now();
+  /** When its state last changed. */
+  updatedAt = this.createdAt;
+  /** Set when it has ended. @type {ToolResult | undefined} */
+  result;
+  /** What the app reported last. @type {Info | undefined} */
+  progress;
+  /** What the app waits for somebody to answer. @type {Pending | undefined} */
+  question;
+  /** Whether its client was told its id. */
+  isNamed = false;
+  /** What its client must bring back, and for which request. @type {{ state: string, binding: string } | undefined} */
+  round;
+  /** Hears of progress while a request waits for this. @type {(info: Info) => void} */
+  onProgress = () => {};
+  /** Settles when it has ended; never rejects. @type {Promise<void>} */
+  ended;
+  #task;
+  #controller = new AbortController();
+  /** @type {string | undefined} */
+  #reason;
+  /** @type {ReturnType<typeof deferred<undefined>>} */
+  #wake = deferred();
+  /** Questions are asked one after the other. */
+  #asking = Promise.resolve();
+  #questions = 0;
+  /** Requests that wait for it. */
+  #waiting = 0;
 
   /**
-   * Remembers a run, so that a client may ask for it by its id. One that nobody asks for is ended.
-   * @param {Run} run
+   * @param {Runs} runs
+   * @param {object} options
+   * @param {string} options.tool
+   * @param {Owner} [options.owner]
+   * @param {boolean} [options.promisesData] whether the tool has an output schema
+   * @param {boolean} options.canAsk whether whoever called can be asked
+   * @param {(options: import('./app.js').CallOptions) => Promise<{ cancelled: boolean, result: ToolResult }>} options.execute
    */
-  remember(run) {
-    if (!this.#runs.has(run.id)) {
-      if (this.#runs.size >= MAX_RUNS) this.#forgetOldest();
-      this.#runs.set(run.id, run);
-      void run.ended.then(() => {
-        setTimeout(() => this.#runs.delete(run.id), KEEP_RESULT).unref();
+  constructor(runs, { tool, owner, promisesData = false, canAsk, execute }) {
+    this.tool = tool;
+    this.promisesData = promisesData;
+    this.owner = owner;
+    const task = runs.tasks.begin(this.id, this);
+    if (!task) throw new InvalidRequest('Too many calls are in flight');
+    this.#task = task;
+    const { signal } = this.#controller;
+    let reports = false;
+    /** @type {import('./app.js').CallOptions} */
+    const options = {
+      signal,
+      // Without a session each call is somebody else's.
+      owner: owner ?? this,
+      onProgress: (info) => {
+        reports = true;
+        this.#report(info);
+      },
+      // What an app streams is progress, too, unless it reports its own.
+      onChunk: (chunk, count) => {
+        if (!reports) this.#report({ progress: count, status: chunkText(chunk) });
+      },
+      ...(canAsk && { ask: (question, over) => this.#ask(question, over) }),
+    };
+    this.ended = execute(options)
+      // A result that cannot be handed on is this call's misfortune, and nobody else's.
+      .catch((error) => ({ cancelled: false, result: undelivered(error) }))
+      .then(({ cancelled, result }) => {
+        this.result = result;
+        task.says(cancelled && signal.aborted ? 'canceled' : 'completed');
+        task.returns();
+        this.onState();
       });
-    }
-    this.#touch(run);
-    return run;
   }
+
+  /** In MCP's words. */
+  get state() {
+    const { state } = this.#task;
+    return state === 'canceled'
+      ? 'cancelled'
+      : state === 'input-required'
+        ? 'input_required'
+        : state;
+  }
+
+  /** The core: it is in another state. */
+  onState() {
+    this.updatedAt = new Date();
+    this.#wake.resolve(undefined);
+    this.#wake = deferred();
+  }
+
+  /** The core: it shall stop. What becomes of it, the app decides. */
+  onAbort() {
+    const unasked = this.question
+      ? 'the question was not answered in time'
+      : 'the client stopped asking for the result';
+    this.#controller.abort(this.#reason ?? unasked);
+    this.question?.settle(DECLINED);
+  }
+
+  /** Cancels it. @param {string} reason */
+  abort(reason) {
+    this.#reason ??= reason;
+    // An app that waits for an answer could not say how it stops.
+    this.question?.settle(DECLINED);
+    this.#task.cancel();
+  }
+
+  /** Somebody asks for it, and has to ask again while no request waits for it. */
+  touch() {
+    this.#task.lease(this.#waiting ? 0 : PATIENCE_WITH_CLIENTS);
+  }
+
+  /** @param {1 | -1} more 1 when a request begins to wait for it, -1 when it stops */
+  wait(more) {
+    this.#waiting += more;
+    this.touch();
+  }
+
+  /** @param {Info} info */
+  #report(info) {
+    this.progress = info;
+    this.onProgress(info);
+  }
+
+  /**
+   * The next that happens to whoever waits.
+   * @param {AbortSignal} signal of the request that waits
+   * @param {number} ms how long to wait; Infinity is for ever
+   * @returns {Promise<'ended' | 'asked' | 'late' | 'aborted'>}
+   */
+  async next(signal, ms) {
+    if (signal.aborted) return 'aborted';
+    if (this.result) return 'ended';
+    if (this.question) return 'asked';
+    /** @type {ReturnType<typeof setTimeout> | undefined} */
+    let timer;
+    /** @type {ReturnType<typeof deferred<'late' | 'aborted'>>} */
+    const { promise, resolve } = deferred();
+    if (ms !== Infinity) timer = setTimeout(resolve, Math.max(0, ms), 'late');
+    const abandon = () => resolve('aborted');
+    signal.addEventListener('abort', abandon);
+    const event = await Promise.race([this.#wake.promise, promise]);
+    clearTimeout(timer);
+    signal.removeEventListener('abort', abandon);
+    return event ?? this.next(signal, ms);
+  }
+
+  /**
+   * @param {import('./app.js').Question} question
+   * @param {AbortSignal} over
+   */
+  #ask(question, over) {
+    const form = formOf(question);
+    if (!form) throw new AbpError('NOT_SUPPORTED', `${question.method} cannot be shown as a form`);
+    const answer = this.#asking.then(() => this.#put(form, over));
+    this.#asking = answer.then(() => {});
+    return answer;
+  }
+
+  /**
+   * @param {import('./questions.js').Form} form
+   * @param {AbortSignal} over
+   */
+  async #put(form, over) {
+    if (this.result || over.aborted || this.#controller.signal.aborted) return DECLINED;
+    const { promise: answered, resolve } = deferred();
+    const settle = (/** @type {unknown} */ response) => {
+      if (this.question !== pending) return;
+      // At once: whoever answers looks next whether something is asked.
+      this.question = undefined;
+      this.#task.says('working');
+      resolve(response);
+    };
+    /** @type {Pending} */
+    const pending = { key: `question-${++this.#questions}`, form, settle, answered };
+    this.question = pending;
+    over.addEventListener('abort', () => settle(DECLINED), { once: true });
+    this.#task.says('input-required');
+    return answered;
+  }
+
+  /** The question that is open, as MCP's newer version shows it. */
+  get inputRequests() {
+    const { question } = this;
+    return (
+      question && {
+        [question.key]: { method: 'elicitation/create', params: question.form.params },
+      }
+    );
+  }
+
+  /**
+   * Answers the question that is open.
+   * @param {unknown} result of `elicitation/create`
+   */
+  answer(result) {
+    const { question } = this;
+    question?.settle(responseOf(question.form, result));
+  }
+
+  /**
+   * Answers the question that is open, if its answer is among these.
+   * @param {Record<string, unknown> | undefined} answers by key
+   */
+  answerOneOf(answers) {
+    const key = this.question?.key;
+    if (key && answers && Object.hasOwn(answers, key)) this.answer(answers[key]);
+  }
+
+  /**
+   * Waits until its client comes back with an answer, once. What it was given before is good no more.
+   * @param {string} binding what the client must say again
+   * @returns {string} what it must bring
+   */
+  suspend(binding) {
+    const state = `${this.id}.${unguessable()}`;
+    this.round = { state, binding };
+    this.touch();
+    return state;
+  }
+}
+
+export class Runs {
+  /** @type {Tasks<Run>} */
+  tasks = new Tasks({
+    maxTasks: MAX_RUNS,
+    remembered: MAX_RUNS,
+    rememberFor: PATIENCE_WITH_CLIENTS,
+  });
 
   /**
    * What a session may ask for. Without a session there is nothing to tell clients apart by, so nothing is listed.
    * @param {Owner} owner
    */
   of(owner) {
-    return owner ? [...this.#runs.values()].filter((run) => run.owner === owner) : [];
-  }
-
-  #forgetOldest() {
-    const [oldest] = [...this.#runs.values()].sort(
-      (a, b) => Number(b.terminal) - Number(a.terminal),
-    );
-    oldest.abort('too many calls are in flight');
-    this.#runs.delete(oldest.id);
-  }
-
-  /**
-   * Somebody asked for it, so somebody still wants it.
-   * @param {Run} run
-   */
-  #touch(run) {
-    clearTimeout(run.lease);
-    if (run.terminal) return;
-    run.lease = setTimeout(
-      () => run.abort('the client stopped asking for the result'),
-      PATIENCE_WITH_CLIENTS,
-    );
-    run.lease.unref();
+    return this.tasks.all.filter((run) => owner && run.owner === owner && run.isNamed);
   }
 
   /**
@@ -76,42 +284,12 @@ export class Runs {
    * @throws {InvalidRequest} when there is none of this owner's
    */
   find(id, owner) {
-    const run = typeof id === 'string' ? this.#runs.get(id) : undefined;
+    const run = this.tasks.find(id);
     if (run?.owner !== owner || !run) {
       throw new InvalidRequest('This call is unknown, or its result is no longer kept');
     }
-    this.#touch(run);
+    run.touch();
     return run;
-  }
-
-  /**
-   * Lets a run wait until its client comes back with an answer, once. What it was given before is good no more.
-   * @param {Run} run whose question is open
-   * @param {string} binding what the client must say again
-   * @returns {string} what it must bring
-   */
-  suspend(run, binding) {
-    this.#endRound(run);
-    const state = unguessable();
-    const key = run.question?.key ?? '';
-    const timer = setTimeout(() => {
-      this.#endRound(run);
-      if (run.question?.key === key) run.abort('the question was not answered in time');
-    }, PATIENCE_WITH_CLIENTS);
-    timer.unref();
-    this.#rounds.set(state, { run, binding, key, timer });
-    this.#states.set(run, state);
-    void run.ended.then(() => this.#endRound(run));
-    return state;
-  }
-
-  /** @param {Run} run */
-  #endRound(run) {
-    const state = this.#states.get(run);
-    if (state === undefined) return;
-    clearTimeout(this.#rounds.get(state)?.timer);
-    this.#rounds.delete(state);
-    this.#states.delete(run);
   }
 
   /**
@@ -124,18 +302,22 @@ export class Runs {
    * @throws {InvalidRequest} when this owner was not given that state, or it was used, or for another request
    */
   resume(state, binding, owner, answers) {
-    const round = this.#rounds.get(state);
-    if (!round || round.binding !== binding || round.run.owner !== owner) {
+    const run = this.tasks.find(state.split('.', 1)[0]);
+    const { round } = run ?? {};
+    if (!run || run.owner !== owner || round?.state !== state || round.binding !== binding) {
       throw new InvalidRequest(
         'requestState is unknown, was used, has expired, or belongs to another request',
       );
     }
-    const { run, key } = round;
-    this.#endRound(run);
-    if (run.question?.key === key && answers && Object.hasOwn(answers, key)) {
-      run.answer(answers[key]);
-    }
+    run.round = undefined;
+    run.answerOneOf(answers);
     return run;
+  }
+
+  /** Lets go of one that nobody can ask for any more, once it has ended. @param {Run} run */
+  async release(run) {
+    await run.ended;
+    this.tasks.forget(run.id);
   }
 
   /**
@@ -143,9 +325,12 @@ export class Runs {
    * @param {object} owner a session that has ended
    */
   leave(owner) {
-    for (const run of this.of(owner)) {
+    for (const run of this.tasks.all) {
+      if (run.owner !== owner) continue;
       run.abort('the client disconnected');
-      this.#runs.delete(run.id);
+      void this.release(run);
     }
   }
 }
+
+await ready();

@@ -1,7 +1,7 @@
 /** An app that other gateways of this user use in this one's browser. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { AbpError } from 'abp-bridge';
-import { deferred } from './deferred.js';
+import { deferred } from './waiting.js';
 import { toPlain } from './plain.js';
 
 /** How long their calls may take to stop when this gateway ends, in ms. */

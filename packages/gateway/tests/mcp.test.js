@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
 import { after, before, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import { deferred } from '../src/deferred.js';
+import { deferred } from '../src/waiting.js';
 import { KINDS, connectClient } from './support/clients.js';
 import { lineMatching, startGateway } from './support/program.js';
 import { startSite } from './support/site.js';

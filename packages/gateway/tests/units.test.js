@@ -18,17 +18,16 @@ import { App } from '../src/app.js';
 import { executor } from '../src/commands/a2a.js';
 import { browserPaths } from '../src/find-browser.js';
 import { Gateway } from '../src/gateway.js';
+import { extensionTask, legacyTask } from '../src/mcp-tasks.js';
 import { sentenceOf } from '../src/outcomes.js';
 import { toPlain } from '../src/plain.js';
 import { profileOf } from '../src/profile.js';
 import { progressSender } from '../src/progress.js';
-import { Run } from '../src/run.js';
-import { PATIENCE_WITH_CLIENTS, Runs } from '../src/runs.js';
+import { PATIENCE_WITH_CLIENTS, Run, Runs } from '../src/runs.js';
 import { SchemaChecker } from '../src/schema-checker.js';
 import { formOf, responseOf } from '../src/questions.js';
 import { ResultFiles } from '../src/result-files.js';
 import { toolResult } from '../src/results.js';
-import { extensionTask, legacyTask } from '../src/task-views.js';
 import { progressView } from '../src/terminal.js';
 import { cleanText } from '../src/texts.js';
 import { ToolNames, prefixOf } from '../src/tool-names.js';
@@ -305,39 +304,47 @@ test('for a client that does not read, progress waits within bounds, and the las
   await drained;
 });
 
-/** A run whose app asks as often as it is told to. */
-function asking(owner) {
+/** A run whose app asks as often as it is told to, and stops when it is told to. */
+function asking(runs, owner) {
   let ask;
-  const run = new Run({
+  const run = new Run(runs, {
     tool: 'x',
     owner,
     canAsk: true,
     execute: (options) =>
       new Promise((resolve) => {
-        options.signal.addEventListener('abort', () =>
-          resolve({ cancelled: true, result: { content: [], isError: true } }),
-        );
-        ask = () => options.ask({ method: 'elicitation/confirm' }, new AbortController().signal);
+        options.signal.addEventListener('abort', ({ target }) => {
+          const content = [{ type: 'text', text: target.reason }];
+          resolve({ cancelled: true, result: { content, isError: true } });
+        });
+        ask = async () => {
+          const answer = options.ask(
+            { method: 'elicitation/confirm' },
+            new AbortController().signal,
+          );
+          while (!run.question) await new Promise((settle) => setImmediate(settle));
+          return { answer };
+        };
       }),
   });
   return { run, ask: () => ask() };
 }
 
+const accept = { action: 'accept', content: { confirmed: true } };
+
 test('a requestState that was superseded is refused, and does not end the call when its time is over', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const runs = new Runs();
-  const { run, ask } = asking();
-  const first = ask();
-  await null;
-  await new Promise((resolve) => setImmediate(resolve));
-  const old = runs.suspend(run, 'b');
-  const renewed = runs.suspend(run, 'b');
+  const { run, ask } = asking(runs);
+  const { answer } = await ask();
+  const old = run.suspend('b');
+  const renewed = run.suspend('b');
   assert.throws(() => runs.resume(old, 'b'), /unknown, was used/);
-  const key = run.question.key;
-  runs.resume(renewed, 'b', undefined, {
-    [key]: { action: 'accept', content: { confirmed: true } },
-  });
-  assert.deepEqual((await first).data, { confirmed: true });
+  assert.throws(() => runs.resume(renewed, 'other'), /another request/);
+  runs.resume(renewed, 'b', undefined, { [run.question.key]: accept });
+  assert.throws(() => runs.resume(renewed, 'b'), /unknown, was used/);
+  run.wait(1); // the request that has come back
+  assert.deepEqual((await answer).data, { confirmed: true });
   t.mock.timers.tick(60 * 60_000);
   assert.equal(run.state, 'working');
 });
@@ -345,24 +352,82 @@ test('a requestState that was superseded is refused, and does not end the call w
 test('a requestState is good for the session that got it, and for no other', async () => {
   const runs = new Runs();
   const [one, two] = [{}, {}];
-  const { run, ask } = asking(one);
-  const answer = ask();
-  await new Promise((resolve) => setImmediate(resolve));
-  const state = runs.suspend(run, 'b');
-  const answers = { [run.question.key]: { action: 'accept', content: { confirmed: true } } };
+  const { run, ask } = asking(runs, one);
+  const { answer } = await ask();
+  const state = run.suspend('b');
+  const answers = { [run.question.key]: accept };
   for (const other of [two, undefined]) {
     assert.throws(() => runs.resume(state, 'b', other, answers), /unknown, was used/);
   }
   runs.resume(state, 'b', one, answers);
   assert.equal((await answer).success, true);
-  runs.remember(run);
+  run.isNamed = true;
   for (const other of [two, undefined]) {
     assert.throws(() => runs.find(run.id, other), /call is unknown/);
     assert.deepEqual(runs.of(other), []);
   }
+  assert.deepEqual(runs.of(one), [run]);
   assert.equal(runs.find(run.id, one), run);
   run.abort('done');
   await run.ended;
+});
+
+test('a call that nobody asks for is cancelled, and its result is kept for as long', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const runs = new Runs();
+  const [left, awaited] = [asking(runs), asking(runs)].map(({ run }) => run);
+  for (const run of [left, awaited]) run.touch();
+  awaited.wait(1);
+  t.mock.timers.tick(PATIENCE_WITH_CLIENTS + 10);
+  await left.ended;
+  assert.deepEqual([left.state, awaited.state], ['cancelled', 'working']);
+  assert.equal(left.result.content[0].text, 'the client stopped asking for the result');
+  assert.equal(runs.find(left.id), left);
+  awaited.wait(-1); // its request had to answer without a result
+  t.mock.timers.tick(2 * PATIENCE_WITH_CLIENTS + 10); // the timers count from a clock that stands still
+  await awaited.ended;
+  assert.equal(awaited.state, 'cancelled');
+  assert.throws(() => runs.find(left.id), /no longer kept/);
+});
+
+test('a call whose question nobody answers is cancelled, with its reason', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const runs = new Runs();
+  const { run, ask } = asking(runs);
+  const { answer } = await ask();
+  assert.equal(run.state, 'input_required');
+  run.suspend('b');
+  t.mock.timers.tick(PATIENCE_WITH_CLIENTS + 10);
+  assert.deepEqual(await answer, { success: false, cancelled: true });
+  await run.ended;
+  assert.equal(run.state, 'cancelled');
+  assert.equal(run.result.content[0].text, 'the question was not answered in time');
+});
+
+test('there is room for 1024 calls under way, and for as many results: the oldest gives way', async () => {
+  const runs = new Runs();
+  const fill = () => Array.from({ length: 1024 }, () => asking(runs).run);
+  const first = fill();
+  assert.throws(() => asking(runs), /Too many calls are in flight/);
+  for (const run of first) run.abort('enough');
+  await Promise.all(first.map(({ ended }) => ended));
+  const [next] = fill();
+  assert.equal(runs.find(first[0].id), first[0]);
+  next.abort('enough');
+  await next.ended;
+  assert.throws(() => runs.find(first[0].id), /no longer kept/);
+  assert.equal(runs.find(first[1].id), first[1]);
+});
+
+test('a call that was cancelled, and has finished all the same, has completed', async () => {
+  let finish;
+  const execute = () => new Promise((resolve) => (finish = resolve));
+  const run = new Run(new Runs(), { tool: 'x', canAsk: false, execute });
+  run.abort('enough');
+  assert.equal(run.state, 'working'); // until the app has said what became of it
+  finish({ cancelled: false, result: { content: [] } });
+  await run.ended;
+  assert.equal(run.state, 'completed');
 });
 
 test('a schema is checked by a thread that is ended when it takes too long, and begun again', async () => {

@@ -8,7 +8,7 @@ import { sentenceOf } from '../outcomes.js';
 import { toPlain } from '../plain.js';
 import { progressText } from '../progress.js';
 import { cleanText } from '../texts.js';
-import { unlessAborted } from '../unless-aborted.js';
+import { unlessAborted } from '../waiting.js';
 
 /** How long a cancelled task may take to say what became of it, in ms. */
 const GRACE = 5000;

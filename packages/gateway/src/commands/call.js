@@ -8,7 +8,7 @@ import { sentenceOf } from '../outcomes.js';
 import { toPlain } from '../plain.js';
 import { askAtTerminal, progressView } from '../terminal.js';
 import { chunkText, cleanText, jsonText, lineOf } from '../texts.js';
-import { unlessAborted } from '../unless-aborted.js';
+import { unlessAborted } from '../waiting.js';
 import { requireWritable, saveAll } from '../saved-files.js';
 
 /** Characters of a failure's message that a terminal shows. */

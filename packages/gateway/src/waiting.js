@@ -1,0 +1,34 @@
+/** Waiting for what somebody else settles. */
+
+/**
+ * A promise, and what settles it.
+ * @template T
+ * @returns {{ promise: Promise<T>, resolve: (value: T | PromiseLike<T>) => void }}
+ */
+export function deferred() {
+  /** @type {any} */
+  let resolve;
+  const promise = new Promise((settle) => (resolve = settle));
+  return { promise, resolve };
+}
+
+/**
+ * Waits under a signal. What is made meanwhile must not outlive it, so it is looked at once more after the wait.
+ * @template T
+ * @param {Promise<T>} promise
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<T>} rejects with the signal's reason if it is aborted by the time that the promise has settled
+ */
+export async function unlessAborted(promise, signal) {
+  const { promise: aborted, resolve } = deferred();
+  const abort = () => resolve(undefined);
+  if (signal?.aborted) abort();
+  signal?.addEventListener('abort', abort, { once: true });
+  try {
+    const value = await Promise.race([aborted, promise]);
+    signal?.throwIfAborted();
+    return /** @type {T} */ (value);
+  } finally {
+    signal?.removeEventListener('abort', abort);
+  }
+}

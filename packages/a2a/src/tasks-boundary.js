@@ -1,7 +1,7 @@
 // Generated from src/abp_tasks.h and wasm/tasks_boundary.c by wasm/generate-boundary.mjs: change those instead.
 
 /** The digest of this file. The module must have the same: see js/driver/instance.js. */
-export const ABI = 826263864;
+export const ABI = 766570978;
 
 /** @import { Brand, Pointer } from '../../../js/driver/instance.js' */
 

@@ -86,7 +86,7 @@ typedef struct abp_peer_config {
   /* Limits; 0 takes the default (abp_peer_default, abp_default). */
   uint32_t max_calls;      /* requests in flight in each direction */
   uint32_t max_concurrent; /* handlers running at once (default: max_calls); more requests wait */
-  uint32_t remembered;     /* ended requests whose late answers are known for what they are */
+  uint32_t remembered;     /* ended requests that abp_peer_became() and late answers still find */
   uint32_t remember_ms;    /* and for how long */
   uint32_t grace_ms;       /* how long a cancelled request is waited for */
   uint32_t max_id;         /* bytes of an id that is a text, at most 65535 */
@@ -249,6 +249,15 @@ int abp_peer_pending(const abp_peer *peer, abp_call call);
 /* 1 while its handler works or, of a request made here, it has no answer, and nobody has asked it
  * to stop, else 0. Progress of a handler may be sent so long. */
 int abp_peer_running(const abp_peer *peer, abp_call call);
+
+/* What became of a request that was received, by its id as it stands in a message, as long as it is
+ * remembered (`remembered`, `remember_ms`). An id that was used again names the newest request.
+ * ABP_FATE_RUNNING if its handler has not returned, or not begun: then its handle is in *call, else
+ * 0. ABP_FATE_NONE if no such request is known. *outcome is how it ended, ABP_PENDING if it has
+ * not. Changes nothing; it may be asked before abp_peer_next() has returned 0, and after the end of
+ * the connection. */
+abp_fate abp_peer_became(abp_peer *peer, const abp_rpc_id *id, abp_outcome *outcome,
+                         abp_call *call);
 
 /* --- The dialect's words, and looking in ------------------------------------------------------ */
 

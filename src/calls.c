@@ -589,6 +589,26 @@ COLD int calls_send_failed(struct calls *calls, abp_call call) {
   return ABP_OK;
 }
 
+COLD abp_fate calls_became(const struct calls *calls, uint32_t slot, abp_outcome *outcome,
+                           abp_call *call) {
+  *outcome = ABP_PENDING;
+  *call = 0;
+  if (slot == NO_CALL) return ABP_FATE_NONE;
+  const struct call *c = table_call(&calls->table, slot);
+  while (c->follows && c->child != NO_CALL) {
+    slot = c->child;
+    c = table_call(&calls->table, slot);
+  }
+  if (!call_is_over(c->state)) {
+    *call = calls_handle(calls, slot);
+    return ABP_FATE_RUNNING;
+  }
+  *outcome = c->state == COMPLETED      ? ABP_COMPLETED
+             : c->cause == CAUSE_CLOSED ? ABP_DISCONNECTED
+                                        : (abp_outcome)c->cause;
+  return c->again && c->fate == ABP_FATE_UNSTARTED ? ABP_FATE_NONE : (abp_fate)c->fate;
+}
+
 COLD uint32_t calls_count(const struct calls *calls, const uint32_t counts[ABP_COUNTERS],
                           abp_counter counter) {
   if (counter == ABP_IN_FLIGHT_IN) return calls->in_flight[0];

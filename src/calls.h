@@ -108,6 +108,9 @@ int calls_hold(struct calls *calls, uint32_t slot);
 int calls_retry(struct calls *calls, uint32_t slot);
 /* A call made here could not be sent, and is over. An abp_status. */
 int calls_send_failed(struct calls *calls, abp_call call);
+/* What became of a received call, as abp_became() says it; NO_CALL is one that is not known. */
+abp_fate calls_became(const struct calls *calls, uint32_t slot, abp_outcome *outcome,
+                      abp_call *call);
 /* A counter: `counts` has those that the owner of the calls counts. */
 uint32_t calls_count(const struct calls *calls, const uint32_t counts[ABP_COUNTERS],
                      abp_counter counter);

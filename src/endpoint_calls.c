@@ -299,23 +299,7 @@ COLD uint32_t endpoint_remembered(abp_endpoint *ep, const abp_id *id) {
 }
 
 COLD abp_fate abp_became(abp_endpoint *ep, const abp_id *id, abp_outcome *outcome, abp_call *call) {
-  uint32_t slot = endpoint_remembered(ep, id);
-  *outcome = ABP_PENDING;
-  *call = 0;
-  if (slot == NO_CALL) return ABP_FATE_NONE;
-  const struct call *c = table_call(&ep->calls.table, slot);
-  while (c->follows && c->child != NO_CALL) {
-    slot = c->child;
-    c = table_call(&ep->calls.table, slot);
-  }
-  if (!call_is_over(c->state)) {
-    *call = calls_handle(&ep->calls, slot);
-    return ABP_FATE_RUNNING;
-  }
-  *outcome = c->state == COMPLETED      ? ABP_COMPLETED
-             : c->cause == CAUSE_CLOSED ? ABP_DISCONNECTED
-                                        : (abp_outcome)c->cause;
-  return c->again && c->fate == ABP_FATE_UNSTARTED ? ABP_FATE_NONE : (abp_fate)c->fate;
+  return calls_became(&ep->calls, endpoint_remembered(ep, id), outcome, call);
 }
 
 COLD int abp_progress_wanted(const abp_endpoint *ep, abp_call call) {

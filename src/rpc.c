@@ -608,3 +608,8 @@ int abp_peer_running(const abp_peer *peer, abp_call call) {
   const uint8_t state = table_call(&peer->calls.table, slot)->state;
   return state == RUNNING || state == WAITING;
 }
+
+abp_fate abp_peer_became(abp_peer *peer, const abp_rpc_id *id, abp_outcome *outcome,
+                         abp_call *call) {
+  return calls_became(&peer->calls, find(peer, id, 0), outcome, call);
+}

@@ -134,6 +134,14 @@ EXPORT("pending") int32_t pending(abp_peer *peer, abp_call call) {
 EXPORT("running") int32_t running(abp_peer *peer, abp_call call) {
   return abp_peer_running(peer, call);
 }
+/* What became of a received request: its abp_fate, and its abp_outcome from bit 8 on. If it has not
+ * ended, it is the call of the action. */
+EXPORT("became") int32_t became(abp_peer *peer, abp_id_type type, double value) {
+  const abp_rpc_id id = id_of(type, value);
+  abp_outcome outcome;
+  const abp_fate fate = abp_peer_became(peer, &id, &outcome, &action.call);
+  return (int32_t)((uint32_t)outcome << 8 | (uint32_t)fate);
+}
 
 EXPORT("unversioned") int32_t unversioned(abp_peer *peer) { return abp_peer_unversioned(peer); }
 EXPORT("cancel_method") const char *cancel_method(abp_peer *peer) {

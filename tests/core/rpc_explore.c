@@ -469,7 +469,7 @@ static void observe(int side, const abp_action *action) {
 }
 
 static void check(int side) {
-  const abp_peer *peer = now.peer[side];
+  abp_peer *peer = now.peer[side];
   const struct calls *calls = abp_peer_calls(peer);
   uint32_t out = 0, timers = 0, queued = 0;
   for (int i = 0; i < now.facts; i++) {
@@ -491,6 +491,16 @@ static void check(int side) {
     if (fact->in && fact->phase == OVER && slot != NO_CALL)
       must(table_call(&calls->table, slot)->fate == fact->expected[1].fate,
            "it remembers wrongly what became of the work");
+    if (fact->in && slot != NO_CALL) {
+      const abp_rpc_id id = {ABP_ID_NUMBER, NULL, 0, table_call(&calls->table, slot)->number};
+      abp_outcome outcome;
+      abp_call call;
+      const abp_fate fate = abp_peer_became(peer, &id, &outcome, &call);
+      const int over = fact->phase == OVER;
+      must(fate == (over ? fact->expected[1].fate : ABP_FATE_RUNNING) &&
+               call == (over ? 0 : fact->in) && (outcome == ABP_PENDING) == !over,
+           "who asks is told wrongly what became of the work");
+    }
     if (fact->in && fact->phase == RUNS)
       must(table_call(&calls->table, slot)->fate == (fact->mute ? ABP_FATE_RUNNING : ABP_FATE_NONE),
            "it is known wrongly what became of the work");

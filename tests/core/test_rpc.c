@@ -582,6 +582,101 @@ static void what_is_in_hand_is_read_before_the_clock(void **state) {
   abp_peer_free(peer);
 }
 
+/* What a side that asks is told; *outcome and *call are those of the last question. */
+static abp_outcome outcome;
+static abp_call running;
+static abp_fate became(abp_peer *peer, abp_rpc_id id) {
+  return abp_peer_became(peer, &id, &outcome, &running);
+}
+#define BECAME(id, fate, expected)                                                                 \
+  do {                                                                                             \
+    assert_int_equal(became(peer, id), fate);                                                      \
+    assert_int_equal(outcome, expected);                                                           \
+    assert_int_equal(running, 0);                                                                  \
+  } while (0)
+
+static void who_asks_is_told_what_became_of_a_request(void **state) {
+  (void)state;
+  abp_peer *peer = open_peer(ABP_MCP);
+  BECAME(number(1), ABP_FATE_NONE, ABP_PENDING);
+  /* Before it has begun, while it runs, and while it unwinds. */
+  const abp_call call = receive(peer, number(1));
+  assert_int_equal(became(peer, number(1)), ABP_FATE_RUNNING);
+  assert_int_equal(running, call);
+  start(peer);
+  assert_int_equal(became(peer, number(1)), ABP_FATE_RUNNING);
+  COMES_TO(cancel(peer, number(1)), "abort");
+  assert_int_equal(became(peer, number(1)), ABP_FATE_RUNNING);
+  assert_int_equal(running, call);
+  assert_int_equal(outcome, ABP_PENDING);
+  /* MCP answers none of these, and each is known all the same, by its id as it stands there. */
+  COMES_TO(abp_peer_finish(peer, call, ABP_GAVE_UP), "");
+  BECAME(number(1), ABP_FATE_STOPPED, ABP_CANCELLED);
+  BECAME(text("1"), ABP_FATE_NONE, ABP_PENDING);
+  static const struct {
+    abp_ending ending;
+    abp_fate fate;
+  } ends[] = {{ABP_RETURNED, ABP_FATE_FINISHED}, {ABP_THREW, ABP_FATE_FAILED}};
+  for (size_t i = 0; i < 2; i++) {
+    const abp_call stopped = receive(peer, text("stopped"));
+    start(peer);
+    COMES_TO(cancel(peer, text("stopped")), "abort");
+    COMES_TO(abp_peer_finish(peer, stopped, ends[i].ending), "");
+    BECAME(text("stopped"), ends[i].fate, ABP_CANCELLED);
+    /* One that nobody has stopped. Its id is used again: it names the newest. */
+    const abp_call ended = receive(peer, text("ended"));
+    start(peer);
+    COMES_TO(abp_peer_finish(peer, ended, ends[i].ending), "result 1");
+    BECAME(text("ended"), ends[i].fate, ABP_COMPLETED);
+  }
+  receive(peer, number(2));
+  COMES_TO(cancel(peer, number(2)), "abort");
+  BECAME(number(2), ABP_FATE_UNSTARTED, ABP_CANCELLED);
+  /* What this side has asked for is no request that was received. */
+  make(peer, 0, 0, 0);
+  BECAME(number(2), ABP_FATE_UNSTARTED, ABP_CANCELLED);
+  const abp_rpc_id odd = {ABP_ID_OTHER, NULL, 0, 0};
+  BECAME(odd, ABP_FATE_NONE, ABP_PENDING);
+  abp_peer_free(peer);
+}
+
+static void what_became_of_requests_is_known_after_the_end_of_their_connection(void **state) {
+  (void)state;
+  for (int lost = 0; lost < 2; lost++) {
+    abp_peer *peer = open_peer(ABP_MCP);
+    const abp_call call = receive(peer, number(1));
+    start(peer);
+    receive(peer, number(2));
+    drain(peer, lost ? abp_peer_lost(peer) : abp_peer_close(peer));
+    assert_int_equal(became(peer, number(1)), ABP_FATE_RUNNING);
+    assert_int_equal(running, call);
+    BECAME(number(2), ABP_FATE_UNSTARTED, ABP_DISCONNECTED);
+    COMES_TO(abp_peer_finish(peer, call, ABP_RETURNED), "");
+    BECAME(number(1), ABP_FATE_FINISHED, ABP_DISCONNECTED);
+    abp_peer_free(peer);
+  }
+}
+
+static void what_became_of_requests_is_forgotten(void **state) {
+  (void)state;
+  abp_peer *peer =
+      open_with((abp_peer_config){.dialect = ABP_MCP, .remembered = 2, .remember_ms = 100});
+  for (int i = 1; i <= 3; i++) {
+    const abp_call call = receive(peer, number(i));
+    start(peer);
+    drain(peer, cancel(peer, number(i)));
+    drain(peer, abp_peer_finish(peer, call, ABP_GAVE_UP));
+  }
+  /* The oldest has made room. */
+  BECAME(number(1), ABP_FATE_NONE, ABP_PENDING);
+  BECAME(number(2), ABP_FATE_STOPPED, ABP_CANCELLED);
+  drain(peer, abp_peer_now(peer, 1100));
+  BECAME(number(3), ABP_FATE_STOPPED, ABP_CANCELLED);
+  drain(peer, abp_peer_now(peer, 1101));
+  BECAME(number(3), ABP_FATE_NONE, ABP_PENDING);
+  abp_peer_free(peer);
+}
+
 static void errors_have_the_protocols_codes(void **state) {
   (void)state;
   abp_peer *peer = open_peer(ABP_ACP), *mcp = open_peer(ABP_MCP);
@@ -650,6 +745,9 @@ int main(void) {
       cmocka_unit_test(a_request_whose_peer_needs_something_ends_without_a_word),
       cmocka_unit_test(a_subscription_ends_with_its_connection),
       cmocka_unit_test(what_is_in_hand_is_read_before_the_clock),
+      cmocka_unit_test(who_asks_is_told_what_became_of_a_request),
+      cmocka_unit_test(what_became_of_requests_is_known_after_the_end_of_their_connection),
+      cmocka_unit_test(what_became_of_requests_is_forgotten),
       cmocka_unit_test(errors_have_the_protocols_codes),
   };
   return cmocka_run_group_tests(tests, NULL, NULL);

@@ -5,11 +5,12 @@ import { AbpError, invokeReportingErrors, requireTexts } from '../../../js/commo
 import { requireOptions } from '../../../js/common/check-options.js';
 import { whenAborted } from '../../../js/common/waiting.js';
 import { firstOf, getOwn, isObject, milliseconds } from '../../../js/common/values.js';
-import { RpcError } from '../../rpc/src/errors.js';
+import { RpcError, saysCancelled } from '../../rpc/src/errors.js';
 import { Conversation } from './conversation.js';
-import { callTool, serveCalls } from './outcome.js';
+import { callTool, serveCalls } from './calls.js';
 import { OPAQUE_ORIGIN, OWN_ORIGIN, allowOf, grantedOf } from './policy.js';
 import {
+  CANCELLED,
   INVALID_PARAMS,
   INVALID_REQUEST,
   MIME_TYPE,
@@ -423,20 +424,16 @@ export class Host {
     for (const method of SERVER_METHODS) {
       serve(method, true, (params, context) => this.#ask(server, method, params, context));
     }
-    serveCalls(
-      peer,
-      async (params, context) => {
-        await this.#requireBegun(context);
-        await this.#requireCallable(server, params.name);
-        // What this connection needs is not the server's.
-        const _meta = { ...recordOf(params._meta) };
-        for (const key of [OUTCOME, 'progressToken']) delete _meta[key];
-        const { name, arguments: args } = params;
-        const asked = { name, arguments: args, ...(Object.keys(_meta).length && { _meta }) };
-        return this.#ask(server, 'tools/call', asked, context);
-      },
-      typeof server !== 'function',
-    );
+    serveCalls(peer, async (params, context) => {
+      await this.#requireBegun(context);
+      await this.#requireCallable(server, params.name);
+      // What this connection needs is not the server's.
+      const _meta = { ...recordOf(params._meta) };
+      delete _meta.progressToken;
+      const { name, arguments: args } = params;
+      const asked = { name, arguments: args, ...(Object.keys(_meta).length && { _meta }) };
+      return this.#ask(server, 'tools/call', asked, context);
+    });
   }
 
   /** What comes between the handshake and its end waits for that. @param {IncomingRequest} context */
@@ -460,12 +457,22 @@ export class Host {
    * @param {unknown} params
    * @param {IncomingRequest} context
    */
-  #ask(server, method, params, context) {
+  async #ask(server, method, params, context) {
     const { signal } = context;
     const asks = getOwn(getOwn(context.params, '_meta'), 'progressToken') !== undefined;
     const progress = asks ? context.progress : undefined;
     if (typeof server === 'function') return server(method, params, { signal, progress });
-    return server.request(method, params, { signal, ...(progress && { onProgress: progress }) });
+    try {
+      return await server.request(method, params, {
+        signal,
+        ...(progress && { onProgress: progress }),
+      });
+    } catch (error) {
+      if (!saysCancelled(error, CANCELLED)) throw error;
+      // A server that is not ours does not say more.
+      const data = { outcome: 'unknown', ...recordOf(getOwn(error, 'data')) };
+      throw new RpcError(CANCELLED, /** @type {Error} */ (error).message, data, { cause: error });
+    }
   }
 
   /**
@@ -492,6 +499,7 @@ export class Host {
     const { name = 'view', version } = infoOf(appInfo);
     this.viewInfo = { name, ...(version !== undefined && { version }) };
     this.viewCapabilities = recordOf(appCapabilities);
+    this.#peer.keepsUnsent = knows(appCapabilities, OUTCOME);
     const { host } = this.#options;
     return {
       protocolVersion: VERSION,
@@ -617,7 +625,7 @@ export class Host {
    * Calls a tool of the view.
    * @param {string} name
    * @param {unknown} [args]
-   * @param {import('./outcome.js').ToolOptions} [options]
+   * @param {import('./calls.js').ToolOptions} [options]
    * @returns {Promise<any>} MCP's result. Rejects with an {@link RpcError}; see `callTool` of a view
    */
   async callTool(name, args = {}, options = {}) {

@@ -18,7 +18,7 @@ export { applyStyles, createView } from './view.js';
  * @typedef {import('./host.js').Resource} Resource
  * @typedef {import('./host.js').Server} Server
  * @typedef {import('./host.js').ServerContext} ServerContext
- * @typedef {import('./outcome.js').ToolOptions} ToolOptions
+ * @typedef {import('./calls.js').ToolOptions} ToolOptions
  * @typedef {import('./server.js').AppServer} AppServer
  * @typedef {import('./tools.js').ToolContext} ToolContext
  * @typedef {import('./tools.js').Tools} Tools

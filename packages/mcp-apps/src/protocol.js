@@ -38,8 +38,8 @@ export const SANDBOX = notification('sandbox-');
 export const VIEW_REPLACED = `${SANDBOX}view-replaced`;
 
 /**
- * By this request, a side that has cancelled a tool's call learns what became of it: MCP has no answer to that. Both sides
- * say in `experimental` that they know it.
+ * By this request, `{ id, settled }`, a side that has cancelled a tool's call learns what became of it, at once or when its
+ * handler has settled: MCP has no answer to that. Both sides say in `experimental` that they know it.
  */
 export const OUTCOME = 'abp-bridge/outcome';
 
@@ -53,6 +53,7 @@ export const knows = (capabilities, word) =>
 export const INVALID_REQUEST = -32600;
 export const METHOD_NOT_FOUND = -32601;
 export const INVALID_PARAMS = -32602;
+export const CANCELLED = -32800;
 /** What the protocol's text shows for a host that refuses. */
 export const REFUSED = -32000;
 

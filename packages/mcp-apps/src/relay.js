@@ -15,7 +15,7 @@ import {
   UNKNOWN_CAPABILITY,
 } from '../../../js/driver/abp-boundary.js';
 import { RpcError } from '../../rpc/src/errors.js';
-import { isCancelled } from './outcome.js';
+import { isCancelled } from './calls.js';
 import { INVALID_PARAMS, METHOD_NOT_FOUND, recordOf } from './protocol.js';
 import { responseOf } from './results.js';
 import { CAPABILITY } from './tools.js';
@@ -146,7 +146,7 @@ class ViewCapabilities {
       call.postpone();
       return call.endpoint.core.response(REFUSE, UNKNOWN_CAPABILITY, FATE_UNSTARTED);
     }
-    /** @type {import('./outcome.js').ToolOptions['onProgress']} */
+    /** @type {import('./calls.js').ToolOptions['onProgress']} */
     const onProgress =
       progressToken === undefined
         ? undefined

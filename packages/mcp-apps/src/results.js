@@ -6,7 +6,7 @@ import { firstOf, getOwn, isRecord } from '../../../js/common/values.js';
 import { readError } from '../../automation/src/read-error.js';
 import { withBase64 } from '../../binary/src/binary.js';
 import { plainJson } from '../../automation/src/plain-json.js';
-import { becameIn } from './outcome.js';
+import { becameIn } from './calls.js';
 import { OUTCOME, recordOf, textsOf } from './protocol.js';
 
 /** @typedef {import('../../../js/wire/messages.js').Response} Response */

@@ -7,7 +7,7 @@ import { getOwn, milliseconds } from '../../../js/common/values.js';
 import { embedderChannel } from '../../rpc/src/channels.js';
 import { RpcError } from '../../rpc/src/errors.js';
 import { createPeer } from '../../rpc/src/peer.js';
-import { callTool, serveCalls } from './outcome.js';
+import { callTool, serveCalls } from './calls.js';
 import {
   METHOD_NOT_FOUND,
   OUTCOME,
@@ -228,6 +228,7 @@ export class View {
     this.hostInfo = infoOf(getOwn(answer, 'hostInfo'));
     this.hostCapabilities = recordOf(getOwn(answer, 'hostCapabilities'));
     this.context = { ...recordOf(getOwn(answer, 'hostContext')), ...this.context };
+    this.#peer.keepsUnsent = this.isOurs;
     tools?.open(this.hostInfo, () => this.toolsChanged());
     this.#peer.notify(notification('initialized'));
     if (autoResize && globalThis.document)
@@ -313,7 +314,7 @@ export class View {
    * Calls a tool of the server that the view is from.
    * @param {string} name
    * @param {object} [args]
-   * @param {import('./outcome.js').ToolOptions} [options]
+   * @param {import('./calls.js').ToolOptions} [options]
    * @returns {Promise<any>} MCP's result: a tool that failed says `isError`. Rejects with an {@link RpcError} when the call
    *   was refused, or cancelled: then its name is `AbortError` or `TimeoutError`, and `data` says what became of the
    *   work, `{ outcome, report }`: `'unknown'` where the host does not tell

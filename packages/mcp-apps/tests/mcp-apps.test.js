@@ -48,9 +48,9 @@ async function ends(t, { tells = true, host: hostOptions = {}, view: viewOptions
 }
 
 /** A view that calls what its server runs. */
-async function sides(t, run, tells = true) {
+async function sides(t, run, tells = true, view = {}) {
   const server = (_method, params, context) => run(params, context);
-  const both = await ends(t, { tells, host: { server } });
+  const both = await ends(t, { tells, host: { server }, view });
   return { ...both, call: (options) => both.view.callTool('x', {}, options) };
 }
 
@@ -302,17 +302,17 @@ test('a cancelled call that ends well all the same resolves', async (t) => {
 test('a call that does not return in time is said to run', async (t) => {
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const [started, ended] = [gate(), gate()];
-  const { view, call } = await sides(t, async () => {
+  const run = async () => {
     started.open();
     await ended.opened;
     return { content: [] };
-  });
+  };
+  const { call, sent } = await sides(t, run, true, { limits: { grace: 3000 } });
   const controller = new AbortController();
   const calling = outcome(call({ signal: controller.signal }));
   await started.opened;
   controller.abort();
-  // What is asked of it has arrived once this is answered.
-  await view.request('ping');
+  while (!sent('host').some(({ result }) => result?.outcome === 'running')) await turn();
   t.mock.timers.tick(3000);
   assert.deepEqual((await calling).err.data, { outcome: 'running' });
   t.mock.timers.reset();
@@ -370,31 +370,35 @@ test('a timeout cancels, and says so', async (t) => {
   }
 });
 
-test('outcomes that nobody asks for are forgotten, and questions may be anything', async (t) => {
-  const { view, host } = await sides(t, async (_params, { signal }) => {
+test('what became of cancelled calls is told as long as the core remembers them, and questions may be anything', async (t) => {
+  const server = async (_method, _params, { signal }) => {
     if (!signal.aborted) await fired(signal);
     return { content: [] };
-  });
-  const marked = (call) => ({ name: 'x', _meta: { [OUTCOME]: call } });
+  };
+  const { view, host, sent } = await ends(t, { host: { server, limits: { remembered: 64 } } });
   for (let i = 0; i < 100; i++) {
     const controller = new AbortController();
-    const calling = outcome(view.request('tools/call', marked(`${i}`), controller));
+    const calling = outcome(view.request('tools/call', { name: 'x' }, controller));
     while (!host.counters.inFlightIn) await turn();
     controller.abort();
     await calling;
     while (host.counters.inFlightIn) await turn();
   }
-  assert.deepEqual(await view.request(OUTCOME, { call: '0' }), {});
-  assert.deepEqual(await view.request(OUTCOME, { call: '99' }), { result: { content: [] } });
-  assert.deepEqual(await view.request(OUTCOME, { call: '99' }), {}, 'it was told once');
-  for (const odd of [undefined, 5, { call: 5 }, { call: '__proto__' }, { call: { a: 1 } }])
-    assert.deepEqual(await view.request(OUTCOME, odd), {});
+  const ids = sent('view').flatMap(({ id, method }) => (method === 'tools/call' ? [id] : []));
+  const unknown = { outcome: 'unknown' };
+  assert.deepEqual(await view.request(OUTCOME, { id: ids[0] }), unknown);
+  const told = { outcome: 'finished', result: { content: [] } };
+  for (const settled of [false, true])
+    assert.deepEqual(await view.request(OUTCOME, { id: ids[99], settled }), told);
+  for (const odd of [undefined, 5, { id: `${ids[99]}` }, { id: '__proto__' }, { id: { a: 1 } }])
+    assert.deepEqual(await view.request(OUTCOME, odd), unknown);
 });
 
 test('what was answered is not kept', async (t) => {
-  const { view } = await sides(t, () => ({ content: [] }));
-  await view.request('tools/call', { name: 'x', _meta: { [OUTCOME]: 'c' } });
-  assert.deepEqual(await view.request(OUTCOME, { call: 'c' }), {});
+  const { view, sent } = await sides(t, () => ({ content: [] }));
+  await view.request('tools/call', { name: 'x' });
+  const { id } = sent('view').find(({ method }) => method === 'tools/call');
+  assert.deepEqual(await view.request(OUTCOME, { id }), { outcome: 'finished' });
 });
 
 test('calls that come to a view after its app was closed are answered: they never ran', async (t) => {

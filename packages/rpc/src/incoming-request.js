@@ -53,6 +53,9 @@ export class IncomingRequest {
   #transfer;
   /** What its handler said of its work last. @type {{ report?: unknown, progress?: unknown } | undefined} */
   #said;
+  #settled = () => {};
+  /** Resolves when its handler has settled, if somebody waits for that. @type {Promise<void> | undefined} */
+  #settling;
   /** What its handler streams, if it does. @type {import('./partial-results.js').PartialResults | undefined} */
   #partialResults;
 
@@ -190,6 +193,8 @@ export class IncomingRequest {
     }
     const { handle } = this;
     this.#peer.machine.finish(this, ending);
+    if (this.aborted) this.#peer.keep(this);
+    this.#settled();
     if (!this.#peer.isPending(handle)) this.batch?.ended(this);
     if (this.aborted) this.handle = ENDED;
   }
@@ -201,8 +206,27 @@ export class IncomingRequest {
     this.#cause = this.#peer.ended;
     this.#fire();
     this.#partialResults?.stop(reason);
+    if (!this.#started) this.#settled();
     // Nothing answers what was cancelled where there are batches, and others' answers do not wait for its handler.
     if (!this.#started || !this.#peer.isClosed) this.batch?.ended(this);
+  }
+
+  /** Resolves when its handler has settled, or never will. @internal */
+  get settling() {
+    return (this.#settling ??= new Promise((resolve) => (this.#settled = resolve)));
+  }
+
+  /**
+   * What its handler has answered, though nobody was told: it was cancelled.
+   * @internal
+   * @param {abp.Fate} fate what became of its work
+   * @returns {Answer | undefined}
+   */
+  unsent(fate) {
+    const answer = this.#answer;
+    return answer && 'error' in answer
+      ? { error: withOutcome(answer.error, fate, this.#said) }
+      : answer;
   }
 
   /** @internal @param {abp.Outcome | rpc.PeerOutcome} outcome @param {abp.Fate} fate what became of its work */

@@ -60,12 +60,20 @@ import { TaskProgress } from './task-progress.js';
  * @property {(told: { method: string, params: any }) => void} [onTagged] takes the notifications of a subscription (MCP),
  *   in place of other listeners
  * @property {boolean} [wait] whether a cancelled request waits for its answer (true; MCP: false)
+ * @property {(id: number) => Promise<import('./pending-request.js').Answer>} [onCancelled] for MCP, where nobody answers what was
+ *   cancelled: called with the request's id once the cancel is sent. Resolves with the answer, if the other side tells it (see
+ *   {@link Peer.became}); with `wait`, that is waited for until the grace period is over
  * @property {Transferable[]} [transfer] what of the params is moved instead of copied, where the transport can
  */
 
 /** @import { AbpError } from '../../../js/common/errors.js' */
 
 /** @typedef {{ id: number, reason: string | undefined }} Cancel that is to be sent */
+
+/**
+ * What became of the work of a request, in a word, and what its handler has answered if that was not sent.
+ * @typedef {{ outcome: unknown, result?: unknown, error?: unknown }} Became
+ */
 
 /**
  * Answers may have arrived while the thread was busy. Event loops run timers first, so what is due waits until they have
@@ -102,9 +110,9 @@ const OPTIONS = {
 /** @type {import('../../../js/common/check-options.js').Kinds<RequestOptions>} */
 // prettier-ignore
 const REQUEST_OPTIONS = {
-  maxTotalTimeout: 'a number', onInputRequired: 'a function', onPartialResult: 'a function', onProgress: 'a function',
-  onTagged: 'a function', resetTimeoutOnProgress: 'a boolean', signal: 'an AbortSignal', timeout: 'a number',
-  transfer: 'an object', wait: 'a boolean',
+  maxTotalTimeout: 'a number', onCancelled: 'a function', onInputRequired: 'a function', onPartialResult: 'a function',
+  onProgress: 'a function', onTagged: 'a function', resetTimeoutOnProgress: 'a boolean', signal: 'an AbortSignal',
+  timeout: 'a number', transfer: 'an object', wait: 'a boolean',
 };
 
 /** Of a stream: its request looks at the others. */
@@ -151,6 +159,10 @@ export class Peer {
   screen = undefined;
   /** What each request says, also those that this peer makes by itself (MCP from 2026-07-28 on). @type {object | undefined} */
   envelope = undefined;
+  /** Whether what the handlers of cancelled requests have answered is kept, for {@link Peer.became}. */
+  keepsUnsent = false;
+  /** That, by the ids of the requests, the oldest first. @type {Map<unknown, IncomingRequest>} */
+  #unsent = new Map();
 
   /**
    * Use {@link createPeer}.
@@ -400,6 +412,42 @@ export class Peer {
     return this.#machine?.counters ?? {};
   }
 
+  /**
+   * What became of the work of a request that the other side has made.
+   * @param {unknown} id as it stood in the message
+   * @param {boolean} [settled] whether to wait until its handler has settled
+   * @returns {Promise<Became>} `'unknown'` if no such request is remembered
+   */
+  async became(id, settled = false) {
+    if (!this.#machine || this.#machine.failed) return { outcome: 'unknown' };
+    this.#tellTime(); // what is too old is forgotten
+    const { core } = this.machine;
+    const fate = core.became(id) || abp.FATE_UNKNOWN;
+    if (fate === abp.FATE_RUNNING && settled) {
+      const { call } = core;
+      const [request] = this.#incomings(({ handle }) => handle === call);
+      await request?.settling;
+      return this.became(id);
+    }
+    const unsent = this.#unsent.get(id)?.unsent(fate);
+    const told = getOwn(getOwn(getOwn(unsent, 'error'), 'data'), 'outcome');
+    return { ...unsent, outcome: told ?? abp.FATES[fate] };
+  }
+
+  /**
+   * Keeps what was answered to a request that is cancelled, until the core forgets that.
+   * @internal
+   * @param {IncomingRequest} request
+   */
+  keep(request) {
+    if (!this.keepsUnsent || this.machine.failed) return;
+    for (const id of this.#unsent.keys()) {
+      if (this.machine.core.became(id)) break;
+      this.#unsent.delete(id);
+    }
+    this.#unsent.set(request.id, request);
+  }
+
   // --- In ------------------------------------------------------------------------------------------
 
   /** @param {unknown} received */
@@ -489,6 +537,7 @@ export class Peer {
     request.name = nameIn(params, core.stop.member);
     request.batch = this.#batch;
     request.batch?.opened(request);
+    this.#unsent.delete(id);
     this.machine.feed(
       (x, peer) => x.received(peer, core.idType(id), core.writeIdValue(id), fault, flags),
       request,
@@ -858,7 +907,7 @@ export class Peer {
    * @param {Cancel} cancel
    * @param {PendingRequest} pending
    */
-  #sendCancel({ id, reason }, { name }) {
+  #sendCancel({ id, reason }, { name, options }) {
     const { core } = this.machine;
     const { cancelMethod: method, cancelKey, stop } = core;
     const isLast =
@@ -871,6 +920,11 @@ export class Peer {
       this.#post(message({ method: stop.method, params: { [stop.key]: name } }));
     this.#post(message({ method, params: { [cancelKey]: id, ...(reason && { reason }) } }));
     if (isLast) this.#withdraw(name);
+    // Without an answer, nobody knows.
+    options.onCancelled?.(id).then(
+      (answer) => this.#over || this.#response(id, answer),
+      () => {},
+    );
   }
 
   /**

@@ -1,7 +1,7 @@
 // Generated from src/abp_rpc.h and wasm/rpc_boundary.c by wasm/generate-boundary.mjs: change those instead.
 
 /** The digest of this file. The module must have the same: see js/driver/instance.js. */
-export const ABI = 1229601105;
+export const ABI = 1920128873;
 
 /** @import { Brand, Pointer } from '../../../js/driver/instance.js' */
 
@@ -127,6 +127,7 @@ export const CONFIG = {
  * @property {(peer: Pointer<'abp_peer'>, call: Handle, ending: Ending) => Packed} finish
  * @property {(peer: Pointer<'abp_peer'>, call: Handle) => number} pending
  * @property {(peer: Pointer<'abp_peer'>, call: Handle) => number} running
+ * @property {(peer: Pointer<'abp_peer'>, type: IdType, value: number) => number} became
  * @property {(peer: Pointer<'abp_peer'>) => number} unversioned
  * @property {(peer: Pointer<'abp_peer'>) => number} cancel_method
  * @property {(peer: Pointer<'abp_peer'>) => number} cancel_key

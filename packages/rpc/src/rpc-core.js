@@ -4,6 +4,8 @@ import { Core } from '../../../js/driver/core.js';
 import { CoreModule } from '../../../js/driver/module.js';
 import * as rpc from './rpc-boundary.js';
 
+/** @import { Fate } from '../../../js/driver/abp-boundary.js' */
+
 /** @type {CoreModule<rpc.Exports>} */
 const module = new CoreModule(
   // Not by `import()`, which service workers do not have.
@@ -19,7 +21,7 @@ export const ready = () => module.load();
  * @typedef {object} Limits Each is optional and has a default; see `abp_peer_config` in src/abp_rpc.h.
  * @property {number} [maxCalls] requests in flight in each direction (4096)
  * @property {number} [maxConcurrent] handlers running at once; more requests wait their turn (maxCalls)
- * @property {number} [remembered] ended requests whose late answers are known for what they are (1024)
+ * @property {number} [remembered] ended requests whose outcome and late answers are known (1024)
  * @property {number} [rememberFor] and for how long, in ms (300000)
  * @property {number} [grace] how long a cancelled request is waited for, in ms (5000)
  * @property {number} [maxIdLength] bytes of an id that is a text (256); no more than 256 characters
@@ -98,6 +100,16 @@ export class PeerCore extends Core {
     const length = this.writeReason(reason, at);
     const readable = reason === undefined || typeof reason === 'string' ? 1 : 0;
     return this.x.cancel_received(this.pointer, this.idType(id), value, at, length, readable);
+  }
+
+  /**
+   * What became of the work of a request that was received, as long as it is remembered.
+   * @param {unknown} id as it stood in the message
+   * @returns {Fate} if that is FATE_RUNNING, `call` is its handle
+   */
+  became(id) {
+    const packed = this.x.became(this.pointer, this.idType(id), this.writeIdValue(id));
+    return /** @type {Fate} */ (packed & 255);
   }
 
   /** Whether a request whose handler has settled is still to be answered. @param {rpc.Handle} call */

@@ -1,8 +1,10 @@
 // What a handler reports of its work, beside what became of it, when its request does not succeed.
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { RpcError } from '../src/index.js';
-import { fired, gate, outcome, peerPair } from './support/rpc.js';
+import { fired, gate, outcome, peerPair, scriptedPeer } from './support/rpc.js';
 
 const ANSWERING = ['acp', 'lsp'];
 
@@ -121,3 +123,154 @@ for (const dialect of ANSWERING)
     const other = await failureOf(t, dialect, () => Promise.reject(odd));
     assert.deepEqual(other.data, { outcome: 'failed' });
   });
+
+/** A peer of MCP whose handlers do as their params say, and one that asks it what became of its requests. */
+function asked(t, options = {}) {
+  const { a, b, sent } = peerPair('mcp', options);
+  t.after(() => (a.close(), b.close()));
+  const [began, release] = [gate(), gate()];
+  b.handle('work', async ({ ends }, { signal, report }) => {
+    began.open();
+    report({ applied: 1 });
+    await fired(signal);
+    if (ends === 'late') await release.opened;
+    if (ends === 'stopped') throw signal.reason;
+    if (ends === 'failed') throw new RpcError(-32050, 'no luck');
+    return { done: true };
+  });
+  const call = (params, controller = new AbortController()) => {
+    const calling = outcome(a.request('work', params, controller));
+    const ids = () => sent('a2b').flatMap(({ id, method }) => (method === 'work' ? [id] : []));
+    return { controller, calling, id: () => ids().at(-1) };
+  };
+  const settled = async () => {
+    while (b.counters.inFlightIn) await new Promise(setImmediate);
+  };
+  return { a, b, began, release, call, settled };
+}
+
+test('a peer says what became of a request that was cancelled, and what its handler answered if that is kept', async (t) => {
+  const { b, began, call, settled } = asked(t);
+  await b.became(1).then((became) => assert.deepEqual(became, { outcome: 'unknown' }));
+  b.keepsUnsent = true;
+  const report = { applied: 1 };
+  for (const [ends, became] of [
+    ['finished', { result: { done: true } }],
+    [
+      'failed',
+      { error: { code: -32050, message: 'no luck', data: { outcome: 'failed', report } } },
+    ],
+    ['stopped', { outcome: 'stopped' }],
+  ]) {
+    const { controller, calling, id } = call({ ends });
+    await began.opened;
+    while (!b.counters.inFlightIn) await new Promise(setImmediate);
+    controller.abort('enough');
+    await calling;
+    await settled();
+    const told = await b.became(id());
+    assert.equal(told.outcome, ends);
+    if ('outcome' in became) assert.deepEqual(told.error.data, { outcome: ends, report });
+    else assert.deepEqual(told, { ...became, outcome: ends });
+    assert.deepEqual(await b.became(`${id()}`), { outcome: 'unknown' });
+  }
+  b.keepsUnsent = false;
+  const { controller, calling, id } = call({});
+  while (!b.counters.inFlightIn) await new Promise(setImmediate);
+  controller.abort();
+  await calling;
+  await settled();
+  assert.equal(Object.keys(await b.became(id())).join(), 'outcome');
+});
+
+test('who asks waits until the handler has settled, or is told that it runs', async (t) => {
+  const { b, began, release, call } = asked(t);
+  b.keepsUnsent = true;
+  const { controller, calling, id } = call({ ends: 'late' });
+  await began.opened;
+  controller.abort();
+  await calling;
+  assert.deepEqual(await b.became(id()), { outcome: 'running' });
+  const waiting = b.became(id(), true);
+  release.open();
+  assert.deepEqual(await waiting, { outcome: 'finished', result: { done: true } });
+  assert.deepEqual(await b.became(id(), true), { outcome: 'finished', result: { done: true } });
+});
+
+test('one that never began is known to have never begun, and who waits for it is told so', async (t) => {
+  const { b, began, release, call } = asked(t, { b: { limits: { maxConcurrent: 1 } } });
+  const first = call({ ends: 'late' });
+  await began.opened;
+  const second = call({});
+  while (b.counters.inFlightIn < 2) await new Promise(setImmediate);
+  const waiting = b.became(second.id(), true);
+  second.controller.abort();
+  assert.deepEqual(await waiting, { outcome: 'unstarted' });
+  first.controller.abort();
+  release.open();
+  await Promise.all([first.calling, second.calling]);
+});
+
+/** Collects what nothing refers to. */
+async function collect() {
+  setFlagsFromString('--expose-gc');
+  const gc = runInNewContext('gc');
+  for (let i = 0; i < 3; i++) {
+    await new Promise(setImmediate);
+    gc();
+  }
+}
+
+/** A peer of MCP, and a script that makes and cancels its requests. */
+function cancelled(options = {}) {
+  const { peer, post, quiet } = scriptedPeer('mcp', options);
+  peer.keepsUnsent = true;
+  const results = [];
+  peer.handle('work', async (_params, { signal }) => {
+    await fired(signal);
+    const result = { done: true };
+    results.push(new WeakRef(result));
+    return result;
+  });
+  const request = (id) => ({ jsonrpc: '2.0', id, method: 'work' });
+  const cancel = (requestId) => ({
+    jsonrpc: '2.0',
+    method: 'notifications/cancelled',
+    params: { requestId },
+  });
+  return { peer, post, quiet, results, request, cancel };
+}
+
+test('what the core forgets is not kept', async () => {
+  const { peer, post, quiet, results, request, cancel } = cancelled({ limits: { remembered: 2 } });
+  for (const id of [1, 2, 3, 4, 5]) {
+    post(request(id));
+    await quiet();
+    post(cancel(id));
+    await quiet();
+  }
+  await collect();
+  assert.deepEqual(
+    results.map((result) => result.deref()),
+    [undefined, undefined, undefined, { done: true }, { done: true }],
+  );
+  const told = await Promise.all([1, 2, 3, 4, 5].map((id) => peer.became(id)));
+  assert.deepEqual(
+    told.map(({ outcome: word }) => word),
+    ['unknown', 'unknown', 'unknown', 'finished', 'finished'],
+  );
+  peer.close();
+});
+
+test('an id that is used again names the newest request', async () => {
+  const { peer, post, quiet, request, cancel } = cancelled();
+  post(request(7));
+  await quiet();
+  post(cancel(7));
+  await quiet();
+  assert.deepEqual(await peer.became(7), { outcome: 'finished', result: { done: true } });
+  post(request(7), cancel(7));
+  await quiet();
+  assert.deepEqual(await peer.became(7), { outcome: 'unstarted' });
+  peer.close();
+});

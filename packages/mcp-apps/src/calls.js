@@ -1,0 +1,127 @@
+/**
+ * Calls of tools, from either side. MCP sends nothing after a cancel, so two sides of ours ask: the peer that ran the call says
+ * what became of it (`Peer.became`).
+ */
+import { requireOptions } from '../../../js/common/check-options.js';
+import { reasonText } from '../../../js/common/errors.js';
+import { getOwn, milliseconds } from '../../../js/common/values.js';
+import { unless } from '../../../js/common/waiting.js';
+import * as rpc from '../../rpc/src/rpc-boundary.js';
+import { RpcError, saysTimedOut } from '../../rpc/src/errors.js';
+import { CANCELLED, OUTCOME, recordOf } from './protocol.js';
+
+/** @typedef {import('../../rpc/src/peer.js').Peer} Peer */
+/** @typedef {import('../../rpc/src/incoming-request.js').IncomingRequest} IncomingRequest */
+
+/**
+ * @typedef {object} ToolOptions How a tool is called.
+ * @property {AbortSignal} [signal] cancels the call
+ * @property {number} [timeout] ms after which the call is cancelled; 0 or absent is never
+ * @property {(info: { progress: number, total?: number, message?: string }) => void} [onProgress] called with each report of progress
+ */
+
+/** @type {import('../../../js/common/check-options.js').Kinds<ToolOptions>} */
+// prettier-ignore
+const OPTIONS = {
+  onProgress: 'a function', signal: 'an AbortSignal', timeout: 'a number',
+};
+
+/** @typedef {{ outcome: string, report?: unknown }} Became what became of a call's work, and what its handler said of it */
+
+/** What a result of ours says became of the work of a call that failed. @param {unknown} result @returns {Became | undefined} */
+export function becameIn(result) {
+  const { outcome, report } = recordOf(getOwn(getOwn(result, '_meta'), OUTCOME));
+  if (typeof outcome !== 'string') return undefined;
+  return { outcome, ...(report !== undefined && { report }) };
+}
+
+/**
+ * The error of a call that its caller has cancelled.
+ * @param {AbortSignal} signal
+ * @param {import('./protocol.js').Params} told what the other side says of it
+ */
+function cancelledError({ reason }, { result, error, outcome = 'unknown' }) {
+  const report = getOwn(getOwn(error, 'data'), 'report');
+  const failed = result !== undefined && (becameIn(result) ?? { outcome: 'failed' });
+  const became = failed || { outcome, ...(report !== undefined && { report }) };
+  const message = reasonText(reason) ?? 'The call was cancelled';
+  const name = saysTimedOut(reason) ? 'TimeoutError' : 'AbortError';
+  const cause = error === undefined ? (result ?? reason) : RpcError.from(error);
+  return new RpcError(CANCELLED, message, became, { name, cause });
+}
+
+/** Whether an error is that of a call which its caller has cancelled. @param {unknown} error */
+export const isCancelled = (error) =>
+  error instanceof RpcError &&
+  error.code === CANCELLED &&
+  getOwn(error.data, 'outcome') !== undefined;
+
+/**
+ * Calls a tool of the other side.
+ * @param {Peer} peer
+ * @param {{ name: string, arguments?: unknown }} params
+ * @param {ToolOptions} options
+ * @param {boolean} tells whether the other side tells what becomes of a cancelled call
+ * @returns {Promise<any>} the result. Rejects with an {@link RpcError}; that of a cancelled call is named `AbortError` or
+ *   `TimeoutError`, and its `data` says what became of the work: `{ outcome, report }`
+ */
+export async function callTool(peer, params, options, tells) {
+  requireOptions('callTool', options, OPTIONS);
+  const { timeout, onProgress } = options;
+  const ms = milliseconds(timeout);
+  const signals = [options.signal ?? [], ms ? AbortSignal.timeout(ms) : []].flat();
+  const signal = signals.length > 1 ? AbortSignal.any(signals) : signals[0];
+  if (signal?.aborted) throw cancelledError(signal, { outcome: 'unstarted' });
+  const over = new AbortController();
+  /** What the other side has said last of a call that was cancelled. @type {import('./protocol.js').Params} */
+  let told = {};
+  const onCancelled = async (/** @type {number} */ id) => {
+    for (const settled of [false, true]) {
+      told = recordOf(await peer.request(OUTCOME, { id, settled }, { signal: over.signal }));
+      if (told.outcome !== 'running') break;
+    }
+    const { result } = told;
+    const succeeded = result !== undefined && getOwn(result, 'isError') !== true;
+    return succeeded ? { result } : { error: peer.errorObject(rpc.RPC_CANCELLED) };
+  };
+  const asks = tells && { wait: true, onCancelled };
+  try {
+    return await peer.request('tools/call', params, { signal, onProgress, ...asks });
+  } catch (error) {
+    if (saysClosed(peer, error)) {
+      const data = { closedBy: 'peer', outcome: 'unknown' };
+      throw peer.error(rpc.RPC_CLOSED, { data, cause: error });
+    }
+    throw signal?.aborted && !peer.ended ? cancelledError(signal, told) : error;
+  } finally {
+    over.abort();
+  }
+}
+
+/**
+ * Whether a call was answered with nothing but that the other side closes: it has not failed, and what it does is not known.
+ * @param {Peer} peer
+ * @param {unknown} error
+ */
+function saysClosed(peer, error) {
+  const { code, message } = peer.errorObject(rpc.RPC_CLOSED);
+  return (
+    error instanceof RpcError &&
+    error.code === code &&
+    error.message === message &&
+    getOwn(error.data, 'outcome') === undefined
+  );
+}
+
+/**
+ * Answers the other side's calls of tools, and tells what became of those that it has cancelled.
+ * @param {Peer} peer
+ * @param {(params: import('./protocol.js').Params, context: IncomingRequest) => unknown} run
+ */
+export function serveCalls(peer, run) {
+  peer.handle('tools/call', (params, context) => run(recordOf(params), context));
+  peer.handle(OUTCOME, (params, { signal }) => {
+    const { id, settled } = recordOf(params);
+    return unless(signal, peer.became(id, settled === true));
+  });
+}

@@ -786,8 +786,7 @@ export class TaskServer {
   #enter(id, state, contextId, dialect, by) {
     const table = this.#table;
     const handle = table.add(id, state);
-    if (handle <= 0)
-      throw handle === abp.E_LIMIT ? busy() : new AbpError('INTERNAL_ERROR', 'Out of memory');
+    if (handle <= 0) throw refusal(handle);
     const task = new StoredTask(id, contextId, this.#limits.maxTask, by);
     const entry = new Entry(table, /** @type {core.Task} */ (handle), task, dialect);
     this.#entries.add(entry);
@@ -1002,7 +1001,8 @@ export class TaskServer {
     return {
       limits: limits ?? {},
       grace: this.#grace,
-      busy,
+      busy: refusal,
+      lost: () => {},
       notify: (entry, status) => this.#notify(entry, status),
       leaseLost: () => this.#reports?.leaseLost(),
       unreadable: () => this.#reports?.unreadable(),
@@ -1126,13 +1126,14 @@ export class TaskServer {
    * @param {import('./store/owner.js').Owner} [owner] of a stored task: what it decides is stored before it is told
    */
   async #run(entry, prompt, info, owner) {
-    const { table, handle } = owner ?? entry;
+    const teller = owner ?? entry;
+    const { table, handle } = teller;
     const { task } = entry;
     const run = table.run(handle);
     const act = (/** @type {number} */ verdict, /** @type {object} */ about) =>
       owner ? owner.act(verdict, about) : this.#act(entry, verdict, about);
     const say = (/** @type {import('./outcome.js').Said} */ said) => {
-      if (entry.run === context) entry.said = { ...entry.said, ...said };
+      if (entry.run === context) teller.said = { ...teller.said, ...said };
     };
     const context = new ExecutorContext(task, prompt, info, {
       report: (report) => say({ report }),
@@ -1156,7 +1157,7 @@ export class TaskServer {
     });
     context.attempt = entry.replica?.attempt ?? 1;
     entry.run = context;
-    entry.said = undefined;
+    teller.said = undefined;
     if (owner) {
       owner.context = context;
       // An earlier run may have left artifacts, to which this one can add.
@@ -1185,7 +1186,7 @@ export class TaskServer {
     if (table.run(handle) === run && entry.run === context) entry.run = undefined;
     act(table.returns(handle, run, how), failure ?? {});
     owner?.returned(context);
-    if (task.terminal && !entry.run) entry.said = undefined;
+    if (task.terminal && !entry.run) teller.said = undefined;
     this.#running--;
     this.#checkDrained();
     if (!span) return;
@@ -1438,6 +1439,10 @@ const busy = () =>
     retryable: true,
     retryAfter: BUSY_FOR,
   });
+
+/** Why the core takes no task. @param {number} [status] */
+const refusal = (status = abp.E_LIMIT) =>
+  status === abp.E_LIMIT ? busy() : new AbpError('INTERNAL_ERROR', 'Out of memory');
 
 /** @param {StoredTask} task @param {string} contextId */
 function checkContext(task, contextId) {

@@ -99,7 +99,7 @@ class History {
     const { append, renew } = own;
     own.append = async (id, data, expected) => {
       this.logs.add(id);
-      await this.#checkTaker(id, JSON.parse(data));
+      await this.#checkTaker(id, JSON.parse(data), expected);
       return append(id, data, expected);
     };
     own.renew = async (name) => {
@@ -110,10 +110,16 @@ class History {
     return own;
   }
 
-  /** Nobody takes a task from a process whose lease holds. A question is nobody's. @param {string} id @param {any} record */
-  async #checkTaker(id, { by, epoch, e: events }) {
+  /**
+   * Nobody takes a task from a process whose lease holds. A question is nobody's. Of two who take it at once from one that is
+   * gone, the log refuses the second.
+   * @param {string} id @param {any} record @param {number} expected
+   */
+  async #checkTaker(id, { by, epoch, e: events }, expected) {
     if (epoch < 2 || events[0]?.k === 'wish') return;
-    const before = (await this.backend.read(id, 0)).map(({ data }) => JSON.parse(data));
+    const records = await this.backend.read(id, 0);
+    if (records.at(-1)?.seq !== expected) return;
+    const before = records.map(({ data }) => JSON.parse(data));
     const owner = before.findLast((one) => one.epoch > 0);
     const state = before.flatMap(({ e }) => e).findLast(({ status }) => status)?.status.state;
     if (!owner || owner.by === by || state === 'input-required') return;

@@ -43,7 +43,10 @@ import { AbpError } from '../../../../js/common/errors.js';
  * @property {number} maxRecord bytes of UTF-8 that a record may have. What is longer goes into an object
  * @property {boolean} [local] whether all who use it are in this process: who does not answer then is gone
  *
- * @property {(task: string, data: string, expected: number) => Promise<number>} append stores a record if the latest one of
+ * @property {boolean} [alone] whether it has one user, which is all that knows of its tasks: records are not kept, since
+ *   their only reader has read them as they were written
+ *
+ * @property {(task: string, data: string, expected: number) => Promise<number> | number} append stores a record if the latest one of
  *   the task is `expected` (0 for none), and returns its number: from then on it is as durable as the backend
  *   promises. Rejects with `CONFLICT` when another record is the latest, and this one will never be stored; with
  *   `UNACKNOWLEDGED` when nobody can say whether it was: read the log; with `TOO_LARGE`

@@ -49,6 +49,7 @@ const BATCH = 64;
 export class LocalBackend {
   maxRecord = MAX_RECORD;
   local = true;
+  alone = false;
   /** @type {Storage | undefined} */
   #storage;
   /** @type {Map<string, Set<() => void>>} */

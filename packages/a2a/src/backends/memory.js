@@ -10,7 +10,7 @@ import { OrderedIndex } from './ordered.js';
 const DEFAULT_MAX_STORED = 256 << 20;
 
 /** @implements {Storage} */
-class Memory {
+export class Memory {
   /** @type {Map<string, LogRecord[]>} */
   #logs = new Map();
   #index = new OrderedIndex();

@@ -25,7 +25,7 @@ const WAITING = 128;
 /** Ms before something is tried again. */
 const RETRY = 100;
 
-/** @typedef {{ event: TaskEvent, text: string }} Queued */
+/** @typedef {{ event: TaskEvent, text: string, name?: string }} Queued with the name of its object, where it is too long for a record */
 /** @typedef {{ prompt?: Message, info?: RequestInfo }} Prompt what a run is to answer */
 
 export class Owner {
@@ -33,15 +33,17 @@ export class Owner {
   #queue = [];
   /** Characters of it. */
   pending = 0;
-  /** The record that is on its way. @type {{ id: string, text: string, expected: number, events: TaskEvent[] } | undefined} */
+  /** The record that is on its way. @type {{ id: string, by: string, epoch: number, text: string, expected: number, events: TaskEvent[] } | undefined} */
   sent;
   #sending = false;
   #gone = false;
   #over = false;
   /** The prompt of the run that is to begin. @type {Prompt} */
   #next = {};
-  /** @type {import('../task.js').ExecutorContext | undefined} */
+  /** The run that works on it. @type {import('../task.js').ExecutorContext | undefined} */
   context;
+  /** What the latest run said of its work. @type {import('../outcome.js').Said | undefined} */
+  said;
   /** Called when the record is read that begins a run. @type {((entry: Entry) => void) | undefined} */
   begun;
   /** Called when a state is stored. @type {(() => void) | undefined} */
@@ -96,7 +98,7 @@ export class Owner {
     this.#next = prompt;
     if (begun) this.begun = begun;
     if (lost) this.onLost = lost;
-    if (first) this.#push(first);
+    if (first) this.#enqueue(first);
     this.act(verdict, { run });
     return true;
   }
@@ -122,21 +124,22 @@ export class Owner {
         ...(reported === state && status),
       });
       if (entry && ended(/** @type {core.TaskState} */ (state)))
-        shown = withOutcome(entry.task, shown, this.table.became(id), entry.said);
-      this.#push(
+        shown = withOutcome(entry.task, shown, this.table.became(id), this.said);
+      this.#enqueue(
         /** @type {TaskEvent} */ (
           run ? { k: 'run', status: shown, ...run } : { k: 'status', status: shown }
         ),
       );
     }
     if (verdict & core.TASK_LEARN)
-      this.#push({ k: 'outcome', metadata: outcomeOf(this.table.became(id), entry?.said) });
+      this.#enqueue({ k: 'outcome', metadata: outcomeOf(this.table.became(id), this.said) });
     if (verdict & core.TASK_START) {
       // Who woke from a pause looks at its lease first: nothing begins under one that has run out.
       if (this.#lease.valid) this.#logs.host.run(this.#replica, this, this.#next);
       else this.#logs.loseAll();
     }
     if (verdict & core.TASK_FORGET) this.#release();
+    void this.#send();
   }
 
   /** @param {TaskEvent} event @returns {boolean} whether it will be stored, or need not be */
@@ -151,10 +154,15 @@ export class Owner {
 
   /** @param {TaskEvent} event */
   #push(event) {
+    this.#enqueue(event);
+    void this.#send();
+  }
+
+  /** @param {TaskEvent} event */
+  #enqueue(event) {
     const one = queued(event);
     this.#grow(sizeOf(one));
     this.#queue.push(one);
-    void this.#send();
   }
 
   /** @param {number} by */
@@ -180,6 +188,7 @@ export class Owner {
 
   // --- The log -----------------------------------------------------------------------------------------
 
+  /** Waits for nothing if the backend answers at once: then what is decided is told before its decider goes on. */
   async #send() {
     if (this.#sending) return;
     this.#sending = true;
@@ -191,12 +200,20 @@ export class Owner {
         break;
       }
       try {
-        const sent = this.sent ?? (await this.#build());
+        const [first] = this.#queue;
+        if (!this.sent && !first.name && this.#isLong(first)) {
+          // What a record refers to is stored before it.
+          first.name = await this.#logs.keep(this.#replica.id, this.epoch, first.text);
+          continue;
+        }
+        const sent = this.sent ?? this.#build();
         if (!this.#isNext(sent)) continue;
         if (!this.sent) sent.expected = this.#replica.seq;
         this.sent = sent;
-        const seq = await backend.append(this.#replica.id, sent.text, sent.expected);
-        await this.#replica.receive({ seq, data: sent.text });
+        const appended = backend.append(this.#replica.id, sent.text, sent.expected);
+        const seq = typeof appended === 'number' ? appended : await appended;
+        const read = this.#replica.receive({ seq, data: sent.text });
+        if (this.#replica.seq < seq) await read;
       } catch (error) {
         const { code } = /** @type {AbpError} */ (error);
         doubt ||= code === 'UNACKNOWLEDGED';
@@ -224,25 +241,24 @@ export class Owner {
     return !this.#gone && events.every((event, i) => this.#queue[i]?.event === event);
   }
 
+  /** Whether it is too long for a record. @param {Queued} one */
+  #isLong({ text }) {
+    const { maxRecord } = this.#logs.backend;
+    return maxRecord < Infinity && bytesOf(text) > maxRecord - OVERHEAD;
+  }
+
   /** Makes a record of what is to be stored next. */
-  async #build() {
+  #build() {
     /** @type {TaskRecord['events']} */
     const events = [];
     const whole = [];
     let room = this.#logs.backend.maxRecord - OVERHEAD;
-    for (const { event, text } of this.#queue) {
+    for (const { event, text, name } of this.#queue) {
       const alone = event.k === 'wish';
       if ((alone && whole.length > 0) || whole.length === MAX_EVENTS) break;
-      let size = bytesOf(text);
       /** @type {TaskRecord['events'][number]} */
-      let stored = event;
-      if (size > this.#logs.backend.maxRecord - OVERHEAD) {
-        if (whole.length > 0) break;
-        // What a record refers to is stored before it.
-        stored = { k: 'object', name: await this.#logs.keep(this.#replica.id, this.epoch, text) };
-        size = bytesOf(JSON.stringify(stored));
-      }
-      room -= size + 1;
+      const stored = name ? { k: 'object', name } : event;
+      if (room < Infinity) room -= bytesOf(name ? JSON.stringify(stored) : text) + 1;
       if (room < 0) break;
       events.push(stored);
       whole.push(event);
@@ -251,7 +267,8 @@ export class Owner {
     const id = newId();
     const { name: by } = this.#lease;
     const epoch = events[0].k === 'wish' ? 0 : this.epoch;
-    return { id, text: printRecord({ id, by, epoch, events }), expected: 0, events: whole };
+    const text = printRecord({ id, by, epoch, events });
+    return { id, by, epoch, text, expected: 0, events: whole };
   }
 
   /** The record that was on its way is read: it is stored. */
@@ -300,15 +317,21 @@ export class Owner {
     }
     if (this.#gone || this.context || this.#queue.length > 0) return;
     if (this.#over || this.#replica.rested) this.lose();
-    // Whoever takes the task knows then that nobody works on it.
-    else if (this.#replica.asks) this.#push({ k: 'rest' });
+    // Whoever takes the task knows then that nobody works on it. Where nobody else can, it is kept.
+    else if (this.#replica.asks && !this.#logs.backend.alone) this.#push({ k: 'rest' });
+  }
+
+  /** The agent ends, and the task with it. @param {string} reason */
+  end(reason) {
+    this.act(this.table.cancel(this.handle, 0, true), { reason });
   }
 
   /** Somebody else owns the task, or nobody. @param {AbpError} [why] */
   lose(why = lostError()) {
     if (this.#gone) return;
     // The task is let go of also where the core has failed, which says nothing.
-    this.act(this.table.lost(this.handle) | core.TASK_FORGET, { reason: why.message });
+    const verdict = this.table.lost(this.handle) || core.TASK_ABORT | core.TASK_FORGET;
+    this.act(verdict, { reason: why.message });
     this.onLost?.(why);
   }
 
@@ -316,8 +339,6 @@ export class Owner {
     this.#gone = true;
     this.#grow(-this.pending);
     this.sent = undefined;
-    const { entry } = this.#replica;
-    if (entry && entry.run === this.context) entry.run = undefined;
     if (this.#replica.owner === this) this.#replica.owner = undefined;
     for (const { reject } of this.#flushing) reject(lostError());
     this.#flushing.clear();

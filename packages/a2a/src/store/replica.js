@@ -145,13 +145,13 @@ export class Replica {
       if (record.seq <= this.seq || this.blind) continue;
       /** @type {TaskRecord} */
       let content;
+      const sent = this.owner?.sent;
       try {
-        content = readRecord(record.data);
+        content = sent?.text === record.data ? sent : readRecord(record.data);
       } catch (error) {
         this.#close(error);
         continue;
       }
-      const sent = this.owner?.sent;
       const own = sent?.id === content.id;
       let whole = own ? sent.events : this.wholeEvents(content.events);
       if (whole instanceof Promise)
@@ -221,7 +221,8 @@ export class Replica {
       this.by = by;
     }
     events.forEach((event, place) => {
-      const number = printNumber(this.seq, place);
+      // Nobody can go on behind an event that is kept nowhere.
+      const number = this.#logs.backend.alone ? undefined : printNumber(this.seq, place);
       invokeReportingErrors(() => this.#tell(event, number));
       if (this.entry) this.entry.number = number;
     });
@@ -237,10 +238,21 @@ export class Replica {
     this.owner?.committed(event);
   }
 
-  /** @param {TaskEvent} event @param {string} number */
+  /** @param {import('./records.js').Origin} origin */
+  #adopt(origin) {
+    try {
+      this.entry = this.#logs.host.adopt(this, origin);
+    } catch (error) {
+      // Who has begun it is told so.
+      this.owner?.lose(/** @type {import('../../../../js/common/errors.js').AbpError} */ (error));
+      throw error;
+    }
+  }
+
+  /** @param {TaskEvent} event @param {string} [number] */
   #tell(event, number) {
     const { host } = this.#logs;
-    if (event.k === 'new') this.entry = host.adopt(this, event.origin);
+    if (event.k === 'new') this.#adopt(event.origin);
     const { entry } = this;
     if (!entry) return;
     switch (event.k) {

@@ -53,14 +53,15 @@ const MAX_DOUBTS = 5;
  * @property {number} grace
  * @property {(replica: Replica, origin: Origin) => Entry} adopt shows a task
  * @property {(entry: Entry) => void} drop shows it no more
- * @property {(entry: Entry, status: Status, number: string, before?: (entry: Entry) => void) => void} status tells a state,
+ * @property {(entry: Entry, status: Status, number?: string, before?: (entry: Entry) => void) => void} status tells a state,
  *   and calls `before` when it is the task's, and nobody was told
- * @property {(entry: Entry, event: TaskEvent & { k: 'artifact' }, number: string) => void} artifact tells one
+ * @property {(entry: Entry, event: TaskEvent & { k: 'artifact' }, number?: string) => void} artifact tells one
  * @property {(entry: Entry, metadata: Metadata) => void} learn says what became of the work of a task that has ended
  * @property {(replica: Replica, owner: Owner, prompt: Prompt) => void} run calls the executor
  * @property {(entry: Entry | undefined, saved: object, trace?: string) => RequestInfo} requestOf
  * @property {(entry: Entry | undefined) => number} deadline when a question that nobody answers is canceled
- * @property {() => AbpError} busy
+ * @property {(entry: Entry) => void} lost says that a task has failed that ends with this process, and is lost
+ * @property {(status?: number) => AbpError} busy why a task is not taken: the core's status, if it has refused it
  * @property {() => void} leaseLost counts it
  * @property {() => void} unreadable counts a task that was stored by a later version
  * @property {(entry: Entry, status: Status) => void} notify sends a state to those who want to be told of it
@@ -130,8 +131,8 @@ export class TaskLogs {
       commits: true,
       onDue: (task, verdict) => this.#owners.get(task)?.act(verdict),
       onFailure: () => {
-        this.table = this.#newTable();
         this.loseAll();
+        this.table = this.#newTable();
       },
     });
   }
@@ -174,8 +175,10 @@ export class TaskLogs {
 
   /** Rejects if the backend is away; when it is back, the process enters nevertheless. */
   async open() {
-    this.#timer ??= setInterval(() => void this.#tick(), this.#options.term / RENEWALS);
-    /** @type {{ unref?: () => void }} */ (this.#timer).unref?.();
+    const { term } = this.#options;
+    // A lease that nobody else sees need not be renewed.
+    if (term < Infinity) this.#timer ??= setInterval(() => void this.#tick(), term / RENEWALS);
+    /** @type {{ unref?: () => void } | undefined} */ (this.#timer)?.unref?.();
     await refusing(this.#membership.enter());
     void this.#takeover.scan();
   }
@@ -257,6 +260,11 @@ export class TaskLogs {
     const owner = this.#replicas.get(task)?.owner;
     const taken = owner?.push(event);
     return taken ? 'yes' : 'no';
+  }
+
+  /** Cancels what this process works on. @param {string} reason */
+  endAll(reason) {
+    for (const owner of [...this.#owners.values()]) owner.end(reason);
   }
 
   /** Gives all tasks away, and goes. Resolves when they can be taken. */
@@ -366,6 +374,12 @@ export class TaskLogs {
   forget(replica) {
     replica.stop();
     if (this.#replicas.get(replica.id) === replica) this.#replicas.delete(replica.id);
+    this.#forgetLog(replica);
+  }
+
+  /** What is not shown any more is nowhere else. @param {Replica} replica */
+  #forgetLog({ id, owner }) {
+    if (this.backend.alone && !owner && !this.#replicas.has(id)) void this.backend.forget(id);
   }
 
   /**
@@ -392,7 +406,7 @@ export class TaskLogs {
       await this.#starts(owner, { message, mark }, info, begun, { k: 'new', origin });
     } catch (error) {
       // Its record may still be stored: then it is read anew, by whoever asks.
-      if (replica.seq === 0) {
+      if (replica.seq === 0 || !replica.entry) {
         replica.abandon();
         this.forget(replica);
       }
@@ -472,7 +486,7 @@ export class TaskLogs {
   /** @param {Replica} replica @param {core.TaskState} state @param {Lease} lease under which it enlisted */
   #own(replica, state, lease) {
     const handle = this.table.add(replica.id, state);
-    if (handle <= 0) throw this.host.busy();
+    if (handle <= 0) throw this.host.busy(handle);
     const owner = new Owner(this, replica, /** @type {core.Task} */ (handle), lease);
     this.#owners.set(owner.handle, owner);
     replica.watch();
@@ -482,6 +496,9 @@ export class TaskLogs {
   /** @param {Replica} replica @param {core.Task} handle */
   released(replica, handle) {
     this.#owners.delete(handle);
+    const { entry } = replica;
+    if (this.backend.alone && entry && !replica.ended) this.host.lost(entry);
+    this.#forgetLog(replica);
     if (replica.asks) this.#takeover.question(replica);
     this.changed(replica);
   }
@@ -511,6 +528,8 @@ export class TaskLogs {
     // Others that change at once are of one entry.
     await Promise.resolve();
     while (this.#entries.due.delete(id)) {
+      // It is forgotten.
+      if (this.backend.alone && !this.#replicas.has(id)) return;
       try {
         await this.#noteAs(replica);
         // Whoever finds this process gone sends the end of the task once more.
@@ -683,10 +702,20 @@ export class TaskLogs {
   get source() {
     const entries = this.#entries;
     return {
-      page: (filter, after, limit) => entries.page(filter, after, limit),
+      page: async (filter, after, limit) => {
+        const page = await entries.page(filter, after, limit);
+        for (const listed of page.tasks) listed.whole = this.#known(listed.task);
+        return page;
+      },
       count: (filter) => entries.count(filter),
       read: (listed) => this.#listed(listed),
     };
+  }
+
+  /** A task of which this process has all that is stored. @param {string} id */
+  #known(id) {
+    const { entry, settled, owner } = this.#replicas.get(id) ?? {};
+    return settled || (owner && this.lease.valid) ? entry?.task : undefined;
   }
 
   /** @param {import('../lists.js').Listed} listed */

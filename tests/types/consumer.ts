@@ -2,6 +2,7 @@
 import { AbpError, connect, expose, transfer, type Client } from 'abp-bridge';
 import { createTaskServer } from 'abp-bridge/a2a';
 import { memoryBackend, taskStore, type Backend } from 'abp-bridge/a2a-store';
+import { createRequestHandler } from 'abp-bridge/adapters/a2a-sdk';
 import { acpStream } from 'abp-bridge/adapters/acp';
 import { mcpTransport } from 'abp-bridge/adapters/mcp';
 import { readerAndWriter } from 'abp-bridge/adapters/vscode-jsonrpc';
@@ -91,6 +92,11 @@ export function served(socket: WebSocket, request: { headers: { origin?: string 
     agent: { name: 'x', version: '1' },
   });
 }
+const executor = { execute: async () => {}, cancelTask: async (id: string) => console.log(id) };
+const behind = createRequestHandler({ name: 'x' }, executor, { grace: 1000 });
+void behind.getAgentCard().then(() => behind.server.drain({ ms: 1000 }));
+// @ts-expect-error an executor of the SDK can be cancelled
+createRequestHandler({ name: 'x' }, { execute: async () => {} });
 const workers = pool(() => new Worker('worker.js'), { size: 2, grace: 500 });
 exposed.set('image.blur', workers.run('blur'));
 exposed.delete('image.blur');

@@ -1,8 +1,14 @@
 // Express has no types of its own; what the recipes use of it.
 declare module 'express' {
-  import type { RequestListener } from 'node:http';
+  import type { RequestListener, Server } from 'node:http';
 
+  // The official SDK of A2A names them.
+  export interface Request {}
+  export type RequestHandler = RequestListener;
+  export type Router = RequestListener;
   export default function express(): RequestListener & {
+    use(path: string, handler: RequestListener): void;
+    listen(port: number): Server;
     get(
       path: string,
       answer: (request: object, response: { send(text: string): void }) => void,

@@ -22,6 +22,8 @@ declare global {
   // Of the reader's page or program.
   const mcpClient: import('@modelcontextprotocol/client').Client;
   const mcpServer: import('@modelcontextprotocol/server').Server;
+  const agentCard: import('@a2a-js/sdk').AgentCard;
+  const agentExecutor: import('@a2a-js/sdk/server').AgentExecutor;
   const iframe: HTMLIFrameElement;
   const page: import('puppeteer-core').Page;
   const socket: WebSocket;

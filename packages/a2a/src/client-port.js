@@ -107,7 +107,7 @@ export class PortConnection {
 }
 
 /** @implements {Responses} */
-class PortResponses {
+export class PortResponses {
   /** @type {unknown[]} */
   #ready = [];
   /** Resolves the promise of a waiting `next`. */

@@ -1,4 +1,4 @@
-/** Our client against the real SDK's server, in 1.0 and through its compatibility with 0.3. */
+/** Our client against the real SDK's server, in 1.0 and through its compatibility with 0.3; and against it with our tasks behind it. */
 import assert from 'node:assert/strict';
 import { test as nodeTest } from 'node:test';
 import { createTaskClient } from '../../src/index.js';
@@ -11,7 +11,7 @@ const VERSIONS = ['1.0', '0.3', 'HTTP+JSON'];
 const stateOf = (event) => event.status?.state ?? event.task?.status.state ?? event.kind;
 
 /** An agent, and our client of it: of 1.0 found by its card in both bindings, of 0.3 told. */
-async function pair(t, version, options, clientOptions) {
+async function pairOf(t, version, options, clientOptions) {
   const agent = await startSdkAgent({ ...options, rest: version === 'HTTP+JSON' });
   t.after(() => agent.close());
   const client =
@@ -32,8 +32,12 @@ async function read(stream, count, at) {
   return states;
 }
 
-for (const version of VERSIONS) {
-  const it = (what, run) => test(`${version}: ${what}`, run);
+const BEHIND = [undefined, { grace: 30_000 }];
+for (const [version, behind] of VERSIONS.flatMap((one) => BEHIND.map((other) => [one, other]))) {
+  const whose = behind ? ', our tasks behind it' : '';
+  const it = (what, run) => test(`${version}${whose}: ${what}`, run);
+  const pair = (t, version, options, clientOptions) =>
+    pairOf(t, version, { ...options, behind }, clientOptions);
 
   for (const policy of ['immediate', 'cooperative']) {
     it(`three tasks, one cancelled by its signal, executor ${policy}`, async (t) => {
@@ -190,7 +194,7 @@ for (const version of VERSIONS) {
 }
 
 test('1.0: tasks are listed', async (t) => {
-  const { client } = await pair(t, '1.0', { steps: 1, step: 1 });
+  const { client } = await pairOf(t, '1.0', { steps: 1, step: 1 });
   const { id } = await client.send('A');
   const { tasks } = await client.list();
   assert.deepEqual(
@@ -200,13 +204,13 @@ test('1.0: tasks are listed', async (t) => {
 });
 
 test('0.3: tasks cannot be listed, and nothing is sent', async (t) => {
-  const { client } = await pair(t, '0.3');
+  const { client } = await pairOf(t, '0.3');
   await assert.rejects(client.list(), { code: 'NOT_SUPPORTED' });
 });
 
 test('1.0: an agent without streams: a send with a signal is cancelled once its task is known', async (t) => {
   const stop = new AbortController();
-  const { client } = await pair(
+  const { client } = await pairOf(
     t,
     '1.0',
     { streaming: false, steps: 3 },

@@ -10,6 +10,7 @@ import {
 import express from 'express';
 import { once } from 'node:events';
 import { setTimeout as sleep } from 'node:timers/promises';
+import { createRequestHandler } from '../../src/adapters/a2a-sdk.js';
 
 const text = (value) => ({
   content: { $case: 'text', value },
@@ -91,7 +92,11 @@ class SlowExecutor {
   }
 }
 
-/** @param {Partial<{ policy: Policy, steps: number, step: number, end: number, streaming: boolean, rest: boolean }>} [options] */
+/**
+ * With `behind`, the tasks are ours: its front and its executor with our request handler between them.
+ * @param {Partial<{ policy: Policy, steps: number, step: number, end: number, streaming: boolean, rest: boolean, behind: object,
+ *   executor: object, userBuilder: any }>} [options]
+ */
 export async function startSdkAgent({
   policy = 'immediate',
   steps = 10,
@@ -99,8 +104,10 @@ export async function startSdkAgent({
   end = TaskState.TASK_STATE_COMPLETED,
   streaming = true,
   rest = false,
+  behind = undefined,
+  executor = new SlowExecutor({ policy, steps, step, end }),
+  userBuilder = UserBuilder.noAuthentication,
 } = {}) {
-  const executor = new SlowExecutor({ policy, steps, step, end });
   const app = express();
   const server = app.listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -127,17 +134,21 @@ export async function startSdkAgent({
     signatures: [],
     provider: undefined,
   };
-  const requestHandler = new DefaultRequestHandler(card, new InMemoryTaskStore(), executor);
+  const requestHandler = behind
+    ? createRequestHandler(card, executor, behind)
+    : new DefaultRequestHandler(card, new InMemoryTaskStore(), executor);
   const legacyCompat = { enabled: true };
   const cards = agentCardHandler({ agentCardProvider: requestHandler, legacyCompat });
   app.use(`/${AGENT_CARD_PATH}`, cards);
-  const userBuilder = UserBuilder.noAuthentication;
   app.use('/rest', restHandler({ requestHandler, userBuilder }));
   app.use('/a2a', jsonRpcHandler({ requestHandler, userBuilder, legacyCompat }));
   return {
     url,
+    card,
     executor,
+    requestHandler,
     close() {
+      requestHandler.server?.close();
       server.closeAllConnections();
       server.close();
     },

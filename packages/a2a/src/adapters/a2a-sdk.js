@@ -1,0 +1,367 @@
+/**
+ * Our tasks behind the official SDK, `@a2a-js/sdk`: its front (Express, gRPC, authentication) and an executor written for it, with the
+ * decisions and the store of this package between them.
+ *
+ * How it is made. A request that the SDK has read is printed again, as JSON of A2A 1.0, and our server receives it like any other. Its
+ * answers are read by the SDK's own types, so that errors are its own, too. The executor runs as ours do: what it publishes on its bus
+ * is emitted by our context, where the core decides whether it still counts; when the signal of the context fires, `cancelTask` is
+ * called. An executor that answers with a message has a task as well, since the core knows only tasks; its sender gets the message.
+ */
+import { reportError } from '../../../../js/common/errors.js';
+import { PortResponses } from '../client-port.js';
+import { DIALECTS, readEvent } from '../dialects.js';
+import { createTaskServer } from '../server.js';
+
+/** @import { ExecutorContext } from '../task.js' */
+
+/**
+ * An executor of the SDK.
+ * @typedef {object} AgentExecutor
+ * @property {(requestContext: any, eventBus: any) => Promise<void>} execute
+ * @property {(taskId: string, eventBus: any) => Promise<void>} cancelTask
+ */
+
+/**
+ * Beside those of `createTaskServer`. Unless `authorize` says otherwise, a task is for the user who began it.
+ * @typedef {object} CardOptions
+ * @property {any} [extendedAgentCard] the card for those who have logged in, or a function `(context) => Promise<AgentCard>`
+ */
+
+/** Events that may wait for one reader; of one that is slower the stream ends, and its task goes on. */
+const MAX_QUEUE = 4096;
+const V10 = DIALECTS['1.0'];
+
+/** @type {Promise<any> | undefined} */
+let loading;
+/** The SDK, which only those have who use this. */
+const sdk = () =>
+  (loading ??= Promise.all([
+    import('@a2a-js/sdk'),
+    import('@a2a-js/sdk/errors'),
+    import('@a2a-js/sdk/server'),
+  ]).then((parts) => Object.assign({}, ...parts)));
+
+/**
+ * A request that was made here.
+ * @typedef {object} Call
+ * @property {any} params as the SDK has read them
+ * @property {any} context of the SDK
+ * @property {PortResponses} responses
+ * @property {boolean} begun whether the executor has published something
+ * @property {any} [message] what it has published in place of a task
+ */
+
+/**
+ * Makes a request handler for the SDK's `jsonRpcHandler`, `restHandler`, `grpcService` and `agentCardHandler`.
+ * @param {any} agentCard as the SDK takes it
+ * @param {AgentExecutor} executor
+ * @param {import('../server.js').TaskServerOptions & CardOptions} [options]
+ */
+export const createRequestHandler = (agentCard, executor, options) =>
+  new TaskRequestHandler(agentCard, executor, options);
+
+/** The SDK's `A2ARequestHandler`, as `createRequestHandler` returns it. Its `server` can be drained and closed. */
+export class TaskRequestHandler {
+  /** Those that have made a request here, by the user whom its run is told. @type {WeakMap<any, Call>} */
+  #calls = new WeakMap();
+  /** The latest run of each task. @type {Map<string, ExecutorContext>} */
+  #runs = new Map();
+  #card;
+  #executor;
+  #extended;
+
+  /** Use {@link createRequestHandler}. @param {any} card @param {AgentExecutor} executor @param {import('../server.js').TaskServerOptions & CardOptions} [options] */
+  constructor(card, executor, { extendedAgentCard, ...options } = {}) {
+    this.#card = card;
+    this.#executor = executor;
+    this.#extended = extendedAgentCard;
+    const capabilities = { ...card.capabilities, streaming: card.capabilities?.streaming === true };
+    const agent = {
+      card: { ...card, capabilities },
+      execute: (/** @type {ExecutorContext} */ context) => this.#execute(context),
+    };
+    /** The server that has the tasks: `await server.drain()` before the process ends. */
+    this.server = createTaskServer(agent, { authorize: isOwner, ...options });
+  }
+
+  async getAgentCard() {
+    return this.#card;
+  }
+
+  /** @param {any} _params @param {any} context */
+  async getAuthenticatedExtendedAgentCard(_params, context) {
+    const { ExtendedAgentCardNotConfiguredError, UnsupportedOperationError } = await sdk();
+    if (!this.#card.capabilities?.extendedAgentCard)
+      throw new UnsupportedOperationError('Agent does not support authenticated extended card.');
+    if (!this.#extended) throw new ExtendedAgentCardNotConfiguredError();
+    if (typeof this.#extended === 'function') return this.#extended(context);
+    return context.user?.isAuthenticated ? this.#extended : this.#card;
+  }
+
+  /** @param {any} params @param {any} context */
+  sendMessage(params, context) {
+    return this.#ask('SendMessage', 'SendMessageRequest', 'SendMessageResponse', params, context);
+  }
+
+  /** @param {any} params @param {any} context */
+  getTask(params, context) {
+    return this.#ask('GetTask', 'GetTaskRequest', 'Task', params, context);
+  }
+
+  /** @param {any} params @param {any} context */
+  cancelTask(params, context) {
+    return this.#ask('CancelTask', 'CancelTaskRequest', 'Task', params, context);
+  }
+
+  /** @param {any} params @param {any} context */
+  listTasks(params, context) {
+    return this.#ask('ListTasks', 'ListTasksRequest', 'ListTasksResponse', params, context);
+  }
+
+  /** @param {any} params @param {any} context */
+  createTaskPushNotificationConfig(params, context) {
+    const type = 'TaskPushNotificationConfig';
+    return this.#ask(`Create${type}`, type, type, params, context);
+  }
+
+  /** @param {any} params @param {any} context */
+  getTaskPushNotificationConfig(params, context) {
+    const type = 'TaskPushNotificationConfig';
+    return this.#ask(`Get${type}`, `Get${type}Request`, type, params, context);
+  }
+
+  /** @param {any} params @param {any} context */
+  listTaskPushNotificationConfigs(params, context) {
+    const list = 'ListTaskPushNotificationConfigs';
+    return this.#ask(list, `${list}Request`, `${list}Response`, params, context);
+  }
+
+  /** @param {any} params @param {any} context @returns {Promise<void>} */
+  async deleteTaskPushNotificationConfig(params, context) {
+    const remove = 'DeleteTaskPushNotificationConfig';
+    await this.#ask(remove, `${remove}Request`, undefined, params, context);
+  }
+
+  /** @param {any} params @param {any} context */
+  sendMessageStream(params, context) {
+    return this.#stream('SendStreamingMessage', 'SendMessageRequest', params, context);
+  }
+
+  /** @param {any} params @param {any} context */
+  resubscribe(params, context) {
+    return this.#stream('SubscribeToTask', 'SubscribeToTaskRequest', params, context);
+  }
+
+  // --- Requests --------------------------------------------------------------------------------------
+
+  /**
+   * @param {string} method
+   * @param {string} request the type of its parameters
+   * @param {string | undefined} result the type of what it is answered
+   * @param {any} params
+   * @param {any} context
+   * @returns {Promise<any>}
+   */
+  async #ask(method, request, result, params, context) {
+    const types = await sdk();
+    const call = this.#open(types, method, request, params, context);
+    let response;
+    do response = await call.responses.next();
+    while (response === BEGUN);
+    const read = resultOf(types, response);
+    if (call.message) return call.message;
+    const answer = result && types[result].fromJSON(read);
+    return answer?.payload?.value ?? answer;
+  }
+
+  /**
+   * @param {string} method
+   * @param {string} request the type of its parameters
+   * @param {any} params
+   * @param {any} context
+   * @returns {AsyncGenerator<any, void, undefined>}
+   */
+  async *#stream(method, request, params, context) {
+    const types = await sdk();
+    const call = this.#open(types, method, request, params, context);
+    // Until the executor says whether it answers with a message or a task, what every task begins with is held back.
+    let held = [];
+    let holds = method === 'SubscribeToTask' ? 0 : 2;
+    try {
+      for (let response; (response = await call.responses.next()) !== undefined;) {
+        if (call.message) return yield { payload: { $case: 'message', value: call.message } };
+        if (response !== BEGUN) held.push(resultOf(types, response));
+        if (!call.begun && held.length <= holds) continue;
+        holds = 0;
+        for (const event of held) yield types.StreamResponse.fromJSON(event);
+        held = [];
+      }
+      for (const event of held) yield types.StreamResponse.fromJSON(event);
+    } finally {
+      call.responses.close();
+    }
+  }
+
+  /**
+   * Has our server receive a request.
+   * @param {any} types
+   * @param {string} method
+   * @param {string} request
+   * @param {any} params
+   * @param {any} context
+   * @returns {Call}
+   */
+  #open(types, method, request, params, context) {
+    const user = {
+      isAuthenticated: context.user?.isAuthenticated ?? false,
+      userName: context.user?.userName ?? '',
+    };
+    const reply = {
+      left: false,
+      extensions: [],
+      onLeave: /** @type {undefined | (() => void)} */ (undefined),
+      open() {},
+      answer(/** @type {object} */ response) {
+        responses.push(response);
+        responses.end();
+      },
+      /** @param {object} _head @param {import('../reply.js').Printed} body @param {boolean} [failed] */
+      event(_head, { object }, failed) {
+        responses.push(failed ? { error: object } : { result: object });
+      },
+      end: () => responses.end(),
+    };
+    const responses = new PortResponses(MAX_QUEUE, () => {
+      reply.left = true;
+      reply.onLeave?.();
+    });
+    const call = { params, context, responses, begun: false };
+    this.#calls.set(user, call);
+    const tenant = params.tenant || context.tenant;
+    const about = { ...types[request].toJSON(params), ...(tenant && { tenant }) };
+    const text = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: about });
+    const extensions = [...(context.requestedExtensions ?? [])];
+    const headers = headersOf(context.state.get('headers'));
+    this.server
+      .receive(text, { version: '1.0', headers, user, extensions }, reply)
+      .catch((error) => responses.fail(error));
+    return call;
+  }
+
+  // --- The executor ----------------------------------------------------------------------------------
+
+  /** @param {ExecutorContext} run */
+  async #execute(run) {
+    const { message, signal, task, attempt } = run;
+    const { user, headers, tenant = '', extensions, metadata } = /** @type {any} */ (run.request);
+    this.#runs.set(task.id, run);
+    const types = await sdk();
+    // There is none if another process has received it.
+    const call = this.#calls.get(user);
+    const state = new Map([['headers', headers]]);
+    const context =
+      call?.context ??
+      new types.ServerCallContext({ user, tenant, state, requestedExtensions: extensions });
+    const { params = { tenant, metadata, configuration: undefined } } = call ?? {};
+    const request = { ...params, message: types.Message.fromJSON(V10.message(message)) };
+    const isKnown = task.history.length > 1 || attempt > 1;
+    const about = isKnown ? types.Task.fromJSON(structuredClone(V10.task(task))) : undefined;
+    const others = await this.#referenced(message.referenceTaskIds, context);
+    const asked = new types.RequestContext(
+      request,
+      task.id,
+      task.contextId,
+      context,
+      about,
+      others,
+    );
+
+    const bus = new types.DefaultExecutionEventBus();
+    const publish = bus.publish.bind(bus);
+    let stopped = false;
+    // What our context refuses is thrown to the executor; thrown by a listener, it would end the process.
+    bus.publish = (/** @type {any} */ published) => {
+      const { kind, data } = published;
+      const json = types.StreamResponse.toJSON({ payload: { $case: kind, value: data } });
+      const event = /** @type {import('../dialects.js').Event} */ (readEvent(json));
+      stopped ||= event.kind === 'status' && event.status.state === 'canceled';
+      if (call && !call.begun && event.kind === 'message') call.message = data;
+      tell(run, event);
+      if (call && !call.begun && !call.message) {
+        call.begun = true;
+        call.responses.push(BEGUN);
+      }
+      publish(published);
+    };
+    const cancel = async () => {
+      // A message that has taken over is being run by then: the SDK would cancel that.
+      await Promise.resolve();
+      if (this.#runs.get(task.id) !== run) return;
+      await this.#executor.cancelTask(task.id, bus);
+    };
+    const onAbort = () => void cancel().catch(reportError);
+    try {
+      signal.throwIfAborted();
+      signal.addEventListener('abort', onAbort);
+      await this.#executor.execute(asked, bus);
+      // An executor of the SDK returns when it was cancelled; ours throw.
+      if (stopped) signal.throwIfAborted();
+    } finally {
+      signal.removeEventListener('abort', onAbort);
+      if (this.#runs.get(task.id) === run) this.#runs.delete(task.id);
+    }
+  }
+
+  /** The tasks that a message refers to, as far as its sender may see them. @param {string[] | undefined} ids @param {any} context */
+  async #referenced(ids, context) {
+    if (!ids) return undefined;
+    const tasks = [];
+    for (const id of ids) tasks.push(await this.getTask({ id }, context).catch(() => undefined));
+    return tasks.filter(Boolean);
+  }
+}
+
+/** In a queue of responses: the executor has published something, of which there may be nothing to tell. */
+const BEGUN = {};
+
+/** @param {any} types @param {any} response @returns {unknown} throws the SDK's error */
+function resultOf(types, response) {
+  if (!response) throw new types.A2AError('The agent did not answer');
+  const { result, error } = response;
+  if (error) throw types.fromJsonRpcErrorResponse({ jsonrpc: '2.0', id: null, error });
+  return result;
+}
+
+/**
+ * Tells what an executor has published. Whatever task it names, it is the one of its run.
+ * @param {ExecutorContext} run
+ * @param {import('../dialects.js').Event} event
+ */
+function tell(run, event) {
+  const { task } = run;
+  if (event.kind === 'message') run.emitStatus('completed', event.message);
+  else if (event.kind === 'status') run.emitStatus(event.status.state, event.status.message);
+  else if (event.kind === 'artifact') run.emitArtifact(event.artifact, event);
+  else {
+    // A later turn begins with the task as it is.
+    const known = new Set(task.artifacts.map((artifact) => JSON.stringify(artifact)));
+    for (const artifact of event.task.artifacts)
+      if (!known.has(JSON.stringify(artifact))) run.emitArtifact(artifact);
+    const { state, message } = event.task.status;
+    if (state !== 'submitted' && state !== task.state) run.emitStatus(state, message);
+  }
+}
+
+/** @param {Record<string, unknown>} [headers] @returns {Record<string, string>} by names in lower case */
+const headersOf = (headers = {}) =>
+  Object.fromEntries(
+    Object.entries(headers)
+      .filter(([, value]) => typeof value === 'string')
+      .map(([name, value]) => [name.toLowerCase(), /** @type {string} */ (value)]),
+  );
+
+/** As the stores of the SDK have it. @type {import('../server.js').TaskServerOptions['authorize']} */
+const isOwner = (task, _access, { user }) => nameOf(task.user) === nameOf(user);
+
+/** @param {any} user */
+const nameOf = (user) => user?.userName ?? '';

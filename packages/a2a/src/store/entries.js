@@ -1,63 +1,119 @@
 /**
- * What the index knows of tasks: their tenants, contexts, states, times and users. It is derived from their logs, and written
- * after them: until then, and where a process ends in between until another one has taken the task over, a list that is
- * limited to a state shows the task as the index has it. What ends a task is never taken back, so an entry that says so is right.
+ * The index of tasks: their tenants, contexts, states, times and users, and the hours in which they ended. It is derived from
+ * their logs, and written after them: until then, and where a process ends in between until another one has taken the task
+ * over, a list that is limited to a state shows the task as the index has it. What ends a task is never taken back, so an
+ * entry that says so is right.
  */
 import { safely } from '../../../../js/common/errors.js';
 import { printCursor, requireEntry, stateIn } from '../backends/backend.js';
+import { pause } from '../pause.js';
+import { isUnreadable } from './records.js';
 
-/** @import { Backend, IndexEntry, Place } from '../backends/backend.js' */
-/** @import { Filter, Listed } from '../lists.js' */
+/** @import { IndexEntry } from '../backends/backend.js' */
+/** @import { Filter, Listed, Source } from '../lists.js' */
+/** @import { StoredTask } from '../task.js' */
 /** @import { Origin } from './records.js' */
 /** @import { Replica } from './replica.js' */
 
 const TASKS = 'task:';
+/** Tasks that have ended, by the hour. */
+export const ENDED = 'ended';
+const HOUR = 3_600_000;
 /** Characters of a user that the index has; of a longer one it knows nothing. */
 const MAX_USER = 1024;
+/** Ms before something that failed is tried again. */
+const RETRY = 100;
 
+/** @param {number} ms since 1970 */
+export const hourOf = (ms) => Math.floor(ms / HOUR);
+
+/** @implements {Source} */
 export class TaskEntries {
-  /** Tasks whose entries are behind their logs, and are to be written. @type {Set<string>} */
-  due = new Set();
-  /** Those that are being written. @type {Set<string>} */
+  /** Tasks whose entries are behind their logs, and are to be written. @type {Map<string, Replica>} */
+  #due = new Map();
+  /** What writes them, for as long as it takes. @type {Map<string, Promise<void>>} */
+  #noting = new Map();
+  /** Entries that are being written. @type {Set<Promise<void>>} */
   #writing = new Set();
-  /** Called when one was written, or could not be. @type {Map<string, Set<() => void>>} */
-  #waiting = new Map();
+  #logs;
   #backend;
 
-  /** @param {Backend} backend */
-  constructor(backend) {
-    this.#backend = backend;
+  /** @param {import('./store.js').TaskLogs} logs */
+  constructor(logs) {
+    this.#logs = logs;
+    this.#backend = logs.backend;
   }
+
+  // --- Writing -----------------------------------------------------------------------------------------
 
   /** Enters a task that is to have its first record. @param {string} id @param {Origin} origin */
   begin(id, { tenant, contextId, user }) {
     return this.#note(id, { tenant, contextId, user, time: Date.now() }, 0);
   }
 
-  /** Enters a task as its log has it. @param {Replica} replica */
-  async write({ id, seq, entry }) {
-    if (!entry) return;
-    const { tenant, contextId, user, state, status } = entry.task;
-    const time = Date.parse(status.timestamp ?? '') || Date.now();
-    this.#writing.add(id);
-    try {
-      await this.#note(id, { tenant, contextId, user, state, time }, seq);
-    } finally {
-      this.#writing.delete(id);
-      this.#tell(id);
+  /** A state of the task was stored: its entry is written, and when there is nothing more to see to, its duty is over. @param {Replica} replica */
+  changed(replica) {
+    const { id } = replica;
+    if (!this.#isMine(replica)) return;
+    this.#due.set(id, replica);
+    if (this.#noting.has(id)) return;
+    const noting = this.#writeDue(replica).finally(() => {
+      this.#noting.delete(id);
+      if (this.#due.has(id) && this.#logs.lease.valid && this.#isMine(replica))
+        this.changed(replica);
+      else this.#due.delete(id);
+    });
+    this.#noting.set(id, noting);
+  }
+
+  /** Resolves when nothing is being written. */
+  async rest() {
+    await Promise.allSettled(this.#noting.values());
+  }
+
+  /** @param {Replica} replica */
+  #isMine = (replica) => replica.by === this.#logs.lease.name;
+
+  /** @param {Replica} replica */
+  async #writeDue(replica) {
+    const { id } = replica;
+    const { host, lease, takeover } = this.#logs;
+    // Others that change at once are of one entry.
+    await Promise.resolve();
+    while (this.#due.delete(id)) {
+      // It is forgotten.
+      if (this.#backend.alone && !this.#logs.shows(id)) return;
+      try {
+        await this.write(replica);
+        // Whoever finds this process gone sends the end of the task once more.
+        if (!replica.settled || replica.owner || !replica.entry) continue;
+        if (await host.delivered(replica.entry)) await takeover.delist(lease.name, id);
+      } catch {
+        // Whoever takes over does it.
+        if (!this.#logs.lease.valid) return;
+        this.#due.set(id, replica);
+        await pause(RETRY);
+      }
     }
   }
 
-  /** Nothing more is written of a task. @param {string} id */
-  rest(id) {
-    this.due.delete(id);
-    this.#tell(id);
+  /** Enters a task as its log has it. @param {Replica} replica */
+  async write({ id, seq, entry, ended }) {
+    if (!entry) return;
+    const { tenant, contextId, user, state, status } = entry.task;
+    const time = Date.parse(status.timestamp ?? '') || Date.now();
+    const written = this.#note(id, { tenant, contextId, user, state, time }, seq);
+    this.#writing.add(written);
+    await written.finally(() => this.#writing.delete(written));
+    if (ended) await this.noteEnd(id, 1);
   }
 
-  /** @param {string} id */
-  #tell(id) {
-    for (const resume of this.#waiting.get(id) ?? []) resume();
-    this.#waiting.delete(id);
+  /** A task has ended, or a log has none unless one is begun there later. @param {string} id @param {0 | 1} seq 0 if the log has none */
+  async noteEnd(id, seq) {
+    if (!this.#logs.options.retention) return;
+    const time = Date.now();
+    const hour = { tenant: ENDED, context: `${hourOf(time)}`, time, data: id };
+    await this.#backend.note(`${ENDED}/${id}`, hour, seq);
   }
 
   /**
@@ -65,33 +121,17 @@ export class TaskEntries {
    * @param {{ tenant?: string, contextId: string, user: unknown, state?: string, time: number }} about
    * @param {number} seq
    */
-  #note(id, { tenant = '', contextId: context, user, state, time }, seq) {
+  async #note(id, { tenant = '', contextId: context, user, state, time }, seq) {
     const by = user === undefined ? [] : [user];
     const known = JSON.stringify(by).length <= MAX_USER;
     // `state` is for processes of the version before.
     const data = JSON.stringify({ state, by: known ? by : undefined });
-    return this.#backend.note(id, { tenant: TASKS + tenant, context, time, state, data }, seq);
+    await this.#backend.note(id, { tenant: TASKS + tenant, context, time, state, data }, seq);
   }
 
-  /** Deletes what is left of a task that has no log any more. @param {string} id */
-  async forget(id) {
-    await this.#backend.forget(id).catch(() => {});
-  }
+  // --- Lists -------------------------------------------------------------------------------------------
 
-  /** Enters the user, where a process of the version before has entered the task. @param {Replica} replica @param {Listed} listed */
-  async complete(replica, { state, by }) {
-    const user = replica.entry?.task.user ?? '';
-    if (!state || by || JSON.stringify(user).length > MAX_USER - 2) return;
-    await this.write(replica).catch(() => {});
-  }
-
-  /**
-   * Tasks, those that were changed last first. What this process has stored is among them.
-   * @param {Filter} filter
-   * @param {Place | undefined} after
-   * @param {number} limit
-   * @returns {Promise<{ tasks: Listed[], next?: Place }>} and where the next ones begin, if there are more
-   */
+  /** @type {Source['page']} */
   async page(filter, after, limit) {
     if (!after) await this.#written();
     const cursor = after && printCursor(after);
@@ -101,30 +141,43 @@ export class TaskEntries {
     const tasks = found.tasks
       .map((entry) => readEntry(entry, this.#backend.count ? entry.state : stateIn(entry.data, 1)))
       .filter((task) => (!state || task.state === state) && task.time >= since);
+    for (const listed of tasks) listed.whole = this.#logs.known(listed.task);
     return { tasks, next: found.cursor === undefined ? undefined : found.tasks.at(-1) };
   }
 
-  /** How many tasks there are. @param {Filter} filter @returns {Promise<number | undefined>} undefined if nobody counts them */
+  /** @type {Source['count']} */
   async count(filter) {
     await this.#written();
     return this.#backend.count?.(within(filter));
   }
 
-  /** Resolves when what is stored by now is entered. Where that fails twice, nobody waits for it. */
-  async #written() {
-    const isBehind = (/** @type {string} */ id) => this.due.has(id) || this.#writing.has(id);
-    const behind = new Set([...this.due, ...this.#writing]);
-    const written = [...behind].map(async (id) => {
-      for (let attempt = 1; attempt <= 2 && isBehind(id); attempt++)
-        await new Promise((resolve) => {
-          const waiting = this.#waiting.get(id) ?? new Set();
-          this.#waiting.set(
-            id,
-            waiting.add(() => resolve(undefined)),
-          );
-        });
+  /** @param {Listed} listed @returns {Promise<StoredTask | undefined>} */
+  async read({ task: id, state, by }) {
+    const replica = await this.#logs.load(id).catch((error) => {
+      // Its log is of a later version: others show it.
+      if (isUnreadable(error)) return null;
+      throw error;
     });
-    await Promise.all(written);
+    // What is left of a task that has no log any more.
+    if (replica === undefined && state) await this.#backend.forget(id).catch(() => {});
+    const task = replica?.entry?.task;
+    if (!replica || !task) return undefined;
+    try {
+      // A process of the version before has entered it, without its user.
+      const known = JSON.stringify(task.user ?? '').length <= MAX_USER - 2;
+      if (state && !by && known) await this.write(replica).catch(() => {});
+    } finally {
+      this.#logs.leave(replica);
+    }
+    return task;
+  }
+
+  /** Resolves when what is stored by now is entered. Where that fails, nobody waits for it. */
+  async #written() {
+    const due = [...this.#due.values()]
+      .filter(({ id }) => this.#logs.shows(id))
+      .map((replica) => this.write(replica));
+    await Promise.allSettled([...this.#writing, ...due]);
   }
 }
 

@@ -4,11 +4,13 @@
  * it with a backend that refuses, hangs and is late at every step.
  */
 import { unavailable } from '../backends/backend.js';
+import { newId } from '../ids.js';
 import { pause } from '../pause.js';
-import { Lease } from './lease.js';
 
 /** @import { Backend } from '../backends/backend.js' */
 
+/** The part of a term for which an owner relies on its lease. Who would take over waits for a whole one. */
+const SAFE = 2 / 3;
 /** Ms before something that failed is tried again. */
 const RETRY = 100;
 /** Entries of the list that are read at once. */
@@ -34,6 +36,55 @@ const GONE = 'gone';
 
 /** @typedef {{ number: number, since: number }} Seen a lease, and since when it has not changed */
 
+/**
+ * The lease of a process. It decides only who tries: what is true is in the logs. It counts from before its renewal was
+ * sent; one that has run out is lost for good, and the process goes on under another name. Nothing begins under a lease
+ * before others can find what it leaves.
+ */
+export class Lease {
+  name = newId();
+  /** Whether its entry is written: then others look at it, and take what is left when it is gone. */
+  entered = false;
+  /** Stops answering what is asked of this name. @type {(() => Promise<void>) | undefined} */
+  unserve;
+  /** @type {Promise<void> | undefined} */
+  entering;
+  /** Whether it was renewed once. */
+  begun = false;
+  #until = 0;
+  #now;
+
+  /** @param {() => number} now ms of a clock that only goes forward */
+  constructor(now) {
+    this.#now = now;
+  }
+
+  /** Whether something may begin under it. */
+  get valid() {
+    return this.entered && this.#now() < this.#until;
+  }
+
+  /** Whether it held once, and does no more. */
+  get lost() {
+    return this.begun && this.#now() >= this.#until;
+  }
+
+  /** It does not hold any more, and never will. */
+  end() {
+    this.begun = true;
+    this.#until = 0;
+  }
+
+  /** Rejects if the backend is away. @param {Backend} backend @param {number} term ms */
+  async renew(backend, term) {
+    const sent = this.#now();
+    await backend.renew(this.name);
+    if (this.lost) return;
+    this.begun = true;
+    this.#until = Math.max(this.#until, sent + term * SAFE);
+  }
+}
+
 export class Membership {
   lease;
   /** Whether it leaves: its lease is not renewed any more. */
@@ -47,16 +98,8 @@ export class Membership {
   /** @param {Backend} backend @param {MembershipOptions} options */
   constructor(backend, options) {
     this.#backend = backend;
-    this.#options = {
-      now: () => performance.now(),
-      pause,
-      ...options,
-    };
-    this.lease = this.#newLease();
-  }
-
-  #newLease() {
-    return new Lease(this.#backend, this.#options.term, this.#options.now);
+    this.#options = { now: () => performance.now(), pause, ...options };
+    this.lease = new Lease(this.#options.now);
   }
 
   // --- This process ------------------------------------------------------------------------------------
@@ -77,7 +120,7 @@ export class Membership {
       // It was given up meanwhile.
       if (lease !== this.lease) this.#unserve(lease);
     }
-    await lease.renew();
+    await lease.renew(this.#backend, this.#options.term);
     await this.#note(lease.name, '', 1);
     lease.entered = true;
   }
@@ -106,7 +149,7 @@ export class Membership {
   async #renew(lease) {
     while (!this.closed && !lease.lost)
       try {
-        return await lease.renew();
+        return await lease.renew(this.#backend, this.#options.term);
       } catch {
         await this.#options.pause(RETRY);
       }
@@ -117,7 +160,7 @@ export class Membership {
     const before = this.lease;
     const { lost } = before;
     before.end();
-    this.lease = this.#newLease();
+    this.lease = new Lease(this.#options.now);
     this.#unserve(before);
     this.#options.onLose(lost);
     if (!this.closed) void this.enter().catch(() => {});

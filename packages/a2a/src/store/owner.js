@@ -10,7 +10,7 @@ import { newId } from '../ids.js';
 import { outcomeOf } from '../outcome.js';
 import { pause } from '../pause.js';
 import { statusOf, withOutcome } from '../task.js';
-import { printRecord } from './records.js';
+import { keepEvent, printRecord } from './records.js';
 
 /** @import { Message, Status } from '../dialects.js' */
 /** @import { Entry } from '../task-store.js' */
@@ -60,7 +60,7 @@ export class Owner {
    * @param {import('./store.js').TaskLogs} logs
    * @param {import('./replica.js').Replica} replica
    * @param {core.Task} handle in the table of tasks that this process owns
-   * @param {import('./lease.js').Lease} lease under which the process enlisted: its records have that name
+   * @param {import('./membership.js').Lease} lease under which the process enlisted: its records have that name
    */
   constructor(logs, replica, handle, lease) {
     this.#logs = logs;
@@ -203,7 +203,7 @@ export class Owner {
         const [first] = this.#queue;
         if (!this.sent && !first.name && this.#isLong(first)) {
           // What a record refers to is stored before it.
-          first.name = await this.#logs.keep(this.#replica.id, this.epoch, first.text);
+          first.name = await keepEvent(backend, this.#replica.id, this.epoch, first.text);
           continue;
         }
         const sent = this.sent ?? this.#build();

@@ -1,10 +1,14 @@
 /**
  * The records of a task's log. Each is written by one process and has events in order; `id` names it, so that its writer
- * recognises it, and `epoch` is how often the task was taken, by `by`.
+ * recognises it, and `epoch` is how often the task was taken, by `by`. An event that is too long for a record is kept beside
+ * the log, as an object.
  */
-import { AbpError } from '../../../../js/common/errors.js';
+import { AbpError, reportError } from '../../../../js/common/errors.js';
 import { isObject } from '../../../../js/common/values.js';
+import { objectNotFound } from '../backends/backend.js';
+import { newId } from '../ids.js';
 
+/** @import { Backend } from '../backends/backend.js' */
 /** @import { Artifact, Message, Metadata, Status } from '../dialects.js' */
 
 /** The version of a record. A process reads its own and those before it, and keeps its hands off others. */
@@ -83,11 +87,38 @@ export function requireKinds(events) {
       throw new AbpError('NOT_SUPPORTED', `A record of the task has an event of kind ${k}`);
 }
 
+/** Whether a log has something that only a later version knows. @param {unknown} error */
+export const isUnreadable = (error) => /** @type {AbpError} */ (error)?.code === 'NOT_SUPPORTED';
+
 /** Whether a record says nothing: it only takes the place that another one expected. @param {string} data */
 export function isFence(data) {
   try {
     return readRecord(data).events.length === 0;
   } catch {
     return false;
+  }
+}
+
+/** Keeps an event beside the log of a task. @param {Backend} backend @param {string} id of the task @param {number} epoch @param {string} text */
+export async function keepEvent(backend, id, epoch, text) {
+  const name = `${id}/${epoch}/${newId()}`;
+  await backend.put(name, new TextEncoder().encode(text));
+  return name;
+}
+
+/**
+ * What is kept there; in place of one that is gone, an artifact that says so. Rejects if the backend is away.
+ * @param {Backend} backend
+ * @param {string} name
+ * @returns {Promise<TaskEvent>}
+ */
+export async function fetchEvent(backend, name) {
+  try {
+    return JSON.parse(new TextDecoder().decode(await backend.get(name)));
+  } catch (error) {
+    if (/** @type {AbpError} */ (error).code === 'UNAVAILABLE') throw error;
+    reportError(error);
+    const artifact = { artifactId: name, parts: [{ text: objectNotFound(name).message }] };
+    return { k: 'artifact', artifact, append: false, last: true, size: 0 };
   }
 }

@@ -1,10 +1,12 @@
 /** One task, as its log has it. Whatever is told of the task is told when its record is read here, at its owner, too. */
-import { invokeReportingErrors } from '../../../../js/common/errors.js';
+import { AbpError, invokeReportingErrors } from '../../../../js/common/errors.js';
 import * as abp from '../../../../js/driver/abp-boundary.js';
 import * as core from '../tasks-boundary.js';
+import { unavailable } from '../backends/backend.js';
+import { newId } from '../ids.js';
 import { reused } from '../repeats.js';
 import { MAX_HISTORY_MESSAGES } from '../task.js';
-import { printNumber, readRecord, requireKinds } from './records.js';
+import { fetchEvent, printNumber, printRecord, readRecord, requireKinds } from './records.js';
 
 /** @import { LogRecord } from '../backends/backend.js' */
 /** @import { Entry } from '../task-store.js' */
@@ -17,6 +19,11 @@ const nameless = ({ messageId }) => `id ${messageId}`;
 
 /** Ms before what could not be read is read again. */
 const RETRY = 100;
+
+/** Times that a record is stored against others, before the owner is asked to. */
+const ATTEMPTS = 2;
+/** Times that nobody says whether it was stored, before who wants it is told that the backend is away. */
+const MAX_DOUBTS = 5;
 
 const RUNNING = abp.FATES[abp.FATE_RUNNING];
 
@@ -96,6 +103,58 @@ export class Replica {
     if (known !== undefined && known !== digest) throw reused();
     return known !== undefined || this.#taken.has(nameless(message));
   }
+
+  // --- Writing, of who does not own it -----------------------------------------------------------------
+
+  /**
+   * Stores an event of a task that another process may own.
+   * @param {TaskEvent} event
+   * @param {() => boolean} isOver whether it was, as far as this process has read, or need not be
+   */
+  async append(event, isOver) {
+    const { backend } = this.#logs;
+    const data = this.#print([event]);
+    let doubts = 0;
+    for (let attempt = 1; !isOver(); attempt++) {
+      try {
+        const seq = await backend.append(this.id, data, this.seq);
+        await this.receive({ seq, data });
+      } catch (error) {
+        if (!isPassed(error)) throw error;
+        if (error.code === 'UNACKNOWLEDGED' && ++doubts === MAX_DOUBTS)
+          throw unavailable(`The backend does not say what it stores of task ${this.id}`, error);
+        await this.catchUp();
+        if (this.blind) throw unreadableOf(this.id);
+        // A busy owner is always first.
+        if (attempt % (ATTEMPTS + 1) === ATTEMPTS && !isOver())
+          await backend.ask(this.by, JSON.stringify({ task: this.id, event })).catch(() => {});
+      }
+    }
+  }
+
+  /**
+   * Stores a record that says nothing: what a process that is gone may still store expects another one to be the last, and is
+   * refused.
+   * @returns {Promise<boolean>} false if another record came first, or nobody knows
+   */
+  async fence() {
+    const data = this.#print([]);
+    try {
+      const seq = await this.#logs.backend.append(this.id, data, this.seq);
+      await this.receive({ seq, data });
+      return true;
+    } catch (error) {
+      if (isPassed(error)) return false;
+      throw error;
+    }
+  }
+
+  /** @param {TaskEvent[]} events */
+  #print(events) {
+    return printRecord({ id: newId(), by: this.#logs.lease.name, epoch: 0, events });
+  }
+
+  // --- Reading -----------------------------------------------------------------------------------------
 
   /** Hears of records as they are stored. */
   watch() {
@@ -203,7 +262,9 @@ export class Replica {
   wholeEvents(events) {
     if (events.every(({ k }) => k !== 'object')) return /** @type {TaskEvent[]} */ (events);
     return Promise.all(
-      events.map(async (event) => (event.k === 'object' ? this.#logs.fetch(event.name) : event)),
+      events.map(async (event) =>
+        event.k === 'object' ? fetchEvent(this.#logs.backend, event.name) : event,
+      ),
     );
   }
 
@@ -227,7 +288,7 @@ export class Replica {
       if (this.entry) this.entry.number = number;
     });
     if (own) for (const event of events) this.#commit(event);
-    if (events.some(({ k }) => k === 'run' || k === 'status')) this.#logs.changed(this);
+    if (events.some(({ k }) => k === 'run' || k === 'status')) this.#logs.entries.changed(this);
     if (this.ended) this.stop();
   }
 
@@ -295,3 +356,11 @@ export class Replica {
     }
   }
 }
+
+/** Another record came first, or nobody knows. @param {unknown} error @returns {error is AbpError} */
+const isPassed = (error) =>
+  ['CONFLICT', 'UNACKNOWLEDGED'].includes(/** @type {AbpError} */ (error).code);
+
+/** @param {string} id of a task */
+export const unreadableOf = (id) =>
+  new AbpError('NOT_SUPPORTED', `Task ${id} was stored by a later version of the agent`);

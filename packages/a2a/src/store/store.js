@@ -6,28 +6,23 @@
  * processes; of each process the tasks that it has to see to, so that whoever finds it gone knows what to take; and the
  * tasks that have ended, by the hour.
  */
-import * as abp from '../../../../js/driver/abp-boundary.js';
 import * as core from '../tasks-boundary.js';
 import { AbpError, reportError } from '../../../../js/common/errors.js';
 import { TaskTable } from '../tasks-core.js';
-import { objectNotFound, unavailable } from '../backends/backend.js';
+import { unavailable } from '../backends/backend.js';
 import { readState } from '../dialects.js';
-import { newId } from '../ids.js';
-import { outcomeOf } from '../outcome.js';
-import { pause } from '../pause.js';
 import { TaskEntries } from './entries.js';
 import { Membership } from './membership.js';
 import { Owner } from './owner.js';
-import { printRecord } from './records.js';
 import { Replay } from './replay.js';
-import { Replica } from './replica.js';
+import { Replica, unreadableOf } from './replica.js';
 import { Retention } from './retention.js';
-import { Takeover, isUnreadable } from './takeover.js';
+import { Takeover } from './takeover.js';
 
 /** @import { Backend } from '../backends/backend.js' */
 /** @import { Message } from '../dialects.js' */
 /** @import { Entry } from '../task-store.js' */
-/** @import { Lease } from './lease.js' */
+/** @import { Lease } from './membership.js' */
 /** @import { Mark } from '../repeats.js' */
 /** @import { RequestInfo } from '../task.js' */
 /** @import { Origin, TaskEvent } from './records.js' */
@@ -37,14 +32,8 @@ import { Takeover, isUnreadable } from './takeover.js';
 
 /** How often in a term a lease is renewed, and processes are looked at. */
 const RENEWALS = 5;
-/** Ms before something that failed is tried again. */
-const RETRY = 100;
 /** Tasks of which it is said that they cannot be read. */
 const MAX_WARNED = 1000;
-/** Times that a cancel is stored against others, before the owner is asked to. */
-const ATTEMPTS = 2;
-/** Times that nobody says whether it was stored, before who wants it is told that the backend is away. */
-const MAX_DOUBTS = 5;
 
 /**
  * What the store needs of the server.
@@ -75,19 +64,14 @@ export class TaskLogs {
   #loading = new Map();
   /** By their handles in the table. @type {Map<core.Task, Owner>} */
   #owners = new Map();
-  /** Tasks whose entries are being written. @type {Map<string, Promise<void>>} */
-  #noting = new Map();
   /** @type {ReturnType<typeof setInterval> | undefined} */
   #timer;
   /** Tasks that cannot be read, of which that was said. @type {Set<string>} */
   #warned = new Set();
   /** @type {Promise<void> | undefined} */
   #closing;
-  #entries;
   #membership;
-  #takeover;
   #retention;
-  #options;
   /** Characters that wait to be stored, and who waits until they are fewer. */
   #outbox = 0;
   /** @type {Set<() => void>} */
@@ -96,10 +80,10 @@ export class TaskLogs {
   /** @param {Host} host @param {Required<Pick<TaskStoreOptions, 'backend' | 'term' | 'onOrphan' | 'retention' | 'maxOutbox'>> & TaskStoreOptions} options */
   constructor(host, options) {
     this.host = host;
-    this.#options = options;
+    this.options = options;
     /** @type {Backend} */
     this.backend = options.backend;
-    this.#entries = new TaskEntries(this.backend);
+    this.entries = new TaskEntries(this);
     this.#membership = new Membership(this.backend, {
       term: options.term,
       answer: (text) => this.#answer(text),
@@ -108,17 +92,8 @@ export class TaskLogs {
         for (const owner of [...this.#owners.values()]) owner.lose();
       },
     });
-    this.#takeover = new Takeover(this.backend, this.#membership, {
-      look: (id) => this.#look(id),
-      leave: (replica) => this.leave(replica),
-      fence: (replica) => this.#fence(replica),
-      finish: (replica) => this.#finish(replica),
-      take: (replica) => this.#take(replica),
-      cancel: (replica, reason) => this.cancel(replica, reason),
-      enter: (replica) => this.#noteAs(replica),
-      deadline: ({ entry }) => this.host.deadline(entry),
-    });
-    this.#retention = new Retention(this.backend, options.retention);
+    this.takeover = new Takeover(this, this.#membership);
+    this.#retention = new Retention(this);
     this.table = this.#newTable();
   }
 
@@ -156,13 +131,13 @@ export class TaskLogs {
 
   /** Whether nothing may be added. */
   get full() {
-    return this.#outbox >= this.#options.maxOutbox;
+    return this.#outbox >= this.options.maxOutbox;
   }
 
   /** Throws if nothing may be added. */
   requireRoom() {
     if (!this.full) return;
-    const message = `${this.#options.maxOutbox} characters wait to be stored: await ctx.flushed()`;
+    const message = `${this.options.maxOutbox} characters wait to be stored: await ctx.flushed()`;
     throw new AbpError('RATE_LIMITED', message, { retryable: true });
   }
 
@@ -175,22 +150,19 @@ export class TaskLogs {
 
   /** Rejects if the backend is away; when it is back, the process enters nevertheless. */
   async open() {
-    const { term } = this.#options;
+    const { term } = this.options;
     // A lease that nobody else sees need not be renewed.
     if (term < Infinity) this.#timer ??= setInterval(() => void this.#tick(), term / RENEWALS);
     /** @type {{ unref?: () => void } | undefined} */ (this.#timer)?.unref?.();
     await refusing(this.#membership.enter());
-    void this.#takeover.scan();
+    void this.takeover.scan();
   }
 
   async #tick() {
     for (const replica of [...this.#replicas.values()]) this.#release(replica);
     await this.#membership.tick();
-    await this.#takeover.scan();
-    this.#retention.sweep({
-      forget: (hasExpired) => this.#forgetAll(hasExpired),
-      isOver: (id) => this.#isOver(id),
-    });
+    await this.takeover.scan();
+    this.#retention.sweep();
   }
 
   /** What this process owned belongs to the process that takes it. This one goes on under another name. */
@@ -212,25 +184,13 @@ export class TaskLogs {
     for (const fail of waiting) fail(unreadableOf(id));
   }
 
-  /** Whether a log has no task, or one that has ended. @param {string} id */
-  async #isOver(id) {
-    const replica = await this.#look(id);
-    if (!replica) return true;
-    try {
-      return !replica.entry || replica.ended;
-    } finally {
-      this.leave(replica);
-    }
-  }
-
   /** Tasks that have ended, and were deleted, are shown no more. @param {(time: number) => boolean} hasExpired */
-  #forgetAll(hasExpired) {
-    for (const replica of [...this.#replicas.values()])
-      if (replica.entry && replica.ended && replica.idle)
-        if (hasExpired(Date.parse(replica.entry.task.status.timestamp ?? ''))) {
-          this.forget(replica);
-          this.host.drop(replica.entry);
-        }
+  dropEnded(hasExpired) {
+    for (const replica of [...this.#replicas.values()]) {
+      const { entry, ended, idle } = replica;
+      if (ended && idle && hasExpired(Date.parse(entry?.task.status.timestamp ?? '')))
+        this.#discard(replica);
+    }
   }
 
   /** What is shown of the tasks is lost. */
@@ -243,7 +203,8 @@ export class TaskLogs {
     this.loseAll();
   }
 
-  async #living() {
+  /** The lease under which something may begin. */
+  async living() {
     if (this.#closing) throw unavailable('The agent is closing');
     return refusing(this.#membership.living());
   }
@@ -283,7 +244,7 @@ export class TaskLogs {
     for (const owner of [...this.#owners.values()]) owner.lose();
     for (const replica of this.#replicas.values()) replica.stop();
     this.table.rest();
-    const busy = [this.#takeover.rest(), this.#retention.close(), ...this.#noting.values()];
+    const busy = [this.takeover.rest(), this.#retention.close(), this.entries.rest()];
     await Promise.allSettled(busy);
     this.#replicas.clear();
     await this.#membership.leave(name);
@@ -298,7 +259,7 @@ export class TaskLogs {
    */
   async load(id) {
     if (typeof id !== 'string' || id === '' || id.length > 256) return undefined;
-    const replica = await this.#look(id);
+    const replica = await this.look(id);
     if (replica && !replica.entry) this.leave(replica);
     return replica?.entry && replica;
   }
@@ -308,7 +269,7 @@ export class TaskLogs {
    * @param {string} id
    * @returns {Promise<Replica | undefined>} undefined for an id that no task can have
    */
-  async #look(id) {
+  async look(id) {
     const known = this.#replicas.get(id);
     if (known) {
       known.pins++;
@@ -392,17 +353,17 @@ export class TaskLogs {
    * @param {Mark} [mark] of the message, if it may come again
    */
   async begin(id, origin, message, info, begun, mark) {
-    const lease = await this.#living();
+    const lease = await this.living();
     if (this.full) throw this.host.busy();
     const replica = new Replica(this, id);
     if (this.#replicas.has(id)) throw conflictOf(id);
     this.#replicas.set(id, replica);
     replica.pins++;
     try {
-      const enlisted = this.#takeover.enlist(lease, id, 1);
-      await refusing(Promise.all([this.#entries.begin(id, origin), enlisted]));
+      const enlisted = this.takeover.enlist(lease, id, 1);
+      await refusing(Promise.all([this.entries.begin(id, origin), enlisted]));
       this.#requireHere(lease);
-      const owner = this.#own(replica, core.TASK_SUBMITTED, lease);
+      const owner = this.own(replica, core.TASK_SUBMITTED, lease);
       await this.#starts(owner, { message, mark }, info, begun, { k: 'new', origin });
     } catch (error) {
       // Its record may still be stored: then it is read anew, by whoever asks.
@@ -425,7 +386,7 @@ export class TaskLogs {
    * @param {Mark} [mark] of the message, if it may come again
    */
   async answer(replica, message, info, begun, mark) {
-    const lease = await this.#living();
+    const lease = await this.living();
     const { epoch } = replica;
     const refused = () =>
       new AbpError('UNSUPPORTED_OPERATION', `Task ${replica.id} does not accept a message now`);
@@ -433,12 +394,12 @@ export class TaskLogs {
     if (replica.wished || replica.blind) throw refused();
     if (this.full) throw this.host.busy();
     if (!replica.owner && state !== 'input-required' && state !== 'auth-required') throw refused();
-    await refusing(this.#takeover.enlist(lease, replica.id, epoch + 1));
+    await refusing(this.takeover.enlist(lease, replica.id, epoch + 1));
     this.#requireHere(lease);
     // Others may have taken it meanwhile.
     if (replica.wished || replica.blind || replica.epoch !== epoch) throw refused();
     const { owner } = replica;
-    const taken = owner ?? this.#own(replica, readState(state), lease);
+    const taken = owner ?? this.own(replica, readState(state), lease);
     const started = this.#starts(taken, { message, mark }, info, begun);
     if (!started) {
       if (!owner) taken.lose();
@@ -479,12 +440,12 @@ export class TaskLogs {
 
   /** @param {RequestInfo} info @returns {object | undefined} what a later run needs of a request */
   #save(info) {
-    const saved = this.#options.saveRequest?.(info);
+    const saved = this.options.saveRequest?.(info);
     return saved === undefined || saved === null ? undefined : JSON.parse(JSON.stringify(saved));
   }
 
   /** @param {Replica} replica @param {core.TaskState} state @param {Lease} lease under which it enlisted */
-  #own(replica, state, lease) {
+  own(replica, state, lease) {
     const handle = this.table.add(replica.id, state);
     if (handle <= 0) throw this.host.busy(handle);
     const owner = new Owner(this, replica, /** @type {core.Task} */ (handle), lease);
@@ -499,49 +460,8 @@ export class TaskLogs {
     const { entry } = replica;
     if (this.backend.alone && entry && !replica.ended) this.host.lost(entry);
     this.#forgetLog(replica);
-    if (replica.asks) this.#takeover.question(replica);
-    this.changed(replica);
-  }
-
-  /** A state of the task was stored: its entry is written, and when there is nothing more to see to, its duty is over. @param {Replica} replica */
-  changed(replica) {
-    if (!this.#isMine(replica)) return;
-    const { id } = replica;
-    this.#entries.due.add(id);
-    if (this.#noting.has(id)) return;
-    const noting = this.#noteTask(replica).finally(() => {
-      this.#noting.delete(id);
-      if (this.#entries.due.has(id) && this.lease.valid && this.#isMine(replica))
-        this.changed(replica);
-      else this.#entries.rest(id);
-    });
-    this.#noting.set(id, noting);
-  }
-
-  /** @param {Replica} replica */
-  #isMine = (replica) => replica.by === this.lease.name;
-
-  /** @param {Replica} replica */
-  async #noteTask(replica) {
-    const { id } = replica;
-    const { name } = this.lease;
-    // Others that change at once are of one entry.
-    await Promise.resolve();
-    while (this.#entries.due.delete(id)) {
-      // It is forgotten.
-      if (this.backend.alone && !this.#replicas.has(id)) return;
-      try {
-        await this.#noteAs(replica);
-        // Whoever finds this process gone sends the end of the task once more.
-        if (!replica.settled || replica.owner || !replica.entry) continue;
-        if (await this.host.delivered(replica.entry)) await this.#takeover.delist(name, id);
-      } catch {
-        // Whoever takes over does it.
-        if (!this.lease.valid) return;
-        this.#entries.due.add(id);
-        await pause(RETRY);
-      }
-    }
+    if (replica.asks) this.takeover.question(replica);
+    this.entries.changed(replica);
   }
 
   // --- Cancels -----------------------------------------------------------------------------------------
@@ -554,52 +474,16 @@ export class TaskLogs {
   async cancel(replica, reason) {
     replica.pins++;
     try {
-      await this.#cancel(replica, reason);
+      replica.watch();
+      if (replica.owner && this.lease.valid) {
+        replica.owner.push({ k: 'wish', reason });
+        return;
+      }
+      await replica.append({ k: 'wish', reason }, () => replica.ended || replica.wished);
+      // What waits for input is nobody's: whoever cancels it takes it.
+      if (replica.asks && !replica.owner) await this.takeover.take(replica);
     } finally {
       this.leave(replica);
-    }
-  }
-
-  /** @param {Replica} replica @param {string} [reason] */
-  async #cancel(replica, reason) {
-    replica.watch();
-    if (replica.owner && this.lease.valid) {
-      replica.owner.push({ k: 'wish', reason });
-      return;
-    }
-    const isOver = () => replica.ended || replica.wished;
-    await this.#append(replica, { k: 'wish', reason }, isOver);
-    // What waits for input is nobody's: whoever cancels it takes it.
-    if (replica.asks && !replica.owner) await this.#take(replica);
-  }
-
-  /**
-   * Stores an event of a task that another process may own.
-   * @param {Replica} replica
-   * @param {TaskEvent} event
-   * @param {() => boolean} isOver whether it was, as far as this process has read, or need not be
-   */
-  async #append(replica, event, isOver) {
-    const id = newId();
-    const data = printRecord({ id, by: this.lease.name, epoch: 0, events: [event] });
-    let doubts = 0;
-    for (let attempt = 1; !isOver(); attempt++) {
-      try {
-        const seq = await this.backend.append(replica.id, data, replica.seq);
-        await replica.receive({ seq, data });
-      } catch (error) {
-        const { code } = /** @type {AbpError} */ (error);
-        if (code !== 'CONFLICT' && code !== 'UNACKNOWLEDGED') throw error;
-        if (code === 'UNACKNOWLEDGED' && ++doubts === MAX_DOUBTS)
-          throw unavailable(`The backend does not say what it stores of task ${replica.id}`, error);
-        await replica.catchUp();
-        if (replica.blind) throw unreadableOf(replica.id);
-        // A busy owner is always first.
-        if (attempt % (ATTEMPTS + 1) === ATTEMPTS && !isOver())
-          await this.backend
-            .ask(replica.by, JSON.stringify({ task: replica.id, event }))
-            .catch(() => {});
-      }
     }
   }
 
@@ -614,127 +498,28 @@ export class TaskLogs {
       event.k === 'push'
         ? JSON.stringify(entry?.pushes.get(event.config.id)) === JSON.stringify(event.config)
         : !entry?.pushes.has(event.id);
-    if (!owner) return this.#append(replica, event, () => replica.ended || isStored());
+    if (!owner) return replica.append(event, () => replica.ended || isStored());
     if (this.full) throw this.host.busy();
     owner.push(event);
     await owner.flushed();
   }
 
-  // --- Taking over -------------------------------------------------------------------------------------
+  // --- Lists and streams -------------------------------------------------------------------------------
 
-  /**
-   * Whatever a process that is gone may still store of a task is refused from now on: it expects another record to be the
-   * last one.
-   * @param {Replica} replica
-   * @returns {Promise<boolean>} false if another record came first, or nobody knows
-   */
-  async #fence(replica) {
-    const { name } = await this.#living();
-    const data = printRecord({ id: newId(), by: name, epoch: 0, events: [] });
-    try {
-      const seq = await this.backend.append(replica.id, data, replica.seq);
-      await replica.receive({ seq, data });
-    } catch (error) {
-      const { code } = /** @type {AbpError} */ (error);
-      if (code === 'CONFLICT' || code === 'UNACKNOWLEDGED') return false;
-      throw error;
-    }
-    // Where there is no task, the log is deleted later, and begun if the message comes again.
-    if (!replica.entry) await this.#retention.noteVoid(replica.id);
-    return true;
-  }
-
-  /**
-   * Sees to what the owner of a task that has ended has left, which is gone.
-   * @param {Replica} replica
-   */
-  async #finish(replica) {
-    const { entry } = replica;
-    if (!entry) return { told: Promise.resolve(true) };
-    await this.#noteAs(replica);
-    // What was still at work when the task was canceled is gone.
-    const metadata = outcomeOf(abp.FATE_UNKNOWN);
-    await this.#append(replica, { k: 'outcome', metadata }, () => replica.settled);
-    this.host.notify(entry, entry.task.status);
-    // Not waited for here.
-    const told = this.host.delivered(entry);
-    return { told };
-  }
-
-  /** Writes the entries of a task. @param {Replica} replica */
-  async #noteAs(replica) {
-    await this.#entries.write(replica);
-    if (replica.ended) await this.#retention.note(replica.id);
-  }
-
-  /**
-   * Takes a task: what was cancelled is, what can run again does, and the rest fails. Resolves when that is decided.
-   * @param {Replica} replica
-   */
-  async #take(replica) {
-    const lease = await this.#living();
-    const { epoch } = replica;
-    if (replica.owner || replica.ended || replica.blind) return;
-    await this.#takeover.enlist(lease, replica.id, epoch + 1);
-    // Others may have taken it meanwhile.
-    if (!lease.valid || replica.owner || replica.ended || replica.epoch !== epoch) return;
-    const { prompt, saved, attempt, trace } = replica;
-    const again = this.#options.onOrphan === 'rerun' && prompt && saved;
-    const state = replica.asks ? core.TASK_INPUT_REQUIRED : core.TASK_SUBMITTED;
-    const owner = this.#own(replica, state, lease);
-    const stored = new Promise((resolve) => {
-      owner.onLost = resolve;
-      owner.onStored = () => resolve(undefined);
-    });
-    if (replica.wished) owner.wish();
-    else if (again)
-      owner.start(
-        { prompt, info: this.host.requestOf(replica.entry, saved, trace) },
-        { saved, attempt: attempt + 1, trace },
-      );
-    else owner.fail('The process that worked on the task is gone');
-    await stored;
-  }
-
-  // --- Lists and objects -------------------------------------------------------------------------------
-
-  /** Where lists find the tasks. @returns {import('../lists.js').Source} */
-  get source() {
-    const entries = this.#entries;
-    return {
-      page: async (filter, after, limit) => {
-        const page = await entries.page(filter, after, limit);
-        for (const listed of page.tasks) listed.whole = this.#known(listed.task);
-        return page;
-      },
-      count: (filter) => entries.count(filter),
-      read: (listed) => this.#listed(listed),
-    };
+  /** Whether something of a task is shown here. @param {string} id */
+  shows(id) {
+    return this.#replicas.has(id);
   }
 
   /** A task of which this process has all that is stored. @param {string} id */
-  #known(id) {
+  known(id) {
     const { entry, settled, owner } = this.#replicas.get(id) ?? {};
     return settled || (owner && this.lease.valid) ? entry?.task : undefined;
   }
 
-  /** @param {import('../lists.js').Listed} listed */
-  async #listed(listed) {
-    const { task: id, state } = listed;
-    const replica = await this.load(id).catch((error) => {
-      // Its log is of a later version: others show it.
-      if (isUnreadable(error)) return null;
-      throw error;
-    });
-    if (replica === undefined && state) await this.#entries.forget(id);
-    if (!replica) return undefined;
-    const task = replica.entry?.task;
-    try {
-      await this.#entries.complete(replica, listed);
-    } finally {
-      this.leave(replica);
-    }
-    return task;
+  /** Where lists find the tasks. @returns {import('../lists.js').Source} */
+  get source() {
+    return this.entries;
   }
 
   /**
@@ -746,33 +531,7 @@ export class TaskLogs {
   replay(replica, number) {
     return Replay.after(this.backend, replica, number);
   }
-
-  /** @param {string} id of a task @param {number} epoch @param {string} text */
-  async keep(id, epoch, text) {
-    const name = objectName(id, epoch);
-    await this.backend.put(name, new TextEncoder().encode(text));
-    return name;
-  }
-
-  /** What a record refers to. Rejects if the backend is away. @param {string} name @returns {Promise<TaskEvent>} */
-  async fetch(name) {
-    try {
-      return JSON.parse(new TextDecoder().decode(await this.backend.get(name)));
-    } catch (error) {
-      if (/** @type {AbpError} */ (error).code === 'UNAVAILABLE') throw error;
-      reportError(error);
-      return { k: 'artifact', ...lostArtifact(name) };
-    }
-  }
 }
-
-/** In place of one whose object is gone. @param {string} name */
-const lostArtifact = (name) => ({
-  artifact: { artifactId: name, parts: [{ text: objectNotFound(name).message }] },
-  append: false,
-  last: true,
-  size: 0,
-});
 
 /**
  * What is written before a record that begins something: whether it was stored or not, nothing has begun.
@@ -783,13 +542,6 @@ const refusing = (written) =>
   written.catch((error) => {
     throw error.code === 'UNACKNOWLEDGED' ? unavailable(error.message, error) : error;
   });
-
-/** The name of what is kept beside the log of a task. @param {string} id @param {number} epoch */
-const objectName = (id, epoch) => `${id}/${epoch}/${newId()}`;
-
-/** @param {string} id */
-const unreadableOf = (id) =>
-  new AbpError('NOT_SUPPORTED', `Task ${id} was stored by a later version of the agent`);
 
 /** @param {string} id */
 const conflictOf = (id) => new AbpError('CONFLICT', `Task ${id} already exists`);

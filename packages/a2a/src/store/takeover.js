@@ -12,47 +12,19 @@
  *
  * packages/a2a/tests/membership.test.js explores it together with membership.js.
  */
+import * as abp from '../../../../js/driver/abp-boundary.js';
+import * as core from '../tasks-boundary.js';
+import { outcomeOf } from '../outcome.js';
+import { isUnreadable } from './records.js';
 
-/** @import { Backend } from '../backends/backend.js' */
-/** @import { Lease } from './lease.js' */
-/** @import { Membership } from './membership.js' */
+/** @import { Lease, Membership } from './membership.js' */
+/** @import { Replica } from './replica.js' */
 
 /** Tasks of a process that are taken over at once. */
 const BATCH = 64;
 
 const DUTIES = 'duties:';
 
-/**
- * A task, as its log has it.
- * @typedef {object} Found
- * @property {string} id
- * @property {string} by the process that took it last; empty where the log has no task
- * @property {number} epoch how often it was taken
- * @property {boolean} ended
- * @property {boolean} asks whether it waits for input
- * @property {boolean} wished whether it was cancelled
- * @property {object} [owner] there if this process works on it
- * @property {number} pins how many look at it
- */
-
-/**
- * What is done with tasks.
- * @template {Found} T
- * @typedef {object} Tasks
- * @property {(id: string) => Promise<T | undefined>} look reads a task as it is stored by now; `leave` lets go of it. Undefined for
- *   an id that no task can have; rejects with `NOT_SUPPORTED` if the log cannot be read
- * @property {(task: T) => void} leave
- * @property {(task: T) => Promise<boolean>} fence stores a record that says nothing; false if another one came first
- * @property {(task: T) => Promise<unknown>} take takes a task, enlisting before. Resolves when that is stored, or another
- *   record came first
- * @property {(task: T) => Promise<{ told: Promise<boolean> }>} finish sees to what is left of a task that has ended. Resolves when
- *   that is stored; `told` is whether all who want to know were told, and false if this process ends first
- * @property {(task: T, reason: string) => Promise<void>} cancel
- * @property {(task: T) => Promise<void>} enter writes the entries of a task, which its process may have left undone
- * @property {(task: T) => number} deadline when a question that nobody answers is canceled
- */
-
-/** @template {Found} T */
 export class Takeover {
   /** Tasks that wait for input, and when they are canceled. @type {Map<string, number>} */
   #questions = new Map();
@@ -64,15 +36,15 @@ export class Takeover {
   #unreadable = new Map();
   /** @type {Promise<void> | undefined} */
   #scanning;
+  #logs;
   #backend;
   #membership;
-  #tasks;
 
-  /** @param {Backend} backend @param {Membership} membership @param {Tasks<T>} tasks */
-  constructor(backend, membership, tasks) {
-    this.#backend = backend;
+  /** @param {import('./store.js').TaskLogs} logs @param {Membership} membership */
+  constructor(logs, membership) {
+    this.#logs = logs;
+    this.#backend = logs.backend;
     this.#membership = membership;
-    this.#tasks = tasks;
   }
 
   // --- Duties ------------------------------------------------------------------------------------------
@@ -166,64 +138,126 @@ export class Takeover {
 
   /** @param {string} id @param {string} name @returns {Promise<boolean>} whether the duty is over; if not, the next scan goes on */
   async #settle(id, name) {
-    const tasks = this.#tasks;
-    const task = await tasks.look(id);
-    if (!task) return true;
+    const logs = this.#logs;
+    const replica = await logs.look(id);
+    if (!replica) return true;
     try {
-      if (task.ended) {
-        if (task.by !== name) return true;
-        this.#tell((await tasks.finish(task)).told, name, id);
-        return false;
+      const { ended, asks, by, wished } = replica;
+      if (ended && by !== name) return true;
+      if (ended) await this.#finish(replica, name);
+      else if (asks && !wished) return await this.#watch(replica);
+      else if (by !== name) return await this.#fence(replica);
+      else {
+        await this.take(replica);
+        return replica.by !== name;
       }
-      if (task.asks && !task.wished) return await this.#watch(task);
-      if (task.by !== name) return await tasks.fence(task);
-      await tasks.take(task);
-      return task.by !== name;
+      return false;
     } finally {
-      tasks.leave(task);
+      logs.leave(replica);
     }
   }
 
-  /** The duty is over when others were told, which may take its time. @param {Promise<boolean>} told @param {string} name @param {string} id */
-  #tell(told, name, id) {
+  /**
+   * Whatever a process that is gone may still store of a task is refused from now on.
+   * @param {Replica} replica
+   * @returns {Promise<boolean>} false if another record came first, or nobody knows
+   */
+  async #fence(replica) {
+    await this.#logs.living();
+    if (!(await replica.fence())) return false;
+    // Where there is no task, the log is deleted later, and begun if the message comes again.
+    if (!replica.entry) await this.#logs.entries.noteEnd(replica.id, 0);
+    return true;
+  }
+
+  /**
+   * Sees to what the owner of a task that has ended has left, which is gone. Others are told how it ended, which may take its
+   * time, and then the duty is over.
+   * @param {Replica} replica
+   * @param {string} name of the owner
+   */
+  async #finish(replica, name) {
+    const { host, entries } = this.#logs;
+    const { id, entry } = replica;
+    if (!entry) return;
+    await entries.write(replica);
+    // What was still at work when the task was canceled is gone.
+    const metadata = outcomeOf(abp.FATE_UNKNOWN);
+    await replica.append({ k: 'outcome', metadata }, () => replica.settled);
+    host.notify(entry, entry.task.status);
     const duty = `${name}/${id}`;
     this.#telling.add(duty);
-    void told
+    void host
+      .delivered(entry)
       .then((all) => (all ? this.delist(name, id) : undefined))
       .catch(() => {})
       .finally(() => this.#telling.delete(duty));
   }
 
-  // --- Questions ---------------------------------------------------------------------------------------
-
-  /** A task asks for something; it is canceled when nobody answers. @param {T} task */
-  question(task) {
-    this.#questions.set(task.id, this.#tasks.deadline(task));
+  /**
+   * Takes a task: what was cancelled is, what can run again does, and the rest fails. Resolves when that is stored, or others
+   * have taken it.
+   * @param {Replica} replica
+   */
+  async take(replica) {
+    const logs = this.#logs;
+    const lease = await logs.living();
+    const { epoch } = replica;
+    if (replica.owner || replica.ended || replica.blind) return;
+    await this.enlist(lease, replica.id, epoch + 1);
+    // Others may have taken it meanwhile.
+    if (!lease.valid || replica.owner || replica.ended || replica.epoch !== epoch) return;
+    const { prompt, saved, attempt, trace } = replica;
+    const owner = logs.own(
+      replica,
+      replica.asks ? core.TASK_INPUT_REQUIRED : core.TASK_SUBMITTED,
+      lease,
+    );
+    const stored = new Promise((resolve) => {
+      owner.onLost = resolve;
+      owner.onStored = () => resolve(undefined);
+    });
+    if (replica.wished) owner.wish();
+    else if (logs.options.onOrphan === 'rerun' && prompt && saved)
+      owner.start(
+        { prompt, info: logs.host.requestOf(replica.entry, saved, trace) },
+        { saved, attempt: attempt + 1, trace },
+      );
+    else owner.fail('The process that worked on the task is gone');
+    await stored;
   }
 
-  /** A question is watched by this process from now on. @param {T} task @returns {Promise<boolean>} false if another record came first */
-  async #watch(task) {
+  // --- Questions ---------------------------------------------------------------------------------------
+
+  /** A task asks for something; it is canceled when nobody answers. @param {Replica} replica */
+  question({ id, entry }) {
+    this.#questions.set(id, this.#logs.host.deadline(entry));
+  }
+
+  /** A question is watched by this process from now on. @param {Replica} replica @returns {Promise<boolean>} false if another record came first */
+  async #watch(replica) {
     const lease = await this.#membership.living();
     // Of several who find it, one goes on.
-    if (!(await this.#tasks.fence(task))) return false;
-    await this.enlist(lease, task.id, task.epoch + 1);
+    if (!(await this.#fence(replica))) return false;
+    await this.enlist(lease, replica.id, replica.epoch + 1);
     if (!lease.valid) return false;
-    this.question(task);
-    await this.#tasks.enter(task);
+    this.question(replica);
+    await this.#logs.entries.write(replica);
     return true;
   }
 
   /** Nobody has answered in time. @param {string} id */
   async #expire(id) {
-    const tasks = this.#tasks;
+    const logs = this.#logs;
     const { name } = this.#membership.lease;
-    const task = await tasks.look(id);
-    if (!task) return;
+    const replica = await logs.look(id);
+    if (!replica) return;
     try {
-      if (task.asks && tasks.deadline(task) > Date.now()) return this.question(task);
-      if (task.asks) await tasks.cancel(task, 'Nobody answered');
+      const { asks, entry } = replica;
+      if (asks && logs.host.deadline(entry) > Date.now()) return this.question(replica);
+      if (asks) await logs.cancel(replica, 'Nobody answered');
       // Somebody else has it. Unless this process is about to take it.
-      else if (task.by !== name && !task.owner && task.pins === 1) {
+      else if (replica.by !== name && !replica.owner && replica.pins === 1) {
         const delisting = this.delist(name, id).finally(() => this.#delisting.delete(id));
         this.#delisting.set(
           id,
@@ -233,12 +267,7 @@ export class Takeover {
       }
       this.#questions.delete(id);
     } finally {
-      tasks.leave(task);
+      logs.leave(replica);
     }
   }
 }
-
-/** Whether the log of a task has something that only a later version knows. @param {unknown} error */
-export const isUnreadable = (error) =>
-  /** @type {import('../../../../js/common/errors.js').AbpError} */ (error)?.code ===
-  'NOT_SUPPORTED';

@@ -4,9 +4,9 @@
  */
 import { AbpError, safely } from '../../../js/common/errors.js';
 import { secret } from '../../../js/common/secret.js';
-import { CLEANING, full, readOptions } from './options.js';
+import { StoredKeys, withoutValue } from './stored-keys.js';
 
-/** @typedef {import('./options.js').KeysOptions} KeysOptions What a store remembers. */
+/** @typedef {import('./stored-keys.js').KeysOptions} KeysOptions What a store remembers. */
 
 /** @import { KeyEnded, KeyFound, KeyStore } from '../types/store.js' */
 
@@ -28,33 +28,24 @@ const resultOf = (request) =>
   });
 
 /** @implements {KeyStore} */
-class IndexedDBKeys {
+class IndexedDBKeys extends StoredKeys {
   #name;
-  #rememberFor;
-  #capacity;
-  /** What names this page, or worker, among those who share the store. */
-  #self = '';
-  /** Keys whose calls run here. @type {Set<string>} */
-  #live = new Set();
   /** @type {Promise<{ database: IDBDatabase, id: string }> | undefined} */
   #opening;
   /** The id that agents were told. @type {string | undefined} */
   #id;
   /** Lets the lock go. */
   #release = () => {};
-  #cleaned = -Infinity;
-  #count = 0;
 
-  /** @param {string} name @param {{ rememberFor: number, capacity: number }} options */
-  constructor(name, { rememberFor, capacity }) {
-    this.#name = name;
-    this.#rememberFor = rememberFor;
-    this.#capacity = capacity;
+  /** @param {any} options */
+  constructor(options) {
+    super('indexedDBKeys', options, { name: 'a string' });
+    this.#name = options?.name ?? 'abp-bridge-keys';
   }
 
   async open() {
     const { id } = await this.#opened();
-    return { id, rememberFor: this.#rememberFor };
+    return { id, rememberFor: this.rememberFor };
   }
 
   #opened() {
@@ -83,13 +74,13 @@ class IndexedDBKeys {
   /** Holds a lock as long as this page lives: the others see it. */
   #hold() {
     this.#release();
-    this.#self = secret();
+    this.self = secret();
     return new Promise((resolve, reject) => {
       // Without locks it is not known whether others live: what they have begun counts as lost.
       if (!navigator.locks) return resolve(undefined);
       const held = new Promise((release) => (this.#release = () => release(undefined)));
       navigator.locks
-        .request(this.#lockOf(this.#self), () => {
+        .request(this.#lockOf(this.self), () => {
           resolve(undefined);
           return held;
         })
@@ -138,40 +129,32 @@ class IndexedDBKeys {
     }
   }
 
-  /**
-   * @param {string} key
-   * @returns {Promise<KeyFound>}
-   */
+  /** @param {string} key @returns {Promise<KeyFound>} */
   async begin(key) {
     await this.#clean();
-    const isLive = this.#live.has(key);
+    const isLive = this.live.has(key);
     try {
-      const found = await this.#change(async (keys) => {
+      const { found, owner } = await this.#change(async (keys) => {
         /** @type {Entry | undefined} */
         const entry = await resultOf(keys.get(key));
-        const ended = entry?.ended;
-        const isOld = ended && Date.now() - Number(entry.at) > this.#rememberFor;
-        if (entry && !(isOld || ended?.again)) return entry;
-        if (!entry && this.#count >= this.#capacity) throw full();
-        // Those who ask at the same time see it.
-        this.#live.add(key);
-        await resultOf(keys.put({ key, owner: this.#self }));
-        return { report: isOld ? undefined : ended?.report };
+        const found = this.find(entry);
+        if (found?.state === 'begun') {
+          // Those who ask at the same time see it.
+          this.live.add(key);
+          await resultOf(keys.put({ key, owner: this.self }));
+        }
+        return { found, owner: entry?.owner ?? '' };
       });
-      if ('report' in found) {
-        this.#count++;
-        return { state: 'begun', report: found.report };
-      }
-      const { owner, ended } = found;
-      if (ended) return { state: 'ended', ended };
-      const lives = owner === this.#self ? this.#live.has(key) : await this.#lives(owner);
+      if (found?.state === 'begun') this.count++;
+      if (found) return found;
+      const lives = owner === this.self ? this.live.has(key) : await this.#lives(owner);
       if (lives) return { state: 'running' };
       // It may have ended since it was read.
       const { database } = await this.#opened();
       const now = await resultOf(database.transaction('keys').objectStore('keys').get(key));
       return now?.ended ? this.begin(key) : { state: 'lost' };
     } catch (error) {
-      if (!isLive) this.#live.delete(key);
+      if (!isLive) this.live.delete(key);
       throw error;
     }
   }
@@ -181,28 +164,25 @@ class IndexedDBKeys {
     const write = (/** @type {KeyEnded} */ ended) =>
       this.#change(async (keys) => {
         const entry = await resultOf(keys.get(key));
-        if (entry?.owner !== this.#self || entry.ended) return;
-        await resultOf(keys.put({ key, owner: this.#self, at: Date.now(), ended }));
+        if (entry?.owner !== this.self || entry.ended) return;
+        await resultOf(keys.put({ key, owner: this.self, at: Date.now(), ended }));
       });
     try {
       await write(ended).catch((error) => {
         if (!('value' in ended)) throw error;
         // It may be that which cannot be kept, or is too large.
-        const rest = { ...ended };
-        delete rest.value;
-        return write(rest);
+        return write(withoutValue(ended));
       });
     } finally {
-      this.#live.delete(key);
+      this.live.delete(key);
     }
   }
 
   /** Deletes what is too old, now and then, and counts the rest. */
   async #clean() {
-    if (performance.now() - this.#cleaned < CLEANING && this.#count < this.#capacity) return;
-    this.#cleaned = performance.now();
-    this.#count = await this.#change(async (keys) => {
-      const old = IDBKeyRange.upperBound(Date.now() - this.#rememberFor, true);
+    if (!this.isDue()) return;
+    this.count = await this.#change(async (keys) => {
+      const old = IDBKeyRange.upperBound(Date.now() - this.rememberFor, true);
       for (const key of await resultOf(keys.index('at').getAllKeys(old))) keys.delete(key);
       return resultOf(keys.count());
     });
@@ -210,7 +190,7 @@ class IndexedDBKeys {
 
   async close() {
     this.#release();
-    this.#live.clear();
+    this.live.clear();
     const opening = this.#opening;
     this.#opening = undefined;
     await opening?.then(
@@ -228,6 +208,5 @@ class IndexedDBKeys {
  * @throws {AbpError} INVALID_PARAMS
  */
 export function indexedDBKeys(options = {}) {
-  const read = readOptions('indexedDBKeys', options, { name: 'a string' });
-  return new IndexedDBKeys(options.name ?? 'abp-bridge-keys', read);
+  return new IndexedDBKeys(options);
 }

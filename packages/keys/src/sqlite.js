@@ -5,9 +5,9 @@
  */
 import { AbpError, safely } from '../../../js/common/errors.js';
 import { secret } from '../../../js/common/secret.js';
-import { CLEANING, full, readOptions } from './options.js';
+import { StoredKeys, withoutValue } from './stored-keys.js';
 
-/** @typedef {import('./options.js').KeysOptions} KeysOptions What a store remembers. */
+/** @typedef {import('./stored-keys.js').KeysOptions} KeysOptions What a store remembers. */
 
 /** @import { KeyEnded, KeyFound, KeyStore } from '../types/store.js' */
 
@@ -26,67 +26,57 @@ const PATIENCE = 2000;
 /** The number of SQLite's error that another holds a lock. */
 const BUSY = 5;
 
-/** @param {string} name so that bundlers leave it alone */
-async function load(name) {
-  try {
-    return await import(name);
-  } catch (cause) {
-    throw new AbpError('NOT_SUPPORTED', `sqliteKeys needs ${name}: Node 22.13 or later`, { cause });
-  }
+/** A module of Node's, of which bundlers know nothing. @param {string} name @returns {any} */
+function builtin(name) {
+  const module = /** @type {any} */ (globalThis).process?.getBuiltinModule?.(name);
+  if (module) return module;
+  throw new AbpError('NOT_SUPPORTED', `sqliteKeys needs ${name}: Node 22.13 or later`);
 }
 
 /** @implements {KeyStore} */
-class SqliteKeys {
+class SqliteKeys extends StoredKeys {
   #path;
-  #rememberFor;
-  #capacity;
-  /** What names this process among those who share the file. */
-  #self = '';
-  /** Keys whose calls run here. @type {Set<string>} */
-  #live = new Set();
-  /** @type {ReturnType<SqliteKeys['open']> | undefined} */
-  #opening;
+  /** @type {string | undefined} */
+  #id;
   /** @type {any} */
   #database;
   /** Holds the lock of this process. @type {any} */
   #lock;
-  /** @type {any} */
-  #node;
-  #cleaned = -Infinity;
-  #count = 0;
 
-  /** @param {string} path @param {{ rememberFor: number, capacity: number }} options */
-  constructor(path, { rememberFor, capacity }) {
+  /** @param {string} path @param {any} options */
+  constructor(path, options) {
+    super('sqliteKeys', options);
     this.#path = path;
-    this.#rememberFor = rememberFor;
-    this.#capacity = capacity;
   }
 
-  /** @returns {Promise<{ id: string, rememberFor: number }>} */
-  open() {
-    return (this.#opening ??= this.#open().catch((error) => {
-      this.#opening = undefined;
+  async open() {
+    try {
+      return { id: (this.#id ??= this.#open()), rememberFor: this.rememberFor };
+    } catch (error) {
       this.close();
       throw error;
-    }));
+    }
   }
 
-  async #open() {
-    const [{ DatabaseSync }, { existsSync, unlinkSync }, { serialize, deserialize }] =
-      await Promise.all(['node:sqlite', 'node:fs', 'node:v8'].map(load));
-    this.#node = { DatabaseSync, existsSync, unlinkSync, serialize, deserialize };
+  /** @returns {string} its id */
+  #open() {
+    const { DatabaseSync } = builtin('node:sqlite');
     const database = (this.#database = new DatabaseSync(this.#path));
     database.exec(`PRAGMA busy_timeout = ${PATIENCE}; PRAGMA journal_mode = WAL`);
     database.exec('PRAGMA synchronous = FULL');
-    this.#hold();
+    // A lock as long as this process lives: the others see it. Nobody else has a database in memory.
+    this.self = secret();
+    if (this.#path !== ':memory:') {
+      this.#lock = new DatabaseSync(this.#lockOf(this.self));
+      this.#lock.exec('BEGIN EXCLUSIVE');
+    }
     return this.#change(() => {
       const { user_version: layout } = this.#get('PRAGMA user_version');
       if (layout > LAYOUT)
         throw new Error(`it has layout ${layout}, and this version reads ${LAYOUT}`);
       database.exec(SCHEMA);
       this.#run("INSERT OR IGNORE INTO about VALUES ('id', ?)", secret());
-      const { value } = this.#get("SELECT value FROM about WHERE name = 'id'");
-      return { id: value, rememberFor: this.#rememberFor };
+      return this.#get("SELECT value FROM about WHERE name = 'id'").value;
     });
   }
 
@@ -95,20 +85,12 @@ class SqliteKeys {
     return `${this.#path}-${owner}.lock`;
   }
 
-  /** Holds a lock as long as this process lives: the others see it. Nobody else has a database in memory. */
-  #hold() {
-    this.#self = secret();
-    if (this.#path === ':memory:') return;
-    this.#lock = new this.#node.DatabaseSync(this.#lockOf(this.#self));
-    this.#lock.exec('BEGIN EXCLUSIVE');
-  }
-
   /** Whether the process that began a call lives. @param {string} owner */
   #lives(owner) {
-    const { DatabaseSync, existsSync, unlinkSync } = this.#node;
+    const { existsSync, unlinkSync } = builtin('node:fs');
     const path = this.#lockOf(owner);
     if (!existsSync(path)) return false;
-    const database = new DatabaseSync(path);
+    const database = new (builtin('node:sqlite').DatabaseSync)(path);
     try {
       database.exec('PRAGMA busy_timeout = 0; BEGIN EXCLUSIVE');
     } catch (error) {
@@ -150,63 +132,45 @@ class SqliteKeys {
     }
   }
 
-  /**
-   * @param {string} key
-   * @returns {Promise<KeyFound>}
-   */
+  /** @param {string} key @returns {Promise<KeyFound>} */
   async begin(key) {
     await this.open();
     this.#clean();
     /** @type {KeyFound} */
     const found = this.#change(() => {
       const row = this.#get('SELECT owner, at, ended FROM keys WHERE key = ?', key);
-      /** @type {KeyEnded | undefined} */
-      const ended = row?.ended ? this.#node.deserialize(row.ended) : undefined;
-      const isOld = ended && Date.now() - row.at > this.#rememberFor;
-      if (ended && !isOld && !ended.again) return { state: 'ended', ended };
-      if (row && !ended) {
-        const lives = row.owner === this.#self ? this.#live.has(key) : this.#lives(row.owner);
-        return { state: lives ? 'running' : 'lost' };
-      }
-      if (!row && this.#count >= this.#capacity) throw full();
-      this.#run('INSERT OR REPLACE INTO keys VALUES (?, ?, NULL, NULL)', key, this.#self);
-      return { state: 'begun', report: isOld ? undefined : ended?.report };
+      const found = this.find(
+        row && { at: row.at, ended: row.ended && builtin('node:v8').deserialize(row.ended) },
+      );
+      if (found?.state === 'begun')
+        this.#run('INSERT OR REPLACE INTO keys VALUES (?, ?, NULL, NULL)', key, this.self);
+      if (found) return found;
+      const lives = row.owner === this.self ? this.live.has(key) : this.#lives(row.owner);
+      return { state: lives ? 'running' : 'lost' };
     });
     if (found.state === 'begun') {
-      this.#live.add(key);
-      this.#count++;
+      this.live.add(key);
+      this.count++;
     }
     return found;
   }
 
   /** @param {string} key @param {KeyEnded} ended */
   async end(key, ended) {
-    this.#live.delete(key);
+    this.live.delete(key);
     await this.open();
+    const { serialize } = builtin('node:v8');
+    // A blob, for example, is kept by no file.
+    const bytes = safely(() => serialize(ended)) ?? serialize(withoutValue(ended));
     const sql = 'UPDATE keys SET at = ?, ended = ? WHERE key = ? AND owner = ? AND ended IS NULL';
-    const bytes = this.#bytesOf(ended);
-    this.#change(() => this.#run(sql, Date.now(), bytes, key, this.#self));
-  }
-
-  /** @param {KeyEnded} ended */
-  #bytesOf(ended) {
-    const { serialize } = this.#node;
-    try {
-      return serialize(ended);
-    } catch {
-      // A blob, for example, is kept by no file.
-      const rest = { ...ended };
-      delete rest.value;
-      return serialize(rest);
-    }
+    this.#change(() => this.#run(sql, Date.now(), bytes, key, this.self));
   }
 
   /** Deletes what is too old, now and then, and counts the rest. */
   #clean() {
-    if (performance.now() - this.#cleaned < CLEANING && this.#count < this.#capacity) return;
-    this.#cleaned = performance.now();
-    this.#count = this.#change(() => {
-      this.#run('DELETE FROM keys WHERE at < ?', Date.now() - this.#rememberFor);
+    if (!this.isDue()) return;
+    this.count = this.#change(() => {
+      this.#run('DELETE FROM keys WHERE at < ?', Date.now() - this.rememberFor);
       return this.#get('SELECT count(*) AS count FROM keys').count;
     });
   }
@@ -214,9 +178,9 @@ class SqliteKeys {
   close() {
     this.#database?.close();
     this.#lock?.close();
-    if (this.#lock) this.#node.unlinkSync(this.#lockOf(this.#self));
-    this.#database = this.#lock = this.#opening = undefined;
-    this.#live.clear();
+    if (this.#lock) builtin('node:fs').unlinkSync(this.#lockOf(this.self));
+    this.#database = this.#lock = this.#id = undefined;
+    this.live.clear();
   }
 }
 
@@ -231,5 +195,5 @@ class SqliteKeys {
 export function sqliteKeys(path, options = {}) {
   if (typeof path !== 'string' || !path)
     throw new AbpError('INVALID_PARAMS', 'sqliteKeys needs the path of a file');
-  return new SqliteKeys(path, readOptions('sqliteKeys', options));
+  return new SqliteKeys(path, options);
 }

@@ -302,11 +302,16 @@ COLD abp_fate abp_became(abp_endpoint *ep, const abp_id *id, abp_outcome *outcom
   return calls_became(&ep->calls, endpoint_remembered(ep, id), outcome, call);
 }
 
+COLD int abp_has_begun(const abp_endpoint *ep, abp_call call) {
+  const uint32_t slot = calls_live(&ep->calls, call);
+  return slot != NO_CALL && table_call(&ep->calls.table, slot)->state > PREPARING;
+}
+
 COLD int abp_progress_wanted(const abp_endpoint *ep, abp_call call) {
   const uint32_t slot = calls_live(&ep->calls, call);
   if (slot == NO_CALL || !(abp_features(ep) & ABP_PROGRESS)) return 0;
   const struct call *c = table_call(&ep->calls.table, slot);
-  return c->state == RUNNING && c->flags & CALL_PROGRESS;
+  return c->flags & CALL_PROGRESS && c->state == RUNNING;
 }
 
 /* A cancel has come. Returns the answer to it, for whoever waits for one. If that waits for the

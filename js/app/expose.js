@@ -361,7 +361,7 @@ export class Exposed {
     this.#stop();
     this.#stop = nothing; // another app may serve its origins by then
     this.#webmcp?.close();
-    for (const connection of this.#connections) connection.close('The app was closed');
     this.#memory?.close();
+    for (const connection of this.#connections) connection.close('The app was closed');
   }
 }

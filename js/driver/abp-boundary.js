@@ -1,7 +1,7 @@
 // Generated from src/abp.h, src/wire_abp.h, wasm/boundary.h, wasm/action.h and wasm/abp_boundary.c by wasm/generate-boundary.mjs: change those instead.
 
 /** The digest of this file. The module must have the same: see js/driver/instance.js. */
-export const ABI = 2018931584;
+export const ABI = 216293641;
 
 /** @import { Brand, Pointer } from './instance.js' */
 
@@ -246,6 +246,7 @@ export const FATES = /** @type {any[]} */ ([
  * @property {(ep: Pointer<'abp_endpoint'>, id_length: number, number: CallNumber) => Packed} value_received
  * @property {(ep: Pointer<'abp_endpoint'>, call: Handle) => Packed} unsent
  * @property {(ep: Pointer<'abp_endpoint'>, id_length: number, number: CallNumber) => Packed} progress_received
+ * @property {(ep: Pointer<'abp_endpoint'>, call: Handle) => number} has_begun
  * @property {(ep: Pointer<'abp_endpoint'>, call: Handle) => number} progress_wanted
  * @property {(ep: Pointer<'abp_endpoint'>, id_length: number, number: CallNumber, timeout_ms: number, flags: number, chunks: number, bytes: number, fault: ErrorCode, about_length: number) => Packed} call_received
  * @property {(ep: Pointer<'abp_endpoint'>, call: Handle) => number} stream_wanted

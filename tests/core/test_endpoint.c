@@ -121,7 +121,9 @@ static void a_handler_that_waits_to_begin_ends_at_once(void **state) {
     drain(ep, &last);
     const abp_call call = last.call;
     received(ep, text("b"));
+    assert_int_equal(abp_has_begun(ep, call), 1);
     assert_int_equal(abp_postpone(ep, call), ABP_OK);
+    assert_int_equal(abp_has_begun(ep, call), 0);
     assert_int_equal(abp_next(ep, &last), 0);
     assert_int_equal(abp_postpone(ep, call), ABP_OK);
     assert_int_equal(abp_call_local(ep, call, 0, ABP_NO_ERROR), ABP_E_STATE);
@@ -145,6 +147,7 @@ static void a_handler_that_waits_to_begin_ends_at_once(void **state) {
                               : (how == 1 || how == 2) ? ABP_DISCONNECTED
                                                        : ABP_CANCELLED);
     assert_int_equal(abp_begin(ep, call), ABP_E_STATE);
+    assert_int_equal(abp_has_begun(ep, call), 0);
     assert_int_equal(abp_postpone(ep, call), ABP_E_STATE);
     assert_int_equal(abp_finish(ep, call, ABP_COMPLETED), ABP_E_STATE);
     /* The one that waited for its place has it, unless it has ended, too. */

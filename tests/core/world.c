@@ -1088,6 +1088,8 @@ static void check(struct world *w, enum side side) {
                               : handle == part->handle),
            i, "who asks is told wrongly what became of the work");
     }
+    must(w, part->phase != RUNS || abp_has_begun(ep, part->handle) == !part->prepares, i,
+         "it has begun or not, wrongly");
     must(w,
          part->phase != RUNS ||
              abp_progress_wanted(ep, part->handle) ==

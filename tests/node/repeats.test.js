@@ -671,6 +671,70 @@ describe('a repeat that is stopped follows what it has joined', () => {
   });
 });
 
+describe('a repeat has joined a call, and the app closes', () => {
+  /** How a call may wait before it begins. @type {Record<string, (until: Promise<void>, work: () => unknown) => any>} */
+  const WAITS = {
+    'until its params are checked': (until, handler) => ({
+      capabilities: {
+        work: {
+          handler,
+          inputSchema: {
+            '~standard': {
+              version: 1,
+              vendor: 'test',
+              jsonSchema: { input: () => ({}) },
+              validate: async (value) => (await until, { value }),
+            },
+          },
+        },
+      },
+    }),
+    'until its key is looked up': (until, handler) => ({
+      capabilities: { work: handler },
+      options: {
+        keys: {
+          open: async () => ({ id: 'kept', rememberFor: 60_000 }),
+          begin: async () => (await until, { state: 'begun' }),
+          end: async () => {},
+          close() {},
+        },
+      },
+    }),
+  };
+  for (const [what, appOf] of Object.entries(WAITS)) {
+    for (const isOther of [false, true]) {
+      test(`the first waits ${what}, ${isOther ? 'for another client' : 'in the same session'}: neither ran`, async () => {
+        const until = deferred();
+        const site = siteOf(appOf(until.promise, () => assert.fail('it runs')));
+        const owner = 'the agent';
+        const client = await site.client({ owner });
+        const other = isOther ? await site.client({ owner }) : client;
+        const first = client.call('work', {}, { idempotencyKey: 'k' });
+        await client.outcome('until the app has the first');
+        const repeat = other.call('work', {}, { idempotencyKey: 'k' });
+        await other.outcome('until the app has both');
+        site.app.close();
+        for (const { metadata } of await Promise.all([first, repeat]))
+          assert.equal(metadata.outcome, 'unstarted');
+        until.resolve();
+      });
+    }
+  }
+
+  test('the first has begun: both are told that it runs', async () => {
+    const work = held();
+    const site = siteOf({ capabilities: { work: work.handler } });
+    const client = await site.client();
+    const begun = work.next();
+    const calls = [1, 2].map(() => client.call('work', {}, { idempotencyKey: 'k' }));
+    const call = await begun;
+    await client.outcome('until the app has both');
+    site.app.close();
+    for (const { metadata } of await Promise.all(calls)) assert.equal(metadata.outcome, 'running');
+    call.end.resolve(() => 1);
+  });
+});
+
 test('a call with a key that is stopped at any moment of its beginning has run, or is told that it never ran', async () => {
   const words = new Set();
   for (let moment = 0; moment < 20; moment++) {

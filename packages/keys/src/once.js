@@ -117,16 +117,41 @@ class LocalStore {
   }
 }
 
-/** What a call that others have joined ended with. @typedef {{ ended: KeyEnded, again?: boolean }} Joined */
-
 /**
- * The place of a call with a key: `tell` settles those who have joined it, `leave` gives the place away, too.
- * @typedef {Record<'tell' | 'leave', (joined: Joined) => void>} Place
+ * What a call ended with that others have joined. `again`: one of these runs in its place.
+ * @typedef {{ ended: KeyEnded, again?: boolean }} Joined
  */
 
+/** The place of a call with a key, as long as it runs here. Others with this key wait there for what it ends with. */
+class Place {
+  /** @type {Call[]} */
+  #joined = [];
+  /** Tells them. @type {(joined: Joined) => void} */
+  tell = () => {};
+  /** @type {Promise<Joined>} */
+  #told = new Promise((resolve) => (this.tell = resolve));
+
+  /** @param {Call} first */
+  constructor(first) {
+    this.first = first;
+  }
+
+  /** @param {Call} call */
+  join(call) {
+    this.#joined.push(call);
+    goOnWithout(call);
+    return this.#told;
+  }
+
+  /** Tells the core that those who wait have not begun, either: so they end as `unstarted` if their app is closed. */
+  postpone() {
+    for (const call of this.#joined) call.postpone();
+  }
+}
+
 export class Keys {
-  /** What calls with these keys will have ended with, as long as one runs here. @type {Map<string, Promise<Joined>>} */
-  #running = new Map();
+  /** @type {Map<string, Place>} */
+  #places = new Map();
   /** What agents that do not say who they are are known by: their connections. @type {WeakMap<Connection, string>} */
   #strangers = new WeakMap();
   #closed = false;
@@ -146,10 +171,15 @@ export class Keys {
     this.#store = store ?? this.#local;
   }
 
-  /** The app was closed: what runs elsewhere is not waited for any more. */
+  /** The app is about to close its sessions. What runs elsewhere is not waited for any more. */
   close() {
     this.#closed = true;
     this.#local.clear();
+    for (const place of this.#places.values()) {
+      const { hasEnded, handle, endpoint } = place.first;
+      const { core, machine } = endpoint;
+      if (!hasEnded && !machine.failed && !core.x.has_begun(core.pointer, handle)) place.postpone();
+    }
   }
 
   /**
@@ -170,12 +200,12 @@ export class Keys {
     const stranger = this.#strangers.get(connection) ?? secret();
     this.#strangers.set(connection, stranger);
     const name = JSON.stringify([connection.owner ?? stranger, call.name, key]);
-    for (let joined; (joined = this.#running.get(name));) {
-      join(call);
-      const { ended, again } = await joined;
+    for (let place; (place = this.#places.get(name));) {
+      const { ended, again } = await place.join(call);
       if (!again || call.aborted) return this.#answer(call, ended);
     }
-    const place = this.#take(name);
+    const place = new Place(call);
+    this.#places.set(name, place);
     let found;
     try {
       found = await this.#begin(name, call, place);
@@ -185,43 +215,36 @@ export class Keys {
     }
     if (found.state !== 'begun') {
       const ended = found.state === 'ended' ? found.ended : LOST;
-      place.leave({ ended });
+      this.#leave(name, place, { ended });
       return this.#answer(call, ended, found.state === 'running');
     }
-    call.rare.onStop = undefined;
-    call.rare.earlier = found.report;
+    const { callId, endpoint, rare } = call; // its id is not known any more once it has ended
+    rare.onStop = undefined;
+    rare.earlier = found.report;
     // Until its handler gives another.
-    if (found.report !== undefined) call.rare.report = keptReport(found.report, call.name);
+    if (found.report !== undefined) rare.report = keptReport(found.report, call.name);
     // What passes on a call that still runs does not say how that ends.
     /** @type {Partial<KeyEnded>} */
     let kept = {};
-    const { callId, endpoint } = call; // its id is not known any more once it has ended
     endpoint.machine.kept++; // until it is written what became of it, also where the app is closed meanwhile
     void returnOf(call)
-      .then(() => this.#end(name, endpoint, callId, kept, place))
+      .then(() => this.#end(name, place, callId, kept))
       .finally(() => endpoint.machine.forget());
     try {
       const value = await run();
       if (!isResponse(value) || value.metadata?.outcome !== 'running') kept = resultOf(value);
       return value;
     } catch (error) {
-      const runs = safely(() => /** @type {any} */ (error).outcome === 'running', false);
+      const runs = safely(() => /** @type {any} */ (error).outcome === 'running');
       if (!runs) kept = { error: toErrorObject(error) };
       throw error;
     }
   }
 
-  /** @param {string} name @returns {Place} */
-  #take(name) {
-    /** @type {Place['tell']} */
-    let tell = () => {};
-    const joined = new Promise((resolve) => (tell = resolve));
-    this.#running.set(name, joined);
-    const leave = (/** @type {Joined} */ told) => {
-      if (this.#running.get(name) === joined) this.#running.delete(name);
-      tell(told);
-    };
-    return { tell, leave };
+  /** Gives a place away. @param {string} name @param {Place} place @param {Joined} joined what those who wait there are told */
+  #leave(name, place, joined) {
+    if (this.#places.get(name) === place) this.#places.delete(name);
+    place.tell(joined);
   }
 
   /**
@@ -248,7 +271,7 @@ export class Keys {
             return NEVER;
           })
           .catch(() => LOST)
-          .then((ended) => place.leave({ ended, again: true }));
+          .then((ended) => this.#leave(name, place, { ended, again: true }));
       /** @type {KeyFound} */
       let found;
       try {
@@ -267,19 +290,19 @@ export class Keys {
         return pause ? { state: 'lost' } : { state: 'ended', ended: NEVER };
       }
       if (found.state !== 'running') return found;
-      join(call);
+      goOnWithout(call);
     }
   }
 
   /**
    * The handler has returned.
    * @param {string} name
-   * @param {Endpoint} endpoint
+   * @param {Place} place
    * @param {string} callId
    * @param {Partial<KeyEnded>} kept what it returned or threw
-   * @param {Place} place
    */
-  async #end(name, endpoint, callId, kept, place) {
+  async #end(name, place, callId, kept) {
+    const { endpoint } = place.first;
     const became = await this.#memory.became(endpoint, callId, true);
     const { outcome } = became;
     // The core has no fate for a repeat that never ran, but knows that it has ended.
@@ -299,6 +322,9 @@ export class Keys {
       ...this.#memory.saidOf(endpoint, callId),
       ...(again && { again }),
     };
+    // Those who wait are told of a failure: they may try again. What was stopped, or never ran, one of them runs.
+    const isFree = again && fate !== abp.FATE_FAILED;
+    if (isFree) place.postpone();
     // What may run again waits until that is written.
     if (!again) place.tell({ ended });
     try {
@@ -308,8 +334,7 @@ export class Keys {
       warn(`${what}, and is not known after a restart: ${reasonText(error)}`);
       await this.#local.end(name, ended);
     }
-    // Those who wait are told of a failure: they may try again. What was stopped, or never ran, one of them runs.
-    place.leave({ ended, again: again && fate !== abp.FATE_FAILED });
+    this.#leave(name, place, { ended, again: isFree });
   }
 
   /**
@@ -325,14 +350,13 @@ export class Keys {
     const said = this.#memory.keep(endpoint, callId, ended);
     if (!cancelled && !aborted && 'value' in ended) return copyOf(ended.value);
     const outcome = running ? 'running' : ended.outcome;
-    const why = aborted
-      ? undefined
-      : cancelled
-        ? 'The call with this idempotencyKey was cancelled'
-        : ended.outcome === 'unknown'
-          ? 'The call with this idempotencyKey began, and what became of it is not known: its app has ended since'
-          : 'The call with this idempotencyKey has run, and its result is not kept';
     const isCancelled = aborted || cancelled;
+    const became = cancelled
+      ? 'was cancelled'
+      : ended.outcome === 'unknown'
+        ? 'began, and what became of it is not known: its app has ended since'
+        : 'has run, and its result is not kept';
+    const why = aborted ? undefined : `The call with this idempotencyKey ${became}`;
     const response =
       error && !isCancelled
         ? { success: false, error }
@@ -346,11 +370,8 @@ export class Keys {
   }
 }
 
-/**
- * From now on a call waits for another that has its key. If it is cancelled it waits no more, and the work goes on.
- * @param {Call} call
- */
-function join(call) {
+/** A call waits for another that has its key. If it is cancelled it waits no more, and the work goes on. @param {Call} call */
+function goOnWithout(call) {
   const goOn = () => void call.tell((x, pointer, handle) => x.goes_on(pointer, handle));
   call.rare.onStop = goOn;
   if (call.aborted) goOn();
@@ -364,14 +385,11 @@ const delay = (ms) =>
   });
 
 /** Why a call did not begin. @param {unknown} error of its store */
-const unwritten = (error) =>
-  isErrorObject(error)
-    ? error
-    : new AbpError(
-        'KEYS_UNAVAILABLE',
-        `The app cannot write down that the call begins, so it did not: ${reasonText(error)} (docs/errors.md#keys_unavailable)`,
-        { retryable: true },
-      );
+function unwritten(error) {
+  if (isErrorObject(error)) return error;
+  const why = `The app cannot write down that the call begins, so it did not: ${reasonText(error)} (docs/errors.md#keys_unavailable)`;
+  return new AbpError('KEYS_UNAVAILABLE', why, { retryable: true });
+}
 
 /**
  * A copy of what a handler returned: some of it may move with its response.
@@ -379,11 +397,6 @@ const unwritten = (error) =>
  * @returns {Partial<KeyEnded>} nothing if it is too much, or cannot be copied, as a stream
  */
 function resultOf(value) {
-  const size = isStream(value) ? Infinity : sizeOf(value, MAX_BYTES);
-  if (size > MAX_BYTES) return {};
-  return safely(
-    /** @returns {Partial<KeyEnded>} */
-    () => ({ value: copyOf(value) }),
-    {},
-  );
+  if (isStream(value) || sizeOf(value, MAX_BYTES) > MAX_BYTES) return {};
+  return safely(() => ({ value: copyOf(value) }), {});
 }

@@ -18,7 +18,6 @@ import { Receiver } from '../../../js/transports/receiver.js';
 /**
  * @typedef {object} NodeReadable What we use of `stream.Readable`.
  * @property {(event: any, listener: (...args: unknown[]) => void) => unknown} on
- * @property {(event: any, listener: (...args: unknown[]) => void) => unknown} off
  * @property {() => unknown} destroy
  * @property {() => unknown} [pause]
  * @property {() => unknown} [resume]
@@ -73,27 +72,26 @@ export const headerTransport = (streams, options) =>
 /** Bytes that are not UTF-8 are an error: if they were replaced, two ids could become the same. */
 const decoder = new TextDecoder('utf-8', { fatal: true });
 const encoder = new TextEncoder();
-const soon = Promise.resolve();
 /** Bytes that wait to be read by the other side, of which whoever can wait does not make more. */
 const ENOUGH_BACKLOG = 2 ** 18;
 
 class StreamTransport extends Receiver {
   /** @type {readonly import('../../../js/transports/transport.js').Feature[]} */
   carries = ['liveness', 'streams'];
-  /** @type {import('../../../js/transports/transport.js').Transport['onEnd']} */
+  /** @type {Transport['onEnd']} */
   onEnd = undefined;
-  #reading = false;
+  #started = false;
   /** The chunks that have not been read yet. @type {Uint8Array[]} */
   #incoming = [];
-  /** The offset in the first of them at which to continue. */
-  #at = 0;
+  /** Whether they are being read, or will be in a later turn. */
+  #reading = false;
   /** How the stream ended, if it has. @type {{ cause?: unknown } | undefined} */
   #ending;
   /** Whether all that the other side said was read. */
   #finished = false;
   /** What was posted in this turn, for a single write. @type {Uint8Array[]} */
   #outgoing = [];
-  /** Bytes that were written and that the other side has not read. */
+  /** Bytes that were posted and that the other side has not read. */
   #backlog = 0;
   /** Those who wait until the other side has read. @type {(() => void)[]} */
   #waiting = [];
@@ -111,17 +109,11 @@ class StreamTransport extends Receiver {
     this.maxMessage = maxMessage;
     this.maxBacklog = maxBacklog;
     this.wrap = Framing.wrap;
-    this.reader = {
-      limit: maxMessage,
-      left: MAX_MESSAGES_PER_TURN,
-      message: (/** @type {Uint8Array} */ bytes) => this.#message(bytes),
-      unreadable: (/** @type {AbpError} */ error) => this.receiveUnreadable(error),
-    };
-    this.framing = new Framing(this.reader);
-    this.source = sourceOf(readable, (error) => this.#ended(error));
+    this.framing = new Framing(maxMessage);
+    this.source = sourceOf(readable, (ending) => this.#ended(ending));
     this.sink = sinkOf(
       writable,
-      (error) => this.#failed(error),
+      (cause) => this.#failed(cause),
       () => this.#sinkClosed(),
     );
     const { allowHalfOpen } = /** @type {{ allowHalfOpen?: boolean }} */ (writable);
@@ -131,27 +123,22 @@ class StreamTransport extends Receiver {
 
   /** @override */
   listen() {
-    if (this.#reading) return;
-    this.#reading = true;
-    void this.source.start(
-      (chunk) => this.#chunk(chunk),
-      () => this.#ended(),
-    );
+    if (this.#started) return;
+    this.#started = true;
+    void this.source.start((chunk) => this.#chunk(chunk));
   }
 
   /** @param {unknown} message */
   post(message) {
-    const bytes = this.#encode(message);
+    const pieces = this.wrap(this.#encode(message));
     if (this.stopped) return;
-    const pieces = this.wrap(bytes);
     this.#backlog += lengthOf(pieces);
     if (this.#backlog > this.maxBacklog) {
       const why = new Error(`the other side has not read ${this.#backlog} bytes`);
       // Not now: whoever posts is in the middle of something.
-      void soon.then(() => this.#failed(why));
-      return;
+      return queueMicrotask(() => this.#failed(why));
     }
-    if (!this.#outgoing.length) void soon.then(() => this.#flush());
+    if (!this.#outgoing.length) queueMicrotask(() => this.#flush());
     this.#outgoing.push(...pieces);
   }
 
@@ -165,10 +152,7 @@ class StreamTransport extends Receiver {
     for (const resolve of this.#waiting.splice(0)) resolve();
   }
 
-  /**
-   * @param {unknown} message
-   * @returns {Uint8Array}
-   */
+  /** @param {unknown} message */
   #encode(message) {
     try {
       const bytes = encoder.encode(jsonText(message, this.maxMessage));
@@ -205,64 +189,70 @@ class StreamTransport extends Receiver {
     if (this.stopped) return;
     // A stream with an encoding gives strings.
     const bytes = typeof chunk === 'string' ? encoder.encode(chunk) : chunk;
-    if (!(bytes instanceof Uint8Array)) {
+    if (!(bytes instanceof Uint8Array))
       return this.#failed(new TypeError('the stream must contain bytes'));
-    }
-    // A reading that is under way continues by itself.
-    if (this.#incoming.push(bytes) === 1) this.#read();
+    this.#incoming.push(bytes);
+    this.#read();
   }
 
-  /** Reads the chunks, as much as one turn allows. */
+  /** @param {{ cause?: unknown }} ending with a cause, unless the other side has ended the readable in an orderly way */
+  #ended(ending) {
+    this.#ending ??= ending;
+    this.#read();
+  }
+
+  /** Reads what has come, as much as one turn allows, and then the end. */
   #read() {
-    while (this.#incoming.length) {
-      const [bytes] = this.#incoming;
-      this.#at = this.framing.push(bytes, this.#at);
-      if (this.stopped) return;
-      if (this.#at < bytes.length) {
-        this.source.pause();
-        return inLaterTurn(() => {
-          this.reader.left = MAX_MESSAGES_PER_TURN;
-          this.#read();
-          if (!this.#incoming.length) this.source.resume();
-        });
+    if (this.#reading) return;
+    this.#reading = true;
+    for (let left = MAX_MESSAGES_PER_TURN; left > 0 && !this.stopped; left--) {
+      const found = this.#next();
+      if (found) this.#found(found);
+      else {
+        this.#reading = false;
+        return this.#finish();
       }
-      this.#incoming.shift();
-      this.#at = 0;
     }
-    if (this.#ending) this.#finish(this.#ending);
+    if (this.stopped) return;
+    this.source.pause();
+    inLaterTurn(() => {
+      this.#reading = false;
+      this.#read();
+      if (!this.#reading) this.source.resume();
+    });
   }
 
-  /** @param {Uint8Array} bytes */
-  #message(bytes) {
-    if (this.stopped) return;
+  /** The next thing in what has come. @returns {Uint8Array | AbpError | undefined} */
+  #next() {
+    for (;;) {
+      const found = this.framing.next();
+      const chunk = found ? undefined : this.#incoming.shift();
+      if (!chunk) return found;
+      this.framing.push(chunk);
+    }
+  }
+
+  /** @param {Uint8Array | AbpError} found */
+  #found(found) {
+    if (found instanceof AbpError) return this.receiveUnreadable(found);
     let message;
     try {
-      message = JSON.parse(decoder.decode(bytes));
+      message = JSON.parse(decoder.decode(found));
     } catch (cause) {
-      const { message: why } = /** @type {Error} */ (cause);
-      return this.receiveUnreadable(
-        new AbpError('PARSE_ERROR', `The message is not JSON in UTF-8: ${why}`, { cause }),
-      );
+      const why = `The message is not JSON in UTF-8: ${reasonText(cause)}`;
+      return this.receiveUnreadable(new AbpError('PARSE_ERROR', why, { cause }));
     }
     this.receive(message);
   }
 
-  /**
-   * The readable stream has ended.
-   * @param {unknown} [error] why, unless the other side has ended it in an orderly way
-   */
-  #ended(error) {
-    this.#ending ??= error === undefined ? {} : { cause: error };
-    if (!this.#incoming.length) this.#finish(this.#ending);
-  }
-
-  /** @param {{ cause?: unknown }} ending */
-  #finish(ending) {
-    if (this.stopped || this.#finished) return;
+  /** All that has come was read: was that the end? */
+  #finish() {
+    const ending = this.#ending;
+    if (!ending || this.stopped || this.#finished) return;
     if ('cause' in ending) return this.#failed(ending.cause);
     this.#finished = true;
-    this.reader.left = Infinity;
-    this.framing.end();
+    const last = this.framing.end();
+    if (last) this.#found(last);
     if (!this.mayOutlive || !this.sink.isOpen()) return this.lose();
     // Nothing more will arrive, but the other side may still read.
     this.deliverInTurn(() => (this.onEnd ? invokeReportingErrors(this.onEnd) : this.lose()));
@@ -302,102 +292,79 @@ function joined(pieces) {
 }
 
 /**
- * @typedef {object} Source
- * @property {(chunk: (chunk: unknown) => void, end: () => void) => void | Promise<void>} start
- * @property {() => void} stop gives no more chunks
- * @property {() => void} pause gives no chunks for a while, if it can
- * @property {() => void} resume
- * @property {() => void} destroy
- */
-
-/**
+ * A readable stream, of Node or of the web: gives its chunks to what `start` is given, unless it is paused.
  * @param {any} readable
- * @param {(error: unknown) => void} failed
- * @returns {Source}
+ * @param {(ending: { cause?: unknown }) => void} ended called at its end, perhaps several times: the first counts
  */
-function sourceOf(readable, failed) {
-  if (typeof readable.getReader === 'function') {
-    const reader = readable.getReader();
-    const cancel = () => void reader.cancel().catch(() => {});
-    let resume = () => {};
-    /** @type {Promise<void> | undefined} */
-    let paused;
+function sourceOf(readable, ended) {
+  if (typeof readable.getReader !== 'function') {
+    // These listeners are never removed: an `error` event without one ends the process.
+    readable.on('error', (/** @type {unknown} */ cause) => ended({ cause }));
     return {
-      async start(chunk, end) {
-        try {
-          for (let read; !(read = await reader.read()).done;) {
-            chunk(read.value);
-            await paused;
-          }
-          end();
-        } catch (error) {
-          failed(error);
-        }
+      start(/** @type {(chunk: unknown) => void} */ take) {
+        readable.on('data', take);
+        readable.on('end', () => ended({}));
+        readable.on('close', () => ended({ cause: new Error('it was closed before its end') }));
       },
-      stop: cancel,
-      destroy: cancel,
-      pause: () => void (paused ??= new Promise((resolve) => (resume = resolve))),
-      resume() {
-        paused = undefined;
-        resume();
-      },
+      pause: () => void readable.pause?.(),
+      resume: () => void readable.resume?.(),
+      stop() {},
+      destroy: () => void readable.destroy(),
     };
   }
-  /** @type {[string, (...args: unknown[]) => void][]} */
-  let listeners = [];
-  // This listener is never removed: an `error` event without a listener ends the process.
-  readable.on('error', failed);
+  const reader = readable.getReader();
+  const cancel = () => void reader.cancel().catch(() => {});
+  let resume = () => {};
+  /** @type {Promise<void> | undefined} */
+  let paused;
   return {
-    start(chunk, end) {
-      let ended = false;
-      listeners = [
-        ['data', chunk],
-        ['end', () => ((ended = true), end())],
-        ['close', () => ended || failed(new Error('it was closed before its end'))],
-      ];
-      for (const [event, listener] of listeners) readable.on(event, listener);
+    async start(/** @type {(chunk: unknown) => void} */ take) {
+      try {
+        for (let read; !(read = await reader.read()).done; await paused) take(read.value);
+        ended({});
+      } catch (cause) {
+        ended({ cause });
+      }
     },
-    stop() {
-      for (const [event, listener] of listeners) readable.off(event, listener);
+    pause: () => void (paused ??= new Promise((resolve) => (resume = resolve))),
+    resume() {
+      paused = undefined;
+      resume();
     },
-    destroy: () => readable.destroy(),
-    pause: () => readable.pause?.(),
-    resume: () => readable.resume?.(),
+    stop: cancel,
+    destroy: cancel,
   };
 }
 
 /**
- * @typedef {object} Sink
- * @property {(bytes: Uint8Array, done: () => void) => void} write
- * @property {(then: () => void) => void} end closes after everything was written
- * @property {() => boolean} isOpen whether what is written can arrive, as far as is known
- * @property {() => void} destroy
- */
-
-/**
+ * A writable stream, of Node or of the web.
  * @param {any} writable
  * @param {(error: unknown) => void} failed
  * @param {() => void} closed
- * @returns {Sink}
  */
 function sinkOf(writable, failed, closed) {
-  if (typeof writable.getWriter === 'function') {
-    const writer = writable.getWriter();
-    writer.closed.catch(failed);
+  if (typeof writable.getWriter !== 'function') {
+    writable.on('error', failed);
+    writable.on('close', closed);
     return {
-      write: (bytes, done) => void writer.write(bytes).then(done, failed),
-      end: (then) => void writer.close().then(then, then),
-      isOpen: () => true,
-      destroy: () => void writer.abort().catch(() => {}),
+      write: (/** @type {Uint8Array} */ bytes, /** @type {() => void} */ done) =>
+        void writable.write(bytes, (/** @type {unknown} */ error) =>
+          error ? failed(error) : done(),
+        ),
+      /** Closes after everything was written. */
+      end: (/** @type {() => void} */ then) => void writable.end(then),
+      /** Whether what is written can arrive, as far as is known. */
+      isOpen: () => writable.writable !== false,
+      destroy: () => void writable.destroy(),
     };
   }
-  writable.on('error', failed);
-  writable.on('close', closed);
+  const writer = writable.getWriter();
+  writer.closed.catch(failed);
   return {
-    write: (bytes, done) =>
-      writable.write(bytes, (/** @type {unknown} */ error) => (error ? failed(error) : done())),
-    end: (then) => writable.end(then),
-    isOpen: () => writable.writable !== false,
-    destroy: () => writable.destroy(),
+    write: (/** @type {Uint8Array} */ bytes, /** @type {() => void} */ done) =>
+      void writer.write(bytes).then(done, failed),
+    end: (/** @type {() => void} */ then) => void writer.close().then(then, then),
+    isOpen: () => true,
+    destroy: () => void writer.abort().catch(() => {}),
   };
 }

@@ -1,242 +1,186 @@
 /**
- * Finds messages in a stream of bytes. Both framings read in linear time, however the bytes are split into chunks. They
- * keep no more than one message of the allowed length, and continue after anything that they could not read.
+ * Finds messages in a stream of bytes, in linear time however they are cut into chunks. `push` gives a chunk, and `next` takes what
+ * was found in it: the bytes of a message, which are valid until the next call; an error for a piece that is no message, after which
+ * reading goes on; or undefined once it needs another chunk. No more is kept than one message of the allowed length.
  */
 import { AbpError } from '../../../js/common/errors.js';
 
 const CR = 13;
 const LF = 10;
+const NEWLINE = Uint8Array.of(LF);
+const BLOCK_END = [CR, LF, CR, LF];
+/** JSON's white space. */
+const BLANKS = [CR, LF, 32, 9];
 /** Bytes of a header block that are kept. Anything longer is not a header block, so only its end is kept. */
 const MAX_HEADER_BYTES = 8192;
 
 /** The header that counts: alone on its line, or after the remainder of a JSON text. */
 const HEADER = /^(?:.*[\]}])?content-length:(.*)$/i;
+/** Any text may precede it where a body was skipped. */
+const HEADER_AFTER_SKIPPED = /^.*content-length:(.*)$/i;
 
 const encoder = new TextEncoder();
-const NEWLINE = Uint8Array.of(LF);
 
-/**
- * @typedef {object} Reader What a framing reports to.
- * @property {number} limit bytes that a message may have
- * @property {number} left lines, or blocks of headers, that may be read in this turn: a framing counts it down and stops
- *   at 0
- * @property {(bytes: Uint8Array) => void} message takes each message; the bytes are only valid until it returns
- * @property {(error: AbpError) => void} unreadable takes an error for each piece that is not a message
- */
+class Framing {
+  /** What is read of it begins at `at`. */
+  chunk = new Uint8Array(0);
+  at = 0;
+  /** Whether a message that is too long is being skipped. */
+  skipping = false;
+  /** The part of a message that came in earlier chunks. It is a copy, because chunks may be single bytes. */
+  #part = new Uint8Array(0);
+  /** Its length. */
+  kept = 0;
 
-/** @param {number} limit */
-const tooLong = (limit) =>
-  new AbpError(
-    'MESSAGE_TOO_LONG',
-    `A message of more than ${limit} bytes was received and skipped`,
-  );
-
-/** The part of a message that has arrived. It is copied, because chunks may be single bytes. */
-class Part {
-  #bytes = new Uint8Array(0);
-  length = 0;
-
-  /** @param {Uint8Array} bytes */
-  append(bytes) {
-    const length = this.length + bytes.length;
-    if (length > this.#bytes.length) {
-      const larger = new Uint8Array(Math.max(1024, length, this.#bytes.length * 2));
-      larger.set(this.#bytes.subarray(0, this.length));
-      this.#bytes = larger;
-    }
-    this.#bytes.set(bytes, this.length);
-    this.length = length;
+  /** @param {number} limit bytes that a message may have */
+  constructor(limit) {
+    this.limit = limit;
   }
 
-  /**
-   * The whole message, without a copy if nothing was kept.
-   * @param {Uint8Array} rest its last part
-   */
-  take(rest) {
-    if (!this.length) return rest;
-    this.append(rest);
-    const whole = this.#bytes.subarray(0, this.length);
-    this.clear();
+  /** @param {Uint8Array} bytes */
+  push(bytes) {
+    this.chunk = bytes;
+    this.at = 0;
+  }
+
+  /** Keeps a part of a message. @param {Uint8Array} bytes */
+  keep(bytes) {
+    const length = this.kept + bytes.length;
+    if (length > this.#part.length) {
+      const larger = new Uint8Array(Math.max(1024, length, this.#part.length * 2));
+      larger.set(this.#part.subarray(0, this.kept));
+      this.#part = larger;
+    }
+    this.#part.set(bytes, this.kept);
+    this.kept = length;
+  }
+
+  /** The whole message, without a copy if nothing was kept. @param {Uint8Array} rest its last part */
+  whole(rest) {
+    if (!this.kept) return rest;
+    this.keep(rest);
+    const whole = this.#part.subarray(0, this.kept);
+    this.drop();
     return whole;
   }
 
-  clear() {
-    this.length = 0;
+  drop() {
+    this.kept = 0;
     // Do not keep the memory of one long message for ever.
-    if (this.#bytes.length > 2 ** 16) this.#bytes = new Uint8Array(0);
+    if (this.#part.length > 2 ** 16) this.#part = new Uint8Array(0);
+  }
+
+  /** From now on the message is skipped. */
+  tooLong() {
+    this.skipping = true;
+    this.drop();
+    const why = `A message of more than ${this.limit} bytes was received and skipped`;
+    return new AbpError('MESSAGE_TOO_LONG', why);
   }
 }
 
-/** One message a line, as in ACP and in MCP over stdio. A line that is too long is skipped. */
-export class LineFraming {
-  #part = new Part();
-  #skipping = false;
+/** One message a line, as in ACP and in MCP over stdio. */
+export class LineFraming extends Framing {
+  /** @param {Uint8Array} message @returns {Uint8Array[]} */
+  static wrap = (message) => [message, NEWLINE];
 
-  /** @param {Reader} reader */
-  constructor(reader) {
-    this.reader = reader;
-  }
-
-  /** @param {Uint8Array} message */
-  static wrap(message) {
-    return [message, NEWLINE];
-  }
-
-  /**
-   * Reads a chunk.
-   * @param {Uint8Array} bytes the chunk
-   * @param {number} [from] the offset at which to continue
-   * @returns {number} the offset at which it stopped
-   */
-  push(bytes, from = 0) {
-    const { reader } = this;
-    for (let end; (end = bytes.indexOf(LF, from)) >= 0; from = end + 1) {
-      if (reader.left-- <= 0) return from;
-      if (this.#fits(bytes.subarray(from, end))) {
-        this.#line(this.#part.take(bytes.subarray(from, end)));
+  /** @returns {Uint8Array | AbpError | undefined} */
+  next() {
+    while (this.at < this.chunk.length) {
+      const end = this.chunk.indexOf(LF, this.at);
+      const piece = this.chunk.subarray(this.at, end < 0 ? undefined : end);
+      this.at += piece.length + 1;
+      const fits = this.skipping || this.kept + piece.length <= this.limit;
+      const error = fits ? undefined : this.tooLong();
+      if (end < 0 && !this.skipping) this.keep(piece);
+      if (end >= 0) {
+        const line = this.skipping ? NEWLINE : this.whole(piece);
+        this.skipping = false;
+        // Blank lines are not messages. JSON allows white space around one, which includes the CR of a CRLF.
+        if (line.some((byte) => !BLANKS.includes(byte))) return line;
       }
-      this.#skipping = false;
+      if (error) return error;
     }
-    const rest = bytes.subarray(from);
-    if (this.#fits(rest)) this.#part.append(rest);
-    return bytes.length;
   }
 
   /** The stream has ended. The last line needs no line end. */
   end() {
     this.push(NEWLINE);
-  }
-
-  /** @param {Uint8Array} more */
-  #fits(more) {
-    if (!this.#skipping && this.#part.length + more.length > this.reader.limit) {
-      this.#skipping = true;
-      this.#part.clear();
-      this.reader.unreadable(tooLong(this.reader.limit));
-    }
-    return !this.#skipping;
-  }
-
-  /** @param {Uint8Array} line */
-  #line(line) {
-    // Blank lines are not messages. JSON allows white space around a message, which includes the CR of a CRLF.
-    if (line.some((byte) => byte !== CR && byte !== 32 && byte !== 9)) this.reader.message(line);
+    return this.next();
   }
 }
 
 /**
- * A message after a block of headers, as in LSP. A block without a usable `Content-Length` is reported, and what follows
- * is searched for the next block. No text within JSON can look like a block, because line ends are escaped there.
+ * A message after a block of headers, as in LSP. What follows a block without a usable `Content-Length`, or a body that is too long, is
+ * searched for the next block. No text within JSON can look like a block, because line ends are escaped there.
  */
-export class HeaderFraming {
+export class HeaderFraming extends Framing {
   #header = new Uint8Array(MAX_HEADER_BYTES);
-  #kept = 0;
-  /** How many bytes of CR LF CR LF were seen. */
-  #seen = 0;
-  #body = new Part();
-  /** Length of the body in bytes, once it is known. @type {number | undefined} */
+  #headerLength = 0;
+  /** Bytes that the body has, once that is known. @type {number | undefined} */
   #length;
-  /** Whether a body that is too long is being skipped: it ends before the next header. */
-  #skipping = false;
 
-  /** @param {Reader} reader */
-  constructor(reader) {
-    this.reader = reader;
-  }
+  /** @param {Uint8Array} message @returns {Uint8Array[]} */
+  static wrap = (message) => [encoder.encode(`Content-Length: ${message.length}\r\n\r\n`), message];
 
-  /** @param {Uint8Array} message */
-  static wrap(message) {
-    return [encoder.encode(`Content-Length: ${message.length}\r\n\r\n`), message];
-  }
-
-  /**
-   * Reads a chunk.
-   * @param {Uint8Array} bytes the chunk
-   * @param {number} [from] the offset at which to continue
-   * @returns {number} the offset at which it stopped
-   */
-  push(bytes, from = 0) {
-    const { reader } = this;
-    while (from < bytes.length && reader.left > 0) {
-      from = this.#length === undefined ? this.#head(bytes, from) : this.#rest(bytes, from);
+  /** @returns {Uint8Array | AbpError | undefined} */
+  next() {
+    while (this.at < this.chunk.length || this.#length === 0) {
+      if (this.#length === undefined) {
+        const error = this.#readHeader() && this.#expect();
+        if (error) return error;
+        continue;
+      }
+      const piece = this.chunk.subarray(this.at, this.at + this.#length - this.kept);
+      this.at += piece.length;
+      if (this.kept + piece.length === this.#length) {
+        this.#length = undefined;
+        return this.whole(piece);
+      }
+      this.keep(piece);
     }
-    return from;
   }
 
   /** The stream has ended. */
   end() {
-    if (!this.#kept && this.#length === undefined) return;
-    this.reader.unreadable(
-      new AbpError('PARSE_ERROR', 'The stream ended in the middle of a message'),
-    );
+    return this.#headerLength || this.#length !== undefined
+      ? new AbpError('PARSE_ERROR', 'The stream ended in the middle of a message')
+      : undefined;
   }
 
-  /**
-   * @param {Uint8Array} bytes
-   * @param {number} from
-   */
-  #head(bytes, from) {
-    for (let at = from; at < bytes.length;) {
-      const byte = bytes[at++];
-      if (this.#kept === MAX_HEADER_BYTES) {
-        this.#header.copyWithin(0, MAX_HEADER_BYTES / 2);
-        this.#kept /= 2;
+  /** @returns {boolean} whether a block has been read to its end */
+  #readHeader() {
+    const header = this.#header;
+    while (this.at < this.chunk.length) {
+      if (this.#headerLength === MAX_HEADER_BYTES) {
+        header.copyWithin(0, MAX_HEADER_BYTES / 2);
+        this.#headerLength /= 2;
       }
-      this.#header[this.#kept++] = byte;
-      if (byte === CR) this.#seen = this.#seen === 2 ? 3 : 1;
-      else if (byte === LF && this.#seen % 2) this.#seen++;
-      else this.#seen = 0;
-      if (this.#seen === 4) {
-        this.#block(String.fromCharCode(...this.#header.subarray(0, this.#kept)));
-        this.#kept = 0;
-        this.#seen = 0;
-        return at;
-      }
+      const byte = this.chunk[this.at++];
+      header[this.#headerLength++] = byte;
+      const first = this.#headerLength - BLOCK_END.length;
+      if (byte === LF && BLOCK_END.every((part, i) => header[first + i] === part)) return true;
     }
-    return bytes.length;
+    return false;
   }
 
-  /** @param {string} block */
-  #block(block) {
-    this.reader.left--;
-    const lengths = new Set(
-      block.split('\r\n').flatMap((line) => {
-        // The remainder of a body whose length was wrong may precede it.
-        const header = this.#skipping ? /^.*content-length:(.*)$/i : HEADER;
-        const value = header.exec(line)?.[1].trim();
-        return value === undefined ? [] : [/^\d+$/.test(value) ? Number(value) : NaN];
-      }),
-    );
+  /** Reads from the block how long the body is. @returns {AbpError | undefined} what is wrong */
+  #expect() {
+    const block = String.fromCharCode(...this.#header.subarray(0, this.#headerLength));
+    const header = this.skipping ? HEADER_AFTER_SKIPPED : HEADER;
+    const found = block.split('\r\n').map((line) => header.exec(line)?.[1].trim());
+    const lengths = new Set(found.filter((value) => value !== undefined).map(lengthOf));
     const [length] = lengths;
+    this.#headerLength = 0;
     if (lengths.size !== 1 || Number.isNaN(length)) {
-      const problem = 'A message was received without one valid Content-Length header';
-      this.reader.unreadable(new AbpError('PARSE_ERROR', problem));
-    } else if (length > this.reader.limit) {
-      this.#skipping = true;
-      this.reader.unreadable(tooLong(this.reader.limit));
-    } else this.#expect(length);
-  }
-
-  /** @param {number} length */
-  #expect(length) {
-    this.#length = length;
-    this.#skipping = false;
-    // An empty body is complete already.
-    if (length === 0) this.#rest(new Uint8Array(0), 0);
-  }
-
-  /**
-   * @param {Uint8Array} bytes
-   * @param {number} from
-   */
-  #rest(bytes, from) {
-    const end = from + /** @type {number} */ (this.#length) - this.#body.length;
-    const more = bytes.subarray(from, end);
-    if (end > bytes.length) this.#body.append(more);
-    else {
-      this.#length = undefined;
-      this.reader.message(this.#body.take(more));
+      const why = 'A message was received without one valid Content-Length header';
+      return new AbpError('PARSE_ERROR', why);
     }
-    return Math.min(end, bytes.length);
+    if (length > this.limit) return this.tooLong();
+    this.#length = length;
+    this.skipping = false;
   }
 }
+
+/** @param {string} value of a header */
+const lengthOf = (value) => (/^\d+$/.test(value) ? Number(value) : NaN);

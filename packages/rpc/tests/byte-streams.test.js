@@ -206,9 +206,9 @@ for (const framing of [LINES, HEADERS]) {
 
     test('in single bytes take time in proportion to their length', async () => {
       // A million pieces: with a copy of what is kept for each, it would be half a terabyte.
-      const { transport, reached } = open(framing);
+      const { input, reached } = open(framing);
       const text = JSON.stringify('x'.repeat(2 ** 20));
-      for (const byte of framed(framing, text)) transport.framing.push(Uint8Array.of(byte));
+      for (const byte of framed(framing, text)) input.emit('data', Uint8Array.of(byte));
       const [[, message]] = await reached(1);
       assert.equal(message.length, 2 ** 20);
     });

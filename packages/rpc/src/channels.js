@@ -1,29 +1,8 @@
 /** JSON-RPC as objects, between a page and its iframe and over MessagePorts: what it adds to the transports. */
-import { reasonText } from '../../../js/common/errors.js';
-import { getOwn } from '../../../js/common/values.js';
 import { PortChannel } from './port-channel.js';
 import { AppChannel, HostChannel } from './window-channel.js';
-import { warn } from '../../../js/common/development.js';
 
 /** @typedef {import('../../../js/transports/transport.js').Transport} Transport */
-
-/** JSON-RPC's internal error: a message of ours could not be sent. */
-const INTERNAL_ERROR = -32603;
-
-/** @type {import('./window-channel.js').Protocol} */
-const JSON_RPC = {
-  // Or a batch of them.
-  isMessage: (data) => getOwn(Array.isArray(data) ? data[0] : data, 'jsonrpc') === '2.0',
-  // A request is answered in the other side's place, an answer replaced by an error.
-  onUnsent(message, cause, transport) {
-    const id = getOwn(message, 'id');
-    const why = `The message cannot be sent: ${reasonText(cause)}`;
-    const answer = { jsonrpc: '2.0', id, error: { code: INTERNAL_ERROR, message: why } };
-    if (typeof id !== 'string' && typeof id !== 'number') warn(why);
-    else if (getOwn(message, 'method') === undefined) transport.post(answer);
-    else queueMicrotask(() => transport.receive(answer));
-  },
-};
 
 /**
  * @typedef {object} NodeWorker What we use of `worker_threads.Worker`, and of `parentPort` in it.
@@ -39,7 +18,7 @@ const JSON_RPC = {
  * @param {() => void} [closed] called when it closes, in place of closing the port
  * @returns {Transport}
  */
-export const portChannel = (port, closed) => new PortChannel(port, closed, JSON_RPC.onUnsent);
+export const portChannel = (port, closed) => new PortChannel(port, closed);
 
 /**
  * From a host page to the app in its iframe, or in a window that it opened.
@@ -50,18 +29,18 @@ export const portChannel = (port, closed) => new PortChannel(port, closed, JSON_
  * @param {import('./window-channel.js').HostOptions} options
  * @returns {Transport & { readonly isReplaced: boolean }} `isReplaced`: it ended because another document was loaded
  */
-export const windowChannel = (target, options) => new HostChannel(target, options, JSON_RPC);
+export const windowChannel = (target, options) => new HostChannel(target, options);
 
 /**
  * From an app to the page that embeds it, or that opened it.
  * @param {import('./window-channel.js').AppOptions & { origins: readonly string[] }} options
  * @returns {Transport}
  */
-export const hostChannel = (options) => new AppChannel(options, JSON_RPC);
+export const hostChannel = (options) => new AppChannel(options);
 
 /**
  * From a view to the page that embeds it, which may be anybody's: its origin is found out.
  * @param {Omit<import('./window-channel.js').AppOptions, 'host'>} options
  * @returns {Transport}
  */
-export const embedderChannel = (options) => new AppChannel(options, JSON_RPC);
+export const embedderChannel = (options) => new AppChannel(options);

@@ -22,7 +22,7 @@ const HEADER_AFTER_SKIPPED = /^.*content-length:(.*)$/i;
 const encoder = new TextEncoder();
 
 class Framing {
-  /** What is read of it begins at `at`. */
+  /** What is read of it begins at `at`. @type {Uint8Array} */
   chunk = new Uint8Array(0);
   at = 0;
   /** Whether a message that is too long is being skipped. */
@@ -55,16 +55,17 @@ class Framing {
     this.kept = length;
   }
 
-  /** The whole message, without a copy if nothing was kept. @param {Uint8Array} rest its last part */
+  /** The whole message, without a copy if nothing was kept. Another one begins. @param {Uint8Array} rest its last part */
   whole(rest) {
-    if (!this.kept) return rest;
-    this.keep(rest);
-    const whole = this.#part.subarray(0, this.kept);
-    this.drop();
+    if (this.kept) this.keep(rest);
+    const whole = this.kept ? this.#part.subarray(0, this.kept) : rest;
+    this.begin();
     return whole;
   }
 
-  drop() {
+  /** A message begins. @param {boolean} [skipping] */
+  begin(skipping = false) {
+    this.skipping = skipping;
     this.kept = 0;
     // Do not keep the memory of one long message for ever.
     if (this.#part.length > 2 ** 16) this.#part = new Uint8Array(0);
@@ -72,8 +73,7 @@ class Framing {
 
   /** From now on the message is skipped. */
   tooLong() {
-    this.skipping = true;
-    this.drop();
+    this.begin(true);
     const why = `A message of more than ${this.limit} bytes was received and skipped`;
     return new AbpError('MESSAGE_TOO_LONG', why);
   }
@@ -94,8 +94,7 @@ export class LineFraming extends Framing {
       const error = fits ? undefined : this.tooLong();
       if (end < 0 && !this.skipping) this.keep(piece);
       if (end >= 0) {
-        const line = this.skipping ? NEWLINE : this.whole(piece);
-        this.skipping = false;
+        const line = this.whole(this.skipping ? NEWLINE : piece);
         // Blank lines are not messages. JSON allows white space around one, which includes the CR of a CRLF.
         if (line.some((byte) => !BLANKS.includes(byte))) return line;
       }
@@ -178,7 +177,7 @@ export class HeaderFraming extends Framing {
     }
     if (length > this.limit) return this.tooLong();
     this.#length = length;
-    this.skipping = false;
+    this.begin();
   }
 }
 

@@ -1,4 +1,6 @@
 /** Makes JSON-RPC messages, and takes received ones apart. */
+import { reasonText } from '../../../js/common/errors.js';
+import { warn } from '../../../js/common/development.js';
 import { getOwn, isObject } from '../../../js/common/values.js';
 import * as rpc from './rpc-boundary.js';
 
@@ -40,3 +42,26 @@ export const message = ({ id, method, params }) => ({
   method,
   ...(params !== undefined && { params }),
 });
+
+/** Whether something is a message, or a batch of them: a window has other traffic, too. @param {unknown} data */
+export const isMessage = (data) =>
+  getOwn(Array.isArray(data) ? data[0] : data, 'jsonrpc') === '2.0';
+
+/** JSON-RPC's internal error: a message of ours could not be sent. */
+const INTERNAL_ERROR = -32603;
+
+/**
+ * A message could not be sent although `post` had accepted it: a request is answered in the other side's place, an answer replaced by
+ * an error.
+ * @param {unknown} message
+ * @param {unknown} cause
+ * @param {import('../../../js/transports/receiver.js').Receiver & import('../../../js/transports/transport.js').Transport} channel
+ */
+export function answerUnsent(message, cause, channel) {
+  const id = getOwn(message, 'id');
+  const why = `The message cannot be sent: ${reasonText(cause)}`;
+  const answer = { jsonrpc: '2.0', id, error: { code: INTERNAL_ERROR, message: why } };
+  if (typeof id !== 'string' && typeof id !== 'number') warn(why);
+  else if (getOwn(message, 'method') === undefined) channel.post(answer);
+  else queueMicrotask(() => channel.receive(answer));
+}

@@ -5,44 +5,34 @@
 import * as FrameKind from '../../../js/wire/frame-kinds.js';
 import { AbpError } from '../../../js/common/errors.js';
 import { FrameWriter, MAX_FRAME_ENTRIES } from '../../../js/wire/frames.js';
+import { answerUnsent } from './message.js';
 import { portTransport } from '../../../js/transports/port.js';
 import { Receiver } from '../../../js/transports/receiver.js';
 
 /** Posted on a port when its document goes away. */
 const BYE = 'bye';
 
-/**
- * Called for a message that could not be sent although `post` had accepted it. The protocol answers it in place of the
- * other side, by `channel.receive`, or posts an error instead.
- * @callback OnUnsent
- * @param {unknown} message
- * @param {unknown} cause
- * @param {Receiver & import('../../../js/transports/transport.js').Transport} transport
- */
-
 export class PortChannel extends Receiver {
   /** It makes frames itself. @type {readonly import('../../../js/transports/transport.js').Feature[]} */
   carries = ['liveness', 'streams'];
   #port;
   #close;
-  #onUnsent;
   #writer;
   /** Made when somebody listens. @type {import('../../../js/transports/transport.js').Transport | undefined} */
   #transport;
 
-  /**
-   * @param {any} port a MessagePort, a worker or a worker's own end
-   * @param {(() => void) | undefined} closed called when it closes, in place of closing the port
-   * @param {OnUnsent} onUnsent
-   */
-  constructor(port, closed, onUnsent) {
+  /** @param {any} port a MessagePort, a worker or a worker's own end @param {() => void} [closed] called when it closes, in its place */
+  constructor(port, closed = () => port.close?.()) {
     super();
     this.#port = port;
-    this.#close = closed ?? (() => port.close?.());
-    this.#onUnsent = onUnsent;
+    this.#close = closed;
     this.#writer = new FrameWriter(
       (frame, transfer) => port.postMessage(frame, transfer ?? []),
-      ([, , , message], transfer, error) => this.#undeliverable(message, transfer, error),
+      ([, , , message], transfer, error) => {
+        // Once more, without what could not be moved.
+        if (transfer?.length) this.post(message);
+        else answerUnsent(message, error, this);
+      },
     );
     globalThis.window?.addEventListener('pagehide', this.#leave);
   }
@@ -57,10 +47,7 @@ export class PortChannel extends Receiver {
     this.#transport.onMessage = (data) => this.#heard(data);
   }
 
-  /**
-   * @param {unknown} message
-   * @param {Transferable[]} [transfer]
-   */
+  /** @param {unknown} message @param {Transferable[]} [transfer] */
   post(message, transfer) {
     if (!this.stopped) this.#writer.add(FrameKind.MESSAGE, 0, undefined, message, transfer);
   }
@@ -86,18 +73,7 @@ export class PortChannel extends Receiver {
   #heard(data) {
     if (data === BYE) return this.#gone();
     if (!Array.isArray(data) || data.length > MAX_FRAME_ENTRIES * 4) return;
-    for (let i = 0; i < data.length && !this.stopped; i += 4) {
+    for (let i = 0; i < data.length && !this.stopped; i += 4)
       if (data[i] === FrameKind.MESSAGE) this.receive(data[i + 3]);
-    }
-  }
-
-  /**
-   * @param {unknown} message
-   * @param {Transferable[] | undefined} transfer
-   * @param {unknown} cause
-   */
-  #undeliverable(message, transfer, cause) {
-    if (transfer?.length) this.post(message);
-    else this.#onUnsent(message, cause, this);
   }
 }

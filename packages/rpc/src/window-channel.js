@@ -13,16 +13,15 @@
  *
  * A side reads from the port once the other has sent its last word on the window, so that no message overtakes another.
  */
-import { AbpError } from '../../../js/common/errors.js';
+import { AbpError, safely } from '../../../js/common/errors.js';
 import { getOwn } from '../../../js/common/values.js';
 import { exactOrigin } from '../../../js/common/origins.js';
 import { requireOptions } from '../../../js/common/check-options.js';
+import { answerUnsent, isMessage } from './message.js';
 import { PortChannel } from './port-channel.js';
 import { Receiver } from '../../../js/transports/receiver.js';
-import { EmbedderTransport } from './embedder.js';
 import { OPAQUE, iframeTransport } from '../../../js/transports/iframe.js';
 import { watchIframe } from '../../../js/transports/iframe-watcher.js';
-import { listenToWindow, peerTransport } from '../../../js/transports/window.js';
 import { warn } from '../../../js/common/development.js';
 
 /** @typedef {import('../../../js/transports/transport.js').Transport} Transport */
@@ -35,18 +34,7 @@ const PATIENCE = 10000;
 const MAX_EARLY_MESSAGES = 1024;
 const MUST_OFFER = 'a sandboxed app must use hostChannel: only a port identifies its document';
 
-/** Whether a message is a word of ours; these hold no secret. @param {unknown} message */
-const isWord = (message) => typeof getOwn(message, WORD) === 'string';
-
 const mark = () => crypto.getRandomValues(new Uint32Array(4)).join('-');
-
-/**
- * What a channel must know about the protocol that it carries.
- * @typedef {object} Protocol
- * @property {(data: unknown) => boolean} isMessage whether a message belongs to the protocol; other traffic of the window is
- *   ignored
- * @property {import('./port-channel.js').OnUnsent} onUnsent
- */
 
 /**
  * @typedef {object} HostOptions What a page that embeds another may be given.
@@ -76,36 +64,29 @@ const APP_OPTIONS = {
   host: 'an object', origins: 'an object', upgrade: '"frames" or "none"',
 };
 
-/** What both sides have in common. */
+/** What both sides have in common. A subclass has `onWord`, which takes the words of ours and returns the port that is kept, if one is. */
 class WindowChannel extends Receiver {
-  /** Where messages are posted, once there is a port. @type {Transport | undefined} */
-  #port;
+  /** Where messages are posted, once there is one. @type {PortChannel | undefined} */
+  port;
   /** Whether the other side has sent its last word on the window. */
   #deaf = false;
 
-  /**
-   * @param {Transport} way
-   * @param {Protocol} protocol
-   */
-  constructor(way, protocol) {
+  /** @param {Transport} way by which messages go until there is a port */
+  constructor(way) {
     super();
     this.way = way;
-    this.protocol = protocol;
     way.onMessage = (data, ports) => this.#heard(data, ports);
   }
 
-  /**
-   * @param {unknown} message
-   * @param {Transferable[]} [transfer]
-   */
+  /** @param {unknown} message @param {Transferable[]} [transfer] */
   post(message, transfer) {
-    if (!this.stopped) (this.#port ?? this.way).post(message, transfer);
+    if (!this.stopped) (this.port ?? this.way).post(message, transfer);
   }
 
   /** Tells the other side, if there is a port. @override */
   end() {
     this.way.close();
-    this.#port?.close();
+    this.port?.close();
   }
 
   /** @param {unknown} [cause] */
@@ -114,58 +95,33 @@ class WindowChannel extends Receiver {
     this.stop();
   }
 
-  /**
-   * @param {string} word
-   * @param {object} [more]
-   * @param {Transferable[]} [transfer]
-   */
+  /** @param {string} word @param {object} [more] @param {Transferable[]} [transfer] */
   say(word, more, transfer) {
     this.way.post({ [WORD]: word, ...more }, transfer, 'greeting');
   }
 
-  /**
-   * From now on messages are posted to the port.
-   * @param {MessagePort} port
-   */
-  speakBy(port) {
-    this.#port = new PortChannel(port, undefined, this.protocol.onUnsent);
-  }
-
   /** From now on messages are read from the port. */
   listenToPort() {
-    const port = /** @type {Transport} */ (this.#port);
+    const port = /** @type {Transport} */ (this.port);
     this.#deaf = true;
     port.onClose = (cause) => this.lost(cause);
     port.onUnreadable = (error) => this.receiveUnreadable(error);
     port.onMessage = (message) => this.receive(message);
   }
 
-  get hasPort() {
-    return this.#port !== undefined;
-  }
-
-  /**
-   * @param {unknown} data
-   * @param {readonly MessagePort[]} ports
-   */
+  /** @param {unknown} data @param {readonly MessagePort[]} ports */
   #heard(data, ports) {
-    const kept = isWord(data) ? this.onWord(getOwn(data, WORD), data, ports) : undefined;
+    const word = getOwn(data, WORD);
+    // The words hold no secret.
+    const kept = typeof word === 'string' ? this.onWord(word, data, ports) : undefined;
     for (const port of ports) if (port !== kept) port.close();
-    if (!this.#deaf && this.protocol.isMessage(data) && this.believes(data)) this.receive(data);
+    if (!this.#deaf && isMessage(data) && this.believes(data)) this.receive(data);
   }
 
-  /**
-   * @param {unknown} _word
-   * @param {unknown} _data
-   * @param {readonly MessagePort[]} _ports
-   * @returns {MessagePort | void} the port that is kept
-   */
+  /** @param {string} _word @param {unknown} _data @param {readonly MessagePort[]} _ports @returns {MessagePort | void} */
   onWord(_word, _data, _ports) {}
 
-  /**
-   * Whether a message from the window is delivered at once.
-   * @param {unknown} _data
-   */
+  /** Whether a message from the window is delivered at once. @param {unknown} _data */
   believes(_data) {
     return true;
   }
@@ -193,40 +149,29 @@ export class HostChannel extends WindowChannel {
   /** Whether it ended because the frame, or this page, shows another document. */
   isReplaced = false;
 
-  /**
-   * @param {HTMLIFrameElement | Window} target
-   * @param {HostOptions} options
-   * @param {Protocol} protocol
-   */
-  constructor(target, options, protocol) {
+  /** @param {HTMLIFrameElement | Window} target @param {HostOptions} options */
+  constructor(target, options) {
     requireOptions('windowChannel', options, HOST_OPTIONS);
     const { origin, upgrade = 'frames', loaded = false } = options;
     const opaque = origin === OPAQUE;
     const iframe = /** @type {HTMLIFrameElement} */ (
       'postMessage' in target ? { contentWindow: target } : target
     );
-    if (!iframe.contentWindow) {
+    if (!iframe.contentWindow)
       throw new AbpError('INVALID_PARAMS', 'The iframe is not in a document: append it first');
-    }
-    super(iframeTransport(iframe, opaque ? origin : exactOrigin(origin)), protocol);
+    super(iframeTransport(iframe, opaque ? origin : exactOrigin(origin)));
     this.#opaque = opaque;
     this.#upgrade = upgrade;
     this.#iframe = iframe;
     // A frame with its initial empty document will load another one and report it.
     const empty = iframe.contentDocument?.URL === 'about:blank';
     if (!empty) this.#timer = setTimeout(this.#release, PATIENCE);
-    if (iframe === target) {
-      this.#unwatch = watchIframe(iframe, this);
-    }
+    if (iframe === target) this.#unwatch = watchIframe(iframe, this);
     this.#greet();
     if (loaded) this.#release();
   }
 
-  /**
-   * @override
-   * @param {unknown} message
-   * @param {Transferable[]} [transfer]
-   */
+  /** @override @param {unknown} message @param {Transferable[]} [transfer] */
   post(message, transfer) {
     if (this.#waiting) this.#waiting.push([message, transfer]);
     else super.post(message, transfer);
@@ -242,7 +187,7 @@ export class HostChannel extends WindowChannel {
   /** The frame has loaded a document, or fired `load` for another reason. */
   suspect() {
     // A document that runs this library says what it is: `here`, when it begins, and by its port when it ends.
-    if (this.hasPort || this.#document !== undefined) return;
+    if (this.port || this.#document !== undefined) return;
     // Another app cannot be asked, but a document of this page's own origin can be compared. What listened before this event
     // may have waited for it.
     if (this.#waiting || this.#spokeEarly) this.#release();
@@ -269,8 +214,7 @@ export class HostChannel extends WindowChannel {
   /**
    * A sandboxed frame that navigates keeps its window and its origin. So messages from the window are only trusted once
    * the document whose mark nobody else knows has confirmed that it is still there.
-   * @override
-   * @param {unknown} data
+   * @override @param {unknown} data
    */
   believes(data) {
     this.#spokeEarly ||= this.#waiting !== undefined;
@@ -281,38 +225,32 @@ export class HostChannel extends WindowChannel {
     return false;
   }
 
-  /**
-   * @override
-   * @param {string} word
-   * @param {unknown} data
-   * @param {readonly MessagePort[]} ports
-   */
+  /** @override @param {string} word @param {unknown} data @param {readonly MessagePort[]} ports */
   onWord(word, data, ports) {
     const document = getOwn(data, 'document');
     switch (word) {
       case 'here':
-        if (this.#document !== undefined && this.#document !== document) {
+        if (this.#document !== undefined && this.#document !== document)
           return this.lost(new AbpError('DISCONNECTED', 'Another document was loaded'));
-        }
         this.#document = document;
         this.#release();
         return this.#greet();
       case 'offer':
-        if (getOwn(data, 'to') !== this.#name || ports.length !== 1 || this.hasPort) return;
+        if (getOwn(data, 'to') !== this.#name || ports.length !== 1 || this.port) return;
         this.#document = document;
         this.say('taken', { to: this.#name });
-        this.speakBy(ports[0]);
+        this.port = new PortChannel(ports[0]);
         this.#release();
         return ports[0];
       case 'moved':
-        if (!this.hasPort || document !== this.#document) return;
+        if (!this.port || document !== this.#document) return;
         for (const message of this.#early.splice(0)) this.receive(message);
         this.listenToPort();
     }
   }
 
   #release = () => {
-    if (!this.#waiting || (this.#opaque && !this.hasPort)) return;
+    if (!this.#waiting || (this.#opaque && !this.port)) return;
     clearTimeout(this.#timer);
     const waiting = this.#waiting;
     this.#waiting = undefined;
@@ -321,7 +259,7 @@ export class HostChannel extends WindowChannel {
       try {
         super.post(message, transfer);
       } catch (error) {
-        this.protocol.onUnsent(message, error, this);
+        answerUnsent(message, error, this);
       }
     }
   };
@@ -336,19 +274,11 @@ export class AppChannel extends WindowChannel {
   #offered;
   #upgrade;
 
-  /**
-   * @param {AppOptions} options
-   * @param {Protocol} protocol
-   */
-  constructor(options, protocol) {
+  /** @param {AppOptions} options */
+  constructor(options) {
     requireOptions('hostChannel', options, APP_OPTIONS);
     const { origins, host = parent, upgrade = 'frames' } = options;
-    super(
-      origins
-        ? new HostTransport(host, [...new Set(origins.map((origin) => exactOrigin(origin)))])
-        : new EmbedderTransport(host),
-      protocol,
-    );
+    super(new HostTransport(host, origins?.map((origin) => exactOrigin(origin)) ?? originOf(host)));
     this.#upgrade = upgrade;
     this.say('here', { document: this.#document });
   }
@@ -359,65 +289,73 @@ export class AppChannel extends WindowChannel {
     super.end();
   }
 
-  /**
-   * @override
-   * @param {string} word
-   * @param {unknown} data
-   */
+  /** @override @param {string} word @param {unknown} data */
   onWord(word, data) {
     const to = getOwn(data, 'to');
-    switch (word) {
-      case 'hello': {
-        if (this.#upgrade === 'none' || this.hasPort || to === this.#host) return;
-        this.#host = to;
-        this.#offered?.close();
-        const { port1, port2 } = new MessageChannel();
-        this.#offered = port1;
-        return this.say('offer', { to, document: this.#document }, [port2]);
-      }
-      case 'taken':
-        if (!this.#offered || to !== this.#host) return;
-        this.say('moved', { document: this.#document });
-        this.speakBy(this.#offered);
-        this.#offered = undefined;
-        this.listenToPort();
+    if (word === 'hello' && this.#upgrade !== 'none' && !this.port && to !== this.#host) {
+      this.#host = to;
+      this.#offered?.close();
+      const { port1, port2 } = new MessageChannel();
+      this.#offered = port1;
+      this.say('offer', { to, document: this.#document }, [port2]);
+    } else if (word === 'taken' && this.#offered && to === this.#host) {
+      this.say('moved', { document: this.#document });
+      this.port = new PortChannel(this.#offered);
+      this.#offered = undefined;
+      this.listenToPort();
     }
   }
 }
 
-/** From an app to its host, whose origin is one of several until it has sent something. */
-class HostTransport extends Receiver {
-  /** The target origins: the browser delivers a message only for the origin that the host has. */
-  #targets;
-  #host;
-  #stop;
+/**
+ * The origin of the page that embeds this one; undefined if the browser does not say. A page of the same origin can be asked, and
+ * some browsers list the origins of the others.
+ * @param {Window} host
+ */
+function originOf(host) {
+  const { ancestorOrigins } = /** @type {Partial<Location>} */ (location);
+  const origin = safely(() => host.origin, undefined) ?? ancestorOrigins?.[0];
+  return origin === undefined ? undefined : [origin];
+}
 
-  /**
-   * @param {Window} host
-   * @param {readonly string[]} origins
-   */
+/**
+ * From an app to its host, whose origin is one of several, or not known at all, until it has sent something. As long as this page
+ * lives, that window has the same document: a page dies with the one that embeds it.
+ */
+class HostTransport extends Receiver {
+  #host;
+  #origins;
+
+  /** @param {Window} host @param {readonly string[]} [origins] without them: whoever it is */
   constructor(host, origins) {
     super();
     this.#host = host;
-    this.#targets = origins;
-    this.#stop = listenToWindow(new Set(origins), (source, origin, data, ports) => {
-      if (source !== host || !this.#targets.includes(origin)) return;
-      this.#targets = [origin];
-      this.receive(data, ports);
-    });
+    this.#origins = origins && [...new Set(origins)];
+    addEventListener('message', this.#hear);
   }
 
-  /**
-   * @param {unknown} message
-   * @param {Transferable[]} [transfer]
-   */
+  /** The browser delivers a message only for the origin that the host has. @param {unknown} message @param {Transferable[]} [transfer] */
   post(message, transfer) {
-    const moved = this.#targets.length === 1 ? transfer : undefined;
-    for (const origin of this.#targets) peerTransport(this.#host, origin).post(message, moved);
+    if (this.stopped) return;
+    // Until the origin is known, nothing is posted but what may be read by anybody. No target names an opaque one.
+    const targets = this.#origins ?? [OPAQUE];
+    for (const origin of targets)
+      this.#host.postMessage(message, {
+        targetOrigin: origin === OPAQUE ? '*' : origin,
+        transfer: targets.length === 1 ? transfer : undefined,
+      });
   }
 
   /** @override */
   end() {
-    this.#stop();
+    removeEventListener('message', this.#hear);
   }
+
+  #hear = (/** @type {MessageEvent} */ event) => {
+    const { isTrusted, source, origin } = event;
+    if (!isTrusted || source !== this.#host || source === globalThis.window) return;
+    if (this.#origins && !this.#origins.includes(origin)) return;
+    this.#origins = [origin];
+    this.receive(event.data, event.ports);
+  };
 }

@@ -1,4 +1,20 @@
-/** `abp-bridge/a2a-store`: tasks that outlive their process, and where they are kept. */
+/**
+ * `abp-bridge/a2a-store`: tasks that outlive their process, and where they are kept.
+ *
+ * How it is made. A task is a log of records on a backend (`../backends`), and nothing else is true about it.
+ * - `owner.js`: a task that this process works on. The core decides (src/abp_tasks.h, a table with `commits`); what it decides
+ *   waits in a queue, and is appended one record at a time, where this process expects it. Held here: the queue and the run.
+ * - `replica.js`: a task as its log has it. Every record is read here, at its owner, too, and then told; the core says what a
+ *   record means for the owner (`abp_task_read()`). It also stores what others want of a task: cancels, push configurations.
+ * - `records.js`: what a record is, and `replay.js`: what a reader of a stream has missed.
+ * - `store.js`: the tasks that are known here, how one begins or is answered, and what the server is asked for (`Host`).
+ * - `membership.js`: the lease of this process, and which others are gone; `takeover.js`: what those have left.
+ * - `entries.js`: the index, from which lists are made; `retention.js`: what ended long ago is deleted.
+ * - `push.js` and `telemetry.js` are options of their own.
+ *
+ * One task: `begin` writes its entry and its duty, the owner asks the core, the record is appended and read, its state is told, and
+ * its executor runs. A cancel, at whichever process, is appended as a record; when the owner has read it, the core decides.
+ */
 import { AbpError } from '../../../../js/common/errors.js';
 import { requireExactly } from '../exact-options.js';
 import { TaskLogs } from './store.js';

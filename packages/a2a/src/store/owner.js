@@ -206,10 +206,7 @@ export class Owner {
           first.name = await keepEvent(backend, this.#replica.id, this.epoch, first.text);
           continue;
         }
-        const sent = this.sent ?? this.#build();
-        if (!this.#isNext(sent)) continue;
-        if (!this.sent) sent.expected = this.#replica.seq;
-        this.sent = sent;
+        const sent = (this.sent ??= this.#build());
         const appended = backend.append(this.#replica.id, sent.text, sent.expected);
         const seq = typeof appended === 'number' ? appended : await appended;
         const read = this.#replica.receive({ seq, data: sent.text });
@@ -234,11 +231,6 @@ export class Owner {
       }
     }
     this.#sending = false;
-  }
-
-  /** Whether a record has what is to be stored next: a cancel may have changed that. @param {{ events: TaskEvent[] }} record */
-  #isNext({ events }) {
-    return !this.#gone && events.every((event, i) => this.#queue[i]?.event === event);
   }
 
   /** Whether it is too long for a record. @param {Queued} one */
@@ -268,17 +260,13 @@ export class Owner {
     const { name: by } = this.#lease;
     const epoch = events[0].k === 'wish' ? 0 : this.epoch;
     const text = printRecord({ id, by, epoch, events });
-    return { id, by, epoch, text, expected: 0, events: whole };
+    return { id, by, epoch, text, expected: this.#replica.seq, events: whole };
   }
 
-  /** The record that was on its way is read: it is stored. */
-  stored() {
-    for (const one of this.#queue.splice(0, this.sent?.events.length)) this.#grow(-sizeOf(one));
-    this.sent = undefined;
-  }
-
-  /** Another record came in the place that the one on its way expected. */
-  passed() {
+  /** A record was read in the place that the one on its way expected. @param {boolean} own whether it is that one */
+  passed(own) {
+    if (own)
+      for (const one of this.#queue.splice(0, this.sent?.events.length)) this.#grow(-sizeOf(one));
     this.sent = undefined;
   }
 

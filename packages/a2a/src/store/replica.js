@@ -271,8 +271,7 @@ export class Replica {
   /** @param {TaskRecord} record @param {TaskEvent[]} events @param {boolean} own */
   #apply({ by, epoch }, events, own) {
     const { owner } = this;
-    if (own) owner?.stored();
-    else owner?.passed();
+    owner?.passed(own);
     const outcome = events.some(({ k }) => k === 'outcome');
     const what = (own ? core.RECORD_OWN : 0) | (outcome ? core.RECORD_OUTCOME : 0);
     const verdict = this.#logs.table.read(owner?.handle, this.epoch, epoch, what);

@@ -9,7 +9,7 @@
 import * as core from '../tasks-boundary.js';
 import { AbpError, reportError } from '../../../../js/common/errors.js';
 import { TaskTable } from '../tasks-core.js';
-import { unavailable } from '../backends/backend.js';
+import { conflict, unavailable } from '../backends/backend.js';
 import { readState } from '../dialects.js';
 import { TaskEntries } from './entries.js';
 import { Membership } from './membership.js';
@@ -356,7 +356,7 @@ export class TaskLogs {
     const lease = await this.living();
     if (this.full) throw this.host.busy();
     const replica = new Replica(this, id);
-    if (this.#replicas.has(id)) throw conflictOf(id);
+    if (this.#replicas.has(id)) throw conflict(id);
     this.#replicas.set(id, replica);
     replica.pins++;
     try {
@@ -542,6 +542,3 @@ const refusing = (written) =>
   written.catch((error) => {
     throw error.code === 'UNACKNOWLEDGED' ? unavailable(error.message, error) : error;
   });
-
-/** @param {string} id */
-const conflictOf = (id) => new AbpError('CONFLICT', `Task ${id} already exists`);

@@ -25,15 +25,16 @@ const BATCH = 64;
 
 const DUTIES = 'duties:';
 
+/** @param {string} name of a process @param {string} id of a task */
+const dutyOf = (name, id) => `${name}/${id}`;
+
 export class Takeover {
   /** Tasks that wait for input, and when they are canceled. @type {Map<string, number>} */
   #questions = new Map();
   /** Duties that this process gives up at the moment. @type {Map<string, Promise<void>>} */
   #delisting = new Map();
-  /** Duties of which others are being told how their tasks ended. @type {Set<string>} */
-  #telling = new Set();
-  /** Duties that this version cannot see to, by their processes. @type {Map<string, Set<string>>} */
-  #unreadable = new Map();
+  /** Duties of others that wait: somebody is being told how the task ended, or only a later version can read it. @type {Set<string>} */
+  #waiting = new Set();
   /** @type {Promise<void> | undefined} */
   #scanning;
   #logs;
@@ -53,12 +54,12 @@ export class Takeover {
   async enlist({ name }, id, epoch) {
     await this.#delisting.get(id);
     const entry = { tenant: DUTIES + name, context: '', time: 0, data: id };
-    await this.#backend.note(`${name}/${id}`, entry, epoch);
+    await this.#backend.note(dutyOf(name, id), entry, epoch);
   }
 
   /** A process need not see to a task any more. @param {string} name @param {string} id */
   delist(name, id) {
-    return this.#backend.forget(`${name}/${id}`);
+    return this.#backend.forget(dutyOf(name, id));
   }
 
   // --- Processes that are gone -------------------------------------------------------------------------
@@ -94,7 +95,8 @@ export class Takeover {
       await this.#takeAll(name).catch(() => {});
       if (this.#stopped) return;
     }
-    for (const name of this.#unreadable.keys()) if (!gone.has(name)) this.#unreadable.delete(name);
+    for (const duty of this.#waiting)
+      if (!gone.has(duty.slice(0, duty.indexOf('/')))) this.#waiting.delete(duty);
   }
 
   /** @param {string} name of a process that is gone */
@@ -121,15 +123,12 @@ export class Takeover {
    * @returns {Promise<boolean>} whether that duty is over
    */
   async #takeOver(id, name) {
-    if (this.#telling.has(`${name}/${id}`) || this.#unreadable.get(name)?.has(id)) return false;
+    const duty = dutyOf(name, id);
+    if (this.#waiting.has(duty)) return false;
     try {
       if (!(await this.#settle(id, name))) return false;
     } catch (error) {
-      if (isUnreadable(error)) {
-        // A process of a later version takes it.
-        const ofName = this.#unreadable.get(name) ?? new Set();
-        this.#unreadable.set(name, ofName.add(id));
-      }
+      if (isUnreadable(error)) this.#waiting.add(duty);
       throw error;
     }
     await this.delist(name, id);
@@ -185,13 +184,13 @@ export class Takeover {
     const metadata = outcomeOf(abp.FATE_UNKNOWN);
     await replica.append({ k: 'outcome', metadata }, () => replica.settled);
     host.notify(entry, entry.task.status);
-    const duty = `${name}/${id}`;
-    this.#telling.add(duty);
+    const duty = dutyOf(name, id);
+    this.#waiting.add(duty);
     void host
       .delivered(entry)
       .then((all) => (all ? this.delist(name, id) : undefined))
       .catch(() => {})
-      .finally(() => this.#telling.delete(duty));
+      .finally(() => this.#waiting.delete(duty));
   }
 
   /**

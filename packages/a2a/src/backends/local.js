@@ -17,6 +17,7 @@ import {
   requireName,
   requireRecord,
   unavailable,
+  within,
 } from './backend.js';
 
 /** @import { Backend, IndexEntry, ListFilter, LogRecord, Place } from './backend.js' */
@@ -40,7 +41,6 @@ const BATCH = 64;
  * @property {(name: string, bytes: Uint8Array) => void} put
  * @property {(name: string) => Uint8Array | undefined} get
  * @property {(name: string) => void} remove
- * @property {(prefix: string) => string[]} objects
  * @property {(after: string, limit: number) => string[]} names of objects after a name, in order
  * @property {() => void} close
  */
@@ -165,22 +165,10 @@ export class LocalBackend {
     this.#open(process);
     const answer = this.#servers.get(process);
     if (!answer) throw noResponders(process);
-    let timer;
-    const late = new Promise((_resolve, reject) => {
-      timer = setTimeout(() => reject(noAnswer(process, timeout)), timeout);
+    const answered = (async () => answer(text))().catch((cause) => {
+      throw new AbpError('OPERATION_FAILED', toErrorObject(cause).message, { cause });
     });
-    const answered = (async () => {
-      try {
-        return await answer(text);
-      } catch (cause) {
-        throw new AbpError('OPERATION_FAILED', toErrorObject(cause).message, { cause });
-      }
-    })();
-    try {
-      return await Promise.race([answered, late]);
-    } finally {
-      clearTimeout(timer);
-    }
+    return within(answered, timeout, () => noAnswer(process, timeout));
   }
 
   /** @param {string} task @param {IndexEntry} entry @param {number} seq */
@@ -231,7 +219,8 @@ export class LocalBackend {
 
   /** @param {string} prefix */
   async objects(prefix) {
-    return this.#open().objects(prefix);
+    const names = this.#open().names('', Infinity);
+    return names.filter((name) => name.startsWith(prefix));
   }
 
   /** An object is stored at once: nothing is left of others. @param {import('./backend.js').Sweep} sweep */

@@ -88,11 +88,6 @@ export class Memory {
     this.#objects.delete(name);
   }
 
-  /** @param {string} prefix */
-  objects(prefix) {
-    return [...this.#objects.keys()].filter((name) => name.startsWith(prefix)).sort();
-  }
-
   /** @param {string} after @param {number} limit */
   names(after, limit) {
     const rest = [...this.#objects.keys()].filter((name) => name > after);

@@ -3,6 +3,7 @@
  * acknowledged is as durable as the server has it: with one server its disk within `sync_interval`, with three replicas
  * a quorum has it.
  */
+import { fromBase64, toBase64 } from '../../../binary/src/base64.js';
 import { breathe } from '../../../../js/common/breathe.js';
 import {
   AbpError,
@@ -26,12 +27,14 @@ import {
   requireRecord,
   stateIn,
   unavailable,
+  within,
 } from './backend.js';
 import { pause } from '../pause.js';
 import { Feed } from './nats-feed.js';
 import { OrderedIndex } from './ordered.js';
 
 /** @import { Backend, IndexEntry, ListFilter, LogRecord } from './backend.js' */
+/** @import { Headers } from './nats-feed.js' */
 
 /** Bytes of a message that its headers and its subject may take. */
 const HEADERS = 2048;
@@ -48,8 +51,6 @@ const WITHOUT_CONSUMERS = 30_000;
 const PULL = 256;
 /** Ns after which the server forgets a consumer that nobody asks. */
 const FORGOTTEN_AFTER = 30_000_000_000;
-/** Records that may come while a watcher reads the past; it then reads on. */
-const MAX_QUEUE = 1024;
 /** Ms between signs of life of a consumer: one whose server is gone is made anew when two are missing. */
 const HEARTBEAT = 1000;
 /** Ms between two looks at whether the consumer has what was stored at the one before. */
@@ -82,18 +83,19 @@ const decoder = new TextDecoder();
 
 /** A name as a token of a subject; an empty one is none of these. @param {string} name */
 const token = (name) =>
-  name === ''
-    ? '-'
-    : btoa(String.fromCharCode(...encoder.encode(name)))
-        .replaceAll('+', '-')
-        .replaceAll('/', '_')
-        .replaceAll('=', '');
+  toBase64(encoder.encode(name)).replace(/[+/=]/g, (char) => URL_SAFE[char]) || '-';
+
+/** @type {Record<string, string>} */
+const URL_SAFE = { '+': '-', '/': '_', '=': '' };
 
 /** @param {string} text a token of a subject @returns {string} its name */
 const nameIn = (text) =>
   decoder.decode(
-    Uint8Array.from(atob(text.replaceAll('-', '+').replaceAll('_', '/')), (char) =>
-      char.charCodeAt(0),
+    fromBase64(
+      text
+        .replaceAll('-', '+')
+        .replaceAll('_', '/')
+        .padEnd(Math.ceil(text.length / 4) * 4, '='),
     ),
   );
 
@@ -107,8 +109,6 @@ function placeIn(reply) {
   const at = tokens.length > 9 ? 7 : 5;
   return { seq: Number(tokens[at]), time: Math.floor(Number(tokens[at + 2]) / 1e6) };
 }
-
-/** @typedef {{ get: (name: string) => string }} Headers */
 
 /** What the writer of a message expected; undefined if it did not say. @param {Headers} [headers] */
 const expectedIn = (headers) => {
@@ -131,27 +131,23 @@ const isRecord = (expected, last) => !expected || expected >= last;
 const recordOf = ({ seq, data }) => ({ seq, data });
 
 /**
- * One who watches a task: reads the past, then takes what the process's consumer brings.
- * @typedef {object} Watcher
- * @property {string} task
- * @property {number} last the latest message of the task that was looked at
- * @property {(record: LogRecord) => void} onRecord
- * @property {boolean} stopped
- * @property {boolean} reading
- * @property {boolean} hasMore whether there is more to be read
- * @property {Stored[]} queue what came while it was reading
+ * One who watches a task: reads the past, then takes what the process's consumer brings. `last` is the latest message of the
+ * task that was looked at, and `behind` says that there is more to be read.
+ * @typedef {{ task: string, last: number, onRecord: (record: LogRecord) => void, stopped: boolean, reading: boolean, behind: boolean }} Watcher
  */
 
-/**
- * A copy of a list's entries.
- * @typedef {object} Copy
- * @property {OrderedIndex} index
- * @property {number} seen the sequence of the latest message that was read
- * @property {number} read when that was
- * @property {number} asked when somebody asked for it
- * @property {Promise<void> | undefined} reading
- * @property {Promise<void> | undefined} next what begins when that is over
- */
+/** A copy of a long list's entries. */
+class Copy {
+  index = new OrderedIndex();
+  /** The sequence of the latest message that was read, when that was, and when somebody asked for it. */
+  seen = 0;
+  read = 0;
+  asked = 0;
+  /** @type {Promise<void> | undefined} */
+  reading;
+  /** What begins when that is over. @type {Promise<void> | undefined} */
+  next;
+}
 
 /** @typedef {Error & { code?: number, isNoResponders?: () => boolean }} NatsError */
 
@@ -295,15 +291,7 @@ class NatsBackend {
 
   /** Resolves when the server has what was sent. A server that hangs does not answer, and its connection stays. */
   async #flush() {
-    let timer = /** @type {ReturnType<typeof setTimeout> | undefined} */ (undefined);
-    const late = new Promise((_resolve, reject) => {
-      timer = setTimeout(() => reject(new Error('timeout')), this.#timeout);
-    });
-    try {
-      await Promise.race([this.#connection.flush(), late]);
-    } finally {
-      clearTimeout(timer);
-    }
+    await within(this.#connection.flush(), this.#timeout, () => new Error('timeout'));
   }
 
   /**
@@ -321,9 +309,28 @@ class NatsBackend {
     }
   }
 
-  /** The latest message of a subject, by the leader. @param {string} stream @param {string} subject */
+  /**
+   * A message of a stream, by its leader.
+   * @param {string} stream
+   * @param {{ seq?: number, next_by_subj?: string, last_by_subj?: string }} query
+   */
+  #message(stream, query) {
+    return this.#request(() => this.#jsm.streams.getMessage(stream, query));
+  }
+
+  /** The latest message of a subject. @param {string} stream @param {string} subject */
   #last(stream, subject) {
-    return this.#request(() => this.#jsm.streams.getMessage(stream, { last_by_subj: subject }));
+    return this.#message(stream, { last_by_subj: subject });
+  }
+
+  /** Deletes messages. @param {string} stream @param {string} filter a subject @param {number} [seq] the first that stays */
+  #purge(stream, filter, seq) {
+    return this.#request(() => this.#jsm.streams.purge(stream, { filter, seq }));
+  }
+
+  /** What a stream has now. @param {string} stream @returns {Promise<{ last_seq: number, last_ts: string }>} */
+  async #stateOf(stream) {
+    return (await this.#request(() => this.#jsm.streams.info(stream))).state;
   }
 
   /**
@@ -333,20 +340,21 @@ class NatsBackend {
    * @param {string} subject
    * @param {number} from
    * @param {number} limit
+   * @param {boolean} [all] whether none that is there may be left out
    * @returns {Promise<Stored[]>}
    */
-  async #messagesOf(stream, subject, from, limit) {
+  async #messagesOf(stream, subject, from, limit, all = true) {
     if (performance.now() >= this.#noConsumers) {
       try {
         const { found, wanted } = await this.#consumed(stream, subject, from, limit);
         // Some were deleted meanwhile, or left out.
-        if (found.length === wanted) return found;
+        if (found.length === wanted || !all) return found;
       } catch {
         this.#noConsumers = performance.now() + WITHOUT_CONSUMERS;
       }
     }
-    const { state } = await this.#request(() => this.#jsm.streams.info(stream));
-    return this.#oneByOne(stream, subject, from, limit, state.last_seq);
+    const { last_seq: to } = await this.#stateOf(stream);
+    return this.#oneByOne(stream, subject, from, limit, to);
   }
 
   /**
@@ -362,7 +370,7 @@ class NatsBackend {
     const found = [];
     for (let seq = from; found.length < limit && seq <= to;) {
       const query = { next_by_subj: subject, seq };
-      const stored = await this.#request(() => this.#jsm.streams.getMessage(stream, query));
+      const stored = await this.#message(stream, query);
       if (!stored || stored.seq > to) break;
       const { subject: of, data, header } = stored;
       const expected = expectedIn(header);
@@ -455,11 +463,11 @@ class NatsBackend {
     if (!expected || !this.#connection.info?.cluster) return seq;
     // Another one may have come first, and only the log knows.
     const query = { next_by_subj: subject, seq: expected + 1 };
-    const next = await this.#jsm.streams
-      .getMessage(this.#log, query)
-      .catch((/** @type {unknown} */ cause) => {
+    const next = await this.#message(this.#log, query).catch(
+      (/** @type {AbpError} */ { cause }) => {
         throw unacknowledged(cause);
-      });
+      },
+    );
     // A leader that is new may not have it yet.
     if (!next || next.seq > seq) throw unacknowledged();
     if (next.seq < seq) throw conflict(task);
@@ -502,7 +510,7 @@ class NatsBackend {
 
   /** Whether a message is one of a task. @param {string} task @param {number} seq */
   async #has(task, seq) {
-    const stored = await this.#request(() => this.#jsm.streams.getMessage(this.#log, { seq }));
+    const stored = await this.#message(this.#log, { seq });
     return stored?.subject === this.#subject('log', token(task));
   }
 
@@ -510,16 +518,9 @@ class NatsBackend {
   watch(task, after, onRecord) {
     if (this.#closed) throw unavailable();
     requireName(task);
+    const state = { last: after, stopped: false, reading: false, behind: false };
     /** @type {Watcher} */
-    const watcher = {
-      task,
-      last: after,
-      onRecord,
-      stopped: false,
-      reading: false,
-      hasMore: false,
-      queue: [],
-    };
+    const watcher = { task, onRecord, ...state };
     const key = token(task);
     const watchers = this.#watchers.get(key) ?? new Set();
     this.#watchers.set(key, watchers.add(watcher));
@@ -550,13 +551,13 @@ class NatsBackend {
     if (!watcher.stopped) invokeReportingErrors(watcher.onRecord, record);
   }
 
-  /** Gives a watcher what is there, and then what came meanwhile. @param {Watcher} watcher */
+  /** Gives a watcher what is there. @param {Watcher} watcher */
   async #read(watcher) {
-    watcher.hasMore = true;
+    watcher.behind = true;
     if (watcher.reading) return;
     watcher.reading = true;
-    while (watcher.hasMore && !watcher.stopped) {
-      watcher.hasMore = false;
+    while (watcher.behind && !watcher.stopped) {
+      watcher.behind = false;
       try {
         // What is stored from now on, the consumer brings.
         await this.#consuming;
@@ -564,26 +565,25 @@ class NatsBackend {
         watcher.last = last;
         for (const record of records) this.#give(watcher, record);
       } catch {
-        watcher.hasMore = true;
+        watcher.behind = true;
         await pause(RETRY);
       }
     }
     watcher.reading = false;
-    for (const message of watcher.queue.splice(0)) this.#take(watcher, message);
   }
 
   /** Takes what is stored of all tasks. Resolves when it does; if that breaks, it begins anew. */
   async #consume() {
     for (;;) {
       try {
-        const { state } = await this.#jsm.streams.info(this.#log);
+        const { last_seq: received } = await this.#stateOf(this.#log);
         const consumer = await this.#js.consumers.get(this.#log, {
           deliver_policy: 'by_start_sequence',
-          opt_start_seq: state.last_seq + 1,
+          opt_start_seq: received + 1,
         });
         const feed = new Feed(
-          state.last_seq,
-          (seq) => this.#request(() => this.#jsm.streams.getMessage(this.#log, { seq })),
+          received,
+          (seq) => this.#message(this.#log, { seq }),
           (message) => this.#dispatch(message),
         );
         this.#feed = feed;
@@ -608,10 +608,10 @@ class NatsBackend {
 
   /** A consumer may be lost with its server, and not notice. */
   async #look() {
-    const info = await this.#jsm.streams.info(this.#log).catch(() => undefined);
-    if (!info || !this.#feed || this.#closed) return;
+    const state = await this.#stateOf(this.#log).catch(() => undefined);
+    if (!state || !this.#feed || this.#closed) return;
     const missing = !this.#feed.filling && this.#feed.received < this.#stored;
-    this.#stored = missing ? 0 : info.state.last_seq;
+    this.#stored = missing ? 0 : state.last_seq;
     if (missing) this.#resume();
   }
 
@@ -632,22 +632,17 @@ class NatsBackend {
     if (!watchers) return;
     const message = { subject, seq, data: decoder.decode(data), expected: expectedIn(headers) };
     for (const watcher of watchers) {
-      if (!watcher.reading) this.#take(watcher, message);
-      else if (watcher.queue.length < MAX_QUEUE) watcher.queue.push(message);
-      else {
-        watcher.queue.length = 0;
-        watcher.hasMore = true;
-      }
+      // What comes while it reads, it reads.
+      if (watcher.reading) watcher.behind = true;
+      else this.#take(watcher, message);
     }
   }
 
   /** @param {string} task */
   async forget(task) {
     this.#check(task);
-    const filter = (/** @type {string} */ stream, /** @type {string} */ subject) =>
-      this.#request(() => this.#jsm.streams.purge(stream, { filter: subject }));
-    await filter(this.#state, this.#subject('index', '*', '*', token(task)));
-    await filter(this.#log, this.#subject('log', token(task)));
+    await this.#purge(this.#state, this.#subject('index', '*', '*', token(task)));
+    await this.#purge(this.#log, this.#subject('log', token(task)));
     for (const { index } of this.#copies.values()) index.remove(task);
   }
 
@@ -683,7 +678,7 @@ class NatsBackend {
     this.#check(process);
     const filter = this.#subject('lease', token(process));
     // What comes after it stays.
-    await this.#request(() => this.#jsm.streams.purge(this.#state, { filter, seq: number + 1 }));
+    await this.#purge(this.#state, filter, number + 1);
     return (await this.#last(this.#state, filter)) === null;
   }
 
@@ -786,7 +781,7 @@ class NatsBackend {
       const few = await this.#messagesOf(this.#state, subject, 1, SHORT_LIST + 1);
       if (few.length <= SHORT_LIST) return enter(new OrderedIndex(), few);
       // Another one may have made it meanwhile.
-      copy = this.#copies.get(subject) ?? newCopy();
+      copy = this.#copies.get(subject) ?? new Copy();
       this.#copies.set(subject, copy);
     }
     const now = (copy.asked = performance.now());
@@ -813,7 +808,9 @@ class NatsBackend {
   /** @param {Copy} copy @param {string} subject */
   async #readInto(copy, subject) {
     const read = async () => {
-      const found = await this.#changed(subject, copy.seen + 1);
+      const from = copy.seen + 1;
+      // One that changes while they are read is not among them: its new message has a later sequence.
+      const found = await this.#messagesOf(this.#state, subject, from, Infinity, false);
       if (found.length > 0) copy.seen = found[found.length - 1].seq;
       await enterAll(copy.index, found);
     };
@@ -831,23 +828,6 @@ class NatsBackend {
       }
     }
     copy.read = performance.now();
-  }
-
-  /**
-   * Entries from a sequence on. One that changes while they are read is not among them: its new message has a later sequence.
-   * @param {string} subject
-   * @param {number} from
-   */
-  async #changed(subject, from) {
-    if (performance.now() >= this.#noConsumers) {
-      try {
-        return (await this.#consumed(this.#state, subject, from, Infinity)).found;
-      } catch {
-        this.#noConsumers = performance.now() + WITHOUT_CONSUMERS;
-      }
-    }
-    const { state } = await this.#request(() => this.#jsm.streams.info(this.#state));
-    return this.#oneByOne(this.#state, subject, from, Infinity, state.last_seq);
   }
 
   // --- Objects ---------------------------------------------------------------------------------
@@ -879,8 +859,7 @@ class NatsBackend {
 
   /** @param {string} of the token of its name @param {string} id of its chunks */
   #removeChunks(of, id) {
-    const filter = this.#subject('chunk', of, id, '*');
-    return this.#request(() => this.#jsm.streams.purge(this.#state, { filter }));
+    return this.#purge(this.#state, this.#subject('chunk', of, id, '*'));
   }
 
   /** @param {string} name */
@@ -910,8 +889,7 @@ class NatsBackend {
     this.#check(name);
     const object = await this.#object(name);
     if (!object) return;
-    const filter = this.#subject('object', token(name));
-    await this.#request(() => this.#jsm.streams.purge(this.#state, { filter }));
+    await this.#purge(this.#state, this.#subject('object', token(name)));
     await this.#removeChunks(token(name), object.id);
   }
 
@@ -932,8 +910,8 @@ class NatsBackend {
    */
   async sweep({ age, limit, keeps, after = '0' }) {
     this.#check();
-    const { state } = await this.#request(() => this.#jsm.streams.info(this.#state));
-    const before = Date.parse(state.last_ts) - age;
+    const { last_ts: latest } = await this.#stateOf(this.#state);
+    const before = Date.parse(latest) - age;
     const all = this.#subject('chunk', '*', '*', '*');
     const { found, wanted } = await this.#consumed(this.#state, all, Number(after) + 1, limit, {
       headers_only: true,
@@ -972,16 +950,6 @@ const unacknowledged = (cause) =>
 
 /** Bytes of a message that a stream takes. @param {{ max_msg_size?: number }} config */
 const messageSize = ({ max_msg_size: size = -1 }) => (size > 0 ? size : Infinity);
-
-/** @returns {Copy} */
-const newCopy = () => ({
-  index: new OrderedIndex(),
-  seen: 0,
-  read: 0,
-  asked: 0,
-  reading: undefined,
-  next: undefined,
-});
 
 /** @param {OrderedIndex} index @param {LogRecord[]} messages */
 function enter(index, messages) {

@@ -196,18 +196,10 @@ class File {
     this.#later(() => this.#do('run', 'DELETE FROM objects WHERE name = ?', name));
   }
 
-  /** @param {string} prefix */
-  objects(prefix) {
-    const sql = 'SELECT name FROM objects WHERE substr(name, 1, length(?)) = ? ORDER BY name';
-    return this.#do('all', sql, prefix, prefix).map(
-      (/** @type {{ name: string }} */ { name }) => name,
-    );
-  }
-
   /** @param {string} after @param {number} limit */
   names(after, limit) {
     const sql = 'SELECT name FROM objects WHERE name > ? ORDER BY name LIMIT ?';
-    return this.#do('all', sql, after, limit).map(
+    return this.#do('all', sql, after, Number.isFinite(limit) ? limit : -1).map(
       (/** @type {{ name: string }} */ { name }) => name,
     );
   }

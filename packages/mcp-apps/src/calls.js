@@ -8,7 +8,7 @@ import { getOwn, milliseconds } from '../../../js/common/values.js';
 import { unless } from '../../../js/common/waiting.js';
 import * as rpc from '../../rpc/src/rpc-boundary.js';
 import { RpcError, saysTimedOut } from '../../rpc/src/errors.js';
-import { CANCELLED, OUTCOME, recordOf } from './protocol.js';
+import { CANCELLED, OUTCOME, given, recordOf } from './protocol.js';
 
 /** @typedef {import('../../rpc/src/peer.js').Peer} Peer */
 /** @typedef {import('../../rpc/src/incoming-request.js').IncomingRequest} IncomingRequest */
@@ -31,8 +31,7 @@ const OPTIONS = {
 /** What a result of ours says became of the work of a call that failed. @param {unknown} result @returns {Became | undefined} */
 export function becameIn(result) {
   const { outcome, report } = recordOf(getOwn(getOwn(result, '_meta'), OUTCOME));
-  if (typeof outcome !== 'string') return undefined;
-  return { outcome, ...(report !== undefined && { report }) };
+  return typeof outcome === 'string' ? given({ outcome, report }) : undefined;
 }
 
 /**
@@ -41,9 +40,8 @@ export function becameIn(result) {
  * @param {import('./protocol.js').Params} told what the other side says of it
  */
 function cancelledError({ reason }, { result, error, outcome = 'unknown' }) {
-  const report = getOwn(getOwn(error, 'data'), 'report');
   const failed = result !== undefined && (becameIn(result) ?? { outcome: 'failed' });
-  const became = failed || { outcome, ...(report !== undefined && { report }) };
+  const became = failed || given({ outcome, report: getOwn(getOwn(error, 'data'), 'report') });
   const message = reasonText(reason) ?? 'The call was cancelled';
   const name = saysTimedOut(reason) ? 'TimeoutError' : 'AbortError';
   const cause = error === undefined ? (result ?? reason) : RpcError.from(error);
@@ -112,6 +110,10 @@ function saysClosed(peer, error) {
     getOwn(error.data, 'outcome') === undefined
   );
 }
+
+/** What takes the progress of a request, if its caller wants it. @param {IncomingRequest} context */
+export const progressOf = ({ params, progress }) =>
+  getOwn(getOwn(params, '_meta'), 'progressToken') === undefined ? undefined : progress;
 
 /**
  * Answers the other side's calls of tools, and tells what became of those that it has cancelled.

@@ -59,10 +59,7 @@ export class Conversation {
   /** Resolves when nothing is sent or heard any more, with why. @type {Promise<Error>} */
   closed = new Promise((resolve) => (this.#resolveClosed = resolve));
 
-  /**
-   * @param {HTMLIFrameElement | undefined} iframe none where a transport is given
-   * @param {ConversationOptions} options
-   */
+  /** @param {HTMLIFrameElement | undefined} iframe none where a transport is given @param {ConversationOptions} options */
   constructor(iframe, options) {
     this.#iframe = iframe;
     this.#window = iframe?.contentWindow ?? null;

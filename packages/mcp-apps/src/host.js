@@ -1,38 +1,34 @@
 /** A host of MCP Apps: shows a view in a sandbox, serves what it asks, and calls its tools. */
-import { fromBase64 } from '../../binary/src/base64.js';
 import { requireBounded } from '../../untrusted/src/bounds.js';
 import { AbpError, invokeReportingErrors, requireTexts } from '../../../js/common/errors.js';
 import { requireOptions } from '../../../js/common/check-options.js';
-import { whenAborted } from '../../../js/common/waiting.js';
+import { unless } from '../../../js/common/waiting.js';
 import { firstOf, getOwn, isObject, milliseconds } from '../../../js/common/values.js';
 import { RpcError, saysCancelled } from '../../rpc/src/errors.js';
+import { callTool, progressOf, serveCalls } from './calls.js';
 import { Conversation } from './conversation.js';
-import { callTool, serveCalls } from './calls.js';
-import { OPAQUE_ORIGIN, OWN_ORIGIN, allowOf, grantedOf } from './policy.js';
+import { Frame } from './frame.js';
 import {
   CANCELLED,
   INVALID_PARAMS,
   INVALID_REQUEST,
-  MIME_TYPE,
   OUTCOME,
   REFUSED,
   SANDBOX,
   STATE,
   VERSION,
+  given,
   infoOf,
   knows,
   notification,
   recordOf,
 } from './protocol.js';
 import { GONE, ViewTransport } from './relay.js';
-import { warn } from '../../../js/common/development.js';
 
-/** @typedef {import('../../rpc/src/incoming-request.js').IncomingRequest} IncomingRequest */
-/** @typedef {import('../../../js/transports/transport.js').Transport} Transport */
-/** @typedef {import('../../rpc/src/peer.js').Peer} Peer */
-/** @typedef {import('./protocol.js').HostContext} HostContext */
-/** @typedef {import('./protocol.js').Params} Params */
-/** @typedef {import('../../rpc/src/peer.js').RequestOptions} RequestOptions */
+/** @import { IncomingRequest } from '../../rpc/src/incoming-request.js' */
+/** @import { Transport } from '../../../js/transports/transport.js' */
+/** @import { Peer, RequestOptions } from '../../rpc/src/peer.js' */
+/** @import { HostContext, Params } from './protocol.js' */
 
 const DEFAULT_TIMEOUT = 10_000;
 /** How long a view may take to save what it has, in ms. */
@@ -50,12 +46,32 @@ const MODES = ['inline', 'fullscreen', 'pip'];
 
 /** What a view may ask of the server behind its host. */
 const SERVER_METHODS = [
-  ...['resources/read', 'resources/list', 'resources/templates/list', 'prompts/list'],
+  'resources/read',
+  'resources/list',
+  'resources/templates/list',
+  'prompts/list',
 ];
-
 /**
- * @typedef {{ signal: AbortSignal, progress: ((info: unknown) => void) | undefined }} ServerContext What a request to the server comes with.
+ * What else a view may ask: which option answers it, and what that gets. Only what the last one returns is told to the view.
+ * @type {Record<string, ['onOpenLink' | 'onMessage' | 'onModelContext' | 'onDownloadFile' | 'onCreateMessage', (params: Params) => any]>}
  */
+const ASKED = {
+  'ui/open-link': ['onOpenLink', ({ url }) => webAddress(url)],
+  'ui/message': ['onMessage', ({ content }) => content],
+  'ui/update-model-context': [
+    'onModelContext',
+    ({ content, structuredContent }) => given({ content, structuredContent }),
+  ],
+  'ui/download-file': ['onDownloadFile', ({ contents }) => contents],
+  'sampling/createMessage': ['onCreateMessage', (params) => params],
+};
+/** What is told of the server's call that the view is for: again to a view that begins again. */
+const [PARTIAL, INPUT, RESULT, STOPPED] = [
+  ...['tool-input-partial', 'tool-input', 'tool-result', 'tool-cancelled'],
+].map(notification);
+const TOLD = [PARTIAL, INPUT, RESULT, STOPPED];
+
+/** @typedef {{ signal: AbortSignal, progress: ((info: unknown) => void) | undefined }} ServerContext What a request to the server comes with. */
 
 /**
  * The server that the view is from: anything with `request`, as the clients of `abp-bridge/mcp` and peers have it, or a
@@ -120,11 +136,7 @@ const SERVER_METHODS = [
  * @param {HostOptions} options
  * @returns {Promise<Host>} as above
  */
-/**
- * @param {HTMLIFrameElement | Transport} target
- * @param {HostOptions} options
- * @returns {Promise<Host>}
- */
+/** @param {HTMLIFrameElement | Transport} target @param {HostOptions} options @returns {Promise<Host>} */
 export async function createHost(target, options) {
   const host = new Host(target, options);
   await host.ready;
@@ -142,52 +154,11 @@ const OPTIONS = {
   upgrade: '"frames" or "none"',
 };
 
-/** Which host each iframe shows a view of. @type {WeakMap<HTMLIFrameElement, Host>} */
-const owners = new WeakMap();
-
-/**
- * What shows a view: its iframe, the sandbox's origin, whether the view has that origin, too, and whose it is.
- * @typedef {{ iframe: HTMLIFrameElement, window: Window | null, origin: string, own: boolean, owner: unknown }} Claim
- */
-
-/** @type {Set<Claim>} */
-const claims = new Set();
-
-/**
- * A view that has the origin of its sandbox reaches all other sandboxes of this origin, and so their views.
- * @param {HTMLIFrameElement} iframe
- * @param {string} origin
- * @param {boolean} own whether the view has the origin
- * @param {unknown} [server]
- */
-function claim(iframe, origin, own, server) {
-  const owner = server ?? iframe;
-  for (const other of claims) {
-    if (other.iframe.contentWindow !== other.window) claims.delete(other);
-    else if (other.origin === origin && (own || other.own) && other.owner !== owner) {
-      throw new AbpError(
-        'INVALID_PARAMS',
-        `The sandbox's origin ${origin} is in use for another server: give the views of each server an origin of their own`,
-      );
-    }
-  }
-  const made = { iframe, window: iframe.contentWindow, origin, own, owner };
-  claims.add(made);
-  return made;
-}
-
-/** What is told of the server's call that the view is for: again to a view that begins again. */
-const TOLD = ['tool-input-partial', 'tool-input', 'tool-result', 'tool-cancelled'].map(
-  notification,
-);
-
 /** The host of one view. */
 export class Host {
-  /** @type {Claim | undefined} */
-  #claim;
-  #granted = {};
   #conversation;
-  #iframe;
+  /** @type {Frame | undefined} */
+  #frame;
   #options;
   /** Whether the view has begun its session. */
   #initialized = false;
@@ -207,34 +178,30 @@ export class Host {
   #transports = new Set();
   /** The tools of the server that the view may call. @type {Promise<Set<string>> | undefined} */
   #callable;
+  /** Who the view is. @type {{ name?: string, version?: string }} */
+  viewInfo = {};
+  /** What the view can do. @type {Params} */
+  viewCapabilities = {};
 
-  /**
-   * Use {@link createHost}.
-   * @param {HTMLIFrameElement | Transport} target
-   * @param {HostOptions} options
-   */
+  /** Use {@link createHost}. @param {HTMLIFrameElement | Transport} target @param {HostOptions} options */
   constructor(target, options) {
     requireTexts('createHost needs host', options?.host, 'name', 'version');
     requireOptions('createHost', options, OPTIONS);
     const { context = {}, state, upgrade, limits } = options;
     this.#options = options;
     this.#context = { ...context };
-    /** Who the view is. @type {{ name?: string, version?: string }} */
-    this.viewInfo = {};
-    /** What the view can do. @type {Params} */
-    this.viewCapabilities = {};
     /** What the view keeps, for the host that it has next. @type {any} */
     this.state = state;
-    const transport = 'post' in target ? target : undefined;
-    this.#iframe = 'post' in target ? undefined : target;
-    const shown = this.#iframe && this.#show(this.#iframe);
-    let isShown = false;
-    this.#conversation = new Conversation(this.#iframe, {
-      ...{ transport, origin: shown?.origin ?? '', upgrade, limits },
+    const frame = 'post' in target ? undefined : new Frame(target, options);
+    this.#frame = frame;
+    let isShown = !frame;
+    this.#conversation = new Conversation(frame?.iframe, {
+      transport: 'post' in target ? target : undefined,
+      ...{ origin: frame?.origin ?? '', upgrade, limits },
       isBegun: () => this.#initialized,
       onSession: (peer) => {
         peer.onNotification(`${SANDBOX}proxy-ready`, () => {
-          if (!isShown && shown) peer.notify(`${SANDBOX}resource-ready`, shown.resource);
+          if (!isShown) peer.notify(`${SANDBOX}resource-ready`, frame?.view);
           isShown = true;
         });
         this.#forget();
@@ -247,43 +214,6 @@ export class Host {
     /** Resolves when the view has begun. After it has begun again, it is another promise. @type {Promise<void>} */
     this.ready = this.#begin();
     void this.closed.then((why) => this.#ended(why));
-  }
-
-  /**
-   * Loads the sandbox.
-   * @param {HTMLIFrameElement} iframe
-   * @returns its origin, and what it is told of the view
-   */
-  #show(iframe) {
-    const { sandbox, server, resource, listed } = this.#options;
-    if (!sandbox || !resource) {
-      throw new AbpError('INVALID_PARAMS', 'createHost with an iframe needs sandbox and resource');
-    }
-    const own = typeof sandbox === 'function';
-    const { href, origin } = new URL(own ? sandbox(server) : sandbox, location.href);
-    if (origin === location.origin) {
-      throw new AbpError(
-        'INVALID_PARAMS',
-        'The sandbox must have a different origin than this page',
-      );
-    }
-    const html = htmlOf(resource);
-    const ui = { ...metadataOf(listed), ...metadataOf(resource) };
-    const { csp, permissions, dropped } = grantedOf(ui.csp, ui.permissions);
-    if (dropped.length) {
-      warn(`not granted to the view, although its metadata asks for it: ${dropped.join(', ')}`);
-    }
-    this.#granted = { ...(csp && { csp }), ...(permissions && { permissions }) };
-    iframe.setAttribute('sandbox', 'allow-scripts allow-same-origin allow-forms');
-    iframe.allow = allowOf(permissions, origin);
-    // What the host before it showed must not be taken for this one's.
-    if (owners.has(iframe)) blank(iframe);
-    this.#claim = claim(iframe, origin, own, server);
-    owners.set(iframe, this);
-    // Before the channel is made: what the iframe held is none of its documents.
-    iframe.src = href;
-    const tokens = own ? OWN_ORIGIN : OPAQUE_ORIGIN;
-    return { origin, resource: { html, csp, permissions, sandbox: tokens } };
   }
 
   get #peer() {
@@ -302,40 +232,27 @@ export class Host {
     this.#lose(new AbpError('DISCONNECTED', 'The view was initialized again', { retryable: true }));
   }
 
+  /** @returns {Promise<void>} resolves when it has begun */
   #nextSession() {
     return new Promise((resolve, reject) => {
-      this.#began = () => resolve(undefined);
-      void this.closed.then((cause) => reject(removed(cause)));
+      this.#began = resolve;
+      const why = { retryable: true };
+      void this.closed.then((cause) =>
+        reject(new AbpError('DISCONNECTED', 'The view was removed', { ...why, cause })),
+      );
     });
   }
 
   async #begin() {
     const { timeout, signal } = this.#options;
     const ms = milliseconds(timeout ?? DEFAULT_TIMEOUT);
-    /** @type {AbortSignal[]} */
-    const signals = [];
-    if (signal) signals.push(signal);
-    if (ms) signals.push(AbortSignal.timeout(ms));
-    const stop = AbortSignal.any(signals);
-    let release = () => {};
+    const stop = AbortSignal.any([signal ?? [], ms ? AbortSignal.timeout(ms) : []].flat());
     try {
-      await new Promise((resolve, reject) => {
-        this.#began = () => resolve(undefined);
-        const give = () =>
-          reject(
-            signal?.aborted
-              ? signal.reason
-              : new AbpError('TIMEOUT', 'The view did not initialize in time', { retryable: true }),
-          );
-        release = whenAborted(stop, give);
-        void this.closed.then((cause) => reject(removed(cause)));
-      });
+      await unless(stop, this.#nextSession());
     } catch (error) {
       this.#leave();
-      throw error;
-    } finally {
-      // A signal that follows others is kept, with all that listens, until one of them fires.
-      release();
+      if (!stop.aborted || error !== stop.reason || signal?.aborted) throw error;
+      throw new AbpError('TIMEOUT', 'The view did not initialize in time', { retryable: true });
     }
   }
 
@@ -364,6 +281,7 @@ export class Host {
 
   /** @param {Params} size as the view says it */
   #resize({ width, height }) {
+    const isLength = (/** @type {any} */ value) => Number.isFinite(value) && value >= 0;
     const size = {
       ...(isLength(width) && { width }),
       ...(isLength(height) && { height }),
@@ -371,69 +289,52 @@ export class Host {
     const { onSize } = this.#options;
     if (onSize) return onSize(size);
     const { height: fixed, maxHeight = MAX_HEIGHT } = recordOf(this.#context.containerDimensions);
-    if (size.height === undefined || fixed !== undefined || !this.#iframe) return;
-    this.#iframe.style.height = `${Math.min(size.height, maxHeight)}px`;
+    if (size.height === undefined || fixed !== undefined || !this.#frame) return;
+    this.#frame.iframe.style.height = `${Math.min(size.height, maxHeight)}px`;
   }
 
   /** @param {Peer} peer */
   #serve(peer) {
     const options = this.#options;
     const { server } = options;
-    peer.handle('ui/initialize', (params) => this.#initialize(recordOf(params)));
-    /**
-     * @param {string} method
-     * @param {unknown} served whether it is
-     * @param {(params: Params, context: IncomingRequest) => unknown} handler
-     */
-    const serve = (method, served, handler) => {
-      if (!served) return;
+    /** @param {string} method @param {(params: Params, context: IncomingRequest) => unknown} handler */
+    const serve = (method, handler) =>
       peer.handle(method, async (params, context) => {
         await this.#requireBegun(context);
         return (await handler(recordOf(params), context)) ?? {};
       });
-    };
-    serve('ui/open-link', options.onOpenLink, ({ url }, context) =>
-      quietly(options.onOpenLink?.(webAddress(url), context)),
-    );
-    serve('ui/message', options.onMessage, ({ content }, context) =>
-      quietly(options.onMessage?.(content, context)),
-    );
-    serve('ui/update-model-context', options.onModelContext, ({ content, structuredContent }) =>
-      quietly(
-        options.onModelContext?.({
-          ...(content !== undefined && { content }),
-          ...(structuredContent !== undefined && { structuredContent }),
-        }),
-      ),
-    );
-    serve('ui/download-file', options.onDownloadFile, ({ contents }, context) =>
-      quietly(options.onDownloadFile?.(contents, context)),
-    );
-    serve('ui/request-display-mode', true, (params) => this.#changeMode(params.mode));
-    serve('sampling/createMessage', options.onCreateMessage, (params, context) =>
-      options.onCreateMessage?.(params, context),
-    );
-    serve(STATE, true, (params) => {
-      if (Object.hasOwn(params, 'state')) {
-        requireBounded(params.state, MAX_STATE);
-        this.state = params.state;
-      }
-      return { state: this.state };
-    });
-    if (!server) return;
-    for (const method of SERVER_METHODS) {
-      serve(method, true, (params, context) => this.#ask(server, method, params, context));
+    for (const [method, [name, read]] of Object.entries(ASKED)) {
+      if (!options[name]) continue;
+      serve(method, async (params, context) => {
+        const result = await options[name]?.(read(params), context);
+        return name === 'onCreateMessage' ? result : {};
+      });
     }
+    serve('ui/request-display-mode', ({ mode }) => this.#changeMode(mode));
+    serve(STATE, (params) => this.#keepState(params));
+    for (const method of server ? SERVER_METHODS : [])
+      serve(method, (params, context) => this.#ask(method, params, context));
+    peer.handle('ui/initialize', (params) => this.#initialize(recordOf(params)));
+    if (!server) return;
     serveCalls(peer, async (params, context) => {
       await this.#requireBegun(context);
-      await this.#requireCallable(server, params.name);
+      await this.#requireCallable(params.name);
       // What this connection needs is not the server's.
       const _meta = { ...recordOf(params._meta) };
       delete _meta.progressToken;
       const { name, arguments: args } = params;
-      const asked = { name, arguments: args, ...(Object.keys(_meta).length && { _meta }) };
-      return this.#ask(server, 'tools/call', asked, context);
+      const call = { name, arguments: args, ...(Object.keys(_meta).length && { _meta }) };
+      return this.#ask('tools/call', call, context);
     });
+  }
+
+  /** Gives the view what it keeps, which it may replace. @param {Params} params */
+  #keepState(params) {
+    if (Object.hasOwn(params, 'state')) {
+      requireBounded(params.state, MAX_STATE);
+      this.state = params.state;
+    }
+    return { state: this.state };
   }
 
   /** What comes between the handshake and its end waits for that. @param {IncomingRequest} context */
@@ -451,22 +352,14 @@ export class Host {
     signal.throwIfAborted();
   }
 
-  /**
-   * @param {Server} server
-   * @param {string} method
-   * @param {unknown} params
-   * @param {IncomingRequest} context
-   */
-  async #ask(server, method, params, context) {
+  /** Asks the server. @param {string} method @param {unknown} params @param {IncomingRequest} context */
+  async #ask(method, params, context) {
+    const { server } = this.#options;
     const { signal } = context;
-    const asks = getOwn(getOwn(context.params, '_meta'), 'progressToken') !== undefined;
-    const progress = asks ? context.progress : undefined;
+    const progress = progressOf(context);
     if (typeof server === 'function') return server(method, params, { signal, progress });
     try {
-      return await server.request(method, params, {
-        signal,
-        ...(progress && { onProgress: progress }),
-      });
+      return await server?.request(method, params, given({ signal, onProgress: progress }));
     } catch (error) {
       if (!saysCancelled(error, CANCELLED)) throw error;
       // A server that is not ours does not say more.
@@ -475,29 +368,20 @@ export class Host {
     }
   }
 
-  /**
-   * A view may call what the server's tools say that it may. A function knows that itself.
-   * @param {Server} server
-   * @param {unknown} name
-   */
-  async #requireCallable(server, name) {
-    if (typeof server === 'function') return;
+  /** A view may call what the server's tools say that it may. A function knows that itself. @param {unknown} name */
+  async #requireCallable(name) {
+    const { server } = this.#options;
+    if (!server || typeof server === 'function') return;
     const listing = (this.#callable ??= callableOf(server));
-    const callable = await listing.catch((error) => {
-      this.#callable = undefined;
-      throw error;
-    });
-    if (callable.has(/** @type {string} */ (name))) return;
-    throw new RpcError(
-      INVALID_PARAMS,
-      `The view may not call the tool ${String(name).slice(0, 200)}`,
-    );
+    listing.catch(() => (this.#callable = undefined));
+    if ((await listing).has(name)) return;
+    const short = String(name).slice(0, 200);
+    throw new RpcError(INVALID_PARAMS, `The view may not call the tool ${short}`);
   }
 
   /** @param {Params} params */
   #initialize({ appInfo, appCapabilities }) {
-    const { name = 'view', version } = infoOf(appInfo);
-    this.viewInfo = { name, ...(version !== undefined && { version }) };
+    this.viewInfo = { name: 'view', ...infoOf(appInfo) };
     this.viewCapabilities = recordOf(appCapabilities);
     this.#peer.keepsUnsent = knows(appCapabilities, OUTCOME);
     const { host } = this.#options;
@@ -513,18 +397,19 @@ export class Host {
   get #capabilities() {
     const { server, onOpenLink, onDownloadFile, onMessage, onModelContext } = this.#options;
     const { onCreateMessage, onLog, listChanged } = this.#options;
-    const lists = listChanged ? { listChanged } : {};
-    return {
-      ...(server && { serverTools: lists, serverResources: lists }),
-      ...(onOpenLink && { openLinks: {} }),
-      ...(onDownloadFile && { downloadFile: {} }),
-      ...(onMessage && { message: { text: {} } }),
-      ...(onModelContext && { updateModelContext: { text: {}, structuredContent: {} } }),
-      ...(onCreateMessage && { sampling: {} }),
-      ...(onLog && { logging: {} }),
-      sandbox: this.#granted,
+    const lists = server && given({ listChanged: listChanged || undefined });
+    return given({
+      serverTools: lists,
+      serverResources: lists,
+      openLinks: onOpenLink && {},
+      downloadFile: onDownloadFile && {},
+      message: onMessage && { text: {} },
+      updateModelContext: onModelContext && { text: {}, structuredContent: {} },
+      sampling: onCreateMessage && {},
+      logging: onLog && {},
+      sandbox: this.#frame?.granted ?? {},
       experimental: { [OUTCOME]: {}, [STATE]: {} },
-    };
+    });
   }
 
   /** A view is shown only in the ways that both sides know. @param {unknown} mode */
@@ -585,11 +470,9 @@ export class Host {
     if (method === 'notifications/tools/list_changed') this.#callable = undefined;
     const isTold = TOLD.includes(method);
     // The protocol allows none once the arguments are complete.
-    if (method === TOLD[0] && this.#told.has(TOLD[1])) return;
-    if (isTold) {
-      if (method === TOLD[1]) this.#told.delete(TOLD[0]);
-      this.#told.set(method, params);
-    }
+    if (method === PARTIAL && this.#told.has(INPUT)) return;
+    if (method === INPUT) this.#told.delete(PARTIAL);
+    if (isTold) this.#told.set(method, params);
     if (this.#initialized || this.ended) this.#peer.notify(method, params);
     // What a view does not know before it has been answered, it learns from the answer.
     else if (!isTold && this.viewInfo.name !== undefined) this.#waiting.push([method, params]);
@@ -597,22 +480,22 @@ export class Host {
 
   /** The arguments of the call that the view is for. @param {object} args */
   toolInput(args) {
-    this.notify(notification('tool-input'), { arguments: args });
+    this.notify(INPUT, { arguments: args });
   }
 
   /** The same, as far as they are known: before `toolInput`, not after. @param {object} args */
   toolInputPartial(args) {
-    this.notify(notification('tool-input-partial'), { arguments: args });
+    this.notify(PARTIAL, { arguments: args });
   }
 
   /** The result of that call. @param {unknown} result */
   toolResult(result) {
-    this.notify(notification('tool-result'), result);
+    this.notify(RESULT, result);
   }
 
   /** That call was cancelled. @param {string} [reason] */
   toolCancelled(reason) {
-    this.notify(notification('tool-cancelled'), reason === undefined ? {} : { reason });
+    this.notify(STOPPED, given({ reason }));
   }
 
   /** Tells the view what has changed in its context. @param {HostContext} changes */
@@ -657,10 +540,10 @@ export class Host {
     if (this.#closing) return void (await this.closed);
     this.#closing = true;
     if (this.#initialized && !this.ended) {
-      const params = reason === undefined ? {} : { reason };
+      const ms = milliseconds(timeout);
       // A view that has nothing to save, or does not answer, is removed as well.
       await this.#peer
-        .request('ui/resource-teardown', params, { timeout: milliseconds(timeout) })
+        .request('ui/resource-teardown', given({ reason }), { timeout: ms })
         .catch(() => {});
       await Promise.all([...this.#transports].map((transport) => transport.told()));
     }
@@ -672,12 +555,7 @@ export class Host {
   #leave(remove = false) {
     this.#closing = true;
     this.#peer.close();
-    if (this.#claim) claims.delete(this.#claim);
-    const iframe = this.#iframe;
-    if (!iframe || owners.get(iframe) !== this) return;
-    owners.delete(iframe);
-    if (remove) iframe.remove();
-    else blank(iframe);
+    this.#frame?.leave(remove);
   }
 
   /** What the agents of a session have is over. @param {Error} why */
@@ -692,31 +570,6 @@ export class Host {
   }
 }
 
-/** @param {Error} cause */
-const removed = (cause) =>
-  new AbpError('DISCONNECTED', 'The view was removed', { retryable: true, cause });
-
-/**
- * Gives an iframe a new window, which is empty: nothing of what it held is heard any more, nor does the user meet it in the
- * history. Whoever made the iframe keeps it.
- * @param {HTMLIFrameElement} iframe
- */
-function blank(iframe) {
-  const { parentNode, nextSibling } = iframe;
-  iframe.remove();
-  iframe.removeAttribute('src');
-  parentNode?.insertBefore(iframe, nextSibling);
-}
-
-/** @param {unknown} value */
-const isLength = (value) => Number.isFinite(value) && /** @type {number} */ (value) >= 0;
-
-/** What a host does for a view has no result but that it was done. @param {unknown} done */
-const quietly = async (done) => {
-  await done;
-  return {};
-};
-
 /** @param {unknown} url */
 function webAddress(url) {
   const known = typeof url === 'string' && URL.canParse(url) ? new URL(url) : undefined;
@@ -724,34 +577,15 @@ function webAddress(url) {
   throw new RpcError(REFUSED, 'Only http and https links can be opened');
 }
 
-/** @param {unknown} described */
-const metadataOf = (described) => recordOf(getOwn(getOwn(described, '_meta'), 'ui'));
-
-/** @param {Resource} resource */
-function htmlOf({ mimeType, text, blob }) {
-  if (mimeType !== undefined && mimeType.replace(/\s/g, '') !== MIME_TYPE) {
-    throw new AbpError('INVALID_PARAMS', `The resource is not a view: its type is ${mimeType}`);
-  }
-  if (typeof text === 'string') return text;
-  if (typeof blob === 'string') return new TextDecoder().decode(fromBase64(blob));
-  throw new AbpError('INVALID_PARAMS', 'The resource has neither text nor blob');
-}
-
-/**
- * The names of the tools that a view may call.
- * @param {Exclude<Server, Function>} server
- */
+/** The names of the tools that a view may call. @param {Exclude<Server, Function>} server */
 async function callableOf(server) {
-  /** @type {Set<string>} */
   const names = new Set();
   let cursor;
   for (let page = 0; page < MAX_PAGES; page++) {
     const { tools, nextCursor } = await server.request('tools/list', cursor ? { cursor } : {});
     for (const tool of Array.isArray(tools) ? tools : []) {
       const visibility = getOwn(getOwn(getOwn(tool, '_meta'), 'ui'), 'visibility');
-      if (!Array.isArray(visibility) || visibility.includes('app')) {
-        names.add(/** @type {string} */ (getOwn(tool, 'name')));
-      }
+      if (!Array.isArray(visibility) || visibility.includes('app')) names.add(getOwn(tool, 'name'));
     }
     if (!(cursor = nextCursor)) break;
   }

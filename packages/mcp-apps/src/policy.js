@@ -57,10 +57,7 @@ const isSource = (source) => typeof source === 'string' && SOURCE.test(source);
 /** @param {unknown} csp @param {string} key */
 const sourcesOf = (csp, key) => firstOf(getOwn(csp, key), MAX_SOURCES).filter(isSource);
 
-/**
- * The Content Security Policy of a view.
- * @param {unknown} csp `_meta.ui.csp` of its resource; what is no source is left out
- */
+/** The Content Security Policy of a view. @param {unknown} csp `_meta.ui.csp` of its resource; what is no source is left out */
 export function policyOf(csp) {
   const sources = (/** @type {string} */ key) =>
     sourcesOf(csp, key)

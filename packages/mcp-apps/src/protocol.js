@@ -1,5 +1,5 @@
 /** The words of MCP Apps (`io.modelcontextprotocol/ui`) that both sides use, and the one that is ours. */
-import { firstOf, getOwn, isRecord } from '../../../js/common/values.js';
+import { firstOf, getOwn, isRecord, textOf } from '../../../js/common/values.js';
 
 /** @typedef {'inline' | 'fullscreen' | 'pip'} DisplayMode How much room a host gives a view. */
 
@@ -60,13 +60,16 @@ export const REFUSED = -32000;
 /** Content blocks of a result that are read. */
 const MAX_BLOCKS = 256;
 
+/** An object without the members that are undefined. @template {object} T @param {T} members @returns {T} */
+export const given = (members) =>
+  /** @type {T} */ (
+    Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined))
+  );
+
 /** Who somebody is, by their own account. @param {unknown} info @returns {{ name?: string, version?: string }} */
 export const infoOf = (info) => {
-  const [name, version] = ['name', 'version'].map((key) => getOwn(info, key));
-  return {
-    ...(typeof name === 'string' && { name: name.slice(0, 256) }),
-    ...(typeof version === 'string' && { version: version.slice(0, 256) }),
-  };
+  const said = (/** @type {string} */ key) => textOf(getOwn(info, key))?.slice(0, 256);
+  return given({ name: said('name'), version: said('version') });
 };
 
 /** What the other side says: any member may be anything. @typedef {Record<string, any>} Params */

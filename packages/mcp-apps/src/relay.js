@@ -189,10 +189,7 @@ class ViewCapabilities {
 export class ViewTransport extends RelayTransport {
   #view;
 
-  /**
-   * @param {Host} host
-   * @param {() => void} release called when it has ended
-   */
+  /** @param {Host} host @param {() => void} release called when it has ended */
   constructor(host, release) {
     const view = new ViewCapabilities(host);
     super(view, release);
@@ -210,11 +207,7 @@ export class ViewTransport extends RelayTransport {
   }
 }
 
-/**
- * @param {string} code
- * @param {string} message
- * @param {boolean} [retryable]
- */
+/** @param {string} code @param {string} message @param {boolean} [retryable] */
 const errorObject = (code, message, retryable = false) => ({ code, message, retryable });
 
 /**

@@ -85,11 +85,7 @@ function plain(value, revive) {
   return JSON.parse(text, revive);
 }
 
-/**
- * @param {string} data base64
- * @param {string} mimeType
- * @param {number} at which of the result's
- */
+/** @param {string} data base64 @param {string} mimeType @param {number} at which of the result's */
 function blockOf(data, mimeType, at) {
   const [type] = mimeType.split('/', 1);
   if (type === 'image' || type === 'audio') return { type, data, mimeType };
@@ -97,11 +93,7 @@ function blockOf(data, mimeType, at) {
   return { type: 'resource', resource: { uri, mimeType, blob: data } };
 }
 
-/**
- * The response for a tool's result.
- * @param {unknown} result
- * @returns {Response}
- */
+/** The response for a tool's result. @param {unknown} result @returns {Response} */
 export function responseOf(result) {
   const structured = getOwn(result, 'structuredContent');
   if (getOwn(result, 'isError') !== true)
@@ -114,10 +106,7 @@ export function responseOf(result) {
   return { success: false, error, ...cancelled, ...(metadata && { metadata }) };
 }
 
-/**
- * @param {unknown} result
- * @param {unknown} structured
- */
+/** @param {unknown} result @param {unknown} structured */
 function dataOf(result, structured) {
   if (getOwn(getOwn(result, '_meta'), WRAPPED) === true) return getOwn(structured, 'value');
   if (structured !== undefined) return structured;

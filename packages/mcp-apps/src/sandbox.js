@@ -27,10 +27,7 @@ const WITNESS =
  * @property {string[]} hosts the exact origins of the pages that may show views here
  */
 
-/**
- * Makes the page that calls it the sandbox of whatever view its host shows in it.
- * @param {SandboxOptions} options
- */
+/** Makes the page that calls it the sandbox of whatever view its host shows in it. @param {SandboxOptions} options */
 export function serveSandbox({ hosts }) {
   const host = parent;
   if (host === window) return;

@@ -64,10 +64,7 @@ class AppTools {
     this.#exposed = exposed;
   }
 
-  /**
-   * @param {{ name?: string, version?: string }} host
-   * @param {() => void} changed
-   */
+  /** @param {{ name?: string, version?: string }} host @param {() => void} changed */
   open({ name = 'unknown', version = '0' }, changed) {
     this.#changed = changed;
     if (this.#transport) {
@@ -98,10 +95,7 @@ class AppTools {
     return offered.map((capability) => toolOf(capability, this.#names.toolOf(capability.name)));
   }
 
-  /**
-   * @param {import('./protocol.js').Params} params
-   * @param {ToolContext} context
-   */
+  /** @param {import('./protocol.js').Params} params @param {ToolContext} context */
   async call(params, { signal, whole, progress }) {
     await this.#session;
     const tool = getOwn(params, 'name');
@@ -146,10 +140,7 @@ class AppTools {
     });
   }
 
-  /**
-   * @param {string} callId
-   * @param {string | undefined} reason
-   */
+  /** @param {string} callId @param {string | undefined} reason */
   #cancel(callId, reason) {
     this.#say('capabilities/cancel', { callId, reason }, `cancel-${callId}`);
   }
@@ -170,19 +161,12 @@ class AppTools {
     if (transport === this.#transport) this.#say('shutdown', { reason });
   }
 
-  /**
-   * @param {string} type
-   * @param {unknown} payload
-   * @param {string} [id]
-   */
+  /** @param {string} type @param {unknown} payload @param {string} [id] */
   #say(type, payload, id) {
     this.#transport?.onMessage({ type, id, timestamp: Date.now(), payload }, []);
   }
 
-  /**
-   * @param {AppMessage} message
-   * @param {Transferable[]} [transfer]
-   */
+  /** @param {AppMessage} message @param {Transferable[]} [transfer] */
   #receive({ type, id, payload }, transfer) {
     switch (type) {
       case 'initialize-result':
@@ -221,11 +205,7 @@ function closed(outcome) {
   return { payload: { success: false, error, metadata: { outcome } } };
 }
 
-/**
- * A capability as MCP describes tools.
- * @param {any} capability
- * @param {string} name of the tool
- */
+/** A capability as MCP describes tools. @param {any} capability @param {string} name of the tool */
 function toolOf(capability, name) {
   const { description, deprecationMessage, annotations = {}, outputSchema } = capability;
   const notes = [

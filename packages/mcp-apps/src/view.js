@@ -3,16 +3,17 @@ import { AbpError, invokeReportingErrors, requireTexts } from '../../../js/commo
 import { requireOf, requireOptions } from '../../../js/common/check-options.js';
 import { offAbort, onAbort } from '../../../js/common/signals.js';
 import { inLaterTurn } from '../../../js/common/turns.js';
-import { getOwn, milliseconds } from '../../../js/common/values.js';
+import { getOwn, milliseconds, textOf } from '../../../js/common/values.js';
 import { embedderChannel } from '../../rpc/src/channels.js';
 import { RpcError } from '../../rpc/src/errors.js';
 import { createPeer } from '../../rpc/src/peer.js';
-import { callTool, serveCalls } from './calls.js';
+import { callTool, progressOf, serveCalls } from './calls.js';
 import {
   METHOD_NOT_FOUND,
   OUTCOME,
   STATE,
   VERSION,
+  given,
   infoOf,
   knows,
   notification,
@@ -21,10 +22,9 @@ import {
 } from './protocol.js';
 import { observeSize } from './size.js';
 
-/** @typedef {import('../../../js/transports/transport.js').Transport} Transport */
-/** @typedef {import('../../rpc/src/peer.js').RequestOptions} RequestOptions */
-/** @typedef {import('./protocol.js').DisplayMode} DisplayMode */
-/** @typedef {import('./protocol.js').HostContext} HostContext */
+/** @import { Transport } from '../../../js/transports/transport.js' */
+/** @import { RequestOptions } from '../../rpc/src/peer.js' */
+/** @import { DisplayMode, HostContext } from './protocol.js' */
 
 const DEFAULT_TIMEOUT = 10_000;
 /** Members of the host's context that are kept; with more, what the host adds is left out. */
@@ -113,11 +113,14 @@ export class View {
   #calls = new Set();
   /** @type {string | undefined} */
   #key;
+  /** Who the host is. @type {{ name?: string, version?: string }} */
+  hostInfo = {};
+  /** What the host can do. @type {import('./protocol.js').Params} */
+  hostCapabilities = {};
+  /** What the host says of itself and of this view: theme, locale, sizes and so on. @type {HostContext} */
+  context = {};
 
-  /**
-   * Use {@link createView}.
-   * @param {ViewOptions} options
-   */
+  /** Use {@link createView}. @param {ViewOptions} options */
   constructor(options) {
     requireTexts('createView needs app', options?.app, 'name', 'version');
     requireOptions('createView', options, OPTIONS);
@@ -133,12 +136,6 @@ export class View {
     }
     this.#options = options;
     this.#key = stateKey;
-    /** Who the host is. @type {{ name?: string, version?: string }} */
-    this.hostInfo = {};
-    /** What the host can do. @type {import('./protocol.js').Params} */
-    this.hostCapabilities = {};
-    /** What the host says of itself and of this view: theme, locale, sizes and so on. @type {HostContext} */
-    this.context = {};
     const opened = transport ?? embedderChannel({ origins, upgrade });
     this.#peer = createPeer(opened, { dialect: 'mcp', limits });
     /** Resolves when nothing is sent or heard any more, with why. */
@@ -154,11 +151,12 @@ export class View {
     const peer = this.#peer;
     const options = this.#options;
     for (const [name, callback] of Object.entries(EVENTS)) {
-      peer.onNotification(notification(name), (params) => {
-        if (name === 'tool-result') this.#learnKey(params);
-        this.#told.set(callback, recordOf(params));
+      peer.onNotification(notification(name), (said) => {
+        const params = recordOf(said);
+        if (name === 'tool-result') this.#key ??= textOf(getOwn(params._meta, 'viewUUID'));
         if (name === 'tool-input') this.#told.delete('onToolInputPartial');
-        this.#tell(callback, recordOf(params));
+        this.#told.set(callback, params);
+        this.#tell(callback, params);
       });
     }
     peer.onNotification(notification('host-context-changed'), (params) => {
@@ -187,15 +185,11 @@ export class View {
   #offer(tools) {
     const peer = this.#peer;
     peer.handle('tools/list', () => ({ tools: tools.list() }));
-    serveCalls(peer, (params, context) => {
-      const asks = getOwn(getOwn(params, '_meta'), 'progressToken') !== undefined;
-      const progress = asks ? context.progress : undefined;
-      const asked = { signal: context.signal, whole: this.isOurs, progress };
+    serveCalls(peer, async (params, context) => {
+      const asked = { signal: context.signal, whole: this.isOurs, progress: progressOf(context) };
       const call = /** @type {Promise<unknown>} */ (tools.call(params, asked));
       this.#calls.add(call);
-      const ended = () => this.#calls.delete(call);
-      call.then(ended, ended);
-      return call;
+      return call.finally(() => this.#calls.delete(call));
     });
   }
 
@@ -204,11 +198,11 @@ export class View {
     const params = {
       protocolVersion: VERSION,
       appInfo: { name: app.name, version: app.version },
-      appCapabilities: {
-        ...(tools && { tools: { listChanged: true } }),
-        ...(displayModes && { availableDisplayModes: displayModes }),
+      appCapabilities: given({
+        tools: tools && { listChanged: true },
+        availableDisplayModes: displayModes,
         experimental: { [OUTCOME]: {} },
-      },
+      }),
     };
     const ms = milliseconds(timeout ?? DEFAULT_TIMEOUT);
     let answer;
@@ -265,9 +259,8 @@ export class View {
     this.#listeners.set(event, listeners.add(listener));
     if (this.#told.has(event)) {
       queueMicrotask(() => {
-        const told = this.#told.get(event);
-        if (listeners.has(listener))
-          invokeReportingErrors(/** @type {Listener} */ (listener), told);
+        if (!listeners.has(listener)) return;
+        invokeReportingErrors(/** @type {Listener} */ (listener), this.#told.get(event));
       });
     }
     return () => void listeners.delete(listener);
@@ -275,12 +268,8 @@ export class View {
 
   /** @param {keyof Listeners} event @param {unknown[]} told */
   #tell(event, ...told) {
-    /** @type {Listener | undefined} */
-    const option = this.#options[event];
-    invokeReportingErrors(option, ...told);
-    for (const listener of [...(this.#listeners.get(event) ?? [])]) {
-      invokeReportingErrors(listener, ...told);
-    }
+    for (const listener of [this.#options[event], ...(this.#listeners.get(event) ?? [])])
+      invokeReportingErrors(/** @type {Listener | undefined} */ (listener), ...told);
   }
 
   /** Applies the host's theme, variables and fonts to the document, as they are now. */
@@ -290,22 +279,12 @@ export class View {
 
   // --- What a view asks of its host ----------------------------------------------------------------
 
-  /**
-   * Any request.
-   * @param {string} method
-   * @param {unknown} [params]
-   * @param {RequestOptions} [options]
-   * @returns {Promise<any>}
-   */
+  /** Any request. @param {string} method @param {unknown} [params] @param {RequestOptions} [options] @returns {Promise<any>} */
   request(method, params = {}, options = {}) {
     return this.#peer.request(method, params, options);
   }
 
-  /**
-   * Any notification.
-   * @param {string} method
-   * @param {unknown} [params]
-   */
+  /** Any notification. @param {string} method @param {unknown} [params] */
   notify(method, params = {}) {
     this.#peer.notify(method, params);
   }
@@ -333,32 +312,20 @@ export class View {
     return this.request('resources/read', { uri }, options);
   }
 
-  /**
-   * Says something in the conversation, as the user.
-   * @param {string | unknown[]} content a text, or MCP's blocks
-   * @param {RequestOptions} [options]
-   */
-  async sendMessage(content, options) {
-    const params = { role: 'user', content: blocksOf(content) };
-    granted(await this.request('ui/message', params, options));
+  /** Says something in the conversation, as the user. @param {string | unknown[]} content a text, or MCP's blocks @param {RequestOptions} [options] */
+  sendMessage(content, options) {
+    const blocks = typeof content === 'string' ? [{ type: 'text', text: content }] : content;
+    return this.#ask('ui/message', { role: 'user', content: blocks }, options);
   }
 
-  /**
-   * Opens a link outside of the view.
-   * @param {string} url
-   * @param {RequestOptions} [options]
-   */
-  async openLink(url, options) {
-    granted(await this.request('ui/open-link', { url }, options));
+  /** Opens a link outside of the view. @param {string} url @param {RequestOptions} [options] */
+  openLink(url, options) {
+    return this.#ask('ui/open-link', { url }, options);
   }
 
-  /**
-   * Hands files to the user.
-   * @param {unknown[]} contents MCP's blocks: `resource` or `resource_link`
-   * @param {RequestOptions} [options]
-   */
-  async downloadFile(contents, options) {
-    granted(await this.request('ui/download-file', { contents }, options));
+  /** Hands files to the user. @param {unknown[]} contents MCP's blocks: `resource` or `resource_link` @param {RequestOptions} [options] */
+  downloadFile(contents, options) {
+    return this.#ask('ui/download-file', { contents }, options);
   }
 
   /**
@@ -366,8 +333,21 @@ export class View {
    * @param {{ content?: unknown[], structuredContent?: object }} context
    * @param {RequestOptions} [options]
    */
-  async updateModelContext(context, options) {
-    granted(await this.request('ui/update-model-context', context, options));
+  updateModelContext(context, options) {
+    return this.#ask('ui/update-model-context', context, options);
+  }
+
+  /**
+   * Asks for what has no result but that it was done. The host may refuse by an error or in a result.
+   * @param {string} method
+   * @param {object} params
+   * @param {RequestOptions} [options]
+   * @returns {Promise<void>}
+   */
+  async #ask(method, params, options) {
+    const result = await this.request(method, params, options);
+    if (getOwn(result, 'isError') !== true) return;
+    throw new AbpError('PERMISSION_DENIED', textsOf(result).join('\n') || 'The host refused');
   }
 
   /**
@@ -423,10 +403,7 @@ export class View {
 
   // --- What outlives the view -----------------------------------------------------------------------
 
-  /**
-   * What `saveState` was given when the view was there before.
-   * @returns {Promise<any>} undefined if nothing was saved
-   */
+  /** What `saveState` was given when the view was there before. @returns {Promise<any>} undefined if nothing was saved */
   async loadState() {
     if (knows(this.hostCapabilities, STATE)) return getOwn(await this.request(STATE), 'state');
     const text = localStorage.getItem(this.#storageKey());
@@ -452,26 +429,10 @@ export class View {
     );
   }
 
-  /** @param {unknown} result of the tool's call */
-  #learnKey(result) {
-    const uuid = getOwn(getOwn(result, '_meta'), 'viewUUID');
-    if (typeof uuid === 'string') this.#key ??= uuid;
-  }
-
   /** Ends the conversation: what is pending rejects, and what runs is stopped. */
   close() {
     this.#peer.close();
   }
-}
-
-/** @param {string | unknown[]} content */
-const blocksOf = (content) =>
-  typeof content === 'string' ? [{ type: 'text', text: content }] : content;
-
-/** Throws if the host has refused: it may say so by an error or in a result. @param {unknown} result */
-function granted(result) {
-  if (getOwn(result, 'isError') !== true) return;
-  throw new AbpError('PERMISSION_DENIED', textsOf(result).join('\n') || 'The host refused');
 }
 
 /**

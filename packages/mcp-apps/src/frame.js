@@ -1,0 +1,107 @@
+/** Where a host shows a view: an iframe with the page of a sandbox, which gets the view's document. */
+import { AbpError } from '../../../js/common/errors.js';
+import { warn } from '../../../js/common/development.js';
+import { getOwn } from '../../../js/common/values.js';
+import { fromBase64 } from '../../binary/src/base64.js';
+import { OPAQUE_ORIGIN, OWN_ORIGIN, allowOf, grantedOf } from './policy.js';
+import { MIME_TYPE, given, recordOf } from './protocol.js';
+
+/** Which frame each iframe is. @type {WeakMap<HTMLIFrameElement, Frame>} */
+const owners = new WeakMap();
+
+/** Those that show a view. @type {Set<Frame>} */
+const shown = new Set();
+
+const mistake = (/** @type {string} */ why) => new AbpError('INVALID_PARAMS', why);
+
+/** An iframe, as long as it shows the view of one host. */
+export class Frame {
+  #window;
+  #own;
+  #owner;
+
+  /** Loads the sandbox. @param {HTMLIFrameElement} iframe @param {import('./host.js').HostOptions} options of its host */
+  constructor(iframe, { sandbox, server, resource, listed }) {
+    if (!sandbox || !resource)
+      throw mistake('createHost with an iframe needs sandbox and resource');
+    this.iframe = iframe;
+    const own = typeof sandbox === 'function';
+    const { href, origin } = new URL(own ? sandbox(server) : sandbox, location.href);
+    if (origin === location.origin) {
+      throw mistake('The sandbox must have a different origin than this page');
+    }
+    const html = htmlOf(resource);
+    const ui = { ...metadataOf(listed), ...metadataOf(resource) };
+    const { csp, permissions, dropped } = grantedOf(ui.csp, ui.permissions);
+    if (dropped.length) {
+      warn(`not granted to the view, although its metadata asks for it: ${dropped.join(', ')}`);
+    }
+    iframe.setAttribute('sandbox', 'allow-scripts allow-same-origin allow-forms');
+    iframe.allow = allowOf(permissions, origin);
+    // What the host before it showed must not be taken for this one's.
+    if (owners.has(iframe)) blank(iframe);
+    this.origin = origin;
+    /** What the view is granted of what its metadata asks for. */
+    this.granted = given({ csp, permissions });
+    /** What the sandbox is told of the view. */
+    this.view = { html, csp, permissions, sandbox: own ? OWN_ORIGIN : OPAQUE_ORIGIN };
+    this.#own = own;
+    this.#owner = server ?? iframe;
+    this.#window = iframe.contentWindow;
+    this.#claim();
+    owners.set(iframe, this);
+    // Before the channel is made: what the iframe held is none of its documents.
+    iframe.src = href;
+  }
+
+  /** A view that has the origin of its sandbox reaches all other sandboxes of this origin, and so their views. */
+  #claim() {
+    for (const other of shown) {
+      if (other.iframe.contentWindow !== other.#window) shown.delete(other);
+      else if (
+        other.origin === this.origin &&
+        (other.#own || this.#own) &&
+        other.#owner !== this.#owner
+      ) {
+        throw mistake(
+          `The sandbox's origin ${this.origin} is in use for another server: give the views of each server an origin of their own`,
+        );
+      }
+    }
+    shown.add(this);
+  }
+
+  /** Empties the iframe, unless another host has taken it. @param {boolean} remove whether to take it out of its document */
+  leave(remove) {
+    shown.delete(this);
+    if (owners.get(this.iframe) !== this) return;
+    owners.delete(this.iframe);
+    if (remove) this.iframe.remove();
+    else blank(this.iframe);
+  }
+}
+
+/**
+ * Gives an iframe a new window, which is empty: nothing of what it held is heard any more, nor does the user meet it in the
+ * history. Whoever made the iframe keeps it.
+ * @param {HTMLIFrameElement} iframe
+ */
+function blank(iframe) {
+  const { parentNode, nextSibling } = iframe;
+  iframe.remove();
+  iframe.removeAttribute('src');
+  parentNode?.insertBefore(iframe, nextSibling);
+}
+
+/** @param {unknown} described */
+const metadataOf = (described) => recordOf(getOwn(getOwn(described, '_meta'), 'ui'));
+
+/** @param {import('./host.js').Resource} resource */
+function htmlOf({ mimeType, text, blob }) {
+  if (mimeType !== undefined && mimeType.replace(/\s/g, '') !== MIME_TYPE) {
+    throw mistake(`The resource is not a view: its type is ${mimeType}`);
+  }
+  if (typeof text === 'string') return text;
+  if (typeof blob === 'string') return new TextDecoder().decode(fromBase64(blob));
+  throw mistake('The resource has neither text nor blob');
+}

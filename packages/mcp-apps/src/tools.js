@@ -3,16 +3,17 @@
  * same limits, checks and cancels.
  */
 import { invokeReportingErrors, reasonText } from '../../../js/common/errors.js';
-import { onAbort, offAbort } from '../../../js/common/signals.js';
 import { transfer } from '../../../js/common/transfer.js';
 import { getOwn, isRecord } from '../../../js/common/values.js';
+import { whenAborted } from '../../../js/common/waiting.js';
 import { LIST_CHANGED } from '../../../js/wire/messages.js';
 import { ViewToolNames } from './names.js';
+import { given } from './protocol.js';
 import { toolResult } from './results.js';
 
-/** @typedef {import('../../../js/app/expose.js').Exposed} Exposed */
-/** @typedef {import('../../../js/transports/transport.js').Transport} Transport */
-/** @typedef {import('../../../js/wire/messages.js').ProgressInfo} ProgressInfo */
+/** @import { Exposed } from '../../../js/app/expose.js' */
+/** @import { Transport } from '../../../js/transports/transport.js' */
+/** @import { ProgressInfo } from '../../../js/wire/messages.js' */
 
 /** What agents of this library call the capability of a tool. */
 export const CAPABILITY = 'abp-bridge/capability';
@@ -35,15 +36,15 @@ const HINTS = ['readOnlyHint', 'destructiveHint', 'idempotentHint', 'openWorldHi
  * @property {((info: { progress: number, total?: number, message?: string }) => void) | undefined} progress
  */
 
+/** @typedef {{ type: string, id: string, payload: any }} AppMessage what an app says to its agent */
+/** @typedef {{ payload: import('../../../js/wire/messages.js').Response, transfer?: Transferable[] }} Answer */
+
 /**
  * The capabilities of an exposed app as tools, for `createView`.
  * @param {Exposed} exposed what `expose` returned
  * @returns {Tools}
  */
 export const toolsOf = (exposed) => new AppTools(exposed);
-
-/** @typedef {{ type: string, id: string, payload: any }} AppMessage what an app says to its agent */
-/** @typedef {{ payload: import('../../../js/wire/messages.js').Response, transfer?: Transferable[] }} Answer */
 
 class AppTools {
   #exposed;
@@ -64,7 +65,7 @@ class AppTools {
     this.#exposed = exposed;
   }
 
-  /** @param {{ name?: string, version?: string }} host @param {() => void} changed */
+  /** @type {Tools['open']} */
   open({ name = 'unknown', version = '0' }, changed) {
     this.#changed = changed;
     if (this.#transport) {
@@ -75,9 +76,8 @@ class AppTools {
     /** @type {Transport} */
     const transport = {
       carries: [],
-      post: (message, transfer) =>
-        transport === this.#transport &&
-        this.#receive(/** @type {AppMessage} */ (message), transfer),
+      post: (message, moved) =>
+        transport === this.#transport && this.#receive(/** @type {AppMessage} */ (message), moved),
       onMessage() {},
       close: () => transport === this.#transport && this.#ended(),
     };
@@ -96,24 +96,14 @@ class AppTools {
   }
 
   /** @param {import('./protocol.js').Params} params @param {ToolContext} context */
-  async call(params, { signal, whole, progress }) {
+  async call({ name: tool, arguments: args = {} }, { signal, whole, progress }) {
     await this.#session;
-    const tool = getOwn(params, 'name');
-    const name = this.#names.capabilityOf(tool) ?? this.#listed(tool) ?? String(tool);
-    const { payload, transfer: moved } = await this.#call(
-      name,
-      getOwn(params, 'arguments') ?? {},
-      signal,
-      progress && rising(progress),
-    );
-    const result = await toolResult(payload, whole);
-    return whole && moved ? transfer(result, moved) : result;
-  }
-
-  /** Hosts may call what they have read of elsewhere. @param {unknown} tool */
-  #listed(tool) {
-    this.list();
-    return this.#names.capabilityOf(tool);
+    // Hosts may call what they have read of elsewhere.
+    if (this.#names.capabilityOf(tool) === undefined) this.list();
+    const capability = this.#names.capabilityOf(tool) ?? String(tool);
+    const answer = await this.#call(capability, args, signal, progress && rising(progress));
+    const result = await toolResult(answer.payload, whole);
+    return whole && answer.transfer ? transfer(result, answer.transfer) : result;
   }
 
   /**
@@ -126,17 +116,13 @@ class AppTools {
   #call(capability, params, signal, progress) {
     if (!this.#transport) return Promise.resolve(closed('unstarted'));
     const callId = `tool-${++this.#next}`;
-    const abort = { handleEvent: () => this.#cancel(callId, reasonText(signal.reason)) };
     return new Promise((resolve) => {
-      const settle = (/** @type {Answer} */ answer) => {
-        offAbort(signal, abort);
-        resolve(answer);
-      };
+      let release = () => {};
+      const settle = (/** @type {Answer} */ answer) => (release(), resolve(answer));
       this.#pending.set(callId, { settle, progress });
-      onAbort(signal, abort);
       const options = { callId, ...(progress && { progressToken: callId }) };
       this.#say('capabilities/call', { capability, params, options }, callId);
-      if (signal.aborted) abort.handleEvent();
+      release = whenAborted(signal, () => this.#cancel(callId, reasonText(signal.reason)));
     });
   }
 
@@ -145,7 +131,7 @@ class AppTools {
     this.#say('capabilities/cancel', { callId, reason }, `cancel-${callId}`);
   }
 
-  /** @param {string} reason */
+  /** @type {Tools['close']} */
   async close(reason) {
     const transport = this.#transport;
     const running = [...this.#pending].map(
@@ -166,21 +152,18 @@ class AppTools {
     this.#transport?.onMessage({ type, id, timestamp: Date.now(), payload }, []);
   }
 
-  /** @param {AppMessage} message @param {Transferable[]} [transfer] */
-  #receive({ type, id, payload }, transfer) {
+  /** @param {AppMessage} message @param {Transferable[]} [moved] */
+  #receive({ type, id, payload }, moved) {
     switch (type) {
       case 'initialize-result':
         this.#begun();
         return this.#hasListed ? this.#changed() : undefined;
       case 'capabilities/call-result':
-        this.#pending.get(id)?.settle({ payload, transfer });
-        this.#pending.delete(id);
-        return;
+        this.#pending.get(id)?.settle({ payload, transfer: moved });
+        return void this.#pending.delete(id);
       case 'progress':
-        return void invokeReportingErrors(
-          this.#pending.get(payload.operationId)?.progress,
-          payload,
-        );
+        invokeReportingErrors(this.#pending.get(payload.operationId)?.progress, payload);
+        return;
       case 'notification':
         if (payload.event === LIST_CHANGED) this.#changed();
     }
@@ -195,36 +178,32 @@ class AppTools {
   }
 }
 
-/**
- * What a call is answered whose app was closed.
- * @param {import('../../../js/types/outcome.js').CallOutcome} outcome
- * @returns {Answer}
- */
-function closed(outcome) {
+/** What a call is answered whose app was closed. @param {import('../../../js/types/outcome.js').CallOutcome} outcome @returns {Answer} */
+const closed = (outcome) => {
   const error = { code: 'DISCONNECTED', message: 'The app was closed', retryable: true };
   return { payload: { success: false, error, metadata: { outcome } } };
-}
+};
 
 /** A capability as MCP describes tools. @param {any} capability @param {string} name of the tool */
 function toolOf(capability, name) {
-  const { description, deprecationMessage, annotations = {}, outputSchema } = capability;
+  const { description, deprecationMessage, annotations = {} } = capability;
   const notes = [
     description,
     capability.deprecated && `Deprecated. ${deprecationMessage ?? ''}`.trim(),
     capability.experimental && 'Experimental.',
   ];
   const hints = HINTS.filter((hint) => typeof annotations[hint] === 'boolean');
-  return {
+  return given({
     name,
     title: capability.name,
     description: notes.filter(Boolean).join('\n'),
     inputSchema: objectSchema(capability.inputSchema) ?? { type: 'object' },
-    ...(objectSchema(outputSchema) && { outputSchema }),
-    ...(hints.length && {
-      annotations: Object.fromEntries(hints.map((hint) => [hint, annotations[hint]])),
-    }),
+    outputSchema: objectSchema(capability.outputSchema),
+    annotations: hints.length
+      ? Object.fromEntries(hints.map((hint) => [hint, annotations[hint]]))
+      : undefined,
     _meta: { [CAPABILITY]: capability.name },
-  };
+  });
 }
 
 /** A schema whose root is an object, as MCP wants them. @param {unknown} schema */

@@ -8,7 +8,7 @@ import { getOwn, milliseconds } from '../../../js/common/values.js';
 import { unless } from '../../../js/common/waiting.js';
 import * as rpc from '../../rpc/src/rpc-boundary.js';
 import { RpcError, saysTimedOut } from '../../rpc/src/errors.js';
-import { CANCELLED, OUTCOME, given, recordOf } from './protocol.js';
+import { CANCELLED, OUTCOME, defined, recordOf } from './protocol.js';
 
 /** @typedef {import('../../rpc/src/peer.js').Peer} Peer */
 /** @typedef {import('../../rpc/src/incoming-request.js').IncomingRequest} IncomingRequest */
@@ -31,7 +31,7 @@ const OPTIONS = {
 /** What a result of ours says became of the work of a call that failed. @param {unknown} result @returns {Became | undefined} */
 export function becameIn(result) {
   const { outcome, report } = recordOf(getOwn(getOwn(result, '_meta'), OUTCOME));
-  return typeof outcome === 'string' ? given({ outcome, report }) : undefined;
+  return typeof outcome === 'string' ? defined({ outcome, report }) : undefined;
 }
 
 /**
@@ -41,7 +41,7 @@ export function becameIn(result) {
  */
 function cancelledError({ reason }, { result, error, outcome = 'unknown' }) {
   const failed = result !== undefined && (becameIn(result) ?? { outcome: 'failed' });
-  const became = failed || given({ outcome, report: getOwn(getOwn(error, 'data'), 'report') });
+  const became = failed || defined({ outcome, report: getOwn(getOwn(error, 'data'), 'report') });
   const message = reasonText(reason) ?? 'The call was cancelled';
   const name = saysTimedOut(reason) ? 'TimeoutError' : 'AbortError';
   const cause = error === undefined ? (result ?? reason) : RpcError.from(error);

@@ -4,7 +4,7 @@ import { warn } from '../../../js/common/development.js';
 import { getOwn } from '../../../js/common/values.js';
 import { fromBase64 } from '../../binary/src/base64.js';
 import { OPAQUE_ORIGIN, OWN_ORIGIN, allowOf, grantedOf } from './policy.js';
-import { MIME_TYPE, given, recordOf } from './protocol.js';
+import { MIME_TYPE, defined, recordOf } from './protocol.js';
 
 /** Which frame each iframe is. @type {WeakMap<HTMLIFrameElement, Frame>} */
 const owners = new WeakMap();
@@ -42,7 +42,7 @@ export class Frame {
     if (owners.has(iframe)) blank(iframe);
     this.origin = origin;
     /** What the view is granted of what its metadata asks for. */
-    this.granted = given({ csp, permissions });
+    this.granted = defined({ csp, permissions });
     /** What the sandbox is told of the view. */
     this.view = { html, csp, permissions, sandbox: own ? OWN_ORIGIN : OPAQUE_ORIGIN };
     this.#own = own;

@@ -17,7 +17,7 @@ import {
   SANDBOX,
   STATE,
   VERSION,
-  given,
+  defined,
   infoOf,
   knows,
   notification,
@@ -60,7 +60,7 @@ const ASKED = {
   'ui/message': ['onMessage', ({ content }) => content],
   'ui/update-model-context': [
     'onModelContext',
-    ({ content, structuredContent }) => given({ content, structuredContent }),
+    ({ content, structuredContent }) => defined({ content, structuredContent }),
   ],
   'ui/download-file': ['onDownloadFile', ({ contents }) => contents],
   'sampling/createMessage': ['onCreateMessage', (params) => params],
@@ -275,7 +275,7 @@ export class Host {
     listen(notification('request-teardown'), () => onRequestTeardown?.());
     listen('notifications/message', (params) => onLog?.(params));
     listen('notifications/tools/list_changed', () => {
-      for (const transport of this.#transports) void transport.refresh();
+      for (const transport of this.#transports) void transport.view.refresh();
     });
   }
 
@@ -359,7 +359,7 @@ export class Host {
     const progress = progressOf(context);
     if (typeof server === 'function') return server(method, params, { signal, progress });
     try {
-      return await server?.request(method, params, given({ signal, onProgress: progress }));
+      return await server?.request(method, params, defined({ signal, onProgress: progress }));
     } catch (error) {
       if (!saysCancelled(error, CANCELLED)) throw error;
       // A server that is not ours does not say more.
@@ -397,10 +397,10 @@ export class Host {
   get #capabilities() {
     const { server, onOpenLink, onDownloadFile, onMessage, onModelContext } = this.#options;
     const { onCreateMessage, onLog, listChanged } = this.#options;
-    const lists = server && given({ listChanged: listChanged || undefined });
-    return given({
-      serverTools: lists,
-      serverResources: lists,
+    const lists = listChanged ? { listChanged } : {};
+    const offered = {
+      serverTools: server && lists,
+      serverResources: server && lists,
       openLinks: onOpenLink && {},
       downloadFile: onDownloadFile && {},
       message: onMessage && { text: {} },
@@ -409,7 +409,8 @@ export class Host {
       logging: onLog && {},
       sandbox: this.#frame?.granted ?? {},
       experimental: { [OUTCOME]: {}, [STATE]: {} },
-    });
+    };
+    return Object.fromEntries(Object.entries(offered).filter(([, value]) => value));
   }
 
   /** A view is shown only in the ways that both sides know. @param {unknown} mode */
@@ -495,7 +496,7 @@ export class Host {
 
   /** That call was cancelled. @param {string} [reason] */
   toolCancelled(reason) {
-    this.notify(STOPPED, given({ reason }));
+    this.notify(STOPPED, defined({ reason }));
   }
 
   /** Tells the view what has changed in its context. @param {HostContext} changes */
@@ -543,9 +544,9 @@ export class Host {
       const ms = milliseconds(timeout);
       // A view that has nothing to save, or does not answer, is removed as well.
       await this.#peer
-        .request('ui/resource-teardown', given({ reason }), { timeout: ms })
+        .request('ui/resource-teardown', defined({ reason }), { timeout: ms })
         .catch(() => {});
-      await Promise.all([...this.#transports].map((transport) => transport.told()));
+      await Promise.all([...this.#transports].map(({ view }) => view.told()));
     }
     this.#leave(remove);
     await this.closed;

@@ -61,7 +61,7 @@ export const REFUSED = -32000;
 const MAX_BLOCKS = 256;
 
 /** An object without the members that are undefined. @template {object} T @param {T} members @returns {T} */
-export const given = (members) =>
+export const defined = (members) =>
   /** @type {T} */ (
     Object.fromEntries(Object.entries(members).filter(([, value]) => value !== undefined))
   );
@@ -69,7 +69,7 @@ export const given = (members) =>
 /** Who somebody is, by their own account. @param {unknown} info @returns {{ name?: string, version?: string }} */
 export const infoOf = (info) => {
   const said = (/** @type {string} */ key) => textOf(getOwn(info, key))?.slice(0, 256);
-  return given({ name: said('name'), version: said('version') });
+  return defined({ name: said('name'), version: said('version') });
 };
 
 /** What the other side says: any member may be anything. @typedef {Record<string, any>} Params */

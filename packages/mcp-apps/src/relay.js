@@ -16,19 +16,19 @@ import {
 } from '../../../js/driver/abp-boundary.js';
 import { RpcError } from '../../rpc/src/errors.js';
 import { isCancelled } from './calls.js';
-import { INVALID_PARAMS, METHOD_NOT_FOUND, recordOf } from './protocol.js';
+import { INVALID_PARAMS, METHOD_NOT_FOUND, defined, recordOf } from './protocol.js';
 import { responseOf } from './results.js';
 import { CAPABILITY } from './tools.js';
 
-/** @typedef {import('./host.js').Host} Host */
+/** @import { Call } from '../../../js/session/call.js' */
+/** @import { Host } from './host.js' */
 
 /** What agents of a host are told whose view is gone for good: trying again does not help. */
 export const GONE =
   'The view was removed: a host is for one document, so make another, and connect to that';
 
-/** Tools of one view that are read. */
+/** Tools of one view that are read, and characters of a tool's name. */
 const MAX_TOOLS = 256;
-/** Characters of a tool's name. */
 const MAX_NAME = 256;
 /** Characters of a tool's description with its schemas, and of all together, as JSON: the handshake carries no more. */
 const MAX_TOOL = 2 ** 16;
@@ -47,6 +47,8 @@ class ViewCapabilities {
   #stale = false;
   #reading = false;
   #hasBegun = false;
+  /** Tells agents what has changed. @type {(changes: object) => void} */
+  tell = () => {};
   /** Of calls that the view has answered, until their agents are told. @type {Set<Promise<void>>} */
   #telling = new Set();
 
@@ -64,19 +66,17 @@ class ViewCapabilities {
     return [...this.#known.values()].map(({ shown }) => shown);
   }
 
-  async begin() {
-    try {
-      await this.#host.ready;
-      this.#known = await this.#read();
-    } catch (error) {
-      throw this.#errorOf(error);
-    }
-    this.#hasBegun = true;
-  }
-
   /** @param {import('../../../js/app/connection.js').Connection} connection */
   attend(connection) {
-    beginBefore(connection, () => this.begin());
+    beginBefore(connection, async () => {
+      try {
+        await this.#host.ready;
+        this.#known = await this.#read();
+      } catch (error) {
+        throw this.#errorOf(error);
+      }
+      this.#hasBegun = true;
+    });
   }
 
   async #read() {
@@ -93,48 +93,41 @@ class ViewCapabilities {
     return known;
   }
 
-  /**
-   * The view says that its list has changed. However often it says so, one list is asked for at a time.
-   * @param {(changes: object) => void} tell
-   */
-  async refresh(tell) {
+  /** The view says that its list has changed. However often it says so, one list is asked for at a time. */
+  async refresh() {
     if (!this.#hasBegun) return;
     this.#stale = true;
     if (this.#reading) return;
     this.#reading = true;
     while (this.#stale && !this.#host.ended) {
       this.#stale = false;
-      const changes = await this.#changes();
-      if (changes) tell(changes);
+      const before = this.#known;
+      // If it is not told, the old list stands: calls of what is gone are refused by the view.
+      this.#known = await this.#read().catch(() => before);
+      this.#tellChanges(before, this.#known);
     }
     this.#reading = false;
   }
 
-  async #changes() {
-    const before = this.#known;
-    try {
-      this.#known = await this.#read();
-    } catch {
-      return undefined; // The old list stands; calls of what is gone are refused by the view.
-    }
-    const names = [...this.#known.keys()];
+  /** @param {Map<string, Known>} before @param {Map<string, Known>} now */
+  #tellChanges(before, now) {
+    const names = [...now.keys()];
     const added = names.filter((name) => !before.has(name));
     const changed = names.filter(
-      (name) => before.has(name) && before.get(name)?.text !== this.#known.get(name)?.text,
+      (name) => (before.get(name) ?? now.get(name))?.text !== now.get(name)?.text,
     );
-    const removed = [...before.keys()].filter((name) => !this.#known.has(name));
-    if (!added.length && !changed.length && !removed.length) return undefined;
-    const capabilities = [...added, ...changed].map((name) => this.#known.get(name)?.shown);
-    return { added, removed, changed, capabilities };
+    const removed = [...before.keys()].filter((name) => !now.has(name));
+    const capabilities = [...added, ...changed].map((name) => now.get(name)?.shown);
+    if (capabilities.length || removed.length) this.tell({ added, removed, changed, capabilities });
   }
 
-  /** @param {import('../../../js/session/call.js').Call} call */
+  /** @param {Call} call */
   rejectionFor({ name }) {
     return this.#known.has(/** @type {string} */ (name)) ? NO_ERROR : UNKNOWN_CAPABILITY;
   }
 
   /**
-   * @param {import('../../../js/session/call.js').Call} call
+   * @param {Call} call
    * @param {import('../../../js/app/registry.js').CallContext} context
    * @returns {Promise<unknown>} the protocol's response
    */
@@ -147,20 +140,21 @@ class ViewCapabilities {
       return call.endpoint.core.response(REFUSE, UNKNOWN_CAPABILITY, FATE_UNSTARTED);
     }
     /** @type {import('./calls.js').ToolOptions['onProgress']} */
-    const onProgress =
-      progressToken === undefined
-        ? undefined
-        : ({ progress: done, total, message }) =>
-            progress({ progress: done, total, status: message });
+    const onProgress = ({ progress: done, total, message }) =>
+      progress({ progress: done, total, status: message });
+    const options = { signal, ...(progressToken !== undefined && { onProgress }) };
     try {
-      return responseOf(await this.#host.callTool(known.tool, params, { signal, onProgress }));
+      return responseOf(await this.#host.callTool(known.tool, params, options));
     } catch (error) {
       const { outcome, report } = recordOf(getOwn(error, 'data'));
-      const metadata = { outcome, ...(report !== undefined && { report }) };
-      const told = outcome !== undefined && { metadata };
-      if (!isCancelled(error)) return { success: false, error: this.#errorOf(error), ...told };
-      const message = /** @type {Error} */ (error).message;
-      return { success: false, cancelled: true, error: errorObject('CANCELLED', message), ...told };
+      const cancelled = isCancelled(error) || undefined;
+      const { message } = /** @type {Error} */ (error);
+      return defined({
+        success: false,
+        cancelled,
+        error: cancelled ? errorObject('CANCELLED', message) : this.#errorOf(error),
+        metadata: outcome === undefined ? undefined : defined({ outcome, report }),
+      });
     } finally {
       const returned = returnOf(call);
       this.#telling.add(returned);
@@ -168,7 +162,7 @@ class ViewCapabilities {
     }
   }
 
-  /** Resolves when what the view has answered by now is told. */
+  /** Resolves when agents are told what the view has answered by now. */
   async told() {
     await Promise.all(this.#telling);
   }
@@ -186,24 +180,14 @@ class ViewCapabilities {
   }
 }
 
+/** The way of an agent to the tools of one view. */
 export class ViewTransport extends RelayTransport {
-  #view;
-
   /** @param {Host} host @param {() => void} release called when it has ended */
   constructor(host, release) {
     const view = new ViewCapabilities(host);
     super(view, release);
-    this.#view = view;
-  }
-
-  /** The view says that its list has changed. */
-  refresh() {
-    return this.#view.refresh((changes) => this.changed(changes));
-  }
-
-  /** Resolves when the agent is told what the view has answered by now. */
-  told() {
-    return this.#view.told();
+    this.view = view;
+    view.tell = (changes) => this.changed(changes);
   }
 }
 

@@ -7,7 +7,7 @@ import { readError } from '../../automation/src/read-error.js';
 import { withBase64 } from '../../binary/src/binary.js';
 import { plainJson } from '../../automation/src/plain-json.js';
 import { becameIn } from './calls.js';
-import { OUTCOME, recordOf, textsOf } from './protocol.js';
+import { OUTCOME, defined, recordOf, textsOf } from './protocol.js';
 
 /** @typedef {import('../../../js/wire/messages.js').Response} Response */
 /** One of MCP's blocks of content. @typedef {{ type: string, [member: string]: unknown }} Block */
@@ -49,7 +49,7 @@ const failure = (error, { outcome, report } = {}) => ({
   isError: true,
   content: [{ type: 'text', text: `${error.code}: ${error.message}` }],
   structuredContent: { error },
-  ...(outcome && { _meta: { [OUTCOME]: { outcome, ...(report !== undefined && { report }) } } }),
+  ...(outcome && { _meta: { [OUTCOME]: defined({ outcome, report }) } }),
 });
 
 /**

@@ -1,6 +1,6 @@
 /** Helpers for a server of MCP whose tools have views: what `registerTool` and `registerResource` of its SDK are given. */
 import { AbpError } from '../../../js/common/errors.js';
-import { MIME_TYPE } from './protocol.js';
+import { MIME_TYPE, defined } from './protocol.js';
 
 /** The metadata of a tool's view as hosts of before 2026 read it. */
 const OLD_KEY = 'ui/resourceUri';
@@ -48,9 +48,8 @@ export function registerAppTool(
 export function registerAppResource(server, name, uri, { html, ...given }) {
   requireViewUri(uri);
   const { csp, permissions, prefersBorder, domain, _meta, ...config } = given;
-  const ui = { csp, permissions, prefersBorder, domain };
-  const told = Object.fromEntries(Object.entries(ui).filter(([, value]) => value !== undefined));
-  const described = { ...config, mimeType: MIME_TYPE, _meta: { ..._meta, ui: told } };
+  const ui = defined({ csp, permissions, prefersBorder, domain });
+  const described = { ...config, mimeType: MIME_TYPE, _meta: { ..._meta, ui } };
   return server.registerResource(name, uri, described, async () => {
     const text = typeof html === 'function' ? await html() : html;
     return { contents: [{ uri, mimeType: MIME_TYPE, text, _meta: described._meta }] };

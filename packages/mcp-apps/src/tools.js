@@ -8,7 +8,7 @@ import { getOwn, isRecord } from '../../../js/common/values.js';
 import { whenAborted } from '../../../js/common/waiting.js';
 import { LIST_CHANGED } from '../../../js/wire/messages.js';
 import { ViewToolNames } from './names.js';
-import { given } from './protocol.js';
+import { defined } from './protocol.js';
 import { toolResult } from './results.js';
 
 /** @import { Exposed } from '../../../js/app/expose.js' */
@@ -193,7 +193,7 @@ function toolOf(capability, name) {
     capability.experimental && 'Experimental.',
   ];
   const hints = HINTS.filter((hint) => typeof annotations[hint] === 'boolean');
-  return given({
+  return defined({
     name,
     title: capability.name,
     description: notes.filter(Boolean).join('\n'),

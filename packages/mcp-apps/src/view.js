@@ -13,7 +13,7 @@ import {
   OUTCOME,
   STATE,
   VERSION,
-  given,
+  defined,
   infoOf,
   knows,
   notification,
@@ -198,9 +198,9 @@ export class View {
     const params = {
       protocolVersion: VERSION,
       appInfo: { name: app.name, version: app.version },
-      appCapabilities: given({
-        tools: tools && { listChanged: true },
-        availableDisplayModes: displayModes,
+      appCapabilities: defined({
+        tools: tools ? { listChanged: true } : undefined,
+        availableDisplayModes: displayModes ?? undefined,
         experimental: { [OUTCOME]: {} },
       }),
     };

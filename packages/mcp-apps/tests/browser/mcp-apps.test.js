@@ -767,7 +767,7 @@ describe('a hostile host', () => {
         name: 'steps',
         _meta: { progressToken: { a: 1 }, 'abp-bridge/outcome': { a: 1 } },
       }),
-      request('e', 'abp-bridge/outcome', { call: '__proto__' }),
+      request('e', 'abp-bridge/outcome', { id: '__proto__' }),
       request('f', 'tools/list', { cursor: 5 }),
       request('g', 'tools/call', { name: 'text_echo', arguments: { text: 'fine' } }),
     );
@@ -775,7 +775,7 @@ describe('a hostile host', () => {
     const got = await page.evaluate(() => window.got);
     const result = (id) => got.find((message) => message.id === id).result;
     for (const id of ['a', 'b', 'c']) assert.equal(result(id).isError, true, id);
-    assert.deepEqual(result('e'), {});
+    assert.deepEqual(result('e'), { outcome: 'unknown' });
     assert.deepEqual(result('g').structuredContent, { text: 'fine' });
     assert.ok(result('f').tools.every(({ name }) => /^\w{1,64}$/.test(name)));
     assert.equal(Object.keys((await view('about')).value.context).length, 256);

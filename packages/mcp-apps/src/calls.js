@@ -11,7 +11,7 @@ import { RpcError, saysTimedOut } from '../../rpc/src/errors.js';
 import { CANCELLED, OUTCOME, defined, recordOf } from './protocol.js';
 
 /** @typedef {import('../../rpc/src/peer.js').Peer} Peer */
-/** @typedef {import('../../rpc/src/incoming-request.js').IncomingRequest} IncomingRequest */
+/** @typedef {import('../../rpc/src/received-call.js').ReceivedCall} IncomingRequest */
 
 /**
  * @typedef {object} ToolOptions How a tool is called.

@@ -18,8 +18,8 @@ export { createPeer } from './peer.js';
  * @typedef {import('./dialects.js').Progress} Progress
  * @typedef {import('./dialects.js').Reported} Reported
  * @typedef {import('./task-progress.js').TaskWords} TaskWords
- * @typedef {import('./incoming-request.js').Handler} Handler
- * @typedef {import('./incoming-request.js').IncomingRequest} IncomingRequest
+ * @typedef {import('./received-call.js').Handler} Handler
+ * @typedef {import('./received-call.js').ReceivedCall} IncomingRequest
  * @typedef {import('./peer.js').Peer} Peer
  * @typedef {import('./peer.js').PeerOptions} PeerOptions
  * @typedef {import('./peer.js').RequestOptions} RequestOptions

@@ -99,7 +99,7 @@ const OPTIONS = {
  * @property {Record<string, unknown>} capabilities
  */
 
-/** @typedef {import('./incoming-request.js').IncomingRequest} IncomingRequest */
+/** @typedef {import('./received-call.js').ReceivedCall} IncomingRequest */
 /** @typedef {(params: any, context: IncomingRequest, caller: McpCaller) => unknown} McpHandler Answers a request. */
 
 /**

@@ -11,7 +11,7 @@ const ANSWERS = ['id', 'result', 'error'];
  * Reads a message. Returns what it says, or an error if it is not a message. Throws if a getter throws.
  * @param {unknown} received
  * @param {boolean} unversioned whether `jsonrpc` may be missing
- * @returns {rpc.RpcError | { id: unknown, method: string, params: unknown, answer?: import('./pending-request.js').Answer }}
+ * @returns {rpc.RpcError | { id: unknown, method: string, params: unknown, answer?: import('./made-call.js').Answer }}
  */
 export function readMessage(received, unversioned) {
   if (Array.isArray(received)) return rpc.RPC_BATCH;

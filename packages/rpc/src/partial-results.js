@@ -12,7 +12,7 @@ export class PartialResults {
 
   /**
    * @param {import('./peer.js').Peer} peer
-   * @param {import('./incoming-request.js').IncomingRequest} request
+   * @param {import('./received-call.js').ReceivedCall} request
    * @param {unknown} source what its handler returned
    */
   constructor(peer, request, source) {

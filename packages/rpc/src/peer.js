@@ -1,6 +1,6 @@
 /**
  * One side of a JSON-RPC connection: reads what comes in, gives it to the core, and sends what the core's actions say.
- * The machine (js/driver/machine.js) drives the core; nothing here decides what happens to a request.
+ * The machine (js/driver/machine.js) drives the core; nothing here decides what happens to a call.
  */
 import { inAnotherTurn } from '../../../js/common/breathe.js';
 import * as abp from '../../../js/driver/abp-boundary.js';
@@ -13,9 +13,9 @@ import { PeerCore, ready } from './rpc-core.js';
 import { Batch, MAX_BATCH } from './batch.js';
 import { DIALECTS, tokenOf } from './dialects.js';
 import { RpcError, toErrorObject } from './errors.js';
-import { IncomingRequest } from './incoming-request.js';
 import { canHoldToken, message, readMessage } from './message.js';
-import { PendingRequest } from './pending-request.js';
+import { MadeCall } from './made-call.js';
+import { ReceivedCall } from './received-call.js';
 import {
   mistyped,
   requireOf,
@@ -30,7 +30,7 @@ import { TaskProgress } from './task-progress.js';
  * @typedef {object} PeerOptions What `createPeer` may be given.
  * @property {'acp' | 'lsp' | 'mcp'} dialect whose way of cancelling is spoken
  * @property {import('./rpc-core.js').Limits} [limits] of requests that may be pending and how long messages may be
- * @property {import('./incoming-request.js').Handler} [onRequest] answers requests for which there is no handler; the same as
+ * @property {Handler} [onRequest] answers requests for which there is no handler; the same as
  *   `handle('*', …)`
  * @property {(params: any, context: { method: string }) => void} [onNotification] takes notifications for which there
  *   is no handler; the same as `onNotification('*', …)`
@@ -60,13 +60,16 @@ import { TaskProgress } from './task-progress.js';
  * @property {(told: { method: string, params: any }) => void} [onTagged] takes the notifications of a subscription (MCP),
  *   in place of other listeners
  * @property {boolean} [wait] whether a cancelled request waits for its answer (true; MCP: false)
- * @property {(id: number) => Promise<import('./pending-request.js').Answer>} [onCancelled] for MCP, where nobody answers what was
+ * @property {(id: number) => Promise<Answer>} [onCancelled] for MCP, where nobody answers what was
  *   cancelled: called with the request's id once the cancel is sent. Resolves with the answer, if the other side tells it (see
  *   {@link Peer.became}); with `wait`, that is waited for until the grace period is over
  * @property {Transferable[]} [transfer] what of the params is moved instead of copied, where the transport can
  */
 
 /** @import { AbpError } from '../../../js/common/errors.js' */
+/** @import { Answer } from './made-call.js' */
+/** @import { Handler } from './received-call.js' */
+/** @import { Kind, Reported } from './dialects.js' */
 
 /** @typedef {{ id: number, reason: string | undefined }} Cancel that is to be sent */
 
@@ -78,7 +81,7 @@ import { TaskProgress } from './task-progress.js';
 /**
  * Answers may have arrived while the thread was busy. Event loops run timers first, so what is due waits until they have
  * been read.
- * @extends {Machine<PeerCore, PendingRequest, IncomingRequest, Cancel | false, rpc.RpcError>}
+ * @extends {Machine<PeerCore, MadeCall, ReceivedCall, Cancel | false, rpc.RpcError>}
  */
 class PeerDriver extends Machine {
   /** @override @param {number} now ms */
@@ -115,9 +118,6 @@ const REQUEST_OPTIONS = {
   timeout: 'a number', transfer: 'an object', wait: 'a boolean',
 };
 
-/** Of a stream: its request looks at the others. */
-const SIGNAL = { signal: 'an AbortSignal' };
-
 /** The name of what a request belongs to, in its params or in those of what stops it. @param {unknown} params @param {string | undefined} key */
 const nameIn = (params, key) =>
   key ? safely(() => tokenOf(getOwn(params, key)), undefined) : undefined;
@@ -128,7 +128,7 @@ export class Peer {
   #machine;
   /** Work that waits until the core is loaded. @type {(() => void)[]} */
   #early = [];
-  /** @type {Map<string, import('./incoming-request.js').Handler>} */
+  /** @type {Map<string, Handler>} */
   #handlers = new Map();
   /** @type {Map<string, (params: unknown, context: { method: string }) => void>} */
   #listeners = new Map();
@@ -161,14 +161,10 @@ export class Peer {
   envelope = undefined;
   /** Whether what the handlers of cancelled requests have answered is kept, for {@link Peer.became}. */
   keepsUnsent = false;
-  /** That, by the ids of the requests, the oldest first. @type {Map<unknown, IncomingRequest>} */
+  /** That, by the ids of the requests, the oldest first. @type {Map<unknown, ReceivedCall>} */
   #unsent = new Map();
 
-  /**
-   * Use {@link createPeer}.
-   * @param {import('../../../js/transports/transport.js').Transport} transport
-   * @param {PeerOptions} options
-   */
+  /** Use {@link createPeer}. @param {import('../../../js/transports/transport.js').Transport} transport @param {PeerOptions} options */
   constructor(transport, options) {
     const { dialect, limits = {}, onRequest, onNotification, start = true, trace } = options ?? {};
     requireOf('createPeer', 'transport', 'an object', transport);
@@ -178,7 +174,6 @@ export class Peer {
     requireOptions('createPeer', options, OPTIONS);
     this.#transport = transport;
     this.dialect = DIALECTS[dialect];
-    this.cancelledCode = 0;
     this.#trace = trace;
     const { tasks } = this.dialect;
     if (tasks) this.#tasks = new TaskProgress(tasks, (task) => this.#stopTask(tasks.cancel, task));
@@ -196,7 +191,6 @@ export class Peer {
     if (start) this.start();
     const open = () => {
       this.#machine = new PeerDriver(new PeerCore(this.dialect.number, limits), this.#acts());
-      this.cancelledCode = this.errorObject(rpc.RPC_CANCELLED).code;
       // Work that they cause is queued behind them.
       for (const act of this.#early) invokeReportingErrors(act);
       this.#early = [];
@@ -225,7 +219,7 @@ export class Peer {
   /**
    * Answers the requests of a method; `'*'` those that no other handler answers. A second handler replaces the first.
    * @param {string} method
-   * @param {import('./incoming-request.js').Handler} handler
+   * @param {Handler} handler
    */
   handle(method, handler) {
     this.#register(this.#handlers, method, handler);
@@ -255,12 +249,7 @@ export class Peer {
     return this;
   }
 
-  /**
-   * @template {Function} F
-   * @param {Map<string, F>} handlers
-   * @param {string} method
-   * @param {F} handler
-   */
+  /** @template {Function} F @param {Map<string, F>} handlers @param {string} method @param {F} handler */
   #register(handlers, method, handler) {
     if (typeof method !== 'string' || typeof handler !== 'function') {
       throw mistyped('a peer', 'a handler', 'a function, registered under the name of a method');
@@ -290,7 +279,8 @@ export class Peer {
    */
   stream(method, params, options = {}) {
     requireOf('stream', 'options', 'an object', options);
-    requireOptions('stream', options, SIGNAL, true);
+    // Its request looks at the others.
+    requireOptions('stream', options, { signal: 'an AbortSignal' }, true);
     return new RequestStream(
       (own) => this.request(method, params, { ...options, ...own }),
       options,
@@ -298,8 +288,9 @@ export class Peer {
   }
 
   /**
-   * Makes a request on behalf of one that was received.
-   * @param {abp.Handle} parent its handle, or 0
+   * Makes a request on behalf of a call that was received.
+   * @internal
+   * @param {abp.Handle} parent that call, or 0
    * @param {string} method
    * @param {unknown} params
    * @param {RequestOptions} options
@@ -316,49 +307,41 @@ export class Peer {
       if (asks && params !== undefined && !canHoldToken(params)) {
         throw mistyped('request', 'params', 'an object, to ask for progress');
       }
-      const pending = new PendingRequest(this, resolve, reject, method, params, options);
-      this.#whenReady(() => this.#request(pending, parent));
+      const call = new MadeCall(this, resolve, reject, method, params, options);
+      this.#whenReady(() => this.#request(call, parent));
     });
   }
 
-  /**
-   * @param {PendingRequest} pending
-   * @param {abp.Handle} parent
-   */
-  #request(pending, parent) {
-    const { method, options } = pending;
-    const { signal, timeout, maxTotalTimeout, resetTimeoutOnProgress, wait } = options;
+  /** @param {MadeCall} call @param {abp.Handle} parent */
+  #request(call, parent) {
+    const { method, options } = call;
+    const { signal, resetTimeoutOnProgress, wait } = options;
     const reports =
       (options.onProgress || options.onPartialResult || options.onTagged) && this.dialect.progress;
-    if (signal?.aborted) return pending.fail(pending.cancelled());
-    if (this.#over || this.#closing) return pending.fail(this.closedError(abp.FATE_UNSTARTED));
+    if (signal?.aborted) return call.fail(call.cancelled());
+    if (this.#over || this.#closing) return call.fail(this.closedError(abp.FATE_UNSTARTED));
     const { machine } = this;
-    const ms = milliseconds(timeout);
-    const longest = milliseconds(maxTotalTimeout);
+    const { handshake, subscription } = machine.core;
+    const ms = milliseconds(options.timeout);
+    const longest = milliseconds(options.maxTotalTimeout);
     const flags =
       (options.onInputRequired ? rpc.ROUNDS : 0) |
       (resetTimeoutOnProgress ? rpc.RESETS : 0) |
       (wait === undefined ? 0 : wait ? rpc.WAITS : rpc.LEAVES) |
-      (method === machine.core.handshake ? rpc.HANDSHAKE : 0) |
-      (method === machine.core.subscription ? rpc.SUBSCRIPTION : 0) |
+      (method === handshake ? rpc.HANDSHAKE : 0) |
+      (method === subscription ? rpc.SUBSCRIPTION : 0) |
       (reports ? rpc.REPORTS : 0);
     this.#tellTime();
-    onAbort(signal, pending);
-    const status = machine.feed((x, peer) => x.request(peer, ms, longest, flags, parent), pending);
-    if (status < 0) pending.fail(this.#refusal(status, pending));
-  }
-
-  /**
-   * The error of a request that the core does not take.
-   * @param {abp.Status} status
-   * @param {PendingRequest} pending
-   */
-  #refusal(status, pending) {
-    const data = { outcome: abp.FATES[abp.FATE_UNSTARTED] };
-    if (status === abp.E_LIMIT) return this.error(rpc.RPC_BUSY, { data });
-    if (status !== abp.E_STATE) return this.error(rpc.RPC_INTERNAL, { data });
-    // That on whose behalf it is made has ended, or is ending.
-    return this.isClosed ? this.closedError(abp.FATE_UNSTARTED) : pending.cancelled();
+    onAbort(signal, call);
+    const status = machine.feed((x, peer) => x.request(peer, ms, longest, flags, parent), call);
+    if (status >= 0) return;
+    if (status !== abp.E_STATE) {
+      const data = { outcome: abp.FATES[abp.FATE_UNSTARTED] };
+      const code = status === abp.E_LIMIT ? rpc.RPC_BUSY : rpc.RPC_INTERNAL;
+      return call.fail(this.error(code, { data }));
+    }
+    // Or that on whose behalf it is made has ended, or is ending.
+    call.fail(this.isClosed ? this.closedError(abp.FATE_UNSTARTED) : call.cancelled());
   }
 
   /**
@@ -385,7 +368,7 @@ export class Peer {
 
   /** A program may stop by itself what belongs to a name, or say that a task has ended. @param {string} method @param {unknown} params */
   #notified(method, params) {
-    safely(() => this.#tasks?.noticed(params), undefined);
+    this.#tasks?.noticed(params);
     const { stop } = this.#machine?.core ?? {};
     if (method === stop?.method) this.#withdraw(nameIn(params, stop?.key));
   }
@@ -402,9 +385,7 @@ export class Peer {
       this.#transport.close();
       this.#transport = { post() {}, onMessage() {}, close() {} };
     }
-    this.#whenReady(() =>
-      this.#end('self', undefined, (machine) => machine.feed((x, peer) => x.close(peer))),
-    );
+    this.#whenReady(() => this.#end('self', undefined, 'close'));
   }
 
   /** Counts of what is pending and what was dropped, for debugging. @returns {Record<string, number>} */
@@ -425,8 +406,8 @@ export class Peer {
     const fate = core.became(id) || abp.FATE_UNKNOWN;
     if (fate === abp.FATE_RUNNING && settled) {
       const { call } = core;
-      const [request] = this.#incomings(({ handle }) => handle === call);
-      await request?.settling;
+      const [running] = this.#incomings(({ handle }) => handle === call);
+      await running?.settling;
       return this.became(id);
     }
     const unsent = this.#unsent.get(id)?.unsent(fate);
@@ -434,18 +415,14 @@ export class Peer {
     return { ...unsent, outcome: told ?? abp.FATES[fate] };
   }
 
-  /**
-   * Keeps what was answered to a request that is cancelled, until the core forgets that.
-   * @internal
-   * @param {IncomingRequest} request
-   */
-  keep(request) {
+  /** Keeps what was answered to a call that is cancelled, until the core forgets that. @internal @param {ReceivedCall} call */
+  keep(call) {
     if (!this.keepsUnsent || this.machine.failed) return;
     for (const id of this.#unsent.keys()) {
       if (this.machine.core.became(id)) break;
       this.#unsent.delete(id);
     }
-    this.#unsent.set(request.id, request);
+    this.#unsent.set(call.id, call);
   }
 
   // --- In ------------------------------------------------------------------------------------------
@@ -455,8 +432,15 @@ export class Peer {
     if (this.#over) return;
     this.#tellTime();
     this.#traced('received', received);
-    if (Array.isArray(received) && this.#takesBatches(received.length)) this.#readBatch(received);
-    else this.#dispatch(received);
+    const { batchVersion } = this.machine.core;
+    const takesBatches = batchVersion !== undefined && this.protocolVersion === batchVersion;
+    if (!takesBatches || !Array.isArray(received)) return this.#dispatch(received);
+    if (!received.length || received.length > MAX_BATCH) return this.#dispatch(received);
+    const batch = new Batch((answers) => this.#over || this.#post(answers));
+    this.#batch = batch;
+    for (const message of received) this.#dispatch(message);
+    this.#batch = undefined;
+    batch.read();
   }
 
   /**
@@ -467,32 +451,14 @@ export class Peer {
     this.machine.feed((x, peer) => x.now(peer, performance.now()));
   }
 
-  /** @param {number} length */
-  #takesBatches(length) {
-    const { batchVersion } = this.machine.core;
-    if (this.protocolVersion === undefined || this.protocolVersion !== batchVersion) return false;
-    return length > 0 && length <= MAX_BATCH;
-  }
-
-  /** @param {unknown[]} messages */
-  #readBatch(messages) {
-    const batch = new Batch((answers) => this.#over || this.#post(answers));
-    this.#batch = batch;
-    for (const message of messages) this.#dispatch(message);
-    this.#batch = undefined;
-    batch.read();
-  }
-
   /** @param {unknown} received */
   #dispatch(received) {
     if (this.#over) return;
     this.#received = { message: received };
     // A getter or a proxy may throw: then it is not a message.
     const { unversioned } = this.machine.core;
-    const read = safely(() => readMessage(received, unversioned), undefined);
-    if (typeof read !== 'object') {
-      return this.#malformed(read ?? rpc.RPC_INVALID_REQUEST);
-    }
+    const read = safely(() => readMessage(received, unversioned), rpc.RPC_INVALID_REQUEST);
+    if (typeof read !== 'object') return this.#malformed(read);
     const { id, method, params, answer } = read;
     if (answer) this.#response(id, answer);
     else if (id === undefined) this.#notification(method, params);
@@ -506,7 +472,7 @@ export class Peer {
     this.machine.feed((x, peer) => x.malformed(peer, fault));
   }
 
-  /** @param {unknown} id @param {import('./pending-request.js').Answer} answer */
+  /** @param {unknown} id @param {Answer} answer */
   #response(id, answer) {
     const { core } = this.machine;
     const result = getOwn(answer, 'result');
@@ -523,30 +489,24 @@ export class Peer {
     );
   }
 
-  /**
-   * @param {unknown} id
-   * @param {string} method
-   * @param {unknown} params
-   */
+  /** @param {unknown} id @param {string} method @param {unknown} params */
   #incoming(id, method, params) {
     const { core } = this.machine;
     const handler = this.#handlerOf(method, params);
     const fault = handler ? rpc.RPC_NO_ERROR : rpc.RPC_METHOD_NOT_FOUND;
     const flags = method === core.subscription ? rpc.SUBSCRIPTION : 0;
-    const request = new IncomingRequest(this, handler, id, method, params);
-    request.name = nameIn(params, core.stop.member);
-    request.batch = this.#batch;
-    request.batch?.opened(request);
+    const call = new ReceivedCall(this, handler, id, method, params);
+    call.name = nameIn(params, core.stop.member);
+    call.batch = this.#batch;
+    call.batch?.opened(call);
     this.#unsent.delete(id);
     this.machine.feed(
       (x, peer) => x.received(peer, core.idType(id), core.writeIdValue(id), fault, flags),
-      request,
+      call,
     );
-    if (!request.handle) request.batch?.ended(request);
+    if (!call.handle) call.batch?.ended(call);
     // Its own handler answers; the work on the task is stopped by its signal.
-    else if (method === this.dialect.tasks?.cancel) {
-      safely(() => this.#tasks?.stopped(params), undefined);
-    }
+    else if (method === this.dialect.tasks?.cancel) this.#tasks?.stopped(params);
   }
 
   /** @param {string} method @param {string} taskId */
@@ -556,11 +516,7 @@ export class Peer {
     this.request(method, params, { timeout: STOP_TASK_TIMEOUT }).catch(() => {});
   }
 
-  /**
-   * @param {string} method
-   * @param {unknown} params
-   * @returns {import('./incoming-request.js').Handler | undefined}
-   */
+  /** @param {string} method @param {unknown} params @returns {Handler | undefined} */
   #handlerOf(method, params) {
     // The dialect's cancel is a notification: as a request it is unknown, whatever handlers there are.
     if (method === this.machine.core.cancelMethod) return undefined;
@@ -571,10 +527,7 @@ export class Peer {
     );
   }
 
-  /**
-   * @param {string} method
-   * @param {unknown} params
-   */
+  /** @param {string} method @param {unknown} params */
   #notification(method, params) {
     const { core } = this.machine;
     const { progress } = this.dialect;
@@ -582,7 +535,7 @@ export class Peer {
       const id = safely(() => getOwn(params, core.cancelKey), undefined);
       const reason = safely(() => getOwn(params, 'reason'), null);
       const message = typeof reason === 'string' ? reason : 'The other side ended it';
-      const error = { code: this.cancelledCode, message };
+      const error = { code: core.cancelledCode, message };
       this.machine.feed(() => core.cancelReceived(id, reason), { error });
       return;
     }
@@ -590,7 +543,7 @@ export class Peer {
     if (method === progress?.method) {
       if (this.#progressed(() => progress.read(params))) return;
     } else if (this.#progressed(() => this.dialect.tagged?.(method, params))) return;
-    safely(() => this.#tasks?.noticed(params), undefined);
+    this.#tasks?.noticed(params);
     invokeReportingErrors(this.#listeners.get(method) ?? this.#listeners.get(ANY), params, {
       method,
     });
@@ -599,42 +552,36 @@ export class Peer {
   /** The other side stops what belongs to a name. @param {unknown} name */
   #stop(name) {
     const { requests } = this.machine.core.stop;
-    const belongs = (/** @type {IncomingRequest} */ request) =>
-      request.names?.has(name) ||
-      (request.name === name && (requests ?? request.method) === request.method);
-    if (name === undefined) return;
-    for (const { handle } of this.#incomings(belongs)) {
-      this.machine.feed((x, peer) => x.stop_received(peer, handle));
-    }
+    this.#tellNamed('stop_received', name, (call) =>
+      Boolean(
+        call.names?.has(name) || (call.name === name && (requests ?? call.method) === call.method),
+      ),
+    );
   }
 
   /** This side has said so: what the other side then wants answered is answered. @param {unknown} name */
   #withdraw(name) {
     const { withdraws } = this.machine.core.stop;
-    if (name === undefined || !withdraws) return;
-    const belongs = (/** @type {IncomingRequest} */ request) =>
-      request.name === name && request.method === withdraws;
-    for (const { handle } of this.#incomings(belongs)) {
-      this.machine.feed((x, peer) => x.withdraw(peer, handle));
-    }
+    this.#tellNamed('withdraw', name, (call) => call.name === name && call.method === withdraws);
   }
 
-  /**
-   * A request that is made on behalf of another may give that a name.
-   * @internal
-   * @param {IncomingRequest} request
-   * @param {string} method of the request that is made
-   * @param {unknown} params
-   */
-  nameFor(request, method, params) {
+  /** @param {'stop_received' | 'withdraw'} input @param {unknown} name @param {(call: ReceivedCall) => boolean} belongs */
+  #tellNamed(input, name, belongs) {
+    if (name === undefined) return;
+    for (const { handle } of this.#incomings(belongs))
+      this.machine.feed((x, peer) => x[input](peer, handle));
+  }
+
+  /** A call that is made on behalf of another may give that a name. @internal @param {ReceivedCall} call @param {string} method of the call that is made @param {unknown} params */
+  nameFor(call, method, params) {
     const { creates, key } = this.machine.core.stop;
-    if (method === creates) (request.names ??= new Set()).add(nameIn(params, key));
+    if (method === creates) (call.names ??= new Set()).add(nameIn(params, key));
   }
 
   /**
    * Progress has arrived, or what a subscription is told. Returns whether it belongs to a request made here, which may
    * have ended.
-   * @param {() => import('./dialects.js').Reported | undefined} read
+   * @param {() => Reported | undefined} read
    */
   #progressed(read) {
     const { machine } = this;
@@ -666,44 +613,35 @@ export class Peer {
     this.machine.cancel(call, reason);
   }
 
-  /**
-   * The other side needs something before it can answer a request.
-   * @param {PendingRequest} pending
-   * @param {unknown} result that says so
-   */
-  async #gatherInput(pending, result) {
+  /** The other side needs something before it can answer a call. @param {MadeCall} call @param {unknown} result that says so */
+  async #gatherInput(call, result) {
     const { machine } = this;
-    const { handle, options } = pending;
+    const { handle, options } = call;
     try {
-      pending.params = await options.onInputRequired?.(result);
+      call.params = await options.onInputRequired?.(result);
     } catch (thrown) {
       return machine.sendFailed(handle, { thrown });
     }
-    const status = machine.feed((x, peer) => x.retry(peer, handle), pending);
+    const status = machine.feed((x, peer) => x.retry(peer, handle), call);
     if (status === abp.E_MEMORY)
       machine.sendFailed(handle, { error: this.errorObject(rpc.RPC_INTERNAL) });
   }
 
-  /**
-   * @internal
-   * @param {IncomingRequest} request
-   * @param {import('./dialects.js').Kind} kind
-   * @param {unknown} info
-   */
-  progress(request, kind, info) {
+  /** @internal @param {ReceivedCall} call @param {Kind} kind @param {unknown} info */
+  progress(call, kind, info) {
     const { progress } = this.dialect;
-    const token = progress?.wanted(request.params, kind);
+    const token = progress?.wanted(call.params, kind);
     const { failed, core } = this.machine;
     if (failed || this.#over || !progress || token === undefined) return;
-    if (request.goesOn ? request.aborted : !core.isRunning(request.handle)) return;
-    const params = progress.write(token, info, request);
+    if (call.goesOn ? call.aborted : !core.isRunning(call.handle)) return;
+    const params = progress.write(token, info, call);
     if (params === undefined) return;
     const report = message({ method: progress.method, params });
     // A part of the result must not be dropped: it is not sent again.
     this.#send(report, undefined, kind === 'onProgress' ? 'droppable' : undefined);
   }
 
-  /** Whether the caller of a request takes its result in parts. @param {IncomingRequest} request */
+  /** Whether the caller of a request takes its result in parts. @param {ReceivedCall} request */
   wantsParts({ params }) {
     return this.dialect.progress?.wanted(params, 'onPartialResult') !== undefined;
   }
@@ -713,22 +651,14 @@ export class Peer {
     return this.#transport.room?.();
   }
 
-  /**
-   * A request was answered. Returns the result.
-   * @param {PendingRequest} pending
-   * @param {unknown} result
-   */
-  answered(pending, result) {
-    safely(() => this.#tasks?.answered(pending, result), undefined);
-    this.#agreed(pending.method, result);
+  /** A call was answered. Returns the result. @internal @param {MadeCall} call @param {unknown} result */
+  answered(call, result) {
+    this.#tasks?.answered(call, result);
+    this.#agreed(call.method, result);
     return result;
   }
 
-  /**
-   * The handshake, whoever made it, says which version is spoken.
-   * @param {string} method
-   * @param {unknown} result
-   */
+  /** The handshake, whoever made it, says which version is spoken. @param {string} method @param {unknown} result */
   #agreed(method, result) {
     if (method !== this.machine.core.handshake) return;
     const version = safely(() => getOwn(result, 'protocolVersion'), undefined);
@@ -740,41 +670,25 @@ export class Peer {
     return this.machine.failed || this.machine.core.isClosed;
   }
 
-  /**
-   * The requests of a method that were received and whose handlers work, unless they were asked to stop.
-   * @param {string} method
-   * @returns {IncomingRequest[]}
-   */
+  /** The calls of a method that were received and whose handlers work, unless they were asked to stop. @param {string} method */
   running(method) {
     return this.#incomings(
-      (request) => request.method === method && this.machine.core.isRunning(request.handle),
+      (call) => call.method === method && this.machine.core.isRunning(call.handle),
     );
   }
 
-  /**
-   * The requests that were received, have not ended, and match.
-   * @param {(request: IncomingRequest) => unknown} matches
-   * @returns {IncomingRequest[]}
-   */
+  /** The calls that were received, have not ended, and match. @param {(call: ReceivedCall) => boolean} matches */
   #incomings(matches) {
-    /** @type {IncomingRequest[]} */
+    /** @type {ReceivedCall[]} */
     const found = [];
-    if (!this.#machine || this.#machine.failed) return found;
-    this.#machine.find((record) => {
-      if (record instanceof IncomingRequest && matches(record)) found.push(record);
-    });
+    if (this.#machine && !this.#machine.failed)
+      this.#machine.find((call) => {
+        if (call instanceof ReceivedCall && matches(call)) found.push(call);
+      });
     return found;
   }
 
-  /** Whether a request that was received may still be answered. @param {abp.Handle} handle */
-  isPending(handle) {
-    return !this.machine.failed && this.machine.core.isPending(handle);
-  }
-
-  /**
-   * The error of requests after the end.
-   * @param {abp.Fate} [fate] what became of the request that is told of it
-   */
+  /** The error of calls after the end. @param {abp.Fate} [fate] what became of the call that is told of it */
   closedError(fate) {
     const { data, cause } = this.ended ?? { data: { closedBy: 'self' }, cause: undefined };
     const told = fate && isRecord(data) && { ...data, outcome: abp.FATES[fate] };
@@ -800,7 +714,7 @@ export class Peer {
 
   // --- What the core's actions do --------------------------------------------------------------------
 
-  /** @returns {import('../../../js/driver/machine.js').Acts<PendingRequest, IncomingRequest, Cancel | false, rpc.RpcError>} */
+  /** @returns {import('../../../js/driver/machine.js').Acts<MadeCall, ReceivedCall, Cancel | false, rpc.RpcError>} */
   #acts() {
     return {
       read: (action, call) =>
@@ -811,10 +725,7 @@ export class Peer {
       sendRequest: (pending) => this.#sendRequest(pending),
       send: (_message, pending, cancel) => cancel && this.#sendCancel(cancel, pending),
       refuse: (fault, request) => this.#refuse(fault, request),
-      report: (
-        pending,
-        /** @type {import('./dialects.js').Reported | { result: unknown }} */ what,
-      ) => {
+      report: (pending, /** @type {Reported | { result: unknown }} */ what) => {
         if ('kind' in what) invokeReportingErrors(pending.options[what.kind], what.info);
         else void this.#gatherInput(pending, what.result);
       },
@@ -824,7 +735,7 @@ export class Peer {
         this.#traced(DROPPED[counter]);
         const { message: late } = this.#received;
         if (counter === abp.LATE)
-          safely(() => this.#tasks?.late(getOwn(late, 'result')), undefined);
+          this.#tasks?.late(safely(() => getOwn(late, 'result'), undefined));
       },
       queued: () => this.#startSoon(),
       failed: (records) => {
@@ -835,22 +746,20 @@ export class Peer {
     };
   }
 
-  /**
-   * @param {rpc.RpcError} fault
-   * @param {IncomingRequest | undefined} request
-   */
-  #refuse(fault, request) {
+  /** @param {rpc.RpcError} fault @param {ReceivedCall | undefined} call */
+  #refuse(fault, call) {
     const error = {
       ...this.errorObject(fault),
       // For want of memory, as the other side would be told by its own.
       ...(fault === rpc.RPC_INTERNAL && { data: { outcome: abp.FATES[abp.FATE_UNSTARTED] } }),
-      ...this.dialect.explain?.(fault, request?.method, this.#received.message),
+      ...this.dialect.explain?.(fault, call?.method, this.#received.message),
     };
     this.#traced('refused', undefined, error);
-    const id = this.machine.core.hasNoId(fault) ? null : request?.id;
-    if (request?.batch) request.batch.ended(request, { jsonrpc: '2.0', id, error });
-    else if (this.#batch) this.#batch.refused({ jsonrpc: '2.0', id, error });
-    else this.#respond(id, { error });
+    const id = this.machine.core.hasNoId(fault) ? null : call?.id;
+    const answer = { jsonrpc: '2.0', id, error };
+    if (call?.batch) call.batch.ended(call, answer);
+    else if (this.#batch) this.#batch.refused(answer);
+    else this.#respond(answer);
   }
 
   /** Starts handlers once everything that arrived together has been read, so that requests cancelled in it never start. */
@@ -865,47 +774,35 @@ export class Peer {
 
   // --- Out -----------------------------------------------------------------------------------------
 
-  /** @param {PendingRequest} pending */
-  #sendRequest(pending) {
-    const { handle, method, params, options } = pending;
+  /** @param {MadeCall} call */
+  #sendRequest(call) {
+    const { handle, method, params, options } = call;
     const { progress } = this.dialect;
     const id = this.machine.core.number(handle);
-    pending.number = id;
+    call.number = id;
     const asks = (options.onProgress || options.onPartialResult) && progress;
     const asked = asks ? asks.ask(params, id, options) : params;
     const { requests, member } = this.machine.core.stop;
-    if ((requests ?? method) === method) pending.name = nameIn(asked, member);
+    if ((requests ?? method) === method) call.name = nameIn(asked, member);
     try {
       this.#send(message({ id, method, params: asked }), options.transfer, 'request');
     } catch (error) {
-      if (getOwn(error, 'code') === 'RATE_LIMITED') {
-        return this.#busy(handle, /** @type {AbpError} */ (error));
-      }
       const why = toErrorObject(error);
-      const response = { error: { ...why, message: `The params cannot be sent: ${why.message}` } };
-      this.machine.sendFailed(handle, response);
+      let told = { ...why, message: `The params cannot be sent: ${why.message}` };
+      if (getOwn(error, 'code') === 'RATE_LIMITED') {
+        // Too much waits for the other side to read it.
+        const { retryable, retryAfter } = /** @type {AbpError} */ (error);
+        const data = { retryable, retryAfter };
+        told = { ...this.errorObject(rpc.RPC_BUSY), message: why.message, data };
+      }
+      this.machine.sendFailed(handle, { error: told });
     }
-  }
-
-  /**
-   * Too much waits for the other side to read it.
-   * @param {abp.Handle} call
-   * @param {AbpError} error the transport's
-   */
-  #busy(call, { message, retryable, retryAfter }) {
-    const error = {
-      ...this.errorObject(rpc.RPC_BUSY),
-      message,
-      data: { retryable, retryAfter },
-    };
-    this.machine.sendFailed(call, { error });
   }
 
   /**
    * Asks for a request to be stopped. The other side may not know the dialect's cancel, but only the notification that
    * names what the request belongs to. That stops all that belongs to it: so it is sent with the last of them.
-   * @param {Cancel} cancel
-   * @param {PendingRequest} pending
+   * @param {Cancel} cancel @param {MadeCall} call
    */
   #sendCancel({ id, reason }, { name, options }) {
     const { core } = this.machine;
@@ -913,8 +810,7 @@ export class Peer {
     const isLast =
       name !== undefined &&
       !this.machine.find(
-        (other) =>
-          other instanceof PendingRequest && other.name === name && core.isRunning(other.handle),
+        (other) => other instanceof MadeCall && other.name === name && core.isRunning(other.handle),
       );
     if (isLast && stop.method)
       this.#post(message({ method: stop.method, params: { [stop.key]: name } }));
@@ -927,33 +823,25 @@ export class Peer {
     );
   }
 
-  /**
-   * @internal
-   * @param {IncomingRequest} request
-   * @param {import('./pending-request.js').Answer | undefined} answer
-   * @param {Transferable[]} [transfer]
-   */
-  respond(request, answer, transfer) {
-    const { id, batch } = request;
+  /** @internal @param {ReceivedCall} call @param {Answer} answer @param {Transferable[]} [transfer] */
+  respond(call, answer, transfer) {
+    const { id, batch } = call;
     const result = getOwn(answer, 'result');
-    this.#agreed(request.method, result);
-    safely(() => this.#tasks?.given(request, result), undefined);
-    if (batch) batch.ended(request, { jsonrpc: '2.0', id, ...answer });
-    else this.#respond(id, answer, transfer);
+    this.#agreed(call.method, result);
+    this.#tasks?.given(call, result);
+    const response = { jsonrpc: '2.0', id, ...answer };
+    if (batch) batch.ended(call, response);
+    else this.#respond(response, transfer);
   }
 
-  /**
-   * @param {unknown} id
-   * @param {import('./pending-request.js').Answer | undefined} answer
-   * @param {Transferable[]} [transfer]
-   */
-  #respond(id, answer, transfer) {
+  /** @param {{ id: unknown }} response @param {Transferable[]} [transfer] */
+  #respond(response, transfer) {
     try {
-      this.#send({ jsonrpc: '2.0', id, ...answer }, transfer);
-    } catch (error) {
-      const why = toErrorObject(error);
-      const unsendable = { ...why, message: `The answer cannot be sent: ${why.message}` };
-      this.#post({ jsonrpc: '2.0', id, error: unsendable });
+      this.#send(response, transfer);
+    } catch (thrown) {
+      const why = toErrorObject(thrown);
+      const error = { ...why, message: `The answer cannot be sent: ${why.message}` };
+      this.#post({ jsonrpc: '2.0', id: response.id, error });
     }
   }
 
@@ -970,11 +858,7 @@ export class Peer {
     }
   }
 
-  /**
-   * @param {object} what
-   * @param {Transferable[]} [transfer]
-   * @param {import('../../../js/transports/transport.js').MessageKind} [kind]
-   */
+  /** @param {object} what @param {Transferable[]} [transfer] @param {import('../../../js/transports/transport.js').MessageKind} [kind] */
   #send(what, transfer, kind) {
     try {
       this.#transport.post(what, transfer, kind);
@@ -985,11 +869,7 @@ export class Peer {
     this.#traced('sent', what);
   }
 
-  /**
-   * @param {TraceEvent['type']} type
-   * @param {unknown} [message] without one: what was received
-   * @param {unknown} [error]
-   */
+  /** @param {TraceEvent['type']} type @param {unknown} [message] without one: what was received @param {unknown} [error] */
   #traced(type, message, error) {
     if (!this.#trace) return;
     const event = message === undefined && type !== 'closed' ? this.#received : { message };
@@ -1007,18 +887,14 @@ export class Peer {
 
   /** The other side has gone away. @param {unknown} [cause] */
   #lost(cause) {
-    this.#end('peer', cause, (machine) => machine.feed((x, peer) => x.lost(peer)));
+    this.#end('peer', cause, 'lost');
   }
 
-  /**
-   * @param {'self' | 'peer'} closedBy
-   * @param {unknown} cause
-   * @param {(machine: PeerDriver) => void} input
-   */
+  /** @param {'self' | 'peer'} closedBy @param {unknown} cause @param {'lost' | 'close'} input */
   #end(closedBy, cause, input) {
     if (this.#over) return;
     this.ended ??= this.error(rpc.RPC_CLOSED, { data: { closedBy }, cause });
-    input(this.machine);
+    this.machine.feed((x, peer) => x[input](peer));
     this.#dispose();
   }
 

@@ -71,6 +71,8 @@ export class PeerCore extends Core {
     };
     /** The version of the dialect that has batches. */
     this.batchVersion = wordOf(x.batch_version);
+    /** The code of the error that says: cancelled. */
+    this.cancelledCode = x.error_code(dialect, rpc.RPC_CANCELLED);
     /** Whether messages without `jsonrpc: "2.0"` are taken. */
     this.unversioned = x.unversioned(pointer) === 1;
   }

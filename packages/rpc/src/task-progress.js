@@ -1,7 +1,8 @@
 /**
- * Requests that were answered with a task that goes on (MCP). What they asked for goes on, too, until the task ends: their
+ * Calls that were answered with a task that goes on (MCP). What they asked for goes on, too, until the task ends: their
  * progress (2025-11-25), and that they can be stopped, for which MCP has a request of its own.
  */
+import { safely } from '../../../js/common/errors.js';
 import { offAbort, onAbort } from '../../../js/common/signals.js';
 
 /**
@@ -16,14 +17,9 @@ import { offAbort, onAbort } from '../../../js/common/signals.js';
 /** Tasks that are kept, of either side: of more, the oldest is forgotten. */
 const MAX_TASKS = 1024;
 
-/**
- * Keeps something under a key.
- * @template K, V
- * @param {Map<K, V>} map
- * @param {K} key
- * @param {V} value
- * @returns {V | undefined} what is forgotten for it
- */
+/** What a call of this side left behind, its own abort listener. @typedef {{ task: string, signal?: AbortSignal, onProgress: any, handleEvent(): void }} OpenTask */
+
+/** @template K, V @param {Map<K, V>} map @param {K} key @param {V} value @returns {V | undefined} what is forgotten for it */
 function keep(map, key, value) {
   const [oldest] = map;
   const forgotten = map.size >= MAX_TASKS ? oldest : undefined;
@@ -32,80 +28,57 @@ function keep(map, key, value) {
   return forgotten?.[1];
 }
 
-/** A task that a request of this side was answered with. It is its request's own abort listener. */
-class OpenTask {
-  #stop;
-
-  /**
-   * @param {string} task
-   * @param {import('./peer.js').RequestOptions} options of the request
-   * @param {(task: string) => void} stop
-   */
-  constructor(task, { onProgress, signal }, stop) {
-    this.task = task;
-    this.listener = onProgress;
-    this.signal = signal;
-    this.#stop = stop;
-    if (signal?.aborted) this.handleEvent();
-    else onAbort(signal, this);
-  }
-
-  handleEvent() {
-    this.#stop(this.task);
-  }
-}
+/** @param {OpenTask | undefined} open */
+const leave = (open) => open && offAbort(open.signal, open);
 
 export class TaskProgress {
-  /** By the id of the request. @type {Map<unknown, OpenTask>} */
+  /** By the id of the call. @type {Map<unknown, OpenTask>} */
   #made = new Map();
-  /** What the other side asked for, by its task. @type {Map<string, import('./incoming-request.js').IncomingRequest>} */
+  /** What the other side asked for, by its task. @type {Map<string, import('./received-call.js').ReceivedCall>} */
   #received = new Map();
   #words;
   #stop;
 
-  /**
-   * @param {TaskWords} words
-   * @param {(task: string) => void} stop asks the other side to stop a task
-   */
+  /** @param {TaskWords} words @param {(task: string) => void} stop asks the other side to stop a task */
   constructor(words, stop) {
     this.#words = words;
     this.#stop = stop;
   }
 
-  /**
-   * A request of this side has been answered.
-   * @param {import('./pending-request.js').PendingRequest} pending
-   * @param {unknown} result
-   */
-  answered({ number, options }, result) {
+  /** The task that something names. Its getters may throw. @param {'named' | 'ended' | 'stopped'} how @param {unknown} what */
+  #task(how, what) {
+    return safely(() => this.#words[how](what), undefined);
+  }
+
+  /** A call of this side has been answered. @param {import('./made-call.js').MadeCall} call @param {unknown} result */
+  answered({ number, options: { onProgress, signal } }, result) {
     this.noticed(result);
-    const task = this.#words.named(result);
+    const task = this.#task('named', result);
     if (task === undefined) return;
-    this.#leave(keep(this.#made, number, new OpenTask(task, options, this.#stop)));
+    const open = { task, onProgress, signal, handleEvent: () => this.#stop(task) };
+    if (signal?.aborted) open.handleEvent();
+    else onAbort(signal, open);
+    leave(keep(this.#made, number, open));
   }
 
   /** An answer came when nobody waited for it any more: nobody knows of its task. @param {unknown} result */
   late(result) {
-    const named = this.#words.named(result);
+    const named = this.#task('named', result);
     if (named === undefined) return;
     for (const { task } of this.#made.values()) if (task === named) return;
     this.#stop(named);
   }
 
-  /**
-   * This side has answered a request.
-   * @param {import('./incoming-request.js').IncomingRequest} request
-   * @param {unknown} result
-   */
-  given(request, result) {
+  /** This side has answered a call. @param {import('./received-call.js').ReceivedCall} call @param {unknown} result */
+  given(call, result) {
     this.noticed(result);
-    const task = this.#words.named(result);
-    if (task !== undefined) keep(this.#received, task, request);
+    const task = this.#task('named', result);
+    if (task !== undefined) keep(this.#received, task, call);
   }
 
   /** The other side stops a task. @param {unknown} params */
   stopped(params) {
-    const task = this.#words.stopped(params) ?? '';
+    const task = this.#task('stopped', params) ?? '';
     this.#received.get(task)?.abort(undefined);
     this.#received.delete(task);
   }
@@ -113,30 +86,25 @@ export class TaskProgress {
   /** A result or a notification, of either side, may say that a task has ended. @param {unknown} params */
   noticed(params) {
     if (!this.#made.size && !this.#received.size) return;
-    const ended = this.#words.ended(params);
+    const ended = this.#task('ended', params);
     if (ended === undefined) return;
     this.#received.delete(ended);
     for (const [id, open] of this.#made) {
       if (open.task !== ended) continue;
       this.#made.delete(id);
-      this.#leave(open);
+      leave(open);
     }
   }
 
   /** The connection has ended: the other side can be asked no more. */
   close() {
-    for (const open of this.#made.values()) this.#leave(open);
+    for (const open of this.#made.values()) leave(open);
     this.#made.clear();
     this.#received.clear();
   }
 
-  /** @param {OpenTask | undefined} open */
-  #leave(open) {
-    if (open) offAbort(open.signal, open);
-  }
-
-  /** Who takes the progress of the request's task. @param {unknown} id */
+  /** Who takes the progress of a call's task. @param {unknown} id */
   listener(id) {
-    return this.#made.get(id)?.listener;
+    return this.#made.get(id)?.onProgress;
   }
 }

@@ -35,12 +35,7 @@ import { getOwn } from '../../../../js/common/values.js';
 /** JSON-RPC's code for a message that could not be sent. */
 const INTERNAL_ERROR = -32603;
 
-/**
- * Makes an error answer.
- * @param {Id} id of the request
- * @param {number} code
- * @param {string} message
- */
+/** An error answer. @param {Id} id of the request @param {number} code @param {string} message */
 const failure = (id, code, message) => ({ jsonrpc: '2.0', id, error: { code, message } });
 
 /** The kind of a message, for transports that refuse new requests under back-pressure. @param {unknown} message */
@@ -55,16 +50,12 @@ const GONE = 'The other side disconnected';
 /** More requests in flight in one direction are refused. */
 const MAX_OPEN_REQUESTS = 2 ** 16;
 
-// The states of a request in flight.
+// What is known of a request in flight.
 const OPEN = 0;
 const CANCELLED = 1;
 const SUBSCRIPTION = 2;
 
-/**
- * @typedef {object} Direction
- * @property {Map<Id, number>} requests in flight: OPEN, CANCELLED or SUBSCRIPTION
- * @property {(message: any) => void} answer sends an answer to one of them
- */
+/** The requests of one direction that are in flight, and what answers one. @typedef {{ requests: Map<Id, number>, answer(message: any): void }} Direction */
 
 export class Observed {
   #closed = false;
@@ -74,30 +65,24 @@ export class Observed {
   #cause;
   #transport;
   #dialect;
+  /** Receives the peer's messages. @type {(message: any) => void} */
+  onMessage = () => {};
+  /** Receives errors of the transport. @type {(error: AbpError) => void} */
+  onError = () => {};
+  /** Called once, when the connection has ended. */
+  onClose = () => {};
+  /** The SDK's requests. @type {Direction} */
+  #ours = { requests: new Map(), answer: (message) => this.#deliver(message) };
+  /** The peer's requests. @type {Direction} */
+  #theirs = { requests: new Map(), answer: (message) => this.#post(message) };
 
-  /**
-   * @param {import('../../../../js/transports/transport.js').Transport} transport
-   * @param {Dialect} dialect
-   */
+  /** @param {import('../../../../js/transports/transport.js').Transport} transport @param {Dialect} dialect */
   constructor(transport, dialect) {
     requireOf('an adapter', 'the transport', 'an object', transport);
     requireOf('a transport', 'post', 'a function', transport.post);
     requireOf('a transport', 'close', 'a function', transport.close);
     this.#transport = transport;
     this.#dialect = dialect;
-    /** Receives the peer's messages. @type {(message: any) => void} */
-    this.onMessage = () => {};
-    /** Receives errors of the transport. @type {(error: AbpError) => void} */
-    this.onError = () => {};
-    /** Called once, when the connection has ended. */
-    this.onClose = () => {};
-    /** The SDK's requests. @type {Direction} */
-    this.ours = {
-      requests: new Map(),
-      answer: (message) => invokeReportingErrors(this.onMessage, message),
-    };
-    /** The peer's requests. @type {Direction} */
-    this.theirs = { requests: new Map(), answer: (message) => this.#post(message) };
   }
 
   /** Starts to receive. */
@@ -108,21 +93,24 @@ export class Observed {
       const why = reasonText(cause) ?? GONE;
       this.#cause = cause;
       // An orderly end is no error.
-      if (cause !== undefined) {
+      if (cause !== undefined)
         invokeReportingErrors(this.onError, new AbpError('DISCONNECTED', why, { cause }));
-      }
       this.#end(why);
     };
     this.#transport.onEnd = () => {
       this.#halfClosed = true;
-      for (const id of this.ours.requests.keys()) this.ours.answer(this.#ended(id, GONE));
-      this.ours.requests.clear();
+      this.#answerAll(this.#ours, GONE);
+      this.#ours.requests.clear();
       this.#endIfAnswered();
     };
     this.#transport.onMessage = (message) => {
-      if (this.#closed || !this.#passes(message, this.theirs, this.ours)) return;
-      invokeReportingErrors(this.onMessage, message);
+      if (!this.#closed && this.#passes(message, this.#theirs, this.#ours)) this.#deliver(message);
     };
+  }
+
+  /** @param {unknown} message */
+  #deliver(message) {
+    invokeReportingErrors(this.onMessage, message);
   }
 
   /**
@@ -131,16 +119,16 @@ export class Observed {
    * @param {unknown} message
    */
   send(message) {
-    if (this.#closed || (this.#halfClosed && kindOf(message))) {
+    const kind = kindOf(message);
+    if (this.#closed || (this.#halfClosed && kind))
       throw new AbpError('DISCONNECTED', 'The connection is closed', { cause: this.#cause });
-    }
-    if (!this.#passes(message, this.ours, this.theirs)) return;
+    if (!this.#passes(message, this.#ours, this.#theirs)) return;
     try {
-      this.#transport.post(message, undefined, kindOf(message));
+      this.#transport.post(message, undefined, kind);
     } catch (error) {
       const id = getOwn(message, 'id');
       if (getOwn(message, 'method') !== undefined || id === undefined) {
-        this.ours.requests.delete(id);
+        this.#ours.requests.delete(id);
         throw error;
       }
       this.#post(failure(id, INTERNAL_ERROR, `The result cannot be sent: ${reasonText(error)}`));
@@ -150,9 +138,8 @@ export class Observed {
 
   /** Ends the connection once a half-closed peer has its answers. Subscriptions, which never end by themselves, do not count. */
   #endIfAnswered() {
-    if (!this.#halfClosed) return;
-    for (const state of this.theirs.requests.values()) if (state !== SUBSCRIPTION) return;
-    this.#end(GONE);
+    const states = [...this.#theirs.requests.values()];
+    if (this.#halfClosed && states.every((state) => state === SUBSCRIPTION)) this.#end(GONE);
   }
 
   /** Ends the connection for the SDK: cancels its requests, and answers the peer's with an error. */
@@ -160,8 +147,8 @@ export class Observed {
     if (this.#closed) return;
     const why = 'The connection was closed';
     const reason = this.#dialect.reasons ? why : undefined;
-    for (const cancel of this.#cancels(this.ours, reason)) this.#post(cancel);
-    for (const id of this.theirs.requests.keys()) this.theirs.answer(this.#ended(id, why));
+    for (const cancel of this.#cancels(this.#ours, reason)) this.#post(cancel);
+    this.#answerAll(this.#theirs, why);
     this.#end(why);
   }
 
@@ -171,29 +158,19 @@ export class Observed {
     this.#closed = true;
     this.#transport.close();
     if (this.#dialect.abandons) {
-      for (const id of this.ours.requests.keys()) this.ours.answer(this.#ended(id, why));
+      this.#answerAll(this.#ours, why);
       // The peer did not send these cancels. Traces can tell by the reason, which the dialect does not have.
-      for (const cancel of this.#cancels(this.theirs, why)) {
-        invokeReportingErrors(this.onMessage, cancel);
-      }
+      for (const cancel of this.#cancels(this.#theirs, why)) this.#deliver(cancel);
     }
     invokeReportingErrors(this.onClose);
   }
 
-  /**
-   * The answer to a request that the end of the connection cut off.
-   * @param {Id} id
-   * @param {string} why
-   */
-  #ended(id, why) {
-    return failure(id, this.#dialect.ended, why);
+  /** Answers the requests that the end of the connection cuts off. @param {Direction} direction @param {string} why */
+  #answerAll({ requests, answer }, why) {
+    for (const id of requests.keys()) answer(failure(id, this.#dialect.ended, why));
   }
 
-  /**
-   * The cancels of all open requests of a direction.
-   * @param {Direction} direction
-   * @param {string} [reason]
-   */
+  /** The cancels of all open requests of a direction. @param {Direction} direction @param {string} [reason] */
   #cancels({ requests }, reason) {
     const { cancel: method, idKey } = this.#dialect;
     return [...requests]
@@ -205,10 +182,7 @@ export class Observed {
       }));
   }
 
-  /**
-   * Posts a small message of our own, which fails only if the connection does.
-   * @param {unknown} message
-   */
+  /** Posts a small message of our own, which fails only if the connection does. @param {unknown} message */
   #post(message) {
     try {
       this.#transport.post(message);
@@ -226,24 +200,20 @@ export class Observed {
   #passes(message, { requests, answer }, other) {
     const method = getOwn(message, 'method');
     const id = getOwn(message, 'id');
-    if (method === undefined) {
-      // A message that is neither is left to the SDK. The id null answers a message that could not be read.
-      return id === undefined || id === null || other.requests.delete(id);
-    }
-    const { cancel, idKey, subscribe } = this.#dialect;
+    // A message that is neither is left to the SDK. The id null answers a message that could not be read.
+    if (method === undefined) return id === undefined || id === null || other.requests.delete(id);
+    const { cancel, idKey, subscribe, answers } = this.#dialect;
     if (id !== undefined) {
-      if (requests.size < MAX_OPEN_REQUESTS) {
+      if (requests.size < MAX_OPEN_REQUESTS)
         return requests.set(id, method === subscribe ? SUBSCRIPTION : OPEN);
-      }
       answer(failure(id, INTERNAL_ERROR, `More than ${MAX_OPEN_REQUESTS} requests are in flight`));
       return false;
     }
     if (method !== cancel) return true;
     const named = getOwn(getOwn(message, 'params'), idKey);
-    if (!requests.has(named)) {
+    if (!requests.has(named))
       return other.requests.get(named) === SUBSCRIPTION && other.requests.delete(named);
-    }
-    if (!this.#dialect.answers) return requests.delete(named);
+    if (!answers) return requests.delete(named);
     const first = requests.get(named) !== CANCELLED;
     requests.set(named, CANCELLED);
     return first;

@@ -1,4 +1,4 @@
-/** The callee's side of a request: runs the handler, provides its context, and sends its result. */
+/** A call that was received: runs its handler, is what the handler knows of it, and sends its answer. */
 import * as abp from '../../../js/driver/abp-boundary.js';
 import * as rpc from './rpc-boundary.js';
 import { keptReport } from '../../../js/common/report.js';
@@ -7,17 +7,40 @@ import { abortError } from '../../../js/common/signals.js';
 import { isGenerator, isStream, markedTransfer } from '../../../js/common/transfer.js';
 import { RpcError, saysCancelled, saysTimedOut, toErrorObject } from './errors.js';
 
-/** @typedef {import('./pending-request.js').Answer} Answer */
+/** @typedef {import('./made-call.js').Answer} Answer */
 
-/** The handle of no request. It is not 0, which would mean: without a parent. */
+/**
+ * @callback Handler Answers a request. Its result is what it returns, or what it streams by being an async generator or
+ *   returning an async iterable; throw an {@link RpcError} to choose the
+ *   error, anything else is an internal error; once its signal has fired, whatever it throws says: cancelled.
+ * @param {any} params
+ * @param {ReceivedCall} context
+ * @returns {any}
+ */
+
+/** The handle of no call. It is not 0, which would mean: without a parent. */
 const ENDED = /** @type {rpc.Handle} */ (-1);
+
+/**
+ * What became of the work.
+ * @param {abp.Fate} fate
+ * @param {{ report?: unknown, progress?: unknown }} [said] by its handler
+ */
+function told(fate, { report, progress } = {}) {
+  const reached = keptReport(progress);
+  return {
+    outcome: abp.FATES[fate],
+    ...(report !== undefined && { report }),
+    ...(reached !== undefined && { progress: reached }),
+  };
+}
 
 /**
  * A received request. Handlers get it as their second argument: the members that they may use can be destructured, and
  * each is made when it is first read.
  */
-export class IncomingRequest {
-  /** The request in the core; 0 before it begins and after its handler has settled. @type {rpc.Handle} */
+export class ReceivedCall {
+  /** In the core; 0 before it begins and after its handler has settled. @type {rpc.Handle} */
   handle = 0;
   aborted = false;
   /** The reason of its cancel, as the other side gave it. @type {string | undefined} */
@@ -54,7 +77,7 @@ export class IncomingRequest {
   /** What its handler said of its work last. @type {{ report?: unknown, progress?: unknown } | undefined} */
   #said;
   #settled = () => {};
-  /** Resolves when its handler has settled, if somebody waits for that. @type {Promise<void> | undefined} */
+  /** @type {Promise<void> | undefined} */
   #settling;
   /** What its handler streams, if it does. @type {import('./partial-results.js').PartialResults | undefined} */
   #partialResults;
@@ -62,7 +85,7 @@ export class IncomingRequest {
   /**
    * @param {import('./peer.js').Peer} peer
    * @param {Handler | undefined} handler
-   * @param {unknown} id
+   * @param {unknown} id that the other side gave it
    * @param {string} method
    * @param {unknown} params
    */
@@ -82,11 +105,9 @@ export class IncomingRequest {
    * it is first read: most handlers never read it.
    */
   get signal() {
-    if (!this.#controller) {
-      this.#controller = new AbortController();
-      if (this.aborted) this.#fire();
-    }
-    return this.#controller.signal;
+    const controller = (this.#controller ??= new AbortController());
+    if (this.aborted) this.#fire();
+    return controller.signal;
   }
 
   #fire() {
@@ -155,7 +176,7 @@ export class IncomingRequest {
     return this.#partialResults.run();
   }
 
-  /** Its handler is about to do something. @internal @returns {boolean} false if it must not: the request has ended or is to stop */
+  /** Its handler is about to do something. @internal @returns {boolean} false if it must not: the call has ended or is to stop */
   beginWork() {
     return this.#peer.machine.feed((x, at) => x.begin(at, this.handle)) === abp.OK;
   }
@@ -167,35 +188,39 @@ export class IncomingRequest {
 
   /** @internal */
   async start() {
+    const { machine, dialect } = this.#peer;
     /** @type {rpc.Ending} */
     let ending = rpc.RETURNED;
     this.#started = true;
     try {
-      // One that has `later` waits for its turn: it postpones the request, and begins it.
+      // One that has `later` waits for its turn: it postpones the call, and begins it.
       const handler = /** @type {Handler & { later?: Handler }} */ (this.#handler);
       // Of a generator no line runs before its first part is taken.
       if (isGenerator(handler)) this.postpone();
       const given = await (handler.later ?? handler)(this.params, this);
       const result = await this.resultOf(given);
       // JSON leaves out undefined, and an answer without a result is not an answer.
-      if (typeof result === 'function' || typeof result === 'symbol') {
+      if (typeof result === 'function' || typeof result === 'symbol')
         throw new TypeError(`A ${typeof result} cannot be a result`);
-      }
       this.#transfer = markedTransfer(result);
-      this.#answer = { result: result === undefined ? this.#peer.dialect.nothing : result };
-      this.goesOn = this.#peer.dialect.tasks?.started(result) !== undefined;
-      this.isTask = this.#peer.dialect.tasks?.named(result) !== undefined;
+      this.#answer = { result: result === undefined ? dialect.nothing : result };
+      this.goesOn = dialect.tasks?.started(result) !== undefined;
+      this.isTask = dialect.tasks?.named(result) !== undefined;
     } catch (error) {
-      ending = endingOf(error, this.#peer.cancelledCode);
+      ending = saysCancelled(error, machine.core.cancelledCode)
+        ? rpc.GAVE_UP
+        : saysTimedOut(error)
+          ? rpc.RAN_OUT
+          : rpc.THREW;
       this.#threwCancelled =
         ending === rpc.GAVE_UP && error instanceof RpcError && error.name === 'RpcError';
       this.#answer = { error: toErrorObject(error) };
     }
     const { handle } = this;
-    this.#peer.machine.finish(this, ending);
+    machine.finish(this, ending);
     if (this.aborted) this.#peer.keep(this);
     this.#settled();
-    if (!this.#peer.isPending(handle)) this.batch?.ended(this);
+    if (machine.failed || !machine.core.isPending(handle)) this.batch?.ended(this);
     if (this.aborted) this.handle = ENDED;
   }
 
@@ -223,26 +248,22 @@ export class IncomingRequest {
    * @returns {Answer | undefined}
    */
   unsent(fate) {
-    const answer = this.#answer;
-    return answer && 'error' in answer
-      ? { error: withOutcome(answer.error, fate, this.#said) }
-      : answer;
+    return this.#answer && this.#withOutcome(this.#answer, fate);
   }
 
   /** @internal @param {abp.Outcome | rpc.PeerOutcome} outcome @param {abp.Fate} fate what became of its work */
   answer(outcome, fate) {
     const { dialect } = this.#peer;
-    let answer = this.#answer ?? { result: this.atClose ?? dialect.closes?.(this.id) };
     const said = this.#said;
+    let answer = this.#answer ?? { result: this.atClose ?? dialect.closes?.(this.id) };
     const stopped = outcome === rpc.STOPPED_BY_NAME && dialect.stopped?.get(this.method);
     if (stopped) answer = { result: said ? { ...stopped, _meta: told(fate, said) } : stopped };
     else if (outcome !== abp.COMPLETED) answer = { error: this.#stopped(outcome) };
-    if ('error' in answer && (dialect.tells || said?.report !== undefined))
-      answer = { error: withOutcome(answer.error, fate, said) };
+    if (dialect.tells || said?.report !== undefined) answer = this.#withOutcome(answer, fate);
     this.#peer.respond(this, answer, 'result' in answer ? this.#transfer : undefined);
   }
 
-  /** The answer to a request that was stopped. @param {abp.Outcome | rpc.PeerOutcome} outcome */
+  /** The error of a call that was stopped. @param {abp.Outcome | rpc.PeerOutcome} outcome */
   #stopped(outcome) {
     const { dialect } = this.#peer;
     if (outcome === abp.DISCONNECTED) return this.#peer.errorObject(rpc.RPC_CLOSED);
@@ -251,52 +272,16 @@ export class IncomingRequest {
     return { ...this.#peer.errorObject(rpc.RPC_CANCELLED), ...(data !== undefined && { data }) };
   }
 
+  /** An error that says what became of the work, unless its handler gave data that have no room for it. @param {any} answer @param {abp.Fate} fate */
+  #withOutcome(answer, fate) {
+    const { error } = answer;
+    const { data = {} } = error ?? {};
+    if (!('error' in answer) || !isRecord(data)) return answer;
+    return { error: { ...error, data: { ...told(fate, this.#said), ...data } } };
+  }
+
   /** The core has failed. @param {Error} error */
   fail(error) {
     if (!this.#answer) this.abort(error.message);
   }
 }
-
-/**
- * What an error that a handler threw says, as `abp_ending`.
- * @param {unknown} error
- * @param {number} cancelledCode
- */
-function endingOf(error, cancelledCode) {
-  if (saysCancelled(error, cancelledCode)) return rpc.GAVE_UP;
-  return saysTimedOut(error) ? rpc.RAN_OUT : rpc.THREW;
-}
-
-/**
- * An error that says what became of the work, unless its handler gave data that have no room for it.
- * @param {any} error
- * @param {abp.Fate} fate
- * @param {{ report?: unknown, progress?: unknown }} [said] by its handler
- */
-function withOutcome(error, fate, said) {
-  const { data = {} } = error;
-  return isRecord(data) ? { ...error, data: { ...told(fate, said), ...data } } : error;
-}
-
-/**
- * What became of the work.
- * @param {abp.Fate} fate
- * @param {{ report?: unknown, progress?: unknown }} [said] by its handler
- */
-function told(fate, { report, progress } = {}) {
-  const reached = keptReport(progress);
-  return {
-    outcome: abp.FATES[fate],
-    ...(report !== undefined && { report }),
-    ...(reached !== undefined && { progress: reached }),
-  };
-}
-
-/**
- * @callback Handler Answers a request. Its result is what it returns, or what it streams by being an async generator or
- *   returning an async iterable; throw an {@link RpcError} to choose the
- *   error, anything else is an internal error; once its signal has fired, whatever it throws says: cancelled.
- * @param {any} params
- * @param {IncomingRequest} context
- * @returns {any}
- */

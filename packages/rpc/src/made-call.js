@@ -1,4 +1,4 @@
-/** The caller's side of a request: a promise, and the signal that may end it early. */
+/** A call that is made here: a promise, and the signal that may end it early. */
 import * as abp from '../../../js/driver/abp-boundary.js';
 import * as rpc from './rpc-boundary.js';
 import { reasonText } from '../../../js/common/errors.js';
@@ -19,10 +19,26 @@ const PLATFORMS = new Map([
 const toldIn = (answer) =>
   getOwn(getOwn(answer, 'error'), 'data') ?? getOwn(getOwn(answer, 'result'), '_meta');
 
-/** A request that was made and has not settled. It is its own abort listener, so no closure is needed. */
-export class PendingRequest {
-  /** The request in the core; 0 until it begins. @type {rpc.Handle} */
+/**
+ * What became of the work, in the words of the other side if it has any.
+ * @param {abp.Fate} fate
+ * @param {unknown} told
+ */
+function became(fate, told) {
+  const outcome = getOwn(told, 'outcome');
+  if (abp.FATES.indexOf(outcome) <= 0) return { outcome: abp.FATES[fate] };
+  const said = ['report', 'progress'].map((name) => [name, getOwn(told, name)]);
+  return { outcome, ...Object.fromEntries(said.filter(([, value]) => value !== undefined)) };
+}
+
+/** It is its own abort listener, so no closure is needed. */
+export class MadeCall {
+  /** In the core; 0 until it begins. @type {rpc.Handle} */
   handle = 0;
+  /** Its id on the wire, once it is sent. */
+  number = 0;
+  /** What it belongs to, by whose name it can be stopped. @type {unknown} */
+  name = undefined;
 
   /**
    * @param {import('./peer.js').Peer} peer
@@ -35,10 +51,6 @@ export class PendingRequest {
   constructor(peer, resolve, reject, method, params, options) {
     /** The caller's. */
     this.signal = options.signal;
-    /** Its id on the wire, once it is sent. */
-    this.number = 0;
-    /** What it belongs to, by whose name it can be stopped. @type {unknown} */
-    this.name = undefined;
     this.peer = peer;
     this.resolve = resolve;
     this.reject = reject;
@@ -47,47 +59,39 @@ export class PendingRequest {
     this.options = options;
   }
 
-  /** Why its signal fired, in the form that is sent to the other side. */
-  get reason() {
-    return reasonText(this.signal?.reason);
-  }
-
   /** The signal has fired. */
   handleEvent() {
-    this.peer.cancel(this.handle, this.reason);
+    this.peer.cancel(this.handle, reasonText(this.signal?.reason));
   }
 
   /**
    * @param {abp.Outcome} outcome
-   * @param {Answer | undefined} answer the other side's answer, if it settles the request
+   * @param {Answer | undefined} answer the other side's answer, if it settles the call
    * @param {number | undefined} limit the timeout that passed, in ms
    * @param {abp.Fate} fate what became of its work, unless the other side says it
    */
   settle(outcome, answer, limit, fate) {
-    offAbort(this.signal, this);
-    if (answer && 'thrown' in answer) return this.reject(answer.thrown);
+    if (answer && 'thrown' in answer) return this.fail(answer.thrown);
     const cause = answer && 'error' in answer ? RpcError.from(answer.error) : undefined;
-    switch (outcome) {
-      case abp.COMPLETED:
-        if (cause) return this.reject(cause);
-        return this.resolve(this.peer.answered(this, getOwn(answer, 'result')));
-      case abp.DISCONNECTED:
-        return this.reject(this.peer.closedError(fate));
-      case abp.TIMED_OUT:
-        return this.reject(
-          this.peer.error(rpc.RPC_TIMEOUT, {
-            name: 'TimeoutError',
-            data: { timeout: limit, ...this.#became(fate, toldIn(answer)) },
-            cause,
-          }),
-        );
+    if (outcome === abp.COMPLETED && !cause) {
+      offAbort(this.signal, this);
+      return this.resolve(this.peer.answered(this, getOwn(answer, 'result')));
     }
-    this.reject(this.cancelled(fate, cause));
+    this.fail(this.#failure(outcome, answer, limit, fate, cause));
+  }
+
+  /** @param {abp.Outcome} outcome @param {Answer | undefined} answer @param {number | undefined} timeout @param {abp.Fate} fate @param {RpcError} [cause] */
+  #failure(outcome, answer, timeout, fate, cause) {
+    if (outcome === abp.COMPLETED) return cause;
+    if (outcome === abp.DISCONNECTED) return this.peer.closedError(fate);
+    if (outcome !== abp.TIMED_OUT) return this.cancelled(fate, cause);
+    const data = { timeout, ...became(fate, toldIn(answer)) };
+    return this.peer.error(rpc.RPC_TIMEOUT, { name: 'TimeoutError', data, cause });
   }
 
   /**
-   * The error of a cancelled request: the signal's own reason, if the caller made that error itself, or else an RpcError
-   * with the other side's answer as its cause.
+   * The error of a cancelled call: the signal's own reason, if the caller made that error itself, or else an RpcError with the other
+   * side's answer as its cause.
    * @param {abp.Fate} [fate] what became of its work: without one it was not sent
    * @param {RpcError} [cause]
    */
@@ -97,28 +101,11 @@ export class PendingRequest {
     const platforms = reason instanceof DOMException && PLATFORMS.get(reason.name);
     if (reason instanceof Error && !platforms) return reason;
     const { name, error } = platforms || ABORTED;
-    const data = this.#became(fate, cause?.data);
-    return this.peer.error(error, { name, message: this.reason, data, cause });
+    const data = became(fate, cause?.data);
+    return this.peer.error(error, { name, message: reasonText(reason), data, cause });
   }
 
-  /**
-   * What became of the request's work, in the words of the other side if it has any.
-   * @param {abp.Fate} fate
-   * @param {unknown} told
-   */
-  #became(fate, told) {
-    const outcome = getOwn(told, 'outcome');
-    if (abp.FATES.indexOf(outcome) <= 0) return { outcome: abp.FATES[fate] };
-    const report = getOwn(told, 'report');
-    const progress = getOwn(told, 'progress');
-    return {
-      outcome,
-      ...(report !== undefined && { report }),
-      ...(progress !== undefined && { progress }),
-    };
-  }
-
-  /** It cannot be made, or the core has failed. @param {unknown} error */
+  /** It is over with an error, its own or that of the core. @param {unknown} error */
   fail(error) {
     offAbort(this.signal, this);
     this.reject(error);

@@ -16,16 +16,16 @@ export class Batch {
     this.#send = send;
   }
 
-  /** A request of the batch has come. @param {unknown} request */
-  opened(request) {
-    this.#open.add(request);
+  /** A request of the batch has come. @param {unknown} call */
+  opened(call) {
+    this.#open.add(call);
   }
 
-  /** A request has an answer, or will not get one. @param {unknown} request @param {object} [answer] */
-  ended(request, answer) {
-    if (!this.#open.delete(request)) return;
+  /** A request has an answer, or will not get one. @param {unknown} call @param {object} [answer] */
+  ended(call, answer) {
+    if (!this.#open.delete(call)) return;
     if (answer) this.#answers.push(answer);
-    this.#sendIfComplete();
+    if (this.#read) this.read();
   }
 
   /** Something that is not a request was refused. @param {object} answer */
@@ -36,10 +36,6 @@ export class Batch {
   /** All messages of the batch have been read. */
   read() {
     this.#read = true;
-    this.#sendIfComplete();
-  }
-
-  #sendIfComplete() {
-    if (this.#read && !this.#open.size && this.#answers.length) this.#send(this.#answers.splice(0));
+    if (!this.#open.size && this.#answers.length) this.#send(this.#answers.splice(0));
   }
 }

@@ -26,25 +26,21 @@ export class RpcError extends Error {
     if (data !== undefined) this.data = data;
   }
 
-  /**
-   * The error that a response carries. One that cannot be read is an invalid response.
-   * @param {unknown} error
-   */
+  /** The error that a response carries. One that cannot be read is an invalid response. @param {unknown} error */
   static from(error) {
-    return safely(() => {
-      const code = getOwn(error, 'code');
-      const message = getOwn(error, 'message');
-      if (typeof code !== 'number' || !Number.isInteger(code) || typeof message !== 'string') {
-        return unreadable(error);
-      }
-      return new RpcError(code, message, getOwn(error, 'data'));
-    }, unreadable(undefined));
+    const why = 'The response has neither a result nor a readable error';
+    return safely(
+      () => {
+        const code = /** @type {number} */ (getOwn(error, 'code'));
+        const message = getOwn(error, 'message');
+        const isReadable = Number.isInteger(code) && typeof message === 'string';
+        if (!isReadable) return new RpcError(INVALID_REQUEST, why, error);
+        return new RpcError(code, message, getOwn(error, 'data'));
+      },
+      new RpcError(INVALID_REQUEST, why),
+    );
   }
 }
-
-/** @param {unknown} data */
-const unreadable = (data) =>
-  new RpcError(INVALID_REQUEST, 'The response has neither a result nor a readable error', data);
 
 /**
  * The error object for whatever a handler threw: its own code, if it has one of JSON-RPC's kind, else an
@@ -68,10 +64,7 @@ export const toErrorObject = (thrown) =>
     { code: INTERNAL_ERROR, message: 'The thrown value cannot be read' },
   );
 
-/**
- * Whether what a handler threw says that its time ran out.
- * @param {any} thrown
- */
+/** Whether what a handler threw says that its time ran out. @param {any} thrown */
 export const saysTimedOut = (thrown) => safely(() => thrown?.name === 'TimeoutError', false);
 
 /**

@@ -9,37 +9,13 @@ import { invokeReportingErrors } from '../../../js/common/errors.js';
 import { abortError, followSignal } from '../../../js/common/signals.js';
 import { getOwn, isObject, textOf } from '../../../js/common/values.js';
 import { RpcError } from './errors.js';
-import {
-  ACKNOWLEDGED,
-  CLIENT_CAPABILITIES,
-  CLIENT_INFO,
-  HEADER_MISMATCH,
-  INPUTS,
-  INVALID_PARAMS,
-  INVALID_REQUEST,
-  LEGACY,
-  LISTEN,
-  MAX_ROUNDS,
-  METHOD_NOT_FOUND,
-  MISSING_CAPABILITY,
-  MODERN,
-  SERVER_INFO,
-  UNSUPPORTED_VERSION,
-  VERSION,
-  gatherInput,
-  isKnownResult,
-  lackedCapabilities,
-  objectOf,
-  sharedVersion,
-  tooManyRounds,
-  versionIn,
-} from './mcp-protocol.js';
+import * as mcp from './mcp-protocol.js';
 
 /** @typedef {import('./peer.js').Peer} Peer */
 /** @typedef {import('./peer.js').RequestOptions} RequestOptions */
 
 /** Errors that only servers of the second era give. */
-const MODERN_ERRORS = [HEADER_MISMATCH, MISSING_CAPABILITY, UNSUPPORTED_VERSION];
+const MODERN_ERRORS = [mcp.HEADER_MISMATCH, mcp.MISSING_CAPABILITY, mcp.UNSUPPORTED_VERSION];
 /** ms that a server has to answer `server/discover`: some of the first era say nothing to what they don't know. */
 const DEFAULT_DISCOVERY_TIMEOUT = 5000;
 
@@ -74,7 +50,7 @@ const OPTIONS = {
  * @param {Peer} peer of the dialect `mcp`
  * @param {ClientOptions} options
  * @returns {Promise<McpClient>} rejects with an {@link RpcError} when they have no version in common, with an `AbortError`
- *   when the signal fires, and with an `AbpError` of code `INVALID_PARAMS` when an option is wrong
+ *   when the signal fires, and with an `AbpError` of code `mcp.INVALID_PARAMS` when an option is wrong
  */
 export async function connectMcp(peer, options) {
   requireOf('connectMcp', 'clientInfo', 'an object', options?.clientInfo);
@@ -84,36 +60,32 @@ export async function connectMcp(peer, options) {
   const { clientInfo, capabilities = {}, era, signal, timeout } = options;
   const { discoveryTimeout = DEFAULT_DISCOVERY_TIMEOUT } = options;
   const envelope = (/** @type {string} */ version) => ({
-    [VERSION]: version,
-    [CLIENT_INFO]: clientInfo,
-    [CLIENT_CAPABILITIES]: capabilities,
+    [mcp.VERSION]: version,
+    [mcp.CLIENT_INFO]: clientInfo,
+    [mcp.CLIENT_CAPABILITIES]: capabilities,
   });
-  let offered = LEGACY[0];
+  let offered = mcp.LEGACY[0];
   if (era !== 'legacy') {
     const patience = era ? timeout : discoveryTimeout;
-    const found = await discover(peer, envelope(MODERN[0]), { signal, timeout: patience }, era);
+    const found = await discover(peer, envelope(mcp.MODERN[0]), { signal, timeout: patience }, era);
     const theirs = getOwn(found, 'supportedVersions') ?? getOwn(found, 'supported');
-    const modern = sharedVersion(MODERN, theirs);
+    const modern = mcp.sharedVersion(mcp.MODERN, theirs);
     if (modern) return new McpClient(peer, modern, found, capabilities, envelope(modern));
     // A server that has told its versions is spoken to in one of them.
-    const legacy = era ? undefined : found ? sharedVersion(LEGACY, theirs) : offered;
+    const legacy = era ? undefined : found ? mcp.sharedVersion(mcp.LEGACY, theirs) : offered;
     if (!legacy) {
-      throw new RpcError(
-        UNSUPPORTED_VERSION,
-        'No protocol version in common with the server',
-        found,
-      );
+      const why = 'No protocol version in common with the server';
+      throw new RpcError(mcp.UNSUPPORTED_VERSION, why, found);
     }
     offered = legacy;
   }
   const params = { protocolVersion: offered, capabilities, clientInfo };
   const server = await peer.request('initialize', params, { signal, timeout });
-  const named = getOwn(server, 'protocolVersion');
-  const version = versionIn(LEGACY, named);
+  const protocolVersion = getOwn(server, 'protocolVersion');
+  const version = mcp.sharedVersion(mcp.LEGACY, [protocolVersion]);
   if (version === undefined) {
-    throw new RpcError(UNSUPPORTED_VERSION, 'The server chose an unsupported protocol version', {
-      protocolVersion: named,
-    });
+    const why = 'The server chose an unsupported protocol version';
+    throw new RpcError(mcp.UNSUPPORTED_VERSION, why, { protocolVersion });
   }
   peer.notify('notifications/initialized');
   return new McpClient(peer, version, server, capabilities);
@@ -121,10 +93,7 @@ export async function connectMcp(peer, options) {
 
 /**
  * What a server of the second era says of itself; undefined is one of the first.
- * @param {Peer} peer
- * @param {object} envelope
- * @param {RequestOptions} options
- * @param {'modern' | undefined} era `'modern'` if it must be of that
+ * @param {Peer} peer @param {object} envelope @param {RequestOptions} options @param {'modern' | undefined} era `'modern'` if it must be of that
  * @returns {Promise<unknown>}
  */
 async function discover(peer, envelope, options, era) {
@@ -133,7 +102,7 @@ async function discover(peer, envelope, options, era) {
   } catch (error) {
     const { name, code, data } = /** @type {RpcError} */ (error);
     const isModern = name === 'RpcError' && MODERN_ERRORS.includes(code);
-    if (isModern && code === UNSUPPORTED_VERSION) return data;
+    if (isModern && code === mcp.UNSUPPORTED_VERSION) return data;
     if (isModern || era || peer.ended || options.signal?.aborted) throw error;
     return undefined;
   }
@@ -177,10 +146,10 @@ export class McpClient {
     this.#envelope = envelope;
     peer.envelope = envelope;
     this.version = version;
-    const info = getOwn(server, 'serverInfo') ?? getOwn(getOwn(server, '_meta'), SERVER_INFO);
+    const info = getOwn(server, 'serverInfo') ?? getOwn(getOwn(server, '_meta'), mcp.SERVER_INFO);
     /** Its name and version, as it gave them. @type {Record<string, unknown> | undefined} */
-    this.serverInfo = isObject(info) ? objectOf(info) : undefined;
-    this.serverCapabilities = objectOf(getOwn(server, 'capabilities'));
+    this.serverInfo = isObject(info) ? mcp.objectOf(info) : undefined;
+    this.serverCapabilities = mcp.objectOf(getOwn(server, 'capabilities'));
     this.instructions = textOf(getOwn(server, 'instructions'));
   }
 
@@ -196,32 +165,20 @@ export class McpClient {
     return this;
   }
 
-  /**
-   * Answers what a server asks.
-   * @param {unknown} method
-   * @param {unknown} params
-   * @param {AbortSignal} signal
-   */
+  /** Answers what a server asks. @param {unknown} method @param {unknown} params @param {AbortSignal} signal */
   #answer(method, params, signal) {
     const handler = this.#handlers.get(method);
-    const lacked = INPUTS.includes(method)
-      ? lackedCapabilities(this.#capabilities, method, params)
+    const lacked = mcp.INPUTS.includes(method)
+      ? mcp.lackedCapabilities(this.#capabilities, method, params)
       : undefined;
-    const declares = Object.keys(lacked ?? {}).every((key) =>
-      isObject(getOwn(this.#capabilities, key)),
-    );
-    if (!handler || !declares) {
-      throw new RpcError(
-        METHOD_NOT_FOUND,
-        'There is no handler for the input that the server requires',
-        {
-          method,
-        },
-      );
+    const isDeclared = (/** @type {string} */ key) => isObject(getOwn(this.#capabilities, key));
+    if (!handler || !Object.keys(lacked ?? {}).every(isDeclared)) {
+      const why = 'There is no handler for the input that the server requires';
+      throw new RpcError(mcp.METHOD_NOT_FOUND, why, { method });
     }
     if (lacked) {
       const data = { requiredCapabilities: lacked };
-      throw new RpcError(INVALID_PARAMS, 'The client did not declare support for this', data);
+      throw new RpcError(mcp.INVALID_PARAMS, 'The client did not declare support for this', data);
     }
     return handler(params, { method: /** @type {string} */ (method), signal });
   }
@@ -236,22 +193,22 @@ export class McpClient {
    */
   async request(method, params, options = {}) {
     if (!this.#envelope) return this.#peer.request(method, params, options);
-    const _meta = { ...objectOf(getOwn(params, '_meta')), ...this.#envelope };
+    const _meta = { ...mcp.objectOf(getOwn(params, '_meta')), ...this.#envelope };
     const asked = { ...params, _meta };
     const controller = new AbortController();
     let rounds = 0;
     const onInputRequired = async (/** @type {unknown} */ needed) => {
-      if (++rounds === MAX_ROUNDS) throw tooManyRounds('The server');
-      const more = await gatherInput(needed, controller, async (what, input) =>
+      if (++rounds === mcp.MAX_ROUNDS) throw mcp.tooManyRounds('The server');
+      const more = await mcp.gatherInput(needed, controller, async (what, input) =>
         this.#answer(what, input, controller.signal),
       );
       return { ...asked, ...more };
     };
     try {
       const result = await this.#peer.request(method, asked, { ...options, onInputRequired });
-      if (isKnownResult(result, this.#capabilities)) return result;
+      if (mcp.isKnownResult(result, this.#capabilities)) return result;
       const data = { resultType: getOwn(result, 'resultType') };
-      throw new RpcError(INVALID_REQUEST, 'The result has an unknown type', data);
+      throw new RpcError(mcp.INVALID_REQUEST, 'The result has an unknown type', data);
     } catch (error) {
       // Whatever has ended the request, nobody needs input for it any more.
       const { message } = /** @type {Error} */ (error);
@@ -274,24 +231,20 @@ export class McpClient {
     requireOf('listen', 'onChange', 'a function', onChange);
     requireOptions('listen', { signal }, ENDING, true);
     if (!this.#envelope) {
-      throw new RpcError(METHOD_NOT_FOUND, `MCP ${this.version} has no subscriptions`);
+      throw new RpcError(mcp.METHOD_NOT_FOUND, `MCP ${this.version} has no subscriptions`);
     }
     signal?.throwIfAborted();
     const { controller, release } = followSignal(signal);
     const close = () => controller.abort();
     return new Promise((resolve, reject) => {
-      const request = this.request(
-        LISTEN,
-        { notifications },
-        {
-          signal: controller.signal,
-          onTagged: ({ method, params }) => {
-            if (method !== ACKNOWLEDGED) invokeReportingErrors(onChange, params, { method });
-            else
-              resolve({ notifications: objectOf(getOwn(params, 'notifications')), ended, close });
-          },
-        },
-      ).finally(release);
+      /** @type {RequestOptions['onTagged']} */
+      const onTagged = ({ method, params }) => {
+        if (method !== mcp.ACKNOWLEDGED) invokeReportingErrors(onChange, params, { method });
+        else
+          resolve({ notifications: mcp.objectOf(getOwn(params, 'notifications')), ended, close });
+      };
+      const options = { signal: controller.signal, onTagged };
+      const request = this.request(mcp.LISTEN, { notifications }, options).finally(release);
       const ended = request.then(
         () => {},
         (error) => {
@@ -300,11 +253,8 @@ export class McpClient {
       );
       // Whoever does not look at its end need not.
       ended.catch(() => {});
-      request.then(
-        () =>
-          reject(new RpcError(INVALID_REQUEST, 'The server did not acknowledge the subscription')),
-        reject,
-      );
+      const why = 'The server did not acknowledge the subscription';
+      request.then(() => reject(new RpcError(mcp.INVALID_REQUEST, why)), reject);
     });
   }
 }

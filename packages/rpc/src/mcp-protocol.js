@@ -36,9 +36,6 @@ const MAX_INPUTS = 64;
 export const objectOf = (value) =>
   /** @type {Record<string, unknown>} */ (isObject(value) ? value : {});
 
-/** The version of a list that was named. @param {string[]} versions @param {unknown} named */
-export const versionIn = (versions, named) => versions.find((version) => version === named);
-
 /** The first of our versions that the other side has, too. @param {string[]} ours @param {unknown} theirs */
 export const sharedVersion = (ours, theirs) =>
   ours.find((version) => Array.isArray(theirs) && theirs.includes(version));
@@ -69,11 +66,16 @@ export const INPUTS = ['elicitation/create', 'sampling/createMessage', 'roots/li
  */
 export function lackedCapabilities(declared, method, params) {
   switch (method) {
-    case 'elicitation/create':
-      return lackedForElicitation(
-        getOwn(declared, 'elicitation'),
-        getOwn(params, 'mode') ?? 'form',
-      );
+    case 'elicitation/create': {
+      const elicitation = getOwn(declared, 'elicitation');
+      const mode = getOwn(params, 'mode') ?? 'form';
+      if (mode !== 'form' && mode !== 'url') return { elicitation: {} };
+      if (!isObject(elicitation)) return { elicitation: mode === 'url' ? { url: {} } : {} };
+      // A declaration without modes is that of forms.
+      const isDefault = mode === 'form' && getOwn(elicitation, 'url') === undefined;
+      const has = getOwn(elicitation, mode) !== undefined || isDefault;
+      return has ? undefined : { elicitation: { [mode]: {} } };
+    }
     case 'sampling/createMessage': {
       const sampling = getOwn(declared, 'sampling');
       const tools = ['tools', 'toolChoice'].some((key) => getOwn(params, key) !== undefined);
@@ -84,18 +86,6 @@ export function lackedCapabilities(declared, method, params) {
       return isObject(getOwn(declared, 'roots')) ? undefined : { roots: {} };
   }
   return {};
-}
-
-/**
- * @param {unknown} elicitation as declared. A declaration without modes is that of forms
- * @param {unknown} mode
- */
-function lackedForElicitation(elicitation, mode) {
-  if (mode !== 'form' && mode !== 'url') return { elicitation: {} };
-  if (!isObject(elicitation)) return { elicitation: mode === 'url' ? { url: {} } : {} };
-  const declares = (/** @type {string} */ which) => getOwn(elicitation, which) !== undefined;
-  if (declares(mode) || (mode === 'form' && !declares('url'))) return undefined;
-  return { elicitation: { [mode]: {} } };
 }
 
 /**

@@ -4,29 +4,7 @@ import { markedTransfer, transfer } from '../../../js/common/transfer.js';
 import { copyRecord, firstOf, getOwn, isObject, isRecord } from '../../../js/common/values.js';
 import { SUBSCRIPTION_ID } from './dialects.js';
 import { RpcError } from './errors.js';
-import {
-  ACKNOWLEDGED,
-  CLIENT_CAPABILITIES,
-  CLIENT_INFO,
-  INTERNAL_ERROR,
-  INVALID_PARAMS,
-  LISTEN,
-  LEGACY,
-  MAX_ROUNDS,
-  METHOD_NOT_FOUND,
-  MISSING_CAPABILITY,
-  MODERN,
-  SERVER_INFO,
-  UNSUPPORTED_VERSION,
-  VERSION,
-  gatherInput,
-  isKnownResult,
-  lackedCapabilities,
-  needsInput,
-  objectOf,
-  tooManyRounds,
-  versionIn,
-} from './mcp-protocol.js';
+import * as mcp from './mcp-protocol.js';
 
 /** @typedef {import('./peer.js').Peer} Peer */
 
@@ -40,7 +18,7 @@ const CACHEABLE = [
   'server/discover',
 ];
 /** Requests that the second era has no more. */
-const LEGACY_ONLY = [
+const ONLY_LEGACY = [
   'initialize',
   'ping',
   'logging/setLevel',
@@ -48,33 +26,16 @@ const LEGACY_ONLY = [
   'resources/unsubscribe',
 ];
 /** Requests that only the second era has. */
-const MODERN_ONLY = ['server/discover', LISTEN];
+const ONLY_MODERN = ['server/discover', mcp.LISTEN];
 
-/**
- * What a subscription's filter may ask for: the notification, and the capability that offers it.
- * @type {Record<string, { method: string, capability: string, needs: string }>}
- */
+/** @param {string} method @param {string} capability that offers it @param {string} [needs] its member that says so */
+const change = (method, capability, needs = 'listChanged') => ({ method, capability, needs });
+/** What a subscription's filter may ask for. @type {Record<string, ReturnType<typeof change>>} */
 const CHANGES = {
-  toolsListChanged: {
-    method: 'notifications/tools/list_changed',
-    capability: 'tools',
-    needs: 'listChanged',
-  },
-  promptsListChanged: {
-    method: 'notifications/prompts/list_changed',
-    capability: 'prompts',
-    needs: 'listChanged',
-  },
-  resourcesListChanged: {
-    method: 'notifications/resources/list_changed',
-    capability: 'resources',
-    needs: 'listChanged',
-  },
-  resourceSubscriptions: {
-    method: 'notifications/resources/updated',
-    capability: 'resources',
-    needs: 'subscribe',
-  },
+  toolsListChanged: change('notifications/tools/list_changed', 'tools'),
+  promptsListChanged: change('notifications/prompts/list_changed', 'prompts'),
+  resourcesListChanged: change('notifications/resources/list_changed', 'resources'),
+  resourceSubscriptions: change('notifications/resources/updated', 'resources', 'subscribe'),
 };
 /** Resources that one subscription may name. */
 const MAX_RESOURCES = 1024;
@@ -99,8 +60,8 @@ const OPTIONS = {
  * @property {Record<string, unknown>} capabilities
  */
 
-/** @typedef {import('./received-call.js').ReceivedCall} IncomingRequest */
-/** @typedef {(params: any, context: IncomingRequest, caller: McpCaller) => unknown} McpHandler Answers a request. */
+/** @typedef {import('./received-call.js').ReceivedCall} ReceivedCall */
+/** @typedef {(params: any, context: ReceivedCall, caller: McpCaller) => unknown} McpHandler Answers a request. */
 
 /**
  * A server's side: takes both eras, each request as what it says that it is.
@@ -133,16 +94,17 @@ export class McpServer {
     const self = { capabilities, ...(instructions !== undefined && { instructions }) };
     peer.screen = refusalOf;
     peer.handle('initialize', (params) => {
-      const version = versionIn(LEGACY, getOwn(params, 'protocolVersion')) ?? LEGACY[0];
+      const version =
+        mcp.sharedVersion(mcp.LEGACY, [getOwn(params, 'protocolVersion')]) ?? mcp.LEGACY[0];
       this.#client = {
         version,
-        clientInfo: objectOf(getOwn(params, 'clientInfo')),
-        capabilities: objectOf(getOwn(params, 'capabilities')),
+        clientInfo: mcp.objectOf(getOwn(params, 'clientInfo')),
+        capabilities: mcp.objectOf(getOwn(params, 'capabilities')),
       };
       return { protocolVersion: version, serverInfo, ...self };
     });
-    this.handle('server/discover', () => ({ supportedVersions: MODERN, ...self }));
-    this.handle(LISTEN, (params, context) => this.#subscribe(params, context));
+    this.handle('server/discover', () => ({ supportedVersions: mcp.MODERN, ...self }));
+    this.handle(mcp.LISTEN, (params, context) => this.#subscribe(params, context));
   }
 
   /**
@@ -175,21 +137,18 @@ export class McpServer {
       throw mistyped('notifyChange', 'method', `one of ${known.join(', ')}`);
     }
     if (this.#client.version) this.#peer.notify(method, params);
-    for (const { id, filter } of this.#peer.running(LISTEN)) {
+    for (const { id, filter } of this.#peer.running(mcp.LISTEN)) {
       const wanted = filter?.[key];
       const wants = Array.isArray(wanted) ? wanted.includes(getOwn(params, 'uri')) : wanted;
       if (wants) this.#peer.notify(method, { ...params, ...tagged(id, getOwn(params, '_meta')) });
     }
   }
 
-  /**
-   * @param {unknown} params
-   * @param {IncomingRequest} context
-   */
+  /** @param {unknown} params @param {ReceivedCall} context */
   #subscribe(params, context) {
     const asked = getOwn(params, 'notifications');
     if (!isRecord(asked)) {
-      throw new RpcError(INVALID_PARAMS, '`notifications` must say what to listen to');
+      throw new RpcError(mcp.INVALID_PARAMS, '`notifications` must say what to listen to');
     }
     /** @type {Record<string, unknown>} */
     const filter = {};
@@ -202,11 +161,8 @@ export class McpServer {
       }
     }
     const { id, signal } = context;
-    context.atClose = this.#modernResult(LISTEN, tagged(id));
-    context.notify(ACKNOWLEDGED, {
-      notifications: filter,
-      ...tagged(id),
-    });
+    context.atClose = this.#modernResult(mcp.LISTEN, tagged(id));
+    context.notify(mcp.ACKNOWLEDGED, { notifications: filter, ...tagged(id) });
     context.filter = filter;
     // It ends when its client or this side ends it.
     return new Promise((_resolve, reject) =>
@@ -214,35 +170,24 @@ export class McpServer {
     );
   }
 
-  /**
-   * @param {McpHandler} handler
-   * @param {unknown} params
-   * @param {IncomingRequest} context
-   * @param {McpCaller} caller
-   */
+  /** @param {McpHandler} handler @param {unknown} params @param {ReceivedCall} context @param {McpCaller} caller */
   async #answerModern(handler, params, context, caller) {
     // A server of this era asks nothing by itself.
-    const refuse = () =>
-      Promise.reject(
-        new RpcError(
-          METHOD_NOT_FOUND,
-          'A server of this version cannot send requests: return input_required',
-        ),
-      );
+    const why = 'A server of this version cannot send requests: return input_required';
+    const refuse = () => Promise.reject(new RpcError(mcp.METHOD_NOT_FOUND, why));
     Object.defineProperty(context, 'request', { value: refuse });
     const result = await context.resultOf(await handler(params, context, caller));
-    if (needsInput(result)) requireCapabilities(caller, result);
-    else if (!isKnownResult(result, caller.capabilities)) {
-      throw new RpcError(INTERNAL_ERROR, `${context.method} returned a result of an unknown type`);
+    if (mcp.needsInput(result)) requireCapabilities(caller, result);
+    else if (!mcp.isKnownResult(result, caller.capabilities)) {
+      throw new RpcError(
+        mcp.INTERNAL_ERROR,
+        `${context.method} returned a result of an unknown type`,
+      );
     }
     return this.#modernResult(context.method, result);
   }
 
-  /**
-   * A result with all that the second era wants of it; what a handler says itself stands.
-   * @param {string} method
-   * @param {unknown} [result]
-   */
+  /** A result with all that the second era wants of it; what a handler says itself stands. @param {string} method @param {unknown} [result] */
   #modernResult(method, result = {}) {
     requireResult(method, result);
     const { ...filled } = /** @type {Record<string, unknown>} */ (result);
@@ -251,102 +196,81 @@ export class McpServer {
       filled.ttlMs ??= 0;
       filled.cacheScope ??= 'private';
     }
-    filled._meta = { [SERVER_INFO]: this.#info, ...copyRecord(filled._meta) };
+    filled._meta = { [mcp.SERVER_INFO]: this.#info, ...copyRecord(filled._meta) };
     const moved = markedTransfer(result);
     return moved ? transfer(filled, moved) : filled;
   }
 
-  /**
-   * @param {McpHandler} handler
-   * @param {unknown} params
-   * @param {IncomingRequest} context
-   */
+  /** @param {McpHandler} handler @param {unknown} params @param {ReceivedCall} context */
   async #answerLegacy(handler, params, context) {
     let more = {};
-    for (let round = 0; round < MAX_ROUNDS; round++) {
+    for (let round = 0; round < mcp.MAX_ROUNDS; round++) {
       const asked = Object.assign(copyRecord(params), more);
       const result = await context.resultOf(await handler(asked, context, this.#client));
-      if (!needsInput(result)) return requireResult(context.method, result);
+      if (!mcp.needsInput(result)) return requireResult(context.method, result);
       requireCapabilities(this.#client, result);
       const controller = new AbortController();
       const { signal } = controller;
-      more = await gatherInput(result, controller, (method, input) =>
+      more = await mcp.gatherInput(result, controller, (method, input) =>
         context.request(/** @type {string} */ (method), input, { signal }),
       );
     }
-    throw tooManyRounds('The handler');
+    throw mcp.tooManyRounds('The handler');
   }
 }
 
-/**
- * Names the subscription that a message belongs to.
- * @param {unknown} id of its request
- * @param {unknown} [_meta] what else it says
- */
+/** Names the subscription that a message belongs to. @param {unknown} id of its request @param {unknown} [_meta] what else it says */
 const tagged = (id, _meta) => ({ _meta: { ...copyRecord(_meta), [SUBSCRIPTION_ID]: id } });
 
-/**
- * Throws unless a value can be a result.
- * @template T
- * @param {string} method
- * @param {T} result
- */
+/** Throws unless a value can be a result. @template T @param {string} method @param {T} result */
 function requireResult(method, result) {
   if (result === undefined || (isObject(result) && !Array.isArray(result))) return result;
-  throw new RpcError(INTERNAL_ERROR, `The result of ${method} must be an object`);
+  throw new RpcError(mcp.INTERNAL_ERROR, `The result of ${method} must be an object`);
 }
 
-/**
- * What is wrong with a request, whatever its method: it is not one of the version that it names.
- * @param {string} method
- * @param {unknown} params
- */
+/** What is wrong with a request, whatever its method: it is not one of the version that it names. @param {string} method @param {unknown} params */
 function refusalOf(method, params) {
   try {
     const isModern = modernCaller(params) !== undefined;
-    if (isModern && LEGACY_ONLY.includes(method)) {
-      return new RpcError(METHOD_NOT_FOUND, 'Method not found', { method });
+    if (isModern && ONLY_LEGACY.includes(method)) {
+      return new RpcError(mcp.METHOD_NOT_FOUND, 'Method not found', { method });
     }
-    if (isModern || !MODERN_ONLY.includes(method)) return undefined;
-    return new RpcError(INVALID_PARAMS, `_meta lacks ${VERSION}`);
+    if (isModern || !ONLY_MODERN.includes(method)) return undefined;
+    return new RpcError(mcp.INVALID_PARAMS, `_meta lacks ${mcp.VERSION}`);
   } catch (error) {
     return /** @type {RpcError} */ (error);
   }
 }
 
-/**
- * Who makes a request of the second era; undefined is one of the first.
- * @param {unknown} params
- * @returns {McpCaller | undefined}
- */
+/** Who makes a request of the second era; undefined is one of the first. @param {unknown} params @returns {McpCaller | undefined} */
 function modernCaller(params) {
   const meta = getOwn(params, '_meta');
-  const requested = getOwn(meta, VERSION);
+  const requested = getOwn(meta, mcp.VERSION);
   if (requested === undefined) return undefined;
-  const version = versionIn(MODERN, requested);
+  const version = mcp.sharedVersion(mcp.MODERN, [requested]);
   if (version === undefined) {
-    const data = { supported: MODERN, requested };
-    throw new RpcError(UNSUPPORTED_VERSION, 'Unsupported protocol version', data);
+    const data = { supported: mcp.MODERN, requested };
+    throw new RpcError(mcp.UNSUPPORTED_VERSION, 'Unsupported protocol version', data);
   }
-  const capabilities = getOwn(meta, CLIENT_CAPABILITIES);
+  const capabilities = getOwn(meta, mcp.CLIENT_CAPABILITIES);
   if (!isObject(capabilities)) {
-    throw new RpcError(INVALID_PARAMS, `_meta lacks ${CLIENT_CAPABILITIES}`);
+    throw new RpcError(mcp.INVALID_PARAMS, `_meta lacks ${mcp.CLIENT_CAPABILITIES}`);
   }
-  const clientInfo = objectOf(getOwn(meta, CLIENT_INFO));
-  return { version, clientInfo, capabilities: objectOf(capabilities) };
+  const clientInfo = mcp.objectOf(getOwn(meta, mcp.CLIENT_INFO));
+  return { version, clientInfo, capabilities: mcp.objectOf(capabilities) };
 }
 
-/**
- * Throws unless a client can be asked all that a handler needs.
- * @param {McpCaller} caller
- * @param {unknown} result the handler's
- */
+/** Throws unless a client can be asked all that a handler needs. @param {McpCaller} caller @param {unknown} result the handler's */
 function requireCapabilities({ capabilities }, result) {
   for (const input of Object.values(copyRecord(getOwn(result, 'inputRequests')))) {
     const method = getOwn(input, 'method');
-    const requiredCapabilities = lackedCapabilities(capabilities, method, getOwn(input, 'params'));
+    const requiredCapabilities = mcp.lackedCapabilities(
+      capabilities,
+      method,
+      getOwn(input, 'params'),
+    );
     if (!requiredCapabilities) continue;
-    throw new RpcError(MISSING_CAPABILITY, `The client does not support ${method}`, {
+    throw new RpcError(mcp.MISSING_CAPABILITY, `The client does not support ${method}`, {
       requiredCapabilities,
     });
   }

@@ -4,48 +4,27 @@ import { Collection, Iteration } from '../../../js/common/iteration.js';
 import { abortError } from '../../../js/common/signals.js';
 import { getOwn, isRecord } from '../../../js/common/values.js';
 
-/** The parts of one request's result. */
-export class PartialResults {
-  #peer;
-  #request;
-  #iteration;
+export { Iteration };
 
-  /**
-   * @param {import('./peer.js').Peer} peer
-   * @param {import('./received-call.js').ReceivedCall} request
-   * @param {unknown} source what its handler returned
-   */
-  constructor(peer, request, source) {
-    this.#peer = peer;
-    this.#request = request;
-    this.#iteration = new Iteration(source);
-    if (!request.beginWork()) this.stop(request.reason);
-  }
-
-  /**
-   * Sends all parts, or joins them.
-   * @returns {Promise<unknown>} the result
-   */
-  async run() {
-    const peer = this.#peer;
-    const request = this.#request;
-    const collection = peer.wantsParts(request) ? undefined : new Collection();
-    const { returned, value } = await this.#iteration.run(async (part) => {
-      if (collection) return collection.add(part);
-      peer.progress(request, 'onPartialResult', part);
-      await peer.room();
-      // Lets a cancel in.
-      await breathe();
-    });
-    // What it returns in spite of a cancel is its result, as with any handler.
-    if (!returned || (request.aborted && value === undefined)) throw abortError(request.reason);
-    return collection ? joinParts(collection.chunks, value) : value;
-  }
-
-  /** The request was cancelled. @param {string} [reason] */
-  stop(reason) {
-    this.#iteration.stop(reason);
-  }
+/**
+ * Sends all parts of a call's result, or joins them.
+ * @param {import('./peer.js').Peer} peer
+ * @param {import('./received-call.js').ReceivedCall} call
+ * @param {Iteration} iteration of what its handler returned
+ * @returns {Promise<unknown>} the result
+ */
+export async function resultOfParts(peer, call, iteration) {
+  const collection = peer.wantsParts(call) ? undefined : new Collection();
+  const { returned, value } = await iteration.run(async (part) => {
+    if (collection) return collection.add(part);
+    peer.progress(call, 'onPartialResult', part);
+    await peer.room();
+    // Lets a cancel in.
+    await breathe();
+  });
+  // What it returns in spite of a cancel is its result, as with any handler.
+  if (!returned || (call.aborted && value === undefined)) throw abortError(call.reason);
+  return collection ? joinParts(collection.chunks, value) : value;
 }
 
 /**
@@ -54,7 +33,7 @@ export class PartialResults {
  * @param {unknown} last what the handler returned; null and undefined are nothing
  * @returns {unknown} if they cannot be joined, what the handler returned or, if that is nothing, the list of the parts
  */
-export function joinParts(partialResults, last) {
+function joinParts(partialResults, last) {
   if (!partialResults.length) return last;
   const all = last === undefined || last === null ? partialResults : [...partialResults, last];
   const whole = isList(partialResults[0]) ? [] : {};
@@ -88,10 +67,6 @@ function append(whole, part) {
   return true;
 }
 
-/**
- * Sets members, whatever their names.
- * @param {object} object
- * @param {object} members
- */
+/** Sets members, whatever their names. @param {object} object @param {object} members */
 const define = (object, members) =>
   Object.defineProperties(object, Object.getOwnPropertyDescriptors({ ...members }));

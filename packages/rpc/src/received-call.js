@@ -79,8 +79,8 @@ export class ReceivedCall {
   #settled = () => {};
   /** @type {Promise<void> | undefined} */
   #settling;
-  /** What its handler streams, if it does. @type {import('./partial-results.js').PartialResults | undefined} */
-  #partialResults;
+  /** What its handler streams, if it does. @type {import('./partial-results.js').Iteration | undefined} */
+  #iteration;
 
   /**
    * @param {import('./peer.js').Peer} peer
@@ -171,9 +171,10 @@ export class ReceivedCall {
   async resultOf(value) {
     if (!isStream(value)) return value;
     // Loaded on demand: few handlers stream.
-    const { PartialResults } = await import('./partial-results.js');
-    this.#partialResults = new PartialResults(this.#peer, this, value);
-    return this.#partialResults.run();
+    const { Iteration, resultOfParts } = await import('./partial-results.js');
+    this.#iteration = new Iteration(value);
+    if (!this.beginWork()) this.#iteration.stop(this.reason);
+    return resultOfParts(this.#peer, this, this.#iteration);
   }
 
   /** Its handler is about to do something. @internal @returns {boolean} false if it must not: the call has ended or is to stop */
@@ -230,7 +231,7 @@ export class ReceivedCall {
     this.reason = reason;
     this.#cause = this.#peer.ended;
     this.#fire();
-    this.#partialResults?.stop(reason);
+    this.#iteration?.stop(reason);
     if (!this.#started) this.#settled();
     // Nothing answers what was cancelled where there are batches, and others' answers do not wait for its handler.
     if (!this.#started || !this.#peer.isClosed) this.batch?.ended(this);

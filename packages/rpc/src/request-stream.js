@@ -14,7 +14,6 @@ const MAX_UNREAD = 2 ** 26;
  */
 export class RequestStream extends Inflow {
   #controller;
-  #release;
   #count = 0;
   #unread = 0;
 
@@ -23,24 +22,29 @@ export class RequestStream extends Inflow {
    * @param {(own: import('./peer.js').RequestOptions) => Promise<unknown>} begin makes the request
    * @param {{ signal?: AbortSignal }} options
    */
-  constructor(begin, { signal }) {
+  constructor(begin, options) {
     super();
-    ({ controller: this.#controller, release: this.#release } = followSignal(signal));
+    const { controller, release } = followSignal(options.signal);
+    const { signal } = controller;
+    this.#controller = controller;
     /**
      * The result that came at the end, which is empty where parts came before it. Rejects as a request does; that
      * need not be looked at.
      * @type {Promise<any>}
      */
-    this.result = begin({
-      signal: this.#controller.signal,
-      onPartialResult: (part) => this.#take(part),
-    });
+    this.result = begin({ signal, onPartialResult: (part) => this.#take(part) });
     this.result.then(
-      (result) => this.#settle(() => ({ done: true, value: result }), result),
-      (error) =>
-        this.#settle(() => {
+      (value) => {
+        release();
+        if (this.#count === 0 && value !== undefined && value !== null) this.push(value, 0);
+        this.finish(() => ({ done: true, value }));
+      },
+      (error) => {
+        release();
+        this.finish(() => {
           throw error;
-        }),
+        });
+      },
     );
   }
 
@@ -50,21 +54,8 @@ export class RequestStream extends Inflow {
     const size = Math.max(64, sizeOf(part));
     if (!this.left) this.#unread += size;
     this.push(part, size);
-    if (this.#unread > MAX_UNREAD)
-      this.#controller.abort(
-        new RangeError(`More than ${MAX_UNREAD} bytes of partial results were not read`),
-      );
-  }
-
-  /**
-   * @param {() => IteratorResult<T>} end
-   * @param {unknown} [result]
-   */
-  #settle(end, result) {
-    this.#release();
-    const only = this.#count === 0 && result !== undefined && result !== null;
-    if (only) this.push(result, 0);
-    this.finish(end);
+    const why = `More than ${MAX_UNREAD} bytes of partial results were not read`;
+    if (this.#unread > MAX_UNREAD) this.#controller.abort(new RangeError(why));
   }
 
   /** @override @protected @param {number} size */

@@ -10,7 +10,7 @@ import { requireOptions, requireValues } from '../../../js/common/check-options.
 import { AbpError, invokeReportingErrors, reasonText } from '../../../js/common/errors.js';
 import { MAX_MESSAGES_PER_TURN, inLaterTurn } from '../../../js/common/turns.js';
 import { jsonText } from '../../websocket/src/json-text.js';
-import { HeaderFraming, LineFraming } from './framing.js';
+import { BLANK, HeaderFraming, LineFraming } from './framing.js';
 import { Receiver } from '../../../js/transports/receiver.js';
 
 /** @typedef {import('../../../js/transports/transport.js').Transport} Transport */
@@ -234,6 +234,7 @@ class StreamTransport extends Receiver {
 
   /** @param {Uint8Array | AbpError} found */
   #found(found) {
+    if (found === BLANK) return;
     if (found instanceof AbpError) return this.receiveUnreadable(found);
     let message;
     try {

@@ -11,6 +11,8 @@ const NEWLINE = Uint8Array.of(LF);
 const BLOCK_END = [CR, LF, CR, LF];
 /** JSON's white space. */
 const BLANKS = [CR, LF, 32, 9];
+/** A line that is no message: it is blank, or the end of one that was skipped. */
+export const BLANK = new Uint8Array(0);
 /** Bytes of a header block that are kept. Anything longer is not a header block, so only its end is kept. */
 const MAX_HEADER_BYTES = 8192;
 
@@ -94,9 +96,9 @@ export class LineFraming extends Framing {
       const error = fits ? undefined : this.tooLong();
       if (end < 0 && !this.skipping) this.keep(piece);
       if (end >= 0) {
-        const line = this.whole(this.skipping ? NEWLINE : piece);
-        // Blank lines are not messages. JSON allows white space around one, which includes the CR of a CRLF.
-        if (line.some((byte) => !BLANKS.includes(byte))) return line;
+        const line = this.whole(this.skipping ? BLANK : piece);
+        // JSON allows white space around a message, which includes the CR of a CRLF.
+        if (!error) return line.some((byte) => !BLANKS.includes(byte)) ? line : BLANK;
       }
       if (error) return error;
     }

@@ -84,17 +84,11 @@ export function replaceBinary(value, replace) {
   /** What takes their places. @type {Map<object, unknown>} */
   const parts = new Map();
   withParts(value, (part) => (parts.set(part, part), part));
-  return parts.size ? replaceParts(value, parts, replace) : value;
-}
-
-/**
- * @param {any} value
- * @param {Map<object, unknown>} parts
- * @param {(data: any, part: object) => unknown} replace
- */
-async function replaceParts(value, parts, replace) {
-  for (const part of parts.keys()) parts.set(part, await replace(binaryData(part), part));
-  return withParts(value, (part) => parts.get(part));
+  const replaced = async () => {
+    for (const part of parts.keys()) parts.set(part, await replace(binaryData(part), part));
+    return withParts(value, (part) => parts.get(part));
+  };
+  return parts.size ? replaced() : value;
 }
 
 /**
@@ -120,10 +114,7 @@ function withParts(value, replace, path = new Set()) {
   return copy;
 }
 
-/**
- * `BinaryData`, made of bytes if they stand alone; undefined for anything else.
- * @param {any} value
- */
+/** `BinaryData`, made of bytes if they stand alone; undefined for anything else. @param {any} value */
 function binaryData(value) {
   if (isBlob(value)) return { content: value, mimeType: value.type || OCTETS };
   if (bytesOf(value)) return { content: value, mimeType: OCTETS };
@@ -151,10 +142,7 @@ export function sizeOf(data) {
   return Math.floor((padding < 0 ? content.length : padding) * 0.75);
 }
 
-/**
- * @param {any} data BinaryData
- * @returns {Promise<ArrayBuffer>}
- */
+/** @param {any} data BinaryData @returns {Promise<ArrayBuffer>} */
 export async function contentOf({ content, encoding }) {
   if (content instanceof ArrayBuffer) return content;
   if (isBlob(content)) return content.arrayBuffer();

@@ -1,4 +1,4 @@
-/** Tells which addresses are on the public internet. */
+/** Tells which addresses are on the public internet. docs/architecture.md#dependencies says why no library does. */
 
 /** The IPv4 blocks that are not public (IANA's registry of special-purpose addresses, and multicast). */
 const RESERVED = [
@@ -23,14 +23,10 @@ const isPublic4 = (ipv4) =>
 function isPublic6(ipv6) {
   const [before, after = []] = ipv6.split('::').map((part) => (part ? part.split(':') : []));
   const zeros = Array(8 - before.length - after.length).fill('0');
-  const groups = [...before, ...zeros, ...after].map((group) => parseInt(group, 16));
-  const [a, b, , , , , g, h] = groups;
-  const prefix = groups
-    .slice(0, 6)
-    .map((group) => group.toString(16))
-    .join(':');
+  const all = [...before, ...zeros, ...after];
+  const [a, b, , , , , g, h] = all.map((group) => parseInt(group, 16));
   // An IPv4-mapped address (`::ffff:…`) or a translated one (`64:ff9b::…`) counts as its IPv4 address.
-  if (prefix === '0:0:0:0:0:ffff' || prefix === '64:ff9b:0:0:0:0') return isPublic4(g * 65536 + h);
+  if (/^(0:0:0:0:0:ffff|64:ff9b:0:0:0:0):/.test(all.join(':'))) return isPublic4(g * 65536 + h);
   // Global unicast is 2000::/3, with exceptions: 2001::/23 (Teredo among it) and 2002::/16 tunnel to other
   // addresses, 2001:db8::/32 and 3fff::/20 are for documentation.
   const isGlobal = a >= 0x2000 && a < 0x4000 && a !== 0x2002;

@@ -73,15 +73,18 @@ class WebSocketTransport extends Receiver {
   /** How many characters they have. */
   #waiting = 0;
 
-  /**
-   * @param {string | URL | Socket} target
-   * @param {SocketOptions} [options]
-   */
+  /** @param {string | URL | Socket} target @param {SocketOptions} [options] */
   constructor(target, options = {}) {
     super();
     requireOptions('webSocketTransport', options, OPTIONS);
     const { maxLength = 32 << 20, maxUnsent = 16 << 20, store, storeAbove = 10 << 20 } = options;
-    const socket = typeof target === 'string' || target instanceof URL ? dial(target) : target;
+    const isAddress = typeof target === 'string' || target instanceof URL;
+    if (isAddress && !globalThis.WebSocket) {
+      const why = 'WebSocket is not available: pass a socket from the package ws';
+      throw new AbpError('NOT_SUPPORTED', why);
+    }
+    /** @type {Socket} */
+    const socket = isAddress ? new WebSocket(target) : target;
     this.#socket = socket;
     this.#maxLength = maxLength;
     this.#maxUnsent = maxUnsent;
@@ -90,17 +93,19 @@ class WebSocketTransport extends Receiver {
     // Chromium keeps sockets of pages in its back-forward cache open, so that the other side would wait.
     globalThis.addEventListener?.('pagehide', this.#leave);
     // The listeners are never removed: `ws` ends the process over an `error` event without a listener.
-    socket.addEventListener('open', () => this.#opened());
+    socket.addEventListener('open', () => {
+      for (const text of this.#unsent.splice(0)) socket.send(text);
+      this.#waiting = 0;
+    });
     socket.addEventListener('message', ({ data }) => this.#heard(data));
     // If a connection cannot be made, not every WebSocket emits `close` as well.
     socket.addEventListener('error', ({ message, error }) =>
       this.#fail(`The socket failed${message ? `: ${message}` : ''}`, { cause: error }),
     );
-    socket.addEventListener('close', ({ code, reason }) =>
-      this.#fail(`The socket was closed: ${code}${reason && ` ${reason}`}`, {
-        details: { code, reason },
-      }),
-    );
+    socket.addEventListener('close', ({ code, reason }) => {
+      const why = `The socket was closed: ${code}${reason && ` ${reason}`}`;
+      this.#fail(why, { details: { code, reason } });
+    });
     if (socket.readyState > OPEN)
       this.#fail('The socket is closed: each session needs its own socket');
   }
@@ -116,10 +121,12 @@ class WebSocketTransport extends Receiver {
     if (this.#ending || socket.readyState > OPEN) return this.#fail('The socket is closing');
     const unsent = socket.bufferedAmount + this.#waiting;
     if (unsent > this.#maxUnsent) {
-      if (kind === 'request') throw busy(unsent);
+      const why = `The other side reads too slowly: ${unsent} bytes wait to be sent`;
+      if (kind === 'request')
+        throw new AbpError('RATE_LIMITED', why, { retryable: true, retryAfter: 1000 });
       if (kind === 'droppable') return;
       if (unsent > 4 * this.#maxUnsent) {
-        this.#giveUp(UNREAD, `The other side reads too slowly: ${unsent} bytes wait to be sent`);
+        this.#giveUp(UNREAD, why);
         // `close` alone would keep the waiting messages until the other side has answered.
         socket.terminate?.();
         return;
@@ -140,24 +147,19 @@ class WebSocketTransport extends Receiver {
 
   #leave = () => this.#giveUp(NORMAL, 'The page was closed');
 
-  #opened() {
-    for (const text of this.#unsent) this.#socket.send(text);
-    this.#unsent = [];
-    this.#waiting = 0;
-  }
-
   /** @param {unknown} data */
   #heard(data) {
     if (this.stopped) return;
     const length = typeof data === 'string' ? data.length : 0;
     if (length > this.#maxLength) {
-      const limit = this.#maxLength;
-      const why = `A message of ${length} characters was received; the limit is ${limit}`;
+      const why = `A message of ${length} characters was received; the limit is ${this.#maxLength}`;
       return this.#giveUp(TOO_LONG, why);
     }
     let message;
     try {
-      message = parse(data);
+      if (typeof data !== 'string') throw new TypeError('the frame is binary');
+      // Few messages contain bytes, and a reviver takes longer than everything else.
+      message = data.includes('base64') ? JSON.parse(data, textToBytes) : JSON.parse(data);
     } catch (cause) {
       const why = `The message is not JSON: ${reasonText(cause)}`;
       return this.receiveUnreadable(new AbpError('PARSE_ERROR', why, { cause }));
@@ -165,10 +167,7 @@ class WebSocketTransport extends Receiver {
     this.receive(message, undefined, length);
   }
 
-  /**
-   * @param {number} code
-   * @param {string} reason
-   */
+  /** @param {number} code @param {string} reason */
   #giveUp(code, reason) {
     this.#fail(reason, { details: { code, reason } });
     this.#socket.close(code, reason);
@@ -189,18 +188,6 @@ class WebSocketTransport extends Receiver {
 }
 
 /**
- * @param {string | URL} url
- * @returns {Socket}
- */
-function dial(url) {
-  if (globalThis.WebSocket) return new WebSocket(url);
-  throw new AbpError(
-    'NOT_SUPPORTED',
-    'WebSocket is not available: pass a socket from the package ws',
-  );
-}
-
-/**
  * Makes a check for a server's upgrade requests: which pages may open a socket. Any page can open a socket to any server,
  * with the user's cookies; only the `Origin` header, which the browser sets, tells which page it is.
  * @param {readonly string[]} origins the exact origins of pages that may
@@ -211,20 +198,3 @@ export function fromOrigins(origins) {
   const allowed = new Set(origins.map((origin) => exactOrigin(origin)));
   return ({ headers }) => allowed.has(headers.origin ?? '');
 }
-
-/**
- * Reads a frame. Throws if it is not JSON text.
- * @param {unknown} data
- */
-function parse(data) {
-  if (typeof data !== 'string') throw new TypeError('the frame is binary');
-  // Few messages contain bytes, and a reviver takes longer than everything else.
-  return data.includes('base64') ? JSON.parse(data, textToBytes) : JSON.parse(data);
-}
-
-/** @param {number} unsent */
-const busy = (unsent) =>
-  new AbpError('RATE_LIMITED', `The other side reads too slowly: ${unsent} bytes wait to be sent`, {
-    retryable: true,
-    retryAfter: 1000,
-  });

@@ -46,12 +46,7 @@ export async function prepare(value, context, store, storeAbove) {
   });
 }
 
-/**
- * @param {any} data BinaryData
- * @param {ArrayBuffer} content
- * @param {CallContext} context
- * @param {Store} store
- */
+/** @param {any} data BinaryData @param {ArrayBuffer} content @param {CallContext} context @param {Store} store */
 async function stored({ mimeType, filename }, content, { signal, callId }, store) {
   const size = content.byteLength;
   try {
@@ -59,10 +54,8 @@ async function stored({ mimeType, filename }, content, { signal, callId }, store
     const { downloadUrl, expiresAt, auth } = answer;
     if (typeof downloadUrl !== 'string') throw new TypeError('store gave no downloadUrl');
     return { downloadUrl, mimeType, size, filename, expiresAt, auth };
-  } catch (error) {
-    const { message } = toErrorObject(error);
-    throw new AbpError('OPERATION_FAILED', `The result could not be stored: ${message}`, {
-      cause: error,
-    });
+  } catch (cause) {
+    const why = `The result could not be stored: ${toErrorObject(cause).message}`;
+    throw new AbpError('OPERATION_FAILED', why, { cause });
   }
 }

@@ -25,7 +25,7 @@ import {
 } from './protocol.js';
 import { GONE, ViewTransport } from './relay.js';
 
-/** @import { IncomingRequest } from '../../rpc/src/incoming-request.js' */
+/** @import { ReceivedCall as IncomingRequest } from '../../rpc/src/received-call.js' */
 /** @import { Transport } from '../../../js/transports/transport.js' */
 /** @import { Peer, RequestOptions } from '../../rpc/src/peer.js' */
 /** @import { HostContext, Params } from './protocol.js' */

@@ -88,19 +88,27 @@ export class Owner {
    * A message is there for the executor.
    * @param {Prompt} prompt
    * @param {{ message?: Message, mark?: import('../repeats.js').Mark, saved?: object, attempt: number, trace?: string }} run
-   * @param {{ first?: TaskEvent, begun?: (entry: Entry) => void, lost?: (error: AbpError) => void }} [more] what comes
-   *   before it in the log, and who is told when it is stored, or never will be
-   * @returns {boolean} false if the task takes none now
+   * @param {(entry: Entry) => void} [begun] called when it is stored
+   * @param {TaskEvent} [first] what comes before it in the log
+   * @returns {Promise<void> | undefined} resolves when `begun` was called, rejects if it never will be; undefined if the task takes
+   *   no message now
    */
-  start(prompt, run, { first, begun, lost } = {}) {
+  start(prompt, run, begun, first) {
     const verdict = this.table.start(this.handle);
-    if (!(verdict & core.TASK_COMMIT)) return false;
+    if (!(verdict & core.TASK_COMMIT)) return undefined;
     this.#next = prompt;
-    if (begun) this.begun = begun;
-    if (lost) this.onLost = lost;
     if (first) this.#enqueue(first);
+    const stored = new Promise((resolve, reject) => {
+      if (!begun) return resolve(undefined);
+      this.onLost = reject;
+      this.begun = (entry) => {
+        this.begun = this.onLost = undefined;
+        begun(entry);
+        resolve(undefined);
+      };
+    });
     this.act(verdict, { run });
-    return true;
+    return /** @type {Promise<void>} */ (stored);
   }
 
   /**

@@ -364,7 +364,8 @@ export class TaskLogs {
       await refusing(Promise.all([this.entries.begin(id, origin), enlisted]));
       this.#requireHere(lease);
       const owner = this.own(replica, core.TASK_SUBMITTED, lease);
-      await this.#starts(owner, { message, mark }, info, begun, { k: 'new', origin });
+      const run = this.#runOf(message, info, mark);
+      await owner.start({ prompt: message, info }, run, begun, { k: 'new', origin });
     } catch (error) {
       // Its record may still be stored: then it is read anew, by whoever asks.
       if (replica.seq === 0 || !replica.entry) {
@@ -390,17 +391,20 @@ export class TaskLogs {
     const { epoch } = replica;
     const refused = () =>
       new AbpError('UNSUPPORTED_OPERATION', `Task ${replica.id} does not accept a message now`);
-    const state = replica.entry?.task.state;
-    if (replica.wished || replica.blind) throw refused();
+    const { entry } = replica;
+    if (!entry || replica.wished || replica.blind) throw refused();
     if (this.full) throw this.host.busy();
-    if (!replica.owner && state !== 'input-required' && state !== 'auth-required') throw refused();
+    // Of a task that others work on, the table of what is told knows whether it needs somebody.
+    if (!replica.owner && !(entry.table.subscribe(entry.handle, true) & core.TASK_SETTLE))
+      throw refused();
     await refusing(this.takeover.enlist(lease, replica.id, epoch + 1));
     this.#requireHere(lease);
     // Others may have taken it meanwhile.
     if (replica.wished || replica.blind || replica.epoch !== epoch) throw refused();
     const { owner } = replica;
-    const taken = owner ?? this.own(replica, readState(state), lease);
-    const started = this.#starts(taken, { message, mark }, info, begun);
+    const taken = owner ?? this.own(replica, readState(entry.task.state), lease);
+    const run = this.#runOf(message, info, mark);
+    const started = taken.start({ prompt: message, info }, run, begun);
     if (!started) {
       if (!owner) taken.lose();
       throw refused();
@@ -409,39 +413,15 @@ export class TaskLogs {
   }
 
   /**
-   * @param {Owner} owner
-   * @param {{ message: Message, mark?: Mark }} sent
-   * @param {RequestInfo} info
-   * @param {(entry: Entry) => void} begun
-   * @param {TaskEvent} [first]
-   * @returns {Promise<void> | undefined} undefined if the task takes no message now
+   * What is stored of a message that a run is to answer.
+   * @param {Message} message
+   * @param {RequestInfo} info of which a later run gets what `saveRequest` says
+   * @param {Mark} [mark]
    */
-  #starts(owner, { message, mark }, info, begun, first) {
-    /** @type {(error: AbpError) => void} */
-    let lost = () => {};
-    let stored = () => {};
-    const starts = new Promise((resolve, reject) => {
-      stored = () => resolve(undefined);
-      lost = reject;
-    });
-    const trace = info.headers.traceparent;
-    const run = { message, mark, saved: this.#save(info), attempt: 1, trace };
-    const started = owner.start({ prompt: message, info }, run, {
-      first,
-      lost,
-      begun: (entry) => {
-        owner.begun = owner.onLost = undefined;
-        begun(entry);
-        stored();
-      },
-    });
-    return started ? starts : undefined;
-  }
-
-  /** @param {RequestInfo} info @returns {object | undefined} what a later run needs of a request */
-  #save(info) {
-    const saved = this.options.saveRequest?.(info);
-    return saved === undefined || saved === null ? undefined : JSON.parse(JSON.stringify(saved));
+  #runOf(message, info, mark) {
+    const given = this.options.saveRequest?.(info) ?? undefined;
+    const saved = given && JSON.parse(JSON.stringify(given));
+    return { message, mark, saved, attempt: 1, trace: info.headers.traceparent };
   }
 
   /** @param {Replica} replica @param {core.TaskState} state @param {Lease} lease under which it enlisted */
